@@ -1,0 +1,369 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// Network is the code of a chain as responses show it: "ETH", "TRX", "BTC" …
+type Network string
+
+// Address is a destination in the network's own canonical writing, as
+// Client.ParseAddress returns it. Addresses compare by bytes.
+type Address string
+
+// Block identifies one block. Parent links it to the one before.
+type Block struct {
+	Height int64
+	Hash   string
+	Parent string
+	Time   time.Time
+}
+
+// Tip is what a node says about the end of its chain.
+type Tip struct {
+	Head Block
+	// Safe and Final are the heights that the network itself calls so;
+	// −1 where it has no such notion.
+	Safe  int64
+	Final int64
+}
+
+// Transfer is one movement of value to one address, as a client saw it: already
+// known to have been executed by the chain, and of the contract named.
+type Transfer struct {
+	Tx      string // hash, canonical lower case where hex
+	Ordinal int    // place within the tx: output index, log ordinal inside the tx, −1 for a native coin's own value
+	Block   Block  // zero while in the mempool
+	// Currency is the code of a registered currency, "" where the asset is
+	// none of them; Contract then says which one it was.
+	Currency string
+	Contract string
+	From, To Address
+	Memo     string
+	// Amount is exact, in whole coins. A client never rounds it.
+	Amount decimal.Decimal
+	// Spends lists what the tx consumed, "txid:n" or "address/nonce": a
+	// replacement shares one with what it replaces.
+	Spends []string
+	// Confirmable is the number of confirmations that this transfer needs at
+	// least, beyond the currency's (an immature coinbase); usually 0.
+	Confirmable int64
+	// Unproven says that the value was seen only as a difference of balances or
+	// in a way the node cannot prove; it goes to suspense, never to a payment.
+	Unproven bool
+}
+
+// Scan is the answer to Client.Scan.
+type Scan struct {
+	// Rewound is how many blocks at the end of the trail are no longer on the
+	// chain. Blocks continue from what is left of it.
+	Rewound int
+	Blocks  []ScannedBlock // ascending, each the parent of the next
+}
+
+// ScannedBlock is one block and what it moved to watched addresses.
+type ScannedBlock struct {
+	Block
+	Transfers []Transfer
+}
+
+// Watch answers which addresses matter. It may say yes to one that is not
+// watched (rarely), never no to one that is.
+type Watch interface {
+	// Sync reads addresses that were handed out by other processes. A client
+	// calls it after it fetched a block and before it matches it.
+	Sync(ctx context.Context) error
+	Contains(a Address) bool
+	// Open lists addresses that now wait for a native coin: for transfers that
+	// only balances show. Small: live payments, not all that was ever watched.
+	Open() []Address
+}
+
+// Client is what one network can do. Every method may be called concurrently,
+// returns when ctx ends, and answers from one consistent view of the node or
+// with an error: an error, an unknown block or a node behind are never an empty
+// result. Errors wrap ErrNode where the node is at fault.
+type Client interface {
+	Network() Network
+
+	// ParseAddress validates and returns the canonical form. The error is an
+	// *AddressError.
+	ParseAddress(s string) (Address, error)
+
+	// AddressOf is the address that belongs to a public key, in the form the
+	// library uses for its own addresses.
+	AddressOf(pub PublicKey) (Address, error)
+
+	// Tip returns the head, and what the network calls safe and final. The
+	// first call of a client also checks that the node is on the right chain.
+	Tip(ctx context.Context) (Tip, error)
+
+	// Scan reads at most max blocks that follow the trail, a list of blocks
+	// already processed, oldest first, without a gap. An empty trail starts at
+	// the head: the answer is the head alone without transfers. Where no entry
+	// of the trail is on the chain any more the error is ErrDeepFork.
+	Scan(ctx context.Context, trail []Block, w Watch, max int) (Scan, error)
+
+	// EstimateFee says what sending this would cost, in the network's gas
+	// currency.
+	EstimateFee(ctx context.Context, in Intent) (Fee, error)
+
+	// Build makes the unsigned transaction of an order. It neither signs nor
+	// sends. ErrShort (wrapped) where the sender does not have what it takes;
+	// ErrRejected where it can never be built as ordered.
+	Build(ctx context.Context, o Order) (Unsigned, error)
+
+	// Assemble puts the signatures in: one per digest, in order. It verifies
+	// each and returns the bytes to store and then to broadcast.
+	Assemble(u Unsigned, sigs []Signature) (Signed, error)
+
+	// Broadcast sends what was stored. Already known is success. Any error is an
+	// unknown outcome unless it wraps ErrRejected with proof that no node of the
+	// network can ever accept the bytes.
+	Broadcast(ctx context.Context, s Stored) error
+
+	// Status tells what became of attempts, in the order asked. An attempt that
+	// is not understood is Unknown.
+	Status(ctx context.Context, attempts ...Attempt) ([]Status, error)
+
+	// Inspector reads back what a payload does, for signers.
+	Inspector
+}
+
+// Inspector decodes an unsigned payload with no help from whoever built it, so
+// that a signer sees for itself what it is asked to sign.
+type Inspector interface {
+	// Inspect returns what the payload spends, pays and may cost, and the
+	// digests to be signed. It needs no node.
+	Inspect(payload []byte) (Unsigned, error)
+}
+
+// Optional abilities of a Client.
+type (
+	// Mempool sees transfers before they are in a block.
+	Mempool interface {
+		// Pending returns transfers to watched addresses that wait to be mined.
+		Pending(ctx context.Context, w Watch) ([]Transfer, error)
+	}
+	// Balancer reads what an address holds at the head, in whole coins.
+	Balancer interface {
+		Balance(ctx context.Context, currency string, a Address) (decimal.Decimal, error)
+	}
+	// Noncer reads the next nonce of an address at the head, pending not counted.
+	Noncer interface {
+		Nonce(ctx context.Context, a Address) (uint64, error)
+	}
+	// Historian lists executed transfers to an address between two heights,
+	// whatever the cursor says: for RecoverDeposits.
+	Historian interface {
+		History(ctx context.Context, a Address, from, to int64) ([]Transfer, error)
+	}
+	// Locator tells on which block a height is now: for the fork walk and audits.
+	Locator interface {
+		BlockAt(ctx context.Context, height int64) (Block, error)
+	}
+)
+
+// Family says how a network keeps value.
+type Family string
+
+// The families.
+const (
+	AccountFamily Family = "account" // balances and nonces: deposits are forwarded
+	UTXOFamily    Family = "utxo"    // outputs: deposits are spent where they are
+)
+
+// PublicKey is a serialised public key: 33 bytes compressed secp256k1, or 32
+// bytes ed25519.
+type PublicKey []byte
+
+// KeyRef names a private key to a Signer: a derivation path, never the key.
+type KeyRef string
+
+// Derived is an address made from public material alone.
+type Derived struct {
+	Address Address
+	Index   uint32
+	Key     KeyRef
+}
+
+// AddressSource derives addresses without a private key.
+type AddressSource interface {
+	// Derive returns n addresses of the network from index on. Deterministic.
+	Derive(ctx context.Context, n Network, from uint32, count int) ([]Derived, error)
+}
+
+// Purpose says what an intent is for.
+type Purpose string
+
+// The purposes of what we send.
+const (
+	ForWithdrawal Purpose = "withdrawal" // to somebody else
+	ForSweep      Purpose = "sweep"      // a deposit address to the hot address
+	ForGas        Purpose = "gas"        // the hot address to a deposit address, to pay a sweep's fee
+	ForCancel     Purpose = "cancel"     // to ourselves, to fill a nonce
+)
+
+// Intent is a decision to send, before any transaction exists.
+type Intent struct {
+	ID       string
+	Purpose  Purpose
+	Tenant   string
+	Network  Network
+	Currency string
+	From     Address // the sending address; "" on UTXO networks: any coin of the tenant
+	FromKey  KeyRef
+	To       Address
+	Memo     string
+	Amount   ledger.Amount // in the currency's units; All ignores it
+	// All sends everything the address holds, less the fee for a native coin.
+	All bool
+	// MaxCost bounds what the network may take, in units of the gas currency.
+	MaxCost ledger.Amount
+	// Confirmations after which the owner wants to be told that it is executed.
+	Confirmations int64
+}
+
+// Fee is a price for getting something into the chain.
+type Fee struct {
+	Currency string        // the gas currency
+	Cost     ledger.Amount // expected
+	Max      ledger.Amount // the most it may take; what the sender must have
+	Params   []byte        // the client's own, given back to Build
+}
+
+// Coin is an unspent output of ours.
+type Coin struct {
+	Outpoint string // "txid:n"
+	Address  Address
+	Key      KeyRef
+	Amount   ledger.Amount
+}
+
+// Order is all that Build needs: nothing is chosen behind outgoing's back.
+type Order struct {
+	Intent  Intent
+	Fee     Fee
+	Nonce   uint64  // account networks
+	Coins   []Coin  // UTXO networks: exactly these are spent
+	Change  Address // UTXO networks: where the rest goes
+	Attempt int     // 1, 2 … of this intent
+}
+
+// Output is one payment that a transaction makes.
+type Output struct {
+	To       Address
+	Currency string
+	Amount   ledger.Amount
+	Change   bool // back to ourselves
+}
+
+// Unsigned is a transaction ready to be signed.
+type Unsigned struct {
+	Network Network
+	Payload []byte   // the client's serialisation; Inspect reads it
+	Spends  []string // "address/nonce" or outpoints: what makes two attempts conflict
+	Outputs []Output
+	Memo    string
+	MaxCost ledger.Amount // the most the network can take
+	Digests []Digest
+}
+
+// Digest is one thing to sign and the address whose key must sign it.
+type Digest struct {
+	Hash [32]byte
+	From Address
+}
+
+// Signature is 65 bytes r‖s‖v for secp256k1 (v 0 or 1), 64 for ed25519.
+type Signature []byte
+
+// Signed is a complete transaction.
+type Signed struct {
+	Tx  string // hash
+	Raw []byte
+}
+
+// SignRequest is what a Signer gets: what is meant, and what would be signed.
+type SignRequest struct {
+	Intent   Intent
+	Attempt  string // unique; the same attempt is signed for one payload only
+	Unsigned Unsigned
+	Keys     []KeyRef // one per digest
+}
+
+// Signer gives signatures and nothing else. It checks for itself that the
+// payload does what the intent says, within its own limits, and refuses to sign
+// two different payloads for one attempt, or two intents for one nonce or input.
+// Errors wrap ErrRefused where it refuses for good.
+type Signer interface {
+	Sign(ctx context.Context, r SignRequest) ([]Signature, error)
+}
+
+// Stored is a signed transaction that was committed to a store. Only packages
+// under chain/ can make one, after the commit: sending before storing cannot
+// be written.
+type Stored = proof.Stored
+
+// Attempt identifies one signed transaction of ours to Status.
+type Attempt struct {
+	Tx     string
+	Raw    []byte
+	Spends []string
+}
+
+// State is what the network says of an attempt.
+type State string
+
+// The states of an attempt. Only Conflicted-at-finality and a final revert are
+// proof of death; Unknown proves nothing.
+const (
+	Unknown    State = "unknown"    // not understood, or no node knows it
+	Pending    State = "pending"    // in a mempool
+	Included   State = "included"   // in a block
+	Conflicted State = "conflicted" // another tx took its nonce or input, in a block
+)
+
+// Status is one attempt's state at the node's head.
+type Status struct {
+	State         State
+	Block         Block // where it, or what conflicts with it, was included
+	Confirmations int64
+	Final         bool // Block can no longer be undone, by the network's own word or never where it has none
+	Executed      bool // Included: it did what it says; false = reverted
+	// Cost is what the network took, in units of the gas currency, rounded up.
+	Cost ledger.Amount
+	// By is the conflicting tx, where known.
+	By string
+}
+
+// Errors that clients, signers and outgoing share.
+var (
+	ErrNode     = errors.New("chain: the node failed or contradicts itself")
+	ErrBehind   = errors.New("chain: the node is behind what was already seen")
+	ErrDeepFork = errors.New("chain: no block of the trail is on the chain any more")
+	ErrWrongNet = errors.New("chain: the node is on another chain")
+	ErrShort    = errors.New("chain: the sending address does not hold enough")
+	ErrRejected = errors.New("chain: can never be accepted by the network")
+	ErrRefused  = errors.New("chain: the signer refuses")
+	ErrTooDear  = errors.New("chain: the fee is above what the intent allows")
+)
+
+// AddressError says why an address is not one.
+type AddressError struct {
+	Network Network
+	Address string
+	Reason  string
+}
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("chain: not a %s address: %s", e.Network, e.Reason)
+}

@@ -1,0 +1,3 @@
+package chaintest
+
+func cases() []testCase { return nil }

@@ -1,0 +1,182 @@
+package incoming
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// State is what the chain says of a transfer.
+type State string
+
+// The states of a Sighting. Gone means: in no block and no mempool of ours, or
+// conflicted in a block. A gone transfer that is mined again is included again;
+// where it had been final before, under the next Generation.
+const (
+	Seen     State = "seen"     // in the mempool
+	Included State = "included" // in a block
+	Final    State = "final"    // has its confirmations
+	Gone     State = "gone"
+)
+
+// Forward is what treasury has done about a final deposit on a deposit address.
+type Forward string
+
+// The ways of a final deposit.
+const (
+	ForwardNone Forward = ""           // nothing decided yet
+	Forwarding  Forward = "forwarding" // a sweep is under way
+	Forwarded   Forward = "forwarded"  // the sweep has landed
+	Deferred    Forward = "deferred"   // not worth it now: dust, cost, no gas float, failed sweep
+	NotNeeded   Forward = "not_needed" // UTXO networks, shared addresses
+)
+
+// Sighting is one transfer to an address of ours: fact and queue at once. It
+// lives in the network's partition under the id Key(Tx, Ordinal); Due is set
+// whenever its owner has not handled its last change.
+type Sighting struct {
+	Network    string `db:"network"`
+	Tx         string `db:"tx"`
+	Ordinal    int    `db:"ordinal"`
+	Generation int    `db:"generation"` // 1, and +1 each time it is mined again after having been final
+	State      State  `db:"state"`
+	Address    string `db:"address"` // ours
+	Tenant     string `db:"tenant"`  // owner of the address
+	Purpose    Use    `db:"purpose"` // of the address
+	From       string `db:"from_address"`
+	Memo       string `db:"memo"`
+	Currency   string `db:"currency"` // "" = not one of ours; then Contract says which
+	Contract   string `db:"contract"`
+	// Exact is what the chain says, in whole coins; Amount the same in ledger
+	// units, rounded down; −1 where it does not fit: quarantined.
+	Exact  decimal.Decimal `db:"exact"`
+	Amount ledger.Amount   `db:"amount"`
+
+	Height    int64     `db:"height"` // 0 while in the mempool
+	BlockHash string    `db:"block_hash"`
+	BlockTime time.Time `db:"block_time"`
+	FinalAt   int64     `db:"final_at"` // the height at which it is final; 0 = unknown
+	FirstSeen time.Time `db:"first_seen"`
+	// InheritedFrom is the tx whose first sighting counts for this one: it
+	// spends an input of it and pays the same address.
+	InheritedFrom string   `db:"inherited_from"`
+	Spends        []string `db:"spends,json"`
+	Internal      bool     `db:"internal"` // made by a stored attempt of ours: no deposit
+	Unproven      bool     `db:"unproven"`
+
+	Forward    Forward `db:"forward"`
+	ForwardTx  string  `db:"forward_tx"`
+	ForwardFee string  `db:"forward_fee"` // "0.0001 ETH": shown in deposit_merged
+}
+
+// Sightings is the table of transfers, in network partitions.
+var Sightings = storage.NewTable[Sighting]("sightings",
+	storage.Index("state", "final_at"),
+	storage.Index("address", "state"),
+	storage.Index("forward", "state"),
+	storage.Index("tx"),
+)
+
+// Key is a Sighting's id: the transfer's identity whichever block it is in.
+func Key(tx string, ordinal int) string { return fmt.Sprintf("%s:%d", tx, ordinal) }
+
+// Key is the Sighting's own id.
+func (s *Sighting) Key() string { return Key(s.Tx, s.Ordinal) }
+
+// Generated is the id that ledger transactions use: it differs each time the
+// transfer is mined again after a reversal.
+func (s *Sighting) Generated() string {
+	return fmt.Sprintf("%s/%s/%d", s.Network, s.Key(), s.Generation)
+}
+
+// Confirmations of the sighting when the chain's head is at height head.
+func (s *Sighting) Confirmations(head int64) int64 {
+	if s.Height == 0 || head < s.Height || s.State == Gone || s.State == Seen {
+		return 0
+	}
+	return head - s.Height + 1
+}
+
+// Proof is a Sighting that is final on the chain. It is made by this package
+// alone, from a stored Sighting and a stored watermark, and crediting takes
+// nothing else: money before finality cannot be written.
+type Proof struct{ s Sighting }
+
+// Sighting is what was proven.
+func (p Proof) Sighting() Sighting { return p.s }
+
+// Valid reports whether the proof was made by this package.
+func (p Proof) Valid() bool { return p.s.Tx != "" }
+
+// Fact is what a Handler gets: a stored Sighting as it stands now, the chain's
+// head, and the proof where it is final.
+type Fact struct {
+	Sighting Sighting
+	Version  int64 // of the stored row
+	Head     int64 // height up to which the chain was read
+	Final    Proof // Valid() only where Sighting.State is Final
+}
+
+// Handler takes one Fact and makes everything that follows from it durable
+// before it returns nil; an error leaves the Sighting due again later. It may
+// see the same Fact twice.
+type Handler func(ctx context.Context, f Fact) error
+
+// Use is what an address of ours is for.
+type Use string
+
+// The uses of addresses.
+const (
+	UsePayment Use = "payment" // handed out to one payment
+	UseHot     Use = "hot"     // the tenant's hot address
+	UseChange  Use = "change"  // change of our own transactions on UTXO networks
+)
+
+// AddressRow is the directory entry of one derived address, in the network's
+// partition under the address itself. Seq is dense: 1, 2, 3 … as they were
+// derived; a scanner knows by it whether it has them all.
+type AddressRow struct {
+	Seq     int64     `db:"seq"`
+	Index   int64     `db:"key_index"`
+	Key     string    `db:"key_ref"`
+	Tenant  string    `db:"tenant"` // "" until leased
+	Use     Use       `db:"use_for"`
+	Created time.Time `db:"created_at"`
+	// WatchUntil ends scanning of an old payment address; zero = for ever.
+	WatchUntil time.Time `db:"watch_until"`
+}
+
+// Addresses is the directory, in network partitions.
+var Addresses = storage.NewTable[AddressRow]("addresses",
+	storage.Unique("seq"),
+	storage.Index("tenant", "use_for"),
+)
+
+// Cursor is how far a network was read, one row per network, id "cursor".
+type Cursor struct {
+	Trail []chain.Block `db:"trail,json"` // oldest first
+	Head  int64         `db:"head"`
+	Final int64         `db:"final"` // watermark: never falls
+	// TipRead is when the tip was last read whose blocks are all processed: an
+	// expiry before it can be decided.
+	TipRead  time.Time `db:"tip_read"`
+	HeadTime time.Time `db:"head_time"` // block time of the head
+	Halted   string    `db:"halted"`    // why the network is halted, "" = it is not
+}
+
+// Cursors is the table of cursors, in network partitions.
+var Cursors = storage.NewTable[Cursor]("cursors")
+
+// CursorID is the id of a network's only cursor.
+const CursorID = "cursor"
+
+// Tables lists what this package stores.
+func Tables() []*storage.Table {
+	return []*storage.Table{Sightings.Table, Addresses.Table, Cursors.Table}
+}

@@ -1,0 +1,69 @@
+package outgoing
+
+import (
+	"context"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// State is how far an intent has come.
+type State string
+
+// The states of an intent. A signed intent has been stored with its raw
+// transaction and may be on the network at any moment.
+const (
+	Queued    State = "queued"    // nothing reserved, nothing signed; can be cancelled
+	Waiting   State = "waiting"   // queued, but something is missing: see Reason; can be cancelled
+	Signed    State = "signed"    // signed and stored, sent or about to be
+	Executed  State = "executed"  // in a block with the confirmations its owner asked for
+	Settled   State = "settled"   // executed and final: the end
+	Failed    State = "failed"    // every attempt is dead with proof: the end
+	Cancelled State = "cancelled" // before anything was signed: the end
+)
+
+// Reason says what an intent waits for.
+type Reason string
+
+// The reasons. They are shown to operators and in withdrawal views.
+const (
+	ReasonHotShort Reason = "hot_short"       // the hot address does not hold the amount
+	ReasonGasShort Reason = "gas_float_short" // no coins of the operator's to pay the network
+	ReasonHalted   Reason = "halted"          // the network or asset is halted
+	ReasonNode     Reason = "node"            // the node does not answer
+	ReasonSigner   Reason = "signer"          // the signer refuses or does not answer
+	ReasonTooDear  Reason = "fee_above_cap"   // the network's price is above MaxCost
+)
+
+// Outcome is the fact queue towards an intent's owner, in the network's
+// partition under the intent's id: put in the same Change as the step that
+// caused it, Due until the owner has handled it.
+type Outcome struct {
+	Intent        string        `db:"intent"`
+	Purpose       chain.Purpose `db:"purpose"`
+	Tenant        string        `db:"tenant"`
+	Network       string        `db:"network"`
+	Currency      string        `db:"currency"`
+	State         State         `db:"state"`
+	Reason        Reason        `db:"reason"`
+	Tx            string        `db:"tx"` // the attempt that counts now; the landed one from Executed on
+	Confirmations int64         `db:"confirmations"`
+	// Amount is what reached the recipient, in units of Currency (for All: what
+	// was there less the fee).
+	Amount ledger.Amount `db:"amount"`
+	// Cost is what the network took for the landed tx, in units of its gas
+	// currency, known and never changed from Settled on, and for a Failed intent
+	// whose revert or cancel landed. CostTx is the tx that took it.
+	Cost   ledger.Amount `db:"cost"`
+	CostTx string        `db:"cost_tx"`
+	At     time.Time     `db:"at"`
+}
+
+// Outcomes is the table of facts for owners, in network partitions.
+var Outcomes = storage.NewTable[Outcome]("outcomes", storage.Index("tenant", "state"))
+
+// Handler takes one Outcome and makes what follows durable before it returns
+// nil. It may see the same Outcome twice, and may miss intermediate states.
+type Handler func(ctx context.Context, o Outcome) error

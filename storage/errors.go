@@ -1,0 +1,74 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+var (
+	// ErrConflict: the decision was taken on a state that is no longer there.
+	// Nothing happened. Reload and decide again; Decide does so.
+	ErrConflict = errors.New("storage: conflict: the state has changed, decide again")
+
+	// ErrMalformed: the Change, Query or Claim itself is wrong. Nothing happened.
+	ErrMalformed = errors.New("storage: malformed")
+
+	// ErrUnknown: it is not known whether the Change happened. Send it again.
+	ErrUnknown = errors.New("storage: outcome unknown, send the same change again")
+
+	// ErrClosed: the store is closed or was never opened.
+	ErrClosed = errors.New("storage: not open")
+
+	// ErrSchema: the schema in the database is not the one this library needs.
+	ErrSchema = errors.New("storage: schema does not match, run Migrate")
+)
+
+// DuplicateError says that a unique key, or a Tx.ID (Table "ledger"), is taken
+// by another Change. Final.
+type DuplicateError struct {
+	Table string
+	Key   string // the column names joined by ",", "id" for a row's id
+	Value string
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("storage: duplicate %s in %s: %q", e.Key, e.Table, e.Value)
+}
+
+// LevelError says that a counter would have passed its ceiling. Final.
+type LevelError struct {
+	Name  string
+	Value int64 // as it stands
+	Delta int64
+	Max   int64
+}
+
+func (e *LevelError) Error() string {
+	return fmt.Sprintf("storage: level %q stands at %d, +%d passes its ceiling %d", e.Name, e.Value, e.Delta, e.Max)
+}
+
+// NotEmptyError says that an account that had to be empty is not. Final.
+type NotEmptyError struct {
+	Account ledger.Account
+	Asset   ledger.Asset
+}
+
+func (e *NotEmptyError) Error() string {
+	return fmt.Sprintf("storage: account %s is not empty in %s", e.Account, e.Asset)
+}
+
+// Final reports whether err is a verdict that sending or deciding again on the
+// same facts will not change: the Change did not happen.
+func Final(err error) bool {
+	var (
+		dup   *DuplicateError
+		level *LevelError
+		empty *NotEmptyError
+		funds *ledger.InsufficientFundsError
+	)
+	return errors.As(err, &dup) || errors.As(err, &level) || errors.As(err, &empty) || errors.As(err, &funds) ||
+		errors.Is(err, ErrMalformed) || errors.Is(err, ledger.ErrOverflow) ||
+		errors.Is(err, ledger.ErrUnbalanced) || errors.Is(err, ledger.ErrMalformed)
+}
