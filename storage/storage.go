@@ -83,7 +83,7 @@ type Store interface {
 // since, the version tells: ErrConflict, and deciding on the new state must
 // find nothing left to do.
 type Change struct {
-	// ID is a UUIDv7, or derived from what caused the Change; at most 100 bytes.
+	// ID is a UUIDv7, or derived from what caused the Change; at most 200 bytes.
 	// The same ID always carries the same Change.
 	ID        string
 	Partition Partition

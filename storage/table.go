@@ -182,7 +182,7 @@ func (c *Column) Encode(value any) (any, error) {
 	case Decimal:
 		return ledger.PlainString(value.(decimal.Decimal)), nil
 	default:
-		return slices.Clone(v.Bytes()), nil
+		return append([]byte{}, v.Bytes()...), nil
 	}
 }
 
@@ -226,9 +226,13 @@ func (c *Column) decode(f reflect.Value, scalar any) error {
 	case Bytes:
 		switch b := scalar.(type) {
 		case []byte:
-			f.SetBytes(slices.Clone(b))
+			if len(b) > 0 { // empty and nil are one value
+				f.SetBytes(slices.Clone(b))
+			}
 		case string:
-			f.SetBytes([]byte(b))
+			if b != "" {
+				f.SetBytes([]byte(b))
+			}
 		case nil:
 		default:
 			return fmt.Errorf("bytes expected, found %T", scalar)

@@ -133,3 +133,14 @@ type Tables map[*storage.Table]bool
 
 // Has is the open function that Prepare takes.
 func (t Tables) Has(table *storage.Table) bool { return t[table] }
+
+// Held is the unique keys that the loaded rows hold themselves.
+func (l *Loaded) Held() map[UniqueKey]string {
+	held := map[UniqueKey]string{}
+	for k, s := range l.Rows {
+		for u, key := range s.Keys {
+			held[UniqueKey{k.Table, k.Partition, u, key}] = k.ID
+		}
+	}
+	return held
+}

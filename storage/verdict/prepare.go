@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 // Sizes in bytes, the same on every backend, so that all indexes can be built.
 const (
-	MaxChangeID = 100
+	MaxChangeID = 200
 	MaxID       = 200 // rows, transactions, references, accounts, partitions, levels
 	MaxAsset    = 64
 	MaxIndexed  = 500 // text in a column that is indexed or unique
@@ -129,6 +130,22 @@ func Prepare(open func(*storage.Table) bool, changes []storage.Change) *Batch {
 		it.puts, it.err = check(open, it.c)
 	}
 	return b
+}
+
+// Fail settles Change i with err, as if it were malformed: for backends that
+// have to pass over some of a batch.
+func (b *Batch) Fail(i int, err error) { b.items[i].err = err }
+
+// Partitions lists what the well-formed Changes touch, sorted.
+func (b *Batch) Partitions() []storage.Partition {
+	var out []storage.Partition
+	for i := range b.items {
+		if b.items[i].err == nil {
+			out = append(out, b.items[i].c.Partition)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func malformed(c *storage.Change, format string, args ...any) error {

@@ -1,0 +1,21 @@
+.PHONY: test fmt lint bench generate vuln
+
+test: ## everything that CI runs
+	./test.sh
+
+fmt:
+	./test.sh tools
+	.tools/bin/gofumpt -w $$(git ls-files '*.go')
+
+lint:
+	./test.sh tools
+	.tools/bin/golangci-lint run ./...
+
+generate: ## MACHINE.md of every state machine and its golden table
+	go test ./payment ./withdrawal ./wallet -run Machine -update
+
+bench: ## the figures of docs/performance.md, as ratios within one run
+	go test -run '^$$' -bench . -benchtime 1s -count 6 $(or $(PKG),./...)
+
+vuln: ## VULNDB=file:///path/to/an/unpacked/database
+	govulncheck $(if $(VULNDB),-db $(VULNDB)) -scan package ./...

@@ -1,0 +1,219 @@
+package evm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// block is what we read of a block.
+type block struct {
+	chain.Block
+	hash, parent common.Hash
+	bloom        [256]byte
+	baseFee      *big.Int // nil where the chain has none
+	txs          []blockTx
+}
+
+// blockTx is what we read of a transaction in a block.
+type blockTx struct {
+	hash  common.Hash
+	from  common.Address
+	to    common.Address
+	call  bool // has a to: no contract creation
+	value *big.Int
+	nonce int64
+	input bool // carries data
+}
+
+// blockOf decodes an eth_getBlockBy… answer. null and an error are errors.
+func blockOf(k *call) (block, error) {
+	if k.err != nil {
+		return block{}, k.err
+	}
+	if isNull(k.out) {
+		return block{}, fmt.Errorf("%w: it has no such block", chain.ErrNode)
+	}
+	var b block
+	seen := 0
+	w := &walk{b: k.out}
+	w.object(func(key []byte) {
+		switch string(key) {
+		case "number":
+			b.Height = w.number()
+			seen |= 1
+		case "hash":
+			w.fixed(b.hash[:])
+			seen |= 2
+		case "parentHash":
+			w.fixed(b.parent[:])
+			seen |= 4
+		case "timestamp":
+			b.setTime(w.number())
+			seen |= 8
+		case "logsBloom":
+			w.fixed(b.bloom[:])
+			seen |= 16
+		case "baseFeePerGas":
+			if w.peek() == 'n' {
+				w.skip(0)
+				return
+			}
+			b.baseFee = w.big()
+		case "transactions":
+			w.array(func() { b.addTx(w) })
+			seen |= 32
+		default:
+			w.skip(0)
+		}
+	})
+	if err := w.end(); err != nil {
+		return block{}, err
+	}
+	if seen != 63 {
+		return block{}, fmt.Errorf("%w: block without number, hash, parent, time, bloom or transactions", chain.ErrNode)
+	}
+	b.Hash, b.Parent = b.hash.Hex(), b.parent.Hex()
+	return b, nil
+}
+
+// setTime bounds what a node may claim: years 1970 to 9999.
+func (b *block) setTime(seconds int64) { b.Time = time.Unix(min(seconds, 253402300799), 0).UTC() }
+
+func (b *block) addTx(w *walk) {
+	if w.peek() == '"' { // only hashes were asked for
+		w.text()
+		return
+	}
+	t, seen := blockTx{value: new(big.Int), nonce: -1}, 0
+	w.object(func(key []byte) {
+		switch string(key) {
+		case "hash":
+			w.fixed(t.hash[:])
+			seen |= 1
+		case "from":
+			w.fixed(t.from[:])
+			seen |= 2
+		case "to":
+			if w.peek() == 'n' {
+				w.skip(0)
+				return
+			}
+			w.fixed(t.to[:])
+			t.call = true
+		case "value":
+			t.value = w.big()
+			seen |= 4
+		case "nonce":
+			t.nonce = w.number()
+		case "input":
+			t.input = len(w.text()) > 2
+		default:
+			w.skip(0)
+		}
+	})
+	if seen != 7 {
+		w.fail()
+	}
+	b.txs = append(b.txs, t)
+}
+
+// mayHaveTransfers asks the header's bloom filter. false is certain.
+func (b *block) mayHaveTransfers() bool {
+	sum := crypto.Keccak256(transferTopic[:])
+	for i := 0; i < 6; i += 2 {
+		bit := binary.BigEndian.Uint16(sum[i:]) & 2047
+		if b.bloom[255-bit/8]&(1<<(bit%8)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// receipt is what we read of a transaction receipt.
+type receipt struct {
+	tx, block common.Hash
+	height    int64
+	ok        bool // executed: anything but status 1 is not
+	gas       *big.Int
+	price     *big.Int
+	l1Fee     *big.Int
+	logs      []logEntry
+}
+
+// cost is what the network took for it, in wei.
+func (r *receipt) cost() *big.Int {
+	v := new(big.Int).Mul(r.gas, r.price)
+	return v.Add(v, r.l1Fee)
+}
+
+// receiptOf decodes an eth_getTransactionReceipt answer; nil for null.
+func receiptOf(k *call) (*receipt, error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	if isNull(k.out) {
+		return nil, nil
+	}
+	w := &walk{b: k.out}
+	r := readReceipt(w)
+	return &r, w.end()
+}
+
+func receiptsOf(k *call) ([]receipt, error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	if isNull(k.out) {
+		return nil, fmt.Errorf("%w: no receipts for a block that it has", chain.ErrNode)
+	}
+	var out []receipt
+	w := &walk{b: k.out}
+	w.array(func() { out = append(out, readReceipt(w)) })
+	return out, w.end()
+}
+
+func readReceipt(w *walk) receipt {
+	r := receipt{gas: new(big.Int), price: new(big.Int), l1Fee: new(big.Int)}
+	seen := 0
+	w.object(func(key []byte) {
+		switch string(key) {
+		case "transactionHash":
+			w.fixed(r.tx[:])
+			seen |= 1
+		case "blockHash":
+			w.fixed(r.block[:])
+			seen |= 2
+		case "blockNumber":
+			r.height = w.number()
+			seen |= 4
+		case "status":
+			r.ok = string(w.str()) == "0x1"
+		case "gasUsed":
+			r.gas = w.big()
+			seen |= 8
+		case "effectiveGasPrice":
+			r.price = w.big()
+		case "l1Fee":
+			if w.peek() == 'n' {
+				w.skip(0)
+				return
+			}
+			r.l1Fee = w.big()
+		case "logs":
+			r.logs = readLogs(w)
+			seen |= 16
+		default:
+			w.skip(0)
+		}
+	})
+	if seen != 31 {
+		w.fail()
+	}
+	return r
+}

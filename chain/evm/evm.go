@@ -1,0 +1,270 @@
+// Package evm is the chain client of every network that speaks the Ethereum
+// JSON-RPC: Ethereum, Polygon, BSC, Arbitrum, Base, Optimism, Avalanche and
+// whatever else is configured like them.
+//
+// What it promises:
+//   - A transfer is reported only where the chain executed it: native coin by a
+//     receipt with status 1, tokens by Transfer logs of that very contract, ether
+//     by an internal call through balances at two block hashes and, where the node
+//     can trace, the call itself.
+//   - Everything is read by block hash. A node that does not know the hash, is
+//     behind, is on another chain, answers in parts, or contradicts itself is an
+//     error and never an empty result.
+//   - A transfer's identity is (tx, ordinal): −1 the tx's own value, n ≥ 0 the
+//     n-th log of that tx, −2−n the n-th value-bearing inner call. None of them
+//     moves when the tx is mined again elsewhere.
+//   - What the node says of a sent transaction is proof of death only where the
+//     transaction that took the nonce was found on the chain itself.
+//   - Amounts are exact integers of the chain turned into decimals; no float.
+//   - The URL of the node, which often holds a key, is in no error.
+package evm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Options configure one Client. Networks and Preset give sensible ones, to which
+// a Registry and a URL must be added.
+type Options struct {
+	Network  chain.Network
+	ChainID  int64
+	Registry *chain.Registry
+
+	// URL of the node's HTTP endpoint. It may hold a key and is kept out of errors.
+	URL string
+	// Header is added to each request, for nodes that want a token there.
+	Header http.Header
+	// HTTP sends the requests. Defaults to a client with a Transport of its own,
+	// no proxy from the environment, no redirects and a 30 s limit per request.
+	HTTP *http.Client
+	// MaxBody is the size in bytes above which an answer is refused. Defaults to 64 MiB.
+	MaxBody int64
+	// Batch is how many calls go into one request; 1 sends no arrays. Defaults to 40.
+	Batch int
+	// Group is how many blocks are read at once while catching up. Defaults to 8.
+	Group int
+	// LogSpan is how many blocks one eth_getLogs of History covers. Defaults to 2000.
+	LogSpan int64
+
+	// FinalityTags says that the node's "safe" and "finalized" mean something.
+	FinalityTags bool
+	// FinalDepth makes a transaction of ours final that many blocks deep, where
+	// there are no FinalityTags. Defaults to 0: never final.
+	FinalDepth int64
+
+	// Legacy sends transactions with one gas price instead of EIP-1559 fees.
+	Legacy bool
+	// MaxFeePerGas in wei is the price above which nothing is built. Defaults to 500 gwei.
+	MaxFeePerGas int64
+	// MinTip and MaxTip bound the priority fee in wei, whatever the node suggests.
+	// MaxTip defaults to 50 gwei.
+	MinTip, MaxTip int64
+	// GasMargin is added to eth_estimateGas, in percent. Defaults to 20.
+	GasMargin int64
+	// FeeMargin is added to the node's gas price on Legacy networks, in percent,
+	// and to an L1 data fee. Defaults to 25.
+	FeeMargin int64
+	// QuoteGas is the gas assumed by EstimateFee, and only there, for a token
+	// transfer that cannot be tried because the sender is unknown or has not
+	// enough yet. Defaults to 150000.
+	QuoteGas uint64
+	// L1Fee says that the network takes a data fee beyond gas, as OP-stack rollups do.
+	L1Fee bool
+
+	// NoInternal switches off the search for ether that comes by internal calls.
+	NoInternal bool
+	// NoTrace says not to ask the node for traces: such ether is then Unproven.
+	NoTrace bool
+	// AuditTokens compares each token deposit with the change of balanceOf between
+	// the two blocks; what differs is reported as Unproven. Costs two calls per
+	// deposit, and needs the state of the blocks.
+	AuditTokens bool
+}
+
+// Client is a chain.Client for one EVM network. It is safe for concurrent use.
+type Client struct {
+	o      Options
+	node   *node
+	native *chain.Currency
+	tokens map[common.Address]*chain.Currency
+}
+
+var (
+	_ chain.Client    = (*Client)(nil)
+	_ chain.Balancer  = (*Client)(nil)
+	_ chain.Noncer    = (*Client)(nil)
+	_ chain.Historian = (*Client)(nil)
+	_ chain.Locator   = (*Client)(nil)
+)
+
+// New checks the options and makes a Client. It does no I/O: the first call
+// that does checks that the node is on the right chain, as every later one does.
+func New(o Options) (*Client, error) {
+	switch {
+	case o.Network == "" || o.Registry == nil:
+		return nil, errors.New("evm: Options.Network and Options.Registry are required")
+	case o.ChainID <= 0:
+		return nil, fmt.Errorf("evm: %s: Options.ChainID must be the network's id, such as 1", o.Network)
+	case o.URL == "":
+		return nil, fmt.Errorf("evm: %s: Options.URL of a node is required", o.Network)
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("evm: %s: Options.URL must be an http or https URL", o.Network)
+	}
+	c := &Client{o: withDefaults(o), tokens: map[common.Address]*chain.Currency{}}
+	for _, cur := range o.Registry.On(o.Network) {
+		if cur.Native() {
+			c.native = cur
+			continue
+		}
+		a, err := parseAddress(o.Network, cur.Contract)
+		if err != nil {
+			return nil, fmt.Errorf("evm: currency %s: contract: %w", cur.Code, err)
+		}
+		c.tokens[a] = cur
+	}
+	if c.native == nil {
+		return nil, fmt.Errorf("evm: %s: its native coin must be in the Registry: it pays the gas", o.Network)
+	}
+	if c.native.Decimals != 18 {
+		return nil, fmt.Errorf("evm: %s: the native coin has 18 decimals on chain, not %d", o.Network, c.native.Decimals)
+	}
+	c.node = newNode(c.o, u)
+	return c, nil
+}
+
+func withDefaults(o Options) Options {
+	def := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&o.MaxBody, 64<<20)
+	def(&o.LogSpan, 2000)
+	def(&o.MaxFeePerGas, 500*gwei)
+	def(&o.MaxTip, 50*gwei)
+	def(&o.GasMargin, 20)
+	def(&o.FeeMargin, 25)
+	if o.Batch <= 0 {
+		o.Batch = 40
+	}
+	if o.Group <= 0 {
+		o.Group = 8
+	}
+	if o.QuoteGas == 0 {
+		o.QuoteGas = 150_000
+	}
+	if o.HTTP == nil {
+		// Nothing of http.DefaultTransport: what a host does to it must not reach us.
+		o.HTTP = &http.Client{
+			Transport: &http.Transport{
+				MaxIdleConnsPerHost: 8, IdleConnTimeout: 60 * time.Second,
+				TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Timeout:       30 * time.Second,
+		}
+	}
+	return o
+}
+
+// Network is the code that the client was made for.
+func (c *Client) Network() chain.Network { return c.o.Network }
+
+// Tip reads the head and, with FinalityTags, the safe and final heights; 0 while
+// the node has none yet. Every call checks the chain id.
+func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
+	id, head := newCall("eth_chainId"), newCall("eth_getBlockByNumber", "latest", false)
+	safe, final := newCall("eth_getBlockByNumber", "safe", false), newCall("eth_getBlockByNumber", "finalized", false)
+	calls := []*call{id, head}
+	if c.o.FinalityTags {
+		calls = append(calls, safe, final)
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return chain.Tip{}, err
+	}
+	if err := c.rightChain(id); err != nil {
+		return chain.Tip{}, err
+	}
+	h, err := blockOf(head)
+	if err != nil {
+		return chain.Tip{}, err
+	}
+	t := chain.Tip{Head: h.Block, Safe: -1, Final: -1}
+	if !c.o.FinalityTags {
+		return t, nil
+	}
+	if t.Safe, err = tagged(safe); err != nil {
+		return chain.Tip{}, err
+	}
+	if t.Final, err = tagged(final); err != nil {
+		return chain.Tip{}, err
+	}
+	if t.Final > t.Head.Height {
+		return chain.Tip{}, fmt.Errorf("%w: finalized block %d is above the head %d", chain.ErrNode, t.Final, t.Head.Height)
+	}
+	return t, nil
+}
+
+// tagged is the height of a tagged block; 0 where the node has none so far.
+func tagged(k *call) (int64, error) {
+	if k.err != nil {
+		if unknownBlock(k.err) {
+			return 0, nil
+		}
+		return 0, k.err
+	}
+	if isNull(k.out) {
+		return 0, nil
+	}
+	b, err := blockOf(k)
+	return b.Height, err
+}
+
+func (c *Client) rightChain(k *call) error {
+	if k.err != nil {
+		return k.err
+	}
+	id, err := k.quantity()
+	if err != nil {
+		return err
+	}
+	if !id.IsInt64() || id.Int64() != c.o.ChainID {
+		return fmt.Errorf("%w: node has chain id %s, %s is %d", chain.ErrWrongNet, id, c.o.Network, c.o.ChainID)
+	}
+	return nil
+}
+
+// BlockAt tells which block is at a height now. An error wrapping ErrBehind: the
+// node has none yet.
+func (c *Client) BlockAt(ctx context.Context, height int64) (chain.Block, error) {
+	id, k := newCall("eth_chainId"), newCall("eth_getBlockByNumber", quantity(height), false)
+	if err := c.node.do(ctx, id, k); err != nil {
+		return chain.Block{}, err
+	}
+	if err := c.rightChain(id); err != nil {
+		return chain.Block{}, err
+	}
+	if k.err == nil && isNull(k.out) {
+		return chain.Block{}, fmt.Errorf("%w: no block at height %d", chain.ErrBehind, height)
+	}
+	b, err := blockOf(k)
+	if err == nil && b.Height != height {
+		err = fmt.Errorf("%w: asked for block %d, got %d", chain.ErrNode, height, b.Height)
+	}
+	return b.Block, err
+}
+
+const gwei = 1_000_000_000
+
+func quantity(n int64) string { return "0x" + big.NewInt(n).Text(16) }

@@ -1,0 +1,275 @@
+package evm
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// internal finds ether that came otherwise than as a transaction's own value. An
+// open address's balance at the last block is compared with that before the
+// first; only where transactions do not explain the difference is every block
+// looked at, and only then is the node asked for a trace.
+func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Address]bool) error {
+	list := make([]common.Address, 0, len(open))
+	for a := range open {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, common.Address.Cmp)
+	ends, err := c.balances(ctx, list, rs[0].parent, rs[len(rs)-1].hash)
+	if err != nil || ends == nil {
+		return err
+	}
+	var odd []common.Address
+	for i, a := range list {
+		rest := new(big.Int).Sub(ends[i][1], ends[i][0])
+		for _, r := range rs {
+			rest.Sub(rest, r.direct(a))
+		}
+		if rest.Sign() != 0 {
+			odd = append(odd, a)
+		}
+	}
+	if len(odd) == 0 {
+		return nil
+	}
+	hashes := []common.Hash{rs[0].parent}
+	for _, r := range rs {
+		hashes = append(hashes, r.hash)
+	}
+	steps, err := c.balances(ctx, odd, hashes...)
+	if err != nil || steps == nil {
+		return err
+	}
+	for n, r := range rs {
+		extra := map[common.Address]*big.Int{}
+		for i, a := range odd {
+			rest := new(big.Int).Sub(steps[i][n+1], steps[i][n])
+			if rest.Sub(rest, r.direct(a)); rest.Sign() > 0 {
+				extra[a] = rest
+			}
+		}
+		if len(extra) == 0 {
+			continue
+		}
+		if err := c.explain(ctx, r, extra); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// balances reads each address at each block. nil where the node has thrown the
+// state of these blocks away: then only what transactions and logs prove is
+// seen, and History finds the rest on demand with a node that keeps it.
+func (c *Client) balances(ctx context.Context, list []common.Address, hashes ...common.Hash) ([][]*big.Int, error) {
+	calls := make([]*call, 0, len(list)*len(hashes))
+	for _, a := range list {
+		for _, h := range hashes {
+			calls = append(calls, newCall("eth_getBalance", a, at(h)))
+		}
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return nil, err
+	}
+	out := make([][]*big.Int, len(list))
+	for i := range list {
+		for range hashes {
+			v, err := calls[0].quantity()
+			if stateGone(err) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			out[i], calls = append(out[i], v), calls[1:]
+		}
+	}
+	return out, nil
+}
+
+// at names a block's state by hash: the answer is of that very block or an error.
+func at(h common.Hash) any { return map[string]any{"blockHash": h} }
+
+// direct is how the block's transactions themselves changed an address's balance.
+func (r *reading) direct(a common.Address) *big.Int {
+	sum := new(big.Int)
+	for i, rec := range r.receipts {
+		t := &r.txs[i]
+		if rec.ok && t.call && t.to == a {
+			sum.Add(sum, t.value)
+		}
+		if t.from == a {
+			sum.Sub(sum, rec.cost())
+			if rec.ok {
+				sum.Sub(sum, t.value)
+			}
+		}
+	}
+	return sum
+}
+
+// explain reports what came by internal calls: call by call where a trace adds
+// up to the difference exactly, else as one Unproven transfer, named by block
+// and address because no transaction is known to have made it.
+func (c *Client) explain(ctx context.Context, r *reading, extra map[common.Address]*big.Int) error {
+	moves, err := c.trace(ctx, r)
+	if err != nil {
+		return err
+	}
+	sums := map[common.Address]*big.Int{}
+	for _, m := range moves {
+		if extra[m.to] != nil {
+			if sums[m.to] == nil {
+				sums[m.to] = new(big.Int)
+			}
+			sums[m.to].Add(sums[m.to], m.value)
+		}
+	}
+	proven := func(a common.Address) bool { return sums[a] != nil && sums[a].Cmp(extra[a]) == 0 }
+	for _, m := range moves {
+		if extra[m.to] == nil || !proven(m.to) {
+			continue
+		}
+		x := r.transfer(&r.txs[m.tx], -2-m.index, checksum(m.from), checksum(m.to))
+		x.Currency, x.Amount = c.native.Code, coins(m.value, c.native.Decimals)
+		r.out = append(r.out, x)
+	}
+	for a, rest := range extra {
+		if proven(a) {
+			continue
+		}
+		r.out = append(r.out, chain.Transfer{
+			Tx: "balance/" + r.Hash + "/" + strings.ToLower(a.Hex()), Ordinal: -2, Block: r.Block, To: checksum(a),
+			Currency: c.native.Code, Amount: coins(rest, c.native.Decimals), Unproven: true,
+		})
+	}
+	return nil
+}
+
+// move is one executed internal call that carries value: the index-th of its tx.
+type move struct {
+	tx, index int
+	from, to  common.Address
+	value     *big.Int
+}
+
+// trace lists the block's internal moves; nil where the node cannot trace, which
+// proves nothing.
+func (c *Client) trace(ctx context.Context, r *reading) ([]move, error) {
+	if c.o.NoTrace {
+		return nil, nil
+	}
+	k := newCall("debug_traceBlockByHash", r.hash, map[string]any{"tracer": "callTracer"})
+	if err := c.node.do(ctx, k); err != nil {
+		return nil, err
+	}
+	if unsupported(k.err) || stateGone(k.err) {
+		return nil, nil
+	}
+	if k.err != nil {
+		return nil, k.err
+	}
+	var frames []frame
+	w := &walk{b: k.out}
+	w.array(func() {
+		var f frame
+		w.object(func(key []byte) {
+			switch string(key) {
+			case "result":
+				f = readFrame(w, 0)
+			case "error":
+				w.fail()
+			default:
+				w.skip(0)
+			}
+		})
+		frames = append(frames, f)
+	})
+	if err := w.end(); err != nil {
+		return nil, err
+	}
+	if len(frames) != len(r.txs) {
+		return nil, fmt.Errorf("%w: %d traces of the %d transactions of block %s", chain.ErrNode, len(frames), len(r.txs), r.Hash)
+	}
+	var out []move
+	for i := range frames {
+		index := 0
+		frames[i].walk(func(f *frame) {
+			out = append(out, move{i, index, f.from, f.to, f.value})
+			index++
+		})
+	}
+	return out, nil
+}
+
+// frame is one call of a trace.
+type frame struct {
+	kind     string
+	from, to common.Address
+	value    *big.Int
+	failed   bool
+	calls    []frame
+}
+
+func readFrame(w *walk, depth int) frame {
+	f := frame{value: new(big.Int)}
+	if depth > maxDepth {
+		w.fail()
+		return f
+	}
+	w.object(func(key []byte) {
+		switch string(key) {
+		case "type":
+			f.kind = string(w.text())
+		case "from":
+			w.fixed(f.from[:])
+		case "to":
+			if w.peek() == 'n' {
+				w.skip(0)
+				return
+			}
+			w.fixed(f.to[:])
+		case "value":
+			if w.peek() == 'n' {
+				w.skip(0)
+				return
+			}
+			f.value = w.big()
+		case "error":
+			f.failed = !isNull(w.raw())
+		case "calls":
+			w.array(func() { f.calls = append(f.calls, readFrame(w, depth+1)) })
+		default:
+			w.skip(0)
+		}
+	})
+	return f
+}
+
+// walk visits the executed inner calls that carry value, in order. What is below
+// a failed call was undone with it; a delegate call shows a value that it does
+// not move.
+func (f *frame) walk(visit func(*frame)) {
+	if f.failed {
+		return
+	}
+	for i := range f.calls {
+		in := &f.calls[i]
+		if in.failed {
+			continue
+		}
+		switch in.kind {
+		case "CALL", "CREATE", "CREATE2", "SELFDESTRUCT":
+			if in.value.Sign() > 0 && in.from != in.to {
+				visit(in)
+			}
+		}
+		in.walk(visit)
+	}
+}

@@ -1,0 +1,200 @@
+package evm
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/shopspring/decimal"
+)
+
+// want finds the transactions whose receipts are needed: those that pay a
+// watched address directly, those with a Transfer log to one, and those sent by
+// an address whose balance is compared.
+func (r *reading) want(w chain.Watch, open map[common.Address]bool) error {
+	byLog := map[common.Hash]bool{}
+	for i := range r.logs {
+		if l := &r.logs[i]; l.transfer() && w.Contains(checksum(l.to())) {
+			byLog[l.tx] = true
+		}
+	}
+	for i := range r.txs {
+		t := &r.txs[i]
+		pays := t.call && t.value.Sign() > 0 && w.Contains(checksum(t.to))
+		if byLog[t.hash] || pays || open[t.from] {
+			r.wanted = append(r.wanted, i)
+			delete(byLog, t.hash)
+		}
+	}
+	if len(byLog) > 0 {
+		return fmt.Errorf("%w: logs of transactions that are not in block %s", chain.ErrNode, r.Hash)
+	}
+	return nil
+}
+
+// readReceipts reads the receipts of all wanted transactions, each of which must
+// name the very block.
+func (c *Client) readReceipts(ctx context.Context, rs []*reading) error {
+	var calls []*call
+	for _, r := range rs {
+		for _, i := range r.wanted {
+			calls = append(calls, newCall("eth_getTransactionReceipt", r.txs[i].hash))
+		}
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return err
+	}
+	for _, r := range rs {
+		for _, i := range r.wanted {
+			k := calls[0]
+			calls = calls[1:]
+			rec, err := receiptOf(k)
+			if err != nil {
+				return err
+			}
+			if rec == nil || rec.block != r.hash || rec.tx != r.txs[i].hash {
+				return fmt.Errorf("%w: no receipt for transaction %s in block %s", chain.ErrNode, r.txs[i].hash, r.Hash)
+			}
+			r.receipts[i] = rec
+		}
+		if err := r.agree(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agree checks that what the logs told of a wanted transaction its receipt tells
+// too.
+func (r *reading) agree() error {
+	byTx := map[common.Hash]*receipt{}
+	for _, rec := range r.receipts {
+		byTx[rec.tx] = rec
+	}
+	for i := range r.logs {
+		l := &r.logs[i]
+		rec := byTx[l.tx]
+		if rec == nil {
+			continue
+		}
+		same := func(o logEntry) bool { return o.index == l.index && o.contract == l.contract && o.word == l.word && o.topics == l.topics }
+		if !rec.ok || !slices.ContainsFunc(rec.logs, same) {
+			return fmt.Errorf("%w: logs and receipt of %s contradict each other", chain.ErrNode, l.tx)
+		}
+	}
+	return nil
+}
+
+// transfers makes the transfers that transactions themselves prove.
+func (c *Client) transfers(r *reading, w chain.Watch) {
+	for _, i := range r.wanted {
+		t, rec := &r.txs[i], r.receipts[i]
+		if !rec.ok {
+			continue
+		}
+		if to := checksum(t.to); t.call && t.value.Sign() > 0 && w.Contains(to) {
+			x := r.transfer(t, -1, checksum(t.from), to)
+			x.Currency, x.Amount = c.native.Code, coins(t.value, c.native.Decimals)
+			r.out = append(r.out, x)
+		}
+		for ordinal := range rec.logs {
+			l := &rec.logs[ordinal]
+			if !l.transfer() {
+				continue
+			}
+			to := checksum(l.to())
+			if !w.Contains(to) {
+				continue
+			}
+			x := r.transfer(t, ordinal, checksum(l.from()), to)
+			x.Contract, x.Amount = string(checksum(l.contract)), coins(l.amount(), 0)
+			if cur := c.tokens[l.contract]; cur != nil {
+				x.Currency, x.Contract = cur.Code, cur.Contract
+				x.Amount = coins(l.amount(), cur.Decimals)
+			}
+			r.out = append(r.out, x)
+		}
+	}
+}
+
+func (r *reading) transfer(t *blockTx, ordinal int, from, to chain.Address) chain.Transfer {
+	return chain.Transfer{
+		Tx: t.hash.Hex(), Ordinal: ordinal, Block: r.Block, From: from, To: to,
+		Spends: []string{spend(checksum(t.from), t.nonce)},
+	}
+}
+
+// spend names what a transaction takes from its sender: the nonce.
+func spend(a chain.Address, nonce int64) string {
+	return string(a) + "/" + strconv.FormatInt(nonce, 10)
+}
+
+func coins(v *big.Int, decimals uint8) decimal.Decimal {
+	return decimal.NewFromBigInt(v, -int32(decimals))
+}
+
+// audit compares each token deposit with what balanceOf says of the two blocks:
+// a token that moves more or less than it logs is not to be credited.
+func (c *Client) audit(ctx context.Context, rs []*reading) error {
+	type key struct{ contract, owner common.Address }
+	for _, r := range rs {
+		var keys []key
+		var calls []*call
+		for i := range r.out {
+			x := &r.out[i]
+			if x.Currency == "" || x.Contract == "" {
+				continue
+			}
+			k := key{common.HexToAddress(x.Contract), common.HexToAddress(string(x.To))}
+			if slices.Contains(keys, k) {
+				continue
+			}
+			keys = append(keys, k)
+			calls = append(calls, balanceOf(k.contract, k.owner, at(r.parent)), balanceOf(k.contract, k.owner, at(r.hash)))
+		}
+		if err := c.node.do(ctx, calls...); err != nil {
+			return err
+		}
+		for i, k := range keys {
+			before, err := calls[2*i].word()
+			if err != nil {
+				return err
+			}
+			after, err := calls[2*i+1].word()
+			if err != nil {
+				return err
+			}
+			if after.Sub(after, before).Cmp(r.logged(k.contract, k.owner)) == 0 {
+				continue
+			}
+			for j := range r.out {
+				if x := &r.out[j]; common.HexToAddress(x.Contract) == k.contract && common.HexToAddress(string(x.To)) == k.owner {
+					x.Unproven = true
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// logged is what the block's logs say that an owner got, less what it gave.
+func (r *reading) logged(contract, owner common.Address) *big.Int {
+	sum := new(big.Int)
+	for i := range r.logs {
+		l := &r.logs[i]
+		if !l.transfer() || l.contract != contract {
+			continue
+		}
+		if l.to() == owner {
+			sum.Add(sum, l.amount())
+		}
+		if l.from() == owner {
+			sum.Sub(sum, l.amount())
+		}
+	}
+	return sum
+}

@@ -1,0 +1,329 @@
+package evm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Scan reads the blocks after the trail, in a few round trips: the blocks, then
+// their Transfer logs by hash, then the receipts of the transactions that touch
+// a watched address. A node whose head is below the trail is ErrBehind, whatever
+// branch it is on. Tokens that are not registered are reported with their
+// Contract and in the token's smallest unit, as nobody vouches for decimals.
+func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, limit int) (chain.Scan, error) {
+	if len(trail) == 0 {
+		t, err := c.start(ctx)
+		if err != nil {
+			return chain.Scan{}, err
+		}
+		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: t}}}, nil
+	}
+	last := trail[len(trail)-1]
+	next, behind, err := c.follow(ctx, last, min(limit, c.o.Group))
+	if err != nil {
+		return chain.Scan{}, err
+	}
+	out := chain.Scan{}
+	if behind { // what we have last is not on the chain
+		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
+			return chain.Scan{}, err
+		}
+		last = trail[len(trail)-1-out.Rewound]
+		if next, behind, err = c.follow(ctx, last, min(limit, c.o.Group)); err != nil {
+			return chain.Scan{}, err
+		} else if behind {
+			return chain.Scan{}, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
+		}
+	}
+	for len(next) > 0 {
+		scanned, err := c.match(ctx, next, w)
+		if err != nil {
+			return chain.Scan{}, err
+		}
+		out.Blocks = append(out.Blocks, scanned...)
+		room := limit - len(out.Blocks)
+		if room <= 0 || len(next) < c.o.Group {
+			break
+		}
+		if next, behind, err = c.follow(ctx, next[len(next)-1].Block, min(room, c.o.Group)); err != nil {
+			return chain.Scan{}, err
+		}
+		if behind {
+			break // a fork under our feet: the next Scan finds it
+		}
+	}
+	return out, nil
+}
+
+func (c *Client) start(ctx context.Context) (chain.Block, error) {
+	t, err := c.Tip(ctx)
+	return t.Head, err
+}
+
+// follow reads at most n blocks after last. forked says that last is on the
+// node's chain no more.
+func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []block, forked bool, err error) {
+	id, head := newCall("eth_chainId"), newCall("eth_getBlockByNumber", "latest", false)
+	at := newCall("eth_getBlockByNumber", quantity(last.Height), false)
+	calls := []*call{id, head, at}
+	for i := range max(n, 0) {
+		calls = append(calls, newCall("eth_getBlockByNumber", quantity(last.Height+int64(i)+1), true))
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return nil, false, err
+	}
+	if err := c.rightChain(id); err != nil {
+		return nil, false, err
+	}
+	tip, err := blockOf(head)
+	if err != nil {
+		return nil, false, err
+	}
+	if tip.Height < last.Height {
+		return nil, false, fmt.Errorf("%w: its head is %d, read already %d", chain.ErrBehind, tip.Height, last.Height)
+	}
+	here, err := blockOf(at)
+	if err != nil {
+		return nil, false, err
+	}
+	if here.Height != last.Height {
+		return nil, false, fmt.Errorf("%w: asked for block %d, got %d", chain.ErrNode, last.Height, here.Height)
+	}
+	if here.Hash != last.Hash {
+		return nil, true, nil
+	}
+	next, err = linked(calls[3:], last, tip)
+	return next, false, err
+}
+
+// linked decodes blocks as far as each is the child of the one before. A gap
+// below the head, or a first block that does not link, is an error.
+func linked(calls []*call, last chain.Block, tip block) ([]block, error) {
+	var out []block
+	for _, k := range calls {
+		if k.err == nil && isNull(k.out) || unknownBlock(k.err) {
+			if tip.Height > last.Height {
+				return nil, fmt.Errorf("%w: its head is %d, but it has no block %d", chain.ErrNode, tip.Height, last.Height+1)
+			}
+			break
+		}
+		b, err := blockOf(k)
+		if err != nil {
+			return nil, err
+		}
+		if b.Height != last.Height+1 {
+			return nil, fmt.Errorf("%w: asked for block %d, got %d", chain.ErrNode, last.Height+1, b.Height)
+		}
+		if b.Parent != last.Hash {
+			if len(out) > 0 {
+				break // the chain changed between two answers; what is whole counts
+			}
+			return nil, fmt.Errorf("%w: block %d is not the child of block %d: the chain changed while it was read", chain.ErrNode, b.Height, last.Height)
+		}
+		out, last = append(out, b), b.Block
+	}
+	return out, nil
+}
+
+// rewind counts the blocks at the trail's end that are not on the chain, found
+// by hash.
+func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
+	for end := len(trail); end > 0; {
+		from := max(0, end-c.o.Batch)
+		calls := make([]*call, 0, end-from)
+		for _, b := range trail[from:end] {
+			calls = append(calls, newCall("eth_getBlockByNumber", quantity(b.Height), false))
+		}
+		if err := c.node.do(ctx, calls...); err != nil {
+			return 0, err
+		}
+		for i := len(calls) - 1; i >= 0; i-- {
+			b, err := blockOf(calls[i])
+			if err != nil {
+				return 0, err
+			}
+			if known := trail[from+i]; b.Height == known.Height && b.Hash == known.Hash {
+				return len(trail) - 1 - from - i, nil
+			}
+		}
+		end = from
+	}
+	return 0, fmt.Errorf("%w: %d blocks back to height %d", chain.ErrDeepFork, len(trail), trail[0].Height)
+}
+
+// reading is one block while it is matched.
+type reading struct {
+	*block
+	logs     []logEntry
+	wanted   []int // txs of interest, ascending
+	receipts map[int]*receipt
+	out      []chain.Transfer
+}
+
+// match turns blocks into what they moved to watched addresses.
+func (c *Client) match(ctx context.Context, blocks []block, w chain.Watch) ([]chain.ScannedBlock, error) {
+	rs := make([]*reading, len(blocks))
+	for i := range blocks {
+		rs[i] = &reading{block: &blocks[i], receipts: map[int]*receipt{}}
+	}
+	if err := c.readLogs(ctx, rs); err != nil {
+		return nil, err
+	}
+	if err := w.Sync(ctx); err != nil {
+		return nil, fmt.Errorf("evm: reading watched addresses: %w", err)
+	}
+	open, err := c.open(w)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rs {
+		if err := r.want(w, open); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.readReceipts(ctx, rs); err != nil {
+		return nil, err
+	}
+	for _, r := range rs {
+		c.transfers(r, w)
+	}
+	if len(open) > 0 {
+		if err := c.internal(ctx, rs, open); err != nil {
+			return nil, err
+		}
+	}
+	if c.o.AuditTokens {
+		if err := c.audit(ctx, rs); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]chain.ScannedBlock, len(rs))
+	for i, r := range rs {
+		out[i] = chain.ScannedBlock{Block: r.Block, Transfers: r.out}
+	}
+	return out, nil
+}
+
+// open is the set of addresses whose balances are compared.
+func (c *Client) open(w chain.Watch) (map[common.Address]bool, error) {
+	set := map[common.Address]bool{}
+	if c.o.NoInternal {
+		return set, nil
+	}
+	for _, s := range w.Open() {
+		a, err := c.own(s)
+		if err != nil {
+			return nil, err
+		}
+		set[a] = true
+	}
+	return set, nil
+}
+
+// readLogs asks for Transfer logs of each block by its hash. In the same request
+// the node says how many transactions that block has: one that does not know the
+// block is told from one that has nothing to report.
+func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
+	var calls []*call
+	var asked []*reading
+	for _, r := range rs {
+		if len(r.txs) == 0 && !r.mayHaveTransfers() {
+			continue
+		}
+		asked = append(asked, r)
+		calls = append(calls, newCall("eth_getBlockTransactionCountByHash", r.hash),
+			newCall("eth_getLogs", map[string]any{"blockHash": r.hash, "topics": []any{transferTopic}}))
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return err
+	}
+	for i, r := range asked {
+		count, logs := calls[2*i], calls[2*i+1]
+		if count.err == nil && isNull(count.out) {
+			return fmt.Errorf("%w: it does not know block %s any more", chain.ErrNode, r.Hash)
+		}
+		n, err := count.quantity()
+		if err != nil {
+			return err
+		}
+		if !n.IsInt64() || n.Int64() != int64(len(r.txs)) {
+			return fmt.Errorf("%w: block %s has %d transactions, then %s", chain.ErrNode, r.Hash, len(r.txs), n)
+		}
+		if logs.err != nil {
+			return logs.err
+		}
+		if isNull(logs.out) {
+			return fmt.Errorf("%w: no logs for block %s", chain.ErrNode, r.Hash)
+		}
+		if r.logs, err = decodeLogs(logs.out); err != nil {
+			return err
+		}
+		for j := range r.logs {
+			if l := &r.logs[j]; l.block != r.hash || l.removed {
+				return fmt.Errorf("%w: logs of another block than %s", chain.ErrNode, r.Hash)
+			}
+		}
+		if len(r.logs) == 0 && r.mayHaveTransfers() {
+			if err := c.proveNoLogs(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// proveNoLogs settles the case of a block whose header says that it may hold
+// Transfers, while the node finds none: a node can have a block before it has
+// its logs.
+func (c *Client) proveNoLogs(ctx context.Context, r *reading) error {
+	all := newCall("eth_getBlockReceipts", r.hash)
+	if err := c.node.do(ctx, all); err != nil {
+		return err
+	}
+	list, err := receiptsOf(all)
+	if unsupported(err) {
+		list, err = c.eachReceipt(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	if len(list) != len(r.txs) {
+		return fmt.Errorf("%w: %d receipts of the %d transactions of block %s", chain.ErrNode, len(list), len(r.txs), r.Hash)
+	}
+	for i := range list {
+		if list[i].block != r.hash || list[i].tx != r.txs[i].hash {
+			return fmt.Errorf("%w: receipts of another block than %s", chain.ErrNode, r.Hash)
+		}
+		for j := range list[i].logs {
+			if l := &list[i].logs[j]; l.count > 0 && l.topics[0] == transferTopic {
+				return fmt.Errorf("%w: it has block %s, but not its logs yet", chain.ErrNode, r.Hash)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Client) eachReceipt(ctx context.Context, r *reading) ([]receipt, error) {
+	calls := make([]*call, len(r.txs))
+	for i := range r.txs {
+		calls[i] = newCall("eth_getTransactionReceipt", r.txs[i].hash)
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return nil, err
+	}
+	out := make([]receipt, 0, len(calls))
+	for _, k := range calls {
+		rec, err := receiptOf(k)
+		if err != nil {
+			return nil, err
+		}
+		if rec == nil {
+			return nil, fmt.Errorf("%w: no receipt for a transaction of block %s", chain.ErrNode, r.Hash)
+		}
+		out = append(out, *rec)
+	}
+	return out, nil
+}

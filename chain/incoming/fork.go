@@ -1,0 +1,144 @@
+package incoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// forked makes the Change that follows the chain back to where it forked: a
+// Change of its own, so that what is gone is told before it can come again.
+// halted is not nil where that point is below what the network had called final.
+func (n *Network) forked(ctx context.Context, cur Cursor, version int64, rewound int) (c storage.Change, halted, err error) {
+	trail := cur.Trail[:len(cur.Trail)-rewound]
+	ancestor := last(trail)
+	if ancestor.Height < cur.Final {
+		return n.halt(cur, version, fmt.Sprintf("the node forked at height %d, below %d that the network had called final", ancestor.Height, cur.Final))
+	}
+	c, err = n.unwind(ctx, cur, version, trail)
+	if err == nil {
+		n.log.Warn("chain forked", slog.Int64("ancestor", ancestor.Height), slog.Int64("head", cur.Head), slog.Int("sightings", len(c.Put)-1))
+	}
+	return c, nil, err
+}
+
+// unwind makes the Change that takes back everything above the trail's end.
+//
+// What was included waits as seen: FinalAt then is the height at which the new
+// branch must have it. What was final is gone at once, and keeps FinalAt to be
+// known as such when it is mined again.
+func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail []chain.Block) (storage.Change, error) {
+	now, ancestor := n.cfg.Now(), last(trail)
+	// FinalAt is never below Height, so the index on it finds them.
+	rows, err := n.find(ctx,
+		storage.Cond{Column: "state", Op: storage.In, Value: []State{Included, Final}},
+		storage.Cond{Column: "final_at", Op: storage.Gt, Value: ancestor.Height},
+		storage.Cond{Column: "height", Op: storage.Gt, Value: ancestor.Height})
+	if err != nil {
+		return storage.Change{}, err
+	}
+	put := make([]storage.Row, 0, len(rows)+1)
+	for _, r := range rows {
+		s := Sightings.Value(r)
+		if s.State == Final {
+			s.State = Gone
+			n.log.Error("final transfer taken back", slog.String("sighting", s.Generated()), slog.Int64("height", s.Height))
+		} else {
+			s.State, s.Height, s.BlockHash, s.BlockTime, s.FinalAt = Seen, 0, "", time.Time{}, cur.Head
+		}
+		put = append(put, n.row(s, r.Version, now))
+	}
+	cur.Trail, cur.Head, cur.HeadTime = slices.Clone(trail), ancestor.Height, ancestor.Time
+	return n.change("fork", nil, append(put, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
+}
+
+// halt makes the Change that stops the network until Resume.
+func (n *Network) halt(cur Cursor, version int64, why string) (c storage.Change, halted, err error) {
+	cur.Halted = why
+	return n.change("halt", nil, Cursors.Row(CursorID, version, time.Time{}, cur)),
+		fmt.Errorf("%w: %s: %s", ErrHalted, n.name, why), nil
+}
+
+// deepFork halts where the client finds nothing of the trail on the chain. Where
+// it can be asked block by block and knows one after all, it contradicts itself,
+// and nothing moves.
+func (n *Network) deepFork(ctx context.Context, cur Cursor, version int64, cause error) (c storage.Change, halted, err error) {
+	if len(cur.Trail) == 0 {
+		return c, nil, fmt.Errorf("incoming: %s: %w", n.name, cause)
+	}
+	if loc, ok := n.cfg.Client.(chain.Locator); ok {
+		for _, b := range slices.Backward(cur.Trail) {
+			at, err := loc.BlockAt(ctx, b.Height)
+			if err != nil {
+				continue
+			}
+			if at.Hash == b.Hash {
+				return c, nil, n.nodeErr("it forgets the trail, but has block %d %q of it", b.Height, b.Hash)
+			}
+		}
+	}
+	return n.halt(cur, version, fmt.Sprintf("the chain forked below height %d, the oldest that is remembered", cur.Trail[0].Height))
+}
+
+// Resume ends a halt by an operator's decision: the chain is read again from
+// the block after height from, which must be on the chain and at or below the
+// fork. What was found above it is taken back, as in any fork. It may also be
+// called to read a stretch again. The error says so where from is above what was
+// read, or where the client cannot tell the block at that height.
+func (n *Network) Resume(ctx context.Context, from int64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		cur, version, err := n.cursor(ctx)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if version == 0 || from > cur.Head || from < 0 {
+			return storage.Change{}, fmt.Errorf("incoming: %s: cannot resume from %d: the chain was read up to %d", n.name, from, cur.Head)
+		}
+		trail, err := n.trailTo(ctx, cur, from)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c, err := n.unwind(ctx, cur, version, trail)
+		if err != nil {
+			return c, err
+		}
+		at := len(c.Put) - 1
+		cur = Cursors.Value(c.Put[at])
+		// The one place where the watermark falls: an operator says so.
+		cur.Halted, cur.Final = "", min(cur.Final, from)
+		put := c.Put
+		put[at] = Cursors.Row(CursorID, version, time.Time{}, cur)
+		return n.change("resume", nil, put...), nil
+	})
+	if err == nil {
+		n.log.Warn("network resumed by operator", slog.Int64("from", from))
+	}
+	return err
+}
+
+// trailTo is a trail that ends at height from, as the chain is now.
+func (n *Network) trailTo(ctx context.Context, cur Cursor, from int64) ([]chain.Block, error) {
+	if loc, ok := n.cfg.Client.(chain.Locator); ok {
+		b, err := loc.BlockAt(ctx, from)
+		if err != nil {
+			return nil, fmt.Errorf("incoming: %s: cannot resume from %d: %w", n.name, from, err)
+		}
+		if b.Hash == "" || b.Height != from {
+			return nil, n.nodeErr("block %d was asked, and %d %q given", from, b.Height, b.Hash)
+		}
+		return append(n.before(ctx, b), b), nil
+	}
+	i := slices.IndexFunc(cur.Trail, func(b chain.Block) bool { return b.Height == from })
+	if i < 0 {
+		return nil, errors.New("incoming: cannot resume from there: the client knows no blocks by height, and the trail does not hold it")
+	}
+	return cur.Trail[:i+1], nil
+}

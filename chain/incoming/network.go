@@ -1,0 +1,203 @@
+package incoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Config is what a Network is made of. Store, Client, Registry and Now are
+// required.
+type Config struct {
+	Store    storage.Store
+	Client   chain.Client
+	Registry *chain.Registry
+	Now      func() time.Time
+	Log      *slog.Logger // Defaults to discarding.
+
+	// MaxBlocks is how many blocks one page may hold. Defaults to 32.
+	MaxBlocks int
+	// TrailKeep is how many blocks the cursor remembers: no deeper fork is
+	// followed without an operator. Must be above every currency's
+	// confirmations. Defaults to 256, or twice those confirmations where more.
+	TrailKeep int
+	// MaxUnlisted bounds, per block, the transfers of tokens that are none of
+	// ours that are recorded. Defaults to 100.
+	MaxUnlisted int
+	// MaxRows is the number of transfers after which a page is cut at the next
+	// block's end. Defaults to 2000.
+	MaxRows int
+
+	// Internal says which transfers a stored attempt of ours made as fund,
+	// sweep or change: answer i belongs to transfer i. nil = none are.
+	Internal func(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error)
+	// Handle takes the facts. nil = they stay due, for another process.
+	Handle Handler
+	// Batch is how many facts are claimed at once. Defaults to 64.
+	Batch int
+	// Lease is how long a claimed fact is nobody else's, and how long one that
+	// failed waits. Defaults to 30 s.
+	Lease time.Duration
+	// HeadAge is the age of the node's head from which on nothing becomes final
+	// any more and Step fails: a stuck node. 0 = never.
+	HeadAge time.Duration
+	// Open lists addresses that now wait for a native coin; see chain.Watch.
+	Open func(ctx context.Context) []chain.Address
+	// Watched may be shared by all who read this network in one process.
+	// Defaults to a new one.
+	Watched *Watched
+}
+
+// Errors of a Network.
+var (
+	// ErrHalted: the chain contradicted what was final, or forked below all that
+	// is remembered. An operator must look, and call Resume.
+	ErrHalted = errors.New("incoming: the network is halted: check the node, then Resume from a height below the fork")
+	// ErrStuck: the node's head is too old or below what was read. Nothing moves
+	// until it is not.
+	ErrStuck = errors.New("incoming: the node's head does not move: nothing becomes final meanwhile")
+)
+
+// Network reads one chain. All methods may be called concurrently, and any
+// number of Networks, in any number of processes, may read one chain into one
+// store.
+type Network struct {
+	cfg  Config
+	name chain.Network
+	part storage.Partition
+	log  *slog.Logger
+
+	mu sync.Mutex // one Step at a time
+
+	state sync.Mutex // guards what follows
+	open  func(ctx context.Context) []chain.Address
+	stuck string
+	tip   chain.Tip
+}
+
+// New checks the configuration. It does no I/O.
+func New(cfg Config) (*Network, error) {
+	if cfg.Store == nil || cfg.Client == nil || cfg.Registry == nil || cfg.Now == nil {
+		return nil, errors.New("incoming: Config needs Store, Client, Registry and Now")
+	}
+	name := cfg.Client.Network()
+	info, err := cfg.Registry.Network(string(name))
+	if err != nil || info.Code != name {
+		return nil, fmt.Errorf("incoming: the client's network %q is not in the Registry: %w", name, chain.ErrCurrency)
+	}
+	deepest := int64(0)
+	for _, c := range cfg.Registry.On(name) {
+		deepest = max(deepest, c.Confirmations)
+	}
+	if cfg.TrailKeep == 0 {
+		cfg.TrailKeep = int(max(256, 2*deepest))
+	}
+	if int64(cfg.TrailKeep) <= deepest {
+		return nil, fmt.Errorf("incoming: %s: TrailKeep %d must be above the %d confirmations that a currency needs", name, cfg.TrailKeep, deepest)
+	}
+	defaultTo(&cfg.MaxBlocks, 32)
+	defaultTo(&cfg.MaxUnlisted, 100)
+	defaultTo(&cfg.MaxRows, 2000)
+	defaultTo(&cfg.Batch, 64)
+	defaultTo(&cfg.Lease, 30*time.Second)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Watched == nil {
+		cfg.Watched = NewWatched(cfg.Store, name)
+	}
+	return &Network{
+		cfg: cfg, name: name, part: storage.Network(string(name)), open: cfg.Open,
+		log: cfg.Log.With(slog.String("network", string(name))),
+	}, nil
+}
+
+func defaultTo[T int | time.Duration](v *T, d T) {
+	if *v <= 0 {
+		*v = d
+	}
+}
+
+// Name is the network's code.
+func (n *Network) Name() chain.Network { return n.name }
+
+// SetOpen replaces Config.Open.
+func (n *Network) SetOpen(open func(ctx context.Context) []chain.Address) {
+	n.state.Lock()
+	defer n.state.Unlock()
+	n.open = open
+}
+
+// Step does one round: it reads what the chain has new, says what became final
+// or is gone, and hands what changed to the Handler. worked counts blocks read,
+// Sightings changed and facts handled; 0 with nil means that there is nothing
+// to do now. A long way behind, a Step goes only a part of it. Where the node
+// fails, facts that are stored already are handed out all the same.
+func (n *Network) Step(ctx context.Context) (worked int, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	read, err := n.read(ctx)
+	handled, herr := n.deliver(ctx)
+	return read + handled, errors.Join(err, herr)
+}
+
+// Status is how far a network was read, for operators.
+type Status struct {
+	Network  chain.Network
+	Head     int64     // height up to which the chain was read
+	HeadTime time.Time // that block's time
+	Final    int64     // what the network itself called final; 0 where it does not
+	Tip      int64     // the node's head when this process last asked; 0 = not yet
+	TipRead  time.Time // when a tip was last read whose blocks are all processed
+	Stuck    string    // why nothing moves, as this process sees it; "" = it does
+	Halted   string    // why an operator is needed; "" = none is
+}
+
+// Status reads the stored cursor, and adds what this process knows of the node.
+func (n *Network) Status(ctx context.Context) (Status, error) {
+	cur, _, err := n.cursor(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	n.state.Lock()
+	defer n.state.Unlock()
+	return Status{
+		Network: n.name, Head: cur.Head, HeadTime: cur.HeadTime, Final: cur.Final,
+		Tip: n.tip.Head.Height, TipRead: cur.TipRead, Stuck: n.stuck, Halted: cur.Halted,
+	}, nil
+}
+
+// cursor reads the stored cursor and its version; 0 where there is none yet.
+func (n *Network) cursor(ctx context.Context) (Cursor, int64, error) {
+	cur, row, _, err := Cursors.One(ctx, n.cfg.Store, n.part, CursorID)
+	return cur, row.Version, err
+}
+
+// setStuck notes why nothing moves, and logs when that changes.
+func (n *Network) setStuck(why string) {
+	n.state.Lock()
+	defer n.state.Unlock()
+	if why != "" && why != n.stuck {
+		n.log.Error("network stuck", slog.String("reason", why))
+	}
+	n.stuck = why
+}
+
+func (n *Network) setTip(t chain.Tip) {
+	n.state.Lock()
+	defer n.state.Unlock()
+	n.tip = t
+}
+
+// change makes the Change of these rows. Its id is the digest of its content,
+// versions included: so the same id is always the same Change, and two
+// processes that decide the very same thing commit it once.
+func (n *Network) change(kind string, require []storage.Guard, put ...storage.Row) storage.Change {
+	return storage.Change{ID: changeID(kind, put), Partition: n.part, Require: require, Put: put}
+}

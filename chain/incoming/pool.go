@@ -1,0 +1,293 @@
+package incoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// PoolConfig is what a Pool is made of. Store, Source and Now are required.
+type PoolConfig struct {
+	Store  storage.Store
+	Source chain.AddressSource
+	Now    func() time.Time
+	// NewID is not needed: what a Pool commits names itself.
+	NewID func() string
+	// Networks that Step keeps filled.
+	Networks []chain.Network
+	// Ahead is how many free addresses per network Fill keeps. Defaults to 256.
+	Ahead int
+	// Lease is how many addresses are taken for a tenant at once. A process
+	// that ends wastes those it did not hand out. Defaults to 8.
+	Lease int
+	// Hold is for how long a process may be busy taking free addresses before
+	// another may take them instead. Defaults to 30 s.
+	Hold time.Duration
+}
+
+// Pool is the directory of addresses. Addresses are derived ahead in blocks and
+// stored with a dense sequence before anybody sees them; scanners watch them
+// from then on. No address is handed out twice, by any number of processes, and
+// no index is derived into the directory twice. All methods may be called
+// concurrently.
+type Pool struct {
+	cfg PoolConfig
+
+	mu     sync.Mutex
+	leases map[leaseKey]*leased
+}
+
+type leaseKey struct {
+	network chain.Network
+	tenant  string
+}
+
+// leased are the addresses that this process took for one tenant and has not
+// handed out yet.
+type leased struct {
+	mu   sync.Mutex
+	free []chain.Derived
+}
+
+// ErrNoAddress: the source has no more addresses, or keeps losing to others.
+var ErrNoAddress = errors.New("incoming: no address could be taken from the pool")
+
+// NewPool checks the configuration. It does no I/O.
+func NewPool(cfg PoolConfig) (*Pool, error) {
+	if cfg.Store == nil || cfg.Source == nil || cfg.Now == nil {
+		return nil, errors.New("incoming: PoolConfig needs Store, Source and Now")
+	}
+	defaultTo(&cfg.Ahead, 256)
+	defaultTo(&cfg.Lease, 8)
+	defaultTo(&cfg.Hold, 30*time.Second)
+	return &Pool{cfg: cfg, leases: map[leaseKey]*leased{}}, nil
+}
+
+// Take hands out an address of the tenant that nobody was ever given. It is
+// stored and watched already. It derives only where the directory has run dry.
+func (p *Pool) Take(ctx context.Context, network chain.Network, tenant string) (chain.Derived, error) {
+	if tenant == "" {
+		return chain.Derived{}, errors.New("incoming: an address is taken for a tenant")
+	}
+	l := p.lease(leaseKey{network, tenant})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.free) == 0 {
+		free, err := p.assign(ctx, network, tenant, UsePayment, p.cfg.Lease)
+		if err != nil {
+			return chain.Derived{}, err
+		}
+		l.free = free
+	}
+	d := l.free[0]
+	l.free = l.free[1:]
+	return d, nil
+}
+
+func (p *Pool) lease(k leaseKey) *leased {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.leases[k]
+	if l == nil {
+		l = &leased{}
+		p.leases[k] = l
+	}
+	return l
+}
+
+// Hot is the tenant's hot address on the network: the same one at every call,
+// in every process; taken on the first.
+func (p *Pool) Hot(ctx context.Context, network chain.Network, tenant string) (chain.Derived, error) {
+	return p.only(ctx, network, tenant, UseHot)
+}
+
+// Change is the tenant's address for change on the network, as Hot.
+func (p *Pool) Change(ctx context.Context, network chain.Network, tenant string) (chain.Derived, error) {
+	return p.only(ctx, network, tenant, UseChange)
+}
+
+func (p *Pool) only(ctx context.Context, network chain.Network, tenant string, use Use) (chain.Derived, error) {
+	if tenant == "" {
+		return chain.Derived{}, errors.New("incoming: an address is taken for a tenant")
+	}
+	for range maxTries {
+		rows, err := p.cfg.Store.Find(ctx, storage.Query{
+			Table: Addresses.Table, Partition: storage.Network(string(network)), Limit: 1,
+			Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: tenant}, {Column: "use_for", Op: storage.Eq, Value: use}},
+		})
+		if err != nil {
+			return chain.Derived{}, err
+		}
+		if len(rows) > 0 {
+			return derived(rows[0]), nil
+		}
+		got, err := p.assign(ctx, network, tenant, use, 1)
+		var level *storage.LevelError
+		switch {
+		case errors.As(err, &level): // another process was first
+		case err != nil:
+			return chain.Derived{}, err
+		default:
+			return got[0], nil
+		}
+	}
+	return chain.Derived{}, fmt.Errorf("%w: %s on %s", ErrNoAddress, use, network)
+}
+
+// maxTries bounds how often a race is run again.
+const maxTries = 16
+
+// assign takes at most count free addresses and gives them to the tenant. They
+// are committed as the tenant's when it returns.
+//
+// A free row is due. Claiming it raises its version, so of two processes that
+// believe to hold it only one can write it; one that dies leaves it free.
+func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string, use Use, count int) ([]chain.Derived, error) {
+	part := storage.Network(string(network))
+	for range maxTries {
+		now := p.cfg.Now()
+		rows, err := p.cfg.Store.Claim(ctx, storage.Claim{
+			Table: Addresses.Table, Partition: part, Now: now, Until: now.Add(p.cfg.Hold), Max: count,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			if err := p.derive(ctx, network, max(count, p.cfg.Ahead)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		c := storage.Change{Partition: part}
+		out := make([]chain.Derived, len(rows))
+		for i, r := range rows {
+			a := Addresses.Value(r)
+			a.Tenant, a.Use = tenant, use
+			c.Put = append(c.Put, Addresses.Row(r.ID, r.Version, time.Time{}, a))
+			out[i] = derived(r)
+		}
+		if use != UsePayment {
+			c.Level = []storage.Level{{Name: "address/" + string(use) + "/" + tenant, Delta: 1, Max: 1}}
+		}
+		c.ID = changeID("lease", c.Put)
+		if err = storage.CommitOne(ctx, p.cfg.Store, c); !errors.Is(err, storage.ErrConflict) {
+			return out, err
+		}
+	}
+	return nil, fmt.Errorf("%w: on %s", ErrNoAddress, network)
+}
+
+func derived(r storage.Row) chain.Derived {
+	a := Addresses.Value(r)
+	return chain.Derived{Address: chain.Address(r.ID), Index: uint32(a.Index), Key: chain.KeyRef(a.Key)} //nolint:gosec // stored from a uint32
+}
+
+// Owner finds the directory entry of an address in canonical form.
+func (p *Pool) Owner(ctx context.Context, network chain.Network, address chain.Address) (AddressRow, bool, error) {
+	if address == "" {
+		return AddressRow{}, false, nil
+	}
+	a, _, ok, err := Addresses.One(ctx, p.cfg.Store, storage.Network(string(network)), string(address))
+	return a, ok, err
+}
+
+// Step fills all Networks; worked counts the addresses derived.
+func (p *Pool) Step(ctx context.Context) (worked int, err error) {
+	for _, network := range p.cfg.Networks {
+		n, ferr := p.fill(ctx, network)
+		worked += n
+		err = errors.Join(err, ferr)
+	}
+	return worked, err
+}
+
+// Fill derives until the network has Ahead free addresses.
+func (p *Pool) Fill(ctx context.Context, network chain.Network) error {
+	_, err := p.fill(ctx, network)
+	return err
+}
+
+func (p *Pool) fill(ctx context.Context, network chain.Network) (int, error) {
+	free, err := p.cfg.Store.Count(ctx, storage.Query{
+		Table: Addresses.Table, Partition: storage.Network(string(network)),
+		Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: ""}},
+	})
+	// A block is worth deriving only once a good part of it is missing.
+	if err != nil || int(free) > p.cfg.Ahead*3/4 {
+		return 0, err
+	}
+	n := p.cfg.Ahead - int(free)
+	return n, p.derive(ctx, network, n)
+}
+
+// derive adds count addresses at the directory's end. The row with the highest
+// sequence says where that is; seq is unique, so that of two processes one
+// finds the end moved and derives behind it.
+func (p *Pool) derive(ctx context.Context, network chain.Network, count int) error {
+	part := storage.Network(string(network))
+	for range maxTries {
+		seq, index, err := p.end(ctx, part)
+		if err != nil {
+			return err
+		}
+		if index > math.MaxUint32-int64(count) {
+			return fmt.Errorf("%w: the key of %s has no index after %d", ErrNoAddress, network, index)
+		}
+		list, err := p.cfg.Source.Derive(ctx, network, uint32(index), count)
+		if err != nil {
+			return fmt.Errorf("incoming: deriving addresses of %s: %w", network, err)
+		}
+		if len(list) == 0 {
+			return fmt.Errorf("%w: the source has none of %s from index %d on", ErrNoAddress, network, index)
+		}
+		now := p.cfg.Now()
+		c := storage.Change{Partition: part}
+		for i, d := range list {
+			if d.Address == "" || int64(d.Index) < index {
+				return fmt.Errorf("%w: the source of %s gave index %d where %d was asked", ErrNoAddress, network, d.Index, index)
+			}
+			index = int64(d.Index) + 1
+			c.Put = append(c.Put, Addresses.Row(string(d.Address), 0, now, AddressRow{
+				Seq: seq + int64(i), Index: int64(d.Index), Key: string(d.Key), Created: now,
+			}))
+		}
+		c.ID = changeID("derive", c.Put)
+		err = storage.CommitOne(ctx, p.cfg.Store, c)
+		if raced(err) && p.moved(ctx, part, seq) {
+			continue
+		}
+		return err
+	}
+	return fmt.Errorf("%w: others kept deriving for %s", ErrNoAddress, network)
+}
+
+// raced reports whether another process may have written the same rows first.
+func raced(err error) bool {
+	var dup *storage.DuplicateError
+	return errors.Is(err, storage.ErrConflict) || errors.As(err, &dup)
+}
+
+// end is the next sequence and the next index of the directory.
+func (p *Pool) end(ctx context.Context, part storage.Partition) (seq, index int64, err error) {
+	rows, err := p.cfg.Store.Find(ctx, storage.Query{
+		Table: Addresses.Table, Partition: part, Limit: 1, Order: []storage.Order{{Column: "seq", Desc: true}},
+	})
+	if err != nil || len(rows) == 0 {
+		return 1, 0, err
+	}
+	a := Addresses.Value(rows[0])
+	return a.Seq + 1, a.Index + 1, nil
+}
+
+// moved reports whether the directory's end is past seq: then a race was lost,
+// and not an address derived that is there already.
+func (p *Pool) moved(ctx context.Context, part storage.Partition, seq int64) bool {
+	now, _, err := p.end(ctx, part)
+	return err == nil && now > seq
+}

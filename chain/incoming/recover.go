@@ -1,0 +1,89 @@
+package incoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// ErrNotOurs: the address was never derived into the directory.
+var ErrNotOurs = errors.New("incoming: no address of ours")
+
+// Recover reads what an address of ours received between two heights, both
+// included, whatever the cursor says; to = 0 means up to what was read. What was
+// missed becomes Sightings as if it had been scanned, and goes the same way from
+// there; what is known already stays as it is, so it may be repeated. found
+// counts what was new.
+func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) (found int, err error) {
+	hist, ok := n.cfg.Client.(chain.Historian)
+	if !ok {
+		return 0, fmt.Errorf("incoming: the client of %s has no history of addresses", n.name)
+	}
+	if _, _, ok, err := Addresses.One(ctx, n.cfg.Store, n.part, string(a)); err != nil {
+		return 0, err
+	} else if !ok {
+		return 0, fmt.Errorf("%w: %s on %s", ErrNotOurs, a, n.name)
+	}
+	err = storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		found = 0
+		cur, version, err := n.cursor(ctx)
+		if err != nil || version == 0 {
+			return storage.Change{}, err
+		}
+		if cur.Halted != "" {
+			return storage.Change{}, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
+		}
+		end := cur.Head
+		if to > 0 {
+			end = min(end, to)
+		}
+		list, err := hist.History(ctx, a, from, end)
+		if err != nil {
+			return storage.Change{}, fmt.Errorf("incoming: %s: reading the history of an address: %w", n.name, err)
+		}
+		if err := n.checkHistory(ctx, cur, a, from, end, list); err != nil {
+			return storage.Change{}, err
+		}
+		rows, err := n.merge(ctx, list, fromHistory)
+		if found = len(rows); err != nil || found == 0 {
+			return storage.Change{}, err
+		}
+		return n.change("recover", []storage.Guard{Cursors.Guard(CursorID, version)}, rows...), nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return found, nil
+}
+
+// checkHistory refuses an answer that does not fit what was asked, or the chain
+// as it was read.
+func (n *Network) checkHistory(ctx context.Context, cur Cursor, a chain.Address, from, to int64, list []chain.Transfer) error {
+	hashes := make(map[int64]string, len(cur.Trail))
+	for _, b := range cur.Trail {
+		hashes[b.Height] = b.Hash
+	}
+	loc, _ := n.cfg.Client.(chain.Locator)
+	for i := range list {
+		t := &list[i]
+		if !validTransfer(t) || t.To != a || t.Block.Hash == "" || t.Block.Height < from || t.Block.Height > to {
+			return n.nodeErr("its history of an address from %d to %d has a transfer that is not: %.80q at %d", from, to, t.Tx, t.Block.Height)
+		}
+		hash, known := hashes[t.Block.Height]
+		if !known && loc != nil {
+			b, err := loc.BlockAt(ctx, t.Block.Height)
+			if err != nil {
+				return fmt.Errorf("incoming: %s: checking block %d: %w", n.name, t.Block.Height, err)
+			}
+			hash, known = b.Hash, true
+			hashes[t.Block.Height] = hash
+		}
+		if known && hash != t.Block.Hash {
+			return n.nodeErr("its history has block %d %q, the chain %q", t.Block.Height, t.Block.Hash, hash)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package incoming
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// How much one Step does at most: a node that flips between branches for ever,
+// or a very long way to catch up, must not hold the caller for ever.
+const (
+	maxPages   = 64
+	maxRewinds = 4
+)
+
+// read brings the store up to what the node says now.
+func (n *Network) read(ctx context.Context) (worked int, err error) {
+	// The mempool is read before the tip: what is in neither the mempool nor a
+	// block up to that tip is then really in none.
+	asked := n.cfg.Now()
+	waits, poolErr := n.pending(ctx)
+	tip, err := n.askTip(ctx)
+	if err != nil {
+		n.setStuck(err.Error())
+		return 0, errors.Join(err, poolErr)
+	}
+	if waits != nil {
+		seen, err := n.seePending(ctx, waits)
+		worked += seen
+		poolErr = errors.Join(poolErr, err)
+	}
+	rewinds := 0
+	for range maxPages {
+		p, err := n.page(ctx, tip)
+		worked += p.blocks + p.rows
+		if err != nil {
+			if !errors.Is(err, ErrHalted) {
+				n.setStuck(err.Error())
+			}
+			return worked, errors.Join(err, poolErr)
+		}
+		if p.rewound {
+			// What was final and is gone is told before it can be final again.
+			handled, err := n.deliver(ctx)
+			worked += handled
+			if rewinds++; err != nil || rewinds > maxRewinds {
+				return worked, errors.Join(err, poolErr)
+			}
+		}
+		if p.end {
+			break
+		}
+	}
+	settled, err := n.settle(ctx, tip, asked, waits, poolErr == nil && (rewinds == 0 || waits == nil))
+	return worked + settled, errors.Join(err, poolErr)
+}
+
+// askTip reads the tip and refuses one that cannot be.
+func (n *Network) askTip(ctx context.Context) (chain.Tip, error) {
+	tip, err := n.cfg.Client.Tip(ctx)
+	if err != nil {
+		return tip, fmt.Errorf("incoming: %s: reading the tip: %w", n.name, err)
+	}
+	if tip.Head.Hash == "" || tip.Final > tip.Head.Height {
+		return tip, n.nodeErr("the tip at height %d has no hash, or is below its own final height %d", tip.Head.Height, tip.Final)
+	}
+	n.setTip(tip)
+	cur, version, err := n.cursor(ctx)
+	switch {
+	case err != nil:
+		return tip, err
+	case cur.Halted != "":
+		return tip, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
+	case version > 0 && tip.Head.Height < cur.Head:
+		return tip, fmt.Errorf("%w: %s: %w: its head is %d, read already %d", ErrStuck, n.name, chain.ErrBehind, tip.Head.Height, cur.Head)
+	}
+	return tip, nil
+}
+
+func (n *Network) nodeErr(format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", chain.ErrNode, n.name, fmt.Sprintf(format, args...))
+}
+
+// paged is what became of one page.
+type paged struct {
+	blocks, rows int
+	rewound, end bool
+}
+
+// page reads the next blocks and commits what they held with the cursor.
+func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
+	var p paged
+	var halted error
+	err := storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		p, halted = paged{}, nil
+		cur, version, err := n.cursor(ctx)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if cur.Halted != "" {
+			return storage.Change{}, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
+		}
+		if len(cur.Trail) > 0 && last(cur.Trail).Hash == tip.Head.Hash {
+			p.end = true
+			return storage.Change{}, nil
+		}
+		scan, err := n.cfg.Client.Scan(ctx, slices.Clone(cur.Trail), &view{n: n}, n.cfg.MaxBlocks)
+		if errors.Is(err, chain.ErrDeepFork) {
+			var c storage.Change
+			c, halted, err = n.deepFork(ctx, cur, version, err)
+			return c, err
+		}
+		if err != nil {
+			return storage.Change{}, fmt.Errorf("incoming: %s: scanning from %d: %w", n.name, cur.Head, err)
+		}
+		if err := n.checkScan(cur, tip, scan); err != nil {
+			return storage.Change{}, err
+		}
+		if scan.Rewound > 0 {
+			var c storage.Change
+			c, halted, err = n.forked(ctx, cur, version, scan.Rewound)
+			p.rewound = halted == nil
+			return c, err
+		}
+		if p.end = len(scan.Blocks) == 0; p.end {
+			return storage.Change{}, nil
+		}
+		return n.record(ctx, cur, version, scan.Blocks, &p)
+	})
+	if err != nil {
+		return paged{}, err
+	}
+	if halted != nil {
+		n.log.Error("network halted", slog.Any("error", halted))
+		return paged{}, halted
+	}
+	return p, nil
+}
+
+// record makes the Change of blocks that follow the cursor.
+func (n *Network) record(ctx context.Context, cur Cursor, version int64, blocks []chain.ScannedBlock, p *paged) (storage.Change, error) {
+	if version == 0 {
+		cur.Trail = n.before(ctx, blocks[0].Block)
+	}
+	var found []chain.Transfer
+	for i := range blocks {
+		if i > 0 && len(found) >= n.cfg.MaxRows {
+			blocks = blocks[:i]
+			break
+		}
+		for _, t := range blocks[i].Transfers {
+			t.Block = blocks[i].Block
+			found = append(found, t)
+		}
+	}
+	rows, err := n.merge(ctx, found, fromBlocks)
+	if err != nil {
+		return storage.Change{}, err
+	}
+	for _, b := range blocks {
+		cur.Trail = append(cur.Trail, b.Block)
+	}
+	cur.Trail = cur.Trail[max(0, len(cur.Trail)-n.cfg.TrailKeep):]
+	cur.Head, cur.HeadTime = last(cur.Trail).Height, last(cur.Trail).Time
+	p.blocks, p.rows = len(blocks), len(rows)
+	p.end = false
+	return n.change("scan", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
+}
+
+// before lists the blocks that lead to the first one, so that a fork just
+// after the start finds its ancestor. Empty where the client cannot tell.
+func (n *Network) before(ctx context.Context, first chain.Block) []chain.Block {
+	loc, ok := n.cfg.Client.(chain.Locator)
+	if !ok {
+		return nil
+	}
+	var back []chain.Block
+	for next := first; len(back) < n.cfg.TrailKeep-1 && next.Height > 0; next = back[len(back)-1] {
+		b, err := loc.BlockAt(ctx, next.Height-1)
+		if err != nil || b.Hash == "" || b.Hash != next.Parent {
+			break
+		}
+		back = append(back, b)
+	}
+	slices.Reverse(back)
+	return back
+}
+
+// checkScan refuses an answer that does not fit together. Nothing moves then.
+func (n *Network) checkScan(cur Cursor, tip chain.Tip, s chain.Scan) error {
+	switch {
+	case s.Rewound < 0 || s.Rewound > 0 && s.Rewound >= len(cur.Trail):
+		return n.nodeErr("the client rewound %d of %d blocks", s.Rewound, len(cur.Trail))
+	case len(s.Blocks) > n.cfg.MaxBlocks:
+		return n.nodeErr("the client gave %d blocks where %d were asked", len(s.Blocks), n.cfg.MaxBlocks)
+	case len(cur.Trail) == 0 && len(s.Blocks) != 1:
+		return n.nodeErr("the client started with %d blocks instead of the head alone", len(s.Blocks))
+	case len(s.Blocks) == 0 && s.Rewound > 0:
+		return fmt.Errorf("%w: %s: it rewound %d blocks and has none instead", chain.ErrBehind, n.name, s.Rewound)
+	case len(s.Blocks) == 0 && tip.Head.Height > cur.Head:
+		return n.nodeErr("no blocks after %d, though the head is %d", cur.Head, tip.Head.Height)
+	}
+	var prev chain.Block
+	if left := len(cur.Trail) - s.Rewound; left > 0 {
+		prev = cur.Trail[left-1]
+	}
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		if b.Hash == "" || prev.Hash != "" && (b.Parent != prev.Hash || b.Height <= prev.Height) {
+			return n.nodeErr("block %d %q does not follow block %d %q", b.Height, b.Hash, prev.Height, prev.Hash)
+		}
+		if err := n.checkTransfers(b); err != nil {
+			return err
+		}
+		prev = b.Block
+	}
+	return nil
+}
+
+func (n *Network) checkTransfers(b *chain.ScannedBlock) error {
+	for i := range b.Transfers {
+		t := &b.Transfers[i]
+		if !validTransfer(t) {
+			return n.nodeErr("block %d has a transfer without a proper tx or address: %.80q", b.Height, t.Tx)
+		}
+		if t.Block.Hash != "" && t.Block.Hash != b.Hash {
+			return n.nodeErr("block %d %q has a transfer of block %q", b.Height, b.Hash, t.Block.Hash)
+		}
+	}
+	return nil
+}
+
+func last(trail []chain.Block) chain.Block { return trail[len(trail)-1] }
+
+// changeID digests what a Change puts.
+func changeID(kind string, put []storage.Row) string {
+	h := sha256.New()
+	for _, r := range put {
+		scalars, err := r.Table.Encode(r.Value)
+		_, _ = fmt.Fprintf(h, "%q %q %d %d %q %v\n", r.Table.Name, r.ID, r.Version, storage.Micros(r.Due), scalars, err)
+	}
+	return kind + "/" + hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+// view is the Watch that one Scan gets.
+type view struct {
+	n    *Network
+	open []chain.Address
+}
+
+// Sync reads new addresses, and which ones wait for a native coin.
+func (v *view) Sync(ctx context.Context) error {
+	v.n.state.Lock()
+	open := v.n.open
+	v.n.state.Unlock()
+	if open != nil {
+		v.open = open(ctx)
+	}
+	return v.n.cfg.Watched.Sync(ctx)
+}
+
+// Contains reports whether a may be watched.
+func (v *view) Contains(a chain.Address) bool { return v.n.cfg.Watched.Contains(a) }
+
+// Open lists the addresses that wait for a native coin, as of the last Sync.
+func (v *view) Open() []chain.Address { return v.open }

@@ -1,0 +1,161 @@
+package incoming
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// settleChunk is how many Sightings one Change settles.
+const settleChunk = 500
+
+// settle says what follows from having read the chain up to tip: the watermark,
+// what is final by now and, where the mempool was read after all forks, what is
+// gone. asked is when the tip was asked for.
+func (n *Network) settle(ctx context.Context, tip chain.Tip, asked time.Time, waits *mempool, mayVanish bool) (worked int, err error) {
+	if age := asked.Sub(tip.Head.Time); n.cfg.HeadAge > 0 && age > n.cfg.HeadAge {
+		err := fmt.Errorf("%w: %s: its head %d is %s old", ErrStuck, n.name, tip.Head.Height, age.Truncate(time.Second))
+		n.setStuck(err.Error())
+		return 0, err
+	}
+	cur, version, err := n.watermark(ctx, tip, asked)
+	if err != nil {
+		n.setStuck(err.Error())
+		return 0, err
+	}
+	n.setStuck("")
+	if version == 0 {
+		return 0, nil
+	}
+	worked, err = n.promote(ctx, cur, version)
+	if err != nil || !mayVanish || !reached(&cur, tip) {
+		return worked, err
+	}
+	gone, err := n.vanish(ctx, cur, version, waits)
+	return worked + gone, err
+}
+
+// reached reports whether everything up to the tip was read.
+func reached(cur *Cursor, tip chain.Tip) bool {
+	for i := len(cur.Trail) - 1; i >= 0 && cur.Trail[i].Height >= tip.Head.Height; i-- {
+		if cur.Trail[i].Hash == tip.Head.Hash {
+			return true
+		}
+	}
+	return false
+}
+
+// watermark stores that the tip was reached, and how far the network itself
+// calls its chain final. That never falls.
+func (n *Network) watermark(ctx context.Context, tip chain.Tip, asked time.Time) (cur Cursor, version int64, err error) {
+	moved := false
+	err = storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		cur, version, err = n.cursor(ctx)
+		if moved = false; err != nil || version == 0 {
+			return storage.Change{}, err
+		}
+		if cur.Halted != "" {
+			return storage.Change{}, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
+		}
+		if !reached(&cur, tip) {
+			return storage.Change{}, nil
+		}
+		if tip.Final >= 0 && tip.Final < cur.Final {
+			return storage.Change{}, fmt.Errorf("%w: %s: %w: it calls %d final where %d was", ErrStuck, n.name, chain.ErrBehind, tip.Final, cur.Final)
+		}
+		if !asked.After(cur.TipRead) && tip.Final <= cur.Final {
+			return storage.Change{}, nil
+		}
+		if asked.After(cur.TipRead) {
+			cur.TipRead = asked
+		}
+		cur.Final = max(cur.Final, tip.Final)
+		moved = true
+		return n.change("tip", nil, Cursors.Row(CursorID, version, time.Time{}, cur)), nil
+	})
+	if moved {
+		version++
+	}
+	return cur, version, err
+}
+
+// promote makes final what has its confirmations and, where its currency waits
+// for that, the network's own word.
+func (n *Network) promote(ctx context.Context, cur Cursor, version int64) (worked int, err error) {
+	waiting := 0 // of those read, how many wait for the network's word
+	for {
+		rows, err := n.cfg.Store.Find(ctx, storage.Query{
+			Table: Sightings.Table, Partition: n.part, Limit: settleChunk, Offset: waiting,
+			Order: []storage.Order{{Column: "final_at"}},
+			Where: []storage.Cond{
+				{Column: "state", Op: storage.Eq, Value: Included},
+				{Column: "final_at", Op: storage.Le, Value: cur.Head},
+			},
+		})
+		if err != nil {
+			return worked, err
+		}
+		var put []storage.Row
+		for _, r := range rows {
+			s := Sightings.Value(r)
+			if c := n.listed(s.Currency); c != nil && c.WaitFinal && cur.Final > 0 && s.Height > cur.Final {
+				waiting++
+				continue
+			}
+			s.State = Final
+			put = append(put, n.row(s, r.Version, n.cfg.Now()))
+		}
+		done, err := n.commitAt(ctx, "final", version, put)
+		worked += done
+		if err != nil || done < len(put) || len(rows) < settleChunk {
+			return worked, err
+		}
+	}
+}
+
+// vanish takes down what is neither in a block nor in the mempool. What a fork
+// threw back is given until the new branch is as long as the old one was.
+func (n *Network) vanish(ctx context.Context, cur Cursor, version int64, waits *mempool) (worked int, err error) {
+	where := []storage.Cond{{Column: "state", Op: storage.Eq, Value: Seen}, {Column: "final_at", Op: storage.Le, Value: cur.Head}}
+	if waits == nil { // without a mempool to ask, only forks make a transfer seen
+		where = append(where, storage.Cond{Column: "final_at", Op: storage.Gt, Value: int64(0)})
+	}
+	rows, err := n.find(ctx, where...)
+	if err != nil {
+		return 0, err
+	}
+	var put []storage.Row
+	for _, r := range rows {
+		if waits != nil && waits.keys[r.ID] {
+			continue
+		}
+		s := Sightings.Value(r)
+		s.State, s.FinalAt = Gone, 0
+		n.log.Info("transfer gone", slog.String("sighting", s.Generated()))
+		put = append(put, n.row(s, r.Version, n.cfg.Now()))
+	}
+	return n.commitAt(ctx, "gone", version, put)
+}
+
+// commitAt commits rows in chunks, on the condition that the cursor still
+// stands at version. It stops without an error where something moved meanwhile:
+// the next Step decides again.
+func (n *Network) commitAt(ctx context.Context, kind string, version int64, put []storage.Row) (done int, err error) {
+	for len(put) > 0 {
+		part := put[:min(len(put), settleChunk)]
+		put = put[len(part):]
+		c := n.change(kind, []storage.Guard{Cursors.Guard(CursorID, version)}, part...)
+		if err := storage.CommitOne(ctx, n.cfg.Store, c); err != nil {
+			if raced(err) {
+				return done, nil
+			}
+			return done, err
+		}
+		done += len(part)
+	}
+	return done, nil
+}

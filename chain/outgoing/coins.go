@@ -1,0 +1,165 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// drawCoins adds free coins of the tenant to those that the draft spends
+// anyway, largest first, until the transaction can be built.
+func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) error {
+	free, err := n.freeCoins(ctx, &d.intent)
+	if err != nil {
+		return err
+	}
+	if d.change.Address == "" {
+		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
+			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
+		}
+	}
+	if d.intent.Purpose == chain.ForCancel && d.intent.To == "" {
+		d.intent.To = d.change.Address
+	}
+	free = free[:min(len(free), max(n.MaxInputs-len(d.coins), 0))]
+	take, err := n.enough(d, free)
+	if err != nil {
+		return err
+	}
+	own := len(d.coins)
+	for ; ; take++ {
+		d.coins = d.coins[:own:own]
+		for _, r := range free[:take] {
+			c := Coins.Value(r)
+			d.coins = append(d.coins, chain.Coin{Outpoint: r.ID, Address: c.Address, Key: c.Key, Amount: c.Amount})
+		}
+		if len(d.coins) == 0 {
+			return fmt.Errorf("%w: no coins", chain.ErrShort)
+		}
+		err := n.build(ctx, d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, chain.ErrShort) || take >= len(free) {
+			return err
+		}
+	}
+	for _, r := range free[:take] {
+		c := Coins.Value(r)
+		c.State, c.Intent = CoinReserved, j.id
+		d.added = append(d.added, r.ID)
+		s.with = append(s.with,
+			Coins.Row(r.ID, r.Version, time.Time{}, c),
+			Reservations.Row(r.ID, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
+	}
+	return nil
+}
+
+// freeCoins reads what may be spent, largest first, then by outpoint: the same
+// choice for the same coins everywhere.
+func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Row, error) {
+	q := storage.Query{
+		Table: Coins.Table, Partition: n.part, Limit: n.MaxInputs,
+		Where: []storage.Cond{
+			{Column: "tenant", Op: storage.Eq, Value: in.Tenant},
+			{Column: "state", Op: storage.Eq, Value: CoinFree},
+		},
+		Order: []storage.Order{{Column: "amount", Desc: true}},
+	}
+	if in.From != "" {
+		q.Where = append(q.Where, storage.Cond{Column: "address", Op: storage.Eq, Value: in.From})
+	}
+	return n.Store.Find(ctx, q)
+}
+
+// enough says with how many of the free coins to try first.
+func (n *Network) enough(d *draft, free []storage.Row) (int, error) {
+	if d.intent.All && len(d.coins) == 0 {
+		return len(free), nil
+	}
+	if len(d.coins) > 0 {
+		return 0, nil // a replacement starts with the same inputs
+	}
+	need, err := d.intent.Amount.Add(d.fee.Cost)
+	if err != nil {
+		return 0, err
+	}
+	var sum ledger.Amount
+	for i, r := range free {
+		if sum >= need {
+			return i, nil
+		}
+		if sum, err = sum.Add(Coins.Value(r).Amount); err != nil {
+			return 0, err
+		}
+	}
+	if sum < need {
+		return 0, fmt.Errorf("%w: coins for %d of %d", chain.ErrShort, sum, need)
+	}
+	return len(free), nil
+}
+
+// giveBack adds to a step what frees the reservations that a plan made for
+// itself. Nothing of it was stored, so nothing of it was ever sent.
+func (n *Network) giveBack(ctx context.Context, p *plan, s *step) error {
+	bound := slices.Clone(p.Added)
+	if p.First {
+		from := p.Intent.From
+		row, stored, ok, err := Nonces.One(ctx, n.Store, n.part, string(from))
+		if err != nil {
+			return err
+		}
+		if ok && row.Holder == p.Intent.ID {
+			row.Holder = ""
+			s.with = append(s.with, Nonces.Row(string(from), stored.Version, time.Time{}, row))
+		}
+		bound = append(bound, Slot(from, p.Nonce))
+	}
+	if err := n.unbind(ctx, bound, s); err != nil {
+		return err
+	}
+	return n.moveCoins(ctx, p.Added, func(string) CoinState { return CoinFree }, p.Intent.ID, s)
+}
+
+// unbind drops reservations.
+func (n *Network) unbind(ctx context.Context, ids []string, s *step) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := n.Store.Rows(ctx, Reservations.Table, n.part, ids...)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		s.drop = append(s.drop, storage.Row{Table: Reservations.Table, ID: r.ID, Version: r.Version})
+	}
+	return nil
+}
+
+// moveCoins changes the state of coins that the intent holds.
+func (n *Network) moveCoins(ctx context.Context, ids []string, to func(outpoint string) CoinState, intent string, s *step) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, ids...)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		c := Coins.Value(r)
+		if c.Intent != intent {
+			continue
+		}
+		if c.State = to(r.ID); c.State == CoinFree {
+			c.Intent = ""
+		}
+		s.with = append(s.with, Coins.Row(r.ID, r.Version, time.Time{}, c))
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package outgoing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// changeID derives a Change's id from what is done to which version. Long
+// intent ids are hashed to stay within 100 bytes.
+func changeID(op, id string, versions ...int64) string {
+	if len(id) > 60 {
+		sum := sha256.Sum256([]byte(id))
+		id = hex.EncodeToString(sum[:])[:60]
+	}
+	s := "out/" + op + "/" + id
+	for _, v := range versions {
+		s += fmt.Sprintf("/%d", v)
+	}
+	return s
+}
+
+// step is one decision about a claimed intent.
+type step struct {
+	op   string
+	due  time.Time
+	tell *Outcome // nil: the owner has nothing to hear
+	with []storage.Row
+	drop []storage.Row
+	need []storage.Guard
+}
+
+// commit makes the job's row as it now stands durable, with all that the step
+// adds, under the fence of the claim. ErrConflict: the claim is lost, or a row
+// that the step relied on has changed.
+func (n *Network) commit(ctx context.Context, j *job, s step) error {
+	j.v.Updated = n.Now()
+	var before int64 = -1
+	for {
+		c := storage.Change{
+			ID: changeID(s.op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop,
+			Put: append([]storage.Row{Intents.Row(j.id, j.version, s.due, j.v)}, s.with...),
+		}
+		if s.tell != nil {
+			_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
+			if err != nil {
+				return err
+			}
+			if row.Version == before {
+				return storage.ErrConflict // it was not the delivery of an outcome that came between
+			}
+			before = row.Version
+			c.ID = changeID(s.op, j.id, j.version, row.Version)
+			c.Put = append(c.Put, Outcomes.Row(j.id, row.Version, n.Now(), *s.tell))
+		}
+		err := storage.CommitOne(ctx, n.Store, c)
+		if err == nil {
+			j.version++
+			return nil
+		}
+		if s.tell == nil || !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// outcome says how the job stands.
+func (n *Network) outcome(j *job) *Outcome {
+	return &Outcome{
+		Intent: j.id, Purpose: j.v.Purpose, Tenant: j.v.Tenant, Network: string(j.v.Network),
+		Currency: j.v.Currency, State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, At: n.Now(),
+	}
+}
+
+// pause is how long to wait after so many failures in a row.
+func (n *Network) pause(tries int) time.Duration { return n.Backoff << min(max(tries-1, 0), 6) }
+
+// wait puts the job aside because of err, with the reason that its owner sees.
+// An order that can never be built fails at once: nothing of it was signed.
+func (n *Network) wait(ctx context.Context, j *job, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // says nothing about the node or the signer
+	}
+	if errors.Is(cause, chain.ErrRejected) && j.v.idle() {
+		j.v.State, j.v.Reason = Failed, ""
+		return n.commit(ctx, j, step{op: "fail", tell: n.outcome(j)})
+	}
+	reason := reasonOf(cause)
+	var tell *Outcome
+	told := j.v.State == Waiting && j.v.Reason == reason
+	j.v.State, j.v.Reason, j.v.Tries = Waiting, reason, j.v.Tries+1
+	if !told {
+		tell = n.outcome(j)
+	}
+	n.Log.Info("intent_waits", "intent", j.id, "reason", string(reason), "tries", j.v.Tries, "cause", cause.Error())
+	return n.commit(ctx, j, step{op: "wait", due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})
+}
+
+// waitError is a reason that is known already.
+type waitError struct {
+	reason Reason
+	why    string
+}
+
+func (e *waitError) Error() string { return "outgoing: " + string(e.reason) + ": " + e.why }
+
+func reasonOf(err error) Reason {
+	var w *waitError
+	switch {
+	case errors.As(err, &w):
+		return w.reason
+	case errors.Is(err, chain.ErrShort):
+		return ReasonHotShort
+	case errors.Is(err, chain.ErrTooDear):
+		return ReasonTooDear
+	case errors.Is(err, chain.ErrRefused):
+		return ReasonSigner
+	}
+	return ReasonNode
+}

@@ -1,0 +1,225 @@
+// Package outgoing brings decisions to send (chain.Intent) onto a network, and
+// promises that each is paid at most once, whatever crashes, whatever a node
+// answers, and however many processes work on the same store:
+//
+//   - a nonce or an input is bound to one intent by a committed row before
+//     anything is signed, and the exact bytes to be signed are committed with it;
+//   - a signed transaction is committed before it is sent, and is never rebuilt
+//     because an answer was lost: the same bytes are sent again;
+//   - a replacement keeps the nonce or shares an input, so one of them lands;
+//   - an intent fails only when every attempt of it is dead with proof: a final
+//     revert, a final transaction in its place, or its time over for good.
+//
+// All rows live in the network's partition. Owners hear of what happened by
+// Outcomes, delivered to Config.Handle until it returns nil.
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Config is what one network's outgoing side needs.
+type Config struct {
+	Store    storage.Store
+	Client   chain.Client
+	Registry *chain.Registry
+	// Signer is required to send; a process without one only submits, cancels
+	// and reads, and its Step delivers outcomes and watches.
+	Signer chain.Signer
+	Now    func() time.Time
+	Log    *slog.Logger // Defaults to slog.Default().
+	// Handle takes outcomes. Defaults to none: outcomes stay due.
+	Handle Handler
+	// ChangeAddress gives an address of ours for the rest of a transaction.
+	// Required on UTXO networks.
+	ChangeAddress func(ctx context.Context, tenant string) (chain.Derived, error)
+
+	// Halted says why nothing may be sent for this intent now; "" = it may.
+	// Asked before a transaction is reserved, replaced or sent again. A known
+	// Reason is shown as it is, anything else as ReasonHalted. Defaults to never.
+	Halted func(ctx context.Context, in chain.Intent) (reason string, err error)
+	// Guards are rows that the reserving Change requires unchanged (the record
+	// of halts). They are read before Halted is asked. Defaults to none.
+	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)
+	// Float says whether the operator's own coins bear a cost of max more, in
+	// units of the gas currency; see InFlight for what is bound already.
+	// Defaults to yes.
+	Float func(ctx context.Context, in chain.Intent, max ledger.Amount) (bool, error)
+
+	// Poll is how often a transaction on its way is looked at. Defaults to 10 s.
+	Poll time.Duration
+	// Resend is how often a pending transaction is sent again. Defaults to 5 min.
+	Resend time.Duration
+	// StuckAfter is how long a transaction may stay out of a block before it is
+	// replaced by a dearer one. Defaults to 15 min.
+	StuckAfter time.Duration
+	// Lease is how long a claimed intent is this process's. Defaults to 1 min.
+	Lease time.Duration
+	// Backoff is the first pause of a waiting intent; it doubles up to 64 times
+	// itself. Defaults to 5 s.
+	Backoff time.Duration
+	// MaxAttempts bounds the signed transactions of one intent. Defaults to 20.
+	MaxAttempts int
+	// MaxInputs bounds the coins of one transaction. Defaults to 200.
+	MaxInputs int
+	// MaxFee bounds the cost of any transaction in units of the gas currency,
+	// whatever its intent allows. Defaults to no bound.
+	MaxFee ledger.Amount
+	// Batch is how many rows one Step claims at most. Defaults to 64.
+	Batch int
+}
+
+// Network sends on one network. All methods may be called concurrently.
+type Network struct {
+	Config
+	info   chain.NetworkInfo
+	gas    *chain.Currency
+	part   storage.Partition
+	nonces chain.Noncer // nil where the network has none
+
+	mu       sync.Mutex
+	finality bool                   // the network was seen to have a notion of it
+	checked  map[chain.Address]bool // nonce rows compared with the chain by this process
+}
+
+// New checks the configuration. It does no I/O.
+func New(c Config) (*Network, error) {
+	if c.Store == nil || c.Client == nil || c.Registry == nil || c.Now == nil {
+		return nil, errors.New("outgoing: Config needs Store, Client, Registry and Now")
+	}
+	code := c.Client.Network()
+	info, err := c.Registry.Network(string(code))
+	if err != nil {
+		return nil, fmt.Errorf("outgoing: the client's network: %w", err)
+	}
+	gas, err := c.Registry.Gas(code)
+	if err != nil {
+		return nil, fmt.Errorf("outgoing: gas currency of %s: %w", code, err)
+	}
+	if info.Family == chain.UTXOFamily && c.ChangeAddress == nil {
+		return nil, fmt.Errorf("outgoing: Config.ChangeAddress is required on %s", code)
+	}
+	n := &Network{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}}
+	if info.Family == chain.AccountFamily {
+		n.nonces, _ = c.Client.(chain.Noncer)
+	}
+	if n.Log == nil {
+		n.Log = slog.Default()
+	}
+	n.Log = n.Log.With(slog.String("network", string(code)))
+	n.Poll = orDefault(n.Poll, 10*time.Second)
+	n.Resend = orDefault(n.Resend, 5*time.Minute)
+	n.StuckAfter = orDefault(n.StuckAfter, 15*time.Minute)
+	n.Lease = orDefault(n.Lease, time.Minute)
+	n.Backoff = orDefault(n.Backoff, 5*time.Second)
+	n.MaxAttempts = orDefault(n.MaxAttempts, 20)
+	n.MaxInputs = orDefault(n.MaxInputs, 200)
+	n.Batch = orDefault(n.Batch, 64)
+	return n, nil
+}
+
+func orDefault[T int | time.Duration](v, d T) T {
+	if v <= 0 {
+		return d
+	}
+	return v
+}
+
+// Step does what is due now: it looks after transactions on their way, starts
+// new ones and delivers outcomes, a batch of each. worked is how many rows it
+// handled; 0 means that nothing is due. Errors of single intents are joined
+// and do not stop the others; those intents are due again later.
+func (n *Network) Step(ctx context.Context) (worked int, err error) {
+	watched, err1 := n.watchDue(ctx)
+	started, err2 := n.startDue(ctx)
+	delivered, err3 := n.deliver(ctx)
+	return watched + started + delivered, errors.Join(err1, err2, err3)
+}
+
+// job is an intent that this process has claimed: version is the fence that
+// every write of it carries.
+type job struct {
+	id      string
+	v       IntentRow
+	version int64
+}
+
+func (j *job) intent() chain.Intent { return j.v.intent(j.id) }
+
+func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State) ([]*job, error) {
+	now := n.Now()
+	rows, err := n.Store.Claim(ctx, storage.Claim{
+		Table: Intents.Table, Partition: n.part, Now: now, Until: now.Add(hold), Max: n.Batch,
+		Where: []storage.Cond{{Column: "state", Op: storage.In, Value: states}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outgoing: claiming intents: %w", err)
+	}
+	jobs := make([]*job, len(rows))
+	for i, r := range rows {
+		jobs[i] = &job{id: r.ID, v: Intents.Value(r), version: r.Version}
+	}
+	return jobs, nil
+}
+
+func (n *Network) startDue(ctx context.Context) (int, error) {
+	if n.Signer == nil {
+		return 0, nil
+	}
+	jobs, err := n.claim(ctx, n.Lease, Queued, Waiting)
+	until := n.Now().Add(n.Lease * 3 / 4)
+	for _, j := range jobs {
+		if ctx.Err() != nil || n.Now().After(until) {
+			break // whoever claims next goes on
+		}
+		err = errors.Join(err, n.named(j, n.start(ctx, j)))
+	}
+	return len(jobs), err
+}
+
+// named says which intent an error belongs to. A lost claim is none: another
+// process goes on with it.
+func (n *Network) named(j *job, err error) error {
+	if err == nil || errors.Is(err, storage.ErrConflict) {
+		return nil
+	}
+	return fmt.Errorf("outgoing: %s intent %s: %w", n.info.Code, j.id, err)
+}
+
+// deliver hands due outcomes to their owners.
+func (n *Network) deliver(ctx context.Context) (int, error) {
+	if n.Handle == nil {
+		return 0, nil
+	}
+	now := n.Now()
+	rows, err := n.Store.Claim(ctx, storage.Claim{
+		Table: Outcomes.Table, Partition: n.part, Now: now, Until: now.Add(n.Lease), Max: n.Batch,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("outgoing: claiming outcomes: %w", err)
+	}
+	for _, r := range rows {
+		if e := n.Handle(ctx, Outcomes.Value(r)); e != nil {
+			err = errors.Join(err, fmt.Errorf("outgoing: owner of intent %s: %w", r.ID, e))
+			continue // due again when the lease ends
+		}
+		// A newer outcome put meanwhile makes this a conflict, and is due itself.
+		e := storage.CommitOne(ctx, n.Store, storage.Change{
+			ID: changeID("told", r.ID, r.Version), Partition: n.part,
+			Put: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, Outcomes.Value(r))},
+		})
+		if e != nil && !errors.Is(e, storage.ErrConflict) {
+			err = errors.Join(err, fmt.Errorf("outgoing: outcome of intent %s: %w", r.ID, e))
+		}
+	}
+	return len(rows), err
+}

@@ -1,0 +1,384 @@
+package outgoing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// replans is how often a plan is made anew because another worker reserved
+// what it was about to.
+const replans = 8
+
+// errBusy: another intent's transaction from the same address is being signed.
+var errBusy = &waitError{ReasonSigner, "a transaction of the same address is being signed"}
+
+// start brings a queued intent to where its transaction is stored and sent, or
+// puts it aside with a reason.
+func (n *Network) start(ctx context.Context, j *job) error {
+	if len(j.v.Plan) == 0 {
+		if err := n.reserve(ctx, j); err != nil || len(j.v.Plan) == 0 {
+			return err
+		}
+	}
+	return n.sign(ctx, j)
+}
+
+// reserve chooses a fee and a nonce or coins, builds the transaction, and binds
+// them to the intent in one Change. Nothing is bound before the transaction
+// could be built, so an order that is short or too dear burns no nonce. Without
+// an error and without a plan the intent was put aside.
+func (n *Network) reserve(ctx context.Context, j *job) error {
+	in := j.intent()
+	if waits, err := n.untold(ctx, j); waits || err != nil {
+		return err
+	}
+	guards, err := n.allowed(ctx, in)
+	if err != nil {
+		return n.wait(ctx, j, err)
+	}
+	fee, err := n.price(ctx, j, in, nil)
+	if err != nil {
+		return n.wait(ctx, j, err)
+	}
+	for range replans {
+		d := draft{intent: in, fee: fee, number: j.v.Attempts + 1, nonce: -1}
+		s, err := n.draw(ctx, j, &d)
+		if errors.Is(err, errBusy) && j.v.Tries < 3 {
+			j.v.Tries++
+			return n.commit(ctx, j, step{op: "later", due: n.Now().Add(n.Backoff / 4)})
+		}
+		if err != nil {
+			return n.wait(ctx, j, err)
+		}
+		s.need = append(s.need, guards...)
+		before := j.v
+		if err = n.bind(ctx, j, &d, s); err == nil {
+			return nil
+		}
+		j.v = before
+		if !errors.Is(err, storage.ErrConflict) || n.lost(ctx, j) {
+			return err
+		}
+	}
+	return n.wait(ctx, j, &waitError{ReasonNode, "others reserved first"})
+}
+
+// untold holds an order that starts again back until its owner has booked what
+// the transaction before it cost: the next Outcome takes that one's place.
+func (n *Network) untold(ctx context.Context, j *job) (bool, error) {
+	if !j.v.Reached {
+		return false, nil
+	}
+	o, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
+	if err != nil || o.CostTx == "" || row.Due.IsZero() {
+		return false, err
+	}
+	return true, n.commit(ctx, j, step{op: "untold", due: n.Now().Add(n.Backoff)})
+}
+
+// lost reports whether the claim on the intent is another's now.
+func (n *Network) lost(ctx context.Context, j *job) bool {
+	_, row, ok, err := Intents.One(ctx, n.Store, n.part, j.id)
+	return err != nil || !ok || row.Version != j.version
+}
+
+// allowed asks whether this intent may be sent now.
+func (n *Network) allowed(ctx context.Context, in chain.Intent) (guards []storage.Guard, err error) {
+	if n.Guards != nil {
+		if guards, err = n.Guards(ctx, in); err != nil {
+			return nil, &waitError{ReasonHalted, "halts cannot be read: " + err.Error()}
+		}
+	}
+	if n.Halted == nil {
+		return guards, nil
+	}
+	why, err := n.Halted(ctx, in)
+	if err != nil {
+		return nil, &waitError{ReasonHalted, "halts cannot be read: " + err.Error()}
+	}
+	switch r := Reason(why); r {
+	case "":
+		return guards, nil
+	case ReasonHotShort, ReasonGasShort, ReasonHalted, ReasonNode, ReasonSigner, ReasonTooDear:
+		return nil, &waitError{r, "the host says so"}
+	default:
+		return nil, &waitError{ReasonHalted, why}
+	}
+}
+
+// limit is the most that one transaction of the intent may cost.
+func (n *Network) limit(in chain.Intent) ledger.Amount {
+	if n.MaxFee > 0 {
+		return min(in.MaxCost, n.MaxFee)
+	}
+	return in.MaxCost
+}
+
+// price asks for a fee, never below the one of the attempt to be replaced, and
+// refuses one that is out of bounds whoever estimated it.
+func (n *Network) price(ctx context.Context, j *job, in chain.Intent, last *chain.Fee) (chain.Fee, error) {
+	fee, err := n.Client.EstimateFee(ctx, in)
+	if err != nil {
+		return fee, err
+	}
+	if last != nil && last.Max > fee.Max {
+		fee = *last
+	}
+	if fee.Max < fee.Cost || fee.Cost < 0 {
+		return fee, fmt.Errorf("%w: fee estimate is out of range", chain.ErrNode)
+	}
+	if fee.Max > n.limit(in) {
+		return fee, fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, fee.Max, n.limit(in))
+	}
+	if more := fee.Max - j.v.Reserved; n.Float != nil && more > 0 {
+		ok, err := n.Float(ctx, in, more)
+		if err != nil {
+			return fee, &waitError{ReasonGasShort, "the float cannot be read: " + err.Error()}
+		}
+		if !ok {
+			return fee, &waitError{ReasonGasShort, "the operator's float does not bear the fee"}
+		}
+	}
+	return fee, nil
+}
+
+// draft is a transaction being chosen.
+type draft struct {
+	intent chain.Intent
+	fee    chain.Fee
+	number int
+	nonce  int64         // −1: the address's next
+	coins  []chain.Coin  // already the intent's
+	change chain.Derived // where the rest goes; "" = ask for an address
+	first  bool
+	added  []string
+	built  chain.Unsigned
+}
+
+// draw completes a draft and returns what its reservation writes.
+func (n *Network) draw(ctx context.Context, j *job, d *draft) (step, error) {
+	s := step{op: "reserve", due: n.Now().Add(n.Lease)}
+	var err error
+	switch {
+	case n.info.Family == chain.UTXOFamily:
+		err = n.drawCoins(ctx, j, d, &s)
+	case n.nonces != nil:
+		err = n.drawNonce(ctx, j, d, &s)
+	default:
+		err = n.build(ctx, d)
+	}
+	return s, err
+}
+
+// build has the client make the transaction, and checks what came back against
+// the order before anything is reserved for it.
+func (n *Network) build(ctx context.Context, d *draft) error {
+	o := chain.Order{Intent: d.intent, Fee: d.fee, Coins: d.coins, Change: d.change.Address, Attempt: d.number}
+	if d.nonce >= 0 {
+		o.Nonce = uint64(d.nonce)
+	}
+	u, err := n.Client.Build(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := n.verify(d, &u); err != nil {
+		return err
+	}
+	d.built = u
+	return nil
+}
+
+// verify holds the built transaction against the order: what it spends, whom it
+// pays, what it may cost.
+func (n *Network) verify(d *draft, u *chain.Unsigned) error {
+	wrong := func(what string) error {
+		return fmt.Errorf("%w: the transaction built for %s has %s", chain.ErrNode, d.intent.ID, what)
+	}
+	if u.MaxCost > n.limit(d.intent) {
+		return fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, u.MaxCost, n.limit(d.intent))
+	}
+	if len(u.Digests) == 0 || u.MaxCost < 0 || u.Network != n.info.Code {
+		return wrong("no digests or another network")
+	}
+	if d.nonce >= 0 && !slices.Equal(u.Spends, []string{Slot(d.intent.From, d.nonce)}) {
+		return wrong("another nonce")
+	}
+	if len(d.coins) > 0 {
+		var want []string
+		for _, c := range d.coins {
+			want = append(want, c.Outpoint)
+		}
+		got := slices.Clone(u.Spends)
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return wrong("other inputs")
+		}
+	}
+	return n.verifyOutputs(d, u, wrong)
+}
+
+func (n *Network) verifyOutputs(d *draft, u *chain.Unsigned, wrong func(string) error) error {
+	paid := 0
+	for _, o := range u.Outputs {
+		switch {
+		case o.Change && o.To == d.change.Address:
+		case o.Change:
+			return wrong("its change sent elsewhere")
+		case o.To != d.intent.To || o.Currency != d.intent.Currency:
+			return wrong("another recipient or currency")
+		case !d.intent.All && d.intent.Purpose != chain.ForCancel && o.Amount != d.intent.Amount:
+			return wrong("another amount")
+		default:
+			paid++
+		}
+	}
+	if paid > 1 || paid == 0 && d.intent.Purpose != chain.ForCancel {
+		return wrong(fmt.Sprintf("%d payments", paid))
+	}
+	return nil
+}
+
+// bind commits the draft as the intent's plan, with its reservations.
+func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
+	p := plan{
+		Intent: d.intent, Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,
+		Coins: d.coins, Change: d.change, First: d.first, Added: d.added,
+	}
+	var err error
+	if p.Keys, err = keysFor(d); err != nil {
+		return err
+	}
+	if j.v.Plan, err = json.Marshal(&p); err != nil {
+		return err
+	}
+	j.v.Attempts, j.v.Nonce = d.number, d.nonce
+	j.v.Reserved = max(j.v.Reserved, d.built.MaxCost)
+	return n.commit(ctx, j, s)
+}
+
+// keysFor names the key of each digest.
+func keysFor(d *draft) ([]chain.KeyRef, error) {
+	keys := make([]chain.KeyRef, len(d.built.Digests))
+	for i, g := range d.built.Digests {
+		if g.From == d.intent.From && d.intent.FromKey != "" {
+			keys[i] = d.intent.FromKey
+		}
+		for _, c := range d.coins {
+			if c.Address == g.From {
+				keys[i] = c.Key
+			}
+		}
+		if keys[i] == "" {
+			return nil, fmt.Errorf("%w: no key is known for digest %d of %s", chain.ErrNode, i, d.intent.ID)
+		}
+	}
+	return keys, nil
+}
+
+// drawNonce takes the address's next nonce. One transaction per address is
+// signed at a time: a nonce that was given up is then the next one again, and
+// nothing behind it hangs in the air.
+func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) error {
+	if d.nonce >= 0 { // a replacement
+		return n.build(ctx, d)
+	}
+	from := d.intent.From
+	row, version, err := n.nonce(ctx, from)
+	if err != nil {
+		return err
+	}
+	if row.Holder != "" && row.Holder != j.id {
+		return errBusy
+	}
+	d.nonce, d.first = row.Next, true
+	if err := n.build(ctx, d); err != nil {
+		return n.short(ctx, d, err)
+	}
+	row.Holder = j.id
+	s.with = append(s.with,
+		Nonces.Row(string(from), version, time.Time{}, row),
+		Reservations.Row(Slot(from, d.nonce), 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
+	return nil
+}
+
+// nonce reads the address's row, or what its first will be. A chain that knows
+// more transactions of the address than we do means that the store was set back
+// or somebody else holds the key: nothing is sent from it until AdoptNonce.
+func (n *Network) nonce(ctx context.Context, a chain.Address) (NonceRow, int64, error) {
+	row, stored, ok, err := Nonces.One(ctx, n.Store, n.part, string(a))
+	if err != nil {
+		return row, 0, err
+	}
+	n.mu.Lock()
+	checked := n.checked[a]
+	n.mu.Unlock()
+	if ok && checked {
+		return row, stored.Version, nil
+	}
+	at, err := n.nonces.Nonce(ctx, a)
+	switch {
+	case err != nil:
+		return row, 0, err
+	case at > 1<<62:
+		return row, 0, fmt.Errorf("%w: nonce %d", chain.ErrNode, at)
+	case !ok:
+		row.Next = int64(at)
+	case int64(at) > row.Next:
+		n.Log.Error("unknown_transactions", "address", string(a), "chain_nonce", at, "own_nonce", row.Next)
+		return row, 0, &waitError{ReasonHalted, "the chain knows transactions of this address that the store does not: reconcile, then AdoptNonce"}
+	}
+	n.mu.Lock()
+	n.checked[a] = true
+	n.mu.Unlock()
+	return row, stored.Version, nil
+}
+
+// AdoptNonce goes on with next as the nonce of an address, after a person has
+// reconciled transactions that were sent past this store. It never goes back,
+// and refuses while a transaction of the address is being signed.
+func (n *Network) AdoptNonce(ctx context.Context, a chain.Address, next uint64) error {
+	return storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
+		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(a))
+		switch {
+		case err != nil:
+			return storage.Change{}, err
+		case row.Holder != "":
+			return storage.Change{}, fmt.Errorf("outgoing: intent %s is being signed for %s: try again", row.Holder, a)
+		case next > 1<<62 || int64(next) < row.Next:
+			return storage.Change{}, fmt.Errorf("outgoing: nonce of %s cannot go back from %d to %d", a, row.Next, next)
+		case int64(next) == row.Next && stored.Version > 0:
+			return storage.Change{}, nil
+		}
+		row.Next = int64(next)
+		return storage.Change{
+			ID: changeID("adopt", string(a), stored.Version), Partition: n.part,
+			Put: []storage.Row{Nonces.Row(string(a), stored.Version, time.Time{}, row)},
+		}, nil
+	})
+}
+
+// short tells which of the two an address lacks: the amount or the gas.
+func (n *Network) short(ctx context.Context, d *draft, err error) error {
+	b, ok := n.Client.(chain.Balancer)
+	if !errors.Is(err, chain.ErrShort) || d.intent.Currency == n.gas.Code || !ok {
+		return err
+	}
+	cur, e := n.Registry.Currency(d.intent.Currency)
+	if e != nil {
+		return err
+	}
+	held, e := b.Balance(ctx, cur.Code, d.intent.From)
+	if e != nil || held.LessThan(cur.Decimal(d.intent.Amount)) {
+		return err
+	}
+	return &waitError{ReasonGasShort, err.Error()}
+}

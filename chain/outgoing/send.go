@@ -1,0 +1,141 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// sign has the stored plan signed, stores the result and sends it. A signer
+// that refuses ends the plan and gives its nonce or coins back; one that does
+// not answer may have signed, so the plan stays and is asked for again as it is.
+func (n *Network) sign(ctx context.Context, j *job) error {
+	p, err := j.v.plan()
+	if err != nil {
+		return err
+	}
+	sigs, err := n.Signer.Sign(ctx, chain.SignRequest{
+		Intent: p.Intent, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys,
+	})
+	switch {
+	case errors.Is(err, chain.ErrRefused):
+		return n.abandon(ctx, j, p, err)
+	case err != nil:
+		return n.unsigned(ctx, j, err)
+	}
+	signed, err := n.Client.Assemble(p.Unsigned, sigs)
+	if err != nil {
+		return n.unsigned(ctx, j, fmt.Errorf("signatures do not fit: %w", err))
+	}
+	return n.store(ctx, j, p, signed)
+}
+
+// unsigned puts an intent aside whose plan stays.
+func (n *Network) unsigned(ctx context.Context, j *job, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if j.v.State == Queued || j.v.State == Waiting {
+		return n.wait(ctx, j, &waitError{ReasonSigner, cause.Error()})
+	}
+	n.Log.Warn("replacement_unsigned", "intent", j.id, "cause", cause.Error())
+	return nil // looked at again at the next poll
+}
+
+// abandon ends a plan that was not signed and never will be.
+func (n *Network) abandon(ctx context.Context, j *job, p *plan, cause error) error {
+	s := step{op: "abandon"}
+	if err := n.giveBack(ctx, p, &s); err != nil {
+		return err
+	}
+	j.v.Plan = nil
+	if p.First || j.v.State == Queued || j.v.State == Waiting {
+		told := j.v.State == Waiting && j.v.Reason == ReasonSigner
+		j.v.State, j.v.Reason, j.v.Tries, j.v.Nonce, j.v.Reserved = Waiting, ReasonSigner, j.v.Tries+1, -1, 0
+		s.due = n.Now().Add(n.pause(j.v.Tries))
+		if !told {
+			s.tell = n.outcome(j)
+		}
+		n.Log.Warn("signer_refuses", "intent", j.id, "attempt", p.attempt(), "cause", cause.Error())
+		return n.commit(ctx, j, s)
+	}
+	s.due, j.v.BumpAt = n.Now().Add(n.Poll), n.Now().Add(n.StuckAfter)
+	n.Log.Warn("replacement_given_up", "intent", j.id, "attempt", p.attempt(), "cause", cause.Error())
+	return n.commit(ctx, j, s)
+}
+
+// store commits the signed bytes with everything that follows from them, and
+// only then sends.
+func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signed) error {
+	now := n.Now()
+	a := att{tx: signed.Tx, v: AttemptRow{
+		Intent: j.id, Number: p.Number, Tenant: j.v.Tenant, Purpose: p.Intent.Purpose, Raw: signed.Raw,
+		Nonce: p.Nonce, Spends: p.Unsigned.Spends, Outputs: p.Unsigned.Outputs, Coins: p.Coins, ChangeTo: p.Change,
+		Fee: p.Fee, MaxCost: p.Unsigned.MaxCost, Fate: Open, Stored: now, Sent: now,
+	}}
+	s := step{op: "store", due: now.Add(n.Poll), with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
+	if p.First {
+		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(p.Intent.From))
+		if err != nil {
+			return err
+		}
+		if row.Holder != j.id || row.Next != p.Nonce {
+			return fmt.Errorf("outgoing: nonce row of %s does not stand where intent %s reserved it", p.Intent.From, j.id)
+		}
+		row.Holder, row.Next = "", row.Next+1
+		s.with = append(s.with, Nonces.Row(string(p.Intent.From), stored.Version, time.Time{}, row))
+	}
+	if j.v.State != Executed {
+		j.v.State = Signed
+	}
+	j.v.Reason, j.v.Tx, j.v.Plan, j.v.Tries = "", a.tx, nil, 0
+	j.v.BumpAt = now.Add(n.StuckAfter)
+	s.tell = n.outcome(j)
+	s.tell.Amount = paid(&a.v)
+	if err := n.commit(ctx, j, s); err != nil {
+		return err
+	}
+	a.version = 1
+	return n.send(ctx, j, &a)
+}
+
+// send broadcasts stored bytes. Only a rejection with proof means anything;
+// after every other error they may be on their way, and are sent again later.
+func (n *Network) send(ctx context.Context, j *job, a *att) error {
+	err := n.Client.Broadcast(ctx, proof.NewStored(string(n.info.Code), a.tx, a.v.Raw))
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !errors.Is(err, chain.ErrRejected):
+		n.Log.Warn("broadcast_unknown", "intent", j.id, "tx", a.tx, "cause", err.Error())
+		return nil
+	}
+	n.Log.Error("broadcast_rejected", "intent", j.id, "tx", a.tx, "cause", err.Error())
+	if a.v.Rejected {
+		return nil
+	}
+	a.v.Rejected, j.v.Filling = true, true
+	j.v.BumpAt = n.Now()
+	return n.commit(ctx, j, step{
+		op: "rejected", due: n.Now().Add(n.Poll),
+		with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
+	})
+}
+
+// paid is what the recipient gets.
+func paid(a *AttemptRow) ledger.Amount {
+	for _, o := range a.Outputs {
+		if !o.Change && a.Purpose != chain.ForCancel {
+			return o.Amount
+		}
+	}
+	return 0
+}

@@ -1,0 +1,214 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// land ends an intent of which one attempt is in a block for good: all others
+// shared its nonce or an input, so they are dead with it.
+func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) error {
+	won := p.mined
+	s := step{op: "land"}
+	if err := n.bury(ctx, j, atts, won, &s); err != nil {
+		return err
+	}
+	j.v.Tx, j.v.Reserved, j.v.Reason = won.tx, 0, ""
+	switch {
+	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
+		j.v.State = Settled
+	case j.v.Reached:
+		n.requeue(j, &s)
+	default:
+		j.v.State = Failed
+	}
+	s.tell = n.outcome(j)
+	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.tx, won.st.Confirmations
+	if j.v.State == Settled {
+		s.tell.Amount = paid(&won.v)
+	}
+	return n.commit(ctx, j, s)
+}
+
+// die ends the attempts of an intent that can provably never land any more.
+func (n *Network) die(ctx context.Context, j *job, p *picture) error {
+	s := step{op: "die"}
+	if err := n.bury(ctx, j, p.open, nil, &s); err != nil {
+		return err
+	}
+	j.v.Reserved = 0
+	switch {
+	case j.v.Reached, !p.foreign && !j.v.Filling && j.v.Attempts < n.MaxAttempts:
+		n.requeue(j, &s)
+	default:
+		j.v.State, j.v.Reason = Failed, ""
+	}
+	n.Log.Error("attempts_dead", "intent", j.id, "tx", j.v.Tx, "foreign", p.foreign, "state", string(j.v.State))
+	s.tell = n.outcome(j)
+	return n.commit(ctx, j, s)
+}
+
+// requeue sends an order again from the start, under the same intent: where
+// every attempt is dead with proof, and its owner was told that it is executed
+// or only its time was over.
+func (n *Network) requeue(j *job, s *step) {
+	j.v.State, j.v.Reason, j.v.Nonce, j.v.Filling, j.v.Tries = Queued, "", -1, false, 0
+	s.due = n.Now()
+}
+
+// bury writes the fate of all open attempts and frees what they had reserved.
+// won is the one that landed, nil where none did.
+func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *step) error {
+	var bound []string
+	spent := map[string]bool{}
+	seen := map[string]bool{}
+	add := func(ids ...string) {
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				bound = append(bound, id)
+			}
+		}
+	}
+	for _, a := range atts {
+		if a.v.Fate != Open {
+			continue
+		}
+		a.v.Fate = Dead
+		if a == won {
+			a.v.Fate = Landed
+			for _, id := range a.v.Spends {
+				spent[id] = true
+			}
+		}
+		add(a.v.Spends...)
+		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
+	}
+	if len(j.v.Plan) > 0 {
+		plan, err := j.v.plan()
+		if err != nil {
+			return err
+		}
+		add(plan.Added...)
+		j.v.Plan = nil
+	}
+	if err := n.unbind(ctx, bound, s); err != nil {
+		return err
+	}
+	if n.info.Family != chain.UTXOFamily {
+		return nil
+	}
+	to := func(outpoint string) CoinState {
+		switch {
+		case spent[outpoint]:
+			return CoinSpent
+		case won == nil:
+			return CoinDisputed
+		}
+		return CoinFree
+	}
+	if err := n.moveCoins(ctx, bound, to, j.id, s); err != nil {
+		return err
+	}
+	if won != nil {
+		n.change(won, s)
+	}
+	return nil
+}
+
+// change makes coins of what a landed transaction returned to us.
+func (n *Network) change(won *att, s *step) {
+	for i, o := range won.v.Outputs {
+		back := o.Change || won.v.Purpose == chain.ForCancel
+		if !back || o.To != won.v.ChangeTo.Address {
+			continue
+		}
+		s.with = append(s.with, CoinRow(won.v.Tenant, chain.Coin{
+			Outpoint: fmt.Sprintf("%s:%d", won.tx, i), Address: o.To, Key: won.v.ChangeTo.Key, Amount: o.Amount,
+		}))
+	}
+}
+
+// replace plans, signs and sends a dearer transaction with the same nonce or
+// the same inputs; where the order was rejected for good, one that pays
+// ourselves. done is false where there is nothing better to send than what
+// there is.
+func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, err error) {
+	last := p.open[len(p.open)-1]
+	if len(last.v.Spends) == 0 || j.v.Attempts >= n.MaxAttempts && !j.v.Filling {
+		return false, nil // it would not conflict, and both could land
+	}
+	if behind, err := n.behind(ctx, j); err != nil || behind {
+		return false, err
+	}
+	d := draft{intent: j.intent(), number: j.v.Attempts + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
+	if j.v.Filling {
+		d.intent = n.filling(j, last)
+	}
+	before := j.v
+	s, err := n.redraw(ctx, j, &d, last)
+	if err == nil {
+		err = n.bind(ctx, j, &d, s)
+	}
+	switch {
+	case err == nil:
+		return true, n.sign(ctx, j)
+	case ctx.Err() != nil, errors.Is(err, storage.ErrConflict):
+		return true, err
+	}
+	n.Log.Info("not_replaced", "intent", j.id, "tx", last.tx, "cause", err.Error())
+	j.v = before
+	j.v.BumpAt = n.Now().Add(n.StuckAfter)
+	return false, n.commit(ctx, j, step{op: "unreplaced", due: n.Now().Add(n.Poll)})
+}
+
+// behind reports whether an earlier nonce of the same address is still open: it
+// is that one which is stuck, and a dearer fee here would help nothing.
+func (n *Network) behind(ctx context.Context, j *job) (bool, error) {
+	if j.v.Nonce < 0 {
+		return false, nil
+	}
+	count, err := n.Store.Count(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Where: []storage.Cond{
+		{Column: "from_address", Op: storage.Eq, Value: j.v.From},
+		{Column: "nonce", Op: storage.Ge, Value: int64(0)},
+		{Column: "nonce", Op: storage.Lt, Value: j.v.Nonce},
+		{Column: "state", Op: storage.Eq, Value: Signed},
+	}})
+	return count > 0, err
+}
+
+// redraw builds the replacement. Nodes refuse one that does not pay more.
+func (n *Network) redraw(ctx context.Context, j *job, d *draft, last *att) (step, error) {
+	guards, err := n.allowed(ctx, d.intent)
+	if err != nil {
+		return step{}, err
+	}
+	if d.fee, err = n.price(ctx, j, d.intent, &last.v.Fee); err != nil {
+		return step{}, err
+	}
+	s, err := n.draw(ctx, j, d)
+	if err != nil {
+		return s, err
+	}
+	if d.built.MaxCost <= last.v.MaxCost && d.intent.Purpose == last.v.Purpose {
+		return s, fmt.Errorf("%w: a replacement at %d is not dearer than %d", chain.ErrTooDear, d.built.MaxCost, last.v.MaxCost)
+	}
+	s.op, s.need = "replace", append(s.need, guards...)
+	return s, nil
+}
+
+// filling is the order that uses a nonce or inputs up without paying anybody.
+// It bears the intent's id, so that a signer lets it have what the intent has.
+func (n *Network) filling(j *job, last *att) chain.Intent {
+	in := j.intent()
+	in.Purpose, in.Currency, in.Amount, in.All, in.Memo = chain.ForCancel, n.gas.Code, 0, false, ""
+	if in.To = in.From; in.To == "" {
+		in.To = last.v.ChangeTo.Address
+	}
+	return in
+}

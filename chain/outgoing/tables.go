@@ -1,0 +1,199 @@
+package outgoing
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// IntentRow is a stored chain.Intent and how far it has come, under the
+// intent's id. Its Due is outgoing's own work.
+type IntentRow struct {
+	Purpose       chain.Purpose `db:"purpose"`
+	Tenant        string        `db:"tenant"`
+	Network       chain.Network `db:"network"`
+	Currency      string        `db:"currency"`
+	From          chain.Address `db:"from_address"`
+	FromKey       chain.KeyRef  `db:"from_key"`
+	To            chain.Address `db:"to_address"`
+	Memo          string        `db:"memo"`
+	Amount        ledger.Amount `db:"amount"`
+	All           bool          `db:"all_funds"`
+	MaxCost       ledger.Amount `db:"max_cost"`
+	Confirmations int64         `db:"confirmations"`
+
+	State  State  `db:"state"`
+	Reason Reason `db:"reason"`
+	// Attempts is the number of the last attempt: never given twice, also where
+	// the attempt was refused and not stored.
+	Attempts int    `db:"attempts"`
+	Tx       string `db:"tx"`    // the attempt that counts now
+	Nonce    int64  `db:"nonce"` // −1 where none is bound to it
+	// Plan is the transaction that is being signed, as JSON, empty where none
+	// is. It is stored before a signer sees it, so that whoever resumes asks for
+	// exactly the same bytes under the same attempt.
+	Plan []byte `db:"plan"`
+	// Filling says that the order can never land, and that its nonce or inputs
+	// go back to ourselves instead.
+	Filling bool `db:"filling"`
+	// Reached says that the owner was told Executed: from then on it is sent
+	// until it lands and never failed.
+	Reached  bool          `db:"reached"`
+	Reserved ledger.Amount `db:"reserved"` // the most that its live attempts may cost
+	Tries    int           `db:"tries"`    // failures in a row, for the backoff
+	BumpAt   time.Time     `db:"bump_at"`  // when a dearer replacement is thought about
+	Created  time.Time     `db:"created_at"`
+	Updated  time.Time     `db:"updated_at"`
+}
+
+// AttemptRow is one signed transaction, under its hash. It is committed before
+// it is sent, and kept for ever.
+type AttemptRow struct {
+	Intent  string         `db:"intent"`
+	Number  int            `db:"number"` // 1, 2 … of the intent
+	Tenant  string         `db:"tenant"`
+	Purpose chain.Purpose  `db:"purpose"` // ForCancel where it fills a nonce
+	Raw     []byte         `db:"raw"`
+	Nonce   int64          `db:"nonce"`
+	Spends  []string       `db:"spends,json"`
+	Outputs []chain.Output `db:"outputs,json"`
+	Coins   []chain.Coin   `db:"coins,json"`
+	// ChangeTo is where the rest went; its zero value where there is none.
+	ChangeTo chain.Derived `db:"change_to,json"`
+	Fee      chain.Fee     `db:"fee,json"`
+	MaxCost  ledger.Amount `db:"max_cost"`
+	Fate     Fate          `db:"fate"`
+	Rejected bool          `db:"rejected"` // a node refused it for good; it is watched all the same
+	Stored   time.Time     `db:"stored_at"`
+	Sent     time.Time     `db:"sent_at"` // when it was last sent, or was about to be
+}
+
+// Fate is what became of an attempt, as far as it is final.
+type Fate string
+
+// The fates. An open attempt may land at any time.
+const (
+	Open   Fate = "open"
+	Landed Fate = "landed" // final in a block, executed or reverted
+	Dead   Fate = "dead"   // a final transaction took what it spends, or its time is over
+)
+
+// Reservation binds a nonce ("address/nonce") or an outpoint to one intent: the
+// row's id is what is bound, so it cannot be bound twice.
+type Reservation struct {
+	Intent string    `db:"intent"`
+	At     time.Time `db:"at"`
+}
+
+// NonceRow is the next nonce of one address. It moves only in the Change that
+// stores a transaction using it, so nonces are dense. Holder is the intent
+// whose transaction with this nonce is being signed.
+type NonceRow struct {
+	Next   int64  `db:"next_nonce"`
+	Holder string `db:"holder"`
+}
+
+// CoinState says whether a coin can be spent.
+type CoinState string
+
+// The states of a coin. A disputed one was an input of a transaction that lost
+// against one which is not ours: a person has to look.
+const (
+	CoinFree     CoinState = "free"
+	CoinReserved CoinState = "reserved"
+	CoinSpent    CoinState = "spent"
+	CoinDisputed CoinState = "disputed"
+)
+
+// CoinValue is a final unspent output of ours on a UTXO network, under its
+// outpoint.
+type CoinValue struct {
+	Tenant  string        `db:"tenant"`
+	Address chain.Address `db:"address"`
+	Key     chain.KeyRef  `db:"key_ref"`
+	Amount  ledger.Amount `db:"amount"`
+	State   CoinState     `db:"state"`
+	Intent  string        `db:"intent"` // that holds or spent it
+}
+
+// The tables of this package, all in network partitions.
+var (
+	Intents      = storage.NewTable[IntentRow]("intents", storage.Index("tenant", "state"), storage.Index("state"), storage.Index("from_address", "nonce"))
+	Attempts     = storage.NewTable[AttemptRow]("attempts", storage.Index("intent", "number"))
+	Reservations = storage.NewTable[Reservation]("reservations", storage.Index("intent"))
+	Nonces       = storage.NewTable[NonceRow]("nonces")
+	Coins        = storage.NewTable[CoinValue]("coins", storage.Index("tenant", "state", "amount"))
+)
+
+// Tables lists what this package stores.
+func Tables() []*storage.Table {
+	return []*storage.Table{
+		Intents.Table, Attempts.Table, Reservations.Table, Nonces.Table, Coins.Table, Outcomes.Table,
+	}
+}
+
+// CoinRow makes the row that gives a final output of ours to coin selection:
+// for whoever learns of one (treasury). It inserts; a coin that is known
+// already makes the Change's commit a *storage.DuplicateError or ErrConflict.
+func CoinRow(tenant string, c chain.Coin) storage.Row {
+	return Coins.Row(c.Outpoint, 0, time.Time{}, CoinValue{
+		Tenant: tenant, Address: c.Address, Key: c.Key, Amount: c.Amount, State: CoinFree,
+	})
+}
+
+// Slot is what a nonce is called in Spends and reservations.
+func Slot(a chain.Address, nonce int64) string { return fmt.Sprintf("%s/%d", a, nonce) }
+
+// record is the stored form of a new intent.
+func record(in chain.Intent, now time.Time) IntentRow {
+	return IntentRow{
+		Purpose: in.Purpose, Tenant: in.Tenant, Network: in.Network, Currency: in.Currency,
+		From: in.From, FromKey: in.FromKey, To: in.To, Memo: in.Memo, Amount: in.Amount, All: in.All,
+		MaxCost: in.MaxCost, Confirmations: in.Confirmations,
+		State: Queued, Nonce: -1, Created: now, Updated: now,
+	}
+}
+
+// intent is the order as it was submitted.
+func (r *IntentRow) intent(id string) chain.Intent {
+	return chain.Intent{
+		ID: id, Purpose: r.Purpose, Tenant: r.Tenant, Network: r.Network, Currency: r.Currency,
+		From: r.From, FromKey: r.FromKey, To: r.To, Memo: r.Memo, Amount: r.Amount, All: r.All,
+		MaxCost: r.MaxCost, Confirmations: r.Confirmations,
+	}
+}
+
+// idle reports whether nothing was reserved and nothing can be on its way.
+func (r *IntentRow) idle() bool {
+	return (r.State == Queued || r.State == Waiting) && len(r.Plan) == 0 && !r.Reached
+}
+
+// plan is a transaction chosen in full and reserved, not yet signed.
+type plan struct {
+	Intent   chain.Intent // what the signer is told: the order, or the filling of its nonce
+	Number   int
+	Fee      chain.Fee
+	Unsigned chain.Unsigned
+	Keys     []chain.KeyRef
+	Nonce    int64 // −1 = none
+	Coins    []chain.Coin
+	Change   chain.Derived
+	// First: the nonce was reserved for this plan, and goes back with it.
+	First bool
+	// Added are the outpoints reserved for this plan, that go back with it.
+	Added []string
+}
+
+func (p *plan) attempt() string { return fmt.Sprintf("%s/%d", p.Intent.ID, p.Number) }
+
+func (r *IntentRow) plan() (*plan, error) {
+	p := new(plan)
+	if err := json.Unmarshal(r.Plan, p); err != nil {
+		return nil, fmt.Errorf("outgoing: stored plan does not parse: %w", err)
+	}
+	return p, nil
+}

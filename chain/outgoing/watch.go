@@ -1,0 +1,284 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// att is a stored attempt, and what the network says of it now.
+type att struct {
+	tx      string
+	v       AttemptRow
+	version int64
+	st      chain.Status
+}
+
+// attempts reads the attempts of intents, oldest first.
+func (n *Network) attempts(ctx context.Context, intents ...string) (map[string][]*att, error) {
+	out := make(map[string][]*att, len(intents))
+	if len(intents) == 0 {
+		return out, nil
+	}
+	const page = 500
+	for offset := 0; ; offset += page {
+		rows, err := n.Store.Find(ctx, storage.Query{
+			Table: Attempts.Table, Partition: n.part, Limit: page, Offset: offset,
+			Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: intents}},
+			Order: []storage.Order{{Column: "intent"}, {Column: "number"}},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("outgoing: reading attempts: %w", err)
+		}
+		for _, r := range rows {
+			v := Attempts.Value(r)
+			out[v.Intent] = append(out[v.Intent], &att{tx: r.ID, v: v, version: r.Version})
+		}
+		if len(rows) < page {
+			return out, nil
+		}
+	}
+}
+
+// watchDue looks after everything on its way that is due, with one question to
+// the node for all of it. The claim itself moves the next look to one poll from
+// now, so an intent about which there is nothing new costs no commit.
+func (n *Network) watchDue(ctx context.Context) (int, error) {
+	jobs, err := n.claim(ctx, n.Poll, Signed, Executed)
+	if err != nil || len(jobs) == 0 {
+		return 0, err
+	}
+	byIntent, err := n.look(ctx, jobs)
+	if err != nil {
+		return len(jobs), err
+	}
+	for _, j := range jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		err = errors.Join(err, n.named(j, n.follow(ctx, j, byIntent[j.id])))
+	}
+	return len(jobs), err
+}
+
+// look asks for the status of every open attempt of the jobs.
+func (n *Network) look(ctx context.Context, jobs []*job) (map[string][]*att, error) {
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.id
+	}
+	byIntent, err := n.attempts(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	tip, err := n.Client.Tip(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("outgoing: tip of %s: %w", n.info.Code, err)
+	}
+	if tip.Final >= 0 {
+		n.mu.Lock()
+		n.finality = true
+		n.mu.Unlock()
+	}
+	var ask []chain.Attempt
+	var open []*att
+	for _, id := range ids {
+		for _, a := range byIntent[id] {
+			if a.v.Fate == Open {
+				open = append(open, a)
+				ask = append(ask, chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends})
+			}
+		}
+	}
+	if len(ask) == 0 {
+		return byIntent, nil
+	}
+	answers, err := n.Client.Status(ctx, ask...)
+	if err != nil {
+		return nil, fmt.Errorf("outgoing: status on %s: %w", n.info.Code, err)
+	}
+	if len(answers) != len(ask) {
+		return nil, fmt.Errorf("outgoing: status on %s: %w: %d answers to %d questions", n.info.Code, chain.ErrNode, len(answers), len(ask))
+	}
+	for i := range answers {
+		open[i].st = answers[i]
+	}
+	return byIntent, nil
+}
+
+// final reports whether a status can no longer be undone: by the network's own
+// word, or where it has none by the depth that makes deposits final.
+func (n *Network) final(j *job, st *chain.Status) bool {
+	if st.Final {
+		return true
+	}
+	cur, err := n.Registry.Currency(j.v.Currency)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return err == nil && !n.finality && !cur.WaitFinal && st.Confirmations >= cur.Confirmations
+}
+
+// picture is what all attempts of an intent come to.
+type picture struct {
+	open    []*att // oldest first
+	mined   *att   // in a block, nil = none is
+	final   bool   // mined for good
+	dead    bool   // there are attempts, and none of them can ever land
+	foreign bool   // … because a transaction that is not ours took what they spend
+	blocked bool   // something in a block stands in their way, or may
+}
+
+// see is pure: it says what the statuses mean.
+func (n *Network) see(j *job, atts []*att) picture {
+	var p picture
+	lost := 0
+	for _, a := range atts {
+		if a.v.Fate != Open {
+			continue
+		}
+		p.open = append(p.open, a)
+		switch a.st.State {
+		case chain.Included:
+			if p.mined == nil || n.final(j, &a.st) {
+				p.mined, p.final = a, n.final(j, &a.st)
+			}
+		case chain.Conflicted:
+			p.blocked = true
+			own := slices.ContainsFunc(atts, func(o *att) bool { return o.tx == a.st.By })
+			if !own && n.final(j, &a.st) {
+				lost++
+				p.foreign = p.foreign || a.st.By != "" || len(a.v.Spends) > 0
+			}
+		}
+	}
+	p.dead = p.mined == nil && len(p.open) > 0 && lost == len(p.open)
+	return p
+}
+
+// follow takes an intent on its way one step further.
+func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
+	p := n.see(j, atts)
+	switch {
+	case len(p.open) == 0:
+		return fmt.Errorf("outgoing: %s without an open attempt", j.v.State)
+	case p.mined != nil && p.final:
+		return n.land(ctx, j, atts, &p)
+	case p.mined != nil:
+		return n.confirm(ctx, j, &p)
+	case p.dead:
+		return n.die(ctx, j, &p)
+	}
+	if err := n.unmined(ctx, j, &p); err != nil {
+		return err
+	}
+	if p.blocked {
+		return nil // nothing that we send helps until that block is final or gone
+	}
+	return n.push(ctx, j, &p)
+}
+
+// confirm follows a transaction that is in a block, not yet for good.
+func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
+	a := p.mined
+	reached := a.st.Executed && a.st.Confirmations >= max(1, j.v.Confirmations) && a.v.Purpose != chain.ForCancel
+	switch {
+	case reached && j.v.State != Executed:
+	case a.tx != j.v.Tx:
+	case len(j.v.Plan) > 0:
+		// A replacement is no longer needed.
+		return n.dropPlan(ctx, j)
+	default:
+		return nil
+	}
+	j.v.Tx = a.tx
+	if reached {
+		j.v.State, j.v.Reached = Executed, true
+	}
+	s := step{op: "mined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, paid(&a.v)
+	return n.commit(ctx, j, s)
+}
+
+// dropPlan gives up a replacement that was not stored.
+func (n *Network) dropPlan(ctx context.Context, j *job) error {
+	plan, err := j.v.plan()
+	if err != nil {
+		return err
+	}
+	s := step{op: "unplan", due: n.Now().Add(n.Poll)}
+	if err := n.giveBack(ctx, plan, &s); err != nil {
+		return err
+	}
+	j.v.Plan = nil
+	return n.commit(ctx, j, s)
+}
+
+// unmined tells the owner that an executed transaction is no longer in a block:
+// the same bytes are sent again, nothing is given back.
+func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
+	if j.v.State != Executed || j.v.Confirmations == 0 {
+		return nil
+	}
+	n.Log.Warn("unmined", "intent", j.id, "tx", j.v.Tx)
+	j.v.State, j.v.BumpAt = Signed, n.Now().Add(n.StuckAfter)
+	s := step{op: "unmined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s.tell.Amount = paid(&p.open[len(p.open)-1].v)
+	return n.commit(ctx, j, s)
+}
+
+// push gets a transaction that is in no block there: accepted, sent again, or
+// replaced by a dearer one.
+func (n *Network) push(ctx context.Context, j *job, p *picture) error {
+	newest := p.open[len(p.open)-1]
+	pending := slices.ContainsFunc(p.open, func(a *att) bool { return a.st.State == chain.Pending })
+	if pending && j.v.Confirmations == 0 && j.v.State == Signed && !j.v.Filling {
+		j.v.State, j.v.Reached = Executed, true
+		s := step{op: "accepted", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+		s.tell.Amount = paid(&newest.v)
+		return n.commit(ctx, j, s)
+	}
+	if _, err := n.allowed(ctx, j.intent()); err != nil {
+		n.Log.Info("held_back", "intent", j.id, "cause", err.Error())
+		return nil
+	}
+	if len(j.v.Plan) > 0 && n.Signer != nil {
+		return n.sign(ctx, j)
+	}
+	if n.Signer != nil && !n.Now().Before(j.v.BumpAt) {
+		if done, err := n.replace(ctx, j, p); done || err != nil {
+			return err
+		}
+	}
+	return n.resend(ctx, j, p)
+}
+
+// resend sends stored bytes again, the newest first; older ones where the
+// newest does not get in.
+func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
+	now := n.Now()
+	for i := len(p.open) - 1; i >= 0; i-- {
+		a := p.open[i]
+		if a.st.State == chain.Pending && now.Before(a.v.Sent.Add(n.Resend)) {
+			return nil
+		}
+		if a.v.Rejected {
+			continue
+		}
+		a.v.Sent = now
+		err := n.commit(ctx, j, step{
+			op: "resend/" + fmt.Sprint(a.v.Number), due: now.Add(n.Poll),
+			with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
+		})
+		if err != nil {
+			return err
+		}
+		a.version++
+		return n.send(ctx, j, a)
+	}
+	return nil
+}

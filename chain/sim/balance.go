@@ -1,0 +1,37 @@
+package sim
+
+import (
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Balance is what an address holds at the head, in whole coins. Unknown
+// currencies hold nothing.
+func (c *Chain) Balance(a chain.Address, currency string) decimal.Decimal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asset, err := c.asset(currency, "")
+	if err != nil {
+		return decimal.Zero
+	}
+	return amountOf(c.kv[balanceKey(asset, a)])
+}
+
+// transfersOf lists what a block moved, to whomever.
+func (c *Chain) transfersOf(b *block) []chain.Transfer {
+	var out []chain.Transfer
+	for i := range b.Txs {
+		r := &b.Txs[i]
+		t := c.txs[r.Tx]
+		for _, e := range r.Effects {
+			out = append(out, chain.Transfer{
+				Tx: r.Tx, Ordinal: e.Ordinal, Block: b.public(),
+				Currency: c.code(e.Asset), Contract: e.Asset,
+				From: e.From, To: e.To, Memo: t.body.Memo, Amount: amountOf(e.Amount),
+				Spends: t.body.spends(), Confirmable: t.body.Immature,
+			})
+		}
+	}
+	return out
+}

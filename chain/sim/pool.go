@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// pool is the mempool: at most one transaction per nonce or outpoint.
+type pool struct {
+	has    map[string]bool   // by hash
+	spends map[string]string // nonce or outpoint → hash
+}
+
+func newPool() pool { return pool{has: map[string]bool{}, spends: map[string]string{}} }
+
+func (c *Chain) enpool(t *tx) {
+	c.pool.has[t.Hash] = true
+	for _, s := range t.body.spends() {
+		c.pool.spends[s] = t.Hash
+	}
+}
+
+// evict takes a transaction out of the mempool, and what spends its outputs.
+func (c *Chain) evict(hash string) {
+	t := c.txs[hash]
+	if t == nil || !c.pool.has[hash] {
+		return
+	}
+	delete(c.pool.has, hash)
+	for _, s := range t.body.spends() {
+		delete(c.pool.spends, s)
+	}
+	if c.utxo() {
+		for i := range t.body.Outputs {
+			if child := c.pool.spends[fmt.Sprintf("%s:%d", hash, i)]; child != "" {
+				c.evict(child)
+			}
+		}
+	}
+}
+
+// pooled lists the mempool as it arrived.
+func (c *Chain) pooled() []*tx {
+	out := make([]*tx, 0, len(c.pool.has))
+	for h := range c.pool.has {
+		out = append(out, c.txs[h])
+	}
+	slices.SortFunc(out, func(a, b *tx) int { return cmp.Compare(a.Arrived, b.Arrived) })
+	return out
+}
+
+// admit takes a transaction into the mempool, by the rules that nodes have.
+// Known already, in a block or in the mempool, is success. force breaks the
+// rules of relay that a miner does not owe: what conflicts gives way, whatever
+// it pays, and money may be missing.
+func (c *Chain) admit(t *tx, force bool) error {
+	if c.kv["t/"+t.Hash] != "" || c.pool.has[t.Hash] {
+		return nil
+	}
+	b := &t.body
+	if !c.utxo() && b.Nonce < nonceOf(c.kv["n/"+string(b.From)]) {
+		return fmt.Errorf("%w: next %s, transaction has %d", ErrNonceTooLow, c.kv["n/"+string(b.From)], b.Nonce)
+	}
+	rivals, err := c.rivals(t)
+	if err != nil {
+		return err
+	}
+	for _, hash := range rivals {
+		if old := c.txs[hash]; !force && !c.outranks(b, &old.body) {
+			return ErrUnderpriced
+		}
+	}
+	if !force && !t.outside && !c.utxo() {
+		if c.view(c.head()).balance("", b.From).LessThan(b.outputSum("").Add(c.cost(b.Gas, b.Max))) {
+			return ErrInsufficient
+		}
+	}
+	if c.utxo() && b.inputSum().LessThan(b.outputSum("")) {
+		return ErrInsufficient
+	}
+	for _, hash := range rivals {
+		c.evict(hash)
+	}
+	c.enpool(t)
+	return nil
+}
+
+// rivals lists what of the mempool takes the same nonce or inputs, after a look
+// at whether the inputs are there at all.
+func (c *Chain) rivals(t *tx) ([]string, error) {
+	var out []string
+	for i, spend := range t.body.spends() {
+		if c.utxo() {
+			if by := c.kv["s/"+spend]; by != "" {
+				return nil, fmt.Errorf("%w: %s by %s", ErrSpent, spend, by)
+			}
+			if !t.outside && !c.exists(t.body.Inputs[i]) {
+				return nil, fmt.Errorf("%w: %s", ErrMissing, spend)
+			}
+		}
+		if by := c.pool.spends[spend]; by != "" && !slices.Contains(out, by) {
+			out = append(out, by)
+		}
+	}
+	return out, nil
+}
+
+// exists reports whether an input is an unspent output, of a block or of the
+// mempool, and is what the transaction says it is.
+func (c *Chain) exists(in input) bool {
+	want := outputValue(in.Address, amountOf(in.Amount))
+	if c.kv["u/"+in.Outpoint] == want {
+		return true
+	}
+	hash, index, _ := strings.Cut(in.Outpoint, ":")
+	if !c.pool.has[hash] {
+		return false
+	}
+	for i, o := range c.txs[hash].body.Outputs {
+		if fmt.Sprint(i) == index && outputValue(o.To, amountOf(o.Amount)) == want {
+			return true
+		}
+	}
+	return false
+}
+
+// sweepPool drops what can no longer be mined after the chain has changed:
+// nonces and outpoints that a block has taken.
+func (c *Chain) sweepPool() {
+	for _, t := range c.pooled() {
+		_, err := c.rivals(t)
+		stale := err != nil || c.kv["t/"+t.Hash] != "" ||
+			!c.utxo() && t.body.Nonce < nonceOf(c.kv["n/"+string(t.body.From)])
+		if stale {
+			c.evict(t.Hash)
+		}
+	}
+}

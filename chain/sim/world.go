@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Effect says how a payment of an outside customer ends.
+type Effect string
+
+// The effects. All but Plain exist on account networks alone.
+const (
+	// Plain moves what it says.
+	Plain Effect = ""
+	// Reverted makes the whole transaction fail in its block. The fee is taken.
+	Reverted Effect = "reverted"
+	// ReturnsFalse succeeds, moves nothing and logs nothing: a token's transfer
+	// that returned false.
+	ReturnsFalse Effect = "returns_false"
+	// InnerReverted succeeds, but the inner call that pays failed.
+	InnerReverted Effect = "inner_reverted"
+	// Internal pays by a call inside a contract's transaction. It is not seen in
+	// the mempool, and not by a node without traces.
+	Internal Effect = "internal"
+)
+
+// Payment is one movement that an outside customer orders.
+type Payment struct {
+	To       chain.Address
+	Currency string // code; "" with no Contract is the native coin
+	Contract string // in the place of Currency: any contract, registered or not
+	Amount   decimal.Decimal
+	Effect   Effect
+}
+
+// Tx is a transaction of an outside customer, who always has the coins.
+type Tx struct {
+	// From names the customer, the same name the same address. Defaults to
+	// somebody new.
+	From     string
+	Payments []Payment
+	Memo     string
+	// Fee is the price per gas or byte, see SetFeeLevel. Defaults to what is
+	// mined at the present level, or what Replaces needs.
+	Fee int64
+	// Replaces is the hash of an earlier one of the same customer: it takes the
+	// same nonce or inputs, and its place in the mempool if it pays enough.
+	Replaces string
+	// Immature makes it a coinbase: in a block at once, by itself, and with so
+	// many confirmations needed at least.
+	Immature int64
+}
+
+// Behaviour is how a token contract treats its holders. The zero value is an
+// honest token.
+type Behaviour struct {
+	FeeBasisPoints int64           // taken from what is delivered
+	Paused         bool            // every transfer reverts
+	ReturnsFalse   bool            // transfers do nothing, and succeed
+	Blocked        []chain.Address // transfers from and to these revert
+}
+
+// SetBehaviour changes a contract from now on, registered or not.
+func (c *Chain) SetBehaviour(contract string, b Behaviour) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.Blocked = slices.Clone(b.Blocked)
+	c.contracts[contract] = b
+}
+
+// LookAlike is the contract of a worthless token that calls itself like a
+// registered currency.
+func (c *Chain) LookAlike(currency string) string {
+	return "lookalike" + digestHex("lookalike", string(c.opt.Network), currency)[:bodyDigits]
+}
+
+// Customer is the address of a named customer.
+func (c *Chain) Customer(name string) chain.Address {
+	return addressOf(c.opt.Network, "customer/"+name)
+}
+
+// Pay sends a payment of somebody new to the mempool and returns the
+// transaction's hash.
+func (c *Chain) Pay(to chain.Address, currency string, amount decimal.Decimal) (string, error) {
+	return c.Send(Tx{Payments: []Payment{{To: to, Currency: currency, Amount: amount}}})
+}
+
+// Send sends a customer's transaction to the mempool and returns its hash.
+// Errors: ErrUnderpriced, ErrNonceTooLow and ErrSpent for a replacement that is
+// not accepted, a *chain.AddressError, or what is wrong with the amount.
+func (c *Chain) Send(s Tx) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, err := c.outside(s)
+	if err != nil {
+		return "", err
+	}
+	if s.Immature > 0 {
+		c.remember(t)
+		c.mine([]*tx{t})
+		return t.Hash, nil
+	}
+	if err := c.admit(t, false); err != nil {
+		return "", err
+	}
+	c.remember(t)
+	return t.Hash, nil
+}
+
+// Fund brings coins to an address in a block of their own and returns the
+// transaction's hash.
+func (c *Chain) Fund(to chain.Address, currency string, amount decimal.Decimal) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, err := c.outside(Tx{Payments: []Payment{{To: to, Currency: currency, Amount: amount}}})
+	if err != nil {
+		return "", err
+	}
+	c.remember(t)
+	c.mine([]*tx{t})
+	return t.Hash, nil
+}
+
+func (c *Chain) remember(t *tx) {
+	if c.txs[t.Hash] == nil {
+		c.txs[t.Hash], c.made = t, append(c.made, t.Hash)
+	}
+}
+
+// outside builds a customer's transaction.
+func (c *Chain) outside(s Tx) (*tx, error) {
+	b := body{Network: c.opt.Network, Chain: c.genesis, Memo: s.Memo, Immature: s.Immature}
+	if len(s.Payments) == 0 {
+		return nil, errors.New("sim: a transaction needs a payment")
+	}
+	for _, p := range s.Payments {
+		o, err := c.payment(p)
+		if err != nil {
+			return nil, err
+		}
+		b.Outputs, b.Gas = append(b.Outputs, o), b.Gas+gasOf(o.Asset)
+	}
+	number := c.next()
+	if s.From == "" {
+		s.From = "stranger " + strconv.FormatUint(number, 10)
+	}
+	if err := c.source(&b, s, number); err != nil {
+		return nil, err
+	}
+	payload, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(envelope{Body: payload, Outside: number})
+	if err != nil {
+		return nil, err
+	}
+	return newTx(raw, number)
+}
+
+func (c *Chain) payment(p Payment) (output, error) {
+	asset, err := c.asset(p.Currency, p.Contract)
+	if err != nil {
+		return output{}, err
+	}
+	to, err := parseAddress(c.opt.Network, string(p.To))
+	switch {
+	case err != nil:
+		return output{}, err
+	case c.utxo() && (asset != "" || p.Effect != Plain):
+		return output{}, errors.New("sim: a UTXO network has its native coin alone, and nothing fails on it")
+	case p.Amount.IsNegative() || !p.Amount.Equal(p.Amount.Truncate(c.decimals(asset))):
+		return output{}, fmt.Errorf("sim: an amount of this asset is ≥ 0 and has at most %d decimals", c.decimals(asset))
+	}
+	return output{To: to, Asset: asset, Amount: text(p.Amount), Effect: p.Effect}, nil
+}
+
+// source fills in where a customer's coins come from and what he pays for them.
+func (c *Chain) source(b *body, s Tx, number uint64) error {
+	from, fee := c.Customer(s.From), s.Fee
+	var old *tx
+	if s.Replaces != "" {
+		if old = c.txs[s.Replaces]; old == nil || !old.outside {
+			return fmt.Errorf("%w: %s is none of a customer", ErrUnknownTx, s.Replaces)
+		}
+		from = old.body.sender()
+	}
+	if c.utxo() {
+		in := input{Outpoint: fmt.Sprintf("%s:0", digestHex("outside", string(from), fmt.Sprint(number))), Address: from}
+		if fee == 0 {
+			fee = c.level
+		}
+		if old != nil {
+			in.Outpoint = old.body.Inputs[0].Outpoint
+			fee = max(fee, raise(c.price(&old.body)+1, 2))
+		}
+		b.Gas, b.Inputs = 0, []input{in}
+		b.Inputs[0].Amount = text(b.outputSum("").Add(c.cost(bytesOf(b), fee)))
+		return nil
+	}
+	b.From, b.Nonce = from, c.pendingNonce(from)
+	b.Max, b.Tip = fee, fee
+	if fee == 0 {
+		b.Max, b.Tip = 2*c.level+defaultGasTip, defaultGasTip
+	}
+	if old != nil {
+		b.Nonce = old.body.Nonce
+		if s.Fee == 0 {
+			b.Max, b.Tip = max(b.Max, raise(old.body.Max, 2)), raise(old.body.Tip, 2)
+		}
+	}
+	return nil
+}
+
+// pendingNonce is the first nonce that neither a block nor the mempool has.
+func (c *Chain) pendingNonce(a chain.Address) uint64 {
+	n := nonceOf(c.kv["n/"+string(a)])
+	for c.pool.spends[fmt.Sprintf("%s/%d", a, n)] != "" {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,83 @@
+// Package secret keeps bytes that must reach no log, error, response or dump:
+// a Secret prints as stars whatever prints it, and a Box seals what has to be
+// stored, bound to the place it is stored at.
+package secret
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Secret hides its content from fmt, log/slog and encoding/json.
+type Secret struct{ b []byte }
+
+// New wraps b, which the caller must not use afterwards.
+func New(b []byte) Secret { return Secret{b} }
+
+// Reveal returns the content itself; the caller must not keep or print it.
+func (s Secret) Reveal() []byte { return s.b }
+
+// Empty reports whether there is no content.
+func (s Secret) Empty() bool { return len(s.b) == 0 }
+
+const hidden = "***"
+
+// Format, String, GoString, LogValue and MarshalText all hide the content.
+func (s Secret) Format(f fmt.State, _ rune)   { _, _ = io.WriteString(f, hidden) }
+func (s Secret) String() string               { return hidden }
+func (s Secret) GoString() string             { return hidden }
+func (s Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
+func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// ErrSealed: the sealed bytes were changed, moved to another place, or sealed
+// with another key.
+var ErrSealed = errors.New("secret: cannot be opened: changed, moved, or sealed with another key")
+
+// Box seals with AES-256-GCM. The place (tenant, purpose, id, version) is
+// authenticated with it, so that a row's ciphertext opens nowhere else.
+type Box struct {
+	aead cipher.AEAD
+	rand io.Reader
+}
+
+// NewBox makes a Box of a 32-byte key. Nonces are read from random.
+func NewBox(key []byte, random io.Reader) (*Box, error) {
+	if len(key) != 32 {
+		return nil, fmt.Errorf("secret: the key must have 32 bytes, not %d", len(key))
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	return &Box{aead: aead, rand: random}, nil
+}
+
+// Seal encrypts s for one place.
+func (b *Box) Seal(s Secret, place string) ([]byte, error) {
+	nonce := make([]byte, b.aead.NonceSize())
+	if _, err := io.ReadFull(b.rand, nonce); err != nil {
+		return nil, err
+	}
+	return b.aead.Seal(nonce, nonce, s.b, []byte(place)), nil
+}
+
+// Open decrypts what Seal made for the same place, else ErrSealed.
+func (b *Box) Open(sealed []byte, place string) (Secret, error) {
+	n := b.aead.NonceSize()
+	if len(sealed) < n {
+		return Secret{}, ErrSealed
+	}
+	plain, err := b.aead.Open(nil, sealed[:n], sealed[n:], []byte(place))
+	if err != nil {
+		return Secret{}, ErrSealed
+	}
+	return Secret{plain}, nil
+}

@@ -1,0 +1,366 @@
+// Package lane is group commit: callers queue Changes and wait, and the first
+// of them commits for all who queued meanwhile. It needs no goroutine and no
+// timer. Idle latency is one commit; under load batches grow by themselves.
+//
+// What it promises:
+//
+//   - Changes of one partition are judged in the order in which they were
+//     queued, also where a partition was locked elsewhere and had to wait.
+//   - The one who commits does so under a context of its own: nobody's
+//     cancelled request takes a batch down. A caller whose context ends gets
+//     its error, an unknown outcome; what of it was not taken yet is taken
+//     back. (A caller that is committing for others notices after its batch.)
+//   - A batch that the database refuses is loaded and judged again; refused
+//     twice, it goes Change by Change, so that one bad Change fails alone.
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Errors by which a Target steers the lane. Wrap them.
+var (
+	// ErrBusy, as the error of one Change: its partition is locked elsewhere
+	// and was skipped. As the error of a batch: all of it is locked elsewhere.
+	// Nothing happened.
+	ErrBusy = errors.New("lane: partition is locked elsewhere")
+
+	// ErrRefused, as the error of a batch: the database rolled it back for sure
+	// and may take it in another try (deadlock, serialization, busy, a broken
+	// constraint).
+	ErrRefused = errors.New("lane: batch was refused and rolled back")
+)
+
+// Target is the store below: one transaction per call.
+type Target interface {
+	// Write locks the partitions of the Changes, loads, judges and stores them
+	// in one transaction and returns one verdict each, valid only with a nil
+	// error. Partitions locked elsewhere are skipped (ErrBusy for all of their
+	// Changes) unless wait. An error that wraps neither ErrRefused nor ErrBusy
+	// is an unknown outcome of the whole batch.
+	Write(ctx context.Context, wait bool, changes []storage.Change) ([]error, error)
+}
+
+// Config of a lane.
+type Config struct {
+	// Shards is how many batches may be committed at once; a partition belongs
+	// to one of them. Defaults to 1.
+	Shards int
+	// MaxBatch bounds the Changes of one batch. Defaults to 1000.
+	MaxBatch int
+	// Timeout bounds one transaction. Defaults to 30 s.
+	Timeout time.Duration
+	// Skips is how often a locked partition is passed over before one is
+	// waited for. Defaults to 3.
+	Skips int
+}
+
+// Lane commits Changes in batches to a Target.
+type Lane struct {
+	target Target
+	cfg    Config
+	shards []shard
+}
+
+// New makes a lane.
+func New(target Target, cfg Config) *Lane {
+	if cfg.Shards <= 0 {
+		cfg.Shards = 1
+	}
+	if cfg.MaxBatch <= 0 {
+		cfg.MaxBatch = 1000
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	if cfg.Skips <= 0 {
+		cfg.Skips = 3
+	}
+	l := &Lane{target: target, cfg: cfg, shards: make([]shard, cfg.Shards)}
+	for i := range l.shards {
+		l.shards[i].lane = l
+	}
+	return l
+}
+
+func (l *Lane) shardOf(p storage.Partition) int {
+	if len(l.shards) == 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(p))
+	return int(h.Sum32() % uint32(len(l.shards)))
+}
+
+// Commit is storage.Store's Commit.
+func (l *Lane) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	if err := ctx.Err(); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	for n := range l.shards {
+		// One shard after the other: a caller waits in one queue at a time, so
+		// that two callers cannot wait for each other to lead.
+		c := &call{errs: errs, wake: make(chan signal, 2)}
+		for i := range changes {
+			if l.shardOf(changes[i].Partition) == n {
+				c.items = append(c.items, item{call: c, at: i, change: changes[i]})
+			}
+		}
+		if len(c.items) > 0 {
+			l.shards[n].commit(ctx, c)
+		}
+	}
+	return errs
+}
+
+type signal uint8
+
+const (
+	done signal = iota
+	lead
+)
+
+// call is one caller's Changes in one shard.
+type call struct {
+	items []item
+	errs  []error
+	left  int // items without a verdict; under shard.mu
+	wake  chan signal
+}
+
+type item struct {
+	call   *call
+	at     int // in call.errs
+	change storage.Change
+	skips  int
+}
+
+type shard struct {
+	lane    *Lane
+	mu      sync.Mutex
+	queue   []*item
+	leading bool // somebody leads, or was told to
+}
+
+func (s *shard) commit(ctx context.Context, c *call) {
+	s.mu.Lock()
+	c.left = len(c.items)
+	for i := range c.items {
+		s.queue = append(s.queue, &c.items[i])
+	}
+	first := !s.leading
+	s.leading = true
+	s.mu.Unlock()
+	if first {
+		s.lead(ctx, c)
+		return
+	}
+	select {
+	case sig := <-c.wake:
+		if sig == lead {
+			s.lead(ctx, c)
+		}
+	case <-ctx.Done():
+		s.leave(ctx, c)
+	}
+}
+
+// lead commits batches until the caller's own Changes have their verdicts,
+// then hands over to a caller who still waits.
+func (s *shard) lead(ctx context.Context, c *call) {
+	handed := false
+	defer func() {
+		if !handed { // a panic below: the others must not wait for ever
+			s.handOver()
+		}
+	}()
+	for {
+		s.mu.Lock()
+		finished := c.left == 0
+		s.mu.Unlock()
+		if finished {
+			break
+		}
+		if ctx.Err() != nil {
+			s.abandon(ctx, c)
+			break
+		}
+		s.batch()
+	}
+	handed = true
+	s.handOver()
+}
+
+// handOver lets the caller of the oldest queued Change lead.
+func (s *shard) handOver() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.leading = false
+		return
+	}
+	s.queue[0].call.wake <- lead
+}
+
+// leave takes back what was not taken into a batch yet.
+func (s *shard) leave(ctx context.Context, c *call) {
+	s.abandon(ctx, c)
+	select {
+	case sig := <-c.wake:
+		if sig == lead { // told to lead at the same moment
+			s.handOver()
+		}
+	default:
+	}
+}
+
+// abandon gives the caller's remaining Changes its context's error. Verdicts
+// that come later go nowhere.
+func (s *shard) abandon(ctx context.Context, c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.left == 0 {
+		return
+	}
+	kept := s.queue[:0]
+	for _, it := range s.queue {
+		if it.call != c {
+			kept = append(kept, it)
+		}
+	}
+	clear(s.queue[len(kept):])
+	s.queue = kept
+	for i := range c.items {
+		if it := &c.items[i]; it.call != nil {
+			c.errs[it.at] = ctx.Err()
+			it.call = nil
+		}
+	}
+	c.left = 0
+}
+
+// take makes the next batch. A partition that was skipped too often is waited
+// for, alone.
+func (s *shard) take() (batch []*item, wait bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var only storage.Partition
+	for _, it := range s.queue {
+		if it.skips >= s.lane.cfg.Skips {
+			only, wait = it.change.Partition, true
+			break
+		}
+	}
+	kept := make([]*item, 0, max(0, len(s.queue)-s.lane.cfg.MaxBatch))
+	for _, it := range s.queue {
+		if len(batch) < s.lane.cfg.MaxBatch && (!wait || it.change.Partition == only) {
+			batch = append(batch, it)
+		} else {
+			kept = append(kept, it)
+		}
+	}
+	s.queue = kept
+	return batch, wait
+}
+
+// errLost is what callers get whose batch ended without a word.
+var errLost = errors.New("lane: the commit broke off")
+
+func (s *shard) batch() {
+	batch, wait := s.take()
+	if len(batch) == 0 {
+		return
+	}
+	changes := make([]storage.Change, len(batch))
+	for i, it := range batch {
+		changes[i] = it.change
+	}
+	verdicts := make([]error, len(batch))
+	for i := range verdicts {
+		verdicts[i] = errLost
+	}
+	defer func() { s.settle(batch, verdicts) }()
+	s.write(wait, changes, verdicts)
+}
+
+// write fills in the verdicts of one batch.
+func (s *shard) write(wait bool, changes []storage.Change, verdicts []error) {
+	var err error
+	for range 2 {
+		var v []error
+		if v, err = s.try(wait, changes); err == nil {
+			copy(verdicts, v)
+			return
+		}
+		if !errors.Is(err, ErrRefused) && !errors.Is(err, ErrBusy) {
+			break
+		}
+	}
+	if !errors.Is(err, ErrRefused) || len(changes) == 1 {
+		for i := range verdicts {
+			verdicts[i] = err
+		}
+		return
+	}
+	for i := range changes {
+		var v []error
+		if v, err = s.try(true, changes[i:i+1]); err == nil {
+			verdicts[i] = v[0]
+			continue
+		}
+		verdicts[i] = err
+		if !errors.Is(err, ErrRefused) { // the database is gone: do not ask it for each
+			for k := i + 1; k < len(verdicts); k++ {
+				verdicts[k] = err
+			}
+			return
+		}
+	}
+}
+
+func (s *shard) try(wait bool, changes []storage.Change) ([]error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.lane.cfg.Timeout)
+	defer cancel()
+	v, err := s.lane.target.Write(ctx, wait, changes)
+	if err == nil && len(v) != len(changes) {
+		err = fmt.Errorf("lane: %d verdicts for %d changes", len(v), len(changes))
+	}
+	return v, err
+}
+
+// settle hands the verdicts out. What was skipped goes back to the front.
+func (s *shard) settle(batch []*item, verdicts []error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var back []*item
+	for i, it := range batch {
+		c := it.call
+		if c == nil {
+			continue // its caller has left
+		}
+		if errors.Is(verdicts[i], ErrBusy) && it.skips < s.lane.cfg.Skips {
+			it.skips++
+			back = append(back, it)
+			continue
+		}
+		c.errs[it.at] = verdicts[i]
+		it.call = nil
+		if c.left--; c.left == 0 {
+			c.wake <- done
+		}
+	}
+	if len(back) > 0 {
+		s.queue = append(back, s.queue...)
+	}
+}

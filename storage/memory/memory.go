@@ -1,0 +1,284 @@
+// Package memory keeps everything in this process: a Store that checks and
+// then applies each Change under one lock. It is the reference model of the
+// conformance suite, and what tests, simulations and throw-away hosts use.
+//
+// Nothing survives the process: "durable" here means until then.
+package memory
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/verdict"
+)
+
+// Store is a storage.Store in memory. Make it with New.
+type Store struct {
+	mu     sync.Mutex
+	tables verdict.Tables // nil = not open
+	parts  map[storage.Partition]*part
+	last   *part // the partition that was asked for last
+	due    map[*storage.Table]*dueQueue
+}
+
+var _ storage.Store = (*Store)(nil)
+
+// New makes an empty store.
+func New() *Store {
+	return &Store{parts: map[storage.Partition]*part{}, due: map[*storage.Table]*dueQueue{}}
+}
+
+// Open implements storage.Store. Tables of an earlier Open stay open.
+func (s *Store) Open(ctx context.Context, tables ...*storage.Table) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := verdict.Tables{}
+	for t := range s.tables {
+		open[t] = true
+	}
+	for _, t := range tables {
+		open[t] = true
+		if s.due[t] == nil {
+			s.due[t] = &dueQueue{}
+		}
+	}
+	s.tables = open
+	return nil
+}
+
+// Close implements storage.Store. What was stored stays for another Open.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables = nil
+	return nil
+}
+
+// opened returns the set of tables, which is never changed in place.
+func (s *Store) opened(ctx context.Context) (verdict.Tables, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tables == nil {
+		return nil, storage.ErrClosed
+	}
+	return s.tables, nil
+}
+
+// part finds a partition; s.mu is held.
+func (s *Store) part(p storage.Partition, create bool) *part {
+	if s.last != nil && s.last.name == p {
+		return s.last
+	}
+	d := s.parts[p]
+	if d == nil {
+		if !create {
+			return nil
+		}
+		d = newPart(p)
+		s.parts[p] = d
+	}
+	s.last = d
+	return d
+}
+
+// Commit implements storage.Store.
+func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	open, err := s.opened(ctx)
+	if err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	batches := make([]*verdict.Batch, 0, 8)
+	for i := range changes {
+		if !onlyPosts(&changes[i]) {
+			batches = append(batches, verdict.Prepare(open.Has, changes[i:i+1]))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range changes {
+		c := &changes[i]
+		if onlyPosts(c) {
+			errs[i] = s.post(c)
+			continue
+		}
+		errs[i] = s.judge(c, batches[0])
+		batches = batches[1:]
+	}
+	return errs
+}
+
+func onlyPosts(c *storage.Change) bool {
+	return len(c.Post) > 0 && len(c.Put)+len(c.Drop)+len(c.Require)+len(c.Level)+len(c.Empty) == 0
+}
+
+// judge is the way of every Change that is more than postings.
+func (s *Store) judge(c *storage.Change, b *verdict.Batch) error {
+	errs, w := b.Judge(state{s})
+	if errs[0] != nil || w.Empty() {
+		return errs[0]
+	}
+	p := s.part(c.Partition, true)
+	for _, k := range w.Drops {
+		p.table(k.Table).drop(k.ID)
+	}
+	for i := range w.Rows {
+		r := &w.Rows[i]
+		s.set(p, r.Table, &rec{Stored: r.Stored, keys: verdict.Keys(r.Table, r.Scalars)})
+	}
+	for i := range w.Txs {
+		t := &w.Txs[i]
+		p.txs.add(hashOf(t.ID), txRec{id: t.ID, change: t.Change, kind: t.Kind, ref: t.Ref, at: t.At})
+	}
+	for i := range w.Balances {
+		b := &w.Balances[i].Balance
+		p.account(b.Account, b.Asset, true).balance = *b
+	}
+	for i := range w.Entries {
+		e := &w.Entries[i]
+		n, _ := p.txs.find(hashOf(e.Tx), e.Tx)
+		a := p.account(e.Account, e.Asset, false)
+		a.entries = append(a.entries, entry{tx: n, delta: e.Delta, after: e.After})
+	}
+	for _, l := range w.Levels {
+		p.levels[l.Name] = l.Value
+	}
+	return nil
+}
+
+func (s *Store) set(p *part, t *storage.Table, r *rec) {
+	p.table(t).set(r)
+	if r.Due > 0 {
+		s.due[t].push(p, t, r)
+	}
+}
+
+// state lets verdicts be taken on what is stored; s.mu is held.
+type state struct{ s *Store }
+
+func (v state) Row(k verdict.RowKey) verdict.Stamp {
+	if p := v.s.part(k.Partition, false); p != nil {
+		if r := p.table(k.Table).rows[k.ID]; r != nil {
+			return verdict.Stamp{Version: r.Version, Change: r.Change, Keys: r.keys}
+		}
+	}
+	return verdict.Stamp{}
+}
+
+func (v state) Holder(k verdict.UniqueKey) (string, bool) {
+	if p := v.s.part(k.Partition, false); p != nil {
+		id, ok := p.table(k.Table).uniques[k.Unique][k.Key]
+		return id, ok
+	}
+	return "", false
+}
+
+func (v state) Tx(k verdict.TxKey) (string, bool) {
+	if p := v.s.part(k.Partition, false); p != nil {
+		if n, ok := p.txs.find(hashOf(k.ID), k.ID); ok {
+			return p.txs.at(n).change, true
+		}
+	}
+	return "", false
+}
+
+func (v state) Balance(k verdict.BalanceKey) ledger.Balance {
+	if p := v.s.part(k.Partition, false); p != nil {
+		if a := p.account(k.Account, k.Asset, false); a != nil {
+			return a.balance
+		}
+	}
+	return ledger.Balance{}
+}
+
+func (v state) Account(k verdict.AccountKey) []ledger.Balance {
+	p := v.s.part(k.Partition, false)
+	if p == nil {
+		return nil
+	}
+	out := make([]ledger.Balance, 0, 4)
+	for _, a := range p.byAccount[k.Account] {
+		out = append(out, a.balance)
+	}
+	return out
+}
+
+func (v state) Level(k verdict.LevelKey) int64 {
+	if p := v.s.part(k.Partition, false); p != nil {
+		return p.levels[k.Name]
+	}
+	return 0
+}
+
+// Balances implements storage.Store.
+func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...ledger.Account) ([]ledger.Balance, error) {
+	if _, err := s.opened(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.part(p, false)
+	if d == nil {
+		return nil, nil
+	}
+	var out []ledger.Balance
+	if len(accounts) == 0 {
+		for _, list := range d.byAccount {
+			for _, a := range list {
+				out = append(out, a.balance)
+			}
+		}
+	}
+	names := slices.Clone(accounts)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		for _, a := range d.byAccount[name] {
+			out = append(out, a.balance)
+		}
+	}
+	slices.SortFunc(out, compareBalances)
+	return out, nil
+}
+
+// Entries implements storage.Store.
+func (s *Store) Entries(ctx context.Context, p storage.Partition, account ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
+	if _, err := s.opened(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.part(p, false)
+	if d == nil {
+		return nil, nil
+	}
+	a := d.account(account, asset, false)
+	if a == nil || max <= 0 {
+		return nil, nil
+	}
+	end := int64(len(a.entries))
+	if before > 0 && before-1 < end {
+		end = before - 1
+	}
+	var out []ledger.Entry
+	for seq := end; seq > 0 && len(out) < max; seq-- {
+		e := &a.entries[seq-1]
+		t := d.txs.at(e.tx)
+		out = append(out, ledger.Entry{
+			Account: a.balance.Account, Asset: a.balance.Asset, Seq: seq, Tx: t.id, Kind: t.kind, Ref: t.ref,
+			Delta: e.delta, After: e.after, At: storage.FromMicros(t.at),
+		})
+	}
+	return out, nil
+}

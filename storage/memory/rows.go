@@ -1,0 +1,314 @@
+package memory
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// rec is a stored row. It is never changed, only replaced, so readers may keep
+// it after the lock is gone.
+type rec struct {
+	storage.Stored
+	keys []string
+}
+
+// table is one table in one partition. Its leading index columns are indexed
+// by value.
+type table struct {
+	t       *storage.Table
+	rows    map[string]*rec
+	uniques []map[string]string
+	index   map[string]map[any]map[string]*rec
+	place   map[string]int // of the indexed columns in Scalars
+}
+
+func (p *part) table(t *storage.Table) *table {
+	d := p.tables[t]
+	if d != nil {
+		return d
+	}
+	d = &table{t: t, rows: map[string]*rec{}, index: map[string]map[any]map[string]*rec{}, place: map[string]int{}}
+	for range t.Uniques {
+		d.uniques = append(d.uniques, map[string]string{})
+	}
+	for _, cols := range slices.Concat(t.Uniques, t.Indexes) {
+		d.index[cols[0]] = map[any]map[string]*rec{}
+		d.place[cols[0]] = slices.IndexFunc(t.Columns, func(c storage.Column) bool { return c.Name == cols[0] })
+	}
+	p.tables[t] = d
+	return d
+}
+
+// hashable makes a scalar a map key.
+func hashable(v any) any {
+	if b, ok := v.([]byte); ok {
+		return string(b)
+	}
+	return v
+}
+
+func (d *table) drop(id string) {
+	r := d.rows[id]
+	if r == nil {
+		return
+	}
+	delete(d.rows, id)
+	for u, key := range r.keys {
+		if d.uniques[u][key] == id {
+			delete(d.uniques[u], key)
+		}
+	}
+	for col, byValue := range d.index {
+		v := hashable(r.Scalars[d.place[col]])
+		if delete(byValue[v], id); len(byValue[v]) == 0 {
+			delete(byValue, v)
+		}
+	}
+}
+
+func (d *table) set(r *rec) {
+	d.drop(r.ID)
+	d.rows[r.ID] = r
+	for u, key := range r.keys {
+		d.uniques[u][key] = r.ID
+	}
+	for col, byValue := range d.index {
+		v := hashable(r.Scalars[d.place[col]])
+		if byValue[v] == nil {
+			byValue[v] = map[string]*rec{}
+		}
+		byValue[v][r.ID] = r
+	}
+}
+
+// each visits the rows that may match: through an index where one helps.
+func (d *table) each(filters []storage.Filter, visit func(*rec)) {
+	for i := range filters {
+		f := &filters[i]
+		byValue := d.index[f.Column]
+		if f.Op != storage.Eq && f.Op != storage.In || byValue == nil && f.Column != storage.ColID {
+			continue
+		}
+		seen := map[any]bool{}
+		for _, v := range f.Values {
+			v = hashable(v)
+			if seen[v] {
+				continue
+			}
+			seen[v] = true
+			if byValue == nil {
+				if r := d.rows[v.(string)]; r != nil {
+					visit(r)
+				}
+				continue
+			}
+			for _, r := range byValue[v] {
+				visit(r)
+			}
+		}
+		return
+	}
+	for _, r := range d.rows {
+		visit(r)
+	}
+}
+
+func matches(filters []storage.Filter, r *storage.Stored) bool {
+	for i := range filters {
+		if !filters[i].Match(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Store) tableOpen(ctx context.Context, t *storage.Table) error {
+	open, err := s.opened(ctx)
+	if err != nil {
+		return err
+	}
+	if !open.Has(t) {
+		return fmt.Errorf("%w: table %s was not opened", storage.ErrMalformed, t.Name)
+	}
+	return nil
+}
+
+// Rows implements storage.Store.
+func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+	if err := s.tableOpen(ctx, t); err != nil {
+		return nil, err
+	}
+	return decode(t, s.byID(t, p, ids))
+}
+
+func (s *Store) byID(t *storage.Table, p storage.Partition, ids []string) []*rec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.part(p, false)
+	if d == nil {
+		return nil
+	}
+	found := make([]*rec, 0, len(ids))
+	for _, id := range ids {
+		if r := d.table(t).rows[id]; r != nil {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func decode(t *storage.Table, found []*rec) ([]storage.Row, error) {
+	out := make([]storage.Row, len(found))
+	for i, r := range found {
+		var err error
+		if out[i], err = r.Row(t); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) find(q storage.Query, filters []storage.Filter) []*rec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []*rec
+	in := func(p *part) {
+		p.table(q.Table).each(filters, func(r *rec) {
+			if matches(filters, &r.Stored) {
+				found = append(found, r)
+			}
+		})
+	}
+	if q.Partition != "" {
+		if p := s.part(q.Partition, false); p != nil {
+			in(p)
+		}
+		return found
+	}
+	for _, p := range s.parts {
+		in(p)
+	}
+	return found
+}
+
+// Find implements storage.Store.
+func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	q, filters, err := q.Ready()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tableOpen(ctx, q.Table); err != nil {
+		return nil, err
+	}
+	found := s.find(q, filters)
+	compare := q.Comparer()
+	slices.SortFunc(found, func(a, b *rec) int { return compare(&a.Stored, &b.Stored) })
+	found = found[min(q.Offset, len(found)):]
+	return decode(q.Table, found[:min(q.Limit, len(found))])
+}
+
+// Count implements storage.Store.
+func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
+	q, filters, err := q.Ready()
+	if err != nil {
+		return 0, err
+	}
+	if err := s.tableOpen(ctx, q.Table); err != nil {
+		return 0, err
+	}
+	return int64(len(s.find(q, filters))), nil
+}
+
+// Claim implements storage.Store.
+func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	filters, err := c.Ready()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tableOpen(ctx, c.Table); err != nil {
+		return nil, err
+	}
+	return decode(c.Table, s.claim(c, filters))
+}
+
+func (s *Store) claim(c storage.Claim, filters []storage.Filter) []*rec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.due[c.Table]
+	var taken []*rec
+	var passed []dueRow
+	for now := storage.Micros(c.Now); len(taken) < c.Max && len(q.rows) > 0 && q.rows[0].r.Due <= now; {
+		d := heap.Pop(q).(dueRow)
+		switch {
+		case d.stale():
+		case c.Partition != "" && d.p.name != c.Partition || !matches(filters, &d.r.Stored):
+			passed = append(passed, d)
+		default:
+			r := *d.r
+			r.Version++
+			r.Due = storage.Micros(c.Until)
+			s.set(d.p, c.Table, &r)
+			taken = append(taken, &r)
+		}
+	}
+	for _, d := range passed {
+		heap.Push(q, d)
+	}
+	return taken
+}
+
+// dueQueue is the due rows of a table, oldest first. Rows that have moved on
+// stay in it until they are met or outnumber the others.
+type dueQueue struct {
+	rows []dueRow
+	tidy int // size at which to sweep next
+}
+
+type dueRow struct {
+	p *part
+	t *storage.Table
+	r *rec
+}
+
+func (d *dueRow) stale() bool { return d.p.table(d.t).rows[d.r.ID] != d.r }
+
+func (q *dueQueue) push(p *part, t *storage.Table, r *rec) {
+	heap.Push(q, dueRow{p, t, r})
+	if len(q.rows) > max(q.tidy, 64) {
+		q.rows = slices.DeleteFunc(q.rows, func(d dueRow) bool { return d.stale() })
+		heap.Init(q)
+		q.tidy = 2 * len(q.rows)
+	}
+}
+
+// Len implements heap.Interface.
+func (q *dueQueue) Len() int { return len(q.rows) }
+
+// Less implements heap.Interface: by due, then partition and id.
+func (q *dueQueue) Less(i, j int) bool {
+	a, b := &q.rows[i], &q.rows[j]
+	if a.r.Due != b.r.Due {
+		return a.r.Due < b.r.Due
+	}
+	if a.p.name != b.p.name {
+		return a.p.name < b.p.name
+	}
+	return a.r.ID < b.r.ID
+}
+
+// Swap implements heap.Interface.
+func (q *dueQueue) Swap(i, j int) { q.rows[i], q.rows[j] = q.rows[j], q.rows[i] }
+
+// Push implements heap.Interface.
+func (q *dueQueue) Push(d any) { q.rows = append(q.rows, d.(dueRow)) }
+
+// Pop implements heap.Interface.
+func (q *dueQueue) Pop() any {
+	d := q.rows[len(q.rows)-1]
+	q.rows = q.rows[:len(q.rows)-1]
+	return d
+}

@@ -1,0 +1,212 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+const migrationsTable = Prefix + "migrations"
+
+// migration is one embedded file.
+type migration struct {
+	version    int64
+	name       string
+	statements []string
+}
+
+// migrations reads the dialect's files, in order. They are numbered without a
+// gap from 1.
+func (d *Dialect) migrations() ([]migration, error) {
+	names, err := fs.Glob(d.Migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	out := make([]migration, 0, len(names))
+	for i, file := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "migrations/"), ".sql")
+		number, _, _ := strings.Cut(name, "_")
+		v, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || v != int64(i+1) {
+			return nil, fmt.Errorf("sqlstore: migration %s is not number %d", file, i+1)
+		}
+		text, err := fs.ReadFile(d.Migrations, file)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, migration{v, name, statements(string(text))})
+	}
+	return out, nil
+}
+
+// statements splits a file at the semicolons that end a line. Lines that start
+// with -- are comments.
+func statements(text string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+			lines = append(lines, strings.TrimRight(line, " \t\r\n"))
+		}
+	}
+	var out []string
+	for s := range strings.SplitSeq(strings.Join(lines, "\n")+"\n", ";\n") {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Migrate brings the database's schema to this library's: first the dialect's
+// own migrations, each in a transaction, then every table of tables that does
+// not exist yet. It may be run by many processes at once and again at any
+// time. A table that exists in another shape is storage.ErrSchema: changing it
+// takes a migration.
+func Migrate(ctx context.Context, db *sqlx.DB, d *Dialect, tables ...*storage.Table) error {
+	conn, err := db.Connx(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // gives the connection back
+	all, err := d.migrations()
+	if err != nil {
+		return err
+	}
+	s := &session{d: d, conn: conn}
+	for done := false; !done; {
+		err := s.inTx(ctx, func() error {
+			if err := s.migrationsTable(ctx); err != nil {
+				return err
+			}
+			at, err := s.schemaVersion(ctx)
+			if err != nil {
+				return err
+			}
+			if at >= int64(len(all)) {
+				done = true
+				return newer(at, len(all))
+			}
+			return s.migrate(ctx, all[at])
+		})
+		if err != nil {
+			return fmt.Errorf("sqlstore: migrating: %w", err)
+		}
+	}
+	return s.inTx(ctx, func() error {
+		if err := s.lockMigrations(ctx); err != nil {
+			return err
+		}
+		for _, t := range tables {
+			if err := s.create(ctx, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func newer(at int64, known int) error {
+	if at > int64(known) {
+		return fmt.Errorf("%w: the database has version %d, this library knows %d: update the library", storage.ErrSchema, at, known)
+	}
+	return nil
+}
+
+func (s *session) lockMigrations(ctx context.Context) error {
+	if s.d.MigrateLock == "" {
+		return nil
+	}
+	return s.exec(ctx, s.d.MigrateLock)
+}
+
+func (s *session) migrationsTable(ctx context.Context) error {
+	if err := s.lockMigrations(ctx); err != nil {
+		return err
+	}
+	return s.exec(ctx, "CREATE TABLE IF NOT EXISTS "+migrationsTable+" (version "+s.d.Types[storage.Int]+
+		" NOT NULL PRIMARY KEY, name "+s.d.KeyText+" NOT NULL)"+s.d.TableSuffix)
+}
+
+func (s *session) schemaVersion(ctx context.Context) (int64, error) {
+	var v int64
+	err := s.conn.GetContext(ctx, &v, "SELECT coalesce(max(version), 0) FROM "+migrationsTable)
+	return v, err
+}
+
+func (s *session) migrate(ctx context.Context, m migration) error {
+	for _, q := range m.statements {
+		if err := s.exec(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return s.exec(ctx, "INSERT INTO "+migrationsTable+" (version, name) VALUES (?, ?)", m.version, m.name)
+}
+
+func (s *session) create(ctx context.Context, t *storage.Table) error {
+	have, err := s.d.Describe(ctx, s.conn, TableName(t))
+	if err != nil {
+		return err
+	}
+	if len(have) > 0 {
+		return s.d.compare(t, have)
+	}
+	for _, q := range s.d.DDL(t) {
+		if err := s.exec(ctx, q); err != nil {
+			return fmt.Errorf("creating %s: %w", TableName(t), err)
+		}
+	}
+	return nil
+}
+
+func (d *Dialect) compare(t *storage.Table, have []string) error {
+	if len(have) == 0 {
+		return fmt.Errorf("%w: there is no table %s", storage.ErrSchema, TableName(t))
+	}
+	if m := missing(d.Shape(t), have); len(m) > 0 {
+		return fmt.Errorf("%w: table %s: %s", storage.ErrSchema, TableName(t), strings.Join(m, "; "))
+	}
+	return nil
+}
+
+// checkSchema refuses a database whose schema is not this library's.
+func (s *session) checkSchema(ctx context.Context, tables []*storage.Table) error {
+	all, err := s.d.migrations()
+	if err != nil {
+		return err
+	}
+	have, err := s.d.Describe(ctx, s.conn, migrationsTable)
+	if err != nil {
+		return err
+	}
+	if len(have) == 0 {
+		return fmt.Errorf("%w: the database is empty", storage.ErrSchema)
+	}
+	at, err := s.schemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if at < int64(len(all)) {
+		return fmt.Errorf("%w: the database has version %d, this library needs %d", storage.ErrSchema, at, len(all))
+	}
+	if err := newer(at, len(all)); err != nil {
+		return err
+	}
+	for _, t := range tables {
+		have, err := s.d.Describe(ctx, s.conn, TableName(t))
+		if err != nil {
+			return err
+		}
+		if err := s.d.compare(t, have); err != nil {
+			return err
+		}
+	}
+	return nil
+}

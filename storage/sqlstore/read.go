@@ -1,0 +1,273 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// pool reads outside of any transaction.
+type pool struct {
+	d  *Dialect
+	db *sqlx.DB
+}
+
+func (p pool) each(ctx context.Context, q string, args []any, f func(*sql.Rows) error) error {
+	rows, err := p.db.QueryContext(ctx, sqlx.Rebind(p.d.Bind, q), args...) //nolint:sqlclosecheck // closed in visit
+	if err != nil {
+		return err
+	}
+	return visit(rows, f)
+}
+
+func (s *Store) reader() pool { return pool{s.d, s.read} }
+
+// selectRows is the beginning of every query for whole rows.
+func selectRows(t *storage.Table) string {
+	c := columnsOf(t)
+	return "SELECT " + strings.Join(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...), ", ") + " FROM " + TableName(t)
+}
+
+func scanRow(t *storage.Table, r *sql.Rows) (storage.Row, error) {
+	c := &columnsOf(t).all
+	var st storage.Stored
+	values := c.dest()
+	if err := r.Scan(append([]any{&st.Partition, &st.ID, &st.Version, &st.Change, &st.Due}, values...)...); err != nil {
+		return storage.Row{}, err
+	}
+	st.Scalars = c.scalars(values)
+	return st.Row(t)
+}
+
+// Rows implements storage.Store.
+func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+	if err := s.tableOpen(t); err != nil {
+		return nil, err
+	}
+	keys := make([]any, 0, 2*len(ids))
+	for _, id := range ids {
+		if storage.ValidText(id) && storage.ValidText(string(p)) { // no other is stored
+			keys = append(keys, string(p), id)
+		}
+	}
+	found := make(map[string]storage.Row, len(ids))
+	err := s.lookup(ctx, s.reader(), selectRows(t), "part, id", "", 2, keys, func(r *sql.Rows) error {
+		row, err := scanRow(t, r)
+		found[row.ID] = row
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]storage.Row, 0, len(ids))
+	twice := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		row, ok := found[id]
+		if !ok {
+			continue
+		}
+		if twice[id] { // rows share no values
+			if row, err = again(row); err != nil {
+				return nil, err
+			}
+		}
+		twice[id] = true
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// again decodes a row anew.
+func again(r storage.Row) (storage.Row, error) {
+	scalars, err := r.Table.Encode(r.Value)
+	if err != nil {
+		return r, err
+	}
+	r.Value, err = r.Table.Decode(scalars)
+	return r, err
+}
+
+// where writes the conditions of a query or claim.
+func where(p storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
+	var args []any
+	terms := more
+	if p != "" {
+		terms = append(terms, "part = ?")
+		args = append(args, string(p))
+	}
+	for i := range filters {
+		f := &filters[i]
+		switch {
+		case f.Op == storage.In && len(f.Values) == 0:
+			terms = append(terms, "1 = 0")
+		case f.Op == storage.In:
+			terms = append(terms, f.Column+" IN ("+strings.TrimSuffix(strings.Repeat("?,", len(f.Values)), ",")+")")
+		default:
+			terms = append(terms, f.Column+" "+string(f.Op)+" ?")
+		}
+		args = append(args, f.Values...)
+	}
+	if len(terms) == 0 {
+		return "", nil
+	}
+	return " WHERE " + strings.Join(terms, " AND "), args
+}
+
+// Find implements storage.Store.
+func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	q, filters, err := q.Ready()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tableOpen(q.Table); err != nil {
+		return nil, err
+	}
+	cond, args := where(q.Partition, filters)
+	order := make([]string, 0, len(q.Order)+1)
+	for _, o := range q.Order {
+		if o.Desc {
+			o.Column += " DESC"
+		}
+		order = append(order, o.Column)
+	}
+	if q.Partition == "" {
+		order = append(order, "part")
+	}
+	text := selectRows(q.Table) + cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
+	return s.rows(ctx, s.reader(), q.Table, text, append(args, q.Limit, q.Offset))
+}
+
+func (s *Store) rows(ctx context.Context, from runner, t *storage.Table, q string, args []any) ([]storage.Row, error) {
+	var out []storage.Row
+	err := from.each(ctx, q, args, func(r *sql.Rows) error {
+		row, err := scanRow(t, r)
+		out = append(out, row)
+		return err
+	})
+	return out, err
+}
+
+// Count implements storage.Store.
+func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
+	q, filters, err := q.Ready()
+	if err != nil {
+		return 0, err
+	}
+	if err := s.tableOpen(q.Table); err != nil {
+		return 0, err
+	}
+	cond, args := where(q.Partition, filters)
+	var n int64
+	err = s.reader().each(ctx, "SELECT count(*) FROM "+TableName(q.Table)+cond, args, func(r *sql.Rows) error { return r.Scan(&n) })
+	return n, err
+}
+
+// Claim implements storage.Store.
+func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	filters, err := c.Ready()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tableOpen(c.Table); err != nil {
+		return nil, err
+	}
+	cond, args := where(c.Partition, filters, "due > 0", "due <= ?")
+	args = append([]any{storage.Micros(c.Now)}, args...)
+	some := false // an empty poll must not take the writer's seat
+	err = s.reader().each(ctx, "SELECT 1 FROM "+TableName(c.Table)+cond+" LIMIT 1", args, func(*sql.Rows) error {
+		some = true
+		return nil
+	})
+	if err != nil || !some {
+		return nil, err
+	}
+	q := selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
+	var out []storage.Row
+	err = s.writing(ctx, func(ss *session) error {
+		return ss.inTx(ctx, func() error {
+			out, err = s.rows(ctx, ss, c.Table, q, append(args, c.Max))
+			if err != nil {
+				return err
+			}
+			return s.lease(ctx, ss, c, out)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// lease moves the claimed rows' due time and version, here and in the table.
+func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []storage.Row) error {
+	until := storage.Micros(c.Until)
+	for at := 0; at < len(rows); {
+		n := min(len(rows)-at, s.most(2))
+		args := []any{until}
+		for i := at; i < at+n; i++ {
+			rows[i].Version++
+			rows[i].Due = storage.FromMicros(until)
+			args = append(args, string(rows[i].Partition), rows[i].ID)
+		}
+		q := "UPDATE " + TableName(c.Table) + " SET due = ?, version = version + 1 WHERE (part, id) IN (" + s.d.Tuples + tuples(n, 2) + ")"
+		if err := ss.exec(ctx, q, args...); err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// Balances implements storage.Store.
+func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...ledger.Account) ([]ledger.Balance, error) {
+	if _, err := s.opened(); err != nil {
+		return nil, err
+	}
+	q := "SELECT part, account, asset, posted, held, seq FROM " + Prefix + "balances WHERE part = ?"
+	args := []any{string(p)}
+	if len(accounts) > 0 {
+		q += " AND account IN (" + strings.TrimSuffix(strings.Repeat("?,", len(accounts)), ",") + ")"
+		for _, a := range accounts {
+			args = append(args, string(a))
+		}
+	}
+	var out []ledger.Balance
+	err := s.reader().each(ctx, q+" ORDER BY account, asset", args, func(r *sql.Rows) error {
+		_, b, err := scanBalance(r)
+		out = append(out, b)
+		return err
+	})
+	return out, err
+}
+
+// Entries implements storage.Store.
+func (s *Store) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
+	if _, err := s.opened(); err != nil {
+		return nil, err
+	}
+	if max <= 0 {
+		return nil, nil
+	}
+	q := "SELECT e.seq, e.tx, t.kind, t.ref, e.delta, e.balance_after, t.at FROM " + Prefix + "entries e JOIN " + Prefix +
+		"ledger_txs t ON t.part = e.part AND t.id = e.tx WHERE e.part = ? AND e.account = ? AND e.asset = ?"
+	args := []any{string(p), string(a), string(asset)}
+	if before > 0 {
+		q += " AND e.seq < ?"
+		args = append(args, before)
+	}
+	var out []ledger.Entry
+	err := s.reader().each(ctx, q+" ORDER BY e.seq DESC LIMIT ?", append(args, max), func(r *sql.Rows) error {
+		e := ledger.Entry{Account: a, Asset: asset}
+		var at int64
+		err := r.Scan(&e.Seq, &e.Tx, &e.Kind, &e.Ref, &e.Delta, &e.After, &at)
+		e.At = storage.FromMicros(at)
+		out = append(out, e)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,281 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/lane"
+	"github.com/cryptopay-go/cryptopay/storage/verdict"
+)
+
+// Store is a storage.Store over a SQL database. The dialects' packages make it.
+type Store struct {
+	d      *Dialect
+	read   *sqlx.DB
+	write  *sqlx.DB
+	keep   bool        // write is ours: keep one connection and its statements
+	owned  []*sqlx.DB  // closed by Close
+	lane   *lane.Lane  // group commit
+	tables atomic.Pointer[verdict.Tables]
+	seat   chan struct{} // held by whoever writes, where there is one writer
+	kept   *session      // under seat
+
+	mu    sync.Mutex
+	parts map[storage.Partition]bool // known to be in the table of partitions
+	texts sync.Map                   // statements by shape
+}
+
+var (
+	_ storage.Store = (*Store)(nil)
+	_ lane.Target   = (*Store)(nil)
+)
+
+// Options of a Store.
+type Options struct {
+	Lane lane.Config
+}
+
+// New makes a Store over pools that the host keeps and closes; read and write
+// may be the same. Nothing is asked of the database before Open.
+func New(d *Dialect, read, write *sqlx.DB, o Options) *Store {
+	if d.OneWriter {
+		o.Lane.Shards = 1
+	}
+	s := &Store{d: d, read: read, write: write, parts: map[storage.Partition]bool{}, seat: make(chan struct{}, 1)}
+	s.lane = lane.New(s, o.Lane)
+	return s
+}
+
+// Own hands the pools over: Close closes them, and one connection of the
+// writing pool is kept with its prepared statements.
+func (s *Store) Own() *Store {
+	s.keep = s.d.OneWriter
+	s.owned = []*sqlx.DB{s.read}
+	if s.write != s.read {
+		s.owned = append(s.owned, s.write)
+	}
+	return s
+}
+
+// Open implements storage.Store.
+func (s *Store) Open(ctx context.Context, tables ...*storage.Table) error {
+	for _, db := range []*sqlx.DB{s.read, s.write} {
+		if err := s.check(ctx, db); err != nil {
+			return err
+		}
+	}
+	all := verdict.Tables{}
+	if old := s.tables.Load(); old != nil {
+		maps.Copy(all, *old)
+	}
+	for _, t := range tables {
+		all[t] = true
+	}
+	err := s.writing(ctx, func(ss *session) error { return ss.checkSchema(ctx, tables) })
+	if err != nil {
+		return fmt.Errorf("sqlstore: opening %s: %w", s.d.Name, err)
+	}
+	s.tables.Store(&all)
+	return nil
+}
+
+func (s *Store) check(ctx context.Context, db *sqlx.DB) error {
+	conn, err := db.Connx(ctx)
+	if err != nil {
+		return fmt.Errorf("sqlstore: opening %s: %w", s.d.Name, err)
+	}
+	defer conn.Close() //nolint:errcheck // gives the connection back
+	return s.d.Check(ctx, conn)
+}
+
+// Close implements storage.Store. A host's database stays open.
+func (s *Store) Close() error {
+	s.tables.Store(nil)
+	s.seat <- struct{}{}
+	defer func() { <-s.seat }()
+	var errs []error
+	if s.kept != nil {
+		errs = append(errs, s.kept.close())
+		s.kept = nil
+	}
+	for _, db := range s.owned {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) opened() (verdict.Tables, error) {
+	t := s.tables.Load()
+	if t == nil {
+		return nil, storage.ErrClosed
+	}
+	return *t, nil
+}
+
+func (s *Store) tableOpen(t *storage.Table) error {
+	open, err := s.opened()
+	if err != nil {
+		return err
+	}
+	if !open.Has(t) {
+		return fmt.Errorf("%w: table %s was not opened", storage.ErrMalformed, t.Name)
+	}
+	return nil
+}
+
+// Commit implements storage.Store.
+func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if _, err := s.opened(); err != nil {
+		errs := make([]error, len(changes))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	return s.lane.Commit(ctx, changes...)
+}
+
+// writing runs f on a connection of the writing pool, alone where the database
+// has one writer.
+func (s *Store) writing(ctx context.Context, f func(*session) error) error {
+	if s.d.OneWriter {
+		select {
+		case s.seat <- struct{}{}:
+			defer func() { <-s.seat }()
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", lane.ErrBusy, ctx.Err())
+		}
+	}
+	ss := s.kept
+	if !s.keep || ss == nil {
+		conn, err := s.write.Connx(ctx)
+		if err != nil {
+			return err
+		}
+		ss = &session{d: s.d, conn: conn, keep: s.keep}
+		if err := s.d.Check(ctx, conn); err != nil { // settings may differ from connection to connection
+			return errors.Join(err, ss.close())
+		}
+	}
+	if s.keep {
+		s.kept = ss
+	}
+	over := false
+	defer func() {
+		if s.keep && !ss.lost && over {
+			return
+		}
+		s.kept = nil
+		_ = ss.close()
+	}()
+	err := f(ss)
+	over = true
+	return err
+}
+
+// close gives the connection back, or throws it away where it is lost.
+func (s *session) close() error {
+	for _, st := range s.stmts {
+		_ = st.Close()
+	}
+	if s.lost {
+		_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
+		return nil
+	}
+	return s.conn.Close()
+}
+
+// text keeps a statement that depends on nothing but its shape: what it is
+// about, and how many rows it takes.
+func (s *Store) text(key string, n int, build func() string) string {
+	type shape struct {
+		key string
+		n   int
+	}
+	if q, ok := s.texts.Load(shape{key, n}); ok {
+		return q.(string)
+	}
+	q := build()
+	s.texts.Store(shape{key, n}, q)
+	return q
+}
+
+// tuples is "(?,?),(?,?)…": n of width w.
+func tuples(n, w int) string {
+	one := "(" + strings.TrimSuffix(strings.Repeat("?,", w), ",") + ")"
+	return strings.TrimSuffix(strings.Repeat(one+",", n), ",")
+}
+
+// most is how many rows of width w one statement takes: a power of two, so
+// that few different statements are in use.
+func (s *Store) most(w int) int {
+	n := 128
+	for n > 1 && n*w > s.d.MaxParams {
+		n /= 2
+	}
+	return n
+}
+
+// lookup reads the rows whose columns are among keys (each of width w), in few
+// queries: the last is padded with its own last key to a power of two.
+// head is everything before WHERE, tail what follows.
+func (s *Store) lookup(ctx context.Context, ss runner, head, columns, tail string, w int, keys []any, f scan) error {
+	n := len(keys) / w
+	for at := 0; at < n; {
+		size := 1
+		for limit := s.most(w); size < n-at && size < limit; {
+			size *= 2
+		}
+		q := s.text(head+columns+tail, size, func() string {
+			return head + " WHERE (" + columns + ") IN (" + s.d.Tuples + tuples(size, w) + ")" + tail
+		})
+		args := keys[at*w : min(at+size, n)*w : min(at+size, n)*w]
+		for last := keys[(n-1)*w : n*w]; len(args) < size*w; {
+			args = append(args, last...)
+		}
+		if err := ss.each(ctx, q, args, f); err != nil {
+			return err
+		}
+		at += size
+	}
+	return nil
+}
+
+// store writes rows (each of width w) with head before VALUES and tail after,
+// in chunks of powers of two.
+func (s *Store) store(ctx context.Context, ss *session, head, tail string, w int, values []any) error {
+	n := len(values) / w
+	for at := 0; at < n; {
+		size := s.most(w)
+		for size > n-at {
+			size /= 2
+		}
+		q := s.text(head+tail, size, func() string { return head + " VALUES " + tuples(size, w) + tail })
+		if err := ss.exec(ctx, q, values[at*w:(at+size)*w]...); err != nil {
+			return err
+		}
+		at += size
+	}
+	return nil
+}
+
+// upsert is the tail that overwrites columns where the key is taken.
+func (d *Dialect) upsert(key []string, columns []string) string {
+	sets := make([]string, 0, len(columns))
+	for _, c := range columns {
+		if !slices.Contains(key, c) {
+			sets = append(sets, c+" = "+fmt.Sprintf(d.Excluded, c))
+		}
+	}
+	return " " + fmt.Sprintf(d.Upsert, strings.Join(key, ", "), strings.Join(sets, ", "))
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Everything that has to hold before a change lands. It installs what the tests
+# need beside the project (.tools), or says in one line what is missing.
+#
+#   ./test.sh          all checks, nothing skipped
+#   ./test.sh tools    only install the tools
+set -euo pipefail
+cd "$(dirname "$0")"
+root=$PWD tools=$PWD/.tools bin=$PWD/.tools/bin
+
+gofumpt=mvdan.cc/gofumpt@v0.12.0
+golangci=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
+anvil=@foundry-rs/anvil@1.7.1
+
+say() { printf '\n== %s\n' "$*"; }
+die() {
+	printf 'test.sh: %s\n' "$*" >&2
+	exit 1
+}
+
+debian() { # debian COMMAND PACKAGE…: install the packages where COMMAND is missing
+	local cmd=$1
+	shift
+	command -v "$cmd" >/dev/null && return
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+		die "missing $cmd: install it (Debian: apt-get install $*) and run ./test.sh again"
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+tool() { # tool NAME MODULE@VERSION: one Go tool at a pinned version
+	local name=$1 want=$2
+	[ "$(cat "$bin/$name.version" 2>/dev/null)" = "$want" ] && return
+	echo "installing $want"
+	GOFLAGS= GOBIN=$bin go install "$want" && echo "$want" >"$bin/$name.version"
+}
+
+install() {
+	command -v go >/dev/null || die "missing go: install Go 1.26 or newer and run ./test.sh again"
+	mkdir -p "$bin"
+	debian gcc gcc libc6-dev # the race detector links with cgo
+	debian npm nodejs npm
+	tool gofumpt "$gofumpt"
+	tool golangci-lint "$golangci"
+	tool deadcode "$deadcode"
+	if [ ! -x "$tools/node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil" ]; then
+		echo "installing $anvil"
+		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent "$anvil"
+	fi
+}
+
+# Packages in which goroutines meet.
+race=(./storage/... ./chain/incoming/... ./chain/outgoing/... ./chain/sim/... ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... .)
+
+say tools
+install
+[ "${1:-}" = tools ] && exit
+export CRYPTOPAY_TEST_FULL=1 PATH=$bin:$PATH
+
+say gofumpt
+unformatted=$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofumpt -l)
+[ -z "$unformatted" ] || die "run 'make fmt': $unformatted"
+
+say golangci-lint
+golangci-lint run ./...
+
+say go vet
+go vet ./...
+
+say deadcode
+dead=$(deadcode -test ./...)
+[ -z "$dead" ] || die "unreachable functions:
+$dead"
+
+say "go test, everything"
+go test -timeout 20m ./... 2>&1 | tee "$tools/test.log"
+say "go test -race, where concurrency lives"
+go test -race -short -timeout 20m "${race[@]}"
+
+say "nothing skipped"
+go test -timeout 20m -run 'Anvil|EVM|Simulated' -v ./... 2>&1 | tee "$tools/skips.log" | grep -E '^\s*--- SKIP' && die "a test was skipped" || true
+say ok

@@ -1,0 +1,165 @@
+package treasury
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// GasFloat is how much of a tenant's equity in one gas currency is set aside
+// for what is in flight. Every reservation and every cost rewrites the row, so
+// that two of them never decide on the same equity.
+type GasFloat struct {
+	Asset    string        `db:"asset"`
+	Reserved ledger.Amount `db:"reserved"`
+	Count    int64         `db:"in_flight"`
+}
+
+// GasFloats is in tenant partitions, by asset code.
+var GasFloats = storage.NewTable[GasFloat]("gas_floats")
+
+// Reservation is what one intent may cost at the most.
+type Reservation struct {
+	Asset  string        `db:"asset"`
+	Amount ledger.Amount `db:"amount"`
+	Since  time.Time     `db:"since"`
+	Open   bool          `db:"open"`
+}
+
+// Reservations is in tenant partitions, by intent id.
+var Reservations = storage.NewTable[Reservation]("gas_reservations")
+
+// TopUp is the operator's own deposit to a hot address.
+type TopUp struct {
+	Tx       string        `db:"tx"`
+	Currency string        `db:"currency"`
+	Amount   ledger.Amount `db:"amount"`
+}
+
+// TopUps is in tenant partitions, by the id of the posting.
+var TopUps = storage.NewTable[TopUp]("topups")
+
+// ErrGasShort: the operator's own coins do not cover what sending may cost.
+var ErrGasShort = errors.New("treasury: not enough of the operator's own coins for the network fee, top the hot address up")
+
+// reserve sets the most that the intent may cost aside and returns it. A
+// reservation that is there already is returned as it is.
+func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+	p := storage.Tenant(in.Tenant)
+	if r, _, ok, err := Reservations.One(ctx, t.cfg.Store, p, in.ID); err != nil || ok && r.Open {
+		return r.Amount, err
+	}
+	gas, err := t.cfg.Registry.Gas(in.Network)
+	if err != nil {
+		return 0, err
+	}
+	fee, err := t.cfg.Clients[in.Network].EstimateFee(ctx, in)
+	if err != nil {
+		reason := outgoing.ReasonNode
+		if errors.Is(err, chain.ErrShort) {
+			reason = outgoing.ReasonHotShort
+		}
+		return 0, &WaitError{Reason: reason, Err: err}
+	}
+	most, err := fee.Max.MulDiv(t.cfg.CostMargin, 1, ledger.Up)
+	if err != nil {
+		return 0, fmt.Errorf("treasury: network fee of %s: %w", in.ID, err)
+	}
+	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		return t.decideReserve(ctx, p, in.ID, gas.Code, most)
+	})
+	if err != nil {
+		return 0, err
+	}
+	r, _, _, err := Reservations.One(ctx, t.cfg.Store, p, in.ID)
+	return r.Amount, err
+}
+
+func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent, asset string, most ledger.Amount) (storage.Change, error) {
+	r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
+	if err != nil || found && r.Open {
+		return storage.Change{}, err
+	}
+	g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, asset)
+	if err != nil {
+		return storage.Change{}, err
+	}
+	equity, err := t.equity(ctx, p, ledger.Asset(asset))
+	if err != nil {
+		return storage.Change{}, err
+	}
+	reserved, err := g.Reserved.Add(most)
+	if err != nil || reserved > equity {
+		return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort}
+	}
+	g.Asset, g.Reserved, g.Count = asset, reserved, g.Count+1
+	return storage.Change{
+		ID: fmt.Sprintf("reserve/%s/%d", intent, row.Version), Partition: p,
+		Put: []storage.Row{
+			GasFloats.Row(asset, gasRow.Version, time.Time{}, g),
+			Reservations.Row(intent, row.Version, time.Time{}, Reservation{Asset: asset, Amount: most, Since: t.cfg.Now(), Open: true}),
+		},
+	}, nil
+}
+
+// equity is what the house owns of one asset. Receivables are left out on
+// purpose: they are owed, not there, and an asset with one is halted.
+func (t *Treasury) equity(ctx context.Context, p storage.Partition, asset ledger.Asset) (ledger.Amount, error) {
+	balances, err := t.cfg.Store.Balances(ctx, p, ledger.FeesPlatform, ledger.FeesNetwork, ledger.Float, ledger.Adjustment)
+	if err != nil {
+		return 0, err
+	}
+	var sum ledger.Amount
+	for _, b := range balances {
+		if b.Asset != asset {
+			continue
+		}
+		if sum, err = sum.Add(b.Posted); err != nil {
+			return 0, err
+		}
+	}
+	return sum, nil
+}
+
+// book ends an intent's reservation and posts what the network took, if
+// anything, in one Change. It happens once per landed transaction.
+func (t *Treasury) book(ctx context.Context, o outgoing.Outcome) error {
+	p := storage.Tenant(o.Tenant)
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, o.Intent)
+		if err != nil || !found || !r.Open {
+			return storage.Change{}, err
+		}
+		g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, r.Asset)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if g.Reserved, err = g.Reserved.Sub(r.Amount); err != nil {
+			return storage.Change{}, err
+		}
+		g.Count, r.Open = g.Count-1, false
+		c := storage.Change{
+			ID: fmt.Sprintf("book/%s/%d", o.Intent, row.Version), Partition: p,
+			Put: []storage.Row{
+				GasFloats.Row(r.Asset, gasRow.Version, time.Time{}, g),
+				Reservations.Row(o.Intent, row.Version, time.Time{}, r),
+			},
+		}
+		if o.CostTx != "" && o.Cost != 0 {
+			c.Post = []ledger.Tx{{
+				ID: "cost/" + o.Network + "/" + o.CostTx, Kind: ledger.KindFee, Ref: o.Intent, At: t.cfg.Now(),
+				Legs: []ledger.Leg{
+					{Account: ledger.FeesNetwork, Asset: ledger.Asset(r.Asset), Delta: -o.Cost},
+					{Account: ledger.Chain(o.Network), Asset: ledger.Asset(r.Asset), Delta: o.Cost},
+				},
+			}}
+		}
+		return c, nil
+	})
+}

@@ -1,0 +1,182 @@
+package treasury
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Sender is the outgoing side of one network.
+type Sender interface {
+	// Submit takes an intent over; idempotent by its ID.
+	Submit(ctx context.Context, in chain.Intent) error
+	// Cancel reports whether nothing of the intent was or ever will be signed.
+	Cancel(ctx context.Context, id string) (bool, error)
+}
+
+// HotAddresses gives each tenant its hot address on a network, made when first
+// asked for.
+type HotAddresses interface {
+	Hot(ctx context.Context, n chain.Network, tenant string) (chain.Derived, error)
+	Owner(ctx context.Context, n chain.Network, a chain.Address) (incoming.AddressRow, bool, error)
+}
+
+// Config wires a Treasury. All fields are required unless said otherwise.
+type Config struct {
+	Store     storage.Store
+	Registry  *chain.Registry
+	Clients   map[chain.Network]chain.Client
+	Senders   map[chain.Network]Sender
+	Addresses HotAddresses
+	Now       func() time.Time
+	Log       *slog.Logger
+
+	// CostMargin multiplies the most that an estimate says, so that a stuck
+	// transaction can be replaced at a higher fee. Defaults to 3.
+	CostMargin uint64
+	// MinSweep is how many times its cost a native deposit must be worth to be
+	// forwarded. Defaults to 2.
+	MinSweep uint64
+	// Lease is how long one worker keeps a sweep. Defaults to one minute.
+	Lease time.Duration
+	// Batch bounds what one Step takes at a time. Defaults to 100.
+	Batch int
+	// OnWithdrawal gets every outcome of a withdrawal after its cost is booked.
+	OnWithdrawal outgoing.Handler
+}
+
+// Treasury is safe for concurrent use and by several processes on one store.
+type Treasury struct{ cfg Config }
+
+// New checks the configuration. It does no I/O.
+func New(cfg Config) (*Treasury, error) {
+	switch {
+	case cfg.Store == nil, cfg.Registry == nil, cfg.Addresses == nil, cfg.Now == nil, cfg.OnWithdrawal == nil:
+		return nil, errors.New("treasury: Store, Registry, Addresses, Now and OnWithdrawal are required")
+	case cfg.Log == nil:
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.CostMargin == 0 {
+		cfg.CostMargin = 3
+	}
+	if cfg.MinSweep == 0 {
+		cfg.MinSweep = 2
+	}
+	if cfg.Lease == 0 {
+		cfg.Lease = time.Minute
+	}
+	if cfg.Batch == 0 {
+		cfg.Batch = 100
+	}
+	return &Treasury{cfg: cfg}, nil
+}
+
+// Tables lists what this package stores.
+func Tables() []*storage.Table {
+	return []*storage.Table{GasFloats.Table, Reservations.Table, TopUps.Table, Sweeps.Table}
+}
+
+// WaitError says that an intent cannot be taken over now, and why.
+type WaitError struct {
+	Reason outgoing.Reason
+	Err    error
+}
+
+func (e *WaitError) Error() string { return fmt.Sprintf("treasury: wait: %s: %v", e.Reason, e.Err) }
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// Submit takes a payout over: it names the hot address as sender, sets the most
+// that the network may take aside, and hands the intent to the network. Safe to
+// repeat with the same intent. The error is a *WaitError where the intent must
+// wait.
+func (t *Treasury) Submit(ctx context.Context, in chain.Intent) error {
+	sender, ok := t.cfg.Senders[in.Network]
+	if !ok {
+		return fmt.Errorf("treasury: no client for network %s", in.Network)
+	}
+	info, err := t.cfg.Registry.Network(string(in.Network))
+	if err != nil {
+		return err
+	}
+	if info.Family == chain.AccountFamily && in.From == "" {
+		hot, err := t.cfg.Addresses.Hot(ctx, in.Network, in.Tenant)
+		if err != nil {
+			return err
+		}
+		in.From, in.FromKey = hot.Address, hot.Key
+	}
+	if in.MaxCost, err = t.reserve(ctx, in); err != nil {
+		return err
+	}
+	return sender.Submit(ctx, in)
+}
+
+// Cancel withdraws an intent from its network and reports whether nothing of it
+// was or ever will be signed. The reservation is given back when the network's
+// outcome arrives.
+func (t *Treasury) Cancel(ctx context.Context, n chain.Network, id string) (bool, error) {
+	sender, ok := t.cfg.Senders[n]
+	if !ok {
+		return false, fmt.Errorf("treasury: no client for network %s", n)
+	}
+	return sender.Cancel(ctx, id)
+}
+
+// HandleHot is the incoming handler for hot and change addresses: what no
+// attempt of ours made is a top-up of the operator's float, also when it is
+// taken away again by a deep reorg.
+func (t *Treasury) HandleHot(ctx context.Context, f incoming.Fact) error {
+	s := f.Sighting
+	if s.Internal || s.Currency == "" || s.Amount <= 0 || s.Unproven {
+		return nil
+	}
+	if f.Final.Valid() {
+		if err := t.topUp(ctx, s, "topup", 1); err != nil {
+			return err
+		}
+		return t.settleHot(ctx, f)
+	}
+	if s.State == incoming.Gone {
+		return t.undoTopUp(ctx, s)
+	}
+	return nil
+}
+
+// topUp books an operator's own deposit, or takes it back with sign −1.
+func (t *Treasury) topUp(ctx context.Context, s incoming.Sighting, verb string, sign ledger.Amount) error {
+	id := verb + "/" + s.Generated()
+	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
+		ID: id, Partition: storage.Tenant(s.Tenant),
+		Post: []ledger.Tx{{ID: id, Kind: ledger.KindAdjustment, Ref: s.Tx, At: t.cfg.Now(), Legs: []ledger.Leg{
+			{Account: ledger.Chain(s.Network), Asset: ledger.Asset(s.Currency), Delta: -sign * s.Amount},
+			{Account: ledger.Float, Asset: ledger.Asset(s.Currency), Delta: sign * s.Amount},
+		}}},
+		Put: []storage.Row{TopUps.Row(id, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: sign * s.Amount})},
+	})
+}
+
+// undoTopUp takes a booked top-up back; one that was never final has none.
+func (t *Treasury) undoTopUp(ctx context.Context, s incoming.Sighting) error {
+	_, _, booked, err := TopUps.One(ctx, t.cfg.Store, storage.Tenant(s.Tenant), "topup/"+s.Generated())
+	if err != nil || !booked {
+		return err
+	}
+	return t.topUp(ctx, s, "topup-reverse", -1)
+}
+
+// settleHot makes a top-up spendable where coins are outputs.
+func (t *Treasury) settleHot(ctx context.Context, f incoming.Fact) error {
+	info, err := t.cfg.Registry.Network(f.Sighting.Network)
+	if err != nil || info.Family != chain.UTXOFamily {
+		return err
+	}
+	return t.keep(ctx, f.Sighting)
+}

@@ -1,0 +1,165 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Delivery is one attempt: the bytes are final.
+type Delivery struct {
+	URL    string
+	Header http.Header
+	Body   []byte
+}
+
+// Result is what came of an attempt. Err is nil exactly for a 2xx.
+type Result struct {
+	Status   int // HTTP status, 0 where there was no answer
+	Err      error
+	Duration time.Duration
+}
+
+// Notifier delivers. Result i belongs to delivery i; a Notifier neither retries
+// nor follows redirects. It may be called concurrently.
+type Notifier interface {
+	Notify(ctx context.Context, deliveries []Delivery) []Result
+}
+
+// HTTP is the Notifier that posts over the network. Its transport is its own:
+// no proxy of the environment, no redirects, no decompression, TLS 1.2 or newer
+// with verified certificates, and every connection checked by the Guard at the
+// moment it is made.
+type HTTP struct {
+	transport *http.Transport
+	timeout   time.Duration
+	parallel  int
+	agent     string
+	now       func() time.Time
+}
+
+// HTTPOptions refine an HTTP notifier; the zero value is safe.
+type HTTPOptions struct {
+	Guard Guard
+	// Timeout bounds one attempt from name resolution to the last byte read.
+	// Defaults to 15 s.
+	Timeout time.Duration
+	// Parallel bounds attempts in flight. Defaults to 32.
+	Parallel int
+	// UserAgent defaults to "cryptopay".
+	UserAgent string
+	// Resolver defaults to Go's.
+	Resolver *net.Resolver
+	// TLS replaces the TLS settings, for receivers behind a private authority.
+	TLS *tls.Config
+	// Now measures durations. Defaults to the wall clock.
+	Now func() time.Time
+}
+
+// What is read of an answer at most.
+const (
+	maxAnswer = 4 << 10
+	maxHeader = 16 << 10
+)
+
+// NewHTTP makes an HTTP notifier.
+func NewHTTP(o HTTPOptions) *HTTP {
+	if o.Timeout == 0 {
+		o.Timeout = 15 * time.Second
+	}
+	if o.Parallel == 0 {
+		o.Parallel = 32
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "cryptopay"
+	}
+	if o.TLS == nil {
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	guard := o.Guard
+	dialer := &net.Dialer{Timeout: o.Timeout, Resolver: o.Resolver, Control: func(network, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || !strings.HasPrefix(network, "tcp") {
+			return fmt.Errorf("%w: %s %s", ErrForbiddenAddress, network, address)
+		}
+		return guard.Address(to.Addr())
+	}}
+	return &HTTP{timeout: o.Timeout, parallel: o.Parallel, agent: o.UserAgent, now: o.Now, transport: &http.Transport{
+		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: o.TLS,
+		DisableCompression: true, MaxResponseHeaderBytes: maxHeader, ResponseHeaderTimeout: o.Timeout,
+		TLSHandshakeTimeout: o.Timeout, MaxIdleConns: 4 * o.Parallel, MaxIdleConnsPerHost: o.Parallel,
+		IdleConnTimeout: 90 * time.Second, ExpectContinueTimeout: time.Second,
+	}}
+}
+
+// Notify posts all deliveries, at most Parallel at a time.
+func (n *HTTP) Notify(ctx context.Context, deliveries []Delivery) []Result {
+	results := make([]Result, len(deliveries))
+	if len(deliveries) == 1 {
+		results[0] = n.post(ctx, &deliveries[0])
+		return results
+	}
+	var g errgroup.Group
+	g.SetLimit(n.parallel)
+	for i := range deliveries {
+		g.Go(func() error {
+			results[i] = n.post(ctx, &deliveries[i])
+			return nil
+		})
+	}
+	_ = g.Wait() // the functions return no error
+	return results
+}
+
+// Close drops idle connections.
+func (n *HTTP) Close() { n.transport.CloseIdleConnections() }
+
+func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
+	start := n.now()
+	defer func() { r.Duration = n.now().Sub(start) }()
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		return Result{Err: fmt.Errorf("%w: it cannot be parsed", ErrURL)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.timeout)
+	defer cancel()
+	header := d.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("User-Agent", n.agent)
+	req := (&http.Request{
+		Method: http.MethodPost, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(d.Body)), ContentLength: int64(len(d.Body)),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.Body)), nil },
+	}).WithContext(ctx)
+	// RoundTrip, not Client.Do: an answer is taken as it is, redirects included.
+	resp, err := n.transport.RoundTrip(req)
+	if err != nil {
+		return Result{Err: fmt.Errorf("webhook: not delivered: %w", err)}
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return Result{Status: resp.StatusCode, Err: fmt.Errorf("webhook: the receiver answered %d", resp.StatusCode)}
+	}
+	if err != nil {
+		return Result{Status: resp.StatusCode, Err: fmt.Errorf("webhook: the answer broke off: %w", err)}
+	}
+	return Result{Status: resp.StatusCode}
+}

@@ -1,0 +1,214 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/internal/secret"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// SettingsRow is a tenant's webhook configuration, in the tenant's partition.
+// The secrets are sealed, bound to tenant and version.
+type SettingsRow struct {
+	URL         string    `db:"url"`
+	Events      []string  `db:"events,json"` // empty = all
+	Shown       bool      `db:"shown"`       // the secret was returned in full once
+	Generation  int64     `db:"generation"`  // of the secret
+	Sealed      []byte    `db:"sealed"`
+	Masked      string    `db:"masked"`
+	Previous    []byte    `db:"previous"`
+	PreviousEnd time.Time `db:"previous_end"`
+	Created     time.Time `db:"created_at"` // zero until a URL was set
+	Updated     time.Time `db:"updated_at"`
+}
+
+// SettingsTable has one row per tenant, id "settings".
+var SettingsTable = storage.NewTable[SettingsRow]("webhook_settings")
+
+const settingsID = "settings"
+
+// Tables lists what this package stores.
+func Tables() []*storage.Table { return []*storage.Table{Events.Table, SettingsTable.Table} }
+
+// Settings is what a tenant sees of its configuration.
+type Settings struct {
+	URL          string
+	MaskedSecret string
+	Events       []string // empty = all
+	Created      time.Time
+	Updated      time.Time
+}
+
+// Overlap is how long the secret before still signs after a rotation.
+const Overlap = 24 * time.Hour
+
+// The length that a tenant's own secret may have, in bytes.
+const (
+	MinSecret = 16
+	MaxSecret = 128
+)
+
+// Errors of the settings.
+var (
+	ErrSecret    = fmt.Errorf("webhook: a secret must have %d to %d printable characters", MinSecret, MaxSecret)
+	ErrEventType = errors.New("webhook: unknown event type")
+)
+
+// EventTypes lists what can be subscribed to.
+func EventTypes() []string {
+	return []string{PaymentStatusUpdate, DepositReceived, DepositMerged, WithdrawalStatusUpdate, TransferStatusUpdate}
+}
+
+// Patch changes some of the settings; nil leaves as it is.
+type Patch struct {
+	URL    *string
+	Secret *string
+	Events *[]string
+}
+
+// Setup sets the tenant's URL. The first call that ever sets one also returns
+// the secret in full; later ones return "". Errors wrap ErrURL.
+func (s *Service) Setup(ctx context.Context, tenant, url string) (Settings, string, error) {
+	if err := s.cfg.Guard.URL(url); err != nil {
+		return Settings{}, "", err
+	}
+	var full string
+	v, err := s.edit(ctx, tenant, func(v *SettingsRow) error {
+		full = ""
+		if !v.Shown {
+			sec, err := s.cfg.Box.Open(v.Sealed, place(tenant, v.Generation))
+			if err != nil {
+				return err
+			}
+			full, v.Shown = string(sec.Reveal()), true
+		}
+		v.URL = url
+		return nil
+	})
+	if err != nil {
+		return Settings{}, "", err
+	}
+	return view(v), full, nil
+}
+
+// Edit changes settings. A new secret signs from now on; the one before signs
+// beside it for Overlap. Errors wrap ErrURL, ErrSecret or ErrEventType and
+// nothing is changed.
+func (s *Service) Edit(ctx context.Context, tenant string, p Patch) (Settings, error) {
+	if p.URL != nil {
+		if err := s.cfg.Guard.URL(*p.URL); err != nil {
+			return Settings{}, err
+		}
+	}
+	if p.Secret != nil && !printable(*p.Secret) {
+		return Settings{}, ErrSecret
+	}
+	if p.Events != nil {
+		for _, e := range *p.Events {
+			if !slices.Contains(EventTypes(), e) {
+				return Settings{}, fmt.Errorf("%w: %q", ErrEventType, e)
+			}
+		}
+	}
+	v, err := s.edit(ctx, tenant, func(v *SettingsRow) error {
+		if p.URL != nil {
+			v.URL = *p.URL
+		}
+		if p.Events != nil {
+			v.Events = slices.Clone(*p.Events)
+		}
+		if p.Secret == nil {
+			return nil
+		}
+		v.Previous, v.PreviousEnd = v.Sealed, s.cfg.Now().Add(Overlap)
+		v.Shown = true
+		return s.seal(v, tenant, secret.New([]byte(*p.Secret)))
+	})
+	return view(v), err
+}
+
+// Get returns the tenant's settings; the zero Settings before the first setup.
+func (s *Service) Get(ctx context.Context, tenant string) (Settings, error) {
+	v, _, ok, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
+	if err != nil || !ok || v.Created.IsZero() {
+		return Settings{}, err
+	}
+	return view(v), nil
+}
+
+func view(v SettingsRow) Settings {
+	return Settings{URL: v.URL, MaskedSecret: v.Masked, Events: v.Events, Created: v.Created, Updated: v.Updated}
+}
+
+// edit reads or makes the tenant's row, changes it and commits it.
+func (s *Service) edit(ctx context.Context, tenant string, change func(*SettingsRow) error) (SettingsRow, error) {
+	var out SettingsRow
+	err := storage.Decide(ctx, s.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		v, row, ok, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if !ok {
+			fresh, err := s.fresh()
+			if err != nil {
+				return storage.Change{}, err
+			}
+			if err := s.seal(&v, tenant, fresh); err != nil {
+				return storage.Change{}, err
+			}
+		}
+		if err := change(&v); err != nil {
+			return storage.Change{}, err
+		}
+		if now := s.cfg.Now(); v.URL != "" || ok {
+			v.Updated = now
+			if v.URL != "" && v.Created.IsZero() {
+				v.Created = now
+			}
+		}
+		out = v
+		return storage.Change{
+			ID: s.cfg.NewID(), Partition: storage.Tenant(tenant),
+			Put: []storage.Row{SettingsTable.Row(settingsID, row.Version, time.Time{}, v)},
+		}, nil
+	})
+	return out, err
+}
+
+// fresh is a new secret of 32 random bytes in base64url: 43 characters.
+func (s *Service) fresh() (secret.Secret, error) {
+	raw := make([]byte, 32)
+	if _, err := io.ReadFull(s.cfg.Random, raw); err != nil {
+		return secret.Secret{}, fmt.Errorf("webhook: no randomness for a secret: %w", err)
+	}
+	return secret.New([]byte(base64.RawURLEncoding.EncodeToString(raw))), nil
+}
+
+func (s *Service) seal(v *SettingsRow, tenant string, sec secret.Secret) (err error) {
+	v.Generation++
+	v.Masked = mask(sec.Reveal())
+	v.Sealed, err = s.cfg.Box.Seal(sec, place(tenant, v.Generation))
+	return err
+}
+
+// place binds a sealed secret to where it belongs.
+func place(tenant string, generation int64) string {
+	return fmt.Sprintf("%s/webhook/%d", storage.Tenant(tenant), generation)
+}
+
+func mask(b []byte) string { return "****" + string(b[len(b)-4:]) }
+
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return len(s) >= MinSecret && len(s) <= MaxSecret
+}

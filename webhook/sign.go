@@ -1,0 +1,143 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The headers of a delivery. The last three are those of the Standard Webhooks
+// specification (standardwebhooks.com), whose signature also covers id and
+// time; X-Signature covers the body alone.
+const (
+	HeaderSignature         = "X-Signature"          // hex HMAC-SHA256 of the raw body
+	HeaderSignaturePrevious = "X-Signature-Previous" // the same with the secret before, for 24 h
+	HeaderID                = "X-Webhook-Id"
+	HeaderTimestamp         = "X-Webhook-Timestamp" // Unix seconds of this attempt
+	HeaderAttempt           = "X-Webhook-Attempt"
+	HeaderStandardID        = "Webhook-Id"
+	HeaderStandardTimestamp = "Webhook-Timestamp"
+	HeaderStandardSignature = "Webhook-Signature" // "v1,<base64>", one per secret, space-separated
+)
+
+// Errors of Verify.
+var (
+	ErrSignature = errors.New("webhook: the signature does not match: check the secret and that the raw body is used")
+	ErrStale     = errors.New("webhook: the timestamp is outside the tolerance: a replay, or a clock that is off")
+)
+
+// Signer signs with one secret. It keeps keyed hash states for reuse and may be
+// used concurrently.
+type Signer struct{ pool sync.Pool }
+
+// NewSigner makes a Signer of a secret's bytes.
+func NewSigner(secret []byte) *Signer {
+	key := append([]byte(nil), secret...)
+	return &Signer{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+}
+
+func (s *Signer) sum(parts ...[]byte) [sha256.Size]byte {
+	h := s.pool.Get().(hash.Hash)
+	h.Reset()
+	for _, p := range parts {
+		h.Write(p)
+	}
+	var out [sha256.Size]byte
+	h.Sum(out[:0])
+	s.pool.Put(h)
+	return out
+}
+
+// Body is the value of X-Signature: hex HMAC-SHA256 of the raw body.
+func (s *Signer) Body(body []byte) string {
+	sum := s.sum(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// Standard is one entry of Webhook-Signature: over "id.timestamp.body".
+func (s *Signer) Standard(id string, at time.Time, body []byte) string {
+	sum := s.sum([]byte(id), []byte("."), strconv.AppendInt(nil, at.Unix(), 10), []byte("."), body)
+	return "v1," + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// Headers sets every signing header for one attempt. previous may be nil.
+func Headers(h http.Header, current, previous *Signer, id string, attempt int, at time.Time, body []byte) {
+	unix := strconv.FormatInt(at.Unix(), 10)
+	h.Set(HeaderSignature, current.Body(body))
+	h.Set(HeaderID, id)
+	h.Set(HeaderTimestamp, unix)
+	h.Set(HeaderAttempt, strconv.Itoa(attempt))
+	h.Set(HeaderStandardID, id)
+	h.Set(HeaderStandardTimestamp, unix)
+	standard := current.Standard(id, at, body)
+	if previous != nil {
+		h.Set(HeaderSignaturePrevious, previous.Body(body))
+		standard += " " + previous.Standard(id, at, body)
+	}
+	h.Set(HeaderStandardSignature, standard)
+}
+
+// Verify checks a delivery on the receiver's side: header and the raw,
+// unparsed body as they came, the receiver's secrets (the current one, and for
+// a day after a rotation the one before), the receiver's time, and how far the
+// timestamp may be off (0 = 5 minutes). It compares in constant time.
+//
+// Where the Standard Webhooks headers are there, they decide, and a replay
+// outside the tolerance is ErrStale; else X-Signature alone decides and cannot
+// tell a replay. Any mismatch is ErrSignature.
+func Verify(h http.Header, body []byte, now time.Time, tolerance time.Duration, secrets ...string) error {
+	if tolerance == 0 {
+		tolerance = 5 * time.Minute
+	}
+	if h.Get(HeaderStandardSignature) == "" {
+		return verifyBody(h, body, secrets)
+	}
+	unix, err := strconv.ParseInt(h.Get(HeaderStandardTimestamp), 10, 64)
+	if err != nil || unix < 0 || unix > 1<<40 {
+		return fmt.Errorf("%w: no usable %s", ErrSignature, HeaderStandardTimestamp)
+	}
+	at := time.Unix(unix, 0)
+	ok := false
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		want := []byte(NewSigner([]byte(secret)).Standard(h.Get(HeaderStandardID), at, body))
+		for _, got := range strings.Fields(h.Get(HeaderStandardSignature)) {
+			ok = hmac.Equal([]byte(got), want) || ok
+		}
+	}
+	if !ok {
+		return ErrSignature
+	}
+	if d := now.Sub(at); d > tolerance || d < -tolerance {
+		return ErrStale
+	}
+	return nil
+}
+
+func verifyBody(h http.Header, body []byte, secrets []string) error {
+	ok := false
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		want := []byte(NewSigner([]byte(secret)).Body(body))
+		for _, name := range []string{HeaderSignature, HeaderSignaturePrevious} {
+			ok = hmac.Equal([]byte(strings.ToLower(h.Get(name))), want) || ok
+		}
+	}
+	if !ok {
+		return ErrSignature
+	}
+	return nil
+}

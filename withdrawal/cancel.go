@@ -1,0 +1,132 @@
+package withdrawal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+var (
+	never         time.Time
+	errHandedOver = errors.New("withdrawal: the payout side may know it")
+)
+
+// Cancel ends a pending withdrawal and releases its hold; one that is cancelled
+// already is returned as it is. *StateError where it is too late, ErrNotFound.
+// Any other error: unknown, ask again.
+func (s *Service) Cancel(ctx context.Context, tenant, id string) (Withdrawal, error) {
+	w, err := s.decide(ctx, tenant, id, func(m *move) error {
+		switch {
+		case m.w.Status == Cancelled:
+			return nil
+		case m.w.Status != Pending:
+			return &StateError{ID: id, Current: m.w.Status}
+		case m.w.Stage != Kept:
+			return errHandedOver
+		}
+		return m.step(OnCancel, Cancelled)
+	})
+	if errors.Is(err, errHandedOver) {
+		return s.recall(ctx, w)
+	}
+	return w, err
+}
+
+// recall cancels what the payout side may know: it must give its word first.
+// Should this process die in between, the payout side's Outcome cancels it.
+func (s *Service) recall(ctx context.Context, w Withdrawal) (Withdrawal, error) {
+	if w.Stage == Handing {
+		// A worker may be about to submit it, or may come back from a long sleep
+		// to do so. Once submitted and ended, the id has no effect any more.
+		if err := s.submitForRecall(ctx, &w); err != nil {
+			return w, err
+		}
+	}
+	ended, err := s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
+	if err != nil {
+		return w, err
+	}
+	return s.decide(ctx, w.Tenant, w.ID, func(m *move) error {
+		switch {
+		case m.w.Status == Cancelled:
+			return nil
+		case m.w.Status != Pending:
+			return &StateError{ID: m.w.ID, Current: m.w.Status}
+		case !ended: // signed, and the news is still on its way
+			return &StateError{ID: m.w.ID, Current: Processing}
+		}
+		return m.step(OnCancel, Cancelled)
+	})
+}
+
+func (s *Service) submitForRecall(ctx context.Context, w *Withdrawal) error {
+	in, err := s.intent(ctx, w)
+	if err != nil {
+		return err
+	}
+	var wait *WaitError
+	err = s.c.Payouts.Submit(ctx, in)
+	if errors.As(err, &wait) || errors.Is(err, chain.ErrRejected) {
+		return nil // nothing was taken; Cancel decides
+	}
+	return err
+}
+
+// Hold freezes a withdrawal that was not handed over yet, until Release.
+// *StateError where it is too late.
+func (s *Service) Hold(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
+	return s.review(ctx, tenant, id, func(m *move) error {
+		m.w.Frozen, m.w.Reason = true, reason
+		m.wait(WaitingFrozen, never)
+		return nil
+	})
+}
+
+// Release ends a Hold: the withdrawal is due at once.
+func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, error) {
+	return s.review(ctx, tenant, id, func(m *move) error {
+		m.w.Frozen, m.w.Reason = false, ""
+		if m.w.Review == ReviewWanted {
+			m.wait(WaitingReview, never)
+		} else {
+			m.wait("", m.now)
+		}
+		return nil
+	})
+}
+
+// Approve lets a withdrawal go out without asking the policy (again). A Hold
+// stays in force.
+func (s *Service) Approve(ctx context.Context, tenant, id string) (Withdrawal, error) {
+	return s.review(ctx, tenant, id, func(m *move) error {
+		m.w.Review = ReviewApproved
+		if m.w.Frozen {
+			return nil
+		}
+		m.w.Reason = ""
+		m.wait("", m.now)
+		return nil
+	})
+}
+
+// Refuse ends a withdrawal that was not handed over as failed, and releases its
+// hold.
+func (s *Service) Refuse(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
+	return s.review(ctx, tenant, id, func(m *move) error {
+		m.w.Reason = reason
+		return m.step(OnRefuse, Failed)
+	})
+}
+
+// review is a person's decision on what the payout side cannot know yet.
+func (s *Service) review(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
+	return s.decide(ctx, tenant, id, func(m *move) error {
+		if m.w.Status != Pending || m.w.Stage != Kept {
+			return &StateError{ID: id, Current: m.w.Status}
+		}
+		m.touch()
+		return f(m)
+	})
+}

@@ -1,0 +1,198 @@
+package withdrawal
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Payouts is the side that signs and sends. Its methods may be called
+// concurrently and by several processes at once.
+type Payouts interface {
+	// Submit takes an intent over, durably. The same ID again is a success
+	// without effect, whatever has become of the intent. *WaitError: nothing was
+	// taken, try later. Any other error: unknown, submit the same again.
+	Submit(ctx context.Context, in chain.Intent) error
+	// Cancel ends an intent before anything is signed. true: it is ended for
+	// good, and submitting its ID again has no effect. false: too late, or it
+	// is unknown whether it can still be ended.
+	Cancel(ctx context.Context, n chain.Network, id string) (bool, error)
+}
+
+// Fees quotes what the network will take, in the withdrawal's own currency.
+type Fees interface {
+	// Quote is the fee for sending c to an address ("" = a typical one), in units
+	// of c, rounded up. Errors become ErrFee.
+	Quote(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error)
+}
+
+// Tenants is what a withdrawal needs of the merchant's settings.
+type Tenants interface {
+	// WithdrawalFee is the merchant's platform fee: a percentage of the figure
+	// asked for, of at most 6 places, and a flat sum in whole coins of currency.
+	WithdrawalFee(ctx context.Context, tenant, currency string) (percent, flat decimal.Decimal, err error)
+}
+
+// Wallets finds the account that pays.
+type Wallets interface {
+	// Resolve finds a wallet by its id or the merchant's own, "" being the
+	// master account, and gives the guard that it is open.
+	Resolve(ctx context.Context, tenant, ref string) (id string, open storage.Guard, err error)
+}
+
+// Verdict is what policy says of a withdrawal that is about to be handed over.
+type Verdict string
+
+// The verdicts.
+const (
+	Allow     Verdict = "allow"
+	AskReview Verdict = "review" // wait for Approve or Refuse
+	Refuse    Verdict = "refuse"
+)
+
+// Ceiling bounds what a tenant may withdraw of one currency, in units of it.
+// 0 = no bound.
+type Ceiling struct {
+	Max   ledger.Amount // of one withdrawal, fees included
+	Daily ledger.Amount // of all that were created on one day, UTC, fees included
+}
+
+// Notice tells the host of something that a person should look at.
+type Notice struct {
+	Tenant     string
+	Withdrawal string
+	Kind       string // one of the Notice… constants
+	Detail     string
+}
+
+// The kinds of notices.
+const (
+	NoticeReview   = "withdrawal_review"         // waits for Approve or Refuse
+	NoticeResent   = "withdrawal_resent"         // completed, then dead, and sent again
+	NoticeConflict = "withdrawal_contradiction"  // a fact contradicts what was already decided: look at it
+	NoticeFailed   = "withdrawal_payment_failed" // the payout side gave up with proof
+)
+
+// Config is what the service is made of. Store, Registry, Parse, Fees, Tenants,
+// Wallets, Payouts, Now and NewID are required.
+type Config struct {
+	Store    storage.Store
+	Registry *chain.Registry
+	// Parse validates an address and gives its canonical form; the error is a
+	// *chain.AddressError.
+	Parse   func(n chain.Network, s string) (chain.Address, error)
+	Fees    Fees
+	Tenants Tenants
+	Wallets Wallets
+	Payouts Payouts
+	Now     func() time.Time
+	NewID   func() string
+
+	// Rates converts price_amount. Defaults to none: such requests are refused.
+	Rates rates.Rates
+	// MaxRateAge is the oldest price that is used. Defaults to 15 minutes.
+	MaxRateAge time.Duration
+	// Own says whether an address is one of ours, and for what. Defaults to none.
+	Own func(ctx context.Context, n chain.Network, a chain.Address) (use string, own bool, err error)
+	// Deliverable refuses what a network would not take or keep, such as a new
+	// XRP account below the reserve; the error is a *chain.AddressError. Defaults
+	// to no check.
+	Deliverable func(ctx context.Context, c *chain.Currency, to chain.Address, memo string, a ledger.Amount) error
+	// CheckURL refuses a callback URL, in words for the merchant. Defaults to no
+	// check.
+	CheckURL func(url string) error
+	// Policy judges a withdrawal before it is handed over. Defaults to Allow.
+	Policy func(ctx context.Context, w Withdrawal) (Verdict, string, error)
+	// Ceilings bounds amounts. Defaults to no bounds.
+	Ceilings func(ctx context.Context, tenant, currency string) (Ceiling, error)
+	// Halted says whether paying out a currency is halted. Defaults to never.
+	Halted func(ctx context.Context, tenant, currency string) (bool, error)
+	// MaxCost bounds what the network may take for one withdrawal, in units of
+	// the network's gas currency. Defaults to 0, the payout side's own bound.
+	MaxCost func(ctx context.Context, c *chain.Currency) (ledger.Amount, error)
+	// Confirmations after which a withdrawal is completed. Defaults to 1.
+	Confirmations func(c *chain.Currency) int64
+	// MaxFeeTimes: a quoted network fee above so many times the figure asked
+	// for is taken for a fault of the estimator. Defaults to 100.
+	MaxFeeTimes int64
+	// PickupDelay is how long a new withdrawal can still be cancelled for
+	// certain. Defaults to 0.
+	PickupDelay time.Duration
+	// RetryDelay is when a withdrawal that could not be handed over is tried
+	// again. Defaults to 30 seconds.
+	RetryDelay time.Duration
+	// Lease is how long a worker keeps what it claimed. Defaults to 1 minute.
+	Lease time.Duration
+	// Batch is how many are claimed at once. Defaults to 100.
+	Batch int
+	// Notify tells the host; it must not block. Defaults to nothing.
+	Notify func(ctx context.Context, n Notice)
+	// Log takes what operators should see. Defaults to nothing.
+	Log *slog.Logger
+}
+
+// Service creates, follows and settles withdrawals. All methods may be called
+// concurrently.
+type Service struct {
+	c        Config
+	inFlight storage.InFlight
+}
+
+// New checks the Config and makes a Service. It does no I/O.
+func New(c Config) (*Service, error) {
+	switch {
+	case c.Store == nil || c.Registry == nil || c.Parse == nil || c.Now == nil || c.NewID == nil:
+		return nil, errors.New("withdrawal: Config needs Store, Registry, Parse, Now and NewID")
+	case c.Fees == nil || c.Tenants == nil || c.Wallets == nil || c.Payouts == nil:
+		return nil, errors.New("withdrawal: Config needs Fees, Tenants, Wallets and Payouts")
+	}
+	setDefaults(&c)
+	return &Service{c: c}, nil
+}
+
+func setDefaults(c *Config) {
+	or(&c.MaxRateAge, 15*time.Minute)
+	or(&c.RetryDelay, 30*time.Second)
+	or(&c.Lease, time.Minute)
+	or(&c.Batch, 100)
+	or(&c.MaxFeeTimes, 100)
+	if c.Own == nil {
+		c.Own = func(context.Context, chain.Network, chain.Address) (string, bool, error) { return "", false, nil }
+	}
+	if c.Policy == nil {
+		c.Policy = func(context.Context, Withdrawal) (Verdict, string, error) { return Allow, "", nil }
+	}
+	if c.Ceilings == nil {
+		c.Ceilings = func(context.Context, string, string) (Ceiling, error) { return Ceiling{}, nil }
+	}
+	if c.Halted == nil {
+		c.Halted = func(context.Context, string, string) (bool, error) { return false, nil }
+	}
+	if c.MaxCost == nil {
+		c.MaxCost = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, nil }
+	}
+	if c.Confirmations == nil {
+		c.Confirmations = func(*chain.Currency) int64 { return 1 }
+	}
+	if c.Notify == nil {
+		c.Notify = func(context.Context, Notice) {}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func or[T comparable](v *T, fallback T) {
+	var zero T
+	if *v == zero {
+		*v = fallback
+	}
+}

@@ -1,0 +1,193 @@
+package withdrawal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// CreateInput is a request to pay out.
+type CreateInput struct {
+	Terms              // Address is required
+	Memo        string // memo or tag; required on networks that need one
+	CustomID    string
+	CallbackURL string
+	AccountID   string // wallet id or the merchant's own; "" = the master account
+	BatchID     string
+}
+
+// Create accepts a withdrawal and holds its whole cost, or does nothing. Errors:
+// *InvalidError, *chain.AddressError, *InsufficientError, ErrFee, and those that
+// wrap chain.ErrCurrency, rates.ErrUnavailable, the wallets' not-found, or an
+// error of idempotency. With once given, the same request answers the same
+// Withdrawal again, Replayed, for storage.OnceFor.
+func (s *Service) Create(ctx context.Context, tenant string, in CreateInput, once storage.Once) (Withdrawal, error) {
+	p := storage.Tenant(tenant)
+	leave, err := s.inFlight.Enter(p, once)
+	defer leave()
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	// A key used for another body is told before anything else is looked at.
+	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
+		return replayed(first, err)
+	}
+	w, err := s.draft(ctx, tenant, in)
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	return s.commit(ctx, w, in.AccountID, once)
+}
+
+// draft validates and prices; it writes nothing.
+func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Withdrawal, error) {
+	c, err := s.validate(&in)
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	to, err := s.destination(ctx, c, in.Address)
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	p, err := s.price(ctx, tenant, c, in.Terms, to)
+	if err == nil {
+		err = s.checkPrice(c, p)
+	}
+	if err == nil && s.c.Deliverable != nil {
+		err = s.c.Deliverable(ctx, c, to, in.Memo, p.Amount)
+	}
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	return Withdrawal{
+		ID: s.c.NewID(), Tenant: tenant, CustomID: in.CustomID, BatchID: in.BatchID, CallbackURL: in.CallbackURL,
+		Currency: c.Code, Network: string(c.Network), Token: c.Token, Address: string(to), Memo: in.Memo,
+		Requested: p.Requested, Amount: p.Amount, PlatformFee: p.PlatformFee, NetworkFee: p.NetworkFee,
+		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)),
+	}, nil
+}
+
+// destination is the canonical address, where money may go to it.
+func (s *Service) destination(ctx context.Context, c *chain.Currency, address string) (chain.Address, error) {
+	to, err := s.c.Parse(c.Network, address)
+	if err != nil {
+		return "", err
+	}
+	if burns(to) {
+		return "", &chain.AddressError{Network: c.Network, Address: address, Reason: "nobody can spend what is sent there"}
+	}
+	use, own, err := s.c.Own(ctx, c.Network, to)
+	switch {
+	case err != nil:
+		return "", err
+	case own && use != usePayment:
+		return "", &chain.AddressError{Network: c.Network, Address: address, Reason: "it belongs to this service"}
+	}
+	return to, nil
+}
+
+// usePayment is how Config.Own names an address handed out to a payment: paying
+// to one is paying that payment.
+const usePayment = "payment"
+
+// commit makes the withdrawal and its hold true at once.
+func (s *Service) commit(ctx context.Context, w Withdrawal, account string, once storage.Once) (Withdrawal, error) {
+	c, err := s.c.Registry.Currency(w.Currency)
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	p := storage.Tenant(w.Tenant)
+	result, first := w, true
+	once.Encode = func() ([]byte, error) { return json.Marshal(result) }
+	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		if !first {
+			if stored, _, err := s.load(ctx, p, w.ID); !errors.Is(err, ErrNotFound) {
+				result = stored
+				return storage.Change{}, err
+			}
+		}
+		first = false
+		now := s.now()
+		response, replay, err := once.Find(ctx, s.c.Store, p, now)
+		if err != nil || replay {
+			if err == nil {
+				result, err = replayed(response, nil)
+			}
+			return storage.Change{}, err
+		}
+		change, made, err := s.creation(ctx, w, account, c, now)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		result = made
+		return change, once.AddTo(&change, now)
+	})
+	return result, explain(err, c)
+}
+
+// creation is the Change that accepts w.
+func (s *Service) creation(ctx context.Context, w Withdrawal, account string, c *chain.Currency, now time.Time) (storage.Change, Withdrawal, error) {
+	wallet, open, err := s.c.Wallets.Resolve(ctx, w.Tenant, account)
+	if err != nil {
+		return storage.Change{}, w, err
+	}
+	ceiling, err := s.c.Ceilings(ctx, w.Tenant, w.Currency)
+	if err != nil {
+		return storage.Change{}, w, err
+	}
+	if ceiling.Max > 0 && w.Requested > ceiling.Max {
+		return storage.Change{}, w, invalid("amount", "is above the maximum of "+ledger.PlainString(c.Decimal(ceiling.Max))+" "+c.Code)
+	}
+	w.Wallet, w.CreatedAt, w.UpdatedAt = wallet, now, now
+	change := storage.Change{
+		ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant), Require: []storage.Guard{open},
+		Post: []ledger.Tx{holdTx(&w, now)},
+	}
+	if ceiling.Daily > 0 {
+		w.Counter = counter(w.Currency, now)
+		change.Level = []storage.Level{{Name: w.Counter, Delta: int64(w.Requested), Max: int64(ceiling.Daily)}}
+	}
+	change.Put = []storage.Row{
+		Withdrawals.Row(w.ID, 0, now.Add(s.c.PickupDelay), w),
+		storage.Activities.Row(w.ID, 0, time.Time{}, activity(&w, c)),
+	}
+	return change, w, nil
+}
+
+// explain turns a verdict of the store into what the merchant should know.
+func explain(err error, c *chain.Currency) error {
+	var funds *ledger.InsufficientFundsError
+	var level *storage.LevelError
+	switch {
+	case errors.As(err, &funds):
+		return &InsufficientError{
+			Available: c.Decimal(max(0, funds.Available)), Requested: c.Decimal(funds.Requested), Currency: c.Code, Scale: c.Scale,
+		}
+	case errors.As(err, &level):
+		left := ledger.Amount(max(0, level.Max-level.Value))
+		return invalid("amount", "is above what is left of today's limit: "+ledger.PlainString(c.Decimal(left))+" "+c.Code)
+	}
+	return err
+}
+
+// replayed is the Withdrawal that a first request was answered with.
+func replayed(response []byte, err error) (Withdrawal, error) {
+	var w Withdrawal
+	if err != nil {
+		return w, err
+	}
+	if err = json.Unmarshal(response, &w); err != nil {
+		return w, fmt.Errorf("withdrawal: reading the first response: %w", err)
+	}
+	w.Replayed = true
+	return w, nil
+}
+
+// now is the clock in the precision of the store.
+func (s *Service) now() time.Time { return s.c.Now().UTC().Truncate(time.Microsecond) }

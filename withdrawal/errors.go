@@ -1,0 +1,89 @@
+package withdrawal
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// Errors of this package. A bad address is the client's *chain.AddressError, an
+// unknown currency wraps chain.ErrCurrency, a missing price wraps
+// rates.ErrUnavailable, an unknown account is the wallets' own error, and an
+// idempotency key used wrongly storage.ErrIdempotencyMismatch or ErrInProgress.
+var (
+	ErrNotFound = errors.New("withdrawal: no such withdrawal")
+	// ErrFee: the network fee cannot be told now, or is absurd. Try again later.
+	ErrFee = errors.New("withdrawal: the network fee cannot be estimated now, try again later")
+)
+
+// InvalidError names every field of a request that is wrong, and why.
+type InvalidError struct {
+	Fields map[string][]string
+}
+
+func (e *InvalidError) Error() string {
+	names := slices.Sorted(maps.Keys(e.Fields))
+	for i, n := range names {
+		names[i] = n + ": " + strings.Join(e.Fields[n], ", ")
+	}
+	return "withdrawal: invalid request: " + strings.Join(names, "; ")
+}
+
+func (e *InvalidError) add(field, message string) {
+	if e.Fields == nil {
+		e.Fields = map[string][]string{}
+	}
+	e.Fields[field] = append(e.Fields[field], message)
+}
+
+// err is e, or nil where nothing was found wrong.
+func (e *InvalidError) err() error {
+	if len(e.Fields) == 0 {
+		return nil
+	}
+	return e
+}
+
+func invalid(field, message string) error {
+	return &InvalidError{Fields: map[string][]string{field: {message}}}
+}
+
+// InsufficientError says that the wallet cannot pay. Figures are whole coins;
+// Requested includes the fees.
+type InsufficientError struct {
+	Available decimal.Decimal
+	Requested decimal.Decimal
+	Currency  string
+	Scale     uint8
+}
+
+func (e *InsufficientError) Error() string {
+	return fmt.Sprintf("withdrawal: insufficient balance: %s %s available, %s requested with fees",
+		ledger.PlainString(e.Available), e.Currency, ledger.PlainString(e.Requested))
+}
+
+// StateError says that a withdrawal has gone too far for what was asked.
+type StateError struct {
+	ID      string
+	Current Status
+}
+
+func (e *StateError) Error() string {
+	return fmt.Sprintf("withdrawal: %s is %s: only one that is pending and not handed over can change", e.ID, e.Current)
+}
+
+// WaitError is what Payouts.Submit answers where nothing is wrong and nothing
+// was taken: the withdrawal stays pending and is handed over again later.
+type WaitError struct {
+	Reason string // as shown to operators: "halted", "hot_short" …
+}
+
+func (e *WaitError) Error() string {
+	return "withdrawal: cannot be handed over yet: " + e.Reason
+}

@@ -1,0 +1,304 @@
+package withdrawal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Terms is what decides a price. Exactly one of Amount and PriceAmount is given,
+// and either Currency or Blockchain with Token (both forms must agree).
+type Terms struct {
+	Amount        *decimal.Decimal // in whole coins
+	PriceAmount   *decimal.Decimal // in PriceCurrency
+	PriceCurrency string           // "" = "USD"
+	FinalAmount   bool             // the figure is what the recipient gets
+	Currency      string
+	Blockchain    string
+	Token         string
+	Address       string // optional for an estimate
+}
+
+// Estimate is a price with the currency that it is in.
+type Estimate struct {
+	Price
+	Currency *chain.Currency
+}
+
+// Estimate prices a withdrawal and creates nothing. Errors are those of Create
+// apart from funds.
+func (s *Service) Estimate(ctx context.Context, tenant string, t Terms) (Estimate, error) {
+	c, err := s.currency(t.Currency, t.Blockchain, t.Token)
+	if err != nil {
+		return Estimate{}, err
+	}
+	var to chain.Address
+	if t.Address != "" {
+		if to, err = s.c.Parse(c.Network, t.Address); err != nil {
+			return Estimate{}, err
+		}
+	}
+	p, err := s.price(ctx, tenant, c, t, to)
+	if err == nil {
+		err = s.checkPrice(c, p)
+	}
+	return Estimate{Price: p, Currency: c}, err
+}
+
+// FeeEstimate is the fee of withdrawing an amount of c, in units of it, whatever
+// the minimum is.
+func (s *Service) FeeEstimate(ctx context.Context, tenant string, t Terms) (Estimate, error) {
+	c, err := s.currency(t.Currency, t.Blockchain, t.Token)
+	if err != nil {
+		return Estimate{}, err
+	}
+	var to chain.Address
+	if t.Address != "" {
+		if to, err = s.c.Parse(c.Network, t.Address); err != nil {
+			return Estimate{}, err
+		}
+	}
+	p, err := s.price(ctx, tenant, c, t, to)
+	return Estimate{Price: p, Currency: c}, err
+}
+
+// currency looks up what a request names, in either form.
+func (s *Service) currency(code, network, token string) (*chain.Currency, error) {
+	switch {
+	case code == "" && (network == "" || token == ""):
+		return nil, invalid("currency", "is required, or blockchain and token")
+	case code == "":
+		return s.c.Registry.Pair(network, token)
+	}
+	c, err := s.c.Registry.Currency(code)
+	if err != nil || network == "" && token == "" {
+		return c, err
+	}
+	if n, err := s.c.Registry.Network(network); network != "" && (err != nil || n.Code != c.Network) {
+		return nil, invalid("blockchain", "does not agree with currency")
+	}
+	if token != "" && token != c.Token {
+		return nil, invalid("token", "does not agree with currency")
+	}
+	return c, nil
+}
+
+// price reads the tenant's fee, the rate and the network's quote.
+func (s *Service) price(ctx context.Context, tenant string, c *chain.Currency, t Terms, to chain.Address) (Price, error) {
+	asked, err := s.asked(ctx, c, t)
+	if err != nil {
+		return Price{}, err
+	}
+	percent, flatCoins, err := s.c.Tenants.WithdrawalFee(ctx, tenant, c.Code)
+	if err != nil {
+		return Price{}, err
+	}
+	flat, err := c.Units(flatCoins, ledger.Up)
+	if err != nil {
+		return Price{}, errFeeSetting
+	}
+	network, err := s.c.Fees.Quote(ctx, c, to)
+	if err != nil {
+		var address *chain.AddressError
+		if errors.As(err, &address) {
+			return Price{}, err
+		}
+		return Price{}, fmt.Errorf("%w: %w", ErrFee, err)
+	}
+	if most, err := asked.MulDiv(uint64(s.c.MaxFeeTimes), 1, ledger.Down); network < 0 || err == nil && network > most {
+		return Price{}, fmt.Errorf("%w: a quote of %d units for %d is absurd", ErrFee, network, asked)
+	}
+	p, err := price(asked, t.FinalAmount, percent, flat, network)
+	if errors.Is(err, ledger.ErrOverflow) {
+		return Price{}, invalid(t.field(), "is too large")
+	}
+	return p, err
+}
+
+// field is the one that the request's figure stands in.
+func (t *Terms) field() string {
+	if t.Amount == nil && t.PriceAmount != nil {
+		return "price_amount"
+	}
+	return "amount"
+}
+
+// asked is the figure of the request in units of c: converted once and rounded
+// down where it is a price.
+func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger.Amount, error) {
+	switch {
+	case t.Amount == nil && t.PriceAmount == nil:
+		return 0, invalid("amount", "is required, or price_amount")
+	case t.Amount != nil && t.PriceAmount != nil:
+		return 0, invalid("amount", "give exactly one of amount and price_amount")
+	case t.Amount != nil:
+		a, bad := units(*t.Amount, c.Scale)
+		if bad != "" {
+			return 0, invalid("amount", bad)
+		}
+		return a, nil
+	}
+	if _, bad := units(*t.PriceAmount, 2); bad != "" {
+		return 0, invalid("price_amount", bad)
+	}
+	fiat := t.PriceCurrency
+	or(&fiat, "USD")
+	rate, err := s.rate(ctx, c.Token, fiat)
+	if err != nil {
+		return 0, err
+	}
+	a, err := ledger.Quo(*t.PriceAmount, rate, c.Scale, ledger.Down)
+	switch {
+	case err != nil:
+		return 0, invalid("price_amount", "is too large")
+	case a <= 0:
+		return 0, invalid("price_amount", "is too small")
+	}
+	return a, nil
+}
+
+// rate is a price that is positive and fresh.
+func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal, error) {
+	if s.c.Rates == nil {
+		return decimal.Decimal{}, fmt.Errorf("%w: no source of prices is configured", rates.ErrUnavailable)
+	}
+	r, err := s.c.Rates.Rate(ctx, token, fiat)
+	switch {
+	case err != nil:
+		return decimal.Decimal{}, err
+	case r.Price.Sign() <= 0:
+		return decimal.Decimal{}, fmt.Errorf("%w: %s/%s is not a positive number", rates.ErrUnavailable, token, fiat)
+	case !s.c.Now().Before(r.At.Add(s.c.MaxRateAge)):
+		return decimal.Decimal{}, fmt.Errorf("%w: %s/%s is too old", rates.ErrUnavailable, token, fiat)
+	}
+	return r.Price, nil
+}
+
+// checkPrice applies the minimum to what the recipient gets.
+func (s *Service) checkPrice(c *chain.Currency, p Price) error {
+	if p.Amount <= 0 {
+		return invalid("amount", "does not cover the fees of "+ledger.PlainString(c.Decimal(p.Fee()))+" "+c.Code)
+	}
+	least, err := c.Units(c.MinWithdrawal, ledger.Up)
+	if err != nil || p.Amount < least {
+		return invalid("amount", "the recipient would get less than the minimum of "+ledger.PlainString(c.MinWithdrawal)+" "+c.Code)
+	}
+	return nil
+}
+
+// MinAmount is the least that a recipient may get of a currency, in whole coins.
+func (s *Service) MinAmount(currency, blockchain, token string) (*chain.Currency, decimal.Decimal, error) {
+	c, err := s.currency(currency, blockchain, token)
+	if err != nil {
+		return nil, decimal.Decimal{}, err
+	}
+	return c, c.MinWithdrawal, nil
+}
+
+// Limit is what bounds a tenant's withdrawals of one currency, in its units.
+type Limit struct {
+	Currency *chain.Currency
+	Min      ledger.Amount
+	Ceiling                // zero = none
+	Used     ledger.Amount // of today's Daily
+}
+
+// Limits lists the limits of one currency, or of all where code is "".
+func (s *Service) Limits(ctx context.Context, tenant, code string) ([]Limit, error) {
+	codes := s.c.Registry.Codes()
+	if code != "" {
+		codes = []string{code}
+	}
+	day := s.c.Now().UTC()
+	var out []Limit
+	for _, code := range codes {
+		c, err := s.c.Registry.Currency(code)
+		if err != nil {
+			return nil, err
+		}
+		l := Limit{Currency: c}
+		if l.Min, err = c.Units(c.MinWithdrawal, ledger.Up); err != nil {
+			return nil, err
+		}
+		if l.Ceiling, err = s.c.Ceilings(ctx, tenant, code); err != nil {
+			return nil, err
+		}
+		if l.Daily > 0 {
+			if l.Used, err = s.used(ctx, tenant, counter(code, day)); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// counter names the level that a day's withdrawals of a currency count in.
+func counter(currency string, at time.Time) string {
+	return "withdrawal/" + currency + "/" + at.UTC().Format(time.DateOnly)
+}
+
+// used sums what counts in a level.
+func (s *Service) used(ctx context.Context, tenant, name string) (ledger.Amount, error) {
+	const page = 1000
+	var sum ledger.Amount
+	for last := ""; ; {
+		rows, err := s.c.Store.Find(ctx, storage.Query{
+			Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Limit: page,
+			Where: []storage.Cond{{Column: "counter", Op: storage.Eq, Value: name}, {Column: storage.ColID, Op: storage.Gt, Value: last}},
+		})
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range rows {
+			w := Withdrawals.Value(r)
+			if sum, err = sum.Add(w.Requested); err != nil {
+				return 0, err
+			}
+			last = r.ID
+		}
+		if len(rows) < page {
+			return sum, nil
+		}
+	}
+}
+
+// Spendable is one currency that the master account could pay out of.
+type Spendable struct {
+	Currency  *chain.Currency
+	Available ledger.Amount
+	Min       ledger.Amount
+}
+
+// AvailableCurrencies lists what the master account has to pay out, by code.
+func (s *Service) AvailableCurrencies(ctx context.Context, tenant string) ([]Spendable, error) {
+	id, _, err := s.c.Wallets.Resolve(ctx, tenant, "")
+	if err != nil {
+		return nil, err
+	}
+	balances, err := s.c.Store.Balances(ctx, storage.Tenant(tenant), ledger.Wallet(id))
+	if err != nil {
+		return nil, err
+	}
+	out := []Spendable{}
+	for _, b := range balances {
+		c, err := s.c.Registry.Currency(string(b.Asset))
+		if err != nil || b.Available() <= 0 {
+			continue // no longer offered, or nothing there
+		}
+		least, err := c.Units(c.MinWithdrawal, ledger.Up)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Spendable{Currency: c, Available: b.Available(), Min: least})
+	}
+	return out, nil
+}

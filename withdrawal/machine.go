@@ -1,0 +1,58 @@
+package withdrawal
+
+import "github.com/cryptopay-go/cryptopay/internal/fsm"
+
+// Status is how far a withdrawal has come, as the interface shows it.
+type Status string
+
+// The statuses. Completed, Failed and Cancelled are the ends.
+const (
+	Pending    Status = "pending"    // created, its whole cost is held
+	Processing Status = "processing" // signed and stored; may be on the network at any moment
+	Completed  Status = "completed"  // executed with the confirmations asked for; posted
+	Failed     Status = "failed"     // can provably never land; hold released
+	Cancelled  Status = "cancelled"  // before anything was signed; hold released
+)
+
+// Statuses lists all of them, in the order to show.
+func Statuses() []Status { return []Status{Pending, Processing, Completed, Failed, Cancelled} }
+
+// Trigger is what can happen to a withdrawal.
+type Trigger string
+
+// The triggers.
+const (
+	OnCreate   Trigger = "create"
+	OnCancel   Trigger = "cancel"   // by the merchant or operator, or the payout side before signing
+	OnRefuse   Trigger = "refuse"   // by the approver or by policy
+	OnSigned   Trigger = "signed"   // the signed transaction is stored
+	OnReplaced Trigger = "replaced" // another attempt of the same payment counts now
+	OnExecuted Trigger = "executed" // on chain with the required confirmations
+	OnDead     Trigger = "dead"     // every attempt is dead with proof, or rejected before broadcast
+)
+
+// Machine is the table of states and moves that every decision is checked
+// against.
+func Machine() *fsm.Machine[Status, Trigger] { return &machine }
+
+type edge = fsm.Edge[Status, Trigger]
+
+var machine = fsm.Machine[Status, Trigger]{
+	Name: "withdrawal",
+	About: "A withdrawal sends a merchant's money to an outside address. Its requested amount is held from " +
+		"creation on; every change of status is one event and one line of the unified history, in the same commit.",
+	Initial: Pending,
+	States:  Statuses(),
+	Edges: []edge{
+		{From: []Status{""}, Trigger: OnCreate, To: Pending, When: "valid and funded", Does: "holds the requested amount"},
+		{From: []Status{Pending}, Trigger: OnCancel, To: Cancelled, When: "provably not signed, and never will be", Does: "releases the hold"},
+		{From: []Status{Cancelled}, Trigger: OnCancel, When: "asked again", Does: "nothing"},
+		{From: []Status{Pending}, Trigger: OnRefuse, To: Failed, When: "not handed over yet", Does: "releases the hold"},
+		{From: []Status{Pending}, Trigger: OnSigned, To: Processing, When: "raw transaction stored, before it is sent", Does: "shows the hash; the hold stays"},
+		{From: []Status{Processing}, Trigger: OnReplaced, When: "a replacement was signed", Does: "shows the new hash, no event; the hold stays"},
+		{From: []Status{Completed}, Trigger: OnReplaced, When: "all attempts died after completion and it is sent again", Does: "shows the new hash; tells the host; no posting"},
+		{From: []Status{Processing}, Trigger: OnExecuted, To: Completed, When: "with the required confirmations", Does: "posts the hold: recipient, platform fee, network fee"},
+		{From: []Status{Completed}, Trigger: OnExecuted, When: "deeper in the chain", Does: "updates confirmations and hash"},
+		{From: []Status{Pending, Processing}, Trigger: OnDead, To: Failed, When: "provably can never land", Does: "releases the hold; what the network took is booked to the house by its own Tx"},
+	},
+}

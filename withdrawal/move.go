@@ -1,0 +1,133 @@
+package withdrawal
+
+import (
+	"context"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// move is one decision on a stored withdrawal: what follows from one fact.
+// Its methods change w and collect what goes into the Change with it.
+type move struct {
+	w       Withdrawal
+	c       *chain.Currency
+	now     time.Time
+	due     time.Time // of the row
+	changed bool      // w differs from what is stored
+	history bool      // so does its line of the unified history
+	events  []storage.Row
+	post    []ledger.Tx
+	level   []storage.Level
+	notices []Notice
+}
+
+// step takes the withdrawal to a status by a trigger: the table must allow it.
+// A change of status is one event.
+func (m *move) step(trigger Trigger, to Status) error {
+	previous := m.w.Status
+	if err := machine.Move(previous, trigger, to); err != nil {
+		return err
+	}
+	m.touch()
+	if previous == to {
+		return nil
+	}
+	m.w.Status = to
+	m.w.Seq++
+	m.history = true
+	switch to {
+	case Processing:
+		m.w.ProcessedAt, m.w.Stage, m.w.Waiting = m.now, Handed, ""
+	case Completed:
+		m.w.CompletedAt = m.now
+		m.post = append(m.post, settleTx(&m.w, m.now))
+	case Failed, Cancelled:
+		m.post = append(m.post, releaseTx(&m.w, m.now))
+		m.uncount()
+		m.w.Waiting = ""
+	}
+	row, err := event(&m.w, previous, m.c, m.now)
+	m.events = append(m.events, row)
+	return err
+}
+
+// uncount gives back what a withdrawal that did not happen took of a day.
+func (m *move) uncount() {
+	if m.w.Counter != "" {
+		m.level = append(m.level, storage.Level{Name: m.w.Counter, Delta: -int64(m.w.Requested)})
+		m.w.Counter = ""
+	}
+}
+
+// touch says that w is to be written.
+func (m *move) touch() {
+	m.changed = true
+	m.w.UpdatedAt = m.now
+}
+
+// wait keeps w pending for a reason that operators see, and due again at a time
+// (zero: only when something happens).
+func (m *move) wait(reason string, due time.Time) {
+	if m.w.Waiting != reason {
+		m.w.Waiting = reason
+		m.touch()
+	}
+	if !m.due.Equal(due) {
+		m.due, m.changed = due, true
+	}
+}
+
+func (m *move) notice(kind, detail string) {
+	m.notices = append(m.notices, Notice{Tenant: m.w.Tenant, Withdrawal: m.w.ID, Kind: kind, Detail: detail})
+}
+
+// decide loads a withdrawal, lets f decide, commits what follows and starts
+// over where the state has changed meanwhile. It returns the withdrawal as it
+// stands then, also beside an error of f.
+func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
+	p := storage.Tenant(tenant)
+	var done move
+	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		w, row, err := s.load(ctx, p, id)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		done = move{w: w, now: s.now(), due: row.Due}
+		if done.c, err = s.c.Registry.Currency(w.Currency); err != nil {
+			return storage.Change{}, err
+		}
+		if err = f(&done); err != nil || !done.changed {
+			return storage.Change{}, err
+		}
+		return s.change(ctx, p, &done, row)
+	})
+	if err != nil {
+		return done.w, err
+	}
+	for _, n := range done.notices {
+		s.c.Notify(ctx, n)
+	}
+	return done.w, nil
+}
+
+func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row storage.Row) (storage.Change, error) {
+	due := m.due
+	if m.w.Status != Pending || m.w.Stage == Handed {
+		due = time.Time{}
+	}
+	c := storage.Change{
+		ID: s.c.NewID(), Partition: p, Post: m.post, Level: m.level,
+		Put: append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)),
+	}
+	if m.history {
+		line, err := storage.ActivityRow(ctx, s.c.Store, p, m.w.ID, activity(&m.w, m.c))
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c.Put = append(c.Put, line)
+	}
+	return c, nil
+}

@@ -1,0 +1,193 @@
+package withdrawal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// The states that an Outcome can tell. They are the payout side's strings.
+const (
+	OutcomeQueued    = "queued"    // known, nothing signed
+	OutcomeWaiting   = "waiting"   // known, something is missing: see Reason
+	OutcomeSigned    = "signed"    // stored with its raw transaction
+	OutcomeExecuted  = "executed"  // on chain with the confirmations asked for
+	OutcomeSettled   = "settled"   // executed and final
+	OutcomeFailed    = "failed"    // every attempt is dead with proof
+	OutcomeCancelled = "cancelled" // before anything was signed
+)
+
+// Outcome is what the payout side tells about an intent.
+type Outcome struct {
+	Intent        string // the withdrawal's id
+	State         string // one of the Outcome… constants
+	Reason        string
+	Tx            string // the attempt that counts now; the landed one from executed on
+	Confirmations int64
+	Amount        ledger.Amount // what reached the recipient, 0 = not known yet
+	Cost          ledger.Amount // what the network took, in its gas currency
+	CostTx        string
+	At            time.Time
+}
+
+// HandleOutcome makes what follows from an Outcome durable. The same one twice,
+// an old one late, or one whose forerunners were never told do no harm. An error
+// means that it is to be told again; ErrNotFound that there is no such
+// withdrawal.
+func (s *Service) HandleOutcome(ctx context.Context, tenant string, o Outcome) error {
+	_, err := s.decide(ctx, tenant, o.Intent, func(m *move) error { return m.outcome(o) })
+	if err != nil {
+		return fmt.Errorf("withdrawal: outcome %s of %s: %w", o.State, o.Intent, err)
+	}
+	return nil
+}
+
+// outcome is the pure decision. Only the hash that is shown depends on which
+// fact is newer; money depends on the statuses alone, as clocks may differ.
+func (m *move) outcome(o Outcome) error {
+	switch o.State {
+	case OutcomeQueued, OutcomeWaiting:
+		return m.queued(o)
+	case OutcomeSigned:
+		return m.signed(o)
+	case OutcomeExecuted, OutcomeSettled:
+		return m.executed(o)
+	case OutcomeFailed:
+		return m.dead(o)
+	case OutcomeCancelled:
+		return m.ended(o)
+	}
+	return fmt.Errorf("unknown state %q", o.State)
+}
+
+func (m *move) queued(o Outcome) error {
+	if m.w.Status == Pending {
+		m.known()
+		m.wait(o.Reason, m.due)
+	}
+	return nil
+}
+
+// known notes that the payout side has the intent, whatever a worker could not
+// note before it died.
+func (m *move) known() {
+	if m.w.Stage != Handed {
+		m.w.Stage = Handed
+		m.touch()
+	}
+}
+
+func (m *move) signed(o Outcome) error {
+	switch m.w.Status {
+	case Pending:
+		m.show(o)
+		return m.step(OnSigned, Processing)
+	case Processing:
+		if m.newer(o) && o.Tx != m.w.Tx {
+			if err := m.step(OnReplaced, Processing); err != nil {
+				return err
+			}
+		}
+		m.show(o)
+	case Completed:
+		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
+			m.show(o)
+			m.notice(NoticeResent, "sent again as "+o.Tx)
+			return m.step(OnReplaced, Completed)
+		}
+	default:
+		m.contradiction(o)
+	}
+	return nil
+}
+
+func (m *move) executed(o Outcome) error {
+	deep := o.State == OutcomeSettled || o.Confirmations >= m.w.Required
+	switch m.w.Status {
+	case Pending, Processing:
+		if m.w.Status == Pending {
+			m.show(o)
+			if err := m.step(OnSigned, Processing); err != nil {
+				return err
+			}
+		}
+		m.show(o)
+		if !deep {
+			return nil
+		}
+		if o.Amount != 0 && o.Amount != m.w.Amount {
+			m.notice(NoticeConflict, fmt.Sprintf("the recipient got %d units where %d were ordered, in %s", o.Amount, m.w.Amount, o.Tx))
+		}
+		if o.Tx != "" {
+			m.w.Tx = o.Tx // the one that landed, whichever was newest
+		}
+		return m.step(OnExecuted, Completed)
+	case Completed:
+		if m.newer(o) && (o.Confirmations > m.w.Confirmations || o.Tx != "" && o.Tx != m.w.Tx) {
+			m.show(o)
+			return m.step(OnExecuted, Completed)
+		}
+	default:
+		m.contradiction(o)
+	}
+	return nil
+}
+
+func (m *move) dead(o Outcome) error {
+	switch m.w.Status {
+	case Pending, Processing:
+		m.w.Reason = o.Reason
+		m.newest(o)
+		m.notice(NoticeFailed, o.Reason)
+		return m.step(OnDead, Failed)
+	case Completed:
+		m.contradiction(o)
+	}
+	return nil
+}
+
+func (m *move) ended(o Outcome) error {
+	switch m.w.Status {
+	case Pending:
+		m.w.Reason = o.Reason
+		m.newest(o)
+		return m.step(OnCancel, Cancelled)
+	case Processing, Completed:
+		m.contradiction(o)
+	}
+	return nil
+}
+
+// contradiction tells the host of a fact that cannot be true beside what was
+// already decided. Money is not moved again: the books say what was promised,
+// reconciliation what is there.
+func (m *move) contradiction(o Outcome) {
+	m.notice(NoticeConflict, fmt.Sprintf("told to be %s (tx %q) while it is %s", o.State, o.Tx, m.w.Status))
+}
+
+// newer reports whether o is not older than what was shown last.
+func (m *move) newer(o Outcome) bool { return !o.At.Before(m.w.OutcomeAt) }
+
+func (m *move) newest(o Outcome) {
+	if o.At.After(m.w.OutcomeAt) {
+		m.w.OutcomeAt = o.At
+	}
+}
+
+// show takes over hash and confirmations, unless something newer was shown.
+func (m *move) show(o Outcome) {
+	if !m.newer(o) {
+		return
+	}
+	if o.Tx != "" && o.Tx != m.w.Tx {
+		m.w.Tx, m.history = o.Tx, true
+		m.touch()
+	}
+	if o.Confirmations != m.w.Confirmations {
+		m.w.Confirmations = o.Confirmations
+		m.touch()
+	}
+	m.newest(o)
+}

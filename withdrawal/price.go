@@ -1,0 +1,88 @@
+package withdrawal
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// Price is what a withdrawal costs and brings, in units of its currency.
+// Requested = Amount + PlatformFee + NetworkFee.
+type Price struct {
+	Requested   ledger.Amount // leaves the wallet
+	Amount      ledger.Amount // reaches the recipient; may be ≤ 0 where the fees eat it up
+	PlatformFee ledger.Amount
+	NetworkFee  ledger.Amount
+}
+
+// Fee is PlatformFee + NetworkFee.
+func (p Price) Fee() ledger.Amount { return p.Requested - p.Amount }
+
+// percentPlaces is how exact a percentage can be.
+const percentPlaces = 6
+
+var errFeeSetting = errors.New("withdrawal: the tenant's withdrawal fee must be a percentage of 0 to 100 with at most 6 places, and a flat sum of at least 0")
+
+// price computes fees: percent of the figure asked for, rounded down, plus flat
+// and network. With final the figure is what the recipient gets, else what
+// leaves the wallet. The error wraps ledger.ErrOverflow or is errFeeSetting.
+func price(asked ledger.Amount, final bool, percent decimal.Decimal, flat, network ledger.Amount) (Price, error) {
+	share, err := ledger.FromDecimal(percent, percentPlaces, ledger.Down)
+	if err != nil || share < 0 || share > 100_000_000 || flat < 0 || !exact(percent, percentPlaces) {
+		return Price{}, errFeeSetting
+	}
+	platform, err := asked.MulDiv(uint64(share), 100_000_000, ledger.Down)
+	if err != nil {
+		return Price{}, err
+	}
+	if platform, err = platform.Add(flat); err != nil {
+		return Price{}, err
+	}
+	fee, err := platform.Add(network)
+	if err != nil {
+		return Price{}, err
+	}
+	p := Price{Requested: asked, Amount: asked, PlatformFee: platform, NetworkFee: network}
+	if final {
+		p.Requested, err = asked.Add(fee)
+	} else {
+		p.Amount, err = asked.Sub(fee)
+	}
+	return p, err
+}
+
+// exact reports whether d has at most so many places, trailing zeros not
+// counted, and is of a size that we count in at all.
+func exact(d decimal.Decimal, places uint8) bool {
+	if d.Exponent() > maxExponent || d.Exponent() < -maxExponent || d.NumDigits() > maxDigits {
+		return false
+	}
+	return d.Equal(d.Truncate(int32(places)))
+}
+
+// The bounds of a figure in a request, as ledger.ParseDecimal has them.
+const (
+	maxDigits   = 70
+	maxExponent = 40
+)
+
+// units converts a figure of a request, refusing what is not positive, not
+// exact or too large, in words for the one who asked.
+func units(d decimal.Decimal, scale uint8) (ledger.Amount, string) {
+	switch {
+	case d.Exponent() > maxExponent || d.Exponent() < -maxExponent || d.NumDigits() > maxDigits:
+		return 0, "has too many digits"
+	case d.Sign() <= 0:
+		return 0, "must be greater than 0"
+	case !exact(d, scale):
+		return 0, fmt.Sprintf("has more than %d decimal places", scale)
+	}
+	a, err := ledger.FromDecimal(d, scale, ledger.Down)
+	if err != nil {
+		return 0, "is too large"
+	}
+	return a, ""
+}

@@ -1,0 +1,169 @@
+package withdrawal
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Reasons that a pending withdrawal shows for waiting, beside the payout side's.
+const (
+	WaitingReview = "review"  // of Approve or Refuse
+	WaitingFrozen = "held"    // by an operator
+	WaitingHalted = "halted"  // the asset or network is
+	WaitingPayout = "payouts" // the payout side does not answer
+	WaitingPolicy = "policy"  // the policy does not answer
+)
+
+// Step hands what is due to the payout side and says how many withdrawals it
+// worked on; 0 = nothing is due. Many processes may call it at once. An error
+// is of some withdrawal that is tried again later, the others were worked on.
+func (s *Service) Step(ctx context.Context) (worked int, err error) {
+	now := s.now()
+	rows, err := s.c.Store.Claim(ctx, storage.Claim{Table: Withdrawals.Table, Now: now, Until: now.Add(s.c.Lease), Max: s.c.Batch})
+	if err != nil {
+		return 0, err
+	}
+	var failures []error
+	for _, r := range rows {
+		w := Withdrawals.Value(r)
+		if err := s.handOver(ctx, w.Tenant, r.ID); err != nil {
+			s.c.Log.LogAttrs(ctx, slog.LevelWarn, "withdrawal not handed over",
+				slog.String("tenant", w.Tenant), slog.String("withdrawal", r.ID), slog.Any("error", err))
+			failures = append(failures, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return len(rows), errors.Join(failures...)
+}
+
+// handOver takes one withdrawal through three commits: it is noted that the
+// payout side may know it, it is submitted, it is noted that it was. What dies
+// between them is submitted again under the same id.
+func (s *Service) handOver(ctx context.Context, tenant, id string) error {
+	var policy error
+	w, err := s.decide(ctx, tenant, id, func(m *move) (err error) {
+		policy, err = s.prepare(ctx, m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if policy != nil || w.Status != Pending || w.Stage != Handing || w.Waiting != "" {
+		return policy
+	}
+	in, err := s.intent(ctx, &w)
+	if err != nil {
+		return err
+	}
+	submitted := s.c.Payouts.Submit(ctx, in)
+	_, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, submitted) })
+	var wait *WaitError
+	if errors.As(submitted, &wait) || errors.Is(submitted, chain.ErrRejected) {
+		return err
+	}
+	return errors.Join(submitted, err)
+}
+
+// prepare decides whether a due withdrawal may be handed over now; then its
+// stage is Handing. failure is of something that was asked and did not answer:
+// w is due again later.
+func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
+	retry := m.now.Add(s.c.RetryDelay)
+	switch {
+	case m.w.Status != Pending || m.w.Stage == Handed:
+		m.touch() // clears Due
+		return nil, nil
+	case m.w.Frozen:
+		m.wait(WaitingFrozen, never)
+		return nil, nil
+	case m.w.Review == ReviewWanted:
+		m.wait(WaitingReview, never)
+		return nil, nil
+	}
+	halted, failure := s.c.Halted(ctx, m.w.Tenant, m.w.Currency)
+	switch {
+	case failure != nil:
+		m.wait(WaitingPayout, retry)
+		return failure, nil
+	case halted:
+		m.wait(WaitingHalted, retry)
+		return nil, nil
+	}
+	if m.w.Stage == Kept && m.w.Review == ReviewNone {
+		goOn, failure, err := s.judge(ctx, m)
+		if !goOn || err != nil {
+			return failure, err
+		}
+	}
+	m.w.Stage, m.w.Waiting = Handing, ""
+	m.due = m.now.Add(s.c.Lease)
+	m.touch()
+	return nil, nil
+}
+
+// judge asks the policy.
+func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err error) {
+	verdict, reason, failure := s.c.Policy(ctx, m.w)
+	switch {
+	case failure != nil:
+		m.wait(WaitingPolicy, m.now.Add(s.c.RetryDelay))
+		return false, failure, nil
+	case verdict == Refuse:
+		m.w.Reason = reason
+		return false, nil, m.step(OnRefuse, Failed)
+	case verdict == Allow:
+		return true, nil, nil
+	}
+	// Anything that is not a clear yes waits for a person.
+	m.w.Review, m.w.Reason = ReviewWanted, reason
+	m.wait(WaitingReview, never)
+	m.notice(NoticeReview, reason)
+	return false, nil, nil
+}
+
+// noteSubmit records what the payout side answered.
+func (s *Service) noteSubmit(m *move, submitted error) error {
+	if m.w.Status != Pending || m.w.Stage != Handing {
+		return nil // an outcome was faster
+	}
+	retry := m.now.Add(s.c.RetryDelay)
+	var wait *WaitError
+	switch {
+	case submitted == nil:
+		m.w.Stage, m.w.Waiting = Handed, ""
+		m.touch()
+	case errors.Is(submitted, chain.ErrRejected):
+		m.w.Reason = submitted.Error()
+		m.notice(NoticeFailed, m.w.Reason)
+		return m.step(OnDead, Failed)
+	case errors.As(submitted, &wait):
+		m.wait(wait.Reason, retry)
+	default:
+		m.wait(WaitingPayout, retry)
+	}
+	return nil
+}
+
+// intent is the order for the payout side. Where the same intent is made twice
+// the first that was taken counts.
+func (s *Service) intent(ctx context.Context, w *Withdrawal) (chain.Intent, error) {
+	c, err := s.c.Registry.Currency(w.Currency)
+	if err != nil {
+		return chain.Intent{}, err
+	}
+	n, err := s.c.Registry.Network(w.Network)
+	if err != nil {
+		return chain.Intent{}, err
+	}
+	most, err := s.c.MaxCost(ctx, c)
+	if err != nil {
+		return chain.Intent{}, err
+	}
+	return w.intent(n.NeedsMemo, most), nil
+}

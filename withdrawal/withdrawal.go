@@ -1,0 +1,135 @@
+package withdrawal
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Stage is how far a pending withdrawal has been handed to the payout side.
+type Stage string
+
+// The stages. From Handing on the payout side may know it: only its word ends it.
+const (
+	Kept    Stage = ""        // certainly unknown to the payout side
+	Handing Stage = "handing" // about to be submitted, or submitted without an answer
+	Handed  Stage = "handed"  // submitted
+)
+
+// Review is what people and policy have to say to a pending withdrawal.
+type Review string
+
+// The reviews.
+const (
+	ReviewNone     Review = ""         // policy has not been asked yet
+	ReviewWanted   Review = "wanted"   // waits for Approve or Refuse
+	ReviewApproved Review = "approved" // by a person; policy is not asked again
+)
+
+// Withdrawal is one payout. Amounts are units of its currency's scale.
+// Requested = Amount + PlatformFee + NetworkFee, always.
+type Withdrawal struct {
+	ID string `db:"-"`
+	// Replayed says that Create answered from an earlier request with the same
+	// idempotency key.
+	Replayed bool `db:"-" json:"-"`
+
+	Tenant      string        `db:"tenant"`
+	CustomID    string        `db:"custom_id"` // the merchant's reference, "" = none; need not be unique
+	Wallet      string        `db:"wallet"`    // id of the wallet that pays
+	Currency    string        `db:"currency"`
+	Network     string        `db:"network"`
+	Token       string        `db:"token"`
+	Address     string        `db:"address"` // canonical
+	Memo        string        `db:"memo"`
+	Requested   ledger.Amount `db:"requested"` // what is held, and leaves the wallet
+	Amount      ledger.Amount `db:"amount"`    // what the recipient gets
+	PlatformFee ledger.Amount `db:"platform_fee"`
+	NetworkFee  ledger.Amount `db:"network_fee"`
+	Rank        int64         `db:"amount_rank"` // Amount in 10^-8, so that currencies compare by number
+
+	Status        Status `db:"status"`
+	Tx            string `db:"tx"` // "" until signed
+	Confirmations int64  `db:"confirmations"`
+	Required      int64  `db:"required_confirmations"`
+	BatchID       string `db:"batch_id"`
+	CallbackURL   string `db:"callback_url"`
+
+	Stage     Stage     `db:"stage"`
+	Review    Review    `db:"review"`
+	Frozen    bool      `db:"frozen"`     // by an operator's Hold
+	Waiting   string    `db:"waiting"`    // why it is still pending, "" = no reason known
+	Reason    string    `db:"reason"`     // why it failed or is held
+	OutcomeAt time.Time `db:"outcome_at"` // of the newest fact applied
+	Counter   string    `db:"counter"`    // the daily level that it counts in, "" = none
+	Seq       int64     `db:"event_seq"`  // events so far
+
+	CreatedAt   time.Time `db:"created_at"`
+	UpdatedAt   time.Time `db:"updated_at"`
+	ProcessedAt time.Time `db:"processed_at"` // zero until processing
+	CompletedAt time.Time `db:"completed_at"` // zero until completed
+}
+
+// Fee is PlatformFee + NetworkFee.
+func (w *Withdrawal) Fee() ledger.Amount { return w.Requested - w.Amount }
+
+// Live reports whether the withdrawal still holds money.
+func (w *Withdrawal) Live() bool { return w.Status == Pending || w.Status == Processing }
+
+// Withdrawals is the table, in tenants' partitions. Due is when a pending one
+// is to be picked up.
+var Withdrawals = storage.NewTable[Withdrawal]("withdrawals",
+	storage.Index("created_at"),
+	storage.Index("status", "created_at"),
+	storage.Index("currency", "created_at"),
+	storage.Index("custom_id"),
+	storage.Index("amount_rank"),
+	storage.Index("counter"),
+)
+
+// Tables lists what this package stores.
+func Tables() []*storage.Table { return []*storage.Table{Withdrawals.Table} }
+
+// Intent is the order to the payout side: the withdrawal's own id, so that
+// submitting twice is submitting once.
+func (w *Withdrawal) intent(memo bool, maxCost ledger.Amount) chain.Intent {
+	in := chain.Intent{
+		ID: w.ID, Purpose: chain.ForWithdrawal, Tenant: w.Tenant, Network: chain.Network(w.Network), Currency: w.Currency,
+		To: chain.Address(w.Address), Amount: w.Amount, MaxCost: maxCost, Confirmations: w.Required,
+	}
+	if memo {
+		in.Memo = w.Memo
+	}
+	return in
+}
+
+// rank is a in units of 10^-8, or the nearest bound.
+func rank(a ledger.Amount, scale uint8) int64 {
+	for ; scale < 8; scale++ {
+		if a > math.MaxInt64/10 {
+			return math.MaxInt64
+		}
+		a *= 10
+	}
+	return int64(a)
+}
+
+// load reads one withdrawal with its row; ErrNotFound where there is none.
+func (s *Service) load(ctx context.Context, p storage.Partition, id string) (Withdrawal, storage.Row, error) {
+	if id == "" || len(id) > maxRef {
+		return Withdrawal{}, storage.Row{}, ErrNotFound
+	}
+	w, row, ok, err := Withdrawals.One(ctx, s.c.Store, p, id)
+	if err != nil {
+		return w, row, err
+	}
+	if !ok {
+		return w, row, ErrNotFound
+	}
+	w.ID = row.ID
+	return w, row, nil
+}
