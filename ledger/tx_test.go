@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/big"
 	"testing"
 
@@ -53,7 +54,7 @@ func agrees(t require.TestingT, tx ledger.Tx) {
 		return
 	}
 	require.Error(t, got)
-	if want == ledger.ErrUnbalanced {
+	if errors.Is(want, ledger.ErrUnbalanced) {
 		require.ErrorIs(t, got, want)
 	}
 }

@@ -19,7 +19,7 @@ type Books struct {
 	// one Tx come together, the less memory is needed. An error ends the proof.
 	Entries iter.Seq2[Entry, error]
 
-	// Live says that postings may go on meanwhile: entries past the Seq of
+	// Live says that postings may go on meanwhile: entries without a balance, or past the Seq of
 	// their balance are then later ones and left out. As the balances are of one
 	// moment and a Tx takes effect whole, the proof stays exact. Otherwise such
 	// entries are findings. Defaults to false.

@@ -38,10 +38,11 @@ const (
 type edge = fsm.Edge[Status, Trigger]
 
 var (
-	open    = []Status{Waiting, PartiallyPaid}
-	pending = []Status{Confirming, PartiallyPaid}
-	paid    = []Status{Confirmed, Sending, Completed}
-	over    = []Status{Expired, Failed}
+	open      = []Status{Waiting, PartiallyPaid}
+	pending   = []Status{Confirming, PartiallyPaid}
+	unsettled = []Status{Waiting, PartiallyPaid, Confirming}
+	paid      = []Status{Confirmed, Sending, Completed}
+	over      = []Status{Expired, Failed}
 )
 
 // Machine is the table of all moves of a payment.

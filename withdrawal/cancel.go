@@ -126,7 +126,7 @@ func (s *Service) review(ctx context.Context, tenant, id string, f func(m *move)
 		if m.w.Status != Pending || m.w.Stage != Kept {
 			return &StateError{ID: id, Current: m.w.Status}
 		}
-		m.touch()
+		m.changed = true
 		return f(m)
 	})
 }

@@ -141,7 +141,7 @@ func (s *Service) knownToken(token string) bool {
 
 // DateRange reads the dates of a list's filter, both inclusive as merchants mean
 // them, as the half-open range From ≤ t < Before. A bare date is its whole day,
-// UTC; a datetime is RFC 3339, and as an end takes in its whole millisecond,
+// UTC; a datetime is RFC 3339, UTC where it names no zone, and as an end takes in its whole millisecond,
 // which is as fine as times are shown. "" = open. *InvalidError names start_date
 // or end_date.
 func DateRange(start, end string) (from, before time.Time, err error) {
@@ -166,5 +166,8 @@ func dates(s string) (time.Time, time.Duration, error) {
 		return t, 24 * time.Hour, nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t, err = time.Parse("2006-01-02T15:04:05", s) // without a zone: UTC
+	}
 	return t.UTC().Truncate(time.Millisecond), time.Millisecond, err
 }

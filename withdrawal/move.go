@@ -62,7 +62,7 @@ func (m *move) uncount() {
 	}
 }
 
-// touch says that w is to be written.
+// touch says that w is to be written, and that merchants see the difference.
 func (m *move) touch() {
 	m.changed = true
 	m.w.UpdatedAt = m.now
@@ -71,12 +71,8 @@ func (m *move) touch() {
 // wait keeps w pending for a reason that operators see, and due again at a time
 // (zero: only when something happens).
 func (m *move) wait(reason string, due time.Time) {
-	if m.w.Waiting != reason {
-		m.w.Waiting = reason
-		m.touch()
-	}
-	if !m.due.Equal(due) {
-		m.due, m.changed = due, true
+	if m.w.Waiting != reason || !m.due.Equal(due) {
+		m.w.Waiting, m.due, m.changed = reason, due, true
 	}
 }
 

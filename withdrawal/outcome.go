@@ -74,8 +74,7 @@ func (m *move) queued(o Outcome) error {
 // note before it died.
 func (m *move) known() {
 	if m.w.Stage != Handed {
-		m.w.Stage = Handed
-		m.touch()
+		m.w.Stage, m.changed = Handed, true
 	}
 }
 
@@ -98,7 +97,9 @@ func (m *move) signed(o Outcome) error {
 			return m.step(OnReplaced, Completed)
 		}
 	default:
-		m.contradiction(o)
+		if m.newer(o) { // else it was signed before it died
+			m.contradiction(o)
+		}
 	}
 	return nil
 }
@@ -130,7 +131,9 @@ func (m *move) executed(o Outcome) error {
 			return m.step(OnExecuted, Completed)
 		}
 	default:
-		m.contradiction(o)
+		if o.State == OutcomeSettled || m.newer(o) { // else a fork took it back before it died
+			m.contradiction(o)
+		}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 	retry := m.now.Add(s.c.RetryDelay)
 	switch {
 	case m.w.Status != Pending || m.w.Stage == Handed:
-		m.touch() // clears Due
+		m.changed = true // clears Due
 		return nil, nil
 	case m.w.Frozen:
 		m.wait(WaitingFrozen, never)
@@ -102,8 +102,7 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 		}
 	}
 	m.w.Stage, m.w.Waiting = Handing, ""
-	m.due = m.now.Add(s.c.Lease)
-	m.touch()
+	m.due, m.changed = m.now.Add(s.c.Lease), true
 	return nil, nil
 }
 
@@ -136,8 +135,7 @@ func (s *Service) noteSubmit(m *move, submitted error) error {
 	var wait *WaitError
 	switch {
 	case submitted == nil:
-		m.w.Stage, m.w.Waiting = Handed, ""
-		m.touch()
+		m.w.Stage, m.w.Waiting, m.changed = Handed, "", true
 	case errors.Is(submitted, chain.ErrRejected):
 		m.w.Reason = submitted.Error()
 		m.notice(NoticeFailed, m.w.Reason)

@@ -82,4 +82,6 @@ func checksum(a common.Address) chain.Address {
 }
 
 // own turns an address that this client wrote back into bytes.
-func (c *Client) own(a chain.Address) (common.Address, error) { return parseAddress(c.o.Network, string(a)) }
+func (c *Client) own(a chain.Address) (common.Address, error) {
+	return parseAddress(c.o.Network, string(a))
+}

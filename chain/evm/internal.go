@@ -3,6 +3,7 @@ package evm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -16,11 +17,7 @@ import (
 // first; only where transactions do not explain the difference is every block
 // looked at, and only then is the node asked for a trace.
 func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Address]bool) error {
-	list := make([]common.Address, 0, len(open))
-	for a := range open {
-		list = append(list, a)
-	}
-	slices.SortFunc(list, common.Address.Cmp)
+	list := slices.SortedFunc(maps.Keys(open), common.Address.Cmp)
 	ends, err := c.balances(ctx, list, rs[0].parent, rs[len(rs)-1].hash)
 	if err != nil || ends == nil {
 		return err
@@ -140,13 +137,13 @@ func (c *Client) explain(ctx context.Context, r *reading, extra map[common.Addre
 		x.Currency, x.Amount = c.native.Code, coins(m.value, c.native.Decimals)
 		r.out = append(r.out, x)
 	}
-	for a, rest := range extra {
+	for _, a := range slices.SortedFunc(maps.Keys(extra), common.Address.Cmp) {
 		if proven(a) {
 			continue
 		}
 		r.out = append(r.out, chain.Transfer{
 			Tx: "balance/" + r.Hash + "/" + strings.ToLower(a.Hex()), Ordinal: -2, Block: r.Block, To: checksum(a),
-			Currency: c.native.Code, Amount: coins(rest, c.native.Decimals), Unproven: true,
+			Currency: c.native.Code, Amount: coins(extra[a], c.native.Decimals), Unproven: true,
 		})
 	}
 	return nil

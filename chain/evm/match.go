@@ -81,7 +81,9 @@ func (r *reading) agree() error {
 		if rec == nil {
 			continue
 		}
-		same := func(o logEntry) bool { return o.index == l.index && o.contract == l.contract && o.word == l.word && o.topics == l.topics }
+		same := func(o logEntry) bool {
+			return o.index == l.index && o.contract == l.contract && o.word == l.word && o.topics == l.topics
+		}
 		if !rec.ok || !slices.ContainsFunc(rec.logs, same) {
 			return fmt.Errorf("%w: logs and receipt of %s contradict each other", chain.ErrNode, l.tx)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -107,6 +108,9 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 		}
 		if cur.Halted != "" {
 			return storage.Change{}, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
+		}
+		if b, ok := inTrail(&cur, tip.Head.Hash); ok && b.Height != tip.Head.Height {
+			return storage.Change{}, n.nodeErr("it calls block %d %q its head at height %d", b.Height, b.Hash, tip.Head.Height)
 		}
 		if len(cur.Trail) > 0 && last(cur.Trail).Hash == tip.Head.Hash {
 			p.end = true
@@ -238,6 +242,16 @@ func (n *Network) checkTransfers(b *chain.ScannedBlock) error {
 	return nil
 }
 
+// inTrail finds a block of the trail by hash.
+func inTrail(cur *Cursor, hash string) (chain.Block, bool) {
+	for _, b := range slices.Backward(cur.Trail) {
+		if b.Hash == hash {
+			return b, true
+		}
+	}
+	return chain.Block{}, false
+}
+
 func last(trail []chain.Block) chain.Block { return trail[len(trail)-1] }
 
 // changeID digests what a Change puts.
@@ -250,10 +264,10 @@ func changeID(kind string, put []storage.Row) string {
 	return kind + "/" + hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// view is the Watch that one Scan gets.
+// view is the Watch that one call of the client gets.
 type view struct {
 	n    *Network
-	open []chain.Address
+	open atomic.Pointer[[]chain.Address]
 }
 
 // Sync reads new addresses, and which ones wait for a native coin.
@@ -262,7 +276,8 @@ func (v *view) Sync(ctx context.Context) error {
 	open := v.n.open
 	v.n.state.Unlock()
 	if open != nil {
-		v.open = open(ctx)
+		list := open(ctx)
+		v.open.Store(&list)
 	}
 	return v.n.cfg.Watched.Sync(ctx)
 }
@@ -271,4 +286,9 @@ func (v *view) Sync(ctx context.Context) error {
 func (v *view) Contains(a chain.Address) bool { return v.n.cfg.Watched.Contains(a) }
 
 // Open lists the addresses that wait for a native coin, as of the last Sync.
-func (v *view) Open() []chain.Address { return v.open }
+func (v *view) Open() []chain.Address {
+	if list := v.open.Load(); list != nil {
+		return *list
+	}
+	return nil
+}

@@ -41,12 +41,8 @@ func (n *Network) settle(ctx context.Context, tip chain.Tip, asked time.Time, wa
 
 // reached reports whether everything up to the tip was read.
 func reached(cur *Cursor, tip chain.Tip) bool {
-	for i := len(cur.Trail) - 1; i >= 0 && cur.Trail[i].Height >= tip.Head.Height; i-- {
-		if cur.Trail[i].Hash == tip.Head.Hash {
-			return true
-		}
-	}
-	return false
+	b, ok := inTrail(cur, tip.Head.Hash)
+	return ok && b.Height == tip.Head.Height
 }
 
 // watermark stores that the tip was reached, and how far the network itself

@@ -300,6 +300,9 @@ func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) erro
 		return errBusy
 	}
 	d.nonce, d.first = row.Next, true
+	if err := n.covered(ctx, d); err != nil {
+		return err
+	}
 	if err := n.build(ctx, d); err != nil {
 		return n.short(ctx, d, err)
 	}
@@ -364,21 +367,4 @@ func (n *Network) AdoptNonce(ctx context.Context, a chain.Address, next uint64) 
 			Put: []storage.Row{Nonces.Row(string(a), stored.Version, time.Time{}, row)},
 		}, nil
 	})
-}
-
-// short tells which of the two an address lacks: the amount or the gas.
-func (n *Network) short(ctx context.Context, d *draft, err error) error {
-	b, ok := n.Client.(chain.Balancer)
-	if !errors.Is(err, chain.ErrShort) || d.intent.Currency == n.gas.Code || !ok {
-		return err
-	}
-	cur, e := n.Registry.Currency(d.intent.Currency)
-	if e != nil {
-		return err
-	}
-	held, e := b.Balance(ctx, cur.Code, d.intent.From)
-	if e != nil || held.LessThan(cur.Decimal(d.intent.Amount)) {
-		return err
-	}
-	return &waitError{ReasonGasShort, err.Error()}
 }

@@ -18,7 +18,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	if err := n.bury(ctx, j, atts, won, &s); err != nil {
 		return err
 	}
-	j.v.Tx, j.v.Reserved, j.v.Reason = won.tx, 0, ""
+	j.v.Tx, j.v.Reserved, j.v.Reason = won.mined(), 0, ""
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
 		j.v.State = Settled
@@ -28,7 +28,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 		j.v.State = Failed
 	}
 	s.tell = n.outcome(j)
-	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.tx, won.st.Confirmations
+	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations
 	if j.v.State == Settled {
 		s.tell.Amount = paid(&won.v)
 	}
@@ -129,7 +129,7 @@ func (n *Network) change(won *att, s *step) {
 			continue
 		}
 		s.with = append(s.with, CoinRow(won.v.Tenant, chain.Coin{
-			Outpoint: fmt.Sprintf("%s:%d", won.tx, i), Address: o.To, Key: won.v.ChangeTo.Key, Amount: o.Amount,
+			Outpoint: fmt.Sprintf("%s:%d", won.mined(), i), Address: o.To, Key: won.v.ChangeTo.Key, Amount: o.Amount,
 		}))
 	}
 }
@@ -207,7 +207,7 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, last *att) (step
 func (n *Network) filling(j *job, last *att) chain.Intent {
 	in := j.intent()
 	in.Purpose, in.Currency, in.Amount, in.All, in.Memo = chain.ForCancel, n.gas.Code, 0, false, ""
-	if in.To = in.From; in.To == "" {
+	if in.To = in.From; n.info.Family == chain.UTXOFamily {
 		in.To = last.v.ChangeTo.Address
 	}
 	return in

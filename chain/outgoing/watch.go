@@ -19,6 +19,15 @@ type att struct {
 	st      chain.Status
 }
 
+// mined is the hash under which the attempt is in a block: another one where
+// somebody changed its signature.
+func (a *att) mined() string {
+	if a.st.State == chain.Included && a.st.By != "" {
+		return a.st.By
+	}
+	return a.tx
+}
+
 // attempts reads the attempts of intents, oldest first.
 func (n *Network) attempts(ctx context.Context, intents ...string) (map[string][]*att, error) {
 	out := make(map[string][]*att, len(intents))
@@ -188,14 +197,14 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	reached := a.st.Executed && a.st.Confirmations >= max(1, j.v.Confirmations) && a.v.Purpose != chain.ForCancel
 	switch {
 	case reached && j.v.State != Executed:
-	case a.tx != j.v.Tx:
+	case a.mined() != j.v.Tx:
 	case len(j.v.Plan) > 0:
 		// A replacement is no longer needed.
 		return n.dropPlan(ctx, j)
 	default:
 		return nil
 	}
-	j.v.Tx = a.tx
+	j.v.Tx = a.mined()
 	if reached {
 		j.v.State, j.v.Reached = Executed, true
 	}

@@ -99,10 +99,8 @@ func (c *Chain) ReorgTo(depth, length int, drop ...string) (int64, error) {
 	if depth < 1 || length < 0 || depth >= len(c.main) {
 		return 0, fmt.Errorf("%w: %d blocks of %d", ErrDepth, depth, len(c.main)-1)
 	}
+	waiting := c.setAside()
 	back := c.unwind(len(c.main) - depth)
-	for _, h := range drop {
-		c.evict(h)
-	}
 	for range length {
 		c.mine(nil)
 	}
@@ -111,8 +109,19 @@ func (c *Chain) ReorgTo(depth, length int, drop ...string) (int64, error) {
 		c.txs[h].Arrived = c.seq + 1 + uint64(i)
 	}
 	c.seq += uint64(len(back))
+	back = append(back, waiting...)
 	c.readmit(slices.DeleteFunc(back, func(h string) bool { return slices.Contains(drop, h) }))
 	return c.head().Height, nil
+}
+
+// setAside empties the mempool while the chain below it changes.
+func (c *Chain) setAside() []string {
+	var out []string
+	for _, t := range c.pooled() {
+		out = append(out, t.Hash)
+	}
+	c.pool = newPool()
+	return out
 }
 
 // unwind pops blocks until keep are left and returns their transactions.
@@ -159,12 +168,12 @@ func (c *Chain) Switch(head string) (int64, error) {
 		return 0, fmt.Errorf("%w: no block %s", ErrDepth, head)
 	}
 	v := c.view(b)
+	waiting := c.setAside()
 	back := c.unwind(int(v.fork - c.opt.StartHeight + 1))
 	for _, x := range v.branch {
 		c.redo(x)
 	}
-	c.sweepPool()
-	c.readmit(back)
+	c.readmit(append(back, waiting...))
 	return c.head().Height, nil
 }
 

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -324,4 +326,18 @@ func splitLast(s string) (string, string) {
 		}
 	}
 	return "", s
+}
+
+// orphans lists the blocks of abandoned branches, in a fixed order.
+func (c *Chain) orphans() []*block {
+	var out []*block
+	for _, b := range c.blocks {
+		if !c.onMain(b) {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b *block) int {
+		return cmp.Or(cmp.Compare(a.Height, b.Height), cmp.Compare(a.Hash, b.Hash))
+	})
+	return out
 }

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql"
 	"slices"
 	"sync"
 
@@ -61,7 +60,7 @@ func (c *columns) dest() []any {
 		case storage.Int, storage.Bool, storage.Time:
 			out[i] = new(int64)
 		case storage.Bytes:
-			out[i] = new(sql.RawBytes)
+			out[i] = new([]byte)
 		default:
 			out[i] = new(string)
 		}
@@ -76,8 +75,8 @@ func (c *columns) scalars(dest []any) []any {
 		switch v := dest[i].(type) {
 		case *int64:
 			out[i] = *v
-		case *sql.RawBytes:
-			out[i] = slices.Clone([]byte(*v))
+		case *[]byte:
+			out[i] = *v
 		case *string:
 			out[i] = *v
 		}

@@ -23,6 +23,7 @@ package sqlstore
 import (
 	"context"
 	"io/fs"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -48,8 +49,9 @@ const (
 // Dialect is what one database says differently. Statements are written with ?
 // and rebound.
 type Dialect struct {
-	Name string
-	Bind int // sqlx.QUESTION, sqlx.DOLLAR
+	Name  string
+	Bind  int    // sqlx.QUESTION, sqlx.DOLLAR
+	Quote string // around column names, which may be any word: " or `
 
 	Begin     string // begins a transaction that may write
 	OneWriter bool   // Begin excludes every other writer: partitions need no locks
@@ -82,4 +84,14 @@ type Dialect struct {
 	Describe func(ctx context.Context, q sqlx.QueryerContext, table string) ([]string, error)
 	// Classify says what an error of the driver means.
 	Classify func(error) Class
+}
+
+func (d *Dialect) quote(column string) string { return d.Quote + column + d.Quote }
+
+func (d *Dialect) quoteAll(columns []string) string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = d.quote(c)
+	}
+	return strings.Join(out, ", ")
 }

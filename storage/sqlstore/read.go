@@ -28,9 +28,9 @@ func (p pool) each(ctx context.Context, q string, args []any, f func(*sql.Rows) 
 func (s *Store) reader() pool { return pool{s.d, s.read} }
 
 // selectRows is the beginning of every query for whole rows.
-func selectRows(t *storage.Table) string {
+func (d *Dialect) selectRows(t *storage.Table) string {
 	c := columnsOf(t)
-	return "SELECT " + strings.Join(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...), ", ") + " FROM " + TableName(t)
+	return "SELECT " + d.quoteAll(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)) + " FROM " + TableName(t)
 }
 
 func scanRow(t *storage.Table, r *sql.Rows) (storage.Row, error) {
@@ -56,7 +56,7 @@ func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition,
 		}
 	}
 	found := make(map[string]storage.Row, len(ids))
-	err := s.lookup(ctx, s.reader(), selectRows(t), "part, id", "", 2, keys, func(r *sql.Rows) error {
+	err := s.lookup(ctx, s.reader(), s.d.selectRows(t), "part, id", "", 2, keys, func(r *sql.Rows) error {
 		row, err := scanRow(t, r)
 		found[row.ID] = row
 		return err
@@ -93,7 +93,7 @@ func again(r storage.Row) (storage.Row, error) {
 }
 
 // where writes the conditions of a query or claim.
-func where(p storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
+func (d *Dialect) where(p storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
 	var args []any
 	terms := more
 	if p != "" {
@@ -106,9 +106,9 @@ func where(p storage.Partition, filters []storage.Filter, more ...string) (strin
 		case f.Op == storage.In && len(f.Values) == 0:
 			terms = append(terms, "1 = 0")
 		case f.Op == storage.In:
-			terms = append(terms, f.Column+" IN ("+strings.TrimSuffix(strings.Repeat("?,", len(f.Values)), ",")+")")
+			terms = append(terms, d.quote(f.Column)+" IN ("+strings.TrimSuffix(strings.Repeat("?,", len(f.Values)), ",")+")")
 		default:
-			terms = append(terms, f.Column+" "+string(f.Op)+" ?")
+			terms = append(terms, d.quote(f.Column)+" "+string(f.Op)+" ?")
 		}
 		args = append(args, f.Values...)
 	}
@@ -127,18 +127,19 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err := s.tableOpen(q.Table); err != nil {
 		return nil, err
 	}
-	cond, args := where(q.Partition, filters)
+	cond, args := s.d.where(q.Partition, filters)
 	order := make([]string, 0, len(q.Order)+1)
 	for _, o := range q.Order {
+		by := s.d.quote(o.Column)
 		if o.Desc {
-			o.Column += " DESC"
+			by += " DESC"
 		}
-		order = append(order, o.Column)
+		order = append(order, by)
 	}
 	if q.Partition == "" {
 		order = append(order, "part")
 	}
-	text := selectRows(q.Table) + cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
+	text := s.d.selectRows(q.Table) + cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
 	return s.rows(ctx, s.reader(), q.Table, text, append(args, q.Limit, q.Offset))
 }
 
@@ -161,7 +162,7 @@ func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
 	if err := s.tableOpen(q.Table); err != nil {
 		return 0, err
 	}
-	cond, args := where(q.Partition, filters)
+	cond, args := s.d.where(q.Partition, filters)
 	var n int64
 	err = s.reader().each(ctx, "SELECT count(*) FROM "+TableName(q.Table)+cond, args, func(r *sql.Rows) error { return r.Scan(&n) })
 	return n, err
@@ -176,7 +177,7 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	if err := s.tableOpen(c.Table); err != nil {
 		return nil, err
 	}
-	cond, args := where(c.Partition, filters, "due > 0", "due <= ?")
+	cond, args := s.d.where(c.Partition, filters, "due > 0", "due <= ?")
 	args = append([]any{storage.Micros(c.Now)}, args...)
 	some := false // an empty poll must not take the writer's seat
 	err = s.reader().each(ctx, "SELECT 1 FROM "+TableName(c.Table)+cond+" LIMIT 1", args, func(*sql.Rows) error {
@@ -186,7 +187,7 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	if err != nil || !some {
 		return nil, err
 	}
-	q := selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
+	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
 	var out []storage.Row
 	err = s.writing(ctx, func(ss *session) error {
 		return ss.inTx(ctx, func() error {

@@ -34,18 +34,18 @@ func (d *Dialect) DDL(t *storage.Table) []string {
 		{"part", d.KeyText}, {"id", d.KeyText}, {"version", d.Types[storage.Int]},
 		{"change_id", d.KeyText}, {"due", d.Types[storage.Time]},
 	} {
-		fmt.Fprintf(&b, "  %s %s NOT NULL,\n", c[0], c[1])
+		fmt.Fprintf(&b, "  %s %s NOT NULL,\n", d.quote(c[0]), c[1])
 	}
 	for i := range t.Columns {
-		fmt.Fprintf(&b, "  %s %s NOT NULL,\n", t.Columns[i].Name, d.columnType(t, &t.Columns[i]))
+		fmt.Fprintf(&b, "  %s %s NOT NULL,\n", d.quote(t.Columns[i].Name), d.columnType(t, &t.Columns[i]))
 	}
 	fmt.Fprintf(&b, "  PRIMARY KEY (part, id)\n)%s", d.TableSuffix)
 	out := []string{b.String()}
 	for i, cols := range t.Uniques {
-		out = append(out, fmt.Sprintf("CREATE UNIQUE INDEX %s_u%d ON %s (part, %s)", name, i, name, strings.Join(cols, ", ")))
+		out = append(out, fmt.Sprintf("CREATE UNIQUE INDEX %s_u%d ON %s (part, %s)", name, i, name, d.quoteAll(cols)))
 	}
 	for i, cols := range t.Indexes {
-		out = append(out, fmt.Sprintf("CREATE INDEX %s_i%d ON %s (part, %s)", name, i, name, strings.Join(cols, ", ")))
+		out = append(out, fmt.Sprintf("CREATE INDEX %s_i%d ON %s (part, %s)", name, i, name, d.quoteAll(cols)))
 	}
 	return append(out, fmt.Sprintf(d.DueIndex, name+"_due", name))
 }

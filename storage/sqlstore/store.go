@@ -23,9 +23,9 @@ type Store struct {
 	d      *Dialect
 	read   *sqlx.DB
 	write  *sqlx.DB
-	keep   bool        // write is ours: keep one connection and its statements
-	owned  []*sqlx.DB  // closed by Close
-	lane   *lane.Lane  // group commit
+	keep   bool       // write is ours: keep one connection and its statements
+	owned  []*sqlx.DB // closed by Close
+	lane   *lane.Lane // group commit
 	tables atomic.Pointer[verdict.Tables]
 	seat   chan struct{} // held by whoever writes, where there is one writer
 	kept   *session      // under seat
@@ -274,7 +274,7 @@ func (d *Dialect) upsert(key []string, columns []string) string {
 	sets := make([]string, 0, len(columns))
 	for _, c := range columns {
 		if !slices.Contains(key, c) {
-			sets = append(sets, c+" = "+fmt.Sprintf(d.Excluded, c))
+			sets = append(sets, d.quote(c)+" = "+fmt.Sprintf(d.Excluded, d.quote(c)))
 		}
 	}
 	return " " + fmt.Sprintf(d.Upsert, strings.Join(key, ", "), strings.Join(sets, ", "))

@@ -136,7 +136,7 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 	}
 	for _, t := range order {
 		cols := columnsOf(t).unique
-		head := "SELECT " + strings.Join(append([]string{"part", "id", "version", "change_id"}, cols.names...), ", ") + " FROM " + TableName(t)
+		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + TableName(t)
 		err := s.lookup(ctx, ss, head, "part, id", s.d.RowLock, 2, keys[t], func(r *sql.Rows) error {
 			k := verdict.RowKey{Table: t}
 			var st verdict.Stamp
@@ -179,8 +179,8 @@ func (s *Store) loadHolders(ctx context.Context, ss *session, n *verdict.Needs, 
 	for _, u := range order {
 		names := u.t.Uniques[u.n]
 		cols := columnsNamed(u.t, names)
-		head := "SELECT part, id, " + strings.Join(names, ", ") + " FROM " + TableName(u.t)
-		err := s.lookup(ctx, ss, head, "part, "+strings.Join(names, ", "), s.d.RowLock, 1+len(names), keys[u], func(r *sql.Rows) error {
+		head := "SELECT part, id, " + s.d.quoteAll(names) + " FROM " + TableName(u.t)
+		err := s.lookup(ctx, ss, head, "part, "+s.d.quoteAll(names), s.d.RowLock, 1+len(names), keys[u], func(r *sql.Rows) error {
 			k := verdict.UniqueKey{Table: u.t, Unique: u.n}
 			var id string
 			values := cols.dest()
@@ -324,7 +324,7 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 		}
 		c := columnsOf(t)
 		names := append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)
-		head := "INSERT INTO " + TableName(t) + " (" + strings.Join(names, ", ") + ")"
+		head := "INSERT INTO " + TableName(t) + " (" + s.d.quoteAll(names) + ")"
 		if err := s.store(ctx, ss, head, "", len(names), inserts[t]); err != nil {
 			return err
 		}

@@ -1,0 +1,316 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// price is what Fee.Params holds. All in wei.
+type price struct {
+	Gas   uint64 `json:"gas"`   // limit, with the margin
+	Guess bool   `json:"guess"` // the gas could not be tried yet: Build must
+	Tip   int64  `json:"tip"`   // EIP-1559 priority fee; 0 on Legacy networks
+	Cap   int64  `json:"cap"`   // the most per gas; the price on Legacy networks
+	Now   int64  `json:"now"`   // per gas as things are
+	L1    int64  `json:"l1"`    // data fee of a rollup, with the margin
+	Bumps int    `json:"bumps"` // replacements that the prices are already raised for
+}
+
+// most is the most that a transaction at this price can take.
+func (p *price) most() *big.Int {
+	v := new(big.Int).Mul(new(big.Int).SetUint64(p.Gas), big.NewInt(p.Cap))
+	return v.Add(v, big.NewInt(p.L1))
+}
+
+// sending is an intent in the terms of the chain.
+type sending struct {
+	cur      *chain.Currency
+	from, to common.Address
+	known    bool // from is known
+	all      bool
+	amount   *big.Int // smallest units; of All what the address holds, once read
+}
+
+func (s *sending) native() bool { return s.cur.Native() }
+
+func (s *sending) contract() common.Address { return common.HexToAddress(s.cur.Contract) }
+
+// target, value and data are those of the transaction.
+func (s *sending) tx() (target common.Address, value *big.Int, data []byte) {
+	if s.native() {
+		return s.to, s.amount, nil
+	}
+	data = make([]byte, 68)
+	copy(data, selTransfer[:])
+	copy(data[16:], s.to[:])
+	s.amount.FillBytes(data[36:])
+	return s.contract(), new(big.Int), data
+}
+
+// sending checks an intent. Errors wrap ErrRejected.
+func (c *Client) sending(in *chain.Intent, needFrom bool) (*sending, error) {
+	if in.Network != c.o.Network {
+		return nil, fmt.Errorf("%w: the intent is for %s, this is %s", chain.ErrRejected, in.Network, c.o.Network)
+	}
+	if in.Memo != "" {
+		return nil, fmt.Errorf("%w: %s has no memos", chain.ErrRejected, c.o.Network)
+	}
+	cur, to, err := c.holding(in.Currency, in.To)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", chain.ErrRejected, err)
+	}
+	s := &sending{cur: cur, to: to, all: in.All, amount: new(big.Int)}
+	if in.From != "" || needFrom {
+		if s.from, err = c.own(in.From); err != nil {
+			return nil, fmt.Errorf("%w: sender: %w", chain.ErrRejected, err)
+		}
+		s.known = true
+	}
+	if in.All {
+		return s, nil
+	}
+	if in.Amount < 0 || in.Amount == 0 && in.Purpose != chain.ForCancel {
+		return nil, fmt.Errorf("%w: the amount must be positive", chain.ErrRejected)
+	}
+	s.amount.Mul(big.NewInt(int64(in.Amount)), pow10(int64(cur.Decimals)-int64(cur.Scale)))
+	return s, nil
+}
+
+func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
+
+// EstimateFee asks the node for the price of gas and tries the transfer for its
+// gas. Where the sender is not known or does not hold enough, the gas of a token
+// transfer is Options.QuoteGas, and Build tries again. The error wraps ErrTooDear
+// where the price is above Options.MaxFeePerGas.
+func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
+	s, err := c.sending(&in, false)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	if s.all && s.known {
+		if s.amount, err = c.holds(ctx, s); err != nil {
+			return chain.Fee{}, err
+		}
+	}
+	p, err := c.price(ctx)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	if p.Gas, err = c.gas(ctx, s); err != nil {
+		var refused *refusedError
+		if !errors.As(err, &refused) {
+			return chain.Fee{}, err
+		}
+		if p.Guess, p.Gas = true, c.o.QuoteGas; s.native() {
+			zero := *s
+			zero.all, zero.amount = false, new(big.Int)
+			if p.Gas, err = c.gas(ctx, &zero); err != nil {
+				return chain.Fee{}, err
+			}
+		}
+	}
+	if err := c.l1(ctx, s, p); err != nil {
+		return chain.Fee{}, err
+	}
+	return c.fee(p)
+}
+
+// fee writes a price in units of the gas currency, rounded up.
+func (c *Client) fee(p *price) (chain.Fee, error) {
+	used := p.Gas / uint64(100+c.o.GasMargin) * 100
+	cost := new(big.Int).Mul(new(big.Int).SetUint64(used), big.NewInt(p.Now))
+	expected, err := c.cost(cost.Add(cost, big.NewInt(p.L1)))
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	most, err := c.cost(p.most())
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	params, err := json.Marshal(p)
+	return chain.Fee{Currency: c.native.Code, Cost: expected, Max: most, Params: params}, err
+}
+
+// cost turns wei into units of the gas currency, rounded up.
+func (c *Client) cost(wei *big.Int) (ledger.Amount, error) {
+	return c.native.Units(coins(wei, c.native.Decimals), ledger.Up)
+}
+
+// price reads the market and keeps it within the limits.
+func (c *Client) price(ctx context.Context) (*price, error) {
+	id, head := newCall("eth_chainId"), newCall("eth_getBlockByNumber", "latest", false)
+	market := newCall("eth_maxPriorityFeePerGas")
+	if c.o.Legacy {
+		market = newCall("eth_gasPrice")
+	}
+	if err := c.node.do(ctx, id, head, market); err != nil {
+		return nil, err
+	}
+	if err := c.rightChain(id); err != nil {
+		return nil, err
+	}
+	asked, err := market.quantity()
+	if unsupported(err) && !c.o.Legacy {
+		asked, err = big.NewInt(c.o.MinTip), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	limit := big.NewInt(c.o.MaxFeePerGas)
+	if c.o.Legacy {
+		asked.Mul(asked, big.NewInt(100+c.o.FeeMargin)).Div(asked, big.NewInt(100))
+		if asked.Cmp(limit) > 0 {
+			return nil, fmt.Errorf("%w: gas costs %s wei, the limit is %s", chain.ErrTooDear, asked, limit)
+		}
+		return &price{Cap: max(1, asked.Int64()), Now: max(1, asked.Int64())}, nil
+	}
+	b, err := blockOf(head)
+	if err != nil {
+		return nil, err
+	}
+	if b.baseFee == nil {
+		return nil, fmt.Errorf("%w: its blocks have no base fee: set Options.Legacy", chain.ErrNode)
+	}
+	// An absurd suggestion is cut, a base fee cannot be: below it nothing is mined.
+	tip := max(c.o.MinTip, 1)
+	if asked.Cmp(big.NewInt(tip)) > 0 {
+		tip = c.o.MaxTip
+		if asked.Cmp(big.NewInt(tip)) < 0 {
+			tip = asked.Int64()
+		}
+	}
+	now := new(big.Int).Add(b.baseFee, big.NewInt(tip))
+	if now.Cmp(limit) > 0 {
+		return nil, fmt.Errorf("%w: gas costs %s wei, the limit is %s", chain.ErrTooDear, now, limit)
+	}
+	most := new(big.Int).Add(now, b.baseFee) // room for the base fee to double
+	if most.Cmp(limit) > 0 {
+		most = limit
+	}
+	return &price{Tip: tip, Cap: most.Int64(), Now: now.Int64()}, nil
+}
+
+// refusedError: the transfer, tried, does not go through as things are now.
+type refusedError struct{ cause error }
+
+func (e *refusedError) Error() string {
+	return "evm: the network refuses this transfer as things are now: " + e.cause.Error()
+}
+
+func (e *refusedError) Unwrap() error { return e.cause }
+
+// gas tries the transfer and adds the margin. What the node answers is a
+// *refusedError.
+func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
+	if !s.known && !s.native() {
+		return 0, &refusedError{errors.New("the sender is not known yet")}
+	}
+	probe := *s
+	if s.all && s.native() {
+		probe.amount = new(big.Int).Set(s.amount)
+		if probe.amount.Sign() > 0 {
+			probe.amount.SetInt64(1) // not all: the fee must be left
+		}
+	}
+	target, value, data := probe.tx()
+	tx := map[string]any{"to": target, "value": (*hexutil.Big)(value)}
+	if s.known {
+		tx["from"] = s.from
+	}
+	if data != nil {
+		tx["data"] = hexutil.Bytes(data)
+	}
+	k := newCall("eth_estimateGas", tx)
+	if err := c.node.do(ctx, k); err != nil {
+		return 0, err
+	}
+	if unsupported(k.err) {
+		return 0, k.err
+	}
+	if k.err != nil {
+		return 0, &refusedError{k.err}
+	}
+	g, err := k.quantity()
+	if err != nil {
+		return 0, err
+	}
+	if g.Cmp(big.NewInt(21_000)) < 0 || g.Cmp(big.NewInt(30_000_000)) > 0 {
+		return 0, fmt.Errorf("%w: a transfer is said to need %s gas", chain.ErrNode, g)
+	}
+	return (g.Uint64()*uint64(100+c.o.GasMargin) + 99) / 100, nil
+}
+
+// oracle is the predeploy of OP-stack rollups that knows the data fee.
+var oracle = common.HexToAddress("0x420000000000000000000000000000000000000F")
+
+// l1 adds the data fee of a rollup.
+func (c *Client) l1(ctx context.Context, s *sending, p *price) error {
+	if !c.o.L1Fee {
+		return nil
+	}
+	raw, err := c.payload(s, p, math.MaxUint32)
+	if err != nil {
+		return err
+	}
+	raw = append(raw, make([]byte, 80)...) // room for the signature
+	for i := len(raw) - 80; i < len(raw); i++ {
+		raw[i] = byte(i*37 + 1) // a signature does not compress
+	}
+	data := make([]byte, 4+64, 4+64+len(raw)+31)
+	copy(data, selL1Fee[:])
+	data[35] = 32
+	big.NewInt(int64(len(raw))).FillBytes(data[36:68])
+	data = append(data, raw...)
+	for (len(data)-4)%32 != 0 {
+		data = append(data, 0)
+	}
+	k := newCall("eth_call", map[string]any{"to": oracle, "data": hexutil.Bytes(data)}, "latest")
+	if err := c.node.do(ctx, k); err != nil {
+		return err
+	}
+	v, err := k.word()
+	if err != nil {
+		return err
+	}
+	v.Mul(v, big.NewInt(100+c.o.FeeMargin)).Div(v, big.NewInt(100))
+	if !v.IsInt64() {
+		return fmt.Errorf("%w: a data fee of %s wei", chain.ErrTooDear, v)
+	}
+	p.L1 = v.Int64()
+	return nil
+}
+
+// holds reads what the sender has of what it is to send.
+func (c *Client) holds(ctx context.Context, s *sending) (*big.Int, error) {
+	d, err := c.Balance(ctx, s.cur.Code, checksum(s.from))
+	if err != nil {
+		return nil, err
+	}
+	return d.Shift(int32(s.cur.Decimals)).BigInt(), nil
+}
+
+// bump raises prices for the n-th attempt: nodes take a replacement only for an
+// eighth more of both.
+func (p *price) bump(attempt int) error {
+	for ; p.Bumps < attempt-1; p.Bumps++ {
+		if p.Cap > math.MaxInt64/2 || p.Tip > math.MaxInt64/2 {
+			return chain.ErrTooDear
+		}
+		p.Cap += p.Cap/8 + 1
+		if p.Tip > 0 {
+			p.Tip += p.Tip/8 + 1
+		}
+		p.Now += p.Now/8 + 1
+	}
+	p.Now = min(p.Now, p.Cap)
+	return nil
+}

@@ -1,0 +1,86 @@
+package evm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/shopspring/decimal"
+)
+
+// The selectors of the calls that we make or sign.
+var (
+	selTransfer  = [4]byte{0xa9, 0x05, 0x9c, 0xbb} // transfer(address,uint256)
+	selBalanceOf = [4]byte{0x70, 0xa0, 0x82, 0x31} // balanceOf(address)
+	selL1Fee     = [4]byte{0x49, 0x94, 0x8e, 0x0e} // getL1Fee(bytes)
+)
+
+func balanceOf(contract, owner common.Address, block any) *call {
+	data := make([]byte, 36)
+	copy(data, selBalanceOf[:])
+	copy(data[16:], owner[:])
+	return newCall("eth_call", map[string]any{"to": contract, "data": hexutil.Bytes(data)}, block)
+}
+
+// Balance reads what an address holds at the head, exactly, in whole coins.
+func (c *Client) Balance(ctx context.Context, currency string, a chain.Address) (decimal.Decimal, error) {
+	cur, owner, err := c.holding(currency, a)
+	if err != nil {
+		return decimal.Zero, err
+	}
+	id, k := newCall("eth_chainId"), newCall("eth_getBalance", owner, "latest")
+	if !cur.Native() {
+		k = balanceOf(common.HexToAddress(cur.Contract), owner, "latest")
+	}
+	if err := c.node.do(ctx, id, k); err != nil {
+		return decimal.Zero, err
+	}
+	if err := c.rightChain(id); err != nil {
+		return decimal.Zero, err
+	}
+	v, err := k.quantity()
+	if !cur.Native() {
+		v, err = k.word()
+	}
+	if err != nil {
+		return decimal.Zero, err
+	}
+	return coins(v, cur.Decimals), nil
+}
+
+func (c *Client) holding(currency string, a chain.Address) (*chain.Currency, common.Address, error) {
+	cur, err := c.o.Registry.Currency(currency)
+	if err != nil {
+		return nil, common.Address{}, err
+	}
+	if cur.Network != c.o.Network {
+		return nil, common.Address{}, fmt.Errorf("%w: %s is on %s, not on %s", chain.ErrCurrency, currency, cur.Network, c.o.Network)
+	}
+	owner, err := c.own(a)
+	return cur, owner, err
+}
+
+// Nonce reads the next nonce of an address at the head, pending not counted.
+func (c *Client) Nonce(ctx context.Context, a chain.Address) (uint64, error) {
+	owner, err := c.own(a)
+	if err != nil {
+		return 0, err
+	}
+	id, k := newCall("eth_chainId"), newCall("eth_getTransactionCount", owner, "latest")
+	if err := c.node.do(ctx, id, k); err != nil {
+		return 0, err
+	}
+	if err := c.rightChain(id); err != nil {
+		return 0, err
+	}
+	v, err := k.quantity()
+	if err != nil {
+		return 0, err
+	}
+	if !v.IsInt64() {
+		return 0, fmt.Errorf("%w: a nonce of %s", chain.ErrNode, v)
+	}
+	return v.Uint64(), nil
+}

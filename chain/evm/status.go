@@ -1,0 +1,225 @@
+package evm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// view is one look at the head, against which attempts are judged.
+type view struct {
+	head  block
+	final int64 // −1: nothing is final
+}
+
+// Status tells what became of attempts. Included needs a receipt in a block that
+// is on the chain now. Conflicted needs the other transaction itself, found in
+// the block where the account's nonce passed ours: that a receipt is missing
+// proves nothing, as nodes forget old ones. What a block holds of a token
+// transfer is Executed only where the token logged one to the recipient.
+func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	v, err := c.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	txs := make([]*sent, len(attempts))
+	calls := make([]*call, 0, 2*len(attempts))
+	for i, a := range attempts {
+		txs[i], _ = c.signed(a.Tx, a.Raw) // nil: not understood, so Unknown
+		h := common.HexToHash(a.Tx)
+		calls = append(calls, newCall("eth_getTransactionReceipt", h), newCall("eth_getTransactionByHash", h))
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return nil, err
+	}
+	out := make([]chain.Status, len(attempts))
+	for i := range attempts {
+		if out[i], err = c.judge(ctx, v, txs[i], calls[2*i], calls[2*i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (c *Client) view(ctx context.Context) (view, error) {
+	t, err := c.Tip(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	v := view{head: block{Block: t.Head, hash: common.HexToHash(t.Head.Hash)}, final: -1}
+	switch {
+	case c.o.FinalityTags:
+		v.final = t.Final
+	case c.o.FinalDepth > 0:
+		v.final = t.Head.Height - c.o.FinalDepth + 1
+	}
+	return v, nil
+}
+
+// judge is the state of one attempt.
+func (c *Client) judge(ctx context.Context, v view, t *sent, receipt, byHash *call) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	if t == nil {
+		return unknown, nil
+	}
+	rec, err := receiptOf(receipt)
+	if err != nil {
+		return unknown, err
+	}
+	if rec != nil {
+		if rec.tx != t.Hash() {
+			return unknown, fmt.Errorf("%w: it answered with another receipt", chain.ErrNode)
+		}
+		return c.included(ctx, v, t, rec)
+	}
+	if byHash.err != nil {
+		return unknown, byHash.err
+	}
+	if !isNull(byHash.out) {
+		if mined, err := inBlock(byHash.out); err != nil || mined {
+			return unknown, err // in a block, its receipt not there yet
+		}
+	}
+	st, err := c.conflict(ctx, v, t)
+	if err != nil || st.State == chain.Conflicted {
+		return st, err
+	}
+	if !isNull(byHash.out) {
+		return chain.Status{State: chain.Pending}, nil
+	}
+	return unknown, nil
+}
+
+func inBlock(raw []byte) (mined bool, err error) {
+	w := &walk{b: raw}
+	w.object(func(key []byte) {
+		if string(key) == "blockHash" {
+			mined = !isNull(w.raw())
+			return
+		}
+		w.skip(0)
+	})
+	return mined, w.end()
+}
+
+func (c *Client) included(ctx context.Context, v view, t *sent, rec *receipt) (chain.Status, error) {
+	k := newCall("eth_getBlockByNumber", quantity(rec.height), false)
+	if err := c.node.do(ctx, k); err != nil {
+		return chain.Status{}, err
+	}
+	if k.err == nil && isNull(k.out) {
+		return chain.Status{State: chain.Unknown}, nil
+	}
+	b, err := blockOf(k)
+	if err != nil {
+		return chain.Status{}, err
+	}
+	if b.hash != rec.block || b.Height > v.head.Height {
+		return chain.Status{State: chain.Unknown}, nil // on a branch that is gone, or above the view
+	}
+	cost, err := c.cost(rec.cost())
+	if err != nil {
+		return chain.Status{}, fmt.Errorf("%w: cost of %s: %w", chain.ErrNode, t.Hash(), err)
+	}
+	return c.placed(v, b, chain.Status{State: chain.Included, Executed: rec.ok && c.delivered(t, rec), Cost: cost}), nil
+}
+
+func (c *Client) placed(v view, b block, s chain.Status) chain.Status {
+	s.Block, s.Confirmations = b.Block, v.head.Height-b.Height+1
+	s.Final = v.final >= 0 && b.Height <= v.final
+	return s
+}
+
+// delivered: a token may answer with success and do nothing; it then logs nothing.
+func (c *Client) delivered(t *sent, rec *receipt) bool {
+	if t.To() == nil || len(t.Data()) == 0 {
+		return true
+	}
+	out, err := c.output(t.Transaction)
+	if err != nil {
+		return true // not one of our transfers; its status is all there is to say
+	}
+	for i := range rec.logs {
+		l := &rec.logs[i]
+		if l.transfer() && l.contract == *t.To() && checksum(l.to()) == out.To && l.from() == t.from {
+			return true
+		}
+	}
+	return out.Amount == 0
+}
+
+// conflict looks for the transaction that took the nonce. It finds the block in
+// which the account's nonce went past ours by halving, and the transaction in it.
+// Anything that cannot be found out leaves Unknown.
+func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	past := func(height int64) (bool, bool, error) {
+		k := newCall("eth_getTransactionCount", t.from, quantity(height))
+		if err := c.node.do(ctx, k); err != nil {
+			return false, false, err
+		}
+		n, err := k.quantity()
+		if err != nil {
+			return false, false, nil // the state of that block is gone
+		}
+		return n.IsUint64() && n.Uint64() > t.Nonce(), true, nil
+	}
+	used, known, err := past(v.head.Height)
+	if err != nil || !known || !used {
+		return unknown, err
+	}
+	hi := v.head.Height // used here
+	lo := hi
+	for step := int64(1); ; step *= 2 {
+		if lo = max(0, hi-step); lo == 0 {
+			break
+		}
+		used, known, err := past(lo)
+		if err != nil || !known {
+			return unknown, err
+		}
+		if !used {
+			break
+		}
+		hi = lo
+	}
+	for hi-lo > 1 {
+		mid := lo + (hi-lo)/2
+		used, known, err := past(mid)
+		if err != nil || !known {
+			return unknown, err
+		}
+		if used {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return c.taker(ctx, v, t, hi)
+}
+
+// taker reads the block and finds the other transaction with our nonce.
+func (c *Client) taker(ctx context.Context, v view, t *sent, height int64) (chain.Status, error) {
+	k := newCall("eth_getBlockByNumber", quantity(height), true)
+	if err := c.node.do(ctx, k); err != nil {
+		return chain.Status{}, err
+	}
+	b, err := blockOf(k)
+	if err != nil {
+		return chain.Status{}, err
+	}
+	for i := range b.txs {
+		o := &b.txs[i]
+		if o.from != t.from || o.nonce < 0 || uint64(o.nonce) != t.Nonce() {
+			continue
+		}
+		if o.hash == t.Hash() {
+			break // ours, in a block, without a receipt: not understood
+		}
+		return c.placed(v, b, chain.Status{State: chain.Conflicted, By: o.hash.Hex(), Cost: ledger.Amount(0)}), nil
+	}
+	return chain.Status{State: chain.Unknown}, nil
+}

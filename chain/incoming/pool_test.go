@@ -1,0 +1,284 @@
+package incoming_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+)
+
+const eth chain.Network = "ETH"
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func newStore(t testing.TB) storage.Store {
+	t.Helper()
+	s := memory.New()
+	require.NoError(t, s.Open(context.Background(), append(incoming.Tables(), storage.Tables()...)...))
+	return s
+}
+
+// source derives names. It counts how often it is asked.
+type source struct {
+	mu    sync.Mutex
+	calls int
+	name  func(n chain.Network, index uint32) chain.Address
+}
+
+func (s *source) Derive(_ context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	var out []chain.Derived
+	for i := from; i < from+uint32(count); i++ {
+		name := chain.Address(fmt.Sprintf("addr%06d", i))
+		if s.name != nil {
+			name = s.name(n, i)
+		}
+		out = append(out, chain.Derived{Address: name, Index: i, Key: chain.KeyRef(fmt.Sprintf("m/%d", i))})
+	}
+	return out, nil
+}
+
+func newPool(t testing.TB, s storage.Store, c *clock, src chain.AddressSource) *incoming.Pool {
+	t.Helper()
+	p, err := incoming.NewPool(incoming.PoolConfig{Store: s, Source: src, Now: c.Now, Networks: []chain.Network{eth}, Ahead: 20, Lease: 3})
+	require.NoError(t, err)
+	return p
+}
+
+func TestPool_TakeNeverDerivesWhenFilled(t *testing.T) {
+	t.Parallel()
+	ctx, s, c, src := context.Background(), newStore(t), newClock(), &source{}
+	p := newPool(t, s, c, src)
+	n, err := p.Step(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 20, n)
+	require.Equal(t, 1, src.calls)
+	seen := map[chain.Address]bool{}
+	for range 20 {
+		d, err := p.Take(ctx, eth, "shop")
+		require.NoError(t, err)
+		require.False(t, seen[d.Address], "handed out twice: %s", d.Address)
+		seen[d.Address] = true
+		o, ok, err := p.Owner(ctx, eth, d.Address)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, "shop", o.Tenant)
+		require.Equal(t, incoming.UsePayment, o.Use)
+		require.Equal(t, int64(d.Index), o.Index)
+		require.Equal(t, o.Index+1, o.Seq)
+		require.Equal(t, string(d.Key), o.Key)
+	}
+	require.Equal(t, 1, src.calls, "derived though filled")
+	_, err = p.Take(ctx, eth, "shop")
+	require.NoError(t, err)
+	require.Equal(t, 2, src.calls, "a dry directory is filled by the caller")
+	_, ok, err := p.Owner(ctx, eth, "stranger")
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+func TestPool_HotIsOneForAllProcesses(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	var wg sync.WaitGroup
+	got := make([]chain.Derived, 8)
+	for i := range got {
+		p := newPool(t, s, c, &source{})
+		wg.Go(func() {
+			d, err := p.Hot(ctx, eth, "shop")
+			if err == nil {
+				got[i] = d
+			}
+		})
+	}
+	wg.Wait()
+	for _, d := range got {
+		require.NotEmpty(t, d.Address)
+		require.Equal(t, got[0], d)
+	}
+	p := newPool(t, s, c, &source{})
+	change, err := p.Change(ctx, eth, "shop")
+	require.NoError(t, err)
+	other, err := p.Hot(ctx, eth, "other")
+	require.NoError(t, err)
+	require.NotEqual(t, got[0].Address, change.Address)
+	require.NotEqual(t, got[0].Address, other.Address)
+	o, _, err := p.Owner(ctx, eth, got[0].Address)
+	require.NoError(t, err)
+	require.Equal(t, incoming.UseHot, o.Use)
+}
+
+// forgetful commits, and sometimes loses the answer.
+type forgetful struct {
+	storage.Store
+	mu   sync.Mutex
+	n    int
+	lose func(n int) bool
+}
+
+func (f *forgetful) Commit(ctx context.Context, changes ...storage.Change) []error {
+	f.mu.Lock()
+	f.n++
+	lost := f.lose(f.n)
+	f.mu.Unlock()
+	errs := f.Store.Commit(ctx, changes...)
+	if lost {
+		for i := range errs {
+			errs[i] = context.DeadlineExceeded
+		}
+	}
+	return errs
+}
+
+func TestK03_NoAddressTwiceAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		seen = map[chain.Address]int{}
+		errs []error
+	)
+	for i := range 6 {
+		// Every process loses answers now and then.
+		p := newPool(t, &forgetful{Store: s, lose: func(n int) bool { return (n+i)%5 == 0 }}, c, &source{})
+		wg.Go(func() {
+			for k := range 40 {
+				d, err := p.Take(ctx, eth, fmt.Sprintf("tenant%d", k%2))
+				mu.Lock()
+				if err != nil {
+					errs = append(errs, err)
+				} else {
+					seen[d.Address]++
+				}
+				mu.Unlock()
+				if k%10 == 0 {
+					_ = p.Fill(ctx, eth)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Empty(t, errs)
+	require.Len(t, seen, 240)
+	for a, n := range seen {
+		require.Equal(t, 1, n, a)
+	}
+	requireDense(t, s)
+}
+
+// requireDense checks that the directory has every sequence once, and no index
+// or address twice.
+func requireDense(t *testing.T, s storage.Store) {
+	t.Helper()
+	rows, err := s.Find(context.Background(), storage.Query{
+		Table: incoming.Addresses.Table, Partition: storage.Network(string(eth)), Limit: 100000,
+		Order: []storage.Order{{Column: "seq"}},
+	})
+	require.NoError(t, err)
+	index := map[int64]bool{}
+	for i, r := range rows {
+		a := incoming.Addresses.Value(r)
+		require.Equal(t, int64(i+1), a.Seq)
+		require.False(t, index[a.Index])
+		index[a.Index] = true
+	}
+}
+
+func TestK03_SlowProcessLosesItsClaim(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	quick := newPool(t, s, c, &source{})
+	require.NoError(t, quick.Fill(ctx, eth))
+	// While the slow one is about to write its lease, its claim runs out and
+	// the quick one takes everything.
+	taken := map[chain.Address]bool{}
+	slow := newPool(t, &before{Store: s, hook: func() {
+		c.Advance(time.Minute)
+		for range 21 {
+			d, err := quick.Take(ctx, eth, "shop")
+			require.NoError(t, err)
+			require.False(t, taken[d.Address])
+			taken[d.Address] = true
+		}
+	}}, c, &source{})
+	d, err := slow.Take(ctx, eth, "shop")
+	require.NoError(t, err)
+	require.False(t, taken[d.Address], "handed out twice: %s", d.Address)
+	requireDense(t, s)
+}
+
+// before runs a hook once, before the first commit.
+type before struct {
+	storage.Store
+	hook func()
+}
+
+func (b *before) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if h := b.hook; h != nil {
+		b.hook = nil
+		h()
+	}
+	return b.Store.Commit(ctx, changes...)
+}
+
+func TestK03_CrashWastesAndNeverReuses(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	a, err := newPool(t, s, c, &source{}).Take(ctx, eth, "shop")
+	require.NoError(t, err)
+	// The process ends with two leased addresses in hand; the next has others.
+	b, err := newPool(t, s, c, &source{}).Take(ctx, eth, "shop")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, b.Index, a.Index+3)
+}
+
+func TestWatched_ReadsWhatOthersAdd(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	w := incoming.NewWatched(s, eth)
+	p := newPool(t, s, c, &source{})
+	for range 3 {
+		require.NoError(t, p.Fill(ctx, eth))
+		var got []chain.Address
+		for range 20 {
+			d, err := p.Take(ctx, eth, "shop")
+			require.NoError(t, err)
+			got = append(got, d.Address)
+		}
+		require.NoError(t, w.Sync(ctx))
+		for _, a := range got {
+			require.True(t, w.Contains(a))
+		}
+	}
+	require.False(t, w.Contains("stranger"))
+	require.EqualValues(t, 60, w.Len())
+}

@@ -1,0 +1,167 @@
+package incoming
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+func address(i int) chain.Address { return chain.Address(fmt.Sprintf("0x%040x", uint64(i)*0x9e3779b97f4a7c15)) }
+
+func hashes(from, to int) []uint64 {
+	out := make([]uint64, 0, to-from)
+	for i := from; i < to; i++ {
+		out = append(out, hashAddress(string(address(i))))
+	}
+	return out
+}
+
+// At every size, also while the filter is rebuilt, every member is in.
+func TestWatched_NeverANoToAMember(t *testing.T) {
+	t.Parallel()
+	w := NewWatched(nil, "ETH")
+	n := 0
+	for _, step := range []int{1, 2, 255, 256, 3000, 4096, 10_000, 100, 60_000} {
+		w.add(hashes(n, n+step))
+		n += step
+		for i := range n {
+			if !w.Contains(address(i)) {
+				require.Fail(t, "lost", "address %d of %d", i, n)
+			}
+		}
+		for i := n; i < 2*n+1000; i++ {
+			if w.Contains(address(i)) {
+				require.Fail(t, "found", "address %d of %d", i, n)
+			}
+		}
+	}
+	s := w.held.Load()
+	require.NotNil(t, s.filter)
+	require.Len(t, s.base, n-s.recent.Load().n)
+}
+
+func TestWatched_ReadersDuringGrowth(t *testing.T) {
+	t.Parallel()
+	w := NewWatched(nil, "ETH")
+	w.add(hashes(0, 100))
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	lost := make([]int, 2)
+	for r := range lost {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for i := range 100 {
+					if !w.Contains(address(i)) {
+						lost[r]++
+					}
+				}
+			}
+		})
+	}
+	for n := 100; n < 40_000; n += 300 {
+		w.add(hashes(n, n+300))
+	}
+	close(stop)
+	wg.Wait()
+	require.Equal(t, []int{0, 0}, lost)
+}
+
+func TestHashAddress_SpreadsShortAndLong(t *testing.T) {
+	t.Parallel()
+	seen := map[uint64]string{}
+	for _, s := range []string{"", "a", "b", "ab", "ba", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghijklmnop", "abcdefghijklmnopq", "\x00", "\x00\x00"} {
+		h := hashAddress(s)
+		require.NotZero(t, h)
+		require.NotContains(t, seen, h, "%q", s)
+		seen[h] = s
+	}
+}
+
+// BenchmarkWatchedMiss compares misses with the maps that one would write, in
+// one run. B/address is what the structure holds per address.
+func BenchmarkWatchedMiss(b *testing.B) {
+	for _, n := range []int{1e4, 1e5, 1e6, 1e7} {
+		misses := make([]chain.Address, 1<<14)
+		var raw [1 << 14][20]byte
+		for i := range misses {
+			misses[i] = address(n + i)
+			copy(raw[i][:], misses[i][2:22])
+		}
+		b.Run(fmt.Sprintf("watched/%d", n), func(b *testing.B) {
+			before := heap()
+			w := NewWatched(nil, "ETH")
+			for i := 0; i < n; i += 5000 {
+				w.add(hashes(i, min(i+5000, n)))
+			}
+			bytes := heap() - before
+			i, hits := 0, 0
+			for b.Loop() {
+				if w.Contains(misses[i&(1<<14-1)]) {
+					hits++
+				}
+				i++
+			}
+			b.ReportMetric(float64(bytes)/float64(n), "B/address")
+			runtime.KeepAlive(w)
+			_ = hits
+		})
+		b.Run(fmt.Sprintf("map20/%d", n), func(b *testing.B) {
+			before := heap()
+			m := map[[20]byte]uint32{}
+			var k [20]byte
+			for i := range n {
+				copy(k[:], address(i)[22:])
+				m[k] = uint32(i)
+			}
+			bytes := heap() - before
+			i, hits := 0, 0
+			for b.Loop() {
+				if _, ok := m[raw[i&(1<<14-1)]]; ok {
+					hits++
+				}
+				i++
+			}
+			b.ReportMetric(float64(bytes)/float64(n), "B/address")
+			runtime.KeepAlive(m)
+			_ = hits
+		})
+		if n > 1e6 {
+			continue // a map of strings of that size is gigabytes
+		}
+		b.Run(fmt.Sprintf("mapString/%d", n), func(b *testing.B) {
+			before := heap()
+			m := map[chain.Address]struct{}{}
+			for i := range n {
+				m[address(i)] = struct{}{}
+			}
+			bytes := heap() - before
+			i, hits := 0, 0
+			for b.Loop() {
+				if _, ok := m[misses[i&(1<<14-1)]]; ok {
+					hits++
+				}
+				i++
+			}
+			b.ReportMetric(float64(bytes)/float64(n), "B/address")
+			runtime.KeepAlive(m)
+			_ = hits
+		})
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

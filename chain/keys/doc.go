@@ -1,0 +1,17 @@
+// Package keys derives and uses secp256k1 keys, and gives none of them away.
+//
+// It promises: private keys never leave a Signer; an AddressSource needs public
+// keys alone, so that a process that shows addresses can run without a seed; a
+// seed is kept in a file that opens only with its passphrase. A Signer reads
+// back for itself what a payload does and signs only what its intent says: this
+// asset, this amount, this destination, within the cost that the intent allows,
+// and whatever else goes to addresses of ours. One attempt is signed for one
+// payload only, and one nonce or input for one intent only, for ever.
+// Signatures are deterministic (RFC 6979), with a low S, and are verified
+// before they are handed out.
+//
+// Derivation follows BIP39, BIP32 and BIP44 (BIP84 for Bitcoin and Litecoin).
+// EVM networks share the account m/44'/60'/0'; ETH uses its branch 0 and every
+// other one the branch of its chain id, so that no address is given out on two
+// networks.
+package keys

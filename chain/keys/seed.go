@@ -1,0 +1,265 @@
+package keys
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/btcsuite/btcd/btcutil/v2/hdkeychain"
+	"github.com/btcsuite/btcd/chaincfg/v2"
+	"github.com/tyler-smith/go-bip39"
+	"golang.org/x/crypto/scrypt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/secret"
+)
+
+// Errors of this package. None of them ever carries key material.
+var (
+	ErrMnemonic   = errors.New("keys: not a BIP39 mnemonic: check words, order and checksum")
+	ErrPassphrase = errors.New("keys: the seed file does not open: wrong passphrase or changed file")
+	ErrPath       = errors.New("keys: not a derivation path such as m/44'/60'/0'/0/7")
+)
+
+// Seed is the root of all private keys. Printing it shows stars.
+type Seed struct{ raw secret.Secret }
+
+// NewMnemonic makes a new BIP39 phrase of 24 English words from 32 bytes of
+// random.
+func NewMnemonic(random io.Reader) (string, error) {
+	entropy := make([]byte, 32)
+	if _, err := io.ReadFull(random, entropy); err != nil {
+		return "", fmt.Errorf("keys: no randomness: %w", err)
+	}
+	defer clear(entropy)
+	return bip39.NewMnemonic(entropy)
+}
+
+// FromMnemonic is the seed of a BIP39 phrase and its optional passphrase.
+func FromMnemonic(mnemonic, passphrase string) (*Seed, error) {
+	raw, err := bip39.NewSeedWithErrorChecking(strings.Join(strings.Fields(mnemonic), " "), passphrase)
+	if err != nil {
+		return nil, ErrMnemonic
+	}
+	return FromBytes(raw)
+}
+
+// FromBytes is a seed of 16 to 64 bytes, as BIP32 takes it.
+func FromBytes(raw []byte) (*Seed, error) {
+	s := &Seed{secret.New(append([]byte(nil), raw...))}
+	k, err := s.master()
+	if err != nil {
+		return nil, err
+	}
+	k.Zero()
+	return s, nil
+}
+
+func (s *Seed) master() (*hdkeychain.ExtendedKey, error) {
+	k, err := hdkeychain.NewMaster(s.raw.Reveal(), &chaincfg.MainNetParams)
+	if err != nil {
+		return nil, errors.New("keys: a seed must have 16 to 64 bytes")
+	}
+	return k, nil
+}
+
+// derive walks a path from the master key; the caller zeroes the result.
+func (s *Seed) derive(path string) (*hdkeychain.ExtendedKey, error) {
+	steps, err := parsePath(path)
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.master()
+	for _, i := range steps {
+		if err != nil {
+			return nil, errors.New("keys: this index has no key, use the next")
+		}
+		var child *hdkeychain.ExtendedKey
+		child, err = k.Derive(i)
+		k.Zero()
+		k = child
+	}
+	return k, err
+}
+
+// XPub is the extended public key of an account path, as BIP32 writes it:
+// enough to derive every address below it, and no private key.
+func (s *Seed) XPub(path string) (string, error) {
+	k, err := s.derive(path)
+	if err != nil {
+		return "", err
+	}
+	defer k.Zero()
+	pub, err := k.Neuter()
+	if err != nil {
+		return "", err
+	}
+	return pub.String(), nil
+}
+
+func parsePath(path string) ([]uint32, error) {
+	rest, ok := strings.CutPrefix(path, "m")
+	if !ok || len(path) > 100 {
+		return nil, fmt.Errorf("%w: %.20q", ErrPath, path)
+	}
+	var steps []uint32
+	for rest != "" {
+		part, ok := strings.CutPrefix(rest, "/")
+		if !ok {
+			return nil, fmt.Errorf("%w: %.20q", ErrPath, path)
+		}
+		part, rest, ok = strings.Cut(part, "/")
+		if ok {
+			rest = "/" + rest
+		}
+		number, hardened := strings.CutSuffix(part, "'")
+		i, err := strconv.ParseUint(number, 10, 31)
+		if err != nil || number != strconv.FormatUint(i, 10) {
+			return nil, fmt.Errorf("%w: %.20q", ErrPath, path)
+		}
+		if hardened {
+			i += hdkeychain.HardenedKeyStart
+		}
+		steps = append(steps, uint32(i))
+	}
+	return steps, nil
+}
+
+// Account is where a network's keys are: <Path>/<Branch>/<index>.
+type Account struct {
+	Network chain.Network
+	Path    string // hardened part, for KeyRefs
+	Branch  uint32
+	XPub    string // of Path
+}
+
+// coinTypes are the registered coin types of SLIP-44 with the purpose used.
+var coinTypes = map[chain.Network]string{
+	"BTC": "m/84'/0'/0'", "LTC": "m/84'/2'/0'", "DOGE": "m/44'/3'/0'", "TRX": "m/44'/195'/0'", "XRP": "m/44'/144'/0'",
+}
+
+// evmAccount is shared by all EVM networks; see the package's promise.
+const evmAccount = "m/44'/60'/0'"
+
+// Accounts lists the accounts of a registry's secp256k1 networks, with their
+// xpubs: what a watch-only process needs.
+func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {
+	var out []Account
+	for _, n := range networks {
+		a := Account{Network: n.Code, Path: coinTypes[n.Code]}
+		if n.AddressType == "EVM" {
+			a.Path, a.Branch = evmAccount, uint32(n.ChainID)
+			if n.Code == "ETH" {
+				a.Branch = 0
+			}
+		}
+		if a.Path == "" {
+			continue // another curve, or no account per payment
+		}
+		var err error
+		if a.XPub, err = s.XPub(a.Path); err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// sealedSeed is the seed file: JSON, the seed in AES-256-GCM under a key that
+// scrypt (RFC 7914) makes of the passphrase.
+type sealedSeed struct {
+	Version int    `json:"version"`
+	KDF     string `json:"kdf"`
+	N       int    `json:"n"`
+	R       int    `json:"r"`
+	P       int    `json:"p"`
+	Salt    []byte `json:"salt"`
+	Sealed  []byte `json:"sealed"`
+}
+
+const (
+	seedPlace = "cryptopay/seed/1"
+	scryptN   = 1 << 17 // 128 MiB and a third of a second
+	scryptR   = 8
+	scryptP   = 1
+)
+
+// Save writes the seed to a new file that only its owner can read, sealed with
+// the passphrase (at least 12 bytes). An existing file is never overwritten.
+func (s *Seed) Save(file string, passphrase []byte, random io.Reader) error {
+	if len(passphrase) < 12 {
+		return errors.New("keys: the passphrase must have at least 12 bytes")
+	}
+	f := sealedSeed{Version: 1, KDF: "scrypt", N: scryptN, R: scryptR, P: scryptP, Salt: make([]byte, 32)}
+	if _, err := io.ReadFull(random, f.Salt); err != nil {
+		return fmt.Errorf("keys: no randomness: %w", err)
+	}
+	box, err := f.box(passphrase, random)
+	if err != nil {
+		return err
+	}
+	if f.Sealed, err = box.Seal(s.raw, seedPlace); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeNew(file, append(b, '\n'))
+}
+
+// writeNew makes the file durable before it has its name.
+func writeNew(file string, b []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".seed-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(b)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Link(tmp.Name(), file); err != nil {
+		return fmt.Errorf("keys: the seed file cannot be made: %w", err)
+	}
+	return nil
+}
+
+// Load opens a seed file. The error wraps ErrPassphrase where it does not open.
+func Load(file string, passphrase []byte) (*Seed, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var f sealedSeed
+	if err := json.Unmarshal(b, &f); err != nil || f.Version != 1 || f.KDF != "scrypt" {
+		return nil, fmt.Errorf("keys: %s is no seed file of this version", filepath.Base(file))
+	}
+	if f.N < 1<<14 || f.N > 1<<20 || f.R != scryptR || f.P != scryptP {
+		return nil, fmt.Errorf("%w: its cost parameters are out of bounds", ErrPassphrase)
+	}
+	box, err := f.box(passphrase, nil)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := box.Open(f.Sealed, seedPlace)
+	if err != nil {
+		return nil, ErrPassphrase
+	}
+	return FromBytes(raw.Reveal())
+}
+
+func (f *sealedSeed) box(passphrase []byte, random io.Reader) (*secret.Box, error) {
+	key, err := scrypt.Key(passphrase, f.Salt, f.N, f.R, f.P, 32)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(key)
+	return secret.NewBox(key, random)
+}

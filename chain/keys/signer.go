@@ -1,0 +1,183 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/decred/dcrd/dcrec/secp256k1/v4"
+	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// Chain is what a Signer needs of a network: reading payloads back and writing
+// addresses. Every chain.Client is one; neither method needs a node.
+type Chain interface {
+	chain.Inspector
+	AddressOf(pub chain.PublicKey) (chain.Address, error)
+}
+
+// Binding is what a signature commits a Signer to, for ever.
+type Binding struct {
+	Network chain.Network
+	Intent  string
+	Attempt string
+	Payload [32]byte // SHA-256 of what is signed
+	Slots   []string // "address/nonce" or outpoints
+}
+
+// Registry remembers bindings. Bind is atomic and durable before it returns:
+// nil where all of it is new or known with the same content, an error that
+// wraps chain.ErrRefused where the attempt is bound to another payload or a
+// slot to another intent.
+type Registry interface {
+	Bind(ctx context.Context, b Binding) error
+}
+
+// SignerConfig wires a Signer. Seed, Chains and Registry are required.
+type SignerConfig struct {
+	Seed     *Seed
+	Chains   map[chain.Network]Chain
+	Registry Registry
+	// Own says whether an address is ours. Change, sweeps, gas and cancels go
+	// nowhere else. Defaults to refusing them all, but for what returns to a
+	// sending address.
+	Own func(ctx context.Context, n chain.Network, a chain.Address) (bool, error)
+	// Allow is asked for every withdrawal: allow-lists, limits, velocity. An
+	// error refuses. Defaults to allowing what the intent says.
+	Allow func(ctx context.Context, in chain.Intent, pays ledger.Amount) error
+}
+
+// Signer signs with keys of one seed.
+type Signer struct{ cfg SignerConfig }
+
+// NewSigner checks the configuration.
+func NewSigner(cfg SignerConfig) (*Signer, error) {
+	if cfg.Seed == nil || len(cfg.Chains) == 0 || cfg.Registry == nil {
+		return nil, errors.New("keys: Seed, Chains and Registry are required")
+	}
+	return &Signer{cfg}, nil
+}
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", chain.ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// Sign checks and signs; see chain.Signer.
+func (s *Signer) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
+	c, ok := s.cfg.Chains[r.Intent.Network]
+	if !ok || r.Unsigned.Network != r.Intent.Network {
+		return nil, refuse("network %q is not this signer's", r.Intent.Network)
+	}
+	seen, err := c.Inspect(r.Unsigned.Payload)
+	if err != nil {
+		return nil, refuse("the payload cannot be read: %v", err)
+	}
+	if err := s.check(ctx, r, seen); err != nil {
+		return nil, err
+	}
+	if len(r.Keys) != len(seen.Digests) || len(seen.Digests) == 0 || r.Attempt == "" {
+		return nil, refuse("%d keys for %d signatures of attempt %q", len(r.Keys), len(seen.Digests), r.Attempt)
+	}
+	err = s.cfg.Registry.Bind(ctx, Binding{
+		Network: r.Intent.Network, Intent: r.Intent.ID, Attempt: r.Attempt,
+		Payload: sha256.Sum256(r.Unsigned.Payload), Slots: seen.Spends,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Signature, len(seen.Digests))
+	for i, d := range seen.Digests {
+		if out[i], err = s.sign(c, r.Keys[i], d); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// check holds what was read back against what is meant.
+func (s *Signer) check(ctx context.Context, r chain.SignRequest, seen chain.Unsigned) error {
+	in := r.Intent
+	if seen.Network != in.Network || !slices.Equal(seen.Spends, r.Unsigned.Spends) || !slices.Equal(seen.Digests, r.Unsigned.Digests) {
+		return refuse("the payload is not what the request says of it")
+	}
+	if seen.MaxCost < 0 || in.MaxCost > 0 && seen.MaxCost > in.MaxCost {
+		return refuse("it may cost %d, the intent allows %d", seen.MaxCost, in.MaxCost)
+	}
+	if seen.Memo != in.Memo {
+		return refuse("the memo is not the intent's")
+	}
+	paid := false
+	for _, o := range seen.Outputs {
+		// The first output to the destination is the payment; anything else
+		// must come back to us, whatever the payload calls it.
+		if !paid && o.To == in.To && o.Currency == in.Currency && (in.All || o.Amount == in.Amount) {
+			paid = true
+			if in.Purpose != chain.ForWithdrawal {
+				if err := s.own(ctx, in, seen, o.To); err != nil {
+					return err
+				}
+			} else if s.cfg.Allow != nil {
+				if err := s.cfg.Allow(ctx, in, o.Amount); err != nil {
+					return refuse("%v", err)
+				}
+			}
+			continue
+		}
+		if err := s.own(ctx, in, seen, o.To); err != nil {
+			return err
+		}
+	}
+	if !paid && in.Purpose != chain.ForCancel {
+		return refuse("it does not pay %d %s to the intent's address", in.Amount, in.Currency)
+	}
+	return nil
+}
+
+func (s *Signer) own(ctx context.Context, in chain.Intent, seen chain.Unsigned, a chain.Address) error {
+	for _, d := range seen.Digests {
+		if d.From == a {
+			return nil
+		}
+	}
+	if s.cfg.Own != nil {
+		ok, err := s.cfg.Own(ctx, in.Network, a)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return nil
+		}
+	}
+	return refuse("%s %s pays an address that is not ours", in.Purpose, in.ID)
+}
+
+// sign makes one signature, deterministic and low-S, and verifies it.
+func (s *Signer) sign(c Chain, ref chain.KeyRef, d chain.Digest) (chain.Signature, error) {
+	k, err := s.cfg.Seed.derive(string(ref))
+	if err != nil {
+		return nil, refuse("key %s: %v", ref, err)
+	}
+	defer k.Zero()
+	priv, err := k.ECPrivKey()
+	if err != nil {
+		return nil, refuse("key %s has no private part", ref)
+	}
+	defer priv.Zero()
+	pub := priv.PubKey().SerializeCompressed()
+	if a, err := c.AddressOf(pub); err != nil || a != d.From {
+		return nil, refuse("key %s is not the sender's", ref)
+	}
+	compact := ecdsa.SignCompact(secp256k1.PrivKeyFromBytes(priv.Serialize()), d.Hash[:], true)
+	back, _, err := ecdsa.RecoverCompact(compact, d.Hash[:])
+	if err != nil || !bytes.Equal(back.SerializeCompressed(), pub) {
+		return nil, refuse("the signature does not verify")
+	}
+	const header = 27 + 4 // compact format, compressed key
+	return append(append(chain.Signature{}, compact[1:]...), compact[0]-header), nil
+}

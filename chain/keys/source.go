@@ -1,0 +1,75 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/btcsuite/btcd/btcutil/v2/hdkeychain"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Encode turns a public key into a network's address: chain.Client.AddressOf.
+type Encode func(pub chain.PublicKey) (chain.Address, error)
+
+// Source derives addresses from xpubs. It holds no private key. Safe for
+// concurrent use.
+type Source struct{ branches map[chain.Network]branch }
+
+type branch struct {
+	key    *hdkeychain.ExtendedKey // <account>/<branch>, public
+	prefix string                  // of the KeyRefs
+	encode Encode
+}
+
+// NewSource makes a Source of accounts; encode says how each network writes an
+// address. Accounts of networks without an encoder are left out.
+func NewSource(accounts []Account, encode map[chain.Network]Encode) (*Source, error) {
+	s := &Source{branches: map[chain.Network]branch{}}
+	for _, a := range accounts {
+		e, ok := encode[a.Network]
+		if !ok {
+			continue
+		}
+		k, err := hdkeychain.NewKeyFromString(a.XPub)
+		if err != nil || k.IsPrivate() {
+			return nil, fmt.Errorf("keys: account of %s: an extended public key is needed", a.Network)
+		}
+		if k, err = k.Derive(a.Branch); err != nil {
+			return nil, fmt.Errorf("keys: account of %s: branch %d: %w", a.Network, a.Branch, err)
+		}
+		s.branches[a.Network] = branch{key: k, prefix: fmt.Sprintf("%s/%d/", a.Path, a.Branch), encode: e}
+	}
+	return s, nil
+}
+
+// Derive returns count addresses of a network from index on.
+func (s *Source) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
+	b, ok := s.branches[n]
+	if !ok {
+		return nil, fmt.Errorf("keys: no account for network %s: give its xpub", n)
+	}
+	if int64(from)+int64(count) > hdkeychain.HardenedKeyStart {
+		return nil, fmt.Errorf("keys: the account of %s is used up: add another", n)
+	}
+	out := make([]chain.Derived, 0, count)
+	for i := from; len(out) < count; i++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		k, err := b.key.Derive(i)
+		if err != nil {
+			return nil, fmt.Errorf("keys: index %d of %s: %w", i, n, err)
+		}
+		pub, err := k.ECPubKey()
+		if err != nil {
+			return nil, err
+		}
+		a, err := b.encode(pub.SerializeCompressed())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, chain.Derived{Address: a, Index: i, Key: chain.KeyRef(fmt.Sprintf("%s%d", b.prefix, i))})
+	}
+	return out, nil
+}

@@ -1,0 +1,94 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// covered holds an order back that the address can pay only with coins which
+// its transactions on their way already take. A client builds on the balance at
+// the head and cannot see those.
+func (n *Network) covered(ctx context.Context, d *draft) error {
+	b, ok := n.Client.(chain.Balancer)
+	cur, err := n.Registry.Currency(d.intent.Currency)
+	if !ok || err != nil || d.intent.All {
+		return nil
+	}
+	under, err := n.underWay(ctx, d.intent.From)
+	if err != nil || len(under) == 0 {
+		return err
+	}
+	coins, gas := cur.Decimal(d.intent.Amount), n.gas.Decimal(d.fee.Max)
+	for i := range under {
+		if gas = gas.Add(n.gas.Decimal(under[i].Reserved)); under[i].Currency == cur.Code {
+			coins = coins.Add(cur.Decimal(under[i].Amount))
+		} else if under[i].Currency == n.gas.Code {
+			gas = gas.Add(n.gas.Decimal(under[i].Amount))
+		}
+	}
+	if cur.Native() {
+		return n.holds(ctx, b, cur, d.intent.From, coins.Add(gas), ReasonHotShort)
+	}
+	if err := n.holds(ctx, b, cur, d.intent.From, coins, ReasonHotShort); err != nil {
+		return err
+	}
+	return n.holds(ctx, b, n.gas, d.intent.From, gas, ReasonGasShort)
+}
+
+func (n *Network) holds(ctx context.Context, b chain.Balancer, cur *chain.Currency, a chain.Address, need decimal.Decimal, short Reason) error {
+	held, err := b.Balance(ctx, cur.Code, a)
+	if err != nil {
+		return err
+	}
+	if held.LessThan(need) {
+		return &waitError{short, fmt.Sprintf("%s of %s are needed with what is on its way", need, cur.Code)}
+	}
+	return nil
+}
+
+// underWay lists the intents of an address that are signed and in no block.
+func (n *Network) underWay(ctx context.Context, a chain.Address) ([]IntentRow, error) {
+	q := storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: []storage.Cond{
+		{Column: "from_address", Op: storage.Eq, Value: a},
+		{Column: "nonce", Op: storage.Ge, Value: int64(0)},
+		{Column: "state", Op: storage.Eq, Value: Signed},
+	}}
+	rows, err := n.Store.Find(ctx, q)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	at, err := n.nonces.Nonce(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	var out []IntentRow
+	for _, r := range rows {
+		if v := Intents.Value(r); uint64(v.Nonce) >= at {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// short tells which of the two an address lacks: the amount or the gas.
+func (n *Network) short(ctx context.Context, d *draft, err error) error {
+	b, ok := n.Client.(chain.Balancer)
+	if !errors.Is(err, chain.ErrShort) || d.intent.Currency == n.gas.Code || !ok {
+		return err
+	}
+	cur, e := n.Registry.Currency(d.intent.Currency)
+	if e != nil {
+		return err
+	}
+	held, e := b.Balance(ctx, cur.Code, d.intent.From)
+	if e != nil || held.LessThan(cur.Decimal(d.intent.Amount)) {
+		return err
+	}
+	return &waitError{ReasonGasShort, err.Error()}
+}

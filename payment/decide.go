@@ -1,0 +1,381 @@
+package payment
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// How long a payment waits for what is not in its hands.
+const (
+	holdFor    = 24 * time.Hour   // past expiry_time: for a mempool-only deposit, and for one that returns
+	forwardFor = 30 * time.Minute // for treasury, before the payment is completed without it
+)
+
+// errNoPrice says that the decision needs a price that nobody could give.
+var errNoPrice = errors.New("payment: the decision needs a price")
+
+// fact is what a decision gets of an incoming.Fact. final is the only way in
+// which a deposit becomes proven, and it is true only for a valid Proof.
+type fact struct {
+	sighting incoming.Sighting
+	version  int64
+	head     int64
+	final    bool
+}
+
+// rules are the settings that decisions depend on.
+type rules struct {
+	creditLate  bool
+	maxUSD      decimal.Decimal // of one deposit, 0 = no bound
+	maxDeposits int             // counted for one payment
+	utxo        bool            // of the payment's network: nothing to forward
+	currency    func(code string) *chain.Currency
+}
+
+// env is what the outside world contributes to a decision.
+type env struct {
+	rules
+	now   time.Time
+	price decimal.Decimal // of one coin of the payment's currency now; 0 = not asked or not known
+	// available is what a reversal may take from the wallet; the rest becomes
+	// its receivable. MaxAmount until a store said otherwise.
+	available ledger.Amount
+	wallet    string // that is credited: the payment's, or the master's where that was closed
+}
+
+// entry is one deposit as stored and as decided.
+type entry struct {
+	d       Deposit
+	was     Deposit
+	version int64 // of the stored row, 0 = there is none
+}
+
+// decision is a state on its way from what was stored to what will be.
+type decision struct {
+	env
+	p        Payment
+	was      Payment
+	version  int64    // of the payment's row
+	deposits []*entry // all counted ones, and the one that the fact is about; by first sighting
+	events   []storage.Row
+	posts    []ledger.Tx
+	alerts   []Alert
+}
+
+// Alert tells the host about something that a person should look at. What it
+// is about is stored, too: see Service.Suspense and Service.Deposits.
+type Alert struct {
+	Kind    AlertKind
+	Tenant  string
+	Payment string // "" where no payment is concerned
+	Deposit string
+	Text    string
+}
+
+// AlertKind says what happened.
+type AlertKind string
+
+// The kinds of alerts.
+const (
+	AlertSuspense    AlertKind = "suspense"    // money was booked to suspense
+	AlertReversed    AlertKind = "reversed"    // a deep reorg took booked money away
+	AlertQuarantined AlertKind = "quarantined" // a transfer of an impossible amount
+)
+
+func (x *decision) alert(k AlertKind, e *entry, text string) {
+	x.alerts = append(x.alerts, Alert{Kind: k, Payment: x.p.ID, Deposit: e.d.ID, Text: text})
+}
+
+// onFact takes one fact in and lets the payment follow.
+func (x *decision) onFact(f fact) error {
+	e, received, err := x.take(f)
+	if e == nil || err != nil {
+		return err
+	}
+	if e.d.Role.suspense() {
+		if err := x.book(e); err != nil {
+			return err
+		}
+	}
+	if x.p.ID == "" || !e.d.Role.counted() && !e.was.Role.counted() {
+		return nil
+	}
+	x.order()
+	x.sums()
+	if received {
+		if err := x.received(e); err != nil {
+			return err
+		}
+	}
+	if err := x.settle(); err != nil {
+		return err
+	}
+	return x.merged(e)
+}
+
+// onTime lets time pass: the end of the window, where the chain was read far
+// enough to decide it, and the ends of the holds that follow.
+func (x *decision) onTime(tipRead time.Time) error {
+	if tipRead.After(x.p.ExpiresAt) && slices.Contains(unsettled, x.p.Status) {
+		x.p.Closed = true
+	}
+	open := x.p.Status == PartiallyPaid || x.p.Status == Confirming
+	if open && x.p.Closed && tipRead.After(x.p.ExpiresAt.Add(holdFor)) {
+		for _, e := range x.deposits {
+			if e.d.Role.counted() && e.d.State == incoming.Seen {
+				e.d.GivenUp = true
+			}
+		}
+	}
+	x.sums()
+	return x.settle()
+}
+
+// settle moves the payment along its edges until it stands where its deposits
+// put it.
+func (x *decision) settle() error {
+	for {
+		before := x.p.Status
+		var err error
+		switch x.p.Status {
+		case Waiting, PartiallyPaid:
+			err = x.settleOpen()
+		case Confirming:
+			err = x.settleConfirming()
+		case Confirmed, Sending, Completed:
+			if err = x.credit(); err == nil {
+				err = x.settlePaid()
+			}
+		case Expired, Failed:
+			err = x.settleOver()
+		}
+		if err != nil || x.p.Status == before {
+			return err
+		}
+	}
+}
+
+func (x *decision) settleOpen() error {
+	live, final, n := x.weights()
+	switch {
+	case n == 0 && x.p.Status == Waiting:
+		if x.p.Closed {
+			return x.move(OnWindow, Expired)
+		}
+	case n == 0:
+		return x.move(OnDropped, x.gone())
+	case x.enough(live):
+		if x.p.Closed && x.anyLate() {
+			return x.move(OnLate, Confirming)
+		}
+		return x.move(OnDeposit, Confirming)
+	case x.p.Status == Waiting:
+		return x.move(OnDeposit, PartiallyPaid)
+	case x.p.Closed && final == live:
+		if err := x.credit(); err != nil {
+			return err
+		}
+		return x.move(OnWindow, Expired)
+	}
+	return nil
+}
+
+// gone is where a payment ends up of which nothing is live any more.
+func (x *decision) gone() Status {
+	if x.p.Closed {
+		return Failed
+	}
+	return Waiting
+}
+
+func (x *decision) settleConfirming() error {
+	live, final, n := x.weights()
+	switch {
+	case n == 0:
+		return x.move(OnDropped, x.gone())
+	case !x.enough(live):
+		return x.move(OnDropped, PartiallyPaid)
+	case x.enough(final):
+		if err := x.credit(); err != nil {
+			return err
+		}
+		x.p.ConfirmedAt = x.now
+		return x.move(OnFinal, Confirmed)
+	}
+	return nil
+}
+
+func (x *decision) settlePaid() error {
+	if x.p.Status == Completed {
+		return nil
+	}
+	started, all := false, false
+	for _, e := range x.deposits {
+		if e.d.Booking != InWallet || !e.d.Role.counted() {
+			continue
+		}
+		done := e.d.Forward == incoming.Forwarded || e.d.Forward == incoming.Deferred || e.d.Forward == incoming.NotNeeded
+		all = done && (all || !started)
+		started = true
+		if !done {
+			break
+		}
+	}
+	moving := slices.ContainsFunc(x.deposits, func(e *entry) bool {
+		return e.d.Booking == InWallet && (e.d.Forward == incoming.Forwarding || e.d.Forward == incoming.Forwarded)
+	})
+	switch {
+	case x.utxo || all || !x.now.Before(x.p.ConfirmedAt.Add(forwardFor)):
+		return x.move(OnForwarded, Completed)
+	case x.p.Status == Confirmed && moving:
+		return x.move(OnForwarding, Sending)
+	}
+	return nil
+}
+
+// settleOver looks at what came after the end: an in-time deposit that is back
+// wakes the payment, late money does so under its policy where it is enough.
+func (x *decision) settleOver() error {
+	live, _, _ := x.weights()
+	back, late := false, false
+	for _, e := range x.deposits {
+		if e.d.live() && e.d.Booking != InWallet {
+			back = back || e.d.Role == RoleInTime
+			late = late || e.d.Role == RoleLate
+		}
+	}
+	switch {
+	case back:
+		return x.move(OnReturned, Confirming)
+	case late && x.enough(live):
+		return x.move(OnLate, Confirming)
+	}
+	return x.credit()
+}
+
+// weights sums what counts towards what is due: all that is live, the final
+// part of it, and how many deposits are live. Late money counts only once the
+// window has ended.
+func (x *decision) weights() (live, final ledger.Amount, n int) {
+	for _, e := range x.deposits {
+		if !e.d.Role.counted() || !e.d.live() || e.d.Role == RoleLate && !x.p.Closed {
+			continue
+		}
+		n++
+		live = addUp(live, e.d.Weight)
+		if e.d.Proven {
+			final = addUp(final, e.d.Weight)
+		}
+	}
+	return live, final, n
+}
+
+func (x *decision) enough(sum ledger.Amount) bool { return sum >= x.p.Due-x.p.Tolerance }
+
+func (x *decision) anyLate() bool {
+	return slices.ContainsFunc(x.deposits, func(e *entry) bool { return e.d.Role == RoleLate && e.d.live() })
+}
+
+// move changes the status along an edge of the machine and tells about it.
+func (x *decision) move(t Trigger, to Status) error {
+	if err := Machine.Move(x.p.Status, t, to); err != nil {
+		return err
+	}
+	from := x.p.Status
+	x.p.Status = to
+	x.sums()
+	return x.statusEvent(from)
+}
+
+// order keeps deposits in the order of their first sightings.
+func (x *decision) order() {
+	slices.SortStableFunc(x.deposits, func(a, b *entry) int {
+		return cmp.Or(a.d.FirstSeen.Compare(b.d.FirstSeen), cmp.Compare(a.d.ID, b.d.ID))
+	})
+}
+
+// sums brings up to date what the payment shows of its deposits.
+func (x *decision) sums() {
+	x.p.Live, x.p.Tx = 0, ""
+	for _, e := range x.deposits {
+		if e.d.Role.counted() && e.d.live() {
+			x.p.Live, x.p.Tx = addUp(x.p.Live, e.d.Amount), e.d.Tx
+		}
+	}
+	x.p.Confirmations = x.confirmations()
+	live, _, n := x.weights()
+	switch {
+	case n == 0 && !slices.Contains(paid, x.p.Status):
+		x.p.Type = TypeNone
+	case n == 0:
+	case x.anyLate():
+		x.p.Type = TypeLate
+	case live > x.p.Due:
+		x.p.Type = TypeOver
+	case x.enough(live):
+		x.p.Type = TypeFull
+	case !slices.Contains(paid, x.p.Status):
+		x.p.Type = TypePartial
+	}
+}
+
+// confirmations is the lowest among the deposits that are needed to make up
+// what is due, taking the deepest first.
+func (x *decision) confirmations() int64 {
+	var live []*entry
+	for _, e := range x.deposits {
+		if e.d.Role.counted() && e.d.live() {
+			live = append(live, e)
+		}
+	}
+	slices.SortStableFunc(live, func(a, b *entry) int { return cmp.Compare(b.d.Confirmations, a.d.Confirmations) })
+	var sum ledger.Amount
+	var lowest int64
+	for _, e := range live {
+		lowest, sum = e.d.Confirmations, addUp(sum, e.d.Weight)
+		if x.enough(sum) {
+			break
+		}
+	}
+	return lowest
+}
+
+// due is when time alone may next change the payment; zero: never.
+func (x *decision) due() time.Time {
+	switch x.p.Status {
+	case Waiting, PartiallyPaid, Confirming:
+		if !x.p.Closed {
+			return x.p.ExpiresAt
+		}
+		if slices.ContainsFunc(x.deposits, func(e *entry) bool {
+			return e.d.Role.counted() && e.d.live() && e.d.State == incoming.Seen
+		}) {
+			return x.p.ExpiresAt.Add(holdFor)
+		}
+	case Confirmed, Sending:
+		return x.p.ConfirmedAt.Add(forwardFor)
+	}
+	return time.Time{}
+}
+
+// addUp adds amounts of which each is below MaxCredit; a sum beyond the range
+// stays at its end, which is enough for every comparison made with it.
+func addUp(a, b ledger.Amount) ledger.Amount {
+	s, err := a.Add(b)
+	if err != nil {
+		return ledger.MaxAmount
+	}
+	return s
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

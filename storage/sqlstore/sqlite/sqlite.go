@@ -1,0 +1,134 @@
+// Package sqlite is storage in a SQLite file, by a driver in pure Go. One file
+// serves one machine: several processes may share it, one of them writes at a
+// time, and readers never wait.
+//
+// What it promises: a Commit that returned nil has been synced to disk (WAL,
+// synchronous=FULL), so it survives kill -9 and power loss. A connection whose
+// settings promise less is refused.
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/lane"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+var dialect = &sqlstore.Dialect{
+	Name:      "sqlite",
+	Bind:      sqlx.QUESTION,
+	Quote:     `"`,
+	Begin:     "BEGIN IMMEDIATE",
+	OneWriter: true,
+	Tuples:    "VALUES ",
+	Upsert:    "ON CONFLICT (%s) DO UPDATE SET %s",
+	Excluded:  "excluded.%s",
+	Ignore:    "ON CONFLICT DO NOTHING",
+	MaxParams: 32766,
+	Types: map[storage.Kind]string{
+		storage.Text: "TEXT", storage.Int: "INTEGER", storage.Bool: "INTEGER", storage.Time: "INTEGER",
+		storage.Decimal: "TEXT", storage.Bytes: "BLOB", storage.JSON: "TEXT",
+	},
+	KeyText:     "TEXT",
+	KeyBytes:    "BLOB",
+	TableSuffix: " STRICT",
+	DueIndex:    "CREATE INDEX %s ON %s (due, part, id) WHERE due > 0",
+	Migrations:  migrations,
+	Check:       check,
+	Describe:    describe,
+	Classify:    classify,
+}
+
+// Store is a storage.Store in a SQLite file.
+type Store struct{ *sqlstore.Store }
+
+// Options of a store that Open opens itself.
+type Options struct {
+	// BusyTimeout is how long a transaction waits for another process to finish
+	// writing. Defaults to 5 s.
+	BusyTimeout time.Duration
+	// Readers is the number of connections that read. Defaults to 4.
+	Readers int
+	// Lane tunes the group commit. The zero value is fine.
+	Lane lane.Config
+}
+
+func (o Options) withDefaults() Options {
+	if o.BusyTimeout <= 0 {
+		o.BusyTimeout = 5 * time.Second
+	}
+	if o.Readers <= 0 {
+		o.Readers = 4
+	}
+	return o
+}
+
+// Open opens the file at path, creating it where there is none. The schema is
+// made by Migrate and checked by Store.Open, which comes next. Close closes it.
+func Open(path string, o Options) (*Store, error) {
+	o = o.withDefaults()
+	write, err := connect(path, o)
+	if err != nil {
+		return nil, err
+	}
+	write.SetMaxOpenConns(1)
+	read, err := connect(path, o)
+	if err != nil {
+		_ = write.Close()
+		return nil, err
+	}
+	read.SetMaxOpenConns(o.Readers)
+	read.SetMaxIdleConns(o.Readers)
+	return &Store{sqlstore.New(dialect, read, write, sqlstore.Options{Lane: o.Lane}).Own()}, nil
+}
+
+func connect(path string, o Options) (*sqlx.DB, error) {
+	if path == "" || strings.Contains(path, ":memory:") {
+		return nil, fmt.Errorf("sqlite: %q is no file: use storage/memory for what need not last", path)
+	}
+	q := url.Values{"_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds()),
+		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+	}}
+	return sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
+}
+
+// OpenDB stands on the host's own pool of connections of the driver "sqlite".
+// It is never closed here. Every connection must have journal_mode WAL,
+// synchronous FULL or EXTRA, and a busy_timeout: set them in the DSN, as in
+// file:x.db?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000).
+func OpenDB(db *sqlx.DB, o Options) *Store {
+	return &Store{sqlstore.New(dialect, db, db, sqlstore.Options{Lane: o.withDefaults().Lane})}
+}
+
+// Migrate brings the schema of the file at path to this library's and creates
+// those of the tables that do not exist. It may be run again, and by several
+// processes at once.
+func Migrate(ctx context.Context, path string, tables ...*storage.Table) error {
+	db, err := connect(path, Options{}.withDefaults())
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // nothing is pending
+	return MigrateDB(ctx, db, tables...)
+}
+
+// MigrateDB is Migrate over the host's own pool.
+func MigrateDB(ctx context.Context, db *sqlx.DB, tables ...*storage.Table) error {
+	return sqlstore.Migrate(ctx, db, dialect, tables...)
+}
+
+// Schema prints the statements that make these tables, for a migration's file.
+func Schema(tables ...*storage.Table) string { return dialect.Schema(tables...) }

@@ -1,0 +1,360 @@
+package wallet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Master is the wallet id of every tenant's master account. It has number 0 and
+// cannot be renamed or deleted.
+const Master = "master"
+
+// Wallet is an account of a tenant: the master account or a sub-account.
+type Wallet struct {
+	ID string `db:"-"` // the wallet id
+	// Replayed says that Create answered from an earlier request with the same
+	// idempotency key.
+	Replayed bool `db:"-" json:"-"`
+
+	Number     int64  `db:"number"` // 0 = master, 1, 2, 3 …
+	Name       string `db:"name"`
+	ExternalID string `db:"external_id"`
+	// Key keeps external ids unique among the open wallets.
+	Key       string    `db:"external_key"`
+	Closed    bool      `db:"closed"`
+	CreatedAt time.Time `db:"created_at"`
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+// WalletRows is the table of wallets, in tenants' partitions, by wallet id.
+var WalletRows = storage.NewTable[Wallet]("wallets",
+	storage.Unique("number"), storage.Unique("external_key"), storage.Index("closed", "number"))
+
+// sequence is the last number given out, in a row of its own.
+type sequence struct {
+	Last int64 `db:"last_number"`
+}
+
+var sequences = storage.NewTable[sequence]("wallet_sequences")
+
+const sequenceID = "wallets"
+
+// openKey and closedKey cannot meet, whatever a merchant writes.
+func openKey(externalID string) string { return "=" + externalID }
+func closedKey(id string) string       { return "-" + id }
+
+func (s *Service) makeMaster(ctx context.Context, tenant string) error {
+	p, now := storage.Tenant(tenant), s.now()
+	return storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		_, _, ok, err := WalletRows.One(ctx, s.c.Store, p, Master)
+		if err != nil || ok {
+			return storage.Change{}, err
+		}
+		return storage.Change{ID: "master/" + tenant, Partition: p, Put: []storage.Row{
+			WalletRows.Row(Master, 0, time.Time{}, Wallet{Name: "Master", Key: closedKey(Master), CreatedAt: now, UpdatedAt: now}),
+		}}, nil
+	})
+}
+
+// Create makes a sub-account. Errors: *InvalidError, ErrExternalID, ErrNoTenant,
+// and those of idempotency.
+func (s *Service) Create(ctx context.Context, tenant, name, externalID string, once storage.Once) (Wallet, error) {
+	p := storage.Tenant(tenant)
+	leave, err := s.inFlight.Enter(p, once)
+	defer leave()
+	if err != nil {
+		return Wallet{}, err
+	}
+	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
+		return replayedWallet(first, err)
+	}
+	if err := checkWallet(name, externalID); err != nil {
+		return Wallet{}, err
+	}
+	if _, err := s.Tenant(ctx, tenant); err != nil {
+		return Wallet{}, err
+	}
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	w := Wallet{ID: s.c.NewID(), Name: name, ExternalID: externalID, Key: openKey(externalID)}
+	once.Encode = func() ([]byte, error) { return json.Marshal(w) }
+	first := true
+	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		if !first {
+			if stored, _, err := s.load(ctx, p, w.ID); !errors.Is(err, ErrNotFound) {
+				w = stored
+				return storage.Change{}, err
+			}
+		}
+		first = false
+		now := s.now()
+		response, replay, err := once.Find(ctx, s.c.Store, p, now)
+		if err != nil || replay {
+			if err == nil {
+				w, err = replayedWallet(response, nil)
+			}
+			return storage.Change{}, err
+		}
+		last, row, _, err := sequences.One(ctx, s.c.Store, p, sequenceID)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		w.Number, w.CreatedAt, w.UpdatedAt = last.Last+1, now, now
+		c := storage.Change{ID: s.c.NewID(), Partition: p, Put: []storage.Row{
+			WalletRows.Row(w.ID, 0, time.Time{}, w),
+			sequences.Row(sequenceID, row.Version, time.Time{}, sequence{Last: w.Number}),
+		}}
+		return c, once.AddTo(&c, now)
+	})
+	if taken := new(storage.DuplicateError); errors.As(err, &taken) && taken.Key == "external_key" {
+		return Wallet{}, ErrExternalID
+	}
+	return w, err
+}
+
+func replayedWallet(response []byte, err error) (Wallet, error) {
+	var w Wallet
+	if err != nil {
+		return w, err
+	}
+	if err = json.Unmarshal(response, &w); err != nil {
+		return w, fmt.Errorf("wallet: reading the first response: %w", err)
+	}
+	w.Replayed = true
+	return w, nil
+}
+
+func checkWallet(name, externalID string) error {
+	bad := &InvalidError{}
+	checkName(bad, name)
+	if externalID == "" {
+		bad.add("external_id", "is required")
+	}
+	tooLong(bad, "external_id", externalID, maxExternalID)
+	return bad.err()
+}
+
+func checkName(bad *InvalidError, name string) {
+	if name == "" {
+		bad.add("name", "is required")
+	}
+	tooLong(bad, "name", name, maxName)
+}
+
+func tooLong(bad *InvalidError, field, text string, most int) {
+	if utf8.RuneCountInString(text) > most {
+		bad.add(field, "must have at most "+strconv.Itoa(most)+" characters")
+	}
+}
+
+// load reads one open wallet by its wallet id; ErrNotFound.
+func (s *Service) load(ctx context.Context, p storage.Partition, id string) (Wallet, storage.Row, error) {
+	if id == "" || len(id) > maxRef {
+		return Wallet{}, storage.Row{}, ErrNotFound
+	}
+	w, row, ok, err := WalletRows.One(ctx, s.c.Store, p, id)
+	if err == nil && (!ok || w.Closed) {
+		err = ErrNotFound
+	}
+	w.ID = id
+	return w, row, err
+}
+
+// find reads the open wallet whose column has a value; ErrNotFound.
+func (s *Service) find(ctx context.Context, p storage.Partition, column string, value any) (Wallet, storage.Row, error) {
+	rows, err := s.c.Store.Find(ctx, storage.Query{
+		Table: WalletRows.Table, Partition: p, Limit: 1,
+		Where: []storage.Cond{{Column: column, Op: storage.Eq, Value: value}, {Column: "closed", Op: storage.Eq, Value: false}},
+	})
+	if err != nil || len(rows) == 0 {
+		return Wallet{}, storage.Row{}, errors.Join(err, notFoundUnless(err))
+	}
+	w := WalletRows.Value(rows[0])
+	w.ID = rows[0].ID
+	return w, rows[0], nil
+}
+
+func notFoundUnless(err error) error {
+	if err != nil {
+		return nil
+	}
+	return ErrNotFound
+}
+
+// Get finds a sub-account as paths name it: by wallet id or number. The master
+// account is Master or "0".
+func (s *Service) Get(ctx context.Context, tenant, id string) (Wallet, error) {
+	w, _, err := s.byPath(ctx, tenant, id)
+	return w, err
+}
+
+func (s *Service) byPath(ctx context.Context, tenant, id string) (Wallet, storage.Row, error) {
+	p := storage.Tenant(tenant)
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && strconv.FormatInt(n, 10) == id {
+		return s.find(ctx, p, "number", n)
+	}
+	return s.load(ctx, p, id)
+}
+
+// Find finds a sub-account by wallet id or, where that is "", by external id.
+func (s *Service) Find(ctx context.Context, tenant, walletID, externalID string) (Wallet, error) {
+	p := storage.Tenant(tenant)
+	switch {
+	case walletID != "":
+		w, _, err := s.byRef(ctx, p, walletID)
+		return w, err
+	case externalID != "":
+		w, _, err := s.find(ctx, p, "external_key", openKey(externalID))
+		return w, err
+	}
+	return Wallet{}, &InvalidError{Fields: map[string][]string{"wallet_id": {"is required, or external_id"}}}
+}
+
+// byRef takes a wallet id or an external id. A merchant who calls a sub-account
+// "master" means that one: the master account has no name from outside.
+func (s *Service) byRef(ctx context.Context, p storage.Partition, ref string) (Wallet, storage.Row, error) {
+	if ref != Master {
+		w, row, err := s.load(ctx, p, ref)
+		if !errors.Is(err, ErrNotFound) {
+			return w, row, err
+		}
+	}
+	return s.find(ctx, p, "external_key", openKey(ref))
+}
+
+// Resolve finds the wallet that a request names by wallet id or external id, ""
+// being the master account, and gives the guard that keeps it open: whatever
+// posts to it, or promises to, puts the guard into its Change. ErrNotFound.
+func (s *Service) Resolve(ctx context.Context, tenant, ref string) (id string, open storage.Guard, err error) {
+	p := storage.Tenant(tenant)
+	w, row, err := Wallet{}, storage.Row{}, error(nil)
+	if ref == "" {
+		w, row, err = s.load(ctx, p, Master)
+	} else {
+		w, row, err = s.byRef(ctx, p, ref)
+	}
+	if err != nil {
+		return "", storage.Guard{}, err
+	}
+	return w.ID, WalletRows.Guard(w.ID, row.Version), nil
+}
+
+// Guard is the guard that a wallet is open, by its wallet id (Master for the
+// master account). ErrNotFound where it is closed.
+func (s *Service) Guard(ctx context.Context, tenant, id string) (storage.Guard, error) {
+	_, row, err := s.load(ctx, storage.Tenant(tenant), id)
+	return WalletRows.Guard(id, row.Version), err
+}
+
+// List returns sub-accounts by number, and how many there are. limit 0 = all.
+func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([]Wallet, int64, error) {
+	q := storage.Query{
+		Table: WalletRows.Table, Partition: storage.Tenant(tenant), Order: []storage.Order{{Column: "number"}},
+		Where: []storage.Cond{{Column: "closed", Op: storage.Eq, Value: false}, {Column: "number", Op: storage.Gt, Value: int64(0)}},
+		Limit: limit, Offset: offset,
+	}
+	total, err := s.c.Store.Count(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := []Wallet{}
+	if limit == 0 {
+		q.Limit = 1000
+	}
+	for {
+		rows, err := s.c.Store.Find(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, r := range rows {
+			w := WalletRows.Value(r)
+			w.ID = r.ID
+			out = append(out, w)
+		}
+		if limit != 0 || len(rows) < q.Limit {
+			return out, total, nil
+		}
+		q.Offset += len(rows)
+	}
+}
+
+// Rename changes the name of a sub-account, found as Get does. *InvalidError,
+// ErrNotFound.
+func (s *Service) Rename(ctx context.Context, tenant, id, name string) (Wallet, error) {
+	bad := &InvalidError{}
+	checkName(bad, name)
+	if err := bad.err(); err != nil {
+		return Wallet{}, err
+	}
+	return s.edit(ctx, tenant, id, func(ctx context.Context, w *Wallet, _ *storage.Change) error {
+		w.Name = name
+		return nil
+	})
+}
+
+// Delete closes a sub-account whose every balance is zero; its history stays,
+// and its external id is free again. ErrNotEmpty, ErrNotFound.
+func (s *Service) Delete(ctx context.Context, tenant, id string) error {
+	_, err := s.edit(ctx, tenant, id, func(ctx context.Context, w *Wallet, c *storage.Change) error {
+		pending, err := s.pending(ctx, tenant, w.ID)
+		if err != nil {
+			return err
+		}
+		if pending {
+			return ErrNotEmpty
+		}
+		w.Closed, w.Key = true, closedKey(w.ID)
+		c.Empty = []ledger.Account{ledger.Wallet(w.ID), ledger.Receivable(w.ID)}
+		return nil
+	})
+	if full := new(storage.NotEmptyError); errors.As(err, &full) {
+		return fmt.Errorf("%w: %w", ErrNotEmpty, err)
+	}
+	return err
+}
+
+// pending reports whether a transfer or something outside still expects to post.
+func (s *Service) pending(ctx context.Context, tenant, id string) (bool, error) {
+	n, err := s.c.Store.Count(ctx, storage.Query{
+		Table: TransferRows.Table, Partition: storage.Tenant(tenant),
+		Where: []storage.Cond{
+			{Column: "wallet", Op: storage.Eq, Value: id},
+			{Column: "status", Op: storage.Eq, Value: TransferPending},
+		},
+	})
+	if err != nil || n > 0 {
+		return n > 0, err
+	}
+	return s.c.Pending(ctx, tenant, id)
+}
+
+// edit changes one sub-account.
+func (s *Service) edit(ctx context.Context, tenant, id string, f func(context.Context, *Wallet, *storage.Change) error) (Wallet, error) {
+	var out Wallet
+	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		w, row, err := s.byPath(ctx, tenant, id)
+		if err == nil && w.ID == Master {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c := storage.Change{ID: s.c.NewID(), Partition: storage.Tenant(tenant)}
+		if err := f(ctx, &w, &c); err != nil {
+			return storage.Change{}, err
+		}
+		w.UpdatedAt = s.now()
+		c.Put = []storage.Row{WalletRows.Row(w.ID, row.Version, time.Time{}, w)}
+		out = w
+		return c, nil
+	})
+	return out, err
+}

@@ -1,0 +1,88 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+// Step applies the transfers that are due and says how many it worked on; 0 =
+// nothing is due. Many processes may call it at once. An error is of some
+// transfer that is tried again later, the others were worked on.
+func (s *Service) Step(ctx context.Context) (worked int, err error) {
+	now := s.now()
+	rows, err := s.c.Store.Claim(ctx, storage.Claim{Table: TransferRows.Table, Now: now, Until: now.Add(s.c.Lease), Max: s.c.Batch})
+	if err != nil {
+		return 0, err
+	}
+	var changes []storage.Change
+	var failures []error
+	for _, r := range rows {
+		c, err := s.decideTransfer(ctx, r, now)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		changes = append(changes, c)
+	}
+	for i, err := range s.c.Store.Commit(ctx, changes...) {
+		if err != nil {
+			// Claimed again when the lease is over, and decided on what is there then.
+			failures = append(failures, fmt.Errorf("wallet: applying %s: %w", changes[i].Put[0].ID, err))
+		}
+	}
+	if err = errors.Join(failures...); err != nil {
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "transfers not applied", slog.Any("error", err))
+	}
+	return len(rows), err
+}
+
+// decideTransfer is what follows from a claimed row.
+func (s *Service) decideTransfer(ctx context.Context, row storage.Row, now time.Time) (storage.Change, error) {
+	t := TransferRows.Value(row)
+	t.ID = row.ID
+	change := storage.Change{ID: s.c.NewID(), Partition: row.Partition}
+	if t.Status != TransferPending {
+		change.Put = []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t)}
+		return change, nil
+	}
+	c, err := s.c.Registry.Currency(t.Currency)
+	if err != nil {
+		return change, err
+	}
+	_, target, err := s.load(ctx, row.Partition, t.target())
+	switch {
+	case err == nil:
+		err = t.step(OnApply, TransferCompleted, now)
+		t.CompletedAt = now
+		change.Require = []storage.Guard{WalletRows.Guard(t.target(), target.Version)}
+		change.Post = []ledger.Tx{settleTx(&t, now)}
+	case errors.Is(err, ErrNotFound):
+		err = t.step(OnClosed, TransferFailed, now)
+		t.Error = "the wallet was deleted"
+		change.Post = []ledger.Tx{releaseTx(&t, now)}
+	}
+	if err != nil {
+		return change, err
+	}
+	event, err := webhook.NewEvent(webhook.TransferStatusUpdate, t.ID, t.Seq, t.CallbackURL,
+		Update{Record: t.Record(c.Scale), PreviousStatus: TransferPending}, now)
+	change.Put = []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t), event}
+	return change, err
+}
+
+// step takes the transfer to a status: the table must allow it.
+func (t *Transfer) step(trigger TransferTrigger, to TransferStatus, now time.Time) error {
+	if err := machine.Move(t.Status, trigger, to); err != nil {
+		return err
+	}
+	t.Status, t.UpdatedAt = to, now
+	t.Seq++
+	return nil
+}

@@ -1,0 +1,167 @@
+package wallet
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// HistoryEntry is one movement of a wallet. Amount is signed: the step from the
+// balance before to BalanceAfter, in units of the currency's scale.
+type HistoryEntry struct {
+	At           time.Time
+	Currency     string
+	Type         ledger.Kind
+	Amount       ledger.Amount
+	BalanceAfter ledger.Amount
+	Tx           string // of the ledger
+	Ref          string // the payment, withdrawal or transfer it explains
+}
+
+// HistoryFilter selects movements; empty fields select all.
+type HistoryFilter struct {
+	Wallet   string // wallet id; "" = the master account
+	Currency string
+	Type     ledger.Kind // as shown: transfers are transfer_in or transfer_out
+	Limit    int         // 1–100; 0 = 50
+	Offset   int
+}
+
+// historyTypes are the types that an entry can have.
+var historyTypes = []ledger.Kind{
+	ledger.KindDeposit, ledger.KindWithdrawal, ledger.KindTransferIn, ledger.KindTransferOut,
+	ledger.KindFee, ledger.KindRefund, ledger.KindAdjustment,
+}
+
+// History returns a page of a wallet's movements, newest first, and how many
+// match in all. *InvalidError names what is wrong with the filter.
+func (s *Service) History(ctx context.Context, tenant string, f HistoryFilter) ([]HistoryEntry, int64, error) {
+	bad := &InvalidError{}
+	checkPage(bad, &f.Limit, f.Offset, 50)
+	s.checkCurrency(bad, f.Currency)
+	if f.Type != "" && !slices.Contains(historyTypes, f.Type) {
+		bad.add("type", "is not a type of movements")
+	}
+	if err := bad.err(); err != nil {
+		return nil, 0, err
+	}
+	or(&f.Wallet, Master)
+	p, account := storage.Tenant(tenant), ledger.Wallet(f.Wallet)
+	balances, err := s.c.Store.Balances(ctx, p, account)
+	if err != nil {
+		return nil, 0, err
+	}
+	m := merge{store: s.c.Store, p: p, account: account}
+	var total int64
+	for _, b := range balances {
+		if f.Currency == "" || string(b.Asset) == f.Currency {
+			m.lines = append(m.lines, line{asset: b.Asset, before: b.Seq + 1})
+			total += b.Seq
+		}
+	}
+	if f.Type == "" {
+		page, err := m.page(ctx, f)
+		return page, total, err
+	}
+	// A type has no counter: what matches is counted by reading it.
+	return m.filtered(ctx, f)
+}
+
+// line is one currency's entries, read backwards.
+type line struct {
+	asset  ledger.Asset
+	before int64 // entries from here on were read
+	buf    []ledger.Entry
+}
+
+// merge walks the entries of several currencies, newest first.
+type merge struct {
+	store   storage.Store
+	p       storage.Partition
+	account ledger.Account
+	lines   []line
+}
+
+// next is the newest entry not given yet; ok is false at the end.
+func (m *merge) next(ctx context.Context) (e ledger.Entry, ok bool, err error) {
+	best := -1
+	for i := range m.lines {
+		l := &m.lines[i]
+		if len(l.buf) == 0 && l.before > 1 {
+			if l.buf, err = m.store.Entries(ctx, m.p, m.account, l.asset, l.before, 200); err != nil {
+				return e, false, err
+			}
+			if len(l.buf) > 0 {
+				l.before = l.buf[len(l.buf)-1].Seq
+			} else {
+				l.before = 0
+			}
+		}
+		if len(l.buf) > 0 && (best < 0 || later(&l.buf[0], &m.lines[best].buf[0])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return e, false, nil
+	}
+	l := &m.lines[best]
+	e, l.buf = l.buf[0], l.buf[1:]
+	return e, true, nil
+}
+
+// later orders entries of different currencies: by time, then by currency.
+func later(a, b *ledger.Entry) bool {
+	return cmp.Or(a.At.Compare(b.At), -cmp.Compare(a.Asset, b.Asset)) > 0
+}
+
+// skip passes whole pages of one currency without reading them.
+func (m *merge) skip(n int) int {
+	if len(m.lines) == 1 && m.lines[0].before > int64(n) {
+		m.lines[0].before -= int64(n)
+		return 0
+	}
+	return n
+}
+
+func (m *merge) page(ctx context.Context, f HistoryFilter) ([]HistoryEntry, error) {
+	out := []HistoryEntry{}
+	for skip := m.skip(f.Offset); len(out) < f.Limit; {
+		e, ok, err := m.next(ctx)
+		if err != nil || !ok {
+			return out, err
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		out = append(out, shown(&e))
+	}
+	return out, nil
+}
+
+func (m *merge) filtered(ctx context.Context, f HistoryFilter) ([]HistoryEntry, int64, error) {
+	out, total := []HistoryEntry{}, int64(0)
+	for {
+		e, ok, err := m.next(ctx)
+		if err != nil || !ok {
+			return out, total, err
+		}
+		if e.Shown() != f.Type {
+			continue
+		}
+		if total >= int64(f.Offset) && len(out) < f.Limit {
+			out = append(out, shown(&e))
+		}
+		total++
+	}
+}
+
+func shown(e *ledger.Entry) HistoryEntry {
+	return HistoryEntry{
+		At: e.At, Currency: string(e.Asset), Type: e.Shown(), Amount: e.Delta, BalanceAfter: e.After, Tx: e.Tx, Ref: e.Ref,
+	}
+}

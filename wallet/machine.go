@@ -1,0 +1,46 @@
+package wallet
+
+import "github.com/cryptopay-go/cryptopay/internal/fsm"
+
+// TransferStatus is how far a transfer has come, as the interface shows it.
+type TransferStatus string
+
+// The statuses. TransferCompleted and TransferFailed are the ends.
+const (
+	TransferPending   TransferStatus = "pending"
+	TransferCompleted TransferStatus = "completed"
+	TransferFailed    TransferStatus = "failed"
+)
+
+// TransferStatuses lists all of them, in the order to show.
+func TransferStatuses() []TransferStatus {
+	return []TransferStatus{TransferPending, TransferCompleted, TransferFailed}
+}
+
+// TransferTrigger is what can happen to a transfer.
+type TransferTrigger string
+
+// The triggers.
+const (
+	OnRequest TransferTrigger = "request"
+	OnApply   TransferTrigger = "apply"
+	OnClosed  TransferTrigger = "target closed"
+)
+
+// TransferMachine is the table that every decision is checked against.
+func TransferMachine() *fsm.Machine[TransferStatus, TransferTrigger] { return &machine }
+
+type edge = fsm.Edge[TransferStatus, TransferTrigger]
+
+var machine = fsm.Machine[TransferStatus, TransferTrigger]{
+	Name: "transfer",
+	About: "A transfer moves money between a merchant's master account and a sub-account. Its amount is held on the " +
+		"source from the request on; completing or failing is one event, in the same commit.",
+	Initial: TransferPending,
+	States:  TransferStatuses(),
+	Edges: []edge{
+		{From: []TransferStatus{""}, Trigger: OnRequest, To: TransferPending, When: "valid and funded", Does: "holds the amount on the source"},
+		{From: []TransferStatus{TransferPending}, Trigger: OnApply, To: TransferCompleted, When: "the target is open", Does: "posts the hold to the target"},
+		{From: []TransferStatus{TransferPending}, Trigger: OnClosed, To: TransferFailed, When: "the target was deleted meanwhile", Does: "releases the hold"},
+	},
+}

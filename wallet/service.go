@@ -1,0 +1,77 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Config is what the service is made of. Store, Registry, Now and NewID are
+// required.
+type Config struct {
+	Store    storage.Store
+	Registry *chain.Registry
+	Now      func() time.Time
+	NewID    func() string
+
+	// Pending says whether something outside this package still expects to post
+	// to a wallet, such as an open payment: it then cannot be deleted. Defaults
+	// to no.
+	Pending func(ctx context.Context, tenant, wallet string) (bool, error)
+	// CheckURL refuses a callback URL, in words for the merchant. Defaults to no
+	// check.
+	CheckURL func(url string) error
+	// Lease is how long a worker keeps the transfers that it claimed. Defaults to
+	// 1 minute.
+	Lease time.Duration
+	// Batch is how many transfers are claimed at once. Defaults to 100.
+	Batch int
+	// Log takes what operators should see. Defaults to nothing.
+	Log *slog.Logger
+}
+
+// Service keeps tenants, wallets and transfers. All methods may be called
+// concurrently.
+type Service struct {
+	c        Config
+	inFlight storage.InFlight
+	// creating makes this process's own creations of wallets take turns, as
+	// they all draw from one sequence per tenant.
+	creating sync.Mutex
+}
+
+// New checks the Config and makes a Service. It does no I/O.
+func New(c Config) (*Service, error) {
+	if c.Store == nil || c.Registry == nil || c.Now == nil || c.NewID == nil {
+		return nil, errors.New("wallet: Config needs Store, Registry, Now and NewID")
+	}
+	or(&c.Lease, time.Minute)
+	or(&c.Batch, 100)
+	if c.Pending == nil {
+		c.Pending = func(context.Context, string, string) (bool, error) { return false, nil }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{c: c}, nil
+}
+
+// Tables lists what this package stores.
+func Tables() []*storage.Table {
+	return []*storage.Table{TenantRows.Table, WalletRows.Table, TransferRows.Table, sequences.Table}
+}
+
+// now is the clock in the precision of the store.
+func (s *Service) now() time.Time { return s.c.Now().UTC().Truncate(time.Microsecond) }
+
+func or[T comparable](v *T, fallback T) {
+	var zero T
+	if *v == zero {
+		*v = fallback
+	}
+}

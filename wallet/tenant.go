@@ -1,0 +1,225 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Tenant is a merchant with the settings that prices depend on. Its webhook
+// settings are kept with the webhooks.
+type Tenant struct {
+	ID string `db:"-"`
+
+	Name string `db:"name"`
+	// TransactionFee is the percentage that payments cost.
+	TransactionFee decimal.Decimal `db:"transaction_fee"`
+	// FeePaidByUser is the default of payments that do not say it.
+	FeePaidByUser bool `db:"fee_paid_by_user"`
+	// WithdrawalPercent and WithdrawalFlat are the platform's fee of a
+	// withdrawal: a percentage of the figure asked for, and whole coins of its
+	// currency. WithdrawalFlats overrides the flat sum by currency code.
+	WithdrawalPercent decimal.Decimal            `db:"withdrawal_percent"`
+	WithdrawalFlat    decimal.Decimal            `db:"withdrawal_flat"`
+	WithdrawalFlats   map[string]decimal.Decimal `db:"withdrawal_flats,json"`
+
+	CreatedAt time.Time `db:"created_at"`
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+// TenantRows is the directory of tenants, in the system partition.
+var TenantRows = storage.NewTable[Tenant]("tenants", storage.Index("created_at"))
+
+// Settings are what UpdateTenant changes; nil leaves as it is.
+type Settings struct {
+	Name              *string
+	TransactionFee    *decimal.Decimal
+	FeePaidByUser     *bool
+	WithdrawalPercent *decimal.Decimal
+	WithdrawalFlat    *decimal.Decimal
+	WithdrawalFlats   map[string]decimal.Decimal
+}
+
+// NewTenant is what CreateTenant takes. ID "" = one is made.
+type NewTenant struct {
+	ID string
+	Settings
+}
+
+// The bounds of texts, in characters.
+const (
+	maxName       = 255
+	maxExternalID = 64
+	maxTenantID   = 64
+	maxURL        = 2048
+	maxRef        = 200
+)
+
+// percentPlaces is how exact a percentage can be.
+const percentPlaces = 6
+
+// CreateTenant makes a tenant and its master account. ErrTenantExists where the
+// id is taken; *InvalidError.
+func (s *Service) CreateTenant(ctx context.Context, n NewTenant) (Tenant, error) {
+	or(&n.ID, s.c.NewID())
+	t := Tenant{ID: n.ID, CreatedAt: s.now(), UpdatedAt: s.now()}
+	bad := &InvalidError{}
+	if len(n.ID) > maxTenantID || strings.ContainsAny(n.ID, "/ \x00") {
+		bad.add("id", "must have at most 64 bytes, and no slash or space")
+	}
+	if n.Name == nil {
+		bad.add("name", "is required")
+	}
+	t.apply(n.Settings, bad)
+	if err := bad.err(); err != nil {
+		return Tenant{}, err
+	}
+	// The master account comes first: a tenant that can be found has one.
+	if err := s.makeMaster(ctx, n.ID); err != nil {
+		return Tenant{}, err
+	}
+	err := storage.CommitOne(ctx, s.c.Store, storage.Change{
+		ID: s.c.NewID(), Partition: storage.System, Put: []storage.Row{TenantRows.Row(n.ID, 0, time.Time{}, t)},
+	})
+	var taken *storage.DuplicateError
+	if errors.Is(err, storage.ErrConflict) || errors.As(err, &taken) {
+		return Tenant{}, ErrTenantExists
+	}
+	return t, err
+}
+
+// Tenant returns one tenant, or ErrNoTenant.
+func (s *Service) Tenant(ctx context.Context, id string) (Tenant, error) {
+	t, _, err := s.loadTenant(ctx, id)
+	return t, err
+}
+
+func (s *Service) loadTenant(ctx context.Context, id string) (Tenant, storage.Row, error) {
+	if id == "" || len(id) > maxRef {
+		return Tenant{}, storage.Row{}, ErrNoTenant
+	}
+	t, row, ok, err := TenantRows.One(ctx, s.c.Store, storage.System, id)
+	if err == nil && !ok {
+		err = ErrNoTenant
+	}
+	t.ID = id
+	return t, row, err
+}
+
+// Tenants lists tenants by age, and says how many there are. limit 0 = 100.
+func (s *Service) Tenants(ctx context.Context, limit, offset int) ([]Tenant, int64, error) {
+	q := storage.Query{
+		Table: TenantRows.Table, Partition: storage.System, Order: []storage.Order{{Column: "created_at"}},
+		Limit: limit, Offset: offset,
+	}
+	total, err := s.c.Store.Count(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err := s.c.Store.Find(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := make([]Tenant, len(rows))
+	for i, r := range rows {
+		out[i] = TenantRows.Value(r)
+		out[i].ID = r.ID
+	}
+	return out, total, nil
+}
+
+// UpdateTenant changes settings. They hold for what is priced from now on.
+// ErrNoTenant; *InvalidError.
+func (s *Service) UpdateTenant(ctx context.Context, id string, set Settings) (Tenant, error) {
+	var out Tenant
+	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		t, row, err := s.loadTenant(ctx, id)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		bad := &InvalidError{}
+		t.apply(set, bad)
+		if err := bad.err(); err != nil {
+			return storage.Change{}, err
+		}
+		t.UpdatedAt = s.now()
+		out = t
+		return storage.Change{
+			ID: s.c.NewID(), Partition: storage.System, Put: []storage.Row{TenantRows.Row(id, row.Version, time.Time{}, t)},
+		}, nil
+	})
+	return out, err
+}
+
+// WithdrawalFee is the tenant's platform fee of withdrawing a currency: percent
+// of the figure asked for, and a flat sum in whole coins.
+func (s *Service) WithdrawalFee(ctx context.Context, tenant, currency string) (percent, flat decimal.Decimal, err error) {
+	t, err := s.Tenant(ctx, tenant)
+	if err != nil {
+		return percent, flat, err
+	}
+	flat = t.WithdrawalFlat
+	if own, ok := t.WithdrawalFlats[currency]; ok {
+		flat = own
+	}
+	return t.WithdrawalPercent, flat, nil
+}
+
+// apply takes over what is set, noting what cannot be.
+func (t *Tenant) apply(set Settings, bad *InvalidError) {
+	if set.Name != nil {
+		t.Name = *set.Name
+		if t.Name == "" {
+			bad.add("name", "is required")
+		}
+		tooLong(bad, "name", t.Name, maxName)
+	}
+	percentage(bad, "transaction_fee", set.TransactionFee, &t.TransactionFee)
+	percentage(bad, "withdrawal_percent", set.WithdrawalPercent, &t.WithdrawalPercent)
+	flat(bad, "withdrawal_flat", set.WithdrawalFlat, &t.WithdrawalFlat)
+	if set.FeePaidByUser != nil {
+		t.FeePaidByUser = *set.FeePaidByUser
+	}
+	if set.WithdrawalFlats != nil {
+		t.WithdrawalFlats = map[string]decimal.Decimal{}
+	}
+	for code, d := range set.WithdrawalFlats {
+		flat(bad, fmt.Sprintf("withdrawal_flats.%s", code), &d, &d)
+		t.WithdrawalFlats[code] = d
+	}
+}
+
+func percentage(bad *InvalidError, field string, from, to *decimal.Decimal) {
+	if from == nil {
+		return
+	}
+	if !sane(*from) || from.Sign() < 0 || from.GreaterThan(hundred) || !from.Equal(from.Truncate(percentPlaces)) {
+		bad.add(field, "must be a percentage of 0 to 100 with at most 6 places")
+		return
+	}
+	*to = *from
+}
+
+func flat(bad *InvalidError, field string, from, to *decimal.Decimal) {
+	if from == nil {
+		return
+	}
+	if !sane(*from) || from.Sign() < 0 || !from.Equal(from.Truncate(8)) {
+		bad.add(field, "must be 0 or more whole coins with at most 8 places")
+		return
+	}
+	*to = *from
+}
+
+var hundred = decimal.New(100, 0)
+
+// sane bounds the work that a number can cause.
+func sane(d decimal.Decimal) bool {
+	return d.Exponent() <= 40 && d.Exponent() >= -40 && d.NumDigits() <= 80
+}

@@ -1,0 +1,372 @@
+package wallet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+// Direction is the type of a transfer.
+type Direction string
+
+// The directions.
+const (
+	ToSub    Direction = "to_sub"    // master account → sub-account
+	ToMaster Direction = "to_master" // sub-account → master account
+)
+
+// Transfer is one movement between the master account and a sub-account.
+type Transfer struct {
+	ID string `db:"-"`
+	// Replayed says that CreateTransfer answered from an earlier request with the
+	// same idempotency key.
+	Replayed bool `db:"-" json:"-"`
+
+	Wallet      string         `db:"wallet"` // wallet id of the sub-account
+	ExternalID  string         `db:"external_id"`
+	Direction   Direction      `db:"transfer_type"`
+	Currency    string         `db:"currency"`
+	Amount      ledger.Amount  `db:"amount"`
+	Status      TransferStatus `db:"status"`
+	Error       string         `db:"error"` // "" = none
+	CallbackURL string         `db:"callback_url"`
+	Seq         int64          `db:"event_seq"`
+	CreatedAt   time.Time      `db:"created_at"`
+	UpdatedAt   time.Time      `db:"updated_at"`
+	CompletedAt time.Time      `db:"completed_at"` // zero until completed
+}
+
+// TransferRows is the table of transfers, in tenants' partitions. A pending one
+// is due.
+var TransferRows = storage.NewTable[Transfer]("transfers",
+	storage.Index("created_at"), storage.Index("wallet", "created_at"), storage.Index("status", "created_at"))
+
+// source and target are wallet ids.
+func (t *Transfer) source() string {
+	if t.Direction == ToMaster {
+		return t.Wallet
+	}
+	return Master
+}
+
+func (t *Transfer) target() string {
+	if t.Direction == ToMaster {
+		return Master
+	}
+	return t.Wallet
+}
+
+// TransferInput is a request to move money.
+type TransferInput struct {
+	Direction   Direction
+	WalletID    string // wallet id, or an external id
+	ExternalID  string // where WalletID is ""
+	Currency    string
+	Amount      decimal.Decimal // whole coins
+	CallbackURL string
+}
+
+// CreateTransfer accepts a transfer and holds its amount on the source, or does
+// nothing. Errors: *InvalidError, *InsufficientError, ErrNotFound, those that
+// wrap chain.ErrCurrency, and those of idempotency.
+func (s *Service) CreateTransfer(ctx context.Context, tenant string, in TransferInput, once storage.Once) (Transfer, error) {
+	p := storage.Tenant(tenant)
+	leave, err := s.inFlight.Enter(p, once)
+	defer leave()
+	if err != nil {
+		return Transfer{}, err
+	}
+	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
+		return replayedTransfer(first, err)
+	}
+	c, amount, err := s.checkTransfer(in)
+	if err != nil {
+		return Transfer{}, err
+	}
+	t := Transfer{
+		ID: s.c.NewID(), Direction: in.Direction, Currency: c.Code, Amount: amount,
+		Status: TransferPending, CallbackURL: in.CallbackURL,
+	}
+	return s.commitTransfer(ctx, p, tenant, t, in, c, once)
+}
+
+func (s *Service) checkTransfer(in TransferInput) (*chain.Currency, ledger.Amount, error) {
+	bad := &InvalidError{}
+	if in.Direction != ToSub && in.Direction != ToMaster {
+		bad.add("transfer_type", "must be to_sub or to_master")
+	}
+	if in.WalletID == "" && in.ExternalID == "" {
+		bad.add("wallet_id", "is required, or external_id")
+	}
+	if in.Currency == "" {
+		bad.add("currency", "is required")
+	}
+	tooLong(bad, "callback_url", in.CallbackURL, maxURL)
+	if s.c.CheckURL != nil && in.CallbackURL != "" {
+		if err := s.c.CheckURL(in.CallbackURL); err != nil {
+			bad.add("callback_url", err.Error())
+		}
+	}
+	c, unknown := s.c.Registry.Currency(in.Currency)
+	scale := uint8(8)
+	if unknown == nil {
+		scale = c.Scale
+	}
+	amount, why := units(in.Amount, scale)
+	if why != "" {
+		bad.add("amount", why)
+	}
+	if err := bad.err(); err != nil {
+		return nil, 0, err
+	}
+	return c, amount, unknown
+}
+
+// units converts a figure of a request, refusing what is not positive, not
+// exact or too large, in words for the one who asked.
+func units(d decimal.Decimal, scale uint8) (ledger.Amount, string) {
+	switch {
+	case !sane(d):
+		return 0, "has too many digits"
+	case d.Sign() <= 0:
+		return 0, "must be greater than 0"
+	case !d.Equal(d.Truncate(int32(scale))):
+		return 0, fmt.Sprintf("has more than %d decimal places", scale)
+	}
+	a, err := ledger.FromDecimal(d, scale, ledger.Down)
+	if err != nil {
+		return 0, "is too large"
+	}
+	return a, ""
+}
+
+func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, tenant string, t Transfer, in TransferInput, c *chain.Currency, once storage.Once) (Transfer, error) {
+	once.Encode = func() ([]byte, error) { return json.Marshal(t) }
+	first := true
+	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		if !first {
+			if stored, _, err := s.loadTransfer(ctx, p, t.ID); !errors.Is(err, ErrNotFound) {
+				t = stored
+				return storage.Change{}, err
+			}
+		}
+		first = false
+		now := s.now()
+		response, replay, err := once.Find(ctx, s.c.Store, p, now)
+		if err != nil || replay {
+			if err == nil {
+				t, err = replayedTransfer(response, nil)
+			}
+			return storage.Change{}, err
+		}
+		w, row, err := s.subAccount(ctx, p, in)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		t.Wallet, t.ExternalID, t.CreatedAt, t.UpdatedAt = w.ID, w.ExternalID, now, now
+		change := storage.Change{
+			ID: s.c.NewID(), Partition: p, Require: []storage.Guard{WalletRows.Guard(w.ID, row.Version)},
+			Put: []storage.Row{TransferRows.Row(t.ID, 0, now, t)}, Post: []ledger.Tx{holdTx(&t, now)},
+		}
+		return change, once.AddTo(&change, now)
+	})
+	if funds := new(ledger.InsufficientFundsError); errors.As(err, &funds) {
+		err = &InsufficientError{
+			Available: c.Decimal(max(0, funds.Available)), Requested: c.Decimal(funds.Requested), Currency: c.Code, Scale: c.Scale,
+		}
+	}
+	return t, err
+}
+
+// subAccount is the open sub-account that a transfer names.
+func (s *Service) subAccount(ctx context.Context, p storage.Partition, in TransferInput) (Wallet, storage.Row, error) {
+	if in.WalletID != "" {
+		return s.byRef(ctx, p, in.WalletID)
+	}
+	return s.find(ctx, p, "external_key", openKey(in.ExternalID))
+}
+
+func replayedTransfer(response []byte, err error) (Transfer, error) {
+	var t Transfer
+	if err != nil {
+		return t, err
+	}
+	if err = json.Unmarshal(response, &t); err != nil {
+		return t, fmt.Errorf("wallet: reading the first response: %w", err)
+	}
+	t.Replayed = true
+	return t, nil
+}
+
+func holdTx(t *Transfer, at time.Time) ledger.Tx {
+	return ledger.Tx{
+		ID: "hold/" + t.ID, Kind: ledger.KindTransfer, Ref: t.ID, At: at,
+		Legs: []ledger.Leg{{Account: ledger.Wallet(t.source()), Asset: ledger.Asset(t.Currency), Hold: t.Amount}},
+	}
+}
+
+func releaseTx(t *Transfer, at time.Time) ledger.Tx {
+	tx := holdTx(t, at)
+	tx.ID = "release/" + t.ID
+	tx.Legs[0].Hold = -t.Amount
+	return tx
+}
+
+func settleTx(t *Transfer, at time.Time) ledger.Tx {
+	asset := ledger.Asset(t.Currency)
+	return ledger.Tx{ID: "settle/" + t.ID, Kind: ledger.KindTransfer, Ref: t.ID, At: at, Legs: []ledger.Leg{
+		{Account: ledger.Wallet(t.source()), Asset: asset, Delta: -t.Amount, Hold: -t.Amount},
+		{Account: ledger.Wallet(t.target()), Asset: asset, Delta: t.Amount},
+	}}
+}
+
+// Transfer returns one of the tenant's transfers, or ErrNotFound.
+func (s *Service) Transfer(ctx context.Context, tenant, id string) (Transfer, error) {
+	t, _, err := s.loadTransfer(ctx, storage.Tenant(tenant), id)
+	return t, err
+}
+
+func (s *Service) loadTransfer(ctx context.Context, p storage.Partition, id string) (Transfer, storage.Row, error) {
+	if id == "" || len(id) > maxRef {
+		return Transfer{}, storage.Row{}, ErrNotFound
+	}
+	t, row, ok, err := TransferRows.One(ctx, s.c.Store, p, id)
+	if err == nil && !ok {
+		err = ErrNotFound
+	}
+	t.ID = id
+	return t, row, err
+}
+
+// TransferFilter selects transfers; empty fields select all.
+type TransferFilter struct {
+	Wallet    string // wallet id
+	Status    TransferStatus
+	Direction Direction
+	Currency  string
+	Limit     int // 1–100; 0 = 20
+	Offset    int
+}
+
+// TransferHistory returns a page of transfers, newest first, and how many match
+// in all. *InvalidError names what is wrong with the filter.
+func (s *Service) TransferHistory(ctx context.Context, tenant string, f TransferFilter) ([]Transfer, int64, error) {
+	where, err := s.conditions(&f)
+	if err != nil {
+		return nil, 0, err
+	}
+	q := storage.Query{
+		Table: TransferRows.Table, Partition: storage.Tenant(tenant), Where: where, Limit: f.Limit, Offset: f.Offset,
+		Order: []storage.Order{{Column: "created_at", Desc: true}},
+	}
+	total, err := s.c.Store.Count(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err := s.c.Store.Find(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := make([]Transfer, len(rows))
+	for i, r := range rows {
+		out[i] = TransferRows.Value(r)
+		out[i].ID = r.ID
+	}
+	return out, total, nil
+}
+
+func (s *Service) conditions(f *TransferFilter) ([]storage.Cond, error) {
+	bad := &InvalidError{}
+	checkPage(bad, &f.Limit, f.Offset, 20)
+	var where []storage.Cond
+	is := func(column string, value any, given bool) {
+		if given {
+			where = append(where, storage.Cond{Column: column, Op: storage.Eq, Value: value})
+		}
+	}
+	if f.Status != "" && !slices.Contains(TransferStatuses(), f.Status) {
+		bad.add("status", "must be pending, completed or failed")
+	}
+	if f.Direction != "" && f.Direction != ToSub && f.Direction != ToMaster {
+		bad.add("transfer_type", "must be to_sub or to_master")
+	}
+	s.checkCurrency(bad, f.Currency)
+	is("wallet", f.Wallet, f.Wallet != "")
+	is("status", f.Status, f.Status != "")
+	is("transfer_type", f.Direction, f.Direction != "")
+	is("currency", f.Currency, f.Currency != "")
+	return where, bad.err()
+}
+
+// checkPage fills in the default limit and refuses what no page is.
+func checkPage(bad *InvalidError, limit *int, offset, fallback int) {
+	or(limit, fallback)
+	if *limit < 1 || *limit > 100 {
+		bad.add("limit", "must be 1 to 100")
+	}
+	if offset < 0 {
+		bad.add("offset", "must not be negative")
+	}
+}
+
+func (s *Service) checkCurrency(bad *InvalidError, code string) {
+	if code == "" {
+		return
+	}
+	if _, err := s.c.Registry.Currency(code); err != nil {
+		bad.add("currency", "is not supported")
+	}
+}
+
+// Record is a transfer as histories and events show it. The amount has 8
+// places.
+type Record struct {
+	TransferID  string         `json:"transfer_id"`
+	WalletID    string         `json:"wallet_id"`
+	ExternalID  string         `json:"external_id"`
+	Direction   Direction      `json:"transfer_type"`
+	Currency    string         `json:"currency"`
+	Amount      string         `json:"amount"`
+	Status      TransferStatus `json:"status"`
+	Error       *string        `json:"error"`
+	CallbackURL *string        `json:"callback_url"`
+	CreatedAt   string         `json:"created_at"`
+	UpdatedAt   string         `json:"updated_at"`
+	CompletedAt *string        `json:"completed_at"`
+}
+
+// Update is the data of a transfer_status_update.
+type Update struct {
+	Record
+	PreviousStatus TransferStatus `json:"previous_status"`
+}
+
+// Record writes the transfer out; scale is its currency's.
+func (t *Transfer) Record(scale uint8) Record {
+	r := Record{
+		TransferID: t.ID, WalletID: t.Wallet, ExternalID: t.ExternalID, Direction: t.Direction, Currency: t.Currency,
+		Amount: t.Amount.Format(scale, 8), Status: t.Status, Error: orNull(t.Error), CallbackURL: orNull(t.CallbackURL),
+		CreatedAt: webhook.Timestamp(t.CreatedAt), UpdatedAt: webhook.Timestamp(t.UpdatedAt),
+	}
+	if !t.CompletedAt.IsZero() {
+		r.CompletedAt = orNull(webhook.Timestamp(t.CompletedAt))
+	}
+	return r
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
