@@ -2,7 +2,7 @@ package payment
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 // errNoPrice says that the decision needs a price that nobody could give.
-var errNoPrice = errors.New("payment: the decision needs a price")
+var errNoPrice = fmt.Errorf("payment: a deposit cannot be valued: %w", rates.ErrUnavailable)
 
 // fact is what a decision gets of an incoming.Fact. final is the only way in
 // which a deposit becomes proven, and it is true only for a valid Proof.
@@ -70,6 +71,7 @@ type decision struct {
 	events   []storage.Row
 	posts    []ledger.Tx
 	alerts   []Alert
+	touched  bool // written even where nothing else changed
 }
 
 // Alert tells the host about something that a person should look at. What it

@@ -82,12 +82,17 @@ func (s *Service) Create(ctx context.Context, tenant, name, externalID string, o
 	if _, err := s.Tenant(ctx, tenant); err != nil {
 		return Wallet{}, err
 	}
-	s.creating.Lock()
-	defer s.creating.Unlock()
+	turn := s.turn(tenant)
+	turn.Lock()
+	defer turn.Unlock()
+	return s.commitWallet(ctx, p, name, externalID, once)
+}
+
+func (s *Service) commitWallet(ctx context.Context, p storage.Partition, name, externalID string, once storage.Once) (Wallet, error) {
 	w := Wallet{ID: s.c.NewID(), Name: name, ExternalID: externalID, Key: openKey(externalID)}
 	once.Encode = func() ([]byte, error) { return json.Marshal(w) }
 	first := true
-	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		if !first {
 			if stored, _, err := s.load(ctx, p, w.ID); !errors.Is(err, ErrNotFound) {
 				w = stored

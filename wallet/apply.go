@@ -32,8 +32,10 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 		changes = append(changes, c)
 	}
 	for i, err := range s.c.Store.Commit(ctx, changes...) {
+		if err != nil && !storage.Final(err) {
+			err = s.applyAgain(ctx, changes[i])
+		}
 		if err != nil {
-			// Claimed again when the lease is over, and decided on what is there then.
 			failures = append(failures, fmt.Errorf("wallet: applying %s: %w", changes[i].Put[0].ID, err))
 		}
 	}
@@ -41,6 +43,22 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "transfers not applied", slog.Any("error", err))
 	}
 	return len(rows), err
+}
+
+// applyAgain settles a Change whose outcome is unknown, or decides anew where
+// its ground has changed.
+func (s *Service) applyAgain(ctx context.Context, c storage.Change) error {
+	err := storage.CommitOne(ctx, s.c.Store, c)
+	if !errors.Is(err, storage.ErrConflict) {
+		return err
+	}
+	return storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		_, row, err := s.loadTransfer(ctx, c.Partition, c.Put[0].ID)
+		if err != nil || row.Due.IsZero() {
+			return storage.Change{}, err
+		}
+		return s.decideTransfer(ctx, row, s.now())
+	})
 }
 
 // decideTransfer is what follows from a claimed row.

@@ -3,6 +3,7 @@ package wallet
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"log/slog"
 	"sync"
 	"time"
@@ -41,8 +42,8 @@ type Service struct {
 	c        Config
 	inFlight storage.InFlight
 	// creating makes this process's own creations of wallets take turns, as
-	// they all draw from one sequence per tenant.
-	creating sync.Mutex
+	// those of one tenant all draw from one sequence.
+	creating [64]sync.Mutex
 }
 
 // New checks the Config and makes a Service. It does no I/O.
@@ -68,6 +69,13 @@ func Tables() []*storage.Table {
 
 // now is the clock in the precision of the store.
 func (s *Service) now() time.Time { return s.c.Now().UTC().Truncate(time.Microsecond) }
+
+// turn is the lock that creations of a tenant's wallets take.
+func (s *Service) turn(tenant string) *sync.Mutex {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(tenant)) // never fails
+	return &s.creating[h.Sum32()%uint32(len(s.creating))]
+}
 
 func or[T comparable](v *T, fallback T) {
 	var zero T

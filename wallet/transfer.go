@@ -51,8 +51,8 @@ type Transfer struct {
 var TransferRows = storage.NewTable[Transfer]("transfers",
 	storage.Index("created_at"), storage.Index("wallet", "created_at"), storage.Index("status", "created_at"))
 
-// source and target are wallet ids.
-func (t *Transfer) source() string {
+// Source is the wallet id of the account that pays, held until the transfer ends.
+func (t *Transfer) Source() string {
 	if t.Direction == ToMaster {
 		return t.Wallet
 	}
@@ -211,7 +211,7 @@ func replayedTransfer(response []byte, err error) (Transfer, error) {
 func holdTx(t *Transfer, at time.Time) ledger.Tx {
 	return ledger.Tx{
 		ID: "hold/" + t.ID, Kind: ledger.KindTransfer, Ref: t.ID, At: at,
-		Legs: []ledger.Leg{{Account: ledger.Wallet(t.source()), Asset: ledger.Asset(t.Currency), Hold: t.Amount}},
+		Legs: []ledger.Leg{{Account: ledger.Wallet(t.Source()), Asset: ledger.Asset(t.Currency), Hold: t.Amount}},
 	}
 }
 
@@ -225,7 +225,7 @@ func releaseTx(t *Transfer, at time.Time) ledger.Tx {
 func settleTx(t *Transfer, at time.Time) ledger.Tx {
 	asset := ledger.Asset(t.Currency)
 	return ledger.Tx{ID: "settle/" + t.ID, Kind: ledger.KindTransfer, Ref: t.ID, At: at, Legs: []ledger.Leg{
-		{Account: ledger.Wallet(t.source()), Asset: asset, Delta: -t.Amount, Hold: -t.Amount},
+		{Account: ledger.Wallet(t.Source()), Asset: asset, Delta: -t.Amount, Hold: -t.Amount},
 		{Account: ledger.Wallet(t.target()), Asset: asset, Delta: t.Amount},
 	}}
 }

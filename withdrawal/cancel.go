@@ -37,14 +37,7 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string) (Withdrawal, er
 // recall cancels what the payout side may know: it must give its word first.
 // Should this process die in between, the payout side's Outcome cancels it.
 func (s *Service) recall(ctx context.Context, w Withdrawal) (Withdrawal, error) {
-	if w.Stage == Handing {
-		// A worker may be about to submit it, or may come back from a long sleep
-		// to do so. Once submitted and ended, the id has no effect any more.
-		if err := s.submitForRecall(ctx, &w); err != nil {
-			return w, err
-		}
-	}
-	ended, err := s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
+	ended, err := s.endIntent(ctx, &w)
 	if err != nil {
 		return w, err
 	}
@@ -61,17 +54,20 @@ func (s *Service) recall(ctx context.Context, w Withdrawal) (Withdrawal, error) 
 	})
 }
 
-func (s *Service) submitForRecall(ctx context.Context, w *Withdrawal) error {
-	in, err := s.intent(ctx, w)
-	if err != nil {
-		return err
+// endIntent asks the payout side for its word.
+func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (ended bool, err error) {
+	if w.Stage == Handing {
+		// A worker may be about to submit it, or may come back from a long sleep
+		// to do so. Once submitted and ended, the id has no effect any more.
+		var wait *WaitError
+		switch err := s.c.Payouts.Submit(ctx, w.intent()); {
+		case errors.Is(err, chain.ErrRejected):
+			return true, nil
+		case err != nil && !errors.As(err, &wait):
+			return false, err
+		}
 	}
-	var wait *WaitError
-	err = s.c.Payouts.Submit(ctx, in)
-	if errors.As(err, &wait) || errors.Is(err, chain.ErrRejected) {
-		return nil // nothing was taken; Cancel decides
-	}
-	return err
+	return s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
 }
 
 // Hold freezes a withdrawal that was not handed over yet, until Release.

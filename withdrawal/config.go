@@ -19,7 +19,8 @@ import (
 type Payouts interface {
 	// Submit takes an intent over, durably. The same ID again is a success
 	// without effect, whatever has become of the intent. *WaitError: nothing was
-	// taken, try later. Any other error: unknown, submit the same again.
+	// taken, try later. An error that wraps chain.ErrRejected: nothing was taken,
+	// and never will be. Any other error: unknown, submit the same again.
 	Submit(ctx context.Context, in chain.Intent) error
 	// Cancel ends an intent before anything is signed. true: it is ended for
 	// good, and submitting its ID again has no effect. false: too late, or it
@@ -82,7 +83,7 @@ const (
 )
 
 // Config is what the service is made of. Store, Registry, Parse, Fees, Tenants,
-// Wallets, Payouts, Now and NewID are required.
+// Wallets, Payouts, MaxCost, Now and NewID are required.
 type Config struct {
 	Store    storage.Store
 	Registry *chain.Registry
@@ -93,6 +94,9 @@ type Config struct {
 	Tenants Tenants
 	Wallets Wallets
 	Payouts Payouts
+	// MaxCost bounds what the network may take for one withdrawal of c, in units
+	// of the network's gas currency. It is asked once per withdrawal.
+	MaxCost func(ctx context.Context, c *chain.Currency) (ledger.Amount, error)
 	Now     func() time.Time
 	NewID   func() string
 
@@ -115,9 +119,6 @@ type Config struct {
 	Ceilings func(ctx context.Context, tenant, currency string) (Ceiling, error)
 	// Halted says whether paying out a currency is halted. Defaults to never.
 	Halted func(ctx context.Context, tenant, currency string) (bool, error)
-	// MaxCost bounds what the network may take for one withdrawal, in units of
-	// the network's gas currency. Defaults to 0, the payout side's own bound.
-	MaxCost func(ctx context.Context, c *chain.Currency) (ledger.Amount, error)
 	// Confirmations after which a withdrawal is completed. Defaults to 1.
 	Confirmations func(c *chain.Currency) int64
 	// MaxFeeTimes: a quoted network fee above so many times the figure asked
@@ -151,8 +152,8 @@ func New(c Config) (*Service, error) {
 	switch {
 	case c.Store == nil || c.Registry == nil || c.Parse == nil || c.Now == nil || c.NewID == nil:
 		return nil, errors.New("withdrawal: Config needs Store, Registry, Parse, Now and NewID")
-	case c.Fees == nil || c.Tenants == nil || c.Wallets == nil || c.Payouts == nil:
-		return nil, errors.New("withdrawal: Config needs Fees, Tenants, Wallets and Payouts")
+	case c.Fees == nil || c.Tenants == nil || c.Wallets == nil || c.Payouts == nil || c.MaxCost == nil:
+		return nil, errors.New("withdrawal: Config needs Fees, Tenants, Wallets, Payouts and MaxCost")
 	}
 	setDefaults(&c)
 	return &Service{c: c}, nil
@@ -175,9 +176,6 @@ func setDefaults(c *Config) {
 	}
 	if c.Halted == nil {
 		c.Halted = func(context.Context, string, string) (bool, error) { return false, nil }
-	}
-	if c.MaxCost == nil {
-		c.MaxCost = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, nil }
 	}
 	if c.Confirmations == nil {
 		c.Confirmations = func(*chain.Currency) int64 { return 1 }

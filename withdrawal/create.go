@@ -65,9 +65,13 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Wit
 	if err != nil {
 		return Withdrawal{}, err
 	}
+	sent := in.Memo
+	if n, err := s.c.Registry.Network(string(c.Network)); err != nil || !n.NeedsMemo {
+		sent = ""
+	}
 	return Withdrawal{
 		ID: s.c.NewID(), Tenant: tenant, CustomID: in.CustomID, BatchID: in.BatchID, CallbackURL: in.CallbackURL,
-		Currency: c.Code, Network: string(c.Network), Token: c.Token, Address: string(to), Memo: in.Memo,
+		Currency: c.Code, Network: string(c.Network), Token: c.Token, Address: string(to), Memo: in.Memo, SentMemo: sent,
 		Requested: p.Requested, Amount: p.Amount, PlatformFee: p.PlatformFee, NetworkFee: p.NetworkFee,
 		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)),
 	}, nil

@@ -57,11 +57,7 @@ func (s *Service) handOver(ctx context.Context, tenant, id string) error {
 	if policy != nil || w.Status != Pending || w.Stage != Handing || w.Waiting != "" {
 		return policy
 	}
-	in, err := s.intent(ctx, &w)
-	if err != nil {
-		return err
-	}
-	submitted := s.c.Payouts.Submit(ctx, in)
+	submitted := s.c.Payouts.Submit(ctx, w.intent())
 	_, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, submitted) })
 	var wait *WaitError
 	if errors.As(submitted, &wait) || errors.Is(submitted, chain.ErrRejected) {
@@ -99,6 +95,12 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 		goOn, failure, err := s.judge(ctx, m)
 		if !goOn || err != nil {
 			return failure, err
+		}
+	}
+	if m.w.Stage == Kept {
+		if m.w.MaxCost, failure = s.c.MaxCost(ctx, m.c); failure != nil {
+			m.wait(WaitingPayout, retry)
+			return failure, nil
 		}
 	}
 	m.w.Stage, m.w.Waiting = Handing, ""
@@ -146,22 +148,4 @@ func (s *Service) noteSubmit(m *move, submitted error) error {
 		m.wait(WaitingPayout, retry)
 	}
 	return nil
-}
-
-// intent is the order for the payout side. Where the same intent is made twice
-// the first that was taken counts.
-func (s *Service) intent(ctx context.Context, w *Withdrawal) (chain.Intent, error) {
-	c, err := s.c.Registry.Currency(w.Currency)
-	if err != nil {
-		return chain.Intent{}, err
-	}
-	n, err := s.c.Registry.Network(w.Network)
-	if err != nil {
-		return chain.Intent{}, err
-	}
-	most, err := s.c.MaxCost(ctx, c)
-	if err != nil {
-		return chain.Intent{}, err
-	}
-	return w.intent(n.NeedsMemo, most), nil
 }

@@ -44,8 +44,9 @@ type Withdrawal struct {
 	Currency    string        `db:"currency"`
 	Network     string        `db:"network"`
 	Token       string        `db:"token"`
-	Address     string        `db:"address"` // canonical
-	Memo        string        `db:"memo"`
+	Address     string        `db:"address"`   // canonical
+	Memo        string        `db:"memo"`      // as given
+	SentMemo    string        `db:"sent_memo"` // the same where the network carries it
 	Requested   ledger.Amount `db:"requested"` // what is held, and leaves the wallet
 	Amount      ledger.Amount `db:"amount"`    // what the recipient gets
 	PlatformFee ledger.Amount `db:"platform_fee"`
@@ -59,14 +60,15 @@ type Withdrawal struct {
 	BatchID       string `db:"batch_id"`
 	CallbackURL   string `db:"callback_url"`
 
-	Stage     Stage     `db:"stage"`
-	Review    Review    `db:"review"`
-	Frozen    bool      `db:"frozen"`     // by an operator's Hold
-	Waiting   string    `db:"waiting"`    // why it is still pending, "" = no reason known
-	Reason    string    `db:"reason"`     // why it failed or is held
-	OutcomeAt time.Time `db:"outcome_at"` // of the newest fact applied
-	Counter   string    `db:"counter"`    // the daily level that it counts in, "" = none
-	Seq       int64     `db:"event_seq"`  // events so far
+	Stage     Stage         `db:"stage"`
+	MaxCost   ledger.Amount `db:"max_cost"` // of the intent, set once when it is handed over
+	Review    Review        `db:"review"`
+	Frozen    bool          `db:"frozen"`     // by an operator's Hold
+	Waiting   string        `db:"waiting"`    // why it is still pending, "" = no reason known
+	Reason    string        `db:"reason"`     // why it failed or is held
+	OutcomeAt time.Time     `db:"outcome_at"` // of the newest fact applied
+	Counter   string        `db:"counter"`    // the daily level that it counts in, "" = none
+	Seq       int64         `db:"event_seq"`  // events so far
 
 	CreatedAt   time.Time `db:"created_at"`
 	UpdatedAt   time.Time `db:"updated_at"`
@@ -95,16 +97,13 @@ var Withdrawals = storage.NewTable[Withdrawal]("withdrawals",
 func Tables() []*storage.Table { return []*storage.Table{Withdrawals.Table} }
 
 // Intent is the order to the payout side: the withdrawal's own id, so that
-// submitting twice is submitting once.
-func (w *Withdrawal) intent(memo bool, maxCost ledger.Amount) chain.Intent {
-	in := chain.Intent{
+// submitting twice is submitting once. It is made of what is stored and never
+// changes, so that the second is the same as the first.
+func (w *Withdrawal) intent() chain.Intent {
+	return chain.Intent{
 		ID: w.ID, Purpose: chain.ForWithdrawal, Tenant: w.Tenant, Network: chain.Network(w.Network), Currency: w.Currency,
-		To: chain.Address(w.Address), Amount: w.Amount, MaxCost: maxCost, Confirmations: w.Required,
+		To: chain.Address(w.Address), Memo: w.SentMemo, Amount: w.Amount, MaxCost: w.MaxCost, Confirmations: w.Required,
 	}
-	if memo {
-		in.Memo = w.Memo
-	}
-	return in
 }
 
 // rank is a in units of 10^-8, or the nearest bound.

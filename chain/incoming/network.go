@@ -142,9 +142,15 @@ func (n *Network) SetOpen(open func(ctx context.Context) []chain.Address) {
 func (n *Network) Step(ctx context.Context) (worked int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	// What is due already goes first: that a transfer is gone is then told
+	// before it is found again.
+	first, err := n.deliver(ctx)
+	if err != nil {
+		return first, err
+	}
 	read, err := n.read(ctx)
 	handled, herr := n.deliver(ctx)
-	return read + handled, errors.Join(err, herr)
+	return first + read + handled, errors.Join(err, herr)
 }
 
 // Status is how far a network was read, for operators.

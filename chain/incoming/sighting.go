@@ -61,7 +61,10 @@ type Sighting struct {
 	Height    int64     `db:"height"` // 0 while in the mempool
 	BlockHash string    `db:"block_hash"`
 	BlockTime time.Time `db:"block_time"`
-	FinalAt   int64     `db:"final_at"` // the height at which it is final; 0 = unknown
+	// FinalAt is the height at which it is final; 0 = unknown. Seen after a fork:
+	// the height that the new branch must reach without it to make it gone. Gone:
+	// above 0 where it had been final.
+	FinalAt   int64     `db:"final_at"`
 	FirstSeen time.Time `db:"first_seen"`
 	// InheritedFrom is the tx whose first sighting counts for this one: it
 	// spends an input of it and pays the same address.
@@ -125,7 +128,11 @@ type Fact struct {
 
 // Handler takes one Fact and makes everything that follows from it durable
 // before it returns nil; an error leaves the Sighting due again later. It may
-// see the same Fact twice.
+// see the same Fact twice, and miss states that passed quickly. A Generation
+// above 1 says that every one before it is gone: a Handler that credited one and
+// was not told so (its process died, or it refused) takes that back first. Two
+// processes may bring two Facts of one Sighting at once: the lower Version is
+// then the older.
 type Handler func(ctx context.Context, f Fact) error
 
 // Use is what an address of ours is for.

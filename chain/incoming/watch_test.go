@@ -11,7 +11,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-func address(i int) chain.Address { return chain.Address(fmt.Sprintf("0x%040x", uint64(i)*0x9e3779b97f4a7c15)) }
+func address(i int) chain.Address {
+	return chain.Address(fmt.Sprintf("0x%040x", uint64(i)*0x9e3779b97f4a7c15))
+}
 
 func hashes(from, to int) []uint64 {
 	out := make([]uint64, 0, to-from)

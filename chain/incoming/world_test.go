@@ -104,7 +104,8 @@ func (w *world) handle(_ context.Context, f incoming.Fact) error {
 	}
 	switch {
 	case f.Final.Valid():
-		w.books[f.Final.Sighting().Generated()] = s.Amount
+		proven := f.Final.Sighting()
+		w.books[proven.Generated()] = proven.Amount
 	case s.State == incoming.Gone:
 		delete(w.books, s.Generated())
 	}

@@ -77,7 +77,7 @@ func (k *client) Build(ctx context.Context, o chain.Order) (u chain.Unsigned, er
 		return u, rejected("Fee.Params are not those of EstimateFee")
 	}
 	p.Max, p.Tip = raise(p.Max, o.Attempt), raise(p.Tip, o.Attempt)
-	b := body{Network: c.opt.Network, Chain: c.genesis, Memo: o.Intent.Memo}
+	b := body{Network: c.opt.Network, Chain: c.id(), Memo: o.Intent.Memo}
 	if c.utxo() {
 		err = c.buildOutputs(&b, o, cur, p)
 		if e := ctx.Err(); e != nil {
@@ -190,7 +190,7 @@ func (k *client) Inspect(payload []byte) (u chain.Unsigned, err error) {
 	if err != nil {
 		return u, rejected("%w", err)
 	}
-	if b.Network != c.opt.Network || b.Chain != c.genesis || c.utxo() != (len(b.Inputs) > 0) {
+	if b.Network != c.opt.Network || b.Chain != c.id() || c.utxo() != (len(b.Inputs) > 0) {
 		return u, rejected("the payload is for another chain")
 	}
 	u = chain.Unsigned{

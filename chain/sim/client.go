@@ -133,10 +133,10 @@ func (k *client) match(b *block, w chain.Watch) []chain.Transfer {
 }
 
 // differences lists what open addresses gained in a block without a transfer
-// that shows it: one per address, named by the block.
+// that shows it: one per address, named by both.
 func (k *client) differences(b *block, w chain.Watch) []chain.Transfer {
 	var out []chain.Transfer
-	for i, a := range w.Open() {
+	for _, a := range w.Open() {
 		sum := decimal.Zero
 		for _, x := range k.c().transfersOf(b) {
 			if x.To == a && k.c().internal(b, x) {
@@ -145,7 +145,7 @@ func (k *client) differences(b *block, w chain.Watch) []chain.Transfer {
 		}
 		if sum.IsPositive() {
 			out = append(out, chain.Transfer{
-				Tx: b.Hash, Ordinal: i, Block: b.public(), Currency: k.c().gas.Code,
+				Tx: "balance/" + b.Hash + "/" + string(a), Ordinal: -2, Block: b.public(), Currency: k.c().gas.Code,
 				To: a, Amount: sum, Unproven: true,
 			})
 		}
@@ -163,10 +163,8 @@ func (c *Chain) internal(b *block, x chain.Transfer) bool {
 func (k *client) Pending(ctx context.Context, w chain.Watch) (out []chain.Transfer, err error) {
 	var all []chain.Transfer
 	err = k.ask(ctx, func(v view) error {
-		for _, h := range k.c().made {
-			if k.n.waiting(v, h) {
-				all = append(all, k.c().promises(k.c().txs[h])...)
-			}
+		for _, t := range k.n.mempool(v) {
+			all = append(all, k.c().promises(t)...)
 		}
 		return nil
 	})
@@ -182,22 +180,12 @@ func (k *client) Pending(ctx context.Context, w chain.Watch) (out []chain.Transf
 // promises lists what a transaction says it will move.
 func (c *Chain) promises(t *tx) []chain.Transfer {
 	var out []chain.Transfer
-	ordinal := 0
 	for i, o := range t.body.Outputs {
-		at := i
-		if !c.utxo() {
-			if o.Effect == InnerReverted || o.Effect == Internal {
-				if o.Effect == Internal {
-					ordinal++
-				}
-				continue
-			}
-			if at = -1; i > 0 || o.Asset != "" {
-				at, ordinal = ordinal, ordinal+1
-			}
+		if o.Effect == InnerReverted || o.Effect == Internal {
+			continue // nothing outside the contract shows it
 		}
 		out = append(out, chain.Transfer{
-			Tx: t.Hash, Ordinal: at, Currency: c.code(o.Asset), Contract: o.Asset,
+			Tx: t.Hash, Ordinal: t.body.ordinal(i), Currency: c.code(o.Asset), Contract: o.Asset,
 			From: t.body.sender(), To: o.To, Memo: t.body.Memo, Amount: amountOf(o.Amount),
 			Spends: t.body.spends(), Confirmable: t.body.Immature,
 		})

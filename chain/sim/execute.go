@@ -80,7 +80,6 @@ func (c *Chain) spendBalance(t *tx, s *step) (receipt, bool) {
 	s.set("n/"+string(b.From), strconv.FormatUint(b.Nonce+1, 10))
 	r := receipt{OK: true, Executed: true, Cost: text(fee)}
 	calls := newStep(s.get)
-	ordinal := 0
 	for i := range b.Outputs {
 		o := &b.Outputs[i]
 		moved, done, reverted := c.call(b.From, o, calls)
@@ -92,13 +91,10 @@ func (c *Chain) spendBalance(t *tx, s *step) (receipt, bool) {
 		if !done {
 			continue
 		}
-		e := effect{Ordinal: ordinal, Asset: o.Asset, From: b.From, To: o.To, Amount: text(moved), Internal: o.Effect == Internal}
-		if i == 0 && o.Asset == "" && !e.Internal {
-			e.Ordinal = -1
-		} else {
-			ordinal++
-		}
-		r.Effects = append(r.Effects, e)
+		r.Effects = append(r.Effects, effect{
+			Ordinal: b.ordinal(i), Asset: o.Asset, From: b.From, To: o.To,
+			Amount: text(moved), Internal: o.Effect == Internal,
+		})
 	}
 	s.merge(calls)
 	return r, true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 )
@@ -15,9 +16,9 @@ type Node struct {
 	c       *Chain
 	rng     *rand.Rand
 	lag     int64
-	frozen  *block
-	lie     int64 // added to the head's height in Tip
-	final   int64 // what Tip says of finality, −2 = the truth
+	frozen  string // hash
+	lie     int64  // added to the head's height in Tip
+	final   int64  // what Tip says of finality, −2 = the truth
 	fails   int
 	failErr error
 	rate    int // per mille of calls
@@ -64,10 +65,10 @@ func (n *Node) Lag(blocks int64) *Node { return n.set(func() { n.lag = max(block
 
 // Freeze keeps the node on the block that it now sees as the head, whatever the
 // network does: a stuck node, or one on another branch after a reorg.
-func (n *Node) Freeze() *Node { return n.set(func() { n.frozen = n.view().head() }) }
+func (n *Node) Freeze() *Node { return n.set(func() { n.frozen = n.view().head().Hash }) }
 
 // Thaw ends Freeze.
-func (n *Node) Thaw() *Node { return n.set(func() { n.frozen = nil }) }
+func (n *Node) Thaw() *Node { return n.set(func() { n.frozen = "" }) }
 
 // LieTip makes Tip say a head that much higher (or lower) than the node has.
 func (n *Node) LieTip(by int64) *Node { return n.set(func() { n.lie = by }) }
@@ -153,8 +154,8 @@ func (n *Node) call(ctx context.Context) error {
 
 // view is the chain as this node has it.
 func (n *Node) view() view {
-	if n.frozen != nil {
-		return n.c.view(n.frozen)
+	if b := n.c.blocks[n.frozen]; b != nil {
+		return n.c.view(b)
 	}
 	top := max(int64(len(n.c.main))-1-n.lag, 0)
 	return n.c.view(n.c.main[top])
@@ -168,18 +169,19 @@ func (n *Node) finalAt(head int64) int64 {
 	return n.c.finalHeight(head)
 }
 
-func (c *Chain) finalHeight(head int64) int64 {
-	if c.opt.Finality <= 0 {
-		return -1
-	}
-	return max(head-c.opt.Finality, c.opt.StartHeight)
-}
+func (c *Chain) finalHeight(head int64) int64 { return c.behind(head, c.opt.Finality) }
 
-func (c *Chain) safeHeight(head int64) int64 {
-	if c.opt.Finality <= 0 {
+func (c *Chain) safeHeight(head int64) int64 { return c.behind(head, c.opt.Finality/2) }
+
+func (c *Chain) behind(head, lag int64) int64 {
+	switch {
+	case c.opt.Instant:
+		return head
+	case c.opt.Finality <= 0:
 		return -1
+	default:
+		return max(head-lag, c.opt.StartHeight)
 	}
-	return max(head-c.opt.Finality/2, c.opt.StartHeight)
 }
 
 // waiting reports whether a transaction is in the mempool as this node sees it:
@@ -192,4 +194,15 @@ func (n *Node) waiting(v view, hash string) bool {
 		return true
 	}
 	return n.c.kv["t/"+hash] != "" && v.get("t/"+hash) == ""
+}
+
+// mempool lists what waits as this node sees it.
+func (n *Node) mempool(v view) []*tx {
+	all := n.c.pooled()
+	for h := v.fork + 1; h <= n.c.head().Height; h++ {
+		for _, r := range n.c.main[h-n.c.opt.StartHeight].Txs {
+			all = append(all, n.c.txs[r.Tx])
+		}
+	}
+	return slices.DeleteFunc(all, func(t *tx) bool { return !n.waiting(v, t.Hash) })
 }

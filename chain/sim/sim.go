@@ -55,6 +55,8 @@ type Options struct {
 	// Finality is how many blocks the final height is behind the head; −1 or 0
 	// where the network has no such notion. Safe is half of it behind.
 	Finality int64
+	// Instant makes the head final at once, whatever Finality says.
+	Instant bool
 	// StartHeight is the height of the first block. Defaults to 1.
 	StartHeight int64
 	// BlockSize is the most transactions in a block. Defaults to no limit.
@@ -182,6 +184,13 @@ func (c *Chain) Head() chain.Block {
 	return c.head().public()
 }
 
+// id names this chain in what is signed for it.
+func (c *Chain) id() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.genesis
+}
+
 func (c *Chain) utxo() bool { return c.opt.Family == chain.UTXOFamily }
 
 func (c *Chain) clock() time.Time { return c.opt.Now().UTC().Truncate(time.Second) }
@@ -217,6 +226,9 @@ func (c *Chain) code(asset string) string {
 // asset finds what a payment moves: "" is the native coin, else a contract.
 func (c *Chain) asset(currency, contract string) (string, error) {
 	if contract != "" {
+		if x := c.opt.Registry.ByContract(c.opt.Network, contract); x != nil {
+			return x.Contract, nil
+		}
 		return contract, nil
 	}
 	if currency == "" {

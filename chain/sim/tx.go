@@ -152,6 +152,17 @@ func (b *body) outputSum(asset string) decimal.Decimal {
 	return sum
 }
 
+// ordinal is the place of an output's effect within the transaction: its index
+// on UTXO networks; on account networks −1 for the transaction's own value, and
+// 0, 1 … for what its calls move.
+func (b *body) ordinal(i int) int {
+	own := func(o output) bool { return o.Asset == "" && o.Effect != Internal && o.Effect != InnerReverted }
+	if len(b.Inputs) == 0 && own(b.Outputs[0]) {
+		return i - 1
+	}
+	return i
+}
+
 // sender is who a transfer comes from.
 func (b *body) sender() chain.Address {
 	if len(b.Inputs) > 0 {
@@ -198,6 +209,9 @@ func (c *Chain) verify(t *tx) error {
 	case t.body.Immature != 0 || slices.ContainsFunc(t.body.Outputs, func(o output) bool { return o.Effect != Plain }):
 		return errors.New("sim: only the world makes such transactions")
 	}
+	if err := c.wellFormed(&t.body); err != nil {
+		return err
+	}
 	need := digests(&t.body, e.Body)
 	if len(e.Sigs) != len(need) {
 		return fmt.Errorf("sim: %d signatures for %d digests", len(e.Sigs), len(need))
@@ -209,6 +223,26 @@ func (c *Chain) verify(t *tx) error {
 		}
 		if by, ok := signedBy(c.opt.Network, sig, d.Hash); !ok || by != d.From || !lowS(sig) {
 			return fmt.Errorf("sim: signature %d is not one of %s", i, d.From)
+		}
+	}
+	return nil
+}
+
+// wellFormed checks what no later block can mend.
+func (c *Chain) wellFormed(b *body) error {
+	seen := map[string]bool{}
+	for _, s := range b.spends() {
+		if seen[s] {
+			return fmt.Errorf("sim: %s is spent twice", s)
+		}
+		seen[s] = true
+	}
+	if c.utxo() && b.inputSum().LessThan(b.outputSum("")) {
+		return errors.New("sim: it pays more than it spends")
+	}
+	for _, o := range b.Outputs {
+		if d := amountOf(o.Amount); !d.Equal(d.Truncate(c.decimals(o.Asset))) || c.utxo() && o.Asset != "" {
+			return fmt.Errorf("sim: %s of asset %q cannot be paid here", o.Amount, o.Asset)
 		}
 	}
 	return nil

@@ -72,7 +72,9 @@ func (c *Chain) SetBehaviour(contract string, b Behaviour) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.Blocked = slices.Clone(b.Blocked)
-	c.contracts[contract] = b
+	if asset, err := c.asset("", contract); err == nil {
+		c.contracts[asset] = b
+	}
 }
 
 // LookAlike is the contract of a worthless token that calls itself like a

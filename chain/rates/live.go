@@ -1,0 +1,231 @@
+package rates
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// Live is a Source that reads one public price interface over HTTP.
+type Live struct {
+	name   string
+	base   string
+	client *http.Client
+	now    func() time.Time
+	path   func(token, fiat string) (string, error)
+	decode func(body []byte, token, fiat string, now time.Time) (Rate, error)
+}
+
+// LiveOptions are shared by the live sources. Now is required.
+type LiveOptions struct {
+	Now func() time.Time
+	// Client defaults to one with a transport and a timeout of its own.
+	Client *http.Client
+	// Base replaces the scheme and host, for a proxy or a paid plan.
+	Base string
+}
+
+var errPair = errors.New("rates: this source does not know the pair")
+
+// CoinGecko reads /simple/price (docs.coingecko.com).
+func CoinGecko(o LiveOptions) *Live {
+	return live("coingecko", "https://api.coingecko.com", o, func(token, fiat string) (string, error) {
+		id, ok := geckoIDs[token]
+		if !ok {
+			return "", errPair
+		}
+		q := url.Values{"ids": {id}, "vs_currencies": {strings.ToLower(fiat)}, "include_last_updated_at": {"true"}, "precision": {"full"}}
+		return "/api/v3/simple/price?" + q.Encode(), nil
+	}, decodeCoinGecko)
+}
+
+// Coinbase reads /v2/prices/{pair}/spot (docs.cdp.coinbase.com).
+func Coinbase(o LiveOptions) *Live {
+	return live("coinbase", "https://api.coinbase.com", o, func(token, fiat string) (string, error) {
+		return "/v2/prices/" + url.PathEscape(token+"-"+fiat) + "/spot", nil
+	}, decodeCoinbase)
+}
+
+// Kraken reads /0/public/Ticker (docs.kraken.com); the price is the last trade's.
+func Kraken(o LiveOptions) *Live {
+	return live("kraken", "https://api.kraken.com", o, func(token, fiat string) (string, error) {
+		switch token {
+		case "BTC":
+			token = "XBT"
+		case "DOGE":
+			token = "XDG"
+		}
+		return "/0/public/Ticker?" + url.Values{"pair": {token + fiat}}.Encode(), nil
+	}, decodeKraken)
+}
+
+// Binance reads /api/v3/ticker/price (developers.binance.com). It quotes coins
+// in USDT where USD is asked for: a USDT off its peg by more than the Median's
+// spread leaves it out. It does not price USDT itself.
+func Binance(o LiveOptions) *Live {
+	return live("binance", "https://api.binance.com", o, func(token, fiat string) (string, error) {
+		if fiat == "USD" {
+			fiat = "USDT"
+		}
+		if token == fiat {
+			return "", errPair
+		}
+		return "/api/v3/ticker/price?" + url.Values{"symbol": {token + fiat}}.Encode(), nil
+	}, decodeBinance)
+}
+
+// geckoIDs are CoinGecko's names of the shipped tokens.
+var geckoIDs = map[string]string{
+	"BTC": "bitcoin", "ETH": "ethereum", "MATIC": "polygon-ecosystem-token", "BNB": "binancecoin", "AVAX": "avalanche-2",
+	"SOL": "solana", "TRX": "tron", "LTC": "litecoin", "DOGE": "dogecoin", "XRP": "ripple", "ADA": "cardano",
+	"XLM": "stellar", "USDT": "tether", "USDC": "usd-coin", "DAI": "dai",
+}
+
+func live(name, base string, o LiveOptions,
+	path func(token, fiat string) (string, error),
+	decode func(body []byte, token, fiat string, now time.Time) (Rate, error),
+) *Live {
+	if o.Base != "" {
+		base = strings.TrimSuffix(o.Base, "/")
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+			Proxy: nil, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
+		}}
+	}
+	return &Live{name: name, base: base, client: o.Client, now: o.Now, path: path, decode: decode}
+}
+
+// Name says which source it is.
+func (l *Live) Name() string { return l.name }
+
+// maxAnswer bounds what is read of an answer; they have a few hundred bytes.
+const maxAnswer = 64 << 10
+
+// Price asks for one pair.
+func (l *Live) Price(ctx context.Context, token, fiat string) (Rate, error) {
+	if !symbol(token) || !symbol(fiat) {
+		return Rate{}, errPair
+	}
+	path, err := l.path(token, fiat)
+	if err != nil {
+		return Rate{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base+path, nil)
+	if err != nil {
+		return Rate{}, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return Rate{}, fmt.Errorf("rates: no answer: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return Rate{}, fmt.Errorf("rates: the answer broke off: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return Rate{}, fmt.Errorf("rates: answered %d", resp.StatusCode)
+	}
+	return l.decode(body, token, fiat, l.now())
+}
+
+func symbol(s string) bool {
+	for i := range len(s) {
+		if (s[i] < 'A' || s[i] > 'Z') && (s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return len(s) >= 2 && len(s) <= 12
+}
+
+func decodeCoinGecko(body []byte, token, fiat string, now time.Time) (Rate, error) {
+	var v map[string]map[string]json.Number
+	if err := decodeJSON(body, &v); err != nil {
+		return Rate{}, err
+	}
+	coin := v[geckoIDs[token]]
+	at, err := coin["last_updated_at"].Int64()
+	if err != nil || at > now.Unix()+60 {
+		return Rate{}, errors.New("rates: no usable time in the answer")
+	}
+	return rate(coin[strings.ToLower(fiat)].String(), token, fiat, time.Unix(at, 0).UTC())
+}
+
+func decodeCoinbase(body []byte, token, fiat string, now time.Time) (Rate, error) {
+	var v struct {
+		Data struct{ Amount, Base, Currency string }
+	}
+	if err := decodeJSON(body, &v); err != nil {
+		return Rate{}, err
+	}
+	if v.Data.Base != token || v.Data.Currency != fiat {
+		return Rate{}, errPair
+	}
+	return rate(v.Data.Amount, token, fiat, now)
+}
+
+func decodeKraken(body []byte, token, fiat string, now time.Time) (Rate, error) {
+	var v struct {
+		Error  []string
+		Result map[string]struct{ C []string }
+	}
+	if err := decodeJSON(body, &v); err != nil {
+		return Rate{}, err
+	}
+	if len(v.Error) > 0 || len(v.Result) != 1 {
+		return Rate{}, errPair
+	}
+	for _, t := range v.Result {
+		if len(t.C) > 0 {
+			return rate(t.C[0], token, fiat, now)
+		}
+	}
+	return Rate{}, errPair
+}
+
+func decodeBinance(body []byte, token, fiat string, now time.Time) (Rate, error) {
+	var v struct{ Symbol, Price string }
+	if err := decodeJSON(body, &v); err != nil {
+		return Rate{}, err
+	}
+	want := token + fiat
+	if fiat == "USD" {
+		want = token + "USDT"
+	}
+	if v.Symbol != want {
+		return Rate{}, errPair
+	}
+	return rate(v.Price, token, fiat, now)
+}
+
+func decodeJSON(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if err := d.Decode(v); err != nil {
+		return errors.New("rates: the answer is not the documented JSON")
+	}
+	return nil
+}
+
+// rate reads a price of at most 40 characters, exactly.
+func rate(price, token, fiat string, at time.Time) (Rate, error) {
+	if price == "" || len(price) > 40 {
+		return Rate{}, errors.New("rates: no price in the answer")
+	}
+	p, err := decimal.NewFromString(price)
+	if err != nil || !p.IsPositive() {
+		return Rate{}, errors.New("rates: the price is not a positive number")
+	}
+	return Rate{Token: token, Fiat: fiat, Price: p, At: at}, nil
+}

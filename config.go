@@ -1,0 +1,132 @@
+package cryptopay
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// Config is what an App is made of. Store and Chains are required; the others
+// where the feature that needs them is used, and New says which lacks which.
+type Config struct {
+	Store  storage.Store
+	Chains []chain.Client
+
+	// Addresses gives payments their addresses: public keys are enough.
+	Addresses chain.AddressSource
+	// Signer pays withdrawals and forwards deposits. Without one this process
+	// takes payments and accepts withdrawals; another process sends them.
+	Signer chain.Signer
+	// Rates prices payments. Required for payments.
+	Rates rates.Rates
+	// Key of 32 bytes seals webhook secrets in the store. Keep it: without it
+	// they cannot be opened again. Required.
+	Key []byte
+
+	// Registry defaults to every shipped currency.
+	Registry *chain.Registry
+	// Clock defaults to SystemClock.
+	Clock Clock
+	// NewID makes ids: UUIDs of version 7. Defaults to ones of the Clock's time
+	// and Random.
+	NewID func() string
+	// Random defaults to crypto/rand.
+	Random io.Reader
+	// Log defaults to discarding.
+	Log *slog.Logger
+	// Notifier delivers webhooks. Defaults to HTTP with Callbacks as its guard.
+	Notifier webhook.Notifier
+	// Callbacks says which callback URLs are accepted. Defaults to https to
+	// public addresses.
+	Callbacks webhook.Guard
+	// Poll is how often Run asks each chain for news. Defaults to 5 seconds.
+	Poll time.Duration
+	// HeadAge is how old a node's newest block may be before nothing becomes
+	// final on its word any more. Defaults to no bound.
+	HeadAge time.Duration
+	// StuckAfter is when a transaction that is in no block is replaced at a
+	// higher fee. Defaults to 15 minutes.
+	StuckAfter time.Duration
+
+	// Payments, Withdrawals and Treasury refine the domains: a field that is
+	// wired by the App (Store, Registry, Now …) is overwritten.
+	Payments    payment.Config
+	Withdrawals withdrawal.Config
+	Treasury    treasury.Config
+}
+
+// withDefaults checks the Config and fills in what was left out.
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Store == nil:
+		return c, errors.New("cryptopay: Config.Store is required: memory.New(), sqlite.Open(…) or one of your own")
+	case len(c.Chains) == 0:
+		return c, errors.New("cryptopay: Config.Chains is required: at least one chain client")
+	case len(c.Key) != 32:
+		return c, fmt.Errorf("cryptopay: Config.Key must have 32 bytes, not %d: it seals webhook secrets", len(c.Key))
+	case c.Rates == nil:
+		return c, errors.New("cryptopay: payments need Config.Rates: rates.NewMedian(…) or rates.NewFixed(…)")
+	case c.Addresses == nil:
+		return c, errors.New("cryptopay: payments need Config.Addresses: keys.NewSource(…) or one of your own")
+	}
+	if c.Registry == nil {
+		c.Registry = chain.MainnetRegistry()
+	}
+	if c.Clock == nil {
+		c.Clock = SystemClock{}
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.NewID == nil {
+		c.NewID = newID(c.Clock, c.Random)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Poll == 0 {
+		c.Poll = 5 * time.Second
+	}
+	seen := map[chain.Network]bool{}
+	for _, client := range c.Chains {
+		if seen[client.Network()] {
+			return c, fmt.Errorf("cryptopay: Config.Chains has two clients of %s", client.Network())
+		}
+		seen[client.Network()] = true
+		if _, err := c.Registry.Gas(client.Network()); err != nil {
+			return c, fmt.Errorf("cryptopay: network %s: %w", client.Network(), err)
+		}
+	}
+	return c, nil
+}
+
+// newID makes UUIDs of version 7 (RFC 9562) of a clock's milliseconds and
+// random bits, without the uuid package's own clock and randomness.
+func newID(clock Clock, random io.Reader) func() string {
+	return func() string {
+		var id uuid.UUID
+		if _, err := io.ReadFull(random, id[6:]); err != nil {
+			panic("cryptopay: no randomness for ids: " + err.Error())
+		}
+		ms := uint64(clock.Now().UnixMilli())
+		for i := range 6 {
+			id[i] = byte(ms >> (40 - 8*i))
+		}
+		id[6] = id[6]&0x0f | 0x70
+		id[8] = id[8]&0x3f | 0x80
+		return id.String()
+	}
+}

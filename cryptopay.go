@@ -1,0 +1,165 @@
+package cryptopay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/secret"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// App is one composition of the library. All of it may be used concurrently,
+// and any number of processes may have an App over the same store.
+type App struct {
+	Payments    *payment.Service
+	Withdrawals *withdrawal.Service
+	Wallets     *wallet.Service
+	Webhooks    *webhook.Service
+	Treasury    *treasury.Treasury
+	Addresses   *incoming.Pool
+
+	cfg      Config
+	networks []network
+	workers  []Worker
+}
+
+// network is one chain's two pipelines.
+type network struct {
+	name   chain.Network
+	client chain.Client
+	in     *incoming.Network
+	out    *outgoing.Network
+}
+
+// Tables lists everything that an App stores.
+func Tables() []*storage.Table {
+	return slices.Concat(storage.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
+		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables())
+}
+
+// New composes an App. It does no I/O and starts nothing: call Open before
+// anything else, and Run or Step to work.
+func New(cfg Config) (*App, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	a := &App{cfg: cfg}
+	for _, build := range []func() error{a.shared, a.chains, a.domains} {
+		if err := build(); err != nil {
+			return nil, fmt.Errorf("cryptopay: %w", err)
+		}
+	}
+	a.workers = a.work()
+	return a, nil
+}
+
+// Open makes the store ready. Call it once, before anything else.
+func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
+	return a.cfg.Store.Open(ctx, append(Tables(), more...)...)
+}
+
+// shared builds what chains and domains both need.
+func (a *App) shared() (err error) {
+	c := a.cfg
+	var names []chain.Network
+	for _, client := range c.Chains {
+		names = append(names, client.Network())
+	}
+	a.Addresses, err = incoming.NewPool(incoming.PoolConfig{Store: c.Store, Source: c.Addresses, Now: c.Clock.Now, Networks: names})
+	if err != nil {
+		return err
+	}
+	box, err := secret.NewBox(c.Key, c.Random)
+	if err != nil {
+		return err
+	}
+	if c.Notifier == nil {
+		c.Notifier = webhook.NewHTTP(webhook.HTTPOptions{Guard: c.Callbacks})
+	}
+	a.Webhooks, err = webhook.New(webhook.Config{
+		Store: c.Store, Notifier: c.Notifier, Guard: c.Callbacks, Box: box,
+		Now: c.Clock.Now, NewID: c.NewID, Random: c.Random, Log: c.Log,
+	})
+	return err
+}
+
+// chains builds both pipelines of every network, and the treasury between them.
+func (a *App) chains() error {
+	c := a.cfg
+	t := c.Treasury
+	t.Clients, t.Senders = map[chain.Network]chain.Client{}, map[chain.Network]treasury.Sender{}
+	for _, client := range c.Chains {
+		n := network{name: client.Network(), client: client}
+		var err error
+		n.out, err = outgoing.New(outgoing.Config{
+			Store: c.Store, Client: client, Registry: c.Registry, Signer: c.Signer, Now: c.Clock.Now, Log: c.Log,
+			StuckAfter: c.StuckAfter,
+			Handle:     func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) },
+			ChangeAddress: func(ctx context.Context, tenant string) (chain.Derived, error) {
+				return a.Addresses.Change(ctx, n.name, tenant)
+			},
+		})
+		if err != nil {
+			return err
+		}
+		n.in, err = incoming.New(incoming.Config{
+			Store: c.Store, Client: client, Registry: c.Registry, Now: c.Clock.Now, Log: c.Log, HeadAge: c.HeadAge,
+			Internal: n.out.Internal, Handle: a.route,
+			Open: func(ctx context.Context) []chain.Address { return a.waiting(ctx, n.name) },
+		})
+		if err != nil {
+			return err
+		}
+		t.Clients[n.name], t.Senders[n.name] = client, n.out
+		a.networks = append(a.networks, n)
+	}
+	t.Store, t.Registry, t.Addresses, t.Now, t.Log = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log
+	t.OnWithdrawal = a.withdrawn
+	var err error
+	a.Treasury, err = treasury.New(t)
+	return err
+}
+
+// domains builds what merchants see.
+func (a *App) domains() (err error) {
+	c := a.cfg
+	a.Wallets, err = wallet.New(wallet.Config{
+		Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: c.Callbacks.URL,
+	})
+	if err != nil {
+		return err
+	}
+	p := c.Payments
+	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, a.Addresses
+	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.head
+	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, c.Callbacks.URL
+	if a.Payments, err = payment.New(p); err != nil {
+		return err
+	}
+	w := c.Withdrawals
+	w.Store, w.Registry, w.Rates = c.Store, c.Registry, c.Rates
+	w.Parse, w.Fees, w.Tenants, w.Wallets, w.Payouts, w.Own = a.parse, fees{a}, a.Wallets, a.Wallets, payouts{a}, a.own
+	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, c.Callbacks.URL
+	a.Withdrawals, err = withdrawal.New(w)
+	return err
+}
+
+// network finds a chain of this App by its code.
+func (a *App) network(code chain.Network) (*network, error) {
+	for i := range a.networks {
+		if a.networks[i].name == code {
+			return &a.networks[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no client for network %s is configured", chain.ErrCurrency, code)
+}

@@ -1,0 +1,93 @@
+package cryptopay_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/cryptopay-go/cryptopay"
+
+// closure is every package that importing these compiles, standard library left out.
+func closure(t *testing.T, packages ...string) []string {
+	t.Helper()
+	args := append([]string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}, packages...)
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	require.NoError(t, err)
+	all := strings.Fields(string(out))
+	slices.Sort(all)
+	return all
+}
+
+// outside are the modules of other people in a closure.
+func outside(all []string) []string {
+	var out []string
+	for _, p := range all {
+		if strings.HasPrefix(p, module) {
+			continue
+		}
+		parts := strings.Split(p, "/")
+		m := strings.Join(parts[:min(3, len(parts))], "/")
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// TestEmbeddingIsLight is golden: who imports the root, the memory store and the
+// simulated chain compiles no chain SDK, no database driver and no HTTP API.
+func TestEmbeddingIsLight(t *testing.T) {
+	t.Parallel()
+	all := closure(t, module, module+"/storage/memory", module+"/chain/sim")
+	require.Equal(t, []string{
+		"github.com/FastFilter/xorfilter",
+		"github.com/decred/dcrd",
+		"github.com/google/uuid",
+		"github.com/shopspring/decimal",
+		"golang.org/x/sync",
+	}, outside(all))
+	for _, p := range all {
+		require.NotContains(t, p, "/httpapi")
+		require.NotContains(t, p, "/sqlstore")
+		require.NotContains(t, p, "/chain/evm")
+	}
+}
+
+// TestWalls holds every room to what it may know; see design in CONTRIBUTING.
+func TestWalls(t *testing.T) {
+	t.Parallel()
+	for room, allowed := range map[string][]string{
+		"ledger":         {},
+		"storage":        {"ledger"},
+		"storage/memory": {"storage", "storage/verdict", "ledger"},
+		"chain":          {"ledger", "chain/internal/proof"},
+		"chain/incoming": {"chain", "chain/internal/proof", "storage", "ledger"},
+		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "ledger"},
+		"chain/rates":    {"ledger"},
+		"chain/keys":     {"chain", "chain/internal/proof", "storage", "ledger", "internal/secret"},
+		"chain/sim":      {"chain", "chain/internal/proof", "storage", "ledger"},
+		"chain/evm":      {"chain", "chain/internal/proof", "ledger"},
+		"webhook":        {"storage", "ledger", "internal/secret"},
+		"payment": {
+			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fsm", "internal/secret",
+		},
+		"withdrawal": {
+			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fsm", "internal/secret",
+		},
+		"wallet": {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fsm", "internal/secret"},
+		"wallet/treasury": {
+			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "ledger", "storage",
+		},
+	} {
+		for _, p := range closure(t, module+"/"+room) {
+			in, ours := strings.CutPrefix(p, module+"/")
+			if ours && in != room {
+				require.Contains(t, allowed, in, "%s must not know %s", room, in)
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// AddressPool hands out addresses that nobody ever had before. Each is watched
+// from before it is returned. May be called concurrently.
+type AddressPool interface {
+	Take(ctx context.Context, n chain.Network, tenant string) (chain.Derived, error)
+}
+
+// Fees are a tenant's settings for its payments.
+type Fees struct {
+	Percent decimal.Decimal // of what is received; see CheckFee
+	ByUser  bool            // added to what the customer sends, by default
+}
+
+// Tenants tells what fees a tenant pays; ok is false where there is none.
+type Tenants interface {
+	PaymentFees(ctx context.Context, tenant string) (f Fees, ok bool, err error)
+}
+
+// Wallets finds a wallet of the tenant by its wallet_id or external_id; "" is
+// the master account. guard stands for the wallet being open and goes into
+// every Change that posts to it; ok is false where there is none that is open.
+type Wallets interface {
+	OpenWallet(ctx context.Context, tenant, ref string) (id string, guard storage.Guard, ok bool, err error)
+}
+
+// LatePolicy says what becomes of money that comes after expiry_time.
+type LatePolicy string
+
+// The policies.
+const (
+	LateSuspense LatePolicy = "suspense" // booked to suspense, the payment stays as it is
+	LateCredit   LatePolicy = "credit"   // credited at the rate when seen
+)
+
+// Bound is the range in which a price can be true.
+type Bound struct{ Min, Max decimal.Decimal }
+
+// Config is what a Service stands on.
+type Config struct {
+	Store     storage.Store
+	Registry  *chain.Registry
+	Rates     rates.Rates
+	Addresses AddressPool
+	Tenants   Tenants
+	Wallets   Wallets
+	// Head reads how far a network was read: incoming's stored cursor.
+	Head func(context.Context, chain.Network) (incoming.Cursor, error)
+
+	Now   func() time.Time
+	NewID func() string // UUIDv7
+	// Log gets what went wrong in Step. Defaults to discarding.
+	Log *slog.Logger
+	// Notify is told what a person should look at, after it was committed.
+	// Defaults to the log alone.
+	Notify func(context.Context, Alert)
+
+	// Window is how long a payment waits where the request says nothing.
+	// Defaults to 60 minutes.
+	Window time.Duration
+	// Tolerance is how much less than due is still full, in percent of what is
+	// due, and ToleranceUSD its most, in USD. Default to 0.5 and 5.
+	Tolerance, ToleranceUSD *decimal.Decimal
+	// Late defaults to LateSuspense.
+	Late LatePolicy
+	// NetworkFee quotes what a payment in a currency is charged for the network,
+	// in units of that currency, once. Defaults to none.
+	NetworkFee func(context.Context, *chain.Currency) (ledger.Amount, error)
+	// PriceCurrencies are the fiat currencies that prices may be in. Defaults to
+	// USD, EUR and GBP.
+	PriceCurrencies []string
+	// CheckURL refuses callback URLs. Defaults to asking for http or https, a
+	// host, and no credentials.
+	CheckURL func(string) error
+
+	// RateAge is the age at which a price is no longer taken. Defaults to 10
+	// minutes.
+	RateAge time.Duration
+	// RateBounds is the range of a token's price in USD, by symbol; a price
+	// outside is refused. Defaults to 0.5 to 1.5 for stable coins.
+	RateBounds map[string]Bound
+	// MaxCreditUSD is the most that one deposit may be worth to be credited
+	// without a person: more goes to suspense. Defaults to 10,000,000.
+	MaxCreditUSD *decimal.Decimal
+	// MaxDeposits is how many deposits count for one payment; more go to
+	// suspense. Defaults to 100.
+	MaxDeposits int
+	// Lease is how long one process keeps a due payment for itself. Defaults to
+	// 1 minute.
+	Lease time.Duration
+}
+
+// withDefaults fills in what is open and says what is missing.
+func (c Config) withDefaults() (Config, error) {
+	for what, missing := range map[string]bool{
+		"Store": c.Store == nil, "Registry": c.Registry == nil, "Rates": c.Rates == nil, "Addresses": c.Addresses == nil,
+		"Tenants": c.Tenants == nil, "Wallets": c.Wallets == nil, "Head": c.Head == nil, "Now": c.Now == nil, "NewID": c.NewID == nil,
+	} {
+		if missing {
+			return c, fmt.Errorf("payment: Config.%s is needed", what)
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Notify == nil {
+		c.Notify = func(context.Context, Alert) {}
+	}
+	c.Window = orElse(c.Window, time.Hour)
+	c.RateAge = orElse(c.RateAge, 10*time.Minute)
+	c.Lease = orElse(c.Lease, time.Minute)
+	c.MaxDeposits = orElse(c.MaxDeposits, 100)
+	c.Late = orElse(c.Late, LateSuspense)
+	c.Tolerance = orPointer(c.Tolerance, decimal.New(5, -1))
+	c.ToleranceUSD = orPointer(c.ToleranceUSD, decimal.New(5, 0))
+	c.MaxCreditUSD = orPointer(c.MaxCreditUSD, decimal.New(10_000_000, 0))
+	if c.PriceCurrencies == nil {
+		c.PriceCurrencies = []string{"USD", "EUR", "GBP"}
+	}
+	if c.CheckURL == nil {
+		c.CheckURL = checkURL
+	}
+	if c.NetworkFee == nil {
+		c.NetworkFee = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, nil }
+	}
+	switch {
+	case c.Late != LateSuspense && c.Late != LateCredit:
+		return c, fmt.Errorf("payment: Config.Late is %q, not suspense or credit", c.Late)
+	case c.Tolerance.Sign() < 0 || c.Tolerance.GreaterThanOrEqual(hundred) || c.ToleranceUSD.Sign() < 0:
+		return c, errors.New("payment: Config.Tolerance must be from 0 to below 100 percent, ToleranceUSD at least 0")
+	case c.Window < time.Minute || c.Window > maxWindow:
+		return c, fmt.Errorf("payment: Config.Window must be from 1 minute to %s", maxWindow)
+	}
+	return c, nil
+}
+
+func orElse[T comparable](v, other T) T {
+	var zero T
+	if v == zero {
+		return other
+	}
+	return v
+}
+
+func orPointer(v *decimal.Decimal, other decimal.Decimal) *decimal.Decimal {
+	if v == nil {
+		return &other
+	}
+	return v
+}

@@ -1,0 +1,382 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Limits of what a request may say.
+const (
+	maxOrderID     = 100
+	maxCustomID    = 64
+	maxWalletRef   = 64
+	maxDescription = 5000
+	maxURL         = 2048
+	maxEmail       = 254
+	maxWindow      = 1440 * time.Minute
+)
+
+// Pricing is what decides how much a customer has to send.
+type Pricing struct {
+	Amount        string // of PriceCurrency: plain digits, at most 2 places
+	PriceCurrency string // defaults to USD
+	Currency      string // combined code; or
+	Blockchain    string // network or its alias, with
+	Token         string // symbol. Both forms given must agree.
+	FixedRate     *bool  // defaults to true
+	FeeByUser     *bool  // defaults to the tenant's setting
+}
+
+// CreateInput is a request for a payment.
+type CreateInput struct {
+	Pricing
+	OrderID       string
+	Description   string
+	CallbackURL   string
+	CustomID      string
+	CustomerEmail string
+	WalletID      string // wallet_id or external_id; "" = the master account
+	ExpiryMinutes *int   // 1 to 1440; defaults to the configured window
+}
+
+// Quote is a pricing made concrete. Nothing was created.
+type Quote struct {
+	Price         decimal.Decimal
+	PriceCurrency string
+	Currency      *chain.Currency
+	Due           ledger.Amount   // what the customer must send
+	Fee           ledger.Amount   // platform and network fee on it
+	Rate          decimal.Decimal // of one coin in PriceCurrency
+	FixedRate     bool
+	FeeByUser     bool
+
+	usdRate    decimal.Decimal
+	percent    decimal.Decimal
+	networkFee ledger.Amount
+}
+
+// Estimate prices a payment without creating it. Errors as of Create.
+func (s *Service) Estimate(ctx context.Context, tenant string, in Pricing) (Quote, error) {
+	bad := &InvalidError{}
+	pr, err := s.pricing(in, bad)
+	if err != nil {
+		return Quote{}, err
+	}
+	return s.quote(ctx, tenant, pr)
+}
+
+// Create makes a payment with an address of its own. Errors: *InvalidError with
+// every wrong field, *CurrencyError, *NotFoundError for the wallet or tenant,
+// rates.ErrUnavailable (wrapped) where there is no price now.
+func (s *Service) Create(ctx context.Context, tenant string, in CreateInput) (Payment, error) {
+	p, _, err := s.CreateOnce(ctx, tenant, in, storage.Once{}, nil)
+	return p, err
+}
+
+// CreateOnce is Create under an idempotency key. encode makes the response that
+// is kept with the payment; where the key was used before for the same request
+// that response is returned as replayed, and nothing is created. Further
+// errors: storage.ErrIdempotencyMismatch, storage.ErrInProgress.
+func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput, once storage.Once, encode func(Payment) ([]byte, error)) (p Payment, replayed []byte, err error) {
+	part := storage.Tenant(tenant)
+	leave, err := s.inFlight.Enter(part, once)
+	if err != nil {
+		return p, nil, err
+	}
+	defer leave()
+	if encode != nil {
+		once.Encode = func() ([]byte, error) { return encode(p) }
+	}
+	var guard storage.Guard
+	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		response, replay, err := once.Find(ctx, s.c.Store, part, s.c.Now())
+		if err != nil || replay {
+			p, replayed = Payment{}, response
+			return storage.Change{}, err
+		}
+		if p.ID == "" {
+			if p, guard, err = s.draft(ctx, tenant, in); err != nil {
+				return storage.Change{}, err
+			}
+		}
+		x := &decision{p: p}
+		row := storage.Activities.Row(p.ID, 0, time.Time{}, x.activity())
+		c := storage.Change{
+			ID: s.c.NewID(), Partition: part, Require: []storage.Guard{guard},
+			Put: []storage.Row{Payments.Row(p.ID, 0, x.due(), p), row},
+		}
+		return c, once.AddTo(&c, p.CreatedAt)
+	})
+	if err != nil {
+		p = Payment{}
+	}
+	return p, replayed, err
+}
+
+// draft validates, prices, and takes an address.
+func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Payment, storage.Guard, error) {
+	bad := &InvalidError{}
+	pr, err := s.pricing(in.Pricing, bad)
+	s.checkTexts(&in, bad)
+	if in.ExpiryMinutes != nil && (*in.ExpiryMinutes < 1 || *in.ExpiryMinutes > 1440) {
+		bad.add("expiry_minutes", "must be from 1 to 1440")
+	}
+	var unsupported *CurrencyError
+	if len(bad.Fields) > 0 {
+		if errors.As(err, &unsupported) {
+			bad.add("currency", "is not supported")
+		}
+		return Payment{}, storage.Guard{}, bad
+	}
+	if err != nil {
+		return Payment{}, storage.Guard{}, err
+	}
+	wallet, guard, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, in.WalletID)
+	if err == nil && !ok {
+		err = &NotFoundError{Field: "wallet_id", ID: in.WalletID}
+	}
+	if err != nil {
+		return Payment{}, guard, err
+	}
+	q, err := s.quote(ctx, tenant, pr)
+	if err != nil {
+		return Payment{}, guard, err
+	}
+	window := s.c.Window
+	if in.ExpiryMinutes != nil {
+		window = time.Duration(*in.ExpiryMinutes) * time.Minute
+	}
+	c := q.Currency
+	address, err := s.c.Addresses.Take(ctx, c.Network, tenant)
+	if err != nil {
+		return Payment{}, guard, fmt.Errorf("payment: taking an address: %w", err)
+	}
+	now := s.c.Now()
+	p := Payment{
+		ID: s.c.NewID(), Status: Machine.Initial, Network: string(c.Network), Address: string(address.Address), Currency: c.Code, Token: c.Token,
+		Price: q.Price, PriceCurrency: q.PriceCurrency, Due: q.Due, Rate: q.Rate, USDRate: q.usdRate, FixedRate: q.FixedRate,
+		FeeByUser: q.FeeByUser, FeePercent: q.percent, NetworkFee: q.networkFee,
+		Wallet: wallet, WalletRef: in.WalletID, OrderID: in.OrderID, Description: in.Description, CallbackURL: in.CallbackURL,
+		CustomID: in.CustomID, CustomerEmail: in.CustomerEmail, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(window),
+	}
+	p.Tolerance, err = s.tolerance(&q)
+	return p, guard, err
+}
+
+// priced is a pricing whose fields are each valid.
+type priced struct {
+	in       Pricing
+	price    decimal.Decimal
+	fiat     string
+	currency *chain.Currency
+}
+
+// pricing checks the fields of a pricing, adding to bad what is wrong. The
+// error is bad itself, or a *CurrencyError where only that is wrong.
+func (s *Service) pricing(in Pricing, bad *InvalidError) (priced, error) {
+	pr := priced{in: in, fiat: in.PriceCurrency}
+	var err error
+	pr.price, err = ledger.ParseDecimal(in.Amount)
+	switch {
+	case in.Amount == "":
+		bad.add("amount", "is required")
+	case err != nil:
+		bad.add("amount", "must be a plain decimal number of at most 40 digits")
+	case pr.price.Sign() <= 0:
+		bad.add("amount", "must be greater than 0")
+	case !pr.price.Equal(pr.price.Truncate(2)):
+		bad.add("amount", "must have at most 2 decimal places")
+	}
+	if pr.fiat == "" {
+		pr.fiat = usd
+	}
+	if !slices.Contains(s.c.PriceCurrencies, pr.fiat) {
+		bad.add("price_currency", "is not supported")
+	}
+	var unsupported error
+	pr.currency, unsupported = s.chosen(in, bad)
+	if err := bad.orNil(); err != nil {
+		return pr, err
+	}
+	return pr, unsupported
+}
+
+// chosen finds the currency by either form, or both where they agree.
+func (s *Service) chosen(in Pricing, bad *InvalidError) (*chain.Currency, error) {
+	pair := in.Blockchain != "" || in.Token != ""
+	var c *chain.Currency
+	switch {
+	case pair && in.Token == "":
+		bad.add("token", "is required with blockchain")
+		return nil, nil
+	case pair && in.Blockchain == "":
+		bad.add("blockchain", "is required with token")
+		return nil, nil
+	case !pair && in.Currency == "":
+		bad.add("currency", "is required, or blockchain and token")
+		return nil, nil
+	case pair:
+		var err error
+		if c, err = s.c.Registry.Pair(in.Blockchain, in.Token); err != nil {
+			return nil, &CurrencyError{Currency: in.Blockchain + " " + in.Token, Supported: s.c.Registry.Codes()}
+		}
+		if in.Currency == "" {
+			return c, nil
+		}
+	}
+	named := s.currency(in.Currency)
+	if named == nil {
+		return nil, &CurrencyError{Currency: in.Currency, Supported: s.c.Registry.Codes()}
+	}
+	if c != nil && c != named {
+		bad.add("currency", "does not agree with blockchain and token")
+	}
+	return named, nil
+}
+
+// quote prices: the rate, the fees, and what is due.
+func (s *Service) quote(ctx context.Context, tenant string, pr priced) (Quote, error) {
+	c := pr.currency
+	fees, ok, err := s.c.Tenants.PaymentFees(ctx, tenant)
+	if err == nil && !ok {
+		err = &NotFoundError{Field: "tenant", ID: tenant}
+	}
+	if err == nil {
+		err = CheckFee(fees.Percent)
+	}
+	if err != nil {
+		return Quote{}, err
+	}
+	q := Quote{
+		Price: pr.price, PriceCurrency: pr.fiat, Currency: c, FixedRate: pr.in.FixedRate == nil || *pr.in.FixedRate,
+		FeeByUser: fees.ByUser, percent: fees.Percent,
+	}
+	if pr.in.FeeByUser != nil {
+		q.FeeByUser = *pr.in.FeeByUser
+	}
+	if q.Rate, err = s.rate(ctx, c.Token, pr.fiat); err != nil {
+		return q, err
+	}
+	if q.usdRate = q.Rate; pr.fiat != usd {
+		if q.usdRate, err = s.rate(ctx, c.Token, usd); err != nil {
+			return q, err
+		}
+	}
+	if q.networkFee, err = s.c.NetworkFee(ctx, c); err != nil {
+		return q, fmt.Errorf("payment: quoting the network fee: %w", err)
+	}
+	if q.networkFee < 0 {
+		return q, fmt.Errorf("payment: the network fee of %s was quoted below 0", c.Code)
+	}
+	return q, q.price()
+}
+
+// price computes what is due, and refuses what is outside the currency's limits.
+func (q *Quote) price() error {
+	c, tooMuch := q.Currency, &InvalidError{}
+	coins, err := ledger.Quo(q.Price, q.Rate, c.Scale, ledger.Up)
+	if err == nil && q.FeeByUser {
+		q.Due, err = ledger.Quo(q.Price.Mul(hundred.Add(q.percent)), q.Rate.Mul(hundred), c.Scale, ledger.Up)
+		if err == nil {
+			q.Due, err = q.Due.Add(q.networkFee)
+		}
+	} else {
+		q.Due = coins
+	}
+	switch value := c.Decimal(coins); {
+	case err != nil || q.Due > ledger.MaxCredit || c.Max.Sign() > 0 && value.GreaterThan(c.Max):
+		most := c.Decimal(ledger.MaxCredit)
+		if c.Max.Sign() > 0 {
+			most = c.Max
+		}
+		tooMuch.add("amount", fmt.Sprintf("is above the maximum of %s %s", ledger.PlainString(most), c.Code))
+	case value.LessThan(c.Min):
+		tooMuch.add("amount", fmt.Sprintf("is below the minimum of %s %s", ledger.PlainString(c.Min), c.Code))
+	}
+	if err := tooMuch.orNil(); err != nil {
+		return err
+	}
+	p := Payment{FeeByUser: q.FeeByUser, FeePercent: q.percent, NetworkFee: q.networkFee}
+	parts, err := p.divide(q.Due)
+	q.Fee = q.Due - parts.net
+	return err
+}
+
+// tolerance is how much less than due is still full: a percentage, at most a
+// sum in USD.
+func (s *Service) tolerance(q *Quote) (ledger.Amount, error) {
+	c := q.Currency
+	part, err := ledger.Quo(c.Decimal(q.Due).Mul(*s.c.Tolerance), hundred, c.Scale, ledger.Down)
+	if err != nil {
+		return 0, err
+	}
+	most, err := ledger.Quo(*s.c.ToleranceUSD, q.usdRate, c.Scale, ledger.Down)
+	if errors.Is(err, ledger.ErrOverflow) {
+		return part, nil
+	}
+	return min(part, most), err
+}
+
+var email = regexp.MustCompile(`^[^@\s]+@[^@\s]+\.[^@\s]+$`)
+
+func (s *Service) checkTexts(in *CreateInput, bad *InvalidError) {
+	for _, f := range []struct {
+		name, text string
+		max        int
+	}{
+		{"order_id", in.OrderID, maxOrderID},
+		{"custom_id", in.CustomID, maxCustomID},
+		{"wallet_id", in.WalletID, maxWalletRef},
+		{"order_description", in.Description, maxDescription},
+		{"callback_url", in.CallbackURL, maxURL},
+		{"customer_email", in.CustomerEmail, maxEmail},
+	} {
+		checkText(f.name, f.text, f.max, bad)
+	}
+	s.checkContact(in.CallbackURL, in.CustomerEmail, bad)
+}
+
+func (s *Service) checkContact(callback, mailbox string, bad *InvalidError) {
+	if callback != "" {
+		if err := s.c.CheckURL(callback); err != nil {
+			bad.add("callback_url", "must be an https URL that can be delivered to")
+		}
+	}
+	if mailbox != "" {
+		if a, err := mail.ParseAddress(mailbox); err != nil || a.Address != mailbox || !email.MatchString(mailbox) {
+			bad.add("customer_email", "must be an email address")
+		}
+	}
+}
+
+func checkText(name, text string, most int, bad *InvalidError) {
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		bad.add(name, "must be valid text without NUL")
+	case utf8.RuneCountInString(text) > most:
+		bad.add(name, fmt.Sprintf("must have at most %d characters", most))
+	}
+}
+
+// checkURL is the least that is asked of a callback URL.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return errors.New("not an http or https URL with a host and without credentials")
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package payment
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// MaxPage is the largest page of a list.
+const MaxPage = 100
+
+// Filter selects payments of a list. Empty fields select nothing out.
+type Filter struct {
+	Status     Status // as shown: waiting includes partially_paid
+	Currency   string // combined code
+	Blockchain string // network or its alias
+	Token      string // symbol
+	Limit      int    // 1 to 100; 0 = 20
+	Offset     int
+}
+
+// Get returns one payment of the tenant; *NotFoundError.
+func (s *Service) Get(ctx context.Context, tenant, id string) (Payment, error) {
+	p, _, ok, err := Payments.One(ctx, s.c.Store, storage.Tenant(tenant), id)
+	if err == nil && !ok {
+		err = &NotFoundError{Field: "transaction_id", ID: id}
+	}
+	return p, err
+}
+
+// List returns a page of the tenant's payments, newest first, how many match
+// the filter, and how many there are in all. Errors: *InvalidError.
+func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Payment, count, total int64, err error) {
+	q := storage.Query{
+		Table: Payments.Table, Partition: storage.Tenant(tenant),
+		Order: []storage.Order{{Column: "created_at", Desc: true}}, Limit: f.Limit, Offset: f.Offset,
+	}
+	if q.Where, err = s.where(&f); err != nil {
+		return nil, 0, 0, err
+	}
+	if q.Limit == 0 {
+		q.Limit = 20
+	}
+	rows, err := s.c.Store.Find(ctx, q)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	page = make([]Payment, len(rows))
+	for i, r := range rows {
+		page[i] = Payments.Value(r)
+	}
+	if total, err = s.c.Store.Count(ctx, storage.Query{Table: Payments.Table, Partition: q.Partition}); err != nil {
+		return nil, 0, 0, err
+	}
+	if count = total; len(q.Where) > 0 {
+		count, err = s.c.Store.Count(ctx, q)
+	}
+	return page, count, total, err
+}
+
+func (s *Service) where(f *Filter) ([]storage.Cond, error) {
+	bad, out := &InvalidError{}, []storage.Cond(nil)
+	eq := func(column, value string) {
+		out = append(out, storage.Cond{Column: column, Op: storage.Eq, Value: value})
+	}
+	switch {
+	case f.Status == "":
+	case f.Status == Waiting:
+		out = append(out, storage.Cond{Column: "status", Op: storage.In, Value: []Status{Waiting, PartiallyPaid}})
+	case f.Status == PartiallyPaid || !slices.Contains(Machine.States, f.Status):
+		bad.add("status", "is not a payment status")
+	default:
+		eq("status", string(f.Status))
+	}
+	if f.Currency != "" {
+		if s.currency(f.Currency) == nil {
+			bad.add("currency", "is not supported")
+		}
+		eq("currency", f.Currency)
+	}
+	if f.Blockchain != "" {
+		n, err := s.c.Registry.Network(f.Blockchain)
+		if err != nil {
+			bad.add("blockchain", "is not supported")
+		}
+		eq("network", string(n.Code))
+	}
+	if f.Token != "" {
+		if !slices.ContainsFunc(s.c.Registry.Codes(), func(code string) bool { return s.currency(code).Token == f.Token }) {
+			bad.add("token", "is not supported")
+		}
+		eq("token", f.Token)
+	}
+	if f.Limit < 0 || f.Limit > MaxPage {
+		bad.add("limit", "must be from 1 to 100")
+	}
+	if f.Offset < 0 {
+		bad.add("offset", "must be at least 0")
+	}
+	return out, bad.orNil()
+}
+
+// Deposits lists what was counted for a payment, by first sighting.
+func (s *Service) Deposits(ctx context.Context, tenant, id string) ([]Deposit, error) {
+	x, err := s.byID(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Deposit, len(x.deposits))
+	for i, e := range x.deposits {
+		out[i] = e.d
+	}
+	return out, nil
+}
+
+// Patch changes what a merchant may change of a payment; nil leaves a field.
+type Patch struct {
+	OrderID, Description, CallbackURL, CustomerEmail *string
+}
+
+// Update patches a payment that still waits for its money. Errors:
+// *InvalidError, *NotFoundError, *StateError.
+func (s *Service) Update(ctx context.Context, tenant, id string, patch Patch) (Payment, error) {
+	if err := s.checkPatch(patch); err != nil {
+		return Payment{}, err
+	}
+	return s.edit(ctx, tenant, id, func(x *decision) error {
+		if x.p.Shown() != Waiting {
+			return &StateError{Status: x.p.Shown(), Reason: "cannot be changed"}
+		}
+		for to, from := range map[*string]*string{
+			&x.p.OrderID: patch.OrderID, &x.p.Description: patch.Description,
+			&x.p.CallbackURL: patch.CallbackURL, &x.p.CustomerEmail: patch.CustomerEmail,
+		} {
+			if from != nil {
+				*to = *from
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Service) checkPatch(patch Patch) error {
+	bad := &InvalidError{}
+	text := func(name string, v *string, most int) string {
+		if v == nil {
+			return ""
+		}
+		checkText(name, *v, most, bad)
+		return *v
+	}
+	text("order_id", patch.OrderID, maxOrderID)
+	text("order_description", patch.Description, maxDescription)
+	s.checkContact(text("callback_url", patch.CallbackURL, maxURL), text("customer_email", patch.CustomerEmail, maxEmail), bad)
+	return bad.orNil()
+}
+
+// Cancel ends a payment for which nothing has come; what comes later goes to
+// suspense. Errors: *NotFoundError, *StateError.
+func (s *Service) Cancel(ctx context.Context, tenant, id string) (Payment, error) {
+	return s.edit(ctx, tenant, id, (*decision).cancel)
+}
+
+func (x *decision) cancel() error {
+	if !Machine.Can(x.p.Status, OnCancel) {
+		return &StateError{Status: x.p.Shown(), Reason: "cannot be cancelled"}
+	}
+	if _, _, live := x.weights(); live > 0 || x.anyLate() {
+		return &StateError{Status: x.p.Shown(), Reason: "a deposit has come, cannot be cancelled"}
+	}
+	x.p.Cancelled, x.p.Closed = true, true
+	return x.move(OnCancel, Expired)
+}
+
+// edit changes a payment by a merchant's wish and returns it as it then is.
+func (s *Service) edit(ctx context.Context, tenant, id string, on func(*decision) error) (Payment, error) {
+	var p Payment
+	err := s.decide(ctx, tenant, func(ctx context.Context) (*decision, error) {
+		return s.byID(ctx, tenant, id)
+	}, func(x *decision) error {
+		if err := on(x); err != nil {
+			return err
+		}
+		x.touched, x.p.UpdatedAt = true, x.now
+		p = x.p
+		return nil
+	})
+	if err != nil {
+		return Payment{}, err
+	}
+	return p, nil
+}

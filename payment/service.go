@@ -1,0 +1,273 @@
+package payment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Service is the payments of all tenants. Its methods may be called
+// concurrently, and by several processes over one store.
+type Service struct {
+	c        Config
+	networks []chain.Network
+	inFlight storage.InFlight
+}
+
+// New checks the configuration. It does no I/O.
+func New(c Config) (*Service, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{c: c}
+	seen := map[chain.Network]bool{}
+	for _, code := range c.Registry.Codes() {
+		if n := s.currency(code).Network; !seen[n] {
+			seen[n] = true
+			s.networks = append(s.networks, n)
+		}
+	}
+	return s, nil
+}
+
+// Handle is the incoming.Handler of payment addresses: everything that the fact
+// causes is durable when it returns nil. The same fact again changes nothing.
+func (s *Service) Handle(ctx context.Context, f incoming.Fact) error {
+	proven := f.Final.Sighting()
+	return s.handle(ctx, fact{
+		sighting: f.Sighting, version: f.Version, head: f.Head,
+		final: f.Final.Valid() && proven.Generated() == f.Sighting.Generated() && proven.Amount == f.Sighting.Amount,
+	})
+}
+
+func (s *Service) handle(ctx context.Context, f fact) error {
+	sg := &f.sighting
+	if sg.Purpose != incoming.UsePayment || sg.Tenant == "" {
+		return fmt.Errorf("payment: sighting %s is of a %s address, not of a tenant's payment", sg.Generated(), sg.Purpose)
+	}
+	if sg.Internal {
+		return nil
+	}
+	return s.decide(ctx, sg.Tenant, func(ctx context.Context) (*decision, error) {
+		x, err := s.load(ctx, sg.Tenant, sg.Network, sg.Address, DepositID(sg))
+		if err != nil {
+			return nil, err
+		}
+		return x, s.prepare(ctx, sg.Tenant, x, &f)
+	}, func(x *decision) error { return x.onFact(f) })
+}
+
+// decide loads, decides and commits, again and again while others change what
+// it stands on, or a wallet has less than a reversal wanted to take.
+func (s *Service) decide(ctx context.Context, tenant string, load func(context.Context) (*decision, error), on func(*decision) error) error {
+	available := ledger.MaxAmount
+	var x *decision
+	for range maxTakes {
+		err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+			var err error
+			if x, err = load(ctx); err != nil || x == nil {
+				return storage.Change{}, err
+			}
+			x.available = available
+			if err := on(x); err != nil {
+				return storage.Change{}, err
+			}
+			return s.change(ctx, tenant, x)
+		})
+		var short *ledger.InsufficientFundsError
+		if errors.As(err, &short) && short.Account.Floored() && short.Available < available {
+			available = max(short.Available, 0)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if x != nil {
+			s.tell(ctx, tenant, x.alerts)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: a wallet's balance kept changing while a deposit was reversed", storage.ErrConflict)
+}
+
+// maxTakes is how often a reversal is decided again on what the wallet has.
+const maxTakes = 16
+
+// prepare asks the outside for what the decision will need.
+func (s *Service) prepare(ctx context.Context, tenant string, x *decision, f *fact) error {
+	if x.p.ID == "" {
+		return nil
+	}
+	id, _, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, x.p.Wallet)
+	if err == nil && !ok { // closed meanwhile: the master account takes its place
+		id, _, ok, err = s.c.Wallets.OpenWallet(ctx, tenant, "")
+	}
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &NotFoundError{Field: "wallet_id", ID: x.p.Wallet}
+	}
+	x.wallet = id
+	if !x.needsPrice(f) {
+		return nil
+	}
+	r, err := s.rate(ctx, x.p.Token, x.p.PriceCurrency)
+	if err != nil {
+		// Not every decision that could use a price fails without one: those
+		// that do say so.
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "price_unavailable", slog.String("payment", x.p.ID), slog.String("error", err.Error()))
+		return nil
+	}
+	x.price = r
+	return nil
+}
+
+// rate asks for a price and refuses one that cannot be true. Errors wrap
+// rates.ErrUnavailable.
+func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal, error) {
+	r, err := s.c.Rates.Rate(ctx, token, fiat)
+	if err != nil {
+		return decimal.Decimal{}, err
+	}
+	age := s.c.Now().Sub(r.At)
+	switch {
+	case r.Price.Sign() <= 0:
+		err = fmt.Errorf("%w: the price of %s in %s is not positive", rates.ErrUnavailable, token, fiat)
+	case !r.At.IsZero() && (age > s.c.RateAge || age < -s.c.RateAge):
+		err = fmt.Errorf("%w: the price of %s in %s is of %s", rates.ErrUnavailable, token, fiat, r.At.UTC().Format(time.RFC3339))
+	case fiat == usd && !s.plausible(token, r.Price):
+		err = fmt.Errorf("%w: the price of %s in USD is outside its bounds", rates.ErrUnavailable, token)
+	}
+	return r.Price, err
+}
+
+const usd = "USD"
+
+func (s *Service) plausible(token string, price decimal.Decimal) bool {
+	b, ok := s.c.RateBounds[token]
+	if !ok {
+		for _, code := range s.c.Registry.Codes() {
+			if c := s.currency(code); c.Token == token && c.Stable {
+				b, ok = Bound{Min: decimal.New(5, -1), Max: decimal.New(15, -1)}, true
+			}
+		}
+	}
+	return !ok || price.GreaterThanOrEqual(b.Min) && price.LessThanOrEqual(b.Max)
+}
+
+func (s *Service) tell(ctx context.Context, tenant string, alerts []Alert) {
+	for _, a := range alerts {
+		a.Tenant = tenant
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "payment_alert", slog.String("kind", string(a.Kind)), slog.String("tenant", tenant),
+			slog.String("payment", a.Payment), slog.String("deposit", a.Deposit), slog.String("text", a.Text))
+		s.c.Notify(ctx, a)
+	}
+}
+
+// Step decides what time alone decides: payments whose window has ended, as far
+// as their chain was read, and those that treasury did not finish. It returns
+// how many it worked on; 0 means that nothing is due.
+func (s *Service) Step(ctx context.Context) (worked int, err error) {
+	now := s.c.Now()
+	n, err := s.step(ctx, storage.Claim{
+		Table: Payments.Table, Now: now,
+		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []Status{Confirmed, Sending}}},
+	}, time.Time{})
+	worked += n
+	for _, network := range s.networks {
+		if err != nil {
+			return worked, err
+		}
+		cursor, headErr := s.c.Head(ctx, network)
+		if headErr != nil || cursor.TipRead.IsZero() {
+			err = headErr
+			continue
+		}
+		// Only what lies before the last tip that was read can be decided.
+		until := earlier(now, cursor.TipRead.Add(-time.Microsecond))
+		n, err = s.step(ctx, storage.Claim{
+			Table: Payments.Table, Now: until,
+			Where: []storage.Cond{
+				{Column: "network", Op: storage.Eq, Value: string(network)},
+				{Column: "status", Op: storage.In, Value: unsettled},
+			},
+		}, cursor.TipRead)
+		worked += n
+	}
+	return worked, err
+}
+
+const claimMax = 100
+
+func (s *Service) step(ctx context.Context, c storage.Claim, tipRead time.Time) (int, error) {
+	c.Until, c.Max = s.c.Now().Add(s.c.Lease), claimMax
+	rows, err := s.c.Store.Claim(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range rows {
+		tenant, ok := strings.CutPrefix(string(r.Partition), string(storage.Tenant("")))
+		if !ok {
+			continue
+		}
+		if err := s.tick(ctx, tenant, r.ID, tipRead); err != nil {
+			if ctx.Err() != nil {
+				return len(rows), err
+			}
+			s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_step_failed", slog.String("tenant", tenant), slog.String("payment", r.ID), slog.String("error", err.Error()))
+		}
+	}
+	return len(rows), nil
+}
+
+// tick lets time pass for one payment, and writes its next due time.
+func (s *Service) tick(ctx context.Context, tenant, id string, tipRead time.Time) error {
+	return s.decide(ctx, tenant, func(ctx context.Context) (*decision, error) {
+		x, err := s.byID(ctx, tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		return x, s.prepare(ctx, tenant, x, nil)
+	}, func(x *decision) error {
+		x.touched = true
+		return x.onTime(tipRead)
+	})
+}
+
+// byID loads a payment by its id, as load does by its address.
+func (s *Service) byID(ctx context.Context, tenant, id string) (*decision, error) {
+	p, row, ok, err := Payments.One(ctx, s.c.Store, storage.Tenant(tenant), id)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, &NotFoundError{Field: "transaction_id", ID: id}
+	}
+	x := &decision{p: p, version: row.Version}
+	return x, s.fill(ctx, tenant, p.Network, x, "")
+}
+
+func (p *Payment) metadata() json.RawMessage {
+	b, err := json.Marshal(struct {
+		OrderID       string `json:"order_id"`
+		Confirmations int64  `json:"confirmations"`
+	}{p.OrderID, p.Confirmations})
+	if err != nil {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,198 @@
+package payment
+
+import (
+	"context"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// load reads what a decision about one address stands on: the payment that has
+// it, what counts for that, and the deposit that a fact is about.
+func (s *Service) load(ctx context.Context, tenant, network, address, depositID string) (*decision, error) {
+	part := storage.Tenant(tenant)
+	rows, err := s.c.Store.Find(ctx, storage.Query{
+		Table: Payments.Table, Partition: part, Limit: 1,
+		Where: []storage.Cond{{Column: "network", Op: storage.Eq, Value: network}, {Column: "address", Op: storage.Eq, Value: address}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	x := &decision{}
+	if len(rows) > 0 {
+		x.p, x.version = Payments.Value(rows[0]), rows[0].Version
+	}
+	return x, s.fill(ctx, tenant, network, x, depositID)
+}
+
+// fill adds what counts for the payment of x, the deposit asked for, and the rules.
+func (s *Service) fill(ctx context.Context, tenant, network string, x *decision, depositID string) error {
+	x.was = x.p
+	x.env = env{rules: s.rules(network), now: s.c.Now(), available: ledger.MaxAmount, wallet: x.p.Wallet}
+	if x.p.ID != "" {
+		rows, err := s.deposits(ctx, tenant, x.p.ID)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			x.deposits = append(x.deposits, stored(r))
+		}
+	}
+	for _, e := range x.deposits {
+		if depositID == "" || e.d.ID == depositID {
+			depositID = ""
+			break
+		}
+	}
+	if depositID != "" {
+		rows, err := s.c.Store.Rows(ctx, Deposits.Table, storage.Tenant(tenant), depositID)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			x.deposits = append(x.deposits, stored(r))
+		}
+	}
+	x.order()
+	return nil
+}
+
+func stored(r storage.Row) *entry {
+	d := Deposits.Value(r)
+	return &entry{d: d, was: d, version: r.Version}
+}
+
+// deposits reads all that counts for a payment, page by page.
+func (s *Service) deposits(ctx context.Context, tenant, payment string) ([]storage.Row, error) {
+	var all []storage.Row
+	for {
+		rows, err := s.c.Store.Find(ctx, storage.Query{
+			Table: Deposits.Table, Partition: storage.Tenant(tenant), Offset: len(all),
+			Where: []storage.Cond{{Column: "payment", Op: storage.Eq, Value: payment}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, rows...); len(rows) < storage.DefaultLimit {
+			return all, nil
+		}
+	}
+}
+
+func (s *Service) rules(network string) rules {
+	n, _ := s.c.Registry.Network(network)
+	return rules{
+		creditLate: s.c.Late == LateCredit, maxUSD: *s.c.MaxCreditUSD, maxDeposits: s.c.MaxDeposits,
+		utxo: n.Family == chain.UTXOFamily, currency: s.currency,
+	}
+}
+
+// currency is nil for a code that is none of ours.
+func (s *Service) currency(code string) *chain.Currency {
+	c, err := s.c.Registry.Currency(code)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// change writes a decision down. It is empty, so that nothing is committed,
+// where the decision found nothing left to do.
+func (s *Service) change(ctx context.Context, tenant string, x *decision) (storage.Change, error) {
+	part := storage.Tenant(tenant)
+	c := storage.Change{Partition: part, Put: x.events, Post: x.posts}
+	for _, e := range x.deposits {
+		if !e.changed() {
+			continue
+		}
+		e.d.UpdatedAt = x.now
+		c.Put = append(c.Put, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
+	}
+	if x.p.ID != "" && (x.touched || len(c.Put) > 0 || !same(&x.p, &x.was)) {
+		x.p.UpdatedAt = x.now
+		c.Put = append(c.Put, Payments.Row(x.p.ID, x.version, x.due(), x.p))
+		row, err := storage.ActivityRow(ctx, s.c.Store, part, x.p.ID, x.activity())
+		if err != nil {
+			return c, err
+		}
+		c.Put = append(c.Put, row)
+	}
+	if len(c.Put) == 0 {
+		return c, nil
+	}
+	c.ID = s.c.NewID()
+	return c, s.guardWallets(ctx, tenant, x, &c)
+}
+
+// guardWallets makes the Change depend on each wallet that it posts to being
+// open.
+func (s *Service) guardWallets(ctx context.Context, tenant string, x *decision, c *storage.Change) error {
+	done := map[string]bool{}
+	for _, tx := range x.posts {
+		for _, l := range tx.Legs {
+			id, ok := l.Account.WalletID()
+			if !ok || done[id] {
+				continue
+			}
+			done[id] = true
+			_, guard, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, id)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return &NotFoundError{Field: "wallet_id", ID: id}
+			}
+			c.Require = append(c.Require, guard)
+		}
+	}
+	return nil
+}
+
+// changed says whether there is anything to store of the deposit. What is only
+// a number of the fact itself does not count: the same fact again is nothing new.
+func (e *entry) changed() bool {
+	if e.version == 0 {
+		return true
+	}
+	d, was := e.d, e.was
+	d.FactVersion, d.Confirmations = was.FactVersion, was.Confirmations
+	return !equalDeposit(d, was)
+}
+
+// equalDeposit compares what == cannot: times and decimals.
+func equalDeposit(a, b Deposit) bool {
+	if !a.Exact.Equal(b.Exact) || !a.Rate.Equal(b.Rate) || !a.BlockTime.Equal(b.BlockTime) || !a.FirstSeen.Equal(b.FirstSeen) {
+		return false
+	}
+	a.Exact, a.Rate, a.BlockTime, a.FirstSeen = b.Exact, b.Rate, b.BlockTime, b.FirstSeen
+	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
+	return a == b
+}
+
+// same says that a decision left the payment as it was, apart from numbers that
+// only follow.
+func same(a, b *Payment) bool {
+	return a.Status == b.Status && a.Type == b.Type && a.Live == b.Live && a.Tx == b.Tx && a.Events == b.Events &&
+		a.Received == b.Received && a.Closed == b.Closed && a.Cancelled == b.Cancelled
+}
+
+// activity is the payment's line in the unified history: what is live, or what
+// is due before anything came, and how it is split.
+func (x *decision) activity() storage.Activity {
+	p := &x.p
+	amount := p.Live
+	if amount == 0 {
+		amount = p.Due
+	}
+	parts, err := p.divide(amount)
+	if err != nil {
+		parts.net = amount
+	}
+	return storage.Activity{
+		Kind: storage.ActivityPayment, Status: string(p.Shown()), Currency: ledger.Asset(p.Currency),
+		Amount: amount, Fee: amount - parts.net, Net: parts.net, Address: p.Address, TxHash: p.Tx, Reference: p.OrderID,
+		CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Metadata: p.metadata(),
+	}
+}

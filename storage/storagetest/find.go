@@ -1,0 +1,274 @@
+package storagetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+func (e *env) find(t testing.TB, q storage.Query) string {
+	t.Helper()
+	rows, err := e.s.Find(e.ctx, q)
+	require.NoError(t, err)
+	n, err := e.s.Count(e.ctx, q)
+	require.NoError(t, err)
+	if q.Limit == 0 && q.Offset == 0 {
+		require.Equal(t, int64(len(rows)), n, "count")
+	}
+	return ids(rows)
+}
+
+func testFind(t testing.TB, e *env) {
+	for i, name := range []string{"a", "b", "c", "d"} {
+		v := thing(name)
+		v.Order, v.Flag, v.At, v.Blob = int64(i), i%2 == 0, epoch.Add(time.Duration(i)*time.Hour), []byte{byte(i)}
+		due := time.Time{}
+		if i > 1 {
+			due = epoch.Add(time.Duration(i) * time.Minute)
+		}
+		e.commit(t, e.put(Things.Row(name, 0, due, v)))
+	}
+	e.commit(t, e.put(Things.Row("d", 1, time.Time{}, thing("d"))))
+	for _, c := range []struct {
+		column string
+		op     storage.Op
+		value  any
+		want   string
+	}{
+		{"name", storage.Eq, "b", "b"},
+		{"name", storage.Ne, "b", "a c d"},
+		{"name", storage.Lt, "b", "a"},
+		{"name", storage.Le, "b", "a b"},
+		{"name", storage.Gt, "b", "c d"},
+		{"name", storage.Ge, "b", "b c d"},
+		{"name", storage.In, []string{"a", "c", "c", "x"}, "a c"},
+		{"name", storage.In, []string{}, ""},
+		{"name", storage.Eq, "' OR 1=1 --", ""},
+		{"order", storage.Le, int64(1), "a b"},
+		{"order", storage.In, []int64{0, 2}, "a c"},
+		{"flag", storage.Eq, true, "a c"},
+		{"at", storage.Ge, epoch.Add(2 * time.Hour), "c"},
+		{"at", storage.Eq, epoch.Add(time.Hour).In(time.FixedZone("x", 3600)), "b"},
+		{"blob", storage.Eq, []byte{1}, "b"},
+		{"id", storage.Gt, "b", "c d"},
+		{"id", storage.In, []string{"d", "a"}, "a d"},
+		{"version", storage.Eq, int64(2), "d"},
+		{"due", storage.Gt, time.Time{}, "c"},
+		{"due", storage.Eq, time.Time{}, "a b d"},
+	} {
+		q := storage.Query{Table: Things.Table, Partition: here, Where: []storage.Cond{{Column: c.column, Op: c.op, Value: c.value}}}
+		require.Equal(t, c.want, e.find(t, q), "%s %s %v", c.column, c.op, c.value)
+	}
+	require.Equal(t, "b", e.find(t, storage.Query{Table: Things.Table, Partition: here, Where: []storage.Cond{
+		{Column: "group", Op: storage.Eq, Value: "g"}, {Column: "order", Op: storage.Gt, Value: int64(0)}, {Column: "order", Op: storage.Lt, Value: int64(2)},
+	}}))
+	require.Empty(t, e.find(t, storage.Query{Table: Things.Table, Partition: "tenant/none"}))
+}
+
+func testFindPages(t testing.TB, e *env) {
+	var rows []storage.Row
+	for i := range 10 {
+		rows = append(rows, note(fmt.Sprintf("r%d", i), 0, int64(i/4))) // n: 0000 1111 22
+	}
+	e.commit(t, e.put(rows...))
+	for _, c := range []struct {
+		order []storage.Order
+		want  []string
+	}{
+		{nil, []string{"r0 r1 r2", "r3 r4 r5", "r6 r7 r8", "r9", ""}},
+		{[]storage.Order{{Column: "id", Desc: true}}, []string{"r9 r8 r7", "r6 r5 r4", "r3 r2 r1", "r0", ""}},
+		{[]storage.Order{{Column: "n"}}, []string{"r0 r1 r2", "r3 r4 r5", "r6 r7 r8", "r9", ""}},
+		{[]storage.Order{{Column: "n", Desc: true}}, []string{"r9 r8 r7", "r6 r5 r4", "r3 r2 r1", "r0", ""}},
+		{[]storage.Order{{Column: "n", Desc: true}, {Column: "text"}}, []string{"r8 r9 r4", "r5 r6 r7", "r0 r1 r2", "r3", ""}},
+	} {
+		for i, want := range c.want {
+			q := storage.Query{Table: Notes.Table, Partition: here, Order: c.order, Limit: page, Offset: i * page}
+			require.Equal(t, want, e.find(t, q), "%v page %d", c.order, i)
+		}
+	}
+	n, err := e.s.Count(e.ctx, storage.Query{Table: Notes.Table, Partition: here, Limit: 1, Offset: 5})
+	require.NoError(t, err)
+	require.Equal(t, int64(10), n)
+
+	var many []storage.Row
+	for i := range 120 {
+		many = append(many, note(fmt.Sprintf("s%03d", i), 0, 9))
+	}
+	e.commit(t, e.put(many...))
+	all, err := e.s.Find(e.ctx, storage.Query{Table: Notes.Table, Partition: here})
+	require.NoError(t, err)
+	require.Len(t, all, 100, "the default page")
+}
+
+func testFindEverywhere(t testing.TB, e *env) {
+	for i, p := range []storage.Partition{away, here, storage.System, storage.Network("net")} {
+		c := e.put(note("same", 0, int64(i)), note(fmt.Sprintf("own%d", i), 0, 7))
+		c.Partition = p
+		e.commit(t, c)
+	}
+	rows, err := e.s.Find(e.ctx, storage.Query{Table: Notes.Table, Where: []storage.Cond{{Column: "id", Op: storage.Eq, Value: "same"}}})
+	require.NoError(t, err)
+	require.Len(t, rows, 4)
+	for i := 1; i < 4; i++ {
+		require.Less(t, rows[i-1].Partition, rows[i].Partition)
+	}
+	n, err := e.s.Count(e.ctx, storage.Query{Table: Notes.Table})
+	require.NoError(t, err)
+	require.Equal(t, int64(8), n)
+}
+
+func testFindRefuses(t testing.TB, e *env) {
+	cond := func(column string, op storage.Op, v any) storage.Query {
+		return storage.Query{Table: Things.Table, Where: []storage.Cond{{Column: column, Op: op, Value: v}}}
+	}
+	for name, q := range map[string]storage.Query{
+		"no table":       {},
+		"unknown column": cond("nome", storage.Eq, "a"),
+		"injected":       cond("name = name --", storage.Eq, "a"),
+		"comparison":     cond("name", "like", "a"),
+		"type":           cond("name", storage.Eq, 1),
+		"in no slice":    cond("name", storage.In, "a"),
+		"decimal":        cond("price", storage.Eq, thing("").Price),
+		"json":           cond("notes", storage.Eq, []string{}),
+		"order":          {Table: Things.Table, Order: []storage.Order{{Column: "x"}}},
+		"order by json":  {Table: Things.Table, Order: []storage.Order{{Column: "notes"}}},
+		"limit":          {Table: Things.Table, Limit: -1},
+		"offset":         {Table: Things.Table, Offset: -1},
+	} {
+		_, err := e.s.Find(e.ctx, q)
+		require.ErrorIs(t, err, storage.ErrMalformed, name)
+		_, err = e.s.Count(e.ctx, q)
+		require.ErrorIs(t, err, storage.ErrMalformed, name)
+	}
+}
+
+func claim(n int) storage.Claim {
+	return storage.Claim{Table: Notes.Table, Now: epoch, Until: epoch.Add(time.Minute), Max: n}
+}
+
+func (e *env) claim(t testing.TB, c storage.Claim) []storage.Row {
+	t.Helper()
+	rows, err := e.s.Claim(e.ctx, c)
+	require.NoError(t, err)
+	return rows
+}
+
+func dueNote(id string, due time.Time, n int64) storage.Row {
+	return Notes.Row(id, 0, due, Note{N: n})
+}
+
+func testClaim(t testing.TB, e *env) {
+	require.Empty(t, e.claim(t, claim(page)))
+	e.commit(t, e.put(
+		dueNote("old", epoch.Add(-time.Hour), 1), dueNote("older", epoch.Add(-2*time.Hour), 2), dueNote("now", epoch, 3),
+		dueNote("later", epoch.Add(time.Microsecond), 4), dueNote("never", time.Time{}, 5), dueNote("b", epoch.Add(-time.Minute), 6), dueNote("a", epoch.Add(-time.Minute), 7)))
+	there := e.put(dueNote("away", epoch.Add(-3*time.Hour), 1))
+	there.Partition = away
+	e.commit(t, there)
+
+	c := claim(page)
+	c.Partition = away
+	c.Where = []storage.Cond{{Column: "n", Op: storage.Gt, Value: int64(1)}}
+	require.Empty(t, e.claim(t, c))
+	c.Where = nil
+	require.Equal(t, "away", ids(e.claim(t, c)))
+	c.Partition = ""
+	got := e.claim(t, c)
+	require.Equal(t, "older old a", ids(got), "oldest first, then by id")
+	require.Equal(t, int64(2), got[0].Version)
+	require.Equal(t, c.Until, got[0].Due)
+	require.Equal(t, here, got[0].Partition)
+	row, _ := e.row(t, Notes.Table, "older")
+	require.Equal(t, got[0], row)
+	require.Equal(t, "b now", ids(e.claim(t, c)))
+	require.Empty(t, e.claim(t, c))
+
+	c.Now = c.Until.Add(-time.Microsecond)
+	c.Until = c.Now.Add(time.Hour)
+	require.Equal(t, "later", ids(e.claim(t, c)), "leases hold until their end")
+	c.Now = epoch.Add(time.Minute)
+	c.Max = 10
+	require.Equal(t, "a away b now old older", sorted(e.claim(t, c)), "and not longer")
+
+	for name, bad := range map[string]storage.Claim{
+		"max":    {Table: Notes.Table, Now: epoch, Until: epoch.Add(1)},
+		"until":  {Table: Notes.Table, Now: epoch, Until: epoch, Max: 1},
+		"table":  {Now: epoch, Until: epoch.Add(1), Max: 1},
+		"column": {Table: Notes.Table, Now: epoch, Until: epoch.Add(1), Max: 1, Where: []storage.Cond{{Column: "x", Op: storage.Eq, Value: 1}}},
+	} {
+		_, err := e.s.Claim(e.ctx, bad)
+		require.ErrorIs(t, err, storage.ErrMalformed, name)
+	}
+}
+
+func testClaimFences(t testing.TB, e *env) {
+	first := e.put(dueNote("a", epoch, 1))
+	e.commit(t, first)
+	mine := e.claim(t, claim(1))[0]
+	e.commit(t, first) // still its last writer: there already
+	require.ErrorIs(t, e.one(e.put(note("a", 1, 2))), storage.ErrConflict, "a writer from before the claim")
+
+	c := claim(1)
+	c.Now = mine.Due
+	c.Until = c.Now.Add(time.Minute)
+	theirs := e.claim(t, c)[0]
+	require.ErrorIs(t, e.one(e.put(note("a", mine.Version, 2))), storage.ErrConflict, "a holder whose lease was lost")
+	e.commit(t, e.put(note("a", theirs.Version, 3))) // done: no longer due
+	c.Now, c.Until = c.Now.Add(time.Hour), c.Until.Add(time.Hour)
+	require.Empty(t, e.claim(t, c))
+}
+
+func testClaimsNeverOverlap(t testing.TB, e *env) { overlap(t, e, e.s, e.s, e.s) }
+
+func testTwoHandlesClaim(t testing.TB, e *env) {
+	other := e.h.Second(t, e.s)
+	require.NoError(t, other.Open(e.ctx, Tables()...))
+	overlap(t, e, e.s, other)
+}
+
+// overlap lets workers on the given handles claim while others write.
+func overlap(t testing.TB, e *env, handles ...storage.Store) {
+	const rows = 60
+	for i := range rows {
+		e.commit(t, e.put(dueNote(fmt.Sprintf("r%02d", i), epoch.Add(-time.Second), 0)))
+	}
+	var mu sync.Mutex
+	seen := map[string]int{}
+	var wg sync.WaitGroup
+	for _, s := range handles {
+		wg.Go(func() {
+			for {
+				got, err := s.Claim(e.ctx, claim(page))
+				if err != nil || len(got) == 0 {
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						t.Errorf("claim: %v", err)
+					}
+					return
+				}
+				mu.Lock()
+				for _, r := range got {
+					seen[r.ID]++
+				}
+				mu.Unlock()
+				for _, r := range got {
+					c := storage.Change{ID: "done-" + r.ID, Partition: here, Put: []storage.Row{note(r.ID, r.Version, 1)}}
+					if err := storage.CommitOne(e.ctx, s, c); err != nil {
+						t.Errorf("marking %s: %v", r.ID, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, seen, rows)
+	for id, n := range seen {
+		require.Equal(t, 1, n, id)
+	}
+}

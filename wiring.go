@@ -1,0 +1,180 @@
+package cryptopay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// What one domain needs of another passes through here: each domain says what
+// it needs as a small interface of its own, and knows no other.
+
+// route hands a fact to the owner of the address that it happened at.
+func (a *App) route(ctx context.Context, f incoming.Fact) error {
+	s := f.Sighting
+	switch {
+	case s.Internal:
+		return nil // a move of our own: its attempt tells what became of it
+	case s.Purpose == incoming.UsePayment:
+		return a.Payments.Handle(ctx, f)
+	default:
+		return a.Treasury.HandleHot(ctx, f)
+	}
+}
+
+// withdrawn tells the withdrawal what became of its payout.
+func (a *App) withdrawn(ctx context.Context, o outgoing.Outcome) error {
+	return a.Withdrawals.HandleOutcome(ctx, o.Tenant, withdrawal.Outcome{
+		Intent: o.Intent, State: string(o.State), Reason: string(o.Reason), Tx: o.Tx, Confirmations: o.Confirmations,
+		Amount: o.Amount, Cost: o.Cost, CostTx: o.CostTx, At: o.At,
+	})
+}
+
+// payouts is the treasury as withdrawals see it.
+type payouts struct{ a *App }
+
+func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
+	err := p.a.Treasury.Submit(ctx, in)
+	if w := (*treasury.WaitError)(nil); errors.As(err, &w) {
+		return &withdrawal.WaitError{Reason: string(w.Reason)}
+	}
+	return err
+}
+
+func (p payouts) Cancel(ctx context.Context, n chain.Network, id string) (bool, error) {
+	return p.a.Treasury.Cancel(ctx, n, id)
+}
+
+// tenants is the wallet service as payments see it.
+type tenants struct{ a *App }
+
+func (t tenants) PaymentFees(ctx context.Context, tenant string) (payment.Fees, bool, error) {
+	v, err := t.a.Wallets.Tenant(ctx, tenant)
+	if errors.Is(err, wallet.ErrNoTenant) {
+		return payment.Fees{}, false, nil
+	}
+	return payment.Fees{Percent: v.TransactionFee, ByUser: v.FeePaidByUser}, err == nil, err
+}
+
+// wallets is the wallet service as payments see it.
+type wallets struct{ a *App }
+
+func (w wallets) OpenWallet(ctx context.Context, tenant, ref string) (string, storage.Guard, bool, error) {
+	id, guard, err := w.a.Wallets.Resolve(ctx, tenant, ref)
+	if errors.Is(err, wallet.ErrNotFound) {
+		return "", guard, false, nil
+	}
+	return id, guard, err == nil, err
+}
+
+// head is how far a network was read.
+func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
+	c, _, _, err := incoming.Cursors.One(ctx, a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
+	return c, err
+}
+
+// maxWaiting bounds how many addresses are looked at by balance per block.
+const maxWaiting = 1000
+
+// waiting lists the addresses of payments that wait for a network's own coin.
+func (a *App) waiting(ctx context.Context, n chain.Network) []chain.Address {
+	gas, err := a.cfg.Registry.Gas(n)
+	if err != nil {
+		return nil
+	}
+	rows, err := a.cfg.Store.Find(ctx, storage.Query{
+		Table: payment.Payments.Table, Limit: maxWaiting, Where: []storage.Cond{
+			{Column: "status", Op: storage.In, Value: []payment.Status{payment.Waiting, payment.PartiallyPaid, payment.Confirming}},
+			{Column: "currency", Op: storage.Eq, Value: gas.Code},
+		},
+	})
+	if err != nil {
+		a.cfg.Log.WarnContext(ctx, "waiting addresses not read", "network", string(n), "error", err)
+	}
+	out := make([]chain.Address, len(rows))
+	for i, row := range rows {
+		out[i] = chain.Address(payment.Payments.Value(row).Address)
+	}
+	return out
+}
+
+func (a *App) parse(n chain.Network, s string) (chain.Address, error) {
+	net, err := a.network(n)
+	if err != nil {
+		return "", err
+	}
+	return net.client.ParseAddress(s)
+}
+
+// own says whether an address is one of ours, and for what.
+func (a *App) own(ctx context.Context, n chain.Network, address chain.Address) (string, bool, error) {
+	row, ok, err := a.Addresses.Owner(ctx, n, address)
+	return string(row.Use), ok && row.Use != "", err
+}
+
+// Owns says whether an address is one of this App's: for a Signer's Own.
+func (a *App) Owns(ctx context.Context, n chain.Network, address chain.Address) (bool, error) {
+	_, ok, err := a.own(ctx, n, address)
+	return ok, err
+}
+
+// fees quotes network fees in the withdrawal's own currency.
+type fees struct{ a *App }
+
+// feeMargin is what a quote adds to the estimate, as a fraction: prices move
+// until the withdrawal is sent, and the house bears the rest.
+const (
+	feeMarginNum = 12
+	feeMarginDen = 10
+)
+
+func (f fees) Quote(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
+	net, err := f.a.network(c.Network)
+	if err != nil {
+		return 0, err
+	}
+	least, err := c.Units(c.MinWithdrawal, ledger.Up)
+	if err != nil {
+		return 0, err
+	}
+	fee, err := net.client.EstimateFee(ctx, chain.Intent{
+		Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, To: to, Amount: max(least, 1),
+	})
+	if err != nil {
+		return 0, err
+	}
+	gas, err := f.a.cfg.Registry.Currency(fee.Currency)
+	if err != nil {
+		return 0, err
+	}
+	cost, err := fee.Cost.MulDiv(feeMarginNum, feeMarginDen, ledger.Up)
+	if err != nil || gas.Code == c.Code {
+		return cost, err
+	}
+	return f.convert(ctx, gas.Decimal(cost), gas.Token, c)
+}
+
+// convert turns coins of one token into units of a currency, rounded up.
+func (f fees) convert(ctx context.Context, coins decimal.Decimal, token string, c *chain.Currency) (ledger.Amount, error) {
+	from, err := f.a.cfg.Rates.Rate(ctx, token, "USD")
+	if err != nil {
+		return 0, fmt.Errorf("pricing the network fee: %w", err)
+	}
+	to, err := f.a.cfg.Rates.Rate(ctx, c.Token, "USD")
+	if err != nil {
+		return 0, fmt.Errorf("pricing the network fee: %w", err)
+	}
+	return ledger.Quo(coins.Mul(from.Price), to.Price, c.Scale, ledger.Up)
+}
