@@ -149,6 +149,9 @@ func (a *App) domains() (err error) {
 	w := c.Withdrawals
 	w.Store, w.Registry, w.Rates = c.Store, c.Registry, c.Rates
 	w.Parse, w.Fees, w.Tenants, w.Wallets, w.Payouts, w.Own = a.parse, fees{a}, a.Wallets, a.Wallets, payouts{a}, a.own
+	if w.MaxCost == nil {
+		w.MaxCost = a.maxCost
+	}
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, c.Callbacks.URL
 	a.Withdrawals, err = withdrawal.New(w)
 	return err

@@ -72,6 +72,9 @@ func (t tenants) PaymentFees(ctx context.Context, tenant string) (payment.Fees, 
 type wallets struct{ a *App }
 
 func (w wallets) OpenWallet(ctx context.Context, tenant, ref string) (string, storage.Guard, bool, error) {
+	if ref == wallet.Master {
+		ref = "" // the id of the master account, as payments keep it
+	}
 	id, guard, err := w.a.Wallets.Resolve(ctx, tenant, ref)
 	if errors.Is(err, wallet.ErrNotFound) {
 		return "", guard, false, nil
@@ -165,6 +168,23 @@ func (f fees) Quote(ctx context.Context, c *chain.Currency, to chain.Address) (l
 	}
 	return f.convert(ctx, gas.Decimal(cost), gas.Token, c)
 }
+
+// maxCost is the most that the network may take for one withdrawal: what an
+// estimate says at the worst, with room to replace a stuck transaction.
+func (a *App) maxCost(ctx context.Context, c *chain.Currency) (ledger.Amount, error) {
+	net, err := a.network(c.Network)
+	if err != nil {
+		return 0, err
+	}
+	fee, err := net.client.EstimateFee(ctx, chain.Intent{Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, Amount: 1})
+	if err != nil {
+		return 0, err
+	}
+	return fee.Max.MulDiv(maxCostTimes, 1, ledger.Up)
+}
+
+// maxCostTimes is the room above an estimate's worst case.
+const maxCostTimes = 3
 
 // convert turns coins of one token into units of a currency, rounded up.
 func (f fees) convert(ctx context.Context, coins decimal.Decimal, token string, c *chain.Currency) (ledger.Amount, error) {

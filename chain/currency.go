@@ -3,6 +3,7 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -167,6 +168,11 @@ func (r *Registry) Network(code string) (NetworkInfo, error) {
 		return r.networks[n], nil
 	}
 	return NetworkInfo{}, fmt.Errorf("%w: network %q", ErrCurrency, code)
+}
+
+// Networks lists all networks, sorted by code.
+func (r *Registry) Networks() []NetworkInfo {
+	return slices.SortedFunc(maps.Values(r.networks), func(a, b NetworkInfo) int { return strings.Compare(string(a.Code), string(b.Code)) })
 }
 
 // Gas is the currency that pays fees on a network.

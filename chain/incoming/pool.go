@@ -55,7 +55,7 @@ type leased struct {
 	free []chain.Derived
 }
 
-// ErrNoAddress: the source has no more addresses, or keeps losing to others.
+// ErrNoAddress says that the source has no more addresses, or keeps losing to others.
 var ErrNoAddress = errors.New("incoming: no address could be taken from the pool")
 
 // NewPool checks the configuration. It does no I/O.

@@ -9,7 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// ErrNotOurs: the address was never derived into the directory.
+// ErrNotOurs says that the address was never derived into the directory.
 var ErrNotOurs = errors.New("incoming: no address of ours")
 
 // Recover reads what an address of ours received between two heights, both

@@ -20,9 +20,10 @@ import (
 // of about n in 2^64. Contains never waits, not even for a Sync. It needs some
 // 10 bytes per address. All methods may be called concurrently.
 //
-// Most of it is a binary fuse filter over sorted 64-bit hashes: a miss costs
-// three reads in 1.1 bytes per address, and a hit of the filter is looked up in
-// the hashes. What came since the filter was built is in a small hash table.
+// It has three layers: all but the newest are in one of two binary fuse filters
+// over sorted 64-bit hashes, a large one and one of what came since it was
+// built, and the newest few thousand in a hash table. A miss in a filter costs
+// three reads in 1.1 bytes per address; a hit is looked up in the hashes.
 type Watched struct {
 	store storage.Store
 	part  storage.Partition
@@ -32,17 +33,39 @@ type Watched struct {
 	held atomic.Pointer[held]
 }
 
-// held is one generation of the set: a fixed base and what came since.
+// held is one generation of the set.
 type held struct {
-	filter *xorfilter.BinaryFuse[uint8] // nil while the base is empty
-	base   []uint64                     // sorted, without doubles
-	recent atomic.Pointer[table]
+	old, young layer
+	recent     *table
+}
+
+// layer is a set that does not change.
+type layer struct {
+	filter *xorfilter.BinaryFuse[uint8] // nil while empty
+	sorted []uint64                     // without doubles
+}
+
+func (l *layer) contains(h uint64) bool {
+	if l.filter == nil || !l.filter.Contains(h) {
+		return false
+	}
+	_, ok := slices.BinarySearch(l.sorted, h)
+	return ok
+}
+
+// with is a new layer that holds more hashes, too.
+func (l *layer) with(more ...[]uint64) (layer, error) {
+	sorted := slices.Concat(append(more, l.sorted)...)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	f, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(sorted))
+	return layer{filter: f, sorted: sorted}, err
 }
 
 // NewWatched makes the empty set of a network; the first Sync reads all.
 func NewWatched(store storage.Store, network chain.Network) *Watched {
 	w := &Watched{store: store, part: storage.Network(string(network))}
-	w.hold(nil)
+	w.held.Store(&held{recent: newTable(maxRecent)})
 	return w
 }
 
@@ -53,12 +76,7 @@ func (w *Watched) Contains(a chain.Address) bool {
 
 func (w *Watched) contains(h uint64) bool {
 	s := w.held.Load()
-	if s.filter != nil && s.filter.Contains(h) {
-		if _, ok := slices.BinarySearch(s.base, h); ok {
-			return true
-		}
-	}
-	return s.recent.Load().contains(h)
+	return s.old.contains(h) || s.recent.contains(h) || s.young.contains(h)
 }
 
 // Len is the number of addresses read so far.
@@ -76,83 +94,82 @@ const syncPage = 5000
 func (w *Watched) Sync(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var hashes []uint64
 	for {
+		at := w.end + int64(len(hashes))
 		rows, err := w.store.Find(ctx, storage.Query{
 			Table: Addresses.Table, Partition: w.part, Limit: syncPage,
-			Where: []storage.Cond{{Column: "seq", Op: storage.Gt, Value: w.end}},
+			Where: []storage.Cond{{Column: "seq", Op: storage.Gt, Value: at}},
 			Order: []storage.Order{{Column: "seq"}},
 		})
-		if err != nil {
-			return fmt.Errorf("incoming: reading new addresses: %w", err)
-		}
-		hashes := make([]uint64, 0, len(rows))
 		for i, r := range rows {
-			if seq := Addresses.Value(r).Seq; seq != w.end+1+int64(i) {
-				return fmt.Errorf("incoming: the address directory %s lacks sequence %d: restore the row before scanning on", w.part, w.end+1+int64(i))
+			if seq := Addresses.Value(r).Seq; seq != at+1+int64(i) {
+				err = fmt.Errorf("incoming: the address directory %s lacks sequence %d: restore the row before scanning on", w.part, at+1+int64(i))
+				break
 			}
 			hashes = append(hashes, hashAddress(r.ID))
 		}
-		w.add(hashes)
-		w.end += int64(len(rows))
-		if len(rows) < syncPage {
-			return nil
+		if err == nil && len(rows) == syncPage {
+			continue
 		}
+		if aerr := w.add(hashes); aerr != nil {
+			return fmt.Errorf("incoming: indexing addresses of %s: %w", w.part, aerr)
+		}
+		w.end += int64(len(hashes))
+		if err != nil {
+			return fmt.Errorf("incoming: reading new addresses: %w", err)
+		}
+		return nil
 	}
 }
 
-// add puts hashes in, and builds the filter anew once an eighth of all is
-// outside it: so the cost per address stays the same however many there are.
-func (w *Watched) add(hashes []uint64) {
+// How many addresses the younger layers hold before they are built into the
+// next one. Building costs some 100 ns per address of the layer.
+const (
+	maxRecent = 4096
+	minYoung  = 1 << 17
+)
+
+// add puts hashes in. The caller holds mu.
+func (w *Watched) add(hashes []uint64) error {
 	s := w.held.Load()
-	recent := s.recent.Load()
-	if grown := recent.grownFor(len(hashes)); grown != recent {
-		recent = grown
-		s.recent.Store(recent)
-	}
-	for _, h := range hashes {
-		recent.add(h)
-	}
-	if recent.n < 4096 || recent.n < len(s.base)/8 {
-		return
-	}
-	all := slices.Grow(recent.hashes(), len(s.base))
-	all = append(all, s.base...)
-	slices.Sort(all)
-	w.hold(slices.Clip(slices.Compact(all)))
-}
-
-// hold publishes a new generation with an empty table of recent ones.
-func (w *Watched) hold(base []uint64) {
-	s := &held{base: base}
-	if len(base) > 0 {
-		f, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(base))
-		if err != nil { // cannot be: the hashes are distinct. The table alone is right, too.
-			old := w.held.Load()
-			s.base, s.filter = old.base, old.filter
-			s.recent.Store(old.recent.Load())
-			w.held.Store(s)
-			return
+	if s.recent.n+len(hashes) <= maxRecent {
+		for _, h := range hashes {
+			s.recent.add(h)
 		}
-		s.filter = f
+		return nil
 	}
-	s.recent.Store(newTable(1024))
-	w.held.Store(s)
+	next := &held{old: s.old, young: s.young, recent: newTable(maxRecent)}
+	recent, err := s.recent.hashes(), error(nil)
+	if len(recent)+len(hashes)+len(s.young.sorted) > max(minYoung, len(s.old.sorted)/32) {
+		next.young = layer{}
+		next.old, err = s.old.with(recent, hashes, s.young.sorted)
+	} else {
+		next.young, err = s.young.with(recent, hashes)
+	}
+	if err == nil {
+		w.held.Store(next)
+	}
+	return err
 }
 
 // table is a set of hashes in open addressing that one goroutine fills while
 // any number read. 0 is an empty slot.
 type table struct {
 	slots []atomic.Uint64 // a power of two
-	n     int             // written by the filler only
+	shift int             // of a hash, to its place
+	n     int             // known to the filler only
 }
 
+// newTable has room for size hashes at a quarter of its slots.
 func newTable(size int) *table {
-	return &table{slots: make([]atomic.Uint64, 1<<bits.Len(uint(max(size, 16)-1)))}
+	bit := bits.Len(uint(4*size - 1))
+	return &table{slots: make([]atomic.Uint64, 1<<bit), shift: 64 - bit}
 }
 
 func (t *table) contains(h uint64) bool {
 	mask := uint64(len(t.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
+	for i := h >> t.shift; ; i = (i + 1) & mask {
 		switch t.slots[i].Load() {
 		case h:
 			return true
@@ -164,7 +181,7 @@ func (t *table) contains(h uint64) bool {
 
 func (t *table) add(h uint64) {
 	mask := uint64(len(t.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
+	for i := h >> t.shift; ; i = (i + 1) & mask {
 		switch t.slots[i].Load() {
 		case h:
 			return
@@ -174,18 +191,6 @@ func (t *table) add(h uint64) {
 			return
 		}
 	}
-}
-
-// grownFor is t, or a larger copy where more would fill it above one half.
-func (t *table) grownFor(more int) *table {
-	if 2*(t.n+more) <= len(t.slots) {
-		return t
-	}
-	g := newTable(4 * (t.n + more))
-	for _, h := range t.hashes() {
-		g.add(h)
-	}
-	return g
 }
 
 func (t *table) hashes() []uint64 {

@@ -28,8 +28,8 @@ func TestWatched_NeverANoToAMember(t *testing.T) {
 	t.Parallel()
 	w := NewWatched(nil, "ETH")
 	n := 0
-	for _, step := range []int{1, 2, 255, 256, 3000, 4096, 10_000, 100, 60_000} {
-		w.add(hashes(n, n+step))
+	for _, step := range []int{1, 2, 255, 256, 3000, 4096, 10_000, 100, 60_000, 90_000} {
+		require.NoError(t, w.add(hashes(n, n+step)))
 		n += step
 		for i := range n {
 			if !w.Contains(address(i)) {
@@ -43,14 +43,14 @@ func TestWatched_NeverANoToAMember(t *testing.T) {
 		}
 	}
 	s := w.held.Load()
-	require.NotNil(t, s.filter)
-	require.Len(t, s.base, n-s.recent.Load().n)
+	require.NotNil(t, s.old.filter)
+	require.Equal(t, n, len(s.old.sorted)+len(s.young.sorted)+s.recent.n)
 }
 
 func TestWatched_ReadersDuringGrowth(t *testing.T) {
 	t.Parallel()
 	w := NewWatched(nil, "ETH")
-	w.add(hashes(0, 100))
+	require.NoError(t, w.add(hashes(0, 100)))
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	lost := make([]int, 2)
@@ -71,7 +71,7 @@ func TestWatched_ReadersDuringGrowth(t *testing.T) {
 		})
 	}
 	for n := 100; n < 40_000; n += 300 {
-		w.add(hashes(n, n+300))
+		require.NoError(t, w.add(hashes(n, n+300)))
 	}
 	close(stop)
 	wg.Wait()
@@ -93,22 +93,23 @@ func TestHashAddress_SpreadsShortAndLong(t *testing.T) {
 // one run. B/address is what the structure holds per address.
 func BenchmarkWatchedMiss(b *testing.B) {
 	for _, n := range []int{1e4, 1e5, 1e6, 1e7} {
-		misses := make([]chain.Address, 1<<14)
-		var raw [1 << 14][20]byte
+		misses := make([]chain.Address, 1<<18)
+		raw := make([][20]byte, 1<<18)
 		for i := range misses {
 			misses[i] = address(n + i)
-			copy(raw[i][:], misses[i][2:22])
+			copy(raw[i][:], misses[i][22:])
 		}
 		b.Run(fmt.Sprintf("watched/%d", n), func(b *testing.B) {
 			before := heap()
 			w := NewWatched(nil, "ETH")
-			for i := 0; i < n; i += 5000 {
-				w.add(hashes(i, min(i+5000, n)))
+			// Most at once, as a process that starts; then some of each layer.
+			for _, part := range [][2]int{{0, n * 31 / 32}, {n * 31 / 32, n - min(n/100, 2000)}, {n - min(n/100, 2000), n}} {
+				require.NoError(b, w.add(hashes(part[0], part[1])))
 			}
 			bytes := heap() - before
 			i, hits := 0, 0
 			for b.Loop() {
-				if w.Contains(misses[i&(1<<14-1)]) {
+				if w.Contains(misses[i&(1<<18-1)]) {
 					hits++
 				}
 				i++
@@ -128,7 +129,7 @@ func BenchmarkWatchedMiss(b *testing.B) {
 			bytes := heap() - before
 			i, hits := 0, 0
 			for b.Loop() {
-				if _, ok := m[raw[i&(1<<14-1)]]; ok {
+				if _, ok := m[raw[i&(1<<18-1)]]; ok {
 					hits++
 				}
 				i++
@@ -149,7 +150,7 @@ func BenchmarkWatchedMiss(b *testing.B) {
 			bytes := heap() - before
 			i, hits := 0, 0
 			for b.Loop() {
-				if _, ok := m[misses[i&(1<<14-1)]]; ok {
+				if _, ok := m[misses[i&(1<<18-1)]]; ok {
 					hits++
 				}
 				i++

@@ -19,10 +19,11 @@ import (
 
 const (
 	btc  chain.Network = "BTC"
-	shop               = "shop"
-	// confs is what ETH and BTC need; the token needs one, and the network's word.
-	confs = 6
+	shop string        = "shop"
 )
+
+// confs is what ETH and BTC need; the token needs two, and the network's word.
+const confs = 6
 
 func dec(s string) decimal.Decimal { return decimal.RequireFromString(s) }
 
@@ -240,12 +241,10 @@ func (w *world) requireBooks() {
 	require.Equal(w.t, want, w.books)
 }
 
-// nodePool hides every ability of a client but these.
+// locating hides every ability of a client but one.
 type locating struct {
 	chain.Client
 	chain.Locator
 }
-
-type bare struct{ chain.Client }
 
 func withoutMempool(c chain.Client) chain.Client { return locating{c, c.(chain.Locator)} }

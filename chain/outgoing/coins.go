@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -12,48 +11,40 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// drawCoins adds free coins of the tenant to those that the draft spends
-// anyway, largest first, until the transaction can be built.
+// drawCoins takes free coins of the tenant, largest first, until the
+// transaction can be built. A replacement has its coins already.
 func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) error {
+	if len(d.coins) > 0 {
+		return n.build(ctx, d)
+	}
 	free, err := n.freeCoins(ctx, &d.intent)
 	if err != nil {
 		return err
 	}
-	if d.change.Address == "" {
-		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
-			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
-		}
+	if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
+		return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
 	}
-	if d.intent.Purpose == chain.ForCancel && d.intent.To == "" {
-		d.intent.To = d.change.Address
-	}
-	free = free[:min(len(free), max(n.MaxInputs-len(d.coins), 0))]
-	take, err := n.enough(d, free)
+	take, err := enough(d, free)
 	if err != nil {
 		return err
 	}
-	own := len(d.coins)
 	for ; ; take++ {
-		d.coins = d.coins[:own:own]
+		d.coins = nil
 		for _, r := range free[:take] {
 			c := Coins.Value(r)
 			d.coins = append(d.coins, chain.Coin{Outpoint: r.ID, Address: c.Address, Key: c.Key, Amount: c.Amount})
 		}
-		if len(d.coins) == 0 {
-			return fmt.Errorf("%w: no coins", chain.ErrShort)
-		}
-		err := n.build(ctx, d)
-		if err == nil {
+		if err = n.build(ctx, d); err == nil {
 			break
 		}
 		if !errors.Is(err, chain.ErrShort) || take >= len(free) {
 			return err
 		}
 	}
+	d.first = true
 	for _, r := range free[:take] {
 		c := Coins.Value(r)
 		c.State, c.Intent = CoinReserved, j.id
-		d.added = append(d.added, r.ID)
 		s.with = append(s.with,
 			Coins.Row(r.ID, r.Version, time.Time{}, c),
 			Reservations.Row(r.ID, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
@@ -78,28 +69,22 @@ func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Ro
 	return n.Store.Find(ctx, q)
 }
 
-// enough says with how many of the free coins to try first.
-func (n *Network) enough(d *draft, free []storage.Row) (int, error) {
-	if d.intent.All && len(d.coins) == 0 {
-		return len(free), nil
-	}
-	if len(d.coins) > 0 {
-		return 0, nil // a replacement starts with the same inputs
-	}
+// enough says with how many of the free coins to try first, at least one.
+func enough(d *draft, free []storage.Row) (int, error) {
 	need, err := d.intent.Amount.Add(d.fee.Cost)
 	if err != nil {
 		return 0, err
 	}
 	var sum ledger.Amount
 	for i, r := range free {
-		if sum >= need {
-			return i, nil
-		}
 		if sum, err = sum.Add(Coins.Value(r).Amount); err != nil {
 			return 0, err
 		}
+		if sum >= need && !d.intent.All {
+			return i + 1, nil
+		}
 	}
-	if sum < need {
+	if len(free) == 0 || sum < need {
 		return 0, fmt.Errorf("%w: coins for %d of %d", chain.ErrShort, sum, need)
 	}
 	return len(free), nil
@@ -108,8 +93,11 @@ func (n *Network) enough(d *draft, free []storage.Row) (int, error) {
 // giveBack adds to a step what frees the reservations that a plan made for
 // itself. Nothing of it was stored, so nothing of it was ever sent.
 func (n *Network) giveBack(ctx context.Context, p *plan, s *step) error {
-	bound := slices.Clone(p.Added)
-	if p.First {
+	if !p.First {
+		return nil
+	}
+	var bound []string
+	if p.Nonce >= 0 {
 		from := p.Intent.From
 		row, stored, ok, err := Nonces.One(ctx, n.Store, n.part, string(from))
 		if err != nil {
@@ -121,10 +109,13 @@ func (n *Network) giveBack(ctx context.Context, p *plan, s *step) error {
 		}
 		bound = append(bound, Slot(from, p.Nonce))
 	}
+	for _, c := range p.Coins {
+		bound = append(bound, c.Outpoint)
+	}
 	if err := n.unbind(ctx, bound, s); err != nil {
 		return err
 	}
-	return n.moveCoins(ctx, p.Added, func(string) CoinState { return CoinFree }, p.Intent.ID, s)
+	return n.moveCoins(ctx, bound, CoinFree, p.Intent.ID, s)
 }
 
 // unbind drops reservations.
@@ -143,8 +134,8 @@ func (n *Network) unbind(ctx context.Context, ids []string, s *step) error {
 }
 
 // moveCoins changes the state of coins that the intent holds.
-func (n *Network) moveCoins(ctx context.Context, ids []string, to func(outpoint string) CoinState, intent string, s *step) error {
-	if len(ids) == 0 {
+func (n *Network) moveCoins(ctx context.Context, ids []string, to CoinState, intent string, s *step) error {
+	if len(ids) == 0 || n.info.Family != chain.UTXOFamily {
 		return nil
 	}
 	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, ids...)
@@ -156,7 +147,7 @@ func (n *Network) moveCoins(ctx context.Context, ids []string, to func(outpoint 
 		if c.Intent != intent {
 			continue
 		}
-		if c.State = to(r.ID); c.State == CoinFree {
+		if c.State = to; to == CoinFree {
 			c.Intent = ""
 		}
 		s.with = append(s.with, Coins.Row(r.ID, r.Version, time.Time{}, c))

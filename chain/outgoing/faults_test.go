@@ -114,7 +114,9 @@ func crashAnywhere(t *testing.T, family chain.Family, scenario func(w *world, ru
 		})
 		require.True(t, w.died || at > 30, "the scenario has failpoints")
 		check(w)
-		if !w.died { t.Logf("%d failpoints", at-1) }
+		if !w.died {
+			t.Logf("%d failpoints", at-1)
+		}
 		if t.Failed() || !w.died {
 			return
 		}

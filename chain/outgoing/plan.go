@@ -23,12 +23,13 @@ var errBusy = &waitError{ReasonSigner, "a transaction of the same address is bei
 // start brings a queued intent to where its transaction is stored and sent, or
 // puts it aside with a reason.
 func (n *Network) start(ctx context.Context, j *job) error {
-	if len(j.v.Plan) == 0 {
+	fresh := len(j.v.Plan) == 0
+	if fresh {
 		if err := n.reserve(ctx, j); err != nil || len(j.v.Plan) == 0 {
 			return err
 		}
 	}
-	return n.sign(ctx, j)
+	return n.sign(ctx, j, fresh)
 }
 
 // reserve chooses a fee and a nonce or coins, builds the transaction, and binds
@@ -159,7 +160,6 @@ type draft struct {
 	coins  []chain.Coin  // already the intent's
 	change chain.Derived // where the rest goes; "" = ask for an address
 	first  bool
-	added  []string
 	built  chain.Unsigned
 }
 
@@ -251,7 +251,7 @@ func (n *Network) verifyOutputs(d *draft, u *chain.Unsigned, wrong func(string) 
 func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
 	p := plan{
 		Intent: d.intent, Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,
-		Coins: d.coins, Change: d.change, First: d.first, Added: d.added,
+		Coins: d.coins, Change: d.change, First: d.first,
 	}
 	var err error
 	if p.Keys, err = keysFor(d); err != nil {

@@ -15,7 +15,8 @@ import (
 // sign has the stored plan signed, stores the result and sends it. A signer
 // that refuses ends the plan and gives its nonce or coins back; one that does
 // not answer may have signed, so the plan stays and is asked for again as it is.
-func (n *Network) sign(ctx context.Context, j *job) error {
+// fresh says that no signer can have seen the plan before.
+func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 	p, err := j.v.plan()
 	if err != nil {
 		return err
@@ -24,6 +25,8 @@ func (n *Network) sign(ctx context.Context, j *job) error {
 		Intent: p.Intent, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys,
 	})
 	switch {
+	case errors.Is(err, chain.ErrRefused) && p.First && !fresh:
+		return n.useUp(ctx, j, p, err)
 	case errors.Is(err, chain.ErrRefused):
 		return n.abandon(ctx, j, p, err)
 	case err != nil:
@@ -55,7 +58,7 @@ func (n *Network) abandon(ctx context.Context, j *job, p *plan, cause error) err
 		return err
 	}
 	j.v.Plan = nil
-	if p.First || j.v.State == Queued || j.v.State == Waiting {
+	if p.First {
 		told := j.v.State == Waiting && j.v.Reason == ReasonSigner
 		j.v.State, j.v.Reason, j.v.Tries, j.v.Nonce, j.v.Reserved = Waiting, ReasonSigner, j.v.Tries+1, -1, 0
 		s.due = n.Now().Add(n.pause(j.v.Tries))
@@ -70,6 +73,37 @@ func (n *Network) abandon(ctx context.Context, j *job, p *plan, cause error) err
 	return n.commit(ctx, j, s)
 }
 
+// useUp ends a plan that the signer refuses now and may have signed before: it
+// would then refuse the nonce or coins to every other intent. So they go back to
+// ourselves under this one, and the intent fails when that is final.
+func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error {
+	if p.Intent.Purpose == chain.ForCancel {
+		return n.unsigned(ctx, j, cause)
+	}
+	n.Log.Error("signer_refuses_what_it_saw", "intent", j.id, "attempt", p.attempt(), "cause", cause.Error())
+	d := draft{
+		intent: n.filling(j, p.Change), number: j.v.Attempts + 1, nonce: p.Nonce,
+		coins: p.Coins, change: p.Change, first: true,
+	}
+	before := j.v
+	j.v.Filling = true
+	fee, err := n.price(ctx, j, d.intent, &p.Fee)
+	if err == nil {
+		d.fee = fee
+		err = n.build(ctx, &d)
+	}
+	if err == nil {
+		err = n.bind(ctx, j, &d, step{op: "use-up", due: n.Now().Add(n.Lease)})
+	}
+	if err == nil {
+		return n.sign(ctx, j, false)
+	}
+	if j.v = before; errors.Is(err, storage.ErrConflict) {
+		return err
+	}
+	return n.unsigned(ctx, j, err)
+}
+
 // store commits the signed bytes with everything that follows from them, and
 // only then sends.
 func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signed) error {
@@ -80,7 +114,7 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 		Fee: p.Fee, MaxCost: p.Unsigned.MaxCost, Fate: Open, Stored: now, Sent: now,
 	}}
 	s := step{op: "store", due: now.Add(n.Poll), with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
-	if p.First {
+	if p.First && p.Nonce >= 0 {
 		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(p.Intent.From))
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -61,64 +62,32 @@ func (n *Network) requeue(j *job, s *step) {
 	s.due = n.Now()
 }
 
-// bury writes the fate of all open attempts and frees what they had reserved.
+// bury writes the fate of all open attempts and ends what they had reserved.
 // won is the one that landed, nil where none did.
 func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *step) error {
 	var bound []string
-	spent := map[string]bool{}
-	seen := map[string]bool{}
-	add := func(ids ...string) {
-		for _, id := range ids {
-			if !seen[id] {
-				seen[id] = true
-				bound = append(bound, id)
-			}
-		}
-	}
 	for _, a := range atts {
 		if a.v.Fate != Open {
 			continue
 		}
-		a.v.Fate = Dead
-		if a == won {
+		if a.v.Fate = Dead; a == won {
 			a.v.Fate = Landed
-			for _, id := range a.v.Spends {
-				spent[id] = true
-			}
 		}
-		add(a.v.Spends...)
+		bound = append(bound, a.v.Spends...)
 		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 	}
-	if len(j.v.Plan) > 0 {
-		plan, err := j.v.plan()
-		if err != nil {
-			return err
-		}
-		add(plan.Added...)
-		j.v.Plan = nil
-	}
+	slices.Sort(bound)
+	bound = slices.Compact(bound)
+	j.v.Plan = nil // a replacement: it reserved nothing of its own
 	if err := n.unbind(ctx, bound, s); err != nil {
 		return err
 	}
-	if n.info.Family != chain.UTXOFamily {
-		return nil
-	}
-	to := func(outpoint string) CoinState {
-		switch {
-		case spent[outpoint]:
-			return CoinSpent
-		case won == nil:
-			return CoinDisputed
-		}
-		return CoinFree
-	}
-	if err := n.moveCoins(ctx, bound, to, j.id, s); err != nil {
-		return err
-	}
+	coins := CoinDisputed
 	if won != nil {
+		coins = CoinSpent
 		n.change(won, s)
 	}
-	return nil
+	return n.moveCoins(ctx, bound, coins, j.id, s)
 }
 
 // change makes coins of what a landed transaction returned to us.
@@ -148,7 +117,7 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	}
 	d := draft{intent: j.intent(), number: j.v.Attempts + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
 	if j.v.Filling {
-		d.intent = n.filling(j, last)
+		d.intent = n.filling(j, last.v.ChangeTo)
 	}
 	before := j.v
 	s, err := n.redraw(ctx, j, &d, last)
@@ -157,7 +126,7 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	}
 	switch {
 	case err == nil:
-		return true, n.sign(ctx, j)
+		return true, n.sign(ctx, j, true)
 	case ctx.Err() != nil, errors.Is(err, storage.ErrConflict):
 		return true, err
 	}
@@ -204,11 +173,11 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, last *att) (step
 
 // filling is the order that uses a nonce or inputs up without paying anybody.
 // It bears the intent's id, so that a signer lets it have what the intent has.
-func (n *Network) filling(j *job, last *att) chain.Intent {
+func (n *Network) filling(j *job, change chain.Derived) chain.Intent {
 	in := j.intent()
 	in.Purpose, in.Currency, in.Amount, in.All, in.Memo = chain.ForCancel, n.gas.Code, 0, false, ""
 	if in.To = in.From; n.info.Family == chain.UTXOFamily {
-		in.To = last.v.ChangeTo.Address
+		in.To = change.Address
 	}
 	return in
 }

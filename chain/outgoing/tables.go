@@ -182,10 +182,10 @@ type plan struct {
 	Nonce    int64 // −1 = none
 	Coins    []chain.Coin
 	Change   chain.Derived
-	// First: the nonce was reserved for this plan, and goes back with it.
+	// First: nonce or coins were reserved for this plan, and go back with it. A
+	// replacement spends what the intent's attempts spend, and nothing more: a
+	// signer that has seen an input with one intent refuses it to every other.
 	First bool
-	// Added are the outpoints reserved for this plan, that go back with it.
-	Added []string
 }
 
 func (p *plan) attempt() string { return fmt.Sprintf("%s/%d", p.Intent.ID, p.Number) }

@@ -213,18 +213,10 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	return n.commit(ctx, j, s)
 }
 
-// dropPlan gives up a replacement that was not stored.
+// dropPlan gives up a replacement that was not stored. It reserved nothing.
 func (n *Network) dropPlan(ctx context.Context, j *job) error {
-	plan, err := j.v.plan()
-	if err != nil {
-		return err
-	}
-	s := step{op: "unplan", due: n.Now().Add(n.Poll)}
-	if err := n.giveBack(ctx, plan, &s); err != nil {
-		return err
-	}
 	j.v.Plan = nil
-	return n.commit(ctx, j, s)
+	return n.commit(ctx, j, step{op: "unplan", due: n.Now().Add(n.Poll)})
 }
 
 // unmined tells the owner that an executed transaction is no longer in a block:
@@ -256,9 +248,10 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		return nil
 	}
 	if len(j.v.Plan) > 0 && n.Signer != nil {
-		return n.sign(ctx, j)
-	}
-	if n.Signer != nil && !n.Now().Before(j.v.BumpAt) {
+		if err := n.sign(ctx, j, false); err != nil || len(j.v.Plan) == 0 {
+			return err
+		}
+	} else if n.Signer != nil && !n.Now().Before(j.v.BumpAt) {
 		if done, err := n.replace(ctx, j, p); done || err != nil {
 			return err
 		}

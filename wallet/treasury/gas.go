@@ -59,6 +59,26 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 	if err != nil {
 		return 0, err
 	}
+	most, err := t.most(ctx, in)
+	if err != nil {
+		return 0, err
+	}
+	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		return t.decideReserve(ctx, p, in.ID, gas.Code, most)
+	})
+	if err != nil {
+		return 0, err
+	}
+	r, _, _, err := Reservations.One(ctx, t.cfg.Store, p, in.ID)
+	return r.Amount, err
+}
+
+// most is what the intent may cost: its own bound, or an estimate's worst case
+// with room for a replacement.
+func (t *Treasury) most(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+	if in.MaxCost > 0 {
+		return in.MaxCost, nil
+	}
 	fee, err := t.cfg.Clients[in.Network].EstimateFee(ctx, in)
 	if err != nil {
 		reason := outgoing.ReasonNode
@@ -71,14 +91,7 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 	if err != nil {
 		return 0, fmt.Errorf("treasury: network fee of %s: %w", in.ID, err)
 	}
-	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		return t.decideReserve(ctx, p, in.ID, gas.Code, most)
-	})
-	if err != nil {
-		return 0, err
-	}
-	r, _, _, err := Reservations.One(ctx, t.cfg.Store, p, in.ID)
-	return r.Amount, err
+	return most, nil
 }
 
 func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent, asset string, most ledger.Amount) (storage.Change, error) {

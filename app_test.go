@@ -1,0 +1,149 @@
+package cryptopay_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+// host is a program that embeds the library, on simulated chains, with a clock
+// of its own and a receiver that takes every webhook.
+type host struct {
+	t      testing.TB
+	clock  *cryptopay.ManualClock
+	store  storage.Store
+	seed   *keys.Seed
+	rates  *rates.Fixed
+	chains map[chain.Network]*sim.Chain
+	app    *cryptopay.App
+	inbox  *inbox
+	random *rand.ChaCha8
+	tenant string
+}
+
+// inbox is the receivers' side.
+type inbox struct {
+	mu   sync.Mutex
+	got  []webhook.Delivery
+	fail func(webhook.Delivery) bool
+}
+
+func (i *inbox) Notify(_ context.Context, deliveries []webhook.Delivery) []webhook.Result {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := make([]webhook.Result, len(deliveries))
+	for k, d := range deliveries {
+		if i.fail != nil && i.fail(d) {
+			out[k] = webhook.Result{Status: 500, Err: webhook.ErrURL}
+			continue
+		}
+		i.got = append(i.got, d)
+		out[k] = webhook.Result{Status: 200}
+	}
+	return out
+}
+
+const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
+
+func newHost(t testing.TB, seed uint64, networks ...chain.Network) *host {
+	t.Helper()
+	var key [32]byte
+	key[0] = byte(seed)
+	h := &host{
+		t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		store: memory.New(), chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key),
+	}
+	var err error
+	h.seed, err = keys.FromMnemonic(mnemonic, "")
+	require.NoError(t, err)
+	h.rates = rates.NewFixed(h.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1"})
+	for _, n := range networks {
+		h.chains[n] = sim.MustNew(sim.Options{Network: n, Registry: chain.MainnetRegistry(), Seed: seed, Now: h.clock.Now, Finality: 20})
+	}
+	h.restart()
+	name := "shop"
+	tenant, err := h.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+	require.NoError(t, err)
+	h.tenant = tenant.ID
+	return h
+}
+
+// restart makes a new App over the same store and chains: all that a process
+// kept in memory is gone.
+func (h *host) restart() {
+	h.t.Helper()
+	registry := chain.MainnetRegistry()
+	var clients []chain.Client
+	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
+	for _, info := range registry.Networks() {
+		if c := h.chains[info.Code]; c != nil {
+			client := c.Client()
+			clients = append(clients, client)
+			encode[info.Code], inspect[info.Code] = client.AddressOf, client
+		}
+	}
+	accounts, err := h.seed.Accounts(registry.Networks())
+	require.NoError(h.t, err)
+	source, err := keys.NewSource(accounts, encode)
+	require.NoError(h.t, err)
+	signer, err := keys.NewSigner(keys.SignerConfig{
+		Seed: h.seed, Chains: inspect, Registry: keys.StoreRegistry{Store: h.store},
+		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) { return h.app.Owns(ctx, n, a) },
+	})
+	require.NoError(h.t, err)
+	h.app, err = cryptopay.New(cryptopay.Config{
+		Store: h.store, Chains: clients, Registry: registry, Addresses: source, Signer: signer, Rates: h.rates,
+		Key: bytes.Repeat([]byte{7}, 32), Clock: h.clock, Random: h.random, Notifier: h.inbox,
+		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
+	})
+	require.NoError(h.t, err)
+	require.NoError(h.t, h.app.Open(h.t.Context(), keys.Tables()...))
+}
+
+func (h *host) step() {
+	h.t.Helper()
+	require.NoError(h.t, h.app.Step(h.t.Context()))
+}
+
+// mine grows every chain by n blocks, one at a time, with time for the library
+// to act in between.
+func (h *host) mine(n int) {
+	h.t.Helper()
+	for range n {
+		h.clock.Advance(15 * time.Second)
+		for _, c := range h.chains {
+			c.Mine(1)
+		}
+		h.step()
+	}
+}
+
+// sound is true of every state that was ever committed.
+func (h *host) sound() {
+	h.t.Helper()
+	reports, err := h.app.Verify(h.t.Context())
+	require.NoError(h.t, err)
+	for _, r := range reports {
+		require.Empty(h.t, r.Ledger.Findings)
+		require.Empty(h.t, r.Holds)
+	}
+}
+
+func dec(s string) decimal.Decimal { return decimal.RequireFromString(s) }

@@ -1,0 +1,65 @@
+package sqlite_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
+)
+
+var ctx = context.Background()
+
+// paths remembers which file a store stands on.
+var paths sync.Map
+
+func at(t testing.TB, path string) storage.Store {
+	t.Helper()
+	s, err := sqlite.Open(path, sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	paths.Store(storage.Store(s), path)
+	return s
+}
+
+func pathOf(t testing.TB, s storage.Store) string {
+	t.Helper()
+	path, ok := paths.Load(s)
+	require.True(t, ok)
+	return path.(string)
+}
+
+func fresh(t testing.TB) storage.Store {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store with blanks?.db")
+	require.NoError(t, sqlite.Migrate(ctx, path, storagetest.Tables()...))
+	return at(t, path)
+}
+
+func harness() storagetest.Harness {
+	return storagetest.Harness{
+		Open:   fresh,
+		Second: func(t testing.TB, s storage.Store) storage.Store { return at(t, pathOf(t, s)) },
+		Reopen: func(t testing.TB, s storage.Store) storage.Store {
+			require.NoError(t, s.Close())
+			return at(t, pathOf(t, s))
+		},
+		Rounds: 25,
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	storagetest.Run(t, harness())
+}
+
+func TestSameVerdictsAsMemory(t *testing.T) {
+	t.Parallel()
+	storagetest.Compare(t, fresh(t), memory.New(), 25)
+}

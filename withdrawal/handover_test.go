@@ -1,0 +1,365 @@
+package withdrawal_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *withdrawal.Config) { c.PickupDelay = time.Minute })
+	w.fund("master", "XRP", "1000")
+	v := w.create(withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: dec("10"), Currency: "XRP", Address: "rX"}, Memo: "7"})
+	w.advance(time.Minute - time.Microsecond)
+	w.step()
+	require.Empty(t, w.payouts.intents, "T02: a delay is over at its end, not before")
+	w.advance(time.Microsecond)
+	w.step()
+	require.Equal(t, chain.Intent{
+		ID: v.ID, Purpose: chain.ForWithdrawal, Tenant: tenant, Network: "XRP", Currency: "XRP", To: "rX", Memo: "7",
+		Amount: 9_950000, MaxCost: 1000, Confirmations: 1,
+	}, w.payouts.intents[v.ID])
+	w.advance(time.Hour)
+	n, err := w.Step(w.ctx)
+	require.NoError(t, err)
+	require.Zero(t, n, "what was handed over is not due any more")
+}
+
+// W17: the cancel comes while the worker is between noting and submitting, and
+// between submitting and noting. One of them wins, never both.
+func TestW17_CancelRacesHandOver(t *testing.T) {
+	t.Parallel()
+	for name, moment := range map[string]string{"before": "before", "after": "after", "after, signed": "signed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.fund("master", "USDTTRC20", "1000")
+			v := w.create(usdt("100"))
+			var cancelErr error
+			var once sync.Once
+			hook := func(in chain.Intent) error {
+				once.Do(func() {
+					if moment == "signed" {
+						require.True(t, w.payouts.sign(v.ID))
+					}
+					_, cancelErr = w.Cancel(w.ctx, tenant, v.ID)
+				})
+				return nil
+			}
+			if moment == "before" {
+				w.payouts.before = hook
+			} else {
+				w.payouts.after = hook
+			}
+			w.step()
+			signed := w.payouts.sign(v.ID)
+			if moment == "signed" {
+				var state *withdrawal.StateError
+				require.ErrorAs(t, cancelErr, &state)
+				require.Equal(t, withdrawal.Processing, state.Current)
+				require.Equal(t, withdrawal.Pending, w.get(v.ID).Status)
+				w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
+				require.Equal(t, withdrawal.Processing, w.get(v.ID).Status)
+				return
+			}
+			require.NoError(t, cancelErr)
+			require.False(t, signed, "cancelled and signed")
+			require.Equal(t, withdrawal.Cancelled, w.get(v.ID).Status)
+			require.Equal(t, []string{"pending>cancelled"}, w.events(v.ID))
+			w.sound()
+		})
+	}
+}
+
+// W17: many cancels against a worker and a signer, all at once.
+func TestW17_OneWinner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "100000")
+	var ids []string
+	for range 60 {
+		ids = append(ids, w.create(usdt("100")).ID)
+	}
+	var wg sync.WaitGroup
+	cancelled := make([]bool, len(ids))
+	for i, id := range ids {
+		wg.Go(func() {
+			_, err := w.Cancel(w.ctx, tenant, id)
+			cancelled[i] = err == nil
+		})
+		wg.Go(func() {
+			if w.payouts.sign(id) {
+				w.tell(id, withdrawal.OutcomeSigned, "tx", 0)
+			}
+		})
+		wg.Go(func() { _, _ = w.Step(w.ctx) })
+	}
+	wg.Wait()
+	w.step()
+	for i, id := range ids {
+		signed := w.payouts.sign(id)
+		require.NotEqual(t, cancelled[i], signed, "withdrawal %s", id)
+		if cancelled[i] {
+			require.Equal(t, withdrawal.Cancelled, w.get(id).Status)
+			require.Len(t, w.events(id), 1)
+		}
+	}
+	w.sound()
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	kept, handed, done := w.create(usdt("100")), w.create(usdt("100")), w.create(usdt("100"))
+	v, err := w.Cancel(w.ctx, tenant, kept.ID)
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.Cancelled, v.Status)
+	w.step()
+	executed(w, done.ID)
+	v, err = w.Cancel(w.ctx, tenant, handed.ID)
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.Cancelled, v.Status)
+	v, err = w.Cancel(w.ctx, tenant, handed.ID)
+	require.NoError(t, err, "again")
+	require.Equal(t, withdrawal.Cancelled, v.Status)
+	w.tell(handed.ID, withdrawal.OutcomeCancelled, "", 0)
+	require.Len(t, w.events(handed.ID), 1)
+
+	_, err = w.Cancel(w.ctx, tenant, done.ID)
+	var state *withdrawal.StateError
+	require.ErrorAs(t, err, &state)
+	require.Equal(t, withdrawal.Completed, state.Current)
+	_, err = w.Cancel(w.ctx, tenant, "nobody")
+	require.ErrorIs(t, err, withdrawal.ErrNotFound)
+	_, err = w.Cancel(w.ctx, "t2", done.ID)
+	require.ErrorIs(t, err, withdrawal.ErrNotFound)
+	w.sound()
+}
+
+// What cannot be handed over yet stays pending, says why, and is tried again.
+func TestW14_WaitsForThePayoutSide(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.halted = true
+	w.step()
+	require.Equal(t, "halted", w.get(v.ID).Waiting)
+	require.Empty(t, w.payouts.intents)
+
+	w.halted = false
+	w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
+	w.advance(30 * time.Second)
+	w.step()
+	require.Equal(t, "gas_float_short", w.get(v.ID).Waiting)
+
+	down := errors.New("connection reset")
+	w.payouts.before, w.payouts.after = nil, func(chain.Intent) error { return down } // taken, and the answer lost
+	w.advance(30 * time.Second)
+	_, err := w.Step(w.ctx)
+	require.ErrorIs(t, err, down)
+	require.Equal(t, []any{withdrawal.Pending, withdrawal.Handing, "payouts"},
+		[]any{w.get(v.ID).Status, w.get(v.ID).Stage, w.get(v.ID).Waiting})
+
+	w.payouts.after = nil
+	w.step()
+	require.Equal(t, withdrawal.Handing, w.get(v.ID).Stage, "not before its time")
+	w.advance(30 * time.Second)
+	w.step()
+	require.Equal(t, []any{withdrawal.Handed, ""}, []any{w.get(v.ID).Stage, w.get(v.ID).Waiting})
+	require.Len(t, w.payouts.intents, 1)
+	w.sound()
+}
+
+// While nothing was handed over a cancel always wins, whatever the worker met.
+func TestCancelWhileWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.payouts.after = func(chain.Intent) error { return errors.New("timeout") }
+	_, err := w.Step(w.ctx)
+	require.Error(t, err)
+	_, err = w.Cancel(w.ctx, tenant, v.ID)
+	require.Error(t, err, "the payout side gives no word")
+	require.Equal(t, withdrawal.Pending, w.get(v.ID).Status)
+	w.payouts.after = nil
+	_, err = w.Cancel(w.ctx, tenant, v.ID)
+	require.NoError(t, err)
+	w.advance(time.Hour)
+	w.step()
+	require.False(t, w.payouts.sign(v.ID))
+	w.sound()
+}
+
+func TestRejectedBeforeBroadcast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.payouts.before = func(chain.Intent) error { return chain.ErrRejected }
+	w.step()
+	require.Equal(t, withdrawal.Failed, w.get(v.ID).Status)
+	require.Equal(t, withdrawal.NoticeFailed, w.notices[0].Kind)
+	w.sound()
+}
+
+// A worker that dies anywhere leaves what the next one finishes.
+func TestWorkerDies(t *testing.T) {
+	t.Parallel()
+	for _, commits := range []int{0, 1, 2} {
+		store := &dying{Store: memory.New()}
+		w := newWorldOn(t, store)
+		w.fund("master", "USDTTRC20", "1000")
+		v := w.create(usdt("100"))
+		store.left, store.dies = commits, true
+		_, err := w.Step(w.ctx)
+		if commits < 2 {
+			require.Error(t, err)
+		}
+		store.dies = false
+		w.advance(time.Minute)
+		w.step()
+		require.Equal(t, withdrawal.Handed, w.get(v.ID).Stage)
+		require.True(t, w.payouts.sign(v.ID))
+		w.tell(v.ID, withdrawal.OutcomeExecuted, "aa", 1)
+		w.sound()
+	}
+}
+
+// dying refuses commits when a number of them was made.
+type dying struct {
+	storage.Store
+	left int
+	dies bool
+}
+
+func (d *dying) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if d.dies && d.left <= 0 {
+		out := make([]error, len(changes))
+		for i := range out {
+			out[i] = errors.New("gone")
+		}
+		return out
+	}
+	d.left--
+	return d.Store.Commit(ctx, changes...)
+}
+
+// Every answer of the store is lost once: nothing happens twice.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	store := &forgetful{Store: memory.New()}
+	w := newWorldOn(t, store)
+	w.fund("master", "USDTTRC20", "1000")
+	before := w.books("USDTTRC20")
+	store.forgets = true
+	v := w.create(usdt("100"))
+	executed(w, v.ID)
+	require.Equal(t, "w -100, c +97.5, P +0.5, N +2", w.books("USDTTRC20").since(before, "USDTTRC20"))
+	require.Len(t, w.events(v.ID), 2)
+	w.sound()
+}
+
+type forgetful struct {
+	storage.Store
+	forgets bool
+	last    string
+}
+
+func (f *forgetful) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := f.Store.Commit(ctx, changes...)
+	if f.forgets && errs[0] == nil && f.last != changes[0].ID {
+		f.last = changes[0].ID
+		errs[0] = errors.New("connection reset")
+	}
+	return errs
+}
+
+func TestOperators(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	w.verdict = withdrawal.AskReview
+	v := w.create(usdt("100"))
+	w.step()
+	require.Equal(t, []any{withdrawal.ReviewWanted, withdrawal.WaitingReview}, []any{w.get(v.ID).Review, w.get(v.ID).Waiting})
+	require.Equal(t, withdrawal.NoticeReview, w.notices[0].Kind)
+	w.advance(time.Hour)
+	w.step()
+	require.Len(t, w.notices, 1)
+
+	_, err := w.Hold(w.ctx, tenant, v.ID, "strange")
+	require.NoError(t, err)
+	_, err = w.Approve(w.ctx, tenant, v.ID)
+	require.NoError(t, err)
+	w.step()
+	require.Empty(t, w.payouts.intents, "a hold stays in force")
+	_, err = w.Release(w.ctx, tenant, v.ID)
+	require.NoError(t, err)
+	w.step()
+	require.Len(t, w.payouts.intents, 1, "approved: policy is not asked again")
+
+	var state *withdrawal.StateError
+	_, err = w.Hold(w.ctx, tenant, v.ID, "too late")
+	require.ErrorAs(t, err, &state)
+	_, err = w.Refuse(w.ctx, tenant, v.ID, "too late")
+	require.ErrorAs(t, err, &state)
+
+	w.verdict = withdrawal.Refuse
+	refused := w.create(usdt("100"))
+	w.step()
+	require.Equal(t, []any{withdrawal.Failed, "because"}, []any{w.get(refused.ID).Status, w.get(refused.ID).Reason})
+	require.Equal(t, []string{"pending>failed"}, w.events(refused.ID))
+
+	w.verdErr = errors.New("policy is down")
+	waiting := w.create(usdt("100"))
+	_, err = w.Step(w.ctx)
+	require.ErrorIs(t, err, w.verdErr)
+	require.Equal(t, withdrawal.WaitingPolicy, w.get(waiting.ID).Waiting)
+	w.verdErr, w.verdict = nil, withdrawal.Allow
+	w.advance(time.Minute)
+	w.step()
+	require.Equal(t, withdrawal.Handed, w.get(waiting.ID).Stage)
+	w.sound()
+}
+
+// A cancel that is decided on a stale read is decided again.
+func TestTwoCancels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			got, err := w.Cancel(w.ctx, tenant, v.ID)
+			require.NoError(t, err)
+			require.Equal(t, withdrawal.Cancelled, got.Status)
+		})
+	}
+	wg.Wait()
+	require.Len(t, w.events(v.ID), 1)
+	w.sound()
+}
+
+func TestNewNeedsItsParts(t *testing.T) {
+	t.Parallel()
+	_, err := withdrawal.New(withdrawal.Config{})
+	require.Error(t, err)
+	_, err = withdrawal.New(withdrawal.Config{
+		Store: memory.New(), Registry: registry, Parse: parse, Now: time.Now, NewID: func() string { return "" },
+	})
+	require.ErrorContains(t, err, "MaxCost")
+}

@@ -1,0 +1,242 @@
+package withdrawal_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// handed is a world with one withdrawal of 100 USDT that was handed over.
+func handed(t tb) (*world, string) {
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.step()
+	require.Equal(w, withdrawal.Handed, w.get(v.ID).Stage)
+	return w, v.ID
+}
+
+func TestTheWayToCompleted(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.advance(time.Second)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	v := w.get(id)
+	require.Equal(t, []any{withdrawal.Processing, "aa", w.clock()}, []any{v.Status, v.Tx, v.ProcessedAt})
+	w.advance(time.Second)
+	w.tell(id, withdrawal.OutcomeSigned, "bb", 0) // a replacement
+	require.Equal(t, "bb", w.get(id).Tx)
+	w.advance(time.Second)
+	w.tell(id, withdrawal.OutcomeExecuted, "aa", 1) // the first one landed
+	v = w.get(id)
+	require.Equal(t, []any{withdrawal.Completed, "aa", int64(1), w.clock()}, []any{v.Status, v.Tx, v.Confirmations, v.CompletedAt})
+	w.tell(id, withdrawal.OutcomeSettled, "aa", 30)
+	require.EqualValues(t, 30, w.get(id).Confirmations)
+	require.Equal(t, []string{"pending>processing", "processing>completed"}, w.events(id))
+	w.sound()
+}
+
+func TestEventBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	in := usdt("100")
+	in.CustomID, in.CallbackURL = "mine", "https://example.com/hook"
+	v := w.create(in)
+	require.Empty(t, w.events(v.ID), "creation is told by its response")
+	executed(w, v.ID)
+	e, row, ok, err := webhook.Events.One(w.ctx, w.store, storage.Tenant(tenant), v.ID+"/000002")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, in.CallbackURL, e.URL)
+	require.Equal(t, w.clock(), row.Due)
+	require.JSONEq(t, `{"event":"withdrawal_status_update","timestamp":"2026-11-20T10:00:00.000Z","data":{
+		"withdrawal_id":"`+v.ID+`","status":"completed","previous_status":"processing","amount":"97.50000000",
+		"currency":"USDTTRC20","address":"Tdest","transaction_hash":"tx","network_fee":"2.00000000","custom_id":"mine",
+		"metadata":{"processed_at":"2026-11-20T10:00:00.000Z"}}}`, e.Body)
+}
+
+// W14: whatever is missing on the payout side, the withdrawal waits, visibly.
+func TestW14_WaitsQueued(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: id, State: withdrawal.OutcomeWaiting, Reason: "hot_short", At: w.clock(),
+	}))
+	v := w.get(id)
+	require.Equal(t, []any{withdrawal.Pending, "hot_short"}, []any{v.Status, v.Waiting})
+	w.advance(24 * time.Hour)
+	w.step()
+	require.Len(t, w.payouts.intents, 1)
+	require.EqualValues(t, 100_000000, w.books("USDTTRC20")["H"], "no clock ends a hold")
+	w.tell(id, withdrawal.OutcomeQueued, "", 0)
+	require.Empty(t, w.get(id).Waiting)
+	require.Empty(t, w.events(id))
+}
+
+// W14: two attempts race; whichever lands settles once, with the fee quoted.
+func TestW14_ReplacementRaceSettlesOnce(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	before := w.books("USDTTRC20")
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	w.tell(id, withdrawal.OutcomeSigned, "bb", 0)
+	for range 2 {
+		for _, tx := range []string{"aa", "bb"} {
+			w.tell(id, withdrawal.OutcomeExecuted, tx, 1)
+			w.tell(id, withdrawal.OutcomeSettled, tx, 40)
+		}
+	}
+	require.Equal(t, "H -100, w -100, c +97.5, P +0.5, N +2", w.books("USDTTRC20").since(before, "USDTTRC20"))
+	require.Len(t, w.events(id), 2)
+	w.sound()
+}
+
+// W10: after a refund with proof, news that it landed pays nobody twice and is
+// loud; and without proof there is no refund.
+func TestW10_FailedThenConfirms(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	w.advance(1000 * time.Hour)
+	w.step()
+	require.Equal(t, withdrawal.Processing, w.get(id).Status, "time proves nothing")
+	w.tell(id, withdrawal.OutcomeFailed, "aa", 0)
+	before := w.books("USDTTRC20")
+	require.Zero(t, before["H"])
+	w.notices = nil
+	w.advance(time.Second)
+	w.tell(id, withdrawal.OutcomeExecuted, "aa", 1)
+	w.tell(id, withdrawal.OutcomeSettled, "aa", 50)
+	require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
+	require.Equal(t, withdrawal.Failed, w.get(id).Status)
+	require.Equal(t, []string{"pending>processing", "processing>failed"}, w.events(id))
+	require.Len(t, w.notices, 2)
+	require.Equal(t, withdrawal.NoticeConflict, w.notices[0].Kind)
+	w.sound()
+}
+
+// A completed withdrawal stays completed: sent again it shows the new hash, and
+// it is never refunded.
+func TestW10_CompletedIsNeverRefunded(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.tell(id, withdrawal.OutcomeExecuted, "aa", 1)
+	before := w.books("USDTTRC20")
+	w.advance(time.Second)
+	w.tell(id, withdrawal.OutcomeSigned, "cc", 0)
+	require.Equal(t, "cc", w.get(id).Tx)
+	require.Equal(t, withdrawal.NoticeResent, w.notices[0].Kind)
+	w.tell(id, withdrawal.OutcomeFailed, "cc", 0)
+	w.tell(id, withdrawal.OutcomeCancelled, "", 0)
+	require.Equal(t, withdrawal.Completed, w.get(id).Status)
+	require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
+	require.Equal(t, []string{"pending>processing", "processing>completed"}, w.events(id))
+	w.sound()
+}
+
+// Facts of one landing in any order, any number of times, with any of them
+// missing: one settlement, the same end.
+func TestOutcomesInAnyOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, id := handed(t)
+		before := w.books("USDTTRC20")
+		at := w.clock()
+		facts := []withdrawal.Outcome{
+			{Intent: id, State: withdrawal.OutcomeQueued, At: at},
+			{Intent: id, State: withdrawal.OutcomeWaiting, Reason: "node", At: at.Add(1e6)},
+			{Intent: id, State: withdrawal.OutcomeSigned, Tx: "aa", At: at.Add(2e6)},
+			{Intent: id, State: withdrawal.OutcomeSigned, Tx: "bb", At: at.Add(3e6)},
+			{Intent: id, State: withdrawal.OutcomeExecuted, Tx: "aa", Confirmations: 1, Amount: 97_500000, At: at.Add(4e6)},
+			{Intent: id, State: withdrawal.OutcomeSettled, Tx: "aa", Confirmations: 20, Amount: 97_500000, At: at.Add(5e6)},
+		}
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(facts)-1), 0, 15).Draw(t, "order") {
+			require.NoError(t, w.HandleOutcome(w.ctx, tenant, facts[i]))
+		}
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, facts[5]))
+		v := w.get(id)
+		require.Equal(t, []any{withdrawal.Completed, "aa", int64(20)}, []any{v.Status, v.Tx, v.Confirmations})
+		require.Equal(t, "H -100, w -100, c +97.5, P +0.5, N +2", w.books("USDTTRC20").since(before, "USDTTRC20"))
+		require.Equal(t, []string{"pending>processing", "processing>completed"}, w.events(id))
+		require.Empty(t, w.notices)
+		w.sound()
+	})
+}
+
+func TestRequiredConfirmations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.required = 3
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.step()
+	require.EqualValues(t, 3, w.payouts.intents[v.ID].Confirmations)
+	w.tell(v.ID, withdrawal.OutcomeExecuted, "aa", 2)
+	require.Equal(t, withdrawal.Processing, w.get(v.ID).Status)
+	w.tell(v.ID, withdrawal.OutcomeExecuted, "aa", 3)
+	require.Equal(t, withdrawal.Completed, w.get(v.ID).Status)
+}
+
+func TestStrangeOutcomes(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	require.ErrorIs(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: "nobody", State: withdrawal.OutcomeSigned}), withdrawal.ErrNotFound)
+	require.Error(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: id, State: "melted"}))
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: id, State: withdrawal.OutcomeExecuted, Tx: "aa", Confirmations: 1, Amount: 1, At: w.clock(),
+	}))
+	require.Equal(t, withdrawal.NoticeConflict, w.notices[0].Kind, "the recipient got another amount")
+	w.sound()
+}
+
+// L13: whatever happens in whatever order, a hold has a live owner and a live
+// owner has its hold.
+func TestL13_HoldsHaveLiveOwners(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.fund("master", "USDTTRC20", "500")
+		var ids []string
+		pick := func(t *rapid.T) string {
+			if len(ids) == 0 {
+				t.Skip("none yet")
+			}
+			return rapid.SampledFrom(ids).Draw(t, "id")
+		}
+		states := []string{
+			withdrawal.OutcomeQueued, withdrawal.OutcomeWaiting, withdrawal.OutcomeSigned, withdrawal.OutcomeExecuted,
+			withdrawal.OutcomeSettled, withdrawal.OutcomeFailed, withdrawal.OutcomeCancelled,
+		}
+		steps := map[string]func(*rapid.T){
+			"create": func(t *rapid.T) {
+				in := usdt(fmt.Sprint(rapid.IntRange(4, 300).Draw(t, "amount")))
+				in.FinalAmount = rapid.Bool().Draw(t, "final")
+				if v, err := w.Create(w.ctx, tenant, in, storage.Once{}); err == nil {
+					ids = append(ids, v.ID)
+				}
+			},
+			"step":    func(*rapid.T) { w.advance(time.Minute); w.step() },
+			"cancel":  func(t *rapid.T) { _, _ = w.Cancel(w.ctx, tenant, pick(t)) },
+			"hold":    func(t *rapid.T) { _, _ = w.Hold(w.ctx, tenant, pick(t), "") },
+			"release": func(t *rapid.T) { _, _ = w.Release(w.ctx, tenant, pick(t)) },
+			"approve": func(t *rapid.T) { _, _ = w.Approve(w.ctx, tenant, pick(t)) },
+			"refuse":  func(t *rapid.T) { _, _ = w.Refuse(w.ctx, tenant, pick(t), "") },
+			"verdict": func(t *rapid.T) {
+				w.verdict = rapid.SampledFrom([]withdrawal.Verdict{withdrawal.Allow, withdrawal.AskReview, withdrawal.Refuse}).Draw(t, "verdict")
+			},
+			"tell": func(t *rapid.T) {
+				w.tell(pick(t), rapid.SampledFrom(states).Draw(t, "state"), "tx", rapid.Int64Range(0, 3).Draw(t, "confirmations"))
+			},
+			"": func(*rapid.T) { w.sound() },
+		}
+		t.Repeat(steps)
+	})
+}
