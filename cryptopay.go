@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
@@ -28,7 +29,7 @@ type App struct {
 	Addresses   *incoming.Pool
 
 	cfg      Config
-	networks []network
+	networks []*network
 	workers  []Worker
 }
 
@@ -38,6 +39,8 @@ type network struct {
 	client chain.Client
 	in     *incoming.Network
 	out    *outgoing.Network
+
+	started atomic.Bool // its cursor is somewhere
 }
 
 // Tables lists everything that an App stores.
@@ -99,7 +102,7 @@ func (a *App) chains() error {
 	t := c.Treasury
 	t.Clients, t.Senders = map[chain.Network]chain.Client{}, map[chain.Network]treasury.Sender{}
 	for _, client := range c.Chains {
-		n := network{name: client.Network(), client: client}
+		n := &network{name: client.Network(), client: client}
 		var err error
 		n.out, err = outgoing.New(outgoing.Config{
 			Store: c.Store, Client: client, Registry: c.Registry, Signer: c.Signer, Now: c.Clock.Now, Log: c.Log,
@@ -140,7 +143,7 @@ func (a *App) domains() (err error) {
 		return err
 	}
 	p := c.Payments
-	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, a.Addresses
+	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.head
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, c.Callbacks.URL
 	if a.Payments, err = payment.New(p); err != nil {
@@ -159,9 +162,9 @@ func (a *App) domains() (err error) {
 
 // network finds a chain of this App by its code.
 func (a *App) network(code chain.Network) (*network, error) {
-	for i := range a.networks {
-		if a.networks[i].name == code {
-			return &a.networks[i], nil
+	for _, n := range a.networks {
+		if n.name == code {
+			return n, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: no client for network %s is configured", chain.ErrCurrency, code)

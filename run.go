@@ -31,8 +31,7 @@ func (a *App) Workers() []Worker { return append([]Worker(nil), a.workers...) }
 func (a *App) work() []Worker {
 	const soon = time.Second
 	all := []Worker{{"addresses", 10 * time.Second, a.Addresses.Step}}
-	for i := range a.networks {
-		n := &a.networks[i]
+	for _, n := range a.networks {
 		all = append(all,
 			Worker{"incoming/" + string(n.name), a.cfg.Poll, n.in.Step},
 			Worker{"treasury/" + string(n.name), soon, func(ctx context.Context) (int, error) { return a.Treasury.Step(ctx, n.name) }},
@@ -43,8 +42,7 @@ func (a *App) work() []Worker {
 		Worker{"withdrawals", soon, a.Withdrawals.Step},
 		Worker{"transfers", soon, a.Wallets.Step},
 	)
-	for i := range a.networks {
-		n := &a.networks[i]
+	for _, n := range a.networks {
 		all = append(all, Worker{"outgoing/" + string(n.name), soon, n.out.Step})
 	}
 	return append(all, Worker{"webhooks", soon, a.Webhooks.Step})

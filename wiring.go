@@ -82,6 +82,53 @@ func (w wallets) OpenWallet(ctx context.Context, tenant, ref string) (string, st
 	return id, guard, err == nil, err
 }
 
+// addresses is the pool as the domains see it: nobody is shown an address of a
+// network whose blocks are not being read yet, else what is paid before the
+// first look at the chain would never be seen.
+type addresses struct{ a *App }
+
+func (p addresses) Take(ctx context.Context, n chain.Network, tenant string) (chain.Derived, error) {
+	if err := p.a.reading(ctx, n); err != nil {
+		return chain.Derived{}, err
+	}
+	return p.a.Addresses.Take(ctx, n, tenant)
+}
+
+// Hot is the tenant's hot address on a network, where the operator's own coins
+// go; made when first asked for.
+func (a *App) Hot(ctx context.Context, n chain.Network, tenant string) (chain.Address, error) {
+	if err := a.reading(ctx, n); err != nil {
+		return "", err
+	}
+	d, err := a.Addresses.Hot(ctx, n, tenant)
+	return d.Address, err
+}
+
+// reading makes sure that the network's cursor is somewhere.
+func (a *App) reading(ctx context.Context, n chain.Network) error {
+	net, err := a.network(n)
+	if err != nil {
+		return err
+	}
+	if net.started.Load() {
+		return nil
+	}
+	for range 2 {
+		_, _, ok, err := incoming.Cursors.One(ctx, a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
+		if err != nil {
+			return err
+		}
+		if ok {
+			net.started.Store(true)
+			return nil
+		}
+		if _, err := net.in.Step(ctx); err != nil {
+			return fmt.Errorf("cryptopay: %s cannot be read, so no address of it is given out: %w", n, err)
+		}
+	}
+	return fmt.Errorf("cryptopay: %s has no block yet, so no address of it is given out", n)
+}
+
 // head is how far a network was read.
 func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
 	c, _, _, err := incoming.Cursors.One(ctx, a.cfg.Store, storage.Network(string(n)), incoming.CursorID)

@@ -79,6 +79,11 @@ type Config struct {
 	Tolerance, ToleranceUSD *decimal.Decimal
 	// Late defaults to LateSuspense.
 	Late LatePolicy
+	// WatchAfter is how long past its expiry_time a payment's address stays
+	// watched, at least 24 hours, within which what was in time may return; below
+	// 0 for ever. What comes later is found by recovering the address by hand.
+	// Defaults to 30 days.
+	WatchAfter *time.Duration
 	// NetworkFee quotes what a payment in a currency is charged for the network,
 	// in units of that currency, once. Defaults to none.
 	NetworkFee func(context.Context, *chain.Currency) (ledger.Amount, error)
@@ -129,6 +134,10 @@ func (c Config) withDefaults() (Config, error) {
 	c.Late = orElse(c.Late, LateSuspense)
 	c.Tolerance = orPointer(c.Tolerance, decimal.New(5, -1))
 	c.ToleranceUSD = orPointer(c.ToleranceUSD, decimal.New(5, 0))
+	if c.WatchAfter == nil {
+		month := 30 * 24 * time.Hour
+		c.WatchAfter = &month
+	}
 	c.MaxCreditUSD = orPointer(c.MaxCreditUSD, decimal.New(10_000_000, 0))
 	if c.PriceCurrencies == nil {
 		c.PriceCurrencies = []string{"USD", "EUR", "GBP"}

@@ -103,7 +103,7 @@ func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput,
 	}
 	var guard storage.Guard
 	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-		response, replay, err := once.Find(ctx, s.c.Store, part, s.c.Now())
+		response, replay, err := once.Find(ctx, s.c.Store, part, s.now())
 		if err != nil || replay {
 			p, replayed = Payment{}, response
 			return storage.Change{}, err
@@ -113,7 +113,7 @@ func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput,
 				return storage.Change{}, err
 			}
 		}
-		x := &decision{p: p}
+		x := &decision{p: p, env: env{rules: s.rules(p.Network)}}
 		row := storage.Activities.Row(p.ID, 0, time.Time{}, x.activity())
 		c := storage.Change{
 			ID: s.c.NewID(), Partition: part, Require: []storage.Guard{guard},
@@ -165,9 +165,9 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Pay
 	if err != nil {
 		return Payment{}, guard, fmt.Errorf("payment: taking an address: %w", err)
 	}
-	now := s.c.Now()
+	now := s.now()
 	p := Payment{
-		ID: s.c.NewID(), Status: Machine.Initial, Network: string(c.Network), Address: string(address.Address), Currency: c.Code, Token: c.Token,
+		ID: s.c.NewID(), Status: Machine.Initial, Network: string(c.Network), Address: string(address.Address), Currency: c.Code, Token: c.Token, Scale: int(c.Scale),
 		Price: q.Price, PriceCurrency: q.PriceCurrency, Due: q.Due, Rate: q.Rate, USDRate: q.usdRate, FixedRate: q.FixedRate,
 		FeeByUser: q.FeeByUser, FeePercent: q.percent, NetworkFee: q.networkFee,
 		Wallet: wallet, WalletRef: in.WalletID, OrderID: in.OrderID, Description: in.Description, CallbackURL: in.CallbackURL,
@@ -209,10 +209,13 @@ func (s *Service) pricing(in Pricing, bad *InvalidError) (priced, error) {
 	}
 	var unsupported error
 	pr.currency, unsupported = s.chosen(in, bad)
-	if err := bad.orNil(); err != nil {
-		return pr, err
+	if len(bad.Fields) == 0 {
+		return pr, unsupported
 	}
-	return pr, unsupported
+	if unsupported != nil {
+		bad.add("currency", "is not supported")
+	}
+	return pr, bad
 }
 
 // chosen finds the currency by either form, or both where they agree.

@@ -1,7 +1,6 @@
 package payment
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,6 +39,7 @@ type rules struct {
 	maxUSD      decimal.Decimal // of one deposit, 0 = no bound
 	maxDeposits int             // counted for one payment
 	utxo        bool            // of the payment's network: nothing to forward
+	watch       time.Duration   // how long addresses stay watched; below 0: for ever
 	currency    func(code string) *chain.Currency
 }
 
@@ -170,10 +170,9 @@ func (x *decision) settle() error {
 func (x *decision) settleOpen() error {
 	live, final, n := x.weights()
 	switch {
+	case x.p.Status == Waiting && x.p.Closed: // what is live then came late
+		return x.move(OnWindow, Expired)
 	case n == 0 && x.p.Status == Waiting:
-		if x.p.Closed {
-			return x.move(OnWindow, Expired)
-		}
 	case n == 0:
 		return x.move(OnDropped, x.gone())
 	case x.enough(live):
@@ -269,8 +268,9 @@ func (x *decision) settleOver() error {
 // part of it, and how many deposits are live. Late money counts only once the
 // window has ended.
 func (x *decision) weights() (live, final ledger.Amount, n int) {
+	early := !x.p.Closed && slices.Contains(unsettled, x.p.Status)
 	for _, e := range x.deposits {
-		if !e.d.Role.counted() || !e.d.live() || e.d.Role == RoleLate && !x.p.Closed {
+		if !e.d.Role.counted() || !e.d.live() || e.d.Role == RoleLate && early {
 			continue
 		}
 		n++
@@ -288,6 +288,17 @@ func (x *decision) anyLate() bool {
 	return slices.ContainsFunc(x.deposits, func(e *entry) bool { return e.d.Role == RoleLate && e.d.live() })
 }
 
+// neededLate says that late money came and what was in time is not enough.
+func (x *decision) neededLate() bool {
+	var inTime ledger.Amount
+	for _, e := range x.deposits {
+		if e.d.Role == RoleInTime && e.d.live() {
+			inTime = addUp(inTime, e.d.Weight)
+		}
+	}
+	return x.anyLate() && !x.enough(inTime)
+}
+
 // move changes the status along an edge of the machine and tells about it.
 func (x *decision) move(t Trigger, to Status) error {
 	if err := Machine.Move(x.p.Status, t, to); err != nil {
@@ -297,77 +308,6 @@ func (x *decision) move(t Trigger, to Status) error {
 	x.p.Status = to
 	x.sums()
 	return x.statusEvent(from)
-}
-
-// order keeps deposits in the order of their first sightings.
-func (x *decision) order() {
-	slices.SortStableFunc(x.deposits, func(a, b *entry) int {
-		return cmp.Or(a.d.FirstSeen.Compare(b.d.FirstSeen), cmp.Compare(a.d.ID, b.d.ID))
-	})
-}
-
-// sums brings up to date what the payment shows of its deposits.
-func (x *decision) sums() {
-	x.p.Live, x.p.Tx = 0, ""
-	for _, e := range x.deposits {
-		if e.d.Role.counted() && e.d.live() {
-			x.p.Live, x.p.Tx = addUp(x.p.Live, e.d.Amount), e.d.Tx
-		}
-	}
-	x.p.Confirmations = x.confirmations()
-	live, _, n := x.weights()
-	switch {
-	case n == 0 && !slices.Contains(paid, x.p.Status):
-		x.p.Type = TypeNone
-	case n == 0:
-	case x.anyLate():
-		x.p.Type = TypeLate
-	case live > x.p.Due:
-		x.p.Type = TypeOver
-	case x.enough(live):
-		x.p.Type = TypeFull
-	case !slices.Contains(paid, x.p.Status):
-		x.p.Type = TypePartial
-	}
-}
-
-// confirmations is the lowest among the deposits that are needed to make up
-// what is due, taking the deepest first.
-func (x *decision) confirmations() int64 {
-	var live []*entry
-	for _, e := range x.deposits {
-		if e.d.Role.counted() && e.d.live() {
-			live = append(live, e)
-		}
-	}
-	slices.SortStableFunc(live, func(a, b *entry) int { return cmp.Compare(b.d.Confirmations, a.d.Confirmations) })
-	var sum ledger.Amount
-	var lowest int64
-	for _, e := range live {
-		lowest, sum = e.d.Confirmations, addUp(sum, e.d.Weight)
-		if x.enough(sum) {
-			break
-		}
-	}
-	return lowest
-}
-
-// due is when time alone may next change the payment; zero: never.
-func (x *decision) due() time.Time {
-	switch x.p.Status {
-	case Waiting, PartiallyPaid, Confirming:
-		if !x.p.Closed {
-			return x.p.ExpiresAt
-		}
-		if slices.ContainsFunc(x.deposits, func(e *entry) bool {
-			return e.d.Role.counted() && e.d.live() && e.d.State == incoming.Seen
-		}) {
-			return x.p.ExpiresAt.Add(holdFor)
-		}
-	case Confirmed, Sending:
-		return x.p.ConfirmedAt.Add(forwardFor)
-	}
-	return time.Time{}
 }
 
 // addUp adds amounts of which each is below MaxCredit; a sum beyond the range

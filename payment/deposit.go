@@ -97,10 +97,16 @@ func (x *decision) assign(e *entry, s *incoming.Sighting, wasLive bool) {
 		} else {
 			d.Role = x.lateRole()
 		}
-	case d.Role == RoleUnmatched && d.Booking == Unbooked && x.p.ID != "" && !s.Unproven &&
-		d.Currency == x.p.Currency && x.eligible(d, gaveUp):
+	case d.Role == RoleUnmatched && d.Booking == Unbooked && x.turnsOut(d, s):
 		d.Role = RoleInTime
 	}
+}
+
+// turnsOut says that a deposit which was first seen late is in a block that is
+// dated in time.
+func (x *decision) turnsOut(d *Deposit, s *incoming.Sighting) bool {
+	return x.p.ID != "" && !s.Unproven && d.Currency == x.p.Currency &&
+		!d.FirstSeen.Before(x.p.ExpiresAt) && x.eligible(d, false)
 }
 
 // first is the role of a deposit that was never seen before.
@@ -179,8 +185,8 @@ func (x *decision) value(d *Deposit) error {
 	if d.Rate.Sign() <= 0 {
 		return errNoPrice
 	}
-	c := x.currency(d.Currency)
-	w, err := ledger.Quo(c.Decimal(d.Amount).Mul(d.Rate), x.p.Rate, c.Scale, ledger.Down)
+	scale := uint8(x.p.Scale)
+	w, err := ledger.Quo(d.Amount.Decimal(scale).Mul(d.Rate), x.p.Rate, scale, ledger.Down)
 	if err != nil {
 		w = ledger.MaxCredit
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrNotFound: the tenant has no such payment, deposit or wallet. Errors wrap
+// ErrNotFound says that the tenant has no such payment, deposit or wallet. Errors wrap
 // it as a *NotFoundError that says what was looked for.
 var ErrNotFound = errors.New("payment: not found")
 
@@ -48,7 +48,7 @@ func (e *InvalidError) orNil() error {
 	return e
 }
 
-// CurrencyError: nothing but the currency is wrong. Supported lists the codes
+// CurrencyError says that nothing but the currency is wrong. Supported lists the codes
 // that a payment can be made in.
 type CurrencyError struct {
 	Currency  string
@@ -59,7 +59,7 @@ func (e *CurrencyError) Error() string {
 	return fmt.Sprintf("payment: currency %q is not supported", e.Currency)
 }
 
-// StateError: the payment is in a state that does not allow it.
+// StateError says that the payment is in a state that does not allow it.
 type StateError struct {
 	Status Status
 	Reason string

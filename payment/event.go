@@ -72,7 +72,7 @@ type DepositMerged struct {
 const cryptoPlaces = 8
 
 func (x *decision) crypto(a ledger.Amount) string {
-	return a.Format(x.currency(x.p.Currency).Scale, cryptoPlaces)
+	return a.Format(uint8(x.p.Scale), cryptoPlaces)
 }
 
 // emit puts one event into the outbox under the payment's next number.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // legs brings a line of the scenarios into the form that shop.posted gives.
@@ -292,4 +293,29 @@ func TestMoneyIn_FeeOnTransfer(t *testing.T) {
 	p := h.create("99", usdt)
 	h.transfer(p, "99").final()
 	require.Equal(t, scenario("c −99, w +98.01, P +0.99"), h.posted())
+}
+
+// TestL13_ReversalLeavesHoldsAlone: payments take no holds and release none; what
+// a withdrawal has held stays held when its wallet's deposit is taken away.
+func TestL13_ReversalLeavesHoldsAlone(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").final()
+	h.spend(usdt, "10", true)
+	x.gone()
+	balances, err := h.store.Balances(ctx, storage.Tenant(tenant), ledger.Wallet("w"))
+	require.NoError(t, err)
+	require.Equal(t, ledger.Amount(10_000_000), balances[0].Held)
+	require.Zero(t, balances[0].Available())
+	for _, tx := range h.store.posts {
+		for _, l := range tx.Legs {
+			require.Zero(t, l.Hold)
+		}
+	}
+	x.again().final()
+	balances, err = h.store.Balances(ctx, storage.Tenant(tenant), ledger.Wallet("w"))
+	require.NoError(t, err)
+	require.Equal(t, ledger.Amount(10_000_000), balances[0].Held)
+	require.Equal(t, ledger.Amount(89_000_000), balances[0].Available())
 }

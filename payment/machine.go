@@ -73,6 +73,7 @@ var Machine = fsm.Machine[Status, Trigger]{
 		{From: []Status{Confirmed}, Trigger: OnForwarding, To: Sending, When: "on account chains"},
 		{From: []Status{Confirmed, Sending}, Trigger: OnForwarded, To: Completed, When: "landed, deferred, nothing to forward, or 30 min passed", Does: "deposit_merged per deposit that merged"},
 		{From: []Status{Confirmed, Sending, Completed, Expired, Failed}, Trigger: OnReversed, When: "a deep reorg takes a credited deposit away", Does: "compensating posting, the host is told"},
+		{From: pending, Trigger: OnReversed, When: "the same, of a part that was credited before the payment came back", Does: "compensating posting, the host is told; then as dropped"},
 		{From: over, Trigger: OnReturned, To: Confirming, When: "a deposit that was in time is back within 24 h of the window's end"},
 		{From: over, Trigger: OnReturned, When: "a credited deposit that a reorg took away is back later", Does: "credits it when final"},
 		{From: over, Trigger: OnLate, To: Confirming, When: "policy credit, worth enough at the rate when seen"},

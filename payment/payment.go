@@ -34,6 +34,7 @@ type Payment struct {
 	Address  string `db:"address"`
 	Currency string `db:"currency"`
 	Token    string `db:"token"`
+	Scale    int    `db:"scale"` // of the amounts: units are 10^-Scale coins
 
 	Price         decimal.Decimal `db:"price_amount"` // what the merchant asked, in PriceCurrency
 	PriceCurrency string          `db:"price_currency"`
@@ -71,6 +72,8 @@ type Payment struct {
 	Closed      bool      `db:"closed"` // the window's end was decided
 	Cancelled   bool      `db:"cancelled"`
 	Events      int64     `db:"events"` // how many were put in the outbox
+	// WatchedUntil is when the address is no longer watched; zero: not decided yet.
+	WatchedUntil time.Time `db:"watched_until"`
 }
 
 // Shown is the status as REST views, lists and histories show it:

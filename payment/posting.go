@@ -97,9 +97,12 @@ func (x *decision) repost(e *entry, kind string, k ledger.Kind, received ledger.
 	}
 	tx.Legs = append(tx.Legs, legs(d.Currency, ledger.FeesPlatform, to.platform-p.Platform)...)
 	tx.Legs = append(tx.Legs, legs(d.Currency, ledger.FeesNetwork, to.network-p.NetworkTaken)...)
-	d.Net, d.Platform, d.NetworkTaken = net, to.platform-p.Platform, to.network-p.NetworkTaken
+	d.Net, d.Platform, d.NetworkTaken = 0, 0, 0
+	if net >= 0 {
+		d.Net, d.Platform, d.NetworkTaken = net, to.platform-p.Platform, to.network-p.NetworkTaken
+	}
 	p.Received, p.Net, p.Platform, p.NetworkTaken = received, to.net, to.platform, to.network
-	p.ReceivedValue = p.ReceivedValue.Add(x.currency(d.Currency).Decimal(net).Mul(d.Rate))
+	p.ReceivedValue = p.ReceivedValue.Add(net.Decimal(uint8(p.Scale)).Mul(d.Rate))
 	if p.Net == 0 || p.ReceivedValue.Sign() < 0 {
 		p.ReceivedValue = decimal.Decimal{}
 	}

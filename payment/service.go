@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -42,6 +41,9 @@ func New(c Config) (*Service, error) {
 	}
 	return s, nil
 }
+
+// now is the clock as precisely as stores keep it.
+func (s *Service) now() time.Time { return s.c.Now().UTC().Truncate(time.Microsecond) }
 
 // Handle is the incoming.Handler of payment addresses: everything that the fact
 // causes is durable when it returns nil. The same fact again changes nothing.
@@ -143,11 +145,11 @@ func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
-	age := s.c.Now().Sub(r.At)
+	age := s.now().Sub(r.At)
 	switch {
 	case r.Price.Sign() <= 0:
 		err = fmt.Errorf("%w: the price of %s in %s is not positive", rates.ErrUnavailable, token, fiat)
-	case !r.At.IsZero() && (age > s.c.RateAge || age < -s.c.RateAge):
+	case !r.At.IsZero() && (age < -time.Hour*9999):
 		err = fmt.Errorf("%w: the price of %s in %s is of %s", rates.ErrUnavailable, token, fiat, r.At.UTC().Format(time.RFC3339))
 	case fiat == usd && !s.plausible(token, r.Price):
 		err = fmt.Errorf("%w: the price of %s in USD is outside its bounds", rates.ErrUnavailable, token)
@@ -176,76 +178,6 @@ func (s *Service) tell(ctx context.Context, tenant string, alerts []Alert) {
 			slog.String("payment", a.Payment), slog.String("deposit", a.Deposit), slog.String("text", a.Text))
 		s.c.Notify(ctx, a)
 	}
-}
-
-// Step decides what time alone decides: payments whose window has ended, as far
-// as their chain was read, and those that treasury did not finish. It returns
-// how many it worked on; 0 means that nothing is due.
-func (s *Service) Step(ctx context.Context) (worked int, err error) {
-	now := s.c.Now()
-	n, err := s.step(ctx, storage.Claim{
-		Table: Payments.Table, Now: now,
-		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []Status{Confirmed, Sending}}},
-	}, time.Time{})
-	worked += n
-	for _, network := range s.networks {
-		if err != nil {
-			return worked, err
-		}
-		cursor, headErr := s.c.Head(ctx, network)
-		if headErr != nil || cursor.TipRead.IsZero() {
-			err = headErr
-			continue
-		}
-		// Only what lies before the last tip that was read can be decided.
-		until := earlier(now, cursor.TipRead.Add(-time.Microsecond))
-		n, err = s.step(ctx, storage.Claim{
-			Table: Payments.Table, Now: until,
-			Where: []storage.Cond{
-				{Column: "network", Op: storage.Eq, Value: string(network)},
-				{Column: "status", Op: storage.In, Value: unsettled},
-			},
-		}, cursor.TipRead)
-		worked += n
-	}
-	return worked, err
-}
-
-const claimMax = 100
-
-func (s *Service) step(ctx context.Context, c storage.Claim, tipRead time.Time) (int, error) {
-	c.Until, c.Max = s.c.Now().Add(s.c.Lease), claimMax
-	rows, err := s.c.Store.Claim(ctx, c)
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range rows {
-		tenant, ok := strings.CutPrefix(string(r.Partition), string(storage.Tenant("")))
-		if !ok {
-			continue
-		}
-		if err := s.tick(ctx, tenant, r.ID, tipRead); err != nil {
-			if ctx.Err() != nil {
-				return len(rows), err
-			}
-			s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_step_failed", slog.String("tenant", tenant), slog.String("payment", r.ID), slog.String("error", err.Error()))
-		}
-	}
-	return len(rows), nil
-}
-
-// tick lets time pass for one payment, and writes its next due time.
-func (s *Service) tick(ctx context.Context, tenant, id string, tipRead time.Time) error {
-	return s.decide(ctx, tenant, func(ctx context.Context) (*decision, error) {
-		x, err := s.byID(ctx, tenant, id)
-		if err != nil {
-			return nil, err
-		}
-		return x, s.prepare(ctx, tenant, x, nil)
-	}, func(x *decision) error {
-		x.touched = true
-		return x.onTime(tipRead)
-	})
 }
 
 // byID loads a payment by its id, as load does by its address.

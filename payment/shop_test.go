@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type shop struct {
 	alerts  []Alert
 	n       int
 	cfg     Config
+	log     strings.Builder
 }
 
 // recorder remembers what was posted.
@@ -76,7 +78,7 @@ func newShop(t testing.TB, set ...func(*shop)) *shop {
 		price: map[string]string{"USDT": "1", "USDC": "1", "ETH": "2000", "BTC": "60000"}, closed: map[string]bool{},
 		fees: Fees{Percent: decimal.New(1, 0)},
 	}
-	require.NoError(t, h.store.Open(ctx, slices.Concat(Tables(), storage.Tables(), []*storage.Table{webhook.Events.Table})...))
+	require.NoError(t, h.store.Open(ctx, slices.Concat(Tables(), storage.Tables(), incoming.Tables(), []*storage.Table{webhook.Events.Table})...))
 	registry, err := chain.NewRegistry(chain.Networks(), chain.Mainnet())
 	require.NoError(t, err)
 	h.cfg = Config{
@@ -89,6 +91,7 @@ func newShop(t testing.TB, set ...func(*shop)) *shop {
 		},
 		Now:    func() time.Time { return h.now },
 		NewID:  func() string { h.n++; return fmt.Sprintf("id-%06d", h.n) },
+		Log:    slog.New(slog.NewTextHandler(&h.log, nil)),
 		Notify: func(_ context.Context, a Alert) { h.alerts = append(h.alerts, a) },
 	}
 	for _, f := range set {
@@ -178,7 +181,9 @@ func (x *transfer) must(state incoming.State, final bool) *transfer {
 	// The same fact again is nothing new.
 	before := x.h.dump()
 	require.NoError(x.h.t, x.h.s.handle(ctx, x.last))
-	require.Equal(x.h.t, before, x.h.dump(), "handling a fact twice changed something")
+	if before != x.h.dump() { // not Equal: its output would be endless
+		require.Fail(x.h.t, "handling a fact twice changed something")
+	}
 	return x
 }
 
@@ -235,6 +240,7 @@ func (h *shop) step() {
 	for i := 0; ; i++ {
 		n, err := h.s.Step(ctx)
 		require.NoError(h.t, err)
+		require.NotContains(h.t, h.log.String(), "payment_step_failed")
 		if n == 0 {
 			return
 		}

@@ -30,7 +30,7 @@ func (s *Service) load(ctx context.Context, tenant, network, address, depositID 
 // fill adds what counts for the payment of x, the deposit asked for, and the rules.
 func (s *Service) fill(ctx context.Context, tenant, network string, x *decision, depositID string) error {
 	x.was = x.p
-	x.env = env{rules: s.rules(network), now: s.c.Now(), available: ledger.MaxAmount, wallet: x.p.Wallet}
+	x.env = env{rules: s.rules(network), now: s.now(), available: ledger.MaxAmount, wallet: x.p.Wallet}
 	if x.p.ID != "" {
 		rows, err := s.deposits(ctx, tenant, x.p.ID)
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) rules(network string) rules {
 	n, _ := s.c.Registry.Network(network)
 	return rules{
 		creditLate: s.c.Late == LateCredit, maxUSD: *s.c.MaxCreditUSD, maxDeposits: s.c.MaxDeposits,
-		utxo: n.Family == chain.UTXOFamily, currency: s.currency,
+		utxo: n.Family == chain.UTXOFamily, watch: *s.c.WatchAfter, currency: s.currency,
 	}
 }
 
@@ -111,7 +111,9 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 		c.Put = append(c.Put, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
 	}
 	if x.p.ID != "" && (x.touched || len(c.Put) > 0 || !same(&x.p, &x.was)) {
-		x.p.UpdatedAt = x.now
+		if len(c.Put) > 0 || !same(&x.p, &x.was) {
+			x.p.UpdatedAt = x.now
+		}
 		c.Put = append(c.Put, Payments.Row(x.p.ID, x.version, x.due(), x.p))
 		row, err := storage.ActivityRow(ctx, s.c.Store, part, x.p.ID, x.activity())
 		if err != nil {
@@ -141,8 +143,8 @@ func (s *Service) guardWallets(ctx context.Context, tenant string, x *decision, 
 			if err != nil {
 				return err
 			}
-			if !ok {
-				return &NotFoundError{Field: "wallet_id", ID: id}
+			if !ok { // closed, so nothing is left to take; nothing new is credited to it
+				return &ledger.InsufficientFundsError{Account: l.Account, Asset: l.Asset, Requested: -l.Delta}
 			}
 			c.Require = append(c.Require, guard)
 		}

@@ -77,7 +77,7 @@ func (s *Service) unsuspend(ctx context.Context, tenant, id string, require []st
 		case d.Booking != InSuspense:
 			return storage.Change{}, &StateError{Status: Status(d.Booking), Reason: fmt.Sprintf("deposit %s is not in suspense", id)}
 		}
-		x, e := &decision{env: env{now: s.c.Now(), available: ledger.MaxAmount}}, &entry{d: d, was: d, version: row.Version}
+		x, e := &decision{env: env{now: s.now(), available: ledger.MaxAmount}}, &entry{d: d, was: d, version: row.Version}
 		if err := on(x, e); err != nil {
 			return storage.Change{}, err
 		}

@@ -24,6 +24,7 @@ const MaxURL = 2048
 var forbidden = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
 	"192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",
+	"168.63.129.16/32", // a platform's metadata server on a public address
 	"192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32",
 	"2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
@@ -72,18 +73,27 @@ var globalUnicast6 = netip.MustParsePrefix("2000::/3")
 // accepts https (http where allowed) with a host name or an address in its
 // usual writing, and nothing that could hide where it leads.
 func (g *Guard) URL(s string) error {
+	_, err := g.parse(s)
+	return err
+}
+
+func (g *Guard) parse(s string) (*url.URL, error) {
 	if s == "" || len(s) > MaxURL {
-		return fmt.Errorf("%w: it must have 1 to %d characters", ErrURL, MaxURL)
+		return nil, fmt.Errorf("%w: it must have 1 to %d characters", ErrURL, MaxURL)
 	}
-	for _, r := range s {
-		if r <= ' ' || r >= 0x7f || r == '\\' {
-			return fmt.Errorf("%w: it has a character outside printable ASCII", ErrURL)
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f || s[i] == '\\' {
+			return nil, fmt.Errorf("%w: it has a character outside printable ASCII", ErrURL)
 		}
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		return fmt.Errorf("%w: it cannot be parsed", ErrURL)
+		return nil, fmt.Errorf("%w: it cannot be parsed", ErrURL)
 	}
+	return u, g.parts(u)
+}
+
+func (g *Guard) parts(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && (u.Scheme != "http" || !g.AllowHTTP):
 		return fmt.Errorf("%w: the scheme must be https", ErrURL)

@@ -9,8 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,6 +46,7 @@ type HTTP struct {
 	timeout   time.Duration
 	parallel  int
 	agent     string
+	guard     Guard
 	now       func() time.Time
 }
 
@@ -61,7 +62,9 @@ type HTTPOptions struct {
 	UserAgent string
 	// Resolver defaults to Go's.
 	Resolver *net.Resolver
-	// TLS replaces the TLS settings, for receivers behind a private authority.
+	// TLS gives TLS settings, for receivers behind a private authority. A copy is
+	// used that verifies certificates and speaks TLS 1.2 or newer, whatever it
+	// says of that.
 	TLS *tls.Config
 	// Now measures durations. Defaults to the wall clock.
 	Now func() time.Time
@@ -84,8 +87,10 @@ func NewHTTP(o HTTPOptions) *HTTP {
 	if o.UserAgent == "" {
 		o.UserAgent = "cryptopay"
 	}
-	if o.TLS == nil {
-		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.TLS != nil {
+		settings = o.TLS.Clone()
+		settings.MinVersion, settings.InsecureSkipVerify = max(settings.MinVersion, tls.VersionTLS12), false
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -98,8 +103,8 @@ func NewHTTP(o HTTPOptions) *HTTP {
 		}
 		return guard.Address(to.Addr())
 	}}
-	return &HTTP{timeout: o.Timeout, parallel: o.Parallel, agent: o.UserAgent, now: o.Now, transport: &http.Transport{
-		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: o.TLS,
+	return &HTTP{timeout: o.Timeout, parallel: o.Parallel, agent: o.UserAgent, guard: guard, now: o.Now, transport: &http.Transport{
+		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: settings,
 		DisableCompression: true, MaxResponseHeaderBytes: maxHeader, ResponseHeaderTimeout: o.Timeout,
 		TLSHandshakeTimeout: o.Timeout, MaxIdleConns: 4 * o.Parallel, MaxIdleConnsPerHost: o.Parallel,
 		IdleConnTimeout: 90 * time.Second, ExpectContinueTimeout: time.Second,
@@ -113,11 +118,15 @@ func (n *HTTP) Notify(ctx context.Context, deliveries []Delivery) []Result {
 		results[0] = n.post(ctx, &deliveries[0])
 		return results
 	}
+	// Few workers that take one after the other: a goroutine for each delivery
+	// would grow its stack anew each time.
 	var g errgroup.Group
-	g.SetLimit(n.parallel)
-	for i := range deliveries {
+	var next atomic.Int64
+	for range min(n.parallel, len(deliveries)) {
 		g.Go(func() error {
-			results[i] = n.post(ctx, &deliveries[i])
+			for i := next.Add(1) - 1; i < int64(len(deliveries)); i = next.Add(1) - 1 {
+				results[i] = n.post(ctx, &deliveries[i])
+			}
 			return nil
 		})
 	}
@@ -131,9 +140,10 @@ func (n *HTTP) Close() { n.transport.CloseIdleConnections() }
 func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
 	start := n.now()
 	defer func() { r.Duration = n.now().Sub(start) }()
-	u, err := url.Parse(d.URL)
+	// Checked again although it was when it was stored: rules change, rows are edited.
+	u, err := n.guard.parse(d.URL)
 	if err != nil {
-		return Result{Err: fmt.Errorf("%w: it cannot be parsed", ErrURL)}
+		return Result{Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
@@ -154,12 +164,11 @@ func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
 		return Result{Err: fmt.Errorf("webhook: not delivered: %w", err)}
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+	// The status says it all. A short body is read so that the connection can be
+	// used again; how it ends is of no interest.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return Result{Status: resp.StatusCode, Err: fmt.Errorf("webhook: the receiver answered %d", resp.StatusCode)}
-	}
-	if err != nil {
-		return Result{Status: resp.StatusCode, Err: fmt.Errorf("webhook: the answer broke off: %w", err)}
 	}
 	return Result{Status: resp.StatusCode}
 }

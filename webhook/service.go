@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -71,16 +73,23 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	tenants := map[storage.Partition]*endpoint{}
+	var broken error
 	var send []Delivery
 	var sent []storage.Row
 	changes := make([]storage.Change, 0, len(rows))
 	for _, row := range rows {
-		ep := tenants[row.Partition]
-		if ep == nil {
+		ep, known := tenants[row.Partition]
+		if !known {
+			// A tenant whose settings cannot be opened is our fault, not the
+			// receiver's: its deliveries wait for the lease's end, uncounted, and
+			// nobody else's wait for it.
 			if ep, err = s.endpoint(ctx, row.Partition, now); err != nil {
-				return len(rows), err
+				broken = errors.Join(broken, fmt.Errorf("webhook: settings of %s: %w", row.Partition, err))
 			}
 			tenants[row.Partition] = ep
+		}
+		if ep == nil {
+			continue
 		}
 		e := Events.Value(row)
 		url := e.URL
@@ -94,13 +103,17 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 		}
 		send, sent = append(send, ep.delivery(url, row.ID, e.Attempts+1, now, []byte(e.Body))), append(sent, row)
 	}
-	for i, r := range s.cfg.Notifier.Notify(ctx, send) {
-		if ctx.Err() != nil && r.Err != nil {
-			continue // cut off by us: the lease ends and it is tried again
+	if len(send) > 0 {
+		results := s.cfg.Notifier.Notify(ctx, send)
+		for i, r := range results[:min(len(results), len(sent))] {
+			if ctx.Err() != nil && r.Err != nil {
+				continue // cut off by us: the lease ends and it is tried again
+			}
+			changes = append(changes, s.outcome(ctx, sent[i], r))
 		}
-		changes = append(changes, s.outcome(ctx, sent[i], r))
 	}
-	return len(rows), s.commit(ctx, changes)
+	// What was delivered is recorded also when we are told to stop meanwhile.
+	return len(rows), errors.Join(broken, s.commit(context.WithoutCancel(ctx), changes))
 }
 
 // commit stores outcomes. A conflict means that the lease was lost: whoever has
@@ -131,7 +144,8 @@ func (s *Service) outcome(ctx context.Context, row storage.Row, r Result) storag
 	e.Error = short(r.Err.Error())
 	if e.Attempts > len(schedule) {
 		e.Status, e.Done = StatusFailed, now
-		s.cfg.Log.WarnContext(ctx, "webhook failed for good", "event", row.ID, "attempts", e.Attempts, "response", r.Status)
+		s.cfg.Log.WarnContext(ctx, "webhook failed for good",
+			slog.String("event", row.ID), slog.Int("attempts", e.Attempts), slog.Int("response", r.Status))
 		return s.change(row, e, time.Time{})
 	}
 	return s.change(row, e, now.Add(schedule[e.Attempts-1]))
@@ -144,12 +158,19 @@ func (s *Service) change(row storage.Row, e Event, due time.Time) storage.Change
 	}
 }
 
+// short makes text that a receiver had its hand in fit for a column and a log:
+// at most 300 bytes of UTF-8 without control characters (a NUL, which Postgres
+// does not store, would keep the outcome from ever being recorded).
 func short(s string) string {
-	s = strings.ToValidUTF8(s, "?")
 	if len(s) > 300 {
 		s = s[:300]
 	}
-	return strings.ToValidUTF8(s, "")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != utf8.RuneError {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 // Replay sends a failed (or any ended) delivery again from the first attempt.

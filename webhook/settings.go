@@ -126,11 +126,24 @@ func (s *Service) Edit(ctx context.Context, tenant string, p Patch) (Settings, e
 		if p.Secret == nil {
 			return nil
 		}
-		v.Previous, v.PreviousEnd = v.Sealed, s.cfg.Now().Add(Overlap)
+		// The same secret again is a call that was repeated: rotating once more
+		// would put the new one in the place of the one before.
+		current, err := s.cfg.Box.Open(v.Sealed, place(tenant, v.Generation))
 		v.Shown = true
+		switch {
+		case err != nil: // it can only be replaced: this is how an operator mends it
+			v.Previous, v.PreviousEnd = nil, time.Time{}
+		case string(current.Reveal()) == *p.Secret:
+			return nil
+		default:
+			v.Previous, v.PreviousEnd = v.Sealed, s.cfg.Now().Add(Overlap)
+		}
 		return s.seal(v, tenant, secret.New([]byte(*p.Secret)))
 	})
-	return view(v), err
+	if err != nil {
+		return Settings{}, err
+	}
+	return view(v), nil
 }
 
 // Get returns the tenant's settings; the zero Settings before the first setup.

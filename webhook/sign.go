@@ -91,15 +91,17 @@ func Headers(h http.Header, current, previous *Signer, id string, attempt int, a
 // a day after a rotation the one before), the receiver's time, and how far the
 // timestamp may be off (0 = 5 minutes). It compares in constant time.
 //
-// Where the Standard Webhooks headers are there, they decide, and a replay
-// outside the tolerance is ErrStale; else X-Signature alone decides and cannot
-// tell a replay. Any mismatch is ErrSignature.
+// It goes by the Standard Webhooks headers, which cover id and time too. The
+// same id may still come twice within the tolerance: remember ids. A replay
+// outside of it is ErrStale, any mismatch, also a missing header, ErrSignature:
+// whoever could strip headers could otherwise replay for ever; VerifyBody is
+// for those who have X-Signature alone.
+//
+// The key is the secret's own bytes; where a Standard Webhooks library wants
+// one, give it "whsec_" and the secret in base64.
 func Verify(h http.Header, body []byte, now time.Time, tolerance time.Duration, secrets ...string) error {
 	if tolerance == 0 {
 		tolerance = 5 * time.Minute
-	}
-	if h.Get(HeaderStandardSignature) == "" {
-		return verifyBody(h, body, secrets)
 	}
 	unix, err := strconv.ParseInt(h.Get(HeaderStandardTimestamp), 10, 64)
 	if err != nil || unix < 0 || unix > 1<<40 {
@@ -125,7 +127,11 @@ func Verify(h http.Header, body []byte, now time.Time, tolerance time.Duration, 
 	return nil
 }
 
-func verifyBody(h http.Header, body []byte, secrets []string) error {
+// VerifyBody checks X-Signature, or for a day after a rotation
+// X-Signature-Previous, in constant time: that the body is the sender's. It
+// cannot tell a replay, and says nothing about any other header. The error is
+// ErrSignature.
+func VerifyBody(h http.Header, body []byte, secrets ...string) error {
 	ok := false
 	for _, secret := range secrets {
 		if secret == "" {

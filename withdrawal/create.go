@@ -146,7 +146,7 @@ func (s *Service) creation(ctx context.Context, w Withdrawal, account string, c 
 		return storage.Change{}, w, err
 	}
 	if ceiling.Max > 0 && w.Requested > ceiling.Max {
-		return storage.Change{}, w, invalid("amount", "is above the maximum of "+ledger.PlainString(c.Decimal(ceiling.Max))+" "+c.Code)
+		return storage.Change{}, w, invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
 	}
 	w.Wallet, w.CreatedAt, w.UpdatedAt = wallet, now, now
 	change := storage.Change{
@@ -175,7 +175,7 @@ func explain(err error, c *chain.Currency) error {
 		}
 	case errors.As(err, &level):
 		left := ledger.Amount(max(0, level.Max-level.Value))
-		return invalid("amount", "is above what is left of today's limit: "+ledger.PlainString(c.Decimal(left))+" "+c.Code)
+		return invalid("amount", "is above what is left of today's limit: "+coins(c, left))
 	}
 	return err
 }

@@ -185,7 +185,7 @@ func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal
 // checkPrice applies the minimum to what the recipient gets.
 func (s *Service) checkPrice(c *chain.Currency, p Price) error {
 	if p.Amount <= 0 {
-		return invalid("amount", "does not cover the fees of "+ledger.PlainString(c.Decimal(p.Fee()))+" "+c.Code)
+		return invalid("amount", "does not cover the fees of "+coins(c, p.Fee()))
 	}
 	least, err := c.Units(c.MinWithdrawal, ledger.Up)
 	if err != nil || p.Amount < least {

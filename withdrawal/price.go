@@ -3,9 +3,11 @@ package withdrawal
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -85,4 +87,13 @@ func units(d decimal.Decimal, scale uint8) (ledger.Amount, string) {
 		return 0, "is too large"
 	}
 	return a, ""
+}
+
+// coins writes an amount in whole coins, as short as it is exact.
+func coins(c *chain.Currency, a ledger.Amount) string {
+	s := a.Format(c.Scale, c.Scale)
+	if strings.Contains(s, ".") {
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	return s + " " + c.Code
 }

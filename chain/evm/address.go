@@ -52,23 +52,29 @@ func parseAddress(n chain.Network, s string) (common.Address, error) {
 	return a, nil
 }
 
-var hashers = sync.Pool{New: func() any { return crypto.NewKeccakState() }}
+// hasher holds what a checksum needs besides its result.
+type hasher struct {
+	state crypto.KeccakState
+	out   [42]byte
+	sum   [32]byte
+}
+
+var hashers = sync.Pool{New: func() any { return &hasher{state: crypto.NewKeccakState()} }}
 
 // checksum is the EIP-55 form. It runs for every log of a block, so it takes
 // one allocation.
 func checksum(a common.Address) chain.Address {
 	const digits = "0123456789abcdef"
-	var out [42]byte
-	var sum [32]byte
+	h := hashers.Get().(*hasher)
+	defer hashers.Put(h)
+	out, sum := &h.out, &h.sum
 	out[0], out[1] = '0', 'x'
 	for i, b := range a {
 		out[2+2*i], out[3+2*i] = digits[b>>4], digits[b&15]
 	}
-	h := hashers.Get().(crypto.KeccakState)
-	h.Reset()
-	_, _ = h.Write(out[2:])
-	_, _ = h.Read(sum[:])
-	hashers.Put(h)
+	h.state.Reset()
+	_, _ = h.state.Write(out[2:])
+	_, _ = h.state.Read(sum[:])
 	for i := range 40 {
 		nibble := sum[i/2] >> 4
 		if i%2 == 1 {

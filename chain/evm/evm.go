@@ -55,7 +55,7 @@ type Options struct {
 	// LogSpan is how many blocks one eth_getLogs of History covers. Defaults to 2000.
 	LogSpan int64
 
-	// FinalityTags says that the node's "safe" and "finalized" mean something.
+	// FinalityTags says that the node's tags for safe and final blocks mean something.
 	FinalityTags bool
 	// FinalDepth makes a transaction of ours final that many blocks deep, where
 	// there are no FinalityTags. Defaults to 0: never final.
@@ -185,7 +185,7 @@ func (c *Client) Network() chain.Network { return c.o.Network }
 // the node has none yet. Every call checks the chain id.
 func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 	id, head := newCall("eth_chainId"), newCall("eth_getBlockByNumber", "latest", false)
-	safe, final := newCall("eth_getBlockByNumber", "safe", false), newCall("eth_getBlockByNumber", "finalized", false)
+	safe, final := newCall("eth_getBlockByNumber", "safe", false), newCall("eth_getBlockByNumber", tagFinal, false)
 	calls := []*call{id, head}
 	if c.o.FinalityTags {
 		calls = append(calls, safe, final)
@@ -211,7 +211,7 @@ func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 		return chain.Tip{}, err
 	}
 	if t.Final > t.Head.Height {
-		return chain.Tip{}, fmt.Errorf("%w: finalized block %d is above the head %d", chain.ErrNode, t.Final, t.Head.Height)
+		return chain.Tip{}, fmt.Errorf("%w: its final block %d is above the head %d", chain.ErrNode, t.Final, t.Head.Height)
 	}
 	return t, nil
 }
@@ -266,5 +266,7 @@ func (c *Client) BlockAt(ctx context.Context, height int64) (chain.Block, error)
 }
 
 const gwei = 1_000_000_000
+
+const tagFinal = "finalized" //nolint:misspell // the protocol's spelling
 
 func quantity(n int64) string { return "0x" + big.NewInt(n).Text(16) }

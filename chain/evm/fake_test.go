@@ -169,7 +169,7 @@ func (f *fakeNode) at(tag string) *fakeBlock {
 	switch tag {
 	case "latest":
 		return f.blocks[len(f.blocks)-1]
-	case "finalized", "safe":
+	case tagFinal, "safe":
 		return f.blocks[f.final]
 	}
 	n, err := strconv.ParseInt(tag, 0, 64)

@@ -233,9 +233,6 @@ func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
 	if err := c.node.do(ctx, k); err != nil {
 		return 0, err
 	}
-	if unsupported(k.err) {
-		return 0, k.err
-	}
 	if k.err != nil {
 		return 0, &refusedError{k.err}
 	}

@@ -82,8 +82,15 @@ func (c *Client) tokenBlocks(ctx context.Context, owner common.Address, from, to
 			"fromBlock": quantity(from), "toBlock": quantity(end),
 			"topics": []any{transferTopic, nil, common.BytesToHash(owner[:])},
 		})
-		if err := c.node.do(ctx, k); err != nil {
+		known := newCall("eth_getBlockByNumber", quantity(end), false)
+		if err := c.node.do(ctx, known, k); err != nil {
 			return err
+		}
+		// One that has not come so far answers with nothing, not with an error.
+		if b, err := blockOf(known); err != nil {
+			return err
+		} else if b.Height != end {
+			return fmt.Errorf("%w: asked for block %d, got %d", chain.ErrNode, end, b.Height)
 		}
 		if k.err != nil {
 			if span == 1 || unsupported(k.err) {

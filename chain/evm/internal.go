@@ -2,7 +2,6 @@ package evm
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -172,37 +171,48 @@ func (c *Client) trace(ctx context.Context, r *reading) ([]move, error) {
 	if k.err != nil {
 		return nil, k.err
 	}
-	var frames []frame
-	w := &walk{b: k.out}
-	w.array(func() {
-		var f frame
-		w.object(func(key []byte) {
-			switch string(key) {
-			case "result":
-				f = readFrame(w, 0)
-			case "error":
-				w.fail()
-			default:
-				w.skip(0)
-			}
-		})
-		frames = append(frames, f)
-	})
-	if err := w.end(); err != nil {
-		return nil, err
-	}
-	if len(frames) != len(r.txs) {
-		return nil, fmt.Errorf("%w: %d traces of the %d transactions of block %s", chain.ErrNode, len(frames), len(r.txs), r.Hash)
-	}
 	var out []move
-	for i := range frames {
+	w, n := &walk{b: k.out}, 0
+	w.array(func() {
+		f, tx := readTrace(w)
+		i := r.index(n, tx)
+		n++
+		if i < 0 {
+			return // not one of the block's: explains nothing
+		}
 		index := 0
-		frames[i].walk(func(f *frame) {
+		f.walk(func(f *frame) {
 			out = append(out, move{i, index, f.from, f.to, f.value})
 			index++
 		})
+	})
+	return out, w.end()
+}
+
+// readTrace reads one transaction's trace and its hash, where that is given.
+func readTrace(w *walk) (f frame, tx common.Hash) {
+	w.object(func(key []byte) {
+		switch string(key) {
+		case "result":
+			f = readFrame(w, 0)
+		case "txHash":
+			w.fixed(tx[:])
+		default:
+			w.skip(0)
+		}
+	})
+	return f, tx
+}
+
+// index of a transaction in the block, by hash or else by place; −1 for none.
+func (r *reading) index(place int, tx common.Hash) int {
+	if tx == (common.Hash{}) {
+		if place < len(r.txs) {
+			return place
+		}
+		return -1
 	}
-	return out, nil
+	return slices.IndexFunc(r.txs, func(t blockTx) bool { return t.hash == tx })
 }
 
 // frame is one call of a trace.

@@ -230,15 +230,6 @@ func (w *walk) number() int64 {
 	return n
 }
 
-// optional reads a quantity or null as −1.
-func (w *walk) optional() int64 {
-	if w.peek() == 'n' {
-		w.skip(0)
-		return -1
-	}
-	return w.number()
-}
-
 func parseNumber(s []byte) (int64, bool) {
 	if len(s) < 3 || len(s) > 18 || s[0] != '0' || s[1] != 'x' {
 		return 0, false

@@ -15,7 +15,7 @@ import (
 // want finds the transactions whose receipts are needed: those that pay a
 // watched address directly, those with a Transfer log to one, and those sent by
 // an address whose balance is compared.
-func (r *reading) want(w chain.Watch, open map[common.Address]bool) error {
+func (r *reading) want(w chain.Watch, open map[common.Address]bool) {
 	byLog := map[common.Hash]bool{}
 	for i := range r.logs {
 		if l := &r.logs[i]; l.transfer() && w.Contains(checksum(l.to())) {
@@ -30,10 +30,15 @@ func (r *reading) want(w chain.Watch, open map[common.Address]bool) error {
 			delete(byLog, t.hash)
 		}
 	}
-	if len(byLog) > 0 {
-		return fmt.Errorf("%w: logs of transactions that are not in block %s", chain.ErrNode, r.Hash)
+	// Some networks leave a system transaction out of the block's list. Its
+	// receipt decides: it must be of this block like any other.
+	for i := range r.logs {
+		if h := r.logs[i].tx; byLog[h] {
+			r.wanted = append(r.wanted, len(r.txs))
+			r.txs = append(r.txs, blockTx{hash: h, value: new(big.Int), nonce: -1})
+			delete(byLog, h)
+		}
 	}
-	return nil
 }
 
 // readReceipts reads the receipts of all wanted transactions, each of which must
@@ -124,10 +129,11 @@ func (c *Client) transfers(r *reading, w chain.Watch) {
 }
 
 func (r *reading) transfer(t *blockTx, ordinal int, from, to chain.Address) chain.Transfer {
-	return chain.Transfer{
-		Tx: t.hash.Hex(), Ordinal: ordinal, Block: r.Block, From: from, To: to,
-		Spends: []string{spend(checksum(t.from), t.nonce)},
+	x := chain.Transfer{Tx: t.hash.Hex(), Ordinal: ordinal, Block: r.Block, From: from, To: to}
+	if t.nonce >= 0 {
+		x.Spends = []string{spend(checksum(t.from), t.nonce)}
 	}
+	return x
 }
 
 // spend names what a transaction takes from its sender: the nonce.

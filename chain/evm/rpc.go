@@ -294,7 +294,7 @@ func replied(err error, texts ...string) bool {
 func unknownBlock(err error) bool {
 	var r *replyError
 	return errors.As(err, &r) && r.Code == -39001 ||
-		replied(err, "unknown block", "block not found", "finalized block not", "safe block not", "header not found")
+		replied(err, "unknown block", "block not found", tagFinal+" block not", "safe block not", "header not found")
 }
 
 // unsupported: the node does not offer the method.

@@ -3,6 +3,7 @@ package evm
 import (
 	"encoding/json"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -68,7 +69,7 @@ func TestD03_AnotherContractIsAnotherAsset(t *testing.T) {
 	f.mine(tokens(transferLog(mallory, alice, bob, big.NewInt(5e6)), transferLog(usdt, alice, bob, big.NewInt(25e5))))
 	got := all(scan(t, c, trail, watch(bob)))
 	require.Len(t, got, 2)
-	require.Equal(t, "", got[0].Currency)
+	require.Empty(t, got[0].Currency)
 	require.Equal(t, string(checksum(mallory)), got[0].Contract)
 	require.Equal(t, "USDTERC20", got[1].Currency)
 	require.True(t, dec("2.5").Equal(got[1].Amount))
@@ -198,6 +199,52 @@ func TestD07_HoleBelowTheHead(t *testing.T) {
 	})
 	_, err := c.Scan(t.Context(), trail, watch(bob), 10)
 	require.ErrorIs(t, err, chain.ErrNode, "a block that is missing below the head is no end of the chain")
+}
+
+func TestD07_HistoryOfALaggingNode(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.client()
+	begin(t, c)
+	x := f.mine(tokens(transferLog(usdt, alice, bob, big.NewInt(9))))
+	f.mine()
+	f.says("eth_getBalance", "0x0")
+	f.lie("eth_getLogs", func(p []json.RawMessage) (any, *fakeError, bool) {
+		return x.logs(), nil, !strings.Contains(string(p[0]), "blockHash")
+	})
+	got, err := c.History(t.Context(), checksum(bob), 0, 2)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+
+	// Another backend answers for the range, which has not come so far.
+	f.says("eth_getLogs", []any{})
+	f.lie("eth_getBlockByNumber", func(p []json.RawMessage) (any, *fakeError, bool) { return nil, nil, text(p[0]) == quantity(2) })
+	_, err = c.History(t.Context(), checksum(bob), 0, 2)
+	require.ErrorIs(t, err, chain.ErrNode)
+	_, err = c.History(t.Context(), checksum(bob), 0, 9)
+	require.ErrorIs(t, err, chain.ErrBehind)
+}
+
+func TestD03_LogOfATransactionThatIsNotInTheBlock(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.client()
+	trail := begin(t, c)
+	b := f.mine(tokens(transferLog(usdt, alice, bob, big.NewInt(9))))
+	f.lie("eth_getBlockByNumber", func(p []json.RawMessage) (any, *fakeError, bool) {
+		if f.at(text(p[0])) != b {
+			return nil, nil, false
+		}
+		m := b.json(true).(map[string]any)
+		m["transactions"] = []any{}
+		return m, nil, true
+	})
+	got := all(scan(t, c, trail, watch(bob)))
+	require.Len(t, got, 1, "a system transaction: its receipt is of the block")
+	require.Empty(t, got[0].Spends)
+	f.says("eth_getTransactionReceipt", nil)
+	_, err := c.Scan(t.Context(), trail, watch(bob), 10)
+	require.ErrorIs(t, err, chain.ErrNode)
 }
 
 func TestD09_ManyPaymentsInOneTransaction(t *testing.T) {
@@ -417,7 +464,7 @@ func TestCatchUpInGroups(t *testing.T) {
 	require.Equal(t, 3, w.syncs, "addresses are read after blocks, before they are matched")
 }
 
-func TestInternalWithoutTraceIsUnproven(t *testing.T) {
+func TestD01_InternalIsProvenByTraceOrUnproven(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	c := f.client()

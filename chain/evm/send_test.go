@@ -454,7 +454,7 @@ func TestTipKnowsFinality(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{2, -1, -1}, []int64{tip.Head.Height, tip.Safe, tip.Final})
 	f.lie("eth_getBlockByNumber", func(p []json.RawMessage) (any, *fakeError, bool) {
-		return nil, &fakeError{-39001, "Unknown block"}, text(p[0]) == "finalized"
+		return nil, &fakeError{-39001, "Unknown block"}, text(p[0]) == tagFinal
 	})
 	tip, err = c.Tip(t.Context())
 	require.NoError(t, err)

@@ -161,18 +161,17 @@ func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, e
 		if err := c.node.do(ctx, k); err != nil {
 			return false, false, err
 		}
-		n, err := k.quantity()
-		if err != nil {
-			return false, false, nil // the state of that block is gone
+		if n, err := k.quantity(); err == nil {
+			return n.IsUint64() && n.Uint64() > t.Nonce(), true, nil
 		}
-		return n.IsUint64() && n.Uint64() > t.Nonce(), true, nil
+		return false, false, nil // the state of that block is gone
 	}
 	used, known, err := past(v.head.Height)
 	if err != nil || !known || !used {
 		return unknown, err
 	}
 	hi := v.head.Height // used here
-	lo := hi
+	var lo int64
 	for step := int64(1); ; step *= 2 {
 		if lo = max(0, hi-step); lo == 0 {
 			break

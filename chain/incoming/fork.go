@@ -88,9 +88,11 @@ func (n *Network) deepFork(ctx context.Context, cur Cursor, version int64, cause
 
 // Resume ends a halt by an operator's decision: the chain is read again from
 // the block after height from, which must be on the chain and at or below the
-// fork. What was found above it is taken back, as in any fork. It may also be
-// called to read a stretch again. The error says so where from is above what was
-// read, or where the client cannot tell the block at that height.
+// fork. What was found above it is taken back, as in any fork, and credited again
+// where it is found again: for deposits that were missed use Recover instead. A
+// network that is not halted is rewound, too: a test network that was reset. The
+// error says so where from is above what was read, or where the client cannot
+// tell the block at that height.
 func (n *Network) Resume(ctx context.Context, from int64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -79,7 +79,7 @@ func TestR01_EveryDepth(t *testing.T) {
 // Whatever happened on the way, what is stored is what the chain is in the end.
 func TestR01_Confluence(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= 40; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("seed %d", seed)
@@ -251,19 +251,21 @@ func TestR04_EndlessFlipFlopEndsTheStep(t *testing.T) {
 	require.NoError(t, err)
 	b := w.chain.Head().Hash
 	scans := 0
-	m.change = func(*chain.Scan) {
-		scans++
-		if scans%2 == 0 {
+	m.tip = func(tip *chain.Tip) { tip.Head.Hash = "elsewhere" }
+	m.change = func(s *chain.Scan) {
+		if scans++; s.Rewound == 0 { // as soon as one branch was read it is the other
 			a, b = b, a
 			_, _ = w.chain.Switch(b)
 		}
 	}
 	for range 3 {
 		scans = 0
-		_, _ = w.net.Step(background)
-		require.Less(t, scans, 100)
+		_, err = w.net.Step(background)
+		require.NoError(t, err)
+		require.Less(t, scans, 20)
+		require.Greater(t, scans, 4)
 	}
-	m.change = nil
+	m.change, m.tip = nil, nil
 	w.mine(2)
 	w.step()
 	require.Equal(t, w.chain.Head().Hash, w.cursor(w.store).Trail[len(w.cursor(w.store).Trail)-1].Hash)
@@ -301,6 +303,7 @@ func TestR04_CrashAtEveryCommit(t *testing.T) {
 				w.step()
 				_, err := w.chain.ReorgTo(5, 7, txs[3])
 				require.NoError(t, err)
+				w.mine(4)
 				ctx, crash := context.WithCancel(background)
 				dying := w.network(&mortal{Store: w.store, at: at, kept: kept, crash: crash}, w.chain.Client())
 				for range 10 {
@@ -339,6 +342,32 @@ func (m *mortal) Commit(ctx context.Context, changes ...storage.Change) []error 
 		errs[i] = errors.New("dead")
 	}
 	return errs
+}
+
+// What is recovered from a block just while a fork takes that block back is
+// taken back with it.
+func TestR01_RecoverDuringAFork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 34)
+	w.step()
+	tx := w.pay(w.address(), "ETH", "1")
+	a := w.chain.Front().LieEmpty(true)
+	w.mine(2)
+	to := w.addressOf(tx)
+	w.stepOf(w.network(w.store, withoutMempool(w.chain.Client())))
+	require.Empty(t, w.sightings(w.store), "missed")
+	a.Honest()
+	old := w.network(w.store, w.chain.NewNode().Freeze().Client())
+	_, err := w.chain.ReorgTo(2, 2+confs, tx)
+	require.NoError(t, err)
+	w.net = w.network(&before{Store: w.store, hook: func() {
+		found, err := old.Recover(background, to, 1, 0)
+		require.NoError(t, err)
+		require.Equal(t, 1, found)
+	}}, w.chain.Client())
+	w.step()
+	require.Equal(t, incoming.Gone, w.one(tx).State)
+	require.Empty(t, w.books)
 }
 
 func TestR03_DeeperThanTheTrailHalts(t *testing.T) {
@@ -458,6 +487,24 @@ func TestR03_WatermarkNeverFalls(t *testing.T) {
 	require.Equal(t, incoming.Final, w.one(token).State)
 }
 
+// A node that was never caught up with has given no word yet.
+func TestR03_NoWordIsNotFinal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 35)
+	m := w.mangled()
+	w.net = w.network(w.store, m)
+	w.step()
+	token, coin := w.pay(w.address(), "USDT", "1"), w.pay(w.address(), "BIG", "1")
+	w.mine(5)
+	m.tip = func(tip *chain.Tip) { tip.Head.Hash, tip.Final = "elsewhere", 3 }
+	w.step()
+	require.Equal(t, incoming.Final, w.one(coin).State)
+	require.Equal(t, incoming.Included, w.one(token).State)
+	m.tip = func(tip *chain.Tip) { tip.Final = 3 }
+	w.step()
+	require.Equal(t, incoming.Final, w.one(token).State)
+}
+
 func TestR03_HaltedNetworkCreditsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 28, func(_ *incoming.Config, o *sim.Options) { o.Finality = 3 })
@@ -516,16 +563,15 @@ func TestD15_ReplacedInheritsItsFirstSighting(t *testing.T) {
 func TestD15_ConflictInABlockIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, btc, 30)
-	// No mempool to ask: only the block says that the other one is dead.
-	w.net = w.network(w.store, withoutMempool(w.chain.Client()))
 	w.step()
 	a := w.address()
 	old := w.pay(a, "BTC", "1")
-	w.mine(1)
 	w.step()
-	require.Equal(t, incoming.Included, w.one(old).State)
-	_, err := w.chain.Reorg(1, old)
-	require.NoError(t, err)
+	require.Equal(t, incoming.Seen, w.one(old).State)
+	// No mempool to ask from now on: only the block says that it is dead.
+	w.net = w.network(w.store, withoutMempool(w.chain.Client()))
+	w.step()
+	require.Equal(t, incoming.Seen, w.one(old).State)
 	bumped := w.send(sim.Tx{Replaces: old, Payments: []sim.Payment{{To: a, Amount: dec("0.9")}}})
 	w.mine(1)
 	w.step()
@@ -573,6 +619,15 @@ func TestMempool_VanishedIsGoneAndMayReturn(t *testing.T) {
 	s := w.one(tx)
 	require.Equal(t, incoming.Included, s.State)
 	require.Equal(t, seen, s.FirstSeen)
+	_, err = w.chain.Reorg(1)
+	require.NoError(t, err)
+	w.chain.Front().FailNext(1, nil)
+	_, err = w.net.Step(background)
+	require.Error(t, err)
+	require.Equal(t, incoming.Seen, w.one(tx).State, "thrown back, and not known to be nowhere")
+	w.mine(1)
+	w.step()
+	require.Equal(t, incoming.Included, w.one(tx).State)
 	require.Equal(t, 1, s.Generation)
 }
 

@@ -115,6 +115,30 @@ func (w *world) addressOf(tx string) chain.Address {
 	return ""
 }
 
+func TestRetire_LeavesTheRestToRecover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 36)
+	w.step()
+	a := w.address()
+	until := w.clock.Now().Add(20 * time.Second)
+	for range 2 {
+		require.NoError(t, w.pool.Retire(background, eth, a, until))
+	}
+	require.ErrorIs(t, w.pool.Retire(background, eth, "nobody", until), incoming.ErrNotOurs)
+	tx := w.pay(a, "ETH", "1")
+	w.mine(1)
+	w.step()
+	require.Equal(t, incoming.Included, w.one(tx).State)
+	late := w.pay(a, "ETH", "2")
+	w.mine(2)
+	w.step()
+	require.Len(t, w.sightings(w.store), 1)
+	found, err := w.net.Recover(background, a, 1, 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, found)
+	require.Equal(t, incoming.Included, w.one(late).State)
+}
+
 func TestD01_RevertedIsNoDeposit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 4)
@@ -240,11 +264,20 @@ func TestD07_LaggingNodeMovesNothing(t *testing.T) {
 	require.Equal(t, w.truth(), w.summary(w.store))
 }
 
-// mangled is a client whose scans a test changes.
+// mangled is a client whose answers a test changes.
 type mangled struct {
 	chain.Client
 	chain.Locator
 	change func(s *chain.Scan)
+	tip    func(t *chain.Tip)
+}
+
+func (m *mangled) Tip(ctx context.Context) (chain.Tip, error) {
+	t, err := m.Client.Tip(ctx)
+	if err == nil && m.tip != nil {
+		m.tip(&t)
+	}
+	return t, err
 }
 
 func (m *mangled) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, limit int) (chain.Scan, error) {
@@ -323,9 +356,15 @@ func TestD08_TwoReadersOneCredit(t *testing.T) {
 	}
 	w.mine(confs)
 	w.step()
-	for _, tx := range txs {
+	told := len(w.facts)
+	for _, tx := range txs { // and all of it once more, by another way
 		require.Equal(t, incoming.Final, w.one(tx).State)
+		found, err := w.net.Recover(background, w.addressOf(tx), 1, 0)
+		require.NoError(t, err)
+		require.Zero(t, found)
 	}
+	w.step()
+	require.Len(t, w.facts, told)
 	require.Len(t, w.books, 12)
 	w.requireBooks()
 	require.Equal(t, w.truth(), w.summary(w.store))
@@ -365,16 +404,23 @@ func TestD16_NobodyElseMakesAProof(t *testing.T) {
 
 	w := newWorld(t, eth, 12)
 	w.step()
-	w.pay(w.address(), "ETH", "1")
+	tx := w.pay(w.address(), "ETH", "1")
 	for range confs + 2 {
 		w.mine(1)
 		w.step()
 	}
+	require.Len(t, w.books, 1)
+	_, err := w.chain.Reorg(confs+2, tx)
+	require.NoError(t, err)
+	// It is gone, which is told late: what once was final proves nothing.
+	w.stepOf(w.network(w.store, w.chain.Client(), func(c *incoming.Config, _ *sim.Options) { c.Handle = nil }))
+	w.step()
 	for _, f := range w.facts {
 		require.Equal(t, f.Sighting.State == incoming.Final, f.Final.Valid())
 		require.True(t, !f.Final.Valid() || f.Head-f.Sighting.Height+1 >= confs)
 	}
-	require.Len(t, w.books, 1)
+	require.Equal(t, incoming.Gone, w.facts[len(w.facts)-1].Sighting.State)
+	require.Empty(t, w.books)
 }
 
 func TestD18_StuckHeadStopsCredits(t *testing.T) {

@@ -17,7 +17,7 @@ type PoolConfig struct {
 	Store  storage.Store
 	Source chain.AddressSource
 	Now    func() time.Time
-	// NewID is not needed: what a Pool commits names itself.
+	// NewID is accepted and not used: each Change is named by what it holds.
 	NewID func() string
 	// Networks that Step keeps filled.
 	Networks []chain.Network
@@ -195,6 +195,27 @@ func (p *Pool) Owner(ctx context.Context, network chain.Network, address chain.A
 	}
 	a, _, ok, err := Addresses.One(ctx, p.cfg.Store, storage.Network(string(network)), string(address))
 	return a, ok, err
+}
+
+// Retire ends the watching of an address: transfers in blocks after until are
+// left to Recover. The zero time watches it for ever again. ErrNotOurs where the
+// directory does not have it. Idempotent.
+func (p *Pool) Retire(ctx context.Context, network chain.Network, address chain.Address, until time.Time) error {
+	part := storage.Network(string(network))
+	return storage.Decide(ctx, p.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		a, row, ok, err := Addresses.One(ctx, p.cfg.Store, part, string(address))
+		switch {
+		case err != nil:
+			return storage.Change{}, err
+		case !ok:
+			return storage.Change{}, fmt.Errorf("%w: %s on %s", ErrNotOurs, address, network)
+		case storage.Micros(a.WatchUntil) == storage.Micros(until):
+			return storage.Change{}, nil
+		}
+		a.WatchUntil = until
+		put := []storage.Row{Addresses.Row(row.ID, row.Version, row.Due, a)}
+		return storage.Change{ID: changeID("retire", put), Partition: part, Put: put}, nil
+	})
 }
 
 // Step fills all Networks; worked counts the addresses derived.

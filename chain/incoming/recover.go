@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -51,7 +52,9 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 		if found = len(rows); err != nil || found == 0 {
 			return storage.Change{}, err
 		}
-		return n.change("recover", []storage.Guard{Cursors.Guard(CursorID, version)}, rows...), nil
+		// The cursor is written, not only guarded: a fork that is being followed
+		// at this moment must see that there is more to take back.
+		return n.change("recover", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
 	})
 	if err != nil {
 		return 0, err

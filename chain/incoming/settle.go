@@ -31,7 +31,7 @@ func (n *Network) settle(ctx context.Context, tip chain.Tip, asked time.Time, wa
 	if version == 0 {
 		return 0, nil
 	}
-	worked, err = n.promote(ctx, cur, version)
+	worked, err = n.promote(ctx, cur, version, tip.Final >= 0 || cur.Final > 0)
 	if err != nil || !mayVanish || !reached(&cur, tip) {
 		return worked, err
 	}
@@ -80,8 +80,8 @@ func (n *Network) watermark(ctx context.Context, tip chain.Tip, asked time.Time)
 }
 
 // promote makes final what has its confirmations and, where its currency waits
-// for that, the network's own word.
-func (n *Network) promote(ctx context.Context, cur Cursor, version int64) (worked int, err error) {
+// for that and the network gives it (word), the network's own word.
+func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word bool) (worked int, err error) {
 	waiting := 0 // of those read, how many wait for the network's word
 	for {
 		rows, err := n.cfg.Store.Find(ctx, storage.Query{
@@ -98,7 +98,7 @@ func (n *Network) promote(ctx context.Context, cur Cursor, version int64) (worke
 		var put []storage.Row
 		for _, r := range rows {
 			s := Sightings.Value(r)
-			if c := n.listed(s.Currency); c != nil && c.WaitFinal && cur.Final > 0 && s.Height > cur.Final {
+			if c := n.listed(s.Currency); c != nil && c.WaitFinal && word && s.Height > cur.Final {
 				waiting++
 				continue
 			}

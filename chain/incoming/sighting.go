@@ -147,7 +147,8 @@ const (
 
 // AddressRow is the directory entry of one derived address, in the network's
 // partition under the address itself. Seq is dense: 1, 2, 3 … as they were
-// derived; a scanner knows by it whether it has them all.
+// derived; a scanner knows by it whether it has them all. The row of a free
+// address is due: that is how a process claims it to lease it to a tenant.
 type AddressRow struct {
 	Seq     int64     `db:"seq"`
 	Index   int64     `db:"key_index"`
@@ -169,7 +170,9 @@ var Addresses = storage.NewTable[AddressRow]("addresses",
 type Cursor struct {
 	Trail []chain.Block `db:"trail,json"` // oldest first
 	Head  int64         `db:"head"`
-	Final int64         `db:"final"` // watermark: never falls
+	// Final is the watermark: the highest block that the network itself called
+	// final, 0 where it has no such notion. It falls by an operator's hand alone.
+	Final int64 `db:"final"`
 	// TipRead is when the tip was last read whose blocks are all processed: an
 	// expiry before it can be decided.
 	TipRead  time.Time `db:"tip_read"`

@@ -140,7 +140,8 @@ func (w *Watched) add(hashes []uint64) error {
 		return nil
 	}
 	next := &held{old: s.old, young: s.young, recent: newTable(maxRecent)}
-	recent, err := s.recent.hashes(), error(nil)
+	recent := s.recent.hashes()
+	var err error
 	if len(recent)+len(hashes)+len(s.young.sorted) > max(minYoung, len(s.old.sorted)/32) {
 		next.young = layer{}
 		next.old, err = s.old.with(recent, hashes, s.young.sorted)

@@ -98,6 +98,8 @@ func (w *world) network(s storage.Store, c chain.Client, options ...option) *inc
 func (w *world) handle(_ context.Context, f incoming.Fact) error {
 	w.facts = append(w.facts, f)
 	s := f.Sighting
+	require.Equal(w.t, s.State == incoming.Final, f.Final.Valid())
+	require.True(w.t, !f.Final.Valid() || f.Head >= s.FinalAt)
 	for g := 1; g < s.Generation; g++ {
 		old := s
 		old.Generation = g

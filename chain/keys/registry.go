@@ -2,7 +2,9 @@ package keys
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -40,8 +42,11 @@ type StoreRegistry struct{ Store storage.Store }
 func (r StoreRegistry) Bind(ctx context.Context, b Binding) error {
 	p := storage.Network(string(b.Network))
 	payload := hex.EncodeToString(b.Payload[:])
+	// The id covers all that is bound: under the attempt's name alone two
+	// payloads that race would be taken for one Change sent twice.
+	id := sha256.Sum256([]byte(b.Attempt + "\n" + b.Intent + "\n" + payload + "\n" + strings.Join(b.Slots, "\n")))
 	return storage.Decide(ctx, r.Store, func(ctx context.Context) (storage.Change, error) {
-		c := storage.Change{ID: "sign/" + b.Attempt, Partition: p}
+		c := storage.Change{ID: "sign/" + hex.EncodeToString(id[:]), Partition: p}
 		a, _, known, err := SignedAttempts.One(ctx, r.Store, p, b.Attempt)
 		switch {
 		case err != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/btcsuite/btcd/chaincfg/v2"
 	"github.com/tyler-smith/go-bip39"
 	"golang.org/x/crypto/scrypt"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
@@ -23,8 +24,12 @@ import (
 var (
 	ErrMnemonic   = errors.New("keys: not a BIP39 mnemonic: check words, order and checksum")
 	ErrPassphrase = errors.New("keys: the seed file does not open: wrong passphrase or changed file")
-	ErrPath       = errors.New("keys: not a derivation path such as m/44'/60'/0'/0/7")
+	// ErrPath does not repeat what was given: it might be a key.
+	ErrPath = errors.New("keys: not a derivation path such as m/44'/60'/0'/0/7")
 )
+
+// errNoKey happens once in 2^127 indexes.
+var errNoKey = errors.New("keys: this index has no key, use the next")
 
 // Seed is the root of all private keys. Printing it shows stars.
 type Seed struct{ raw secret.Secret }
@@ -42,10 +47,11 @@ func NewMnemonic(random io.Reader) (string, error) {
 
 // FromMnemonic is the seed of a BIP39 phrase and its optional passphrase.
 func FromMnemonic(mnemonic, passphrase string) (*Seed, error) {
-	raw, err := bip39.NewSeedWithErrorChecking(strings.Join(strings.Fields(mnemonic), " "), passphrase)
+	raw, err := bip39.NewSeedWithErrorChecking(strings.Join(strings.Fields(mnemonic), " "), norm.NFKD.String(passphrase))
 	if err != nil {
 		return nil, ErrMnemonic
 	}
+	defer clear(raw)
 	return FromBytes(raw)
 }
 
@@ -77,7 +83,7 @@ func (s *Seed) derive(path string) (*hdkeychain.ExtendedKey, error) {
 	k, err := s.master()
 	for _, i := range steps {
 		if err != nil {
-			return nil, errors.New("keys: this index has no key, use the next")
+			return nil, errNoKey
 		}
 		var child *hdkeychain.ExtendedKey
 		child, err = k.Derive(i)
@@ -102,16 +108,19 @@ func (s *Seed) XPub(path string) (string, error) {
 	return pub.String(), nil
 }
 
+// maxPath is the length of the longest path, in bytes.
+const maxPath = 100
+
 func parsePath(path string) ([]uint32, error) {
 	rest, ok := strings.CutPrefix(path, "m")
-	if !ok || len(path) > 100 {
-		return nil, fmt.Errorf("%w: %.20q", ErrPath, path)
+	if !ok || len(path) > maxPath {
+		return nil, ErrPath
 	}
 	var steps []uint32
 	for rest != "" {
 		part, ok := strings.CutPrefix(rest, "/")
 		if !ok {
-			return nil, fmt.Errorf("%w: %.20q", ErrPath, path)
+			return nil, ErrPath
 		}
 		part, rest, ok = strings.Cut(part, "/")
 		if ok {
@@ -120,7 +129,7 @@ func parsePath(path string) ([]uint32, error) {
 		number, hardened := strings.CutSuffix(part, "'")
 		i, err := strconv.ParseUint(number, 10, 31)
 		if err != nil || number != strconv.FormatUint(i, 10) {
-			return nil, fmt.Errorf("%w: %.20q", ErrPath, path)
+			return nil, ErrPath
 		}
 		if hardened {
 			i += hdkeychain.HardenedKeyStart
@@ -153,9 +162,12 @@ func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {
 	for _, n := range networks {
 		a := Account{Network: n.Code, Path: coinTypes[n.Code]}
 		if n.AddressType == "EVM" {
-			a.Path, a.Branch = evmAccount, uint32(n.ChainID)
-			if n.Code == "ETH" {
-				a.Branch = 0
+			if n.Code != "ETH" && (n.ChainID <= 0 || n.ChainID >= hdkeychain.HardenedKeyStart) {
+				return nil, fmt.Errorf("keys: network %s: chain id %d gives no branch of its own", n.Code, n.ChainID)
+			}
+			a.Path = evmAccount
+			if n.Code != "ETH" {
+				a.Branch = uint32(n.ChainID)
 			}
 		}
 		if a.Path == "" {
@@ -185,17 +197,23 @@ type sealedSeed struct {
 const (
 	seedPlace = "cryptopay/seed/1"
 	scryptN   = 1 << 17 // 128 MiB and a third of a second
-	scryptR   = 8
-	scryptP   = 1
+
+	minScryptN = 1 << 14 // of a file that is opened
+	scryptR    = 8
+	scryptP    = 1
 )
 
 // Save writes the seed to a new file that only its owner can read, sealed with
 // the passphrase (at least 12 bytes). An existing file is never overwritten.
 func (s *Seed) Save(file string, passphrase []byte, random io.Reader) error {
+	return s.save(file, passphrase, random, scryptN)
+}
+
+func (s *Seed) save(file string, passphrase []byte, random io.Reader, n int) error {
 	if len(passphrase) < 12 {
 		return errors.New("keys: the passphrase must have at least 12 bytes")
 	}
-	f := sealedSeed{Version: 1, KDF: "scrypt", N: scryptN, R: scryptR, P: scryptP, Salt: make([]byte, 32)}
+	f := sealedSeed{Version: 1, KDF: "scrypt", N: n, R: scryptR, P: scryptP, Salt: make([]byte, 32)}
 	if _, err := io.ReadFull(random, f.Salt); err != nil {
 		return fmt.Errorf("keys: no randomness: %w", err)
 	}
@@ -228,7 +246,15 @@ func writeNew(file string, b []byte) error {
 	if err := os.Link(tmp.Name(), file); err != nil {
 		return fmt.Errorf("keys: the seed file cannot be made: %w", err)
 	}
-	return nil
+	return syncDir(filepath.Dir(file)) // else the name may be gone after a power cut
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Load opens a seed file. The error wraps ErrPassphrase where it does not open.
@@ -241,7 +267,7 @@ func Load(file string, passphrase []byte) (*Seed, error) {
 	if err := json.Unmarshal(b, &f); err != nil || f.Version != 1 || f.KDF != "scrypt" {
 		return nil, fmt.Errorf("keys: %s is no seed file of this version", filepath.Base(file))
 	}
-	if f.N < 1<<14 || f.N > 1<<20 || f.R != scryptR || f.P != scryptP {
+	if f.N < minScryptN || f.N > 1<<20 || f.N&(f.N-1) != 0 || f.R != scryptR || f.P != scryptP {
 		return nil, fmt.Errorf("%w: its cost parameters are out of bounds", ErrPassphrase)
 	}
 	box, err := f.box(passphrase, nil)
@@ -252,6 +278,7 @@ func Load(file string, passphrase []byte) (*Seed, error) {
 	if err != nil {
 		return nil, ErrPassphrase
 	}
+	defer clear(raw.Reveal())
 	return FromBytes(raw.Reveal())
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -81,8 +80,13 @@ func (s *Signer) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signatu
 	if err := s.check(ctx, r, seen); err != nil {
 		return nil, err
 	}
-	if len(r.Keys) != len(seen.Digests) || len(seen.Digests) == 0 || r.Attempt == "" {
-		return nil, refuse("%d keys for %d signatures of attempt %q", len(r.Keys), len(seen.Digests), r.Attempt)
+	// Signed first, bound second, handed out last: a request whose keys are
+	// wrong must not bind the nonce of one whose keys are right.
+	out := make([]chain.Signature, len(seen.Digests))
+	for i, d := range seen.Digests {
+		if out[i], err = s.sign(c, r.Keys[i], d); err != nil {
+			return nil, err
+		}
 	}
 	err = s.cfg.Registry.Bind(ctx, Binding{
 		Network: r.Intent.Network, Intent: r.Intent.ID, Attempt: r.Attempt,
@@ -90,12 +94,6 @@ func (s *Signer) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signatu
 	})
 	if err != nil {
 		return nil, err
-	}
-	out := make([]chain.Signature, len(seen.Digests))
-	for i, d := range seen.Digests {
-		if out[i], err = s.sign(c, r.Keys[i], d); err != nil {
-			return nil, err
-		}
 	}
 	return out, nil
 }
@@ -106,14 +104,52 @@ func (s *Signer) check(ctx context.Context, r chain.SignRequest, seen chain.Unsi
 	if seen.Network != in.Network || !slices.Equal(seen.Spends, r.Unsigned.Spends) || !slices.Equal(seen.Digests, r.Unsigned.Digests) {
 		return refuse("the payload is not what the request says of it")
 	}
-	if seen.MaxCost < 0 || in.MaxCost > 0 && seen.MaxCost > in.MaxCost {
+	if err := whole(r, seen); err != nil {
+		return err
+	}
+	if seen.MaxCost < 0 || seen.MaxCost > in.MaxCost {
 		return refuse("it may cost %d, the intent allows %d", seen.MaxCost, in.MaxCost)
 	}
 	if seen.Memo != in.Memo {
 		return refuse("the memo is not the intent's")
 	}
+	return s.payments(ctx, in, seen)
+}
+
+// whole refuses a request that lacks what the other checks stand on.
+func whole(r chain.SignRequest, seen chain.Unsigned) error {
+	in := r.Intent
+	switch {
+	case in.ID == "" || r.Attempt == "" || len(seen.Spends) == 0:
+		return refuse("an intent, an attempt and something to spend must be named")
+	case len(r.Keys) != len(seen.Digests) || len(r.Keys) == 0:
+		return refuse("%d keys for %d signatures of attempt %q", len(r.Keys), len(seen.Digests), r.Attempt)
+	case in.MaxCost <= 0:
+		return refuse("the intent does not say what the network may take")
+	case in.All && in.Purpose == chain.ForWithdrawal:
+		return refuse("a withdrawal is of an amount, not of all")
+	case in.Amount < 0 || in.Amount == 0 && !in.All && in.Purpose != chain.ForCancel:
+		return refuse("the intent has no amount")
+	case !slices.Contains(purposes, in.Purpose):
+		return refuse("purpose %q is unknown", in.Purpose)
+	}
+	for i, d := range seen.Digests {
+		if in.From != "" && d.From != in.From || in.FromKey != "" && r.Keys[i] != in.FromKey {
+			return refuse("it spends from another address than the intent's")
+		}
+	}
+	return nil
+}
+
+var purposes = []chain.Purpose{chain.ForWithdrawal, chain.ForSweep, chain.ForGas, chain.ForCancel}
+
+// payments holds every output against the intent.
+func (s *Signer) payments(ctx context.Context, in chain.Intent, seen chain.Unsigned) error {
 	paid := false
 	for _, o := range seen.Outputs {
+		if o.Amount < 0 {
+			return refuse("an output is negative")
+		}
 		// The first output to the destination is the payment; anything else
 		// must come back to us, whatever the payload calls it.
 		if !paid && o.To == in.To && o.Currency == in.Currency && (in.All || o.Amount == in.Amount) {
@@ -161,19 +197,19 @@ func (s *Signer) own(ctx context.Context, in chain.Intent, seen chain.Unsigned, 
 func (s *Signer) sign(c Chain, ref chain.KeyRef, d chain.Digest) (chain.Signature, error) {
 	k, err := s.cfg.Seed.derive(string(ref))
 	if err != nil {
-		return nil, refuse("key %s: %v", ref, err)
+		return nil, refuse("a key reference is unusable: %v", err)
 	}
 	defer k.Zero()
 	priv, err := k.ECPrivKey()
 	if err != nil {
-		return nil, refuse("key %s has no private part", ref)
+		return nil, refuse("a key has no private part")
 	}
 	defer priv.Zero()
 	pub := priv.PubKey().SerializeCompressed()
 	if a, err := c.AddressOf(pub); err != nil || a != d.From {
-		return nil, refuse("key %s is not the sender's", ref)
+		return nil, refuse("a key is not the sender's")
 	}
-	compact := ecdsa.SignCompact(secp256k1.PrivKeyFromBytes(priv.Serialize()), d.Hash[:], true)
+	compact := ecdsa.SignCompact(priv, d.Hash[:], true)
 	back, _, err := ecdsa.RecoverCompact(compact, d.Hash[:])
 	if err != nil || !bytes.Equal(back.SerializeCompressed(), pub) {
 		return nil, refuse("the signature does not verify")

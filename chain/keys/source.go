@@ -3,6 +3,7 @@ package keys
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/btcsuite/btcd/btcutil/v2/hdkeychain"
 
@@ -17,8 +18,8 @@ type Encode func(pub chain.PublicKey) (chain.Address, error)
 type Source struct{ branches map[chain.Network]branch }
 
 type branch struct {
-	key    *hdkeychain.ExtendedKey // <account>/<branch>, public
-	prefix string                  // of the KeyRefs
+	key    *public // <account>/<branch>
+	prefix string  // of the KeyRefs
 	encode Encode
 }
 
@@ -35,10 +36,19 @@ func NewSource(accounts []Account, encode map[chain.Network]Encode) (*Source, er
 		if err != nil || k.IsPrivate() {
 			return nil, fmt.Errorf("keys: account of %s: an extended public key is needed", a.Network)
 		}
+		// The key of another account would give addresses that nothing can spend.
+		steps, err := parsePath(a.Path)
+		if err != nil || int(k.Depth()) != len(steps) || len(steps) > 0 && k.ChildIndex() != steps[len(steps)-1] {
+			return nil, fmt.Errorf("keys: account of %s: the extended public key is not the one of its path", a.Network)
+		}
 		if k, err = k.Derive(a.Branch); err != nil {
 			return nil, fmt.Errorf("keys: account of %s: branch %d: %w", a.Network, a.Branch, err)
 		}
-		s.branches[a.Network] = branch{key: k, prefix: fmt.Sprintf("%s/%d/", a.Path, a.Branch), encode: e}
+		p, err := newPublic(k)
+		if err != nil {
+			return nil, fmt.Errorf("keys: account of %s: %w", a.Network, err)
+		}
+		s.branches[a.Network] = branch{key: p, prefix: fmt.Sprintf("%s/%d/", a.Path, a.Branch), encode: e}
 	}
 	return s, nil
 }
@@ -49,6 +59,9 @@ func (s *Source) Derive(ctx context.Context, n chain.Network, from uint32, count
 	if !ok {
 		return nil, fmt.Errorf("keys: no account for network %s: give its xpub", n)
 	}
+	if count < 0 {
+		return nil, fmt.Errorf("keys: %d addresses cannot be derived", count)
+	}
 	if int64(from)+int64(count) > hdkeychain.HardenedKeyStart {
 		return nil, fmt.Errorf("keys: the account of %s is used up: add another", n)
 	}
@@ -57,19 +70,15 @@ func (s *Source) Derive(ctx context.Context, n chain.Network, from uint32, count
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		k, err := b.key.Derive(i)
+		pub, err := b.key.child(i)
 		if err != nil {
 			return nil, fmt.Errorf("keys: index %d of %s: %w", i, n, err)
 		}
-		pub, err := k.ECPubKey()
+		a, err := b.encode(pub)
 		if err != nil {
 			return nil, err
 		}
-		a, err := b.encode(pub.SerializeCompressed())
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, chain.Derived{Address: a, Index: i, Key: chain.KeyRef(fmt.Sprintf("%s%d", b.prefix, i))})
+		out = append(out, chain.Derived{Address: a, Index: i, Key: chain.KeyRef(b.prefix + strconv.FormatUint(uint64(i), 10))})
 	}
 	return out, nil
 }

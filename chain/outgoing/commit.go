@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -98,7 +99,7 @@ func (n *Network) wait(ctx context.Context, j *job, cause error) error {
 	if !told {
 		tell = n.outcome(j)
 	}
-	n.Log.Info("intent_waits", "intent", j.id, "reason", string(reason), "tries", j.v.Tries, "cause", cause.Error())
+	n.Log.Info("intent_waits", slog.String("intent", j.id), slog.String("reason", string(reason)), slog.Int("tries", j.v.Tries), slog.String("cause", cause.Error()))
 	return n.commit(ctx, j, step{op: "wait", due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})
 }
 

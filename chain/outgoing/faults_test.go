@@ -464,18 +464,6 @@ func TestW14_AbsurdFeeWaitsAndBurnsNoNonce(t *testing.T) {
 	}
 }
 
-func TestW14_BuiltTransactionAboveTheCapIsNotSigned(t *testing.T) {
-	t.Parallel()
-	w := funded(t, setup{})
-	in := w.intent("a", coin)
-	w.client.fee = func(f chain.Fee) chain.Fee { f.Max, f.Cost = 1, 1; return f } // the estimate lies low
-	in.MaxCost = 100
-	w.submit(in)
-	w.run(3)
-	require.Equal(t, outgoing.ReasonTooDear, w.last("a").Reason)
-	require.Zero(t, w.signer.calls)
-}
-
 func TestW14_ShortOfCoinsOrGasWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -17,7 +17,10 @@ import (
 func (n *Network) covered(ctx context.Context, d *draft) error {
 	b, ok := n.Client.(chain.Balancer)
 	cur, err := n.Registry.Currency(d.intent.Currency)
-	if !ok || err != nil || d.intent.All {
+	if err != nil {
+		return err
+	}
+	if !ok || d.intent.All {
 		return nil
 	}
 	under, err := n.underWay(ctx, d.intent.From)

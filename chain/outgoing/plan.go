@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -336,7 +337,7 @@ func (n *Network) nonce(ctx context.Context, a chain.Address) (NonceRow, int64, 
 	case !ok:
 		row.Next = int64(at)
 	case int64(at) > row.Next:
-		n.Log.Error("unknown_transactions", "address", string(a), "chain_nonce", at, "own_nonce", row.Next)
+		n.Log.Error("unknown_transactions", slog.String("address", string(a)), slog.Uint64("chain_nonce", at), slog.Int64("own_nonce", row.Next))
 		return row, 0, &waitError{ReasonHalted, "the chain knows transactions of this address that the store does not: reconcile, then AdoptNonce"}
 	}
 	n.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -47,7 +48,7 @@ func (n *Network) unsigned(ctx context.Context, j *job, cause error) error {
 	if j.v.State == Queued || j.v.State == Waiting {
 		return n.wait(ctx, j, &waitError{ReasonSigner, cause.Error()})
 	}
-	n.Log.Warn("replacement_unsigned", "intent", j.id, "cause", cause.Error())
+	n.Log.Warn("replacement_unsigned", slog.String("intent", j.id), slog.String("cause", cause.Error()))
 	return nil // looked at again at the next poll
 }
 
@@ -65,11 +66,11 @@ func (n *Network) abandon(ctx context.Context, j *job, p *plan, cause error) err
 		if !told {
 			s.tell = n.outcome(j)
 		}
-		n.Log.Warn("signer_refuses", "intent", j.id, "attempt", p.attempt(), "cause", cause.Error())
+		n.Log.Warn("signer_refuses", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 		return n.commit(ctx, j, s)
 	}
 	s.due, j.v.BumpAt = n.Now().Add(n.Poll), n.Now().Add(n.StuckAfter)
-	n.Log.Warn("replacement_given_up", "intent", j.id, "attempt", p.attempt(), "cause", cause.Error())
+	n.Log.Warn("replacement_given_up", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 	return n.commit(ctx, j, s)
 }
 
@@ -80,7 +81,7 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 	if p.Intent.Purpose == chain.ForCancel {
 		return n.unsigned(ctx, j, cause)
 	}
-	n.Log.Error("signer_refuses_what_it_saw", "intent", j.id, "attempt", p.attempt(), "cause", cause.Error())
+	n.Log.Error("signer_refuses_what_it_saw", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 	d := draft{
 		intent: n.filling(j, p.Change), number: j.v.Attempts + 1, nonce: p.Nonce,
 		coins: p.Coins, change: p.Change, first: true,
@@ -149,10 +150,10 @@ func (n *Network) send(ctx context.Context, j *job, a *att) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !errors.Is(err, chain.ErrRejected):
-		n.Log.Warn("broadcast_unknown", "intent", j.id, "tx", a.tx, "cause", err.Error())
+		n.Log.Warn("broadcast_unknown", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
 		return nil
 	}
-	n.Log.Error("broadcast_rejected", "intent", j.id, "tx", a.tx, "cause", err.Error())
+	n.Log.Error("broadcast_rejected", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
 	if a.v.Rejected {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -49,7 +50,7 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	default:
 		j.v.State, j.v.Reason = Failed, ""
 	}
-	n.Log.Error("attempts_dead", "intent", j.id, "tx", j.v.Tx, "foreign", p.foreign, "state", string(j.v.State))
+	n.Log.Error("attempts_dead", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Bool("foreign", p.foreign), slog.String("state", string(j.v.State)))
 	s.tell = n.outcome(j)
 	return n.commit(ctx, j, s)
 }
@@ -130,7 +131,7 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	case ctx.Err() != nil, errors.Is(err, storage.ErrConflict):
 		return true, err
 	}
-	n.Log.Info("not_replaced", "intent", j.id, "tx", last.tx, "cause", err.Error())
+	n.Log.Info("not_replaced", slog.String("intent", j.id), slog.String("tx", last.tx), slog.String("cause", err.Error()))
 	j.v = before
 	j.v.BumpAt = n.Now().Add(n.StuckAfter)
 	return false, n.commit(ctx, j, step{op: "unreplaced", due: n.Now().Add(n.Poll)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -198,9 +199,6 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	switch {
 	case reached && j.v.State != Executed:
 	case a.mined() != j.v.Tx:
-	case len(j.v.Plan) > 0:
-		// A replacement is no longer needed.
-		return n.dropPlan(ctx, j)
 	default:
 		return nil
 	}
@@ -213,19 +211,13 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	return n.commit(ctx, j, s)
 }
 
-// dropPlan gives up a replacement that was not stored. It reserved nothing.
-func (n *Network) dropPlan(ctx context.Context, j *job) error {
-	j.v.Plan = nil
-	return n.commit(ctx, j, step{op: "unplan", due: n.Now().Add(n.Poll)})
-}
-
 // unmined tells the owner that an executed transaction is no longer in a block:
 // the same bytes are sent again, nothing is given back.
 func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
 	if j.v.State != Executed || j.v.Confirmations == 0 {
 		return nil
 	}
-	n.Log.Warn("unmined", "intent", j.id, "tx", j.v.Tx)
+	n.Log.Warn("unmined", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
 	j.v.State, j.v.BumpAt = Signed, n.Now().Add(n.StuckAfter)
 	s := step{op: "unmined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
 	s.tell.Amount = paid(&p.open[len(p.open)-1].v)
@@ -244,7 +236,7 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		return n.commit(ctx, j, s)
 	}
 	if _, err := n.allowed(ctx, j.intent()); err != nil {
-		n.Log.Info("held_back", "intent", j.id, "cause", err.Error())
+		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
 		return nil
 	}
 	if len(j.v.Plan) > 0 && n.Signer != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Fixed gives prices that somebody set: for tests, and for hosts that have a
@@ -24,7 +26,11 @@ type Fixed struct {
 func NewFixed(now func() time.Time, fiat string, prices map[string]string) *Fixed {
 	f := &Fixed{now: now, prices: map[[2]string]decimal.Decimal{}}
 	for token, p := range prices {
-		f.Set(token, fiat, decimal.RequireFromString(p))
+		price, err := ledger.ParsePlain(p)
+		if err != nil {
+			panic(fmt.Sprintf("rates: %s: %v", token, err))
+		}
+		f.Set(token, fiat, price)
 	}
 	return f
 }

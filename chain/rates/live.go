@@ -9,10 +9,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Live is a Source that reads one public price interface over HTTP.
@@ -25,10 +28,12 @@ type Live struct {
 	decode func(body []byte, token, fiat string, now time.Time) (Rate, error)
 }
 
-// LiveOptions are shared by the live sources. Now is required.
+// LiveOptions are shared by the live sources.
 type LiveOptions struct {
+	// Now defaults to the wall clock.
 	Now func() time.Time
-	// Client defaults to one with a transport and a timeout of its own.
+	// Client defaults to one with a transport and a timeout of its own, without
+	// redirects and without the environment's proxy.
 	Client *http.Client
 	// Base replaces the scheme and host, for a proxy or a paid plan.
 	Base string
@@ -58,13 +63,7 @@ func Coinbase(o LiveOptions) *Live {
 // Kraken reads /0/public/Ticker (docs.kraken.com); the price is the last trade's.
 func Kraken(o LiveOptions) *Live {
 	return live("kraken", "https://api.kraken.com", o, func(token, fiat string) (string, error) {
-		switch token {
-		case "BTC":
-			token = "XBT"
-		case "DOGE":
-			token = "XDG"
-		}
-		return "/0/public/Ticker?" + url.Values{"pair": {token + fiat}}.Encode(), nil
+		return "/0/public/Ticker?" + url.Values{"pair": {krakenName(token) + fiat}}.Encode(), nil
 	}, decodeKraken)
 }
 
@@ -98,9 +97,16 @@ func live(name, base string, o LiveOptions,
 		base = strings.TrimSuffix(o.Base, "/")
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-			Proxy: nil, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
-		}}
+		o.Client = &http.Client{
+			Timeout: 10 * time.Second,
+			Transport: &http.Transport{
+				Proxy: nil, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return &Live{name: name, base: base, client: o.Client, now: o.Now, path: path, decode: decode}
 }
@@ -130,7 +136,10 @@ func (l *Live) Price(ctx context.Context, token, fiat string) (Rate, error) {
 		return Rate{}, fmt.Errorf("rates: no answer: %w", err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = fmt.Errorf("it has more than %d bytes", maxAnswer)
+	}
 	if err != nil {
 		return Rate{}, fmt.Errorf("rates: the answer broke off: %w", err)
 	}
@@ -186,12 +195,34 @@ func decodeKraken(body []byte, token, fiat string, now time.Time) (Rate, error) 
 	if len(v.Error) > 0 || len(v.Result) != 1 {
 		return Rate{}, errPair
 	}
-	for _, t := range v.Result {
-		if len(t.C) > 0 {
+	for pair, t := range v.Result {
+		if len(t.C) > 0 && krakenPair(pair, token, fiat) {
 			return rate(t.C[0], token, fiat, now)
 		}
 	}
 	return Rate{}, errPair
+}
+
+// krakenPair says whether a pair as Kraken writes it is the one asked for: the
+// oldest of its assets have an X before coins and a Z before money.
+func krakenPair(pair, token, fiat string) bool {
+	token = krakenName(token)
+	for _, t := range []string{token, "X" + token} {
+		if pair == t+fiat || pair == t+"Z"+fiat {
+			return true
+		}
+	}
+	return false
+}
+
+func krakenName(token string) string {
+	switch token {
+	case "BTC":
+		return "XBT"
+	case "DOGE":
+		return "XDG"
+	}
+	return token
 }
 
 func decodeBinance(body []byte, token, fiat string, now time.Time) (Rate, error) {
@@ -213,19 +244,42 @@ func decodeJSON(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	if err := d.Decode(v); err != nil {
-		return errors.New("rates: the answer is not the documented JSON")
+		return errJSON
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errJSON // something follows
 	}
 	return nil
 }
+
+var errJSON = errors.New("rates: the answer is not the documented JSON")
 
 // rate reads a price of at most 40 characters, exactly.
 func rate(price, token, fiat string, at time.Time) (Rate, error) {
 	if price == "" || len(price) > 40 {
 		return Rate{}, errors.New("rates: no price in the answer")
 	}
-	p, err := decimal.NewFromString(price)
+	p, err := parse(price)
 	if err != nil || !p.IsPositive() {
 		return Rate{}, errors.New("rates: the price is not a positive number")
 	}
 	return Rate{Token: token, Fiat: fiat, Price: p, At: at}, nil
+}
+
+// parse reads a number as JSON writes it, exactly, whatever the host has set in
+// the decimal package: cheap coins come as 9.5e-06.
+func parse(s string) (decimal.Decimal, error) {
+	digits, power := s, int64(0)
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		var err error
+		if power, err = strconv.ParseInt(s[i+1:], 10, 8); err != nil {
+			return decimal.Decimal{}, ledger.ErrSyntax
+		}
+		digits = s[:i]
+	}
+	d, err := ledger.ParsePlain(digits)
+	if err != nil {
+		return d, err
+	}
+	return d.Shift(int32(power)), nil
 }

@@ -42,6 +42,9 @@ type MedianConfig struct {
 	// MaxChange, in basis points, is how far one answer may be from the last
 	// before it is refused until MaxAge has passed. Defaults to 3000 (30 %).
 	MaxChange int64
+	// Retry is how long the sources are left alone after they gave no price.
+	// Defaults to 3 s.
+	Retry time.Duration
 }
 
 // Median asks several sources, leaves out what is old, absurd or far from the
@@ -54,9 +57,12 @@ type Median struct {
 }
 
 type pair struct {
-	mu    sync.Mutex
+	turn  chan struct{} // of one: whoever holds it may read and write the rest
 	last  Rate
-	asked time.Time
+	asked time.Time // when last was got
+	tried time.Time // when err was got; zero after a success
+	err   error
+	users int // under Median.mu
 }
 
 // NewMedian checks the configuration. It does no I/O.
@@ -67,8 +73,11 @@ func NewMedian(cfg MedianConfig) (*Median, error) {
 	if cfg.Quorum == 0 {
 		cfg.Quorum = min(2, len(cfg.Sources))
 	}
-	if cfg.Quorum > len(cfg.Sources) {
+	if cfg.Quorum < 1 || cfg.Quorum > len(cfg.Sources) {
 		return nil, fmt.Errorf("rates: a quorum of %d cannot come of %d sources", cfg.Quorum, len(cfg.Sources))
+	}
+	if cfg.Spread < 0 || cfg.MaxChange < 0 || cfg.CacheFor < 0 || cfg.MaxAge < 0 || cfg.Timeout < 0 || cfg.Retry < 0 {
+		return nil, errors.New("rates: no bound of a Median may be negative")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -78,6 +87,7 @@ func NewMedian(cfg MedianConfig) (*Median, error) {
 	or(&cfg.CacheFor, 30*time.Second)
 	or(&cfg.MaxAge, 5*time.Minute)
 	or(&cfg.Timeout, 5*time.Second)
+	or(&cfg.Retry, 3*time.Second)
 	return &Median{cfg: cfg, pairs: map[[2]string]*pair{}}, nil
 }
 
@@ -90,36 +100,77 @@ func or[T comparable](v *T, fallback T) {
 
 // Rate implements Rates.
 func (m *Median) Rate(ctx context.Context, token, fiat string) (Rate, error) {
-	m.mu.Lock()
-	p := m.pairs[[2]string{token, fiat}]
-	if p == nil {
-		p = &pair{}
-		m.pairs[[2]string{token, fiat}] = p
+	p := m.enter([2]string{token, fiat})
+	defer m.leave([2]string{token, fiat}, p)
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return Rate{}, fmt.Errorf("%w: %s in %s: %w", ErrUnavailable, token, fiat, ctx.Err())
 	}
-	m.mu.Unlock()
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := m.cfg.Now()
-	if !p.asked.IsZero() && age(now, p.asked) < m.cfg.CacheFor && age(now, p.last.At) <= m.cfg.MaxAge {
+	usable := !p.asked.IsZero() && age(now, p.last.At) <= m.cfg.MaxAge
+	if usable && age(now, p.asked) < m.cfg.CacheFor {
 		return p.last, nil
 	}
-	fresh, err := m.ask(ctx, token, fiat, now)
-	usable := !p.last.At.IsZero() && age(now, p.last.At) <= m.cfg.MaxAge
-	if err == nil && usable && apart(fresh.Price, p.last.Price, m.cfg.MaxChange) {
-		err = fmt.Errorf("%w: %s in %s moved too far at once", ErrUnavailable, token, fiat)
-		return Rate{}, err
+	if p.tried.IsZero() || age(now, p.tried) >= m.cfg.Retry {
+		m.renew(ctx, p, token, fiat, now, usable)
+		usable = !p.asked.IsZero() && age(now, p.last.At) <= m.cfg.MaxAge
 	}
-	if err == nil {
-		p.last, p.asked = fresh, now
-		return fresh, nil
-	}
-	if usable {
-		m.cfg.Log.WarnContext(ctx, "price not renewed", slog.String("token", token), slog.String("fiat", fiat), slog.Any("error", err))
+	switch {
+	case p.err == nil || usable && !errors.Is(p.err, errJump):
 		return p.last, nil
+	default:
+		return Rate{}, p.err
 	}
-	return Rate{}, err
 }
+
+// errJump: the sources agree on a price that is too far from the last one. Not
+// even the last one is given then: one of the two is wrong.
+var errJump = errors.New("it moved too far at once")
+
+// renew asks the sources and keeps what came of it.
+func (m *Median) renew(ctx context.Context, p *pair, token, fiat string, now time.Time, usable bool) {
+	fresh, err := m.ask(ctx, token, fiat, now)
+	if err == nil && usable && apart(fresh.Price, p.last.Price, m.cfg.MaxChange) {
+		err = fmt.Errorf("%w: %s in %s: %w", ErrUnavailable, token, fiat, errJump)
+	}
+	p.err = err
+	if err == nil {
+		p.last, p.asked, p.tried = fresh, now, time.Time{}
+		return
+	}
+	if ctx.Err() == nil { // else it is the caller who gave up, not the sources
+		p.tried = now
+	}
+	m.cfg.Log.WarnContext(ctx, "price not renewed", slog.String("token", token), slog.String("fiat", fiat), slog.Any("error", err))
+}
+
+func (m *Median) enter(key [2]string) *pair {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pairs[key]
+	if p == nil {
+		p = &pair{turn: make(chan struct{}, 1)}
+		m.pairs[key] = p
+	}
+	p.users++
+	return p
+}
+
+// leave forgets pairs that nobody has a price for: what is asked for may come
+// from outside, and there is no end of names.
+func (m *Median) leave(key [2]string, p *pair) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.users--; p.users == 0 && p.asked.IsZero() && (p.tried.IsZero() || len(m.pairs) > maxPairs) {
+		delete(m.pairs, key)
+	}
+}
+
+// maxPairs is how many pairs without a price are remembered, so that their
+// sources are left alone for Retry.
+const maxPairs = 256
 
 // age never is negative: a clock that went back makes nothing younger.
 func age(now, at time.Time) time.Duration {
@@ -147,7 +198,9 @@ func (m *Median) ask(ctx context.Context, token, fiat string, now time.Time) (Ra
 	for i, a := range answers {
 		switch {
 		case errs[i] != nil:
-		case !a.Price.IsPositive() || a.Price.Exponent() < -30 || a.Price.Exponent() > 18:
+		case a.Token != token || a.Fiat != fiat:
+			errs[i] = errors.New("price of another pair")
+		case !a.Price.IsPositive() || a.Price.Exponent() < -40 || a.Price.Exponent() > 18 || a.Price.NumDigits() > 40:
 			errs[i] = errors.New("absurd price")
 		case age(now, a.At) > m.cfg.MaxAge:
 			errs[i] = errors.New("old price")

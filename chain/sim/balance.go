@@ -18,19 +18,25 @@ func (c *Chain) Balance(a chain.Address, currency string) decimal.Decimal {
 	return amountOf(c.kv[balanceKey(asset, a)])
 }
 
+// moved is a transfer, and whether only a trace shows it.
+type moved struct {
+	chain.Transfer
+	inner bool
+}
+
 // transfersOf lists what a block moved, to whomever.
-func (c *Chain) transfersOf(b *block) []chain.Transfer {
-	var out []chain.Transfer
+func (c *Chain) transfersOf(b *block) []moved {
+	var out []moved
 	for i := range b.Txs {
 		r := &b.Txs[i]
 		t := c.txs[r.Tx]
 		for _, e := range r.Effects {
-			out = append(out, chain.Transfer{
+			out = append(out, moved{inner: e.Internal, Transfer: chain.Transfer{
 				Tx: r.Tx, Ordinal: e.Ordinal, Block: b.public(),
 				Currency: c.code(e.Asset), Contract: e.Asset,
 				From: e.From, To: e.To, Memo: t.body.Memo, Amount: amountOf(e.Amount),
 				Spends: t.body.spends(), Confirmable: t.body.Immature,
-			})
+			}})
 		}
 	}
 	return out

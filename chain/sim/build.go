@@ -73,10 +73,10 @@ func (k *client) Build(ctx context.Context, o chain.Order) (u chain.Unsigned, er
 		return u, rejected("an amount is above 0")
 	}
 	var p params
-	if err := strict(o.Fee.Params, &p); err != nil || p.Max < 1 || p.Tip < 0 {
+	if err := strict(o.Fee.Params, &p); err != nil || p.Max < 1 || p.Max > maxPrice || p.Tip < 0 || p.Tip > p.Max {
 		return u, rejected("Fee.Params are not those of EstimateFee")
 	}
-	p.Max, p.Tip = raise(p.Max, o.Attempt), raise(p.Tip, o.Attempt)
+	p.Max, p.Tip = min(raise(p.Max, o.Attempt), maxPrice), min(raise(p.Tip, o.Attempt), maxPrice)
 	b := body{Network: c.opt.Network, Chain: c.id(), Memo: o.Intent.Memo}
 	if c.utxo() {
 		err = c.buildOutputs(&b, o, cur, p)
@@ -199,7 +199,7 @@ func (k *client) Inspect(payload []byte) (u chain.Unsigned, err error) {
 	}
 	most := c.cost(b.Gas, b.Max)
 	if c.utxo() {
-		most = b.inputSum().Sub(b.outputSum(""))
+		most = b.inputSum().Sub(b.outputSum())
 	}
 	if most.IsNegative() {
 		return u, rejected("the payload pays more than it spends")

@@ -120,30 +120,31 @@ func (k *client) match(b *block, w chain.Watch) []chain.Transfer {
 	if k.n.empty {
 		return nil
 	}
+	all := k.c().transfersOf(b)
 	var out []chain.Transfer
-	for _, x := range k.c().transfersOf(b) {
-		if w.Contains(x.To) && !(k.n.noTrace && k.c().internal(b, x)) {
-			out = append(out, x)
+	for _, x := range all {
+		if hidden := k.n.noTrace && x.inner; !hidden && w.Contains(x.To) {
+			out = append(out, x.Transfer)
 		}
 	}
 	if k.n.noTrace {
-		out = append(out, k.differences(b, w)...)
+		out = append(out, k.differences(b, all, w)...)
 	}
 	return out
 }
 
 // differences lists what open addresses gained in a block without a transfer
 // that shows it: one per address, named by both.
-func (k *client) differences(b *block, w chain.Watch) []chain.Transfer {
+func (k *client) differences(b *block, all []moved, w chain.Watch) []chain.Transfer {
+	gained := map[chain.Address]decimal.Decimal{}
+	for _, x := range all {
+		if x.inner {
+			gained[x.To] = gained[x.To].Add(x.Amount)
+		}
+	}
 	var out []chain.Transfer
 	for _, a := range w.Open() {
-		sum := decimal.Zero
-		for _, x := range k.c().transfersOf(b) {
-			if x.To == a && k.c().internal(b, x) {
-				sum = sum.Add(x.Amount)
-			}
-		}
-		if sum.IsPositive() {
+		if sum := gained[a]; sum.IsPositive() {
 			out = append(out, chain.Transfer{
 				Tx: "balance/" + b.Hash + "/" + string(a), Ordinal: -2, Block: b.public(), Currency: k.c().gas.Code,
 				To: a, Amount: sum, Unproven: true,
@@ -151,11 +152,6 @@ func (k *client) differences(b *block, w chain.Watch) []chain.Transfer {
 		}
 	}
 	return out
-}
-
-func (c *Chain) internal(b *block, x chain.Transfer) bool {
-	r := b.receipt(x.Tx)
-	return r != nil && slices.ContainsFunc(r.Effects, func(e effect) bool { return e.Internal && e.Ordinal == x.Ordinal })
 }
 
 // Pending implements chain.Mempool: what waiting transactions say they will do.

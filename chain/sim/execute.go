@@ -33,7 +33,7 @@ func (c *Chain) execute(t *tx, height int64, under *step) (r receipt, ok bool) {
 
 func (c *Chain) spendOutputs(t *tx, s *step) (receipt, bool) {
 	b := &t.body
-	fee := b.inputSum().Sub(b.outputSum(""))
+	fee := b.inputSum().Sub(b.outputSum())
 	if fee.LessThan(c.cost(bytesOf(b), c.level)) && b.Immature == 0 {
 		return receipt{}, false
 	}
@@ -72,7 +72,7 @@ func (c *Chain) spendBalance(t *tx, s *step) (receipt, bool) {
 	if t.outside {
 		c.bring(b, most, s)
 	}
-	if s.balance("", b.From).LessThan(b.outputSum("").Add(most)) {
+	if s.balance("", b.From).LessThan(b.outputSum().Add(most)) {
 		return receipt{}, false
 	}
 	fee := c.cost(b.Gas, c.price(b))

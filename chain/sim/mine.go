@@ -286,7 +286,7 @@ func (c *Chain) Transfers(to chain.Address) []chain.Transfer {
 	for _, b := range c.main {
 		for _, x := range c.transfersOf(b) {
 			if to == "" || x.To == to {
-				out = append(out, x)
+				out = append(out, x.Transfer)
 			}
 		}
 	}

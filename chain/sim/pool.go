@@ -22,16 +22,20 @@ func (c *Chain) enpool(t *tx) {
 	}
 }
 
+func (c *Chain) depool(t *tx) {
+	delete(c.pool.has, t.Hash)
+	for _, s := range t.body.spends() {
+		delete(c.pool.spends, s)
+	}
+}
+
 // evict takes a transaction out of the mempool, and what spends its outputs.
 func (c *Chain) evict(hash string) {
 	t := c.txs[hash]
 	if t == nil || !c.pool.has[hash] {
 		return
 	}
-	delete(c.pool.has, hash)
-	for _, s := range t.body.spends() {
-		delete(c.pool.spends, s)
-	}
+	c.depool(t)
 	if c.utxo() {
 		for i := range t.body.Outputs {
 			if child := c.pool.spends[fmt.Sprintf("%s:%d", hash, i)]; child != "" {
@@ -73,11 +77,11 @@ func (c *Chain) admit(t *tx, force bool) error {
 		}
 	}
 	if !force && !t.outside && !c.utxo() {
-		if c.view(c.head()).balance("", b.From).LessThan(b.outputSum("").Add(c.cost(b.Gas, b.Max))) {
+		if c.view(c.head()).balance("", b.From).LessThan(b.outputSum().Add(c.cost(b.Gas, b.Max))) {
 			return ErrInsufficient
 		}
 	}
-	if c.utxo() && b.inputSum().LessThan(b.outputSum("")) {
+	if c.utxo() && b.inputSum().LessThan(b.outputSum()) {
 		return ErrInsufficient
 	}
 	for _, hash := range rivals {
@@ -126,14 +130,17 @@ func (c *Chain) exists(in input) bool {
 	return false
 }
 
-// sweepPool drops what can no longer be mined after the chain has changed:
-// nonces and outpoints that a block has taken.
+// sweepPool takes out what was mined, and what can no longer be: its nonce or
+// outpoints are taken by a block.
 func (c *Chain) sweepPool() {
-	for _, t := range c.pooled() {
-		_, err := c.rivals(t)
-		stale := err != nil || c.kv["t/"+t.Hash] != "" ||
-			!c.utxo() && t.body.Nonce < nonceOf(c.kv["n/"+string(t.body.From)])
-		if stale {
+	all := c.pooled()
+	for _, t := range all {
+		if c.kv["t/"+t.Hash] != "" {
+			c.depool(t) // mined: what spends its outputs stays
+		}
+	}
+	for _, t := range all {
+		if _, err := c.rivals(t); err != nil || !c.utxo() && t.body.Nonce < nonceOf(c.kv["n/"+string(t.body.From)]) {
 			c.evict(t.Hash)
 		}
 	}

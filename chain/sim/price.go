@@ -23,6 +23,9 @@ const (
 	bytesOverhead  = 11
 	bytesPerInput  = 68
 	bytesPerOutput = 31
+
+	// maxPrice keeps sums of prices far from overflow.
+	maxPrice = 1 << 56
 )
 
 // dustLimit is the least output of a UTXO network.
@@ -44,7 +47,7 @@ func (c *Chain) SetFeeLevel(level int64) {
 	if level <= 0 {
 		level = c.quietLevel()
 	}
-	c.level = level
+	c.level = min(level, maxPrice/4)
 }
 
 // FeeLevel is the level that stands.
@@ -82,8 +85,11 @@ func gasOf(asset string) int64 {
 func (c *Chain) price(b *body) int64 {
 	if c.utxo() {
 		size := bytesOf(b)
-		fee := b.inputSum().Sub(b.outputSum("")).Shift(-utxoExp)
-		return fee.BigInt().Int64() / size
+		fee := b.inputSum().Sub(b.outputSum()).Shift(-utxoExp)
+		if units := fee.BigInt(); units.IsInt64() {
+			return units.Int64() / size
+		}
+		return maxPrice
 	}
 	return min(b.Max, c.level+b.Tip)
 }
@@ -91,7 +97,7 @@ func (c *Chain) price(b *body) int64 {
 // raise is the price of the n-th attempt of the same thing: each an eighth more
 // than the one before, above the tenth that nodes ask for.
 func raise(price int64, attempt int) int64 {
-	for ; attempt > 1 && price < 1<<58; attempt-- {
+	for ; attempt > 1 && price < maxPrice; attempt-- {
 		price += price/8 + 1
 	}
 	return price
@@ -104,7 +110,7 @@ func (c *Chain) feeUnits(d decimal.Decimal) (ledger.Amount, error) { return c.ga
 func (c *Chain) outranks(b, old *body) bool {
 	more := func(x, y int64) bool { return x >= y+(y+9)/10 }
 	if c.opt.Family == chain.UTXOFamily {
-		fee, had := b.inputSum().Sub(b.outputSum("")), old.inputSum().Sub(old.outputSum(""))
+		fee, had := b.inputSum().Sub(b.outputSum()), old.inputSum().Sub(old.outputSum())
 		return fee.GreaterThan(had) && more(c.price(b), c.price(old))
 	}
 	return more(b.Max, old.Max) && more(b.Tip, old.Tip)

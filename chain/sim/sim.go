@@ -257,7 +257,7 @@ func seedOf(parts ...string) uint64 {
 func digest(parts ...string) [32]byte {
 	h := sha256.New()
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s,", len(p), p)
+		_, _ = fmt.Fprintf(h, "%d:%s,", len(p), p) // a hash takes all
 	}
 	return [32]byte(h.Sum(nil))
 }
@@ -296,18 +296,18 @@ func text(d decimal.Decimal) string {
 	return digits
 }
 
-// number reads what text wrote of an amount: no sign, no exponent, bounded.
-func number(s string) (decimal.Decimal, error) {
+// checkAmount takes what text writes of an amount: no sign, no exponent, bounded.
+func checkAmount(s string) error {
 	dots := 0
 	for _, r := range s {
 		if r == '.' {
 			dots++
 		} else if r < '0' || r > '9' {
-			return decimal.Decimal{}, fmt.Errorf("sim: %q is no amount", s)
+			return fmt.Errorf("sim: %q is no amount", s)
 		}
 	}
 	if s == "" || len(s) > 120 || dots > 1 || s[0] == '.' || s[len(s)-1] == '.' {
-		return decimal.Decimal{}, errors.New("sim: not an amount")
+		return errors.New("sim: not an amount")
 	}
-	return decimal.NewFromString(s)
+	return nil
 }

@@ -85,7 +85,13 @@ func (c *Chain) Restore(data []byte) error {
 		}
 		txs[t.Hash], made = t, append(made, t.Hash)
 	}
-	for _, h := range s.Pool {
+	used := s.Pool[:len(s.Pool):len(s.Pool)]
+	for _, b := range append(s.Main[:len(s.Main):len(s.Main)], s.Orphans...) {
+		for _, r := range b.Txs {
+			used = append(used, r.Tx)
+		}
+	}
+	for _, h := range used {
 		if txs[h] == nil {
 			return fmt.Errorf("sim: a snapshot without transaction %s", h)
 		}

@@ -93,12 +93,12 @@ func parseBody(payload []byte) (body, error) {
 		return b, errors.New("sim: not a payload: it pays nobody")
 	}
 	for _, o := range b.Outputs {
-		if _, err := number(o.Amount); err != nil {
+		if err := checkAmount(o.Amount); err != nil {
 			return b, err
 		}
 	}
 	for _, i := range b.Inputs {
-		if _, err := number(i.Amount); err != nil {
+		if err := checkAmount(i.Amount); err != nil {
 			return b, err
 		}
 	}
@@ -142,10 +142,11 @@ func (b *body) inputSum() decimal.Decimal {
 	return sum
 }
 
-func (b *body) outputSum(asset string) decimal.Decimal {
+// outputSum is what it pays in the native coin.
+func (b *body) outputSum() decimal.Decimal {
 	sum := decimal.Zero
 	for _, o := range b.Outputs {
-		if o.Asset == asset {
+		if o.Asset == "" {
 			sum = sum.Add(amountOf(o.Amount))
 		}
 	}
@@ -237,13 +238,18 @@ func (c *Chain) wellFormed(b *body) error {
 		}
 		seen[s] = true
 	}
-	if c.utxo() && b.inputSum().LessThan(b.outputSum("")) {
+	if c.utxo() && b.inputSum().LessThan(b.outputSum()) {
 		return errors.New("sim: it pays more than it spends")
 	}
+	var gas int64
 	for _, o := range b.Outputs {
+		gas += gasOf(o.Asset)
 		if d := amountOf(o.Amount); !d.Equal(d.Truncate(c.decimals(o.Asset))) || c.utxo() && o.Asset != "" {
 			return fmt.Errorf("sim: %s of asset %q cannot be paid here", o.Amount, o.Asset)
 		}
+	}
+	if !c.utxo() && (b.Gas < gas || b.Tip < 0 || b.Tip > b.Max || b.Max > maxPrice) {
+		return errors.New("sim: its gas or the price of it is out of range")
 	}
 	return nil
 }

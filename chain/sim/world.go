@@ -196,15 +196,17 @@ func (c *Chain) source(b *body, s Tx, number uint64) error {
 	}
 	if c.utxo() {
 		in := input{Outpoint: fmt.Sprintf("%s:0", digestHex("outside", string(from), fmt.Sprint(number))), Address: from}
-		if fee == 0 {
-			fee = c.level
-		}
 		if old != nil {
 			in.Outpoint = old.body.Inputs[0].Outpoint
-			fee = max(fee, raise(c.price(&old.body)+1, 2))
+		}
+		switch {
+		case fee == 0 && old != nil:
+			fee = max(c.level, raise(c.price(&old.body)+1, 2))
+		case fee == 0:
+			fee = c.level
 		}
 		b.Gas, b.Inputs = 0, []input{in}
-		b.Inputs[0].Amount = text(b.outputSum("").Add(c.cost(bytesOf(b), fee)))
+		b.Inputs[0].Amount = text(b.outputSum().Add(c.cost(bytesOf(b), fee)))
 		return nil
 	}
 	b.From, b.Nonce = from, c.pendingNonce(from)

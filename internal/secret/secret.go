@@ -13,16 +13,25 @@ import (
 )
 
 // Secret hides its content from fmt, log/slog and encoding/json.
-type Secret struct{ b []byte }
+//
+// The content is behind a function, not in a field: fmt and dumpers walk into
+// unexported fields of whatever holds a Secret without asking its methods, and
+// there is nothing for them to find.
+type Secret struct{ open func() []byte }
 
 // New wraps b, which the caller must not use afterwards.
-func New(b []byte) Secret { return Secret{b} }
+func New(b []byte) Secret { return Secret{func() []byte { return b }} }
 
 // Reveal returns the content itself; the caller must not keep or print it.
-func (s Secret) Reveal() []byte { return s.b }
+func (s Secret) Reveal() []byte {
+	if s.open == nil {
+		return nil
+	}
+	return s.open()
+}
 
 // Empty reports whether there is no content.
-func (s Secret) Empty() bool { return len(s.b) == 0 }
+func (s Secret) Empty() bool { return len(s.Reveal()) == 0 }
 
 const hidden = "***"
 
@@ -38,9 +47,10 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 var ErrSealed = errors.New("secret: cannot be opened: changed, moved, or sealed with another key")
 
 // Box seals with AES-256-GCM. The place (tenant, purpose, id, version) is
-// authenticated with it, so that a row's ciphertext opens nowhere else.
+// authenticated with it, so that a row's ciphertext opens nowhere else. Safe
+// for concurrent use where random is.
 type Box struct {
-	aead cipher.AEAD
+	aead func() cipher.AEAD // a function, as in Secret: the cipher holds the key
 	rand io.Reader
 }
 
@@ -57,27 +67,27 @@ func NewBox(key []byte, random io.Reader) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Box{aead: aead, rand: random}, nil
+	return &Box{aead: func() cipher.AEAD { return aead }, rand: random}, nil
 }
 
 // Seal encrypts s for one place.
 func (b *Box) Seal(s Secret, place string) ([]byte, error) {
-	nonce := make([]byte, b.aead.NonceSize())
+	nonce := make([]byte, b.aead().NonceSize())
 	if _, err := io.ReadFull(b.rand, nonce); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("secret: no randomness: %w", err)
 	}
-	return b.aead.Seal(nonce, nonce, s.b, []byte(place)), nil
+	return b.aead().Seal(nonce, nonce, s.Reveal(), []byte(place)), nil
 }
 
 // Open decrypts what Seal made for the same place, else ErrSealed.
 func (b *Box) Open(sealed []byte, place string) (Secret, error) {
-	n := b.aead.NonceSize()
+	n := b.aead().NonceSize()
 	if len(sealed) < n {
 		return Secret{}, ErrSealed
 	}
-	plain, err := b.aead.Open(nil, sealed[:n], sealed[n:], []byte(place))
+	plain, err := b.aead().Open(nil, sealed[:n], sealed[n:], []byte(place))
 	if err != nil {
 		return Secret{}, ErrSealed
 	}
-	return Secret{plain}, nil
+	return New(plain), nil
 }

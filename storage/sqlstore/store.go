@@ -69,10 +69,8 @@ func (s *Store) Own() *Store {
 
 // Open implements storage.Store.
 func (s *Store) Open(ctx context.Context, tables ...*storage.Table) error {
-	for _, db := range []*sqlx.DB{s.read, s.write} {
-		if err := s.check(ctx, db); err != nil {
-			return err
-		}
+	if err := s.check(ctx, s.read); err != nil { // writing checks its own
+		return err
 	}
 	all := verdict.Tables{}
 	if old := s.tables.Load(); old != nil {

@@ -24,7 +24,7 @@ func testOpen(t testing.TB, e *env) {
 
 func testRoundTrip(t testing.TB, e *env) {
 	full := Thing{
-		Name: "naïve 金 \u202e", Group: "g ", Order: math.MinInt64, Flag: true, At: epoch,
+		Name: "Naïve 金 \u202e ", Group: "g ", Order: math.MinInt64, Flag: true, At: epoch,
 		Price: decimal.RequireFromString("-123456789012345678901234567890.000000000000000001"),
 		Blob:  []byte{0, 1, 255}, Notes: []string{"a", "\"'`"},
 	}
@@ -35,7 +35,10 @@ func testRoundTrip(t testing.TB, e *env) {
 	require.True(t, ok)
 	require.Equal(t, storage.Row{Table: Things.Table, Partition: here, ID: "full", Version: 1, Change: c.ID, Due: due, Value: full}, row)
 	row, _ = e.row(t, Things.Table, "zero")
-	require.Equal(t, Thing{Order: math.MaxInt64}, Things.Value(row))
+	zero := Things.Value(row)
+	require.True(t, zero.Price.IsZero())
+	zero.Price = decimal.Decimal{} // there are two zeros
+	require.Equal(t, Thing{Order: math.MaxInt64}, zero)
 	require.True(t, row.Due.IsZero())
 
 	nano := Notes.Row("nano", 0, epoch.Add(789*time.Nanosecond), Note{})
@@ -145,7 +148,7 @@ func testThereAlready(t testing.TB, e *env) {
 }
 
 func testMalformed(t testing.TB, e *env) {
-	long := strings.Repeat("x", 101)
+	long := strings.Repeat("x", 201)
 	for name, c := range map[string]storage.Change{
 		"no id":             {Partition: here, Put: []storage.Row{note("a", 0, 1)}},
 		"long id":           {ID: long, Partition: here, Put: []storage.Row{note("a", 0, 1)}},
@@ -155,7 +158,7 @@ func testMalformed(t testing.TB, e *env) {
 		"only a guard":      {ID: "3", Partition: here, Require: []storage.Guard{Notes.Guard("a", 0)}},
 		"only a level":      {ID: "4", Partition: here, Level: []storage.Level{{Name: "l", Delta: 1, Max: 9}}},
 		"row without id":    {ID: "5", Partition: here, Put: []storage.Row{note("", 0, 1)}},
-		"long row id":       {ID: "6", Partition: here, Put: []storage.Row{note(long+long, 0, 1)}},
+		"long row id":       {ID: "6", Partition: here, Put: []storage.Row{note(long, 0, 1)}},
 		"version below 0":   {ID: "7", Partition: here, Put: []storage.Row{note("a", -1, 1)}},
 		"row twice":         {ID: "8", Partition: here, Put: []storage.Row{note("a", 0, 1), note("a", 0, 1)}},
 		"put and drop":      {ID: "9", Partition: here, Put: []storage.Row{note("a", 1, 1)}, Drop: []storage.Row{note("a", 1, 1)}},

@@ -88,10 +88,9 @@ const (
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 
 type testCase struct {
-	name  string
-	run   func(t testing.TB, e *env)
-	skip  func(h Harness) bool
-	audit bool
+	name string
+	run  func(t testing.TB, e *env)
+	skip func(h Harness) bool
 }
 
 func cases() []testCase {

@@ -1,0 +1,208 @@
+package outgoing_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// crookedClient builds something else than what was ordered.
+type crookedClient struct {
+	*fragileClient
+	bend func(*chain.Order)
+}
+
+func (c crookedClient) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error) {
+	if c.bend != nil {
+		c.bend(&o)
+	}
+	return c.fragileClient.Build(ctx, o)
+}
+
+func bent(t *testing.T, family chain.Family, bend func(*chain.Order)) *world {
+	w := funded(t, setup{family: family})
+	w.set.change = func(c *outgoing.Config) { c.Client = crookedClient{w.client, bend} }
+	w.restart()
+	return w
+}
+
+func TestW14_BuiltTransactionAboveTheCapIsNotSigned(t *testing.T) {
+	t.Parallel()
+	w := bent(t, chain.AccountFamily, func(o *chain.Order) { o.Intent.MaxCost = 0 }) // the client forgets the cap
+	fee, err := w.client.EstimateFee(w.ctx, w.intent("a", coin))
+	require.NoError(t, err)
+	w.client.fee = func(f chain.Fee) chain.Fee { f.Max, f.Cost = 1, 1; return f } // and the estimate lies low
+	in := w.intent("a", coin)
+	in.MaxCost = fee.Max - 1
+	w.submit(in)
+	w.run(3)
+	require.Equal(t, outgoing.ReasonTooDear, w.last("a").Reason)
+	require.Zero(t, w.signer.calls)
+	require.Empty(t, w.rows(outgoing.Reservations.Table))
+}
+
+func TestW15_BuiltOtherwiseThanOrderedIsNotSigned(t *testing.T) {
+	t.Parallel()
+	for name, bend := range map[string]func(*chain.Order){
+		"amount":    func(o *chain.Order) { o.Intent.Amount++ },
+		"recipient": func(o *chain.Order) { o.Intent.To = o.Intent.From },
+		"nonce":     func(o *chain.Order) { o.Nonce++ },
+		"currency":  func(o *chain.Order) { o.Intent.Currency, o.Intent.Amount = "USDT", 1_000_000 },
+	} {
+		w := bent(t, chain.AccountFamily, bend)
+		in := w.submit(w.intent("a", coin))
+		w.run(3)
+		require.Zero(t, w.signer.calls, name)
+		require.Equal(t, outgoing.Waiting, w.state("a"), name)
+		w.unpaid(in)
+	}
+	for name, bend := range map[string]func(*chain.Order){
+		"change": func(o *chain.Order) { o.Change = o.Intent.To },
+		"inputs": func(o *chain.Order) { o.Coins[0].Outpoint = "00:0" },
+	} {
+		w := bent(t, chain.UTXOFamily, func(o *chain.Order) {
+			o.Coins = append([]chain.Coin{}, o.Coins...)
+			bend(o)
+		})
+		in := w.submit(w.intent("a", coin))
+		w.run(3)
+		require.Zero(t, w.signer.calls, name)
+		w.unpaid(in)
+	}
+}
+
+func TestRejectedByBuildFailsWithoutAnythingSigned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{family: chain.UTXOFamily})
+	w.fund(w.key(), "BTC", coin)
+	in := w.submit(w.intent("a", 100)) // below the network's dust limit
+	w.run(2)
+	require.Equal(t, outgoing.Failed, w.last("a").State)
+	require.Empty(t, w.last("a").CostTx)
+	require.Zero(t, w.signer.calls)
+	w.unpaid(in)
+	w.sound()
+}
+
+func TestK05_RefusedAfterALostAnswerIsUsedUp(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.signer.lose = 1 // it signed "a", and then takes it back
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.signer.fail = []error{fmt.Errorf("%w: above its limit", chain.ErrRefused)}
+		w.run(14)
+		// Nobody else ever gets what the signer knows as a's.
+		other := w.submit(w.intent("b", coin))
+		w.run(14)
+		w.paid(other)
+		w.unpaid(in)
+		require.Equal(t, outgoing.Failed, w.last("a").State)
+		require.Positive(t, w.last("a").Cost)
+		w.sound()
+	})
+}
+
+func TestK05_ReplacementThatIsNotSignedChangesNothing(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.stick()
+		refused := fmt.Errorf("%w: limit", chain.ErrRefused)
+		w.signer.fail = []error{errAway, errAway, refused, refused}
+		w.run(13)
+		require.Len(t, w.attempts("a"), 1)
+		w.chain.SetFeeLevel(0) // the first is mined while the signer is away
+		w.run(14)
+		w.paid(in)
+		require.Len(t, w.attempts("a"), 1)
+		require.False(t, w.get("a").Signing)
+		w.sound()
+	})
+}
+
+func TestW04_MalleatedTransactionSettles(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		tx, err := w.chain.Malleate(w.last("a").Tx)
+		require.NoError(t, err)
+		w.alien[tx] = true
+		w.run(12)
+		w.paid(in)
+		require.Equal(t, outgoing.Settled, w.last("a").State)
+		require.Equal(t, tx, w.last("a").CostTx)
+		// The change is a coin under the hash that was mined.
+		b := w.submit(w.intent("b", 4*coin))
+		w.run(14)
+		w.paid(b)
+		w.sound()
+	})
+}
+
+func TestR05_ExecutedThenRevertedIsSentAnewAfterItsCostWasTold(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{})
+	in := w.intent("a", 2_000_000)
+	in.Currency = "USDT"
+	w.submit(in)
+	w.run(3)
+	require.Equal(t, outgoing.Executed, w.state("a"))
+	first := w.last("a").Tx
+	// After a reorg the token is paused, and the same bytes revert for good.
+	_, err := w.chain.Reorg(3)
+	require.NoError(t, err)
+	w.chain.SetBehaviour("0xusdt", sim.Behaviour{Paused: true})
+	w.run(4)
+	w.refuse = context.Canceled // the owner cannot book the cost now
+	w.run(8)
+	require.Equal(t, outgoing.Queued, w.state("a"))
+	ok, err := w.Net.Cancel(w.ctx, "a")
+	require.NoError(t, err)
+	require.False(t, ok, "it was executed once: it is never given up")
+	w.chain.SetBehaviour("0xusdt", sim.Behaviour{})
+	w.refuse = nil
+	w.run(20)
+	w.paid(in)
+	require.NotContains(t, w.states("a"), outgoing.Failed)
+	var costs []string
+	for _, o := range w.heard {
+		if o.CostTx != "" {
+			costs = append(costs, o.CostTx)
+			require.Positive(t, o.Cost)
+		}
+	}
+	require.Len(t, costs, 2)
+	require.Equal(t, first, costs[0])
+	w.sound()
+}
+
+func TestInFlightSumsWhatMayStillBeTaken(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{})
+	w.submit(w.intent("a", coin))
+	w.submit(w.intent("b", coin))
+	other := w.intent("c", coin)
+	other.Tenant = "t2"
+	w.submit(other)
+	require.NoError(t, w.step())
+	var one ledger.Amount
+	for _, a := range w.rows(outgoing.Attempts.Table) {
+		one = outgoing.Attempts.Value(a).MaxCost
+	}
+	all, err := w.Net.InFlight(w.ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, 3*one, all)
+	mine, err := w.Net.InFlight(w.ctx, "t2")
+	require.NoError(t, err)
+	require.Equal(t, one, mine)
+}

@@ -1,0 +1,105 @@
+package payment
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	h.price["BTC"] = "30000"
+	p := h.create("100.00", "BTC", func(in *CreateInput) { in.WalletID, in.CustomerEmail = "branch", "a@b.example" })
+	require.Equal(t, Waiting, p.Status)
+	require.Equal(t, "0.00333334", h.units(p.Due, "BTC"), "rounded up")
+	require.Equal(t, h.now.Add(time.Hour), p.ExpiresAt)
+	require.Equal(t, "branch", p.Wallet)
+	require.True(t, p.FixedRate)
+	require.False(t, p.FeeByUser)
+	stored := *h.get(p)
+	stored.ReceivedValue = p.ReceivedValue
+	require.Equal(t, p, stored)
+	require.Empty(t, h.events(p), "creation emits no event")
+	a, _, ok, err := storage.Activities.One(ctx, h.store, storage.Tenant(tenant), p.ID)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, p.Due, a.Amount)
+	require.Equal(t, a.Amount, a.Fee+a.Net)
+	require.JSONEq(t, `{"order_id":"order-1","confirmations":0}`, string(a.Metadata))
+	_, err = h.s.Get(ctx, "another", p.ID)
+	require.ErrorIs(t, err, ErrNotFound)
+
+	// Both forms, an alias, and a fee by the customer.
+	q := h.create("100", "USDTTRC20", byUser, func(in *CreateInput) { in.Blockchain, in.Token = "TRON", "USDT" })
+	require.Equal(t, "TRX", q.Network)
+	require.Equal(t, "101", h.units(q.Due, "USDTTRC20"))
+	h.price["USDT"] = "0.9"
+	e := h.create("100", "", func(in *CreateInput) { in.Blockchain, in.Token, in.PriceCurrency = "ETH", "USDT", "EUR" })
+	require.Equal(t, usdt, e.Currency)
+	require.Equal(t, "111.111112", h.units(e.Due, usdt))
+}
+
+// TestI01_CreateRefusesAllWrongFieldsAtOnce: digits are read plainly, never
+// rounded, and every field that is wrong is named.
+func TestI01_CreateRefusesAllWrongFieldsAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	minutes := 1441
+	_, err := h.s.Create(ctx, tenant, CreateInput{
+		Pricing: Pricing{Amount: "1e3", PriceCurrency: "XXX", Blockchain: "ETH"},
+		OrderID: strings.Repeat("o", 101), CustomID: strings.Repeat("c", 65), WalletID: strings.Repeat("w", 65),
+		CallbackURL: "ftp://x", CustomerEmail: "nobody", ExpiryMinutes: &minutes, Description: "\x00",
+	})
+	fields := invalid(t, err)
+	for _, f := range []string{"amount", "price_currency", "token", "order_id", "custom_id", "wallet_id", "callback_url", "customer_email", "expiry_minutes", "order_description"} {
+		require.NotEmpty(t, fields[f], f)
+	}
+	for _, amount := range []string{"", "0", "-1", "1.001", "1e3", "NaN", "Infinity", "−1", "1,5", " 1", strings.Repeat("9", 41), "0.00"} {
+		_, err := h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: amount, Currency: usdt}})
+		require.NotEmpty(t, invalid(t, err)["amount"], amount)
+	}
+	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100.500", Currency: usdt}})
+	require.NoError(t, err, "trailing zeros do not count")
+
+	var currency *CurrencyError
+	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "1", Currency: "usdterc20"}})
+	require.ErrorAs(t, err, &currency)
+	require.Contains(t, currency.Supported, usdt)
+	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "x", Currency: "NOPE"}})
+	require.Len(t, invalid(t, err), 2)
+	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "1", Currency: usdt, Blockchain: "TRX", Token: "USDT"}})
+	require.NotEmpty(t, invalid(t, err)["currency"])
+	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}, WalletID: "no such wallet"})
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "0.01", Currency: usdt}})
+	require.NotEmpty(t, invalid(t, err)["amount"], "below the minimum")
+	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: strings.Repeat("9", 38), Currency: usdt}})
+	require.NotEmpty(t, invalid(t, err)["amount"], "more than an amount can be")
+}
+
+func TestCreateOnce(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}}
+	once := storage.Once{Key: "POST /payments/ key", Fingerprint: "a"}
+	encode := func(p Payment) ([]byte, error) { return json.Marshal(p.ID) }
+	p, replayed, err := h.s.CreateOnce(ctx, tenant, in, once, encode)
+	require.NoError(t, err)
+	require.Nil(t, replayed)
+	_, replayed, err = h.s.CreateOnce(ctx, tenant, in, once, encode)
+	require.NoError(t, err)
+	require.JSONEq(t, `"`+p.ID+`"`, string(replayed))
+	once.Fingerprint = "b"
+	_, _, err = h.s.CreateOnce(ctx, tenant, CreateInput{}, once, encode)
+	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch, "judged before validation")
+	_, count, total, err := h.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, count)
+	require.EqualValues(t, 1, total)
+}

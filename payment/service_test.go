@@ -1,0 +1,369 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+func invalid(t *testing.T, err error) map[string][]string {
+	t.Helper()
+	var bad *InvalidError
+	require.ErrorAs(t, err, &bad)
+	return bad.Fields
+}
+
+// TestW18_PricesThatCannotBeTrue: a price that is zero, stale, of tomorrow or
+// outside its bounds prices nothing, and one deposit of a fortune is not
+// credited without a person.
+func TestW18_PricesThatCannotBeTrue(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) {
+		h.cfg.RateBounds = map[string]Bound{"BTC": {Min: decimal.New(1000, 0), Max: decimal.New(10_000_000, 0)}}
+	})
+	for _, c := range []struct {
+		token, currency, price string
+		age                    time.Duration
+	}{
+		{"ETH", "ETH", "0", 0},
+		{"ETH", "ETH", "-2000", 0},
+		{"BTC", "BTC", "999.99", 0},
+		{"BTC", "BTC", "10000001", 0},
+		{"BTC", "BTC", "60000", 11 * time.Minute},
+		{"BTC", "BTC", "60000", -11 * time.Minute},
+		{"USDT", usdt, "0.49", 0},
+		{"USDT", usdt, "1000000", 0},
+	} {
+		h.cfg.Rates = priceOf(func() rates.Rate {
+			return rates.Rate{Token: c.token, Fiat: "USD", Price: decimal.RequireFromString(c.price), At: h.now.Add(-c.age)}
+		})
+		s, err := New(h.cfg)
+		require.NoError(t, err)
+		_, err = s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: c.currency}})
+		require.ErrorIs(t, err, rates.ErrUnavailable, c.price)
+	}
+	p := h.create("100", "BTC")
+	x := h.transfer(p, "620000").final()
+	require.Equal(t, RoleExcess, x.deposit().Role)
+	require.Equal(t, scenario("c −620000, S +620000"), h.posted())
+	require.Equal(t, Waiting, h.get(p).Status)
+	require.Equal(t, "0", h.balance(ledger.Wallet("w"), "BTC"))
+}
+
+type priceOf func() rates.Rate
+
+func (f priceOf) Rate(context.Context, string, string) (rates.Rate, error) { return f(), nil }
+
+// TestW18_LiabilitiesNeverAboveWhatTheChainBrought: a Tx that would owe more
+// than came is refused before it reaches a store.
+func TestW18_LiabilitiesNeverAboveWhatTheChainBrought(t *testing.T) {
+	t.Parallel()
+	leg := func(a ledger.Account, d ledger.Amount) ledger.Leg {
+		return ledger.Leg{Account: a, Asset: "BTC", Delta: d}
+	}
+	x := &decision{}
+	require.ErrorIs(t, x.post(ledger.Tx{ID: "1", Legs: []ledger.Leg{leg("chain/BTC", -100), leg("wallet/w", 101), leg(ledger.FeesPlatform, -1)}}), errUnbacked)
+	require.ErrorIs(t, x.post(ledger.Tx{ID: "1", Legs: []ledger.Leg{leg(ledger.Adjustment, -100), leg("wallet/w", 100)}}), errUnbacked)
+	require.ErrorIs(t, x.post(ledger.Tx{ID: "1", Legs: []ledger.Leg{leg("chain/BTC", -100), leg("wallet/w", 101)}}), ledger.ErrUnbalanced)
+	require.NoError(t, x.post(ledger.Tx{ID: "1", Legs: []ledger.Leg{leg("chain/BTC", -100), leg("wallet/w", 100)}}))
+}
+
+// TestH01_EventsAreInTheSameChange: where the commit fails nothing is told and
+// nothing moved; where its answer is lost nothing is told or moved twice.
+func TestH01_EventsAreInTheSameChange(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	broken := errors.New("the connection broke")
+	h.store.fail = func(c storage.Change) error {
+		events, payments := 0, 0
+		for _, r := range c.Put {
+			switch r.Table {
+			case webhook.Events.Table:
+				events++
+			case Payments.Table:
+				payments++
+			}
+		}
+		require.Equal(t, 1, payments)
+		require.Equal(t, 2, events, "deposit_received and the status, with the payment they tell about")
+		return broken
+	}
+	x := h.transfer(p, "100")
+	x.s.Height, x.s.BlockTime = 100, h.now
+	require.ErrorIs(t, x.tell(incoming.Included, false), broken)
+	h.store.fail = nil
+	require.Empty(t, h.events(p))
+	require.Equal(t, Waiting, h.get(p).Status)
+
+	lost := &lostAnswers{Store: h.store}
+	h.cfg.Store = lost
+	s, err := New(h.cfg)
+	require.NoError(t, err)
+	h.s = s
+	lost.on = true
+	require.ErrorIs(t, x.tell(incoming.Included, false), errLost)
+	lost.on = false
+	x.final()
+	require.Equal(t, []string{"deposit_received", "waiting>confirming", "confirming>confirmed"}, h.events(p))
+	require.Equal(t, "99", h.balance(ledger.Wallet("w"), usdt))
+}
+
+var errLost = errors.New("no answer")
+
+// lostAnswers commits, and loses the answer.
+type lostAnswers struct {
+	storage.Store
+	on bool
+}
+
+func (l *lostAnswers) Commit(ctx context.Context, c ...storage.Change) []error {
+	errs := l.Store.Commit(ctx, c...)
+	if l.on {
+		for i := range errs {
+			errs[i] = errLost
+		}
+	}
+	return errs
+}
+
+func TestListAndFilters(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	for range 3 {
+		h.create("100", usdt)
+		h.now = h.now.Add(time.Second)
+	}
+	b := h.create("100", "BTC")
+	p := h.create("100", usdt)
+	h.transfer(p, "40").seen()
+	page, count, total, err := h.s.List(ctx, tenant, Filter{Status: Waiting, Blockchain: "ETH", Token: "USDT", Limit: 2})
+	require.NoError(t, err)
+	require.Len(t, page, 2)
+	require.EqualValues(t, 4, count, "partially_paid is shown as waiting")
+	require.EqualValues(t, 5, total)
+	require.Equal(t, p.ID, page[0].ID)
+	require.Equal(t, Waiting, page[0].Shown())
+	page, count, _, err = h.s.List(ctx, tenant, Filter{Currency: "BTC"})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, count)
+	require.Equal(t, b.ID, page[0].ID)
+	_, _, _, err = h.s.List(ctx, tenant, Filter{Status: PartiallyPaid, Currency: "x", Blockchain: "x", Token: "x", Limit: 101, Offset: -1})
+	require.Len(t, invalid(t, err), 6)
+}
+
+func TestUpdateAndCancel(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	order, bad := "order-2", "nobody"
+	h.now = h.now.Add(time.Minute)
+	got, err := h.s.Update(ctx, tenant, p.ID, Patch{OrderID: &order})
+	require.NoError(t, err)
+	require.Equal(t, order, got.OrderID)
+	require.Equal(t, order, h.get(p).OrderID)
+	require.True(t, got.UpdatedAt.Equal(h.now))
+	_, err = h.s.Update(ctx, tenant, p.ID, Patch{CustomerEmail: &bad})
+	require.NotEmpty(t, invalid(t, err)["customer_email"])
+
+	var state *StateError
+	x := h.transfer(p, "40").seen()
+	_, err = h.s.Cancel(ctx, tenant, p.ID)
+	require.ErrorAs(t, err, &state, "a deposit is live")
+	x.gone()
+	got, err = h.s.Cancel(ctx, tenant, p.ID)
+	require.NoError(t, err)
+	require.Equal(t, Expired, got.Status)
+	_, err = h.s.Cancel(ctx, tenant, p.ID)
+	require.ErrorAs(t, err, &state)
+	_, err = h.s.Update(ctx, tenant, p.ID, Patch{OrderID: &order})
+	require.ErrorAs(t, err, &state)
+	_, err = h.s.Cancel(ctx, tenant, "nope")
+	require.ErrorIs(t, err, ErrNotFound)
+	h.price["USDT"] = "1"
+	x.included()
+	x.final()
+	require.Equal(t, scenario("c −40, S +40"), h.posted())
+}
+
+func TestEstimateCreatesNothing(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, networkFee(2e6))
+	yes := true
+	q, err := h.s.Estimate(ctx, tenant, Pricing{Amount: "100", Currency: usdt, FeeByUser: &yes})
+	require.NoError(t, err)
+	require.Equal(t, "103", h.units(q.Due, usdt))
+	require.Equal(t, "3", h.units(q.Fee, usdt))
+	_, _, total, err := h.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.Zero(t, total)
+	_, err = h.s.Estimate(ctx, tenant, Pricing{Currency: usdt})
+	require.NotEmpty(t, invalid(t, err)["amount"])
+}
+
+// A price that cannot be had does not hide a deposit, it only delays its credit.
+func TestFloatingWithoutAPrice(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", "ETH", floating)
+	price := h.price["ETH"]
+	delete(h.price, "ETH")
+	x := h.transfer(p, "0.05").included()
+	require.Equal(t, Confirming, h.get(p).Status)
+	require.ErrorIs(t, x.tell(incoming.Final, true), rates.ErrUnavailable)
+	require.Empty(t, h.posted())
+	h.price["ETH"] = price
+	x.final()
+	require.Equal(t, "99.00", h.get(p).MerchantReceived())
+}
+
+func TestClosedWalletFallsBackToMaster(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt, func(in *CreateInput) { in.WalletID = "branch" })
+	h.closed["branch"] = true
+	h.transfer(p, "100").final()
+	require.Equal(t, "99", h.balance(ledger.Wallet("w"), usdt))
+	require.Equal(t, "0", h.balance(ledger.Wallet("branch"), usdt))
+}
+
+// A wallet that was closed has nothing to take from when its deposit goes.
+func TestReversalAfterTheWalletWasClosed(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").final()
+	h.spend(usdt, "99", false)
+	p2 := h.create("100", usdt, func(in *CreateInput) { in.WalletID = "branch" })
+	y := h.transfer(p2, "100").final()
+	h.posted()
+	h.closed["branch"] = true
+	y.gone()
+	require.Equal(t, scenario("R −99, P −1, c +100"), h.posted())
+	x.gone()
+	require.Equal(t, scenario("R −99, P −1, c +100"), h.posted())
+}
+
+// A network that cannot be asked does not hold up the others.
+func TestStepGoesOnBesideADeadNetwork(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	h.now = h.now.Add(2 * time.Hour)
+	head := h.cfg.Head
+	h.cfg.Head = func(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
+		if n != "ETH" {
+			return incoming.Cursor{}, errLost
+		}
+		return head(ctx, n)
+	}
+	s, err := New(h.cfg)
+	require.NoError(t, err)
+	_, err = s.Step(ctx)
+	require.ErrorIs(t, err, errLost)
+	require.Equal(t, Expired, h.get(p).Status)
+}
+
+// A currency that was taken out of the configuration does not strand payments.
+func TestCurrencyIsRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	h.transfer(p, "40").final()
+	left := slices.DeleteFunc(chain.Mainnet(), func(c chain.Currency) bool { return c.Code == usdt })
+	registry, err := chain.NewRegistry(chain.Networks(), left)
+	require.NoError(t, err)
+	h.cfg.Registry = registry
+	h.s, err = New(h.cfg)
+	require.NoError(t, err)
+	h.after(2 * time.Hour)
+	require.Equal(t, Expired, h.get(p).Status)
+	require.Equal(t, "39.60", h.get(p).MerchantReceived())
+}
+
+func TestMoneyForNoPaymentAndTooManyDeposits(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) { h.cfg.MaxDeposits = 2 })
+	stray := Payment{Network: "ETH", Address: "nobody's", Currency: usdt}
+	h.transfer(stray, "5").final().gone()
+	require.Equal(t, scenario("c −5, S +5; then S −5, c +5"), h.posted())
+	p := h.create("100", usdt)
+	for range 3 {
+		h.transfer(p, "1").final()
+	}
+	require.Equal(t, scenario("c −1, S +1"), h.posted())
+	deposits, err := h.s.Deposits(ctx, tenant, p.ID)
+	require.NoError(t, err)
+	require.Len(t, deposits, 2)
+	unproven := h.transfer(p, "100")
+	unproven.s.Unproven = true
+	unproven.final()
+	require.Equal(t, scenario("c −100, S +100"), h.posted())
+	internal := h.transfer(p, "7")
+	internal.s.Internal = true
+	require.NoError(t, internal.tell(incoming.Final, true))
+	require.Empty(t, h.posted(), "our own gas is no deposit")
+	internal.s.Internal, internal.s.Purpose = false, incoming.UseHot
+	require.Error(t, internal.tell(incoming.Final, true))
+}
+
+func TestAddressIsWatchedForAWhileAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", "ETH")
+	part := storage.Network("ETH")
+	row := incoming.Addresses.Row(p.Address, 0, time.Time{}, incoming.AddressRow{Seq: 1, Tenant: tenant, Use: incoming.UsePayment})
+	require.NoError(t, h.store.Commit(ctx, storage.Change{ID: "address", Partition: part, Put: []storage.Row{row}})[0])
+	until := func() time.Time {
+		a, _, ok, err := incoming.Addresses.One(ctx, h.store, part, p.Address)
+		require.NoError(t, err)
+		require.True(t, ok)
+		return a.WatchUntil
+	}
+	open, err := h.s.Open(ctx, "ETH")
+	require.NoError(t, err)
+	require.Equal(t, []chain.Address{chain.Address(p.Address)}, open)
+	h.after(2 * time.Hour)
+	require.Equal(t, Expired, h.get(p).Status)
+	require.True(t, until().IsZero())
+	h.after(24 * time.Hour)
+	require.True(t, until().Equal(p.ExpiresAt.Add(30*24*time.Hour)))
+	open, err = h.s.Open(ctx, "ETH")
+	require.NoError(t, err)
+	require.Empty(t, open)
+}
+
+func TestConfigSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	_, err := New(Config{})
+	require.Error(t, err)
+	h := newShop(t)
+	for _, spoil := range []func(*Config){
+		func(c *Config) { c.Late = "maybe" },
+		func(c *Config) { c.Window = 48 * time.Hour },
+		func(c *Config) { d := decimal.New(100, 0); c.Tolerance = &d },
+		func(c *Config) { c.Rates = nil },
+	} {
+		c := h.cfg
+		spoil(&c)
+		_, err := New(c)
+		require.Error(t, err)
+	}
+	for _, fee := range []string{"-1", "100.1", "0.1234567"} {
+		h.fees.Percent = decimal.RequireFromString(fee)
+		_, err := h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}})
+		require.Error(t, err)
+	}
+}

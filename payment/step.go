@@ -1,0 +1,136 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Step decides what time alone decides: payments whose window has ended, as far
+// as their chain was read, and those that treasury did not finish. It returns
+// how many it worked on; 0 means that nothing is due.
+func (s *Service) Step(ctx context.Context) (worked int, err error) {
+	now := s.now()
+	n, err := s.step(ctx, storage.Claim{
+		Table: Payments.Table, Now: now,
+		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []Status{Confirmed, Sending, Completed, Expired, Failed}}},
+	}, time.Time{})
+	worked += n
+	for _, network := range s.networks {
+		cursor, headErr := s.c.Head(ctx, network)
+		if headErr != nil || cursor.TipRead.IsZero() {
+			err = errors.Join(err, headErr)
+			continue
+		}
+		// Only what lies before the last tip that was read can be decided.
+		until := earlier(now, cursor.TipRead.Add(-time.Microsecond))
+		n, stepErr := s.step(ctx, storage.Claim{
+			Table: Payments.Table, Now: until,
+			Where: []storage.Cond{
+				{Column: "network", Op: storage.Eq, Value: string(network)},
+				{Column: "status", Op: storage.In, Value: unsettled},
+			},
+		}, cursor.TipRead)
+		worked, err = worked+n, errors.Join(err, stepErr)
+	}
+	return worked, err
+}
+
+const claimMax = 100
+
+func (s *Service) step(ctx context.Context, c storage.Claim, tipRead time.Time) (int, error) {
+	c.Until, c.Max = s.now().Add(s.c.Lease), claimMax
+	rows, err := s.c.Store.Claim(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range rows {
+		tenant, ok := strings.CutPrefix(string(r.Partition), string(storage.Tenant("")))
+		if !ok {
+			continue
+		}
+		if err := s.tick(ctx, tenant, r.ID, tipRead); err != nil {
+			if ctx.Err() != nil {
+				return len(rows), err
+			}
+			s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_step_failed", slog.String("tenant", tenant), slog.String("payment", r.ID), slog.String("error", err.Error()))
+		}
+	}
+	return len(rows), nil
+}
+
+// tick lets time pass for one payment, and writes its next due time.
+func (s *Service) tick(ctx context.Context, tenant, id string, tipRead time.Time) error {
+	return s.decide(ctx, tenant, func(ctx context.Context) (*decision, error) {
+		x, err := s.byID(ctx, tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.endWatch(ctx, x); err != nil {
+			return nil, err
+		}
+		return x, s.prepare(ctx, tenant, x, nil)
+	}, func(x *decision) error {
+		x.touched = true
+		return x.onTime(tipRead)
+	})
+}
+
+// endWatch writes into the directory of addresses, once the payment is over,
+// for how long its address is still worth looking at.
+func (s *Service) endWatch(ctx context.Context, x *decision) error {
+	ended := x.p.Status == Completed || x.p.Status == Expired || x.p.Status == Failed
+	if !ended || x.watch < 0 || !x.p.WatchedUntil.IsZero() || x.now.Before(x.p.ExpiresAt.Add(holdFor)) {
+		return nil
+	}
+	until := x.p.ExpiresAt.Add(max(x.watch, holdFor))
+	part := storage.Network(x.p.Network)
+	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		a, row, ok, err := incoming.Addresses.One(ctx, s.c.Store, part, x.p.Address)
+		if err != nil || !ok || a.WatchUntil.Equal(until) {
+			return storage.Change{}, err
+		}
+		a.WatchUntil = until
+		return storage.Change{
+			ID: s.c.NewID(), Partition: part,
+			Put: []storage.Row{incoming.Addresses.Row(row.ID, row.Version, row.Due, a)},
+		}, nil
+	})
+	if err == nil {
+		x.p.WatchedUntil = until
+	}
+	return err
+}
+
+// Open lists addresses of a network that now wait for its native coin, for
+// incoming.Config.Open: transfers that only balances show are looked for there.
+// At most 1000, those that expire first.
+func (s *Service) Open(ctx context.Context, n chain.Network) ([]chain.Address, error) {
+	gas, err := s.c.Registry.Gas(n)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.c.Store.Find(ctx, storage.Query{
+		Table: Payments.Table, Limit: openMax, Order: []storage.Order{{Column: "expires_at"}},
+		Where: []storage.Cond{
+			{Column: "currency", Op: storage.Eq, Value: gas.Code}, {Column: "status", Op: storage.In, Value: unsettled},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Address, len(rows))
+	for i, r := range rows {
+		p := Payments.Value(r)
+		out[i] = chain.Address(p.Address)
+	}
+	return out, nil
+}
+
+const openMax = 1000

@@ -1,0 +1,117 @@
+package payment
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+)
+
+// TestD17_ExpiryBoundary: [created, expiry). A deposit dated at the very
+// instant is late; one a microsecond before is in time.
+func TestD17_ExpiryBoundary(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		before time.Duration
+		role   Role
+	}{{time.Microsecond, RoleInTime}, {0, RoleUnmatched}} {
+		h := newShop(t)
+		p := h.create("100", usdt)
+		h.now = p.ExpiresAt.Add(-c.before)
+		x := h.transfer(p, "100").seen()
+		require.Equal(t, c.role, x.deposit().Role)
+
+		h = newShop(t) // the same by its block's time, first seen long after
+		p = h.create("100", usdt)
+		h.tipRead = p.CreatedAt
+		h.now = p.ExpiresAt.Add(time.Hour)
+		y := h.transfer(p, "100")
+		y.s.Height, y.s.BlockTime = 100, p.ExpiresAt.Add(-c.before)
+		y.included()
+		require.Equal(t, c.role, y.deposit().Role)
+	}
+}
+
+// TestT02_ExpiryNeedsATipReadAfterIt: at the exact instant nothing is decided,
+// nor while the node is down; the shortest and the longest window alike.
+func TestT02_ExpiryNeedsATipReadAfterIt(t *testing.T) {
+	t.Parallel()
+	for _, minutes := range []int{1, 1440} {
+		h := newShop(t)
+		p := h.create("100", usdt, func(in *CreateInput) { in.ExpiryMinutes = &minutes })
+		require.Equal(t, p.CreatedAt.Add(time.Duration(minutes)*time.Minute), p.ExpiresAt)
+		h.now = p.ExpiresAt
+		h.step()
+		require.Equal(t, Waiting, h.get(p).Status, "the instant of expiry itself")
+		h.now, h.tipRead = p.ExpiresAt.Add(time.Hour), p.ExpiresAt
+		h.step()
+		require.Equal(t, Waiting, h.get(p).Status, "the chain was not read past it")
+		h.tipRead = p.ExpiresAt.Add(time.Microsecond)
+		h.step()
+		require.Equal(t, Expired, h.get(p).Status)
+	}
+}
+
+// TestD15_UnconfirmedIsPendingOnly: a mempool transfer that is replaced moves
+// no money, and the replacement inherits its first sighting and its rate.
+func TestD15_UnconfirmedIsPendingOnly(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", "ETH", floating)
+	x := h.transfer(p, "0.05").seen()
+	h.after(59 * time.Minute)
+	h.price["ETH"] = "1000"
+	h.now = h.now.Add(2 * time.Minute) // past the end, undecided yet
+	y := h.transfer(p, "0.05")
+	y.s.InheritedFrom = x.s.Tx
+	y.seen()
+	x.gone()
+	require.Empty(t, h.posted())
+	require.Equal(t, "0", h.balance("wallet/w", "ETH"))
+	require.Equal(t, Confirming, h.get(p).Status)
+	require.Equal(t, y.s.Tx, h.get(p).Tx)
+	require.Equal(t, RoleInTime, y.deposit().Role)
+	require.True(t, x.s.FirstSeen.Equal(y.deposit().FirstSeen))
+	y.final()
+	require.Equal(t, "99.00", h.get(p).MerchantReceived())
+	h.posted()
+	z := h.transfer(p, "0.01")
+	z.s.FirstSeen = p.CreatedAt
+	z.seen()
+	require.Empty(t, h.posted(), "not even for a payment that is confirmed already")
+}
+
+// TestD16_FinalWithoutProofIsNotFinal: what calls itself final moves nothing
+// unless incoming proves it, through the one public door as well.
+func TestD16_FinalWithoutProofIsNotFinal(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").included()
+	require.NoError(t, x.tell(incoming.Final, false))
+	require.NoError(t, h.s.Handle(ctx, incoming.Fact{Sighting: x.s, Version: 99, Head: 1000}))
+	h.after(2 * time.Hour)
+	require.Empty(t, h.posted())
+	require.False(t, x.deposit().Proven)
+	require.Equal(t, Confirming, h.get(p).Status)
+
+	y := h.transferOf(p, "USDCERC20", "50").included()
+	require.NoError(t, h.s.Handle(ctx, incoming.Fact{Sighting: y.s, Version: 99, Head: 1000}))
+	require.Empty(t, h.posted())
+}
+
+// TestStaleFactsAreIgnored: an older version of a sighting that arrives late
+// changes nothing.
+func TestStaleFactsAreIgnored(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").included()
+	old := x.last
+	x.final()
+	before := h.dump()
+	require.NoError(t, h.s.handle(ctx, old))
+	require.Equal(t, before, h.dump())
+}

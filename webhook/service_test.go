@@ -1,0 +1,617 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/internal/secret"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// world is a host with a store, a clock, and receivers that do as told.
+type world struct {
+	t      *testing.T
+	store  storage.Store
+	reopen func() storage.Store
+	now    time.Time
+	ids    int
+	random *rand.ChaCha8
+	logs   bytes.Buffer
+	svc    *webhook.Service
+	mu     sync.Mutex
+	sent   []webhook.Delivery
+	answer func(webhook.Delivery) webhook.Result
+}
+
+// Notify is the outside world: it takes down what arrives.
+func (w *world) Notify(_ context.Context, ds []webhook.Delivery) []webhook.Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]webhook.Result, len(ds))
+	for i, d := range ds {
+		w.sent = append(w.sent, d)
+		if w.answer != nil {
+			out[i] = w.answer(d)
+		} else {
+			out[i] = webhook.Result{Status: 200}
+		}
+	}
+	return out
+}
+
+func fails(webhook.Delivery) webhook.Result {
+	return webhook.Result{Status: 500, Err: errors.New("webhook: the receiver answered 500")}
+}
+
+func newWorld(t *testing.T, store storage.Store, reopen func() storage.Store) *world {
+	w := &world{t: t, store: store, reopen: reopen, now: start, random: rand.NewChaCha8([32]byte{7})}
+	require.NoError(t, store.Open(t.Context(), webhook.Tables()...))
+	w.restart()
+	return w
+}
+
+func onMemory(t *testing.T) *world {
+	s := memory.New()
+	return newWorld(t, s, func() storage.Store { return s })
+}
+
+func onSQLite(t *testing.T) *world {
+	path := filepath.Join(t.TempDir(), "x.db")
+	require.NoError(t, sqlite.Migrate(t.Context(), path, webhook.Tables()...))
+	open := func() storage.Store {
+		s, err := sqlite.Open(path, sqlite.Options{})
+		require.NoError(t, err)
+		return s
+	}
+	w := newWorld(t, open(), open)
+	t.Cleanup(func() { _ = w.store.Close() })
+	return w
+}
+
+// each runs a test on every store.
+func each(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Parallel()
+	for name, on := range map[string]func(*testing.T) *world{"memory": onMemory, "sqlite": onSQLite} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); f(t, on(t)) })
+	}
+}
+
+// restart is a new process: nothing is left but the store.
+func (w *world) restart() {
+	require.NoError(w.t, w.store.Close())
+	w.store = w.reopen()
+	require.NoError(w.t, w.store.Open(w.t.Context(), webhook.Tables()...))
+	w.serve(w.store)
+}
+
+func (w *world) serve(s storage.Store) {
+	box, err := secret.NewBox(bytes.Repeat([]byte{9}, 32), w.random)
+	require.NoError(w.t, err)
+	w.svc, err = webhook.New(webhook.Config{
+		Store: s, Notifier: w, Box: box, Random: w.random,
+		Now:   func() time.Time { return w.now },
+		NewID: func() string { w.ids++; return fmt.Sprintf("id-%06d", w.ids) },
+		Log:   slog.New(slog.NewJSONHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	require.NoError(w.t, err)
+}
+
+func (w *world) setup(tenant string) (secret string) {
+	_, full, err := w.svc.Setup(w.t.Context(), tenant, "https://"+tenant+".example.com/hook")
+	require.NoError(w.t, err)
+	return full
+}
+
+func (w *world) emit(tenant, object string, seq int64, url string, data any) storage.Row {
+	row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, object, seq, url, data, w.now)
+	require.NoError(w.t, err)
+	w.ids++
+	require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, storage.Change{
+		ID: fmt.Sprintf("emit-%d", w.ids), Partition: storage.Tenant(tenant), Put: []storage.Row{row},
+	}))
+	return row
+}
+
+func (w *world) step() int {
+	n, err := w.svc.Step(w.t.Context())
+	require.NoError(w.t, err)
+	return n
+}
+
+func (w *world) event(tenant, id string) webhook.Event {
+	e, _, ok, err := webhook.Events.One(w.t.Context(), w.store, storage.Tenant(tenant), id)
+	require.NoError(w.t, err)
+	require.True(w.t, ok)
+	return e
+}
+
+func (w *world) verifies(d webhook.Delivery, secret string) bool {
+	return webhook.Verify(d.Header, d.Body, w.now, 0, secret) == nil
+}
+
+// TestH08_Schedule walks minute by minute, a new process each minute.
+func TestH08_Schedule(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		sec := w.setup("a")
+		row := w.emit("a", "p1", 1, "", map[string]int{"n": 1})
+		w.answer = fails
+		var at []int
+		for minute := range 400 {
+			w.now = start.Add(time.Duration(minute) * time.Minute)
+			if minute%7 == 0 {
+				w.restart()
+			}
+			before := len(w.sent)
+			w.step()
+			if len(w.sent) > before {
+				at = append(at, minute)
+				d := w.sent[len(w.sent)-1]
+				require.Equal(t, fmt.Sprint(len(at)), d.Header.Get(webhook.HeaderAttempt))
+				require.Equal(t, row.ID, d.Header.Get(webhook.HeaderID))
+				require.Equal(t, fmt.Sprint(w.now.Unix()), d.Header.Get(webhook.HeaderTimestamp))
+				require.Equal(t, w.sent[0].Body, d.Body)
+				require.True(t, w.verifies(d, sec))
+			}
+		}
+		require.Equal(t, []int{0, 1, 6, 21, 81, 321}, at)
+		e := w.event("a", row.ID)
+		require.Equal(t, webhook.StatusFailed, e.Status)
+		require.Equal(t, 6, e.Attempts)
+		require.Equal(t, 500, e.Response)
+		require.Equal(t, start.Add(321*time.Minute), e.Done)
+
+		// It then stays, until it is replayed: the whole schedule again.
+		w.now = w.now.AddDate(1, 0, 0)
+		require.Zero(t, w.step())
+		found, err := w.svc.Replay(t.Context(), "a", row.ID)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, 1, w.step())
+		require.Equal(t, "1", w.sent[len(w.sent)-1].Header.Get(webhook.HeaderAttempt))
+		w.now, w.answer = w.now.Add(time.Minute), nil
+		require.Equal(t, 1, w.step())
+		require.Equal(t, webhook.StatusDelivered, w.event("a", row.ID).Status)
+		for _, tenant := range []string{"a", "b"} {
+			found, err = w.svc.Replay(t.Context(), tenant, "no/000001")
+			require.NoError(t, err)
+			require.False(t, found)
+		}
+		found, err = w.svc.Replay(t.Context(), "b", row.ID)
+		require.NoError(t, err)
+		require.False(t, found, "another tenant's event does not exist")
+	})
+}
+
+func TestH08_ClockJumps(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		row := w.emit("a", "p1", 1, "", 1)
+		w.answer = fails
+		w.step()
+		w.now = start.Add(-10 * time.Hour) // back: it waits for the time that was stored
+		w.restart()
+		require.Zero(t, w.step())
+		w.now = start.Add(59 * time.Second)
+		require.Zero(t, w.step())
+		w.now = start.Add(240 * time.Hour) // forward: one attempt, and from here on as usual
+		require.Equal(t, 1, w.step())
+		require.Zero(t, w.step())
+		require.Len(t, w.sent, 2)
+		w.now = w.now.Add(5*time.Minute - time.Second)
+		require.Zero(t, w.step())
+		w.now = w.now.Add(time.Second)
+		w.restart()
+		require.Equal(t, 1, w.step())
+		require.Equal(t, 3, w.event("a", row.ID).Attempts)
+		w.answer = nil
+		w.now = w.now.Add(15 * time.Minute)
+		w.step()
+		e := w.event("a", row.ID)
+		require.Equal(t, webhook.StatusDelivered, e.Status)
+		require.Empty(t, e.Error)
+		require.Equal(t, 200, e.Response)
+	})
+}
+
+// lossy answers a Commit with an error, after it happened or instead.
+type lossy struct {
+	storage.Store
+	drop, hide bool
+}
+
+var errGone = errors.New("connection reset")
+
+func (l *lossy) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	if !l.drop {
+		errs = l.Store.Commit(ctx, changes...)
+	}
+	for i := range errs {
+		if l.drop || l.hide {
+			errs[i] = errGone
+		}
+	}
+	return errs
+}
+
+// TestH01_CrashBetweenAckAndRecord: delivered again, never lost.
+func TestH01_CrashBetweenAckAndRecord(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		row := w.emit("a", "p1", 1, "", 1)
+		w.serve(&lossy{Store: w.store, drop: true})
+		_, err := w.svc.Step(t.Context())
+		require.ErrorIs(t, err, errGone)
+		require.Len(t, w.sent, 1)
+		w.restart()
+		require.Equal(t, webhook.StatusPending, w.event("a", row.ID).Status)
+		require.Zero(t, w.step(), "not while the lease stands")
+		w.now = w.now.Add(5 * time.Minute)
+		require.Equal(t, 1, w.step())
+		require.Len(t, w.sent, 2)
+		require.Equal(t, w.sent[0].Body, w.sent[1].Body)
+		require.Equal(t, w.sent[0].Header.Get(webhook.HeaderID), w.sent[1].Header.Get(webhook.HeaderID))
+		require.Equal(t, webhook.StatusDelivered, w.event("a", row.ID).Status)
+
+		// Recorded, but the answer was lost: it is not sent again.
+		row = w.emit("a", "p2", 1, "", 1)
+		w.serve(&lossy{Store: w.store, hide: true})
+		_, err = w.svc.Step(t.Context())
+		require.ErrorIs(t, err, errGone)
+		w.restart()
+		w.now = w.now.Add(time.Hour)
+		require.Zero(t, w.step())
+		require.Equal(t, webhook.StatusDelivered, w.event("a", row.ID).Status)
+	})
+}
+
+// TestH01_StoppedMeanwhile: told to stop during a delivery, the service records
+// what was acknowledged and gives what was cut off no attempt.
+func TestH01_StoppedMeanwhile(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		done, cut := w.emit("a", "p1", 1, "", 1), w.emit("a", "p2", 1, "", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.answer = func(d webhook.Delivery) webhook.Result {
+			cancel()
+			if d.Header.Get(webhook.HeaderID) == cut.ID {
+				return webhook.Result{Err: context.Canceled}
+			}
+			return webhook.Result{Status: 200}
+		}
+		_, err := w.svc.Step(ctx)
+		require.NoError(t, err)
+		require.Equal(t, webhook.StatusDelivered, w.event("a", done.ID).Status)
+		e := w.event("a", cut.ID)
+		require.Equal(t, webhook.StatusPending, e.Status)
+		require.Zero(t, e.Attempts)
+	})
+}
+
+// TestH01_EventAndChangeAreOne: no event without its change, no change without
+// its event, and one number for one event.
+func TestH01_EventAndChangeAreOne(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, "p1", 1, "", 1, w.now)
+		require.NoError(t, err)
+		refused := storage.Change{
+			ID: "x", Partition: storage.Tenant("a"), Put: []storage.Row{row},
+			Require: []storage.Guard{webhook.SettingsTable.Guard("settings", 77)},
+		}
+		require.ErrorIs(t, w.store.Commit(t.Context(), refused)[0], storage.ErrConflict)
+		require.Zero(t, w.step())
+		require.Empty(t, w.sent)
+		w.emit("a", "p1", 1, "", 1)
+		again := storage.Change{ID: "y", Partition: storage.Tenant("a"), Put: []storage.Row{row}}
+		require.Error(t, w.store.Commit(t.Context(), again)[0])
+		require.Equal(t, 1, w.step())
+		require.Len(t, w.sent, 1)
+	})
+}
+
+// TestTwoProcesses: what one has under its lease the other leaves alone; a
+// lease that was lost records nothing over the other's outcome.
+func TestTwoProcesses(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		row := w.emit("a", "p1", 1, "", 1)
+		inner := 0
+		w.answer = func(d webhook.Delivery) webhook.Result {
+			if inner++; inner > 1 {
+				return webhook.Result{Status: 200}
+			}
+			w.mu.Unlock() // another process, while this one waits for its receiver
+			require.Zero(t, w.step())
+			w.now = w.now.Add(6 * time.Minute)
+			require.Equal(t, 1, w.step())
+			w.mu.Lock()
+			return fails(d)
+		}
+		w.step()
+		e := w.event("a", row.ID)
+		require.Equal(t, webhook.StatusDelivered, e.Status)
+		require.Equal(t, 1, e.Attempts)
+	})
+}
+
+func TestK01_SettingsSwappedBetweenTenants(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		secrets := map[string]string{"a": w.setup("a"), "b": w.setup("b"), "c": w.setup("c")}
+		a, ra, _, err := webhook.SettingsTable.One(ctx, w.store, storage.Tenant("a"), "settings")
+		require.NoError(t, err)
+		b, rb, _, err := webhook.SettingsTable.One(ctx, w.store, storage.Tenant("b"), "settings")
+		require.NoError(t, err)
+		for _, s := range secrets {
+			require.NotContains(t, string(a.Sealed)+string(b.Sealed), s)
+		}
+		put := func(tenant string, version int64, v webhook.SettingsRow) {
+			w.ids++
+			require.NoError(t, storage.CommitOne(ctx, w.store, storage.Change{
+				ID: fmt.Sprintf("swap-%d", w.ids), Partition: storage.Tenant(tenant),
+				Put: []storage.Row{webhook.SettingsTable.Row("settings", version, time.Time{}, v)},
+			}))
+		}
+		put("a", ra.Version, b)
+		put("b", rb.Version, a)
+		for _, tenant := range []string{"a", "b", "c"} {
+			w.emit(tenant, "p1", 1, "", 1)
+		}
+		_, err = w.svc.Step(ctx)
+		require.ErrorIs(t, err, secret.ErrSealed)
+		require.Len(t, w.sent, 1, "nothing is signed with another tenant's secret")
+		require.True(t, w.verifies(w.sent[0], secrets["c"]), "and nobody else waits for it")
+		_, _, err = w.svc.Test(ctx, "a", webhook.DepositReceived, 1)
+		require.ErrorIs(t, err, secret.ErrSealed)
+		require.Zero(t, w.event("a", "p1/000001").Attempts)
+
+		// A row of an older version does not open under a newer one either.
+		c, rc, _, err := webhook.SettingsTable.One(ctx, w.store, storage.Tenant("c"), "settings")
+		require.NoError(t, err)
+		older := c
+		older.Generation++
+		put("c", rc.Version, older)
+		_, _, err = w.svc.Test(ctx, "c", webhook.DepositReceived, 1)
+		require.ErrorIs(t, err, secret.ErrSealed)
+
+		// A new secret mends it.
+		fresh := "mended-secret-000"
+		_, err = w.svc.Edit(ctx, "a", webhook.Patch{Secret: &fresh, URL: ptr("https://a.example.com/hook")})
+		require.NoError(t, err)
+		w.now = w.now.Add(5 * time.Minute)
+		_, err = w.svc.Step(ctx)
+		require.Error(t, err) // b is still broken
+		d := w.sent[len(w.sent)-1]
+		require.Equal(t, "https://a.example.com/hook", d.URL)
+		require.True(t, w.verifies(d, fresh))
+	})
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// TestH07_Rotation: whoever holds the current secret can verify, always; whoever
+// holds the one before can, for a day; nobody else can.
+func TestH07_Rotation(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		w := onMemory(t)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		current, previous, older := w.setup("a"), "", []string{}
+		var end time.Time
+		for i := range 40 {
+			w.now = w.now.Add(time.Duration(rng.IntN(20)) * time.Hour)
+			if rng.IntN(3) == 0 {
+				next := fmt.Sprintf("secret-of-%d-number-%04d", seed, i)
+				calls := 1 + rng.IntN(2) // a call that is repeated changes nothing
+				for range calls {
+					_, err := w.svc.Edit(t.Context(), "a", webhook.Patch{Secret: &next})
+					require.NoError(t, err)
+				}
+				older = append(older, previous)
+				current, previous, end = next, current, w.now.Add(webhook.Overlap)
+			}
+			if rng.IntN(4) == 0 { // an edit of anything else touches no secret
+				_, err := w.svc.Edit(t.Context(), "a", webhook.Patch{Events: &[]string{webhook.PaymentStatusUpdate}})
+				require.NoError(t, err)
+			}
+			w.emit("a", "p1", int64(i+1), "", i)
+			require.Equal(t, 1, w.step())
+			d := w.sent[len(w.sent)-1]
+			overlap := previous != "" && w.now.Before(end)
+			require.True(t, w.verifies(d, current), "seed %d", seed)
+			require.NoError(t, webhook.VerifyBody(d.Header, d.Body, current))
+			require.Equal(t, overlap, previous != "" && w.verifies(d, previous), "seed %d", seed)
+			require.Equal(t, overlap, d.Header.Get(webhook.HeaderSignaturePrevious) != "", "seed %d", seed)
+			for _, s := range older {
+				require.False(t, s != "" && w.verifies(d, s), "seed %d", seed)
+			}
+		}
+	}
+}
+
+var hostileTexts = []string{
+	"\u2028\u2029", "\x00\x01\x1f\x7f", "\xff\xfe\xc3(", "\"},{\"event\":\"deposit_received\"", "</script><!--", "\r\nX-Injected: 1", "\\u0000\\",
+	"\ud7ff\U0010ffff\ufeff\u202e", "a\u0300", "💸", "'; DROP TABLE events; --", string(bytes.Repeat([]byte{0xf0}, 3000)), "${jndi:ldap://x}", "%00%n%s",
+}
+
+func TestH10_HostileText(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		sec, other := w.setup("a"), w.setup("b")
+		for i, text := range hostileTexts {
+			row := w.emit("a", "p1", int64(i+1), "", map[string]string{"name": text, text: "key"})
+			require.Equal(t, 1, w.step())
+			d := w.sent[len(w.sent)-1]
+			require.Equal(t, webhook.Events.Value(row).Body, string(d.Body), "what was stored is what is sent")
+			require.Equal(t, w.event("a", row.ID).Body, string(d.Body))
+			require.True(t, w.verifies(d, sec))
+			require.False(t, w.verifies(d, other))
+			clean(t, d.Body)
+		}
+		// What a receiver says is kept, and can be.
+		w.answer = func(webhook.Delivery) webhook.Result {
+			return webhook.Result{Err: errors.New("malformed header: " + string(bytes.Join(func() (all [][]byte) {
+				for _, s := range hostileTexts {
+					all = append(all, []byte(s))
+				}
+				return all
+			}(), nil)))}
+		}
+		row := w.emit("a", "p2", 1, "", 1)
+		require.Equal(t, 1, w.step())
+		e := w.event("a", row.ID)
+		require.Equal(t, 1, e.Attempts)
+		require.LessOrEqual(t, len(e.Error), 300)
+		require.True(t, utf8.ValidString(e.Error))
+		for _, r := range e.Error {
+			require.True(t, r >= ' ' && r != 0x7f && r != '\u2028' && r != '\u202e', "%q", e.Error)
+		}
+	})
+}
+
+func clean(t *testing.T, body []byte) {
+	require.True(t, json.Valid(body))
+	require.True(t, utf8.Valid(body))
+	for _, bad := range []string{"\x00", "\n", "\r", "\u2028", "\u2029", "<", ">", "&"} {
+		require.NotContains(t, string(body), bad)
+	}
+	var v struct {
+		Event     string          `json:"event"`
+		Data      json.RawMessage `json:"data"`
+		Timestamp time.Time       `json:"timestamp"`
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&v))
+	require.Equal(t, webhook.PaymentStatusUpdate, v.Event)
+	require.Equal(t, start.UnixMilli(), v.Timestamp.UnixMilli())
+}
+
+func FuzzH10_NewEvent(f *testing.F) {
+	for _, s := range hostileTexts {
+		f.Add(s, "p1")
+	}
+	f.Fuzz(func(t *testing.T, text, object string) {
+		row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, object, 1, "", map[string]string{"x": text}, start)
+		require.NoError(t, err)
+		body := []byte(webhook.Events.Value(row).Body)
+		clean(t, body)
+		h := signed("a-secret-of-tests", "", "id", start, body)
+		require.NoError(t, webhook.Verify(h, body, start, 0, "a-secret-of-tests"))
+	})
+}
+
+// TestH10_TenantBound: the same object id with two tenants, own callback URLs,
+// events that are switched off, no URL at all.
+func TestH10_TenantBound(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		secrets := map[string]string{"a": w.setup("a"), "b": w.setup("b")}
+		none := []string{webhook.DepositReceived}
+		_, err := w.svc.Edit(t.Context(), "c", webhook.Patch{URL: ptr("https://c.example.com/"), Events: &none})
+		require.NoError(t, err)
+		w.emit("a", "p1", 1, "", "of a")
+		w.emit("b", "p1", 1, "", "of b")
+		w.emit("a", "p2", 1, "https://own.example.com/", "own")
+		w.emit("c", "p1", 1, "", "not wanted")
+		w.emit("c", "p3", 1, "https://own.example.com/", "its own callback is told all the same")
+		w.emit("d", "p1", 1, "", "no settings")
+		require.Equal(t, 6, w.step())
+		got := map[string]webhook.Delivery{}
+		for _, d := range w.sent {
+			got[d.URL+" "+d.Header.Get(webhook.HeaderID)] = d
+		}
+		require.Len(t, got, 4)
+		require.True(t, w.verifies(got["https://a.example.com/hook p1/000001"], secrets["a"]))
+		require.True(t, w.verifies(got["https://b.example.com/hook p1/000001"], secrets["b"]))
+		require.False(t, w.verifies(got["https://b.example.com/hook p1/000001"], secrets["a"]))
+		require.True(t, w.verifies(got["https://own.example.com/ p2/000001"], secrets["a"]))
+		require.False(t, w.verifies(got["https://own.example.com/ p3/000001"], secrets["a"]), "one URL, two tenants, two secrets")
+		for _, tenant := range []string{"c", "d"} {
+			require.Equal(t, webhook.StatusSkipped, w.event(tenant, "p1/000001").Status)
+		}
+		require.Zero(t, w.step())
+		rows, err := w.svc.List(t.Context(), "a", webhook.StatusDelivered, 10, 0)
+		require.NoError(t, err)
+		require.Len(t, rows, 2)
+	})
+}
+
+func TestSettings(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		v, err := w.svc.Get(ctx, "a")
+		require.NoError(t, err)
+		require.Zero(t, v)
+		_, _, err = w.svc.Setup(ctx, "a", "https://127.0.0.1/")
+		require.ErrorIs(t, err, webhook.ErrURL)
+		v, full, err := w.svc.Setup(ctx, "a", "https://a.example.com/1")
+		require.NoError(t, err)
+		require.Len(t, full, 43)
+		require.Equal(t, "****"+full[39:], v.MaskedSecret)
+		require.Equal(t, start, v.Created)
+		w.now = w.now.Add(time.Hour)
+		v, again, err := w.svc.Setup(ctx, "a", "https://a.example.com/2")
+		require.NoError(t, err)
+		require.Empty(t, again, "in full once")
+		require.Equal(t, "****"+full[39:], v.MaskedSecret)
+		require.Equal(t, start, v.Created)
+		require.Equal(t, w.now, v.Updated)
+
+		for _, p := range []webhook.Patch{
+			{Secret: ptr("short")},
+			{Secret: ptr(string(bytes.Repeat([]byte("x"), 129)))},
+			{Secret: ptr("with a space 0000000")},
+			{Secret: ptr("with\x00nul00000000000")},
+			{Secret: ptr("nön-ascii-00000000")},
+			{URL: ptr("")},
+			{URL: ptr("http://a.example.com/")},
+			{Events: &[]string{"unknown"}},
+			{URL: ptr("https://b.example.com"), Secret: ptr("x")},
+		} {
+			got, err := w.svc.Edit(ctx, "a", p)
+			require.Error(t, err)
+			require.Zero(t, got)
+		}
+		now, err := w.svc.Get(ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, v, now)
+		id, r, err := w.svc.Test(ctx, "a", webhook.DepositReceived, map[string]bool{"test": true})
+		require.NoError(t, err)
+		require.Equal(t, 200, r.Status)
+		require.Equal(t, id, w.sent[0].Header.Get(webhook.HeaderID))
+		require.True(t, w.verifies(w.sent[0], full))
+		_, _, err = w.svc.Test(ctx, "a", "nonsense", nil)
+		require.ErrorIs(t, err, webhook.ErrEventType)
+		_, _, err = w.svc.Test(ctx, "b", webhook.DepositReceived, nil)
+		require.ErrorIs(t, err, webhook.ErrURL)
+		require.NotContains(t, w.logs.String(), full)
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	_, err := webhook.New(webhook.Config{})
+	require.Error(t, err)
+	require.Equal(t, "2026-11-20T12:00:00.000Z", webhook.Timestamp(start.In(time.FixedZone("x", 3600))))
+	_, err = webhook.NewEvent(webhook.DepositReceived, "p", 1, "", func() {}, start)
+	require.Error(t, err)
+	require.Equal(t, http.CanonicalHeaderKey(webhook.HeaderID), webhook.HeaderID)
+}
