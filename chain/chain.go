@@ -113,7 +113,8 @@ type Client interface {
 	Scan(ctx context.Context, trail []Block, w Watch, max int) (Scan, error)
 
 	// EstimateFee says what sending this would cost, in the network's gas
-	// currency.
+	// currency. An empty To stands for a typical recipient, an empty From for a
+	// typical sender that has enough.
 	EstimateFee(ctx context.Context, in Intent) (Fee, error)
 
 	// Build makes the unsigned transaction of an order. It neither signs nor

@@ -90,7 +90,8 @@ func (s *Service) Overview(ctx context.Context, tenant string) (Overview, error)
 	if o.SubAccounts, err = combine(subs, balances); err != nil {
 		return Overview{}, err
 	}
-	return o, s.count(ctx, tenant, &o)
+	err = s.count(ctx, tenant, &o)
+	return o, err
 }
 
 // combine sums the sub-accounts' balances per currency.

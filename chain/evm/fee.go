@@ -56,6 +56,10 @@ func (s *sending) tx() (target common.Address, value *big.Int, data []byte) {
 	return s.contract(), new(big.Int), data
 }
 
+// someone stands for a recipient that is not known yet: nobody's address, and
+// one that holds nothing, so that the dearer case is estimated.
+const someone chain.Address = "0x7079000000000000000000000000000000000001"
+
 // sending checks an intent. Errors wrap ErrRejected.
 func (c *Client) sending(in *chain.Intent, needFrom bool) (*sending, error) {
 	if in.Network != c.o.Network {
@@ -64,7 +68,11 @@ func (c *Client) sending(in *chain.Intent, needFrom bool) (*sending, error) {
 	if in.Memo != "" {
 		return nil, fmt.Errorf("%w: %s has no memos", chain.ErrRejected, c.o.Network)
 	}
-	cur, to, err := c.holding(in.Currency, in.To)
+	recipient := in.To
+	if recipient == "" && !needFrom {
+		recipient = someone // an estimate for a typical recipient
+	}
+	cur, to, err := c.holding(in.Currency, recipient)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", chain.ErrRejected, err)
 	}

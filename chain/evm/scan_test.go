@@ -82,6 +82,13 @@ func TestD04_ZeroAmountsAreNothing(t *testing.T) {
 	trail := begin(t, c)
 	f.mine(ether(bob, 0), tokens(transferLog(usdt, bob, bob, new(big.Int)), transferLog(usdt, alice, bob, new(big.Int))))
 	require.Empty(t, all(scan(t, c, trail, watch(bob))))
+
+	both := tokens(transferLog(usdt, alice, bob, new(big.Int)), transferLog(usdt, alice, bob, big.NewInt(1)))
+	both.to = bob
+	f.mine(both)
+	got := all(scan(t, c, trail, watch(bob)))
+	require.Len(t, got, 1, "beside something it is still nothing")
+	require.Equal(t, 1, got[0].Ordinal)
 }
 
 func TestD05_AuditedTokenThatDeliversLess(t *testing.T) {
@@ -319,7 +326,7 @@ func TestD19_AbsurdAmountsAndMalformedLogs(t *testing.T) {
 	short, long, nft, dirty := transferLog(usdt, alice, bob, top), transferLog(usdt, alice, bob, top), transferLog(usdt, alice, bob, top), transferLog(usdt, alice, bob, top)
 	short.data = short.data[:31]
 	long.data = append(long.data, 0)
-	nft.topics, nft.data = append(nft.topics, common.Hash{31: 1}), nil
+	nft.topics = append(nft.topics, common.Hash{31: 1})
 	dirty.topics[2][0] = 1
 	f.mine(tokens(short, long, nft, dirty, good))
 	got := all(scan(t, c, trail, watch(bob)))
@@ -334,6 +341,7 @@ func TestD19_OversizedAnswerIsAnError(t *testing.T) {
 	c := f.client(func(o *Options) { o.MaxBody = 100 })
 	_, err := c.Tip(t.Context())
 	require.ErrorIs(t, err, chain.ErrNode)
+	require.ErrorContains(t, err, "over 100 bytes")
 }
 
 func TestR01_ForkOfEveryDepth(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,16 +56,16 @@ type world struct {
 	pool  *incoming.Pool
 	reg   *chain.Registry
 	net   *incoming.Network
+	mu    sync.Mutex // of what follows: readers may run at once
 	facts []incoming.Fact
 	books map[string]ledger.Amount // credited, by Generated
-	live  map[string]bool
 }
 
 type option func(*incoming.Config, *sim.Options)
 
 func newWorld(t testing.TB, name chain.Network, seed uint64, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, name: name, clock: newClock(), store: newStore(t), reg: registry(t), books: map[string]ledger.Amount{}, live: map[string]bool{}}
+	w := &world{t: t, name: name, clock: newClock(), store: newStore(t), reg: registry(t), books: map[string]ledger.Amount{}}
 	so := sim.Options{Network: name, Registry: w.reg, Seed: seed, Now: w.clock.Now, BlockTime: time.Second}
 	for _, o := range options {
 		o(&incoming.Config{}, &so)
@@ -96,6 +97,8 @@ func (w *world) network(s storage.Store, c chain.Client, options ...option) *inc
 
 // handle books what is proven, and takes back what is gone.
 func (w *world) handle(_ context.Context, f incoming.Fact) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.facts = append(w.facts, f)
 	s := f.Sighting
 	require.Equal(w.t, s.State == incoming.Final, f.Final.Valid())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -65,6 +66,13 @@ func FromBytes(raw []byte) (*Seed, error) {
 	k.Zero()
 	return s, nil
 }
+
+// Format, String, GoString, LogValue and MarshalText all print stars.
+func (s Seed) Format(f fmt.State, v rune)   { s.raw.Format(f, v) }
+func (s Seed) String() string               { return s.raw.String() }
+func (s Seed) GoString() string             { return s.raw.GoString() }
+func (s Seed) LogValue() slog.Value         { return s.raw.LogValue() }
+func (s Seed) MarshalText() ([]byte, error) { return s.raw.MarshalText() }
 
 func (s *Seed) master() (*hdkeychain.ExtendedKey, error) {
 	k, err := hdkeychain.NewMaster(s.raw.Reveal(), &chaincfg.MainNetParams)

@@ -77,7 +77,7 @@ func nemesis(w *world, r *rand.Rand, submitted *[]chain.Intent) {
 func TestNemesis_PaidOnceWhateverHappens(t *testing.T) {
 	t.Parallel()
 	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
-		for seed := range uint64(12) {
+		for seed := range uint64(8) {
 			t.Run(fmt.Sprint(family, "/seed ", seed), func(t *testing.T) {
 				t.Parallel()
 				w := funded(t, setup{family: family})

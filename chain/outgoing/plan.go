@@ -51,7 +51,7 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		return n.wait(ctx, j, err)
 	}
 	for range replans {
-		d := draft{intent: in, fee: fee, number: j.v.Attempts + 1, nonce: -1}
+		d := draft{intent: in, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1}
 		s, err := n.draw(ctx, j, &d)
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++
@@ -157,6 +157,7 @@ type draft struct {
 	intent chain.Intent
 	fee    chain.Fee
 	number int
+	rise   int           // Order.Attempt: counts what was stored for this nonce or these coins, as each must pay more
 	nonce  int64         // −1: the address's next
 	coins  []chain.Coin  // already the intent's
 	change chain.Derived // where the rest goes; "" = ask for an address
@@ -182,7 +183,7 @@ func (n *Network) draw(ctx context.Context, j *job, d *draft) (step, error) {
 // build has the client make the transaction, and checks what came back against
 // the order before anything is reserved for it.
 func (n *Network) build(ctx context.Context, d *draft) error {
-	o := chain.Order{Intent: d.intent, Fee: d.fee, Coins: d.coins, Change: d.change.Address, Attempt: d.number}
+	o := chain.Order{Intent: d.intent, Fee: d.fee, Coins: d.coins, Change: d.change.Address, Attempt: d.rise}
 	if d.nonce >= 0 {
 		o.Nonce = uint64(d.nonce)
 	}

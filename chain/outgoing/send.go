@@ -83,7 +83,7 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 	}
 	n.Log.Error("signer_refuses_what_it_saw", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 	d := draft{
-		intent: n.filling(j, p.Change), number: j.v.Attempts + 1, nonce: p.Nonce,
+		intent: n.filling(j, p.Change), number: j.v.Attempts + 1, rise: 1, nonce: p.Nonce,
 		coins: p.Coins, change: p.Change, first: true,
 	}
 	before := j.v

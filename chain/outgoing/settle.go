@@ -110,13 +110,13 @@ func (n *Network) change(won *att, s *step) {
 // there is.
 func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, err error) {
 	last := p.open[len(p.open)-1]
-	if len(last.v.Spends) == 0 || j.v.Attempts >= n.MaxAttempts && !j.v.Filling {
+	if len(last.v.Spends) == 0 || len(p.open) >= n.MaxAttempts && !j.v.Filling {
 		return false, nil // it would not conflict, and both could land
 	}
 	if behind, err := n.behind(ctx, j); err != nil || behind {
 		return false, err
 	}
-	d := draft{intent: j.intent(), number: j.v.Attempts + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
+	d := draft{intent: j.intent(), number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
 	if j.v.Filling {
 		d.intent = n.filling(j, last.v.ChangeTo)
 	}

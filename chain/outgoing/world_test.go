@@ -191,6 +191,7 @@ type world struct {
 	now    time.Time
 	heard  []outgoing.Outcome
 	keys   int
+	source chain.AddressSource // nil: keys of signer
 	hot    chain.Derived
 	gas    string
 	Net    *outgoing.Network
@@ -201,7 +202,7 @@ type world struct {
 
 func registry(t testing.TB) *chain.Registry {
 	reg, err := chain.NewRegistry([]chain.NetworkInfo{
-		{Code: "ETH", Name: "Account", Family: chain.AccountFamily, Gas: "ETH"},
+		{Code: "ETH", Name: "Account", Family: chain.AccountFamily, AddressType: "EVM", ChainID: 1, Gas: "ETH"},
 		{Code: "BTC", Name: "Outputs", Family: chain.UTXOFamily, Gas: "BTC"},
 	}, []chain.Currency{
 		{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 6},
@@ -244,6 +245,11 @@ func (w *world) key() chain.Derived {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keys++
+	if w.source != nil {
+		d, err := w.source.Derive(w.ctx, chain.Network(w.gas), uint32(w.keys), 1)
+		require.NoError(w.t, err)
+		return d[0]
+	}
 	sum := sha256.Sum256([]byte(fmt.Sprint("key ", w.keys)))
 	priv := secp256k1.PrivKeyFromBytes(sum[:])
 	a, err := w.client.AddressOf(priv.PubKey().SerializeCompressed())

@@ -74,14 +74,30 @@ func (c *Chain) Restore(data []byte) error {
 	if err := random.UnmarshalBinary(s.Rand); err != nil {
 		return fmt.Errorf("sim: not a snapshot: %w", err)
 	}
+	txs, made, err := s.transactions()
+	if err != nil {
+		return err
+	}
+	c.txs, c.made, c.rng, c.seq, c.level = txs, made, random, s.Seq, s.Level
+	c.genesis, c.opt.StartHeight = s.Genesis, s.Start
+	c.contracts = s.Contracts
+	if c.contracts == nil {
+		c.contracts = map[string]Behaviour{}
+	}
+	c.replay(&s)
+	return nil
+}
+
+// transactions reads all of them, and checks that none is missing.
+func (s *saved) transactions() (map[string]*tx, []string, error) {
 	txs, made := map[string]*tx{}, []string(nil)
 	for _, x := range s.Txs {
 		t, err := newTx(x.Raw, x.Arrived)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if t.Hash != x.Hash {
-			return fmt.Errorf("sim: a snapshot with changed transaction %s", x.Hash)
+			return nil, nil, fmt.Errorf("sim: a snapshot with changed transaction %s", x.Hash)
 		}
 		txs[t.Hash], made = t, append(made, t.Hash)
 	}
@@ -93,17 +109,10 @@ func (c *Chain) Restore(data []byte) error {
 	}
 	for _, h := range used {
 		if txs[h] == nil {
-			return fmt.Errorf("sim: a snapshot without transaction %s", h)
+			return nil, nil, fmt.Errorf("sim: a snapshot without transaction %s", h)
 		}
 	}
-	c.txs, c.made, c.rng, c.seq, c.level = txs, made, random, s.Seq, s.Level
-	c.genesis, c.opt.StartHeight = s.Genesis, s.Start
-	c.contracts = s.Contracts
-	if c.contracts == nil {
-		c.contracts = map[string]Behaviour{}
-	}
-	c.replay(&s)
-	return nil
+	return txs, made, nil
 }
 
 // replay rebuilds the state from the blocks.

@@ -28,7 +28,7 @@ import (
 )
 
 func main() {
-	file := flag.String("db", "quickstart.db", "the SQLite `file`; a second run continues on it")
+	file := flag.String("db", "quickstart.db", "the SQLite `file`; a second run on simulated chains continues on it")
 	kind := flag.String("chain", "sim", "sim or anvil")
 	rpc := flag.String("rpc", "", "`URL` of a development EVM node with unlocked accounts, instead of -chain")
 	flag.Parse()

@@ -27,10 +27,13 @@ import (
 
 // Errors by which a Target steers the lane. Wrap them.
 var (
-	// ErrBusy, as the error of one Change: its partition is locked elsewhere
-	// and was skipped. As the error of a batch: all of it is locked elsewhere.
-	// Nothing happened.
-	ErrBusy = errors.New("lane: partition is locked elsewhere")
+	// ErrSkipped, as the error of one Change: its partition is locked elsewhere.
+	// Nothing happened to it; it stays queued.
+	ErrSkipped = errors.New("lane: partition is locked elsewhere")
+
+	// ErrBusy, as the error of a batch: the database did not let it in, in the
+	// time that it waits. Nothing happened.
+	ErrBusy = errors.New("lane: database is locked elsewhere")
 
 	// ErrRefused, as the error of a batch: the database rolled it back for sure
 	// and may take it in another try (deadlock, serialization, busy, a broken
@@ -42,7 +45,7 @@ var (
 type Target interface {
 	// Write locks the partitions of the Changes, loads, judges and stores them
 	// in one transaction and returns one verdict each, valid only with a nil
-	// error. Partitions locked elsewhere are skipped (ErrBusy for all of their
+	// error. Partitions locked elsewhere are skipped (ErrSkipped for all their
 	// Changes) unless wait. An error that wraps neither ErrRefused nor ErrBusy
 	// is an unknown outcome of the whole batch.
 	Write(ctx context.Context, wait bool, changes []storage.Change) ([]error, error)
@@ -349,7 +352,7 @@ func (s *shard) settle(batch []*item, verdicts []error) {
 		if c == nil {
 			continue // its caller has left
 		}
-		if errors.Is(verdicts[i], ErrBusy) && it.skips < s.lane.cfg.Skips {
+		if errors.Is(verdicts[i], ErrSkipped) && it.skips < s.lane.cfg.Skips {
 			it.skips++
 			back = append(back, it)
 			continue

@@ -107,7 +107,7 @@ func (s *Store) lock(ctx context.Context, ss *session, wait bool, parts []storag
 	}
 	for i := range changes {
 		if !got[changes[i].Partition] {
-			batch.Fail(i, lane.ErrBusy)
+			batch.Fail(i, lane.ErrSkipped)
 		}
 	}
 	return nil

@@ -199,12 +199,12 @@ func TestSuiteFindsBrokenStores(t *testing.T) {
 			broken{ledger: func(list []ledger.Balance) {
 				for i := range list {
 					if list[i].Account.Floored() && list[i].Posted > 0 {
-						list[i].Posted, list[i].Held = 0, list[i].Posted
+						list[i].Held = list[i].Posted + 1
 						return
 					}
 				}
 			}},
-			[]string{"ThereAlready", "Balances", "Entries"},
+			[]string{"ThereAlready", "Entries"},
 		},
 	} {
 		for _, name2 := range c.cases {

@@ -1,0 +1,150 @@
+package outgoing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+)
+
+func TestW10_FailsOnlyWhenEveryAttemptIsDeadForGood(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.stickAll()
+		w.run(25)
+		atts := w.attempts("a")
+		require.Greater(t, len(atts), 1)
+		by := w.foreign("a")
+		w.chain.MineOnly(by)
+		w.chain.Front().Forget(atts[0].Tx) // nobody can say what became of the first
+		w.run(12)
+		require.Equal(t, outgoing.Signed, w.state("a"), "one attempt is not proven dead")
+		w.chain.Front().Honest()
+		w.run(2)
+		require.Equal(t, outgoing.Failed, w.state("a"))
+		require.Empty(t, w.last("a").CostTx)
+		for range 5 {
+			w.chain.ReviveAll()
+			w.run(1)
+		}
+		w.unpaid(in)
+		require.Empty(t, w.rows(outgoing.Reservations.Table))
+	})
+}
+
+func TestW10_ConflictThatIsNotFinalWaits(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		by := w.foreign("a")
+		w.chain.MineOnly(by)
+		w.run(3)
+		require.Equal(t, outgoing.Signed, w.state("a"))
+		_, err := w.chain.Reorg(4, by)
+		require.NoError(t, err)
+		w.run(14)
+		w.paid(in)
+		w.sound()
+	})
+}
+
+func TestW10_FinalRevertFailsWithItsCost(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{})
+	token := w.intent("token", 2_000_000)
+	token.Currency = "USDT"
+	w.submit(token)
+	require.NoError(t, w.step())
+	w.chain.SetBehaviour("0xusdt", sim.Behaviour{Paused: true})
+	w.run(3)
+	require.Equal(t, outgoing.Signed, w.state("token"), "a revert that is not final is no end")
+	w.run(10)
+	o := w.last("token")
+	require.Equal(t, outgoing.Failed, o.State)
+	require.Positive(t, o.Cost)
+	require.Equal(t, w.attempts("token")[0].Tx, o.CostTx)
+	require.Zero(t, o.Amount)
+	w.unpaid(token)
+	w.sound()
+}
+
+func TestR05_UnminedIsSentAgainAndNotGivenBack(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		w.run(3)
+		require.Equal(t, outgoing.Executed, w.state("a"))
+		tx := w.last("a").Tx
+		_, err := w.chain.Reorg(3, tx)
+		require.NoError(t, err)
+		w.advance(poll)
+		require.NoError(t, w.step())
+		require.Equal(t, outgoing.Signed, w.last("a").State)
+		require.Contains(t, w.chain.Mempool(), tx, "the same bytes are there again")
+		w.run(14)
+		w.paid(in)
+		require.Equal(t, tx, w.last("a").CostTx)
+		require.Equal(t, 1, w.signer.calls)
+		w.sound()
+	})
+}
+
+func TestR05_DeadAfterExecutedIsSentAnewAndNeverFailed(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		w.run(3)
+		require.Equal(t, outgoing.Executed, w.state("a"))
+		_, err := w.chain.Reorg(3, w.last("a").Tx)
+		require.NoError(t, err)
+		by := w.foreign("a")
+		w.chain.MineOnly(by)
+		w.run(30)
+		require.NotContains(t, w.states("a"), outgoing.Failed)
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		w.paid(in)
+		require.Len(t, w.attempts("a"), 2)
+		ok, err := w.Net.Cancel(w.ctx, "a")
+		require.NoError(t, err)
+		require.False(t, ok)
+		w.sound()
+	})
+}
+
+func TestL14_UnknownTransactionsOfOurKeyStopTheAddress(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{})
+	before := memory.New()
+	require.NoError(t, before.Open(w.ctx, outgoing.Tables()...))
+	paid := w.submit(w.intent("a", coin))
+	w.run(12)
+	w.paid(paid)
+	// The store is an older one: "a" is there, its transaction is not.
+	w.store = before
+	require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
+		ID: "old", Partition: storage.Network("ETH"),
+		Put: []storage.Row{outgoing.Nonces.Row(string(w.hot.Address), 0, time.Time{}, outgoing.NonceRow{})},
+	}))
+	w.restart()
+	w.submit(w.intent("a", coin))
+	w.run(10)
+	require.Equal(t, outgoing.ReasonHalted, w.last("a").Reason)
+	w.paid(paid)
+	// A person found "a" on the chain, and goes on.
+	ok, err := w.Net.Cancel(w.ctx, "a")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 1))
+	require.Error(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 0))
+	b := w.submit(w.intent("b", coin))
+	w.run(12)
+	w.paid(b)
+}

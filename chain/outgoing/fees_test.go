@@ -1,0 +1,158 @@
+package outgoing_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+func TestW14_AbsurdFeeWaitsAndBurnsNoNonce(t *testing.T) {
+	t.Parallel()
+	for _, cap := range []string{"intent", "host"} {
+		w := funded(t, setup{change: func(c *outgoing.Config) {
+			if cap == "host" {
+				c.MaxFee = coin / 100
+			}
+		}})
+		in := w.intent("a", coin)
+		if cap == "host" {
+			in.MaxCost = 100 * coin
+		}
+		w.client.fee = func(f chain.Fee) chain.Fee { f.Max, f.Cost = 50*coin, 50*coin; return f }
+		w.submit(in)
+		w.run(3)
+		require.Equal(t, outgoing.Waiting, w.last("a").State)
+		require.Equal(t, outgoing.ReasonTooDear, w.last("a").Reason)
+		require.Zero(t, w.signer.calls)
+		require.Empty(t, w.rows(outgoing.Nonces.Table))
+		require.Len(t, w.heard, 1, "the reason is told once")
+		w.client.fee = nil
+		w.run(20)
+		w.paid(in)
+		w.sound()
+	}
+}
+
+func TestW14_ShortOfCoinsOrGasWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	w.fund(w.hot, "USDT", 1_000_000)
+	native := w.submit(w.intent("native", coin))
+	token := w.intent("token", 900_000)
+	token.Currency = "USDT"
+	w.submit(token)
+	much := w.intent("much", 5_000_000)
+	much.Currency = "USDT"
+	w.submit(much)
+	w.run(2)
+	require.Equal(t, outgoing.ReasonHotShort, w.last("native").Reason)
+	require.Equal(t, outgoing.ReasonGasShort, w.last("token").Reason)
+	require.Equal(t, outgoing.ReasonHotShort, w.last("much").Reason)
+	require.Empty(t, w.rows(outgoing.Reservations.Table))
+	w.fund(w.hot, "ETH", 3*coin)
+	w.run(20)
+	w.paid(native)
+	w.paid(token)
+	w.unpaid(much)
+	ok, err := w.Net.Cancel(w.ctx, "much")
+	require.NoError(t, err)
+	require.True(t, ok)
+	w.sound()
+}
+
+func TestW14_CoinsOnTheirWayAreNotPromisedTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	w.fund(w.hot, "ETH", 10*coin)
+	a, b := w.submit(w.intent("a", 6*coin)), w.submit(w.intent("b", 6*coin))
+	require.NoError(t, w.step())
+	require.Equal(t, outgoing.Signed, w.state("a"))
+	require.Equal(t, outgoing.ReasonHotShort, w.last("b").Reason)
+	w.fund(w.hot, "ETH", 10*coin)
+	w.run(20)
+	w.paid(a)
+	w.paid(b)
+}
+
+func TestW14_FloatIsAskedBeforeGasIsSpent(t *testing.T) {
+	t.Parallel()
+	enough := false
+	w := funded(t, setup{change: func(c *outgoing.Config) {
+		c.Float = func(context.Context, chain.Intent, ledger.Amount) (bool, error) { return enough, nil }
+	}})
+	in := w.submit(w.intent("a", coin))
+	w.run(2)
+	require.Equal(t, outgoing.ReasonGasShort, w.last("a").Reason)
+	require.Zero(t, w.signer.calls)
+	enough = true
+	w.run(20)
+	w.paid(in)
+}
+
+func TestW14_RaceOfReplacementsSettlesOnceAtTheMinedFee(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.stickAll()
+		w.run(25)
+		atts := w.attempts("a")
+		require.Greater(t, len(atts), 1)
+		w.chain.SetFeeLevel(0)
+		// First the newest is mined, then a reorg puts the oldest in its place.
+		require.NoError(t, w.chain.Resend(atts[len(atts)-1].Tx))
+		w.run(2)
+		require.Equal(t, outgoing.Executed, w.state("a"))
+		_, err := w.chain.Reorg(3, atts[len(atts)-1].Tx)
+		require.NoError(t, err)
+		w.chain.Drop(w.chain.Mempool()...)
+		require.NoError(t, w.chain.Resend(atts[0].Tx))
+		w.chain.MineOnly(atts[0].Tx)
+		w.run(12)
+		w.paid(in)
+		o := w.last("a")
+		require.Equal(t, atts[0].Tx, o.CostTx)
+		st, err := w.chain.Outcome(atts[0].Tx)
+		require.NoError(t, err)
+		require.Equal(t, st.Cost, o.Cost)
+		settled := 0
+		for _, s := range w.states("a") {
+			if s == outgoing.Settled {
+				settled++
+			}
+		}
+		require.Equal(t, 1, settled)
+		w.sound()
+	})
+}
+
+func TestW15_AmountsArriveExactly(t *testing.T) {
+	t.Parallel()
+	const seed = 15
+	r := rand.New(rand.NewPCG(seed, seed))
+	families(t, func(t *testing.T, w *world) {
+		mu.Lock()
+		amounts := []ledger.Amount{546, 1_000, 12_345_678, 99_999_999}
+		for range 6 {
+			amounts = append(amounts, 1_000+ledger.Amount(r.Int64N(int64(coin))))
+		}
+		mu.Unlock()
+		for i, a := range amounts {
+			in := w.submit(w.intent(fmt.Sprint("x", i), a))
+			w.run(10)
+			w.paid(in)
+			require.Equal(t, a, w.last(in.ID).Amount, "seed %d", seed)
+		}
+		w.sound()
+	})
+}
+
+var mu sync.Mutex

@@ -1,0 +1,305 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// script is a Target that notes what it is asked and answers by a function.
+type script struct {
+	mu     sync.Mutex
+	calls  []string
+	answer func(n int, wait bool, changes []storage.Change) ([]error, error)
+}
+
+func (s *script) Write(_ context.Context, wait bool, changes []storage.Change) ([]error, error) {
+	s.mu.Lock()
+	text := ""
+	for _, c := range changes {
+		text += c.ID + " "
+	}
+	if wait {
+		text += "wait"
+	}
+	s.calls = append(s.calls, text)
+	n := len(s.calls)
+	s.mu.Unlock()
+	return s.answer(n, wait, changes)
+}
+
+func (s *script) log() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.calls...)
+}
+
+func change(p storage.Partition, id string) storage.Change {
+	return storage.Change{ID: id, Partition: p}
+}
+
+func fine(changes []storage.Change) ([]error, error) { return make([]error, len(changes)), nil }
+
+// queued waits until so many Changes wait in the first shard.
+func queued(l *Lane, n int) {
+	for {
+		l.shards[0].mu.Lock()
+		have := len(l.shards[0].queue)
+		l.shards[0].mu.Unlock()
+		if have == n {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestWhoWaitsIsCommittedTogether(t *testing.T) {
+	t.Parallel()
+	started, release := make(chan bool), make(chan bool)
+	s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		if n == 1 {
+			close(started)
+			<-release
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{})
+	var wg sync.WaitGroup
+	wg.Go(func() { l.Commit(context.Background(), change("p", "first")) })
+	<-started
+	for i := range 5 {
+		wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("p", fmt.Sprint("c", i)))[0]) })
+		queued(l, i+1)
+	}
+	close(release)
+	wg.Wait()
+	require.Equal(t, []string{"first ", "c0 c1 c2 c3 c4 "}, s.log())
+	require.False(t, l.shards[0].leading)
+}
+
+func TestMaxBatchAndOrder(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(_ int, _ bool, changes []storage.Change) ([]error, error) { return fine(changes) }}
+	l := New(s, Config{MaxBatch: 2})
+	for _, err := range l.Commit(context.Background(), change("p", "1"), change("q", "2"), change("p", "3"), change("p", "4"), change("q", "5")) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"1 2 ", "3 4 ", "5 "}, s.log())
+}
+
+func TestShards(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(_ int, _ bool, changes []storage.Change) ([]error, error) {
+		errs := make([]error, len(changes))
+		for i := range errs {
+			errs[i] = errors.New(changes[i].ID)
+		}
+		return errs, nil
+	}}
+	l := New(s, Config{Shards: 3})
+	var list []storage.Change
+	for i := range 20 {
+		list = append(list, change(storage.Tenant(fmt.Sprint(i)), fmt.Sprint(i)))
+	}
+	for i, err := range l.Commit(context.Background(), list...) {
+		require.EqualError(t, err, fmt.Sprint(i), "error i belongs to change i")
+	}
+	require.Len(t, s.log(), 3)
+}
+
+// A follower whose context ends leaves; what was not taken is taken back.
+func TestFollowerLeaves(t *testing.T) {
+	t.Parallel()
+	started, release := make(chan bool), make(chan bool)
+	s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		if n == 1 {
+			close(started)
+			<-release
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{})
+	var wg sync.WaitGroup
+	wg.Go(func() { l.Commit(context.Background(), change("p", "first")) })
+	<-started
+	ctx, cancel := context.WithCancel(context.Background())
+	left := make(chan error)
+	wg.Go(func() { left <- l.Commit(ctx, change("p", "leaver"))[0] })
+	queued(l, 1)
+	wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("p", "stays"))[0]) })
+	queued(l, 2)
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled)
+	close(release)
+	wg.Wait()
+	require.Equal(t, []string{"first ", "stays "}, s.log())
+}
+
+// The leader's ended context takes nobody else's Change down.
+func TestLeaderLeaves(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	started, release := make(chan bool), make(chan bool)
+	s := &script{}
+	s.answer = func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		if n == 1 {
+			close(started)
+			<-release
+		}
+		return fine(changes)
+	}
+	l := New(s, Config{MaxBatch: 1})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		errs := l.Commit(ctx, change("p", "1"), change("p", "2"))
+		require.NoError(t, errs[0], "it was committed")
+		require.ErrorIs(t, errs[1], context.Canceled)
+	})
+	<-started
+	wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("p", "3"))[0]) })
+	queued(l, 2)
+	cancel()
+	close(release)
+	wg.Wait()
+	require.Equal(t, []string{"1 ", "3 "}, s.log())
+}
+
+// L05: a batch that the database refuses is tried again as it is; refused
+// twice, it goes Change by Change, and only the bad one fails.
+func TestL05_RefusedBatch(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		for _, c := range changes {
+			if c.ID == "bad" {
+				return nil, fmt.Errorf("%w: a constraint", ErrRefused)
+			}
+		}
+		return fine(changes)
+	}}
+	errs := New(s, Config{}).Commit(context.Background(), change("p", "a"), change("p", "bad"), change("p", "b"))
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], ErrRefused)
+	require.NoError(t, errs[2])
+	require.Equal(t, []string{"a bad b ", "a bad b ", "a wait", "bad wait", "b wait"}, s.log())
+}
+
+func TestL05_DeadlockOnce(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		if n == 1 {
+			return nil, fmt.Errorf("%w: 1213", ErrRefused)
+		}
+		return fine(changes)
+	}}
+	for _, err := range New(s, Config{}).Commit(context.Background(), change("p", "a"), change("p", "b")) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"a b ", "a b "}, s.log())
+}
+
+// A database that is locked or gone is not asked for each Change.
+func TestWholeBatchFails(t *testing.T) {
+	t.Parallel()
+	for cause, calls := range map[error]int{ErrBusy: 2, errors.New("connection lost"): 1} {
+		s := &script{answer: func(int, bool, []storage.Change) ([]error, error) { return nil, cause }}
+		for _, err := range New(s, Config{}).Commit(context.Background(), change("p", "a"), change("p", "b")) {
+			require.ErrorIs(t, err, cause)
+		}
+		require.Len(t, s.log(), calls)
+	}
+}
+
+// A partition locked elsewhere is passed over three times, then waited for,
+// and its Changes keep their order.
+func TestSkipAndWait(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(_ int, wait bool, changes []storage.Change) ([]error, error) {
+		errs := make([]error, len(changes))
+		for i := range changes {
+			if changes[i].Partition == "busy" && !wait {
+				errs[i] = ErrSkipped
+			}
+		}
+		return errs, nil
+	}}
+	for _, err := range New(s, Config{}).Commit(context.Background(), change("busy", "1"), change("p", "2"), change("busy", "3")) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"1 2 3 ", "1 3 ", "1 3 ", "1 3 wait"}, s.log())
+}
+
+func TestBusyForEver(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(_ int, _ bool, changes []storage.Change) ([]error, error) { return []error{ErrSkipped}, nil }}
+	require.ErrorIs(t, New(s, Config{}).Commit(context.Background(), change("busy", "1"))[0], ErrSkipped)
+	require.Len(t, s.log(), 4)
+}
+
+// A panic below belongs to the caller who leads; the others are served.
+func TestPanicBelow(t *testing.T) {
+	t.Parallel()
+	started, release := make(chan bool), make(chan bool)
+	s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		if n == 1 {
+			close(started)
+			<-release
+			panic("below")
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		require.Panics(t, func() { l.Commit(context.Background(), change("p", "first")) })
+	})
+	<-started
+	wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("p", "second"))[0]) })
+	queued(l, 1)
+	close(release)
+	wg.Wait()
+}
+
+func TestWrongNumberOfVerdicts(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(int, bool, []storage.Change) ([]error, error) { return nil, nil }}
+	require.Error(t, New(s, Config{}).Commit(context.Background(), change("p", "a"))[0])
+}
+
+func TestMany(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	var mu sync.Mutex
+	s := &script{answer: func(_ int, _ bool, changes []storage.Change) ([]error, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range changes {
+			seen[c.ID]++
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{Shards: 2, MaxBatch: 7})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				for _, err := range l.Commit(context.Background(), change(storage.Tenant(fmt.Sprint(i%5)), fmt.Sprint(w, "/", i)), change(storage.Tenant(fmt.Sprint(w)), fmt.Sprint(w, "+", i))) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, seen, 3200)
+	for id, n := range seen {
+		require.Equal(t, 1, n, id)
+	}
+}
