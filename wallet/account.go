@@ -179,19 +179,15 @@ func (s *Service) find(ctx context.Context, p storage.Partition, column string, 
 		Table: WalletRows.Table, Partition: p, Limit: 1,
 		Where: []storage.Cond{{Column: column, Op: storage.Eq, Value: value}, {Column: "closed", Op: storage.Eq, Value: false}},
 	})
-	if err != nil || len(rows) == 0 {
-		return Wallet{}, storage.Row{}, errors.Join(err, notFoundUnless(err))
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Wallet{}, storage.Row{}, err
 	}
 	w := WalletRows.Value(rows[0])
 	w.ID = rows[0].ID
 	return w, rows[0], nil
-}
-
-func notFoundUnless(err error) error {
-	if err != nil {
-		return nil
-	}
-	return ErrNotFound
 }
 
 // Get finds a sub-account as paths name it: by wallet id or number. The master
@@ -240,12 +236,11 @@ func (s *Service) byRef(ctx context.Context, p storage.Partition, ref string) (W
 // posts to it, or promises to, puts the guard into its Change. ErrNotFound.
 func (s *Service) Resolve(ctx context.Context, tenant, ref string) (id string, open storage.Guard, err error) {
 	p := storage.Tenant(tenant)
-	w, row, err := Wallet{}, storage.Row{}, error(nil)
+	find := s.byRef
 	if ref == "" {
-		w, row, err = s.load(ctx, p, Master)
-	} else {
-		w, row, err = s.byRef(ctx, p, ref)
+		find, ref = s.load, Master
 	}
+	w, row, err := find(ctx, p, ref)
 	if err != nil {
 		return "", storage.Guard{}, err
 	}

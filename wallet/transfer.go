@@ -97,7 +97,7 @@ func (s *Service) CreateTransfer(ctx context.Context, tenant string, in Transfer
 		ID: s.c.NewID(), Direction: in.Direction, Currency: c.Code, Amount: amount,
 		Status: TransferPending, CallbackURL: in.CallbackURL,
 	}
-	return s.commitTransfer(ctx, p, tenant, t, in, c, once)
+	return s.commitTransfer(ctx, p, t, in, c, once)
 }
 
 func (s *Service) checkTransfer(in TransferInput) (*chain.Currency, ledger.Amount, error) {
@@ -150,7 +150,7 @@ func units(d decimal.Decimal, scale uint8) (ledger.Amount, string) {
 	return a, ""
 }
 
-func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, tenant string, t Transfer, in TransferInput, c *chain.Currency, once storage.Once) (Transfer, error) {
+func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, t Transfer, in TransferInput, c *chain.Currency, once storage.Once) (Transfer, error) {
 	once.Encode = func() ([]byte, error) { return json.Marshal(t) }
 	first := true
 	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-func TestHandOver(t *testing.T) {
+func TestT02_HandOverAfterItsDelay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *withdrawal.Config) { c.PickupDelay = time.Minute })
 	w.fund("master", "XRP", "1000")

@@ -1,12 +1,13 @@
 package evm
 
 import (
+	"fmt"
 	"math/big"
-	"net"
 	"net/http"
 	"testing"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -24,10 +25,7 @@ type geth struct {
 
 func openGeth(t *testing.T) *geth {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // only to find a port
-	require.NoError(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	require.NoError(t, l.Close())
+	port := testenv.FreePort(t)
 	many := new(big.Int).Mul(oneEther, big.NewInt(1000))
 	b := simulated.NewBackend(types.GenesisAlloc{hotAddress: {Balance: many}}, func(n *gethnode.Config, _ *ethconfig.Config) {
 		n.HTTPHost, n.HTTPPort, n.HTTPModules = "127.0.0.1", port, []string{"eth", "debug"}
@@ -37,7 +35,7 @@ func openGeth(t *testing.T) *geth {
 		[]chain.NetworkInfo{{Code: "ETH", Family: chain.AccountFamily, AddressType: "EVM", Gas: "ETH", ChainID: 1337}},
 		[]chain.Currency{{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 1}})
 	require.NoError(t, err)
-	c, err := New(Options{Network: "ETH", ChainID: 1337, Registry: r, URL: "http://" + l.Addr().String(), FinalityTags: true, HTTP: &http.Client{Transport: &http.Transport{}}})
+	c, err := New(Options{Network: "ETH", ChainID: 1337, Registry: r, URL: fmt.Sprintf("http://127.0.0.1:%d", port), FinalityTags: true, HTTP: &http.Client{Transport: &http.Transport{}}})
 	require.NoError(t, err)
 	return &geth{Backend: b, client: c}
 }

@@ -81,7 +81,7 @@ func TestSeedFileChanged(t *testing.T) {
 		}
 		return err
 	}
-	for i := 0; i < len(good); i += 5 {
+	for i := 0; i < len(good); i += 17 {
 		b := bytes.Clone(good)
 		b[i] ^= 1
 		_ = try(b)

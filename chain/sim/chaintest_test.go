@@ -15,7 +15,7 @@ import (
 func registry(t testing.TB) *chain.Registry {
 	t.Helper()
 	r, err := chain.NewRegistry([]chain.NetworkInfo{
-		{Code: "ETH", Family: chain.AccountFamily, Gas: "ETH"},
+		{Code: "ETH", Family: chain.AccountFamily, AddressType: "EVM", ChainID: 1, Gas: "ETH"},
 		{Code: "BTC", Family: chain.UTXOFamily, Gas: "BTC"},
 	}, []chain.Currency{
 		{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 2},

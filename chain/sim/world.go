@@ -59,7 +59,7 @@ type Tx struct {
 }
 
 // Behaviour is how a token contract treats its holders. The zero value is an
-// honest token.
+// honest token; whether it returns a value makes no difference here.
 type Behaviour struct {
 	FeeBasisPoints int64           // taken from what is delivered
 	Paused         bool            // every transfer reverts

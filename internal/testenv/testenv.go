@@ -109,6 +109,16 @@ func (p *Process) wait(s spec) error {
 	}
 }
 
+// FreePort is a port for a server that a test starts itself.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatalf("testenv: %v", err)
+	}
+	return port
+}
+
 // freePort finds a port that nothing listens on, below the ephemeral range: a
 // port above could be taken by somebody's outgoing connection.
 func freePort() (int, error) {

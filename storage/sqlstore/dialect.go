@@ -60,7 +60,10 @@ type Dialect struct {
 	RowLock   string // appended to reads of rows that will be written
 	ClaimLock string // the same, passing over rows locked elsewhere
 
-	Tuples   string // stands before a list of tuples after IN: "VALUES " or ""
+	Tuples string // stands before a list of tuples after IN: "VALUES " or ""
+	// Casts names the types of a tuple's values by kind, where the database
+	// cannot tell them from the comparison; nil where it can.
+	Casts    map[storage.Kind]string
 	Upsert   string // "ON CONFLICT (%s) DO UPDATE SET %s": key columns, assignments
 	Excluded string // "excluded.%s": the value that an upsert brings
 	Ignore   string // "ON CONFLICT DO NOTHING"

@@ -56,7 +56,7 @@ func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition,
 		}
 	}
 	found := make(map[string]storage.Row, len(ids))
-	err := s.lookup(ctx, s.reader(), s.d.selectRows(t), "part, id", "", 2, keys, func(r *sql.Rows) error {
+	err := s.lookup(ctx, s.reader(), s.d.selectRows(t), "part, id", "", texts(2), keys, func(r *sql.Rows) error {
 		row, err := scanRow(t, r)
 		found[row.ID] = row
 		return err
@@ -215,7 +215,7 @@ func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []
 			rows[i].Due = storage.FromMicros(until)
 			args = append(args, string(rows[i].Partition), rows[i].ID)
 		}
-		q := "UPDATE " + TableName(c.Table) + " SET due = ?, version = version + 1 WHERE (part, id) IN (" + s.d.Tuples + tuples(n, 2) + ")"
+		q := "UPDATE " + TableName(c.Table) + " SET due = ?, version = version + 1 WHERE (part, id) IN (" + s.d.tuples(texts(2), n) + ")"
 		if err := ss.exec(ctx, q, args...); err != nil {
 			return err
 		}

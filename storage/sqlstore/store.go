@@ -214,6 +214,23 @@ func tuples(n, w int) string {
 	return strings.TrimSuffix(strings.Repeat(one+",", n), ",")
 }
 
+// texts are the kinds of the keys that most tables have.
+func texts(n int) []storage.Kind { return slices.Repeat([]storage.Kind{storage.Text}, n) }
+
+// tuples is a list of n tuples to stand after IN. Where types are named, the
+// first tuple names them for all.
+func (d *Dialect) tuples(kinds []storage.Kind, n int) string {
+	all := tuples(n, len(kinds))
+	if d.Casts == nil {
+		return d.Tuples + all
+	}
+	first := make([]string, len(kinds))
+	for i, k := range kinds {
+		first[i] = "CAST(? AS " + d.Casts[k] + ")"
+	}
+	return d.Tuples + "(" + strings.Join(first, ",") + ")" + strings.TrimPrefix(all, tuples(1, len(kinds)))
+}
+
 // most is how many rows of width w one statement takes: a power of two, so
 // that few different statements are in use.
 func (s *Store) most(w int) int {
@@ -224,10 +241,11 @@ func (s *Store) most(w int) int {
 	return n
 }
 
-// lookup reads the rows whose columns are among keys (each of width w), in few
+// lookup reads the rows whose columns, of these kinds, are among keys, in few
 // queries: the last is padded with its own last key to a power of two.
 // head is everything before WHERE, tail what follows.
-func (s *Store) lookup(ctx context.Context, ss runner, head, columns, tail string, w int, keys []any, f scan) error {
+func (s *Store) lookup(ctx context.Context, ss runner, head, columns, tail string, kinds []storage.Kind, keys []any, f scan) error {
+	w := len(kinds)
 	n := len(keys) / w
 	for at := 0; at < n; {
 		size := 1
@@ -235,7 +253,7 @@ func (s *Store) lookup(ctx context.Context, ss runner, head, columns, tail strin
 			size *= 2
 		}
 		q := s.text(head+columns+tail, size, func() string {
-			return head + " WHERE (" + columns + ") IN (" + s.d.Tuples + tuples(size, w) + ")" + tail
+			return head + " WHERE (" + columns + ") IN (" + s.d.tuples(kinds, size) + ")" + tail
 		})
 		args := keys[at*w : min(at+size, n)*w : min(at+size, n)*w]
 		for last := keys[(n-1)*w : n*w]; len(args) < size*w; {

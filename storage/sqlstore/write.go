@@ -137,7 +137,7 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 	for _, t := range order {
 		cols := columnsOf(t).unique
 		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + TableName(t)
-		err := s.lookup(ctx, ss, head, "part, id", s.d.RowLock, 2, keys[t], func(r *sql.Rows) error {
+		err := s.lookup(ctx, ss, head, "part, id", s.d.RowLock, texts(2), keys[t], func(r *sql.Rows) error {
 			k := verdict.RowKey{Table: t}
 			var st verdict.Stamp
 			values := cols.dest()
@@ -180,7 +180,7 @@ func (s *Store) loadHolders(ctx context.Context, ss *session, n *verdict.Needs, 
 		names := u.t.Uniques[u.n]
 		cols := columnsNamed(u.t, names)
 		head := "SELECT part, id, " + s.d.quoteAll(names) + " FROM " + TableName(u.t)
-		err := s.lookup(ctx, ss, head, "part, "+s.d.quoteAll(names), s.d.RowLock, 1+len(names), keys[u], func(r *sql.Rows) error {
+		err := s.lookup(ctx, ss, head, "part, "+s.d.quoteAll(names), s.d.RowLock, append(texts(1), cols.kinds...), keys[u], func(r *sql.Rows) error {
 			k := verdict.UniqueKey{Table: u.t, Unique: u.n}
 			var id string
 			values := cols.dest()
@@ -212,7 +212,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	for _, k := range n.Levels {
 		levels = append(levels, string(k.Partition), k.Name)
 	}
-	err := s.lookup(ctx, ss, "SELECT part, id, change_id FROM "+Prefix+"ledger_txs", "part, id", "", 2, txs, func(r *sql.Rows) error {
+	err := s.lookup(ctx, ss, "SELECT part, id, change_id FROM "+Prefix+"ledger_txs", "part, id", "", texts(2), txs, func(r *sql.Rows) error {
 		var k verdict.TxKey
 		var change string
 		err := r.Scan(&k.Partition, &k.ID, &change)
@@ -223,7 +223,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 		return err
 	}
 	const balance = "SELECT part, account, asset, posted, held, seq FROM " + Prefix + "balances"
-	err = s.lookup(ctx, ss, balance, "part, account, asset", "", 3, balances, func(r *sql.Rows) error {
+	err = s.lookup(ctx, ss, balance, "part, account, asset", "", texts(3), balances, func(r *sql.Rows) error {
 		p, b, err := scanBalance(r)
 		l.Balances[verdict.BalanceKey{Partition: p, Account: b.Account, Asset: b.Asset}] = b
 		return err
@@ -231,7 +231,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	err = s.lookup(ctx, ss, balance, "part, account", "", 2, accounts, func(r *sql.Rows) error {
+	err = s.lookup(ctx, ss, balance, "part, account", "", texts(2), accounts, func(r *sql.Rows) error {
 		p, b, err := scanBalance(r)
 		l.Balances[verdict.BalanceKey{Partition: p, Account: b.Account, Asset: b.Asset}] = b
 		k := verdict.AccountKey{Partition: p, Account: b.Account}
@@ -241,7 +241,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	return s.lookup(ctx, ss, "SELECT part, name, value FROM "+Prefix+"levels", "part, name", "", 2, levels, func(r *sql.Rows) error {
+	return s.lookup(ctx, ss, "SELECT part, name, value FROM "+Prefix+"levels", "part, name", "", texts(2), levels, func(r *sql.Rows) error {
 		var k verdict.LevelKey
 		var v int64
 		err := r.Scan(&k.Partition, &k.Name, &v)
@@ -338,7 +338,7 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 func (s *Store) drop(ctx context.Context, ss *session, t *storage.Table, keys []any) error {
 	for len(keys) > 0 {
 		n := min(len(keys)/2, s.most(2))
-		q := "DELETE FROM " + TableName(t) + " WHERE (part, id) IN (" + s.d.Tuples + tuples(n, 2) + ")"
+		q := "DELETE FROM " + TableName(t) + " WHERE (part, id) IN (" + s.d.tuples(texts(2), n) + ")"
 		if err := ss.exec(ctx, q, keys[:n*2]...); err != nil {
 			return err
 		}
