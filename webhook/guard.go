@@ -12,7 +12,7 @@ import (
 // ErrURL wraps every refusal of a callback URL.
 var ErrURL = errors.New("webhook: unusable callback URL")
 
-// ErrForbiddenAddress: the name leads to an address that is never delivered to.
+// ErrForbiddenAddress says that the name leads to an address that is never delivered to.
 var ErrForbiddenAddress = errors.New("webhook: the address is private or reserved")
 
 // MaxURL is the length of the longest callback URL, in bytes.

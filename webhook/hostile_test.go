@@ -85,7 +85,7 @@ func TestH05_EndlessBody(t *testing.T) {
 	for _, code := range []int{200, 500} {
 		written := make(chan int64, 1)
 		r, _ := hostile(t, func(c net.Conn) {
-			fmt.Fprintf(c, "HTTP/1.1 %d X\r\nTransfer-Encoding: chunked\r\n\r\n", code)
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 %d X\r\nTransfer-Encoding: chunked\r\n\r\n", code)
 			chunk := []byte("10000\r\n" + strings.Repeat("a", 0x10000) + "\r\n")
 			var sum int64
 			for {
@@ -110,7 +110,7 @@ func TestH05_ConnectionIsNotKept(t *testing.T) {
 	big := strings.Repeat("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1000)
 	base := raw(t, func(c net.Conn) {
 		conns.Add(1)
-		fmt.Fprintf(c, "HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n%s", len(big), big)
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n%s", len(big), big)
 		_, _ = io.Copy(io.Discard, c)
 	})
 	n := newHTTP(t, webhook.HTTPOptions{Guard: allow(outside), Timeout: 5 * time.Second})
@@ -139,7 +139,7 @@ func TestH05_GzipBomb(t *testing.T) {
 	}))
 	n := newHTTP(t, webhook.HTTPOptions{Guard: allow(outside), Timeout: 5 * time.Second})
 	require.Equal(t, 200, post(t, n, "http://"+outside+":"+port+"/").Status)
-	require.Equal(t, "", accepts.Load(), "we must not ask for what we would have to unpack")
+	require.Empty(t, accepts.Load(), "we must not ask for what we would have to unpack")
 }
 
 func TestH05_HeaderFlood(t *testing.T) {

@@ -163,7 +163,7 @@ func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
 	if err != nil {
 		return Result{Err: fmt.Errorf("webhook: not delivered: %w", err)}
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close() //nolint:errcheck // nothing of it is wanted any more
 	// The status says it all. A short body is read so that the connection can be
 	// used again; how it ends is of no interest.
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))

@@ -44,7 +44,7 @@ var proxied atomic.Int64
 func TestMain(m *testing.M) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { proxied.Add(1) }))
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
-		os.Setenv(name, proxy.URL)
+		_ = os.Setenv(name, proxy.URL)
 	}
 	os.Exit(m.Run())
 }
@@ -59,7 +59,7 @@ func pair(t testing.TB, receiver http.Handler) (port string, leaked *atomic.Int6
 		_, port, _ = net.SplitHostPort(in.Addr().String())
 		out, err := net.Listen("tcp", outside+":"+port)
 		if err != nil {
-			in.Close()
+			_ = in.Close()
 			continue
 		}
 		serve(t, in, secretService)
@@ -94,7 +94,7 @@ func newNames(t testing.TB, answers map[string][][]string) *net.Resolver {
 		defer close(done)
 		n.serve()
 	}()
-	t.Cleanup(func() { conn.Close(); <-done })
+	t.Cleanup(func() { _ = conn.Close(); <-done })
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "udp", conn.LocalAddr().String())
@@ -245,8 +245,8 @@ func TestH04_StoredURLIsCheckedAgain(t *testing.T) {
 	port, _ := pair(t, http.HandlerFunc(ok))
 	g := allow(outside)
 	g.AllowHTTP = false
-	n := newHTTP(t, webhook.HTTPOptions{Guard: g})
-	for _, u := range []string{"http://" + outside + ":" + port + "/", "ftp://example.com/", "https://u:p@" + outside + ":" + port + "/", ":", "https://" + inside + "/"} {
+	n := newHTTP(t, webhook.HTTPOptions{Guard: g, Resolver: newNames(t, map[string][][]string{"receiver.test A": {{outside}}})})
+	for _, u := range []string{"http://receiver.test:" + port + "/", "http://" + outside + ":" + port + "/", "ftp://example.com/", "https://u:p@" + outside + ":" + port + "/", ":", "https://" + inside + "/"} {
 		r := post(t, n, u)
 		require.ErrorIs(t, r.Err, webhook.ErrURL, u)
 		require.Zero(t, r.Status)
@@ -298,7 +298,7 @@ func raw(t testing.TB, answer func(c net.Conn)) (base string) {
 				return
 			}
 			wg.Go(func() {
-				defer c.Close()
+				defer c.Close() //nolint:errcheck // it is a test's end of it
 				if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 					_, _ = io.Copy(io.Discard, req.Body)
 					answer(c)
@@ -306,6 +306,6 @@ func raw(t testing.TB, answer func(c net.Conn)) (base string) {
 			})
 		}
 	})
-	t.Cleanup(func() { l.Close(); wg.Wait() })
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
 	return "http://" + l.Addr().String() + "/"
 }

@@ -613,5 +613,6 @@ func TestNewRefuses(t *testing.T) {
 	require.Equal(t, "2026-11-20T12:00:00.000Z", webhook.Timestamp(start.In(time.FixedZone("x", 3600))))
 	_, err = webhook.NewEvent(webhook.DepositReceived, "p", 1, "", func() {}, start)
 	require.Error(t, err)
-	require.Equal(t, http.CanonicalHeaderKey(webhook.HeaderID), webhook.HeaderID)
+	canonical := http.CanonicalHeaderKey(webhook.HeaderID)
+	require.Equal(t, webhook.HeaderID, canonical)
 }

@@ -177,6 +177,9 @@ func TestSign(t *testing.T) {
 			in.Purpose, in.To = purpose, w.own[2].Address
 			w.signs(w.ask(in, w.build(in, 1+2*i, 1), in.ID))
 		}
+		nameless := w.intent("nameless")
+		nameless.Purpose, nameless.To = "x", w.own[2].Address
+		w.refuses(w.ask(nameless, w.build(nameless, 2, 1), "nameless/1"), "an unknown purpose, though it pays us")
 		all := w.intent("all")
 		all.Purpose, all.To, all.All, all.Amount, all.Memo = chain.ForSweep, w.own[3].Address, true, 0, ""
 		w.signs(w.ask(all, w.build(all, 2, 1), "all/1"))

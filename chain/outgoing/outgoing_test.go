@@ -10,6 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 func TestPaysOnceAndTellsItsOwner(t *testing.T) {
@@ -206,4 +207,37 @@ func TestZeroConfirmationsIsExecutedWhenTheNodeHasIt(t *testing.T) {
 	w.run(12)
 	w.paid(in)
 	require.Equal(t, outgoing.Settled, w.last("a").State)
+}
+
+func TestHaltBetweenLookAndReserveIsSeen(t *testing.T) {
+	t.Parallel()
+	var w *world
+	halted, version := "", int64(0)
+	halts := outgoing.Nonces // any table will do for the record of halts
+	w = funded(t, setup{change: func(c *outgoing.Config) {
+		c.Guards = func(context.Context, chain.Intent) ([]storage.Guard, error) {
+			return []storage.Guard{halts.Guard("halts", version)}, nil
+		}
+		c.Halted = func(context.Context, chain.Intent) (string, error) { return halted, nil }
+	}})
+	do := func() {
+		if halted == "" {
+			require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
+				ID: "halt", Partition: storage.Network("ETH"),
+				Put: []storage.Row{halts.Row("halts", 0, time.Time{}, outgoing.NonceRow{})},
+			}))
+			halted, version = "all", 1
+		}
+	}
+	change := w.set.change
+	w.set.change = func(c *outgoing.Config) {
+		change(c)
+		c.Client = cancelBuild{w.client, do}
+	}
+	w.restart()
+	in := w.submit(w.intent("a", coin))
+	w.run(3)
+	require.Equal(t, outgoing.ReasonHalted, w.last("a").Reason)
+	require.Zero(t, w.signer.calls)
+	w.unpaid(in)
 }

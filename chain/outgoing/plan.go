@@ -42,8 +42,7 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if waits, err := n.untold(ctx, j); waits || err != nil {
 		return err
 	}
-	guards, err := n.allowed(ctx, in)
-	if err != nil {
+	if _, err := n.allowed(ctx, in); err != nil {
 		return n.wait(ctx, j, err)
 	}
 	fee, err := n.price(ctx, j, in, nil)
@@ -51,6 +50,10 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		return n.wait(ctx, j, err)
 	}
 	for range replans {
+		guards, err := n.allowed(ctx, in) // again: a halt may have come meanwhile
+		if err != nil {
+			return n.wait(ctx, j, err)
+		}
 		d := draft{intent: in, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1}
 		s, err := n.draw(ctx, j, &d)
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {

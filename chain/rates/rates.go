@@ -23,5 +23,5 @@ type Rates interface {
 	Rate(ctx context.Context, token, fiat string) (Rate, error)
 }
 
-// ErrUnavailable: no price that is fresh and agreed upon.
+// ErrUnavailable says that there is no price that is fresh and agreed upon.
 var ErrUnavailable = errors.New("rates: no usable price now, try again later")

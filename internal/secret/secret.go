@@ -42,7 +42,7 @@ func (s Secret) GoString() string             { return hidden }
 func (s Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// ErrSealed: the sealed bytes were changed, moved to another place, or sealed
+// ErrSealed says that the sealed bytes were changed, moved to another place, or sealed
 // with another key.
 var ErrSealed = errors.New("secret: cannot be opened: changed, moved, or sealed with another key")
 

@@ -132,9 +132,13 @@ func Prepare(open func(*storage.Table) bool, changes []storage.Change) *Batch {
 	return b
 }
 
-// Fail settles Change i with err, as if it were malformed: for backends that
-// have to pass over some of a batch.
-func (b *Batch) Fail(i int, err error) { b.items[i].err = err }
+// Fail settles Change i with err, as if it were malformed, unless it is: for
+// backends that have to pass over some of a batch.
+func (b *Batch) Fail(i int, err error) {
+	if b.items[i].err == nil {
+		b.items[i].err = err
+	}
+}
 
 // Partitions lists what the well-formed Changes touch, sorted.
 func (b *Batch) Partitions() []storage.Partition {
