@@ -32,13 +32,9 @@ func (r *Registry) PaymentURI(c *Currency, to Address, amount ledger.Amount, mem
 		}
 		return fmt.Sprintf("ethereum:%s@%d/transfer?address=%s&uint256=%s", c.Contract, info.ChainID, to, units)
 	}
-	q := url.Values{}
-	switch {
-	case c.Network == "XLM":
+	q := url.Values{"amount": {coins}}
+	if c.Network == "XLM" {
 		q.Set("destination", string(to))
-		q.Set("amount", coins)
-	default:
-		q.Set("amount", coins)
 	}
 	if memo != "" {
 		q.Set(memoKey(c.Network), memo)

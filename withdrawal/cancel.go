@@ -56,10 +56,10 @@ func (s *Service) recall(ctx context.Context, w Withdrawal) (Withdrawal, error) 
 
 // endIntent asks the payout side for its word.
 func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (ended bool, err error) {
+	var wait *WaitError
 	if w.Stage == Handing {
 		// A worker may be about to submit it, or may come back from a long sleep
 		// to do so. Once submitted and ended, the id has no effect any more.
-		var wait *WaitError
 		switch err := s.c.Payouts.Submit(ctx, w.intent()); {
 		case errors.Is(err, chain.ErrRejected):
 			return true, nil
@@ -67,7 +67,14 @@ func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (ended bool, err
 			return false, err
 		}
 	}
-	return s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
+	ended, err = s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
+	if errors.Is(err, ErrNoIntent) && wait != nil && w.Waiting != "" {
+		// It was not taken, cannot be now, and the worker that tried has noted so:
+		// nobody who still holds a lease submits it. One who outslept his lease
+		// finds it cancelled and ends what he submitted, see handOver.
+		return true, nil
+	}
+	return ended, err
 }
 
 // Hold freezes a withdrawal that was not handed over yet, until Release.

@@ -24,7 +24,8 @@ type Payouts interface {
 	Submit(ctx context.Context, in chain.Intent) error
 	// Cancel ends an intent before anything is signed. true: it is ended for
 	// good, and submitting its ID again has no effect. false: too late, or it
-	// is unknown whether it can still be ended.
+	// is unknown whether it can still be ended. An error that wraps ErrNoIntent:
+	// it was never submitted.
 	Cancel(ctx context.Context, n chain.Network, id string) (bool, error)
 }
 

@@ -20,6 +20,8 @@ var (
 	ErrNotFound = errors.New("withdrawal: no such withdrawal")
 	// ErrFee: the network fee cannot be told now, or is absurd. Try again later.
 	ErrFee = errors.New("withdrawal: the network fee cannot be estimated now, try again later")
+	// ErrNoIntent is what Payouts.Cancel answers for an id that it never took.
+	ErrNoIntent = errors.New("withdrawal: the payout side has no such intent")
 )
 
 // InvalidError names every field of a request that is wrong, and why.

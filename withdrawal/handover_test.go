@@ -205,6 +205,37 @@ func TestCancelWhileWaiting(t *testing.T) {
 	w.sound()
 }
 
+// What waits because nothing can be taken over can be cancelled; and a worker
+// that slept meanwhile sends nothing.
+func TestW17_CancelWhileNothingCanBeTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	short := func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
+	slept := false
+	w.payouts.before = func(chain.Intent) error { // the first worker falls asleep here
+		slept = true
+		w.payouts.before = short
+		_, err := w.Cancel(w.ctx, tenant, v.ID)
+		require.ErrorIs(t, err, withdrawal.ErrNoIntent, "a worker is at it")
+		w.advance(time.Minute)
+		w.step()
+		require.Equal(t, "gas_float_short", w.get(v.ID).Waiting)
+		got, err := w.Cancel(w.ctx, tenant, v.ID)
+		require.NoError(t, err)
+		require.Equal(t, withdrawal.Cancelled, got.Status)
+		w.payouts.before = nil
+		return nil
+	}
+	w.step()
+	require.True(t, slept)
+	require.Len(t, w.payouts.intents, 1)
+	require.False(t, w.payouts.sign(v.ID))
+	require.Empty(t, w.notices)
+	w.sound()
+}
+
 func TestRejectedBeforeBroadcast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -58,12 +58,30 @@ func (s *Service) handOver(ctx context.Context, tenant, id string) error {
 		return policy
 	}
 	submitted := s.c.Payouts.Submit(ctx, w.intent())
-	_, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, submitted) })
+	w, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, submitted) })
+	if err == nil && submitted == nil && !w.Live() {
+		err = s.takeBack(ctx, &w)
+	}
 	var wait *WaitError
 	if errors.As(submitted, &wait) || errors.Is(submitted, chain.ErrRejected) {
 		return err
 	}
 	return errors.Join(submitted, err)
+}
+
+// takeBack ends what was submitted for a withdrawal that ended meanwhile.
+func (s *Service) takeBack(ctx context.Context, w *Withdrawal) error {
+	if w.Status == Completed {
+		return nil // quicker than we could note it
+	}
+	ended, err := s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
+	if err == nil && !ended {
+		s.c.Notify(ctx, Notice{
+			Tenant: w.Tenant, Withdrawal: w.ID, Kind: NoticeConflict,
+			Detail: "it is " + string(w.Status) + ", and the payout side may have something of it under way",
+		})
+	}
+	return err
 }
 
 // prepare decides whether a due withdrawal may be handed over now; then its

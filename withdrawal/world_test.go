@@ -230,7 +230,7 @@ func (p *payouts) Cancel(_ context.Context, _ chain.Network, id string) (bool, e
 	defer p.mu.Unlock()
 	switch p.state[id] {
 	case "":
-		return false, fmt.Errorf("no such intent %s", id)
+		return false, fmt.Errorf("%w: %s", withdrawal.ErrNoIntent, id)
 	case "queued", "cancelled":
 		p.state[id] = "cancelled"
 		return true, nil

@@ -117,7 +117,9 @@ func (s *shop) compose(ctx context.Context, seed *keys.Seed) error {
 	}
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: s.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) { return s.app.Owns(ctx, n, a) },
+		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
+			return s.app.Owns(ctx, n, a)
+		},
 	})
 	if err != nil {
 		return err

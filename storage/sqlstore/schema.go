@@ -31,8 +31,11 @@ func (d *Dialect) DDL(t *storage.Table) []string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE TABLE %s (\n", name)
 	for _, c := range [][2]string{
-		{"part", d.KeyText}, {"id", d.KeyText}, {"version", d.Types[storage.Int]},
-		{"change_id", d.KeyText}, {"due", d.Types[storage.Time]},
+		{"part", d.KeyText},
+		{"id", d.KeyText},
+		{"version", d.Types[storage.Int]},
+		{"change_id", d.KeyText},
+		{"due", d.Types[storage.Time]},
 	} {
 		fmt.Fprintf(&b, "  %s %s NOT NULL,\n", d.quote(c[0]), c[1])
 	}

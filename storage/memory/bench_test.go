@@ -1,0 +1,11 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
+)
+
+func BenchmarkTransfers(b *testing.B) {
+	storagetest.Bench(b, harness(), storagetest.DecimalMap())
+}

@@ -1,0 +1,207 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+const benchAccounts = 1000
+
+// Baseline is something naive to measure a store against, in the same run.
+type Baseline struct {
+	Name string
+	// Open makes a fresh ledger of 1000 accounts with money enough, and gives
+	// what moves n units between two of them under a unique id, durably where
+	// the store is durable.
+	Open func(b *testing.B) (transfer func(id string, from, to int, n int64) error)
+}
+
+// Bench measures transfers: spread over many accounts and all to one, by one
+// caller and by 32, each waiting for its own commit, history and idempotency
+// included. Baselines run in between. The ledger is audited after each run.
+func Bench(b *testing.B, h Harness, baselines ...Baseline) {
+	for _, callers := range []int{1, 32} {
+		for _, hot := range []bool{false, true} {
+			name := fmt.Sprintf("callers=%d/%s", callers, map[bool]string{false: "spread", true: "hot"}[hot])
+			b.Run("store/"+name, func(b *testing.B) {
+				s := h.Open(b)
+				benchStore(b, s, callers, hot)
+				b.StopTimer()
+				Audit(b, s, here)
+			})
+			for _, base := range baselines {
+				b.Run(base.Name+"/"+name, func(b *testing.B) {
+					transfer := base.Open(b)
+					ids := make([]string, b.N)
+					for i := range ids {
+						ids[i] = benchID(i)
+					}
+					measure(b, callers, func(_, i int) error {
+						from, to := pick(i, hot)
+						return transfer(ids[i], from, to, 1)
+					})
+				})
+			}
+		}
+	}
+	b.Run("store/batches of 100", func(b *testing.B) {
+		s := h.Open(b)
+		benchBatches(b, s, 100)
+		b.StopTimer()
+		Audit(b, s, here)
+	})
+}
+
+func benchID(i int) string { return fmt.Sprintf("0190a1b2-c3d4-7000-8000-%012d", i) }
+
+func pick(i int, hot bool) (from, to int) {
+	from = i % (benchAccounts - 1)
+	if hot {
+		return from, benchAccounts - 1
+	}
+	if to = (i*7 + 1) % (benchAccounts - 1); to == from {
+		to = (to + 1) % (benchAccounts - 1)
+	}
+	return from, to
+}
+
+func benchAccount(i int) ledger.Account { return ledger.Account(fmt.Sprintf("wallet/bench-%04d", i)) }
+
+func benchOpen(b *testing.B, s storage.Store) []ledger.Account {
+	b.Helper()
+	if err := s.Open(context.Background(), Tables()...); err != nil {
+		b.Fatal(err)
+	}
+	names := make([]ledger.Account, benchAccounts)
+	changes := make([]storage.Change, benchAccounts)
+	for i := range names {
+		names[i] = benchAccount(i)
+		id := fmt.Sprint("fund-", i)
+		changes[i] = storage.Change{ID: id, Partition: here, Post: []ledger.Tx{{ID: id, At: epoch, Legs: fund(names[i], 1e15)}}}
+	}
+	for _, err := range s.Commit(context.Background(), changes...) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return names
+}
+
+func benchChange(names []ledger.Account, i int, hot bool) storage.Change {
+	from, to := pick(i, hot)
+	id := benchID(i)
+	return storage.Change{ID: id, Partition: here, Post: []ledger.Tx{{ID: id, Kind: ledger.KindTransfer, At: epoch, Legs: move(names[from], names[to], 1)}}}
+}
+
+func benchStore(b *testing.B, s storage.Store, callers int, hot bool) {
+	names := benchOpen(b, s)
+	changes := make([]storage.Change, b.N)
+	for i := range changes {
+		changes[i] = benchChange(names, i, hot)
+	}
+	ctx := context.Background()
+	measure(b, callers, func(_, i int) error { return s.Commit(ctx, changes[i])[0] })
+}
+
+func benchBatches(b *testing.B, s storage.Store, size int) {
+	names := benchOpen(b, s)
+	changes := make([]storage.Change, b.N)
+	for i := range changes {
+		changes[i] = benchChange(names, i, false)
+	}
+	ctx := context.Background()
+	b.ResetTimer()
+	for at := 0; at < b.N; at += size {
+		for _, err := range s.Commit(ctx, changes[at:min(at+size, b.N)]...) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// measure lets callers share b.N operations and reports p50 and p99.
+func measure(b *testing.B, callers int, do func(caller, i int) error) {
+	b.Helper()
+	var next atomic.Int64
+	took := make([][]time.Duration, callers)
+	sample := max(1, b.N/10_000) // asking the time costs more than a transfer in memory
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for c := range callers {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= b.N {
+					return
+				}
+				var start time.Time
+				if i%sample == 0 {
+					start = time.Now()
+				}
+				if err := do(c, i); err != nil {
+					b.Error(err)
+					return
+				}
+				if i%sample == 0 {
+					took[c] = append(took[c], time.Since(start))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	if len(all) > 0 {
+		b.ReportMetric(float64(all[len(all)/2].Nanoseconds()), "p50-ns")
+		b.ReportMetric(float64(all[len(all)*99/100].Nanoseconds()), "p99-ns")
+	}
+}
+
+// DecimalMap is the ledger that one writes first: a map of decimals and a
+// mutex, with a history and the ids that were seen.
+func DecimalMap() Baseline { return Baseline{Name: "decimal map", Open: decimalMap} }
+
+func decimalMap(*testing.B) func(id string, from, to int, n int64) error {
+	type line struct {
+		id            string
+		amount, after decimal.Decimal
+	}
+	var mu sync.Mutex
+	balances := map[string]decimal.Decimal{}
+	histories := map[string][]line{}
+	seen := map[string]bool{}
+	names := make([]string, benchAccounts)
+	for i := range names {
+		names[i] = string(benchAccount(i))
+		balances[names[i]] = decimal.New(1, 15)
+	}
+	return func(id string, from, to int, n int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[id] {
+			return nil
+		}
+		amount := decimal.New(n, -8)
+		if balances[names[from]].LessThan(amount) {
+			return fmt.Errorf("insufficient funds on %s", names[from])
+		}
+		seen[id] = true
+		balances[names[from]] = balances[names[from]].Sub(amount)
+		balances[names[to]] = balances[names[to]].Add(amount)
+		histories[names[from]] = append(histories[names[from]], line{id, amount.Neg(), balances[names[from]]})
+		histories[names[to]] = append(histories[names[to]], line{id, amount, balances[names[to]]})
+		return nil
+	}
+}
