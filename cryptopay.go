@@ -106,8 +106,8 @@ func (a *App) chains() error {
 		var err error
 		n.out, err = outgoing.New(outgoing.Config{
 			Store: c.Store, Client: client, Registry: c.Registry, Signer: c.Signer, Now: c.Clock.Now, Log: c.Log,
-			StuckAfter: c.StuckAfter,
-			Handle:     func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) },
+			StuckAfter: c.StuckAfter, Halted: a.haltedNetwork,
+			Handle: func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) },
 			ChangeAddress: func(ctx context.Context, tenant string) (chain.Derived, error) {
 				return a.Addresses.Change(ctx, n.name, tenant)
 			},
@@ -152,6 +152,9 @@ func (a *App) domains() (err error) {
 	w := c.Withdrawals
 	w.Store, w.Registry, w.Rates = c.Store, c.Registry, c.Rates
 	w.Parse, w.Fees, w.Tenants, w.Wallets, w.Payouts, w.Own = a.parse, fees{a}, a.Wallets, a.Wallets, payouts{a}, a.own
+	if w.Halted == nil {
+		w.Halted = a.haltedAsset
+	}
 	if w.MaxCost == nil {
 		w.MaxCost = a.maxCost
 	}

@@ -180,6 +180,38 @@ func (a *App) Owns(ctx context.Context, n chain.Network, address chain.Address) 
 	return ok, err
 }
 
+// haltedNetwork says why nothing may be sent on a network now.
+func (a *App) haltedNetwork(ctx context.Context, in chain.Intent) (string, error) {
+	cursor, err := a.head(ctx, in.Network)
+	return cursor.Halted, err
+}
+
+// haltedAsset says whether paying out an asset is halted for a tenant: its
+// network is, or a deep reorg left the tenant's house without equity in it.
+func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, error) {
+	c, err := a.cfg.Registry.Currency(currency)
+	if err != nil {
+		return false, err
+	}
+	cursor, err := a.head(ctx, c.Network)
+	if err != nil || cursor.Halted != "" {
+		return true, err
+	}
+	balances, err := a.cfg.Store.Balances(ctx, storage.Tenant(tenant))
+	if err != nil {
+		return true, err
+	}
+	var equity ledger.Amount
+	for _, b := range balances {
+		if b.Asset == c.Asset() && b.Account.House() {
+			if equity, err = equity.Add(b.Posted); err != nil {
+				return true, err
+			}
+		}
+	}
+	return equity < 0, nil
+}
+
 // fees quotes network fees in the withdrawal's own currency.
 type fees struct{ a *App }
 

@@ -143,6 +143,9 @@ func checkWallet(name, externalID string) error {
 	if externalID == "" {
 		bad.add("external_id", "is required")
 	}
+	if externalID == Master {
+		bad.add("external_id", "is reserved")
+	}
 	tooLong(bad, "external_id", externalID, maxExternalID)
 	return bad.err()
 }
@@ -219,8 +222,9 @@ func (s *Service) Find(ctx context.Context, tenant, walletID, externalID string)
 	return Wallet{}, &InvalidError{Fields: map[string][]string{"wallet_id": {"is required, or external_id"}}}
 }
 
-// byRef takes a wallet id or an external id. A merchant who calls a sub-account
-// "master" means that one: the master account has no name from outside.
+// byRef takes a wallet id or an external id. The master account has no name from
+// outside, and no sub-account can take its id as one: a reference never means
+// the one where the other was meant.
 func (s *Service) byRef(ctx context.Context, p storage.Partition, ref string) (Wallet, storage.Row, error) {
 	if ref != Master {
 		w, row, err := s.load(ctx, p, ref)

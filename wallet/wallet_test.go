@@ -133,20 +133,18 @@ func TestSubAccounts(t *testing.T) {
 	require.Equal(t, []wallet.Wallet{b}, list)
 }
 
-// A sub-account that is called like the master account is not it.
-func TestASubAccountCalledMaster(t *testing.T) {
+// No reference of a merchant's means the master account by accident.
+func TestTheMasterAccountHasNoName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, _, err := w.Resolve(w.ctx, tenant, wallet.Master)
+	var bad *wallet.InvalidError
+	_, err := w.Create(w.ctx, tenant, "x", wallet.Master, storage.Once{})
+	require.ErrorAs(t, err, &bad)
+	_, _, err = w.Resolve(w.ctx, tenant, wallet.Master)
 	require.ErrorIs(t, err, wallet.ErrNotFound)
-	v := w.sub("master")
-	id, _, err := w.Resolve(w.ctx, tenant, "master")
-	require.NoError(t, err)
-	require.Equal(t, v.ID, id)
-	require.NoError(t, w.Delete(w.ctx, tenant, v.ID))
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "1")
 	_, err = w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{
-		Direction: wallet.ToSub, WalletID: "master", Currency: usdt, Amount: dec("1"),
+		Direction: wallet.ToSub, WalletID: wallet.Master, Currency: usdt, Amount: dec("1"),
 	}, storage.Once{})
 	require.ErrorIs(t, err, wallet.ErrNotFound)
 }

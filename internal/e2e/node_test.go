@@ -154,9 +154,9 @@ func (n *node) block(height int64) blockHead {
 }
 
 type receipt struct {
-	ContractAddress common.Address `json:"contractAddress"`
-	Status          hexutil.Uint64 `json:"status"`
-	BlockHash       common.Hash    `json:"blockHash"`
+	ContractAddress *common.Address `json:"contractAddress"`
+	Status          hexutil.Uint64  `json:"status"`
+	BlockHash       common.Hash     `json:"blockHash"`
 }
 
 // receipt is nil where the transaction is in no block.
@@ -195,7 +195,7 @@ func (n *node) send(from *ecdsa.PrivateKey, to *common.Address, value *big.Int, 
 	n.ask(&nonce, "eth_getTransactionCount", addressOf(from), "pending")
 	tx, err := types.SignNewTx(from, types.LatestSignerForChainID(n.id), &types.DynamicFeeTx{
 		ChainID: n.id, Nonce: uint64(nonce), To: to, Value: value, Data: data, Gas: gas,
-		GasFeeCap: big.NewInt(500 * gwei), GasTipCap: big.NewInt(2 * gwei),
+		GasFeeCap: big.NewInt(200 * gwei), GasTipCap: big.NewInt(2 * gwei),
 	})
 	require.NoError(n.t, err)
 	raw, err := tx.MarshalBinary()
@@ -246,7 +246,7 @@ func (n *node) found(tokens listed) {
 		r := n.receipt(tx)
 		require.NotNil(n.t, r, name)
 		require.EqualValues(n.t, 1, r.Status, name)
-		n.at[name] = r.ContractAddress
+		n.at[name] = *r.ContractAddress
 	}
 	share := new(big.Int).Exp(big.NewInt(10), big.NewInt(25), nil)
 	for _, p := range n.people {

@@ -42,13 +42,10 @@ func Bench(b *testing.B, h Harness, baselines ...Baseline) {
 			for _, base := range baselines {
 				b.Run(base.Name+"/"+name, func(b *testing.B) {
 					transfer := base.Open(b)
-					ids := make([]string, b.N)
-					for i := range ids {
-						ids[i] = benchID(i)
-					}
+					id := benchIDs(b.N)
 					measure(b, callers, func(_, i int) error {
 						from, to := pick(i, hot)
-						return transfer(ids[i], from, to, 1)
+						return transfer(id(i), from, to, 1)
 					})
 				})
 			}
@@ -61,8 +58,6 @@ func Bench(b *testing.B, h Harness, baselines ...Baseline) {
 		Audit(b, s, here)
 	})
 }
-
-func benchID(i int) string { return fmt.Sprintf("0190a1b2-c3d4-7000-8000-%012d", i) }
 
 func pick(i int, hot bool) (from, to int) {
 	from = i % (benchAccounts - 1)
@@ -97,32 +92,58 @@ func benchOpen(b *testing.B, s storage.Store) []ledger.Account {
 	return names
 }
 
-func benchChange(names []ledger.Account, i int, hot bool) storage.Change {
+// benchIDs is the ids of n transfers, cut from one text: making them is not
+// what is measured.
+func benchIDs(n int) (id func(i int) string) {
+	const width = len("0190a1b2-c3d4-7000-8000-000000000000")
+	text := make([]byte, 0, n*width)
+	for i := range n {
+		text = fmt.Appendf(text, "0190a1b2-c3d4-7000-8000-%012d", i)
+	}
+	all := string(text)
+	return func(i int) string { return all[i*width : (i+1)*width] }
+}
+
+// transfer is a Change that its caller fills in again and again.
+type transfer struct {
+	change [1]storage.Change
+	post   [1]ledger.Tx
+	legs   [2]ledger.Leg
+}
+
+func (t *transfer) fill(names []ledger.Account, id string, i int, hot bool) {
 	from, to := pick(i, hot)
-	id := benchID(i)
-	return storage.Change{ID: id, Partition: here, Post: []ledger.Tx{{ID: id, Kind: ledger.KindTransfer, At: epoch, Legs: move(names[from], names[to], 1)}}}
+	t.legs = [2]ledger.Leg{{Account: names[from], Asset: coin, Delta: -1}, {Account: names[to], Asset: coin, Delta: 1}}
+	t.post[0] = ledger.Tx{ID: id, Kind: ledger.KindTransfer, At: epoch, Legs: t.legs[:]}
+	t.change[0] = storage.Change{ID: id, Partition: here, Post: t.post[:]}
 }
 
 func benchStore(b *testing.B, s storage.Store, callers int, hot bool) {
 	names := benchOpen(b, s)
-	changes := make([]storage.Change, b.N)
-	for i := range changes {
-		changes[i] = benchChange(names, i, hot)
-	}
+	id := benchIDs(b.N)
+	own := make([]transfer, callers)
 	ctx := context.Background()
-	measure(b, callers, func(_, i int) error { return s.Commit(ctx, changes[i])[0] })
+	measure(b, callers, func(caller, i int) error {
+		t := &own[caller]
+		t.fill(names, id(i), i, hot)
+		return s.Commit(ctx, t.change[:]...)[0]
+	})
 }
 
 func benchBatches(b *testing.B, s storage.Store, size int) {
 	names := benchOpen(b, s)
-	changes := make([]storage.Change, b.N)
-	for i := range changes {
-		changes[i] = benchChange(names, i, false)
-	}
+	id := benchIDs(b.N)
+	own := make([]transfer, size)
+	changes := make([]storage.Change, size)
 	ctx := context.Background()
 	b.ResetTimer()
 	for at := 0; at < b.N; at += size {
-		for _, err := range s.Commit(ctx, changes[at:min(at+size, b.N)]...) {
+		n := min(size, b.N-at)
+		for i := range n {
+			own[i].fill(names, id(at+i), at+i, false)
+			changes[i] = own[i].change[0]
+		}
+		for _, err := range s.Commit(ctx, changes[:n]...) {
 			if err != nil {
 				b.Fatal(err)
 			}

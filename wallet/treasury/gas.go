@@ -140,9 +140,26 @@ func (t *Treasury) equity(ctx context.Context, p storage.Partition, asset ledger
 	return sum, nil
 }
 
-// book ends an intent's reservation and posts what the network took, if
-// anything, in one Change. It happens once per landed transaction.
-func (t *Treasury) book(ctx context.Context, o outgoing.Outcome) error {
+// cost posts what one landed transaction took, once, whatever becomes of its
+// intent. The intent's reservation is given back only afterwards, so that the
+// equity that others decide on is never overstated in between.
+func (t *Treasury) cost(ctx context.Context, o outgoing.Outcome) error {
+	gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
+	if err != nil || o.CostTx == "" || o.Cost == 0 {
+		return err
+	}
+	id := "cost/" + o.Network + "/" + o.CostTx
+	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
+		ID: id, Partition: storage.Tenant(o.Tenant),
+		Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: o.Intent, At: t.cfg.Now(), Legs: []ledger.Leg{
+			{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -o.Cost},
+			{Account: ledger.Chain(o.Network), Asset: gas.Asset(), Delta: o.Cost},
+		}}},
+	})
+}
+
+// release ends an intent's reservation.
+func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 	p := storage.Tenant(o.Tenant)
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, o.Intent)
@@ -157,22 +174,12 @@ func (t *Treasury) book(ctx context.Context, o outgoing.Outcome) error {
 			return storage.Change{}, err
 		}
 		g.Count, r.Open = g.Count-1, false
-		c := storage.Change{
-			ID: fmt.Sprintf("book/%s/%d", o.Intent, row.Version), Partition: p,
+		return storage.Change{
+			ID: fmt.Sprintf("release/%s/%d", o.Intent, row.Version), Partition: p,
 			Put: []storage.Row{
 				GasFloats.Row(r.Asset, gasRow.Version, time.Time{}, g),
 				Reservations.Row(o.Intent, row.Version, time.Time{}, r),
 			},
-		}
-		if o.CostTx != "" && o.Cost != 0 {
-			c.Post = []ledger.Tx{{
-				ID: "cost/" + o.Network + "/" + o.CostTx, Kind: ledger.KindFee, Ref: o.Intent, At: t.cfg.Now(),
-				Legs: []ledger.Leg{
-					{Account: ledger.FeesNetwork, Asset: ledger.Asset(r.Asset), Delta: -o.Cost},
-					{Account: ledger.Chain(o.Network), Asset: ledger.Asset(r.Asset), Delta: o.Cost},
-				},
-			}}
-		}
-		return c, nil
+		}, nil
 	})
 }

@@ -342,9 +342,11 @@ func (t *Treasury) mark(ctx context.Context, row storage.Row, s Sweep) error {
 // HandleOutcome is the outgoing handler of every network: it books what a
 // landed transaction cost, ends its reservation, and tells the intent's owner.
 func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error {
-	ended := slices.Contains([]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State)
-	if ended {
-		if err := t.book(ctx, o); err != nil {
+	if err := t.cost(ctx, o); err != nil {
+		return err
+	}
+	if slices.Contains([]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State) {
+		if err := t.release(ctx, o); err != nil {
 			return err
 		}
 	}

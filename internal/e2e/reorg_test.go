@@ -1,0 +1,126 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/payment"
+)
+
+func TestR01_DepositDroppedByAReorgIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, currency := range map[string]string{"Ether": "ETH", "Token": "USDTERC20"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := openAnvil(t, usual)
+			h := newHost(t, n)
+			p := h.order("300", currency)
+			tx := n.pay(p.Address, currency, h.due(p))
+			h.mine(2)
+			require.Equal(t, payment.Confirming, h.payment(p.ID).Status)
+			n.reorg(2, tx)
+			h.mine(finalDepth)
+			require.Nil(t, n.receipt(tx))
+			require.NotContains(t, []payment.Status{payment.Confirmed, payment.Sending, payment.Completed}, h.payment(p.ID).Status)
+			require.Equal(t, "0", h.available(currency))
+			h.sound("deposit_received")
+
+			// Somebody pays after all.
+			n.pay(p.Address, currency, h.due(p))
+			h.completed(p)
+			require.Equal(t, h.due(p).String(), h.available(currency))
+			h.sound("payment_status_update:completed")
+		})
+	}
+}
+
+func TestR02_DepositMovedByAReorgIsCreditedOnce(t *testing.T) {
+	t.Parallel()
+	for name, currency := range map[string]string{"Ether": "ETH", "Token": "USDTERC20"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := openAnvil(t, usual)
+			h := newHost(t, n)
+			p := h.order("300", currency)
+			tx := n.pay(p.Address, currency, h.due(p))
+			h.mine(2)
+			was := n.receipt(tx).BlockHash
+			n.reorg(2)
+			// Others come first now: the log's place in the block is another.
+			n.pay(supplier, "USDTERC20", dec("1"))
+			n.pay(supplier, "USDCERC20", dec("1"))
+			h.completed(p)
+			require.NotEqual(t, was, n.receipt(tx).BlockHash)
+			require.Equal(t, h.due(p).String(), h.available(currency))
+			require.Equal(t, "300.00", h.payment(p.ID).MerchantReceived())
+			h.mine(finalDepth)
+			require.Equal(t, h.due(p).String(), h.available(currency))
+			h.sound("payment_status_update:completed")
+		})
+	}
+}
+
+func TestR01_DepositMovedAfterItWasCreditedStaysOneCredit(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h := newHost(t, n)
+	p := h.order("300", "USDTERC20")
+	tx := n.pay(p.Address, "USDTERC20", h.due(p))
+	h.until("credited", func() bool { return h.available("USDTERC20") == "300" })
+	was := n.receipt(tx).BlockHash
+	n.reorg(confirmations)
+	h.step()
+	h.mine(1)
+	h.completed(p)
+	h.mine(finalDepth)
+	require.NotEqual(t, was, n.receipt(tx).BlockHash)
+	require.Equal(t, "300", h.available("USDTERC20"))
+	h.sound()
+	w := h.withdraw("100", "USDTERC20", supplier)
+	h.paidOnce(w, supplier)
+	h.sound("withdrawal_status_update:completed")
+}
+
+func TestR05_WithdrawalThrownOutByAReorgIsSentAgainAndPaysOnce(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h := newHost(t, n)
+	h.earn("300", "USDCERC20")
+	w := h.withdraw("100", "USDCERC20", supplier)
+	h.until("in a block", func() bool { v := h.withdrawal(w.ID); return v.Tx != "" && n.receipt(v.Tx) != nil })
+	tx := h.withdrawal(w.ID).Tx
+	n.reorg(1, tx)
+	require.Nil(t, n.receipt(tx), "the node has forgotten it")
+	w = h.paidOnce(w, supplier)
+	require.Equal(t, tx, w.Tx, "the same bytes")
+	require.Len(t, h.attempts(), 1)
+	h.sound("withdrawal_status_update:completed")
+}
+
+func TestR01_GethForkMovesADeposit(t *testing.T) {
+	t.Parallel()
+	for name, currency := range map[string]string{"Ether": "ETH", "Token": "USDTERC20"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := openGeth(t, usual)
+			h := newHost(t, n)
+			p := h.order("300", currency)
+			tx := n.pay(p.Address, currency, h.due(p))
+			h.mine(2)
+			was := n.receipt(tx).BlockHash
+			n.fork(2)
+			n.commit()
+			n.commit()
+			n.commit() // the longer branch
+			h.step()
+			h.completed(p)
+			require.NotEqual(t, was, n.receipt(tx).BlockHash)
+			require.Equal(t, h.due(p).String(), h.available(currency))
+			h.mine(finalDepth)
+			w := h.withdraw("100", currency, supplier)
+			h.paidOnce(w, supplier)
+			h.sound("payment_status_update:completed", "withdrawal_status_update:completed")
+		})
+	}
+}
