@@ -138,6 +138,7 @@ func (a *App) domains() (err error) {
 	c := a.cfg
 	a.Wallets, err = wallet.New(wallet.Config{
 		Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: c.Callbacks.URL,
+		Pending: a.pendingPayments,
 	})
 	if err != nil {
 		return err

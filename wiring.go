@@ -50,12 +50,33 @@ func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
 	if w := (*treasury.WaitError)(nil); errors.As(err, &w) {
 		return &withdrawal.WaitError{Reason: string(w.Reason)}
 	}
+	if errors.Is(err, outgoing.ErrIntent) {
+		return fmt.Errorf("%w: %w", chain.ErrRejected, err)
+	}
 	return err
 }
 
 func (p payouts) Cancel(ctx context.Context, n chain.Network, id string) (bool, error) {
-	return p.a.Treasury.Cancel(ctx, n, id)
+	ok, err := p.a.Treasury.Cancel(ctx, n, id)
+	if errors.Is(err, outgoing.ErrNoIntent) {
+		return false, fmt.Errorf("%w: %w", withdrawal.ErrNoIntent, err)
+	}
+	return ok, err
 }
+
+// pendingPayments says whether an open payment will credit a wallet.
+func (a *App) pendingPayments(ctx context.Context, tenant, id string) (bool, error) {
+	n, err := a.cfg.Store.Count(ctx, storage.Query{
+		Table: payment.Payments.Table, Partition: storage.Tenant(tenant), Where: []storage.Cond{
+			{Column: "wallet", Op: storage.Eq, Value: id},
+			{Column: "status", Op: storage.In, Value: openPayments},
+		},
+	})
+	return n > 0, err
+}
+
+// openPayments are the statuses in which money is still expected.
+var openPayments = []payment.Status{payment.Waiting, payment.PartiallyPaid, payment.Confirming}
 
 // tenants is the wallet service as payments see it.
 type tenants struct{ a *App }
@@ -135,29 +156,13 @@ func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error
 	return c, err
 }
 
-// maxWaiting bounds how many addresses are looked at by balance per block.
-const maxWaiting = 1000
-
 // waiting lists the addresses of payments that wait for a network's own coin.
 func (a *App) waiting(ctx context.Context, n chain.Network) []chain.Address {
-	gas, err := a.cfg.Registry.Gas(n)
-	if err != nil {
-		return nil
-	}
-	rows, err := a.cfg.Store.Find(ctx, storage.Query{
-		Table: payment.Payments.Table, Limit: maxWaiting, Where: []storage.Cond{
-			{Column: "status", Op: storage.In, Value: []payment.Status{payment.Waiting, payment.PartiallyPaid, payment.Confirming}},
-			{Column: "currency", Op: storage.Eq, Value: gas.Code},
-		},
-	})
+	open, err := a.Payments.Open(ctx, n)
 	if err != nil {
 		a.cfg.Log.WarnContext(ctx, "waiting addresses not read", "network", string(n), "error", err)
 	}
-	out := make([]chain.Address, len(rows))
-	for i, row := range rows {
-		out[i] = chain.Address(payment.Payments.Value(row).Address)
-	}
-	return out
+	return open
 }
 
 func (a *App) parse(n chain.Network, s string) (chain.Address, error) {

@@ -89,7 +89,7 @@ func BenchmarkPost(b *testing.B) {
 				for total > 0 {
 					ds := make([]webhook.Delivery, min(total, 16*parallel))
 					for i := range ds {
-						h := http.Header{}
+						h := make(http.Header, 8)
 						webhook.Headers(h, s, nil, "p1/000001", 1, start, body)
 						ds[i] = webhook.Delivery{URL: to, Header: h, Body: body}
 					}

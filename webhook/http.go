@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -147,10 +148,8 @@ func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.timeout)
 	defer cancel()
-	header := d.Header.Clone()
-	if header == nil {
-		header = http.Header{}
-	}
+	header := make(http.Header, len(d.Header)+2)
+	maps.Copy(header, d.Header) // its values are only read
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", n.agent)
 	req := (&http.Request{

@@ -236,7 +236,7 @@ func (e *endpoint) wants(typ string) bool {
 }
 
 func (e *endpoint) delivery(url, id string, attempt int, at time.Time, body []byte) Delivery {
-	h := http.Header{}
+	h := make(http.Header, 8)
 	Headers(h, e.current, e.previous, id, attempt, at, body)
 	return Delivery{URL: url, Header: h, Body: body}
 }

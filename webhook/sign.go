@@ -71,19 +71,18 @@ func (s *Signer) Standard(id string, at time.Time, body []byte) string {
 
 // Headers sets every signing header for one attempt. previous may be nil.
 func Headers(h http.Header, current, previous *Signer, id string, attempt int, at time.Time, body []byte) {
-	unix := strconv.FormatInt(at.Unix(), 10)
-	h.Set(HeaderSignature, current.Body(body))
-	h.Set(HeaderID, id)
-	h.Set(HeaderTimestamp, unix)
-	h.Set(HeaderAttempt, strconv.Itoa(attempt))
-	h.Set(HeaderStandardID, id)
-	h.Set(HeaderStandardTimestamp, unix)
 	standard := current.Standard(id, at, body)
 	if previous != nil {
 		h.Set(HeaderSignaturePrevious, previous.Body(body))
 		standard += " " + previous.Standard(id, at, body)
 	}
-	h.Set(HeaderStandardSignature, standard)
+	// The names are canonical; one array holds all values.
+	v := [...]string{current.Body(body), id, strconv.FormatInt(at.Unix(), 10), strconv.Itoa(attempt), standard}
+	h[HeaderSignature] = v[0:1:1]
+	h[HeaderID], h[HeaderStandardID] = v[1:2:2], v[1:2:2]
+	h[HeaderTimestamp], h[HeaderStandardTimestamp] = v[2:3:3], v[2:3:3]
+	h[HeaderAttempt] = v[3:4:4]
+	h[HeaderStandardSignature] = v[4:5:5]
 }
 
 // Verify checks a delivery on the receiver's side: header and the raw,

@@ -128,3 +128,17 @@ func FuzzH06_Verify(f *testing.F) {
 		}
 	})
 }
+
+func TestHeadersAreCanonical(t *testing.T) {
+	t.Parallel()
+	h := signed("secret", "previous", "id", start, []byte("x"))
+	require.Len(t, h, 8)
+	for name := range h {
+		canonical := http.CanonicalHeaderKey(name)
+		require.Equal(t, name, canonical)
+	}
+	h.Set(webhook.HeaderID, "other")
+	h.Add(webhook.HeaderTimestamp, "more")
+	require.Equal(t, "id", h.Get(webhook.HeaderStandardID))
+	require.Len(t, h[webhook.HeaderStandardTimestamp], 1)
+}

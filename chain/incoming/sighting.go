@@ -7,7 +7,6 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -168,8 +167,8 @@ var Addresses = storage.NewTable[AddressRow]("addresses",
 
 // Cursor is how far a network was read, one row per network, id "cursor".
 type Cursor struct {
-	Trail []chain.Block `db:"trail,json"` // oldest first
-	Head  int64         `db:"head"`
+	Trail Trail `db:"trail,json"`
+	Head  int64 `db:"head"`
 	// Final is the watermark: the highest block that the network itself called
 	// final, 0 where it has no such notion. It falls by an operator's hand alone.
 	Final int64 `db:"final"`

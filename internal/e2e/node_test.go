@@ -167,6 +167,15 @@ func (n *node) receipt(tx string) *receipt {
 	return r
 }
 
+// succeeded wants a transaction in a block, with status 1.
+func (n *node) succeeded(tx string) *receipt {
+	n.t.Helper()
+	r := n.receipt(tx)
+	require.NotNil(n.t, r, "%s is in no block", tx)
+	require.EqualValues(n.t, 1, r.Status, tx)
+	return r
+}
+
 // pack encodes arguments after the selector of a signature; "(…)" has none.
 func pack(signature string, args ...any) []byte {
 	name, list, _ := strings.Cut(strings.TrimSuffix(signature, ")"), "(")
@@ -243,43 +252,53 @@ func (n *node) found(tokens listed) {
 	deploy("Undoes", deployer(undoes))
 	n.commit()
 	for name, tx := range made {
-		r := n.receipt(tx)
-		require.NotNil(n.t, r, name)
-		require.EqualValues(n.t, 1, r.Status, name)
-		n.at[name] = *r.ContractAddress
+		n.at[name] = *n.succeeded(tx).ContractAddress
 	}
+	var shares []string
 	share := new(big.Int).Exp(big.NewInt(10), big.NewInt(25), nil)
 	for _, p := range n.people {
 		for _, name := range coins {
 			to := n.at[name]
-			n.send(n.boss, &to, new(big.Int), pack("transfer(address,uint256)", addressOf(p), share), 120_000)
+			shares = append(shares, n.send(n.boss, &to, new(big.Int), pack("transfer(address,uint256)", addressOf(p), share), 500_000))
 		}
 	}
 	n.commit()
-	n.list(tokens)
+	for _, tx := range shares {
+		n.succeeded(tx)
+	}
+	n.registry = registryWith(n.t, n.id.Int64(), n.contracts(tokens))
 }
 
-// list makes the shipped registry with the node's chain id, the test contracts,
-// and fewer confirmations.
-func (n *node) list(tokens listed) {
-	n.t.Helper()
+// contracts are the addresses that the listed currencies have here.
+func (n *node) contracts(tokens listed) map[string]string {
+	out := map[string]string{}
+	for code, name := range tokens {
+		out[code] = n.at[name].Hex()
+	}
+	return out
+}
+
+// registryWith is the shipped registry with a node's chain id and contracts, and
+// fewer confirmations.
+func registryWith(t testing.TB, id int64, contracts map[string]string) *chain.Registry {
+	t.Helper()
 	networks, currencies := chain.Networks(), chain.Mainnet()
 	for i := range networks {
 		if networks[i].Code == "ETH" {
-			networks[i].ChainID = n.id.Int64()
+			networks[i].ChainID = id
 		}
 	}
 	for i, c := range currencies {
 		if c.Network == "ETH" {
 			currencies[i].Confirmations = confirmations
 		}
-		if name, ok := tokens[c.Code]; ok {
-			currencies[i].Contract = n.at[name].Hex()
+		if a, ok := contracts[c.Code]; ok {
+			currencies[i].Contract = a
 		}
 	}
-	var err error
-	n.registry, err = chain.NewRegistry(networks, currencies)
-	require.NoError(n.t, err)
+	r, err := chain.NewRegistry(networks, currencies)
+	require.NoError(t, err)
+	return r
 }
 
 // client is a new client of the node, as a new process would have one.
@@ -328,7 +347,7 @@ func (n *node) pay(to, currency string, amount decimal.Decimal) string {
 
 func (n *node) transfer(token common.Address, to string, units *big.Int) string {
 	n.t.Helper()
-	return n.send(n.payer(), &token, new(big.Int), pack("transfer(address,uint256)", common.HexToAddress(to), units), 120_000)
+	return n.send(n.payer(), &token, new(big.Int), pack("transfer(address,uint256)", common.HexToAddress(to), units), 500_000)
 }
 
 // scatter pays ether from within a contract.

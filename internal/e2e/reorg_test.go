@@ -124,3 +124,30 @@ func TestR01_GethForkMovesADeposit(t *testing.T) {
 		})
 	}
 }
+
+// Deeper than the confirmations that the host chose to trust: what was credited
+// is taken back, and what is sent on its strength comes to nothing.
+func TestR01_DepositDroppedAfterItWasCreditedIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, currency := range map[string]string{"Ether": "ETH", "Token": "USDTERC20"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := openAnvil(t, usual)
+			h := newHost(t, n)
+			p := h.order("300", currency)
+			tx := n.pay(p.Address, currency, h.due(p))
+			h.until("credited", func() bool { return h.available(currency) == h.due(p).String() })
+			n.reorg(confirmations, tx)
+			h.mine(3 * finalDepth)
+			require.Nil(t, n.receipt(tx))
+			require.Equal(t, "0", h.available(currency))
+			h.sound()
+
+			h.earn("400", currency)
+			h.sound("payment_status_update:completed")
+			w := h.withdraw("100", currency, supplier)
+			h.paidOnce(w, supplier)
+			h.sound("withdrawal_status_update:completed")
+		})
+	}
+}

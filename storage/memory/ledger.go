@@ -78,9 +78,9 @@ func (p *part) account(name ledger.Account, asset ledger.Asset, create bool) *ac
 
 // post is the short way of a Change that holds postings only. It gives the
 // verdicts of package verdict; the conformance suite compares the two.
-func (s *Store) post(c *storage.Change) error {
+func (s *Store) post(open verdict.Tables, c *storage.Change) error {
 	if !ready(c) {
-		b := verdict.Prepare(s.tables.Has, []storage.Change{*c})
+		b := verdict.Prepare(open.Has, []storage.Change{*c})
 		return s.judge(c, b) // states what is malformed, or takes the long way
 	}
 	p := s.part(c.Partition, true)
@@ -108,7 +108,7 @@ func (s *Store) post(c *storage.Change) error {
 			l := &tx.Legs[k]
 			a := p.account(l.Account, l.Asset, false)
 			if a == nil {
-				return s.judge(c, verdict.Prepare(s.tables.Has, []storage.Change{*c}))
+				return s.judge(c, verdict.Prepare(open.Has, []storage.Change{*c}))
 			}
 			from := &a.balance
 			if i > 0 {

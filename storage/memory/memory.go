@@ -7,8 +7,10 @@ package memory
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -17,11 +19,12 @@ import (
 
 // Store is a storage.Store in memory. Make it with New.
 type Store struct {
-	mu     sync.Mutex
-	tables verdict.Tables // nil = not open
-	parts  map[storage.Partition]*part
-	last   *part // the partition that was asked for last
-	due    map[*storage.Table]*dueQueue
+	tables atomic.Pointer[verdict.Tables] // nil = not open; replaced, never changed
+
+	mu    sync.Mutex
+	parts map[storage.Partition]*part
+	last  *part // the partition that was asked for last
+	due   map[*storage.Table]*dueQueue
 }
 
 var _ storage.Store = (*Store)(nil)
@@ -39,8 +42,8 @@ func (s *Store) Open(ctx context.Context, tables ...*storage.Table) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	open := verdict.Tables{}
-	for t := range s.tables {
-		open[t] = true
+	if old := s.tables.Load(); old != nil {
+		maps.Copy(open, *old)
 	}
 	for _, t := range tables {
 		open[t] = true
@@ -48,29 +51,25 @@ func (s *Store) Open(ctx context.Context, tables ...*storage.Table) error {
 			s.due[t] = &dueQueue{}
 		}
 	}
-	s.tables = open
+	s.tables.Store(&open)
 	return nil
 }
 
 // Close implements storage.Store. What was stored stays for another Open.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tables = nil
+	s.tables.Store(nil)
 	return nil
 }
 
-// opened returns the set of tables, which is never changed in place.
 func (s *Store) opened(ctx context.Context) (verdict.Tables, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tables == nil {
+	open := s.tables.Load()
+	if open == nil {
 		return nil, storage.ErrClosed
 	}
-	return s.tables, nil
+	return *open, nil
 }
 
 // part finds a partition; s.mu is held.
@@ -100,7 +99,7 @@ func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
 		}
 		return errs
 	}
-	batches := make([]*verdict.Batch, 0, 8)
+	var batches []*verdict.Batch
 	for i := range changes {
 		if !onlyPosts(&changes[i]) {
 			batches = append(batches, verdict.Prepare(open.Has, changes[i:i+1]))
@@ -111,7 +110,7 @@ func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
 	for i := range changes {
 		c := &changes[i]
 		if onlyPosts(c) {
-			errs[i] = s.post(c)
+			errs[i] = s.post(open, c)
 			continue
 		}
 		errs[i] = s.judge(c, batches[0])

@@ -46,7 +46,7 @@ func (s *session) prepared(ctx context.Context, q string) (*sqlx.Stmt, error) {
 }
 
 func (s *session) exec(ctx context.Context, q string, args ...any) error {
-	st, err := s.prepared(ctx, q)
+	st, err := s.prepared(ctx, q) //nolint:sqlclosecheck // kept until the session ends
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *session) exec(ctx context.Context, q string, args ...any) error {
 
 // each runs a query and calls f for every row, which it may scan.
 func (s *session) each(ctx context.Context, q string, args []any, f func(*sql.Rows) error) error {
-	st, err := s.prepared(ctx, q)
+	st, err := s.prepared(ctx, q) //nolint:sqlclosecheck // kept until the session ends
 	if err != nil {
 		return err
 	}
