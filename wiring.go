@@ -28,7 +28,10 @@ func (a *App) route(ctx context.Context, f incoming.Fact) error {
 	case s.Internal:
 		return nil // a move of our own: its attempt tells what became of it
 	case s.Purpose == incoming.UsePayment:
-		return a.Payments.Handle(ctx, f)
+		if err := a.Payments.Handle(ctx, f); err != nil {
+			return err
+		}
+		return a.Treasury.Lost(ctx, s)
 	default:
 		return a.Treasury.HandleHot(ctx, f)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
@@ -228,6 +229,17 @@ func (h *host) attempts() []storage.Row {
 	return rows
 }
 
+// sightings are what is stored of a transaction's transfers to us.
+func (h *host) sightings(tx string) []storage.Row {
+	h.t.Helper()
+	rows, err := h.store.Find(h.t.Context(), storage.Query{
+		Table: incoming.Sightings.Table, Partition: storage.Network("ETH"), Limit: 100,
+		Where: []storage.Cond{{Column: "tx", Op: storage.Eq, Value: tx}},
+	})
+	require.NoError(h.t, err)
+	return rows
+}
+
 // available is what the shop can spend.
 func (h *host) available(currency string) string {
 	h.t.Helper()
@@ -289,6 +301,15 @@ func (i *inbox) events() []string {
 		}
 	}
 	return out
+}
+
+func (i *inbox) count(event string) (n int) {
+	for _, e := range i.events() {
+		if e == event {
+			n++
+		}
+	}
+	return n
 }
 
 func dec(s string) decimal.Decimal { return decimal.RequireFromString(s) }

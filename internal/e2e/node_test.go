@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
@@ -44,6 +45,7 @@ type node struct {
 	boss     *ecdsa.PrivateKey
 	people   []*ecdsa.PrivateKey
 	next     int
+	nonces   map[common.Address]hexutil.Uint64
 	at       map[string]common.Address // contracts by name
 	registry *chain.Registry
 	commit   func() // mines one block
@@ -71,7 +73,7 @@ func addressOf(k *ecdsa.PrivateKey) common.Address { return crypto.PubkeyToAddre
 func (n *node) rich() []*ecdsa.PrivateKey { return append([]*ecdsa.PrivateKey{n.boss}, n.people...) }
 
 func newNode(t testing.TB, url string) *node {
-	n := &node{t: t, url: url, boss: key("boss"), at: map[string]common.Address{}}
+	n := &node{t: t, url: url, boss: key("boss"), at: map[string]common.Address{}, nonces: map[common.Address]hexutil.Uint64{}}
 	for i := range payers {
 		n.people = append(n.people, key(fmt.Sprint("customer ", i)))
 	}
@@ -116,13 +118,28 @@ func openGeth(t testing.TB, tokens listed) *node {
 	})
 	t.Cleanup(func() { _ = b.Close() })
 	n.connect()
-	n.commit = func() { b.Commit() }
+	n.commit = func() {
+		require.Eventually(t, n.pooled, 10*time.Second, 2*time.Millisecond, "the pool has everything that was sent")
+		b.Commit()
+	}
 	n.fork = func(depth int) {
 		parent := n.block(n.height() - int64(depth))
 		require.NoError(t, b.Fork(parent.Hash))
 	}
 	n.found(tokens)
 	return n
+}
+
+// pooled reports whether the pool counts every transaction of the node's people:
+// go-ethereum takes them in at its leisure.
+func (n *node) pooled() bool {
+	for a, next := range n.nonces {
+		var at hexutil.Uint64
+		if err := n.rpc.CallContext(n.t.Context(), &at, "eth_getTransactionCount", a, "pending"); err != nil || at < next {
+			return false
+		}
+	}
+	return true
 }
 
 func ether(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e18)) }
@@ -157,6 +174,7 @@ type receipt struct {
 	ContractAddress *common.Address `json:"contractAddress"`
 	Status          hexutil.Uint64  `json:"status"`
 	BlockHash       common.Hash     `json:"blockHash"`
+	Index           hexutil.Uint64  `json:"transactionIndex"`
 }
 
 // receipt is nil where the transaction is in no block.
@@ -202,6 +220,8 @@ func (n *node) send(from *ecdsa.PrivateKey, to *common.Address, value *big.Int, 
 	n.t.Helper()
 	var nonce hexutil.Uint64
 	n.ask(&nonce, "eth_getTransactionCount", addressOf(from), "pending")
+	nonce = max(nonce, n.nonces[addressOf(from)]) // the pool may not count what it has just got
+	n.nonces[addressOf(from)] = nonce + 1
 	tx, err := types.SignNewTx(from, types.LatestSignerForChainID(n.id), &types.DynamicFeeTx{
 		ChainID: n.id, Nonce: uint64(nonce), To: to, Value: value, Data: data, Gas: gas,
 		GasFeeCap: big.NewInt(200 * gwei), GasTipCap: big.NewInt(2 * gwei),
@@ -399,6 +419,7 @@ func (n *node) reorg(depth int, drop ...string) {
 		}
 	}
 	n.ask(nil, "anvil_reorg", depth, []any{})
+	clear(n.nonces)
 	for _, raw := range back {
 		n.ask(nil, "eth_sendRawTransaction", raw)
 	}

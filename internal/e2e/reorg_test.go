@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -45,17 +46,23 @@ func TestR02_DepositMovedByAReorgIsCreditedOnce(t *testing.T) {
 			p := h.order("300", currency)
 			tx := n.pay(p.Address, currency, h.due(p))
 			h.mine(2)
+			require.EqualValues(t, 0, n.receipt(tx).Index)
 			was := n.receipt(tx).BlockHash
-			n.reorg(2)
+			raw := n.raw(tx)
+			n.reorg(2, tx)
 			// Others come first now: the log's place in the block is another.
 			n.pay(supplier, "USDTERC20", dec("1"))
 			n.pay(supplier, "USDCERC20", dec("1"))
+			n.revive([]hexutil.Bytes{raw})
 			h.completed(p)
 			require.NotEqual(t, was, n.receipt(tx).BlockHash)
+			require.EqualValues(t, 2, n.receipt(tx).Index)
 			require.Equal(t, h.due(p).String(), h.available(currency))
 			require.Equal(t, "300.00", h.payment(p.ID).MerchantReceived())
 			h.mine(finalDepth)
 			require.Equal(t, h.due(p).String(), h.available(currency))
+			require.Len(t, h.sightings(tx), 1, "it is the same transfer wherever it is mined")
+			require.Equal(t, 1, h.inbox.count("deposit_received"))
 			h.sound("payment_status_update:completed")
 		})
 	}
@@ -117,6 +124,8 @@ func TestR01_GethForkMovesADeposit(t *testing.T) {
 			h.completed(p)
 			require.NotEqual(t, was, n.receipt(tx).BlockHash)
 			require.Equal(t, h.due(p).String(), h.available(currency))
+			require.Len(t, h.sightings(tx), 1)
+			require.Equal(t, 1, h.inbox.count("deposit_received"))
 			h.mine(finalDepth)
 			w := h.withdraw("100", currency, supplier)
 			h.paidOnce(w, supplier)

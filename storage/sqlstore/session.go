@@ -23,7 +23,8 @@ type session struct {
 	conn  *sqlx.Conn
 	keep  bool
 	stmts map[string]*sqlx.Stmt
-	lost  bool // the connection is in an unknown state: do not use it again
+	wait  time.Duration // for Begin, where the database is locked elsewhere
+	lost  bool          // the connection is in an unknown state: do not use it again
 }
 
 // prepared returns the kept statement for q, or nil.
@@ -91,7 +92,7 @@ func visit(rows *sql.Rows, f func(*sql.Rows) error) error {
 // wraps lane.ErrBusy or lane.ErrRefused where it is certain that nothing
 // happened and another try makes sense.
 func (s *session) inTx(ctx context.Context, f func() error) error {
-	if err := s.exec(ctx, s.d.Begin); err != nil {
+	if err := s.begin(ctx); err != nil {
 		s.rollback()
 		return s.classify(err)
 	}
@@ -111,6 +112,20 @@ func (s *session) inTx(ctx context.Context, f func() error) error {
 	}
 	s.rollback()
 	return s.classify(err)
+}
+
+// begin tries for as long as s.wait says. Where the database waits by sleeping
+// longer and longer (SQLite), many short waits win a place among busy writers
+// that one long wait never gets.
+func (s *session) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	for {
+		err := s.exec(context.WithoutCancel(ctx), s.d.Begin)
+		if err == nil || ctx.Err() != nil || s.d.Classify(err) != ClassBusy {
+			return err
+		}
+	}
 }
 
 func (s *session) rollback() {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -43,6 +44,9 @@ var (
 // Options of a Store.
 type Options struct {
 	Lane lane.Config
+	// BusyTimeout is how long a transaction tries to begin while the database
+	// is locked elsewhere. Defaults to one try.
+	BusyTimeout time.Duration
 }
 
 // New makes a Store over pools that the host keeps and closes; read and write
@@ -51,7 +55,7 @@ func New(d *Dialect, read, write *sqlx.DB, o Options) *Store {
 	if d.OneWriter {
 		o.Lane.Shards = 1
 	}
-	s := &Store{d: d, read: read, write: write, parts: map[storage.Partition]bool{}, seat: make(chan struct{}, 1)}
+	s := &Store{d: d, read: read, write: write, wait: o.BusyTimeout, parts: map[storage.Partition]bool{}, seat: make(chan struct{}, 1)}
 	s.lane = lane.New(s, o.Lane)
 	return s
 }
@@ -160,7 +164,7 @@ func (s *Store) writing(ctx context.Context, f func(*session) error) error {
 		if err != nil {
 			return err
 		}
-		ss = &session{d: s.d, conn: conn, keep: s.keep}
+		ss = &session{d: s.d, conn: conn, keep: s.keep, wait: s.wait}
 		if err := s.d.Check(ctx, conn); err != nil { // settings may differ from connection to connection
 			return errors.Join(err, ss.close())
 		}

@@ -49,10 +49,12 @@ var TopUps = storage.NewTable[TopUp]("topups")
 var ErrGasShort = errors.New("treasury: not enough of the operator's own coins for the network fee, top the hot address up")
 
 // reserve sets the most that the intent may cost aside and returns it. A
-// reservation that is there already is returned as it is.
+// reservation that is there already is returned as it is, also one that has
+// ended: its intent has, too, and whoever submits it again is only late. A
+// second one would stay for ever.
 func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
 	p := storage.Tenant(in.Tenant)
-	if r, _, ok, err := Reservations.One(ctx, t.cfg.Store, p, in.ID); err != nil || ok && r.Open {
+	if r, _, ok, err := Reservations.One(ctx, t.cfg.Store, p, in.ID); err != nil || ok {
 		return r.Amount, err
 	}
 	gas, err := t.cfg.Registry.Gas(in.Network)
@@ -95,8 +97,8 @@ func (t *Treasury) most(ctx context.Context, in chain.Intent) (ledger.Amount, er
 }
 
 func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent, asset string, most ledger.Amount) (storage.Change, error) {
-	r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
-	if err != nil || found && r.Open {
+	_, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
+	if err != nil || found {
 		return storage.Change{}, err
 	}
 	g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, asset)

@@ -59,21 +59,22 @@ func (t *Treasury) Step(ctx context.Context, n chain.Network) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	planned, err := t.plan(ctx, n, info.Family)
-	if err != nil {
-		return planned, err
-	}
+	planned, failed := t.plan(ctx, n, info.Family)
 	rows, err := t.cfg.Store.Claim(ctx, storage.Claim{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)),
 		Now: t.cfg.Now(), Until: t.cfg.Now().Add(t.cfg.Lease), Max: t.cfg.Batch,
 	})
+	err = errors.Join(failed, err)
 	for _, row := range rows {
-		err = errors.Join(err, t.advance(ctx, row))
+		if e := t.advance(ctx, row); !errors.Is(e, storage.ErrConflict) { // else another process goes on with it
+			err = errors.Join(err, e)
+		}
 	}
 	return planned + len(rows), err
 }
 
-// plan takes final deposits that their payment has already handled.
+// plan takes final deposits that their payment has already handled. One that
+// cannot be taken does not keep the others.
 func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Family) (int, error) {
 	rows, err := t.cfg.Store.Find(ctx, storage.Query{
 		Table: incoming.Sightings.Table, Partition: storage.Network(string(n)), Limit: t.cfg.Batch,
@@ -94,10 +95,10 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 	for _, row := range rows {
 		s := incoming.Sightings.Value(row)
 		if family == chain.UTXOFamily {
-			if err := t.keep(ctx, s); err != nil {
-				return worked, err
+			e := t.keep(ctx, s)
+			if err = errors.Join(err, e); e == nil {
+				worked++
 			}
-			worked++
 			continue
 		}
 		k := [2]string{s.Address, s.Currency}
@@ -107,12 +108,13 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 		groups[k] = append(groups[k], row)
 	}
 	for _, k := range order {
-		if err := t.begin(ctx, n, groups[k]); err != nil && !errors.Is(err, storage.ErrConflict) {
-			return worked, err
+		if e := t.begin(ctx, n, groups[k]); e != nil && !errors.Is(e, storage.ErrConflict) {
+			err = errors.Join(err, e)
+			continue
 		}
 		worked++
 	}
-	return worked, nil
+	return worked, err
 }
 
 // keep leaves a deposit where it is and makes it spendable: an output needs no
@@ -133,12 +135,43 @@ func (t *Treasury) keep(ctx context.Context, s incoming.Sighting) error {
 			ID: fmt.Sprintf("keep/%s/%d", s.Key(), row.Version), Partition: p,
 			Put: []storage.Row{incoming.Sightings.Row(s.Key(), row.Version, t.cfg.Now(), cur)},
 		}
-		if cur.Currency != "" && cur.Amount > 0 {
+		if cur.Currency == "" || cur.Amount <= 0 {
+			return c, nil
+		}
+		coin, known, ok, err := outgoing.Coins.One(ctx, t.cfg.Store, p, cur.Key())
+		switch {
+		case err != nil:
+			return c, err
+		case !ok:
 			c.Put = append(c.Put, outgoing.CoinRow(cur.Tenant, chain.Coin{
 				Outpoint: cur.Key(), Address: chain.Address(cur.Address), Key: chain.KeyRef(owner.Key), Amount: cur.Amount,
 			}))
+		case coin.State == outgoing.CoinDisputed && coin.Intent == "": // it was lost, and is mined again
+			coin.State = outgoing.CoinFree
+			c.Put = append(c.Put, outgoing.Coins.Row(known.ID, known.Version, time.Time{}, coin))
 		}
 		return c, nil
+	})
+}
+
+// Lost takes the output of a deposit that a deep reorg took away out of what
+// can be spent, until it is mined again.
+func (t *Treasury) Lost(ctx context.Context, s incoming.Sighting) error {
+	info, err := t.cfg.Registry.Network(s.Network)
+	if err != nil || info.Family != chain.UTXOFamily || s.State != incoming.Gone {
+		return err
+	}
+	p := storage.Network(s.Network)
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		coin, row, ok, err := outgoing.Coins.One(ctx, t.cfg.Store, p, s.Key())
+		if err != nil || !ok || coin.State != outgoing.CoinFree {
+			return storage.Change{}, err
+		}
+		coin.State = outgoing.CoinDisputed
+		return storage.Change{
+			ID: fmt.Sprintf("lost/%s/%d", row.ID, row.Version), Partition: p,
+			Put: []storage.Row{outgoing.Coins.Row(row.ID, row.Version, time.Time{}, coin)},
+		}, nil
 	})
 }
 
@@ -181,7 +214,7 @@ func (t *Treasury) advance(ctx context.Context, row storage.Row) error {
 	case SweepNew:
 		return t.move(ctx, row, s)
 	case SweepFunding, SweepMoving:
-		return t.put(ctx, row, s, time.Time{}) // its outcome wakes it
+		return t.send(ctx, row, s) // whoever wrote the state may have died before it sent
 	case SweepDone, SweepDeferred:
 		return t.mark(ctx, row, s)
 	default:
@@ -189,9 +222,21 @@ func (t *Treasury) advance(ctx context.Context, row storage.Row) error {
 	}
 }
 
-// move sends the sweep, or the gas that it needs first.
+// move decides what the sweep does next, stores that, and only then does it.
 func (t *Treasury) move(ctx context.Context, row storage.Row, s Sweep) error {
-	in, short, err := t.intent(ctx, row.ID, s)
+	lock, free, err := t.turn(ctx, row.ID, s)
+	if err != nil {
+		return err
+	}
+	if !free {
+		s.Reason = "another sweep of the address is under way"
+		return t.put(ctx, row, s, t.cfg.Now().Add(t.cfg.Lease))
+	}
+	in, err := t.order(ctx, row.ID, s)
+	if err != nil {
+		return err
+	}
+	short, err := t.short(ctx, in)
 	var dust *dustError
 	switch {
 	case errors.As(err, &dust):
@@ -203,53 +248,119 @@ func (t *Treasury) move(ctx context.Context, row storage.Row, s Sweep) error {
 		s.State, s.Reason = SweepDeferred, "the address stayed short of gas"
 		return t.put(ctx, row, s, t.cfg.Now())
 	case short > 0:
-		return t.fund(ctx, row, s, short)
+		s.State, s.Fundings, s.Reason = SweepFunding, s.Fundings+1, ""
+	default:
+		s.State, s.Reason = SweepMoving, ""
 	}
-	if err := t.Submit(ctx, in); err != nil {
+	err = t.put(ctx, row, s, t.cfg.Now().Add(t.cfg.Lease), lock)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // the address or the claim is another's: due again when the lease ends
+	}
+	if err != nil {
+		return err
+	}
+	row.Version++
+	return t.send(ctx, row, s)
+}
+
+// turn says whether the sweep may use its address now: each takes all that is
+// there, so two at once would spend the same coins, or one the other's gas. The
+// row of the address, written in the Change that takes the turn, is the lock.
+func (t *Treasury) turn(ctx context.Context, id string, s Sweep) (lock storage.Row, free bool, err error) {
+	p := storage.Network(s.Network)
+	a, lock, ok, err := incoming.Addresses.One(ctx, t.cfg.Store, p, s.Address)
+	if err != nil || !ok {
+		return lock, false, errors.Join(err, fmt.Errorf("treasury: %s is no address of ours", s.Address))
+	}
+	for _, holds := range [][]storage.Cond{
+		{{Column: "state", Op: storage.In, Value: []SweepState{SweepFunding, SweepMoving}}},
+		{{Column: "state", Op: storage.Eq, Value: SweepNew}, {Column: "fundings", Op: storage.Gt, Value: 0}},
+	} {
+		n, err := t.cfg.Store.Count(ctx, storage.Query{Table: Sweeps.Table, Partition: p, Where: append(holds,
+			storage.Cond{Column: "address", Op: storage.Eq, Value: s.Address},
+			storage.Cond{Column: storage.ColID, Op: storage.Ne, Value: id},
+		)})
+		if err != nil || n > 0 {
+			return lock, false, err
+		}
+	}
+	return incoming.Addresses.Row(lock.ID, lock.Version, lock.Due, a), true, nil
+}
+
+// send submits what the sweep's state says, which is harmless to repeat: the id
+// is derived from the sweep, and what was taken over before stays as it was.
+func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
+	in, err := t.order(ctx, row.ID, s)
+	if err == nil && s.State == SweepFunding {
+		in, err = t.gas(ctx, row.ID, s, in)
+	}
+	var dust *dustError
+	if errors.As(err, &dust) || errors.Is(err, errEnough) {
+		s.State = SweepNew
+		return t.put(ctx, row, s, t.cfg.Now())
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
+		if s.State == SweepFunding {
+			s.Fundings--
+		}
+		s.State = SweepNew
 		return t.wait(ctx, row, s, err)
 	}
-	s.State, s.Reason = SweepMoving, ""
-	return t.put(ctx, row, s, time.Time{})
+	err = t.put(ctx, row, s, time.Time{}) // its outcome wakes it
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // its outcome was faster
+	}
+	return err
 }
 
 type dustError struct{ text string }
 
 func (e *dustError) Error() string { return e.text }
 
-// intent makes the sweep's intent and says how much gas the address lacks.
-func (t *Treasury) intent(ctx context.Context, id string, s Sweep) (in chain.Intent, short ledger.Amount, err error) {
+// order is the sweep's intent.
+func (t *Treasury) order(ctx context.Context, id string, s Sweep) (in chain.Intent, err error) {
 	n := chain.Network(s.Network)
 	hot, err := t.cfg.Addresses.Hot(ctx, n, s.Tenant)
-	if err != nil {
-		return in, 0, err
-	}
-	currency, err := t.cfg.Registry.Currency(s.Currency)
-	if err != nil {
-		return in, 0, err
-	}
-	in = chain.Intent{
+	return chain.Intent{
 		ID: id, Purpose: chain.ForSweep, Tenant: s.Tenant, Network: n, Currency: s.Currency,
 		From: chain.Address(s.Address), FromKey: chain.KeyRef(s.Key), To: hot.Address, All: true, Confirmations: 1,
-	}
-	fee, err := t.cfg.Clients[n].EstimateFee(ctx, in)
+	}, err
+}
+
+// short says how much gas the address lacks for the sweep; the error is a
+// *dustError where there is nothing worth moving.
+func (t *Treasury) short(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+	currency, err := t.cfg.Registry.Currency(in.Currency)
 	if err != nil {
-		return in, 0, err
+		return 0, err
 	}
-	balancer, ok := t.cfg.Clients[n].(chain.Balancer)
-	if !ok {
-		return in, 0, fmt.Errorf("treasury: the client of %s cannot read balances: configure UTXO forwarding or a client with chain.Balancer", n)
+	if !currency.Native() {
+		held, err := t.Held(ctx, in.Network, in.Currency, in.From)
+		if err != nil {
+			return 0, err
+		}
+		if held.LessThan(currency.Dust) {
+			return 0, &dustError{fmt.Sprintf("%s %s is not worth moving", ledger.PlainString(held), in.Currency)}
+		}
 	}
-	held, err := balancer.Balance(ctx, fee.Currency, in.From)
+	fee, err := t.cfg.Clients[in.Network].EstimateFee(ctx, in)
 	if err != nil {
-		return in, 0, err
+		return 0, err
+	}
+	held, err := t.Held(ctx, in.Network, fee.Currency, in.From)
+	if err != nil {
+		return 0, err
 	}
 	gas, err := t.cfg.Registry.Currency(fee.Currency)
 	if err != nil {
-		return in, 0, err
+		return 0, err
 	}
 	have, err := gas.Units(held, ledger.Down)
 	if err != nil {
-		return in, 0, err
+		return 0, err
 	}
 	if currency.Native() {
 		need, err := fee.Max.MulDiv(t.cfg.MinSweep, 1, ledger.Up)
@@ -257,36 +368,36 @@ func (t *Treasury) intent(ctx context.Context, id string, s Sweep) (in chain.Int
 			err = &dustError{fmt.Sprintf("%s %s is not worth its fee of up to %s",
 				ledger.PlainString(held), gas.Code, ledger.PlainString(gas.Decimal(fee.Max)))}
 		}
-		return in, 0, err
+		return 0, err
 	}
 	if have >= fee.Max {
-		return in, 0, nil
+		return 0, nil
 	}
-	short, err = fee.Max.Sub(have)
-	return in, short, err
+	return fee.Max.Sub(have)
 }
 
-// fund sends the missing gas to the deposit address, with half as much again so
-// that a rising price does not ask for a second transfer.
-func (t *Treasury) fund(ctx context.Context, row storage.Row, s Sweep, short ledger.Amount) error {
-	n := chain.Network(s.Network)
-	gas, err := t.cfg.Registry.Gas(n)
+// errEnough: the address has its gas by now.
+var errEnough = errors.New("treasury: the address has enough gas")
+
+// gas is the intent that sends the missing gas to the deposit address, with
+// half as much again so that a rising price does not ask for a second transfer.
+func (t *Treasury) gas(ctx context.Context, id string, s Sweep, sweep chain.Intent) (in chain.Intent, err error) {
+	short, err := t.short(ctx, sweep)
+	if err == nil && short == 0 {
+		err = errEnough
+	}
 	if err != nil {
-		return err
+		return in, err
+	}
+	gas, err := t.cfg.Registry.Gas(sweep.Network)
+	if err != nil {
+		return in, err
 	}
 	amount, err := short.MulDiv(3, 2, ledger.Up)
-	if err != nil {
-		return err
-	}
-	in := chain.Intent{
-		ID: fmt.Sprintf("gas/%d/%s", s.Fundings+1, row.ID), Purpose: chain.ForGas, Tenant: s.Tenant, Network: n,
-		Currency: gas.Code, To: chain.Address(s.Address), Amount: amount, Confirmations: 1,
-	}
-	if err := t.Submit(ctx, in); err != nil {
-		return t.wait(ctx, row, s, err)
-	}
-	s.State, s.Fundings, s.Reason = SweepFunding, s.Fundings+1, ""
-	return t.put(ctx, row, s, time.Time{})
+	return chain.Intent{
+		ID: fmt.Sprintf("gas/%d/%s", s.Fundings, id), Purpose: chain.ForGas, Tenant: s.Tenant, Network: sweep.Network,
+		Currency: gas.Code, To: sweep.From, Amount: amount, Confirmations: 1,
+	}, err
 }
 
 // wait keeps a sweep that cannot be paid for now, visibly; a payment does not
@@ -306,10 +417,10 @@ func slogSweep(id string, s Sweep) []any {
 }
 
 // put stores a sweep; the claim's version is the fence.
-func (t *Treasury) put(ctx context.Context, row storage.Row, s Sweep, due time.Time) error {
+func (t *Treasury) put(ctx context.Context, row storage.Row, s Sweep, due time.Time, with ...storage.Row) error {
 	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
 		ID: fmt.Sprintf("%s/v%d", row.ID, row.Version), Partition: storage.Network(s.Network),
-		Put: []storage.Row{Sweeps.Row(row.ID, row.Version, due, s)},
+		Put: append([]storage.Row{Sweeps.Row(row.ID, row.Version, due, s)}, with...),
 	})
 }
 
@@ -326,6 +437,9 @@ func (t *Treasury) mark(ctx context.Context, row storage.Row, s Sweep) error {
 	}
 	for _, r := range rows {
 		d := incoming.Sightings.Value(r)
+		if d.Forward != incoming.Forwarding {
+			continue // mined again meanwhile: what it is now has a sweep of its own
+		}
 		d.Forward, d.ForwardTx = incoming.Deferred, ""
 		if s.State == SweepDone {
 			d.Forward, d.ForwardTx, d.ForwardFee = incoming.Forwarded, s.Tx, s.Reason
@@ -354,20 +468,21 @@ func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error 
 	case chain.ForWithdrawal:
 		return t.cfg.OnWithdrawal(ctx, o)
 	case chain.ForSweep:
-		return t.wake(ctx, o, o.Intent)
+		return t.wake(ctx, o, o.Intent, 0)
 	case chain.ForGas:
 		var fundings int
 		var sweep string
 		if _, err := fmt.Sscanf(o.Intent, "gas/%d/%s", &fundings, &sweep); err != nil {
 			return fmt.Errorf("treasury: gas intent %q: %w", o.Intent, err)
 		}
-		return t.wake(ctx, o, sweep)
+		return t.wake(ctx, o, sweep, fundings)
 	}
 	return nil
 }
 
 // wake moves a sweep on by what became of its gas or of itself.
-func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string) error {
+// Gas that is not its last, and told late, does not.
+func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, funding int) error {
 	landed := o.State == outgoing.Executed || o.State == outgoing.Settled
 	dead := o.State == outgoing.Failed || o.State == outgoing.Cancelled
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
@@ -376,7 +491,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string) e
 			return storage.Change{}, err
 		}
 		switch {
-		case o.Purpose == chain.ForGas && s.State == SweepFunding && (landed || dead):
+		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			s.State = SweepNew
 		case o.Purpose == chain.ForSweep && s.State == SweepMoving && landed:
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, t.feeText(o)

@@ -135,41 +135,73 @@ func (t *Treasury) Cancel(ctx context.Context, n chain.Network, id string) (bool
 // taken away again by a deep reorg.
 func (t *Treasury) HandleHot(ctx context.Context, f incoming.Fact) error {
 	s := f.Sighting
-	if s.Internal || s.Currency == "" || s.Amount <= 0 || s.Unproven {
+	if s.Internal {
 		return nil
 	}
-	if f.Final.Valid() {
-		if err := t.topUp(ctx, s, "topup", 1); err != nil {
+	gone := s.State == incoming.Gone
+	for g := 1; g < s.Generation || g == s.Generation && gone && s.FinalAt > 0; g++ {
+		old := s
+		old.Generation = g
+		if err := t.undoTopUp(ctx, old); err != nil {
 			return err
 		}
-		return t.settleHot(ctx, f)
 	}
-	if s.State == incoming.Gone {
-		return t.undoTopUp(ctx, s)
+	switch {
+	case gone:
+		return t.Lost(ctx, s)
+	case !f.Final.Valid() || s.Currency == "" || s.Amount <= 0 || s.Unproven:
+		return nil
 	}
-	return nil
-}
-
-// topUp books an operator's own deposit, or takes it back with sign −1.
-func (t *Treasury) topUp(ctx context.Context, s incoming.Sighting, verb string, sign ledger.Amount) error {
-	id := verb + "/" + s.Generated()
-	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
-		ID: id, Partition: storage.Tenant(s.Tenant),
-		Post: []ledger.Tx{{ID: id, Kind: ledger.KindAdjustment, Ref: s.Tx, At: t.cfg.Now(), Legs: []ledger.Leg{
-			{Account: ledger.Chain(s.Network), Asset: ledger.Asset(s.Currency), Delta: -sign * s.Amount},
-			{Account: ledger.Float, Asset: ledger.Asset(s.Currency), Delta: sign * s.Amount},
-		}}},
-		Put: []storage.Row{TopUps.Row(id, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: sign * s.Amount})},
-	})
-}
-
-// undoTopUp takes a booked top-up back; one that was never final has none.
-func (t *Treasury) undoTopUp(ctx context.Context, s incoming.Sighting) error {
-	_, _, booked, err := TopUps.One(ctx, t.cfg.Store, storage.Tenant(s.Tenant), "topup/"+s.Generated())
-	if err != nil || !booked {
+	if err := t.topUp(ctx, s); err != nil {
 		return err
 	}
-	return t.topUp(ctx, s, "topup-reverse", -1)
+	return t.settleHot(ctx, f)
+}
+
+// topUp books an operator's own deposit, unless it was taken back already: a
+// fact that comes that late is refused, and told anew as it is by then.
+func (t *Treasury) topUp(ctx context.Context, s incoming.Sighting) error {
+	id := "topup/" + s.Generated()
+	c := t.floats(id, s, s.Currency, s.Amount)
+	c.Require = []storage.Guard{TopUps.Guard(reversal(s), 0)}
+	return storage.CommitOne(ctx, t.cfg.Store, c)
+}
+
+func reversal(s incoming.Sighting) string { return "topup-reverse/" + s.Generated() }
+
+// floats moves the operator's coins in by amount, or out where it is below 0.
+func (t *Treasury) floats(id string, s incoming.Sighting, currency string, amount ledger.Amount) storage.Change {
+	return storage.Change{
+		ID: id, Partition: storage.Tenant(s.Tenant),
+		Post: []ledger.Tx{{ID: id, Kind: ledger.KindAdjustment, Ref: s.Tx, At: t.cfg.Now(), Legs: []ledger.Leg{
+			{Account: ledger.Chain(s.Network), Asset: ledger.Asset(currency), Delta: -amount},
+			{Account: ledger.Float, Asset: ledger.Asset(currency), Delta: amount},
+		}}},
+		Put: []storage.Row{TopUps.Row(id, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: currency, Amount: amount})},
+	}
+}
+
+// undoTopUp takes a booked top-up back as it was booked. One that was not is
+// noted with amount 0, so that it never will be.
+func (t *Treasury) undoTopUp(ctx context.Context, s incoming.Sighting) error {
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		part, id := storage.Tenant(s.Tenant), reversal(s)
+		if _, _, done, err := TopUps.One(ctx, t.cfg.Store, part, id); err != nil || done {
+			return storage.Change{}, err
+		}
+		was, row, booked, err := TopUps.One(ctx, t.cfg.Store, part, "topup/"+s.Generated())
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if booked {
+			return t.floats(id, s, was.Currency, -was.Amount), nil
+		}
+		return storage.Change{
+			ID: fmt.Sprintf("%s/none", id), Partition: part,
+			Require: []storage.Guard{TopUps.Guard("topup/"+s.Generated(), row.Version)},
+			Put:     []storage.Row{TopUps.Row(id, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency})},
+		}, nil
+	})
 }
 
 // settleHot makes a top-up spendable where coins are outputs.

@@ -18,9 +18,6 @@ import (
 
 var update = flag.Bool("update", false, "write MACHINE.md and golden files anew")
 
-// Updating reports whether golden files are to be written anew.
-func Updating() bool { return *update }
-
 // Walk checks the machine, asks it every State × Trigger × State question, and
 // compares the product with the golden file and the rendering with document.
 func Walk[S, T ~string](t *testing.T, m *fsm.Machine[S, T], golden, document string) {

@@ -79,27 +79,31 @@ func (o Options) withDefaults() Options {
 // made by Migrate and checked by Store.Open, which comes next. Close closes it.
 func Open(path string, o Options) (*Store, error) {
 	o = o.withDefaults()
-	write, err := connect(path, o)
+	write, err := connect(path, min(o.BusyTimeout, oneWait))
 	if err != nil {
 		return nil, err
 	}
 	write.SetMaxOpenConns(1)
-	read, err := connect(path, o)
+	read, err := connect(path, o.BusyTimeout)
 	if err != nil {
 		_ = write.Close()
 		return nil, err
 	}
 	read.SetMaxOpenConns(o.Readers)
 	read.SetMaxIdleConns(o.Readers)
-	return &Store{sqlstore.New(dialect, read, write, sqlstore.Options{Lane: o.Lane}).Own()}, nil
+	return &Store{sqlstore.New(dialect, read, write, sqlstore.Options{Lane: o.Lane, BusyTimeout: o.BusyTimeout}).Own()}, nil
 }
 
-func connect(path string, o Options) (*sqlx.DB, error) {
+// oneWait is the driver's own wait for the write lock. It sleeps longer each
+// time, so it is kept short and repeated: see Options.BusyTimeout.
+const oneWait = 50 * time.Millisecond
+
+func connect(path string, busy time.Duration) (*sqlx.DB, error) {
 	if path == "" || strings.Contains(path, ":memory:") {
 		return nil, fmt.Errorf("sqlite: %q is no file: use storage/memory for what need not last", path)
 	}
 	q := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds()),
+		fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
 		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 	}}
 	return sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
@@ -110,14 +114,15 @@ func connect(path string, o Options) (*sqlx.DB, error) {
 // synchronous FULL or EXTRA, and a busy_timeout: set them in the DSN, as in
 // file:x.db?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000).
 func OpenDB(db *sqlx.DB, o Options) *Store {
-	return &Store{sqlstore.New(dialect, db, db, sqlstore.Options{Lane: o.withDefaults().Lane})}
+	o = o.withDefaults()
+	return &Store{sqlstore.New(dialect, db, db, sqlstore.Options{Lane: o.Lane, BusyTimeout: o.BusyTimeout})}
 }
 
 // Migrate brings the schema of the file at path to this library's and creates
 // those of the tables that do not exist. It may be run again, and by several
 // processes at once.
 func Migrate(ctx context.Context, path string, tables ...*storage.Table) error {
-	db, err := connect(path, Options{}.withDefaults())
+	db, err := connect(path, Options{}.withDefaults().BusyTimeout)
 	if err != nil {
 		return err
 	}
