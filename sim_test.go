@@ -32,6 +32,9 @@ var (
 func TestSimulatedWorld(t *testing.T) {
 	t.Parallel()
 	first, last := uint64(1), *simSeeds
+	if testing.Short() {
+		last = min(last, 3)
+	}
 	if *simSeed != 0 {
 		first, last = *simSeed, *simSeed
 	}

@@ -68,6 +68,18 @@ func TestW14_ShortOfCoinsOrGasWaits(t *testing.T) {
 	w.sound()
 }
 
+func TestW14_NothingToForwardIsNoShortageOfGas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	from := w.key()
+	w.fund(from, "ETH", coin)
+	in := w.intent("sweep", 0)
+	in.Purpose, in.Currency, in.All, in.From, in.FromKey, in.To = chain.ForSweep, "USDT", true, from.Address, from.Key, w.hot.Address
+	w.submit(in)
+	w.run(2)
+	require.Equal(t, outgoing.ReasonHotShort, w.last("sweep").Reason)
+}
+
 func TestW14_CoinsOnTheirWayAreNotPromisedTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -90,7 +90,7 @@ func (n *Network) short(ctx context.Context, d *draft, err error) error {
 		return err
 	}
 	held, e := b.Balance(ctx, cur.Code, d.intent.From)
-	if e != nil || held.LessThan(cur.Decimal(d.intent.Amount)) {
+	if e != nil || held.LessThan(cur.Decimal(d.intent.Amount)) || d.intent.All && held.IsZero() {
 		return err
 	}
 	return &waitError{ReasonGasShort, err.Error()}

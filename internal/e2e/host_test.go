@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -66,7 +65,7 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: s.store, Chains: []chain.Client{s.client}, Registry: s.registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1"}),
-		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock, Random: rand.NewChaCha8([32]byte{byte(s.clock.Now().Unix())}),
+		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock,
 		Notifier: s.notifier, Callbacks: webhook.Guard{AllowHTTP: true}, StuckAfter: stuckAfter,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

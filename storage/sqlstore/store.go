@@ -24,9 +24,10 @@ type Store struct {
 	d      *Dialect
 	read   *sqlx.DB
 	write  *sqlx.DB
-	keep   bool       // write is ours: keep one connection and its statements
-	owned  []*sqlx.DB // closed by Close
-	lane   *lane.Lane // group commit
+	keep   bool          // write is ours: keep one connection and its statements
+	wait   time.Duration // see Options.BusyTimeout
+	owned  []*sqlx.DB    // closed by Close
+	lane   *lane.Lane    // group commit
 	tables atomic.Pointer[verdict.Tables]
 	seat   chan struct{} // held by whoever writes, where there is one writer
 	kept   *session      // under seat

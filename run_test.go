@@ -1,0 +1,139 @@
+package cryptopay_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+)
+
+// Run does in the background what Step does at once, and ends when told to.
+func TestRunWorksUntilItsContextEnds(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 5, "BTC")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.app.Run(ctx) }()
+
+	p, err := h.app.Payments.Create(ctx, h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})
+	require.NoError(t, err)
+	_, err = h.chains["BTC"].Pay(chain.Address(p.Address), "BTC", dec("0.002"))
+	require.NoError(t, err)
+	for range 200_000 {
+		if h.payment(p.ID).Status == payment.Completed {
+			break
+		}
+		if h.chains["BTC"].Height() < 40 {
+			h.chains["BTC"].Mine(1)
+		}
+		h.clock.Advance(time.Second)
+		runtime.Gosched()
+	}
+	require.Equal(t, payment.Completed, h.payment(p.ID).Status)
+	cancel()
+	require.NoError(t, <-done)
+	h.sound()
+}
+
+// A worker that fails is left out and told of; the others go on.
+func TestStepGoesOnWithoutAFailingWorker(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 6, "BTC", "ETH")
+	h.step()
+	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})
+	require.NoError(t, err)
+	_, err = h.chains["BTC"].Pay(chain.Address(p.Address), "BTC", dec("0.002"))
+	require.NoError(t, err)
+	broken := errors.New("node is down")
+	h.chains["ETH"].Front().FailNext(1000, broken)
+	h.chains["BTC"].Mine(3)
+	err = h.app.Step(t.Context())
+	require.ErrorIs(t, err, broken)
+	require.ErrorContains(t, err, "incoming/ETH")
+	require.Equal(t, payment.Completed, h.payment(p.ID).Status, "the other network does not wait")
+}
+
+// New refuses what cannot work and says what is missing.
+func TestNewSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 7, "BTC")
+	good := cryptopay.Config{
+		Store: memory.New(), Chains: []chain.Client{h.chains["BTC"].Client()}, Rates: h.rates,
+		Addresses: nowhere{}, Key: bytes.Repeat([]byte{1}, 32),
+	}
+	_, err := cryptopay.New(good)
+	require.NoError(t, err)
+	for want, spoil := range map[string]func(*cryptopay.Config){
+		"Store":     func(c *cryptopay.Config) { c.Store = nil },
+		"Chains":    func(c *cryptopay.Config) { c.Chains = nil },
+		"Rates":     func(c *cryptopay.Config) { c.Rates = nil },
+		"Addresses": func(c *cryptopay.Config) { c.Addresses = nil },
+		"Key":       func(c *cryptopay.Config) { c.Key = []byte("short and secret") },
+		"two":       func(c *cryptopay.Config) { c.Chains = append(c.Chains, c.Chains[0]) },
+	} {
+		c := good
+		spoil(&c)
+		_, err := cryptopay.New(c)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "secret", "K02: the key is in no error")
+	}
+}
+
+type nowhere struct{}
+
+func (nowhere) Derive(context.Context, chain.Network, uint32, int) ([]chain.Derived, error) {
+	return nil, errors.New("no addresses")
+}
+
+// Nobody is shown an address of a chain that is not being read: what is paid
+// before the first look would never be seen.
+func TestNoAddressBeforeTheChainIsRead(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 8, "BTC")
+	h.chains["BTC"].Front().FailNext(1000, errors.New("node is down"))
+	_, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})
+	require.ErrorContains(t, err, "cannot be read")
+	h.chains["BTC"].Front().Honest()
+
+	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})
+	require.NoError(t, err)
+	_, err = h.chains["BTC"].Pay(chain.Address(p.Address), "BTC", dec("0.002"))
+	require.NoError(t, err)
+	h.chains["BTC"].Mine(5)
+	h.step()
+	require.Equal(t, payment.Completed, h.payment(p.ID).Status)
+}
+
+func TestManualClock(t *testing.T) {
+	t.Parallel()
+	c := cryptopay.NewManualClock(time.Unix(1000, 0))
+	var woken sync.WaitGroup
+	woken.Go(func() { require.NoError(t, c.Wait(t.Context(), time.Minute)) })
+	for range 60 {
+		c.Advance(time.Second)
+	}
+	c.Advance(time.Minute) // also for a Wait that came late
+	woken.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, c.Wait(ctx, time.Hour), context.Canceled)
+}
+
+// I07: nothing of the host's is touched or asked.
+func TestIDsAreOfTheInjectedClockAndRandomness(t *testing.T) {
+	t.Parallel()
+	first, second := newHost(t, 9, "BTC"), newHost(t, 9, "BTC")
+	require.Equal(t, first.tenant, second.tenant, "the same seed gives the same ids")
+	require.True(t, strings.HasPrefix(first.tenant, "019b7ca9-"), "a UUIDv7 of the manual clock's time")
+}

@@ -1,0 +1,273 @@
+package treasury_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+func TestSweepNative(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("ETH", "300")
+	w.mine(45)
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	require.Equal(t, treasury.SweepDone, w.sweeps()[0].State)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.001")), "only what the fee left over")
+	w.conserved("ETH")
+	w.released()
+}
+
+func TestSweepTokenIsFundedFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.mine(60)
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	s := w.sweeps()[0]
+	require.Equal(t, treasury.SweepDone, s.State)
+	require.Equal(t, 1, s.Fundings)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// Whatever commit a process dies at, before or after it, the next one goes on:
+// one sweep, each cost booked once, nothing left set aside, and the withdrawal
+// paid once.
+func TestSweepSurvivesDeathAtEveryCommit(t *testing.T) {
+	t.Parallel()
+	for _, currency := range []string{"ETH", "USDTERC20"} {
+		clean := liveThrough(t, currency, 0, false)
+		require.Greater(t, clean, 30)
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/after=%t", currency, after), func(t *testing.T) {
+				t.Parallel()
+				for at := 1; at <= clean; at++ {
+					t.Run(fmt.Sprint(at), func(t *testing.T) { liveThrough(t, currency, at, after) })
+				}
+			})
+		}
+	}
+}
+
+// liveThrough is a payment swept and a withdrawal paid by a process that dies
+// at one commit, and another one. It returns how many commits the first made.
+func liveThrough(t *testing.T, currency string, dieAt int, after bool) (commits int) {
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay(currency, "300")
+	w.store.commits, w.store.dieAt, w.store.after = 0, dieAt, after
+	w.mine(50)
+	commits = w.store.commits
+	w.store.dieAt = 0
+	w.mine(60)
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	require.Equal(t, 1, w.landed(w.hot, currency)-funded(currency), "one sweep")
+	for _, s := range w.sweeps() {
+		require.Equal(t, treasury.SweepDone, s.State, s.Reason)
+	}
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+	return commits
+}
+
+// funded is how many transfers of the currency fund makes.
+func funded(currency string) int {
+	if currency == "ETH" {
+		return 1
+	}
+	return 0
+}
+
+// The same for a withdrawal.
+func TestWithdrawalSurvivesDeathAtEveryCommit(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, currency string, dieAt int, after bool) int {
+		n := networkOf(currency)
+		w := newWorld(t, n)
+		w.fund("1")
+		w.pay(currency, "300")
+		w.mine(60)
+		amount := dec("100")
+		to := w.chain.Customer("supplier")
+		v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: string(to)},
+		}, storage.Once{})
+		require.NoError(t, err)
+		w.store.commits, w.store.dieAt, w.store.after = 0, dieAt, after
+		w.mine(30)
+		commits := w.store.commits
+		w.store.dieAt = 0
+		w.mine(60)
+		v, err = w.app.Withdrawals.Get(t.Context(), w.tenant, v.ID)
+		require.NoError(t, err)
+		require.Equal(t, withdrawal.Completed, v.Status, v.Waiting)
+		require.Equal(t, w.currency(currency).Decimal(v.Amount).String(), w.chain.Balance(to, currency).String())
+		w.conserved(currency, string(n))
+		w.released()
+		return commits
+	}
+	for _, currency := range []string{"USDTERC20", "BTC"} {
+		clean := run(t, currency, 0, false)
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/after=%t", currency, after), func(t *testing.T) {
+				t.Parallel()
+				for at := 1; at <= clean; at++ {
+					t.Run(fmt.Sprint(at), func(t *testing.T) { run(t, currency, at, after) })
+				}
+			})
+		}
+	}
+}
+
+func networkOf(currency string) chain.Network {
+	c, err := chain.MainnetRegistry().Currency(currency)
+	if err != nil {
+		panic(err)
+	}
+	return c.Network
+}
+
+func TestSweepWaitsForGasFloatVisibly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	p := w.pay("USDTERC20", "300")
+	w.mine(30)
+	s := w.sweeps()[0]
+	require.Equal(t, treasury.SweepNew, s.State)
+	require.Equal(t, "gas_float_short", s.Reason)
+	require.Zero(t, s.Fundings)
+	w.fund("1")
+	w.mine(100)
+	require.Equal(t, treasury.SweepDone, w.sweeps()[0].State)
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// Two deposits at one address become final in the middle of each other's
+// sweeps: one sweep at a time, and the later one finds nothing left.
+func TestTwoSweepsOfOneAddressTakeTurns(t *testing.T) {
+	t.Parallel()
+	for _, currency := range []string{"ETH", "USDTERC20"} {
+		for gap := range 4 {
+			t.Run(fmt.Sprint(currency, gap), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, "ETH")
+				w.fund("1")
+				p := w.pay(currency, "300")
+				w.mine(gap)
+				w.send(p, currency, dec("0.5"))
+				w.mine(100)
+				require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+				for _, s := range w.sweeps() {
+					require.Contains(t, []treasury.SweepState{treasury.SweepDone, treasury.SweepDeferred}, s.State, s.Reason)
+				}
+				require.True(t, w.chain.Balance(chain.Address(p.Address), currency).LessThan(dec("0.01")))
+				w.conserved("ETH", "USDTERC20")
+				w.released()
+			})
+		}
+	}
+}
+
+// A token and the network's own coin at one address: the sweep of the one must
+// not take the gas of the other.
+func TestSweepOfCoinsLeavesGasOfTokenAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.mine(1)
+	w.send(p, "ETH", dec("0.3"))
+	w.mine(120)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.01")))
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+func TestDustIsDeferred(t *testing.T) {
+	t.Parallel()
+	for currency, amount := range map[string]string{"ETH": "0.00001", "USDTERC20": "0.000001"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			p, err := w.app.Payments.Create(t.Context(), w.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: currency}})
+			require.NoError(t, err)
+			w.send(p, currency, dec(amount))
+			w.mine(30)
+			require.Equal(t, treasury.SweepDeferred, w.sweeps()[0].State)
+			require.Equal(t, 1, w.landed(w.hot, "ETH"), "nothing was sent")
+			require.Equal(t, "1", w.chain.Balance(w.hot, "ETH").String(), "nothing was spent")
+			w.released()
+		})
+	}
+}
+
+// TestD19_FloodOfDust: many worthless deposits cost bounded work, no coins and
+// no events.
+func TestD19_FloodOfDust(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p, err := w.app.Payments.Create(t.Context(), w.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "USDTERC20"}})
+	require.NoError(t, err)
+	const flood = 400
+	for range flood {
+		w.send(p, "USDTERC20", dec("0.000001"))
+	}
+	w.mine(30)
+	require.LessOrEqual(t, len(w.sweeps()), flood/100+14, "a sweep per batch")
+	for _, s := range w.sweeps() {
+		require.Equal(t, treasury.SweepDeferred, s.State, s.Reason)
+	}
+	require.Equal(t, "1", w.chain.Balance(w.hot, "ETH").String(), "nothing was spent")
+	waiting, err := w.store.Count(t.Context(), storage.Query{
+		Table: incoming.Sightings.Table, Partition: storage.Network("ETH"),
+		Where: []storage.Cond{{Column: "forward", Op: storage.Eq, Value: incoming.ForwardNone}, {Column: "purpose", Op: storage.Eq, Value: incoming.UsePayment}},
+	})
+	require.NoError(t, err)
+	require.Zero(t, waiting)
+	events, err := w.store.Count(t.Context(), storage.Query{Table: payment.Deposits.Table, Partition: storage.Tenant(w.tenant), Where: []storage.Cond{{Column: "payment", Op: storage.Ne, Value: ""}}})
+	require.NoError(t, err)
+	require.Zero(t, events, "none of them counts")
+}
+
+// A sweep that reverts is deferred, its cost is booked, and the payment does
+// not wait.
+func TestFailedSweepIsDeferred(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	for range 60 {
+		w.mine(1)
+		if s := w.sweeps(); len(s) > 0 && s[0].State == treasury.SweepMoving {
+			break
+		}
+	}
+	w.chain.SetBehaviour(w.currency("USDTERC20").Contract, paused)
+	w.mine(40)
+	s := w.sweeps()[0]
+	require.Equal(t, treasury.SweepDeferred, s.State)
+	w.clock.Advance(31 * time.Minute)
+	w.mine(2)
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	require.Zero(t, w.landed(w.hot, "USDTERC20"))
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
