@@ -17,7 +17,7 @@ import (
 
 // Two processes work on the same store at once, as Run works: each kind of work
 // on a goroutine of its own.
-func TestW06_TwoProcessesAtOnceCreditAndPayOnce(t *testing.T) {
+func TestTwoProcessesAtOnceCreditAndPayOnce(t *testing.T) {
 	t.Parallel()
 	n := openAnvil(t, usual)
 	h := newHost(t, n)

@@ -78,6 +78,8 @@ func TestW02_AppDroppedBetweenSignAndBroadcastPaysOnce(t *testing.T) {
 				}
 				before := h.attempts()
 				h.restart(func(s *setup) { s.client, s.signer = n.client(), nil })
+				h.clock.Advance(blockTime)
+				h.step() // before there is a new block: nothing proves anything yet
 				w = h.paidOnce(w, supplier)
 				after := h.attempts()
 				require.Len(t, after, 1, "nothing is built a second time")

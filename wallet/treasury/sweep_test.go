@@ -50,7 +50,8 @@ func TestSweepSurvivesDeathAtEveryCommit(t *testing.T) {
 	t.Parallel()
 	for _, currency := range []string{"ETH", "USDTERC20"} {
 		clean := liveThrough(t, currency, 0, false)
-		require.Greater(t, clean, 30)
+		require.Greater(t, clean, 20)
+		t.Logf("%d commits", clean)
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%t", currency, after), func(t *testing.T) {
 				t.Parallel()
@@ -69,10 +70,10 @@ func liveThrough(t *testing.T, currency string, dieAt int, after bool) (commits 
 	w.fund("1")
 	p := w.pay(currency, "300")
 	w.store.commits, w.store.dieAt, w.store.after = 0, dieAt, after
-	w.mine(50)
+	w.mine(30)
 	commits = w.store.commits
 	w.store.dieAt = 0
-	w.mine(60)
+	w.mine(40)
 	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
 	require.Equal(t, 1, w.landed(w.hot, currency)-funded(currency), "one sweep")
 	for _, s := range w.sweeps() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,10 +34,11 @@ const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abando
 // that number, before it or after it was done; nothing works from then on.
 type mortal struct {
 	storage.Store
-	commits int // so far
+	commits int // so far, those not counted that only say how far the chain was read
 	dieAt   int // 0 = never
 	after   bool
 	dead    bool
+	refuse  storage.Partition // nothing is written to it
 }
 
 var errDead = errors.New("the process is dead")
@@ -44,12 +46,15 @@ var errDead = errors.New("the process is dead")
 func (m *mortal) Commit(ctx context.Context, changes ...storage.Change) []error {
 	all := make([]error, len(changes))
 	for i := range changes {
-		if m.dead {
+		if m.dead || m.refuse != "" && changes[i].Partition == m.refuse {
 			all[i] = errDead
 			continue
 		}
-		m.commits++
-		now := m.commits == m.dieAt
+		now := false
+		if !slices.ContainsFunc(changes[i].Put, func(r storage.Row) bool { return r.Table == incoming.Cursors.Table }) {
+			m.commits++
+			now = m.commits == m.dieAt
+		}
 		if m.dead = now && !m.after; m.dead {
 			all[i] = errDead
 			continue
