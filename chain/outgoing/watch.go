@@ -251,13 +251,23 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 	return n.resend(ctx, j, p)
 }
 
+// silence is how long after it was last sent an attempt is sent again: one that a
+// node has, seldom; one that no node knows, at once at first, and the longer it
+// has been tried in vain, the less often.
+func (n *Network) silence(a *att) time.Duration {
+	if a.st.State == chain.Pending {
+		return n.Resend
+	}
+	return min(max(a.v.Sent.Sub(a.v.Stored)/2, n.Poll/2), n.Resend)
+}
+
 // resend sends stored bytes again, the newest first; older ones where the
 // newest does not get in.
 func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
 	now := n.Now()
 	for i := len(p.open) - 1; i >= 0; i-- {
 		a := p.open[i]
-		if a.st.State == chain.Pending && now.Before(a.v.Sent.Add(n.Resend)) {
+		if now.Before(a.v.Sent.Add(n.silence(a))) {
 			return nil
 		}
 		if a.v.Rejected {
