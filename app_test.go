@@ -145,6 +145,7 @@ func (h *host) sound() {
 	for _, r := range reports {
 		require.Empty(h.t, r.Ledger.Findings)
 		require.Empty(h.t, r.Holds)
+		require.Empty(h.t, r.Unexplained)
 	}
 }
 

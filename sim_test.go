@@ -128,6 +128,7 @@ func (w *world) prove() {
 	for _, r := range reports {
 		require.Empty(w.t, r.Ledger.Findings, w.story())
 		require.Empty(w.t, r.Holds, w.story())
+		require.Empty(w.t, r.Unexplained, w.story())
 	}
 	for _, c := range w.chains {
 		require.NoError(w.t, c.Audit(), w.story())

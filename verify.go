@@ -2,11 +2,14 @@ package cryptopay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -19,6 +22,17 @@ type Report struct {
 	// Holds are wallets whose held amount is not what live withdrawals and
 	// pending transfers hold.
 	Holds []HoldMismatch
+	// Unexplained are payments, withdrawals and transfers whose postings are not
+	// what their own rows say, and postings that belong to none of them.
+	Unexplained []Unexplained
+}
+
+// Unexplained is a difference between the books and what they are about.
+type Unexplained struct {
+	Kind   string // "payment", "withdrawal" or "transfer"
+	ID     string
+	Posted ledger.Amount // on wallets and their receivables
+	Stated ledger.Amount // by the row itself; 0 where there is none
 }
 
 // HoldMismatch is a hold without an owner, or an owner without its hold.
@@ -30,13 +44,14 @@ type HoldMismatch struct {
 }
 
 // Sound reports whether nothing was found.
-func (r *Report) Sound() bool { return len(r.Ledger.Findings) == 0 && len(r.Holds) == 0 }
+func (r *Report) Sound() bool { return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained) == 0 }
 
 const page = 500
 
 // Verify proves every tenant's books from what is stored: see ledger.Verify for
-// the postings; and that each hold has a live owner and each live owner its
-// hold. It is exact while nothing else writes; on a live store a hold that is
+// the postings; that each hold has a live owner and each live owner its hold;
+// and that every payment, withdrawal and transfer is explained by its postings
+// and they by it. It is exact while nothing else writes; on a live store a hold that is
 // taken meanwhile may be reported, and is gone when asked again.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	var out []Report
@@ -65,7 +80,7 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Tenant: tenant}
+	r, sums := Report{Tenant: tenant}, postings{}
 	r.Ledger, err = ledger.Verify(ledger.Books{
 		Live: true,
 		Balances: func(yield func(ledger.Balance, error) bool) {
@@ -75,12 +90,15 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 				}
 			}
 		},
-		Entries: a.entries(ctx, p, balances),
+		Entries: sums.watch(a.entries(ctx, p, balances)),
 	})
 	if err != nil {
 		return r, err
 	}
-	r.Holds, err = a.holds(ctx, p, balances)
+	if r.Holds, err = a.holds(ctx, p, balances); err != nil {
+		return r, err
+	}
+	r.Unexplained, err = a.explain(ctx, p, sums)
 	return r, err
 }
 
@@ -104,6 +122,84 @@ func (a *App) entries(ctx context.Context, p storage.Partition, balances []ledge
 			}
 		}
 	}
+}
+
+// postings sums up what the books say was moved for each payment, withdrawal and
+// transfer, by kind and id.
+type postings map[[2]string]ledger.Amount
+
+const (
+	ofPayment    = "payment"
+	ofWithdrawal = "withdrawal"
+	ofTransfer   = "transfer"
+)
+
+// watch passes entries on and sums up those of wallets and their receivables.
+func (s postings) watch(entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for e, err := range entries {
+			if err == nil {
+				err = s.add(e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s postings) add(e ledger.Entry) (err error) {
+	what, _, _ := strings.Cut(e.Tx, "/")
+	_, wallet := e.Account.WalletID()
+	kind := ""
+	switch {
+	case what == "settle" && wallet && e.Kind == ledger.KindWithdrawal:
+		kind = ofWithdrawal
+	case what == "settle" && wallet && e.Delta < 0:
+		kind = ofTransfer
+	case (what == "credit" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()):
+		kind = ofPayment
+	default:
+		return nil
+	}
+	k := [2]string{kind, e.Ref}
+	s[k], err = s[k].Add(e.Delta)
+	return err
+}
+
+// explain holds every row against the postings that bear its id.
+func (a *App) explain(ctx context.Context, p storage.Partition, sums postings) ([]Unexplained, error) {
+	var out []Unexplained
+	check := func(kind, id string, stated ledger.Amount) error {
+		if posted := sums[[2]string{kind, id}]; posted != stated {
+			out = append(out, Unexplained{kind, id, posted, stated})
+		}
+		delete(sums, [2]string{kind, id})
+		return nil
+	}
+	err := errors.Join(
+		each(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p}, func(row storage.Row) error {
+			v := payment.Payments.Value(row)
+			return check(ofPayment, row.ID, v.Net)
+		}),
+		each(ctx, a.cfg.Store, storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p}, func(row storage.Row) error {
+			if v := withdrawal.Withdrawals.Value(row); v.Status == withdrawal.Completed {
+				return check(ofWithdrawal, row.ID, -v.Requested)
+			}
+			return check(ofWithdrawal, row.ID, 0)
+		}),
+		each(ctx, a.cfg.Store, storage.Query{Table: wallet.TransferRows.Table, Partition: p}, func(row storage.Row) error {
+			if v := wallet.TransferRows.Value(row); v.Status == wallet.TransferCompleted {
+				return check(ofTransfer, row.ID, -v.Amount)
+			}
+			return check(ofTransfer, row.ID, 0)
+		}),
+	)
+	for k, posted := range sums {
+		out = append(out, Unexplained{k[0], k[1], posted, 0})
+	}
+	slices.SortFunc(out, func(x, y Unexplained) int { return strings.Compare(x.Kind+x.ID, y.Kind+y.ID) })
+	return out, err
 }
 
 // holds compares what is held with who holds it.

@@ -45,6 +45,9 @@ func (a Account) Floored() bool { return strings.HasPrefix(string(a), walletPref
 // WalletID is the id that Wallet was called with, and whether a is a wallet at all.
 func (a Account) WalletID() (string, bool) { return strings.CutPrefix(string(a), walletPrefix) }
 
+// Owed reports whether the account was made by Receivable.
+func (a Account) Owed() bool { return strings.HasPrefix(string(a), receivablePrefix) }
+
 // House reports whether the account is part of the house's equity: fees, float,
 // receivables and adjustments. Equity of an asset ≥ 0 is the same as liabilities
 // (wallets and suspense) ≤ what the chains hold.

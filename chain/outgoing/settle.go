@@ -24,7 +24,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
 		j.v.State = Settled
-	case j.v.Reached:
+	case j.v.again():
 		n.requeue(j, &s)
 	default:
 		j.v.State = Failed
@@ -45,7 +45,7 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	}
 	j.v.Reserved = 0
 	switch {
-	case j.v.Reached, !p.foreign && !j.v.Filling && j.v.Attempts < n.MaxAttempts:
+	case j.v.again(), !p.foreign && !j.v.Filling && j.v.Attempts < n.MaxAttempts:
 		n.requeue(j, &s)
 	default:
 		j.v.State, j.v.Reason = Failed, ""
@@ -62,6 +62,11 @@ func (n *Network) requeue(j *job, s *step) {
 	j.v.State, j.v.Reason, j.v.Nonce, j.v.Filling, j.v.Tries = Queued, "", -1, false, 0
 	s.due = n.Now()
 }
+
+// again reports whether an order is sent until it lands. One for all that an
+// address holds is not: there may be nothing left, and whoever ordered it looks
+// at what there is.
+func (r *IntentRow) again() bool { return r.Reached && !r.All }
 
 // bury writes the fate of all open attempts and ends what they had reserved.
 // won is the one that landed, nil where none did.

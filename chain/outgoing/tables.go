@@ -41,7 +41,7 @@ type IntentRow struct {
 	// go back to ourselves instead.
 	Filling bool `db:"filling"`
 	// Reached says that the owner was told Executed: from then on it is sent
-	// until it lands and never failed.
+	// until it lands and never failed, unless it is for all that an address holds.
 	Reached  bool          `db:"reached"`
 	Reserved ledger.Amount `db:"reserved"` // the most that its live attempts may cost
 	Tries    int           `db:"tries"`    // failures in a row, for the backoff

@@ -302,6 +302,11 @@ func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
 	if err != nil {
 		return err
 	}
+	if s.State == SweepMoving {
+		if done, err := t.unstick(ctx, row, s, in); done || err != nil {
+			return err
+		}
+	}
 	if err := t.Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
 		if s.State == SweepFunding {
 			s.Fundings--
@@ -309,7 +314,7 @@ func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
 		s.State = SweepNew
 		return t.wait(ctx, row, s, err)
 	}
-	err = t.put(ctx, row, s, time.Time{}) // its outcome wakes it
+	err = t.put(ctx, row, s, t.cfg.Now().Add(10*t.cfg.Lease)) // its outcome wakes it before
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // its outcome was faster
 	}
@@ -319,6 +324,30 @@ func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
 type dustError struct{ text string }
 
 func (e *dustError) Error() string { return e.text }
+
+// unstick looks after a sweep that was taken over long ago: where nothing is
+// left to move it is called back, and where the price of gas rose, or a fork
+// took the gas away, the address gets more. done says that the sweep goes
+// another way now.
+func (t *Treasury) unstick(ctx context.Context, row storage.Row, s Sweep, in chain.Intent) (done bool, err error) {
+	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(s.Network), row.ID)
+	if err != nil || !ok || v.State != outgoing.Waiting && v.State != outgoing.Signed {
+		return false, err
+	}
+	short, err := t.short(ctx, in)
+	var dust *dustError
+	switch {
+	case errors.As(err, &dust) && v.State == outgoing.Waiting:
+		_, err = t.Cancel(ctx, in.Network, row.ID) // the outcome wakes it
+		return false, err
+	case errors.As(err, &dust):
+		return false, nil
+	case err != nil || short == 0 || s.Fundings >= maxFundings:
+		return false, err
+	}
+	s.State, s.Fundings, s.Reason = SweepFunding, s.Fundings+1, "more gas is needed"
+	return true, t.put(ctx, row, s, t.cfg.Now())
+}
 
 // order is the sweep's intent.
 func (t *Treasury) order(ctx context.Context, id string, s Sweep) (in chain.Intent, err error) {
@@ -493,10 +522,10 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		switch {
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			s.State = SweepNew
-		case o.Purpose == chain.ForSweep && s.State == SweepMoving && landed:
+		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, t.feeText(o)
-		case o.Purpose == chain.ForSweep && s.State == SweepMoving && dead:
-			s.State, s.Reason = SweepDeferred, "the sweep failed on chain"
+		case o.Purpose == chain.ForSweep && s.State != SweepDone && s.State != SweepDeferred && dead:
+			s.State, s.Reason = SweepDeferred, "the sweep failed"
 		default:
 			return storage.Change{}, nil
 		}
