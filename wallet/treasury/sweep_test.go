@@ -44,27 +44,25 @@ func TestSweepTokenIsFundedFirst(t *testing.T) {
 }
 
 // Whatever commit a process dies at, before or after it, the next one goes on:
-// one sweep, each cost booked once, nothing left set aside, and the withdrawal
-// paid once.
+// one sweep, each cost booked once, and nothing left set aside. A token is the
+// longest way, as it is sent gas first.
 func TestSweepSurvivesDeathAtEveryCommit(t *testing.T) {
 	t.Parallel()
-	for _, currency := range []string{"ETH", "USDTERC20"} {
-		clean := liveThrough(t, currency, 0, false)
-		require.Greater(t, clean, 20)
-		t.Logf("%d commits", clean)
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/after=%t", currency, after), func(t *testing.T) {
-				t.Parallel()
-				for at := 1; at <= clean; at++ {
-					t.Run(fmt.Sprint(at), func(t *testing.T) { liveThrough(t, currency, at, after) })
-				}
-			})
-		}
+	const currency = "USDTERC20"
+	clean := liveThrough(t, currency, 0, false)
+	require.Greater(t, clean, 20)
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after=%t", after), func(t *testing.T) {
+			t.Parallel()
+			for at := 1; at <= clean; at++ {
+				t.Run(fmt.Sprint(at), func(t *testing.T) { liveThrough(t, currency, at, after) })
+			}
+		})
 	}
 }
 
-// liveThrough is a payment swept and a withdrawal paid by a process that dies
-// at one commit, and another one. It returns how many commits the first made.
+// liveThrough is a payment swept by a process that dies at one commit, and by
+// the one after it. It returns how many commits the first made.
 func liveThrough(t *testing.T, currency string, dieAt int, after bool) (commits int) {
 	w := newWorld(t, "ETH")
 	w.fund("1")
@@ -121,15 +119,13 @@ func TestWithdrawalSurvivesDeathAtEveryCommit(t *testing.T) {
 		return commits
 	}
 	for _, currency := range []string{"USDTERC20", "BTC"} {
-		clean := run(t, currency, 0, false)
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/after=%t", currency, after), func(t *testing.T) {
-				t.Parallel()
-				for at := 1; at <= clean; at++ {
-					t.Run(fmt.Sprint(at), func(t *testing.T) { run(t, currency, at, after) })
-				}
-			})
-		}
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			clean := run(t, currency, 0, false)
+			for at := 1; at <= clean; at++ {
+				t.Run(fmt.Sprint(at), func(t *testing.T) { run(t, currency, at, at%2 == 0) })
+			}
+		})
 	}
 }
 

@@ -151,7 +151,7 @@ func (w *world) restart() {
 		Store: w.store, Chains: []chain.Client{client}, Registry: registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: w.clock, Random: w.random, Notifier: receiver{},
-		Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+		Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(w.t, err)
 	require.NoError(w.t, app.Open(w.t.Context(), keys.Tables()...))
