@@ -151,7 +151,7 @@ func (s postings) watch(entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger
 func (s postings) add(e ledger.Entry) (err error) {
 	what, _, _ := strings.Cut(e.Tx, "/")
 	_, wallet := e.Account.WalletID()
-	kind := ""
+	var kind string
 	switch {
 	case what == "settle" && wallet && e.Kind == ledger.KindWithdrawal:
 		kind = ofWithdrawal
@@ -170,29 +170,33 @@ func (s postings) add(e ledger.Entry) (err error) {
 // explain holds every row against the postings that bear its id.
 func (a *App) explain(ctx context.Context, p storage.Partition, sums postings) ([]Unexplained, error) {
 	var out []Unexplained
-	check := func(kind, id string, stated ledger.Amount) error {
+	check := func(kind, id string, stated ledger.Amount) {
 		if posted := sums[[2]string{kind, id}]; posted != stated {
 			out = append(out, Unexplained{kind, id, posted, stated})
 		}
 		delete(sums, [2]string{kind, id})
-		return nil
 	}
 	err := errors.Join(
 		each(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p}, func(row storage.Row) error {
 			v := payment.Payments.Value(row)
-			return check(ofPayment, row.ID, v.Net)
+			check(ofPayment, row.ID, v.Net)
+			return nil
 		}),
 		each(ctx, a.cfg.Store, storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p}, func(row storage.Row) error {
-			if v := withdrawal.Withdrawals.Value(row); v.Status == withdrawal.Completed {
-				return check(ofWithdrawal, row.ID, -v.Requested)
+			v, stated := withdrawal.Withdrawals.Value(row), ledger.Amount(0)
+			if v.Status == withdrawal.Completed {
+				stated = -v.Requested
 			}
-			return check(ofWithdrawal, row.ID, 0)
+			check(ofWithdrawal, row.ID, stated)
+			return nil
 		}),
 		each(ctx, a.cfg.Store, storage.Query{Table: wallet.TransferRows.Table, Partition: p}, func(row storage.Row) error {
-			if v := wallet.TransferRows.Value(row); v.Status == wallet.TransferCompleted {
-				return check(ofTransfer, row.ID, -v.Amount)
+			v, stated := wallet.TransferRows.Value(row), ledger.Amount(0)
+			if v.Status == wallet.TransferCompleted {
+				stated = -v.Amount
 			}
-			return check(ofTransfer, row.ID, 0)
+			check(ofTransfer, row.ID, stated)
+			return nil
 		}),
 	)
 	for k, posted := range sums {
