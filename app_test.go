@@ -17,7 +17,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -28,7 +27,7 @@ import (
 type host struct {
 	t      testing.TB
 	clock  *cryptopay.ManualClock
-	store  storage.Store
+	store  *mortal
 	seed   *keys.Seed
 	rates  *rates.Fixed
 	chains map[chain.Network]*sim.Chain
@@ -68,7 +67,7 @@ func newHost(t testing.TB, seed uint64, networks ...chain.Network) *host {
 	key[0] = byte(seed)
 	h := &host{
 		t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		store: memory.New(), chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key),
+		store: &mortal{Store: memory.New()}, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key),
 	}
 	var err error
 	h.seed, err = keys.FromMnemonic(mnemonic, "")
@@ -89,6 +88,7 @@ func newHost(t testing.TB, seed uint64, networks ...chain.Network) *host {
 // kept in memory is gone.
 func (h *host) restart() {
 	h.t.Helper()
+	h.store = &mortal{Store: h.store.Store}
 	registry := chain.MainnetRegistry()
 	var clients []chain.Client
 	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}

@@ -60,10 +60,11 @@ type world struct {
 	outs     []string
 	loose    []string // customers' transactions that may be dropped
 	faulty   bool
+	level    map[chain.Network]int64 // of fees, as it was at first
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{host: newHost(t, seed, "ETH", "BTC"), rng: rand.New(rand.NewPCG(seed, 1)), paid: map[string]ledger.Amount{}}
+	w := &world{host: newHost(t, seed, "ETH", "BTC"), rng: rand.New(rand.NewPCG(seed, 1)), paid: map[string]ledger.Amount{}, level: map[chain.Network]int64{}}
 	fee, percent := dec("1"), dec("0.5")
 	_, err := w.app.Wallets.UpdateTenant(t.Context(), w.tenant, wallet.Settings{TransactionFee: &fee, WithdrawalPercent: &percent})
 	require.NoError(t, err)
@@ -97,6 +98,9 @@ func (w *world) run(steps int) []string {
 		{2, "receiver fault", w.receiver},
 		{3, "restart", func() string { w.restart(); return "" }},
 		{2, "advance", w.advance},
+		{4, "die", w.die},
+		{1, "lose answers", w.lose},
+		{2, "fees", w.fees},
 	}
 	var deck []int
 	for i, a := range actions {
@@ -107,7 +111,9 @@ func (w *world) run(steps int) []string {
 		detail := a.do()
 		w.trace = append(w.trace, fmt.Sprintf("%d %s %s", i, a.name, detail))
 		err := w.app.Step(w.t.Context())
-		if !w.faulty {
+		if w.store.dead {
+			w.restart()
+		} else if !w.unwell() {
 			require.NoError(w.t, err, w.story())
 		}
 		w.prove()
@@ -123,6 +129,9 @@ func (w *world) story() string {
 
 // prove holds after every action: the books, and the chains' own conservation.
 func (w *world) prove() {
+	if w.store.dead {
+		w.restart()
+	}
 	reports, err := w.app.Verify(w.t.Context())
 	require.NoError(w.t, err)
 	for _, r := range reports {
@@ -143,11 +152,13 @@ func (w *world) calm() {
 		c.ReviveAll() // old raw transactions come back to haunt us
 	}
 	w.faulty, w.inbox.fail = false, nil
+	w.heal()
 	for range 6 {
 		w.clock.Advance(time.Hour)
 		w.mine(25)
 	}
 	w.prove()
+	w.conserved()
 	for _, id := range w.payments {
 		p := w.payment(id)
 		require.Contains(w.t, []payment.Status{payment.Completed, payment.Expired, payment.Failed}, p.Status, w.story())
@@ -188,7 +199,7 @@ func (w *world) pay() string {
 		Amount: fmt.Sprint(50 + w.rng.IntN(500)), Currency: currency, FixedRate: &fixed, FeeByUser: &byUser,
 	}})
 	if err != nil {
-		require.True(w.t, w.faulty, "%v", err)
+		require.True(w.t, w.unwell(), "%v", err)
 		return "refused"
 	}
 	w.payments = append(w.payments, p.ID)
@@ -227,7 +238,7 @@ func (w *world) withdraw() string {
 		return "short of " + currency
 	}
 	if err != nil {
-		require.True(w.t, w.faulty, "%v", err)
+		require.True(w.t, w.unwell(), "%v", err)
 		return "refused"
 	}
 	w.outs, w.paid[v.ID] = append(w.outs, v.ID), v.Amount
@@ -245,7 +256,10 @@ func (w *world) cancel() string {
 func (w *world) wallet() string {
 	id := fmt.Sprintf("sub-%d", len(w.wallets))
 	v, err := w.app.Wallets.Create(w.t.Context(), w.tenant, id, id, storage.Once{})
-	require.NoError(w.t, err)
+	if err != nil {
+		require.True(w.t, w.unwell(), "%v", err)
+		return "refused"
+	}
 	w.wallets = append(w.wallets, v.ID)
 	return id
 }
