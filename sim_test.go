@@ -59,6 +59,7 @@ type world struct {
 	wallets  []string
 	outs     []string
 	loose    []string // customers' transactions that may be dropped
+	tries    int
 	faulty   bool
 	level    map[chain.Network]int64 // of fees, as it was at first
 }
@@ -230,7 +231,8 @@ func (w *world) withdraw() string {
 	currency := w.currency()
 	_, n := w.chainOf(currency)
 	amount := dec(fmt.Sprint(20 + w.rng.IntN(100)))
-	to := w.chains[n].Customer(fmt.Sprintf("supplier %d", len(w.outs)))
+	w.tries++ // a request whose answer was lost may be paid too: nobody else has its address
+	to := w.chains[n].Customer(fmt.Sprintf("supplier %d", w.tries))
 	v, err := w.app.Withdrawals.Create(w.t.Context(), w.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{
 		PriceAmount: &amount, Currency: currency, Address: string(to), FinalAmount: w.rng.IntN(2) == 0,
 	}}, storage.Once{})
