@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,6 +22,26 @@ type mortal struct {
 	commits, dieAt int
 	after, dead    bool
 	lose           int // every so many commits
+	mu             sync.Mutex
+}
+
+// gone says whether this process can still read.
+func (m *mortal) gone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+// next counts a commit and says whether it happens and whether it is answered.
+func (m *mortal) next() (happens, answered bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return false, false
+	}
+	m.commits++
+	m.dead = m.commits == m.dieAt
+	return !m.dead || m.after, !m.dead && (m.lose == 0 || m.commits%m.lose != 0)
 }
 
 var errDead = errors.New("this process is dead, or the answer is lost")
@@ -28,16 +49,11 @@ var errDead = errors.New("this process is dead, or the answer is lost")
 func (m *mortal) Commit(ctx context.Context, changes ...storage.Change) []error {
 	all := make([]error, len(changes))
 	for i := range changes {
-		m.commits++
-		dies := m.commits == m.dieAt
-		m.dead = m.dead || dies && !m.after
-		if m.dead {
-			all[i] = errDead
-			continue
+		happens, answered := m.next()
+		if happens {
+			all[i] = m.Store.Commit(ctx, changes[i])[0]
 		}
-		all[i] = m.Store.Commit(ctx, changes[i])[0]
-		m.dead = dies
-		if m.dead || m.lose > 0 && m.commits%m.lose == 0 {
+		if !answered {
 			all[i] = errDead
 		}
 	}
@@ -45,21 +61,21 @@ func (m *mortal) Commit(ctx context.Context, changes ...storage.Change) []error 
 }
 
 func (m *mortal) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	if m.dead {
+	if m.gone() {
 		return nil, errDead
 	}
 	return m.Store.Rows(ctx, t, p, ids...)
 }
 
 func (m *mortal) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if m.dead {
+	if m.gone() {
 		return nil, errDead
 	}
 	return m.Store.Find(ctx, q)
 }
 
 func (m *mortal) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
-	if m.dead {
+	if m.gone() {
 		return nil, errDead
 	}
 	return m.Store.Claim(ctx, c)
