@@ -128,6 +128,30 @@ func (r *Registry) add(c Currency) error {
 	return nil
 }
 
+// Only is the part of the Registry that is on some networks. Networks that it
+// does not have are left out.
+func (r *Registry) Only(networks ...Network) *Registry {
+	var (
+		infos      []NetworkInfo
+		currencies []Currency
+	)
+	for _, n := range networks {
+		info, ok := r.networks[n]
+		if !ok {
+			continue
+		}
+		infos = append(infos, info)
+		for _, c := range r.On(n) {
+			currencies = append(currencies, *c)
+		}
+	}
+	part, err := NewRegistry(infos, currencies)
+	if err != nil {
+		panic(err) // what was right as a whole is right in part
+	}
+	return part
+}
+
 // Currency looks a combined code up. Case-sensitive. Errors wrap ErrCurrency.
 func (r *Registry) Currency(code string) (*Currency, error) {
 	if c, ok := r.currencies[code]; ok {

@@ -75,3 +75,13 @@ func TestRegistryRefuses(t *testing.T) {
 		require.Error(t, err, name)
 	}
 }
+
+func TestPartOfARegistry(t *testing.T) {
+	t.Parallel()
+	part := chain.MainnetRegistry().Only("ETH", "BTC", "nowhere")
+	require.Equal(t, []string{"BTC", "DAIERC20", "ETH", "USDCERC20", "USDTERC20"}, part.Codes())
+	_, err := part.Network("TRON")
+	require.ErrorIs(t, err, chain.ErrCurrency)
+	_, err = part.Pair("ETH", "USDT")
+	require.NoError(t, err)
+}
