@@ -10,27 +10,37 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-// An address is "sim", the network's code in lower case, 40 hex digits of the
-// hash of the public key, and 8 of a checksum over all before it. There is one
-// writing of it: upper case is refused, not folded.
+// Format is how a simulated network writes addresses.
+type Format interface {
+	// Parse reads an address into its canonical form; the error is a
+	// *chain.AddressError.
+	Parse(s string) (chain.Address, error)
+	// Make writes the address of an owner's hash. Its result parses.
+	Make(owner [32]byte) chain.Address
+}
+
+// plain is the simulation's own format: "sim", the network's code in lower
+// case, 40 hex digits of the owner's hash, and 8 of a checksum over all before
+// it. There is one writing of it: upper case is refused, not folded.
+type plain struct{ network chain.Network }
+
 const (
 	bodyDigits = 40
 	sumDigits  = 8
 )
 
-func prefix(n chain.Network) string { return "sim" + strings.ToLower(string(n)) }
+func (f plain) prefix() string { return "sim" + strings.ToLower(string(f.network)) }
 
-// addressOf makes the address of any text that stands for an owner.
-func addressOf(n chain.Network, owner string) chain.Address {
-	s := prefix(n) + digestHex("owner", owner)[:bodyDigits]
+func (f plain) Make(owner [32]byte) chain.Address {
+	s := f.prefix() + hex.EncodeToString(owner[:])[:bodyDigits]
 	return chain.Address(s + checksum(s))
 }
 
 func checksum(s string) string { return digestHex("checksum", s)[:sumDigits] }
 
-func parseAddress(n chain.Network, s string) (chain.Address, error) {
-	bad := func(why string) error { return &chain.AddressError{Network: n, Address: s, Reason: why} }
-	p := prefix(n)
+func (f plain) Parse(s string) (chain.Address, error) {
+	bad := func(why string) error { return &chain.AddressError{Network: f.network, Address: s, Reason: why} }
+	p := f.prefix()
 	switch {
 	case !strings.HasPrefix(s, p):
 		return "", bad("it does not begin with " + p)
@@ -48,16 +58,21 @@ func parseAddress(n chain.Network, s string) (chain.Address, error) {
 	return chain.Address(s), nil
 }
 
-func addressOfKey(n chain.Network, pub []byte) (chain.Address, error) {
+// addressOf makes the address of any text that stands for an owner.
+func (o *Options) addressOf(owner string) chain.Address {
+	return o.Addresses.Make(digest("owner", owner))
+}
+
+func (o *Options) addressOfKey(pub []byte) (chain.Address, error) {
 	key, err := secp256k1.ParsePubKey(pub)
 	if err != nil || len(pub) != secp256k1.PubKeyBytesLenCompressed {
-		return "", &chain.AddressError{Network: n, Address: hex.EncodeToString(pub), Reason: "the key is no compressed secp256k1 key of 33 bytes"}
+		return "", &chain.AddressError{Network: o.Network, Address: hex.EncodeToString(pub), Reason: "the key is no compressed secp256k1 key of 33 bytes"}
 	}
-	return addressOf(n, string(key.SerializeCompressed())), nil
+	return o.addressOf(string(key.SerializeCompressed())), nil
 }
 
 // signedBy returns the address whose key made a signature r‖s‖v.
-func signedBy(n chain.Network, sig chain.Signature, digest [32]byte) (chain.Address, bool) {
+func (o *Options) signedBy(sig chain.Signature, digest [32]byte) (chain.Address, bool) {
 	if len(sig) != 65 || sig[64] > 3 {
 		return "", false
 	}
@@ -66,7 +81,7 @@ func signedBy(n chain.Network, sig chain.Signature, digest [32]byte) (chain.Addr
 	if err != nil {
 		return "", false
 	}
-	return addressOf(n, string(pub.SerializeCompressed())), true
+	return o.addressOf(string(pub.SerializeCompressed())), true
 }
 
 // lowS reports whether a signature is the one of the two that nodes relay.

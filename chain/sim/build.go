@@ -104,7 +104,7 @@ func (k *client) Build(ctx context.Context, o chain.Order) (u chain.Unsigned, er
 
 func (c *Chain) buildBalance(v view, b *body, o chain.Order, cur *chain.Currency, p params) error {
 	in := o.Intent
-	if _, err := parseAddress(c.opt.Network, string(in.From)); err != nil {
+	if _, err := c.opt.Addresses.Parse(string(in.From)); err != nil {
 		return rejected("%w", err)
 	}
 	b.From, b.Nonce, b.Gas, b.Max, b.Tip = in.From, o.Nonce, gasOf(cur.Contract), p.Max, p.Tip
@@ -165,7 +165,7 @@ func (c *Chain) buildOutputs(b *body, o chain.Order, cur *chain.Currency, p para
 		b.Outputs = b.Outputs[:1]
 		return nil
 	}
-	if _, err := parseAddress(c.opt.Network, string(o.Change)); err != nil {
+	if _, err := c.opt.Addresses.Parse(string(o.Change)); err != nil {
 		return rejected("Order.Change: %w", err)
 	}
 	return c.settle(b, 1, rest)
@@ -222,7 +222,7 @@ func (c *Chain) inspectOutput(o output) (out chain.Output, err error) {
 	if err != nil {
 		return out, rejected("the payload moves contract %q, which is no registered currency", o.Asset)
 	}
-	if _, err := parseAddress(c.opt.Network, string(o.To)); err != nil {
+	if _, err := c.opt.Addresses.Parse(string(o.To)); err != nil {
 		return out, rejected("%w", err)
 	}
 	amount, err := cur.Units(amountOf(o.Amount), ledger.Down)
@@ -242,7 +242,7 @@ func (k *client) Assemble(u chain.Unsigned, sigs []chain.Signature) (s chain.Sig
 		return s, fmt.Errorf("sim: %d signatures for %d digests", len(sigs), len(seen.Digests))
 	}
 	for i, d := range seen.Digests {
-		if by, ok := signedBy(k.Network(), sigs[i], d.Hash); !ok || by != d.From {
+		if by, ok := k.c().opt.signedBy(sigs[i], d.Hash); !ok || by != d.From {
 			return s, fmt.Errorf("sim: signature %d is not one of %s", i, d.From)
 		}
 		if !lowS(sigs[i]) {

@@ -41,12 +41,12 @@ func (k *client) Network() chain.Network { return k.c().opt.Network }
 
 // ParseAddress implements chain.Client.
 func (k *client) ParseAddress(s string) (chain.Address, error) {
-	return parseAddress(k.c().opt.Network, s)
+	return k.c().opt.Addresses.Parse(s)
 }
 
 // AddressOf implements chain.Client for compressed secp256k1 keys.
 func (k *client) AddressOf(pub chain.PublicKey) (chain.Address, error) {
-	return addressOfKey(k.c().opt.Network, pub)
+	return k.c().opt.addressOfKey(pub)
 }
 
 // Tip implements chain.Client.

@@ -44,6 +44,9 @@ type Options struct {
 	Registry *chain.Registry
 	// Family defaults to what Registry says of the network, else AccountFamily.
 	Family chain.Family
+	// Addresses is how the network writes addresses. Defaults to a format of the
+	// simulation's own, which nobody takes for a real one.
+	Addresses Format
 	// Seed makes hashes, customers and random faults.
 	Seed uint64
 	// Now gives block times. Defaults to a clock that stands still at the start
@@ -124,6 +127,9 @@ func New(o Options) (*Chain, error) {
 		if o.BlockTime == 0 {
 			o.BlockTime = 12 * time.Second
 		}
+	}
+	if o.Addresses == nil {
+		o.Addresses = plain{o.Network}
 	}
 	if o.StartHeight <= 0 {
 		o.StartHeight = 1

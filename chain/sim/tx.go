@@ -222,7 +222,7 @@ func (c *Chain) verify(t *tx) error {
 		if err != nil {
 			return fmt.Errorf("sim: signature %d is not hex", i)
 		}
-		if by, ok := signedBy(c.opt.Network, sig, d.Hash); !ok || by != d.From || !lowS(sig) {
+		if by, ok := c.opt.signedBy(sig, d.Hash); !ok || by != d.From || !lowS(sig) {
 			return fmt.Errorf("sim: signature %d is not one of %s", i, d.From)
 		}
 	}

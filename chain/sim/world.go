@@ -85,7 +85,7 @@ func (c *Chain) LookAlike(currency string) string {
 
 // Customer is the address of a named customer.
 func (c *Chain) Customer(name string) chain.Address {
-	return addressOf(c.opt.Network, "customer/"+name)
+	return c.opt.addressOf("customer/" + name)
 }
 
 // Pay sends a payment of somebody new to the mempool and returns the
@@ -172,7 +172,7 @@ func (c *Chain) payment(p Payment) (output, error) {
 	if err != nil {
 		return output{}, err
 	}
-	to, err := parseAddress(c.opt.Network, string(p.To))
+	to, err := c.opt.Addresses.Parse(string(p.To))
 	switch {
 	case err != nil:
 		return output{}, err
