@@ -111,6 +111,9 @@ type Config struct {
 	Lease time.Duration
 }
 
+// DefaultPriceCurrencies is Config.PriceCurrencies where it is left out.
+func DefaultPriceCurrencies() []string { return []string{"USD", "EUR", "GBP"} }
+
 // withDefaults fills in what is open and says what is missing.
 func (c Config) withDefaults() (Config, error) {
 	for what, missing := range map[string]bool{
@@ -140,7 +143,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.MaxCreditUSD = orPointer(c.MaxCreditUSD, decimal.New(10_000_000, 0))
 	if c.PriceCurrencies == nil {
-		c.PriceCurrencies = []string{"USD", "EUR", "GBP"}
+		c.PriceCurrencies = DefaultPriceCurrencies()
 	}
 	if c.CheckURL == nil {
 		c.CheckURL = checkURL

@@ -127,21 +127,33 @@ func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput,
 	return p, replayed, err
 }
 
-// draft validates, prices, and takes an address.
-func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Payment, storage.Guard, error) {
+// Check says what is wrong with a request by itself, without looking at the
+// tenant or at prices: *InvalidError with every wrong field, or *CurrencyError.
+func (s *Service) Check(in CreateInput) error {
+	_, err := s.check(&in)
+	return err
+}
+
+func (s *Service) check(in *CreateInput) (priced, error) {
 	bad := &InvalidError{}
 	pr, err := s.pricing(in.Pricing, bad)
-	s.checkTexts(&in, bad)
+	s.checkTexts(in, bad)
 	if in.ExpiryMinutes != nil && (*in.ExpiryMinutes < 1 || *in.ExpiryMinutes > 1440) {
-		bad.add("expiry_minutes", "must be from 1 to 1440")
+		bad.Add("expiry_minutes", "must be from 1 to 1440")
 	}
 	var unsupported *CurrencyError
 	if len(bad.Fields) > 0 {
 		if errors.As(err, &unsupported) {
-			bad.add("currency", "is not supported")
+			bad.Add("currency", "is not supported")
 		}
-		return Payment{}, storage.Guard{}, bad
+		return pr, bad
 	}
+	return pr, err
+}
+
+// draft validates, prices, and takes an address.
+func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Payment, storage.Guard, error) {
+	pr, err := s.check(&in)
 	if err != nil {
 		return Payment{}, storage.Guard{}, err
 	}
@@ -193,19 +205,19 @@ func (s *Service) pricing(in Pricing, bad *InvalidError) (priced, error) {
 	pr.price, err = ledger.ParseDecimal(in.Amount)
 	switch {
 	case in.Amount == "":
-		bad.add("amount", "is required")
+		bad.Add("amount", "is required")
 	case err != nil:
-		bad.add("amount", "must be a plain decimal number of at most 40 digits")
+		bad.Add("amount", "must be a plain decimal number of at most 40 digits")
 	case pr.price.Sign() <= 0:
-		bad.add("amount", "must be greater than 0")
+		bad.Add("amount", "must be greater than 0")
 	case !pr.price.Equal(pr.price.Truncate(2)):
-		bad.add("amount", "must have at most 2 decimal places")
+		bad.Add("amount", "must have at most 2 decimal places")
 	}
 	if pr.fiat == "" {
 		pr.fiat = usd
 	}
 	if !slices.Contains(s.c.PriceCurrencies, pr.fiat) {
-		bad.add("price_currency", "is not supported")
+		bad.Add("price_currency", "is not supported")
 	}
 	var unsupported error
 	pr.currency, unsupported = s.chosen(in, bad)
@@ -213,7 +225,7 @@ func (s *Service) pricing(in Pricing, bad *InvalidError) (priced, error) {
 		return pr, unsupported
 	}
 	if unsupported != nil {
-		bad.add("currency", "is not supported")
+		bad.Add("currency", "is not supported")
 	}
 	return pr, bad
 }
@@ -224,13 +236,13 @@ func (s *Service) chosen(in Pricing, bad *InvalidError) (*chain.Currency, error)
 	var c *chain.Currency
 	switch {
 	case pair && in.Token == "":
-		bad.add("token", "is required with blockchain")
+		bad.Add("token", "is required with blockchain")
 		return nil, nil
 	case pair && in.Blockchain == "":
-		bad.add("blockchain", "is required with token")
+		bad.Add("blockchain", "is required with token")
 		return nil, nil
 	case !pair && in.Currency == "":
-		bad.add("currency", "is required, or blockchain and token")
+		bad.Add("currency", "is required, or blockchain and token")
 		return nil, nil
 	case pair:
 		var err error
@@ -246,7 +258,7 @@ func (s *Service) chosen(in Pricing, bad *InvalidError) (*chain.Currency, error)
 		return nil, &CurrencyError{Currency: in.Currency, Supported: s.c.Registry.Codes()}
 	}
 	if c != nil && c != named {
-		bad.add("currency", "does not agree with blockchain and token")
+		bad.Add("currency", "does not agree with blockchain and token")
 	}
 	return named, nil
 }
@@ -306,11 +318,11 @@ func (q *Quote) price() error {
 		if c.Max.Sign() > 0 {
 			most = c.Max
 		}
-		tooMuch.add("amount", fmt.Sprintf("is above the maximum of %s %s", ledger.PlainString(most), c.Code))
+		tooMuch.Add("amount", fmt.Sprintf("is above the maximum of %s %s", ledger.PlainString(most), c.Code))
 	case value.LessThan(c.Min):
-		tooMuch.add("amount", fmt.Sprintf("is below the minimum of %s %s", ledger.PlainString(c.Min), c.Code))
+		tooMuch.Add("amount", fmt.Sprintf("is below the minimum of %s %s", ledger.PlainString(c.Min), c.Code))
 	}
-	if err := tooMuch.orNil(); err != nil {
+	if err := tooMuch.Err(); err != nil {
 		return err
 	}
 	p := Payment{FeeByUser: q.FeeByUser, FeePercent: q.percent, NetworkFee: q.networkFee}
@@ -356,23 +368,22 @@ func (s *Service) checkTexts(in *CreateInput, bad *InvalidError) {
 func (s *Service) checkContact(callback, mailbox string, bad *InvalidError) {
 	if callback != "" {
 		if err := s.c.CheckURL(callback); err != nil {
-			bad.add("callback_url", "must be an https URL that can be delivered to")
+			bad.Add("callback_url", "must be an https URL that can be delivered to")
 		}
 	}
 	if mailbox != "" {
 		if a, err := mail.ParseAddress(mailbox); err != nil || a.Address != mailbox || !email.MatchString(mailbox) {
-			bad.add("customer_email", "must be an email address")
+			bad.Add("customer_email", "must be an email address")
 		}
 	}
 }
 
 func checkText(name, text string, most int, bad *InvalidError) {
-	switch {
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		bad.add(name, "must be valid text without NUL")
-	case utf8.RuneCountInString(text) > most:
-		bad.add(name, fmt.Sprintf("must have at most %d characters", most))
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		bad.Add(name, "must be valid text without NUL")
+		return
 	}
+	bad.AddLong(name, text, most)
 }
 
 // checkURL is the least that is asked of a callback URL.

@@ -3,8 +3,8 @@ package payment
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 )
 
 // ErrNotFound says that the tenant has no such payment, deposit or wallet. Errors wrap
@@ -22,31 +22,8 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("payment: no %s %q",
 // Unwrap makes it ErrNotFound.
 func (e *NotFoundError) Unwrap() error { return ErrNotFound }
 
-// InvalidError names every field that is wrong, each with what is wrong.
-type InvalidError struct{ Fields map[string][]string }
-
-func (e *InvalidError) Error() string {
-	names := make([]string, 0, len(e.Fields))
-	for f := range e.Fields {
-		names = append(names, f)
-	}
-	slices.Sort(names)
-	return "payment: invalid " + strings.Join(names, ", ")
-}
-
-func (e *InvalidError) add(field, message string) {
-	if e.Fields == nil {
-		e.Fields = map[string][]string{}
-	}
-	e.Fields[field] = append(e.Fields[field], message)
-}
-
-func (e *InvalidError) orNil() error {
-	if len(e.Fields) == 0 {
-		return nil
-	}
-	return e
-}
+// InvalidError names every field of a request that is wrong, and why.
+type InvalidError = fault.InvalidError
 
 // CurrencyError says that nothing but the currency is wrong. Supported lists the codes
 // that a payment can be made in.

@@ -4,11 +4,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // MaxPage is the largest page of a list.
-const MaxPage = 100
+const MaxPage = fault.MaxPage
 
 // Filter selects payments of a list. Empty fields select nothing out.
 type Filter struct {
@@ -32,15 +33,13 @@ func (s *Service) Get(ctx context.Context, tenant, id string) (Payment, error) {
 // List returns a page of the tenant's payments, newest first, how many match
 // the filter, and how many there are in all. Errors: *InvalidError.
 func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Payment, count, total int64, err error) {
+	f.Limit = orElse(f.Limit, 20)
 	q := storage.Query{
 		Table: Payments.Table, Partition: storage.Tenant(tenant),
 		Order: []storage.Order{{Column: "created_at", Desc: true}}, Limit: f.Limit, Offset: f.Offset,
 	}
 	if q.Where, err = s.where(&f); err != nil {
 		return nil, 0, 0, err
-	}
-	if q.Limit == 0 {
-		q.Limit = 20
 	}
 	rows, err := s.c.Store.Find(ctx, q)
 	if err != nil {
@@ -69,36 +68,31 @@ func (s *Service) where(f *Filter) ([]storage.Cond, error) {
 	case f.Status == Waiting:
 		out = append(out, storage.Cond{Column: "status", Op: storage.In, Value: []Status{Waiting, PartiallyPaid}})
 	case f.Status == PartiallyPaid || !slices.Contains(Machine.States, f.Status):
-		bad.add("status", "is not a payment status")
+		bad.Add("status", "is not a payment status")
 	default:
 		eq("status", string(f.Status))
 	}
 	if f.Currency != "" {
 		if s.currency(f.Currency) == nil {
-			bad.add("currency", "is not supported")
+			bad.Add("currency", "is not supported")
 		}
 		eq("currency", f.Currency)
 	}
 	if f.Blockchain != "" {
 		n, err := s.c.Registry.Network(f.Blockchain)
 		if err != nil {
-			bad.add("blockchain", "is not supported")
+			bad.Add("blockchain", "is not supported")
 		}
 		eq("network", string(n.Code))
 	}
 	if f.Token != "" {
 		if !slices.ContainsFunc(s.c.Registry.Codes(), func(code string) bool { return s.currency(code).Token == f.Token }) {
-			bad.add("token", "is not supported")
+			bad.Add("token", "is not supported")
 		}
 		eq("token", f.Token)
 	}
-	if f.Limit < 0 || f.Limit > MaxPage {
-		bad.add("limit", "must be from 1 to 100")
-	}
-	if f.Offset < 0 {
-		bad.add("offset", "must be at least 0")
-	}
-	return out, bad.orNil()
+	bad.AddPage(f.Limit, f.Offset)
+	return out, bad.Err()
 }
 
 // Deposits lists what was counted for a payment, by first sighting.
@@ -153,7 +147,7 @@ func (s *Service) checkPatch(patch Patch) error {
 	text("order_id", patch.OrderID, maxOrderID)
 	text("order_description", patch.Description, maxDescription)
 	s.checkContact(text("callback_url", patch.CallbackURL, maxURL), text("customer_email", patch.CustomerEmail, maxEmail), bad)
-	return bad.orNil()
+	return bad.Err()
 }
 
 // Cancel ends a payment for which nothing has come; what comes later goes to

@@ -145,13 +145,7 @@ func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
-	age := s.now().Sub(r.At)
-	switch {
-	case r.Price.Sign() <= 0:
-		err = fmt.Errorf("%w: the price of %s in %s is not positive", rates.ErrUnavailable, token, fiat)
-	case !r.At.IsZero() && (age > s.c.RateAge || age < -s.c.RateAge):
-		err = fmt.Errorf("%w: the price of %s in %s is of %s", rates.ErrUnavailable, token, fiat, r.At.UTC().Format(time.RFC3339))
-	case fiat == usd && !s.plausible(token, r.Price):
+	if err = r.Check(s.now(), s.c.RateAge); err == nil && fiat == usd && !s.plausible(token, r.Price) {
 		err = fmt.Errorf("%w: the price of %s in USD is outside its bounds", rates.ErrUnavailable, token)
 	}
 	return r.Price, err

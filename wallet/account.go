@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -137,30 +136,27 @@ func replayedWallet(response []byte, err error) (Wallet, error) {
 	return w, nil
 }
 
+// Check says what is wrong with what Create would be given: *InvalidError.
+func (s *Service) Check(name, externalID string) error { return checkWallet(name, externalID) }
+
 func checkWallet(name, externalID string) error {
 	bad := &InvalidError{}
 	checkName(bad, name)
 	if externalID == "" {
-		bad.add("external_id", "is required")
+		bad.Add("external_id", "is required")
 	}
 	if externalID == Master {
-		bad.add("external_id", "is reserved")
+		bad.Add("external_id", "is reserved")
 	}
-	tooLong(bad, "external_id", externalID, maxExternalID)
-	return bad.err()
+	bad.AddLong("external_id", externalID, maxExternalID)
+	return bad.Err()
 }
 
 func checkName(bad *InvalidError, name string) {
 	if name == "" {
-		bad.add("name", "is required")
+		bad.Add("name", "is required")
 	}
-	tooLong(bad, "name", name, maxName)
-}
-
-func tooLong(bad *InvalidError, field, text string, most int) {
-	if utf8.RuneCountInString(text) > most {
-		bad.add(field, "must have at most "+strconv.Itoa(most)+" characters")
-	}
+	bad.AddLong("name", name, maxName)
 }
 
 // load reads one open wallet by its wallet id; ErrNotFound.
@@ -220,6 +216,21 @@ func (s *Service) Find(ctx context.Context, tenant, walletID, externalID string)
 		return w, err
 	}
 	return Wallet{}, &InvalidError{Fields: map[string][]string{"wallet_id": {"is required, or external_id"}}}
+}
+
+// FindPast is Find for histories: a wallet id also finds a sub-account that was
+// deleted.
+func (s *Service) FindPast(ctx context.Context, tenant, walletID, externalID string) (Wallet, error) {
+	w, err := s.Find(ctx, tenant, walletID, externalID)
+	if !errors.Is(err, ErrNotFound) || walletID == "" || walletID == Master || len(walletID) > maxRef {
+		return w, err
+	}
+	w, _, ok, err := WalletRows.One(ctx, s.c.Store, storage.Tenant(tenant), walletID)
+	if err == nil && !ok {
+		err = ErrNotFound
+	}
+	w.ID = walletID
+	return w, err
 }
 
 // byRef takes a wallet id or an external id. The master account has no name from
@@ -295,7 +306,7 @@ func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([
 func (s *Service) Rename(ctx context.Context, tenant, id, name string) (Wallet, error) {
 	bad := &InvalidError{}
 	checkName(bad, name)
-	if err := bad.err(); err != nil {
+	if err := bad.Err(); err != nil {
 		return Wallet{}, err
 	}
 	return s.edit(ctx, tenant, id, func(ctx context.Context, w *Wallet, _ *storage.Change) error {

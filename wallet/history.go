@@ -41,12 +41,13 @@ var historyTypes = []ledger.Kind{
 // match in all. *InvalidError names what is wrong with the filter.
 func (s *Service) History(ctx context.Context, tenant string, f HistoryFilter) ([]HistoryEntry, int64, error) {
 	bad := &InvalidError{}
-	checkPage(bad, &f.Limit, f.Offset, 50)
+	or(&f.Limit, 50)
+	bad.AddPage(f.Limit, f.Offset)
 	s.checkCurrency(bad, f.Currency)
 	if f.Type != "" && !slices.Contains(historyTypes, f.Type) {
-		bad.add("type", "is not a type of movements")
+		bad.Add("type", "is not a type of movements")
 	}
-	if err := bad.err(); err != nil {
+	if err := bad.Err(); err != nil {
 		return nil, 0, err
 	}
 	or(&f.Wallet, Master)

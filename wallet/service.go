@@ -32,7 +32,7 @@ type Config struct {
 	Lease time.Duration
 	// Batch is how many transfers are claimed at once. Defaults to 100.
 	Batch int
-	// Log takes what operators should see. Defaults to nothing.
+	// Log takes what operators should see. Defaults to discarding.
 	Log *slog.Logger
 }
 

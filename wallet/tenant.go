@@ -9,6 +9,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -25,9 +26,9 @@ type Tenant struct {
 	// WithdrawalPercent and WithdrawalFlat are the platform's fee of a
 	// withdrawal: a percentage of the figure asked for, and whole coins of its
 	// currency. WithdrawalFlats overrides the flat sum by currency code.
-	WithdrawalPercent decimal.Decimal            `db:"withdrawal_percent"`
-	WithdrawalFlat    decimal.Decimal            `db:"withdrawal_flat"`
-	WithdrawalFlats   map[string]decimal.Decimal `db:"withdrawal_flats,json"`
+	WithdrawalPercent decimal.Decimal `db:"withdrawal_percent"`
+	WithdrawalFlat    decimal.Decimal `db:"withdrawal_flat"`
+	WithdrawalFlats   Flats           `db:"withdrawal_flats,json"`
 
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
@@ -71,13 +72,13 @@ func (s *Service) CreateTenant(ctx context.Context, n NewTenant) (Tenant, error)
 	t := Tenant{ID: n.ID, CreatedAt: s.now(), UpdatedAt: s.now()}
 	bad := &InvalidError{}
 	if len(n.ID) > maxTenantID || strings.ContainsAny(n.ID, "/ \x00") {
-		bad.add("id", "must have at most 64 bytes, and no slash or space")
+		bad.Add("id", "must have at most 64 bytes, and no slash or space")
 	}
 	if n.Name == nil {
-		bad.add("name", "is required")
+		bad.Add("name", "is required")
 	}
 	t.apply(n.Settings, bad)
-	if err := bad.err(); err != nil {
+	if err := bad.Err(); err != nil {
 		return Tenant{}, err
 	}
 	// The master account comes first: a tenant that can be found has one.
@@ -145,7 +146,7 @@ func (s *Service) UpdateTenant(ctx context.Context, id string, set Settings) (Te
 		}
 		bad := &InvalidError{}
 		t.apply(set, bad)
-		if err := bad.err(); err != nil {
+		if err := bad.Err(); err != nil {
 			return storage.Change{}, err
 		}
 		t.UpdatedAt = s.now()
@@ -176,9 +177,9 @@ func (t *Tenant) apply(set Settings, bad *InvalidError) {
 	if set.Name != nil {
 		t.Name = *set.Name
 		if t.Name == "" {
-			bad.add("name", "is required")
+			bad.Add("name", "is required")
 		}
-		tooLong(bad, "name", t.Name, maxName)
+		bad.AddLong("name", t.Name, maxName)
 	}
 	percentage(bad, "transaction_fee", set.TransactionFee, &t.TransactionFee)
 	percentage(bad, "withdrawal_percent", set.WithdrawalPercent, &t.WithdrawalPercent)
@@ -187,7 +188,7 @@ func (t *Tenant) apply(set Settings, bad *InvalidError) {
 		t.FeePaidByUser = *set.FeePaidByUser
 	}
 	if set.WithdrawalFlats != nil {
-		t.WithdrawalFlats = map[string]decimal.Decimal{}
+		t.WithdrawalFlats = Flats{}
 	}
 	for code, d := range set.WithdrawalFlats {
 		flat(bad, fmt.Sprintf("withdrawal_flats.%s", code), &d, &d)
@@ -199,8 +200,8 @@ func percentage(bad *InvalidError, field string, from, to *decimal.Decimal) {
 	if from == nil {
 		return
 	}
-	if !sane(*from) || from.Sign() < 0 || from.GreaterThan(hundred) || !from.Equal(from.Truncate(percentPlaces)) {
-		bad.add(field, "must be a percentage of 0 to 100 with at most 6 places")
+	if !fault.Exact(*from, percentPlaces) || from.Sign() < 0 || from.GreaterThan(hundred) {
+		bad.Add(field, "must be a percentage of 0 to 100 with at most 6 places")
 		return
 	}
 	*to = *from
@@ -210,16 +211,11 @@ func flat(bad *InvalidError, field string, from, to *decimal.Decimal) {
 	if from == nil {
 		return
 	}
-	if !sane(*from) || from.Sign() < 0 || !from.Equal(from.Truncate(8)) {
-		bad.add(field, "must be 0 or more whole coins with at most 8 places")
+	if !fault.Exact(*from, 8) || from.Sign() < 0 {
+		bad.Add(field, "must be 0 or more whole coins with at most 8 places")
 		return
 	}
 	*to = *from
 }
 
 var hundred = decimal.New(100, 0)
-
-// sane bounds the work that a number can cause.
-func sane(d decimal.Decimal) bool {
-	return d.Exponent() <= 40 && d.Exponent() >= -40 && d.NumDigits() <= 80
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -100,21 +101,28 @@ func (s *Service) CreateTransfer(ctx context.Context, tenant string, in Transfer
 	return s.commitTransfer(ctx, p, t, in, c, once)
 }
 
+// CheckTransfer says what is wrong with a request by itself, without looking at
+// wallets or balances: *InvalidError, or what wraps chain.ErrCurrency.
+func (s *Service) CheckTransfer(in TransferInput) error {
+	_, _, err := s.checkTransfer(in)
+	return err
+}
+
 func (s *Service) checkTransfer(in TransferInput) (*chain.Currency, ledger.Amount, error) {
 	bad := &InvalidError{}
 	if in.Direction != ToSub && in.Direction != ToMaster {
-		bad.add("transfer_type", "must be to_sub or to_master")
+		bad.Add("transfer_type", "must be to_sub or to_master")
 	}
 	if in.WalletID == "" && in.ExternalID == "" {
-		bad.add("wallet_id", "is required, or external_id")
+		bad.Add("wallet_id", "is required, or external_id")
 	}
 	if in.Currency == "" {
-		bad.add("currency", "is required")
+		bad.Add("currency", "is required")
 	}
-	tooLong(bad, "callback_url", in.CallbackURL, maxURL)
+	bad.AddLong("callback_url", in.CallbackURL, maxURL)
 	if s.c.CheckURL != nil && in.CallbackURL != "" {
 		if err := s.c.CheckURL(in.CallbackURL); err != nil {
-			bad.add("callback_url", err.Error())
+			bad.Add("callback_url", err.Error())
 		}
 	}
 	c, unknown := s.c.Registry.Currency(in.Currency)
@@ -122,32 +130,14 @@ func (s *Service) checkTransfer(in TransferInput) (*chain.Currency, ledger.Amoun
 	if unknown == nil {
 		scale = c.Scale
 	}
-	amount, why := units(in.Amount, scale)
+	amount, why := fault.Units(in.Amount, scale)
 	if why != "" {
-		bad.add("amount", why)
+		bad.Add("amount", why)
 	}
-	if err := bad.err(); err != nil {
+	if err := bad.Err(); err != nil {
 		return nil, 0, err
 	}
 	return c, amount, unknown
-}
-
-// units converts a figure of a request, refusing what is not positive, not
-// exact or too large, in words for the one who asked.
-func units(d decimal.Decimal, scale uint8) (ledger.Amount, string) {
-	switch {
-	case !sane(d):
-		return 0, "has too many digits"
-	case d.Sign() <= 0:
-		return 0, "must be greater than 0"
-	case !d.Equal(d.Truncate(int32(scale))):
-		return 0, fmt.Sprintf("has more than %d decimal places", scale)
-	}
-	a, err := ledger.FromDecimal(d, scale, ledger.Down)
-	if err != nil {
-		return 0, "is too large"
-	}
-	return a, ""
 }
 
 func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, t Transfer, in TransferInput, c *chain.Currency, once storage.Once) (Transfer, error) {
@@ -287,7 +277,8 @@ func (s *Service) TransferHistory(ctx context.Context, tenant string, f Transfer
 
 func (s *Service) conditions(f *TransferFilter) ([]storage.Cond, error) {
 	bad := &InvalidError{}
-	checkPage(bad, &f.Limit, f.Offset, 20)
+	or(&f.Limit, 20)
+	bad.AddPage(f.Limit, f.Offset)
 	var where []storage.Cond
 	is := func(column string, value any, given bool) {
 		if given {
@@ -295,28 +286,17 @@ func (s *Service) conditions(f *TransferFilter) ([]storage.Cond, error) {
 		}
 	}
 	if f.Status != "" && !slices.Contains(TransferStatuses(), f.Status) {
-		bad.add("status", "must be pending, completed or failed")
+		bad.Add("status", "must be pending, completed or failed")
 	}
 	if f.Direction != "" && f.Direction != ToSub && f.Direction != ToMaster {
-		bad.add("transfer_type", "must be to_sub or to_master")
+		bad.Add("transfer_type", "must be to_sub or to_master")
 	}
 	s.checkCurrency(bad, f.Currency)
 	is("wallet", f.Wallet, f.Wallet != "")
 	is("status", f.Status, f.Status != "")
 	is("transfer_type", f.Direction, f.Direction != "")
 	is("currency", f.Currency, f.Currency != "")
-	return where, bad.err()
-}
-
-// checkPage fills in the default limit and refuses what no page is.
-func checkPage(bad *InvalidError, limit *int, offset, fallback int) {
-	or(limit, fallback)
-	if *limit < 1 || *limit > 100 {
-		bad.add("limit", "must be 1 to 100")
-	}
-	if offset < 0 {
-		bad.add("offset", "must not be negative")
-	}
+	return where, bad.Err()
 }
 
 func (s *Service) checkCurrency(bad *InvalidError, code string) {
@@ -324,7 +304,7 @@ func (s *Service) checkCurrency(bad *InvalidError, code string) {
 		return
 	}
 	if _, err := s.c.Registry.Currency(code); err != nil {
-		bad.add("currency", "is not supported")
+		bad.Add("currency", "is not supported")
 	}
 }
 

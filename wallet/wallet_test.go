@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -74,6 +75,44 @@ func TestTenantHalfMade(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wallet.Master, id)
 	require.EqualValues(t, 1, guard.Version)
+}
+
+// A deleted wallet is found for its history alone, by its own id.
+func TestFindPast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.sub("a")
+	require.NoError(t, w.Delete(w.ctx, tenant, a.ID))
+	_, err := w.Find(w.ctx, tenant, a.ID, "")
+	require.ErrorIs(t, err, wallet.ErrNotFound)
+	past, err := w.FindPast(w.ctx, tenant, a.ID, "")
+	require.NoError(t, err)
+	require.Equal(t, a.ID, past.ID)
+	require.True(t, past.Closed)
+	for _, ref := range [][2]string{{"", "a"}, {"a", ""}, {wallet.Master, ""}, {"none", ""}, {strings.Repeat("x", 201), ""}} {
+		_, err := w.FindPast(w.ctx, tenant, ref[0], ref[1])
+		require.ErrorIs(t, err, wallet.ErrNotFound, ref)
+	}
+	_, err = w.FindPast(w.ctx, "other", a.ID, "")
+	require.ErrorIs(t, err, wallet.ErrNotFound)
+	b := w.sub("a")
+	again, err := w.FindPast(w.ctx, tenant, "a", "")
+	require.NoError(t, err)
+	require.Equal(t, b.ID, again.ID, "who has the external id now")
+}
+
+// What is wrong with a request is told without making it.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var bad *wallet.InvalidError
+	require.ErrorAs(t, w.Check("", wallet.Master), &bad)
+	require.Len(t, bad.Fields, 2)
+	require.NoError(t, w.Check("a", "b"))
+	require.ErrorAs(t, w.CheckTransfer(wallet.TransferInput{Direction: "up"}), &bad)
+	require.Len(t, bad.Fields, 4)
+	require.ErrorIs(t, w.CheckTransfer(wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: "XYZ", Amount: dec("1")}), chain.ErrCurrency)
+	require.NoError(t, w.CheckTransfer(wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: usdt, Amount: dec("1")}))
 }
 
 func TestSubAccounts(t *testing.T) {

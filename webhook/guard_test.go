@@ -161,7 +161,10 @@ func TestH04_URLs(t *testing.T) {
 // FuzzH04_URL: what is accepted leads where it says, and can be written into a
 // request, a log and a row as it is.
 func FuzzH04_URL(f *testing.F) {
-	for _, s := range []string{"https://example.com:8443/x?y=z", "https://[2606:4700::1]/", "https://127.0.0.1/", "https://a@b/", "https://0x7f.1/", "https://a./", "https://xn--a/"} {
+	for _, s := range []string{
+		"https://example.com:8443/x?y=z", "https://[2606:4700::1]/", "https://127.0.0.1/", "https://a@b/", "https://0x7f.1/", "https://a./", "https://xn--a/",
+		"http://example.com/", "https://example.com/\u00e9", "https://example.com/a b", "https://example.com/" + strings.Repeat("x", webhook.MaxURL), "https://example.com:0/", "https://[fe80::1%25eth0]/",
+	} {
 		f.Add(s)
 	}
 	var guard webhook.Guard

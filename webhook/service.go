@@ -31,7 +31,7 @@ type Config struct {
 	Now      func() time.Time
 	NewID    func() string
 	Random   io.Reader
-	Log      *slog.Logger
+	Log      *slog.Logger // Defaults to discarding.
 	// Lease must outlast a Notify of Batch deliveries. Defaults to 5 minutes.
 	Lease time.Duration
 	// Batch bounds what one Step claims at a time. Defaults to 100.

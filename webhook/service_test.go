@@ -320,9 +320,27 @@ func TestH01_EventAndChangeAreOne(t *testing.T) {
 		require.ErrorIs(t, w.store.Commit(t.Context(), refused)[0], storage.ErrConflict)
 		require.Zero(t, w.step())
 		require.Empty(t, w.sent)
-		w.emit("a", "p1", 1, "", 1)
-		again := storage.Change{ID: "y", Partition: storage.Tenant("a"), Put: []storage.Row{row}}
-		require.Error(t, w.store.Commit(t.Context(), again)[0])
+		require.Equal(t, row.ID, w.emit("a", "p1", 1, "", 1).ID)
+		// The same number again, from another process a moment later or under
+		// another id: what it comes with does not happen either.
+		later, err := webhook.NewEvent(webhook.PaymentStatusUpdate, "p1", 1, "", 1, w.now.Add(time.Second))
+		require.NoError(t, err)
+		elsewhere := webhook.Events.Row("elsewhere", 0, w.now, webhook.Events.Value(row))
+		for i, again := range []storage.Row{row, later, elsewhere} {
+			with := webhook.Events.Row("p2/000001", 0, w.now, webhook.Event{Object: "p2", Seq: 1})
+			err := w.store.Commit(t.Context(), storage.Change{
+				ID: fmt.Sprint("again-", i), Partition: storage.Tenant("a"), Put: []storage.Row{with, again},
+			})[0]
+			if i < 2 {
+				require.ErrorIs(t, err, storage.ErrConflict)
+			} else {
+				var taken *storage.DuplicateError
+				require.ErrorAs(t, err, &taken)
+			}
+			_, _, there, err := webhook.Events.One(t.Context(), w.store, storage.Tenant("a"), with.ID)
+			require.NoError(t, err)
+			require.False(t, there)
+		}
 		require.Equal(t, 1, w.step())
 		require.Len(t, w.sent, 1)
 	})

@@ -24,7 +24,7 @@ type SettingsRow struct {
 	Masked      string    `db:"masked"`
 	Previous    []byte    `db:"previous"`
 	PreviousEnd time.Time `db:"previous_end"`
-	Created     time.Time `db:"created_at"` // zero until a URL was set
+	Created     time.Time `db:"created_at"` // zero until the tenant set something
 	Updated     time.Time `db:"updated_at"`
 }
 
@@ -65,6 +65,25 @@ func EventTypes() []string {
 	return []string{PaymentStatusUpdate, DepositReceived, DepositMerged, WithdrawalStatusUpdate, TransferStatusUpdate}
 }
 
+// CheckSecret says whether a tenant's own secret may be stored, else ErrSecret.
+func CheckSecret(s string) error {
+	if !printable(s) {
+		return ErrSecret
+	}
+	return nil
+}
+
+// CheckEvents says whether these can be subscribed to; the error wraps
+// ErrEventType.
+func CheckEvents(events []string) error {
+	for _, e := range events {
+		if !slices.Contains(EventTypes(), e) {
+			return fmt.Errorf("%w: %q", ErrEventType, e)
+		}
+	}
+	return nil
+}
+
 // Patch changes some of the settings; nil leaves as it is.
 type Patch struct {
 	URL    *string
@@ -81,6 +100,7 @@ func (s *Service) Setup(ctx context.Context, tenant, url string) (Settings, stri
 	var full string
 	v, err := s.edit(ctx, tenant, func(v *SettingsRow) error {
 		full = ""
+		s.touch(v)
 		if !v.Shown {
 			sec, err := s.cfg.Box.Open(v.Sealed, place(tenant, v.Generation))
 			if err != nil {
@@ -101,22 +121,26 @@ func (s *Service) Setup(ctx context.Context, tenant, url string) (Settings, stri
 // beside it for Overlap. Errors wrap ErrURL, ErrSecret or ErrEventType and
 // nothing is changed.
 func (s *Service) Edit(ctx context.Context, tenant string, p Patch) (Settings, error) {
+	if p == (Patch{}) {
+		return s.Get(ctx, tenant)
+	}
 	if p.URL != nil {
 		if err := s.cfg.Guard.URL(*p.URL); err != nil {
 			return Settings{}, err
 		}
 	}
-	if p.Secret != nil && !printable(*p.Secret) {
-		return Settings{}, ErrSecret
+	if p.Secret != nil {
+		if err := CheckSecret(*p.Secret); err != nil {
+			return Settings{}, err
+		}
 	}
 	if p.Events != nil {
-		for _, e := range *p.Events {
-			if !slices.Contains(EventTypes(), e) {
-				return Settings{}, fmt.Errorf("%w: %q", ErrEventType, e)
-			}
+		if err := CheckEvents(*p.Events); err != nil {
+			return Settings{}, err
 		}
 	}
 	v, err := s.edit(ctx, tenant, func(v *SettingsRow) error {
+		s.touch(v)
 		if p.URL != nil {
 			v.URL = *p.URL
 		}
@@ -146,7 +170,7 @@ func (s *Service) Edit(ctx context.Context, tenant string, p Patch) (Settings, e
 	return view(v), nil
 }
 
-// Get returns the tenant's settings; the zero Settings before the first setup.
+// Get returns the tenant's settings; the zero Settings before it set anything.
 func (s *Service) Get(ctx context.Context, tenant string) (Settings, error) {
 	v, _, ok, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
 	if err != nil || !ok || v.Created.IsZero() {
@@ -157,6 +181,14 @@ func (s *Service) Get(ctx context.Context, tenant string) (Settings, error) {
 
 func view(v SettingsRow) Settings {
 	return Settings{URL: v.URL, MaskedSecret: v.Masked, Events: v.Events, Created: v.Created, Updated: v.Updated}
+}
+
+// touch notes that the tenant changed something.
+func (s *Service) touch(v *SettingsRow) {
+	v.Updated = s.cfg.Now()
+	if v.Created.IsZero() {
+		v.Created = v.Updated
+	}
 }
 
 // edit reads or makes the tenant's row, changes it and commits it.
@@ -178,12 +210,6 @@ func (s *Service) edit(ctx context.Context, tenant string, change func(*Settings
 		}
 		if err := change(&v); err != nil {
 			return storage.Change{}, err
-		}
-		if now := s.cfg.Now(); v.URL != "" || ok {
-			v.Updated = now
-			if v.URL != "" && v.Created.IsZero() {
-				v.Created = now
-			}
 		}
 		out = v
 		return storage.Change{

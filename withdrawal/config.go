@@ -103,8 +103,12 @@ type Config struct {
 
 	// Rates converts price_amount. Defaults to none: such requests are refused.
 	Rates rates.Rates
-	// MaxRateAge is the oldest price that is used. Defaults to 15 minutes.
+	// MaxRateAge is the age at which a price is no longer used. Defaults to
+	// DefaultRateAge.
 	MaxRateAge time.Duration
+	// PriceCurrencies are the fiat currencies that price_amount may be in.
+	// Defaults to USD, EUR and GBP.
+	PriceCurrencies []string
 	// Own says whether an address is one of ours, and for what. Defaults to none.
 	Own func(ctx context.Context, n chain.Network, a chain.Address) (use string, own bool, err error)
 	// Deliverable refuses what a network would not take or keep, such as a new
@@ -123,7 +127,8 @@ type Config struct {
 	// Confirmations after which a withdrawal is completed. Defaults to 1.
 	Confirmations func(c *chain.Currency) int64
 	// MaxFeeTimes: a quoted network fee above so many times the figure asked
-	// for is taken for a fault of the estimator. Defaults to 100.
+	// for, or the currency's minimum where that is more, is taken for a fault of
+	// the estimator. Defaults to 100.
 	MaxFeeTimes int64
 	// PickupDelay is how long a new withdrawal can still be cancelled for
 	// certain. Defaults to 0.
@@ -137,7 +142,7 @@ type Config struct {
 	Batch int
 	// Notify tells the host; it must not block. Defaults to nothing.
 	Notify func(ctx context.Context, n Notice)
-	// Log takes what operators should see. Defaults to nothing.
+	// Log takes what operators should see. Defaults to discarding.
 	Log *slog.Logger
 }
 
@@ -147,6 +152,9 @@ type Service struct {
 	c        Config
 	inFlight storage.InFlight
 }
+
+// DefaultRateAge is Config.MaxRateAge where it is left out.
+const DefaultRateAge = 15 * time.Minute
 
 // New checks the Config and makes a Service. It does no I/O.
 func New(c Config) (*Service, error) {
@@ -161,11 +169,14 @@ func New(c Config) (*Service, error) {
 }
 
 func setDefaults(c *Config) {
-	or(&c.MaxRateAge, 15*time.Minute)
+	or(&c.MaxRateAge, DefaultRateAge)
 	or(&c.RetryDelay, 30*time.Second)
 	or(&c.Lease, time.Minute)
 	or(&c.Batch, 100)
 	or(&c.MaxFeeTimes, 100)
+	if c.PriceCurrencies == nil {
+		c.PriceCurrencies = []string{"USD", "EUR", "GBP"}
+	}
 	if c.Own == nil {
 		c.Own = func(context.Context, chain.Network, chain.Address) (string, bool, error) { return "", false, nil }
 	}

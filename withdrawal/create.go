@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -51,7 +52,7 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Wit
 	if err != nil {
 		return Withdrawal{}, err
 	}
-	to, err := s.destination(ctx, c, in.Address)
+	to, err := s.destination(ctx, c.Network, in.Address)
 	if err != nil {
 		return Withdrawal{}, err
 	}
@@ -76,29 +77,6 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Wit
 		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)),
 	}, nil
 }
-
-// destination is the canonical address, where money may go to it.
-func (s *Service) destination(ctx context.Context, c *chain.Currency, address string) (chain.Address, error) {
-	to, err := s.c.Parse(c.Network, address)
-	if err != nil {
-		return "", err
-	}
-	if burns(to) {
-		return "", &chain.AddressError{Network: c.Network, Address: address, Reason: "nobody can spend what is sent there"}
-	}
-	use, own, err := s.c.Own(ctx, c.Network, to)
-	switch {
-	case err != nil:
-		return "", err
-	case own && use != usePayment:
-		return "", &chain.AddressError{Network: c.Network, Address: address, Reason: "it belongs to this service"}
-	}
-	return to, nil
-}
-
-// usePayment is how Config.Own names an address handed out to a payment: paying
-// to one is paying that payment.
-const usePayment = "payment"
 
 // commit makes the withdrawal and its hold true at once.
 func (s *Service) commit(ctx context.Context, w Withdrawal, account string, once storage.Once) (Withdrawal, error) {
@@ -146,7 +124,7 @@ func (s *Service) creation(ctx context.Context, w Withdrawal, account string, c 
 		return storage.Change{}, w, err
 	}
 	if ceiling.Max > 0 && w.Requested > ceiling.Max {
-		return storage.Change{}, w, invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
+		return storage.Change{}, w, fault.Invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
 	}
 	w.Wallet, w.CreatedAt, w.UpdatedAt = wallet, now, now
 	change := storage.Change{
@@ -175,7 +153,7 @@ func explain(err error, c *chain.Currency) error {
 		}
 	case errors.As(err, &level):
 		left := ledger.Amount(max(0, level.Max-level.Value))
-		return invalid("amount", "is above what is left of today's limit: "+coins(c, left))
+		return fault.Invalid("amount", "is above what is left of today's limit: "+coins(c, left))
 	}
 	return err
 }

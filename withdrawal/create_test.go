@@ -284,9 +284,9 @@ func TestEstimate(t *testing.T) {
 	_, err = w.Estimate(w.ctx, tenant, terms)
 	require.ErrorAs(t, err, &address)
 
-	c, least, err := w.MinAmount("", "TRX", "USDT")
+	c, err := w.MinAmount("", "TRX", "USDT")
 	require.NoError(t, err)
-	require.Equal(t, "USDTTRC20 1", c.Code+" "+least.String())
+	require.Equal(t, "USDTTRC20 1", c.Code+" "+c.MinWithdrawal.String())
 
 	terms = withdrawal.Terms{Amount: dec("9223372036854"), FinalAmount: true, Currency: "USDTTRC20"}
 	_, err = w.Estimate(w.ctx, tenant, terms)

@@ -3,13 +3,8 @@ package withdrawal
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
-	"github.com/shopspring/decimal"
-
-	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 )
 
 // Errors of this package. A bad address is the client's *chain.AddressError, an
@@ -25,50 +20,11 @@ var (
 )
 
 // InvalidError names every field of a request that is wrong, and why.
-type InvalidError struct {
-	Fields map[string][]string
-}
-
-func (e *InvalidError) Error() string {
-	names := slices.Sorted(maps.Keys(e.Fields))
-	for i, n := range names {
-		names[i] = n + ": " + strings.Join(e.Fields[n], ", ")
-	}
-	return "withdrawal: invalid request: " + strings.Join(names, "; ")
-}
-
-func (e *InvalidError) add(field, message string) {
-	if e.Fields == nil {
-		e.Fields = map[string][]string{}
-	}
-	e.Fields[field] = append(e.Fields[field], message)
-}
-
-// err is e, or nil where nothing was found wrong.
-func (e *InvalidError) err() error {
-	if len(e.Fields) == 0 {
-		return nil
-	}
-	return e
-}
-
-func invalid(field, message string) error {
-	return &InvalidError{Fields: map[string][]string{field: {message}}}
-}
+type InvalidError = fault.InvalidError
 
 // InsufficientError says that the wallet cannot pay. Figures are whole coins;
 // Requested includes the fees.
-type InsufficientError struct {
-	Available decimal.Decimal
-	Requested decimal.Decimal
-	Currency  string
-	Scale     uint8
-}
-
-func (e *InsufficientError) Error() string {
-	return fmt.Sprintf("withdrawal: insufficient balance: %s %s available, %s requested with fees",
-		ledger.PlainString(e.Available), e.Currency, ledger.PlainString(e.Requested))
-}
+type InsufficientError = fault.InsufficientError
 
 // StateError says that a withdrawal has gone too far for what was asked.
 type StateError struct {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -36,27 +39,17 @@ type Estimate struct {
 // Estimate prices a withdrawal and creates nothing. Errors are those of Create
 // apart from funds.
 func (s *Service) Estimate(ctx context.Context, tenant string, t Terms) (Estimate, error) {
-	c, err := s.currency(t.Currency, t.Blockchain, t.Token)
-	if err != nil {
-		return Estimate{}, err
-	}
-	var to chain.Address
-	if t.Address != "" {
-		if to, err = s.c.Parse(c.Network, t.Address); err != nil {
-			return Estimate{}, err
-		}
-	}
-	p, err := s.price(ctx, tenant, c, t, to)
+	e, err := s.FeeEstimate(ctx, tenant, t)
 	if err == nil {
-		err = s.checkPrice(c, p)
+		err = s.checkPrice(e.Currency, e.Price)
 	}
-	return Estimate{Price: p, Currency: c}, err
+	return e, err
 }
 
-// FeeEstimate is the fee of withdrawing an amount of c, in units of it, whatever
-// the minimum is.
+// FeeEstimate is Estimate whatever the minimum is, and whether or not the figure
+// covers the fees.
 func (s *Service) FeeEstimate(ctx context.Context, tenant string, t Terms) (Estimate, error) {
-	c, err := s.currency(t.Currency, t.Blockchain, t.Token)
+	c, err := s.CheckTerms(t)
 	if err != nil {
 		return Estimate{}, err
 	}
@@ -74,7 +67,7 @@ func (s *Service) FeeEstimate(ctx context.Context, tenant string, t Terms) (Esti
 func (s *Service) currency(code, network, token string) (*chain.Currency, error) {
 	switch {
 	case code == "" && (network == "" || token == ""):
-		return nil, invalid("currency", "is required, or blockchain and token")
+		return nil, fault.Invalid("currency", "is required, or blockchain and token")
 	case code == "":
 		return s.c.Registry.Pair(network, token)
 	}
@@ -83,10 +76,10 @@ func (s *Service) currency(code, network, token string) (*chain.Currency, error)
 		return c, err
 	}
 	if n, err := s.c.Registry.Network(network); network != "" && (err != nil || n.Code != c.Network) {
-		return nil, invalid("blockchain", "does not agree with currency")
+		return nil, fault.Invalid("blockchain", "does not agree with currency")
 	}
 	if token != "" && token != c.Token {
-		return nil, invalid("token", "does not agree with currency")
+		return nil, fault.Invalid("token", "does not agree with currency")
 	}
 	return c, nil
 }
@@ -113,12 +106,16 @@ func (s *Service) price(ctx context.Context, tenant string, c *chain.Currency, t
 		}
 		return Price{}, fmt.Errorf("%w: %w", ErrFee, err)
 	}
-	if most, err := asked.MulDiv(uint64(s.c.MaxFeeTimes), 1, ledger.Down); network < 0 || err == nil && network > most {
+	least, err := c.Units(c.MinWithdrawal, ledger.Up)
+	if err != nil {
+		return Price{}, err
+	}
+	if most, err := max(asked, least).MulDiv(uint64(s.c.MaxFeeTimes), 1, ledger.Down); network < 0 || err == nil && network > most {
 		return Price{}, fmt.Errorf("%w: a quote of %d units for %d is absurd", ErrFee, network, asked)
 	}
 	p, err := price(asked, t.FinalAmount, percent, flat, network)
 	if errors.Is(err, ledger.ErrOverflow) {
-		return Price{}, invalid(t.field(), "is too large")
+		return Price{}, fault.Invalid(t.field(), "is too large")
 	}
 	return p, err
 }
@@ -136,18 +133,18 @@ func (t *Terms) field() string {
 func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger.Amount, error) {
 	switch {
 	case t.Amount == nil && t.PriceAmount == nil:
-		return 0, invalid("amount", "is required, or price_amount")
+		return 0, fault.Invalid("amount", "is required, or price_amount")
 	case t.Amount != nil && t.PriceAmount != nil:
-		return 0, invalid("amount", "give exactly one of amount and price_amount")
+		return 0, fault.Invalid("amount", "give exactly one of amount and price_amount")
 	case t.Amount != nil:
-		a, bad := units(*t.Amount, c.Scale)
+		a, bad := fault.Units(*t.Amount, c.Scale)
 		if bad != "" {
-			return 0, invalid("amount", bad)
+			return 0, fault.Invalid("amount", bad)
 		}
 		return a, nil
 	}
-	if _, bad := units(*t.PriceAmount, 2); bad != "" {
-		return 0, invalid("price_amount", bad)
+	if _, bad := fault.Units(*t.PriceAmount, 2); bad != "" {
+		return 0, fault.Invalid("price_amount", bad)
 	}
 	fiat := t.PriceCurrency
 	or(&fiat, "USD")
@@ -158,9 +155,9 @@ func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger
 	a, err := ledger.Quo(*t.PriceAmount, rate, c.Scale, ledger.Down)
 	switch {
 	case err != nil:
-		return 0, invalid("price_amount", "is too large")
+		return 0, fault.Invalid("price_amount", "is too large")
 	case a <= 0:
-		return 0, invalid("price_amount", "is too small")
+		return 0, fault.Invalid("price_amount", "is too small")
 	}
 	return a, nil
 }
@@ -171,36 +168,39 @@ func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal
 		return decimal.Decimal{}, fmt.Errorf("%w: no source of prices is configured", rates.ErrUnavailable)
 	}
 	r, err := s.c.Rates.Rate(ctx, token, fiat)
-	switch {
-	case err != nil:
+	if err != nil {
 		return decimal.Decimal{}, err
-	case r.Price.Sign() <= 0:
-		return decimal.Decimal{}, fmt.Errorf("%w: %s/%s is not a positive number", rates.ErrUnavailable, token, fiat)
-	case !s.c.Now().Before(r.At.Add(s.c.MaxRateAge)):
-		return decimal.Decimal{}, fmt.Errorf("%w: %s/%s is too old", rates.ErrUnavailable, token, fiat)
 	}
-	return r.Price, nil
+	return r.Price, r.Check(s.c.Now(), s.c.MaxRateAge)
 }
 
 // checkPrice applies the minimum to what the recipient gets.
 func (s *Service) checkPrice(c *chain.Currency, p Price) error {
 	if p.Amount <= 0 {
-		return invalid("amount", "does not cover the fees of "+coins(c, p.Fee()))
+		return fault.Invalid("amount", "does not cover the fees of "+coins(c, p.Fee()))
 	}
 	least, err := c.Units(c.MinWithdrawal, ledger.Up)
 	if err != nil || p.Amount < least {
-		return invalid("amount", "the recipient would get less than the minimum of "+ledger.PlainString(c.MinWithdrawal)+" "+c.Code)
+		return fault.Invalid("amount", "the recipient would get less than the minimum of "+ledger.PlainString(c.MinWithdrawal)+" "+c.Code)
 	}
 	return nil
 }
 
 // MinAmount is the least that a recipient may get of a currency, in whole coins.
-func (s *Service) MinAmount(currency, blockchain, token string) (*chain.Currency, decimal.Decimal, error) {
-	c, err := s.currency(currency, blockchain, token)
-	if err != nil {
-		return nil, decimal.Decimal{}, err
+// An unknown currency is an *InvalidError that names the field.
+func (s *Service) MinAmount(code, network, token string) (*chain.Currency, error) {
+	c, err := s.currency(code, network, token)
+	if !errors.Is(err, chain.ErrCurrency) {
+		return c, err
 	}
-	return c, c.MinWithdrawal, nil
+	field := "currency"
+	if code == "" {
+		field = "token"
+		if _, err := s.c.Registry.Network(network); err != nil {
+			field = "blockchain"
+		}
+	}
+	return nil, fault.Invalid(field, "is not supported")
 }
 
 // Limit is what bounds a tenant's withdrawals of one currency, in its units.
@@ -213,14 +213,15 @@ type Limit struct {
 
 // Limits lists the limits of one currency, or of all where code is "".
 func (s *Service) Limits(ctx context.Context, tenant, code string) ([]Limit, error) {
-	codes := s.c.Registry.Codes()
-	if code != "" {
-		codes = []string{code}
+	codes := []string{code}
+	if code == "" {
+		codes = s.c.Registry.Codes()
 	}
 	day := s.c.Now().UTC()
 	var out []Limit
-	for _, code := range codes {
-		c, err := s.c.Registry.Currency(code)
+	var counters []string
+	for _, each := range codes {
+		c, err := s.c.Registry.Currency(each)
 		if err != nil {
 			return nil, err
 		}
@@ -228,17 +229,19 @@ func (s *Service) Limits(ctx context.Context, tenant, code string) ([]Limit, err
 		if l.Min, err = c.Units(c.MinWithdrawal, ledger.Up); err != nil {
 			return nil, err
 		}
-		if l.Ceiling, err = s.c.Ceilings(ctx, tenant, code); err != nil {
+		if l.Ceiling, err = s.c.Ceilings(ctx, tenant, each); err != nil {
 			return nil, err
 		}
 		if l.Daily > 0 {
-			if l.Used, err = s.used(ctx, tenant, counter(code, day)); err != nil {
-				return nil, err
-			}
+			counters = append(counters, counter(each, day))
 		}
 		out = append(out, l)
 	}
-	return out, nil
+	used, err := s.used(ctx, tenant, counters)
+	for i := range out {
+		out[i].Used = used[counter(out[i].Currency.Code, day)]
+	}
+	return out, err
 }
 
 // counter names the level that a day's withdrawals of a currency count in.
@@ -246,27 +249,30 @@ func counter(currency string, at time.Time) string {
 	return "withdrawal/" + currency + "/" + at.UTC().Format(time.DateOnly)
 }
 
-// used sums what counts in a level.
-func (s *Service) used(ctx context.Context, tenant, name string) (ledger.Amount, error) {
+// used sums what counts in each of some levels.
+func (s *Service) used(ctx context.Context, tenant string, names []string) (map[string]ledger.Amount, error) {
 	const page = 1000
-	var sum ledger.Amount
+	sums := map[string]ledger.Amount{}
+	if len(names) == 0 {
+		return sums, nil
+	}
 	for last := ""; ; {
 		rows, err := s.c.Store.Find(ctx, storage.Query{
 			Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Limit: page,
-			Where: []storage.Cond{{Column: "counter", Op: storage.Eq, Value: name}, {Column: storage.ColID, Op: storage.Gt, Value: last}},
+			Where: []storage.Cond{{Column: "counter", Op: storage.In, Value: names}, {Column: storage.ColID, Op: storage.Gt, Value: last}},
 		})
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		for _, r := range rows {
 			w := Withdrawals.Value(r)
-			if sum, err = sum.Add(w.Requested); err != nil {
-				return 0, err
+			if sums[w.Counter], err = sums[w.Counter].Add(w.Requested); err != nil {
+				return nil, err
 			}
 			last = r.ID
 		}
 		if len(rows) < page {
-			return sum, nil
+			return sums, nil
 		}
 	}
 }
@@ -276,6 +282,7 @@ type Spendable struct {
 	Currency  *chain.Currency
 	Available ledger.Amount
 	Min       ledger.Amount
+	Max       ledger.Amount // of one withdrawal, 0 = no bound
 }
 
 // AvailableCurrencies lists what the master account has to pay out, by code.
@@ -298,7 +305,12 @@ func (s *Service) AvailableCurrencies(ctx context.Context, tenant string) ([]Spe
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Spendable{Currency: c, Available: b.Available(), Min: least})
+		ceiling, err := s.c.Ceilings(ctx, tenant, c.Code)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Spendable{Currency: c, Available: b.Available(), Min: least, Max: ceiling.Max})
 	}
+	slices.SortFunc(out, func(a, b Spendable) int { return strings.Compare(a.Currency.Code, b.Currency.Code) })
 	return out, nil
 }

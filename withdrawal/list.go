@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -35,7 +36,7 @@ var orders = map[Sort]storage.Order{
 // The bounds of a page.
 const (
 	DefaultLimit = 20
-	MaxLimit     = 100
+	MaxLimit     = fault.MaxPage
 )
 
 // Filter selects withdrawals; empty fields select all.
@@ -79,22 +80,23 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Wit
 	return page, total, nil
 }
 
+// CheckFilter says what is wrong with a filter: *InvalidError.
+func (s *Service) CheckFilter(f Filter) error {
+	_, err := s.conditions(&f)
+	return err
+}
+
 // conditions checks the filter and fills in its defaults.
 func (s *Service) conditions(f *Filter) ([]storage.Cond, error) {
 	bad := &InvalidError{}
 	or(&f.Sort, CreatedDesc)
 	or(&f.Limit, DefaultLimit)
-	if f.Limit < 1 || f.Limit > MaxLimit {
-		bad.add("limit", "must be 1 to 100")
-	}
-	if f.Offset < 0 {
-		bad.add("offset", "must not be negative")
-	}
+	bad.AddPage(f.Limit, f.Offset)
 	if _, ok := orders[f.Sort]; !ok {
-		bad.add("sort", "must be created_desc, created_asc, amount_desc or amount_asc")
+		bad.Add("sort", "must be created_desc, created_asc, amount_desc or amount_asc")
 	}
 	if f.Status != "" && !slices.Contains(Statuses(), f.Status) {
-		bad.add("status", "is not a status of withdrawals")
+		bad.Add("status", "is not a status of withdrawals")
 	}
 	var where []storage.Cond
 	is := func(column, value string) {
@@ -107,19 +109,19 @@ func (s *Service) conditions(f *Filter) ([]storage.Cond, error) {
 	}
 	if f.Currency != "" {
 		if _, err := s.c.Registry.Currency(f.Currency); err != nil {
-			bad.add("currency", "is not supported")
+			bad.Add("currency", "is not supported")
 		}
 	}
 	is("currency", f.Currency)
 	if f.Blockchain != "" {
 		n, err := s.c.Registry.Network(f.Blockchain)
 		if err != nil {
-			bad.add("blockchain", "is not supported")
+			bad.Add("blockchain", "is not supported")
 		}
 		is("network", string(n.Code))
 	}
 	if f.Token != "" && !s.knownToken(f.Token) {
-		bad.add("token", "is not supported")
+		bad.Add("token", "is not supported")
 	}
 	is("token", f.Token)
 	is("custom_id", f.CustomID)
@@ -129,7 +131,7 @@ func (s *Service) conditions(f *Filter) ([]storage.Cond, error) {
 	if !f.Before.IsZero() {
 		where = append(where, storage.Cond{Column: "created_at", Op: storage.Lt, Value: f.Before})
 	}
-	return where, bad.err()
+	return where, bad.Err()
 }
 
 func (s *Service) knownToken(token string) bool {
@@ -148,17 +150,17 @@ func DateRange(start, end string) (from, before time.Time, err error) {
 	bad := &InvalidError{}
 	if start != "" {
 		if from, _, err = dates(start); err != nil {
-			bad.add("start_date", "must be a date or a datetime")
+			bad.Add("start_date", "must be a date or a datetime")
 		}
 	}
 	if end != "" {
 		var width time.Duration
 		if before, width, err = dates(end); err != nil {
-			bad.add("end_date", "must be a date or a datetime")
+			bad.Add("end_date", "must be a date or a datetime")
 		}
 		before = before.Add(width)
 	}
-	return from, before, bad.err()
+	return from, before, bad.Err()
 }
 
 func dates(s string) (time.Time, time.Duration, error) {

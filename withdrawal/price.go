@@ -2,12 +2,12 @@ package withdrawal
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -33,7 +33,7 @@ var errFeeSetting = errors.New("withdrawal: the tenant's withdrawal fee must be 
 // leaves the wallet. The error wraps ledger.ErrOverflow or is errFeeSetting.
 func price(asked ledger.Amount, final bool, percent decimal.Decimal, flat, network ledger.Amount) (Price, error) {
 	share, err := ledger.FromDecimal(percent, percentPlaces, ledger.Down)
-	if err != nil || share < 0 || share > 100_000_000 || flat < 0 || !exact(percent, percentPlaces) {
+	if err != nil || share < 0 || share > 100_000_000 || flat < 0 || !fault.Exact(percent, percentPlaces) {
 		return Price{}, errFeeSetting
 	}
 	platform, err := asked.MulDiv(uint64(share), 100_000_000, ledger.Down)
@@ -54,39 +54,6 @@ func price(asked ledger.Amount, final bool, percent decimal.Decimal, flat, netwo
 		p.Amount, err = asked.Sub(fee)
 	}
 	return p, err
-}
-
-// exact reports whether d has at most so many places, trailing zeros not
-// counted, and is of a size that we count in at all.
-func exact(d decimal.Decimal, places uint8) bool {
-	if d.Exponent() > maxExponent || d.Exponent() < -maxExponent || d.NumDigits() > maxDigits {
-		return false
-	}
-	return d.Equal(d.Truncate(int32(places)))
-}
-
-// The bounds of a figure in a request, as ledger.ParseDecimal has them.
-const (
-	maxDigits   = 70
-	maxExponent = 40
-)
-
-// units converts a figure of a request, refusing what is not positive, not
-// exact or too large, in words for the one who asked.
-func units(d decimal.Decimal, scale uint8) (ledger.Amount, string) {
-	switch {
-	case d.Exponent() > maxExponent || d.Exponent() < -maxExponent || d.NumDigits() > maxDigits:
-		return 0, "has too many digits"
-	case d.Sign() <= 0:
-		return 0, "must be greater than 0"
-	case !exact(d, scale):
-		return 0, fmt.Sprintf("has more than %d decimal places", scale)
-	}
-	a, err := ledger.FromDecimal(d, scale, ledger.Down)
-	if err != nil {
-		return 0, "is too large"
-	}
-	return a, ""
 }
 
 // coins writes an amount in whole coins, as short as it is exact.

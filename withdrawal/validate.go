@@ -1,12 +1,13 @@
 package withdrawal
 
 import (
-	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 )
 
 // The bounds of a request's texts, in characters.
@@ -24,69 +25,83 @@ const (
 func (s *Service) validate(in *CreateInput) (*chain.Currency, error) {
 	bad := &InvalidError{}
 	if in.Address == "" {
-		bad.add("address", "is required")
+		bad.Add("address", "is required")
 	}
-	tooLong(bad, "address", in.Address, maxAddress)
-	tooLong(bad, "memo", in.Memo, maxMemo)
-	tooLong(bad, "custom_id", in.CustomID, maxCustomID)
-	tooLong(bad, "account_id", in.AccountID, maxAccount)
-	tooLong(bad, "callback_url", in.CallbackURL, maxURL)
+	bad.AddLong("address", in.Address, maxAddress)
+	bad.AddLong("memo", in.Memo, maxMemo)
+	bad.AddLong("custom_id", in.CustomID, maxCustomID)
+	bad.AddLong("account_id", in.AccountID, maxAccount)
+	bad.AddLong("callback_url", in.CallbackURL, maxURL)
 	if s.c.CheckURL != nil && in.CallbackURL != "" {
 		if err := s.c.CheckURL(in.CallbackURL); err != nil {
-			bad.add("callback_url", err.Error())
+			bad.Add("callback_url", err.Error())
 		}
 	}
-	c, unknown := s.oneForm(in, bad)
+	if in.Currency != "" && (in.Blockchain != "" || in.Token != "") {
+		bad.Add("currency", "give currency or blockchain and token, not both")
+	}
+	c, unknown := s.terms(&in.Terms, bad)
+	if c != nil {
+		s.checkMemo(bad, c, in.Memo)
+	}
+	return c, verdict(bad, unknown)
+}
+
+// Check says what is wrong with a request by itself, without looking at the
+// tenant, at prices or at what the address belongs to: *InvalidError with every
+// wrong field, or what wraps chain.ErrCurrency.
+func (s *Service) Check(in CreateInput) error {
+	_, err := s.validate(&in)
+	return err
+}
+
+// CheckTerms is Check of what decides a price alone. It tells the currency too.
+func (s *Service) CheckTerms(t Terms) (*chain.Currency, error) {
+	bad := &InvalidError{}
+	bad.AddLong("address", t.Address, maxAddress)
+	c, unknown := s.terms(&t, bad)
+	return c, verdict(bad, unknown)
+}
+
+// verdict is every wrong field, the currency among them, or the currency alone.
+func verdict(bad *InvalidError, unknown error) error {
+	if unknown != nil && len(bad.Fields) > 0 {
+		bad.Add("currency", "is not supported")
+	}
+	if err := bad.Err(); err != nil {
+		return err
+	}
+	return unknown
+}
+
+// terms looks the currency up and checks the figures. The error says that there
+// is no such currency; everything else is in bad.
+func (s *Service) terms(t *Terms, bad *InvalidError) (*chain.Currency, error) {
+	c, err := s.named(t.Currency, t.Blockchain, t.Token, bad)
 	scale := uint8(8)
 	if c != nil {
 		scale = c.Scale
-		s.checkMemo(bad, c, in.Memo)
 	}
-	figures(bad, &in.Terms, scale)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	return c, unknown
-}
-
-// oneForm looks the currency up. Creating takes one form of naming it, not both.
-func (s *Service) oneForm(in *CreateInput, bad *InvalidError) (*chain.Currency, error) {
-	if in.Currency != "" && (in.Blockchain != "" || in.Token != "") {
-		bad.add("currency", "give currency or blockchain and token, not both")
-		return nil, nil
-	}
-	c, err := s.currency(in.Currency, in.Blockchain, in.Token)
-	var invalid *InvalidError
-	if errors.As(err, &invalid) {
-		for field, messages := range invalid.Fields {
-			for _, m := range messages {
-				bad.add(field, m)
-			}
-		}
-		return nil, nil
+	figures(bad, t, scale)
+	if t.PriceCurrency != "" && !slices.Contains(s.c.PriceCurrencies, t.PriceCurrency) {
+		bad.Add("price_currency", "is not supported")
 	}
 	return c, err
 }
 
 func figures(bad *InvalidError, t *Terms, scale uint8) {
 	if (t.Amount == nil) == (t.PriceAmount == nil) {
-		bad.add("amount", "give exactly one of amount and price_amount")
+		bad.Add("amount", "give exactly one of amount and price_amount")
 		return
 	}
 	if t.Amount != nil {
-		if _, why := units(*t.Amount, scale); why != "" {
-			bad.add("amount", why)
+		if _, why := fault.Units(*t.Amount, scale); why != "" {
+			bad.Add("amount", why)
 		}
 		return
 	}
-	if _, why := units(*t.PriceAmount, 2); why != "" {
-		bad.add("price_amount", why)
-	}
-}
-
-func tooLong(bad *InvalidError, field, text string, most int) {
-	if utf8.RuneCountInString(text) > most {
-		bad.add(field, "must have at most "+strconv.Itoa(most)+" characters")
+	if _, why := fault.Units(*t.PriceAmount, 2); why != "" {
+		bad.Add("price_amount", why)
 	}
 }
 
@@ -98,7 +113,7 @@ func (s *Service) checkMemo(bad *InvalidError, c *chain.Currency, memo string) {
 		return
 	}
 	if why := MemoError(n, memo); why != "" {
-		bad.add("memo", why)
+		bad.Add("memo", why)
 	}
 }
 
@@ -125,24 +140,4 @@ func MemoError(n chain.NetworkInfo, memo string) string {
 		return "must be text"
 	}
 	return ""
-}
-
-// burns reports whether an address is one that is known to have no key.
-func burns(a chain.Address) bool {
-	switch strings.ToLower(string(a)) {
-	case "0x0000000000000000000000000000000000000000",
-		"0x000000000000000000000000000000000000dead":
-		return true
-	}
-	switch a {
-	case "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb", // Tron's zero address
-		"11111111111111111111111111111111",            // Solana's system program
-		"1nc1nerator11111111111111111111111111111111", // Solana's incinerator
-		"rrrrrrrrrrrrrrrrrrrrrhoLvTp",                 // XRP's ACCOUNT_ZERO
-		"rrrrrrrrrrrrrrrrrrrrBZbvji",                  // XRP's ACCOUNT_ONE
-		"1111111111111111111114oLvT2",                 // Bitcoin's empty hash160
-		"1BitcoinEaterAddressDontSendf59kuE":
-		return true
-	}
-	return false
 }

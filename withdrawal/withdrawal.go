@@ -117,6 +117,19 @@ func rank(a ledger.Amount, scale uint8) int64 {
 	return int64(a)
 }
 
+// Scale is that of w's amounts. For a currency that is no longer configured it
+// follows from Rank.
+func (s *Service) Scale(w *Withdrawal) uint8 {
+	if c, err := s.c.Registry.Currency(w.Currency); err == nil {
+		return c.Scale
+	}
+	scale, units := uint8(8), int64(w.Amount)
+	for ; scale > 0 && units > 0 && units < w.Rank; scale-- {
+		units *= 10
+	}
+	return scale
+}
+
 // load reads one withdrawal with its row; ErrNotFound where there is none.
 func (s *Service) load(ctx context.Context, p storage.Partition, id string) (Withdrawal, storage.Row, error) {
 	if id == "" || len(id) > maxRef {

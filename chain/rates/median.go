@@ -24,7 +24,7 @@ type Source interface {
 type MedianConfig struct {
 	Sources []Source
 	Now     func() time.Time
-	Log     *slog.Logger
+	Log     *slog.Logger // Defaults to discarding.
 	// Quorum is how many sources must agree. Defaults to 2, or to 1 where there
 	// is one source.
 	Quorum int

@@ -3,6 +3,7 @@ package rates
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -14,6 +15,19 @@ type Rate struct {
 	Fiat  string // "USD"
 	Price decimal.Decimal
 	At    time.Time // when the sources said so
+}
+
+// Check refuses a price that cannot be true at now: one that is not above zero,
+// as old as most, or as far in the future. The error wraps ErrUnavailable.
+func (r Rate) Check(now time.Time, most time.Duration) error {
+	age := now.Sub(r.At)
+	switch {
+	case r.Price.Sign() <= 0:
+		return fmt.Errorf("%w: the price of %s in %s is not above zero", ErrUnavailable, r.Token, r.Fiat)
+	case age >= most || age <= -most:
+		return fmt.Errorf("%w: the price of %s in %s is of %s", ErrUnavailable, r.Token, r.Fiat, r.At.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // Rates gives prices. Implementations may be called concurrently and must not
