@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -12,7 +13,8 @@ import (
 )
 
 // drawCoins takes free coins of the tenant, largest first, until the
-// transaction can be built. A replacement has its coins already.
+// transaction can be built. A replacement has its coins already, and takes more
+// only in the place of those that are gone.
 func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) error {
 	if len(d.coins) > 0 {
 		return n.build(ctx, d)
@@ -21,18 +23,20 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 	if err != nil {
 		return err
 	}
-	if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
-		return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
+	free = free[:min(len(free), max(n.MaxInputs-len(d.kept), 0))]
+	if d.change.Address == "" {
+		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
+			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
+		}
 	}
 	take, err := enough(d, free)
 	if err != nil {
 		return err
 	}
 	for ; ; take++ {
-		d.coins = nil
+		d.coins = slices.Clone(d.kept)
 		for _, r := range free[:take] {
-			c := Coins.Value(r)
-			d.coins = append(d.coins, chain.Coin{Outpoint: r.ID, Address: c.Address, Key: c.Key, Amount: c.Amount})
+			d.coins = append(d.coins, coinOf(r))
 		}
 		if err = n.build(ctx, d); err == nil {
 			break
@@ -41,8 +45,11 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 			return err
 		}
 	}
-	d.first = true
+	d.first = len(d.kept) == 0
 	for _, r := range free[:take] {
+		if !d.first {
+			d.extra = append(d.extra, r.ID)
+		}
 		c := Coins.Value(r)
 		c.State, c.Intent = CoinReserved, j.id
 		s.with = append(s.with,
@@ -50,6 +57,11 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 			Reservations.Row(r.ID, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
 	}
 	return nil
+}
+
+func coinOf(r storage.Row) chain.Coin {
+	c := Coins.Value(r)
+	return chain.Coin{Outpoint: r.ID, Address: c.Address, Key: c.Key, Amount: c.Amount}
 }
 
 // freeCoins reads what may be spent, largest first, then by outpoint: the same
@@ -69,13 +81,22 @@ func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Ro
 	return n.Store.Find(ctx, q)
 }
 
-// enough says with how many of the free coins to try first, at least one.
+// enough says with how many of the free coins to try first, at least one where
+// none is kept.
 func enough(d *draft, free []storage.Row) (int, error) {
 	need, err := d.intent.Amount.Add(d.fee.Cost)
 	if err != nil {
 		return 0, err
 	}
 	var sum ledger.Amount
+	for _, c := range d.kept {
+		if sum, err = sum.Add(c.Amount); err != nil {
+			return 0, err
+		}
+	}
+	if len(d.kept) > 0 && (sum >= need || d.intent.All) {
+		return 0, nil
+	}
 	for i, r := range free {
 		if sum, err = sum.Add(Coins.Value(r).Amount); err != nil {
 			return 0, err
@@ -91,10 +112,14 @@ func enough(d *draft, free []storage.Row) (int, error) {
 }
 
 // giveBack adds to a step what frees the reservations that a plan made for
-// itself. Nothing of it was stored, so nothing of it was ever sent.
-func (n *Network) giveBack(ctx context.Context, p *plan, s *step) error {
-	if !p.First {
+// itself. Nothing of it was stored, so nothing of it was ever sent. What a
+// replacement reserved stays the intent's where a signer may have seen it.
+func (n *Network) giveBack(ctx context.Context, p *plan, fresh bool, s *step) error {
+	if !p.First && !fresh {
 		return nil
+	}
+	if !p.First {
+		return n.giveCoins(ctx, p.Extra, p, s)
 	}
 	var bound []string
 	if p.Nonce >= 0 {
@@ -112,10 +137,14 @@ func (n *Network) giveBack(ctx context.Context, p *plan, s *step) error {
 	for _, c := range p.Coins {
 		bound = append(bound, c.Outpoint)
 	}
+	return n.giveCoins(ctx, bound, p, s)
+}
+
+func (n *Network) giveCoins(ctx context.Context, bound []string, p *plan, s *step) error {
 	if err := n.unbind(ctx, bound, s); err != nil {
 		return err
 	}
-	return n.moveCoins(ctx, bound, CoinFree, p.Intent.ID, s)
+	return n.moveCoins(ctx, bound, p.Intent.ID, s, func(string) CoinState { return CoinFree })
 }
 
 // unbind drops reservations.
@@ -133,8 +162,9 @@ func (n *Network) unbind(ctx context.Context, ids []string, s *step) error {
 	return nil
 }
 
-// moveCoins changes the state of coins that the intent holds.
-func (n *Network) moveCoins(ctx context.Context, ids []string, to CoinState, intent string, s *step) error {
+// moveCoins changes the state of coins that the intent holds. What is gone stays
+// so unless it was spent.
+func (n *Network) moveCoins(ctx context.Context, ids []string, intent string, s *step, to func(outpoint string) CoinState) error {
 	if len(ids) == 0 || n.info.Family != chain.UTXOFamily {
 		return nil
 	}
@@ -147,7 +177,11 @@ func (n *Network) moveCoins(ctx context.Context, ids []string, to CoinState, int
 		if c.Intent != intent {
 			continue
 		}
-		if c.State = to; to == CoinFree {
+		next := to(r.ID)
+		if c.State != CoinGone || next == CoinSpent {
+			c.State = next
+		}
+		if next == CoinFree {
 			c.Intent = ""
 		}
 		s.with = append(s.with, Coins.Row(r.ID, r.Version, time.Time{}, c))

@@ -20,7 +20,10 @@ func (n *Network) covered(ctx context.Context, d *draft) error {
 	if err != nil {
 		return err
 	}
-	if !ok || d.intent.All {
+	if d.intent.All {
+		return n.alone(ctx, d)
+	}
+	if !ok {
 		return nil
 	}
 	under, err := n.underWay(ctx, d.intent.From)
@@ -42,6 +45,20 @@ func (n *Network) covered(ctx context.Context, d *draft) error {
 		return err
 	}
 	return n.holds(ctx, b, n.gas, d.intent.From, gas, ReasonGasShort)
+}
+
+// alone holds an order for all that an address holds back until everything sent
+// from there before is in a block: one of those may take what this one counts
+// on, the amount or the gas, as one does that a fork took out of its block.
+func (n *Network) alone(ctx context.Context, d *draft) error {
+	at, err := n.nonces.Nonce(ctx, d.intent.From)
+	if err != nil {
+		return err
+	}
+	if at < uint64(d.nonce) {
+		return &waitError{ReasonHotShort, fmt.Sprintf("what the address sent before is in no block yet: nonce %d of %d", at, d.nonce)}
+	}
+	return nil
 }
 
 func (n *Network) holds(ctx context.Context, b chain.Balancer, cur *chain.Currency, a chain.Address, need decimal.Decimal, short Reason) error {

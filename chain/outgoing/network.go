@@ -6,7 +6,8 @@
 //     anything is signed, and the exact bytes to be signed are committed with it;
 //   - a signed transaction is committed before it is sent, and is never rebuilt
 //     because an answer was lost: the same bytes are sent again;
-//   - a replacement keeps the nonce or shares an input, so one of them lands;
+//   - a replacement keeps the nonce or shares an input with every attempt that may
+//     land, so one of them lands, also where a deep reorg took inputs away;
 //   - an intent fails only when every attempt of it is dead with proof: a final
 //     revert, a final transaction in its place, or its time over for good.
 //
@@ -36,12 +37,18 @@ type Config struct {
 	// and reads, and its Step delivers outcomes and watches.
 	Signer chain.Signer
 	Now    func() time.Time
-	Log    *slog.Logger // Defaults to slog.Default().
+	Log    *slog.Logger // Defaults to discarding.
 	// Handle takes outcomes. Defaults to none: outcomes stay due.
 	Handle Handler
 	// ChangeAddress gives an address of ours for the rest of a transaction.
 	// Required on UTXO networks.
 	ChangeAddress func(ctx context.Context, tenant string) (chain.Derived, error)
+
+	// Source says what the transaction that made a coin spends, nil = not known:
+	// where that is taken for good, a coin that a deep reorg took away never comes
+	// back. Defaults to knowing this of our own transactions alone: an order of
+	// which every coin is gone then waits until they are back.
+	Source func(ctx context.Context, outpoint string) (spends []string, err error)
 
 	// Halted says why nothing may be sent for this intent now; "" = it may.
 	// Asked before a transaction is reserved, replaced or sent again. A known
@@ -113,7 +120,7 @@ func New(c Config) (*Network, error) {
 		n.nonces, _ = c.Client.(chain.Noncer)
 	}
 	if n.Log == nil {
-		n.Log = slog.Default()
+		n.Log = slog.New(slog.DiscardHandler)
 	}
 	n.Log = n.Log.With(slog.String("network", string(code)))
 	n.Poll = orDefault(n.Poll, 10*time.Second)

@@ -163,6 +163,8 @@ type draft struct {
 	rise   int           // Order.Attempt: counts what was stored for this nonce or these coins, as each must pay more
 	nonce  int64         // −1: the address's next
 	coins  []chain.Coin  // already the intent's
+	kept   []chain.Coin  // already the intent's, and not enough any more
+	extra  []string      // outpoints that join them
 	change chain.Derived // where the rest goes; "" = ask for an address
 	first  bool
 	built  chain.Unsigned
@@ -221,10 +223,7 @@ func (n *Network) verify(d *draft, u *chain.Unsigned) error {
 		for _, c := range d.coins {
 			want = append(want, c.Outpoint)
 		}
-		got := slices.Clone(u.Spends)
-		slices.Sort(want)
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
+		if !sameSet(u.Spends, want) {
 			return wrong("other inputs")
 		}
 	}
@@ -256,7 +255,7 @@ func (n *Network) verifyOutputs(d *draft, u *chain.Unsigned, wrong func(string) 
 func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
 	p := plan{
 		Intent: d.intent, Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,
-		Coins: d.coins, Change: d.change, First: d.first,
+		Coins: d.coins, Change: d.change, First: d.first, Extra: d.extra,
 	}
 	var err error
 	if p.Keys, err = keysFor(d); err != nil {

@@ -135,6 +135,45 @@ func TestW06_SlotIsBoundToOneIntent(t *testing.T) {
 	w.sound()
 }
 
+// Two orders for all that an address holds: the second must not count on what
+// the first takes, also where a fork took the first out of its block again, and
+// nobody has noticed yet.
+func TestR05_OrderForAllWaitsForWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	for _, forked := range []bool{false, true} {
+		t.Run(fmt.Sprint("forked=", forked), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{})
+			w.fund(w.hot, "USDT", 1_000_000)
+			w.fund(w.hot, "ETH", coin)
+			all := func(id, currency string) chain.Intent {
+				in := w.intent(id, 0)
+				in.Purpose, in.Currency, in.All, in.Confirmations = chain.ForSweep, currency, true, 1
+				return in
+			}
+			native := w.submit(all("native", "ETH"))
+			require.NoError(t, w.step())
+			if forked {
+				w.run(2)
+				require.Equal(t, outgoing.Executed, w.state("native"))
+				_, err := w.chain.Reorg(2, w.last("native").Tx)
+				require.NoError(t, err)
+			}
+			token := w.submit(all("token", "USDT"))
+			require.NoError(t, w.step())
+			require.Equal(t, outgoing.Waiting, w.state("token"))
+			require.Empty(t, w.attempts("token"))
+			w.run(12)
+			require.Len(t, w.chain.Transfers(native.To), 1)
+			require.Equal(t, outgoing.ReasonGasShort, w.last("token").Reason)
+			w.fund(w.hot, "ETH", coin)
+			w.run(20)
+			require.Len(t, w.chain.Transfers(token.To), 1)
+			w.sound()
+		})
+	}
+}
+
 func unknownErrorPaysOnce(t *testing.T, text string) {
 	w := funded(t, setup{})
 	in := w.submit(w.intent("a", coin))

@@ -29,7 +29,7 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 	case errors.Is(err, chain.ErrRefused) && p.First && !fresh:
 		return n.useUp(ctx, j, p, err)
 	case errors.Is(err, chain.ErrRefused):
-		return n.abandon(ctx, j, p, err)
+		return n.abandon(ctx, j, p, fresh, err)
 	case err != nil:
 		return n.unsigned(ctx, j, err)
 	}
@@ -53,9 +53,9 @@ func (n *Network) unsigned(ctx context.Context, j *job, cause error) error {
 }
 
 // abandon ends a plan that was not signed and never will be.
-func (n *Network) abandon(ctx context.Context, j *job, p *plan, cause error) error {
+func (n *Network) abandon(ctx context.Context, j *job, p *plan, fresh bool, cause error) error {
 	s := step{op: "abandon"}
-	if err := n.giveBack(ctx, p, &s); err != nil {
+	if err := n.giveBack(ctx, p, fresh, &s); err != nil {
 		return err
 	}
 	j.v.Plan = nil

@@ -71,7 +71,10 @@ func (r *IntentRow) again() bool { return r.Reached && !r.All }
 // bury writes the fate of all open attempts and ends what they had reserved.
 // won is the one that landed, nil where none did.
 func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *step) error {
-	var bound []string
+	bound, err := n.heldCoins(ctx, j.id)
+	if err != nil {
+		return err
+	}
 	for _, a := range atts {
 		if a.v.Fate != Open {
 			continue
@@ -88,12 +91,15 @@ func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *st
 	if err := n.unbind(ctx, bound, s); err != nil {
 		return err
 	}
-	coins := CoinDisputed
 	if won != nil {
-		coins = CoinSpent
 		n.change(won, s)
 	}
-	return n.moveCoins(ctx, bound, coins, j.id, s)
+	return n.moveCoins(ctx, bound, j.id, s, func(outpoint string) CoinState {
+		if won != nil && slices.Contains(won.v.Spends, outpoint) {
+			return CoinSpent
+		}
+		return CoinDisputed
+	})
 }
 
 // change makes coins of what a landed transaction returned to us.
@@ -126,7 +132,14 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 		d.intent = n.filling(j, last.v.ChangeTo)
 	}
 	before := j.v
-	s, err := n.redraw(ctx, j, &d, last)
+	ended, err := n.bereaved(ctx, j, p, &d)
+	if ended {
+		return true, err
+	}
+	var s step
+	if err == nil {
+		s, err = n.redraw(ctx, j, &d, p)
+	}
 	if err == nil {
 		err = n.bind(ctx, j, &d, s)
 	}
@@ -157,24 +170,43 @@ func (n *Network) behind(ctx context.Context, j *job) (bool, error) {
 	return count > 0, err
 }
 
-// redraw builds the replacement. Nodes refuse one that does not pay more.
-func (n *Network) redraw(ctx context.Context, j *job, d *draft, last *att) (step, error) {
+// redraw builds the replacement.
+func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s step, err error) {
 	guards, err := n.allowed(ctx, d.intent)
-	if err != nil {
-		return step{}, err
-	}
-	if d.fee, err = n.price(ctx, j, d.intent, &last.v.Fee); err != nil {
-		return step{}, err
-	}
-	s, err := n.draw(ctx, j, d)
 	if err != nil {
 		return s, err
 	}
-	if d.built.MaxCost <= last.v.MaxCost && d.intent.Purpose == last.v.Purpose {
-		return s, fmt.Errorf("%w: a replacement at %d is not dearer than %d", chain.ErrTooDear, d.built.MaxCost, last.v.MaxCost)
+	if d.fee, err = n.price(ctx, j, d.intent, &p.open[len(p.open)-1].v.Fee); err != nil {
+		return s, err
 	}
-	s.op, s.need = "replace", append(s.need, guards...)
-	return s, nil
+	for range maxRises {
+		if s, err = n.draw(ctx, j, d); err != nil {
+			return s, err
+		}
+		if !d.refused(p) {
+			s.op, s.need = "replace", append(s.need, guards...)
+			return s, nil
+		}
+		if d.rise++; len(d.kept) > 0 {
+			d.coins, d.extra = nil, nil
+		}
+	}
+	return s, fmt.Errorf("%w: a replacement at %d is not dearer than what it replaces", chain.ErrTooDear, d.built.MaxCost)
+}
+
+// maxRises is how often a replacement is built anew because it does not pay more.
+const maxRises = 4
+
+// refused reports whether nodes that have an open attempt would refuse the
+// draft: it spends the same and pays no more.
+func (d *draft) refused(p *picture) bool {
+	return slices.ContainsFunc(p.open, func(a *att) bool {
+		return d.built.MaxCost <= a.v.MaxCost && d.intent.Purpose == a.v.Purpose && sameSet(d.built.Spends, a.v.Spends)
+	})
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // filling is the order that uses a nonce or inputs up without paying anybody.

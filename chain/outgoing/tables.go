@@ -100,12 +100,16 @@ type NonceRow struct {
 // CoinState says whether a coin can be spent.
 type CoinState string
 
-// The states of a coin. A disputed one was an input of a transaction that lost
-// against one which is not ours: a person has to look.
+// The states of a coin. One that is gone was taken away by a deep reorg, and is
+// what it was before where it is mined again: held by its intent, or free. A
+// disputed one was an input of a transaction that lost against one which is not
+// ours, or was signed for an intent that ended without it, so that a signer
+// gives it to no other: a person has to look.
 const (
 	CoinFree     CoinState = "free"
 	CoinReserved CoinState = "reserved"
 	CoinSpent    CoinState = "spent"
+	CoinGone     CoinState = "gone"
 	CoinDisputed CoinState = "disputed"
 )
 
@@ -183,9 +187,12 @@ type plan struct {
 	Coins    []chain.Coin
 	Change   chain.Derived
 	// First: nonce or coins were reserved for this plan, and go back with it. A
-	// replacement spends what the intent's attempts spend, and nothing more: a
-	// signer that has seen an input with one intent refuses it to every other.
+	// replacement spends what the intent holds already, as a signer that has seen
+	// an input with one intent refuses it to every other.
 	First bool
+	// Extra are the outpoints that a replacement reserved in the place of coins
+	// that are gone.
+	Extra []string `json:",omitempty"`
 }
 
 func (p *plan) attempt() string { return fmt.Sprintf("%s/%d", p.Intent.ID, p.Number) }

@@ -197,7 +197,8 @@ type world struct {
 	Net    *outgoing.Network
 	refuse error // of the outcomes' owner
 	died   bool
-	alien  map[string]bool // transactions made with our key past the store
+	alien  map[string]bool     // transactions made with our key past the store
+	made   map[string][]string // what the transactions spend that made coins
 }
 
 func registry(t testing.TB) *chain.Registry {
@@ -219,7 +220,7 @@ func newWorld(t testing.TB, s setup) *world {
 	}
 	w := &world{
 		t: t, ctx: context.Background(), reg: registry(t), store: memory.New(), set: s, points: &points{},
-		alien: map[string]bool{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), gas: "ETH",
+		alien: map[string]bool{}, made: map[string][]string{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), gas: "ETH",
 	}
 	if s.family == chain.UTXOFamily {
 		w.gas = "BTC"

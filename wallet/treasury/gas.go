@@ -160,6 +160,38 @@ func (t *Treasury) cost(ctx context.Context, o outgoing.Outcome) error {
 	})
 }
 
+// unreserve takes the reservation of an intent that was refused for good away as
+// if it had never been: should it be taken over one day after all, it is set
+// aside anew. One that was taken over before keeps it, whatever is said now.
+func (t *Treasury) unreserve(ctx context.Context, in chain.Intent) error {
+	p := storage.Tenant(in.Tenant)
+	if _, _, taken, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID); err != nil || taken {
+		return err
+	}
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, in.ID)
+		if err != nil || !found || !r.Open {
+			return storage.Change{}, err
+		}
+		float, err := t.freed(ctx, p, r)
+		return storage.Change{
+			ID: fmt.Sprintf("unreserve/%s/%d", in.ID, float.Version), Partition: p,
+			Put: []storage.Row{float}, Drop: []storage.Row{row},
+		}, err
+	})
+}
+
+// freed is the row of the gas float without one reservation.
+func (t *Treasury) freed(ctx context.Context, p storage.Partition, r Reservation) (storage.Row, error) {
+	g, row, _, err := GasFloats.One(ctx, t.cfg.Store, p, r.Asset)
+	if err != nil {
+		return row, err
+	}
+	g.Reserved, err = g.Reserved.Sub(r.Amount)
+	g.Count--
+	return GasFloats.Row(r.Asset, row.Version, time.Time{}, g), err
+}
+
 // release ends an intent's reservation.
 func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 	p := storage.Tenant(o.Tenant)
@@ -168,20 +200,11 @@ func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 		if err != nil || !found || !r.Open {
 			return storage.Change{}, err
 		}
-		g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, r.Asset)
-		if err != nil {
-			return storage.Change{}, err
-		}
-		if g.Reserved, err = g.Reserved.Sub(r.Amount); err != nil {
-			return storage.Change{}, err
-		}
-		g.Count, r.Open = g.Count-1, false
+		float, err := t.freed(ctx, p, r)
+		r.Open = false
 		return storage.Change{
 			ID: fmt.Sprintf("release/%s/%d", o.Intent, row.Version), Partition: p,
-			Put: []storage.Row{
-				GasFloats.Row(r.Asset, gasRow.Version, time.Time{}, g),
-				Reservations.Row(o.Intent, row.Version, time.Time{}, r),
-			},
-		}, nil
+			Put: []storage.Row{float, Reservations.Row(o.Intent, row.Version, time.Time{}, r)},
+		}, err
 	})
 }

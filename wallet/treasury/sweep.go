@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
-	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -48,9 +44,6 @@ type Sweep struct {
 
 // Sweeps is the table of forwardings, in network partitions.
 var Sweeps = storage.NewTable[Sweep]("sweeps", storage.Index("address", "currency"), storage.Index("state"))
-
-// The most gas transfers that one sweep may ask for.
-const maxFundings = 3
 
 // Step plans sweeps for the network's newly final deposits and moves those that
 // are due. It returns how many rows it worked on.
@@ -117,64 +110,6 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 	return worked, err
 }
 
-// keep leaves a deposit where it is and makes it spendable: an output needs no
-// forwarding.
-func (t *Treasury) keep(ctx context.Context, s incoming.Sighting) error {
-	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		p := storage.Network(s.Network)
-		cur, row, ok, err := incoming.Sightings.One(ctx, t.cfg.Store, p, s.Key())
-		if err != nil || !ok || cur.Forward != incoming.ForwardNone || cur.State != incoming.Final {
-			return storage.Change{}, err
-		}
-		owner, ok, err := t.cfg.Addresses.Owner(ctx, chain.Network(s.Network), chain.Address(s.Address))
-		if err != nil || !ok {
-			return storage.Change{}, errors.Join(err, fmt.Errorf("treasury: %s is no address of ours", s.Address))
-		}
-		cur.Forward = incoming.NotNeeded
-		c := storage.Change{
-			ID: fmt.Sprintf("keep/%s/%d", s.Key(), row.Version), Partition: p,
-			Put: []storage.Row{incoming.Sightings.Row(s.Key(), row.Version, t.cfg.Now(), cur)},
-		}
-		if cur.Currency == "" || cur.Amount <= 0 {
-			return c, nil
-		}
-		coin, known, ok, err := outgoing.Coins.One(ctx, t.cfg.Store, p, cur.Key())
-		switch {
-		case err != nil:
-			return c, err
-		case !ok:
-			c.Put = append(c.Put, outgoing.CoinRow(cur.Tenant, chain.Coin{
-				Outpoint: cur.Key(), Address: chain.Address(cur.Address), Key: chain.KeyRef(owner.Key), Amount: cur.Amount,
-			}))
-		case coin.State == outgoing.CoinDisputed && coin.Intent == "": // it was lost, and is mined again
-			coin.State = outgoing.CoinFree
-			c.Put = append(c.Put, outgoing.Coins.Row(known.ID, known.Version, time.Time{}, coin))
-		}
-		return c, nil
-	})
-}
-
-// Lost takes the output of a deposit that a deep reorg took away out of what
-// can be spent, until it is mined again.
-func (t *Treasury) Lost(ctx context.Context, s incoming.Sighting) error {
-	info, err := t.cfg.Registry.Network(s.Network)
-	if err != nil || info.Family != chain.UTXOFamily || s.State != incoming.Gone {
-		return err
-	}
-	p := storage.Network(s.Network)
-	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		coin, row, ok, err := outgoing.Coins.One(ctx, t.cfg.Store, p, s.Key())
-		if err != nil || !ok || coin.State != outgoing.CoinFree {
-			return storage.Change{}, err
-		}
-		coin.State = outgoing.CoinDisputed
-		return storage.Change{
-			ID: fmt.Sprintf("lost/%s/%d", row.ID, row.Version), Partition: p,
-			Put: []storage.Row{outgoing.Coins.Row(row.ID, row.Version, time.Time{}, coin)},
-		}, nil
-	})
-}
-
 // begin marks the deposits of one address and currency and stores the sweep in
 // the same Change. What is not ours to name, or not worth moving, is deferred.
 func (t *Treasury) begin(ctx context.Context, n chain.Network, rows []storage.Row) error {
@@ -236,7 +171,7 @@ func (t *Treasury) move(ctx context.Context, row storage.Row, s Sweep) error {
 	if err != nil {
 		return err
 	}
-	short, err := t.short(ctx, in)
+	short, signed, err := t.short(ctx, in)
 	var dust *dustError
 	switch {
 	case errors.As(err, &dust):
@@ -244,7 +179,7 @@ func (t *Treasury) move(ctx context.Context, row storage.Row, s Sweep) error {
 		return t.put(ctx, row, s, t.cfg.Now())
 	case err != nil:
 		return err
-	case short > 0 && s.Fundings >= maxFundings:
+	case short > 0 && s.spent(signed):
 		s.State, s.Reason = SweepDeferred, "the address stayed short of gas"
 		return t.put(ctx, row, s, t.cfg.Now())
 	case short > 0:
@@ -296,6 +231,9 @@ func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
 	}
 	var dust *dustError
 	if errors.As(err, &dust) || errors.Is(err, errEnough) {
+		if err := t.callOff(ctx, row.ID, s); err != nil {
+			return err
+		}
 		s.State = SweepNew
 		return t.put(ctx, row, s, t.cfg.Now())
 	}
@@ -321,34 +259,6 @@ func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
 	return err
 }
 
-type dustError struct{ text string }
-
-func (e *dustError) Error() string { return e.text }
-
-// unstick looks after a sweep that was taken over long ago: where nothing is
-// left to move it is called back, and where the price of gas rose, or a fork
-// took the gas away, the address gets more. done says that the sweep goes
-// another way now.
-func (t *Treasury) unstick(ctx context.Context, row storage.Row, s Sweep, in chain.Intent) (done bool, err error) {
-	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(s.Network), row.ID)
-	if err != nil || !ok || v.State != outgoing.Waiting && v.State != outgoing.Signed {
-		return false, err
-	}
-	short, err := t.short(ctx, in)
-	var dust *dustError
-	switch {
-	case errors.As(err, &dust) && v.State == outgoing.Waiting:
-		_, err = t.Cancel(ctx, in.Network, row.ID) // the outcome wakes it
-		return false, err
-	case errors.As(err, &dust):
-		return false, nil
-	case err != nil || short == 0 || s.Fundings >= maxFundings:
-		return false, err
-	}
-	s.State, s.Fundings, s.Reason = SweepFunding, s.Fundings+1, "more gas is needed"
-	return true, t.put(ctx, row, s, t.cfg.Now())
-}
-
 // order is the sweep's intent.
 func (t *Treasury) order(ctx context.Context, id string, s Sweep) (in chain.Intent, err error) {
 	n := chain.Network(s.Network)
@@ -356,76 +266,6 @@ func (t *Treasury) order(ctx context.Context, id string, s Sweep) (in chain.Inte
 	return chain.Intent{
 		ID: id, Purpose: chain.ForSweep, Tenant: s.Tenant, Network: n, Currency: s.Currency,
 		From: chain.Address(s.Address), FromKey: chain.KeyRef(s.Key), To: hot.Address, All: true, Confirmations: 1,
-	}, err
-}
-
-// short says how much gas the address lacks for the sweep; the error is a
-// *dustError where there is nothing worth moving.
-func (t *Treasury) short(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
-	currency, err := t.cfg.Registry.Currency(in.Currency)
-	if err != nil {
-		return 0, err
-	}
-	if !currency.Native() {
-		held, err := t.Held(ctx, in.Network, in.Currency, in.From)
-		if err != nil {
-			return 0, err
-		}
-		if held.LessThan(currency.Dust) {
-			return 0, &dustError{fmt.Sprintf("%s %s is not worth moving", ledger.PlainString(held), in.Currency)}
-		}
-	}
-	fee, err := t.cfg.Clients[in.Network].EstimateFee(ctx, in)
-	if err != nil {
-		return 0, err
-	}
-	held, err := t.Held(ctx, in.Network, fee.Currency, in.From)
-	if err != nil {
-		return 0, err
-	}
-	gas, err := t.cfg.Registry.Currency(fee.Currency)
-	if err != nil {
-		return 0, err
-	}
-	have, err := gas.Units(held, ledger.Down)
-	if err != nil {
-		return 0, err
-	}
-	if currency.Native() {
-		need, err := fee.Max.MulDiv(t.cfg.MinSweep, 1, ledger.Up)
-		if err == nil && have < need {
-			err = &dustError{fmt.Sprintf("%s %s is not worth its fee of up to %s",
-				ledger.PlainString(held), gas.Code, ledger.PlainString(gas.Decimal(fee.Max)))}
-		}
-		return 0, err
-	}
-	if have >= fee.Max {
-		return 0, nil
-	}
-	return fee.Max.Sub(have)
-}
-
-// errEnough: the address has its gas by now.
-var errEnough = errors.New("treasury: the address has enough gas")
-
-// gas is the intent that sends the missing gas to the deposit address, with
-// half as much again so that a rising price does not ask for a second transfer.
-func (t *Treasury) gas(ctx context.Context, id string, s Sweep, sweep chain.Intent) (in chain.Intent, err error) {
-	short, err := t.short(ctx, sweep)
-	if err == nil && short == 0 {
-		err = errEnough
-	}
-	if err != nil {
-		return in, err
-	}
-	gas, err := t.cfg.Registry.Gas(sweep.Network)
-	if err != nil {
-		return in, err
-	}
-	amount, err := short.MulDiv(3, 2, ledger.Up)
-	return chain.Intent{
-		ID: fmt.Sprintf("gas/%d/%s", s.Fundings, id), Purpose: chain.ForGas, Tenant: s.Tenant, Network: sweep.Network,
-		Currency: gas.Code, To: sweep.From, Amount: amount, Confirmations: 1,
 	}, err
 }
 
@@ -451,104 +291,4 @@ func (t *Treasury) put(ctx context.Context, row storage.Row, s Sweep, due time.T
 		ID: fmt.Sprintf("%s/v%d", row.ID, row.Version), Partition: storage.Network(s.Network),
 		Put: append([]storage.Row{Sweeps.Row(row.ID, row.Version, due, s)}, with...),
 	})
-}
-
-// mark tells the deposits of an ended sweep what became of them.
-func (t *Treasury) mark(ctx context.Context, row storage.Row, s Sweep) error {
-	p := storage.Network(s.Network)
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, s.Deposits...)
-	if err != nil {
-		return err
-	}
-	c := storage.Change{
-		ID: fmt.Sprintf("%s/mark/%d", row.ID, row.Version), Partition: p,
-		Put: []storage.Row{Sweeps.Row(row.ID, row.Version, time.Time{}, s)},
-	}
-	for _, r := range rows {
-		d := incoming.Sightings.Value(r)
-		if d.Forward != incoming.Forwarding {
-			continue // mined again meanwhile: what it is now has a sweep of its own
-		}
-		d.Forward, d.ForwardTx = incoming.Deferred, ""
-		if s.State == SweepDone {
-			d.Forward, d.ForwardTx, d.ForwardFee = incoming.Forwarded, s.Tx, s.Reason
-		}
-		c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
-	}
-	err = storage.CommitOne(ctx, t.cfg.Store, c)
-	if errors.Is(err, storage.ErrConflict) {
-		return nil // still due under its lease: marked on a later step
-	}
-	return err
-}
-
-// HandleOutcome is the outgoing handler of every network: it books what a
-// landed transaction cost, ends its reservation, and tells the intent's owner.
-func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error {
-	if err := t.cost(ctx, o); err != nil {
-		return err
-	}
-	if slices.Contains([]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State) {
-		if err := t.release(ctx, o); err != nil {
-			return err
-		}
-	}
-	switch o.Purpose {
-	case chain.ForWithdrawal:
-		return t.cfg.OnWithdrawal(ctx, o)
-	case chain.ForSweep:
-		return t.wake(ctx, o, o.Intent, 0)
-	case chain.ForGas:
-		var fundings int
-		var sweep string
-		if _, err := fmt.Sscanf(o.Intent, "gas/%d/%s", &fundings, &sweep); err != nil {
-			return fmt.Errorf("treasury: gas intent %q: %w", o.Intent, err)
-		}
-		return t.wake(ctx, o, sweep, fundings)
-	}
-	return nil
-}
-
-// wake moves a sweep on by what became of its gas or of itself.
-// Gas that is not its last, and told late, does not.
-func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, funding int) error {
-	landed := o.State == outgoing.Executed || o.State == outgoing.Settled
-	dead := o.State == outgoing.Failed || o.State == outgoing.Cancelled
-	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		s, row, ok, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(o.Network), sweep)
-		if err != nil || !ok {
-			return storage.Change{}, err
-		}
-		switch {
-		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
-			s.State = SweepNew
-		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
-			s.State, s.Tx, s.Reason = SweepDone, o.Tx, t.feeText(o)
-		case o.Purpose == chain.ForSweep && s.State != SweepDone && s.State != SweepDeferred && dead:
-			s.State, s.Reason = SweepDeferred, "the sweep failed"
-		default:
-			return storage.Change{}, nil
-		}
-		return storage.Change{
-			ID: fmt.Sprintf("%s/%s", o.Intent, o.State), Partition: storage.Network(o.Network),
-			Put: []storage.Row{Sweeps.Row(sweep, row.Version, t.cfg.Now(), s)},
-		}, nil
-	})
-}
-
-func (t *Treasury) feeText(o outgoing.Outcome) string {
-	gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
-	if err != nil || o.Cost == 0 {
-		return ""
-	}
-	return ledger.PlainString(gas.Decimal(o.Cost)) + " " + gas.Code
-}
-
-// Held reads what an address holds on chain, in whole coins.
-func (t *Treasury) Held(ctx context.Context, n chain.Network, currency string, a chain.Address) (decimal.Decimal, error) {
-	b, ok := t.cfg.Clients[n].(chain.Balancer)
-	if !ok {
-		return decimal.Zero, fmt.Errorf("treasury: the client of %s cannot read balances", n)
-	}
-	return b.Balance(ctx, currency, a)
 }

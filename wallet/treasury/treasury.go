@@ -37,7 +37,7 @@ type Config struct {
 	Senders   map[chain.Network]Sender
 	Addresses HotAddresses
 	Now       func() time.Time
-	Log       *slog.Logger
+	Log       *slog.Logger // Defaults to discarding.
 
 	// CostMargin multiplies the most that an estimate says, so that a stuck
 	// transaction can be replaced at a higher fee. Defaults to 3.
@@ -51,6 +51,11 @@ type Config struct {
 	Batch int
 	// OnWithdrawal gets every outcome of a withdrawal after its cost is booked.
 	OnWithdrawal outgoing.Handler
+
+	// Cold lists a tenant's wallets that Sync only looks at. Defaults to none.
+	Cold func(ctx context.Context, tenant string) ([]ColdWallet, error)
+	// Custodian keeps coins elsewhere. Defaults to none.
+	Custodian Custodian
 }
 
 // Treasury is safe for concurrent use and by several processes on one store.
@@ -81,7 +86,7 @@ func New(cfg Config) (*Treasury, error) {
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
-	return []*storage.Table{GasFloats.Table, Reservations.Table, TopUps.Table, Sweeps.Table}
+	return []*storage.Table{GasFloats.Table, Reservations.Table, TopUps.Table, Sweeps.Table, HoldingRows.Table}
 }
 
 // WaitError says that an intent cannot be taken over now, and why.
@@ -96,7 +101,8 @@ func (e *WaitError) Unwrap() error { return e.Err }
 // Submit takes a payout over: it names the hot address as sender, sets the most
 // that the network may take aside, and hands the intent to the network. Safe to
 // repeat with the same intent. The error is a *WaitError where the intent must
-// wait.
+// wait, and wraps outgoing.ErrIntent where it can never be sent: nothing is set
+// aside for it then.
 func (t *Treasury) Submit(ctx context.Context, in chain.Intent) error {
 	sender, ok := t.cfg.Senders[in.Network]
 	if !ok {
@@ -116,7 +122,11 @@ func (t *Treasury) Submit(ctx context.Context, in chain.Intent) error {
 	if in.MaxCost, err = t.reserve(ctx, in); err != nil {
 		return err
 	}
-	return sender.Submit(ctx, in)
+	err = sender.Submit(ctx, in)
+	if errors.Is(err, outgoing.ErrIntent) {
+		err = errors.Join(err, t.unreserve(ctx, in))
+	}
+	return err
 }
 
 // Cancel withdraws an intent from its network and reports whether nothing of it

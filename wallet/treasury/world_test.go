@@ -110,6 +110,7 @@ type world struct {
 	random *rand.ChaCha8
 	tenant string
 	hot    chain.Address
+	shy    bool // the signer takes no address for ours
 }
 
 func newWorld(t *testing.T, n chain.Network) *world {
@@ -144,7 +145,12 @@ func (w *world) restart() {
 	var app *cryptopay.App
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: w.seed, Chains: map[chain.Network]keys.Chain{w.n: client}, Registry: keys.StoreRegistry{Store: w.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) { return app.Owns(ctx, n, a) },
+		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
+			if w.shy {
+				return false, nil
+			}
+			return app.Owns(ctx, n, a)
+		},
 	})
 	require.NoError(w.t, err)
 	app, err = cryptopay.New(cryptopay.Config{

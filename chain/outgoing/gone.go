@@ -1,0 +1,159 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// A deep reorg can take a coin away that a transaction on its way spends. What
+// was signed lands should the coin come back, so it counts until that is
+// disproved; meanwhile the order is sent with other coins beside at least one
+// that each open attempt spends: only one of them can land. An attempt of which
+// every coin is gone can be sent past only once one of them provably never
+// comes back.
+
+// heldCoins lists the outpoints that an intent has reserved, nil where coins are
+// no outputs.
+func (n *Network) heldCoins(ctx context.Context, intent string) ([]string, error) {
+	if n.info.Family != chain.UTXOFamily {
+		return nil, nil
+	}
+	var out []string
+	const page = 500
+	for offset := 0; ; offset += page {
+		rows, err := n.Store.Find(ctx, storage.Query{
+			Table: Reservations.Table, Partition: n.part, Limit: page, Offset: offset,
+			Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: intent}},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("outgoing: reading reservations: %w", err)
+		}
+		for _, r := range rows {
+			out = append(out, r.ID)
+		}
+		if len(rows) < page {
+			return out, nil
+		}
+	}
+}
+
+// errMayLand: nothing may be sent in the place of what was signed.
+var errMayLand = errors.New("outgoing: a transaction of which every coin is gone may still land")
+
+// bereaved makes the draft of a replacement one that does without the coins that
+// are gone. ended says that no attempt can land any more, and that the intent
+// goes another way now.
+func (n *Network) bereaved(ctx context.Context, j *job, p *picture, d *draft) (ended bool, err error) {
+	held, err := n.heldCoins(ctx, j.id)
+	if err != nil || len(held) == 0 {
+		return false, err
+	}
+	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, held...)
+	if err != nil {
+		return false, err
+	}
+	var kept []chain.Coin
+	var gone []string
+	for _, r := range rows {
+		switch Coins.Value(r).State {
+		case CoinReserved:
+			kept = append(kept, coinOf(r))
+		case CoinGone:
+			gone = append(gone, r.ID)
+		}
+	}
+	newest := p.open[len(p.open)-1]
+	if !slices.ContainsFunc(gone, func(o string) bool { return slices.Contains(newest.v.Spends, o) }) {
+		return false, nil
+	}
+	live, dead, err := n.orphans(ctx, j, p, kept, gone)
+	if err != nil {
+		return false, err
+	}
+	n.Log.Warn("coins_gone", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Any("coins", gone))
+	if len(live) == 0 {
+		return true, n.die(ctx, j, p)
+	}
+	if err := n.orphaned(ctx, j, dead); err != nil {
+		return false, err
+	}
+	p.open, d.kept, d.coins = live, kept, nil
+	return false, nil
+}
+
+// orphans parts the open attempts into those that spend a coin which is still
+// there, and those that can never land; errMayLand where one is neither.
+func (n *Network) orphans(ctx context.Context, j *job, p *picture, kept []chain.Coin, gone []string) (live, dead []*att, err error) {
+	for _, a := range p.open {
+		if slices.ContainsFunc(kept, func(c chain.Coin) bool { return slices.Contains(a.v.Spends, c.Outpoint) }) {
+			live = append(live, a)
+			continue
+		}
+		never, err := n.never(ctx, j, a, gone)
+		if err == nil && !never {
+			err = errMayLand
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		dead = append(dead, a)
+	}
+	return live, dead, nil
+}
+
+// orphaned writes that attempts can never land, where others still can.
+func (n *Network) orphaned(ctx context.Context, j *job, dead []*att) error {
+	if len(dead) == 0 {
+		return nil
+	}
+	s := step{op: "orphaned", due: n.Now().Add(n.Poll)}
+	for _, a := range dead {
+		a.v.Fate = Dead
+		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
+	}
+	return n.commit(ctx, j, s)
+}
+
+// never reports whether a coin that an attempt spends provably never exists
+// again: a final transaction took what the one that made it spends.
+func (n *Network) never(ctx context.Context, j *job, a *att, gone []string) (bool, error) {
+	for _, outpoint := range gone {
+		if !slices.Contains(a.v.Spends, outpoint) {
+			continue
+		}
+		source := chain.Attempt{Tx: outpoint}
+		if i := strings.LastIndexByte(outpoint, ':'); i > 0 {
+			source.Tx = outpoint[:i]
+		}
+		own, _, ok, err := Attempts.One(ctx, n.Store, n.part, source.Tx)
+		switch {
+		case err != nil:
+			return false, err
+		case ok:
+			source.Raw, source.Spends = own.Raw, own.Spends
+		case n.Source != nil:
+			if source.Spends, err = n.Source(ctx, outpoint); err != nil {
+				return false, err
+			}
+		}
+		if len(source.Spends) == 0 {
+			continue
+		}
+		st, err := n.Client.Status(ctx, source)
+		if err != nil {
+			return false, err
+		}
+		if len(st) == 1 && st[0].State == chain.Conflicted && n.final(j, &st[0]) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,131 @@
+package treasury
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// mark tells the deposits of an ended sweep what became of them.
+func (t *Treasury) mark(ctx context.Context, row storage.Row, s Sweep) error {
+	p := storage.Network(s.Network)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, s.Deposits...)
+	if err != nil {
+		return err
+	}
+	c := storage.Change{
+		ID: fmt.Sprintf("%s/mark/%d", row.ID, row.Version), Partition: p,
+		Put: []storage.Row{Sweeps.Row(row.ID, row.Version, time.Time{}, s)},
+	}
+	for _, r := range rows {
+		d := incoming.Sightings.Value(r)
+		if d.Forward != incoming.Forwarding && (d.Forward != incoming.Forwarded || !s.replaces(row.ID)) {
+			continue // mined again meanwhile: what it is now has a sweep of its own
+		}
+		d.Forward, d.ForwardTx = incoming.Deferred, ""
+		if s.State == SweepDone {
+			d.Forward, d.ForwardTx, d.ForwardFee = incoming.Forwarded, s.Tx, s.Reason
+		}
+		c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
+	}
+	err = storage.CommitOne(ctx, t.cfg.Store, c)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // still due under its lease: marked on a later step
+	}
+	return err
+}
+
+// HandleOutcome is the outgoing handler of every network: it books what a
+// landed transaction cost, ends its reservation, and tells the intent's owner.
+func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error {
+	if err := t.cost(ctx, o); err != nil {
+		return err
+	}
+	if slices.Contains([]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State) {
+		if err := t.release(ctx, o); err != nil {
+			return err
+		}
+	}
+	switch o.Purpose {
+	case chain.ForWithdrawal:
+		return t.cfg.OnWithdrawal(ctx, o)
+	case chain.ForSweep:
+		return t.wake(ctx, o, o.Intent, 0)
+	case chain.ForGas:
+		var fundings int
+		var sweep string
+		if _, err := fmt.Sscanf(o.Intent, "gas/%d/%s", &fundings, &sweep); err != nil {
+			return fmt.Errorf("treasury: gas intent %q: %w", o.Intent, err)
+		}
+		return t.wake(ctx, o, sweep, fundings)
+	}
+	return nil
+}
+
+// wake moves a sweep on by what became of its gas or of itself.
+// Gas that is not its last, and told late, does not.
+func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, funding int) error {
+	landed := o.State == outgoing.Executed || o.State == outgoing.Settled
+	dead := o.State == outgoing.Failed || o.State == outgoing.Cancelled
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		s, row, ok, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(o.Network), sweep)
+		if err != nil || !ok {
+			return storage.Change{}, err
+		}
+		var more []storage.Row
+		switch {
+		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
+			s.State = SweepNew
+		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
+			s.State, s.Tx, s.Reason = SweepDone, o.Tx, t.feeText(o)
+		case o.Purpose == chain.ForSweep && s.State != SweepDone && s.State != SweepDeferred && dead:
+			s.State, s.Reason = SweepDeferred, "the sweep failed"
+		case o.Purpose == chain.ForSweep && s.State == SweepDone && dead:
+			again := t.again(sweep, s)
+			s.State, s.Reason = SweepDeferred, "a fork took the sweep away: again as "+again.ID
+			more = append(more, again)
+		default:
+			return storage.Change{}, nil
+		}
+		return storage.Change{
+			ID: fmt.Sprintf("%s/%s", o.Intent, o.State), Partition: storage.Network(o.Network),
+			Put: append(more, Sweeps.Row(sweep, row.Version, t.cfg.Now(), s)),
+		}, nil
+	})
+}
+
+// again is the sweep that takes the place of one which had landed, as it was
+// told, and died after that: its own intent is at its end. It takes what the
+// address holds by then, which may be nothing.
+func (t *Treasury) again(id string, s Sweep) storage.Row {
+	first, n, _ := strings.Cut(id, replacing)
+	times, _ := strconv.Atoi(n)
+	s.State, s.Fundings, s.Reason, s.Created = SweepNew, 0, "", t.cfg.Now()
+	return Sweeps.Row(first+replacing+strconv.Itoa(times+1), 0, t.cfg.Now(), s)
+}
+
+// replacing stands in the id of a sweep that takes the place of a dead one.
+const replacing = "/again/"
+
+// replaces says that the sweep has landed in the place of another.
+func (s *Sweep) replaces(id string) bool {
+	return s.State == SweepDone && strings.Contains(id, replacing)
+}
+
+func (t *Treasury) feeText(o outgoing.Outcome) string {
+	gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
+	if err != nil || o.Cost == 0 {
+		return ""
+	}
+	return ledger.PlainString(gas.Decimal(o.Cost)) + " " + gas.Code
+}

@@ -1,0 +1,227 @@
+package treasury_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+)
+
+// until mines, with time for the library to act, until ok.
+func (w *world) until(ok func() bool) {
+	w.t.Helper()
+	for range 100 {
+		if ok() {
+			return
+		}
+		w.mine(1)
+	}
+	require.Fail(w.t, "it never comes to that")
+}
+
+// intents lists what was ordered for a purpose.
+func (w *world) intents(p chain.Purpose) (out []outgoing.IntentRow) {
+	w.t.Helper()
+	rows, err := w.store.Find(w.t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network(string(w.n)), Limit: 10_000})
+	require.NoError(w.t, err)
+	for _, r := range rows {
+		if v := outgoing.Intents.Value(r); v.Purpose == p {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (w *world) signed() bool {
+	sweeps := w.intents(chain.ForSweep)
+	return len(sweeps) > 0 && sweeps[0].State == outgoing.Signed
+}
+
+// hours go by, with blocks in them.
+func (w *world) hours(n int) {
+	w.t.Helper()
+	for range n * 4 {
+		w.clock.Advance(15 * time.Minute)
+		w.mine(1)
+	}
+}
+
+// A token sweep was signed at a high price, on gas that a fork then took away;
+// the price falls. What was signed still needs what it was signed for: the
+// address gets that, not what the price of the day asks.
+func TestR05_SignedSweepGetsTheGasThatItWasSignedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	p := w.pay("USDTERC20", "300")
+	w.mine(9)
+	w.chain.SetFeeLevel(4 * level)
+	w.send(p, "ETH", dec("0.3")) // a stray deposit, not final yet when the token is swept
+	w.until(w.signed)
+	require.Zero(t, w.sweeps()[0].Fundings, "it stands on the stray coins")
+	w.chain.SetFeeLevel(20 * level)
+	stray := w.chain.Transfers(chain.Address(p.Address))[1]
+	require.Equal(t, "ETH", stray.Currency)
+	_, err := w.chain.Reorg(8, stray.Tx)
+	require.NoError(t, err)
+	w.mine(1)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").IsZero())
+	w.chain.SetFeeLevel(level)
+	w.hours(3)
+	w.mine(30)
+	require.Equal(t, treasury.SweepDone, w.sweeps()[0].State, w.sweeps()[0].Reason)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// The price rises above what a sweep was signed for: the address holds the price
+// of the day, but not the eighth more that nodes ask of a replacement.
+func TestW03_SweepGetsGasForItsReplacement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.until(w.signed)
+	w.chain.SetFeeLevel(22 * w.chain.FeeLevel() / 10)
+	_, err := w.chain.Fund(chain.Address(p.Address), "ETH", dec("0.000095"))
+	require.NoError(t, err)
+	w.hours(4)
+	w.mine(30)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	w.conserved("USDTERC20")
+	w.released()
+}
+
+// A sweep was taken over and is not signed yet when a deep fork takes the token
+// away: nothing is left to move, and it is called back.
+func TestR05_SweepOfNothingIsCalledBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "300")
+	token := w.chain.Mempool()[0]
+	w.until(func() bool { s := w.sweeps(); return len(s) > 0 && s[0].State == treasury.SweepFunding })
+	w.shy = true
+	w.until(func() bool { return len(w.intents(chain.ForSweep)) > 0 })
+	w.mine(1)
+	require.Equal(t, outgoing.Waiting, w.intents(chain.ForSweep)[0].State)
+	_, err := w.chain.Reorg(20, token)
+	require.NoError(t, err)
+	w.mine(1)
+	w.shy = false
+	w.clock.Advance(10 * time.Minute)
+	w.mine(1)
+	require.Equal(t, outgoing.Cancelled, w.intents(chain.ForSweep)[0].State)
+	require.Equal(t, treasury.SweepDeferred, w.sweeps()[0].State)
+	require.Zero(t, w.landed(w.hot, "USDTERC20"))
+	w.mine(30)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// A sweep has landed, its deposit was told so, and then a fork shallower than
+// the deposit takes the sweep away and it fails for good: what the address holds
+// is swept again without a deposit to remind of it.
+func TestR05_SweepThatDiedAfterItLandedIsSweptAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.until(func() bool { s := w.sweeps(); return len(s) > 0 && s[0].State == treasury.SweepDone })
+	w.mine(1)
+	first := w.sweeps()[0].Tx
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	contract := w.currency("USDTERC20").Contract
+	w.chain.SetBehaviour(contract, paused)
+	_, err := w.chain.Reorg(3)
+	require.NoError(t, err)
+	w.until(func() bool { return w.intents(chain.ForSweep)[0].State == outgoing.Failed || len(w.sweeps()) > 1 })
+	w.chain.SetBehaviour(contract, sim.Behaviour{})
+	w.hours(2)
+	w.mine(30)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	require.Len(t, w.sweeps(), 2)
+	for _, s := range w.sweeps() {
+		if s.State == treasury.SweepDone {
+			require.NotEqual(t, first, s.Tx)
+			require.Equal(t, s.Tx, w.forwardTx(p.Address))
+			continue
+		}
+		require.Equal(t, treasury.SweepDeferred, s.State)
+	}
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// forwardTx is what the deposit of an address is said to have been swept with.
+func (w *world) forwardTx(address string) string {
+	w.t.Helper()
+	rows, err := w.store.Find(w.t.Context(), storage.Query{
+		Table: incoming.Sightings.Table, Partition: storage.Network(string(w.n)),
+		Where: []storage.Cond{{Column: "address", Op: storage.Eq, Value: address}, {Column: "internal", Op: storage.Eq, Value: false}},
+	})
+	require.NoError(w.t, err)
+	require.Len(w.t, rows, 1)
+	return incoming.Sightings.Value(rows[0]).ForwardTx
+}
+
+// What can never be sent has nothing set aside.
+func TestRefusedIntentSetsNothingAside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	good := chain.Intent{
+		ID: "w1", Purpose: chain.ForWithdrawal, Tenant: w.tenant, Network: "ETH", Currency: "ETH",
+		To: w.chain.Customer("supplier"), Amount: 1_000_000, Confirmations: 1,
+	}
+	bad := good
+	bad.Confirmations = -1
+	require.ErrorIs(t, w.app.Treasury.Submit(t.Context(), bad), outgoing.ErrIntent)
+	w.released()
+	// It was as if it had never been: the same order, put right, is paid.
+	require.NoError(t, w.app.Treasury.Submit(t.Context(), good))
+	require.Error(t, w.app.Treasury.Submit(t.Context(), bad), "taken over already")
+	reserved, _, _, err := treasury.Reservations.One(t.Context(), w.store, storage.Tenant(w.tenant), "w1")
+	require.NoError(t, err)
+	require.True(t, reserved.Open, "what is on its way keeps what was set aside for it")
+}
+
+// A process dies at any commit on a sweep's way to its gas, and the address has
+// gas by other means when the next one looks: nothing stays set aside for what
+// is sent no more.
+func TestW02_GasThatIsNeededNoMoreIsCalledOff(t *testing.T) {
+	t.Parallel()
+	for at := 4; at <= 8; at++ {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			p := w.pay("USDTERC20", "300")
+			w.mine(10)
+			w.store.commits, w.store.dieAt, w.store.after = 0, at, true
+			w.until(func() bool { return w.store.dieAt == 0 || len(w.intents(chain.ForSweep)) > 0 }) // dieAt is 0 in a new process
+			w.store.dieAt = 0
+			_, err := w.chain.Fund(chain.Address(p.Address), "ETH", dec("0.01"))
+			require.NoError(t, err)
+			w.mine(30)
+			w.hours(2)
+			w.mine(30)
+			require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+			w.conserved("ETH", "USDTERC20")
+			w.released()
+		})
+	}
+}
