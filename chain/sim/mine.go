@@ -190,21 +190,28 @@ func (c *Chain) Resend(hash string) error {
 }
 
 // ReviveAll sends every transaction ever made again, as anybody who kept the
-// bytes can, for ever. Where two conflict, chance decides which stays: miners
-// owe nobody the rules of relay. It returns how many came back.
+// bytes can, for ever, in any order. Where two conflict, chance decides which
+// stays: miners owe nobody the rules of relay. It returns how many came back.
 func (c *Chain) ReviveAll() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	revived := 0
-	coin := rand.New(c.rng)
-	for _, h := range c.made {
-		t := c.txs[h]
-		if c.kv["t/"+h] != "" || c.pool.has[h] || t.body.Immature > 0 {
-			continue
-		}
-		if c.admit(t, coin.IntN(2) == 0) == nil {
+	coin, left := rand.New(c.rng), slices.Clone(c.made)
+	coin.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	for progress := true; progress; { // again, as what spends another's output comes after it
+		progress = false
+		left = slices.DeleteFunc(left, func(h string) bool {
+			t := c.txs[h]
+			if c.kv["t/"+h] != "" || c.pool.has[h] || t.body.Immature > 0 {
+				return true
+			}
+			if c.admit(t, coin.IntN(2) == 0) != nil {
+				return false
+			}
 			revived++
-		}
+			progress = true
+			return true
+		})
 	}
 	return revived
 }

@@ -220,6 +220,7 @@ func TestR06_FinalityTags(t *testing.T) {
 		"depth":   {func(o *sim.Options) { o.Finality = 6 }, 18, 15},
 		"none":    {func(o *sim.Options) { o.Finality = -1 }, -1, -1},
 		"instant": {func(o *sim.Options) { o.Instant = true }, 21, 21},
+		"young":   {func(o *sim.Options) { o.Finality, o.StartHeight = 60, 100 }, 100, 100},
 	} {
 		c := open(t, "ETH", w.change)
 		c.Mine(20)

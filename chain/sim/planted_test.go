@@ -285,6 +285,18 @@ func scanBugs() map[string]bug {
 			}
 			return s, err
 		})},
+		"moved is known already": {found: "R01_MovedTransferMoves", client: onceOnly},
+		"moved hides its spend": {found: "R01_MovedTransferMoves", client: scanBug(func(_ []chain.Block, s chain.Scan, err error) (chain.Scan, error) {
+			each(&s, func(_ int, x *chain.Transfer) { x.Spends = []string{x.Block.Hash} })
+			return s, err
+		})},
+		"wide forks are cut": {found: "R01_EveryDepthEqualsAFreshScan", client: scanBug(func(_ []chain.Block, s chain.Scan, err error) (chain.Scan, error) {
+			if s.Rewound > 3 {
+				s.Rewound, s.Blocks = 3, s.Blocks[s.Rewound-3:]
+			}
+			return s, err
+		})},
+		"wide forks lose transfers": {found: "R01_EveryDepthEqualsAFreshScan", client: losingAfterForks},
 		"ordinals count through the block": {found: "R02_OrdinalsOutliveAReorg", client: scanBug(func(_ []chain.Block, s chain.Scan, err error) (chain.Scan, error) {
 			each(&s, func(i int, x *chain.Transfer) { x.Ordinal = i })
 			return s, err
@@ -309,6 +321,38 @@ func scanBugs() map[string]bug {
 		"pending names a block":   {found: "D15_PendingIsTheTransferWithoutABlock", client: onPending(func(x *chain.Transfer) { x.Block.Height = 1 })},
 		"pending is another":      {found: "D15_PendingIsTheTransferWithoutABlock", client: onPending(func(x *chain.Transfer) { x.Ordinal += 5 })},
 		"pending hides its spend": {found: "D15_PendingIsTheTransferWithoutABlock", client: onPending(func(x *chain.Transfer) { x.Spends = nil })},
+	}
+}
+
+// onceOnly tells every transfer once, wherever it is mined again.
+func onceOnly(l *liar) {
+	told := map[string]bool{}
+	l.scan = func(_ []chain.Block, s chain.Scan, err error) (chain.Scan, error) {
+		for i := range s.Blocks {
+			s.Blocks[i].Transfers = slices.DeleteFunc(s.Blocks[i].Transfers, func(x chain.Transfer) bool {
+				known := told[x.Tx]
+				told[x.Tx] = true
+				return known
+			})
+		}
+		return s, err
+	}
+}
+
+// losingAfterForks loses the transfers of the pages that follow a fork of more
+// than three blocks, as a client does whose cache of them was dropped.
+func losingAfterForks(l *liar) {
+	lost := 0
+	l.scan = func(_ []chain.Block, s chain.Scan, err error) (chain.Scan, error) {
+		if s.Rewound > 3 {
+			lost = s.Rewound + 1
+		}
+		for i := range s.Blocks {
+			if lost--; lost >= 0 {
+				s.Blocks[i].Transfers = nil
+			}
+		}
+		return s, err
 	}
 }
 

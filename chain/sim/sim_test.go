@@ -338,6 +338,7 @@ func body(t testing.TB, a chain.Attempt) string {
 
 func TestW03_OldTransactionsReviveForEver(t *testing.T) {
 	t.Parallel()
+	ever := map[int]bool{} // attempts that were in a block at some time
 	for seed := range uint64(20) {
 		c := open(t, "ETH", func(o *sim.Options) { o.Seed = seed })
 		a, b := account(t, c, "a"), account(t, c, "b")
@@ -348,23 +349,52 @@ func TestW03_OldTransactionsReviveForEver(t *testing.T) {
 			attempts = append(attempts, signed(t, c, a, chain.Order{Intent: chain.Intent{To: b.Address, Amount: 1e8}, Attempt: i + 1}))
 			require.NoError(t, send(t, c, attempts[i]))
 		}
+		once := func() {
+			landed := 0
+			for i, x := range attempts {
+				if status(t, c.Client(), x).State == chain.Included {
+					landed++
+					ever[i] = true
+				}
+			}
+			require.Equal(t, 1, landed, "seed %d", seed)
+			require.Equal(t, "1", c.Balance(b.Address, "ETH").String())
+		}
 		for range 10 {
 			c.ReviveAll()
 			c.Mine(1)
-			c.ReviveAll()
-			_, err := c.Reorg(1)
+			once()
+			c.ReviveAll() // nothing is left of them: the nonce is used up
+			require.Empty(t, c.Mempool(), "seed %d", seed)
+			c.Mine(1)
+			once()
+			_, err := c.Reorg(2)
 			require.NoError(t, err)
 		}
 		c.Mine(1)
-		landed := 0
-		for _, x := range attempts {
-			if status(t, c.Client(), x).State == chain.Included {
-				landed++
-			}
-		}
-		require.Equal(t, 1, landed, "seed %d", seed)
-		require.Equal(t, "1", c.Balance(b.Address, "ETH").String())
+		once()
 		require.Len(t, c.Transactions(true), 5)
+	}
+	require.Len(t, ever, 5, "each of them came back and landed in some world")
+}
+
+// What spends an output that comes back later in the shuffled order comes back
+// after it.
+func TestReviveAllBringsChildrenBack(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		c := open(t, "BTC", func(o *sim.Options) { o.Seed = seed })
+		a, b := account(t, c, "a"), account(t, c, "b")
+		parent, err := c.Pay(a.Address, "BTC", one)
+		require.NoError(t, err)
+		child := signed(t, c, a, chain.Order{
+			Intent: chain.Intent{To: b.Address, Amount: 1e7}, Change: a.Address,
+			Coins: []chain.Coin{{Outpoint: parent + ":0", Address: a.Address, Amount: 1e8}},
+		})
+		require.NoError(t, send(t, c, child))
+		c.Drop(parent)
+		require.Empty(t, c.Mempool())
+		require.Equal(t, 2, c.ReviveAll(), "seed %d", seed)
 	}
 }
 
