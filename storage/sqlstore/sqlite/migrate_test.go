@@ -1,13 +1,20 @@
 package sqlite_test
 
 import (
+	"maps"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
@@ -29,12 +36,125 @@ func TestU01_ManyMigrators(t *testing.T) {
 	require.NoError(t, at(t, path).Open(ctx, storagetest.Tables()...))
 }
 
-// The hand-written migrations make what the declarations say.
+// declared is every table that this library stores, by whichever package.
+func declared() []*storage.Table { return append(cryptopay.Tables(), keys.Tables()...) }
+
+// The hand-written migrations make what the declarations say, and nothing else
+// but the kernel's tables.
 func TestMigrationsMatchDeclarations(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
+	byHand := filepath.Join(dir, "by hand.db")
+	require.NoError(t, sqlite.Migrate(ctx, byHand)) // no table is made from its declaration
+	made := schemaOf(t, host(t, byHand, safe...))
+	for _, kernel := range []string{"migrations", "parts", "ledger_txs", "balances", "entries", "levels"} {
+		require.Contains(t, made, "cryptopay_"+kernel)
+		delete(made, "cryptopay_"+kernel)
+	}
+	db := host(t, filepath.Join(dir, "declared.db"), safe...)
+	_, err := db.Exec(sqlite.Schema(declared()...))
+	require.NoError(t, err)
+	want := schemaOf(t, db)
+	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(made)))
+	for table, lines := range want {
+		require.Equal(t, lines, made[table],
+			"%s: its declaration changed: say the same in a migration, a new one if the last was released; sqlite.Schema prints what it comes to", table)
+	}
+	require.NoError(t, at(t, byHand).Open(ctx, declared()...))
+}
+
+// What the comparison above stands on sees every kind of difference.
+func TestSchemaOfSeesDifferences(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
-	require.NoError(t, sqlite.Migrate(ctx, path)) // no table is made from its declaration
-	require.NoError(t, at(t, path).Open(ctx, storage.Tables()...))
+	require.NoError(t, sqlite.Migrate(ctx, path))
+	db := host(t, path, safe...)
+	last := schemaOf(t, db)
+	for _, change := range []string{
+		"ALTER TABLE cryptopay_payments DROP COLUMN order_description",
+		"ALTER TABLE cryptopay_payments ADD COLUMN more TEXT NOT NULL DEFAULT ''",
+		"DROP INDEX cryptopay_payments_i1",
+		"DROP INDEX cryptopay_payments_u0",
+		"CREATE INDEX cryptopay_payments_u0 ON cryptopay_payments (part, network, address)",
+		"DROP TABLE cryptopay_coins",
+	} {
+		_, err := db.Exec(change)
+		require.NoError(t, err, change)
+		now := schemaOf(t, db)
+		require.False(t, reflect.DeepEqual(last, now), change)
+		last = now
+	}
+	require.ErrorIs(t, at(t, path).Open(ctx, declared()...), storage.ErrSchema)
+}
+
+// schemaOf is what a database consists of: per table its columns, keys and
+// indexes, in SQLite's own words. The order of columns and their defaults, which
+// a later ALTER TABLE cannot have otherwise, make no difference to anybody.
+func schemaOf(t *testing.T, db *sqlx.DB) map[string][]string {
+	t.Helper()
+	var rows []struct {
+		Table string `db:"tab"`
+		Line  string `db:"line"`
+	}
+	const own = "l.type = 'table' AND l.name NOT LIKE 'sqlite%'"
+	require.NoError(t, db.Select(&rows, `
+		SELECT l.name AS tab, concat_ws(' ', 'strict', l.strict) AS line FROM pragma_table_list l WHERE `+own+`
+		UNION ALL SELECT l.name, concat_ws(' ', 'column', c.name, c.type, c."notnull", c.pk, c.hidden)
+		FROM pragma_table_list l, pragma_table_xinfo(l.name) c WHERE `+own+`
+		UNION ALL SELECT l.name, concat_ws(' ', 'index', CASE i.origin WHEN 'c' THEN i.name ELSE 'of the key' END, i."unique", i.partial, group_concat(concat_ws(' ', x.name, x."desc", x.coll), ', ' ORDER BY x.seqno))
+		FROM pragma_table_list l, pragma_index_list(l.name) i, pragma_index_xinfo(i.name) x WHERE `+own+` AND x.key = 1 GROUP BY l.name, i.name
+		ORDER BY 1, 2`))
+	out := map[string][]string{}
+	for _, r := range rows {
+		out[r.Table] = append(out[r.Table], r.Line)
+	}
+	return out
+}
+
+// U01: a file whose domain tables were made from their declarations, before
+// there was a migration for them, is brought up with what is in it.
+func TestU01_FileFromBeforeTheDomainMigration(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "old.db")
+	require.NoError(t, sqlite.Migrate(ctx, path, storagetest.Tables()...))
+	store := at(t, path)
+	require.NoError(t, store.Open(ctx, storagetest.Tables()...))
+	require.NoError(t, storage.CommitOne(ctx, store, deposit("old")))
+	require.NoError(t, store.Close())
+	db := host(t, path, safe...)
+	undo := func(tables ...*storage.Table) {
+		for _, table := range tables {
+			_, err := db.Exec("DROP TABLE " + sqlstore.TableName(table))
+			require.NoError(t, err)
+		}
+		_, err := db.Exec("DELETE FROM cryptopay_migrations WHERE version > 1")
+		require.NoError(t, err)
+	}
+	domain := declared()[len(storage.Tables()):]
+	undo(domain...)
+	require.ErrorIs(t, at(t, path).Open(ctx, storagetest.Tables()...), storage.ErrSchema, "it is an old one")
+	_, err := db.Exec(sqlite.Schema(domain...))
+	require.NoError(t, err)
+	_, err = db.Exec("INSERT INTO cryptopay_wallet_sequences VALUES ('tenant/t', 'x', 1, 'c', 0, 7)")
+	require.NoError(t, err)
+
+	require.NoError(t, sqlite.Migrate(ctx, path, append(declared(), storagetest.Tables()...)...))
+	store = at(t, path)
+	require.NoError(t, store.Open(ctx, append(declared(), storagetest.Tables()...)...))
+	storagetest.Audit(t, store, here)
+	_, _, ok, err := storagetest.Notes.One(ctx, store, here, "old")
+	require.NoError(t, err)
+	require.True(t, ok)
+	var last int64
+	require.NoError(t, db.Get(&last, "SELECT last_number FROM cryptopay_wallet_sequences"))
+	require.EqualValues(t, 7, last)
+
+	// One of them is of another shape: the migration leaves it, and says so.
+	undo(domain...)
+	_, err = db.Exec("CREATE TABLE cryptopay_coins (part TEXT NOT NULL, id TEXT NOT NULL, due INTEGER NOT NULL, tenant TEXT, state TEXT, amount INTEGER, PRIMARY KEY (part, id)) STRICT")
+	require.NoError(t, err)
+	require.ErrorIs(t, sqlite.Migrate(ctx, path, declared()...), storage.ErrSchema)
+	require.ErrorIs(t, at(t, path).Open(ctx, declared()...), storage.ErrSchema)
 }
 
 func TestU02_OtherSchemas(t *testing.T) {
