@@ -30,11 +30,14 @@ type host struct {
 	store  *mortal
 	seed   *keys.Seed
 	rates  *rates.Fixed
+	quoted func(rates.Rate) rates.Rate // what the source of prices says instead; nil = the rates
 	chains map[chain.Network]*sim.Chain
 	app    *cryptopay.App
 	inbox  *inbox
 	random *rand.ChaCha8
 	tenant string
+
+	configure func(*cryptopay.Config) // at each restart, nil = nothing
 }
 
 // inbox is the receivers' side.
@@ -57,6 +60,17 @@ func (i *inbox) Notify(_ context.Context, deliveries []webhook.Delivery) []webho
 		out[k] = webhook.Result{Status: 200}
 	}
 	return out
+}
+
+// prices is the host's source of prices.
+type prices struct{ h *host }
+
+func (p prices) Rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
+	r, err := p.h.rates.Rate(ctx, token, fiat)
+	if err == nil && p.h.quoted != nil {
+		r = p.h.quoted(r)
+	}
+	return r, err
 }
 
 const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
@@ -110,11 +124,15 @@ func (h *host) restart() {
 		},
 	})
 	require.NoError(h.t, err)
-	h.app, err = cryptopay.New(cryptopay.Config{
-		Store: h.store, Chains: clients, Registry: registry, Addresses: source, Signer: signer, Rates: h.rates,
+	cfg := cryptopay.Config{
+		Store: h.store, Chains: clients, Registry: registry, Addresses: source, Signer: signer, Rates: prices{h},
 		Key: bytes.Repeat([]byte{7}, 32), Clock: h.clock, Random: h.random, Notifier: h.inbox,
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
-	})
+	}
+	if h.configure != nil {
+		h.configure(&cfg)
+	}
+	h.app, err = cryptopay.New(cfg)
 	require.NoError(h.t, err)
 	require.NoError(h.t, h.app.Open(h.t.Context(), keys.Tables()...))
 }
@@ -146,6 +164,7 @@ func (h *host) sound() {
 		require.Empty(h.t, r.Ledger.Findings)
 		require.Empty(h.t, r.Holds)
 		require.Empty(h.t, r.Unexplained)
+		require.Empty(h.t, r.Gas)
 	}
 }
 

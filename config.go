@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -36,7 +39,8 @@ type Config struct {
 	// they cannot be opened again. Required.
 	Key []byte
 
-	// Registry defaults to every shipped currency.
+	// Registry names networks and currencies; the App knows those that Chains
+	// has a client of. Defaults to every shipped currency.
 	Registry *chain.Registry
 	// Clock defaults to SystemClock.
 	Clock Clock
@@ -57,15 +61,18 @@ type Config struct {
 	// HeadAge is how old a node's newest block may be before nothing becomes
 	// final on its word any more. Defaults to no bound.
 	HeadAge time.Duration
-	// StuckAfter is when a transaction that is in no block is replaced at a
-	// higher fee. Defaults to 15 minutes.
-	StuckAfter time.Duration
 
-	// Payments, Withdrawals and Treasury refine the domains: a field that is
-	// wired by the App (Store, Registry, Now …) is overwritten.
+	// Workers are due work of the host's own, done by Run and Step beside the
+	// App's: such as httpapi/auth's Purge. Defaults to none.
+	Workers []Worker
+
+	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the
+	// rooms: a field that is wired by the App (Store, Registry, Now …) is
+	// overwritten.
 	Payments    payment.Config
 	Withdrawals withdrawal.Config
 	Treasury    treasury.Config
+	Outgoing    outgoing.Config
 }
 
 // withDefaults checks the Config and fills in what was left out.
@@ -97,6 +104,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Withdrawals.MaxRateAge == 0 {
+		c.Withdrawals.MaxRateAge = withdrawal.DefaultRateAge
+	}
+	if c.Payments.PriceCurrencies == nil {
+		c.Payments.PriceCurrencies = payment.DefaultPriceCurrencies()
+	}
 	if c.Poll == 0 {
 		c.Poll = 5 * time.Second
 	}
@@ -110,6 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("cryptopay: network %s: %w", client.Network(), err)
 		}
 	}
+	c.Registry = c.Registry.Only(slices.Collect(maps.Keys(seen))...)
 	return c, nil
 }
 

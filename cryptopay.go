@@ -31,6 +31,7 @@ type App struct {
 	cfg      Config
 	networks []*network
 	workers  []Worker
+	skew     *skew
 }
 
 // network is one chain's two pipelines.
@@ -56,7 +57,7 @@ func New(cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg}
+	a := &App{cfg: cfg, skew: newSkew(&cfg)}
 	for _, build := range []func() error{a.shared, a.chains, a.domains} {
 		if err := build(); err != nil {
 			return nil, fmt.Errorf("cryptopay: %w", err)
@@ -69,6 +70,14 @@ func New(cfg Config) (*App, error) {
 // Open makes the store ready. Call it once, before anything else.
 func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	return a.cfg.Store.Open(ctx, append(Tables(), more...)...)
+}
+
+// Config is what the App is made of, with every default filled in and without
+// the Key: for what is built on top of an App, such as httpapi.
+func (a *App) Config() Config {
+	c := a.cfg
+	c.Key = nil
+	return c
 }
 
 // shared builds what chains and domains both need.
@@ -104,15 +113,17 @@ func (a *App) chains() error {
 	for _, client := range c.Chains {
 		n := &network{name: client.Network(), client: client}
 		var err error
-		n.out, err = outgoing.New(outgoing.Config{
-			Store: c.Store, Client: client, Registry: c.Registry, Signer: c.Signer, Now: c.Clock.Now, Log: c.Log,
-			StuckAfter: c.StuckAfter, Halted: a.haltedNetwork,
-			Handle: func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) },
-			ChangeAddress: func(ctx context.Context, tenant string) (chain.Derived, error) {
-				return a.Addresses.Change(ctx, n.name, tenant)
-			},
-		})
-		if err != nil {
+		o := c.Outgoing
+		o.Store, o.Client, o.Registry, o.Signer, o.Now, o.Log = c.Store, client, c.Registry, c.Signer, c.Clock.Now, c.Log
+		o.Halted = a.haltedNetwork
+		o.Handle = func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }
+		o.Source = func(ctx context.Context, outpoint string) ([]string, error) {
+			return a.Treasury.Source(ctx, n.name, outpoint)
+		}
+		o.ChangeAddress = func(ctx context.Context, tenant string) (chain.Derived, error) {
+			return a.Addresses.Change(ctx, n.name, tenant)
+		}
+		if n.out, err = outgoing.New(o); err != nil {
 			return err
 		}
 		n.in, err = incoming.New(incoming.Config{
@@ -137,7 +148,7 @@ func (a *App) chains() error {
 func (a *App) domains() (err error) {
 	c := a.cfg
 	a.Wallets, err = wallet.New(wallet.Config{
-		Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: c.Callbacks.URL,
+		Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback,
 		Pending: a.pendingPayments,
 	})
 	if err != nil {
@@ -146,20 +157,23 @@ func (a *App) domains() (err error) {
 	p := c.Payments
 	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.head
-	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, c.Callbacks.URL
+	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
 	if a.Payments, err = payment.New(p); err != nil {
 		return err
 	}
 	w := c.Withdrawals
 	w.Store, w.Registry, w.Rates = c.Store, c.Registry, c.Rates
 	w.Parse, w.Fees, w.Tenants, w.Wallets, w.Payouts, w.Own = a.parse, fees{a}, a.Wallets, a.Wallets, payouts{a}, a.own
+	if w.PriceCurrencies == nil {
+		w.PriceCurrencies = c.Payments.PriceCurrencies
+	}
 	if w.Halted == nil {
 		w.Halted = a.haltedAsset
 	}
 	if w.MaxCost == nil {
 		w.MaxCost = a.maxCost
 	}
-	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, c.Callbacks.URL
+	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
 	a.Withdrawals, err = withdrawal.New(w)
 	return err
 }

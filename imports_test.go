@@ -44,7 +44,6 @@ func TestEmbeddingIsLight(t *testing.T) {
 	t.Parallel()
 	all := closure(t, module, module+"/storage/memory", module+"/chain/sim")
 	require.Equal(t, []string{
-		"github.com/FastFilter/xorfilter",
 		"github.com/decred/dcrd",
 		"github.com/google/uuid",
 		"github.com/shopspring/decimal",
@@ -73,12 +72,16 @@ func TestWalls(t *testing.T) {
 		"chain/evm":      {"chain", "chain/internal/proof", "ledger"},
 		"webhook":        {"storage", "ledger", "internal/secret"},
 		"payment": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fsm", "internal/secret",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fault", "internal/fsm", "internal/secret",
 		},
 		"withdrawal": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fsm", "internal/secret",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fault", "internal/fsm", "internal/secret",
 		},
-		"wallet": {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fsm", "internal/secret"},
+		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fault", "internal/fsm", "internal/secret"},
+		"httpapi/auth":             {"storage", "ledger", "internal/fault"},
+		"httpapi/limit":            {},
+		"httpapi/limit/redislimit": {"httpapi/limit"},
+		"chain/address":            {"chain", "chain/internal/proof", "ledger"},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "ledger", "storage",
 		},

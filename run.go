@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // Worker is one kind of due work, as data. Step does a bounded piece of it and
@@ -45,8 +47,19 @@ func (a *App) work() []Worker {
 	for _, n := range a.networks {
 		all = append(all, Worker{"outgoing/" + string(n.name), soon, n.out.Step})
 	}
-	return append(all, Worker{"webhooks", soon, a.Webhooks.Step})
+	all = append(all, Worker{"webhooks", soon, a.Webhooks.Step}, Worker{"idempotency", time.Minute, a.forget})
+	return append(all, a.cfg.Workers...)
 }
+
+// forget purges first responses that have outlived their day.
+func (a *App) forget(ctx context.Context) (int, error) {
+	return storage.PurgeOnce(ctx, a.cfg.Store, a.cfg.Clock.Now(), purgeLease, purgeBatch)
+}
+
+const (
+	purgeLease = time.Minute
+	purgeBatch = 500
+)
 
 // Step does everything that is due now, on the caller's goroutine, until
 // nothing is. A worker that fails is left out for the rest of this Step and its
@@ -81,7 +94,9 @@ func (a *App) Step(ctx context.Context) error {
 
 // Run works until ctx ends: then it claims nothing new, finishes what is in
 // flight, and returns nil. A worker that fails is tried again after a pause
-// that doubles up to a minute; nothing makes Run return early.
+// that doubles up to a minute; nothing makes Run return early. Where the store
+// tells the time (storage.Clock), a process whose clock is off by a quarter of
+// the shortest lease claims nothing until it is set: see ErrClock.
 func (a *App) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, w := range a.workers {
@@ -94,7 +109,11 @@ func (a *App) Run(ctx context.Context) error {
 func (a *App) loop(ctx context.Context, w Worker) {
 	pause := w.Every
 	for ctx.Err() == nil {
-		n, err := a.guarded(context.WithoutCancel(ctx), w)
+		step := context.WithoutCancel(ctx)
+		n, err := 0, a.skew.check(step)
+		if err == nil {
+			n, err = a.guarded(step, w)
+		}
 		switch {
 		case err != nil:
 			a.cfg.Log.ErrorContext(ctx, "worker failed", slog.String("worker", w.Name), slog.Any("error", err))

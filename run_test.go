@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
@@ -141,4 +142,38 @@ func TestIDsAreOfTheInjectedClockAndRandomness(t *testing.T) {
 	first, second := newHost(t, 9, "BTC"), newHost(t, 9, "BTC")
 	require.Equal(t, first.tenant, second.tenant, "the same seed gives the same ids")
 	require.True(t, strings.HasPrefix(first.tenant, "019b7ca9-"), "a UUIDv7 of the manual clock's time")
+}
+
+// What is kept for a day is forgotten after it, and the host's own work is done
+// beside the App's.
+func TestX03_StepForgetsOutlivedResponses(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 7, "BTC")
+	more := 3
+	h.configure = func(c *cryptopay.Config) {
+		c.Workers = []cryptopay.Worker{{Name: "own", Every: time.Second, Step: func(context.Context) (int, error) {
+			if more == 0 {
+				return 0, nil
+			}
+			more--
+			return 1, nil
+		}}}
+	}
+	h.restart()
+	_, _, err := h.app.Payments.CreateOnce(t.Context(), h.tenant,
+		payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}}, storage.Once{Key: "k", Fingerprint: "f"},
+		func(payment.Payment) ([]byte, error) { return []byte("{}"), nil })
+	require.NoError(t, err)
+	kept := func() int64 {
+		n, err := h.store.Count(t.Context(), storage.Query{Table: storage.OnceTable.Table, Partition: storage.Tenant(h.tenant)})
+		require.NoError(t, err)
+		return n
+	}
+	h.clock.Advance(23 * time.Hour)
+	h.step()
+	require.EqualValues(t, 1, kept())
+	require.Zero(t, more)
+	h.clock.Advance(2 * time.Hour)
+	h.step()
+	require.Zero(t, kept())
 }

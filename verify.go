@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -25,6 +27,9 @@ type Report struct {
 	// Unexplained are payments, withdrawals and transfers whose postings are not
 	// what their own rows say, and postings that belong to none of them.
 	Unexplained []Unexplained
+	// Gas are gas currencies of which more or less is set aside than what is in
+	// flight may cost.
+	Gas []GasMismatch
 }
 
 // Unexplained is a difference between the books and what they are about.
@@ -43,16 +48,28 @@ type HoldMismatch struct {
 	Owed    ledger.Amount // by live withdrawals and pending transfers
 }
 
+// GasMismatch is a gas float that is not the sum of its open reservations.
+type GasMismatch struct {
+	Asset    ledger.Asset
+	Reserved ledger.Amount // by the float
+	Owed     ledger.Amount // by open reservations
+	Count    int64         // of reservations, by the float
+	Open     int64         // reservations
+}
+
 // Sound reports whether nothing was found.
-func (r *Report) Sound() bool { return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained) == 0 }
+func (r *Report) Sound() bool {
+	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Gas) == 0
+}
 
 const page = 500
 
 // Verify proves every tenant's books from what is stored: see ledger.Verify for
 // the postings; that each hold has a live owner and each live owner its hold;
-// and that every payment, withdrawal and transfer is explained by its postings
-// and they by it. It is exact while nothing else writes; on a live store a hold that is
-// taken meanwhile may be reported, and is gone when asked again.
+// that every payment, withdrawal and transfer is explained by its postings and
+// they by it; and that what is set aside for gas is what open reservations say.
+// It is exact while nothing else writes; on a live store a hold or a reservation
+// that is taken meanwhile may be reported, and is gone when asked again.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	var out []Report
 	for offset := 0; ; offset += page {
@@ -98,7 +115,10 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 	if r.Holds, err = a.holds(ctx, p, balances); err != nil {
 		return r, err
 	}
-	r.Unexplained, err = a.explain(ctx, p, sums)
+	if r.Unexplained, err = a.explain(ctx, p, sums); err != nil {
+		return r, err
+	}
+	r.Gas, err = a.gas(ctx, p)
 	return r, err
 }
 
@@ -250,6 +270,41 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 		out = append(out, HoldMismatch{k.account, k.asset, 0, v})
 	}
 	return out, nil
+}
+
+// gas compares what is set aside for network fees with what is reserved.
+func (a *App) gas(ctx context.Context, p storage.Partition) ([]GasMismatch, error) {
+	found := map[ledger.Asset]*GasMismatch{}
+	of := func(asset string) *GasMismatch {
+		k := ledger.Asset(asset)
+		if found[k] == nil {
+			found[k] = &GasMismatch{Asset: k}
+		}
+		return found[k]
+	}
+	err := errors.Join(
+		each(ctx, a.cfg.Store, storage.Query{Table: treasury.GasFloats.Table, Partition: p}, func(row storage.Row) error {
+			m, float := of(row.ID), treasury.GasFloats.Value(row)
+			m.Reserved, m.Count = float.Reserved, float.Count
+			return nil
+		}),
+		each(ctx, a.cfg.Store, storage.Query{
+			Table: treasury.Reservations.Table, Partition: p, Where: []storage.Cond{{Column: "open", Op: storage.Eq, Value: true}},
+		}, func(row storage.Row) (err error) {
+			r := treasury.Reservations.Value(row)
+			m := of(r.Asset)
+			m.Open++
+			m.Owed, err = m.Owed.Add(r.Amount)
+			return err
+		}),
+	)
+	var out []GasMismatch
+	for _, k := range slices.Sorted(maps.Keys(found)) {
+		if m := *found[k]; m.Reserved != m.Owed || m.Count != m.Open {
+			out = append(out, m)
+		}
+	}
+	return out, err
 }
 
 // each walks all rows of a query by id, a page at a time.

@@ -1,13 +1,17 @@
 package cryptopay_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // What balances in the ledger can still be about nothing: a hold without an
@@ -39,4 +43,40 @@ func TestL13_VerifyNamesWhatNothingExplains(t *testing.T) {
 	require.Len(t, r.Unexplained, 1)
 	require.Equal(t, "stranger", r.Unexplained[0].ID)
 	require.EqualValues(t, -30, r.Unexplained[0].Posted)
+}
+
+// What is set aside for gas and what reservations say are two rows of one
+// Change; a difference between them is named, whichever side it is on.
+func TestL13_VerifyNamesGasThatNothingReserves(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 12, "ETH")
+	put := func(rows ...storage.Row) {
+		t.Helper()
+		require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{ID: fmt.Sprint("planted/", h.random.Uint64()), Partition: storage.Tenant(h.tenant), Put: rows}))
+	}
+	reservation := func(id string, version, amount int64, open bool) storage.Row {
+		return treasury.Reservations.Row(id, version, time.Time{}, treasury.Reservation{Asset: "ETH", Amount: ledger.Amount(amount), Since: h.clock.Now(), Open: open})
+	}
+	float := func(version, reserved, count int64) storage.Row {
+		return treasury.GasFloats.Row("ETH", version, time.Time{}, treasury.GasFloat{Asset: "ETH", Reserved: ledger.Amount(reserved), Count: count})
+	}
+	found := func() []cryptopay.GasMismatch {
+		t.Helper()
+		r, err := h.app.VerifyTenant(t.Context(), h.tenant)
+		require.NoError(t, err)
+		require.Equal(t, len(r.Gas) == 0, r.Sound())
+		return r.Gas
+	}
+	put(reservation("a", 0, 30, true))
+	require.Equal(t, []cryptopay.GasMismatch{{Asset: "ETH", Owed: 30, Open: 1}}, found(), "a float that is not there")
+	put(float(0, 30, 1), reservation("ended", 0, 5, false))
+	require.Empty(t, found())
+	put(float(1, 31, 1))
+	require.Equal(t, []cryptopay.GasMismatch{{Asset: "ETH", Reserved: 31, Owed: 30, Count: 1, Open: 1}}, found())
+	put(float(2, 30, 1), reservation("a", 1, 30, false))
+	require.Equal(t, []cryptopay.GasMismatch{{Asset: "ETH", Reserved: 30, Count: 1}}, found(), "a reservation that has ended")
+	put(float(3, 0, 1))
+	require.Equal(t, []cryptopay.GasMismatch{{Asset: "ETH", Count: 1}}, found(), "the count alone")
+	put(float(4, 0, 0))
+	require.Empty(t, found())
 }

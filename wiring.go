@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/shopspring/decimal"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -25,8 +27,8 @@ import (
 func (a *App) route(ctx context.Context, f incoming.Fact) error {
 	s := f.Sighting
 	switch {
-	case s.Internal:
-		return nil // a move of our own: its attempt tells what became of it
+	case s.Internal: // a move of our own: its attempt tells what became of it
+		return a.Treasury.HandleInternal(ctx, f)
 	case s.Purpose == incoming.UsePayment:
 		if err := a.Payments.Handle(ctx, f); err != nil {
 			return err
@@ -43,6 +45,14 @@ func (a *App) withdrawn(ctx context.Context, o outgoing.Outcome) error {
 		Intent: o.Intent, State: string(o.State), Reason: string(o.Reason), Tx: o.Tx, Confirmations: o.Confirmations,
 		Amount: o.Amount, Cost: o.Cost, CostTx: o.CostTx, At: o.At,
 	})
+}
+
+// callback refuses a callback URL, in words for the merchant.
+func (a *App) callback(url string) error {
+	if err := a.cfg.Callbacks.URL(url); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), webhook.ErrURL.Error()+": "))
+	}
+	return nil
 }
 
 // payouts is the treasury as withdrawals see it.
@@ -223,6 +233,12 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, e
 // fees quotes network fees in the withdrawal's own currency.
 type fees struct{ a *App }
 
+// NetworkFee estimates what moving a payment in a currency on will cost, in
+// units of that currency, rounded up: for payment.Config.NetworkFee.
+func (a *App) NetworkFee(ctx context.Context, c *chain.Currency) (ledger.Amount, error) {
+	return fees{a}.Quote(ctx, c, "")
+}
+
 // feeMargin is what a quote adds to the estimate, as a fraction: prices move
 // until the withdrawal is sent, and the house bears the rest.
 const (
@@ -273,15 +289,27 @@ func (a *App) maxCost(ctx context.Context, c *chain.Currency) (ledger.Amount, er
 // maxCostTimes is the room above an estimate's worst case.
 const maxCostTimes = 3
 
-// convert turns coins of one token into units of a currency, rounded up.
+// convert turns coins of one token into units of a currency, rounded up. A price
+// that is zero, old or of the future prices nothing: rates.ErrUnavailable.
 func (f fees) convert(ctx context.Context, coins decimal.Decimal, token string, c *chain.Currency) (ledger.Amount, error) {
-	from, err := f.a.cfg.Rates.Rate(ctx, token, "USD")
+	from, err := f.price(ctx, token)
 	if err != nil {
-		return 0, fmt.Errorf("pricing the network fee: %w", err)
+		return 0, err
 	}
-	to, err := f.a.cfg.Rates.Rate(ctx, c.Token, "USD")
+	to, err := f.price(ctx, c.Token)
 	if err != nil {
-		return 0, fmt.Errorf("pricing the network fee: %w", err)
+		return 0, err
 	}
-	return ledger.Quo(coins.Mul(from.Price), to.Price, c.Scale, ledger.Up)
+	return ledger.Quo(coins.Mul(from), to, c.Scale, ledger.Up)
+}
+
+func (f fees) price(ctx context.Context, token string) (decimal.Decimal, error) {
+	r, err := f.a.cfg.Rates.Rate(ctx, token, "USD")
+	if err == nil {
+		err = r.Check(f.a.cfg.Clock.Now(), f.a.cfg.Withdrawals.MaxRateAge)
+	}
+	if err != nil {
+		return decimal.Decimal{}, fmt.Errorf("pricing the network fee: %w", err)
+	}
+	return r.Price, nil
 }

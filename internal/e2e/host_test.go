@@ -66,7 +66,7 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 		Store: s.store, Chains: []chain.Client{s.client}, Registry: s.registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock,
-		Notifier: s.notifier, Callbacks: webhook.Guard{AllowHTTP: true}, StuckAfter: stuckAfter,
+		Notifier: s.notifier, Callbacks: webhook.Guard{AllowHTTP: true}, Outgoing: outgoing.Config{StuckAfter: stuckAfter},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	require.NoError(t, err)
@@ -228,6 +228,17 @@ func (h *host) attempts() []storage.Row {
 	return rows
 }
 
+// signed are the payloads that the signer ever signed for a withdrawal.
+func (h *host) signed(w withdrawal.Withdrawal) []storage.Row {
+	h.t.Helper()
+	rows, err := h.store.Find(h.t.Context(), storage.Query{
+		Table: keys.SignedAttempts.Table, Partition: storage.Network("ETH"), Limit: 100,
+		Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: w.ID}},
+	})
+	require.NoError(h.t, err)
+	return rows
+}
+
 // sightings are what is stored of a transaction's transfers to us.
 func (h *host) sightings(tx string) []storage.Row {
 	h.t.Helper()
@@ -261,6 +272,8 @@ func (h *host) sound(events ...string) {
 	require.Len(h.t, reports, 1)
 	require.Empty(h.t, reports[0].Ledger.Findings)
 	require.Empty(h.t, reports[0].Holds)
+	require.Empty(h.t, reports[0].Unexplained)
+	require.Empty(h.t, reports[0].Gas)
 	for _, e := range events {
 		require.Contains(h.t, h.inbox.events(), e)
 	}

@@ -213,6 +213,7 @@ func TestL01_W02_ProcessKilledBetweenSignAndBroadcastPaysOnce(t *testing.T) {
 				w = h.paidOnce(w, supplier)
 				after := h.attempts()
 				require.Len(t, after, 1, "nothing is built a second time")
+				require.Len(t, h.signed(w), 1, "nothing else is signed")
 				require.Equal(t, after[0].ID, w.Tx)
 				for i := range before {
 					require.Equal(t, outgoing.Attempts.Value(before[i]).Raw, outgoing.Attempts.Value(after[i]).Raw)
@@ -266,6 +267,7 @@ func TestL01_EveryProcessIsKilledAndEverythingIsDoneOnce(t *testing.T) {
 			require.Greater(t, kills, 20)
 			h.paidOnce(w, supplier)
 			require.Len(t, h.attempts(), 1)
+			require.Len(t, h.signed(w), 1, "nothing else is signed")
 			h.sound("deposit_received", "payment_status_update:completed", "withdrawal_status_update:completed")
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/payment"
 )
 
@@ -78,15 +79,30 @@ func TestR01_DepositMovedAfterItWasCreditedStaysOneCredit(t *testing.T) {
 	was := n.receipt(tx).BlockHash
 	n.reorg(confirmations)
 	h.step()
+	require.Equal(t, "0", h.available("USDTERC20"), "it is in no block now")
+	h.sound()
 	h.mine(1)
 	h.completed(p)
 	h.mine(finalDepth)
 	require.NotEqual(t, was, n.receipt(tx).BlockHash)
+	h.seenAt(tx, 2)
 	require.Equal(t, "300", h.available("USDTERC20"))
+	require.Equal(t, "300.00", h.payment(p.ID).MerchantReceived())
 	h.sound()
 	w := h.withdraw("100", "USDTERC20", supplier)
 	h.paidOnce(w, supplier)
 	h.sound("withdrawal_status_update:completed")
+}
+
+// seenAt wants one Sighting of a transaction, in the block that the node has it
+// in, in its so many-th life.
+func (h *host) seenAt(tx string, generation int) {
+	h.t.Helper()
+	rows := h.sightings(tx)
+	require.Len(h.t, rows, 1, "it is the same transfer wherever it is mined")
+	s := incoming.Sightings.Value(rows[0])
+	require.Equal(h.t, h.node.receipt(tx).BlockHash.Hex(), s.BlockHash)
+	require.Equal(h.t, generation, s.Generation)
 }
 
 func TestR05_WithdrawalThrownOutByAReorgIsSentAgainAndPaysOnce(t *testing.T) {
@@ -116,15 +132,17 @@ func TestR01_GethForkMovesADeposit(t *testing.T) {
 			tx := n.pay(p.Address, currency, h.due(p))
 			h.mine(2)
 			was := n.receipt(tx).BlockHash
+			h.seenAt(tx, 1)
 			n.fork(2)
 			n.commit()
 			n.commit()
 			n.commit() // the longer branch
 			h.step()
-			h.completed(p)
 			require.NotEqual(t, was, n.receipt(tx).BlockHash)
+			h.seenAt(tx, 1) // it was not final before: no other life
+			h.completed(p)
 			require.Equal(t, h.due(p).String(), h.available(currency))
-			require.Len(t, h.sightings(tx), 1)
+			h.seenAt(tx, 1)
 			require.Equal(t, 1, h.inbox.count("deposit_received"))
 			h.mine(finalDepth)
 			w := h.withdraw("100", currency, supplier)

@@ -66,6 +66,7 @@ func TestTwoProcessesAtOnceCreditAndPayOnce(t *testing.T) {
 	h.mine(finalDepth)
 	for i, w := range withdrawals {
 		require.Equal(t, n.currency(w.Currency).Decimal(w.Amount).String(), n.holds(recipient(i), w.Currency).String(), "paid once")
+		require.Len(t, h.signed(w), 1, "what one process signs the other leaves alone")
 	}
 	for _, p := range payments {
 		require.Equal(t, "300.00", h.payment(p.ID).MerchantReceived())

@@ -83,6 +83,7 @@ func TestW02_AppDroppedBetweenSignAndBroadcastPaysOnce(t *testing.T) {
 				w = h.paidOnce(w, supplier)
 				after := h.attempts()
 				require.Len(t, after, 1, "nothing is built a second time")
+				require.Len(t, h.signed(w), 1, "nothing else is signed")
 				require.Equal(t, after[0].ID, w.Tx)
 				if name != "SignedNotStored" {
 					require.Len(t, before, 1)

@@ -1,0 +1,223 @@
+package cryptopay
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// InvalidError names every field of a request that is wrong, and why: the same
+// type as that of every domain.
+type InvalidError = fault.InvalidError
+
+// Transaction is one line of the unified history: the present state of a
+// payment or a withdrawal. Amounts are units of 10^-Scale of its currency.
+type Transaction struct {
+	ID    string // of the payment or withdrawal
+	Scale uint8
+	storage.Activity
+}
+
+// TransactionFilter selects transactions; empty fields select all.
+type TransactionFilter struct {
+	Type     string // storage.ActivityPayment or storage.ActivityWithdrawal
+	Status   string // of TransactionStatuses
+	Currency string // combined code
+	// From ≤ created < Before.
+	From     time.Time
+	Before   time.Time
+	Page     int // 1, 2, 3 …; 0 = 1
+	PageSize int // 1–100; 0 = 20
+}
+
+// The bounds of a page of the history.
+const (
+	DefaultPageSize = 20
+	MaxPageSize     = fault.MaxPage
+)
+
+// exportPage is how many rows an export, or statistics, hold in memory at once.
+const exportPage = 500
+
+// TransactionStatuses are those that histories show: a payment's, without
+// partially_paid, which is shown as waiting, and a withdrawal's.
+func TransactionStatuses() []string {
+	var out []string
+	for _, s := range payment.Machine.States {
+		p := payment.Payment{Status: s}
+		if shown := string(p.Shown()); !slices.Contains(out, shown) {
+			out = append(out, shown)
+		}
+	}
+	for _, s := range withdrawal.Statuses() {
+		if !slices.Contains(out, string(s)) {
+			out = append(out, string(s))
+		}
+	}
+	return out
+}
+
+// Transactions returns a page of the tenant's unified history, newest first, and
+// how many match in all. A page behind the last is empty. Errors: *InvalidError.
+func (a *App) Transactions(ctx context.Context, tenant string, f TransactionFilter) (page []Transaction, count int64, err error) {
+	where, err := a.conditions(&f)
+	if err != nil {
+		return nil, 0, err
+	}
+	if f.Page == 0 {
+		f.Page = 1
+	}
+	if f.PageSize == 0 {
+		f.PageSize = DefaultPageSize
+	}
+	q := storage.Query{
+		Table: storage.Activities.Table, Partition: storage.Tenant(tenant), Where: where, Limit: f.PageSize,
+		Order: []storage.Order{{Column: "created_at", Desc: true}},
+	}
+	if count, err = a.cfg.Store.Count(ctx, q); err != nil {
+		return nil, 0, err
+	}
+	// Compared before it is multiplied: page numbers have no bound.
+	if int64(f.Page-1) > count/int64(f.PageSize) {
+		return []Transaction{}, count, nil
+	}
+	q.Offset = (f.Page - 1) * f.PageSize
+	rows, err := a.cfg.Store.Find(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	page, err = a.transactions(rows)
+	return page, count, err
+}
+
+// Export checks the filter and returns an iterator over everything that
+// matches, newest first; its Page and PageSize play no part. It reads by key, a
+// page at a time, so that the memory it takes and the time of a page do not grow
+// with the history. What is created meanwhile is left out; what changes meanwhile
+// is there once, as it was when its page was read. The iterator ends with the
+// first error. Errors: *InvalidError.
+func (a *App) Export(ctx context.Context, tenant string, f TransactionFilter) (iter.Seq2[Transaction, error], error) {
+	where, err := a.conditions(&f)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(Transaction, error) bool) {
+		for rows, err := range a.pages(ctx, tenant, where) {
+			var page []Transaction
+			if err == nil {
+				page, err = a.transactions(rows)
+			}
+			if err != nil {
+				yield(Transaction{}, err)
+				return
+			}
+			for _, t := range page {
+				if !yield(t, nil) {
+					return
+				}
+			}
+		}
+	}, nil
+}
+
+// pages reads the rows of the history that match, newest first, by key: what is
+// left of the moment of the last row, then what is older. No row is given twice
+// or left out because others were added meanwhile.
+func (a *App) pages(ctx context.Context, tenant string, where []storage.Cond) iter.Seq2[[]storage.Row, error] {
+	find := func(order string, more ...storage.Cond) ([]storage.Row, error) {
+		return a.cfg.Store.Find(ctx, storage.Query{
+			Table: storage.Activities.Table, Partition: storage.Tenant(tenant), Where: slices.Concat(where, more),
+			Order: []storage.Order{{Column: order, Desc: true}}, Limit: exportPage,
+		})
+	}
+	return func(yield func([]storage.Row, error) bool) {
+		rows, err := find("created_at")
+		more := len(rows) == exportPage
+		for yield(rows, err) && err == nil && more {
+			last := rows[len(rows)-1]
+			at := storage.Activities.Value(last).CreatedAt
+			rows, err = find(storage.ColID,
+				storage.Cond{Column: "created_at", Op: storage.Eq, Value: at}, storage.Cond{Column: storage.ColID, Op: storage.Lt, Value: last.ID})
+			if more = len(rows) == exportPage; err != nil || more {
+				continue
+			}
+			var older []storage.Row
+			older, err = find("created_at", storage.Cond{Column: "created_at", Op: storage.Lt, Value: at})
+			rows, more = append(rows, older...), len(older) == exportPage
+		}
+	}
+}
+
+func (a *App) transactions(rows []storage.Row) ([]Transaction, error) {
+	out := make([]Transaction, len(rows))
+	for i, r := range rows {
+		t := Transaction{ID: r.ID, Activity: storage.Activities.Value(r)}
+		var err error
+		if t.Scale, err = a.Scale(string(t.Currency)); err != nil {
+			return nil, err
+		}
+		out[i] = t
+	}
+	return out, nil
+}
+
+// CheckTransactions says what is wrong with a filter: *InvalidError.
+func (a *App) CheckTransactions(f TransactionFilter) error {
+	_, err := a.conditions(&f)
+	return err
+}
+
+// conditions checks a filter and says how it is put to the store.
+func (a *App) conditions(f *TransactionFilter) ([]storage.Cond, error) {
+	bad, where := &InvalidError{}, []storage.Cond(nil)
+	add := func(column string, op storage.Op, value any, given bool) {
+		if given {
+			where = append(where, storage.Cond{Column: column, Op: op, Value: value})
+		}
+	}
+	if f.Type != "" && f.Type != storage.ActivityPayment && f.Type != storage.ActivityWithdrawal {
+		bad.Add("type", "must be payment or withdrawal")
+	}
+	if f.Status != "" && !slices.Contains(TransactionStatuses(), f.Status) {
+		bad.Add("status", "must be one of "+strings.Join(TransactionStatuses(), ", "))
+	}
+	if _, err := a.cfg.Registry.Currency(f.Currency); f.Currency != "" && err != nil {
+		bad.Add("currency", "is not supported")
+	}
+	if f.Page < 0 {
+		bad.Add("page", "must be at least 1")
+	}
+	if f.PageSize < 0 || f.PageSize > MaxPageSize {
+		bad.Add("page_size", fmt.Sprintf("must be from 1 to %d", MaxPageSize))
+	}
+	add("kind", storage.Eq, f.Type, f.Type != "")
+	add("status", storage.Eq, f.Status, f.Status != "")
+	add("currency", storage.Eq, ledger.Asset(f.Currency), f.Currency != "")
+	add("created_at", storage.Ge, f.From, !f.From.IsZero())
+	add("created_at", storage.Lt, f.Before, !f.Before.IsZero())
+	return where, bad.Err()
+}
+
+// Scale is how many places the ledger counts a currency in. A currency of ours
+// that was taken out of the Registry keeps the scale that it was shipped with,
+// so that histories and balances stay readable. Errors wrap chain.ErrCurrency.
+func (a *App) Scale(code string) (uint8, error) {
+	c, err := a.cfg.Registry.Currency(code)
+	if err != nil {
+		c, err = chain.MainnetRegistry().Currency(code)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cryptopay: %w is in the books and not in Config.Registry: put it back", err)
+	}
+	return c.Scale, nil
+}

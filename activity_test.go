@@ -1,0 +1,269 @@
+package cryptopay_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// finds is a store that tells what it is asked, before it answers.
+type finds struct {
+	storage.Store
+	on func(q storage.Query)
+}
+
+func (f *finds) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if f.on != nil && q.Table == storage.Activities.Table {
+		f.on(q)
+	}
+	return f.Store.Find(ctx, q)
+}
+
+// lines puts lines of history into the store as payments and withdrawals do.
+func (h *host) lines(ids []string, line func(i int) storage.Activity) {
+	h.t.Helper()
+	for part := range slices.Chunk(ids, 200) {
+		c := storage.Change{ID: "lines/" + part[0], Partition: storage.Tenant(h.tenant)}
+		for i, id := range part {
+			c.Put = append(c.Put, storage.Activities.Row(id, 0, time.Time{}, line(i)))
+		}
+		require.NoError(h.t, storage.CommitOne(h.t.Context(), h.store, c))
+	}
+}
+
+func names(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s-%05d", prefix, i)
+	}
+	return out
+}
+
+// An export gives every line once, newest first, though many lines share a
+// moment and others are added while it is read; and asks for no more the
+// further it gets.
+func TestExportReadsByKey(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 1, "ETH")
+	watched := &finds{Store: h.store.Store}
+	h.store.Store = watched
+	h.restart()
+	now := h.clock.Now()
+	line := func(at time.Time) func(int) storage.Activity {
+		return func(int) storage.Activity {
+			return storage.Activity{Kind: storage.ActivityPayment, Status: "waiting", Currency: "ETH", Amount: 5, Net: 5, CreatedAt: at}
+		}
+	}
+	want := slices.Concat(names("c", 700), names("b", 1300), names("a", 1))
+	h.lines(names("c", 700), line(now))
+	h.lines(names("b", 1300), line(now.Add(-time.Second))) // more than two pages of one moment
+	h.lines(names("a", 1), line(now.Add(-time.Minute)))
+
+	asked := 0
+	watched.on = func(q storage.Query) {
+		asked++
+		require.Zero(t, q.Offset)
+		require.LessOrEqual(t, q.Limit, 500)
+		h.lines([]string{fmt.Sprintf("new-%d", asked)}, line(now.Add(time.Duration(asked)*time.Second)))
+		h.lines([]string{fmt.Sprintf("d-%d", asked)}, line(now)) // sorts before what was read of that moment
+	}
+	list, err := h.app.Export(t.Context(), h.tenant, cryptopay.TransactionFilter{Page: 7, PageSize: 3, Before: now.Add(time.Millisecond)})
+	require.NoError(t, err)
+	var got []string
+	for line, err := range list {
+		require.NoError(t, err)
+		require.EqualValues(t, 8, line.Scale)
+		if line.ID != "d-1" { // added before the first answer
+			got = append(got, line.ID)
+		}
+	}
+	slices.Reverse(want[:700])
+	slices.Reverse(want[700:2000])
+	require.Equal(t, want, got)
+	require.Less(t, asked, 12)
+
+	watched.on = nil
+	n := 0
+	for range list { // again, and not to the end
+		if n++; n == 3 {
+			break
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	list, err = h.app.Export(ctx, h.tenant, cryptopay.TransactionFilter{})
+	require.NoError(t, err)
+	cancel()
+	n = 0
+	for _, err := range list {
+		n++
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.Equal(t, 1, n)
+}
+
+func TestTransactionsArePaged(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 1, "ETH")
+	at := h.clock.Now()
+	h.lines(names("p", 45), func(i int) storage.Activity {
+		a := storage.Activity{Kind: storage.ActivityPayment, Status: "completed", Currency: "ETH", CreatedAt: at.Add(time.Duration(i) * time.Second)}
+		if i%3 == 0 {
+			a.Kind, a.Status, a.Currency = storage.ActivityWithdrawal, "pending", "USDTERC20"
+		}
+		return a
+	})
+	ask := func(f cryptopay.TransactionFilter) ([]string, int64) {
+		t.Helper()
+		page, count, err := h.app.Transactions(t.Context(), h.tenant, f)
+		require.NoError(t, err)
+		require.NotNil(t, page)
+		ids := []string{}
+		for _, p := range page {
+			ids = append(ids, p.ID)
+		}
+		return ids, count
+	}
+	all := names("p", 45)
+	slices.Reverse(all)
+	for page, want := range map[int][]string{0: all[:20], 1: all[:20], 2: all[20:40], 3: all[40:], 4: {}, 1<<62 + 1: {}} {
+		ids, count := ask(cryptopay.TransactionFilter{Page: page})
+		require.Equal(t, want, ids, "page %d", page)
+		require.EqualValues(t, 45, count)
+	}
+	for _, row := range []struct {
+		filter cryptopay.TransactionFilter
+		count  int64
+	}{
+		{cryptopay.TransactionFilter{Type: storage.ActivityPayment}, 30},
+		{cryptopay.TransactionFilter{Type: storage.ActivityWithdrawal}, 15},
+		{cryptopay.TransactionFilter{Status: "pending"}, 15},
+		{cryptopay.TransactionFilter{Status: "cancelled"}, 0},
+		{cryptopay.TransactionFilter{Type: storage.ActivityPayment, Status: "pending"}, 0},
+		{cryptopay.TransactionFilter{Currency: "USDTERC20"}, 15},
+		{cryptopay.TransactionFilter{From: at.Add(40 * time.Second)}, 5},
+		{cryptopay.TransactionFilter{Before: at.Add(40 * time.Second)}, 40},
+		{cryptopay.TransactionFilter{From: at.Add(time.Second), Before: at.Add(2 * time.Second)}, 1},
+	} {
+		_, count := ask(row.filter)
+		require.Equal(t, row.count, count, "%+v", row.filter)
+	}
+	other, count, err := h.app.Transactions(t.Context(), "other", cryptopay.TransactionFilter{})
+	require.NoError(t, err)
+	require.Zero(t, count)
+	require.Empty(t, other)
+
+	var bad *cryptopay.InvalidError
+	wrong := cryptopay.TransactionFilter{Type: "deposit", Status: "partially_paid", Currency: "XXX", Page: -1, PageSize: 101}
+	_, _, err = h.app.Transactions(t.Context(), h.tenant, wrong)
+	require.ErrorAs(t, err, &bad)
+	require.Len(t, bad.Fields, 5)
+	_, err = h.app.Export(t.Context(), h.tenant, wrong)
+	require.ErrorAs(t, err, &bad)
+	_, err = h.app.Stats(t.Context(), h.tenant, cryptopay.StatsFilter{Currency: "XXX"})
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, []string{
+		"waiting", "confirming", "confirmed", "sending", "completed", "expired", "failed", "pending", "processing", "cancelled",
+	}, cryptopay.TransactionStatuses())
+}
+
+func TestStatsCountWhatMoved(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 1, "ETH")
+	h.step()
+	ctx := t.Context()
+	pay := func(currency, price, share string) payment.Payment {
+		t.Helper()
+		c, err := chain.MainnetRegistry().Currency(currency)
+		require.NoError(t, err)
+		p, err := h.app.Payments.Create(ctx, h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: price, Currency: currency}})
+		require.NoError(t, err)
+		if share != "0" {
+			_, err = h.chains["ETH"].Pay(chain.Address(p.Address), currency, c.Decimal(p.Due).Mul(dec(share)))
+			require.NoError(t, err)
+		}
+		h.step()
+		return p
+	}
+	pay("USDTERC20", "100", "1")
+	pay("ETH", "500", "1.2")
+	pay("ETH", "40", "0.5") // partially paid, shown as waiting
+	pay("ETH", "7000", "0") // only asked for
+	h.mine(30)
+
+	ask := func(f cryptopay.StatsFilter) cryptopay.Stats {
+		t.Helper()
+		s, err := h.app.Stats(ctx, h.tenant, f)
+		require.NoError(t, err)
+		return s
+	}
+	usd := func(v cryptopay.Volume) string {
+		require.NotNil(t, v.USD)
+		return fmt.Sprintf("%d × %s", v.Count, ledger.FixedString(*v.USD, 2))
+	}
+	s := ask(cryptopay.StatsFilter{})
+	require.Equal(t, 30*24*time.Hour+time.Millisecond, s.Before.Sub(s.From), "now is in it")
+	require.Equal(t, "4 × 720.00", usd(s.Payments.Volume))
+	require.Equal(t, "2 × 700.00", usd(s.Payments.ByStatus["sending"]), "there is no gas to forward with")
+	require.Equal(t, "2 × 20.00", usd(s.Payments.ByStatus["waiting"]))
+
+	// Prices of coins move; what was sold stays sold at its price.
+	h.rates.Set("ETH", "USD", dec("3000"))
+	_, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{
+		Amount: ptr(dec("0.1")), Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier")),
+	}}, storage.Once{})
+	require.NoError(t, err)
+	gone, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{
+		Amount: ptr(dec("0.05")), Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier")),
+	}}, storage.Once{})
+	require.NoError(t, err)
+	_, err = h.app.Withdrawals.Cancel(ctx, h.tenant, gone.ID)
+	require.NoError(t, err)
+	s = ask(cryptopay.StatsFilter{})
+	require.Equal(t, "4 × 720.00", usd(s.Payments.Volume))
+	require.Equal(t, "2 × 300.00", usd(s.Withdrawals.Volume))
+	require.Equal(t, "1 × 300.00", usd(s.Withdrawals.ByStatus["pending"]))
+	require.Equal(t, "1 × 0.00", usd(s.Withdrawals.ByStatus["cancelled"]))
+	require.Len(t, s.Currencies, 2)
+	eth := s.Currencies[0]
+	require.Equal(t, "ETH", eth.Currency)
+	require.Equal(t, "0.31000000 0.10000000", eth.Payments.Amount.Format(eth.Scale, 8)+" "+eth.Withdrawals.Amount.Format(eth.Scale, 8))
+	require.Equal(t, "3 × 620.00", usd(eth.Payments.Volume))
+
+	require.Equal(t, "1 × 100.00", usd(ask(cryptopay.StatsFilter{Currency: "USDTERC20"}).Payments.Volume))
+	s = ask(cryptopay.StatsFilter{Before: h.clock.Now().Add(-time.Hour)})
+	require.Equal(t, "0 × 0.00", usd(s.Payments.Volume))
+	require.Empty(t, s.Payments.ByStatus)
+	require.Empty(t, s.Currencies)
+
+	// Without a price there is no sum, rather than a wrong one.
+	h.quoted = func(r rates.Rate) rates.Rate { r.Price = decimal.Decimal{}; return r }
+	s = ask(cryptopay.StatsFilter{})
+	require.Nil(t, s.Withdrawals.USD)
+	require.EqualValues(t, 2, s.Withdrawals.Count)
+	require.Equal(t, "1 × 0.00", usd(s.Withdrawals.ByStatus["cancelled"]))
+	require.Equal(t, "4 × 720.00", usd(s.Payments.Volume))
+}
+
+// Currencies that the host no longer lists stay readable.
+func TestScaleOfWhatIsNoLongerListed(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 1, "ETH")
+	scale, err := h.app.Scale("USDTERC20")
+	require.NoError(t, err)
+	require.EqualValues(t, 6, scale)
+	_, err = h.app.Scale("SHELLS")
+	require.ErrorIs(t, err, chain.ErrCurrency)
+}
