@@ -49,3 +49,18 @@ func TestMissingIsLoud(t *testing.T) {
 	missing(r, "nothing", "CRYPTOPAY_NOTHING")
 	require.True(t, r.failed)
 }
+
+func TestRedisStartsAndStops(t *testing.T) {
+	t.Parallel()
+	var port int
+	t.Run("runs", func(t *testing.T) {
+		p := Redis(t)
+		port = p.Port
+		require.Equal(t, address(port), p.Address())
+		require.NoError(t, ping(t.Context(), port))
+	})
+	if port == 0 {
+		return // skipped
+	}
+	require.Error(t, ping(t.Context(), port), "it is gone")
+}

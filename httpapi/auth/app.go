@@ -1,0 +1,235 @@
+package auth
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Confidential is the client type of every application: it can keep a secret.
+const Confidential = "confidential"
+
+// App is an OAuth application, without its secret.
+type App struct {
+	ID           int64 // 1, 2, 3 … over all tenants
+	Tenant       string
+	Name         string
+	ClientID     string
+	ClientType   string // Confidential
+	MaskedSecret string
+	Scopes       []Scope
+	Role         Role
+	CreatedAt    time.Time
+}
+
+// NewApp is what CreateApp takes.
+type NewApp struct {
+	Tenant string
+	Name   string
+	Scopes []Scope // defaults to read and write
+	Role   Role
+	// ClientID and ClientSecret are made where both are "", and given both for
+	// an application that the operator configures: 1 to 200 characters of
+	// printable ASCII, the id without space and colon. A secret that was chosen
+	// can be guessed, so it is worth its length.
+	ClientID     string
+	ClientSecret string
+}
+
+// application is the row of an App; its id is the client id.
+type application struct {
+	Number     int64     `db:"number"`
+	Tenant     string    `db:"tenant"`
+	Name       string    `db:"name"`
+	Scopes     string    `db:"scopes"`
+	Role       string    `db:"role"`
+	SecretHash []byte    `db:"secret_hash"`
+	Masked     string    `db:"masked_secret"`
+	Made       bool      `db:"secret_made"` // by us, with 256 bits
+	CreatedAt  time.Time `db:"created_at"`
+}
+
+var applications = storage.NewTable[application]("applications",
+	storage.Unique("number"), storage.Index("tenant", "number"))
+
+// sequence is the last number given out. It stays when applications go.
+type sequence struct {
+	Last int64 `db:"last_number"`
+}
+
+var sequences = storage.NewTable[sequence]("application_sequence")
+
+const sequenceID = "applications"
+
+// The bounds of texts: names in characters, the rest in bytes.
+const (
+	maxName    = 255
+	maxTenant  = 64
+	maxSecret  = 200
+	minAPIKey  = 8
+	clientByte = 16 // of a made client id
+)
+
+// CreateApp makes an application and returns its secret, which cannot be had
+// again. Whether the tenant exists is the caller's to know. *InvalidError;
+// ErrExists where a given client id is in use.
+func (s *Service) CreateApp(ctx context.Context, n NewApp) (App, string, error) {
+	bad := &InvalidError{}
+	checkOwner(bad, n.Tenant, n.Name)
+	n.Scopes = checkScopes(bad, n.Scopes)
+	checkRole(bad, n.Role)
+	given := n.ClientID != "" || n.ClientSecret != ""
+	if given && !clientID(n.ClientID) {
+		bad.Add("client_id", "must have 1 to 200 printable ASCII characters, no space, no colon")
+	}
+	if given && !printable(n.ClientSecret, 1) {
+		bad.Add("client_secret", "must have 1 to 200 printable ASCII characters")
+	}
+	if err := bad.Err(); err != nil {
+		return App{}, "", err
+	}
+	if !given {
+		id, err := s.draw(clientByte)
+		if err == nil {
+			n.ClientSecret, err = s.make(secretPrefix)
+		}
+		if err != nil {
+			return App{}, "", err
+		}
+		n.ClientID = hex.EncodeToString(id)
+	}
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	app, err := s.insertApp(ctx, n.ClientID, application{
+		Tenant: n.Tenant, Name: n.Name, Scopes: joinScopes(n.Scopes), Role: string(n.Role), Made: !given,
+		SecretHash: s.mac(forSecret, n.ClientID, n.ClientSecret), Masked: masked(n.ClientSecret, !given),
+	})
+	if err != nil {
+		return App{}, "", err
+	}
+	return app, n.ClientSecret, nil
+}
+
+// insertApp gives the application the next number.
+func (s *Service) insertApp(ctx context.Context, id string, a application) (App, error) {
+	again := false
+	err := storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
+		there, _, taken, err := applications.One(ctx, s.store, storage.System, id)
+		if again && taken && hmac.Equal(there.SecretHash, a.SecretHash) {
+			a = there // what this call committed, though the answer was lost
+			return storage.Change{}, err
+		}
+		if again = true; err == nil && taken {
+			err = ErrExists
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		last, row, _, err := sequences.One(ctx, s.store, storage.System, sequenceID)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		a.Number, a.CreatedAt = last.Last+1, s.now()
+		return storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{
+			applications.Row(id, 0, time.Time{}, a),
+			sequences.Row(sequenceID, row.Version, time.Time{}, sequence{Last: a.Number}),
+		}}, nil
+	})
+	return a.app(id), err
+}
+
+// Apps lists a tenant's applications by id.
+func (s *Service) Apps(ctx context.Context, tenant string) ([]App, error) {
+	return list(ctx, s.store, applications, tenant, "number", func(id string, a application) App { return a.app(id) })
+}
+
+// AppByClient finds an application by its client id, of any tenant.
+func (s *Service) AppByClient(ctx context.Context, client string) (App, bool, error) {
+	if !clientID(client) {
+		return App{}, false, nil
+	}
+	a, _, ok, err := applications.One(ctx, s.store, storage.System, client)
+	return a.app(client), ok, err
+}
+
+// DeleteApp deletes a tenant's application. From then on its credentials and all
+// tokens issued to it are void, in every process. ErrNotFound.
+func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64) error {
+	return remove(ctx, s, applications, tenant, storage.Cond{Column: "number", Op: storage.Eq, Value: id})
+}
+
+// authenticate finds the application that client credentials are of. Whether the
+// client is unknown or the secret wrong, it does the same work: one read, one
+// hash, one comparison in constant time. ErrUnknownClient, ErrCredentials,
+// *BackoffError.
+func (s *Service) authenticate(ctx context.Context, client, secret string) (application, storage.Row, error) {
+	if !clientID(client) {
+		client = " " // cannot be a client id
+	}
+	if len(secret) > maxSecret {
+		secret = secret[:maxSecret+1] // longer than any
+	}
+	a, row, known, err := applications.One(ctx, s.store, storage.System, client)
+	if err != nil {
+		return a, row, err
+	}
+	if !known {
+		a.SecretHash = s.nobody
+	}
+	right := hmac.Equal(a.SecretHash, s.mac(forSecret, client, secret)) && known
+	wait := s.guesses.judge(s.slot(client), s.now(), right)
+	switch {
+	case right && (a.Made || wait == 0):
+		return a, row, nil
+	case wait > 0:
+		return a, row, &BackoffError{RetryAfter: wait}
+	case !known:
+		return a, row, ErrUnknownClient
+	}
+	return a, row, ErrCredentials
+}
+
+func (a application) app(id string) App {
+	return App{
+		ID: a.Number, Tenant: a.Tenant, Name: a.Name, ClientID: id, ClientType: Confidential, MaskedSecret: a.Masked,
+		Scopes: splitScopes(a.Scopes), Role: Role(a.Role), CreatedAt: a.CreatedAt,
+	}
+}
+
+// checkOwner checks what applications and keys have in common.
+func checkOwner(bad *InvalidError, tenant, name string) {
+	if tenant == "" || len(tenant) > maxTenant || !storage.ValidText(tenant) {
+		bad.Add("tenant", "must be a tenant's id")
+	}
+	switch {
+	case strings.TrimSpace(name) == "":
+		bad.Add("name", "is required")
+	case utf8.RuneCountInString(name) > maxName:
+		bad.Add("name", "must have at most "+strconv.Itoa(maxName)+" characters")
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		bad.Add("name", "must be plain text")
+	}
+}
+
+// clientID reports whether s can be one. RFC 7617 separates it by a colon.
+func clientID(s string) bool { return printable(s, 1) && !strings.ContainsAny(s, " :") }
+
+// printable is what RFC 6749 lets ids and secrets be made of.
+func printable(s string, least int) bool {
+	if len(s) < least || len(s) > maxSecret {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}

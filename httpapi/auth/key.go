@@ -1,0 +1,119 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// APIKey is an API key, without the key itself.
+type APIKey struct {
+	ID        string
+	Tenant    string
+	Name      string
+	Masked    string
+	Scopes    []Scope
+	Role      Role
+	CreatedAt time.Time
+}
+
+// NewKey is what CreateKey takes.
+type NewKey struct {
+	Tenant string
+	Name   string
+	Scopes []Scope // defaults to read and write
+	Role   Role
+	// Key is made where it is "". One that the operator configures has 8 to 200
+	// characters of printable ASCII, and is worth its length.
+	Key string
+}
+
+// apiKey is the row of an APIKey; its id is the key's hash.
+type apiKey struct {
+	KeyID     string    `db:"key_id"`
+	Tenant    string    `db:"tenant"`
+	Name      string    `db:"name"`
+	Scopes    string    `db:"scopes"`
+	Role      string    `db:"role"`
+	Masked    string    `db:"masked_key"`
+	CreatedAt time.Time `db:"created_at"`
+}
+
+var apiKeys = storage.NewTable[apiKey]("api_keys",
+	storage.Unique("key_id"), storage.Index("tenant", "created_at"))
+
+// CreateKey makes an API key and returns it, which cannot be had again. Whether
+// the tenant exists is the caller's to know. *InvalidError; ErrExists where a
+// given key is in use.
+func (s *Service) CreateKey(ctx context.Context, n NewKey) (APIKey, string, error) {
+	bad := &InvalidError{}
+	checkOwner(bad, n.Tenant, n.Name)
+	n.Scopes = checkScopes(bad, n.Scopes)
+	checkRole(bad, n.Role)
+	given := n.Key != ""
+	if given && !printable(n.Key, minAPIKey) {
+		bad.Add("key", "must have 8 to 200 printable ASCII characters")
+	}
+	if err := bad.Err(); err != nil {
+		return APIKey{}, "", err
+	}
+	if !given {
+		var err error
+		if n.Key, err = s.make(keyPrefix); err != nil {
+			return APIKey{}, "", err
+		}
+	}
+	k := apiKey{
+		KeyID: s.newID(), Tenant: n.Tenant, Name: n.Name, Scopes: joinScopes(n.Scopes), Role: string(n.Role),
+		Masked: masked(n.Key, !given), CreatedAt: s.now(),
+	}
+	err := storage.CommitOne(ctx, s.store, storage.Change{
+		ID: s.newID(), Partition: storage.System, Put: []storage.Row{apiKeys.Row(s.rowID(forKey, n.Key), 0, time.Time{}, k)},
+	})
+	if taken := new(storage.DuplicateError); errors.Is(err, storage.ErrConflict) || errors.As(err, &taken) {
+		err = ErrExists
+	}
+	if err != nil {
+		return APIKey{}, "", err
+	}
+	return k.key(), n.Key, nil
+}
+
+// Keys lists a tenant's API keys by age.
+func (s *Service) Keys(ctx context.Context, tenant string) ([]APIKey, error) {
+	return list(ctx, s.store, apiKeys, tenant, "created_at", func(_ string, k apiKey) APIKey { return k.key() })
+}
+
+// DeleteKey makes a tenant's API key void, in every process at once. ErrNotFound.
+func (s *Service) DeleteKey(ctx context.Context, tenant, id string) error {
+	if !storage.ValidText(id) {
+		return ErrNotFound
+	}
+	return remove(ctx, s, apiKeys, tenant, storage.Cond{Column: "key_id", Op: storage.Eq, Value: id})
+}
+
+// CheckKey says who an API key stands for. *TokenError (ErrToken) where for
+// nobody; any other error is the store's.
+func (s *Service) CheckKey(ctx context.Context, key string) (Identity, error) {
+	if !printable(key, minAPIKey) {
+		return Identity{}, &TokenError{Malformed}
+	}
+	id := s.rowID(forKey, key)
+	k, _, ok, err := apiKeys.One(ctx, s.store, storage.System, id)
+	if err == nil && !ok {
+		err = &TokenError{Unknown}
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Tenant: k.Tenant, Client: k.KeyID, Token: id, Scopes: splitScopes(k.Scopes), Role: Role(k.Role), Key: true}, nil
+}
+
+func (k apiKey) key() APIKey {
+	return APIKey{
+		ID: k.KeyID, Tenant: k.Tenant, Name: k.Name, Masked: k.Masked,
+		Scopes: splitScopes(k.Scopes), Role: Role(k.Role), CreatedAt: k.CreatedAt,
+	}
+}

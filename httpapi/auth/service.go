@@ -1,0 +1,155 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Config is what the service is made of. All but TokenLife are required.
+type Config struct {
+	Store storage.Store
+	// Key keys the hashes of what is stored: 32 bytes. With another Key every
+	// secret, token and API key is void.
+	Key    []byte
+	Now    func() time.Time
+	NewID  func() string
+	Random io.Reader // cryptographic; read by one goroutine at a time
+
+	// TokenLife is how long a token is valid, in whole seconds. Defaults to 3600 s.
+	TokenLife time.Duration
+}
+
+// Service keeps applications, tokens and API keys. All methods may be called
+// concurrently, and by several processes over one store.
+type Service struct {
+	store  storage.Store
+	clock  func() time.Time
+	newID  func() string
+	life   time.Duration
+	keyed  func() []byte // the key, behind a function: dumpers find nothing
+	nobody []byte        // what the secrets of unknown clients are compared with
+
+	random  sync.Mutex
+	source  io.Reader
+	guesses guesses
+	// creating makes this process's new applications take turns, as they all
+	// draw from one sequence.
+	creating sync.Mutex
+}
+
+// New checks the Config and makes a Service. It does no I/O.
+func New(c Config) (*Service, error) {
+	if c.Store == nil || c.Now == nil || c.NewID == nil || c.Random == nil {
+		return nil, errors.New("auth: Config needs Store, Key, Now, NewID and Random")
+	}
+	if len(c.Key) != sha256.Size {
+		return nil, fmt.Errorf("auth: Config.Key must have %d bytes, not %d", sha256.Size, len(c.Key))
+	}
+	if c.TokenLife == 0 {
+		c.TokenLife = time.Hour
+	}
+	if c.TokenLife < time.Second || c.TokenLife%time.Second != 0 {
+		return nil, fmt.Errorf("auth: Config.TokenLife must be whole seconds, not %s", c.TokenLife)
+	}
+	key := bytes.Clone(c.Key)
+	s := &Service{
+		store: c.Store, clock: c.Now, newID: c.NewID, life: c.TokenLife, source: c.Random,
+		keyed: func() []byte { return key },
+	}
+	s.nobody = s.mac("nobody")
+	return s, nil
+}
+
+// Tables lists what this package stores, all of it in the system partition.
+func Tables() []*storage.Table {
+	return []*storage.Table{applications.Table, tokens.Table, apiKeys.Table, sequences.Table}
+}
+
+// now is the clock in the precision of the store.
+func (s *Service) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
+
+// What hashes are made for: the same text has another hash for each.
+const (
+	forToken  = "token"
+	forKey    = "api key"
+	forSecret = "client secret"
+	forGuess  = "guess"
+)
+
+// mac is the keyed hash of some texts. Each is written with its length, so that
+// none can run into the next.
+func (s *Service) mac(purpose string, texts ...string) []byte {
+	h := hmac.New(sha256.New, s.keyed())
+	write := func(t string) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(t)))
+		_, _ = h.Write(n[:]) // a hash never fails
+		_, _ = io.WriteString(h, t)
+	}
+	write(purpose)
+	for _, t := range texts {
+		write(t)
+	}
+	return h.Sum(nil)
+}
+
+// rowID is the row of a token or key: who has the rows has no tokens.
+func (s *Service) rowID(purpose, secret string) string {
+	return hex.EncodeToString(s.mac(purpose, secret))
+}
+
+// Made secrets start with what they are, so that scanners of source code and
+// logs can tell.
+const (
+	secretPrefix = "cps_"
+	tokenPrefix  = "cpt_"
+	keyPrefix    = "cpk_"
+	secretBytes  = 32
+)
+
+// make draws a secret of 256 bits.
+func (s *Service) make(prefix string) (string, error) {
+	b, err := s.draw(secretBytes)
+	return prefix + base64.RawURLEncoding.EncodeToString(b), err
+}
+
+func (s *Service) draw(n int) ([]byte, error) {
+	b := make([]byte, n)
+	s.random.Lock()
+	defer s.random.Unlock()
+	if _, err := io.ReadFull(s.source, b); err != nil {
+		return nil, fmt.Errorf("auth: no randomness: %w", err)
+	}
+	return b, nil
+}
+
+// made reports whether text has the form that make gives.
+func made(prefix, text string) bool {
+	if len(text) != len(prefix)+base64.RawURLEncoding.EncodedLen(secretBytes) || text[:len(prefix)] != prefix {
+		return false
+	}
+	_, err := base64.RawURLEncoding.Strict().DecodeString(text[len(prefix):])
+	return err == nil
+}
+
+const hidden = "********"
+
+// masked shows enough of a made secret to tell it from others: its last four
+// characters, which leave 232 bits. Of one that was chosen it shows nothing.
+func masked(secret string, made bool) string {
+	if !made {
+		return hidden
+	}
+	return hidden + secret[len(secret)-4:]
+}

@@ -1,0 +1,156 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Token is an access token as it is given out.
+type Token struct {
+	AccessToken string
+	ExpiresIn   int    // seconds
+	Scope       string // separated by spaces
+}
+
+// Identity is who a request comes from.
+type Identity struct {
+	Tenant string
+	Client string // client_id, or the id of the API key
+	Token  string // names the token or key, for counting; opens nothing
+	Scopes []Scope
+	Role   Role
+	Key    bool // came by API key
+}
+
+// token is the row of an access token; its id is the token's hash.
+type token struct {
+	Client    string    `db:"client_id"`
+	App       int64     `db:"application"` // number of the application
+	Scopes    string    `db:"scopes"`
+	Revoked   bool      `db:"revoked"`
+	CreatedAt time.Time `db:"created_at"`
+	ExpiresAt time.Time `db:"expires_at"`
+}
+
+var tokens = storage.NewTable[token]("access_tokens")
+
+// keepExpired is how long an expired token is still called expired.
+const keepExpired = time.Hour
+
+// purgeLease is how long other processes keep off the tokens that one purges.
+const purgeLease = time.Minute
+
+// Token issues a token for client credentials. scope is separated by spaces, ""
+// meaning all that the application has. ErrUnknownClient, ErrCredentials,
+// *BackoffError, *ScopeError.
+func (s *Service) Token(ctx context.Context, clientID, clientSecret, scope string) (Token, error) {
+	var out Token
+	err := storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
+		a, row, err := s.authenticate(ctx, clientID, clientSecret)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		scopes, err := grant(scope, splitScopes(a.Scopes))
+		if err != nil {
+			return storage.Change{}, err
+		}
+		secret, err := s.make(tokenPrefix)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		now := s.now()
+		t := token{Client: clientID, App: a.Number, Scopes: joinScopes(scopes), CreatedAt: now, ExpiresAt: now.Add(s.life)}
+		out = Token{AccessToken: secret, ExpiresIn: int(s.life / time.Second), Scope: t.Scopes}
+		return storage.Change{
+			ID: s.newID(), Partition: storage.System,
+			Require: []storage.Guard{applications.Guard(row.ID, row.Version)},
+			Put:     []storage.Row{tokens.Row(s.rowID(forToken, secret), 0, t.ExpiresAt.Add(keepExpired), t)},
+		}, nil
+	})
+	if err != nil {
+		return Token{}, err
+	}
+	return out, nil
+}
+
+// Check says who a bearer token stands for. *TokenError (ErrToken) where for
+// nobody; any other error is the store's.
+func (s *Service) Check(ctx context.Context, bearer string) (Identity, error) {
+	if !made(tokenPrefix, bearer) {
+		return Identity{}, &TokenError{Malformed}
+	}
+	id := s.rowID(forToken, bearer)
+	t, _, ok, err := tokens.One(ctx, s.store, storage.System, id)
+	switch {
+	case err != nil:
+		return Identity{}, err
+	case !ok:
+		return Identity{}, &TokenError{Unknown}
+	case t.Revoked:
+		return Identity{}, &TokenError{Revoked}
+	case !s.now().Before(t.ExpiresAt):
+		return Identity{}, &TokenError{Expired}
+	}
+	a, _, ok, err := applications.One(ctx, s.store, storage.System, t.Client)
+	switch {
+	case err != nil:
+		return Identity{}, err
+	case !ok || a.Number != t.App: // deleted; the id may be another's now
+		return Identity{}, &TokenError{Revoked}
+	}
+	return Identity{
+		Tenant: a.Tenant, Client: t.Client, Token: id, Role: Role(a.Role),
+		Scopes: common(splitScopes(a.Scopes), splitScopes(t.Scopes)),
+	}, nil
+}
+
+// Revoke makes a client's token void, in every process at once. A token that is
+// unknown, void already or another client's is left alone without an error, as
+// RFC 7009 wants. ErrUnknownClient, ErrCredentials, *BackoffError.
+func (s *Service) Revoke(ctx context.Context, clientID, clientSecret, bearer string) error {
+	a, _, err := s.authenticate(ctx, clientID, clientSecret)
+	if err != nil || !made(tokenPrefix, bearer) {
+		return err
+	}
+	id := s.rowID(forToken, bearer)
+	return storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
+		t, row, ok, err := tokens.One(ctx, s.store, storage.System, id)
+		if err != nil || !ok || t.Revoked || t.App != a.Number {
+			return storage.Change{}, err
+		}
+		t.Revoked = true
+		return storage.Change{
+			ID: s.newID(), Partition: storage.System, Put: []storage.Row{tokens.Row(id, row.Version, row.Due, t)},
+		}, nil
+	})
+}
+
+// Purge forgets at most max tokens that have been expired for an hour, and says
+// how many it forgot. Several processes may purge at once.
+func (s *Service) Purge(ctx context.Context, max int) (int, error) {
+	now := s.now()
+	rows, err := s.store.Claim(ctx, storage.Claim{Table: tokens.Table, Partition: storage.System, Now: now, Until: now.Add(purgeLease), Max: max})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	changes := make([]storage.Change, len(rows))
+	for i, r := range rows {
+		changes[i] = storage.Change{
+			ID: "purge/" + r.ID + "/" + strconv.FormatInt(r.Version, 36), Partition: storage.System, Drop: []storage.Row{r},
+		}
+	}
+	n := 0
+	for _, err := range s.store.Commit(ctx, changes...) {
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, storage.ErrConflict): // else somebody revoked it just now: next time
+			return n, err
+		}
+	}
+	return n, nil
+}
