@@ -1,0 +1,147 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// CreatePayment is a payment to be made. Amount and either Currency or
+// Blockchain and Token are required.
+type CreatePayment struct {
+	Amount           string `json:"amount"` // in PriceCurrency
+	Currency         string `json:"currency,omitempty"`
+	Blockchain       string `json:"blockchain,omitempty"`
+	Token            string `json:"token,omitempty"`
+	PriceCurrency    string `json:"price_currency,omitempty"` // default USD
+	OrderID          string `json:"order_id,omitempty"`
+	OrderDescription string `json:"order_description,omitempty"`
+	CallbackURL      string `json:"callback_url,omitempty"`
+	CustomID         string `json:"custom_id,omitempty"`
+	IsFixedRate      *bool  `json:"is_fixed_rate,omitempty"`       // default true
+	IsFeePaidByUser  *bool  `json:"is_fee_paid_by_user,omitempty"` // default: the account's
+	CustomerEmail    string `json:"customer_email,omitempty"`
+	WalletID         string `json:"wallet_id,omitempty"`
+	ExpiryMinutes    int    `json:"expiry_minutes,omitempty"`
+
+	// IdempotencyKey makes the call safe across restarts of the caller: keep it
+	// with the order. "" = one is made for this call.
+	IdempotencyKey string `json:"-"`
+}
+
+// Payment is the detail view of a payment.
+type Payment struct {
+	TransactionID    string    `json:"transaction_id"`
+	Blockchain       string    `json:"blockchain"`
+	Currency         string    `json:"currency"`
+	Status           string    `json:"status"`
+	AmountUSD        string    `json:"amount_usd"`
+	AmountCrypto     string    `json:"amount_crypto"`
+	Address          string    `json:"address"`
+	Token            string    `json:"token"`
+	TransactionHash  *string   `json:"transaction_hash"`
+	OrderID          string    `json:"order_id"`
+	OrderDescription string    `json:"order_description"`
+	CallbackURL      string    `json:"callback_url"`
+	ExpiryTime       time.Time `json:"expiry_time"`
+	CreatedAt        time.Time `json:"created_at"`
+	UpdatedAt        time.Time `json:"updated_at"`
+	IsFixedRate      bool      `json:"is_fixed_rate"`
+	IsFeePaidByUser  bool      `json:"is_fee_paid_by_user"`
+	WalletID         string    `json:"wallet_id"`
+	CustomerEmail    string    `json:"customer_email"`
+}
+
+// PaymentItem is a payment as lists show it.
+type PaymentItem struct {
+	TransactionID string    `json:"transaction_id"`
+	Blockchain    string    `json:"blockchain"`
+	Currency      string    `json:"currency"`
+	Status        string    `json:"status"`
+	AmountUSD     string    `json:"amount_usd"`
+	AmountCrypto  string    `json:"amount_crypto"`
+	Address       string    `json:"address"`
+	Token         string    `json:"token"`
+	OrderID       string    `json:"order_id"`
+	CreatedAt     time.Time `json:"created_at"`
+	UpdatedAt     time.Time `json:"updated_at"`
+}
+
+// PaymentFilter selects payments; zero fields select all.
+type PaymentFilter struct {
+	Status, Currency, Blockchain, Token string
+	Limit, Offset                       int // Limit 1 to 100, default 20
+}
+
+// Payments is one page of payments.
+type Payments struct {
+	Count   int64         `json:"count"` // match
+	Total   int64         `json:"total"` // are there
+	Offset  int           `json:"offset"`
+	Limit   int           `json:"limit"`
+	Results []PaymentItem `json:"results"`
+}
+
+// UpdatePayment changes a waiting payment; nil leaves as it is.
+type UpdatePayment struct {
+	OrderID          *string `json:"order_id,omitempty"`
+	OrderDescription *string `json:"order_description,omitempty"`
+	CallbackURL      *string `json:"callback_url,omitempty"`
+	CustomerEmail    *string `json:"customer_email,omitempty"`
+}
+
+// PaymentQuote is what a payment would ask for.
+type PaymentQuote struct {
+	PriceAmount     string  `json:"price_amount"`
+	PriceCurrency   string  `json:"price_currency"`
+	Currency        string  `json:"currency"`
+	Blockchain      string  `json:"blockchain"`
+	Token           string  `json:"token"`
+	AmountCrypto    string  `json:"amount_crypto"`
+	Rate            string  `json:"rate"`
+	FeeAmount       string  `json:"fee_amount"`
+	IsFixedRate     bool    `json:"is_fixed_rate"`
+	IsFeePaidByUser bool    `json:"is_fee_paid_by_user"`
+	MinAmount       string  `json:"min_amount"`
+	MaxAmount       *string `json:"max_amount"`
+}
+
+// CreatePayment creates a payment with an address of its own.
+func (c *Client) CreatePayment(ctx context.Context, in CreatePayment) (p Payment, err error) {
+	err = c.create(ctx, "/payments/", in.IdempotencyKey, in, &p)
+	return p, err
+}
+
+// Payment is one payment by its transaction_id.
+func (c *Client) Payment(ctx context.Context, id string) (p Payment, err error) {
+	err = c.ask(ctx, "/payments/status/", map[string]string{"transaction_id": id}, &p)
+	return p, err
+}
+
+// Payments lists payments, newest first.
+func (c *Client) Payments(ctx context.Context, f PaymentFilter) (page Payments, err error) {
+	q := query{}.text("status", f.Status).text("currency", f.Currency).text("blockchain", f.Blockchain).text("token", f.Token).
+		number("limit", f.Limit).number("offset", f.Offset)
+	err = c.get(ctx, "/payments/", url.Values(q), &page)
+	return page, err
+}
+
+// EstimatePayment prices a payment and creates nothing.
+func (c *Client) EstimatePayment(ctx context.Context, in CreatePayment) (q PaymentQuote, err error) {
+	err = c.ask(ctx, "/payments/estimate/", in, &q)
+	return q, err
+}
+
+// UpdatePayment changes what a waiting payment says.
+func (c *Client) UpdatePayment(ctx context.Context, id string, in UpdatePayment) (p Payment, err error) {
+	err = c.do(ctx, call{method: http.MethodPatch, path: "/payments/" + url.PathEscape(id) + "/", body: in, again: true}, &p)
+	return p, err
+}
+
+// CancelPayment ends a payment for which nothing has come. It is sent once: after
+// an unknown outcome look at the payment.
+func (c *Client) CancelPayment(ctx context.Context, id string) (p Payment, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: "/payments/" + url.PathEscape(id) + "/cancel/"}, &p)
+	return p, err
+}

@@ -1,0 +1,558 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// The OpenAPI document is made of the table of routes and of the types that
+// endpoints take and return: what it says cannot drift from what is served. The
+// same description is the source of the page for people, docs.go.
+
+// reference is the interface, ready to be written down.
+type reference struct {
+	*schemas
+	operations []*operationDoc
+	failures   map[string]*answerDoc // by component name
+	events     []eventDoc
+}
+
+// operationDoc is what is said of one route.
+type operationDoc struct {
+	*Route
+	path, query []field
+	body        *schema // nil = none
+	media       string  // of the body
+	success     answerDoc
+	failures    []*answerDoc
+}
+
+// answerDoc is one answer. Name is its component's, "" where it stands inline.
+type answerDoc struct {
+	Name     string
+	Status   int
+	About    string
+	Contents []contentDoc
+	Headers  []string
+	Codes    []string // of an error
+}
+
+type contentDoc struct {
+	media  string
+	schema *schema
+}
+
+// eventDoc is one webhook.
+type eventDoc struct {
+	Name, About string
+	envelope    *schema
+}
+
+const bearerHeader, keyHeader = "oauth2", "apiKey"
+
+// document is the OpenAPI document: the same bytes for the same routes. server
+// is where the interface is.
+func (d *reference) document(server string) ([]byte, error) {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	err := e.Encode(dict{
+		"openapi":    "3.1.0",
+		"info":       dict{"title": "Crypto payments, withdrawals and wallets", "version": "1", "description": preamble},
+		"servers":    []dict{{"url": server}},
+		"tags":       d.tags(),
+		"paths":      d.paths(),
+		"webhooks":   d.webhooks(),
+		"components": d.components(server),
+	})
+	return buf.Bytes(), err
+}
+
+// dict is a JSON object; encoding/json sorts its names.
+type dict = map[string]any
+
+func (h *Handler) server() string {
+	if s := strings.TrimSuffix(h.o.BaseURL, "/") + h.o.Prefix; s != "" {
+		return s
+	}
+	return "/"
+}
+
+const preamble = `Every path is served with and without its trailing slash. Bodies are JSON objects in UTF-8 unless stated ` +
+	`otherwise; unknown fields are ignored, a field that is null counts as not given. Decimals of requests are strings or numbers ` +
+	`and are read exactly; crypto amounts of answers have 8 places, fiat amounts 2. Times are RFC 3339 in UTC with milliseconds.`
+
+// describe walks the table.
+func (h *Handler) describe() (*reference, error) {
+	d := &reference{schemas: newSchemas(), failures: map[string]*answerDoc{}}
+	for i := range h.routes {
+		r := &h.routes[i]
+		op := &operationDoc{Route: r, path: r.do.plan.path, query: r.do.plan.query, media: "application/json"}
+		if err := matches(r); err != nil {
+			return nil, err
+		}
+		op.body = d.body(r.do.in, r.do.plan)
+		if form := forms[r.Name]; form != nil {
+			op.body, op.media = d.body(form, planOf(form)), "application/x-www-form-urlencoded"
+		}
+		op.success = d.success(r)
+		op.failures = d.failed(r)
+		d.operations = append(d.operations, op)
+	}
+	d.describeEvents()
+	return d, nil
+}
+
+// matches refuses an input that names other path parameters than its route.
+func matches(r *Route) error {
+	var names []string
+	for _, seg := range segments(r.Path) {
+		if strings.HasPrefix(seg, "{") {
+			names = append(names, strings.Trim(seg, "{}"))
+		}
+	}
+	if len(names) < len(r.do.plan.path) {
+		return fmt.Errorf("httpapi: the input of route %s has more path parameters than %s", r.Name, r.Path)
+	}
+	for i, f := range r.do.plan.path {
+		if f.Name != names[i] {
+			return fmt.Errorf("httpapi: the input of route %s calls a path parameter of %s %q", r.Name, r.Path, f.Name)
+		}
+	}
+	return nil
+}
+
+// The forms of the OAuth endpoints, which read them themselves.
+type tokenForm struct {
+	GrantType    string `json:"grant_type" rule:"required,enum=client_credentials"`
+	Scope        string `json:"scope" about:"Space-separated read, write, admin; all of the application's where omitted."`
+	ClientID     string `json:"client_id" about:"Unless the credentials are a Basic header."`
+	ClientSecret string `json:"client_secret" about:"Unless the credentials are a Basic header."`
+}
+
+type revokeForm struct {
+	Token        string `json:"token" rule:"required"`
+	Hint         string `json:"token_type_hint" rule:"enum=access_token|refresh_token"`
+	ClientID     string `json:"client_id" about:"Unless the credentials are a Basic header."`
+	ClientSecret string `json:"client_secret" about:"Unless the credentials are a Basic header."`
+}
+
+var forms = map[string]reflect.Type{"createToken": reflect.TypeFor[tokenForm](), "revokeToken": reflect.TypeFor[revokeForm]()}
+
+var (
+	typeNone   = reflect.TypeFor[none]()
+	typePage   = reflect.TypeFor[*page]()
+	typeStream = reflect.TypeFor[*stream]()
+)
+
+// success is what a route answers when all is well.
+func (d *reference) success(r *Route) answerDoc {
+	out := answerDoc{Status: r.Status, About: "Success.", Headers: headersOf(r, r.Status)}
+	switch t := r.do.out; t {
+	case typeNone:
+	case typePage, typeStream:
+		for _, media := range r.Media {
+			x := &schema{}
+			if media != "application/json" {
+				x.Types = "string"
+			}
+			out.Contents = append(out.Contents, contentDoc{media, x})
+		}
+	default:
+		out.Contents = []contentDoc{{"application/json", d.view(t, "")}}
+	}
+	return out
+}
+
+// failed lists every error answer of a route: its own and those of its kind.
+func (d *reference) failed(r *Route) []*answerDoc {
+	byStatus := map[int][]string{}
+	for _, f := range slices.Concat(r.Errors, commonFailures(r)) {
+		code := f.Code
+		if r.Style == Classic {
+			code = classic(answer{Status: f.Status, Code: f.Code})
+		}
+		if !slices.Contains(byStatus[f.Status], code) {
+			byStatus[f.Status] = append(byStatus[f.Status], code)
+		}
+	}
+	var out []*answerDoc
+	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
+		codes := byStatus[status]
+		slices.Sort(codes)
+		out = append(out, d.failure(r, status, codes))
+	}
+	return out
+}
+
+// commonFailures are the failures of every route of a kind.
+func commonFailures(r *Route) []Failure {
+	out := []Failure{{http.StatusBadRequest, "invalid_request"}, {http.StatusInternalServerError, "server_error"}, {http.StatusServiceUnavailable, "server_error"}}
+	if r.Access == Bearer || r.Access == BearerOrKey {
+		out = append(out, Failure{http.StatusUnauthorized, "authentication_failed"}, Failure{http.StatusForbidden, "permission_denied"})
+	}
+	if r.Limit != LimitNone {
+		out = append(out, Failure{http.StatusTooManyRequests, "rate_limit_exceeded"})
+	}
+	if r.Method != http.MethodGet {
+		out = append(out, Failure{http.StatusRequestTimeout, "invalid_request"}, Failure{http.StatusRequestEntityTooLarge, "invalid_request"}, Failure{http.StatusUnsupportedMediaType, "invalid_request"})
+	}
+	if r.Writes {
+		out = append(out, Failure{http.StatusServiceUnavailable, "maintenance"})
+	}
+	if r.Once {
+		out = append(out, inProgress, mismatch)
+	}
+	return out
+}
+
+// failure is the component of one error answer.
+func (d *reference) failure(r *Route, status int, codes []string) *answerDoc {
+	headers := headersOf(r, status)
+	name := strconv.Itoa(status)
+	if r.Limit == LimitNone {
+		name = "unlimited." + name
+	}
+	if r.Style != Standard && r.Style != Classic {
+		name = string(r.Style) + "." + name
+	}
+	if r.Style != Detail {
+		name += "." + strings.Join(codes, ".")
+	}
+	if made := d.failures[name]; made != nil {
+		return made
+	}
+	made := &answerDoc{Name: name, Status: status, About: http.StatusText(status) + ".", Headers: headers, Codes: codes}
+	var body *schema
+	switch r.Style {
+	case OAuth:
+		body = d.component("OAuthError", func() *schema {
+			return fieldsOf("error", &schema{Types: "string"}, "error_description", &schema{Types: "string"})
+		}, "error")
+	case Detail:
+		body, made.Codes = d.component("DetailError", func() *schema { return fieldsOf("detail", &schema{Types: "string"}) }, "detail"), nil
+	default:
+		for _, code := range codes {
+			one := d.errorOf(code)
+			switch {
+			case body == nil:
+				body = one
+			case body.Ref != "":
+				body = &schema{AnyOf: []*schema{body, one}}
+			default:
+				body.AnyOf = append(body.AnyOf, one)
+			}
+		}
+	}
+	made.Contents = []contentDoc{{"application/json", body}}
+	d.failures[name] = made
+	return made
+}
+
+// component makes a named schema once.
+func (d *reference) component(name string, build func() *schema, required ...string) *schema {
+	if d.byName[name] == nil {
+		made := build()
+		made.Required = required
+		d.byName[name] = made
+	}
+	return component(name)
+}
+
+// fieldsOf is an object of members given as name, schema, name, schema …
+func fieldsOf(pairs ...any) *schema {
+	out := &schema{Types: "object", Properties: map[string]*schema{}}
+	for i := 0; i < len(pairs); i += 2 {
+		name := pairs[i].(string)
+		out.order, out.Properties[name] = append(out.order, name), pairs[i+1].(*schema)
+	}
+	return out
+}
+
+// errorOf is the body of one error code of the standard form.
+func (d *reference) errorOf(code string) *schema {
+	name := "Error." + code
+	return d.component(name, func() *schema {
+		details := d.component("Details."+detailsName(code), func() *schema { return detailsOf(code) })
+		inside := fieldsOf("code", &schema{Types: "string", Const: code}, "message", &schema{Types: "string"}, "details", details)
+		inside.Required = []string{"code", "message"}
+		return fieldsOf("error", inside)
+	}, "error")
+}
+
+func detailsName(code string) string {
+	if detailed[code] == nil {
+		return "other"
+	}
+	return code
+}
+
+// detailsOf is what an error code's details hold. An object without properties
+// promises nothing about its members.
+func detailsOf(code string) *schema {
+	build := detailed[code]
+	if build == nil {
+		return &schema{Types: "object"}
+	}
+	return build()
+}
+
+func listOfTexts() *schema { return &schema{Types: "array", Items: &schema{Types: "string"}} }
+
+func textSchema() *schema { return &schema{Types: "string"} }
+
+// detailed are the details of the codes that the interface describes.
+var detailed = map[string]func() *schema{
+	"invalid_request": func() *schema {
+		return &schema{Types: "object", Extra: listOfTexts(), About: "Field name to messages: every bad field."}
+	},
+	"permission_denied": func() *schema {
+		return fieldsOf("required_scopes", listOfTexts(), "token_scopes", listOfTexts(), "required_roles", listOfTexts())
+	},
+	"forbidden": func() *schema {
+		return fieldsOf("required_scopes", listOfTexts(), "token_scopes", listOfTexts(), "required_roles", listOfTexts())
+	},
+	"authentication_failed": func() *schema { return fieldsOf("hint", textSchema()) },
+	"unauthorized":          func() *schema { return fieldsOf("hint", textSchema()) },
+	"rate_limit_exceeded": func() *schema {
+		s := fieldsOf("retry_after", &schema{Types: "integer", About: "seconds"})
+		s.Required = s.order
+		return s
+	},
+	"insufficient_balance": func() *schema {
+		amount := &schema{Types: "string", Format: "decimal", Pattern: decimalPattern}
+		s := fieldsOf("available", amount, "requested", amount, "currency", textSchema())
+		s.Required = s.order
+		return s
+	},
+	"invalid_currency": func() *schema { return fieldsOf("currency", listOfTexts(), "supported_currencies", listOfTexts()) },
+	"invalid_address":  func() *schema { return fieldsOf("address", listOfTexts()) },
+	"invalid_url":      func() *schema { return fieldsOf("callback_url", listOfTexts(), "webhook_url", listOfTexts()) },
+	"server_error":     func() *schema { return fieldsOf("request_id", textSchema()) },
+}
+
+// headersOf lists the headers of an answer that a client may want.
+func headersOf(r *Route, status int) []string {
+	out := []string{"X-Request-Id"}
+	if r.Limit != LimitNone && status != http.StatusUnauthorized {
+		out = append(out, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+	}
+	switch {
+	case r.Once && status == r.Status:
+		out = append(out, "Idempotent-Replayed")
+	case status == http.StatusUnauthorized:
+		out = append(out, "WWW-Authenticate")
+	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+		out = append(out, "Retry-After")
+	}
+	return out
+}
+
+// describeEvents adds the webhooks, of the types that the domains send.
+func (d *reference) describeEvents() {
+	rest := d.enums[reflect.TypeFor[payment.Status]()]
+	d.enums[reflect.TypeFor[payment.Status]()] = slices.Concat(rest, []string{string(payment.PartiallyPaid)})
+	for _, e := range []struct {
+		name, component, about string
+		data                   reflect.Type
+	}{
+		{webhook.PaymentStatusUpdate, "PaymentStatusUpdate", "A payment's status changed.", reflect.TypeFor[payment.StatusUpdate]()},
+		{webhook.DepositReceived, "DepositReceived", "A new deposit was seen for a payment.", reflect.TypeFor[payment.DepositReceived]()},
+		{webhook.DepositMerged, "DepositMerged", "A deposit was forwarded to the treasury.", reflect.TypeFor[payment.DepositMerged]()},
+		{webhook.WithdrawalStatusUpdate, "WithdrawalStatusUpdate", "A withdrawal's status changed.", reflect.TypeFor[withdrawal.Update]()},
+		{webhook.TransferStatusUpdate, "TransferStatusUpdate", "A wallet transfer's status changed.", reflect.TypeFor[wallet.Update]()},
+	} {
+		data := &schema{Types: "object", Properties: map[string]*schema{}}
+		d.members(data, e.data)
+		d.byName[e.component] = data
+		envelope := fieldsOf("event", &schema{Types: "string", Const: e.name}, "data", component(e.component), "timestamp", &schema{Types: "string", Format: "date-time"})
+		envelope.Required = envelope.order
+		d.events = append(d.events, eventDoc{e.name, e.about, envelope})
+	}
+	d.enums[reflect.TypeFor[payment.Status]()] = rest
+}
+
+func (d *reference) tags() []dict {
+	var out []dict
+	for _, g := range d.groups() {
+		out = append(out, dict{"name": g})
+	}
+	return out
+}
+
+// groups are the headings, in the order of the table.
+func (d *reference) groups() []string {
+	var out []string
+	for _, op := range d.operations {
+		if !slices.Contains(out, op.Group) {
+			out = append(out, op.Group)
+		}
+	}
+	return out
+}
+
+func (d *reference) paths() dict {
+	out := dict{}
+	for _, op := range d.operations {
+		item, ok := out[op.Path].(dict)
+		if !ok {
+			item = dict{}
+			out[op.Path] = item
+		}
+		item[strings.ToLower(op.Method)] = op.json()
+	}
+	return out
+}
+
+func (op *operationDoc) json() dict {
+	responses := dict{strconv.Itoa(op.success.Status): op.success.json()}
+	for _, f := range op.failures {
+		responses[strconv.Itoa(f.Status)] = dict{"$ref": "#/components/responses/" + f.Name}
+	}
+	out := dict{"operationId": op.Name, "summary": op.About, "tags": []string{op.Group}, "responses": responses, "security": op.security()}
+	if p := op.parameters(); len(p) > 0 {
+		out["parameters"] = p
+	}
+	if op.body != nil {
+		out["requestBody"] = dict{"required": true, "content": dict{op.media: dict{"schema": op.body}}}
+	}
+	if len(op.Roles) > 0 {
+		out["x-roles"] = op.Roles
+	}
+	return out
+}
+
+func (op *operationDoc) parameters() []any {
+	var out []any
+	// The path says how many there are, the input what is known of them.
+	at := 0
+	for _, seg := range segments(op.Path) {
+		if !strings.HasPrefix(seg, "{") {
+			continue
+		}
+		p := dict{"name": strings.Trim(seg, "{}"), "in": "path", "required": true, "schema": textSchema()}
+		if at < len(op.path) {
+			p["schema"] = input(&op.path[at])
+		}
+		out = append(out, p)
+		at++
+	}
+	for i := range op.query {
+		f := &op.query[i]
+		x := input(f)
+		p := dict{"name": f.Name, "in": "query", "schema": x}
+		if x.About != "" {
+			p["description"], x.About = x.About, ""
+		}
+		if f.Rules.Required {
+			p["required"] = true
+		}
+		out = append(out, p)
+	}
+	if op.Once {
+		out = append(out, dict{"$ref": "#/components/parameters/IdempotencyKey"})
+	}
+	return out
+}
+
+func (op *operationDoc) security() []dict {
+	scopes := op.Scopes
+	if scopes == nil {
+		scopes = []string{}
+	}
+	switch op.Access {
+	case Bearer:
+		return []dict{{bearerHeader: scopes}}
+	case BearerOrKey:
+		return []dict{{bearerHeader: scopes}, {keyHeader: []string{}}}
+	case Client:
+		return []dict{{"clientBasic": []string{}}, {}}
+	}
+	return []dict{}
+}
+
+func (r *answerDoc) json() dict {
+	headers := dict{}
+	for _, name := range r.Headers {
+		headers[name] = dict{"$ref": "#/components/headers/" + name}
+	}
+	out := dict{"description": r.About, "headers": headers}
+	if len(r.Contents) > 0 {
+		contents := dict{}
+		for _, c := range r.Contents {
+			contents[c.media] = dict{"schema": c.schema}
+		}
+		out["content"] = contents
+	}
+	return out
+}
+
+func (d *reference) webhooks() dict {
+	out := dict{}
+	for _, e := range d.events {
+		out[e.Name] = dict{"post": dict{
+			"operationId": "on_" + e.Name, "summary": e.About,
+			"parameters": []dict{
+				{"name": webhook.HeaderSignature, "in": "header", "schema": textSchema(), "description": "Hex HMAC-SHA256 of the raw body under the webhook secret."},
+				{"name": webhook.HeaderID, "in": "header", "schema": textSchema(), "description": "The same on every attempt."},
+				{"name": webhook.HeaderTimestamp, "in": "header", "schema": textSchema()},
+				{"name": webhook.HeaderAttempt, "in": "header", "schema": textSchema()},
+				{"name": webhook.HeaderStandardID, "in": "header", "schema": textSchema()},
+				{"name": webhook.HeaderStandardTimestamp, "in": "header", "schema": textSchema()},
+				{"name": webhook.HeaderStandardSignature, "in": "header", "schema": textSchema(), "description": "As in the Standard Webhooks specification."},
+			},
+			"requestBody": dict{"required": true, "content": dict{"application/json": dict{"schema": e.envelope}}},
+			"responses":   dict{"2XX": dict{"description": "Received. Anything else is tried again."}},
+			"security":    []dict{},
+		}}
+	}
+	return out
+}
+
+func (d *reference) components(server string) dict {
+	responses := dict{}
+	for name, r := range d.failures {
+		responses[name] = r.json()
+	}
+	if server == "/" {
+		server = ""
+	}
+	integer := &schema{Types: "integer"}
+	return dict{
+		"schemas":   d.byName,
+		"responses": responses,
+		"parameters": dict{"IdempotencyKey": dict{
+			"name": "Idempotency-Key", "in": "header", "schema": &schema{Types: "string", MinLength: 1, MaxLength: maxOnceKey, Pattern: `^[!-~]+$`},
+			"description": "The same key with the same body takes effect once and gets the first answer again, for 24 hours.",
+		}},
+		"headers": dict{
+			"X-Request-Id":          dict{"required": true, "schema": textSchema(), "description": "Names the request; a caller's own is echoed."},
+			"X-RateLimit-Limit":     dict{"schema": integer},
+			"X-RateLimit-Remaining": dict{"schema": integer},
+			"X-RateLimit-Reset":     dict{"schema": integer, "description": "Unix time."},
+			"Retry-After":           dict{"required": true, "schema": integer, "description": "Seconds."},
+			"WWW-Authenticate":      dict{"required": true, "schema": textSchema()},
+			"Idempotent-Replayed":   dict{"schema": &schema{Types: "string", Const: "true"}},
+		},
+		"securitySchemes": dict{
+			bearerHeader: dict{"type": "oauth2", "flows": dict{"clientCredentials": dict{
+				"tokenUrl": server + "/o/token/",
+				"scopes":   dict{"read": "Viewing data.", "write": "Changing data.", "admin": "Platform fees."},
+			}}},
+			keyHeader:     dict{"type": "apiKey", "in": "header", "name": "X-API-Key"},
+			"clientBasic": dict{"type": "http", "scheme": "basic", "description": "client_id:client_secret"},
+		},
+	}
+}

@@ -1,0 +1,297 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+)
+
+// pricingInput are the fields that decide what a customer has to send. price_amount
+// and pay_currency are the second listing's names for amount and currency.
+type pricingInput struct {
+	Amount        Number `json:"amount" about:"In price_currency, at most 2 places. Required."`
+	PriceAmount   Number `json:"price_amount" about:"Another name of amount."`
+	Currency      string `json:"currency" about:"Combined code; required unless blockchain and token are given."`
+	PayCurrency   string `json:"pay_currency" about:"Another name of currency."`
+	Blockchain    string `json:"blockchain"`
+	Token         string `json:"token"`
+	PriceCurrency string `json:"price_currency" default:"USD"`
+	FixedRate     *bool  `json:"is_fixed_rate" about:"Defaults to true."`
+	FeeByUser     *bool  `json:"is_fee_paid_by_user" about:"Defaults to the account's setting."`
+}
+
+func (in *pricingInput) pricing() (payment.Pricing, error) {
+	amount, currency := in.Amount.Text, in.Currency
+	var wrong fields
+	if amount == "" {
+		amount = in.PriceAmount.Text
+	} else if in.PriceAmount.Given && !in.PriceAmount.Decimal().Equal(in.Amount.Decimal()) {
+		wrong.add("price_amount", "does not agree with amount")
+	}
+	if currency == "" {
+		currency = in.PayCurrency
+	} else if in.PayCurrency != "" && in.PayCurrency != currency {
+		wrong.add("pay_currency", "does not agree with currency")
+	}
+	if len(wrong) > 0 {
+		return payment.Pricing{}, &invalidError{Fields: wrong}
+	}
+	return payment.Pricing{
+		Amount: amount, PriceCurrency: in.PriceCurrency, Currency: currency, Blockchain: in.Blockchain, Token: in.Token,
+		FixedRate: in.FixedRate, FeeByUser: in.FeeByUser,
+	}, nil
+}
+
+type createPaymentInput struct {
+	pricingInput
+	OrderID       string `json:"order_id" rule:"max=100"`
+	Description   string `json:"order_description" rule:"max=5000"`
+	CallbackURL   string `json:"callback_url" rule:"max=2048"`
+	CustomID      string `json:"custom_id" rule:"max=64"`
+	CustomerEmail string `json:"customer_email" rule:"max=254"`
+	WalletID      string `json:"wallet_id" rule:"max=64" about:"wallet_id or external_id of the wallet that is credited; the master account where omitted."`
+	ExpiryMinutes *int   `json:"expiry_minutes" rule:"min=1,max=1440"`
+}
+
+func (in *createPaymentInput) input() (payment.CreateInput, error) {
+	p, err := in.pricing()
+	return payment.CreateInput{
+		Pricing: p, OrderID: in.OrderID, Description: in.Description, CallbackURL: in.CallbackURL, CustomID: in.CustomID,
+		CustomerEmail: in.CustomerEmail, WalletID: in.WalletID, ExpiryMinutes: in.ExpiryMinutes,
+	}, err
+}
+
+// paymentView is the detail view.
+type paymentView struct {
+	TransactionID    string         `json:"transaction_id" format:"uuid"`
+	Blockchain       string         `json:"blockchain"`
+	Currency         string         `json:"currency"`
+	Status           payment.Status `json:"status"`
+	AmountUSD        string         `json:"amount_usd" format:"decimal" about:"In the price currency, 2 places."`
+	AmountCrypto     string         `json:"amount_crypto" format:"decimal" about:"What the customer must send, 8 places."`
+	Address          string         `json:"address"`
+	Token            string         `json:"token"`
+	TransactionHash  *string        `json:"transaction_hash"`
+	OrderID          string         `json:"order_id"`
+	OrderDescription string         `json:"order_description"`
+	CallbackURL      string         `json:"callback_url"`
+	ExpiryTime       string         `json:"expiry_time" format:"date-time"`
+	CreatedAt        string         `json:"created_at" format:"date-time"`
+	UpdatedAt        string         `json:"updated_at" format:"date-time"`
+	FixedRate        bool           `json:"is_fixed_rate"`
+	FeePaidByUser    bool           `json:"is_fee_paid_by_user"`
+	WalletID         string         `json:"wallet_id,omitempty"`
+	CustomerEmail    string         `json:"customer_email,omitempty"`
+}
+
+func viewPayment(p *payment.Payment) paymentView {
+	return paymentView{
+		TransactionID: p.ID, Blockchain: p.Network, Currency: p.Currency, Status: p.Shown(),
+		AmountUSD: ledger.FixedString(p.Price, fiatPlaces), AmountCrypto: crypto(p.Due, uint8(p.Scale)), Address: p.Address, Token: p.Token,
+		TransactionHash: orNull(p.Tx), OrderID: p.OrderID, OrderDescription: p.Description, CallbackURL: p.CallbackURL,
+		ExpiryTime: stamp(p.ExpiresAt), CreatedAt: stamp(p.CreatedAt), UpdatedAt: stamp(p.UpdatedAt),
+		FixedRate: p.FixedRate, FeePaidByUser: p.FeeByUser, WalletID: p.WalletRef, CustomerEmail: p.CustomerEmail,
+	}
+}
+
+// paymentItem is the list view.
+type paymentItem struct {
+	TransactionID string         `json:"transaction_id" format:"uuid"`
+	Blockchain    string         `json:"blockchain"`
+	Currency      string         `json:"currency"`
+	Status        payment.Status `json:"status"`
+	AmountUSD     string         `json:"amount_usd" format:"decimal"`
+	AmountCrypto  string         `json:"amount_crypto" format:"decimal"`
+	Address       string         `json:"address"`
+	Token         string         `json:"token"`
+	OrderID       string         `json:"order_id"`
+	CreatedAt     string         `json:"created_at" format:"date-time"`
+	UpdatedAt     string         `json:"updated_at" format:"date-time"`
+}
+
+func itemOfPayment(p *payment.Payment) paymentItem {
+	return paymentItem{
+		TransactionID: p.ID, Blockchain: p.Network, Currency: p.Currency, Status: p.Shown(),
+		AmountUSD: ledger.FixedString(p.Price, fiatPlaces), AmountCrypto: crypto(p.Due, uint8(p.Scale)), Address: p.Address, Token: p.Token,
+		OrderID: p.OrderID, CreatedAt: stamp(p.CreatedAt), UpdatedAt: stamp(p.UpdatedAt),
+	}
+}
+
+func (h *Handler) createPayment(ctx context.Context, c *Call, in createPaymentInput) (paymentView, error) {
+	input, err := in.input()
+	if err != nil {
+		return paymentView{}, err
+	}
+	p, first, err := h.app.Payments.CreateOnce(ctx, c.Tenant(), input, c.Once, func(p payment.Payment) ([]byte, error) {
+		return json.Marshal(viewPayment(&p))
+	})
+	if err != nil || first == nil {
+		return viewPayment(&p), err
+	}
+	c.Replayed = true
+	var view paymentView
+	return view, json.Unmarshal(first, &view)
+}
+
+// checkPayment finds what else is wrong with a request that is wrong already.
+func (h *Handler) checkPayment(_ context.Context, _ *Call, in createPaymentInput) error {
+	input, err := in.input()
+	if err != nil {
+		return err
+	}
+	return h.app.Payments.Check(input)
+}
+
+type listPaymentsInput struct {
+	Limit      int    `query:"limit" rule:"min=1,max=100" default:"20"`
+	Offset     int    `query:"offset" rule:"min=0" default:"0"`
+	Status     string `query:"status" rule:"enum=waiting|confirming|confirmed|sending|completed|expired|failed"`
+	Currency   string `query:"currency"`
+	Blockchain string `query:"blockchain"`
+	Token      string `query:"token"`
+}
+
+type paymentsView struct {
+	Count   int64         `json:"count" about:"How many match."`
+	Total   int64         `json:"total" about:"How many there are."`
+	Offset  int           `json:"offset"`
+	Limit   int           `json:"limit"`
+	Results []paymentItem `json:"results"`
+}
+
+func (h *Handler) listPayments(ctx context.Context, c *Call, in listPaymentsInput) (paymentsView, error) {
+	page, count, total, err := h.app.Payments.List(ctx, c.Tenant(), payment.Filter{
+		Status: payment.Status(in.Status), Currency: in.Currency, Blockchain: in.Blockchain, Token: in.Token, Limit: in.Limit, Offset: in.Offset,
+	})
+	view := paymentsView{Count: count, Total: total, Offset: in.Offset, Limit: in.Limit, Results: make([]paymentItem, 0, len(page))}
+	for i := range page {
+		view.Results = append(view.Results, itemOfPayment(&page[i]))
+	}
+	return view, err
+}
+
+type paymentID struct {
+	ID string `json:"transaction_id" rule:"required,format=uuid"`
+}
+
+func (h *Handler) getPayment(ctx context.Context, c *Call, in paymentID) (paymentView, error) {
+	p, err := h.app.Payments.Get(ctx, c.Tenant(), in.ID)
+	return viewPayment(&p), err
+}
+
+type limitsInput struct {
+	Currency string `query:"currency" rule:"required"`
+}
+
+type paymentLimitsView struct {
+	Currency   string  `json:"currency"`
+	MinAmount  Figure  `json:"min_amount"`
+	MaxAmount  *Figure `json:"max_amount" about:"null = none"`
+	Blockchain string  `json:"blockchain"`
+	Token      string  `json:"token"`
+}
+
+func (h *Handler) paymentLimits(_ context.Context, _ *Call, in limitsInput) (paymentLimitsView, error) {
+	c, err := h.cfg.Registry.Currency(in.Currency)
+	if err != nil {
+		return paymentLimitsView{}, err
+	}
+	view := paymentLimitsView{Currency: c.Code, MinAmount: Figure(c.Min), Blockchain: string(c.Network), Token: c.Token}
+	if !c.Max.IsZero() {
+		view.MaxAmount = figure(c.Max)
+	}
+	return view, nil
+}
+
+type quoteView struct {
+	PriceAmount   string  `json:"price_amount" format:"decimal"`
+	PriceCurrency string  `json:"price_currency"`
+	Currency      string  `json:"currency"`
+	Blockchain    string  `json:"blockchain"`
+	Token         string  `json:"token"`
+	AmountCrypto  string  `json:"amount_crypto" format:"decimal"`
+	Rate          string  `json:"rate" format:"decimal"`
+	FeeAmount     string  `json:"fee_amount" format:"decimal"`
+	FixedRate     bool    `json:"is_fixed_rate"`
+	FeePaidByUser bool    `json:"is_fee_paid_by_user"`
+	MinAmount     string  `json:"min_amount" format:"decimal"`
+	MaxAmount     *string `json:"max_amount" format:"decimal"`
+}
+
+func (h *Handler) estimatePayment(ctx context.Context, c *Call, in pricingInput) (quoteView, error) {
+	p, err := in.pricing()
+	if err != nil {
+		return quoteView{}, err
+	}
+	q, err := h.app.Payments.Estimate(ctx, c.Tenant(), p)
+	if err != nil {
+		return quoteView{}, err
+	}
+	least, most := bounds(q.Currency)
+	return quoteView{
+		PriceAmount: ledger.FixedString(q.Price, fiatPlaces), PriceCurrency: q.PriceCurrency,
+		Currency: q.Currency.Code, Blockchain: string(q.Currency.Network), Token: q.Currency.Token,
+		AmountCrypto: crypto(q.Due, q.Currency.Scale), Rate: ledger.PlainString(q.Rate), FeeAmount: crypto(q.Fee, q.Currency.Scale),
+		FixedRate: q.FixedRate, FeePaidByUser: q.FeeByUser, MinAmount: least, MaxAmount: most,
+	}, nil
+}
+
+func (h *Handler) checkPricing(_ context.Context, _ *Call, in pricingInput) error {
+	p, err := in.pricing()
+	if err != nil {
+		return err
+	}
+	return h.app.Payments.Check(payment.CreateInput{Pricing: p})
+}
+
+type updatePaymentInput struct {
+	ID            string  `path:"transaction_id"`
+	OrderID       *string `json:"order_id" rule:"max=100"`
+	Description   *string `json:"order_description" rule:"max=5000"`
+	CallbackURL   *string `json:"callback_url" rule:"max=2048"`
+	CustomerEmail *string `json:"customer_email" rule:"max=254"`
+}
+
+func (h *Handler) updatePayment(ctx context.Context, c *Call, in updatePaymentInput) (paymentView, error) {
+	p, err := h.app.Payments.Update(ctx, c.Tenant(), in.ID, payment.Patch{
+		OrderID: in.OrderID, Description: in.Description, CallbackURL: in.CallbackURL, CustomerEmail: in.CustomerEmail,
+	})
+	return viewPayment(&p), err
+}
+
+type paymentPath struct {
+	ID string `path:"transaction_id"`
+}
+
+func (h *Handler) cancelPayment(ctx context.Context, c *Call, in paymentPath) (paymentView, error) {
+	p, err := h.app.Payments.Cancel(ctx, c.Tenant(), in.ID)
+	return viewPayment(&p), err
+}
+
+// shownStatus is a payment's status as REST shows it.
+func shownStatus(s payment.Status) payment.Status {
+	p := payment.Payment{Status: s}
+	return p.Shown()
+}
+
+// crypto writes units of a scale with the interface's 8 places, rounded down.
+func crypto(a ledger.Amount, scale uint8) string { return a.Format(scale, cryptoPlaces) }
+
+// bounds are a currency's limits for one payment as texts; nil = none.
+func bounds(c *chain.Currency) (least string, most *string) {
+	if !c.Max.IsZero() {
+		s := ledger.FixedString(c.Max, cryptoPlaces)
+		most = &s
+	}
+	return ledger.FixedString(c.Min, cryptoPlaces), most
+}
+
+// positive reads an integer of a path: 1, 2, 3 …
+func positive(s string) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil && n > 0 && s[0] != '+' && s[0] != '0'
+}

@@ -1,0 +1,248 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/httpapi/limit"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// admit holds a request to its route's policy: who calls, may he, how often,
+// and are writes open.
+func (h *Handler) admit(w http.ResponseWriter, c *Call) error {
+	if c.Route.Access == Bearer || c.Route.Access == BearerOrKey {
+		if err := h.identify(w, c); err != nil {
+			return err
+		}
+	}
+	if err := h.limit(w, c); err != nil {
+		return err
+	}
+	if err := permit(w, c); err != nil {
+		return err
+	}
+	if !c.Route.Writes {
+		return nil
+	}
+	if m := h.o.Maintenance(c.Request.Context()); m.On {
+		if wait := m.EndsAt.Sub(c.Now); wait > 0 {
+			w.Header().Set("Retry-After", seconds(wait))
+		}
+		return fail(http.StatusServiceUnavailable, "maintenance", "The service is in maintenance; reading goes on.", nil)
+	}
+	return nil
+}
+
+// identify finds out who calls. A token in the query is never looked at.
+func (h *Handler) identify(w http.ResponseWriter, c *Call) (err error) {
+	given := c.Request.Header.Values("Authorization")
+	key := c.Request.Header.Values("X-Api-Key")
+	switch {
+	case len(given) > 1 || len(key) > 1:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="cryptopay", error="invalid_request"`)
+		return fail(http.StatusBadRequest, "invalid_request", "Credentials are given twice.", map[string]any{"authorization": []string{"is given twice"}})
+	case len(given) == 1:
+		scheme, token, _ := strings.Cut(given[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return unauthenticated(w, "", "The Authorization header must be: Bearer <access token>.")
+		}
+		c.Who, err = h.o.Auth.Check(c.Request.Context(), strings.TrimSpace(token))
+	case len(key) == 1 && c.Route.Access == BearerOrKey:
+		c.Who, err = h.o.Auth.CheckKey(c.Request.Context(), key[0])
+	default:
+		return unauthenticated(w, "", "Send the header Authorization: Bearer <access token>; tokens come from POST /o/token/.")
+	}
+	var token *auth.TokenError
+	switch {
+	case errors.As(err, &token):
+		return unauthenticated(w, token.Reason, "The credentials are "+token.Reason+". Ask POST /o/token/ for a new token.")
+	case errors.Is(err, auth.ErrToken):
+		return unauthenticated(w, "invalid", "The credentials are invalid.")
+	}
+	return err
+}
+
+// unauthenticated is 401 with the challenge of RFC 6750 §3.
+func unauthenticated(w http.ResponseWriter, reason, hint string) error {
+	challenge := `Bearer realm="cryptopay"`
+	if reason != "" {
+		challenge += `, error="invalid_token", error_description="The access token is ` + reason + `"`
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
+	return fail(http.StatusUnauthorized, "authentication_failed", "Authentication failed.", map[string]any{"hint": hint})
+}
+
+// permit checks scopes and roles.
+func permit(w http.ResponseWriter, c *Call) error {
+	r := c.Route
+	for _, scope := range r.Scopes {
+		if !slices.Contains(c.Who.Scopes, scope) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="cryptopay", error="insufficient_scope", scope="`+strings.Join(r.Scopes, " ")+`"`)
+			return fail(http.StatusForbidden, "permission_denied", "The token lacks a required scope.",
+				map[string]any{"required_scopes": r.Scopes, "token_scopes": slices.Concat([]auth.Scope{}, c.Who.Scopes)})
+		}
+	}
+	if len(r.Roles) > 0 && !slices.Contains(r.Roles, c.Who.Role) {
+		return fail(http.StatusForbidden, "permission_denied", "Only tenant administrators may do this.", map[string]any{"required_roles": r.Roles})
+	}
+	return nil
+}
+
+// limit counts the request and says in headers what is left.
+func (h *Handler) limit(w http.ResponseWriter, c *Call) error {
+	worst := limit.State{Allowed: true, Remaining: math.MaxInt}
+	for _, count := range h.counts(c) {
+		state, err := h.o.Limiter.Take(c.Request.Context(), count.key, c.Now, count.rules...)
+		if err != nil {
+			return err
+		}
+		if state.Remaining < worst.Remaining || !state.Allowed {
+			worst = state
+		}
+		if !state.Allowed {
+			break
+		}
+	}
+	if worst.Limit == 0 {
+		return nil
+	}
+	hd := w.Header()
+	// As http.Header writes the names: HTTP's are the same in any case.
+	v := [...]string{strconv.Itoa(worst.Limit), strconv.Itoa(max(0, worst.Remaining)), strconv.FormatInt(ceilUnix(worst.Reset), 10)}
+	hd["X-Ratelimit-Limit"] = v[0:1:1]
+	hd["X-Ratelimit-Remaining"] = v[1:2:2]
+	hd["X-Ratelimit-Reset"] = v[2:3:3]
+	if worst.Allowed {
+		return nil
+	}
+	wait := seconds(worst.Reset.Sub(c.Now))
+	hd.Set("Retry-After", wait)
+	if c.Route.Style == OAuth {
+		return fail(http.StatusTooManyRequests, "rate_limit_exceeded", "Too many requests, try again in "+wait+" s.", nil)
+	}
+	after, _ := strconv.Atoi(wait)
+	return fail(http.StatusTooManyRequests, "rate_limit_exceeded", "Too many requests.", map[string]any{"retry_after": after})
+}
+
+// counted is one counter that a request counts in.
+type counted struct {
+	key   string
+	rules []limit.Rule
+}
+
+// counts lists the counters of a request's route.
+func (h *Handler) counts(c *Call) []counted {
+	var out []counted
+	add := func(key string, rules ...limit.Rule) {
+		rules = slices.DeleteFunc(rules, func(r limit.Rule) bool { return r.Max <= 0 })
+		if len(rules) > 0 {
+			out = append(out, counted{key, rules})
+		}
+	}
+	l := h.o.Limits
+	switch c.Route.Limit {
+	case LimitNone:
+		return nil
+	case LimitToken:
+		add("ip/"+h.clientAddress(c.Request), limit.Rule{Name: c.Route.Name, Max: l.TokenPerMinute, Window: time.Minute})
+		return out
+	}
+	mine := []limit.Rule{{Name: "api", Max: l.PerHour, Window: time.Hour}}
+	tenant := []limit.Rule{{Name: "api", Max: l.TenantPerHour, Window: time.Hour}}
+	switch c.Route.Limit {
+	case LimitHistory:
+		mine = []limit.Rule{{Name: "history/m", Max: l.HistoryPerMinute, Window: time.Minute}, {Name: "history/h", Max: l.HistoryPerHour, Window: time.Hour}}
+	case LimitPayment:
+		tenant = append(tenant, limit.Rule{Name: "payments", Max: l.PaymentsPerHour, Window: time.Hour})
+	case LimitTest:
+		tenant = append(tenant, limit.Rule{Name: "tests", Max: l.WebhookTestsPerHour, Window: time.Hour})
+	}
+	add("token/"+c.Who.Token, mine...)
+	add("tenant/"+c.Tenant(), tenant...)
+	return out
+}
+
+// clientAddress is the peer's address; behind trusted proxies the rightmost
+// forwarded one that is none of them.
+func (h *Handler) clientAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	peer, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && h.trusted(peer); i-- {
+		hop := strings.TrimSpace(hops[i])
+		next, err := netip.ParseAddr(hop)
+		if err != nil { // some proxies write the port, too
+			with, err := netip.ParseAddrPort(hop)
+			if err != nil {
+				break
+			}
+			next = with.Addr()
+		}
+		peer = next
+	}
+	return network(peer)
+}
+
+// network is what one client is counted as: an address, or the /64 that one
+// customer of an IPv6 provider has.
+func network(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	if a.Is4() {
+		return a.String()
+	}
+	p, _ := a.Prefix(64)
+	return p.String()
+}
+
+func (h *Handler) trusted(a netip.Addr) bool {
+	return slices.ContainsFunc(h.o.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+}
+
+// seconds rounds a wait up, at least 1.
+func seconds(d time.Duration) string {
+	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
+}
+
+func ceilUnix(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}
+
+// once reads the Idempotency-Key of a request. A key that answered another body
+// is told before the body is looked at.
+func (h *Handler) once(c *Call, body []byte) error {
+	given := c.Request.Header.Values("Idempotency-Key")
+	if !c.Route.Once || len(given) == 0 {
+		return nil
+	}
+	key := given[0]
+	if len(given) > 1 || key == "" || len(key) > maxOnceKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return bad("Idempotency-Key", "must be one key of 1 to 128 visible ASCII characters")
+	}
+	digest := sha256.Sum256(body)
+	c.Once = storage.Once{Key: c.Route.Name + "/" + key, Fingerprint: hex.EncodeToString(digest[:])}
+	probe := c.Once
+	_, _, err := probe.Find(c.Request.Context(), h.cfg.Store, storage.Tenant(c.Tenant()), c.Now)
+	return err
+}
+
+const maxOnceKey = 128
