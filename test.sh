@@ -40,6 +40,9 @@ install() {
 	mkdir -p "$bin"
 	debian gcc gcc libc6-dev # the race detector links with cgo
 	debian npm nodejs npm
+	debian curl curl ca-certificates
+	debian jq jq
+	debian redis-server redis-server
 	tool gofumpt "$gofumpt"
 	tool golangci-lint "$golangci"
 	tool deadcode "$deadcode"
@@ -50,7 +53,7 @@ install() {
 }
 
 # Packages in which goroutines meet.
-race=(./storage/... ./chain/incoming/... ./chain/outgoing/... ./chain/sim/... ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... .)
+race=(./storage/... ./chain/incoming/... ./chain/outgoing/... ./chain/sim/... ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... ./httpapi/... .)
 
 say tools
 install
@@ -79,5 +82,8 @@ say "go test, everything"
 go test -timeout 20m ./... 2>&1 | tee "$tools/test.log"
 say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
+
+say "the gateway, as a merchant walks it"
+examples/gateway/walk.sh
 
 say ok

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/wallet"
+)
+
+// tenantID is the one merchant of this program.
+const tenantID = "merchant"
+
+// accounts makes the merchant and its first application at the first start,
+// and follows what the settings say now.
+func (g *gateway) accounts(ctx context.Context, key []byte) (err error) {
+	g.auth, err = auth.New(auth.Config{
+		Store: g.store, Key: derive(key, "credentials"), Now: g.world.clock.Now, NewID: g.app.Config().NewID, Random: random,
+	})
+	if err != nil {
+		return err
+	}
+	name := "Merchant"
+	fees := wallet.Settings{
+		TransactionFee: &g.s.fee, WithdrawalPercent: &g.s.percent, WithdrawalFlat: &g.s.flat, WithdrawalFlats: map[string]decimal.Decimal{},
+	}
+	first := fees
+	first.Name = &name
+	_, err = g.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: tenantID, Settings: first})
+	if errors.Is(err, wallet.ErrTenantExists) {
+		_, err = g.app.Wallets.UpdateTenant(ctx, tenantID, fees)
+	}
+	if err != nil {
+		return err
+	}
+	if err := g.application(ctx); err != nil {
+		return err
+	}
+	return g.apiKey(ctx)
+}
+
+// application makes the application of the settings, or one of its own where
+// they name none and the merchant has none yet.
+func (g *gateway) application(ctx context.Context) error {
+	made := auth.NewApp{
+		Tenant: tenantID, Name: "bootstrap", Scopes: []auth.Scope{auth.Read, auth.Write, auth.Admin}, Role: auth.TenantAdmin,
+		ClientID: g.s.clientID, ClientSecret: g.s.clientSecret,
+	}
+	if g.s.clientID == "" {
+		apps, err := g.auth.Apps(ctx, tenantID)
+		if err != nil {
+			return err
+		}
+		if len(apps) > 0 {
+			g.shown = credentials{id: apps[0].ClientID}
+			return nil
+		}
+	} else if _, found, err := g.auth.AppByClient(ctx, g.s.clientID); err != nil || found {
+		if err != nil {
+			return err
+		}
+		g.shown = credentials{id: g.s.clientID}
+		if _, err := g.auth.Token(ctx, g.s.clientID, g.s.clientSecret, ""); err != nil {
+			return fmt.Errorf("CRYPTOPAY_CLIENT_SECRET is not the secret of the application %s in this store: %w", g.s.clientID, err)
+		}
+		return nil
+	}
+	app, secret, err := g.auth.CreateApp(ctx, made)
+	if err != nil {
+		return fmt.Errorf("CRYPTOPAY_CLIENT_ID, CRYPTOPAY_CLIENT_SECRET: %w", err)
+	}
+	g.shown = credentials{id: app.ClientID, secret: secret, fresh: g.s.clientID == ""}
+	return nil
+}
+
+// apiKey makes the API key of the settings.
+func (g *gateway) apiKey(ctx context.Context) error {
+	if g.s.apiKey == "" {
+		return nil
+	}
+	if _, err := g.auth.CheckKey(ctx, g.s.apiKey); err == nil || !errors.Is(err, auth.ErrToken) {
+		return err
+	}
+	_, _, err := g.auth.CreateKey(ctx, auth.NewKey{Tenant: tenantID, Name: "bootstrap", Key: g.s.apiKey})
+	if err != nil {
+		return fmt.Errorf("CRYPTOPAY_API_KEY: %w", err)
+	}
+	return nil
+}

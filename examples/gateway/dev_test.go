@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inside is a gateway in this process.
+type inside struct {
+	t     *testing.T
+	s     settings
+	g     *gateway
+	api   http.Handler
+	token string
+}
+
+func newInside(t *testing.T, networks string) *inside {
+	t.Helper()
+	env := map[string]string{"CRYPTOPAY_CLIENT_ID": testClient, "CRYPTOPAY_CLIENT_SECRET": testSecret, "CRYPTOPAY_RATE_LIMITS": "off"}
+	s, err := readSettings([]string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "dev.db"), "-networks", networks}, func(k string) string { return env[k] })
+	require.NoError(t, err)
+	i := &inside{t: t, s: s}
+	i.open()
+	t.Cleanup(func() { require.NoError(t, i.g.close()) })
+	return i
+}
+
+func (i *inside) open() {
+	i.t.Helper()
+	var err error
+	i.g, err = open(i.t.Context(), i.s, slog.New(slog.DiscardHandler))
+	require.NoError(i.t, err)
+	i.api = i.g.handler()
+	token, err := i.g.auth.Token(i.t.Context(), testClient, testSecret, "")
+	require.NoError(i.t, err)
+	i.token = token.AccessToken
+}
+
+func (i *inside) do(method, path string, body any) (int, map[string]any) {
+	i.t.Helper()
+	raw, err := json.Marshal(body)
+	require.NoError(i.t, err)
+	r := httptest.NewRequestWithContext(i.t.Context(), method, path, bytes.NewReader(raw))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+i.token)
+	rec := httptest.NewRecorder()
+	i.api.ServeHTTP(rec, r)
+	var v map[string]any
+	require.NoError(i.t, json.Unmarshal(rec.Body.Bytes(), &v), rec.Body.String())
+	return rec.Code, v
+}
+
+func (i *inside) ok(method, path string, body any) map[string]any {
+	i.t.Helper()
+	status, v := i.do(method, path, body)
+	require.Less(i.t, status, 300, "%s %s: %v", method, path, v)
+	return v
+}
+
+func (i *inside) status(id any) string {
+	i.t.Helper()
+	return i.ok("POST", "/payments/status/", map[string]any{"transaction_id": id})["status"].(string)
+}
+
+type body = map[string]any
+
+func TestCustomersMinersAndReorgs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ network, currency string }{{"ETH", "USDTERC20"}, {"BTC", "BTC"}, {"SOL", "SOL"}, {"ADA", "ADA"}, {"LTC", "LTC"}} {
+		t.Run(c.currency, func(t *testing.T) {
+			t.Parallel()
+			i := newInside(t, c.network)
+			p := i.ok("POST", "/payments/", body{"amount": "30", "currency": c.currency})
+			paid := i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": c.currency, "amount": p["amount_crypto"]})
+			require.Equal(t, "confirming", i.status(p["transaction_id"]))
+			before := i.ok("POST", "/dev/mine", body{"blockchain": c.network, "blocks": 1})["height"].(float64)
+			// A reorg that drops it, and the customer sends it again.
+			after := i.ok("POST", "/dev/reorg", body{"blockchain": c.network, "depth": 1, "drop": []any{paid["transaction_hash"]}})["height"].(float64)
+			require.Equal(t, before, after)
+			i.ok("POST", "/dev/mine", body{"blockchain": c.network, "blocks": 1})
+			require.Equal(t, "waiting", i.status(p["transaction_id"]))
+			i.ok("POST", "/dev/pay", body{"transaction_hash": paid["transaction_hash"]})
+			require.Equal(t, "confirming", i.status(p["transaction_id"]))
+			i.ok("POST", "/dev/mine", body{"blockchain": c.network, "blocks": 100})
+			require.Equal(t, "completed", i.status(p["transaction_id"]))
+		})
+	}
+}
+
+func TestTimeAndPricesSurviveARestart(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "ETH")
+	p := i.ok("POST", "/payments/", body{"amount": "30", "currency": "ETH", "expiry_minutes": 60})
+	i.ok("POST", "/dev/rate", body{"currency": "ETH", "price_currency": "USD", "rate": "1000"})
+	now := i.ok("POST", "/dev/advance", body{"seconds": 59 * 60})["now"].(string)
+	require.Equal(t, "waiting", i.status(p["transaction_id"]))
+	height := i.ok("POST", "/dev/mine", body{"blockchain": "ETH", "blocks": 3})["height"]
+	require.NoError(t, i.g.close())
+	i.open()
+	at, err := time.Parse(time.RFC3339, now)
+	require.NoError(t, err)
+	require.False(t, i.g.world.clock.Now().Before(at), "the clock never goes back")
+	require.EqualValues(t, height, i.g.world.sims[0].Height())
+	require.Equal(t, "0.03000000", i.ok("POST", "/payments/estimate/", body{"amount": "30", "currency": "ETH"})["amount_crypto"])
+	i.ok("POST", "/dev/advance", body{"seconds": 61})
+	require.Equal(t, "expired", i.status(p["transaction_id"]))
+}
+
+func TestWithdrawalsWaitForTheDevEndpoints(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "ETH")
+	p := i.ok("POST", "/payments/", body{"amount": "30", "currency": "ETH"})
+	i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": "ETH", "amount": p["amount_crypto"]})
+	i.ok("POST", "/dev/mine", body{"blockchain": "ETH", "blocks": 80})
+	w := i.ok("POST", "/withdrawal/", body{"amount": "0.001", "final_amount": true, "currency": "ETH", "address": "0x52908400098527886E0F7030069857D2E4169EE7"})
+	path := "/withdrawal/" + w["withdrawal_id"].(string) + "/"
+	require.Equal(t, "pending", i.ok("GET", path, nil)["status"])
+	i.ok("POST", "/dev/settle", body{})
+	require.Equal(t, "processing", i.ok("GET", path, nil)["status"])
+	i.ok("POST", "/dev/mine", body{"blockchain": "ETH"})
+	require.Equal(t, "completed", i.ok("GET", path, nil)["status"])
+}
+
+func TestWrongDevInput(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "ETH")
+	for field, c := range map[string]struct {
+		path string
+		body body
+	}{
+		"currency":         {"/dev/pay", body{"address": "0x52908400098527886E0F7030069857D2E4169EE7", "currency": "NOPE", "amount": "1"}},
+		"amount":           {"/dev/pay", body{"address": "0x52908400098527886E0F7030069857D2E4169EE7", "currency": "ETH", "amount": "0"}},
+		"address":          {"/dev/pay", body{"address": "nowhere", "currency": "ETH", "amount": "1"}},
+		"transaction_hash": {"/dev/pay", body{"transaction_hash": "never"}},
+		"blockchain":       {"/dev/mine", body{"blockchain": "BTC", "blocks": 1}},
+		"blocks":           {"/dev/mine", body{"blockchain": "ETH", "blocks": 0}},
+		"depth":            {"/dev/reorg", body{"blockchain": "ETH", "depth": 9999}},
+		"drop":             {"/dev/reorg", body{"blockchain": "ETH", "depth": 1, "drop": []string{"never"}}},
+		"rate":             {"/dev/rate", body{"currency": "ETH", "price_currency": "USD", "rate": "0"}},
+		"price_currency":   {"/dev/rate", body{"currency": "ETH", "price_currency": "XXX", "rate": "1"}},
+		"seconds":          {"/dev/advance", body{"seconds": -1}},
+	} {
+		status, v := i.do("POST", c.path, c.body)
+		require.Equal(t, http.StatusBadRequest, status, field)
+		e := v["error"].(map[string]any)
+		require.Equal(t, "invalid_request", e["code"])
+		require.Contains(t, e["details"], field)
+	}
+}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/httpapi"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+// gateway is the program's parts.
+type gateway struct {
+	s       settings
+	log     *slog.Logger
+	store   storage.Store
+	world   *world
+	app     *cryptopay.App
+	auth    *auth.Service
+	api     *httpapi.Handler
+	metrics *metrics
+	shown   credentials // for the greeting
+
+	// busy is held while background work is done in development, so that a
+	// /dev/ request returns when there is none left.
+	busy sync.Mutex
+}
+
+type credentials struct {
+	id, secret string
+	fresh      bool // made now: the secret is shown once
+}
+
+func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
+	g := &gateway{s: s, log: log, metrics: newMetrics()}
+	c := &clock{}
+	key, err := loadKey(s.keyFile)
+	if err != nil {
+		return nil, err
+	}
+	if g.store, err = openStore(ctx, s.store); err != nil {
+		return nil, err
+	}
+	ready := false
+	defer func() {
+		if !ready {
+			_ = g.store.Close()
+		}
+	}()
+	if err := g.store.Open(ctx, tables()...); err != nil {
+		return nil, err
+	}
+	if g.world, err = openWorld(ctx, s, g.store, c, log); err != nil {
+		return nil, err
+	}
+	for _, build := range []func(context.Context, []byte) error{g.compose, g.accounts, g.serve, g.float} {
+		if err := build(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	ready = true
+	return g, nil
+}
+
+func tables() []*storage.Table {
+	return slices.Concat(cryptopay.Tables(), keys.Tables(), auth.Tables(), []*storage.Table{worlds.Table, seeds.Table})
+}
+
+func openStore(ctx context.Context, dsn string) (storage.Store, error) {
+	kind, rest, _ := strings.Cut(dsn, ":")
+	switch kind {
+	case "memory":
+		return memory.New(), nil
+	case "sqlite":
+		if err := sqlite.Migrate(ctx, rest, tables()...); err != nil {
+			return nil, err
+		}
+		return sqlite.Open(rest, sqlite.Options{})
+	}
+	return nil, fmt.Errorf("-store %s: … is not in this version; memory and sqlite:FILE are", kind)
+}
+
+// compose is the embedding of the library.
+func (g *gateway) compose(ctx context.Context, key []byte) error {
+	seed, err := loadSeed(ctx, g.store, key, g.s.mnemonic)
+	if err != nil {
+		return err
+	}
+	accounts, err := seed.Accounts(g.world.registry.Networks())
+	if err != nil {
+		return err
+	}
+	if accounts, err = g.simulatedAccounts(seed, accounts); err != nil {
+		return err
+	}
+	encode, chains := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
+	for _, c := range g.world.clients {
+		encode[c.Network()], chains[c.Network()] = c.AddressOf, c
+	}
+	source, err := keys.NewSource(accounts, encode)
+	if err != nil {
+		return err
+	}
+	signer, err := keys.NewSigner(keys.SignerConfig{
+		Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: g.store},
+		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
+			return g.app.Owns(ctx, n, a)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	cfg := cryptopay.Config{
+		Store: g.store, Chains: g.world.clients, Registry: g.world.registry, Addresses: source, Signer: signer,
+		Rates: g.world.rates, Key: derive(key, "webhooks"), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
+	}
+	cfg.Payments.NetworkFee = g.networkFee()
+	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
+	if g.s.dev {
+		impatient(&cfg)
+	}
+	if g.app, err = cryptopay.New(cfg); err != nil {
+		return err
+	}
+	return g.app.Open(ctx, tables()...)
+}
+
+// impatient makes what is looked at again after a while due at the next /dev/
+// request, for which the clock moves a tick: nothing else moves time there. One
+// process does all work, one piece at a time, so that leases guard nothing.
+func impatient(cfg *cryptopay.Config) {
+	soon := tick / 2
+	cfg.Outgoing.Poll, cfg.Outgoing.Backoff, cfg.Outgoing.Lease = soon, soon/64, soon
+	cfg.Withdrawals.RetryDelay, cfg.Withdrawals.Lease = soon, soon
+	cfg.Treasury.Lease, cfg.Payments.Lease = soon, soon
+}
+
+// simulatedAccounts gives networks whose real keys are on another curve an
+// account each: a simulated chain takes any key.
+func (g *gateway) simulatedAccounts(seed *keys.Seed, have []keys.Account) ([]keys.Account, error) {
+	paths := map[chain.Network]string{"SOL": "m/44'/501'/0'", "ADA": "m/44'/1815'/0'", "XLM": "m/44'/148'/0'"}
+	for _, c := range g.world.sims {
+		path, missing := paths[c.Network()]
+		if !missing || slices.ContainsFunc(have, func(a keys.Account) bool { return a.Network == c.Network() }) {
+			continue
+		}
+		xpub, err := seed.XPub(path)
+		if err != nil {
+			return nil, err
+		}
+		have = append(have, keys.Account{Network: c.Network(), Path: path, XPub: xpub})
+	}
+	return have, nil
+}
+
+func (g *gateway) callbacks() webhook.Guard {
+	if !g.s.private {
+		return webhook.Guard{}
+	}
+	var all []netip.Prefix
+	for _, p := range []string{"127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"} {
+		all = append(all, netip.MustParsePrefix(p))
+	}
+	return webhook.Guard{AllowHTTP: true, Allow: all}
+}
+
+// networkFee is what a payment is charged for the network.
+func (g *gateway) networkFee() func(context.Context, *chain.Currency) (ledger.Amount, error) {
+	switch g.s.networkFee {
+	case "none":
+		return nil
+	case "estimate":
+		return func(ctx context.Context, c *chain.Currency) (ledger.Amount, error) { return g.app.NetworkFee(ctx, c) }
+	}
+	fixed, err := ledger.ParseDecimal(g.s.networkFee)
+	if err != nil {
+		panic(err) // was checked when it was read
+	}
+	return func(_ context.Context, c *chain.Currency) (ledger.Amount, error) { return c.Units(fixed, ledger.Up) }
+}
+
+// serve builds the interface.
+func (g *gateway) serve(context.Context, []byte) (err error) {
+	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.metrics.observe}
+	if !g.s.limits {
+		o.Limits = &httpapi.Limits{}
+	}
+	if g.s.dev {
+		o.More = g.devRoutes()
+	}
+	g.api, err = httpapi.New(g.app, o)
+	return err
+}
+
+// handler is the interface, with metrics, health and a log line per request.
+func (g *gateway) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", g.metrics.handler())
+	mux.HandleFunc("GET /healthz", g.health)
+	mux.Handle("/", g.api)
+	return logged(g.log, mux)
+}
+
+// health says whether the store answers.
+func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := g.store.Rows(ctx, worlds.Table, storage.System, clockID); err != nil {
+		g.log.ErrorContext(ctx, "store does not answer", "error", err)
+		http.Error(w, "store does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// work does what is due until ctx ends.
+func (g *gateway) work(ctx context.Context) {
+	if !g.s.dev {
+		if err := g.app.Run(ctx); err != nil {
+			g.log.Error("work ended", "error", err)
+		}
+		return
+	}
+	// Chains grow only by /dev/mine, and withdrawals are picked up only by the
+	// /dev/ endpoints: all else goes on by itself.
+	workers := slices.DeleteFunc(g.app.Workers(), func(w cryptopay.Worker) bool { return w.Name == "withdrawals" })
+	due := map[string]time.Time{}
+	for g.world.clock.Wait(ctx, pause) == nil {
+		g.busy.Lock()
+		for _, w := range workers {
+			now := g.world.clock.Now()
+			if now.Before(due[w.Name]) {
+				continue
+			}
+			due[w.Name] = now.Add(w.Every)
+			if _, err := w.Step(ctx); err != nil && ctx.Err() == nil {
+				g.log.Error("work failed", "worker", w.Name, "error", err)
+			}
+		}
+		g.busy.Unlock()
+	}
+}
+
+// close ends everything; chains are written down once more.
+func (g *gateway) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return errors.Join(g.world.save(ctx), g.store.Close())
+}
+
+// floatCoins is what every simulated hot address gets for gas, in the network's
+// own coin.
+const floatCoins = 1000
+
+// float gives hot addresses coins of the operator's own in development: they
+// pay the networks, merchants' coins never do.
+func (g *gateway) float(ctx context.Context, _ []byte) error {
+	if !g.s.dev {
+		return nil
+	}
+	given := false
+	for _, c := range g.world.sims {
+		if c.Height() > 1 {
+			continue // it was given at the first start
+		}
+		hot, err := g.app.Hot(ctx, c.Network(), tenantID)
+		if err != nil {
+			return err
+		}
+		gas, err := g.world.registry.Gas(c.Network())
+		if err != nil {
+			return err
+		}
+		if _, err := c.Fund(hot, gas.Code, decimal.NewFromInt(floatCoins)); err != nil {
+			return err
+		}
+		c.Mine(int(gas.Confirmations) + 20) // until it is final
+		given = true
+	}
+	if !given {
+		return nil
+	}
+	return g.settle(ctx)
+}
+
+// purgeBatch is how many outlived tokens are forgotten at a time.
+const purgeBatch = 500
+
+// random is the source of everything secret.
+var random = rand.Reader

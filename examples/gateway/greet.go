@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// greet says where the service is and how to make the first payment.
+func (g *gateway) greet(w io.Writer, base string) {
+	var names []string
+	for _, c := range g.world.clients {
+		names = append(names, string(c.Network()))
+	}
+	kind := "real"
+	if len(g.world.sims) > 0 {
+		kind = "simulated"
+	}
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	p("cryptopay is at %s, documented at %s/docs/", base, base)
+	p("store %s; %s %s: %s", g.describeStore(), kind, plural(len(names), "network"), strings.Join(names, " "))
+	if g.shown.fresh {
+		p("")
+		p("A first application was made. Its secret is shown this once; keep it.")
+		p("  CRYPTOPAY_CLIENT_ID=%s", g.shown.id)
+		p("  CRYPTOPAY_CLIENT_SECRET=%s", g.shown.secret)
+	}
+	if len(g.world.sims) == 0 {
+		return
+	}
+	secret := "$CRYPTOPAY_CLIENT_SECRET"
+	if g.shown.fresh {
+		secret = g.shown.secret
+	}
+	currency := "USDTTRC20"
+	if _, err := g.world.on("TRX"); err != nil {
+		gas, err := g.world.registry.Gas(g.world.sims[0].Network())
+		if err != nil {
+			return
+		}
+		currency = gas.Code
+	}
+	p("")
+	p("The first payment, with curl and jq:")
+	p("")
+	p(`BASE=%s`, base)
+	p(`TOKEN=$(curl -s -u "%s:%s" -d grant_type=client_credentials $BASE/o/token/ | jq -r .access_token)`, g.shown.id, secret)
+	p(`PAYMENT=$(curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"amount":"25.00","currency":"%s","order_id":"first"}' $BASE/payments/)`, currency)
+	p(`echo "$PAYMENT" | jq`)
+	if !g.s.dev {
+		return
+	}
+	p(`# you are the customer, too: pay, and let the chain grow`)
+	p(`echo "$PAYMENT" | jq '{address, currency, amount: .amount_crypto}' | curl -s -H 'Content-Type: application/json' -d @- $BASE/dev/pay`)
+	p(`echo "$PAYMENT" | jq '{blockchain, blocks: 30}' | curl -s -H 'Content-Type: application/json' -d @- $BASE/dev/mine`)
+	p(`echo "$PAYMENT" | jq '{transaction_id}' | curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d @- $BASE/payments/status/ | jq .status`)
+	p("")
+}
+
+// describeStore names the store without what may be secret in its DSN.
+func (g *gateway) describeStore() string {
+	kind, rest, _ := strings.Cut(g.s.store, ":")
+	if kind == "sqlite" {
+		return rest
+	}
+	return kind
+}

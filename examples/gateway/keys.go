@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/internal/secret"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// keySize is the size of every key here, in bytes.
+const keySize = 32
+
+// loadKey reads the key that seals what is stored, or makes it at the first
+// start. The file is the operator's to back up: without it no stored secret
+// opens again.
+func loadKey(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return makeKey(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(key) != keySize {
+		return nil, fmt.Errorf("key file %s: must hold %d bytes in hex", file, keySize)
+	}
+	return key, nil
+}
+
+func makeKey(file string) ([]byte, error) {
+	key := make([]byte, keySize)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
+	return key, errors.Join(err, f.Sync(), f.Close())
+}
+
+// derive makes a key of its own for each use (HKDF, RFC 5869).
+func derive(key []byte, use string) []byte {
+	out, err := hkdf.Key(sha256.New, key, nil, "cryptopay gateway: "+use, keySize)
+	if err != nil {
+		panic(err) // the sizes are constants
+	}
+	return out
+}
+
+// sealed is the HD seed's words as they are stored.
+type sealed struct {
+	Words []byte `db:"words"`
+}
+
+var seeds = storage.NewTable[sealed]("gateway_seeds")
+
+const seedID = "seed"
+
+// loadSeed is the seed of CRYPTOPAY_MNEMONIC, or the one in the store, made at
+// the first start. Words that are not those of the store are refused: its
+// addresses would belong to nobody.
+func loadSeed(ctx context.Context, s storage.Store, key []byte, words string) (*keys.Seed, error) {
+	box, err := secret.NewBox(derive(key, "seed"), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	stored, _, found, err := seeds.One(ctx, s, storage.System, seedID)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		opened, err := box.Open(stored.Words, seedID)
+		if err != nil {
+			return nil, fmt.Errorf("the stored seed does not open: is the key file the right one? %w", err)
+		}
+		if words != "" && words != string(opened.Reveal()) {
+			return nil, errors.New("CRYPTOPAY_MNEMONIC is not the seed that this store's addresses come from")
+		}
+		return keys.FromMnemonic(string(opened.Reveal()), "")
+	}
+	if words == "" {
+		if words, err = keys.NewMnemonic(rand.Reader); err != nil {
+			return nil, err
+		}
+	}
+	seed, err := keys.FromMnemonic(words, "")
+	if err != nil {
+		return nil, fmt.Errorf("CRYPTOPAY_MNEMONIC: %w", err)
+	}
+	shut, err := box.Seal(secret.New([]byte(words)), seedID)
+	if err != nil {
+		return nil, err
+	}
+	return seed, storage.CommitOne(ctx, s, storage.Change{
+		ID: "gateway/seed", Partition: storage.System, Put: []storage.Row{seeds.Row(seedID, 0, time.Time{}, sealed{Words: shut})},
+	})
+}

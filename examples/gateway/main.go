@@ -1,0 +1,78 @@
+// Gateway is the whole service as one program: the documented interface over
+// one store, with simulated chains until it is given real ones.
+//
+//	go run ./examples/gateway
+//
+// Its start prints how to make the first payment with curl. See README.md for
+// all settings.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+func main() {
+	s, err := readSettings(os.Args[1:], os.Getenv)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel}))
+	if err := run(ctx, s, log); err != nil {
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends; then it stops taking requests, finishes those in
+// flight and what the workers are at, and returns nil.
+func run(ctx context.Context, s settings, log *slog.Logger) (err error) {
+	g, err := open(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler: g.handler(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	g.greet(os.Stdout, "http://"+listener.Addr().String())
+
+	work, halt := context.WithCancel(context.WithoutCancel(ctx))
+	defer halt()
+	var workers sync.WaitGroup
+	workers.Go(func() { g.work(work) })
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	select {
+	case err = <-served: // the listener broke
+	case <-ctx.Done():
+		log.Info("stopping: no new requests, finishing those in flight")
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
+		defer cancel()
+		err = server.Shutdown(patience)
+	}
+	halt()
+	workers.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/cryptopay-go/cryptopay/httpapi"
+)
+
+// metrics are what /metrics shows, in a registry of this program's own.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cryptopay_requests_total", Help: "Answered requests by operation and status.",
+		}, []string{"operation", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "cryptopay_request_seconds", Help: "How long requests took, by operation.", Buckets: prometheus.DefBuckets,
+		}, []string{"operation"}),
+	}
+	m.registry.MustRegister(m.requests, m.duration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) observe(o httpapi.Observation) {
+	name := o.Route
+	if name == "" {
+		name = "unknown"
+	}
+	m.requests.WithLabelValues(name, strconv.Itoa(o.Status)).Inc()
+	m.duration.WithLabelValues(name).Observe(o.Duration.Seconds())
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// logged writes one line per request: never a header, a query or a body.
+func logged(log *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now() //nolint:forbidigo // how long a request took, the wall clock says
+		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(seen, r)
+		log.InfoContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", seen.status,
+			"duration_ms", time.Since(start).Milliseconds(), "request_id", w.Header().Get("X-Request-Id")) //nolint:forbidigo // as above
+	})
+}
+
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// settings are what the flags and the environment say.
+type settings struct {
+	addr         string
+	store        string
+	dev          bool
+	clientID     string
+	clientSecret string
+	apiKey       string
+	mnemonic     string
+	keyFile      string
+	private      bool // callbacks to loopback and private addresses, and over http
+	limits       bool
+	fee          decimal.Decimal // percent of a payment
+	networkFee   string          // "none", "estimate" or a figure in coins
+	percent      decimal.Decimal // of a withdrawal
+	flat         decimal.Decimal // of a withdrawal, in coins
+	rpc          map[chain.Network]string
+	networks     []chain.Network // simulated
+	logLevel     slog.Level
+	patience     time.Duration
+}
+
+// real reports whether real chains are configured.
+func (s *settings) real() bool { return len(s.rpc) > 0 }
+
+// readSettings reads flags, then the environment for what flags leave open.
+// Errors name the setting and never repeat a secret.
+func readSettings(args []string, env func(string) string) (settings, error) {
+	s := settings{rpc: map[chain.Network]string{}, patience: 30 * time.Second}
+	for _, n := range chain.Networks() {
+		if url := env("CRYPTOPAY_RPC_" + string(n.Code)); url != "" {
+			s.rpc[n.Code] = url
+		}
+	}
+	var networks, level string
+	or := func(name, otherwise string) string {
+		if v := env(name); v != "" {
+			return v
+		}
+		return otherwise
+	}
+	f := flag.NewFlagSet("gateway", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&s.addr, "addr", or("CRYPTOPAY_ADDR", "127.0.0.1:8080"), "where to listen (CRYPTOPAY_ADDR)")
+	f.StringVar(&s.store, "store", or("CRYPTOPAY_STORE", "sqlite:cryptopay.db"), "memory or sqlite:FILE (CRYPTOPAY_STORE)")
+	f.BoolVar(&s.dev, "dev", !s.real(), "serve /dev/ to play the customers and the miners; only with simulated chains")
+	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the key that seals stored secrets, made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
+	f.StringVar(&networks, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")
+	f.StringVar(&level, "log", or("CRYPTOPAY_LOG", "info"), "debug, info, warn or error (CRYPTOPAY_LOG)")
+	if err := f.Parse(args); err != nil {
+		var usage strings.Builder
+		f.SetOutput(&usage)
+		f.PrintDefaults()
+		return s, fmt.Errorf("%w\nflags:\n%s", err, usage.String())
+	}
+	s.clientID, s.clientSecret = env("CRYPTOPAY_CLIENT_ID"), env("CRYPTOPAY_CLIENT_SECRET")
+	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
+	s.private, s.limits = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS") == "1", env("CRYPTOPAY_RATE_LIMITS") != "off"
+	percent, flat, _ := strings.Cut(or("CRYPTOPAY_WITHDRAWAL_FEE", "0"), "+")
+	s.networkFee = or("CRYPTOPAY_NETWORK_FEE", "none")
+	errs := errors.Join(
+		number(&s.fee, "CRYPTOPAY_TRANSACTION_FEE", or("CRYPTOPAY_TRANSACTION_FEE", "0.50")),
+		number(&s.percent, "CRYPTOPAY_WITHDRAWAL_FEE", percent),
+		number(&s.flat, "CRYPTOPAY_WITHDRAWAL_FEE", orZero(flat)),
+		s.logLevel.UnmarshalText([]byte(level)),
+		s.readNetworks(networks),
+		s.check(),
+	)
+	return s, errs
+}
+
+func orZero(v string) string {
+	if v == "" {
+		return "0"
+	}
+	return v
+}
+
+func number(to *decimal.Decimal, name, v string) (err error) {
+	if *to, err = ledger.ParseDecimal(v); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// readNetworks decides which networks are simulated.
+func (s *settings) readNetworks(list string) error {
+	if s.real() {
+		return nil
+	}
+	known := chain.MainnetRegistry()
+	if list == "" {
+		for _, n := range chain.Networks() {
+			s.networks = append(s.networks, n.Code)
+		}
+		return nil
+	}
+	for _, code := range strings.Split(list, ",") {
+		n, err := known.Network(strings.TrimSpace(code))
+		if err != nil {
+			return fmt.Errorf("CRYPTOPAY_NETWORKS: %w", err)
+		}
+		s.networks = append(s.networks, n.Code)
+	}
+	return nil
+}
+
+// check refuses what does not go together.
+func (s *settings) check() error {
+	switch {
+	case s.dev && s.real():
+		return errors.New("-dev plays customers and miners on simulated chains: leave it out, or leave the CRYPTOPAY_RPC_… settings out")
+	case (s.clientID == "") != (s.clientSecret == ""):
+		return errors.New("set both CRYPTOPAY_CLIENT_ID and CRYPTOPAY_CLIENT_SECRET, or neither")
+	case s.networkFee != "none" && s.networkFee != "estimate":
+		if _, err := ledger.ParseDecimal(s.networkFee); err != nil {
+			return fmt.Errorf("CRYPTOPAY_NETWORK_FEE must be none, estimate or a figure: %w", err)
+		}
+	}
+	if s.keyFile == "" {
+		s.keyFile = "cryptopay.key"
+		if file, ok := strings.CutPrefix(s.store, "sqlite:"); ok {
+			s.keyFile = file + ".key"
+		}
+	}
+	return nil
+}
+
+// plural is "1 block" or "2 blocks".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
