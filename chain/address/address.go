@@ -78,11 +78,6 @@ func (f Format) Parse(s string) (Info, error) {
 // result parses.
 func (f Format) Make(body [32]byte) chain.Address { return chain.Address(f.make(body)) }
 
-// Types lists the address types, in the order to show.
-func Types() []string {
-	return []string{"EVM", "TRX", "SOL", "BTC", "LTC", "DOGE", "XRP", "ADA", "XLM"}
-}
-
 // redact keeps a text that could be a private key out of errors and logs.
 func redact(s string) string {
 	if secretLike(s) {

@@ -81,9 +81,9 @@ func TestCustomersMinersAndReorgs(t *testing.T) {
 			p := i.ok("POST", "/payments/", body{"amount": "30", "currency": c.currency})
 			paid := i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": c.currency, "amount": p["amount_crypto"]})
 			require.Equal(t, "confirming", i.status(p["transaction_id"]))
-			before := i.ok("POST", "/dev/mine", body{"blockchain": c.network, "blocks": 1})["height"].(float64)
+			before := i.ok("POST", "/dev/mine", body{"blockchain": c.network, "blocks": 1})["height"]
 			// A reorg that drops it, and the customer sends it again.
-			after := i.ok("POST", "/dev/reorg", body{"blockchain": c.network, "depth": 1, "drop": []any{paid["transaction_hash"]}})["height"].(float64)
+			after := i.ok("POST", "/dev/reorg", body{"blockchain": c.network, "depth": 1, "drop": []any{paid["transaction_hash"]}})["height"]
 			require.Equal(t, before, after)
 			i.ok("POST", "/dev/mine", body{"blockchain": c.network, "blocks": 1})
 			require.Equal(t, "waiting", i.status(p["transaction_id"]))
