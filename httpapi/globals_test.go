@@ -33,14 +33,14 @@ func TestI07_TheHostsGlobalsChangeNothing(t *testing.T) { //nolint:paralleltest 
 	}
 	before := ask()
 	precision, transport, client := decimal.DivisionPrecision, http.DefaultTransport, http.DefaultClient
-	power, trim, decode := decimal.PowPrecisionNegativeExponent, decimal.TrimTrailingZeros, decimal.MaxDecodeExponent
+	power, trim := decimal.PowPrecisionNegativeExponent, decimal.TrimTrailingZeros
 	defer func() {
 		decimal.DivisionPrecision, decimal.MarshalJSONWithoutQuotes, decimal.UseScientificNotation = precision, false, false
-		decimal.PowPrecisionNegativeExponent, decimal.TrimTrailingZeros, decimal.MaxDecodeExponent = power, trim, decode
+		decimal.PowPrecisionNegativeExponent, decimal.TrimTrailingZeros = power, trim
 		http.DefaultTransport, http.DefaultClient = transport, client
 	}()
 	decimal.DivisionPrecision, decimal.MarshalJSONWithoutQuotes, decimal.UseScientificNotation = 2, true, true
-	decimal.PowPrecisionNegativeExponent, decimal.TrimTrailingZeros, decimal.MaxDecodeExponent = 1, !trim, 1
+	decimal.PowPrecisionNegativeExponent, decimal.TrimTrailingZeros = 1, !trim
 	http.DefaultTransport, http.DefaultClient = broken{}, &http.Client{Transport: broken{}}
 	require.Equal(t, before, ask())
 }

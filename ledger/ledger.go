@@ -226,33 +226,42 @@ func (t *Tx) Entry(l Leg, after Balance) Entry {
 	}
 }
 
-// Apply is the one place where a leg meets a balance. It returns the balance
-// after the leg; the error is *InsufficientFundsError where a floor would
-// break, or wraps ErrOverflow, or ErrMalformed where b is another account's or
-// asset's balance (the zero Balance is anybody's); b is then unchanged.
+// Apply returns the balance after the leg; the error is
+// *InsufficientFundsError where a floor would break, or wraps ErrOverflow, or
+// ErrMalformed where b is another account's or asset's balance (the zero
+// Balance is anybody's); b is then unchanged.
 func (b Balance) Apply(l Leg) (Balance, error) {
+	err := b.Move(&l)
+	return b, err
+}
+
+// Move is the one place where a leg meets a balance: Apply, in place.
+func (b *Balance) Move(l *Leg) error {
 	if b.Account != "" && b.Account != l.Account || b.Asset != "" && b.Asset != l.Asset {
-		return b, fmt.Errorf("%w: a leg on %s in %s cannot move %s in %s", ErrMalformed, l.Account, l.Asset, b.Account, b.Asset)
+		return fmt.Errorf("%w: a leg on %s in %s cannot move %s in %s", ErrMalformed, l.Account, l.Asset, b.Account, b.Asset)
 	}
 	posted, err := b.Posted.Add(l.Delta)
 	if err != nil {
-		return b, fmt.Errorf("%w: posting %d to %s in %s", err, l.Delta, l.Account, l.Asset)
+		return fmt.Errorf("%w: posting %d to %s in %s", err, l.Delta, l.Account, l.Asset)
 	}
 	held, err := b.Held.Add(l.Hold)
 	if err != nil {
-		return b, fmt.Errorf("%w: holding %d on %s in %s", err, l.Hold, l.Account, l.Asset)
+		return fmt.Errorf("%w: holding %d on %s in %s", err, l.Hold, l.Account, l.Asset)
 	}
 	if l.Account.Floored() {
 		if held < 0 {
-			return b, &InsufficientFundsError{Account: l.Account, Asset: l.Asset, Available: b.Held, Requested: satSub(0, l.Hold)}
+			return &InsufficientFundsError{Account: l.Account, Asset: l.Asset, Available: b.Held, Requested: satSub(0, l.Hold)}
 		}
 		if posted < held {
-			return b, &InsufficientFundsError{Account: l.Account, Asset: l.Asset, Available: b.Available(), Requested: satSub(l.Hold, l.Delta)}
+			return &InsufficientFundsError{Account: l.Account, Asset: l.Asset, Available: b.Available(), Requested: satSub(l.Hold, l.Delta)}
 		}
 	}
-	b.Account, b.Asset, b.Posted, b.Held = l.Account, l.Asset, posted, held
+	if b.Account == "" || b.Asset == "" {
+		b.Account, b.Asset = l.Account, l.Asset
+	}
+	b.Posted, b.Held = posted, held
 	if l.Delta != 0 {
 		b.Seq++
 	}
-	return b, nil
+	return nil
 }

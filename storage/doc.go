@@ -38,5 +38,6 @@
 // memory is the reference; sqlstore and its dialects keep the same tables in
 // SQL. Package verdict says what each Change of a batch comes to and package
 // lane commits batches, for these backends and for a stranger's; package
-// storagetest is the suite that a backend has to pass.
+// storagetest is the suite that a backend has to pass. One that several machines
+// share should also be a Clock.
 package storage

@@ -39,34 +39,42 @@ var (
 // used concurrently.
 type Signer struct{ pool sync.Pool }
 
+// keyed is a state with room for what comes out of it.
+type keyed struct {
+	hash.Hash
+	sum  [sha256.Size]byte
+	text [2 * sha256.Size]byte
+}
+
 // NewSigner makes a Signer of a secret's bytes.
 func NewSigner(secret []byte) *Signer {
 	key := append([]byte(nil), secret...)
-	return &Signer{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+	return &Signer{pool: sync.Pool{New: func() any { return &keyed{Hash: hmac.New(sha256.New, key)} }}}
 }
 
-func (s *Signer) sum(parts ...[]byte) [sha256.Size]byte {
-	h := s.pool.Get().(hash.Hash)
-	h.Reset()
+// sign encodes the HMAC-SHA256 of the parts.
+func (s *Signer) sign(encode func(dst, sum []byte) []byte, parts ...[]byte) string {
+	k := s.pool.Get().(*keyed)
+	k.Reset()
 	for _, p := range parts {
-		h.Write(p)
+		k.Write(p)
 	}
-	var out [sha256.Size]byte
-	h.Sum(out[:0])
-	s.pool.Put(h)
-	return out
+	text := string(encode(k.text[:0], k.Sum(k.sum[:0])))
+	s.pool.Put(k)
+	return text
 }
 
 // Body is the value of X-Signature: hex HMAC-SHA256 of the raw body.
-func (s *Signer) Body(body []byte) string {
-	sum := s.sum(body)
-	return hex.EncodeToString(sum[:])
-}
+func (s *Signer) Body(body []byte) string { return s.sign(hex.AppendEncode, body) }
 
 // Standard is one entry of Webhook-Signature: over "id.timestamp.body".
 func (s *Signer) Standard(id string, at time.Time, body []byte) string {
-	sum := s.sum([]byte(id), []byte("."), strconv.AppendInt(nil, at.Unix(), 10), []byte("."), body)
-	return "v1," + base64.StdEncoding.EncodeToString(sum[:])
+	head := append(strconv.AppendInt(append([]byte(id), '.'), at.Unix(), 10), '.')
+	return s.sign(appendStandard, head, body)
+}
+
+func appendStandard(dst, sum []byte) []byte {
+	return base64.StdEncoding.AppendEncode(append(dst, "v1,"...), sum)
 }
 
 // Headers sets every signing header for one attempt. previous may be nil.

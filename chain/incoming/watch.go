@@ -2,14 +2,12 @@ package incoming
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/FastFilter/xorfilter"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -18,12 +16,12 @@ import (
 // Watched is the set of one network's addresses that are in the directory. It
 // says yes to each of them; to one that is not there it says yes with a chance
 // of about n in 2^64. Contains never waits, not even for a Sync. It needs some
-// 10 bytes per address. All methods may be called concurrently.
+// 11 bytes per address. All methods may be called concurrently.
 //
-// It has three layers: all but the newest are in one of two binary fuse filters
-// over sorted 64-bit hashes, a large one and one of what came since it was
-// built, and the newest few thousand in a hash table. A miss in a filter costs
-// three reads in 1.1 bytes per address; a hit is looked up in the hashes.
+// Addresses are kept as 64-bit hashes: all but the newest in one of two sorted
+// lists, a large one and one of what came since it was made, and the newest few
+// thousand in a hash table. Before them stands a Bloom filter, which answers
+// nearly all misses with a single read of memory.
 type Watched struct {
 	store storage.Store
 	part  storage.Partition
@@ -35,48 +33,44 @@ type Watched struct {
 
 // held is one generation of the set.
 type held struct {
-	old, young layer
+	filter     *filter
+	old, young []uint64 // sorted, without doubles
 	recent     *table
 }
 
-// layer is a set that does not change.
-type layer struct {
-	filter *xorfilter.BinaryFuse[uint8] // nil while empty
-	sorted []uint64                     // without doubles
-}
-
-func (l *layer) contains(h uint64) bool {
-	if l.filter == nil || !l.filter.Contains(h) {
+func (s *held) contains(h uint64) bool {
+	if !s.filter.contains(h) {
 		return false
 	}
-	_, ok := slices.BinarySearch(l.sorted, h)
+	if s.recent.contains(h) {
+		return true
+	}
+	_, ok := slices.BinarySearch(s.old, h)
+	if !ok {
+		_, ok = slices.BinarySearch(s.young, h)
+	}
 	return ok
 }
 
-// with is a new layer that holds more hashes, too.
-func (l *layer) with(more ...[]uint64) (layer, error) {
-	sorted := slices.Concat(append(more, l.sorted)...)
-	slices.Sort(sorted)
-	sorted = slices.Compact(sorted)
-	f, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(sorted))
-	return layer{filter: f, sorted: sorted}, err
+func (s *held) len() int { return len(s.old) + len(s.young) + s.recent.n }
+
+// sorted is a new list of all these hashes.
+func sorted(lists ...[]uint64) []uint64 {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Clip(slices.Compact(all))
 }
 
 // NewWatched makes the empty set of a network; the first Sync reads all.
 func NewWatched(store storage.Store, network chain.Network) *Watched {
 	w := &Watched{store: store, part: storage.Network(string(network))}
-	w.held.Store(&held{recent: newTable(maxRecent)})
+	w.held.Store(&held{filter: newFilter(0), recent: newTable(maxRecent)})
 	return w
 }
 
 // Contains reports whether a is watched.
 func (w *Watched) Contains(a chain.Address) bool {
-	return w.contains(hashAddress(string(a)))
-}
-
-func (w *Watched) contains(h uint64) bool {
-	s := w.held.Load()
-	return s.old.contains(h) || s.recent.contains(h) || s.young.contains(h)
+	return w.held.Load().contains(hashAddress(string(a)))
 }
 
 // Len is the number of addresses read so far.
@@ -112,9 +106,7 @@ func (w *Watched) Sync(ctx context.Context) error {
 		if err == nil && len(rows) == syncPage {
 			continue
 		}
-		if aerr := w.add(hashes); aerr != nil {
-			return fmt.Errorf("incoming: indexing addresses of %s: %w", w.part, aerr)
-		}
+		w.add(hashes)
 		w.end += int64(len(hashes))
 		if err != nil {
 			return fmt.Errorf("incoming: reading new addresses: %w", err)
@@ -123,35 +115,72 @@ func (w *Watched) Sync(ctx context.Context) error {
 	}
 }
 
-// How many addresses the younger layers hold before they are built into the
-// next one. Building costs some 100 ns per address of the layer.
+// How many addresses the younger lists hold before they are sorted into the
+// next one.
 const (
 	maxRecent = 4096
 	minYoung  = 1 << 17
 )
 
 // add puts hashes in. The caller holds mu.
-func (w *Watched) add(hashes []uint64) error {
+func (w *Watched) add(hashes []uint64) {
 	s := w.held.Load()
-	if s.recent.n+len(hashes) <= maxRecent {
+	if s.recent.n+len(hashes) <= maxRecent && s.len()+len(hashes) <= s.filter.room {
 		for _, h := range hashes {
+			s.filter.add(h) // first: who finds it in the table must find it here
 			s.recent.add(h)
 		}
-		return nil
+		return
 	}
-	next := &held{old: s.old, young: s.young, recent: newTable(maxRecent)}
+	next := &held{filter: s.filter, old: s.old, recent: newTable(maxRecent)}
 	recent := s.recent.hashes()
-	var err error
-	if len(recent)+len(hashes)+len(s.young.sorted) > max(minYoung, len(s.old.sorted)/32) {
-		next.young = layer{}
-		next.old, err = s.old.with(recent, hashes, s.young.sorted)
+	if len(recent)+len(hashes)+len(s.young) > max(minYoung, len(s.old)/32) {
+		next.old = sorted(s.old, s.young, recent, hashes)
 	} else {
-		next.young, err = s.young.with(recent, hashes)
+		next.young = sorted(s.young, recent, hashes)
 	}
-	if err == nil {
-		w.held.Store(next)
+	news := [][]uint64{hashes}
+	if n := next.len(); n > s.filter.room {
+		next.filter = newFilter(n)
+		news = [][]uint64{next.old, next.young}
 	}
-	return err
+	for _, list := range news {
+		for _, h := range list {
+			next.filter.add(h)
+		}
+	}
+	w.held.Store(next)
+}
+
+// filter is a Bloom filter whose bits of one hash are in one word: a miss costs
+// one read. With four hashes to a word, its most, it lets four strangers in a
+// thousand pass. One goroutine fills it while any number read.
+type filter struct {
+	words []atomic.Uint64
+	room  int // hashes
+}
+
+// newFilter has room for n hashes, and for a quarter more.
+func newFilter(n int) *filter {
+	room := n + n/4 + maxRecent
+	return &filter{words: make([]atomic.Uint64, room/4), room: room}
+}
+
+// spot is the word of a hash, by its highest bits, and five bits in it, by
+// others.
+func (f *filter) spot(h uint64) (at, bit uint64) {
+	at, _ = bits.Mul64(h, uint64(len(f.words)))
+	return at, 1<<(h>>8&63) | 1<<(h>>14&63) | 1<<(h>>20&63) | 1<<(h>>26&63) | 1<<(h>>32&63)
+}
+
+func (f *filter) contains(h uint64) bool {
+	at, bit := f.spot(h)
+	return f.words[at].Load()&bit == bit
+}
+
+func (f *filter) add(h uint64) {
+	at, bit := f.spot(h)
+	f.words[at].Or(bit)
 }
 
 // table is a set of hashes in open addressing that one goroutine fills while
@@ -204,33 +233,8 @@ func (t *table) hashes() []uint64 {
 	return out
 }
 
-// hashAddress mixes the bytes of an address, 16 at a time, to 64 bits; never 0.
-// It need not resist an attacker: addresses that are watched are derived by us,
-// and one that collides with them only costs a look-up.
-func hashAddress(s string) uint64 {
-	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
-	h := uint64(len(s)) ^ k0
-	for len(s) >= 16 {
-		h = mix(word(s)^k1, word(s[8:])^h)
-		s = s[16:]
-	}
-	if len(s) >= 8 {
-		h = mix(word(s)^k1, h)
-		s = s[8:]
-	}
-	var tail [8]byte
-	copy(tail[:], s)
-	h = mix(binary.LittleEndian.Uint64(tail[:])^k1, h^k0)
-	return h | 1
-}
+// seed is this process's: hashes are not kept.
+var seed = maphash.MakeSeed()
 
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
-
-func mix(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	return hi ^ lo
-}
+// hashAddress is never 0.
+func hashAddress(s string) uint64 { return maphash.String(seed, s) | 1 }

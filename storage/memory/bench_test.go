@@ -9,3 +9,5 @@ import (
 func BenchmarkTransfers(b *testing.B) {
 	storagetest.Bench(b, harness(), storagetest.DecimalMap())
 }
+
+func BenchmarkDueRows(b *testing.B) { storagetest.BenchDue(b, harness(), 100_000) }

@@ -3,7 +3,7 @@ package memory
 import (
 	"cmp"
 	"hash/maphash"
-	"math/bits"
+	"slices"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -13,13 +13,14 @@ import (
 // part is one partition.
 type part struct {
 	name      storage.Partition
-	txs       txIndex
+	txs       txLog
 	accounts  accountIndex
 	byAccount map[ledger.Account][]*account
 	tables    map[*storage.Table]*table
 	levels    map[string]int64
-	steps     []step   // scratch of post
-	hashes    []uint64 // and of its transactions' ids
+
+	places []place // scratch of post: where its transactions stand,
+	steps  []step  // and what they did
 }
 
 func newPart(name storage.Partition) *part {
@@ -29,39 +30,55 @@ func newPart(name storage.Partition) *part {
 	}
 }
 
-// account is one balance with its history; the Seq of an entry is its place.
+// account is one balance with the way to its history: the newest entry, from
+// which each leads to the one before, and every 64th.
 type account struct {
-	hash    uint64
 	balance ledger.Balance
-	entries []entry
+	newest  place // 0 while there is none
+	marks   []place
 }
 
-// entry is 24 bytes without a pointer, for histories are long.
-type entry struct {
-	tx           uint32
-	delta, after ledger.Amount
+const stride = 64
+
+// add notes the entry seq, the newest.
+func (a *account) add(seq int64, p place) {
+	a.newest = p
+	if seq%stride == 0 {
+		a.marks = append(a.marks, p)
+	}
 }
 
-type txRec struct {
-	id, change string
-	kind       ledger.Kind
-	ref        string
-	at         int64
+// find is where the entry seq stands, 1 to balance.Seq.
+func (a *account) find(seq int64, log *txLog) place {
+	if seq <= 0 {
+		return 0
+	}
+	p, n := a.newest, a.balance.Seq
+	if m := (seq - 1) / stride; m < int64(len(a.marks)) {
+		p, n = a.marks[m], (m+1)*stride
+	}
+	for ; n > seq; n-- {
+		_, p, _ = log.entry(p)
+	}
+	return p
 }
 
+// step is a leg that was applied, and what it found.
 type step struct {
-	a     *account
-	leg   *ledger.Leg
-	tx    uint32
-	after ledger.Balance
+	a            *account
+	posted, held ledger.Amount
+	seq          int64
+	newest       place
 }
 
-var seed = maphash.MakeSeed()
-
-func hashOf(s string) uint64 { return maphash.String(seed, s) }
-
+// hashAccount mixes the asset in by its length and first bytes only: an account
+// holds few.
 func hashAccount(a ledger.Account, asset ledger.Asset) uint64 {
-	return maphash.String(seed, string(a)) ^ bits.RotateLeft64(maphash.String(seed, string(asset)), 31)
+	h := uint64(len(asset))
+	for i := range min(len(asset), 8) {
+		h = h<<8 | uint64(asset[i])
+	}
+	return maphash.String(seed, string(a)) ^ h*0x9e3779b97f4a7c15
 }
 
 // account finds a balance, or makes an empty one.
@@ -70,7 +87,7 @@ func (p *part) account(name ledger.Account, asset ledger.Asset, create bool) *ac
 	if a := p.accounts.find(h, name, asset); a != nil || !create {
 		return a
 	}
-	a := &account{hash: h, balance: ledger.Balance{Account: name, Asset: asset}}
+	a := &account{balance: ledger.Balance{Account: name, Asset: asset}}
 	p.accounts.add(a)
 	p.byAccount[name] = append(p.byAccount[name], a)
 	return a
@@ -84,89 +101,119 @@ func (s *Store) post(open verdict.Tables, c *storage.Change) error {
 		return s.judge(c, b) // states what is malformed, or takes the long way
 	}
 	p := s.part(c.Partition, true)
-	hashes, taken := p.hashes[:0], -1
+	if p.txs.full() {
+		return errFull
+	}
+	taken := -1
 	for i := range c.Post {
-		h := hashOf(c.Post[i].ID)
-		if n, ok := p.txs.find(h, c.Post[i].ID); ok {
-			if p.txs.at(n).change == c.ID {
+		if at, ok := p.txs.find(c.Post[i].ID); ok {
+			if p.txs.at(at).change == c.ID {
 				return nil
 			}
 			if taken < 0 {
 				taken = i
 			}
 		}
-		hashes = append(hashes, h)
 	}
-	p.hashes = hashes
 	if taken >= 0 {
 		return &storage.DuplicateError{Table: "ledger", Key: storage.ColID, Value: c.Post[taken].ID}
 	}
-	steps := p.steps[:0]
-	for i := range c.Post {
-		tx := &c.Post[i]
-		for k := range tx.Legs {
-			l := &tx.Legs[k]
-			a := p.account(l.Account, l.Asset, false)
-			if a == nil {
-				return s.judge(c, verdict.Prepare(open.Has, []storage.Change{*c}))
-			}
-			from := &a.balance
-			if i > 0 {
-				for n := len(steps) - 1; n >= 0; n-- {
-					if steps[n].a == a {
-						from = &steps[n].after
-						break
-					}
-				}
-			}
-			after, err := from.Apply(*l)
-			if err != nil {
-				p.steps = steps
-				return err
-			}
-			steps = append(steps, step{a: a, leg: l, tx: uint32(i), after: after})
-		}
+	known, err := p.apply(c)
+	if !known {
+		return s.judge(c, verdict.Prepare(open.Has, []storage.Change{*c}))
 	}
-	p.steps = steps
-	p.apply(c, steps)
-	return nil
+	return err
 }
 
-func (p *part) apply(c *storage.Change, steps []step) {
-	first := p.txs.n
+// apply posts all of c, or nothing: where a floor breaks, or where an account
+// is not known yet. The ids are known to be new.
+func (p *part) apply(c *storage.Change) (known bool, err error) {
+	start := p.txs.end(0)
+	p.steps, p.places = p.steps[:0], p.places[:0]
 	for i := range c.Post {
-		tx := &c.Post[i]
-		p.txs.add(p.hashes[i], txRec{id: tx.ID, change: c.ID, kind: tx.Kind, ref: tx.Ref, at: storage.Micros(tx.At)})
-	}
-	for i := range steps {
-		st := &steps[i]
-		b := &st.a.balance
-		b.Posted, b.Held, b.Seq = st.after.Posted, st.after.Held, st.after.Seq
-		if st.leg.Delta != 0 {
-			st.a.entries = append(st.a.entries, entry{tx: first + st.tx, delta: st.leg.Delta, after: b.Posted})
+		t := &c.Post[i]
+		moves := 0
+		for k := range t.Legs {
+			if t.Legs[k].Delta != 0 {
+				moves++
+			}
+		}
+		at := p.txs.write(t, c.ID, storage.Micros(t.At), moves)
+		p.places = append(p.places, at)
+		moves = 0
+		for k := range t.Legs {
+			l := &t.Legs[k]
+			a := p.account(l.Account, l.Asset, false)
+			if a == nil {
+				p.undo(start)
+				return false, nil
+			}
+			b := &a.balance
+			was := step{a, b.Posted, b.Held, b.Seq, a.newest}
+			if err := b.Move(l); err != nil {
+				p.undo(start)
+				return true, err
+			}
+			p.steps = append(p.steps, was)
+			if l.Delta != 0 {
+				a.add(b.Seq, p.txs.enter(at, moves, b.Posted, a.newest))
+				moves++
+			}
 		}
 	}
+	for i, at := range p.places {
+		p.txs.add(c.Post[i].ID, at)
+	}
+	return true, nil
+}
+
+// undo takes back the steps, and the transactions from start on.
+func (p *part) undo(start place) {
+	for _, s := range slices.Backward(p.steps) {
+		a := s.a
+		a.balance.Posted, a.balance.Held, a.balance.Seq, a.newest = s.posted, s.held, s.seq, s.newest
+		a.marks = a.marks[:s.seq/stride]
+	}
+	p.txs.cut(start)
 }
 
 // ready says quickly that the Change is well-formed; false may also mean that
 // the full check has to say so. Names of accounts and assets were checked when
 // the account was made.
 func ready(c *storage.Change) bool {
-	if !storage.ValidText(c.ID) || len(c.ID) == 0 || len(c.ID) > verdict.MaxChangeID {
+	if c.ID == "" || !plain(c.ID) {
 		return false
 	}
 	for i := range c.Post {
-		tx := &c.Post[i]
-		if len(tx.ID) == 0 || len(tx.ID) > verdict.MaxID || !storage.ValidText(tx.ID) ||
-			len(tx.Kind) > verdict.MaxID || !storage.ValidText(string(tx.Kind)) ||
-			len(tx.Ref) > verdict.MaxID || !storage.ValidText(tx.Ref) {
+		t := &c.Post[i]
+		if t.ID != c.ID && (t.ID == "" || !plain(t.ID)) ||
+			!plain(string(t.Kind)) || !plain(t.Ref) {
 			return false
 		}
-		if !pair(tx.Legs) && tx.Check() != nil {
+		if !pair(t.Legs) && t.Check() != nil {
 			return false
 		}
 	}
 	return len(c.Post) == 1 || distinct(c.Post)
+}
+
+// plain reports whether s is ASCII without a NUL, and short enough to be any id.
+// Other text may well be valid.
+func plain(s string) bool {
+	if len(s) > min(verdict.MaxID, verdict.MaxChangeID) {
+		return false
+	}
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	bad := uint64(0)
+	for ; len(s) >= 8; s = s[8:] {
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		bad |= (w | (w - ones)) & highs // above ASCII, or a byte of zero
+	}
+	for i := range len(s) {
+		bad |= uint64(s[i]-1) & highs
+	}
+	return bad == 0
 }
 
 // pair recognises the commonest well-formed transaction.
@@ -186,67 +233,6 @@ func distinct(txs []ledger.Tx) bool {
 	return true
 }
 
-// txIndex keeps transactions in order and finds them by id: open addressing
-// over 8-byte slots (half of the hash, and the place + 1), so that growing
-// reads no strings and the collector scans no table.
-type txIndex struct {
-	slots  []uint64
-	chunks [][]txRec
-	n      uint32
-}
-
-const chunk = 1 << 12
-
-func (x *txIndex) at(n uint32) *txRec { return &x.chunks[n/chunk][n%chunk] }
-
-func (x *txIndex) find(h uint64, id string) (uint32, bool) {
-	if len(x.slots) == 0 {
-		return 0, false
-	}
-	mask := uint64(len(x.slots) - 1)
-	tag := h >> 32
-	for i := h & mask; ; i = (i + 1) & mask {
-		s := x.slots[i]
-		if s == 0 {
-			return 0, false
-		}
-		if s>>32 == tag {
-			if n := uint32(s) - 1; x.at(n).id == id {
-				return n, true
-			}
-		}
-	}
-}
-
-func (x *txIndex) add(h uint64, r txRec) {
-	if int(x.n)*2 >= len(x.slots) {
-		x.grow()
-	}
-	if x.n%chunk == 0 {
-		x.chunks = append(x.chunks, make([]txRec, 0, chunk))
-	}
-	last := &x.chunks[len(x.chunks)-1]
-	*last = append(*last, r)
-	x.n++
-	x.insert(h, x.n)
-}
-
-func (x *txIndex) insert(h uint64, place uint32) {
-	mask := uint64(len(x.slots) - 1)
-	i := h & mask
-	for x.slots[i] != 0 {
-		i = (i + 1) & mask
-	}
-	x.slots[i] = h&^uint64(1<<32-1) | uint64(place)
-}
-
-func (x *txIndex) grow() {
-	x.slots = make([]uint64, max(16, len(x.slots)*2))
-	for n := range x.n {
-		x.insert(hashOf(x.at(n).id), n+1)
-	}
-}
-
 // accountIndex finds accounts by name and asset, in the same way.
 type accountIndex struct {
 	slots []*account
@@ -260,7 +246,7 @@ func (x *accountIndex) find(h uint64, name ledger.Account, asset ledger.Asset) *
 	mask := uint64(len(x.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
 		a := x.slots[i]
-		if a == nil || a.hash == h && a.balance.Account == name && a.balance.Asset == asset {
+		if a == nil || a.balance.Account == name && a.balance.Asset == asset {
 			return a
 		}
 	}
@@ -282,7 +268,7 @@ func (x *accountIndex) add(a *account) {
 
 func (x *accountIndex) insert(a *account) {
 	mask := uint64(len(x.slots) - 1)
-	i := a.hash & mask
+	i := hashAccount(a.balance.Account, a.balance.Asset) & mask
 	for x.slots[i] != nil {
 		i = (i + 1) & mask
 	}

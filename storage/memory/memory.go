@@ -25,6 +25,7 @@ type Store struct {
 	parts map[storage.Partition]*part
 	last  *part // the partition that was asked for last
 	due   map[*storage.Table]*dueQueue
+	errs  []error // see verdicts
 }
 
 var _ storage.Store = (*Store)(nil)
@@ -91,13 +92,9 @@ func (s *Store) part(p storage.Partition, create bool) *part {
 
 // Commit implements storage.Store.
 func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
-	errs := make([]error, len(changes))
 	open, err := s.opened(ctx)
 	if err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+		return slices.Repeat([]error{err}, len(changes))
 	}
 	var batches []*verdict.Batch
 	for i := range changes {
@@ -107,6 +104,7 @@ func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	errs := s.verdicts(len(changes))
 	for i := range changes {
 		c := &changes[i]
 		if onlyPosts(c) {
@@ -117,6 +115,20 @@ func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
 		batches = batches[1:]
 	}
 	return errs
+}
+
+// verdicts makes room for n errors, many callers' at a time; s.mu is held.
+func (s *Store) verdicts(n int) []error {
+	const slab = 64
+	if n > slab/4 {
+		return make([]error, n)
+	}
+	if n > len(s.errs) {
+		s.errs = make([]error, slab)
+	}
+	out := s.errs[:n:n]
+	s.errs = s.errs[n:]
+	return out
 }
 
 func onlyPosts(c *storage.Change) bool {
@@ -130,6 +142,9 @@ func (s *Store) judge(c *storage.Change, b *verdict.Batch) error {
 		return errs[0]
 	}
 	p := s.part(c.Partition, true)
+	if len(w.Txs) > 0 && p.txs.full() {
+		return errFull
+	}
 	for _, k := range w.Drops {
 		p.table(k.Table).drop(k.ID)
 	}
@@ -137,19 +152,24 @@ func (s *Store) judge(c *storage.Change, b *verdict.Batch) error {
 		r := &w.Rows[i]
 		s.set(p, r.Table, &rec{Stored: r.Stored, keys: verdict.Keys(r.Table, r.Scalars)})
 	}
-	for i := range w.Txs {
-		t := &w.Txs[i]
-		p.txs.add(hashOf(t.ID), txRec{id: t.ID, change: t.Change, kind: t.Kind, ref: t.Ref, at: t.At})
-	}
 	for i := range w.Balances {
 		b := &w.Balances[i].Balance
 		p.account(b.Account, b.Asset, true).balance = *b
 	}
-	for i := range w.Entries {
-		e := &w.Entries[i]
-		n, _ := p.txs.find(hashOf(e.Tx), e.Tx)
-		a := p.account(e.Account, e.Asset, false)
-		a.entries = append(a.entries, entry{tx: n, delta: e.Delta, after: e.After})
+	left := w.Entries // in the order of Txs
+	for i := range w.Txs {
+		t := &w.Txs[i]
+		n := 0
+		for n < len(left) && left[n].Tx == t.ID {
+			n++
+		}
+		at := p.txs.write(&ledger.Tx{ID: t.ID, Kind: t.Kind, Ref: t.Ref}, t.Change, t.At, n)
+		p.txs.add(t.ID, at)
+		for k := range left[:n] {
+			a := p.account(left[k].Account, left[k].Asset, false)
+			a.add(left[k].Seq, p.txs.enter(at, k, left[k].After, a.newest))
+		}
+		left = left[n:]
 	}
 	for _, l := range w.Levels {
 		p.levels[l.Name] = l.Value
@@ -186,8 +206,8 @@ func (v state) Holder(k verdict.UniqueKey) (string, bool) {
 
 func (v state) Tx(k verdict.TxKey) (string, bool) {
 	if p := v.s.part(k.Partition, false); p != nil {
-		if n, ok := p.txs.find(hashOf(k.ID), k.ID); ok {
-			return p.txs.at(n).change, true
+		if at, ok := p.txs.find(k.ID); ok {
+			return p.txs.at(at).change, true
 		}
 	}
 	return "", false
@@ -266,18 +286,20 @@ func (s *Store) Entries(ctx context.Context, p storage.Partition, account ledger
 	if a == nil || max <= 0 {
 		return nil, nil
 	}
-	end := int64(len(a.entries))
-	if before > 0 && before-1 < end {
-		end = before - 1
+	seq := a.balance.Seq
+	if before > 0 {
+		seq = min(seq, before-1)
 	}
 	var out []ledger.Entry
-	for seq := end; seq > 0 && len(out) < max; seq-- {
-		e := &a.entries[seq-1]
-		t := d.txs.at(e.tx)
+	for at := a.find(seq, &d.txs); seq > 0 && len(out) < max; seq-- {
+		after, older, record := d.txs.entry(at)
+		was, _, _ := d.txs.entry(older)
+		t := d.txs.at(record)
 		out = append(out, ledger.Entry{
-			Account: a.balance.Account, Asset: a.balance.Asset, Seq: seq, Tx: t.id, Kind: t.kind, Ref: t.ref,
-			Delta: e.delta, After: e.after, At: storage.FromMicros(t.at),
+			Account: account, Asset: asset, Seq: seq, Tx: t.id, Kind: t.kind, Ref: t.ref,
+			Delta: after - was, After: after, At: storage.FromMicros(t.at),
 		})
+		at = older
 	}
 	return out, nil
 }

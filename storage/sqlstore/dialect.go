@@ -60,6 +60,10 @@ type Dialect struct {
 	RowLock   string // appended to reads of rows that will be written
 	ClaimLock string // the same, passing over rows locked elsewhere
 
+	// Insert begins a statement whose rows must all be new. An error rolls the
+	// whole transaction back, so a statement need not be able to undo itself.
+	// Defaults to "INSERT INTO ".
+	Insert string
 	Tuples string // stands before a list of tuples after IN: "VALUES " or ""
 	// Casts names the types of a tuple's values by kind, where the database
 	// cannot tell them from the comparison; nil where it can.
@@ -69,6 +73,7 @@ type Dialect struct {
 	Ignore   string // "ON CONFLICT DO NOTHING"
 
 	MaxParams int // of one statement
+	MaxRows   int // of one statement, a power of two. Defaults to 128
 
 	// Types of columns by kind; KeyText and KeyBytes where they are indexed.
 	Types       map[storage.Kind]string
@@ -90,6 +95,13 @@ type Dialect struct {
 }
 
 func (d *Dialect) quote(column string) string { return d.Quote + column + d.Quote }
+
+func (d *Dialect) insert() string {
+	if d.Insert != "" {
+		return d.Insert
+	}
+	return "INSERT INTO "
+}
 
 func (d *Dialect) quoteAll(columns []string) string {
 	out := make([]string, len(columns))

@@ -66,10 +66,10 @@ func statements(text string) []string {
 }
 
 // Migrate brings the database's schema to this library's: first the dialect's
-// own migrations, each in a transaction, then every table of tables that does
-// not exist yet. It may be run by many processes at once and again at any
-// time. A table that exists in another shape is storage.ErrSchema: changing it
-// takes a migration.
+// own migrations, each in a transaction, then, from its declaration, every table
+// of tables that none of them made: a host's own. It may be run by many processes
+// at once and again at any time. A table that exists in another shape is
+// storage.ErrSchema: changing it takes a migration.
 func Migrate(ctx context.Context, db *sqlx.DB, d *Dialect, tables ...*storage.Table) error {
 	conn, err := db.Connx(ctx)
 	if err != nil {

@@ -46,7 +46,18 @@ func (s *session) prepared(ctx context.Context, q string) (*sqlx.Stmt, error) {
 	return st, nil
 }
 
+// unwatched is a context for one statement. Where there is one writer nothing
+// is waited for once it has begun, and a driver that has to watch a context
+// starts a goroutine for every statement.
+func (s *session) unwatched(ctx context.Context) context.Context {
+	if s.d.OneWriter && ctx.Err() == nil {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
 func (s *session) exec(ctx context.Context, q string, args ...any) error {
+	ctx = s.unwatched(ctx)
 	st, err := s.prepared(ctx, q) //nolint:sqlclosecheck // kept until the session ends
 	if err != nil {
 		return err
@@ -61,6 +72,7 @@ func (s *session) exec(ctx context.Context, q string, args ...any) error {
 
 // each runs a query and calls f for every row, which it may scan.
 func (s *session) each(ctx context.Context, q string, args []any, f func(*sql.Rows) error) error {
+	ctx = s.unwatched(ctx)
 	st, err := s.prepared(ctx, q) //nolint:sqlclosecheck // kept until the session ends
 	if err != nil {
 		return err

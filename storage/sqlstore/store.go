@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -239,7 +240,7 @@ func (d *Dialect) tuples(kinds []storage.Kind, n int) string {
 // most is how many rows of width w one statement takes: a power of two, so
 // that few different statements are in use.
 func (s *Store) most(w int) int {
-	n := 128
+	n := cmp.Or(s.d.MaxRows, 128)
 	for n > 1 && n*w > s.d.MaxParams {
 		n /= 2
 	}

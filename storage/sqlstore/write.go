@@ -265,7 +265,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		t := &w.Txs[i]
 		values = append(values, string(t.Partition), t.ID, t.Change, string(t.Kind), t.Ref, t.At)
 	}
-	if err := s.store(ctx, ss, "INSERT INTO "+Prefix+"ledger_txs (part, id, change_id, kind, ref, at)", "", 6, values); err != nil {
+	if err := s.store(ctx, ss, s.d.insert()+Prefix+"ledger_txs (part, id, change_id, kind, ref, at)", "", 6, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Balances)*6)
@@ -282,7 +282,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		e := &w.Entries[i]
 		values = append(values, string(e.Partition), string(e.Account), string(e.Asset), e.Seq, e.Tx, int64(e.Delta), int64(e.After))
 	}
-	if err := s.store(ctx, ss, "INSERT INTO "+Prefix+"entries (part, account, asset, seq, tx, delta, balance_after)", "", 7, values); err != nil {
+	if err := s.store(ctx, ss, s.d.insert()+Prefix+"entries (part, account, asset, seq, tx, delta, balance_after)", "", 7, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Levels)*3)
@@ -324,11 +324,11 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 		}
 		c := columnsOf(t)
 		names := append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)
-		head := "INSERT INTO " + TableName(t) + " (" + s.d.quoteAll(names) + ")"
-		if err := s.store(ctx, ss, head, "", len(names), inserts[t]); err != nil {
+		into := TableName(t) + " (" + s.d.quoteAll(names) + ")"
+		if err := s.store(ctx, ss, s.d.insert()+into, "", len(names), inserts[t]); err != nil {
 			return err
 		}
-		if err := s.store(ctx, ss, head, s.d.upsert([]string{"part", "id"}, names), len(names), updates[t]); err != nil {
+		if err := s.store(ctx, ss, "INSERT INTO "+into, s.d.upsert([]string{"part", "id"}, names), len(names), updates[t]); err != nil {
 			return err
 		}
 	}

@@ -284,9 +284,11 @@ func auditHistory(t testing.TB, s storage.Store, p storage.Partition, b ledger.B
 		require.NoError(t, err)
 		require.NotEmpty(t, entries, "history of %s ends at %d", b.Account, next)
 		for _, e := range entries {
-			require.Equal(t, next, e.Seq, "gap in %s", b.Account)
-			require.Equal(t, after, e.After, "balance after entry %d of %s", e.Seq, b.Account)
-			require.NotZero(t, e.Delta)
+			if e.Seq != next || e.After != after || e.Delta == 0 { // require is slow, and a benchmark makes millions
+				require.Equal(t, next, e.Seq, "gap in %s", b.Account)
+				require.Equal(t, after, e.After, "balance after entry %d of %s", e.Seq, b.Account)
+				require.NotZero(t, e.Delta)
+			}
 			after -= e.Delta
 			next--
 		}

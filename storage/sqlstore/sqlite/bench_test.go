@@ -12,8 +12,12 @@ import (
 )
 
 func BenchmarkTransfers(b *testing.B) {
-	storagetest.Bench(b, harness(), storagetest.Baseline{Name: "one per commit", Open: onePerCommit})
+	storagetest.Bench(b, harness(),
+		storagetest.Baseline{Name: "one per commit", Open: onePerCommit},
+		storagetest.Baseline{Name: "raw groups", Open: rawGroups})
 }
+
+func BenchmarkDueRows(b *testing.B) { storagetest.BenchDue(b, harness(), 20_000) }
 
 // onePerCommit is one transaction per transfer with prepared statements, as
 // durable as the store.

@@ -32,11 +32,13 @@ var dialect = &sqlstore.Dialect{
 	Quote:     `"`,
 	Begin:     "BEGIN IMMEDIATE",
 	OneWriter: true,
+	Insert:    "INSERT OR FAIL INTO ", // without a journal for the statement
 	Tuples:    "VALUES ",
 	Upsert:    "ON CONFLICT (%s) DO UPDATE SET %s",
 	Excluded:  "excluded.%s",
 	Ignore:    "ON CONFLICT DO NOTHING",
 	MaxParams: 32766,
+	MaxRows:   32, // the driver's binding takes time by the square of the parameters
 	Types: map[storage.Kind]string{
 		storage.Text: "TEXT", storage.Int: "INTEGER", storage.Bool: "INTEGER", storage.Time: "INTEGER",
 		storage.Decimal: "TEXT", storage.Bytes: "BLOB", storage.JSON: "TEXT",
@@ -98,6 +100,9 @@ func Open(path string, o Options) (*Store, error) {
 // time, so it is kept short and repeated: see Options.BusyTimeout.
 const oneWait = 50 * time.Millisecond
 
+// pageCache is the most that a connection keeps of the file, in KiB.
+const pageCache = 32 << 10
+
 func connect(path string, busy time.Duration) (*sqlx.DB, error) {
 	if path == "" || strings.Contains(path, ":memory:") {
 		return nil, fmt.Errorf("sqlite: %q is no file: use storage/memory for what need not last", path)
@@ -105,6 +110,8 @@ func connect(path string, busy time.Duration) (*sqlx.DB, error) {
 	q := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
 		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		// The default of 2 MB does not hold what a thousand accounts touch.
+		fmt.Sprintf("cache_size(-%d)", pageCache),
 	}}
 	return sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
 }
@@ -118,9 +125,9 @@ func OpenDB(db *sqlx.DB, o Options) *Store {
 	return &Store{sqlstore.New(dialect, db, db, sqlstore.Options{Lane: o.Lane, BusyTimeout: o.BusyTimeout})}
 }
 
-// Migrate brings the schema of the file at path to this library's and creates
-// those of the tables that do not exist. It may be run again, and by several
-// processes at once.
+// Migrate brings the schema of the file at path to this library's, by migrations
+// written by hand. Tables that none of them makes, as a host's own, are created
+// from their declarations. It may be run again, and by several processes at once.
 func Migrate(ctx context.Context, path string, tables ...*storage.Table) error {
 	db, err := connect(path, Options{}.withDefaults().BusyTimeout)
 	if err != nil {
