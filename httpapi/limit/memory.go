@@ -16,13 +16,16 @@ const shared = 1024
 // clock after it; more than that is a clock that was set back.
 const late = time.Second
 
+// grace is how long an ended window is kept, as clocks differ.
+const grace = time.Minute
+
 // sweep is how many outlived counters one request clears away at most.
 const sweep = 16
 
 // Memory counts in this process, in bounded memory: at most max counters of a
 // key and a rule, and a fixed number that are shared.
 //
-// A counter is forgotten when its window has ended, and only then. While all max
+// A counter is forgotten a minute after its window has ended, and only then. While all max
 // are in use, keys without a counter share one with others, by a hash that
 // nobody outside can predict: whoever comes new then may be refused early, but
 // nobody gets more than his due, and who has a counter keeps it. When room is
@@ -137,7 +140,8 @@ func (m *Memory) put(k counterKey, r Rule, w Window, now time.Time) {
 	m.exact[k] = q.windows.PushBack(&counter{k, w})
 }
 
-// forget drops some of the rule's counters whose windows have ended.
+// forget drops some of the rule's counters whose windows have ended, a little
+// later than they do: a clock that is set back must find them.
 func (m *Memory) forget(q *queue, now time.Time) {
 	for range sweep {
 		e := q.windows.Front()
@@ -145,7 +149,7 @@ func (m *Memory) forget(q *queue, now time.Time) {
 			return
 		}
 		c := e.Value.(*counter)
-		if now.Before(c.Start.Add(q.length)) {
+		if now.Before(c.Start.Add(q.length + grace)) {
 			return
 		}
 		q.windows.Remove(e)
