@@ -44,6 +44,7 @@ type Table struct {
 	Columns []Column
 	Uniques [][]string
 	Indexes [][]string
+	flat    bool // no column of a kind that refers to what others may change
 	typ     reflect.Type
 	byName  map[string]int
 }
@@ -89,6 +90,7 @@ func NewTable[T any](name string, options ...TableOption) TableOf[T] {
 		t.byName[col] = len(t.Columns)
 		t.Columns = append(t.Columns, c)
 	}
+	t.flat = !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind == JSON || c.Kind == Bytes })
 	for _, o := range options {
 		o(t)
 	}
@@ -185,6 +187,10 @@ func (c *Column) Encode(value any) (any, error) {
 		return append([]byte{}, v.Bytes()...), nil
 	}
 }
+
+// Flat reports whether a decoded value can be given to any number of readers:
+// none of them can change what another sees through it.
+func (t *Table) Flat() bool { return t.flat }
 
 // Decode is the inverse of Encode. Scalars may also arrive as []byte for text.
 func (t *Table) Decode(scalars []any) (any, error) {

@@ -150,7 +150,11 @@ func (s *Store) judge(c *storage.Change, b *verdict.Batch) error {
 	}
 	for i := range w.Rows {
 		r := &w.Rows[i]
-		s.set(p, r.Table, &rec{Stored: r.Stored, keys: verdict.Keys(r.Table, r.Scalars)})
+		made := &rec{Stored: r.Stored, keys: verdict.Keys(r.Table, r.Scalars)}
+		if r.Table.Flat() {
+			made.value = new(atomic.Value)
+		}
+		s.set(p, r.Table, made)
 	}
 	for i := range w.Balances {
 		b := &w.Balances[i].Balance

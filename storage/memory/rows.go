@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -13,7 +14,8 @@ import (
 // it after the lock is gone.
 type rec struct {
 	storage.Stored
-	keys []string
+	keys  []string
+	value *atomic.Value // what the scalars decode to, once asked; nil where values could be changed by who holds them
 }
 
 // table is one table in one partition. Its leading index columns are indexed
@@ -165,11 +167,31 @@ func decode(t *storage.Table, found []*rec) ([]storage.Row, error) {
 	out := make([]storage.Row, len(found))
 	for i, r := range found {
 		var err error
-		if out[i], err = r.Row(t); err != nil {
+		if out[i], err = r.row(t); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// row decodes a record, once where its table allows: reads of what seldom
+// changes then cost nothing.
+func (r *rec) row(t *storage.Table) (storage.Row, error) {
+	if r.value == nil {
+		return r.Row(t)
+	}
+	v := r.value.Load()
+	if v == nil {
+		row, err := r.Row(t)
+		if err != nil {
+			return row, err
+		}
+		v = row.Value
+		r.value.Store(v)
+	}
+	return storage.Row{
+		Table: t, Partition: r.Partition, ID: r.ID, Version: r.Version, Change: r.Change, Due: storage.FromMicros(r.Due), Value: v,
+	}, nil
 }
 
 func (s *Store) find(q storage.Query, filters []storage.Filter) []*rec {
