@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -23,6 +24,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/redisstore"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -94,6 +98,12 @@ func openStore(ctx context.Context, dsn string) (storage.Store, error) {
 			return nil, err
 		}
 		return sqlite.Open(rest, sqlite.Options{})
+	case "redis", "rediss":
+		o, err := redis.ParseURL(dsn)
+		if err != nil {
+			return nil, errors.New("-store redis://…: must be redis://USER:PASSWORD@HOST:PORT/0") // the cause may repeat the password
+		}
+		return redisstore.New(redis.NewClient(o), redisstore.Options{}).Own(), nil
 	}
 	return nil, fmt.Errorf("-store %s: … is not in this version; memory and sqlite:FILE are", kind)
 }

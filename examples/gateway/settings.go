@@ -60,7 +60,7 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	f := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&s.addr, "addr", or("CRYPTOPAY_ADDR", "127.0.0.1:8080"), "where to listen (CRYPTOPAY_ADDR)")
-	f.StringVar(&s.store, "store", or("CRYPTOPAY_STORE", "sqlite:cryptopay.db"), "memory or sqlite:FILE (CRYPTOPAY_STORE)")
+	f.StringVar(&s.store, "store", or("CRYPTOPAY_STORE", "sqlite:cryptopay.db"), "memory, sqlite:FILE, postgres://… or mysql://… (CRYPTOPAY_STORE)")
 	f.BoolVar(&s.dev, "dev", !s.real(), "serve /dev/ to play the customers and the miners; only with simulated chains")
 	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the key that seals stored secrets, made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
 	f.StringVar(&networks, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")

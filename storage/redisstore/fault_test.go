@@ -1,0 +1,360 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/redisstore"
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
+)
+
+const shop = storage.Partition("tenant/shop")
+
+func opened(t testing.TB, client redis.UniversalClient, o redisstore.Options) *redisstore.Store {
+	t.Helper()
+	s := redisstore.New(client, o)
+	require.NoError(t, s.Open(t.Context(), storagetest.Tables()...))
+	return s
+}
+
+// sale is a Change of two halves: a row, and a coin.
+func sale(id string) storage.Change {
+	return storage.Change{
+		ID: id, Partition: shop,
+		Put: []storage.Row{storagetest.Notes.Row(id, 0, time.Time{}, storagetest.Note{Text: id})},
+		Post: []ledger.Tx{{ID: id, Legs: []ledger.Leg{
+			{Account: "chain/net", Asset: "C", Delta: -1}, {Account: "wallet/w", Asset: "C", Delta: 1},
+		}}},
+	}
+}
+
+func coins(t testing.TB, s storage.Store) ledger.Amount {
+	t.Helper()
+	b, err := s.Balances(t.Context(), shop, "wallet/w")
+	require.NoError(t, err)
+	if len(b) == 0 {
+		return 0
+	}
+	return b[0].Posted
+}
+
+func sales(t testing.TB, s storage.Store) int64 {
+	t.Helper()
+	n, err := s.Count(t.Context(), storage.Query{Table: storagetest.Notes.Table, Partition: shop})
+	require.NoError(t, err)
+	return n
+}
+
+// until sells with several callers until something goes wrong, at the latest
+// after many, and says what was tried and how much of it was acknowledged.
+func until(s storage.Store, acknowledged func(n int64)) (tried []string, sold map[string]bool) {
+	var mu sync.Mutex
+	var n atomic.Int64
+	sold = map[string]bool{}
+	var wg sync.WaitGroup
+	for c := range 8 {
+		wg.Go(func() {
+			for i := range 2000 {
+				id := fmt.Sprintf("s%d-%05d", c, i)
+				err := s.Commit(context.Background(), sale(id))[0]
+				mu.Lock()
+				tried = append(tried, id)
+				if err == nil {
+					sold[id] = true
+				}
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+				acknowledged(n.Add(1))
+			}
+		})
+	}
+	wg.Wait()
+	return tried, sold
+}
+
+// recovered compares what a store holds after a crash with what was answered.
+func recovered(t testing.TB, s storage.Store, tried []string, sold map[string]bool) {
+	t.Helper()
+	storagetest.Audit(t, s, shop)
+	require.EqualValues(t, sales(t, s), coins(t, s), "rows without coins, or coins without rows")
+	for id := range sold {
+		_, _, ok, err := storagetest.Notes.One(t.Context(), s, shop, id)
+		require.NoError(t, err)
+		require.True(t, ok, "%s was acknowledged", id)
+	}
+	for _, id := range tried { // whoever got no answer asks again
+		require.NoError(t, storage.CommitOne(t.Context(), s, sale(id)), id)
+	}
+	require.EqualValues(t, len(tried), coins(t, s))
+	require.EqualValues(t, len(tried), sales(t, s))
+	storagetest.Audit(t, s, shop)
+}
+
+// The server is killed while eight callers commit. What was acknowledged is
+// there afterwards, what was not is there whole or not at all.
+func TestL01_KilledServer(t *testing.T) {
+	t.Parallel()
+	p, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	tried, sold := until(s, func(n int64) {
+		if n == 300 {
+			p.Kill()
+		}
+	})
+	require.GreaterOrEqual(t, len(sold), 300)
+	_, client = server(t, "--dir", p.Dir)
+	recovered(t, opened(t, client, redisstore.Options{}), tried, sold)
+}
+
+// The disk takes no more in the middle of a write: the server ends, and what it
+// wrote half is not there when it comes back.
+func TestL09_FullDisk(t *testing.T) {
+	t.Parallel()
+	p, client := server(t)
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		const line = "NOT TESTED: prlimit is not installed: it is part of util-linux"
+		if os.Getenv("CRYPTOPAY_TEST_FULL") == "1" {
+			t.Fatal(line)
+		}
+		t.Skip(line)
+	}
+	s := opened(t, client, redisstore.Options{})
+	tried, sold := until(s, func(n int64) {
+		if n == 100 {
+			out, err := exec.CommandContext(t.Context(), prlimit, "--pid", strconv.Itoa(p.PID), "--fsize=100011").CombinedOutput()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+	})
+	require.GreaterOrEqual(t, len(sold), 100)
+	p.Kill() // it has ended, or will not write again
+	_, client = server(t, "--dir", p.Dir)
+	recovered(t, opened(t, client, redisstore.Options{}), tried, sold)
+}
+
+// The memory that the server may use runs out: commits are refused whole, and
+// go through once there is room.
+func TestL09_MemoryRunsOut(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	require.NoError(t, s.Commit(t.Context(), sale("first"))[0])
+	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "1mb").Err())
+	err := s.Commit(t.Context(), sale("second"))[0]
+	require.ErrorIs(t, err, storage.ErrUnknown)
+	require.ErrorContains(t, err, "OOM")
+	require.EqualValues(t, 1, coins(t, s))
+	require.EqualValues(t, 1, sales(t, s))
+	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	require.NoError(t, storage.CommitOne(t.Context(), s, sale("second")))
+	require.EqualValues(t, 2, coins(t, s))
+}
+
+// A key that something else took, or a history that somebody shortened, ends the
+// script before it writes: not half of a Change happens, and the others of its
+// batch do.
+func TestL07_NothingIsHalfApplied(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	require.NoError(t, s.Commit(t.Context(), sale("first"))[0])
+	other := sale("other")
+	other.Post[0].Legs[1].Account = "wallet/v"
+	other.Post[0].Legs[0].Account = "chain/other"
+	for i, pattern := range []string{"*:his:*wallet/w*", "*:idx:*", "*:in:suite_notes", "*:due:*"} {
+		bad, good := sale(fmt.Sprint("bad", i)), other
+		good.ID, good.Put = fmt.Sprint("good", i), nil
+		good.Post = []ledger.Tx{{ID: good.ID, Legs: other.Post[0].Legs}}
+		bad.Put[0].Due = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		names, err := client.Keys(t.Context(), pattern).Result()
+		require.NoError(t, err)
+		if pattern == "*:due:*" {
+			names = []string{fmt.Sprintf("cryptopay:{%s}:due:suite_notes", tag(t, client))}
+		}
+		require.NotEmpty(t, names, pattern)
+		for _, k := range names {
+			_ = client.Rename(t.Context(), k, "kept:"+k).Err() // what is not there is not kept
+			require.NoError(t, client.Set(t.Context(), k, "something else", 0).Err())
+		}
+		errs, err := s.Write(t.Context(), true, []storage.Change{bad, good})
+		require.NoError(t, err)
+		require.ErrorContains(t, errs[0], "WRONGTYPE", pattern)
+		require.NoError(t, errs[1], pattern)
+		require.EqualValues(t, 1+i, coins(t, s), pattern)
+		for _, k := range names {
+			require.NoError(t, client.Del(t.Context(), k).Err())
+			_ = client.Rename(t.Context(), "kept:"+k, k).Err()
+		}
+		require.NoError(t, s.Commit(t.Context(), bad)[0], pattern)
+		require.EqualValues(t, 2+i, coins(t, s))
+	}
+	storagetest.Audit(t, s, shop)
+
+	names, err := client.Keys(t.Context(), "*:his:*wallet/w*").Result()
+	require.NoError(t, err)
+	line, err := client.RPop(t.Context(), names[0]).Result()
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Commit(t.Context(), sale("last"))[0], "changed by hand")
+	require.EqualValues(t, 5, sales(t, s))
+	require.NoError(t, client.RPush(t.Context(), names[0], line).Err())
+	require.NoError(t, s.Commit(t.Context(), sale("last"))[0])
+	storagetest.Audit(t, s, shop)
+}
+
+// tag is the hash tag of the shop.
+func tag(t testing.TB, client *redis.Client) string {
+	t.Helper()
+	names, err := client.Keys(t.Context(), "*:bal:"+string(shop)).Result()
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	_, rest, _ := strings.Cut(names[0], "{")
+	out, _, _ := strings.Cut(rest, "}")
+	return out
+}
+
+// The answer to a commit is lost. Its outcome is unknown, and sending it again
+// settles it.
+func TestL02_LostAnswer(t *testing.T) {
+	t.Parallel()
+	p, _ := server(t)
+	between := newProxy(t, p.Address())
+	client := redis.NewClient(&redis.Options{Addr: between.address, MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	s := opened(t, client, redisstore.Options{})
+	require.NoError(t, s.Commit(t.Context(), sale("first"))[0])
+	between.cutNext()
+	err := s.Commit(t.Context(), sale("second"))[0]
+	require.ErrorIs(t, err, storage.ErrUnknown)
+	require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict))
+	require.EqualValues(t, 2, coins(t, s), "it happened")
+	require.NoError(t, s.Commit(t.Context(), sale("second"))[0])
+	require.EqualValues(t, 2, coins(t, s), "once")
+
+	between.cutNext()
+	require.NoError(t, storage.CommitOne(t.Context(), s, sale("third")))
+	require.EqualValues(t, 3, coins(t, s))
+}
+
+// Each setting that loses money is refused at Open, in words that name it.
+func TestL06_UnsafeSettings(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	for _, c := range []struct{ setting, bad, good, words string }{
+		{"maxmemory-policy", "allkeys-lru", "noeviction", "set maxmemory-policy noeviction"},
+		{"maxmemory-policy", "volatile-ttl", "noeviction", "set maxmemory-policy noeviction"},
+		{"appendonly", "no", "yes", "set appendonly yes"},
+		{"appendfsync", "no", "always", "set appendfsync always"},
+		{"appendfsync", "everysec", "always", "set appendfsync always, or name redisstore.LastSecond"},
+		{"no-appendfsync-on-rewrite", "yes", "no", "set no-appendfsync-on-rewrite no"},
+	} {
+		require.NoError(t, client.ConfigSet(t.Context(), c.setting, c.bad).Err())
+		err := redisstore.New(client, redisstore.Options{}).Open(t.Context())
+		require.ErrorContains(t, err, c.words, "%s %s", c.setting, c.bad)
+		require.NoError(t, client.ConfigSet(t.Context(), c.setting, c.good).Err())
+		require.NoError(t, redisstore.New(client, redisstore.Options{}).Open(t.Context()))
+	}
+	lenient := redisstore.Options{AllowLoss: []redisstore.Loss{redisstore.LastSecond}}
+	require.NoError(t, client.ConfigSet(t.Context(), "appendfsync", "everysec").Err())
+	require.NoError(t, redisstore.New(client, lenient).Open(t.Context()), "named")
+	require.NoError(t, client.ConfigSet(t.Context(), "appendfsync", "no").Err())
+	require.Error(t, redisstore.New(client, lenient).Open(t.Context()), "half a minute is not a second")
+
+	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "blind", "on", "nopass", "~*", "+@all", "-config").Err())
+	blind := redis.NewClient(&redis.Options{Addr: client.Options().Addr, Username: "blind", Password: "x"})
+	t.Cleanup(func() { _ = blind.Close() })
+	require.ErrorContains(t, redisstore.New(blind, redisstore.Options{}).Open(t.Context()), "allow CONFIG GET")
+}
+
+// A server that comes back with other settings is found out before anything
+// that it took counts.
+func TestL06_ServerComesBackUnsafe(t *testing.T) {
+	t.Parallel()
+	good, _ := server(t)
+	bad := testenv.Redis(t)
+	between := newProxy(t, good.Address())
+	client := redis.NewClient(&redis.Options{Addr: between.address})
+	t.Cleanup(func() { _ = client.Close() })
+	s := opened(t, client, redisstore.Options{})
+	require.NoError(t, s.Commit(t.Context(), sale("first"))[0])
+	between.lead(bad.Address())
+	for range 3 {
+		err := s.Commit(t.Context(), sale("second"))[0]
+		require.ErrorContains(t, err, "set appendonly yes")
+		require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict))
+	}
+	between.lead(good.Address())
+	require.NoError(t, s.Commit(t.Context(), sale("second"))[0])
+	require.EqualValues(t, 2, coins(t, s))
+}
+
+// A failover forgets what the replica had not yet received: servers with
+// replicas are refused unless that is accepted by name.
+func TestL07_ReplicasAreRefused(t *testing.T) {
+	t.Parallel()
+	p, client := server(t)
+	replica := testenv.Redis(t, append(append([]string{}, safe...), "--replicaof", "127.0.0.1 "+strconv.Itoa(p.Port), "--repl-diskless-sync-delay", "0")...)
+	follower := connect(t, replica)
+	require.Eventually(t, func() bool {
+		return follower.InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
+	}, 20*time.Second, 10*time.Millisecond)
+	require.ErrorContains(t, redisstore.New(client, redisstore.Options{}).Open(t.Context()), "redisstore.Failover")
+	s := opened(t, client, redisstore.Options{AllowLoss: []redisstore.Loss{redisstore.Failover}})
+	require.NoError(t, s.Commit(t.Context(), sale("first"))[0])
+}
+
+// A replica is refused, and so is a master that becomes one.
+func TestL08_ReadOnlyReplica(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	require.NoError(t, s.Commit(t.Context(), sale("first"))[0])
+	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "127.0.0.1", strconv.Itoa(testenv.FreePort(t))).Err())
+	require.ErrorContains(t, redisstore.New(client, redisstore.Options{}).Open(t.Context()), "read-only replica")
+	for range 2 {
+		err := s.Commit(t.Context(), sale("second"))[0]
+		require.Error(t, err)
+		require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict))
+	}
+	require.ErrorContains(t, s.Commit(t.Context(), sale("second"))[0], "read-only replica", "it says why")
+	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+	require.NoError(t, s.Commit(t.Context(), sale("second"))[0])
+	require.EqualValues(t, 2, coins(t, s))
+}
+
+// Clients that read elsewhere than they write, or move keys, are refused.
+func TestL08_ClientsThatReadElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, o := range []*redis.ClusterOptions{
+		{Addrs: []string{"127.0.0.1:1"}, ReadOnly: true},
+		{Addrs: []string{"127.0.0.1:1"}, RouteByLatency: true},
+		{Addrs: []string{"127.0.0.1:1"}, RouteRandomly: true},
+	} {
+		c := redis.NewClusterClient(o)
+		t.Cleanup(func() { _ = c.Close() })
+		require.ErrorContains(t, redisstore.New(c, redisstore.Options{}).Open(t.Context()), "reads from replicas")
+	}
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	t.Cleanup(func() { _ = ring.Close() })
+	require.ErrorContains(t, redisstore.New(ring, redisstore.Options{}).Open(t.Context()), "moves keys")
+	node := connect(t, testenv.RedisCluster(t, 1, safe...)[0])
+	require.ErrorContains(t, redisstore.New(node, redisstore.Options{}).Open(t.Context()), "NewClusterClient")
+}
