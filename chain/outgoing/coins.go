@@ -12,7 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// drawCoins takes free coins of the tenant, largest first, until the
+// drawCoins takes free coins of the tenant, and more of them until the
 // transaction can be built. A replacement has its coins already, and takes more
 // only in the place of those that are gone.
 func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) error {
@@ -23,13 +23,12 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 	if err != nil {
 		return err
 	}
-	free = free[:min(len(free), max(n.MaxInputs-len(d.kept), 0))]
 	if d.change.Address == "" {
 		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
 			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
 		}
 	}
-	take, err := enough(d, free)
+	free, take, err := n.choose(d, free)
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func coinOf(r storage.Row) chain.Coin {
 // choice for the same coins everywhere.
 func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Row, error) {
 	q := storage.Query{
-		Table: Coins.Table, Partition: n.part, Limit: n.MaxInputs,
+		Table: Coins.Table, Partition: n.part, Limit: max(n.MaxInputs, maxCandidates),
 		Where: []storage.Cond{
 			{Column: "tenant", Op: storage.Eq, Value: in.Tenant},
 			{Column: "state", Op: storage.Eq, Value: CoinFree},

@@ -34,6 +34,9 @@ type spec struct {
 	path  string
 	args  func(port int, dir string) []string
 	env   []string
+	dir   string    // its folder. Defaults to a temporary one of the test
+	as    string    // the account that it runs as where the tests are root
+	end   os.Signal // by which the test ends it. Defaults to a kill
 	ready func(ctx context.Context, port int) error
 }
 
@@ -58,7 +61,10 @@ func try(t testing.TB, s spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := t.TempDir()
+	dir := s.dir
+	if dir == "" {
+		dir = t.TempDir()
+	}
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
 		return nil, err
@@ -67,6 +73,7 @@ func try(t testing.TB, s spec) (*Process, error) {
 	cmd := exec.Command(s.path, s.args(port, dir)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.Env = append(append(os.Environ(), "HOME="+dir), s.env...)
+	runAs(cmd, s.as)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -76,6 +83,12 @@ func try(t testing.TB, s spec) (*Process, error) {
 		close(p.done)
 	}()
 	stop := func() {
+		if s.end != nil && cmd.Process.Signal(s.end) == nil {
+			select {
+			case <-p.done:
+			case <-time.After(10 * time.Second):
+			}
+		}
 		_ = cmd.Process.Kill()
 		<-p.done
 	}

@@ -1,0 +1,182 @@
+package outgoing
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// coinCoster is an optional ability of clients of UTXO networks: what a
+// transaction of an order would cost, part by part, in units of its currency.
+// It needs no node. base is without coins and without change, each of coins what
+// one of Order.Coins adds, change what paying change adds, and least the smallest
+// change there is.
+type coinCoster interface {
+	CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error)
+}
+
+// maxCandidates is how many free coins are looked at for one transaction.
+const maxCandidates = 500
+
+// choose orders free coins so that the ones to spend come first, and says how
+// many those are. Where the client tells what coins cost, the choice is by
+// selection; else it is the largest first.
+func (n *Network) choose(d *draft, free []storage.Row) ([]storage.Row, int, error) {
+	c, able := n.Client.(coinCoster)
+	room := max(n.MaxInputs-len(d.kept), 0)
+	if !able || len(d.kept) > 0 || d.intent.All {
+		free = free[:min(len(free), room)]
+		take, err := enough(d, free)
+		return free, take, err
+	}
+	o := chain.Order{Intent: d.intent, Fee: d.fee, Change: d.change.Address, Attempt: d.rise}
+	for _, r := range free {
+		o.Coins = append(o.Coins, coinOf(r))
+	}
+	base, change, least, costs, err := c.CoinCosts(o)
+	if err != nil {
+		return nil, 0, err
+	}
+	s := selection{change: change, least: least, most: room}
+	if s.need, err = d.intent.Amount.Add(base); err != nil {
+		return nil, 0, err
+	}
+	for i, coin := range o.Coins {
+		s.worth = append(s.worth, coin.Amount-costs[i])
+	}
+	picked := s.pick()
+	if picked == nil {
+		return nil, 0, fmt.Errorf("%w: coins for less than %d and their fee", chain.ErrShort, d.intent.Amount)
+	}
+	out := make([]storage.Row, 0, len(free))
+	for _, i := range picked {
+		out = append(out, free[i])
+	}
+	for i, r := range free { // the largest of the rest stand by
+		if len(out) < room && !slices.Contains(picked, i) && s.worth[i] > 0 {
+			out = append(out, r)
+		}
+	}
+	return out, len(picked), nil
+}
+
+// selection chooses coins. It is pure, and the same for the same coins.
+type selection struct {
+	worth  []ledger.Amount // what each coin brings beyond its own cost, largest coins first
+	need   ledger.Amount   // to be reached
+	change ledger.Amount   // what change adds to the cost
+	least  ledger.Amount   // below this there is none
+	most   int             // coins
+}
+
+// maxTries bounds the search for coins that leave no change.
+const maxTries = 50_000
+
+// pick gives places in worth, ascending; nil where no choice is enough. Coins
+// that fit so well that there is no change are best: it costs an output now and an
+// input later. Else as few coins as it takes, and of those the smallest that
+// do, so that large coins stay free for others.
+func (s *selection) pick() []int {
+	if exact := s.exact(); exact != nil {
+		return exact
+	}
+	withChange := s.fewest(s.need + s.change + s.least)
+	bare := s.fewest(s.need)
+	if withChange == nil || len(bare) < len(withChange) && bare != nil {
+		return bare // what is over goes to the miner: it is less than one coin more costs
+	}
+	return withChange
+}
+
+// exact searches, depth first, for the coins whose worth is nearest above the
+// need, and not so far above that there would be change (branch and bound, as
+// Bitcoin Core has it).
+func (s *selection) exact() []int {
+	left := make([]ledger.Amount, len(s.worth)+1) // what coins from here on bring
+	for i := len(s.worth) - 1; i >= 0; i-- {
+		left[i] = left[i+1] + max(s.worth[i], 0)
+	}
+	limit := s.need + max(s.change+s.least-1, 0)
+	best := limit + 1
+	var chosen, answer []int
+	tries := 0
+	var walk func(i int, sum ledger.Amount)
+	walk = func(i int, sum ledger.Amount) {
+		tries++
+		switch {
+		case sum >= s.need:
+			if sum < best || sum == best && len(chosen) < len(answer) {
+				best, answer = sum, slices.Clone(chosen)
+			}
+			return
+		case tries > maxTries || i == len(s.worth) || len(chosen) == s.most || sum+left[i] < s.need:
+			return
+		}
+		if s.worth[i] > 0 && sum+s.worth[i] <= min(limit, best) {
+			chosen = append(chosen, i)
+			walk(i+1, sum+s.worth[i])
+			chosen = chosen[:len(chosen)-1]
+		}
+		next := i + 1
+		for next < len(s.worth) && s.worth[next] == s.worth[i] {
+			next++ // equal coins left out make no other choice
+		}
+		walk(next, sum)
+	}
+	walk(0, 0)
+	return answer
+}
+
+// fewest takes the smallest number of coins that reaches a sum, then makes each
+// as small as it can be.
+func (s *selection) fewest(target ledger.Amount) []int {
+	order := make([]int, 0, len(s.worth))
+	for i, w := range s.worth {
+		if w > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case s.worth[a] > s.worth[b]:
+			return -1
+		case s.worth[a] < s.worth[b]:
+			return 1
+		}
+		return a - b
+	})
+	var sum ledger.Amount
+	count := 0
+	for count < min(len(order), s.most) && sum < target {
+		sum += s.worth[order[count]]
+		count++
+	}
+	if sum < target || count == 0 {
+		return nil
+	}
+	picked := make([]int, count) // places in order
+	for i := range picked {
+		picked[i] = i
+	}
+	end := len(order)
+	for i := count - 1; i >= 0; i-- { // the last one first, to the far end of what is left
+		at := picked[i]
+		for next := at + 1; next < end; next++ {
+			if sum-s.worth[order[at]]+s.worth[order[next]] < target {
+				break
+			}
+			picked[i] = next
+		}
+		sum += s.worth[order[picked[i]]] - s.worth[order[at]]
+		end = picked[i]
+	}
+	out := make([]int, count)
+	for i, p := range picked {
+		out[i] = order[p]
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,213 @@
+package utxo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/btcsuite/btcd/wire/v2"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// replaceable is the sequence of inputs that says a dearer transaction may take
+// this one's place (BIP 125), and sets no time lock.
+const replaceable = wire.MaxTxInSequenceNum - 2
+
+func rejected(format string, args ...any) error {
+	return fmt.Errorf("%w: utxo: %w", chain.ErrRejected, fmt.Errorf(format, args...))
+}
+
+// Build spends exactly the order's coins. It reads the transactions that made
+// them, and refuses a coin that is not what the chain says. Attempt n offers an
+// eighth more than attempt n−1 for the same coins, and at least what nodes ask
+// of a replacement. Change below the dust limit is left to the miner. Which of
+// payment and change comes first is for nobody to guess.
+func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error) {
+	d, err := c.plan(&o)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	if err := c.sources(ctx, d); err != nil {
+		return chain.Unsigned{}, err
+	}
+	payload, err := d.encode()
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	u, err := c.Inspect(payload)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	if o.Intent.MaxCost > 0 && u.MaxCost > o.Intent.MaxCost {
+		return chain.Unsigned{}, fmt.Errorf("%w: it costs %d units, %d are allowed", chain.ErrTooDear, u.MaxCost, o.Intent.MaxCost)
+	}
+	return u, nil
+}
+
+// plan chooses inputs and outputs. It needs no node.
+func (c *Client) plan(o *chain.Order) (*packet, error) {
+	in := &o.Intent
+	to, err := c.script(in.To)
+	switch {
+	case in.Currency != c.native.Code:
+		return nil, rejected("%q is not the coin of %s", in.Currency, c.o.Network)
+	case err != nil:
+		return nil, rejected("%w", err)
+	case in.Memo != "":
+		return nil, rejected("%s has no memos", c.o.Network)
+	case in.Amount < 0 || in.Amount == 0 && !in.All && in.Purpose != chain.ForCancel:
+		return nil, rejected("an amount is above 0")
+	}
+	fee, err := parseParams(o.Fee.Params)
+	if err != nil {
+		return nil, err
+	}
+	if fee.Rate < 1 || fee.Rate > c.p.MaxRate {
+		return nil, fmt.Errorf("%w: %d units per 1000 bytes", chain.ErrTooDear, fee.Rate)
+	}
+	rate := c.raised(fee.Rate, o.Attempt)
+	p, s, sum, err := c.inputs(o)
+	if err != nil {
+		return nil, err
+	}
+	s.output(to)
+	if in.All || in.Amount == 0 {
+		return p, c.pay(p, to, sum-s.cost(rate), in.Purpose == chain.ForCancel)
+	}
+	if sum < int64(in.Amount)+s.cost(rate) {
+		return nil, fmt.Errorf("%w: the coins are %d units", chain.ErrShort, sum)
+	}
+	if err := c.pay(p, to, int64(in.Amount), false); err != nil {
+		return nil, err
+	}
+	back, err := c.script(o.Change)
+	if err != nil {
+		return nil, rejected("Order.Change: %w", err)
+	}
+	s.output(back)
+	if rest := sum - int64(in.Amount) - s.cost(rate); rest >= c.p.dust(back) {
+		if err := c.pay(p, back, rest, true); err != nil {
+			return nil, err
+		}
+		p.shuffle()
+	}
+	return p, nil
+}
+
+// inputs are the order's coins.
+func (c *Client) inputs(o *chain.Order) (*packet, *size, int64, error) {
+	if len(o.Coins) == 0 {
+		return nil, nil, 0, fmt.Errorf("%w: the order has no coins", chain.ErrShort)
+	}
+	p, s := &packet{network: c.o.Network, tx: wire.NewMsgTx(2)}, new(size)
+	var sum ledger.Amount
+	seen := map[string]bool{}
+	for _, coin := range o.Coins {
+		at, err := parseOutpoint(coin.Outpoint)
+		if err != nil || seen[coin.Outpoint] {
+			return nil, nil, 0, rejected("coin %.80q is none, or named twice", coin.Outpoint)
+		}
+		seen[coin.Outpoint] = true
+		script, err := c.script(coin.Address)
+		if err != nil {
+			return nil, nil, 0, rejected("coin %s: %w", coin.Outpoint, err)
+		}
+		if coin.Amount <= 0 {
+			return nil, nil, 0, rejected("coin %s has no amount", coin.Outpoint)
+		}
+		if k, _ := classify(script); k == p2sh || k == p2wsh {
+			return nil, nil, 0, rejected("coin %s: what a %s script asks for is not known", coin.Outpoint, k)
+		}
+		if sum, err = sum.Add(coin.Amount); err != nil {
+			return nil, nil, 0, rejected("coins: %w", err)
+		}
+		p.tx.AddTxIn(&wire.TxIn{PreviousOutPoint: at, Sequence: replaceable})
+		p.from = append(p.from, source{out: &wire.TxOut{Value: int64(coin.Amount), PkScript: script}})
+		s.input(script)
+	}
+	return p, s, int64(sum), nil
+}
+
+// pay adds an output.
+func (c *Client) pay(p *packet, script []byte, value int64, change bool) error {
+	if least := c.p.dust(script); value < least {
+		if len(p.tx.TxOut) == 0 && value <= 0 {
+			return fmt.Errorf("%w: the coins do not pay the fee", chain.ErrShort)
+		}
+		return rejected("%d units are below the dust limit of %d", value, least)
+	}
+	p.tx.AddTxOut(wire.NewTxOut(value, script))
+	p.change = append(p.change, change)
+	return nil
+}
+
+// shuffle puts the two outputs into an order that depends on the coins alone:
+// the same for all attempts, and known to nobody beforehand.
+func (p *packet) shuffle() {
+	h := sha256.New()
+	for _, in := range p.tx.TxIn {
+		_, _ = h.Write(in.PreviousOutPoint.Hash[:])
+		_, _ = h.Write(binary.LittleEndian.AppendUint32(nil, in.PreviousOutPoint.Index))
+	}
+	if h.Sum(nil)[0]&1 == 1 {
+		p.tx.TxOut[0], p.tx.TxOut[1] = p.tx.TxOut[1], p.tx.TxOut[0]
+		p.change[0], p.change[1] = p.change[1], p.change[0]
+	}
+}
+
+// sources reads the transactions that made the coins, and checks each coin
+// against them.
+func (c *Client) sources(ctx context.Context, p *packet) error {
+	calls := make([]*call, len(p.from))
+	for i, in := range p.tx.TxIn {
+		calls[i] = newCall("getrawtransaction", in.PreviousOutPoint.Hash.String(), 0)
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return err
+	}
+	for i, k := range calls {
+		at := p.tx.TxIn[i].PreviousOutPoint
+		if noIndex(k.err) {
+			return errNoIndex
+		}
+		raw, err := k.bytes()
+		if err != nil {
+			return err
+		}
+		t, err := readTx(raw, c.p.MWEB)
+		if err != nil || hexHash(t.id) != at.Hash.String() {
+			return fmt.Errorf("%w: it does not give transaction %s", chain.ErrNode, at.Hash)
+		}
+		made := wire.NewMsgTx(2)
+		if err := made.DeserializeNoWitness(bytes.NewReader(t.stripped())); err != nil || int(at.Index) >= len(made.TxOut) {
+			return rejected("coin %s does not exist", at)
+		}
+		got, want := made.TxOut[at.Index], p.from[i].out
+		if got.Value != want.Value || !bytes.Equal(got.PkScript, want.PkScript) {
+			return rejected("coin %s is another on the chain: %d units", at, got.Value)
+		}
+		if kind, _ := classify(want.PkScript); kind != p2tr { // Taproot signs all amounts
+			p.from[i].tx = made
+		}
+	}
+	return nil
+}
+
+var errNoIndex = fmt.Errorf("%w: it keeps no index of transactions: start it with -txindex=1 (btcd: --txindex)", chain.ErrNode)
+
+func parseOutpoint(s string) (o wire.OutPoint, err error) {
+	id, index, _ := strings.Cut(s, ":")
+	h, ok := parseHash(id)
+	n, err := strconv.ParseUint(index, 10, 32)
+	if !ok || err != nil || strconv.FormatUint(n, 10) != index {
+		return o, fmt.Errorf("utxo: %.80q is no outpoint", s)
+	}
+	o.Hash, o.Index = h, uint32(n)
+	return o, nil
+}

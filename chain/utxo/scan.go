@@ -1,0 +1,299 @@
+package utxo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Scan reads the blocks after the trail, raw. A node whose head is below the
+// trail is ErrBehind, whatever branch it is on.
+func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, limit int) (chain.Scan, error) {
+	if len(trail) == 0 {
+		t, err := c.Tip(ctx)
+		if err != nil {
+			return chain.Scan{}, err
+		}
+		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: t.Head}}}, nil
+	}
+	last := trail[len(trail)-1]
+	next, forked, err := c.follow(ctx, last, min(limit, c.o.Group))
+	if err != nil {
+		return chain.Scan{}, err
+	}
+	out := chain.Scan{}
+	if forked { // what we have last is not on the chain
+		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
+			return chain.Scan{}, err
+		}
+		last = trail[len(trail)-1-out.Rewound]
+		if next, forked, err = c.follow(ctx, last, min(limit, c.o.Group)); err != nil {
+			return chain.Scan{}, err
+		} else if forked {
+			return chain.Scan{}, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
+		}
+	}
+	for len(next) > 0 {
+		if err := w.Sync(ctx); err != nil {
+			return chain.Scan{}, fmt.Errorf("utxo: reading watched addresses: %w", err)
+		}
+		for i := range next {
+			found, err := c.match(&next[i], w)
+			if err != nil {
+				return chain.Scan{}, err
+			}
+			out.Blocks = append(out.Blocks, chain.ScannedBlock{Block: next[i].Block, Transfers: found})
+		}
+		room := limit - len(out.Blocks)
+		if room <= 0 || len(next) < c.o.Group {
+			break
+		}
+		if next, forked, err = c.follow(ctx, next[len(next)-1].Block, min(room, c.o.Group)); err != nil {
+			return chain.Scan{}, err
+		}
+		if forked {
+			break // a fork under our feet: the next Scan finds it
+		}
+	}
+	return out, nil
+}
+
+// follow reads at most n blocks after last. forked says that last is on the
+// node's chain no more.
+func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []block, forked bool, err error) {
+	check, count, at := c.checks(), newCall("getblockcount"), newCall("getblockhash", last.Height)
+	calls := append(slices.Clone(check), count, at)
+	var after []*call
+	for i := range max(n, 0) {
+		after = append(after, newCall("getblockhash", last.Height+1+int64(i)))
+	}
+	if err := c.node.do(ctx, append(calls, after...)...); err != nil {
+		return nil, false, err
+	}
+	if err := c.rightChain(check); err != nil {
+		return nil, false, err
+	}
+	head, err := count.integer()
+	if err != nil {
+		return nil, false, err
+	}
+	if head < last.Height {
+		return nil, false, fmt.Errorf("%w: its head is %d, read already %d", chain.ErrBehind, head, last.Height)
+	}
+	here, err := at.hash()
+	if err != nil {
+		return nil, false, err
+	}
+	if here != last.Hash {
+		return nil, true, nil
+	}
+	var hashes []string
+	for i, k := range after {
+		if outOfRange(k.err) && last.Height+1+int64(i) > head {
+			break
+		}
+		h, err := k.hash()
+		if err != nil {
+			return nil, false, err
+		}
+		hashes = append(hashes, h)
+	}
+	next, err = c.blocks(ctx, last.Height+1, hashes)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range next {
+		if next[i].Parent == last.Hash {
+			last = next[i].Block
+			continue
+		}
+		if i == 0 {
+			return nil, false, fmt.Errorf("%w: block %d is not the child of block %d: the chain changed while it was read", chain.ErrNode, next[i].Height, last.Height)
+		}
+		return next[:i], false, nil // what is whole counts
+	}
+	return next, false, nil
+}
+
+// blocks reads whole blocks by hash, in one request.
+func (c *Client) blocks(ctx context.Context, height int64, hashes []string) ([]block, error) {
+	calls := make([]*call, len(hashes))
+	for i, h := range hashes {
+		var raw any = false // understood by every age of Core
+		if c.o.Dialect == Btcd {
+			raw = 0
+		}
+		calls[i] = newCall("getblock", h, raw)
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return nil, err
+	}
+	out := make([]block, len(hashes))
+	for i, k := range calls {
+		raw, err := k.bytes()
+		if err != nil {
+			return nil, err
+		}
+		if out[i], err = c.p.readBlock(raw, hashes[i], height+int64(i)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// rewind counts the blocks at the trail's end that are not on the chain, found
+// by hash.
+func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
+	for end := len(trail); end > 0; {
+		from := max(0, end-c.o.Batch)
+		calls := make([]*call, 0, end-from)
+		for _, b := range trail[from:end] {
+			calls = append(calls, newCall("getblockhash", b.Height))
+		}
+		if err := c.node.do(ctx, calls...); err != nil {
+			return 0, err
+		}
+		for i := len(calls) - 1; i >= 0; i-- {
+			h, err := calls[i].hash()
+			if err != nil {
+				return 0, err
+			}
+			if h == trail[from+i].Hash {
+				return len(trail) - 1 - from - i, nil
+			}
+		}
+		end = from
+	}
+	return 0, fmt.Errorf("%w: %d blocks back to height %d", chain.ErrDeepFork, len(trail), trail[0].Height)
+}
+
+// output is one of a block that an address stands for.
+type output struct {
+	tx, index int
+	value     int64
+	from, to  int // its address, in the text of all
+}
+
+// desk is what matching a block needs.
+type desk struct {
+	text []byte
+	all  []output
+}
+
+var desks = sync.Pool{New: func() any { return new(desk) }}
+
+// match finds what a block moved to watched addresses. All addresses of a block
+// are written into one text, so that an output costs no allocation.
+func (c *Client) match(b *block, w chain.Watch) ([]chain.Transfer, error) {
+	d := desks.Get().(*desk)
+	defer desks.Put(d)
+	d.text, d.all = d.text[:0], d.all[:0]
+	for i := range b.txs {
+		if err := d.add(c.write, &b.txs[i], i); err != nil {
+			return nil, fmt.Errorf("%w: block %s: %w", chain.ErrNode, b.Hash, err)
+		}
+	}
+	text := string(d.text)
+	var out []chain.Transfer
+	for _, o := range d.all {
+		if a := chain.Address(text[o.from:o.to]); w.Contains(a) {
+			t := c.transfer(&b.txs[o.tx], o, a)
+			t.Block = b.Block
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// add writes the outputs of a transaction that have a value and an address.
+func (d *desk) add(w *writer, t *tx, at int) error {
+	r := cursor{b: t.outs}
+	for i := range t.nOut {
+		value, script := r.output()
+		if value < 0 {
+			return fmt.Errorf("an output of %d units", value)
+		}
+		k, program := classify(script)
+		if k == "" || value == 0 {
+			continue
+		}
+		from := len(d.text)
+		if d.text = w.append(d.text, k, program); len(d.text) > from {
+			d.all = append(d.all, output{tx: at, index: i, value: value, from: from, to: len(d.text)})
+		}
+	}
+	return nil
+}
+
+func (c *Client) transfer(t *tx, o output, a chain.Address) chain.Transfer {
+	x := chain.Transfer{
+		Tx: hexHash(t.id), Ordinal: o.index, Currency: c.native.Code, To: chain.Address(strings.Clone(string(a))),
+		Amount: decimal.New(o.value, -8), Spends: t.spends(),
+	}
+	switch {
+	case t.coinbase():
+		x.Confirmable = c.p.Maturity
+	case t.pegs:
+		x.Confirmable = pegMaturity
+	}
+	return x
+}
+
+// History reads every block between two heights, both included, and lists what
+// they paid to the address. Without an index of addresses there is no shorter
+// way that all nodes offer, so a long span takes long.
+func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) ([]chain.Transfer, error) {
+	head, err := c.height(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if from < 0 || to > head {
+		return nil, fmt.Errorf("%w: blocks %d to %d of a chain of %d", chain.ErrBehind, from, to, head)
+	}
+	var out []chain.Transfer
+	var last chain.Block
+	for at := from; at <= to; {
+		calls := make([]*call, min(int64(c.o.Group), to-at+1))
+		hashes := make([]string, len(calls))
+		for i := range calls {
+			calls[i] = newCall("getblockhash", at+int64(i))
+		}
+		if err := c.node.do(ctx, calls...); err != nil {
+			return nil, err
+		}
+		for i, k := range calls {
+			if hashes[i], err = k.hash(); err != nil {
+				return nil, err
+			}
+		}
+		blocks, err := c.blocks(ctx, at, hashes)
+		if err != nil {
+			return nil, err
+		}
+		for i := range blocks {
+			if last.Hash != "" && blocks[i].Parent != last.Hash {
+				return nil, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
+			}
+			found, err := c.match(&blocks[i], one(a))
+			if err != nil {
+				return nil, err
+			}
+			out, last = append(out, found...), blocks[i].Block
+		}
+		at += int64(len(blocks))
+	}
+	return out, nil
+}
+
+// one is the Watch of one address.
+type one chain.Address
+
+func (o one) Sync(context.Context) error    { return nil }
+func (o one) Contains(a chain.Address) bool { return a == chain.Address(o) }
+func (o one) Open() []chain.Address         { return nil }

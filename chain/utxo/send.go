@@ -1,0 +1,117 @@
+package utxo
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/btcsuite/btcd/wire/v2"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// signed reads a signed transaction of ours. An error here is proof: no node of
+// any network takes the bytes.
+func signed(id string, raw []byte) (*wire.MsgTx, error) {
+	t := wire.NewMsgTx(2)
+	r := bytes.NewReader(raw)
+	if err := t.Deserialize(r); err != nil || r.Len() > 0 {
+		return nil, fmt.Errorf("%w: not a transaction", chain.ErrRejected)
+	}
+	seen := map[wire.OutPoint]bool{}
+	for _, in := range t.TxIn {
+		if seen[in.PreviousOutPoint] {
+			return nil, fmt.Errorf("%w: it spends %s twice", chain.ErrRejected, in.PreviousOutPoint)
+		}
+		seen[in.PreviousOutPoint] = true
+	}
+	if len(t.TxIn) == 0 || len(t.TxOut) == 0 {
+		return nil, fmt.Errorf("%w: it spends or pays nothing", chain.ErrRejected)
+	}
+	if t.TxHash().String() != id {
+		return nil, fmt.Errorf("%w: the bytes are those of another transaction", chain.ErrRejected)
+	}
+	return t, nil
+}
+
+// Broadcast sends the stored bytes. The node's words prove nothing: where it
+// refuses, what counts is whether it has this very transaction, and everything
+// else is an unknown outcome. ErrRejected comes only from what can be seen in
+// the bytes themselves.
+func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
+	if s.Network() != string(c.o.Network) {
+		return fmt.Errorf("utxo: a transaction of %s cannot be sent on %s", s.Network(), c.o.Network)
+	}
+	if _, err := signed(s.Tx(), s.Raw()); err != nil {
+		return err
+	}
+	if _, err := c.height(ctx); err != nil {
+		return err
+	}
+	k := newCall("sendrawtransaction", hex.EncodeToString(s.Raw()))
+	if err := c.node.do(ctx, k); err != nil {
+		return err
+	}
+	if k.err == nil {
+		if id, err := k.hash(); err != nil || id != s.Tx() {
+			return fmt.Errorf("%w: it took the transaction and named another", chain.ErrNode)
+		}
+		return nil
+	}
+	info, err := c.lookUp(ctx, s.Tx())
+	if err == nil && info[0] != nil {
+		return nil
+	}
+	return k.err
+}
+
+// txInfo is what a node says of a transaction that it has.
+type txInfo struct {
+	Hex           string `json:"hex"`
+	BlockHash     string `json:"blockhash"`
+	Confirmations int64  `json:"confirmations"`
+}
+
+// lookUp asks for transactions, in their order: nil for one that the node has
+// neither in its mempool nor in a block of its chain.
+func (c *Client) lookUp(ctx context.Context, ids ...string) ([]*txInfo, error) {
+	out := make([]*txInfo, len(ids))
+	calls := make([]*call, len(ids))
+	for i, id := range ids {
+		calls[i] = newCall("getrawtransaction", id, 1)
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return nil, err
+	}
+	for i, k := range calls {
+		if unknownTx(k.err) {
+			continue
+		}
+		if noIndex(k.err) {
+			return nil, errNoIndex
+		}
+		var info txInfo
+		if err := k.into(&info); err != nil {
+			return nil, err
+		}
+		if info.BlockHash != "" && info.Confirmations < 1 {
+			continue // in a block that is not on the chain any more
+		}
+		out[i] = &info
+	}
+	return out, nil
+}
+
+// decode reads the bytes of a transaction that a node gave.
+func (c *Client) decode(i *txInfo) (tx, error) {
+	raw, err := hex.DecodeString(i.Hex)
+	if err != nil {
+		return tx{}, fmt.Errorf("%w: a transaction is not hex", chain.ErrNode)
+	}
+	t, err := readTx(raw, c.p.MWEB)
+	if err != nil {
+		return tx{}, fmt.Errorf("%w: %w", chain.ErrNode, err)
+	}
+	return t, nil
+}

@@ -1,0 +1,212 @@
+package utxo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// question is one attempt being judged.
+type question struct {
+	id     string
+	own    *tx // nil where the attempt's bytes are not at hand
+	spends []string
+	info   *txInfo
+}
+
+// Status tells what became of attempts. Included needs the transaction in a
+// block of the chain; where another one took the inputs, that one is looked for
+// in the blocks since: if it does the same, it is the attempt under another id
+// (By), else the attempt is Conflicted. A transaction that only waits in a
+// mempool is proof of nothing.
+func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	qs := make([]*question, len(attempts))
+	var ids []string
+	for i, a := range attempts {
+		if qs[i] = c.ask(a); qs[i] != nil {
+			ids = append(ids, qs[i].id)
+		}
+	}
+	infos, err := c.lookUp(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	var open []*question
+	for _, q := range qs {
+		if q == nil {
+			continue
+		}
+		if q.info, infos = infos[0], infos[1:]; q.info == nil {
+			open = append(open, q)
+		}
+	}
+	taken, err := c.takers(ctx, tip.Head, open)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Status, len(attempts))
+	for i, q := range qs {
+		out[i].State = chain.Unknown
+		if q == nil {
+			continue
+		}
+		if out[i], err = c.judge(ctx, tip.Head, q, taken); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ask reads an attempt; nil: it is not understood.
+func (c *Client) ask(a chain.Attempt) *question {
+	if !isHash(a.Tx) {
+		return nil
+	}
+	q := &question{id: a.Tx, spends: a.Spends}
+	if len(a.Raw) > 0 {
+		t, err := readTx(a.Raw, c.p.MWEB)
+		if err != nil || hexHash(t.id) != a.Tx {
+			return nil
+		}
+		q.own, q.spends = &t, t.spends()
+	}
+	q.spends = slices.DeleteFunc(slices.Clone(q.spends), func(s string) bool {
+		_, err := parseOutpoint(s)
+		return err != nil
+	})
+	return q
+}
+
+func (c *Client) judge(ctx context.Context, head chain.Block, q *question, taken map[string]taker) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	if q.info != nil && q.info.BlockHash == "" {
+		return chain.Status{State: chain.Pending}, nil
+	}
+	if q.info != nil {
+		t, err := c.decode(q.info)
+		if err != nil {
+			return unknown, err
+		}
+		if hexHash(t.id) != q.id {
+			return unknown, fmt.Errorf("%w: asked for transaction %s, got %s", chain.ErrNode, q.id, hexHash(t.id))
+		}
+		b, err := c.blockOf(ctx, q.info.BlockHash)
+		if err != nil || b.Height > head.Height {
+			return unknown, err // mined while we looked: the next look sees it
+		}
+		return c.included(ctx, head, b, &t)
+	}
+	for _, s := range q.spends {
+		by, ok := taken[s]
+		if !ok {
+			continue
+		}
+		id := hexHash(by.tx.id)
+		if id != q.id && (q.own == nil || !bytes.Equal(by.tx.effect(), q.own.effect())) {
+			return placed(head, by.block, chain.Status{State: chain.Conflicted, By: id}), nil
+		}
+		st, err := c.included(ctx, head, by.block, by.tx)
+		if id != q.id {
+			st.By = id // its signatures were changed on the way
+		}
+		return st, err
+	}
+	return unknown, nil
+}
+
+func placed(head, b chain.Block, s chain.Status) chain.Status {
+	s.Block, s.Confirmations = b, head.Height-b.Height+1
+	return s
+}
+
+func (c *Client) included(ctx context.Context, head, b chain.Block, t *tx) (chain.Status, error) {
+	cost, err := c.cost(ctx, t)
+	if err != nil {
+		return chain.Status{State: chain.Unknown}, err
+	}
+	return placed(head, b, chain.Status{State: chain.Included, Executed: true, Cost: cost}), nil
+}
+
+// blockOf reads the block of a hash that is on the chain.
+func (c *Client) blockOf(ctx context.Context, hash string) (chain.Block, error) {
+	if !isHash(hash) {
+		return chain.Block{}, fmt.Errorf("%w: it names a block %.80q", chain.ErrNode, hash)
+	}
+	k := newCall("getblockheader", hash, true)
+	if err := c.node.do(ctx, k); err != nil {
+		return chain.Block{}, err
+	}
+	var at struct {
+		Height int64 `json:"height"`
+	}
+	if err := k.into(&at); err != nil {
+		return chain.Block{}, err
+	}
+	b, err := c.blockAt(ctx, at.Height)
+	if err == nil && b.Hash != hash {
+		err = fmt.Errorf("%w: block %s is not on its chain", chain.ErrNode, hash)
+	}
+	return b, err
+}
+
+// cost is what the inputs of a mined transaction have more than its outputs.
+func (c *Client) cost(ctx context.Context, t *tx) (ledger.Amount, error) {
+	var sum ledger.Amount
+	var calls []*call
+	var index []uint32
+	for _, s := range t.spends() {
+		at, err := parseOutpoint(s)
+		if err != nil {
+			return 0, err
+		}
+		calls = append(calls, newCall("getrawtransaction", at.Hash.String(), 0))
+		index = append(index, at.Index)
+	}
+	if err := c.node.do(ctx, calls...); err != nil {
+		return 0, err
+	}
+	for i, k := range calls {
+		if noIndex(k.err) {
+			return 0, errNoIndex
+		}
+		raw, err := k.bytes()
+		if err != nil {
+			return 0, err
+		}
+		made, err := readTx(raw, c.p.MWEB)
+		if err != nil || hexHash(made.id) != calls[i].params[0] {
+			return 0, fmt.Errorf("%w: it does not give transaction %v", chain.ErrNode, calls[i].params[0])
+		}
+		value, ok := made.value(index[i])
+		if sum, err = sum.Add(ledger.Amount(value)); err != nil || !ok {
+			return 0, fmt.Errorf("%w: %v has no output %d", chain.ErrNode, calls[i].params[0], index[i])
+		}
+	}
+	for i := range t.nOut {
+		value, _ := t.value(uint32(i))
+		sum -= ledger.Amount(value)
+	}
+	if sum < 0 {
+		return 0, fmt.Errorf("%w: transaction %s pays more than it spends", chain.ErrNode, hexHash(t.id))
+	}
+	return sum, nil
+}
+
+// value is what an output is worth.
+func (t *tx) value(index uint32) (int64, bool) {
+	r := cursor{b: t.outs}
+	for i := range t.nOut {
+		if v, _ := r.output(); uint32(i) == index {
+			return v, v >= 0 && !r.bad
+		}
+	}
+	return 0, false
+}
