@@ -167,6 +167,7 @@ func (a *App) domains() (err error) {
 	if w.PriceCurrencies == nil {
 		w.PriceCurrencies = c.Payments.PriceCurrencies
 	}
+	w.Untag = a.untag
 	if w.Halted == nil {
 		w.Halted = a.haltedAsset
 	}

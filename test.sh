@@ -10,6 +10,7 @@ root=$PWD tools=$PWD/.tools bin=$PWD/.tools/bin
 
 gofumpt=mvdan.cc/gofumpt@v0.12.0
 golangci=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+btcd=github.com/btcsuite/btcd@v0.26.2
 deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
 anvil=@foundry-rs/anvil@1.7.1
 
@@ -43,6 +44,8 @@ install() {
 	debian curl curl ca-certificates
 	debian jq jq
 	debian redis-server redis-server
+	debian litecoind litecoind
+	tool btcd "$btcd"
 	tool gofumpt "$gofumpt"
 	tool golangci-lint "$golangci"
 	tool deadcode "$deadcode"

@@ -186,6 +186,18 @@ func (a *App) parse(n chain.Network, s string) (chain.Address, error) {
 	return net.client.ParseAddress(s)
 }
 
+// untag takes an address apart where its network's client knows how.
+func (a *App) untag(n chain.Network, address chain.Address) (chain.Address, string, bool) {
+	net, err := a.network(n)
+	if err != nil {
+		return "", "", false
+	}
+	if t, able := net.client.(chain.Tagger); able {
+		return t.Untag(address)
+	}
+	return "", "", false
+}
+
 // own says whether an address is one of ours, and for what.
 func (a *App) own(ctx context.Context, n chain.Network, address chain.Address) (string, bool, error) {
 	row, ok, err := a.Addresses.Owner(ctx, n, address)

@@ -158,6 +158,11 @@ type (
 	Balancer interface {
 		Balance(ctx context.Context, currency string, a Address) (decimal.Decimal, error)
 	}
+	// Tagger takes apart an address that carries a memo: an X-address of the XRP
+	// Ledger, a muxed account of Stellar. ok is false for every other address.
+	Tagger interface {
+		Untag(a Address) (account Address, memo string, ok bool)
+	}
 	// Noncer reads the next nonce of an address at the head, pending not counted.
 	Noncer interface {
 		Nonce(ctx context.Context, a Address) (uint64, error)

@@ -59,8 +59,8 @@ func (b *binder) parameter(f *field, v reflect.Value) {
 func (b *binder) text(f *field, v reflect.Value, s string) {
 	switch f.Kind {
 	case typeBool, typeFlag:
-		on := s == "true" || s == "1"
-		if !on && s != "false" && s != "0" {
+		on := strings.EqualFold(s, "true") || s == "1"
+		if !on && !strings.EqualFold(s, "false") && s != "0" {
 			b.bad.add(f.Name, "must be true or false")
 			return
 		}
@@ -218,6 +218,9 @@ func (b *binder) string(f *field, v reflect.Value, s string) {
 	if why := f.Rules.text(s); why != "" {
 		b.bad.add(f.Name, why)
 		return
+	}
+	if f.Rules.Format == "uuid" {
+		s = strings.ToLower(s) // RFC 9562 §4: read in either case
 	}
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.ValueOf(&s))

@@ -53,7 +53,7 @@ func sample(eventType string, now time.Time) any {
 		}{payment.DepositMerged{
 			DepositID: sampleDeposit, TransactionID: samplePayment, WalletID: sampleWallet, Amount: sampleAmount, Currency: sampleCurrency,
 			Token: sampleToken, BlockchainNetwork: "ETH", FromAddress: sampleCustomer, ToAddress: sampleAddress,
-			TransactionHash: sampleHash, MergeTransactionHash: sampleMergeHash, NetworkFee: "0.00120000 ETH", Timestamp: at,
+			TransactionHash: sampleHash, MergeTransactionHash: sampleMergeHash, NetworkFee: "0.00120000", Timestamp: at,
 		}, testMark{true}}
 	case webhook.WithdrawalStatusUpdate:
 		return sampleWithdrawalUpdate(at)

@@ -213,7 +213,7 @@ func (x *transfer) again() *transfer {
 }
 
 func (x *transfer) forward(f incoming.Forward, tx string) *transfer {
-	x.s.Forward, x.s.ForwardTx, x.s.ForwardFee = f, tx, "0.0001 ETH"
+	x.s.Forward, x.s.ForwardTx, x.s.ForwardFee = f, tx, "0.00010000"
 	return x.must(incoming.Final, true)
 }
 

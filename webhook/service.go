@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,17 +104,49 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 		}
 		send, sent = append(send, ep.delivery(url, row.ID, e.Attempts+1, now, []byte(e.Body))), append(sent, row)
 	}
-	if len(send) > 0 {
-		results := s.cfg.Notifier.Notify(ctx, send)
-		for i, r := range results[:min(len(results), len(sent))] {
+	for _, wave := range waves(sent) {
+		part := make([]Delivery, len(wave))
+		for k, i := range wave {
+			part[k] = send[i]
+		}
+		results := s.cfg.Notifier.Notify(ctx, part)
+		for k, r := range results[:min(len(results), len(part))] {
 			if ctx.Err() != nil && r.Err != nil {
 				continue // cut off by us: the lease ends and it is tried again
 			}
-			changes = append(changes, s.outcome(ctx, sent[i], r))
+			changes = append(changes, s.outcome(ctx, sent[wave[k]], r))
 		}
 	}
 	// What was delivered is recorded also when we are told to stop meanwhile.
 	return len(rows), errors.Join(broken, s.commit(context.WithoutCancel(ctx), changes))
+}
+
+// waves puts deliveries in an order in which each object's come one after the
+// other, as they happened: wave k has the k-th of every object. Receivers must
+// bear any order (retries make one), but those who do not are spared the usual
+// case.
+func waves(rows []storage.Row) [][]int {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(Events.Value(rows[a]).Seq, Events.Value(rows[b]).Seq) })
+	type object struct {
+		partition storage.Partition
+		id        string
+	}
+	var out [][]int
+	before := map[object]int{}
+	for _, i := range order {
+		o := object{rows[i].Partition, Events.Value(rows[i]).Object}
+		k := before[o]
+		before[o]++
+		if k == len(out) {
+			out = append(out, nil)
+		}
+		out[k] = append(out[k], i)
+	}
+	return out
 }
 
 // commit stores outcomes. A conflict means that the lease was lost: whoever has

@@ -634,3 +634,34 @@ func TestNewRefuses(t *testing.T) {
 	canonical := http.CanonicalHeaderKey(webhook.HeaderID)
 	require.Equal(t, webhook.HeaderID, canonical)
 }
+
+// An object's events that are due together are sent one after the other.
+func TestEventsOfAnObjectKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	_, _, err := w.svc.Setup(t.Context(), "t", "https://shop.example/hook")
+	require.NoError(t, err)
+	var rows []storage.Row
+	for _, seq := range []int64{3, 1, 5, 2, 4} {
+		for _, object := range []string{"b", "a"} {
+			row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, object, seq, "", map[string]any{"object": object, "seq": seq}, w.now)
+			require.NoError(t, err)
+			rows = append(rows, row)
+		}
+	}
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{ID: "c", Partition: storage.Tenant("t"), Put: rows}))
+	_, err = w.svc.Step(t.Context())
+	require.NoError(t, err)
+	seen := map[string][]int64{}
+	for _, d := range w.sent {
+		var e struct {
+			Data struct {
+				Object string `json:"object"`
+				Seq    int64  `json:"seq"`
+			} `json:"data"`
+		}
+		require.NoError(t, json.Unmarshal(d.Body, &e))
+		seen[e.Data.Object] = append(seen[e.Data.Object], e.Data.Seq)
+	}
+	require.Equal(t, map[string][]int64{"a": {1, 2, 3, 4, 5}, "b": {1, 2, 3, 4, 5}}, seen)
+}

@@ -37,6 +37,12 @@ func (s *Service) ValidateAddress(ctx context.Context, in AddressInput) (Address
 	if err != nil {
 		return AddressCheck{}, err
 	}
+	if len(networks) == 1 {
+		if why := s.untag(networks[0].Code, &in.Address, &in.Memo); why != "" {
+			out.Reason = "The memo is invalid: it " + why + "."
+			return out, nil
+		}
+	}
 	if len(networks) == 1 && out.Network != "" {
 		_, err = s.destination(ctx, networks[0].Code, in.Address)
 	} else {

@@ -90,7 +90,10 @@ type Config struct {
 	Registry *chain.Registry
 	// Parse validates an address and gives its canonical form; the error is a
 	// *chain.AddressError.
-	Parse   func(n chain.Network, s string) (chain.Address, error)
+	Parse func(n chain.Network, s string) (chain.Address, error)
+	// Untag takes an address apart that carries a memo, see chain.Tagger. Defaults
+	// to none that does.
+	Untag   func(n chain.Network, a chain.Address) (account chain.Address, memo string, ok bool)
 	Fees    Fees
 	Tenants Tenants
 	Wallets Wallets
@@ -176,6 +179,9 @@ func setDefaults(c *Config) {
 	or(&c.MaxFeeTimes, 100)
 	if c.PriceCurrencies == nil {
 		c.PriceCurrencies = []string{"USD", "EUR", "GBP"}
+	}
+	if c.Untag == nil {
+		c.Untag = func(chain.Network, chain.Address) (chain.Address, string, bool) { return "", "", false }
 	}
 	if c.Own == nil {
 		c.Own = func(context.Context, chain.Network, chain.Address) (string, bool, error) { return "", false, nil }

@@ -42,9 +42,31 @@ func (s *Service) validate(in *CreateInput) (*chain.Currency, error) {
 	}
 	c, unknown := s.terms(&in.Terms, bad)
 	if c != nil {
+		if why := s.untag(c.Network, &in.Address, &in.Memo); why != "" {
+			bad.Add("memo", why)
+		}
 		s.checkMemo(bad, c, in.Memo)
 	}
 	return c, verdict(bad, unknown)
+}
+
+// untag brings an address that carries a memo into its two parts, so that one
+// destination has one writing. It says what is wrong where the request gives
+// another memo beside it.
+func (s *Service) untag(n chain.Network, address, memo *string) (why string) {
+	to, err := s.c.Parse(n, *address)
+	if err != nil {
+		return "" // who asks next what the address is will say it
+	}
+	account, carried, ok := s.c.Untag(n, to)
+	switch {
+	case !ok:
+		return ""
+	case *memo != "" && *memo != carried:
+		return "differs from the one that the address carries, " + carried
+	}
+	*address, *memo = string(account), carried
+	return ""
 }
 
 // Check says what is wrong with a request by itself, without looking at the

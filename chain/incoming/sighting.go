@@ -74,7 +74,7 @@ type Sighting struct {
 
 	Forward    Forward `db:"forward"`
 	ForwardTx  string  `db:"forward_tx"`
-	ForwardFee string  `db:"forward_fee"` // "0.0001 ETH": shown in deposit_merged
+	ForwardFee string  `db:"forward_fee"` // "0.00010000": shown in deposit_merged
 }
 
 // Sightings is the table of transfers, in network partitions.

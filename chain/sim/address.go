@@ -19,6 +19,14 @@ type Format interface {
 	Make(owner [32]byte) chain.Address
 }
 
+// Untag implements chain.Tagger for formats that have such addresses.
+func (k *client) Untag(a chain.Address) (chain.Address, string, bool) {
+	if f, ok := k.c().opt.Addresses.(chain.Tagger); ok {
+		return f.Untag(a)
+	}
+	return "", "", false
+}
+
 // plain is the simulation's own format: "sim", the network's code in lower
 // case, 40 hex digits of the owner's hash, and 8 of a checksum over all before
 // it. There is one writing of it: upper case is refused, not folded.

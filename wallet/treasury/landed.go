@@ -12,7 +12,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
-	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -77,6 +76,10 @@ func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error 
 func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, funding int) error {
 	landed := o.State == outgoing.Executed || o.State == outgoing.Settled
 	dead := o.State == outgoing.Failed || o.State == outgoing.Cancelled
+	fee := ""
+	if o.Purpose == chain.ForSweep && landed {
+		fee = t.fee(ctx, o)
+	}
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		s, row, ok, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(o.Network), sweep)
 		if err != nil || !ok {
@@ -87,7 +90,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			s.State = SweepNew
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
-			s.State, s.Tx, s.Reason = SweepDone, o.Tx, t.feeText(o)
+			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && s.State != SweepDeferred && dead:
 			s.State, s.Reason = SweepDeferred, "the sweep failed"
 		case o.Purpose == chain.ForSweep && s.State == SweepDone && dead:
@@ -122,10 +125,24 @@ func (s *Sweep) replaces(id string) bool {
 	return s.State == SweepDone && strings.Contains(id, replacing)
 }
 
-func (t *Treasury) feeText(o outgoing.Outcome) string {
+// fee is what a landed transaction took, in coins of the network's own with 8
+// places, "" where the node cannot say. It is only shown: what is booked is told
+// when it is final.
+func (t *Treasury) fee(ctx context.Context, o outgoing.Outcome) string {
+	cost := o.Cost
+	if cost == 0 {
+		said, err := t.cfg.Clients[chain.Network(o.Network)].Status(ctx, chain.Attempt{Tx: o.Tx})
+		if err != nil || len(said) != 1 {
+			return ""
+		}
+		cost = said[0].Cost
+	}
 	gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
-	if err != nil || o.Cost == 0 {
+	if err != nil || cost == 0 {
 		return ""
 	}
-	return ledger.PlainString(gas.Decimal(o.Cost)) + " " + gas.Code
+	return cost.Format(gas.Scale, shownPlaces)
 }
+
+// shownPlaces are those of amounts in events.
+const shownPlaces = 8
