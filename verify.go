@@ -24,8 +24,9 @@ type Report struct {
 	// Holds are wallets whose held amount is not what live withdrawals and
 	// pending transfers hold.
 	Holds []HoldMismatch
-	// Unexplained are payments, withdrawals and transfers whose postings are not
-	// what their own rows say, and postings that belong to none of them.
+	// Unexplained are payments, withdrawals, transfers and deposits resolved out of
+	// suspense whose postings are not what their own rows say, and postings that
+	// belong to none of them.
 	Unexplained []Unexplained
 	// Gas are gas currencies of which more or less is set aside than what is in
 	// flight may cost.
@@ -34,7 +35,7 @@ type Report struct {
 
 // Unexplained is a difference between the books and what they are about.
 type Unexplained struct {
-	Kind   string // "payment", "withdrawal" or "transfer"
+	Kind   string // "payment", "deposit", "withdrawal" or "transfer"
 	ID     string
 	Posted ledger.Amount // on wallets and their receivables
 	Stated ledger.Amount // by the row itself; 0 where there is none
@@ -152,6 +153,7 @@ const (
 	ofPayment    = "payment"
 	ofWithdrawal = "withdrawal"
 	ofTransfer   = "transfer"
+	ofDeposit    = "deposit" // one that a person gave to a wallet, out of suspense
 )
 
 // watch passes entries on and sums up those of wallets and their receivables.
@@ -177,6 +179,8 @@ func (s postings) add(e ledger.Entry) (err error) {
 		kind = ofWithdrawal
 	case what == "settle" && wallet && e.Delta < 0:
 		kind = ofTransfer
+	case (what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()) && strings.Contains(e.Ref, "/"):
+		kind = ofDeposit // its id begins with its network; a payment's has no "/"
 	case (what == "credit" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()):
 		kind = ofPayment
 	default:
@@ -200,6 +204,14 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings) (
 		each(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p}, func(row storage.Row) error {
 			v := payment.Payments.Value(row)
 			check(ofPayment, row.ID, v.Net)
+			return nil
+		}),
+		each(ctx, a.cfg.Store, storage.Query{Table: payment.Deposits.Table, Partition: p}, func(row storage.Row) error {
+			v, stated := payment.Deposits.Value(row), ledger.Amount(0)
+			if v.Booking == payment.Resolved {
+				stated = v.Amount
+			}
+			check(ofDeposit, row.ID, stated)
 			return nil
 		}),
 		each(ctx, a.cfg.Store, storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p}, func(row storage.Row) error {

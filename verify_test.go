@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -43,6 +44,40 @@ func TestL13_VerifyNamesWhatNothingExplains(t *testing.T) {
 	require.Len(t, r.Unexplained, 1)
 	require.Equal(t, "stranger", r.Unexplained[0].ID)
 	require.EqualValues(t, -30, r.Unexplained[0].Posted)
+}
+
+// Money that a person gave to a wallet out of suspense is explained by its
+// deposit, also after a deep reorg took it away again.
+func TestR03_VerifyExplainsWhatWasResolved(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 13, "BTC")
+	const id = "BTC/tx:0"
+	d := payment.Deposit{Network: "BTC", Tx: "tx", Currency: "BTC", Amount: 100, Role: payment.RoleUnmatched, Booking: payment.InSuspense}
+	master, outside := ledger.Wallet(wallet.Master), ledger.Chain("BTC")
+	version := int64(0)
+	put := func(b payment.Booking, tx string, from, to ledger.Account) {
+		t.Helper()
+		d.Booking = b
+		require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+			ID: tx, Partition: storage.Tenant(h.tenant), Put: []storage.Row{payment.Deposits.Row(id, version, time.Time{}, d)},
+			Post: []ledger.Tx{{ID: tx + "/" + id + "/1", Kind: ledger.KindDeposit, Ref: id, At: h.clock.Now(), Legs: []ledger.Leg{
+				{Account: from, Asset: "BTC", Delta: -100}, {Account: to, Asset: "BTC", Delta: 100},
+			}}},
+		}))
+		version++
+		h.sound()
+	}
+	put(payment.InSuspense, "credit", outside, ledger.Suspense)
+	put(payment.Resolved, "resolve", ledger.Suspense, master)
+	put(payment.Reversed, "reverse", master, outside)
+
+	d.Booking = payment.Resolved
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+		ID: "planted", Partition: storage.Tenant(h.tenant), Put: []storage.Row{payment.Deposits.Row(id, version, time.Time{}, d)},
+	}))
+	r, err := h.app.VerifyTenant(t.Context(), h.tenant)
+	require.NoError(t, err)
+	require.Equal(t, []cryptopay.Unexplained{{Kind: "deposit", ID: id, Stated: 100}}, r.Unexplained)
 }
 
 // What is set aside for gas and what reservations say are two rows of one

@@ -59,6 +59,9 @@ func (x *decision) credit() error {
 		if !d.Role.counted() || !d.Proven || !d.live() || d.Booking == InWallet {
 			continue
 		}
+		if d.Rate.Sign() <= 0 { // there was no price when its last fact came
+			d.Rate = x.price
+		}
 		if d.Rate.Sign() <= 0 {
 			return errNoPrice
 		}

@@ -229,6 +229,23 @@ func TestFloatingWithoutAPrice(t *testing.T) {
 	require.Equal(t, "99.00", h.get(p).MerchantReceived())
 }
 
+// A part that became final while there was no price is credited at the price of
+// when its window ends: there is no other fact of it to come.
+func TestFloatingPartWithoutAPrice(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", "ETH", floating)
+	price := h.price["ETH"]
+	delete(h.price, "ETH")
+	h.transfer(p, "0.02").final()
+	require.Equal(t, PartiallyPaid, h.get(p).Status)
+	h.price["ETH"] = price
+	h.after(2 * time.Hour)
+	require.Equal(t, Expired, h.get(p).Status)
+	require.Equal(t, TypePartial, h.get(p).Type)
+	require.Equal(t, "39.60", h.get(p).MerchantReceived())
+}
+
 func TestClosedWalletFallsBackToMaster(t *testing.T) {
 	t.Parallel()
 	h := newShop(t)
