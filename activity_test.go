@@ -58,8 +58,8 @@ func names(prefix string, n int) []string {
 func TestExportReadsByKey(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 1, "ETH")
-	watched := &finds{Store: h.store.Store}
-	h.store.Store = watched
+	watched := &finds{Store: h.store}
+	h.store = watched
 	h.restart()
 	now := h.clock.Now()
 	line := func(at time.Time) func(int) storage.Activity {

@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -27,7 +28,7 @@ import (
 type host struct {
 	t      testing.TB
 	clock  *cryptopay.ManualClock
-	store  *mortal
+	store  storage.Store
 	seed   *keys.Seed
 	rates  *rates.Fixed
 	quoted func(rates.Rate) rates.Rate // what the source of prices says instead; nil = the rates
@@ -77,11 +78,16 @@ const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abando
 
 func newHost(t testing.TB, seed uint64, networks ...chain.Network) *host {
 	t.Helper()
+	return newHostOn(t, memory.New(), seed, networks...)
+}
+
+func newHostOn(t testing.TB, store storage.Store, seed uint64, networks ...chain.Network) *host {
+	t.Helper()
 	var key [32]byte
 	key[0] = byte(seed)
 	h := &host{
 		t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		store: &mortal{Store: memory.New()}, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key),
+		store: store, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key),
 	}
 	var err error
 	h.seed, err = keys.FromMnemonic(mnemonic, "")
@@ -102,7 +108,6 @@ func newHost(t testing.TB, seed uint64, networks ...chain.Network) *host {
 // kept in memory is gone.
 func (h *host) restart() {
 	h.t.Helper()
-	h.store = &mortal{Store: h.store.Store}
 	registry := chain.MainnetRegistry()
 	var clients []chain.Client
 	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}

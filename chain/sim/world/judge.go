@@ -1,0 +1,328 @@
+package world
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// judge holds a Change against what the specification says of it.
+func (w *witness) judge(c *storage.Change) {
+	sent := map[string][]webhook.Event{}
+	for i := range c.Put {
+		if p := &c.Put[i]; p.Table == webhook.Events.Table {
+			e := webhook.Events.Value(*p)
+			if p.Version == 0 {
+				w.newEvent(c, p.ID, e)
+				sent[e.Object] = append(sent[e.Object], e)
+			}
+			w.distance(p, e)
+			w.outbox[string(c.Partition)+"\x00"+p.ID] = e
+		}
+	}
+	for i := range c.Put {
+		p := &c.Put[i]
+		switch p.Table {
+		case payment.Payments.Table:
+			w.payment(c, p.ID, payment.Payments.Value(*p), sent[p.ID])
+		case payment.Deposits.Table:
+			w.deposit(c, p.ID, payment.Deposits.Value(*p))
+		case withdrawal.Withdrawals.Table:
+			w.payout(c, p.ID, withdrawal.Withdrawals.Value(*p), sent[p.ID])
+		case wallet.TransferRows.Table:
+			w.transfer(c, p.ID, wallet.TransferRows.Value(*p), sent[p.ID])
+		case outgoing.Attempts.Table:
+			w.attempt(c, p.ID, outgoing.Attempts.Value(*p), p.Version == 0)
+		case incoming.Addresses.Table:
+			if p.Version == 0 {
+				w.address(c, p.ID)
+			}
+		}
+	}
+}
+
+// newEvent is I12: numbers without a gap.
+func (w *witness) newEvent(c *storage.Change, id string, e webhook.Event) {
+	k := string(c.Partition) + "\x00" + e.Object
+	if w.events[k]++; e.Seq != w.events[k] {
+		w.r.fail("I12", "event %s of %s has number %d, %d was next", id, e.Object, e.Seq, w.events[k])
+	}
+	if !strings.Contains(e.Body, e.Object) {
+		w.r.fail("I12", "event %s does not name %s", id, e.Object)
+	}
+}
+
+// distance is H08: after a failed attempt the next one is due as long after it as
+// the schedule says.
+func (w *witness) distance(p *storage.Row, e webhook.Event) {
+	if p.Version == 0 || e.Status != webhook.StatusPending || e.Attempts == 0 || w.r.current == nil {
+		return
+	}
+	wait := schedule[min(e.Attempts, len(schedule))-1]
+	early, late := w.r.current.began.Add(wait-w.r.skewed), w.r.now.Add(wait+w.r.skewed)
+	if p.Due.Before(early) || p.Due.After(late) {
+		w.r.fail("H08", "event %s is due at %s after attempt %d, should be %s later than that", p.ID, p.Due, e.Attempts, wait)
+	}
+}
+
+// told is I12: a change of status has its events in the same Change, one per
+// step, and they lead from the one to the other.
+func (w *witness) told(c *storage.Change, id, from, to string, sent []webhook.Event) {
+	at := from
+	for _, e := range sent {
+		var body struct {
+			Data struct {
+				Status   string `json:"status"`
+				Previous string `json:"previous_status"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal([]byte(e.Body), &body); err != nil {
+			w.r.fail("I12", "event of %s is no JSON: %v", id, err)
+		}
+		if body.Data.Previous == at && body.Data.Status != "" {
+			at = body.Data.Status
+		}
+	}
+	if at != to {
+		w.r.fail("I12", "change %s moved %s from %s to %s and tells of %s", c.ID, id, from, to, at)
+	}
+}
+
+// The moves that decisions §3 and §4 allow: I13.
+var paymentMoves = map[string]string{
+	"waiting":        "confirming partially_paid expired failed",
+	"partially_paid": "confirming waiting failed expired",
+	"confirming":     "confirmed partially_paid waiting failed",
+	"confirmed":      "sending completed",
+	"sending":        "completed",
+	"expired":        "confirming",
+	"failed":         "confirming",
+}
+
+var payoutMoves = map[string]string{
+	"pending":    "cancelled failed processing",
+	"processing": "completed failed",
+}
+
+func (w *witness) payment(c *storage.Change, id string, p payment.Payment, sent []webhook.Event) {
+	old, known := w.payments[id]
+	w.payments[id] = p
+	if !known {
+		key := p.Network + "\x00" + p.Address
+		if other := w.taken[key]; other != "" {
+			w.r.fail("I11", "payments %s and %s have the same address %s", other, id, p.Address)
+		}
+		w.taken[key] = id
+		if p.Status != payment.Waiting || len(sent) > 0 {
+			w.r.fail("I13", "payment %s begins as %s with %d events", id, p.Status, len(sent))
+		}
+		return
+	}
+	if old.Due != p.Due || old.Address != p.Address || old.Wallet != p.Wallet || old.FeePercent.Cmp(p.FeePercent) != 0 {
+		w.r.fail("I13", "what payment %s asks for has changed", id)
+	}
+	if old.Status != p.Status {
+		// One Change may take several steps: the first and the last are told.
+		if !reachable(paymentMoves, string(old.Status), string(p.Status)) {
+			w.r.fail("I13", "payment %s went from %s to %s", id, old.Status, p.Status)
+		}
+	}
+	if early := p.ExpiresAt.Add(-w.r.skewed); p.Status == payment.Expired && old.Status != p.Status && !p.Cancelled && w.r.now.Before(early) {
+		w.r.fail("I13", "payment %s has expired before %s", id, p.ExpiresAt)
+	}
+	var posted ledger.Amount
+	for i := range c.Post {
+		for _, l := range c.Post[i].Legs {
+			_, isWallet := l.Account.WalletID()
+			if what, _, _ := strings.Cut(c.Post[i].ID, "/"); (isWallet || l.Account.Owed()) && c.Post[i].Ref == id && what != "resolve" {
+				posted += l.Delta
+			}
+		}
+	}
+	if posted != p.Net-old.Net {
+		w.r.fail("I5", "change %s credits %d for payment %s, whose net moves from %d to %d", c.ID, posted, id, old.Net, p.Net)
+	}
+	net, platform, network := divide(&p)
+	if p.Net != net || p.Platform != platform || p.NetworkTaken != network {
+		w.r.fail("model", "payment %s received %d: has %d+%d+%d, should be %d+%d+%d", id, p.Received, p.Net, p.Platform, p.NetworkTaken, net, platform, network)
+	}
+	if old.Status != p.Status {
+		w.told(c, id, string(old.Status), string(p.Status), sent)
+	}
+}
+
+// reachable reports whether some moves lead from one status to another.
+func reachable(moves map[string]string, from, to string) bool {
+	seen, next := map[string]bool{from: true}, []string{from}
+	for len(next) > 0 {
+		at := next[0]
+		next = next[1:]
+		for _, s := range strings.Fields(moves[at]) {
+			if s == to {
+				return true
+			}
+			if !seen[s] {
+				seen[s] = true
+				next = append(next, s)
+			}
+		}
+	}
+	return false
+}
+
+// deposit is I5 when it happens: money is booked only for a transfer that the
+// chain has, that deep.
+func (w *witness) deposit(c *storage.Change, id string, d payment.Deposit) {
+	k := string(c.Partition) + "\x00" + id
+	old := w.deposits[k]
+	w.deposits[k] = d
+	if d.Booking == old.Booking || d.Booking != payment.InWallet && d.Booking != payment.InSuspense || w.r.deep {
+		return
+	}
+	c0, head := currency(d.Currency), w.r.network(chain.Network(d.Network)).chain
+	for _, x := range head.Transfers(chain.Address(d.Address)) {
+		if x.Tx == d.Tx && x.Ordinal == d.Ordinal && head.Height()-x.Block.Height+1 >= c0.Confirmations {
+			return
+		}
+	}
+	w.r.fail("I5", "%s of %s %s was booked as %s, and its chain does not have it with %d confirmations",
+		c0.Decimal(d.Amount), d.Currency, id, d.Booking, c0.Confirmations)
+}
+
+func (w *witness) payout(c *storage.Change, id string, v withdrawal.Withdrawal, sent []webhook.Event) {
+	old, known := w.payouts[id]
+	w.payouts[id] = v
+	want := map[balanceKey]balance{}
+	move := func(a ledger.Account, delta, hold ledger.Amount) {
+		if delta != 0 || hold != 0 {
+			want[balanceKey{c.Partition, a, ledger.Asset(v.Currency)}] = balance{delta, hold}
+		}
+	}
+	switch {
+	case !known:
+		if v.Status != withdrawal.Pending {
+			w.r.fail("I13", "withdrawal %s begins as %s", id, v.Status)
+		}
+		if v.Requested != v.Amount+v.PlatformFee+v.NetworkFee || v.Amount <= 0 || v.NetworkFee < 0 || v.PlatformFee < 0 {
+			w.r.fail("model", "withdrawal %s: %d ≠ %d+%d+%d", id, v.Requested, v.Amount, v.PlatformFee, v.NetworkFee)
+		}
+		move(ledger.Wallet(v.Wallet), 0, v.Requested)
+	case old.Requested != v.Requested || old.Amount != v.Amount || old.Address != v.Address || old.Currency != v.Currency || old.Wallet != v.Wallet:
+		w.r.fail("I7", "withdrawal %s has changed after it was accepted", id)
+	case old.Status == v.Status:
+	default:
+		if !reachable(payoutMoves, string(old.Status), string(v.Status)) {
+			w.r.fail("I13", "withdrawal %s went from %s to %s", id, old.Status, v.Status)
+		}
+		w.told(c, id, string(old.Status), string(v.Status), sent)
+		switch v.Status {
+		case withdrawal.Completed:
+			move(ledger.Wallet(v.Wallet), -v.Requested, -v.Requested)
+			move(ledger.Chain(v.Network), v.Amount, 0)
+			move(ledger.FeesPlatform, v.PlatformFee, 0)
+			move(ledger.FeesNetwork, v.NetworkFee, 0)
+		case withdrawal.Failed, withdrawal.Cancelled:
+			move(ledger.Wallet(v.Wallet), 0, -v.Requested)
+		}
+	}
+	w.legs(c, "withdrawal "+id, want)
+}
+
+func (w *witness) transfer(c *storage.Change, id string, t wallet.Transfer, sent []webhook.Event) {
+	old, known := w.moves[id]
+	w.moves[id] = t
+	want := map[balanceKey]balance{}
+	source, target := wallet.Master, t.Wallet
+	if t.Direction == wallet.ToMaster {
+		source, target = target, source
+	}
+	move := func(id string, delta, hold ledger.Amount) {
+		want[balanceKey{c.Partition, ledger.Wallet(id), ledger.Asset(t.Currency)}] = balance{delta, hold}
+	}
+	switch {
+	case !known:
+		move(source, 0, t.Amount)
+	case old.Status == t.Status:
+	case old.Status != wallet.TransferPending:
+		w.r.fail("I13", "transfer %s went from %s to %s", id, old.Status, t.Status)
+	case t.Status == wallet.TransferCompleted:
+		move(source, -t.Amount, -t.Amount)
+		move(target, t.Amount, 0)
+		w.told(c, id, string(old.Status), string(t.Status), sent)
+	default:
+		move(source, 0, -t.Amount)
+		w.told(c, id, string(old.Status), string(t.Status), sent)
+	}
+	w.legs(c, "transfer "+id, want)
+}
+
+// legs holds what a Change posts against what spec/ledger.md says: I9.
+func (w *witness) legs(c *storage.Change, what string, want map[balanceKey]balance) {
+	have := map[balanceKey]balance{}
+	for i := range c.Post {
+		for _, l := range c.Post[i].Legs {
+			k := balanceKey{c.Partition, l.Account, l.Asset}
+			have[k] = balance{have[k].posted + l.Delta, have[k].held + l.Hold}
+		}
+	}
+	if !maps.Equal(have, want) {
+		w.r.fail("I9", "change %s of %s posts %v, should post %v", c.ID, what, have, want)
+	}
+}
+
+// attempt is I10 and I11: attempts of one intent share a nonce or an input, those
+// of two never do.
+func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, fresh bool) {
+	key := string(c.Partition) + "\x00" + tx
+	if !fresh {
+		w.attempts[key] = a
+		return
+	}
+	w.attempts[key] = a
+	intent := string(c.Partition) + "\x00" + a.Intent
+	shared := map[string]bool{}
+	for _, s := range a.Spends {
+		slot := string(c.Partition) + "\x00" + s
+		if other := w.slots[slot]; other != "" && other != a.Intent {
+			w.r.fail("I11", "%s is spent by %s and by %s", s, other, a.Intent)
+		}
+		w.slots[slot] = a.Intent
+		if old := w.spends[intent]; old == nil || old[s] {
+			shared[s] = true
+		}
+	}
+	if w.spends[intent] != nil && len(shared) == 0 && !w.superseded(c.Partition, a) {
+		w.r.fail("I10", "attempt %d of %s shares nothing with all those before", a.Number, a.Intent)
+	}
+	w.spends[intent] = shared
+}
+
+// superseded reports whether all attempts before are dead with proof: then
+// another one need not conflict with them.
+func (w *witness) superseded(p storage.Partition, a outgoing.AttemptRow) bool {
+	for key, old := range w.attempts {
+		part, _, _ := strings.Cut(key, "\x00")
+		if part == string(p) && old.Intent == a.Intent && old.Number < a.Number && old.Fate == outgoing.Open {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *witness) address(c *storage.Change, id string) {
+	key := "address\x00" + string(c.Partition) + "\x00" + id
+	if w.posted[key] {
+		w.r.fail("I11", "address %s was derived twice", id)
+	}
+	w.posted[key] = true
+}

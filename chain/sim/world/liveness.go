@@ -1,0 +1,158 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// liveness ends all faults; then everything that is open must come to its end
+// within Deadline: I19.
+func (r *run) liveness() {
+	r.at(r.w.Steps)
+	r.calm = true
+	for _, p := range r.procs {
+		p.wellAgain()
+		p.skew = 0
+	}
+	r.quote, r.inbox.mood = "", ""
+	r.wake(true)
+	for _, n := range r.chains {
+		n.chain.SetFeeLevel(n.level)
+	}
+	r.tell("faults stop")
+	r.now = r.now.Add(r.skewed)
+	for range 2 {
+		if !r.settle() {
+			return
+		}
+		r.rest()
+		r.audit()
+		r.compare()
+		for _, n := range r.chains { // whatever was ever signed comes back
+			n.chain.ReviveAll()
+		}
+	}
+}
+
+// rest lets what operators brought last become final, too.
+func (r *run) rest() {
+	for range 3 {
+		r.now = r.now.Add(time.Minute)
+		for _, n := range r.chains {
+			n.chain.Mine(20)
+		}
+		r.procs[0].do("rest", func(t *task) { r.excuse(t, t.p.app.Step(context.Background())) })
+	}
+}
+
+// Deadline is how long after the end of all faults everything has come to its
+// end: 24 hours for a transaction that waits in a mempool, the webhooks'
+// schedule of 5 h 21 min, and time to be mined.
+const Deadline = 48 * time.Hour
+
+// settle lets time pass until nothing is open.
+func (r *run) settle() bool {
+	end := r.now.Add(Deadline)
+	for round := 0; r.now.Before(end); round++ {
+		r.now = r.now.Add(pace(round))
+		for _, n := range r.chains {
+			n.chain.Mine(1 + min(round, 10)/2)
+		}
+		r.procs[round%len(r.procs)].do("settle", func(t *task) {
+			if round%10 < 2 {
+				r.attend(t)
+			}
+			t.p.r.excuse(t, t.p.app.Step(context.Background()))
+		})
+		if r.failure != nil {
+			return false
+		}
+		if round > 4 && r.open() == "" {
+			return true
+		}
+	}
+	r.fail("I19", "%s after the last fault something is still open: %s", Deadline, r.open())
+	return false
+}
+
+// pace is how much time a round lets pass: little at first, so that what follows
+// from one another can, then as much as fits into Deadline.
+func pace(round int) time.Duration {
+	switch {
+	case round < 6:
+		return time.Minute
+	case round < 20:
+		return 10 * time.Minute
+	case round < 30:
+		return time.Hour
+	}
+	return 3 * time.Hour
+}
+
+// attend is what operators do before anything can end: resume what is halted,
+// release what they hold, see to coins, ask again what was not heard.
+func (r *run) attend(t *task) {
+	ctx := context.Background()
+	for _, n := range r.chains {
+		if what := r.resume(t, n); !strings.HasPrefix(what, "nothing") {
+			r.tell("operator %s", what)
+		}
+		for _, m := range r.tenants {
+			m.topUp(n, true)
+		}
+	}
+	t.struck = r.deep
+	r.collect()
+	for _, m := range r.tenants {
+		for _, p := range m.payouts {
+			if v, ok := r.accepted(p); ok && v.Frozen && v.Status == withdrawal.Pending {
+				_, err := t.p.app.Withdrawals.Release(ctx, m.id, v.ID)
+				r.excuse(t, err)
+			}
+		}
+		lost := m.lost
+		m.lost = nil
+		for _, again := range lost {
+			again(t)
+		}
+	}
+}
+
+// open says what has not come to its end, "" = nothing.
+func (r *run) open() string {
+	w := r.truth
+	for id, p := range w.payments {
+		if p.Status != payment.Completed && p.Status != payment.Expired && p.Status != payment.Failed {
+			return fmt.Sprintf("payment %s is %s", id, p.Status)
+		}
+	}
+	for id, v := range w.payouts {
+		if (v.Status == withdrawal.Pending || v.Status == withdrawal.Processing) && !r.deep {
+			return r.explain(v, id)
+		}
+	}
+	for id, t := range w.moves {
+		if t.Status == wallet.TransferPending {
+			return "transfer " + id + " is pending"
+		}
+	}
+	for key, e := range w.outbox {
+		if e.Status == webhook.StatusPending {
+			return "webhook " + key + " is pending"
+		}
+	}
+	for key, a := range w.attempts {
+		if a.Fate == outgoing.Open && !r.deep {
+			return fmt.Sprintf("attempt %s of %s is open", key, a.Intent)
+		}
+	}
+	return ""
+}

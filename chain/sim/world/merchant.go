@@ -1,0 +1,286 @@
+package world
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// merchant is a tenant and what it knows of its own.
+type merchant struct {
+	r        *run
+	n        int
+	id       string
+	url      string
+	secret   string
+	hot      map[chain.Network]chain.Address
+	wallets  []string
+	payments []*asked
+	payouts  []*payout
+	lost     []func(t *task) // requests whose answer was never heard, to be made again
+	percent  decimal.Decimal // platform fee of withdrawals
+	fee      decimal.Decimal // of payments
+}
+
+// payout is a withdrawal that was asked for.
+type payout struct {
+	m      *merchant
+	id     string // "" = nobody has said that it was accepted
+	c      *chain.Currency
+	to     chain.Address
+	shared bool // the address is one of ours, and gets other money too
+	key    string
+}
+
+func (r *run) anyMerchant() *merchant { return pick(r.rng, r.tenants) }
+
+// coin picks something that is paid with in this world.
+func (r *run) coin() *chain.Currency {
+	return currency(pick(r.rng, r.anyNet().coins))
+}
+
+func dec(s string) decimal.Decimal { return decimal.RequireFromString(s) }
+
+// verdict reports whether an error is the library's answer to what was asked.
+func verdict(err error) bool {
+	var (
+		short   *withdrawal.InsufficientError
+		state   *withdrawal.StateError
+		pay     *payment.StateError
+		missing *payment.NotFoundError
+		invalid *payment.InvalidError
+		address *chain.AddressError
+	)
+	return errors.As(err, &short) || errors.As(err, &state) || errors.As(err, &pay) || errors.As(err, &missing) ||
+		errors.As(err, &invalid) || errors.As(err, &address) || errors.Is(err, withdrawal.ErrNotFound) ||
+		errors.Is(err, wallet.ErrNotFound) || errors.Is(err, wallet.ErrNotEmpty)
+}
+
+// heard takes the answer to a request. What was not heard is asked again later,
+// as clients do, under the same key.
+func (m *merchant) heard(t *task, err error, again func(t *task)) bool {
+	switch {
+	case err == nil:
+		return true
+	case verdict(err):
+		return false
+	}
+	m.r.excuse(t, err)
+	if again != nil {
+		m.later(again)
+	}
+	return false
+}
+
+// await notes a request that its process may not survive; answered says that
+// it did.
+func (m *merchant) await(t *task, again func(t *task)) (answered func()) {
+	u := &unheard{t: t, m: m, again: again}
+	m.r.unheard = append(m.r.unheard, u)
+	return func() { u.answered = true }
+}
+
+// unheard is a request that was made and not answered yet.
+type unheard struct {
+	t        *task
+	m        *merchant
+	answered bool
+	again    func(t *task)
+}
+
+// collect hands requests of dead processes back to their merchants.
+func (r *run) collect() {
+	r.unheard = slices.DeleteFunc(r.unheard, func(u *unheard) bool {
+		sleeps := u.t.p.task == u.t
+		if !u.answered && !sleeps {
+			u.m.later(u.again)
+		}
+		return !sleeps
+	})
+}
+
+// later keeps a request to be made again, for as long as its key is known.
+func (m *merchant) later(again func(t *task)) {
+	until := m.r.now.Add(storage.OnceFor - 4*time.Hour)
+	m.lost = append(m.lost, func(t *task) {
+		if m.r.now.Before(until) {
+			again(t)
+		}
+	})
+}
+
+func (r *run) retry() string {
+	r.collect()
+	m := r.anyMerchant()
+	if len(m.lost) == 0 {
+		return "nothing"
+	}
+	again := m.lost[0]
+	if !r.ask("retry", func(t *task) { again(t) }) {
+		return "all busy"
+	}
+	m.lost = m.lost[1:]
+	return fmt.Sprint("merchant ", m.n)
+}
+
+func (r *run) askWithdrawal() string {
+	m := r.anyMerchant()
+	c, account := m.rich()
+	r.requests++
+	net := r.network(c.Network)
+	p := &payout{m: m, c: c, key: fmt.Sprintf("withdrawal-%d", r.requests)}
+	p.to = net.chain.Customer("supplier " + p.key)
+	if a := r.anyPayment(); a != nil && a.net == net && r.rng.IntN(10) == 0 {
+		p.to, p.shared = a.address, true
+	}
+	terms := withdrawal.Terms{Currency: c.Code, Address: string(p.to), FinalAmount: r.rng.IntN(2) == 0}
+	figure := decimal.New(int64(5+r.rng.IntN(60)), 0)
+	if r.rng.IntN(2) == 0 {
+		terms.PriceAmount = &figure
+	} else {
+		figure = figure.Div(r.prices[c.Token]).Truncate(int32(c.Scale))
+		if c.Stable {
+			figure = figure.Add(decimal.New(int64(r.rng.IntN(1_000_000)), -6))
+		}
+		terms.Amount = &figure
+	}
+	in := withdrawal.CreateInput{Terms: terms, CustomID: p.key, AccountID: account}
+	m.payouts = append(m.payouts, p)
+	said := "not heard"
+	if !r.ask("create withdrawal", func(t *task) { said = p.request(t, in) }) {
+		return "all busy"
+	}
+	return fmt.Sprintf("merchant %d, %s %s: %s", m.n, figure, c.Code, said)
+}
+
+// rich picks a wallet and a currency to pay with: mostly ones that have
+// something.
+func (m *merchant) rich() (c *chain.Currency, account string) {
+	r := m.r
+	var funded []balanceKey
+	for k, b := range r.truth.balances {
+		if _, ok := k.account.WalletID(); ok && k.part == storage.Tenant(m.id) && b.posted > b.held {
+			funded = append(funded, k)
+		}
+	}
+	if len(funded) == 0 || r.rng.IntN(6) == 0 {
+		return r.coin(), ""
+	}
+	slices.SortFunc(funded, func(a, b balanceKey) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.asset, b.asset))
+	})
+	k := pick(r.rng, funded)
+	account, _ = k.account.WalletID()
+	if account == wallet.Master {
+		account = ""
+	}
+	return currency(string(k.asset)), account
+}
+
+// request asks for a withdrawal, for the first time or again.
+func (p *payout) request(t *task, in withdrawal.CreateInput) string {
+	again := func(t *task) { p.request(t, in) }
+	answered := p.m.await(t, again)
+	v, err := t.p.app.Withdrawals.Create(context.Background(), p.m.id, in, storage.Once{Key: p.key, Fingerprint: p.key})
+	answered()
+	if err != nil {
+		p.m.heard(t, err, again)
+		return "refused: " + kind(err)
+	}
+	if p.id != "" && p.id != v.ID {
+		p.m.r.fail("I14", "the key %s made withdrawals %s and %s", p.key, p.id, v.ID)
+	}
+	if p.id == "" {
+		p.m.r.counts["withdrawals"]++
+		p.m.r.expectPrice(p.m, &in, v)
+	}
+	p.id = v.ID
+	return "withdrawal " + short(v.ID)
+}
+
+func kind(err error) string {
+	if verdict(err) {
+		return fmt.Sprintf("%T", err)
+	}
+	return "a fault"
+}
+
+func (r *run) cancelWithdrawal() string {
+	m := r.anyMerchant()
+	if len(m.payouts) == 0 {
+		return "nothing"
+	}
+	p := m.payouts[len(m.payouts)-1] // mostly while it still can be
+	if r.rng.IntN(3) == 0 {
+		p = pick(r.rng, m.payouts)
+	}
+	if p.id == "" {
+		return "nothing"
+	}
+	said := "not heard"
+	r.ask("cancel withdrawal", func(t *task) {
+		_, err := t.p.app.Withdrawals.Cancel(context.Background(), m.id, p.id)
+		said = fmt.Sprint(m.heard(t, err, nil))
+	})
+	return short(p.id) + " " + said
+}
+
+func (r *run) askWallet() string {
+	m := r.anyMerchant()
+	if len(m.wallets) > 2 {
+		return "enough"
+	}
+	r.requests++
+	name := fmt.Sprintf("sub-%d", r.requests)
+	ok := r.ask("create wallet", func(t *task) {
+		v, err := t.p.app.Wallets.Create(context.Background(), m.id, name, name, storage.Once{})
+		if m.heard(t, err, nil) {
+			m.wallets = append(m.wallets, v.ID)
+		}
+	})
+	return fmt.Sprint(name, ok)
+}
+
+func (r *run) askTransfer() string {
+	m := r.anyMerchant()
+	if len(m.wallets) == 0 {
+		return "nobody"
+	}
+	c, from := m.rich()
+	way, sub := wallet.ToSub, pick(r.rng, m.wallets)
+	if from != "" {
+		way, sub = wallet.ToMaster, from
+	}
+	amount := decimal.New(int64(1+r.rng.IntN(30)), 0).Div(r.prices[c.Token]).Truncate(int32(c.Scale))
+	in := wallet.TransferInput{Direction: way, WalletID: sub, Currency: c.Code, Amount: amount}
+	r.requests++
+	key := fmt.Sprintf("transfer-%d", r.requests)
+	id, said := "", "not heard"
+	var request func(t *task)
+	request = func(t *task) {
+		answered := m.await(t, request)
+		v, err := t.p.app.Wallets.CreateTransfer(context.Background(), m.id, in, storage.Once{Key: key, Fingerprint: key})
+		answered()
+		if said = fmt.Sprint(err == nil); !m.heard(t, err, request) {
+			return
+		}
+		if id != "" && id != v.ID {
+			r.fail("I14", "the key %s made transfers %s and %s", key, id, v.ID)
+		}
+		id = v.ID
+		r.counts["transfers"]++
+	}
+	r.ask("create transfer", request)
+	return fmt.Sprintf("%s %s %s: %s", way, amount, c.Code, said)
+}

@@ -1,0 +1,284 @@
+package world
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Nemesis is one way in which the world is against the library.
+type Nemesis string
+
+// The nemeses.
+const (
+	Reorgs      Nemesis = "reorgs"       // shallower than any deposit's confirmations; mined again in another order
+	DeepReorgs  Nemesis = "deep-reorgs"  // deeper than confirmations, past finality
+	FlipFlop    Nemesis = "flip-flop"    // back to an abandoned branch
+	Drops       Nemesis = "drops"        // customers' transactions leave the mempool or the chain
+	Lag         Nemesis = "lag"          // nodes behind, stuck, or on another branch
+	NodeErrors  Nemesis = "node-errors"  // nodes that fail by chance: rate limits, timeouts
+	Partial     Nemesis = "partial"      // nodes that know blocks and not what they moved
+	Lies        Nemesis = "lies"         // wrong heads, finality, nonces, mempools; forgotten transactions
+	Nonces      Nemesis = "nonces"       // beside lies: nodes that say more of our nonces were used than were
+	Broadcasts  Nemesis = "broadcasts"   // answers lost, transactions swallowed or refused
+	Eviction    Nemesis = "eviction"     // our own transactions leave the mempool
+	Revival     Nemesis = "revival"      // every old raw transaction is sent again
+	Malleation  Nemesis = "malleation"   // a customer's transaction under another hash
+	Forgery     Nemesis = "forgery"      // beside malleation: our own, on networks that keep outputs
+	Fees        Nemesis = "fees"         // spikes: what was sent is stuck
+	Crashes     Nemesis = "crashes"      // at any call of the store, before or after it
+	Pauses      Nemesis = "pauses"       // at any call of the store, past any lease
+	Conflicts   Nemesis = "conflicts"    // commits refused
+	LostCommits Nemesis = "lost-commits" // commits whose outcome is not told
+	FailedReads Nemesis = "failed-reads" // reads that fail
+	Skew        Nemesis = "skew"         // processes whose clocks are off
+	Jumps       Nemesis = "jumps"        // clocks that jump
+	Crowd       Nemesis = "crowd"        // several processes on one store
+	Receivers   Nemesis = "receivers"    // webhooks that fail, hang, redirect, or lose the answer
+	Prices      Nemesis = "prices"       // sources of prices that fail, are stale, absurd or zero
+	Operators   Nemesis = "operators"    // people who resume, recover and resolve at odd times
+	Attackers   Nemesis = "attackers"    // look-alike tokens, dust, tenants after others' objects
+)
+
+// Nemeses lists all of them.
+func Nemeses() []Nemesis {
+	return []Nemesis{
+		Reorgs, DeepReorgs, FlipFlop, Drops, Lag, NodeErrors, Partial, Lies, Nonces, Broadcasts, Eviction, Revival, Malleation, Forgery, Fees,
+		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers,
+	}
+}
+
+// dormant are the nemeses that strike only where they are asked for: what they
+// break is known, see docs/reliability.md.
+var dormant = []Nemesis{Forgery, Nonces}
+
+// perPoint are the nemeses that strike at calls of the store: by how many of
+// 10,000 at the most.
+var perPoint = map[Nemesis]int{Crashes: 40, Pauses: 200, Conflicts: 200, LostCommits: 200, FailedReads: 60}
+
+// swarm draws what may strike in this run, and how hard. What Options leave out
+// of what the seed has drawn keeps its place in the deck and does nothing, so
+// that the rest of the run stays as it is.
+func (r *run) swarm() {
+	for _, n := range Nemeses() {
+		in := r.rng.IntN(100) < 45
+		if n == DeepReorgs { // what they bring hides what others do
+			in = r.rng.IntN(100) < 12
+		}
+		hard, rate := 1+r.rng.IntN(100), 1+r.rng.IntN(4)
+		if most := perPoint[n]; most > 0 {
+			rate = max(1, most*hard*hard/10_000)
+		}
+		in = in && !slices.Contains(dormant, n)
+		active := in
+		if r.w.Nemeses != nil {
+			active = slices.Contains(r.w.Nemeses, n)
+		}
+		if in || active {
+			r.cards[n] = rate
+		}
+		if active {
+			r.rate[n], r.struck[n] = rate, 0
+		}
+	}
+	r.deep = r.rate[DeepReorgs] > 0
+}
+
+// strikes says whether a nemesis of the store strikes now.
+func (r *run) strikes(n Nemesis) bool {
+	rate := r.rate[n]
+	if rate == 0 || r.calm || r.faults.IntN(10_000) >= rate {
+		return false
+	}
+	r.struck[n]++
+	return true
+}
+
+// action is a card of the deck.
+type action struct {
+	weight int
+	name   string
+	do     func() string
+}
+
+// deck is what can happen at a step, as often as its weight says.
+func (r *run) deck() []action {
+	all := []action{
+		{30, "work", r.work},
+		{18, "mine", r.mine},
+		{5, "time passes", r.pass},
+		{8, "payment", r.askPayment},
+		{12, "customer", r.customer},
+		{11, "withdrawal", r.askWithdrawal},
+		{2, "cancel withdrawal", r.cancelWithdrawal},
+		{1, "cancel payment", r.cancelPayment},
+		{2, "last moment", r.lastMoment},
+		{3, "transfer", r.askTransfer},
+		{1, "wallet", r.askWallet},
+		{2, "retry", r.retry},
+		{2, "operator", r.operate},
+	}
+	nemeses := map[Nemesis]action{
+		Reorgs: {3, "reorg", r.reorg}, DeepReorgs: {1, "deep reorg", r.deepReorg}, FlipFlop: {2, "flip-flop", r.flip},
+		Drops: {2, "drop", r.drop}, Lag: {3, "node", r.lag}, NodeErrors: {3, "node", r.nodeErrors}, Partial: {2, "node", r.partial},
+		Lies: {2, "node", r.lie}, Broadcasts: {3, "node", r.broadcasts}, Eviction: {2, "evict", r.evict}, Revival: {1, "revive", r.reviveOld},
+		Malleation: {2, "malleate", r.malleate}, Fees: {2, "fees", r.fees}, Skew: {2, "clock", r.skew}, Jumps: {1, "clock", r.jump},
+		Receivers: {3, "receiver", r.receiver}, Prices: {2, "prices", r.misprice}, Operators: {2, "operator", r.meddle},
+		Attackers: {4, "attacker", r.attack},
+	}
+	for _, n := range Nemeses() {
+		a, ok := nemeses[n]
+		if !ok || r.cards[n] == 0 {
+			continue
+		}
+		strike := a.do
+		a.weight *= r.cards[n]
+		a.do = func() string {
+			if r.rate[n] == 0 {
+				return "left out"
+			}
+			r.struck[n]++
+			return strike()
+		}
+		all = append(all, a)
+	}
+	for _, n := range []Nemesis{Lag, NodeErrors, Partial, Lies, Broadcasts} {
+		if r.cards[n] > 0 {
+			all = append(all, action{3, "node", r.heal})
+		}
+	}
+	for _, x := range r.w.Actors {
+		all = append(all, action{x.Weight, x.Name, func() string { return r.guest(x) }})
+	}
+	var deck []action
+	for _, a := range all {
+		deck = append(deck, slices.Repeat([]action{a}, a.weight)...)
+	}
+	return deck
+}
+
+func pick[T any](rng *rand.Rand, of []T) T { return of[rng.IntN(len(of))] }
+
+func (r *run) anyNet() *network { return pick(r.rng, r.chains) }
+
+// shallow is the deepest reorg that takes no final deposit away.
+func (n *network) shallow() int {
+	depth := int(confirmations[n.name]) - 1
+	if n.final > 0 {
+		depth = min(depth, int(n.final)-1)
+	}
+	return depth
+}
+
+func (r *run) reorg() string { return r.fork(r.anyNet(), false) }
+
+func (r *run) fork(n *network, deep bool) string {
+	most := n.shallow()
+	if deep {
+		most = int(confirmations[n.name]) + 6 + r.rng.IntN(20)
+	}
+	if most < 1 {
+		return "none"
+	}
+	depth := 1 + r.rng.IntN(most)
+	length := depth + r.rng.IntN(2)
+	var gone []string
+	if r.rate[Drops] > 0 && r.rng.IntN(2) == 0 {
+		gone = r.loose(n)
+	}
+	n.leave(int64(depth))
+	_, err := n.chain.ReorgTo(depth, length, gone...)
+	return fmt.Sprintf("%s by %d, %d new, %d dropped: %t", n.name, depth, length, len(gone), err == nil)
+}
+
+// tip is the end of a branch that was left, and where it parts from the chain.
+type tip struct {
+	hash string
+	fork int64
+}
+
+// leave remembers the branch that is about to be left, depth blocks deep.
+func (n *network) leave(depth int64) {
+	head := n.chain.Head()
+	for i := range n.tips {
+		n.tips[i].fork = min(n.tips[i].fork, head.Height-depth)
+	}
+	n.tips = append(n.tips, tip{head.Hash, head.Height - depth})
+}
+
+func (r *run) deepReorg() string { return r.fork(r.anyNet(), true) }
+
+// flip goes back to a branch that was left, if that takes nothing final away.
+func (r *run) flip() string {
+	n := r.anyNet()
+	if len(n.tips) == 0 {
+		return "no branch"
+	}
+	old, before := pick(r.rng, n.tips), n.chain.Head()
+	if !r.deep && before.Height-old.fork > int64(n.shallow()) {
+		return "too far"
+	}
+	n.leave(before.Height - old.fork)
+	h, err := n.chain.Switch(old.hash)
+	return fmt.Sprintf("%s from %d to %d: %t", n.name, before.Height, h, err == nil)
+}
+
+// loose picks some customers' transactions that are not long mined.
+func (r *run) loose(n *network) []string {
+	all := n.chain.Transactions(false)
+	mine := map[string]bool{}
+	for _, h := range n.chain.Transactions(true) {
+		mine[h] = true
+	}
+	all = slices.DeleteFunc(all[max(0, len(all)-12):], func(h string) bool { return mine[h] })
+	if len(all) == 0 {
+		return nil
+	}
+	return []string{pick(r.rng, all)}
+}
+
+func (r *run) drop() string {
+	n := r.anyNet()
+	gone := r.loose(n)
+	n.chain.Drop(gone...)
+	return fmt.Sprint(n.name, len(gone))
+}
+
+func (r *run) evict() string {
+	n := r.anyNet()
+	pool := n.chain.Mempool()
+	if len(pool) == 0 {
+		return "nothing"
+	}
+	n.chain.Drop(pick(r.rng, pool))
+	return string(n.name)
+}
+
+func (r *run) reviveOld() string {
+	n := r.anyNet()
+	return fmt.Sprint(n.name, n.chain.ReviveAll())
+}
+
+func (r *run) malleate() string {
+	n := r.anyNet()
+	pool := n.chain.Mempool()
+	if n.chain.Family() == chain.AccountFamily || r.rate[Forgery] == 0 {
+		// No account network has another hash for what somebody signed.
+		ours := n.chain.Transactions(true)
+		pool = slices.DeleteFunc(pool, func(h string) bool { return slices.Contains(ours, h) })
+	}
+	if len(pool) == 0 {
+		return "nothing"
+	}
+	_, err := n.chain.Malleate(pick(r.rng, pool))
+	return fmt.Sprint(n.name, err == nil)
+}
+
+func (r *run) fees() string {
+	n := r.anyNet()
+	times := pick(r.rng, []int64{1, 1, 2, 3, 5})
+	n.chain.SetFeeLevel(n.level * times)
+	return fmt.Sprint(n.name, " times ", times)
+}

@@ -1,0 +1,113 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shopspring/decimal"
+)
+
+// operate is what operators have to do: see to the coins for gas, and to money
+// in suspense.
+func (r *run) operate() string {
+	m := r.anyMerchant()
+	if r.rng.IntN(2) == 0 {
+		return m.topUp(r.anyNet(), false)
+	}
+	what := "nothing in suspense"
+	r.ask("suspense", func(t *task) {
+		all, err := t.p.app.Payments.Suspense(context.Background(), m.id, 10, 0)
+		if !m.heard(t, err, nil) || len(all) == 0 {
+			return
+		}
+		d := pick(r.rng, all)
+		id := d.Network + "/" + d.Tx + ":" + fmt.Sprint(d.Ordinal)
+		if r.rng.IntN(2) == 0 {
+			_, err = t.p.app.Payments.Resolve(context.Background(), m.id, id, "")
+			what = "resolves " + id
+		} else {
+			_, err = t.p.app.Payments.Refund(context.Background(), m.id, id)
+			what = "refunds " + id
+		}
+		m.heard(t, err, nil)
+	})
+	return what
+}
+
+// topUp brings coins of the operator's own to a merchant's hot address.
+func (m *merchant) topUp(n *network, all bool) string {
+	for _, code := range n.coins {
+		c := currency(code)
+		usd := decimal.New(800, 0)
+		if c.Stable {
+			usd = decimal.New(3000, 0)
+		}
+		if !all && !c.Native() {
+			continue
+		}
+		amount := usd.Div(m.r.prices[c.Token]).Truncate(int32(c.Scale))
+		if _, err := n.chain.Fund(m.hot[n.name], code, amount); err != nil {
+			m.r.fail("world", "funding: %v", err)
+		}
+	}
+	return fmt.Sprintf("tops merchant %d up on %s", m.n, n.name)
+}
+
+// meddle is what operators do at odd times, and what must do no harm.
+func (r *run) meddle() string {
+	n := r.anyNet()
+	what := "all busy"
+	r.ask("meddle", func(t *task) {
+		ctx := context.Background()
+		switch r.rng.IntN(4) {
+		case 0:
+			a := r.anyPayment()
+			if a == nil {
+				what = "nothing"
+				return
+			}
+			found, err := t.p.app.RecoverDeposits(ctx, a.net.name, a.address, 1, 0)
+			what = fmt.Sprintf("recovers %s: %d, %t", short(a.id), found, err == nil)
+			t.struck = t.struck || err != nil && strings.Contains(err.Error(), "not read")
+			r.excuse(t, err)
+		case 1:
+			what = r.resume(t, n)
+		case 2:
+			m := r.anyMerchant()
+			if len(m.payouts) == 0 {
+				what = "nothing"
+				return
+			}
+			p := pick(r.rng, m.payouts)
+			if p.id == "" {
+				what = "nothing"
+				return
+			}
+			_, err := t.p.app.Withdrawals.Hold(ctx, m.id, p.id, "a look at it")
+			what = fmt.Sprint("holds ", short(p.id), err == nil)
+			m.heard(t, err, nil)
+		default:
+			for offset := range 2 {
+				_, err := t.p.app.Treasury.Sync(ctx, r.tenants[offset%len(r.tenants)].id)
+				r.excuse(t, err)
+			}
+			what = "syncs"
+		}
+	})
+	return what
+}
+
+// resume ends a network's halt as an operator does who has looked at the node.
+func (r *run) resume(t *task, n *network) string {
+	ctx := context.Background()
+	s, err := t.p.app.NetworkStatus(ctx, n.name)
+	if err != nil || s.Halted == "" {
+		r.excuse(t, err)
+		return "nothing to resume on " + string(n.name)
+	}
+	from := max(1, min(s.Head, n.chain.Height())-60)
+	err = t.p.app.ResumeNetwork(ctx, n.name, from)
+	t.struck = true // of no consequence: it stays halted, and is looked at again
+	return fmt.Sprintf("resumes %s from %d: %t", n.name, from, err == nil)
+}

@@ -1,0 +1,236 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+// process is one program with an App in it: a view of the store, nodes of its
+// own, a clock of its own, and at most one thing that it does at a time.
+type process struct {
+	r      *run
+	n      int
+	app    *cryptopay.App // nil while it is down
+	view   *view
+	nodes  map[chain.Network]*sim.Node
+	sick   map[chain.Network]bool
+	skew   time.Duration
+	task   *task // that is paused; nil = it is free
+	now    *task // that is running
+	random *rand.ChaCha8
+	dead   bool // died in the task that is running
+}
+
+// crash unwinds a process that dies. errDead is what its last gasps are told.
+type crash struct{}
+
+var errDead = errors.New("world: this process is dead")
+
+// clock is the process's own: off by its skew.
+type clock struct{ p *process }
+
+func (c clock) Now() time.Time { return c.p.r.now.Add(c.p.skew) }
+
+// Wait is for Run, which a world never calls.
+func (clock) Wait(ctx context.Context, _ time.Duration) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
+
+// seed is the same in all worlds: what differs is what is done with the keys.
+var seed = sync.OnceValue(func() *keys.Seed {
+	s, err := keys.FromMnemonic(mnemonic, "")
+	if err != nil {
+		panic("world: " + err.Error())
+	}
+	return s
+})
+
+// accounts are the public part of it, derived once.
+var accounts = sync.OnceValue(func() []keys.Account {
+	a, err := seed().Accounts(registry().Networks())
+	if err != nil {
+		panic("world: " + err.Error())
+	}
+	return a
+})
+
+// derived remembers addresses over all worlds of a program: deriving costs more
+// than everything else that a short world does.
+var derived struct {
+	sync.Mutex
+	by map[chain.Network][]chain.Derived
+}
+
+type source struct{ keys *keys.Source }
+
+func (s source) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
+	derived.Lock()
+	defer derived.Unlock()
+	if derived.by == nil {
+		derived.by = map[chain.Network][]chain.Derived{}
+	}
+	have := derived.by[n]
+	if need := int(from) + count; len(have) < need {
+		more, err := s.keys.Derive(ctx, n, uint32(len(have)), need-len(have))
+		if err != nil {
+			return nil, err
+		}
+		have = append(have, more...)
+		derived.by[n] = have
+	}
+	return append([]chain.Derived(nil), have[from:int(from)+count]...), nil
+}
+
+// start makes an App over the store: all that a process kept in memory before is
+// gone.
+func (p *process) start() error {
+	r := p.r
+	p.view, p.dead = &view{p: p}, false
+	var clients []chain.Client
+	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
+	for _, net := range r.chains {
+		client := p.nodes[net.name].Client()
+		clients = append(clients, client)
+		encode[net.name], inspect[net.name] = client.AddressOf, client
+	}
+	public, err := keys.NewSource(accounts(), encode)
+	if err != nil {
+		return err
+	}
+	signer, err := keys.NewSigner(keys.SignerConfig{
+		Seed: seed(), Chains: inspect, Registry: keys.StoreRegistry{Store: p.view},
+		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
+			return p.app.Owns(ctx, n, a)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	cfg := cryptopay.Config{
+		Store: p.view, Chains: clients, Registry: registry(), Addresses: source{public}, Signer: signer, Rates: prices{p},
+		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
+		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
+	}
+	if r.w.Configure != nil {
+		r.w.Configure(&cfg)
+	}
+	if p.app, err = cryptopay.New(cfg); err != nil {
+		return err
+	}
+	return p.app.Open(context.Background(), keys.Tables()...)
+}
+
+// task is something that a process does: a coroutine that can be left at every
+// call of the store, and taken up again or never.
+type task struct {
+	p      *process
+	name   string
+	yield  func(struct{}) bool
+	next   func() (struct{}, bool)
+	stop   func()
+	began  time.Time
+	wake   int  // step at which it may go on
+	struck bool // by a fault: its errors mean nothing
+	paused bool // ever
+}
+
+// do begins a task of a process that is free and runs it until it ends, is
+// paused, or dies.
+func (p *process) do(name string, f func(t *task)) {
+	t := &task{p: p, name: name, began: p.r.now}
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		defer t.unwind()
+		f(t)
+	})
+	p.resume(t)
+}
+
+// unwind ends a task that dies; a panic of the library's is a failure.
+func (t *task) unwind() {
+	switch x := recover().(type) {
+	case nil, crash:
+	default:
+		t.p.r.fail("panic", "%s of process %d: %v\n%s", t.name, t.p.n, x, debug.Stack())
+	}
+}
+
+func (p *process) resume(t *task) {
+	p.task, p.now = nil, t
+	t.struck = t.struck || p.r.unwell(p)
+	p.r.current = t
+	_, alive := t.next()
+	p.now, p.r.current = nil, nil
+	if alive {
+		p.task = t
+		return
+	}
+	t.stop()
+	if p.dead {
+		p.app = nil
+	}
+}
+
+// kill ends a process wherever it is.
+func (p *process) kill() {
+	p.dead = true
+	if t := p.task; t != nil {
+		p.task, p.now = nil, t
+		t.stop()
+		p.now = nil
+	}
+	p.app = nil
+}
+
+// free reports whether a process can be asked for something.
+func (p *process) free() bool { return p.app != nil && p.task == nil }
+
+// point is a place at which a process may be paused or die.
+func (p *process) point() error {
+	t := p.now
+	if t == nil {
+		return nil // while a process starts
+	}
+	if p.dead {
+		return errDead
+	}
+	r := p.r
+	if r.strikes(Crashes) {
+		p.die()
+	}
+	if r.strikes(Pauses) {
+		// Mostly for a moment; at times for longer than any lease.
+		t.wake, t.paused = r.step+1+r.faults.IntN(3), true
+		if r.faults.IntN(3) == 0 {
+			t.wake += r.faults.IntN(30)
+		}
+		if !t.yield(struct{}{}) {
+			p.die()
+		}
+	}
+	return nil
+}
+
+func (p *process) die() {
+	p.dead = true
+	panic(crash{})
+}
+
+func (p *process) String() string { return fmt.Sprintf("p%d", p.n) }

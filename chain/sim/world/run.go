@@ -1,0 +1,341 @@
+package world
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// run is one playing of a World.
+type run struct {
+	w     World
+	rng   *rand.Rand // who acts and what he does: one stream per step
+	now   time.Time
+	begun time.Time
+	step  int
+	calm  bool // faults have stopped
+
+	truth   *witness
+	chains  []*network
+	procs   []*process
+	tenants []*merchant
+	prices  map[string]decimal.Decimal // of a token in USD
+	quoted  map[string][]decimal.Decimal
+	quote   string // what is wrong with the source of prices now, "" = nothing
+
+	current  *task           // that is running
+	rate     map[Nemesis]int // per 10,000 chances; 0 = does not strike
+	cards    map[Nemesis]int // of its weight in the deck
+	struck   map[Nemesis]int
+	counts   map[string]int
+	deep     bool // reorgs may be deeper than deposits' confirmations
+	faults   *rand.Rand
+	skewed   time.Duration // the most that any clock was off
+	inbox    inbox
+	first    map[string]time.Time // when a customer's transaction was first sent, by network and hash
+	requests int
+	unheard  []*unheard
+	trace    hash.Hash
+	story    []string
+	failure  *Failure
+}
+
+// network is one chain of a world.
+type network struct {
+	name  chain.Network
+	chain *sim.Chain
+	level int64 // of fees in quiet times
+	coins []string
+	final int64
+	tips  []tip // branches that were abandoned
+}
+
+// Confirmations of this world's currencies: few, so that a world is short, and
+// different, so that none is right by chance.
+var confirmations = map[chain.Network]int64{"ETH": 6, "BSC": 4, "AVAX": 2, "TRX": 5, "BTC": 2, "LTC": 3, "DOGE": 5}
+
+// registry has the shipped currencies with this world's confirmations.
+var registry = sync.OnceValue(func() *chain.Registry {
+	all := chain.Mainnet()
+	for i := range all {
+		if n, ok := confirmations[all[i].Network]; ok {
+			all[i].Confirmations = n
+		}
+	}
+	r, err := chain.NewRegistry(chain.Networks(), all)
+	if err != nil {
+		panic("world: " + err.Error())
+	}
+	return r
+})
+
+func currency(code string) *chain.Currency {
+	c, err := registry().Currency(code)
+	if err != nil {
+		panic("world: " + err.Error())
+	}
+	return c
+}
+
+func newRun(w World) *run {
+	r := &run{
+		w: w, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), trace: sha256.New(),
+		prices: map[string]decimal.Decimal{}, quoted: map[string][]decimal.Decimal{},
+		rate: map[Nemesis]int{}, cards: map[Nemesis]int{}, struck: map[Nemesis]int{}, counts: map[string]int{},
+		inbox: inbox{bodies: map[string]string{}, dead: -1, tries: map[string][]time.Time{}}, first: map[string]time.Time{},
+	}
+	r.begun = r.now
+	r.at(-1)
+	return r
+}
+
+// at gives a step dice of its own: leaving one out does not change the others.
+func (r *run) at(step int) {
+	r.step = step
+	r.rng = rand.New(rand.NewPCG(r.w.Seed, uint64(step)<<1))
+	r.faults = rand.New(rand.NewPCG(r.w.Seed, uint64(step)<<1|1))
+}
+
+// play runs the whole world.
+func (r *run) play(ctx context.Context) {
+	store, err := r.w.Store()
+	if err != nil {
+		r.fail("store", "%v", err)
+		return
+	}
+	r.truth = newWitness(r, store)
+	defer func() {
+		for _, p := range r.procs {
+			p.kill()
+		}
+		_ = store.Close() // nothing is kept
+	}()
+	r.cast()
+	if r.failure == nil {
+		r.safety(ctx)
+	}
+	if r.failure == nil {
+		r.liveness()
+	}
+}
+
+// safety plays with faults on: whatever happens, nothing may be wrong.
+func (r *run) safety(ctx context.Context) {
+	deck := r.deck()
+	for step := range r.w.Steps {
+		if err := ctx.Err(); err != nil {
+			r.fail("ended", "%v", err)
+		}
+		if r.failure != nil {
+			return
+		}
+		if r.w.Skip[step] {
+			continue
+		}
+		r.at(step)
+		r.wake(false)
+		a := deck[r.rng.IntN(len(deck))]
+		r.tell("%s: %s", a.name, a.do())
+		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)
+	}
+}
+
+// wake lets paused tasks go on whose time has come.
+func (r *run) wake(all bool) {
+	for _, p := range r.procs {
+		if t := p.task; t != nil && (all || t.wake <= r.step) {
+			p.resume(t)
+			r.revive(p)
+		}
+	}
+}
+
+// revive starts processes that have died.
+func (r *run) revive(p *process) {
+	if p.app != nil {
+		return
+	}
+	p.kill()
+	r.counts["restarts"]++
+	if err := p.start(); err != nil {
+		r.fail("start", "%s does not start again: %v", p, err)
+	}
+}
+
+// ask lets a process that is free do something; false where none is.
+func (r *run) ask(name string, f func(t *task)) bool {
+	var free []*process
+	for _, p := range r.procs {
+		if p.free() {
+			free = append(free, p)
+		}
+	}
+	if len(free) == 0 {
+		return false
+	}
+	p := free[r.rng.IntN(len(free))]
+	p.do(name, f)
+	r.revive(p)
+	return true
+}
+
+// work lets a process do what is due: all of it, or what some workers have.
+func (r *run) work() string {
+	what := "all busy"
+	r.ask("work", func(t *task) {
+		app := t.p.app
+		if r.rng.IntN(2) == 0 {
+			what = t.p.String() + " all"
+			r.excuse(t, app.Step(context.Background()))
+			return
+		}
+		what = t.p.String()
+		workers := app.Workers()
+		for range 1 + r.rng.IntN(4) {
+			w := workers[r.rng.IntN(len(workers))]
+			what += " " + w.Name
+			_, err := w.Step(context.Background())
+			r.excuse(t, err)
+		}
+	})
+	return what
+}
+
+// excuse fails the run for an error that nothing explains.
+func (r *run) excuse(t *task, err error) {
+	if t.paused && len(r.procs) > 1 {
+		return // it may have lost its lease meanwhile, and says that things are not as they were
+	}
+	if err == nil || t.struck || r.unwell(t.p) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) {
+		return
+	}
+	r.fail("error", "%s of %s, with no fault about: %v", t.name, t.p, err)
+}
+
+// unwell says whether a process's calls may fail now for what is outside of it.
+func (r *run) unwell(p *process) bool {
+	for _, n := range r.chains {
+		if p.sick[n.name] {
+			return true
+		}
+	}
+	return r.quote != "" || r.deep
+}
+
+// tell adds to the story and to the trace.
+func (r *run) tell(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	r.story = append(r.story, fmt.Sprintf("%4d %s %s", r.step, r.now.Format("02 15:04:05"), line))
+	r.note("tell", line)
+}
+
+// note adds to the trace alone.
+func (r *run) note(parts ...string) {
+	for _, p := range parts {
+		_, _ = fmt.Fprintf(r.trace, "%d:%s,", len(p), p) // a hash takes all
+	}
+}
+
+// fail records the first broken promise.
+func (r *run) fail(invariant, format string, args ...any) {
+	if r.failure == nil {
+		r.failure = &Failure{Invariant: invariant, Step: r.step, What: fmt.Sprintf(format, args...)}
+		r.tell("BROKEN %s: %s", invariant, r.failure.What)
+	}
+}
+
+func (r *run) result() Result {
+	return Result{
+		World: r.w, Hash: hex.EncodeToString(r.trace.Sum(nil)), Steps: r.step + 1, Simulated: r.now.Sub(r.begun),
+		Struck: r.struck, Counts: r.counts, Failure: r.failure, story: r.story,
+	}
+}
+
+func (r *run) network(n chain.Network) *network {
+	for _, x := range r.chains {
+		if x.name == n {
+			return x
+		}
+	}
+	panic("world: no network " + string(n))
+}
+
+// native reports whether an asset pays fees on its network.
+func (r *run) native(a ledger.Asset) bool {
+	c, err := registry().Currency(string(a))
+	return err == nil && c.Native()
+}
+
+// prove holds what is stored against the world's own books, and the chains
+// against themselves.
+func (r *run) prove(whole bool) {
+	if r.failure != nil {
+		return
+	}
+	if r.w.Check != nil {
+		for _, p := range r.procs {
+			if p.free() {
+				if err := r.w.Check(r.turn(&task{p: p}, r.tenants[0])); err != nil {
+					r.fail("check", "%v", err)
+				}
+				break
+			}
+		}
+	}
+	r.sent()
+	if whole {
+		r.audit()
+	}
+}
+
+// audit reads everything back: I1, I2, I3, I9, I21 as the library proves them
+// itself, and its balances against the world's own.
+func (r *run) audit() {
+	for _, n := range r.chains {
+		if err := n.chain.Audit(); err != nil {
+			r.fail("world", "%v", err)
+		}
+	}
+	for _, m := range r.tenants {
+		r.books(m)
+	}
+	var app *cryptopay.App
+	for _, p := range r.procs {
+		if p.free() {
+			app = p.app
+		}
+	}
+	if app == nil || r.failure != nil {
+		return
+	}
+	reports, err := app.Verify(context.Background())
+	if err != nil {
+		r.fail("verify", "%v", err)
+		return
+	}
+	for i := range reports {
+		rep := &reports[i]
+		for _, f := range rep.Ledger.Findings {
+			if !r.deep || f.Fault != ledger.FaultDeficit && f.Fault != ledger.FaultInsolvent {
+				r.fail("I2", "tenant %s: %s", rep.Tenant, f)
+			}
+		}
+		if len(rep.Holds)+len(rep.Unexplained)+len(rep.Gas) > 0 {
+			r.fail("I9", "tenant %s: holds %v, unexplained %v, gas %v", rep.Tenant, rep.Holds, rep.Unexplained, rep.Gas)
+		}
+	}
+}

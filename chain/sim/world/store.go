@@ -1,0 +1,118 @@
+package world
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// view is the store as one process sees it.
+type view struct{ p *process }
+
+var (
+	errRead = errors.New("world: the store did not answer")
+	errLost = errors.New("world: the answer of a commit was lost")
+)
+
+func (v *view) truth() *witness { return v.p.r.truth }
+
+// read is where a read may fail.
+func (v *view) read() error {
+	if err := v.p.point(); err != nil {
+		return err
+	}
+	if t := v.p.now; t != nil && v.p.r.strikes(FailedReads) {
+		t.struck = true
+		return errRead
+	}
+	return nil
+}
+
+func (v *view) Open(ctx context.Context, tables ...*storage.Table) error {
+	return v.truth().Open(ctx, tables...)
+}
+
+func (v *view) Commit(ctx context.Context, changes ...storage.Change) []error {
+	out := make([]error, len(changes))
+	for i := range changes {
+		out[i] = v.commit(ctx, changes[i])
+	}
+	return out
+}
+
+func (v *view) commit(ctx context.Context, c storage.Change) error {
+	if err := v.p.point(); err != nil {
+		return err
+	}
+	t, r := v.p.now, v.p.r
+	switch {
+	case t == nil:
+	case r.strikes(Conflicts):
+		t.struck = true
+		return storage.ErrConflict
+	case r.strikes(LostCommits):
+		t.struck = true
+		if r.faults.IntN(2) == 0 {
+			return errLost
+		}
+		if err := v.truth().commit(ctx, c); err != nil {
+			return err
+		}
+		return errLost
+	}
+	if err := v.truth().commit(ctx, c); err != nil {
+		return err
+	}
+	return v.p.point()
+}
+
+func (v *view) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+	if err := v.read(); err != nil {
+		return nil, err
+	}
+	return v.truth().Rows(ctx, t, p, ids...)
+}
+
+func (v *view) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if err := v.read(); err != nil {
+		return nil, err
+	}
+	return v.truth().Find(ctx, q)
+}
+
+func (v *view) Count(ctx context.Context, q storage.Query) (int64, error) {
+	if err := v.read(); err != nil {
+		return 0, err
+	}
+	return v.truth().Count(ctx, q)
+}
+
+func (v *view) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	if err := v.read(); err != nil {
+		return nil, err
+	}
+	rows, err := v.truth().claim(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return rows, v.p.point()
+}
+
+func (v *view) Balances(ctx context.Context, p storage.Partition, accounts ...ledger.Account) ([]ledger.Balance, error) {
+	if err := v.read(); err != nil {
+		return nil, err
+	}
+	return v.truth().Balances(ctx, p, accounts...)
+}
+
+func (v *view) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
+	if err := v.read(); err != nil {
+		return nil, err
+	}
+	return v.truth().Entries(ctx, p, a, asset, before, max)
+}
+
+// Close leaves the store open: other processes use it.
+func (v *view) Close() error { return nil }

@@ -1,0 +1,128 @@
+package world_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain/sim/world"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+)
+
+var (
+	seed    = flag.Uint64("world.seed", 0, "play the world of this seed alone and tell all of its story")
+	seeds   = flag.Uint64("world.seeds", 200, "how many worlds to play")
+	from    = flag.Uint64("world.from", 1, "the seed of the first")
+	steps   = flag.Int("world.steps", 0, "steps of each, 0 = the default")
+	nemeses = flag.String("world.nemeses", "", "only these may strike, by comma; none; \"\" = drawn by the seed")
+	skip    = flag.String("world.skip", "", "steps to leave out: 0-3,7")
+	store   = flag.String("world.store", "memory", "memory or sqlite")
+	logs    = flag.Bool("world.log", false, "show what the processes log")
+	shrink  = flag.Bool("world.shrink", true, "cut failing worlds down")
+)
+
+func options(t testing.TB) world.Options {
+	o := world.Options{Steps: *steps}
+	for name := range strings.SplitSeq(*nemeses, ",") {
+		if name != "" {
+			o.Nemeses = append(o.Nemeses, world.Nemesis(name))
+		}
+	}
+	if *nemeses == "none" {
+		o.Nemeses = []world.Nemesis{}
+	}
+	var err error
+	o.Skip, err = world.ParseSkip(*skip)
+	require.NoError(t, err)
+	if *logs {
+		o.Configure = func(c *cryptopay.Config) {
+			at := c.Clock.Now
+			c.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					a.Value = slog.TimeValue(at())
+				}
+				return a
+			}}))
+		}
+	}
+	switch *store {
+	case "memory":
+	case "sqlite":
+		o.Store = func() (storage.Store, error) { return openSQLite(t) }
+	default:
+		t.Fatalf("-world.store=%s: memory or sqlite", *store)
+	}
+	return o
+}
+
+// TestWorld plays as many worlds as -world.seeds says, as many at a time as there
+// are processors. One that breaks a promise is cut down and told.
+func TestWorld(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	if *seed != 0 {
+		r := world.World{Seed: *seed, Options: o}.Run(t.Context())
+		t.Log(r.Story(0))
+		require.Nil(t, r.Failure)
+		return
+	}
+	last := *from + *seeds - 1
+	if testing.Short() {
+		last = min(last, *from+4)
+	}
+	began, next, lived := time.Now(), atomic.Uint64{}, atomic.Int64{}
+	next.Store(*from)
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for s := next.Add(1) - 1; s <= last; s = next.Add(1) - 1 {
+				w := world.World{Seed: s, Options: o}
+				r := w.Run(t.Context())
+				lived.Add(int64(r.Simulated))
+				if r.Failure != nil {
+					if *shrink {
+						r = w.Shrink(t.Context(), r)
+					}
+					t.Error(r.Story(60))
+				}
+			}
+		})
+	}
+	all.Wait()
+	n := last - *from + 1
+	t.Logf("%d worlds, %.1f simulated days, %.1f worlds a second", n, time.Duration(lived.Load()).Hours()/24, float64(n)/time.Since(began).Seconds())
+}
+
+// TestI22_SameSeedSameRun plays worlds twice.
+func TestI22_SameSeedSameRun(t *testing.T) {
+	t.Parallel()
+	for s := uint64(1); s <= 6; s++ {
+		t.Run(fmt.Sprint("seed=", s), func(t *testing.T) {
+			t.Parallel()
+			w := world.World{Seed: s, Options: options(t)}
+			one, two := w.Run(t.Context()), w.Run(t.Context())
+			require.Equal(t, one.Hash, two.Hash)
+			require.Equal(t, one.Story(0), two.Story(0))
+		})
+	}
+}
+
+func openSQLite(t testing.TB) (storage.Store, error) {
+	file := filepath.Join(t.TempDir(), "world.db")
+	if err := sqlite.Migrate(t.Context(), file, world.Tables()...); err != nil {
+		return nil, err
+	}
+	return sqlite.Open(file, sqlite.Options{})
+}
