@@ -86,6 +86,11 @@ go test -timeout 20m ./... 2>&1 | tee "$tools/test.log"
 say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
 
+say "fuzzing what strangers send, briefly"
+for target in httpapi/FuzzBody httpapi/FuzzQuery httpapi/FuzzToken httpapi/FuzzPath webhook/FuzzH06_Verify ledger/FuzzParseAmount chain/address/FuzzParse; do
+	go test -run '^$' -fuzz "^${target##*/}\$" -fuzztime 5s -parallel 2 "./${target%/*}"
+done
+
 say "the gateway, as a merchant walks it"
 examples/gateway/walk.sh
 
