@@ -44,6 +44,8 @@ install() {
 	debian curl curl ca-certificates
 	debian jq jq
 	debian redis-server redis-server
+	debian mariadbd mariadb-server galera-4 rsync
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || debian pg_ctl postgresql # outside the PATH
 	debian litecoind litecoind
 	tool btcd "$btcd"
 	tool gofumpt "$gofumpt"

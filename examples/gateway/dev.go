@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 )
 
@@ -148,6 +149,9 @@ func (g *gateway) devReorg(ctx context.Context, _ *httpapi.Call, in reorgInput) 
 	if known := c.Transactions(false); slices.ContainsFunc(drop, func(h string) bool { return !slices.Contains(known, h) }) {
 		return heightView{}, httpapi.Invalid("drop", "names a transaction that there never was")
 	}
+	if tip, err := c.Client().Tip(ctx); err == nil && c.Height()-int64(in.Depth) < tip.Final {
+		return heightView{}, httpapi.Invalid("depth", fmt.Sprintf("goes below the final height %d of this network", tip.Final))
+	}
 	height, err := c.Reorg(in.Depth, drop...)
 	if err != nil {
 		return heightView{}, httpapi.Invalid("depth", "is more than the chain has")
@@ -220,7 +224,12 @@ func (g *gateway) settle(ctx context.Context) error {
 		return err
 	}
 	defer g.world.clock.hold()()
-	return errors.Join(g.app.Step(ctx), g.world.save(ctx))
+	err := g.app.Step(ctx)
+	if errors.Is(err, incoming.ErrHalted) { // one network's trouble stops no other
+		g.log.ErrorContext(ctx, "a network is halted", "error", err)
+		err = nil
+	}
+	return errors.Join(err, g.world.save(ctx))
 }
 
 // settleOn is settle for what one network can have caused.

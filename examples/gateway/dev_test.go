@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
 // inside is a gateway in this process.
@@ -153,5 +156,76 @@ func TestWrongDevInput(t *testing.T) {
 		e := v["error"].(map[string]any)
 		require.Equal(t, "invalid_request", e["code"])
 		require.Contains(t, e["details"], field)
+	}
+}
+
+// An address that carries its memo is the same destination as the two apart.
+func TestW16_TaggedAddressesAreTakenApart(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "XRP,XLM")
+	for _, c := range []struct{ currency, tagged, account, tag string }{
+		{"XRP", "X7C4hfnzhAHsrKxcH8p5TMnjwm9BzykDYvn4fH9zVvZ8KXS", "rhdHkjCDxNYEK91CDkm4ehbsDauFcbv2Xb", "1"},
+		{"XLM", "MA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVAAAAAAAAAAAAAJLK", "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ", "9223372036854775808"},
+	} {
+		p := i.ok("POST", "/payments/", body{"amount": "300", "currency": c.currency})
+		i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": c.currency, "amount": p["amount_crypto"]})
+		i.ok("POST", "/dev/mine", body{"blockchain": c.currency, "blocks": 80})
+		send := func(address, memo string) (int, body) {
+			return i.do("POST", "/withdrawal/", body{"amount": "20", "currency": c.currency, "address": address, "memo": memo})
+		}
+		status, v := send(c.tagged, "")
+		require.Equal(t, http.StatusCreated, status, v)
+		require.Equal(t, c.account, v["address"])
+		require.Equal(t, c.tag, v["memo"])
+		status, v = send(c.tagged, c.tag)
+		require.Equal(t, http.StatusCreated, status, v)
+		status, v = send(c.tagged, "7")
+		require.Equal(t, http.StatusBadRequest, status, v)
+		require.Contains(t, v["error"].(body)["details"], "memo")
+		require.Equal(t, true, i.ok("POST", "/withdrawal/validate-address/", body{"address": c.tagged, "blockchain": c.currency})["is_valid"])
+		require.Equal(t, false, i.ok("POST", "/withdrawal/validate-address/", body{"address": c.tagged, "blockchain": c.currency, "memo": "7"})["is_valid"])
+	}
+}
+
+// A reorg below what is final is refused; above it what was credited is taken
+// away again, and no other network is held up.
+func TestR03_DeepReorgsInDevelopment(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "ARB,BTC")
+	p := i.ok("POST", "/payments/", body{"amount": "100", "currency": "USDTARB"})
+	paid := i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": "USDTARB", "amount": "100"})
+	i.ok("POST", "/dev/mine", body{"blockchain": "ARB", "blocks": 30})
+	status, v := i.do("POST", "/dev/reorg", body{"blockchain": "ARB", "depth": 90})
+	require.Equal(t, http.StatusBadRequest, status, v)
+	i.ok("POST", "/dev/reorg", body{"blockchain": "ARB", "depth": 30, "drop": []any{paid["transaction_hash"]}})
+	require.Equal(t, "0.00000000", i.ok("GET", "/user/balances/", nil)["account"].(body)["USDTARB"].(body)["amount"])
+	i.ok("POST", "/dev/mine", body{"blockchain": "BTC", "blocks": 1})
+}
+
+// What a deposit's forwarding took is told as every amount is.
+func TestMergedDepositsTellTheirFee(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "ETH")
+	p := i.ok("POST", "/payments/", body{"amount": "100", "currency": "USDTERC20"})
+	i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": "USDTERC20", "amount": "100"})
+	i.ok("POST", "/dev/mine", body{"blockchain": "ETH", "blocks": 100})
+	require.Equal(t, "completed", i.status(p["transaction_id"]))
+	rows, err := i.g.store.Find(t.Context(), storage.Query{
+		Table: webhook.Events.Table, Partition: storage.Tenant(tenantID),
+		Where: []storage.Cond{{Column: "type", Op: storage.Eq, Value: webhook.DepositMerged}},
+	})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.Regexp(t, `"network_fee":"0\.\d{8}"`, webhook.Events.Value(rows[0]).Body)
+	require.NotContains(t, webhook.Events.Value(rows[0]).Body, `"network_fee":"0.00000000"`)
+}
+
+// Paths that are not clean are unknown ones: nothing is redirected.
+func TestPathsAreNotCleaned(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "BTC")
+	for _, path := range []string{"/payments//", "/docs/../docs/", "//status/"} {
+		status, _ := i.do("GET", path, nil)
+		require.Equal(t, http.StatusNotFound, status, path)
 	}
 }

@@ -98,6 +98,16 @@ func openStore(ctx context.Context, dsn string) (storage.Store, error) {
 			return nil, err
 		}
 		return sqlite.Open(rest, sqlite.Options{})
+	case "postgres", "postgresql":
+		if err := postgres.Migrate(ctx, dsn, postgres.Options{}, tables()...); err != nil {
+			return nil, err
+		}
+		return postgres.Open(dsn, postgres.Options{})
+	case "mysql":
+		if err := mysql.Migrate(ctx, dsn, mysql.Options{}, tables()...); err != nil {
+			return nil, err
+		}
+		return mysql.Open(dsn, mysql.Options{})
 	case "redis", "rediss":
 		o, err := redis.ParseURL(dsn)
 		if err != nil {
@@ -105,7 +115,7 @@ func openStore(ctx context.Context, dsn string) (storage.Store, error) {
 		}
 		return redisstore.New(redis.NewClient(o), redisstore.Options{}).Own(), nil
 	}
-	return nil, fmt.Errorf("-store %s: … is not in this version; memory and sqlite:FILE are", kind)
+	return nil, fmt.Errorf("-store %s: … is not in this version; memory, sqlite:FILE, postgres://…, mysql://… and redis://… are", kind)
 }
 
 // compose is the embedding of the library.
@@ -146,6 +156,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
 	if g.s.dev {
 		impatient(&cfg)
+		cfg.Notifier = webhook.NewHTTP(webhook.HTTPOptions{Guard: cfg.Callbacks, Timeout: devTimeout})
 	}
 	if g.app, err = cryptopay.New(cfg); err != nil {
 		return err
@@ -162,6 +173,9 @@ func impatient(cfg *cryptopay.Config) {
 	cfg.Withdrawals.RetryDelay, cfg.Withdrawals.Lease = soon, soon
 	cfg.Treasury.Lease, cfg.Payments.Lease = soon, soon
 }
+
+// devTimeout is how long a receiver may hold up a /dev/ request.
+const devTimeout = 5 * time.Second
 
 // simulatedAccounts gives networks whose real keys are on another curve an
 // account each: a simulated chain takes any key.
@@ -222,11 +236,18 @@ func (g *gateway) serve(context.Context, []byte) (err error) {
 
 // handler is the interface, with metrics, health and a log line per request.
 func (g *gateway) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", g.metrics.handler())
-	mux.HandleFunc("GET /healthz", g.health)
-	mux.Handle("/", g.api)
-	return logged(g.log, mux)
+	shown := g.metrics.handler()
+	return logged(g.log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A ServeMux would redirect paths that are not clean.
+		switch get := r.Method == http.MethodGet; {
+		case get && r.URL.Path == "/metrics":
+			shown.ServeHTTP(w, r)
+		case get && r.URL.Path == "/healthz":
+			g.health(w, r)
+		default:
+			g.api.ServeHTTP(w, r)
+		}
+	}))
 }
 
 // health says whether the store answers.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ type settings struct {
 	keyFile      string
 	private      bool // callbacks to loopback and private addresses, and over http
 	limits       bool
+	privates     string // as they were set
+	limiting     string
 	fee          decimal.Decimal // percent of a payment
 	networkFee   string          // "none", "estimate" or a figure in coins
 	percent      decimal.Decimal // of a withdrawal
@@ -73,7 +76,8 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	}
 	s.clientID, s.clientSecret = env("CRYPTOPAY_CLIENT_ID"), env("CRYPTOPAY_CLIENT_SECRET")
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
-	s.private, s.limits = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS") == "1", env("CRYPTOPAY_RATE_LIMITS") != "off"
+	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
+	s.private, s.limits = s.privates == "1", s.limiting != "off"
 	percent, flat, _ := strings.Cut(or("CRYPTOPAY_WITHDRAWAL_FEE", "0"), "+")
 	s.networkFee = or("CRYPTOPAY_NETWORK_FEE", "none")
 	errs := errors.Join(
@@ -128,6 +132,10 @@ func (s *settings) check() error {
 	switch {
 	case s.dev && s.real():
 		return errors.New("-dev plays customers and miners on simulated chains: leave it out, or leave the CRYPTOPAY_RPC_… settings out")
+	case !slices.Contains([]string{"", "on", "off"}, s.limiting):
+		return errors.New("CRYPTOPAY_RATE_LIMITS must be on or off")
+	case !slices.Contains([]string{"", "0", "1"}, s.privates):
+		return errors.New("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS must be 1 or 0")
 	case (s.clientID == "") != (s.clientSecret == ""):
 		return errors.New("set both CRYPTOPAY_CLIENT_ID and CRYPTOPAY_CLIENT_SECRET, or neither")
 	case s.networkFee != "none" && s.networkFee != "estimate":

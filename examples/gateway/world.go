@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -74,12 +76,7 @@ func (w *world) connect(s settings, log *slog.Logger) error {
 		if !ok {
 			continue
 		}
-		o, known := evm.Preset(n.Code)
-		if !known {
-			return fmt.Errorf("CRYPTOPAY_RPC_%s: there is no client for this network yet", n.Code)
-		}
-		o.Registry, o.URL = w.registry, url
-		client, err := evm.New(o)
+		client, err := w.dial(n.Code, url)
 		if err != nil {
 			return fmt.Errorf("CRYPTOPAY_RPC_%s: %w", n.Code, err)
 		}
@@ -93,12 +90,44 @@ func (w *world) connect(s settings, log *slog.Logger) error {
 	return err
 }
 
+// dial makes the client of a real network.
+func (w *world) dial(n chain.Network, url string) (chain.Client, error) {
+	if o, known := evm.Preset(n); known {
+		o.Registry, o.URL = w.registry, url
+		return evm.New(o)
+	}
+	if params, known := utxo.Mainnet(n); known {
+		return utxo.New(utxo.Options{Network: n, Params: params, Registry: w.registry, URL: url})
+	}
+	return nil, errors.New("there is no client for this network yet")
+}
+
 // realistic writes addresses of a simulated network as the real one does.
 type realistic struct{ address.Format }
 
 func (f realistic) Parse(s string) (chain.Address, error) {
 	info, err := f.Format.Parse(s)
 	return info.Canonical, err
+}
+
+// Untag takes X-addresses and muxed accounts apart.
+func (f realistic) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
+	info, err := f.Format.Parse(string(a))
+	if err != nil || info.Tag == nil {
+		return "", "", false
+	}
+	return info.Base, strconv.FormatUint(*info.Tag, 10), true
+}
+
+// finality is how many blocks the final height of a simulated network is behind
+// its head: where crediting waits for it no more than it takes, elsewhere far
+// behind what is credited, so that a credited deposit can be taken away.
+func (w *world) finality(n chain.Network) int64 {
+	gas, err := w.registry.Gas(n)
+	if err != nil || gas.WaitFinal {
+		return 20
+	}
+	return gas.Confirmations + 60
 }
 
 // simulate makes the chains, or finds them in the store.
@@ -118,7 +147,7 @@ func (w *world) simulate(ctx context.Context, s settings) error {
 		if !ok {
 			return fmt.Errorf("network %s cannot be simulated: its addresses are unknown", n)
 		}
-		c, err := sim.New(sim.Options{Network: n, Registry: w.registry, Addresses: realistic{format}, Seed: uint64(i) + 1, Now: w.clock.Now, Finality: 20})
+		c, err := sim.New(sim.Options{Network: n, Registry: w.registry, Addresses: realistic{format}, Seed: uint64(i) + 1, Now: w.clock.Now, Finality: w.finality(n)})
 		if err != nil {
 			return err
 		}

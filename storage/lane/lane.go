@@ -6,6 +6,8 @@
 //
 //   - Changes of one partition are judged in the order in which they were
 //     queued, also where a partition was locked elsewhere and had to wait.
+//   - A partition that stays locked elsewhere stalls no other: after a few tries
+//     one of its own callers waits for it, and the rest go on.
 //   - The one who commits does so under a context of its own: nobody's
 //     cancelled request takes a batch down. A caller whose context ends gets
 //     its error, an unknown outcome; what of it was not taken yet is taken
@@ -20,6 +22,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,7 +118,7 @@ func (l *Lane) Commit(ctx context.Context, changes ...storage.Change) []error {
 	for n := range l.shards {
 		// One shard after the other: a caller waits in one queue at a time, so
 		// that two callers cannot wait for each other to lead.
-		c := &call{errs: errs, wake: make(chan signal, 2)}
+		c := &call{errs: errs, wake: make(chan signal, 4)}
 		for i := range changes {
 			if l.shardOf(changes[i].Partition) == n {
 				c.items = append(c.items, item{call: c, at: i, change: changes[i]})
@@ -133,14 +136,20 @@ type signal uint8
 const (
 	done signal = iota
 	lead
+	look // there is a partition to wait for
 )
 
 // call is one caller's Changes in one shard.
 type call struct {
 	items []item
 	errs  []error
-	left  int // items without a verdict; under shard.mu
 	wake  chan signal
+
+	// under shard.mu
+	left   int                 // items without a verdict
+	parked int                 // of those, the ones that are in a parking
+	waits  []storage.Partition // that it was told to wait for
+	away   bool                // it waits for one, and cannot lead
 }
 
 type item struct {
@@ -148,40 +157,75 @@ type item struct {
 	at     int // in call.errs
 	change storage.Change
 	skips  int
+	parked bool
 }
 
 type shard struct {
 	lane    *Lane
 	mu      sync.Mutex
 	queue   []*item
-	leading bool // somebody leads, or was told to
+	parked  map[storage.Partition][]*item // partitions that one of their callers waits for
+	leading bool                          // somebody leads, or was told to
+}
+
+// enqueue is called under mu.
+func (s *shard) enqueue(it *item) {
+	if len(s.parked) > 0 {
+		if others, ok := s.parked[it.change.Partition]; ok {
+			s.parked[it.change.Partition] = append(others, it)
+			it.parked = true
+			it.call.parked++
+			return
+		}
+	}
+	s.queue = append(s.queue, it)
 }
 
 func (s *shard) commit(ctx context.Context, c *call) {
 	s.mu.Lock()
 	c.left = len(c.items)
 	for i := range c.items {
-		s.queue = append(s.queue, &c.items[i])
+		s.enqueue(&c.items[i])
 	}
-	first := !s.leading
-	s.leading = true
 	s.mu.Unlock()
-	if first {
-		s.lead(ctx, c)
-		return
-	}
-	select {
-	case sig := <-c.wake:
-		if sig == lead {
-			s.lead(ctx, c)
+	for {
+		s.mu.Lock()
+		var p storage.Partition
+		waits, leads := len(c.waits) > 0, false
+		switch {
+		case c.left == 0:
+			s.mu.Unlock()
+			return
+		case waits:
+			p, c.waits, c.away = c.waits[0], c.waits[1:], true
+		case !s.leading && c.left > c.parked:
+			s.leading, leads = true, true
 		}
-	case <-ctx.Done():
-		s.leave(ctx, c)
+		s.mu.Unlock()
+		switch {
+		case waits:
+			s.waitFor(c, p)
+		case leads:
+			s.lead(ctx, c)
+		default:
+			select {
+			case sig := <-c.wake:
+				switch sig {
+				case done:
+					return
+				case lead:
+					s.lead(ctx, c)
+				}
+			case <-ctx.Done():
+				s.leave(ctx, c)
+				return
+			}
+		}
 	}
 }
 
-// lead commits batches until the caller's own Changes have their verdicts,
-// then hands over to a caller who still waits.
+// lead commits batches until the caller's own Changes have their verdicts, or it
+// has to wait for some, then hands over to a caller who still waits.
 func (s *shard) lead(ctx context.Context, c *call) {
 	handed := false
 	defer func() {
@@ -191,7 +235,7 @@ func (s *shard) lead(ctx context.Context, c *call) {
 	}()
 	for {
 		s.mu.Lock()
-		finished := c.left == 0
+		finished := c.left == c.parked || len(c.waits) > 0
 		s.mu.Unlock()
 		if finished {
 			break
@@ -214,22 +258,111 @@ func (s *shard) lead(ctx context.Context, c *call) {
 func (s *shard) handOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		s.leading = false
+	s.leading = false
+	s.appointLeader()
+}
+
+// appointLeader is called under mu. Who is away leads when it comes back.
+func (s *shard) appointLeader() {
+	if s.leading {
 		return
 	}
-	s.queue[0].call.wake <- lead
+	for _, it := range s.queue {
+		if !it.call.away {
+			s.leading = true
+			it.call.wake <- lead
+			return
+		}
+	}
+}
+
+// park takes a partition out of the queue and lets one of its callers wait for it.
+// It is called under mu.
+func (s *shard) park(p storage.Partition) {
+	var items []*item
+	kept := s.queue[:0]
+	for _, it := range s.queue {
+		if it.change.Partition == p {
+			items = append(items, it)
+		} else {
+			kept = append(kept, it)
+		}
+	}
+	clear(s.queue[len(kept):])
+	s.queue = kept
+	for _, it := range items {
+		it.parked = true
+		it.call.parked++
+	}
+	if s.parked == nil {
+		s.parked = map[storage.Partition][]*item{}
+	}
+	s.parked[p] = items
+	s.appointWaiter(p)
+}
+
+// appointWaiter is called under mu.
+func (s *shard) appointWaiter(p storage.Partition) {
+	items := s.parked[p]
+	if len(items) == 0 {
+		delete(s.parked, p)
+		return
+	}
+	c := items[0].call
+	for _, it := range items {
+		if !it.call.away {
+			c = it.call
+			break
+		}
+	}
+	c.waits = append(c.waits, p)
+	if len(c.wake) == 0 { // else it has other signals to read, and looks then
+		c.wake <- look
+	}
+}
+
+// waitFor commits what is parked of a partition, and waits for its lock.
+func (s *shard) waitFor(c *call, p storage.Partition) {
+	s.mu.Lock()
+	items := s.parked[p]
+	n := min(len(items), s.lane.cfg.MaxBatch)
+	batch := items[:n:n]
+	s.parked[p] = items[n:]
+	s.mu.Unlock()
+	changes, verdicts := unsettled(batch)
+	defer func() {
+		s.settle(batch, verdicts)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.away = false
+		rest := s.parked[p]
+		delete(s.parked, p)
+		for _, it := range rest {
+			it.parked = false
+			it.call.parked--
+		}
+		if len(rest) > 0 {
+			s.queue = append(rest, s.queue...)
+		}
+		s.appointLeader()
+	}()
+	if len(batch) > 0 {
+		s.write(true, changes, verdicts)
+	}
 }
 
 // leave takes back what was not taken into a batch yet.
 func (s *shard) leave(ctx context.Context, c *call) {
 	s.abandon(ctx, c)
-	select {
-	case sig := <-c.wake:
-		if sig == lead { // told to lead at the same moment
-			s.handOver()
+	for {
+		select {
+		case sig := <-c.wake:
+			if sig == lead { // told to lead at the same moment
+				s.handOver()
+			}
+		default:
+			return
 		}
-	default:
 	}
 }
 
@@ -249,6 +382,13 @@ func (s *shard) abandon(ctx context.Context, c *call) {
 	}
 	clear(s.queue[len(kept):])
 	s.queue = kept
+	for p, items := range s.parked {
+		s.parked[p] = slices.DeleteFunc(items, func(it *item) bool { return it.call == c })
+	}
+	for _, p := range c.waits {
+		s.appointWaiter(p)
+	}
+	c.waits, c.parked = nil, 0
 	for i := range c.items {
 		if it := &c.items[i]; it.call != nil {
 			c.errs[it.at] = ctx.Err()
@@ -258,48 +398,36 @@ func (s *shard) abandon(ctx context.Context, c *call) {
 	c.left = 0
 }
 
-// take makes the next batch. A partition that was skipped too often is waited
-// for, alone.
-func (s *shard) take() (batch []*item, wait bool) {
+// take makes the next batch.
+func (s *shard) take() []*item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var only storage.Partition
-	for _, it := range s.queue {
-		if it.skips >= s.lane.cfg.Skips {
-			only, wait = it.change.Partition, true
-			break
-		}
-	}
-	kept := make([]*item, 0, max(0, len(s.queue)-s.lane.cfg.MaxBatch))
-	for _, it := range s.queue {
-		if len(batch) < s.lane.cfg.MaxBatch && (!wait || it.change.Partition == only) {
-			batch = append(batch, it)
-		} else {
-			kept = append(kept, it)
-		}
-	}
-	s.queue = kept
-	return batch, wait
+	n := min(len(s.queue), s.lane.cfg.MaxBatch)
+	batch := s.queue[:n:n]
+	s.queue = slices.Clone(s.queue[n:])
+	return batch
 }
 
 // errLost is what callers get whose batch ended without a word.
 var errLost = errors.New("lane: the commit broke off")
 
 func (s *shard) batch() {
-	batch, wait := s.take()
+	batch := s.take()
 	if len(batch) == 0 {
 		return
 	}
-	changes := make([]storage.Change, len(batch))
-	for i, it := range batch {
-		changes[i] = it.change
-	}
-	verdicts := make([]error, len(batch))
-	for i := range verdicts {
-		verdicts[i] = errLost
-	}
+	changes, verdicts := unsettled(batch)
 	defer func() { s.settle(batch, verdicts) }()
-	s.write(wait, changes, verdicts)
+	s.write(false, changes, verdicts)
+}
+
+func unsettled(batch []*item) (changes []storage.Change, verdicts []error) {
+	changes = make([]storage.Change, len(batch))
+	verdicts = make([]error, len(batch))
+	for i, it := range batch {
+		changes[i], verdicts[i] = it.change, errLost
+	}
+	return changes, verdicts
 }
 
 // write fills in the verdicts of one batch.
@@ -311,7 +439,7 @@ func (s *shard) write(wait bool, changes []storage.Change, verdicts []error) {
 			copy(verdicts, v)
 			return
 		}
-		if !errors.Is(err, ErrRefused) && !errors.Is(err, ErrBusy) {
+		if !errors.Is(err, ErrRefused) && (wait || !errors.Is(err, ErrBusy)) {
 			break
 		}
 	}
@@ -347,20 +475,27 @@ func (s *shard) try(wait bool, changes []storage.Change) ([]error, error) {
 	return v, err
 }
 
-// settle hands the verdicts out. What was skipped goes back to the front.
+// settle hands the verdicts out. What was skipped goes back to the front, or is
+// parked.
 func (s *shard) settle(batch []*item, verdicts []error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var back []*item
+	var late []storage.Partition
 	for i, it := range batch {
 		c := it.call
 		if c == nil {
 			continue // its caller has left
 		}
-		if errors.Is(verdicts[i], ErrSkipped) && it.skips < s.lane.cfg.Skips {
-			it.skips++
+		if errors.Is(verdicts[i], ErrSkipped) && !it.parked {
+			if it.skips++; it.skips >= s.lane.cfg.Skips && !slices.Contains(late, it.change.Partition) {
+				late = append(late, it.change.Partition)
+			}
 			back = append(back, it)
 			continue
+		}
+		if it.parked {
+			c.parked--
 		}
 		c.errs[it.at] = verdicts[i]
 		it.call = nil
@@ -370,5 +505,8 @@ func (s *shard) settle(batch []*item, verdicts []error) {
 	}
 	if len(back) > 0 {
 		s.queue = append(back, s.queue...)
+	}
+	for _, p := range late {
+		s.park(p)
 	}
 }

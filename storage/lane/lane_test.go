@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -302,4 +305,149 @@ func TestMany(t *testing.T) {
 	for id, n := range seen {
 		require.Equal(t, 1, n, id)
 	}
+}
+
+// C03: a partition that stays locked elsewhere stalls no other, whoever leads, and
+// its own Changes keep their order.
+func TestLockedPartitionStallsNoOther(t *testing.T) {
+	t.Parallel()
+	waiting, release := make(chan bool), make(chan bool)
+	var once sync.Once
+	s := &script{answer: func(_ int, wait bool, changes []storage.Change) ([]error, error) {
+		errs := make([]error, len(changes))
+		for i := range changes {
+			if changes[i].Partition != "busy" {
+				continue
+			}
+			if !wait {
+				select {
+				case <-release:
+				default:
+					errs[i] = ErrSkipped
+				}
+				continue
+			}
+			once.Do(func() { close(waiting) })
+			<-release
+		}
+		return errs, nil
+	}}
+	l := New(s, Config{})
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	wg.Go(func() { // it queues first and leads, and waits in the end
+		for _, err := range l.Commit(ctx, change("busy", "b1"), change("p", "p1"), change("busy", "b2")) {
+			require.NoError(t, err)
+		}
+	})
+	<-waiting
+	for i := range 3 { // these wait behind it
+		wg.Go(func() { require.NoError(t, l.Commit(ctx, change("busy", fmt.Sprint("b", i+3)))[0]) })
+		for {
+			l.shards[0].mu.Lock()
+			n := len(l.shards[0].parked["busy"])
+			l.shards[0].mu.Unlock()
+			if n == i+1 {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	left, cancel := context.WithCancel(ctx)
+	wg.Go(func() {
+		errs := l.Commit(left, change("busy", "gone"), change("p", "p2"))
+		require.ErrorIs(t, errs[0], context.Canceled)
+		require.NoError(t, errs[1], "it was there before")
+	})
+	for i := range 20 {
+		require.NoError(t, l.Commit(ctx, change("q", fmt.Sprint("q", i)))[0])
+	}
+	for !strings.Contains(strings.Join(s.log(), ""), "p2 ") {
+		runtime.Gosched()
+	}
+	settled := func() bool {
+		l.shards[0].mu.Lock()
+		defer l.shards[0].mu.Unlock()
+		return !l.shards[0].leading
+	}
+	for !settled() {
+		runtime.Gosched()
+	}
+	cancel()
+	for {
+		l.shards[0].mu.Lock()
+		n := len(l.shards[0].parked["busy"])
+		l.shards[0].mu.Unlock()
+		if n == 3 {
+			break
+		}
+		runtime.Gosched()
+	}
+	close(release)
+	wg.Wait()
+	var order []string
+	for _, call := range s.log() {
+		if strings.Contains(call, "b") {
+			order = append(order, call)
+		}
+	}
+	require.Equal(t, []string{"b1 p1 b2 ", "b1 b2 ", "b1 b2 ", "b1 b2 wait", "b3 b4 b5 "}, order)
+	require.False(t, l.shards[0].leading)
+	require.Empty(t, l.shards[0].parked)
+	require.Empty(t, l.shards[0].queue)
+}
+
+// Partitions are locked elsewhere at random, callers leave at random: everybody
+// gets an answer, once, in order, and nothing is left behind.
+func TestManyWithLocks(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	last := map[string]int{}
+	rng := rand.New(rand.NewPCG(7, 7))
+	s := &script{answer: func(_ int, wait bool, changes []storage.Change) ([]error, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs := make([]error, len(changes))
+		skip := map[storage.Partition]bool{}
+		for i, c := range changes {
+			if _, seen := skip[c.Partition]; !seen {
+				skip[c.Partition] = !wait && c.Partition != "free" && rng.IntN(3) > 0
+			}
+			if skip[c.Partition] {
+				errs[i] = ErrSkipped
+				continue
+			}
+			caller, n, _ := strings.Cut(c.ID, "/")
+			number, _ := strconv.Atoi(n)
+			key := string(c.Partition) + caller
+			if last[key] >= number {
+				t.Errorf("%s after %d", c.ID, last[key])
+			}
+			last[key] = number
+		}
+		return errs, nil
+	}}
+	l := New(s, Config{MaxBatch: 5})
+	var wg sync.WaitGroup
+	for w := range 12 {
+		wg.Go(func() {
+			for i := range 60 {
+				ctx, cancel := context.WithCancel(context.Background())
+				if i%7 == w%7 {
+					go cancel()
+				}
+				id := fmt.Sprintf("%d/%d", w, i+1)
+				for k, err := range l.Commit(ctx, change("a", id), change("free", id), change(storage.Partition(fmt.Sprint("p", w%3)), id)) {
+					if err != nil && !errors.Is(err, context.Canceled) {
+						t.Errorf("%s %d: %v", id, k, err)
+					}
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	require.False(t, l.shards[0].leading)
+	require.Empty(t, l.shards[0].parked)
+	require.Empty(t, l.shards[0].queue)
 }

@@ -17,12 +17,17 @@
 // only then reads what its verdicts depend on; package verdict judges in
 // memory, and the net effect is written in a few statements, however many
 // Changes there are. Where a database has one writer (SQLite), beginning the
-// transaction is that lock.
+// transaction is that lock. Where a dialect can, values travel as arrays and
+// statements together: a batch is two round trips, one that locks and loads, and
+// one that stores and commits.
 package sqlstore
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -31,8 +36,18 @@ import (
 )
 
 // Prefix starts the names of all tables and indexes, so that they can live
-// beside a host's own.
+// beside a host's own, where a dialect says no other.
 const Prefix = "cryptopay_"
+
+// Stmt is one statement that travels with others.
+type Stmt struct {
+	Text string
+	Args []any
+	Scan func(Scanner) error // called for every row; nil where there are none
+}
+
+// Scanner is one row of a result.
+type Scanner interface{ Scan(dest ...any) error }
 
 // Class says what a database's error means for a transaction that was, as far
 // as possible, rolled back.
@@ -53,10 +68,19 @@ type Dialect struct {
 	Bind  int    // sqlx.QUESTION, sqlx.DOLLAR
 	Quote string // around column names, which may be any word: " or `
 
-	Begin     string // begins a transaction that may write
-	OneWriter bool   // Begin excludes every other writer: partitions need no locks
-	LockParts string // "… WHERE part IN (%s) …": locks and returns free partitions
-	WaitParts string // the same, waiting for them
+	Prefix string // of the names of tables. Defaults to the constant
+	Schema string // that holds the tables; "" = the connection's own
+
+	Begin     []string // begins a transaction that may write
+	OneWriter bool     // Begin excludes every other writer: partitions need no locks
+	LockParts string   // "… %s WHERE part IN (%s) …": locks and returns free partitions
+	WaitParts string   // the same, waiting for them
+	// Touch writes to the partitions of a batch, "… %s … WHERE part IN (%s)", where
+	// a lock alone holds off only those of the same server; "" where it holds off all.
+	Touch string
+	// Tries is how often a refused batch is tried by itself, before its lane does
+	// so: where others may be first any number of times. Defaults to 1.
+	Tries     int
 	RowLock   string // appended to reads of rows that will be written
 	ClaimLock string // the same, passing over rows locked elsewhere
 
@@ -67,10 +91,18 @@ type Dialect struct {
 	Tuples string // stands before a list of tuples after IN: "VALUES " or ""
 	// Casts names the types of a tuple's values by kind, where the database
 	// cannot tell them from the comparison; nil where it can.
-	Casts    map[storage.Kind]string
+	Casts map[storage.Kind]string
+	// Arrays names the types of values that travel as one array per column, by
+	// kind: statements then have one text however many rows they take; nil where
+	// they travel as tuples.
+	Arrays   map[storage.Kind]string
 	Upsert   string // "ON CONFLICT (%s) DO UPDATE SET %s": key columns, assignments
 	Excluded string // "excluded.%s": the value that an upsert brings
-	Ignore   string // "ON CONFLICT DO NOTHING"
+	Ignore   string // "ON CONFLICT DO NOTHING"; {key} is a column of the key
+
+	// Together sends statements in one round trip, in order, and stops at the first
+	// that fails; nil where they are best sent one by one.
+	Together func(ctx context.Context, c *sqlx.Conn, list []Stmt) error
 
 	MaxParams int // of one statement
 	MaxRows   int // of one statement, a power of two. Defaults to 128
@@ -80,19 +112,52 @@ type Dialect struct {
 	KeyText     string
 	KeyBytes    string
 	TableSuffix string // after CREATE TABLE (…)
-	DueIndex    string // "CREATE INDEX %s ON %s (due, part, id) WHERE due > 0"
+	InTable     bool   // indexes stand inside of CREATE TABLE
+	DueIndex    string // "CREATE INDEX %s ON %s (due, part, id) WHERE due > 0", or "INDEX %s (due, part, id)"
 
-	MigrateLock string // taken inside each migration's transaction; "" where Begin suffices
-	Migrations  fs.FS  // migrations/NNNN_name.sql
+	MigrateLock   string // taken inside each migration's transaction; "" where Begin suffices
+	MigrateUnlock string // where the lock outlives transactions; it is then taken once
+	MigrateIn     string // "SET LOCAL search_path TO %s": makes Schema the connection's own
+	MakeSchema    string // "CREATE SCHEMA IF NOT EXISTS %s"
+	Migrations    fs.FS  // migrations/NNNN_name.sql
 
-	// Check reads the settings of a connection and refuses what is unsafe.
+	// Check reads the settings of a connection and refuses what is unsafe: at Open,
+	// and of each connection that is kept.
 	Check func(ctx context.Context, c *sqlx.Conn) error
+	// CheckEach says that a host's connections are looked at before each batch, as
+	// nothing in Begin makes up for what its session may have set.
+	CheckEach bool
 	// Describe lists what a table consists of, in the words of Shape; empty
 	// where there is no such table.
 	Describe func(ctx context.Context, q sqlx.QueryerContext, table string) ([]string, error)
 	// Classify says what an error of the driver means.
 	Classify func(error) Class
 }
+
+// Valid says whether the names that an operator chose can be used.
+func (d *Dialect) Valid() error {
+	for _, name := range []string{d.Schema, d.Prefix} {
+		if !plain.MatchString(name) {
+			return fmt.Errorf("sqlstore: %q is no usable name of a schema or prefix: at most 24 of a-z, 0-9 and _, a letter first", name)
+		}
+	}
+	return nil
+}
+
+var plain = regexp.MustCompile(`^([a-z][a-z0-9_]{0,23})?$`)
+
+// local is the name of a table inside its schema.
+func (d *Dialect) local(table string) string { return cmp.Or(d.Prefix, Prefix) + table }
+
+// table is the name of a table, as statements have it.
+func (d *Dialect) table(name string) string {
+	if d.Schema != "" {
+		return d.Schema + "." + d.local(name)
+	}
+	return d.local(name)
+}
+
+func (d *Dialect) ignore(key string) string { return strings.ReplaceAll(d.Ignore, "{key}", key) }
 
 func (d *Dialect) quote(column string) string { return d.Quote + column + d.Quote }
 

@@ -13,8 +13,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-const migrationsTable = Prefix + "migrations"
-
 // migration is one embedded file.
 type migration struct {
 	version    int64
@@ -42,7 +40,7 @@ func (d *Dialect) migrations() ([]migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, migration{v, name, statements(string(text))})
+		out = append(out, migration{v, name, statements(strings.ReplaceAll(string(text), Prefix, d.local("")))})
 	}
 	return out, nil
 }
@@ -81,6 +79,12 @@ func Migrate(ctx context.Context, db *sqlx.DB, d *Dialect, tables ...*storage.Ta
 		return err
 	}
 	s := &session{d: d, conn: conn}
+	if d.MigrateUnlock != "" {
+		if err := s.exec(ctx, d.MigrateLock); err != nil {
+			return err
+		}
+		defer func() { _ = s.exec(context.WithoutCancel(ctx), d.MigrateUnlock) }()
+	}
 	for done := false; !done; {
 		err := s.inTx(ctx, func() error {
 			if err := s.migrationsTable(ctx); err != nil {
@@ -120,24 +124,40 @@ func newer(at int64, known int) error {
 	return nil
 }
 
+// lockMigrations keeps other migrators out until the transaction ends, and makes
+// the schema the connection's own for as long.
 func (s *session) lockMigrations(ctx context.Context) error {
-	if s.d.MigrateLock == "" {
+	if s.d.MigrateLock != "" && s.d.MigrateUnlock == "" {
+		if err := s.exec(ctx, s.d.MigrateLock); err != nil {
+			return err
+		}
+	}
+	if s.d.Schema == "" {
 		return nil
 	}
-	return s.exec(ctx, s.d.MigrateLock)
+	return s.exec(ctx, fmt.Sprintf(s.d.MigrateIn, s.d.Schema))
+}
+
+func (d *Dialect) migrationsDDL() string {
+	return "CREATE TABLE IF NOT EXISTS " + d.local("migrations") + " (version " + d.Types[storage.Int] +
+		" NOT NULL PRIMARY KEY, name " + d.KeyText + " NOT NULL)" + d.TableSuffix
 }
 
 func (s *session) migrationsTable(ctx context.Context) error {
 	if err := s.lockMigrations(ctx); err != nil {
 		return err
 	}
-	return s.exec(ctx, "CREATE TABLE IF NOT EXISTS "+migrationsTable+" (version "+s.d.Types[storage.Int]+
-		" NOT NULL PRIMARY KEY, name "+s.d.KeyText+" NOT NULL)"+s.d.TableSuffix)
+	if s.d.Schema != "" {
+		if err := s.exec(ctx, fmt.Sprintf(s.d.MakeSchema, s.d.Schema)); err != nil {
+			return err
+		}
+	}
+	return s.exec(ctx, s.d.migrationsDDL())
 }
 
 func (s *session) schemaVersion(ctx context.Context) (int64, error) {
 	var v int64
-	err := s.conn.GetContext(ctx, &v, "SELECT coalesce(max(version), 0) FROM "+migrationsTable)
+	err := s.conn.GetContext(ctx, &v, "SELECT coalesce(max(version), 0) FROM "+s.d.table("migrations"))
 	return v, err
 }
 
@@ -147,11 +167,11 @@ func (s *session) migrate(ctx context.Context, m migration) error {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-	return s.exec(ctx, "INSERT INTO "+migrationsTable+" (version, name) VALUES (?, ?)", m.version, m.name)
+	return s.exec(ctx, "INSERT INTO "+s.d.table("migrations")+" (version, name) VALUES (?, ?) "+s.d.ignore("version"), m.version, m.name)
 }
 
 func (s *session) create(ctx context.Context, t *storage.Table) error {
-	have, err := s.d.Describe(ctx, s.conn, TableName(t))
+	have, err := s.d.Describe(ctx, s.conn, s.d.table(t.Name))
 	if err != nil {
 		return err
 	}
@@ -160,7 +180,7 @@ func (s *session) create(ctx context.Context, t *storage.Table) error {
 	}
 	for _, q := range s.d.DDL(t) {
 		if err := s.exec(ctx, q); err != nil {
-			return fmt.Errorf("creating %s: %w", TableName(t), err)
+			return fmt.Errorf("creating %s: %w", s.d.table(t.Name), err)
 		}
 	}
 	return nil
@@ -168,10 +188,10 @@ func (s *session) create(ctx context.Context, t *storage.Table) error {
 
 func (d *Dialect) compare(t *storage.Table, have []string) error {
 	if len(have) == 0 {
-		return fmt.Errorf("%w: there is no table %s", storage.ErrSchema, TableName(t))
+		return fmt.Errorf("%w: there is no table %s", storage.ErrSchema, d.table(t.Name))
 	}
 	if m := missing(d.Shape(t), have); len(m) > 0 {
-		return fmt.Errorf("%w: table %s: %s", storage.ErrSchema, TableName(t), strings.Join(m, "; "))
+		return fmt.Errorf("%w: table %s: %s", storage.ErrSchema, d.table(t.Name), strings.Join(m, "; "))
 	}
 	return nil
 }
@@ -182,7 +202,7 @@ func (s *session) checkSchema(ctx context.Context, tables []*storage.Table) erro
 	if err != nil {
 		return err
 	}
-	have, err := s.d.Describe(ctx, s.conn, migrationsTable)
+	have, err := s.d.Describe(ctx, s.conn, s.d.table("migrations"))
 	if err != nil {
 		return err
 	}
@@ -200,7 +220,7 @@ func (s *session) checkSchema(ctx context.Context, tables []*storage.Table) erro
 		return err
 	}
 	for _, t := range tables {
-		have, err := s.d.Describe(ctx, s.conn, TableName(t))
+		have, err := s.d.Describe(ctx, s.conn, s.d.table(t.Name))
 		if err != nil {
 			return err
 		}

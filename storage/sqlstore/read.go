@@ -2,7 +2,7 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
+	"slices"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -13,11 +13,17 @@ import (
 
 // pool reads outside of any transaction.
 type pool struct {
-	d  *Dialect
-	db *sqlx.DB
+	d    *Dialect
+	db   *sqlx.DB
+	gate gate
 }
 
-func (p pool) each(ctx context.Context, q string, args []any, f func(*sql.Rows) error) error {
+func (p pool) each(ctx context.Context, q string, args []any, f scan) error {
+	leave, err := p.gate.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	rows, err := p.db.QueryContext(ctx, sqlx.Rebind(p.d.Bind, q), args...) //nolint:sqlclosecheck // closed in visit
 	if err != nil {
 		return err
@@ -25,15 +31,15 @@ func (p pool) each(ctx context.Context, q string, args []any, f func(*sql.Rows) 
 	return visit(rows, f)
 }
 
-func (s *Store) reader() pool { return pool{s.d, s.read} }
+func (s *Store) reader() pool { return pool{s.d, s.read, s.gate} }
 
 // selectRows is the beginning of every query for whole rows.
 func (d *Dialect) selectRows(t *storage.Table) string {
 	c := columnsOf(t)
-	return "SELECT " + d.quoteAll(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)) + " FROM " + TableName(t)
+	return "SELECT " + d.quoteAll(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)) + " FROM " + d.table(t.Name)
 }
 
-func scanRow(t *storage.Table, r *sql.Rows) (storage.Row, error) {
+func scanRow(t *storage.Table, r Scanner) (storage.Row, error) {
 	c := &columnsOf(t).all
 	var st storage.Stored
 	values := c.dest()
@@ -56,7 +62,7 @@ func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition,
 		}
 	}
 	found := make(map[string]storage.Row, len(ids))
-	err := s.lookup(ctx, s.reader(), s.d.selectRows(t), "part, id", "", texts(2), keys, func(r *sql.Rows) error {
+	err := s.lookup(ctx, s.reader(), s.d.selectRows(t), []string{"part", "id"}, "", texts(2), keys, func(r Scanner) error {
 		row, err := scanRow(t, r)
 		found[row.ID] = row
 		return err
@@ -140,12 +146,12 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 		order = append(order, "part")
 	}
 	text := s.d.selectRows(q.Table) + cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
-	return s.rows(ctx, s.reader(), q.Table, text, append(args, q.Limit, q.Offset))
+	return s.rows(ctx, q.Table, text, append(args, q.Limit, q.Offset))
 }
 
-func (s *Store) rows(ctx context.Context, from runner, t *storage.Table, q string, args []any) ([]storage.Row, error) {
+func (s *Store) rows(ctx context.Context, t *storage.Table, q string, args []any) ([]storage.Row, error) {
 	var out []storage.Row
-	err := from.each(ctx, q, args, func(r *sql.Rows) error {
+	err := s.reader().each(ctx, q, args, func(r Scanner) error {
 		row, err := scanRow(t, r)
 		out = append(out, row)
 		return err
@@ -164,7 +170,7 @@ func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
 	}
 	cond, args := s.d.where(q.Partition, filters)
 	var n int64
-	err = s.reader().each(ctx, "SELECT count(*) FROM "+TableName(q.Table)+cond, args, func(r *sql.Rows) error { return r.Scan(&n) })
+	err = s.reader().each(ctx, "SELECT count(*) FROM "+s.d.table(q.Table.Name)+cond, args, func(r Scanner) error { return r.Scan(&n) })
 	return n, err
 }
 
@@ -180,7 +186,7 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	cond, args := s.d.where(c.Partition, filters, "due > 0", "due <= ?")
 	args = append([]any{storage.Micros(c.Now)}, args...)
 	some := false // an empty poll must not take the writer's seat
-	err = s.reader().each(ctx, "SELECT 1 FROM "+TableName(c.Table)+cond+" LIMIT 1", args, func(*sql.Rows) error {
+	err = s.reader().each(ctx, "SELECT 1 FROM "+s.d.table(c.Table.Name)+cond+" LIMIT 1", args, func(Scanner) error {
 		some = true
 		return nil
 	})
@@ -189,15 +195,24 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	}
 	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
 	var out []storage.Row
-	err = s.writing(ctx, func(ss *session) error {
+	take := func(ss *session) error {
 		return ss.inTx(ctx, func() error {
-			out, err = s.rows(ctx, ss, c.Table, q, append(args, c.Max))
+			out = nil
+			err := ss.each(ctx, q, append(args, c.Max), func(r Scanner) error {
+				row, err := scanRow(c.Table, r)
+				out = append(out, row)
+				return err
+			})
+			if err == nil {
+				err = ss.flush(ctx)
+			}
 			if err != nil {
 				return err
 			}
 			return s.lease(ctx, ss, c, out)
 		})
-	})
+	}
+	err = s.tries(ctx, 3, func() error { return s.writing(ctx, take) }) // refused: a deadlock, or another node was first
 	if err != nil {
 		return nil, err
 	}
@@ -209,19 +224,28 @@ func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []
 	until := storage.Micros(c.Until)
 	for at := 0; at < len(rows); {
 		n := min(len(rows)-at, s.most(2))
-		args := []any{until}
+		keys := make([]any, 0, 2*n)
 		for i := at; i < at+n; i++ {
 			rows[i].Version++
 			rows[i].Due = storage.FromMicros(until)
-			args = append(args, string(rows[i].Partition), rows[i].ID)
+			keys = append(keys, string(rows[i].Partition), rows[i].ID)
 		}
-		q := "UPDATE " + TableName(c.Table) + " SET due = ?, version = version + 1 WHERE (part, id) IN (" + s.d.tuples(texts(2), n) + ")"
-		if err := ss.exec(ctx, q, args...); err != nil {
+		among, args := s.d.among([]string{"part", "id"}, texts(2), keys)
+		q := "UPDATE " + s.d.table(c.Table.Name) + " SET due = ?, version = version + 1 WHERE " + among
+		if err := ss.exec(ctx, q, append([]any{until}, args...)...); err != nil {
 			return err
 		}
 		at += n
 	}
-	return nil
+	if s.d.Touch == "" {
+		return nil
+	}
+	var parts []storage.Partition
+	for i := range rows {
+		parts = append(parts, rows[i].Partition)
+	}
+	slices.Sort(parts)
+	return s.touchParts(ctx, ss, slices.Compact(parts))
 }
 
 // Balances implements storage.Store.
@@ -229,7 +253,7 @@ func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...l
 	if _, err := s.opened(); err != nil {
 		return nil, err
 	}
-	q := "SELECT part, account, asset, posted, held, seq FROM " + Prefix + "balances WHERE part = ?"
+	q := "SELECT part, account, asset, posted, held, seq FROM " + s.d.table("balances") + " WHERE part = ?"
 	args := []any{string(p)}
 	if len(accounts) > 0 {
 		q += " AND account IN (" + strings.TrimSuffix(strings.Repeat("?,", len(accounts)), ",") + ")"
@@ -238,7 +262,7 @@ func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...l
 		}
 	}
 	var out []ledger.Balance
-	err := s.reader().each(ctx, q+" ORDER BY account, asset", args, func(r *sql.Rows) error {
+	err := s.reader().each(ctx, q+" ORDER BY account, asset", args, func(r Scanner) error {
 		_, b, err := scanBalance(r)
 		out = append(out, b)
 		return err
@@ -254,15 +278,15 @@ func (s *Store) Entries(ctx context.Context, p storage.Partition, a ledger.Accou
 	if max <= 0 {
 		return nil, nil
 	}
-	q := "SELECT e.seq, e.tx, t.kind, t.ref, e.delta, e.balance_after, t.at FROM " + Prefix + "entries e JOIN " + Prefix +
-		"ledger_txs t ON t.part = e.part AND t.id = e.tx WHERE e.part = ? AND e.account = ? AND e.asset = ?"
+	q := "SELECT e.seq, e.tx, t.kind, t.ref, e.delta, e.balance_after, t.at FROM " + s.d.table("entries") + " e JOIN " + s.d.table("ledger_txs") +
+		" t ON t.part = e.part AND t.id = e.tx WHERE e.part = ? AND e.account = ? AND e.asset = ?"
 	args := []any{string(p), string(a), string(asset)}
 	if before > 0 {
 		q += " AND e.seq < ?"
 		args = append(args, before)
 	}
 	var out []ledger.Entry
-	err := s.reader().each(ctx, q+" ORDER BY e.seq DESC LIMIT ?", append(args, max), func(r *sql.Rows) error {
+	err := s.reader().each(ctx, q+" ORDER BY e.seq DESC LIMIT ?", append(args, max), func(r Scanner) error {
 		e := ledger.Entry{Account: a, Asset: asset}
 		var at int64
 		err := r.Scan(&e.Seq, &e.Tx, &e.Kind, &e.Ref, &e.Delta, &e.After, &at)

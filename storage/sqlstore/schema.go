@@ -9,7 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/verdict"
 )
 
-// TableName is the SQL name of a declared table.
+// TableName is the SQL name of a declared table, where a dialect says no prefix.
 func TableName(t *storage.Table) string { return Prefix + t.Name }
 
 // columnType is the SQL type of a column.
@@ -25,11 +25,10 @@ func (d *Dialect) columnType(t *storage.Table, c *storage.Column) string {
 	return d.Types[c.Kind]
 }
 
-// DDL is the statements that make a declared table.
+// DDL is the statements that make a declared table in the connection's own schema.
 func (d *Dialect) DDL(t *storage.Table) []string {
-	name := TableName(t)
-	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TABLE %s (\n", name)
+	name := d.local(t.Name)
+	var lines, after []string
 	for _, c := range [][2]string{
 		{"part", d.KeyText},
 		{"id", d.KeyText},
@@ -37,24 +36,36 @@ func (d *Dialect) DDL(t *storage.Table) []string {
 		{"change_id", d.KeyText},
 		{"due", d.Types[storage.Time]},
 	} {
-		fmt.Fprintf(&b, "  %s %s NOT NULL,\n", d.quote(c[0]), c[1])
+		lines = append(lines, fmt.Sprintf("%s %s NOT NULL", d.quote(c[0]), c[1]))
 	}
 	for i := range t.Columns {
-		fmt.Fprintf(&b, "  %s %s NOT NULL,\n", d.quote(t.Columns[i].Name), d.columnType(t, &t.Columns[i]))
+		lines = append(lines, fmt.Sprintf("%s %s NOT NULL", d.quote(t.Columns[i].Name), d.columnType(t, &t.Columns[i])))
 	}
-	fmt.Fprintf(&b, "  PRIMARY KEY (part, id)\n)%s", d.TableSuffix)
-	out := []string{b.String()}
+	lines = append(lines, "PRIMARY KEY (part, id)")
+	index := func(kind, suffix string, columns []string) {
+		if d.InTable {
+			lines = append(lines, fmt.Sprintf("%s %s_%s (part, %s)", kind, name, suffix, d.quoteAll(columns)))
+			return
+		}
+		after = append(after, fmt.Sprintf("CREATE %s %s_%s ON %s (part, %s)", kind, name, suffix, name, d.quoteAll(columns)))
+	}
 	for i, cols := range t.Uniques {
-		out = append(out, fmt.Sprintf("CREATE UNIQUE INDEX %s_u%d ON %s (part, %s)", name, i, name, d.quoteAll(cols)))
+		index("UNIQUE INDEX", fmt.Sprint("u", i), cols)
 	}
 	for i, cols := range t.Indexes {
-		out = append(out, fmt.Sprintf("CREATE INDEX %s_i%d ON %s (part, %s)", name, i, name, d.quoteAll(cols)))
+		index("INDEX", fmt.Sprint("i", i), cols)
 	}
-	return append(out, fmt.Sprintf(d.DueIndex, name+"_due", name))
+	if d.InTable {
+		lines = append(lines, fmt.Sprintf(d.DueIndex, name+"_due"))
+	} else {
+		after = append(after, fmt.Sprintf(d.DueIndex, name+"_due", name))
+	}
+	create := fmt.Sprintf("CREATE TABLE %s (\n  %s\n)%s", name, strings.Join(lines, ",\n  "), d.TableSuffix)
+	return append([]string{create}, after...)
 }
 
-// Schema prints the statements for a migration's file.
-func (d *Dialect) Schema(tables ...*storage.Table) string {
+// Declared prints the statements that make these tables, for a migration's file.
+func (d *Dialect) Declared(tables ...*storage.Table) string {
 	var b strings.Builder
 	for _, t := range tables {
 		for _, s := range d.DDL(t) {
@@ -63,6 +74,38 @@ func (d *Dialect) Schema(tables ...*storage.Table) string {
 		}
 	}
 	return b.String()
+}
+
+// Script prints all that Migrate does on an empty database.
+func (d *Dialect) Script(tables ...*storage.Table) (string, error) {
+	all, err := d.migrations()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	line := func(q string) { b.WriteString(q + ";\n") }
+	if d.Schema != "" {
+		line(fmt.Sprintf(d.MakeSchema, d.Schema))
+		line(strings.Replace(fmt.Sprintf(d.MigrateIn, d.Schema), "SET LOCAL", "SET", 1))
+	}
+	line(d.migrationsDDL())
+	made := map[string]bool{}
+	for _, m := range all {
+		fmt.Fprintf(&b, "\n-- %s\n", m.name)
+		for _, q := range m.statements {
+			line(q)
+			if words := strings.Fields(strings.ReplaceAll(q, "IF NOT EXISTS ", "")); len(words) > 2 && words[1] == "TABLE" {
+				made[words[2]] = true
+			}
+		}
+		line(fmt.Sprintf("INSERT INTO %s (version, name) VALUES (%d, '%s')", d.local("migrations"), m.version, m.name))
+	}
+	for _, t := range tables {
+		if !made[d.local(t.Name)] {
+			b.WriteString("\n" + d.Declared(t))
+		}
+	}
+	return b.String(), nil
 }
 
 // Shape lists what a table must consist of, one line each: "column NAME TYPE",

@@ -25,6 +25,70 @@ type session struct {
 	stmts map[string]*sqlx.Stmt
 	wait  time.Duration // for Begin, where the database is locked elsewhere
 	lost  bool          // the connection is in an unknown state: do not use it again
+
+	// Where statements travel together, exec and each only queue them: what is
+	// read is there after flush.
+	together bool
+	queue    []Stmt
+	size     int               // of the queue's values, about
+	rebound  map[string]string // statements in the driver's words
+}
+
+// mostQueued is about how many bytes travel together: far less than servers take.
+const mostQueued = 1 << 20
+
+func (s *session) rebind(q string) string {
+	if s.d.Bind == sqlx.QUESTION {
+		return q
+	}
+	r, ok := s.rebound[q]
+	if !ok {
+		r = sqlx.Rebind(s.d.Bind, q)
+		if s.rebound == nil || len(s.rebound) > 10_000 {
+			s.rebound = map[string]string{}
+		}
+		s.rebound[q] = r
+	}
+	return r
+}
+
+func (s *session) enqueue(ctx context.Context, q string, args []any, f scan) error {
+	s.queue = append(s.queue, Stmt{s.rebind(q), args, f})
+	s.size += len(q)
+	for _, a := range args {
+		switch a := a.(type) {
+		case string:
+			s.size += len(a)
+		case []byte:
+			s.size += len(a)
+		case []string:
+			for i := range a {
+				s.size += len(a[i])
+			}
+		case [][]byte:
+			for i := range a {
+				s.size += len(a[i])
+			}
+		}
+	}
+	if s.size < mostQueued {
+		return nil
+	}
+	return s.flush(ctx)
+}
+
+// flush sends what is queued. After an error the transaction is over.
+func (s *session) flush(ctx context.Context) error {
+	if len(s.queue) == 0 {
+		return nil
+	}
+	list := s.queue
+	s.queue, s.size = nil, 0
+	if len(list) == 1 && list[0].Scan == nil {
+		_, err := s.conn.ExecContext(ctx, list[0].Text, list[0].Args...)
+		return err
+	}
+	return s.d.Together(ctx, s.conn, list)
 }
 
 // prepared returns the kept statement for q, or nil.
@@ -57,6 +121,9 @@ func (s *session) unwatched(ctx context.Context) context.Context {
 }
 
 func (s *session) exec(ctx context.Context, q string, args ...any) error {
+	if s.together {
+		return s.enqueue(ctx, q, args, nil)
+	}
 	ctx = s.unwatched(ctx)
 	st, err := s.prepared(ctx, q) //nolint:sqlclosecheck // kept until the session ends
 	if err != nil {
@@ -70,8 +137,12 @@ func (s *session) exec(ctx context.Context, q string, args ...any) error {
 	return err
 }
 
-// each runs a query and calls f for every row, which it may scan.
-func (s *session) each(ctx context.Context, q string, args []any, f func(*sql.Rows) error) error {
+// each runs a query and calls f for every row, which it may scan: now, or when
+// the queue is flushed.
+func (s *session) each(ctx context.Context, q string, args []any, f scan) error {
+	if s.together {
+		return s.enqueue(ctx, q, args, f)
+	}
 	ctx = s.unwatched(ctx)
 	st, err := s.prepared(ctx, q) //nolint:sqlclosecheck // kept until the session ends
 	if err != nil {
@@ -89,7 +160,7 @@ func (s *session) each(ctx context.Context, q string, args []any, f func(*sql.Ro
 	return visit(rows, f)
 }
 
-func visit(rows *sql.Rows, f func(*sql.Rows) error) error {
+func visit(rows *sql.Rows, f scan) error {
 	defer rows.Close() //nolint:errcheck // rows.Err tells
 	for rows.Next() {
 		if err := f(rows); err != nil {
@@ -114,15 +185,31 @@ func (s *session) inTx(ctx context.Context, f func() error) error {
 			s.rollback()
 		}
 	}()
+	sent := false // COMMIT was, so that what became of it may be unknown
 	err := f()
 	if err == nil {
+		sent = true
 		err = s.exec(ctx, "COMMIT")
+	}
+	if err == nil {
+		err = s.flush(ctx)
 	}
 	over = true
 	if err == nil {
 		return nil
 	}
 	s.rollback()
+	if !sent {
+		return s.before(ctx, err)
+	}
+	return s.classify(err)
+}
+
+// before is what an error means of which it is certain that nothing happened.
+func (s *session) before(ctx context.Context, err error) error {
+	if s.lost && ctx.Err() == nil && s.d.Classify(err) == ClassUnknown {
+		return fmt.Errorf("%w: the connection was lost before anything happened: %w", lane.ErrBusy, err)
+	}
 	return s.classify(err)
 }
 
@@ -133,7 +220,12 @@ func (s *session) begin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	for {
-		err := s.exec(context.WithoutCancel(ctx), s.d.Begin)
+		var err error
+		for _, q := range s.d.Begin {
+			if err == nil {
+				err = s.exec(context.WithoutCancel(ctx), q)
+			}
+		}
 		if err == nil || ctx.Err() != nil || s.d.Classify(err) != ClassBusy {
 			return err
 		}
@@ -141,6 +233,7 @@ func (s *session) begin(ctx context.Context) error {
 }
 
 func (s *session) rollback() {
+	s.queue, s.size = nil, 0
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTime)
 	defer cancel()
 	// Refused also where the database rolled back by itself; a connection that

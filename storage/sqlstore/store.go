@@ -31,7 +31,9 @@ type Store struct {
 	lane   *lane.Lane    // group commit
 	tables atomic.Pointer[verdict.Tables]
 	seat   chan struct{} // held by whoever writes, where there is one writer
-	kept   *session      // under seat
+	gate   gate          // leaves a host one of its connections
+	kept   []*session    // idle, under mu
+	closed bool          // under mu: nothing is kept any more
 
 	mu    sync.Mutex
 	parts map[storage.Partition]bool // known to be in the table of partitions
@@ -58,14 +60,33 @@ func New(d *Dialect, read, write *sqlx.DB, o Options) *Store {
 		o.Lane.Shards = 1
 	}
 	s := &Store{d: d, read: read, write: write, wait: o.BusyTimeout, parts: map[storage.Partition]bool{}, seat: make(chan struct{}, 1)}
+	if n := write.Stats().MaxOpenConnections; n > 1 && !d.OneWriter {
+		s.gate = make(gate, n-1)
+	}
 	s.lane = lane.New(s, o.Lane)
 	return s
 }
 
-// Own hands the pools over: Close closes them, and one connection of the
-// writing pool is kept with its prepared statements.
+// gate lets so many in at a time; nil lets all in.
+type gate chan struct{}
+
+func (g gate) enter(ctx context.Context) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	select {
+	case g <- struct{}{}:
+		return func() { <-g }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Own hands the pools over: Close closes them, and connections of the writing
+// pool are kept, with what was prepared on them and their settings checked once.
 func (s *Store) Own() *Store {
-	s.keep = s.d.OneWriter
+	s.keep = s.d.OneWriter || s.d.Together != nil
+	s.gate = nil
 	s.owned = []*sqlx.DB{s.read}
 	if s.write != s.read {
 		s.owned = append(s.owned, s.write)
@@ -107,10 +128,13 @@ func (s *Store) Close() error {
 	s.tables.Store(nil)
 	s.seat <- struct{}{}
 	defer func() { <-s.seat }()
+	s.mu.Lock()
+	kept := s.kept
+	s.kept, s.closed = nil, true
+	s.mu.Unlock()
 	var errs []error
-	if s.kept != nil {
-		errs = append(errs, s.kept.close())
-		s.kept = nil
+	for _, ss := range kept {
+		errs = append(errs, ss.close())
 	}
 	for _, db := range s.owned {
 		errs = append(errs, db.Close())
@@ -160,31 +184,61 @@ func (s *Store) writing(ctx context.Context, f func(*session) error) error {
 			return fmt.Errorf("%w: %w", lane.ErrBusy, ctx.Err())
 		}
 	}
-	ss := s.kept
-	if !s.keep || ss == nil {
-		conn, err := s.write.Connx(ctx)
-		if err != nil {
-			return err
-		}
-		ss = &session{d: s.d, conn: conn, keep: s.keep, wait: s.wait}
-		if err := s.d.Check(ctx, conn); err != nil { // settings may differ from connection to connection
-			return errors.Join(err, ss.close())
-		}
+	leave, err := s.gate.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", lane.ErrBusy, err)
 	}
-	if s.keep {
-		s.kept = ss
+	defer leave()
+	ss, err := s.session(ctx)
+	if err != nil {
+		return err
 	}
-	over := false
+	whole := false
 	defer func() {
-		if s.keep && !ss.lost && over {
-			return
+		if !whole || !s.giveBack(ss) { // f panicked, or it is not to be kept
+			_ = ss.close()
 		}
-		s.kept = nil
-		_ = ss.close()
 	}()
-	err := f(ss)
-	over = true
+	err = f(ss)
+	whole = true
 	return err
+}
+
+// session takes an idle connection, or a new one.
+func (s *Store) session(ctx context.Context) (*session, error) {
+	s.mu.Lock()
+	if n := len(s.kept); n > 0 {
+		ss := s.kept[n-1]
+		s.kept = s.kept[:n-1]
+		s.mu.Unlock()
+		return ss, nil
+	}
+	s.mu.Unlock()
+	conn, err := s.write.Connx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	together := s.d.Together != nil
+	ss := &session{d: s.d, conn: conn, keep: s.keep && !together, wait: s.wait, together: together}
+	if s.keep || s.d.CheckEach { // settings may differ from connection to connection
+		if err := s.d.Check(ctx, conn); err != nil {
+			return nil, errors.Join(err, ss.close())
+		}
+	}
+	return ss, nil
+}
+
+// mostKept is how many idle connections are kept for writing.
+const mostKept = 8
+
+func (s *Store) giveBack(ss *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.keep || ss.lost || s.closed || len(s.kept) >= mostKept {
+		return false
+	}
+	s.kept = append(s.kept, ss)
+	return true
 }
 
 // close gives the connection back, or throws it away where it is lost.
@@ -248,9 +302,8 @@ func (s *Store) most(w int) int {
 }
 
 // lookup reads the rows whose columns, of these kinds, are among keys, in few
-// queries: the last is padded with its own last key to a power of two.
-// head is everything before WHERE, tail what follows.
-func (s *Store) lookup(ctx context.Context, ss runner, head, columns, tail string, kinds []storage.Kind, keys []any, f scan) error {
+// queries. head is everything before WHERE, tail what follows.
+func (s *Store) lookup(ctx context.Context, ss runner, head string, columns []string, tail string, kinds []storage.Kind, keys []any, f scan) error {
 	w := len(kinds)
 	n := len(keys) / w
 	for at := 0; at < n; {
@@ -258,12 +311,21 @@ func (s *Store) lookup(ctx context.Context, ss runner, head, columns, tail strin
 		for limit := s.most(w); size < n-at && size < limit; {
 			size *= 2
 		}
-		q := s.text(head+columns+tail, size, func() string {
-			return head + " WHERE (" + columns + ") IN (" + s.d.tuples(kinds, size) + ")" + tail
-		})
-		args := keys[at*w : min(at+size, n)*w : min(at+size, n)*w]
-		for last := keys[(n-1)*w : n*w]; len(args) < size*w; {
-			args = append(args, last...)
+		part := keys[at*w : min(at+size, n)*w : min(at+size, n)*w]
+		var q string
+		var args []any
+		if s.d.Arrays != nil {
+			q = s.text(head+tail, len(kinds), func() string { return head + s.d.join(columns, kinds) + tail })
+			args = transpose(kinds, part)
+		} else {
+			list := strings.Join(columns, ", ")
+			q = s.text(head+list+tail, size, func() string {
+				return head + " WHERE (" + list + ") IN (" + s.d.tuples(kinds, size) + ")" + tail
+			})
+			args = part // padded with the last key: few different texts
+			for last := keys[(n-1)*w : n*w]; len(args) < size*w; {
+				args = append(args, last...)
+			}
 		}
 		if err := ss.each(ctx, q, args, f); err != nil {
 			return err
@@ -273,17 +335,27 @@ func (s *Store) lookup(ctx context.Context, ss runner, head, columns, tail strin
 	return nil
 }
 
-// store writes rows (each of width w) with head before VALUES and tail after,
-// in chunks of powers of two.
-func (s *Store) store(ctx context.Context, ss *session, head, tail string, w int, values []any) error {
+// store writes rows of columns of these kinds, with head before their values and
+// tail after: in chunks of powers of two, or as arrays.
+func (s *Store) store(ctx context.Context, ss *session, head, tail string, kinds []storage.Kind, values []any) error {
+	w := len(kinds)
 	n := len(values) / w
 	for at := 0; at < n; {
 		size := s.most(w)
-		for size > n-at {
-			size /= 2
+		var q string
+		var args []any
+		if s.d.Arrays != nil {
+			size = min(size, n-at)
+			q = s.text(head+tail, w, func() string { return head + " SELECT * FROM " + s.d.unnest(kinds) + tail })
+			args = transpose(kinds, values[at*w:(at+size)*w])
+		} else {
+			for size > n-at {
+				size /= 2
+			}
+			q = s.text(head+tail, size, func() string { return head + " VALUES " + tuples(size, w) + tail })
+			args = values[at*w : (at+size)*w]
 		}
-		q := s.text(head+tail, size, func() string { return head + " VALUES " + tuples(size, w) + tail })
-		if err := ss.exec(ctx, q, values[at*w:(at+size)*w]...); err != nil {
+		if err := ss.exec(ctx, q, args...); err != nil {
 			return err
 		}
 		at += size

@@ -2,8 +2,10 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -12,22 +14,39 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/verdict"
 )
 
-type scan = func(*sql.Rows) error
+type scan = func(Scanner) error
 
 // runner reads: a session, or a pool.
 type runner interface {
-	each(ctx context.Context, q string, args []any, f func(*sql.Rows) error) error
+	each(ctx context.Context, q string, args []any, f scan) error
 }
 
 // Write implements lane.Target; it is for lanes, callers use Commit.
-func (s *Store) Write(ctx context.Context, wait bool, changes []storage.Change) ([]error, error) {
+func (s *Store) Write(ctx context.Context, wait bool, changes []storage.Change) (errs []error, err error) {
 	open, err := s.opened()
 	if err != nil {
 		return nil, err
 	}
-	batch := verdict.Prepare(open.Has, changes)
+	err = s.tries(ctx, 1, func() error {
+		errs, err = s.try(ctx, wait, verdict.Prepare(open.Has, changes), changes)
+		return err
+	})
+	return errs, err
+}
+
+// tries does f at least so many times while it is refused.
+func (s *Store) tries(ctx context.Context, least int, f func() error) error {
+	var err error
+	for range max(least, s.d.Tries) {
+		if err = f(); !errors.Is(err, lane.ErrRefused) || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+func (s *Store) try(ctx context.Context, wait bool, batch *verdict.Batch, changes []storage.Change) (errs []error, err error) {
 	parts := batch.Partitions()
-	var errs []error
 	err = s.writing(ctx, func(ss *session) error {
 		if !s.d.OneWriter {
 			if err := s.enter(ctx, ss, parts); err != nil {
@@ -35,15 +54,15 @@ func (s *Store) Write(ctx context.Context, wait bool, changes []storage.Change) 
 			}
 		}
 		return ss.inTx(ctx, func() error {
-			if err := s.lock(ctx, ss, wait, parts, batch, changes); err != nil {
-				return err
-			}
-			state, err := s.load(ctx, ss, batch.Needs())
+			state, got, err := s.lockAndLoad(ctx, ss, wait, parts, batch, changes)
 			if err != nil {
 				return err
 			}
 			var w *verdict.Writes
 			errs, w = batch.Judge(state)
+			if err := s.touch(ctx, ss, got, w); err != nil {
+				return err
+			}
 			return s.save(ctx, ss, w)
 		})
 	})
@@ -65,7 +84,18 @@ func (s *Store) enter(ctx context.Context, ss *session, parts []storage.Partitio
 		}
 	}
 	s.mu.Unlock()
-	return s.store(ctx, ss, "INSERT INTO "+Prefix+"parts (part)", " "+s.d.Ignore, 1, values)
+	if len(values) == 0 {
+		return nil
+	}
+	err := s.store(ctx, ss, "INSERT INTO "+s.d.table("parts")+" (part)", " "+s.d.ignore("part"), texts(1), values)
+	if err != nil || s.d.OneWriter {
+		return err
+	}
+	if err := ss.flush(ctx); err != nil {
+		ss.rollback() // to know whether the connection still lives
+		return ss.before(ctx, err)
+	}
+	return nil
 }
 
 func (s *Store) remember(parts []storage.Partition) {
@@ -76,39 +106,97 @@ func (s *Store) remember(parts []storage.Partition) {
 	}
 }
 
-// lock takes the partitions, in sorted order. What is locked elsewhere is
-// passed over unless wait.
-func (s *Store) lock(ctx context.Context, ss *session, wait bool, parts []storage.Partition, batch *verdict.Batch, changes []storage.Change) error {
+// lockAndLoad takes the partitions and reads what the verdicts depend on. Changes
+// of partitions that were locked elsewhere are failed.
+func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts []storage.Partition, batch *verdict.Batch, changes []storage.Change) (*verdict.Loaded, map[storage.Partition]bool, error) {
 	if s.d.OneWriter {
-		return s.enter(ctx, ss, parts)
+		if err := s.enter(ctx, ss, parts); err != nil {
+			return nil, nil, err
+		}
+		l, err := s.load(ctx, ss, batch.Needs())
+		return l, nil, err
 	}
+	got, err := s.lock(ctx, ss, wait, parts)
+	if err != nil {
+		return nil, nil, err
+	}
+	skip := func() {
+		for i := range changes {
+			if !got[changes[i].Partition] {
+				batch.Fail(i, lane.ErrSkipped)
+			}
+		}
+	}
+	needs := batch.Needs()
+	// What is locked and what is there can be asked together, unless that would
+	// lock rows of one partition that was not got while others are held: then two
+	// who hold one each would wait for each other.
+	if !ss.together || len(parts) > 1 && len(needs.Rows)+len(needs.Uniques) > 0 {
+		if err := ss.flush(ctx); err != nil {
+			return nil, nil, err
+		}
+		skip()
+		needs = batch.Needs()
+	}
+	l, err := s.load(ctx, ss, needs)
+	skip()
+	return l, got, err
+}
+
+// lock takes the partitions, in sorted order. What is locked elsewhere is passed
+// over unless wait. got is filled by the next flush.
+func (s *Store) lock(ctx context.Context, ss *session, wait bool, parts []storage.Partition) (got map[storage.Partition]bool, err error) {
 	q := s.d.LockParts
 	if wait {
 		q = s.d.WaitParts
 	}
-	got := map[storage.Partition]bool{}
+	got = map[storage.Partition]bool{}
 	for at := 0; at < len(parts); {
 		n := min(len(parts)-at, s.most(1))
-		args := make([]any, n)
-		for i := range args {
-			args[i] = string(parts[at+i])
-		}
-		list := strings.TrimSuffix(strings.Repeat("?,", n), ",")
-		err := ss.each(ctx, s.text(q, n, func() string { return fmt.Sprintf(q, list) }), args, func(r *sql.Rows) error {
+		err := ss.each(ctx, s.partsText(q, n), partArgs(parts[at:at+n]), func(r Scanner) error {
 			var p storage.Partition
 			err := r.Scan(&p)
 			got[p] = true
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		at += n
 	}
-	for i := range changes {
-		if !got[changes[i].Partition] {
-			batch.Fail(i, lane.ErrSkipped)
+	return got, nil
+}
+
+// partsText is a statement about n partitions.
+func (s *Store) partsText(q string, n int) string {
+	return s.text(q, n, func() string {
+		return fmt.Sprintf(q, s.d.table("parts"), strings.TrimSuffix(strings.Repeat("?,", n), ","))
+	})
+}
+
+func partArgs(parts []storage.Partition) []any {
+	args := make([]any, len(parts))
+	for i := range args {
+		args[i] = string(parts[i])
+	}
+	return args
+}
+
+// touch writes to the partitions, where locks alone do not hold off everybody.
+func (s *Store) touch(ctx context.Context, ss *session, got map[storage.Partition]bool, w *verdict.Writes) error {
+	if s.d.Touch == "" || w.Empty() {
+		return nil
+	}
+	return s.touchParts(ctx, ss, slices.Sorted(maps.Keys(got)))
+}
+
+func (s *Store) touchParts(ctx context.Context, ss *session, parts []storage.Partition) error {
+	for at := 0; at < len(parts); {
+		n := min(len(parts)-at, s.most(1))
+		if err := ss.exec(ctx, s.partsText(s.d.Touch, n), partArgs(parts[at:at+n])...); err != nil {
+			return err
 		}
+		at += n
 	}
 	return nil
 }
@@ -119,10 +207,18 @@ func (s *Store) load(ctx context.Context, ss *session, n *verdict.Needs) (*verdi
 	if err := s.loadRows(ctx, ss, n, l); err != nil {
 		return nil, err
 	}
+	if len(n.Uniques) > 0 { // which of them to ask for depends on the rows
+		if err := ss.flush(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.loadHolders(ctx, ss, n, l); err != nil {
 		return nil, err
 	}
-	return l, s.loadLedger(ctx, ss, n, l)
+	if err := s.loadLedger(ctx, ss, n, l); err != nil {
+		return nil, err
+	}
+	return l, ss.flush(ctx)
 }
 
 func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *verdict.Loaded) error {
@@ -136,8 +232,8 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 	}
 	for _, t := range order {
 		cols := columnsOf(t).unique
-		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + TableName(t)
-		err := s.lookup(ctx, ss, head, "part, id", s.d.RowLock, texts(2), keys[t], func(r *sql.Rows) error {
+		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + s.d.table(t.Name)
+		err := s.lookup(ctx, ss, head, []string{"part", "id"}, s.d.RowLock, texts(2), keys[t], func(r Scanner) error {
 			k := verdict.RowKey{Table: t}
 			var st verdict.Stamp
 			values := cols.dest()
@@ -179,8 +275,12 @@ func (s *Store) loadHolders(ctx context.Context, ss *session, n *verdict.Needs, 
 	for _, u := range order {
 		names := u.t.Uniques[u.n]
 		cols := columnsNamed(u.t, names)
-		head := "SELECT part, id, " + s.d.quoteAll(names) + " FROM " + TableName(u.t)
-		err := s.lookup(ctx, ss, head, "part, "+s.d.quoteAll(names), s.d.RowLock, append(texts(1), cols.kinds...), keys[u], func(r *sql.Rows) error {
+		quoted := []string{"part"}
+		for _, name := range names {
+			quoted = append(quoted, s.d.quote(name))
+		}
+		head := "SELECT part, id, " + s.d.quoteAll(names) + " FROM " + s.d.table(u.t.Name)
+		err := s.lookup(ctx, ss, head, quoted, s.d.RowLock, append(texts(1), cols.kinds...), keys[u], func(r Scanner) error {
 			k := verdict.UniqueKey{Table: u.t, Unique: u.n}
 			var id string
 			values := cols.dest()
@@ -212,7 +312,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	for _, k := range n.Levels {
 		levels = append(levels, string(k.Partition), k.Name)
 	}
-	err := s.lookup(ctx, ss, "SELECT part, id, change_id FROM "+Prefix+"ledger_txs", "part, id", "", texts(2), txs, func(r *sql.Rows) error {
+	err := s.lookup(ctx, ss, "SELECT part, id, change_id FROM "+s.d.table("ledger_txs"), []string{"part", "id"}, "", texts(2), txs, func(r Scanner) error {
 		var k verdict.TxKey
 		var change string
 		err := r.Scan(&k.Partition, &k.ID, &change)
@@ -222,8 +322,8 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	const balance = "SELECT part, account, asset, posted, held, seq FROM " + Prefix + "balances"
-	err = s.lookup(ctx, ss, balance, "part, account, asset", "", texts(3), balances, func(r *sql.Rows) error {
+	balance := "SELECT part, account, asset, posted, held, seq FROM " + s.d.table("balances")
+	err = s.lookup(ctx, ss, balance, []string{"part", "account", "asset"}, "", texts(3), balances, func(r Scanner) error {
 		p, b, err := scanBalance(r)
 		l.Balances[verdict.BalanceKey{Partition: p, Account: b.Account, Asset: b.Asset}] = b
 		return err
@@ -231,7 +331,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	err = s.lookup(ctx, ss, balance, "part, account", "", texts(2), accounts, func(r *sql.Rows) error {
+	err = s.lookup(ctx, ss, balance, []string{"part", "account"}, "", texts(2), accounts, func(r Scanner) error {
 		p, b, err := scanBalance(r)
 		l.Balances[verdict.BalanceKey{Partition: p, Account: b.Account, Asset: b.Asset}] = b
 		k := verdict.AccountKey{Partition: p, Account: b.Account}
@@ -241,7 +341,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	return s.lookup(ctx, ss, "SELECT part, name, value FROM "+Prefix+"levels", "part, name", "", texts(2), levels, func(r *sql.Rows) error {
+	return s.lookup(ctx, ss, "SELECT part, name, value FROM "+s.d.table("levels"), []string{"part", "name"}, "", texts(2), levels, func(r Scanner) error {
 		var k verdict.LevelKey
 		var v int64
 		err := r.Scan(&k.Partition, &k.Name, &v)
@@ -250,10 +350,19 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	})
 }
 
-func scanBalance(r *sql.Rows) (p storage.Partition, b ledger.Balance, err error) {
+func scanBalance(r Scanner) (p storage.Partition, b ledger.Balance, err error) {
 	err = r.Scan(&p, &b.Account, &b.Asset, &b.Posted, &b.Held, &b.Seq)
 	return p, b, err
 }
+
+// The kinds of the kernel's own columns, in the order in which they are written.
+var (
+	txKinds      = append(texts(5), storage.Time)
+	balanceKinds = append(texts(3), storage.Int, storage.Int, storage.Int)
+	entryKinds   = append(texts(3), storage.Int, storage.Text, storage.Int, storage.Int)
+	levelKinds   = append(texts(2), storage.Int)
+	rowKinds     = append(texts(2), storage.Int, storage.Text, storage.Time)
+)
 
 // save writes the net effect.
 func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error {
@@ -265,7 +374,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		t := &w.Txs[i]
 		values = append(values, string(t.Partition), t.ID, t.Change, string(t.Kind), t.Ref, t.At)
 	}
-	if err := s.store(ctx, ss, s.d.insert()+Prefix+"ledger_txs (part, id, change_id, kind, ref, at)", "", 6, values); err != nil {
+	if err := s.store(ctx, ss, s.d.insert()+s.d.table("ledger_txs")+" (part, id, change_id, kind, ref, at)", "", txKinds, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Balances)*6)
@@ -274,7 +383,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		values = append(values, string(b.Partition), string(b.Account), string(b.Asset), int64(b.Posted), int64(b.Held), b.Seq)
 	}
 	tail := s.d.upsert([]string{"part", "account", "asset"}, []string{"posted", "held", "seq"})
-	if err := s.store(ctx, ss, "INSERT INTO "+Prefix+"balances (part, account, asset, posted, held, seq)", tail, 6, values); err != nil {
+	if err := s.store(ctx, ss, "INSERT INTO "+s.d.table("balances")+" (part, account, asset, posted, held, seq)", tail, balanceKinds, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Entries)*7)
@@ -282,7 +391,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		e := &w.Entries[i]
 		values = append(values, string(e.Partition), string(e.Account), string(e.Asset), e.Seq, e.Tx, int64(e.Delta), int64(e.After))
 	}
-	if err := s.store(ctx, ss, s.d.insert()+Prefix+"entries (part, account, asset, seq, tx, delta, balance_after)", "", 7, values); err != nil {
+	if err := s.store(ctx, ss, s.d.insert()+s.d.table("entries")+" (part, account, asset, seq, tx, delta, balance_after)", "", entryKinds, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Levels)*3)
@@ -290,7 +399,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		values = append(values, string(w.Levels[i].Partition), w.Levels[i].Name, w.Levels[i].Value)
 	}
 	tail = s.d.upsert([]string{"part", "name"}, []string{"value"})
-	return s.store(ctx, ss, "INSERT INTO "+Prefix+"levels (part, name, value)", tail, 3, values)
+	return s.store(ctx, ss, "INSERT INTO "+s.d.table("levels")+" (part, name, value)", tail, levelKinds, values)
 }
 
 func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) error {
@@ -324,11 +433,12 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 		}
 		c := columnsOf(t)
 		names := append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)
-		into := TableName(t) + " (" + s.d.quoteAll(names) + ")"
-		if err := s.store(ctx, ss, s.d.insert()+into, "", len(names), inserts[t]); err != nil {
+		kinds := slices.Concat(rowKinds, c.all.kinds)
+		into := s.d.table(t.Name) + " (" + s.d.quoteAll(names) + ")"
+		if err := s.store(ctx, ss, s.d.insert()+into, "", kinds, inserts[t]); err != nil {
 			return err
 		}
-		if err := s.store(ctx, ss, "INSERT INTO "+into, s.d.upsert([]string{"part", "id"}, names), len(names), updates[t]); err != nil {
+		if err := s.store(ctx, ss, "INSERT INTO "+into, s.d.upsert([]string{"part", "id"}, names), kinds, updates[t]); err != nil {
 			return err
 		}
 	}
@@ -338,8 +448,8 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 func (s *Store) drop(ctx context.Context, ss *session, t *storage.Table, keys []any) error {
 	for len(keys) > 0 {
 		n := min(len(keys)/2, s.most(2))
-		q := "DELETE FROM " + TableName(t) + " WHERE (part, id) IN (" + s.d.tuples(texts(2), n) + ")"
-		if err := ss.exec(ctx, q, keys[:n*2]...); err != nil {
+		among, args := s.d.among([]string{"part", "id"}, texts(2), keys[:n*2])
+		if err := ss.exec(ctx, "DELETE FROM "+s.d.table(t.Name)+" WHERE "+among, args...); err != nil {
 			return err
 		}
 		keys = keys[n*2:]

@@ -30,7 +30,7 @@ var dialect = &sqlstore.Dialect{
 	Name:      "sqlite",
 	Bind:      sqlx.QUESTION,
 	Quote:     `"`,
-	Begin:     "BEGIN IMMEDIATE",
+	Begin:     []string{"BEGIN IMMEDIATE"},
 	OneWriter: true,
 	Insert:    "INSERT OR FAIL INTO ", // without a journal for the statement
 	Tuples:    "VALUES ",
@@ -49,6 +49,7 @@ var dialect = &sqlstore.Dialect{
 	DueIndex:    "CREATE INDEX %s ON %s (due, part, id) WHERE due > 0",
 	Migrations:  migrations,
 	Check:       check,
+	CheckEach:   true,
 	Describe:    describe,
 	Classify:    classify,
 }
@@ -143,4 +144,4 @@ func MigrateDB(ctx context.Context, db *sqlx.DB, tables ...*storage.Table) error
 }
 
 // Schema prints the statements that make these tables, for a migration's file.
-func Schema(tables ...*storage.Table) string { return dialect.Schema(tables...) }
+func Schema(tables ...*storage.Table) string { return dialect.Declared(tables...) }

@@ -1,0 +1,130 @@
+package mysql_test
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
+)
+
+// declared is every table that this library stores, by whichever package.
+func declared() []*storage.Table {
+	return slices.Concat(cryptopay.Tables(), keys.Tables(), auth.Tables())
+}
+
+// script runs statements that end with a semicolon and a line's end.
+func script(t *testing.T, db *sqlx.DB, text string) {
+	t.Helper()
+	for q := range strings.SplitSeq(text, ";\n") {
+		if q = strings.TrimSpace(q); q != "" {
+			_, err := db.Exec(q)
+			require.NoError(t, err, q)
+		}
+	}
+}
+
+// The hand-written migrations make what the declarations say, and nothing else but
+// the kernel's tables.
+func TestMigrationsMatchDeclarations(t *testing.T) {
+	t.Parallel()
+	byHand := emptyDatabase(t)
+	require.NoError(t, migrate(byHand)) // no table is made from its declaration
+	made := schemaOf(t, hostPool(t, byHand))
+	for _, kernel := range []string{"migrations", "parts", "ledger_txs", "balances", "entries", "levels"} {
+		require.Contains(t, made, "cryptopay_"+kernel)
+		delete(made, "cryptopay_"+kernel)
+	}
+	db := hostPool(t, emptyDatabase(t))
+	script(t, db, mysql.Declared(declared()...))
+	want := schemaOf(t, db)
+	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(made)))
+	for table, lines := range want {
+		require.Equal(t, lines, made[table],
+			"%s: its declaration changed: say the same in a migration, a new one if the last was released; mysql.Declared prints what it comes to", table)
+	}
+	s := at(t, byHand, mysql.Options{})
+	require.NoError(t, s.Open(ctx, declared()...))
+}
+
+// What the comparison above stands on sees every kind of difference.
+func TestSchemaOfSeesDifferences(t *testing.T) {
+	t.Parallel()
+	place := emptyDatabase(t)
+	require.NoError(t, migrate(place))
+	db := hostPool(t, place)
+	last := schemaOf(t, db)
+	for _, change := range []string{
+		"ALTER TABLE cryptopay_payments DROP COLUMN order_description",
+		"ALTER TABLE cryptopay_payments ADD COLUMN more longblob NOT NULL",
+		"ALTER TABLE cryptopay_payments MODIFY wallet_ref longblob NULL",
+		"ALTER TABLE cryptopay_payments MODIFY tx_hash longtext NOT NULL",
+		"DROP INDEX cryptopay_payments_i1 ON cryptopay_payments",
+		"DROP INDEX cryptopay_payments_u0 ON cryptopay_payments",
+		"CREATE INDEX cryptopay_payments_u0 ON cryptopay_payments (part, network, address)",
+		"DROP TABLE cryptopay_coins",
+	} {
+		_, err := db.Exec(change)
+		require.NoError(t, err, change)
+		now := schemaOf(t, db)
+		require.False(t, reflect.DeepEqual(last, now), change)
+		last = now
+	}
+	require.ErrorIs(t, at(t, place, mysql.Options{}).Open(ctx, declared()...), storage.ErrSchema)
+}
+
+// schemaOf is what a database consists of: per table what the server says of it.
+func schemaOf(t *testing.T, db *sqlx.DB) map[string][]string {
+	t.Helper()
+	var tables []string
+	require.NoError(t, db.Select(&tables, "SELECT table_name FROM information_schema.tables WHERE table_schema = database() ORDER BY 1"))
+	out := map[string][]string{}
+	for _, table := range tables {
+		var name, text string
+		require.NoError(t, db.QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &text))
+		lines := strings.Split(strings.ReplaceAll(text, ",\n", "\n"), "\n")
+		slices.Sort(lines)
+		out[table] = lines
+	}
+	return out
+}
+
+// The tables live beside others' under the operator's prefix, and what is printed
+// for a host's own tool comes to the same.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	place, other := emptyDatabase(t), emptyDatabase(t)
+	db := hostPool(t, place)
+	db.MustExec("CREATE TABLE cryptopay_payments (theirs int)")
+	o := mysql.Options{Prefix: "pay_"}
+	require.NoError(t, mysql.Migrate(ctx, place, o, storagetest.Tables()...))
+	require.NoError(t, mysql.Migrate(ctx, place, o, storagetest.Tables()...))
+	text, err := mysql.Schema(o, storagetest.Tables()...)
+	require.NoError(t, err)
+	script(t, hostPool(t, other), text)
+	for _, dsn := range []string{place, other} {
+		s, err := mysql.Open(dsn, o)
+		require.NoError(t, err)
+		require.NoError(t, s.Open(ctx, append(declared(), storagetest.Tables()...)...))
+		row := storagetest.Notes.Row("a", 0, storage.FromMicros(5), storagetest.Note{Text: "x"})
+		require.NoError(t, s.Commit(ctx, storage.Change{ID: "c", Partition: "p", Put: []storage.Row{row}})[0])
+		rows, err := s.Claim(ctx, storage.Claim{Table: storagetest.Notes.Table, Now: storage.FromMicros(6), Until: storage.FromMicros(9), Max: 5})
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		require.NoError(t, s.Close())
+	}
+	want := schemaOf(t, db)
+	require.Len(t, want["cryptopay_payments"], 3, "theirs is as it was")
+	delete(want, "cryptopay_payments")
+	require.Equal(t, want, schemaOf(t, hostPool(t, other)))
+}

@@ -1,0 +1,162 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
+)
+
+var ctx = context.Background()
+
+// server is one for all tests of this package, with every durable setting on.
+var server testenv.Shared
+
+func TestMain(m *testing.M) {
+	sqltest.Child(open)
+	code := m.Run()
+	server.Close()
+	os.Exit(code)
+}
+
+// admin is a pool of the shared server, as a host has one.
+func admin(t testing.TB, database string) *sqlx.DB {
+	t.Helper()
+	return hostPool(t, dsn(t, database))
+}
+
+func dsn(t testing.TB, database string) string {
+	t.Helper()
+	return server.Get(t, func(t testing.TB) *testenv.Process { return testenv.Postgres(t) }).DSN(database)
+}
+
+func hostPool(t testing.TB, dsn string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Open("pgx", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+var databases atomic.Int64
+
+// emptyDatabase makes one and gives its DSN.
+func emptyDatabase(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprint("t", databases.Add(1))
+	for _, q := range []string{"CREATE DATABASE " + name, "ALTER DATABASE " + name + " SET timezone = 'Asia/Kathmandu'"} { // no zone of ours
+		_, err := admin(t, "postgres").Exec(q)
+		require.NoError(t, err)
+	}
+	return dsn(t, name)
+}
+
+// clean are databases with the suite's tables and nothing in them: making one
+// takes longer than most cases.
+var clean struct {
+	sync.Mutex
+	free []string
+}
+
+// migrated gives the DSN of a database that is the test's own until it ends.
+func migrated(t testing.TB) string {
+	t.Helper()
+	clean.Lock()
+	var at string
+	if n := len(clean.free); n > 0 {
+		at = clean.free[n-1]
+		clean.free = clean.free[:n-1]
+	}
+	clean.Unlock()
+	if at == "" {
+		at = emptyDatabase(t)
+		require.NoError(t, postgres.Migrate(ctx, at, postgres.Options{}, storagetest.Tables()...))
+	}
+	db := hostPool(t, at)
+	t.Cleanup(func() {
+		_, err := db.Exec(`TRUNCATE cryptopay_parts, cryptopay_ledger_txs, cryptopay_balances, cryptopay_entries, cryptopay_levels,
+			cryptopay_idempotency, cryptopay_activity, cryptopay_suite_things, cryptopay_suite_notes`)
+		if err == nil && !t.Failed() {
+			clean.Lock()
+			clean.free = append(clean.free, at)
+			clean.Unlock()
+		}
+	})
+	return at
+}
+
+// places remembers what a store stands on.
+var places sync.Map
+
+func at(t testing.TB, dsn string, o postgres.Options) storage.Store {
+	t.Helper()
+	s, err := postgres.Open(dsn, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	places.Store(storage.Store(s), dsn)
+	return s
+}
+
+func placeOf(t testing.TB, s storage.Store) string {
+	t.Helper()
+	dsn, ok := places.Load(s)
+	require.True(t, ok)
+	return dsn.(string)
+}
+
+func harness(o postgres.Options) storagetest.Harness {
+	return storagetest.Harness{
+		Open:   func(t testing.TB) storage.Store { return at(t, migrated(t), o) },
+		Second: func(t testing.TB, s storage.Store) storage.Store { return at(t, placeOf(t, s), o) },
+		Reopen: func(t testing.TB, s storage.Store) storage.Store {
+			require.NoError(t, s.Close())
+			return at(t, placeOf(t, s), o)
+		},
+		Rounds: 25,
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	storagetest.Run(t, harness(postgres.Options{}))
+}
+
+// The host's pool: no round trips are spared, and a transaction sets for itself
+// what it needs. Its connections are as unfit as is allowed.
+func TestConformanceOnAHostsPool(t *testing.T) {
+	t.Parallel()
+	on := func(t testing.TB, at string) storage.Store {
+		db := hostPool(t, at+"&default_transaction_isolation=serializable")
+		db.SetMaxOpenConns(4)
+		s, err := postgres.OpenDB(db, postgres.Options{})
+		require.NoError(t, err)
+		places.Store(storage.Store(s), at)
+		return s
+	}
+	storagetest.Run(t, storagetest.Harness{
+		Open:   func(t testing.TB) storage.Store { return on(t, migrated(t)) },
+		Second: func(t testing.TB, s storage.Store) storage.Store { return on(t, placeOf(t, s)) },
+		Reopen: func(t testing.TB, s storage.Store) storage.Store {
+			require.NoError(t, s.Close())
+			return on(t, placeOf(t, s))
+		},
+		Rounds: 10,
+	})
+}
+
+func TestSameVerdictsAsMemory(t *testing.T) {
+	t.Parallel()
+	storagetest.Compare(t, at(t, migrated(t), postgres.Options{}), memory.New(), 25)
+}
