@@ -74,7 +74,7 @@ func (s *Service) anywhere(networks []chain.NetworkInfo, address string) (err er
 	for _, n := range networks {
 		var to chain.Address
 		if to, err = s.c.Parse(n.Code, address); err == nil {
-			return burned(n.Code, to)
+			return s.burned(n.Code, to)
 		}
 	}
 	return err
@@ -172,7 +172,7 @@ func (s *Service) destination(ctx context.Context, n chain.Network, address stri
 	if err != nil {
 		return "", err
 	}
-	if err := burned(n, to); err != nil {
+	if err := s.burned(n, to); err != nil {
 		return "", err
 	}
 	use, own, err := s.c.Own(ctx, n, to)
@@ -189,12 +189,16 @@ func (s *Service) destination(ctx context.Context, n chain.Network, address stri
 // to one is paying that payment.
 const usePayment = "payment"
 
-// burned refuses an address that is known to have no key.
-func burned(n chain.Network, a chain.Address) error {
-	if !burns(a) {
-		return nil
+// burned refuses an address that is known to have no key: also a token's own
+// contract, which is what a wallet shows beside the token's name.
+func (s *Service) burned(n chain.Network, a chain.Address) error {
+	switch {
+	case burns(a):
+		return &chain.AddressError{Network: n, Address: string(a), Reason: "nobody can spend what is sent there"}
+	case s.c.Registry.ByContract(n, string(a)) != nil && a != "":
+		return &chain.AddressError{Network: n, Address: string(a), Reason: "it is a token's contract: nobody can spend what is sent there"}
 	}
-	return &chain.AddressError{Network: n, Address: string(a), Reason: "nobody can spend what is sent there"}
+	return nil
 }
 
 // burns reports whether an address is one that is known to have no key.

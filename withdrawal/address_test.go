@@ -33,6 +33,7 @@ func TestW16_ValidateAddress(t *testing.T) {
 		"checksum":            {withdrawal.AddressInput{Address: "bad", Type: "EVM"}, "EVM   The address is invalid: checksum."},
 		"burned":              {withdrawal.AddressInput{Address: zero, Blockchain: "ETH"}, "EVM ETH  The address is invalid: nobody can spend what is sent there."},
 		"burned by type":      {withdrawal.AddressInput{Address: tronZero, Type: "TRX"}, "TRX   The address is invalid: nobody can spend what is sent there."},
+		"a token's contract":  {withdrawal.AddressInput{Address: "TR7N", Blockchain: "TRX"}, "TRX TRX  The address is invalid: it is a token's contract: nobody can spend what is sent there."},
 		"our own":             {withdrawal.AddressInput{Address: "Thot", Blockchain: "TRX"}, "TRX TRX  The address is invalid: it belongs to this service."},
 		"one of our payments": {withdrawal.AddressInput{Address: "Tpaid", Blockchain: "TRX"}, "TRX TRX  "},
 		"memo that is sent":   {withdrawal.AddressInput{Address: "r1", Currency: "XRP", Memo: "007"}, "XRP XRP XRP The memo is invalid: it must be a destination tag: a whole number of 0 to 4294967295."},
