@@ -138,7 +138,7 @@ func TestManageRefusesInItsOwnForm(t *testing.T) {
 		"/manage/users/balances/BTC":                   "The token is not one of BTC, which has BTC.",
 		"/manage/users/balances/ETH?token=A&token=B":   "token is given twice",
 		"/manage/users/balances?include_wallets=yes":   "include_wallets must be true or false",
-		"/manage/users/balances/?include_custody=TRUE": "include_custody must be true or false",
+		"/manage/users/balances/?include_custody=perhaps": "include_custody must be true or false",
 	} {
 		a := w.ok(http.StatusBadRequest, "GET", path, nil)
 		require.Equal(t, "detail string", members(t, a.Raw), path)
