@@ -65,6 +65,8 @@ type Config struct {
 	// Workers are due work of the host's own, done by Run and Step beside the
 	// App's: such as httpapi/auth's Purge. Defaults to none.
 	Workers []Worker
+	// Retention says what is forgotten when. Defaults to keeping everything.
+	Retention Retention
 
 	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the
 	// rooms: a field that is wired by the App (Store, Registry, Now …) is
@@ -88,6 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("cryptopay: payments need Config.Rates: rates.NewMedian(…) or rates.NewFixed(…)")
 	case c.Addresses == nil:
 		return c, errors.New("cryptopay: payments need Config.Addresses: keys.NewSource(…) or one of your own")
+	}
+	if err := c.Retention.check(); err != nil {
+		return c, err
 	}
 	if c.Registry == nil {
 		c.Registry = chain.MainnetRegistry()

@@ -82,6 +82,7 @@ func TestWalls(t *testing.T) {
 		"httpapi/limit":            {},
 		"httpapi/limit/redislimit": {"httpapi/limit"},
 		"chain/address":            {"chain", "chain/internal/proof", "ledger"},
+		"chain/tron":               {"chain", "chain/address", "chain/internal/proof", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/proof", "ledger"},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "ledger", "storage",

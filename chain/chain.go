@@ -275,8 +275,11 @@ type Output struct {
 // Unsigned is a transaction ready to be signed.
 type Unsigned struct {
 	Network Network
-	Payload []byte   // the client's serialisation; Inspect reads it
-	Spends  []string // "address/nonce" or outpoints: what makes two attempts conflict
+	Payload []byte // the client's serialisation; Inspect reads it
+	// Spends lists "address/nonce" or outpoints: what makes two attempts conflict.
+	// Where a network has neither, it names the transaction itself: "tx/" and its
+	// hash. Two attempts then never conflict, and each dies of its time alone.
+	Spends  []string
 	Outputs []Output
 	Memo    string
 	MaxCost ledger.Amount // the most the network can take
@@ -332,10 +335,12 @@ type State string
 // The states of an attempt. Only Conflicted-at-finality and a final revert are
 // proof of death; Unknown proves nothing.
 const (
-	Unknown    State = "unknown"    // not understood, or no node knows it
-	Pending    State = "pending"    // in a mempool
-	Included   State = "included"   // in a block
-	Conflicted State = "conflicted" // another tx took its nonce or input, in a block
+	Unknown  State = "unknown"  // not understood, or no node knows it
+	Pending  State = "pending"  // in a mempool
+	Included State = "included" // in a block
+	// Conflicted: another tx took its nonce or input, in a block; or it was only
+	// valid for a time, which is over, and By is empty.
+	Conflicted State = "conflicted"
 )
 
 // Status is one attempt's state at the node's head.

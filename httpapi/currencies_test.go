@@ -94,7 +94,7 @@ func TestListCurrencies(t *testing.T) {
 		"include_usd=true&min_max=false": "include_usd",
 		"full=yes":                       "full",
 		"min_max=2":                      "min_max",
-		"withdrawal=perhaps":                "withdrawal",
+		"withdrawal=perhaps":             "withdrawal",
 		"full=true&full=true":            "full",
 		"include_usd=x":                  "include_usd",
 	} {

@@ -132,12 +132,12 @@ func TestManageRefusesInItsOwnForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for path, want := range map[string]string{
-		"/manage/users/balances/NOPE":                  "The blockchain is invalid.",
-		"/manage/users/balances/eth":                   "The blockchain is invalid.",
-		"/manage/users/balances/ETH?token=NOPE":        "The token is not one of ETH",
-		"/manage/users/balances/BTC":                   "The token is not one of BTC, which has BTC.",
-		"/manage/users/balances/ETH?token=A&token=B":   "token is given twice",
-		"/manage/users/balances?include_wallets=yes":   "include_wallets must be true or false",
+		"/manage/users/balances/NOPE":                     "The blockchain is invalid.",
+		"/manage/users/balances/eth":                      "The blockchain is invalid.",
+		"/manage/users/balances/ETH?token=NOPE":           "The token is not one of ETH",
+		"/manage/users/balances/BTC":                      "The token is not one of BTC, which has BTC.",
+		"/manage/users/balances/ETH?token=A&token=B":      "token is given twice",
+		"/manage/users/balances?include_wallets=yes":      "include_wallets must be true or false",
 		"/manage/users/balances/?include_custody=perhaps": "include_custody must be true or false",
 	} {
 		a := w.ok(http.StatusBadRequest, "GET", path, nil)

@@ -149,6 +149,7 @@ func TestI05_DeadlinesStayOurs(t *testing.T) {
 	res, err := server.Client().Get(server.URL + "/status/")
 	require.NoError(t, err)
 	res.Body.Close()
+	server.Close() // returns when the handler has
 	require.NotEmpty(t, seen.write)
 	require.True(t, seen.write[len(seen.write)-1].IsZero(), "the deadline to write is lifted at the end")
 }

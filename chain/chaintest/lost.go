@@ -14,8 +14,8 @@ func lostCases() []testCase {
 		{"GarbageIsNotBroadcast", nothing, garbage},
 		{"W01_LostAnswerIsNoRejection", canLose, lostAnswer},
 		{"W03_ReplacementLandsAndTheFirstIsConflicted", replaces, replacement},
-		{"W05_NonceTooLowIsNoProofOfDeath", accounts, nonceTooLow},
-		{"W05_NonceGapIsFilled", accounts, nonceGap},
+		{"W05_NonceTooLowIsNoProofOfDeath", all(accounts, able[chain.Noncer]("Noncer")), nonceTooLow},
+		{"W05_NonceGapIsFilled", all(accounts, able[chain.Noncer]("Noncer")), nonceGap},
 		{"R05_SendIsUnminedAndSentAgain", reorgs, unmined},
 	}
 }

@@ -56,6 +56,9 @@ func (n *Network) alone(ctx context.Context, d *draft) error {
 		return err
 	}
 	if at < uint64(d.nonce) {
+		if _, err := n.refill(ctx, d.intent.From, int64(at), d.nonce, nil); err != nil {
+			return err
+		}
 		return &waitError{ReasonHotShort, fmt.Sprintf("what the address sent before is in no block yet: nonce %d of %d", at, d.nonce)}
 	}
 	return nil

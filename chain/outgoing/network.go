@@ -9,7 +9,9 @@
 //   - a replacement keeps the nonce or shares an input with every attempt that may
 //     land, so one of them lands, also where a deep reorg took inputs away;
 //   - an intent fails only when every attempt of it is dead with proof: a final
-//     revert, a final transaction in its place, or its time over for good.
+//     revert, a final transaction in its place, or its time over for good;
+//   - a nonce that nobody uses any more, and that others wait behind, is filled,
+//     never with bytes whose owner has the amount back.
 //
 // All rows live in the network's partition. Owners hear of what happened by
 // Outcomes, delivered to Config.Handle until it returns nil.
@@ -94,8 +96,9 @@ type Network struct {
 	nonces chain.Noncer // nil where the network has none
 
 	mu       sync.Mutex
-	finality bool                   // the network was seen to have a notion of it
-	checked  map[chain.Address]bool // nonce rows compared with the chain by this process
+	finality bool                    // the network was seen to have a notion of it
+	checked  map[chain.Address]bool  // nonce rows compared with the chain by this process
+	doubts   map[chain.Address]doubt // first nonces above 0, until they are believed
 }
 
 // New checks the configuration. It does no I/O.
@@ -115,7 +118,7 @@ func New(c Config) (*Network, error) {
 	if info.Family == chain.UTXOFamily && c.ChangeAddress == nil {
 		return nil, fmt.Errorf("outgoing: Config.ChangeAddress is required on %s", code)
 	}
-	n := &Network{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}}
+	n := &Network{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}, doubts: map[chain.Address]doubt{}}
 	if info.Family == chain.AccountFamily {
 		n.nonces, _ = c.Client.(chain.Noncer)
 	}

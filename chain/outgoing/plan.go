@@ -55,6 +55,9 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 			return n.wait(ctx, j, err)
 		}
 		d := draft{intent: in, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1}
+		if j.fills() {
+			d.nonce = j.v.Nonce
+		}
 		s, err := n.draw(ctx, j, &d)
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++
@@ -292,11 +295,16 @@ func keysFor(d *draft) ([]chain.KeyRef, error) {
 // signed at a time: a nonce that was given up is then the next one again, and
 // nothing behind it hangs in the air.
 func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) error {
-	if d.nonce >= 0 { // a replacement
+	if j.fills() {
+		if err := n.holdHole(ctx, j, s); err != nil {
+			return err
+		}
+	}
+	if d.nonce >= 0 { // a replacement, or a hole
 		return n.build(ctx, d)
 	}
 	from := d.intent.From
-	row, version, err := n.nonce(ctx, from)
+	row, version, err := n.nonce(ctx, from, d.intent.Purpose)
 	if err != nil {
 		return err
 	}
@@ -320,7 +328,7 @@ func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) erro
 // nonce reads the address's row, or what its first will be. A chain that knows
 // more transactions of the address than we do means that the store was set back
 // or somebody else holds the key: nothing is sent from it until AdoptNonce.
-func (n *Network) nonce(ctx context.Context, a chain.Address) (NonceRow, int64, error) {
+func (n *Network) nonce(ctx context.Context, a chain.Address, purpose chain.Purpose) (NonceRow, int64, error) {
 	row, stored, ok, err := Nonces.One(ctx, n.Store, n.part, string(a))
 	if err != nil {
 		return row, 0, err
@@ -337,6 +345,8 @@ func (n *Network) nonce(ctx context.Context, a chain.Address) (NonceRow, int64, 
 		return row, 0, err
 	case at > 1<<62:
 		return row, 0, fmt.Errorf("%w: nonce %d", chain.ErrNode, at)
+	case !ok && at > 0 && purpose == chain.ForSweep && !n.sure(a, at):
+		return row, 0, &waitError{ReasonNode, fmt.Sprintf("the node says that an address never sent from is at nonce %d: asked again later", at)}
 	case !ok:
 		row.Next = int64(at)
 	case int64(at) > row.Next:

@@ -59,7 +59,10 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 // every attempt is dead with proof, and its owner was told that it is executed
 // or only its time was over.
 func (n *Network) requeue(j *job, s *step) {
-	j.v.State, j.v.Reason, j.v.Nonce, j.v.Filling, j.v.Tries = Queued, "", -1, false, 0
+	j.v.State, j.v.Reason, j.v.Filling, j.v.Tries = Queued, "", false, 0
+	if !j.fills() {
+		j.v.Nonce = -1
+	}
 	s.due = n.Now()
 }
 
@@ -92,7 +95,9 @@ func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *st
 		return err
 	}
 	if won != nil {
-		n.change(won, s)
+		if err := n.change(ctx, won, s); err != nil {
+			return err
+		}
 	}
 	return n.moveCoins(ctx, bound, j.id, s, func(outpoint string) CoinState {
 		if won != nil && slices.Contains(won.v.Spends, outpoint) {
@@ -102,17 +107,25 @@ func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *st
 	})
 }
 
-// change makes coins of what a landed transaction returned to us.
-func (n *Network) change(won *att, s *step) {
+// change makes coins of what a landed transaction returned to us. One that is
+// known already is left as it is: it may be spent by now.
+func (n *Network) change(ctx context.Context, won *att, s *step) error {
 	for i, o := range won.v.Outputs {
 		back := o.Change || won.v.Purpose == chain.ForCancel
 		if !back || o.To != won.v.ChangeTo.Address {
 			continue
 		}
+		outpoint := fmt.Sprintf("%s:%d", won.mined(), i)
+		if _, _, known, err := Coins.One(ctx, n.Store, n.part, outpoint); err != nil {
+			return err
+		} else if known {
+			continue
+		}
 		s.with = append(s.with, CoinRow(won.v.Tenant, chain.Coin{
-			Outpoint: fmt.Sprintf("%s:%d", won.mined(), i), Address: o.To, Key: won.v.ChangeTo.Key, Amount: o.Amount,
+			Outpoint: outpoint, Address: o.To, Key: won.v.ChangeTo.Key, Amount: o.Amount,
 		}))
 	}
+	return nil
 }
 
 // replace plans, signs and sends a dearer transaction with the same nonce or
@@ -121,10 +134,13 @@ func (n *Network) change(won *att, s *step) {
 // there is.
 func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, err error) {
 	last := p.open[len(p.open)-1]
-	if len(last.v.Spends) == 0 || len(p.open) >= n.MaxAttempts && !j.v.Filling {
+	if len(last.v.Spends) == 0 || n.lapses() || len(p.open) >= n.MaxAttempts && !j.v.Filling {
 		return false, nil // it would not conflict, and both could land
 	}
 	if behind, err := n.behind(ctx, j); err != nil || behind {
+		return false, err
+	}
+	if holes, err := n.holes(ctx, j); err != nil || holes {
 		return false, err
 	}
 	d := draft{intent: j.intent(), number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}

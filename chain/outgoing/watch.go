@@ -143,6 +143,11 @@ type picture struct {
 	blocked bool   // something in a block stands in their way, or may
 }
 
+// lapses reports whether transactions of the network exclude nothing, as it has
+// neither nonces nor coins (Tron): two attempts could both land. One is sent in
+// the place of another only once that one is dead, which is when its time is over.
+func (n *Network) lapses() bool { return n.info.Family == chain.AccountFamily && n.nonces == nil }
+
 // see is pure: it says what the statuses mean.
 func (n *Network) see(j *job, atts []*att) picture {
 	var p picture
@@ -162,7 +167,7 @@ func (n *Network) see(j *job, atts []*att) picture {
 			own := slices.ContainsFunc(atts, func(o *att) bool { return o.tx == a.st.By })
 			if !own && n.final(j, &a.st) {
 				lost++
-				p.foreign = p.foreign || a.st.By != "" || len(a.v.Spends) > 0
+				p.foreign = p.foreign || a.st.By != "" || len(a.v.Spends) > 0 && !n.lapses()
 			}
 		}
 	}
@@ -174,6 +179,8 @@ func (n *Network) see(j *job, atts []*att) picture {
 func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
 	p := n.see(j, atts)
 	switch {
+	case len(p.open) == 0 && n.lost(ctx, j):
+		return storage.ErrConflict // its attempts were read after another worker had ended it
 	case len(p.open) == 0:
 		return fmt.Errorf("outgoing: %s without an open attempt", j.v.State)
 	case p.mined != nil && p.final:

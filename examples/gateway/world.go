@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/tron"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -98,6 +99,9 @@ func (w *world) dial(n chain.Network, url string) (chain.Client, error) {
 	}
 	if params, known := utxo.Mainnet(n); known {
 		return utxo.New(utxo.Options{Network: n, Params: params, Registry: w.registry, URL: url})
+	}
+	if n == "TRX" {
+		return tron.New(tron.Options{Registry: w.registry, URL: url})
 	}
 	return nil, errors.New("there is no client for this network yet")
 }

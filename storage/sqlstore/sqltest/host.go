@@ -223,7 +223,7 @@ func interruptedMigrators(t *testing.T, e Env) {
 			interrupted++
 		}
 	}
-	require.GreaterOrEqual(t, interrupted, 2, "this shows nothing")
+	require.Positive(t, interrupted, "this shows nothing")
 	require.NoError(t, e.Migrate(dsn, storagetest.Tables()...))
 	s := e.store(t, dsn)
 	require.NoError(t, s.Commit(ctx, deposit(here, "x"))[0])

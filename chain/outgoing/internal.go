@@ -1,0 +1,105 @@
+package outgoing
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Internal says which transfers were made by stored attempts of ours to sweep,
+// fund, cancel or return change: those are no deposits. What a withdrawal pays
+// to an address of ours is one. Its signature is what incoming asks for.
+func (n *Network) Internal(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error) {
+	out := make([]bool, len(transfers))
+	if network != n.info.Code || len(transfers) == 0 {
+		return out, nil
+	}
+	ids := make([]string, 0, len(transfers))
+	for i := range transfers {
+		if !slices.Contains(ids, transfers[i].Tx) {
+			ids = append(ids, transfers[i].Tx)
+		}
+	}
+	rows, err := n.Store.Rows(ctx, Attempts.Table, n.part, ids...)
+	if err != nil {
+		return nil, err
+	}
+	byTx := make(map[string]AttemptRow, len(rows))
+	for _, r := range rows {
+		byTx[r.ID] = Attempts.Value(r)
+	}
+	var strange []int
+	for i := range transfers {
+		if a, ok := byTx[transfers[i].Tx]; ok {
+			out[i] = n.ours(&a, &transfers[i])
+		} else if n.info.Family == chain.UTXOFamily && len(transfers[i].Spends) > 0 {
+			strange = append(strange, i)
+		}
+	}
+	return out, n.renamed(ctx, transfers, strange, out)
+}
+
+// renamed finds the transfers of attempts that somebody gave another hash, by
+// what they spend: nobody but us can spend our coins, and a changed signature
+// changes neither inputs nor outputs.
+func (n *Network) renamed(ctx context.Context, transfers []chain.Transfer, strange []int, out []bool) error {
+	if len(strange) == 0 {
+		return nil
+	}
+	firsts := make([]string, len(strange)) // one of our coins among the inputs means that all are
+	for i, at := range strange {
+		firsts[i] = transfers[at].Spends[0]
+	}
+	slices.Sort(firsts)
+	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, slices.Compact(firsts)...)
+	if err != nil {
+		return err
+	}
+	holder := map[string]string{} // a coin keeps the name of the intent that spent it
+	var intents []string
+	for _, r := range rows {
+		if in := Coins.Value(r).Intent; in != "" {
+			holder[r.ID] = in
+			intents = append(intents, in)
+		}
+	}
+	slices.Sort(intents)
+	byIntent, err := n.attempts(ctx, slices.Compact(intents)...)
+	if err != nil {
+		return err
+	}
+	for _, at := range strange {
+		t := &transfers[at]
+		out[at] = slices.ContainsFunc(byIntent[holder[t.Spends[0]]], func(a *att) bool {
+			return sameSet(a.v.Spends, t.Spends) && n.pays(&a.v, t) && n.ours(&a.v, t)
+		})
+	}
+	return nil
+}
+
+// pays reports whether an output of the attempt is just what was transferred:
+// attempts with the same inputs differ in it.
+func (n *Network) pays(a *AttemptRow, t *chain.Transfer) bool {
+	if t.Ordinal < 0 || t.Ordinal >= len(a.Outputs) {
+		return false
+	}
+	o := a.Outputs[t.Ordinal]
+	cur, err := n.Registry.Currency(o.Currency)
+	return err == nil && o.To == t.To && o.Currency == t.Currency && cur.Decimal(o.Amount).Equal(t.Amount)
+}
+
+// ours finds the output that a transfer is. Where one address is both paid and
+// given change, the output's place tells; only UTXO networks have such.
+func (n *Network) ours(a *AttemptRow, t *chain.Transfer) bool {
+	if n.info.Family == chain.UTXOFamily {
+		if t.Ordinal < 0 || t.Ordinal >= len(a.Outputs) || a.Outputs[t.Ordinal].To != t.To {
+			return false
+		}
+		return a.Outputs[t.Ordinal].Change || a.Purpose != chain.ForWithdrawal
+	}
+	if a.Purpose == chain.ForWithdrawal {
+		return false
+	}
+	return slices.ContainsFunc(a.Outputs, func(o chain.Output) bool { return o.To == t.To })
+}

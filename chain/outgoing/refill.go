@@ -1,0 +1,208 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// A nonce that nobody uses stops everything behind it. There are two ways to
+// one: a deep reorg threw a transaction out that had settled, and which is
+// looked at no more; or a node said too high a nonce when an address was first
+// used. The first is filled with the same bytes again, the second by an intent
+// that pays nobody. Whatever was signed keeps its nonce, so nothing is paid twice
+// where the chain turns out to be further than its node said.
+
+// maxHoles is how many nonces of one address are filled at a time.
+const maxHoles = 16
+
+// fillPrefix stands before the ids of intents that fill a nonce.
+const fillPrefix = "fill/"
+
+// fills reports whether the intent is one that fills a nonce given to it.
+func (j *job) fills() bool {
+	return j.v.Purpose == chain.ForCancel && j.v.Nonce >= 0 && strings.HasPrefix(j.id, fillPrefix)
+}
+
+// doubt is what a node said of the nonce of an address without a history.
+type doubt struct {
+	at    uint64
+	since time.Time
+}
+
+// sure reports whether a nonce was said for StuckAfter, and nothing else between.
+// Our own addresses begin at 0 unless their history was lost, so that one can
+// wait; filling what a node made up would take gas that a deposit address has not.
+func (n *Network) sure(a chain.Address, at uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d, ok := n.doubts[a]
+	if !ok || d.at != at {
+		n.doubts[a] = doubt{at: at, since: n.Now()}
+		return false
+	}
+	if n.Now().Before(d.since.Add(n.StuckAfter)) {
+		return false
+	}
+	delete(n.doubts, a)
+	return true
+}
+
+// holes looks, for a transaction that is stuck, whether nonces before its own are
+// missing, and fills them. A dearer one in its place would help nothing then.
+func (n *Network) holes(ctx context.Context, j *job) (bool, error) {
+	if n.nonces == nil || j.v.Nonce <= 0 {
+		return false, nil
+	}
+	at, err := n.nonces.Nonce(ctx, j.v.From)
+	if err != nil || at >= uint64(j.v.Nonce) {
+		return false, err
+	}
+	found, err := n.refill(ctx, j.v.From, int64(at), j.v.Nonce, j)
+	if err != nil || !found {
+		return false, err
+	}
+	j.v.BumpAt = n.Now().Add(n.StuckAfter)
+	return true, n.commit(ctx, j, step{op: "refilled", due: n.Now().Add(n.Poll)})
+}
+
+// refill fills the nonces of an address from at up to below next. Those that were
+// never used are filled only in the name of a job that waits for them.
+func (n *Network) refill(ctx context.Context, from chain.Address, at, next int64, stuck *job) (found bool, err error) {
+	next = min(next, at+maxHoles)
+	rows, err := n.bound(ctx, from, storage.Cond{Column: "nonce", Op: storage.Ge, Value: at}, storage.Cond{Column: "nonce", Op: storage.Lt, Value: next})
+	if err != nil {
+		return false, err
+	}
+	used := map[int64]bool{}
+	for _, r := range rows {
+		v := Intents.Value(r)
+		used[v.Nonce] = true
+		if v.State != Settled && v.State != Failed || n.Now().Before(v.Updated.Add(n.StuckAfter)) {
+			continue // looked after, or only not yet known to this node
+		}
+		found = true
+		if err := n.revive(ctx, r.ID, &v, v.Nonce); err != nil {
+			return found, err
+		}
+	}
+	for k := at; k < next && stuck != nil; k++ {
+		if used[k] {
+			continue
+		}
+		found = true
+		if err := n.fillUnused(ctx, stuck, k); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// bound reads intents of an address.
+func (n *Network) bound(ctx context.Context, from chain.Address, where ...storage.Cond) ([]storage.Row, error) {
+	where = append([]storage.Cond{{Column: "from_address", Op: storage.Eq, Value: from}}, where...)
+	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: where})
+	if err != nil {
+		return nil, fmt.Errorf("outgoing: reading the nonces of %s: %w", from, err)
+	}
+	return rows, nil
+}
+
+// fillUnused fills a nonce, unless an intent had it that was sent again from the
+// start: that one has a later nonce by now, or none.
+func (n *Network) fillUnused(ctx context.Context, stuck *job, k int64) error {
+	later, err := n.bound(ctx, stuck.v.From,
+		storage.Cond{Column: "nonce", Op: storage.Gt, Value: k}, storage.Cond{Column: "attempts", Op: storage.Gt, Value: 1})
+	if err != nil {
+		return err
+	}
+	without, err := n.bound(ctx, stuck.v.From,
+		storage.Cond{Column: "nonce", Op: storage.Eq, Value: int64(-1)}, storage.Cond{Column: "attempts", Op: storage.Gt, Value: 0})
+	if err != nil {
+		return err
+	}
+	for _, r := range append(later, without...) {
+		byIntent, err := n.attempts(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(byIntent[r.ID], func(a *att) bool { return a.v.Nonce == k }) {
+			v := Intents.Value(r)
+			return n.revive(ctx, r.ID, &v, k)
+		}
+	}
+	return n.fill(ctx, stuck, k)
+}
+
+// revive sends the bytes again that an intent had landed at a nonce, and which
+// the chain has lost. Those of one that was reverted are not: they may execute
+// now, and its owner has the amount back or was paid another way.
+func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int64) error {
+	if _, err := n.allowed(ctx, v.intent(id)); err != nil {
+		return nil //nolint:nilerr // halted: as it is with everything else that is sent
+	}
+	byIntent, err := n.attempts(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, a := range byIntent[id] {
+		settled := v.State == Settled && a.tx == v.Tx
+		if a.v.Fate != Landed || a.v.Nonce != nonce || !settled && a.v.Purpose != chain.ForCancel {
+			continue
+		}
+		n.Log.Error("settled_transaction_gone", slog.String("intent", id), slog.String("tx", a.tx), slog.Int64("nonce", nonce))
+		err := n.Client.Broadcast(ctx, proof.NewStored(string(n.info.Code), a.tx, a.v.Raw))
+		if err != nil {
+			n.Log.Warn("broadcast_unknown", slog.String("intent", id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
+		}
+		return ctx.Err()
+	}
+	n.Log.Error("nonce_missing", slog.String("intent", id), slog.String("address", string(v.From)), slog.Int64("nonce", nonce))
+	return nil
+}
+
+// fill submits an intent that uses up a nonce which nothing of ours ever had.
+func (n *Network) fill(ctx context.Context, stuck *job, nonce int64) error {
+	id := fillPrefix + Slot(stuck.v.From, nonce)
+	if _, _, known, err := Intents.One(ctx, n.Store, n.part, id); err != nil || known {
+		return err
+	}
+	if _, _, bound, err := Reservations.One(ctx, n.Store, n.part, Slot(stuck.v.From, nonce)); err != nil || bound {
+		return err
+	}
+	n.Log.Error("nonce_never_used", slog.String("address", string(stuck.v.From)), slog.Int64("nonce", nonce), slog.String("waits", stuck.id))
+	in := n.filling(stuck, chain.Derived{})
+	in.ID, in.Confirmations = id, 1
+	row := record(in, n.Now())
+	row.Nonce = nonce
+	err := storage.CommitOne(ctx, n.Store, storage.Change{
+		ID: changeID("submit", id), Partition: n.part, Put: []storage.Row{Intents.Row(id, 0, n.Now(), row)},
+	})
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // another worker was first
+	}
+	return err
+}
+
+// holdHole binds a hole to the intent that fills it.
+func (n *Network) holdHole(ctx context.Context, j *job, s *step) error {
+	slot := Slot(j.v.From, j.v.Nonce)
+	held, _, ok, err := Reservations.One(ctx, n.Store, n.part, slot)
+	switch {
+	case err != nil:
+		return err
+	case ok && held.Intent != j.id:
+		return errBusy
+	case !ok:
+		s.with = append(s.with, Reservations.Row(slot, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package cryptopay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
+)
+
+// Retention says for how long rows are kept that have come to their end and that
+// nothing stands on any more. Zero = for ever. First responses of idempotent
+// requests go after a day in any case.
+//
+// What Verify proves the books by, what a deep reorg may need again, and what
+// keeps a transaction from being signed or sent twice is kept whatever is said
+// here: payments, deposits, withdrawals, transfers, activity, sightings,
+// addresses, intents, attempts, outcomes, coins, sweeps and the ledger.
+type Retention struct {
+	// Events is how long a webhook stays in the outbox after it was delivered, or
+	// passed over as nobody wanted it. At least 24 hours.
+	Events time.Duration
+	// FailedEvents is the same for those whose whole schedule was tried; they can
+	// be replayed as long as they are kept. At least 24 hours.
+	FailedEvents time.Duration
+}
+
+func (r Retention) check() error {
+	for _, d := range []time.Duration{r.Events, r.FailedEvents} {
+		if d != 0 && d < storage.OnceFor {
+			return fmt.Errorf("cryptopay: Config.Retention keeps rows for %s: say at least %s, or 0 to keep them", d, storage.OnceFor)
+		}
+	}
+	return nil
+}
+
+const (
+	retainEvery   = time.Hour // between two rounds over all tenants
+	retainTenants = 200       // that one Step looks at
+	retainBatch   = 500       // rows that one Step purges, about
+)
+
+// retention is the worker that purges. Where it is in a round is no matter of
+// record: another process, or this one after a restart, begins its own.
+type retention struct {
+	a *App
+
+	mu    sync.Mutex
+	after string    // the tenant that was looked at last
+	rest  time.Time // when the next round may begin
+}
+
+// workers is the worker, where anything is to be purged.
+func (r *retention) workers() []Worker {
+	if r.a.cfg.Retention == (Retention{}) {
+		return nil
+	}
+	return []Worker{{"retention", time.Minute, r.step}}
+}
+
+// step looks at some tenants and purges some rows. It returns 0 when a round is
+// over and until the next is due.
+func (r *retention) step(ctx context.Context) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.a.cfg.Clock.Now()
+	if now.Before(r.rest) {
+		return 0, nil
+	}
+	tenants, err := r.a.cfg.Store.Find(ctx, storage.Query{
+		Table: wallet.TenantRows.Table, Partition: storage.System, Limit: retainTenants,
+		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: r.after}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	worked := 0
+	for _, t := range tenants {
+		n, err := r.tenant(ctx, storage.Tenant(t.ID), now)
+		if worked += n; err != nil {
+			return worked, err
+		}
+		if worked >= retainBatch {
+			return worked, nil // the same tenant again: it may have more
+		}
+		r.after = t.ID
+	}
+	if len(tenants) == retainTenants {
+		return max(worked, 1), nil
+	}
+	r.after, r.rest = "", now.Add(retainEvery)
+	return worked, nil
+}
+
+// tenant purges at most retainBatch rows of each kind.
+func (r *retention) tenant(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
+	keep, worked := r.a.cfg.Retention, 0
+	for _, k := range []struct {
+		status webhook.Status
+		keep   time.Duration
+	}{
+		{webhook.StatusDelivered, keep.Events},
+		{webhook.StatusSkipped, keep.Events},
+		{webhook.StatusFailed, keep.FailedEvents},
+	} {
+		if k.keep == 0 {
+			continue
+		}
+		rows, err := r.a.cfg.Store.Find(ctx, storage.Query{
+			Table: webhook.Events.Table, Partition: p, Limit: retainBatch, Order: []storage.Order{{Column: "created_at"}},
+			Where: []storage.Cond{
+				{Column: "status", Op: storage.Eq, Value: k.status},
+				{Column: "created_at", Op: storage.Lt, Value: now.Add(-k.keep)}, // along the index
+				{Column: "done_at", Op: storage.Lt, Value: now.Add(-k.keep)},
+			},
+		})
+		if err != nil {
+			return worked, err
+		}
+		n, err := r.drop(ctx, p, rows)
+		if worked += n; err != nil {
+			return worked, err
+		}
+	}
+	return worked, nil
+}
+
+// drop forgets rows as they were read: one that is in use again meanwhile, as
+// by a replay, has another version and stays.
+func (r *retention) drop(ctx context.Context, p storage.Partition, rows []storage.Row) (int, error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	changes := make([]storage.Change, len(rows))
+	for i, row := range rows {
+		id := row.ID
+		if len(id) > maxRetainID {
+			id = id[len(id)-maxRetainID:]
+		}
+		changes[i] = storage.Change{
+			ID: "retain/" + strconv.FormatInt(row.Version, 36) + "/" + id, Partition: p, Drop: []storage.Row{row},
+		}
+	}
+	n := 0
+	for _, err := range r.a.cfg.Store.Commit(ctx, changes...) {
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, storage.ErrConflict):
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// maxRetainID leaves room for the rest of a Change's id.
+const maxRetainID = 150
