@@ -139,12 +139,8 @@ func (s *sums) summary() Summary {
 	return out
 }
 
-// Summarize reads all of a store. findings are those of ledger.Verify over every
+// summarize reads all of a store. findings are those of ledger.Verify over every
 // partition: among them may be what is wrong at the source as well.
-func Summarize(ctx context.Context, e End, o Options) (Summary, []Finding, error) {
-	return summarize(ctx, e, o, "proving", 0)
-}
-
 func summarize(ctx context.Context, e End, o Options, phase string, total int64) (s Summary, findings []Finding, err error) {
 	w := newWalk(e, o, phase)
 	w.total = total
