@@ -43,3 +43,16 @@ func TestD17_RecoverDepositsIsIdempotent(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrCurrency)
 	require.Error(t, h.app.ResumeNetwork(t.Context(), "ETH", 1))
 }
+
+// An operator tells where to go on; never back, and on no network that is not here.
+func TestL14_AdoptedNonces(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 9, "ETH")
+	h.step()
+	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
+	require.NoError(t, err)
+	require.NoError(t, h.app.AdoptNonce(t.Context(), "ETH", hot, 3))
+	require.NoError(t, h.app.AdoptNonce(t.Context(), "ETH", hot, 5))
+	require.Error(t, h.app.AdoptNonce(t.Context(), "ETH", hot, 4))
+	require.ErrorIs(t, h.app.AdoptNonce(t.Context(), "BTC", hot, 1), chain.ErrCurrency)
+}

@@ -102,7 +102,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			h.panicked(seen, c, p)
 		}
-		h.o.Observe(Observation{Route: c.routeName(), Method: r.Method, Status: seen.status, Duration: time.Since(start)}) //nolint:forbidigo // as above
+		h.o.Observe(Observation{
+			Route: c.routeName(), Method: r.Method, Path: r.URL.Path, Status: seen.status,
+			Duration: time.Since(start), RequestID: c.ID, //nolint:forbidigo // as above
+		})
 	}()
 	h.serve(seen, c)
 }

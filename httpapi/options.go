@@ -77,12 +77,14 @@ type Maintenance struct {
 	EndsAt   time.Time
 }
 
-// Observation is one answered request, for metrics.
+// Observation is one answered request, for metrics and logs.
 type Observation struct {
-	Route    string // the route's name, "" = none matched
-	Method   string
-	Status   int
-	Duration time.Duration
+	Route     string // the route's name, "" = none matched
+	Method    string
+	Path      string // without the query
+	Status    int
+	Duration  time.Duration
+	RequestID string
 }
 
 const (

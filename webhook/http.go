@@ -18,8 +18,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Delivery is one attempt: the bytes are final.
+// Delivery is one attempt: the bytes are final. Deliveries of one Object stand
+// together, in the order in which a Notifier should make them.
 type Delivery struct {
+	Object string // whose events must not overtake each other, "" = on its own
 	URL    string
 	Header http.Header
 	Body   []byte
@@ -112,7 +114,8 @@ func NewHTTP(o HTTPOptions) *HTTP {
 	}}
 }
 
-// Notify posts all deliveries, at most Parallel at a time.
+// Notify posts all deliveries, at most Parallel at a time, those of one object
+// one after the other.
 func (n *HTTP) Notify(ctx context.Context, deliveries []Delivery) []Result {
 	results := make([]Result, len(deliveries))
 	if len(deliveries) == 1 {
@@ -123,10 +126,19 @@ func (n *HTTP) Notify(ctx context.Context, deliveries []Delivery) []Result {
 	// would grow its stack anew each time.
 	var g errgroup.Group
 	var next atomic.Int64
+	first := func(i int64) bool {
+		return i == 0 || deliveries[i].Object == "" || deliveries[i].Object != deliveries[i-1].Object
+	}
 	for range min(n.parallel, len(deliveries)) {
 		g.Go(func() error {
 			for i := next.Add(1) - 1; i < int64(len(deliveries)); i = next.Add(1) - 1 {
+				if !first(i) {
+					continue // whoever has the object's first goes on with it
+				}
 				results[i] = n.post(ctx, &deliveries[i])
+				for k := i + 1; k < int64(len(deliveries)) && !first(k); k++ {
+					results[k] = n.post(ctx, &deliveries[k])
+				}
 			}
 			return nil
 		})

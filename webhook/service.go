@@ -75,8 +75,7 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 	}
 	tenants := map[storage.Partition]*endpoint{}
 	var broken error
-	var send []Delivery
-	var sent []storage.Row
+	var send []outgoing
 	changes := make([]storage.Change, 0, len(rows))
 	for _, row := range rows {
 		ep, known := tenants[row.Partition]
@@ -102,51 +101,61 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 			changes = append(changes, s.change(row, e, time.Time{}))
 			continue
 		}
-		send, sent = append(send, ep.delivery(url, row.ID, e.Attempts+1, now, []byte(e.Body))), append(sent, row)
+		d := ep.delivery(url, row.ID, e.Attempts+1, now, []byte(e.Body))
+		d.Object = string(row.Partition) + "/" + e.Object
+		send = append(send, outgoing{d, row, e.Seq})
 	}
-	for _, wave := range waves(sent) {
-		part := make([]Delivery, len(wave))
-		for k, i := range wave {
-			part[k] = send[i]
+	send, later := inOrder(send)
+	for _, o := range later {
+		changes = append(changes, s.change(o.row, Events.Value(o.row), now))
+	}
+	if len(send) > 0 {
+		deliveries := make([]Delivery, len(send))
+		for i, o := range send {
+			deliveries[i] = o.Delivery
 		}
-		results := s.cfg.Notifier.Notify(ctx, part)
-		for k, r := range results[:min(len(results), len(part))] {
+		results := s.cfg.Notifier.Notify(ctx, deliveries)
+		for i, r := range results[:min(len(results), len(send))] {
 			if ctx.Err() != nil && r.Err != nil {
 				continue // cut off by us: the lease ends and it is tried again
 			}
-			changes = append(changes, s.outcome(ctx, sent[wave[k]], r))
+			changes = append(changes, s.outcome(ctx, send[i].row, r))
 		}
 	}
 	// What was delivered is recorded also when we are told to stop meanwhile.
 	return len(rows), errors.Join(broken, s.commit(context.WithoutCancel(ctx), changes))
 }
 
-// waves puts deliveries in an order in which each object's come one after the
-// other, as they happened: wave k has the k-th of every object. Receivers must
-// bear any order (retries make one), but those who do not are spared the usual
-// case.
-func waves(rows []storage.Row) [][]int {
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(Events.Value(rows[a]).Seq, Events.Value(rows[b]).Seq) })
-	type object struct {
-		partition storage.Partition
-		id        string
-	}
-	var out [][]int
-	before := map[object]int{}
-	for _, i := range order {
-		o := object{rows[i].Partition, Events.Value(rows[i]).Object}
-		k := before[o]
-		before[o]++
-		if k == len(out) {
-			out = append(out, nil)
+// inRow is how many events of one object are sent in one Step, one after the
+// other: with a receiver that hangs they must still end within the lease.
+const inRow = 8
+
+// outgoing is a delivery with the row that it is of.
+type outgoing struct {
+	Delivery
+	row storage.Row
+	seq int64
+}
+
+// inOrder sorts deliveries so that each object's come as they happened, and
+// splits off those that are too many for one Step. Receivers must bear any order
+// (retries make one), but those who do not are spared the usual case.
+func inOrder(all []outgoing) (now, later []outgoing) {
+	slices.SortFunc(all, func(a, b outgoing) int {
+		return cmp.Or(strings.Compare(a.Object, b.Object), cmp.Compare(a.seq, b.seq))
+	})
+	n := 0
+	for i, o := range all {
+		if n++; i > 0 && all[i-1].Object != o.Object {
+			n = 1
 		}
-		out[k] = append(out[k], i)
+		if n <= inRow {
+			now = append(now, o)
+		} else {
+			later = append(later, o)
+		}
 	}
-	return out
+	return now, later
 }
 
 // commit stores outcomes. A conflict means that the lease was lost: whoever has

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -642,7 +645,7 @@ func TestEventsOfAnObjectKeepTheirOrder(t *testing.T) {
 	_, _, err := w.svc.Setup(t.Context(), "t", "https://shop.example/hook")
 	require.NoError(t, err)
 	var rows []storage.Row
-	for _, seq := range []int64{3, 1, 5, 2, 4} {
+	for _, seq := range []int64{3, 1, 11, 5, 10, 2, 4, 9, 8, 7, 6} { // more than go in one Step
 		for _, object := range []string{"b", "a"} {
 			row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, object, seq, "", map[string]any{"object": object, "seq": seq}, w.now)
 			require.NoError(t, err)
@@ -650,8 +653,13 @@ func TestEventsOfAnObjectKeepTheirOrder(t *testing.T) {
 		}
 	}
 	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{ID: "c", Partition: storage.Tenant("t"), Put: rows}))
-	_, err = w.svc.Step(t.Context())
-	require.NoError(t, err)
+	for {
+		n, err := w.svc.Step(t.Context())
+		require.NoError(t, err)
+		if n == 0 {
+			break
+		}
+	}
 	seen := map[string][]int64{}
 	for _, d := range w.sent {
 		var e struct {
@@ -663,5 +671,38 @@ func TestEventsOfAnObjectKeepTheirOrder(t *testing.T) {
 		require.NoError(t, json.Unmarshal(d.Body, &e))
 		seen[e.Data.Object] = append(seen[e.Data.Object], e.Data.Seq)
 	}
-	require.Equal(t, map[string][]int64{"a": {1, 2, 3, 4, 5}, "b": {1, 2, 3, 4, 5}}, seen)
+	all := []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	require.Equal(t, map[string][]int64{"a": all, "b": all}, seen)
+}
+
+// Over the network, too: a later event of an object does not overtake one whose
+// receiver is slow, while other objects' go on.
+func TestNotifyKeepsTheOrderOfAnObject(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got []string
+	other := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if string(body) == "a1" {
+			<-other // the first is slow until the other object's was here
+		}
+		mu.Lock()
+		got = append(got, string(body))
+		mu.Unlock()
+		if string(body) == "b1" {
+			close(other)
+		}
+	}))
+	defer server.Close()
+	n := webhook.NewHTTP(webhook.HTTPOptions{Guard: webhook.Guard{AllowHTTP: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	defer n.Close()
+	var all []webhook.Delivery
+	for _, body := range []string{"a1", "a2", "a3", "b1"} {
+		all = append(all, webhook.Delivery{Object: body[:1], URL: server.URL, Body: []byte(body)})
+	}
+	for _, r := range n.Notify(t.Context(), all) {
+		require.NoError(t, r.Err)
+	}
+	require.Equal(t, []string{"b1", "a1", "a2", "a3"}, got)
 }

@@ -225,11 +225,27 @@ func (g *gateway) settle(ctx context.Context) error {
 	}
 	defer g.world.clock.hold()()
 	err := g.app.Step(ctx)
-	if errors.Is(err, incoming.ErrHalted) { // one network's trouble stops no other
-		g.log.ErrorContext(ctx, "a network is halted", "error", err)
-		err = nil
+	if err != nil {
+		g.log.ErrorContext(ctx, "work failed", "error", err)
 	}
-	return errors.Join(err, g.world.save(ctx))
+	return errors.Join(except(err, incoming.ErrHalted), g.world.save(ctx))
+}
+
+// except takes one cause out of joined errors: a network that is halted stops
+// no other.
+func except(err, cause error) error {
+	joined, many := err.(interface{ Unwrap() []error }) //nolint:errorlint // the join itself is taken apart
+	if !many {
+		if errors.Is(err, cause) {
+			return nil
+		}
+		return err
+	}
+	var left []error
+	for _, e := range joined.Unwrap() {
+		left = append(left, except(e, cause))
+	}
+	return errors.Join(left...)
 }
 
 // settleOn is settle for what one network can have caused.

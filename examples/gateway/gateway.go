@@ -223,7 +223,7 @@ func (g *gateway) networkFee() func(context.Context, *chain.Currency) (ledger.Am
 
 // serve builds the interface.
 func (g *gateway) serve(context.Context, []byte) (err error) {
-	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.metrics.observe}
+	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe}
 	if !g.s.limits {
 		o.Limits = &httpapi.Limits{}
 	}
@@ -234,10 +234,17 @@ func (g *gateway) serve(context.Context, []byte) (err error) {
 	return err
 }
 
-// handler is the interface, with metrics, health and a log line per request.
+// observe counts a request and writes its line: never a header, a query or a
+// body.
+func (g *gateway) observe(o httpapi.Observation) {
+	g.metrics.observe(o)
+	g.log.Info("request", "method", o.Method, "path", o.Path, "status", o.Status, "duration_ms", o.Duration.Milliseconds(), "request_id", o.RequestID)
+}
+
+// handler is the interface, with metrics and health.
 func (g *gateway) handler() http.Handler {
 	shown := g.metrics.handler()
-	return logged(g.log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A ServeMux would redirect paths that are not clean.
 		switch get := r.Method == http.MethodGet; {
 		case get && r.URL.Path == "/metrics":
@@ -247,7 +254,7 @@ func (g *gateway) handler() http.Handler {
 		default:
 			g.api.ServeHTTP(w, r)
 		}
-	}))
+	})
 }
 
 // health says whether the store answers.
