@@ -69,7 +69,7 @@ func TestWalls(t *testing.T) {
 		"chain/rates":    {"ledger"},
 		"chain/keys":     {"chain", "chain/internal/proof", "storage", "ledger", "internal/secret"},
 		"chain/sim":      {"chain", "chain/internal/proof", "storage", "ledger"},
-		"chain/evm":      {"chain", "chain/internal/proof", "ledger"},
+		"chain/evm":      {"chain", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"webhook":        {"storage", "ledger", "internal/secret"},
 		"payment": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "webhook", "internal/fault", "internal/fsm", "internal/secret",
@@ -82,8 +82,8 @@ func TestWalls(t *testing.T) {
 		"httpapi/limit":            {},
 		"httpapi/limit/redislimit": {"httpapi/limit"},
 		"chain/address":            {"chain", "chain/internal/proof", "ledger"},
-		"chain/tron":               {"chain", "chain/address", "chain/internal/proof", "ledger"},
-		"chain/utxo":               {"chain", "chain/address", "chain/internal/proof", "ledger"},
+		"chain/tron":               {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
+		"chain/utxo":               {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "ledger", "storage",
 		},

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 )
@@ -38,7 +39,7 @@ func parseAddress(n chain.Network, s string) (common.Address, error) {
 		return refuse("must be 0x and 40 hex digits")
 	}
 	var a common.Address
-	if !unhex(a[:], []byte(s[2:])) {
+	if !transport.Unhex(a[:], []byte(s[2:])) {
 		return refuse("must be 0x and 40 hex digits")
 	}
 	var lower, upper bool

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -90,7 +91,7 @@ func (n *town) ask(t testing.TB, out any, method string, params ...any) {
 	if params == nil {
 		params = []any{}
 	}
-	body, err := json.Marshal(request{"2.0", 1, method, params})
+	body, err := json.Marshal(transport.Request{Version: "2.0", ID: 1, Method: method, Params: params})
 	require.NoError(t, err)
 	resp, err := http.Post(n.url, "application/json", bytes.NewReader(body)) //nolint:noctx // a test's own node
 	require.NoError(t, err)
@@ -236,10 +237,10 @@ func (n *town) proxy(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "down", http.StatusServiceUnavailable)
 		return
 	}
-	var batch []request
+	var batch []transport.Request
 	single := json.Unmarshal(body, &batch) != nil
 	if single {
-		batch = make([]request, 1)
+		batch = make([]transport.Request, 1)
 		_ = json.Unmarshal(body, &batch[0])
 	}
 	if f.lag > 0 {
@@ -288,7 +289,7 @@ func (n *town) height() int64 {
 }
 
 // lagging makes a question that of a node whose head is lower.
-func lagging(q *request, head int64) {
+func lagging(q *transport.Request, head int64) {
 	if q.Method != "eth_getBlockByNumber" {
 		return
 	}
@@ -302,7 +303,7 @@ func lagging(q *request, head int64) {
 }
 
 // partially takes away what blocks moved.
-func partially(batch []request, answer []byte) []byte {
+func partially(batch []transport.Request, answer []byte) []byte {
 	var all []map[string]any
 	if json.Unmarshal(answer, &all) != nil {
 		return answer

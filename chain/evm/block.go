@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 )
@@ -32,17 +33,17 @@ type blockTx struct {
 }
 
 // blockOf decodes an eth_getBlockBy… answer. null and an error are errors.
-func blockOf(k *call) (block, error) {
-	if k.err != nil {
-		return block{}, k.err
+func blockOf(k *transport.Call) (block, error) {
+	if k.Err != nil {
+		return block{}, k.Err
 	}
-	if isNull(k.out) {
+	if transport.Null(k.Out) {
 		return block{}, fmt.Errorf("%w: it has no such block", chain.ErrNode)
 	}
 	var b block
 	seen := 0
-	w := &walk{b: k.out}
-	w.object(func(key []byte) {
+	w := newWalk(k.Out)
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "number":
 			b.Height = w.number()
@@ -60,19 +61,19 @@ func blockOf(k *call) (block, error) {
 			w.fixed(b.bloom[:])
 			seen |= 16
 		case "baseFeePerGas":
-			if w.peek() == 'n' {
-				w.skip(0)
+			if w.Peek() == 'n' {
+				w.Skip()
 				return
 			}
 			b.baseFee = w.big()
 		case "transactions":
-			w.array(func() { b.addTx(w) })
+			w.Array(func() { b.addTx(w) })
 			seen |= 32
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
-	if err := w.end(); err != nil {
+	if err := w.End(); err != nil {
 		return block{}, err
 	}
 	if seen != 63 {
@@ -85,13 +86,13 @@ func blockOf(k *call) (block, error) {
 // setTime bounds what a node may claim: years 1970 to 9999.
 func (b *block) setTime(seconds int64) { b.Time = time.Unix(min(seconds, 253402300799), 0).UTC() }
 
-func (b *block) addTx(w *walk) {
-	if w.peek() == '"' { // only hashes were asked for
-		w.text()
+func (b *block) addTx(w walk) {
+	if w.Peek() == '"' { // only hashes were asked for
+		w.Text()
 		return
 	}
 	t, seen := blockTx{value: new(big.Int), nonce: -1}, 0
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "hash":
 			w.fixed(t.hash[:])
@@ -100,8 +101,8 @@ func (b *block) addTx(w *walk) {
 			w.fixed(t.from[:])
 			seen |= 2
 		case "to":
-			if w.peek() == 'n' {
-				w.skip(0)
+			if w.Peek() == 'n' {
+				w.Skip()
 				return
 			}
 			w.fixed(t.to[:])
@@ -112,13 +113,13 @@ func (b *block) addTx(w *walk) {
 		case "nonce":
 			t.nonce = w.number()
 		case "input":
-			t.input = len(w.text()) > 2
+			t.input = len(w.Text()) > 2
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	if seen != 7 {
-		w.fail()
+		w.Fail()
 	}
 	b.txs = append(b.txs, t)
 }
@@ -153,35 +154,35 @@ func (r *receipt) cost() *big.Int {
 }
 
 // receiptOf decodes an eth_getTransactionReceipt answer; nil for null.
-func receiptOf(k *call) (*receipt, error) {
-	if k.err != nil {
-		return nil, k.err
+func receiptOf(k *transport.Call) (*receipt, error) {
+	if k.Err != nil {
+		return nil, k.Err
 	}
-	if isNull(k.out) {
+	if transport.Null(k.Out) {
 		return nil, nil
 	}
-	w := &walk{b: k.out}
+	w := newWalk(k.Out)
 	r := readReceipt(w)
-	return &r, w.end()
+	return &r, w.End()
 }
 
-func receiptsOf(k *call) ([]receipt, error) {
-	if k.err != nil {
-		return nil, k.err
+func receiptsOf(k *transport.Call) ([]receipt, error) {
+	if k.Err != nil {
+		return nil, k.Err
 	}
-	if isNull(k.out) {
+	if transport.Null(k.Out) {
 		return nil, fmt.Errorf("%w: no receipts for a block that it has", chain.ErrNode)
 	}
 	var out []receipt
-	w := &walk{b: k.out}
-	w.array(func() { out = append(out, readReceipt(w)) })
-	return out, w.end()
+	w := newWalk(k.Out)
+	w.Array(func() { out = append(out, readReceipt(w)) })
+	return out, w.End()
 }
 
-func readReceipt(w *walk) receipt {
+func readReceipt(w walk) receipt {
 	r := receipt{gas: new(big.Int), price: new(big.Int), l1Fee: new(big.Int)}
 	seen := 0
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "transactionHash":
 			w.fixed(r.tx[:])
@@ -200,8 +201,8 @@ func readReceipt(w *walk) receipt {
 		case "effectiveGasPrice":
 			r.price = w.big()
 		case "l1Fee":
-			if w.peek() == 'n' {
-				w.skip(0)
+			if w.Peek() == 'n' {
+				w.Skip()
 				return
 			}
 			r.l1Fee = w.big()
@@ -209,11 +210,11 @@ func readReceipt(w *walk) receipt {
 			r.logs = readLogs(w)
 			seen |= 16
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	if seen != 31 {
-		w.fail()
+		w.Fail()
 	}
 	return r
 }

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -93,7 +94,7 @@ type Options struct {
 // Client is a chain.Client for one EVM network. It is safe for concurrent use.
 type Client struct {
 	o      Options
-	node   *node
+	node   *transport.RPC
 	native *chain.Currency
 	tokens map[common.Address]*chain.Currency
 }
@@ -139,7 +140,7 @@ func New(o Options) (*Client, error) {
 	if c.native.Decimals != 18 {
 		return nil, fmt.Errorf("evm: %s: the native coin has 18 decimals on chain, not %d", o.Network, c.native.Decimals)
 	}
-	c.node = newNode(c.o, u)
+	c.node = newNode(c.o)
 	return c, nil
 }
 
@@ -184,13 +185,13 @@ func (c *Client) Network() chain.Network { return c.o.Network }
 // Tip reads the head and, with FinalityTags, the safe and final heights; 0 while
 // the node has none yet. Every call checks the chain id.
 func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
-	id, head := newCall("eth_chainId"), newCall("eth_getBlockByNumber", "latest", false)
-	safe, final := newCall("eth_getBlockByNumber", "safe", false), newCall("eth_getBlockByNumber", tagFinal, false)
-	calls := []*call{id, head}
+	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
+	safe, final := transport.NewCall("eth_getBlockByNumber", "safe", false), transport.NewCall("eth_getBlockByNumber", tagFinal, false)
+	calls := []*transport.Call{id, head}
 	if c.o.FinalityTags {
 		calls = append(calls, safe, final)
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return chain.Tip{}, err
 	}
 	if err := c.rightChain(id); err != nil {
@@ -217,25 +218,25 @@ func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 }
 
 // tagged is the height of a tagged block; 0 where the node has none so far.
-func tagged(k *call) (int64, error) {
-	if k.err != nil {
-		if unknownBlock(k.err) {
+func tagged(k *transport.Call) (int64, error) {
+	if k.Err != nil {
+		if unknownBlock(k.Err) {
 			return 0, nil
 		}
-		return 0, k.err
+		return 0, k.Err
 	}
-	if isNull(k.out) {
+	if transport.Null(k.Out) {
 		return 0, nil
 	}
 	b, err := blockOf(k)
 	return b.Height, err
 }
 
-func (c *Client) rightChain(k *call) error {
-	if k.err != nil {
-		return k.err
+func (c *Client) rightChain(k *transport.Call) error {
+	if k.Err != nil {
+		return k.Err
 	}
-	id, err := k.quantity()
+	id, err := quantityOf(k)
 	if err != nil {
 		return err
 	}
@@ -248,14 +249,14 @@ func (c *Client) rightChain(k *call) error {
 // BlockAt tells which block is at a height now. An error wrapping ErrBehind: the
 // node has none yet.
 func (c *Client) BlockAt(ctx context.Context, height int64) (chain.Block, error) {
-	id, k := newCall("eth_chainId"), newCall("eth_getBlockByNumber", quantity(height), false)
-	if err := c.node.do(ctx, id, k); err != nil {
+	id, k := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", quantity(height), false)
+	if err := c.node.Do(ctx, id, k); err != nil {
 		return chain.Block{}, err
 	}
 	if err := c.rightChain(id); err != nil {
 		return chain.Block{}, err
 	}
-	if k.err == nil && isNull(k.out) {
+	if k.Err == nil && transport.Null(k.Out) {
 		return chain.Block{}, fmt.Errorf("%w: no block at height %d", chain.ErrBehind, height)
 	}
 	b, err := blockOf(k)

@@ -9,6 +9,7 @@ import (
 	"math/big"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -155,18 +156,18 @@ func (c *Client) cost(wei *big.Int) (ledger.Amount, error) {
 
 // price reads the market and keeps it within the limits.
 func (c *Client) price(ctx context.Context) (*price, error) {
-	id, head := newCall("eth_chainId"), newCall("eth_getBlockByNumber", "latest", false)
-	market := newCall("eth_maxPriorityFeePerGas")
+	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
+	market := transport.NewCall("eth_maxPriorityFeePerGas")
 	if c.o.Legacy {
-		market = newCall("eth_gasPrice")
+		market = transport.NewCall("eth_gasPrice")
 	}
-	if err := c.node.do(ctx, id, head, market); err != nil {
+	if err := c.node.Do(ctx, id, head, market); err != nil {
 		return nil, err
 	}
 	if err := c.rightChain(id); err != nil {
 		return nil, err
 	}
-	asked, err := market.quantity()
+	asked, err := quantityOf(market)
 	if unsupported(err) && !c.o.Legacy {
 		asked, err = big.NewInt(c.o.MinTip), nil
 	}
@@ -237,14 +238,14 @@ func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
 	if data != nil {
 		tx["data"] = hexutil.Bytes(data)
 	}
-	k := newCall("eth_estimateGas", tx)
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("eth_estimateGas", tx)
+	if err := c.node.Do(ctx, k); err != nil {
 		return 0, err
 	}
-	if k.err != nil {
-		return 0, &refusedError{k.err}
+	if k.Err != nil {
+		return 0, &refusedError{k.Err}
 	}
-	g, err := k.quantity()
+	g, err := quantityOf(k)
 	if err != nil {
 		return 0, err
 	}
@@ -278,11 +279,11 @@ func (c *Client) l1(ctx context.Context, s *sending, p *price) error {
 	for (len(data)-4)%32 != 0 {
 		data = append(data, 0)
 	}
-	k := newCall("eth_call", map[string]any{"to": oracle, "data": hexutil.Bytes(data)}, "latest")
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("eth_call", map[string]any{"to": oracle, "data": hexutil.Bytes(data)}, "latest")
+	if err := c.node.Do(ctx, k); err != nil {
 		return err
 	}
-	v, err := k.word()
+	v, err := wordOf(k)
 	if err != nil {
 		return err
 	}

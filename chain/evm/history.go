@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -52,8 +53,8 @@ func (o only) Open() []chain.Address         { return []chain.Address{chain.Addr
 func (c *Client) blocksAt(ctx context.Context, w chain.Watch, heights []int64) ([]chain.Transfer, error) {
 	var out []chain.Transfer
 	for _, h := range heights {
-		k := newCall("eth_getBlockByNumber", quantity(h), true)
-		if err := c.node.do(ctx, k); err != nil {
+		k := transport.NewCall("eth_getBlockByNumber", quantity(h), true)
+		if err := c.node.Do(ctx, k); err != nil {
 			return nil, err
 		}
 		b, err := blockOf(k)
@@ -78,12 +79,12 @@ func (c *Client) tokenBlocks(ctx context.Context, owner common.Address, from, to
 	span := c.o.LogSpan
 	for from <= to {
 		end := min(to, from+span-1)
-		k := newCall("eth_getLogs", map[string]any{
+		k := transport.NewCall("eth_getLogs", map[string]any{
 			"fromBlock": quantity(from), "toBlock": quantity(end),
 			"topics": []any{transferTopic, nil, common.BytesToHash(owner[:])},
 		})
-		known := newCall("eth_getBlockByNumber", quantity(end), false)
-		if err := c.node.do(ctx, known, k); err != nil {
+		known := transport.NewCall("eth_getBlockByNumber", quantity(end), false)
+		if err := c.node.Do(ctx, known, k); err != nil {
 			return err
 		}
 		// One that has not come so far answers with nothing, not with an error.
@@ -92,24 +93,24 @@ func (c *Client) tokenBlocks(ctx context.Context, owner common.Address, from, to
 		} else if b.Height != end {
 			return fmt.Errorf("%w: asked for block %d, got %d", chain.ErrNode, end, b.Height)
 		}
-		if k.err != nil {
-			if span == 1 || unsupported(k.err) {
-				return k.err
+		if k.Err != nil {
+			if span == 1 || unsupported(k.Err) {
+				return k.Err
 			}
 			span = max(1, span/2)
 			continue
 		}
-		w := &walk{b: k.out}
-		w.array(func() {
-			w.object(func(key []byte) {
+		w := newWalk(k.Out)
+		w.Array(func() {
+			w.Object(func(key []byte) {
 				if string(key) == "blockNumber" {
 					heights[w.number()] = true
 					return
 				}
-				w.skip(0)
+				w.Skip()
 			})
 		})
-		if err := w.end(); err != nil {
+		if err := w.End(); err != nil {
 			return err
 		}
 		from = end + 1
@@ -123,15 +124,15 @@ type mark struct{ balance, nonce *big.Int }
 func (m mark) same(o mark) bool { return m.balance.Cmp(o.balance) == 0 && m.nonce.Cmp(o.nonce) == 0 }
 
 func (c *Client) mark(ctx context.Context, owner common.Address, height int64) (mark, error) {
-	b, n := newCall("eth_getBalance", owner, quantity(height)), newCall("eth_getTransactionCount", owner, quantity(height))
-	if err := c.node.do(ctx, b, n); err != nil {
+	b, n := transport.NewCall("eth_getBalance", owner, quantity(height)), transport.NewCall("eth_getTransactionCount", owner, quantity(height))
+	if err := c.node.Do(ctx, b, n); err != nil {
 		return mark{}, err
 	}
-	balance, err := b.quantity()
+	balance, err := quantityOf(b)
 	if err != nil {
 		return mark{}, err
 	}
-	nonce, err := n.quantity()
+	nonce, err := quantityOf(n)
 	return mark{balance, nonce}, err
 }
 

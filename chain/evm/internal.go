@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -64,19 +65,19 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 // state of these blocks away: then only what transactions and logs prove is
 // seen, and History finds the rest on demand with a node that keeps it.
 func (c *Client) balances(ctx context.Context, list []common.Address, hashes ...common.Hash) ([][]*big.Int, error) {
-	calls := make([]*call, 0, len(list)*len(hashes))
+	calls := make([]*transport.Call, 0, len(list)*len(hashes))
 	for _, a := range list {
 		for _, h := range hashes {
-			calls = append(calls, newCall("eth_getBalance", a, at(h)))
+			calls = append(calls, transport.NewCall("eth_getBalance", a, at(h)))
 		}
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	out := make([][]*big.Int, len(list))
 	for i := range list {
 		for range hashes {
-			v, err := calls[0].quantity()
+			v, err := quantityOf(calls[0])
 			if stateGone(err) {
 				return nil, nil
 			}
@@ -161,19 +162,19 @@ func (c *Client) trace(ctx context.Context, r *reading) ([]move, error) {
 	if c.o.NoTrace {
 		return nil, nil
 	}
-	k := newCall("debug_traceBlockByHash", r.hash, map[string]any{"tracer": "callTracer"})
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("debug_traceBlockByHash", r.hash, map[string]any{"tracer": "callTracer"})
+	if err := c.node.Do(ctx, k); err != nil {
 		return nil, err
 	}
-	if unsupported(k.err) || stateGone(k.err) {
+	if unsupported(k.Err) || stateGone(k.Err) {
 		return nil, nil
 	}
-	if k.err != nil {
-		return nil, k.err
+	if k.Err != nil {
+		return nil, k.Err
 	}
 	var out []move
-	w, n := &walk{b: k.out}, 0
-	w.array(func() {
+	w, n := newWalk(k.Out), 0
+	w.Array(func() {
 		f, tx := readTrace(w)
 		i := r.index(n, tx)
 		n++
@@ -186,19 +187,19 @@ func (c *Client) trace(ctx context.Context, r *reading) ([]move, error) {
 			index++
 		})
 	})
-	return out, w.end()
+	return out, w.End()
 }
 
 // readTrace reads one transaction's trace and its hash, where that is given.
-func readTrace(w *walk) (f frame, tx common.Hash) {
-	w.object(func(key []byte) {
+func readTrace(w walk) (f frame, tx common.Hash) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "result":
 			f = readFrame(w, 0)
 		case "txHash":
 			w.fixed(tx[:])
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	return f, tx
@@ -224,36 +225,36 @@ type frame struct {
 	calls    []frame
 }
 
-func readFrame(w *walk, depth int) frame {
+func readFrame(w walk, depth int) frame {
 	f := frame{value: new(big.Int)}
-	if depth > maxDepth {
-		w.fail()
+	if depth > transport.MaxDepth {
+		w.Fail()
 		return f
 	}
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
-			f.kind = string(w.text())
+			f.kind = string(w.Text())
 		case "from":
 			w.fixed(f.from[:])
 		case "to":
-			if w.peek() == 'n' {
-				w.skip(0)
+			if w.Peek() == 'n' {
+				w.Skip()
 				return
 			}
 			w.fixed(f.to[:])
 		case "value":
-			if w.peek() == 'n' {
-				w.skip(0)
+			if w.Peek() == 'n' {
+				w.Skip()
 				return
 			}
 			f.value = w.big()
 		case "error":
-			f.failed = !isNull(w.raw())
+			f.failed = !transport.Null(w.Raw())
 		case "calls":
-			w.array(func() { f.calls = append(f.calls, readFrame(w, depth+1)) })
+			w.Array(func() { f.calls = append(f.calls, readFrame(w, depth+1)) })
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	return f

@@ -5,6 +5,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // transferTopic is the first topic of an ERC-20 Transfer.
@@ -25,40 +27,40 @@ type logEntry struct {
 
 // decodeLogs reads the result of eth_getLogs.
 func decodeLogs(raw []byte) ([]logEntry, error) {
-	w := &walk{b: raw}
+	w := newWalk(raw)
 	logs := readLogs(w)
-	return logs, w.end()
+	return logs, w.End()
 }
 
-func readLogs(w *walk) []logEntry {
+func readLogs(w walk) []logEntry {
 	var out []logEntry
-	w.array(func() {
+	w.Array(func() {
 		out = append(out, logEntry{index: -1})
 		l := &out[len(out)-1]
-		w.object(func(key []byte) { l.field(w, key) })
+		w.Object(func(key []byte) { l.field(w, key) })
 		if l.index < 0 || l.tx == (common.Hash{}) {
-			w.fail()
+			w.Fail()
 		}
 	})
 	return out
 }
 
-func (l *logEntry) field(w *walk, key []byte) {
+func (l *logEntry) field(w walk, key []byte) {
 	switch string(key) {
 	case "address":
 		w.fixed(l.contract[:])
 	case "topics":
-		w.array(func() {
+		w.Array(func() {
 			if l.count < len(l.topics) {
 				w.fixed(l.topics[l.count][:])
 			} else {
-				w.text()
+				w.Text()
 			}
 			l.count++
 		})
 	case "data":
-		s := w.text()
-		l.oneWord = len(s) == 66 && s[0] == '0' && s[1] == 'x' && unhex(l.word[:], s[2:])
+		s := w.Text()
+		l.oneWord = len(s) == 66 && s[0] == '0' && s[1] == 'x' && transport.Unhex(l.word[:], s[2:])
 	case "blockHash":
 		w.fixed(l.block[:])
 	case "transactionHash":
@@ -66,9 +68,9 @@ func (l *logEntry) field(w *walk, key []byte) {
 	case "logIndex":
 		l.index = w.number()
 	case "removed":
-		l.removed = string(w.raw()) == "true"
+		l.removed = string(w.Raw()) == "true"
 	default:
-		w.skip(0)
+		w.Skip()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/shopspring/decimal"
 )
@@ -44,13 +45,13 @@ func (r *reading) want(w chain.Watch, open map[common.Address]bool) {
 // readReceipts reads the receipts of all wanted transactions, each of which must
 // name the very block.
 func (c *Client) readReceipts(ctx context.Context, rs []*reading) error {
-	var calls []*call
+	var calls []*transport.Call
 	for _, r := range rs {
 		for _, i := range r.wanted {
-			calls = append(calls, newCall("eth_getTransactionReceipt", r.txs[i].hash))
+			calls = append(calls, transport.NewCall("eth_getTransactionReceipt", r.txs[i].hash))
 		}
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return err
 	}
 	for _, r := range rs {
@@ -151,7 +152,7 @@ func (c *Client) audit(ctx context.Context, rs []*reading) error {
 	type key struct{ contract, owner common.Address }
 	for _, r := range rs {
 		var keys []key
-		var calls []*call
+		var calls []*transport.Call
 		for i := range r.out {
 			x := &r.out[i]
 			if x.Currency == "" || x.Contract == "" {
@@ -164,15 +165,15 @@ func (c *Client) audit(ctx context.Context, rs []*reading) error {
 			keys = append(keys, k)
 			calls = append(calls, balanceOf(k.contract, k.owner, at(r.parent)), balanceOf(k.contract, k.owner, at(r.hash)))
 		}
-		if err := c.node.do(ctx, calls...); err != nil {
+		if err := c.node.Do(ctx, calls...); err != nil {
 			return err
 		}
 		for i, k := range keys {
-			before, err := calls[2*i].word()
+			before, err := wordOf(calls[2*i])
 			if err != nil {
 				return err
 			}
-			after, err := calls[2*i+1].word()
+			after, err := wordOf(calls[2*i+1])
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/shopspring/decimal"
@@ -17,11 +18,11 @@ var (
 	selL1Fee     = [4]byte{0x49, 0x94, 0x8e, 0x0e} // getL1Fee(bytes)
 )
 
-func balanceOf(contract, owner common.Address, block any) *call {
+func balanceOf(contract, owner common.Address, block any) *transport.Call {
 	data := make([]byte, 36)
 	copy(data, selBalanceOf[:])
 	copy(data[16:], owner[:])
-	return newCall("eth_call", map[string]any{"to": contract, "data": hexutil.Bytes(data)}, block)
+	return transport.NewCall("eth_call", map[string]any{"to": contract, "data": hexutil.Bytes(data)}, block)
 }
 
 // Balance reads what an address holds at the head, exactly, in whole coins.
@@ -30,19 +31,19 @@ func (c *Client) Balance(ctx context.Context, currency string, a chain.Address) 
 	if err != nil {
 		return decimal.Zero, err
 	}
-	id, k := newCall("eth_chainId"), newCall("eth_getBalance", owner, "latest")
+	id, k := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBalance", owner, "latest")
 	if !cur.Native() {
 		k = balanceOf(common.HexToAddress(cur.Contract), owner, "latest")
 	}
-	if err := c.node.do(ctx, id, k); err != nil {
+	if err := c.node.Do(ctx, id, k); err != nil {
 		return decimal.Zero, err
 	}
 	if err := c.rightChain(id); err != nil {
 		return decimal.Zero, err
 	}
-	v, err := k.quantity()
+	v, err := quantityOf(k)
 	if !cur.Native() {
-		v, err = k.word()
+		v, err = wordOf(k)
 	}
 	if err != nil {
 		return decimal.Zero, err
@@ -68,14 +69,14 @@ func (c *Client) Nonce(ctx context.Context, a chain.Address) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	id, k := newCall("eth_chainId"), newCall("eth_getTransactionCount", owner, "latest")
-	if err := c.node.do(ctx, id, k); err != nil {
+	id, k := transport.NewCall("eth_chainId"), transport.NewCall("eth_getTransactionCount", owner, "latest")
+	if err := c.node.Do(ctx, id, k); err != nil {
 		return 0, err
 	}
 	if err := c.rightChain(id); err != nil {
 		return 0, err
 	}
-	v, err := k.quantity()
+	v, err := quantityOf(k)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 )
 
@@ -66,13 +67,13 @@ func (c *Client) start(ctx context.Context) (chain.Block, error) {
 // follow reads at most n blocks after last. forked says that last is on the
 // node's chain no more.
 func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []block, forked bool, err error) {
-	id, head := newCall("eth_chainId"), newCall("eth_getBlockByNumber", "latest", false)
-	at := newCall("eth_getBlockByNumber", quantity(last.Height), false)
-	calls := []*call{id, head, at}
+	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
+	at := transport.NewCall("eth_getBlockByNumber", quantity(last.Height), false)
+	calls := []*transport.Call{id, head, at}
 	for i := range max(n, 0) {
-		calls = append(calls, newCall("eth_getBlockByNumber", quantity(last.Height+int64(i)+1), true))
+		calls = append(calls, transport.NewCall("eth_getBlockByNumber", quantity(last.Height+int64(i)+1), true))
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, false, err
 	}
 	if err := c.rightChain(id); err != nil {
@@ -101,10 +102,10 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 
 // linked decodes blocks as far as each is the child of the one before. A gap
 // below the head, or a first block that does not link, is an error.
-func linked(calls []*call, last chain.Block, tip block) ([]block, error) {
+func linked(calls []*transport.Call, last chain.Block, tip block) ([]block, error) {
 	var out []block
 	for _, k := range calls {
-		if k.err == nil && isNull(k.out) || unknownBlock(k.err) {
+		if k.Err == nil && transport.Null(k.Out) || unknownBlock(k.Err) {
 			if tip.Height > last.Height {
 				return nil, fmt.Errorf("%w: its head is %d, but it has no block %d", chain.ErrNode, tip.Height, last.Height+1)
 			}
@@ -133,11 +134,11 @@ func linked(calls []*call, last chain.Block, tip block) ([]block, error) {
 func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
 	for end := len(trail); end > 0; {
 		from := max(0, end-c.o.Batch)
-		calls := make([]*call, 0, end-from)
+		calls := make([]*transport.Call, 0, end-from)
 		for _, b := range trail[from:end] {
-			calls = append(calls, newCall("eth_getBlockByNumber", quantity(b.Height), false))
+			calls = append(calls, transport.NewCall("eth_getBlockByNumber", quantity(b.Height), false))
 		}
-		if err := c.node.do(ctx, calls...); err != nil {
+		if err := c.node.Do(ctx, calls...); err != nil {
 			return 0, err
 		}
 		for i := len(calls) - 1; i >= 0; i-- {
@@ -225,35 +226,35 @@ func (c *Client) open(w chain.Watch) (map[common.Address]bool, error) {
 // the node says how many transactions that block has: one that does not know the
 // block is told from one that has nothing to report.
 func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
-	var calls []*call
+	var calls []*transport.Call
 	var asked []*reading
 	for _, r := range rs {
 		if len(r.txs) == 0 && !r.mayHaveTransfers() {
 			continue
 		}
 		asked = append(asked, r)
-		calls = append(calls, newCall("eth_getBlockTransactionCountByHash", r.hash),
-			newCall("eth_getLogs", map[string]any{"blockHash": r.hash, "topics": []any{transferTopic}}))
+		calls = append(calls, transport.NewCall("eth_getBlockTransactionCountByHash", r.hash),
+			transport.NewCall("eth_getLogs", map[string]any{"blockHash": r.hash, "topics": []any{transferTopic}}))
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return err
 	}
 	for i, r := range asked {
 		count, logs := calls[2*i], calls[2*i+1]
-		if count.err == nil && isNull(count.out) {
+		if count.Err == nil && transport.Null(count.Out) {
 			return fmt.Errorf("%w: it does not know block %s any more", chain.ErrNode, r.Hash)
 		}
-		if _, err := count.quantity(); err != nil {
+		if _, err := quantityOf(count); err != nil {
 			return err
 		}
-		if logs.err != nil {
-			return logs.err
+		if logs.Err != nil {
+			return logs.Err
 		}
-		if isNull(logs.out) {
+		if transport.Null(logs.Out) {
 			return fmt.Errorf("%w: no logs for block %s", chain.ErrNode, r.Hash)
 		}
 		var err error
-		if r.logs, err = decodeLogs(logs.out); err != nil {
+		if r.logs, err = decodeLogs(logs.Out); err != nil {
 			return err
 		}
 		for j := range r.logs {
@@ -274,8 +275,8 @@ func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 // Transfers, while the node finds none: a node can have a block before it has
 // its logs.
 func (c *Client) proveNoLogs(ctx context.Context, r *reading) error {
-	all := newCall("eth_getBlockReceipts", r.hash)
-	if err := c.node.do(ctx, all); err != nil {
+	all := transport.NewCall("eth_getBlockReceipts", r.hash)
+	if err := c.node.Do(ctx, all); err != nil {
 		return err
 	}
 	list, err := receiptsOf(all)
@@ -302,11 +303,11 @@ func (c *Client) proveNoLogs(ctx context.Context, r *reading) error {
 }
 
 func (c *Client) eachReceipt(ctx context.Context, r *reading) ([]receipt, error) {
-	calls := make([]*call, len(r.txs))
+	calls := make([]*transport.Call, len(r.txs))
 	for i := range r.txs {
-		calls[i] = newCall("eth_getTransactionReceipt", r.txs[i].hash)
+		calls[i] = transport.NewCall("eth_getTransactionReceipt", r.txs[i].hash)
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	out := make([]receipt, 0, len(calls))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -50,56 +51,56 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	if err != nil {
 		return err
 	}
-	id := newCall("eth_chainId")
-	if err := c.node.do(ctx, id); err != nil {
+	id := transport.NewCall("eth_chainId")
+	if err := c.node.Do(ctx, id); err != nil {
 		return err
 	}
 	if err := c.rightChain(id); err != nil {
 		return err
 	}
-	k := newCall("eth_sendRawTransaction", hexutil.Bytes(s.Raw()))
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("eth_sendRawTransaction", hexutil.Bytes(s.Raw()))
+	if err := c.node.Do(ctx, k); err != nil {
 		return err
 	}
-	if k.err == nil {
+	if k.Err == nil {
 		var h common.Hash
-		w := &walk{b: k.out}
-		if w.fixed(h[:]); w.end() != nil || h != t.Hash() {
+		w := newWalk(k.Out)
+		if w.fixed(h[:]); w.End() != nil || h != t.Hash() {
 			return fmt.Errorf("%w: it took the transaction and named another", chain.ErrNode)
 		}
 		return nil
 	}
-	if replied(k.err, "already known", "known transaction", "already imported", "alreadyknown") {
+	if transport.Replied(k.Err, "already known", "known transaction", "already imported", "alreadyknown") {
 		return nil
 	}
-	if replied(k.err, "nonce") && c.has(ctx, t.Hash()) == nil {
+	if transport.Replied(k.Err, "nonce") && c.has(ctx, t.Hash()) == nil {
 		return nil
 	}
-	return k.err
+	return k.Err
 }
 
 // has is nil where the node has the transaction, in its pool or in a block.
 func (c *Client) has(ctx context.Context, tx common.Hash) error {
-	k := newCall("eth_getTransactionByHash", tx)
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("eth_getTransactionByHash", tx)
+	if err := c.node.Do(ctx, k); err != nil {
 		return err
 	}
-	if k.err != nil {
-		return k.err
+	if k.Err != nil {
+		return k.Err
 	}
-	if isNull(k.out) {
+	if transport.Null(k.Out) {
 		return errors.New("evm: not there")
 	}
 	var h common.Hash
-	w := &walk{b: k.out}
-	w.object(func(key []byte) {
+	w := newWalk(k.Out)
+	w.Object(func(key []byte) {
 		if string(key) == "hash" {
 			w.fixed(h[:])
 			return
 		}
-		w.skip(0)
+		w.Skip()
 	})
-	if err := w.end(); err != nil {
+	if err := w.End(); err != nil {
 		return err
 	}
 	if h != tx {

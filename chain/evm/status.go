@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -26,13 +27,13 @@ func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain
 		return nil, err
 	}
 	txs := make([]*sent, len(attempts))
-	calls := make([]*call, 0, 2*len(attempts))
+	calls := make([]*transport.Call, 0, 2*len(attempts))
 	for i, a := range attempts {
 		txs[i], _ = c.signed(a.Tx, a.Raw) // nil: not understood, so Unknown
 		h := common.HexToHash(a.Tx)
-		calls = append(calls, newCall("eth_getTransactionReceipt", h), newCall("eth_getTransactionByHash", h))
+		calls = append(calls, transport.NewCall("eth_getTransactionReceipt", h), transport.NewCall("eth_getTransactionByHash", h))
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	out := make([]chain.Status, len(attempts))
@@ -60,7 +61,7 @@ func (c *Client) view(ctx context.Context) (view, error) {
 }
 
 // judge is the state of one attempt.
-func (c *Client) judge(ctx context.Context, v view, t *sent, receipt, byHash *call) (chain.Status, error) {
+func (c *Client) judge(ctx context.Context, v view, t *sent, receipt, byHash *transport.Call) (chain.Status, error) {
 	unknown := chain.Status{State: chain.Unknown}
 	if t == nil {
 		return unknown, nil
@@ -75,11 +76,11 @@ func (c *Client) judge(ctx context.Context, v view, t *sent, receipt, byHash *ca
 		}
 		return c.included(ctx, v, t, rec)
 	}
-	if byHash.err != nil {
-		return unknown, byHash.err
+	if byHash.Err != nil {
+		return unknown, byHash.Err
 	}
-	if !isNull(byHash.out) {
-		if mined, err := inBlock(byHash.out); err != nil || mined {
+	if !transport.Null(byHash.Out) {
+		if mined, err := inBlock(byHash.Out); err != nil || mined {
 			return unknown, err // in a block, its receipt not there yet
 		}
 	}
@@ -87,30 +88,30 @@ func (c *Client) judge(ctx context.Context, v view, t *sent, receipt, byHash *ca
 	if err != nil || st.State == chain.Conflicted {
 		return st, err
 	}
-	if !isNull(byHash.out) {
+	if !transport.Null(byHash.Out) {
 		return chain.Status{State: chain.Pending}, nil
 	}
 	return unknown, nil
 }
 
 func inBlock(raw []byte) (mined bool, err error) {
-	w := &walk{b: raw}
-	w.object(func(key []byte) {
+	w := newWalk(raw)
+	w.Object(func(key []byte) {
 		if string(key) == "blockHash" {
-			mined = !isNull(w.raw())
+			mined = !transport.Null(w.Raw())
 			return
 		}
-		w.skip(0)
+		w.Skip()
 	})
-	return mined, w.end()
+	return mined, w.End()
 }
 
 func (c *Client) included(ctx context.Context, v view, t *sent, rec *receipt) (chain.Status, error) {
-	k := newCall("eth_getBlockByNumber", quantity(rec.height), false)
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("eth_getBlockByNumber", quantity(rec.height), false)
+	if err := c.node.Do(ctx, k); err != nil {
 		return chain.Status{}, err
 	}
-	if k.err == nil && isNull(k.out) {
+	if k.Err == nil && transport.Null(k.Out) {
 		return chain.Status{State: chain.Unknown}, nil
 	}
 	b, err := blockOf(k)
@@ -157,11 +158,11 @@ func (c *Client) delivered(t *sent, rec *receipt) bool {
 func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, error) {
 	unknown := chain.Status{State: chain.Unknown}
 	past := func(height int64) (bool, bool, error) {
-		k := newCall("eth_getTransactionCount", t.from, quantity(height))
-		if err := c.node.do(ctx, k); err != nil {
+		k := transport.NewCall("eth_getTransactionCount", t.from, quantity(height))
+		if err := c.node.Do(ctx, k); err != nil {
 			return false, false, err
 		}
-		if n, err := k.quantity(); err == nil {
+		if n, err := quantityOf(k); err == nil {
 			return n.IsUint64() && n.Uint64() > t.Nonce(), true, nil
 		}
 		return false, false, nil // the state of that block is gone
@@ -202,8 +203,8 @@ func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, e
 
 // taker reads the block and finds the other transaction with our nonce.
 func (c *Client) taker(ctx context.Context, v view, t *sent, height int64) (chain.Status, error) {
-	k := newCall("eth_getBlockByNumber", quantity(height), true)
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("eth_getBlockByNumber", quantity(height), true)
+	if err := c.node.Do(ctx, k); err != nil {
 		return chain.Status{}, err
 	}
 	b, err := blockOf(k)

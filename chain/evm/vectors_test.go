@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -191,12 +192,12 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`[{"address":"0x","topics":["0x00"],"data":"0x\"","logIndex":"0x1"}]`))
 	f.Add([]byte(`{"type":"CALL","calls":[{"calls":[]}]}`))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		_, _ = blockOf(&call{out: b})
+		_, _ = blockOf(&transport.Call{Out: b})
 		_, _ = decodeLogs(b)
-		_, _ = receiptsOf(&call{out: b})
-		_, _ = receiptOf(&call{out: b})
-		w := &walk{b: b}
+		_, _ = receiptsOf(&transport.Call{Out: b})
+		_, _ = receiptOf(&transport.Call{Out: b})
+		w := newWalk(b)
 		readFrame(w, 0)
-		_ = (&node{}).split(b, []*call{newCall("x")})
+		_ = (&transport.RPC{}).Split(b, []*transport.Call{transport.NewCall("x")})
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // prefix is the first byte of every mainnet address.
@@ -132,6 +133,6 @@ func hexAccount(s []byte) (a account, ok bool) {
 	if len(s) == 42 && s[0] == '4' && s[1] == '1' {
 		s = s[2:]
 	}
-	ok = unhex(a[:], s)
+	ok = transport.Unhex(a[:], s)
 	return a, ok
 }

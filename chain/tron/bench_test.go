@@ -52,10 +52,10 @@ func BenchmarkBlock(b *testing.B) {
 	c, err := New(Options{Registry: registry(b, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"), URL: "http://127.0.0.1:1"})
 	require.NoError(b, err)
 	decode := func() *reading {
-		w := &walk{b: blocks}
+		w := newWalk(blocks)
 		var all []block
-		w.object(func([]byte) { w.array(func() { all = append(all, readBlock(w)) }) })
-		require.NoError(b, w.end())
+		w.Object(func([]byte) { w.Array(func() { all = append(all, readBlock(w)) }) })
+		require.NoError(b, w.End())
 		r := &reading{block: &all[0], infos: map[[32]byte]*info{}}
 		require.Len(b, r.txs, 200)
 		return r
@@ -73,8 +73,8 @@ func BenchmarkBlock(b *testing.B) {
 		for b.Loop() {
 			r := decode()
 			require.NoError(b, r.decode())
-			w := &walk{b: receipts}
-			w.array(func() { x := readInfo(w); r.infos[x.id] = &x })
+			w := newWalk(receipts)
+			w.Array(func() { x := readInfo(w); r.infos[x.id] = &x })
 			require.NoError(b, c.transfers(r, nobody{}))
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // block is what we read of a block.
@@ -50,8 +51,8 @@ var failures = map[string]bool{
 	"TRANSFER_FAILED": true, "INVALID_CODE": true,
 }
 
-func readResult(w *walk) result {
-	switch s := string(w.text()); {
+func readResult(w walk) result {
+	switch s := string(w.Text()); {
 	case s == "SUCCESS":
 		return resultDone
 	case s == "" || s == "DEFAULT":
@@ -64,27 +65,27 @@ func readResult(w *walk) result {
 
 // readBlock reads one block; of a header alone, what there is. The first block
 // leaves out what is zero.
-func readBlock(w *walk) block {
+func readBlock(w walk) block {
 	b := block{empty: true}
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		b.empty = false
 		switch string(key) {
 		case "blockID":
 			w.fixed(b.id[:])
 			b.seen |= 1
 		case "block_header":
-			w.object(func(key []byte) {
+			w.Object(func(key []byte) {
 				if string(key) != "raw_data" {
-					w.skip(0)
+					w.Skip()
 					return
 				}
 				b.seen |= 2
-				w.object(func(key []byte) { b.field(w, key) })
+				w.Object(func(key []byte) { b.field(w, key) })
 			})
 		case "transactions":
-			w.array(func() { b.txs = append(b.txs, readTx(w)) })
+			w.Array(func() { b.txs = append(b.txs, readTx(w)) })
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	b.Hash, b.Parent = hex.EncodeToString(b.id[:]), hex.EncodeToString(b.parent[:])
@@ -92,7 +93,7 @@ func readBlock(w *walk) block {
 	return b
 }
 
-func (b *block) field(w *walk, key []byte) {
+func (b *block) field(w walk, key []byte) {
 	switch string(key) {
 	case "number":
 		b.Height = w.number()
@@ -102,13 +103,13 @@ func (b *block) field(w *walk, key []byte) {
 	case "timestamp":
 		b.millis = w.number()
 	default:
-		w.skip(0)
+		w.Skip()
 	}
 }
 
 // checked ends the reading of one block. An empty object is errNoBlock.
-func (b *block) checked(w *walk) (block, error) {
-	if err := w.end(); err != nil {
+func (b *block) checked(w walk) (block, error) {
+	if err := w.End(); err != nil {
 		return block{}, err
 	}
 	return *b, b.whole()
@@ -126,33 +127,33 @@ func (b *block) whole() error {
 	return nil
 }
 
-func readTx(w *walk) blockTx {
+func readTx(w walk) blockTx {
 	var t blockTx
 	seen := 0
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "txID":
 			w.fixed(t.id[:])
 			seen |= 1
 		case "raw_data_hex":
-			t.raw = w.text()
+			t.raw = w.Text()
 			seen |= 2
 		case "ret":
-			w.array(func() {
-				w.object(func(key []byte) {
+			w.Array(func() {
+				w.Object(func(key []byte) {
 					if string(key) == "contractRet" {
 						t.ret = readResult(w)
 						return
 					}
-					w.skip(0)
+					w.Skip()
 				})
 			})
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	if seen != 3 {
-		w.fail()
+		w.Fail()
 	}
 	return t
 }
@@ -187,9 +188,9 @@ type innerCall struct {
 }
 
 // readInfo reads one receipt, or the empty object that stands for none.
-func readInfo(w *walk) info {
+func readInfo(w walk) info {
 	r, seen := info{none: true}, 0
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		r.none = false
 		switch string(key) {
 		case "id":
@@ -204,87 +205,87 @@ func readInfo(w *walk) info {
 		case "fee":
 			r.fee = w.number()
 		case "result":
-			r.failed = string(w.text()) != done
+			r.failed = string(w.Text()) != done
 		case "receipt":
-			w.object(func(key []byte) {
+			w.Object(func(key []byte) {
 				if string(key) == "result" {
 					r.ret = readResult(w)
 					return
 				}
-				w.skip(0)
+				w.Skip()
 			})
 		case "log":
-			w.array(func() { r.logs = append(r.logs, readLog(w)) })
+			w.Array(func() { r.logs = append(r.logs, readLog(w)) })
 		case "internal_transactions":
-			w.array(func() { r.internal = append(r.internal, readInner(w)) })
+			w.Array(func() { r.internal = append(r.internal, readInner(w)) })
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	if seen != 7 && !r.none {
-		w.fail()
+		w.Fail()
 	}
 	return r
 }
 
-func readLog(w *walk) logEntry {
+func readLog(w walk) logEntry {
 	var l logEntry
 	named := false
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "address":
-			l.contract, named = hexAccount(w.text())
+			l.contract, named = hexAccount(w.Text())
 		case "topics":
-			w.array(func() {
+			w.Array(func() {
 				if l.count < len(l.topics) {
 					w.fixed(l.topics[l.count][:])
 				} else {
-					w.text()
+					w.Text()
 				}
 				l.count++
 			})
 		case "data":
-			l.oneWord = unhex(l.word[:], w.text())
+			l.oneWord = transport.Unhex(l.word[:], w.Text())
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	if !named {
-		w.fail()
+		w.Fail()
 	}
 	return l
 }
 
-func readInner(w *walk) innerCall {
+func readInner(w walk) innerCall {
 	var c innerCall
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "caller_address":
-			c.from, _ = hexAccount(w.text())
+			c.from, _ = hexAccount(w.Text())
 		case "transferTo_address":
-			c.to, _ = hexAccount(w.text())
+			c.to, _ = hexAccount(w.Text())
 		case "rejected":
 			c.rejected = w.truth()
 		case "callValueInfo":
-			w.array(func() { c.value(w) })
+			w.Array(func() { c.value(w) })
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	return c
 }
 
 // value adds one entry of callValueInfo; one that names a token is no TRX.
-func (c *innerCall) value(w *walk) {
+func (c *innerCall) value(w walk) {
 	sun, token := int64(0), false
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "callValue":
 			sun = w.number()
 		case "tokenId":
-			token = len(w.text()) > 0
+			token = len(w.Text()) > 0
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
 	if !token {
@@ -295,7 +296,7 @@ func (c *innerCall) value(w *walk) {
 // transferTopic is the first topic of a TRC-20 Transfer, Keccak-256 of
 // "Transfer(address,address,uint256)".
 var transferTopic = func() (t [32]byte) {
-	unhex(t[:], []byte("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"))
+	transport.Unhex(t[:], []byte("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"))
 	return t
 }()
 

@@ -207,12 +207,12 @@ func FuzzD14_Decoders(f *testing.F) {
 		f.Add([]byte(b))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		w := &walk{b: b}
+		w := newWalk(b)
 		x := readBlock(w)
 		_, _ = x.checked(w)
-		w = &walk{b: b}
+		w = newWalk(b)
 		readInfo(w)
-		_ = w.end()
+		_ = w.End()
 		_, _, _ = unseal(b)
 		if got, err := decodeBody(b); err == nil && got.contracts == 1 && got.canonical(b) {
 			require.Equal(t, b, got.encode())

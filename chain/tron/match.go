@@ -8,6 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // transfers makes the transfers of one block.
@@ -38,7 +39,7 @@ func (c *Client) transfers(r *reading, w chain.Watch) error {
 func (r *reading) executed(i int, x *info) (bool, error) {
 	t, b := &r.txs[i], &r.bodies[i]
 	raw := make([]byte, len(t.raw)/2)
-	unhex(raw, t.raw)
+	transport.Unhex(raw, t.raw)
 	if digest(raw) != t.id || b.contracts > 1 {
 		return false, fmt.Errorf("%w: transaction %x of block %s is not what its id says", chain.ErrNode, t.id, r.Hash)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // holding is what /wallet/getaccount says; exists is false for an address that
@@ -26,19 +27,19 @@ func (c *Client) account(ctx context.Context, a account) (holding, error) {
 	var h holding
 	var named account
 	keys := 0
-	w := &walk{b: raw}
-	w.object(func(key []byte) {
+	w := newWalk(raw)
+	w.Object(func(key []byte) {
 		keys++
 		switch string(key) {
 		case "address":
-			named, h.exists = hexAccount(w.text())
+			named, h.exists = hexAccount(w.Text())
 		case "balance":
 			h.sun = w.number()
 		default:
-			w.skip(0)
+			w.Skip()
 		}
 	})
-	if err := w.end(); err != nil {
+	if err := w.End(); err != nil {
 		return holding{}, err
 	}
 	if keys > 0 && (!h.exists || named != a) {
@@ -88,7 +89,7 @@ func (c *Client) try(ctx context.Context, from, contract account, data []byte) (
 		if t.Result.Code == "" && t.Result.Message == "" && len(t.Transaction.Ret) == 0 {
 			return nil, fmt.Errorf("%w: a call was answered with nothing", chain.ErrNode)
 		}
-		return nil, &refusedError{c.node.redact(strings.TrimSpace(t.Result.Code + " " + t.Result.Message))}
+		return nil, &refusedError{c.node.Redact(strings.TrimSpace(t.Result.Code + " " + t.Result.Message))}
 	}
 	if t.EnergyUsed < 0 {
 		return nil, fmt.Errorf("%w: a call that takes %d energy", chain.ErrNode, t.EnergyUsed)
@@ -110,7 +111,7 @@ func (c *Client) tokenBalance(ctx context.Context, contract, owner account) (*bi
 		return nil, fmt.Errorf("%w: balanceOf: %w", chain.ErrNode, err)
 	}
 	var word [32]byte
-	if len(t.ConstantResult) != 1 || !unhex(word[:], []byte(t.ConstantResult[0])) {
+	if len(t.ConstantResult) != 1 || !transport.Unhex(word[:], []byte(t.ConstantResult[0])) {
 		return nil, fmt.Errorf("%w: balanceOf did not return a number: no such contract there?", chain.ErrNode)
 	}
 	return new(big.Int).SetBytes(word[:]), nil

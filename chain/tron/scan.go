@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // Scan reads the blocks after the trail and the receipts of all that is in them.
@@ -105,16 +106,16 @@ func (c *Client) blocks(ctx context.Context, last chain.Block, upTo int64) ([]bl
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{b: raw}
+	w := newWalk(raw)
 	var all []block
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		if string(key) != "block" {
-			w.skip(0)
+			w.Skip()
 			return
 		}
-		w.array(func() { all = append(all, readBlock(w)) })
+		w.Array(func() { all = append(all, readBlock(w)) })
 	})
-	if err := w.end(); err != nil {
+	if err := w.End(); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b block) int { return int(a.Height - b.Height) })
@@ -177,7 +178,7 @@ func (r *reading) decode() error {
 	for i := range r.txs {
 		t := &r.txs[i]
 		raw := make([]byte, len(t.raw)/2)
-		if !unhex(raw, t.raw) {
+		if !transport.Unhex(raw, t.raw) {
 			return fmt.Errorf("%w: transaction %x of block %s is not hex", chain.ErrNode, t.id, r.Hash)
 		}
 		b, err := decodeBody(raw)
@@ -230,10 +231,10 @@ func (c *Client) readInfos(ctx context.Context, r *reading) error {
 	if err != nil {
 		return err
 	}
-	w := &walk{b: raw}
+	w := newWalk(raw)
 	infos := make([]info, 0, len(r.txs))
-	w.array(func() { infos = append(infos, readInfo(w)) })
-	if err := w.end(); err != nil {
+	w.Array(func() { infos = append(infos, readInfo(w)) })
+	if err := w.End(); err != nil {
 		return err
 	}
 	r.infos = make(map[[32]byte]*info, len(infos))

@@ -80,7 +80,7 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	if known, err := c.knows(ctx, t); err == nil && known {
 		return nil
 	}
-	return &replyError{path, c.node.redact(answer.Code + " " + message(answer.Message))}
+	return &replyError{path, c.node.Redact(answer.Code + " " + message(answer.Message))}
 }
 
 // message reads what some nodes write as hex.
@@ -106,9 +106,9 @@ func (c *Client) infoOf(ctx context.Context, id [32]byte) (info, error) {
 	if err != nil {
 		return info{}, err
 	}
-	w := &walk{b: raw}
+	w := newWalk(raw)
 	r := readInfo(w)
-	if err := w.end(); err != nil {
+	if err := w.End(); err != nil {
 		return info{}, err
 	}
 	if !r.none && r.id != id {

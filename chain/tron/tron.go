@@ -261,7 +261,7 @@ func (c *Client) header(ctx context.Context, path string, height *int64) (block,
 	if err != nil {
 		return block{}, err
 	}
-	w := &walk{b: raw}
+	w := newWalk(raw)
 	b := readBlock(w)
 	return b.checked(w)
 }

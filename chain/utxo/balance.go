@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // Balance is what an address holds at the head. Core reads its whole set of
@@ -28,18 +29,18 @@ func (c *Client) Balance(ctx context.Context, currency string, a chain.Address) 
 	if c.o.Dialect == Btcd {
 		return c.indexed(ctx, a)
 	}
-	k := newCall("scantxoutset", "start", []string{"addr(" + string(a) + ")"})
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("scantxoutset", "start", []string{"addr(" + string(a) + ")"})
+	if err := c.node.Do(ctx, k); err != nil {
 		return decimal.Zero, err
 	}
-	if unsupported(k.err) {
+	if unsupported(k.Err) {
 		return decimal.Zero, fmt.Errorf("utxo: %s: the node cannot tell balances: %w", c.o.Network, errors.ErrUnsupported)
 	}
 	var got struct {
 		Success bool        `json:"success"`
 		Total   json.Number `json:"total_amount"`
 	}
-	if err := k.into(&got); err != nil {
+	if err := k.Into(&got); err != nil {
 		return decimal.Zero, err
 	}
 	units, err := units(string(got.Total))
@@ -55,18 +56,18 @@ func (c *Client) indexed(ctx context.Context, a chain.Address) (decimal.Decimal,
 	const page = 100
 	got, spent := map[string]int64{}, map[string]bool{}
 	for skip := 0; ; skip += page {
-		k := newCall("searchrawtransactions", string(a), 1, skip, page, 0, false)
-		if err := c.node.do(ctx, k); err != nil {
+		k := transport.NewCall("searchrawtransactions", string(a), 1, skip, page, 0, false)
+		if err := c.node.Do(ctx, k); err != nil {
 			return decimal.Zero, err
 		}
-		if unsupported(k.err) || replied(k.err, "address index") {
+		if unsupported(k.Err) || transport.Replied(k.Err, "address index") {
 			return decimal.Zero, fmt.Errorf("utxo: %s: the node keeps no index of addresses (--addrindex): %w", c.o.Network, errors.ErrUnsupported)
 		}
-		if replied(k.err, "no txns available", "no information available") {
+		if transport.Replied(k.Err, "no txns available", "no information available") {
 			break
 		}
 		var list []txInfo
-		if err := k.into(&list); err != nil {
+		if err := k.Into(&list); err != nil {
 			return decimal.Zero, err
 		}
 		for _, i := range list {

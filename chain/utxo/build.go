@@ -12,6 +12,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -164,19 +165,19 @@ func (p *packet) shuffle() {
 // sources reads the transactions that made the coins, and checks each coin
 // against them.
 func (c *Client) sources(ctx context.Context, p *packet) error {
-	calls := make([]*call, len(p.from))
+	calls := make([]*transport.Call, len(p.from))
 	for i, in := range p.tx.TxIn {
-		calls[i] = newCall("getrawtransaction", in.PreviousOutPoint.Hash.String(), 0)
+		calls[i] = transport.NewCall("getrawtransaction", in.PreviousOutPoint.Hash.String(), 0)
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return err
 	}
 	for i, k := range calls {
 		at := p.tx.TxIn[i].PreviousOutPoint
-		if noIndex(k.err) {
+		if noIndex(k.Err) {
 			return errNoIndex
 		}
-		raw, err := k.bytes()
+		raw, err := bytesOf(k)
 		if err != nil {
 			return err
 		}

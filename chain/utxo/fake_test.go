@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // fakeNode answers from blocks that a test makes, as a node would that checks no
@@ -139,7 +140,7 @@ func (f *fakeNode) set(method string, answer func(params []any) (any, *fakeError
 
 func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var batch []request
+	var batch []transport.Request
 	if json.Unmarshal(body, &batch) != nil {
 		http.Error(w, "not an array", http.StatusBadRequest)
 		return

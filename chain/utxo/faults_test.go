@@ -16,6 +16,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 func someScript(seed byte) []byte {
@@ -270,15 +271,15 @@ func TestD14_ARefusalIsNoTransfer(t *testing.T) {
 func TestD14_AnswersInPartsAreNone(t *testing.T) {
 	t.Parallel()
 	const whole = `[{"id":2,"result":2,"error":null},{"id":1,"result":null,"error":{"code":-5,"message":"no"}}]`
-	a, b := newCall("a"), newCall("b")
-	require.NoError(t, (&node{}).split([]byte(whole), []*call{a, b}))
-	require.Error(t, a.err)
-	require.Equal(t, "2", string(b.out))
+	a, b := transport.NewCall("a"), transport.NewCall("b")
+	require.NoError(t, (&transport.RPC{}).Split([]byte(whole), []*transport.Call{a, b}))
+	require.Error(t, a.Err)
+	require.Equal(t, "2", string(b.Out))
 	for _, bad := range []string{
 		`[]`, `[{"id":1,"result":1}]`, `[{"id":1,"result":1},{"id":1,"result":2}]`, `[{"id":1,"result":1},{"id":3,"result":2}]`,
 		`[{"id":1,"result":1},{"id":2}]`, whole[:len(whole)-1], whole + whole, whole + "x", `[{"id":1,"result":1},{"id":2,"result":[[[}]`,
 	} {
-		require.ErrorIs(t, (&node{}).split([]byte(bad), []*call{newCall("a"), newCall("b")}), chain.ErrNode, bad)
+		require.ErrorIs(t, (&transport.RPC{}).Split([]byte(bad), []*transport.Call{transport.NewCall("a"), transport.NewCall("b")}), chain.ErrNode, bad)
 	}
 }
 

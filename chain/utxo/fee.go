@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -55,13 +56,13 @@ func (c *Client) ownScript() []byte {
 // and refused above MaxRate.
 func (c *Client) rate(ctx context.Context) (int64, error) {
 	check := c.checks()
-	guess := newCall("estimatesmartfee", c.o.Target)
-	floors := []*call{newCall("getmempoolinfo"), newCall("getnetworkinfo")}
+	guess := transport.NewCall("estimatesmartfee", c.o.Target)
+	floors := []*transport.Call{transport.NewCall("getmempoolinfo"), transport.NewCall("getnetworkinfo")}
 	if c.o.Dialect == Btcd {
-		guess, floors = newCall("estimatefee", c.o.Target), []*call{newCall("getinfo")}
+		guess, floors = transport.NewCall("estimatefee", c.o.Target), []*transport.Call{transport.NewCall("getinfo")}
 	}
 	calls := append(append(check[:len(check):len(check)], guess), floors...)
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return 0, err
 	}
 	if err := c.rightChain(check); err != nil {
@@ -76,7 +77,7 @@ func (c *Client) rate(ctx context.Context) (int64, error) {
 			Min   json.Number `json:"mempoolminfee"`
 			Relay json.Number `json:"relayfee"`
 		}
-		if k.err != nil || k.into(&f) != nil {
+		if k.Err != nil || k.Into(&f) != nil {
 			continue // a node that does not say relays what others do
 		}
 		for _, n := range []json.Number{f.Min, f.Relay} {
@@ -92,16 +93,16 @@ func (c *Client) rate(ctx context.Context) (int64, error) {
 }
 
 // guess reads an estimate; FallbackRate where the node has none.
-func (c *Client) guess(k *call) (int64, error) {
-	if k.err != nil {
+func (c *Client) guess(k *transport.Call) (int64, error) {
+	if k.Err != nil {
 		return c.p.FallbackRate, nil //nolint:nilerr // so a node says that it has seen too little
 	}
-	number := json.Number(k.out)
+	number := json.Number(k.Out)
 	if c.o.Dialect == Core {
 		var smart struct {
 			Rate json.Number `json:"feerate"`
 		}
-		if err := k.into(&smart); err != nil {
+		if err := k.Into(&smart); err != nil {
 			return 0, err
 		}
 		if number = smart.Rate; number == "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -89,17 +90,17 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`[{"id":1,"result":"00","error":null},{"id":2,"result":{"a":[1,"\\\""]}}]`))
 	f.Add([]byte(`{"id":null,"error":{"code":-1,"message":"x"}}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		n := &node{}
-		calls := []*call{newCall("a"), newCall("b")}
-		if n.split(answer, calls) != nil {
+		n := &transport.RPC{}
+		calls := []*transport.Call{transport.NewCall("a"), transport.NewCall("b")}
+		if n.Split(answer, calls) != nil {
 			return
 		}
 		for _, k := range calls {
-			require.True(t, k.out != nil || k.err != nil)
-			_, _ = k.integer()
-			_, _ = k.hash()
-			_, _ = k.bytes()
-			_ = k.into(&txInfo{})
+			require.True(t, k.Out != nil || k.Err != nil)
+			_, _ = k.Integer()
+			_, _ = hashOf(k)
+			_, _ = bytesOf(k)
+			_ = k.Into(&txInfo{})
 		}
 	})
 }

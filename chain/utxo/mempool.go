@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // pool is what waits to be mined, as the node told it last: each transaction's
@@ -22,15 +23,15 @@ type pool struct {
 // than Options.PoolFetch allows for one call, or than Options.MaxMempool can
 // hold, it says so with an error; the next call goes on.
 func (c *Client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, error) {
-	check, list := c.checks(), newCall("getrawmempool", false)
-	if err := c.node.do(ctx, append(slices.Clone(check), list)...); err != nil {
+	check, list := c.checks(), transport.NewCall("getrawmempool", false)
+	if err := c.node.Do(ctx, append(slices.Clone(check), list)...); err != nil {
 		return nil, err
 	}
 	if err := c.rightChain(check); err != nil {
 		return nil, err
 	}
 	var ids []string
-	if err := list.into(&ids); err != nil {
+	if err := list.Into(&ids); err != nil {
 		return nil, err
 	}
 	c.pool.mu.Lock()
@@ -106,18 +107,18 @@ func (c *Client) refill(ctx context.Context, ids []string) error {
 // fetch reads waiting transactions into the pool. One that is gone meanwhile is
 // left out.
 func (c *Client) fetch(ctx context.Context, ids []string) error {
-	calls := make([]*call, len(ids))
+	calls := make([]*transport.Call, len(ids))
 	for i, id := range ids {
-		calls[i] = newCall("getrawtransaction", id, 0)
+		calls[i] = transport.NewCall("getrawtransaction", id, 0)
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return err
 	}
 	for i, k := range calls {
-		if unknownTx(k.err) || noIndex(k.err) {
+		if unknownTx(k.Err) || noIndex(k.Err) {
 			continue
 		}
-		raw, err := k.bytes()
+		raw, err := bytesOf(k)
 		if err != nil {
 			return err
 		}

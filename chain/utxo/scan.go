@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // Scan reads the blocks after the trail, raw. A node whose head is below the
@@ -67,26 +68,26 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 // follow reads at most n blocks after last. forked says that last is on the
 // node's chain no more.
 func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []block, forked bool, err error) {
-	check, count, at := c.checks(), newCall("getblockcount"), newCall("getblockhash", last.Height)
+	check, count, at := c.checks(), transport.NewCall("getblockcount"), transport.NewCall("getblockhash", last.Height)
 	calls := append(slices.Clone(check), count, at)
-	var after []*call
+	var after []*transport.Call
 	for i := range max(n, 0) {
-		after = append(after, newCall("getblockhash", last.Height+1+int64(i)))
+		after = append(after, transport.NewCall("getblockhash", last.Height+1+int64(i)))
 	}
-	if err := c.node.do(ctx, append(calls, after...)...); err != nil {
+	if err := c.node.Do(ctx, append(calls, after...)...); err != nil {
 		return nil, false, err
 	}
 	if err := c.rightChain(check); err != nil {
 		return nil, false, err
 	}
-	head, err := count.integer()
+	head, err := count.Integer()
 	if err != nil {
 		return nil, false, err
 	}
 	if head < last.Height {
 		return nil, false, fmt.Errorf("%w: its head is %d, read already %d", chain.ErrBehind, head, last.Height)
 	}
-	here, err := at.hash()
+	here, err := hashOf(at)
 	if err != nil {
 		return nil, false, err
 	}
@@ -95,10 +96,10 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	}
 	var hashes []string
 	for i, k := range after {
-		if outOfRange(k.err) && last.Height+1+int64(i) > head {
+		if outOfRange(k.Err) && last.Height+1+int64(i) > head {
 			break
 		}
-		h, err := k.hash()
+		h, err := hashOf(k)
 		if err != nil {
 			return nil, false, err
 		}
@@ -123,20 +124,20 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 
 // blocks reads whole blocks by hash, in one request.
 func (c *Client) blocks(ctx context.Context, height int64, hashes []string) ([]block, error) {
-	calls := make([]*call, len(hashes))
+	calls := make([]*transport.Call, len(hashes))
 	for i, h := range hashes {
 		var raw any = false // understood by every age of Core
 		if c.o.Dialect == Btcd {
 			raw = 0
 		}
-		calls[i] = newCall("getblock", h, raw)
+		calls[i] = transport.NewCall("getblock", h, raw)
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	out := make([]block, len(hashes))
 	for i, k := range calls {
-		raw, err := k.bytes()
+		raw, err := bytesOf(k)
 		if err != nil {
 			return nil, err
 		}
@@ -152,15 +153,15 @@ func (c *Client) blocks(ctx context.Context, height int64, hashes []string) ([]b
 func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
 	for end := len(trail); end > 0; {
 		from := max(0, end-c.o.Batch)
-		calls := make([]*call, 0, end-from)
+		calls := make([]*transport.Call, 0, end-from)
 		for _, b := range trail[from:end] {
-			calls = append(calls, newCall("getblockhash", b.Height))
+			calls = append(calls, transport.NewCall("getblockhash", b.Height))
 		}
-		if err := c.node.do(ctx, calls...); err != nil {
+		if err := c.node.Do(ctx, calls...); err != nil {
 			return 0, err
 		}
 		for i := len(calls) - 1; i >= 0; i-- {
-			h, err := calls[i].hash()
+			h, err := hashOf(calls[i])
 			if err != nil {
 				return 0, err
 			}
@@ -259,16 +260,16 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	var out []chain.Transfer
 	var last chain.Block
 	for at := from; at <= to; {
-		calls := make([]*call, min(int64(c.o.Group), to-at+1))
+		calls := make([]*transport.Call, min(int64(c.o.Group), to-at+1))
 		hashes := make([]string, len(calls))
 		for i := range calls {
-			calls[i] = newCall("getblockhash", at+int64(i))
+			calls[i] = transport.NewCall("getblockhash", at+int64(i))
 		}
-		if err := c.node.do(ctx, calls...); err != nil {
+		if err := c.node.Do(ctx, calls...); err != nil {
 			return nil, err
 		}
 		for i, k := range calls {
-			if hashes[i], err = k.hash(); err != nil {
+			if hashes[i], err = hashOf(k); err != nil {
 				return nil, err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // signed reads a signed transaction of ours. An error here is proof: no node of
@@ -49,12 +50,12 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	if _, err := c.height(ctx); err != nil {
 		return err
 	}
-	k := newCall("sendrawtransaction", hex.EncodeToString(s.Raw()))
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("sendrawtransaction", hex.EncodeToString(s.Raw()))
+	if err := c.node.Do(ctx, k); err != nil {
 		return err
 	}
-	if k.err == nil {
-		if id, err := k.hash(); err != nil || id != s.Tx() {
+	if k.Err == nil {
+		if id, err := hashOf(k); err != nil || id != s.Tx() {
 			return fmt.Errorf("%w: it took the transaction and named another", chain.ErrNode)
 		}
 		return nil
@@ -63,7 +64,7 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	if err == nil && info[0] != nil {
 		return nil
 	}
-	return k.err
+	return k.Err
 }
 
 // txInfo is what a node says of a transaction that it has.
@@ -77,22 +78,22 @@ type txInfo struct {
 // neither in its mempool nor in a block of its chain.
 func (c *Client) lookUp(ctx context.Context, ids ...string) ([]*txInfo, error) {
 	out := make([]*txInfo, len(ids))
-	calls := make([]*call, len(ids))
+	calls := make([]*transport.Call, len(ids))
 	for i, id := range ids {
-		calls[i] = newCall("getrawtransaction", id, 1)
+		calls[i] = transport.NewCall("getrawtransaction", id, 1)
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	for i, k := range calls {
-		if unknownTx(k.err) {
+		if unknownTx(k.Err) {
 			continue
 		}
-		if noIndex(k.err) {
+		if noIndex(k.Err) {
 			return nil, errNoIndex
 		}
 		var info txInfo
-		if err := k.into(&info); err != nil {
+		if err := k.Into(&info); err != nil {
 			return nil, err
 		}
 		if info.BlockHash != "" && info.Confirmations < 1 {

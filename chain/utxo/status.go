@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -140,14 +141,14 @@ func (c *Client) blockOf(ctx context.Context, hash string) (chain.Block, error) 
 	if !isHash(hash) {
 		return chain.Block{}, fmt.Errorf("%w: it names a block %.80q", chain.ErrNode, hash)
 	}
-	k := newCall("getblockheader", hash, true)
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("getblockheader", hash, true)
+	if err := c.node.Do(ctx, k); err != nil {
 		return chain.Block{}, err
 	}
 	var at struct {
 		Height int64 `json:"height"`
 	}
-	if err := k.into(&at); err != nil {
+	if err := k.Into(&at); err != nil {
 		return chain.Block{}, err
 	}
 	b, err := c.blockAt(ctx, at.Height)
@@ -160,34 +161,34 @@ func (c *Client) blockOf(ctx context.Context, hash string) (chain.Block, error) 
 // cost is what the inputs of a mined transaction have more than its outputs.
 func (c *Client) cost(ctx context.Context, t *tx) (ledger.Amount, error) {
 	var sum ledger.Amount
-	var calls []*call
+	var calls []*transport.Call
 	var index []uint32
 	for _, s := range t.spends() {
 		at, err := parseOutpoint(s)
 		if err != nil {
 			return 0, err
 		}
-		calls = append(calls, newCall("getrawtransaction", at.Hash.String(), 0))
+		calls = append(calls, transport.NewCall("getrawtransaction", at.Hash.String(), 0))
 		index = append(index, at.Index)
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return 0, err
 	}
 	for i, k := range calls {
-		if noIndex(k.err) {
+		if noIndex(k.Err) {
 			return 0, errNoIndex
 		}
-		raw, err := k.bytes()
+		raw, err := bytesOf(k)
 		if err != nil {
 			return 0, err
 		}
 		made, err := readTx(raw, c.p.MWEB)
-		if err != nil || hexHash(made.id) != calls[i].params[0] {
-			return 0, fmt.Errorf("%w: it does not give transaction %v", chain.ErrNode, calls[i].params[0])
+		if err != nil || hexHash(made.id) != calls[i].Params[0] {
+			return 0, fmt.Errorf("%w: it does not give transaction %v", chain.ErrNode, calls[i].Params[0])
 		}
 		value, ok := made.value(index[i])
 		if sum, err = sum.Add(ledger.Amount(value)); err != nil || !ok {
-			return 0, fmt.Errorf("%w: %v has no output %d", chain.ErrNode, calls[i].params[0], index[i])
+			return 0, fmt.Errorf("%w: %v has no output %d", chain.ErrNode, calls[i].Params[0], index[i])
 		}
 	}
 	for i := range t.nOut {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // taker is the transaction that spends an output, in a block.
@@ -82,7 +83,7 @@ func wireOutpoint(s string) (out [36]byte, id string, n uint32, err error) {
 
 // gone lists the outputs that are not unspent at the head.
 func (c *Client) gone(ctx context.Context, qs []*question) (map[[36]byte]string, error) {
-	var calls []*call
+	var calls []*transport.Call
 	var asked []string
 	for _, q := range qs {
 		for _, s := range q.spends {
@@ -90,18 +91,18 @@ func (c *Client) gone(ctx context.Context, qs []*question) (map[[36]byte]string,
 			if err != nil {
 				return nil, err
 			}
-			calls, asked = append(calls, newCall("gettxout", id, n, false)), append(asked, s)
+			calls, asked = append(calls, transport.NewCall("gettxout", id, n, false)), append(asked, s)
 		}
 	}
-	if err := c.node.do(ctx, calls...); err != nil {
+	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	out := map[[36]byte]string{}
 	for i, k := range calls {
-		if k.err != nil {
-			return nil, k.err
+		if k.Err != nil {
+			return nil, k.Err
 		}
-		if k.null() {
+		if k.Null() {
 			key, _, _, _ := wireOutpoint(asked[i])
 			out[key] = asked[i]
 		}
@@ -148,14 +149,14 @@ func (c *Client) recall(ctx context.Context, missing map[[36]byte]string, found 
 	}
 	c.mu.Unlock()
 	for key, t := range known {
-		at := newCall("getblockhash", t.block.Height)
-		if err := c.node.do(ctx, at); err != nil {
+		at := transport.NewCall("getblockhash", t.block.Height)
+		if err := c.node.Do(ctx, at); err != nil {
 			return err
 		}
-		if outOfRange(at.err) {
+		if outOfRange(at.Err) {
 			continue
 		}
-		h, err := at.hash()
+		h, err := hashOf(at)
 		if err != nil {
 			return fmt.Errorf("utxo: where %s was spent: %w", missing[key], err)
 		}

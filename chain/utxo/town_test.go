@@ -23,6 +23,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 
@@ -159,7 +160,7 @@ func (n *town) try(method string, params ...any) (json.RawMessage, error) {
 	if params == nil {
 		params = []any{}
 	}
-	body, err := json.Marshal(request{"1.0", 1, method, params})
+	body, err := json.Marshal(transport.Request{Version: "1.0", ID: 1, Method: method, Params: params})
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +330,7 @@ func (n *town) proxy(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "down", http.StatusServiceUnavailable)
 		return
 	}
-	var batch []request
+	var batch []transport.Request
 	_ = json.Unmarshal(body, &batch)
 	answer, err := n.post(body)
 	if err != nil {
@@ -351,7 +352,7 @@ func (n *town) proxy(w http.ResponseWriter, r *http.Request) {
 
 // spoil makes answers those of a node that is behind, or that leaves the last
 // transaction of a block out.
-func (n *town) spoil(batch []request, answer []byte, f fault) []byte {
+func (n *town) spoil(batch []transport.Request, answer []byte, f fault) []byte {
 	var all []map[string]any
 	if json.Unmarshal(answer, &all) != nil {
 		return answer

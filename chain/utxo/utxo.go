@@ -35,6 +35,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // Dialect is how a node's JSON-RPC differs from others'.
@@ -89,7 +90,7 @@ type Options struct {
 type Client struct {
 	o      Options
 	p      Params
-	node   *node
+	node   *transport.RPC
 	format address.Format
 	write  *writer
 	native *chain.Currency
@@ -210,32 +211,32 @@ func (c *Client) BlockAt(ctx context.Context, height int64) (chain.Block, error)
 
 // height is that of the head of the right chain.
 func (c *Client) height(ctx context.Context) (int64, error) {
-	count := newCall("getblockcount")
+	count := transport.NewCall("getblockcount")
 	check := c.checks()
-	if err := c.node.do(ctx, append(check, count)...); err != nil {
+	if err := c.node.Do(ctx, append(check, count)...); err != nil {
 		return 0, err
 	}
 	if err := c.rightChain(check); err != nil {
 		return 0, err
 	}
-	return count.integer()
+	return count.Integer()
 }
 
 // blockAt reads the header at a height that the node has.
 func (c *Client) blockAt(ctx context.Context, height int64) (chain.Block, error) {
-	at := newCall("getblockhash", height)
-	if err := c.node.do(ctx, at); err != nil {
+	at := transport.NewCall("getblockhash", height)
+	if err := c.node.Do(ctx, at); err != nil {
 		return chain.Block{}, err
 	}
-	hash, err := at.hash()
+	hash, err := hashOf(at)
 	if err != nil {
 		return chain.Block{}, err
 	}
-	k := newCall("getblockheader", hash, false)
-	if err := c.node.do(ctx, k); err != nil {
+	k := transport.NewCall("getblockheader", hash, false)
+	if err := c.node.Do(ctx, k); err != nil {
 		return chain.Block{}, err
 	}
-	raw, err := k.bytes()
+	raw, err := bytesOf(k)
 	if err != nil {
 		return chain.Block{}, err
 	}
@@ -243,26 +244,26 @@ func (c *Client) blockAt(ctx context.Context, height int64) (chain.Block, error)
 }
 
 // checks are the calls by which a node shows which chain it is on.
-func (c *Client) checks() []*call {
-	out := []*call{newCall("getblockhash", 0)}
+func (c *Client) checks() []*transport.Call {
+	out := []*transport.Call{transport.NewCall("getblockhash", 0)}
 	if c.p.Checkpoint.Height > 0 {
-		out = append(out, newCall("getblockhash", c.p.Checkpoint.Height))
+		out = append(out, transport.NewCall("getblockhash", c.p.Checkpoint.Height))
 	}
 	return out
 }
 
 // rightChain judges the answers to checks.
-func (c *Client) rightChain(calls []*call) error {
+func (c *Client) rightChain(calls []*transport.Call) error {
 	for i, want := range []string{c.p.Genesis, c.p.Checkpoint.Hash}[:len(calls)] {
-		if i > 0 && outOfRange(calls[i].err) {
+		if i > 0 && outOfRange(calls[i].Err) {
 			return fmt.Errorf("%w: it has not reached block %d yet", chain.ErrBehind, c.p.Checkpoint.Height)
 		}
-		got, err := calls[i].hash()
+		got, err := hashOf(calls[i])
 		if err != nil {
 			return err
 		}
 		if got != want {
-			return fmt.Errorf("%w: its block %v is %s, on %s %s it is %s", chain.ErrWrongNet, calls[i].params[0], got, c.o.Network, c.p.Name, want)
+			return fmt.Errorf("%w: its block %v is %s, on %s %s it is %s", chain.ErrWrongNet, calls[i].Params[0], got, c.o.Network, c.p.Name, want)
 		}
 	}
 	return nil

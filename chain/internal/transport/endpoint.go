@@ -1,0 +1,131 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Endpoint posts JSON to a node. Its fields are set before it is used.
+type Endpoint struct {
+	HTTP   *http.Client
+	Header http.Header
+	User   *url.Userinfo // sent as Basic credentials; nil = none
+	Max    int64         // bytes of an answer
+	// Refusals are statuses beside 200 whose body is read like an answer.
+	Refusals []int
+
+	secrets []string
+}
+
+// Hide keeps a URL, each part of it that may identify or pay for the endpoint,
+// and the values of Header and User out of errors.
+func (e *Endpoint) Hide(raw string) {
+	e.secrets = append(e.secrets, raw)
+	for _, v := range e.Header {
+		e.secrets = append(e.secrets, v...)
+	}
+	e.hideUser(e.User)
+	u, err := url.Parse(raw)
+	if err != nil {
+		return // it was hidden as a whole
+	}
+	e.hideUser(u.User)
+	e.secrets = append(e.secrets, u.Host, u.Hostname(), u.RawQuery)
+	for _, v := range u.Query() {
+		e.secrets = append(e.secrets, v...)
+	}
+	e.secrets = append(e.secrets, strings.Split(u.Path, "/")...)
+	u.User = nil
+	e.secrets = append(e.secrets, u.String())
+}
+
+func (e *Endpoint) hideUser(u *url.Userinfo) {
+	p, _ := u.Password()
+	e.secrets = append(e.secrets, u.Username(), p)
+}
+
+// What a text of a node may be like in an error.
+const (
+	shortestSecret = 4 // shorter ones are found in any text
+	longestText    = 300
+)
+
+// Redact takes whatever identifies the endpoint or pays for it out of a text,
+// and shortens it.
+func (e *Endpoint) Redact(s string) string {
+	for _, secret := range e.secrets {
+		if len(secret) >= shortestSecret {
+			s = strings.ReplaceAll(s, secret, "…")
+		}
+	}
+	if len(s) > longestText {
+		s = s[:longestText] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// Post sends a body to a URL and returns the whole answer. Errors wrap
+// chain.ErrNode.
+func (e *Endpoint) Post(ctx context.Context, to string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%w: bad request", chain.ErrNode)
+	}
+	for k, v := range e.Header {
+		req.Header[k] = v
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if e.User != nil {
+		p, _ := e.User.Password()
+		req.SetBasicAuth(e.User.Username(), p)
+	}
+	resp, err := e.HTTP.Do(req)
+	if err != nil {
+		return nil, e.transport(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK && !e.refusal(resp.StatusCode) {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
+		return nil, fmt.Errorf("%w: HTTP status %d", chain.ErrNode, resp.StatusCode)
+	}
+	var buf bytes.Buffer
+	if resp.ContentLength > 0 && resp.ContentLength <= e.Max {
+		buf.Grow(int(resp.ContentLength) + bytes.MinRead)
+	}
+	if _, err = buf.ReadFrom(io.LimitReader(resp.Body, e.Max+1)); err != nil {
+		return nil, e.transport(ctx, err)
+	}
+	if int64(buf.Len()) > e.Max {
+		return nil, fmt.Errorf("%w: answer is over %d bytes: lower Options.Group or Batch, or raise MaxBody", chain.ErrNode, e.Max)
+	}
+	return buf.Bytes(), nil
+}
+
+func (e *Endpoint) refusal(status int) bool {
+	for _, s := range e.Refusals {
+		if s == status {
+			return true
+		}
+	}
+	return false
+}
+
+// transport keeps the cause and drops the URL that net/http puts around it.
+func (e *Endpoint) transport(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("%w: %w", chain.ErrNode, cause)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return fmt.Errorf("%w: %s", chain.ErrNode, e.Redact(err.Error()))
+}
