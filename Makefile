@@ -1,4 +1,4 @@
-.PHONY: test fmt lint bench generate vuln
+.PHONY: test fmt lint bench generate vuln planted
 
 test: ## everything that CI runs
 	./test.sh
@@ -19,3 +19,6 @@ bench: ## the figures of docs/performance.md, as ratios within one run
 
 vuln: ## VULNDB=file:///path/to/an/unpacked/database
 	govulncheck $(if $(VULNDB),-db $(VULNDB)) -scan package ./...
+
+planted: ## every planted bug must be found: RUN=regexp plants some, without it docs/reliability.md is written
+	nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(RUN),-tell -run '$(RUN)',-write docs/reliability.md)

@@ -1,0 +1,111 @@
+//go:build planted
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/planted"
+)
+
+// found is what the worlds made of one bug.
+type found struct {
+	bug    planted.Bug
+	worlds []caught // one of each first seed
+}
+
+// counts are how many worlds each try took, ascending; those in vain are last.
+func (f *found) counts() []int {
+	var out []int
+	for _, w := range f.worlds {
+		n := w.Worlds
+		if n == 0 || w.Invariant == "panic" || w.Invariant == setup { // to fall over is not to be found
+			n = *limit + 1
+		}
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (f *found) median() int { return f.counts()[len(f.worlds)/2] }
+
+func (f *found) all() bool { return f.counts()[len(f.worlds)-1] <= *limit }
+
+func (f *found) none() bool { return f.counts()[0] > *limit }
+
+// good is what is asked: the bug is found, and soon; in the library as it is
+// nothing is.
+func (f *found) good() bool {
+	if f.bug.File == "" {
+		return f.none()
+	}
+	return f.all() && f.median() <= *most
+}
+
+func (f *found) verdict() string {
+	switch {
+	case f.all():
+		return "yes"
+	case f.none():
+		return "no"
+	}
+	return "some"
+}
+
+// by are the promises that were broken.
+func (f *found) by() string {
+	var out []string
+	for _, w := range f.worlds {
+		if w.Worlds > 0 && !slices.Contains(out, w.Invariant) {
+			out = append(out, w.Invariant)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// seeds tells how many worlds it took: the median, and each.
+func (f *found) seeds() string {
+	if f.none() {
+		return fmt.Sprintf("> %d", *limit)
+	}
+	return fmt.Sprintf("%d %v", f.median(), f.counts())
+}
+
+// render writes the table of docs/reliability.md.
+func render(all []found) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| bug | package | what the wrong line does | found | by | median worlds |\n|---|---|---|---|---|---|\n")
+	for i := range all {
+		f := &all[i]
+		where := "`" + f.bug.Package() + "`"
+		if f.bug.Store != "" {
+			where += " (" + f.bug.Store + ")"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d |\n", f.bug.ID, where, f.bug.What, f.verdict(), f.by(), f.median())
+	}
+	return b.String()
+}
+
+// The table stands between these lines.
+const (
+	begin = "<!-- planted: written by `make planted` -->\n"
+	end   = "<!-- planted: end -->\n"
+)
+
+func between(file, table string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return fmt.Errorf("hunt: %s lacks the lines %q and %q", file, begin, end)
+	}
+	return os.WriteFile(file, []byte(before+begin+table+end+after), 0o600)
+}

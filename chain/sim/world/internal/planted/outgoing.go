@@ -1,0 +1,103 @@
+package planted
+
+// What goes wrong between the books and a chain: with orders, nonces, coins and
+// keys.
+var outgoingBugs = []Bug{
+	{
+		ID: "fail-on-broadcast-error", File: "chain/outgoing/send.go",
+		Old:  "slog.String(\"tx\", a.tx), slog.String(\"cause\", err.Error()))\n\t\treturn nil\n\t}",
+		New:  "slog.String(\"tx\", a.tx), slog.String(\"cause\", err.Error()))\n\t\tj.v.State = Failed\n\t\treturn n.commit(ctx, j, step{op: \"fail\", tell: n.outcome(j)})\n\t}",
+		What: "an error of a broadcast is taken for its refusal: refunded, and maybe on its way",
+	},
+	{
+		ID: "rebuild-after-timeout", File: "chain/outgoing/watch.go",
+		Old:  `if done, err := n.replace(ctx, j, p); done || err != nil {`,
+		New:  `if err := n.die(ctx, j, p); true {`,
+		What: "what was not mined in time is built anew with another nonce or other coins",
+	},
+	{
+		ID: "cancel-after-sign", File: "chain/outgoing/submit.go",
+		Old:  `if cancelled || !v.idle() {`,
+		New:  `if cancelled || v.State == Settled {`,
+		What: "an order that is signed can be cancelled",
+	},
+	{
+		ID: "fill-counts-as-paid", File: "chain/outgoing/settle.go",
+		Old:  `case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:`,
+		New:  `case won.st.Executed:`,
+		What: "an order whose nonce was used up by paying ourselves is called paid",
+	},
+	{
+		ID: "reverted-counts-as-paid", File: "chain/outgoing/settle.go",
+		Old:  `case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:`,
+		New:  `case won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:`,
+		What: "a payout that was reverted on chain is called paid",
+	},
+	{
+		ID: "replace-with-fresh-coins", File: "chain/outgoing/settle.go",
+		Old:  `nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}`,
+		New:  `nonce: last.v.Nonce, change: last.v.ChangeTo}`,
+		What: "a stuck transaction is replaced by one that spends other coins",
+	},
+	{
+		ID: "nonce-from-node", File: "chain/outgoing/plan.go",
+		Old: `d.nonce, d.first = row.Next, true`,
+		New: `at, _ := n.nonces.Nonce(ctx, from)
+	d.nonce, d.first = int64(at), true`,
+		What: "the next nonce is what the node says",
+	},
+	{
+		ID: "nonce-not-moved", File: "chain/outgoing/send.go",
+		Old:  `row.Holder, row.Next = "", row.Next+1`,
+		New:  `row.Holder = ""`,
+		What: "a nonce that was used is the next one again",
+	},
+	{
+		ID: "coin-stays-free", File: "chain/outgoing/coins.go",
+		Old:  `c.State, c.Intent = CoinReserved, j.id`,
+		New:  `c.Intent = j.id`,
+		What: "a coin that a transaction spends stays free for others",
+	},
+	{
+		ID: "change-forgotten", File: "chain/outgoing/settle.go",
+		Old:  `back := o.Change || won.v.Purpose == chain.ForCancel`,
+		New:  `back := won.v.Purpose == chain.ForCancel`,
+		What: "the change of our own transactions can never be spent",
+	},
+	{
+		ID: "change-counts-as-top-up", File: "chain/outgoing/internal.go",
+		Old:  `return a.Outputs[t.Ordinal].Change || a.Purpose != chain.ForWithdrawal`,
+		New:  `return a.Purpose != chain.ForWithdrawal`,
+		What: "the change of a withdrawal is booked as the operator's own money",
+	},
+	{
+		ID: "sweep-counts-as-top-up", File: "chain/outgoing/internal.go",
+		Old:  `return slices.ContainsFunc(a.Outputs, func(o chain.Output) bool { return o.To == t.To })`,
+		New:  `return a.Purpose == chain.ForGas`,
+		What: "a sweep to the hot address is booked as the operator's own money",
+	},
+	{
+		ID: "never-sent-again", File: "chain/outgoing/watch.go",
+		Old:  `if now.Before(a.v.Sent.Add(n.silence(a))) {`,
+		New:  `if !now.Before(a.v.Sent.Add(n.silence(a))) {`,
+		What: "a transaction that no node knows any more is not sent again",
+	},
+	{
+		ID: "settled-at-first-block", File: "chain/outgoing/watch.go",
+		Old:  `case p.mined != nil && p.final:`,
+		New:  `case p.mined != nil:`,
+		What: "a payout is settled by its first block, whatever a reorg does",
+	},
+	{
+		ID: "planned-anew-after-crash", File: "chain/outgoing/plan.go",
+		Old:  `fresh := len(j.v.Plan) == 0`,
+		New:  `fresh := j.v.State == Queued || j.v.State == Waiting`,
+		What: "who dies between reserving and signing reserves once more",
+	},
+	{
+		ID: "signer-refuses-replacement", File: "chain/keys/registry.go",
+		Old:  `if SignedSlots.Value(row).Intent != b.Intent {`,
+		New:  `if SignedSlots.Value(row).Intent != b.Attempt {`,
+		What: "a nonce is never signed for twice, not even for the same order",
+	},
+}

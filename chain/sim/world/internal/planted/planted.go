@@ -1,0 +1,72 @@
+// Package planted lists bugs for the simulated world to find: each one small
+// wrong line of the library, as a person might write it. A world is worth what it
+// finds, so every one of them has to be found, and `make planted` shows it.
+//
+// The bugs are data. The library knows nothing of them: Overlay writes the
+// mutated copy of one file beside the list that `go build -overlay` takes.
+package planted
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Bug is one wrong line.
+type Bug struct {
+	ID   string
+	File string // from the module's root
+	Old  string // as it is there, exactly once
+	New  string // instead of it
+	What string // what that does, in the words of the table
+	// Store is what the world keeps everything in: "memory", or "sqlite" for bugs
+	// of that store. "" = memory.
+	Store string
+}
+
+// Package is where the bug is planted.
+func (b *Bug) Package() string { return path.Dir(b.File) }
+
+// Mutate is the file with the bug in it. The error says so where Old is not
+// there exactly once: the library has moved on, and the bug must follow.
+func (b *Bug) Mutate(root string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.File))) //nolint:gosec // a file of this module
+	if err != nil {
+		return nil, fmt.Errorf("planted: %s: %w", b.ID, err)
+	}
+	if n := strings.Count(string(text), b.Old); n != 1 || b.Old == b.New {
+		return nil, fmt.Errorf("planted: %s: what it replaces is %d times in %s, should be once: follow the code, or plant another bug", b.ID, n, b.File)
+	}
+	return []byte(strings.Replace(string(text), b.Old, b.New, 1)), nil
+}
+
+// Overlay plants the bug for the go command: it writes the mutated file into dir
+// and returns the path of what -overlay wants. root is absolute.
+func (b *Bug) Overlay(root, dir string) (string, error) {
+	mutated, err := b.Mutate(root)
+	if err != nil {
+		return "", err
+	}
+	instead := filepath.Join(dir, "mutated.go")
+	if err := os.WriteFile(instead, mutated, 0o600); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, filepath.FromSlash(b.File)): instead}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, list, 0o600)
+}
+
+// All lists every bug, by package.
+func All() []Bug {
+	var all []Bug
+	for _, some := range [][]Bug{ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs} {
+		all = append(all, some...)
+	}
+	return all
+}

@@ -1,0 +1,57 @@
+package planted_test
+
+import (
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/planted"
+)
+
+const root = "../../../../.."
+
+// TestPlanted_EachStillFits holds the table against the code, so that it cannot rot:
+// what a bug replaces is there once, and the file is Go with it.
+func TestPlanted_EachStillFits(t *testing.T) {
+	t.Parallel()
+	ids := map[string]bool{}
+	for _, b := range planted.All() {
+		require.False(t, ids[b.ID], "%s is there twice", b.ID)
+		ids[b.ID] = true
+		require.NotEmpty(t, b.What, b.ID)
+		text, err := b.Mutate(root)
+		if !assert.NoError(t, err) {
+			continue
+		}
+		_, err = parser.ParseFile(token.NewFileSet(), b.File, text, parser.SkipObjectResolution)
+		assert.NoError(t, err, b.ID)
+	}
+	require.GreaterOrEqual(t, len(ids), 60)
+}
+
+// TestPlanted_Overlay writes what the go command reads.
+func TestPlanted_Overlay(t *testing.T) {
+	t.Parallel()
+	abs, err := filepath.Abs(root)
+	require.NoError(t, err)
+	b := planted.All()[0]
+	name, err := b.Overlay(abs, t.TempDir())
+	require.NoError(t, err)
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	var list struct{ Replace map[string]string }
+	require.NoError(t, json.Unmarshal(text, &list))
+	instead, err := os.ReadFile(list.Replace[filepath.Join(abs, b.File)])
+	require.NoError(t, err)
+	require.Contains(t, string(instead), b.New)
+
+	b.Old = "no such line"
+	_, err = b.Mutate(root)
+	require.ErrorContains(t, err, "0 times")
+}

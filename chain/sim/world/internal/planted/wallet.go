@@ -1,0 +1,85 @@
+package planted
+
+// What goes wrong with transfers between wallets, and in the treasury.
+var walletBugs = []Bug{
+	{
+		ID: "transfer-keeps-hold", File: "wallet/transfer.go",
+		Old:  `Asset: asset, Delta: -t.Amount, Hold: -t.Amount},`,
+		New:  `Asset: asset, Delta: -t.Amount},`,
+		What: "a transfer that is done keeps its hold",
+	},
+	{
+		ID: "transfer-not-told", File: "wallet/apply.go",
+		Old:  `change.Put = []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t), event}`,
+		New:  `_, change.Put = event, []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t)}`,
+		What: "nobody is told of a transfer that is done",
+	},
+	{
+		ID: "transfer-of-another", File: "wallet/transfer.go",
+		Old:  `ID: "hold/" + t.ID, Kind: ledger.KindTransfer,`,
+		New:  `ID: "hold/" + t.Wallet, Kind: ledger.KindTransfer,`,
+		What: "holds are named by the wallet, so that there is one of each for ever",
+	},
+	{
+		ID: "gas-stays-reserved", File: "wallet/treasury/landed.go",
+		Old:  `[]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State)`,
+		New:  `[]outgoing.State{outgoing.Settled, outgoing.Failed}, o.State)`,
+		What: "the gas of a cancelled order stays set aside",
+	},
+	{
+		ID: "failed-costs-nothing", File: "wallet/treasury/gas.go",
+		Old:  `if err != nil || o.CostTx == "" || o.Cost == 0 {`,
+		New:  `if err != nil || o.CostTx == "" || o.Cost == 0 || o.State == outgoing.Failed {`,
+		What: "what the network took for a failed order is not booked",
+	},
+	{
+		ID: "gas-from-platform-fees", File: "wallet/treasury/gas.go",
+		Old:  `{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -o.Cost},`,
+		New:  `{Account: ledger.FeesPlatform, Asset: gas.Asset(), Delta: -o.Cost},`,
+		What: "gas is booked against what the platform earned",
+	},
+	{
+		ID: "cost-booked-again", File: "wallet/treasury/gas.go",
+		Old:  `id := "cost/" + o.Network + "/" + o.CostTx`,
+		New:  `id := "cost/" + o.Network + "/" + o.CostTx + t.cfg.Now().Format(time.RFC3339)`,
+		What: "an outcome that is told twice costs twice",
+	},
+	{
+		ID: "two-sweeps-at-once", File: "wallet/treasury/sweep.go",
+		Old:  `if err != nil || n > 0 {`,
+		New:  `if err != nil || n > 1 {`,
+		What: "two sweeps of one address are under way at once",
+	},
+	{
+		ID: "gas-swept-back", File: "wallet/treasury/sweep.go",
+		Old:  "\t\t\t{Column: \"internal\", Op: storage.Eq, Value: false},\n",
+		New:  "",
+		What: "gas that was sent to a deposit address is swept as a deposit",
+	},
+	{
+		ID: "top-up-booked-again", File: "wallet/treasury/treasury.go",
+		Old: `id := "topup/" + s.Generated()
+	c :=`,
+		New: `id := "topup/" + s.Generated() + t.cfg.Now().Format(time.RFC3339)
+	c :=`,
+		What: "a top-up that is told twice is booked twice",
+	},
+	{
+		ID: "gas-margin-ignored", File: "wallet/treasury/gas.go",
+		Old:  `if err != nil || reserved > equity {`,
+		New:  `if err != nil || most > equity {`,
+		What: "what is set aside already is forgotten when more is",
+	},
+	{
+		ID: "gas-intent-reused", File: "wallet/treasury/funding.go",
+		Old:  `func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", s.Fundings, sweep) }`,
+		New:  `func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", min(s.Fundings, 1), sweep) }`,
+		What: "a sweep that needs gas a second time waits for the first",
+	},
+	{
+		ID: "lost-coin-spent", File: "wiring.go",
+		Old:  `return a.Treasury.Lost(ctx, s)`,
+		New:  `return nil`,
+		What: "a coin that a deep reorg took away is still spent",
+	},
+}
