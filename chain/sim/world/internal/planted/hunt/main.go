@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ func main() {
 }
 
 func hunt(ctx context.Context) error {
+	if *write != "" && *run != "." {
+		return errors.New("hunt: the table is written as a whole: give -run or -write")
+	}
 	only, err := regexp.Compile(*run)
 	if err != nil {
 		return err
@@ -70,11 +74,13 @@ func hunt(ctx context.Context) error {
 		began := time.Now()
 		f, err := hunted(ctx, root, b)
 		if err != nil {
-			return err
+			fmt.Fprintln(os.Stderr, err)
+			failed = append(failed, b.ID)
+			continue
 		}
 		fmt.Fprintf(os.Stderr, "%-32s %-5s %-22s %s (%.0fs)\n", b.ID, f.verdict(), f.by(), f.seeds(), time.Since(began).Seconds())
 		if *tell {
-			for _, w := range f.worlds {
+			for _, w := range slices.DeleteFunc(slices.Clone(f.worlds), func(w caught) bool { return w.Worlds == 0 }) {
 				fmt.Fprintf(os.Stderr, "    seed %d: %s: %.300s\n", w.Seed, w.Invariant, w.What)
 			}
 		}
@@ -129,5 +135,8 @@ func hunted(ctx context.Context, root string, b planted.Bug) (found, error) {
 	if err != nil {
 		return f, fmt.Errorf("hunt: playing with %s: %w", b.ID, err)
 	}
-	return f, json.Unmarshal(out, &f.worlds)
+	if err := json.Unmarshal(out, &f.worlds); err != nil {
+		return f, fmt.Errorf("hunt: playing with %s: %w", b.ID, err)
+	}
+	return f, nil
 }
