@@ -60,12 +60,30 @@ func (w *witness) newEvent(c *storage.Change, id string, e webhook.Event) {
 	if !strings.Contains(e.Body, e.Object) {
 		w.r.fail("I12", "event %s does not name %s", id, e.Object)
 	}
+	if e.Type != webhook.DepositMerged {
+		return
+	}
+	var body struct {
+		Data struct {
+			Deposit string `json:"deposit_id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(e.Body), &body); err != nil || w.merged[string(c.Partition)+"\x00"+body.Data.Deposit] {
+		w.r.fail("I12", "event %s tells again that deposit %s was merged: %v", id, body.Data.Deposit, err)
+	}
+	w.merged[string(c.Partition)+"\x00"+body.Data.Deposit] = true
 }
 
 // distance is H08: after a failed attempt the next one is due as long after it as
-// the schedule says.
+// the schedule says. One that was only put off counts no attempt, and is due at once.
 func (w *witness) distance(p *storage.Row, e webhook.Event) {
-	if p.Version == 0 || e.Status != webhook.StatusPending || e.Attempts == 0 || w.r.current == nil {
+	if p.Version == 0 || e.Status != webhook.StatusPending || w.r.current == nil {
+		return
+	}
+	if old := w.outbox[string(p.Partition)+"\x00"+p.ID]; old.Attempts == e.Attempts {
+		if p.Due.After(w.r.now.Add(w.r.skewed)) {
+			w.r.fail("H08", "event %s is put off until %s, and still has %d attempts", p.ID, p.Due, e.Attempts)
+		}
 		return
 	}
 	wait := schedule[min(e.Attempts, len(schedule))-1]
@@ -189,14 +207,18 @@ func (w *witness) deposit(c *storage.Change, id string, d payment.Deposit) {
 	if d.Booking == old.Booking || d.Booking != payment.InWallet && d.Booking != payment.InSuspense || w.r.deep {
 		return
 	}
-	c0, head := currency(d.Currency), w.r.network(chain.Network(d.Network)).chain
-	for _, x := range head.Transfers(chain.Address(d.Address)) {
-		if x.Tx == d.Tx && x.Ordinal == d.Ordinal && head.Height()-x.Block.Height+1 >= c0.Confirmations {
+	c0, net := currency(d.Currency), w.r.network(chain.Network(d.Network))
+	above := c0.Confirmations - 1 // so many blocks at least
+	if c0.WaitFinal {
+		above = max(above, net.final)
+	}
+	for _, x := range net.chain.Transfers(chain.Address(d.Address)) {
+		if x.Tx == d.Tx && x.Ordinal == d.Ordinal && net.chain.Height()-x.Block.Height >= above {
 			return
 		}
 	}
-	w.r.fail("I5", "%s of %s %s was booked as %s, and its chain does not have it with %d confirmations",
-		c0.Decimal(d.Amount), d.Currency, id, d.Booking, c0.Confirmations)
+	w.r.fail("I5", "%s of %s %s was booked as %s, and its chain does not have it with %d blocks above it",
+		c0.Decimal(d.Amount), d.Currency, id, d.Booking, above)
 }
 
 func (w *witness) payout(c *storage.Change, id string, v withdrawal.Withdrawal, sent []webhook.Event) {
@@ -221,6 +243,9 @@ func (w *witness) payout(c *storage.Change, id string, v withdrawal.Withdrawal, 
 		w.r.fail("I7", "withdrawal %s has changed after it was accepted", id)
 	case old.Status == v.Status:
 	default:
+		if old.Frozen && v.Status == withdrawal.Processing {
+			w.r.fail("I13", "withdrawal %s goes out although it is frozen", id)
+		}
 		if !reachable(payoutMoves, string(old.Status), string(v.Status)) {
 			w.r.fail("I13", "withdrawal %s went from %s to %s", id, old.Status, v.Status)
 		}
