@@ -144,7 +144,12 @@ func (a *asked) think() string {
 		}
 		fallthrough
 	default:
-		send(time.Duration(r.rng.IntN(4))*time.Minute, a.due)
+		// A chain counts finer than the books: what is over is nobody's.
+		over := decimal.New(int64(r.rng.IntN(2)*(1+r.rng.IntN(99))), -int32(a.c.Decimals))
+		if a.c.Decimals == a.c.Scale {
+			over = decimal.Decimal{}
+		}
+		send(time.Duration(r.rng.IntN(4))*time.Minute, a.due.Add(over))
 		return "all"
 	}
 }

@@ -26,7 +26,7 @@ func (w *witness) judge(c *storage.Change) {
 				w.newEvent(c, p.ID, e)
 				sent[e.Object] = append(sent[e.Object], e)
 			}
-			w.distance(p, e)
+			w.distance(c.Partition, p, e)
 			w.outbox[string(c.Partition)+"\x00"+p.ID] = e
 		}
 	}
@@ -76,11 +76,11 @@ func (w *witness) newEvent(c *storage.Change, id string, e webhook.Event) {
 
 // distance is H08: after a failed attempt the next one is due as long after it as
 // the schedule says. One that was only put off counts no attempt, and is due at once.
-func (w *witness) distance(p *storage.Row, e webhook.Event) {
+func (w *witness) distance(part storage.Partition, p *storage.Row, e webhook.Event) {
 	if p.Version == 0 || e.Status != webhook.StatusPending || w.r.current == nil {
 		return
 	}
-	if old := w.outbox[string(p.Partition)+"\x00"+p.ID]; old.Attempts == e.Attempts {
+	if old := w.outbox[string(part)+"\x00"+p.ID]; old.Attempts == e.Attempts {
 		if p.Due.After(w.r.now.Add(w.r.skewed)) {
 			w.r.fail("H08", "event %s is put off until %s, and still has %d attempts", p.ID, p.Due, e.Attempts)
 		}

@@ -62,7 +62,7 @@ const Deadline = 48 * time.Hour
 func (r *run) settle() bool {
 	end := r.now.Add(Deadline)
 	for round := 0; r.now.Before(end); round++ {
-		r.now = r.now.Add(pace(round))
+		r.now, r.calls = r.now.Add(pace(round)), 0
 		for _, n := range r.chains {
 			n.chain.Mine(1 + min(round, 10)/2)
 		}

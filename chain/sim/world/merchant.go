@@ -29,6 +29,7 @@ type merchant struct {
 	payments []*asked
 	payouts  []*payout
 	lost     []func(t *task) // requests whose answer was never heard, to be made again
+	answered []answered      // those that were, the first time
 	percent  decimal.Decimal // platform fee of withdrawals
 	fee      decimal.Decimal // of payments
 }
@@ -124,7 +125,7 @@ func (r *run) retry() string {
 	r.collect()
 	m := r.anyMerchant()
 	if len(m.lost) == 0 {
-		return "nothing"
+		return m.repeat()
 	}
 	again := m.lost[0]
 	if !r.ask("retry", func(t *task) { again(t) }) {
@@ -132,6 +133,29 @@ func (r *run) retry() string {
 	}
 	m.lost = m.lost[1:]
 	return fmt.Sprint("merchant ", m.n)
+}
+
+// repeat makes a request again that was answered: a button that is pressed twice.
+func (m *merchant) repeat() string {
+	m.answered = slices.DeleteFunc(m.answered, func(a answered) bool { return !m.r.now.Before(a.until) })
+	if len(m.answered) == 0 {
+		return "nothing"
+	}
+	a := pick(m.r.rng, m.answered)
+	ok := m.r.ask("repeat", func(t *task) { a.again(t) })
+	return fmt.Sprintf("merchant %d repeats %s: %t", m.n, a.key, ok)
+}
+
+// answered is a request whose answer was heard, and until when its key is known.
+type answered struct {
+	key   string
+	until time.Time
+	again func(t *task)
+}
+
+// keep remembers a request that was answered.
+func (m *merchant) keep(key string, again func(t *task)) {
+	m.answered = append(m.answered, answered{key, m.r.now.Add(storage.OnceFor - 4*time.Hour), again})
 }
 
 func (r *run) askWithdrawal() string {
@@ -203,6 +227,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput) string {
 	}
 	if p.id == "" {
 		p.m.r.counts["withdrawals"]++
+		p.m.keep(p.key, again)
 		p.m.r.expectPrice(p.m, &in, v)
 	}
 	p.id = v.ID
@@ -278,8 +303,11 @@ func (r *run) askTransfer() string {
 		if id != "" && id != v.ID {
 			r.fail("I14", "the key %s made transfers %s and %s", key, id, v.ID)
 		}
+		if id == "" {
+			m.keep(key, request)
+			r.counts["transfers"]++
+		}
 		id = v.ID
-		r.counts["transfers"]++
 	}
 	r.ask("create transfer", request)
 	return fmt.Sprintf("%s %s %s: %s", way, amount, c.Code, said)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -77,7 +78,7 @@ func (r *run) deposits(m *merchant) come {
 	for _, a := range m.payments {
 		p := r.truth.payments[a.id]
 		for _, x := range a.net.chain.Transfers(a.address) {
-			id := fmt.Sprintf("%s/%s", a.net.name, incoming.Key(x.Tx, x.Ordinal))
+			id := fmt.Sprintf("%s/%s:%d", a.net.name, x.Tx, x.Ordinal)
 			d, known := rows[id]
 			delete(rows, id)
 			if row, ours := r.truth.attempts[string(storage.Network(string(a.net.name)))+"\x00"+x.Tx]; ours && row.Purpose != chain.ForWithdrawal {
@@ -341,8 +342,32 @@ func (r *run) conserved(n *network) {
 				slack = slack.Add(d.Exact) // dust
 			}
 		}
+		r.spendable(n, c, held, slack)
 		if held.Sub(books).Abs().GreaterThan(slack) && !r.deep {
 			r.fail("I4", "%s on %s: our addresses hold %s, the books say %s", code, n.name, held, books)
 		}
+	}
+}
+
+// spendable: where coins are outputs, each that is at an address of ours can be
+// spent. One that nobody knows of is as good as lost.
+func (r *run) spendable(n *network, c *chain.Currency, held, slack decimal.Decimal) {
+	if n.chain.Family() != chain.UTXOFamily || r.deep {
+		return
+	}
+	rows, err := r.truth.Find(context.Background(), storage.Query{
+		Table: outgoing.Coins.Table, Partition: storage.Network(string(n.name)), Limit: 100_000,
+	})
+	if err != nil {
+		r.fail("store", "%v", err)
+	}
+	var coins decimal.Decimal
+	for _, row := range rows {
+		if v := outgoing.Coins.Value(row); v.State == outgoing.CoinFree || v.State == outgoing.CoinReserved {
+			coins = coins.Add(c.Decimal(v.Amount))
+		}
+	}
+	if coins.Sub(held).Abs().GreaterThan(slack) {
+		r.fail("I4", "%s on %s: our addresses hold %s, and outputs of %s can be spent", c.Code, n.name, held, coins)
 	}
 }

@@ -79,7 +79,7 @@ func (r *run) meddle() string {
 				what = "nothing"
 				return
 			}
-			p := pick(r.rng, m.payouts)
+			p := m.payouts[len(m.payouts)-1] // the newest: what is handed over cannot be held
 			if p.id == "" {
 				what = "nothing"
 				return

@@ -205,6 +205,10 @@ func (p *process) free() bool { return p.app != nil && p.task == nil }
 // point is a place at which a process may be paused or die.
 func (p *process) point() error {
 	t := p.now
+	if p.r.calls++; p.r.calls > runaway {
+		p.r.fail("I19", "%s does not end: more than %d calls of the store", p, runaway)
+		return errRunaway
+	}
 	if t == nil {
 		return nil // while a process starts
 	}
@@ -227,6 +231,12 @@ func (p *process) point() error {
 	}
 	return nil
 }
+
+// runaway is how many calls of the store one step of the world may take: many
+// times what any takes. A loop without an end is left by the error.
+const runaway = 100_000
+
+var errRunaway = errors.New("world: too many calls of the store")
 
 func (p *process) die() {
 	p.dead = true

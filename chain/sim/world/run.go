@@ -27,6 +27,7 @@ type run struct {
 	now   time.Time
 	begun time.Time
 	step  int
+	calls int  // of the store, in this step
 	calm  bool // faults have stopped
 
 	truth   *witness
@@ -105,7 +106,7 @@ func newRun(w World) *run {
 
 // at gives a step dice of its own: leaving one out does not change the others.
 func (r *run) at(step int) {
-	r.step = step
+	r.step, r.calls = step, 0
 	r.rng = rand.New(rand.NewPCG(r.w.Seed, uint64(step)<<1))
 	r.faults = rand.New(rand.NewPCG(r.w.Seed, uint64(step)<<1|1))
 }

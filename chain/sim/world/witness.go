@@ -29,6 +29,7 @@ type witness struct {
 	moves    map[string]wallet.Transfer
 	events   map[string]int64 // last number, by tenant and object
 	outbox   map[string]webhook.Event
+	merged   map[string]bool            // deposits of which it was told, by tenant and id
 	deposits map[string]payment.Deposit // by tenant and id
 	attempts map[string]outgoing.AttemptRow
 	slots    map[string]string          // nonce or outpoint → intent, by network
@@ -55,7 +56,7 @@ func newWitness(r *run, s storage.Store) *witness {
 	return &witness{
 		Store: s, r: r, versions: map[rowKey]int64{}, changes: map[string]bool{}, posted: map[string]bool{},
 		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
-		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{},
+		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{}, merged: map[string]bool{},
 		deposits: map[string]payment.Deposit{}, attempts: map[string]outgoing.AttemptRow{},
 		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{}, cursors: map[storage.Partition]storage.Row{},
 	}
@@ -165,7 +166,7 @@ func (w *witness) post(c *storage.Change) {
 			b.posted, b.held = b.posted+l.Delta, b.held+l.Hold
 			w.balances[k] = b
 			sums[l.Asset] += l.Delta
-			if l.Account.Floored() && (b.held < 0 || b.posted < b.held) {
+			if _, floor := l.Account.WalletID(); floor && (b.held < 0 || b.posted < b.held) {
 				w.r.fail("I3", "%s left %s of %s at %d with %d held", tx.ID, l.Asset, l.Account, b.posted, b.held)
 			}
 			if l.Account == ledger.Suspense && b.posted < 0 {
