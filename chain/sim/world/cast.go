@@ -117,7 +117,7 @@ func (r *run) newProcess(i int) bool {
 		key[b] = byte(r.w.Seed >> (8 * b))
 	}
 	key[8] = byte(i)
-	p := &process{r: r, n: i, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, random: rand.NewChaCha8(key)}
+	p := &process{r: r, n: i, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8(key)}
 	for _, n := range r.chains {
 		p.nodes[n.name] = n.chain.NewNode()
 	}

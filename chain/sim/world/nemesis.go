@@ -185,7 +185,7 @@ func (r *run) fork(n *network, deep bool) string {
 	depth := 1 + r.rng.IntN(most)
 	length := depth + r.rng.IntN(2)
 	var gone []string
-	if r.rate[Drops] > 0 && r.rng.IntN(2) == 0 {
+	if r.rate[Drops] > 0 && r.rng.IntN(2) == 0 || r.rng.IntN(4) == 0 {
 		gone = r.loose(n)
 	}
 	n.leave(int64(depth))

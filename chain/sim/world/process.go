@@ -28,6 +28,7 @@ type process struct {
 	view   *view
 	nodes  map[chain.Network]*sim.Node
 	sick   map[chain.Network]bool
+	again  map[Nemesis]int // so many times more, whatever the dice say
 	skew   time.Duration
 	task   *task // that is paused; nil = it is free
 	now    *task // that is running

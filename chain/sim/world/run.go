@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,8 +152,24 @@ func (r *run) safety(ctx context.Context) {
 		r.wake(false)
 		a := deck[r.rng.IntN(len(deck))]
 		r.tell("%s: %s", a.name, a.do())
+		r.overtake()
 		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)
 	}
+}
+
+// overtake lets another process do all that is due while one is paused: what the
+// one has read and not written yet is then most likely not as it was.
+func (r *run) overtake() {
+	if !slices.ContainsFunc(r.procs, func(p *process) bool { return p.task != nil }) || r.rng.IntN(3) > 0 {
+		return
+	}
+	if r.rng.IntN(2) == 0 {
+		r.tell("overtaking: %s mined", r.mine())
+	}
+	r.ask("overtake", func(t *task) {
+		r.excuse(t, t.p.app.Step(context.Background()))
+		r.tell("overtaking: %s", t.p)
+	})
 }
 
 // wake lets paused tasks go on whose time has come.

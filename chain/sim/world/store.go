@@ -23,11 +23,29 @@ func (v *view) read() error {
 	if err := v.p.point(); err != nil {
 		return err
 	}
-	if t := v.p.now; t != nil && v.p.r.strikes(FailedReads) {
+	if t := v.p.now; t != nil && v.p.strikes(FailedReads) {
 		t.struck = true
 		return errRead
 	}
 	return nil
+}
+
+// strikes says whether a nemesis strikes this process's store now. What struck
+// once mostly has a reason, and may go on: a store that is out of reach for a while.
+func (p *process) strikes(n Nemesis) bool {
+	r := p.r
+	if p.again[n] > 0 && !r.calm {
+		p.again[n]--
+		r.struck[n]++
+		return true
+	}
+	if !r.strikes(n) {
+		return false
+	}
+	if r.faults.IntN(3) == 0 {
+		p.again[n] = 1 + r.faults.IntN(8)
+	}
+	return true
 }
 
 func (v *view) Open(ctx context.Context, tables ...*storage.Table) error {
@@ -49,10 +67,10 @@ func (v *view) commit(ctx context.Context, c storage.Change) error {
 	t, r := v.p.now, v.p.r
 	switch {
 	case t == nil:
-	case r.strikes(Conflicts):
+	case v.p.strikes(Conflicts):
 		t.struck = true
 		return storage.ErrConflict
-	case r.strikes(LostCommits):
+	case v.p.strikes(LostCommits):
 		t.struck = true
 		if r.faults.IntN(2) == 0 {
 			return errLost
