@@ -45,10 +45,10 @@ var incomingBugs = []Bug{
 		What: "a fact that its owner refused is marked as handled",
 	},
 	{
-		ID: "address-free-again", File: "chain/incoming/pool.go",
-		Old:  `c.Put = append(c.Put, Addresses.Row(r.ID, r.Version, time.Time{}, a))`,
-		New:  `c.Put = append(c.Put, Addresses.Row(r.ID, r.Version, r.Due, a))`,
-		What: "an address that a tenant was given is free again when the lease ends",
+		ID: "leases-shared", File: "chain/incoming/pool.go",
+		Old:  `l := p.lease(leaseKey{network, tenant})`,
+		New:  `l := p.lease(leaseKey{network: network})`,
+		What: "a tenant is handed an address that was leased for another",
 	},
 	{
 		ID: "address-reused", File: "chain/incoming/pool.go",
