@@ -26,6 +26,7 @@ func (r *run) liveness() {
 	r.wake(true)
 	for _, n := range r.chains {
 		n.chain.SetFeeLevel(n.level)
+		n.honestTokens()
 	}
 	r.tell("faults stop")
 	r.now = r.now.Add(r.skewed)

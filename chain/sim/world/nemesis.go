@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 )
 
 // Nemesis is one way in which the world is against the library.
@@ -39,6 +40,7 @@ const (
 	Receivers   Nemesis = "receivers"    // webhooks that fail, hang, redirect, or lose the answer
 	Prices      Nemesis = "prices"       // sources of prices that fail, are stale, absurd or zero
 	Operators   Nemesis = "operators"    // people who resume, recover and resolve at odd times
+	Tokens      Nemesis = "tokens"       // contracts that pause, block our hot address, or do nothing
 	Attackers   Nemesis = "attackers"    // look-alike tokens, dust, tenants after others' objects
 )
 
@@ -46,7 +48,7 @@ const (
 func Nemeses() []Nemesis {
 	return []Nemesis{
 		Reorgs, DeepReorgs, FlipFlop, Drops, Lag, NodeErrors, Partial, Lies, Nonces, Broadcasts, Eviction, Revival, Malleation, Forgery, Fees,
-		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers,
+		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers, Tokens,
 	}
 }
 
@@ -126,7 +128,7 @@ func (r *run) deck() []action {
 		Lies: {2, "node", r.lie}, Broadcasts: {3, "node", r.broadcasts}, Eviction: {2, "evict", r.evict}, Revival: {1, "revive", r.reviveOld},
 		Malleation: {2, "malleate", r.malleate}, Fees: {2, "fees", r.fees}, Skew: {2, "clock", r.skew}, Jumps: {1, "clock", r.jump},
 		Receivers: {3, "receiver", r.receiver}, Prices: {2, "prices", r.misprice}, Operators: {2, "operator", r.meddle},
-		Attackers: {4, "attacker", r.attack},
+		Attackers: {4, "attacker", r.attack}, Tokens: {2, "token", r.pauseToken},
 	}
 	for _, n := range Nemeses() {
 		a, ok := nemeses[n]
@@ -281,4 +283,34 @@ func (r *run) fees() string {
 	times := pick(r.rng, []int64{1, 1, 2, 3, 5})
 	n.chain.SetFeeLevel(n.level * times)
 	return fmt.Sprint(n.name, " times ", times)
+}
+
+// pauseToken lets a token's contract refuse what it mostly does, or takes that back.
+func (r *run) pauseToken() string {
+	n := r.anyNet()
+	c := currency(pick(r.rng, n.coins))
+	if c.Native() {
+		return "the coin itself"
+	}
+	how := pick(r.rng, []string{"honest", "honest", "paused", "does nothing", "blocks"})
+	var b sim.Behaviour
+	switch how {
+	case "paused":
+		b.Paused = true
+	case "does nothing":
+		b.ReturnsFalse = true
+	case "blocks":
+		b.Blocked = []chain.Address{r.anyMerchant().hot[n.name]}
+	}
+	n.chain.SetBehaviour(c.Contract, b)
+	return c.Code + " " + how
+}
+
+// honestTokens ends what pauseToken did.
+func (n *network) honestTokens() {
+	for _, code := range n.coins {
+		if c := currency(code); !c.Native() {
+			n.chain.SetBehaviour(c.Contract, sim.Behaviour{})
+		}
+	}
 }
