@@ -220,17 +220,24 @@ func (p *process) point() error {
 	if r.strikes(Crashes) {
 		p.die()
 	}
-	if r.strikes(Pauses) {
-		// Mostly for a moment; at times for longer than any lease.
-		t.wake, t.paused = r.step+1+r.faults.IntN(3), true
-		if r.faults.IntN(3) == 0 {
-			t.wake += r.faults.IntN(30)
-		}
-		if !t.yield(struct{}{}) {
-			p.die()
-		}
-	}
+	p.linger(t)
 	return nil
+}
+
+// linger is where a process may be paused.
+func (p *process) linger(t *task) {
+	r := p.r
+	if !r.strikes(Pauses) {
+		return
+	}
+	// Mostly for a moment; at times for longer than any lease.
+	t.wake, t.paused = r.step+1+r.faults.IntN(3), true
+	if r.faults.IntN(3) == 0 {
+		t.wake += r.faults.IntN(30)
+	}
+	if !t.yield(struct{}{}) {
+		p.die()
+	}
 }
 
 // runaway is how many calls of the store one step of the world may take: many

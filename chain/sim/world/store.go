@@ -65,6 +65,11 @@ func (v *view) commit(ctx context.Context, c storage.Change) error {
 		return err
 	}
 	t, r := v.p.now, v.p.r
+	for range 3 { // it is between reading and writing that others hurt most
+		if t != nil {
+			v.p.linger(t)
+		}
+	}
 	switch {
 	case t == nil:
 	case v.p.strikes(Conflicts):

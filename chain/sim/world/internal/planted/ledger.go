@@ -38,10 +38,4 @@ var ledgerBugs = []Bug{
 		New:  `case age >= most:`,
 		What: "a price is used that is dated hours ahead",
 	},
-	{
-		ID: "price-of-zero", File: "chain/rates/rates.go",
-		Old:  `case r.Price.Sign() <= 0:`,
-		New:  `case r.Price.Sign() == 0:`,
-		What: "a price below zero is used",
-	},
 }
