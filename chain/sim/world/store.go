@@ -42,7 +42,7 @@ func (p *process) strikes(n Nemesis) bool {
 	if !r.strikes(n) {
 		return false
 	}
-	if r.faults.IntN(3) == 0 {
+	if r.faults.IntN(2) == 0 {
 		p.again[n] = 1 + r.faults.IntN(8)
 	}
 	return true
@@ -77,7 +77,7 @@ func (v *view) commit(ctx context.Context, c storage.Change) error {
 		return storage.ErrConflict
 	case v.p.strikes(LostCommits):
 		t.struck = true
-		if r.faults.IntN(2) == 0 {
+		if v.p.again[LostCommits] > 0 || r.faults.IntN(2) == 0 { // out of reach, or it might have been
 			return errLost
 		}
 		if err := v.truth().commit(ctx, c); err != nil {
