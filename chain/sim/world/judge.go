@@ -204,6 +204,9 @@ func (w *witness) deposit(c *storage.Change, id string, d payment.Deposit) {
 	k := string(c.Partition) + "\x00" + id
 	old := w.deposits[k]
 	w.deposits[k] = d
+	if d.Booking == payment.InWallet && d.Booking != old.Booking && old.Owed > 0 && d.Net > 0 && d.Owed >= old.Owed {
+		w.r.fail("I5", "deposit %s is back with %d, and its wallet still owes %d for it", id, d.Net, d.Owed)
+	}
 	if d.Booking == old.Booking || d.Booking != payment.InWallet && d.Booking != payment.InSuspense || w.r.deep {
 		return
 	}

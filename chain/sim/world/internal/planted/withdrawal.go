@@ -63,10 +63,4 @@ var withdrawalBugs = []Bug{
 		New:  `case m.w.Frozen && m.w.Review == ReviewWanted:`,
 		What: "what an operator has frozen is sent",
 	},
-	{
-		ID: "case-folded-address", File: "withdrawal/create.go",
-		Old:  `Token: c.Token, Address: string(to), Memo: in.Memo,`,
-		New:  `Token: c.Token, Address: strings.ToLower(string(to)), Memo: in.Memo,`,
-		What: "the case of an address is folded",
-	},
 }

@@ -112,7 +112,7 @@ func hunted(ctx context.Context, root string, b planted.Bug) (found, error) {
 		return f, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
-	args := []string{"build", "-tags", "planted", "-o", filepath.Join(dir, "hunt")}
+	args := []string{"build", "-tags", "planted", "-ldflags", "-s -w", "-o", filepath.Join(dir, "hunt")}
 	if b.File != "" {
 		overlay, err := b.Overlay(root, dir)
 		if err != nil {
