@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,7 +113,11 @@ func hunted(ctx context.Context, root string, b planted.Bug) (found, error) {
 		return f, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
-	args := []string{"build", "-tags", "planted", "-ldflags", "-s -w", "-o", filepath.Join(dir, "hunt")}
+	store, tags := cmp.Or(b.Store, "memory"), "planted"
+	if b.Store == "sqlite" {
+		tags += ",sqlite"
+	}
+	args := []string{"build", "-tags", tags, "-ldflags", "-s -w", "-o", filepath.Join(dir, "hunt")}
 	if b.File != "" {
 		overlay, err := b.Overlay(root, dir)
 		if err != nil {
@@ -124,10 +129,6 @@ func hunted(ctx context.Context, root string, b planted.Bug) (found, error) {
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return f, fmt.Errorf("hunt: %s does not compile: %w\n%s", b.ID, err, out)
-	}
-	store := b.Store
-	if store == "" {
-		store = "memory"
 	}
 	program := exec.CommandContext(ctx, filepath.Join(dir, "hunt"), "-play", store, "-limit", fmt.Sprint(*limit))
 	program.Stderr = os.Stderr
