@@ -263,8 +263,8 @@ func (r *run) cancelWithdrawal() string {
 
 func (r *run) askWallet() string {
 	m := r.anyMerchant()
-	if len(m.wallets) > 2 {
-		return "enough"
+	if len(m.wallets) > 2 || len(m.wallets) > 0 && r.rng.IntN(2) == 0 {
+		return m.rename()
 	}
 	r.requests++
 	name := fmt.Sprintf("sub-%d", r.requests)
@@ -275,6 +275,17 @@ func (r *run) askWallet() string {
 		}
 	})
 	return fmt.Sprint(name, ok)
+}
+
+// rename gives a wallet another name, which moves no money and must keep nobody
+// who does from it.
+func (m *merchant) rename() string {
+	id := pick(m.r.rng, m.wallets)
+	ok := m.r.ask("rename wallet", func(t *task) {
+		_, err := t.p.app.Wallets.Rename(context.Background(), m.id, id, fmt.Sprint("step ", m.r.step))
+		m.heard(t, err, nil)
+	})
+	return fmt.Sprintf("renames %s: %t", short(id), ok)
 }
 
 func (r *run) askTransfer() string {

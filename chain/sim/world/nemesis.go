@@ -118,7 +118,7 @@ func (r *run) deck() []action {
 		{1, "cancel payment", r.cancelPayment},
 		{2, "last moment", r.lastMoment},
 		{3, "transfer", r.askTransfer},
-		{1, "wallet", r.askWallet},
+		{2, "wallet", r.askWallet},
 		{2, "retry", r.retry},
 		{2, "operator", r.operate},
 	}
