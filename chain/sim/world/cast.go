@@ -151,7 +151,11 @@ func (r *run) newMerchant(i int) error {
 		if m.hot[n.name], err = app.Hot(ctx, n.name, m.id); err != nil {
 			return err
 		}
-		m.topUp(n, false)
+		if r.rng.IntN(4) > 0 {
+			m.topUp(n, false)
+		} else if err := m.few(n); err != nil {
+			return err
+		}
 	}
 	return nil
 }

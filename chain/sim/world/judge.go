@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -43,6 +44,8 @@ func (w *witness) judge(c *storage.Change) {
 			w.transfer(c, p.ID, wallet.TransferRows.Value(*p), sent[p.ID])
 		case outgoing.Attempts.Table:
 			w.attempt(c, p.ID, outgoing.Attempts.Value(*p), p.Version == 0)
+		case treasury.GasFloats.Table:
+			w.setAside(c, treasury.GasFloats.Value(*p))
 		case incoming.Addresses.Table:
 			if p.Version == 0 {
 				w.address(c, p.ID)
@@ -345,6 +348,17 @@ func (w *witness) superseded(p storage.Partition, a outgoing.AttemptRow) bool {
 		}
 	}
 	return true
+}
+
+// setAside is I4 before it happens: what is set aside for gas is there. A cost
+// that is booked meanwhile is set aside still.
+func (w *witness) setAside(c *storage.Change, g treasury.GasFloat) {
+	k := string(c.Partition) + "\x00" + g.Asset
+	more := g.Reserved > w.aside[k]
+	w.aside[k] = g.Reserved
+	if t := w.r.current; more && t != nil && !t.paused && g.Reserved > w.equity(c.Partition, ledger.Asset(g.Asset)) {
+		w.r.fail("I4", "%s sets %d %s aside for gas, and has %d", c.Partition, g.Reserved, g.Asset, w.equity(c.Partition, ledger.Asset(g.Asset)))
+	}
 }
 
 func (w *witness) address(c *storage.Change, id string) {

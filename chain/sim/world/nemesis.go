@@ -58,7 +58,7 @@ var dormant = []Nemesis{Forgery, Nonces}
 
 // perPoint are the nemeses that strike at calls of the store: by how many of
 // 10,000 at the most.
-var perPoint = map[Nemesis]int{Crashes: 40, Pauses: 200, Conflicts: 200, LostCommits: 200, FailedReads: 60}
+var perPoint = map[Nemesis]int{Crashes: 40, Pauses: 200, Conflicts: 200, LostCommits: 200, FailedReads: 200}
 
 // swarm draws what may strike in this run, and how hard. What Options leave out
 // of what the seed has drawn keeps its place in the deck and does nothing, so

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
 )
 
 // operate is what operators have to do: see to the coins for gas, and to money
@@ -52,6 +54,19 @@ func (m *merchant) topUp(n *network, all bool) string {
 		}
 	}
 	return fmt.Sprintf("tops merchant %d up on %s", m.n, n.name)
+}
+
+// few brings coins for the gas of two transactions at the most.
+func (m *merchant) few(n *network) error {
+	c := currency(n.coins[0])
+	fee, err := n.chain.Client().EstimateFee(context.Background(), chain.Intent{
+		Purpose: chain.ForWithdrawal, Network: n.name, Currency: c.Code, Amount: 1,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = n.chain.Fund(m.hot[n.name], c.Code, decimal.Max(c.Dust, c.Decimal(fee.Max).Mul(decimal.New(8, 0))))
+	return err
 }
 
 // meddle is what operators do at odd times, and what must do no harm.

@@ -29,6 +29,7 @@ type witness struct {
 	moves    map[string]wallet.Transfer
 	events   map[string]int64 // last number, by tenant and object
 	outbox   map[string]webhook.Event
+	aside    map[string]ledger.Amount   // for gas, by tenant and asset
 	merged   map[string]bool            // deposits of which it was told, by tenant and id
 	deposits map[string]payment.Deposit // by tenant and id
 	attempts map[string]outgoing.AttemptRow
@@ -56,7 +57,7 @@ func newWitness(r *run, s storage.Store) *witness {
 	return &witness{
 		Store: s, r: r, versions: map[rowKey]int64{}, changes: map[string]bool{}, posted: map[string]bool{},
 		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
-		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{}, merged: map[string]bool{},
+		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{}, merged: map[string]bool{}, aside: map[string]ledger.Amount{},
 		deposits: map[string]payment.Deposit{}, attempts: map[string]outgoing.AttemptRow{},
 		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{}, cursors: map[storage.Partition]storage.Row{},
 	}
@@ -184,13 +185,17 @@ func (w *witness) post(c *storage.Change) {
 	}
 }
 
+// equity is what the house has of an asset.
+func (w *witness) equity(p storage.Partition, asset ledger.Asset) (sum ledger.Amount) {
+	for _, a := range []ledger.Account{ledger.FeesPlatform, ledger.FeesNetwork, ledger.Float, ledger.Adjustment} {
+		sum += w.balances[balanceKey{p, a, asset}].posted
+	}
+	return sum
+}
+
 // solvent is I4: what is owed is covered, but for what a deep reorg took.
 func (w *witness) solvent(p storage.Partition, asset ledger.Asset, tx string) {
-	var equity ledger.Amount
-	for _, a := range []ledger.Account{ledger.FeesPlatform, ledger.FeesNetwork, ledger.Float, ledger.Adjustment} {
-		equity += w.balances[balanceKey{p, a, asset}].posted
-	}
-	if equity < 0 && !w.r.deep && w.r.native(asset) {
+	if equity := w.equity(p, asset); equity < 0 && !w.r.deep && w.r.native(asset) {
 		w.r.fail("I4", "%s left the house of %s with %d of %s: gas spent merchants' coins", tx, p, equity, asset)
 	}
 }
