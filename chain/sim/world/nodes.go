@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 )
 
@@ -69,7 +70,7 @@ func (r *run) broadcasts() string {
 	case 1:
 		return r.spoil(fmt.Sprint(times, " swallowed"), func(n *sim.Node) { n.Swallow(times) })
 	}
-	err := pick(r.rng, []error{nil, sim.ErrNonceTooLow, sim.ErrUnderpriced, sim.ErrInsufficient})
+	err := pick(r.rng, []error{nil, sim.ErrNonceTooLow, sim.ErrUnderpriced, sim.ErrInsufficient, chain.ErrRejected})
 	return r.spoil(fmt.Sprint(times, " refused: ", err), func(n *sim.Node) { n.RefuseNext(times, err) })
 }
 

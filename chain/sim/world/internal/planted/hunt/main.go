@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -66,25 +65,41 @@ func hunt(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		return errors.New("hunt: run it at the module's root")
 	}
+	var bugs []planted.Bug
+	for _, b := range append([]planted.Bug{control}, planted.All()...) {
+		if only.MatchString(b.ID) {
+			bugs = append(bugs, b)
+		}
+	}
+	dir, err := os.MkdirTemp("", "planted")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
+	overlay, holds, err := together(root, dir, bugs)
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(dir, "together")
+	if err := build(ctx, root, overlay, program); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "built: %d of %d bugs in one program\n", len(holds), len(bugs))
 	var all []found
 	var failed []string
-	for _, b := range append([]planted.Bug{control}, planted.All()...) {
-		if !only.MatchString(b.ID) {
-			continue
-		}
+	for _, b := range bugs {
 		began := time.Now()
-		f, err := hunted(ctx, root, b)
+		with := ""
+		if holds[b.ID] || b.File == "" {
+			with = program
+		}
+		f, err := hunted(ctx, root, with, b)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			failed = append(failed, b.ID)
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "%-32s %-5s %-22s %s (%.0fs)\n", b.ID, f.verdict(), f.by(), f.seeds(), time.Since(began).Seconds())
-		if *tell {
-			for _, w := range slices.DeleteFunc(slices.Clone(f.worlds), func(w caught) bool { return w.Worlds == 0 }) {
-				fmt.Fprintf(os.Stderr, "    seed %d: %s: %.300s\n", w.Seed, w.Invariant, w.What)
-			}
-		}
+		report(&f, time.Since(began))
 		if !f.good() {
 			failed = append(failed, b.ID)
 		}
@@ -105,39 +120,54 @@ func hunt(ctx context.Context) error {
 	return nil
 }
 
-// hunted builds this program with the bug in it and lets it play.
-func hunted(ctx context.Context, root string, b planted.Bug) (found, error) {
+// report tells how one bug went.
+func report(f *found, took time.Duration) {
+	fmt.Fprintf(os.Stderr, "%-32s %-5s %-22s %s (%.0fs)\n", f.bug.ID, f.verdict(), f.by(), f.seeds(), took.Seconds())
+	for _, w := range f.worlds {
+		if *tell && w.Worlds > 0 {
+			fmt.Fprintf(os.Stderr, "    seed %d: %s: %.300s\n", w.Seed, w.Invariant, w.What)
+		}
+	}
+}
+
+// hunted lets a program with the bug in it play: the one given, or one of its own.
+func hunted(ctx context.Context, root, program string, b planted.Bug) (found, error) {
 	f := found{bug: b}
-	dir, err := os.MkdirTemp("", "planted")
-	if err != nil {
-		return f, err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
-	store, tags := cmp.Or(b.Store, "memory"), "planted"
-	if b.Store == "sqlite" {
-		tags += ",sqlite"
-	}
-	args := []string{"build", "-tags", tags, "-ldflags", "-s -w", "-o", filepath.Join(dir, "hunt")}
-	if b.File != "" {
+	if program == "" {
+		dir, err := os.MkdirTemp("", "planted")
+		if err != nil {
+			return f, err
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
 		overlay, err := b.Overlay(root, dir)
 		if err != nil {
 			return f, err
 		}
-		args = append(args, "-overlay", overlay)
+		program = filepath.Join(dir, "hunt")
+		if err := build(ctx, root, overlay, program); err != nil {
+			return f, fmt.Errorf("%s: %w", b.ID, err)
+		}
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./chain/sim/world/internal/planted/hunt")...)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return f, fmt.Errorf("hunt: %s does not compile: %w\n%s", b.ID, err, out)
+	played := exec.CommandContext(ctx, program, "-play", cmp.Or(b.Store, "memory"), "-limit", fmt.Sprint(*limit))
+	played.Env = append(os.Environ(), chosen+"="+b.ID)
+	played.Stderr = os.Stderr
+	out, err := played.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &f.worlds)
 	}
-	program := exec.CommandContext(ctx, filepath.Join(dir, "hunt"), "-play", store, "-limit", fmt.Sprint(*limit))
-	program.Stderr = os.Stderr
-	out, err := program.Output()
 	if err != nil {
 		return f, fmt.Errorf("hunt: playing with %s: %w", b.ID, err)
 	}
-	if err := json.Unmarshal(out, &f.worlds); err != nil {
-		return f, fmt.Errorf("hunt: playing with %s: %w", b.ID, err)
-	}
 	return f, nil
+}
+
+// build builds this program with what an overlay puts in it.
+func build(ctx context.Context, root, overlay, program string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "planted", "-ldflags", "-s -w", "-overlay", overlay,
+		"-o", program, "./chain/sim/world/internal/planted/hunt")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("hunt: it does not compile: %w\n%s", err, out)
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain/sim/world"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 )
 
 // first are the seeds to begin at: as many tries for each bug.
@@ -60,13 +61,17 @@ func one(ctx context.Context, seed uint64) (*world.Failure, error) {
 			return nil, err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
-		w.Store = func() (storage.Store, error) { return sqliteStore(ctx, filepath.Join(dir, "world.db")) }
+		w.Store = func() (storage.Store, error) { return open(ctx, filepath.Join(dir, "world.db")) }
 	}
 	return w.Run(ctx).Failure, nil
 }
 
-// sqliteStore makes a store in a file; nil in a program without the tag sqlite.
-var sqliteStore func(ctx context.Context, file string) (storage.Store, error)
+func open(ctx context.Context, file string) (storage.Store, error) {
+	if err := sqlite.Migrate(ctx, file, world.Tables()...); err != nil {
+		return nil, err
+	}
+	return sqlite.Open(file, sqlite.Options{})
+}
 
 // fast is a directory in memory, where there is one: these files need not last.
 func fast() string {
