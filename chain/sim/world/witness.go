@@ -2,9 +2,7 @@ package world
 
 import (
 	"context"
-	"slices"
 
-	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -34,7 +32,6 @@ type witness struct {
 	slots    map[string]string          // nonce or outpoint → intent, by network
 	spends   map[string]map[string]bool // intent → slots that all of its attempts share
 	taken    map[string]string          // address → payment
-	cursors  map[storage.Partition]storage.Row
 }
 
 type rowKey struct {
@@ -57,7 +54,7 @@ func newWitness(r *run, s storage.Store) *witness {
 		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
 		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{},
 		deposits: map[string]payment.Deposit{}, attempts: map[string]outgoing.AttemptRow{},
-		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{}, cursors: map[storage.Partition]storage.Row{},
+		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{},
 	}
 }
 
@@ -122,29 +119,6 @@ func (w *witness) claim(ctx context.Context, c storage.Claim) ([]storage.Row, er
 			w.r.fail("I15", "a claim of %s %s gave version %d after %d", k.table.Name, k.id, rows[i].Version, have)
 		}
 		w.versions[k] = rows[i].Version
-	}
-	return rows, err
-}
-
-// Rows is the store's, but for cursors: reading the same trail of blocks again and
-// again would take half of a world's time. What was read at a version is that
-// version's for ever.
-func (w *witness) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	if t != incoming.Cursors.Table || len(ids) != 1 {
-		return w.Store.Rows(ctx, t, p, ids...)
-	}
-	if old, ok := w.cursors[p]; ok && old.Version == w.versions[rowKey{t, p, ids[0]}] {
-		c := incoming.Cursors.Value(old)
-		c.Trail = slices.Clone(c.Trail)
-		old.Value = c
-		return []storage.Row{old}, nil
-	}
-	rows, err := w.Store.Rows(ctx, t, p, ids...)
-	if len(rows) == 1 {
-		keep, c := rows[0], incoming.Cursors.Value(rows[0])
-		c.Trail = slices.Clone(c.Trail)
-		keep.Value = c
-		w.cursors[p] = keep
 	}
 	return rows, err
 }
