@@ -26,8 +26,13 @@ func (w *witness) judge(c *storage.Change) {
 				w.newEvent(c, p.ID, e)
 				sent[e.Object] = append(sent[e.Object], e)
 			}
-			w.distance(p, e)
+			w.distance(c, p, e)
 			w.outbox[string(c.Partition)+"\x00"+p.ID] = e
+		}
+	}
+	for i := range c.Drop {
+		if d := &c.Drop[i]; d.Table == webhook.Events.Table {
+			w.purged(string(c.Partition)+"\x00"+d.ID, d.ID)
 		}
 	}
 	for i := range c.Put {
@@ -63,15 +68,25 @@ func (w *witness) newEvent(c *storage.Change, id string, e webhook.Event) {
 }
 
 // distance is H08: after a failed attempt the next one is due as long after it as
-// the schedule says.
-func (w *witness) distance(p *storage.Row, e webhook.Event) {
-	if p.Version == 0 || e.Status != webhook.StatusPending || e.Attempts == 0 || w.r.current == nil {
+// the schedule says. One that was put off behind others of its object was not
+// attempted.
+func (w *witness) distance(c *storage.Change, p *storage.Row, e webhook.Event) {
+	attempted := e.Attempts != w.outbox[string(c.Partition)+"\x00"+p.ID].Attempts
+	if p.Version == 0 || e.Status != webhook.StatusPending || e.Attempts == 0 || !attempted || w.r.current == nil {
 		return
 	}
 	wait := schedule[min(e.Attempts, len(schedule))-1]
 	early, late := w.r.current.began.Add(wait-w.r.skewed), w.r.now.Add(wait+w.r.skewed)
 	if p.Due.Before(early) || p.Due.After(late) {
 		w.r.fail("H08", "event %s is due at %s after attempt %d, should be %s later than that", p.ID, p.Due, e.Attempts, wait)
+	}
+}
+
+// purged is retention: only what has ended, and long enough ago, may go.
+func (w *witness) purged(key, id string) {
+	e := w.outbox[key]
+	if keep := w.r.keep; e.Status == webhook.StatusPending || keep == 0 || w.r.now.Add(w.r.skewed).Sub(e.Done) < keep {
+		w.r.fail("X03", "event %s, %s since %s, was purged", id, e.Status, e.Done)
 	}
 }
 

@@ -210,6 +210,10 @@ func (n *network) leave(depth int64) {
 
 func (r *run) deepReorg() string { return r.fork(r.anyNet(), true) }
 
+// deepest is how far back a branch may be found again: past that not even an
+// operator knows where to resume.
+const deepest = 40
+
 // flip goes back to a branch that was left, if that takes nothing final away.
 func (r *run) flip() string {
 	n := r.anyNet()
@@ -217,7 +221,7 @@ func (r *run) flip() string {
 		return "no branch"
 	}
 	old, before := pick(r.rng, n.tips), n.chain.Head()
-	if !r.deep && before.Height-old.fork > int64(n.shallow()) {
+	if most := int64(n.shallow()); before.Height-old.fork > most && (!r.deep || before.Height-old.fork > deepest) {
 		return "too far"
 	}
 	n.leave(before.Height - old.fork)

@@ -128,6 +128,7 @@ func (p *process) start() error {
 		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
+	cfg.Retention = cryptopay.Retention{Events: r.keep, FailedEvents: r.keep}
 	if r.w.Configure != nil {
 		r.w.Configure(&cfg)
 	}

@@ -45,6 +45,7 @@ type run struct {
 	deep     bool // reorgs may be deeper than deposits' confirmations
 	faults   *rand.Rand
 	skewed   time.Duration // the most that any clock was off
+	keep     time.Duration // for which webhooks are kept that have ended; 0 = for ever
 	inbox    inbox
 	first    map[string]time.Time // when a customer's transaction was first sent, by network and hash
 	requests int
@@ -135,7 +136,7 @@ func (r *run) play(ctx context.Context) {
 
 // safety plays with faults on: whatever happens, nothing may be wrong.
 func (r *run) safety(ctx context.Context) {
-	deck := r.deck()
+	deck, quiet := r.deck(), r.spans()
 	for step := range r.w.Steps {
 		if err := ctx.Err(); err != nil {
 			r.fail("ended", "%v", err)
@@ -147,10 +148,17 @@ func (r *run) safety(ctx context.Context) {
 			continue
 		}
 		r.at(step)
+		if until, ok := quiet[step]; ok {
+			r.quiet(until)
+		}
 		r.wake(false)
 		a := deck[r.rng.IntN(len(deck))]
 		r.tell("%s: %s", a.name, a.do())
 		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)
+	}
+	if r.w.Span > 0 && r.failure == nil {
+		r.at(r.w.Steps)
+		r.quiet(r.begun.Add(r.w.Span))
 	}
 }
 

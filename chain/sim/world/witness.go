@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -32,6 +33,7 @@ type witness struct {
 	slots    map[string]string          // nonce or outpoint → intent, by network
 	spends   map[string]map[string]bool // intent → slots that all of its attempts share
 	taken    map[string]string          // address → payment
+	due      map[rowKey]time.Time
 }
 
 type rowKey struct {
@@ -54,7 +56,7 @@ func newWitness(r *run, s storage.Store) *witness {
 		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
 		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{},
 		deposits: map[string]payment.Deposit{}, attempts: map[string]outgoing.AttemptRow{},
-		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{},
+		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{}, due: map[rowKey]time.Time{},
 	}
 }
 
@@ -99,7 +101,9 @@ func (w *witness) rows(c *storage.Change) {
 		}
 	}
 	for i := range c.Drop {
-		delete(w.versions, rowKey{c.Drop[i].Table, c.Partition, c.Drop[i].ID})
+		k := rowKey{c.Drop[i].Table, c.Partition, c.Drop[i].ID}
+		delete(w.versions, k)
+		delete(w.due, k)
 	}
 	for i := range c.Put {
 		p := &c.Put[i]
@@ -108,6 +112,7 @@ func (w *witness) rows(c *storage.Change) {
 			w.r.fail("I15", "change %s wrote %s %s on version %d, it stood at %d", c.ID, p.Table.Name, p.ID, p.Version, have)
 		}
 		w.versions[k] = p.Version + 1
+		w.dues(p, c.Partition)
 	}
 }
 
@@ -119,6 +124,7 @@ func (w *witness) claim(ctx context.Context, c storage.Claim) ([]storage.Row, er
 			w.r.fail("I15", "a claim of %s %s gave version %d after %d", k.table.Name, k.id, rows[i].Version, have)
 		}
 		w.versions[k] = rows[i].Version
+		w.dues(&rows[i], rows[i].Partition)
 	}
 	return rows, err
 }

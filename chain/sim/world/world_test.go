@@ -26,6 +26,7 @@ var (
 	seeds   = flag.Uint64("world.seeds", 200, "how many worlds to play")
 	from    = flag.Uint64("world.from", 1, "the seed of the first")
 	steps   = flag.Int("world.steps", 0, "steps of each, 0 = the default")
+	days    = flag.Float64("world.days", 0, "simulated days before the faults stop; 0 = the default, negative = what the steps take")
 	nemeses = flag.String("world.nemeses", "", "only these may strike, by comma; none; \"\" = drawn by the seed")
 	skip    = flag.String("world.skip", "", "steps to leave out: 0-3,7")
 	store   = flag.String("world.store", "memory", "memory or sqlite")
@@ -34,7 +35,7 @@ var (
 )
 
 func options(t testing.TB) world.Options {
-	o := world.Options{Steps: *steps}
+	o := world.Options{Steps: *steps, Span: time.Duration(*days * float64(24*time.Hour))}
 	for name := range strings.SplitSeq(*nemeses, ",") {
 		if name != "" {
 			o.Nemeses = append(o.Nemeses, world.Nemesis(name))
