@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -54,6 +55,7 @@ type options struct {
 var errBroken = errors.New("soak: promises were broken: see the record")
 
 func run(ctx context.Context, o options) error {
+	debug.SetGCPercent(400) // worlds are short and many
 	rec, err := load(o.file, o.commit)
 	if err != nil {
 		return err
