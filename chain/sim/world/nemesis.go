@@ -40,6 +40,7 @@ const (
 	Prices      Nemesis = "prices"       // sources of prices that fail, are stale, absurd or zero
 	Operators   Nemesis = "operators"    // people who resume, recover and resolve at odd times
 	Attackers   Nemesis = "attackers"    // look-alike tokens, dust, tenants after others' objects
+	Restores    Nemesis = "restores"     // the store is put back to an older backup
 )
 
 // Nemeses lists all of them.
@@ -47,6 +48,7 @@ func Nemeses() []Nemesis {
 	return []Nemesis{
 		Reorgs, DeepReorgs, FlipFlop, Drops, Lag, NodeErrors, Partial, Lies, Nonces, Broadcasts, Eviction, Revival, Malleation, Forgery, Fees,
 		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers,
+		Restores,
 	}
 }
 
@@ -66,6 +68,9 @@ func (r *run) swarm() {
 		in := r.rng.IntN(100) < 45
 		if n == DeepReorgs { // what they bring hides what others do
 			in = r.rng.IntN(100) < 12
+		}
+		if n == Restores {
+			in = r.rng.IntN(100) < 8 && r.rate[DeepReorgs] == 0
 		}
 		hard, rate := 1+r.rng.IntN(100), 1+r.rng.IntN(4)
 		if most := perPoint[n]; most > 0 {
@@ -126,7 +131,7 @@ func (r *run) deck() []action {
 		Lies: {2, "node", r.lie}, Broadcasts: {3, "node", r.broadcasts}, Eviction: {2, "evict", r.evict}, Revival: {1, "revive", r.reviveOld},
 		Malleation: {2, "malleate", r.malleate}, Fees: {2, "fees", r.fees}, Skew: {2, "clock", r.skew}, Jumps: {1, "clock", r.jump},
 		Receivers: {3, "receiver", r.receiver}, Prices: {2, "prices", r.misprice}, Operators: {2, "operator", r.meddle},
-		Attackers: {4, "attacker", r.attack},
+		Attackers: {4, "attacker", r.attack}, Restores: {1, "restore", r.restore},
 	}
 	for _, n := range Nemeses() {
 		a, ok := nemeses[n]
@@ -221,7 +226,7 @@ func (r *run) flip() string {
 		return "no branch"
 	}
 	old, before := pick(r.rng, n.tips), n.chain.Head()
-	if most := int64(n.shallow()); before.Height-old.fork > most && (!r.deep || before.Height-old.fork > deepest) {
+	if most := int64(n.shallow()); before.Height-old.fork > most && (r.rate[DeepReorgs] == 0 || before.Height-old.fork > deepest) {
 		return "too far"
 	}
 	n.leave(before.Height - old.fork)

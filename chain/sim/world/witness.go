@@ -34,6 +34,7 @@ type witness struct {
 	spends   map[string]map[string]bool // intent → slots that all of its attempts share
 	taken    map[string]string          // address → payment
 	due      map[rowKey]time.Time
+	log      []entry
 }
 
 type rowKey struct {
@@ -71,6 +72,7 @@ func (w *witness) commit(ctx context.Context, c storage.Change) error {
 		return nil
 	}
 	w.changes[key] = true
+	w.remember(entry{change: &c})
 	w.rows(&c)
 	w.post(&c)
 	w.judge(&c)
@@ -118,6 +120,9 @@ func (w *witness) rows(c *storage.Change) {
 
 func (w *witness) claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
 	rows, err := w.Store.Claim(ctx, c)
+	if len(rows) > 0 {
+		w.remember(entry{claim: &c})
+	}
 	for i := range rows {
 		k := rowKey{rows[i].Table, rows[i].Partition, rows[i].ID}
 		if have := w.versions[k]; rows[i].Version != have+1 {
