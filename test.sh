@@ -88,6 +88,9 @@ go test -timeout 20m ./... 2>&1 | tee "$tools/test.log"
 say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
 
+say "worlds that nobody has seen, each of a week"
+go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=0 -timeout 20m
+
 say "fuzzing what strangers send, briefly"
 for target in httpapi/FuzzBody httpapi/FuzzQuery httpapi/FuzzToken httpapi/FuzzPath webhook/FuzzH06_Verify ledger/FuzzParseAmount chain/address/FuzzParse; do
 	go test -run '^$' -fuzz "^${target##*/}\$" -fuzztime 5s -parallel 2 "./${target%/*}"

@@ -82,8 +82,11 @@ func (g *Guard) parse(s string) (*url.URL, error) {
 		return nil, fmt.Errorf("%w: it must have 1 to %d characters", ErrURL, MaxURL)
 	}
 	for i := range len(s) {
-		if s[i] <= ' ' || s[i] >= 0x7f || s[i] == '\\' {
+		switch {
+		case s[i] <= ' ' || s[i] >= 0x7f || s[i] == '\\':
 			return nil, fmt.Errorf("%w: it has a character outside printable ASCII", ErrURL)
+		case s[i] == '#': // an empty fragment, too, which the parsed URL no longer shows
+			return nil, fmt.Errorf("%w: it must have no fragment", ErrURL)
 		}
 	}
 	u, err := url.Parse(s)
@@ -99,8 +102,8 @@ func (g *Guard) parts(u *url.URL) error {
 		return fmt.Errorf("%w: the scheme must be https", ErrURL)
 	case u.User != nil:
 		return fmt.Errorf("%w: it must not carry credentials", ErrURL)
-	case u.Opaque != "" || u.Host == "" || u.Fragment != "":
-		return fmt.Errorf("%w: it must have a host and no fragment", ErrURL)
+	case u.Opaque != "" || u.Host == "":
+		return fmt.Errorf("%w: it must have a host", ErrURL)
 	}
 	if p := u.Port(); p != "" || strings.HasSuffix(u.Host, ":") {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 || p[0] == '0' {

@@ -138,7 +138,7 @@ func TestH04_URLs(t *testing.T) {
 		"", " ", "example.com", "//example.com/x", "/x", "http://example.com/", "ftp://example.com/", "file:///etc/passwd", "gopher://example.com/",
 		"javascript:alert(1)", "unix:///var/run/docker.sock", "https:example.com", "https:///x", "https://", "https://?x", "https://#x", "https://:443/",
 		"https://user@example.com/", "https://user:pass@example.com/", "https://@example.com/", "https://:@example.com/", "https://example.com@127.0.0.1/",
-		"https://127.0.0.1\\@example.com/", "https://example.com\\.evil.com/", "https://example.com/x#frag",
+		"https://127.0.0.1\\@example.com/", "https://example.com\\.evil.com/", "https://example.com/x#frag", "https://example.com/x#", "https://example.com#",
 		"https://127.1/", "https://127.0.1/", "https://2130706433/", "https://0x7f000001/", "https://0x7f.0.0.1/", "https://0177.0.0.1/", "https://017700000001/",
 		"https://127.0.0.1.", "https://127.0.0.01/", "https://1.1.1.1.1/", "https://1.1.1/", "https://256.1.1.1/", "https://0/", "https://010.8.8.8/", "https://example.0x10/",
 		"https://example.com./", "https://./", "https://../", "https://a..b/", "https://.example.com/", "https://-a.example.com/", "https://a-.example.com/",

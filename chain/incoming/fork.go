@@ -14,9 +14,9 @@ import (
 
 // forked makes the Change that follows the chain back to where it forked: a
 // Change of its own, so that what is gone is told before it can come again.
-// halted is not nil where that point is below what the network had called final.
-func (n *Network) forked(ctx context.Context, cur Cursor, version int64, rewound int) (c storage.Change, halted, err error) {
-	trail := cur.Trail[:len(cur.Trail)-rewound]
+// trail ends there. halted is not nil where that point is below what the network
+// had called final.
+func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail []chain.Block) (c storage.Change, halted, err error) {
 	ancestor := last(trail)
 	if ancestor.Height < cur.Final {
 		return n.halt(cur, version, fmt.Sprintf("the node forked at height %d, below %d that the network had called final", ancestor.Height, cur.Final))
@@ -54,7 +54,9 @@ func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail [
 		}
 		put = append(put, n.row(s, r.Version, now))
 	}
-	cur.Trail, cur.Head, cur.HeadTime = slices.Clone(trail), ancestor.Height, ancestor.Time
+	if err := n.follow(&cur, trail); err != nil {
+		return storage.Change{}, err
+	}
 	return n.change("fork", nil, append(put, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
 }
 
@@ -68,12 +70,12 @@ func (n *Network) halt(cur Cursor, version int64, why string) (c storage.Change,
 // deepFork halts where the client finds nothing of the trail on the chain. Where
 // it can be asked block by block and knows one after all, it contradicts itself,
 // and nothing moves.
-func (n *Network) deepFork(ctx context.Context, cur Cursor, version int64, cause error) (c storage.Change, halted, err error) {
-	if len(cur.Trail) == 0 {
+func (n *Network) deepFork(ctx context.Context, cur Cursor, version int64, trail []chain.Block, cause error) (c storage.Change, halted, err error) {
+	if len(trail) == 0 {
 		return c, nil, fmt.Errorf("incoming: %s: %w", n.name, cause)
 	}
 	if loc, ok := n.cfg.Client.(chain.Locator); ok {
-		for _, b := range slices.Backward(cur.Trail) {
+		for _, b := range slices.Backward(trail) {
 			at, err := loc.BlockAt(ctx, b.Height)
 			if err != nil {
 				continue
@@ -83,7 +85,7 @@ func (n *Network) deepFork(ctx context.Context, cur Cursor, version int64, cause
 			}
 		}
 	}
-	return n.halt(cur, version, fmt.Sprintf("the chain forked below height %d, the oldest that is remembered", cur.Trail[0].Height))
+	return n.halt(cur, version, fmt.Sprintf("the chain forked below height %d, the oldest that is remembered", trail[0].Height))
 }
 
 // Resume ends a halt by an operator's decision: the chain is read again from
@@ -138,9 +140,13 @@ func (n *Network) trailTo(ctx context.Context, cur Cursor, from int64) ([]chain.
 		}
 		return append(n.before(ctx, b), b), nil
 	}
-	i := slices.IndexFunc(cur.Trail, func(b chain.Block) bool { return b.Height == from })
+	trail, err := n.blocks(cur.Trail)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(trail, func(b chain.Block) bool { return b.Height == from })
 	if i < 0 {
 		return nil, errors.New("incoming: cannot resume from there: the client knows no blocks by height, and the trail does not hold it")
 	}
-	return cur.Trail[:i+1], nil
+	return trail[:i+1], nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -73,7 +74,8 @@ type Network struct {
 	part storage.Partition
 	log  *slog.Logger
 
-	mu sync.Mutex // one Step at a time
+	mu    sync.Mutex // one Step at a time
+	trail atomic.Pointer[trail]
 
 	state sync.Mutex // guards what follows
 	open  func(ctx context.Context) []chain.Address

@@ -65,8 +65,12 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 // checkHistory refuses an answer that does not fit what was asked, or the chain
 // as it was read.
 func (n *Network) checkHistory(ctx context.Context, cur Cursor, a chain.Address, from, to int64, list []chain.Transfer) error {
-	hashes := make(map[int64]string, len(cur.Trail))
-	for _, b := range cur.Trail {
+	trail, err := n.blocks(cur.Trail)
+	if err != nil {
+		return err
+	}
+	hashes := make(map[int64]string, len(trail))
+	for _, b := range trail {
 		hashes[b.Height] = b.Hash
 	}
 	loc, _ := n.cfg.Client.(chain.Locator)

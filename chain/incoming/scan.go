@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -109,35 +110,38 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 		if cur.Halted != "" {
 			return storage.Change{}, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
 		}
-		if b, ok := inTrail(&cur, tip.Head.Hash); ok && b.Height != tip.Head.Height {
-			return storage.Change{}, n.nodeErr("it calls block %d %q its head at height %d", b.Height, b.Hash, tip.Head.Height)
+		if h, ok := cur.Trail.Height(tip.Head.Hash); ok && h != tip.Head.Height {
+			return storage.Change{}, n.nodeErr("it calls block %d %q its head at height %d", h, tip.Head.Hash, tip.Head.Height)
 		}
-		if len(cur.Trail) > 0 && last(cur.Trail).Hash == tip.Head.Hash {
-			p.end = true
+		if p.end = cur.Trail.Ends(tip.Head.Hash); p.end {
 			return storage.Change{}, nil
 		}
-		scan, err := n.cfg.Client.Scan(ctx, slices.Clone(cur.Trail), &view{n: n}, n.cfg.MaxBlocks)
+		trail, err := n.blocks(cur.Trail)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		scan, err := n.cfg.Client.Scan(ctx, slices.Clone(trail), &view{n: n}, n.cfg.MaxBlocks)
 		if errors.Is(err, chain.ErrDeepFork) {
 			var c storage.Change
-			c, halted, err = n.deepFork(ctx, cur, version, err)
+			c, halted, err = n.deepFork(ctx, cur, version, trail, err)
 			return c, err
 		}
 		if err != nil {
 			return storage.Change{}, fmt.Errorf("incoming: %s: scanning from %d: %w", n.name, cur.Head, err)
 		}
-		if err := n.checkScan(cur, tip, scan); err != nil {
+		if err := n.checkScan(cur.Head, trail, tip, scan); err != nil {
 			return storage.Change{}, err
 		}
 		if scan.Rewound > 0 {
 			var c storage.Change
-			c, halted, err = n.forked(ctx, cur, version, scan.Rewound)
+			c, halted, err = n.forked(ctx, cur, version, trail[:len(trail)-scan.Rewound])
 			p.rewound = halted == nil
 			return c, err
 		}
 		if p.end = len(scan.Blocks) == 0; p.end {
 			return storage.Change{}, nil
 		}
-		return n.record(ctx, cur, version, scan.Blocks, &p)
+		return n.record(ctx, cur, version, trail, scan.Blocks, &p)
 	})
 	if err != nil {
 		return paged{}, err
@@ -149,10 +153,40 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 	return p, nil
 }
 
-// record makes the Change of blocks that follow the cursor.
-func (n *Network) record(ctx context.Context, cur Cursor, version int64, blocks []chain.ScannedBlock, p *paged) (storage.Change, error) {
+// blocks reads the stored trail, or knows it from the last time.
+func (n *Network) blocks(t Trail) ([]chain.Block, error) {
+	if known := n.trail.Load(); known != nil && known.text == t {
+		return known.blocks, nil
+	}
+	blocks, err := t.Blocks()
+	if err == nil {
+		n.trail.Store(&trail{t, blocks})
+	}
+	return blocks, err
+}
+
+// trail is one that was read, for ever: nobody changes its blocks.
+type trail struct {
+	text   Trail
+	blocks []chain.Block
+}
+
+// follow moves the cursor to the end of these blocks, of which it keeps the last.
+func (n *Network) follow(cur *Cursor, blocks []chain.Block) (err error) {
+	blocks = slices.Clone(blocks[max(0, len(blocks)-n.cfg.TrailKeep):])
+	if cur.Trail, err = NewTrail(blocks); err != nil {
+		return err
+	}
+	n.trail.Store(&trail{cur.Trail, blocks})
+	cur.Head, cur.HeadTime = last(blocks).Height, last(blocks).Time
+	return nil
+}
+
+// record makes the Change of blocks that follow the cursor, which stands at the
+// end of a trail.
+func (n *Network) record(ctx context.Context, cur Cursor, version int64, trail []chain.Block, blocks []chain.ScannedBlock, p *paged) (storage.Change, error) {
 	if version == 0 {
-		cur.Trail = n.before(ctx, blocks[0].Block)
+		trail = n.before(ctx, blocks[0].Block)
 	}
 	var found []chain.Transfer
 	for i := range blocks {
@@ -169,11 +203,13 @@ func (n *Network) record(ctx context.Context, cur Cursor, version int64, blocks 
 	if err != nil {
 		return storage.Change{}, err
 	}
+	trail = slices.Clip(trail)
 	for _, b := range blocks {
-		cur.Trail = append(cur.Trail, b.Block)
+		trail = append(trail, b.Block)
 	}
-	cur.Trail = cur.Trail[max(0, len(cur.Trail)-n.cfg.TrailKeep):]
-	cur.Head, cur.HeadTime = last(cur.Trail).Height, last(cur.Trail).Time
+	if err := n.follow(&cur, trail); err != nil {
+		return storage.Change{}, err
+	}
 	p.blocks, p.rows = len(blocks), len(rows)
 	p.end = false
 	return n.change("scan", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
@@ -199,22 +235,22 @@ func (n *Network) before(ctx context.Context, first chain.Block) []chain.Block {
 }
 
 // checkScan refuses an answer that does not fit together. Nothing moves then.
-func (n *Network) checkScan(cur Cursor, tip chain.Tip, s chain.Scan) error {
+func (n *Network) checkScan(head int64, trail []chain.Block, tip chain.Tip, s chain.Scan) error {
 	switch {
-	case s.Rewound < 0 || s.Rewound > 0 && s.Rewound >= len(cur.Trail):
-		return n.nodeErr("the client rewound %d of %d blocks", s.Rewound, len(cur.Trail))
+	case s.Rewound < 0 || s.Rewound > 0 && s.Rewound >= len(trail):
+		return n.nodeErr("the client rewound %d of %d blocks", s.Rewound, len(trail))
 	case len(s.Blocks) > n.cfg.MaxBlocks:
 		return n.nodeErr("the client gave %d blocks where %d were asked", len(s.Blocks), n.cfg.MaxBlocks)
-	case len(cur.Trail) == 0 && len(s.Blocks) != 1:
+	case len(trail) == 0 && len(s.Blocks) != 1:
 		return n.nodeErr("the client started with %d blocks instead of the head alone", len(s.Blocks))
 	case len(s.Blocks) == 0 && s.Rewound > 0:
 		return fmt.Errorf("%w: %s: it rewound %d blocks and has none instead", chain.ErrBehind, n.name, s.Rewound)
-	case len(s.Blocks) == 0 && tip.Head.Height > cur.Head:
-		return n.nodeErr("no blocks after %d, though the head is %d", cur.Head, tip.Head.Height)
+	case len(s.Blocks) == 0 && tip.Head.Height > head:
+		return n.nodeErr("no blocks after %d, though the head is %d", head, tip.Head.Height)
 	}
 	var prev chain.Block
-	if left := len(cur.Trail) - s.Rewound; left > 0 {
-		prev = cur.Trail[left-1]
+	if left := len(trail) - s.Rewound; left > 0 {
+		prev = trail[left-1]
 	}
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
@@ -242,26 +278,28 @@ func (n *Network) checkTransfers(b *chain.ScannedBlock) error {
 	return nil
 }
 
-// inTrail finds a block of the trail by hash.
-func inTrail(cur *Cursor, hash string) (chain.Block, bool) {
-	for _, b := range slices.Backward(cur.Trail) {
-		if b.Hash == hash {
-			return b, true
-		}
-	}
-	return chain.Block{}, false
-}
-
 func last(trail []chain.Block) chain.Block { return trail[len(trail)-1] }
 
 // changeID digests what a Change puts.
 func changeID(kind string, put []storage.Row) string {
-	h := sha256.New()
+	var all []byte
+	text := func(s string) { all = append(append(strconv.AppendInt(all, int64(len(s)), 10), ':'), s...) }
 	for _, r := range put {
+		text(r.Table.Name)
+		text(r.ID)
+		all = fmt.Appendf(all, "%d %d ", r.Version, storage.Micros(r.Due))
 		scalars, err := r.Table.Encode(r.Value)
-		_, _ = fmt.Fprintf(h, "%q %q %d %d %q %v\n", r.Table.Name, r.ID, r.Version, storage.Micros(r.Due), scalars, err)
+		for _, x := range scalars {
+			if s, ok := x.(string); ok {
+				text(s)
+				continue
+			}
+			all = fmt.Appendf(all, "%v,", x)
+		}
+		all = fmt.Appendf(all, "%v\n", err)
 	}
-	return kind + "/" + hex.EncodeToString(h.Sum(nil)[:20])
+	sum := sha256.Sum256(all)
+	return kind + "/" + hex.EncodeToString(sum[:20])
 }
 
 // view is the Watch that one call of the client gets.

@@ -41,8 +41,11 @@ func (n *Network) settle(ctx context.Context, tip chain.Tip, asked time.Time, wa
 
 // reached reports whether everything up to the tip was read.
 func reached(cur *Cursor, tip chain.Tip) bool {
-	b, ok := inTrail(cur, tip.Head.Hash)
-	return ok && b.Height == tip.Head.Height
+	if cur.Trail.Ends(tip.Head.Hash) {
+		return tip.Head.Height == cur.Head
+	}
+	height, ok := cur.Trail.Height(tip.Head.Hash)
+	return ok && height == tip.Head.Height
 }
 
 // watermark stores that the tip was reached, and how far the network itself

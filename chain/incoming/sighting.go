@@ -167,7 +167,7 @@ var Addresses = storage.NewTable[AddressRow]("addresses",
 
 // Cursor is how far a network was read, one row per network, id "cursor".
 type Cursor struct {
-	Trail Trail `db:"trail,json"`
+	Trail Trail `db:"trail"`
 	Head  int64 `db:"head"`
 	// Final is the watermark: the highest block that the network itself called
 	// final, 0 where it has no such notion. It falls by an operator's hand alone.

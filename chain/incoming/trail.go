@@ -1,7 +1,6 @@
 package incoming
 
 import (
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -10,66 +9,90 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-// Trail is a list of blocks, oldest first, each the parent of the next. It is
-// stored as one short text, as every step of every worker reads it: the first
-// block's parent, then height, hash and time of each block.
-type Trail []chain.Block
+// Trail is a list of blocks, oldest first, each the parent of the next, as one
+// short text: the first block's parent, then height, hash and time of each block,
+// "parent;7 hash µs;8 hash µs". Every step of every worker reads it, and most need
+// only its end: that is found without reading the rest.
+type Trail string
 
 var errTrail = errors.New("incoming: not a stored trail")
 
-// MarshalJSON writes the trail as a JSON string.
-func (t Trail) MarshalJSON() ([]byte, error) {
-	if len(t) == 0 {
-		return []byte(`""`), nil
+// NewTrail writes blocks down. The error says so where they do not follow one
+// another, or where a hash holds a blank or a semicolon.
+func NewTrail(blocks []chain.Block) (Trail, error) {
+	if len(blocks) == 0 {
+		return "", nil
 	}
-	b := make([]byte, 0, 96*len(t))
-	b = append(b, t[0].Parent...)
-	for i := range t {
-		if strings.ContainsAny(t[i].Hash, " ;") || i > 0 && t[i].Parent != t[i-1].Hash {
-			return nil, errTrail
+	var b strings.Builder
+	b.Grow(len(blocks) * (len(blocks[0].Hash) + 32))
+	var digits [20]byte
+	b.WriteString(blocks[0].Parent)
+	for i := range blocks {
+		if strings.ContainsAny(blocks[i].Hash, " ;") || i > 0 && blocks[i].Parent != blocks[i-1].Hash {
+			return "", errTrail
 		}
-		b = append(b, ';')
-		b = strconv.AppendInt(b, t[i].Height, 10)
-		b = append(b, ' ')
-		b = append(b, t[i].Hash...)
-		b = append(b, ' ')
-		if !t[i].Time.IsZero() {
-			b = strconv.AppendInt(b, t[i].Time.UnixMicro(), 10)
+		b.WriteByte(';')
+		b.Write(strconv.AppendInt(digits[:0], blocks[i].Height, 10))
+		b.WriteByte(' ')
+		b.WriteString(blocks[i].Hash)
+		b.WriteByte(' ')
+		if !blocks[i].Time.IsZero() {
+			b.Write(strconv.AppendInt(digits[:0], blocks[i].Time.UnixMicro(), 10))
 		}
 	}
-	return json.Marshal(string(b))
+	return Trail(b.String()), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (t *Trail) UnmarshalJSON(text []byte) error {
-	var s string
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
+// Blocks reads what NewTrail wrote.
+func (t Trail) Blocks() ([]chain.Block, error) {
+	if t == "" {
+		return nil, nil
 	}
-	*t = nil
-	if s == "" {
-		return nil
-	}
-	parent, rest, _ := strings.Cut(s, ";")
-	*t = make(Trail, 0, strings.Count(rest, ";")+1)
+	parent, rest, _ := strings.Cut(string(t), ";")
+	out := make([]chain.Block, 0, strings.Count(rest, ";")+1)
 	for rest != "" {
 		var entry string
 		entry, rest, _ = strings.Cut(rest, ";")
-		height, entry, ok := strings.Cut(entry, " ")
-		hash, micros, ok2 := strings.Cut(entry, " ")
-		h, err := strconv.ParseInt(height, 10, 64)
-		if !ok || !ok2 || err != nil {
-			return errTrail
+		b, err := block(entry)
+		if err != nil {
+			return nil, err
 		}
-		b := chain.Block{Height: h, Hash: hash, Parent: parent}
-		if micros != "" {
-			us, err := strconv.ParseInt(micros, 10, 64)
-			if err != nil {
-				return errTrail
-			}
-			b.Time = time.UnixMicro(us).UTC()
-		}
-		*t, parent = append(*t, b), hash
+		b.Parent = parent
+		out, parent = append(out, b), b.Hash
 	}
-	return nil
+	return out, nil
+}
+
+// block reads one entry: height, hash and time.
+func block(entry string) (b chain.Block, err error) {
+	height, entry, ok := strings.Cut(entry, " ")
+	hash, micros, ok2 := strings.Cut(entry, " ")
+	if b.Height, err = strconv.ParseInt(height, 10, 64); !ok || !ok2 || err != nil {
+		return b, errTrail
+	}
+	b.Hash = hash
+	if micros != "" {
+		us, err := strconv.ParseInt(micros, 10, 64)
+		if err != nil {
+			return b, errTrail
+		}
+		b.Time = time.UnixMicro(us).UTC()
+	}
+	return b, nil
+}
+
+// Ends reports whether the block of this hash is the last one.
+func (t Trail) Ends(hash string) bool {
+	at := strings.LastIndexByte(string(t), ' ')
+	return hash != "" && at > 0 && strings.HasSuffix(string(t[:at]), " "+hash)
+}
+
+// Height finds a block by its hash.
+func (t Trail) Height(hash string) (height int64, ok bool) {
+	at := strings.Index(string(t), " "+hash+" ")
+	if hash == "" || at < 0 {
+		return 0, false
+	}
+	height, err := strconv.ParseInt(string(t[strings.LastIndexByte(string(t[:at]), ';')+1:at]), 10, 64)
+	return height, err == nil
 }

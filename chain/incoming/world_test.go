@@ -216,8 +216,10 @@ func (w *world) truth(options ...option) []string {
 
 // start puts a cursor on a block, as if the network had been started there.
 func (w *world) start(s storage.Store, b chain.Block) {
+	trail, err := incoming.NewTrail([]chain.Block{b})
+	require.NoError(w.t, err)
 	c := storage.Change{ID: "start", Partition: storage.Network(string(w.name)), Put: []storage.Row{
-		incoming.Cursors.Row(incoming.CursorID, 0, time.Time{}, incoming.Cursor{Trail: []chain.Block{b}, Head: b.Height, HeadTime: b.Time}),
+		incoming.Cursors.Row(incoming.CursorID, 0, time.Time{}, incoming.Cursor{Trail: trail, Head: b.Height, HeadTime: b.Time}),
 	}}
 	require.NoError(w.t, s.Commit(context.Background(), c)[0])
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ func main() {
 	flag.Uint64Var(&o.seeds, "seeds", 1000, "how many worlds to play")
 	flag.Uint64Var(&o.from, "from", 0, "seed of the first; 0 = where the record ends")
 	flag.IntVar(&o.steps, "steps", 0, "steps of each; 0 = the default")
+	flag.Float64Var(&o.days, "days", 7, "simulated days of each before its faults stop")
 	flag.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "worlds at a time")
 	flag.StringVar(&o.file, "record", "soak.json", "the record, read at the start and written all the time")
 	flag.StringVar(&o.commit, "commit", "", "of the code that is run; a record is of one commit")
@@ -44,6 +46,7 @@ func main() {
 type options struct {
 	seeds, from     uint64
 	steps, parallel int
+	days            float64
 	file, commit    string
 	every           time.Duration
 }
@@ -52,6 +55,7 @@ type options struct {
 var errBroken = errors.New("soak: promises were broken: see the record")
 
 func run(ctx context.Context, o options) error {
+	debug.SetGCPercent(400) // worlds are short and many
 	rec, err := load(o.file, o.commit)
 	if err != nil {
 		return err
@@ -113,7 +117,7 @@ func (s *soak) work(ctx context.Context) {
 		if seed >= s.end || ctx.Err() != nil {
 			return
 		}
-		w := world.World{Seed: seed, Options: world.Options{Steps: s.o.steps}}
+		w := world.World{Seed: seed, Options: world.Options{Steps: s.o.steps, Span: time.Duration(s.o.days * float64(24*time.Hour))}}
 		r := w.Run(ctx)
 		if ctx.Err() != nil {
 			return // cut short: it is played again
@@ -167,6 +171,6 @@ func (s *soak) progress() string {
 	defer s.mu.Unlock()
 	played := s.rec.Next - s.first + uint64(len(s.ahead))
 	rate := float64(played) / time.Since(s.began).Seconds()
-	return fmt.Sprintf("%d of %d worlds, %.1f a second, %d broken; in all %d worlds, %.2f simulated years",
-		played, s.end-s.first, rate, s.broken, s.rec.Worlds, s.rec.years())
+	return fmt.Sprintf("%d of %d worlds, %.1f a second, %d broken; in all %d worlds, %.1f simulated days, %.2f simulated years",
+		played, s.end-s.first, rate, s.broken, s.rec.Worlds, s.rec.days(), s.rec.days()/365.25)
 }

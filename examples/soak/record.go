@@ -58,7 +58,7 @@ func load(file, commit string) (*record, error) {
 func (r *record) add(w *world.Result) {
 	r.Worlds++
 	r.Steps += int64(w.Steps)
-	r.Simulated += int64(w.Simulated / time.Second)
+	r.Simulated += int64(w.Simulated.Round(time.Second) / time.Second)
 	for n, times := range w.Struck {
 		r.Struck[string(n)]++
 		r.Strikes[string(n)] += times
@@ -71,7 +71,7 @@ func (r *record) add(w *world.Result) {
 	}
 }
 
-func (r *record) years() float64 { return float64(r.Simulated) / (365.25 * 24 * 3600) }
+func (r *record) days() float64 { return float64(r.Simulated) / (24 * 3600) }
 
 // save replaces the file at once, so that it is whole whenever it is read.
 func (r *record) save(file string) error {

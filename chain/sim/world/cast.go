@@ -45,6 +45,9 @@ func (r *run) cast() {
 			}
 		}
 	}
+	if r.w.Seed%2 == 0 {
+		r.keep = 36 * time.Hour
+	}
 	procs := 2 + r.rng.IntN(2)
 	if r.struck[Crowd] = procs; r.rate[Crowd] == 0 {
 		procs = 1

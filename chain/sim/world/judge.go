@@ -31,6 +31,11 @@ func (w *witness) judge(c *storage.Change) {
 			w.outbox[string(c.Partition)+"\x00"+p.ID] = e
 		}
 	}
+	for i := range c.Drop {
+		if d := &c.Drop[i]; d.Table == webhook.Events.Table {
+			w.purged(string(c.Partition)+"\x00"+d.ID, d.ID)
+		}
+	}
 	for i := range c.Put {
 		p := &c.Put[i]
 		switch p.Table {
@@ -93,6 +98,14 @@ func (w *witness) distance(part storage.Partition, p *storage.Row, e webhook.Eve
 	early, late := w.r.current.began.Add(wait-w.r.skewed), w.r.now.Add(wait+w.r.skewed)
 	if p.Due.Before(early) || p.Due.After(late) {
 		w.r.fail("H08", "event %s is due at %s after attempt %d, should be %s later than that", p.ID, p.Due, e.Attempts, wait)
+	}
+}
+
+// purged is retention: only what has ended, and long enough ago, may go.
+func (w *witness) purged(key, id string) {
+	e := w.outbox[key]
+	if keep := w.r.keep; e.Status == webhook.StatusPending || keep == 0 || w.r.now.Add(w.r.skewed).Sub(e.Done) < keep {
+		w.r.fail("X03", "event %s, %s since %s, was purged", id, e.Status, e.Done)
 	}
 }
 

@@ -70,7 +70,7 @@ func verdict(err error) bool {
 
 // heard takes the answer to a request. What was not heard is asked again later,
 // as clients do, under the same key.
-func (m *merchant) heard(t *task, err error, again func(t *task)) bool {
+func (m *merchant) heard(t *task, err error, again *request) bool {
 	switch {
 	case err == nil:
 		return true
@@ -86,7 +86,7 @@ func (m *merchant) heard(t *task, err error, again func(t *task)) bool {
 
 // await notes a request that its process may not survive; answered says that
 // it did.
-func (m *merchant) await(t *task, again func(t *task)) (answered func()) {
+func (m *merchant) await(t *task, again *request) (answered func()) {
 	u := &unheard{t: t, m: m, again: again}
 	m.r.unheard = append(m.r.unheard, u)
 	return func() { u.answered = true }
@@ -97,7 +97,13 @@ type unheard struct {
 	t        *task
 	m        *merchant
 	answered bool
-	again    func(t *task)
+	again    *request
+}
+
+// request is what is asked under a key, and asked again until it is heard.
+type request struct {
+	made time.Time // for the first time
+	do   func(t *task)
 }
 
 // collect hands requests of dead processes back to their merchants.
@@ -112,11 +118,11 @@ func (r *run) collect() {
 }
 
 // later keeps a request to be made again, for as long as its key is known.
-func (m *merchant) later(again func(t *task)) {
-	until := m.r.now.Add(storage.OnceFor - 4*time.Hour)
+func (m *merchant) later(again *request) {
+	until := again.made.Add(storage.OnceFor - 4*time.Hour)
 	m.lost = append(m.lost, func(t *task) {
 		if m.r.now.Before(until) {
-			again(t)
+			again.do(t)
 		}
 	})
 }
@@ -182,7 +188,9 @@ func (r *run) askWithdrawal() string {
 	in := withdrawal.CreateInput{Terms: terms, CustomID: p.key, AccountID: account}
 	m.payouts = append(m.payouts, p)
 	said := "not heard"
-	if !r.ask("create withdrawal", func(t *task) { said = p.request(t, in) }) {
+	again := &request{made: r.now}
+	again.do = func(t *task) { said = p.request(t, in, again) }
+	if !r.ask("create withdrawal", again.do) {
 		return "all busy"
 	}
 	return fmt.Sprintf("merchant %d, %s %s: %s", m.n, figure, c.Code, said)
@@ -213,8 +221,7 @@ func (m *merchant) rich() (c *chain.Currency, account string) {
 }
 
 // request asks for a withdrawal, for the first time or again.
-func (p *payout) request(t *task, in withdrawal.CreateInput) string {
-	again := func(t *task) { p.request(t, in) }
+func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) string {
 	answered := p.m.await(t, again)
 	v, err := t.p.app.Withdrawals.Create(context.Background(), p.m.id, in, storage.Once{Key: p.key, Fingerprint: p.key})
 	answered()
@@ -227,7 +234,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput) string {
 	}
 	if p.id == "" {
 		p.m.r.counts["withdrawals"]++
-		p.m.keep(p.key, again)
+		p.m.keep(p.key, again.do)
 		p.m.r.expectPrice(p.m, &in, v)
 	}
 	p.id = v.ID
@@ -303,23 +310,23 @@ func (r *run) askTransfer() string {
 	r.requests++
 	key := fmt.Sprintf("transfer-%d", r.requests)
 	id, said := "", "not heard"
-	var request func(t *task)
-	request = func(t *task) {
-		answered := m.await(t, request)
+	again := &request{made: r.now}
+	again.do = func(t *task) {
+		answered := m.await(t, again)
 		v, err := t.p.app.Wallets.CreateTransfer(context.Background(), m.id, in, storage.Once{Key: key, Fingerprint: key})
 		answered()
-		if said = fmt.Sprint(err == nil); !m.heard(t, err, request) {
+		if said = fmt.Sprint(err == nil); !m.heard(t, err, again) {
 			return
 		}
 		if id != "" && id != v.ID {
 			r.fail("I14", "the key %s made transfers %s and %s", key, id, v.ID)
 		}
 		if id == "" {
-			m.keep(key, request)
+			m.keep(key, again.do)
 			r.counts["transfers"]++
 		}
 		id = v.ID
 	}
-	r.ask("create transfer", request)
+	r.ask("create transfer", again.do)
 	return fmt.Sprintf("%s %s %s: %s", way, amount, c.Code, said)
 }

@@ -42,13 +42,15 @@ const (
 	Operators   Nemesis = "operators"    // people who resume, recover and resolve at odd times
 	Tokens      Nemesis = "tokens"       // contracts that pause, block our hot address, or do nothing
 	Attackers   Nemesis = "attackers"    // look-alike tokens, dust, tenants after others' objects
+	Restores    Nemesis = "restores"     // the store is put back to an older backup
 )
 
 // Nemeses lists all of them.
 func Nemeses() []Nemesis {
 	return []Nemesis{
 		Reorgs, DeepReorgs, FlipFlop, Drops, Lag, NodeErrors, Partial, Lies, Nonces, Broadcasts, Eviction, Revival, Malleation, Forgery, Fees,
-		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers, Tokens,
+		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers,
+		Restores, Tokens,
 	}
 }
 
@@ -68,6 +70,9 @@ func (r *run) swarm() {
 		in := r.rng.IntN(100) < 45
 		if n == DeepReorgs { // what they bring hides what others do
 			in = r.rng.IntN(100) < 12
+		}
+		if n == Restores {
+			in = r.rng.IntN(100) < 8 && r.rate[DeepReorgs] == 0
 		}
 		hard, rate := 1+r.rng.IntN(100), 1+r.rng.IntN(4)
 		if most := perPoint[n]; most > 0 {
@@ -128,7 +133,7 @@ func (r *run) deck() []action {
 		Lies: {2, "node", r.lie}, Broadcasts: {3, "node", r.broadcasts}, Eviction: {2, "evict", r.evict}, Revival: {1, "revive", r.reviveOld},
 		Malleation: {2, "malleate", r.malleate}, Fees: {2, "fees", r.fees}, Skew: {2, "clock", r.skew}, Jumps: {1, "clock", r.jump},
 		Receivers: {3, "receiver", r.receiver}, Prices: {2, "prices", r.misprice}, Operators: {2, "operator", r.meddle},
-		Attackers: {4, "attacker", r.attack}, Tokens: {2, "token", r.pauseToken},
+		Attackers: {4, "attacker", r.attack}, Restores: {1, "restore", r.restore}, Tokens: {2, "token", r.pauseToken},
 	}
 	for _, n := range Nemeses() {
 		a, ok := nemeses[n]
@@ -212,6 +217,10 @@ func (n *network) leave(depth int64) {
 
 func (r *run) deepReorg() string { return r.fork(r.anyNet(), true) }
 
+// deepest is how far back a branch may be found again: past that not even an
+// operator knows where to resume.
+const deepest = 40
+
 // flip goes back to a branch that was left, if that takes nothing final away.
 func (r *run) flip() string {
 	n := r.anyNet()
@@ -219,7 +228,7 @@ func (r *run) flip() string {
 		return "no branch"
 	}
 	old, before := pick(r.rng, n.tips), n.chain.Head()
-	if !r.deep && before.Height-old.fork > int64(n.shallow()) {
+	if most := int64(n.shallow()); before.Height-old.fork > most && (r.rate[DeepReorgs] == 0 || before.Height-old.fork > deepest) {
 		return "too far"
 	}
 	n.leave(before.Height - old.fork)

@@ -115,7 +115,7 @@ func (p *process) start() error {
 	if err != nil {
 		return err
 	}
-	signer, err := keys.NewSigner(keys.SignerConfig{
+	own, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed(), Chains: inspect, Registry: keys.StoreRegistry{Store: p.view},
 		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
 			return p.app.Owns(ctx, n, a)
@@ -125,10 +125,14 @@ func (p *process) start() error {
 		return err
 	}
 	cfg := cryptopay.Config{
-		Store: p.view, Chains: clients, Registry: registry(), Addresses: source{public}, Signer: signer, Rates: prices{p},
+		Store: p.view, Chains: clients, Registry: registry(), Addresses: source{public}, Signer: signer{own, r}, Rates: prices{p},
 		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
+	if r.unsigned {
+		cfg.Signer = nil
+	}
+	cfg.Retention = cryptopay.Retention{Events: r.keep, FailedEvents: r.keep}
 	if r.w.Configure != nil {
 		r.w.Configure(&cfg)
 	}

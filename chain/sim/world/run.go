@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // run is one playing of a World.
@@ -39,21 +40,28 @@ type run struct {
 	quoted  map[string][]decimal.Decimal
 	quote   string // what is wrong with the source of prices now, "" = nothing
 
-	current  *task           // that is running
-	rate     map[Nemesis]int // per 10,000 chances; 0 = does not strike
-	cards    map[Nemesis]int // of its weight in the deck
-	struck   map[Nemesis]int
-	counts   map[string]int
-	deep     bool // reorgs may be deeper than deposits' confirmations
-	faults   *rand.Rand
-	skewed   time.Duration // the most that any clock was off
-	inbox    inbox
-	first    map[string]time.Time // when a customer's transaction was first sent, by network and hash
-	requests int
-	unheard  []*unheard
-	trace    hash.Hash
-	story    []string
-	failure  *Failure
+	current   *task           // that is running
+	rate      map[Nemesis]int // per 10,000 chances; 0 = does not strike
+	cards     map[Nemesis]int // of its weight in the deck
+	struck    map[Nemesis]int
+	counts    map[string]int
+	deep      bool // reorgs may be deeper than deposits' confirmations
+	faults    *rand.Rand
+	skewed    time.Duration // the most that any clock was off
+	saved     int           // length of the log at the last backup
+	restored  bool          // the store was put back
+	replaying bool
+	older     []storage.Store // before that
+	held      map[chain.Network]bool
+	unsigned  bool          // processes start without a Signer
+	keep      time.Duration // for which webhooks are kept that have ended; 0 = for ever
+	inbox     inbox
+	first     map[string]time.Time // when a customer's transaction was first sent, by network and hash
+	requests  int
+	unheard   []*unheard
+	trace     hash.Hash
+	story     []string
+	failure   *Failure
 }
 
 // network is one chain of a world.
@@ -124,7 +132,9 @@ func (r *run) play(ctx context.Context) {
 		for _, p := range r.procs {
 			p.kill()
 		}
-		_ = store.Close() // nothing is kept
+		for _, s := range append(r.older, r.truth.Store) {
+			_ = s.Close() // nothing is kept
+		}
 	}()
 	r.cast()
 	if r.failure == nil {
@@ -137,7 +147,7 @@ func (r *run) play(ctx context.Context) {
 
 // safety plays with faults on: whatever happens, nothing may be wrong.
 func (r *run) safety(ctx context.Context) {
-	deck := r.deck()
+	deck, quiet := r.deck(), r.spans()
 	for step := range r.w.Steps {
 		if err := ctx.Err(); err != nil {
 			r.fail("ended", "%v", err)
@@ -149,11 +159,18 @@ func (r *run) safety(ctx context.Context) {
 			continue
 		}
 		r.at(step)
+		if until, ok := quiet[step]; ok {
+			r.quiet(until)
+		}
 		r.wake(false)
 		a := deck[r.rng.IntN(len(deck))]
 		r.tell("%s: %s", a.name, a.do())
 		r.overtake()
 		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)
+	}
+	if r.w.Span > 0 && r.failure == nil {
+		r.at(r.w.Steps)
+		r.quiet(r.begun.Add(r.w.Span))
 	}
 }
 
@@ -263,6 +280,9 @@ func (r *run) tell(format string, args ...any) {
 
 // note adds to the trace alone.
 func (r *run) note(parts ...string) {
+	if r.replaying {
+		return
+	}
 	for _, p := range parts {
 		_, _ = fmt.Fprintf(r.trace, "%d:%s,", len(p), p) // a hash takes all
 	}
@@ -270,7 +290,7 @@ func (r *run) note(parts ...string) {
 
 // fail records the first broken promise.
 func (r *run) fail(invariant, format string, args ...any) {
-	if r.failure == nil {
+	if r.failure == nil && !r.replaying {
 		r.failure = &Failure{Invariant: invariant, Step: r.step, What: fmt.Sprintf(format, args...)}
 		r.tell("BROKEN %s: %s", invariant, r.failure.What)
 	}

@@ -2,9 +2,8 @@ package world
 
 import (
 	"context"
-	"slices"
+	"time"
 
-	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -36,7 +35,8 @@ type witness struct {
 	slots    map[string]string          // nonce or outpoint → intent, by network
 	spends   map[string]map[string]bool // intent → slots that all of its attempts share
 	taken    map[string]string          // address → payment
-	cursors  map[storage.Partition]storage.Row
+	due      map[rowKey]time.Time
+	log      []entry
 }
 
 type rowKey struct {
@@ -59,7 +59,7 @@ func newWitness(r *run, s storage.Store) *witness {
 		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
 		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{}, merged: map[string]bool{}, aside: map[string]ledger.Amount{},
 		deposits: map[string]payment.Deposit{}, attempts: map[string]outgoing.AttemptRow{},
-		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{}, cursors: map[storage.Partition]storage.Row{},
+		slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{}, due: map[rowKey]time.Time{},
 	}
 }
 
@@ -74,6 +74,7 @@ func (w *witness) commit(ctx context.Context, c storage.Change) error {
 		return nil
 	}
 	w.changes[key] = true
+	w.remember(entry{change: &c})
 	w.rows(&c)
 	w.post(&c)
 	w.judge(&c)
@@ -104,7 +105,9 @@ func (w *witness) rows(c *storage.Change) {
 		}
 	}
 	for i := range c.Drop {
-		delete(w.versions, rowKey{c.Drop[i].Table, c.Partition, c.Drop[i].ID})
+		k := rowKey{c.Drop[i].Table, c.Partition, c.Drop[i].ID}
+		delete(w.versions, k)
+		delete(w.due, k)
 	}
 	for i := range c.Put {
 		p := &c.Put[i]
@@ -113,40 +116,22 @@ func (w *witness) rows(c *storage.Change) {
 			w.r.fail("I15", "change %s wrote %s %s on version %d, it stood at %d", c.ID, p.Table.Name, p.ID, p.Version, have)
 		}
 		w.versions[k] = p.Version + 1
+		w.dues(p, c.Partition)
 	}
 }
 
 func (w *witness) claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
 	rows, err := w.Store.Claim(ctx, c)
+	if len(rows) > 0 {
+		w.remember(entry{claim: &c})
+	}
 	for i := range rows {
 		k := rowKey{rows[i].Table, rows[i].Partition, rows[i].ID}
 		if have := w.versions[k]; rows[i].Version != have+1 {
 			w.r.fail("I15", "a claim of %s %s gave version %d after %d", k.table.Name, k.id, rows[i].Version, have)
 		}
 		w.versions[k] = rows[i].Version
-	}
-	return rows, err
-}
-
-// Rows is the store's, but for cursors: reading the same trail of blocks again and
-// again would take half of a world's time. What was read at a version is that
-// version's for ever.
-func (w *witness) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	if t != incoming.Cursors.Table || len(ids) != 1 {
-		return w.Store.Rows(ctx, t, p, ids...)
-	}
-	if old, ok := w.cursors[p]; ok && old.Version == w.versions[rowKey{t, p, ids[0]}] {
-		c := incoming.Cursors.Value(old)
-		c.Trail = slices.Clone(c.Trail)
-		old.Value = c
-		return []storage.Row{old}, nil
-	}
-	rows, err := w.Store.Rows(ctx, t, p, ids...)
-	if len(rows) == 1 {
-		keep, c := rows[0], incoming.Cursors.Value(rows[0])
-		c.Trail = slices.Clone(c.Trail)
-		keep.Value = c
-		w.cursors[p] = keep
+		w.dues(&rows[i], rows[i].Partition)
 	}
 	return rows, err
 }

@@ -25,6 +25,10 @@ type Options struct {
 	// Steps is how many times somebody acts before the faults stop. Defaults to
 	// 150.
 	Steps int
+	// Span is how much time passes before the faults stop: between bursts of steps
+	// there are quiet hours, in which chains make blocks and processes do what
+	// comes due. Defaults to a week; negative: what the steps take by themselves.
+	Span time.Duration
 	// Nemeses are those that may strike. nil = a random part of Nemeses() by the
 	// seed; empty = none.
 	Nemeses []Nemesis
@@ -83,6 +87,7 @@ func (f *Failure) Error() string {
 
 const (
 	defaultSteps = 150
+	defaultSpan  = 7 * 24 * time.Hour
 	defaultEach  = 25
 )
 
@@ -91,6 +96,9 @@ const (
 func (w World) Run(ctx context.Context) Result {
 	if w.Steps == 0 {
 		w.Steps = defaultSteps
+	}
+	if w.Span == 0 {
+		w.Span = defaultSpan
 	}
 	if w.Each == 0 {
 		w.Each = defaultEach
@@ -129,6 +137,9 @@ func (w World) Flags() string {
 	s := fmt.Sprintf("-world.seed=%d", w.Seed)
 	if w.Steps != 0 && w.Steps != defaultSteps {
 		s += fmt.Sprintf(" -world.steps=%d", w.Steps)
+	}
+	if w.Span != 0 && w.Span != defaultSpan {
+		s += " -world.days=" + days(max(w.Span, -24*time.Hour))
 	}
 	if w.Nemeses != nil {
 		s += " -world.nemeses=" + strings.Join(append(names(w.Nemeses), "none")[:max(len(w.Nemeses), 1)], ",")

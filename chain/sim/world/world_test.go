@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,9 +24,10 @@ import (
 
 var (
 	seed    = flag.Uint64("world.seed", 0, "play the world of this seed alone and tell all of its story")
-	seeds   = flag.Uint64("world.seeds", 200, "how many worlds to play")
-	from    = flag.Uint64("world.from", 1, "the seed of the first")
+	seeds   = flag.Uint64("world.seeds", 60, "how many worlds to play")
+	from    = flag.Uint64("world.from", 1, "the seed of the first; 0 = one that no run before had, which is told")
 	steps   = flag.Int("world.steps", 0, "steps of each, 0 = the default")
+	days    = flag.Float64("world.days", 0, "simulated days before the faults stop; 0 = the default, negative = what the steps take")
 	nemeses = flag.String("world.nemeses", "", "only these may strike, by comma; none; \"\" = drawn by the seed")
 	skip    = flag.String("world.skip", "", "steps to leave out: 0-3,7")
 	store   = flag.String("world.store", "memory", "memory or sqlite")
@@ -33,8 +35,14 @@ var (
 	shrink  = flag.Bool("world.shrink", true, "cut failing worlds down")
 )
 
+// TestMain lets garbage lie longer: worlds are short and many.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
 func options(t testing.TB) world.Options {
-	o := world.Options{Steps: *steps}
+	o := world.Options{Steps: *steps, Span: time.Duration(*days * float64(24*time.Hour))}
 	for name := range strings.SplitSeq(*nemeses, ",") {
 		if name != "" {
 			o.Nemeses = append(o.Nemeses, world.Nemesis(name))
@@ -78,12 +86,16 @@ func TestWorld(t *testing.T) {
 		require.Nil(t, r.Failure)
 		return
 	}
-	last := *from + *seeds - 1
+	first := *from
+	if first == 0 {
+		first = uint64(time.Now().UnixMilli()) * 1000
+	}
+	last := first + *seeds - 1
 	if testing.Short() {
-		last = min(last, *from+4)
+		last = min(last, first+4)
 	}
 	began, next, lived := time.Now(), atomic.Uint64{}, atomic.Int64{}
-	next.Store(*from)
+	next.Store(first)
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
@@ -101,8 +113,9 @@ func TestWorld(t *testing.T) {
 		})
 	}
 	all.Wait()
-	n := last - *from + 1
-	t.Logf("%d worlds, %.1f simulated days, %.1f worlds a second", n, time.Duration(lived.Load()).Hours()/24, float64(n)/time.Since(began).Seconds())
+	n := last - first + 1
+	t.Logf("%d worlds from seed %d, %.1f simulated days, %.1f worlds a second",
+		n, first, time.Duration(lived.Load()).Hours()/24, float64(n)/time.Since(began).Seconds())
 }
 
 // TestI22_SameSeedSameRun plays worlds twice.
