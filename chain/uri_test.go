@@ -28,6 +28,9 @@ func TestPaymentURI(t *testing.T) {
 		{"USDTSOL", "HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk", "1", "", "solana:HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk?amount=1.000000&spl-token=Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB"},
 		{"XRP", "rDEumPYhZSMDMRxM7NmNPkdgZy5SwXy5QR", "3", "17", "ripple:rDEumPYhZSMDMRxM7NmNPkdgZy5SwXy5QR?amount=3.000000&dt=17"},
 		{"BTC", "bc1q?amount=9", "1", "", ""},
+		{"AVAX", "\x7f", "1", "", ""},
+		{"ETH", "a@2", "1", "", ""},
+		{"BTC", "", "1", "", ""},
 	} {
 		c, err := r.Currency(row.currency)
 		require.NoError(t, err)
