@@ -92,9 +92,8 @@ say "worlds that nobody has seen, each of a week"
 go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=0 -timeout 20m
 
 say "fuzzing what strangers send, briefly"
-for target in httpapi/FuzzBody httpapi/FuzzQuery httpapi/FuzzToken httpapi/FuzzPath webhook/FuzzH06_Verify ledger/FuzzParseAmount chain/address/FuzzParse; do
-	go test -run '^$' -fuzz "^${target##*/}\$" -fuzztime 5s -parallel 2 "./${target%/*}"
-done
+FUZZTIME=5s FUZZWORKERS=2 FUZZOUT=$tools/fuzz-brief.txt ./fuzz.sh httpapi/{FuzzBody,FuzzQuery,FuzzToken,FuzzPath} webhook/FuzzH06_Verify ledger/FuzzParseAmount \
+	chain/address/FuzzParse chain/internal/transport/FuzzSplit
 
 say "the gateway, as a merchant walks it"
 examples/gateway/walk.sh
