@@ -22,7 +22,7 @@ n=0
 for target in "${targets[@]}"; do
 	n=$((n + 1))
 	printf '%s %d/%d %s\n' "$(date +%H:%M:%S)" "$n" "${#targets[@]}" "$target"
-	log=$(go test -run '^$' -fuzz "^${target##*/}\$" -fuzztime "$time" -fuzzminimizetime 2s -parallel "$workers" "./${target%/*}" 2>&1)
+	log=$(go test -run '^$' -fuzz "^${target##*/}\$" -fuzztime "$time" -fuzzminimizetime 100x -parallel "$workers" "./${target%/*}" 2>&1)
 	if [ $? -ne 0 ]; then
 		printf '%s\n' "$log" | tail -40
 		failed+=("$target")

@@ -112,6 +112,8 @@ func FuzzRow(f *testing.F) {
 	table := storage.NewTable[wide]("wide")
 	first := storage.Stored{Partition: "p", ID: "id", Version: 1, Change: "c", Due: 5, Scalars: []any{"x", int64(-1), "1.5", []byte{0, 255}, "{}"}}
 	f.Add(string(packRow(&first)), "x", "c", int64(-1), int64(5), []byte{0, 0, 255})
+	f.Add("", strings.Repeat("x", 300), "c", int64(1), int64(0), make([]byte, 40_000))
+	f.Add("", strings.Repeat("y", 31), "c", int64(1), int64(0), make([]byte, 200))
 	f.Add("\x98\xa1+\xa1c\xa1-", "", "", int64(math.MinInt64), int64(math.MaxInt64), []byte{})
 	f.Add("\xdd\x00\x00\x00\x08\xa15\xa1c\xa2-1\xa1\x00\xa8abcdefgh\xa21\x00\xa2\x00\x00\xa3{}\x00", "\u00fc", "c", int64(0), int64(0), []byte("\x00\xff"))
 	f.Fuzz(func(t *testing.T, packed, text, change string, n, due int64, blob []byte) {
