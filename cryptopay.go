@@ -32,6 +32,7 @@ type App struct {
 	networks []*network
 	workers  []Worker
 	skew     *skew
+	tx       storage.Tx // where it is inside of a host's transaction
 }
 
 // network is one chain's two pipelines.

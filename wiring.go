@@ -59,6 +59,9 @@ func (a *App) callback(url string) error {
 type payouts struct{ a *App }
 
 func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
+	if p.a.tx != nil {
+		return errInTx
+	}
 	err := p.a.Treasury.Submit(ctx, in)
 	if w := (*treasury.WaitError)(nil); errors.As(err, &w) {
 		return &withdrawal.WaitError{Reason: string(w.Reason)}
@@ -70,6 +73,9 @@ func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
 }
 
 func (p payouts) Cancel(ctx context.Context, n chain.Network, id string) (bool, error) {
+	if p.a.tx != nil {
+		return false, errInTx
+	}
 	ok, err := p.a.Treasury.Cancel(ctx, n, id)
 	if errors.Is(err, outgoing.ErrNoIntent) {
 		return false, fmt.Errorf("%w: %w", withdrawal.ErrNoIntent, err)

@@ -101,6 +101,8 @@ func Run(t *testing.T, e Env) {
 		"L05_HostHoldsATenant":     hostHoldsATenant,
 		"L05_Storm":                storm,
 		"L05_LockedRow":            lockedRow,
+		"L05_HostsDeadlock":        hostsDeadlock,
+		"L03_HostSeesAnOlderState": olderState,
 		"L04_TwoProcesses":         func(t *testing.T, e Env) { dsn := e.Migrated(t); WriteSkew(t, e.store(t, dsn), e.store(t, dsn)) },
 		"C05_ReadsAreCurrent":      func(t *testing.T, e Env) { dsn := e.Migrated(t); ReadsAreCurrent(t, e.store(t, dsn), e.store(t, dsn)) },
 		"C01_ClaimAgainstPut":      claimAgainstPut,
