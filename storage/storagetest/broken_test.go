@@ -147,7 +147,7 @@ func TestSuiteFindsBrokenStores(t *testing.T) {
 				}
 				return make([]error, len(changes))
 			}},
-			[]string{"SliceIsNotAtomic", "W11_DrainToTheFloor", "Linearizable"},
+			[]string{"SliceIsNotAtomic", "W11_DrainToTheFloor", "C05_Linearizable"},
 		},
 		"postings are forgotten": {
 			broken{commit: each(func(c *storage.Change) {
