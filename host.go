@@ -6,18 +6,20 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // InTx is what an App can do inside of a transaction of the host's own.
 type InTx struct {
-	Payments *payment.Service
+	Payments    *payment.Service
+	Withdrawals *withdrawal.Service // Create; what was handed to a network is cancelled at the App itself
 }
 
 // errInTx: what a network has to be told cannot be taken back with a transaction.
 var errInTx = errors.New("cryptopay: networks are told nothing in a host's transaction: use the App itself")
 
 // In is the App inside of a database transaction that the host began, so that a
-// payment is there with the host's own order, or neither is:
+// payment or withdrawal is there with the host's own order, or neither is:
 //
 //	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 //	…
@@ -47,5 +49,5 @@ func (a *App) In(tx storage.Tx) *InTx {
 	if err := b.domains(); err != nil {
 		panic(err) // New has checked the same
 	}
-	return &InTx{Payments: b.Payments}
+	return &InTx{Payments: b.Payments, Withdrawals: b.Withdrawals}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // A shop whose orders lie in the same database: the order and its payment are
@@ -137,6 +138,11 @@ func ordersAndPayments(t *testing.T, store sqlStore, driver, dsn string) {
 	h := newHostOn(t, store, 1, "ETH")
 	ctx := t.Context()
 	h.step()
+	hot, err := h.app.Addresses.Hot(ctx, "ETH", h.tenant)
+	require.NoError(t, err)
+	_, err = h.chains["ETH"].Fund(hot.Address, "ETH", dec("1"))
+	require.NoError(t, err)
+	h.mine(40)
 	db, err := sqlx.Open(driver, dsn)
 	require.NoError(t, err)
 	defer db.Close() //nolint:errcheck // a test's end
@@ -196,6 +202,50 @@ func ordersAndPayments(t *testing.T, store sqlStore, driver, dsn string) {
 	h.step()
 	require.Equal(t, payment.Confirming, h.payment(p.ID).Status)
 	h.mine(int(c.Confirmations) + 10)
-	require.Contains(t, []payment.Status{payment.Sending, payment.Completed}, h.payment(p.ID).Status)
+	h.step()
+	require.Equal(t, payment.Completed, h.payment(p.ID).Status)
+	h.sound()
+	refundsAndWithdrawals(t, h, store, db)
+}
+
+// refundsAndWithdrawals: money is set aside with the host's own row, or is not.
+func refundsAndWithdrawals(t *testing.T, h *host, store sqlStore, db *sqlx.DB) {
+	t.Helper()
+	ctx, world := t.Context(), h.chains["ETH"]
+	to := world.Customer("supplier")
+	balances := func() string {
+		all, err := store.Balances(ctx, storage.Tenant(h.tenant))
+		require.NoError(t, err)
+		return fmt.Sprint(all)
+	}
+	before := balances()
+	refund := func(commit bool) string {
+		tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		require.NoError(t, err)
+		defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
+		w, err := h.app.In(store.WithTx(tx.Tx)).Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: "ETH", Address: string(to)},
+		}, storage.Once{})
+		require.NoError(t, err)
+		_, err = tx.Exec(tx.Rebind("INSERT INTO orders (id, payment) VALUES (?, ?)"), "refund "+w.ID[:8], w.ID)
+		require.NoError(t, err)
+		if commit {
+			require.NoError(t, tx.Commit())
+		}
+		return w.ID
+	}
+	gone := refund(false)
+	require.Equal(t, before, balances(), "nothing is held")
+	_, err := h.app.Withdrawals.Get(ctx, h.tenant, gone)
+	require.Error(t, err)
+	id := refund(true)
+	require.NotEqual(t, before, balances())
+	h.mine(40)
+	w, err := h.app.Withdrawals.Get(ctx, h.tenant, id)
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.Completed, w.Status, "waiting for %s", w.Waiting)
+	c, err := chain.MainnetRegistry().Currency("ETH")
+	require.NoError(t, err)
+	require.Equal(t, c.Decimal(w.Amount).String(), world.Balance(to, "ETH").String(), "paid once")
 	h.sound()
 }
