@@ -61,6 +61,8 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 //
 // Where a database has one writer (SQLite) a transaction that has written holds up
 // everybody who writes; it is then storage.Tx.Alone, and networks may be written.
+// Open the host's pool with _txlock=immediate: a transaction that begins by reading
+// is refused at its first write if anybody wrote in between.
 func (s *Store) WithTx(tx *sql.Tx) *Tx {
 	ss := &session{d: s.d, link: tx, steady: s.d.HostLock, words: words{
 		[]string{"SAVEPOINT cryptopay"}, "RELEASE SAVEPOINT cryptopay", "ROLLBACK TO SAVEPOINT cryptopay",

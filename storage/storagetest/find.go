@@ -120,6 +120,7 @@ func testFindEverywhere(t testing.TB, e *env) {
 	n, err := e.s.Count(e.ctx, storage.Query{Table: Notes.Table})
 	require.NoError(t, err)
 	require.Equal(t, int64(8), n)
+	require.Equal(t, "own1 same", e.find(t, storage.Query{Table: Notes.Table, Partition: here}), "and nobody else's")
 }
 
 func testFindRefuses(t testing.TB, e *env) {

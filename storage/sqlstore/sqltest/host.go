@@ -18,13 +18,15 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
-// Begin begins a host's transaction for storagetest.Harness.Begin.
+// Begin begins a host's transaction for storagetest.Harness.Begin, on a pool that
+// it closes in the end.
 func Begin(t testing.TB, db *sqlx.DB, with func(*sql.Tx) *sqlstore.Tx) (storage.Tx, func(commit bool) error) {
 	t.Helper()
 	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return with(tx.Tx), func(commit bool) error {
+		defer db.Close() //nolint:errcheck // a test's end
 		if commit {
 			return tx.Commit()
 		}
