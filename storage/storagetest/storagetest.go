@@ -145,6 +145,7 @@ func cases() []testCase {
 		{name: "Model", run: testModel},
 		{name: "TwoHandles", run: testTwoHandles, skip: second},
 		{name: "TwoHandlesClaim", run: testTwoHandlesClaim, skip: second},
+		{name: "C04_ClaimThenCrash", run: testClaimThenCrash, skip: second},
 		{name: "L01_Reopen", run: testReopen, skip: reopen},
 		{name: "HostCommits", run: testHostCommits, skip: host},
 		{name: "HostRollsBack", run: testHostRollsBack, skip: host},

@@ -107,7 +107,7 @@ func Run(t *testing.T, e Env) {
 		"C05_ReadsAreCurrent":      func(t *testing.T, e Env) { dsn := e.Migrated(t); ReadsAreCurrent(t, e.store(t, dsn), e.store(t, dsn)) },
 		"C01_ClaimAgainstPut":      claimAgainstPut,
 		"CancelledCommits":         cancelled,
-		"HostsPool":                hostsPool,
+		"X02_HostsPool":            hostsPool,
 		"U01_ManyMigrators":        manyMigrators,
 		"U01_InterruptedMigrators": interruptedMigrators,
 		"U02_OtherSchemas":         otherSchemas,
