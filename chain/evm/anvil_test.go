@@ -33,6 +33,7 @@ type town struct {
 	registry *chain.Registry
 	accounts []common.Address
 	next     int
+	geth     *gethTown // where the node is a go-ethereum; nil = anvil
 
 	usd, noReturn, fee, foreign, sender, liar, undoer common.Address
 
@@ -173,12 +174,21 @@ func (n *town) send(t testing.TB, from common.Address, tx txArgs) common.Hash {
 	if tx["gas"] == nil {
 		tx["gas"] = "0x4c4b40"
 	}
+	if n.geth != nil {
+		return n.geth.send(t, from, tx)
+	}
 	var h common.Hash
 	n.ask(t, &h, "eth_sendTransaction", tx)
 	return h
 }
 
-func (n *town) mine(t testing.TB, blocks int) { n.ask(t, nil, "anvil_mine", quantity(int64(blocks))) }
+func (n *town) mine(t testing.TB, blocks int) {
+	if n.geth != nil {
+		n.geth.mine(t, blocks)
+		return
+	}
+	n.ask(t, nil, "anvil_mine", quantity(int64(blocks)))
+}
 
 // returnsZero is the code of a token that answers every call with false.
 const returnsZero = "60006000526020" + "6000f3"
@@ -374,7 +384,11 @@ func (n *town) reorg(t testing.TB, depth int, drop ...string) {
 			raws = append(raws, raw)
 		}
 	}
-	n.ask(t, nil, "anvil_reorg", depth, []any{})
+	if n.geth != nil {
+		n.geth.rewrite(t, depth)
+	} else {
+		n.ask(t, nil, "anvil_reorg", depth, []any{})
+	}
 	for _, raw := range raws {
 		n.ask(t, nil, "eth_sendRawTransaction", raw)
 	}

@@ -73,7 +73,7 @@ func (n *town) pay(t testing.TB, ps ...chaintest.Payment) string {
 	case p.Effect == chaintest.InnerReverted:
 		return call(n.undoer, amount, common.BytesToHash(to[:]).Bytes())
 	case p.Effect == chaintest.Internal:
-		return n.internal(t, amount, "0x30d40", to).Hex()
+		return n.internal(t, amount, "0xf4240", to).Hex()
 	case p.Effect == chaintest.Foreign:
 		return n.transfer(t, n.foreign, p.To, amount).Hex()
 	case native:
