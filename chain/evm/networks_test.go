@@ -1,7 +1,10 @@
 package evm
 
 import (
+	"errors"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -99,4 +102,26 @@ func TestPresetsAreSourced(t *testing.T) {
 		require.True(t, o.FinalityTags, o.Network)
 	}
 	require.Equal(t, common.HexToAddress("0x420000000000000000000000000000000000000F"), oracle)
+}
+
+func TestX02_LimitedNodeSaysForHowLong(t *testing.T) {
+	t.Parallel()
+	for status, after := range map[int]string{http.StatusTooManyRequests: "7", http.StatusServiceUnavailable: "9", http.StatusBadGateway: ""} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if after != "" {
+				w.Header().Set("Retry-After", after)
+			}
+			w.WriteHeader(status)
+		}))
+		c, err := New(Options{Network: "ETH", ChainID: 1, Registry: mainRegistry(t), URL: s.URL})
+		require.NoError(t, err)
+		_, err = c.Tip(t.Context())
+		s.Close()
+		require.ErrorIs(t, err, chain.ErrNode)
+		var limited *chain.LimitedError
+		require.Equal(t, after != "", errors.As(err, &limited), status)
+		if after != "" {
+			require.Equal(t, after+"s", limited.After.String())
+		}
+	}
 }
