@@ -179,7 +179,7 @@ func (a *App) domains() (err error) {
 		w.Halted = a.haltedAsset
 	}
 	if w.MaxCost == nil {
-		w.MaxCost = a.maxCost
+		w.MaxCost = fees{a}.maxCost
 	}
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
 	a.Withdrawals, err = withdrawal.New(w)

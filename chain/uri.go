@@ -49,10 +49,12 @@ func (r *Registry) PaymentURI(c *Currency, to Address, amount ledger.Amount, mem
 	if scheme == "" {
 		scheme = strings.ToLower(string(c.Network))
 	}
+	// A space is %20 in a URI: what Encode writes is for forms.
+	query := strings.ReplaceAll(q.Encode(), "+", "%20")
 	if c.Network == "XLM" {
-		return scheme + "?" + q.Encode()
+		return scheme + "?" + query
 	}
-	return scheme + ":" + string(to) + "?" + q.Encode()
+	return scheme + ":" + string(to) + "?" + query
 }
 
 // reserved reports what would not stand for itself in a link (RFC 3986, 2.3).
