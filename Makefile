@@ -1,4 +1,4 @@
-.PHONY: test fmt lint bench generate vuln planted
+.PHONY: test fmt lint bench fuzz generate planted vuln
 
 test: ## everything that CI runs
 	./test.sh
@@ -16,6 +16,9 @@ generate: ## MACHINE.md of every state machine and its golden table
 
 bench: ## the figures of docs/performance.md, as ratios within one run
 	go test -run '^$$' -bench . -benchtime 1s -count 6 $(or $(PKG),./...)
+
+fuzz: ## every fuzz target, one after another: FUZZTIME=10m; figures in .tools/fuzz.txt
+	./fuzz.sh
 
 vuln: ## VULNDB=file:///path/to/an/unpacked/database
 	govulncheck $(if $(VULNDB),-db $(VULNDB)) -scan package ./...

@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/move"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -32,6 +33,7 @@ type App struct {
 	networks []*network
 	workers  []Worker
 	skew     *skew
+	tx       storage.Tx // where it is inside of a host's transaction
 }
 
 // network is one chain's two pipelines.
@@ -67,9 +69,14 @@ func New(cfg Config) (*App, error) {
 	return a, nil
 }
 
-// Open makes the store ready. Call it once, before anything else.
+// Open makes the store ready. Call it once, before anything else. A store that a
+// move has filled by half is move.ErrUnfinished: what is not there yet would be
+// done again.
 func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
-	return a.cfg.Store.Open(ctx, append(Tables(), more...)...)
+	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
+		return err
+	}
+	return move.Unfinished(ctx, a.cfg.Store)
 }
 
 // Config is what the App is made of, with every default filled in and without
@@ -172,7 +179,7 @@ func (a *App) domains() (err error) {
 		w.Halted = a.haltedAsset
 	}
 	if w.MaxCost == nil {
-		w.MaxCost = a.maxCost
+		w.MaxCost = fees{a}.maxCost
 	}
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
 	a.Withdrawals, err = withdrawal.New(w)

@@ -69,6 +69,7 @@ func TestWalls(t *testing.T) {
 		"chain/rates":    {"ledger"},
 		"chain/keys":     {"chain", "chain/internal/proof", "storage", "ledger", "internal/secret"},
 		"chain/sim":      {"chain", "chain/internal/proof", "storage", "ledger"},
+		"chain/several":  {"chain", "chain/internal/proof", "ledger"},
 		"chain/evm":      {"chain", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"webhook":        {"storage", "ledger", "internal/secret"},
 		"payment": {

@@ -11,6 +11,7 @@ root=$PWD tools=$PWD/.tools bin=$PWD/.tools/bin
 gofumpt=mvdan.cc/gofumpt@v0.12.0
 golangci=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 btcd=github.com/btcsuite/btcd@v0.26.2
+geth=github.com/ethereum/go-ethereum/cmd/geth@v1.17.8 # the newest that the module proxy has all of
 deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
 anvil=@foundry-rs/anvil@1.7.1
 
@@ -48,6 +49,7 @@ install() {
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || debian pg_ctl postgresql # outside the PATH
 	debian litecoind litecoind
 	tool btcd "$btcd"
+	tool geth "$geth"
 	tool gofumpt "$gofumpt"
 	tool golangci-lint "$golangci"
 	tool deadcode "$deadcode"
@@ -92,9 +94,8 @@ say "worlds that nobody has seen, each of a week"
 go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=0 -timeout 20m
 
 say "fuzzing what strangers send, briefly"
-for target in httpapi/FuzzBody httpapi/FuzzQuery httpapi/FuzzToken httpapi/FuzzPath webhook/FuzzH06_Verify ledger/FuzzParseAmount chain/address/FuzzParse; do
-	go test -run '^$' -fuzz "^${target##*/}\$" -fuzztime 5s -parallel 2 "./${target%/*}"
-done
+FUZZTIME=5s FUZZWORKERS=2 FUZZOUT=$tools/fuzz-brief.txt ./fuzz.sh httpapi/{FuzzBody,FuzzQuery,FuzzToken,FuzzPath} webhook/FuzzH06_Verify ledger/FuzzParseAmount \
+	chain/address/FuzzParse chain/internal/transport/FuzzSplit
 
 say "the gateway, as a merchant walks it"
 examples/gateway/walk.sh

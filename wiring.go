@@ -59,6 +59,9 @@ func (a *App) callback(url string) error {
 type payouts struct{ a *App }
 
 func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
+	if p.a.tx != nil {
+		return errInTx
+	}
 	err := p.a.Treasury.Submit(ctx, in)
 	if w := (*treasury.WaitError)(nil); errors.As(err, &w) {
 		return &withdrawal.WaitError{Reason: string(w.Reason)}
@@ -70,6 +73,9 @@ func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
 }
 
 func (p payouts) Cancel(ctx context.Context, n chain.Network, id string) (bool, error) {
+	if p.a.tx != nil {
+		return false, errInTx
+	}
 	ok, err := p.a.Treasury.Cancel(ctx, n, id)
 	if errors.Is(err, outgoing.ErrNoIntent) {
 		return false, fmt.Errorf("%w: %w", withdrawal.ErrNoIntent, err)
@@ -259,17 +265,7 @@ const (
 )
 
 func (f fees) Quote(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
-	net, err := f.a.network(c.Network)
-	if err != nil {
-		return 0, err
-	}
-	least, err := c.Units(c.MinWithdrawal, ledger.Up)
-	if err != nil {
-		return 0, err
-	}
-	fee, err := net.client.EstimateFee(ctx, chain.Intent{
-		Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, To: to, Amount: max(least, 1),
-	})
+	fee, err := f.estimate(ctx, c, to)
 	if err != nil {
 		return 0, err
 	}
@@ -285,17 +281,30 @@ func (f fees) Quote(ctx context.Context, c *chain.Currency, to chain.Address) (l
 }
 
 // maxCost is the most that the network may take for one withdrawal: what an
-// estimate says at the worst, with room to replace a stuck transaction.
-func (a *App) maxCost(ctx context.Context, c *chain.Currency) (ledger.Amount, error) {
-	net, err := a.network(c.Network)
-	if err != nil {
-		return 0, err
-	}
-	fee, err := net.client.EstimateFee(ctx, chain.Intent{Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, Amount: 1})
+// estimate for the very recipient says at the worst, as some cost more than
+// others (an account that is not there yet), with room to replace a stuck
+// transaction.
+func (f fees) maxCost(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
+	fee, err := f.estimate(ctx, c, to)
 	if err != nil {
 		return 0, err
 	}
 	return fee.Max.MulDiv(maxCostTimes, 1, ledger.Up)
+}
+
+// estimate is the fee of the smallest withdrawal to an address.
+func (f fees) estimate(ctx context.Context, c *chain.Currency, to chain.Address) (chain.Fee, error) {
+	net, err := f.a.network(c.Network)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	least, err := c.Units(c.MinWithdrawal, ledger.Up)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	return net.client.EstimateFee(ctx, chain.Intent{
+		Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, To: to, Amount: max(least, 1),
+	})
 }
 
 // maxCostTimes is the room above an estimate's worst case.

@@ -368,6 +368,18 @@ var (
 	ErrTooDear  = errors.New("chain: the fee is above what the intent allows")
 )
 
+// LimitedError is a node that was asked too often. It is chain.ErrNode.
+type LimitedError struct {
+	After time.Duration // the node's own word for how long to wait; 0 = none
+}
+
+func (e *LimitedError) Error() string {
+	return fmt.Sprintf("%v: it was asked too often: ask less, or another (wait %s)", ErrNode, e.After)
+}
+
+// Unwrap makes it ErrNode.
+func (e *LimitedError) Unwrap() error { return ErrNode }
+
 // AddressError says why an address is not one.
 type AddressError struct {
 	Network Network

@@ -22,7 +22,7 @@ var uriScheme = map[Network]string{
 func (r *Registry) PaymentURI(c *Currency, to Address, amount ledger.Amount, memo string) string {
 	info := r.networks[c.Network]
 	coins := ledger.PlainString(c.Decimal(amount))
-	if strings.ContainsAny(string(to), "?&#/ %") || amount < 0 {
+	if to == "" || strings.ContainsFunc(string(to), reserved) || amount < 0 {
 		return ""
 	}
 	if info.AddressType == "EVM" {
@@ -49,10 +49,21 @@ func (r *Registry) PaymentURI(c *Currency, to Address, amount ledger.Amount, mem
 	if scheme == "" {
 		scheme = strings.ToLower(string(c.Network))
 	}
+	// A space is %20 in a URI: what Encode writes is for forms.
+	query := strings.ReplaceAll(q.Encode(), "+", "%20")
 	if c.Network == "XLM" {
-		return scheme + "?" + q.Encode()
+		return scheme + "?" + query
 	}
-	return scheme + ":" + string(to) + "?" + q.Encode()
+	return scheme + ":" + string(to) + "?" + query
+}
+
+// reserved reports what would not stand for itself in a link (RFC 3986, 2.3).
+func reserved(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("-._~", r)
 }
 
 func memoKey(n Network) string {

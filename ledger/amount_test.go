@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -144,41 +145,59 @@ func TestRoundingHasNoDefault(t *testing.T) {
 
 func TestW15_ConversionsAreExact(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, r := decimals().Draw(t, "a"), decimals().Draw(t, "b"), roundings.Draw(t, "r")
-		scale := rapid.Uint8Range(0, 30).Draw(t, "scale")
-		shift := power(int(scale))
+	rapid.Check(t, conversionsAreExact)
+}
 
-		got, err := ledger.FromDecimal(a, scale, r)
-		same(t, rounded(new(big.Rat).Mul(ratOf(a), shift), r), got, err)
+func conversionsAreExact(t *rapid.T) {
+	a, b, r := decimals().Draw(t, "a"), decimals().Draw(t, "b"), roundings.Draw(t, "r")
+	scale := rapid.Uint8Range(0, 30).Draw(t, "scale")
+	shift := power(int(scale))
 
-		got, err = ledger.Quo(a, b, scale, r)
-		if b.Sign() == 0 {
-			require.ErrorIs(t, err, ledger.ErrOverflow)
-			return
-		}
-		x := new(big.Rat).Quo(ratOf(a), ratOf(b))
-		same(t, rounded(x.Mul(x, shift), r), got, err)
-	})
+	got, err := ledger.FromDecimal(a, scale, r)
+	same(t, rounded(new(big.Rat).Mul(ratOf(a), shift), r), got, err)
+
+	got, err = ledger.Quo(a, b, scale, r)
+	if b.Sign() == 0 {
+		require.ErrorIs(t, err, ledger.ErrOverflow)
+		return
+	}
+	x := new(big.Rat).Quo(ratOf(a), ratOf(b))
+	same(t, rounded(x.Mul(x, shift), r), got, err)
+}
+
+// FuzzConversions: prices and rates against exact fractions, with a fuzzer's
+// choices.
+func FuzzConversions(f *testing.F) {
+	for seed := range uint64(4) {
+		choices := make([]byte, 512)
+		_, _ = rand.NewChaCha8([32]byte{byte(seed)}).Read(choices)
+		f.Add(choices)
+	}
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		conversionsAreExact(t)
+		valuesAreExact(t)
+	}))
 }
 
 func TestW15_ValuesAreExact(t *testing.T) {
 	t.Parallel()
+	rapid.Check(t, valuesAreExact)
+}
+
+func valuesAreExact(t *rapid.T) {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(40), nil)
-	rapid.Check(t, func(t *rapid.T) {
-		a, rate, r := amounts().Draw(t, "a"), decimals().Draw(t, "rate"), roundings.Draw(t, "r")
-		scale, places := rapid.Uint8Range(0, 20).Draw(t, "scale"), rapid.Uint8Range(0, 20).Draw(t, "places")
-		x := new(big.Rat).Mul(ratOf(rate), new(big.Rat).SetInt(bigOf(a)))
-		want := rounded(x.Mul(x, power(int(places)-int(scale))), r)
-		got, err := ledger.MulRound(a, scale, rate, places, r)
-		if want.CmpAbs(limit) >= 0 {
-			require.ErrorIs(t, err, ledger.ErrOverflow)
-			return
-		}
-		require.NoError(t, err)
-		require.Equal(t, -int32(places), got.Exponent())
-		require.Equal(t, want.String(), got.Coefficient().String())
-	})
+	a, rate, r := amounts().Draw(t, "a"), decimals().Draw(t, "rate"), roundings.Draw(t, "r")
+	scale, places := rapid.Uint8Range(0, 20).Draw(t, "scale"), rapid.Uint8Range(0, 20).Draw(t, "places")
+	x := new(big.Rat).Mul(ratOf(rate), new(big.Rat).SetInt(bigOf(a)))
+	want := rounded(x.Mul(x, power(int(places)-int(scale))), r)
+	got, err := ledger.MulRound(a, scale, rate, places, r)
+	if want.CmpAbs(limit) >= 0 {
+		require.ErrorIs(t, err, ledger.ErrOverflow)
+		return
+	}
+	require.NoError(t, err)
+	require.Equal(t, -int32(places), got.Exponent())
+	require.Equal(t, want.String(), got.Coefficient().String())
 }
 
 func TestW15_ValuesAtTheBorders(t *testing.T) {

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -177,20 +178,36 @@ func TestD17_EveryUnitIsBooked(t *testing.T) {
 	for _, late := range []LatePolicy{LateSuspense, LateCredit} {
 		t.Run(string(late), func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(r *rapid.T) {
-				h := newShop(t, func(h *shop) { h.cfg.Late = late })
-				user := rapid.Bool().Draw(r, "fee by user")
-				n := rapid.SampledFrom([]ledger.Amount{0, 1_000_000, 2_000_000}).Draw(r, "network fee")
-				h.cfg.NetworkFee = fixedFee(n)
-				s, err := New(h.cfg)
-				require.NoError(r, err)
-				h.s = s
-				m := &chainModel{h: h, p: h.create("100", usdt, func(in *CreateInput) { in.FeeByUser = &user }), spent: map[string]ledger.Amount{}}
-				r.Repeat(m.actions())
-				m.end(r)
-			})
+			rapid.Check(t, func(r *rapid.T) { everyUnit(t, r, late) })
 		})
 	}
+}
+
+func everyUnit(t *testing.T, r *rapid.T, late LatePolicy) {
+	h := newShop(t, func(h *shop) { h.cfg.Late = late })
+	user := rapid.Bool().Draw(r, "fee by user")
+	n := rapid.SampledFrom([]ledger.Amount{0, 1_000_000, 2_000_000}).Draw(r, "network fee")
+	h.cfg.NetworkFee = fixedFee(n)
+	s, err := New(h.cfg)
+	require.NoError(r, err)
+	h.s = s
+	m := &chainModel{h: h, p: h.create("100", usdt, func(in *CreateInput) { in.FeeByUser = &user }), spent: map[string]ledger.Amount{}}
+	r.Repeat(m.actions())
+	m.end(r)
+}
+
+// FuzzPayment plays the same with a fuzzer's choices.
+func FuzzPayment(f *testing.F) {
+	for seed := range uint64(4) {
+		choices := make([]byte, 4096)
+		_, _ = rand.NewChaCha8([32]byte{byte(seed)}).Read(choices)
+		f.Add(choices)
+	}
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		rapid.MakeFuzz(func(r *rapid.T) {
+			everyUnit(t, r, rapid.SampledFrom([]LatePolicy{LateSuspense, LateCredit}).Draw(r, "late"))
+		})(t, choices)
+	})
 }
 
 func (m *chainModel) end(t *rapid.T) {

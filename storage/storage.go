@@ -176,3 +176,15 @@ const (
 	ColDue     = "due"
 	ColVersion = "version"
 )
+
+// Tx is a Store inside of a transaction of the host's own: nil from its Commit
+// means "if that transaction commits". Backends in SQL give one (WithTx); what
+// can be written through it, and who waits for whom, is said there. One that has
+// no transactions of a host (Redis, memory) gives none.
+type Tx interface {
+	Store
+
+	// Alone reports whether the transaction keeps every other writer of the
+	// database out, so that whatever has to be written has to be written in it.
+	Alone() bool
+}

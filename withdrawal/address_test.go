@@ -155,7 +155,7 @@ func TestScaleOfARemovedCurrency(t *testing.T) {
 	later, err := chain.NewRegistry([]chain.NetworkInfo{{Code: "ETH", Gas: "ETH"}}, []chain.Currency{coin("ETH", "ETH", "ETH", "", 18, 8, "0.001")})
 	require.NoError(t, err)
 	other, err := withdrawal.New(withdrawal.Config{
-		Store: store, Registry: later, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts, MaxCost: func(context.Context, *chain.Currency) (ledger.Amount, error) { return 1, nil }, Now: w.clock, NewID: w.newID,
+		Store: store, Registry: later, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts, MaxCost: func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return 1, nil }, Now: w.clock, NewID: w.newID,
 	})
 	require.NoError(t, err)
 	list, _, err := other.List(w.ctx, tenant, withdrawal.Filter{Sort: withdrawal.CreatedAsc})

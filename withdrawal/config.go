@@ -98,9 +98,10 @@ type Config struct {
 	Tenants Tenants
 	Wallets Wallets
 	Payouts Payouts
-	// MaxCost bounds what the network may take for one withdrawal of c, in units
-	// of the network's gas currency. It is asked once per withdrawal.
-	MaxCost func(ctx context.Context, c *chain.Currency) (ledger.Amount, error)
+	// MaxCost bounds what the network may take for one withdrawal of c to an
+	// address, in units of the network's gas currency. It is asked once per
+	// withdrawal.
+	MaxCost func(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error)
 	Now     func() time.Time
 	NewID   func() string
 

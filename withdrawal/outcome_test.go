@@ -2,6 +2,7 @@ package withdrawal_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -201,42 +202,54 @@ func TestStrangeOutcomes(t *testing.T) {
 // owner has its hold.
 func TestL13_HoldsHaveLiveOwners(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		w.fund("master", "USDTTRC20", "500")
-		var ids []string
-		pick := func(t *rapid.T) string {
-			if len(ids) == 0 {
-				t.Skip("none yet")
+	rapid.Check(t, holdsHaveOwners)
+}
+
+func holdsHaveOwners(t *rapid.T) {
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "500")
+	var ids []string
+	pick := func(t *rapid.T) string {
+		if len(ids) == 0 {
+			t.Skip("none yet")
+		}
+		return rapid.SampledFrom(ids).Draw(t, "id")
+	}
+	states := []string{
+		withdrawal.OutcomeQueued, withdrawal.OutcomeWaiting, withdrawal.OutcomeSigned, withdrawal.OutcomeExecuted,
+		withdrawal.OutcomeSettled, withdrawal.OutcomeFailed, withdrawal.OutcomeCancelled,
+	}
+	steps := map[string]func(*rapid.T){
+		"create": func(t *rapid.T) {
+			in := usdt(fmt.Sprint(rapid.IntRange(4, 300).Draw(t, "amount")))
+			in.FinalAmount = rapid.Bool().Draw(t, "final")
+			if v, err := w.Create(w.ctx, tenant, in, storage.Once{}); err == nil {
+				ids = append(ids, v.ID)
 			}
-			return rapid.SampledFrom(ids).Draw(t, "id")
-		}
-		states := []string{
-			withdrawal.OutcomeQueued, withdrawal.OutcomeWaiting, withdrawal.OutcomeSigned, withdrawal.OutcomeExecuted,
-			withdrawal.OutcomeSettled, withdrawal.OutcomeFailed, withdrawal.OutcomeCancelled,
-		}
-		steps := map[string]func(*rapid.T){
-			"create": func(t *rapid.T) {
-				in := usdt(fmt.Sprint(rapid.IntRange(4, 300).Draw(t, "amount")))
-				in.FinalAmount = rapid.Bool().Draw(t, "final")
-				if v, err := w.Create(w.ctx, tenant, in, storage.Once{}); err == nil {
-					ids = append(ids, v.ID)
-				}
-			},
-			"step":    func(*rapid.T) { w.advance(time.Minute); w.step() },
-			"cancel":  func(t *rapid.T) { _, _ = w.Cancel(w.ctx, tenant, pick(t)) },
-			"hold":    func(t *rapid.T) { _, _ = w.Hold(w.ctx, tenant, pick(t), "") },
-			"release": func(t *rapid.T) { _, _ = w.Release(w.ctx, tenant, pick(t)) },
-			"approve": func(t *rapid.T) { _, _ = w.Approve(w.ctx, tenant, pick(t)) },
-			"refuse":  func(t *rapid.T) { _, _ = w.Refuse(w.ctx, tenant, pick(t), "") },
-			"verdict": func(t *rapid.T) {
-				w.verdict = rapid.SampledFrom([]withdrawal.Verdict{withdrawal.Allow, withdrawal.AskReview, withdrawal.Refuse}).Draw(t, "verdict")
-			},
-			"tell": func(t *rapid.T) {
-				w.tell(pick(t), rapid.SampledFrom(states).Draw(t, "state"), "tx", rapid.Int64Range(0, 3).Draw(t, "confirmations"))
-			},
-			"": func(*rapid.T) { w.sound() },
-		}
-		t.Repeat(steps)
-	})
+		},
+		"step":    func(*rapid.T) { w.advance(time.Minute); w.step() },
+		"cancel":  func(t *rapid.T) { _, _ = w.Cancel(w.ctx, tenant, pick(t)) },
+		"hold":    func(t *rapid.T) { _, _ = w.Hold(w.ctx, tenant, pick(t), "") },
+		"release": func(t *rapid.T) { _, _ = w.Release(w.ctx, tenant, pick(t)) },
+		"approve": func(t *rapid.T) { _, _ = w.Approve(w.ctx, tenant, pick(t)) },
+		"refuse":  func(t *rapid.T) { _, _ = w.Refuse(w.ctx, tenant, pick(t), "") },
+		"verdict": func(t *rapid.T) {
+			w.verdict = rapid.SampledFrom([]withdrawal.Verdict{withdrawal.Allow, withdrawal.AskReview, withdrawal.Refuse}).Draw(t, "verdict")
+		},
+		"tell": func(t *rapid.T) {
+			w.tell(pick(t), rapid.SampledFrom(states).Draw(t, "state"), "tx", rapid.Int64Range(0, 3).Draw(t, "confirmations"))
+		},
+		"": func(*rapid.T) { w.sound() },
+	}
+	t.Repeat(steps)
+}
+
+// FuzzWithdrawal plays the same with a fuzzer's choices.
+func FuzzWithdrawal(f *testing.F) {
+	for seed := range uint64(4) {
+		choices := make([]byte, 4096)
+		_, _ = rand.NewChaCha8([32]byte{byte(seed)}).Read(choices)
+		f.Add(choices)
+	}
+	f.Fuzz(rapid.MakeFuzz(holdsHaveOwners))
 }

@@ -116,7 +116,7 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 		}
 	}
 	if m.w.Stage == Kept {
-		if m.w.MaxCost, failure = s.c.MaxCost(ctx, m.c); failure != nil {
+		if m.w.MaxCost, failure = s.c.MaxCost(ctx, m.c, chain.Address(m.w.Address)); failure != nil {
 			m.wait(WaitingPayout, retry)
 			return failure, nil
 		}

@@ -109,7 +109,7 @@ func newWorldOn(t tb, store storage.Store, change ...func(*withdrawal.Config)) *
 	c := withdrawal.Config{
 		Store: store, Registry: registry, Rates: w, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts,
 		Now: w.clock, NewID: w.newID,
-		MaxCost: func(context.Context, *chain.Currency) (ledger.Amount, error) { return 1000, nil },
+		MaxCost: func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return 1000, nil },
 		Own: func(_ context.Context, _ chain.Network, a chain.Address) (string, bool, error) {
 			use, own := w.own[a]
 			return use, own, nil

@@ -28,10 +28,12 @@ const payers = 40
 // town is a real node with contracts and people who pay.
 type town struct {
 	url      string
+	preset   Options // Network and ChainID, and what else is special about it
 	client   *Client
 	registry *chain.Registry
 	accounts []common.Address
 	next     int
+	geth     *gethTown // where the node is a go-ethereum; nil = anvil
 
 	usd, noReturn, fee, foreign, sender, liar, undoer common.Address
 
@@ -48,35 +50,45 @@ type fault struct {
 
 func openTown(t *testing.T) *town {
 	t.Helper()
-	return newTown(t, testenv.Anvil(t, "--accounts", fmt.Sprint(payers), "--balance", "1000000").URL())
+	return newTown(t, Options{Network: "ETH", ChainID: 31337, FinalityTags: true})
 }
 
-func newTown(t *testing.T, url string) *town {
+// newTown starts anvil as the node of a network.
+func newTown(t *testing.T, preset Options) *town {
 	t.Helper()
-	n := &town{url: url}
+	node := testenv.Anvil(t, "--accounts", fmt.Sprint(payers), "--balance", "1000000", "--chain-id", fmt.Sprint(preset.ChainID))
+	n := &town{url: node.URL(), preset: preset}
 	n.ask(t, &n.accounts, "eth_accounts")
 	require.Len(t, n.accounts, payers)
+	n.settle(t)
+	return n
+}
+
+// settle deploys the contracts and puts a client in front.
+func (n *town) settle(t *testing.T) {
+	t.Helper()
 	n.found(t)
 	var err error
+	network := n.preset.Network
 	token := func(code string, contract common.Address, decimals uint8) chain.Currency {
-		return chain.Currency{Code: code, Network: "ETH", Token: code, Contract: contract.Hex(), Decimals: decimals, Scale: min(8, decimals), Confirmations: 1}
+		return chain.Currency{Code: code, Network: network, Token: code, Contract: contract.Hex(), Decimals: decimals, Scale: min(8, decimals), Confirmations: 1}
 	}
 	n.registry, err = chain.NewRegistry(
-		[]chain.NetworkInfo{{Code: "ETH", Family: chain.AccountFamily, AddressType: "EVM", Gas: "ETH", ChainID: 31337}},
+		[]chain.NetworkInfo{{Code: network, Family: chain.AccountFamily, AddressType: "EVM", Gas: "ETH", ChainID: n.preset.ChainID}},
 		[]chain.Currency{
-			{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 1},
+			{Code: "ETH", Network: network, Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 1},
 			token("USD", n.usd, 6), token("NORETURN", n.noReturn, 6), token("FEE", n.fee, 18), token("LIAR", n.liar, 6),
 		})
 	require.NoError(t, err)
 	proxy := httptest.NewServer(http.HandlerFunc(n.proxy))
 	t.Cleanup(proxy.Close)
-	n.client = n.connect(t, proxy.URL, 31337)
-	return n
+	n.client = n.connect(t, proxy.URL, n.preset.ChainID)
 }
 
 func (n *town) connect(t testing.TB, url string, id int64, change ...func(*Options)) *Client {
 	t.Helper()
-	o := Options{Network: "ETH", ChainID: id, Registry: n.registry, URL: url, FinalityTags: true}
+	o := n.preset
+	o.ChainID, o.Registry, o.URL = id, n.registry, url
 	for _, f := range change {
 		f(&o)
 	}
@@ -162,12 +174,21 @@ func (n *town) send(t testing.TB, from common.Address, tx txArgs) common.Hash {
 	if tx["gas"] == nil {
 		tx["gas"] = "0x4c4b40"
 	}
+	if n.geth != nil {
+		return n.geth.send(t, from, tx)
+	}
 	var h common.Hash
 	n.ask(t, &h, "eth_sendTransaction", tx)
 	return h
 }
 
-func (n *town) mine(t testing.TB, blocks int) { n.ask(t, nil, "anvil_mine", quantity(int64(blocks))) }
+func (n *town) mine(t testing.TB, blocks int) {
+	if n.geth != nil {
+		n.geth.mine(t, blocks)
+		return
+	}
+	n.ask(t, nil, "anvil_mine", quantity(int64(blocks)))
+}
 
 // returnsZero is the code of a token that answers every call with false.
 const returnsZero = "60006000526020" + "6000f3"
@@ -363,7 +384,11 @@ func (n *town) reorg(t testing.TB, depth int, drop ...string) {
 			raws = append(raws, raw)
 		}
 	}
-	n.ask(t, nil, "anvil_reorg", depth, []any{})
+	if n.geth != nil {
+		n.geth.rewrite(t, depth)
+	} else {
+		n.ask(t, nil, "anvil_reorg", depth, []any{})
+	}
 	for _, raw := range raws {
 		n.ask(t, nil, "eth_sendRawTransaction", raw)
 	}

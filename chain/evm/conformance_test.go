@@ -38,7 +38,7 @@ func (n *town) harness(t *testing.T) *chaintest.Harness {
 		},
 		Fail:       func(_ testing.TB, on bool) { n.set(func(f *fault) { f.fail = on }) },
 		LoseAnswer: func(testing.TB) { n.set(func(f *fault) { f.lose = true }) },
-		WrongChain: func(t testing.TB) chain.Client { return n.connect(t, n.url, 1) },
+		WrongChain: func(t testing.TB) chain.Client { return n.connect(t, n.url, n.preset.ChainID+1) },
 		BadAddresses: []string{
 			"0x", "FFA2aB7177BA06D268a6Ad97f3C71cb86dfD68cf", "XE7338O073KYGTWWZN0F2WZ0R8PX5ZPPZS", "vitalik.eth", "0X5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
 		},
@@ -73,7 +73,7 @@ func (n *town) pay(t testing.TB, ps ...chaintest.Payment) string {
 	case p.Effect == chaintest.InnerReverted:
 		return call(n.undoer, amount, common.BytesToHash(to[:]).Bytes())
 	case p.Effect == chaintest.Internal:
-		return n.internal(t, amount, "0x30d40", to).Hex()
+		return n.internal(t, amount, "0xf4240", to).Hex()
 	case p.Effect == chaintest.Foreign:
 		return n.transfer(t, n.foreign, p.To, amount).Hex()
 	case native:

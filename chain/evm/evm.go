@@ -78,13 +78,17 @@ type Options struct {
 	// transfer that cannot be tried because the sender is unknown or has not
 	// enough yet. Defaults to 150000.
 	QuoteGas uint64
-	// L1Fee says that the network takes a data fee beyond gas, as OP-stack rollups do.
+	// L1Fee says that the network takes a data fee beyond gas, as OP-stack rollups
+	// do: the GasPriceOracle at 0x4200…000F is asked for it.
 	L1Fee bool
 
 	// NoInternal switches off the search for ether that comes by internal calls.
 	NoInternal bool
 	// NoTrace says not to ask the node for traces: such ether is then Unproven.
 	NoTrace bool
+	// Source says where a preset was taken from; nothing reads it.
+	Source string
+
 	// AuditTokens compares each token deposit with the change of balanceOf between
 	// the two blocks; what differs is reported as Unproven. Costs two calls per
 	// deposit, and needs the state of the blocks.

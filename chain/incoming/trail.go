@@ -23,6 +23,9 @@ func NewTrail(blocks []chain.Block) (Trail, error) {
 	if len(blocks) == 0 {
 		return "", nil
 	}
+	if strings.ContainsAny(blocks[0].Parent, " ;") {
+		return "", errTrail
+	}
 	var b strings.Builder
 	b.Grow(len(blocks) * (len(blocks[0].Hash) + 32))
 	var digits [20]byte

@@ -37,7 +37,11 @@ func TestTrailIsStoredShortAndWhole(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][]chain.Block{
-		{{Height: 1, Hash: "a"}, {Height: 2, Hash: "b", Parent: "other"}}, {{Height: 1, Hash: "a b"}}, {{Height: 1, Hash: "a;b"}},
+		{{Height: 1, Hash: "a"}, {Height: 2, Hash: "b", Parent: "other"}},
+		{{Height: 1, Hash: "a b"}},
+		{{Height: 1, Hash: "a;b"}},
+		{{Height: 1, Hash: "a", Parent: "x;5"}},
+		{{Height: 1, Hash: "a", Parent: "x b "}},
 	} {
 		_, err := incoming.NewTrail(wrong)
 		require.Error(t, err)

@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,42 +47,54 @@ func (s *selection) subsets(f func(count int, sum ledger.Amount)) {
 // it can.
 func TestSelectionIsAsGoodAsTryingAll(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSelection(t)
-		limit := s.need + max(s.change+s.least-1, 0)
-		bare, withChange := len(s.worth)+1, len(s.worth)+1
-		var nearest ledger.Amount
-		s.subsets(func(count int, sum ledger.Amount) {
-			if sum >= s.need {
-				bare = min(bare, count)
-				if sum <= limit && (nearest == 0 || sum < nearest) {
-					nearest = sum
-				}
+	rapid.Check(t, asGoodAsTryingAll)
+}
+
+func asGoodAsTryingAll(t *rapid.T) {
+	s := drawSelection(t)
+	limit := s.need + max(s.change+s.least-1, 0)
+	bare, withChange := len(s.worth)+1, len(s.worth)+1
+	var nearest ledger.Amount
+	s.subsets(func(count int, sum ledger.Amount) {
+		if sum >= s.need {
+			bare = min(bare, count)
+			if sum <= limit && (nearest == 0 || sum < nearest) {
+				nearest = sum
 			}
-			if sum >= s.need+s.change+s.least {
-				withChange = min(withChange, count)
-			}
-		})
-		got := s.pick()
-		require.Equal(t, got, s.pick(), "the same for the same coins")
-		if bare > len(s.worth) {
-			require.Nil(t, got)
-			return
 		}
-		var sum ledger.Amount
-		for i, p := range got {
-			require.True(t, i == 0 || got[i-1] < p, "each once, ascending")
-			require.Positive(t, s.worth[p], "a coin that costs more than it brings is left")
-			sum += s.worth[p]
+		if sum >= s.need+s.change+s.least {
+			withChange = min(withChange, count)
 		}
-		require.GreaterOrEqual(t, sum, s.need)
-		require.LessOrEqual(t, len(got), s.most)
-		if nearest > 0 {
-			require.Equal(t, nearest, sum, "without change, and as near as can be")
-			return
-		}
-		require.Len(t, got, min(bare, withChange))
 	})
+	got := s.pick()
+	require.Equal(t, got, s.pick(), "the same for the same coins")
+	if bare > len(s.worth) {
+		require.Nil(t, got)
+		return
+	}
+	var sum ledger.Amount
+	for i, p := range got {
+		require.True(t, i == 0 || got[i-1] < p, "each once, ascending")
+		require.Positive(t, s.worth[p], "a coin that costs more than it brings is left")
+		sum += s.worth[p]
+	}
+	require.GreaterOrEqual(t, sum, s.need)
+	require.LessOrEqual(t, len(got), s.most)
+	if nearest > 0 {
+		require.Equal(t, nearest, sum, "without change, and as near as can be")
+		return
+	}
+	require.Len(t, got, min(bare, withChange))
+}
+
+// FuzzSelection is the same with a fuzzer's choices.
+func FuzzSelection(f *testing.F) {
+	for seed := range uint64(4) {
+		choices := make([]byte, 1024)
+		_, _ = rand.NewChaCha8([32]byte{byte(seed)}).Read(choices)
+		f.Add(choices)
+	}
+	f.Fuzz(rapid.MakeFuzz(asGoodAsTryingAll))
 }
 
 // TestSelectionKeepsLargeCoinsFree: the smallest coin that does is taken, not

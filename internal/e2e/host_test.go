@@ -50,12 +50,12 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 	require.NoError(t, err)
 	accounts, err := seed.Accounts(s.registry.Networks())
 	require.NoError(t, err)
-	source, err := keys.NewSource(accounts, map[chain.Network]keys.Encode{"ETH": s.client.AddressOf})
+	source, err := keys.NewSource(accounts, map[chain.Network]keys.Encode{s.client.Network(): s.client.AddressOf})
 	require.NoError(t, err)
 	var app *cryptopay.App
 	var signer chain.Signer
 	signer, err = keys.NewSigner(keys.SignerConfig{
-		Seed: seed, Chains: map[chain.Network]keys.Chain{"ETH": s.client}, Registry: keys.StoreRegistry{Store: s.store},
+		Seed: seed, Chains: map[chain.Network]keys.Chain{s.client.Network(): s.client}, Registry: keys.StoreRegistry{Store: s.store},
 		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) { return app.Owns(ctx, n, a) },
 	})
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 	}
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: s.store, Chains: []chain.Client{s.client}, Registry: s.registry, Addresses: source, Signer: signer,
-		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1"}),
+		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1", "TRX": "0.25"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock,
 		Notifier: s.notifier, Callbacks: webhook.Guard{AllowHTTP: true}, Outgoing: outgoing.Config{StuckAfter: stuckAfter},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),

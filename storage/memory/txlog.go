@@ -64,10 +64,11 @@ type tx struct {
 
 func (x *txLog) full() bool { return len(x.chunks) >= maxChunks || x.strays.n > 1<<31 }
 
-// end is where a record of so many bytes will stand.
+// end is where a record of so many bytes will stand, or one that is not known yet:
+// behind a chunk that is full to the brim it is the next one that begins.
 func (x *txLog) end(size int) place {
 	n := len(x.chunks)
-	if n == 0 || len(x.chunks[n-1])+size > chunkSize {
+	if n == 0 || len(x.chunks[n-1])+max(size, unit) > chunkSize {
 		return place(n) << chunkBits
 	}
 	return place(n-1)<<chunkBits | place(len(x.chunks[n-1])/unit)

@@ -53,6 +53,28 @@ func TestTxLogFindsEveryID(t *testing.T) {
 	}
 }
 
+// Where records fill their chunks to the brim, what is cut off behind one takes
+// nothing of it away.
+func TestTxLogFullChunks(t *testing.T) {
+	t.Parallel()
+	var log txLog
+	const size = 32 // a power of two, as chunks have
+	id := func(i int) string { return fmt.Sprintf("%016d", i) }
+	n := 3 * chunkSize / size
+	for i := range n {
+		start := log.end(0)
+		log.write(&ledger.Tx{ID: id(i)}, id(i), 0, 0)
+		log.cut(start)
+		require.Equal(t, start, log.end(0))
+		log.add(id(i), log.write(&ledger.Tx{ID: id(i)}, id(i), 0, 0))
+	}
+	require.Len(t, log.chunks, 3)
+	for i := range n {
+		_, ok := log.find(id(i))
+		require.True(t, ok, i)
+	}
+}
+
 // Records longer than a chunk, and what is cut off, disturb nothing.
 func TestTxLogLongRecords(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,8 @@ var (
 	ErrIncomplete = errors.New("move: not everything in the store was named")
 	// ErrBooks: the source's history does not come out right.
 	ErrBooks = errors.New("move: the source's books are broken: prove them with Verify before moving")
+	// ErrUnfinished: the store is the target of a move that has not ended.
+	ErrUnfinished = errors.New("move: this store was filled by half: call the move again with the same source to go on, or give it an empty store")
 	// ErrDifferent: source and target are not equal. The Report says where.
 	ErrDifferent = errors.New("move: source and target differ")
 )
@@ -58,6 +60,22 @@ var Positions = storage.NewTable[Position]("move_positions")
 
 // positionID is the row that says how far the target came.
 const positionID = "position"
+
+// Unfinished is ErrUnfinished where the store, which is open, is the target of a
+// move that was interrupted; nil where it is none, or holds all that was sent.
+func Unfinished(ctx context.Context, s storage.Store) error {
+	switch err := s.Open(ctx, Positions.Table); {
+	case errors.Is(err, storage.ErrSchema): // nothing was ever moved into it
+		return nil
+	case err != nil:
+		return err
+	}
+	pos, _, begun, err := Positions.One(ctx, s, storage.System, positionID)
+	if err != nil || !begun || pos.Done {
+		return err
+	}
+	return fmt.Errorf("%w (%d records stand there)", ErrUnfinished, pos.Records)
+}
 
 // page is how many rows are read at a time.
 const page = 500

@@ -241,12 +241,16 @@ func TestU03_InterruptedMoveGoesOn(t *testing.T) {
 			break
 		}
 		require.ErrorIs(t, err, errCut)
+		if n == 1 {
+			require.ErrorIs(t, move.Unfinished(t.Context(), to.Store), move.ErrUnfinished)
+		}
 		if n%2 == 0 { // again by another way
 			_, err = move.Import(t.Context(), bytes.NewReader(stream.Bytes()), to, move.Options{})
 		} else {
 			_, err = move.Copy(t.Context(), from, to, move.Options{})
 		}
 		require.NoError(t, err, "interrupted at commit %d", n)
+		require.NoError(t, move.Unfinished(t.Context(), to.Store))
 		sameSmall(t, from, to)
 	}
 }

@@ -123,7 +123,12 @@ type Dialect struct {
 
 	// Check reads the settings of a connection and refuses what is unsafe: at Open,
 	// and of each connection that is kept.
-	Check func(ctx context.Context, c *sqlx.Conn) error
+	Check func(ctx context.Context, q sqlx.QueryerContext) error
+	// CheckTx is what is looked at besides in a host's transaction; nil where that is all.
+	CheckTx func(ctx context.Context, q sqlx.QueryerContext) error
+	// HostLock is appended to reads of the ledger in a host's transaction, where it
+	// may show an older state than that which its locks keep; mostly "".
+	HostLock string
 	// CheckEach says that a host's connections are looked at before each batch, as
 	// nothing in Begin makes up for what its session may have set.
 	CheckEach bool
@@ -149,8 +154,8 @@ var plain = regexp.MustCompile(`^([a-z][a-z0-9_]{0,23})?$`)
 // local is the name of a table inside its schema.
 func (d *Dialect) local(table string) string { return cmp.Or(d.Prefix, Prefix) + table }
 
-// table is the name of a table, as statements have it.
-func (d *Dialect) table(name string) string {
+// Table is the name of a table, as statements have it.
+func (d *Dialect) Table(name string) string {
 	if d.Schema != "" {
 		return d.Schema + "." + d.local(name)
 	}

@@ -78,7 +78,7 @@ func Migrate(ctx context.Context, db *sqlx.DB, d *Dialect, tables ...*storage.Ta
 	if err != nil {
 		return err
 	}
-	s := &session{d: d, conn: conn}
+	s := d.on(conn)
 	if d.MigrateUnlock != "" {
 		if err := s.exec(ctx, d.MigrateLock); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (s *session) migrationsTable(ctx context.Context) error {
 
 func (s *session) schemaVersion(ctx context.Context) (int64, error) {
 	var v int64
-	err := s.conn.GetContext(ctx, &v, "SELECT coalesce(max(version), 0) FROM "+s.d.table("migrations"))
+	err := s.conn.GetContext(ctx, &v, "SELECT coalesce(max(version), 0) FROM "+s.d.Table("migrations"))
 	return v, err
 }
 
@@ -167,11 +167,11 @@ func (s *session) migrate(ctx context.Context, m migration) error {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-	return s.exec(ctx, "INSERT INTO "+s.d.table("migrations")+" (version, name) VALUES (?, ?) "+s.d.ignore("version"), m.version, m.name)
+	return s.exec(ctx, "INSERT INTO "+s.d.Table("migrations")+" (version, name) VALUES (?, ?) "+s.d.ignore("version"), m.version, m.name)
 }
 
 func (s *session) create(ctx context.Context, t *storage.Table) error {
-	have, err := s.d.Describe(ctx, s.conn, s.d.table(t.Name))
+	have, err := s.d.Describe(ctx, s.conn, s.d.Table(t.Name))
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *session) create(ctx context.Context, t *storage.Table) error {
 	}
 	for _, q := range s.d.DDL(t) {
 		if err := s.exec(ctx, q); err != nil {
-			return fmt.Errorf("creating %s: %w", s.d.table(t.Name), err)
+			return fmt.Errorf("creating %s: %w", s.d.Table(t.Name), err)
 		}
 	}
 	return nil
@@ -188,10 +188,10 @@ func (s *session) create(ctx context.Context, t *storage.Table) error {
 
 func (d *Dialect) compare(t *storage.Table, have []string) error {
 	if len(have) == 0 {
-		return fmt.Errorf("%w: there is no table %s", storage.ErrSchema, d.table(t.Name))
+		return fmt.Errorf("%w: there is no table %s", storage.ErrSchema, d.Table(t.Name))
 	}
 	if m := missing(d.Shape(t), have); len(m) > 0 {
-		return fmt.Errorf("%w: table %s: %s", storage.ErrSchema, d.table(t.Name), strings.Join(m, "; "))
+		return fmt.Errorf("%w: table %s: %s", storage.ErrSchema, d.Table(t.Name), strings.Join(m, "; "))
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (s *session) checkSchema(ctx context.Context, tables []*storage.Table) erro
 	if err != nil {
 		return err
 	}
-	have, err := s.d.Describe(ctx, s.conn, s.d.table("migrations"))
+	have, err := s.d.Describe(ctx, s.conn, s.d.Table("migrations"))
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (s *session) checkSchema(ctx context.Context, tables []*storage.Table) erro
 		return err
 	}
 	for _, t := range tables {
-		have, err := s.d.Describe(ctx, s.conn, s.d.table(t.Name))
+		have, err := s.d.Describe(ctx, s.conn, s.d.Table(t.Name))
 		if err != nil {
 			return err
 		}

@@ -31,12 +31,17 @@ func (p pool) each(ctx context.Context, q string, args []any, f scan) error {
 	return visit(rows, f)
 }
 
-func (s *Store) reader() pool { return pool{s.d, s.read, s.gate} }
+// reads is the reading half of a store: from its pool, or inside of a host's
+// transaction.
+type reads struct {
+	s  *Store
+	at runner
+}
 
 // selectRows is the beginning of every query for whole rows.
 func (d *Dialect) selectRows(t *storage.Table) string {
 	c := columnsOf(t)
-	return "SELECT " + d.quoteAll(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)) + " FROM " + d.table(t.Name)
+	return "SELECT " + d.quoteAll(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)) + " FROM " + d.Table(t.Name)
 }
 
 func scanRow(t *storage.Table, r Scanner) (storage.Row, error) {
@@ -51,8 +56,8 @@ func scanRow(t *storage.Table, r Scanner) (storage.Row, error) {
 }
 
 // Rows implements storage.Store.
-func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	if err := s.tableOpen(t); err != nil {
+func (r *reads) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+	if err := r.s.tableOpen(t); err != nil {
 		return nil, err
 	}
 	keys := make([]any, 0, 2*len(ids))
@@ -62,8 +67,8 @@ func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition,
 		}
 	}
 	found := make(map[string]storage.Row, len(ids))
-	err := s.lookup(ctx, s.reader(), s.d.selectRows(t), []string{"part", "id"}, "", texts(2), keys, func(r Scanner) error {
-		row, err := scanRow(t, r)
+	err := r.s.lookup(ctx, r.at, r.s.d.selectRows(t), []string{"part", "id"}, "", texts(2), keys, func(sc Scanner) error {
+		row, err := scanRow(t, sc)
 		found[row.ID] = row
 		return err
 	})
@@ -125,18 +130,18 @@ func (d *Dialect) where(p storage.Partition, filters []storage.Filter, more ...s
 }
 
 // Find implements storage.Store.
-func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
 	q, filters, err := q.Ready()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.tableOpen(q.Table); err != nil {
+	if err := r.s.tableOpen(q.Table); err != nil {
 		return nil, err
 	}
-	cond, args := s.d.where(q.Partition, filters)
+	cond, args := r.s.d.where(q.Partition, filters)
 	order := make([]string, 0, len(q.Order)+1)
 	for _, o := range q.Order {
-		by := s.d.quote(o.Column)
+		by := r.s.d.quote(o.Column)
 		if o.Desc {
 			by += " DESC"
 		}
@@ -145,14 +150,14 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if q.Partition == "" {
 		order = append(order, "part")
 	}
-	text := s.d.selectRows(q.Table) + cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
-	return s.rows(ctx, q.Table, text, append(args, q.Limit, q.Offset))
+	text := r.s.d.selectRows(q.Table) + cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
+	return r.rows(ctx, q.Table, text, append(args, q.Limit, q.Offset))
 }
 
-func (s *Store) rows(ctx context.Context, t *storage.Table, q string, args []any) ([]storage.Row, error) {
+func (r *reads) rows(ctx context.Context, t *storage.Table, q string, args []any) ([]storage.Row, error) {
 	var out []storage.Row
-	err := s.reader().each(ctx, q, args, func(r Scanner) error {
-		row, err := scanRow(t, r)
+	err := r.at.each(ctx, q, args, func(sc Scanner) error {
+		row, err := scanRow(t, sc)
 		out = append(out, row)
 		return err
 	})
@@ -160,59 +165,75 @@ func (s *Store) rows(ctx context.Context, t *storage.Table, q string, args []any
 }
 
 // Count implements storage.Store.
-func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
+func (r *reads) Count(ctx context.Context, q storage.Query) (int64, error) {
 	q, filters, err := q.Ready()
 	if err != nil {
 		return 0, err
 	}
-	if err := s.tableOpen(q.Table); err != nil {
+	if err := r.s.tableOpen(q.Table); err != nil {
 		return 0, err
 	}
-	cond, args := s.d.where(q.Partition, filters)
+	cond, args := r.s.d.where(q.Partition, filters)
 	var n int64
-	err = s.reader().each(ctx, "SELECT count(*) FROM "+s.d.table(q.Table.Name)+cond, args, func(r Scanner) error { return r.Scan(&n) })
+	err = r.at.each(ctx, "SELECT count(*) FROM "+r.s.d.Table(q.Table.Name)+cond, args, func(sc Scanner) error { return sc.Scan(&n) })
 	return n, err
 }
 
 // Claim implements storage.Store.
 func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
-	filters, err := c.Ready()
+	cond, args, err := s.due(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.tableOpen(c.Table); err != nil {
-		return nil, err
-	}
-	cond, args := s.d.where(c.Partition, filters, "due > 0", "due <= ?")
-	args = append([]any{storage.Micros(c.Now)}, args...)
 	some := false // an empty poll must not take the writer's seat
-	err = s.reader().each(ctx, "SELECT 1 FROM "+s.d.table(c.Table.Name)+cond+" LIMIT 1", args, func(Scanner) error {
+	err = s.at.each(ctx, "SELECT 1 FROM "+s.d.Table(c.Table.Name)+cond+" LIMIT 1", args, func(Scanner) error {
 		some = true
 		return nil
 	})
 	if err != nil || !some {
 		return nil, err
 	}
+	var out []storage.Row
+	err = s.tries(ctx, 3, func() error { // refused: a deadlock, or another node was first
+		return s.writing(ctx, func(ss *session) error {
+			out, err = s.take(ctx, ss, c, cond, args)
+			return err
+		})
+	})
+	return out, err
+}
+
+// due is the condition for rows that may be claimed.
+func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
+	filters, err := c.Ready()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := s.tableOpen(c.Table); err != nil {
+		return "", nil, err
+	}
+	cond, args = s.d.where(c.Partition, filters, "due > 0", "due <= ?")
+	return cond, append([]any{storage.Micros(c.Now)}, args...), nil
+}
+
+// take claims rows in one transaction.
+func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond string, args []any) ([]storage.Row, error) {
 	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
 	var out []storage.Row
-	take := func(ss *session) error {
-		return ss.inTx(ctx, func() error {
-			out = nil
-			err := ss.each(ctx, q, append(args, c.Max), func(r Scanner) error {
-				row, err := scanRow(c.Table, r)
-				out = append(out, row)
-				return err
-			})
-			if err == nil {
-				err = ss.flush(ctx)
-			}
-			if err != nil {
-				return err
-			}
-			return s.lease(ctx, ss, c, out)
+	err := ss.inTx(ctx, func() error {
+		err := ss.each(ctx, q, append(args, c.Max), func(r Scanner) error {
+			row, err := scanRow(c.Table, r)
+			out = append(out, row)
+			return err
 		})
-	}
-	err = s.tries(ctx, 3, func() error { return s.writing(ctx, take) }) // refused: a deadlock, or another node was first
+		if err == nil {
+			err = ss.flush(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		return s.lease(ctx, ss, c, out)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +252,7 @@ func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []
 			keys = append(keys, string(rows[i].Partition), rows[i].ID)
 		}
 		among, args := s.d.among([]string{"part", "id"}, texts(2), keys)
-		q := "UPDATE " + s.d.table(c.Table.Name) + " SET due = ?, version = version + 1 WHERE " + among
+		q := "UPDATE " + s.d.Table(c.Table.Name) + " SET due = ?, version = version + 1 WHERE " + among
 		if err := ss.exec(ctx, q, append([]any{until}, args...)...); err != nil {
 			return err
 		}
@@ -249,11 +270,11 @@ func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []
 }
 
 // Balances implements storage.Store.
-func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...ledger.Account) ([]ledger.Balance, error) {
-	if _, err := s.opened(); err != nil {
+func (r *reads) Balances(ctx context.Context, p storage.Partition, accounts ...ledger.Account) ([]ledger.Balance, error) {
+	if _, err := r.s.opened(); err != nil {
 		return nil, err
 	}
-	q := "SELECT part, account, asset, posted, held, seq FROM " + s.d.table("balances") + " WHERE part = ?"
+	q := "SELECT part, account, asset, posted, held, seq FROM " + r.s.d.Table("balances") + " WHERE part = ?"
 	args := []any{string(p)}
 	if len(accounts) > 0 {
 		q += " AND account IN (" + strings.TrimSuffix(strings.Repeat("?,", len(accounts)), ",") + ")"
@@ -262,8 +283,8 @@ func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...l
 		}
 	}
 	var out []ledger.Balance
-	err := s.reader().each(ctx, q+" ORDER BY account, asset", args, func(r Scanner) error {
-		_, b, err := scanBalance(r)
+	err := r.at.each(ctx, q+" ORDER BY account, asset", args, func(sc Scanner) error {
+		_, b, err := scanBalance(sc)
 		out = append(out, b)
 		return err
 	})
@@ -271,14 +292,14 @@ func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...l
 }
 
 // Entries implements storage.Store.
-func (s *Store) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
-	if _, err := s.opened(); err != nil {
+func (r *reads) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
+	if _, err := r.s.opened(); err != nil {
 		return nil, err
 	}
 	if max <= 0 {
 		return nil, nil
 	}
-	q := "SELECT e.seq, e.tx, t.kind, t.ref, e.delta, e.balance_after, t.at FROM " + s.d.table("entries") + " e JOIN " + s.d.table("ledger_txs") +
+	q := "SELECT e.seq, e.tx, t.kind, t.ref, e.delta, e.balance_after, t.at FROM " + r.s.d.Table("entries") + " e JOIN " + r.s.d.Table("ledger_txs") +
 		" t ON t.part = e.part AND t.id = e.tx WHERE e.part = ? AND e.account = ? AND e.asset = ?"
 	args := []any{string(p), string(a), string(asset)}
 	if before > 0 {
@@ -286,10 +307,10 @@ func (s *Store) Entries(ctx context.Context, p storage.Partition, a ledger.Accou
 		args = append(args, before)
 	}
 	var out []ledger.Entry
-	err := s.reader().each(ctx, q+" ORDER BY e.seq DESC LIMIT ?", append(args, max), func(r Scanner) error {
+	err := r.at.each(ctx, q+" ORDER BY e.seq DESC LIMIT ?", append(args, max), func(sc Scanner) error {
 		e := ledger.Entry{Account: a, Asset: asset}
 		var at int64
-		err := r.Scan(&e.Seq, &e.Tx, &e.Kind, &e.Ref, &e.Delta, &e.After, &at)
+		err := sc.Scan(&e.Seq, &e.Tx, &e.Kind, &e.Ref, &e.Delta, &e.After, &at)
 		e.At = storage.FromMicros(at)
 		out = append(out, e)
 		return err

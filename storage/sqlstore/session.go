@@ -20,11 +20,16 @@ const rollbackTime = 5 * time.Second
 // only where the connection stays ours (keep).
 type session struct {
 	d     *Dialect
-	conn  *sqlx.Conn
+	conn  *sqlx.Conn // nil inside of a host's transaction
+	link  link
+	words words
 	keep  bool
 	stmts map[string]*sqlx.Stmt
 	wait  time.Duration // for Begin, where the database is locked elsewhere
-	lost  bool          // the connection is in an unknown state: do not use it again
+	// steady is appended to reads of the ledger, whose partitions are locked: "",
+	// unless the transaction may show an older state of it.
+	steady string
+	lost   bool // the connection is in an unknown state: do not use it again
 
 	// Where statements travel together, exec and each only queue them: what is
 	// read is there after flush.
@@ -32,6 +37,23 @@ type session struct {
 	queue    []Stmt
 	size     int               // of the queue's values, about
 	rebound  map[string]string // statements in the driver's words
+}
+
+// link is what statements are sent to.
+type link interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// words are how a transaction begins and ends.
+type words struct {
+	begin            []string
+	commit, rollback string
+}
+
+// on is a session on a connection of ours.
+func (d *Dialect) on(conn *sqlx.Conn) *session {
+	return &session{d: d, conn: conn, link: conn, words: words{d.Begin, "COMMIT", "ROLLBACK"}}
 }
 
 // mostQueued is about how many bytes travel together: far less than servers take.
@@ -85,7 +107,7 @@ func (s *session) flush(ctx context.Context) error {
 	list := s.queue
 	s.queue, s.size = nil, 0
 	if len(list) == 1 && list[0].Scan == nil {
-		_, err := s.conn.ExecContext(ctx, list[0].Text, list[0].Args...)
+		_, err := s.link.ExecContext(ctx, list[0].Text, list[0].Args...)
 		return err
 	}
 	return s.d.Together(ctx, s.conn, list)
@@ -133,7 +155,7 @@ func (s *session) exec(ctx context.Context, q string, args ...any) error {
 		_, err = st.ExecContext(ctx, args...)
 		return err
 	}
-	_, err = s.conn.ExecContext(ctx, sqlx.Rebind(s.d.Bind, q), args...)
+	_, err = s.link.ExecContext(ctx, sqlx.Rebind(s.d.Bind, q), args...)
 	return err
 }
 
@@ -152,7 +174,7 @@ func (s *session) each(ctx context.Context, q string, args []any, f scan) error 
 	if st != nil {
 		rows, err = st.QueryContext(ctx, args...) //nolint:sqlclosecheck // closed in visit
 	} else {
-		rows, err = s.conn.QueryContext(ctx, sqlx.Rebind(s.d.Bind, q), args...) //nolint:sqlclosecheck // closed in visit
+		rows, err = s.link.QueryContext(ctx, sqlx.Rebind(s.d.Bind, q), args...) //nolint:sqlclosecheck // closed in visit
 	}
 	if err != nil {
 		return err
@@ -185,11 +207,11 @@ func (s *session) inTx(ctx context.Context, f func() error) error {
 			s.rollback()
 		}
 	}()
-	sent := false // COMMIT was, so that what became of it may be unknown
+	sent := false // the commit was, so that what became of it may be unknown
 	err := f()
 	if err == nil {
 		sent = true
-		err = s.exec(ctx, "COMMIT")
+		err = s.exec(ctx, s.words.commit)
 	}
 	if err == nil {
 		err = s.flush(ctx)
@@ -221,7 +243,7 @@ func (s *session) begin(ctx context.Context) error {
 	defer cancel()
 	for {
 		var err error
-		for _, q := range s.d.Begin {
+		for _, q := range s.words.begin {
 			if err == nil {
 				err = s.exec(context.WithoutCancel(ctx), q)
 			}
@@ -238,7 +260,7 @@ func (s *session) rollback() {
 	defer cancel()
 	// Refused also where the database rolled back by itself; a connection that
 	// is not known to be clean is thrown away either way.
-	if _, err := s.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+	if _, err := s.link.ExecContext(ctx, s.words.rollback); err != nil {
 		s.lost = true
 	}
 }

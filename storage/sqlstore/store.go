@@ -22,6 +22,7 @@ import (
 
 // Store is a storage.Store over a SQL database. The dialects' packages make it.
 type Store struct {
+	reads
 	d      *Dialect
 	read   *sqlx.DB
 	write  *sqlx.DB
@@ -63,6 +64,7 @@ func New(d *Dialect, read, write *sqlx.DB, o Options) *Store {
 	if n := write.Stats().MaxOpenConnections; n > 1 && !d.OneWriter {
 		s.gate = make(gate, n-1)
 	}
+	s.reads = reads{s, pool{d, read, s.gate}}
 	s.lane = lane.New(s, o.Lane)
 	return s
 }
@@ -87,6 +89,7 @@ func (g gate) enter(ctx context.Context) (leave func(), err error) {
 func (s *Store) Own() *Store {
 	s.keep = s.d.OneWriter || s.d.Together != nil
 	s.gate = nil
+	s.reads = reads{s, pool{s.d, s.read, nil}}
 	s.owned = []*sqlx.DB{s.read}
 	if s.write != s.read {
 		s.owned = append(s.owned, s.write)
@@ -219,7 +222,8 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	together := s.d.Together != nil
-	ss := &session{d: s.d, conn: conn, keep: s.keep && !together, wait: s.wait, together: together}
+	ss := s.d.on(conn)
+	ss.keep, ss.wait, ss.together = s.keep && !together, s.wait, together
 	if s.keep || s.d.CheckEach { // settings may differ from connection to connection
 		if err := s.d.Check(ctx, conn); err != nil {
 			return nil, errors.Join(err, ss.close())

@@ -53,24 +53,31 @@ func (s *Store) try(ctx context.Context, wait bool, batch *verdict.Batch, change
 				return err
 			}
 		}
-		return ss.inTx(ctx, func() error {
-			state, got, err := s.lockAndLoad(ctx, ss, wait, parts, batch, changes)
-			if err != nil {
-				return err
-			}
-			var w *verdict.Writes
-			errs, w = batch.Judge(state)
-			if err := s.touch(ctx, ss, got, w); err != nil {
-				return err
-			}
-			return s.save(ctx, ss, w)
-		})
+		errs, err = s.batch(ctx, ss, wait, parts, batch, changes)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.remember(parts)
 	return errs, nil
+}
+
+// batch locks, loads, judges and stores in one transaction.
+func (s *Store) batch(ctx context.Context, ss *session, wait bool, parts []storage.Partition, batch *verdict.Batch, changes []storage.Change) (errs []error, err error) {
+	err = ss.inTx(ctx, func() error {
+		state, got, err := s.lockAndLoad(ctx, ss, wait, parts, batch, changes)
+		if err != nil {
+			return err
+		}
+		var w *verdict.Writes
+		errs, w = batch.Judge(state)
+		if err := s.touch(ctx, ss, got, w); err != nil {
+			return err
+		}
+		return s.save(ctx, ss, w)
+	})
+	return errs, err
 }
 
 // enter makes sure that the partitions have their rows to lock. It stands
@@ -87,7 +94,7 @@ func (s *Store) enter(ctx context.Context, ss *session, parts []storage.Partitio
 	if len(values) == 0 {
 		return nil
 	}
-	err := s.store(ctx, ss, "INSERT INTO "+s.d.table("parts")+" (part)", " "+s.d.ignore("part"), texts(1), values)
+	err := s.store(ctx, ss, "INSERT INTO "+s.d.Table("parts")+" (part)", " "+s.d.ignore("part"), texts(1), values)
 	if err != nil || s.d.OneWriter {
 		return err
 	}
@@ -170,7 +177,7 @@ func (s *Store) lock(ctx context.Context, ss *session, wait bool, parts []storag
 // partsText is a statement about n partitions.
 func (s *Store) partsText(q string, n int) string {
 	return s.text(q, n, func() string {
-		return fmt.Sprintf(q, s.d.table("parts"), strings.TrimSuffix(strings.Repeat("?,", n), ","))
+		return fmt.Sprintf(q, s.d.Table("parts"), strings.TrimSuffix(strings.Repeat("?,", n), ","))
 	})
 }
 
@@ -232,7 +239,7 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 	}
 	for _, t := range order {
 		cols := columnsOf(t).unique
-		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + s.d.table(t.Name)
+		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + s.d.Table(t.Name)
 		err := s.lookup(ctx, ss, head, []string{"part", "id"}, s.d.RowLock, texts(2), keys[t], func(r Scanner) error {
 			k := verdict.RowKey{Table: t}
 			var st verdict.Stamp
@@ -279,7 +286,7 @@ func (s *Store) loadHolders(ctx context.Context, ss *session, n *verdict.Needs, 
 		for _, name := range names {
 			quoted = append(quoted, s.d.quote(name))
 		}
-		head := "SELECT part, id, " + s.d.quoteAll(names) + " FROM " + s.d.table(u.t.Name)
+		head := "SELECT part, id, " + s.d.quoteAll(names) + " FROM " + s.d.Table(u.t.Name)
 		err := s.lookup(ctx, ss, head, quoted, s.d.RowLock, append(texts(1), cols.kinds...), keys[u], func(r Scanner) error {
 			k := verdict.UniqueKey{Table: u.t, Unique: u.n}
 			var id string
@@ -312,7 +319,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	for _, k := range n.Levels {
 		levels = append(levels, string(k.Partition), k.Name)
 	}
-	err := s.lookup(ctx, ss, "SELECT part, id, change_id FROM "+s.d.table("ledger_txs"), []string{"part", "id"}, "", texts(2), txs, func(r Scanner) error {
+	err := s.lookup(ctx, ss, "SELECT part, id, change_id FROM "+s.d.Table("ledger_txs"), []string{"part", "id"}, ss.steady, texts(2), txs, func(r Scanner) error {
 		var k verdict.TxKey
 		var change string
 		err := r.Scan(&k.Partition, &k.ID, &change)
@@ -322,8 +329,8 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	balance := "SELECT part, account, asset, posted, held, seq FROM " + s.d.table("balances")
-	err = s.lookup(ctx, ss, balance, []string{"part", "account", "asset"}, "", texts(3), balances, func(r Scanner) error {
+	balance := "SELECT part, account, asset, posted, held, seq FROM " + s.d.Table("balances")
+	err = s.lookup(ctx, ss, balance, []string{"part", "account", "asset"}, ss.steady, texts(3), balances, func(r Scanner) error {
 		p, b, err := scanBalance(r)
 		l.Balances[verdict.BalanceKey{Partition: p, Account: b.Account, Asset: b.Asset}] = b
 		return err
@@ -331,7 +338,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	err = s.lookup(ctx, ss, balance, []string{"part", "account"}, "", texts(2), accounts, func(r Scanner) error {
+	err = s.lookup(ctx, ss, balance, []string{"part", "account"}, ss.steady, texts(2), accounts, func(r Scanner) error {
 		p, b, err := scanBalance(r)
 		l.Balances[verdict.BalanceKey{Partition: p, Account: b.Account, Asset: b.Asset}] = b
 		k := verdict.AccountKey{Partition: p, Account: b.Account}
@@ -341,7 +348,7 @@ func (s *Store) loadLedger(ctx context.Context, ss *session, n *verdict.Needs, l
 	if err != nil {
 		return err
 	}
-	return s.lookup(ctx, ss, "SELECT part, name, value FROM "+s.d.table("levels"), []string{"part", "name"}, "", texts(2), levels, func(r Scanner) error {
+	return s.lookup(ctx, ss, "SELECT part, name, value FROM "+s.d.Table("levels"), []string{"part", "name"}, ss.steady, texts(2), levels, func(r Scanner) error {
 		var k verdict.LevelKey
 		var v int64
 		err := r.Scan(&k.Partition, &k.Name, &v)
@@ -374,7 +381,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		t := &w.Txs[i]
 		values = append(values, string(t.Partition), t.ID, t.Change, string(t.Kind), t.Ref, t.At)
 	}
-	if err := s.store(ctx, ss, s.d.insert()+s.d.table("ledger_txs")+" (part, id, change_id, kind, ref, at)", "", txKinds, values); err != nil {
+	if err := s.store(ctx, ss, s.d.insert()+s.d.Table("ledger_txs")+" (part, id, change_id, kind, ref, at)", "", txKinds, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Balances)*6)
@@ -383,7 +390,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		values = append(values, string(b.Partition), string(b.Account), string(b.Asset), int64(b.Posted), int64(b.Held), b.Seq)
 	}
 	tail := s.d.upsert([]string{"part", "account", "asset"}, []string{"posted", "held", "seq"})
-	if err := s.store(ctx, ss, "INSERT INTO "+s.d.table("balances")+" (part, account, asset, posted, held, seq)", tail, balanceKinds, values); err != nil {
+	if err := s.store(ctx, ss, "INSERT INTO "+s.d.Table("balances")+" (part, account, asset, posted, held, seq)", tail, balanceKinds, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Entries)*7)
@@ -391,7 +398,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		e := &w.Entries[i]
 		values = append(values, string(e.Partition), string(e.Account), string(e.Asset), e.Seq, e.Tx, int64(e.Delta), int64(e.After))
 	}
-	if err := s.store(ctx, ss, s.d.insert()+s.d.table("entries")+" (part, account, asset, seq, tx, delta, balance_after)", "", entryKinds, values); err != nil {
+	if err := s.store(ctx, ss, s.d.insert()+s.d.Table("entries")+" (part, account, asset, seq, tx, delta, balance_after)", "", entryKinds, values); err != nil {
 		return err
 	}
 	values = make([]any, 0, len(w.Levels)*3)
@@ -399,7 +406,7 @@ func (s *Store) save(ctx context.Context, ss *session, w *verdict.Writes) error 
 		values = append(values, string(w.Levels[i].Partition), w.Levels[i].Name, w.Levels[i].Value)
 	}
 	tail = s.d.upsert([]string{"part", "name"}, []string{"value"})
-	return s.store(ctx, ss, "INSERT INTO "+s.d.table("levels")+" (part, name, value)", tail, levelKinds, values)
+	return s.store(ctx, ss, "INSERT INTO "+s.d.Table("levels")+" (part, name, value)", tail, levelKinds, values)
 }
 
 func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) error {
@@ -434,7 +441,7 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 		c := columnsOf(t)
 		names := append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)
 		kinds := slices.Concat(rowKinds, c.all.kinds)
-		into := s.d.table(t.Name) + " (" + s.d.quoteAll(names) + ")"
+		into := s.d.Table(t.Name) + " (" + s.d.quoteAll(names) + ")"
 		if err := s.store(ctx, ss, s.d.insert()+into, "", kinds, inserts[t]); err != nil {
 			return err
 		}
@@ -449,7 +456,7 @@ func (s *Store) drop(ctx context.Context, ss *session, t *storage.Table, keys []
 	for len(keys) > 0 {
 		n := min(len(keys)/2, s.most(2))
 		among, args := s.d.among([]string{"part", "id"}, texts(2), keys[:n*2])
-		if err := ss.exec(ctx, "DELETE FROM "+s.d.table(t.Name)+" WHERE "+among, args...); err != nil {
+		if err := ss.exec(ctx, "DELETE FROM "+s.d.Table(t.Name)+" WHERE "+among, args...); err != nil {
 			return err
 		}
 		keys = keys[n*2:]

@@ -120,6 +120,7 @@ func testFindEverywhere(t testing.TB, e *env) {
 	n, err := e.s.Count(e.ctx, storage.Query{Table: Notes.Table})
 	require.NoError(t, err)
 	require.Equal(t, int64(8), n)
+	require.Equal(t, "own1 same", e.find(t, storage.Query{Table: Notes.Table, Partition: here}), "and nobody else's")
 }
 
 func testFindRefuses(t testing.TB, e *env) {
@@ -220,6 +221,40 @@ func testClaimFences(t testing.TB, e *env) {
 	require.ErrorIs(t, e.one(e.put(note("a", mine.Version, 2))), storage.ErrConflict, "a holder whose lease was lost")
 	e.commit(t, e.put(note("a", theirs.Version, 3))) // done: no longer due
 	c.Now, c.Until = c.Now.Add(time.Hour), c.Until.Add(time.Hour)
+	require.Empty(t, e.claim(t, c))
+}
+
+// C04: who claimed dies in the middle. What it finished stays so, nobody takes the
+// rest before the lease ends, and then somebody takes all of it.
+func testClaimThenCrash(t testing.TB, e *env) {
+	var rows []storage.Row
+	for i := range 9 {
+		rows = append(rows, dueNote(fmt.Sprint("job", i), epoch, 1))
+	}
+	e.commit(t, e.put(rows...))
+	other := e.h.Second(t, e.s)
+	require.NoError(t, other.Open(e.ctx, Tables()...))
+	taken, err := other.Claim(e.ctx, claim(9))
+	require.NoError(t, err)
+	require.Len(t, taken, 9)
+	for _, r := range taken[:4] {
+		require.NoError(t, storage.CommitOne(e.ctx, other, e.put(note(r.ID, r.Version, 2))))
+	}
+	require.NoError(t, other.Close())
+
+	c := claim(9)
+	c.Now = taken[0].Due.Add(-time.Microsecond)
+	c.Until = c.Now.Add(time.Hour)
+	require.Empty(t, e.claim(t, c), "the lease stands")
+	c.Now = taken[0].Due
+	again := e.claim(t, c)
+	require.Len(t, again, 5)
+	for _, r := range again {
+		require.Equal(t, int64(1), Notes.Value(r).N)
+		e.commit(t, e.put(note(r.ID, r.Version, 2)))
+	}
+	require.ErrorIs(t, e.one(e.put(note(taken[8].ID, taken[8].Version, 3))), storage.ErrConflict, "the dead one's answer comes late")
+	c.Now, c.Until = c.Until, c.Until.Add(time.Hour)
 	require.Empty(t, e.claim(t, c))
 }
 

@@ -42,11 +42,16 @@ var oneAccount = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprint(input, " → ", output) },
 }
 
-// Everything that callers see of one account could have happened in some order
+// Everything that callers see of one account, by two handles where there are, could have happened in some order
 // that agrees with the clock.
 func testLinearizable(t testing.TB, e *env) {
 	const clients, each = 5, 20
 	w := ledger.Wallet("w")
+	stores := []storage.Store{e.s}
+	if e.h.Second != nil {
+		stores = append(stores, e.h.Second(t, e.s))
+		require.NoError(t, stores[1].Open(e.ctx, Tables()...))
+	}
 	start := time.Now()
 	var mu sync.Mutex
 	var history []porcupine.Operation
@@ -57,7 +62,7 @@ func testLinearizable(t testing.TB, e *env) {
 			for range each {
 				in := accountInput{move: ledger.Amount(rnd.IntN(13) - 6)}
 				op := porcupine.Operation{ClientId: client, Input: in, Call: int64(time.Since(start))}
-				out, err := e.act(w, in.move)
+				out, err := e.act(stores[client%len(stores)], w, in.move)
 				op.Return = int64(time.Since(start))
 				if err != nil {
 					t.Errorf("client %d: %v", client, err)
@@ -74,15 +79,15 @@ func testLinearizable(t testing.TB, e *env) {
 	require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(oneAccount, history, 20*time.Second))
 }
 
-func (e *env) act(w ledger.Account, move ledger.Amount) (accountOutput, error) {
+func (e *env) act(s storage.Store, w ledger.Account, move ledger.Amount) (accountOutput, error) {
 	if move == 0 {
-		b, err := e.s.Balances(e.ctx, here, w)
+		b, err := s.Balances(e.ctx, here, w)
 		if err != nil || len(b) == 0 {
 			return accountOutput{}, err
 		}
 		return accountOutput{seen: b[0].Posted}, nil
 	}
-	err := storage.CommitOne(e.ctx, e.s, e.post(fund(w, move)...))
+	err := storage.CommitOne(e.ctx, s, e.post(fund(w, move)...))
 	var funds *ledger.InsufficientFundsError
 	if errors.As(err, &funds) {
 		return accountOutput{refused: true, seen: funds.Available}, nil

@@ -43,6 +43,11 @@ type Harness struct {
 	// outlives the handle.
 	Reopen func(t testing.TB, s storage.Store) storage.Store
 
+	// Begin begins a transaction of the host's on what s stands on, by a pool of
+	// the host's own at READ COMMITTED. end ends it; cleaning up rolls it back.
+	// nil where the store cannot be in one.
+	Begin func(t testing.TB, s storage.Store) (tx storage.Tx, end func(commit bool) error)
+
 	// Rounds is how many random histories the model is compared on. Defaults
 	// to 100; a backend that syncs to disk takes fewer.
 	Rounds int
@@ -96,6 +101,7 @@ type testCase struct {
 func cases() []testCase {
 	second := func(h Harness) bool { return h.Second == nil }
 	reopen := func(h Harness) bool { return h.Reopen == nil }
+	host := func(h Harness) bool { return h.Begin == nil }
 	return []testCase{
 		{name: "Open", run: testOpen},
 		{name: "RoundTrip", run: testRoundTrip},
@@ -134,11 +140,18 @@ func cases() []testCase {
 		{name: "EndedContext", run: testEndedContext},
 		{name: "ManyPartitions", run: testManyPartitions},
 		{name: "BigBatch", run: testBigBatch},
-		{name: "Linearizable", run: testLinearizable},
+		{name: "C05_Linearizable", run: testLinearizable},
+		{name: "L03_L04_Bank", run: testBank},
 		{name: "Model", run: testModel},
 		{name: "TwoHandles", run: testTwoHandles, skip: second},
 		{name: "TwoHandlesClaim", run: testTwoHandlesClaim, skip: second},
+		{name: "C04_ClaimThenCrash", run: testClaimThenCrash, skip: second},
 		{name: "L01_Reopen", run: testReopen, skip: reopen},
+		{name: "HostCommits", run: testHostCommits, skip: host},
+		{name: "HostRollsBack", run: testHostRollsBack, skip: host},
+		{name: "HostVerdicts", run: testHostVerdicts, skip: host},
+		{name: "L05_HostHoldsItsTenant", run: testHostHoldsItsTenant, skip: host},
+		{name: "L05_HostOrder", run: testHostOrder, skip: host},
 	}
 }
 

@@ -94,16 +94,20 @@ func testActivity(t testing.TB, e *env) {
 
 // W11: however many ask at once, exactly what is there can be taken.
 func testDrain(t testing.TB, e *env) {
-	const callers, each = 16, 12
-	w := ledger.Wallet("w")
-	e.commit(t, e.post(fund(w, 100)...))
+	e.drain(t, "w", 16, 12, 100)
+	e.drain(t, "thousand", 1000, 1, 617)
+}
+
+func (e *env) drain(t testing.TB, name string, callers, each int, there ledger.Amount) {
+	w, out := ledger.Wallet(name), ledger.Account("out/"+name)
+	e.commit(t, e.post(fund(w, there)...))
 	var won, refused atomic.Int64
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
 			for range each {
 				var funds *ledger.InsufficientFundsError
-				switch err := storage.CommitOne(e.ctx, e.s, e.post(move(w, "out", 1)...)); {
+				switch err := storage.CommitOne(e.ctx, e.s, e.post(move(w, out, 1)...)); {
 				case err == nil:
 					won.Add(1)
 				case errors.As(err, &funds):
@@ -115,10 +119,10 @@ func testDrain(t testing.TB, e *env) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, int64(100), won.Load())
-	require.Equal(t, int64(callers*each-100), refused.Load())
+	require.Equal(t, int64(there), won.Load())
+	require.Equal(t, int64(callers*each)-int64(there), refused.Load())
 	require.Zero(t, e.balance(t, w).Posted)
-	require.Equal(t, ledger.Amount(100), e.balance(t, "out").Posted)
+	require.Equal(t, there, e.balance(t, out).Posted)
 }
 
 func testSameChangeTwice(t testing.TB, e *env) {

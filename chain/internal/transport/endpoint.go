@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 )
@@ -94,6 +96,9 @@ func (e *Endpoint) Post(ctx context.Context, to string, body []byte) ([]byte, er
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK && !e.refusal(resp.StatusCode) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
+		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
+			return nil, &chain.LimitedError{After: retryAfter(resp.Header.Get("Retry-After"))}
+		}
 		return nil, fmt.Errorf("%w: HTTP status %d", chain.ErrNode, resp.StatusCode)
 	}
 	var buf bytes.Buffer
@@ -107,6 +112,15 @@ func (e *Endpoint) Post(ctx context.Context, to string, body []byte) ([]byte, er
 		return nil, fmt.Errorf("%w: answer is over %d bytes: lower Options.Group or Batch, or raise MaxBody", chain.ErrNode, e.Max)
 	}
 	return buf.Bytes(), nil
+}
+
+// retryAfter reads seconds, at most an hour; a date would need a clock and is none.
+func retryAfter(v string) time.Duration {
+	seconds, err := strconv.ParseUint(v, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(min(seconds, 3600)) * time.Second
 }
 
 func (e *Endpoint) refusal(status int) bool {

@@ -21,7 +21,7 @@ var ErrUnsafe = errors.New("mysql: unsafe settings")
 // missing.
 type settings map[string]string
 
-func read(ctx context.Context, c *sqlx.Conn, show string) (settings, error) {
+func read(ctx context.Context, c sqlx.QueryerContext, show string) (settings, error) {
 	rows, err := c.QueryxContext(ctx, show)
 	if err != nil {
 		return nil, fmt.Errorf("mysql: reading the connection's settings: %w", err)
@@ -41,7 +41,7 @@ func read(ctx context.Context, c *sqlx.Conn, show string) (settings, error) {
 func (s settings) on(name string) bool { return s[name] == "ON" || s[name] == "1" }
 
 // check reads the settings of a connection.
-func check(ctx context.Context, c *sqlx.Conn, o Options) error {
+func check(ctx context.Context, c sqlx.QueryerContext, o Options) error {
 	s, err := read(ctx, c, `SHOW VARIABLES WHERE variable_name IN ('version', 'version_comment', 'innodb_flush_log_at_trx_commit',
 		'sync_binlog', 'log_bin', 'read_only', 'super_read_only', 'innodb_read_only', 'sql_mode', 'wsrep_on', 'wsrep_sync_wait', 'innodb_doublewrite',
 		'innodb_force_recovery', 'unique_checks', 'innodb_snapshot_isolation', 'tx_read_only', 'transaction_read_only')`)
@@ -86,7 +86,7 @@ func check(ctx context.Context, c *sqlx.Conn, o Options) error {
 
 // member refuses a node that is not in the part of the cluster that has a quorum,
 // or lags behind it.
-func member(ctx context.Context, c *sqlx.Conn) error {
+func member(ctx context.Context, c sqlx.QueryerContext) error {
 	s, err := read(ctx, c, `SHOW STATUS WHERE variable_name IN ('wsrep_cluster_status', 'wsrep_ready', 'wsrep_local_state_comment')`)
 	if err != nil {
 		return err

@@ -52,6 +52,7 @@ var base = sqlstore.Dialect{
 	WaitParts: "SELECT part FROM %s WHERE part IN (%s) ORDER BY part FOR UPDATE",
 	RowLock:   " FOR UPDATE",
 	ClaimLock: " FOR UPDATE SKIP LOCKED",
+	HostLock:  " FOR UPDATE",
 	Upsert:    "ON DUPLICATE KEY UPDATE %[2]s",
 	Excluded:  "VALUES(%s)",
 	Ignore:    "ON DUPLICATE KEY UPDATE {key} = VALUES({key})",
@@ -125,7 +126,7 @@ func (o Options) dialect() (*sqlstore.Dialect, error) {
 		d.Touch = "UPDATE %s SET turn = turn + 1 WHERE part IN (%s)"
 		d.Tries = 40 // one of those that meet always wins
 	}
-	d.Check = func(ctx context.Context, c *sqlx.Conn) error { return check(ctx, c, o) }
+	d.Check = func(ctx context.Context, c sqlx.QueryerContext) error { return check(ctx, c, o) }
 	return &d, d.Valid()
 }
 

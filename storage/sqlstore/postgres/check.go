@@ -21,7 +21,7 @@ const oldest = 130000
 var ErrUnsafe = errors.New("postgres: unsafe settings")
 
 // check reads the settings of a connection.
-func check(ctx context.Context, c *sqlx.Conn, accept Risks) error {
+func check(ctx context.Context, c sqlx.QueryerContext, accept Risks) error {
 	var s struct {
 		Version  int64  `db:"version"`
 		Fsync    string `db:"fsync"`
@@ -32,7 +32,7 @@ func check(ctx context.Context, c *sqlx.Conn, accept Risks) error {
 		Standby  bool   `db:"standby"`
 		Role     string `db:"role"`
 	}
-	err := c.GetContext(ctx, &s, `SELECT current_setting('server_version_num')::bigint AS version,
+	err := sqlx.GetContext(ctx, c, &s, `SELECT current_setting('server_version_num')::bigint AS version,
 		current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages,
 		current_setting('synchronous_commit') AS sync, current_setting('server_encoding') AS encoding,
 		current_setting('default_transaction_read_only') AS read_only, pg_is_in_recovery() AS standby,
@@ -56,6 +56,25 @@ func check(ctx context.Context, c *sqlx.Conn, accept Risks) error {
 		if rule.broken {
 			return fmt.Errorf("%w: %s", ErrUnsafe, rule.advice)
 		}
+	}
+	return nil
+}
+
+// checkTx refuses a host's transaction that would not see what others have
+// committed by the time that it has its locks.
+func checkTx(ctx context.Context, q sqlx.QueryerContext) error {
+	var s struct {
+		Isolation string `db:"isolation"`
+		ReadOnly  string `db:"read_only"`
+	}
+	err := sqlx.GetContext(ctx, q, &s, `SELECT current_setting('transaction_isolation') AS isolation, current_setting('transaction_read_only') AS read_only`)
+	switch {
+	case err != nil:
+		return fmt.Errorf("postgres: reading the transaction's settings: %w", err)
+	case s.Isolation != "read committed":
+		return fmt.Errorf("%w: the transaction is %s: begin it with sql.LevelReadCommitted", ErrUnsafe, strings.ToUpper(s.Isolation))
+	case s.ReadOnly != "off":
+		return fmt.Errorf("%w: the transaction is read-only", ErrUnsafe)
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ var base = sqlstore.Dialect{
 	MigrateIn:   "SET LOCAL search_path TO %s",
 	MakeSchema:  "CREATE SCHEMA IF NOT EXISTS %s",
 	Migrations:  migrations,
+	CheckTx:     checkTx,
 	Describe:    describe,
 	Classify:    classify,
 }
@@ -116,7 +117,7 @@ func (o Options) withDefaults() Options {
 func (o Options) dialect() (*sqlstore.Dialect, error) {
 	d := base
 	d.Schema, d.Prefix = o.Schema, o.Prefix
-	d.Check = func(ctx context.Context, c *sqlx.Conn) error { return check(ctx, c, o.Accept) }
+	d.Check = func(ctx context.Context, c sqlx.QueryerContext) error { return check(ctx, c, o.Accept) }
 	return &d, d.Valid()
 }
 

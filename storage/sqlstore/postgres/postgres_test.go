@@ -124,6 +124,9 @@ func harness(o postgres.Options) storagetest.Harness {
 			require.NoError(t, s.Close())
 			return at(t, placeOf(t, s), o)
 		},
+		Begin: func(t testing.TB, s storage.Store) (storage.Tx, func(bool) error) {
+			return sqltest.Begin(t, hostPool(t, placeOf(t, s)), s.(*postgres.Store).WithTx)
+		},
 		Rounds: 25,
 	}
 }

@@ -20,7 +20,7 @@ var oldest = [3]int{3, 51, 3}
 var ErrUnsafe = errors.New("sqlite: unsafe settings")
 
 // check reads the settings of a connection.
-func check(ctx context.Context, c *sqlx.Conn) error {
+func check(ctx context.Context, c sqlx.QueryerContext) error {
 	var s struct {
 		Version  string `db:"version"`
 		Journal  string `db:"journal_mode"`
@@ -31,7 +31,7 @@ func check(ctx context.Context, c *sqlx.Conn) error {
 		Encoding string `db:"encoding"`
 		ReadOnly int64  `db:"query_only"`
 	}
-	err := c.GetContext(ctx, &s, `SELECT sqlite_version() AS version, journal_mode, synchronous, timeout,
+	err := sqlx.GetContext(ctx, c, &s, `SELECT sqlite_version() AS version, journal_mode, synchronous, timeout,
 		ignore_check_constraints, read_uncommitted, encoding, query_only
 		FROM pragma_journal_mode, pragma_synchronous, pragma_busy_timeout,
 		pragma_ignore_check_constraints, pragma_read_uncommitted, pragma_encoding, pragma_query_only`)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
@@ -37,7 +38,9 @@ func TestU01_ManyMigrators(t *testing.T) {
 }
 
 // declared is every table that this library stores, by whichever package.
-func declared() []*storage.Table { return append(cryptopay.Tables(), keys.Tables()...) }
+func declared() []*storage.Table {
+	return slices.Concat(cryptopay.Tables(), keys.Tables(), auth.Tables())
+}
 
 // The hand-written migrations make what the declarations say, and nothing else
 // but the kernel's tables.

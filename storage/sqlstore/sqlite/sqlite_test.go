@@ -2,15 +2,18 @@ package sqlite_test
 
 import (
 	"context"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
@@ -50,8 +53,20 @@ func harness() storagetest.Harness {
 			require.NoError(t, s.Close())
 			return at(t, pathOf(t, s))
 		},
+		Begin: func(t testing.TB, s storage.Store) (storage.Tx, func(bool) error) {
+			return sqltest.Begin(t, hostPool(t, pathOf(t, s)), s.(*sqlite.Store).WithTx)
+		},
 		Rounds: 25,
 	}
+}
+
+// hostPool is the file as a host opens it for its own tables.
+func hostPool(t testing.TB, path string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 func TestConformance(t *testing.T) {

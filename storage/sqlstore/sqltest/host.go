@@ -2,18 +2,37 @@ package sqltest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
+
+// Begin begins a host's transaction for storagetest.Harness.Begin, on a pool that
+// it closes in the end.
+func Begin(t testing.TB, db *sqlx.DB, with func(*sql.Tx) *sqlstore.Tx) (storage.Tx, func(commit bool) error) {
+	t.Helper()
+	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return with(tx.Tx), func(commit bool) error {
+		defer db.Close() //nolint:errcheck // a test's end
+		if commit {
+			return tx.Commit()
+		}
+		return tx.Rollback()
+	}
+}
 
 // A host's transaction that holds one tenant stalls no other. Those who want that
 // one get an error in time, not a verdict, and nothing has happened.

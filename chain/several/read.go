@@ -1,0 +1,143 @@
+package several
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// EstimateFee is one node's word: what it may cost is bounded by the intent.
+func (c *client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
+	return either(ctx, c, func(n chain.Client) (chain.Fee, error) { return n.EstimateFee(ctx, in) })
+}
+
+// Build is made with one node. What it makes is inspected before it is signed.
+func (c *client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error) {
+	return either(ctx, c, func(n chain.Client) (chain.Unsigned, error) { return n.Build(ctx, o) })
+}
+
+// Balance is one node's word.
+func (c *client) Balance(ctx context.Context, currency string, a chain.Address) (decimal.Decimal, error) {
+	return either(ctx, c, func(n chain.Client) (decimal.Decimal, error) {
+		b, err := able[chain.Balancer](n)
+		if err != nil {
+			return decimal.Zero, err
+		}
+		return b.Balance(ctx, currency, a)
+	})
+}
+
+// BlockAt is told where Agree nodes tell the same block.
+func (c *client) BlockAt(ctx context.Context, height int64) (chain.Block, error) {
+	return agree(ctx, c, fmt.Sprintf("block %d", height), func(n chain.Client) (chain.Block, error) {
+		l, err := able[chain.Locator](n)
+		if err != nil {
+			return chain.Block{}, err
+		}
+		return l.BlockAt(ctx, height)
+	}, func(x, y chain.Block) bool { return x.Hash == y.Hash && x.Parent == y.Parent && x.Height == y.Height })
+}
+
+// History is told where Agree nodes tell the same transfers.
+func (c *client) History(ctx context.Context, a chain.Address, from, to int64) ([]chain.Transfer, error) {
+	return agree(ctx, c, "the history of "+string(a), func(n chain.Client) ([]chain.Transfer, error) {
+		h, err := able[chain.Historian](n)
+		if err != nil {
+			return nil, err
+		}
+		return h.History(ctx, a, from, to)
+	}, sameTransfers)
+}
+
+// Pending is what waits at any node: what one has not heard of yet is not gone.
+// It moves no money.
+func (c *client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, error) {
+	type place struct {
+		tx      string
+		ordinal int
+	}
+	known := map[place]bool{}
+	var out []chain.Transfer
+	var last error
+	answered := 0
+	for _, n := range c.usable() {
+		m, err := able[chain.Mempool](n.Client)
+		var list []chain.Transfer
+		if err == nil {
+			list, err = m.Pending(ctx, w)
+		}
+		if told := c.note(ctx, n, err); err != nil {
+			if told {
+				return nil, err
+			}
+			last = named(n, err)
+			continue
+		}
+		answered++
+		for _, t := range list {
+			if at := (place{t.Tx, t.Ordinal}); !known[at] {
+				known[at] = true
+				out = append(out, t)
+			}
+		}
+	}
+	if answered == 0 {
+		return nil, c.tooFew(0, last)
+	}
+	return out, nil
+}
+
+// Broadcast sends to every node, those that are left alone included where all
+// are. It is sent where one takes it. ErrRejected only where each that answered
+// has proof.
+func (c *client) Broadcast(ctx context.Context, s chain.Stored) error {
+	nodes := c.usable()
+	if len(nodes) == 0 {
+		nodes = c.nodes
+	}
+	taken := false
+	var doubt, rejected error
+	for _, n := range nodes {
+		err := n.Client.Broadcast(ctx, s)
+		c.heed(ctx, n, err)
+		switch {
+		case err == nil:
+			taken = true
+		case errors.Is(err, chain.ErrRejected):
+			rejected = errors.Join(rejected, named(n, err))
+		default:
+			doubt = errors.Join(doubt, named(n, err))
+		}
+	}
+	switch {
+	case taken:
+		return nil
+	case doubt != nil && rejected != nil:
+		return fmt.Errorf("%w; others say %s", doubt, rejected.Error()) // their proof is none against a doubt
+	case doubt != nil:
+		return doubt
+	}
+	return rejected
+}
+
+func sameTransfers(x, y []chain.Transfer) bool {
+	order := func(a, b chain.Transfer) int {
+		switch {
+		case a.Tx < b.Tx:
+			return -1
+		case a.Tx > b.Tx:
+			return 1
+		}
+		return a.Ordinal - b.Ordinal
+	}
+	x, y = slices.SortedFunc(slices.Values(x), order), slices.SortedFunc(slices.Values(y), order)
+	return slices.EqualFunc(x, y, func(a, b chain.Transfer) bool {
+		return a.Tx == b.Tx && a.Ordinal == b.Ordinal && a.Block.Hash == b.Block.Hash && a.Currency == b.Currency && a.Contract == b.Contract &&
+			a.From == b.From && a.To == b.To && a.Memo == b.Memo && a.Amount.Equal(b.Amount) && a.Confirmable == b.Confirmable && a.Unproven == b.Unproven
+	})
+}

@@ -1,0 +1,172 @@
+package several
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// Node is a client and what it is called in logs and errors.
+type Node struct {
+	Name   string
+	Client chain.Client
+}
+
+// Config is what a client of several nodes is made of. Nodes and Now are required.
+type Config struct {
+	// Nodes, the preferred first.
+	Nodes []Node
+	Now   func() time.Time
+	// Log defaults to discarding.
+	Log *slog.Logger
+
+	// Agree is how many nodes must tell the same. 1 is failover alone. Defaults to
+	// more than half of them.
+	Agree int
+	// Above says which transfers must be agreed on. A block without such a one is
+	// then told as the first node tells it; that it left out one is not noticed.
+	// Defaults to all, and to noticing that.
+	Above func(chain.Transfer) bool
+
+	// MaxLag is how many blocks behind what Agree nodes have a node may be and
+	// still be read from. Defaults to 3.
+	MaxLag int64
+	// Backoff is how long a node is left alone that failed once; it doubles with
+	// every failure, up to 64 times itself. A node that names a longer time gets
+	// it. Defaults to 1 s.
+	Backoff time.Duration
+}
+
+// Errors of several nodes. Both wrap chain.ErrNode where they are returned.
+var (
+	// ErrDisagree: nodes contradict each other. The text names them. Find out
+	// which of them lies, and take it out.
+	ErrDisagree = errors.New("several: the nodes disagree")
+	// ErrTooFew: not as many nodes answer as must agree.
+	ErrTooFew = errors.New("several: too few nodes answer")
+)
+
+// client is the Client. Methods that not every network has are added by the types
+// around it.
+type client struct {
+	cfg   Config
+	nodes []*node
+	first chain.Client // for what needs no node
+
+	mu sync.Mutex // guards the nodes' health
+}
+
+// A network without nonces must not look as if it had some, nor one without coins
+// as if it could say what they cost.
+type (
+	noncer struct{ *client }
+	coster struct{ *client }
+)
+
+type coinCoster interface {
+	CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error)
+}
+
+// Client is what New returns: a chain.Client with the optional abilities that its
+// nodes have, and a look at how they are.
+type Client interface {
+	chain.Client
+	chain.Mempool
+	chain.Balancer
+	chain.Historian
+	chain.Locator
+	chain.Tagger
+	Health() []Health
+}
+
+// New checks the Config. It does no I/O. The Client is a chain.Noncer where its
+// nodes are. What they cannot do is an error that wraps errors.ErrUnsupported.
+func New(cfg Config) (Client, error) {
+	if len(cfg.Nodes) == 0 || cfg.Now == nil {
+		return nil, errors.New("several: Config.Nodes and Config.Now are required")
+	}
+	if cfg.Agree == 0 {
+		cfg.Agree = len(cfg.Nodes)/2 + 1
+	}
+	if cfg.Agree < 1 || cfg.Agree > len(cfg.Nodes) {
+		return nil, fmt.Errorf("several: %d of %d nodes cannot agree", cfg.Agree, len(cfg.Nodes))
+	}
+	if cfg.MaxLag <= 0 {
+		cfg.MaxLag = 3
+	}
+	if cfg.Backoff <= 0 {
+		cfg.Backoff = time.Second
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &client{cfg: cfg, first: cfg.Nodes[0].Client}
+	nonces, costs := 0, 0
+	names := map[string]bool{}
+	for _, n := range cfg.Nodes {
+		switch {
+		case n.Client == nil || n.Name == "" || names[n.Name]:
+			return nil, fmt.Errorf("several: node %q needs a client and a name of its own", n.Name)
+		case n.Client.Network() != c.first.Network():
+			return nil, fmt.Errorf("several: node %q is of %s, the first of %s", n.Name, n.Client.Network(), c.first.Network())
+		}
+		names[n.Name] = true
+		c.nodes = append(c.nodes, &node{Node: n})
+		if _, ok := n.Client.(chain.Noncer); ok {
+			nonces++
+		}
+		if _, ok := n.Client.(coinCoster); ok {
+			costs++
+		}
+	}
+	c.cfg.Log = cfg.Log.With(slog.String("network", string(c.first.Network())))
+	switch len(cfg.Nodes) {
+	case nonces:
+		return noncer{c}, nil
+	case costs:
+		return coster{c}, nil
+	}
+	if nonces+costs > 0 {
+		return nil, errors.New("several: the nodes' clients must be of one kind")
+	}
+	return c, nil
+}
+
+// What needs no node is the first client's.
+
+func (c *client) Network() chain.Network { return c.first.Network() }
+
+func (c *client) ParseAddress(s string) (chain.Address, error) { return c.first.ParseAddress(s) }
+
+func (c *client) AddressOf(pub chain.PublicKey) (chain.Address, error) { return c.first.AddressOf(pub) }
+
+func (c *client) Inspect(payload []byte) (chain.Unsigned, error) { return c.first.Inspect(payload) }
+
+func (c *client) Assemble(u chain.Unsigned, sigs []chain.Signature) (chain.Signed, error) {
+	return c.first.Assemble(u, sigs)
+}
+
+func (c *client) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
+	if t, able := c.first.(chain.Tagger); able {
+		return t.Untag(a)
+	}
+	return "", "", false
+}
+
+// CoinCosts is the first client's.
+func (c coster) CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error) {
+	return c.first.(coinCoster).CoinCosts(o)
+}
+
+// Nonce is told where Agree nodes tell the same.
+func (c noncer) Nonce(ctx context.Context, a chain.Address) (uint64, error) {
+	return agree(ctx, c.client, "the nonce of "+string(a), func(n chain.Client) (uint64, error) {
+		return n.(chain.Noncer).Nonce(ctx, a)
+	}, func(x, y uint64) bool { return x == y })
+}

@@ -1,0 +1,488 @@
+package several_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/evm"
+	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/several"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/utxo"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// town is one network with three nodes and a client of all of them.
+type town struct {
+	*sim.Chain
+	registry *chain.Registry
+	nodes    []*sim.Node
+	client   several.Client
+	now      time.Time
+	log      bytes.Buffer
+}
+
+func newTown(t testing.TB, network chain.Network, nodes int, change ...func(*several.Config)) *town {
+	t.Helper()
+	r, err := chain.NewRegistry([]chain.NetworkInfo{
+		{Code: "ETH", Family: chain.AccountFamily, AddressType: "EVM", ChainID: 1, Gas: "ETH"},
+		{Code: "BTC", Family: chain.UTXOFamily, Gas: "BTC"},
+	}, []chain.Currency{
+		{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 2},
+		{Code: "USDTERC20", Network: "ETH", Token: "USDT", Contract: "contractusdt", Decimals: 6, Scale: 6, Confirmations: 2},
+		{Code: "BTC", Network: "BTC", Token: "BTC", Decimals: 8, Scale: 8, Confirmations: 2},
+	})
+	require.NoError(t, err)
+	c, err := sim.New(sim.Options{Network: network, Registry: r, Seed: 1, Finality: 5})
+	require.NoError(t, err)
+	n := &town{Chain: c, registry: r, now: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
+	cfg := several.Config{Now: func() time.Time { return n.now }, Log: slog.New(slog.NewTextHandler(&n.log, nil))}
+	for i := range nodes {
+		node := c.NewNode()
+		n.nodes = append(n.nodes, node)
+		cfg.Nodes = append(cfg.Nodes, several.Node{Name: fmt.Sprint("node", i), Client: node.Client()})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	n.client, err = several.New(cfg)
+	require.NoError(t, err)
+	return n
+}
+
+// each does something to a number of nodes.
+func (n *town) each(count int, f func(*sim.Node)) {
+	for _, node := range n.nodes[:count] {
+		f(node)
+	}
+}
+
+func (n *town) harness(faulty int) *chaintest.Harness {
+	must := func(t testing.TB, err error) {
+		t.Helper()
+		require.NoError(t, err)
+	}
+	return &chaintest.Harness{
+		Client: n.client, Registry: n.registry, Family: n.Family(), Native: string(n.Network()),
+		Finality: 5, Batch: true, Memo: true, Returns: true, Replaceable: true,
+		Fund: func(t testing.TB, to chain.Address, currency string, amount decimal.Decimal) {
+			_, err := n.Chain.Fund(to, currency, amount)
+			must(t, err)
+		},
+		Pay: func(t testing.TB, payments ...chaintest.Payment) string {
+			tx := sim.Tx{Memo: payments[0].Memo}
+			for _, p := range payments {
+				tx.Payments = append(tx.Payments, sim.Payment{To: p.To, Currency: p.Currency, Amount: p.Amount, Effect: sim.Effect(p.Effect)})
+			}
+			hash, err := n.Send(tx)
+			must(t, err)
+			return hash
+		},
+		Mine: func(_ testing.TB, blocks int) { n.Mine(blocks) },
+		Reorg: func(t testing.TB, depth int, drop ...string) {
+			_, err := n.Chain.Reorg(depth, drop...)
+			must(t, err)
+		},
+		Lag:     func(_ testing.TB, blocks int) { n.each(faulty, func(x *sim.Node) { x.Lag(int64(blocks)) }); n.wait() },
+		Partial: func(_ testing.TB, on bool) { n.each(faulty, func(x *sim.Node) { x.Partial(on) }); n.wait() },
+		Fail: func(_ testing.TB, on bool) {
+			n.each(len(n.nodes), func(x *sim.Node) {
+				if x.FailRate(0); on {
+					x.FailRate(1000)
+				}
+			})
+			n.wait()
+		},
+		WrongChain: func(t testing.TB) chain.Client {
+			c, err := several.New(several.Config{Now: time.Now, Nodes: []several.Node{{Name: "a", Client: n.NewNode().WrongChain(true).Client()}}})
+			must(t, err)
+			return c
+		},
+	}
+}
+
+// wait until no node is left alone.
+func (n *town) wait() { n.now = n.now.Add(time.Hour) }
+
+// TestConformance: where enough nodes fail, several are as good as one that does.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, network := range []chain.Network{"ETH", "BTC"} {
+		for nodes, faulty := range map[int]int{1: 1, 3: 2} {
+			t.Run(fmt.Sprintf("%s of %d", network, nodes), func(t *testing.T) {
+				t.Parallel()
+				n := newTown(t, network, nodes)
+				chaintest.Run(t, func(*testing.T) *chaintest.Harness {
+					n.wait()
+					h := n.harness(faulty)
+					if network == "ETH" {
+						h.Token = "USDTERC20"
+						h.Effects = []chaintest.Effect{chaintest.Reverted, chaintest.ReturnsFalse, chaintest.InnerReverted, chaintest.Internal}
+					}
+					return h
+				})
+			})
+		}
+	}
+}
+
+// paid starts a trail and mines a payment.
+func (n *town) paid(t testing.TB) (trail []chain.Block, to chain.Address) {
+	t.Helper()
+	a, err := chaintest.Secp256k1Account(n.client, "somebody")
+	require.NoError(t, err)
+	s, err := n.client.Scan(t.Context(), nil, watch{}, 1)
+	require.NoError(t, err)
+	_, err = n.Pay(a.Address, string(n.Network()), decimal.NewFromInt(1))
+	require.NoError(t, err)
+	n.Mine(2)
+	return []chain.Block{s.Blocks[0].Block}, a.Address
+}
+
+func transfers(s chain.Scan) (out []chain.Transfer) {
+	for _, b := range s.Blocks {
+		out = append(out, b.Transfers...)
+	}
+	return out
+}
+
+func TestR07_NodeThatLeavesMoneyOutIsOutvoted(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	trail, to := n.paid(t)
+	n.nodes[0].LieEmpty(true)
+	s, err := n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.NoError(t, err)
+	require.Len(t, transfers(s), 1, "two of three saw it")
+	require.Len(t, s.Blocks, 2)
+	require.Contains(t, n.log.String(), "nodes disagree")
+}
+
+func TestR07_TwoNodesThatDisagreeAreAnError(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 2)
+	trail, to := n.paid(t)
+	n.nodes[1].LieEmpty(true)
+	_, err := n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.ErrorIs(t, err, several.ErrDisagree, "which of them is right is not guessed")
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.ErrorContains(t, err, "node0, node1")
+	_, err = n.client.History(t.Context(), to, 0, trail[0].Height+2)
+	require.ErrorIs(t, err, several.ErrDisagree)
+	n.nodes[1].Honest()
+	s, err := n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.NoError(t, err)
+	require.Len(t, transfers(s), 1)
+}
+
+func TestR07_BranchOfOneNodeIsNotTold(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	trail, to := n.paid(t)
+	n.nodes[0].Freeze()
+	_, err := n.Reorg(2)
+	require.NoError(t, err)
+	n.Mine(1)
+	s, err := n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.NoError(t, err)
+	tip, err := n.nodes[1].Client().Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, tip.Head.Hash, s.Blocks[len(s.Blocks)-1].Hash, "the branch of the other two")
+
+	two := newTown(t, "ETH", 2)
+	trail, to = two.paid(t)
+	two.nodes[0].Freeze()
+	_, err = two.Reorg(2)
+	require.NoError(t, err)
+	_, err = two.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.ErrorIs(t, err, several.ErrDisagree)
+}
+
+func TestR07_FinalIsWhatEnoughNodesCallSo(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	n.Mine(20)
+	honest, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	n.nodes[0].LieFinal(honest.Head.Height)
+	got, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, honest.Final, got.Final, "one node's word makes nothing final")
+	n.nodes[1].LieFinal(-1)
+	got, err = n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, honest.Final, got.Final)
+	n.nodes[2].LieFinal(-1)
+	got, err = n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(-1), got.Final)
+}
+
+func TestD07_LaggingNodeIsReadLast(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3, func(c *several.Config) { c.Agree = 1 })
+	trail, to := n.paid(t)
+	n.Mine(20)
+	n.nodes[0].Lag(20)
+	// Failover alone: the highest head is the tip, and who lags is known by it.
+	tip, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 20, n.client.Health()[0].Behind)
+	s, err := n.client.Scan(t.Context(), trail, watch{to}, 100)
+	require.NoError(t, err)
+	require.Equal(t, tip.Head.Height, s.Blocks[len(s.Blocks)-1].Height, "another node is read")
+	n.nodes[0].Lag(0)
+	_, err = n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n.client.Health()[0].Behind)
+}
+
+func TestD07_WhatOneNodeHasAloneWaits(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	trail, to := n.paid(t)
+	n.Mine(3)
+	for _, x := range n.nodes[1:] {
+		x.Lag(4)
+	}
+	s, err := n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.NoError(t, err)
+	require.Len(t, s.Blocks, 1, "as far as two have come")
+	tip, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, tip.Head, s.Blocks[0].Block)
+}
+
+func TestD18_HeadThatOneNodeMadeUpIsNotTheTip(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	n.Mine(5)
+	honest, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	n.nodes[0].LieTip(1000)
+	got, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, honest.Head.Height, got.Head.Height)
+	require.Zero(t, n.client.Health()[1].Behind, "nobody lags behind a lie")
+}
+
+func TestD18_NodeOfAnotherChainIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	n.nodes[0].WrongChain(true)
+	_, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	h := n.client.Health()[0]
+	require.Equal(t, n.now.Add(64*time.Second), h.Until)
+	require.NotEmpty(t, h.Error)
+	n.nodes[1].WrongChain(true)
+	_, err = n.client.Tip(t.Context())
+	require.ErrorIs(t, err, several.ErrTooFew)
+}
+
+func TestNodeThatFailsIsLeftAloneLongerEachTime(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 2, func(c *several.Config) { c.Agree = 1 })
+	n.nodes[0].FailRate(1000)
+	for i, seconds := range []int{1, 2, 4, 8, 16, 32, 64, 64} {
+		pause := time.Duration(seconds) * time.Second
+		_, err := n.client.Tip(t.Context())
+		require.NoError(t, err, "the other node answers")
+		h := n.client.Health()[0]
+		require.Equal(t, n.now.Add(pause), h.Until, i)
+		require.Equal(t, i+1, h.Failed)
+		n.now = h.Until
+	}
+	n.nodes[0].Honest()
+	_, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, several.Health{Name: "node0"}, n.client.Health()[0])
+}
+
+func TestX02_LimitedNodeGetsTheTimeThatItAsksFor(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 2, func(c *several.Config) { c.Agree = 1 })
+	n.nodes[0].FailNext(1, &chain.LimitedError{After: 5 * time.Minute})
+	_, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, n.now.Add(5*time.Minute), n.client.Health()[0].Until)
+	n.nodes[1].FailRate(1000)
+	_, err = n.client.Tip(t.Context())
+	require.ErrorIs(t, err, several.ErrTooFew, "the limited one is not asked before")
+}
+
+// signed is a transaction of an account that has enough.
+func (n *town) signed(t testing.TB) (chain.Unsigned, chain.Signed, chain.Address) {
+	t.Helper()
+	from, err := chaintest.Secp256k1Account(n.client, "sender")
+	require.NoError(t, err)
+	to, err := chaintest.Secp256k1Account(n.client, "receiver")
+	require.NoError(t, err)
+	_, err = n.Fund(from.Address, "ETH", decimal.NewFromInt(5))
+	require.NoError(t, err)
+	in := chain.Intent{ID: "i", Purpose: chain.ForWithdrawal, Network: "ETH", Currency: "ETH", From: from.Address, To: to.Address, Amount: 1e8}
+	fee, err := n.client.EstimateFee(t.Context(), in)
+	require.NoError(t, err)
+	u, err := n.client.Build(t.Context(), chain.Order{Intent: in, Fee: fee, Attempt: 1})
+	require.NoError(t, err)
+	sig, err := from.Sign(u.Digests[0].Hash)
+	require.NoError(t, err)
+	s, err := n.client.Assemble(u, []chain.Signature{sig})
+	require.NoError(t, err)
+	return u, s, from.Address
+}
+
+func TestW07_SentWhereOneNodeTakesIt(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	_, s, _ := n.signed(t)
+	stored := proof.NewStored("ETH", s.Tx, s.Raw)
+	n.each(3, func(x *sim.Node) { x.RefuseNext(1, errors.New("no")) })
+	err := n.client.Broadcast(t.Context(), stored)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, chain.ErrRejected, "no node's word is proof")
+	n.wait()
+	n.each(2, func(x *sim.Node) { x.RefuseNext(1, errors.New("no")) })
+	require.NoError(t, n.client.Broadcast(t.Context(), stored))
+	n.wait()
+	err = n.client.Broadcast(t.Context(), proof.NewStored("ETH", s.Tx, []byte("other")))
+	require.ErrorIs(t, err, chain.ErrRejected, "the bytes prove it")
+}
+
+func TestR07_OneNodesWordSettlesNothing(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	u, s, _ := n.signed(t)
+	require.NoError(t, n.client.Broadcast(t.Context(), proof.NewStored("ETH", s.Tx, s.Raw)))
+	ask := func() chain.Status {
+		t.Helper()
+		n.wait()
+		st, err := n.client.Status(t.Context(), chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends})
+		require.NoError(t, err)
+		return st[0]
+	}
+	require.Equal(t, chain.Pending, ask().State)
+	n.each(2, func(x *sim.Node) { x.Freeze() })
+	n.Mine(10)
+	require.Equal(t, chain.Pending, ask().State, "one of three has it in a block")
+	n.nodes[0].Thaw()
+	got := ask()
+	require.Equal(t, chain.Included, got.State)
+	require.True(t, got.Final)
+	require.EqualValues(t, 10, got.Confirmations)
+	n.nodes[0].Forget(s.Tx)
+	require.NotEqual(t, chain.Included, ask().State)
+}
+
+func TestW05_NonceIsWhatEnoughNodesTell(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3)
+	_, _, from := n.signed(t)
+	nonce := func() (uint64, error) { return n.client.(chain.Noncer).Nonce(t.Context(), from) }
+	n.nodes[0].LieNonce(7)
+	got, err := nonce()
+	require.NoError(t, err)
+	require.Zero(t, got)
+	n.nodes[1].LieNonce(3)
+	_, err = nonce()
+	require.ErrorIs(t, err, several.ErrDisagree)
+}
+
+func TestAboveReadsTheRestFromOneNode(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 2, func(c *several.Config) {
+		c.Above = func(x chain.Transfer) bool { return x.Amount.GreaterThan(decimal.NewFromInt(10)) }
+	})
+	trail, to := n.paid(t)
+	n.nodes[1].LieEmpty(true)
+	s, err := n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.NoError(t, err)
+	require.Len(t, transfers(s), 1, "small: the first node's word is enough")
+	_, err = n.Pay(to, "ETH", decimal.NewFromInt(11))
+	require.NoError(t, err)
+	n.Mine(1)
+	_, err = n.client.Scan(t.Context(), []chain.Block{s.Blocks[1].Block}, watch{to}, 10)
+	require.ErrorIs(t, err, several.ErrDisagree)
+}
+
+func TestRefusalOfATransactionIsNoFaultOfTheNode(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 2)
+	_, s, _ := n.signed(t)
+	n.each(2, func(x *sim.Node) { x.RefuseNext(1, errors.New("nonce too low")) })
+	require.Error(t, n.client.Broadcast(t.Context(), proof.NewStored("ETH", s.Tx, s.Raw)))
+	for _, h := range n.client.Health() {
+		require.Zero(t, h.Failed)
+	}
+	_, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+}
+
+// TestAbilitiesAreThoseOfTheNodes: what a network has no notion of must not look
+// as if it had.
+func TestAbilitiesAreThoseOfTheNodes(t *testing.T) {
+	t.Parallel()
+	r := chain.MainnetRegistry()
+	open := func(c chain.Client, err error) several.Client {
+		t.Helper()
+		require.NoError(t, err)
+		s, err := several.New(several.Config{Now: time.Now, Nodes: []several.Node{{Name: "a", Client: c}}})
+		require.NoError(t, err)
+		return s
+	}
+	params, _ := utxo.Mainnet("BTC")
+	coins := open(utxo.New(utxo.Options{Network: "BTC", Params: params, Registry: r, URL: "http://127.0.0.1:1"}))
+	require.Implements(t, (*interface {
+		CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error)
+	})(nil), coins)
+	require.NotImplements(t, (*chain.Noncer)(nil), coins)
+	preset, _ := evm.Preset("ETH")
+	preset.Registry, preset.URL = r, "http://127.0.0.1:1"
+	nonces := open(evm.New(preset))
+	require.Implements(t, (*chain.Noncer)(nil), nonces)
+	_, err := nonces.Pending(t.Context(), watch{})
+	require.ErrorIs(t, err, errors.ErrUnsupported, "incoming takes that for no mempool")
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 1)
+	a := several.Node{Name: "a", Client: n.NewNode().Client()}
+	other := several.Node{Name: "b", Client: newTown(t, "BTC", 1).NewNode().Client()}
+	for _, c := range []several.Config{
+		{},
+		{Now: time.Now},
+		{Nodes: []several.Node{a}},
+		{Now: time.Now, Nodes: []several.Node{a, a}},
+		{Now: time.Now, Nodes: []several.Node{a, other}},
+		{Now: time.Now, Nodes: []several.Node{a}, Agree: 2},
+		{Now: time.Now, Nodes: []several.Node{{Client: a.Client}}},
+	} {
+		_, err := several.New(c)
+		require.Error(t, err)
+	}
+}
+
+type watch []chain.Address
+
+func (w watch) Contains(a chain.Address) bool {
+	for _, x := range w {
+		if x == a {
+			return true
+		}
+	}
+	return false
+}
+func (watch) Open() []chain.Address { return nil }
+
+func (watch) Sync(context.Context) error { return nil }

@@ -1,0 +1,107 @@
+package several
+
+import (
+	"context"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Status tells that an attempt is in a block, or dead, where Agree nodes tell
+// the same block and outcome; that it is final where all of those say so, with
+// the fewest confirmations of theirs. What too few tell is Pending where every
+// node that answered has at least heard of it, and else Unknown, which proves
+// nothing. Where too few agree, and two tell of one block and contradict each
+// other about what it did, the error is ErrDisagree.
+func (c *client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	var answers [][]chain.Status
+	var names []string
+	var last error
+	for _, n := range c.usable() {
+		s, err := n.Client.Status(ctx, attempts...)
+		if told := c.note(ctx, n, err); err != nil {
+			if told {
+				return nil, err
+			}
+			last = named(n, err)
+			continue
+		}
+		if len(s) != len(attempts) {
+			last = named(n, chain.ErrNode)
+			continue
+		}
+		answers, names = append(answers, s), append(names, n.Name)
+		if out, whole := c.judge(answers); whole {
+			if contradict(answers) {
+				c.shout("what became of a transaction", names)
+			}
+			return out, nil
+		}
+	}
+	if len(answers) < c.cfg.Agree {
+		return nil, c.tooFew(len(answers), last)
+	}
+	if contradict(answers) {
+		return nil, c.disagree("what became of a transaction", names)
+	}
+	out, _ := c.judge(answers)
+	return out, nil
+}
+
+// judge puts answers together. whole says that of each attempt enough nodes told
+// the same.
+func (c *client) judge(answers [][]chain.Status) (out []chain.Status, whole bool) {
+	whole = true
+	for i := range answers[0] {
+		var column []chain.Status
+		for _, a := range answers {
+			column = append(column, a[i])
+		}
+		s, ok := c.settled(column)
+		out, whole = append(out, s), whole && ok
+	}
+	return out, whole
+}
+
+// settled is what enough nodes tell of one attempt.
+func (c *client) settled(column []chain.Status) (chain.Status, bool) {
+	heard := true
+	for _, s := range column {
+		heard = heard && s.State != chain.Unknown
+		votes, told := 0, s
+		var finals int
+		for _, o := range column {
+			if s.State != o.State || s.Block.Hash != o.Block.Hash || s.Executed != o.Executed || s.Cost != o.Cost || s.By != o.By {
+				continue
+			}
+			votes++
+			told.Confirmations = min(told.Confirmations, o.Confirmations)
+			if o.Final {
+				finals++
+			}
+		}
+		if votes >= c.cfg.Agree {
+			told.Final = finals >= c.cfg.Agree
+			return told, true
+		}
+	}
+	if heard {
+		return chain.Status{State: chain.Pending}, false
+	}
+	return chain.Status{State: chain.Unknown}, false
+}
+
+// contradict: two nodes tell of one block, and both cannot be right.
+func contradict(answers [][]chain.Status) bool {
+	for i := range answers[0] {
+		for _, a := range answers {
+			for _, b := range answers {
+				x, y := a[i], b[i]
+				if x.Block.Hash != "" && x.Block.Hash == y.Block.Hash &&
+					(x.State != y.State || x.Executed != y.Executed || x.Cost != y.Cost || x.By != y.By) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

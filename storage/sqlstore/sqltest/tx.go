@@ -1,0 +1,102 @@
+package sqltest
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
+)
+
+// withTx is what the dialects' stores are, beside a storage.Store.
+type withTx interface {
+	storage.Store
+	WithTx(tx *sql.Tx) *sqlstore.Tx
+}
+
+// A host's transaction that shows what was when it began is refused, or decides on
+// what is: nothing that others committed meanwhile is overwritten.
+func olderState(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	s := e.store(t, dsn).(withTx)
+	require.NoError(t, s.Commit(ctx, deposit(here, "before"))[0])
+	n := 1
+	for i, level := range []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable} {
+		tx, err := e.Pool(t, dsn).BeginTxx(ctx, &sql.TxOptions{Isolation: level})
+		require.NoError(t, err)
+		var seq int64
+		if level == sql.LevelRepeatableRead { // the other one would hold us up
+			require.NoError(t, tx.Get(&seq, "SELECT max(seq) FROM cryptopay_balances"))
+			require.NoError(t, s.Commit(ctx, deposit(here, "meanwhile"))[0])
+			n++
+		}
+		err = s.WithTx(tx.Tx).Commit(ctx, deposit(here, fmt.Sprint("host ", i)))[0]
+		if err != nil {
+			require.ErrorContains(t, err, "LevelReadCommitted")
+			require.NoError(t, tx.Rollback())
+			continue
+		}
+		require.NoError(t, tx.Commit())
+		n++
+	}
+	require.Equal(t, n, whole(t, s, here, []string{"before", "meanwhile"}))
+}
+
+// Two hosts wait for each other, and the database ends it. Nothing of the one that
+// lost is there, not even what its host does afterwards without looking.
+func hostsDeadlock(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	s := e.store(t, dsn).(withTx)
+	db := e.Pool(t, dsn)
+	for _, q := range []string{"CREATE TABLE IF NOT EXISTS orders (id varchar(40) PRIMARY KEY)", "DELETE FROM orders"} {
+		_, err := db.Exec(q)
+		require.NoError(t, err)
+	}
+	for _, p := range []storage.Partition{here, there} {
+		require.NoError(t, s.Commit(ctx, deposit(p, "before"))[0])
+	}
+	committed := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	heavy, err := db.BeginTxx(ctx, committed)
+	require.NoError(t, err)
+	defer heavy.Rollback() //nolint:errcheck // where the test fails
+	for i := range 20 {    // the database ends who did less
+		require.NoError(t, s.WithTx(heavy.Tx).Commit(ctx, deposit(there, fmt.Sprint("heavy ", i)))[0])
+	}
+	light, err := db.BeginTxx(ctx, committed)
+	require.NoError(t, err)
+	defer light.Rollback() //nolint:errcheck // where the test fails
+	_, err = light.Exec("INSERT INTO orders (id) VALUES ('with it')")
+	require.NoError(t, err)
+	_, err = light.Exec(light.Rebind(e.Lock), string(here))
+	require.NoError(t, err)
+	in := s.WithTx(light.Tx)
+	lost := make(chan error, 1)
+	go func() { lost <- in.Commit(ctx, deposit(there, "light"))[0] }()
+	locked := make(chan error, 1)
+	go func() {
+		_, err := heavy.Exec(heavy.Rebind(e.Lock), string(here))
+		locked <- err
+	}()
+	err = <-lost
+	if err == nil { // the database chose the other one
+		require.Error(t, <-locked)
+		require.NoError(t, heavy.Rollback())
+		require.NoError(t, light.Commit())
+		require.Equal(t, 2, whole(t, s, there, nil))
+		return
+	}
+	require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), "%v", err)
+	_, _ = light.Exec("INSERT INTO orders (id) VALUES ('after it')")
+	_ = light.Rollback()
+	require.NoError(t, <-locked)
+	require.NoError(t, heavy.Commit())
+	require.Equal(t, 21, whole(t, s, there, nil))
+	require.Equal(t, 1, whole(t, s, here, nil))
+	var orders int
+	require.NoError(t, db.Get(&orders, "SELECT count(*) FROM orders"))
+	require.Zero(t, orders, "nothing of it, nor what came after it")
+}

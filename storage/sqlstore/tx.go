@@ -1,0 +1,211 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/jmoiron/sqlx/reflectx"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/verdict"
+)
+
+// Tx is a Store inside of a transaction of the host's own; see Store.WithTx.
+type Tx struct {
+	reads
+
+	mu    sync.Mutex // a transaction does one thing at a time
+	tx    *sqlx.Tx
+	ss    *session
+	held  []storage.Partition
+	ready bool
+}
+
+var _ storage.Tx = (*Tx)(nil)
+
+// ErrOver: the host's transaction was rolled back, by the database or because
+// nothing is known of it. What came before in it has not happened.
+var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begin again")
+
+// WithTx is the store inside of a transaction that the host began on the same
+// database, and ends: what is committed through it happens with the host's own
+// rows or not at all. An *sqlx.Tx holds an *sql.Tx: WithTx(tx.Tx). The store must
+// be open, and nothing is asked of the transaction before the first call.
+//
+//   - nil from Commit means: if the transaction commits. Until then nobody else
+//     sees any of it, so nothing leaves the house.
+//   - A verdict (ErrConflict and those of storage.Final) leaves the transaction as
+//     it was: a savepoint stands around each Commit. After any other error roll
+//     back. Where the database did so by itself (a deadlock on MariaDB) the
+//     transaction is ended here, so that nothing of the host's follows alone.
+//   - A Commit takes the tenant's partition and keeps it until the transaction
+//     ends. Others of this tenant wait meanwhile, for as long as their lock timeout
+//     says, and other tenants do not: keep it short. It waits for the partition as
+//     long as the host's connection is set to wait for a lock.
+//   - Two tenants in one transaction are taken in the order of their ids: any other
+//     is storage.ErrMalformed, for two who go different ways would wait for each
+//     other. What is no tenant's (system, networks) is refused: all would wait.
+//   - Commit nothing for the same tenant through the store itself while the
+//     transaction is open: it would wait for itself.
+//
+// The transaction must be READ COMMITTED (sql.TxOptions). Postgres says what it is,
+// and any other is refused. MariaDB does not tell: there one at REPEATABLE READ,
+// the default, is as exact, but what it locks lies between rows too, and other
+// tenants may wait for it.
+//
+// Where a database has one writer (SQLite) a transaction that has written holds up
+// everybody who writes; it is then storage.Tx.Alone, and networks may be written.
+// Open the host's pool with _txlock=immediate: a transaction that begins by reading
+// is refused at its first write if anybody wrote in between.
+func (s *Store) WithTx(tx *sql.Tx) *Tx {
+	ss := &session{d: s.d, link: tx, steady: s.d.HostLock, words: words{
+		[]string{"SAVEPOINT cryptopay"}, "RELEASE SAVEPOINT cryptopay", "ROLLBACK TO SAVEPOINT cryptopay",
+	}}
+	t := &Tx{ss: ss, tx: &sqlx.Tx{Tx: tx, Mapper: reflectx.NewMapperFunc("db", sqlx.NameMapper)}}
+	t.reads = reads{s, (*inTx)(t)}
+	return t
+}
+
+// inTx reads in the transaction.
+type inTx Tx
+
+func (r *inTx) each(ctx context.Context, q string, args []any, f scan) error {
+	t := (*Tx)(r)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.check(ctx); err != nil {
+		return err
+	}
+	return t.ss.each(ctx, q, args, f)
+}
+
+// check is called under mu.
+func (t *Tx) check(ctx context.Context) error {
+	if t.ss.lost {
+		return ErrOver
+	}
+	if t.ready {
+		return nil
+	}
+	d := t.s.d
+	if err := d.Check(ctx, t.tx); err != nil {
+		return err
+	}
+	if d.CheckTx != nil {
+		if err := d.CheckTx(ctx, t.tx); err != nil {
+			return err
+		}
+	}
+	t.ready = true
+	return nil
+}
+
+// Alone implements storage.Tx.
+func (t *Tx) Alone() bool { return t.s.d.OneWriter }
+
+// Open implements storage.Store: the store itself must have been opened with
+// these tables.
+func (t *Tx) Open(_ context.Context, tables ...*storage.Table) error {
+	for _, table := range tables {
+		if err := t.s.tableOpen(table); err != nil {
+			return err
+		}
+	}
+	_, err := t.s.opened()
+	return err
+}
+
+// Close implements storage.Store. The transaction is the host's to end.
+func (t *Tx) Close() error { return nil }
+
+// Commit implements storage.Store, as far as the transaction can: see WithTx.
+func (t *Tx) Commit(ctx context.Context, changes ...storage.Change) []error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	errs, err := t.commit(ctx, changes)
+	if err != nil {
+		errs = slices.Repeat([]error{err}, len(changes))
+	}
+	return errs
+}
+
+func (t *Tx) commit(ctx context.Context, changes []storage.Change) ([]error, error) {
+	open, err := t.s.opened()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.check(ctx); err != nil {
+		return nil, err
+	}
+	batch := verdict.Prepare(open.Has, changes)
+	parts := batch.Partitions()
+	if err := t.may(parts); err != nil {
+		return nil, err
+	}
+	if !t.Alone() {
+		// By a connection of ours, and at once: a partition's first row that waits
+		// for the host would hold up whoever enters another one with it.
+		err := t.s.writing(ctx, func(ss *session) error { return t.s.enter(ctx, ss, parts) })
+		if err != nil {
+			return nil, err
+		}
+		t.s.remember(parts)
+	}
+	errs, err := t.s.batch(ctx, t.ss, true, parts, batch, changes)
+	if err != nil {
+		t.end()
+		return nil, err
+	}
+	t.held = append(t.held, parts...)
+	return errs, nil
+}
+
+// end makes sure that a transaction which is over takes nothing more: a database
+// that has rolled it back would do each further statement by itself.
+func (t *Tx) end() {
+	if t.ss.lost {
+		_ = t.tx.Rollback()
+	}
+}
+
+// may says whether the transaction may take these partitions, which are sorted.
+func (t *Tx) may(parts []storage.Partition) error {
+	if t.Alone() {
+		return nil
+	}
+	for _, p := range parts {
+		if !strings.HasPrefix(string(p), string(storage.Tenant(""))) {
+			return fmt.Errorf("%w: a host's transaction cannot hold %s, for which everybody would wait: use the store itself", storage.ErrMalformed, p)
+		}
+		if !slices.Contains(t.held, p) && len(t.held) > 0 && p < slices.Max(t.held) {
+			return fmt.Errorf("%w: %s after %s: a host's transaction takes tenants in the order of their ids", storage.ErrMalformed, p, slices.Max(t.held))
+		}
+	}
+	return nil
+}
+
+// Claim implements storage.Store where the transaction is alone; elsewhere it is
+// refused, for a lease must be there for all.
+func (t *Tx) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	if !t.Alone() {
+		return nil, fmt.Errorf("%w: nothing can be claimed in a host's transaction: use the store itself", storage.ErrMalformed)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.check(ctx); err != nil {
+		return nil, err
+	}
+	cond, args, err := t.s.due(c)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.s.take(ctx, t.ss, c, cond, args)
+	t.end()
+	return rows, err
+}

@@ -1,0 +1,159 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// hostDeposit is a Change that would be seen if half of it were there.
+func hostDeposit(p storage.Partition, id string) storage.Change {
+	return storage.Change{
+		ID: id, Partition: p,
+		Put:   []storage.Row{Notes.Row(id, 0, epoch, Note{Text: id})},
+		Post:  []ledger.Tx{{ID: id, Kind: ledger.KindDeposit, At: epoch, Legs: fund(ledger.Wallet("w"), 1)}},
+		Level: []storage.Level{{Name: "deposits", Delta: 1, Max: 1000}},
+	}
+}
+
+// standing is how many deposits a store shows, which must be there whole.
+func standing(t testing.TB, e *env, s storage.Store, p storage.Partition) int {
+	t.Helper()
+	n, err := s.Count(e.ctx, storage.Query{Table: Notes.Table, Partition: p})
+	require.NoError(t, err)
+	b, err := s.Balances(e.ctx, p, ledger.Wallet("w"))
+	require.NoError(t, err)
+	var posted ledger.Amount
+	if len(b) > 0 {
+		posted = b[0].Posted
+	}
+	require.Equal(t, ledger.Amount(n), posted, "a change is there by half")
+	return int(n)
+}
+
+func testHostCommits(t testing.TB, e *env) {
+	e.commit(t, hostDeposit(here, "before"))
+	tx, end := e.h.Begin(t, e.s)
+	require.NoError(t, tx.Open(e.ctx, Tables()...))
+	for i, err := range tx.Commit(e.ctx, hostDeposit(here, "a"), hostDeposit(here, "b")) {
+		require.NoError(t, err, i)
+	}
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "c"))[0])
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "c"))[0], "it is there already")
+	require.Equal(t, 4, standing(t, e, tx, here), "the transaction sees its own")
+	require.Equal(t, 1, standing(t, e, e.s, here), "and nobody else does")
+	due, err := e.s.Claim(e.ctx, storage.Claim{Table: Notes.Table, Partition: here, Where: []storage.Cond{{Column: "id", Op: storage.Ne, Value: "before"}}, Now: epoch, Until: epoch.Add(time.Second), Max: 9})
+	require.NoError(t, err)
+	require.Empty(t, due, "nothing of it is due yet")
+	require.NoError(t, end(true))
+	require.Equal(t, 4, standing(t, e, e.s, here))
+	e.commit(t, hostDeposit(here, "a")) // there already
+	require.Len(t, e.claim(t, claim(9)), 4, "workers find it")
+	require.Error(t, tx.Commit(e.ctx, hostDeposit(here, "late"))[0], "the transaction is over")
+	require.Equal(t, 4, standing(t, e, e.s, here))
+}
+
+func testHostRollsBack(t testing.TB, e *env) {
+	tx, end := e.h.Begin(t, e.s)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "a"))[0])
+	require.Equal(t, 1, standing(t, e, tx, here))
+	require.NoError(t, end(false))
+	require.Zero(t, standing(t, e, e.s, here))
+	rows, err := e.s.Rows(e.ctx, Notes.Table, here, "a")
+	require.NoError(t, err)
+	require.Empty(t, rows)
+	e.commit(t, hostDeposit(here, "a"))
+	require.Equal(t, 1, standing(t, e, e.s, here))
+}
+
+// A verdict leaves the transaction as it was.
+func testHostVerdicts(t testing.TB, e *env) {
+	e.commit(t, hostDeposit(here, "before"), storage.Change{ID: "key", Partition: here, Put: []storage.Row{named("taken", 0, "name")}})
+	tx, end := e.h.Begin(t, e.s)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "a"))[0])
+	pay := storage.Change{ID: "pay", Partition: here, Post: []ledger.Tx{{ID: "pay", At: epoch, Legs: move(ledger.Wallet("w"), "x", 3)}}}
+	errs := tx.Commit(e.ctx,
+		storage.Change{ID: "stale", Partition: here, Put: []storage.Row{note("before", 7, 1)}},
+		storage.Change{ID: "dup", Partition: here, Put: []storage.Row{named("other", 0, "name")}},
+		pay,
+		hostDeposit(here, "b"))
+	require.ErrorIs(t, errs[0], storage.ErrConflict)
+	var dup *storage.DuplicateError
+	require.ErrorAs(t, errs[1], &dup)
+	var short *ledger.InsufficientFundsError
+	require.ErrorAs(t, errs[2], &short)
+	require.Equal(t, ledger.Amount(2), short.Available)
+	require.NoError(t, errs[3])
+	require.ErrorIs(t, tx.Commit(e.ctx, storage.Change{ID: "nothing", Partition: here})[0], storage.ErrMalformed)
+	pay.ID, pay.Post[0].ID = "pay again", "pay again"
+	require.NoError(t, tx.Commit(e.ctx, pay)[0])
+	require.NoError(t, storage.Decide(e.ctx, tx, func(ctx context.Context) (storage.Change, error) {
+		v, row, _, err := Notes.One(ctx, tx, here, "before")
+		v.N++
+		return storage.Change{ID: "decided", Partition: here, Put: []storage.Row{Notes.Row("before", row.Version, row.Due, v)}}, err
+	}))
+	require.NoError(t, end(true))
+	require.Zero(t, e.balance(t, ledger.Wallet("w")).Posted)
+	row, ok := e.row(t, Notes.Table, "before")
+	require.True(t, ok)
+	require.Equal(t, int64(2), row.Version)
+}
+
+// testHostHoldsItsTenant: everybody else goes on, and those of the same tenant
+// wait, and are in nobody's way.
+func testHostHoldsItsTenant(t testing.TB, e *env) {
+	tx, end := e.h.Begin(t, e.s)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "host"))[0])
+	waits := make(chan error, 1)
+	go func() { waits <- storage.CommitOne(e.ctx, e.s, hostDeposit(here, "waits")) }()
+	if !tx.Alone() {
+		for i := range 30 {
+			p := storage.Tenant(fmt.Sprint(i % 7)) // new ones, below and above it in order
+			if i%2 == 0 {
+				p = storage.Tenant(fmt.Sprint("zz", i%6))
+			}
+			require.NoError(t, storage.CommitOne(e.ctx, e.s, hostDeposit(p, fmt.Sprint("free", i))))
+		}
+		errs := e.s.Commit(e.ctx, hostDeposit(away, "free"), hostDeposit(storage.Network("net"), "free"), hostDeposit(storage.System, "free"))
+		require.NoError(t, errors.Join(errs...))
+		require.Empty(t, waits, "it still waits, and nobody waited for it")
+	}
+	require.NoError(t, end(true))
+	require.NoError(t, <-waits)
+	require.Equal(t, 2, standing(t, e, e.s, here))
+}
+
+func testHostOrder(t testing.TB, e *env) {
+	tx, end := e.h.Begin(t, e.s)
+	defer end(false) //nolint:errcheck // a test's end
+	if tx.Alone() {
+		require.NoError(t, tx.Commit(e.ctx, hostDeposit(storage.Network("net"), "x"))[0])
+		rows, err := tx.Claim(e.ctx, storage.Claim{Table: Notes.Table, Now: epoch, Until: epoch.Add(time.Second), Max: 1})
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		require.NoError(t, end(true))
+		rows, err = e.s.Claim(e.ctx, storage.Claim{Table: Notes.Table, Now: epoch, Until: epoch.Add(time.Second), Max: 1})
+		require.NoError(t, err)
+		require.Empty(t, rows, "it is leased")
+		return
+	}
+	for _, p := range []storage.Partition{storage.System, storage.Network("net")} {
+		require.ErrorIs(t, tx.Commit(e.ctx, hostDeposit(p, "x"))[0], storage.ErrMalformed)
+	}
+	_, err := tx.Claim(e.ctx, storage.Claim{Table: Notes.Table, Now: epoch, Until: epoch.Add(time.Second), Max: 1})
+	require.ErrorIs(t, err, storage.ErrMalformed)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit("tenant/b", "x"))[0])
+	require.ErrorIs(t, tx.Commit(e.ctx, hostDeposit("tenant/a", "x"))[0], storage.ErrMalformed)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit("tenant/c", "x"))[0])
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit("tenant/b", "y"))[0])
+	require.NoError(t, end(true))
+	require.Equal(t, 2, standing(t, e, e.s, "tenant/b"))
+	require.Zero(t, standing(t, e, e.s, "tenant/a"))
+}
