@@ -193,6 +193,7 @@ func (r *run) askWithdrawal() string {
 	if !r.ask("create withdrawal", again.do) {
 		return "all busy"
 	}
+	r.backup(true)
 	return fmt.Sprintf("merchant %d, %s %s: %s", m.n, figure, c.Code, said)
 }
 

@@ -68,7 +68,7 @@ func (r *run) quiet(until time.Time) {
 	}
 	r.tell("quiet: %s, %d rounds", r.now.Sub(began).Round(time.Second), round)
 	r.prove(false)
-	r.backup()
+	r.backup(false)
 }
 
 // wanted is when the next customer means to send something, not before a time.

@@ -41,9 +41,10 @@ func (w *witness) remember(e entry) {
 	}
 }
 
-// backup notes that this moment may be restored.
-func (r *run) backup() {
-	if r.rate[Restores] > 0 && !r.restored && r.rng.IntN(2) == 0 {
+// backup notes that this moment may be restored: one of quiet, or one at which
+// somebody was just promised money.
+func (r *run) backup(promise bool) {
+	if r.rate[Restores] > 0 && !r.restored && (promise || r.saved == 0) && r.rng.IntN(3) > 0 {
 		r.saved = len(r.truth.log)
 		r.tell("backup: of %d changes", r.saved)
 	}
@@ -51,8 +52,8 @@ func (r *run) backup() {
 
 // restore puts the store back, once in a run.
 func (r *run) restore() string {
-	if r.saved == 0 || r.restored {
-		return "no backup"
+	if r.saved == 0 || r.restored || len(r.truth.log) < r.saved+30 {
+		return "no backup, or one of just now"
 	}
 	r.restored, r.deep = true, true
 	for _, p := range r.procs {
@@ -150,15 +151,17 @@ func (r *run) recover(lost *witness) {
 	}
 	r.now = r.now.Add(10 * time.Minute)
 	hold := maps.Clone(r.held)
-	if r.rng.IntN(2) == 0 { // somebody is hasty: the library must halt by itself
+	if r.rng.IntN(4) > 0 { // somebody is hasty: the library must halt by itself
 		for _, n := range r.chains {
-			r.held[n.name] = r.held[n.name] || !r.used(n) // what it cannot know
+			r.held[n.name] = r.held[n.name] || !r.used(n, lost) // what it cannot know
+			n.chain.SetFeeLevel(2 * n.level)                    // else the same bytes might be signed again, and do no harm
 		}
 		r.again(true)
-		r.catchUp("hasty")
+		r.tell("operator: starts all with a Signer")
+		r.catchUp("hasty", 20)
 	}
 	r.again(false)
-	r.catchUp("restored")
+	r.catchUp("restored", 3)
 	app := r.app()
 	if app == nil {
 		return
@@ -210,11 +213,13 @@ func (r *run) app() *cryptopay.App {
 	return nil
 }
 
-// used reports whether the store knows of all hot addresses that they were sent
-// from: of others it takes the chain's nonce for the first.
-func (r *run) used(n *network) bool {
+// used reports whether the store knows of the hot addresses from which something
+// was paid since that they were sent from before: of others it takes the chain's
+// nonce for the first.
+func (r *run) used(n *network, lost *witness) bool {
 	for _, m := range r.tenants {
-		if r.truth.versions[rowKey{outgoing.Nonces.Table, storage.Network(string(n.name)), string(m.hot[n.name])}] == 0 {
+		paid := slices.ContainsFunc(m.payouts, func(p *payout) bool { return p.c.Network == n.name && signedSince(lost, r.truth, p.id) })
+		if paid && r.truth.versions[rowKey{outgoing.Nonces.Table, storage.Network(string(n.name)), string(m.hot[n.name])}] == 0 {
 			return false
 		}
 	}
@@ -222,11 +227,11 @@ func (r *run) used(n *network) bool {
 }
 
 // catchUp lets all processes do what is due for a while.
-func (r *run) catchUp(what string) {
-	for range 3 {
+func (r *run) catchUp(what string, rounds int) {
+	for range rounds {
 		r.now = r.now.Add(time.Minute)
 		for _, n := range r.chains {
-			n.chain.Mine(1)
+			n.chain.Mine(2)
 		}
 		for _, p := range r.procs {
 			if p.free() {
@@ -250,8 +255,10 @@ func (r *run) unsettled() map[chain.Network]bool {
 			r.fail("store", "%v", err)
 		}
 		for _, row := range rows {
-			if s := outgoing.Intents.Value(row).State; s != outgoing.Settled && s != outgoing.Failed && s != outgoing.Cancelled {
-				out[n.name] = true
+			switch v := outgoing.Intents.Value(row); v.State {
+			case outgoing.Settled, outgoing.Failed, outgoing.Cancelled:
+			default:
+				out[n.name] = out[n.name] || v.Attempts > 0 || len(v.Plan) > 0
 			}
 		}
 	}
