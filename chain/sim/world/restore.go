@@ -178,7 +178,7 @@ func (r *run) recover(lost *witness) {
 			}
 		}
 	}
-	r.waste(lost)
+	r.waste(app, lost)
 	defer r.again(true)
 	for _, n := range r.chains {
 		if r.held[n.name] = hold[n.name]; hold[n.name] || n.chain.Family() == chain.UTXOFamily {
@@ -201,12 +201,15 @@ func (r *run) again(signers bool) {
 	}
 }
 
-// app is one of a process that is free.
+// app is one of a process that is free: the operator waits for it, for a paused
+// one that goes on may be paused again.
 func (r *run) app() *cryptopay.App {
-	r.wake(true)
-	for _, p := range r.procs {
-		if p.free() {
-			return p.app
+	for range 1000 {
+		r.wake(true)
+		for _, p := range r.procs {
+			if p.free() {
+				return p.app
+			}
 		}
 	}
 	r.fail("world", "every process is busy")
@@ -278,8 +281,8 @@ func signedSince(lost, now *witness, intent string) bool {
 
 // waste takes the addresses that were given out since out of circulation, for
 // payments and for change.
-func (r *run) waste(lost *witness) {
-	ctx, app := context.Background(), r.app()
+func (r *run) waste(app *cryptopay.App, lost *witness) {
+	ctx := context.Background()
 	for _, n := range r.chains {
 		part := storage.Network(string(n.name))
 		rows, err := lost.Find(ctx, storage.Query{Table: incoming.Addresses.Table, Partition: part, Limit: 100_000})

@@ -58,8 +58,8 @@ var storageBugs = []Bug{
 	},
 	{
 		ID: "sqlite-commit-rolled-back", File: "storage/sqlstore/session.go", Store: "sqlite",
-		Old:  `err = s.exec(ctx, "COMMIT")`,
-		New:  `err = s.exec(ctx, "ROLLBACK")`,
+		Old:  `words{d.Begin, "COMMIT", "ROLLBACK"}`,
+		New:  `words{d.Begin, "ROLLBACK", "ROLLBACK"}`,
 		What: "what was answered is not there",
 	},
 	{
@@ -76,8 +76,8 @@ var storageBugs = []Bug{
 	},
 	{
 		ID: "sqlite-balances-of-others", File: "storage/sqlstore/read.go", Store: "sqlite",
-		Old:  `s.d.table("balances") + " WHERE part = ?"`,
-		New:  `s.d.table("balances") + " WHERE part >= ?"`,
+		Old:  `s.d.Table("balances") + " WHERE part = ?"`,
+		New:  `s.d.Table("balances") + " WHERE part >= ?"`,
 		What: "a tenant's balances come with those of others",
 	},
 	{
