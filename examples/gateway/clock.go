@@ -7,10 +7,10 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 )
 
-// clock runs with the wall, plus what /dev/advance has skipped. It can be made
-// to stand still for a while, and never runs backwards.
+// clock runs with another, which is the wall's, plus what /dev/advance has
+// skipped. It can be made to stand still for a while, and never runs backwards.
 type clock struct {
-	cryptopay.SystemClock
+	cryptopay.Clock
 	mu     sync.Mutex
 	offset time.Duration
 	still  bool
@@ -20,7 +20,7 @@ type clock struct {
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.SystemClock.Now().Add(c.offset); !c.still && now.After(c.last) {
+	if now := c.Clock.Now().Add(c.offset); !c.still && now.After(c.last) {
 		c.last = now
 	}
 	return c.last

@@ -55,7 +55,7 @@ type credentials struct {
 
 func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	g := &gateway{s: s, log: log, metrics: newMetrics()}
-	c := &clock{}
+	c := &clock{Clock: cryptopay.SystemClock{}}
 	key, err := loadKey(s.keyFile)
 	if err != nil {
 		return nil, err

@@ -44,12 +44,17 @@ func run(ctx context.Context, s settings, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.addr)
+	return g.run(ctx)
+}
+
+// run serves and works until ctx ends, see above.
+func (g *gateway) run(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.s.addr)
 	if err != nil {
 		return err
 	}
 	server := &http.Server{
-		Handler: g.handler(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: g.handler(), ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	g.greet(os.Stdout, "http://"+listener.Addr().String())
@@ -64,8 +69,8 @@ func run(ctx context.Context, s settings, log *slog.Logger) (err error) {
 	select {
 	case err = <-served: // the listener broke
 	case <-ctx.Done():
-		log.Info("stopping: no new requests, finishing those in flight")
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
+		g.log.Info("stopping: no new requests, finishing those in flight")
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.s.patience)
 		defer cancel()
 		err = server.Shutdown(patience)
 	}
