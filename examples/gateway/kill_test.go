@@ -1,337 +1,176 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
+	"flag"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
-	"regexp"
-	"sync"
-	"sync/atomic"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 
-// child makes this test's own program run the gateway instead.
-const child = "CRYPTOPAY_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(child) == "1" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-const (
-	testClient = "test-client"
-	testSecret = "test-secret-of-some-length"
+var (
+	kills    = flag.Int("kills", 10, "how often TestL01 kills the gateway on each store")
+	killSeed = flag.Uint64("kill.seed", 0, "what chance follows in tests that kill; 0 = another each time")
 )
 
-// process is a gateway in a process of its own, on one SQLite file.
-type process struct {
-	t    *testing.T
-	dir  string
-	env  []string
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	base atomic.Pointer[string]
-	bear atomic.Pointer[string]
+// durable are the stores that survive the program, each as they promise it.
+var durable = map[string]func(t *testing.T) string{
+	"sqlite": func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "gateway.db") },
+	"postgres": func(t *testing.T) string {
+		return testenv.Postgres(t).DSN("postgres")
+	},
+	"mariadb": func(t *testing.T) string { return "mysql://root@" + testenv.MariaDB(t).Address() + "/test" },
+	"redis": func(t *testing.T) string {
+		return "redis://" + testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always").Address() + "/0"
+	},
 }
 
-var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
-
-// start runs the program and waits until it says where it is.
-func (p *process) start() {
-	p.t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), os.Args[0], "-addr", "127.0.0.1:0", "-store", "sqlite:"+filepath.Join(p.dir, "gateway.db"), "-networks", "ETH", "-log", "error")
-	cmd.Env = append(append(os.Environ(), child+"=1", "CRYPTOPAY_CLIENT_ID="+testClient, "CRYPTOPAY_CLIENT_SECRET="+testSecret,
-		"CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS=1", "CRYPTOPAY_RATE_LIMITS=off", "CRYPTOPAY_TRANSACTION_FEE=0"), p.env...)
-	out, err := cmd.StdoutPipe()
-	require.NoError(p.t, err)
-	cmd.Stderr = os.Stderr
-	require.NoError(p.t, cmd.Start())
-	p.cmd = cmd
-	var said []byte
-	buf := make([]byte, 4096)
-	for listening.Find(said) == nil {
-		n, err := out.Read(buf)
-		said = append(said, buf[:n]...)
-		require.NoError(p.t, err, "the gateway ended: %s", said)
+// places are where a process can be made to end. The rest is left to the clock.
+func places() []string {
+	out := []string{signed, stored, sent}
+	for _, table := range []string{
+		"payments", "deposits", "activity", "events", "withdrawals", "transfers", "sightings", "cursors", "addresses", "intents",
+		"attempts", "reservations", "outcomes", "sweeps", "topups", "signed_attempts", "idempotency", "coins", "nonces",
+	} {
+		out = append(out, "before "+table, "after "+table)
 	}
-	base := string(listening.Find(said))
-	p.base.Store(&base)
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-}
-
-// kill ends the process as a power cut does.
-func (p *process) kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-}
-
-var httpClient = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
-
-// try sends one request; the error says that the outcome is unknown.
-func (p *process) try(method, path, key string, body any) (int, map[string]any, error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return 0, nil, err
+	for _, table := range []string{"payments", "events", "withdrawals", "transfers", "sightings", "intents", "outcomes", "sweeps"} {
+		out = append(out, "claimed "+table)
 	}
-	r, err := http.NewRequestWithContext(p.t.Context(), method, *p.base.Load()+path, bytes.NewReader(raw))
-	if err != nil {
-		return 0, nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+p.token())
-	if key != "" {
-		r.Header.Set("Idempotency-Key", key)
-	}
-	res, err := httpClient.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer res.Body.Close()
-	var v map[string]any
-	err = json.NewDecoder(res.Body).Decode(&v)
-	return res.StatusCode, v, err
-}
-
-// must repeats a request, with its key, until there is an answer.
-func (p *process) must(method, path, key string, body any) (int, map[string]any) {
-	for {
-		status, v, err := p.try(method, path, key, body)
-		if err == nil && status < http.StatusInternalServerError {
-			return status, v
-		}
-		if p.t.Context().Err() != nil {
-			p.t.Error(errors.Join(err, p.t.Context().Err()))
-			return 0, nil
-		}
-	}
-}
-
-func (p *process) token() string {
-	if t := p.bear.Load(); t != nil {
-		return *t
-	}
-	return ""
-}
-
-func (p *process) login() {
-	p.t.Helper()
-	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, *p.base.Load()+"/o/token/", bytes.NewReader([]byte("grant_type=client_credentials")))
-	require.NoError(p.t, err)
-	r.SetBasicAuth(testClient, testSecret)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := httpClient.Do(r)
-	require.NoError(p.t, err)
-	defer res.Body.Close()
-	var v struct {
-		AccessToken string `json:"access_token"`
-	}
-	require.NoError(p.t, json.NewDecoder(res.Body).Decode(&v))
-	require.NotEmpty(p.t, v.AccessToken)
-	p.bear.Store(&v.AccessToken)
-}
-
-// mailbox is a receiver that checks signatures and keeps the last status told
-// of each object.
-type mailbox struct {
-	mu     sync.Mutex
-	secret string
-	status map[string]map[string]bool // id → statuses told
-	bad    int
-}
-
-func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err != nil || webhook.VerifyBody(r.Header, body, m.secret) != nil {
-		m.bad++
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	var e struct {
-		Data struct {
-			Transaction string `json:"transaction_id"`
-			Withdrawal  string `json:"withdrawal_id"`
-			Status      string `json:"status"`
-		} `json:"data"`
-	}
-	if json.Unmarshal(body, &e) != nil || e.Data.Status == "" {
-		return
-	}
-	id := e.Data.Transaction + e.Data.Withdrawal
-	if m.status[id] == nil {
-		m.status[id] = map[string]bool{}
-	}
-	m.status[id][e.Data.Status] = true
+	return out
 }
 
 // The gateway is killed with -9 in a busy run, again and again, and started on
-// the same file: what was answered is there, what was sent with a key took
-// effect once, recipients are paid once, webhooks go on, the books are sound.
-func TestL01_KilledGatewayLosesAndDoublesNothing(t *testing.T) {
+// the same store: what was answered is there, what was not is there whole or not
+// at all, recipients are paid once, webhooks go on in order, the books are sound.
+func TestL01_W02_H01_KilledGatewayLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
-	const (
-		workers = 4
-		rounds  = 6
-		kills   = 4
-	)
-	dir := t.TempDir()
-	box := &mailbox{status: map[string]map[string]bool{}}
-	receiver := httptest.NewServer(box)
-	defer receiver.Close()
-	p := &process{t: t, dir: dir}
-	p.start()
-	defer p.kill()
-	p.login()
-	_, v := p.must("POST", "/user/webhooks/", "", map[string]any{"callback_url": receiver.URL})
-	box.mu.Lock()
-	box.secret, _ = v["secret"].(string)
-	box.mu.Unlock()
-	require.NotEmpty(t, box.secret)
-
-	// Something to withdraw.
-	payment := func(key, amount string) (id, address string) {
-		status, v := p.must("POST", "/payments/", key, map[string]any{"amount": amount, "currency": "USDTERC20", "order_id": key})
-		if status != http.StatusCreated {
-			t.Errorf("payment %s: %d %v", key, status, v)
-			return "", ""
-		}
-		return v["transaction_id"].(string), v["address"].(string)
-	}
-	firstID, first := payment("first", "1000")
-	p.must("POST", "/dev/pay/", "", map[string]any{"address": first, "currency": "USDTERC20", "amount": "1000"})
-	p.must("POST", "/dev/mine/", "", map[string]any{"blockchain": "ETH", "blocks": 60})
-
-	var (
-		mu       sync.Mutex
-		payments = map[string]string{firstID: first}
-		paid     = map[string]string{} // withdrawal → recipient
-		done     atomic.Int64
-		wg       sync.WaitGroup
-	)
-	for w := range workers {
-		wg.Go(func() {
-			for i := range rounds {
-				key := fmt.Sprintf("busy-%d-%d", w, i)
-				id, address := payment(key, "10")
-				// A customer does not care whether we answer.
-				_, _, _ = p.try("POST", "/dev/pay/", "", map[string]any{"address": address, "currency": "USDTERC20", "amount": "10"})
-				to := fmt.Sprintf("0x%040x", 0xabc000+w*100+i)
-				status, v := p.must("POST", "/withdrawal/", key, map[string]any{"amount": "5", "currency": "USDTERC20", "address": to, "final_amount": true})
-				if status != http.StatusCreated {
-					t.Errorf("withdrawal %s: %d %v", key, status, v)
-					return
-				}
-				mu.Lock()
-				payments[id] = address
-				paid[v["withdrawal_id"].(string)] = to
-				mu.Unlock()
-				_, _, _ = p.try("POST", "/dev/mine/", "", map[string]any{"blockchain": "ETH", "blocks": 1})
-				done.Add(1)
+	for _, name := range slices.Sorted(maps.Keys(durable)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := *killSeed
+			if seed == 0 {
+				seed = rand.Uint64()
 			}
+			t.Logf("-kill.seed=%d", seed)
+			killed(t, newTown(t, durable[name](t)), seed)
 		})
 	}
-	finished := make(chan struct{})
-	go func() { wg.Wait(); close(finished) }()
-	for k := range kills {
-		target := int64((k + 1) * workers * rounds / (kills + 1))
-		for done.Load() < target && t.Context().Err() == nil {
-			select {
-			case <-finished:
-			default:
-				_, _, _ = p.try("GET", "/status/", "", nil)
-				continue
-			}
-			break
-		}
+}
+
+func killed(t *testing.T, w *town, seed uint64) {
+	o := w.order(point{})
+	o.Hot = true
+	p := w.startWith(o)
+	require.True(t, p.serves(), "it starts")
+	w.float(p)
+	stopMining := w.mine(seed)
+	defer stopMining()
+	m := newMerchant(w, seed)
+	m.use(p)
+	require.NoError(t, m.open(t.Context()))
+	require.NoError(t, m.settle(t.Context(), w.inspect())) // there is money to pay out
+
+	working, stop := context.WithCancel(t.Context())
+	defer stop()
+	finish := m.work(working, 4, 50*time.Millisecond)
+	r := newRandom(seed)
+	at := map[string]int{}
+	began := time.Now()
+	for range *kills {
+		m.use()
 		p.kill()
-		p.start()
+		w.skip(afterLeases)
+		var place string
+		p, place = w.life(r, m)
+		at[place]++
 	}
-	<-finished
-	if t.Failed() {
-		return
-	}
-
-	// Everything comes to its end.
-	for range 6 {
-		p.must("POST", "/dev/mine/", "", map[string]any{"blockchain": "ETH", "blocks": 40})
-		p.must("POST", "/dev/advance/", "", map[string]any{"seconds": 3600})
-	}
-	p.login() // the token has outlived its hour
-	_, list := p.must("GET", "/withdrawal/?limit=100", "", nil)
-	require.EqualValues(t, len(paid), list["total"], "one withdrawal per key")
-	for _, w := range list["withdrawals"].([]any) {
-		w := w.(map[string]any)
-		require.Equal(t, "completed", w["status"], w)
-		require.Contains(t, paid, w["withdrawal_id"])
-	}
-	_, all := p.must("GET", "/payments/?limit=100", "", nil)
-	require.EqualValues(t, len(payments), all["total"], "one payment per key")
-	_, balances := p.must("GET", "/user/balances/", "", nil)
-	have := balances["account"].(map[string]any)["USDTERC20"].(map[string]any)
-	require.Equal(t, "0.00000000", have["pending_amount"])
+	m.use()
 	p.kill()
+	w.skip(afterLeases)
+	p = w.start(point{})
+	require.True(t, p.serves())
+	m.use(p)
+	stop()
+	finish()
+	took := time.Since(began)
+	ends, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	g := w.inspect()
+	require.NoError(t, m.settle(ends, g))
+	stopMining()
+	resolved, there := m.check(g)
+	require.Empty(t, w.box.disorder(), "each object's events came in order")
+	t.Logf("%d kills in %s: %d requests answered, %d answers lost, %d given up and looked up (%d were there); %d webhooks, %d again; ends: %v",
+		*kills, took.Round(time.Second), m.answered, m.unknown, resolved, there, len(w.box.bodies), w.box.again, at)
+}
 
-	// The other side of the books: what the chain says.
-	s, err := readSettings([]string{"-store", "sqlite:" + filepath.Join(dir, "gateway.db"), "-networks", "ETH"}, func(string) string { return "" })
-	require.NoError(t, err)
-	g, err := open(t.Context(), s, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, g.close()) }()
-	in, out := decimal.Zero, decimal.Zero
-	for _, address := range payments {
-		for _, tr := range g.world.sims[0].Transfers(chain.Address(address)) {
-			if tr.Currency == "USDTERC20" {
-				in = in.Add(tr.Amount)
-			}
+// afterLeases is how long nothing runs after a kill, by the fast clock: longer
+// than any lease, so that the next process takes over what the last one held.
+const afterLeases = 6 * time.Minute
+
+// life starts a process, lets it work until chance ends it, and says where that
+// was: half of them end at a place, the rest at any moment.
+func (w *town) life(r *rand.Rand, m *merchant) (p *process, place string) {
+	long := time.Duration(50+r.IntN(300)) * time.Millisecond
+	kind, names := r.IntN(12), places()
+	var at point
+	if kind < 7 {
+		at = point{At: names[r.IntN(len(names))], Nth: 1 + r.IntN(4)}
+	}
+	p = w.start(at)
+	if kind == 11 {
+		time.Sleep(long / 3)
+		p.kill()
+		return p, "starting"
+	}
+	if !p.serves() {
+		return p, w.told(p)
+	}
+	m.use(p)
+	if kind == 10 {
+		w.box.onArrival(func() { p.signal(syscall.SIGKILL) })
+		defer w.box.onArrival(nil)
+	}
+	select {
+	case <-p.done:
+		if kind == 10 {
+			return p, "webhook sent, no answer"
 		}
+		return p, w.told(p)
+	case <-time.After(long):
+		p.kill()
+		return p, "any moment"
 	}
-	for _, to := range paid {
-		format := g.world.clients[0]
-		canonical, err := format.ParseAddress(to)
-		require.NoError(t, err)
-		got := g.world.sims[0].Transfers(canonical)
-		require.Len(t, got, 1, "the recipient is paid once")
-		require.True(t, got[0].Amount.Equal(decimal.NewFromInt(5)))
-	}
-	for _, w := range list["withdrawals"].([]any) {
-		out = out.Add(decimal.RequireFromString(w.(map[string]any)["requested_amount"].(string)))
-	}
-	require.Equal(t, in.Sub(out).StringFixed(8), have["amount"])
-	reports, err := g.app.Verify(t.Context())
-	require.NoError(t, err)
-	for i := range reports {
-		require.True(t, reports[i].Sound(), "%+v", reports[i])
-	}
-	box.mu.Lock()
-	defer box.mu.Unlock()
-	require.Zero(t, box.bad)
-	for id := range paid {
-		require.True(t, box.status[id]["completed"], "the webhook of withdrawal %s came", id)
+}
+
+// told is where a process said that it ends.
+func (w *town) told(p *process) string {
+	<-p.done
+	select {
+	case place := <-p.said:
+		first, _, _ := strings.Cut(place, " ")
+		switch first {
+		case "before", "after":
+			return first + " a commit"
+		case "claimed":
+			return "after a claim"
+		}
+		return place
+	default:
+		w.t.Error("a process ended that nobody killed")
+		return "nowhere"
 	}
 }
