@@ -124,11 +124,17 @@ const afterLeases = 6 * time.Minute
 // life starts a process, lets it work until chance ends it, and says where that
 // was: half of them end at a place, the rest at any moment.
 func (w *town) life(r *rand.Rand, m *merchant) (p *process, place string) {
-	long := time.Duration(50+r.IntN(300)) * time.Millisecond
+	long := time.Duration(100+r.IntN(300)) * time.Millisecond
 	kind, names := r.IntN(12), places()
-	var at point
-	if kind < 7 {
-		at = point{At: names[r.IntN(len(names))], Nth: 1 + r.IntN(4)}
+	at := point{Nth: 1 + r.IntN(2)}
+	switch {
+	case kind < 3: // around the signature
+		at.At = names[r.IntN(3)]
+	case kind < 8:
+		at.At = names[r.IntN(len(names))]
+	}
+	if at.At != "" {
+		long *= 2
 	}
 	p = w.start(at)
 	if kind == 11 {

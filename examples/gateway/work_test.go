@@ -181,7 +181,7 @@ var currencies = []struct {
 // request makes one at random.
 func (m *merchant) request(r *rand.Rand, key string) *request {
 	c := currencies[r.IntN(len(currencies))]
-	dollars := decimal.New(500+r.Int64N(1500), -2) // 5 to 20
+	dollars := decimal.New(1000+r.Int64N(1500), -2) // 10 to 25
 	coins := dollars.DivRound(decimal.RequireFromString(c.price), 6)
 	q := &request{key: key, currency: c.code, amount: coins}
 	switch n := r.IntN(100); {
