@@ -29,7 +29,7 @@ func (n *Network) read(ctx context.Context) (worked int, err error) {
 	// block up to that tip is then really in none.
 	asked := n.cfg.Now()
 	waits, poolErr := n.pending(ctx)
-	tip, err := n.askTip(ctx)
+	tip, known, err := n.askTip(ctx)
 	if err != nil {
 		n.setStuck(err.Error())
 		return 0, errors.Join(err, poolErr)
@@ -61,30 +61,32 @@ func (n *Network) read(ctx context.Context) (worked int, err error) {
 			break
 		}
 	}
-	settled, err := n.settle(ctx, tip, asked, waits, poolErr == nil && (rewinds == 0 || waits == nil))
+	settled, err := n.settle(ctx, tip, known, asked, waits, poolErr == nil && (rewinds == 0 || waits == nil))
 	return worked + settled, errors.Join(err, poolErr)
 }
 
-// askTip reads the tip and refuses one that cannot be.
-func (n *Network) askTip(ctx context.Context) (chain.Tip, error) {
-	tip, err := n.cfg.Client.Tip(ctx)
+// askTip reads the tip and refuses one that cannot be. known is what was read
+// of the chain before the node was asked: the node must have all of that. What
+// another process read meanwhile it need not have had.
+func (n *Network) askTip(ctx context.Context) (tip chain.Tip, known Cursor, err error) {
+	known, version, err := n.cursor(ctx)
 	if err != nil {
-		return tip, fmt.Errorf("incoming: %s: reading the tip: %w", n.name, err)
+		return tip, known, err
+	}
+	if tip, err = n.cfg.Client.Tip(ctx); err != nil {
+		return tip, known, fmt.Errorf("incoming: %s: reading the tip: %w", n.name, err)
 	}
 	if tip.Head.Hash == "" || tip.Final > tip.Head.Height {
-		return tip, n.nodeErr("the tip at height %d has no hash, or is below its own final height %d", tip.Head.Height, tip.Final)
+		return tip, known, n.nodeErr("the tip at height %d has no hash, or is below its own final height %d", tip.Head.Height, tip.Final)
 	}
 	n.setTip(tip)
-	cur, version, err := n.cursor(ctx)
 	switch {
-	case err != nil:
-		return tip, err
-	case cur.Halted != "":
-		return tip, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
-	case version > 0 && tip.Head.Height < cur.Head:
-		return tip, fmt.Errorf("%w: %s: %w: its head is %d, read already %d", ErrStuck, n.name, chain.ErrBehind, tip.Head.Height, cur.Head)
+	case known.Halted != "":
+		return tip, known, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, known.Halted)
+	case version > 0 && tip.Head.Height < known.Head:
+		return tip, known, fmt.Errorf("%w: %s: %w: its head is %d, read already %d", ErrStuck, n.name, chain.ErrBehind, tip.Head.Height, known.Head)
 	}
-	return tip, nil
+	return tip, known, nil
 }
 
 func (n *Network) nodeErr(format string, args ...any) error {

@@ -15,14 +15,14 @@ const settleChunk = 500
 
 // settle says what follows from having read the chain up to tip: the watermark,
 // what is final by now and, where the mempool was read after all forks, what is
-// gone. asked is when the tip was asked for.
-func (n *Network) settle(ctx context.Context, tip chain.Tip, asked time.Time, waits *mempool, mayVanish bool) (worked int, err error) {
+// gone. asked is when the tip was asked for, known what was read before.
+func (n *Network) settle(ctx context.Context, tip chain.Tip, known Cursor, asked time.Time, waits *mempool, mayVanish bool) (worked int, err error) {
 	if age := asked.Sub(tip.Head.Time); n.cfg.HeadAge > 0 && age > n.cfg.HeadAge {
 		err := fmt.Errorf("%w: %s: its head %d is %s old", ErrStuck, n.name, tip.Head.Height, age.Truncate(time.Second))
 		n.setStuck(err.Error())
 		return 0, err
 	}
-	cur, version, err := n.watermark(ctx, tip, asked)
+	cur, version, err := n.watermark(ctx, tip, known, asked)
 	if err != nil {
 		n.setStuck(err.Error())
 		return 0, err
@@ -49,8 +49,9 @@ func reached(cur *Cursor, tip chain.Tip) bool {
 }
 
 // watermark stores that the tip was reached, and how far the network itself
-// calls its chain final. That never falls.
-func (n *Network) watermark(ctx context.Context, tip chain.Tip, asked time.Time) (cur Cursor, version int64, err error) {
+// calls its chain final. That never falls: neither what is stored, nor what a
+// node says after it was known.
+func (n *Network) watermark(ctx context.Context, tip chain.Tip, known Cursor, asked time.Time) (cur Cursor, version int64, err error) {
 	moved := false
 	err = storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		cur, version, err = n.cursor(ctx)
@@ -63,8 +64,8 @@ func (n *Network) watermark(ctx context.Context, tip chain.Tip, asked time.Time)
 		if !reached(&cur, tip) {
 			return storage.Change{}, nil
 		}
-		if tip.Final >= 0 && tip.Final < cur.Final {
-			return storage.Change{}, fmt.Errorf("%w: %s: %w: it calls %d final where %d was", ErrStuck, n.name, chain.ErrBehind, tip.Final, cur.Final)
+		if tip.Final >= 0 && tip.Final < known.Final {
+			return storage.Change{}, fmt.Errorf("%w: %s: %w: it calls %d final where %d was", ErrStuck, n.name, chain.ErrBehind, tip.Final, known.Final)
 		}
 		if !asked.After(cur.TipRead) && tip.Final <= cur.Final {
 			return storage.Change{}, nil
