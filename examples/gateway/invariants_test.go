@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -57,9 +58,34 @@ func (m *merchant) settle(ctx context.Context, g *gateway) error {
 			return err
 		}
 		if err := (fast{}).Wait(ctx, 3*time.Second); err != nil {
-			return fmt.Errorf("it does not come to its end: %s: %w", what, err)
+			return fmt.Errorf("it does not come to its end: %s; open intents: %v: %w", what, waits(g), err)
 		}
 	}
+}
+
+// waits counts open intents by network, purpose, state and what they wait for.
+func waits(g *gateway) map[string]int {
+	out := map[string]int{}
+	for _, n := range townNetworks {
+		for offset := 0; ; offset += 500 {
+			rows, err := g.store.Find(context.Background(), storage.Query{
+				Table: outgoing.Intents.Table, Partition: storage.Network(string(n)), Limit: 500, Offset: offset,
+				Where: []storage.Cond{{Column: "state", Op: storage.In, Value: []outgoing.State{outgoing.Queued, outgoing.Waiting, outgoing.Signed}}},
+			})
+			if err != nil {
+				out[err.Error()]++
+				return out
+			}
+			for _, row := range rows {
+				i := outgoing.Intents.Value(row)
+				out[fmt.Sprint(n, " ", i.Purpose, " ", i.Currency, " ", i.State, " ", i.Reason)]++
+			}
+			if len(rows) < 500 {
+				break
+			}
+		}
+	}
+	return out
 }
 
 // listed reads a whole list over the interface, by the field that holds our key.

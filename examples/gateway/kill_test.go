@@ -85,7 +85,7 @@ func killed(t *testing.T, w *town, seed uint64) {
 
 	working, stop := context.WithCancel(t.Context())
 	defer stop()
-	finish := m.work(working, 4, 50*time.Millisecond)
+	finish := m.work(working, 4, 70*time.Millisecond)
 	r := newRandom(seed)
 	at := map[string]int{}
 	began := time.Now()
@@ -106,7 +106,7 @@ func killed(t *testing.T, w *town, seed uint64) {
 	stop()
 	finish()
 	took := time.Since(began)
-	ends, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ends, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(*kills)*time.Second)
 	defer cancel()
 	g := w.inspect()
 	require.NoError(t, m.settle(ends, g))

@@ -27,7 +27,7 @@ import (
 // town is everything around the gateways of a test: the chains, which live on
 // when a gateway dies, the receiver of webhooks, and the clock.
 type town struct {
-	t     *testing.T
+	t     testing.TB
 	store string // as -store takes it
 	key   string
 	box   *mailbox
@@ -42,7 +42,7 @@ type town struct {
 // networks of the town: one of each family, with two confirmations.
 var townNetworks = []chain.Network{"AVAX", "BTC"}
 
-func newTown(t *testing.T, store string) *town {
+func newTown(t testing.TB, store string) *town {
 	t.Helper()
 	w := &town{
 		t: t, store: store, key: filepath.Join(t.TempDir(), "key"), box: newMailbox(),

@@ -185,13 +185,13 @@ func (m *merchant) request(r *rand.Rand, key string) *request {
 	coins := dollars.DivRound(decimal.RequireFromString(c.price), 6)
 	q := &request{key: key, currency: c.code, amount: coins}
 	switch n := r.IntN(100); {
-	case n < 30:
+	case n < 20:
 		q.kind = "payment"
 		q.body = body{"amount": dollars.StringFixed(2), "currency": c.code, "order_id": key}
 		if r.IntN(2) == 0 {
 			q.body["wallet_id"] = "sub"
 		}
-	case n < 60:
+	case n < 40:
 		q.kind, q.to = "withdrawal", m.w.sims[c.network].Customer(key)
 		q.body = body{"amount": coins.String(), "currency": c.code, "address": q.to, "custom_id": key, "final_amount": true}
 	default:

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+)
+
+// Processes that start at once on an empty store have one seed: what one shows
+// another can sign for.
+func TestC05_OneSeedForProcessesThatStartAtOnce(t *testing.T) {
+	t.Parallel()
+	store, key := memory.New(), make([]byte, keySize)
+	require.NoError(t, store.Open(t.Context(), tables()...))
+	var wg sync.WaitGroup
+	got := make([]string, 8)
+	for i := range got {
+		wg.Go(func() {
+			seed, err := loadSeed(t.Context(), store, key, "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got[i], err = seed.XPub("m/44'/60'/0'"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, xpub := range got {
+		require.Equal(t, got[0], xpub)
+	}
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// lease is longer than any that a payment, a withdrawal or a transfer in work is
+// kept by, and than that of webhooks in delivery, by the fast clock.
+const lease = 6 * time.Minute
+
+// Three gateways share one Postgres, started on an empty one at once. Each in
+// turn stops for longer than its leases at the worst of moments, after it stored
+// a transaction and before it sent it, while it held withdrawals, or webhooks;
+// the others take over, and then it goes on with what it believes. One is killed.
+func TestC01_C04_C05_PausedAndKilledProcesses(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("servers and processes take seconds")
+	}
+	seed := *killSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-kill.seed=%d", seed)
+	w := newTown(t, testenv.Postgres(t).DSN("postgres"))
+	all := w.startAll(point{}, point{}, point{})
+	w.float(all[0])
+	stopMining := w.mine(seed)
+	defer stopMining()
+	m := newMerchant(w, seed)
+	m.use(all...)
+	g := w.inspect()
+	ends, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	require.NoError(t, m.open(ends))
+	require.NoError(t, m.settle(ends, g)) // there is money to pay out
+	for _, p := range all {
+		p.kill()
+	}
+	stops := []string{stored, "claimed withdrawals", "claimed events"}
+	all = w.startAll(stopAt(stops[0]), stopAt(stops[1]), stopAt(stops[2]))
+	m.use(all...)
+
+	working, stop := context.WithCancel(t.Context())
+	defer stop()
+	finish := m.work(working, 4, 40*time.Millisecond)
+	for i, p := range all {
+		select {
+		case place := <-p.said:
+			require.Equal(t, stops[i], place)
+		case <-ends.Done():
+			require.FailNow(t, "no process gets to: "+stops[i])
+		}
+	}
+	// All three stand still, with what they hold. The merchant's requests hang.
+	m.use()
+	require.NoError(t, fast{}.Wait(ends, lease))
+	fresh := w.start(point{})
+	require.True(t, fresh.serves())
+	m.use(fresh) // it takes over what all three held
+	require.NoError(t, fast{}.Wait(ends, lease))
+	for _, p := range all { // they go on with what they were at
+		p.signal(syscall.SIGCONT)
+	}
+	m.use(append(all, fresh)...)
+	require.NoError(t, fast{}.Wait(ends, time.Minute))
+	m.use(all...)
+	fresh.kill()
+	require.NoError(t, fast{}.Wait(ends, time.Minute))
+	stop()
+	finish()
+	require.NoError(t, m.settle(ends, g))
+	stopMining()
+	resolved, there := m.check(g)
+	m.checkAttempts(g)
+	t.Logf("%d requests answered, %d answers lost, %d given up (%d were there); %d webhooks, %d again, %d objects out of order",
+		m.answered, m.unknown, resolved, there, len(w.box.bodies), w.box.again, len(w.box.disorder()))
+}
+
+func stopAt(place string) point { return point{At: place, Nth: 3, Stop: true} }
+
+// startAll starts one process per point at the same moment.
+func (w *town) startAll(at ...point) []*process {
+	w.t.Helper()
+	all := make([]*process, len(at))
+	for i, p := range at {
+		o := w.order(p)
+		o.Hot = true
+		all[i] = w.startWith(o)
+	}
+	for _, p := range all {
+		require.True(w.t, p.serves(), "it starts beside the others")
+		require.Equal(w.t, all[0].hot, p.hot)
+	}
+	return all
+}
+
+// checkAttempts: two attempts of one intent are for one nonce or share an input.
+func (m *merchant) checkAttempts(g *gateway) {
+	t := m.w.t
+	seen := map[string]map[string]int{} // intent → what attempts spend
+	attempts := map[string]int{}
+	for _, n := range townNetworks {
+		for offset := 0; ; offset += 500 {
+			rows, err := g.store.Find(t.Context(), storage.Query{Table: outgoing.Attempts.Table, Partition: storage.Network(string(n)), Limit: 500, Offset: offset})
+			require.NoError(t, err)
+			for _, row := range rows {
+				a := outgoing.Attempts.Value(row)
+				attempts[a.Intent]++
+				if seen[a.Intent] == nil {
+					seen[a.Intent] = map[string]int{}
+				}
+				for _, s := range a.Spends {
+					seen[a.Intent][s]++
+				}
+			}
+			if len(rows) < 500 {
+				break
+			}
+		}
+	}
+	for intent, n := range attempts {
+		most := 0
+		for _, c := range seen[intent] {
+			most = max(most, c)
+		}
+		require.Equal(t, n, most, "the attempts of %s do not exclude each other", intent)
+	}
+}
+
+// BenchmarkProcesses is what one, two and three gateways on one Postgres answer
+// to 24 callers: payments, and transfers between one merchant's wallets.
+func BenchmarkProcesses(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		count int
+	}{{"1", 1}, {"2", 2}, {"3", 3}} {
+		b.Run(c.name, func(b *testing.B) { benchmarkProcesses(b, c.count) })
+	}
+}
+
+func benchmarkProcesses(b *testing.B, count int) {
+	w := newTown(b, testenv.Postgres(b).DSN("postgres"))
+	var live []*process
+	for range count {
+		p := w.start(point{})
+		require.True(b, p.serves())
+		live = append(live, p)
+	}
+	stopMining := w.mine(1)
+	defer stopMining()
+	m := newMerchant(w, 1)
+	m.use(live...)
+	require.NoError(b, m.open(b.Context()))
+	require.NoError(b, m.settle(b.Context(), w.inspect()))
+	var n atomic.Int64
+	failed := make(chan error, 24)
+	b.SetParallelism(12)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		r := newRandom(uint64(n.Add(1)))
+		for pb.Next() {
+			i := n.Add(1)
+			q := m.request(r, "bench-"+time.Duration(i).String())
+			if q.kind == "withdrawal" {
+				q.kind, q.body = "payment", body{"amount": "20", "currency": q.currency}
+			}
+			status, _, err := m.ask(b.Context(), r, "POST", paths[q.kind], q.key, q.body, 0)
+			if err == nil && status >= 300 {
+				err = errors.New("refused")
+			}
+			if err != nil {
+				select {
+				case failed <- err:
+				default:
+				}
+			}
+		}
+	})
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+	select {
+	case err := <-failed:
+		b.Fatal(err)
+	default:
+	}
+}
