@@ -87,6 +87,8 @@ $dead"
 
 say "go test, everything"
 go test -timeout 20m ./... 2>&1 | tee "$tools/test.log"
+say "kill -9, a hundred times on every durable store"
+go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 100 -v | grep -v '^===' | tee -a "$tools/test.log"
 say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
 

@@ -135,6 +135,8 @@ func (w *town) startWith(o order) *process {
 	if os.Getenv("CRYPTOPAY_TEST_QUIET") != "" {
 		cmd.Stderr = io.Discard
 	}
+	_, err = cmd.StdinPipe() // it ends when we are gone
+	require.NoError(w.t, err)
 	require.NoError(w.t, cmd.Start())
 	p := &process{w: w, cmd: cmd, said: make(chan string, 8), up: make(chan struct{}), done: make(chan struct{}), hot: map[chain.Network]chain.Address{}}
 	go p.listen(out)
