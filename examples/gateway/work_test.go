@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,13 @@ func (m *merchant) use(live ...*process) {
 	m.live = live
 	close(m.changed)
 	m.changed = make(chan struct{})
+}
+
+// leave takes a process out that does not serve any more.
+func (m *merchant) leave(p *process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live = slices.DeleteFunc(slices.Clone(m.live), func(x *process) bool { return x == p })
 }
 
 func (m *merchant) fault(format string, args ...any) {
