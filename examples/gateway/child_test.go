@@ -62,12 +62,20 @@ type order struct {
 type fast struct {
 	Epoch   time.Time // of the wall: here all clocks agree
 	Skipped time.Duration
+	Slow    bool // it runs as the wall does
 }
 
 const speed = 60
 
 func (f fast) at(wall time.Time) time.Time {
-	return f.Epoch.Add(f.Skipped + wall.Sub(f.Epoch)*speed)
+	return f.Epoch.Add(f.Skipped + wall.Sub(f.Epoch)*f.speed())
+}
+
+func (f fast) speed() time.Duration {
+	if f.Slow {
+		return 1
+	}
+	return speed
 }
 
 // Now implements cryptopay.Clock.
@@ -75,7 +83,7 @@ func (f fast) Now() time.Time { return f.at(time.Now()).UTC() }
 
 // Wait implements cryptopay.Clock.
 func (f fast) Wait(ctx context.Context, d time.Duration) error {
-	return cryptopay.SystemClock{}.Wait(ctx, d/speed)
+	return cryptopay.SystemClock{}.Wait(ctx, d/f.speed())
 }
 
 // point is where a process ends, or stands still until it is told to go on: at

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"syscall"
@@ -165,18 +165,26 @@ func BenchmarkProcesses(b *testing.B) {
 
 func benchmarkProcesses(b *testing.B, count int) {
 	w := newTown(b, testenv.Postgres(b).DSN("postgres"))
+	first := w.start(point{})
+	require.True(b, first.serves())
+	stopMining := w.mine(1)
+	m := newMerchant(w, 1)
+	m.use(first)
+	require.NoError(b, m.open(b.Context()))
+	require.NoError(b, m.settle(b.Context(), w.inspect()))
+	stopMining()
+	first.kill()
+	// What is measured looks for work as often as in production.
+	o := w.order(point{})
+	o.Clock.Skipped += time.Since(o.Clock.Epoch) * (speed - 1)
+	o.Clock.Slow = true
 	var live []*process
 	for range count {
-		p := w.start(point{})
+		p := w.startWith(o)
 		require.True(b, p.serves())
 		live = append(live, p)
 	}
-	stopMining := w.mine(1)
-	defer stopMining()
-	m := newMerchant(w, 1)
 	m.use(live...)
-	require.NoError(b, m.open(b.Context()))
-	require.NoError(b, m.settle(b.Context(), w.inspect()))
 	var n atomic.Int64
 	failed := make(chan error, 24)
 	b.SetParallelism(12)
@@ -185,13 +193,13 @@ func benchmarkProcesses(b *testing.B, count int) {
 		r := newRandom(uint64(n.Add(1)))
 		for pb.Next() {
 			i := n.Add(1)
-			q := m.request(r, "bench-"+time.Duration(i).String())
+			q := m.request(r, fmt.Sprint("bench-", i))
 			if q.kind == "withdrawal" {
 				q.kind, q.body = "payment", body{"amount": "20", "currency": q.currency}
 			}
-			status, _, err := m.ask(b.Context(), r, "POST", paths[q.kind], q.key, q.body, 0)
+			status, answer, err := m.ask(b.Context(), r, "POST", paths[q.kind], q.key, q.body, 0)
 			if err == nil && status >= 300 {
-				err = errors.New("refused")
+				err = fmt.Errorf("%s: %d %v", q.kind, status, answer)
 			}
 			if err != nil {
 				select {
