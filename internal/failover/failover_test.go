@@ -224,19 +224,48 @@ func TestL07_RedisMasterKilled(t *testing.T) {
 	wanted(t)
 	for i := range *runs {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
-			servers, sentinels := testenv.RedisSentinel(t, 2, "--appendonly", "yes", "--appendfsync", "always")
-			var at []string
-			for _, s := range sentinels {
-				at = append(at, s.Address())
-			}
-			client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "cryptopay", SentinelAddrs: at})
-			strict := redisstore.New(client, redisstore.Options{})
-			require.ErrorContains(t, strict.Open(t.Context(), storagetest.Tables()...), "a failover to one of them loses acknowledged commits")
-			s := redisstore.New(client, redisstore.Options{AllowLoss: []redisstore.Loss{redisstore.Failover}}).Own()
-			defer func() { require.NoError(t, s.Close()) }()
-			require.NoError(t, s.Open(t.Context(), storagetest.Tables()...))
+			servers, s := sentinelStore(t)
 			r := run(t, uint64(i), s, servers[0].Kill)
 			t.Logf("%+v", r)
 		})
 	}
+	t.Run("replicas cut off", func(t *testing.T) {
+		servers, s := sentinelStore(t)
+		r := run(t, 1, s, func() {
+			for _, replica := range servers[1:] { // cut off: the master refuses what it says
+				cut(t, replica, "CONFIG", "SET", "masterauth", "wrong")
+			}
+			cut(t, servers[0], "CLIENT", "KILL", "TYPE", "replica")
+			time.Sleep(200 * time.Millisecond) // acknowledged, and nowhere else
+			servers[0].Kill()
+		})
+		t.Logf("%+v", r)
+		require.Positive(t, r.lost, "that is what redisstore.Failover allows")
+	})
+}
+
+func cut(t *testing.T, p *testenv.Process, words ...any) {
+	c := redis.NewClient(&redis.Options{Addr: p.Address()})
+	defer func() { _ = c.Close() }()
+	if err := c.Do(t.Context(), words...).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// sentinelStore opens a store on a new Redis under Sentinel: the strict one is
+// refused.
+func sentinelStore(t *testing.T) ([]*testenv.Process, storage.Store) {
+	t.Helper()
+	servers, sentinels := testenv.RedisSentinel(t, 2, "--appendonly", "yes", "--appendfsync", "always")
+	var at []string
+	for _, s := range sentinels {
+		at = append(at, s.Address())
+	}
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "cryptopay", SentinelAddrs: at})
+	strict := redisstore.New(client, redisstore.Options{})
+	require.ErrorContains(t, strict.Open(t.Context(), storagetest.Tables()...), "a failover to one of them loses acknowledged commits")
+	s := redisstore.New(client, redisstore.Options{AllowLoss: []redisstore.Loss{redisstore.Failover}}).Own()
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	require.NoError(t, s.Open(t.Context(), storagetest.Tables()...))
+	return servers, s
 }
