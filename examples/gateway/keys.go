@@ -91,16 +91,17 @@ func loadSeed(ctx context.Context, s storage.Store, key []byte, words string) (*
 		}
 		return keys.FromMnemonic(string(opened.Reveal()), "")
 	}
-	if words == "" {
-		if words, err = keys.NewMnemonic(rand.Reader); err != nil {
+	mine := words
+	if mine == "" {
+		if mine, err = keys.NewMnemonic(rand.Reader); err != nil {
 			return nil, err
 		}
 	}
-	seed, err := keys.FromMnemonic(words, "")
+	seed, err := keys.FromMnemonic(mine, "")
 	if err != nil {
 		return nil, fmt.Errorf("CRYPTOPAY_MNEMONIC: %w", err)
 	}
-	shut, err := box.Seal(secret.New([]byte(words)), seedID)
+	shut, err := box.Seal(secret.New([]byte(mine)), seedID)
 	if err != nil {
 		return nil, err
 	}
