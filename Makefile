@@ -19,13 +19,14 @@ bench: ## the figures of docs/performance.md, as ratios within one run
 
 fuzz: ## every fuzz target, one after another: FUZZTIME=10m; figures in .tools/fuzz.txt
 	./fuzz.sh
+
 kills: ## a thousand kills of the gateway on each durable store; an hour
 	./test.sh tools
 	go test ./examples/gateway -run TestL01 -kills 1000 -timeout 3h -v
 
 failover: ## leaders of replicated databases are killed in the middle of a run; installs Debian packages
 	./test.sh tools
-	command -v patroni etcd redis-server >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql patroni etcd-server redis-server; }
+	command -v patroni >/dev/null && command -v etcd >/dev/null && command -v redis-server >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql patroni etcd-server redis-server; }
 	CRYPTOPAY_FAILOVER=1 CRYPTOPAY_TEST_FULL=1 go test ./internal/failover -timeout 30m -v -count 1
 
 vuln: ## VULNDB=file:///path/to/an/unpacked/database
