@@ -41,8 +41,8 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 //   - nil from Commit means: if the transaction commits. Until then nobody else
 //     sees any of it, so nothing leaves the house.
 //   - A verdict (ErrConflict and those of storage.Final) leaves the transaction as
-//     it was: a savepoint stands around each Commit. After any other error roll
-//     back. Where the database did so by itself (a deadlock on MariaDB) the
+//     it was, and so does a partition that was not got in time (lane.ErrBusy): a
+//     savepoint stands around each Commit. After any other error roll back. Where the database did so by itself (a deadlock on MariaDB) the
 //     transaction is ended here, so that nothing of the host's follows alone.
 //   - A Commit takes the tenant's partition and keeps it until the transaction
 //     ends. Others of this tenant wait meanwhile, for as long as their lock timeout

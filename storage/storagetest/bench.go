@@ -28,18 +28,49 @@ type Baseline struct {
 	Open func(b *testing.B) (transfer func(id string, from, to int, n int64) error)
 }
 
-// Bench measures transfers: spread over many accounts and all to one, by one
-// caller and by 32, each waiting for its own commit, history and idempotency
+// spread says between which accounts a benchmark transfers.
+type spread int
+
+const (
+	oneTenant spread = iota // many accounts of one tenant
+	hotOne                  // all to one account
+	tenants                 // many accounts, of many tenants
+)
+
+const benchTenants = 20
+
+func (s spread) String() string { return [...]string{"spread", "hot", "tenants"}[s] }
+
+var benchParts = func() (out [benchTenants]storage.Partition) {
+	for i := range out {
+		out[i] = storage.Tenant(fmt.Sprint("bench-", i))
+	}
+	return out
+}()
+
+// partition of an account.
+func (s spread) partition(account int) storage.Partition {
+	if s == tenants {
+		return benchParts[account%benchTenants]
+	}
+	return here
+}
+
+// Bench measures transfers: spread over many accounts, of one tenant and of many,
+// and all to one account, by one caller and by 32, each waiting for its own commit, history and idempotency
 // included. Baselines run in between. The ledger is audited after each run.
 func Bench(b *testing.B, h Harness, baselines ...Baseline) {
 	for _, callers := range []int{1, 32} {
-		for _, hot := range []bool{false, true} {
-			name := fmt.Sprintf("callers=%d/%s", callers, map[bool]string{false: "spread", true: "hot"}[hot])
+		for _, hot := range []spread{oneTenant, hotOne, tenants} {
+			name := fmt.Sprintf("callers=%d/%s", callers, hot)
 			b.Run("store/"+name, func(b *testing.B) {
 				s := h.Open(b)
 				benchStore(b, s, callers, hot, benchIDs(b.N))
 				b.StopTimer()
 				Audit(b, s, here)
+				for i := range benchTenants {
+					Audit(b, s, tenants.partition(i))
+				}
 			})
 			for _, base := range baselines {
 				b.Run(base.Name+"/"+name, func(b *testing.B) {
@@ -55,7 +86,7 @@ func Bench(b *testing.B, h Harness, baselines ...Baseline) {
 	}
 	b.Run("store/random ids", func(b *testing.B) {
 		s := h.Open(b)
-		benchStore(b, s, 1, false, randomIDs(b.N))
+		benchStore(b, s, 1, oneTenant, randomIDs(b.N))
 		b.StopTimer()
 		Audit(b, s, here)
 	})
@@ -67,10 +98,14 @@ func Bench(b *testing.B, h Harness, baselines ...Baseline) {
 	})
 }
 
-func pick(i int, hot bool) (from, to int) {
+func pick(i int, hot spread) (from, to int) {
 	from = i % (benchAccounts - 1)
-	if hot {
+	switch hot {
+	case hotOne:
 		return from, benchAccounts - 1
+	case tenants:
+		from = i % benchAccounts
+		return from, (from + benchTenants*(1+i%7)) % benchAccounts
 	}
 	if to = (i*7 + 1) % (benchAccounts - 1); to == from {
 		to = (to + 1) % (benchAccounts - 1)
@@ -80,7 +115,7 @@ func pick(i int, hot bool) (from, to int) {
 
 func benchAccount(i int) ledger.Account { return ledger.Account(fmt.Sprintf("wallet/bench-%04d", i)) }
 
-func benchOpen(b *testing.B, s storage.Store) []ledger.Account {
+func benchOpen(b *testing.B, s storage.Store, hot spread) []ledger.Account {
 	b.Helper()
 	if err := s.Open(context.Background(), Tables()...); err != nil {
 		b.Fatal(err)
@@ -90,7 +125,7 @@ func benchOpen(b *testing.B, s storage.Store) []ledger.Account {
 	for i := range names {
 		names[i] = benchAccount(i)
 		id := fmt.Sprint("fund-", i)
-		changes[i] = storage.Change{ID: id, Partition: here, Post: []ledger.Tx{{ID: id, At: epoch, Legs: fund(names[i], 1e15)}}}
+		changes[i] = storage.Change{ID: id, Partition: hot.partition(i), Post: []ledger.Tx{{ID: id, At: epoch, Legs: fund(names[i], 1e15)}}}
 	}
 	for _, err := range s.Commit(context.Background(), changes...) {
 		if err != nil {
@@ -128,16 +163,16 @@ type transfer struct {
 	legs [2]ledger.Leg
 }
 
-func (t *transfer) fill(c *storage.Change, names []ledger.Account, id string, i int, hot bool) {
+func (t *transfer) fill(c *storage.Change, names []ledger.Account, id string, i int, hot spread) {
 	from, to := pick(i, hot)
 	t.legs = [2]ledger.Leg{{Account: names[from], Asset: coin, Delta: -1}, {Account: names[to], Asset: coin, Delta: 1}}
 	t.post[0] = ledger.Tx{ID: id, Kind: ledger.KindTransfer, At: epoch, Legs: t.legs[:]}
-	c.ID, c.Partition, c.Post = id, here, t.post[:]
+	c.ID, c.Partition, c.Post = id, hot.partition(from), t.post[:]
 }
 
-func benchStore(b *testing.B, s storage.Store, callers int, hot bool, id func(i int) string) {
+func benchStore(b *testing.B, s storage.Store, callers int, hot spread, id func(i int) string) {
 	b.Helper()
-	names := benchOpen(b, s)
+	names := benchOpen(b, s, hot)
 	own := make([]transfer, callers)
 	changes := make([][1]storage.Change, callers)
 	ctx := context.Background()
@@ -149,7 +184,7 @@ func benchStore(b *testing.B, s storage.Store, callers int, hot bool, id func(i 
 }
 
 func benchBatches(b *testing.B, s storage.Store, size int) {
-	names := benchOpen(b, s)
+	names := benchOpen(b, s, oneTenant)
 	id := benchIDs(b.N)
 	own := make([]transfer, size)
 	changes := make([]storage.Change, size)
@@ -159,7 +194,7 @@ func benchBatches(b *testing.B, s storage.Store, size int) {
 	for at := 0; at < b.N; at += size {
 		n := min(size, b.N-at)
 		for i := range n {
-			own[i].fill(&changes[i], names, id(at+i), at+i, false)
+			own[i].fill(&changes[i], names, id(at+i), at+i, oneTenant)
 		}
 		for _, err := range s.Commit(ctx, changes[:n]...) {
 			if err != nil {

@@ -39,9 +39,10 @@ func env() sqltest.Env {
 			require.NoError(t, migrate(p.MySQLDSN("test"), storagetest.Tables()...))
 			return p.MySQLDSN("test")
 		},
-		Lock:   "SELECT part FROM cryptopay_parts WHERE part = ? FOR UPDATE",
-		Schema: "database()",
-		Ends:   ends,
+		Lock:      "SELECT part FROM cryptopay_parts WHERE part = ? FOR UPDATE",
+		Impatient: "SET SESSION innodb_lock_wait_timeout = 1",
+		Schema:    "database()",
+		Ends:      ends,
 	}
 }
 

@@ -37,10 +37,11 @@ func env() sqltest.Env {
 			require.NoError(t, migrate(p.DSN("postgres"), storagetest.Tables()...))
 			return p.DSN("postgres")
 		},
-		Plain:  func(dsn string) string { return dsn + "&default_query_exec_mode=exec" },
-		Commit: "COMMIT\x00",
-		Lock:   "SELECT part FROM cryptopay_parts WHERE part = ? FOR UPDATE",
-		Schema: "current_schema()",
+		Plain:     func(dsn string) string { return dsn + "&default_query_exec_mode=exec" },
+		Commit:    "COMMIT\x00",
+		Lock:      "SELECT part FROM cryptopay_parts WHERE part = ? FOR UPDATE",
+		Impatient: "SET LOCAL lock_timeout = '100ms'",
+		Schema:    "current_schema()",
 		Ends: func(t testing.TB, admin *sqlx.DB, _ string) {
 			_, err := admin.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 			require.NoError(t, err)

@@ -26,21 +26,22 @@ import (
 
 // Env is one dialect on a real server.
 type Env struct {
-	Migrated func(t testing.TB) string                        // DSN of an empty database with storagetest.Tables()
-	Empty    func(t testing.TB) string                        // DSN of a database with nothing in it
-	Open     func(dsn string) (storage.Store, error)          // waits a second for locks
-	OpenDB   func(*sqlx.DB) (storage.Store, error)            // the same on a host's pool
-	Pool     func(t testing.TB, dsn string) *sqlx.DB          // as a host opens it
-	Migrate  func(dsn string, tables ...*storage.Table) error // see the dialect
-	Plain    func(dsn string) string                          // the same, where each statement is sent as text
-	Commit   string                                           // how COMMIT then looks on the wire
-	Address  func(t testing.TB) string                        // of the server, as it stands in the DSNs
-	Server   func(t testing.TB) *testenv.Process              // one of the test's own
-	Again    func(t testing.TB, dir string) *testenv.Process  // on what the killed one left
-	Database func(t testing.TB, p *testenv.Process) string    // a migrated database on it
-	Lock     string                                           // locks the partition ? in a host's transaction
-	Schema   string                                           // where its tables are, in SQL
-	Ends     func(t testing.TB, admin *sqlx.DB, dsn string)   // ends all other connections of the database
+	Migrated  func(t testing.TB) string                        // DSN of an empty database with storagetest.Tables()
+	Empty     func(t testing.TB) string                        // DSN of a database with nothing in it
+	Open      func(dsn string) (storage.Store, error)          // waits a second for locks
+	OpenDB    func(*sqlx.DB) (storage.Store, error)            // the same on a host's pool
+	Pool      func(t testing.TB, dsn string) *sqlx.DB          // as a host opens it
+	Migrate   func(dsn string, tables ...*storage.Table) error // see the dialect
+	Plain     func(dsn string) string                          // the same, where each statement is sent as text
+	Commit    string                                           // how COMMIT then looks on the wire
+	Address   func(t testing.TB) string                        // of the server, as it stands in the DSNs
+	Server    func(t testing.TB) *testenv.Process              // one of the test's own
+	Again     func(t testing.TB, dir string) *testenv.Process  // on what the killed one left
+	Database  func(t testing.TB, p *testenv.Process) string    // a migrated database on it
+	Lock      string                                           // locks the partition ? in a host's transaction
+	Impatient string                                           // makes a host's transaction wait for locks but shortly
+	Schema    string                                           // where its tables are, in SQL
+	Ends      func(t testing.TB, admin *sqlx.DB, dsn string)   // ends all other connections of the database
 }
 
 const (
@@ -102,6 +103,7 @@ func Run(t *testing.T, e Env) {
 		"L05_Storm":                storm,
 		"L05_LockedRow":            lockedRow,
 		"L05_HostsDeadlock":        hostsDeadlock,
+		"L05_HostGivesUpWaiting":   hostGivesUp,
 		"L03_HostSeesAnOlderState": olderState,
 		"L04_TwoProcesses":         func(t *testing.T, e Env) { dsn := e.Migrated(t); WriteSkew(t, e.store(t, dsn), e.store(t, dsn)) },
 		"C05_ReadsAreCurrent":      func(t *testing.T, e Env) { dsn := e.Migrated(t); ReadsAreCurrent(t, e.store(t, dsn), e.store(t, dsn)) },

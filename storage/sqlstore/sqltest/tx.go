@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/lane"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 )
 
@@ -46,16 +48,57 @@ func olderState(t *testing.T, e Env) {
 	require.Equal(t, n, whole(t, s, here, []string{"before", "meanwhile"}))
 }
 
-// Two hosts wait for each other, and the database ends it. Nothing of the one that
-// lost is there, not even what its host does afterwards without looking.
-func hostsDeadlock(t *testing.T, e Env) {
+// A host's transaction that waits for a tenant in vain goes on without it.
+func hostGivesUp(t *testing.T, e Env) {
 	dsn := e.Migrated(t)
 	s := e.store(t, dsn).(withTx)
+	db := e.orders(t, dsn)
+	require.NoError(t, s.Commit(ctx, deposit(here, "before"))[0])
+	other, err := db.Beginx()
+	require.NoError(t, err)
+	defer other.Rollback() //nolint:errcheck // a test's end
+	_, err = other.Exec(other.Rebind(e.Lock), string(here))
+	require.NoError(t, err)
+
+	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	require.NoError(t, err)
+	defer tx.Rollback() //nolint:errcheck // where the test fails
+	for _, q := range []string{e.Impatient, "INSERT INTO orders (id) VALUES ('before it')"} {
+		_, err = tx.Exec(q)
+		require.NoError(t, err)
+	}
+	in := s.WithTx(tx.Tx)
+	err = in.Commit(ctx, deposit(here, "in vain"))[0]
+	require.ErrorIs(t, err, lane.ErrBusy)
+	_, err = tx.Exec("INSERT INTO orders (id) VALUES ('after it')")
+	require.NoError(t, err)
+	require.NoError(t, in.Commit(ctx, deposit(there, "free"))[0])
+	require.NoError(t, tx.Commit())
+	require.NoError(t, other.Rollback())
+	var orders int
+	require.NoError(t, db.Get(&orders, "SELECT count(*) FROM orders"))
+	require.Equal(t, 2, orders)
+	require.Equal(t, 1, whole(t, s, here, nil))
+	require.Equal(t, 1, whole(t, s, there, nil))
+}
+
+// orders is a host's pool, with a table of its own.
+func (e Env) orders(t *testing.T, dsn string) *sqlx.DB {
+	t.Helper()
 	db := e.Pool(t, dsn)
 	for _, q := range []string{"CREATE TABLE IF NOT EXISTS orders (id varchar(40) PRIMARY KEY)", "DELETE FROM orders"} {
 		_, err := db.Exec(q)
 		require.NoError(t, err)
 	}
+	return db
+}
+
+// Two hosts wait for each other, and the database ends it. Nothing of the one that
+// lost is there, not even what its host does afterwards without looking.
+func hostsDeadlock(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	s := e.store(t, dsn).(withTx)
+	db := e.orders(t, dsn)
 	for _, p := range []storage.Partition{here, there} {
 		require.NoError(t, s.Commit(ctx, deposit(p, "before"))[0])
 	}
