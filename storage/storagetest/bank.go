@@ -175,7 +175,7 @@ func (b *bank) host(t testing.TB, x, y order, commit bool) error {
 		commit = commit && (err == nil || storage.Final(err))
 		errs = append(errs, err)
 	}
-	if err := end(commit); err != nil || !commit {
+	if end(commit) != nil || !commit {
 		b.taken.Add(1)
 		return nil
 	}
