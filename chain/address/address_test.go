@@ -31,7 +31,7 @@ var kept = map[string]bool{
 	"T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb":         true,
 }
 
-func TestVectorsOfAddresses(t *testing.T) {
+func TestW16_Vectors(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/addresses.json")
 	require.NoError(t, err)

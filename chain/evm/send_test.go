@@ -422,7 +422,7 @@ func TestErrorsDoNotShowTheKey(t *testing.T) {
 	require.NotContains(t, err.Error(), key)
 }
 
-func TestPartialAndBrokenAnswers(t *testing.T) {
+func TestD14_PartialAndBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		"", "[]", "null", "{}", "[1]", `[{"jsonrpc":"2.0","id":1,"result":"0x1"}]`, `{"jsonrpc":"2.0","id":1}`,
@@ -440,7 +440,7 @@ func TestPartialAndBrokenAnswers(t *testing.T) {
 	}
 }
 
-func TestTipKnowsFinality(t *testing.T) {
+func TestR06_TipKnowsFinality(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	c := f.client()

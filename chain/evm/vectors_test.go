@@ -29,7 +29,7 @@ func offline(t testing.TB, id int64, legacy bool) *Client {
 	return c
 }
 
-func TestAddressVectors(t *testing.T) {
+func TestW16_AddressVectors(t *testing.T) {
 	t.Parallel()
 	var rows []struct {
 		Address, Note string

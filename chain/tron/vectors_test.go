@@ -67,7 +67,7 @@ func unhexed(t testing.TB, s string) []byte {
 	return b
 }
 
-func TestVectors_Addresses(t *testing.T) {
+func TestW16_Addresses(t *testing.T) {
 	t.Parallel()
 	c := openTown(t).client
 	v := load(t)

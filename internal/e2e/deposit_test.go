@@ -3,8 +3,10 @@ package e2e_test
 import (
 	"math/big"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain/evm"
@@ -109,4 +111,30 @@ func TestD02_TokenThatReturnsFalseIsNotCredited(t *testing.T) {
 	require.Equal(t, payment.Waiting, h.payment(p.ID).Status)
 	require.Equal(t, "0", h.available("USDTERC20"))
 	h.sound()
+}
+
+// The issuer freezes an address between the payment and its forwarding: nothing
+// that would fail is sent, the merchant has the money, and the rest goes on.
+func TestD06_FrozenDepositAddressIsDeferred(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h := newHost(t, n)
+	p := h.order("300", "USDTERC20")
+	n.pay(p.Address, "USDTERC20", h.due(p))
+	token := n.at["NoReturnToken"]
+	n.send(n.boss, &token, nil, pack("addBlackList(address)", common.HexToAddress(p.Address)), 100_000)
+	h.mine(confirmations)
+	require.Equal(t, "300", h.available("USDTERC20"), "credited: it arrived")
+	h.mine(finalDepth)
+	h.clock.Advance(31 * time.Minute)
+	h.completed(p)
+	h.mine(finalDepth)
+	var sent hexutil.Uint64
+	n.ask(&sent, "eth_getTransactionCount", p.Address, "latest")
+	require.Zero(t, sent, "no gas is burnt on a transfer that the contract refuses")
+	require.Equal(t, "300", n.holds(p.Address, "USDTERC20").String())
+
+	h.earn("100", "USDTERC20")
+	require.Equal(t, "400", h.available("USDTERC20"))
+	h.sound("payment_status_update:completed")
 }
