@@ -14,6 +14,7 @@ btcd=github.com/btcsuite/btcd@v0.26.2
 geth=github.com/ethereum/go-ethereum/cmd/geth@v1.17.8 # the newest that the module proxy has all of
 deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
 anvil=@foundry-rs/anvil@1.7.1
+litesvm=litesvm@1.5.0
 
 say() { printf '\n== %s\n' "$*"; }
 die() {
@@ -53,9 +54,9 @@ install() {
 	tool gofumpt "$gofumpt"
 	tool golangci-lint "$golangci"
 	tool deadcode "$deadcode"
-	if [ ! -x "$tools/node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil" ]; then
-		echo "installing $anvil"
-		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent "$anvil"
+	if [ ! -x "$tools/node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil" ] || [ ! -e "$tools/node_modules/litesvm/package.json" ]; then
+		echo "installing $anvil $litesvm" # in one go: npm takes away what it was not asked for
+		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent "$anvil" "$litesvm"
 	fi
 }
 

@@ -172,6 +172,12 @@ type (
 	Historian interface {
 		History(ctx context.Context, a Address, from, to int64) ([]Transfer, error)
 	}
+	// Sponsored is a network on which another address than the sender can pay the
+	// network: its Build takes Intent.Payer, whose key signs too.
+	Sponsored interface {
+		// Sponsored reports whether an intent's fee can be another's.
+		Sponsored(in Intent) bool
+	}
 	// Locator tells on which block a height is now: for the fork walk and audits.
 	Locator interface {
 		BlockAt(ctx context.Context, height int64) (Block, error)
@@ -227,6 +233,10 @@ type Intent struct {
 	Currency string
 	From     Address // the sending address; "" on UTXO networks: any coin of the tenant
 	FromKey  KeyRef
+	// Payer pays the network instead of From, on networks that are Sponsored; ""
+	// = From does.
+	Payer    Address
+	PayerKey KeyRef
 	To       Address
 	Memo     string
 	Amount   ledger.Amount // in the currency's units; All ignores it
@@ -290,6 +300,17 @@ type Unsigned struct {
 type Digest struct {
 	Hash [32]byte
 	From Address
+	// Whole says that the payload itself is signed, as ed25519 does on Solana;
+	// Hash is then its SHA-256.
+	Whole bool
+}
+
+// Signed is what a key signs of a payload for this digest.
+func (d Digest) Signed(payload []byte) []byte {
+	if d.Whole {
+		return payload
+	}
+	return d.Hash[:]
 }
 
 // Signature is 65 bytes r‖s‖v for secp256k1 (v 0 or 1), 64 for ed25519.

@@ -56,6 +56,8 @@ type Account struct {
 	Key     chain.PublicKey
 	// Sign gives the signature of a digest in the form of chain.Signature.
 	Sign func(digest [32]byte) (chain.Signature, error)
+	// SignWhole signs payloads, where digests are chain.Digest.Whole.
+	SignWhole func(payload []byte) (chain.Signature, error)
 }
 
 // Harness is one network with a client in front of it. Functions fail the test

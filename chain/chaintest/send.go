@@ -269,13 +269,13 @@ func assembleVerifies(k *kit) {
 	u := s.build(s.order(s.intent(k.Native, k.account().Address)))
 	var good, stolen, other []chain.Signature
 	for _, d := range u.Digests {
-		for to, sign := range map[*[]chain.Signature]func([32]byte) (chain.Signature, error){&good: s.Sign, &stolen: thief.Sign} {
-			sig, err := sign(d.Hash)
+		for to, by := range map[*[]chain.Signature]Account{&good: s.Account, &stolen: thief} {
+			sig, err := by.signs(d, u.Payload)
 			require.NoError(k.t, err)
 			*to = append(*to, sig)
 		}
 		d.Hash[0] ^= 1
-		sig, err := s.Sign(d.Hash)
+		sig, err := s.signs(d, append([]byte{1}, u.Payload...))
 		require.NoError(k.t, err)
 		other = append(other, sig)
 	}

@@ -96,13 +96,21 @@ func (s *sender) build(o chain.Order) chain.Unsigned {
 	return u
 }
 
+// signs gives the account's signature for a digest of a payload.
+func (a Account) signs(d chain.Digest, payload []byte) (chain.Signature, error) {
+	if d.Whole {
+		return a.SignWhole(payload)
+	}
+	return a.Sign(d.Hash)
+}
+
 // sign puts the sender's signatures in.
 func (s *sender) sign(u chain.Unsigned) chain.Attempt {
 	k := s.k
 	k.t.Helper()
 	var sigs []chain.Signature
 	for _, d := range u.Digests {
-		sig, err := s.Sign(d.Hash)
+		sig, err := s.signs(d, u.Payload)
 		require.NoError(k.t, err)
 		sigs = append(sigs, sig)
 	}

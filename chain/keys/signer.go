@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 
@@ -84,7 +85,7 @@ func (s *Signer) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signatu
 	// wrong must not bind the nonce of one whose keys are right.
 	out := make([]chain.Signature, len(seen.Digests))
 	for i, d := range seen.Digests {
-		if out[i], err = s.sign(c, r.Keys[i], d); err != nil {
+		if out[i], err = s.sign(c, r.Keys[i], d, r.Unsigned.Payload); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +135,11 @@ func whole(r chain.SignRequest, seen chain.Unsigned) error {
 		return refuse("purpose %q is unknown", in.Purpose)
 	}
 	for i, d := range seen.Digests {
-		if in.From != "" && d.From != in.From || in.FromKey != "" && r.Keys[i] != in.FromKey {
+		from, key := in.From, in.FromKey
+		if in.Payer != "" && d.From == in.Payer {
+			from, key = in.Payer, in.PayerKey
+		}
+		if from != "" && d.From != from || key != "" && r.Keys[i] != key {
 			return refuse("it spends from another address than the intent's")
 		}
 	}
@@ -194,7 +199,13 @@ func (s *Signer) own(ctx context.Context, in chain.Intent, seen chain.Unsigned, 
 }
 
 // sign makes one signature, deterministic and low-S, and verifies it.
-func (s *Signer) sign(c Chain, ref chain.KeyRef, d chain.Digest) (chain.Signature, error) {
+func (s *Signer) sign(c Chain, ref chain.KeyRef, d chain.Digest, payload []byte) (chain.Signature, error) {
+	if path, ok := strings.CutPrefix(string(ref), edwards); ok {
+		return s.signEdwards(c, path, d, payload)
+	}
+	if d.Whole {
+		return nil, refuse("a key reference is of the wrong curve")
+	}
 	k, err := s.cfg.Seed.derive(string(ref))
 	if err != nil {
 		return nil, refuse("a key reference is unusable: %v", err)

@@ -59,6 +59,9 @@ type Config struct {
 	// Guards are rows that the reserving Change requires unchanged (the record
 	// of halts). They are read before Halted is asked. Defaults to none.
 	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)
+	// Payer is asked who pays the network for an intent, on networks that are
+	// chain.Sponsored. Defaults to the sender.
+	Payer func(ctx context.Context, in chain.Intent) (chain.Derived, error)
 	// Float says whether the operator's own coins bear a cost of max more, in
 	// units of the gas currency; see InFlight for what is bound already.
 	// Defaults to yes.

@@ -45,6 +45,9 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if _, err := n.allowed(ctx, in); err != nil {
 		return n.wait(ctx, j, err)
 	}
+	if err := n.sponsor(ctx, &in); err != nil {
+		return n.wait(ctx, j, err)
+	}
 	fee, err := n.price(ctx, j, in, nil)
 	if err != nil {
 		return n.wait(ctx, j, err)
@@ -77,6 +80,19 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		}
 	}
 	return n.wait(ctx, j, &waitError{ReasonNode, "others reserved first"})
+}
+
+// sponsor names who pays the network, where it need not be the sender.
+func (n *Network) sponsor(ctx context.Context, in *chain.Intent) error {
+	s, able := n.Client.(chain.Sponsored)
+	if n.Payer == nil || !able || !s.Sponsored(*in) {
+		return nil
+	}
+	p, err := n.Payer(ctx, *in)
+	if err == nil && p.Address != in.From {
+		in.Payer, in.PayerKey = p.Address, p.Key
+	}
+	return err
 }
 
 // untold holds an order that starts again back until its owner has booked what
@@ -276,8 +292,11 @@ func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
 func keysFor(d *draft) ([]chain.KeyRef, error) {
 	keys := make([]chain.KeyRef, len(d.built.Digests))
 	for i, g := range d.built.Digests {
-		if g.From == d.intent.From && d.intent.FromKey != "" {
+		switch {
+		case g.From == d.intent.From && d.intent.FromKey != "":
 			keys[i] = d.intent.FromKey
+		case g.From == d.intent.Payer && d.intent.PayerKey != "":
+			keys[i] = d.intent.PayerKey
 		}
 		for _, c := range d.coins {
 			if c.Address == g.From {

@@ -1,0 +1,399 @@
+package solana
+
+import (
+	"fmt"
+	"math/big"
+	"unicode/utf8"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// match makes the transfers of a block to watched addresses.
+func (c *Client) match(b *block, w chain.Watch) (chain.ScannedBlock, error) {
+	out := chain.ScannedBlock{Block: b.Block}
+	var room [32]int
+	for i := range b.txs {
+		t := &b.txs[i]
+		if t.none {
+			return out, fmt.Errorf("%w: block %s without what its transactions did: the node keeps no history, or not yet of this block", chain.ErrNode, b.Hash)
+		}
+		if t.failed {
+			continue
+		}
+		rich, err := gained(t.pre, t.post, room[:0])
+		if err != nil {
+			return out, err
+		}
+		tokens, err := c.paidTokens(t, w)
+		if err != nil {
+			return out, err
+		}
+		if len(rich) == 0 && len(tokens) == 0 {
+			continue
+		}
+		found, err := c.transfers(t, rich, tokens, w)
+		if err != nil {
+			return out, fmt.Errorf("%w: a transaction of block %s: %w", chain.ErrNode, b.Hash, err)
+		}
+		for _, x := range found {
+			x.Block = b.Block
+			out.Transfers = append(out.Transfers, x)
+		}
+	}
+	return out, nil
+}
+
+// paidTokens lists the token accounts of watched owners.
+func (c *Client) paidTokens(t *blockTx, w chain.Watch) ([]tokenBalance, error) {
+	if len(t.tokens) < 3 {
+		return nil, nil // an empty list, as of most transactions
+	}
+	all, err := tokenBalances(t.tokens)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, b := range all {
+		if b.owner != "" && w.Contains(chain.Address(b.owner)) {
+			all[n] = b
+			n++
+		}
+	}
+	return all[:n], nil
+}
+
+// effect is a transaction with all that it did.
+type effect struct {
+	*transaction
+	t         *blockTx
+	id        string
+	memo      string
+	accounts  []key // also those out of tables
+	pre, post []uint64
+	lamports  []movement
+	moved     []movement // tokens
+}
+
+// movement is what one instruction took from one account and gave to another; -1 is
+// nobody: tokens that were made or destroyed.
+type movement struct {
+	from, to int
+	amount   uint64
+}
+
+// transfers makes those of one transaction. rich are accounts with more lamports than
+// before, tokens the token accounts of watched owners.
+func (c *Client) transfers(t *blockTx, rich []int, tokens []tokenBalance, w chain.Watch) ([]chain.Transfer, error) {
+	e := &effect{t: t}
+	raw, err := t.bytes()
+	if err != nil {
+		return nil, err
+	}
+	if e.transaction, err = readTransaction(raw); err != nil {
+		return nil, err
+	}
+	if err := e.addresses(); err != nil {
+		return nil, err
+	}
+	var out []chain.Transfer
+	for _, i := range rich {
+		if i >= len(e.accounts) {
+			return nil, errWire
+		}
+		if a := e.accounts[i].text(); w.Contains(a) {
+			if err := e.complete(); err != nil {
+				return nil, err
+			}
+			out = append(out, c.coins(e, i, a)...)
+		}
+	}
+	if len(tokens) == 0 {
+		return out, nil
+	}
+	if err := e.complete(); err != nil {
+		return nil, err
+	}
+	before, err := tokenBalances(t.preTokens)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range tokens {
+		more, err := c.tokensOf(e, b, before)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// addresses are the transaction's own, then what its tables gave.
+func (e *effect) addresses() error {
+	e.accounts = e.keys
+	if e.lookups > 0 {
+		w := walkOf(e.t.loaded)
+		var writable, readonly []key
+		w.Object(func(name []byte) {
+			switch string(name) {
+			case "writable":
+				w.Array(func() { writable = append(writable, w.key()) })
+			case "readonly":
+				w.Array(func() { readonly = append(readonly, w.key()) })
+			default:
+				w.Skip()
+			}
+		})
+		if err := w.End(); err != nil {
+			return err
+		}
+		e.accounts = append(append(e.keys[:len(e.keys):len(e.keys)], writable...), readonly...)
+	}
+	if len(e.accounts) != len(e.keys)+e.lookups {
+		return fmt.Errorf("%d addresses out of tables where %d were looked up", len(e.accounts)-len(e.keys), e.lookups)
+	}
+	return nil
+}
+
+// complete reads what matters of a transaction that paid somebody of ours.
+func (e *effect) complete() error {
+	if e.id != "" {
+		return nil
+	}
+	var err error
+	if e.pre, err = lamports(e.t.pre); err == nil {
+		e.post, err = lamports(e.t.post)
+	}
+	if err == nil && (len(e.pre) != len(e.accounts) || len(e.post) != len(e.accounts)) {
+		err = fmt.Errorf("balances of %d accounts where it has %d", len(e.pre), len(e.accounts))
+	}
+	if err == nil {
+		err = e.walk()
+	}
+	e.id = signatureText(e.signatures[0])
+	return err
+}
+
+func lamports(b []byte) (out []uint64, err error) {
+	w := walkOf(b)
+	w.Array(func() { w.Peek(); out = append(out, w.whole()) })
+	return out, w.End()
+}
+
+// walk reads the instructions in the order in which they were executed.
+func (e *effect) walk() error {
+	inner := map[int][]call{}
+	w := walkOf(e.t.inner)
+	w.Array(func() {
+		at := -1
+		var calls []call
+		w.Object(func(name []byte) {
+			switch string(name) {
+			case "index":
+				at = int(min(w.number(), 1<<20))
+			case "instructions":
+				w.Array(func() { calls = append(calls, readInner(w)) })
+			default:
+				w.Skip()
+			}
+		})
+		inner[at] = append(inner[at], calls...)
+	})
+	if err := w.End(); err != nil {
+		return err
+	}
+	for i := range e.calls {
+		e.note(&e.calls[i])
+		if e.memo == "" {
+			e.memo = e.words(&e.calls[i])
+		}
+		for j := range inner[i] {
+			x := &inner[i][j]
+			if x.program >= len(e.accounts) {
+				return errWire
+			}
+			for _, a := range x.accounts {
+				if int(a) >= len(e.accounts) {
+					return errWire
+				}
+			}
+			e.note(x)
+		}
+	}
+	return nil
+}
+
+func readInner(w walk) call {
+	x := call{program: -1}
+	w.Object(func(name []byte) {
+		switch string(name) {
+		case "programIdIndex":
+			x.program = int(min(w.number(), 1<<20))
+		case "accounts":
+			w.Array(func() { x.accounts = append(x.accounts, byte(min(w.number(), 255))) })
+		case "data":
+			x.data = decode58(w.Text())
+		default:
+			w.Skip()
+		}
+	})
+	if x.program < 0 {
+		w.Fail()
+	}
+	return x
+}
+
+// decode58 reads the data of an instruction; of one that is too long to move
+// anything nothing is read.
+func decode58(s []byte) []byte {
+	const longest = 160
+	if len(s) > longest {
+		return nil
+	}
+	var b [longest]byte
+	at := len(b)
+	for i, r := range s {
+		v := int(digits[r])
+		if v == 0xff {
+			return nil
+		}
+		if v == 0 && at == len(b) && i >= 0 {
+			continue // leading zeros are put back below
+		}
+		for j := len(b) - 1; j >= at || v > 0; j-- {
+			if j < 0 {
+				return nil
+			}
+			v += int(b[j]) * 58
+			b[j] = byte(v)
+			v >>= 8
+			at = min(at, j)
+		}
+	}
+	for i := 0; i < len(s) && s[i] == alphabet[0] && at > 0; i++ {
+		at--
+	}
+	return b[at:]
+}
+
+// words is what a memo says.
+func (e *effect) words(x *call) string {
+	if p := e.accounts[x.program]; p != memoProgram && p != memoProgramOld || !utf8.Valid(x.data) {
+		return ""
+	}
+	return string(x.data)
+}
+
+// coins are the transfers of lamports to an account that gained some. Where the
+// instructions account for all of it, each is one; else it is one in all, as when a
+// program gave up coins of its own.
+func (c *Client) coins(e *effect, i int, to chain.Address) []chain.Transfer {
+	taken := uint64(0)
+	if i == 0 {
+		taken = uint64(e.t.fee)
+	}
+	var out []chain.Transfer
+	if explained(e.lamports, i, e.pre[i], e.post[i], taken) {
+		for n, m := range e.lamports {
+			if m.to == i && m.from != i && m.amount > 0 {
+				out = append(out, e.coin(c, -1-n, e.accounts[m.from].text(), to, m.amount))
+			}
+		}
+		return out
+	}
+	return append(out, e.coin(c, -1-len(e.lamports)-i, e.accounts[0].text(), to, e.post[i]-e.pre[i]))
+}
+
+// explained reports whether movements come to the difference of an account.
+func explained(all []movement, account int, pre, post, taken uint64) bool {
+	sum := new(big.Int).SetUint64(pre)
+	v := new(big.Int)
+	found := false
+	for _, m := range all {
+		if m.to == account {
+			sum.Add(sum, v.SetUint64(m.amount))
+			found = true
+		}
+		if m.from == account {
+			sum.Sub(sum, v.SetUint64(m.amount))
+		}
+	}
+	sum.Sub(sum, v.SetUint64(taken))
+	return found && sum.Cmp(v.SetUint64(post)) == 0
+}
+
+func (e *effect) coin(c *Client, ordinal int, from, to chain.Address, amount uint64) chain.Transfer {
+	x := e.transfer(ordinal, from, to)
+	x.Currency, x.Amount = c.native.Code, whole(amount, c.native.Decimals)
+	return x
+}
+
+func (e *effect) transfer(ordinal int, from, to chain.Address) chain.Transfer {
+	return chain.Transfer{Tx: e.id, Ordinal: ordinal, From: from, To: to, Memo: e.memo, Spends: []string{spend(e.message)}}
+}
+
+func whole(amount uint64, decimals uint8) decimal.Decimal {
+	return decimal.NewFromBigInt(new(big.Int).SetUint64(amount), -int32(decimals))
+}
+
+// tokensOf are the transfers of tokens to a token account of a watched owner.
+func (c *Client) tokensOf(e *effect, b tokenBalance, before []tokenBalance) ([]chain.Transfer, error) {
+	if b.account >= len(e.accounts) {
+		return nil, errWire
+	}
+	owner, ok := parseKey(b.owner)
+	mint, fits := parseKey(b.mint)
+	program, known := parseKey(b.program)
+	if !ok || !fits || !known {
+		return nil, fmt.Errorf("a token balance without owner, mint or program")
+	}
+	had, same := uint64(0), true
+	for _, p := range before {
+		if p.account == b.account {
+			if same = p.owner == b.owner && p.mint == b.mint; same {
+				had = p.amount
+			}
+		}
+	}
+	if b.amount <= had {
+		return nil, nil
+	}
+	t := c.tokens[mint]
+	proven := e.accounts[b.account] == associated(owner, program, mint)
+	if t != nil && t.program != program {
+		return nil, fmt.Errorf("mint %s is not of program %s", b.mint, b.program)
+	}
+	one := func(ordinal int, from chain.Address, amount uint64) chain.Transfer {
+		x := e.transfer(ordinal, from, chain.Address(b.owner))
+		x.Contract, x.Amount, x.Unproven = b.mint, whole(amount, 0), !proven
+		if t != nil {
+			x.Currency, x.Amount = t.Code, whole(amount, t.Decimals)
+		}
+		return x
+	}
+	if same && explained(e.moved, b.account, had, b.amount, 0) {
+		var out []chain.Transfer
+		for n, m := range e.moved {
+			if m.to == b.account && m.from != m.to && m.amount > 0 {
+				out = append(out, one(n, e.ownerOf(m.from, before), m.amount))
+			}
+		}
+		return out, nil
+	}
+	return []chain.Transfer{one(len(e.moved)+b.account, e.accounts[0].text(), b.amount-had)}, nil
+}
+
+// ownerOf is whose tokens an account held; the account itself where that is not told,
+// and who paid for the transaction where they were made.
+func (e *effect) ownerOf(account int, before []tokenBalance) chain.Address {
+	if account < 0 {
+		return e.accounts[0].text()
+	}
+	for _, p := range before {
+		if p.account == account && p.owner != "" {
+			return chain.Address(p.owner)
+		}
+	}
+	return e.accounts[account].text()
+}
