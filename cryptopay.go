@@ -130,6 +130,11 @@ func (a *App) chains() error {
 		o.ChangeAddress = func(ctx context.Context, tenant string) (chain.Derived, error) {
 			return a.Addresses.Change(ctx, n.name, tenant)
 		}
+		if o.Payer == nil {
+			o.Payer = func(ctx context.Context, in chain.Intent) (chain.Derived, error) {
+				return a.Addresses.Hot(ctx, in.Network, in.Tenant)
+			}
+		}
 		if n.out, err = outgoing.New(o); err != nil {
 			return err
 		}

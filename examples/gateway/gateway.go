@@ -135,7 +135,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	for _, c := range g.world.clients {
 		encode[c.Network()], chains[c.Network()] = c.AddressOf, c
 	}
-	source, err := keys.NewSource(accounts, encode)
+	source, err := g.source(seed, accounts, encode)
 	if err != nil {
 		return err
 	}
@@ -162,6 +162,23 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 		return err
 	}
 	return g.app.Open(ctx, tables()...)
+}
+
+// source derives addresses: from extended public keys, where a network's keys have
+// them, and from the seed itself on the others.
+func (g *gateway) source(seed *keys.Seed, accounts []keys.Account, encode map[chain.Network]keys.Encode) (chain.AddressSource, error) {
+	public, err := keys.NewSource(accounts, encode)
+	if err != nil {
+		return nil, err
+	}
+	hardened, out := seed.Hardened(encode), keys.Sources{}
+	for n := range encode {
+		out[n] = hardened
+	}
+	for _, a := range accounts {
+		out[a.Network] = public
+	}
+	return out, nil
 }
 
 // impatient makes what is looked at again after a while due at the next /dev/

@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/solana"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -102,6 +103,9 @@ func (w *world) dial(n chain.Network, url string) (chain.Client, error) {
 	}
 	if n == "TRX" {
 		return tron.New(tron.Options{Registry: w.registry, URL: url})
+	}
+	if n == "SOL" {
+		return solana.New(solana.Options{Registry: w.registry, URL: url})
 	}
 	return nil, errors.New("there is no client for this network yet")
 }

@@ -65,6 +65,9 @@ func (t *Treasury) short(ctx context.Context, in chain.Intent) (lack ledger.Amou
 			return 0, false, &dustError{fmt.Sprintf("%s %s is not worth moving", ledger.PlainString(held), in.Currency)}
 		}
 	}
+	if t.sponsored(in) {
+		return 0, false, nil
+	}
 	fee, err := t.cfg.Clients[in.Network].EstimateFee(ctx, in)
 	if err != nil {
 		return 0, false, err

@@ -263,10 +263,21 @@ func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
 func (t *Treasury) order(ctx context.Context, id string, s Sweep) (in chain.Intent, err error) {
 	n := chain.Network(s.Network)
 	hot, err := t.cfg.Addresses.Hot(ctx, n, s.Tenant)
-	return chain.Intent{
+	in = chain.Intent{
 		ID: id, Purpose: chain.ForSweep, Tenant: s.Tenant, Network: n, Currency: s.Currency,
 		From: chain.Address(s.Address), FromKey: chain.KeyRef(s.Key), To: hot.Address, All: true, Confirmations: 1,
-	}, err
+	}
+	if t.sponsored(in) { // outgoing has the hot address pay, too
+		in.Payer, in.PayerKey = hot.Address, hot.Key
+	}
+	return in, err
+}
+
+// sponsored reports whether the hot address can pay the network for an intent of
+// another address, which then needs no gas.
+func (t *Treasury) sponsored(in chain.Intent) bool {
+	c, able := t.cfg.Clients[in.Network].(chain.Sponsored)
+	return able && c.Sponsored(in)
 }
 
 // wait keeps a sweep that cannot be paid for now, visibly; a payment does not

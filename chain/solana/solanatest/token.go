@@ -35,6 +35,13 @@ const plenty = 10_000_000_000 // lamports: enough for any account
 func (n *Node) Mint(name string, program sdk.PublicKey, decimals uint8, extensions ...Extension) sdk.PublicKey {
 	n.t.Helper()
 	mint := Key("mint " + name).PublicKey()
+	n.MintAt(mint, program, decimals, extensions...)
+	return mint
+}
+
+// MintAt is Mint at an address, which may be one that is used elsewhere.
+func (n *Node) MintAt(mint, program sdk.PublicKey, decimals uint8, extensions ...Extension) {
+	n.t.Helper()
 	base := make([]byte, 82)
 	base[0], base[44], base[45], base[46] = 1, decimals, 1, 1
 	payer := n.Payer.PublicKey()
@@ -43,7 +50,6 @@ func (n *Node) Mint(name string, program sdk.PublicKey, decimals uint8, extensio
 	copy(base[50:], payer[:]) // may freeze
 	n.Set(mint, program, plenty, data(base, 1, extensions))
 	n.Hold(ATA(payer, program, mint), payer, program, mint, 1<<62, 1)
-	return mint
 }
 
 // Hold makes a token account; state 1 is in use, 2 frozen.
