@@ -187,6 +187,9 @@ func (a *App) domains() (err error) {
 		w.MaxCost = fees{a}.maxCost
 	}
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
+	if w.Deliverable == nil {
+		w.Deliverable = a.deliverable
+	}
 	a.Withdrawals, err = withdrawal.New(w)
 	return err
 }

@@ -204,6 +204,27 @@ func (a *App) untag(n chain.Network, address chain.Address) (chain.Address, stri
 	return "", "", false
 }
 
+// deliverable refuses a recipient that the network says cannot take the payment. A
+// node that does not answer refuses nobody: Build looks again.
+func (a *App) deliverable(ctx context.Context, c *chain.Currency, to chain.Address, memo string, amount ledger.Amount) error {
+	net, err := a.network(c.Network)
+	if err != nil {
+		return err
+	}
+	d, able := net.client.(chain.Deliverer)
+	if !able {
+		return nil
+	}
+	var bad *chain.AddressError
+	if err = d.Deliverable(ctx, c.Code, to, memo, amount); errors.As(err, &bad) {
+		return bad
+	}
+	if err != nil {
+		a.cfg.Log.WarnContext(ctx, "recipient not looked at", "network", string(c.Network), "error", err)
+	}
+	return nil
+}
+
 // own says whether an address is one of ours, and for what.
 func (a *App) own(ctx context.Context, n chain.Network, address chain.Address) (string, bool, error) {
 	row, ok, err := a.Addresses.Owner(ctx, n, address)

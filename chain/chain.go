@@ -158,6 +158,12 @@ type (
 	Balancer interface {
 		Balance(ctx context.Context, currency string, a Address) (decimal.Decimal, error)
 	}
+	// Deliverer knows recipients that cannot take a payment.
+	Deliverer interface {
+		// Deliverable looks at the recipient as things are now. The error is an
+		// *AddressError where it cannot take the payment; any other says nothing.
+		Deliverable(ctx context.Context, currency string, to Address, memo string, a ledger.Amount) error
+	}
 	// Tagger takes apart an address that carries a memo: an X-address of the XRP
 	// Ledger, a muxed account of Stellar. ok is false for every other address.
 	Tagger interface {

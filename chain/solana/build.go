@@ -13,6 +13,7 @@ import (
 	"github.com/gagliardetto/solana-go/programs/system"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // A payload is a message in the form without versions. It is what is signed.
@@ -108,20 +109,78 @@ func (c *Client) afford(ctx context.Context, s *sending, fee int64) error {
 	if err != nil {
 		return err
 	}
-	from, to, payer := &all[0], &all[1], &all[2]
-	if to.exists() && to.owner != systemProgram {
-		return fmt.Errorf("%w: the recipient is an account of program %s, not a wallet", chain.ErrRejected, to.owner.text())
-	}
+	from, to, payer, target := &all[0], &all[1], &all[2], (*account)(nil)
 	if s.token == nil {
-		return s.affordCoins(from, to, payer, uint64(fee))
+		err = s.affordCoins(from, payer, uint64(fee))
+	} else {
+		target = &all[4]
+		if err = s.affordTokens(&all[3]); err == nil && !target.exists() {
+			fee += rent(s.token.program)
+		}
+		if err == nil {
+			err = enough(payer, uint64(fee), "the fee and the recipient's account")
+		}
 	}
-	if err := s.affordTokens(&all[3], &all[4]); err != nil {
+	if err != nil {
 		return err
 	}
-	if !all[4].exists() {
-		fee += rent(s.token.program)
+	if why := s.refuses(to, target); why != "" {
+		return fmt.Errorf("%w: %s", chain.ErrRejected, why)
 	}
-	return enough(payer, uint64(fee), "the fee and the recipient's account")
+	return nil
+}
+
+// refuses says why a recipient cannot take the payment, "" where it can. target is its
+// token account, nil for coins.
+func (s *sending) refuses(to, target *account) string {
+	switch {
+	case to.exists() && to.owner != systemProgram:
+		return fmt.Sprintf("it is an account of program %s, not a wallet", to.owner.text())
+	case target == nil && to.lamports < leastBalance && to.lamports+s.amount < leastBalance:
+		return fmt.Sprintf("it has no account yet, and %d lamports do not make one: that takes %d", s.amount, leastBalance)
+	case target == nil || !target.exists():
+		return ""
+	}
+	got, ok := target.holding(s.token.program)
+	switch {
+	case !ok && target.owner == systemProgram:
+		return "" // somebody sent coins to where the account will be
+	case !ok || got.mint != s.token.mint || got.owner != s.to:
+		return "it has given its token account away"
+	case got.frozen:
+		return "the issuer has frozen its token account"
+	case got.wantsMemo && s.memo == "":
+		return "it takes nothing without a memo"
+	}
+	return ""
+}
+
+// Deliverable looks at the recipient: a wallet, that can hold what it gets, with a
+// token account that is not frozen.
+func (c *Client) Deliverable(ctx context.Context, currency string, to chain.Address, memo string, a ledger.Amount) error {
+	s, err := c.sending(&chain.Intent{Network: c.o.Network, Currency: currency, To: to, Memo: memo, Amount: a}, false)
+	if err != nil {
+		return &chain.AddressError{Network: c.o.Network, Address: string(to), Reason: err.Error()}
+	}
+	if err := c.ready(ctx); err != nil {
+		return err
+	}
+	ask := []key{s.to}
+	if s.token != nil {
+		ask = append(ask, s.target())
+	}
+	all, err := c.accounts(ctx, confirmed, ask...)
+	if err != nil {
+		return err
+	}
+	target := (*account)(nil)
+	if s.token != nil {
+		target = &all[1]
+	}
+	if why := s.refuses(&all[0], target); why != "" {
+		return &chain.AddressError{Network: c.o.Network, Address: string(to), Reason: why}
+	}
+	return nil
 }
 
 // enough checks that what is left of an account is nothing, or what one must hold.
@@ -135,7 +194,7 @@ func enough(a *account, need uint64, what string) error {
 	return nil
 }
 
-func (s *sending) affordCoins(from, to, payer *account, fee uint64) error {
+func (s *sending) affordCoins(from, payer *account, fee uint64) error {
 	own := fee
 	if s.sponsored() {
 		own = 0
@@ -152,16 +211,10 @@ func (s *sending) affordCoins(from, to, payer *account, fee uint64) error {
 	if s.amount > 1<<62 {
 		return fmt.Errorf("%w: more lamports than there are", chain.ErrShort)
 	}
-	if err := enough(from, s.amount+own, "the amount and the fee"); err != nil {
-		return err
-	}
-	if to.lamports < leastBalance && to.lamports+s.amount < leastBalance {
-		return fmt.Errorf("%w: the recipient has no account yet, and %d lamports do not make one: it takes %d", chain.ErrRejected, s.amount, leastBalance)
-	}
-	return nil
+	return enough(from, s.amount+own, "the amount and the fee")
 }
 
-func (s *sending) affordTokens(source, target *account) error {
+func (s *sending) affordTokens(source *account) error {
 	has, ok := source.holding(s.token.program)
 	if !ok || has.mint != s.token.mint || has.owner != s.from {
 		return fmt.Errorf("%w: it has no %s", chain.ErrShort, s.cur.Code)
@@ -174,19 +227,6 @@ func (s *sending) affordTokens(source, target *account) error {
 		return fmt.Errorf("%w: the issuer of %s has frozen the sender's account", chain.ErrRejected, s.cur.Code)
 	case has.amount < s.amount || has.amount == 0:
 		return fmt.Errorf("%w: it has %s %s", chain.ErrShort, whole(has.amount, s.cur.Decimals), s.cur.Code)
-	case !target.exists():
-		return nil
-	}
-	got, ok := target.holding(s.token.program)
-	switch {
-	case !ok && target.owner == systemProgram:
-		return nil // somebody sent coins to where the account will be
-	case !ok || got.mint != s.token.mint || got.owner != s.to:
-		return fmt.Errorf("%w: the recipient has given his token account away", chain.ErrRejected)
-	case got.frozen:
-		return fmt.Errorf("%w: the issuer of %s has frozen the recipient's account", chain.ErrRejected, s.cur.Code)
-	case got.wantsMemo && s.memo == "":
-		return fmt.Errorf("%w: the recipient takes no %s without a memo", chain.ErrRejected, s.cur.Code)
 	}
 	return nil
 }

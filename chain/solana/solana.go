@@ -116,6 +116,7 @@ var (
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
 	_ chain.Sponsored = (*Client)(nil)
+	_ chain.Deliverer = (*Client)(nil)
 )
 
 // New checks the options and makes a Client. It does no I/O: the first call that
