@@ -206,9 +206,9 @@ func (w walk) key() key {
 	return k
 }
 
-// gained lists the accounts that have more lamports after than before. It reads both
-// lists side by side.
-func gained(pre, post []byte, into []int) ([]int, error) {
+// gained lists the accounts that have more lamports after than before, and how many
+// there are in all. It reads both lists side by side.
+func gained(pre, post []byte, into []int) (rich []int, all int, err error) {
 	a, b := walkOf(pre), walkOf(post)
 	n := 0
 	counts := func(w walk, f func(uint64)) { w.Array(func() { w.Peek(); f(w.whole()) }) }
@@ -232,9 +232,9 @@ func gained(pre, post []byte, into []int) ([]int, error) {
 		a.Fail()
 	}
 	if a.End() != nil || b.End() != nil {
-		return nil, fmt.Errorf("%w: balances before and after a transaction do not match", chain.ErrNode)
+		return nil, 0, fmt.Errorf("%w: balances before and after a transaction do not match", chain.ErrNode)
 	}
-	return into, nil
+	return into, n, nil
 }
 
 // tokenBalance is what a token account holds.

@@ -290,16 +290,19 @@ func TestD14_StrangeAnswersAreErrors(t *testing.T) {
 	}
 	c, x := n.through(same)
 	for what, change := range map[string]func([]byte) []byte{
-		"a page":              func([]byte) []byte { return []byte("<html>rate limited</html>") },
-		"nothing":             func([]byte) []byte { return nil },
-		"an error":            func([]byte) []byte { return []byte(`{"error":"too many requests"}`) },
-		"no result":           func([]byte) []byte { return []byte(`{"jsonrpc":"2.0","id":1}`) },
-		"null":                func([]byte) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":null}`) },
-		"half":                func(b []byte) []byte { return b[:len(b)/2] },
-		"no transactions":     cut(`"transactions"`, `"transaktionen"`),
-		"no outcome":          cut(`"err":null`, `"error":null`),
-		"fewer balances":      cut(`"postBalances":[`, `"postBalances":[],"was":[`),
-		"one balance more":    cut(`"preBalances":[`, `"preBalances":[1,`),
+		"a page":           func([]byte) []byte { return []byte("<html>rate limited</html>") },
+		"nothing":          func([]byte) []byte { return nil },
+		"an error":         func([]byte) []byte { return []byte(`{"error":"too many requests"}`) },
+		"no result":        func([]byte) []byte { return []byte(`{"jsonrpc":"2.0","id":1}`) },
+		"null":             func([]byte) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":null}`) },
+		"half":             func(b []byte) []byte { return b[:len(b)/2] },
+		"no transactions":  cut(`"transactions"`, `"transaktionen"`),
+		"no outcome":       cut(`"err":null`, `"error":null`),
+		"fewer balances":   cut(`"postBalances":[`, `"postBalances":[],"was":[`),
+		"one balance more": cut(`"preBalances":[`, `"preBalances":[1,`),
+		"an account more": func(b []byte) []byte {
+			return cut(`"preBalances":[`, `"preBalances":[0,`)(cut(`"postBalances":[`, `"postBalances":[0,`)(b))
+		},
 		"negative balance":    cut(`"postBalances":[`, `"postBalances":[-`),
 		"another transaction": cut(`"transaction":["`, `"transaction":["AAAA`),
 		"no parent":           cut(`"previousBlockhash"`, `"previous"`),

@@ -22,7 +22,7 @@ func (c *Client) match(b *block, w chain.Watch) (chain.ScannedBlock, error) {
 		if t.failed {
 			continue
 		}
-		rich, err := gained(t.pre, t.post, room[:0])
+		rich, all, err := gained(t.pre, t.post, room[:0])
 		if err != nil {
 			return out, err
 		}
@@ -33,7 +33,7 @@ func (c *Client) match(b *block, w chain.Watch) (chain.ScannedBlock, error) {
 		if len(rich) == 0 && len(tokens) == 0 {
 			continue
 		}
-		found, err := c.transfers(t, rich, tokens, w)
+		found, err := c.transfers(t, rich, all, tokens, w)
 		if err != nil {
 			return out, fmt.Errorf("%w: a transaction of block %s: %w", chain.ErrNode, b.Hash, err)
 		}
@@ -84,8 +84,8 @@ type movement struct {
 }
 
 // transfers makes those of one transaction. rich are accounts with more lamports than
-// before, tokens the token accounts of watched owners.
-func (c *Client) transfers(t *blockTx, rich []int, tokens []tokenBalance, w chain.Watch) ([]chain.Transfer, error) {
+// before, of all that there are, tokens the token accounts of watched owners.
+func (c *Client) transfers(t *blockTx, rich []int, all int, tokens []tokenBalance, w chain.Watch) ([]chain.Transfer, error) {
 	e := &effect{t: t}
 	raw, err := t.bytes()
 	if err != nil {
@@ -97,11 +97,11 @@ func (c *Client) transfers(t *blockTx, rich []int, tokens []tokenBalance, w chai
 	if err := e.addresses(); err != nil {
 		return nil, err
 	}
+	if all != len(e.accounts) {
+		return nil, fmt.Errorf("balances of %d accounts where it has %d", all, len(e.accounts))
+	}
 	var out []chain.Transfer
 	for _, i := range rich {
-		if i >= len(e.accounts) {
-			return nil, errWire
-		}
 		if a := e.accounts[i].text(); w.Contains(a) {
 			if err := e.complete(); err != nil {
 				return nil, err
@@ -164,9 +164,6 @@ func (e *effect) complete() error {
 	var err error
 	if e.pre, err = lamports(e.t.pre); err == nil {
 		e.post, err = lamports(e.t.post)
-	}
-	if err == nil && (len(e.pre) != len(e.accounts) || len(e.post) != len(e.accounts)) {
-		err = fmt.Errorf("balances of %d accounts where it has %d", len(e.pre), len(e.accounts))
 	}
 	if err == nil {
 		err = e.walk()
