@@ -1,6 +1,7 @@
 package keys_test
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"os"
@@ -86,5 +87,14 @@ func BenchmarkDeriveEdwards(b *testing.B) {
 		if _, err := h.Derive(b.Context(), "SOL", uint32(i)&0xffffff, 1); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkEdwardsKey is the least that a derivation takes: the public key itself.
+func BenchmarkEdwardsKey(b *testing.B) {
+	seed := make([]byte, ed25519.SeedSize)
+	for i := range b.N {
+		seed[i&31]++
+		ed25519.NewKeyFromSeed(seed)
 	}
 }
