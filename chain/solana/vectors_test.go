@@ -146,7 +146,7 @@ func TestBase58(t *testing.T) {
 		require.Equal(t, sdk.SignatureFromBytes(long).String(), signatureText(long))
 		short := k[:i%32]
 		text := sdk.Base58(short).String()
-		require.Equal(t, []byte(short), append([]byte{}, decode58([]byte(text))...), text)
+		require.Equal(t, append([]byte{}, short...), append([]byte{}, decode58([]byte(text))...), text)
 	}
 	for _, bad := range []string{"", "1", "0", string(make([]byte, 40)), "1111111111111111111111111111111", "111111111111111111111111111111111", "JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFH"} {
 		_, ok := parseKey(bad)

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 )
 
 func TestSettings(t *testing.T) {
@@ -34,4 +37,30 @@ func TestSettings(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, !s.real(), s.dev, name)
 	}
+}
+
+// TestRealNetworksHaveKeys: a network that is made real by its node's URL has a client,
+// and addresses, whatever curve its keys are on.
+func TestRealNetworksHaveKeys(t *testing.T) {
+	t.Parallel()
+	w := &world{registry: chain.MainnetRegistry()}
+	seed, err := keys.FromBytes(make([]byte, 32))
+	require.NoError(t, err)
+	accounts, err := seed.Accounts(w.registry.Networks())
+	require.NoError(t, err)
+	encode := map[chain.Network]keys.Encode{}
+	for _, n := range []chain.Network{"ETH", "BTC", "TRX", "SOL"} {
+		c, err := w.dial(n, "http://127.0.0.1:1/key")
+		require.NoError(t, err)
+		encode[n] = c.AddressOf
+	}
+	source, err := (&gateway{world: w}).source(seed, accounts, encode)
+	require.NoError(t, err)
+	for n := range encode {
+		got, err := source.Derive(t.Context(), n, 0, 2)
+		require.NoError(t, err)
+		require.Len(t, got, 2)
+	}
+	_, err = w.dial("ADA", "http://127.0.0.1:1/key")
+	require.Error(t, err)
 }

@@ -176,7 +176,7 @@ func (m *market) withdraw(usd, currency, to string) withdrawal.Withdrawal {
 	m.t.Helper()
 	amount := dec(usd)
 	w, err := m.app.Withdrawals.Create(m.t.Context(), m.tenant, withdrawal.CreateInput{
-		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: to},
+		Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: to},
 		CallbackURL: "https://shop.example/hook",
 	}, storage.Once{})
 	require.NoError(m.t, err)

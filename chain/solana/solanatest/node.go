@@ -6,6 +6,7 @@ package solanatest
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -69,7 +70,9 @@ func (n *Node) Call(out any, method string, params ...any) {
 	}
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	require.NoError(n.t, err)
-	resp, err := n.http.Post(n.URL, "application/json", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, n.URL, bytes.NewReader(body))
+	require.NoError(n.t, err)
+	resp, err := n.http.Do(req)
 	require.NoError(n.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	var answer struct {
