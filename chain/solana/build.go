@@ -70,7 +70,7 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 		return chain.Unsigned{}, err
 	}
 	if s.token != nil {
-		fee += rent(s.token.program)
+		fee += rent(s.token.program())
 	}
 	if fee > c.o.MaxFee {
 		return chain.Unsigned{}, c.tooDear(fee)
@@ -115,7 +115,7 @@ func (c *Client) afford(ctx context.Context, s *sending, fee int64) error {
 	} else {
 		target = &all[4]
 		if err = s.affordTokens(&all[3]); err == nil && !target.exists() {
-			fee += rent(s.token.program)
+			fee += rent(s.token.program())
 		}
 		if err == nil {
 			err = enough(payer, uint64(fee), "the fee and the recipient's account")
@@ -141,7 +141,7 @@ func (s *sending) refuses(to, target *account) string {
 	case target == nil || !target.exists():
 		return ""
 	}
-	got, ok := target.holding(s.token.program)
+	got, ok := target.holding(s.token.program())
 	switch {
 	case !ok && target.owner == systemProgram:
 		return "" // somebody sent coins to where the account will be
@@ -215,7 +215,7 @@ func (s *sending) affordCoins(from, payer *account, fee uint64) error {
 }
 
 func (s *sending) affordTokens(source *account) error {
-	has, ok := source.holding(s.token.program)
+	has, ok := source.holding(s.token.program())
 	if !ok || has.mint != s.token.mint || has.owner != s.from {
 		return fmt.Errorf("%w: it has no %s", chain.ErrShort, s.cur.Code)
 	}
@@ -270,7 +270,7 @@ func (s *sending) instructions(unit, height int64) []sdk.Instruction {
 	if s.token != nil {
 		out = append(out, instruction(ataProgram, []byte{ataCreateIdempotent},
 			sdk.Meta(pub(s.payer)).SIGNER().WRITE(), sdk.Meta(pub(s.target())).WRITE(), sdk.Meta(pub(s.to)),
-			sdk.Meta(pub(s.token.mint)), sdk.Meta(pub(systemProgram)), sdk.Meta(pub(s.token.program))))
+			sdk.Meta(pub(s.token.mint)), sdk.Meta(pub(systemProgram)), sdk.Meta(pub(s.token.program()))))
 	}
 	if s.memo != "" { // just before the transfer, where accounts that want one look for it
 		out = append(out, instruction(memoProgram, []byte(s.memo)))
@@ -279,10 +279,10 @@ func (s *sending) instructions(unit, height int64) []sdk.Instruction {
 		return append(out, system.NewTransferInstruction(s.amount, pub(s.from), pub(s.to)).Build())
 	}
 	data := append(binary.LittleEndian.AppendUint64([]byte{tokTransferChecked}, s.amount), s.cur.Decimals)
-	out = append(out, instruction(s.token.program, data,
+	out = append(out, instruction(s.token.program(), data,
 		sdk.Meta(pub(s.source())).WRITE(), sdk.Meta(pub(s.token.mint)), sdk.Meta(pub(s.target())).WRITE(), sdk.Meta(pub(s.from)).SIGNER()))
 	if s.closes() {
-		out = append(out, instruction(s.token.program, []byte{tokClose},
+		out = append(out, instruction(s.token.program(), []byte{tokClose},
 			sdk.Meta(pub(s.source())).WRITE(), sdk.Meta(pub(s.payer)).WRITE(), sdk.Meta(pub(s.from)).SIGNER()))
 	}
 	return out

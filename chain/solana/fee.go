@@ -63,8 +63,8 @@ type sending struct {
 func (s *sending) sponsored() bool { return s.payer != s.from }
 
 // source and target are the token accounts.
-func (s *sending) source() key { return associated(s.from, s.token.program, s.token.mint) }
-func (s *sending) target() key { return associated(s.to, s.token.program, s.token.mint) }
+func (s *sending) source() key { return associated(s.from, s.token.program(), s.token.mint) }
+func (s *sending) target() key { return associated(s.to, s.token.program(), s.token.mint) }
 
 // units that the transaction asks for.
 func (s *sending) units() uint32 {
@@ -176,7 +176,7 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 	most := c.network(s.signers(), s.units(), unit)
 	cost := most
 	if s.token != nil {
-		most += rent(s.token.program)
+		most += rent(s.token.program())
 		missing := s.typical
 		if !missing {
 			there, err := c.accounts(ctx, confirmed, s.target())

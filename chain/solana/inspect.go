@@ -163,7 +163,7 @@ func (p *payment) tokens(c *Client, rest []call) error {
 	p.program = p.at(open, 5)
 	t := c.tokens[mint]
 	if t == nil || payer != p.keys[0] || p.at(open, 4) != systemProgram || p.program != tokenProgram && p.program != token2022 ||
-		t.program != (key{}) && t.program != p.program || target != associated(owner, p.program, mint) {
+		t.program() != (key{}) && t.program() != p.program || target != associated(owner, p.program, mint) {
 		return errNotPlain
 	}
 	rest, err := p.note(rest[1:])

@@ -358,7 +358,7 @@ func (c *Client) tokensOf(e *effect, b tokenBalance, before []tokenBalance) ([]c
 	}
 	t := c.tokens[mint]
 	proven := e.accounts[b.account] == associated(owner, program, mint)
-	if t != nil && t.program != program {
+	if t != nil && t.program() != program {
 		return nil, fmt.Errorf("mint %s is not of program %s", b.mint, b.program)
 	}
 	one := func(ordinal int, from chain.Address, amount uint64) chain.Transfer {

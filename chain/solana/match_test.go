@@ -22,7 +22,7 @@ func offline(t testing.TB) *Client {
 	c, err := New(Options{Registry: registry(t, solanatest.Key("mint").PublicKey().String()), URL: "http://127.0.0.1:1"})
 	require.NoError(t, err)
 	for _, x := range c.tokens {
-		x.program = tokenProgram
+		x.made.Store(&tokenProgram)
 	}
 	return c
 }

@@ -82,10 +82,10 @@ func (c *Client) checkMints(ctx context.Context) error {
 			if err := all[i].mintOf(t.Currency); err != nil {
 				return err
 			}
-			switch t.program {
+			switch t.program() {
 			case all[i].owner:
 			case key{}:
-				t.program = all[i].owner // before anybody reads it
+				t.made.Store(&all[i].owner)
 			default:
 				return fmt.Errorf("%w: mint %s was of another program before", chain.ErrNode, t.Contract)
 			}

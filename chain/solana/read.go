@@ -114,11 +114,11 @@ func (c *Client) Balance(ctx context.Context, currency string, a chain.Address) 
 		}
 		return whole(all[0].lamports, cur.Decimals), nil
 	}
-	all, err := c.accounts(ctx, confirmed, associated(owner, t.program, t.mint))
+	all, err := c.accounts(ctx, confirmed, associated(owner, t.program(), t.mint))
 	if err != nil || !all[0].exists() {
 		return decimal.Zero, err
 	}
-	h, ok := all[0].holding(t.program)
+	h, ok := all[0].holding(t.program())
 	if !ok || h.mint != t.mint || h.owner != owner {
 		return decimal.Zero, nil // the account is another's now
 	}
@@ -171,7 +171,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	ask := []key{owner}
 	for _, t := range c.tokens {
-		ask = append(ask, associated(owner, t.program, t.mint))
+		ask = append(ask, associated(owner, t.program(), t.mint))
 	}
 	found := map[string]int64{}
 	for _, k := range ask {

@@ -106,8 +106,17 @@ type Client struct {
 // token is a registered mint, and what the chain says of it once it was checked.
 type token struct {
 	*chain.Currency
-	mint    key
-	program key
+	mint key
+	made atomic.Pointer[key] // the program, nil until it was checked
+}
+
+// program is the token program of the mint; the zero key where it was not looked at
+// yet, as in a signer that has no node.
+func (t *token) program() key {
+	if p := t.made.Load(); p != nil {
+		return *p
+	}
+	return key{}
 }
 
 var (
