@@ -86,6 +86,7 @@ func TestWalls(t *testing.T) {
 		"chain/address":            {"chain", "chain/internal/proof", "ledger"},
 		"chain/tron":               {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"chain/solana":             {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
+		"chain/xrp":                {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "ledger", "storage",

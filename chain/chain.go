@@ -169,6 +169,14 @@ type (
 	Tagger interface {
 		Untag(a Address) (account Address, memo string, ok bool)
 	}
+	// Multiplexer gives one account any number of addresses, on networks where an
+	// account of its own for each payment would cost its reserve. A payment to such
+	// an address arrives at the account, and Scan reports the address as To. Untag
+	// takes it apart again.
+	Multiplexer interface {
+		Tagger
+		Multiplex(account Address, id uint32) (Address, error)
+	}
 	// Noncer reads the next nonce of an address at the head, pending not counted.
 	Noncer interface {
 		Nonce(ctx context.Context, a Address) (uint64, error)

@@ -57,3 +57,21 @@ func classic(account []byte) string {
 }
 
 func makeXRP(body [32]byte) string { return classic(body[:20]) }
+
+// XRPAccount reads the 20 bytes of a classic address; ok is false for any other
+// text.
+func XRPAccount(a chain.Address) (id [20]byte, ok bool) {
+	body, ok := decode58Check(fromRipple(string(a)))
+	if !ok || len(body) != 21 || body[0] != 0 {
+		return id, false
+	}
+	return [20]byte(body[1:]), true
+}
+
+// XAddress writes the X-address of an account and a destination tag on the main
+// network.
+func XAddress(account [20]byte, tag uint32) chain.Address {
+	body := append(append(append([]byte(nil), xMain...), account[:]...), 1)
+	body = binary.LittleEndian.AppendUint64(body, uint64(tag))
+	return chain.Address(toRipple(encode58Check(body...)))
+}

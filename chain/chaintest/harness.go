@@ -77,6 +77,9 @@ type Harness struct {
 	// Amount is a usual payment in coins of the native currency, well above any
 	// fee and dust. Defaults to 1.
 	Amount decimal.Decimal
+	// Reserve is what an account must keep: it is in its balance and cannot be
+	// sent. Usually 0.
+	Reserve decimal.Decimal
 
 	// Finality is how many blocks the network's final height is behind its head;
 	// −1 where it has no such notion. Above 100 the cases of it are skipped.

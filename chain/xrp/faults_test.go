@@ -1,0 +1,561 @@
+package xrp
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/decred/dcrd/dcrec/secp256k1/v4"
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// set is a Watch of some addresses.
+type set struct {
+	only
+	all []chain.Address
+}
+
+func (s set) Contains(a chain.Address) bool {
+	for _, x := range s.all {
+		if x == a {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *town) headBlock(t testing.TB) chain.Block {
+	t.Helper()
+	tip, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	return tip.Head
+}
+
+// seen mines one ledger and returns what it brought to the addresses.
+func (n *town) seen(t testing.TB, w ...chain.Address) []chain.Transfer {
+	t.Helper()
+	from := n.headBlock(t)
+	n.Mine(1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{all: w}, 1)
+	require.NoError(t, err)
+	return s.Blocks[0].Transfers
+}
+
+func (n *town) intent(from, to chain.Address, amount int64) chain.Intent {
+	return chain.Intent{
+		ID: "i", Purpose: chain.ForWithdrawal, Tenant: "t", Network: "XRP", Currency: "XRP",
+		From: from, To: to, Amount: ledger.Amount(amount * xrp), Confirmations: 1,
+	}
+}
+
+// order prices an intent with the sender's next sequence.
+func (n *town) order(t testing.TB, in chain.Intent) chain.Order {
+	t.Helper()
+	fee, err := n.client.EstimateFee(t.Context(), in)
+	require.NoError(t, err)
+	nonce, err := n.client.Nonce(t.Context(), in.From)
+	require.NoError(t, err)
+	return chain.Order{Intent: in, Fee: fee, Nonce: nonce, Attempt: 1}
+}
+
+func (n *town) sign(t testing.TB, who chaintest.Account, o chain.Order) chain.Attempt {
+	t.Helper()
+	u, err := n.client.Build(t.Context(), o)
+	require.NoError(t, err)
+	sig, err := who.Sign(u.Digests[0].Hash)
+	require.NoError(t, err)
+	s, err := n.client.Assemble(u, []chain.Signature{sig})
+	require.NoError(t, err)
+	return chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends}
+}
+
+func (n *town) send(t testing.TB, a chain.Attempt) error {
+	t.Helper()
+	return n.client.Broadcast(t.Context(), proof.NewStored("XRP", a.Tx, a.Raw))
+}
+
+func (n *town) status(t testing.TB, a chain.Attempt) chain.Status {
+	t.Helper()
+	all, err := n.client.Status(t.Context(), a)
+	require.NoError(t, err)
+	return all[0]
+}
+
+func tag(n uint32) *uint32 { return &n }
+
+func TestD10_PartialPaymentCountsForWhatItBrought(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	to := n.customer(t, "to").Address
+	n.Send(xrptest.Pay{To: string(to), Drops: 1_000_000 * xrp, Delivers: 3_000_001})
+	got := n.seen(t, to)
+	require.Len(t, got, 1)
+	require.True(t, decimal.RequireFromString("3.000001").Equal(got[0].Amount), "%s", got[0].Amount)
+	require.Equal(t, "XRP", got[0].Currency)
+}
+
+func TestD10_WhatDoesNotSayWhatItDeliveredIsAnError(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	to := n.customer(t, "to").Address
+	from := n.headBlock(t)
+	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Unsaid: true})
+	n.Mine(1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 1)
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.Empty(t, s.Blocks)
+}
+
+func TestD10_IssuedCurrenciesAreNoXRP(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	to := n.customer(t, "to").Address
+	n.fund(t, to, 5)
+	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Issued: "XRP"})
+	n.Send(xrptest.Pay{To: string(to), Drops: 7, Issued: "USD"})
+	require.Empty(t, n.seen(t, to))
+}
+
+// TestD10_NoTagIsEverGuessed: a payment is for the address of its very tag, and for
+// the bare account where that is nobody's.
+func TestD10_NoTagIsEverGuessed(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	hot := n.customer(t, "hot").Address
+	seven, err := n.client.Multiplex(hot, 7)
+	require.NoError(t, err)
+	zero, err := n.client.Multiplex(hot, 0)
+	require.NoError(t, err)
+	for _, x := range []struct {
+		tag  *uint32
+		to   chain.Address
+		memo string
+	}{{tag(7), seven, "7"}, {tag(8), hot, "8"}, {nil, hot, ""}, {tag(0), zero, "0"}, {tag(1<<32 - 1), hot, "4294967295"}} {
+		n.Send(xrptest.Pay{To: string(hot), Drops: 5 * xrp, Tag: x.tag})
+		got := n.seen(t, hot, seven, zero)
+		require.Len(t, got, 1)
+		require.Equal(t, x.to, got[0].To)
+		require.Equal(t, x.memo, got[0].Memo)
+	}
+	n.Send(xrptest.Pay{To: string(hot), Drops: 5 * xrp, Tag: tag(9)})
+	require.Empty(t, n.seen(t, seven), "another tag of a watched one's account")
+}
+
+// TestD01_XRPThatComesOtherwiseIsUnproven: escrows, checks and channels carry no
+// tag of the recipient's.
+func TestD01_XRPThatComesOtherwiseIsUnproven(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	hot := n.customer(t, "hot").Address
+	n.fund(t, hot, 5)
+	for _, kind := range []string{"EscrowFinish", "PaymentChannelClaim"} {
+		n.Send(xrptest.Pay{To: string(hot), Drops: 9 * xrp, Kind: kind})
+		got := n.seen(t, hot)
+		require.Len(t, got, 1, kind)
+		require.True(t, got[0].Unproven)
+		require.True(t, decimal.NewFromInt(9).Equal(got[0].Amount), "%s", got[0].Amount)
+	}
+	seven, err := n.client.Multiplex(hot, 7)
+	require.NoError(t, err)
+	n.Send(xrptest.Pay{To: string(hot), Drops: 9 * xrp, Kind: "AccountDelete", Tag: tag(7)})
+	got := n.seen(t, hot, seven)
+	require.Len(t, got, 1)
+	require.Equal(t, seven, got[0].To)
+	require.False(t, got[0].Unproven, "a deleted account's rest says whom it is for")
+}
+
+func TestD13_OnlyTesSUCCESSIsExecuted(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	to := n.customer(t, "to").Address
+	for _, result := range []string{"tecPATH_PARTIAL", "tecNO_PERMISSION", "tesWHATEVER", "SUCCESS", ""} {
+		if result == "" {
+			continue
+		}
+		n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Fails: result})
+		require.Empty(t, n.seen(t, to), result)
+	}
+}
+
+// TestD12_AGapOfTheNodeIsAnError: a server that was away lacks ledgers, and says
+// so by an error inside HTTP 200.
+func TestD12_AGapOfTheNodeIsAnError(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	to := n.customer(t, "to").Address
+	from := n.headBlock(t)
+	n.fund(t, to, 5)
+	n.Mine(3)
+	n.Set(func(f *xrptest.Fault) { f.Earliest = from.Height + 3 })
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 9)
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.Empty(t, s.Blocks)
+	_, err = n.client.History(t.Context(), to, from.Height, from.Height+4)
+	require.ErrorIs(t, err, chain.ErrNode, "a list of what it has is no list of what there was")
+	n.Set(func(f *xrptest.Fault) { f.Earliest = 0 })
+	s, err = n.client.Scan(t.Context(), []chain.Block{from}, only(to), 9)
+	require.NoError(t, err)
+	require.Len(t, s.Blocks[0].Transfers, 1)
+}
+
+// tampered replaces texts in the answers to one method.
+func (n *town) tampered(method, from, to string) {
+	n.Set(func(f *xrptest.Fault) {
+		f.Tamper = func(m string, body []byte) []byte {
+			if m != method {
+				return body
+			}
+			return bytes.Replace(body, []byte(from), []byte(to), 1)
+		}
+	})
+}
+
+func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	to := n.customer(t, "to").Address
+	from := n.headBlock(t)
+	for range 3 {
+		n.pay(t, to, decimal.NewFromInt(5), "")
+	}
+	n.Mine(1)
+	for _, x := range [][2]string{
+		{`"validated":true`, `"validated":false`},
+		{`"closed":true`, `"closed":false`},
+		{`"TransactionIndex":1`, `"TransactionIndex":3`}, // one is missing
+		{`"TransactionIndex":1`, `"TransactionIndex":0`},
+		{`"metaData":`, `"nothing":`},
+		{`"ledger_index":"`, `"ledger_index":"1`},
+		{`"parent_hash":"`, `"parent_hash":"00`},
+		{`"parent_hash":"` + strings.ToUpper(from.Hash), `"parent_hash":"` + strings.Repeat("A", 64)},
+	} {
+		n.tampered("ledger", x[0], x[1])
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 1)
+		require.ErrorIs(t, err, chain.ErrNode, "%v", x)
+		require.Empty(t, s.Blocks)
+	}
+	n.Set(func(f *xrptest.Fault) { f.Tamper = nil })
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 1)
+	require.NoError(t, err)
+	require.Len(t, s.Blocks[0].Transfers, 3)
+}
+
+func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.customer(t, "a")
+	n.fund(t, a.Address, 50)
+	sent := n.sign(t, a, n.order(t, n.intent(a.Address, chain.Address(n.Payer), 2)))
+	from := n.headBlock(t)
+	n.Mine(1)
+	for _, body := range []string{
+		``, `null`, `[]`, `{}`, `"rate limited"`, `slow down`, `{"result":null}`, `{"result":{}}`, `{"result":{"status":"success"}}`,
+		`{"result":{"status":"error"}}`, `{"result":{"error":"slowDown","error_message":"You are placing too much load on the server."}}`,
+		`{"result":{"status":"success","error":"x"}}`, `{"error":"forbidden"}`, `{"result":{"status":"success","ledger":{}}}`,
+	} {
+		n.Set(func(f *xrptest.Fault) { f.Tamper = func(string, []byte) []byte { return []byte(body) } })
+		_, err := n.client.Tip(t.Context())
+		require.ErrorIs(t, err, chain.ErrNode, body)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(a.Address), 1)
+		require.ErrorIs(t, err, chain.ErrNode, body)
+		require.Empty(t, s.Blocks)
+		_, err = n.client.Balance(t.Context(), "XRP", a.Address)
+		require.ErrorIs(t, err, chain.ErrNode, body)
+		_, err = n.client.EstimateFee(t.Context(), n.intent(a.Address, a.Address, 1))
+		require.ErrorIs(t, err, chain.ErrNode, body)
+		err = n.send(t, sent)
+		require.ErrorIs(t, err, chain.ErrNode, body)
+		require.NotErrorIs(t, err, chain.ErrRejected, body)
+	}
+}
+
+func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
+	t.Parallel()
+	n := openTown(t, func(o *Options) { o.NetworkID = Devnet })
+	a := n.customer(t, "a").Address
+	_, err := n.client.Tip(t.Context())
+	require.ErrorIs(t, err, chain.ErrWrongNet)
+	_, err = n.client.Scan(t.Context(), nil, only(a), 1)
+	require.ErrorIs(t, err, chain.ErrWrongNet)
+	_, err = n.client.Balance(t.Context(), "XRP", a)
+	require.ErrorIs(t, err, chain.ErrWrongNet)
+	_, err = n.client.Nonce(t.Context(), a)
+	require.ErrorIs(t, err, chain.ErrWrongNet)
+	_, err = n.client.EstimateFee(t.Context(), n.intent(a, a, 1))
+	require.ErrorIs(t, err, chain.ErrWrongNet)
+	require.ErrorIs(t, n.client.Deliverable(t.Context(), "XRP", a, "", xrp), chain.ErrWrongNet)
+	_, err = n.client.Status(t.Context())
+	require.ErrorIs(t, err, chain.ErrWrongNet)
+}
+
+// TestI06_NoAddressOfTheNodeInErrors: its URL often holds a key.
+func TestI06_NoAddressOfTheNodeInErrors(t *testing.T) {
+	t.Parallel()
+	c, err := New(Options{Registry: registry(t), URL: "http://127.0.0.1:1/canary-key", Header: http.Header{"X-Key": {"canary-header"}}})
+	require.NoError(t, err)
+	_, err = c.Tip(t.Context())
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.NotContains(t, err.Error(), "canary")
+	require.NotContains(t, err.Error(), "127.0.0.1")
+}
+
+// pair is a funded sender, and a recipient that is there.
+func (n *town) pair(t testing.TB) (chaintest.Account, chain.Address) {
+	t.Helper()
+	a, to := n.customer(t, "from"), n.customer(t, "to").Address
+	n.fund(t, a.Address, 100)
+	n.fund(t, to, 5)
+	return a, to
+}
+
+// TestD06_TecIsIncludedAndNotExecuted: what failed cost its fee and its sequence.
+func TestD06_TecIsIncludedAndNotExecuted(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	sent := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
+	n.Change(string(to), func(x *xrptest.Account) { x.Flags = xrptest.RequireTag })
+	require.NoError(t, n.send(t, sent))
+	n.Mine(1)
+	st := n.status(t, sent)
+	require.Equal(t, chain.Included, st.State)
+	require.False(t, st.Executed)
+	require.True(t, st.Final)
+	require.EqualValues(t, 12, st.Cost)
+	n.tampered("tx", "tecDST_TAG_NEEDED", "xyzNEW_RESULT")
+	require.Equal(t, chain.Unknown, n.status(t, sent).State, "a result that is not known is neither")
+}
+
+// TestW16_WhatWouldBounceIsRefused before money is held for it, and again before
+// it is signed.
+func TestW16_WhatWouldBounceIsRefused(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	nobody := n.customer(t, "nobody").Address
+	for _, x := range []struct {
+		name   string
+		to     chain.Address
+		change func(*xrptest.Account)
+		memo   string
+		drops  ledger.Amount
+		good   bool
+	}{
+		{"not there, below the reserve", nobody, nil, "", xrptest.Reserve - 1, false},
+		{"not there, the reserve", nobody, nil, "", xrptest.Reserve, true},
+		{"wants a tag", to, func(x *xrptest.Account) { x.Flags = xrptest.RequireTag }, "", 2 * xrp, false},
+		{"wants a tag and gets 0", to, func(x *xrptest.Account) { x.Flags = xrptest.RequireTag }, "0", 2 * xrp, true},
+		{"wants no XRP", to, func(x *xrptest.Account) { x.Flags = xrptest.DisallowXRP }, "1", 2 * xrp, false},
+		{"takes from nobody", to, func(x *xrptest.Account) { x.Flags = xrptest.DepositAuth }, "1", 2 * xrp, false},
+	} {
+		if x.change != nil {
+			n.Change(string(x.to), x.change)
+		}
+		in := n.intent(a.Address, x.to, 1)
+		in.Amount, in.Memo = x.drops, x.memo
+		o := n.order(t, in)
+		_, err := n.client.Build(t.Context(), o)
+		told := n.client.Deliverable(t.Context(), "XRP", in.To, in.Memo, in.Amount)
+		if x.good {
+			require.NoError(t, err, x.name)
+			require.NoError(t, told, x.name)
+			continue
+		}
+		require.ErrorIs(t, err, chain.ErrRejected, x.name)
+		var bad *chain.AddressError
+		require.ErrorAs(t, told, &bad, x.name)
+	}
+}
+
+func TestW16_MemosAreTagsAndAddressesHaveNone(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	o := n.order(t, n.intent(a.Address, to, 2))
+	for _, memo := range []string{"x", "007", "-1", "4294967296", " 7", "1e3"} {
+		o.Intent.Memo = memo
+		_, err := n.client.Build(t.Context(), o)
+		require.ErrorIs(t, err, chain.ErrRejected, memo)
+	}
+	var err error
+	o.Intent.Memo = "7"
+	o.Intent.To, err = n.client.Multiplex(to, 7)
+	require.NoError(t, err)
+	_, err = n.client.Build(t.Context(), o)
+	require.ErrorIs(t, err, chain.ErrRejected, "one destination has one writing")
+	o.Intent.To, o.Intent.Memo = a.Address, ""
+	_, err = n.client.Build(t.Context(), o)
+	require.ErrorIs(t, err, chain.ErrRejected, "to itself")
+}
+
+// TestW14_TheReserveIsNotSpent, nor what objects of the account bind.
+func TestW14_TheReserveIsNotSpent(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	n.Change(string(a.Address), func(x *xrptest.Account) { x.Owned = 3 })
+	in := n.intent(a.Address, to, 1)
+	free := ledger.Amount(100*xrp - xrptest.Reserve - 3*xrptest.OwnerReserve - 12)
+	in.Amount = free + 1
+	_, err := n.client.Build(t.Context(), n.order(t, in))
+	require.ErrorIs(t, err, chain.ErrShort)
+	in.Amount = free
+	sent := n.sign(t, a, n.order(t, in))
+	require.NoError(t, n.send(t, sent))
+	n.Mine(1)
+	require.True(t, n.status(t, sent).Executed, "all but the reserve can be sent")
+}
+
+func TestW14_AbsurdFeesAreRefused(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	o := n.order(t, n.intent(a.Address, to, 2))
+	n.OpenFee(90_000) // with the margin above a tenth of an XRP
+	_, err := n.client.EstimateFee(t.Context(), o.Intent)
+	require.ErrorIs(t, err, chain.ErrTooDear)
+	o.Attempt = 60
+	_, err = n.client.Build(t.Context(), o)
+	require.ErrorIs(t, err, chain.ErrTooDear, "however often it was replaced")
+	o.Attempt = 1
+	for _, params := range []string{`{"fee":-1}`, `{"fee":0}`, `{"fee":9223372036854775807}`, `x`} {
+		o.Fee.Params = []byte(params)
+		_, err = n.client.Build(t.Context(), o)
+		require.Error(t, err, params)
+	}
+}
+
+// TestW07_NoWordOfTheNodeIsARejection: whatever its preliminary result is.
+func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	sent := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
+	n.Set(func(f *xrptest.Fault) { f.Swallow = true })
+	for _, result := range []string{"tefPAST_SEQ", "tefMAX_LEDGER", "temMALFORMED", "temBAD_SIGNATURE", "telINSUF_FEE_P", "terPRE_SEQ", "terINSUF_FEE_B", "tecNO_DST", "WHATEVER", ""} {
+		n.Set(func(f *xrptest.Fault) {
+			f.Tamper = func(m string, body []byte) []byte {
+				if m != "submit" {
+					return body
+				}
+				body = bytes.Replace(body, []byte("tesSUCCESS"), []byte(result), 1)
+				body = bytes.Replace(body, []byte(`"applied":true`), []byte(`"applied":false`), 1)
+				return bytes.Replace(body, []byte(`"broadcast":true`), []byte(`"broadcast":false`), 1)
+			}
+		})
+		err := n.send(t, sent)
+		require.ErrorIs(t, err, chain.ErrNode, result)
+		require.NotErrorIs(t, err, chain.ErrRejected, result)
+	}
+}
+
+// TestW08_NoSilenceIsAProofOfDeath: neither the end of a transaction's time nor an
+// index that forgets, only a validated one in its place.
+func TestW08_NoSilenceIsAProofOfDeath(t *testing.T) {
+	t.Parallel()
+	n := openTown(t, func(o *Options) { o.Window = 3 })
+	a, to := n.pair(t)
+	o := n.order(t, n.intent(a.Address, to, 2))
+	first := n.sign(t, a, o)
+	n.Mine(10) // past its last ledger by far
+	require.Equal(t, chain.Unknown, n.status(t, first).State)
+	err := n.send(t, first)
+	require.NotErrorIs(t, err, chain.ErrRejected)
+	o.Attempt = 2
+	second := n.sign(t, a, o)
+	require.NoError(t, n.send(t, second))
+	n.Mine(1)
+	for range 4 { // so that the list of the account's has several pages
+		n.fund(t, a.Address, 1)
+	}
+	n.Set(func(f *xrptest.Fault) { f.Forget = second.Tx })
+	require.Equal(t, chain.Unknown, n.status(t, first).State, "its sequence is taken, by what nobody shows")
+	n.Set(func(f *xrptest.Fault) { f.Forget = "" })
+	dead := n.status(t, first)
+	require.Equal(t, chain.Conflicted, dead.State)
+	require.True(t, dead.Final)
+	require.Equal(t, second.Tx, dead.By)
+	n.tampered("ledger", strings.ToUpper(second.Tx), strings.Repeat("0", 64))
+	_, err = n.client.Status(t.Context(), first)
+	require.ErrorIs(t, err, chain.ErrNode, "its ledger must have it too")
+	_, err = n.client.Status(t.Context(), second)
+	require.ErrorIs(t, err, chain.ErrNode)
+}
+
+// TestW04_NoSecondFormOfASignature: the other s of the same signature would be
+// another hash.
+func TestW04_NoSecondFormOfASignature(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	u, err := n.client.Build(t.Context(), n.order(t, n.intent(a.Address, to, 2)))
+	require.NoError(t, err)
+	sig, err := a.Sign(u.Digests[0].Hash)
+	require.NoError(t, err)
+	high := highS(sig)
+	_, err = n.client.Assemble(u, []chain.Signature{high})
+	require.Error(t, err)
+	_, err = n.client.Assemble(u, []chain.Signature{sig})
+	require.NoError(t, err)
+}
+
+// TestCancel_UsesTheSequenceUp and pays nobody.
+func TestCancel_UsesTheSequenceUp(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	o := n.order(t, n.intent(a.Address, to, 2))
+	paying := n.sign(t, a, o)
+	o.Intent.Purpose, o.Intent.To, o.Intent.Amount, o.Attempt = chain.ForCancel, a.Address, 0, 2
+	u, err := n.client.Build(t.Context(), o)
+	require.NoError(t, err)
+	require.Empty(t, u.Outputs)
+	cancel := n.sign(t, a, o)
+	require.NoError(t, n.send(t, paying))
+	require.NoError(t, n.send(t, cancel))
+	n.Mine(1)
+	require.True(t, n.status(t, cancel).Executed)
+	require.Equal(t, cancel.Tx, n.status(t, paying).By)
+	b, err := hex.DecodeString(cancel.Tx)
+	require.NoError(t, err)
+	require.Len(t, b, 32)
+}
+
+// TestK01_OnlyTheAccountsOwnKey: a payload that names another key is refused, and
+// so is a PublicKey that gives one.
+func TestK01_OnlyTheAccountsOwnKey(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	other := n.customer(t, "other")
+	o := n.order(t, n.intent(a.Address, to, 2))
+	u, err := n.client.Build(t.Context(), o)
+	require.NoError(t, err)
+	forged := bytes.Replace(u.Payload, a.Key, other.Key, 1)
+	_, err = n.client.Inspect(forged)
+	require.ErrorIs(t, err, chain.ErrRejected)
+	n.keys[a.Address] = other.Key
+	_, err = n.client.Build(t.Context(), o)
+	require.ErrorContains(t, err, "another account")
+}
+
+// highS is the same signature with the other s.
+func highS(sig chain.Signature) chain.Signature {
+	var s secp256k1.ModNScalar
+	s.SetByteSlice(sig[32:64])
+	s.Negate()
+	b := s.Bytes()
+	out := append(chain.Signature{}, sig...)
+	copy(out[32:64], b[:])
+	out[64] ^= 1
+	return out
+}

@@ -1,0 +1,240 @@
+package xrp
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// Status tells what became of attempts. Included needs a validated ledger, read
+// itself, that has the transaction. Conflicted needs another transaction of the
+// account with the same Sequence in one; both are final at once. That the time of
+// an attempt is over is Unknown: no node's silence proves that it did not land.
+func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	head, err := c.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Status, len(attempts))
+	for i, a := range attempts {
+		out[i] = chain.Status{State: chain.Unknown}
+		t, err := c.signed(a.Tx, a.Raw)
+		if err != nil {
+			continue // not understood
+		}
+		if out[i], err = c.judge(ctx, &head, t); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// judge is the state of one attempt.
+func (c *Client) judge(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	known, r, err := c.find(ctx, t)
+	switch {
+	case err != nil:
+		return unknown, err
+	case known && r.validated:
+		return c.included(ctx, head, t, &r)
+	}
+	h, err := c.account(ctx, t.account)
+	if err != nil {
+		return unknown, err
+	}
+	if h.exists && h.sequence > t.sequence {
+		return c.taken(ctx, head, t)
+	}
+	if known {
+		return chain.Status{State: chain.Pending}, nil
+	}
+	return unknown, nil
+}
+
+func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, r *txRead) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	done := string(r.result) == executed
+	if r.ledger > head.Height || !done && !bytes.HasPrefix(r.result, []byte("tec")) {
+		return unknown, nil // above the view, or not understood
+	}
+	b, err := c.holding(ctx, r.ledger, t.id)
+	if err != nil {
+		return unknown, err
+	}
+	cost, err := c.units(t.fee, ledger.Up)
+	if err != nil {
+		return unknown, fmt.Errorf("%w: cost of a transaction: %w", chain.ErrNode, err)
+	}
+	if got, ok := drops(r.delivered); done && t.kind == typePayment && (!ok || got != int64(t.amount)) { //nolint:gosec // bounded where it was read
+		return unknown, fmt.Errorf("%w: a payment of %d drops delivered something else", chain.ErrNode, t.amount)
+	}
+	return placed(head, b, chain.Status{State: chain.Included, Executed: done, Cost: cost}), nil
+}
+
+// holding reads a validated ledger, which must hold the transaction: what the index
+// says of it, its ledger must say too.
+func (c *Client) holding(ctx context.Context, index int64, id [32]byte) (chain.Block, error) {
+	l, err := c.ledger(ctx, index, hashes)
+	if err == nil && !slices.Contains(l.ids, id) {
+		err = fmt.Errorf("%w: it says that ledger %d has a transaction that is not in it", chain.ErrNode, index)
+	}
+	return l.Block, err
+}
+
+func placed(head *ledgerRead, b chain.Block, s chain.Status) chain.Status {
+	s.Block, s.Confirmations, s.Final = b, head.Height-b.Height+1, true
+	return s
+}
+
+// How far back a transaction is looked for that took a Sequence.
+const (
+	pageOfTxs = 200
+	maxPages  = 100
+)
+
+// taken finds the transaction that took an attempt's Sequence among the account's
+// own, the newest first. Where the node does not have it, nothing is proven.
+func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	from := []byte(t.account.text())
+	list := c.history(t.account, -1, head.Height, false)
+	for range maxPages {
+		page, more, err := list(ctx)
+		if err != nil {
+			return unknown, err
+		}
+		for i := range page {
+			r := &page[i]
+			if !bytes.Equal(r.account, from) || r.sequence == 0 || !r.validated {
+				continue
+			}
+			if r.sequence < int64(t.sequence) {
+				return unknown, nil
+			}
+			if r.sequence > int64(t.sequence) {
+				continue
+			}
+			if r.id == t.id {
+				return unknown, nil // it landed meanwhile: told at the next look
+			}
+			b, err := c.holding(ctx, r.ledger, r.id)
+			if err != nil {
+				return unknown, err
+			}
+			return placed(head, b, chain.Status{State: chain.Conflicted, By: hex.EncodeToString(r.id[:])}), nil
+		}
+		if !more {
+			break
+		}
+	}
+	return unknown, nil
+}
+
+// history pages through the validated transactions of an account; from −1 is as
+// early as the node has them.
+func (c *Client) history(a account, from, to int64, forward bool) func(ctx context.Context) (page []txRead, more bool, err error) {
+	var marker json.RawMessage
+	return func(ctx context.Context) ([]txRead, bool, error) {
+		p := params{
+			"account": a.text(), "ledger_index_min": from, "ledger_index_max": to, "forward": forward,
+			"limit": pageOfTxs, "binary": false,
+		}
+		if marker != nil {
+			p["marker"] = marker
+		}
+		raw, err := c.node.call(ctx, "account_tx", p)
+		if err != nil {
+			return nil, false, err
+		}
+		marker = nil
+		var page []txRead
+		least, most := int64(-1), int64(-1)
+		w := newWalk(raw)
+		w.Object(func(key []byte) {
+			switch string(key) {
+			case "transactions":
+				w.Array(func() { page = append(page, readTx(w)) })
+			case "marker":
+				marker = append(json.RawMessage(nil), w.Raw()...)
+			case "ledger_index_min":
+				least = w.number()
+			case "ledger_index_max":
+				most = w.number()
+			default:
+				w.Skip()
+			}
+		})
+		if err := w.End(); err != nil {
+			return nil, false, err
+		}
+		if most < to || from >= 0 && (least < 0 || least > from) {
+			return nil, false, fmt.Errorf("%w: it has ledgers %d to %d alone, asked were %d to %d", chain.ErrNode, least, most, from, to)
+		}
+		return page, marker != nil, nil
+	}
+}
+
+// History lists the executed transfers to an address from ledger from to ledger
+// to, both included, with the identities of Scan. Of an X-address only what came
+// with its tag.
+func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) ([]chain.Transfer, error) {
+	who, _, err := c.own(a)
+	if err != nil {
+		return nil, err
+	}
+	head, err := c.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if from = max(from, 1); to < from {
+		return nil, nil
+	}
+	if head.Height < to {
+		return nil, fmt.Errorf("%w: its newest validated ledger is %d, asked up to %d", chain.ErrBehind, head.Height, to)
+	}
+	list := c.history(who, from, to, true)
+	var out []chain.Transfer
+	at := ledgerRead{}
+	for {
+		page, more, err := list(ctx)
+		if said(err, "actNotFound") {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			t := &page[i]
+			if !t.validated || !t.meta || t.ledger < from || t.ledger > to {
+				return nil, fmt.Errorf("%w: it listed a transaction that was not asked for", chain.ErrNode)
+			}
+			if at.Height != t.ledger {
+				if at, err = c.at(ctx, t.ledger); err != nil {
+					return nil, err
+				}
+			}
+			found, err := c.transfers(t, at.Block, only(a))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+		if !more {
+			return out, nil
+		}
+	}
+}
+
+// only is a Watch of one address.
+type only chain.Address
+
+func (only) Sync(context.Context) error      { return nil }
+func (o only) Contains(a chain.Address) bool { return a == chain.Address(o) }
+func (o only) Open() []chain.Address         { return []chain.Address{chain.Address(o)} }

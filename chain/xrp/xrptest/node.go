@@ -1,0 +1,217 @@
+// Package xrptest is a modelled rippled server for tests: accounts with reserves,
+// sequences and destination tags, ledgers, partial payments and queued
+// transactions, behind the JSON-RPC API of rippled, with faults on demand. It reads
+// transactions with a decoder of its own and checks signatures, so a client that is
+// wrong about bytes does not get past it. It is not rippled: fees under load are
+// set by hand, issued currencies are names, and a ledger is validated as it closes.
+package xrptest
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cryptopay-go/cryptopay/chain/address"
+)
+
+// Parameters of the chain, in drops.
+const (
+	BaseFee      = 10
+	Reserve      = 1_000_000
+	OwnerReserve = 200_000
+	firstLedger  = 90_000_000
+	closeTime    = 4
+	startTime    = 813_000_000 // since 2000
+)
+
+// Flags of accounts, as the ledger numbers them.
+const (
+	RequireTag  = 0x00020000
+	DisallowXRP = 0x00080000
+	DepositAuth = 0x01000000
+)
+
+// Account is an account of the ledger.
+type Account struct {
+	Drops    int64
+	Sequence uint32
+	Owned    int64
+	Flags    uint32
+}
+
+// tx is a transaction: what its JSON says, and what it does.
+type tx struct {
+	hash     string
+	account  string
+	sequence uint32
+	fee      int64
+	last     uint32 // 0: for ever
+	json     object
+	// run applies it to the accounts and says the result and what was delivered.
+	run func(s map[string]Account, at int64) (result string, delivered any)
+}
+
+type included struct {
+	*tx
+	result    string
+	delivered any
+	nodes     []any
+}
+
+type ledger struct {
+	index        int64
+	hash, parent string
+	txs          []included
+	after        map[string]Account
+}
+
+// Node is the modelled server. All methods may be called concurrently.
+type Node struct {
+	mu      sync.Mutex
+	ledgers []*ledger
+	pool    []*tx
+	counter int
+	openFee int64
+	fault   Fault
+	id      uint32
+
+	// Payer is the outside customer, who never runs dry.
+	Payer string
+}
+
+// Fault is what a node does wrong.
+type Fault struct {
+	Lag     int  // it is so many ledgers behind
+	Partial bool // it has ledgers, and no transactions
+	Fail    bool // it answers nothing but HTTP 200 with an error in it
+	Lose    bool // it takes the next submission and breaks the connection
+	Swallow bool // it takes submissions and forgets them
+	Forget  string
+	// Earliest is the first ledger that it has, 0 = all.
+	Earliest int64
+	// Took is told of each valid submission, swallowed or not.
+	Took func(blob []byte)
+	// Tamper changes an answer.
+	Tamper func(method string, body []byte) []byte
+}
+
+// New makes a node whose chain has a few ledgers. seed makes it a chain of its own.
+func New(seed string, networkID uint32) *Node {
+	n := &Node{openFee: BaseFee, id: networkID, Payer: Address("payer")}
+	s := map[string]Account{n.Payer: {Drops: 50_000_000_000_000_000, Sequence: 7}}
+	n.ledgers = []*ledger{{index: firstLedger, hash: sum(seed), parent: sum("parent"), after: s}}
+	n.mine(6)
+	return n
+}
+
+// Address is the classic address of a name: nobody has its key.
+func Address(name string) string {
+	format, _ := address.For("XRP")
+	return string(format.Make(sha256.Sum256([]byte("xrptest/" + name))))
+}
+
+func sum(parts ...any) string {
+	return strings.ToUpper(fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(parts...)))))
+}
+
+// Set changes the node's faults.
+func (n *Node) Set(change func(f *Fault)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(&n.fault)
+}
+
+// OpenFee is what opens the current ledger from now on.
+func (n *Node) OpenFee(drops int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.openFee = drops
+}
+
+// Change alters an account, from the next ledger on.
+func (n *Node) Change(who string, f func(a *Account)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mine(1)
+	h := n.head()
+	a := h.after[who]
+	f(&a)
+	h.after[who] = a
+}
+
+// Of is an account as it is now.
+func (n *Node) Of(who string) Account {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.head().after[who]
+}
+
+// Mine closes ledgers with what waits.
+func (n *Node) Mine(count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mine(count)
+}
+
+func (n *Node) head() *ledger { return n.ledgers[len(n.ledgers)-1] }
+
+func (n *Node) mine(count int) {
+	for range count {
+		head := n.head()
+		l := &ledger{index: head.index + 1, parent: head.hash, after: maps.Clone(head.after)}
+		n.pool = slices.DeleteFunc(n.pool, func(t *tx) bool { return t.last > 0 && int64(t.last) < l.index })
+		slices.SortStableFunc(n.pool, func(a, b *tx) int { return cmp.Compare(a.sequence, b.sequence) })
+		var left []*tx
+		for _, t := range n.pool {
+			switch a := l.after[t.account]; {
+			case t.sequence == 0 || t.sequence == a.Sequence && a.Drops >= t.fee:
+				l.apply(t)
+			case t.sequence >= a.Sequence && a.Sequence > 0:
+				left = append(left, t)
+			}
+		}
+		n.pool = left
+		l.hash = sum(l.parent, l.index, len(l.txs))
+		n.ledgers = append(n.ledgers, l)
+	}
+}
+
+// apply runs a transaction; one that fails costs its fee and its sequence.
+func (l *ledger) apply(t *tx) {
+	before := maps.Clone(l.after)
+	charged := func(s map[string]Account) {
+		if a, ok := s[t.account]; ok && t.sequence > 0 {
+			a.Drops, a.Sequence = a.Drops-t.fee, a.Sequence+1
+			s[t.account] = a
+		}
+	}
+	charged(l.after)
+	result, delivered := t.run(l.after, l.index)
+	if result != "tesSUCCESS" {
+		l.after, delivered = maps.Clone(before), nil
+		charged(l.after)
+	}
+	x := included{tx: t, result: result, delivered: delivered}
+	for _, who := range slices.Sorted(maps.Keys(l.after)) {
+		was, there := before[who]
+		if now := l.after[who]; now != was {
+			fields := object{"Account": who, "Balance": fmt.Sprint(now.Drops), "Flags": now.Flags, "OwnerCount": now.Owned, "Sequence": now.Sequence}
+			if !there {
+				x.nodes = append(x.nodes, object{"CreatedNode": object{"LedgerEntryType": "AccountRoot", "LedgerIndex": sum(who), "NewFields": fields}})
+				continue
+			}
+			changed := object{}
+			if now.Drops != was.Drops {
+				changed["Balance"] = fmt.Sprint(was.Drops)
+			}
+			x.nodes = append(x.nodes, object{"ModifiedNode": object{
+				"FinalFields": fields, "LedgerEntryType": "AccountRoot", "LedgerIndex": sum(who), "PreviousFields": changed,
+			}})
+		}
+	}
+	l.txs = append(l.txs, x)
+}
