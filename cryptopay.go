@@ -91,10 +91,14 @@ func (a *App) Config() Config {
 func (a *App) shared() (err error) {
 	c := a.cfg
 	var names []chain.Network
+	shared := map[chain.Network]chain.Multiplexer{}
 	for _, client := range c.Chains {
 		names = append(names, client.Network())
+		if m, able := client.(chain.Multiplexer); able {
+			shared[client.Network()] = m
+		}
 	}
-	a.Addresses, err = incoming.NewPool(incoming.PoolConfig{Store: c.Store, Source: c.Addresses, Now: c.Clock.Now, Networks: names})
+	a.Addresses, err = incoming.NewPool(incoming.PoolConfig{Store: c.Store, Source: c.Addresses, Now: c.Clock.Now, Networks: names, Shared: shared})
 	if err != nil {
 		return err
 	}

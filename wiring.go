@@ -29,7 +29,7 @@ func (a *App) route(ctx context.Context, f incoming.Fact) error {
 	switch {
 	case s.Internal: // a move of our own: its attempt tells what became of it
 		return a.Treasury.HandleInternal(ctx, f)
-	case s.Purpose == incoming.UsePayment:
+	case s.Purpose == incoming.UsePayment, s.Purpose == incoming.UseAccount: // of the account itself: no payment's
 		if err := a.Payments.Handle(ctx, f); err != nil {
 			return err
 		}

@@ -171,8 +171,8 @@ type (
 	}
 	// Multiplexer gives one account any number of addresses, on networks where an
 	// account of its own for each payment would cost its reserve. A payment to such
-	// an address arrives at the account, and Scan reports the address as To. Untag
-	// takes it apart again.
+	// an address arrives at the account, and Scan reports the address as To where
+	// both are watched. Untag takes it apart again.
 	Multiplexer interface {
 		Tagger
 		Multiplex(account Address, id uint32) (Address, error)

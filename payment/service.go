@@ -57,7 +57,7 @@ func (s *Service) Handle(ctx context.Context, f incoming.Fact) error {
 
 func (s *Service) handle(ctx context.Context, f fact) error {
 	sg := &f.sighting
-	if sg.Purpose != incoming.UsePayment || sg.Tenant == "" {
+	if sg.Purpose != incoming.UsePayment && sg.Purpose != incoming.UseAccount || sg.Tenant == "" {
 		return fmt.Errorf("payment: sighting %s is of a %s address, not of a tenant's payment", sg.Generated(), sg.Purpose)
 	}
 	if sg.Internal {

@@ -21,6 +21,9 @@ type PoolConfig struct {
 	NewID func() string
 	// Networks that Step keeps filled.
 	Networks []chain.Network
+	// Shared lists the networks on which all addresses of a tenant are of one
+	// account. Defaults to none.
+	Shared map[chain.Network]chain.Multiplexer
 	// Ahead is how many free addresses per network Fill keeps. Defaults to 256.
 	Ahead int
 	// Lease is how many addresses are taken for a tenant at once. A process
@@ -79,7 +82,7 @@ func (p *Pool) Take(ctx context.Context, network chain.Network, tenant string) (
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.free) == 0 {
-		free, err := p.assign(ctx, network, tenant, UsePayment, p.cfg.Lease)
+		free, err := p.take(ctx, network, tenant, UsePayment, p.cfg.Lease)
 		if err != nil {
 			return chain.Derived{}, err
 		}
@@ -127,7 +130,7 @@ func (p *Pool) only(ctx context.Context, network chain.Network, tenant string, u
 		if len(rows) > 0 {
 			return derived(rows[0]), nil
 		}
-		got, err := p.assign(ctx, network, tenant, use, 1)
+		got, err := p.take(ctx, network, tenant, use, 1)
 		var level *storage.LevelError
 		switch {
 		case errors.As(err, &level): // another process was first
@@ -138,6 +141,14 @@ func (p *Pool) only(ctx context.Context, network chain.Network, tenant string, u
 		}
 	}
 	return chain.Derived{}, fmt.Errorf("%w: %s on %s", ErrNoAddress, use, network)
+}
+
+// take gives a tenant count addresses that nobody was ever given.
+func (p *Pool) take(ctx context.Context, network chain.Network, tenant string, use Use, count int) ([]chain.Derived, error) {
+	if m := p.cfg.Shared[network]; m != nil && use != UseAccount {
+		return p.multiplex(ctx, network, m, tenant, use, count)
+	}
+	return p.assign(ctx, network, tenant, use, count)
 }
 
 // maxTries bounds how often a race is run again.
@@ -172,15 +183,21 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 			c.Put = append(c.Put, Addresses.Row(r.ID, r.Version, time.Time{}, a))
 			out[i] = derived(r)
 		}
-		if use != UsePayment {
-			c.Level = []storage.Level{{Name: "address/" + string(use) + "/" + tenant, Delta: 1, Max: 1}}
-		}
+		c.Level = onlyOne(use, tenant)
 		c.ID = changeID("lease", c.Put)
 		if err = storage.CommitOne(ctx, p.cfg.Store, c); !errors.Is(err, storage.ErrConflict) {
 			return out, err
 		}
 	}
 	return nil, fmt.Errorf("%w: on %s", ErrNoAddress, network)
+}
+
+// onlyOne bounds how many addresses of a use a tenant is given.
+func onlyOne(use Use, tenant string) []storage.Level {
+	if use == UsePayment {
+		return nil
+	}
+	return []storage.Level{{Name: "address/" + string(use) + "/" + tenant, Delta: 1, Max: 1}}
 }
 
 func derived(r storage.Row) chain.Derived {

@@ -142,6 +142,9 @@ const (
 	UsePayment Use = "payment" // handed out to one payment
 	UseHot     Use = "hot"     // the tenant's hot address
 	UseChange  Use = "change"  // change of our own transactions on UTXO networks
+	// UseAccount is the tenant's account on a network where payments share one: what
+	// comes there under no address of ours has lost its way.
+	UseAccount Use = "account"
 )
 
 // AddressRow is the directory entry of one derived address, in the network's

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/btcsuite/btcd/btcutil/v2/hdkeychain"
 
@@ -81,4 +82,19 @@ func (s *Source) Derive(ctx context.Context, n chain.Network, from uint32, count
 		out = append(out, chain.Derived{Address: a, Index: i, Key: chain.KeyRef(b.prefix + strconv.FormatUint(uint64(i), 10))})
 	}
 	return out, nil
+}
+
+// PublicKey is the key that a KeyRef names, of a network whose transactions hold
+// it, and whose addresses do not tell it.
+func (s *Source) PublicKey(n chain.Network, ref chain.KeyRef) (chain.PublicKey, error) {
+	b, ok := s.branches[n]
+	if !ok {
+		return nil, fmt.Errorf("keys: no account for network %s: give its xpub", n)
+	}
+	last, ok := strings.CutPrefix(string(ref), b.prefix)
+	i, err := strconv.ParseUint(last, 10, 31)
+	if !ok || err != nil || last != strconv.FormatUint(i, 10) {
+		return nil, fmt.Errorf("keys: %q is not below the account of %s", ref, n)
+	}
+	return b.key.child(uint32(i)) //nolint:gosec // of 31 bits
 }

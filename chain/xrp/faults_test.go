@@ -20,7 +20,7 @@ import (
 
 // set is a Watch of some addresses.
 type set struct {
-	only
+	pair
 	all []chain.Address
 }
 
@@ -110,7 +110,7 @@ func TestD10_WhatDoesNotSayWhatItDeliveredIsAnError(t *testing.T) {
 	from := n.headBlock(t)
 	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Unsaid: true})
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 }
@@ -147,7 +147,7 @@ func TestD10_NoTagIsEverGuessed(t *testing.T) {
 		require.Equal(t, x.memo, got[0].Memo)
 	}
 	n.Send(xrptest.Pay{To: string(hot), Drops: 5 * xrp, Tag: tag(9)})
-	require.Empty(t, n.seen(t, seven), "another tag of a watched one's account")
+	require.Empty(t, n.seen(t, n.customer(t, "other").Address, seven), "of an account that is nobody's of ours")
 }
 
 // TestD01_XRPThatComesOtherwiseIsUnproven: escrows, checks and channels carry no
@@ -196,13 +196,13 @@ func TestD12_AGapOfTheNodeIsAnError(t *testing.T) {
 	n.fund(t, to, 5)
 	n.Mine(3)
 	n.Set(func(f *xrptest.Fault) { f.Earliest = from.Height + 3 })
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 9)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 9)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 	_, err = n.client.History(t.Context(), to, from.Height, from.Height+4)
 	require.ErrorIs(t, err, chain.ErrNode, "a list of what it has is no list of what there was")
 	n.Set(func(f *xrptest.Fault) { f.Earliest = 0 })
-	s, err = n.client.Scan(t.Context(), []chain.Block{from}, only(to), 9)
+	s, err = n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 9)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 1)
 }
@@ -239,12 +239,12 @@ func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
 		{`"parent_hash":"` + strings.ToUpper(from.Hash), `"parent_hash":"` + strings.Repeat("A", 64)},
 	} {
 		n.tampered("ledger", x[0], x[1])
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, "%v", x)
 		require.Empty(t, s.Blocks)
 	}
 	n.Set(func(f *xrptest.Fault) { f.Tamper = nil })
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(to), 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 3)
 }
@@ -265,7 +265,7 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 		n.Set(func(f *xrptest.Fault) { f.Tamper = func(string, []byte) []byte { return []byte(body) } })
 		_, err := n.client.Tip(t.Context())
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, only(a.Address), 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{a.Address}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.Empty(t, s.Blocks)
 		_, err = n.client.Balance(t.Context(), "XRP", a.Address)
@@ -284,7 +284,7 @@ func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	a := n.customer(t, "a").Address
 	_, err := n.client.Tip(t.Context())
 	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Scan(t.Context(), nil, only(a), 1)
+	_, err = n.client.Scan(t.Context(), nil, pair{a}, 1)
 	require.ErrorIs(t, err, chain.ErrWrongNet)
 	_, err = n.client.Balance(t.Context(), "XRP", a)
 	require.ErrorIs(t, err, chain.ErrWrongNet)
@@ -558,4 +558,25 @@ func highS(sig chain.Signature) chain.Signature {
 	copy(out[32:64], b[:])
 	out[64] ^= 1
 	return out
+}
+
+// TestD17_HistoryIsByAddress: of an X-address what came with its tag, of the bare
+// account what came with none of the others'.
+func TestD17_HistoryIsByAddress(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	hot := n.customer(t, "hot").Address
+	from := n.headBlock(t).Height + 1
+	for i := range uint32(8) {
+		n.Send(xrptest.Pay{To: string(hot), Drops: 5 * xrp, Tag: tag(i % 2)})
+		n.Mine(1)
+	}
+	one, err := n.client.Multiplex(hot, 1)
+	require.NoError(t, err)
+	got, err := n.client.History(t.Context(), one, from, from+7)
+	require.NoError(t, err)
+	require.Len(t, got, 4)
+	got, err = n.client.History(t.Context(), hot, from, from+7)
+	require.NoError(t, err)
+	require.Len(t, got, 8, "whose tags these are, the account alone does not tell")
 }

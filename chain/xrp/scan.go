@@ -156,24 +156,21 @@ func (c *Client) transfers(t *txRead, b chain.Block, w chain.Watch) ([]chain.Tra
 // X-address of its tag, else the account alone.
 func recipient(t *txRead, w chain.Watch) (to chain.Address, memo string, err error) {
 	base := chain.Address(t.destination)
-	if t.tag < 0 {
-		if w.Contains(base) {
-			to = base
-		}
-		return to, "", nil
+	if !w.Contains(base) {
+		return "", "", nil
 	}
-	memo = strconv.FormatInt(t.tag, 10)
+	if t.tag < 0 {
+		return base, "", nil
+	}
 	id, ok := address.XRPAccount(base)
 	if !ok || t.tag > 1<<32-1 {
 		return "", "", fmt.Errorf("%w: transaction %x has a malformed destination", chain.ErrNode, t.id)
 	}
+	memo = strconv.FormatInt(t.tag, 10)
 	if to = tagged(id, uint32(t.tag)); w.Contains(to) { //nolint:gosec // checked above
 		return to, memo, nil
 	}
-	if w.Contains(base) {
-		return base, memo, nil
-	}
-	return "", "", nil
+	return base, memo, nil
 }
 
 // gains are the drops that transactions of other kinds brought to watched

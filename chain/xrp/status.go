@@ -200,6 +200,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 		return nil, fmt.Errorf("%w: its newest validated ledger is %d, asked up to %d", chain.ErrBehind, head.Height, to)
 	}
 	list := c.history(who, from, to, true)
+	both := pair{a, who.text()}
 	var out []chain.Transfer
 	at := ledgerRead{}
 	for {
@@ -220,11 +221,15 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 					return nil, err
 				}
 			}
-			found, err := c.transfers(t, at.Block, only(a))
+			found, err := c.transfers(t, at.Block, both)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, found...)
+			for _, x := range found {
+				if x.To == a {
+					out = append(out, x)
+				}
+			}
 		}
 		if !more {
 			return out, nil
@@ -232,9 +237,9 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 }
 
-// only is a Watch of one address.
-type only chain.Address
+// pair is a Watch of an address and the account that it is of.
+type pair [2]chain.Address
 
-func (only) Sync(context.Context) error      { return nil }
-func (o only) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o only) Open() []chain.Address         { return []chain.Address{chain.Address(o)} }
+func (pair) Sync(context.Context) error      { return nil }
+func (p pair) Contains(a chain.Address) bool { return a == p[0] || a == p[1] }
+func (p pair) Open() []chain.Address         { return p[:] }

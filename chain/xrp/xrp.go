@@ -8,7 +8,7 @@
 //   - What arrived is delivered_amount and nothing else. Amount is never read, so a
 //     partial payment counts for what it brought. Issued currencies are no XRP.
 //   - One account takes the payments of many: To is the X-address of account and
-//     destination tag where that is watched, and otherwise the account alone, with
+//     destination tag where both are watched, and otherwise the account alone, with
 //     the tag as Memo. No tag is ever guessed.
 //   - XRP that an escrow, a check or a channel brought is reported Unproven, from
 //     what the account's balance rose by.

@@ -171,6 +171,7 @@ func (g *gateway) source(seed *keys.Seed, accounts []keys.Account, encode map[ch
 	if err != nil {
 		return nil, err
 	}
+	g.world.source = public
 	hardened, out := seed.Hardened(encode), keys.Sources{}
 	for n := range encode {
 		out[n] = hardened

@@ -18,11 +18,13 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/solana"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
+	"github.com/cryptopay-go/cryptopay/chain/xrp"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -45,6 +47,7 @@ type world struct {
 	registry *chain.Registry
 	clients  []chain.Client
 	rates    rates.Rates
+	source   *keys.Source // once the App is composed: of public keys that go into transactions
 
 	store  storage.Store
 	clock  *clock
@@ -101,10 +104,14 @@ func (w *world) dial(n chain.Network, url string) (chain.Client, error) {
 	if params, known := utxo.Mainnet(n); known {
 		return utxo.New(utxo.Options{Network: n, Params: params, Registry: w.registry, URL: url})
 	}
-	if n == "TRX" {
+	switch n {
+	case "TRX":
 		return tron.New(tron.Options{Registry: w.registry, URL: url})
-	}
-	if n == "SOL" {
+	case "XRP":
+		return xrp.New(xrp.Options{Registry: w.registry, URL: url, PublicKey: func(_ chain.Address, k chain.KeyRef) (chain.PublicKey, error) {
+			return w.source.PublicKey(n, k)
+		}})
+	case "SOL":
 		return solana.New(solana.Options{Registry: w.registry, URL: url})
 	}
 	return nil, errors.New("there is no client for this network yet")

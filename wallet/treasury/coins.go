@@ -13,7 +13,7 @@ import (
 )
 
 // keep leaves a deposit where it is and makes it spendable: an output needs no
-// forwarding.
+// forwarding, nor does what came to an account that pays out, too.
 func (t *Treasury) keep(ctx context.Context, s incoming.Sighting) error {
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		p := storage.Network(s.Network)
@@ -30,7 +30,7 @@ func (t *Treasury) keep(ctx context.Context, s incoming.Sighting) error {
 			ID: fmt.Sprintf("keep/%s/%d", s.Key(), row.Version), Partition: p,
 			Put: []storage.Row{incoming.Sightings.Row(s.Key(), row.Version, t.cfg.Now(), cur)},
 		}
-		if cur.Currency == "" || cur.Amount <= 0 {
+		if _, shared := t.shared(chain.Network(s.Network)); shared || cur.Currency == "" || cur.Amount <= 0 {
 			return c, nil
 		}
 		coin, known, ok, err := outgoing.Coins.One(ctx, t.cfg.Store, p, cur.Key())

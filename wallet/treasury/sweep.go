@@ -87,7 +87,7 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 	worked := 0
 	for _, row := range rows {
 		s := incoming.Sightings.Value(row)
-		if family == chain.UTXOFamily {
+		if _, shared := t.shared(n); shared || family == chain.UTXOFamily {
 			e := t.keep(ctx, s)
 			if err = errors.Join(err, e); e == nil {
 				worked++

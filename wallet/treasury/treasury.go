@@ -117,7 +117,7 @@ func (t *Treasury) Submit(ctx context.Context, in chain.Intent) error {
 		if err != nil {
 			return err
 		}
-		in.From, in.FromKey = hot.Address, hot.Key
+		in.From, in.FromKey = t.account(in.Network, hot.Address), hot.Key
 	}
 	if in.MaxCost, err = t.reserve(ctx, in); err != nil {
 		return err
@@ -127,6 +127,23 @@ func (t *Treasury) Submit(ctx context.Context, in chain.Intent) error {
 		err = errors.Join(err, t.unreserve(ctx, in))
 	}
 	return err
+}
+
+// shared reports whether the addresses of a network are of accounts that many of
+// them share: nothing is forwarded between them.
+func (t *Treasury) shared(n chain.Network) (chain.Multiplexer, bool) {
+	m, ok := t.cfg.Clients[n].(chain.Multiplexer)
+	return m, ok
+}
+
+// account is who sends for an address: where many share one, the account.
+func (t *Treasury) account(n chain.Network, a chain.Address) chain.Address {
+	if m, ok := t.shared(n); ok {
+		if account, _, tagged := m.Untag(a); tagged {
+			return account
+		}
+	}
+	return a
 }
 
 // Cancel withdraws an intent from its network and reports whether nothing of it
