@@ -59,3 +59,22 @@ func makeStellar(body [32]byte) string {
 	raw, _ := decode58(makeSolana(body)) // a point of the same curve
 	return account(raw)
 }
+
+// StellarKey reads the 32 bytes of an account G…; ok is false for any other text.
+func StellarKey(a chain.Address) (key [32]byte, ok bool) {
+	raw, err := strkey.DecodeString(string(a))
+	if err != nil || len(raw) != 35 || raw[0] != strkeyAccount || account(raw[1:33]) != string(a) {
+		return key, false
+	}
+	return [32]byte(raw[1:33]), true
+}
+
+// StellarAccount writes the account G… of a key.
+func StellarAccount(key [32]byte) chain.Address { return chain.Address(account(key[:])) }
+
+// StellarMuxed writes the muxed account M… of a key and an id.
+func StellarMuxed(key [32]byte, id uint64) chain.Address {
+	body := append([]byte{strkeyMuxed}, key[:]...)
+	body = binary.BigEndian.AppendUint64(body, id)
+	return chain.Address(strkey.EncodeToString(binary.LittleEndian.AppendUint16(body, crc16(body))))
+}

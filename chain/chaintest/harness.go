@@ -97,6 +97,9 @@ type Harness struct {
 	// Replaceable: Build with a higher Order.Attempt makes a transaction that
 	// nodes accept in the place of the earlier one.
 	Replaceable bool
+	// OneWaits: nodes take one transaction of an account at a time, and the next
+	// after that is in a block.
+	OneWaits bool
 
 	// NewAccount makes the n-th account of a case, the same n always the same
 	// within one Harness. Defaults to a secp256k1 key made from the test's name

@@ -147,6 +147,9 @@ func nonceGap(k *kit) {
 	require.NotEqual(k.t, chain.Included, k.status(second).State)
 	require.NotEqual(k.t, chain.Conflicted, k.status(second).State)
 	require.NoError(k.t, k.broadcast(first))
+	if k.OneWaits {
+		k.Mine(k.t, 1)
+	}
 	require.NoError(k.t, k.broadcast(second))
 	k.Mine(k.t, 2)
 	require.Equal(k.t, chain.Included, k.status(first).State)

@@ -80,8 +80,15 @@ func (s *Signer) signEdwards(c Chain, path string, d chain.Digest, payload []byt
 }
 
 // edwardsPaths are where the networks on ed25519 have their accounts, of which
-// each is one address: <path>/<index>'/0', as wallets of Solana number them.
-var edwardsPaths = map[chain.Network]string{"SOL": "m/44'/501'"}
+// each is one address: <path>/<index>'/0', as wallets of Solana number them, and
+// <path>/<index>' on Stellar (SEP-5).
+var edwardsPaths = map[chain.Network]struct {
+	path string
+	tail []uint32 // hardened
+}{
+	"SOL": {"m/44'/501'", []uint32{0}},
+	"XLM": {"m/44'/148'", nil},
+}
 
 // Hardened derives addresses of the networks on ed25519, which has no public
 // derivation: this takes the seed. A process without one lets another, that has
@@ -95,26 +102,27 @@ type Hardened struct {
 type hardened struct {
 	at     node // of the path
 	prefix string
+	tail   []uint32
 	encode Encode
 }
 
 // Hardened is the AddressSource of the ed25519 networks that encode has.
 func (s *Seed) Hardened(encode map[chain.Network]Encode) *Hardened {
 	h := &Hardened{seed: s, branches: map[chain.Network]hardened{}}
-	for n, path := range edwardsPaths {
+	for n, place := range edwardsPaths {
 		e, ok := encode[n]
 		if !ok {
 			continue
 		}
 		at := slip10(s.raw.Reveal())
-		steps, err := parsePath(path)
+		steps, err := parsePath(place.path)
 		if err != nil {
 			panic(err) // a constant
 		}
 		for _, i := range steps {
 			at.child(i)
 		}
-		h.branches[n] = hardened{at, edwards + path, e}
+		h.branches[n] = hardened{at, edwards + place.path, place.tail, e}
 	}
 	return h
 }
@@ -134,8 +142,12 @@ func (h *Hardened) Derive(ctx context.Context, n chain.Network, from uint32, cou
 			return nil, err
 		}
 		at := b.at
+		ref := fmt.Sprintf("%s/%d'", b.prefix, i)
 		at.child(i + hdkeychain.HardenedKeyStart)
-		at.child(hdkeychain.HardenedKeyStart)
+		for _, step := range b.tail {
+			at.child(step + hdkeychain.HardenedKeyStart)
+			ref += fmt.Sprintf("/%d'", step)
+		}
 		k := ed25519.NewKeyFromSeed(at[:32])
 		a, err := b.encode(chain.PublicKey(k.Public().(ed25519.PublicKey)))
 		clear(k)
@@ -143,7 +155,7 @@ func (h *Hardened) Derive(ctx context.Context, n chain.Network, from uint32, cou
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, chain.Derived{Address: a, Index: i, Key: chain.KeyRef(fmt.Sprintf("%s/%d'/0'", b.prefix, i))})
+		out = append(out, chain.Derived{Address: a, Index: i, Key: chain.KeyRef(ref)})
 	}
 	return out, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/solana"
+	"github.com/cryptopay-go/cryptopay/chain/stellar"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/chain/xrp"
@@ -113,6 +114,8 @@ func (w *world) dial(n chain.Network, url string) (chain.Client, error) {
 		}})
 	case "SOL":
 		return solana.New(solana.Options{Registry: w.registry, URL: url})
+	case "XLM":
+		return stellar.New(stellar.Options{Registry: w.registry, URL: url})
 	}
 	return nil, errors.New("there is no client for this network yet")
 }

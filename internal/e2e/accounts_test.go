@@ -58,15 +58,22 @@ func openCounter(t testing.TB, p post) *counter {
 	s.client = p.connect(t, func() *keys.Source { return source })
 	accounts, err := seed.Accounts(registry.Networks())
 	require.NoError(t, err)
-	source, err = keys.NewSource(accounts, map[chain.Network]keys.Encode{p.network(): s.client.AddressOf})
+	encode := map[chain.Network]keys.Encode{p.network(): s.client.AddressOf}
+	source, err = keys.NewSource(accounts, encode)
 	require.NoError(t, err)
+	var addresses chain.AddressSource = source
+	if len(accounts) == 0 { // another curve
+		addresses = seed.Hardened(encode)
+	}
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{p.network(): s.client}, Registry: keys.StoreRegistry{Store: s.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) { return s.app.Owns(ctx, n, a) },
+		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
+			return s.app.Owns(ctx, n, a)
+		},
 	})
 	require.NoError(t, err)
 	s.app, err = cryptopay.New(cryptopay.Config{
-		Store: s.store, Chains: []chain.Client{s.client}, Registry: registry, Addresses: source, Signer: signer,
+		Store: s.store, Chains: []chain.Client{s.client}, Registry: registry, Addresses: addresses, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{string(p.network()): "2"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock, Notifier: &inbox{}, Callbacks: webhook.Guard{AllowHTTP: true},
 		Outgoing: outgoing.Config{StuckAfter: stuckAfter}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -170,7 +177,7 @@ func (s *counter) balance(a chain.Address) decimal.Decimal {
 
 func onPosts(t *testing.T, f func(t *testing.T, s *counter)) {
 	t.Parallel()
-	for name, open := range map[string]func(t testing.TB) post{"xrp": openXRP} {
+	for name, open := range map[string]func(t testing.TB) post{"xrp": openXRP, "stellar": openStellar} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f(t, openCounter(t, open(t)))

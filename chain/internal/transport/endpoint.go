@@ -74,17 +74,31 @@ func (e *Endpoint) Redact(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// Post sends a body to a URL and returns the whole answer. Errors wrap
+// Post sends a body of JSON to a URL and returns the whole answer. Errors wrap
 // chain.ErrNode.
 func (e *Endpoint) Post(ctx context.Context, to string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	return e.send(ctx, http.MethodPost, to, "application/json", body)
+}
+
+// PostForm is Post of a form.
+func (e *Endpoint) PostForm(ctx context.Context, to string, form url.Values) ([]byte, error) {
+	return e.send(ctx, http.MethodPost, to, "application/x-www-form-urlencoded", []byte(form.Encode()))
+}
+
+// Get asks a URL, and returns the whole answer as Post does.
+func (e *Endpoint) Get(ctx context.Context, from string) ([]byte, error) {
+	return e.send(ctx, http.MethodGet, from, "application/json", nil)
+}
+
+func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("%w: bad request", chain.ErrNode)
 	}
 	for k, v := range e.Header {
 		req.Header[k] = v
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", kind)
 	if e.User != nil {
 		p, _ := e.User.Password()
 		req.SetBasicAuth(e.User.Username(), p)

@@ -1,0 +1,281 @@
+package stellar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"sync"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/address"
+)
+
+// block is a ledger with all its operations.
+type block struct {
+	ledgerRead
+	ops []operation
+}
+
+// Scan reads the ledgers after the trail. A node whose newest is below the trail is
+// ErrBehind. Other assets than lumens are left out.
+func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, limit int) (chain.Scan, error) {
+	head, err := c.head(ctx)
+	if err != nil {
+		return chain.Scan{}, err
+	}
+	if len(trail) == 0 {
+		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: head.Block}}}, nil
+	}
+	last := trail[len(trail)-1]
+	if head.Height < last.Height {
+		return chain.Scan{}, fmt.Errorf("%w: its newest ledger is %d, read already %d", chain.ErrBehind, head.Height, last.Height)
+	}
+	out := chain.Scan{}
+	if on, err := c.stands(ctx, last, &head); err != nil {
+		return chain.Scan{}, err
+	} else if !on {
+		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
+			return chain.Scan{}, err
+		}
+		last = trail[len(trail)-1-out.Rewound]
+	}
+	for limit > len(out.Blocks) && last.Height < head.Height {
+		upTo := min(head.Height, last.Height+int64(min(c.o.Parallel, limit-len(out.Blocks))))
+		next, err := c.blocks(ctx, last, upTo)
+		if err != nil {
+			return chain.Scan{}, err
+		}
+		if err := w.Sync(ctx); err != nil {
+			return chain.Scan{}, fmt.Errorf("stellar: reading watched addresses: %w", err)
+		}
+		for i := range next {
+			found, err := c.match(ctx, &next[i], w)
+			if err != nil {
+				return chain.Scan{}, err
+			}
+			out.Blocks = append(out.Blocks, chain.ScannedBlock{Block: next[i].Block, Transfers: found})
+		}
+		last = next[len(next)-1].Block
+	}
+	return out, nil
+}
+
+// stands reports whether a ledger is on the node's chain.
+func (c *Client) stands(ctx context.Context, b chain.Block, head *ledgerRead) (bool, error) {
+	if head.Height == b.Height {
+		return head.Hash == b.Hash, nil
+	}
+	here, err := c.at(ctx, b.Height)
+	return here.Hash == b.Hash, err
+}
+
+// rewind counts the ledgers at the trail's end that are not on the chain. What was
+// closed never goes away: this is for a node that said so of another chain.
+func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
+	var failed error
+	gone := sort.Search(len(trail), func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		here, err := c.at(ctx, trail[i].Height)
+		failed = err
+		return err != nil || here.Hash != trail[i].Hash
+	})
+	if failed != nil {
+		return 0, failed
+	}
+	if gone == 0 {
+		return 0, fmt.Errorf("%w: %d ledgers back to %d", chain.ErrDeepFork, len(trail), trail[0].Height)
+	}
+	return len(trail) - gone, nil
+}
+
+// blocks reads the ledgers after last up to one that the node has, several at once,
+// each the child of the one before.
+func (c *Client) blocks(ctx context.Context, last chain.Block, upTo int64) ([]block, error) {
+	out := make([]block, upTo-last.Height)
+	errs := make([]error, len(out))
+	var wg sync.WaitGroup
+	for i := range out {
+		wg.Go(func() { out[i], errs[i] = c.block(ctx, last.Height+1+int64(i)) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].Parent != last.Hash {
+			return nil, fmt.Errorf("%w: ledger %d is not the child of %s", chain.ErrNode, out[i].Height, last.Hash)
+		}
+		last = out[i].Block
+	}
+	return out, nil
+}
+
+// block reads one ledger whole: as many operations as its header counts, all of it.
+func (c *Client) block(ctx context.Context, height int64) (block, error) {
+	l, err := c.at(ctx, height)
+	if err != nil {
+		return block{}, err
+	}
+	b := block{ledgerRead: l}
+	if l.operations == 0 {
+		return b, nil
+	}
+	err = c.operations(ctx, fmt.Sprintf("/ledgers/%d/operations", height), 0, func(o *operation) (bool, error) {
+		if o.ledger() != height {
+			return false, fmt.Errorf("%w: an operation of ledger %d among those of %d", chain.ErrNode, o.ledger(), height)
+		}
+		b.ops = append(b.ops, *o)
+		return true, nil
+	})
+	if err == nil && int64(len(b.ops)) != l.operations {
+		err = fmt.Errorf("%w: %d of the %d operations of ledger %d", chain.ErrNode, len(b.ops), l.operations, height)
+	}
+	return b, err
+}
+
+// match makes the transfers of one ledger.
+func (c *Client) match(ctx context.Context, b *block, w chain.Watch) ([]chain.Transfer, error) {
+	var out []chain.Transfer
+	for i := range b.ops {
+		found, err := c.transfers(ctx, &b.ops[i], b.Block, w)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// transfers is what one operation brought to watched addresses.
+func (c *Client) transfers(ctx context.Context, o *operation, b chain.Block, w chain.Watch) ([]chain.Transfer, error) {
+	amount := string(o.amount)
+	switch o.kind {
+	case "create_account":
+	case "payment", "path_payment_strict_receive", "path_payment_strict_send":
+		if o.asset != native {
+			return nil, nil
+		}
+	case "account_merge":
+		if !w.Contains(chain.Address(o.to)) {
+			return nil, nil
+		}
+		var err error
+		if amount, err = c.merged(ctx, o); err != nil {
+			return nil, err
+		}
+	default:
+		return c.moved(o, b, w)
+	}
+	base := chain.Address(o.to)
+	if !w.Contains(base) {
+		return nil, nil
+	}
+	x, err := c.transfer(o, b, o.ordinal(), o.from, base, amount)
+	if err != nil {
+		return nil, err
+	}
+	if x.To, x.Memo, err = c.recipient(ctx, o, base, w); err != nil {
+		return nil, err
+	}
+	return []chain.Transfer{x}, nil
+}
+
+// recipient is the watched address that a payment went to: the muxed account of its
+// id, else the account alone.
+func (c *Client) recipient(ctx context.Context, o *operation, base chain.Address, w chain.Watch) (to chain.Address, memo string, err error) {
+	kind := "id"
+	if memo = string(o.muxed); o.muxed == nil {
+		if kind, memo, err = c.memo(ctx, o.tx); err != nil {
+			return "", "", err
+		}
+	}
+	id, is := number(memo)
+	if !is || kind != "id" && kind != "text" {
+		return base, memo, nil
+	}
+	key, ok := address.StellarKey(base)
+	if !ok {
+		return "", "", fmt.Errorf("%w: operation %d pays a malformed account", chain.ErrNode, o.id)
+	}
+	if to = address.StellarMuxed(key, id); w.Contains(to) {
+		return to, memo, nil
+	}
+	return base, memo, nil
+}
+
+// merged reads what an account that was merged into another left it.
+func (c *Client) merged(ctx context.Context, o *operation) (string, error) {
+	path := fmt.Sprintf("/operations/%d/effects?limit=%d", o.id, pageSize)
+	raw, err := c.node.get(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	amount, n := "", 0
+	w := newWalk(raw)
+	w.records(func() {
+		var kind, account, asset, sum string
+		w.Object(func(key []byte) {
+			switch string(key) {
+			case "type":
+				kind = string(w.word())
+			case "account":
+				account = string(w.word())
+			case "asset_type":
+				asset = string(w.word())
+			case "amount":
+				sum = string(w.word())
+			default:
+				w.Skip()
+			}
+		})
+		if kind == "account_credited" && account == o.to && asset == native {
+			amount, n = sum, n+1
+		}
+	})
+	if err := w.End(); err != nil {
+		return "", err
+	}
+	if n != 1 {
+		return "", fmt.Errorf("%w: it does not say what merge %d left", chain.ErrNode, o.id)
+	}
+	return amount, nil
+}
+
+// moved are the lumens that a contract brought to watched accounts: whom they are
+// for, no memo says.
+func (c *Client) moved(o *operation, b chain.Block, w chain.Watch) ([]chain.Transfer, error) {
+	var out []chain.Transfer
+	for i, x := range o.changes {
+		to := chain.Address(x.to)
+		if x.asset != native || x.to == x.from || !w.Contains(to) {
+			continue
+		}
+		// Below the ordinals of operations: a transaction has at most a hundred.
+		t, err := c.transfer(o, b, -2-i-1000*int(o.id&0xfff), x.from, to, x.amount)
+		if err != nil {
+			return nil, err
+		}
+		t.Unproven = true
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (c *Client) transfer(o *operation, b chain.Block, ordinal int, from string, to chain.Address, amount string) (chain.Transfer, error) {
+	n, ok := stroops(amount)
+	if !ok {
+		return chain.Transfer{}, fmt.Errorf("%w: operation %d moves %q", chain.ErrNode, o.id, amount)
+	}
+	return chain.Transfer{
+		Tx: o.tx, Ordinal: ordinal, Block: b, Currency: c.native.Code, From: chain.Address(from), To: to,
+		Amount: coins(n), Spends: []string{"tx/" + o.tx}, // what came in names its number nowhere here
+	}, nil
+}
+
+func slot(a chain.Address, sequence int64) string {
+	return string(a) + "/" + strconv.FormatInt(sequence, 10)
+}

@@ -1,0 +1,189 @@
+package stellar
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// Status tells what became of attempts. Included needs a ledger that the node has.
+// Conflicted needs another transaction of the account with the same sequence number
+// in one; both are final at once. That the time of an attempt is over is Unknown: no
+// node's silence proves that it did not land.
+func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	head, err := c.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Status, len(attempts))
+	for i, a := range attempts {
+		out[i] = chain.Status{State: chain.Unknown}
+		t, err := c.signed(a.Tx, a.Raw)
+		if err != nil {
+			continue // not understood
+		}
+		if out[i], err = c.judge(ctx, &head, t); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// judge is the state of one attempt.
+func (c *Client) judge(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	known, f, err := c.find(ctx, t.tx)
+	switch {
+	case err != nil:
+		return unknown, err
+	case known:
+		return c.included(ctx, head, t, &f)
+	}
+	h, err := c.account(ctx, t.source)
+	if err != nil || !h.exists || h.sequence < t.sequence {
+		return unknown, err
+	}
+	return c.taken(ctx, head, t)
+}
+
+func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, f *found) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	if f.Ledger > head.Height {
+		return unknown, nil // above the view
+	}
+	l, err := c.at(ctx, f.Ledger)
+	if err != nil {
+		return unknown, err
+	}
+	charged, err := strconv.ParseInt(f.Charged, 10, 64)
+	if err != nil || charged < 0 || charged > int64(t.fee) {
+		return unknown, fmt.Errorf("%w: it says that a transaction cost %q", chain.ErrNode, c.node.Redact(f.Charged))
+	}
+	cost, err := c.units(charged, ledger.Up)
+	if err != nil {
+		return unknown, fmt.Errorf("%w: cost of a transaction: %w", chain.ErrNode, err)
+	}
+	return placed(head, &l, chain.Status{State: chain.Included, Executed: f.Successful, Cost: cost}), nil
+}
+
+func placed(head, l *ledgerRead, s chain.Status) chain.Status {
+	s.Block, s.Confirmations, s.Final = l.Block, head.Height-l.Height+1, true
+	return s
+}
+
+// maxPages is how far back a transaction is looked for that took a number.
+const maxPages = 100
+
+// taken finds the transaction that took an attempt's sequence number among the
+// account's own, failed ones too, the newest first. Where the node does not have it,
+// nothing is proven.
+func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
+	unknown := chain.Status{State: chain.Unknown}
+	from, cursor := string(t.source.text()), "now"
+	for range maxPages {
+		raw, err := c.node.get(ctx, fmt.Sprintf("/accounts/%s/transactions?order=desc&limit=%d&include_failed=true&cursor=%s", from, pageSize, cursor))
+		if err != nil {
+			return unknown, err
+		}
+		var answer struct {
+			Embedded *struct {
+				Records []struct {
+					found
+					Token string `json:"paging_token"`
+				} `json:"records"`
+			} `json:"_embedded"`
+		}
+		if json.Unmarshal(raw, &answer) != nil || answer.Embedded == nil {
+			return unknown, fmt.Errorf("%w: its transactions are not the JSON expected", chain.ErrNode)
+		}
+		list := answer.Embedded.Records
+		for i := range list {
+			f := &list[i].found
+			n, ok := number(f.Sequence)
+			if f.Source != from || !ok {
+				continue
+			}
+			switch {
+			case n < uint64(t.sequence): //nolint:gosec // positive
+				return unknown, nil
+			case n == uint64(t.sequence) && f.Hash != t.tx && f.Ledger <= head.Height: //nolint:gosec // positive
+				l, err := c.at(ctx, f.Ledger)
+				if err != nil {
+					return unknown, err
+				}
+				return placed(head, &l, chain.Status{State: chain.Conflicted, By: f.Hash}), nil
+			}
+		}
+		if len(list) < pageSize {
+			return unknown, nil
+		}
+		if cursor = list[len(list)-1].Token; !isNumber(cursor) {
+			return unknown, fmt.Errorf("%w: its transactions have no paging token", chain.ErrNode)
+		}
+	}
+	return unknown, nil
+}
+
+func isNumber(s string) bool {
+	_, ok := number(s)
+	return ok
+}
+
+// History lists the executed transfers to an address from ledger from to ledger to,
+// both included, with the identities of Scan. Of a muxed account only what came with
+// its id.
+func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) ([]chain.Transfer, error) {
+	who, _, err := c.own(a)
+	if err != nil {
+		return nil, err
+	}
+	head, err := c.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if from = max(from, 1); to < from {
+		return nil, nil
+	}
+	if head.Height < to {
+		return nil, fmt.Errorf("%w: its newest ledger is %d, asked up to %d", chain.ErrBehind, head.Height, to)
+	}
+	if _, err := c.at(ctx, from); err != nil {
+		return nil, err // it has no history that far back
+	}
+	both := pair{a, who.text()}
+	var out []chain.Transfer
+	l := ledgerRead{}
+	err = c.operations(ctx, fmt.Sprintf("/accounts/%s/operations", who.text()), from<<32-1, func(o *operation) (bool, error) {
+		if o.ledger() > to {
+			return false, nil
+		}
+		if l.Height != o.ledger() {
+			var err error
+			if l, err = c.at(ctx, o.ledger()); err != nil {
+				return false, err
+			}
+		}
+		found, err := c.transfers(ctx, o, l.Block, both)
+		for _, x := range found {
+			if x.To == a {
+				out = append(out, x)
+			}
+		}
+		return true, err
+	})
+	if missing(err) {
+		return nil, nil // an account that never was
+	}
+	return out, err
+}
+
+// pair is a Watch of an address and the account that it is of.
+type pair [2]chain.Address
+
+func (pair) Sync(context.Context) error      { return nil }
+func (p pair) Contains(a chain.Address) bool { return a == p[0] || a == p[1] }
+func (p pair) Open() []chain.Address         { return p[:] }

@@ -1,0 +1,202 @@
+// Package stellartest is a modelled Horizon for tests: accounts with reserves,
+// sequence numbers and memos, ledgers, payments of several kinds, behind the REST
+// API of Horizon, with faults on demand. It reads transactions with a decoder of its
+// own and checks signatures, so a client that is wrong about bytes does not get past
+// it. It is not Stellar: fees under load are set by hand, other assets are names, and
+// a ledger closes when it is told to.
+package stellartest
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain/address"
+)
+
+// Parameters of the chain, in stroops.
+const (
+	BaseFee     = 100
+	BaseReserve = 5_000_000
+	firstLedger = 50_000_000
+	closeTime   = 5 * time.Second
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Account is an account of the ledger.
+type Account struct {
+	Stroops  int64
+	Sequence int64 // of its last transaction
+	Entries  int64
+	Selling  int64
+	Memo     bool // SEP-29: wants a memo
+}
+
+// op is one operation as Horizon shows it.
+type op struct {
+	json    object
+	effects []object
+	from    string
+	to      string
+}
+
+// tx is a transaction: what its JSON says, and what it does.
+type tx struct {
+	hash     string
+	source   string
+	sequence int64 // 0: an outside customer's
+	fee      int64
+	until    int64
+	json     object
+	run      func(s map[string]Account, ledger int64) (ops []op, ok bool)
+}
+
+type included struct {
+	*tx
+	ok    bool
+	ops   []op
+	order int64
+}
+
+type ledger struct {
+	index        int64
+	hash, parent string
+	closed       time.Time
+	txs          []included
+	after        map[string]Account
+}
+
+// Node is the modelled server. All methods may be called concurrently.
+type Node struct {
+	mu         sync.Mutex
+	ledgers    []*ledger
+	pool       []*tx
+	counter    int
+	p99        int64
+	fault      Fault
+	passphrase string
+
+	// Payer is the outside customer, who never runs dry.
+	Payer string
+}
+
+// Fault is what a node does wrong.
+type Fault struct {
+	Lag     int  // it is so many ledgers behind
+	Partial bool // it has ledgers, and not all of their operations
+	Fail    bool // it answers nothing but a problem
+	Lose    bool // it takes the next submission and breaks the connection
+	Swallow bool // it takes submissions and forgets them
+	Forget  string
+	// Earliest is the first ledger that it has, 0 = all.
+	Earliest int64
+	// Took is told of each valid submission, swallowed or not.
+	Took func(envelope []byte)
+	// Tamper changes an answer.
+	Tamper func(path string, body []byte) []byte
+}
+
+// New makes a node whose chain has a few ledgers. seed makes it a chain of its own.
+func New(seed, passphrase string) *Node {
+	n := &Node{p99: BaseFee, passphrase: passphrase, Payer: Address("payer")}
+	s := map[string]Account{n.Payer: {Stroops: 500_000_000_000_000_000, Sequence: 7}}
+	n.ledgers = []*ledger{{index: firstLedger, hash: sum(seed), parent: sum("parent"), closed: start, after: s}}
+	n.mine(6)
+	return n
+}
+
+// Address is the account of a name: nobody has its key.
+func Address(name string) string {
+	format, _ := address.For("XLM")
+	return string(format.Make(sha256.Sum256([]byte("stellartest/" + name))))
+}
+
+func sum(parts ...any) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(parts...)))) }
+
+// Set changes the node's faults.
+func (n *Node) Set(change func(f *Fault)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(&n.fault)
+}
+
+// P99 is what all but one in a hundred transactions paid, from now on.
+func (n *Node) P99(stroops int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.p99 = stroops
+}
+
+// Change alters an account, from the next ledger on.
+func (n *Node) Change(who string, f func(a *Account)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mine(1)
+	h := n.head()
+	a := h.after[who]
+	f(&a)
+	h.after[who] = a
+}
+
+// Of is an account as it is now.
+func (n *Node) Of(who string) Account {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.head().after[who]
+}
+
+// Mine closes ledgers with what waits.
+func (n *Node) Mine(count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mine(count)
+}
+
+func (n *Node) head() *ledger { return n.ledgers[len(n.ledgers)-1] }
+
+func (n *Node) mine(count int) {
+	for range count {
+		head := n.head()
+		l := &ledger{index: head.index + 1, parent: head.hash, closed: head.closed.Add(closeTime), after: maps.Clone(head.after)}
+		slices.SortStableFunc(n.pool, func(a, b *tx) int { return cmp.Compare(a.sequence, b.sequence) })
+		var left []*tx
+		for _, t := range n.pool {
+			a := l.after[t.source]
+			switch {
+			case t.until > 0 && t.until < l.closed.Unix():
+			case t.sequence == 0 || t.sequence == a.Sequence+1 && a.Stroops >= BaseFee:
+				l.apply(t)
+			case t.sequence > a.Sequence:
+				left = append(left, t)
+			}
+		}
+		n.pool = left
+		l.hash = sum(l.parent, l.index, len(l.txs))
+		n.ledgers = append(n.ledgers, l)
+	}
+}
+
+// apply runs a transaction; one that fails costs its fee and its number.
+func (l *ledger) apply(t *tx) {
+	if a := l.after[t.source]; t.sequence > 0 {
+		a.Stroops, a.Sequence = a.Stroops-BaseFee, t.sequence
+		l.after[t.source] = a
+	}
+	charged := maps.Clone(l.after)
+	x := included{tx: t, order: int64(len(l.txs) + 1)}
+	if x.ops, x.ok = t.run(l.after, l.index); !x.ok {
+		l.after = charged
+	}
+	for i := range x.ops {
+		id := l.index<<32 | x.order<<12 | int64(i+1)
+		j := x.ops[i].json
+		j["id"], j["paging_token"], j["transaction_successful"] = fmt.Sprint(id), fmt.Sprint(id), x.ok
+		j["transaction_hash"], j["source_account"], j["created_at"] = t.hash, t.source, l.closed.Format(time.RFC3339)
+	}
+	l.txs = append(l.txs, x)
+}
