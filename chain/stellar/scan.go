@@ -121,9 +121,6 @@ func (c *Client) block(ctx context.Context, height int64) (block, error) {
 		return block{}, err
 	}
 	b := block{ledgerRead: l}
-	if l.operations == 0 {
-		return b, nil
-	}
 	err = c.operations(ctx, fmt.Sprintf("/ledgers/%d/operations", height), 0, func(o *operation) (bool, error) {
 		if o.ledger() != height {
 			return false, fmt.Errorf("%w: an operation of ledger %d among those of %d", chain.ErrNode, o.ledger(), height)
