@@ -88,6 +88,7 @@ func TestWalls(t *testing.T) {
 		"chain/solana":             {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"chain/xrp":                {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"chain/stellar":            {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
+		"chain/cardano":            {"chain", "chain/address", "chain/internal/proof", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/proof", "chain/internal/transport", "ledger"},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "ledger", "storage",
