@@ -292,7 +292,7 @@ func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrWrongNet)
 	_, err = n.client.EstimateFee(t.Context(), n.intent(a, a, 1))
 	require.ErrorIs(t, err, chain.ErrWrongNet)
-	require.ErrorIs(t, n.client.Deliverable(t.Context(), n.intent(a, a, 1)), chain.ErrWrongNet)
+	require.ErrorIs(t, n.client.Deliverable(t.Context(), "XLM", a, "", lumen), chain.ErrWrongNet)
 	_, err = n.client.Status(t.Context())
 	require.ErrorIs(t, err, chain.ErrWrongNet)
 }
@@ -352,7 +352,7 @@ func TestW16_WhatWouldFailIsRefused(t *testing.T) {
 		in := n.intent(a.Address, x.to, 1)
 		in.Amount, in.Memo = x.units, x.memo
 		_, err := n.client.Build(t.Context(), n.order(t, in))
-		told := n.client.Deliverable(t.Context(), in)
+		told := n.client.Deliverable(t.Context(), "XLM", in.To, in.Memo, in.Amount)
 		if x.good {
 			require.NoError(t, err, x.name)
 			require.NoError(t, told, x.name)
