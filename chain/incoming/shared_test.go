@@ -1,0 +1,108 @@
+package incoming_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// numbers writes addresses as account and number.
+type numbers struct{}
+
+func (numbers) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
+	x, memo, ok := strings.Cut(string(a), "#")
+	return chain.Address(x), memo, ok
+}
+
+func (numbers) Multiplex(a chain.Address, id uint32) (chain.Address, error) {
+	if strings.Contains(string(a), "#") {
+		return "", errors.New("not an account")
+	}
+	return chain.Address(fmt.Sprintf("%s#%d", a, id)), nil
+}
+
+// TestK03_NoNumberOfAnAccountIsGivenTwice: two processes on one store, several
+// tenants, all at once.
+func TestK03_NoNumberOfAnAccountIsGivenTwice(t *testing.T) {
+	t.Parallel()
+	const xrp chain.Network = "XRP"
+	store, c := newStore(t), newClock()
+	var pools []*incoming.Pool
+	for range 2 {
+		p, err := incoming.NewPool(incoming.PoolConfig{
+			Store: store, Source: &source{}, Now: c.Now, Networks: []chain.Network{xrp}, Ahead: 4, Lease: 3,
+			Shared: map[chain.Network]chain.Multiplexer{xrp: numbers{}},
+		})
+		require.NoError(t, err)
+		pools = append(pools, p)
+	}
+	var mu sync.Mutex
+	seen := map[chain.Address]string{}
+	accounts := map[string]map[chain.Address]bool{}
+	var wg sync.WaitGroup
+	errs := make(chan error, 100)
+	for i := range 24 {
+		wg.Go(func() {
+			tenant := fmt.Sprintf("t%d", i%3)
+			for j := range 5 {
+				d, err := pools[i%2].Take(t.Context(), xrp, tenant)
+				if j == 0 && err == nil {
+					d, err = pools[i%2].Hot(t.Context(), xrp, tenant)
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+				mu.Lock()
+				account, _, _ := (numbers{}).Untag(d.Address)
+				if accounts[tenant] == nil {
+					accounts[tenant] = map[chain.Address]bool{}
+				}
+				accounts[tenant][account] = true
+				if j > 0 && seen[d.Address] != "" {
+					errs <- fmt.Errorf("%s twice", d.Address)
+				}
+				seen[d.Address] = tenant
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	require.Len(t, accounts, 3)
+	all := map[chain.Address]bool{}
+	for _, a := range accounts {
+		require.Len(t, a, 1, "one account per tenant")
+		for x := range a {
+			all[x] = true
+		}
+	}
+	require.Len(t, all, 3, "and none of two")
+	w := incoming.NewWatched(store, xrp)
+	require.NoError(t, w.Sync(t.Context()))
+	for a := range seen {
+		require.True(t, w.Contains(a), "watched from when it was made: %s", a)
+		account, _, _ := (numbers{}).Untag(a)
+		require.True(t, w.Contains(account))
+	}
+	rows, err := store.Find(t.Context(), storage.Query{Table: incoming.Addresses.Table, Partition: storage.Network("XRP"), Limit: 1000})
+	require.NoError(t, err)
+	index := map[int64]bool{}
+	for _, r := range rows {
+		if a := incoming.Addresses.Value(r); !strings.Contains(r.ID, "#") {
+			require.False(t, index[a.Index], "an account is derived once")
+			index[a.Index] = true
+		}
+	}
+}
