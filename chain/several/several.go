@@ -67,6 +67,8 @@ type client struct {
 type (
 	noncer struct{ *client }
 	coster struct{ *client }
+	// sharer has one account for many payments.
+	sharer struct{ noncer }
 )
 
 type coinCoster interface {
@@ -82,6 +84,7 @@ type Client interface {
 	chain.Historian
 	chain.Locator
 	chain.Tagger
+	chain.Deliverer
 	Health() []Health
 }
 
@@ -128,6 +131,9 @@ func New(cfg Config) (Client, error) {
 	c.cfg.Log = cfg.Log.With(slog.String("network", string(c.first.Network())))
 	switch len(cfg.Nodes) {
 	case nonces:
+		if _, ok := c.first.(chain.Multiplexer); ok {
+			return sharer{noncer{c}}, nil
+		}
 		return noncer{c}, nil
 	case costs:
 		return coster{c}, nil
@@ -157,6 +163,19 @@ func (c *client) Untag(a chain.Address) (account chain.Address, memo string, ok 
 		return t.Untag(a)
 	}
 	return "", "", false
+}
+
+// Deliverable is what the first node says: it binds nobody, Build looks again.
+func (c *client) Deliverable(ctx context.Context, currency string, to chain.Address, memo string, a ledger.Amount) error {
+	if d, able := c.first.(chain.Deliverer); able {
+		return d.Deliverable(ctx, currency, to, memo, a)
+	}
+	return nil
+}
+
+// Multiplex is the first client's.
+func (c sharer) Multiplex(a chain.Address, id uint32) (chain.Address, error) {
+	return c.first.(chain.Multiplexer).Multiplex(a, id)
 }
 
 // CoinCosts is the first client's.

@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/several"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
+	"github.com/cryptopay-go/cryptopay/chain/xrp"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -450,6 +451,10 @@ func TestAbilitiesAreThoseOfTheNodes(t *testing.T) {
 	preset.Registry, preset.URL = r, "http://127.0.0.1:1"
 	nonces := open(evm.New(preset))
 	require.Implements(t, (*chain.Noncer)(nil), nonces)
+	require.NotImplements(t, (*chain.Multiplexer)(nil), nonces, "each payment has an account of its own")
+	shared := open(xrp.New(xrp.Options{Registry: r, URL: "http://127.0.0.1:1"}))
+	require.Implements(t, (*chain.Noncer)(nil), shared)
+	require.Implements(t, (*chain.Multiplexer)(nil), shared)
 	_, err := nonces.Pending(t.Context(), watch{})
 	require.ErrorIs(t, err, errors.ErrUnsupported, "incoming takes that for no mempool")
 }
