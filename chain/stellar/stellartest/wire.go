@@ -42,16 +42,15 @@ func (c *cursor) opaque() []byte {
 }
 
 // accountID reads a key, or a muxed account's.
-func (c *cursor) accountID() (who string, id *uint64) {
+func (c *cursor) accountID() string {
 	switch c.u32() {
 	case 0:
 	case 0x100:
-		n := uint64(c.i64())
-		id = &n
+		c.i64() // its id
 	default:
 		panic(errWire)
 	}
-	return string(address.StellarAccount([32]byte(c.bytes(32)))), id
+	return string(address.StellarAccount([32]byte(c.bytes(32))))
 }
 
 // message is a transaction's content.
@@ -82,7 +81,7 @@ func read(raw []byte, passphrase string) (m *message, err error) {
 		return nil, errWire
 	}
 	body := c.b
-	m.source, _ = c.accountID()
+	m.source = c.accountID()
 	m.fee = int64(c.u32())
 	m.sequence = c.i64()
 	switch c.u32() {
@@ -98,9 +97,9 @@ func read(raw []byte, passphrase string) (m *message, err error) {
 	}
 	switch m.kind = c.u32(); m.kind {
 	case 0:
-		m.to, _ = c.accountID()
+		m.to = c.accountID()
 	case 1:
-		m.to, _ = c.accountID()
+		m.to = c.accountID()
 		if c.u32() != 0 {
 			return nil, errWire
 		}
