@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // EstimateFee is one node's word: what it may cost is bounded by the intent.
@@ -30,6 +31,18 @@ func (c *client) Balance(ctx context.Context, currency string, a chain.Address) 
 		}
 		return b.Balance(ctx, currency, a)
 	})
+}
+
+// Deliverable is one node's word: nil where no recipient is looked at.
+func (c *client) Deliverable(ctx context.Context, currency string, to chain.Address, memo string, a ledger.Amount) error {
+	_, err := either(ctx, c, func(n chain.Client) (struct{}, error) {
+		d, err := able[chain.Deliverer](n)
+		if err != nil {
+			return struct{}{}, nil
+		}
+		return struct{}{}, d.Deliverable(ctx, currency, to, memo, a)
+	})
+	return err
 }
 
 // BlockAt is told where Agree nodes tell the same block.

@@ -84,6 +84,7 @@ type Client interface {
 	chain.Historian
 	chain.Locator
 	chain.Tagger
+	chain.Sponsored
 	chain.Deliverer
 	Health() []Health
 }
@@ -165,12 +166,10 @@ func (c *client) Untag(a chain.Address) (account chain.Address, memo string, ok 
 	return "", "", false
 }
 
-// Deliverable is what the first node says: it binds nobody, Build looks again.
-func (c *client) Deliverable(ctx context.Context, currency string, to chain.Address, memo string, a ledger.Amount) error {
-	if d, able := c.first.(chain.Deliverer); able {
-		return d.Deliverable(ctx, currency, to, memo, a)
-	}
-	return nil
+// Sponsored is the first client's.
+func (c *client) Sponsored(in chain.Intent) bool {
+	s, able := c.first.(chain.Sponsored)
+	return able && s.Sponsored(in)
 }
 
 // Multiplex is the first client's.

@@ -68,10 +68,10 @@ type fast struct {
 const speed = 60
 
 func (f fast) at(wall time.Time) time.Time {
-	return f.Epoch.Add(f.Skipped + wall.Sub(f.Epoch)*f.speed())
+	return f.Epoch.Add(f.Skipped + time.Duration(f.speed())*wall.Sub(f.Epoch))
 }
 
-func (f fast) speed() time.Duration {
+func (f fast) speed() int64 {
 	if f.Slow {
 		return 1
 	}
@@ -83,7 +83,7 @@ func (f fast) Now() time.Time { return f.at(time.Now()).UTC() }
 
 // Wait implements cryptopay.Clock.
 func (f fast) Wait(ctx context.Context, d time.Duration) error {
-	return cryptopay.SystemClock{}.Wait(ctx, d/f.speed())
+	return cryptopay.SystemClock{}.Wait(ctx, d/time.Duration(f.speed()))
 }
 
 // point is where a process ends, or stands still until it is told to go on: at

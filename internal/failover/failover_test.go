@@ -36,10 +36,10 @@ func wanted(t *testing.T) {
 }
 
 const (
-	bank    storage.Partition = "bank"
-	wallets                   = 8
-	each                      = 1000 // in every wallet
-	callers                   = 16
+	bank    = storage.Partition("bank")
+	wallets = 8
+	each    = 1000 // in every wallet
+	callers = 16
 )
 
 // result is what one run came to.
