@@ -36,8 +36,8 @@ func (c *client) Balance(ctx context.Context, currency string, a chain.Address) 
 // Deliverable is one node's word: nil where no recipient is looked at.
 func (c *client) Deliverable(ctx context.Context, currency string, to chain.Address, memo string, a ledger.Amount) error {
 	_, err := either(ctx, c, func(n chain.Client) (struct{}, error) {
-		d, err := able[chain.Deliverer](n)
-		if err != nil {
+		d, able := n.(chain.Deliverer)
+		if !able {
 			return struct{}{}, nil
 		}
 		return struct{}{}, d.Deliverable(ctx, currency, to, memo, a)
