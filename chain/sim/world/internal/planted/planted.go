@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 )
@@ -26,9 +25,6 @@ type Bug struct {
 	// of that store. "" = memory.
 	Store string
 }
-
-// Package is where the bug is planted.
-func (b *Bug) Package() string { return path.Dir(b.File) }
 
 // Mutate is the file with the bug in it. The error says so where Old is not
 // there exactly once: the library has moved on, and the bug must follow.

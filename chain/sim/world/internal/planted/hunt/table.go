@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func render(all []found) string {
 	fmt.Fprintf(&b, "| bug | package | what the wrong line does | found | by | median worlds |\n|---|---|---|---|---|---|\n")
 	for i := range all {
 		f := &all[i]
-		where := "`" + f.bug.Package() + "`"
+		where := "`" + path.Dir(f.bug.File) + "`"
 		if f.bug.Store != "" {
 			where += " (" + f.bug.Store + ")"
 		}
