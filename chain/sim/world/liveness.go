@@ -22,7 +22,7 @@ func (r *run) liveness() {
 		p.wellAgain()
 		p.skew = 0
 	}
-	r.quote, r.inbox.mood = "", ""
+	r.quote, r.typed, r.inbox.mood = "", nil, ""
 	r.wake(true)
 	for _, n := range r.chains {
 		n.chain.SetFeeLevel(n.level)

@@ -3,6 +3,8 @@ package world
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -19,6 +21,12 @@ func (x prices) Rate(_ context.Context, token, fiat string) (rates.Rate, error) 
 	price, ok := r.prices[token]
 	if r.quote != "" && x.p.now != nil {
 		x.p.now.struck = true
+	}
+	if typed, wrong := r.typed[token]; wrong && ok {
+		price = typed
+		if x.p.now != nil {
+			x.p.now.struck = true
+		}
 	}
 	if !ok || fiat != "USD" || r.quote == "silent" {
 		return rates.Rate{}, fmt.Errorf("%w: %s in %s", rates.ErrUnavailable, token, fiat)
@@ -40,6 +48,21 @@ func (x prices) Rate(_ context.Context, token, fiat string) (rates.Rate, error) 
 func (r *run) misprice() string {
 	r.quote = pick(r.rng, []string{"", "", "silent", "stale", "early", "zero", "negative"})
 	return r.quote
+}
+
+// mistype is an operator who moves the point of a price, and puts it right later.
+// What was sold at it was sold; all books must still be right.
+func (r *run) mistype() string {
+	if len(r.typed) > 0 {
+		r.typed = nil
+		return "a price is put right"
+	}
+	token := pick(r.rng, slices.Sorted(maps.Keys(r.prices)))
+	places := pick(r.rng, []int32{-6, -3, -2, -1, 1, 2, 3, 6})
+	price := r.prices[token].Shift(places)
+	r.typed = map[string]decimal.Decimal{token: price}
+	r.quoted[token] = append(r.quoted[token], price)
+	return fmt.Sprintf("%s is typed as %s", token, price)
 }
 
 // moved lets a price move by a little.

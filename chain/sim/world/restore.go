@@ -61,7 +61,7 @@ func (r *run) restore() string {
 		p.wellAgain()
 		p.skew = 0
 	}
-	r.quote = ""
+	r.quote, r.typed = "", nil
 	lost := r.truth
 	if err := r.replay(lost.log[:r.saved]); err != nil {
 		r.fail("world", "restoring: %v", err)

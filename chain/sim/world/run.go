@@ -38,7 +38,8 @@ type run struct {
 	tenants []*merchant
 	prices  map[string]decimal.Decimal // of a token in USD
 	quoted  map[string][]decimal.Decimal
-	quote   string // what is wrong with the source of prices now, "" = nothing
+	typed   map[string]decimal.Decimal // by mistake, until it is put right
+	quote   string                     // what is wrong with the source of prices now, "" = nothing
 
 	current   *task           // that is running
 	rate      map[Nemesis]int // per 10,000 chances; 0 = does not strike
