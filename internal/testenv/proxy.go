@@ -12,12 +12,13 @@ import (
 // quiet is how long a server says nothing when its answer is over.
 const quiet = 50 * time.Millisecond
 
-// Proxy stands between a client and a server and can lose an answer.
+// Proxy stands between a client and a server and can lose an answer, or a client.
 type Proxy struct {
 	Address string
 
 	mu    sync.Mutex
 	armed []byte
+	hold  bool
 	cuts  int
 }
 
@@ -53,25 +54,33 @@ func NewProxy(t testing.TB, target string) *Proxy {
 func (p *Proxy) CutAfter(word string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.armed = bytes.ToUpper([]byte(word))
+	p.armed, p.hold = bytes.ToUpper([]byte(word)), false
 }
 
-// Cuts is how many answers were lost.
+// HoldAt keeps the next request that contains word from the server, and the
+// connection open: as a client does that is stopped.
+func (p *Proxy) HoldAt(word string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed, p.hold = bytes.ToUpper([]byte(word)), true
+}
+
+// Cuts is how many requests were met that were waited for.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cuts
 }
 
-func (p *Proxy) hit(request []byte) bool {
+func (p *Proxy) hit(request []byte) (cut, hold bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.armed == nil || !bytes.Contains(bytes.ToUpper(request), p.armed) {
-		return false
+		return false, false
 	}
 	p.armed = nil
 	p.cuts++
-	return true
+	return !p.hold, p.hold
 }
 
 func (p *Proxy) pass(client, server net.Conn) {
@@ -111,7 +120,11 @@ func (p *Proxy) pass(client, server net.Conn) {
 		if err != nil {
 			return
 		}
-		cut := p.hit(buf[:n])
+		cut, hold := p.hit(buf[:n])
+		if hold {
+			_, _ = io.Copy(io.Discard, client)
+			return
+		}
 		if cut {
 			mu.Lock()
 			lost = true

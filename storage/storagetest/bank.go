@@ -63,13 +63,15 @@ func testBank(t testing.TB, e *env) {
 	e.commit(t, fill...)
 	ctx, cancel := context.WithCancel(e.ctx)
 	var looks sync.WaitGroup
-	snapshots := 0
+	snapshots, looking := 0, make(chan struct{})
 	looks.Go(func() {
+		close(looking)
 		for ctx.Err() == nil {
 			b.look(t)
 			snapshots++
 		}
 	})
+	<-looking
 	var clients sync.WaitGroup
 	for c := range bankClients {
 		clients.Go(func() { b.client(t, c) })

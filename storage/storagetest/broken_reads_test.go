@@ -215,7 +215,7 @@ func readFaults() map[string]fault {
 							all[i] = b
 						}
 					}
-					time.Sleep(10 * time.Microsecond)
+					time.Sleep(200 * time.Microsecond) // a look then takes as long as many transfers
 				}
 				return all, err
 			}},

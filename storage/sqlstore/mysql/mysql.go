@@ -87,6 +87,8 @@ type Options struct {
 	Galera bool
 	// LockTimeout is how long a commit waits for a partition that somebody else
 	// keeps locked, as a host's own transaction does; whole seconds. Defaults to 5 s.
+	// A transaction of ours that does nothing for so long, as one of a process that
+	// was stopped, is ended by the server (MariaDB; not by MySQL, nor on a host's pool).
 	LockTimeout time.Duration
 	// Connections is the most that Open opens for reading. Defaults to 8. Writing
 	// takes one per lane, and those of claims, besides.
@@ -135,6 +137,9 @@ func (o Options) session() []string {
 	set := []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		"SET SESSION sql_mode = 'TRADITIONAL', SESSION innodb_lock_wait_timeout = " + seconds(o.LockTimeout),
+		// Only MariaDB can end a transaction whose process was stopped: nobody else
+		// can free what it has locked.
+		"SET /*M!100300 SESSION idle_transaction_timeout = " + seconds(o.LockTimeout) + ", */ @cryptopay = 1",
 	}
 	if o.Galera {
 		set = append(set, "SET SESSION wsrep_sync_wait = 7")

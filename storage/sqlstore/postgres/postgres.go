@@ -82,6 +82,8 @@ type Options struct {
 	Accept Risks
 	// LockTimeout is how long a commit waits for a partition that somebody else
 	// keeps locked, as a host's own transaction does. Defaults to 5 s.
+	// A transaction of ours that does nothing for so long, as one of a process that
+	// was stopped, is ended by the server.
 	LockTimeout time.Duration
 	// Connections is the most that Open opens for reading. Defaults to 8. Writing
 	// takes one per lane, and those of claims, besides.
@@ -153,6 +155,7 @@ func Open(dsn string, o Options) (*Store, error) {
 	own := cfg.Copy()
 	set := own.RuntimeParams
 	set["lock_timeout"] = milliseconds(o.LockTimeout)
+	set[idle] = milliseconds(o.LockTimeout)
 	// Writing finds rows by their keys and nothing else. A plan made while a table
 	// was small must not scan it when it is large.
 	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"} {
@@ -162,6 +165,10 @@ func Open(dsn string, o Options) (*Store, error) {
 	write := sqlx.NewDb(stdlib.OpenDB(*own), "pgx")
 	return &Store{sqlstore.New(d, read, write, sqlstore.Options{Lane: o.Lane}).Own(), read}, nil
 }
+
+// idle ends a transaction whose process was stopped: nobody else can free what it
+// has locked.
+const idle = "idle_in_transaction_session_timeout"
 
 func config(dsn string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(dsn)
@@ -194,7 +201,7 @@ func OpenDB(db *sqlx.DB, o Options) (*Store, error) {
 	if n := db.Stats().MaxOpenConnections; n == 1 {
 		return nil, errors.New("postgres: the pool has one connection, and that is the host's: raise SetMaxOpenConns to at least 2")
 	}
-	d.Begin = append(d.Begin[:1:1], "SET LOCAL lock_timeout = "+milliseconds(o.LockTimeout))
+	d.Begin = append(d.Begin[:1:1], "SET LOCAL lock_timeout = "+milliseconds(o.LockTimeout), "SET LOCAL "+idle+" = "+milliseconds(o.LockTimeout))
 	if !o.Accept.AsyncCommit {
 		// What was checked when it was opened may be set otherwise since, on this
 		// connection: it is no longer looked at, but made so.

@@ -99,6 +99,7 @@ func Run(t *testing.T, e Env) {
 		"L01_KilledServer":         killedServer,
 		"L02_LostAnswerToCommit":   lostAnswer,
 		"L02_EndedConnections":     endedConnections,
+		"C04_StoppedHolder":        stoppedHolder,
 		"L05_HostHoldsATenant":     hostHoldsATenant,
 		"L05_Storm":                storm,
 		"L05_LockedRow":            lockedRow,
@@ -246,6 +247,33 @@ func lostAnswer(t *testing.T, e Env) {
 	}
 	require.Equal(t, 10, whole(t, s, here, acked))
 	require.Positive(t, committed, "no server did commit: this shows nothing")
+}
+
+// A process that is stopped in the middle of a transaction, with a partition
+// locked, holds up the others no longer than the lock timeout: the server ends it.
+func stoppedHolder(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	p := testenv.NewProxy(t, e.Address(t))
+	stopped := e.store(t, strings.Replace(e.Plain(dsn), e.Address(t), p.Address, 1))
+	other := e.store(t, dsn)
+	require.NoError(t, storage.CommitOne(ctx, stopped, deposit(here, "before")))
+	p.HoldAt(e.Commit)
+	c := deposit(here, "stopped")
+	gone := make(chan error, 1)
+	go func() { gone <- stopped.Commit(ctx, c)[0] }()
+	var err error
+	for tries := 0; tries < 30; tries++ { // each waits a second at the most
+		if err = other.Commit(ctx, deposit(here, fmt.Sprint("other ", tries)))[0]; err != nil {
+			require.False(t, storage.Final(err), "%v", err)
+		} else if p.Cuts() == 1 {
+			break
+		}
+	}
+	require.NoError(t, err, "a stopped process keeps everybody out")
+	err = <-gone
+	require.Error(t, err, "it was ended")
+	require.False(t, storage.Final(err), "%v", err)
+	require.NoError(t, storage.CommitOne(ctx, stopped, c), "it goes on")
 }
 
 // Somebody ends all connections again and again. Everyone who sends again gets

@@ -57,12 +57,6 @@ var storageBugs = []Bug{
 		What: "balances are stored as floating point numbers",
 	},
 	{
-		ID: "sqlite-commit-rolled-back", File: "storage/sqlstore/session.go", Store: "sqlite",
-		Old:  `words{d.Begin, "COMMIT", "ROLLBACK"}`,
-		New:  `words{d.Begin, "ROLLBACK", "ROLLBACK"}`,
-		What: "what was answered is not there",
-	},
-	{
 		ID: "sqlite-half-a-change", File: "storage/verdict/judge.go", Store: "sqlite",
 		Old:  "post, err := j.post(c)\n\tif err != nil {\n",
 		New:  "post, err := j.post(c)\n\tif err != nil {\n\t\tj.applyRows(it)\n",
