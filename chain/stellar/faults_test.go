@@ -521,3 +521,49 @@ func TestD17_HistoryIsByAddress(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, hot, address.StellarAccount(key))
 }
+
+// TestW04_AFeeBumpOfAStrangerChangesNothing: anybody can wrap a transaction of ours
+// in one that pays its fee. It is then listed under another hash, and it is ours.
+func TestW04_AFeeBumpOfAStrangerChangesNothing(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	from, to := n.two(t)
+	a := n.sign(t, from, n.order(t, n.intent(from.Address, to, 3)))
+	require.NoError(t, n.send(t, a))
+	outer := n.Bump(a.Tx, 5*lumen) // more than we would ever pay
+	before := n.Of(string(from.Address)).Stroops
+	n.Mine(1)
+	require.Equal(t, before-3*lumen, n.Of(string(from.Address)).Stroops)
+
+	s := n.status(t, a)
+	require.Equal(t, chain.Included, s.State)
+	require.True(t, s.Executed && s.Final)
+	require.Zero(t, s.Cost, "the stranger paid")
+
+	// A node behind a balancer that does not know the transaction, or not by the hash
+	// within, must not make another out of it that took its number.
+	n.Set(func(f *stellartest.Fault) { f.Forget = a.Tx })
+	s = n.status(t, a)
+	require.NotEqual(t, chain.Conflicted, s.State, "outer hash %s", outer)
+	require.Equal(t, chain.Included, s.State)
+	require.Zero(t, s.Cost)
+}
+
+// TestD09_WhatCameInAFeeBumpIsSeenOnce, under the hash that ledgers list.
+func TestD09_WhatCameInAFeeBumpIsSeenOnce(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	hot := n.customer(t, "hot").Address
+	n.fund(t, hot, 5)
+	seven, err := n.client.Multiplex(hot, 7)
+	require.NoError(t, err)
+	outer := n.Bump(n.Send(stellartest.Pay{To: string(hot), Stroops: 3 * lumen, MemoType: "id", Memo: "7"}), 200)
+	at := n.headBlock(t).Height + 1
+	got := n.seen(t, hot, seven)
+	require.Len(t, got, 1)
+	require.Equal(t, outer, got[0].Tx)
+	require.Equal(t, seven, got[0].To)
+	again, err := n.client.History(t.Context(), seven, at, at)
+	require.NoError(t, err)
+	require.Equal(t, got, again)
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 )
@@ -84,14 +85,30 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	return &replyError{Path: path, Title: c.node.Redact(answer.Status), Detail: c.node.Redact(answer.Error)}
 }
 
-// found is what Horizon says of a transaction in a ledger.
+// found is what Horizon says of a transaction in a ledger. Anybody can wrap one in a
+// fee bump: lists then have it under the hash of that, and the fee is another's.
 type found struct {
 	Hash       string `json:"hash"`
 	Ledger     int64  `json:"ledger"`
 	Successful bool   `json:"successful"`
 	Charged    string `json:"fee_charged"`
+	Payer      string `json:"fee_account"`
 	Source     string `json:"source_account"`
 	Sequence   string `json:"source_account_sequence"`
+	Inner      struct {
+		Hash string `json:"hash"`
+	} `json:"inner_transaction"`
+}
+
+// is reports whether it is this very transaction, bare or within a fee bump.
+func (f *found) is(tx string) bool { return f.Hash == tx || f.Inner.Hash == tx }
+
+// cost is what it took from its source, in stroops.
+func (f *found) cost() (int64, error) {
+	if f.Payer != "" && f.Payer != f.Source {
+		return 0, nil
+	}
+	return strconv.ParseInt(f.Charged, 10, 64)
 }
 
 // find asks for a transaction by its hash; known is false where the node has none.
@@ -100,7 +117,7 @@ func (c *Client) find(ctx context.Context, tx string) (known bool, f found, err 
 	if missing(err) {
 		return false, f, nil
 	}
-	if err == nil && (f.Hash != tx || f.Ledger <= 0) {
+	if err == nil && (!f.is(tx) || f.Ledger <= 0) {
 		err = fmt.Errorf("%w: it answered with another transaction", chain.ErrNode)
 	}
 	return err == nil, f, err

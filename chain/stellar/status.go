@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -59,7 +58,7 @@ func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, f *fou
 	if err != nil {
 		return unknown, err
 	}
-	charged, err := strconv.ParseInt(f.Charged, 10, 64)
+	charged, err := f.cost()
 	if err != nil || charged < 0 || charged > int64(t.fee) {
 		return unknown, fmt.Errorf("%w: it says that a transaction cost %q", chain.ErrNode, c.node.Redact(f.Charged))
 	}
@@ -110,7 +109,9 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 			switch {
 			case n < uint64(t.sequence): //nolint:gosec // positive
 				return unknown, nil
-			case n == uint64(t.sequence) && f.Hash != t.tx && f.Ledger <= head.Height: //nolint:gosec // positive
+			case n == uint64(t.sequence) && f.is(t.tx): //nolint:gosec // positive
+				return c.included(ctx, head, t, f)
+			case n == uint64(t.sequence) && f.Ledger <= head.Height: //nolint:gosec // positive
 				l, err := c.at(ctx, f.Ledger)
 				if err != nil {
 					return unknown, err

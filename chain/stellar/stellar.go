@@ -17,7 +17,8 @@
 //   - Transactions of an account exclude each other by sequence number, so a stuck
 //     one is replaced by one of the same number. Each also ends by itself with its
 //     time bounds; that alone proves nothing here. An attempt is dead once another
-//     transaction in a ledger has taken its number.
+//     transaction in a ledger has taken its number. One that a stranger wrapped in a
+//     fee bump is still the same, and costs nothing.
 //   - What is sent leaves the account's reserve in place. Who is not there yet is
 //     made by the payment, where it is enough for that.
 //   - The URL and the headers of the node, which often hold a key, are in no error.

@@ -108,8 +108,8 @@ func (n *Node) answer(r *http.Request) (int, object) {
 	case path[0] == "transactions" && len(path) == 2:
 		for _, l := range all {
 			for i := range l.txs {
-				if l.txs[i].hash == path[1] && n.fault.Forget != path[1] {
-					return 200, l.transaction(i)
+				if x := &l.txs[i]; (x.hash == path[1] || x.outer == path[1]) && n.fault.Forget != path[1] {
+					return 200, l.transaction(i, n.Payer, path[1])
 				}
 			}
 		}
@@ -144,12 +144,19 @@ func (l *ledger) json() object {
 	}
 }
 
-func (l *ledger) transaction(i int) object {
+// transaction is shown under the hash that it was asked for by: within a fee bump it
+// has two.
+func (l *ledger) transaction(i int, payer, hash string) object {
 	x := &l.txs[i]
 	out := object{
-		"id": x.hash, "paging_token": fmt.Sprint(l.index<<32 | x.order<<12), "successful": x.ok, "hash": x.hash, "ledger": l.index,
+		"id": hash, "paging_token": fmt.Sprint(l.index<<32 | x.order<<12), "successful": x.ok, "hash": hash, "ledger": l.index,
 		"source_account": x.source, "source_account_sequence": fmt.Sprint(x.sequence), "fee_charged": fmt.Sprint(BaseFee),
-		"max_fee": fmt.Sprint(x.fee), "operation_count": len(x.ops),
+		"fee_account": x.source, "max_fee": fmt.Sprint(x.fee), "operation_count": len(x.ops),
+	}
+	if x.outer != "" {
+		out["fee_account"], out["fee_charged"], out["max_fee"] = payer, fmt.Sprint(x.charged), fmt.Sprint(x.charged)
+		out["fee_bump_transaction"] = object{"hash": x.outer}
+		out["inner_transaction"] = object{"hash": x.hash, "max_fee": fmt.Sprint(x.fee)}
 	}
 	maps.Copy(out, x.json)
 	return out
@@ -229,10 +236,10 @@ func (n *Node) account(r *http.Request, path []string, head *ledger) (int, objec
 	for _, l := range slices.Backward(n.visible()) {
 		for i := range slices.Backward(l.txs) {
 			x := &l.txs[i]
-			if l.index<<32|x.order<<12 >= cursor || x.source != who || x.hash == n.fault.Forget || len(list) >= limit {
+			if l.index<<32|x.order<<12 >= cursor || x.source != who || x.name() == n.fault.Forget || len(list) >= limit {
 				continue
 			}
-			list = append(list, l.transaction(i))
+			list = append(list, l.transaction(i, n.Payer, x.name()))
 		}
 	}
 	return page(list)

@@ -52,8 +52,18 @@ type tx struct {
 	sequence int64 // 0: an outside customer's
 	fee      int64
 	until    int64
+	outer    string // hash of the fee bump around it, "" = none
+	charged  int64  // by that
 	json     object
 	run      func(s map[string]Account, ledger int64) (ops []op, ok bool)
+}
+
+// name is the hash under which a ledger lists it.
+func (t *tx) name() string {
+	if t.outer != "" {
+		return t.outer
+	}
+	return t.hash
 }
 
 type included struct {
@@ -157,6 +167,20 @@ func (n *Node) Mine(count int) {
 	n.mine(count)
 }
 
+// Bump has the outside customer wrap a transaction of the pool in a fee bump, as
+// anybody can, and returns the hash of that. It charges the customer so much.
+func (n *Node) Bump(hash string, charged int64) (outer string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, t := range n.pool {
+		if t.hash == hash {
+			t.outer, t.charged = sum("bump", hash), charged
+			return t.outer
+		}
+	}
+	panic("stellartest: no transaction " + hash + " waits")
+}
+
 func (n *Node) head() *ledger { return n.ledgers[len(n.ledgers)-1] }
 
 func (n *Node) mine(count int) {
@@ -184,7 +208,9 @@ func (n *Node) mine(count int) {
 // apply runs a transaction; one that fails costs its fee and its number.
 func (l *ledger) apply(t *tx) {
 	if a := l.after[t.source]; t.sequence > 0 {
-		a.Stroops, a.Sequence = a.Stroops-BaseFee, t.sequence
+		if a.Sequence = t.sequence; t.outer == "" {
+			a.Stroops -= BaseFee
+		}
 		l.after[t.source] = a
 	}
 	charged := maps.Clone(l.after)
@@ -196,7 +222,7 @@ func (l *ledger) apply(t *tx) {
 		id := l.index<<32 | x.order<<12 | int64(i+1)
 		j := x.ops[i].json
 		j["id"], j["paging_token"], j["transaction_successful"] = fmt.Sprint(id), fmt.Sprint(id), x.ok
-		j["transaction_hash"], j["source_account"], j["created_at"] = t.hash, t.source, l.closed.Format(time.RFC3339)
+		j["transaction_hash"], j["source_account"], j["created_at"] = t.name(), t.source, l.closed.Format(time.RFC3339)
 	}
 	l.txs = append(l.txs, x)
 }
