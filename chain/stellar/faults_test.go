@@ -547,6 +547,17 @@ func TestW04_AFeeBumpOfAStrangerChangesNothing(t *testing.T) {
 	require.NotEqual(t, chain.Conflicted, s.State, "outer hash %s", outer)
 	require.Equal(t, chain.Included, s.State)
 	require.Zero(t, s.Cost)
+	n.Set(func(f *stellartest.Fault) { f.Forget = "" })
+
+	// What a replacement took, it took by its own name.
+	o := n.order(t, n.intent(from.Address, to, 3))
+	first := n.sign(t, from, o)
+	o.Attempt = 2
+	second := n.sign(t, from, o)
+	require.NoError(t, n.send(t, second))
+	n.Bump(second.Tx, 300)
+	n.Mine(1)
+	require.Equal(t, second.Tx, n.status(t, first).By)
 }
 
 // TestD09_WhatCameInAFeeBumpIsSeenOnce, under the hash that ledgers list.

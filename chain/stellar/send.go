@@ -100,8 +100,13 @@ type found struct {
 	} `json:"inner_transaction"`
 }
 
-// is reports whether it is this very transaction, bare or within a fee bump.
-func (f *found) is(tx string) bool { return f.Hash == tx || f.Inner.Hash == tx }
+// name is the hash of the transaction itself, not of a fee bump around it.
+func (f *found) name() string {
+	if f.Inner.Hash != "" {
+		return f.Inner.Hash
+	}
+	return f.Hash
+}
 
 // cost is what it took from its source, in stroops.
 func (f *found) cost() (int64, error) {
@@ -117,7 +122,7 @@ func (c *Client) find(ctx context.Context, tx string) (known bool, f found, err 
 	if missing(err) {
 		return false, f, nil
 	}
-	if err == nil && (!f.is(tx) || f.Ledger <= 0) {
+	if err == nil && (f.name() != tx || f.Ledger <= 0) {
 		err = fmt.Errorf("%w: it answered with another transaction", chain.ErrNode)
 	}
 	return err == nil, f, err

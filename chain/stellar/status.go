@@ -109,14 +109,14 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 			switch {
 			case n < uint64(t.sequence): //nolint:gosec // positive
 				return unknown, nil
-			case n == uint64(t.sequence) && f.is(t.tx): //nolint:gosec // positive
+			case n == uint64(t.sequence) && f.name() == t.tx: //nolint:gosec // positive
 				return c.included(ctx, head, t, f)
 			case n == uint64(t.sequence) && f.Ledger <= head.Height: //nolint:gosec // positive
 				l, err := c.at(ctx, f.Ledger)
 				if err != nil {
 					return unknown, err
 				}
-				return placed(head, &l, chain.Status{State: chain.Conflicted, By: f.Hash}), nil
+				return placed(head, &l, chain.Status{State: chain.Conflicted, By: f.name()}), nil
 			}
 		}
 		if len(list) < pageSize {
