@@ -126,7 +126,7 @@ func (c *client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 			continue
 		}
 		v.add(n.Name, s)
-		if c.cfg.Above != nil && len(v.scans) == 1 && !slices.ContainsFunc(s.Blocks, c.weighs) {
+		if c.cfg.Above != nil && len(v.scans) == 1 && s.Rewound == 0 && !slices.ContainsFunc(s.Blocks, c.weighs) {
 			return s, nil
 		}
 		if best := v.best(c.cfg.Agree); best != nil && len(best.Blocks) == v.longest() {

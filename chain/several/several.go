@@ -30,8 +30,8 @@ type Config struct {
 	// more than half of them.
 	Agree int
 	// Above says which transfers must be agreed on. A block without such a one is
-	// then told as the first node tells it; that it left out one is not noticed.
-	// Defaults to all, and to noticing that.
+	// then told as the first node tells it; that it left out one is not noticed. That
+	// blocks are gone is always agreed on. Defaults to all, and to noticing that.
 	Above func(chain.Transfer) bool
 
 	// MaxLag is how many blocks behind what Agree nodes have a node may be and

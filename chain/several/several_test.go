@@ -416,6 +416,33 @@ func TestAboveReadsTheRestFromOneNode(t *testing.T) {
 	require.ErrorIs(t, err, several.ErrDisagree)
 }
 
+// TestR07_BranchOfOneNodeIsNotToldBelowAbove: that blocks are gone takes back what
+// was in them, however little stands in those in their place.
+func TestR07_BranchOfOneNodeIsNotToldBelowAbove(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 3, func(c *several.Config) {
+		c.Above = func(x chain.Transfer) bool { return x.Amount.GreaterThan(decimal.NewFromInt(10)) }
+	})
+	trail, to := n.paid(t)
+	large, err := n.Pay(to, "ETH", decimal.NewFromInt(11))
+	require.NoError(t, err)
+	n.Mine(1)
+	s, err := n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.NoError(t, err)
+	require.Len(t, transfers(s), 2)
+	for _, b := range s.Blocks {
+		trail = append(trail, b.Block)
+	}
+	n.nodes[1].Freeze()
+	n.nodes[2].Freeze()
+	_, err = n.Reorg(2, large)
+	require.NoError(t, err)
+	n.Mine(1)
+	s, err = n.client.Scan(t.Context(), trail, watch{to}, 10)
+	require.ErrorIs(t, err, several.ErrDisagree)
+	require.Zero(t, s.Rewound)
+}
+
 func TestRefusalOfATransactionIsNoFaultOfTheNode(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, "ETH", 2)
