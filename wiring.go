@@ -304,13 +304,23 @@ func (f fees) Quote(ctx context.Context, c *chain.Currency, to chain.Address) (l
 // maxCost is the most that the network may take for one withdrawal: what an
 // estimate for the very recipient says at the worst, as some cost more than
 // others (an account that is not there yet), with room to replace a stuck
-// transaction.
+// transaction. A recipient that is a contract says itself what it costs to be paid,
+// and may have been cheap when its fee was quoted: the bound is what a typical one
+// costs, some times over.
 func (f fees) maxCost(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
 	fee, err := f.estimate(ctx, c, to)
 	if err != nil {
 		return 0, err
 	}
-	return fee.Max.MulDiv(maxCostTimes, 1, ledger.Up)
+	typical, err := f.estimate(ctx, c, "")
+	if err != nil {
+		return 0, err
+	}
+	most, err := typical.Max.MulDiv(dearTimes, 1, ledger.Up)
+	if err != nil {
+		return 0, err
+	}
+	return min(fee.Max, most).MulDiv(maxCostTimes, 1, ledger.Up)
 }
 
 // estimate is the fee of the smallest withdrawal to an address.
@@ -328,8 +338,13 @@ func (f fees) estimate(ctx context.Context, c *chain.Currency, to chain.Address)
 	})
 }
 
-// maxCostTimes is the room above an estimate's worst case.
-const maxCostTimes = 3
+const (
+	// maxCostTimes is the room above an estimate's worst case.
+	maxCostTimes = 3
+	// dearTimes is how much dearer than a typical one a recipient may be. The
+	// account of Tron that is not there yet is some five times as dear.
+	dearTimes = 10
+)
 
 // convert turns coins of one token into units of a currency, rounded up. A price
 // that is zero, old or of the future prices nothing: rates.ErrUnavailable.
