@@ -37,6 +37,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // The id of the first block of the networks.
@@ -187,15 +188,7 @@ func withDefaults(o Options) Options {
 		o.Expiry = 2 * time.Minute
 	}
 	if o.HTTP == nil {
-		// Nothing of http.DefaultTransport: what a host does to it must not reach us.
-		o.HTTP = &http.Client{
-			Transport: &http.Transport{
-				MaxIdleConnsPerHost: 8, IdleConnTimeout: 60 * time.Second,
-				TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Timeout:       30 * time.Second,
-		}
+		o.HTTP = transport.NewHTTP(8, 30*time.Second)
 	}
 	return o
 }

@@ -74,6 +74,20 @@ func (e *Endpoint) Redact(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
+// NewHTTP is the client that Endpoints default to: conns idle connections to a node
+// are kept, a request takes at most so long. Nothing of http.DefaultTransport is in
+// it: what a host does to that must not reach us.
+func NewHTTP(conns int, timeout time.Duration) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: conns, IdleConnTimeout: 60 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       timeout,
+	}
+}
+
 // Post sends a body of JSON to a URL and returns the whole answer. Errors wrap
 // chain.ErrNode.
 func (e *Endpoint) Post(ctx context.Context, to string, body []byte) ([]byte, error) {
