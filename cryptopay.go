@@ -90,15 +90,7 @@ func (a *App) Config() Config {
 // shared builds what chains and domains both need.
 func (a *App) shared() (err error) {
 	c := a.cfg
-	var names []chain.Network
-	shared := map[chain.Network]chain.Multiplexer{}
-	for _, client := range c.Chains {
-		names = append(names, client.Network())
-		if m, able := client.(chain.Multiplexer); able {
-			shared[client.Network()] = m
-		}
-	}
-	a.Addresses, err = incoming.NewPool(incoming.PoolConfig{Store: c.Store, Source: c.Addresses, Now: c.Clock.Now, Networks: names, Shared: shared})
+	a.Addresses, err = incoming.NewPool(a.pool())
 	if err != nil {
 		return err
 	}
@@ -114,6 +106,20 @@ func (a *App) shared() (err error) {
 		Now: c.Clock.Now, NewID: c.NewID, Random: c.Random, Log: c.Log,
 	})
 	return err
+}
+
+// pool is what addresses are taken from.
+func (a *App) pool() incoming.PoolConfig {
+	p := incoming.PoolConfig{
+		Store: a.cfg.Store, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, Shared: map[chain.Network]chain.Multiplexer{},
+	}
+	for _, client := range a.cfg.Chains {
+		p.Networks = append(p.Networks, client.Network())
+		if m, able := client.(chain.Multiplexer); able {
+			p.Shared[client.Network()] = m
+		}
+	}
+	return p
 }
 
 // chains builds both pipelines of every network, and the treasury between them.

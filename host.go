@@ -41,8 +41,9 @@ func (a *App) In(tx storage.Tx) *InTx {
 	b.tx, b.cfg.Store = tx, tx
 	if tx.Alone() {
 		var err error
-		b.Addresses, err = incoming.NewPool(incoming.PoolConfig{Store: tx, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, Lease: 1})
-		if err != nil {
+		p := b.pool()
+		p.Lease = 1
+		if b.Addresses, err = incoming.NewPool(p); err != nil {
 			panic(err) // New has checked the same
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,6 +207,50 @@ func ordersAndPayments(t *testing.T, store sqlStore, driver, dsn string) {
 	require.Equal(t, payment.Completed, h.payment(p.ID).Status)
 	h.sound()
 	refundsAndWithdrawals(t, h, store, db)
+}
+
+// accountOnly is a client of a network where a tenant's payments share an account.
+type accountOnly struct{ chain.Client }
+
+func (accountOnly) Multiplex(account chain.Address, id uint32) (chain.Address, error) {
+	return chain.Address(fmt.Sprint(account, "/", id)), nil
+}
+
+func (accountOnly) Untag(a chain.Address) (chain.Address, string, bool) {
+	account, id, ok := strings.Cut(string(a), "/")
+	return chain.Address(account), id, ok
+}
+
+// A payment that is created in a host's transaction shares its tenant's account as
+// any other does: an account of its own would be one that nobody opens.
+func TestHostsPaymentSharesTheAccount(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "host.db")
+	require.NoError(t, sqlite.Migrate(t.Context(), file))
+	store, err := sqlite.Open(file, sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close() //nolint:errcheck // a test's end
+	h := newHostOn(t, store, 1, "ETH")
+	h.configure = func(c *cryptopay.Config) {
+		c.Chains = []chain.Client{accountOnly{c.Chains[0]}}
+	}
+	h.restart()
+	h.step()
+	db, err := sqlx.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)")
+	require.NoError(t, err)
+	defer db.Close() //nolint:errcheck // a test's end
+	input := payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}}
+	first, err := h.app.Payments.Create(t.Context(), h.tenant, input)
+	require.NoError(t, err)
+	tx, err := db.BeginTxx(t.Context(), nil)
+	require.NoError(t, err)
+	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
+	p, err := h.app.In(store.WithTx(tx.Tx)).Payments.Create(t.Context(), h.tenant, input)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+	account, _, _ := strings.Cut(first.Address, "/")
+	require.NotEqual(t, first.Address, p.Address)
+	require.Contains(t, p.Address, account+"/")
 }
 
 // refundsAndWithdrawals: money is set aside with the host's own row, or is not.
