@@ -109,9 +109,12 @@ func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput,
 			return storage.Change{}, err
 		}
 		if p.ID == "" {
-			if p, guard, err = s.draft(ctx, tenant, in); err != nil {
-				return storage.Change{}, err
-			}
+			p, guard, err = s.draft(ctx, tenant, in)
+		} else { // its address and price stay; the wallet may have been edited
+			p.Wallet, guard, err = s.openWallet(ctx, tenant, in.WalletID)
+		}
+		if err != nil {
+			return storage.Change{}, err
 		}
 		x := &decision{p: p, env: env{rules: s.rules(p.Network)}}
 		row := storage.Activities.Row(p.ID, 0, time.Time{}, x.activity())
@@ -151,16 +154,22 @@ func (s *Service) check(in *CreateInput) (priced, error) {
 	return pr, err
 }
 
+// openWallet finds the wallet that a request names: *NotFoundError.
+func (s *Service) openWallet(ctx context.Context, tenant, ref string) (string, storage.Guard, error) {
+	id, guard, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, ref)
+	if err == nil && !ok {
+		err = &NotFoundError{Field: "wallet_id", ID: ref}
+	}
+	return id, guard, err
+}
+
 // draft validates, prices, and takes an address.
 func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Payment, storage.Guard, error) {
 	pr, err := s.check(&in)
 	if err != nil {
 		return Payment{}, storage.Guard{}, err
 	}
-	wallet, guard, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, in.WalletID)
-	if err == nil && !ok {
-		err = &NotFoundError{Field: "wallet_id", ID: in.WalletID}
-	}
+	wallet, guard, err := s.openWallet(ctx, tenant, in.WalletID)
 	if err != nil {
 		return Payment{}, guard, err
 	}

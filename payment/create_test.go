@@ -1,13 +1,16 @@
 package payment
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -81,6 +84,54 @@ func TestI01_CreateRefusesAllWrongFieldsAtOnce(t *testing.T) {
 	require.NotEmpty(t, invalid(t, err)["amount"], "below the minimum")
 	_, err = h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: strings.Repeat("9", 38), Currency: usdt}})
 	require.NotEmpty(t, invalid(t, err)["amount"], "more than an amount can be")
+}
+
+// editedWallets are wallets that somebody edits just after a payment looked at its own.
+type editedWallets struct {
+	*shop
+	edits  int
+	taken  int  // addresses
+	closes bool // the last edit closes it
+}
+
+func (w *editedWallets) Take(c context.Context, n chain.Network, tenant string) (chain.Derived, error) {
+	w.taken++
+	return w.shop.Take(c, n, tenant)
+}
+
+func (w *editedWallets) OpenWallet(c context.Context, tenant, ref string) (string, storage.Guard, bool, error) {
+	p, n := storage.Tenant(tenant), int64(w.edits)
+	_, row, _, err := Payments.One(c, w.store, p, "wallet")
+	require.NoError(w.t, err)
+	if n < 3 {
+		w.edits++
+		require.NoError(w.t, storage.CommitOne(c, w.store, storage.Change{
+			ID: fmt.Sprint("edit ", n), Partition: p, Put: []storage.Row{Payments.Row("wallet", n, time.Time{}, Payment{ID: "wallet"})},
+		}))
+	}
+	return "w", Payments.Guard("wallet", row.Version), !w.closes || row.Version < 3, nil
+}
+
+// A wallet that is edited while a payment into it is being made holds nothing up,
+// and takes no further address; one that is closed meanwhile is not found.
+func TestWalletEditedWhileAPaymentIsMade(t *testing.T) {
+	t.Parallel()
+	for _, closes := range []bool{false, true} {
+		h := newShop(t)
+		w := &editedWallets{shop: h, closes: closes}
+		h.cfg.Wallets, h.cfg.Addresses = w, w
+		s, err := New(h.cfg)
+		require.NoError(t, err)
+		p, err := s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}})
+		require.Equal(t, 1, w.taken)
+		if closes {
+			var missing *NotFoundError
+			require.ErrorAs(t, err, &missing)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "w", p.Wallet)
+	}
 }
 
 func TestCreateOnce(t *testing.T) {
