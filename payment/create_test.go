@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -131,6 +132,31 @@ func TestWalletEditedWhileAPaymentIsMade(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.Equal(t, "w", p.Wallet)
+	}
+}
+
+// As much for money in suspense, which is given to a wallet.
+func TestWalletEditedWhileSuspenseIsResolved(t *testing.T) {
+	t.Parallel()
+	for _, closes := range []bool{false, true} {
+		h := newShop(t)
+		h.transferOf(h.create("100", usdt), "USDCERC20", "50").final()
+		list, err := h.s.Suspense(ctx, tenant, 10, 0)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		h.cfg.Wallets = &editedWallets{shop: h, closes: closes}
+		s, err := New(h.cfg)
+		require.NoError(t, err)
+		d, err := s.Resolve(ctx, tenant, list[0].ID, "w")
+		if closes {
+			var missing *NotFoundError
+			require.ErrorAs(t, err, &missing)
+			require.Equal(t, "0", h.balance(ledger.Wallet("w"), "USDCERC20"))
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, Resolved, d.Booking)
+		require.Equal(t, "50", h.balance(ledger.Wallet("w"), "USDCERC20"))
 	}
 }
 

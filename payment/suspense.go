@@ -31,17 +31,15 @@ func (s *Service) Suspense(ctx context.Context, tenant string, limit, offset int
 // deposit left that wallet owing is repaid first. Errors: *NotFoundError,
 // *StateError where it does not stand in suspense.
 func (s *Service) Resolve(ctx context.Context, tenant, depositID, wallet string) (Deposit, error) {
-	id, guard, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, wallet)
-	if err == nil && !ok {
-		err = &NotFoundError{Field: "wallet_id", ID: wallet}
-	}
-	if err != nil {
-		return Deposit{}, err
-	}
-	return s.unsuspend(ctx, tenant, depositID, []storage.Guard{guard}, func(x *decision, e *entry) error {
+	return s.unsuspend(ctx, tenant, depositID, func(ctx context.Context, x *decision, e *entry, c *storage.Change) error {
+		id, guard, err := s.openWallet(ctx, tenant, wallet)
+		if err != nil {
+			return err
+		}
 		debtor := e.d.Wallet
 		e.d.Wallet, e.d.Booking, e.d.Net = id, Resolved, e.d.Amount
-		err := x.post(ledger.Tx{
+		c.Require = []storage.Guard{guard}
+		err = x.post(ledger.Tx{
 			ID: e.d.generated("resolve"), Kind: ledger.KindDeposit, Ref: e.d.ID, At: x.now,
 			Legs: append(legs(e.d.Currency, ledger.Suspense, -e.d.Amount), legs(e.d.Currency, ledger.Wallet(id), e.d.Amount)...),
 		})
@@ -55,7 +53,7 @@ func (s *Service) Resolve(ctx context.Context, tenant, depositID, wallet string)
 // Refund books that a person has sent suspended money back outside of this
 // library, or is about to. Errors as of Resolve.
 func (s *Service) Refund(ctx context.Context, tenant, depositID string) (Deposit, error) {
-	return s.unsuspend(ctx, tenant, depositID, nil, func(x *decision, e *entry) error {
+	return s.unsuspend(ctx, tenant, depositID, func(_ context.Context, x *decision, e *entry, _ *storage.Change) error {
 		e.d.Booking = Refunded
 		return x.post(ledger.Tx{
 			ID: e.d.generated("resolve"), Kind: ledger.KindRefund, Ref: e.d.ID, At: x.now,
@@ -64,7 +62,9 @@ func (s *Service) Refund(ctx context.Context, tenant, depositID string) (Deposit
 	})
 }
 
-func (s *Service) unsuspend(ctx context.Context, tenant, id string, require []storage.Guard, on func(*decision, *entry) error) (Deposit, error) {
+// unsuspend decides about a deposit in suspense; on says how, and adds to the Change
+// what the decision stands on.
+func (s *Service) unsuspend(ctx context.Context, tenant, id string, on func(context.Context, *decision, *entry, *storage.Change) error) (Deposit, error) {
 	part := storage.Tenant(tenant)
 	var out Deposit
 	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
@@ -78,15 +78,14 @@ func (s *Service) unsuspend(ctx context.Context, tenant, id string, require []st
 			return storage.Change{}, &StateError{Status: Status(d.Booking), Reason: fmt.Sprintf("deposit %s is not in suspense", id)}
 		}
 		x, e := &decision{env: env{now: s.now(), available: ledger.MaxAmount}}, &entry{d: d, was: d, version: row.Version}
-		if err := on(x, e); err != nil {
+		c := storage.Change{ID: s.c.NewID(), Partition: part}
+		if err := on(ctx, x, e, &c); err != nil {
 			return storage.Change{}, err
 		}
 		e.d.UpdatedAt = x.now
 		out = e.d
-		return storage.Change{
-			ID: s.c.NewID(), Partition: part, Require: require, Post: x.posts,
-			Put: []storage.Row{Deposits.Row(id, row.Version, time.Time{}, e.d)},
-		}, nil
+		c.Post, c.Put = x.posts, []storage.Row{Deposits.Row(id, row.Version, time.Time{}, e.d)}
+		return c, nil
 	})
 	if err != nil {
 		return Deposit{}, err
