@@ -101,6 +101,31 @@ func fuzzEnd(t testing.TB) End {
 	}}
 }
 
+// A row is put as often as it was written: a stream with right checksums that says
+// a version which nobody writes in a lifetime is refused before the first put.
+func TestImportRefusesEndlessVersions(t *testing.T) {
+	t.Parallel()
+	from := fuzzEnd(t)
+	require.NoError(t, storage.CommitOne(t.Context(), from.Store, storage.Change{
+		ID: "c", Partition: "tenant/a", Put: []storage.Row{fuzzTable.Row("one", 0, time.Time{}, fuzzed{Text: "a"})},
+	}))
+	var stream bytes.Buffer
+	_, err := Export(t.Context(), from, &stream, Options{})
+	require.NoError(t, err)
+	for _, version := range []string{"1073741825", "9223372036854775807"} {
+		var lines strings.Builder
+		for line := range strings.Lines(stream.String()) {
+			lines.WriteString(framed(t, strings.TrimSuffix(strings.Replace(line[9:], `"v":1,`, `"v":`+version+`,`, 1), "\n")))
+		}
+		require.Contains(t, lines.String(), version)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err = Import(ctx, strings.NewReader(lines.String()), fuzzEnd(t), Options{})
+		cancel()
+		require.ErrorIs(t, err, ErrStream)
+		require.ErrorContains(t, err, version)
+	}
+}
+
 // FuzzImport: a stream whose checksums are right, whatever it says, is brought
 // over whole, so that exporting the target says the same figures, or refused in
 // words of this package.

@@ -95,10 +95,17 @@ func rowRecord(r *storage.Row) (record, error) {
 	}, nil
 }
 
+// maxVersion bounds the version of a row, which is put once for each: once a second
+// for 34 years. What says more was not written by a store.
+const maxVersion = 1 << 30
+
 // row is the inverse of rowRecord.
 func (r *record) row(t *storage.Table) (storage.Row, error) {
 	if len(r.Scalars) != len(t.Columns) || r.Version < 1 {
 		return storage.Row{}, fmt.Errorf("%w: row %s of %s", ErrStream, r.ID, t.Name)
+	}
+	if r.Version > maxVersion {
+		return storage.Row{}, fmt.Errorf("%w: row %s of %s stands at version %d, past %d, the most that is moved", ErrStream, r.ID, t.Name, r.Version, maxVersion)
 	}
 	scalars := make([]any, len(r.Scalars))
 	for i, s := range r.Scalars {
