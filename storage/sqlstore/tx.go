@@ -42,8 +42,9 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 //     sees any of it, so nothing leaves the house.
 //   - A verdict (ErrConflict and those of storage.Final) leaves the transaction as
 //     it was, and so does a partition that was not got in time (lane.ErrBusy): a
-//     savepoint stands around each Commit. After any other error roll back. Where the database did so by itself (a deadlock on MariaDB) the
-//     transaction is ended here, so that nothing of the host's follows alone.
+//     savepoint stands around each Commit. After any other error roll back. Where
+//     the database did so by itself (a deadlock on MariaDB) the transaction is ended
+//     here, so that nothing of the host's follows alone.
 //   - A Commit takes the tenant's partition and keeps it until the transaction
 //     ends. Others of this tenant wait meanwhile, for as long as their lock timeout
 //     says, and other tenants do not: keep it short. It waits for the partition as
@@ -53,6 +54,10 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 //     other. What is no tenant's (system, networks) is refused: all would wait.
 //   - Commit nothing for the same tenant through the store itself while the
 //     transaction is open: it would wait for itself.
+//
+// A tenant's first transaction, and an address (cryptopay.App.In), take another
+// connection for a moment. Where the store lives in the host's pool, have fewer of
+// these transactions at a time than it has connections, or all wait for each other.
 //
 // The transaction must be READ COMMITTED (sql.TxOptions). Postgres says what it is,
 // and any other is refused. MariaDB does not tell: there one at REPEATABLE READ,
@@ -64,9 +69,8 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 // Open the host's pool with _txlock=immediate: a transaction that begins by reading
 // is refused at its first write if anybody wrote in between.
 func (s *Store) WithTx(tx *sql.Tx) *Tx {
-	ss := &session{d: s.d, link: tx, steady: s.d.HostLock, words: words{
-		[]string{"SAVEPOINT cryptopay"}, "RELEASE SAVEPOINT cryptopay", "ROLLBACK TO SAVEPOINT cryptopay",
-	}}
+	w := words{[]string{"SAVEPOINT cryptopay"}, "RELEASE SAVEPOINT cryptopay", "ROLLBACK TO SAVEPOINT cryptopay"}
+	ss := &session{d: s.d, link: tx, steady: s.d.HostLock, words: w}
 	t := &Tx{ss: ss, tx: &sqlx.Tx{Tx: tx, Mapper: reflectx.NewMapperFunc("db", sqlx.NameMapper)}}
 	t.reads = reads{s, (*inTx)(t)}
 	return t
@@ -148,7 +152,7 @@ func (t *Tx) commit(ctx context.Context, changes []storage.Change) ([]error, err
 	if err := t.may(parts); err != nil {
 		return nil, err
 	}
-	if !t.Alone() {
+	if !t.Alone() && len(t.s.unknown(parts)) > 0 {
 		// By a connection of ours, and at once: a partition's first row that waits
 		// for the host would hold up whoever enters another one with it.
 		err := t.s.writing(ctx, func(ss *session) error { return t.s.enter(ctx, ss, parts) })

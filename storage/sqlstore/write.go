@@ -83,14 +83,7 @@ func (s *Store) batch(ctx context.Context, ss *session, wait bool, parts []stora
 // enter makes sure that the partitions have their rows to lock. It stands
 // before the transaction: an absent row cannot be locked.
 func (s *Store) enter(ctx context.Context, ss *session, parts []storage.Partition) error {
-	s.mu.Lock()
-	var values []any
-	for _, p := range parts {
-		if !s.parts[p] {
-			values = append(values, string(p))
-		}
-	}
-	s.mu.Unlock()
+	values := s.unknown(parts)
 	if len(values) == 0 {
 		return nil
 	}
@@ -103,6 +96,18 @@ func (s *Store) enter(ctx context.Context, ss *session, parts []storage.Partitio
 		return ss.before(ctx, err)
 	}
 	return nil
+}
+
+// unknown lists the partitions that may have no row yet.
+func (s *Store) unknown(parts []storage.Partition) (values []any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range parts {
+		if !s.parts[p] {
+			values = append(values, string(p))
+		}
+	}
+	return values
 }
 
 func (s *Store) remember(parts []storage.Partition) {

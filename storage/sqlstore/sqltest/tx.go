@@ -1,10 +1,12 @@
 package sqltest
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/lane"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
 // withTx is what the dialects' stores are, beside a storage.Store.
@@ -80,6 +83,38 @@ func hostGivesUp(t *testing.T, e Env) {
 	require.Equal(t, 2, orders)
 	require.Equal(t, 1, whole(t, s, here, nil))
 	require.Equal(t, 1, whole(t, s, there, nil))
+}
+
+// Hosts' transactions that have taken all of a pool do not wait for one connection
+// more, which none of them would give back.
+func hostsFillThePool(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	db := e.Pool(t, dsn)
+	db.SetMaxOpenConns(2)
+	s, err := e.OpenDB(db)
+	require.NoError(t, err)
+	defer s.Close() //nolint:errcheck // a test's end
+	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+	parts := []storage.Partition{here, there}
+	var open []*sqlx.Tx
+	for _, p := range parts {
+		require.NoError(t, s.Commit(ctx, deposit(p, "before"))[0])
+	}
+	for range parts {
+		tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		require.NoError(t, err)
+		defer tx.Rollback() //nolint:errcheck // where the test fails
+		open = append(open, tx)
+	}
+	short, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for i, tx := range open {
+		require.NoError(t, s.(withTx).WithTx(tx.Tx).Commit(short, deposit(parts[i], "host"))[0])
+	}
+	for i, tx := range open {
+		require.NoError(t, tx.Commit())
+		require.Equal(t, 2, whole(t, s, parts[i], nil))
+	}
 }
 
 // orders is a host's pool, with a table of its own.
