@@ -129,6 +129,9 @@ type Dialect struct {
 	// HostLock is appended to reads of the ledger in a host's transaction, where it
 	// may show an older state than that which its locks keep; mostly "".
 	HostLock string
+	// Autocommits says that what is sent after the database ended a transaction by
+	// itself is committed statement by statement, and SAVEPOINT is no error then.
+	Autocommits bool
 	// CheckEach says that a host's connections are looked at before each batch, as
 	// nothing in Begin makes up for what its session may have set.
 	CheckEach bool

@@ -70,6 +70,9 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 // is refused at its first write if anybody wrote in between.
 func (s *Store) WithTx(tx *sql.Tx) *Tx {
 	w := words{[]string{"SAVEPOINT cryptopay"}, "RELEASE SAVEPOINT cryptopay", "ROLLBACK TO SAVEPOINT cryptopay"}
+	if s.d.Autocommits {
+		w.begin = append(w.begin, w.rollback) // fails where there is no transaction any more
+	}
 	ss := &session{d: s.d, link: tx, steady: s.d.HostLock, words: w}
 	t := &Tx{ss: ss, tx: &sqlx.Tx{Tx: tx, Mapper: reflectx.NewMapperFunc("db", sqlx.NameMapper)}}
 	t.reads = reads{s, (*inTx)(t)}

@@ -53,6 +53,9 @@ var base = sqlstore.Dialect{
 	RowLock:   " FOR UPDATE",
 	ClaimLock: " FOR UPDATE SKIP LOCKED",
 	HostLock:  " FOR UPDATE",
+
+	Autocommits: true,
+
 	Upsert:    "ON DUPLICATE KEY UPDATE %[2]s",
 	Excluded:  "VALUES(%s)",
 	Ignore:    "ON DUPLICATE KEY UPDATE {key} = VALUES({key})",

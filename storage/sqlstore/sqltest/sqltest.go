@@ -106,6 +106,7 @@ func Run(t *testing.T, e Env) {
 		"L05_HostsDeadlock":        hostsDeadlock,
 		"L05_HostGivesUpWaiting":   hostGivesUp,
 		"L05_HostsFillThePool":     hostsFillThePool,
+		"L05_HostGoesOnAfterEnd":   hostGoesOnAfterTheEnd,
 		"L03_HostSeesAnOlderState": olderState,
 		"L04_TwoProcesses":         func(t *testing.T, e Env) { dsn := e.Migrated(t); WriteSkew(t, e.store(t, dsn), e.store(t, dsn)) },
 		"C05_ReadsAreCurrent":      func(t *testing.T, e Env) { dsn := e.Migrated(t); ReadsAreCurrent(t, e.store(t, dsn), e.store(t, dsn)) },

@@ -117,6 +117,28 @@ func hostsFillThePool(t *testing.T, e Env) {
 	}
 }
 
+// A host that goes on after the database ended its transaction, by a deadlock of its
+// own statements or a statement that commits, is told before anything of ours is
+// written: it would stand there alone.
+func hostGoesOnAfterTheEnd(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	s := e.store(t, dsn).(withTx)
+	require.NoError(t, s.Commit(ctx, deposit(here, "before"))[0])
+	db := e.orders(t, dsn)
+	for _, q := range []string{"ROLLBACK", "COMMIT"} {
+		tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		require.NoError(t, err)
+		defer tx.Rollback() //nolint:errcheck // where the test fails
+		in := s.WithTx(tx.Tx)
+		_, err = tx.Exec(q)
+		require.NoError(t, err)
+		require.Error(t, in.Commit(ctx, deposit(here, "host"))[0])
+		require.ErrorIs(t, in.Commit(ctx, deposit(here, "host"))[0], sqlstore.ErrOver)
+		_ = tx.Rollback()
+		require.Equal(t, 1, whole(t, s, here, nil))
+	}
+}
+
 // orders is a host's pool, with a table of its own.
 func (e Env) orders(t *testing.T, dsn string) *sqlx.DB {
 	t.Helper()
