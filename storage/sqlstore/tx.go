@@ -113,6 +113,25 @@ func (t *Tx) check(ctx context.Context) error {
 	return nil
 }
 
+// begun refuses a transaction that is over where SAVEPOINT would begin another and
+// RELEASE commit it (SQLite, after a full disk or an interrupted statement). Inside
+// of a transaction BEGIN changes nothing and is an error.
+func (t *Tx) begun(ctx context.Context) error {
+	if !t.Alone() {
+		return nil
+	}
+	_, err := t.ss.link.ExecContext(context.WithoutCancel(ctx), "BEGIN")
+	switch {
+	case err == nil:
+		t.ss.lost = true
+		t.end()
+		return ErrOver
+	case strings.Contains(err.Error(), "within a transaction"):
+		return nil
+	}
+	return err
+}
+
 // Alone implements storage.Tx.
 func (t *Tx) Alone() bool { return t.s.d.OneWriter }
 
@@ -148,6 +167,9 @@ func (t *Tx) commit(ctx context.Context, changes []storage.Change) ([]error, err
 		return nil, err
 	}
 	if err := t.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.begun(ctx); err != nil {
 		return nil, err
 	}
 	batch := verdict.Prepare(open.Has, changes)
@@ -206,6 +228,9 @@ func (t *Tx) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.begun(ctx); err != nil {
 		return nil, err
 	}
 	cond, args, err := t.s.due(c)

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
@@ -77,4 +79,29 @@ func TestConformance(t *testing.T) {
 func TestSameVerdictsAsMemory(t *testing.T) {
 	t.Parallel()
 	storagetest.Compare(t, fresh(t), memory.New(), 25)
+}
+
+// A host that goes on after SQLite ended its transaction is told before anything of
+// ours is written: it would stand there alone.
+func TestL05_HostGoesOnAfterEnd(t *testing.T) {
+	t.Parallel()
+	s := fresh(t).(*sqlite.Store)
+	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+	db := hostPool(t, pathOf(t, s))
+	tx, err := db.BeginTxx(ctx, nil)
+	require.NoError(t, err)
+	defer tx.Rollback() //nolint:errcheck // a test's end
+	in := s.WithTx(tx.Tx)
+	put := func(id string) storage.Change {
+		return storage.Change{ID: id, Partition: storage.Tenant("a"), Put: []storage.Row{storagetest.Notes.Row(id, 0, time.Time{}, storagetest.Note{})}}
+	}
+	require.NoError(t, in.Commit(ctx, put("before"))[0])
+	_, err = tx.Exec("ROLLBACK")
+	require.NoError(t, err)
+	require.ErrorIs(t, in.Commit(ctx, put("after"))[0], sqlstore.ErrOver)
+	require.ErrorIs(t, in.Commit(ctx, put("again"))[0], sqlstore.ErrOver)
+	n, err := s.Count(ctx, storage.Query{Table: storagetest.Notes.Table})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.NoError(t, s.Commit(ctx, put("free"))[0])
 }
