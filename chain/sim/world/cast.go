@@ -3,7 +3,9 @@ package world
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -36,8 +38,16 @@ func (r *run) cast() {
 	if r.rng.IntN(4) > 0 {
 		names = append(names, pick(r.rng, []chain.Network{"BTC", "LTC", "DOGE"}))
 	}
+	if len(r.w.Nodes) > 0 {
+		names = slices.Sorted(maps.Keys(r.w.Nodes))
+	}
 	for _, n := range names {
-		r.chains = append(r.chains, r.newNetwork(n))
+		x, err := r.newNetwork(n)
+		if err != nil {
+			r.fail("cast", "%s: %v", n, err)
+			return
+		}
+		r.chains = append(r.chains, x)
 		for _, code := range coins[n] {
 			token := currency(code).Token
 			if _, ok := r.prices[token]; !ok {
@@ -102,18 +112,6 @@ func (r *run) opening() {
 	}
 }
 
-func (r *run) newNetwork(n chain.Network) *network {
-	x := &network{name: n, coins: coins[n]}
-	if n == "TRX" || n != "BTC" && n != "LTC" && n != "DOGE" && r.rng.IntN(2) == 0 {
-		x.final = confirmations[n] + int64(r.rng.IntN(8))
-	}
-	x.chain = sim.MustNew(sim.Options{
-		Network: n, Registry: registry(), Seed: r.w.Seed, Now: func() time.Time { return r.now }, Finality: x.final,
-	})
-	x.level = x.chain.FeeLevel()
-	return x
-}
-
 func (r *run) newProcess(i int) bool {
 	var key [32]byte
 	for b := range 8 {
@@ -122,7 +120,9 @@ func (r *run) newProcess(i int) bool {
 	key[8] = byte(i)
 	p := &process{r: r, n: i, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8(key)}
 	for _, n := range r.chains {
-		p.nodes[n.name] = n.chain.NewNode()
+		if n.sim != nil {
+			p.nodes[n.name] = n.sim.NewNode()
+		}
 	}
 	r.procs = append(r.procs, p)
 	if err := p.start(); err != nil {

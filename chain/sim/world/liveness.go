@@ -25,8 +25,10 @@ func (r *run) liveness() {
 	r.quote, r.typed, r.inbox.mood = "", nil, ""
 	r.wake(true)
 	for _, n := range r.chains {
-		n.chain.SetFeeLevel(n.level)
-		n.honestTokens()
+		if n.sim != nil {
+			n.sim.SetFeeLevel(n.level)
+			n.honestTokens()
+		}
 	}
 	r.tell("faults stop")
 	r.now = r.now.Add(r.skewed)

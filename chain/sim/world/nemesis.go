@@ -84,6 +84,7 @@ func (r *run) swarm() {
 		if r.w.Nemeses != nil {
 			active = slices.Contains(r.w.Nemeses, n)
 		}
+		active = active && r.w.able(n)
 		if in || active {
 			r.cards[n] = rate
 		}
@@ -197,7 +198,9 @@ func (r *run) fork(n *network, deep bool) string {
 	if r.rate[Drops] > 0 && r.rng.IntN(2) == 0 || r.rng.IntN(4) == 0 {
 		gone = r.loose(n)
 	}
-	n.leave(int64(depth))
+	if n.sim != nil {
+		n.leave(int64(depth))
+	}
 	_, err := n.chain.ReorgTo(depth, length, gone...)
 	return fmt.Sprintf("%s by %d, %d new, %d dropped: %t", n.name, depth, length, len(gone), err == nil)
 }
@@ -210,7 +213,7 @@ type tip struct {
 
 // leave remembers the branch that is about to be left, depth blocks deep.
 func (n *network) leave(depth int64) {
-	head := n.chain.Head()
+	head := n.sim.Head()
 	for i := range n.tips {
 		n.tips[i].fork = min(n.tips[i].fork, head.Height-depth)
 	}
@@ -229,12 +232,12 @@ func (r *run) flip() string {
 	if len(n.tips) == 0 {
 		return "no branch"
 	}
-	old, before := pick(r.rng, n.tips), n.chain.Head()
+	old, before := pick(r.rng, n.tips), n.sim.Head()
 	if most := int64(n.shallow()); before.Height-old.fork > most && (r.rate[DeepReorgs] == 0 || before.Height-old.fork > deepest) {
 		return "too far"
 	}
 	n.leave(before.Height - old.fork)
-	h, err := n.chain.Switch(old.hash)
+	h, err := n.sim.Switch(old.hash)
 	return fmt.Sprintf("%s from %d to %d: %t", n.name, before.Height, h, err == nil)
 }
 
@@ -261,7 +264,7 @@ func (r *run) drop() string {
 
 func (r *run) evict() string {
 	n := r.anyNet()
-	pool := n.chain.Mempool()
+	pool := n.sim.Mempool()
 	if len(pool) == 0 {
 		return "nothing"
 	}
@@ -276,7 +279,7 @@ func (r *run) reviveOld() string {
 
 func (r *run) malleate() string {
 	n := r.anyNet()
-	pool := n.chain.Mempool()
+	pool := n.sim.Mempool()
 	if n.chain.Family() == chain.AccountFamily || r.rate[Forgery] == 0 {
 		// No account network has another hash for what somebody signed.
 		ours := n.chain.Transactions(true)
@@ -285,14 +288,14 @@ func (r *run) malleate() string {
 	if len(pool) == 0 {
 		return "nothing"
 	}
-	_, err := n.chain.Malleate(pick(r.rng, pool))
+	_, err := n.sim.Malleate(pick(r.rng, pool))
 	return fmt.Sprint(n.name, err == nil)
 }
 
 func (r *run) fees() string {
 	n := r.anyNet()
 	times := pick(r.rng, []int64{1, 1, 2, 3, 5})
-	n.chain.SetFeeLevel(n.level * times)
+	n.sim.SetFeeLevel(n.level * times)
 	return fmt.Sprint(n.name, " times ", times)
 }
 
@@ -313,7 +316,7 @@ func (r *run) pauseToken() string {
 	case "blocks":
 		b.Blocked = []chain.Address{r.anyMerchant().hot[n.name]}
 	}
-	n.chain.SetBehaviour(c.Contract, b)
+	n.sim.SetBehaviour(c.Contract, b)
 	return c.Code + " " + how
 }
 
@@ -321,7 +324,7 @@ func (r *run) pauseToken() string {
 func (n *network) honestTokens() {
 	for _, code := range n.coins {
 		if c := currency(code); !c.Native() {
-			n.chain.SetBehaviour(c.Contract, sim.Behaviour{})
+			n.sim.SetBehaviour(c.Contract, sim.Behaviour{})
 		}
 	}
 }

@@ -82,10 +82,10 @@ func (r *run) heal() string {
 }
 
 func (p *process) wellAgain() {
-	for _, n := range p.r.chains {
-		p.nodes[n.name].Honest()
-		delete(p.sick, n.name)
+	for _, n := range p.nodes {
+		n.Honest()
 	}
+	clear(p.sick)
 }
 
 // skew sets one process's clock off.

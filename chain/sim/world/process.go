@@ -107,7 +107,7 @@ func (p *process) start() error {
 	var clients []chain.Client
 	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
 	for _, net := range r.chains {
-		client := p.nodes[net.name].Client()
+		client := p.client(net)
 		clients = append(clients, client)
 		encode[net.name], inspect[net.name] = client.AddressOf, client
 	}
@@ -124,8 +124,12 @@ func (p *process) start() error {
 	if err != nil {
 		return err
 	}
+	var addresses chain.AddressSource = source{public}
+	if len(r.w.Nodes) > 0 {
+		addresses = public // written as the node writes them
+	}
 	cfg := cryptopay.Config{
-		Store: p.view, Chains: clients, Registry: registry(), Addresses: source{public}, Signer: signer{own, r}, Rates: prices{p},
+		Store: p.view, Chains: clients, Registry: registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p},
 		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}

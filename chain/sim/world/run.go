@@ -17,7 +17,6 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
-	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -65,16 +64,6 @@ type run struct {
 	failure   *Failure
 }
 
-// network is one chain of a world.
-type network struct {
-	name  chain.Network
-	chain *sim.Chain
-	level int64 // of fees in quiet times
-	coins []string
-	final int64
-	tips  []tip // branches that were abandoned
-}
-
 // Confirmations of this world's currencies: few, so that a world is short, and
 // different, so that none is right by chance.
 var confirmations = map[chain.Network]int64{"ETH": 6, "BSC": 4, "AVAX": 2, "TRX": 5, "BTC": 2, "LTC": 3, "DOGE": 5}
@@ -113,6 +102,8 @@ func newRun(w World) *run {
 	r.at(-1)
 	return r
 }
+
+func (r *run) time() time.Time { return r.now }
 
 // at gives a step dice of its own: leaving one out does not change the others.
 func (r *run) at(step int) {

@@ -18,20 +18,22 @@ type Turn struct {
 	r      *run
 }
 
-// Chains lists the networks of this world.
+// Chains lists the simulated networks of this world.
 func (t *Turn) Chains() []*sim.Chain {
 	var out []*sim.Chain
 	for _, n := range t.r.chains {
-		out = append(out, n.chain)
+		if n.sim != nil {
+			out = append(out, n.sim)
+		}
 	}
 	return out
 }
 
-// Chain finds one of the networks; nil where this world does not have it.
+// Chain finds one of the simulated networks; nil where this world does not have it.
 func (t *Turn) Chain(n chain.Network) *sim.Chain {
 	for _, x := range t.r.chains {
 		if x.name == n {
-			return x.chain
+			return x.sim
 		}
 	}
 	return nil

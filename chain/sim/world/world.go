@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
@@ -34,6 +36,10 @@ type Options struct {
 	Nemeses []Nemesis
 	// Skip leaves out steps by number, from 0: Shrink's work.
 	Skip map[int]bool
+	// Nodes opens networks that are not simulated, by code: such a world has these
+	// alone, and only nemeses strike that need no simulated node. A run is then
+	// the same again only as far as the nodes are. Defaults to none.
+	Nodes map[chain.Network]func(sim.Options) (Chain, error)
 	// Store makes the store of the run. Defaults to memory.New. The run closes it.
 	Store func() (storage.Store, error)
 	// Configure changes the Config of each process when it starts. What it adds
@@ -127,7 +133,11 @@ func (r Result) Story(lines int) string {
 	}
 	if r.Failure != nil {
 		fmt.Fprintf(&b, "BROKEN %s\n", r.Failure)
-		fmt.Fprintf(&b, "replay: go test ./chain/sim/world -run 'TestWorld$' %s\n", r.World.Flags())
+		test := "TestWorld$"
+		if len(r.World.Nodes) > 0 {
+			test = "TestWorldOnAnvil"
+		}
+		fmt.Fprintf(&b, "replay: go test ./chain/sim/world -run '%s' %s\n", test, r.World.Flags())
 	}
 	return b.String()
 }

@@ -31,6 +31,7 @@ var (
 	nemeses = flag.String("world.nemeses", "", "only these may strike, by comma; none; \"\" = drawn by the seed")
 	skip    = flag.String("world.skip", "", "steps to leave out: 0-3,7")
 	store   = flag.String("world.store", "memory", "memory or sqlite")
+	onAnvil = flag.Uint64("world.anvil", 5, "how many worlds to play on a real EVM node")
 	logs    = flag.Bool("world.log", false, "show what the processes log")
 	shrink  = flag.Bool("world.shrink", true, "cut failing worlds down")
 )
@@ -75,6 +76,14 @@ func options(t testing.TB) world.Options {
 	return o
 }
 
+// firstSeed is that of -world.from.
+func firstSeed() uint64 {
+	if *from == 0 {
+		return uint64(time.Now().UnixMilli()) * 1000
+	}
+	return *from
+}
+
 // TestWorld plays as many worlds as -world.seeds says, as many at a time as there
 // are processors. One that breaks a promise is cut down and told.
 func TestWorld(t *testing.T) {
@@ -86,10 +95,7 @@ func TestWorld(t *testing.T) {
 		require.Nil(t, r.Failure)
 		return
 	}
-	first := *from
-	if first == 0 {
-		first = uint64(time.Now().UnixMilli()) * 1000
-	}
+	first := firstSeed()
 	last := first + *seeds - 1
 	if testing.Short() {
 		last = min(last, first+4)
