@@ -146,6 +146,9 @@ type fault struct {
 // and the cases that stand beside it fail.
 func TestSuiteFindsBrokenStores(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("cases at their short length notice less")
+	}
 	n := 0
 	for _, kind := range []map[string]fault{changeFaults(), verdictFaults(), readFaults(), claimFaults()} {
 		for name, c := range kind {
