@@ -24,6 +24,7 @@ const (
 	bankClients  = 32
 	bankAccounts = 100
 	bankEach     = 1000 // coins on each account at first
+	leastLooks   = 3    // the clients go on until there were so many
 )
 
 // bank is wallets between which many clients move money at once. The money in it
@@ -37,6 +38,7 @@ type bank struct {
 	short  atomic.Int64
 	hosts  atomic.Int64 // host's transactions that were committed
 	taken  atomic.Int64 // those that were rolled back
+	looks  atomic.Int64 // at the whole, while money moves
 
 	mu    sync.Mutex
 	moved map[ledger.Account]ledger.Amount // by what was acknowledged
@@ -63,15 +65,12 @@ func testBank(t testing.TB, e *env) {
 	e.commit(t, fill...)
 	ctx, cancel := context.WithCancel(e.ctx)
 	var looks sync.WaitGroup
-	snapshots, looking := 0, make(chan struct{})
 	looks.Go(func() {
-		close(looking)
 		for ctx.Err() == nil {
 			b.look(t)
-			snapshots++
+			b.looks.Add(1)
 		}
 	})
-	<-looking
 	var clients sync.WaitGroup
 	for c := range bankClients {
 		clients.Go(func() { b.client(t, c) })
@@ -92,7 +91,7 @@ func testBank(t testing.TB, e *env) {
 			require.Equal(t, bankEach+b.moved[x.Account], x.Posted, x.Account)
 		}
 	}
-	t.Logf("bank: %d paid, %d refused, %d host's transactions and %d taken back, %d exact snapshots", b.paid.Load(), b.short.Load(), b.hosts.Load(), b.taken.Load(), snapshots)
+	t.Logf("bank: %d paid, %d refused, %d host's transactions and %d taken back, %d exact snapshots", b.paid.Load(), b.short.Load(), b.hosts.Load(), b.taken.Load(), b.looks.Load())
 }
 
 // look sums up all that there is, in one read.
@@ -132,7 +131,7 @@ func (b *bank) draw(rnd *rand.Rand) order {
 func (b *bank) client(t testing.TB, c int) {
 	rnd := rand.New(rand.NewPCG(11, uint64(c)))
 	s := b.stores[c%len(b.stores)]
-	for i := 0; b.next.Add(1) <= b.limit; i++ {
+	for i := 0; b.next.Add(1) <= b.limit || b.looks.Load() < leastLooks; i++ {
 		var err error
 		if b.e.h.Begin != nil && c == 0 && (i == 0 || rnd.IntN(8) == 0) {
 			b.next.Add(1)

@@ -178,7 +178,7 @@ func changeFaults() map[string]fault {
 			broken{commit: each(func(c *storage.Change) {
 				c.Level = slices.DeleteFunc(slices.Clone(c.Level), func(l storage.Level) bool { return l.Delta < 0 })
 			})},
-			[]string{"Level", "Model"},
+			[]string{"Level"},
 		},
 		"times are cut to seconds": {
 			broken{commit: each(func(c *storage.Change) {
