@@ -20,6 +20,9 @@ func (r *run) liveness() {
 	r.calm = true
 	for _, p := range r.procs {
 		p.wellAgain()
+		if p.skew != 0 && p.task != nil {
+			p.task.struck = true // its clock is put right under its feet
+		}
 		p.skew = 0
 	}
 	r.quote, r.typed, r.inbox.mood = "", nil, ""
