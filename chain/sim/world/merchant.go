@@ -264,6 +264,9 @@ func (r *run) cancelWithdrawal() string {
 	said := "not heard"
 	r.ask("cancel withdrawal", func(t *task) {
 		_, err := t.p.app.Withdrawals.Cancel(context.Background(), m.id, p.id)
+		if errors.Is(err, withdrawal.ErrNoIntent) { // see docs/reliability.md
+			t.struck = true
+		}
 		said = fmt.Sprint(m.heard(t, err, nil))
 	})
 	return short(p.id) + " " + said
