@@ -74,6 +74,7 @@ var table = []row{
 	{is: as[*withdrawal.StateError], status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's state does not allow it.", details: withdrawalState},
 	{is: as[*withdrawal.InsufficientError], status: http.StatusBadRequest, code: "insufficient_balance", message: "The balance is insufficient.", details: short},
 	{is: is(withdrawal.ErrFee), status: http.StatusInternalServerError, code: "service_unavailable", message: "The network fee cannot be estimated now, try again later."},
+	{is: is(withdrawal.ErrHandingOver), status: http.StatusServiceUnavailable, code: "service_unavailable", message: "The withdrawal is being handed over at this moment, ask again in a minute."},
 
 	{is: is(wallet.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The wallet does not exist."},
 	{is: is(wallet.ErrNoTenant), status: http.StatusNotFound, code: "not_found", message: "The account does not exist."},

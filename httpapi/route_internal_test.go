@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // TestO02_RouteWithoutPolicyIsRefused: a line of the table that leaves open who
@@ -61,4 +63,14 @@ func TestDocumentRefusesOtherParameters(t *testing.T) {
 	require.NoError(t, matches(&Route{Path: "/x/{id}/", do: do}))
 	require.Error(t, matches(&Route{Path: "/x/{wallet_id}/", do: do}))
 	require.Error(t, matches(&Route{Path: "/x/", do: do}))
+}
+
+// TestHandingOverCanBeAskedAgain: a cancellation that comes at the wrong moment is
+// no error of ours and no verdict either.
+func TestHandingOverCanBeAskedAgain(t *testing.T) {
+	t.Parallel()
+	a, known := toAnswer(fmt.Errorf("cancel: %w", withdrawal.ErrHandingOver))
+	require.True(t, known)
+	require.Equal(t, http.StatusServiceUnavailable, a.Status)
+	require.Equal(t, "service_unavailable", a.Code)
 }

@@ -14,8 +14,8 @@ var (
 )
 
 // Cancel ends a pending withdrawal and releases its hold; one that is cancelled
-// already is returned as it is. *StateError where it is too late, ErrNotFound.
-// Any other error: unknown, ask again.
+// already is returned as it is. *StateError where it is too late, ErrNotFound,
+// ErrHandingOver where it cannot be told yet. Any other error: unknown, ask again.
 func (s *Service) Cancel(ctx context.Context, tenant, id string) (Withdrawal, error) {
 	w, err := s.decide(ctx, tenant, id, func(m *move) error {
 		switch {
@@ -68,13 +68,16 @@ func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (ended bool, err
 		}
 	}
 	ended, err = s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
-	if errors.Is(err, ErrNoIntent) && wait != nil && w.Waiting != "" {
-		// It was not taken, cannot be now, and the worker that tried has noted so:
-		// nobody who still holds a lease submits it. One who outslept his lease
-		// finds it cancelled and ends what he submitted, see handOver.
-		return true, nil
+	switch {
+	case !errors.Is(err, ErrNoIntent) || wait == nil:
+		return ended, err
+	case w.Waiting == "":
+		return false, ErrHandingOver
 	}
-	return ended, err
+	// It was not taken, cannot be now, and the worker that tried has noted so:
+	// nobody who still holds a lease submits it. One who outslept his lease finds
+	// it cancelled and ends what he submitted, see handOver.
+	return true, nil
 }
 
 // Hold freezes a withdrawal that was not handed over yet, until Release.

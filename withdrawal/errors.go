@@ -15,6 +15,10 @@ var (
 	ErrNotFound = errors.New("withdrawal: no such withdrawal")
 	// ErrFee: the network fee cannot be told now, or is absurd. Try again later.
 	ErrFee = errors.New("withdrawal: the network fee cannot be estimated now, try again later")
+	// ErrHandingOver: Cancel came while a worker hands the withdrawal over, and
+	// the payout side cannot take it yet. Nothing has changed; ask again after a
+	// Config.Lease, when it waits visibly or has gone out.
+	ErrHandingOver = errors.New("withdrawal: it is being handed over at this moment, ask again in a minute")
 	// ErrNoIntent is what Payouts.Cancel answers for an id that it never took.
 	ErrNoIntent = errors.New("withdrawal: the payout side has no such intent")
 )

@@ -218,7 +218,7 @@ func TestW17_CancelWhileNothingCanBeTaken(t *testing.T) {
 		slept = true
 		w.payouts.before = short
 		_, err := w.Cancel(w.ctx, tenant, v.ID)
-		require.ErrorIs(t, err, withdrawal.ErrNoIntent, "a worker is at it")
+		require.ErrorIs(t, err, withdrawal.ErrHandingOver)
 		w.advance(time.Minute)
 		w.step()
 		require.Equal(t, "gas_float_short", w.get(v.ID).Waiting)

@@ -64,7 +64,7 @@ func verdict(err error) bool {
 		address *chain.AddressError
 	)
 	return errors.As(err, &short) || errors.As(err, &state) || errors.As(err, &pay) || errors.As(err, &missing) ||
-		errors.As(err, &invalid) || errors.As(err, &address) || errors.Is(err, withdrawal.ErrNotFound) ||
+		errors.As(err, &invalid) || errors.As(err, &address) || errors.Is(err, withdrawal.ErrNotFound) || errors.Is(err, withdrawal.ErrHandingOver) ||
 		errors.Is(err, wallet.ErrNotFound) || errors.Is(err, wallet.ErrNotEmpty)
 }
 
@@ -264,9 +264,6 @@ func (r *run) cancelWithdrawal() string {
 	said := "not heard"
 	r.ask("cancel withdrawal", func(t *task) {
 		_, err := t.p.app.Withdrawals.Cancel(context.Background(), m.id, p.id)
-		if errors.Is(err, withdrawal.ErrNoIntent) { // see docs/reliability.md
-			t.struck = true
-		}
 		said = fmt.Sprint(m.heard(t, err, nil))
 	})
 	return short(p.id) + " " + said

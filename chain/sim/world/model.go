@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -297,33 +298,70 @@ func (r *run) delivered(m *merchant) {
 	}
 }
 
-// gas: nothing is set aside for what has ended. Where processes die or stand still
-// that is known not to hold always: see docs/reliability.md.
+// gas: what is set aside is the sum of what open reservations say, and each of
+// them is for something that has not ended: a sweep may begin at the last moment.
 func (r *run) gas(m *merchant) {
-	if r.rate[Crashes]+r.rate[Pauses] > 0 {
+	if r.deep {
 		return
 	}
-	rows, err := r.truth.Find(context.Background(), storage.Query{Table: treasury.GasFloats.Table, Partition: storage.Tenant(m.id)})
+	reserved, count := map[string]ledger.Amount{}, map[string]int64{}
+	for _, row := range r.find(treasury.Reservations.Table, storage.Tenant(m.id)) {
+		res := treasury.Reservations.Value(row)
+		if !res.Open {
+			continue
+		}
+		reserved[res.Asset] += res.Amount
+		count[res.Asset]++
+		if !r.underWay(row.ID) {
+			r.fail("I9", "%d %s of merchant %d are still set aside for %s, which has ended", res.Amount, res.Asset, m.n, row.ID)
+		}
+	}
+	for _, row := range r.find(treasury.GasFloats.Table, storage.Tenant(m.id)) {
+		if g := treasury.GasFloats.Value(row); g.Reserved != reserved[row.ID] || g.Count != count[row.ID] {
+			r.fail("I9", "%d %s of merchant %d are set aside for %d, where %d are for %d",
+				g.Reserved, g.Asset, m.n, g.Count, reserved[row.ID], count[row.ID])
+		}
+	}
+}
+
+// underWay reports whether some network has the intent and has not ended it, or
+// whether it is of a sweep that still waits for its turn.
+func (r *run) underWay(intent string) bool {
+	ended := []outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}
+	sweep := intent[max(0, strings.Index(intent, "sweep/")):] // "gas/1/sweep/…" is its gas
+	for _, n := range r.chains {
+		p := storage.Network(string(n.name))
+		in, _, ok, err := outgoing.Intents.One(context.Background(), r.truth, p, intent)
+		if err != nil {
+			r.fail("store", "%v", err)
+		}
+		if ok {
+			return !slices.Contains(ended, in.State)
+		}
+		s, _, ok, err := treasury.Sweeps.One(context.Background(), r.truth, p, sweep)
+		if err != nil {
+			r.fail("store", "%v", err)
+		}
+		if ok {
+			return s.State != treasury.SweepDone && s.State != treasury.SweepDeferred
+		}
+	}
+	return false
+}
+
+// find reads all rows of a partition that the run has use for.
+func (r *run) find(t *storage.Table, p storage.Partition) []storage.Row {
+	rows, err := r.truth.Find(context.Background(), storage.Query{Table: t, Partition: p, Limit: 100_000})
 	if err != nil {
 		r.fail("store", "%v", err)
 	}
-	for _, row := range rows {
-		if g := treasury.GasFloats.Value(row); (g.Reserved != 0 || g.Count != 0) && !r.deep {
-			r.fail("I9", "%d %s of merchant %d are still set aside for %d that have ended", g.Reserved, g.Asset, m.n, g.Count)
-		}
-	}
+	return rows
 }
 
 // conserved holds all addresses of ours against the books: what is there is what
 // the ledger says is there, plus what operators said that they sent back.
 func (r *run) conserved(n *network) {
-	rows, err := r.truth.Find(context.Background(), storage.Query{
-		Table: incoming.Addresses.Table, Partition: storage.Network(string(n.name)), Limit: 100_000,
-	})
-	if err != nil {
-		r.fail("store", "%v", err)
-		return
-	}
+	rows := r.find(incoming.Addresses.Table, storage.Network(string(n.name)))
 	for _, code := range n.coins {
 		c := currency(code)
 		var held, books decimal.Decimal
@@ -359,14 +397,8 @@ func (r *run) spendable(n *network, c *chain.Currency, held, slack decimal.Decim
 	if n.chain.Family() != chain.UTXOFamily || r.deep {
 		return
 	}
-	rows, err := r.truth.Find(context.Background(), storage.Query{
-		Table: outgoing.Coins.Table, Partition: storage.Network(string(n.name)), Limit: 100_000,
-	})
-	if err != nil {
-		r.fail("store", "%v", err)
-	}
 	var coins decimal.Decimal
-	for _, row := range rows {
+	for _, row := range r.find(outgoing.Coins.Table, storage.Network(string(n.name))) {
 		if v := outgoing.Coins.Value(row); v.State == outgoing.CoinFree || v.State == outgoing.CoinReserved {
 			coins = coins.Add(c.Decimal(v.Amount))
 		}

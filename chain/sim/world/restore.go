@@ -251,13 +251,7 @@ func (r *run) catchUp(what string, rounds int) {
 func (r *run) unsettled() map[chain.Network]bool {
 	out := map[chain.Network]bool{}
 	for _, n := range r.chains {
-		rows, err := r.truth.Find(context.Background(), storage.Query{
-			Table: outgoing.Intents.Table, Partition: storage.Network(string(n.name)), Limit: 10_000,
-		})
-		if err != nil {
-			r.fail("store", "%v", err)
-		}
-		for _, row := range rows {
+		for _, row := range r.find(outgoing.Intents.Table, storage.Network(string(n.name))) {
 			switch v := outgoing.Intents.Value(row); v.State {
 			case outgoing.Settled, outgoing.Failed, outgoing.Cancelled:
 			default:
