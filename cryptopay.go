@@ -49,7 +49,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables())
+		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table})
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -71,12 +71,16 @@ func New(cfg Config) (*App, error) {
 
 // Open makes the store ready. Call it once, before anything else. A store that a
 // move has filled by half is move.ErrUnfinished: what is not there yet would be
-// done again.
+// done again. A currency that is listed otherwise than when the store first saw
+// it is a *ListingError.
 func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
 		return err
 	}
-	return move.Unfinished(ctx, a.cfg.Store)
+	if err := move.Unfinished(ctx, a.cfg.Store); err != nil {
+		return err
+	}
+	return a.list(ctx)
 }
 
 // Config is what the App is made of, with every default filled in and without

@@ -397,6 +397,7 @@ var (
 	ErrBehind   = errors.New("chain: the node is behind what was already seen")
 	ErrDeepFork = errors.New("chain: no block of the trail is on the chain any more")
 	ErrWrongNet = errors.New("chain: the node is on another chain")
+	ErrUnits    = errors.New("chain: a token has other decimals on chain than in the Registry")
 	ErrShort    = errors.New("chain: the sending address does not hold enough")
 	ErrRejected = errors.New("chain: can never be accepted by the network")
 	ErrRefused  = errors.New("chain: the signer refuses")

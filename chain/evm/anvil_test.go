@@ -77,7 +77,7 @@ func (n *town) settle(t *testing.T) {
 		[]chain.NetworkInfo{{Code: network, Family: chain.AccountFamily, AddressType: "EVM", Gas: "ETH", ChainID: n.preset.ChainID}},
 		[]chain.Currency{
 			{Code: "ETH", Network: network, Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 1},
-			token("USD", n.usd, 6), token("NORETURN", n.noReturn, 6), token("FEE", n.fee, 18), token("LIAR", n.liar, 6),
+			token("USD", n.usd, 6), token("NORETURN", n.noReturn, 6), token("FEE", n.fee, 18), token("LIAR", n.liar, 0),
 		})
 	require.NoError(t, err)
 	proxy := httptest.NewServer(http.HandlerFunc(n.proxy))

@@ -26,11 +26,13 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // Options configure one Client. Networks and Preset give sensible ones, to which
@@ -101,6 +103,7 @@ type Client struct {
 	node   *transport.RPC
 	native *chain.Currency
 	tokens map[common.Address]*chain.Currency
+	units  atomic.Bool // the tokens' decimals are as the Registry says
 }
 
 var (
@@ -179,7 +182,10 @@ func withDefaults(o Options) Options {
 func (c *Client) Network() chain.Network { return c.o.Network }
 
 // Tip reads the head and, with FinalityTags, the safe and final heights; 0 while
-// the node has none yet. Every call checks the chain id.
+// the node has none yet. Every call checks the chain id, and the first that works
+// the tokens' decimals: chain.ErrUnits where a contract says other ones than the
+// Registry. A contract that is not there, or does not say, is let pass: no money
+// comes from the one, and decimals() is no duty of ERC-20.
 func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
 	safe, final := transport.NewCall("eth_getBlockByNumber", "safe", false), transport.NewCall("eth_getBlockByNumber", tagFinal, false)
@@ -187,10 +193,17 @@ func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 	if c.o.FinalityTags {
 		calls = append(calls, safe, final)
 	}
+	units := c.decimals()
+	for _, u := range units {
+		calls = append(calls, u.call)
+	}
 	if err := c.node.Do(ctx, calls...); err != nil {
 		return chain.Tip{}, err
 	}
 	if err := c.rightChain(id); err != nil {
+		return chain.Tip{}, err
+	}
+	if err := c.rightUnits(units); err != nil {
 		return chain.Tip{}, err
 	}
 	h, err := blockOf(head)
@@ -238,6 +251,39 @@ func (c *Client) rightChain(k *transport.Call) error {
 	}
 	if !id.IsInt64() || id.Int64() != c.o.ChainID {
 		return fmt.Errorf("%w: node has chain id %s, %s is %d", chain.ErrWrongNet, id, c.o.Network, c.o.ChainID)
+	}
+	return nil
+}
+
+// unit is the question for one token's decimals.
+type unit struct {
+	token *chain.Currency
+	call  *transport.Call
+}
+
+// decimals asks every token for its decimals, until all were heard once.
+func (c *Client) decimals() (all []unit) {
+	if c.units.Load() {
+		return nil
+	}
+	for contract, cur := range c.tokens {
+		all = append(all, unit{cur, transport.NewCall("eth_call", map[string]any{"to": contract, "data": hexutil.Bytes(selDecimals[:])}, "latest")})
+	}
+	return all
+}
+
+func (c *Client) rightUnits(all []unit) error {
+	heard := true
+	for _, u := range all {
+		said, err := wordOf(u.call)
+		heard = heard && (u.call.Err == nil || transport.Replied(u.call.Err, "revert"))
+		if err == nil && said.Cmp(big.NewInt(int64(u.token.Decimals))) != 0 {
+			return fmt.Errorf("%w: %s at %s has %s, the Registry says %d: correct or remove it",
+				chain.ErrUnits, u.token.Code, u.token.Contract, said, u.token.Decimals)
+		}
+	}
+	if heard {
+		c.units.Store(true)
 	}
 	return nil
 }

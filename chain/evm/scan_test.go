@@ -526,3 +526,26 @@ func TestD01_InternalIsProvenByTraceOrUnproven(t *testing.T) {
 	_, err := c.Scan(t.Context(), trail, w, 10)
 	require.ErrorIs(t, err, chain.ErrNode)
 }
+
+// The Registry is held against the tokens themselves: a decimal more or less would
+// credit ten times as much. A token that does not say, or is not there, is let pass.
+func TestW18_DecimalsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.says("decimals()", word(18))
+	c := f.client()
+	_, err := c.Tip(t.Context())
+	require.ErrorIs(t, err, chain.ErrUnits)
+	require.ErrorContains(t, err, "has 18, the Registry says 6")
+	f.says("decimals()", word(6))
+	_, err = c.Tip(t.Context())
+	require.NoError(t, err, "all tokens that are listed there have six")
+	before := f.asked["decimals()"]
+	_, err = c.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before, f.asked["decimals()"], "asked once")
+
+	f.refuses("decimals()", 3, "execution reverted")
+	_, err = f.client().Tip(t.Context())
+	require.NoError(t, err)
+}

@@ -43,7 +43,7 @@ const (
 	Tokens      Nemesis = "tokens"       // contracts that pause, block our hot address, or do nothing
 	Attackers   Nemesis = "attackers"    // look-alike tokens, dust, tenants after others' objects
 	Restores    Nemesis = "restores"     // the store is put back to an older backup
-	Mistakes    Nemesis = "mistakes"     // a price with its point in the wrong place, until it is put right
+	Mistakes    Nemesis = "mistakes"     // a price with its point in the wrong place, a currency with another's contract or units
 )
 
 // Nemeses lists all of them.
@@ -136,7 +136,7 @@ func (r *run) deck() []action {
 		Malleation: {2, "malleate", r.malleate}, Fees: {2, "fees", r.fees}, Skew: {2, "clock", r.skew}, Jumps: {1, "clock", r.jump},
 		Receivers: {3, "receiver", r.receiver}, Prices: {2, "prices", r.misprice}, Operators: {2, "operator", r.meddle},
 		Attackers: {4, "attacker", r.attack}, Restores: {1, "restore", r.restore}, Tokens: {2, "token", r.pauseToken},
-		Mistakes: {2, "prices", r.mistype},
+		Mistakes: {2, "mistake", r.mistype},
 	}
 	for _, n := range Nemeses() {
 		a, ok := nemeses[n]

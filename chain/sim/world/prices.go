@@ -3,8 +3,6 @@ package world
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -48,21 +46,6 @@ func (x prices) Rate(_ context.Context, token, fiat string) (rates.Rate, error) 
 func (r *run) misprice() string {
 	r.quote = pick(r.rng, []string{"", "", "silent", "stale", "early", "zero", "negative"})
 	return r.quote
-}
-
-// mistype is an operator who moves the point of a price, and puts it right later.
-// What was sold at it was sold; all books must still be right.
-func (r *run) mistype() string {
-	if len(r.typed) > 0 {
-		r.typed = nil
-		return "a price is put right"
-	}
-	token := pick(r.rng, slices.Sorted(maps.Keys(r.prices)))
-	places := pick(r.rng, []int32{-6, -3, -2, -1, 1, 2, 3, 6})
-	price := r.prices[token].Shift(places)
-	r.typed = map[string]decimal.Decimal{token: price}
-	r.quoted[token] = append(r.quoted[token], price)
-	return fmt.Sprintf("%s is typed as %s", token, price)
 }
 
 // moved lets a price move by a little.

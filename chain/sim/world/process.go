@@ -33,7 +33,8 @@ type process struct {
 	task   *task // that is paused; nil = it is free
 	now    *task // that is running
 	random *rand.ChaCha8
-	dead   bool // died in the task that is running
+	listed *chain.Registry // as an operator has mistaken it; nil = as it is
+	dead   bool            // died in the task that is running
 }
 
 // crash unwinds a process that dies. errDead is what its last gasps are told.
@@ -129,7 +130,7 @@ func (p *process) start() error {
 		addresses = public // written as the node writes them
 	}
 	cfg := cryptopay.Config{
-		Store: p.view, Chains: clients, Registry: registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p},
+		Store: p.view, Chains: clients, Registry: p.registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p},
 		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
@@ -144,6 +145,13 @@ func (p *process) start() error {
 		return err
 	}
 	return p.app.Open(context.Background(), keys.Tables()...)
+}
+
+func (p *process) registry() *chain.Registry {
+	if p.listed != nil {
+		return p.listed
+	}
+	return registry()
 }
 
 // task is something that a process does: a coroutine that can be left at every

@@ -82,4 +82,10 @@ var walletBugs = []Bug{
 		New:  `return nil`,
 		What: "a coin that a deep reorg took away is still spent",
 	},
+	{
+		ID: "listed-anew", File: "listing.go",
+		Old:  `wrong = append(wrong, was.differs(code, listing(cur)))`,
+		New:  `_ = was`,
+		What: "a currency whose contract or units were mistaken is taken as it is listed now",
+	},
 }
