@@ -44,6 +44,8 @@ func TestW18_CurrencyListedOtherwise(t *testing.T) {
 		require.Contains(t, wrong.Error(), "put it back")
 	}
 	require.NoError(t, open(func(c *chain.Currency) { c.Name, c.Dust = "Tether", c.Min }), "what is no amount may change")
-	require.NoError(t, open(func(c *chain.Currency) { c.Code, c.Contract, c.Decimals = "USDTNEW", "0x000000000000000000000000000000000000dEaD", 18 }))
+	require.NoError(t, open(func(c *chain.Currency) {
+		c.Code, c.Contract, c.Decimals = "USDTNEW", "0x000000000000000000000000000000000000dEaD", 18
+	}))
 	require.NoError(t, open(func(*chain.Currency) {}), "what is not listed for a while is not forgotten")
 }
