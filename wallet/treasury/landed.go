@@ -15,8 +15,12 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// mark tells the deposits of an ended sweep what became of them.
+// mark tells the deposits of an ended sweep what became of them. More gas may have
+// been on its way to it.
 func (t *Treasury) mark(ctx context.Context, row storage.Row, s Sweep) error {
+	if err := t.callOff(ctx, row.ID, s); err != nil {
+		return err
+	}
 	p := storage.Network(s.Network)
 	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, s.Deposits...)
 	if err != nil {

@@ -2,6 +2,8 @@ package treasury_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +104,45 @@ func TestW03_SweepGetsGasForItsReplacement(t *testing.T) {
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
 	w.conserved("USDTERC20")
+	w.released()
+}
+
+// A signed sweep is to get more gas: its cost is set aside, and before it is handed
+// over the sweep fails. What was set aside is given back.
+func TestW02_GasOfASweepThatFailedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "300")
+	w.until(w.signed)
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(2 * level)
+	refused := 0
+	w.store.fail = func(c *storage.Change) bool {
+		no := slices.ContainsFunc(c.Put, func(r storage.Row) bool {
+			return r.Table == outgoing.Intents.Table && r.Version == 0 && strings.HasPrefix(r.ID, "gas/2/")
+		})
+		if no {
+			refused++
+		}
+		return no
+	}
+	for range 100 {
+		w.clock.Advance(15 * time.Minute)
+		_ = w.app.Step(t.Context()) // the order for more gas cannot be stored
+	}
+	require.Positive(t, refused)
+	require.Equal(t, treasury.SweepFunding, w.sweeps()[0].State)
+	w.chain.SetBehaviour(w.currency("USDTERC20").Contract, paused)
+	w.chain.SetFeeLevel(level)
+	for range 30 {
+		w.chain.Mine(1)
+		w.clock.Advance(15 * time.Second)
+		_ = w.app.Step(t.Context())
+	}
+	w.store.fail = nil
+	w.hours(3)
+	require.Equal(t, treasury.SweepDeferred, w.sweeps()[0].State)
 	w.released()
 }
 

@@ -39,6 +39,7 @@ type mortal struct {
 	after   bool
 	dead    bool
 	refuse  storage.Partition // nothing is written to it
+	fail    func(c *storage.Change) bool
 }
 
 var errDead = errors.New("the process is dead")
@@ -46,7 +47,7 @@ var errDead = errors.New("the process is dead")
 func (m *mortal) Commit(ctx context.Context, changes ...storage.Change) []error {
 	all := make([]error, len(changes))
 	for i := range changes {
-		if m.dead || m.refuse != "" && changes[i].Partition == m.refuse {
+		if m.dead || m.refuse != "" && changes[i].Partition == m.refuse || m.fail != nil && m.fail(&changes[i]) {
 			all[i] = errDead
 			continue
 		}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -341,6 +342,9 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 			w.r.fail("I11", "%s is spent by %s and by %s", s, other, a.Intent)
 		}
 		w.slots[slot] = a.Intent
+		if coin, _, known, err := outgoing.Coins.One(context.Background(), w.Store, c.Partition, s); err != nil || known && coin.State == outgoing.CoinFree {
+			w.r.fail("I11", "%s is spent by %s and is free for others: %v", s, a.Intent, err)
+		}
 		if old := w.spends[intent]; old == nil || old[s] {
 			shared[s] = true
 		}

@@ -198,11 +198,25 @@ func (r *run) fork(n *network, deep bool) string {
 	if r.rate[Drops] > 0 && r.rng.IntN(2) == 0 || r.rng.IntN(4) == 0 {
 		gone = r.loose(n)
 	}
+	if back := n.young(most); len(back) > 0 && r.rng.IntN(3) > 0 { // a customer takes back what he has just paid
+		tx := pick(r.rng, back)
+		gone, depth = []string{tx}, n.depth(tx)
+		length = depth + 1
+	}
 	if n.sim != nil {
 		n.leave(int64(depth))
 	}
 	_, err := n.chain.ReorgTo(depth, length, gone...)
 	return fmt.Sprintf("%s by %d, %d new, %d dropped: %t", n.name, depth, length, len(gone), err == nil)
+}
+
+// depth is how many blocks have to go for a transaction to go, 0 where it is in none.
+func (n *network) depth(tx string) int {
+	st, err := n.sim.Outcome(tx)
+	if err != nil || st.State != chain.Included {
+		return 0
+	}
+	return int(n.sim.Height() - st.Block.Height + 1)
 }
 
 // tip is the end of a branch that was left, and where it parts from the chain.
@@ -243,16 +257,26 @@ func (r *run) flip() string {
 
 // loose picks some customers' transactions that are not long mined.
 func (r *run) loose(n *network) []string {
-	all := n.chain.Transactions(false)
-	mine := map[string]bool{}
-	for _, h := range n.chain.Transactions(true) {
-		mine[h] = true
-	}
-	all = slices.DeleteFunc(all[max(0, len(all)-12):], func(h string) bool { return mine[h] })
+	all := n.recent()
 	if len(all) == 0 {
 		return nil
 	}
 	return []string{pick(r.rng, all)}
+}
+
+// recent are the newest transactions that are not ours.
+func (n *network) recent() []string {
+	all := n.chain.Transactions(false)
+	ours := n.chain.Transactions(true)
+	return slices.DeleteFunc(all[max(0, len(all)-12):], func(h string) bool { return slices.Contains(ours, h) })
+}
+
+// young are those of them that the last few blocks hold.
+func (n *network) young(blocks int) []string {
+	if n.sim == nil {
+		return nil
+	}
+	return slices.DeleteFunc(n.recent(), func(h string) bool { return n.depth(h) < 1 || n.depth(h) > blocks })
 }
 
 func (r *run) drop() string {
