@@ -21,6 +21,9 @@ type block struct {
 	txs          []blockTx
 }
 
+// At is the block itself.
+func (b block) At() chain.Block { return b.Block }
+
 // blockTx is what we read of a transaction in a block.
 type blockTx struct {
 	hash  common.Hash

@@ -16,6 +16,9 @@ type block struct {
 	seen       int             // which fields
 }
 
+// At is the block itself.
+func (b *block) At() chain.Block { return b.Block }
+
 // blockTx is a transaction as the node gives it, and what it did. What only matters
 // where somebody was paid is kept as text, and read then.
 type blockTx struct {

@@ -37,9 +37,9 @@ func decoded(t testing.TB, c *Client, answer []byte, w chain.Watch) []chain.Tran
 	t.Helper()
 	b, err := readBlock(&transport.Call{Out: answer}, 9)
 	require.NoError(t, err)
-	s, err := c.match(b, w)
+	found, err := c.match(b, w)
 	require.NoError(t, err)
-	return s.Transfers
+	return found
 }
 
 // inner is one instruction that a program called.
@@ -134,12 +134,12 @@ func FuzzD14_Block(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s, err := c.match(b, only(owner.String()))
+		found, err := c.match(b, only(owner.String()))
 		if err != nil {
 			require.ErrorIs(t, err, chain.ErrNode)
 			return
 		}
-		for _, x := range s.Transfers {
+		for _, x := range found {
 			require.True(t, x.Amount.IsPositive())
 		}
 	})

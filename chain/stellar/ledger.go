@@ -60,6 +60,9 @@ type ledgerRead struct {
 	seen        int
 }
 
+// At is the ledger itself.
+func (l ledgerRead) At() chain.Block { return l.Block }
+
 func readLedger(w walk) ledgerRead {
 	var l ledgerRead
 	w.Object(func(key []byte) {

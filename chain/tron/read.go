@@ -187,7 +187,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	var out []chain.Transfer
 	for at := last.Block; at.Height < to; {
-		next, err := c.blocks(ctx, at, min(to, at.Height+int64(c.o.Group)))
+		next, err := c.blocks(ctx, at, int(min(to-at.Height, int64(c.o.Group))))
 		if err != nil {
 			return nil, err
 		}

@@ -95,7 +95,7 @@ func (v *view) placed(b block, s chain.Status) chain.Status {
 // holdsTx reads the block itself before anything is final: what the index says
 // of a transaction, its block must say too.
 func (c *Client) holdsTx(ctx context.Context, b block, t *sent, r *info) error {
-	all, err := c.blocks(ctx, chain.Block{Height: b.Height - 1, Hash: b.Parent}, b.Height)
+	all, err := c.blocks(ctx, chain.Block{Height: b.Height - 1, Hash: b.Parent}, 1)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (c *Client) lapsed(ctx context.Context, v *view, t *sent) (chain.Status, er
 		return c.homeless(ctx, v, t, over, base-1<<16)
 	}
 	for at := from.Block; at.Height < over.Height; {
-		next, err := c.blocks(ctx, at, min(over.Height, at.Height+int64(c.o.Group)))
+		next, err := c.blocks(ctx, at, int(min(over.Height-at.Height, int64(c.o.Group))))
 		if err != nil {
 			return unknown, err
 		}

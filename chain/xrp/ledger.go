@@ -51,6 +51,9 @@ type ledgerRead struct {
 	seen      int
 }
 
+// At is the ledger itself.
+func (l ledgerRead) At() chain.Block { return l.Block }
+
 // txRead is what we read of a transaction in a ledger.
 type txRead struct {
 	id          [32]byte
