@@ -2,12 +2,10 @@ package solana
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,17 +16,11 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
-
-// set watches some addresses.
-type set []chain.Address
-
-func (set) Sync(context.Context) error      { return nil }
-func (s set) Contains(a chain.Address) bool { return slices.Contains(s, a) }
-func (s set) Open() []chain.Address         { return s }
 
 // tamper stands between a client and its node.
 type tamper struct {
@@ -64,7 +56,7 @@ func (n *town) scan(c *Client, from chain.Block, a ...chain.Address) ([]chain.Tr
 	var out []chain.Transfer
 	trail := []chain.Block{from}
 	for range 20 {
-		s, err := c.Scan(n.t.Context(), trail, set(a), 10)
+		s, err := c.Scan(n.t.Context(), trail, follow.Only(a), 10)
 		if err != nil {
 			return nil, err
 		}
@@ -212,7 +204,7 @@ func TestD11_UnsafeMintsAreRefused(t *testing.T) {
 		}
 		require.ErrorContains(t, err, why)
 		require.ErrorContains(t, err, "USDTSOL")
-		_, err = c.Scan(t.Context(), nil, set(nil), 1)
+		_, err = c.Scan(t.Context(), nil, follow.Only(nil), 1)
 		require.ErrorContains(t, err, why)
 	}
 	wrong := n.Mint("decimals", solanatest.Token, 9)
@@ -235,16 +227,16 @@ func TestD12_MissingBlocksAreAnError(t *testing.T) {
 	n.Mine(6)
 	for _, gap := range [][2]int64{{from.Height + 1, from.Height + 1}, {from.Height + 1, from.Height + 3}, {from.Height, from.Height}, {from.Height - 5, from.Height + 2}} {
 		n.Fault("gap", gap)
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{a}, 10)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a}, 10)
 		require.ErrorIs(t, err, chain.ErrNode, "%v", gap)
 		require.NotErrorIs(t, err, chain.ErrDeepFork, "blocks that are missing are no fork")
 		require.Empty(t, s.Blocks)
 	}
 	n.Fault("gap", []int64{from.Height + 3, from.Height + 3})
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{a}, 10)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a}, 10)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks, 2, "up to the gap, and no further")
-	_, err = n.client.Scan(t.Context(), []chain.Block{from, s.Blocks[0].Block, s.Blocks[1].Block}, set{a}, 10)
+	_, err = n.client.Scan(t.Context(), []chain.Block{from, s.Blocks[0].Block, s.Blocks[1].Block}, follow.Only{a}, 10)
 	require.ErrorIs(t, err, chain.ErrNode)
 	n.Fault("gap", nil)
 	got, err := n.scan(n.client, from, a)

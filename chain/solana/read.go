@@ -243,7 +243,7 @@ func (c *Client) executed(ctx context.Context, a chain.Address, found map[string
 			err = fmt.Errorf("%w: it lists transaction %s of slot %d and does not give it", chain.ErrNode, ids[i], found[ids[i]])
 		}
 		if err == nil {
-			out[i], err = c.match(&block{header: blocks[slot].header, txs: []blockTx{*t}}, only(a))
+			out[i], err = c.match(&block{header: blocks[slot].header, txs: []blockTx{*t}}, follow.Only{a})
 		}
 		return err
 	})
@@ -269,10 +269,3 @@ func (c *Client) transaction(ctx context.Context, id string) (*blockTx, int64, e
 	t := readBlockTx(w)
 	return &t, place.Slot, w.End()
 }
-
-// only is a Watch of one address.
-type only chain.Address
-
-func (only) Sync(context.Context) error      { return nil }
-func (o only) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o only) Open() []chain.Address         { return []chain.Address{chain.Address(o)} }

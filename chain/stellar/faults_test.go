@@ -13,25 +13,11 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
-
-// set is a Watch of some addresses.
-type set struct {
-	pair
-	all []chain.Address
-}
-
-func (s set) Contains(a chain.Address) bool {
-	for _, x := range s.all {
-		if x == a {
-			return true
-		}
-	}
-	return false
-}
 
 func (n *town) headBlock(t testing.TB) chain.Block {
 	t.Helper()
@@ -45,7 +31,7 @@ func (n *town) seen(t testing.TB, w ...chain.Address) []chain.Transfer {
 	t.Helper()
 	from := n.headBlock(t)
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{all: w}, 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only(w), 1)
 	require.NoError(t, err)
 	return s.Blocks[0].Transfers
 }
@@ -179,7 +165,7 @@ func TestD01_LumensThatComeOtherwise(t *testing.T) {
 	n.Send(stellartest.Pay{To: string(to), Stroops: 9 * lumen, Kind: "account_merge"})
 	n.Mine(1)
 	n.tampered("/effects", "account_credited", "account_other")
-	_, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+	_, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 	require.ErrorIs(t, err, chain.ErrNode, "a merge of which nobody says what it left")
 }
 
@@ -216,7 +202,7 @@ func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
 		{"", `"prev_hash"`, `"previous"`},
 	} {
 		n.tampered(x[0], x[1], x[2])
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, "%v", x)
 		require.Empty(t, s.Blocks)
 	}
@@ -265,7 +251,7 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 		n.Set(func(f *stellartest.Fault) { f.Tamper = func(string, []byte) []byte { return []byte(body) } })
 		_, err := n.client.Tip(t.Context())
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{a.Address}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a.Address}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.Empty(t, s.Blocks)
 		_, err = n.client.Balance(t.Context(), "XLM", a.Address)
@@ -284,7 +270,7 @@ func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	a := n.customer(t, "a").Address
 	_, err := n.client.Tip(t.Context())
 	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Scan(t.Context(), nil, pair{a}, 1)
+	_, err = n.client.Scan(t.Context(), nil, follow.Only{a}, 1)
 	require.ErrorIs(t, err, chain.ErrWrongNet)
 	_, err = n.client.Balance(t.Context(), "XLM", a)
 	require.ErrorIs(t, err, chain.ErrWrongNet)

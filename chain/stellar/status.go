@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -155,7 +156,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	if _, err := c.at(ctx, from); err != nil {
 		return nil, err // it has no history that far back
 	}
-	both := pair{a, who.text()}
+	both := follow.Only{a, who.text()}
 	var out []chain.Transfer
 	l := ledgerRead{}
 	err = c.operations(ctx, fmt.Sprintf("/accounts/%s/operations", who.text()), from<<32-1, func(o *operation) (bool, error) {
@@ -181,10 +182,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	return out, err
 }
-
-// pair is a Watch of an address and the account that it is of.
-type pair [2]chain.Address
-
-func (pair) Sync(context.Context) error      { return nil }
-func (p pair) Contains(a chain.Address) bool { return a == p[0] || a == p[1] }
-func (p pair) Open() []chain.Address         { return p[:] }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // mainnetBlock is a block of 200 transactions as large as on the main network,
@@ -41,7 +42,7 @@ func mainnetBlock(b *testing.B) (blocks, receipts []byte, height int64) {
 }
 
 // nobody watches nothing, but is asked.
-type nobody struct{ only }
+type nobody struct{ follow.Only }
 
 func (nobody) Contains(a chain.Address) bool { return len(a) != 34 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -97,7 +98,7 @@ func TestD13_UnknownOutcomeIsNoTransfer(t *testing.T) {
 		n.pay(t, trontest.Reverted, false, chaintest.Payment{To: to, Currency: code, Amount: decimal.NewFromInt(7)})
 	}
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+	s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks, 1)
 	require.Empty(t, s.Blocks[0].Transfers)
@@ -111,7 +112,7 @@ func TestD13_BlockAndReceiptMustAgree(t *testing.T) {
 		start := n.head(t)
 		n.fund(t, to, "USDTTRC20", 7)
 		n.swap(path, `"SUCCESS"`, `"OUT_OF_TIME"`)
-		s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+		s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 		require.ErrorIs(t, err, chain.ErrNode, path)
 		require.Empty(t, s.Blocks)
 	}
@@ -124,7 +125,7 @@ func TestD13_TRC10IsNoCurrency(t *testing.T) {
 	start := n.head(t)
 	n.pay(t, trontest.Asset, false, chaintest.Payment{To: to, Currency: "TRX", Amount: decimal.NewFromInt(7)})
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+	s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 1)
 	x := s.Blocks[0].Transfers[0]
@@ -140,7 +141,7 @@ func TestD13_BytesThatAreNotTheTransactionsAreAnError(t *testing.T) {
 	start := n.head(t)
 	n.fund(t, to, "TRX", 7)
 	n.swap("/wallet/getblockbylimitnext", "18c09fab03", "18c09fab04") // 7000000 sun
-	_, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+	_, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 	require.ErrorIs(t, err, chain.ErrNode)
 }
 
@@ -165,9 +166,9 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	for path, ask := range map[string]func() error{
 		"/wallet/getblock":            func() error { _, err := n.client.Tip(t.Context()); return err },
 		"/walletsolidity/getblock":    func() error { _, err := n.client.Tip(t.Context()); return err },
-		"/wallet/getblockbylimitnext": func() error { _, err := n.client.Scan(t.Context(), trail, only("x"), 5); return err },
+		"/wallet/getblockbylimitnext": func() error { _, err := n.client.Scan(t.Context(), trail, follow.Only{"x"}, 5); return err },
 		"/wallet/gettransactioninfobyblocknum": func() error {
-			_, err := n.client.Scan(t.Context(), trail, only("x"), 5)
+			_, err := n.client.Scan(t.Context(), trail, follow.Only{"x"}, 5)
 			return err
 		},
 		"/wallet/gettransactioninfobyid":  func() error { _, err := n.client.Status(t.Context(), a); return err },
@@ -462,7 +463,7 @@ func TestD18_WrongChainIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Genesis = Mainnet })
 	a := chain.Address("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")
-	_, err := n.client.Scan(t.Context(), nil, only(a), 1)
+	_, err := n.client.Scan(t.Context(), nil, follow.Only{a}, 1)
 	require.ErrorIs(t, err, chain.ErrWrongNet)
 	_, err = n.client.Balance(t.Context(), "TRX", a)
 	require.ErrorIs(t, err, chain.ErrWrongNet)

@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -191,7 +192,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 		if err != nil {
 			return nil, err
 		}
-		scanned, err := c.match(ctx, next, only(a))
+		scanned, err := c.match(ctx, next, follow.Only{a})
 		if err != nil {
 			return nil, err
 		}
@@ -202,10 +203,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	return out, nil
 }
-
-// only is a Watch of one address.
-type only chain.Address
-
-func (only) Sync(context.Context) error      { return nil }
-func (o only) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o only) Open() []chain.Address         { return []chain.Address{chain.Address(o)} }

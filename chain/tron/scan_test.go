@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
 )
 
@@ -30,7 +31,7 @@ func TestD14_OneStrangeTransactionDoesNotEndTheReading(t *testing.T) {
 		start := n.head(t)
 		n.Strange(raw)
 		n.fund(t, to, "TRX", 7)
-		s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+		s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 		require.NoError(t, err, "%x", raw)
 		require.Len(t, s.Blocks[0].Transfers, 1, "%x", raw)
 	}
@@ -64,7 +65,7 @@ func TestD09_OneBlockOfManyIsReadInPages(t *testing.T) {
 		}
 		n.Mine(1)
 	}
-	s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 17)
+	s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 17)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks, 17)
 	for _, b := range s.Blocks {

@@ -228,7 +228,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 			if last.Hash != "" && blocks[i].Parent != last.Hash {
 				return nil, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
 			}
-			found, err := c.match(&blocks[i], one(a))
+			found, err := c.match(&blocks[i], follow.Only{a})
 			if err != nil {
 				return nil, err
 			}
@@ -238,10 +238,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	return out, nil
 }
-
-// one is the Watch of one address.
-type one chain.Address
-
-func (o one) Sync(context.Context) error    { return nil }
-func (o one) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o one) Open() []chain.Address         { return nil }

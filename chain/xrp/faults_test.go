@@ -13,25 +13,11 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
-
-// set is a Watch of some addresses.
-type set struct {
-	pair
-	all []chain.Address
-}
-
-func (s set) Contains(a chain.Address) bool {
-	for _, x := range s.all {
-		if x == a {
-			return true
-		}
-	}
-	return false
-}
 
 func (n *town) headBlock(t testing.TB) chain.Block {
 	t.Helper()
@@ -45,7 +31,7 @@ func (n *town) seen(t testing.TB, w ...chain.Address) []chain.Transfer {
 	t.Helper()
 	from := n.headBlock(t)
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{all: w}, 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only(w), 1)
 	require.NoError(t, err)
 	return s.Blocks[0].Transfers
 }
@@ -110,7 +96,7 @@ func TestD10_WhatDoesNotSayWhatItDeliveredIsAnError(t *testing.T) {
 	from := n.headBlock(t)
 	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Unsaid: true})
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 }
@@ -196,13 +182,13 @@ func TestD12_AGapOfTheNodeIsAnError(t *testing.T) {
 	n.fund(t, to, 5)
 	n.Mine(3)
 	n.Set(func(f *xrptest.Fault) { f.Earliest = from.Height + 3 })
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 9)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 9)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 	_, err = n.client.History(t.Context(), to, from.Height, from.Height+4)
 	require.ErrorIs(t, err, chain.ErrNode, "a list of what it has is no list of what there was")
 	n.Set(func(f *xrptest.Fault) { f.Earliest = 0 })
-	s, err = n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 9)
+	s, err = n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 9)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 1)
 }
@@ -239,12 +225,12 @@ func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
 		{`"parent_hash":"` + strings.ToUpper(from.Hash), `"parent_hash":"` + strings.Repeat("A", 64)},
 	} {
 		n.tampered("ledger", x[0], x[1])
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, "%v", x)
 		require.Empty(t, s.Blocks)
 	}
 	n.Set(func(f *xrptest.Fault) { f.Tamper = nil })
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 3)
 }
@@ -265,7 +251,7 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 		n.Set(func(f *xrptest.Fault) { f.Tamper = func(string, []byte) []byte { return []byte(body) } })
 		_, err := n.client.Tip(t.Context())
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{a.Address}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a.Address}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.Empty(t, s.Blocks)
 		_, err = n.client.Balance(t.Context(), "XRP", a.Address)
@@ -284,7 +270,7 @@ func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	a := n.customer(t, "a").Address
 	_, err := n.client.Tip(t.Context())
 	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Scan(t.Context(), nil, pair{a}, 1)
+	_, err = n.client.Scan(t.Context(), nil, follow.Only{a}, 1)
 	require.ErrorIs(t, err, chain.ErrWrongNet)
 	_, err = n.client.Balance(t.Context(), "XRP", a)
 	require.ErrorIs(t, err, chain.ErrWrongNet)

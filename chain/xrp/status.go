@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -200,7 +201,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 		return nil, fmt.Errorf("%w: its newest validated ledger is %d, asked up to %d", chain.ErrBehind, head.Height, to)
 	}
 	list := c.history(who, from, to, true)
-	both := pair{a, who.text()}
+	both := follow.Only{a, who.text()}
 	var out []chain.Transfer
 	at := ledgerRead{}
 	for {
@@ -236,10 +237,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 		}
 	}
 }
-
-// pair is a Watch of an address and the account that it is of.
-type pair [2]chain.Address
-
-func (pair) Sync(context.Context) error      { return nil }
-func (p pair) Contains(a chain.Address) bool { return a == p[0] || a == p[1] }
-func (p pair) Open() []chain.Address         { return p[:] }
