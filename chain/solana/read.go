@@ -263,9 +263,9 @@ func (c *Client) transaction(ctx context.Context, id string) (*blockTx, int64, e
 		Slot int64 `json:"slot"`
 	}
 	if err := k.Into(&place); err != nil {
-		return nil, 0, err
+		return nil, 0, follow.Torn(err)
 	}
 	w := walkOf(k.Out)
 	t := readBlockTx(w)
-	return &t, place.Slot, w.End()
+	return &t, place.Slot, follow.Torn(w.End())
 }

@@ -60,7 +60,7 @@ func (c *Client) stands(ctx context.Context, b chain.Block, head header) (bool, 
 }
 
 func gap(slot int64) error {
-	return fmt.Errorf("%w: it lacks blocks around slot %d, as after a start from a snapshot: ask another node", chain.ErrNode, slot)
+	return fmt.Errorf("%w: it lacks blocks around slot %d, as after a start from a snapshot: ask another node", follow.ErrTorn, slot)
 }
 
 // after reads the blocks after last, several at once: at least one, each the child of
@@ -103,10 +103,10 @@ func (c *Client) read(ctx context.Context, slots []int64, details, commitment st
 	}
 	for i, b := range out {
 		if i > 0 && b.Parent == out[i-1].Hash && b.Height != out[i-1].Height+1 {
-			return nil, fmt.Errorf("%w: block %s says that its height is %d", chain.ErrNode, b.Hash, b.Height)
+			return nil, fmt.Errorf("%w: block %s says that its height is %d", follow.ErrTorn, b.Hash, b.Height)
 		}
 		if details == "full" && b.seen&16 == 0 || details == "signatures" && b.seen&32 == 0 {
-			return nil, fmt.Errorf("%w: block %s without its transactions", chain.ErrNode, b.Hash)
+			return nil, fmt.Errorf("%w: block %s without its transactions", follow.ErrTorn, b.Hash)
 		}
 		c.learn(&b.header)
 	}

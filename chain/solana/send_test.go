@@ -70,10 +70,64 @@ func TestW08_BlocksThatAreMissingProveNothing(t *testing.T) {
 	from := n.head().Height - solanatest.Finality
 	n.Mine(window + solanatest.Finality)
 	n.Fault("gap", []int64{from + 70, from + 71})
-	_, err := n.client.Status(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.status(n.client, a).State)
 	n.Fault("gap", nil)
 	require.Equal(t, chain.Conflicted, n.status(n.client, a).State)
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: one of which the node contradicts itself is
+// Unknown, which is no failure, and the others are told. A node that is not reached is
+// an error of them all.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	bad, _ := n.lost()
+	require.NoError(t, n.send(bad))
+	n.Mine(1)
+	other := n.fresh("other")
+	n.fund(other.Address, "SOL", decimal.NewFromInt(3))
+	good := n.signed(n.order(other.Address, n.fresh("to").Address, "SOL", 1_0000_0000), other)
+	require.NoError(t, n.send(good))
+	n.Mine(1)
+	c, x := n.through(same)
+	for what, change := range map[string]func(question, answer []byte) []byte{
+		"a block that does not hold it": func(_, answer []byte) []byte {
+			return bytes.Replace(answer, []byte(`"signatures":["`+bad.Tx), []byte(`"signatures":["x`), 1)
+		},
+		"no block": func(question, answer []byte) []byte {
+			if bytes.Contains(question, []byte(`"signatures"`)) && bytes.Contains(answer, []byte(bad.Tx)) {
+				return []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"cleaned up"}}`)
+			}
+			return answer
+		},
+		"balances of nobody": func(question, answer []byte) []byte {
+			if bytes.Contains(question, []byte(`"getTransaction"`)) && bytes.Contains(question, []byte(bad.Tx)) {
+				return bytes.Replace(answer, []byte(`"preBalances":[`), []byte(`"preBalances":[1,`), 1)
+			}
+			return answer
+		},
+		"nonsense": func(question, answer []byte) []byte {
+			if bytes.Contains(question, []byte(`"getTransaction"`)) && bytes.Contains(question, []byte(bad.Tx)) {
+				return []byte(`{"jsonrpc":"2.0","id":1,"result":{"slot":"seven"}}`)
+			}
+			return answer
+		},
+	} {
+		x.change.Store(&change)
+		all, err := c.Status(t.Context(), bad, good)
+		require.NoError(t, err, what)
+		require.Equal(t, chain.Status{State: chain.Unknown}, all[0], what)
+		require.True(t, all[1].Executed, what)
+	}
+	refuse := func(question, answer []byte) []byte {
+		if bytes.Contains(question, []byte(`"getTransaction"`)) {
+			return []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"too many requests"}}`)
+		}
+		return answer
+	}
+	x.change.Store(&refuse)
+	_, err := c.Status(t.Context(), bad, good)
+	require.ErrorIs(t, err, chain.ErrNode)
 }
 
 // TestW08_AWitnessMustAgree: another node that knows it, or has not come as far, keeps

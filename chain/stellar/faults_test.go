@@ -2,6 +2,7 @@ package stellar
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -437,6 +438,43 @@ func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
 	require.NoError(t, n.send(t, sent))
 	n.tampered("/transactions_async", sent.Tx, strings.Repeat("0", 64))
 	require.ErrorIs(t, n.send(t, sent), chain.ErrNode, "it took another")
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: one of which the node contradicts itself is
+// Unknown, which is no failure, and the others are told. A node that is not reached is
+// an error of them all.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.two(t)
+	bad := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
+	require.NoError(t, n.send(t, bad))
+	n.Mine(1)
+	at := n.headBlock(t)
+	good := n.sign(t, a, n.order(t, n.intent(a.Address, to, 3)))
+	require.NoError(t, n.send(t, good))
+	n.Mine(1)
+	ask := func(what any) {
+		t.Helper()
+		all, err := n.client.Status(t.Context(), bad, good)
+		require.NoError(t, err, what)
+		require.Equal(t, chain.Status{State: chain.Unknown}, all[0], what)
+		require.True(t, all[1].Executed, what)
+	}
+	for _, x := range [][3]string{
+		{"/transactions/" + bad.Tx, `"fee_charged":"`, `"fee_charged":"999`},
+		{"/transactions/" + bad.Tx, `"fee_charged":"`, `"fee_charged":"-`},
+		{"/transactions/" + bad.Tx, bad.Tx, good.Tx},
+		{fmt.Sprint("/ledgers/", at.Height), fmt.Sprint(`"sequence":`, at.Height), `"sequence":7`},
+	} {
+		n.tampered(x[0], x[1], x[2])
+		ask(x)
+	}
+	n.Set(func(f *stellartest.Fault) { f.Tamper, f.Earliest = nil, at.Height+1 })
+	ask("a ledger that it does not keep")
+	n.Set(func(f *stellartest.Fault) { f.Fail = true })
+	_, err := n.client.Status(t.Context(), bad, good)
+	require.ErrorIs(t, err, chain.ErrNode)
 }
 
 // TestW08_NoSilenceIsAProofOfDeath: neither the end of a transaction's time nor an

@@ -289,8 +289,7 @@ func TestW09_TheWindowIsReadWhole(t *testing.T) {
 			return out
 		}
 	})
-	_, err := n.client.Status(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.status(t, a).State)
 }
 
 func TestW09_DuplicateIsSuccess(t *testing.T) {
@@ -334,8 +333,7 @@ func TestW09_AReceiptWithoutItsBlockIsNotFinal(t *testing.T) {
 			return fmt.Appendf(nil, `{"id":%q,"blockNumber":%d,"blockTimeStamp":%d,"receipt":{}}`, a.Tx, head.Height, head.Time.UnixMilli())
 		}
 	})
-	_, err := n.client.Status(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.status(t, a).State)
 }
 
 // TestInspect_NothingIsHidden: bytes that mean the same, or more, to a node.
@@ -381,6 +379,41 @@ func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
 		require.ErrorContains(t, err, code)
 		require.NotErrorIs(t, err, chain.ErrRejected, code)
 	}
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: one of which the node contradicts itself is
+// Unknown, which is no failure, and the others are told. A node that is not reached is
+// an error of them all.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	me, to := n.customer(t, "me"), n.customer(t, "to").Address
+	n.fund(t, me.Address, "TRX", 900)
+	lost, good := n.attempt(t, me, n.intent(me.Address, to, "TRX", 5)), n.attempt(t, me, n.intent(me.Address, to, "TRX", 6))
+	head := n.head(t)
+	require.NoError(t, n.send(good))
+	n.Mine(30)
+	receipt := fmt.Sprintf(`{"id":%%q,"blockNumber":%d,"blockTimeStamp":%d,"receipt":{}}`, head.Height, head.Time.UnixMilli())
+	for what, answer := range map[string]string{
+		"a block that does not hold it": fmt.Sprintf(receipt, lost.Tx),
+		"another transaction's":         fmt.Sprintf(receipt, strings.Repeat("0", 64)),
+	} {
+		n.Set(func(f *trontest.Fault) {
+			f.Tamper = func(p string, body []byte) []byte {
+				if p == "/wallet/gettransactioninfobyid" && !bytes.Contains(body, []byte(good.Tx)) {
+					return []byte(answer)
+				}
+				return body
+			}
+		})
+		all, err := n.client.Status(t.Context(), lost, good)
+		require.NoError(t, err, what)
+		require.Equal(t, chain.Status{State: chain.Unknown}, all[0], what)
+		require.True(t, all[1].Executed && all[1].Final, what)
+	}
+	n.Set(func(f *trontest.Fault) { f.Fail = true })
+	_, err := n.client.Status(t.Context(), lost, good)
+	require.ErrorIs(t, err, chain.ErrNode)
 }
 
 func TestW09_OutOfEnergyIsFailedAndItsFeeIsBooked(t *testing.T) {

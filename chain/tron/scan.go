@@ -54,7 +54,7 @@ func (c *Client) blocks(ctx context.Context, last chain.Block, n int) ([]block, 
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: it has block %d, but does not give it", chain.ErrNode, last.Height+1)
+		return nil, fmt.Errorf("%w: it has block %d, but does not give it", follow.ErrTorn, last.Height+1)
 	}
 	return follow.Linked(last, all[:min(n, len(all))])
 }

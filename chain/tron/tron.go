@@ -37,6 +37,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -237,13 +238,13 @@ func (c *Client) head(ctx context.Context) (block, error) { return c.header(ctx,
 func (c *Client) at(ctx context.Context, height int64) (block, error) {
 	b, err := c.header(ctx, headerPath, &height)
 	if err == nil && b.Height != height {
-		err = fmt.Errorf("%w: asked for block %d, got %d", chain.ErrNode, height, b.Height)
+		err = fmt.Errorf("%w: asked for block %d, got %d", follow.ErrTorn, height, b.Height)
 	}
 	return b, err
 }
 
 // errNoBlock: the node answered properly that there is none.
-var errNoBlock = fmt.Errorf("%w: it has no such block", chain.ErrNode)
+var errNoBlock = fmt.Errorf("%w: it has no such block", follow.ErrTorn)
 
 func (c *Client) header(ctx context.Context, path string, height *int64) (block, error) {
 	ask := map[string]any{"detail": false}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -402,6 +403,50 @@ func TestK02_NothingOfTheEndpointIsInErrors(t *testing.T) {
 	c := f.client(t, "BTC", func(o *Options) { o.User, o.Password = "canary-user", "canary-password" })
 	_, err := c.Tip(t.Context())
 	require.NoError(t, err)
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: one of which the node contradicts itself is
+// Unknown, which is no failure, and the others are told. A node that is not reached is
+// an error of them all.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	coins := payTx("coins", 9000, someScript(1), someScript(2))
+	spend := func(n uint32) *wire.MsgTx {
+		tx := wire.NewMsgTx(2)
+		tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: coins.TxHash(), Index: n}, nil, nil))
+		tx.AddTxOut(wire.NewTxOut(8000, someScript(3)))
+		return tx
+	}
+	bad, good := spend(0), spend(1)
+	for _, tx := range []*wire.MsgTx{coins, bad, good} {
+		f.mine(serialize(tx))
+	}
+	c := f.client(t, "BTC")
+	attempts := []chain.Attempt{{Tx: bad.TxHash().String()}, {Tx: good.TxHash().String()}}
+	for what, change := range map[string]map[string]any{
+		"another transaction":      {"hex": hex.EncodeToString(serialize(good))},
+		"no transaction":           {"hex": "zz"},
+		"a block that it has not":  {"blockhash": strings.Repeat("ab", 32)},
+		"what is no block's name":  {"blockhash": "seven"},
+		"a coin that is not there": {"hex": hex.EncodeToString(serialize(spend(7)))},
+	} {
+		f.set("getrawtransaction", func(p []any) (any, *fakeError) {
+			answer, refused := f.transaction(p)
+			if told, ok := answer.(map[string]any); ok && p[0] == attempts[0].Tx {
+				maps.Copy(told, change)
+			}
+			return answer, refused
+		})
+		all, err := c.Status(t.Context(), attempts...)
+		require.NoError(t, err, what)
+		require.Equal(t, chain.Status{State: chain.Unknown}, all[0], what)
+		require.True(t, all[1].Executed, what)
+		require.EqualValues(t, 1000, all[1].Cost)
+	}
+	f.set("getrawtransaction", func([]any) (any, *fakeError) { return nil, &fakeError{-28, "Loading block index"} })
+	_, err := c.Status(t.Context(), attempts...)
+	require.ErrorIs(t, err, chain.ErrNode)
 }
 
 // TestStatusSaysWhatTheNodeLacks: without an index of transactions nothing is

@@ -444,6 +444,43 @@ func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
 	}
 }
 
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: one of which the node contradicts itself is
+// Unknown, which is no failure, and the others are told. A node that is not reached is
+// an error of them all.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	bad := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
+	require.NoError(t, n.send(t, bad))
+	n.Mine(1)
+	at := n.headBlock(t)
+	good := n.sign(t, a, n.order(t, n.intent(a.Address, to, 3)))
+	require.NoError(t, n.send(t, good))
+	n.Mine(1)
+	ask := func(what any) {
+		t.Helper()
+		all, err := n.client.Status(t.Context(), bad, good)
+		require.NoError(t, err, what)
+		require.Equal(t, chain.Status{State: chain.Unknown}, all[0], what)
+		require.True(t, all[1].Executed, what)
+	}
+	for _, x := range [][3]string{
+		{"tx", `"delivered_amount":"2000000"`, `"delivered_amount":"1999999"`},
+		{"tx", strings.ToUpper(bad.Tx), strings.Repeat("0", 64)},
+		{"tx", `"hash":"` + strings.ToUpper(bad.Tx), `"hash":"x`},
+		{"ledger", strings.ToUpper(bad.Tx), strings.Repeat("0", 64)},
+	} {
+		n.tampered(x[0], x[1], x[2])
+		ask(x)
+	}
+	n.Set(func(f *xrptest.Fault) { f.Tamper, f.Earliest = nil, at.Height+1 })
+	ask("a ledger that it does not keep")
+	n.Set(func(f *xrptest.Fault) { f.Fail = true })
+	_, err := n.client.Status(t.Context(), bad, good)
+	require.ErrorIs(t, err, chain.ErrNode)
+}
+
 // TestW08_NoSilenceIsAProofOfDeath: neither the end of a transaction's time nor an
 // index that forgets, only a validated one in its place.
 func TestW08_NoSilenceIsAProofOfDeath(t *testing.T) {
@@ -471,10 +508,8 @@ func TestW08_NoSilenceIsAProofOfDeath(t *testing.T) {
 	require.True(t, dead.Final)
 	require.Equal(t, second.Tx, dead.By)
 	n.tampered("ledger", strings.ToUpper(second.Tx), strings.Repeat("0", 64))
-	_, err = n.client.Status(t.Context(), first)
-	require.ErrorIs(t, err, chain.ErrNode, "its ledger must have it too")
-	_, err = n.client.Status(t.Context(), second)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.status(t, first).State, "its ledger must have it too")
+	require.Equal(t, chain.Unknown, n.status(t, second).State)
 }
 
 // TestW04_NoSecondFormOfASignature: the other s of the same signature would be

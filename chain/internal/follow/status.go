@@ -6,31 +6,33 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-// ErrTorn is chain.ErrNode, of a node that did answer and contradicts itself, or tells
-// what cannot be. Its word on that one thing is worth nothing; it may be right on others.
-var ErrTorn error = torn{}
+// ErrTorn is chain.ErrNode, of a node that did answer and contradicts itself on one
+// thing, or says of it what cannot be. It may be right on all others.
+var ErrTorn error = torn{chain.ErrNode}
 
-type torn struct{}
+type torn struct{ error }
 
-func (torn) Error() string { return chain.ErrNode.Error() }
-func (torn) Unwrap() error { return chain.ErrNode }
+func (t torn) Unwrap() error { return t.error }
 
-// Statuses reads and judges attempts one by one. One that is not understood is Unknown,
-// and so is one whose judgement is ErrTorn: that holds up no other. Any other error
-// is the whole call's.
-func Statuses[T any](attempts []chain.Attempt, read func(tx string, raw []byte) (T, error), judge func(i int, t T) (chain.Status, error)) ([]chain.Status, error) {
-	out := make([]chain.Status, len(attempts))
-	for i, a := range attempts {
-		out[i].State = chain.Unknown
-		t, err := read(a.Tx, a.Raw)
-		if err != nil {
-			continue
-		}
-		st, err := judge(i, t)
-		switch {
-		case err == nil:
-			out[i] = st
-		case !errors.Is(err, ErrTorn):
+func (torn) Is(target error) bool { return target == ErrTorn }
+
+// Torn makes an error, unless it is nil, one that is ErrTorn.
+func Torn(err error) error {
+	if err == nil {
+		return nil
+	}
+	return torn{err}
+}
+
+// Statuses judges n attempts one by one. One whose judgement is ErrTorn is Unknown, and
+// holds up no other; any other error is the whole call's.
+func Statuses(n int, judge func(i int) (chain.Status, error)) ([]chain.Status, error) {
+	out := make([]chain.Status, n)
+	for i := range out {
+		var err error
+		if out[i], err = judge(i); errors.Is(err, ErrTorn) {
+			out[i] = chain.Status{State: chain.Unknown}
+		} else if err != nil {
 			return nil, err
 		}
 	}
