@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -18,7 +17,7 @@ import (
 // node speaks the JSON-RPC of one endpoint.
 type node struct {
 	transport.RPC
-	broke atomic.Bool // it may be another node that answers from now on
+	transport.Trust
 }
 
 // object is a set of parameters by name.
@@ -49,7 +48,7 @@ func said(err error, codes ...int64) bool {
 func (n *node) call(ctx context.Context, method string, params ...any) *transport.Call {
 	k := transport.NewCall(method, params...)
 	if err := n.Do(ctx, k); err != nil {
-		n.broke.Store(true)
+		n.Broke()
 		k.Err = fmt.Errorf("%s: %w", method, err)
 	}
 	return k

@@ -31,7 +31,6 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -105,11 +104,10 @@ type Options struct {
 
 // Client is a chain.Client for Tron. It is safe for concurrent use.
 type Client struct {
-	o       Options
-	node    *node
-	checked atomic.Bool
-	native  *chain.Currency
-	tokens  map[account]*chain.Currency
+	o      Options
+	node   *node
+	native *chain.Currency
+	tokens map[account]*chain.Currency
 }
 
 var (
@@ -262,21 +260,13 @@ func (c *Client) header(ctx context.Context, path string, height *int64) (block,
 
 // rightChain checks the first block's id, once per connection that works.
 func (c *Client) rightChain(ctx context.Context) error {
-	if c.checked.Load() && !c.node.broke.Load() {
-		return nil
-	}
-	c.node.broke.Store(false)
-	b, err := c.at(ctx, 0)
-	if err != nil {
-		c.node.broke.Store(true)
+	return c.node.Check(func() error {
+		b, err := c.at(ctx, 0)
+		if err == nil && b.Hash != c.o.Genesis {
+			err = fmt.Errorf("%w: its first block is %s, that of %s is %s", chain.ErrWrongNet, b.Hash, c.o.Network, c.o.Genesis)
+		}
 		return err
-	}
-	if b.Hash != c.o.Genesis {
-		c.node.broke.Store(true)
-		return fmt.Errorf("%w: its first block is %s, that of %s is %s", chain.ErrWrongNet, b.Hash, c.o.Network, c.o.Genesis)
-	}
-	c.checked.Store(true)
-	return nil
+	})
 }
 
 // BlockAt tells which block is at a height now. An error wrapping ErrBehind: the
