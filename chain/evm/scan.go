@@ -37,7 +37,7 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
 	at := transport.NewCall("eth_getBlockByNumber", quantity(last.Height), false)
 	calls := []*transport.Call{id, head, at}
-	for i := range max(n, 0) {
+	for i := range n {
 		calls = append(calls, transport.NewCall("eth_getBlockByNumber", quantity(last.Height+int64(i)+1), true))
 	}
 	if err := c.node.Do(ctx, calls...); err != nil {

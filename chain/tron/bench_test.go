@@ -27,7 +27,7 @@ func mainnetBlock(b *testing.B) (blocks, receipts []byte, height int64) {
 		n.pay(b, "", false, chaintest.Payment{To: to, Currency: []string{"TRX", "USDTTRC20"}[i%2], Amount: decimal.NewFromInt(1)})
 	}
 	n.Mine(1)
-	height = n.head(b).Height
+	height = n.Head(b).Height
 	ask := func(path, body string) []byte {
 		w := httptest.NewRecorder()
 		n.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))

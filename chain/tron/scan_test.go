@@ -28,7 +28,7 @@ func TestD14_OneStrangeTransactionDoesNotEndTheReading(t *testing.T) {
 		{0x5a, 0x02, 0x12, 0x00},
 		{0x5a, 0x00, 0x5a, 0x00},
 	} {
-		start := n.head(t)
+		start := n.Head(t)
 		n.Strange(raw)
 		n.fund(t, to, "TRX", 7)
 		s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
@@ -58,7 +58,7 @@ func TestD09_OneBlockOfManyIsReadInPages(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Group, o.Parallel = 3, 2 })
 	to := n.customer(t, "to").Address
-	start := n.head(t)
+	start := n.Head(t)
 	for range 20 {
 		for range 3 {
 			n.pay(t, trontest.Plain, false, chaintest.Payment{To: to, Currency: "USDTTRC20", Amount: decimal.NewFromInt(1)})

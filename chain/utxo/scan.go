@@ -36,7 +36,7 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	check, count, at := c.checks(), transport.NewCall("getblockcount"), transport.NewCall("getblockhash", last.Height)
 	calls := append(slices.Clone(check), count, at)
 	var after []*transport.Call
-	for i := range max(n, 0) {
+	for i := range n {
 		after = append(after, transport.NewCall("getblockhash", last.Height+1+int64(i)))
 	}
 	if err := c.node.Do(ctx, append(calls, after...)...); err != nil {

@@ -43,7 +43,7 @@ type Chain[B Block] struct {
 // Scan is that of a chain.Client, for a trail that is not empty.
 func (c Chain[B]) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, limit int) (chain.Scan, error) {
 	var out chain.Scan
-	last, n := trail[len(trail)-1], min(limit, c.Group)
+	last, n := trail[len(trail)-1], max(0, min(limit, c.Group))
 	next, forked, err := c.Next(ctx, last, n)
 	if err == nil && forked {
 		if out.Rewound, err = c.Rewind(ctx, trail); err != nil {
