@@ -245,9 +245,7 @@ func TestD06_FailedIsIncludedAndNotExecuted(t *testing.T) {
 	require.False(t, st.Executed)
 	require.True(t, st.Final)
 	require.EqualValues(t, stellartest.BaseFee, st.Cost, "what it took, not what it bid")
-	paying := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
-	require.NoError(t, n.Broadcast(t, paying))
-	n.Mine(1)
+	paying := n.Landed(t, n.intent(a.Address, to, 2), a)
 	require.True(t, n.Status(t, paying).Executed)
 }
 
@@ -331,9 +329,7 @@ func TestW14_TheReserveIsNotSpent(t *testing.T) {
 	_, err := n.client.Build(t.Context(), n.Order(t, in))
 	require.ErrorIs(t, err, chain.ErrShort)
 	in.Amount = free
-	sent := n.sign(t, a, n.Order(t, in))
-	require.NoError(t, n.Broadcast(t, sent))
-	n.Mine(1)
+	sent := n.Landed(t, in, a)
 	require.True(t, n.Status(t, sent).Executed, "all but the reserve can be sent")
 }
 
@@ -380,13 +376,9 @@ func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.two(t)
-	bad := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
-	require.NoError(t, n.Broadcast(t, bad))
-	n.Mine(1)
+	bad := n.Landed(t, n.intent(a.Address, to, 2), a)
 	at := n.Head(t).Height
-	good := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 3)))
-	require.NoError(t, n.Broadcast(t, good))
-	n.Mine(1)
+	good := n.Landed(t, n.intent(a.Address, to, 3), a)
 	tx := "/transactions/" + bad.Tx
 	n.ToldWrong(t, bad, good, []clienttest.Spoilt{
 		clienttest.As("costs more than it bid", func() { n.tampered(tx, `"fee_charged":"`, `"fee_charged":"999`) }),

@@ -330,9 +330,7 @@ func TestW14_TheReserveIsNotSpent(t *testing.T) {
 	_, err := n.client.Build(t.Context(), n.Order(t, in))
 	require.ErrorIs(t, err, chain.ErrShort)
 	in.Amount = free
-	sent := n.sign(t, a, n.Order(t, in))
-	require.NoError(t, n.Broadcast(t, sent))
-	n.Mine(1)
+	sent := n.Landed(t, in, a)
 	require.True(t, n.Status(t, sent).Executed, "all but the reserve can be sent")
 }
 
@@ -384,13 +382,9 @@ func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.pair(t)
-	bad := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
-	require.NoError(t, n.Broadcast(t, bad))
-	n.Mine(1)
+	bad := n.Landed(t, n.intent(a.Address, to, 2), a)
 	at, id := n.Head(t), strings.ToUpper(bad.Tx)
-	good := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 3)))
-	require.NoError(t, n.Broadcast(t, good))
-	n.Mine(1)
+	good := n.Landed(t, n.intent(a.Address, to, 3), a)
 	n.ToldWrong(t, bad, good, []clienttest.Spoilt{
 		clienttest.As("delivers less", func() { n.tampered("tx", `"delivered_amount":"2000000"`, `"delivered_amount":"1999999"`) }),
 		clienttest.As("another", func() { n.tampered("tx", id, strings.Repeat("0", 64)) }),

@@ -86,6 +86,15 @@ func (d Desk) Broadcast(t testing.TB, a chain.Attempt) error {
 	return d.At.Broadcast(t.Context(), proof.NewStored(string(d.At.Network()), a.Tx, a.Raw))
 }
 
+// Landed signs and sends an intent, and adds the block that holds it.
+func (d Desk) Landed(t testing.TB, in chain.Intent, by ...chaintest.Account) chain.Attempt {
+	t.Helper()
+	a := d.Sign(t, d.Order(t, in), by...)
+	require.NoError(t, d.Broadcast(t, a))
+	d.Add(1)
+	return a
+}
+
 // Status is what became of one attempt.
 func (d Desk) Status(t testing.TB, a chain.Attempt) chain.Status {
 	t.Helper()
