@@ -132,7 +132,9 @@ type Client interface {
 	Broadcast(ctx context.Context, s Stored) error
 
 	// Status tells what became of attempts, in the order asked. An attempt that
-	// is not understood is Unknown.
+	// is not understood, or of which the node contradicts itself, is Unknown and
+	// holds up no other. An error is the whole call's: the node was not reached, or
+	// gave no answer.
 	Status(ctx context.Context, attempts ...Attempt) ([]Status, error)
 
 	// Inspector reads back what a payload does, for signers.

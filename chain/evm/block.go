@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -20,6 +21,9 @@ type block struct {
 	baseFee      *big.Int // nil where the chain has none
 	txs          []blockTx
 }
+
+// At is the block itself.
+func (b block) At() chain.Block { return b.Block }
 
 // blockTx is what we read of a transaction in a block.
 type blockTx struct {
@@ -38,7 +42,7 @@ func blockOf(k *transport.Call) (block, error) {
 		return block{}, k.Err
 	}
 	if transport.Null(k.Out) {
-		return block{}, fmt.Errorf("%w: it has no such block", chain.ErrNode)
+		return block{}, fmt.Errorf("%w: it has no such block", follow.ErrTorn)
 	}
 	var b block
 	seen := 0
@@ -74,10 +78,10 @@ func blockOf(k *transport.Call) (block, error) {
 		}
 	})
 	if err := w.End(); err != nil {
-		return block{}, err
+		return block{}, follow.Torn(err)
 	}
 	if seen != 63 {
-		return block{}, fmt.Errorf("%w: block without number, hash, parent, time, bloom or transactions", chain.ErrNode)
+		return block{}, fmt.Errorf("%w: block without number, hash, parent, time, bloom or transactions", follow.ErrTorn)
 	}
 	b.Hash, b.Parent = b.hash.Hex(), b.parent.Hex()
 	return b, nil
@@ -163,7 +167,7 @@ func receiptOf(k *transport.Call) (*receipt, error) {
 	}
 	w := newWalk(k.Out)
 	r := readReceipt(w)
-	return &r, w.End()
+	return &r, follow.Torn(w.End())
 }
 
 func receiptsOf(k *transport.Call) ([]receipt, error) {

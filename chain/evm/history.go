@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -40,15 +41,8 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	if err := c.nativeBlocks(ctx, owner, from, to, heights); err != nil {
 		return nil, err
 	}
-	return c.blocksAt(ctx, only(a), slices.Sorted(maps.Keys(heights)))
+	return c.blocksAt(ctx, follow.Only{a}, slices.Sorted(maps.Keys(heights)))
 }
-
-// only is a Watch of one address.
-type only chain.Address
-
-func (only) Sync(context.Context) error      { return nil }
-func (o only) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o only) Open() []chain.Address         { return []chain.Address{chain.Address(o)} }
 
 func (c *Client) blocksAt(ctx context.Context, w chain.Watch, heights []int64) ([]chain.Transfer, error) {
 	var out []chain.Transfer

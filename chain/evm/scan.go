@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -22,41 +23,7 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		}
 		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: t}}}, nil
 	}
-	last := trail[len(trail)-1]
-	next, behind, err := c.follow(ctx, last, min(limit, c.o.Group))
-	if err != nil {
-		return chain.Scan{}, err
-	}
-	out := chain.Scan{}
-	if behind { // what we have last is not on the chain
-		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
-			return chain.Scan{}, err
-		}
-		last = trail[len(trail)-1-out.Rewound]
-		if next, behind, err = c.follow(ctx, last, min(limit, c.o.Group)); err != nil {
-			return chain.Scan{}, err
-		} else if behind {
-			return chain.Scan{}, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
-		}
-	}
-	for len(next) > 0 {
-		scanned, err := c.match(ctx, next, w)
-		if err != nil {
-			return chain.Scan{}, err
-		}
-		out.Blocks = append(out.Blocks, scanned...)
-		room := limit - len(out.Blocks)
-		if room <= 0 || len(next) < c.o.Group {
-			break
-		}
-		if next, behind, err = c.follow(ctx, next[len(next)-1].Block, min(room, c.o.Group)); err != nil {
-			return chain.Scan{}, err
-		}
-		if behind {
-			break // a fork under our feet: the next Scan finds it
-		}
-	}
-	return out, nil
+	return follow.Chain[block]{Group: c.o.Group, Next: c.follow, Rewind: c.rewind, Match: c.match}.Scan(ctx, trail, w, limit)
 }
 
 func (c *Client) start(ctx context.Context) (chain.Block, error) {
@@ -70,7 +37,7 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
 	at := transport.NewCall("eth_getBlockByNumber", quantity(last.Height), false)
 	calls := []*transport.Call{id, head, at}
-	for i := range max(n, 0) {
+	for i := range n {
 		calls = append(calls, transport.NewCall("eth_getBlockByNumber", quantity(last.Height+int64(i)+1), true))
 	}
 	if err := c.node.Do(ctx, calls...); err != nil {
@@ -132,27 +99,25 @@ func linked(calls []*transport.Call, last chain.Block, tip block) ([]block, erro
 // rewind counts the blocks at the trail's end that are not on the chain, found
 // by hash.
 func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
-	for end := len(trail); end > 0; {
-		from := max(0, end-c.o.Batch)
-		calls := make([]*transport.Call, 0, end-from)
-		for _, b := range trail[from:end] {
-			calls = append(calls, transport.NewCall("eth_getBlockByNumber", quantity(b.Height), false))
+	return follow.Back(ctx, trail, c.o.Batch, func(ctx context.Context, at []chain.Block) ([]string, error) {
+		calls, out := make([]*transport.Call, len(at)), make([]string, len(at))
+		for i, b := range at {
+			calls[i] = transport.NewCall("eth_getBlockByNumber", quantity(b.Height), false)
 		}
 		if err := c.node.Do(ctx, calls...); err != nil {
-			return 0, err
+			return nil, err
 		}
-		for i := len(calls) - 1; i >= 0; i-- {
-			b, err := blockOf(calls[i])
+		for i, k := range calls {
+			b, err := blockOf(k)
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
-			if known := trail[from+i]; b.Height == known.Height && b.Hash == known.Hash {
-				return len(trail) - 1 - from - i, nil
+			if b.Height == at[i].Height {
+				out[i] = b.Hash
 			}
 		}
-		end = from
-	}
-	return 0, fmt.Errorf("%w: %d blocks back to height %d", chain.ErrDeepFork, len(trail), trail[0].Height)
+		return out, nil
+	})
 }
 
 // reading is one block while it is matched.
@@ -172,9 +137,6 @@ func (c *Client) match(ctx context.Context, blocks []block, w chain.Watch) ([]ch
 	}
 	if err := c.readLogs(ctx, rs); err != nil {
 		return nil, err
-	}
-	if err := w.Sync(ctx); err != nil {
-		return nil, fmt.Errorf("evm: reading watched addresses: %w", err)
 	}
 	open, err := c.open(w)
 	if err != nil {

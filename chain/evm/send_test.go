@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
@@ -147,6 +148,36 @@ func TestW07_RejectedOnlyWithProof(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, c.Broadcast(t.Context(), proof.NewStored("ETH", other.Hash().Hex(), raw)), chain.ErrRejected, "of another chain")
 	require.Zero(t, f.asked["eth_sendRawTransaction"])
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: it is Unknown, which is no failure.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.rich(oneEther)
+	c := f.client()
+	u1, bad := build(t, c, order("ETH", 1e6, 0, 1))
+	u2, good := build(t, c, order("ETH", 1e6, 1, 1))
+	f.mine(mined(t, bad))
+	f.mine(mined(t, good))
+	say := func(field, value string) func() {
+		return func() {
+			f.lie("eth_getTransactionReceipt", func(p []json.RawMessage) (any, *fakeError, bool) {
+				b, i := f.find(text(p[0]))
+				r := b.receipt(i)
+				if text(p[0]) == bad.Tx {
+					r[field] = value
+				}
+				return r, nil, true
+			})
+		}
+	}
+	clienttest.Desk{At: c}.ToldWrong(t, attempt(u1, bad), attempt(u2, good), []clienttest.Spoilt{
+		clienttest.As("another's", say("transactionHash", good.Tx)),
+		clienttest.As("at an absurd cost", say("effectiveGasPrice", "0x"+strings.Repeat("f", 60))),
+		clienttest.As("in a block that is not there", say("blockNumber", "0x77")),
+		clienttest.As("no receipt", say("blockHash", "soon")),
+	}, func() { f.refuses("eth_getTransactionReceipt", -32005, "limit exceeded") })
 }
 
 func TestW03_DeathOnlyByTheOtherTransactionItself(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
@@ -20,7 +21,9 @@ type view struct {
 // is on the chain now. Conflicted needs the other transaction itself, found in
 // the block where the account's nonce passed ours: that a receipt is missing
 // proves nothing, as nodes forget old ones. What a block holds of a token
-// transfer is Executed only where the token logged one to the recipient.
+// transfer is Executed only where the token logged one to the recipient. An attempt
+// of which the node's answers contradict each other is Unknown, whatever the others
+// are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	v, err := c.view(ctx)
 	if err != nil {
@@ -36,13 +39,13 @@ func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain
 	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}
-	out := make([]chain.Status, len(attempts))
-	for i := range attempts {
-		if out[i], err = c.judge(ctx, v, txs[i], calls[2*i], calls[2*i+1]); err != nil {
-			return nil, err
+	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
+		st, err := c.judge(ctx, v, txs[i], calls[2*i], calls[2*i+1])
+		if unknownBlock(err) {
+			err = follow.Torn(err) // it named that block itself
 		}
-	}
-	return out, nil
+		return st, err
+	})
 }
 
 func (c *Client) view(ctx context.Context) (view, error) {
@@ -72,7 +75,7 @@ func (c *Client) judge(ctx context.Context, v view, t *sent, receipt, byHash *tr
 	}
 	if rec != nil {
 		if rec.tx != t.Hash() {
-			return unknown, fmt.Errorf("%w: it answered with another receipt", chain.ErrNode)
+			return unknown, fmt.Errorf("%w: it answered with another receipt", follow.ErrTorn)
 		}
 		return c.included(ctx, v, t, rec)
 	}
@@ -103,7 +106,7 @@ func inBlock(raw []byte) (mined bool, err error) {
 		}
 		w.Skip()
 	})
-	return mined, w.End()
+	return mined, follow.Torn(w.End())
 }
 
 func (c *Client) included(ctx context.Context, v view, t *sent, rec *receipt) (chain.Status, error) {
@@ -123,7 +126,7 @@ func (c *Client) included(ctx context.Context, v view, t *sent, rec *receipt) (c
 	}
 	cost, err := c.cost(rec.cost())
 	if err != nil {
-		return chain.Status{}, fmt.Errorf("%w: cost of %s: %w", chain.ErrNode, t.Hash(), err)
+		return chain.Status{}, fmt.Errorf("%w: cost of %s: %w", follow.ErrTorn, t.Hash(), err)
 	}
 	return c.placed(v, b, chain.Status{State: chain.Included, Executed: rec.ok && c.delivered(t, rec), Cost: cost}), nil
 }

@@ -6,7 +6,7 @@
 //     it: blocks and their transfers, heights that are final, what became of a
 //     transaction, an address's history and nonce. Where not so many tell the same,
 //     the answer is an error that names them (ErrDisagree), never a choice; who is
-//     outvoted is logged.
+//     outvoted is logged. Of one transaction it is Unknown, which holds up no other.
 //   - Everything else is read from one node, and from the next where that fails.
 //   - A transaction is sent to every node; it is sent where one takes it.
 //   - A node that fails, is limited or is on another chain is left alone for a

@@ -385,6 +385,44 @@ func TestR07_OneNodesWordSettlesNothing(t *testing.T) {
 	require.NotEqual(t, chain.Included, ask().State)
 }
 
+// dear tells of the first attempt asked about that it cost more than it did.
+type dear struct {
+	chain.Client
+	chain.Noncer
+	more ledger.Amount
+}
+
+func (d *dear) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	out, err := d.Client.Status(ctx, attempts...)
+	if err == nil {
+		out[0].Cost += d.more
+	}
+	return out, err
+}
+
+// TestR07_AnAttemptThatNodesDisagreeOnHoldsUpNoOther: it alone is Unknown.
+func TestR07_AnAttemptThatNodesDisagreeOnHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	liar := &dear{more: 1}
+	n := newTown(t, "ETH", 2, func(c *several.Config) {
+		liar.Client, liar.Noncer = c.Nodes[1].Client, c.Nodes[1].Client.(chain.Noncer)
+		c.Nodes[1].Client = liar
+	})
+	u, s, _ := n.signed(t)
+	require.NoError(t, n.client.Broadcast(t.Context(), proof.NewStored("ETH", s.Tx, s.Raw)))
+	n.Mine(3)
+	a := chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends}
+	all, err := n.client.Status(t.Context(), a, a)
+	require.NoError(t, err)
+	require.Equal(t, chain.Status{State: chain.Unknown}, all[0])
+	require.True(t, all[1].Executed)
+	require.Contains(t, n.log.String(), "nodes disagree")
+	liar.more = 0
+	all, err = n.client.Status(t.Context(), a, a)
+	require.NoError(t, err)
+	require.True(t, all[0].Executed)
+}
+
 func TestW05_NonceIsWhatEnoughNodesTell(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, "ETH", 3)

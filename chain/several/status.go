@@ -11,11 +11,13 @@ import (
 // the fewest confirmations of theirs. What too few tell is Pending where every
 // node that answered has at least heard of it, and else Unknown, which proves
 // nothing. Where too few agree, and two tell of one block and contradict each
-// other about what it did, the error is ErrDisagree.
+// other about what it did, that attempt alone is Unknown; who they are is logged.
 func (c *client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	var answers [][]chain.Status
 	var names []string
 	var last error
+	var out []chain.Status
+	whole, torn := false, false
 	for _, n := range c.usable() {
 		s, err := n.Client.Status(ctx, attempts...)
 		if told := c.note(ctx, n, err); err != nil {
@@ -30,26 +32,22 @@ func (c *client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain
 			continue
 		}
 		answers, names = append(answers, s), append(names, n.Name)
-		if out, whole := c.judge(answers); whole {
-			if contradict(answers) {
-				c.shout("what became of a transaction", names)
-			}
-			return out, nil
+		if out, whole, torn = c.judge(answers); whole {
+			break
 		}
 	}
-	if len(answers) < c.cfg.Agree {
+	if !whole && len(answers) < c.cfg.Agree {
 		return nil, c.tooFew(len(answers), last)
 	}
-	if contradict(answers) {
-		return nil, c.disagree("what became of a transaction", names)
+	if torn {
+		c.shout("what became of a transaction", names)
 	}
-	out, _ := c.judge(answers)
 	return out, nil
 }
 
 // judge puts answers together. whole says that of each attempt enough nodes told
-// the same.
-func (c *client) judge(answers [][]chain.Status) (out []chain.Status, whole bool) {
+// the same, torn that of one two contradict each other.
+func (c *client) judge(answers [][]chain.Status) (out []chain.Status, whole, torn bool) {
 	whole = true
 	for i := range answers[0] {
 		var column []chain.Status
@@ -57,9 +55,14 @@ func (c *client) judge(answers [][]chain.Status) (out []chain.Status, whole bool
 			column = append(column, a[i])
 		}
 		s, ok := c.settled(column)
+		if contradict(column) {
+			if torn = true; !ok {
+				s = chain.Status{State: chain.Unknown}
+			}
+		}
 		out, whole = append(out, s), whole && ok
 	}
-	return out, whole
+	return out, whole, torn
 }
 
 // settled is what enough nodes tell of one attempt.
@@ -91,15 +94,12 @@ func (c *client) settled(column []chain.Status) (chain.Status, bool) {
 }
 
 // contradict: two nodes tell of one block, and both cannot be right.
-func contradict(answers [][]chain.Status) bool {
-	for i := range answers[0] {
-		for _, a := range answers {
-			for _, b := range answers {
-				x, y := a[i], b[i]
-				if x.Block.Hash != "" && x.Block.Hash == y.Block.Hash &&
-					(x.State != y.State || x.Executed != y.Executed || x.Cost != y.Cost || x.By != y.By) {
-					return true
-				}
+func contradict(column []chain.Status) bool {
+	for _, x := range column {
+		for _, y := range column {
+			if x.Block.Hash != "" && x.Block.Hash == y.Block.Hash &&
+				(x.State != y.State || x.Executed != y.Executed || x.Cost != y.Cost || x.By != y.By) {
+				return true
 			}
 		}
 	}

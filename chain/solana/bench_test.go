@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 )
@@ -40,7 +41,7 @@ func mainnetBlock() []byte {
 }
 
 // nobody watches nothing, but is asked.
-type nobody struct{ only }
+type nobody struct{ follow.Only }
 
 func (nobody) Contains(a chain.Address) bool { return len(a) == 0 }
 
@@ -66,9 +67,9 @@ func BenchmarkBlock(b *testing.B) {
 		for b.Loop() {
 			x, err := readBlock(&transport.Call{Out: answer}, 9)
 			require.NoError(b, err)
-			s, err := c.match(x, only(owner))
+			found, err := c.match(x, follow.Only{chain.Address(owner)})
 			require.NoError(b, err)
-			require.NotEmpty(b, s.Transfers)
+			require.NotEmpty(b, found)
 		}
 	})
 	b.Run("std", func(b *testing.B) {

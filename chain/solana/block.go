@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -15,6 +16,9 @@ type block struct {
 	signatures map[string]bool // where only those were asked for
 	seen       int             // which fields
 }
+
+// At is the block itself.
+func (b *block) At() chain.Block { return b.Block }
 
 // blockTx is a transaction as the node gives it, and what it did. What only matters
 // where somebody was paid is kept as text, and read then.
@@ -36,7 +40,7 @@ func readBlock(k *transport.Call, slot int64) (*block, error) {
 		return nil, k.Err
 	}
 	if k.Null() {
-		return nil, fmt.Errorf("%w: it has no block in slot %d", chain.ErrNode, slot)
+		return nil, fmt.Errorf("%w: it has no block in slot %d", follow.ErrTorn, slot)
 	}
 	w := walk{transport.NewWalk(k.Out)}
 	b := &block{}
@@ -71,12 +75,12 @@ func readBlock(k *transport.Call, slot int64) (*block, error) {
 		}
 	})
 	if err := w.End(); err != nil {
-		return nil, err
+		return nil, follow.Torn(err)
 	}
 	hash, ok := parseKey(b.blockhash)
 	prev, fits := parseKey(parent)
 	if b.seen&15 != 15 || !ok || !fits || hash == prev || b.parentSlot >= slot && slot > 0 {
-		return nil, fmt.Errorf("%w: block in slot %d without height, hash or parent", chain.ErrNode, slot)
+		return nil, fmt.Errorf("%w: block in slot %d without height, hash or parent", follow.ErrTorn, slot)
 	}
 	b.Hash, b.Parent, b.Time = name(slot, b.blockhash), name(b.parentSlot, parent), unix(seconds)
 	return b, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 // town is a chain with a client in front of it.
 type town struct {
 	*solanatest.Node
+	clienttest.Desk
 	t        testing.TB
 	client   *Client
 	registry *chain.Registry
@@ -61,6 +63,7 @@ func openTownOf(t testing.TB, program sdk.PublicKey, change ...func(o *Options))
 	n.mint, n.foreign = n.Mint("token", program, 6), n.Mint("foreign", program, 6)
 	n.registry = registry(t, n.mint.String())
 	n.client = n.newClient(change...)
+	n.Desk = clienttest.Desk{At: n.client, Add: n.Mine}
 	return n
 }
 

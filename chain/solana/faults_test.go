@@ -2,12 +2,10 @@ package solana
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,17 +16,9 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
-	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
-	"github.com/cryptopay-go/cryptopay/ledger"
 )
-
-// set watches some addresses.
-type set []chain.Address
-
-func (set) Sync(context.Context) error      { return nil }
-func (s set) Contains(a chain.Address) bool { return slices.Contains(s, a) }
-func (s set) Open() []chain.Address         { return s }
 
 // tamper stands between a client and its node.
 type tamper struct {
@@ -64,7 +54,7 @@ func (n *town) scan(c *Client, from chain.Block, a ...chain.Address) ([]chain.Tr
 	var out []chain.Transfer
 	trail := []chain.Block{from}
 	for range 20 {
-		s, err := c.Scan(n.t.Context(), trail, set(a), 10)
+		s, err := c.Scan(n.t.Context(), trail, follow.Only(a), 10)
 		if err != nil {
 			return nil, err
 		}
@@ -77,13 +67,6 @@ func (n *town) scan(c *Client, from chain.Block, a ...chain.Address) ([]chain.Tr
 		}
 	}
 	return out, nil
-}
-
-func (n *town) head() chain.Block {
-	n.t.Helper()
-	tip, err := n.client.Tip(n.t.Context())
-	require.NoError(n.t, err)
-	return tip.Head
 }
 
 func pubOf(a chain.Address) sdk.PublicKey { return sdk.MustPublicKeyFromBase58(string(a)) }
@@ -101,7 +84,7 @@ func TestD11_OnlyTheAssociatedAccountCounts(t *testing.T) {
 	a := n.fresh("a").Address
 	other := solanatest.Key("other account").PublicKey()
 	n.Hold(other, pubOf(a), n.program, n.mint, 0, 1)
-	from := n.head()
+	from := n.Head(n.t)
 	n.Send(nil, n.MoveTokens(other, n.program, n.mint, 5_000_000, 6))
 	n.pay(chaintest.Payment{To: a, Currency: "USDTSOL", Amount: decimal.NewFromInt(3)})
 	n.Mine(1)
@@ -122,7 +105,7 @@ func TestD11_GivenAccountsAreTheirWholeBalance(t *testing.T) {
 	a, giver := n.fresh("a").Address, solanatest.Key("giver")
 	at := solanatest.Key("given").PublicKey()
 	n.Hold(at, giver.PublicKey(), n.program, n.mint, 7_000_000, 1)
-	from := n.head()
+	from := n.Head(n.t)
 	owner := pubOf(a)
 	n.Send([]sdk.PrivateKey{giver}, sdk.NewInstruction(n.program, sdk.AccountMetaSlice{
 		sdk.Meta(at).WRITE(), sdk.Meta(giver.PublicKey()).SIGNER(),
@@ -151,7 +134,7 @@ func TestD11_AddressesOutOfTablesArePaid(t *testing.T) {
 	}
 	n.Set(table, sdk.MustPublicKeyFromBase58("AddressLookupTab1e1111111111111111111111111"), 10_000_000, head)
 	n.Mine(2)
-	from := n.head()
+	from := n.Head(n.t)
 	tx := n.SendWith(map[sdk.PublicKey]sdk.PublicKeySlice{table: list}, nil,
 		n.MoveCoins(pubOf(a), 2_000_000_000), n.MoveTokens(list[1], n.program, n.mint, 4_000_000, 6))
 	n.Mine(1)
@@ -179,7 +162,7 @@ func TestD10_WhatArrivesIsReported(t *testing.T) {
 	payer := n.Payer.PublicKey()
 	n.Hold(solanatest.ATA(payer, solanatest.Token2022, mint), payer, solanatest.Token2022, mint, 1<<60, 1, solanatest.Extension{Kind: 2, Value: make([]byte, 8)})
 	a := n.fresh("a").Address
-	from := n.head()
+	from := n.Head(n.t)
 	n.Send(nil, n.OpenATA(pubOf(a), solanatest.Token2022, mint),
 		n.MoveTokens(solanatest.ATA(pubOf(a), solanatest.Token2022, mint), solanatest.Token2022, mint, 1_000_000, 6))
 	n.Mine(1)
@@ -212,7 +195,7 @@ func TestD11_UnsafeMintsAreRefused(t *testing.T) {
 		}
 		require.ErrorContains(t, err, why)
 		require.ErrorContains(t, err, "USDTSOL")
-		_, err = c.Scan(t.Context(), nil, set(nil), 1)
+		_, err = c.Scan(t.Context(), nil, follow.Only(nil), 1)
 		require.ErrorContains(t, err, why)
 	}
 	wrong := n.Mint("decimals", solanatest.Token, 9)
@@ -230,21 +213,21 @@ func TestD12_MissingBlocksAreAnError(t *testing.T) {
 	n := openTown(t)
 	a := n.fresh("a").Address
 	n.Fault("skip", 3)
-	from := n.head()
+	from := n.Head(n.t)
 	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 	n.Mine(6)
 	for _, gap := range [][2]int64{{from.Height + 1, from.Height + 1}, {from.Height + 1, from.Height + 3}, {from.Height, from.Height}, {from.Height - 5, from.Height + 2}} {
 		n.Fault("gap", gap)
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{a}, 10)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a}, 10)
 		require.ErrorIs(t, err, chain.ErrNode, "%v", gap)
 		require.NotErrorIs(t, err, chain.ErrDeepFork, "blocks that are missing are no fork")
 		require.Empty(t, s.Blocks)
 	}
 	n.Fault("gap", []int64{from.Height + 3, from.Height + 3})
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{a}, 10)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a}, 10)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks, 2, "up to the gap, and no further")
-	_, err = n.client.Scan(t.Context(), []chain.Block{from, s.Blocks[0].Block, s.Blocks[1].Block}, set{a}, 10)
+	_, err = n.client.Scan(t.Context(), []chain.Block{from, s.Blocks[0].Block, s.Blocks[1].Block}, follow.Only{a}, 10)
 	require.ErrorIs(t, err, chain.ErrNode)
 	n.Fault("gap", nil)
 	got, err := n.scan(n.client, from, a)
@@ -258,12 +241,12 @@ func TestD07_BlockThatIsNotToldYetIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a := n.fresh("a").Address
-	from := n.head()
+	from := n.Head(n.t)
 	n.Mine(1)
 	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 	n.Mine(1)
 	n.Fault("late", []int64{from.Height + 2})
-	require.Equal(t, from.Height+1, n.head().Height)
+	require.Equal(t, from.Height+1, n.Head(n.t).Height)
 	got, err := n.scan(n.client, from, a)
 	require.NoError(t, err)
 	require.Empty(t, got)
@@ -281,7 +264,7 @@ func TestD14_StrangeAnswersAreErrors(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a := n.fresh("a").Address
-	from := n.head()
+	from := n.Head(n.t)
 	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 	n.Mine(1)
 	cut := func(old, new string) func([]byte) []byte {
@@ -359,35 +342,7 @@ func TestD14_ErrorsKeepTheKey(t *testing.T) {
 // order is a withdrawal of an amount in units.
 func (n *town) order(from chain.Address, to chain.Address, code string, amount int64) chain.Order {
 	n.t.Helper()
-	in := chain.Intent{ID: "i", Purpose: chain.ForWithdrawal, Network: "SOL", Currency: code, From: from, To: to, Amount: ledger.Amount(amount)}
-	fee, err := n.client.EstimateFee(n.t.Context(), in)
-	require.NoError(n.t, err)
-	return chain.Order{Intent: in, Fee: fee, Attempt: 1}
-}
-
-// signed builds and signs an order.
-func (n *town) signed(o chain.Order, by ...chaintest.Account) chain.Attempt {
-	n.t.Helper()
-	u, err := n.client.Build(n.t.Context(), o)
-	require.NoError(n.t, err)
-	var sigs []chain.Signature
-	for i := range u.Digests {
-		s, err := by[i].SignWhole(u.Payload)
-		require.NoError(n.t, err)
-		sigs = append(sigs, s)
-	}
-	s, err := n.client.Assemble(u, sigs)
-	require.NoError(n.t, err)
-	return chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends}
-}
-
-func (n *town) send(a chain.Attempt) error {
-	return n.client.Broadcast(n.t.Context(), proof.NewStored("SOL", a.Tx, a.Raw))
-}
-
-func (n *town) status(c *Client, a chain.Attempt) chain.Status {
-	n.t.Helper()
-	all, err := c.Status(n.t.Context(), a)
-	require.NoError(n.t, err)
-	return all[0]
+	in := n.Intent(from, to, amount)
+	in.Currency = code
+	return n.Order(n.t, in)
 }

@@ -68,7 +68,7 @@ func TestSignerSignsWhatItReads(t *testing.T) {
 	s, err := n.client.Assemble(u, sigs)
 	require.NoError(t, err)
 	a := chain.Attempt{Tx: s.Tx, Raw: s.Raw}
-	require.NoError(t, n.send(a))
+	require.NoError(t, n.Broadcast(n.t, a))
 	n.Mine(1)
-	require.True(t, n.status(n.client, a).Executed)
+	require.True(t, n.Status(n.t, a).Executed)
 }

@@ -11,35 +11,35 @@ import (
 )
 
 // match makes the transfers of a block to watched addresses.
-func (c *Client) match(b *block, w chain.Watch) (chain.ScannedBlock, error) {
-	out := chain.ScannedBlock{Block: b.Block}
+func (c *Client) match(b *block, w chain.Watch) ([]chain.Transfer, error) {
+	var out []chain.Transfer
 	var room [32]int
 	for i := range b.txs {
 		t := &b.txs[i]
 		if t.none {
-			return out, fmt.Errorf("%w: block %s without what its transactions did: the node keeps no history, or not yet of this block", chain.ErrNode, b.Hash)
+			return nil, fmt.Errorf("%w: block %s without what its transactions did: the node keeps no history, or not yet of this block", chain.ErrNode, b.Hash)
 		}
 		if t.failed {
 			continue
 		}
 		rich, all, err := gained(t.pre, t.post, room[:0])
 		if err != nil {
-			return out, err
+			return nil, err
 		}
 		tokens, err := c.paidTokens(t, w)
 		if err != nil {
-			return out, err
+			return nil, err
 		}
 		if len(rich) == 0 && len(tokens) == 0 {
 			continue
 		}
 		found, err := c.transfers(t, rich, all, tokens, w)
 		if err != nil {
-			return out, fmt.Errorf("%w: a transaction of block %s: %w", chain.ErrNode, b.Hash, err)
+			return nil, fmt.Errorf("%w: a transaction of block %s: %w", chain.ErrNode, b.Hash, err)
 		}
 		for _, x := range found {
 			x.Block = b.Block
-			out.Transfers = append(out.Transfers, x)
+			out = append(out, x)
 		}
 	}
 	return out, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 )
@@ -37,9 +38,9 @@ func decoded(t testing.TB, c *Client, answer []byte, w chain.Watch) []chain.Tran
 	t.Helper()
 	b, err := readBlock(&transport.Call{Out: answer}, 9)
 	require.NoError(t, err)
-	s, err := c.match(b, w)
+	found, err := c.match(b, w)
 	require.NoError(t, err)
-	return s.Transfers
+	return found
 }
 
 // inner is one instruction that a program called.
@@ -100,7 +101,7 @@ func called(owner sdk.PublicKey, err string, more uint64) string {
 func TestD11_InnerInstructionsAreRead(t *testing.T) {
 	t.Parallel()
 	c, owner := offline(t), solanatest.Key("owner").PublicKey()
-	got := decoded(t, c, blockOf(called(owner, "null", 0)), only(owner.String()))
+	got := decoded(t, c, blockOf(called(owner, "null", 0)), follow.Only{chain.Address(owner.String())})
 	require.Len(t, got, 4)
 	var seen []string
 	for _, x := range got {
@@ -108,7 +109,7 @@ func TestD11_InnerInstructionsAreRead(t *testing.T) {
 	}
 	require.Equal(t, []string{"SOL -1 0.000001", "SOL -2 0.000002", "USDTSOL 0 0.00001", "USDTSOL 1 0.00002"}, seen)
 
-	got = decoded(t, c, blockOf(called(owner, "null", 7)), only(owner.String()))
+	got = decoded(t, c, blockOf(called(owner, "null", 7)), follow.Only{chain.Address(owner.String())})
 	require.Len(t, got, 3, "coins beyond what instructions moved")
 	require.Equal(t, "0.000003007", got[0].Amount.String())
 	require.Less(t, got[0].Ordinal, -2, "not the number of an instruction")
@@ -118,8 +119,8 @@ func TestD11_InnerInstructionsAreRead(t *testing.T) {
 func TestD11_FailedTransactionsPayNobody(t *testing.T) {
 	t.Parallel()
 	c, owner := offline(t), solanatest.Key("owner").PublicKey()
-	require.Empty(t, decoded(t, c, blockOf(called(owner, `{"InstructionError":[0,{"Custom":1}]}`, 0)), only(owner.String())))
-	require.Empty(t, decoded(t, c, blockOf(called(owner, `"AnOutcomeThatIsNew"`, 0)), only(owner.String())))
+	require.Empty(t, decoded(t, c, blockOf(called(owner, `{"InstructionError":[0,{"Custom":1}]}`, 0)), follow.Only{chain.Address(owner.String())}))
+	require.Empty(t, decoded(t, c, blockOf(called(owner, `"AnOutcomeThatIsNew"`, 0)), follow.Only{chain.Address(owner.String())}))
 }
 
 // FuzzD14_Block: whatever a node answers is read or refused.
@@ -134,12 +135,12 @@ func FuzzD14_Block(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s, err := c.match(b, only(owner.String()))
+		found, err := c.match(b, follow.Only{chain.Address(owner.String())})
 		if err != nil {
 			require.ErrorIs(t, err, chain.ErrNode)
 			return
 		}
-		for _, x := range s.Transfers {
+		for _, x := range found {
 			require.True(t, x.Amount.IsPositive())
 		}
 	})

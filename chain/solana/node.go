@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // node speaks the JSON-RPC of one endpoint.
 type node struct {
 	transport.RPC
-	broke atomic.Bool // it may be another node that answers from now on
+	transport.Trust
 }
 
 // object is a set of parameters by name.
@@ -48,7 +48,7 @@ func said(err error, codes ...int64) bool {
 func (n *node) call(ctx context.Context, method string, params ...any) *transport.Call {
 	k := transport.NewCall(method, params...)
 	if err := n.Do(ctx, k); err != nil {
-		n.broke.Store(true)
+		n.Broke()
 		k.Err = fmt.Errorf("%s: %w", method, err)
 	}
 	return k
@@ -101,7 +101,7 @@ func (c *Client) slots(ctx context.Context, from int64, limit int, commitment st
 	}
 	for i, s := range out {
 		if s < from || i > 0 && s <= out[i-1] {
-			return nil, fmt.Errorf("%w: its list of slots is out of order", chain.ErrNode)
+			return nil, fmt.Errorf("%w: its list of slots is out of order", follow.ErrTorn)
 		}
 	}
 	return out[:min(limit, len(out))], nil
@@ -169,7 +169,7 @@ func (c *Client) search(ctx context.Context, height int64, head header) (header,
 			return header{}, err
 		}
 		if len(first) == 0 {
-			return header{}, fmt.Errorf("%w: it lists no block from slot %d on", chain.ErrNode, start)
+			return header{}, fmt.Errorf("%w: it lists no block from slot %d on", follow.ErrTorn, start)
 		}
 		h, err := c.header(ctx, first[0], confirmed)
 		if err != nil {
@@ -177,7 +177,7 @@ func (c *Client) search(ctx context.Context, height int64, head header) (header,
 		}
 		if h.Height > height {
 			if start == 0 {
-				return header{}, fmt.Errorf("%w: it does not keep the block at height %d", chain.ErrNode, height)
+				return header{}, fmt.Errorf("%w: it does not keep the block at height %d", follow.ErrTorn, height)
 			}
 			start -= 2*(h.Height-height) + 64
 			continue
@@ -198,7 +198,7 @@ func (c *Client) search(ctx context.Context, height int64, head header) (header,
 				break
 			}
 		}
-		return header{}, fmt.Errorf("%w: its slots and heights do not agree: it lacks blocks below height %d", chain.ErrNode, height)
+		return header{}, fmt.Errorf("%w: its slots and heights do not agree: it lacks blocks below height %d", follow.ErrTorn, height)
 	}
 }
 

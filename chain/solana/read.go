@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"sync"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // account is what the chain keeps under an address; the zero one is not there.
@@ -236,30 +236,19 @@ func (c *Client) executed(ctx context.Context, a chain.Address, found map[string
 	for _, b := range headers {
 		blocks[b.slot] = b
 	}
-	out, errs := make([][]chain.Transfer, len(ids)), make([]error, len(ids))
-	room := make(chan struct{}, c.o.Parallel)
-	var wg sync.WaitGroup
-	for i, id := range ids {
-		wg.Go(func() {
-			room <- struct{}{}
-			defer func() { <-room }()
-			t, slot, err := c.transaction(ctx, id)
-			if err == nil && (t == nil || slot != found[id]) {
-				err = fmt.Errorf("%w: it lists transaction %s of slot %d and does not give it", chain.ErrNode, id, found[id])
-			}
-			if err == nil {
-				var b chain.ScannedBlock
-				b, err = c.match(&block{header: blocks[slot].header, txs: []blockTx{*t}}, only(a))
-				out[i] = b.Transfers
-			}
-			errs[i] = err
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
+	out := make([][]chain.Transfer, len(ids))
+	err = follow.Each(len(ids), c.o.Parallel, func(i int) error {
+		t, slot, err := c.transaction(ctx, ids[i])
+		if err == nil && (t == nil || slot != found[ids[i]]) {
+			err = fmt.Errorf("%w: it lists transaction %s of slot %d and does not give it", chain.ErrNode, ids[i], found[ids[i]])
 		}
+		if err == nil {
+			out[i], err = c.match(&block{header: blocks[slot].header, txs: []blockTx{*t}}, follow.Only{a})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return slices.Concat(out...), nil
 }
@@ -274,16 +263,9 @@ func (c *Client) transaction(ctx context.Context, id string) (*blockTx, int64, e
 		Slot int64 `json:"slot"`
 	}
 	if err := k.Into(&place); err != nil {
-		return nil, 0, err
+		return nil, 0, follow.Torn(err)
 	}
 	w := walkOf(k.Out)
 	t := readBlockTx(w)
-	return &t, place.Slot, w.End()
+	return &t, place.Slot, follow.Torn(w.End())
 }
-
-// only is a Watch of one address.
-type only chain.Address
-
-func (only) Sync(context.Context) error      { return nil }
-func (o only) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o only) Open() []chain.Address         { return []chain.Address{chain.Address(o)} }

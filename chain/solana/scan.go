@@ -2,12 +2,10 @@ package solana
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sort"
-	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // Scan reads the blocks after the trail. A node whose head is below the trail is
@@ -21,42 +19,14 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	if err != nil {
 		return chain.Scan{}, err
 	}
-	if len(trail) == 0 {
-		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: head.Block}}}, nil
-	}
-	last := trail[len(trail)-1]
-	if head.Height < last.Height {
-		return chain.Scan{}, fmt.Errorf("%w: its head is %d, read already %d", chain.ErrBehind, head.Height, last.Height)
-	}
-	out := chain.Scan{}
-	if on, err := c.stands(ctx, last, head); err != nil {
-		return chain.Scan{}, err
-	} else if !on {
-		if out.Rewound, err = c.rewind(ctx, trail, head); err != nil {
-			return chain.Scan{}, err
-		}
-		last = trail[len(trail)-1-out.Rewound]
-	}
-	for limit > len(out.Blocks) && last.Height < head.Height {
-		next, err := c.after(ctx, last, min(limit-len(out.Blocks), c.o.Parallel), head)
-		if err != nil {
-			return chain.Scan{}, err
-		}
-		if err := w.Sync(ctx); err != nil {
-			return chain.Scan{}, fmt.Errorf("solana: reading watched addresses: %w", err)
-		}
-		for _, b := range next {
-			if b.Parent != last.Hash {
-				return out, nil // a fork under our feet, or blocks that the node lacks: the next Scan tells
-			}
-			scanned, err := c.match(b, w)
-			if err != nil {
-				return chain.Scan{}, err
-			}
-			out.Blocks, last = append(out.Blocks, scanned), b.Block
-		}
-	}
-	return out, nil
+	return follow.Steps[*block]{
+		Head: head.Block, Group: c.o.Parallel,
+		Stands: func(ctx context.Context, b chain.Block) (bool, error) { return c.stands(ctx, b, head) },
+		Read: func(ctx context.Context, last chain.Block, n int) ([]*block, error) {
+			return c.after(ctx, last, n, head)
+		},
+		Match: follow.ByBlock(func(_ context.Context, b *block, w chain.Watch) ([]chain.Transfer, error) { return c.match(b, w) }),
+	}.Scan(ctx, trail, w, limit)
 }
 
 // stands reports whether a block is on the node's chain. A slot without a block proves
@@ -90,32 +60,11 @@ func (c *Client) stands(ctx context.Context, b chain.Block, head header) (bool, 
 }
 
 func gap(slot int64) error {
-	return fmt.Errorf("%w: it lacks blocks around slot %d, as after a start from a snapshot: ask another node", chain.ErrNode, slot)
+	return fmt.Errorf("%w: it lacks blocks around slot %d, as after a start from a snapshot: ask another node", follow.ErrTorn, slot)
 }
 
-// rewind counts the blocks at the trail's end that are not on the chain, found by
-// hash. Below one that is, all are: so it halves.
-func (c *Client) rewind(ctx context.Context, trail []chain.Block, head header) (int, error) {
-	var failed error
-	gone := sort.Search(len(trail), func(i int) bool {
-		if failed != nil {
-			return true
-		}
-		on, err := c.stands(ctx, trail[i], head)
-		failed = err
-		return err != nil || !on
-	})
-	if failed != nil {
-		return 0, failed
-	}
-	if gone == 0 {
-		return 0, fmt.Errorf("%w: %d blocks back to height %d", chain.ErrDeepFork, len(trail), trail[0].Height)
-	}
-	return len(trail) - gone, nil
-}
-
-// after reads the blocks after last, several at once: at least one, the first of
-// which is last's child.
+// after reads the blocks after last, several at once: at least one, each the child of
+// the one before.
 func (c *Client) after(ctx context.Context, last chain.Block, limit int, head header) ([]*block, error) {
 	slot, err := slotOf(last.Hash)
 	if err != nil {
@@ -135,34 +84,29 @@ func (c *Client) after(ctx context.Context, last chain.Block, limit int, head he
 	if err != nil {
 		return nil, err
 	}
-	if first := blocks[0]; first.Parent != last.Hash || first.Height != last.Height+1 {
-		return nil, fmt.Errorf("block %s is not the child of block %s: the chain changed while it was read, or %w", first.Hash, last.Hash, gap(slot))
+	next, err := follow.Linked(last, blocks)
+	if err != nil {
+		err = fmt.Errorf("%w, or %w", err, gap(slot))
 	}
-	return blocks, nil
+	return next, err
 }
 
 // read reads blocks, several at once.
 func (c *Client) read(ctx context.Context, slots []int64, details, commitment string) ([]*block, error) {
-	out, errs := make([]*block, len(slots)), make([]error, len(slots))
-	room := make(chan struct{}, c.o.Parallel)
-	var wg sync.WaitGroup
-	for i, slot := range slots {
-		wg.Go(func() {
-			room <- struct{}{}
-			out[i], errs[i] = readBlock(c.node.call(ctx, "getBlock", slot, blockOptions(details, commitment)), slot)
-			<-room
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	out := make([]*block, len(slots))
+	err := follow.Each(len(slots), c.o.Parallel, func(i int) (err error) {
+		out[i], err = readBlock(c.node.call(ctx, "getBlock", slots[i], blockOptions(details, commitment)), slots[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	for i, b := range out {
 		if i > 0 && b.Parent == out[i-1].Hash && b.Height != out[i-1].Height+1 {
-			return nil, fmt.Errorf("%w: block %s says that its height is %d", chain.ErrNode, b.Hash, b.Height)
+			return nil, fmt.Errorf("%w: block %s says that its height is %d", follow.ErrTorn, b.Hash, b.Height)
 		}
 		if details == "full" && b.seen&16 == 0 || details == "signatures" && b.seen&32 == 0 {
-			return nil, fmt.Errorf("%w: block %s without its transactions", chain.ErrNode, b.Hash)
+			return nil, fmt.Errorf("%w: block %s without its transactions", follow.ErrTorn, b.Hash)
 		}
 		c.learn(&b.header)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 )
 
@@ -20,7 +21,7 @@ func (n *town) lost() (a chain.Attempt, to chain.Address) {
 	from := n.fresh("from")
 	to = n.fresh("to").Address
 	n.fund(from.Address, "SOL", decimal.NewFromInt(3))
-	return n.signed(n.order(from.Address, to, "SOL", 1_0000_0000), from), to
+	return n.Sign(n.t, n.order(from.Address, to, "SOL", 1_0000_0000), from), to
 }
 
 // TestW08_DeadOnlyWhenAllItsBlocksAreFinal: the blockhash lapses for good only when the
@@ -29,16 +30,16 @@ func TestW08_DeadOnlyWhenAllItsBlocksAreFinal(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, _ := n.lost()
-	from := n.head().Height - solanatest.Finality // whose hash it carries
-	for n.head().Height < from+solanatest.Window+solanatest.Finality {
-		require.Equal(t, chain.Unknown, n.status(n.client, a).State)
+	from := n.Head(n.t).Height - solanatest.Finality // whose hash it carries
+	for n.Head(n.t).Height < from+solanatest.Window+solanatest.Finality {
+		require.Equal(t, chain.Unknown, n.Status(n.t, a).State)
 		n.Mine(12)
 	}
-	require.Error(t, n.send(a), "the network takes it no more")
-	n.Mine(int(from + window + solanatest.Finality - n.head().Height - 1))
-	require.Equal(t, chain.Unknown, n.status(n.client, a).State, "nothing is proven one block too early")
+	require.Error(t, n.Broadcast(n.t, a), "the network takes it no more")
+	n.Mine(int(from + window + solanatest.Finality - n.Head(n.t).Height - 1))
+	require.Equal(t, chain.Unknown, n.Status(n.t, a).State, "nothing is proven one block too early")
 	n.Mine(1)
-	st := n.status(n.client, a)
+	st := n.Status(n.t, a)
 	require.Equal(t, chain.Conflicted, st.State)
 	require.True(t, st.Final)
 	require.Empty(t, st.By)
@@ -52,13 +53,13 @@ func TestW08_AnIndexThatForgetsProvesNothing(t *testing.T) {
 	n := openTown(t)
 	a, _ := n.lost()
 	n.Mine(60)
-	require.NoError(t, n.send(a))
+	require.NoError(t, n.Broadcast(n.t, a))
 	n.Mine(window + solanatest.Finality)
-	require.Equal(t, chain.Included, n.status(n.client, a).State)
+	require.Equal(t, chain.Included, n.Status(n.t, a).State)
 	n.Fault("forget", a.Tx)
-	require.Equal(t, chain.Unknown, n.status(n.client, a).State)
+	require.Equal(t, chain.Unknown, n.Status(n.t, a).State)
 	n.Fault("forget", "")
-	require.True(t, n.status(n.client, a).Executed)
+	require.True(t, n.Status(n.t, a).Executed)
 }
 
 // TestW08_BlocksThatAreMissingProveNothing: a node that lacks one of the blocks in
@@ -67,13 +68,45 @@ func TestW08_BlocksThatAreMissingProveNothing(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, _ := n.lost()
-	from := n.head().Height - solanatest.Finality
+	from := n.Head(n.t).Height - solanatest.Finality
 	n.Mine(window + solanatest.Finality)
 	n.Fault("gap", []int64{from + 70, from + 71})
-	_, err := n.client.Status(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.Status(n.t, a).State)
 	n.Fault("gap", nil)
-	require.Equal(t, chain.Conflicted, n.status(n.client, a).State)
+	require.Equal(t, chain.Conflicted, n.Status(n.t, a).State)
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: it is Unknown, which is no failure.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	bad, _ := n.lost()
+	require.NoError(t, n.Broadcast(t, bad))
+	other := n.fresh("other")
+	n.fund(other.Address, "SOL", decimal.NewFromInt(3))
+	good := n.Sign(t, n.order(other.Address, n.fresh("to").Address, "SOL", 1_0000_0000), other)
+	require.NoError(t, n.Broadcast(t, good))
+	n.Mine(1)
+	c, x := n.through(same)
+	// say changes the answers to questions of a kind that are about the first.
+	say := func(kind, from, to string) func() {
+		change := func(question, answer []byte) []byte {
+			switch {
+			case !bytes.Contains(question, []byte(kind)) || !bytes.Contains(append(question, answer...), []byte(bad.Tx)):
+				return answer
+			case from == "":
+				return []byte(`{"jsonrpc":"2.0","id":1,` + to + `}`)
+			}
+			return bytes.Replace(answer, []byte(from), []byte(to), 1)
+		}
+		return func() { x.change.Store(&change) }
+	}
+	clienttest.Desk{At: c}.ToldWrong(t, bad, good, []clienttest.Spoilt{
+		clienttest.As("in a block that does not hold it", say(`"signatures"`, bad.Tx, "x")),
+		clienttest.As("in a block that is no more kept", say(`"signatures"`, "", `"error":{"code":-32001,"message":"cleaned up"}`)),
+		clienttest.As("balances of nobody", say(`"getTransaction"`, `"preBalances":[`, `"preBalances":[1,`)),
+		clienttest.As("nonsense", say(`"getTransaction"`, "", `"result":{"slot":"seven"}`)),
+	}, say(`"getTransaction"`, "", `"error":{"code":-32005,"message":"too many requests"}`))
 }
 
 // TestW08_AWitnessMustAgree: another node that knows it, or has not come as far, keeps
@@ -96,10 +129,10 @@ func TestW08_AWitnessMustAgree(t *testing.T) {
 			return answer
 		}
 		x.change.Store(&change)
-		require.Equal(t, chain.Unknown, n.status(c, a).State, what)
+		require.Equal(t, chain.Unknown, (clienttest.Desk{At: c}).Status(n.t, a).State, what)
 	}
 	x.change.Store(ptr(same))
-	require.Equal(t, chain.Conflicted, n.status(c, a).State)
+	require.Equal(t, chain.Conflicted, (clienttest.Desk{At: c}).Status(n.t, a).State)
 	other := n.newClient(func(o *Options) {
 		o.Witnesses = []string{solanatest.Open(t, server.Get(t, nil)).URL + "-another-cluster"}
 	})
@@ -126,9 +159,9 @@ func TestW08_AHeightThatIsNotItsBlockhashsProvesNothing(t *testing.T) {
 	require.NoError(t, err)
 	a := chain.Attempt{Tx: signatureText(sig), Raw: append(append([]byte{1}, sig...), payload...)}
 	n.Mine(window + solanatest.Finality - 4)
-	require.Equal(t, chain.Unknown, n.status(n.client, a).State)
+	require.Equal(t, chain.Unknown, n.Status(n.t, a).State)
 	n.Mine(window)
-	require.Equal(t, chain.Unknown, n.status(n.client, a).State)
+	require.Equal(t, chain.Unknown, n.Status(n.t, a).State)
 }
 
 // TestW08_TwoOrdersOfTheSamePaymentAreTwoTransactions: the same bytes would land once.
@@ -141,7 +174,7 @@ func TestW08_TwoOrdersOfTheSamePaymentAreTwoTransactions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []string{"a", "b", "c"} {
 		o.Intent.ID = id
-		seen[n.signed(o, from).Tx] = true
+		seen[n.Sign(n.t, o, from).Tx] = true
 	}
 	require.Len(t, seen, 3)
 }
@@ -218,11 +251,11 @@ func TestW16_MemosThatARecipientWants(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrRejected)
 	o.Intent.Memo = "it is a longer memo, to see what it takes: " + string(bytes.Repeat([]byte("żółw "), 40))
 	o.Fee.Params = nil
-	a := n.signed(o, from)
-	at := n.head()
-	require.NoError(t, n.send(a))
+	a := n.Sign(n.t, o, from)
+	at := n.Head(n.t)
+	require.NoError(t, n.Broadcast(n.t, a))
 	n.Mine(1)
-	require.True(t, n.status(n.client, a).Executed, "also within the compute units that it asked for")
+	require.True(t, n.Status(n.t, a).Executed, "also within the compute units that it asked for")
 	got, err := n.scan(n.client, at, to)
 	require.NoError(t, err)
 	require.Len(t, got, 1)
@@ -240,14 +273,14 @@ func TestW14_WhatMustStayIsNotSpent(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrShort)
 	require.ErrorContains(t, err, "must hold")
 	o.Intent.Amount = 9990_0000
-	a := n.signed(o, from)
-	require.NoError(t, n.send(a))
+	a := n.Sign(n.t, o, from)
+	require.NoError(t, n.Broadcast(n.t, a))
 	n.Mine(1)
-	require.True(t, n.status(n.client, a).Executed)
+	require.True(t, n.Status(n.t, a).Executed)
 	all := n.order(from.Address, to, "SOL", 1)
 	all.Intent.All = true
-	a = n.signed(all, from)
-	require.NoError(t, n.send(a))
+	a = n.Sign(n.t, all, from)
+	require.NoError(t, n.Broadcast(n.t, a))
 	n.Mine(1)
 	left, err := n.client.Balance(t.Context(), "SOL", from.Address)
 	require.NoError(t, err)
@@ -301,15 +334,15 @@ func TestW04_OnlyOneWritingOfASignature(t *testing.T) {
 	s := new(big.Int).SetBytes(reversed(raw[33:65]))
 	copy(raw[33:65], reversed(s.Add(s, order).FillBytes(make([]byte, 32))))
 	other := chain.Attempt{Tx: signatureText(raw[1:65]), Raw: raw}
-	require.ErrorIs(t, n.send(other), chain.ErrRejected)
-	require.Equal(t, chain.Unknown, n.status(n.client, other).State)
+	require.ErrorIs(t, n.Broadcast(n.t, other), chain.ErrRejected)
+	require.Equal(t, chain.Unknown, n.Status(n.t, other).State)
 	var id string
 	n.Call(&id, "test_put", base64.StdEncoding.EncodeToString(raw))
 	n.Mine(1)
-	require.Equal(t, chain.Unknown, n.status(n.client, other).State, "the network does not take it either")
-	require.NoError(t, n.send(a))
+	require.Equal(t, chain.Unknown, n.Status(n.t, other).State, "the network does not take it either")
+	require.NoError(t, n.Broadcast(n.t, a))
 	n.Mine(1)
-	require.True(t, n.status(n.client, a).Executed)
+	require.True(t, n.Status(n.t, a).Executed)
 }
 
 func reversed(b []byte) []byte {
@@ -337,11 +370,11 @@ func TestSponsoredSweepClosesAndEarns(t *testing.T) {
 			}
 			require.True(t, n.client.Sponsored(in))
 			o := chain.Order{Intent: in, Attempt: 1}
-			a := n.signed(o, hot, from)
-			at := n.head()
-			require.NoError(t, n.send(a))
+			a := n.Sign(n.t, o, hot, from)
+			at := n.Head(n.t)
+			require.NoError(t, n.Broadcast(n.t, a))
 			n.Mine(1)
-			st := n.status(n.client, a)
+			st := n.Status(n.t, a)
 			require.True(t, st.Executed)
 			require.Negative(t, st.Cost, "the rent is more than the fee")
 			left, err := n.client.Balance(t.Context(), "SOL", hot.Address)

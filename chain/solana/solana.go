@@ -97,7 +97,6 @@ type Client struct {
 	tokens    map[key]*token
 
 	checking sync.Mutex
-	checked  atomic.Bool
 
 	mu     sync.Mutex
 	places map[int64]int64 // slots of heights, as last seen; verified on use
@@ -246,22 +245,14 @@ func (c *Client) view(ctx context.Context) (view, error) {
 
 // ready checks the cluster and the mints, once per connection that works.
 func (c *Client) ready(ctx context.Context) error {
-	if c.checked.Load() && !c.node.broke.Load() {
-		return nil
-	}
-	c.checking.Lock()
-	defer c.checking.Unlock()
-	c.node.broke.Store(false)
-	err := c.rightChain(ctx, c.node)
-	if err == nil {
-		err = c.checkMints(ctx)
-	}
-	if err != nil {
-		c.node.broke.Store(true)
-		return err
-	}
-	c.checked.Store(true)
-	return nil
+	return c.node.Check(func() error {
+		c.checking.Lock()
+		defer c.checking.Unlock()
+		if err := c.rightChain(ctx, c.node); err != nil {
+			return err
+		}
+		return c.checkMints(ctx)
+	})
 }
 
 func (c *Client) rightChain(ctx context.Context, n *node) error {

@@ -3,8 +3,10 @@ package solana
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -12,40 +14,40 @@ import (
 // block, read, to hold it. Conflicted means that its time is over: it is then final,
 // and By is empty, as nothing took its place. The network has no pool that could be
 // asked, so what is in no confirmed block is Unknown, or Pending where the node has
-// seen it in a block that is not confirmed yet.
+// seen it in a block that is not confirmed yet. Unknown is also one of which the node's
+// answers contradict each other or lack blocks, whatever the other attempts are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	v, err := c.view(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]chain.Status, len(attempts))
-	var known []*sent
-	var places []int
+	known := make([]*sent, len(attempts)) // nil: not understood
+	var ids []string
 	for i, a := range attempts {
-		out[i] = chain.Status{State: chain.Unknown}
 		if t, err := c.signed(a.Tx, a.Raw); err == nil {
-			known, places = append(known, t), append(places, i)
+			known[i], ids = t, append(ids, t.id)
 		}
 	}
-	const page = 256
-	for len(known) > 0 {
-		part := known[:min(page, len(known))]
-		ids := make([]string, len(part))
-		for i, t := range part {
-			ids[i] = t.id
-		}
-		said, err := c.statuses(ctx, c.node, ids...)
+	told := map[string]*saidOf{}
+	for part := range slices.Chunk(ids, 256) {
+		all, err := c.statuses(ctx, c.node, part...)
 		if err != nil {
 			return nil, err
 		}
-		for i, t := range part {
-			if out[places[i]], err = c.judge(ctx, &v, t, said[i]); err != nil {
-				return nil, err
-			}
+		for i, id := range part {
+			told[id] = all[i]
 		}
-		known, places = known[len(part):], places[len(part):]
 	}
-	return out, nil
+	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
+		if known[i] == nil {
+			return chain.Status{State: chain.Unknown}, nil
+		}
+		st, err := c.judge(ctx, &v, known[i], told[known[i].id])
+		if said(err, cleanedUp, notAvailable, skipped, skippedOld, notYet) {
+			err = follow.Torn(err) // it lacks a block that the attempt is in, or could be
+		}
+		return st, err
+	})
 }
 
 // judge is the state of one attempt.
@@ -78,9 +80,9 @@ func (c *Client) included(ctx context.Context, v *view, t *sent, slot int64) (ch
 	b := blocks[0]
 	switch {
 	case !b.signatures[t.id]:
-		return unknown, fmt.Errorf("%w: it has transaction %s of block %s, which does not hold it", chain.ErrNode, t.id, b.Hash)
+		return unknown, fmt.Errorf("%w: it has transaction %s of block %s, which does not hold it", follow.ErrTorn, t.id, b.Hash)
 	case x.none:
-		return unknown, fmt.Errorf("%w: it does not tell what transaction %s did", chain.ErrNode, t.id)
+		return unknown, fmt.Errorf("%w: it does not tell what transaction %s did", follow.ErrTorn, t.id)
 	case b.Height > v.head.Height:
 		return unknown, nil
 	}
@@ -101,18 +103,18 @@ func (c *Client) included(ctx context.Context, v *view, t *sent, slot int64) (ch
 func (c *Client) took(t *sent, x *blockTx) (cost ledger.Amount, err error) {
 	pre, err := lamports(x.pre)
 	if err != nil {
-		return 0, err
+		return 0, follow.Torn(err)
 	}
 	post, err := lamports(x.post)
 	if err != nil || len(pre) != len(t.keys) || len(post) != len(pre) || pre[0] > 1<<62 || post[0] > 1<<62 {
-		return 0, fmt.Errorf("%w: balances of other accounts than those of transaction %s", chain.ErrNode, t.id)
+		return 0, fmt.Errorf("%w: balances of other accounts than those of transaction %s", follow.ErrTorn, t.id)
 	}
 	fell := int64(pre[0]) - int64(post[0])
 	if !x.failed && t.cur.Native() && t.from == t.keys[0] {
 		fell -= int64(t.amount)
 	}
 	if cost, err = c.cost(fell); err != nil {
-		err = fmt.Errorf("%w: cost of transaction %s: %w", chain.ErrNode, t.id, err)
+		err = fmt.Errorf("%w: cost of transaction %s: %w", follow.ErrTorn, t.id, err)
 	}
 	return cost, err
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
 )
 
 // nobody watches nothing, but is asked.
-type nobody struct{ pair }
+type nobody struct{ follow.Only }
 
 func (nobody) Contains(a chain.Address) bool { return len(a) == 1 }
 

@@ -12,12 +12,14 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
 )
 
 // town is a modelled node with a client in front of it.
 type town struct {
 	*stellartest.Node
+	clienttest.Desk
 	client   *Client
 	registry *chain.Registry
 }
@@ -43,6 +45,7 @@ func openTown(t testing.TB, change ...func(o *Options)) *town {
 	var err error
 	n.client, err = New(o)
 	require.NoError(t, err)
+	n.Desk = clienttest.Desk{At: n.client, Add: n.Mine}
 	return n
 }
 

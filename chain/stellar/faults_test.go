@@ -2,6 +2,7 @@ package stellar
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,81 +14,19 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
-	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
-// set is a Watch of some addresses.
-type set struct {
-	pair
-	all []chain.Address
-}
-
-func (s set) Contains(a chain.Address) bool {
-	for _, x := range s.all {
-		if x == a {
-			return true
-		}
-	}
-	return false
-}
-
-func (n *town) headBlock(t testing.TB) chain.Block {
-	t.Helper()
-	tip, err := n.client.Tip(t.Context())
-	require.NoError(t, err)
-	return tip.Head
-}
-
-// seen mines one ledger and returns what it brought to the addresses.
-func (n *town) seen(t testing.TB, w ...chain.Address) []chain.Transfer {
-	t.Helper()
-	from := n.headBlock(t)
-	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{all: w}, 1)
-	require.NoError(t, err)
-	return s.Blocks[0].Transfers
-}
-
-func (n *town) intent(from, to chain.Address, coins int64) chain.Intent {
-	return chain.Intent{
-		ID: "i", Purpose: chain.ForWithdrawal, Tenant: "t", Network: "XLM", Currency: "XLM",
-		From: from, To: to, Amount: ledger.Amount(coins * lumen), Confirmations: 1,
-	}
-}
-
-// order prices an intent with the sender's next number.
-func (n *town) order(t testing.TB, in chain.Intent) chain.Order {
-	t.Helper()
-	fee, err := n.client.EstimateFee(t.Context(), in)
-	require.NoError(t, err)
-	nonce, err := n.client.Nonce(t.Context(), in.From)
-	require.NoError(t, err)
-	return chain.Order{Intent: in, Fee: fee, Nonce: nonce, Attempt: 1}
+func (n *town) intent(from, to chain.Address, amount int64) chain.Intent {
+	return n.Intent(from, to, amount*lumen)
 }
 
 func (n *town) sign(t testing.TB, who chaintest.Account, o chain.Order) chain.Attempt {
 	t.Helper()
-	u, err := n.client.Build(t.Context(), o)
-	require.NoError(t, err)
-	sig, err := who.Sign(u.Digests[0].Hash)
-	require.NoError(t, err)
-	s, err := n.client.Assemble(u, []chain.Signature{sig})
-	require.NoError(t, err)
-	return chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends}
-}
-
-func (n *town) send(t testing.TB, a chain.Attempt) error {
-	t.Helper()
-	return n.client.Broadcast(t.Context(), proof.NewStored("XLM", a.Tx, a.Raw))
-}
-
-func (n *town) status(t testing.TB, a chain.Attempt) chain.Status {
-	t.Helper()
-	all, err := n.client.Status(t.Context(), a)
-	require.NoError(t, err)
-	return all[0]
+	return n.Sign(t, o, who)
 }
 
 // pair is a funded sender, and a recipient that is there.
@@ -130,7 +69,7 @@ func TestD10_NoMemoIsEverGuessed(t *testing.T) {
 	} {
 		x.pay.To, x.pay.Stroops = string(hot), 5*lumen
 		n.Send(x.pay)
-		got := n.seen(t, hot, seven)
+		got := n.Seen(t, hot, seven)
 		require.Len(t, got, 1)
 		require.Equal(t, x.to, got[0].To, "%+v", x.pay)
 		require.Equal(t, x.memo, got[0].Memo)
@@ -146,16 +85,16 @@ func TestD10_PathPaymentsCountForWhatArrived(t *testing.T) {
 	n.fund(t, to, 5)
 	for _, kind := range []string{"path_payment_strict_send", "path_payment_strict_receive"} {
 		n.Send(stellartest.Pay{To: string(to), Stroops: 3, Kind: kind})
-		got := n.seen(t, to)
+		got := n.Seen(t, to)
 		require.Len(t, got, 1, kind)
 		require.True(t, decimal.RequireFromString("0.0000003").Equal(got[0].Amount))
 		require.False(t, got[0].Unproven)
 		n.Send(stellartest.Pay{To: string(to), Stroops: 3, Kind: kind, Asset: "XLM"})
-		require.Empty(t, n.seen(t, to), "another asset of the same name")
+		require.Empty(t, n.Seen(t, to), "another asset of the same name")
 	}
 	n.Send(stellartest.Pay{To: string(to), Stroops: 3, Asset: "USD"})
 	n.Send(stellartest.Pay{To: string(to), Stroops: 3, Kind: "create_claimable_balance"})
-	require.Empty(t, n.seen(t, to))
+	require.Empty(t, n.Seen(t, to))
 }
 
 // TestD01_LumensThatComeOtherwise: what a merge leaves is told by its effect; what a
@@ -166,20 +105,20 @@ func TestD01_LumensThatComeOtherwise(t *testing.T) {
 	to := n.customer(t, "to").Address
 	n.fund(t, to, 5)
 	n.Send(stellartest.Pay{To: string(to), Stroops: 9 * lumen, Kind: "account_merge", MemoType: "id", Memo: "4"})
-	got := n.seen(t, to)
+	got := n.Seen(t, to)
 	require.Len(t, got, 1)
 	require.True(t, decimal.NewFromInt(9).Equal(got[0].Amount))
 	require.Equal(t, "4", got[0].Memo)
 	require.False(t, got[0].Unproven)
 	n.Send(stellartest.Pay{To: string(to), Stroops: 8 * lumen, Kind: "invoke_host_function"})
-	got = n.seen(t, to)
+	got = n.Seen(t, to)
 	require.Len(t, got, 1)
 	require.True(t, got[0].Unproven)
-	from := n.headBlock(t)
+	from := n.Head(t)
 	n.Send(stellartest.Pay{To: string(to), Stroops: 9 * lumen, Kind: "account_merge"})
 	n.Mine(1)
 	n.tampered("/effects", "account_credited", "account_other")
-	_, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+	_, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 	require.ErrorIs(t, err, chain.ErrNode, "a merge of which nobody says what it left")
 }
 
@@ -200,7 +139,7 @@ func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
 	n := openTown(t)
 	to := n.customer(t, "to").Address
 	n.fund(t, to, 5)
-	from := n.headBlock(t)
+	from := n.Head(t)
 	for range 3 {
 		n.Send(payment(to, decimal.NewFromInt(5), ""))
 	}
@@ -216,7 +155,7 @@ func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
 		{"", `"prev_hash"`, `"previous"`},
 	} {
 		n.tampered(x[0], x[1], x[2])
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, "%v", x)
 		require.Empty(t, s.Blocks)
 	}
@@ -235,7 +174,7 @@ func TestD09_ALedgerOfManyPagesIsReadWhole(t *testing.T) {
 		}
 		n.Send(all...)
 	}
-	got := n.seen(t, to)
+	got := n.Seen(t, to)
 	require.Len(t, got, 700)
 	ids := map[string]map[int]bool{}
 	for _, x := range got {
@@ -255,8 +194,8 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.two(t)
-	sent := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
-	from := n.headBlock(t)
+	sent := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
+	from := n.Head(t)
 	n.Mine(1)
 	for _, body := range []string{
 		``, `null`, `[]`, `{}`, `"rate limited"`, `slow down`, `{"status":429,"title":"Rate Limit Exceeded"}`, `{"status":404}x`,
@@ -265,14 +204,14 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 		n.Set(func(f *stellartest.Fault) { f.Tamper = func(string, []byte) []byte { return []byte(body) } })
 		_, err := n.client.Tip(t.Context())
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{a.Address}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a.Address}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.Empty(t, s.Blocks)
 		_, err = n.client.Balance(t.Context(), "XLM", a.Address)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		_, err = n.client.EstimateFee(t.Context(), n.intent(a.Address, to, 1))
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		err = n.send(t, sent)
+		err = n.Broadcast(t, sent)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.NotErrorIs(t, err, chain.ErrRejected, body)
 	}
@@ -281,31 +220,14 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Passphrase = Testnet })
-	a := n.customer(t, "a").Address
-	_, err := n.client.Tip(t.Context())
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Scan(t.Context(), nil, pair{a}, 1)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Balance(t.Context(), "XLM", a)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Nonce(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.EstimateFee(t.Context(), n.intent(a, a, 1))
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	require.ErrorIs(t, n.client.Deliverable(t.Context(), "XLM", a, "", lumen), chain.ErrWrongNet)
-	_, err = n.client.Status(t.Context())
-	require.ErrorIs(t, err, chain.ErrWrongNet)
+	n.WrongNet(t, n.customer(t, "a").Address)
 }
 
 // TestI06_NoAddressOfTheNodeInErrors: its URL often holds a key.
 func TestI06_NoAddressOfTheNodeInErrors(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{Registry: registry(t), URL: "http://127.0.0.1:1/canary-key", Header: http.Header{"X-Key": {"canary-header"}}})
-	require.NoError(t, err)
-	_, err = c.Tip(t.Context())
-	require.ErrorIs(t, err, chain.ErrNode)
-	require.NotContains(t, err.Error(), "canary")
-	require.NotContains(t, err.Error(), "127.0.0.1")
+	clienttest.Secret(t, c, err)
 }
 
 // TestD06_FailedIsIncludedAndNotExecuted: what failed cost its fee and its number.
@@ -314,19 +236,17 @@ func TestD06_FailedIsIncludedAndNotExecuted(t *testing.T) {
 	n := openTown(t)
 	a, to := n.two(t)
 	nobody := n.customer(t, "nobody").Address
-	creating := n.sign(t, a, n.order(t, n.intent(a.Address, nobody, 2)))
+	creating := n.sign(t, a, n.Order(t, n.intent(a.Address, nobody, 2)))
 	n.fund(t, nobody, 5) // somebody was faster: the account is there now
-	require.NoError(t, n.send(t, creating))
+	require.NoError(t, n.Broadcast(t, creating))
 	n.Mine(1)
-	st := n.status(t, creating)
+	st := n.Status(t, creating)
 	require.Equal(t, chain.Included, st.State)
 	require.False(t, st.Executed)
 	require.True(t, st.Final)
 	require.EqualValues(t, stellartest.BaseFee, st.Cost, "what it took, not what it bid")
-	paying := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
-	require.NoError(t, n.send(t, paying))
-	n.Mine(1)
-	require.True(t, n.status(t, paying).Executed)
+	paying := n.Landed(t, n.intent(a.Address, to, 2), a)
+	require.True(t, n.Status(t, paying).Executed)
 }
 
 // TestW16_WhatWouldFailIsRefused before money is held for it, and again before it is
@@ -351,7 +271,7 @@ func TestW16_WhatWouldFailIsRefused(t *testing.T) {
 	} {
 		in := n.intent(a.Address, x.to, 1)
 		in.Amount, in.Memo = x.units, x.memo
-		_, err := n.client.Build(t.Context(), n.order(t, in))
+		_, err := n.client.Build(t.Context(), n.Order(t, in))
 		told := n.client.Deliverable(t.Context(), "XLM", in.To, in.Memo, in.Amount)
 		if x.good {
 			require.NoError(t, err, x.name)
@@ -368,7 +288,7 @@ func TestW16_MemosHaveOneWritingAndAddressesNone(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.two(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	for _, memo := range []string{"", "7", "07", "18446744073709551615", "18446744073709551616", "order 42", strings.Repeat("é", 14)} {
 		o.Intent.Memo = memo
 		u, err := n.client.Build(t.Context(), o)
@@ -406,20 +326,18 @@ func TestW14_TheReserveIsNotSpent(t *testing.T) {
 	in := n.intent(a.Address, to, 1)
 	free := ledger.Amount(100*lumen - 5*stellartest.BaseReserve - 7*lumen - 120)
 	in.Amount = free + 1
-	_, err := n.client.Build(t.Context(), n.order(t, in))
+	_, err := n.client.Build(t.Context(), n.Order(t, in))
 	require.ErrorIs(t, err, chain.ErrShort)
 	in.Amount = free
-	sent := n.sign(t, a, n.order(t, in))
-	require.NoError(t, n.send(t, sent))
-	n.Mine(1)
-	require.True(t, n.status(t, sent).Executed, "all but the reserve can be sent")
+	sent := n.Landed(t, in, a)
+	require.True(t, n.Status(t, sent).Executed, "all but the reserve can be sent")
 }
 
 func TestW14_AbsurdFeesAreRefused(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.two(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	n.P99(900_000) // with the margin above a tenth of a lumen
 	_, err := n.client.EstimateFee(t.Context(), o.Intent)
 	require.ErrorIs(t, err, chain.ErrTooDear)
@@ -439,18 +357,36 @@ func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.two(t)
-	sent := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
+	sent := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
 	n.Set(func(f *stellartest.Fault) { f.Swallow = true })
 	for _, status := range []string{"ERROR", "TRY_AGAIN_LATER", "FILTERED", "", "WHATEVER"} {
 		n.tampered("/transactions_async", "PENDING", status)
-		err := n.send(t, sent)
+		err := n.Broadcast(t, sent)
 		require.ErrorIs(t, err, chain.ErrNode, status)
 		require.NotErrorIs(t, err, chain.ErrRejected, status)
 	}
 	n.tampered("/transactions_async", "PENDING", "DUPLICATE")
-	require.NoError(t, n.send(t, sent))
+	require.NoError(t, n.Broadcast(t, sent))
 	n.tampered("/transactions_async", sent.Tx, strings.Repeat("0", 64))
-	require.ErrorIs(t, n.send(t, sent), chain.ErrNode, "it took another")
+	require.ErrorIs(t, n.Broadcast(t, sent), chain.ErrNode, "it took another")
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: it is Unknown, which is no failure.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.two(t)
+	bad := n.Landed(t, n.intent(a.Address, to, 2), a)
+	at := n.Head(t).Height
+	good := n.Landed(t, n.intent(a.Address, to, 3), a)
+	tx := "/transactions/" + bad.Tx
+	n.ToldWrong(t, bad, good, []clienttest.Spoilt{
+		clienttest.As("costs more than it bid", func() { n.tampered(tx, `"fee_charged":"`, `"fee_charged":"999`) }),
+		clienttest.As("costs less than none", func() { n.tampered(tx, `"fee_charged":"`, `"fee_charged":"-`) }),
+		clienttest.As("another", func() { n.tampered(tx, bad.Tx, good.Tx) }),
+		clienttest.As("another ledger", func() { n.tampered(fmt.Sprint("/ledgers/", at), fmt.Sprint(`"sequence":`, at), `"sequence":7`) }),
+		clienttest.As("no ledger for it", func() { n.Set(func(f *stellartest.Fault) { f.Tamper, f.Earliest = nil, at+1 }) }),
+	}, func() { n.Set(func(f *stellartest.Fault) { f.Fail = true }) })
 }
 
 // TestW08_NoSilenceIsAProofOfDeath: neither the end of a transaction's time nor an
@@ -459,19 +395,19 @@ func TestW08_NoSilenceIsAProofOfDeath(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Expiry = 30 * time.Second })
 	a, to := n.two(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	first := n.sign(t, a, o)
 	n.Mine(10) // past its time
-	require.Equal(t, chain.Unknown, n.status(t, first).State)
-	require.NotErrorIs(t, n.send(t, first), chain.ErrRejected)
+	require.Equal(t, chain.Unknown, n.Status(t, first).State)
+	require.NotErrorIs(t, n.Broadcast(t, first), chain.ErrRejected)
 	o.Attempt = 2
 	second := n.sign(t, a, o)
-	require.NoError(t, n.send(t, second))
+	require.NoError(t, n.Broadcast(t, second))
 	n.Mine(1)
 	n.Set(func(f *stellartest.Fault) { f.Forget = second.Tx })
-	require.Equal(t, chain.Unknown, n.status(t, first).State, "its number is taken, by what nobody shows")
+	require.Equal(t, chain.Unknown, n.Status(t, first).State, "its number is taken, by what nobody shows")
 	n.Set(func(f *stellartest.Fault) { f.Forget = "" })
-	dead := n.status(t, first)
+	dead := n.Status(t, first)
 	require.Equal(t, chain.Conflicted, dead.State)
 	require.True(t, dead.Final)
 	require.Equal(t, second.Tx, dead.By)
@@ -482,17 +418,17 @@ func TestCancel_UsesTheNumberUp(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.two(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	paying := n.sign(t, a, o)
 	o.Intent.Purpose, o.Intent.To, o.Intent.Amount, o.Attempt = chain.ForCancel, a.Address, 0, 2
 	u, err := n.client.Build(t.Context(), o)
 	require.NoError(t, err)
 	require.Empty(t, u.Outputs)
 	cancel := n.sign(t, a, o)
-	require.NoError(t, n.send(t, cancel))
+	require.NoError(t, n.Broadcast(t, cancel))
 	n.Mine(1)
-	require.True(t, n.status(t, cancel).Executed)
-	require.Equal(t, cancel.Tx, n.status(t, paying).By)
+	require.True(t, n.Status(t, cancel).Executed)
+	require.Equal(t, cancel.Tx, n.Status(t, paying).By)
 	b := &body{source: account{1}, fee: 1, sequence: 1, until: 1, op: opBump, amount: 1 << 60}
 	_, err = n.client.Inspect(b.encode())
 	require.ErrorIs(t, err, chain.ErrRejected, "a number far ahead would lock the account")
@@ -504,7 +440,7 @@ func TestD17_HistoryIsByAddress(t *testing.T) {
 	n := openTown(t)
 	hot := n.customer(t, "hot").Address
 	n.fund(t, hot, 5)
-	from := n.headBlock(t).Height + 1
+	from := n.Head(t).Height + 1
 	for i := range uint64(8) {
 		n.Send(stellartest.Pay{To: string(hot), Stroops: 5 * lumen, MuxedID: id(i % 2)})
 		n.Mine(1)
@@ -528,14 +464,14 @@ func TestW04_AFeeBumpOfAStrangerChangesNothing(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	from, to := n.two(t)
-	a := n.sign(t, from, n.order(t, n.intent(from.Address, to, 3)))
-	require.NoError(t, n.send(t, a))
+	a := n.sign(t, from, n.Order(t, n.intent(from.Address, to, 3)))
+	require.NoError(t, n.Broadcast(t, a))
 	outer := n.Bump(a.Tx, 5*lumen) // more than we would ever pay
 	before := n.Of(string(from.Address)).Stroops
 	n.Mine(1)
 	require.Equal(t, before-3*lumen, n.Of(string(from.Address)).Stroops)
 
-	s := n.status(t, a)
+	s := n.Status(t, a)
 	require.Equal(t, chain.Included, s.State)
 	require.True(t, s.Executed && s.Final)
 	require.Zero(t, s.Cost, "the stranger paid")
@@ -543,21 +479,21 @@ func TestW04_AFeeBumpOfAStrangerChangesNothing(t *testing.T) {
 	// A node behind a balancer that does not know the transaction, or not by the hash
 	// within, must not make another out of it that took its number.
 	n.Set(func(f *stellartest.Fault) { f.Forget = a.Tx })
-	s = n.status(t, a)
+	s = n.Status(t, a)
 	require.NotEqual(t, chain.Conflicted, s.State, "outer hash %s", outer)
 	require.Equal(t, chain.Included, s.State)
 	require.Zero(t, s.Cost)
 	n.Set(func(f *stellartest.Fault) { f.Forget = "" })
 
 	// What a replacement took, it took by its own name.
-	o := n.order(t, n.intent(from.Address, to, 3))
+	o := n.Order(t, n.intent(from.Address, to, 3))
 	first := n.sign(t, from, o)
 	o.Attempt = 2
 	second := n.sign(t, from, o)
-	require.NoError(t, n.send(t, second))
+	require.NoError(t, n.Broadcast(t, second))
 	n.Bump(second.Tx, 300)
 	n.Mine(1)
-	require.Equal(t, second.Tx, n.status(t, first).By)
+	require.Equal(t, second.Tx, n.Status(t, first).By)
 }
 
 // TestD09_WhatCameInAFeeBumpIsSeenOnce, under the hash that ledgers list.
@@ -569,8 +505,8 @@ func TestD09_WhatCameInAFeeBumpIsSeenOnce(t *testing.T) {
 	seven, err := n.client.Multiplex(hot, 7)
 	require.NoError(t, err)
 	outer := n.Bump(n.Send(stellartest.Pay{To: string(hot), Stroops: 3 * lumen, MemoType: "id", Memo: "7"}), 200)
-	at := n.headBlock(t).Height + 1
-	got := n.seen(t, hot, seven)
+	at := n.Head(t).Height + 1
+	got := n.Seen(t, hot, seven)
 	require.Len(t, got, 1)
 	require.Equal(t, outer, got[0].Tx)
 	require.Equal(t, seven, got[0].To)

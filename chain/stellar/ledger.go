@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -59,6 +60,9 @@ type ledgerRead struct {
 	baseReserve int64 // stroops
 	seen        int
 }
+
+// At is the ledger itself.
+func (l ledgerRead) At() chain.Block { return l.Block }
 
 func readLedger(w walk) ledgerRead {
 	var l ledgerRead
@@ -133,7 +137,7 @@ func (c *Client) at(ctx context.Context, height int64) (ledgerRead, error) {
 		return ledgerRead{}, err
 	}
 	if l.Height != height {
-		return ledgerRead{}, fmt.Errorf("%w: asked for ledger %d, got %d", chain.ErrNode, height, l.Height)
+		return ledgerRead{}, fmt.Errorf("%w: asked for ledger %d, got %d", follow.ErrTorn, height, l.Height)
 	}
 	return l, nil
 }

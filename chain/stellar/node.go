@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
@@ -15,8 +14,8 @@ import (
 // node speaks the REST API of one Horizon.
 type node struct {
 	transport.Endpoint
-	url   string
-	broke atomic.Bool // it may be another node that answers from now on
+	transport.Trust
+	url string
 }
 
 // replyError is the problem (RFC 7807) that Horizon answered with. It is no proof of
@@ -52,7 +51,7 @@ func (n *node) post(ctx context.Context, path string, form url.Values) ([]byte, 
 // answered finds the problem that an answer consists of.
 func (n *node) answered(path string, raw []byte, err error) ([]byte, error) {
 	if err != nil {
-		n.broke.Store(true)
+		n.Broke()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	w := newWalk(raw)

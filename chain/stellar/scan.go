@@ -2,14 +2,12 @@ package stellar
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sort"
 	"strconv"
-	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // block is a ledger with all its operations.
@@ -25,93 +23,15 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	if err != nil {
 		return chain.Scan{}, err
 	}
-	if len(trail) == 0 {
-		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: head.Block}}}, nil
-	}
-	last := trail[len(trail)-1]
-	if head.Height < last.Height {
-		return chain.Scan{}, fmt.Errorf("%w: its newest ledger is %d, read already %d", chain.ErrBehind, head.Height, last.Height)
-	}
-	out := chain.Scan{}
-	if on, err := c.stands(ctx, last, &head); err != nil {
-		return chain.Scan{}, err
-	} else if !on {
-		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
-			return chain.Scan{}, err
-		}
-		last = trail[len(trail)-1-out.Rewound]
-	}
-	for limit > len(out.Blocks) && last.Height < head.Height {
-		upTo := min(head.Height, last.Height+int64(min(c.o.Parallel, limit-len(out.Blocks))))
-		next, err := c.blocks(ctx, last, upTo)
-		if err != nil {
-			return chain.Scan{}, err
-		}
-		if err := w.Sync(ctx); err != nil {
-			return chain.Scan{}, fmt.Errorf("stellar: reading watched addresses: %w", err)
-		}
-		for i := range next {
-			found, err := c.match(ctx, &next[i], w)
-			if err != nil {
-				return chain.Scan{}, err
-			}
-			out.Blocks = append(out.Blocks, chain.ScannedBlock{Block: next[i].Block, Transfers: found})
-		}
-		last = next[len(next)-1].Block
-	}
-	return out, nil
-}
-
-// stands reports whether a ledger is on the node's chain.
-func (c *Client) stands(ctx context.Context, b chain.Block, head *ledgerRead) (bool, error) {
-	if head.Height == b.Height {
-		return head.Hash == b.Hash, nil
-	}
-	here, err := c.at(ctx, b.Height)
-	return here.Hash == b.Hash, err
-}
-
-// rewind counts the ledgers at the trail's end that are not on the chain. What was
-// closed never goes away: this is for a node that said so of another chain.
-func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
-	var failed error
-	gone := sort.Search(len(trail), func(i int) bool {
-		if failed != nil {
-			return true
-		}
-		here, err := c.at(ctx, trail[i].Height)
-		failed = err
-		return err != nil || here.Hash != trail[i].Hash
-	})
-	if failed != nil {
-		return 0, failed
-	}
-	if gone == 0 {
-		return 0, fmt.Errorf("%w: %d ledgers back to %d", chain.ErrDeepFork, len(trail), trail[0].Height)
-	}
-	return len(trail) - gone, nil
-}
-
-// blocks reads the ledgers after last up to one that the node has, several at once,
-// each the child of the one before.
-func (c *Client) blocks(ctx context.Context, last chain.Block, upTo int64) ([]block, error) {
-	out := make([]block, upTo-last.Height)
-	errs := make([]error, len(out))
-	var wg sync.WaitGroup
-	for i := range out {
-		wg.Go(func() { out[i], errs[i] = c.block(ctx, last.Height+1+int64(i)) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	for i := range out {
-		if out[i].Parent != last.Hash {
-			return nil, fmt.Errorf("%w: ledger %d is not the child of %s", chain.ErrNode, out[i].Height, last.Hash)
-		}
-		last = out[i].Block
-	}
-	return out, nil
+	return follow.Steps[block]{
+		Head: head.Block, Group: c.o.Parallel, Stands: follow.Stands(head.Block, c.at),
+		Read: func(ctx context.Context, last chain.Block, n int) ([]block, error) {
+			return follow.Read(ctx, last, n, c.block)
+		},
+		Match: follow.ByBlock(func(ctx context.Context, b block, w chain.Watch) ([]chain.Transfer, error) {
+			return c.match(ctx, &b, w)
+		}),
+	}.Scan(ctx, trail, w, limit)
 }
 
 // block reads one ledger whole: as many operations as its header counts, all of it.

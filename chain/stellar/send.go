@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // sent is a signed transaction read back from its bytes.
@@ -123,7 +124,7 @@ func (c *Client) find(ctx context.Context, tx string) (known bool, f found, err 
 		return false, f, nil
 	}
 	if err == nil && (f.name() != tx || f.Ledger <= 0) {
-		err = fmt.Errorf("%w: it answered with another transaction", chain.ErrNode)
+		err = fmt.Errorf("%w: it answered with another transaction", follow.ErrTorn)
 	}
 	return err == nil, f, err
 }

@@ -6,30 +6,27 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Status tells what became of attempts. Included needs a ledger that the node has.
 // Conflicted needs another transaction of the account with the same sequence number
 // in one; both are final at once. That the time of an attempt is over is Unknown: no
-// node's silence proves that it did not land.
+// node's silence proves that it did not land. So is one of which the node's answers
+// contradict each other, whatever the others are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	head, err := c.head(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]chain.Status, len(attempts))
-	for i, a := range attempts {
-		out[i] = chain.Status{State: chain.Unknown}
-		t, err := c.signed(a.Tx, a.Raw)
+	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
+		t, err := c.signed(attempts[i].Tx, attempts[i].Raw)
 		if err != nil {
-			continue // not understood
+			return chain.Status{State: chain.Unknown}, nil //nolint:nilerr // not understood
 		}
-		if out[i], err = c.judge(ctx, &head, t); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return c.judge(ctx, &head, t)
+	})
 }
 
 // judge is the state of one attempt.
@@ -54,19 +51,28 @@ func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, f *fou
 	if f.Ledger > head.Height {
 		return unknown, nil // above the view
 	}
-	l, err := c.at(ctx, f.Ledger)
+	l, err := c.holding(ctx, f)
 	if err != nil {
 		return unknown, err
 	}
 	charged, err := f.cost()
 	if err != nil || charged < 0 || charged > int64(t.fee) {
-		return unknown, fmt.Errorf("%w: it says that a transaction cost %q", chain.ErrNode, c.node.Redact(f.Charged))
+		return unknown, fmt.Errorf("%w: it says that a transaction cost %q", follow.ErrTorn, c.node.Redact(f.Charged))
 	}
 	cost, err := c.units(charged, ledger.Up)
 	if err != nil {
-		return unknown, fmt.Errorf("%w: cost of a transaction: %w", chain.ErrNode, err)
+		return unknown, fmt.Errorf("%w: cost of a transaction: %w", follow.ErrTorn, err)
 	}
 	return placed(head, &l, chain.Status{State: chain.Included, Executed: f.Successful, Cost: cost}), nil
+}
+
+// holding reads the ledger that a transaction is said to be in, which the node must have.
+func (c *Client) holding(ctx context.Context, f *found) (ledgerRead, error) {
+	l, err := c.at(ctx, f.Ledger)
+	if missing(err) {
+		err = follow.Torn(err)
+	}
+	return l, err
 }
 
 func placed(head, l *ledgerRead, s chain.Status) chain.Status {
@@ -112,7 +118,7 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 			case n == uint64(t.sequence) && f.name() == t.tx: //nolint:gosec // positive
 				return c.included(ctx, head, t, f)
 			case n == uint64(t.sequence) && f.Ledger <= head.Height: //nolint:gosec // positive
-				l, err := c.at(ctx, f.Ledger)
+				l, err := c.holding(ctx, f)
 				if err != nil {
 					return unknown, err
 				}
@@ -123,7 +129,7 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 			return unknown, nil
 		}
 		if cursor = list[len(list)-1].Token; !isNumber(cursor) {
-			return unknown, fmt.Errorf("%w: its transactions have no paging token", chain.ErrNode)
+			return unknown, fmt.Errorf("%w: its transactions have no paging token", follow.ErrTorn)
 		}
 	}
 	return unknown, nil
@@ -155,7 +161,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	if _, err := c.at(ctx, from); err != nil {
 		return nil, err // it has no history that far back
 	}
-	both := pair{a, who.text()}
+	both := follow.Only{a, who.text()}
 	var out []chain.Transfer
 	l := ledgerRead{}
 	err = c.operations(ctx, fmt.Sprintf("/accounts/%s/operations", who.text()), from<<32-1, func(o *operation) (bool, error) {
@@ -181,10 +187,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	return out, err
 }
-
-// pair is a Watch of an address and the account that it is of.
-type pair [2]chain.Address
-
-func (pair) Sync(context.Context) error      { return nil }
-func (p pair) Contains(a chain.Address) bool { return a == p[0] || a == p[1] }
-func (p pair) Open() []chain.Address         { return p[:] }

@@ -36,7 +36,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -89,11 +88,10 @@ type Options struct {
 
 // Client is a chain.Client for Stellar. It is safe for concurrent use.
 type Client struct {
-	o       Options
-	node    *node
-	id      [32]byte // of the network
-	checked atomic.Bool
-	native  *chain.Currency
+	o      Options
+	node   *node
+	id     [32]byte // of the network
+	native *chain.Currency
 }
 
 var (
@@ -200,27 +198,21 @@ func (c *Client) BlockAt(ctx context.Context, height int64) (chain.Block, error)
 
 // rightChain checks the network's passphrase, once per connection that works.
 func (c *Client) rightChain(ctx context.Context) error {
-	if c.checked.Load() && !c.node.broke.Load() {
+	return c.node.Check(func() error {
+		var root struct {
+			Passphrase string `json:"network_passphrase"`
+		}
+		err := c.node.ask(ctx, "/", &root)
+		switch {
+		case err != nil:
+			return err
+		case root.Passphrase == "":
+			return fmt.Errorf("%w: it does not say which network it is of", chain.ErrNode)
+		case root.Passphrase != c.o.Passphrase:
+			return fmt.Errorf("%w: it is of %q, %s is %q", chain.ErrWrongNet, c.node.Redact(root.Passphrase), c.o.Network, c.o.Passphrase)
+		}
 		return nil
-	}
-	c.node.broke.Store(false)
-	var root struct {
-		Passphrase string `json:"network_passphrase"`
-	}
-	err := c.node.ask(ctx, "/", &root)
-	if err == nil && root.Passphrase == "" {
-		err = fmt.Errorf("%w: it does not say which network it is of", chain.ErrNode)
-	}
-	if err != nil {
-		c.node.broke.Store(true)
-		return err
-	}
-	if root.Passphrase != c.o.Passphrase {
-		c.node.broke.Store(true)
-		return fmt.Errorf("%w: it is of %q, %s is %q", chain.ErrWrongNet, c.node.Redact(root.Passphrase), c.o.Network, c.o.Passphrase)
-	}
-	c.checked.Store(true)
-	return nil
+	})
 }
 
 func coins(stroops int64) decimal.Decimal { return decimal.New(stroops, -7) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // mainnetBlock is a block of 200 transactions as large as on the main network,
@@ -26,7 +27,7 @@ func mainnetBlock(b *testing.B) (blocks, receipts []byte, height int64) {
 		n.pay(b, "", false, chaintest.Payment{To: to, Currency: []string{"TRX", "USDTTRC20"}[i%2], Amount: decimal.NewFromInt(1)})
 	}
 	n.Mine(1)
-	height = n.head(b).Height
+	height = n.Head(b).Height
 	ask := func(path, body string) []byte {
 		w := httptest.NewRecorder()
 		n.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
@@ -41,7 +42,7 @@ func mainnetBlock(b *testing.B) (blocks, receipts []byte, height int64) {
 }
 
 // nobody watches nothing, but is asked.
-type nobody struct{ only }
+type nobody struct{ follow.Only }
 
 func (nobody) Contains(a chain.Address) bool { return len(a) != 34 }
 

@@ -21,6 +21,9 @@ type block struct {
 	empty  bool // the node answered with an empty object
 }
 
+// At is the block itself.
+func (b block) At() chain.Block { return b.Block }
+
 // blockTx is what we read of a transaction in a block: its own bytes, not what
 // the node says of them.
 type blockTx struct {

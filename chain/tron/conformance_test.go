@@ -9,12 +9,14 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
 )
 
 // town is a modelled node with a client in front of it.
 type town struct {
 	*trontest.Node
+	clienttest.Desk
 	client   *Client
 	registry *chain.Registry
 }
@@ -43,7 +45,7 @@ func openTown(t testing.TB, change ...func(o *Options)) *town {
 	}
 	c, err := New(o)
 	require.NoError(t, err)
-	return &town{n, c, r}
+	return &town{n, clienttest.Desk{At: c, Add: n.Mine}, c, r}
 }
 
 func (n *town) account(t testing.TB, a chain.Address) trontest.Account {

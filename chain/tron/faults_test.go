@@ -2,7 +2,6 @@ package tron
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,8 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
-	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
@@ -37,42 +37,15 @@ func (n *town) fund(t testing.TB, to chain.Address, currency string, amount int6
 }
 
 func (n *town) intent(from, to chain.Address, currency string, amount int64) chain.Intent {
-	return chain.Intent{
-		ID: "i", Purpose: chain.ForWithdrawal, Network: "TRX", Currency: currency, From: from, To: to,
-		Amount: ledger.Amount(amount * trx), MaxCost: 1000 * trx, Confirmations: 1,
-	}
+	in := n.Intent(from, to, amount*trx)
+	in.Currency = currency
+	return in
 }
 
 // attempt makes the attempt of an order.
 func (n *town) attempt(t testing.TB, from chaintest.Account, in chain.Intent) chain.Attempt {
 	t.Helper()
-	fee, err := n.client.EstimateFee(t.Context(), in)
-	require.NoError(t, err)
-	u, err := n.client.Build(t.Context(), chain.Order{Intent: in, Fee: fee, Attempt: 1})
-	require.NoError(t, err)
-	sig, err := from.Sign(u.Digests[0].Hash)
-	require.NoError(t, err)
-	s, err := n.client.Assemble(u, []chain.Signature{sig})
-	require.NoError(t, err)
-	return chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends}
-}
-
-func (n *town) send(a chain.Attempt) error {
-	return n.client.Broadcast(context.Background(), proof.NewStored("TRX", a.Tx, a.Raw))
-}
-
-func (n *town) status(t testing.TB, a chain.Attempt) chain.Status {
-	t.Helper()
-	all, err := n.client.Status(t.Context(), a)
-	require.NoError(t, err)
-	return all[0]
-}
-
-func (n *town) head(t testing.TB) chain.Block {
-	t.Helper()
-	tip, err := n.client.Tip(t.Context())
-	require.NoError(t, err)
-	return tip.Head
+	return n.Sign(t, n.Order(t, in), from)
 }
 
 // swap puts one text of an answer in the place of another.
@@ -91,13 +64,13 @@ func TestD13_UnknownOutcomeIsNoTransfer(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	to := n.customer(t, "to").Address
-	start := n.head(t)
+	start := n.Head(t)
 	for _, code := range []string{"TRX", "USDTTRC20"} {
 		n.pay(t, trontest.Strange, false, chaintest.Payment{To: to, Currency: code, Amount: decimal.NewFromInt(7)})
 		n.pay(t, trontest.Reverted, false, chaintest.Payment{To: to, Currency: code, Amount: decimal.NewFromInt(7)})
 	}
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+	s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks, 1)
 	require.Empty(t, s.Blocks[0].Transfers)
@@ -108,10 +81,10 @@ func TestD13_BlockAndReceiptMustAgree(t *testing.T) {
 	for _, path := range []string{"/wallet/getblockbylimitnext", "/wallet/gettransactioninfobyblocknum"} {
 		n := openTown(t)
 		to := n.customer(t, "to").Address
-		start := n.head(t)
+		start := n.Head(t)
 		n.fund(t, to, "USDTTRC20", 7)
 		n.swap(path, `"SUCCESS"`, `"OUT_OF_TIME"`)
-		s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+		s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 		require.ErrorIs(t, err, chain.ErrNode, path)
 		require.Empty(t, s.Blocks)
 	}
@@ -121,10 +94,10 @@ func TestD13_TRC10IsNoCurrency(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	to := n.customer(t, "to").Address
-	start := n.head(t)
+	start := n.Head(t)
 	n.pay(t, trontest.Asset, false, chaintest.Payment{To: to, Currency: "TRX", Amount: decimal.NewFromInt(7)})
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+	s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 1)
 	x := s.Blocks[0].Transfers[0]
@@ -137,10 +110,10 @@ func TestD13_BytesThatAreNotTheTransactionsAreAnError(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	to := n.customer(t, "to").Address
-	start := n.head(t)
+	start := n.Head(t)
 	n.fund(t, to, "TRX", 7)
 	n.swap("/wallet/getblockbylimitnext", "18c09fab03", "18c09fab04") // 7000000 sun
-	_, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+	_, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 	require.ErrorIs(t, err, chain.ErrNode)
 }
 
@@ -159,22 +132,22 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	n.fund(t, me.Address, "USDTTRC20", 900)
 	in := n.intent(me.Address, n.customer(t, "to").Address, "USDTTRC20", 5)
 	a := n.attempt(t, me, in)
-	trail := []chain.Block{n.head(t)}
-	require.NoError(t, n.send(a))
+	trail := []chain.Block{n.Head(t)}
+	require.NoError(t, n.Broadcast(t, a))
 	n.Mine(1)
 	for path, ask := range map[string]func() error{
 		"/wallet/getblock":            func() error { _, err := n.client.Tip(t.Context()); return err },
 		"/walletsolidity/getblock":    func() error { _, err := n.client.Tip(t.Context()); return err },
-		"/wallet/getblockbylimitnext": func() error { _, err := n.client.Scan(t.Context(), trail, only("x"), 5); return err },
+		"/wallet/getblockbylimitnext": func() error { _, err := n.client.Scan(t.Context(), trail, follow.Only{"x"}, 5); return err },
 		"/wallet/gettransactioninfobyblocknum": func() error {
-			_, err := n.client.Scan(t.Context(), trail, only("x"), 5)
+			_, err := n.client.Scan(t.Context(), trail, follow.Only{"x"}, 5)
 			return err
 		},
 		"/wallet/gettransactioninfobyid":  func() error { _, err := n.client.Status(t.Context(), a); return err },
 		"/wallet/getaccount":              func() error { _, err := n.client.Balance(t.Context(), "TRX", me.Address); return err },
 		"/wallet/triggerconstantcontract": func() error { _, err := n.client.Balance(t.Context(), "USDTTRC20", me.Address); return err },
 		"/wallet/getchainparameters":      func() error { _, err := n.client.EstimateFee(t.Context(), in); return err },
-		"/wallet/broadcasthex":            func() error { return n.send(a) },
+		"/wallet/broadcasthex":            func() error { return n.Broadcast(t, a) },
 	} {
 		require.NoError(t, ask(), path)
 		for _, body := range bodies {
@@ -227,17 +200,17 @@ func TestW09_DeadOnlyWhenASolidBlockIsPastTheExpiration(t *testing.T) {
 	n.fund(t, me.Address, "TRX", 900)
 	a := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", 5))
 	n.Set(func(f *trontest.Fault) { f.Swallow = true })
-	require.NoError(t, n.send(a))
+	require.NoError(t, n.Broadcast(t, a))
 	for range 20 + trontest.Solidify { // 20 blocks until it is over, 18 until that is solid
-		require.Equal(t, chain.Unknown, n.status(t, a).State, "nothing is solid that proves it")
+		require.Equal(t, chain.Unknown, n.Status(t, a).State, "nothing is solid that proves it")
 		n.Mine(1)
 	}
 	n.Mine(1)
-	st := n.status(t, a)
+	st := n.Status(t, a)
 	require.Equal(t, chain.Conflicted, st.State)
 	require.True(t, st.Final)
 	require.Empty(t, st.By)
-	err := n.send(a)
+	err := n.Broadcast(t, a)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, chain.ErrRejected)
 }
@@ -252,12 +225,12 @@ func TestW09_AnIndexThatForgetsProvesNothing(t *testing.T) {
 	for wait := range 20 { // any block that can hold it, the last one too
 		a := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", int64(5+wait)))
 		n.Mine(wait)
-		require.NoError(t, n.send(a), wait)
+		require.NoError(t, n.Broadcast(t, a), wait)
 		n.Mine(40)
-		require.Equal(t, chain.Included, n.status(t, a).State)
+		require.Equal(t, chain.Included, n.Status(t, a).State)
 		n.Set(func(f *trontest.Fault) { f.Forget = a.Tx })
 		n.Mine(30)
-		require.Equal(t, chain.Unknown, n.status(t, a).State, "block %d", wait)
+		require.Equal(t, chain.Unknown, n.Status(t, a).State, "block %d", wait)
 		n.Set(func(f *trontest.Fault) { f.Forget = "" })
 	}
 }
@@ -271,7 +244,7 @@ func TestW09_TheWindowIsReadWhole(t *testing.T) {
 	n.fund(t, me.Address, "TRX", 900)
 	a := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", 5))
 	n.Mine(60)
-	require.Equal(t, chain.Conflicted, n.status(t, a).State)
+	require.Equal(t, chain.Conflicted, n.Status(t, a).State)
 	n.Set(func(f *trontest.Fault) {
 		f.Tamper = func(p string, body []byte) []byte {
 			if p != "/wallet/getblockbylimitnext" {
@@ -288,8 +261,7 @@ func TestW09_TheWindowIsReadWhole(t *testing.T) {
 			return out
 		}
 	})
-	_, err := n.client.Status(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.Status(t, a).State)
 }
 
 func TestW09_DuplicateIsSuccess(t *testing.T) {
@@ -299,11 +271,11 @@ func TestW09_DuplicateIsSuccess(t *testing.T) {
 	n.fund(t, me.Address, "TRX", 900)
 	a := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", 5))
 	n.Set(func(f *trontest.Fault) { f.Lose = true })
-	require.Error(t, n.send(a))
-	require.NoError(t, n.send(a), "DUP_TRANSACTION_ERROR")
+	require.Error(t, n.Broadcast(t, a))
+	require.NoError(t, n.Broadcast(t, a), "DUP_TRANSACTION_ERROR")
 	n.Mine(100)
-	require.NoError(t, n.send(a), "expired, and in a block")
-	require.Equal(t, chain.Included, n.status(t, a).State)
+	require.NoError(t, n.Broadcast(t, a), "expired, and in a block")
+	require.Equal(t, chain.Included, n.Status(t, a).State)
 	b := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", 6))
 	n.swap("/wallet/broadcasthex", `"SUCCESS"`, `"DUP_TRANSACTION_ERROR"`)
 	n.Set(func(f *trontest.Fault) {
@@ -312,7 +284,7 @@ func TestW09_DuplicateIsSuccess(t *testing.T) {
 			return bytes.ReplaceAll(dup(p, body), []byte(`"result":true`), []byte(`"result":false`))
 		}
 	})
-	require.NoError(t, n.send(b), "it has these bytes, whatever else it says of them")
+	require.NoError(t, n.Broadcast(t, b), "it has these bytes, whatever else it says of them")
 }
 
 // TestW09_AReceiptWithoutItsBlockIsNotFinal: the index tells of a block that does
@@ -323,7 +295,7 @@ func TestW09_AReceiptWithoutItsBlockIsNotFinal(t *testing.T) {
 	me := n.customer(t, "me")
 	n.fund(t, me.Address, "TRX", 900)
 	a := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", 5))
-	head := n.head(t)
+	head := n.Head(t)
 	n.Mine(30)
 	n.Set(func(f *trontest.Fault) {
 		f.Tamper = func(p string, body []byte) []byte {
@@ -333,8 +305,7 @@ func TestW09_AReceiptWithoutItsBlockIsNotFinal(t *testing.T) {
 			return fmt.Appendf(nil, `{"id":%q,"blockNumber":%d,"blockTimeStamp":%d,"receipt":{}}`, a.Tx, head.Height, head.Time.UnixMilli())
 		}
 	})
-	_, err := n.client.Status(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.Status(t, a).State)
 }
 
 // TestInspect_NothingIsHidden: bytes that mean the same, or more, to a node.
@@ -376,10 +347,40 @@ func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
 			}
 			f.Swallow = true
 		})
-		err := n.send(a)
+		err := n.Broadcast(t, a)
 		require.ErrorContains(t, err, code)
 		require.NotErrorIs(t, err, chain.ErrRejected, code)
 	}
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: it is Unknown, which is no failure.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	me, to := n.customer(t, "me"), n.customer(t, "to").Address
+	n.fund(t, me.Address, "TRX", 900)
+	bad, good := n.attempt(t, me, n.intent(me.Address, to, "TRX", 5)), n.attempt(t, me, n.intent(me.Address, to, "TRX", 6))
+	head := n.Head(t)
+	require.NoError(t, n.Broadcast(t, bad))
+	require.NoError(t, n.Broadcast(t, good))
+	n.Mine(30)
+	say := func(tx string, height int64) func() {
+		answer := fmt.Appendf(nil, `{"id":%q,"blockNumber":%d,"blockTimeStamp":%d,"receipt":{}}`, tx, height, head.Time.UnixMilli())
+		return func() {
+			n.Set(func(f *trontest.Fault) {
+				f.Tamper = func(p string, body []byte) []byte {
+					if p == "/wallet/gettransactioninfobyid" && bytes.Contains(body, []byte(bad.Tx)) {
+						return answer
+					}
+					return body
+				}
+			})
+		}
+	}
+	n.ToldWrong(t, bad, good, []clienttest.Spoilt{
+		clienttest.As("in a block that does not hold it", say(bad.Tx, head.Height)),
+		clienttest.As("another", say(strings.Repeat("0", 64), head.Height)),
+	}, func() { n.Set(func(f *trontest.Fault) { f.Fail = true }) })
 }
 
 func TestW09_OutOfEnergyIsFailedAndItsFeeIsBooked(t *testing.T) {
@@ -394,9 +395,9 @@ func TestW09_OutOfEnergyIsFailedAndItsFeeIsBooked(t *testing.T) {
 	before, err := n.client.Balance(t.Context(), "TRX", me.Address)
 	require.NoError(t, err)
 	n.Drain(n.account(t, to), n.Token) // … and holds none when it lands
-	require.NoError(t, n.send(a))
+	require.NoError(t, n.Broadcast(t, a))
 	n.Mine(1)
-	st := n.status(t, a)
+	st := n.Status(t, a)
 	require.Equal(t, chain.Included, st.State)
 	require.False(t, st.Executed)
 	after, err := n.client.Balance(t.Context(), "TRX", me.Address)
@@ -411,19 +412,15 @@ func TestW09_UnknownOutcomeOfASendIsUnknown(t *testing.T) {
 	me, to := n.customer(t, "me"), n.customer(t, "to").Address
 	n.fund(t, me.Address, "TRX", 900)
 	n.fund(t, me.Address, "USDTTRC20", 900)
-	a := n.attempt(t, me, n.intent(me.Address, to, "USDTTRC20", 5))
-	require.NoError(t, n.send(a))
-	n.Mine(1)
-	require.True(t, n.status(t, a).Executed)
+	a := n.Landed(t, n.intent(me.Address, to, "USDTTRC20", 5), me)
+	require.True(t, n.Status(t, a).Executed)
 	n.swap("/wallet/gettransactioninfobyid", `"SUCCESS"`, `"HALF_DONE"`)
-	require.Equal(t, chain.Unknown, n.status(t, a).State, "neither done nor failed: nothing is given back")
+	require.Equal(t, chain.Unknown, n.Status(t, a).State, "neither done nor failed: nothing is given back")
 	n.Set(func(f *trontest.Fault) { f.Tamper = nil })
-	b := n.attempt(t, me, n.intent(me.Address, to, "TRX", 5))
-	require.NoError(t, n.send(b))
-	n.Mine(1)
-	require.True(t, n.status(t, b).Executed)
+	b := n.Landed(t, n.intent(me.Address, to, "TRX", 5), me)
+	require.True(t, n.Status(t, b).Executed)
 	n.swap("/wallet/gettransactioninfobyid", `"net_usage":268`, `"net_usage":268,"result":"HALF_DONE"`)
-	require.Equal(t, chain.Unknown, n.status(t, b).State)
+	require.Equal(t, chain.Unknown, n.Status(t, b).State)
 }
 
 func TestW09_EqualPaymentsAreTwoTransactions(t *testing.T) {
@@ -460,16 +457,7 @@ func TestW14_AbsurdPricesAreRefused(t *testing.T) {
 
 func TestD18_WrongChainIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
-	n := openTown(t, func(o *Options) { o.Genesis = Mainnet })
-	a := chain.Address("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")
-	_, err := n.client.Scan(t.Context(), nil, only(a), 1)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Balance(t.Context(), "TRX", a)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Status(t.Context())
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.EstimateFee(t.Context(), chain.Intent{Network: "TRX", Currency: "TRX", Amount: 1})
-	require.ErrorIs(t, err, chain.ErrWrongNet)
+	openTown(t, func(o *Options) { o.Genesis = Mainnet }).WrongNet(t, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")
 }
 
 // leaky fails as transports do, with the URL in the text.
@@ -514,7 +502,7 @@ func TestFee_ActivationAndFreeBandwidth(t *testing.T) {
 	// What All leaves behind pays for the transaction, and no more than that.
 	in := n.intent(me.Address, fresh, "TRX", 0)
 	in.All, in.Purpose = true, chain.ForSweep
-	require.NoError(t, n.send(n.attempt(t, me, in)))
+	require.NoError(t, n.Broadcast(t, n.attempt(t, me, in)))
 	n.Mine(1)
 	left, err := n.client.Balance(t.Context(), "TRX", me.Address)
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestSigner_SignsWithAKeyOfTheSeed(t *testing.T) {
 		require.NoError(t, err)
 		signed, err := n.client.Assemble(u, sigs)
 		require.NoError(t, err)
-		require.NoError(t, n.send(chain.Attempt{Tx: signed.Tx, Raw: signed.Raw}))
+		require.NoError(t, n.Broadcast(t, chain.Attempt{Tx: signed.Tx, Raw: signed.Raw}))
 		r.Attempt, r.Intent.ID = "other/1", "other"
 		_, err = s.Sign(t.Context(), r)
 		require.ErrorIs(t, err, chain.ErrRefused, "the same bytes for another intent")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
@@ -14,8 +13,8 @@ import (
 // node speaks the HTTP API of one endpoint.
 type node struct {
 	transport.Endpoint
+	transport.Trust
 	url, solid string
-	broke      atomic.Bool // it may be another node that answers from now on
 }
 
 func newNode(o *Options) *node {
@@ -52,7 +51,7 @@ func (n *node) post(ctx context.Context, path string, ask map[string]any) ([]byt
 	}
 	raw, err := n.Post(ctx, base+path, body)
 	if err != nil {
-		n.broke.Store(true)
+		n.Broke()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return raw, n.said(path, raw)

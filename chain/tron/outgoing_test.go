@@ -121,7 +121,7 @@ func TestW03_AnOldTransactionThatReturnsIsPaidOnce(t *testing.T) {
 		if i == 12 || i > 25 {
 			o.Set(func(f *trontest.Fault) { f.Swallow = false })
 			for id, raw := range kept {
-				_ = o.send(chain.Attempt{Tx: id, Raw: raw})
+				_ = o.Broadcast(t, chain.Attempt{Tx: id, Raw: raw})
 			}
 		}
 		o.run(1)

@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -187,11 +188,11 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	var out []chain.Transfer
 	for at := last.Block; at.Height < to; {
-		next, err := c.blocks(ctx, at, min(to, at.Height+int64(c.o.Group)))
+		next, err := c.blocks(ctx, at, int(min(to-at.Height, int64(c.o.Group))))
 		if err != nil {
 			return nil, err
 		}
-		scanned, err := c.match(ctx, next, only(a))
+		scanned, err := c.match(ctx, next, follow.Only{a})
 		if err != nil {
 			return nil, err
 		}
@@ -202,10 +203,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	return out, nil
 }
-
-// only is a Watch of one address.
-type only chain.Address
-
-func (only) Sync(context.Context) error      { return nil }
-func (o only) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o only) Open() []chain.Address         { return []chain.Address{chain.Address(o)} }

@@ -2,13 +2,11 @@ package tron
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sort"
-	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -21,88 +19,19 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	if err := c.rightChain(ctx); err != nil {
 		return chain.Scan{}, err
 	}
-	if len(trail) == 0 {
-		b, err := c.head(ctx)
-		if err != nil {
-			return chain.Scan{}, err
-		}
-		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: b.Block}}}, nil
-	}
-	last := trail[len(trail)-1]
-	head, err := c.reached(ctx, last)
+	head, err := c.head(ctx)
 	if err != nil {
 		return chain.Scan{}, err
 	}
-	out := chain.Scan{}
-	if on, err := c.stands(ctx, last, head); err != nil {
-		return chain.Scan{}, err
-	} else if !on {
-		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
-			return chain.Scan{}, err
-		}
-		last = trail[len(trail)-1-out.Rewound]
-	}
-	for limit > len(out.Blocks) && last.Height < head.Height {
-		upTo := min(head.Height, last.Height+int64(min(c.o.Group, limit-len(out.Blocks))))
-		next, err := c.blocks(ctx, last, upTo)
-		if err != nil {
-			return chain.Scan{}, err
-		}
-		scanned, err := c.match(ctx, next, w)
-		if err != nil {
-			return chain.Scan{}, err
-		}
-		out.Blocks = append(out.Blocks, scanned...)
-		if last = next[len(next)-1].Block; last.Height < upTo {
-			break // a fork under our feet: the next Scan finds it
-		}
-	}
-	return out, nil
+	return follow.Steps[block]{
+		Head: head.Block, Group: c.o.Group, Stands: follow.Stands(head.Block, c.at), Read: c.blocks, Match: c.match,
+	}.Scan(ctx, trail, w, limit)
 }
 
-// reached reads the head, which must not be below a block already read.
-func (c *Client) reached(ctx context.Context, last chain.Block) (block, error) {
-	head, err := c.head(ctx)
-	if err == nil && head.Height < last.Height {
-		err = fmt.Errorf("%w: its head is %d, read already %d", chain.ErrBehind, head.Height, last.Height)
-	}
-	return head, err
-}
-
-// stands reports whether a block is on the node's chain.
-func (c *Client) stands(ctx context.Context, b chain.Block, head block) (bool, error) {
-	if head.Height == b.Height {
-		return head.Hash == b.Hash, nil
-	}
-	here, err := c.at(ctx, b.Height)
-	return here.Hash == b.Hash, err
-}
-
-// rewind counts the blocks at the trail's end that are not on the chain, found
-// by hash. Below one that is, all are: so it halves.
-func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
-	var failed error
-	gone := sort.Search(len(trail), func(i int) bool {
-		if failed != nil {
-			return true
-		}
-		here, err := c.at(ctx, trail[i].Height)
-		failed = err
-		return err != nil || here.Hash != trail[i].Hash
-	})
-	if failed != nil {
-		return 0, failed
-	}
-	if gone == 0 {
-		return 0, fmt.Errorf("%w: %d blocks back to height %d", chain.ErrDeepFork, len(trail), trail[0].Height)
-	}
-	return len(trail) - gone, nil
-}
-
-// blocks reads the blocks after last up to a height that the node has: at least
-// one, each the child of the one before.
-func (c *Client) blocks(ctx context.Context, last chain.Block, upTo int64) ([]block, error) {
-	raw, err := c.node.post(ctx, "/wallet/getblockbylimitnext", map[string]any{"startNum": last.Height + 1, "endNum": upTo + 1})
+// blocks reads the n blocks after last, which the node must have: at least one, each
+// the child of the one before.
+func (c *Client) blocks(ctx context.Context, last chain.Block, n int) ([]block, error) {
+	raw, err := c.node.post(ctx, "/wallet/getblockbylimitnext", map[string]any{"startNum": last.Height + 1, "endNum": last.Height + 1 + int64(n)})
 	if err != nil {
 		return nil, err
 	}
@@ -119,24 +48,15 @@ func (c *Client) blocks(ctx context.Context, last chain.Block, upTo int64) ([]bl
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b block) int { return int(a.Height - b.Height) })
-	var out []block
 	for i := range all {
-		b := &all[i]
-		if err := b.whole(); err != nil {
+		if err := all[i].whole(); err != nil {
 			return nil, err
 		}
-		if b.Height != last.Height+1 || b.Parent != last.Hash {
-			if len(out) > 0 {
-				break // the chain changed meanwhile; what is whole counts
-			}
-			return nil, fmt.Errorf("%w: block %d is not the child of block %d: the chain changed while it was read", chain.ErrNode, b.Height, last.Height)
-		}
-		out, last = append(out, *b), b.Block
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: it has block %d, but does not give it", chain.ErrNode, upTo)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%w: it has block %d, but does not give it", follow.ErrTorn, last.Height+1)
 	}
-	return out, nil
+	return follow.Linked(last, all[:min(n, len(all))])
 }
 
 // reading is one block while it is matched.
@@ -158,9 +78,6 @@ func (c *Client) match(ctx context.Context, blocks []block, w chain.Watch) ([]ch
 	}
 	if err := c.receipts(ctx, rs); err != nil {
 		return nil, err
-	}
-	if err := w.Sync(ctx); err != nil {
-		return nil, fmt.Errorf("tron: reading watched addresses: %w", err)
 	}
 	out := make([]chain.ScannedBlock, len(rs))
 	for i, r := range rs {
@@ -197,26 +114,11 @@ func (r *reading) decode() error {
 // receipts reads the receipts of the blocks, several at once, and then whether
 // the last block is still the one that was read: receipts do not name a hash.
 func (c *Client) receipts(ctx context.Context, rs []*reading) error {
-	errs := make([]error, len(rs))
-	room := make(chan struct{}, c.o.Parallel)
-	var wg sync.WaitGroup
-	asked := false
-	for i, r := range rs {
-		if len(r.txs) == 0 {
-			continue
-		}
-		asked = true
-		wg.Go(func() {
-			room <- struct{}{}
-			errs[i] = c.readInfos(ctx, r)
-			<-room
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil || !asked {
+	last := rs[len(rs)-1]
+	rs = slices.DeleteFunc(slices.Clone(rs), func(r *reading) bool { return len(r.txs) == 0 })
+	if err := follow.Each(len(rs), c.o.Parallel, func(i int) error { return c.readInfos(ctx, rs[i]) }); err != nil || len(rs) == 0 {
 		return err
 	}
-	last := rs[len(rs)-1]
 	again, err := c.at(ctx, last.Height)
 	if err == nil && again.id != last.id {
 		err = fmt.Errorf("%w: the chain changed while block %d was read", chain.ErrNode, last.Height)

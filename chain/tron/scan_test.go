@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
 )
 
@@ -27,10 +28,10 @@ func TestD14_OneStrangeTransactionDoesNotEndTheReading(t *testing.T) {
 		{0x5a, 0x02, 0x12, 0x00},
 		{0x5a, 0x00, 0x5a, 0x00},
 	} {
-		start := n.head(t)
+		start := n.Head(t)
 		n.Strange(raw)
 		n.fund(t, to, "TRX", 7)
-		s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 9)
+		s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 9)
 		require.NoError(t, err, "%x", raw)
 		require.Len(t, s.Blocks[0].Transfers, 1, "%x", raw)
 	}
@@ -57,14 +58,14 @@ func TestD09_OneBlockOfManyIsReadInPages(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Group, o.Parallel = 3, 2 })
 	to := n.customer(t, "to").Address
-	start := n.head(t)
+	start := n.Head(t)
 	for range 20 {
 		for range 3 {
 			n.pay(t, trontest.Plain, false, chaintest.Payment{To: to, Currency: "USDTTRC20", Amount: decimal.NewFromInt(1)})
 		}
 		n.Mine(1)
 	}
-	s, err := n.client.Scan(t.Context(), []chain.Block{start}, only(to), 17)
+	s, err := n.client.Scan(t.Context(), []chain.Block{start}, follow.Only{to}, 17)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks, 17)
 	for _, b := range s.Blocks {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // sent is a signed transaction read back from its bytes.
@@ -112,7 +113,7 @@ func (c *Client) infoOf(ctx context.Context, id [32]byte) (info, error) {
 		return info{}, err
 	}
 	if !r.none && r.id != id {
-		return info{}, fmt.Errorf("%w: it answered with another receipt", chain.ErrNode)
+		return info{}, fmt.Errorf("%w: it answered with another receipt", follow.ErrTorn)
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // Status tells what became of attempts. Included needs a receipt, and the block
@@ -17,24 +18,20 @@ import (
 // expiration, and no block that could hold it does. It is then final, and By is
 // empty, as nothing took its place. What a block holds of a token transfer is
 // Executed only where the token logged one to the recipient; an outcome with a
-// name that is not known is Unknown, neither done nor failed.
+// name that is not known is Unknown, neither done nor failed. So is what the node's
+// answers contradict each other about, whatever the other attempts are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	v, err := c.view(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]chain.Status, len(attempts))
-	for i, a := range attempts {
-		out[i] = chain.Status{State: chain.Unknown}
-		t, err := c.signed(a.Tx, a.Raw)
+	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
+		t, err := c.signed(attempts[i].Tx, attempts[i].Raw)
 		if err != nil {
-			continue // not understood
+			return chain.Status{State: chain.Unknown}, nil //nolint:nilerr // not understood
 		}
-		if out[i], err = c.judge(ctx, &v, t); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return c.judge(ctx, &v, t)
+	})
 }
 
 // judge is the state of one attempt.
@@ -81,7 +78,7 @@ func (c *Client) included(ctx context.Context, v *view, t *sent, r *info) (chain
 	}
 	cost, err := c.cost(r.fee)
 	if err != nil {
-		return unknown, fmt.Errorf("%w: cost of a transaction: %w", chain.ErrNode, err)
+		return unknown, fmt.Errorf("%w: cost of a transaction: %w", follow.ErrTorn, err)
 	}
 	return v.placed(b, chain.Status{State: chain.Included, Executed: executed, Cost: cost}), nil
 }
@@ -95,17 +92,17 @@ func (v *view) placed(b block, s chain.Status) chain.Status {
 // holdsTx reads the block itself before anything is final: what the index says
 // of a transaction, its block must say too.
 func (c *Client) holdsTx(ctx context.Context, b block, t *sent, r *info) error {
-	all, err := c.blocks(ctx, chain.Block{Height: b.Height - 1, Hash: b.Parent}, b.Height)
+	all, err := c.blocks(ctx, chain.Block{Height: b.Height - 1, Hash: b.Parent}, 1)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(all[0].txs, func(x blockTx) bool { return x.id == t.id })
 	if all[0].id != b.id || i < 0 {
-		return fmt.Errorf("%w: it has a receipt of block %s for a transaction that is not in it", chain.ErrNode, b.Hash)
+		return fmt.Errorf("%w: it has a receipt of block %s for a transaction that is not in it", follow.ErrTorn, b.Hash)
 	}
 	ret := all[0].txs[i].ret
 	if done := !r.failed && r.ret != resultFail; done != (ret == resultDone) && ret != resultOther && r.ret != resultOther {
-		return fmt.Errorf("%w: block %s and a receipt contradict each other", chain.ErrNode, b.Hash)
+		return fmt.Errorf("%w: block %s and a receipt contradict each other", follow.ErrTorn, b.Hash)
 	}
 	return nil
 }
@@ -169,7 +166,7 @@ func (c *Client) lapsed(ctx context.Context, v *view, t *sent) (chain.Status, er
 		return c.homeless(ctx, v, t, over, base-1<<16)
 	}
 	for at := from.Block; at.Height < over.Height; {
-		next, err := c.blocks(ctx, at, min(over.Height, at.Height+int64(c.o.Group)))
+		next, err := c.blocks(ctx, at, int(min(over.Height-at.Height, int64(c.o.Group))))
 		if err != nil {
 			return unknown, err
 		}
@@ -179,7 +176,7 @@ func (c *Client) lapsed(ctx context.Context, v *view, t *sent) (chain.Status, er
 			}
 		}
 		if at = next[len(next)-1].Block; at.Height == over.Height && at.Hash != over.Hash {
-			return unknown, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
+			return unknown, fmt.Errorf("%w: the chain changed while it was read", follow.ErrTorn)
 		}
 	}
 	return v.placed(over, chain.Status{State: chain.Conflicted}), nil

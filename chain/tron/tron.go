@@ -31,12 +31,12 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -104,11 +104,10 @@ type Options struct {
 
 // Client is a chain.Client for Tron. It is safe for concurrent use.
 type Client struct {
-	o       Options
-	node    *node
-	checked atomic.Bool
-	native  *chain.Currency
-	tokens  map[account]*chain.Currency
+	o      Options
+	node   *node
+	native *chain.Currency
+	tokens map[account]*chain.Currency
 }
 
 var (
@@ -237,13 +236,13 @@ func (c *Client) head(ctx context.Context) (block, error) { return c.header(ctx,
 func (c *Client) at(ctx context.Context, height int64) (block, error) {
 	b, err := c.header(ctx, headerPath, &height)
 	if err == nil && b.Height != height {
-		err = fmt.Errorf("%w: asked for block %d, got %d", chain.ErrNode, height, b.Height)
+		err = fmt.Errorf("%w: asked for block %d, got %d", follow.ErrTorn, height, b.Height)
 	}
 	return b, err
 }
 
 // errNoBlock: the node answered properly that there is none.
-var errNoBlock = fmt.Errorf("%w: it has no such block", chain.ErrNode)
+var errNoBlock = fmt.Errorf("%w: it has no such block", follow.ErrTorn)
 
 func (c *Client) header(ctx context.Context, path string, height *int64) (block, error) {
 	ask := map[string]any{"detail": false}
@@ -261,21 +260,13 @@ func (c *Client) header(ctx context.Context, path string, height *int64) (block,
 
 // rightChain checks the first block's id, once per connection that works.
 func (c *Client) rightChain(ctx context.Context) error {
-	if c.checked.Load() && !c.node.broke.Load() {
-		return nil
-	}
-	c.node.broke.Store(false)
-	b, err := c.at(ctx, 0)
-	if err != nil {
-		c.node.broke.Store(true)
+	return c.node.Check(func() error {
+		b, err := c.at(ctx, 0)
+		if err == nil && b.Hash != c.o.Genesis {
+			err = fmt.Errorf("%w: its first block is %s, that of %s is %s", chain.ErrWrongNet, b.Hash, c.o.Network, c.o.Genesis)
+		}
 		return err
-	}
-	if b.Hash != c.o.Genesis {
-		c.node.broke.Store(true)
-		return fmt.Errorf("%w: its first block is %s, that of %s is %s", chain.ErrWrongNet, b.Hash, c.o.Network, c.o.Genesis)
-	}
-	c.checked.Store(true)
-	return nil
+	})
 }
 
 // BlockAt tells which block is at a height now. An error wrapping ErrBehind: the

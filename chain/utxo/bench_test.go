@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // set is a Watch of many, by 64-bit hashes as package incoming keeps them.
 type set struct {
-	one
+	follow.Only
 	seed maphash.Seed
 	all  map[uint64]struct{}
 }
@@ -191,7 +192,7 @@ func BenchmarkCatchUp(b *testing.B) {
 	}
 	c := f.client(b, "BTC")
 	for b.Loop() {
-		s, err := c.Scan(b.Context(), root(f), one(""), blocks)
+		s, err := c.Scan(b.Context(), root(f), follow.Only{""}, blocks)
 		require.NoError(b, err)
 		require.Len(b, s.Blocks, blocks)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
@@ -43,7 +45,7 @@ func TestD07_BlockWithoutATransactionIsNoBlock(t *testing.T) {
 	script := someScript(1)
 	first, second := serialize(payTx("1", 1000, script)), serialize(payTx("2", 1000, script))
 	f.mine(first, second)
-	w := one(addressOf(t, c, script))
+	w := follow.Only{addressOf(t, c, script)}
 	s, err := c.Scan(t.Context(), root(f), w, 5)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 2)
@@ -80,7 +82,7 @@ func TestD07_MissingBlockBelowTheHeadIsAnError(t *testing.T) {
 		}
 		return f.usual("getblockhash", p)
 	})
-	_, err := c.Scan(t.Context(), root(f), one(""), 5)
+	_, err := c.Scan(t.Context(), root(f), follow.Only{""}, 5)
 	require.ErrorIs(t, err, chain.ErrNode)
 }
 
@@ -98,9 +100,9 @@ func TestD18_ForkThatKeptTheGenesis(t *testing.T) {
 	for _, c := range []*Client{at(1, strings.Repeat("0", 64)), f.client(t, "BTC", func(o *Options) { o.Params.Genesis = f.hashes[1] })} {
 		_, err = c.Tip(t.Context())
 		require.ErrorIs(t, err, chain.ErrWrongNet)
-		_, err = c.Scan(t.Context(), root(f), one(""), 1)
+		_, err = c.Scan(t.Context(), root(f), follow.Only{""}, 1)
 		require.ErrorIs(t, err, chain.ErrWrongNet)
-		_, err = c.Pending(t.Context(), one(""))
+		_, err = c.Pending(t.Context(), follow.Only{""})
 		require.ErrorIs(t, err, chain.ErrWrongNet)
 		_, err = c.EstimateFee(t.Context(), chain.Intent{})
 		require.ErrorIs(t, err, chain.ErrWrongNet)
@@ -121,7 +123,7 @@ func TestD04_OutputsWithoutValueAreNothing(t *testing.T) {
 	tx.AddTxOut(wire.NewTxOut(800, []byte{0x6a, 1, 2}))
 	tx.AddTxOut(wire.NewTxOut(700, script))
 	f.mine(serialize(tx))
-	s, err := c.Scan(t.Context(), root(f), one(addressOf(t, c, script)), 5)
+	s, err := c.Scan(t.Context(), root(f), follow.Only{addressOf(t, c, script)}, 5)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 2)
 	require.Equal(t, 1, s.Blocks[0].Transfers[0].Ordinal)
@@ -136,7 +138,7 @@ func TestD19_ImpossibleAmountsAreErrors(t *testing.T) {
 	c := f.client(t, "BTC")
 	tx := payTx("1", -1, someScript(1))
 	f.mine(serialize(tx))
-	_, err := c.Scan(t.Context(), root(f), one(addressOf(t, c, someScript(1))), 5)
+	_, err := c.Scan(t.Context(), root(f), follow.Only{addressOf(t, c, someScript(1))}, 5)
 	require.ErrorIs(t, err, chain.ErrNode)
 }
 
@@ -149,7 +151,7 @@ func TestD15_CoinbaseMustMature(t *testing.T) {
 		script := scriptOf(p2pkh, make([]byte, 20))
 		raw, hash := makeBlock(f.hashes[0], 2, nil, [][]byte{coinbaseTx(1, script), serialize(payTx("1", 5000, script))}, nil)
 		f.put(raw, hash)
-		s, err := c.Scan(t.Context(), root(f), one(addressOf(t, c, script)), 5)
+		s, err := c.Scan(t.Context(), root(f), follow.Only{addressOf(t, c, script)}, 5)
 		require.NoError(t, err)
 		got := s.Blocks[0].Transfers
 		require.Len(t, got, 2)
@@ -174,11 +176,11 @@ func TestMergeMinedBlocks(t *testing.T) {
 	txs := [][]byte{coinbaseTx(1, []byte{0x51}), serialize(payTx("1", 5_0000_0000, script))}
 	raw, hash := makeBlock(f.hashes[0], 0x620104, proof, txs, nil)
 	f.put(raw, hash)
-	s, err := c.Scan(t.Context(), root(f), one(addressOf(t, c, script)), 5)
+	s, err := c.Scan(t.Context(), root(f), follow.Only{addressOf(t, c, script)}, 5)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 1)
 	require.Equal(t, "5", s.Blocks[0].Transfers[0].Amount.String())
-	_, err = f.client(t, "BTC").Scan(t.Context(), root(f), one(""), 5)
+	_, err = f.client(t, "BTC").Scan(t.Context(), root(f), follow.Only{""}, 5)
 	require.ErrorIs(t, err, chain.ErrNode, "on another network these bytes are none")
 }
 
@@ -193,7 +195,7 @@ func TestExtensionBlocks(t *testing.T) {
 	hogex := slices.Concat(plain[:4], []byte{0, 8}, plain[4:len(plain)-4], []byte{0}, plain[len(plain)-4:])
 	raw, hash := makeBlock(f.hashes[0], 0x20000000, nil, [][]byte{coinbaseTx(1, []byte{0x51}), serialize(payTx("1", 5000, script)), hogex}, []byte{1, 2, 3, 4})
 	f.put(raw, hash)
-	s, err := c.Scan(t.Context(), root(f), one(addressOf(t, c, script)), 5)
+	s, err := c.Scan(t.Context(), root(f), follow.Only{addressOf(t, c, script)}, 5)
 	require.NoError(t, err)
 	got := s.Blocks[0].Transfers
 	require.Len(t, got, 2)
@@ -205,7 +207,7 @@ func TestExtensionBlocks(t *testing.T) {
 	only := []byte{2, 0, 0, 0, 0, 8, 0, 0, 1, 7, 7, 7, 0, 0, 0, 0}
 	f.pool[got[1].Tx], f.pool[strings.Repeat("ab", 32)] = both, only
 	for range 2 {
-		waits, err := c.Pending(t.Context(), one(addressOf(t, c, script)))
+		waits, err := c.Pending(t.Context(), follow.Only{addressOf(t, c, script)})
 		require.NoError(t, err)
 		require.Len(t, waits, 1)
 		require.Equal(t, got[1].Tx, waits[0].Tx)
@@ -223,7 +225,7 @@ func TestX01_MempoolIsReadOnceAndInBounds(t *testing.T) {
 		f.pool[tx.TxHash().String()] = serialize(tx)
 	}
 	c := f.client(t, "BTC", func(o *Options) { o.PoolFetch, o.Batch = 10, 4 })
-	w := one(addressOf(t, c, script))
+	w := follow.Only{addressOf(t, c, script)}
 	for range 2 {
 		waits, err := c.Pending(t.Context(), w)
 		require.ErrorIs(t, err, chain.ErrNode)
@@ -260,7 +262,7 @@ func TestD14_ARefusalIsNoTransfer(t *testing.T) {
 		c := f.client(t, "BTC", func(o *Options) { o.URL = s.URL })
 		_, err := c.Tip(t.Context())
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		got, err := c.Scan(t.Context(), root(f), one(""), 3)
+		got, err := c.Scan(t.Context(), root(f), follow.Only{""}, 3)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.Empty(t, got.Blocks)
 		s.Close()
@@ -401,6 +403,43 @@ func TestK02_NothingOfTheEndpointIsInErrors(t *testing.T) {
 	c := f.client(t, "BTC", func(o *Options) { o.User, o.Password = "canary-user", "canary-password" })
 	_, err := c.Tip(t.Context())
 	require.NoError(t, err)
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: it is Unknown, which is no failure.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	coins := payTx("coins", 9000, someScript(1), someScript(2))
+	spend := func(n uint32) *wire.MsgTx {
+		tx := wire.NewMsgTx(2)
+		tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: coins.TxHash(), Index: n}, nil, nil))
+		tx.AddTxOut(wire.NewTxOut(8000, someScript(3)))
+		return tx
+	}
+	bad, good := spend(0), spend(1)
+	for _, tx := range []*wire.MsgTx{coins, bad, good} {
+		f.mine(serialize(tx))
+	}
+	first := chain.Attempt{Tx: bad.TxHash().String()}
+	say := func(field, value string) func() {
+		return func() {
+			f.set("getrawtransaction", func(p []any) (any, *fakeError) {
+				answer, refused := f.transaction(p)
+				if told, ok := answer.(map[string]any); ok && p[0] == first.Tx {
+					told[field] = value
+				}
+				return answer, refused
+			})
+		}
+	}
+	clienttest.Desk{At: f.client(t, "BTC")}.ToldWrong(t, first, chain.Attempt{Tx: good.TxHash().String()}, []clienttest.Spoilt{
+		clienttest.As("another", say("hex", hex.EncodeToString(serialize(good)))),
+		clienttest.As("no transaction", say("hex", "zz")),
+		clienttest.As("in a block that is not there", say("blockhash", strings.Repeat("ab", 32))),
+		clienttest.As("in what is no block", say("blockhash", "seven")),
+	}, func() {
+		f.set("getrawtransaction", func([]any) (any, *fakeError) { return nil, &fakeError{-28, "Loading block index"} })
+	})
 }
 
 // TestStatusSaysWhatTheNodeLacks: without an index of transactions nothing is

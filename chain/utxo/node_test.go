@@ -21,6 +21,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -233,11 +234,11 @@ func TestR05_RivalTakesTheBlock(t *testing.T) {
 func TestD15_ReplacedDepositIsGone(t *testing.T) {
 	onNodes(t, func(t *testing.T, n *town) {
 		script := form(testKey("merchant"), p2wpkh)
-		w := one(addressOf(t, n.client, script))
+		w := follow.Only{addressOf(t, n.client, script)}
 		start, err := n.client.Scan(t.Context(), nil, w, 1)
 		require.NoError(t, err)
 		at := n.purse[0]
-		first := n.pay(t, chaintest.Payment{To: chain.Address(w), Amount: decimal.RequireFromString("0.01")})
+		first := n.pay(t, chaintest.Payment{To: w[0], Amount: decimal.RequireFromString("0.01")})
 		waits, err := n.client.Pending(t.Context(), w)
 		require.NoError(t, err)
 		require.Len(t, waits, 1)
@@ -284,7 +285,7 @@ func TestEveryFormOfAddressIsSeen(t *testing.T) {
 		tx := n.pay(t, ps...)
 		n.mine(t, 1)
 		for i, a := range order {
-			s, err := n.client.Scan(t.Context(), []chain.Block{start.Head}, one(a), 1)
+			s, err := n.client.Scan(t.Context(), []chain.Block{start.Head}, follow.Only{a}, 1)
 			require.NoError(t, err)
 			require.Len(t, s.Blocks[0].Transfers, 1, a)
 			require.Equal(t, i, s.Blocks[0].Transfers[0].Ordinal)
@@ -314,7 +315,7 @@ func TestEveryFormOfAddressIsSeen(t *testing.T) {
 // TestD15_CoinbaseOnANode: what a miner is paid comes with its maturity.
 func TestD15_CoinbaseOnANode(t *testing.T) {
 	onNodes(t, func(t *testing.T, n *town) {
-		w := one(n.legacyAddress(n.key))
+		w := follow.Only{chain.Address(n.legacyAddress(n.key))}
 		start, err := n.client.Tip(t.Context())
 		require.NoError(t, err)
 		n.mine(t, 1)
@@ -398,15 +399,15 @@ func TestExtensionBlocksOnLitecoinCore(t *testing.T) {
 	n.mine(t, int(431-n.height()))
 	start, err := n.client.Tip(t.Context())
 	require.NoError(t, err)
-	merchant := one(addressOf(t, n.client, form(testKey("merchant"), p2wpkh)))
+	merchant := follow.Only{addressOf(t, n.client, form(testKey("merchant"), p2wpkh))}
 
 	n.ask(t, nil, "sendtoaddress", hidden, 0.1, "", "", true) // all of it, less the fee
-	direct := n.pay(t, chaintest.Payment{To: chain.Address(merchant), Amount: decimal.RequireFromString("0.01")})
+	direct := n.pay(t, chaintest.Payment{To: merchant[0], Amount: decimal.RequireFromString("0.01")})
 	waits, err := n.client.Pending(t.Context(), merchant)
 	require.NoError(t, err, "a transaction that pays into an extension block waits too")
 	require.Len(t, waits, 1)
 	n.mine(t, 2)
-	n.ask(t, nil, "sendtoaddress", string(merchant), 0.02)
+	n.ask(t, nil, "sendtoaddress", string(merchant[0]), 0.02)
 	_, err = n.client.Pending(t.Context(), merchant)
 	require.NoError(t, err, "and one that is all within")
 	n.mine(t, 2)
@@ -436,7 +437,7 @@ func TestOneCallARequest(t *testing.T) {
 		require.NoError(t, err)
 		k := testKey("single")
 		coin := n.receive(t, k, p2wpkh)
-		s, err := c.Scan(t.Context(), []chain.Block{start.Head}, one(coin.Address), 9)
+		s, err := c.Scan(t.Context(), []chain.Block{start.Head}, follow.Only{coin.Address}, 9)
 		require.NoError(t, err, "past the head a node refuses")
 		require.Len(t, s.Blocks, 1)
 		require.Len(t, s.Blocks[0].Transfers, 1)
@@ -445,7 +446,7 @@ func TestOneCallARequest(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, chain.Unknown, st[0].State)
 		n.broadcast(t, a)
-		waits, err := c.Pending(t.Context(), one(addressOf(t, c, form(testKey("to"), p2wpkh))))
+		waits, err := c.Pending(t.Context(), follow.Only{addressOf(t, c, form(testKey("to"), p2wpkh))})
 		require.NoError(t, err)
 		require.Len(t, waits, 1)
 	})

@@ -289,6 +289,9 @@ type block struct {
 	txs []tx
 }
 
+// At is the block itself.
+func (b block) At() chain.Block { return b.Block }
+
 // readBlock reads a block of which the hash is known, and proves that it is
 // whole: its transactions hash to the Merkle root.
 func (p *Params) readBlock(raw []byte, hash string, height int64) (block, error) {

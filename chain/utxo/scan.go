@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -23,46 +24,10 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		}
 		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: t.Head}}}, nil
 	}
-	last := trail[len(trail)-1]
-	next, forked, err := c.follow(ctx, last, min(limit, c.o.Group))
-	if err != nil {
-		return chain.Scan{}, err
-	}
-	out := chain.Scan{}
-	if forked { // what we have last is not on the chain
-		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
-			return chain.Scan{}, err
-		}
-		last = trail[len(trail)-1-out.Rewound]
-		if next, forked, err = c.follow(ctx, last, min(limit, c.o.Group)); err != nil {
-			return chain.Scan{}, err
-		} else if forked {
-			return chain.Scan{}, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
-		}
-	}
-	for len(next) > 0 {
-		if err := w.Sync(ctx); err != nil {
-			return chain.Scan{}, fmt.Errorf("utxo: reading watched addresses: %w", err)
-		}
-		for i := range next {
-			found, err := c.match(&next[i], w)
-			if err != nil {
-				return chain.Scan{}, err
-			}
-			out.Blocks = append(out.Blocks, chain.ScannedBlock{Block: next[i].Block, Transfers: found})
-		}
-		room := limit - len(out.Blocks)
-		if room <= 0 || len(next) < c.o.Group {
-			break
-		}
-		if next, forked, err = c.follow(ctx, next[len(next)-1].Block, min(room, c.o.Group)); err != nil {
-			return chain.Scan{}, err
-		}
-		if forked {
-			break // a fork under our feet: the next Scan finds it
-		}
-	}
-	return out, nil
+	return follow.Chain[block]{
+		Group: c.o.Group, Next: c.follow, Rewind: c.rewind,
+		Match: follow.ByBlock(func(_ context.Context, b block, w chain.Watch) ([]chain.Transfer, error) { return c.match(&b, w) }),
+	}.Scan(ctx, trail, w, limit)
 }
 
 // follow reads at most n blocks after last. forked says that last is on the
@@ -71,7 +36,7 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	check, count, at := c.checks(), transport.NewCall("getblockcount"), transport.NewCall("getblockhash", last.Height)
 	calls := append(slices.Clone(check), count, at)
 	var after []*transport.Call
-	for i := range max(n, 0) {
+	for i := range n {
 		after = append(after, transport.NewCall("getblockhash", last.Height+1+int64(i)))
 	}
 	if err := c.node.Do(ctx, append(calls, after...)...); err != nil {
@@ -109,17 +74,8 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	if err != nil {
 		return nil, false, err
 	}
-	for i := range next {
-		if next[i].Parent == last.Hash {
-			last = next[i].Block
-			continue
-		}
-		if i == 0 {
-			return nil, false, fmt.Errorf("%w: block %d is not the child of block %d: the chain changed while it was read", chain.ErrNode, next[i].Height, last.Height)
-		}
-		return next[:i], false, nil // what is whole counts
-	}
-	return next, false, nil
+	next, err = follow.Linked(last, next)
+	return next, false, err
 }
 
 // blocks reads whole blocks by hash, in one request.
@@ -151,27 +107,27 @@ func (c *Client) blocks(ctx context.Context, height int64, hashes []string) ([]b
 // rewind counts the blocks at the trail's end that are not on the chain, found
 // by hash.
 func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
-	for end := len(trail); end > 0; {
-		from := max(0, end-c.o.Batch)
-		calls := make([]*transport.Call, 0, end-from)
-		for _, b := range trail[from:end] {
-			calls = append(calls, transport.NewCall("getblockhash", b.Height))
-		}
-		if err := c.node.Do(ctx, calls...); err != nil {
-			return 0, err
-		}
-		for i := len(calls) - 1; i >= 0; i-- {
-			h, err := hashOf(calls[i])
-			if err != nil {
-				return 0, err
-			}
-			if h == trail[from+i].Hash {
-				return len(trail) - 1 - from - i, nil
-			}
-		}
-		end = from
+	return follow.Back(ctx, trail, c.o.Batch, func(ctx context.Context, at []chain.Block) ([]string, error) {
+		return c.hashes(ctx, at[0].Height, len(at))
+	})
+}
+
+// hashes asks which blocks are at n heights, which the node must have.
+func (c *Client) hashes(ctx context.Context, from int64, n int) ([]string, error) {
+	calls, out := make([]*transport.Call, n), make([]string, n)
+	for i := range calls {
+		calls[i] = transport.NewCall("getblockhash", from+int64(i))
 	}
-	return 0, fmt.Errorf("%w: %d blocks back to height %d", chain.ErrDeepFork, len(trail), trail[0].Height)
+	if err := c.node.Do(ctx, calls...); err != nil {
+		return nil, err
+	}
+	for i, k := range calls {
+		var err error
+		if out[i], err = hashOf(k); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // output is one of a block that an address stands for.
@@ -260,18 +216,9 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	var out []chain.Transfer
 	var last chain.Block
 	for at := from; at <= to; {
-		calls := make([]*transport.Call, min(int64(c.o.Group), to-at+1))
-		hashes := make([]string, len(calls))
-		for i := range calls {
-			calls[i] = transport.NewCall("getblockhash", at+int64(i))
-		}
-		if err := c.node.Do(ctx, calls...); err != nil {
+		hashes, err := c.hashes(ctx, at, int(min(int64(c.o.Group), to-at+1)))
+		if err != nil {
 			return nil, err
-		}
-		for i, k := range calls {
-			if hashes[i], err = hashOf(k); err != nil {
-				return nil, err
-			}
 		}
 		blocks, err := c.blocks(ctx, at, hashes)
 		if err != nil {
@@ -281,7 +228,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 			if last.Hash != "" && blocks[i].Parent != last.Hash {
 				return nil, fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
 			}
-			found, err := c.match(&blocks[i], one(a))
+			found, err := c.match(&blocks[i], follow.Only{a})
 			if err != nil {
 				return nil, err
 			}
@@ -291,10 +238,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}
 	return out, nil
 }
-
-// one is the Watch of one address.
-type one chain.Address
-
-func (o one) Sync(context.Context) error    { return nil }
-func (o one) Contains(a chain.Address) bool { return a == chain.Address(o) }
-func (o one) Open() []chain.Address         { return nil }

@@ -9,6 +9,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -108,11 +109,11 @@ func (c *Client) lookUp(ctx context.Context, ids ...string) ([]*txInfo, error) {
 func (c *Client) decode(i *txInfo) (tx, error) {
 	raw, err := hex.DecodeString(i.Hex)
 	if err != nil {
-		return tx{}, fmt.Errorf("%w: a transaction is not hex", chain.ErrNode)
+		return tx{}, fmt.Errorf("%w: a transaction is not hex", follow.ErrTorn)
 	}
 	t, err := readTx(raw, c.p.MWEB)
 	if err != nil {
-		return tx{}, fmt.Errorf("%w: %w", chain.ErrNode, err)
+		return tx{}, fmt.Errorf("%w: %w", follow.ErrTorn, err)
 	}
 	return t, nil
 }

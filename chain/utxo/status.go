@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
@@ -23,7 +24,8 @@ type question struct {
 // block of the chain; where another one took the inputs, that one is looked for
 // in the blocks since: if it does the same, it is the attempt under another id
 // (By), else the attempt is Conflicted. A transaction that only waits in a
-// mempool is proof of nothing.
+// mempool is proof of nothing. An attempt of which the node's answers contradict each
+// other is Unknown, whatever the others are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -53,17 +55,12 @@ func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain
 	if err != nil {
 		return nil, err
 	}
-	out := make([]chain.Status, len(attempts))
-	for i, q := range qs {
-		out[i].State = chain.Unknown
-		if q == nil {
-			continue
+	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
+		if qs[i] == nil {
+			return chain.Status{State: chain.Unknown}, nil
 		}
-		if out[i], err = c.judge(ctx, tip.Head, q, taken); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return c.judge(ctx, tip.Head, qs[i], taken)
+	})
 }
 
 // ask reads an attempt; nil: it is not understood.
@@ -97,7 +94,7 @@ func (c *Client) judge(ctx context.Context, head chain.Block, q *question, taken
 			return unknown, err
 		}
 		if hexHash(t.id) != q.id {
-			return unknown, fmt.Errorf("%w: asked for transaction %s, got %s", chain.ErrNode, q.id, hexHash(t.id))
+			return unknown, fmt.Errorf("%w: asked for transaction %s, got %s", follow.ErrTorn, q.id, hexHash(t.id))
 		}
 		b, err := c.blockOf(ctx, q.info.BlockHash)
 		if err != nil || b.Height > head.Height {
@@ -139,7 +136,7 @@ func (c *Client) included(ctx context.Context, head, b chain.Block, t *tx) (chai
 // blockOf reads the block of a hash that is on the chain.
 func (c *Client) blockOf(ctx context.Context, hash string) (chain.Block, error) {
 	if !isHash(hash) {
-		return chain.Block{}, fmt.Errorf("%w: it names a block %.80q", chain.ErrNode, hash)
+		return chain.Block{}, fmt.Errorf("%w: it names a block %.80q", follow.ErrTorn, hash)
 	}
 	k := transport.NewCall("getblockheader", hash, true)
 	if err := c.node.Do(ctx, k); err != nil {
@@ -148,12 +145,15 @@ func (c *Client) blockOf(ctx context.Context, hash string) (chain.Block, error) 
 	var at struct {
 		Height int64 `json:"height"`
 	}
+	if unknownTx(k.Err) {
+		return chain.Block{}, follow.Torn(k.Err) // it named that block itself
+	}
 	if err := k.Into(&at); err != nil {
 		return chain.Block{}, err
 	}
 	b, err := c.blockAt(ctx, at.Height)
 	if err == nil && b.Hash != hash {
-		err = fmt.Errorf("%w: block %s is not on its chain", chain.ErrNode, hash)
+		err = fmt.Errorf("%w: block %s is not on its chain", follow.ErrTorn, hash)
 	}
 	return b, err
 }
@@ -178,17 +178,20 @@ func (c *Client) cost(ctx context.Context, t *tx) (ledger.Amount, error) {
 		if noIndex(k.Err) {
 			return 0, errNoIndex
 		}
+		if unknownTx(k.Err) {
+			return 0, follow.Torn(k.Err) // of a coin that was spent
+		}
 		raw, err := bytesOf(k)
 		if err != nil {
 			return 0, err
 		}
 		made, err := readTx(raw, c.p.MWEB)
 		if err != nil || hexHash(made.id) != calls[i].Params[0] {
-			return 0, fmt.Errorf("%w: it does not give transaction %v", chain.ErrNode, calls[i].Params[0])
+			return 0, fmt.Errorf("%w: it does not give transaction %v", follow.ErrTorn, calls[i].Params[0])
 		}
 		value, ok := made.value(index[i])
 		if sum, err = sum.Add(ledger.Amount(value)); err != nil || !ok {
-			return 0, fmt.Errorf("%w: %v has no output %d", chain.ErrNode, calls[i].Params[0], index[i])
+			return 0, fmt.Errorf("%w: %v has no output %d", follow.ErrTorn, calls[i].Params[0], index[i])
 		}
 	}
 	for i := range t.nOut {
@@ -196,7 +199,7 @@ func (c *Client) cost(ctx context.Context, t *tx) (ledger.Amount, error) {
 		sum -= ledger.Amount(value)
 	}
 	if sum < 0 {
-		return 0, fmt.Errorf("%w: transaction %s pays more than it spends", chain.ErrNode, hexHash(t.id))
+		return 0, fmt.Errorf("%w: transaction %s pays more than it spends", follow.ErrTorn, hexHash(t.id))
 	}
 	return sum, nil
 }

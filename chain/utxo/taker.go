@@ -3,9 +3,11 @@ package utxo
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -129,6 +131,10 @@ func (c *Client) made(ctx context.Context, missing map[[36]byte]string) (int64, 
 			continue
 		}
 		b, err := c.blockOf(ctx, info.BlockHash)
+		if errors.Is(err, follow.ErrTorn) {
+			delete(missing, keys[i])
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -47,7 +48,7 @@ func (c *Client) account(ctx context.Context, a account) (holding, error) {
 	d := &answer.Data
 	n, ok := drops([]byte(`"` + d.Balance + `"`))
 	if !ok || !answer.Validated || d.Account != a.text() || d.Sequence == 0 || d.OwnerCount < 0 || d.OwnerCount > 1<<32 {
-		return holding{}, fmt.Errorf("%w: it was asked for a validated account and answered something else", chain.ErrNode)
+		return holding{}, fmt.Errorf("%w: it was asked for a validated account and answered something else", follow.ErrTorn)
 	}
 	return holding{true, n, d.OwnerCount, d.Sequence, d.Flags}, nil
 }

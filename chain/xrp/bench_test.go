@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
 )
 
@@ -33,7 +34,7 @@ func mainnetLedger(b *testing.B) []byte {
 }
 
 // nobody watches nothing, but is asked.
-type nobody struct{ pair }
+type nobody struct{ follow.Only }
 
 func (nobody) Contains(a chain.Address) bool { return len(a) == 1 }
 

@@ -13,81 +13,19 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
-	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
-// set is a Watch of some addresses.
-type set struct {
-	pair
-	all []chain.Address
-}
-
-func (s set) Contains(a chain.Address) bool {
-	for _, x := range s.all {
-		if x == a {
-			return true
-		}
-	}
-	return false
-}
-
-func (n *town) headBlock(t testing.TB) chain.Block {
-	t.Helper()
-	tip, err := n.client.Tip(t.Context())
-	require.NoError(t, err)
-	return tip.Head
-}
-
-// seen mines one ledger and returns what it brought to the addresses.
-func (n *town) seen(t testing.TB, w ...chain.Address) []chain.Transfer {
-	t.Helper()
-	from := n.headBlock(t)
-	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, set{all: w}, 1)
-	require.NoError(t, err)
-	return s.Blocks[0].Transfers
-}
-
 func (n *town) intent(from, to chain.Address, amount int64) chain.Intent {
-	return chain.Intent{
-		ID: "i", Purpose: chain.ForWithdrawal, Tenant: "t", Network: "XRP", Currency: "XRP",
-		From: from, To: to, Amount: ledger.Amount(amount * xrp), Confirmations: 1,
-	}
-}
-
-// order prices an intent with the sender's next sequence.
-func (n *town) order(t testing.TB, in chain.Intent) chain.Order {
-	t.Helper()
-	fee, err := n.client.EstimateFee(t.Context(), in)
-	require.NoError(t, err)
-	nonce, err := n.client.Nonce(t.Context(), in.From)
-	require.NoError(t, err)
-	return chain.Order{Intent: in, Fee: fee, Nonce: nonce, Attempt: 1}
+	return n.Intent(from, to, amount*xrp)
 }
 
 func (n *town) sign(t testing.TB, who chaintest.Account, o chain.Order) chain.Attempt {
 	t.Helper()
-	u, err := n.client.Build(t.Context(), o)
-	require.NoError(t, err)
-	sig, err := who.Sign(u.Digests[0].Hash)
-	require.NoError(t, err)
-	s, err := n.client.Assemble(u, []chain.Signature{sig})
-	require.NoError(t, err)
-	return chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends}
-}
-
-func (n *town) send(t testing.TB, a chain.Attempt) error {
-	t.Helper()
-	return n.client.Broadcast(t.Context(), proof.NewStored("XRP", a.Tx, a.Raw))
-}
-
-func (n *town) status(t testing.TB, a chain.Attempt) chain.Status {
-	t.Helper()
-	all, err := n.client.Status(t.Context(), a)
-	require.NoError(t, err)
-	return all[0]
+	return n.Sign(t, o, who)
 }
 
 func tag(n uint32) *uint32 { return &n }
@@ -97,7 +35,7 @@ func TestD10_PartialPaymentCountsForWhatItBrought(t *testing.T) {
 	n := openTown(t)
 	to := n.customer(t, "to").Address
 	n.Send(xrptest.Pay{To: string(to), Drops: 1_000_000 * xrp, Delivers: 3_000_001})
-	got := n.seen(t, to)
+	got := n.Seen(t, to)
 	require.Len(t, got, 1)
 	require.True(t, decimal.RequireFromString("3.000001").Equal(got[0].Amount), "%s", got[0].Amount)
 	require.Equal(t, "XRP", got[0].Currency)
@@ -107,10 +45,10 @@ func TestD10_WhatDoesNotSayWhatItDeliveredIsAnError(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	to := n.customer(t, "to").Address
-	from := n.headBlock(t)
+	from := n.Head(t)
 	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Unsaid: true})
 	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 }
@@ -122,7 +60,7 @@ func TestD10_IssuedCurrenciesAreNoXRP(t *testing.T) {
 	n.fund(t, to, 5)
 	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Issued: "XRP"})
 	n.Send(xrptest.Pay{To: string(to), Drops: 7, Issued: "USD"})
-	require.Empty(t, n.seen(t, to))
+	require.Empty(t, n.Seen(t, to))
 }
 
 // TestD10_NoTagIsEverGuessed: a payment is for the address of its very tag, and for
@@ -141,13 +79,13 @@ func TestD10_NoTagIsEverGuessed(t *testing.T) {
 		memo string
 	}{{tag(7), seven, "7"}, {tag(8), hot, "8"}, {nil, hot, ""}, {tag(0), zero, "0"}, {tag(1<<32 - 1), hot, "4294967295"}} {
 		n.Send(xrptest.Pay{To: string(hot), Drops: 5 * xrp, Tag: x.tag})
-		got := n.seen(t, hot, seven, zero)
+		got := n.Seen(t, hot, seven, zero)
 		require.Len(t, got, 1)
 		require.Equal(t, x.to, got[0].To)
 		require.Equal(t, x.memo, got[0].Memo)
 	}
 	n.Send(xrptest.Pay{To: string(hot), Drops: 5 * xrp, Tag: tag(9)})
-	require.Empty(t, n.seen(t, n.customer(t, "other").Address, seven), "of an account that is nobody's of ours")
+	require.Empty(t, n.Seen(t, n.customer(t, "other").Address, seven), "of an account that is nobody's of ours")
 }
 
 // TestD01_XRPThatComesOtherwiseIsUnproven: escrows, checks and channels carry no
@@ -159,7 +97,7 @@ func TestD01_XRPThatComesOtherwiseIsUnproven(t *testing.T) {
 	n.fund(t, hot, 5)
 	for _, kind := range []string{"EscrowFinish", "PaymentChannelClaim"} {
 		n.Send(xrptest.Pay{To: string(hot), Drops: 9 * xrp, Kind: kind})
-		got := n.seen(t, hot)
+		got := n.Seen(t, hot)
 		require.Len(t, got, 1, kind)
 		require.True(t, got[0].Unproven)
 		require.True(t, decimal.NewFromInt(9).Equal(got[0].Amount), "%s", got[0].Amount)
@@ -167,7 +105,7 @@ func TestD01_XRPThatComesOtherwiseIsUnproven(t *testing.T) {
 	seven, err := n.client.Multiplex(hot, 7)
 	require.NoError(t, err)
 	n.Send(xrptest.Pay{To: string(hot), Drops: 9 * xrp, Kind: "AccountDelete", Tag: tag(7)})
-	got := n.seen(t, hot, seven)
+	got := n.Seen(t, hot, seven)
 	require.Len(t, got, 1)
 	require.Equal(t, seven, got[0].To)
 	require.False(t, got[0].Unproven, "a deleted account's rest says whom it is for")
@@ -182,7 +120,7 @@ func TestD13_OnlyTesSUCCESSIsExecuted(t *testing.T) {
 			continue
 		}
 		n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Fails: result})
-		require.Empty(t, n.seen(t, to), result)
+		require.Empty(t, n.Seen(t, to), result)
 	}
 }
 
@@ -192,17 +130,17 @@ func TestD12_AGapOfTheNodeIsAnError(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	to := n.customer(t, "to").Address
-	from := n.headBlock(t)
+	from := n.Head(t)
 	n.fund(t, to, 5)
 	n.Mine(3)
 	n.Set(func(f *xrptest.Fault) { f.Earliest = from.Height + 3 })
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 9)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 9)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 	_, err = n.client.History(t.Context(), to, from.Height, from.Height+4)
 	require.ErrorIs(t, err, chain.ErrNode, "a list of what it has is no list of what there was")
 	n.Set(func(f *xrptest.Fault) { f.Earliest = 0 })
-	s, err = n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 9)
+	s, err = n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 9)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 1)
 }
@@ -223,7 +161,7 @@ func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	to := n.customer(t, "to").Address
-	from := n.headBlock(t)
+	from := n.Head(t)
 	for range 3 {
 		n.pay(t, to, decimal.NewFromInt(5), "")
 	}
@@ -239,12 +177,12 @@ func TestD07_LedgersThatAreNotWholeAreErrors(t *testing.T) {
 		{`"parent_hash":"` + strings.ToUpper(from.Hash), `"parent_hash":"` + strings.Repeat("A", 64)},
 	} {
 		n.tampered("ledger", x[0], x[1])
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, "%v", x)
 		require.Empty(t, s.Blocks)
 	}
 	n.Set(func(f *xrptest.Fault) { f.Tamper = nil })
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{to}, 1)
+	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks[0].Transfers, 3)
 }
@@ -254,8 +192,8 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	n := openTown(t)
 	a := n.customer(t, "a")
 	n.fund(t, a.Address, 50)
-	sent := n.sign(t, a, n.order(t, n.intent(a.Address, chain.Address(n.Payer), 2)))
-	from := n.headBlock(t)
+	sent := n.sign(t, a, n.Order(t, n.intent(a.Address, chain.Address(n.Payer), 2)))
+	from := n.Head(t)
 	n.Mine(1)
 	for _, body := range []string{
 		``, `null`, `[]`, `{}`, `"rate limited"`, `slow down`, `{"result":null}`, `{"result":{}}`, `{"result":{"status":"success"}}`,
@@ -265,14 +203,14 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 		n.Set(func(f *xrptest.Fault) { f.Tamper = func(string, []byte) []byte { return []byte(body) } })
 		_, err := n.client.Tip(t.Context())
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		s, err := n.client.Scan(t.Context(), []chain.Block{from}, pair{a.Address}, 1)
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{a.Address}, 1)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.Empty(t, s.Blocks)
 		_, err = n.client.Balance(t.Context(), "XRP", a.Address)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		_, err = n.client.EstimateFee(t.Context(), n.intent(a.Address, a.Address, 1))
 		require.ErrorIs(t, err, chain.ErrNode, body)
-		err = n.send(t, sent)
+		err = n.Broadcast(t, sent)
 		require.ErrorIs(t, err, chain.ErrNode, body)
 		require.NotErrorIs(t, err, chain.ErrRejected, body)
 	}
@@ -281,31 +219,14 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.NetworkID = Devnet })
-	a := n.customer(t, "a").Address
-	_, err := n.client.Tip(t.Context())
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Scan(t.Context(), nil, pair{a}, 1)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Balance(t.Context(), "XRP", a)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.Nonce(t.Context(), a)
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	_, err = n.client.EstimateFee(t.Context(), n.intent(a, a, 1))
-	require.ErrorIs(t, err, chain.ErrWrongNet)
-	require.ErrorIs(t, n.client.Deliverable(t.Context(), "XRP", a, "", xrp), chain.ErrWrongNet)
-	_, err = n.client.Status(t.Context())
-	require.ErrorIs(t, err, chain.ErrWrongNet)
+	n.WrongNet(t, n.customer(t, "a").Address)
 }
 
 // TestI06_NoAddressOfTheNodeInErrors: its URL often holds a key.
 func TestI06_NoAddressOfTheNodeInErrors(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{Registry: registry(t), URL: "http://127.0.0.1:1/canary-key", Header: http.Header{"X-Key": {"canary-header"}}})
-	require.NoError(t, err)
-	_, err = c.Tip(t.Context())
-	require.ErrorIs(t, err, chain.ErrNode)
-	require.NotContains(t, err.Error(), "canary")
-	require.NotContains(t, err.Error(), "127.0.0.1")
+	clienttest.Secret(t, c, err)
 }
 
 // pair is a funded sender, and a recipient that is there.
@@ -322,17 +243,17 @@ func TestD06_TecIsIncludedAndNotExecuted(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.pair(t)
-	sent := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
+	sent := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
 	n.Change(string(to), func(x *xrptest.Account) { x.Flags = xrptest.RequireTag })
-	require.NoError(t, n.send(t, sent))
+	require.NoError(t, n.Broadcast(t, sent))
 	n.Mine(1)
-	st := n.status(t, sent)
+	st := n.Status(t, sent)
 	require.Equal(t, chain.Included, st.State)
 	require.False(t, st.Executed)
 	require.True(t, st.Final)
 	require.EqualValues(t, 12, st.Cost)
 	n.tampered("tx", "tecDST_TAG_NEEDED", "xyzNEW_RESULT")
-	require.Equal(t, chain.Unknown, n.status(t, sent).State, "a result that is not known is neither")
+	require.Equal(t, chain.Unknown, n.Status(t, sent).State, "a result that is not known is neither")
 }
 
 // TestW16_WhatWouldBounceIsRefused before money is held for it, and again before
@@ -362,7 +283,7 @@ func TestW16_WhatWouldBounceIsRefused(t *testing.T) {
 		}
 		in := n.intent(a.Address, x.to, 1)
 		in.Amount, in.Memo = x.drops, x.memo
-		o := n.order(t, in)
+		o := n.Order(t, in)
 		_, err := n.client.Build(t.Context(), o)
 		told := n.client.Deliverable(t.Context(), "XRP", in.To, in.Memo, in.Amount)
 		if x.good {
@@ -380,7 +301,7 @@ func TestW16_MemosAreTagsAndAddressesHaveNone(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.pair(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	for _, memo := range []string{"x", "007", "-1", "4294967296", " 7", "1e3"} {
 		o.Intent.Memo = memo
 		_, err := n.client.Build(t.Context(), o)
@@ -406,20 +327,18 @@ func TestW14_TheReserveIsNotSpent(t *testing.T) {
 	in := n.intent(a.Address, to, 1)
 	free := ledger.Amount(100*xrp - xrptest.Reserve - 3*xrptest.OwnerReserve - 12)
 	in.Amount = free + 1
-	_, err := n.client.Build(t.Context(), n.order(t, in))
+	_, err := n.client.Build(t.Context(), n.Order(t, in))
 	require.ErrorIs(t, err, chain.ErrShort)
 	in.Amount = free
-	sent := n.sign(t, a, n.order(t, in))
-	require.NoError(t, n.send(t, sent))
-	n.Mine(1)
-	require.True(t, n.status(t, sent).Executed, "all but the reserve can be sent")
+	sent := n.Landed(t, in, a)
+	require.True(t, n.Status(t, sent).Executed, "all but the reserve can be sent")
 }
 
 func TestW14_AbsurdFeesAreRefused(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.pair(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	n.OpenFee(90_000) // with the margin above a tenth of an XRP
 	_, err := n.client.EstimateFee(t.Context(), o.Intent)
 	require.ErrorIs(t, err, chain.ErrTooDear)
@@ -439,7 +358,7 @@ func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.pair(t)
-	sent := n.sign(t, a, n.order(t, n.intent(a.Address, to, 2)))
+	sent := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
 	n.Set(func(f *xrptest.Fault) { f.Swallow = true })
 	for _, result := range []string{"tefPAST_SEQ", "tefMAX_LEDGER", "temMALFORMED", "temBAD_SIGNATURE", "telINSUF_FEE_P", "terPRE_SEQ", "terINSUF_FEE_B", "tecNO_DST", "WHATEVER", ""} {
 		n.Set(func(f *xrptest.Fault) {
@@ -452,10 +371,27 @@ func TestW07_NoWordOfTheNodeIsARejection(t *testing.T) {
 				return bytes.Replace(body, []byte(`"broadcast":true`), []byte(`"broadcast":false`), 1)
 			}
 		})
-		err := n.send(t, sent)
+		err := n.Broadcast(t, sent)
 		require.ErrorIs(t, err, chain.ErrNode, result)
 		require.NotErrorIs(t, err, chain.ErrRejected, result)
 	}
+}
+
+// TestW07_AnAttemptToldWrongHoldsUpNoOther: it is Unknown, which is no failure.
+func TestW07_AnAttemptToldWrongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, to := n.pair(t)
+	bad := n.Landed(t, n.intent(a.Address, to, 2), a)
+	at, id := n.Head(t), strings.ToUpper(bad.Tx)
+	good := n.Landed(t, n.intent(a.Address, to, 3), a)
+	n.ToldWrong(t, bad, good, []clienttest.Spoilt{
+		clienttest.As("delivers less", func() { n.tampered("tx", `"delivered_amount":"2000000"`, `"delivered_amount":"1999999"`) }),
+		clienttest.As("another", func() { n.tampered("tx", id, strings.Repeat("0", 64)) }),
+		clienttest.As("no transaction", func() { n.tampered("tx", id, "x") }),
+		clienttest.As("not in its ledger", func() { n.tampered("ledger", id, strings.Repeat("0", 64)) }),
+		clienttest.As("no ledger for it", func() { n.Set(func(f *xrptest.Fault) { f.Tamper, f.Earliest = nil, at.Height+1 }) }),
+	}, func() { n.Set(func(f *xrptest.Fault) { f.Fail = true }) })
 }
 
 // TestW08_NoSilenceIsAProofOfDeath: neither the end of a transaction's time nor an
@@ -464,31 +400,29 @@ func TestW08_NoSilenceIsAProofOfDeath(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Window = 3 })
 	a, to := n.pair(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	first := n.sign(t, a, o)
 	n.Mine(10) // past its last ledger by far
-	require.Equal(t, chain.Unknown, n.status(t, first).State)
-	err := n.send(t, first)
+	require.Equal(t, chain.Unknown, n.Status(t, first).State)
+	err := n.Broadcast(t, first)
 	require.NotErrorIs(t, err, chain.ErrRejected)
 	o.Attempt = 2
 	second := n.sign(t, a, o)
-	require.NoError(t, n.send(t, second))
+	require.NoError(t, n.Broadcast(t, second))
 	n.Mine(1)
 	for range 4 { // so that the list of the account's has several pages
 		n.fund(t, a.Address, 1)
 	}
 	n.Set(func(f *xrptest.Fault) { f.Forget = second.Tx })
-	require.Equal(t, chain.Unknown, n.status(t, first).State, "its sequence is taken, by what nobody shows")
+	require.Equal(t, chain.Unknown, n.Status(t, first).State, "its sequence is taken, by what nobody shows")
 	n.Set(func(f *xrptest.Fault) { f.Forget = "" })
-	dead := n.status(t, first)
+	dead := n.Status(t, first)
 	require.Equal(t, chain.Conflicted, dead.State)
 	require.True(t, dead.Final)
 	require.Equal(t, second.Tx, dead.By)
 	n.tampered("ledger", strings.ToUpper(second.Tx), strings.Repeat("0", 64))
-	_, err = n.client.Status(t.Context(), first)
-	require.ErrorIs(t, err, chain.ErrNode, "its ledger must have it too")
-	_, err = n.client.Status(t.Context(), second)
-	require.ErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, chain.Unknown, n.Status(t, first).State, "its ledger must have it too")
+	require.Equal(t, chain.Unknown, n.Status(t, second).State)
 }
 
 // TestW04_NoSecondFormOfASignature: the other s of the same signature would be
@@ -497,7 +431,7 @@ func TestW04_NoSecondFormOfASignature(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.pair(t)
-	u, err := n.client.Build(t.Context(), n.order(t, n.intent(a.Address, to, 2)))
+	u, err := n.client.Build(t.Context(), n.Order(t, n.intent(a.Address, to, 2)))
 	require.NoError(t, err)
 	sig, err := a.Sign(u.Digests[0].Hash)
 	require.NoError(t, err)
@@ -513,18 +447,18 @@ func TestCancel_UsesTheSequenceUp(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, to := n.pair(t)
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	paying := n.sign(t, a, o)
 	o.Intent.Purpose, o.Intent.To, o.Intent.Amount, o.Attempt = chain.ForCancel, a.Address, 0, 2
 	u, err := n.client.Build(t.Context(), o)
 	require.NoError(t, err)
 	require.Empty(t, u.Outputs)
 	cancel := n.sign(t, a, o)
-	require.NoError(t, n.send(t, paying))
-	require.NoError(t, n.send(t, cancel))
+	require.NoError(t, n.Broadcast(t, paying))
+	require.NoError(t, n.Broadcast(t, cancel))
 	n.Mine(1)
-	require.True(t, n.status(t, cancel).Executed)
-	require.Equal(t, cancel.Tx, n.status(t, paying).By)
+	require.True(t, n.Status(t, cancel).Executed)
+	require.Equal(t, cancel.Tx, n.Status(t, paying).By)
 	b, err := hex.DecodeString(cancel.Tx)
 	require.NoError(t, err)
 	require.Len(t, b, 32)
@@ -537,7 +471,7 @@ func TestK01_OnlyTheAccountsOwnKey(t *testing.T) {
 	n := openTown(t)
 	a, to := n.pair(t)
 	other := n.customer(t, "other")
-	o := n.order(t, n.intent(a.Address, to, 2))
+	o := n.Order(t, n.intent(a.Address, to, 2))
 	u, err := n.client.Build(t.Context(), o)
 	require.NoError(t, err)
 	forged := bytes.Replace(u.Payload, a.Key, other.Key, 1)
@@ -566,7 +500,7 @@ func TestD17_HistoryIsByAddress(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	hot := n.customer(t, "hot").Address
-	from := n.headBlock(t).Height + 1
+	from := n.Head(t).Height + 1
 	for i := range uint32(8) {
 		n.Send(xrptest.Pay{To: string(hot), Drops: 5 * xrp, Tag: tag(i % 2)})
 		n.Mine(1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -50,6 +51,9 @@ type ledgerRead struct {
 	validated bool
 	seen      int
 }
+
+// At is the ledger itself.
+func (l ledgerRead) At() chain.Block { return l.Block }
 
 // txRead is what we read of a transaction in a ledger.
 type txRead struct {
@@ -95,7 +99,7 @@ func (c *Client) ledger(ctx context.Context, which any, d detail) (ledgerRead, e
 	}
 	l, err := readLedger(raw, d)
 	if n, ok := which.(int64); err == nil && ok && l.Height != n {
-		err = fmt.Errorf("%w: asked for ledger %d, got %d", chain.ErrNode, n, l.Height)
+		err = fmt.Errorf("%w: asked for ledger %d, got %d", follow.ErrTorn, n, l.Height)
 	}
 	return l, err
 }
@@ -114,7 +118,7 @@ func readLedger(raw []byte, d detail) (ledgerRead, error) {
 		}
 	})
 	if err := w.End(); err != nil {
-		return ledgerRead{}, err
+		return ledgerRead{}, follow.Torn(err)
 	}
 	return l, l.check(d)
 }
@@ -159,20 +163,20 @@ func (l *ledgerRead) field(w walk, key []byte, d detail) {
 func (l *ledgerRead) check(d detail) error {
 	switch {
 	case l.seen != 31:
-		return fmt.Errorf("%w: a ledger without hash, parent, index, time or root", chain.ErrNode)
+		return fmt.Errorf("%w: a ledger without hash, parent, index, time or root", follow.ErrTorn)
 	case !l.validated || !l.closed:
-		return fmt.Errorf("%w: ledger %d is not validated", chain.ErrNode, l.Height)
+		return fmt.Errorf("%w: ledger %d is not validated", follow.ErrTorn, l.Height)
 	case d == headerOnly:
 		return nil
 	}
 	if n := len(l.txs) + len(l.ids); (n == 0) != (l.root == [32]byte{}) {
-		return fmt.Errorf("%w: %d transactions of ledger %d do not fit its root", chain.ErrNode, n, l.Height)
+		return fmt.Errorf("%w: %d transactions of ledger %d do not fit its root", follow.ErrTorn, n, l.Height)
 	}
 	numbered := make([]bool, len(l.txs))
 	for i := range l.txs {
 		t := &l.txs[i]
 		if !t.meta || t.index < 0 || t.index >= int64(len(numbered)) || numbered[t.index] {
-			return fmt.Errorf("%w: the transactions of ledger %d are not all there", chain.ErrNode, l.Height)
+			return fmt.Errorf("%w: the transactions of ledger %d are not all there", follow.ErrTorn, l.Height)
 		}
 		numbered[t.index] = true
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
@@ -16,8 +15,8 @@ import (
 // where its status says so.
 type node struct {
 	transport.Endpoint
-	url   string
-	broke atomic.Bool // it may be another node that answers from now on
+	transport.Trust
+	url string
 }
 
 // replyError is what the node itself answered in the place of an answer. It is
@@ -50,7 +49,7 @@ func (n *node) call(ctx context.Context, method string, p params) ([]byte, error
 	}
 	raw, err := n.Post(ctx, n.url, body)
 	if err != nil {
-		n.broke.Store(true)
+		n.Broke()
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
 	w := transport.NewWalk(raw)

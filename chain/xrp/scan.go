@@ -3,16 +3,14 @@ package xrp
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"sort"
 	"strconv"
-	"sync"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // Scan reads the validated ledgers after the trail. A node whose newest is below
@@ -22,93 +20,13 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	if err != nil {
 		return chain.Scan{}, err
 	}
-	if len(trail) == 0 {
-		return chain.Scan{Blocks: []chain.ScannedBlock{{Block: head.Block}}}, nil
-	}
-	last := trail[len(trail)-1]
-	if head.Height < last.Height {
-		return chain.Scan{}, fmt.Errorf("%w: its newest validated ledger is %d, read already %d", chain.ErrBehind, head.Height, last.Height)
-	}
-	out := chain.Scan{}
-	if on, err := c.stands(ctx, last, &head); err != nil {
-		return chain.Scan{}, err
-	} else if !on {
-		if out.Rewound, err = c.rewind(ctx, trail); err != nil {
-			return chain.Scan{}, err
-		}
-		last = trail[len(trail)-1-out.Rewound]
-	}
-	for limit > len(out.Blocks) && last.Height < head.Height {
-		upTo := min(head.Height, last.Height+int64(min(c.o.Parallel, limit-len(out.Blocks))))
-		next, err := c.ledgers(ctx, last, upTo)
-		if err != nil {
-			return chain.Scan{}, err
-		}
-		if err := w.Sync(ctx); err != nil {
-			return chain.Scan{}, fmt.Errorf("xrp: reading watched addresses: %w", err)
-		}
-		for i := range next {
-			found, err := c.match(&next[i], w)
-			if err != nil {
-				return chain.Scan{}, err
-			}
-			out.Blocks = append(out.Blocks, chain.ScannedBlock{Block: next[i].Block, Transfers: found})
-		}
-		last = next[len(next)-1].Block
-	}
-	return out, nil
-}
-
-// stands reports whether a ledger is on the node's chain.
-func (c *Client) stands(ctx context.Context, b chain.Block, head *ledgerRead) (bool, error) {
-	if head.Height == b.Height {
-		return head.Hash == b.Hash, nil
-	}
-	here, err := c.at(ctx, b.Height)
-	return here.Hash == b.Hash, err
-}
-
-// rewind counts the ledgers at the trail's end that are not on the chain. What
-// was validated never goes away: this is for a node that said so of another chain.
-func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
-	var failed error
-	gone := sort.Search(len(trail), func(i int) bool {
-		if failed != nil {
-			return true
-		}
-		here, err := c.at(ctx, trail[i].Height)
-		failed = err
-		return err != nil || here.Hash != trail[i].Hash
-	})
-	if failed != nil {
-		return 0, failed
-	}
-	if gone == 0 {
-		return 0, fmt.Errorf("%w: %d ledgers back to %d", chain.ErrDeepFork, len(trail), trail[0].Height)
-	}
-	return len(trail) - gone, nil
-}
-
-// ledgers reads all of the ledgers after last up to an index that the node has,
-// several at once, each the child of the one before.
-func (c *Client) ledgers(ctx context.Context, last chain.Block, upTo int64) ([]ledgerRead, error) {
-	out := make([]ledgerRead, upTo-last.Height)
-	errs := make([]error, len(out))
-	var wg sync.WaitGroup
-	for i := range out {
-		wg.Go(func() { out[i], errs[i] = c.ledger(ctx, last.Height+1+int64(i), whole) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	for i := range out {
-		if out[i].Parent != last.Hash {
-			return nil, fmt.Errorf("%w: ledger %d is not the child of %s", chain.ErrNode, out[i].Height, last.Hash)
-		}
-		last = out[i].Block
-	}
-	return out, nil
+	return follow.Steps[ledgerRead]{
+		Head: head.Block, Group: c.o.Parallel, Stands: follow.Stands(head.Block, c.at),
+		Read: func(ctx context.Context, last chain.Block, n int) ([]ledgerRead, error) {
+			return follow.Read(ctx, last, n, func(ctx context.Context, height int64) (ledgerRead, error) { return c.ledger(ctx, height, whole) })
+		},
+		Match: follow.ByBlock(func(_ context.Context, l ledgerRead, w chain.Watch) ([]chain.Transfer, error) { return c.match(&l, w) }),
+	}.Scan(ctx, trail, w, limit)
 }
 
 // match makes the transfers of one ledger.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
 // sent is a signed transaction read back from its bytes.
@@ -94,10 +95,10 @@ func (c *Client) find(ctx context.Context, t *sent) (known bool, r txRead, err e
 	w := newWalk(raw)
 	r = readTx(w)
 	if err := w.End(); err != nil {
-		return false, txRead{}, err
+		return false, txRead{}, follow.Torn(err)
 	}
 	if r.id != t.id {
-		return false, txRead{}, fmt.Errorf("%w: it answered with another transaction", chain.ErrNode)
+		return false, txRead{}, fmt.Errorf("%w: it answered with another transaction", follow.ErrTorn)
 	}
 	return true, r, nil
 }

@@ -9,30 +9,27 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Status tells what became of attempts. Included needs a validated ledger, read
 // itself, that has the transaction. Conflicted needs another transaction of the
 // account with the same Sequence in one; both are final at once. That the time of
-// an attempt is over is Unknown: no node's silence proves that it did not land.
+// an attempt is over is Unknown: no node's silence proves that it did not land. So
+// is one of which the node's answers contradict each other, whatever the others are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	head, err := c.head(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]chain.Status, len(attempts))
-	for i, a := range attempts {
-		out[i] = chain.Status{State: chain.Unknown}
-		t, err := c.signed(a.Tx, a.Raw)
+	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
+		t, err := c.signed(attempts[i].Tx, attempts[i].Raw)
 		if err != nil {
-			continue // not understood
+			return chain.Status{State: chain.Unknown}, nil //nolint:nilerr // not understood
 		}
-		if out[i], err = c.judge(ctx, &head, t); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		return c.judge(ctx, &head, t)
+	})
 }
 
 // judge is the state of one attempt.
@@ -70,10 +67,10 @@ func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, r *txR
 	}
 	cost, err := c.units(t.fee, ledger.Up)
 	if err != nil {
-		return unknown, fmt.Errorf("%w: cost of a transaction: %w", chain.ErrNode, err)
+		return unknown, fmt.Errorf("%w: cost of a transaction: %w", follow.ErrTorn, err)
 	}
 	if got, ok := drops(r.delivered); done && t.kind == typePayment && (!ok || got != int64(t.amount)) { //nolint:gosec // bounded where it was read
-		return unknown, fmt.Errorf("%w: a payment of %d drops delivered something else", chain.ErrNode, t.amount)
+		return unknown, fmt.Errorf("%w: a payment of %d drops delivered something else", follow.ErrTorn, t.amount)
 	}
 	return placed(head, b, chain.Status{State: chain.Included, Executed: done, Cost: cost}), nil
 }
@@ -82,8 +79,8 @@ func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, r *txR
 // says of it, its ledger must say too.
 func (c *Client) holding(ctx context.Context, index int64, id [32]byte) (chain.Block, error) {
 	l, err := c.ledger(ctx, index, hashes)
-	if err == nil && !slices.Contains(l.ids, id) {
-		err = fmt.Errorf("%w: it says that ledger %d has a transaction that is not in it", chain.ErrNode, index)
+	if said(err, "lgrNotFound") || err == nil && !slices.Contains(l.ids, id) {
+		err = fmt.Errorf("%w: it says that ledger %d has a transaction that is not in it, or that it has not", follow.ErrTorn, index)
 	}
 	return l.Block, err
 }
@@ -200,7 +197,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 		return nil, fmt.Errorf("%w: its newest validated ledger is %d, asked up to %d", chain.ErrBehind, head.Height, to)
 	}
 	list := c.history(who, from, to, true)
-	both := pair{a, who.text()}
+	both := follow.Only{a, who.text()}
 	var out []chain.Transfer
 	at := ledgerRead{}
 	for {
@@ -236,10 +233,3 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 		}
 	}
 }
-
-// pair is a Watch of an address and the account that it is of.
-type pair [2]chain.Address
-
-func (pair) Sync(context.Context) error      { return nil }
-func (p pair) Contains(a chain.Address) bool { return a == p[0] || a == p[1] }
-func (p pair) Open() []chain.Address         { return p[:] }

@@ -35,7 +35,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -97,10 +96,9 @@ type Options struct {
 
 // Client is a chain.Client for the XRP Ledger. It is safe for concurrent use.
 type Client struct {
-	o       Options
-	node    *node
-	checked atomic.Bool
-	native  *chain.Currency
+	o      Options
+	node   *node
+	native *chain.Currency
 }
 
 var (
@@ -229,25 +227,20 @@ func (c *Client) state(ctx context.Context) (*state, error) {
 
 // rightChain checks the network's id, once per connection that works.
 func (c *Client) rightChain(ctx context.Context) error {
-	if c.checked.Load() && !c.node.broke.Load() {
+	return c.node.Check(func() error {
+		s, err := c.state(ctx)
+		if err != nil {
+			return err
+		}
+		id := Mainnet
+		if s.State.NetworkID != nil {
+			id = *s.State.NetworkID
+		}
+		if id != c.o.NetworkID {
+			return fmt.Errorf("%w: its network id is %d, that of %s is %d", chain.ErrWrongNet, id, c.o.Network, c.o.NetworkID)
+		}
 		return nil
-	}
-	c.node.broke.Store(false)
-	s, err := c.state(ctx)
-	if err != nil {
-		c.node.broke.Store(true)
-		return err
-	}
-	id := Mainnet
-	if s.State.NetworkID != nil {
-		id = *s.State.NetworkID
-	}
-	if id != c.o.NetworkID {
-		c.node.broke.Store(true)
-		return fmt.Errorf("%w: its network id is %d, that of %s is %d", chain.ErrWrongNet, id, c.o.Network, c.o.NetworkID)
-	}
-	c.checked.Store(true)
-	return nil
+	})
 }
 
 func coins(drops int64) decimal.Decimal { return decimal.New(drops, -6) }
