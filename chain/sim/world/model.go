@@ -237,6 +237,18 @@ func (r *run) wallets(m *merchant, in come) {
 			want[balanceKey{part, ledger.Wallet(target), ledger.Asset(t.Currency)}] += t.Amount
 		}
 	}
+	for k := range r.truth.balances { // what nothing must have moved is nothing
+		_, wallet := k.account.WalletID()
+		switch {
+		case k.part != part:
+		case wallet:
+			want[k] += 0
+		case k.account == ledger.FeesPlatform:
+			in.platform[k.asset] += 0
+		case k.account == ledger.Suspense:
+			in.suspense[k.asset] += 0
+		}
+	}
 	for k, w := range want {
 		id, _ := k.account.WalletID()
 		have := r.truth.balances[k].posted + r.truth.balances[balanceKey{part, ledger.Receivable(id), k.asset}].posted
