@@ -26,6 +26,7 @@ var server testenv.Shared
 
 func TestMain(m *testing.M) {
 	sqltest.Child(open)
+	storagetest.BenchChild(func(place string) (storage.Store, error) { return mysql.Open(place, mysql.Options{}) })
 	code := m.Run()
 	server.Close()
 	os.Exit(code)
