@@ -50,16 +50,16 @@ func TestMain(m *testing.M) {
 
 // backends are a new store of each kind; those in SQL with a connection that the
 // insider has.
-var backends = map[string]func(t *testing.T) (storage.Store, *sqlx.DB){
-	"memory": func(*testing.T) (storage.Store, *sqlx.DB) { return memory.New(), nil },
-	"sqlite": func(t *testing.T) (storage.Store, *sqlx.DB) {
+var backends = map[string]func(t testing.TB) (storage.Store, *sqlx.DB){
+	"memory": func(testing.TB) (storage.Store, *sqlx.DB) { return memory.New(), nil },
+	"sqlite": func(t testing.TB) (storage.Store, *sqlx.DB) {
 		file := filepath.Join(t.TempDir(), "x.db")
 		require.NoError(t, sqlite.Migrate(ctx, file))
 		s, err := sqlite.Open(file, sqlite.Options{})
 		require.NoError(t, err)
 		return s, insider(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
 	},
-	"postgres": func(t *testing.T) (storage.Store, *sqlx.DB) {
+	"postgres": func(t testing.TB) (storage.Store, *sqlx.DB) {
 		server := pg.Get(t, func(t testing.TB) *testenv.Process { return testenv.Postgres(t) })
 		name := fmt.Sprint("seal", databases.Add(1))
 		_, err := insider(t, "pgx", server.DSN("postgres")).Exec("CREATE DATABASE " + name)
@@ -70,7 +70,7 @@ var backends = map[string]func(t *testing.T) (storage.Store, *sqlx.DB){
 		require.NoError(t, err)
 		return s, insider(t, "pgx", dsn)
 	},
-	"mariadb": func(t *testing.T) (storage.Store, *sqlx.DB) {
+	"mariadb": func(t testing.TB) (storage.Store, *sqlx.DB) {
 		server := maria.Get(t, func(t testing.TB) *testenv.Process { return testenv.MariaDB(t) })
 		name := fmt.Sprint("seal", databases.Add(1))
 		_, err := insider(t, "mysql", server.MySQLDSN("test")).Exec("CREATE DATABASE " + name)
@@ -81,13 +81,13 @@ var backends = map[string]func(t *testing.T) (storage.Store, *sqlx.DB){
 		require.NoError(t, err)
 		return s, insider(t, "mysql", dsn)
 	},
-	"redis": func(t *testing.T) (storage.Store, *sqlx.DB) {
+	"redis": func(t testing.TB) (storage.Store, *sqlx.DB) {
 		p := testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always")
 		return redisstore.New(redis.NewClient(&redis.Options{Addr: p.Address()}), redisstore.Options{}).Own(), nil
 	},
 }
 
-func insider(t *testing.T, driver, dsn string) *sqlx.DB {
+func insider(t testing.TB, driver, dsn string) *sqlx.DB {
 	t.Helper()
 	db, err := sqlx.Open(driver, dsn)
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func insider(t *testing.T, driver, dsn string) *sqlx.DB {
 	return db
 }
 
-func opened(t *testing.T, name string) (storage.Store, *sqlx.DB) {
+func opened(t testing.TB, name string) (storage.Store, *sqlx.DB) {
 	t.Helper()
 	if testing.Short() && name != "memory" && name != "sqlite" {
 		t.Skip("a server of its own takes seconds")
@@ -360,4 +360,24 @@ func (s shorter) Balances(ctx context.Context, p storage.Partition, a ...ledger.
 		list[i].Seq = 2
 	}
 	return list, err
+}
+
+// BenchmarkSeal is what sealing takes of an entry, and proving it: with the ledger's
+// own proof, and that alone.
+func BenchmarkSeal(b *testing.B) {
+	for _, name := range []string{"memory", "sqlite"} {
+		b.Run(name, func(b *testing.B) {
+			s, _ := opened(b, name)
+			pays(b, s, 1, b.N/3+1)
+			per := func(unit string, f func()) {
+				start := time.Now()
+				f()
+				b.ReportMetric(float64(time.Since(start).Nanoseconds())/float64(b.N), unit)
+			}
+			b.ResetTimer()
+			per("ledger-ns/entry", func() { prove(b, s, key) })
+			per("seal-ns/entry", func() { sealAll(b, s) })
+			per("prove-ns/entry", func() { prove(b, s, key) })
+		})
+	}
 }
