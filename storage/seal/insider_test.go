@@ -95,7 +95,7 @@ func quoted(v any) string {
 var inSQL = []string{"sqlite", "postgres", "mariadb"}
 
 // strides: over a server each look takes its time.
-var strides = map[string]int{"sqlite": 1, "postgres": 3, "mariadb": 3}
+var strides = map[string]int{"sqlite": 1, "postgres": 5, "mariadb": 5}
 
 // Every byte of a sealed entry, and of the transaction that it is of, is changed in
 // the database, one at a time: each time the seal is named, and what is not as it was.
