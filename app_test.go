@@ -170,6 +170,7 @@ func (h *host) sound() {
 		require.Empty(h.t, r.Holds)
 		require.Empty(h.t, r.Unexplained)
 		require.Empty(h.t, r.Gas)
+		require.Empty(h.t, r.Seals.Findings)
 	}
 }
 

@@ -67,6 +67,11 @@ type Config struct {
 	Workers []Worker
 	// Retention says what is forgotten when. Defaults to keeping everything.
 	Retention Retention
+	// SealEvery is how often each tenant's journal is sealed, so that Verify finds
+	// what somebody edited in the database: see storage/seal. It costs a few reads
+	// per tenant, and one Change where something was posted. Defaults to an hour;
+	// below 0 is never.
+	SealEvery time.Duration
 
 	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the
 	// rooms: a field that is wired by the App (Store, Registry, Now …) is
@@ -117,6 +122,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Poll == 0 {
 		c.Poll = 5 * time.Second
+	}
+	if c.SealEvery == 0 {
+		c.SealEvery = time.Hour
 	}
 	seen := map[chain.Network]bool{}
 	for _, client := range c.Chains {

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/move"
+	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -48,7 +49,7 @@ type network struct {
 
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
-	return slices.Concat(storage.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
+	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
 		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table})
 }
 

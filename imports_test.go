@@ -62,6 +62,7 @@ func TestWalls(t *testing.T) {
 	for room, allowed := range map[string][]string{
 		"ledger":           {},
 		"storage":          {"ledger"},
+		"storage/seal":     {"storage", "ledger"},
 		"storage/memory":   {"storage", "storage/verdict", "ledger"},
 		"chain":            {"ledger", "chain/internal/proof"},
 		"chain/incoming":   {"chain", "chain/internal/proof", "storage", "ledger"},

@@ -74,7 +74,7 @@ func LevelsOf(r storage.Row) []string {
 }
 
 // VerifyStore is App.Verify over an open store, for a program that has no App:
-// after a move, or a restore.
+// after a move, or a restore. Without the Key, seals are proved and not who made them.
 func VerifyStore(ctx context.Context, s storage.Store) ([]Report, error) {
 	a := &App{cfg: Config{Store: s}}
 	var out []Report

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
@@ -40,66 +38,22 @@ func (r Retention) check() error {
 }
 
 const (
-	retainEvery   = time.Hour // between two rounds over all tenants
-	retainTenants = 200       // that one Step looks at
-	retainBatch   = 500       // rows that one Step purges, about
+	retainEvery = time.Hour // between two rounds over all tenants
+	retainBatch = 500       // rows that one Step purges, about
 )
 
-// retention is the worker that purges. Where it is in a round is no matter of
-// record: another process, or this one after a restart, begins its own.
-type retention struct {
-	a *App
-
-	mu    sync.Mutex
-	after string    // the tenant that was looked at last
-	rest  time.Time // when the next round may begin
-}
-
-// workers is the worker, where anything is to be purged.
-func (r *retention) workers() []Worker {
-	if r.a.cfg.Retention == (Retention{}) {
+// retention is the worker that purges, where anything is to be purged.
+func (a *App) retention() []Worker {
+	if a.cfg.Retention == (Retention{}) {
 		return nil
 	}
+	r := &round{a: a, every: retainEvery, batch: retainBatch, tenant: a.purge}
 	return []Worker{{"retention", time.Minute, r.step}}
 }
 
-// step looks at some tenants and purges some rows. It returns 0 when a round is
-// over and until the next is due.
-func (r *retention) step(ctx context.Context) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.a.cfg.Clock.Now()
-	if now.Before(r.rest) {
-		return 0, nil
-	}
-	tenants, err := r.a.cfg.Store.Find(ctx, storage.Query{
-		Table: wallet.TenantRows.Table, Partition: storage.System, Limit: retainTenants,
-		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: r.after}},
-	})
-	if err != nil {
-		return 0, err
-	}
-	worked := 0
-	for _, t := range tenants {
-		n, err := r.tenant(ctx, storage.Tenant(t.ID), now)
-		if worked += n; err != nil {
-			return worked, err
-		}
-		if worked >= retainBatch {
-			return worked, nil // the same tenant again: it may have more
-		}
-		r.after = t.ID
-	}
-	if len(tenants) == retainTenants {
-		return max(worked, 1), nil
-	}
-	r.after, r.rest = "", now.Add(retainEvery)
-	return worked, nil
-}
-
-// tenant purges at most retainBatch rows of each kind.
-func (r *retention) tenant(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
-	keep, worked := r.a.cfg.Retention, 0
+// purge purges at most retainBatch rows of each kind.
+func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
+	keep, worked := a.cfg.Retention, 0
 	for _, k := range []struct {
 		status webhook.Status
 		keep   time.Duration
@@ -111,7 +65,7 @@ func (r *retention) tenant(ctx context.Context, p storage.Partition, now time.Ti
 		if k.keep == 0 {
 			continue
 		}
-		rows, err := r.a.cfg.Store.Find(ctx, storage.Query{
+		rows, err := a.cfg.Store.Find(ctx, storage.Query{
 			Table: webhook.Events.Table, Partition: p, Limit: retainBatch, Order: []storage.Order{{Column: "created_at"}},
 			Where: []storage.Cond{
 				{Column: "status", Op: storage.Eq, Value: k.status},
@@ -122,7 +76,7 @@ func (r *retention) tenant(ctx context.Context, p storage.Partition, now time.Ti
 		if err != nil {
 			return worked, err
 		}
-		n, err := r.drop(ctx, p, rows)
+		n, err := a.drop(ctx, p, rows)
 		if worked += n; err != nil {
 			return worked, err
 		}
@@ -132,7 +86,7 @@ func (r *retention) tenant(ctx context.Context, p storage.Partition, now time.Ti
 
 // drop forgets rows as they were read: one that is in use again meanwhile, as
 // by a replay, has another version and stays.
-func (r *retention) drop(ctx context.Context, p storage.Partition, rows []storage.Row) (int, error) {
+func (a *App) drop(ctx context.Context, p storage.Partition, rows []storage.Row) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -147,7 +101,7 @@ func (r *retention) drop(ctx context.Context, p storage.Partition, rows []storag
 		}
 	}
 	n := 0
-	for _, err := range r.a.cfg.Store.Commit(ctx, changes...) {
+	for _, err := range a.cfg.Store.Commit(ctx, changes...) {
 		switch {
 		case err == nil:
 			n++

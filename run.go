@@ -48,7 +48,8 @@ func (a *App) work() []Worker {
 		all = append(all, Worker{"outgoing/" + string(n.name), soon, n.out.Step})
 	}
 	all = append(all, Worker{"webhooks", soon, a.Webhooks.Step}, Worker{"idempotency", time.Minute, a.forget})
-	all = append(all, (&retention{a: a}).workers()...)
+	all = append(all, a.retention()...)
+	all = append(all, a.seals()...)
 	return append(all, a.cfg.Workers...)
 }
 

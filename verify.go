@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -31,6 +32,9 @@ type Report struct {
 	// Gas are gas currencies of which more or less is set aside than what is in
 	// flight may cost.
 	Gas []GasMismatch
+	// Seals are what the journal's seals prove, and entries that are not as they were
+	// sealed.
+	Seals seal.Proof
 }
 
 // Unexplained is a difference between the books and what they are about.
@@ -60,7 +64,7 @@ type GasMismatch struct {
 
 // Sound reports whether nothing was found.
 func (r *Report) Sound() bool {
-	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Gas) == 0
+	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Gas)+len(r.Seals.Findings) == 0
 }
 
 const page = 500
@@ -68,7 +72,9 @@ const page = 500
 // Verify proves every tenant's books from what is stored: see ledger.Verify for
 // the postings; that each hold has a live owner and each live owner its hold;
 // that every payment, withdrawal and transfer is explained by its postings and
-// they by it; and that what is set aside for gas is what open reservations say.
+// they by it; that what is set aside for gas is what open reservations say; and that
+// every sealed entry of the journal is what it was when it was sealed, by a process
+// with this Config.Key (see storage/seal).
 // It is exact while nothing else writes; on a live store a hold or a reservation
 // that is taken meanwhile may be reported, and is gone when asked again.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
@@ -108,7 +114,7 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 				}
 			}
 		},
-		Entries: sums.watch(a.entries(ctx, p, balances)),
+		Entries: sums.watch(seal.Prove(ctx, a.cfg.Store, p, balances, seal.Key(a.cfg.Key), &r.Seals)),
 	})
 	if err != nil {
 		return r, err
@@ -121,28 +127,6 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 	}
 	r.Gas, err = a.gas(ctx, p)
 	return r, err
-}
-
-// entries yields a partition's entries, oldest first within an account.
-func (a *App) entries(ctx context.Context, p storage.Partition, balances []ledger.Balance) iter.Seq2[ledger.Entry, error] {
-	return func(yield func(ledger.Entry, error) bool) {
-		for _, b := range balances {
-			for from := int64(1); from <= b.Seq; from += page {
-				n := min(page, b.Seq-from+1)
-				got, err := a.cfg.Store.Entries(ctx, p, b.Account, b.Asset, from+n, int(n))
-				if err != nil {
-					yield(ledger.Entry{}, err)
-					return
-				}
-				slices.Reverse(got)
-				for _, e := range got {
-					if !yield(e, nil) {
-						return
-					}
-				}
-			}
-		}
-	}
 }
 
 // postings sums up what the books say was moved for each payment, withdrawal and

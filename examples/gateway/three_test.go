@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -12,8 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
 // lease is longer than any that a payment, a withdrawal or a transfer in work is
@@ -152,53 +157,53 @@ func (m *merchant) checkAttempts(g *gateway) {
 	}
 }
 
-// BenchmarkProcesses is what one, two and three gateways on one Postgres answer
-// to 24 callers: payments, and transfers between one merchant's wallets.
+// BenchmarkProcesses is what one, two and three gateways on one Postgres answer to
+// 24 callers: payments, and transfers between a merchant's wallets. One merchant is
+// one partition, which is written by one batch at a time; many are spread.
 func BenchmarkProcesses(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		count int
-	}{{"1", 1}, {"2", 2}, {"3", 3}} {
-		b.Run(c.name, func(b *testing.B) { benchmarkProcesses(b, c.count) })
+	for _, merchants := range []int{1, 24} {
+		for count := 1; count <= 3; count++ {
+			b.Run(fmt.Sprintf("merchants=%d/processes=%d", merchants, count), func(b *testing.B) { benchmarkProcesses(b, merchants, count) })
+		}
 	}
 }
 
-func benchmarkProcesses(b *testing.B, count int) {
+func benchmarkProcesses(b *testing.B, merchants, count int) {
 	w := newTown(b, testenv.Postgres(b).DSN("postgres"))
-	first := w.start(point{})
-	require.True(b, first.serves())
-	stopMining := w.mine(1)
-	m := newMerchant(w, 1)
-	m.use(first)
-	require.NoError(b, m.open(b.Context()))
-	require.NoError(b, m.settle(b.Context(), w.inspect()))
-	stopMining()
-	first.kill()
-	// What is measured looks for work as often as in production.
+	g := w.inspect()
+	for _, c := range w.sims {
+		c.Mine(3)
+	}
 	o := w.order(point{})
-	o.Clock.Skipped += time.Since(o.Clock.Epoch) * (speed - 1)
-	o.Clock.Slow = true
+	o.Clock.Slow = true // what is measured looks for work as often as in production
 	var live []*process
 	for range count {
 		p := w.startWith(o)
 		require.True(b, p.serves())
 		live = append(live, p)
 	}
-	m.use(live...)
+	all := make([]*merchant, merchants)
+	for i := range all {
+		all[i] = w.rich(g, i)
+		all[i].use(live...)
+		_, _, err := all[i].ask(b.Context(), newRandom(1), http.MethodPost, "/wallets/", "sub", body{"name": "sub", "external_id": "sub"}, 0)
+		require.NoError(b, err)
+	}
 	var n atomic.Int64
 	failed := make(chan error, 24)
-	b.SetParallelism(12)
+	b.SetParallelism(max(1, 24/runtime.GOMAXPROCS(0)))
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		r := newRandom(uint64(n.Add(1)))
 		for pb.Next() {
 			i := n.Add(1)
+			m := all[i%int64(merchants)]
 			q := m.request(r, fmt.Sprint("bench-", i))
 			if q.kind == "withdrawal" {
 				q.kind, q.body = "payment", body{"amount": "20", "currency": q.currency}
 			}
-			status, answer, err := m.ask(b.Context(), r, "POST", paths[q.kind], q.key, q.body, 0)
-			if err == nil && status >= 300 {
+			status, answer, err := m.ask(b.Context(), r, http.MethodPost, paths[q.kind], q.key, q.body, 0)
+			if err == nil && status >= http.StatusMultipleChoices {
 				err = fmt.Errorf("%s: %d %v", q.kind, status, answer)
 			}
 			if err != nil {
@@ -216,4 +221,37 @@ func benchmarkProcesses(b *testing.B, count int) {
 		b.Fatal(err)
 	default:
 	}
+	for _, p := range live {
+		p.kill()
+	}
+	reports, err := g.app.Verify(b.Context())
+	require.NoError(b, err)
+	for i := range reports {
+		require.True(b, reports[i].Sound(), "%+v", reports[i])
+	}
+}
+
+// rich is a merchant with money in its wallet; the first is the program's own.
+func (w *town) rich(g *gateway, number int) *merchant {
+	w.t.Helper()
+	ctx, m, tenant := w.t.Context(), newMerchant(w, uint64(number)), tenantID
+	if number > 0 {
+		tenant, m.client = fmt.Sprint(tenantID, number), fmt.Sprint(testClient, number)
+		_, err := g.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: tenant, Settings: wallet.Settings{Name: &tenant}})
+		require.NoError(w.t, err)
+		_, _, err = g.auth.CreateApp(ctx, auth.NewApp{
+			Tenant: tenant, Name: tenant, Scopes: []auth.Scope{auth.Read, auth.Write}, Role: auth.TenantAdmin, ClientID: m.client, ClientSecret: testSecret,
+		})
+		require.NoError(w.t, err)
+	}
+	for _, c := range currencies {
+		asset, units := ledger.Asset(c.code), ledger.Amount(1e15)
+		id := "gift/" + c.code
+		require.NoError(w.t, storage.CommitOne(ctx, g.store, storage.Change{ID: id, Partition: storage.Tenant(tenant), Post: []ledger.Tx{{
+			ID: id, Kind: ledger.KindAdjustment, At: w.now(), Legs: []ledger.Leg{
+				{Account: ledger.Wallet(wallet.Master), Asset: asset, Delta: units}, {Account: ledger.Chain(string(c.network)), Asset: asset, Delta: -units},
+			},
+		}}}))
+	}
+	return m
 }

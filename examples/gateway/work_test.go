@@ -38,6 +38,8 @@ type merchant struct {
 	w    *town
 	seed uint64
 
+	client string // of its application; its secret is testSecret
+
 	mu       sync.Mutex
 	live     []*process // that serve
 	changed  chan struct{}
@@ -49,7 +51,7 @@ type merchant struct {
 }
 
 func newMerchant(w *town, seed uint64) *merchant {
-	return &merchant{w: w, seed: seed, changed: make(chan struct{}), all: map[string]*request{}}
+	return &merchant{w: w, seed: seed, client: testClient, changed: make(chan struct{}), all: map[string]*request{}}
 }
 
 // use names the processes that serve now.
@@ -125,7 +127,7 @@ func (m *merchant) login(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	r.SetBasicAuth(testClient, testSecret)
+	r.SetBasicAuth(m.client, testSecret)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	res, err := httpClient.Do(r)
 	if err != nil {

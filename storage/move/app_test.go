@@ -128,6 +128,7 @@ func (s *shop) use(store storage.Store) {
 		Store: store, Chains: clients, Registry: registry, Addresses: source, Signer: signer, Rates: s.rates,
 		Key: bytes.Repeat([]byte{7}, 32), Clock: s.clock, Random: s.random, Notifier: s,
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
+		SealEvery: time.Minute,
 		Withdrawals: withdrawal.Config{Ceilings: func(_ context.Context, _, currency string) (withdrawal.Ceiling, error) {
 			if currency != "USDTERC20" {
 				return withdrawal.Ceiling{}, nil
@@ -289,5 +290,6 @@ func (s *shop) sound() {
 	require.Len(s.t, reports, len(s.tenants))
 	for _, r := range reports {
 		require.True(s.t, r.Sound(), "%+v", r)
+		require.Positive(s.t, r.Seals.Seals, "journals are sealed at both ends")
 	}
 }

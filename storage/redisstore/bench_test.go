@@ -27,6 +27,24 @@ func BenchmarkTransfers(b *testing.B) {
 		storagetest.Baseline{Name: "bare SET", Open: bareSet(client)})
 }
 
+func BenchmarkProcesses(b *testing.B) {
+	p, client := server(b)
+	storagetest.BenchProcesses(b,
+		func(testing.TB) string { return fmt.Sprint(p.Address(), " shared", prefixes.Add(1)) },
+		func(_ testing.TB, place string) storage.Store {
+			_, prefix, _ := strings.Cut(place, " ")
+			return redisstore.New(client, redisstore.Options{Prefix: prefix})
+		})
+}
+
+func TestMain(m *testing.M) {
+	storagetest.BenchChild(func(place string) (storage.Store, error) {
+		address, prefix, _ := strings.Cut(place, " ")
+		return redisstore.New(redis.NewClient(&redis.Options{Addr: address}), redisstore.Options{Prefix: prefix}).Own(), nil
+	})
+	os.Exit(m.Run())
+}
+
 // BenchmarkProcessor is the same with 32 callers, in processor time of both sides:
 // what is gained where neither waits for the other, and hardly moved by other
 // work on the machine.

@@ -62,7 +62,10 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 // The transaction must be READ COMMITTED (sql.TxOptions). Postgres says what it is,
 // and any other is refused. MariaDB does not tell: there one at REPEATABLE READ,
 // the default, is as exact, but what it locks lies between rows too, and other
-// tenants may wait for it.
+// tenants may wait for it; and it goes on to see rows as they were at its first
+// read, so that a decision about one that was written since is ErrConflict until
+// the transaction is begun again. Locking those rows as they are read would be no
+// way out: whoever commits takes the partition before its rows.
 //
 // Where a database has one writer (SQLite) a transaction that has written holds up
 // everybody who writes; it is then storage.Tx.Alone, and networks may be written.

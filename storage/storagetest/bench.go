@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -57,10 +59,10 @@ func (s spread) partition(account int) storage.Partition {
 }
 
 // Bench measures transfers: spread over many accounts, of one tenant and of many,
-// and all to one account, by one caller and by 32, each waiting for its own commit, history and idempotency
-// included. Baselines run in between. The ledger is audited after each run.
+// and all to one account, by one caller, by 32 and by 256, each waiting for its own
+// commit, history and idempotency included. Baselines run in between. The ledger is audited after each run.
 func Bench(b *testing.B, h Harness, baselines ...Baseline) {
-	for _, callers := range []int{1, 32} {
+	for _, callers := range []int{1, 32, 256} {
 		for _, hot := range []spread{oneTenant, hotOne, tenants} {
 			name := fmt.Sprintf("callers=%d/%s", callers, hot)
 			b.Run("store/"+name, func(b *testing.B) {
@@ -256,6 +258,23 @@ func measure(b *testing.B, callers int, do func(caller, i int) error) {
 
 func reportCPU(b *testing.B, before time.Duration) {
 	b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+// BenchDisk is what the disk takes for one commit of one caller: 8 KiB written and
+// synced.
+func BenchDisk(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "disk"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // a benchmark's end
+	page := make([]byte, 8<<10)
+	measure(b, 1, func(_, _ int) error {
+		if _, err := f.Write(page); err != nil {
+			return err
+		}
+		return f.Sync()
+	})
 }
 
 // DecimalMap is the ledger that one writes first: a map of decimals and a

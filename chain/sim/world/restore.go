@@ -103,7 +103,7 @@ func (r *run) replay(log []entry) error {
 		rep := &reports[i]
 		if bad := !slices.ContainsFunc(rep.Ledger.Findings, func(f ledger.Finding) bool {
 			return f.Fault != ledger.FaultDeficit && f.Fault != ledger.FaultInsolvent
-		}); !bad || len(rep.Holds)+len(rep.Unexplained)+len(rep.Gas) > 0 {
+		}); !bad || len(rep.Holds)+len(rep.Unexplained)+len(rep.Gas)+len(rep.Seals.Findings) > 0 {
 			return fmt.Errorf("the books of tenant %s were not right: %v", rep.Tenant, rep)
 		}
 	}

@@ -364,6 +364,9 @@ func (r *run) audit() {
 				r.fail("I2", "tenant %s: %s", rep.Tenant, f)
 			}
 		}
+		for _, f := range rep.Seals.Findings {
+			r.fail("I2", "tenant %s: %s", rep.Tenant, f)
+		}
 		if len(rep.Holds)+len(rep.Unexplained)+len(rep.Gas) > 0 {
 			r.fail("I9", "tenant %s: holds %v, unexplained %v, gas %v", rep.Tenant, rep.Holds, rep.Unexplained, rep.Gas)
 		}

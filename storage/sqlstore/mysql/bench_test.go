@@ -3,12 +3,19 @@ package mysql_test
 import (
 	"testing"
 
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
 func BenchmarkTransfers(b *testing.B) {
 	storagetest.Bench(b, harness(mysql.Options{}), storagetest.Baseline{Name: "one per commit", Open: onePerCommit})
+}
+
+func BenchmarkDisk(b *testing.B) { storagetest.BenchDisk(b) }
+
+func BenchmarkProcesses(b *testing.B) {
+	storagetest.BenchProcesses(b, migrated, func(b testing.TB, place string) storage.Store { return at(b, place, mysql.Options{}) })
 }
 
 func BenchmarkDueRows(b *testing.B) {

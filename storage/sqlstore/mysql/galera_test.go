@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,44 +37,23 @@ func TestGalera(t *testing.T) {
 		return admin.QueryRow("SHOW STATUS LIKE 'wsrep_cluster_size'").Scan(&name, &n) == nil && n == 3
 	}, time.Minute, 50*time.Millisecond)
 
-	var mu sync.Mutex
-	count := 0
-	var free []string
-	place := func(t testing.TB) string {
-		mu.Lock()
-		defer mu.Unlock()
-		var name string
-		if len(free) > 0 {
-			name, free = free[len(free)-1], free[:len(free)-1]
-		} else {
-			count++
-			name = fmt.Sprint("g", count)
+	var count atomic.Int64
+	lent := sqltest.Places{
+		Empty: func(t testing.TB) string {
+			name := fmt.Sprint("g", count.Add(1))
 			_, err := admin.Exec("CREATE DATABASE " + name)
 			require.NoError(t, err)
-			require.NoError(t, mysql.Migrate(ctx, nodes[0].MySQLDSN(name), galera, storagetest.Tables()...))
-		}
-		t.Cleanup(func() {
-			if t.Failed() {
-				return
-			}
-			for _, table := range []string{"parts", "ledger_txs", "balances", "entries", "levels", "idempotency", "activity", "suite_things", "suite_notes"} {
-				if _, err := admin.Exec("DELETE FROM " + name + ".cryptopay_" + table); err != nil {
-					return // the quorum is gone
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			free = append(free, name)
-		})
-		return name
+			return nodes[0].MySQLDSN(name)
+		},
+		Migrate: func(dsn string, tables ...*storage.Table) error { return mysql.Migrate(ctx, dsn, galera, tables...) },
+		Pool:    hostPool,
 	}
+	database := func(dsn string) string { _, name, _ := strings.Cut(dsn, "/"); return name }
+	place := func(t testing.TB) string { return database(lent.Migrated(t)) }
 	on := func(t testing.TB, node int, name string) storage.Store {
 		return at(t, nodes[node].MySQLDSN(name), galera)
 	}
-	nameOf := func(t testing.TB, s storage.Store) string {
-		_, name, _ := strings.Cut(placeOf(t, s), "/")
-		return name
-	}
+	nameOf := func(t testing.TB, s storage.Store) string { return database(places.Of(t, s)) }
 	t.Run("Conformance", func(t *testing.T) {
 		storagetest.Run(t, storagetest.Harness{
 			Open:   func(t testing.TB) storage.Store { return on(t, 0, place(t)) },

@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
@@ -127,4 +128,18 @@ func TestPrefix(t *testing.T) {
 	require.Len(t, want["cryptopay_payments"], 3, "theirs is as it was")
 	delete(want, "cryptopay_payments")
 	require.Equal(t, want, schemaOf(t, hostPool(t, other)))
+}
+
+// U02: see sqltest.OneVersionBehind.
+func TestU02_OneVersionBehind(t *testing.T) {
+	t.Parallel()
+	place := emptyDatabase(t)
+	sqltest.OneVersionBehind(t, mysql.Dialect(), hostPool(t, place),
+		func() storage.Store { return at(t, place, mysql.Options{}) },
+		func(tables ...*storage.Table) error { return migrate(place, tables...) })
+}
+
+func TestU02_MigrationsOnlyAdd(t *testing.T) {
+	t.Parallel()
+	sqltest.Additive(t, mysql.Dialect().Migrations)
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
@@ -13,8 +16,50 @@ func BenchmarkTransfers(b *testing.B) {
 	storagetest.Bench(b, harness(postgres.Options{}), storagetest.Baseline{Name: "one per commit", Open: onePerCommit})
 }
 
+func BenchmarkDisk(b *testing.B) { storagetest.BenchDisk(b) }
+
+func BenchmarkProcesses(b *testing.B) {
+	storagetest.BenchProcesses(b, migrated, func(b testing.TB, place string) storage.Store { return at(b, place, postgres.Options{}) })
+}
+
 func BenchmarkDueRows(b *testing.B) {
 	storagetest.BenchDue(b, harness(postgres.Options{}), 20_000)
+}
+
+// BenchmarkCopyJournal is the limit: the rows of the journal alone, without
+// balances or verdicts, a thousand transfers per transaction, by COPY.
+func BenchmarkCopyJournal(b *testing.B) {
+	place := migrated(b)
+	c, err := pgx.Connect(b.Context(), place)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close(b.Context()) //nolint:errcheck // a benchmark's end
+	copied := func(tx pgx.Tx, table string, columns []string, n int, row func(i int) []any) {
+		_, err := tx.CopyFrom(b.Context(), pgx.Identifier{table}, columns, pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil }))
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+	for from := 0; from < b.N; from += 1000 {
+		n := min(1000, b.N-from)
+		tx, err := c.Begin(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		id := func(i int) string { return fmt.Sprintf("0190a1b2-%016x-8000-000000", from+i) }
+		copied(tx, "cryptopay_ledger_txs", []string{"part", "id", "change_id", "kind", "ref", "at"}, n, func(i int) []any {
+			return []any{"tenant/here", id(i), id(i), "transfer", "", int64(1)}
+		})
+		copied(tx, "cryptopay_entries", []string{"part", "account", "asset", "seq", "tx", "delta", "balance_after"}, 2*n, func(i int) []any {
+			return []any{"tenant/here", fmt.Sprintf("wallet/bench-%04d", i*7%1000), "COIN", int64(2*from + i + 1), id(i / 2), int64(1), int64(1)}
+		})
+		if err := tx.Commit(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "transfers/s")
 }
 
 // onePerCommit is what one writes first: a transaction per transfer, through the

@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
@@ -144,4 +145,18 @@ func columnsOf(t *testing.T, db *sqlx.DB) (out []string) {
 	t.Helper()
 	require.NoError(t, db.Select(&out, "SELECT column_name FROM information_schema.columns WHERE table_name = 'cryptopay_payments' AND table_schema = 'public'"))
 	return out
+}
+
+// U02: see sqltest.OneVersionBehind.
+func TestU02_OneVersionBehind(t *testing.T) {
+	t.Parallel()
+	place := emptyDatabase(t)
+	sqltest.OneVersionBehind(t, postgres.Dialect(), hostPool(t, place),
+		func() storage.Store { return at(t, place, postgres.Options{}) },
+		func(tables ...*storage.Table) error { return migrate(place, tables...) })
+}
+
+func TestU02_MigrationsOnlyAdd(t *testing.T) {
+	t.Parallel()
+	sqltest.Additive(t, postgres.Dialect().Migrations)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -26,6 +25,7 @@ var server testenv.Shared
 
 func TestMain(m *testing.M) {
 	sqltest.Child(open)
+	storagetest.BenchChild(func(place string) (storage.Store, error) { return postgres.Open(place, postgres.Options{}) })
 	code := m.Run()
 	server.Close()
 	os.Exit(code)
@@ -63,72 +63,18 @@ func emptyDatabase(t testing.TB) string {
 	return dsn(t, name)
 }
 
-// clean are databases with the suite's tables and nothing in them: making one
-// takes longer than most cases.
-var clean struct {
-	sync.Mutex
-	free []string
-}
+var places = sqltest.Places{Empty: emptyDatabase, Migrate: migrate, Pool: hostPool}
 
-// migrated gives the DSN of a database that is the test's own until it ends.
-func migrated(t testing.TB) string {
-	t.Helper()
-	clean.Lock()
-	var at string
-	if n := len(clean.free); n > 0 {
-		at = clean.free[n-1]
-		clean.free = clean.free[:n-1]
-	}
-	clean.Unlock()
-	if at == "" {
-		at = emptyDatabase(t)
-		require.NoError(t, postgres.Migrate(ctx, at, postgres.Options{}, storagetest.Tables()...))
-	}
-	db := hostPool(t, at)
-	t.Cleanup(func() {
-		_, err := db.Exec(`TRUNCATE cryptopay_parts, cryptopay_ledger_txs, cryptopay_balances, cryptopay_entries, cryptopay_levels,
-			cryptopay_idempotency, cryptopay_activity, cryptopay_suite_things, cryptopay_suite_notes`)
-		if err == nil && !t.Failed() {
-			clean.Lock()
-			clean.free = append(clean.free, at)
-			clean.Unlock()
-		}
-	})
-	return at
-}
-
-// places remembers what a store stands on.
-var places sync.Map
+func migrated(t testing.TB) string { t.Helper(); return places.Migrated(t) }
 
 func at(t testing.TB, dsn string, o postgres.Options) storage.Store {
 	t.Helper()
 	s, err := postgres.Open(dsn, o)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	places.Store(storage.Store(s), dsn)
-	return s
-}
-
-func placeOf(t testing.TB, s storage.Store) string {
-	t.Helper()
-	dsn, ok := places.Load(s)
-	require.True(t, ok)
-	return dsn.(string)
+	return places.Opened(t, dsn, s, err)
 }
 
 func harness(o postgres.Options) storagetest.Harness {
-	return storagetest.Harness{
-		Open:   func(t testing.TB) storage.Store { return at(t, migrated(t), o) },
-		Second: func(t testing.TB, s storage.Store) storage.Store { return at(t, placeOf(t, s), o) },
-		Reopen: func(t testing.TB, s storage.Store) storage.Store {
-			require.NoError(t, s.Close())
-			return at(t, placeOf(t, s), o)
-		},
-		Begin: func(t testing.TB, s storage.Store) (storage.Tx, func(bool) error) {
-			return sqltest.Begin(t, hostPool(t, placeOf(t, s)), s.(*postgres.Store).WithTx)
-		},
-		Rounds: 25,
-	}
+	return places.Harness(25, func(_ testing.TB, dsn string) (storage.Store, error) { return postgres.Open(dsn, o) })
 }
 
 func TestConformance(t *testing.T) {
@@ -140,23 +86,13 @@ func TestConformance(t *testing.T) {
 // what it needs. Its connections are as unfit as is allowed.
 func TestConformanceOnAHostsPool(t *testing.T) {
 	t.Parallel()
-	on := func(t testing.TB, at string) storage.Store {
-		db := hostPool(t, at+"&default_transaction_isolation=serializable")
+	h := places.Harness(10, func(t testing.TB, dsn string) (storage.Store, error) {
+		db := hostPool(t, dsn+"&default_transaction_isolation=serializable")
 		db.SetMaxOpenConns(4)
-		s, err := postgres.OpenDB(db, postgres.Options{})
-		require.NoError(t, err)
-		places.Store(storage.Store(s), at)
-		return s
-	}
-	storagetest.Run(t, storagetest.Harness{
-		Open:   func(t testing.TB) storage.Store { return on(t, migrated(t)) },
-		Second: func(t testing.TB, s storage.Store) storage.Store { return on(t, placeOf(t, s)) },
-		Reopen: func(t testing.TB, s storage.Store) storage.Store {
-			require.NoError(t, s.Close())
-			return on(t, placeOf(t, s))
-		},
-		Rounds: 10,
+		return postgres.OpenDB(db, postgres.Options{})
 	})
+	h.Begin = nil // as above
+	storagetest.Run(t, h)
 }
 
 func TestSameVerdictsAsMemory(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
@@ -15,6 +16,12 @@ func BenchmarkTransfers(b *testing.B) {
 	storagetest.Bench(b, harness(),
 		storagetest.Baseline{Name: "one per commit", Open: onePerCommit},
 		storagetest.Baseline{Name: "raw groups", Open: rawGroups})
+}
+
+func BenchmarkDisk(b *testing.B) { storagetest.BenchDisk(b) }
+
+func BenchmarkProcesses(b *testing.B) {
+	storagetest.BenchProcesses(b, func(b testing.TB) string { return pathOf(b, fresh(b)) }, func(b testing.TB, place string) storage.Store { return at(b, place) })
 }
 
 func BenchmarkDueRows(b *testing.B) { storagetest.BenchDue(b, harness(), 20_000) }

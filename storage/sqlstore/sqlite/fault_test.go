@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(child); path != "" {
 		writeForEver(path)
 	}
+	storagetest.BenchChild(func(place string) (storage.Store, error) { return sqlite.Open(place, sqlite.Options{}) })
 	os.Exit(m.Run())
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
@@ -200,4 +201,18 @@ func TestU02_OtherSchemas(t *testing.T) {
 func TestSchemaPrints(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, sqlite.Schema(storagetest.Things.Table), `CREATE UNIQUE INDEX cryptopay_suite_things_u1 ON cryptopay_suite_things (part, "group", "order");`)
+}
+
+// U02: see sqltest.OneVersionBehind.
+func TestU02_OneVersionBehind(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.db")
+	sqltest.OneVersionBehind(t, sqlite.Dialect(), hostPool(t, path),
+		func() storage.Store { return at(t, path) },
+		func(tables ...*storage.Table) error { return sqlite.Migrate(ctx, path, tables...) })
+}
+
+func TestU02_MigrationsOnlyAdd(t *testing.T) {
+	t.Parallel()
+	sqltest.Additive(t, sqlite.Dialect().Migrations)
 }

@@ -1,0 +1,44 @@
+package cryptopay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/seal"
+)
+
+// seals is the worker that seals the tenants' journals.
+func (a *App) seals() []Worker {
+	if a.cfg.SealEvery < 0 {
+		return nil
+	}
+	key := seal.Key(a.cfg.Key)
+	r := &round{a: a, every: a.cfg.SealEvery, batch: seal.MaxEntries, tenant: func(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
+		s, n, err := seal.Next(ctx, a.cfg.Store, p, key, now)
+		if errors.Is(err, seal.ErrBroken) { // one tenant's, and nothing that trying again would mend
+			a.cfg.Log.ErrorContext(ctx, "journal not sealed", slog.String("partition", string(p)), slog.Any("error", err))
+			return 0, nil
+		}
+		if n > 0 {
+			a.cfg.Log.InfoContext(ctx, "journal sealed", slog.String("partition", string(p)), slog.Int64("number", s.Number), slog.String("hash", fmt.Sprintf("%x", s.Hash)))
+		}
+		return n, err
+	}}
+	return []Worker{{"seals", min(time.Minute, a.cfg.SealEvery), r.step}}
+}
+
+// Seal is the seal of a tenant's journal with this number, or the newest where it
+// is 0; ok is false where there is none. Number and Hash of the newest, kept where
+// nobody who can write to this database can write, are proof for later: as long as
+// Verify finds nothing and the seal of that number has that hash, everything that it
+// and those before it cover is what it was.
+func (a *App) Seal(ctx context.Context, tenant string, number int64) (s seal.Seal, ok bool, err error) {
+	if number == 0 {
+		return seal.Newest(ctx, a.cfg.Store, storage.Tenant(tenant))
+	}
+	return seal.At(ctx, a.cfg.Store, storage.Tenant(tenant), number)
+}

@@ -1,0 +1,10 @@
+package mysql
+
+import "github.com/cryptopay-go/cryptopay/storage/sqlstore"
+
+// Dialect is this package's, over a host's pool, for a test that takes something away from it.
+func Dialect() sqlstore.Dialect {
+	d, _ := Options{}.withDefaults().dialect()
+	d.Begin = []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", begin}
+	return *d
+}

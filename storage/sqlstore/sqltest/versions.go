@@ -1,0 +1,130 @@
+package sqltest
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
+)
+
+// OneVersionBehind runs this library and the one before its last migration on one
+// database: d over a host's pool db, without that migration, beside open and
+// migrate. Each refuses to start on the other's schema; one that runs when the
+// schema is raised goes on beside the new one.
+func OneVersionBehind(t *testing.T, d sqlstore.Dialect, db *sqlx.DB, open func() storage.Store, migrate func(...*storage.Table) error) {
+	d.Migrations = withoutLast(t, d.Migrations)
+	tables := storagetest.Tables()
+	older := func() *sqlstore.Store {
+		return sqlstore.New(&d, db, db, sqlstore.Options{BusyTimeout: 5 * time.Second})
+	}
+	require.NoError(t, sqlstore.Migrate(ctx, db, &d, tables...))
+	before := older()
+	require.NoError(t, before.Open(ctx, tables...))
+	early := open()
+	err := early.Open(ctx, tables...)
+	require.ErrorIs(t, err, storage.ErrSchema, "the new one does not start on the old schema")
+	require.ErrorContains(t, err, "run Migrate")
+	require.ErrorIs(t, early.Commit(ctx, deposit(here, "too early"))[0], storage.ErrClosed)
+
+	var acked struct {
+		sync.Mutex
+		ids []string
+	}
+	var over atomic.Bool
+	var done sync.WaitGroup
+	write := func(who string, s storage.Store) {
+		for w := range 3 {
+			done.Go(func() {
+				for i := 0; i < 10 || !over.Load(); i++ {
+					id := fmt.Sprint(who, w, "/", i)
+					if err := storage.CommitOne(ctx, s, deposit(here, id)); err != nil {
+						t.Error(who, err)
+						return
+					}
+					acked.Lock()
+					acked.ids = append(acked.ids, id)
+					acked.Unlock()
+				}
+			})
+		}
+	}
+	write("old ", before)
+	require.NoError(t, migrate(tables...))
+	after := open()
+	require.NoError(t, after.Open(ctx, tables...))
+	write("new ", after)
+
+	err = older().Open(ctx, tables...)
+	require.ErrorIs(t, err, storage.ErrSchema, "the old one does not start on the new schema")
+	require.ErrorContains(t, err, "update the library")
+	require.ErrorIs(t, sqlstore.Migrate(ctx, db, &d, tables...), storage.ErrSchema)
+	over.Store(true)
+	done.Wait()
+	require.Equal(t, len(acked.ids), whole(t, after, here, acked.ids))
+	require.Equal(t, len(acked.ids), whole(t, before, here, acked.ids))
+}
+
+// withoutLast are a dialect's migrations but the last.
+func withoutLast(t *testing.T, from fs.FS) fs.FS {
+	t.Helper()
+	names, err := fs.Glob(from, "migrations/*.sql")
+	require.NoError(t, err)
+	slices.Sort(names)
+	out := fstest.MapFS{}
+	for _, name := range names[:len(names)-1] {
+		text, err := fs.ReadFile(from, name)
+		require.NoError(t, err)
+		out[name] = &fstest.MapFile{Data: text}
+	}
+	return out
+}
+
+// What an older library is not disturbed by: tables and indexes, and columns that
+// it need not know of. A unique index only on a table of the same migration.
+var (
+	adds    = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN .* NOT NULL DEFAULT )`)
+	uniques = regexp.MustCompile(`(?is)^CREATE UNIQUE INDEX (IF NOT EXISTS )?\S+ ON (\S+) `)
+)
+
+// Additive holds migrations to what a process of the version before, that goes on,
+// can live with.
+func Additive(t *testing.T, from fs.FS) {
+	names, err := fs.Glob(from, "migrations/*.sql")
+	require.NoError(t, err)
+	for _, name := range names {
+		text, err := fs.ReadFile(from, name)
+		require.NoError(t, err)
+		for q := range strings.SplitSeq(plain(string(text)), ";\n") {
+			if q = strings.TrimSpace(q); q == "" || adds.MatchString(q) {
+				continue
+			}
+			unique := uniques.FindStringSubmatch(q)
+			require.NotNil(t, unique, "%s: an older process may not live with this: %s", name, q)
+			require.Regexp(t, `CREATE TABLE (IF NOT EXISTS )?`+unique[2]+` \(`, string(text), "%s: unique in an older table: %s", name, q)
+		}
+	}
+}
+
+// plain is SQL without the lines that are comments.
+func plain(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
