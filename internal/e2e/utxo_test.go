@@ -30,6 +30,7 @@ import (
 type shop struct {
 	t      testing.TB
 	mint   *utxotest.Mint
+	client func() chain.Client // of a new process
 	store  storage.Store
 	clock  *cryptopay.ManualClock
 	inbox  *inbox
@@ -39,7 +40,7 @@ type shop struct {
 
 func openShop(t testing.TB, m *utxotest.Mint) *shop {
 	t.Helper()
-	s := &shop{t: t, mint: m, store: memory.New(), inbox: &inbox{}, clock: cryptopay.NewManualClock(time.Now())}
+	s := &shop{t: t, mint: m, client: func() chain.Client { return m.Connect() }, store: memory.New(), inbox: &inbox{}, clock: cryptopay.NewManualClock(time.Now())}
 	s.compose()
 	name := "shop"
 	tenant, err := s.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
@@ -58,7 +59,7 @@ func openShop(t testing.TB, m *utxotest.Mint) *shop {
 func (s *shop) compose() {
 	s.t.Helper()
 	n, registry := s.mint.Network, chain.MainnetRegistry().Only(s.mint.Network)
-	client := s.mint.Connect()
+	client := s.client()
 	seed, err := keys.FromMnemonic(mnemonic, "")
 	require.NoError(s.t, err)
 	accounts, err := seed.Accounts(registry.Networks())

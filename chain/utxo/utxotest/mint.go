@@ -58,9 +58,33 @@ func Open(t testing.TB, network chain.Network, kind string, blocks int) *Mint {
 	} else {
 		m.Node = testenv.Btcd(t, kind, m.address(m.key))
 	}
-	m.Mine(blocks)
+	if blocks > 0 {
+		m.Mine(blocks)
+	}
 	m.Client = m.Connect()
 	return m
+}
+
+// Follow gives the node every block that another one has and it has not.
+func (m *Mint) Follow(other *Mint) {
+	m.t.Helper()
+	hash := func(m *Mint, height int64) (out string) { m.Ask(&out, "getblockhash", height); return out }
+	from := min(m.Height(), other.Height())
+	for from > 0 && hash(m, from) != hash(other, from) {
+		from--
+	}
+	for h := from + 1; h <= other.Height(); h++ {
+		m.Ask(nil, "submitblock", other.block(h))
+	}
+}
+
+// block is a raw block, in hex.
+func (m *Mint) block(height int64) (raw string) {
+	m.t.Helper()
+	var hash string
+	m.Ask(&hash, "getblockhash", height)
+	m.Ask(&raw, "getblock", hash, map[utxo.Dialect]any{utxo.Btcd: 0, utxo.Core: false}[m.dialect])
+	return raw
 }
 
 // address is the P2PKH address of a key.
@@ -136,11 +160,7 @@ func (m *Mint) Height() (h int64) {
 func (m *Mint) Pay(to string, amount decimal.Decimal) string {
 	m.t.Helper()
 	m.spent++
-	var hash string
-	m.Ask(&hash, "getblockhash", m.spent)
-	var raw string
-	m.Ask(&raw, "getblock", hash, map[utxo.Dialect]any{utxo.Btcd: 0, utxo.Core: false}[m.dialect])
-	b, err := hex.DecodeString(raw)
+	b, err := hex.DecodeString(m.block(m.spent))
 	require.NoError(m.t, err)
 	var block wire.MsgBlock
 	require.NoError(m.t, block.Deserialize(bytes.NewReader(b)))
