@@ -25,7 +25,7 @@ import (
 
 // fakeNode is the outside world: a node that can be told to lie.
 type fakeNode struct {
-	t      *testing.T
+	t      testing.TB
 	server *httptest.Server
 
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ type fakeLog struct {
 	data     []byte
 }
 
-func newFake(t *testing.T) *fakeNode {
+func newFake(t testing.TB) *fakeNode {
 	t.Helper()
 	f := &fakeNode{t: t, chainID: 1, lies: map[string]lie{}, asked: map[string]int{}}
 	f.blocks = []*fakeBlock{{hash: crypto.Keccak256Hash([]byte("genesis"))}}

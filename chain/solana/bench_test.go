@@ -2,8 +2,14 @@ package solana
 
 import (
 	"bytes"
+	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -11,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
@@ -53,6 +60,7 @@ func BenchmarkBlock(b *testing.B) {
 	b.Run("decode+match", func(b *testing.B) {
 		b.SetBytes(int64(len(answer)))
 		b.ReportAllocs()
+		defer chaintest.CPU(b)()
 		for b.Loop() {
 			x, err := readBlock(&transport.Call{Out: answer}, 9)
 			require.NoError(b, err)
@@ -64,6 +72,7 @@ func BenchmarkBlock(b *testing.B) {
 		owner := solanatest.Key("owner0").PublicKey().String()
 		b.SetBytes(int64(len(answer)))
 		b.ReportAllocs()
+		defer chaintest.CPU(b)()
 		for b.Loop() {
 			x, err := readBlock(&transport.Call{Out: answer}, 9)
 			require.NoError(b, err)
@@ -75,36 +84,40 @@ func BenchmarkBlock(b *testing.B) {
 	b.Run("std", func(b *testing.B) {
 		b.SetBytes(int64(len(answer)))
 		b.ReportAllocs()
+		defer chaintest.CPU(b)()
 		for b.Loop() {
-			var v struct {
-				Height       int64  `json:"blockHeight"`
-				Hash         string `json:"blockhash"`
-				Parent       string `json:"previousBlockhash"`
-				Transactions []struct {
-					Transaction []string
-					Meta        struct {
-						Err         any
-						Fee         int64
-						PreBalances []uint64
-						Post        []uint64   `json:"postBalances"`
-						PreTokens   []stdToken `json:"preTokenBalances"`
-						Tokens      []stdToken `json:"postTokenBalances"`
-						Inner       []struct {
-							Index        int
-							Instructions []struct {
-								Program  int `json:"programIdIndex"`
-								Accounts []int
-								Data     string
-							}
-						} `json:"innerInstructions"`
-						Loaded struct{ Writable, Readonly []string } `json:"loadedAddresses"`
-					}
-				}
-			}
+			var v stdBlock
 			require.NoError(b, json.Unmarshal(answer, &v))
 			require.Len(b, v.Transactions, 2000)
 		}
 	})
+}
+
+// stdBlock is what encoding/json decodes of a block.
+type stdBlock struct {
+	Height       int64  `json:"blockHeight"`
+	Hash         string `json:"blockhash"`
+	Parent       string `json:"previousBlockhash"`
+	Transactions []struct {
+		Transaction []string
+		Meta        struct {
+			Err         any
+			Fee         int64
+			PreBalances []uint64
+			Post        []uint64   `json:"postBalances"`
+			PreTokens   []stdToken `json:"preTokenBalances"`
+			Tokens      []stdToken `json:"postTokenBalances"`
+			Inner       []struct {
+				Index        int
+				Instructions []struct {
+					Program  int `json:"programIdIndex"`
+					Accounts []int
+					Data     string
+				}
+			} `json:"innerInstructions"`
+			Loaded struct{ Writable, Readonly []string } `json:"loadedAddresses"`
+		}
+	}
 }
 
 type stdToken struct {
@@ -116,19 +129,139 @@ type stdToken struct {
 func BenchmarkAddress(b *testing.B) {
 	k := key(bytes.Repeat([]byte{7, 9}, 16))
 	b.Run("encode", func(b *testing.B) {
+		defer chaintest.CPU(b)()
 		for b.Loop() {
 			k.text()
 		}
 	})
 	text := string(k.text())
 	b.Run("decode", func(b *testing.B) {
+		defer chaintest.CPU(b)()
 		for b.Loop() {
 			parseKey(text)
 		}
 	})
 	b.Run("sdk", func(b *testing.B) {
+		defer chaintest.CPU(b)()
 		for b.Loop() {
 			_ = sdk.PublicKey(k).String()
 		}
 	})
+}
+
+// slots is a validator that has made so many blocks of mainnet's size in a row.
+type slots struct{ blocks [][]byte }
+
+func newSlots(count int) *slots {
+	one := mainnetBlock()
+	_, txs, _ := bytes.Cut(one, []byte(`"transactions":`))
+	n := &slots{}
+	for i := range count + 1 {
+		n.blocks = append(n.blocks, append(fmt.Appendf(nil, `{"blockHeight":%d,"blockTime":1760000000,"blockhash":%q,"parentSlot":%d,"previousBlockhash":%q,"transactions":`,
+			i+100, solanatest.Key(fmt.Sprint(i)).PublicKey(), i+499, solanatest.Key(fmt.Sprint(i-1)).PublicKey()), txs...))
+	}
+	return n
+}
+
+func (n *slots) hash(i int) string {
+	return fmt.Sprintf("%d:%s", i+500, solanatest.Key(fmt.Sprint(i)).PublicKey())
+}
+
+func (n *slots) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var calls []struct {
+		ID     json.RawMessage
+		Method string
+		Params []any
+	}
+	body, _ := io.ReadAll(r.Body)
+	if json.Unmarshal(body, &calls) != nil {
+		calls = append(calls[:0], struct {
+			ID     json.RawMessage
+			Method string
+			Params []any
+		}{})
+		_ = json.Unmarshal(body, &calls[0])
+	}
+	q := calls[0]
+	answer := []byte(`null`)
+	switch q.Method {
+	case "getGenesisHash":
+		answer = fmt.Appendf(nil, "%q", Mainnet)
+	case "getSlot":
+		answer = fmt.Append(nil, 500+len(n.blocks)-1)
+	case "getBlocksWithLimit":
+		var list []int
+		for s := int(q.Params[0].(float64)); s < 500+len(n.blocks) && len(list) < int(q.Params[1].(float64)); s++ {
+			list = append(list, s)
+		}
+		answer, _ = json.Marshal(list)
+	case "getMultipleAccounts":
+		mint := make([]byte, 82)
+		mint[44], mint[45] = 6, 1 // decimals, and that it is one
+		var list []any
+		for range q.Params[0].([]any) {
+			list = append(list, map[string]any{"lamports": 1, "owner": solanatest.Token, "executable": false, "data": []any{base64.StdEncoding.EncodeToString(mint), "base64"}})
+		}
+		answer, _ = json.Marshal(map[string]any{"context": map[string]any{"slot": 500}, "value": list})
+	case "getBlock":
+		answer = n.blocks[int(q.Params[0].(float64))-500]
+		if q.Params[1].(map[string]any)["transactionDetails"] == "none" {
+			head, _, _ := bytes.Cut(answer, []byte(`,"transactions":`))
+			answer = append(head[:len(head):len(head)], '}')
+		}
+	}
+	open, shut := "", ""
+	if body[0] == '[' {
+		open, shut = "[", "]"
+	}
+	_, _ = fmt.Fprintf(w, `%s{"jsonrpc":"2.0","id":%s,"result":`, open, q.ID)
+	_, _ = w.Write(answer)
+	_, _ = w.Write([]byte("}" + shut))
+}
+
+// BenchmarkDay catches up over HTTP with blocks of mainnet's size: 2000 transactions,
+// two thirds of them votes, 216,000 blocks a day. The naive reader asks for the list of
+// slots, and for each block.
+func BenchmarkDay(b *testing.B) {
+	const blocks = 8
+	n := newSlots(blocks)
+	server := httptest.NewServer(n)
+	b.Cleanup(server.Close)
+	c, err := New(Options{Registry: registry(b, solanatest.Key("mint").PublicKey().String()), URL: server.URL})
+	require.NoError(b, err)
+	chaintest.Day{
+		Client: c, Trail: []chain.Block{{Height: 100, Hash: n.hash(0)}}, Blocks: blocks, PerDay: 216_000, Sample: "Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB",
+		Naive: func(ctx context.Context, has func(string) bool) error {
+			for i := range blocks {
+				var v struct{ Result stdBlock }
+				if err := chaintest.Post(ctx, server.URL, map[string]any{"id": 1, "method": "getBlock", "params": []any{501 + i, map[string]any{}}}, &v); err != nil {
+					return err
+				}
+				if len(v.Result.Transactions) != 2000 {
+					return fmt.Errorf("%d transactions", len(v.Result.Transactions))
+				}
+				for _, tx := range v.Result.Transactions {
+					raw, err := base64.StdEncoding.DecodeString(tx.Transaction[0])
+					if err != nil {
+						return err
+					}
+					parsed, err := sdk.TransactionFromBytes(raw)
+					if err != nil {
+						return err
+					}
+					for _, k := range parsed.Message.AccountKeys {
+						if has(k.String()) {
+							return errors.New("nobody is paid")
+						}
+					}
+					for _, t := range tx.Meta.Tokens {
+						if has(t.Owner) {
+							return errors.New("nobody is paid")
+						}
+					}
+				}
+			}
+			return nil
+		},
+	}.Bench(b)
 }

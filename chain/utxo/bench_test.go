@@ -2,18 +2,23 @@ package utxo
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/btcsuite/btcd/wire/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
@@ -87,6 +92,7 @@ func BenchmarkBlock(b *testing.B) {
 	b.Run("RawProvenMatched", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(raw)))
+		defer chaintest.CPU(b)()
 		for b.Loop() {
 			blk, err := c.p.readBlock(raw, hash, 1)
 			require.NoError(b, err)
@@ -97,6 +103,7 @@ func BenchmarkBlock(b *testing.B) {
 	text := verbose(b, c, raw, hash)
 	b.Run("VerboseJSON", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
+		defer chaintest.CPU(b)()
 		for b.Loop() {
 			var v verboseBlock
 			require.NoError(b, json.Unmarshal(text, &v))
@@ -171,6 +178,7 @@ func BenchmarkAddress(b *testing.B) {
 		program[3] = 7
 		b.Run(string(k), func(b *testing.B) {
 			b.ReportAllocs()
+			defer chaintest.CPU(b)()
 			for b.Loop() {
 				buf = c.write.append(buf[:0], k, program)
 			}
@@ -178,9 +186,9 @@ func BenchmarkAddress(b *testing.B) {
 	}
 }
 
-// BenchmarkCatchUp scans blocks of mainnet's size over HTTP, as after downtime:
-// a day has 144. The node's own time is that of a file read from memory.
-func BenchmarkCatchUp(b *testing.B) {
+// BenchmarkDay catches up over HTTP with blocks of mainnet's size: 3000 transactions,
+// 144 blocks a day. The naive reader asks for the verbose form of each.
+func BenchmarkDay(b *testing.B) {
 	const blocks = 16
 	f := newFake(b)
 	raw, _ := bigBlock(b)
@@ -190,11 +198,30 @@ func BenchmarkCatchUp(b *testing.B) {
 		copy(next[4:36], prev[:])
 		f.put(next, hexHash(twice(next[:headerSize])))
 	}
-	c := f.client(b, "BTC")
-	for b.Loop() {
-		s, err := c.Scan(b.Context(), root(f), follow.Only{""}, blocks)
-		require.NoError(b, err)
-		require.Len(b, s.Blocks, blocks)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*blocks), "ns/block")
+	text := verbose(b, mainnet(b, "BTC"), f.blocks[1], f.hashes[1])
+	plain := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"error":null,"id":1,"result":%s}`, text)
+	})
+	naive := httptest.NewServer(plain)
+	b.Cleanup(naive.Close)
+	f.url = chaintest.NewTape(b, f, nil)
+	chaintest.Day{
+		Client: f.client(b, "BTC"), Trail: root(f), Blocks: blocks, PerDay: 144, Sample: "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+		Naive: func(ctx context.Context, has func(string) bool) error {
+			for range blocks {
+				var v struct{ Result verboseBlock }
+				if err := chaintest.Post(ctx, naive.URL, map[string]any{"id": 1, "method": "getblock", "params": []any{"", 2}}, &v); err != nil {
+					return err
+				}
+				for _, t := range v.Result.Tx {
+					for _, o := range t.Vout {
+						if has(o.Script.Address) {
+							return errors.New("nobody is paid")
+						}
+					}
+				}
+			}
+			return nil
+		},
+	}.Bench(b)
 }

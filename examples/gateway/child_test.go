@@ -31,7 +31,15 @@ import (
 // and a place at which it dies or stands still.
 const child = "CRYPTOPAY_TEST_CHILD"
 
+// program makes it be the gateway as it is built, settings and all.
+const program = "CRYPTOPAY_TEST_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(program) != "" {
+		dieWithTheTest()
+		main()
+		return
+	}
 	if text := os.Getenv(child); text != "" {
 		if err := live(text); err != nil {
 			fmt.Fprintln(os.Stderr, "gateway:", err)
@@ -225,7 +233,7 @@ func (o order) open(ctx context.Context, log *slog.Logger) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{s: s, log: log, metrics: newMetrics()}
+	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
 	key, err := loadKey(s.keyFile)
 	if err != nil {
 		return nil, err
@@ -276,8 +284,13 @@ func (o order) world(store storage.Store, at *points) (*world, error) {
 	return w, nil
 }
 
-// hotLine is how it says where a hot address is.
-const hotLine = "hot address "
+// dieWithTheTest: nobody is to live on when the test has died.
+func dieWithTheTest() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+}
 
 // live is the process.
 func live(text string) error {
@@ -285,25 +298,17 @@ func live(text string) error {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	go func() { // nobody is to live on when the test has died
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
-	}()
+	dieWithTheTest()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	g, err := o.open(ctx, slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		return err
 	}
-	for _, c := range g.world.clients {
-		if !o.Hot {
-			break
-		}
-		hot, err := g.app.Hot(ctx, c.Network(), tenantID)
-		if err != nil {
+	if o.Hot {
+		if _, err := g.tellHot(ctx); err != nil {
 			return err
 		}
-		fmt.Printf("%s%s %s\n", hotLine, c.Network(), hot)
 	}
 	return g.run(ctx)
 }

@@ -46,6 +46,8 @@ type gateway struct {
 	// busy is held while background work is done in development, so that a
 	// /dev/ request returns when there is none left.
 	busy sync.Mutex
+
+	told map[chain.Network]bool // whose hot address was told
 }
 
 type credentials struct {
@@ -54,7 +56,7 @@ type credentials struct {
 }
 
 func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
-	g := &gateway{s: s, log: log, metrics: newMetrics()}
+	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
 	c := &clock{Clock: cryptopay.SystemClock{}}
 	key, err := loadKey(s.keyFile)
 	if err != nil {
@@ -153,7 +155,11 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 		Rates: g.world.rates, Key: derive(key, "webhooks"), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
+	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
+	if g.s.real() {
+		cfg.Workers = append(cfg.Workers, cryptopay.Worker{Name: "hot addresses", Every: hotEvery, Step: g.tellHot})
+	}
 	if g.s.dev {
 		impatient(&cfg)
 		cfg.Notifier = webhook.NewHTTP(webhook.HTTPOptions{Guard: cfg.Callbacks, Timeout: devTimeout})

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 )
 
 // greet says where the service is and how to make the first payment.
@@ -55,6 +59,32 @@ func (g *gateway) greet(w io.Writer, base string) {
 	p(`echo "$PAYMENT" | jq '{blockchain, blocks: 30}' | curl -s -H 'Content-Type: application/json' -d @- $BASE/dev/mine`)
 	p(`echo "$PAYMENT" | jq '{transaction_id}' | curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d @- $BASE/payments/status/ | jq .status`)
 	p("")
+}
+
+// hotLine begins the line that says where a hot address is.
+const hotLine = "hot address "
+
+// hotEvery is how often a node is asked again that did not answer.
+const hotEvery = 10 * time.Second
+
+// tellHot says of each real network, once, where the operator's own coins go. A
+// node that does not answer is asked again, and its error logged.
+func (g *gateway) tellHot(ctx context.Context) (int, error) {
+	var all error
+	for _, c := range g.world.clients {
+		n := c.Network()
+		if g.told[n] {
+			continue
+		}
+		hot, err := g.app.Hot(ctx, n, tenantID)
+		if err != nil {
+			all = errors.Join(all, err)
+			continue
+		}
+		g.told[n] = true
+		_, _ = fmt.Fprintf(os.Stdout, "%s%s %s: it pays the network, and needs coins of yours\n", hotLine, n, hot)
+	}
+	return 0, all
 }
 
 // describeStore names the store without what may be secret in its DSN.

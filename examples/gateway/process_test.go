@@ -108,13 +108,14 @@ const blockEvery = 1500 * time.Millisecond
 
 // process is a gateway in a process of its own.
 type process struct {
-	w    *town
 	cmd  *exec.Cmd
 	said chan string   // what is noteworthy of what it said
 	up   chan struct{} // closed when base is set
 	done chan struct{} // closed when it is gone
 	base string
-	hot  map[chain.Network]chain.Address
+
+	hot   map[chain.Network]chain.Address
+	knows chan chain.Network // whose hot address it has said
 }
 
 // start runs a gateway; it serves when up is closed.
@@ -127,20 +128,30 @@ func (w *town) startWith(o order) *process {
 	w.t.Helper()
 	text, err := json.Marshal(o)
 	require.NoError(w.t, err)
-	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), os.Args[0])
-	cmd.Env = append(os.Environ(), child+"="+string(text))
-	out, err := cmd.StdoutPipe()
-	require.NoError(w.t, err)
-	cmd.Stderr = os.Stderr
+	errs := io.Writer(os.Stderr)
 	if os.Getenv("CRYPTOPAY_TEST_QUIET") != "" {
-		cmd.Stderr = io.Discard
+		errs = io.Discard
 	}
+	return launch(w.t, errs, append(os.Environ(), child+"="+string(text)))
+}
+
+// launch runs this program again, in an environment that makes it a gateway.
+func launch(t testing.TB, errs io.Writer, env []string, args ...string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)
+	cmd.Env = env
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = errs
 	_, err = cmd.StdinPipe() // it ends when we are gone
-	require.NoError(w.t, err)
-	require.NoError(w.t, cmd.Start())
-	p := &process{w: w, cmd: cmd, said: make(chan string, 8), up: make(chan struct{}), done: make(chan struct{}), hot: map[chain.Network]chain.Address{}}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	p := &process{
+		cmd: cmd, said: make(chan string, 8), up: make(chan struct{}), done: make(chan struct{}),
+		hot: map[chain.Network]chain.Address{}, knows: make(chan chain.Network, 16),
+	}
 	go p.listen(out)
-	w.t.Cleanup(func() { p.signal(syscall.SIGKILL); <-p.done })
+	t.Cleanup(func() { p.signal(syscall.SIGKILL); <-p.done })
 	return p
 }
 
@@ -153,8 +164,10 @@ func (p *process) listen(out io.Reader) {
 			p.said <- place
 		}
 		if hot, ok := strings.CutPrefix(line, hotLine); ok {
-			n, a, _ := strings.Cut(hot, " ")
+			n, rest, _ := strings.Cut(hot, " ")
+			a, _, _ := strings.Cut(rest, ": ")
 			p.hot[chain.Network(n)] = chain.Address(a)
+			p.knows <- chain.Network(n)
 		}
 		if base, ok := strings.CutPrefix(line, at); ok {
 			p.base, _, _ = strings.Cut(base, ",")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,28 +32,27 @@ type settings struct {
 	limits       bool
 	privates     string // as they were set
 	limiting     string
-	fee          decimal.Decimal // percent of a payment
-	networkFee   string          // "none", "estimate" or a figure in coins
-	percent      decimal.Decimal // of a withdrawal
-	flat         decimal.Decimal // of a withdrawal, in coins
-	rpc          map[chain.Network]string
+	fee          decimal.Decimal        // percent of a payment
+	networkFee   string                 // "none", "estimate" or a figure in coins
+	percent      decimal.Decimal        // of a withdrawal
+	flat         decimal.Decimal        // of a withdrawal, in coins
+	nodes        map[chain.Network]node // of real networks
+	prices       map[string]string      // in USD, that stay as they are
+	poll         time.Duration
 	networks     []chain.Network // simulated
 	logLevel     slog.Level
 	patience     time.Duration
 }
 
 // real reports whether real chains are configured.
-func (s *settings) real() bool { return len(s.rpc) > 0 }
+func (s *settings) real() bool { return len(s.nodes) > 0 }
 
 // readSettings reads flags, then the environment for what flags leave open.
 // Errors name the setting and never repeat a secret.
 func readSettings(args []string, env func(string) string) (settings, error) {
-	s := settings{rpc: map[chain.Network]string{}, patience: 30 * time.Second}
-	for _, n := range chain.Networks() {
-		if url := env("CRYPTOPAY_RPC_" + string(n.Code)); url != "" {
-			s.rpc[n.Code] = url
-		}
-	}
+	s := settings{patience: 30 * time.Second}
+	var noNodes error
+	s.nodes, noNodes = readNodes(env)
 	var networks, level string
 	or := func(name, otherwise string) string {
 		if v := env(name); v != "" {
@@ -81,11 +81,14 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	percent, flat, _ := strings.Cut(or("CRYPTOPAY_WITHDRAWAL_FEE", "0"), "+")
 	s.networkFee = or("CRYPTOPAY_NETWORK_FEE", "none")
 	errs := errors.Join(
+		noNodes,
 		number(&s.fee, "CRYPTOPAY_TRANSACTION_FEE", or("CRYPTOPAY_TRANSACTION_FEE", "0.50")),
 		number(&s.percent, "CRYPTOPAY_WITHDRAWAL_FEE", percent),
 		number(&s.flat, "CRYPTOPAY_WITHDRAWAL_FEE", orZero(flat)),
 		s.logLevel.UnmarshalText([]byte(level)),
 		s.readNetworks(networks),
+		s.readPrices(env("CRYPTOPAY_PRICES")),
+		s.readPoll(or("CRYPTOPAY_POLL", "5s")),
 		s.check(),
 	)
 	return s, errs
@@ -127,6 +130,49 @@ func (s *settings) readNetworks(list string) error {
 	return nil
 }
 
+// readPrices reads fixed prices: of coins that have none, which those of the main
+// chains are not.
+func (s *settings) readPrices(list string) error {
+	if list == "" {
+		return nil
+	}
+	if !s.real() {
+		return errors.New("CRYPTOPAY_PRICES is for nodes of test chains (CRYPTOPAY_RPC_…): simulated ones have prices of their own, see /dev/rate")
+	}
+	if main := mainChains(s.nodes); len(main) > 0 {
+		return fmt.Errorf("CRYPTOPAY_PRICES is for test chains: %s is the main one, whose coins are priced live", main[0])
+	}
+	s.prices = map[string]string{}
+	for _, entry := range strings.Split(list, ",") {
+		token, price, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		if d, err := ledger.ParseDecimal(price); err != nil || !d.IsPositive() || token == "" {
+			return fmt.Errorf("CRYPTOPAY_PRICES must be TOKEN=USD,…, such as BTC=60000,USDT=1: not %q", entry)
+		}
+		s.prices[token] = price
+	}
+	return nil
+}
+
+func (s *settings) readPoll(v string) (err error) {
+	if s.poll, err = time.ParseDuration(v); err != nil || s.poll < 50*time.Millisecond || s.poll > time.Minute {
+		return errors.New("CRYPTOPAY_POLL must be between 50ms and 1m")
+	}
+	return nil
+}
+
+// dialAll refuses settings of nodes that no client can be made of.
+func (s *settings) dialAll() error {
+	registry, err := registryOf(s.nodes)
+	if err != nil {
+		return err
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
+		_, e := dial(registry, n, s.nodes[n], nil)
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
 // check refuses what does not go together.
 func (s *settings) check() error {
 	switch {
@@ -142,6 +188,9 @@ func (s *settings) check() error {
 		if _, err := ledger.ParseDecimal(s.networkFee); err != nil {
 			return fmt.Errorf("CRYPTOPAY_NETWORK_FEE must be none, estimate or a figure: %w", err)
 		}
+	}
+	if err := s.dialAll(); err != nil {
+		return err
 	}
 	if s.keyFile == "" {
 		s.keyFile = "cryptopay.key"

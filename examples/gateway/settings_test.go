@@ -7,6 +7,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/tron"
 )
 
 func TestSettings(t *testing.T) {
@@ -27,6 +28,11 @@ func TestSettings(t *testing.T) {
 		"an unknown flag":      {args: []string{"-nonsense"}, bad: "-store"},
 		"dev on real chains":   {args: []string{"-dev"}, env: map[string]string{"CRYPTOPAY_RPC_ETH": "http://node/secret-key"}, bad: "-dev"},
 		"real chains":          {env: map[string]string{"CRYPTOPAY_RPC_ETH": "http://node/secret-key"}},
+		"a poll in words":      {env: map[string]string{"CRYPTOPAY_POLL": "often"}, bad: "CRYPTOPAY_POLL"},
+		"prices of main chains": {
+			env: map[string]string{"CRYPTOPAY_RPC_ETH": "http://node/secret-key", "CRYPTOPAY_PRICES": "ETH=2500"}, bad: "CRYPTOPAY_PRICES",
+		},
+		"prices of simulated chains": {env: map[string]string{"CRYPTOPAY_PRICES": "ETH=2500"}, bad: "CRYPTOPAY_PRICES"},
 	} {
 		s, err := readSettings(c.args, func(k string) string { return c.env[k] })
 		if c.bad != "" {
@@ -39,18 +45,98 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestNodeSettings: what is set of one network's node, and what is refused, by the
+// setting's name and without what may be secret.
+func TestNodeSettings(t *testing.T) {
+	t.Parallel()
+	const url = "http://user:secret@node/key"
+	for name, c := range map[string]struct {
+		env map[string]string
+		bad string
+	}{
+		"every family": {env: map[string]string{
+			"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_RPC_LTC": url, "CRYPTOPAY_RPC_DOGE": url,
+			"CRYPTOPAY_RPC_TRX": url, "CRYPTOPAY_RPC_SOL": url, "CRYPTOPAY_RPC_XRP": url, "CRYPTOPAY_RPC_XLM": url,
+		}},
+		"a btcd":                     {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_DIALECT_BTC": "btcd", "CRYPTOPAY_CONFIRMATIONS_BTC": "6"}},
+		"a java-tron of one's own":   {env: map[string]string{"CRYPTOPAY_RPC_TRX": url, "CRYPTOPAY_SOLID_TRX": "http://node:8091"}},
+		"a key in a header":          {env: map[string]string{"CRYPTOPAY_RPC_TRX": url, "CRYPTOPAY_HEADER_TRX": "TRON-PRO-API-KEY: secret"}},
+		"a test chain's token":       {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CHAIN_ETH": "11155111", "CRYPTOPAY_CONTRACT_USDCERC20": "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"}},
+		"test chains":                {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_CHAIN_BTC": "regtest", "CRYPTOPAY_PRICES": "BTC=60000"}},
+		"no client":                  {env: map[string]string{"CRYPTOPAY_RPC_ADA": url}, bad: "CRYPTOPAY_RPC_ADA"},
+		"no URL":                     {env: map[string]string{"CRYPTOPAY_RPC_ETH": "secret"}, bad: "CRYPTOPAY_RPC_ETH"},
+		"nothing of a node":          {env: map[string]string{"CRYPTOPAY_CHAIN_ETH": "5"}, bad: "CRYPTOPAY_RPC_ETH names none"},
+		"a dialect of Ethereum":      {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_DIALECT_ETH": "btcd"}, bad: "CRYPTOPAY_DIALECT_ETH"},
+		"an unknown dialect":         {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_DIALECT_BTC": "ltcd"}, bad: "CRYPTOPAY_DIALECT_BTC"},
+		"a header without a name":    {env: map[string]string{"CRYPTOPAY_RPC_SOL": url, "CRYPTOPAY_HEADER_SOL": "secret"}, bad: "CRYPTOPAY_HEADER_SOL"},
+		"no confirmations":           {env: map[string]string{"CRYPTOPAY_RPC_SOL": url, "CRYPTOPAY_CONFIRMATIONS_SOL": "0"}, bad: "CRYPTOPAY_CONFIRMATIONS_SOL"},
+		"no depth":                   {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_FINAL_ETH": "soon"}, bad: "CRYPTOPAY_FINAL_ETH"},
+		"the depth of a Bitcoin":     {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_FINAL_BTC": "6"}, bad: "CRYPTOPAY_FINAL_BTC"},
+		"a chain id in words":        {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CHAIN_ETH": "sepolia"}, bad: "CRYPTOPAY_CHAIN_ETH"},
+		"a main chain as a test's":   {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CHAIN_ETH": "1"}, bad: "CRYPTOPAY_CHAIN_ETH"},
+		"Tron's main chain as one":   {env: map[string]string{"CRYPTOPAY_RPC_TRX": url, "CRYPTOPAY_CHAIN_TRX": tron.Mainnet}, bad: "CRYPTOPAY_CHAIN_TRX"},
+		"XRP's main chain as one":    {env: map[string]string{"CRYPTOPAY_RPC_XRP": url, "CRYPTOPAY_CHAIN_XRP": "00"}, bad: "CRYPTOPAY_CHAIN_XRP"},
+		"an unknown test chain":      {env: map[string]string{"CRYPTOPAY_RPC_DOGE": url, "CRYPTOPAY_CHAIN_DOGE": "regtest"}, bad: "CRYPTOPAY_CHAIN_DOGE"},
+		"a network id in words":      {env: map[string]string{"CRYPTOPAY_RPC_XRP": url, "CRYPTOPAY_CHAIN_XRP": "testnet"}, bad: "CRYPTOPAY_CHAIN_XRP"},
+		"a token's contract on main": {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CONTRACT_USDCERC20": "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"}, bad: "CRYPTOPAY_CONTRACT_USDCERC20"},
+		"a contract that is none":    {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CHAIN_ETH": "5", "CRYPTOPAY_CONTRACT_USDCERC20": "here"}, bad: "CRYPTOPAY_CONTRACT_USDCERC20"},
+		"a coin's contract":          {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CHAIN_ETH": "5", "CRYPTOPAY_CONTRACT_ETH": "here"}, bad: "CRYPTOPAY_CONTRACT_ETH"},
+		"a price that is none":       {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_CHAIN_BTC": "regtest", "CRYPTOPAY_PRICES": "BTC=0"}, bad: "CRYPTOPAY_PRICES"},
+	} {
+		s, err := readSettings(nil, func(k string) string { return c.env[k] })
+		if c.bad == "" {
+			require.NoError(t, err, name)
+			require.True(t, s.real(), name)
+			continue
+		}
+		require.ErrorContains(t, err, c.bad, name)
+		require.NotContains(t, err.Error(), "secret", name)
+	}
+}
+
+// TestTokensOfTestChains: on a chain that is not the main one there are the tokens
+// whose contracts were named, and no others; a main one keeps its own.
+func TestTokensOfTestChains(t *testing.T) {
+	t.Parallel()
+	const contract = "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"
+	env := map[string]string{
+		"CRYPTOPAY_RPC_ETH": "http://node", "CRYPTOPAY_CHAIN_ETH": "11155111", "CRYPTOPAY_CONTRACT_USDCERC20": contract,
+		"CRYPTOPAY_CONFIRMATIONS_ETH": "3", "CRYPTOPAY_RPC_TRX": "http://node",
+	}
+	s, err := readSettings(nil, func(k string) string { return env[k] })
+	require.NoError(t, err)
+	registry, err := registryOf(s.nodes)
+	require.NoError(t, err)
+	var codes []string
+	for _, c := range registry.On("ETH") {
+		codes = append(codes, c.Code)
+		require.EqualValues(t, 3, c.Confirmations)
+	}
+	require.ElementsMatch(t, []string{"ETH", "USDCERC20"}, codes)
+	usdc, err := registry.Currency("USDCERC20")
+	require.NoError(t, err)
+	require.Equal(t, contract, usdc.Contract)
+	n, err := registry.Network("ETH")
+	require.NoError(t, err)
+	require.EqualValues(t, 11155111, n.ChainID)
+	require.Len(t, registry.On("TRX"), 2)
+	usdt, err := registry.Currency("USDTTRC20")
+	require.NoError(t, err)
+	require.EqualValues(t, 20, usdt.Confirmations)
+}
+
 // TestRealNetworksHaveKeys: a network that is made real by its node's URL has a client,
 // and addresses, whatever curve its keys are on.
 func TestRealNetworksHaveKeys(t *testing.T) {
 	t.Parallel()
-	w := &world{registry: chain.MainnetRegistry()}
+	w, unused := &world{registry: chain.MainnetRegistry()}, node{url: "http://127.0.0.1:1/key"}
 	seed, err := keys.FromBytes(make([]byte, 32))
 	require.NoError(t, err)
 	accounts, err := seed.Accounts(w.registry.Networks())
 	require.NoError(t, err)
 	encode := map[chain.Network]keys.Encode{}
 	for _, n := range []chain.Network{"ETH", "BTC", "TRX", "SOL"} {
-		c, err := w.dial(n, "http://127.0.0.1:1/key")
+		c, err := dial(w.registry, n, unused, nil)
 		require.NoError(t, err)
 		encode[n] = c.AddressOf
 	}
@@ -61,6 +147,6 @@ func TestRealNetworksHaveKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got, 2)
 	}
-	_, err = w.dial("ADA", "http://127.0.0.1:1/key")
+	_, err = dial(w.registry, "ADA", unused, nil)
 	require.Error(t, err)
 }

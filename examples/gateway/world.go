@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,15 +18,9 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
-	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
-	"github.com/cryptopay-go/cryptopay/chain/solana"
-	"github.com/cryptopay-go/cryptopay/chain/stellar"
-	"github.com/cryptopay-go/cryptopay/chain/tron"
-	"github.com/cryptopay-go/cryptopay/chain/utxo"
-	"github.com/cryptopay-go/cryptopay/chain/xrp"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -75,49 +70,28 @@ func openWorld(ctx context.Context, s settings, store storage.Store, c *clock, l
 	return w, w.simulate(ctx, s)
 }
 
-// connect uses real nodes and live prices.
-func (w *world) connect(s settings, log *slog.Logger) error {
-	for _, n := range chain.Networks() {
-		url, ok := s.rpc[n.Code]
-		if !ok {
-			continue
-		}
-		client, err := w.dial(n.Code, url)
+// connect uses real nodes, and live prices where none were set.
+func (w *world) connect(s settings, log *slog.Logger) (err error) {
+	if w.registry, err = registryOf(s.nodes); err != nil {
+		return err
+	}
+	public := func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error) { return w.source.PublicKey(n, k) }
+	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
+		client, err := dial(w.registry, n, s.nodes[n], public)
 		if err != nil {
-			return fmt.Errorf("CRYPTOPAY_RPC_%s: %w", n.Code, err)
+			return err
 		}
 		w.clients = append(w.clients, client)
 	}
+	if s.prices != nil {
+		w.rates = rates.NewFixed(w.clock.Now, "USD", s.prices)
+		return nil
+	}
 	live := rates.LiveOptions{Now: w.clock.Now}
-	median, err := rates.NewMedian(rates.MedianConfig{
+	w.rates, err = rates.NewMedian(rates.MedianConfig{
 		Sources: []rates.Source{rates.CoinGecko(live), rates.Coinbase(live), rates.Kraken(live), rates.Binance(live)}, Now: w.clock.Now, Log: log,
 	})
-	w.rates = median
 	return err
-}
-
-// dial makes the client of a real network.
-func (w *world) dial(n chain.Network, url string) (chain.Client, error) {
-	if o, known := evm.Preset(n); known {
-		o.Registry, o.URL = w.registry, url
-		return evm.New(o)
-	}
-	if params, known := utxo.Mainnet(n); known {
-		return utxo.New(utxo.Options{Network: n, Params: params, Registry: w.registry, URL: url})
-	}
-	switch n {
-	case "TRX":
-		return tron.New(tron.Options{Registry: w.registry, URL: url})
-	case "XRP":
-		return xrp.New(xrp.Options{Registry: w.registry, URL: url, PublicKey: func(_ chain.Address, k chain.KeyRef) (chain.PublicKey, error) {
-			return w.source.PublicKey(n, k)
-		}})
-	case "SOL":
-		return solana.New(solana.Options{Registry: w.registry, URL: url})
-	case "XLM":
-		return stellar.New(stellar.Options{Registry: w.registry, URL: url})
-	}
-	return nil, errors.New("there is no client for this network yet")
 }
 
 // realistic writes addresses of a simulated network as the real one does.

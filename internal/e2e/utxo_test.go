@@ -4,21 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"io"
 	"log/slog"
-	"net/http"
-	"slices"
 	"testing"
 	"time"
 
-	btcaddr "github.com/btcsuite/btcd/address/v2"
-	"github.com/btcsuite/btcd/address/v2/base58"
 	"github.com/btcsuite/btcd/btcec/v2"
-	"github.com/btcsuite/btcd/chainhash/v2"
-	"github.com/btcsuite/btcd/txscript/v2"
-	"github.com/btcsuite/btcd/wire/v2"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
@@ -27,8 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
-	"github.com/cryptopay-go/cryptopay/chain/utxo"
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -37,159 +26,11 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// mint is a real node of Bitcoin's kind, with a customer who mines.
-type mint struct {
-	t       testing.TB
-	network chain.Network
-	params  utxo.Params
-	dialect utxo.Dialect
-	node    *testenv.CoinNode
-	key     *btcec.PrivateKey
-	spent   int64 // coinbases of blocks up to here
-	forks   int
-	client  *utxo.Client
-}
-
-func openMint(t testing.TB, network chain.Network, kind string, blocks int) *mint {
-	t.Helper()
-	sum := sha256.Sum256([]byte("a customer who mines"))
-	m := &mint{t: t, network: network, dialect: utxo.Btcd}
-	m.key, _ = btcec.PrivKeyFromBytes(sum[:])
-	var ok bool
-	m.params, ok = utxo.Testnets(network, kind)
-	require.True(t, ok)
-	if network == "LTC" {
-		m.dialect = utxo.Core
-		m.node = testenv.Litecoind(t)
-	} else {
-		m.node = testenv.Btcd(t, kind, m.address(m.key))
-	}
-	m.mine(blocks)
-	m.client = m.connect()
-	return m
-}
-
-// address is the P2PKH address of a key.
-func (m *mint) address(k *btcec.PrivateKey) string {
-	body := append([]byte{m.params.Address.PubKeyHash}, btcaddr.Hash160(k.PubKey().SerializeCompressed())...)
-	return base58.Encode(append(body, chainhash.DoubleHashB(body)[:4]...))
-}
-
-func (m *mint) connect() *utxo.Client {
-	m.t.Helper()
-	c, err := utxo.New(utxo.Options{
-		Network: m.network, Params: m.params, Registry: chain.MainnetRegistry().Only(m.network), Dialect: m.dialect,
-		URL: m.node.URL(), User: testenv.CoinUser, Password: testenv.CoinPassword,
-		HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-	})
-	require.NoError(m.t, err)
-	return c
-}
-
-// ask calls the node itself, past the library.
-func (m *mint) ask(out any, method string, params ...any) {
-	m.t.Helper()
-	body, err := json.Marshal(map[string]any{"jsonrpc": "1.0", "id": 1, "method": method, "params": slices.Concat([]any{}, params)})
-	require.NoError(m.t, err)
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, m.node.URL(), bytes.NewReader(body))
-	require.NoError(m.t, err)
-	req.Close = true
-	req.SetBasicAuth(testenv.CoinUser, testenv.CoinPassword)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(m.t, err)
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	require.NoError(m.t, err)
-	var a struct{ Result, Error json.RawMessage }
-	require.NoError(m.t, json.Unmarshal(raw, &a), "%s: %s", method, raw)
-	require.Contains(m.t, []string{"", "null"}, string(a.Error), method)
-	if out != nil {
-		require.NoError(m.t, json.Unmarshal(a.Result, out), method)
-	}
-}
-
-func (m *mint) mine(blocks int) {
-	m.t.Helper()
-	if m.dialect == utxo.Btcd {
-		m.ask(nil, "generate", blocks)
-		return
-	}
-	to := m.key
-	if m.forks > 0 { // two empty blocks of one second would be one
-		sum := sha256.Sum256([]byte{byte(m.forks)})
-		to, _ = btcec.PrivKeyFromBytes(sum[:])
-	}
-	m.ask(nil, "generatetoaddress", blocks, m.address(to))
-}
-
-func (m *mint) height() (h int64) {
-	m.t.Helper()
-	m.ask(&h, "getblockcount")
-	return h
-}
-
-// pay sends a whole coinbase: the amount to an address, the rest back.
-func (m *mint) pay(to string, amount decimal.Decimal) string {
-	m.t.Helper()
-	m.spent++
-	var hash string
-	m.ask(&hash, "getblockhash", m.spent)
-	var raw string
-	m.ask(&raw, "getblock", hash, map[utxo.Dialect]any{utxo.Btcd: 0, utxo.Core: false}[m.dialect])
-	b, err := hex.DecodeString(raw)
-	require.NoError(m.t, err)
-	var block wire.MsgBlock
-	require.NoError(m.t, block.Deserialize(bytes.NewReader(b)))
-	from := block.Transactions[0]
-	script := m.script(to)
-	tx := wire.NewMsgTx(2)
-	id := from.TxHash()
-	tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: id}, nil, nil))
-	value := amount.Shift(8).IntPart()
-	tx.AddTxOut(wire.NewTxOut(value, script))
-	tx.AddTxOut(wire.NewTxOut(from.TxOut[0].Value-value-5_000, from.TxOut[0].PkScript))
-	tx.TxIn[0].SignatureScript, err = txscript.SignatureScript(tx, 0, from.TxOut[0].PkScript, txscript.SigHashAll, m.key, true)
-	require.NoError(m.t, err)
-	var buf bytes.Buffer
-	require.NoError(m.t, tx.Serialize(&buf))
-	var sent string
-	m.ask(&sent, "sendrawtransaction", hex.EncodeToString(buf.Bytes()))
-	return sent
-}
-
-// script pays an address of the library's own form.
-func (m *mint) script(to string) []byte {
-	m.t.Helper()
-	kind, program, ok := m.params.Address.Program(to)
-	require.True(m.t, ok, to)
-	require.Equal(m.t, "P2WPKH", kind)
-	return append([]byte{0, 20}, program...)
-}
-
-// reorg replaces the last blocks by empty ones. What was in them is gone.
-func (m *mint) reorg(depth int) {
-	m.t.Helper()
-	var hash string
-	m.ask(&hash, "getblockhash", m.height()-int64(depth)+1)
-	m.forks++
-	m.ask(nil, "invalidateblock", hash)
-	m.node.Restart()
-	m.mine(depth)
-}
-
-// received is what an address got in blocks, by the node's own outputs.
-func (m *mint) received(a string) decimal.Decimal {
-	m.t.Helper()
-	sum, err := m.client.Balance(m.t.Context(), string(m.network), chain.Address(a))
-	require.NoError(m.t, err)
-	return sum
-}
-
 // shop is a program that embeds the library on such a node.
 type shop struct {
 	t      testing.TB
-	mint   *mint
+	mint   *utxotest.Mint
+	client func() chain.Client // of a new process
 	store  storage.Store
 	clock  *cryptopay.ManualClock
 	inbox  *inbox
@@ -197,9 +38,9 @@ type shop struct {
 	tenant string
 }
 
-func openShop(t testing.TB, m *mint) *shop {
+func openShop(t testing.TB, m *utxotest.Mint) *shop {
 	t.Helper()
-	s := &shop{t: t, mint: m, store: memory.New(), inbox: &inbox{}, clock: cryptopay.NewManualClock(time.Now())}
+	s := &shop{t: t, mint: m, client: func() chain.Client { return m.Connect() }, store: memory.New(), inbox: &inbox{}, clock: cryptopay.NewManualClock(time.Now())}
 	s.compose()
 	name := "shop"
 	tenant, err := s.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
@@ -207,9 +48,9 @@ func openShop(t testing.TB, m *mint) *shop {
 	s.tenant = tenant.ID
 	s.step()
 	// The operator's own coins, which bear the fees.
-	hot, err := s.app.Hot(t.Context(), m.network, s.tenant)
+	hot, err := s.app.Hot(t.Context(), m.Network, s.tenant)
 	require.NoError(t, err)
-	m.pay(string(hot), dec("0.1"))
+	m.Pay(string(hot), dec("0.1"))
 	s.mine(8)
 	return s
 }
@@ -217,8 +58,8 @@ func openShop(t testing.TB, m *mint) *shop {
 // compose makes an App over the store, as a program does at its start.
 func (s *shop) compose() {
 	s.t.Helper()
-	n, registry := s.mint.network, chain.MainnetRegistry().Only(s.mint.network)
-	client := s.mint.connect()
+	n, registry := s.mint.Network, chain.MainnetRegistry().Only(s.mint.Network)
+	client := s.client()
 	seed, err := keys.FromMnemonic(mnemonic, "")
 	require.NoError(s.t, err)
 	accounts, err := seed.Accounts(registry.Networks())
@@ -251,7 +92,7 @@ func (s *shop) step() {
 func (s *shop) mine(blocks int) {
 	s.t.Helper()
 	for range blocks {
-		s.mint.mine(1)
+		s.mint.Mine(1)
 		s.clock.Advance(time.Minute)
 		s.step()
 	}
@@ -265,14 +106,14 @@ func (s *shop) until(what string, done func() bool) {
 		}
 		s.mine(1)
 	}
-	intents, err := s.store.Find(s.t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network(string(s.mint.network)), Limit: 10})
+	intents, err := s.store.Find(s.t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network(string(s.mint.Network)), Limit: 10})
 	s.t.Fatalf("40 blocks later: not %s: %+v %v", what, intents, err)
 }
 
 func (s *shop) order(usd string) payment.Payment {
 	s.t.Helper()
 	p, err := s.app.Payments.Create(s.t.Context(), s.tenant, payment.CreateInput{
-		Pricing: payment.Pricing{Amount: usd, Currency: string(s.mint.network)}, CallbackURL: "https://shop.example/hook",
+		Pricing: payment.Pricing{Amount: usd, Currency: string(s.mint.Network)}, CallbackURL: "https://shop.example/hook",
 	})
 	require.NoError(s.t, err)
 	return p
@@ -288,7 +129,7 @@ func (s *shop) payment(id string) payment.Payment {
 func (s *shop) earn(usd string) {
 	s.t.Helper()
 	p := s.order(usd)
-	s.mint.pay(p.Address, decimal.New(int64(p.Due), -8))
+	s.mint.Pay(p.Address, decimal.New(int64(p.Due), -8))
 	s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
 }
 
@@ -303,30 +144,30 @@ func (s *shop) sound() {
 	require.Empty(s.t, reports[0].Gas)
 }
 
-func onMints(t *testing.T, f func(t *testing.T, m *mint)) {
+func onMints(t *testing.T, f func(t *testing.T, m *utxotest.Mint)) {
 	t.Parallel()
 	t.Run("btcd", func(t *testing.T) {
 		t.Parallel()
-		f(t, openMint(t, "BTC", "simnet", 330))
+		f(t, utxotest.Open(t, "BTC", "simnet", 330))
 	})
 	t.Run("litecoin_core", func(t *testing.T) {
 		t.Parallel()
-		f(t, openMint(t, "LTC", "regtest", 130))
+		f(t, utxotest.Open(t, "LTC", "regtest", 130))
 	})
 }
 
 // TestCoinsPaymentAndWithdrawal: two payments come in, a withdrawal spends both
 // coins, and the books prove themselves.
 func TestCoinsPaymentAndWithdrawal(t *testing.T) {
-	onMints(t, func(t *testing.T, m *mint) {
+	onMints(t, func(t *testing.T, m *utxotest.Mint) {
 		s := openShop(t, m)
 		s.earn("30")
 		s.earn("25")
-		to, err := m.client.AddressOf(testPub("somebody"))
+		to, err := m.Client.AddressOf(testPub("somebody"))
 		require.NoError(t, err)
 		amount := dec("40")
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
-			Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.network), Address: string(to)},
+			Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.Network), Address: string(to)},
 			CallbackURL: "https://shop.example/hook",
 		}, storage.Once{})
 		require.NoError(t, err)
@@ -336,7 +177,7 @@ func TestCoinsPaymentAndWithdrawal(t *testing.T) {
 			return w.Status == withdrawal.Completed
 		})
 		s.mine(8)
-		require.Equal(t, decimal.New(int64(w.Amount), -8).String(), m.received(string(to)).String(), "paid once")
+		require.Equal(t, decimal.New(int64(w.Amount), -8).String(), m.Received(string(to)).String(), "paid once")
 		s.sound()
 	})
 }
@@ -344,31 +185,31 @@ func TestCoinsPaymentAndWithdrawal(t *testing.T) {
 // TestCoinsR05_DepositAndWithdrawalAreUnmined: a fork takes a payment away, and
 // then our own transaction out of its block.
 func TestCoinsR05_DepositAndWithdrawalAreUnmined(t *testing.T) {
-	onMints(t, func(t *testing.T, m *mint) {
+	onMints(t, func(t *testing.T, m *utxotest.Mint) {
 		s := openShop(t, m)
 		s.earn("50")
 		p := s.order("20")
-		m.pay(p.Address, decimal.New(int64(p.Due), -8))
+		m.Pay(p.Address, decimal.New(int64(p.Due), -8))
 		s.mine(1)
 		require.Equal(t, payment.Confirming, s.payment(p.ID).Status)
-		m.reorg(1)
+		m.Reorg(1)
 		s.compose() // the node is at another port now
 		s.mine(1)
 		require.NotEqual(t, payment.Completed, s.payment(p.ID).Status)
-		m.pay(p.Address, decimal.New(int64(p.Due), -8))
+		m.Pay(p.Address, decimal.New(int64(p.Due), -8))
 		s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
 
-		to, err := m.client.AddressOf(testPub("somebody else"))
+		to, err := m.Client.AddressOf(testPub("somebody else"))
 		require.NoError(t, err)
 		amount := dec("10")
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
-			Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.network), Address: string(to)},
+			Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.Network), Address: string(to)},
 			CallbackURL: "https://shop.example/hook",
 		}, storage.Once{})
 		require.NoError(t, err)
 		s.step()
 		s.mine(1)
-		m.reorg(1)
+		m.Reorg(1)
 		s.compose()
 		s.until("withdrawn", func() bool {
 			w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
@@ -376,8 +217,8 @@ func TestCoinsR05_DepositAndWithdrawalAreUnmined(t *testing.T) {
 			return w.Status == withdrawal.Completed
 		})
 		s.mine(8)
-		m.client = m.connect()
-		require.Equal(t, decimal.New(int64(w.Amount), -8).String(), m.received(string(to)).String(), "paid once")
+		m.Client = m.Connect()
+		require.Equal(t, decimal.New(int64(w.Amount), -8).String(), m.Received(string(to)).String(), "paid once")
 		s.sound()
 	})
 }

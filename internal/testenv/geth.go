@@ -1,6 +1,11 @@
 package testenv
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
 	"strconv"
 	"testing"
 )
@@ -16,7 +21,7 @@ func Geth(t testing.TB, args ...string) *Process {
 		missing(t, "geth", env)
 	}
 	return start(t, spec{
-		name: "geth", path: path, ready: jsonRPC,
+		name: "geth", path: path, ready: gethReady,
 		args: func(port int, _ string) []string {
 			return append([]string{
 				"--dev", "--dev.period", "1000000000", "--nodiscover", "--maxpeers", "0", "--port", "0", "--ipcdisable", "--authrpc.port", "0",
@@ -25,4 +30,27 @@ func Geth(t testing.TB, args ...string) *Process {
 			}, args...)
 		},
 	})
+}
+
+// gethReady waits for the one block that a development chain makes by itself.
+func gethReady(ctx context.Context, port int) error {
+	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(port), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct{ Result string }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if answer.Result == "" || answer.Result == "0x0" {
+		return errors.New("it has made no block yet")
+	}
+	return nil
 }
