@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -278,6 +279,7 @@ func TestTransfers(t *testing.T) {
 	w.step()
 	require.Equal(t, "14.50000000 0.00000000 | 10.50000000 0.00000000", money())
 
+	w.clock.Advance(time.Second) // what is of one moment comes in any order
 	b := w.ok(http.StatusAccepted, "POST", "/wallets/withdraw-to-master", `{"external_id":"a","blockchain":"ETH","token":"USDT","amount":0.500000}`)
 	require.Equal(t, "status string, transfer_id string, message string", members(t, b.Raw))
 	require.Equal(t, "14.50000000 0.00000000 | 10.50000000 0.50000000", money())

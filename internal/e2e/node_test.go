@@ -234,8 +234,9 @@ func (n *node) send(from *ecdsa.PrivateKey, to *common.Address, value *big.Int, 
 	return hash.Hex()
 }
 
-// returnsFalse is the code of a token that answers every call with false.
-const returnsFalse = "60006000526020" + "6000f3"
+// returnsFalse is the code of a token that has six decimals, and answers every
+// other call with false.
+const returnsFalse = "60003560e01c63313ce5671460060260005260206000f3"
 
 // undoes is the code of a contract that calls itself with the value it got;
 // there it pays the address in its calldata and reverts, which it survives.

@@ -28,7 +28,7 @@ func newMariaDB(t testing.TB) string {
 	if path == "" {
 		missing(t, "mariadb-install-db", "CRYPTOPAY_MARIADB_INSTALL")
 	}
-	run(t, dir, "mysql", path, "--no-defaults", "--datadir="+filepath.Join(dir, "data"),
+	run(t, dir, "mysql", path, "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir,
 		"--auth-root-authentication-method=normal", "--skip-name-resolve")
 	return dir
 }
@@ -53,7 +53,7 @@ func mariaDB(t testing.TB, dir string, more func(port int) []string) *Process {
 		name: "mariadbd", path: path, dir: dir, as: "mysql", ready: mariaReady,
 		args: func(port int, _ string) []string {
 			return append([]string{
-				"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--socket=" + filepath.Join(dir, "s"),
+				"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + dir, "--socket=" + filepath.Join(dir, "s"),
 				"--pid-file=" + filepath.Join(dir, "pid"), "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1",
 				"--skip-name-resolve", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M",
 				"--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1",

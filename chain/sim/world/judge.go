@@ -50,6 +50,8 @@ func (w *witness) judge(c *storage.Change) {
 			w.transfer(c, p.ID, wallet.TransferRows.Value(*p), sent[p.ID])
 		case outgoing.Attempts.Table:
 			w.attempt(c, p.ID, outgoing.Attempts.Value(*p), p.Version == 0)
+		case treasury.Sweeps.Table:
+			w.sweep(c, p.ID, treasury.Sweeps.Value(*p), p.Version == 0)
 		case treasury.GasFloats.Table:
 			w.setAside(c, treasury.GasFloats.Value(*p))
 		case incoming.Addresses.Table:
@@ -365,6 +367,27 @@ func (w *witness) superseded(p storage.Partition, a outgoing.AttemptRow) bool {
 		}
 	}
 	return true
+}
+
+// sweep: of one address there is one under way at a time, and none is of what we
+// sent there ourselves.
+func (w *witness) sweep(c *storage.Change, id string, s treasury.Sweep, fresh bool) {
+	at := string(c.Partition) + "\x00" + s.Address
+	active := s.State == treasury.SweepFunding || s.State == treasury.SweepMoving || s.State == treasury.SweepNew && s.Fundings > 0
+	switch other := w.sweeping[at]; {
+	case active && other != "" && other != id:
+		w.r.fail("I11", "%s and %s are under way at once", other, id)
+	case active:
+		w.sweeping[at] = id
+	case other == id:
+		delete(w.sweeping, at)
+	}
+	for _, key := range s.Deposits {
+		tx, _, _ := strings.Cut(key, ":")
+		if a, ours := w.attempts[string(c.Partition)+"\x00"+tx]; fresh && ours && a.Purpose != chain.ForWithdrawal {
+			w.r.fail("I5", "%s is of our own transaction %s", id, tx)
+		}
+	}
 }
 
 // setAside is I4 before it happens: what is set aside for gas is there. A cost

@@ -198,7 +198,8 @@ func (r *run) fork(n *network, deep bool) string {
 	if r.rate[Drops] > 0 && r.rng.IntN(2) == 0 || r.rng.IntN(4) == 0 {
 		gone = r.loose(n)
 	}
-	if back := n.young(most); len(back) > 0 && r.rng.IntN(3) > 0 { // a customer takes back what he has just paid
+	// A customer takes back what he has just paid, or the nodes forget what we sent.
+	if back := n.young(most, r.rate[Eviction] > 0 && r.rng.IntN(2) == 0); len(back) > 0 && r.rng.IntN(3) > 0 {
 		tx := pick(r.rng, back)
 		gone, depth = []string{tx}, n.depth(tx)
 		length = depth + 1
@@ -257,26 +258,26 @@ func (r *run) flip() string {
 
 // loose picks some customers' transactions that are not long mined.
 func (r *run) loose(n *network) []string {
-	all := n.recent()
+	all := n.recent(false)
 	if len(all) == 0 {
 		return nil
 	}
 	return []string{pick(r.rng, all)}
 }
 
-// recent are the newest transactions that are not ours.
-func (n *network) recent() []string {
+// recent are the newest transactions, of those that are ours or of the others.
+func (n *network) recent(ours bool) []string {
 	all := n.chain.Transactions(false)
-	ours := n.chain.Transactions(true)
-	return slices.DeleteFunc(all[max(0, len(all)-12):], func(h string) bool { return slices.Contains(ours, h) })
+	sent := n.chain.Transactions(true)
+	return slices.DeleteFunc(all[max(0, len(all)-12):], func(h string) bool { return slices.Contains(sent, h) != ours })
 }
 
 // young are those of them that the last few blocks hold.
-func (n *network) young(blocks int) []string {
+func (n *network) young(blocks int, ours bool) []string {
 	if n.sim == nil {
 		return nil
 	}
-	return slices.DeleteFunc(n.recent(), func(h string) bool { return n.depth(h) < 1 || n.depth(h) > blocks })
+	return slices.DeleteFunc(n.recent(ours), func(h string) bool { return n.depth(h) < 1 || n.depth(h) > blocks })
 }
 
 func (r *run) drop() string {

@@ -166,14 +166,25 @@ func (r *run) safety(ctx context.Context) {
 	}
 }
 
-// overtake lets another process do all that is due while one is paused: what the
-// one has read and not written yet is then most likely not as it was.
+// overtake lets people, the chains, and then another process do something while
+// one is paused: what the one has read and not written yet is then most likely not
+// as it was.
 func (r *run) overtake() {
-	if !slices.ContainsFunc(r.procs, func(p *process) bool { return p.task != nil }) || r.rng.IntN(3) > 0 {
+	if !slices.ContainsFunc(r.procs, func(p *process) bool { return p.task != nil }) || r.rng.IntN(2) > 0 {
 		return
 	}
-	if r.rng.IntN(2) == 0 {
+	switch n := r.rng.IntN(6); {
+	case n < 2:
 		r.tell("overtaking: %s mined", r.mine())
+	case n == 2:
+		net := r.anyNet()
+		r.tell("overtaking: %d mined", net.chain.Mine(int(confirmations[net.name])+1))
+	case n == 3:
+		r.tell("overtaking: cancel withdrawal: %s", r.cancelWithdrawal())
+	case n == 4 && r.rate[Operators] > 0:
+		r.tell("overtaking: operator: %s", r.meddle())
+	case n == 5 && r.rate[Reorgs] > 0:
+		r.tell("overtaking: reorg: %s", r.reorg())
 	}
 	r.ask("overtake", func(t *task) {
 		r.excuse(t, t.p.app.Step(context.Background()))
