@@ -70,7 +70,7 @@ func (r *run) swarm() {
 	for _, n := range Nemeses() {
 		in := r.rng.IntN(100) < 45
 		if n == DeepReorgs { // what they bring hides what others do
-			in = r.rng.IntN(100) < 18
+			in = r.rng.IntN(100) < 25
 		}
 		if n == Restores {
 			in = r.rng.IntN(100) < 8 && r.rate[DeepReorgs] == 0
@@ -130,7 +130,7 @@ func (r *run) deck() []action {
 		{2, "operator", r.operate},
 	}
 	nemeses := map[Nemesis]action{
-		Reorgs: {3, "reorg", r.reorg}, DeepReorgs: {3, "deep reorg", r.deepReorg}, FlipFlop: {2, "flip-flop", r.flip},
+		Reorgs: {3, "reorg", r.reorg}, DeepReorgs: {4, "deep reorg", r.deepReorg}, FlipFlop: {2, "flip-flop", r.flip},
 		Drops: {2, "drop", r.drop}, Lag: {3, "node", r.lag}, NodeErrors: {3, "node", r.nodeErrors}, Partial: {2, "node", r.partial},
 		Lies: {2, "node", r.lie}, Broadcasts: {3, "node", r.broadcasts}, Eviction: {2, "evict", r.evict}, Revival: {1, "revive", r.reviveOld},
 		Malleation: {2, "malleate", r.malleate}, Fees: {2, "fees", r.fees}, Skew: {2, "clock", r.skew}, Jumps: {1, "clock", r.jump},
@@ -289,6 +289,9 @@ func (r *run) drop() string {
 
 func (r *run) evict() string {
 	n := r.anyNet()
+	if r.rate[Reorgs] > 0 && r.rng.IntN(2) == 0 {
+		return r.fork(n, false)
+	}
 	pool := n.sim.Mempool()
 	if len(pool) == 0 {
 		return "nothing"

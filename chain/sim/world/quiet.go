@@ -60,6 +60,9 @@ func (r *run) quiet(until time.Time) {
 		}
 		r.now = next
 		r.shop()
+		if r.rate[Eviction] > 0 && r.rng.IntN(3) == 0 { // what has waited for long is what nodes forget
+			r.tell("evict: %s", r.evict())
+		}
 		for _, n := range r.chains {
 			n.chain.Mine(1 + r.rng.IntN(4))
 		}
