@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -30,18 +31,31 @@ func (m *merchant) settle(ctx context.Context, g *gateway) error {
 	eq := func(column string, v any) []storage.Cond {
 		return []storage.Cond{{Column: column, Op: storage.Eq, Value: v}}
 	}
+	type open struct {
+		q    storage.Query
+		want int64
+	}
+	var all []open // deposits that are still to be forwarded, and told of
+	for _, n := range townNetworks {
+		for _, where := range [][]storage.Cond{
+			{{Column: "state", Op: storage.Eq, Value: incoming.Final}, {Column: "forward", Op: storage.Eq, Value: incoming.ForwardNone}, {Column: "internal", Op: storage.Eq, Value: false}, {Column: "purpose", Op: storage.Eq, Value: incoming.UsePayment}},
+			eq("forward", incoming.Forwarding),
+			{{Column: storage.ColDue, Op: storage.Ne, Value: time.Time{}}},
+		} {
+			all = append(all, open{storage.Query{Table: incoming.Sightings.Table, Partition: storage.Network(string(n)), Where: where}, 0})
+		}
+	}
 	left := func() (string, error) {
-		for _, open := range []struct {
-			q    storage.Query
-			want int64
-		}{
+		for _, open := range append(all, []open{
 			{storage.Query{Table: withdrawal.Withdrawals.Table, Where: eq("status", withdrawal.Pending)}, 0},
 			{storage.Query{Table: withdrawal.Withdrawals.Table, Where: eq("status", withdrawal.Processing)}, 0},
 			{storage.Query{Table: wallet.TransferRows.Table, Where: eq("status", wallet.TransferPending)}, 0},
 			{storage.Query{Table: payment.Payments.Table, Where: eq("status", payment.Completed)}, int64(paid)},
 			{storage.Query{Table: webhook.Events.Table, Where: eq("status", webhook.StatusPending)}, 0},
-		} {
-			open.q.Partition = storage.Tenant(tenantID)
+		}...) {
+			if open.q.Partition == "" {
+				open.q.Partition = storage.Tenant(tenantID)
+			}
 			n, err := g.store.Count(ctx, open.q)
 			if err != nil {
 				return "", err
