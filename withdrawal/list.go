@@ -2,6 +2,7 @@ package withdrawal
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -163,13 +164,19 @@ func DateRange(start, end string) (from, before time.Time, err error) {
 	return from, before, bad.Err()
 }
 
-func dates(s string) (time.Time, time.Duration, error) {
-	if t, err := time.Parse(time.DateOnly, s); err == nil {
-		return t, 24 * time.Hour, nil
+// dates reads one of them, of the years 1 to 9999: others cannot be told again in
+// RFC 3339.
+func dates(s string) (t time.Time, width time.Duration, err error) {
+	width = 24 * time.Hour
+	if t, err = time.Parse(time.DateOnly, s); err != nil {
+		width = time.Millisecond
+		if t, err = time.Parse(time.RFC3339, s); err != nil {
+			t, err = time.Parse("2006-01-02T15:04:05", s) // without a zone: UTC
+		}
+		t = t.UTC().Truncate(time.Millisecond)
 	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		t, err = time.Parse("2006-01-02T15:04:05", s) // without a zone: UTC
+	if y := t.Year(); err == nil && (y < 1 || y > 9999) {
+		err = fmt.Errorf("withdrawal: the year %d is not one of RFC 3339", y)
 	}
-	return t.UTC().Truncate(time.Millisecond), time.Millisecond, err
+	return t, width, err
 }

@@ -82,6 +82,10 @@ func TestT02_HalfOpenDays(t *testing.T) {
 	require.Equal(t, from.Add(time.Millisecond), before)
 
 	var bad *InvalidError
+	for _, year := range []string{"0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"} {
+		_, _, err = DateRange(year, "")
+		require.ErrorContains(t, err, "start_date", year)
+	}
 	_, _, err = DateRange("yesterday", "2026-13-01")
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad.Fields, 2)

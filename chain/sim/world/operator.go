@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -84,7 +85,7 @@ func (r *run) meddle() string {
 			}
 			found, err := t.p.app.RecoverDeposits(ctx, a.net.name, a.address, 1, 0)
 			what = fmt.Sprintf("recovers %s: %d, %t", short(a.id), found, err == nil)
-			t.struck = t.struck || err != nil && strings.Contains(err.Error(), "not read")
+			t.struck = t.struck || errors.Is(err, chain.ErrBehind) || err != nil && strings.Contains(err.Error(), "not read")
 			r.excuse(t, err)
 		case 1:
 			what = r.resume(t, n)
