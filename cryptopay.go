@@ -116,7 +116,7 @@ func (a *App) shared() (err error) {
 // pool is what addresses are taken from.
 func (a *App) pool() incoming.PoolConfig {
 	p := incoming.PoolConfig{
-		Store: a.cfg.Store, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, Shared: map[chain.Network]chain.Multiplexer{},
+		Store: a.cfg.Store, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Shared: map[chain.Network]chain.Multiplexer{},
 	}
 	for _, client := range a.cfg.Chains {
 		p.Networks = append(p.Networks, client.Network())

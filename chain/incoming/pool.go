@@ -12,12 +12,13 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// PoolConfig is what a Pool is made of. Store, Source and Now are required.
+// PoolConfig is what a Pool is made of. Store, Source and Now are required, and
+// NewID where networks are Shared.
 type PoolConfig struct {
 	Store  storage.Store
 	Source chain.AddressSource
 	Now    func() time.Time
-	// NewID is accepted and not used: each Change is named by what it holds.
+	// NewID makes ids that no other process makes.
 	NewID func() string
 	// Networks that Step keeps filled.
 	Networks []chain.Network
@@ -65,6 +66,9 @@ var ErrNoAddress = errors.New("incoming: no address could be taken from the pool
 func NewPool(cfg PoolConfig) (*Pool, error) {
 	if cfg.Store == nil || cfg.Source == nil || cfg.Now == nil {
 		return nil, errors.New("incoming: PoolConfig needs Store, Source and Now")
+	}
+	if len(cfg.Shared) > 0 && cfg.NewID == nil {
+		return nil, errors.New("incoming: PoolConfig needs NewID where networks are Shared")
 	}
 	defaultTo(&cfg.Ahead, 256)
 	defaultTo(&cfg.Lease, 8)

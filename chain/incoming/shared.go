@@ -38,7 +38,9 @@ func (p *Pool) multiplex(ctx context.Context, network chain.Network, m chain.Mul
 			c.Put = append(c.Put, Addresses.Row(string(a), 0, time.Time{}, row))
 			out[i] = chain.Derived{Address: a, Index: account.Index, Key: account.Key}
 		}
-		c.ID = changeID("multiplex", c.Put)
+		// Not named by what it holds: two processes that take the same numbers for one
+		// tenant in the same moment hold the same, and one of them must lose.
+		c.ID = "multiplex/" + p.cfg.NewID()
 		err = storage.CommitOne(ctx, p.cfg.Store, c)
 		if raced(err) && p.moved(ctx, part, seq) {
 			continue

@@ -1,12 +1,14 @@
 package incoming_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -38,7 +40,7 @@ func TestK03_NoNumberOfAnAccountIsGivenTwice(t *testing.T) {
 	var pools []*incoming.Pool
 	for range 2 {
 		p, err := incoming.NewPool(incoming.PoolConfig{
-			Store: store, Source: &source{}, Now: c.Now, Networks: []chain.Network{xrp}, Ahead: 4, Lease: 3,
+			Store: store, Source: &source{}, Now: c.Now, NewID: uuid.NewString, Networks: []chain.Network{xrp}, Ahead: 4, Lease: 3,
 			Shared: map[chain.Network]chain.Multiplexer{xrp: numbers{}},
 		})
 		require.NoError(t, err)
@@ -105,4 +107,48 @@ func TestK03_NoNumberOfAnAccountIsGivenTwice(t *testing.T) {
 			index[a.Index] = true
 		}
 	}
+}
+
+// overtaken is a store on the way to which somebody else is faster, once.
+type overtaken struct {
+	storage.Store
+	by func()
+}
+
+func (o *overtaken) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if by := o.by; by != nil && strings.HasPrefix(changes[0].ID, "multiplex/") {
+		o.by = nil
+		by()
+	}
+	return o.Store.Commit(ctx, changes...)
+}
+
+// TestK03_TwoProcessesInOneMoment: both have read the same end of the directory, for
+// the same tenant, by clocks that say the same. Each gets numbers of its own.
+func TestK03_TwoProcessesInOneMoment(t *testing.T) {
+	t.Parallel()
+	const xrp chain.Network = "XRP"
+	store, c := newStore(t), newClock()
+	pool := func(s storage.Store) *incoming.Pool {
+		p, err := incoming.NewPool(incoming.PoolConfig{
+			Store: s, Source: &source{}, Now: c.Now, NewID: uuid.NewString, Ahead: 4, Lease: 3,
+			Shared: map[chain.Network]chain.Multiplexer{xrp: numbers{}},
+		})
+		require.NoError(t, err)
+		return p
+	}
+	quick, way := pool(store), &overtaken{Store: store}
+	slow := pool(way)
+	_, err := slow.Hot(t.Context(), xrp, "a") // the account is there
+	require.NoError(t, err)
+	var theirs chain.Derived
+	way.by = func() {
+		var err error
+		theirs, err = quick.Take(t.Context(), xrp, "a")
+		require.NoError(t, err)
+	}
+	ours, err := slow.Take(t.Context(), xrp, "a")
+	require.NoError(t, err)
+	require.NotEmpty(t, theirs.Address)
+	require.NotEqual(t, theirs.Address, ours.Address)
 }
