@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -143,10 +144,15 @@ func (x *decision) onTime(tipRead time.Time) error {
 	return x.settle()
 }
 
+// maxMoves is more edges than any decision goes along.
+const maxMoves = 16
+
+var errEndless = errors.New("payment: a decision does not come to its end")
+
 // settle moves the payment along its edges until it stands where its deposits
 // put it.
 func (x *decision) settle() error {
-	for {
+	for range maxMoves {
 		before := x.p.Status
 		var err error
 		switch x.p.Status {
@@ -165,6 +171,7 @@ func (x *decision) settle() error {
 			return err
 		}
 	}
+	return fmt.Errorf("%w: %s is %s again and again", errEndless, x.p.ID, x.p.Status)
 }
 
 func (x *decision) settleOpen() error {
