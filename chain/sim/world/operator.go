@@ -122,7 +122,7 @@ func (r *run) resume(t *task, n *network) string {
 		r.excuse(t, err)
 		return "nothing to resume on " + string(n.name)
 	}
-	from := max(1, min(s.Head, n.chain.Height())-60)
+	from := max(1, min(s.Head, n.chain.Height())-300) // well below the deepest fork that was since
 	err = t.p.app.ResumeNetwork(ctx, n.name, from)
 	t.struck = true // of no consequence: it stays halted, and is looked at again
 	return fmt.Sprintf("resumes %s from %d: %t", n.name, from, err == nil)
