@@ -88,15 +88,18 @@ func Newest(ctx context.Context, s storage.Store, p storage.Partition) (seal Sea
 // another process did it meanwhile. ErrBroken where the journal is shorter than what
 // is sealed of it.
 func Next(ctx context.Context, s storage.Store, p storage.Partition, key []byte, now time.Time) (Seal, int, error) {
-	last, _, err := Newest(ctx, s, p)
+	heights, err := readHeights(ctx, s, p) // before the balances: a journal only grows, so that one behind its height is short
 	if err != nil {
 		return Seal{}, 0, err
 	}
 	balances, err := s.Balances(ctx, p)
-	if err != nil || len(balances) == 0 {
+	if err != nil {
 		return Seal{}, 0, err
 	}
-	heights, err := readHeights(ctx, s, p)
+	if !slices.ContainsFunc(balances, func(b ledger.Balance) bool { return b.Seq != heights[lineOf(&b)].seq }) {
+		return Seal{}, 0, nil
+	}
+	last, _, err := Newest(ctx, s, p) // where another process sealed since, a height's version tells, or it sealed other accounts
 	if err != nil {
 		return Seal{}, 0, err
 	}
@@ -120,9 +123,6 @@ func Next(ctx context.Context, s storage.Store, p storage.Partition, key []byte,
 		if left -= r.To - r.From + 1; left == 0 {
 			break
 		}
-	}
-	if len(next.Ranges) == 0 {
-		return Seal{}, 0, nil
 	}
 	next.Marks, next.Hash = sum.marks, sum.end()
 	next.MAC = sign(key, next.Hash)

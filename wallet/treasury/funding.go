@@ -169,6 +169,9 @@ func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", s.Fun
 // handed over and called back, its id has no effect any more, and what was set
 // aside is given back as ever. Where it is being sent already, it is.
 func (t *Treasury) callOff(ctx context.Context, id string, s Sweep) error {
+	if s.Fundings == 0 {
+		return nil // none was asked for
+	}
 	r, _, ok, err := Reservations.One(ctx, t.cfg.Store, storage.Tenant(s.Tenant), gasID(s, id))
 	if err != nil || !ok || !r.Open {
 		return err
