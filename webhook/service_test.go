@@ -7,148 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/memory"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
-
-var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-// world is a host with a store, a clock, and receivers that do as told.
-type world struct {
-	t      *testing.T
-	store  storage.Store
-	reopen func() storage.Store
-	now    time.Time
-	ids    int
-	random *rand.ChaCha8
-	logs   bytes.Buffer
-	svc    *webhook.Service
-	mu     sync.Mutex
-	sent   []webhook.Delivery
-	answer func(webhook.Delivery) webhook.Result
-}
-
-// Notify is the outside world: it takes down what arrives.
-func (w *world) Notify(_ context.Context, ds []webhook.Delivery) []webhook.Result {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := make([]webhook.Result, len(ds))
-	for i, d := range ds {
-		w.sent = append(w.sent, d)
-		if w.answer != nil {
-			out[i] = w.answer(d)
-		} else {
-			out[i] = webhook.Result{Status: 200}
-		}
-	}
-	return out
-}
-
-func fails(webhook.Delivery) webhook.Result {
-	return webhook.Result{Status: 500, Err: errors.New("webhook: the receiver answered 500")}
-}
-
-func newWorld(t *testing.T, store storage.Store, reopen func() storage.Store) *world {
-	w := &world{t: t, store: store, reopen: reopen, now: start, random: rand.NewChaCha8([32]byte{7})}
-	require.NoError(t, store.Open(t.Context(), webhook.Tables()...))
-	w.restart()
-	return w
-}
-
-func onMemory(t *testing.T) *world {
-	s := memory.New()
-	return newWorld(t, s, func() storage.Store { return s })
-}
-
-func onSQLite(t *testing.T) *world {
-	path := filepath.Join(t.TempDir(), "x.db")
-	require.NoError(t, sqlite.Migrate(t.Context(), path, webhook.Tables()...))
-	open := func() storage.Store {
-		s, err := sqlite.Open(path, sqlite.Options{})
-		require.NoError(t, err)
-		return s
-	}
-	w := newWorld(t, open(), open)
-	t.Cleanup(func() { _ = w.store.Close() })
-	return w
-}
-
-// each runs a test on every store.
-func each(t *testing.T, f func(t *testing.T, w *world)) {
-	t.Parallel()
-	for name, on := range map[string]func(*testing.T) *world{"memory": onMemory, "sqlite": onSQLite} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); f(t, on(t)) })
-	}
-}
-
-// restart is a new process: nothing is left but the store.
-func (w *world) restart() {
-	require.NoError(w.t, w.store.Close())
-	w.store = w.reopen()
-	require.NoError(w.t, w.store.Open(w.t.Context(), webhook.Tables()...))
-	w.serve(w.store)
-}
-
-func (w *world) serve(s storage.Store) {
-	box, err := secret.NewBox(bytes.Repeat([]byte{9}, 32), w.random)
-	require.NoError(w.t, err)
-	w.svc, err = webhook.New(webhook.Config{
-		Store: s, Notifier: w, Box: box, Random: w.random,
-		Now:   func() time.Time { return w.now },
-		NewID: func() string { w.ids++; return fmt.Sprintf("id-%06d", w.ids) },
-		Log:   slog.New(slog.NewJSONHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	require.NoError(w.t, err)
-}
-
-func (w *world) setup(tenant string) (secret string) {
-	_, full, err := w.svc.Setup(w.t.Context(), tenant, "https://"+tenant+".example.com/hook")
-	require.NoError(w.t, err)
-	return full
-}
-
-func (w *world) emit(tenant, object string, seq int64, url string, data any) storage.Row {
-	row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, object, seq, url, data, w.now)
-	require.NoError(w.t, err)
-	w.ids++
-	require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, storage.Change{
-		ID: fmt.Sprintf("emit-%d", w.ids), Partition: storage.Tenant(tenant), Put: []storage.Row{row},
-	}))
-	return row
-}
-
-func (w *world) step() int {
-	n, err := w.svc.Step(w.t.Context())
-	require.NoError(w.t, err)
-	return n
-}
-
-func (w *world) event(tenant, id string) webhook.Event {
-	e, _, ok, err := webhook.Events.One(w.t.Context(), w.store, storage.Tenant(tenant), id)
-	require.NoError(w.t, err)
-	require.True(w.t, ok)
-	return e
-}
-
-func (w *world) verifies(d webhook.Delivery, secret string) bool {
-	return webhook.Verify(d.Header, d.Body, w.now, 0, secret) == nil
-}
 
 // TestH08_Schedule walks minute by minute, a new process each minute.
 func TestH08_Schedule(t *testing.T) {
@@ -472,107 +344,6 @@ func TestH07_Rotation(t *testing.T) {
 var hostileTexts = []string{
 	"\u2028\u2029", "\x00\x01\x1f\x7f", "\xff\xfe\xc3(", "\"},{\"event\":\"deposit_received\"", "</script><!--", "\r\nX-Injected: 1", "\\u0000\\",
 	"\ud7ff\U0010ffff\ufeff\u202e", "a\u0300", "💸", "'; DROP TABLE events; --", string(bytes.Repeat([]byte{0xf0}, 3000)), "${jndi:ldap://x}", "%00%n%s",
-}
-
-func TestH10_HostileText(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		sec, other := w.setup("a"), w.setup("b")
-		for i, text := range hostileTexts {
-			row := w.emit("a", "p1", int64(i+1), "", map[string]string{"name": text, text: "key"})
-			require.Equal(t, 1, w.step())
-			d := w.sent[len(w.sent)-1]
-			require.Equal(t, webhook.Events.Value(row).Body, string(d.Body), "what was stored is what is sent")
-			require.Equal(t, w.event("a", row.ID).Body, string(d.Body))
-			require.True(t, w.verifies(d, sec))
-			require.False(t, w.verifies(d, other))
-			clean(t, d.Body)
-		}
-		// What a receiver says is kept, and can be.
-		w.answer = func(webhook.Delivery) webhook.Result {
-			return webhook.Result{Err: errors.New("malformed header: " + string(bytes.Join(func() (all [][]byte) {
-				for _, s := range hostileTexts {
-					all = append(all, []byte(s))
-				}
-				return all
-			}(), nil)))}
-		}
-		row := w.emit("a", "p2", 1, "", 1)
-		require.Equal(t, 1, w.step())
-		e := w.event("a", row.ID)
-		require.Equal(t, 1, e.Attempts)
-		require.LessOrEqual(t, len(e.Error), 300)
-		require.True(t, utf8.ValidString(e.Error))
-		for _, r := range e.Error {
-			require.True(t, r >= ' ' && r != 0x7f && r != '\u2028' && r != '\u202e', "%q", e.Error)
-		}
-	})
-}
-
-func clean(t *testing.T, body []byte) {
-	require.True(t, json.Valid(body))
-	require.True(t, utf8.Valid(body))
-	for _, bad := range []string{"\x00", "\n", "\r", "\u2028", "\u2029", "<", ">", "&"} {
-		require.NotContains(t, string(body), bad)
-	}
-	var v struct {
-		Event     string          `json:"event"`
-		Data      json.RawMessage `json:"data"`
-		Timestamp time.Time       `json:"timestamp"`
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	require.NoError(t, d.Decode(&v))
-	require.Equal(t, webhook.PaymentStatusUpdate, v.Event)
-	require.Equal(t, start.UnixMilli(), v.Timestamp.UnixMilli())
-}
-
-func FuzzH10_NewEvent(f *testing.F) {
-	for _, s := range hostileTexts {
-		f.Add(s, "p1")
-	}
-	f.Fuzz(func(t *testing.T, text, object string) {
-		row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, object, 1, "", map[string]string{"x": text}, start)
-		require.NoError(t, err)
-		body := []byte(webhook.Events.Value(row).Body)
-		clean(t, body)
-		h := signed("a-secret-of-tests", "", "id", start, body)
-		require.NoError(t, webhook.Verify(h, body, start, 0, "a-secret-of-tests"))
-	})
-}
-
-// TestH10_TenantBound: the same object id with two tenants, own callback URLs,
-// events that are switched off, no URL at all.
-func TestH10_TenantBound(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		secrets := map[string]string{"a": w.setup("a"), "b": w.setup("b")}
-		none := []string{webhook.DepositReceived}
-		_, err := w.svc.Edit(t.Context(), "c", webhook.Patch{URL: ptr("https://c.example.com/"), Events: &none})
-		require.NoError(t, err)
-		w.emit("a", "p1", 1, "", "of a")
-		w.emit("b", "p1", 1, "", "of b")
-		w.emit("a", "p2", 1, "https://own.example.com/", "own")
-		w.emit("c", "p1", 1, "", "not wanted")
-		w.emit("c", "p3", 1, "https://own.example.com/", "its own callback is told all the same")
-		w.emit("d", "p1", 1, "", "no settings")
-		require.Equal(t, 6, w.step())
-		got := map[string]webhook.Delivery{}
-		for _, d := range w.sent {
-			got[d.URL+" "+d.Header.Get(webhook.HeaderID)] = d
-		}
-		require.Len(t, got, 4)
-		require.True(t, w.verifies(got["https://a.example.com/hook p1/000001"], secrets["a"]))
-		require.True(t, w.verifies(got["https://b.example.com/hook p1/000001"], secrets["b"]))
-		require.False(t, w.verifies(got["https://b.example.com/hook p1/000001"], secrets["a"]))
-		require.True(t, w.verifies(got["https://own.example.com/ p2/000001"], secrets["a"]))
-		require.False(t, w.verifies(got["https://own.example.com/ p3/000001"], secrets["a"]), "one URL, two tenants, two secrets")
-		for _, tenant := range []string{"c", "d"} {
-			require.Equal(t, webhook.StatusSkipped, w.event(tenant, "p1/000001").Status)
-		}
-		require.Zero(t, w.step())
-		rows, err := w.svc.List(t.Context(), "a", webhook.StatusDelivered, 10, 0)
-		require.NoError(t, err)
-		require.Len(t, rows, 2)
-	})
 }
 
 func TestSettings(t *testing.T) {
