@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -30,7 +31,7 @@ func (t *Treasury) unstick(ctx context.Context, row storage.Row, s Sweep, in cha
 	if err != nil || !ok || v.State != outgoing.Waiting && v.State != outgoing.Signed {
 		return false, err
 	}
-	short, signed, err := t.short(ctx, in)
+	short, signed, err := t.short(ctx, s, in)
 	var dust *dustError
 	switch {
 	case errors.As(err, &dust) && v.State == outgoing.Waiting:
@@ -50,8 +51,40 @@ func (t *Treasury) unstick(ctx context.Context, row storage.Row, s Sweep, in cha
 func (s *Sweep) spent(signed bool) bool { return s.Fundings >= maxFundings && !signed }
 
 // short says how much gas the address lacks for the sweep, and whether it is
-// signed; the error is a *dustError where there is nothing worth moving.
-func (t *Treasury) short(ctx context.Context, in chain.Intent) (lack ledger.Amount, signed bool, err error) {
+// signed; the error is a *dustError where there is nothing worth moving, as a node
+// says that has come to where the deposits are final.
+func (t *Treasury) short(ctx context.Context, s Sweep, in chain.Intent) (lack ledger.Amount, signed bool, err error) {
+	lack, signed, err = t.lacks(ctx, in)
+	var dust *dustError
+	if !errors.As(err, &dust) {
+		return lack, signed, err
+	}
+	if err := t.reached(ctx, s); err != nil {
+		return 0, false, err
+	}
+	return t.lacks(ctx, in) // what was read before may have been of before
+}
+
+// reached is nil where the node has the blocks that make the sweep's deposits final.
+func (t *Treasury) reached(ctx context.Context, s Sweep) error {
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(s.Network), s.Deposits...)
+	if err != nil {
+		return err
+	}
+	tip, err := t.cfg.Clients[chain.Network(s.Network)].Tip(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if d := incoming.Sightings.Value(r); tip.Head.Height < d.FinalAt {
+			return fmt.Errorf("treasury: what %s holds is not known yet: %w: its block is %d, and deposit %s is final at %d",
+				s.Address, chain.ErrBehind, tip.Head.Height, r.ID, d.FinalAt)
+		}
+	}
+	return nil
+}
+
+func (t *Treasury) lacks(ctx context.Context, in chain.Intent) (lack ledger.Amount, signed bool, err error) {
 	currency, err := t.cfg.Registry.Currency(in.Currency)
 	if err != nil {
 		return 0, false, err
@@ -143,7 +176,7 @@ var errEnough = errors.New("treasury: the address has enough gas")
 // gas is the intent that sends the missing gas to the deposit address, with
 // half as much again so that a rising price does not ask for a second transfer.
 func (t *Treasury) gas(ctx context.Context, id string, s Sweep, sweep chain.Intent) (in chain.Intent, err error) {
-	short, _, err := t.short(ctx, sweep)
+	short, _, err := t.short(ctx, s, sweep)
 	if err == nil && short == 0 {
 		err = errEnough
 	}

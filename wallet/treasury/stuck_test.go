@@ -266,3 +266,36 @@ func TestW02_GasThatIsNeededNoMoreIsCalledOff(t *testing.T) {
 		})
 	}
 }
+
+// A node that has fallen back behind the block of a deposit says that its address is
+// empty. What is there is not given up for that: neither coins nor tokens.
+func TestR06_SweepIsNotGivenUpOnTheWordOfANodeThatIsBehind(t *testing.T) {
+	t.Parallel()
+	for _, currency := range []string{"ETH", "USDTERC20"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			p := w.pay(currency, "300")
+			w.chain.Mine(14)
+			for _, worker := range w.app.Workers() {
+				if worker.Name == "incoming/ETH" {
+					_, err := worker.Step(t.Context())
+					require.NoError(t, err)
+				}
+			}
+			w.chain.Front().Lag(14)
+			for range 3 {
+				_, err := w.app.Treasury.Step(t.Context(), w.n)
+				require.ErrorIs(t, err, chain.ErrBehind)
+				w.clock.Advance(10 * time.Minute)
+			}
+			require.Equal(t, treasury.SweepNew, w.sweeps()[0].State)
+			w.chain.Front().Honest()
+			w.mine(45)
+			require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+			require.Equal(t, treasury.SweepDone, w.sweeps()[0].State)
+			w.conserved("ETH", currency)
+		})
+	}
+}

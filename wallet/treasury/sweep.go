@@ -171,7 +171,7 @@ func (t *Treasury) move(ctx context.Context, row storage.Row, s Sweep) error {
 	if err != nil {
 		return err
 	}
-	short, signed, err := t.short(ctx, in)
+	short, signed, err := t.short(ctx, s, in)
 	var dust *dustError
 	switch {
 	case errors.As(err, &dust):

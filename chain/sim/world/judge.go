@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -344,8 +346,12 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 			w.r.fail("I11", "%s is spent by %s and by %s", s, other, a.Intent)
 		}
 		w.slots[slot] = a.Intent
-		if coin, _, known, err := outgoing.Coins.One(context.Background(), w.Store, c.Partition, s); err != nil || known && coin.State == outgoing.CoinFree {
+		coin, _, known, err := outgoing.Coins.One(context.Background(), w.Store, c.Partition, s)
+		if err != nil || known && coin.State == outgoing.CoinFree {
 			w.r.fail("I11", "%s is spent by %s and is free for others: %v", s, a.Intent, err)
+		}
+		if known && coin.State != outgoing.CoinGone && w.gone(c.Partition, s) {
+			w.r.fail("R03", "%s is spent by %s as if it were there, and was said to be gone", s, a.Intent)
 		}
 		if old := w.spends[intent]; old == nil || old[s] {
 			shared[s] = true
@@ -355,6 +361,12 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 		w.r.fail("I10", "attempt %d of %s shares nothing with all those before", a.Number, a.Intent)
 	}
 	w.spends[intent] = shared
+}
+
+// gone says that a coin was taken away by a reorg, of which everybody has been told.
+func (w *witness) gone(p storage.Partition, outpoint string) bool {
+	s, row, known, err := incoming.Sightings.One(context.Background(), w.Store, p, outpoint)
+	return err == nil && known && s.State == incoming.Gone && row.Due.IsZero()
 }
 
 // superseded reports whether all attempts before are dead with proof: then
@@ -382,11 +394,34 @@ func (w *witness) sweep(c *storage.Change, id string, s treasury.Sweep, fresh bo
 	case other == id:
 		delete(w.sweeping, at)
 	}
+	if s.State == treasury.SweepDeferred && strings.Contains(s.Reason, "not worth") {
+		w.abandoned(id, s)
+	}
 	for _, key := range s.Deposits {
 		tx, _, _ := strings.Cut(key, ":")
 		if a, ours := w.attempts[string(c.Partition)+"\x00"+tx]; fresh && ours && a.Purpose != chain.ForWithdrawal {
 			w.r.fail("I5", "%s is of our own transaction %s", id, tx)
 		}
+	}
+}
+
+// abandoned: coins are left where they are only if they are few.
+func (w *witness) abandoned(id string, s treasury.Sweep) {
+	n := w.r.network(chain.Network(s.Network))
+	if n.sim == nil || w.r.deep {
+		return
+	}
+	var came decimal.Decimal
+	for _, key := range s.Deposits {
+		d, _, _, err := incoming.Sightings.One(context.Background(), w.Store, storage.Network(s.Network), key)
+		if err != nil {
+			w.r.fail("store", "%v", err)
+		}
+		came = came.Add(d.Exact)
+	}
+	left := decimal.Min(came, n.sim.Balance(chain.Address(s.Address), s.Currency)).Mul(w.r.prices[currency(s.Currency).Token])
+	if left.GreaterThan(decimal.New(100, 0)) {
+		w.r.fail("I19", "%s is given up, %q, and %s has %s USD of it", id, s.Reason, s.Address, left)
 	}
 }
 

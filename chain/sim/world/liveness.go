@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -144,7 +145,7 @@ func (r *run) open() string {
 		}
 	}
 	for id, v := range w.payouts {
-		if (v.Status == withdrawal.Pending || v.Status == withdrawal.Processing) && !r.deep {
+		if (v.Status == withdrawal.Pending || v.Status == withdrawal.Processing) && !r.restored && !w.robbed(id) {
 			return r.explain(v, id)
 		}
 	}
@@ -164,4 +165,29 @@ func (r *run) open() string {
 		}
 	}
 	return ""
+}
+
+// robbed says that a withdrawal is signed with what a deep reorg has taken away since:
+// a coin, or the nonces before its own. It waits for that to come back, or for an
+// operator.
+func (w *witness) robbed(intent string) bool {
+	n := w.r.network(chain.Network(w.payouts[intent].Network))
+	if !w.r.deep || n.sim == nil {
+		return false
+	}
+	if n.chain.Family() == chain.AccountFamily {
+		return true
+	}
+	for _, a := range w.attempts {
+		if a.Intent != intent || a.Fate != outgoing.Open {
+			continue
+		}
+		for _, s := range a.Spends {
+			tx, _, _ := strings.Cut(s, ":")
+			if made, err := n.sim.Outcome(tx); err != nil || made.State != chain.Included {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -249,24 +249,44 @@ func kind(err error) string {
 	return "a fault"
 }
 
-func (r *run) cancelWithdrawal() string {
-	m := r.anyMerchant()
-	if len(m.payouts) == 0 {
-		return "nothing"
-	}
-	p := m.payouts[len(m.payouts)-1] // mostly while it still can be
-	if r.rng.IntN(3) == 0 {
-		p = pick(r.rng, m.payouts)
-	}
-	if p.id == "" {
+func (r *run) cancelWithdrawal(p *payout) string {
+	if p == nil {
 		return "nothing"
 	}
 	said := "not heard"
 	r.ask("cancel withdrawal", func(t *task) {
-		_, err := t.p.app.Withdrawals.Cancel(context.Background(), m.id, p.id)
-		said = fmt.Sprint(m.heard(t, err, nil))
+		_, err := t.p.app.Withdrawals.Cancel(context.Background(), p.m.id, p.id)
+		said = fmt.Sprint(p.m.heard(t, err, nil))
 	})
 	return short(p.id) + " " + said
+}
+
+// withdrawals are those that somebody heard of.
+func (r *run) withdrawals() (all []*payout) {
+	for _, m := range r.tenants {
+		for _, p := range m.payouts {
+			if p.id != "" {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// anyPayout is a withdrawal, mostly one that has not ended; nil = there is none.
+func (r *run) anyPayout() *payout {
+	all := r.withdrawals()
+	open := slices.DeleteFunc(slices.Clone(all), func(p *payout) bool {
+		v := r.truth.payouts[p.id]
+		return v.Status != withdrawal.Pending && v.Status != withdrawal.Processing
+	})
+	if len(open) > 0 && r.rng.IntN(4) > 0 {
+		all = open
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return pick(r.rng, all)
 }
 
 func (r *run) askWallet() string {

@@ -161,6 +161,8 @@ func (r *run) place(a *asked, p *payment.Payment, x *chain.Transfer, d *payment.
 		}
 	case !inWallet && !aside:
 		wrong("booked")
+	case d.State != incoming.Final:
+		wrong("final, and is " + string(d.State))
 	case r.deep:
 	case inWallet && !a.late[x.Tx].IsZero() && x.Block.Time.Equal(a.late[x.Tx]):
 		wrong("in suspense: nobody saw it before its block, which is of after the end")

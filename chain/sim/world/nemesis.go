@@ -68,13 +68,18 @@ var perPoint = map[Nemesis]int{Crashes: 40, Pauses: 200, Conflicts: 200, LostCom
 // that the rest of the run stays as it is.
 func (r *run) swarm() {
 	for _, n := range Nemeses() {
-		in := r.rng.IntN(100) < 45
-		if n == DeepReorgs { // what they bring hides what others do
-			in = r.rng.IntN(100) < 25
+		odds := 45
+		switch {
+		case n == DeepReorgs: // what they bring hides what others do
+			odds = 25
+		case n == Restores && r.rate[DeepReorgs] > 0:
+			odds = 0
+		case n == Restores:
+			odds = 8
+		case n == Crowd && r.cards[Pauses] > 0: // nobody overtakes who is alone
+			odds = 75
 		}
-		if n == Restores {
-			in = r.rng.IntN(100) < 8 && r.rate[DeepReorgs] == 0
-		}
+		in := r.rng.IntN(100) < odds
 		hard, rate := 1+r.rng.IntN(100), 1+r.rng.IntN(4)
 		if most := perPoint[n]; most > 0 {
 			rate = max(1, most*hard*hard/10_000)
@@ -121,7 +126,7 @@ func (r *run) deck() []action {
 		{8, "payment", r.askPayment},
 		{12, "customer", r.customer},
 		{11, "withdrawal", r.askWithdrawal},
-		{2, "cancel withdrawal", r.cancelWithdrawal},
+		{2, "cancel withdrawal", func() string { return r.cancelWithdrawal(r.anyPayout()) }},
 		{1, "cancel payment", r.cancelPayment},
 		{2, "last moment", r.lastMoment},
 		{3, "transfer", r.askTransfer},
@@ -162,8 +167,12 @@ func (r *run) deck() []action {
 	for _, x := range r.w.Actors {
 		all = append(all, action{x.Weight, x.Name, func() string { return r.guest(x) }})
 	}
-	var deck []action
-	for _, a := range all {
+	return dealt(all)
+}
+
+// dealt holds each card as often as its weight says.
+func dealt(cards []action) (deck []action) {
+	for _, a := range cards {
 		deck = append(deck, slices.Repeat([]action{a}, a.weight)...)
 	}
 	return deck
@@ -200,15 +209,21 @@ func (r *run) fork(n *network, deep bool) string {
 	}
 	// A customer takes back what he has just paid, or the nodes forget what we sent.
 	if back := n.young(most, r.rate[Eviction] > 0 && r.rng.IntN(2) == 0); len(back) > 0 && r.rng.IntN(3) > 0 {
-		tx := pick(r.rng, back)
-		gone, depth = []string{tx}, n.depth(tx)
-		length = depth + 1
+		return r.takeBack(n, pick(r.rng, back))
 	}
 	if n.sim != nil {
 		n.leave(int64(depth))
 	}
 	_, err := n.chain.ReorgTo(depth, length, gone...)
 	return fmt.Sprintf("%s by %d, %d new, %d dropped: %t", n.name, depth, length, len(gone), err == nil)
+}
+
+// takeBack lets the blocks from that of a transaction go, and it with them.
+func (r *run) takeBack(n *network, tx string) string {
+	depth := n.depth(tx)
+	n.leave(int64(depth))
+	_, err := n.chain.ReorgTo(depth, depth+1, tx)
+	return fmt.Sprintf("%s by %d, without %s: %t", n.name, depth, short(tx), err == nil)
 }
 
 // depth is how many blocks have to go for a transaction to go, 0 where it is in none.
@@ -235,7 +250,20 @@ func (n *network) leave(depth int64) {
 	n.tips = append(n.tips, tip{head.Hash, head.Height - depth})
 }
 
-func (r *run) deepReorg() string { return r.fork(r.anyNet(), true) }
+// deepReorg takes away what was final, at times from a customer who has been given
+// something for it, and then the merchant spends it.
+func (r *run) deepReorg() string {
+	n := r.anyNet()
+	paid := slices.DeleteFunc(n.young(deepest, false), func(tx string) bool { return n.depth(tx) < int(confirmations[n.name]) })
+	if len(paid) == 0 || r.rng.IntN(2) == 0 {
+		return r.fork(n, true)
+	}
+	what := r.takeBack(n, pick(r.rng, paid))
+	for range 2 {
+		r.tell("then %s", r.askWithdrawal())
+	}
+	return what
+}
 
 // deepest is how far back a branch may be found again: past that not even an
 // operator knows where to resume.

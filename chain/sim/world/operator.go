@@ -74,9 +74,13 @@ func (m *merchant) few(n *network) error {
 func (r *run) meddle() string {
 	n := r.anyNet()
 	what := "all busy"
+	choice := r.rng.IntN(4)
+	if choice == 2 {
+		return r.hold(r.anyPayout())
+	}
 	r.ask("meddle", func(t *task) {
 		ctx := context.Background()
-		switch r.rng.IntN(4) {
+		switch choice {
 		case 0:
 			a := r.anyPayment()
 			if a == nil {
@@ -89,20 +93,6 @@ func (r *run) meddle() string {
 			r.excuse(t, err)
 		case 1:
 			what = r.resume(t, n)
-		case 2:
-			m := r.anyMerchant()
-			if len(m.payouts) == 0 {
-				what = "nothing"
-				return
-			}
-			p := m.payouts[len(m.payouts)-1] // the newest: what is handed over cannot be held
-			if p.id == "" {
-				what = "nothing"
-				return
-			}
-			_, err := t.p.app.Withdrawals.Hold(ctx, m.id, p.id, "a look at it")
-			what = fmt.Sprint("holds ", short(p.id), err == nil)
-			m.heard(t, err, nil)
 		default:
 			for offset := range 2 {
 				_, err := t.p.app.Treasury.Sync(ctx, r.tenants[offset%len(r.tenants)].id)
@@ -110,6 +100,20 @@ func (r *run) meddle() string {
 			}
 			what = "syncs"
 		}
+	})
+	return what
+}
+
+// hold lets an operator freeze a withdrawal: one that may be about to go out.
+func (r *run) hold(p *payout) string {
+	if p == nil {
+		return "nothing"
+	}
+	what := "all busy"
+	r.ask("hold", func(t *task) {
+		_, err := t.p.app.Withdrawals.Hold(context.Background(), p.m.id, p.id, "a look at it")
+		what = fmt.Sprint(short(p.id), " ", err == nil)
+		p.m.heard(t, err, nil)
 	})
 	return what
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
@@ -163,9 +164,10 @@ type task struct {
 	next   func() (struct{}, bool)
 	stop   func()
 	began  time.Time
-	wake   int  // step at which it may go on
-	struck bool // by a fault: its errors mean nothing
-	paused bool // ever
+	wake   int           // step at which it may go on
+	struck bool          // by a fault: its errors mean nothing
+	paused bool          // ever
+	took   []storage.Row // its last claim
 }
 
 // do begins a task of a process that is free and runs it until it ends, is
@@ -240,10 +242,14 @@ func (p *process) point() error {
 	return nil
 }
 
-// linger is where a process may be paused.
+// linger is where a process may be paused, most likely while it has work in hand.
 func (p *process) linger(t *task) {
 	r := p.r
-	if !r.strikes(Pauses) {
+	strikes := r.strikes(Pauses)
+	for i := 0; i < 4 && !strikes && len(t.took) > 0; i++ {
+		strikes = r.strikes(Pauses)
+	}
+	if !strikes {
 		return
 	}
 	// Mostly for a moment; at times for longer than any lease.

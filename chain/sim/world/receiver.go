@@ -66,7 +66,9 @@ func (r *run) receive(d *webhook.Delivery) webhook.Result {
 	case "redirect":
 		return webhook.Result{Status: http.StatusFound, Err: errReceiver}
 	}
-	r.accept(m, id, d)
+	if !r.accept(m, id, d) {
+		return webhook.Result{Status: http.StatusBadRequest, Err: errReceiver}
+	}
 	if mood == "lose" {
 		return webhook.Result{Err: errReceiver}
 	}
@@ -94,9 +96,14 @@ func (r *run) tried(m *merchant, id string) {
 	}
 }
 
-// accept is what a careful receiver does: I12, I16.
-func (r *run) accept(m *merchant, id string, d *webhook.Delivery) {
-	if err := webhook.Verify(d.Header, d.Body, r.now, 12*time.Hour, m.secret); err != nil || !m.signed(d) {
+// accept is what a careful receiver does: I12, I16. He refuses what a sender signed,
+// and then slept over.
+func (r *run) accept(m *merchant, id string, d *webhook.Delivery) bool {
+	err := webhook.Verify(d.Header, d.Body, r.now, 12*time.Hour, m.secret)
+	if errors.Is(err, webhook.ErrStale) && r.current != nil && r.current.paused {
+		return false
+	}
+	if err != nil || !m.signed(d) {
 		r.fail("H06", "merchant %d cannot verify %s: %v", m.n, id, err)
 	}
 	key := string(storage.Tenant(m.id)) + "\x00" + id
@@ -109,6 +116,7 @@ func (r *run) accept(m *merchant, id string, d *webhook.Delivery) {
 	}
 	r.inbox.bodies[key] = string(d.Body)
 	r.counts["webhooks"]++
+	return true
 }
 
 // signed verifies as the documents say it, by nothing of the library's.

@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // run is one playing of a World.
@@ -170,26 +171,66 @@ func (r *run) safety(ctx context.Context) {
 // one is paused: what the one has read and not written yet is then most likely not
 // as it was.
 func (r *run) overtake() {
-	if !slices.ContainsFunc(r.procs, func(p *process) bool { return p.task != nil }) || r.rng.IntN(2) > 0 {
+	var asleep, busy []*task
+	for _, p := range r.procs {
+		if t := p.task; t != nil {
+			asleep = append(asleep, t)
+			if len(t.took) > 0 {
+				busy = append(busy, t)
+			}
+		}
+	}
+	if len(asleep) == 0 || len(busy) == 0 && r.rng.IntN(2) > 0 {
 		return
 	}
-	switch n := r.rng.IntN(6); {
-	case n < 2:
-		r.tell("overtaking: %s mined", r.mine())
-	case n == 2:
-		net := r.anyNet()
-		r.tell("overtaking: %d mined", net.chain.Mine(int(confirmations[net.name])+1))
-	case n == 3:
-		r.tell("overtaking: cancel withdrawal: %s", r.cancelWithdrawal())
-	case n == 4 && r.rate[Operators] > 0:
-		r.tell("overtaking: operator: %s", r.meddle())
-	case n == 5 && r.rate[Reorgs] > 0:
-		r.tell("overtaking: reorg: %s", r.reorg())
+	can := []action{
+		{2, "mined", r.mine},
+		{2, "many mined", func() string { return r.many(r.anyNet()) }},
+		{2, "cancel withdrawal", func() string { return r.cancelWithdrawal(r.anyPayout()) }},
 	}
+	if r.rate[Operators] > 0 {
+		can = append(can, action{1, "hold", func() string { return r.hold(r.anyPayout()) }}, action{1, "operator", r.meddle})
+	}
+	if r.rate[Reorgs] > 0 {
+		can = append(can, action{1, "reorg", r.reorg})
+	}
+	if len(busy) > 0 {
+		can = append(can, r.against(pick(r.rng, pick(r.rng, busy).took))...)
+	}
+	a := pick(r.rng, dealt(can))
+	r.tell("overtaking: %s: %s", a.name, a.do())
 	r.ask("overtake", func(t *task) {
 		r.excuse(t, t.p.app.Step(context.Background()))
 		r.tell("overtaking: %s", t.p)
 	})
+}
+
+// against is what hurts one most who works on this row.
+func (r *run) against(row storage.Row) (can []action) {
+	switch row.Table {
+	case incoming.Sightings.Table:
+		s := incoming.Sightings.Value(row)
+		n := r.network(chain.Network(s.Network))
+		can = append(can, action{6, "many mined", func() string { return r.many(n) }})
+		if r.rate[Reorgs] > 0 && slices.Contains(n.young(n.shallow(), false), s.Tx) {
+			can = append(can, action{12, "taken back", func() string { return r.takeBack(n, s.Tx) }})
+		}
+	case withdrawal.Withdrawals.Table:
+		for _, p := range r.withdrawals() {
+			if p.id == row.ID {
+				can = append(can, action{8, "cancel withdrawal", func() string { return r.cancelWithdrawal(p) }})
+				if r.rate[Operators] > 0 {
+					can = append(can, action{8, "hold", func() string { return r.hold(p) }})
+				}
+			}
+		}
+	}
+	return can
+}
+
+// many blocks make everything final.
+func (r *run) many(n *network) string {
+	return fmt.Sprint(n.name, n.chain.Mine(int(confirmations[n.name])+1))
 }
 
 // wake lets paused tasks go on whose time has come.

@@ -120,6 +120,9 @@ func (v *view) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error
 	if err != nil {
 		return nil, err
 	}
+	if v.p.now != nil {
+		v.p.now.took = rows
+	}
 	return rows, v.p.point()
 }
 

@@ -51,6 +51,12 @@ var walletBugs = []Bug{
 		What: "two sweeps of one address are under way at once",
 	},
 	{
+		ID: "empty-says-a-node-behind", File: "wallet/treasury/funding.go",
+		Old:  `tip.Head.Height < d.FinalAt {`,
+		New:  `tip.Head.Height < 0 {`,
+		What: "a sweep is given up on the word of a node that has not seen its deposits",
+	},
+	{
 		ID: "gas-swept-back", File: "wallet/treasury/sweep.go",
 		Old:  "\t\t\t{Column: \"internal\", Op: storage.Eq, Value: false},\n",
 		New:  "",
