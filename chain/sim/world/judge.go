@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/shopspring/decimal"
@@ -337,9 +338,10 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 		w.attempts[key] = a
 		return
 	}
+	if other := w.apart(c.Partition, a); other != 0 {
+		w.r.fail("I10", "attempts %d and %d of %s share nothing, and both may land", other, a.Number, a.Intent)
+	}
 	w.attempts[key] = a
-	intent := string(c.Partition) + "\x00" + a.Intent
-	shared := map[string]bool{}
 	for _, s := range a.Spends {
 		slot := string(c.Partition) + "\x00" + s
 		if other := w.slots[slot]; other != "" && other != a.Intent {
@@ -353,14 +355,7 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 		if known && coin.State != outgoing.CoinGone && w.gone(c.Partition, s) {
 			w.r.fail("R03", "%s is spent by %s as if it were there, and was said to be gone", s, a.Intent)
 		}
-		if old := w.spends[intent]; old == nil || old[s] {
-			shared[s] = true
-		}
 	}
-	if w.spends[intent] != nil && len(shared) == 0 && !w.superseded(c.Partition, a) {
-		w.r.fail("I10", "attempt %d of %s shares nothing with all those before", a.Number, a.Intent)
-	}
-	w.spends[intent] = shared
 }
 
 // gone says that a coin was taken away by a reorg, of which everybody has been told.
@@ -369,16 +364,17 @@ func (w *witness) gone(p storage.Partition, outpoint string) bool {
 	return err == nil && known && s.State == incoming.Gone && row.Due.IsZero()
 }
 
-// superseded reports whether all attempts before are dead with proof: then
-// another one need not conflict with them.
-func (w *witness) superseded(p storage.Partition, a outgoing.AttemptRow) bool {
+// apart is the number of an attempt before that may land beside this one: it is open,
+// and spends nothing that this one spends; 0 = none.
+func (w *witness) apart(p storage.Partition, a outgoing.AttemptRow) int {
 	for key, old := range w.attempts {
 		part, _, _ := strings.Cut(key, "\x00")
-		if part == string(p) && old.Intent == a.Intent && old.Number < a.Number && old.Fate == outgoing.Open {
-			return false
+		if part == string(p) && old.Intent == a.Intent && old.Fate == outgoing.Open &&
+			!slices.ContainsFunc(old.Spends, func(s string) bool { return slices.Contains(a.Spends, s) }) {
+			return old.Number
 		}
 	}
-	return true
+	return 0
 }
 
 // sweep: of one address there is one under way at a time, and none is of what we

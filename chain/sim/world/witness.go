@@ -32,10 +32,9 @@ type witness struct {
 	merged   map[string]bool            // deposits of which it was told, by tenant and id
 	deposits map[string]payment.Deposit // by tenant and id
 	attempts map[string]outgoing.AttemptRow
-	slots    map[string]string          // nonce or outpoint → intent, by network
-	spends   map[string]map[string]bool // intent → slots that all of its attempts share
-	sweeping map[string]string          // address → sweep, by network
-	taken    map[string]string          // address → payment
+	slots    map[string]string // nonce or outpoint → intent, by network
+	sweeping map[string]string // address → sweep, by network
+	taken    map[string]string // address → payment
 	due      map[rowKey]time.Time
 	log      []entry
 }
@@ -60,7 +59,7 @@ func newWitness(r *run, s storage.Store) *witness {
 		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
 		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{}, merged: map[string]bool{}, aside: map[string]ledger.Amount{},
 		deposits: map[string]payment.Deposit{}, attempts: map[string]outgoing.AttemptRow{},
-		sweeping: map[string]string{}, slots: map[string]string{}, spends: map[string]map[string]bool{}, taken: map[string]string{}, due: map[rowKey]time.Time{},
+		sweeping: map[string]string{}, slots: map[string]string{}, taken: map[string]string{}, due: map[rowKey]time.Time{},
 	}
 }
 
