@@ -460,6 +460,25 @@ func TestD18_WrongChainIsRefusedByEveryCall(t *testing.T) {
 	openTown(t, func(o *Options) { o.Genesis = Mainnet }).WrongNet(t, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")
 }
 
+// The Registry is held against the tokens themselves: a decimal more or less would
+// credit ten times as much. A token that does not say is let pass.
+func TestW18_DecimalsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	n.Decimals = 18
+	_, err := n.client.Tip(t.Context())
+	require.ErrorIs(t, err, chain.ErrUnits)
+	require.ErrorContains(t, err, "has 18, the Registry says 6")
+	n.Decimals = 6
+	_, err = n.client.Tip(t.Context())
+	require.NoError(t, err)
+
+	silent := openTown(t)
+	silent.Decimals = -1
+	_, err = silent.client.Tip(t.Context())
+	require.NoError(t, err)
+}
+
 // leaky fails as transports do, with the URL in the text.
 type leaky struct{}
 

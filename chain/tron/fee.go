@@ -15,6 +15,7 @@ import (
 var (
 	selTransfer  = [4]byte{0xa9, 0x05, 0x9c, 0xbb} // transfer(address,uint256)
 	selBalanceOf = [4]byte{0x70, 0xa0, 0x82, 0x31} // balanceOf(address)
+	selDecimals  = [4]byte{0x31, 0x3c, 0xe5, 0x67} // decimals()
 )
 
 // price is what Fee.Params holds. All in sun, but for Energy.

@@ -2,6 +2,7 @@ package tron
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"strings"
@@ -107,13 +108,24 @@ func balanceCall(owner account) []byte {
 
 // tokenBalance reads balanceOf. A contract that is not there is an error, not zero.
 func (c *Client) tokenBalance(ctx context.Context, contract, owner account) (*big.Int, error) {
-	t, err := c.try(ctx, owner, contract, balanceCall(owner))
+	held, err := c.number(ctx, owner, contract, balanceCall(owner))
 	if err != nil {
 		return nil, fmt.Errorf("%w: balanceOf: %w", chain.ErrNode, err)
 	}
+	return held, nil
+}
+
+var errNoNumber = errors.New("tron: a call did not return a number: no such contract there?")
+
+// number calls a contract for one number.
+func (c *Client) number(ctx context.Context, from, contract account, data []byte) (*big.Int, error) {
+	t, err := c.try(ctx, from, contract, data)
+	if err != nil {
+		return nil, err
+	}
 	var word [32]byte
 	if len(t.ConstantResult) != 1 || !transport.Unhex(word[:], []byte(t.ConstantResult[0])) {
-		return nil, fmt.Errorf("%w: balanceOf did not return a number: no such contract there?", chain.ErrNode)
+		return nil, errNoNumber
 	}
 	return new(big.Int).SetBytes(word[:]), nil
 }

@@ -258,15 +258,38 @@ func (c *Client) header(ctx context.Context, path string, height *int64) (block,
 	return b.checked(w)
 }
 
-// rightChain checks the first block's id, once per connection that works.
+// rightChain checks the first block's id and the tokens' decimals, once per
+// connection that works.
 func (c *Client) rightChain(ctx context.Context) error {
 	return c.node.Check(func() error {
 		b, err := c.at(ctx, 0)
 		if err == nil && b.Hash != c.o.Genesis {
 			err = fmt.Errorf("%w: its first block is %s, that of %s is %s", chain.ErrWrongNet, b.Hash, c.o.Network, c.o.Genesis)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return c.rightUnits(ctx)
 	})
+}
+
+// rightUnits is chain.ErrUnits where a token's contract says other decimals than the
+// Registry. One that is not there, or does not say, is let pass: no money comes
+// from the one, and decimals() is no duty of TRC-20.
+func (c *Client) rightUnits(ctx context.Context) error {
+	for contract, cur := range c.tokens {
+		said, err := c.number(ctx, contract, contract, selDecimals[:])
+		var refused *refusedError
+		switch {
+		case errors.As(err, &refused), errors.Is(err, errNoNumber):
+		case err != nil:
+			return err
+		case said.Cmp(big.NewInt(int64(cur.Decimals))) != 0:
+			return fmt.Errorf("%w: %s at %s has %s, the Registry says %d: correct or remove it",
+				chain.ErrUnits, cur.Code, cur.Contract, said, cur.Decimals)
+		}
+	}
+	return nil
 }
 
 // BlockAt tells which block is at a height now. An error wrapping ErrBehind: the

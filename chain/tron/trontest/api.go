@@ -168,17 +168,19 @@ func (n *Node) constant(q *question, head *block) any {
 	contract, _ := fromHex(q.Contract)
 	data, err := hex.DecodeString(q.Data)
 	token := head.after.tokens[contract]
-	if err != nil || token == nil || len(data) < 36 {
+	if err != nil || token == nil || len(data) < 4 {
 		return object{"result": object{"code": "CONTRACT_VALIDATE_ERROR", "message": hex.EncodeToString([]byte("Smart contract is not exist."))}}
 	}
-	to := Account(data[16:36])
 	done := func(energy int64, word string) any {
 		return object{"result": object{"result": true}, "energy_used": energy, "constant_result": []string{word}, "transaction": object{"ret": []any{object{}}}}
 	}
-	switch fmt.Sprintf("%x", data[:4]) {
-	case "70a08231":
-		return done(935, word(head.after.token(contract, to).Bytes()))
-	case "a9059cbb":
+	switch method := fmt.Sprintf("%x", data[:4]); {
+	case method == "313ce567" && n.Decimals >= 0:
+		return done(400, word([]byte{byte(n.Decimals)}))
+	case method == "70a08231" && len(data) == 36:
+		return done(935, word(head.after.token(contract, Account(data[16:])).Bytes()))
+	case method == "a9059cbb" && len(data) == 68:
+		to := Account(data[16:36])
 		if head.after.token(contract, owner).Cmp(new(big.Int).SetBytes(data[36:])) >= 0 {
 			return done(head.after.energy(contract, to), word([]byte{1}))
 		}

@@ -123,6 +123,8 @@ type Node struct {
 	Payer Account
 	// Token and Foreign are contracts of the same make; Foreign is nobody's currency.
 	Token, Foreign, Batcher Account
+	// Decimals is what tokens say of themselves, nothing where it is negative.
+	Decimals int
 
 	freeNet int64
 	fault   Fault
@@ -144,7 +146,7 @@ type Fault struct {
 
 // New makes a node whose chain has a few blocks. seed makes it a chain of its own.
 func New(seed string) *Node {
-	n := &Node{known: map[string]bool{}}
+	n := &Node{known: map[string]bool{}, Decimals: 6}
 	n.Payer, n.Token, n.Foreign, n.Batcher = n.named("payer"), n.named("token"), n.named("foreign"), n.named("batcher")
 	s := &state{sun: map[Account]int64{n.Payer: 1 << 60}, tokens: map[Account]map[Account]*big.Int{}}
 	for _, c := range []Account{n.Token, n.Foreign} {
