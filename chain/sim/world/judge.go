@@ -358,10 +358,11 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 	}
 }
 
-// gone says that a coin was taken away by a reorg, of which everybody has been told.
+// gone says that a coin which somebody sent us was taken away by a reorg, of which
+// everybody has been told. Our own change comes back: we send it again.
 func (w *witness) gone(p storage.Partition, outpoint string) bool {
 	s, row, known, err := incoming.Sightings.One(context.Background(), w.Store, p, outpoint)
-	return err == nil && known && s.State == incoming.Gone && row.Due.IsZero()
+	return err == nil && known && s.State == incoming.Gone && !s.Internal && row.Due.IsZero()
 }
 
 // apart is the number of an attempt before that may land beside this one: it is open,
@@ -401,10 +402,11 @@ func (w *witness) sweep(c *storage.Change, id string, s treasury.Sweep, fresh bo
 	}
 }
 
-// abandoned: coins are left where they are only if they are few.
+// abandoned: coins are left where they are only if they are few, as nodes say that are
+// where they say they are.
 func (w *witness) abandoned(id string, s treasury.Sweep) {
 	n := w.r.network(chain.Network(s.Network))
-	if n.sim == nil || w.r.deep {
+	if n.sim == nil || w.r.deep || w.r.rate[Lies] > 0 {
 		return
 	}
 	var came decimal.Decimal
