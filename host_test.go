@@ -100,11 +100,7 @@ func TestHostsTransaction(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		file := filepath.Join(t.TempDir(), "host.db")
-		require.NoError(t, sqlite.Migrate(t.Context(), file))
-		store, err := sqlite.Open(file, sqlite.Options{})
-		require.NoError(t, err)
-		dsn := "file:" + (&url.URL{Path: file}).EscapedPath() + "?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)"
+		store, dsn := onSQLite(t)
 		ordersAndPayments(t, store, "sqlite", dsn)
 	})
 	t.Run("postgres", func(t *testing.T) {
@@ -221,22 +217,29 @@ func (accountOnly) Untag(a chain.Address) (chain.Address, string, bool) {
 	return chain.Address(account), id, ok
 }
 
-// A payment that is created in a host's transaction shares its tenant's account as
-// any other does: an account of its own would be one that nobody opens.
-func TestHostsPaymentSharesTheAccount(t *testing.T) {
-	t.Parallel()
+// onSQLite makes a store in a file of its own; dsn is how a host opens that file.
+func onSQLite(t *testing.T) (store *sqlite.Store, dsn string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "host.db")
 	require.NoError(t, sqlite.Migrate(t.Context(), file))
 	store, err := sqlite.Open(file, sqlite.Options{})
 	require.NoError(t, err)
-	defer store.Close() //nolint:errcheck // a test's end
+	t.Cleanup(func() { _ = store.Close() })
+	return store, "file:" + (&url.URL{Path: file}).EscapedPath() + "?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)"
+}
+
+// A payment that is created in a host's transaction shares its tenant's account as
+// any other does: an account of its own would be one that nobody opens.
+func TestHostsPaymentSharesTheAccount(t *testing.T) {
+	t.Parallel()
+	store, dsn := onSQLite(t)
 	h := newHostOn(t, store, 1, "ETH")
 	h.configure = func(c *cryptopay.Config) {
 		c.Chains = []chain.Client{accountOnly{c.Chains[0]}}
 	}
 	h.restart()
 	h.step()
-	db, err := sqlx.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)")
+	db, err := sqlx.Open("sqlite", dsn)
 	require.NoError(t, err)
 	defer db.Close() //nolint:errcheck // a test's end
 	input := payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}}

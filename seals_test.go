@@ -2,7 +2,6 @@ package cryptopay_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
@@ -25,11 +23,7 @@ import (
 // database: here a row of which the books and the payments know nothing.
 func TestL12_VerifyNamesWhatWasEdited(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "x.db")
-	require.NoError(t, sqlite.Migrate(t.Context(), file))
-	store, err := sqlite.Open(file, sqlite.Options{})
-	require.NoError(t, err)
-	defer store.Close() //nolint:errcheck // a test's end
+	store, dsn := onSQLite(t)
 	h := newHostOn(t, store, 5, "BTC")
 	pay := func(reference string) {
 		t.Helper()
@@ -60,7 +54,7 @@ func TestL12_VerifyNamesWhatWasEdited(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, kept, again)
 
-	db := sqlx.MustOpen("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
+	db := sqlx.MustOpen("sqlite", dsn)
 	defer db.Close() //nolint:errcheck // a test's end
 	var tx string
 	require.NoError(t, db.Get(&tx, "SELECT tx FROM cryptopay_entries WHERE account = 'wallet/master' AND seq = 1"))

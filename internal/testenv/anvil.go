@@ -1,11 +1,12 @@
 package testenv
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -32,19 +33,27 @@ func (p *Process) URL() string { return "http://" + address(p.Port) }
 
 // jsonRPC asks for the chain id.
 func jsonRPC(ctx context.Context, port int) error {
-	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}`)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(port), bytes.NewReader(body))
+	_, err := askEthereum(ctx, port, "eth_chainId")
+	return err
+}
+
+// askEthereum calls a method that has no parameters and answers with a text.
+func askEthereum(ctx context.Context, port int, method string) (result string, err error) {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[]}`, method)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(port), strings.NewReader(body))
 	if err != nil {
-		return err
+		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_ = resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("HTTP status %d", resp.StatusCode)
+		return "", fmt.Errorf("HTTP status %d", resp.StatusCode)
 	}
-	return nil
+	var answer struct{ Result string }
+	err = json.NewDecoder(resp.Body).Decode(&answer)
+	return answer.Result, err
 }

@@ -1,11 +1,8 @@
 package testenv
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"strconv"
 	"testing"
 )
@@ -34,23 +31,9 @@ func Geth(t testing.TB, args ...string) *Process {
 
 // gethReady waits for the one block that a development chain makes by itself.
 func gethReady(ctx context.Context, port int) error {
-	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(port), bytes.NewReader(body))
-	if err != nil {
-		return err
+	height, err := askEthereum(ctx, port, "eth_blockNumber")
+	if err == nil && (height == "" || height == "0x0") {
+		err = errors.New("it has made no block yet")
 	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var answer struct{ Result string }
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return err
-	}
-	if answer.Result == "" || answer.Result == "0x0" {
-		return errors.New("it has made no block yet")
-	}
-	return nil
+	return err
 }
