@@ -74,6 +74,7 @@ type Dialect struct {
 	Begin     []string // begins a transaction that may write
 	OneWriter bool     // Begin excludes every other writer: partitions need no locks
 	LockParts string   // "… %s WHERE part IN (%s) …": locks and returns free partitions
+	LockPart  string   // the same for one, which fails with ClassBusy where it is not free
 	WaitParts string   // the same, waiting for them
 	// Touch writes to the partitions of a batch, "… %s … WHERE part IN (%s)", where
 	// a lock alone holds off only those of the same server; "" where it holds off all.

@@ -65,11 +65,13 @@ func (s *Store) try(ctx context.Context, wait bool, batch *verdict.Batch, change
 
 // batch locks, loads, judges and stores in one transaction.
 func (s *Store) batch(ctx context.Context, ss *session, wait bool, parts []storage.Partition, batch *verdict.Batch, changes []storage.Change) (errs []error, err error) {
+	loaded := false
 	err = ss.inTx(ctx, func() error {
 		state, got, err := s.lockAndLoad(ctx, ss, wait, parts, batch, changes)
 		if err != nil {
 			return err
 		}
+		loaded = true
 		var w *verdict.Writes
 		errs, w = batch.Judge(state)
 		if err := s.touch(ctx, ss, got, w); err != nil {
@@ -77,6 +79,9 @@ func (s *Store) batch(ctx context.Context, ss *session, wait bool, parts []stora
 		}
 		return s.save(ctx, ss, w)
 	})
+	if err != nil && !wait && !loaded && ss.together && len(parts) == 1 && s.d.Classify(err) == ClassBusy {
+		return slices.Repeat([]error{lane.ErrSkipped}, len(changes)), nil // LockPart
+	}
 	return errs, err
 }
 
@@ -128,7 +133,14 @@ func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts [
 		l, err := s.load(ctx, ss, batch.Needs())
 		return l, nil, err
 	}
-	got, err := s.lock(ctx, ss, wait, parts)
+	q := s.d.LockParts
+	switch {
+	case wait:
+		q = s.d.WaitParts
+	case ss.together && len(parts) == 1:
+		q = s.d.LockPart
+	}
+	got, err := s.lock(ctx, ss, q, parts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,8 +153,8 @@ func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts [
 	}
 	needs := batch.Needs()
 	// What is locked and what is there can be asked together, unless that would
-	// lock rows of one partition that was not got while others are held: then two
-	// who hold one each would wait for each other.
+	// lock rows of a partition that was not got: whoever has it may want them, and
+	// the two would wait for each other. One partition that is not got ends it all.
 	if !ss.together || len(parts) > 1 && len(needs.Rows)+len(needs.Uniques) > 0 {
 		if err := ss.flush(ctx); err != nil {
 			return nil, nil, err
@@ -155,13 +167,9 @@ func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts [
 	return l, got, err
 }
 
-// lock takes the partitions, in sorted order. What is locked elsewhere is passed
-// over unless wait. got is filled by the next flush.
-func (s *Store) lock(ctx context.Context, ss *session, wait bool, parts []storage.Partition) (got map[storage.Partition]bool, err error) {
-	q := s.d.LockParts
-	if wait {
-		q = s.d.WaitParts
-	}
+// lock takes the partitions, in sorted order, by this statement. got is filled by
+// the next flush.
+func (s *Store) lock(ctx context.Context, ss *session, q string, parts []storage.Partition) (got map[storage.Partition]bool, err error) {
 	got = map[storage.Partition]bool{}
 	for at := 0; at < len(parts); {
 		n := min(len(parts)-at, s.most(1))

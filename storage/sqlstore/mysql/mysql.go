@@ -49,6 +49,7 @@ var base = sqlstore.Dialect{
 	Quote:     "`",
 	Begin:     []string{begin},
 	LockParts: "SELECT part FROM %s WHERE part IN (%s) ORDER BY part FOR UPDATE SKIP LOCKED",
+	LockPart:  "SELECT part FROM %s WHERE part IN (%s) FOR UPDATE NOWAIT",
 	WaitParts: "SELECT part FROM %s WHERE part IN (%s) ORDER BY part FOR UPDATE",
 	RowLock:   " FOR UPDATE",
 	ClaimLock: " FOR UPDATE SKIP LOCKED",

@@ -39,6 +39,7 @@ var base = sqlstore.Dialect{
 	Quote:     `"`,
 	Begin:     []string{"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
 	LockParts: "SELECT part FROM %s WHERE part IN (%s) ORDER BY part FOR UPDATE SKIP LOCKED",
+	LockPart:  "SELECT part FROM %s WHERE part IN (%s) FOR UPDATE NOWAIT",
 	WaitParts: "SELECT part FROM %s WHERE part IN (%s) ORDER BY part FOR UPDATE",
 	RowLock:   " FOR UPDATE",
 	ClaimLock: " FOR UPDATE SKIP LOCKED",

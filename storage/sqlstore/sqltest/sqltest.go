@@ -103,6 +103,7 @@ func Run(t *testing.T, e Env) {
 		"L05_HostHoldsATenant":     hostHoldsATenant,
 		"L05_Storm":                storm,
 		"L05_LockedRow":            lockedRow,
+		"L05_LockedPartition":      lockedPartition,
 		"L05_HostsDeadlock":        hostsDeadlock,
 		"L05_HostGivesUpWaiting":   hostGivesUp,
 		"L05_HostsFillThePool":     hostsFillThePool,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/lane"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
@@ -116,6 +117,28 @@ func claimAgainstPut(t *testing.T, e Env) {
 	_, row, _, err := storagetest.Notes.One(ctx, a, here, "r")
 	require.NoError(t, err)
 	require.Equal(t, raised, row.Version)
+}
+
+// A batch whose partition is locked elsewhere waits for nothing of it and holds
+// nothing: not for its rows either, which whoever has the partition may have locked
+// before or want next, so that two such would wait for each other.
+func lockedPartition(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	s := e.store(t, dsn)
+	require.NoError(t, s.Commit(ctx, deposit(here, "row"))[0])
+	tx, err := e.Pool(t, dsn).Beginx()
+	require.NoError(t, err)
+	defer tx.Rollback() //nolint:errcheck // where the test fails
+	_, err = tx.Exec(tx.Rebind(e.Lock), string(here))
+	require.NoError(t, err)
+	var id string
+	require.NoError(t, tx.Get(&id, tx.Rebind("SELECT id FROM cryptopay_"+storagetest.Notes.Table.Name+" WHERE part = ? AND id = 'row' FOR UPDATE"), string(here)))
+	again := storage.Change{ID: "again", Partition: here, Put: []storage.Row{storagetest.Notes.Row("row", 1, time.Time{}, storagetest.Note{Text: "again"})}}
+	verdicts, err := s.(lane.Target).Write(ctx, false, []storage.Change{again})
+	require.NoError(t, err)
+	require.ErrorIs(t, verdicts[0], lane.ErrSkipped)
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, s.Commit(ctx, again)[0])
 }
 
 // A statement in the middle of a batch gives up: some databases undo no more than
