@@ -133,11 +133,13 @@ func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts [
 		l, err := s.load(ctx, ss, batch.Needs())
 		return l, nil, err
 	}
+	needs := batch.Needs()
+	locks := len(needs.Rows)+len(needs.Uniques) > 0 // more than the partitions
 	q := s.d.LockParts
 	switch {
 	case wait:
 		q = s.d.WaitParts
-	case ss.together && len(parts) == 1:
+	case ss.together && locks && len(parts) == 1:
 		q = s.d.LockPart
 	}
 	got, err := s.lock(ctx, ss, q, parts)
@@ -151,11 +153,10 @@ func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts [
 			}
 		}
 	}
-	needs := batch.Needs()
 	// What is locked and what is there can be asked together, unless that would
 	// lock rows of a partition that was not got: whoever has it may want them, and
 	// the two would wait for each other. One partition that is not got ends it all.
-	if !ss.together || len(parts) > 1 && len(needs.Rows)+len(needs.Uniques) > 0 {
+	if !ss.together || locks && len(parts) > 1 {
 		if err := ss.flush(ctx); err != nil {
 			return nil, nil, err
 		}
