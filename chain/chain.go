@@ -283,11 +283,33 @@ type Coin struct {
 // Order is all that Build needs: nothing is chosen behind outgoing's back.
 type Order struct {
 	Intent  Intent
+	Also    []Intent // UTXO networks: withdrawals of amounts that the same transaction pays
 	Fee     Fee
 	Nonce   uint64  // account networks
 	Coins   []Coin  // UTXO networks: exactly these are spent
 	Change  Address // UTXO networks: where the rest goes
 	Attempt int     // 1, 2 … of this intent
+}
+
+// MaxCost is what the network may take for all that the order pays.
+func (o *Order) MaxCost() (ledger.Amount, error) {
+	return sum(o.Intent, o.Also, func(in *Intent) ledger.Amount { return in.MaxCost })
+}
+
+// Amount is what the order pays others: that of Intent.All is not known here, and 0.
+func (o *Order) Amount() (ledger.Amount, error) {
+	return sum(o.Intent, o.Also, func(in *Intent) ledger.Amount { return in.Amount })
+}
+
+func sum(in Intent, also []Intent, of func(*Intent) ledger.Amount) (ledger.Amount, error) {
+	all := of(&in)
+	for i := range also {
+		var err error
+		if all, err = all.Add(of(&also[i])); err != nil {
+			return 0, err
+		}
+	}
+	return all, nil
 }
 
 // Output is one payment that a transaction makes.
@@ -341,7 +363,8 @@ type Signed struct {
 // SignRequest is what a Signer gets: what is meant, and what would be signed.
 type SignRequest struct {
 	Intent   Intent
-	Attempt  string // unique; the same attempt is signed for one payload only
+	Also     []Intent // see Order
+	Attempt  string   // unique; the same attempt is signed for one payload only
 	Unsigned Unsigned
 	Keys     []KeyRef // one per digest
 }

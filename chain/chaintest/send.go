@@ -15,6 +15,7 @@ func sendCases() []testCase {
 		{"SendsAll", nothing, sendsAll},
 		{"SendsAllTokens", all(accounts, tokens), sendsAllTokens},
 		{"SpendsExactlyTheCoinsAndReturnsChange", outputs, returnsChange},
+		{"PaysSeveralTogether", outputs, paysSeveral},
 		{"CostIsTheFallOfTheBalance", nothing, costIsTheFall},
 		{"D06_RevertedSendIsIncludedAndNotExecuted", all(accounts, tokens), revertedSend},
 		{"ShortIsErrShort", nothing, short},
@@ -153,6 +154,58 @@ func returnsChange(k *kit) {
 		}
 	}
 	require.Equal(k.t, s.coins[0].Amount+s.coins[1].Amount, sum, "inputs = outputs + cost")
+}
+
+func paysSeveral(k *kit) {
+	s, change := k.sender(), k.account().Address
+	k.start()
+	to := []chain.Address{k.account().Address, k.account().Address, k.account().Address}
+	o := s.order(s.intent(k.Native, to[0]))
+	o.Coins, o.Change, o.Intent.Amount = s.coins, change, o.Intent.Amount/2
+	for i, a := range to[1:] {
+		in := o.Intent
+		in.ID, in.To, in.Amount = "also "+string(a), a, in.Amount/ledger.Amount(i+2)
+		o.Also = append(o.Also, in)
+	}
+	for what, edit := range map[string]func(in *chain.Intent){
+		"nobody":        func(in *chain.Intent) { in.To = "" },
+		"nothing":       func(in *chain.Intent) { in.Amount = 0 },
+		"dust":          func(in *chain.Intent) { in.Amount = 1 },
+		"all":           func(in *chain.Intent) { in.All = true },
+		"another asset": func(in *chain.Intent) { in.Currency = "NONE" },
+	} {
+		bad := o
+		bad.Also = append([]chain.Intent(nil), o.Also...)
+		edit(&bad.Also[1])
+		_, err := k.Client.Build(k.ctx, bad)
+		require.ErrorIs(k.t, err, chain.ErrRejected, what)
+	}
+	much := o
+	much.Also = append([]chain.Intent(nil), o.Also...)
+	much.Also[1].Amount = s.coins[0].Amount + s.coins[1].Amount
+	_, err := k.Client.Build(k.ctx, much)
+	require.ErrorIs(k.t, err, chain.ErrShort)
+	all := s.intent(k.Native, to[0])
+	all.All, all.Amount, all.Purpose = true, 0, chain.ForSweep
+	alone := s.order(all)
+	alone.Also = o.Also
+	_, err = k.Client.Build(k.ctx, alone)
+	require.ErrorIs(k.t, err, chain.ErrRejected, "what sends all pays alone")
+
+	a, u := s.attempt(o)
+	require.Len(k.t, u.Outputs, 4)
+	require.NoError(k.t, k.broadcast(a))
+	st := k.landed(a)
+	k.catchUp(watch(to[0], to[1], to[2], change))
+	sum := st.Cost
+	for _, x := range k.of(a.Tx) {
+		sum += k.units(k.Native, x.Amount)
+	}
+	require.Equal(k.t, s.coins[0].Amount+s.coins[1].Amount, sum, "inputs = outputs + cost")
+	for i, in := range append([]chain.Intent{o.Intent}, o.Also...) {
+		require.Equal(k.t, in.Amount, paid(u, to[i], false))
+	}
+	require.Positive(k.t, paid(u, change, true))
 }
 
 func costIsTheFall(k *kit) {

@@ -108,13 +108,14 @@ func (s *Signer) check(ctx context.Context, r chain.SignRequest, seen chain.Unsi
 	if err := whole(r, seen); err != nil {
 		return err
 	}
-	if seen.MaxCost < 0 || seen.MaxCost > in.MaxCost {
-		return refuse("it may cost %d, the intent allows %d", seen.MaxCost, in.MaxCost)
+	o := chain.Order{Intent: in, Also: r.Also}
+	if most, err := o.MaxCost(); err != nil || seen.MaxCost < 0 || seen.MaxCost > most {
+		return refuse("it may cost %d, what is paid allows %d", seen.MaxCost, most)
 	}
 	if seen.Memo != in.Memo {
 		return refuse("the memo is not the intent's")
 	}
-	return s.payments(ctx, in, seen)
+	return s.payments(ctx, r, seen)
 }
 
 // whole refuses a request that lacks what the other checks stand on.
@@ -134,6 +135,14 @@ func whole(r chain.SignRequest, seen chain.Unsigned) error {
 	case !slices.Contains(purposes, in.Purpose):
 		return refuse("purpose %q is unknown", in.Purpose)
 	}
+	for i := range r.Also {
+		also := &r.Also[i]
+		if also.ID == "" || also.Purpose != chain.ForWithdrawal || also.All || also.Amount <= 0 || also.MaxCost <= 0 || also.Memo != "" ||
+			also.Network != in.Network || also.From != in.From || in.Purpose != chain.ForWithdrawal ||
+			also.ID == in.ID || slices.ContainsFunc(r.Also[:i], func(o chain.Intent) bool { return o.ID == also.ID }) {
+			return refuse("intent %q cannot be paid together with %q", also.ID, in.ID)
+		}
+	}
 	for i, d := range seen.Digests {
 		from, key := in.From, in.FromKey
 		if in.Payer != "" && d.From == in.Payer {
@@ -148,34 +157,33 @@ func whole(r chain.SignRequest, seen chain.Unsigned) error {
 
 var purposes = []chain.Purpose{chain.ForWithdrawal, chain.ForSweep, chain.ForGas, chain.ForCancel}
 
-// payments holds every output against the intent.
-func (s *Signer) payments(ctx context.Context, in chain.Intent, seen chain.Unsigned) error {
-	paid := false
+// payments holds every output against the intents.
+func (s *Signer) payments(ctx context.Context, r chain.SignRequest, seen chain.Unsigned) error {
+	open := append([]chain.Intent{r.Intent}, r.Also...)
 	for _, o := range seen.Outputs {
 		if o.Amount < 0 {
 			return refuse("an output is negative")
 		}
-		// The first output to the destination is the payment; anything else
-		// must come back to us, whatever the payload calls it.
-		if !paid && o.To == in.To && o.Currency == in.Currency && (in.All || o.Amount == in.Amount) {
-			paid = true
-			if in.Purpose != chain.ForWithdrawal {
-				if err := s.own(ctx, in, seen, o.To); err != nil {
-					return err
-				}
-			} else if s.cfg.Allow != nil {
-				if err := s.cfg.Allow(ctx, in, o.Amount); err != nil {
-					return refuse("%v", err)
-				}
+		// The first output to an intent's destination is its payment; anything
+		// else must come back to us, whatever the payload calls it.
+		at := slices.IndexFunc(open, func(in chain.Intent) bool {
+			return o.To == in.To && o.Currency == in.Currency && (in.All || o.Amount == in.Amount)
+		})
+		if at < 0 || open[at].Purpose != chain.ForWithdrawal {
+			if err := s.own(ctx, r.Intent, seen, o.To); err != nil {
+				return err
 			}
-			continue
+		} else if s.cfg.Allow != nil {
+			if err := s.cfg.Allow(ctx, open[at], o.Amount); err != nil {
+				return refuse("%v", err)
+			}
 		}
-		if err := s.own(ctx, in, seen, o.To); err != nil {
-			return err
+		if at >= 0 {
+			open = slices.Delete(open, at, at+1)
 		}
 	}
-	if !paid && in.Purpose != chain.ForCancel {
-		return refuse("it does not pay %d %s to the intent's address", in.Amount, in.Currency)
+	if len(open) > 0 && open[0].Purpose != chain.ForCancel {
+		return refuse("it does not pay %d %s to the address of %s", open[0].Amount, open[0].Currency, open[0].ID)
 	}
 	return nil
 }

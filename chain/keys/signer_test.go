@@ -354,6 +354,60 @@ func TestSign_Outputs(t *testing.T) {
 
 var errGone = errors.New("the store is gone")
 
+// TestW13_Together: every payment of a transaction is an intent's, and asked for.
+func TestW13_Together(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "BTC")
+	first, second := w.intent("w1"), w.intent("w2")
+	second.To, second.Amount = w.sim.Customer("another payee"), 15e7
+	first.Memo, second.Memo = "", ""
+	fee, err := w.client.EstimateFee(t.Context(), first)
+	require.NoError(t, err)
+	build := func(also ...chain.Intent) chain.Unsigned {
+		u, err := w.client.Build(t.Context(), chain.Order{
+			Intent: first, Also: also, Fee: fee, Attempt: 1, Coins: w.coins[:1], Change: w.own[1].Address,
+		})
+		require.NoError(t, err)
+		return u
+	}
+	u := build(second)
+	good := func() chain.SignRequest {
+		r := w.ask(first, u, "w1/1")
+		r.Also = []chain.Intent{second}
+		return r
+	}
+	for name, edit := range map[string]func(r *chain.SignRequest){
+		"nobody says what the second output is": func(r *chain.SignRequest) { r.Also = nil },
+		"one that is not paid":                  func(r *chain.SignRequest) { r.Also = append(r.Also, w.intent("w3")) },
+		"the same twice":                        func(r *chain.SignRequest) { r.Also = append(r.Also, second); r.Unsigned = build(second, second) },
+		"itself":                                func(r *chain.SignRequest) { r.Also[0].ID = first.ID },
+		"no name":                               func(r *chain.SignRequest) { r.Also[0].ID = "" },
+		"another amount":                        func(r *chain.SignRequest) { r.Also[0].Amount++ },
+		"another recipient":                     func(r *chain.SignRequest) { r.Also[0].To = w.customer },
+		"another currency":                      func(r *chain.SignRequest) { r.Also[0].Currency = "LTC" },
+		"another network":                       func(r *chain.SignRequest) { r.Also[0].Network = "LTC" },
+		"all":                                   func(r *chain.SignRequest) { r.Also[0].All = true },
+		"no cost":                               func(r *chain.SignRequest) { r.Also[0].MaxCost = 0 },
+		"a cost beyond counting":                func(r *chain.SignRequest) { r.Also[0].MaxCost = 1<<63 - 1 },
+		"a sweep":                               func(r *chain.SignRequest) { r.Also[0].Purpose = chain.ForSweep },
+		"with a sweep":                          func(r *chain.SignRequest) { r.Intent.Purpose = chain.ForSweep },
+		"from elsewhere":                        func(r *chain.SignRequest) { r.Also[0].From = w.own[0].Address },
+	} {
+		r := good()
+		edit(&r)
+		w.refuses(r, name)
+	}
+	require.NoError(t, w.empty(), "and nothing was bound")
+	second.Amount = 3e8 + 1
+	u = build(second)
+	w.refuses(good(), "the host's limit is asked for each")
+	second.Amount = 15e7
+	u = build(second)
+	w.asked = 0
+	w.signs(good())
+	require.Equal(t, 2, w.asked)
+}
+
 func TestK04_Signatures(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		half := new(secp256k1.ModNScalar)

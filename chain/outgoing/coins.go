@@ -83,7 +83,11 @@ func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Ro
 // enough says with how many of the free coins to try first, at least one where
 // none is kept.
 func enough(d *draft, free []storage.Row) (int, error) {
-	need, err := d.intent.Amount.Add(d.fee.Cost)
+	o := d.order()
+	need, err := o.Amount()
+	if err == nil {
+		need, err = need.Add(d.fee.Cost)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -35,6 +36,8 @@ type step struct {
 	with []storage.Row
 	drop []storage.Row
 	need []storage.Guard
+	// alone ends what is paid together: each that was carried starts again.
+	alone bool
 }
 
 // commit makes the job's row as it now stands durable, with all that the step
@@ -42,32 +45,71 @@ type step struct {
 // that the step relied on has changed.
 func (n *Network) commit(ctx context.Context, j *job, s step) error {
 	j.v.Updated = n.Now()
-	var before int64 = -1
+	var before map[string]int64
 	for {
 		c := storage.Change{
 			ID: changeID(s.op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop,
 			Put: append([]storage.Row{Intents.Row(j.id, j.version, s.due, j.v)}, s.with...),
 		}
 		if s.tell != nil {
-			_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
+			told, err := n.told(ctx, j)
 			if err != nil {
 				return err
 			}
-			if row.Version == before {
+			if maps.Equal(told, before) {
 				return storage.ErrConflict // it was not the delivery of an outcome that came between
 			}
-			before = row.Version
-			c.ID = changeID(s.op, j.id, j.version, row.Version)
-			c.Put = append(c.Put, Outcomes.Row(j.id, row.Version, n.Now(), *s.tell))
+			before = told
+			var all int64
+			for _, v := range told {
+				all += v
+			}
+			c.ID = changeID(s.op, j.id, j.version, all)
+			c.Put = append(c.Put, Outcomes.Row(j.id, told[j.id], n.Now(), *s.tell))
 		}
+		n.mirror(j, &s, before, &c)
 		err := storage.CommitOne(ctx, n.Store, c)
 		if err == nil {
-			j.version++
+			j.moved(&s)
 			return nil
 		}
 		if s.tell == nil || !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
+	}
+}
+
+// told reads the versions of the outcomes of a job and of those it carries.
+func (n *Network) told(ctx context.Context, j *job) (map[string]int64, error) {
+	ids := []string{j.id}
+	for _, r := range j.riders {
+		ids = append(ids, r.id)
+	}
+	rows, err := n.Store.Rows(ctx, Outcomes.Table, n.part, ids...)
+	if err != nil {
+		return nil, err
+	}
+	told := make(map[string]int64, len(ids))
+	for _, id := range ids {
+		told[id] = 0
+	}
+	for _, r := range rows {
+		told[r.ID] = r.Version
+	}
+	return told, nil
+}
+
+// moved notes that a step was committed.
+func (j *job) moved(s *step) {
+	j.version++
+	for _, r := range j.riders {
+		if r.moves {
+			r.version++
+		}
+		r.carried = !s.alone
+	}
+	if s.alone {
+		j.riders = nil
 	}
 }
 

@@ -104,7 +104,7 @@ func crashAnywhere(t *testing.T, family chain.Family, scenario func(w *world, ru
 				w.die(func() { w.run(1) })
 			}
 		})
-		require.True(t, w.died || at > 30, "the scenario has failpoints")
+		require.True(t, w.died || at > 20, "the scenario has failpoints")
 		check(w)
 		if !w.died {
 			t.Logf("%d failpoints", at-1)

@@ -10,6 +10,8 @@
 //     land, so one of them lands, also where a deep reorg took inputs away;
 //   - an intent fails only when every attempt of it is dead with proof: a final
 //     revert, a final transaction in its place, or its time over for good;
+//   - where one transaction pays several intents, each Change that moves the one
+//     that carries them moves all, and they part only when it can never land;
 //   - a nonce that nobody uses any more, and that others wait behind, is filled,
 //     never with bytes whose owner has the amount back.
 //
@@ -83,6 +85,10 @@ type Config struct {
 	MaxAttempts int
 	// MaxInputs bounds the coins of one transaction. Defaults to 200.
 	MaxInputs int
+	// MaxPayments bounds the withdrawals of one tenant that one transaction pays,
+	// where coins are outputs: those that are due at the same moment, each
+	// recipient of which sees the others. 1 pays each alone. Defaults to 25.
+	MaxPayments int
 	// MaxFee bounds the cost of any transaction in units of the gas currency,
 	// whatever its intent allows. Defaults to no bound.
 	MaxFee ledger.Amount
@@ -136,6 +142,7 @@ func New(c Config) (*Network, error) {
 	n.Backoff = orDefault(n.Backoff, 5*time.Second)
 	n.MaxAttempts = orDefault(n.MaxAttempts, 20)
 	n.MaxInputs = orDefault(n.MaxInputs, 200)
+	n.MaxPayments = orDefault(n.MaxPayments, 25)
 	n.Batch = orDefault(n.Batch, 64)
 	return n, nil
 }
@@ -164,6 +171,10 @@ type job struct {
 	id      string
 	v       IntentRow
 	version int64
+	riders  []*job // whom its transaction pays too
+	beside  []*job // claimed with it
+	carried bool   // its own transaction is another's
+	moves   bool   // the Change that is made of its carrier writes it
 }
 
 func (j *job) intent() chain.Intent { return j.v.intent(j.id) }
@@ -179,9 +190,9 @@ func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State
 	}
 	jobs := make([]*job, len(rows))
 	for i, r := range rows {
-		jobs[i] = &job{id: r.ID, v: Intents.Value(r), version: r.Version}
+		jobs[i] = &job{id: r.ID, v: Intents.Value(r), version: r.Version, beside: jobs}
 	}
-	return jobs, nil
+	return jobs, n.aboard(ctx, jobs)
 }
 
 func (n *Network) startDue(ctx context.Context) (int, error) {
@@ -190,11 +201,16 @@ func (n *Network) startDue(ctx context.Context) (int, error) {
 	}
 	jobs, err := n.claim(ctx, n.Lease, Queued, Waiting)
 	until := n.Now().Add(n.Lease * 3 / 4)
+	if err != nil {
+		return len(jobs), err
+	}
 	for _, j := range jobs {
 		if ctx.Err() != nil || n.Now().After(until) {
 			break // whoever claims next goes on
 		}
-		err = errors.Join(err, n.named(j, n.start(ctx, j)))
+		if !j.carried {
+			err = errors.Join(err, n.named(j, n.start(ctx, j)))
+		}
 	}
 	return len(jobs), err
 }

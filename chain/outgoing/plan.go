@@ -52,16 +52,24 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if err != nil {
 		return n.wait(ctx, j, err)
 	}
+	riders, theirs := n.together(ctx, j)
 	for range replans {
 		guards, err := n.allowed(ctx, in) // again: a halt may have come meanwhile
 		if err != nil {
 			return n.wait(ctx, j, err)
 		}
-		d := draft{intent: in, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1}
+		d := draft{intent: in, riders: riders, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1}
 		if j.fills() {
 			d.nonce = j.v.Nonce
 		}
 		s, err := n.draw(ctx, j, &d)
+		if err == nil {
+			err = n.borne(ctx, &d)
+		}
+		if err != nil && len(riders) > 0 && ctx.Err() == nil {
+			riders = nil // too many, too dear, or one that can never be paid
+			continue
+		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++
 			return n.commit(ctx, j, step{op: "later", due: n.Now().Add(n.Backoff / 4)})
@@ -70,11 +78,16 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 			return n.wait(ctx, j, err)
 		}
 		s.need = append(s.need, guards...)
+		for i := range theirs {
+			if len(riders) > 0 && !slices.Contains(s.need, theirs[i]) {
+				s.need = append(s.need, theirs[i])
+			}
+		}
 		before := j.v
-		if err = n.bind(ctx, j, &d, s); err == nil {
+		if err = n.board(ctx, j, &d, s); err == nil {
 			return nil
 		}
-		j.v = before
+		j.v, riders = before, nil
 		if !errors.Is(err, storage.ErrConflict) || n.lost(ctx, j) {
 			return err
 		}
@@ -177,6 +190,7 @@ func (n *Network) price(ctx context.Context, j *job, in chain.Intent, last *chai
 // draft is a transaction being chosen.
 type draft struct {
 	intent chain.Intent
+	riders []*job // paid too
 	fee    chain.Fee
 	number int
 	rise   int           // Order.Attempt: counts what was stored for this nonce or these coins, as each must pay more
@@ -207,7 +221,8 @@ func (n *Network) draw(ctx context.Context, j *job, d *draft) (step, error) {
 // build has the client make the transaction, and checks what came back against
 // the order before anything is reserved for it.
 func (n *Network) build(ctx context.Context, d *draft) error {
-	o := chain.Order{Intent: d.intent, Fee: d.fee, Coins: d.coins, Change: d.change.Address, Attempt: d.rise}
+	o := d.order()
+	o.Coins = d.coins
 	if d.nonce >= 0 {
 		o.Nonce = uint64(d.nonce)
 	}
@@ -222,14 +237,23 @@ func (n *Network) build(ctx context.Context, d *draft) error {
 	return nil
 }
 
+func (d *draft) order() chain.Order {
+	return chain.Order{Intent: d.intent, Also: also(d.riders), Fee: d.fee, Change: d.change.Address, Attempt: d.rise}
+}
+
 // verify holds the built transaction against the order: what it spends, whom it
 // pays, what it may cost.
 func (n *Network) verify(d *draft, u *chain.Unsigned) error {
 	wrong := func(what string) error {
 		return fmt.Errorf("%w: the transaction built for %s has %s", chain.ErrNode, d.intent.ID, what)
 	}
-	if u.MaxCost > n.limit(d.intent) {
-		return fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, u.MaxCost, n.limit(d.intent))
+	o, most := d.order(), d.intent
+	var err error
+	if most.MaxCost, err = o.MaxCost(); err != nil {
+		return err
+	}
+	if u.MaxCost > n.limit(most) {
+		return fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, u.MaxCost, n.limit(most))
 	}
 	if len(u.Digests) == 0 || u.MaxCost < 0 || u.Network != n.info.Code {
 		return wrong("no digests or another network")
@@ -250,22 +274,24 @@ func (n *Network) verify(d *draft, u *chain.Unsigned) error {
 }
 
 func (n *Network) verifyOutputs(d *draft, u *chain.Unsigned, wrong func(string) error) error {
-	paid := 0
+	due := append([]chain.Intent{d.intent}, also(d.riders)...)
 	for _, o := range u.Outputs {
-		switch {
-		case o.Change && o.To == d.change.Address:
-		case o.Change:
-			return wrong("its change sent elsewhere")
-		case o.To != d.intent.To || o.Currency != d.intent.Currency:
-			return wrong("another recipient or currency")
-		case !d.intent.All && d.intent.Purpose != chain.ForCancel && o.Amount != d.intent.Amount:
-			return wrong("another amount")
-		default:
-			paid++
+		if o.Change {
+			if o.To != d.change.Address {
+				return wrong("its change sent elsewhere")
+			}
+			continue
 		}
+		at := slices.IndexFunc(due, func(in chain.Intent) bool {
+			return o.To == in.To && o.Currency == in.Currency && (in.All || in.Purpose == chain.ForCancel || o.Amount == in.Amount)
+		})
+		if at < 0 {
+			return wrong("another recipient, currency or amount")
+		}
+		due = slices.Delete(due, at, at+1)
 	}
-	if paid > 1 || paid == 0 && d.intent.Purpose != chain.ForCancel {
-		return wrong(fmt.Sprintf("%d payments", paid))
+	if len(due) > 0 && due[0].Purpose != chain.ForCancel {
+		return wrong(fmt.Sprintf("%d payments too few", len(due)))
 	}
 	return nil
 }
@@ -273,7 +299,7 @@ func (n *Network) verifyOutputs(d *draft, u *chain.Unsigned, wrong func(string) 
 // bind commits the draft as the intent's plan, with its reservations.
 func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
 	p := plan{
-		Intent: d.intent, Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,
+		Intent: d.intent, Also: also(d.riders), Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,
 		Coins: d.coins, Change: d.change, First: d.first, Extra: d.extra,
 	}
 	var err error

@@ -32,7 +32,7 @@ func (n *Network) choose(d *draft, free []storage.Row) ([]storage.Row, int, erro
 		take, err := enough(d, free)
 		return free, take, err
 	}
-	o := chain.Order{Intent: d.intent, Fee: d.fee, Change: d.change.Address, Attempt: d.rise}
+	o := d.order()
 	for _, r := range free {
 		o.Coins = append(o.Coins, coinOf(r))
 	}
@@ -41,7 +41,11 @@ func (n *Network) choose(d *draft, free []storage.Row) ([]storage.Row, int, erro
 		return nil, 0, err
 	}
 	s := selection{change: change, least: least, most: room}
-	if s.need, err = d.intent.Amount.Add(base); err != nil {
+	amount, err := o.Amount()
+	if err != nil {
+		return nil, 0, err
+	}
+	if s.need, err = amount.Add(base); err != nil {
 		return nil, 0, err
 	}
 	for i, coin := range o.Coins {
@@ -49,7 +53,7 @@ func (n *Network) choose(d *draft, free []storage.Row) ([]storage.Row, int, erro
 	}
 	picked := s.pick()
 	if picked == nil {
-		return nil, 0, fmt.Errorf("%w: coins for less than %d and their fee", chain.ErrShort, d.intent.Amount)
+		return nil, 0, fmt.Errorf("%w: coins for less than %d and their fee", chain.ErrShort, amount)
 	}
 	out := make([]storage.Row, 0, len(free))
 	for _, i := range picked {

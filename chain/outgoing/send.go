@@ -23,7 +23,7 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 		return err
 	}
 	sigs, err := n.Signer.Sign(ctx, chain.SignRequest{
-		Intent: p.Intent, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys,
+		Intent: p.Intent, Also: p.Also, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys,
 	})
 	switch {
 	case errors.Is(err, chain.ErrRefused) && p.First && !fresh:
@@ -60,6 +60,7 @@ func (n *Network) abandon(ctx context.Context, j *job, p *plan, fresh bool, caus
 	}
 	j.v.Plan = nil
 	if p.First {
+		s.alone = true
 		told := j.v.State == Waiting && j.v.Reason == ReasonSigner
 		j.v.State, j.v.Reason, j.v.Tries, j.v.Nonce, j.v.Reserved = Waiting, ReasonSigner, j.v.Tries+1, -1, 0
 		s.due = n.Now().Add(n.pause(j.v.Tries))
@@ -132,7 +133,7 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 	j.v.Reason, j.v.Tx, j.v.Plan, j.v.Tries = "", a.tx, nil, 0
 	j.v.BumpAt = now.Add(n.StuckAfter)
 	s.tell = n.outcome(j)
-	s.tell.Amount = paid(&a.v)
+	s.tell.Amount = j.paid(&a.v)
 	if err := n.commit(ctx, j, s); err != nil {
 		return err
 	}
@@ -166,9 +167,9 @@ func (n *Network) send(ctx context.Context, j *job, a *att) error {
 }
 
 // paid is what the recipient gets.
-func paid(a *AttemptRow) ledger.Amount {
+func (j *job) paid(a *AttemptRow) ledger.Amount {
 	for _, o := range a.Outputs {
-		if !o.Change && a.Purpose != chain.ForCancel {
+		if !o.Change && a.Purpose != chain.ForCancel && (j.v.All || o.Amount == j.v.Amount) {
 			return o.Amount
 		}
 	}

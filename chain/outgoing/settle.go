@@ -24,7 +24,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
 		j.v.State = Settled
-	case j.v.again():
+	case j.v.again(), len(j.riders) > 0:
 		n.requeue(j, &s)
 	default:
 		j.v.State = Failed
@@ -32,7 +32,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	s.tell = n.outcome(j)
 	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations
 	if j.v.State == Settled {
-		s.tell.Amount = paid(&won.v)
+		s.tell.Amount = j.paid(&won.v)
 	}
 	return n.commit(ctx, j, s)
 }
@@ -45,7 +45,7 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	}
 	j.v.Reserved = 0
 	switch {
-	case j.v.again(), !p.foreign && !j.v.Filling && j.v.Attempts < n.MaxAttempts:
+	case j.v.again(), !p.foreign && (len(j.riders) > 0 || !j.v.Filling && j.v.Attempts < n.MaxAttempts):
 		n.requeue(j, &s)
 	default:
 		j.v.State, j.v.Reason = Failed, ""
@@ -59,11 +59,16 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 // every attempt is dead with proof, and its owner was told that it is executed
 // or only its time was over.
 func (n *Network) requeue(j *job, s *step) {
-	j.v.State, j.v.Reason, j.v.Filling, j.v.Tries = Queued, "", false, 0
-	if !j.fills() {
-		j.v.Nonce = -1
+	nonce := j.v.Nonce
+	j.v.restart()
+	if j.fills() {
+		j.v.Nonce = nonce
 	}
-	s.due = n.Now()
+	s.due, s.alone = n.Now(), true
+}
+
+func (r *IntentRow) restart() {
+	r.State, r.Reason, r.Filling, r.Tries, r.Nonce = Queued, "", false, 0, -1
 }
 
 // again reports whether an order is sent until it lands. One for all that an
@@ -143,9 +148,9 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	if holes, err := n.holes(ctx, j); err != nil || holes {
 		return false, err
 	}
-	d := draft{intent: j.intent(), number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
+	d := draft{intent: j.intent(), riders: j.riders, number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
 	if j.v.Filling {
-		d.intent = n.filling(j, last.v.ChangeTo)
+		d.intent, d.riders = n.filling(j, last.v.ChangeTo), nil
 	}
 	before := j.v
 	ended, err := n.bereaved(ctx, j, p, &d)

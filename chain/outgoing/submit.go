@@ -97,6 +97,9 @@ func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err er
 		if cancelled || !v.idle() {
 			return storage.Change{}, nil
 		}
+		if _, _, carried, err := Rides.One(ctx, n.Store, n.part, id); err != nil || carried {
+			return storage.Change{}, err
+		}
 		_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
 		if err != nil {
 			return storage.Change{}, err
@@ -126,9 +129,10 @@ type View struct {
 	State    State
 	Reason   Reason
 	Tx       string
-	Signing  bool // reserved, and before the signer
+	Signing  bool   // reserved, and before the signer
+	Carrier  string // the intent whose transaction pays this one too; "" = its own
 	Due      time.Time
-	Attempts []AttemptView // oldest first
+	Attempts []AttemptView // oldest first; the carrier's, where there is one
 }
 
 // AttemptView is one signed transaction of an intent.
@@ -148,8 +152,17 @@ func (n *Network) Get(ctx context.Context, id string) (v View, ok bool, err erro
 		return v, false, err
 	}
 	v = View{Intent: r.intent(id), State: r.State, Reason: r.Reason, Tx: r.Tx, Signing: len(r.Plan) > 0, Due: row.Due}
-	atts, err := n.attempts(ctx, id)
-	for _, a := range atts[id] {
+	ride, _, carried, err := Rides.One(ctx, n.Store, n.part, id)
+	if err != nil {
+		return v, true, err
+	}
+	own := id
+	if carried {
+		v.Carrier, own = ride.Carrier, ride.Carrier
+		v.Signing = v.Signing || r.State == Queued || r.State == Waiting
+	}
+	atts, err := n.attempts(ctx, own)
+	for _, a := range atts[own] {
 		v.Attempts = append(v.Attempts, AttemptView{
 			Tx: a.tx, Purpose: a.v.Purpose, Fate: a.v.Fate, Fee: a.v.Fee, Stored: a.v.Stored, Sent: a.v.Sent,
 		})

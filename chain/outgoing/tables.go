@@ -136,7 +136,7 @@ var (
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
 	return []*storage.Table{
-		Intents.Table, Attempts.Table, Reservations.Table, Nonces.Table, Coins.Table, Outcomes.Table,
+		Intents.Table, Attempts.Table, Reservations.Table, Nonces.Table, Coins.Table, Outcomes.Table, Rides.Table,
 	}
 }
 
@@ -178,7 +178,8 @@ func (r *IntentRow) idle() bool {
 
 // plan is a transaction chosen in full and reserved, not yet signed.
 type plan struct {
-	Intent   chain.Intent // what the signer is told: the order, or the filling of its nonce
+	Intent   chain.Intent   // what the signer is told: the order, or the filling of its nonce
+	Also     []chain.Intent `json:",omitempty"` // those it carries
 	Number   int
 	Fee      chain.Fee
 	Unsigned chain.Unsigned

@@ -214,7 +214,7 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 		j.v.State, j.v.Reached = Executed, true
 	}
 	s := step{op: "mined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
-	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, paid(&a.v)
+	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, j.paid(&a.v)
 	return n.commit(ctx, j, s)
 }
 
@@ -227,7 +227,7 @@ func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
 	n.Log.Warn("unmined", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
 	j.v.State, j.v.BumpAt = Signed, n.Now().Add(n.StuckAfter)
 	s := step{op: "unmined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
-	s.tell.Amount = paid(&p.open[len(p.open)-1].v)
+	s.tell.Amount = j.paid(&p.open[len(p.open)-1].v)
 	return n.commit(ctx, j, s)
 }
 
@@ -239,7 +239,7 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 	if pending && j.v.Confirmations == 0 && j.v.State == Signed && !j.v.Filling {
 		j.v.State, j.v.Reached = Executed, true
 		s := step{op: "accepted", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
-		s.tell.Amount = paid(&newest.v)
+		s.tell.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)
 	}
 	if _, err := n.allowed(ctx, j.intent()); err != nil {

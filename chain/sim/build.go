@@ -78,6 +78,9 @@ func (k *client) Build(ctx context.Context, o chain.Order) (u chain.Unsigned, er
 	}
 	p.Max, p.Tip = min(raise(p.Max, o.Attempt), maxPrice), min(raise(p.Tip, o.Attempt), maxPrice)
 	b := body{Network: c.opt.Network, Chain: c.id(), Memo: o.Intent.Memo}
+	if len(o.Also) > 0 && (!c.utxo() || o.Intent.All || o.Intent.Amount == 0) {
+		return u, rejected("the order pays alone")
+	}
 	if c.utxo() {
 		err = c.buildOutputs(&b, o, cur, p)
 		if e := ctx.Err(); e != nil {
@@ -96,8 +99,12 @@ func (k *client) Build(ctx context.Context, o chain.Order) (u chain.Unsigned, er
 	if u, err = k.Inspect(payload); err != nil {
 		return u, err
 	}
-	if o.Intent.MaxCost > 0 && u.MaxCost > o.Intent.MaxCost {
-		return chain.Unsigned{}, fmt.Errorf("%w: it may cost %d units, %d are allowed", chain.ErrTooDear, u.MaxCost, o.Intent.MaxCost)
+	limit, err := o.MaxCost()
+	if err != nil {
+		return chain.Unsigned{}, rejected("MaxCost: %w", err)
+	}
+	if limit > 0 && u.MaxCost > limit {
+		return chain.Unsigned{}, fmt.Errorf("%w: it may cost %d units, %d are allowed", chain.ErrTooDear, u.MaxCost, limit)
 	}
 	return u, nil
 }
@@ -155,20 +162,32 @@ func (c *Chain) buildOutputs(b *body, o chain.Order, cur *chain.Currency, p para
 	if err := c.settle(b, 0, amount); err != nil {
 		return err
 	}
+	for i := range o.Also {
+		also := &o.Also[i]
+		if _, err := c.opt.Addresses.Parse(string(also.To)); err != nil || also.Currency != cur.Code || also.All || also.Amount <= 0 {
+			return rejected("Order.Also %s is no payment of an amount of %s", also.ID, cur.Code)
+		}
+		b.Outputs = append(b.Outputs, output{To: also.To})
+		if err := c.settle(b, i+1, c.gas.Decimal(also.Amount)); err != nil {
+			return err
+		}
+		amount = amount.Add(c.gas.Decimal(also.Amount))
+	}
 	alone := sum.Sub(amount).Sub(c.cost(bytesOf(b), p.Max))
 	if alone.IsNegative() {
 		return fmt.Errorf("%w: the coins are %s", chain.ErrShort, text(sum))
 	}
+	last := len(b.Outputs)
 	b.Outputs = append(b.Outputs, output{To: o.Change, Change: true})
 	rest := sum.Sub(amount).Sub(c.cost(bytesOf(b), p.Max))
 	if rest.LessThan(dustLimit) { // too small to be worth an output: the miner's
-		b.Outputs = b.Outputs[:1]
+		b.Outputs = b.Outputs[:last]
 		return nil
 	}
 	if _, err := c.opt.Addresses.Parse(string(o.Change)); err != nil {
 		return rejected("Order.Change: %w", err)
 	}
-	return c.settle(b, 1, rest)
+	return c.settle(b, last, rest)
 }
 
 // settle gives an output its amount.

@@ -45,8 +45,12 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	if o.Intent.MaxCost > 0 && u.MaxCost > o.Intent.MaxCost {
-		return chain.Unsigned{}, fmt.Errorf("%w: it costs %d units, %d are allowed", chain.ErrTooDear, u.MaxCost, o.Intent.MaxCost)
+	most, err := o.MaxCost()
+	if err != nil {
+		return chain.Unsigned{}, rejected("MaxCost: %w", err)
+	}
+	if most > 0 && u.MaxCost > most {
+		return chain.Unsigned{}, fmt.Errorf("%w: it costs %d units, %d are allowed", chain.ErrTooDear, u.MaxCost, most)
 	}
 	return u, nil
 }
@@ -79,26 +83,59 @@ func (c *Client) plan(o *chain.Order) (*packet, error) {
 	}
 	s.output(to)
 	if in.All || in.Amount == 0 {
+		if len(o.Also) > 0 {
+			return nil, rejected("an order for all, or for nothing, pays alone")
+		}
 		return p, c.pay(p, to, sum-s.cost(rate), in.Purpose == chain.ForCancel)
 	}
-	if sum < int64(in.Amount)+s.cost(rate) {
+	also, err := c.others(o, s)
+	if err != nil {
+		return nil, err
+	}
+	amount, err := o.Amount()
+	if err != nil {
+		return nil, rejected("amounts: %w", err)
+	}
+	if sum-int64(amount) < s.cost(rate) {
 		return nil, fmt.Errorf("%w: the coins are %d units", chain.ErrShort, sum)
 	}
 	if err := c.pay(p, to, int64(in.Amount), false); err != nil {
 		return nil, err
+	}
+	for i := range also {
+		if err := c.pay(p, also[i], int64(o.Also[i].Amount), false); err != nil {
+			return nil, err
+		}
 	}
 	back, err := c.script(o.Change)
 	if err != nil {
 		return nil, rejected("Order.Change: %w", err)
 	}
 	s.output(back)
-	if rest := sum - int64(in.Amount) - s.cost(rate); rest >= c.p.dust(back) {
+	if rest := sum - int64(amount) - s.cost(rate); rest >= c.p.dust(back) {
 		if err := c.pay(p, back, rest, true); err != nil {
 			return nil, err
 		}
 		p.shuffle()
 	}
 	return p, nil
+}
+
+// others are the scripts of what the order pays beside its intent.
+func (c *Client) others(o *chain.Order, s *size) ([][]byte, error) {
+	scripts := make([][]byte, len(o.Also))
+	for i := range o.Also {
+		in := &o.Also[i]
+		var err error
+		switch scripts[i], err = c.script(in.To); {
+		case err != nil:
+			return nil, rejected("Order.Also %s: %w", in.ID, err)
+		case in.Currency != c.native.Code || in.Memo != "" || in.All || in.Amount <= 0:
+			return nil, rejected("Order.Also %s is no payment of an amount of %s", in.ID, c.native.Code)
+		}
+		s.output(scripts[i])
+	}
+	return scripts, nil
 }
 
 // inputs are the order's coins.
@@ -148,18 +185,18 @@ func (c *Client) pay(p *packet, script []byte, value int64, change bool) error {
 	return nil
 }
 
-// shuffle puts the two outputs into an order that depends on the coins alone:
-// the same for all attempts, and known to nobody beforehand.
+// shuffle puts the change, which is last, into a place that depends on the coins
+// alone: the same for all attempts, and known to nobody beforehand.
 func (p *packet) shuffle() {
 	h := sha256.New()
 	for _, in := range p.tx.TxIn {
 		_, _ = h.Write(in.PreviousOutPoint.Hash[:])
 		_, _ = h.Write(binary.LittleEndian.AppendUint32(nil, in.PreviousOutPoint.Index))
 	}
-	if h.Sum(nil)[0]&1 == 1 {
-		p.tx.TxOut[0], p.tx.TxOut[1] = p.tx.TxOut[1], p.tx.TxOut[0]
-		p.change[0], p.change[1] = p.change[1], p.change[0]
-	}
+	last := len(p.tx.TxOut) - 1
+	at := last - int(binary.LittleEndian.Uint32(h.Sum(nil))%uint32(last+1)) //nolint:gosec // few outputs
+	p.tx.TxOut[at], p.tx.TxOut[last] = p.tx.TxOut[last], p.tx.TxOut[at]
+	p.change[at], p.change[last] = p.change[last], p.change[at]
 }
 
 // sources reads the transactions that made the coins, and checks each coin

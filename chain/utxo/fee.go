@@ -230,6 +230,9 @@ func (c *Client) CoinCosts(o chain.Order) (base, change, least ledger.Amount, co
 	}
 	var pay, extra size
 	pay.output(to)
+	if _, err := c.others(&o, &pay); err != nil {
+		return 0, 0, 0, nil, err
+	}
 	extra.output(back)
 	const frame, marker = 4 * (4 + 4 + 3 + 1), 2
 	base, change = price(pay.base+frame+marker), price(extra.base)

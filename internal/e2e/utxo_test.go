@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -178,6 +179,52 @@ func TestCoinsPaymentAndWithdrawal(t *testing.T) {
 		})
 		s.mine(8)
 		require.Equal(t, decimal.New(int64(w.Amount), -8).String(), m.Received(string(to)).String(), "paid once")
+		s.sound()
+	})
+}
+
+// TestCoinsPaidTogether: withdrawals that are due at the same moment are one
+// transaction, which a fork takes out of its block.
+func TestCoinsPaidTogether(t *testing.T) {
+	onMints(t, func(t *testing.T, m *utxotest.Mint) {
+		s := openShop(t, m)
+		s.earn("50")
+		s.earn("25")
+		ids := make([]string, 3)
+		to := make([]chain.Address, 3)
+		for i := range ids {
+			var err error
+			to[i], err = m.Client.AddressOf(testPub(fmt.Sprint("one of them ", i)))
+			require.NoError(t, err)
+			amount := decimal.New(int64(5+i), 0)
+			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
+				Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.Network), Address: string(to[i])},
+				CallbackURL: "https://shop.example/hook",
+			}, storage.Once{})
+			require.NoError(t, err)
+			ids[i] = w.ID
+		}
+		s.step()
+		s.mine(1)
+		m.Reorg(1)
+		s.compose()
+		txs, due := map[string]bool{}, map[chain.Address]decimal.Decimal{}
+		for i, id := range ids {
+			var w withdrawal.Withdrawal
+			s.until("withdrawn", func() bool {
+				var err error
+				w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, id)
+				require.NoError(t, err)
+				return w.Status == withdrawal.Completed
+			})
+			txs[w.Tx], due[to[i]] = true, decimal.New(int64(w.Amount), -8)
+		}
+		require.Len(t, txs, 1, "by one transaction")
+		s.mine(8)
+		m.Client = m.Connect()
+		for a, amount := range due {
+			require.Equal(t, amount.String(), m.Received(string(a)).String(), "paid once")
+		}
 		s.sound()
 	})
 }

@@ -18,10 +18,11 @@ func (r *run) explain(v withdrawal.Withdrawal, id string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "withdrawal %s is %s, %s, waiting %q", id, v.Status, v.Stage, v.Waiting)
 	net := r.network(chain.Network(v.Network))
-	prefix := string(storage.Network(v.Network)) + "\x00"
+	part := storage.Network(v.Network)
+	payer, prefix := r.truth.payer(part, id), string(part)+"\x00"
 	for _, key := range slices.Sorted(maps.Keys(r.truth.attempts)) {
 		tx, ok := strings.CutPrefix(key, prefix)
-		if a := r.truth.attempts[key]; ok && a.Intent == id {
+		if a := r.truth.attempts[key]; ok && a.Intent == payer {
 			all, err := net.chain.Client().Status(context.Background(), chain.Attempt{Tx: tx, Raw: a.Raw, Spends: a.Spends})
 			s := all[0]
 			fmt.Fprintf(&b, "; attempt %d %s of %v is %s, on chain %s by %q final %t executed %t (%v)",

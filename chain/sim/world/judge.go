@@ -53,6 +53,8 @@ func (w *witness) judge(c *storage.Change) {
 			w.transfer(c, p.ID, wallet.TransferRows.Value(*p), sent[p.ID])
 		case outgoing.Attempts.Table:
 			w.attempt(c, p.ID, outgoing.Attempts.Value(*p), p.Version == 0)
+		case outgoing.Rides.Table:
+			w.r.counts["carried"]++
 		case treasury.Sweeps.Table:
 			w.sweep(c, p.ID, treasury.Sweeps.Value(*p), p.Version == 0)
 		case treasury.GasFloats.Table:
@@ -356,6 +358,16 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 			w.r.fail("R03", "%s is spent by %s as if it were there, and was said to be gone", s, a.Intent)
 		}
 	}
+}
+
+// payer is the order whose transactions pay an order: its own, or the one that
+// carries it.
+func (w *witness) payer(p storage.Partition, intent string) string {
+	ride, _, carried, err := outgoing.Rides.One(context.Background(), w.Store, p, intent)
+	if err == nil && carried {
+		return ride.Carrier
+	}
+	return intent
 }
 
 // gone says that a coin which somebody sent us was taken away by a reorg, of which

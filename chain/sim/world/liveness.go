@@ -9,6 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -178,8 +179,9 @@ func (w *witness) robbed(intent string) bool {
 	if n.chain.Family() == chain.AccountFamily {
 		return true
 	}
+	payer := w.payer(storage.Network(string(n.name)), intent)
 	for _, a := range w.attempts {
-		if a.Intent != intent || a.Fate != outgoing.Open {
+		if a.Intent != payer || a.Fate != outgoing.Open {
 			continue
 		}
 		for _, s := range a.Spends {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -266,7 +267,11 @@ func (r *run) unsettled() map[chain.Network]bool {
 // restored one does not.
 func signedSince(lost, now *witness, intent string) bool {
 	for key, a := range lost.attempts {
-		if _, known := now.attempts[key]; a.Intent == intent && !known {
+		if _, known := now.attempts[key]; known {
+			continue
+		}
+		part, _, _ := strings.Cut(key, "\x00")
+		if a.Intent == lost.payer(storage.Partition(part), intent) {
 			return true
 		}
 	}

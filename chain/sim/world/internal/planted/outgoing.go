@@ -40,6 +40,36 @@ var outgoingBugs = []Bug{
 		What: "a stuck transaction is replaced by one that spends other coins",
 	},
 	{
+		ID: "carried-can-be-cancelled", File: "chain/outgoing/submit.go",
+		Old:  `if _, _, carried, err := Rides.One(ctx, n.Store, n.part, id); err != nil || carried {`,
+		New:  `if _, _, _, err := Rides.One(ctx, n.Store, n.part, id); err != nil {`,
+		What: "an order that another one's transaction pays can be cancelled while that is signed",
+	},
+	{
+		ID: "replacement-drops-carried", File: "chain/outgoing/settle.go",
+		Old:  `d := draft{intent: j.intent(), riders: j.riders, number:`,
+		New:  `d := draft{intent: j.intent(), number:`,
+		What: "the replacement of a transaction that pays several pays the first alone",
+	},
+	{
+		ID: "carried-fails-for-all", File: "chain/outgoing/together.go",
+		Old:  "due = n.Now()\n\t\t\tr.v.restart()",
+		New:  `r.v.restart()`,
+		What: "where a transaction that pays several comes to nothing, those that were carried are forgotten",
+	},
+	{
+		ID: "carried-of-other-tenants", File: "chain/outgoing/together.go",
+		Old:  `!n.carries(o) || o.v.Tenant != j.v.Tenant ||`,
+		New:  `!n.carries(o) ||`,
+		What: "one merchant's coins pay another's withdrawals",
+	},
+	{
+		ID: "carried-not-written", File: "chain/outgoing/together.go",
+		Old:  `s.with = append(s.with, Rides.Row(r.id, 0, time.Time{}, RideRow{Carrier: j.id}))`,
+		New:  `_ = s`,
+		What: "who is paid by another order's transaction is known to the process alone that signs it",
+	},
+	{
 		ID: "nonce-from-node", File: "chain/outgoing/plan.go",
 		Old: `d.nonce, d.first = row.Next, true`,
 		New: `at, _ := n.nonces.Nonce(ctx, from)

@@ -1,0 +1,178 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Where coins are outputs, one transaction can pay many: an order carries others
+// that are due at the same moment. From the Change that reserves its coins on they
+// go its way, written in each Change that moves it, until it has landed; if it ends
+// any other way each goes alone, from the start. An order is carried once: what
+// makes a node or a signer refuse the whole then fails alone.
+
+// RideRow says which intent's transaction pays an intent, under that one's id.
+type RideRow struct {
+	Carrier string `db:"carrier"`
+}
+
+// Rides is the table of what is paid together, in network partitions.
+var Rides = storage.NewTable[RideRow]("rides", storage.Index("carrier"))
+
+// together lists those of the jobs claimed with j that its transaction can pay
+// too, the longest waiting first, and what must not change for that.
+func (n *Network) together(ctx context.Context, j *job) (out []*job, guards []storage.Guard) {
+	if !n.carries(j) {
+		return nil, nil
+	}
+	for _, o := range j.beside {
+		if len(out) >= n.MaxPayments-1 {
+			break
+		}
+		if o == j || !n.carries(o) || o.v.Tenant != j.v.Tenant || o.v.Currency != j.v.Currency ||
+			o.v.From != j.v.From || o.v.FromKey != j.v.FromKey || o.v.Confirmations != j.v.Confirmations {
+			continue
+		}
+		g, err := n.allowed(ctx, o.intent())
+		if err != nil {
+			continue
+		}
+		out = append(out, o)
+		for i := range g {
+			if !slices.Contains(guards, g[i]) {
+				guards = append(guards, g[i])
+			}
+		}
+	}
+	return out, guards
+}
+
+// carries reports whether an order can be paid together with others.
+func (n *Network) carries(j *job) bool {
+	return n.info.Family == chain.UTXOFamily && j.v.Purpose == chain.ForWithdrawal && !j.v.All && j.v.Memo == "" &&
+		j.v.idle() && j.v.Attempts == 0 && !j.carried
+}
+
+// also are the orders that a draft pays beside its own.
+func also(riders []*job) []chain.Intent {
+	var out []chain.Intent
+	for _, r := range riders {
+		out = append(out, r.intent())
+	}
+	return out
+}
+
+// board commits a draft with those that it carries from now on.
+func (n *Network) board(ctx context.Context, j *job, d *draft, s step) error {
+	rows := make([]IntentRow, len(d.riders))
+	for i, r := range d.riders {
+		rows[i] = r.v
+		r.v.Attempts++ // a number that nobody else gets, and the sign that it was carried
+		s.with = append(s.with, Rides.Row(r.id, 0, time.Time{}, RideRow{Carrier: j.id}))
+	}
+	j.riders = d.riders
+	err := n.bind(ctx, j, d, s)
+	if err != nil {
+		for i, r := range d.riders {
+			r.v = rows[i]
+		}
+		j.riders = nil
+	}
+	return err
+}
+
+// borne asks whether the operator's float bears what all of a draft may cost.
+func (n *Network) borne(ctx context.Context, d *draft) error {
+	if n.Float == nil || len(d.riders) == 0 {
+		return nil
+	}
+	ok, err := n.Float(ctx, d.intent, d.built.MaxCost)
+	if err == nil && !ok {
+		err = errors.New("the operator's float does not bear it")
+	}
+	return err
+}
+
+// mirror adds to a Change of the carrier what it means for those it carries: their
+// state is its own. What the network took is its carrier's to tell.
+func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Change) {
+	for _, r := range j.riders {
+		var due time.Time // never: it is its carrier that is looked after
+		before := r.v
+		if s.alone {
+			due = n.Now()
+			r.v.restart()
+			c.Drop = append(c.Drop, storage.Row{Table: Rides.Table, ID: r.id, Version: 1})
+		} else {
+			r.v.State, r.v.Reason, r.v.Tx, r.v.Reached = j.v.State, j.v.Reason, j.v.Tx, j.v.Reached
+		}
+		r.moves = s.tell != nil || s.alone || !r.carried ||
+			before.State != r.v.State || before.Reason != r.v.Reason || before.Tx != r.v.Tx || before.Reached != r.v.Reached
+		if !r.moves {
+			continue
+		}
+		r.v.Updated = j.v.Updated
+		c.Put = append(c.Put, Intents.Row(r.id, r.version, due, r.v))
+		if s.tell == nil {
+			continue
+		}
+		o := *n.outcome(r)
+		o.Confirmations = s.tell.Confirmations
+		if s.tell.Amount > 0 {
+			o.Amount = r.v.Amount
+		}
+		c.Put = append(c.Put, Outcomes.Row(r.id, told[r.id], n.Now(), o))
+	}
+}
+
+// aboard reads whom the jobs carry.
+func (n *Network) aboard(ctx context.Context, jobs []*job) error {
+	if n.info.Family != chain.UTXOFamily || len(jobs) == 0 {
+		return nil
+	}
+	byID := make(map[string]*job, len(jobs))
+	carriers := make([]string, len(jobs))
+	for i, j := range jobs {
+		byID[j.id], carriers[i] = j, j.id
+	}
+	carrier := map[string]string{}
+	const page = 500
+	for offset := 0; ; offset += page {
+		rows, err := n.Store.Find(ctx, storage.Query{
+			Table: Rides.Table, Partition: n.part, Limit: page, Offset: offset,
+			Where: []storage.Cond{{Column: "carrier", Op: storage.In, Value: carriers}},
+		})
+		if err != nil {
+			return fmt.Errorf("outgoing: reading who is carried: %w", err)
+		}
+		for _, r := range rows {
+			carrier[r.ID] = Rides.Value(r).Carrier
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	if len(carrier) == 0 {
+		return nil
+	}
+	riders := make([]string, 0, len(carrier))
+	for id := range carrier {
+		riders = append(riders, id)
+	}
+	slices.Sort(riders)
+	rows, err := n.Store.Rows(ctx, Intents.Table, n.part, riders...)
+	if err != nil {
+		return fmt.Errorf("outgoing: reading who is carried: %w", err)
+	}
+	for _, r := range rows {
+		j := byID[carrier[r.ID]]
+		j.riders = append(j.riders, &job{id: r.ID, v: Intents.Value(r), version: r.Version, carried: true})
+	}
+	return nil
+}

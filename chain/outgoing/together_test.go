@@ -1,0 +1,268 @@
+package outgoing_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// three are orders that are due at the same moment.
+func three(w *world) (in []chain.Intent) {
+	for i, id := range []string{"a", "b", "c"} {
+		in = append(in, w.submit(w.intent(id, ledger.Amount(i+1)*coin)))
+	}
+	return in
+}
+
+// each demands that all were paid once, and settled.
+func (w *world) each(in ...chain.Intent) {
+	w.t.Helper()
+	for _, x := range in {
+		w.paid(x)
+		require.Equal(w.t, outgoing.Settled, w.state(x.ID))
+		require.Equal(w.t, outgoing.Settled, w.last(x.ID).State, "its owner knows")
+		require.Equal(w.t, x.Amount, w.last(x.ID).Amount)
+	}
+	w.sound()
+}
+
+func TestPaidTogether(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := three(w)
+	w.run(12)
+	w.each(in...)
+	require.Equal(t, 1, w.signer.calls)
+	require.Len(t, w.client.sent, 1, "one transaction")
+	a, b := w.get("a"), w.get("b")
+	require.Empty(t, a.Carrier)
+	require.Equal(t, "a", b.Carrier)
+	require.Equal(t, a.Tx, b.Tx)
+	require.Equal(t, a.Attempts, b.Attempts)
+	require.Positive(t, w.last("a").Cost, "what the network took is told once")
+	require.Zero(t, w.last("b").Cost)
+	require.Empty(t, w.last("b").CostTx)
+	require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, compact(w.states("b")))
+}
+
+func compact(in []outgoing.State) (out []outgoing.State) {
+	for _, s := range in {
+		if len(out) == 0 || out[len(out)-1] != s {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func TestPaidTogetherIsOneTenantsAndBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*outgoing.Config)
+		order  func(*chain.Intent)
+		txs    int
+	}{
+		"bounded":            {func(c *outgoing.Config) { c.MaxPayments = 2 }, nil, 2},
+		"each alone":         {func(c *outgoing.Config) { c.MaxPayments = 1 }, nil, 3},
+		"other confirmation": {nil, func(in *chain.Intent) { in.Confirmations = 4 }, 2},
+		"a sweep":            {nil, func(in *chain.Intent) { in.Purpose = chain.ForSweep }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := funded(t, setup{family: chain.UTXOFamily, change: c.change})
+			var in []chain.Intent
+			for i, id := range []string{"a", "b", "c"} {
+				x := w.intent(id, ledger.Amount(i+1)*coin)
+				if c.order != nil && id == "c" {
+					c.order(&x)
+				}
+				in = append(in, w.submit(x))
+			}
+			w.run(14)
+			w.each(in...)
+			require.Len(t, w.client.sent, c.txs)
+		})
+	}
+}
+
+func TestPaidTogetherIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := three(w)
+	done, err := w.Net.Cancel(w.ctx, "b")
+	require.NoError(t, err)
+	require.True(t, done)
+	w.signer.fail = []error{errAway}
+	_ = w.step()
+	require.True(t, w.get("c").Signing, "it is with the signer, in another's transaction")
+	done, err = w.Net.Cancel(w.ctx, "c")
+	require.NoError(t, err)
+	require.False(t, done)
+	w.run(14)
+	w.each(in[0], in[2])
+	w.unpaid(in[1])
+	require.Len(t, w.client.sent, 1)
+}
+
+// What makes a signer refuse the whole fails alone.
+func TestW16_RefusedTogetherGoesAlone(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string][]error{
+		"at once":              {fmt.Errorf("%w: limit", chain.ErrRefused)},
+		"after it was seen":    {errAway, fmt.Errorf("%w: limit", chain.ErrRefused)},
+		"after it was signed":  {nil, fmt.Errorf("%w: limit", chain.ErrRefused)},
+		"and the first, twice": {fmt.Errorf("%w: limit", chain.ErrRefused), fmt.Errorf("%w: limit", chain.ErrRefused)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := funded(t, setup{family: chain.UTXOFamily})
+			if fail[0] == nil {
+				w.signer.lose = 1
+			}
+			w.signer.fail = fail
+			in := three(w)
+			w.run(40)
+			w.each(in...)
+			for _, x := range in {
+				require.Empty(t, w.get(x.ID).Carrier)
+			}
+		})
+	}
+}
+
+// A node that refuses the whole for good: its inputs go back, then each is paid alone.
+func TestW16_RejectedTogetherGoesAlone(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	w.client.reject = fmt.Errorf("%w: bytes", chain.ErrRejected)
+	in := three(w)
+	w.run(40)
+	w.each(in...)
+	require.Len(t, w.get("a").Attempts, 3, "together, back, alone")
+	require.Len(t, w.get("b").Attempts, 1)
+}
+
+// An order that can never be built, or makes the whole too dear, goes alone, and
+// the others do not wait for it.
+func TestW14_TooMuchTogetherGoesAlone(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := []chain.Intent{w.submit(w.intent("a", coin)), w.submit(w.intent("b", 100*coin)), w.submit(w.intent("c", coin))}
+	w.run(12)
+	w.each(in[0], in[2])
+	w.unpaid(in[1])
+	require.Equal(t, outgoing.ReasonHotShort, w.last("b").Reason)
+	w.fund(w.key(), "BTC", 100*coin)
+	w.run(20)
+	w.each(in...)
+}
+
+// A stuck transaction is replaced by a dearer one that pays all the same.
+func TestW09_ReplacedTogether(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := three(w)
+	require.NoError(t, w.step())
+	w.stick()
+	w.run(40)
+	w.each(in...)
+	atts := w.get("c").Attempts
+	require.Greater(t, len(atts), 1)
+	require.Len(t, w.chain.Transfers(in[2].To), 1)
+	for range 5 {
+		w.chain.ReviveAll()
+		w.run(1)
+	}
+	w.each(in...)
+}
+
+// Somebody else took the coins: nobody was paid, and it is told.
+func TestW10_TakenTogetherFailsTogether(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := three(w)
+	require.NoError(t, w.step())
+	w.chain.MineOnly(w.foreign("a"))
+	w.run(12)
+	for _, x := range in {
+		w.unpaid(x)
+		require.Equal(t, outgoing.Failed, w.last(x.ID).State)
+	}
+	require.Empty(t, w.rows(outgoing.Reservations.Table))
+}
+
+// A fork takes the transaction out of its block: all of them are told.
+func TestR03_UnminedTogether(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := three(w)
+	w.run(3)
+	require.Equal(t, outgoing.Executed, w.last("b").State)
+	_, err := w.chain.Reorg(4)
+	require.NoError(t, err)
+	require.NoError(t, w.step())
+	w.advance(poll)
+	require.NoError(t, w.step())
+	w.run(14)
+	w.each(in...)
+	require.Contains(t, w.states("b"), outgoing.Executed)
+}
+
+func TestW02_CrashAnywherePaysTogetherOnce(t *testing.T) {
+	t.Parallel()
+	for _, trouble := range []string{"", "refused", "rejected", "replaced"} {
+		t.Run(trouble, func(t *testing.T) {
+			t.Parallel()
+			var in []chain.Intent
+			crashAnywhere(t, chain.UTXOFamily, func(w *world, run func(int)) {
+				in = nil
+				for i, id := range []string{"a", "b", "c"} {
+					x := w.intent(id, ledger.Amount(i+1)*coin)
+					for w.die(func() { w.submit(x) }) {
+					}
+					in = append(in, x)
+				}
+				switch trouble {
+				case "refused":
+					w.signer.fail = []error{fmt.Errorf("%w: limit", chain.ErrRefused)}
+				case "rejected":
+					w.client.reject = fmt.Errorf("%w: bytes", chain.ErrRejected)
+				case "replaced":
+					run(1)
+					w.stick()
+				}
+				run(40)
+			}, func(w *world) { w.each(in...) })
+		})
+	}
+}
+
+// Two processes on one store.
+func TestC01_TwoProcessesPayTogetherOnce(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	var in []chain.Intent
+	for i := range 12 {
+		in = append(in, w.submit(w.intent(fmt.Sprint("n", i), coin/4)))
+	}
+	other := w.process()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			_, _ = other.Step(w.ctx)
+		}
+	}()
+	for range 20 {
+		_, _ = w.Net.Step(w.ctx)
+	}
+	<-done
+	w.advance(2 * time.Minute)
+	w.run(16)
+	w.each(in...)
+}
