@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -37,7 +38,8 @@ type step struct {
 	drop []storage.Row
 	need []storage.Guard
 	// alone ends what is paid together: each that was carried starts again.
-	alone bool
+	alone  bool
+	unpaid []*job // those of them who start again though the rest have landed
 }
 
 // commit makes the job's row as it now stands durable, with all that the step
@@ -70,7 +72,7 @@ func (n *Network) commit(ctx context.Context, j *job, s step) error {
 		n.mirror(j, &s, before, &c)
 		err := storage.CommitOne(ctx, n.Store, c)
 		if err == nil {
-			j.moved(&s)
+			j.moved()
 			return nil
 		}
 		if s.tell == nil || !errors.Is(err, storage.ErrConflict) {
@@ -99,18 +101,17 @@ func (n *Network) told(ctx context.Context, j *job) (map[string]int64, error) {
 	return told, nil
 }
 
-// moved notes that a step was committed.
-func (j *job) moved(s *step) {
+// moved notes that a step was committed. Until it was, who is carried stays so: it
+// would otherwise be started alone while its carrier may still pay it.
+func (j *job) moved() {
 	j.version++
 	for _, r := range j.riders {
 		if r.moves {
 			r.version++
 		}
-		r.carried = !s.alone
+		r.carried = !r.parts
 	}
-	if s.alone {
-		j.riders = nil
-	}
+	j.riders = slices.DeleteFunc(j.riders, func(r *job) bool { return r.parts })
 }
 
 // outcome says how the job stands.

@@ -174,7 +174,8 @@ type job struct {
 	riders  []*job // whom its transaction pays too
 	beside  []*job // claimed with it
 	carried bool   // its own transaction is another's
-	moves   bool   // the Change that is made of its carrier writes it
+	moves   bool   // the Change that is being made of its carrier writes it
+	parts   bool   // … and lets it go
 }
 
 func (j *job) intent() chain.Intent { return j.v.intent(j.id) }

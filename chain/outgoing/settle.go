@@ -24,6 +24,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
 		j.v.State = Settled
+		s.unpaid = j.unpaid(&won.v)
 	case j.v.again(), len(j.riders) > 0:
 		n.requeue(j, &s)
 	default:

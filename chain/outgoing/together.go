@@ -105,14 +105,15 @@ func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Chan
 	for _, r := range j.riders {
 		var due time.Time // never: it is its carrier that is looked after
 		before := r.v
-		if s.alone {
+		r.parts = s.alone || slices.Contains(s.unpaid, r)
+		if r.parts {
 			due = n.Now()
 			r.v.restart()
 			c.Drop = append(c.Drop, storage.Row{Table: Rides.Table, ID: r.id, Version: 1})
 		} else {
 			r.v.State, r.v.Reason, r.v.Tx, r.v.Reached = j.v.State, j.v.Reason, j.v.Tx, j.v.Reached
 		}
-		r.moves = s.tell != nil || s.alone || !r.carried ||
+		r.moves = s.tell != nil || r.parts || !r.carried ||
 			before.State != r.v.State || before.Reason != r.v.Reason || before.Tx != r.v.Tx || before.Reached != r.v.Reached
 		if !r.moves {
 			continue
@@ -124,11 +125,29 @@ func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Chan
 		}
 		o := *n.outcome(r)
 		o.Confirmations = s.tell.Confirmations
-		if s.tell.Amount > 0 {
+		if s.tell.Amount > 0 && !r.parts {
 			o.Amount = r.v.Amount
 		}
 		c.Put = append(c.Put, Outcomes.Row(r.id, told[r.id], n.Now(), o))
 	}
+}
+
+// unpaid lists those of the riders to whom a transaction that has landed pays nothing.
+// There are none, unless what took its place was built by a process that did not
+// know of them.
+func (j *job) unpaid(won *AttemptRow) (out []*job) {
+	open := slices.DeleteFunc(slices.Clone(won.Outputs), func(o chain.Output) bool { return o.Change })
+	for _, o := range append([]*job{j}, j.riders...) {
+		at := slices.IndexFunc(open, func(p chain.Output) bool {
+			return p.To == o.v.To && p.Currency == o.v.Currency && p.Amount == o.v.Amount
+		})
+		if at >= 0 {
+			open = slices.Delete(open, at, at+1)
+		} else if o != j {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // aboard reads whom the jobs carry.

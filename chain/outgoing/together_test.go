@@ -1,7 +1,10 @@
 package outgoing_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // three are orders that are due at the same moment.
@@ -239,6 +243,99 @@ func TestW02_CrashAnywherePaysTogetherOnce(t *testing.T) {
 				run(40)
 			}, func(w *world) { w.each(in...) })
 		})
+	}
+}
+
+// A process of an older version replaces the transaction, by one that pays its own
+// order alone: whom it left out is not told that he was paid.
+func TestU02_LeftOutByAnOlderVersionStartsAgain(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	three(w)
+	require.NoError(t, w.step())
+	row := w.rows(outgoing.Attempts.Table)[0]
+	v := outgoing.Attempts.Value(row)
+	v.Outputs = slices.DeleteFunc(v.Outputs, func(o chain.Output) bool { return o.To == w.to("c") })
+	require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
+		ID: "older", Partition: storage.Network(w.gas), Put: []storage.Row{outgoing.Attempts.Row(row.ID, row.Version, time.Time{}, v)},
+	}))
+	for w.state("a") != outgoing.Settled {
+		w.run(1)
+	}
+	require.Equal(t, outgoing.Settled, w.state("b"))
+	require.NotContains(t, w.states("c"), outgoing.Settled)
+	require.Empty(t, w.get("c").Carrier)
+	require.NotEqual(t, w.get("b").Tx, w.get("c").Tx)
+}
+
+// deafStore loses one Change, or the answer to it, however often it is sent.
+type deafStore struct {
+	storage.Store
+	at, seen int
+	does     bool
+	lost     string
+}
+
+func (s *deafStore) Commit(ctx context.Context, changes ...storage.Change) []error {
+	id := changes[0].ID
+	if s.lost == "" {
+		if s.seen++; s.seen == s.at {
+			s.lost = id
+		}
+	}
+	if id != s.lost {
+		return s.Store.Commit(ctx, changes...)
+	}
+	if s.does {
+		s.Store.Commit(ctx, changes...)
+	}
+	return []error{errors.New("no answer")}
+}
+
+// A process that goes on after a Change of which it heard nothing.
+func TestW02_UnheardCommitPaysTogetherOnce(t *testing.T) {
+	t.Parallel()
+	for _, trouble := range []string{"", "refused", "refused later", "rejected", "replaced"} {
+		for _, does := range []bool{false, true} {
+			t.Run(fmt.Sprint(trouble, does), func(t *testing.T) {
+				t.Parallel()
+				for at := 1; ; at++ {
+					deaf := &deafStore{at: at, does: does}
+					w := funded(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) {
+						if deaf.Store == nil {
+							deaf.Store = c.Store
+						}
+						c.Store = deaf
+					}})
+					deaf.seen = 0
+					var in []chain.Intent
+					for i, id := range []string{"a", "b", "c"} {
+						x := w.intent(id, ledger.Amount(i+1)*coin)
+						for w.Net.Submit(w.ctx, x) != nil {
+							deaf.at, deaf.lost = 0, ""
+						}
+						in = append(in, x)
+					}
+					refused := fmt.Errorf("%w: limit", chain.ErrRefused)
+					switch trouble {
+					case "refused":
+						w.signer.fail = []error{refused}
+					case "refused later":
+						w.signer.fail = []error{errAway, refused}
+					case "rejected":
+						w.client.reject = fmt.Errorf("%w: bytes", chain.ErrRejected)
+					case "replaced":
+						w.run(1)
+						w.stick()
+					}
+					w.run(40)
+					w.each(in...)
+					if t.Failed() || deaf.lost == "" && deaf.at > 0 {
+						return
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -46,12 +46,6 @@ var outgoingBugs = []Bug{
 		What: "an order that another one's transaction pays can be cancelled while that is signed",
 	},
 	{
-		ID: "replacement-drops-carried", File: "chain/outgoing/settle.go",
-		Old:  `d := draft{intent: j.intent(), riders: j.riders, number:`,
-		New:  `d := draft{intent: j.intent(), number:`,
-		What: "the replacement of a transaction that pays several pays the first alone",
-	},
-	{
 		ID: "carried-fails-for-all", File: "chain/outgoing/together.go",
 		Old:  "due = n.Now()\n\t\t\tr.v.restart()",
 		New:  `r.v.restart()`,
