@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -150,6 +152,13 @@ func (r *run) open() string {
 			return r.explain(v, id)
 		}
 	}
+	for _, n := range r.chains {
+		for id, s := range r.sweeps(n) {
+			if !r.restored && !r.undone(n, s) { // else moved on by a transaction that nobody remembers
+				return fmt.Sprintf("sweep %s is %s, %d times funded: %s", id, s.State, s.Fundings, s.Reason)
+			}
+		}
+	}
 	for id, t := range w.moves {
 		if t.Status == wallet.TransferPending {
 			return "transfer " + id + " is pending"
@@ -166,6 +175,38 @@ func (r *run) open() string {
 		}
 	}
 	return ""
+}
+
+// sweeps are those of a network that have not ended, by id.
+func (r *run) sweeps(n *network) iter.Seq2[string, treasury.Sweep] {
+	return func(yield func(string, treasury.Sweep) bool) {
+		for _, row := range r.find(treasury.Sweeps.Table, storage.Network(string(n.name))) {
+			s := treasury.Sweeps.Value(row)
+			if s.State != treasury.SweepDone && s.State != treasury.SweepDeferred && !yield(row.ID, s) {
+				return
+			}
+		}
+	}
+}
+
+// undone says that a deep reorg has taken away what had landed for good, of what was sent
+// from the sweep's address or from the hot one, which sends its gas: what is signed with
+// the nonces after that waits for it to come back, or for an operator.
+func (r *run) undone(n *network, s treasury.Sweep) bool {
+	if !r.deep || n.sim == nil {
+		return false
+	}
+	for key, a := range r.truth.attempts {
+		tx, here := strings.CutPrefix(key, string(storage.Network(s.Network))+"\x00")
+		of := a.Purpose != chain.ForSweep || strings.HasPrefix(a.Spends[0], s.Address)
+		if !here || !of || a.Tenant != s.Tenant || a.Fate != outgoing.Landed {
+			continue
+		}
+		if made, err := n.sim.Outcome(tx); err != nil || made.State != chain.Included {
+			return true
+		}
+	}
+	return false
 }
 
 // robbed says that a withdrawal is signed with what a deep reorg has taken away since:

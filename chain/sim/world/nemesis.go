@@ -7,6 +7,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // Nemesis is one way in which the world is against the library.
@@ -98,6 +99,7 @@ func (r *run) swarm() {
 		}
 	}
 	r.deep = r.rate[DeepReorgs] > 0
+	r.dear = rand.New(rand.NewPCG(r.w.Seed, 0xdea2)).IntN(4 * r.w.Steps) // dice of its own: all other worlds stay as they are
 }
 
 // strikes says whether a nemesis of the store strikes now.
@@ -353,6 +355,27 @@ func (r *run) fees() string {
 	times := pick(r.rng, []int64{1, 1, 2, 3, 5})
 	n.sim.SetFeeLevel(n.level * times)
 	return fmt.Sprint(n.name, " times ", times)
+}
+
+// rise doubles the fees of a network for good, once in a quarter of the worlds with
+// spikes, while gas that was bought before is on its way to a sweep. What
+// was signed and set aside before bears twice the price. On networks that keep outputs it
+// need not, and would rightly wait for ever: they have no such gas.
+func (r *run) rise() {
+	if r.rate[Fees] == 0 || r.step < r.dear {
+		return
+	}
+	for _, n := range r.chains {
+		for _, s := range r.sweeps(n) {
+			if s.State == treasury.SweepFunding {
+				r.struck[Fees]++
+				r.dear, n.level = r.w.Steps+1, 2*n.level
+				n.sim.SetFeeLevel(n.level)
+				r.tell("fees: %s times 2, for good", n.name)
+				return
+			}
+		}
+	}
 }
 
 // pauseToken lets a token's contract refuse what it mostly does, or takes that back.

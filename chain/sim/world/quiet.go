@@ -68,6 +68,7 @@ func (r *run) quiet(until time.Time) {
 		}
 		r.wake(true)
 		r.ask("quiet", func(t *task) { r.excuse(t, t.p.app.Step(context.Background())) })
+		r.rise()
 	}
 	r.tell("quiet: %s, %d rounds", r.now.Sub(began).Round(time.Second), round)
 	r.prove(false)

@@ -47,6 +47,7 @@ type run struct {
 	struck    map[Nemesis]int
 	counts    map[string]int
 	deep      bool // reorgs may be deeper than deposits' confirmations
+	dear      int  // step from which fees may rise for good
 	faults    *rand.Rand
 	skewed    time.Duration // the most that any clock was off
 	saved     int           // length of the log at the last backup
@@ -158,6 +159,7 @@ func (r *run) safety(ctx context.Context) {
 		r.wake(false)
 		a := deck[r.rng.IntN(len(deck))]
 		r.tell("%s: %s", a.name, a.do())
+		r.rise()
 		r.overtake()
 		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)
 	}
