@@ -111,7 +111,7 @@ func (n *Network) sponsor(ctx context.Context, in *chain.Intent) error {
 // untold holds an order that starts again back until its owner has booked what
 // the transaction before it cost: the next Outcome takes that one's place.
 func (n *Network) untold(ctx context.Context, j *job) (bool, error) {
-	if !j.v.Reached {
+	if j.v.Attempts == 0 {
 		return false, nil
 	}
 	o, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)

@@ -27,6 +27,7 @@ func three(w *world) (in []chain.Intent) {
 // each demands that all were paid once, and settled.
 func (w *world) each(in ...chain.Intent) {
 	w.t.Helper()
+	w.costs()
 	for _, x := range in {
 		w.paid(x)
 		require.Equal(w.t, outgoing.Settled, w.state(x.ID))
@@ -53,6 +54,23 @@ func TestPaidTogether(t *testing.T) {
 	require.Zero(t, w.last("b").Cost)
 	require.Empty(t, w.last("b").CostTx)
 	require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, compact(w.states("b")))
+}
+
+// costs demands that owners have heard what the network took for each of our
+// transactions, once each.
+func (w *world) costs() {
+	w.t.Helper()
+	told := map[string]ledger.Amount{}
+	for _, o := range w.heard {
+		if o.CostTx != "" {
+			told[o.CostTx] = o.Cost
+		}
+	}
+	for _, r := range w.rows(outgoing.Attempts.Table) {
+		if outgoing.Attempts.Value(r).Fate == outgoing.Landed {
+			require.Positive(w.t, told[r.ID], "what %s cost", r.ID)
+		}
+	}
 }
 
 func compact(in []outgoing.State) (out []outgoing.State) {
@@ -149,6 +167,7 @@ func TestW16_RejectedTogetherGoesAlone(t *testing.T) {
 	w.each(in...)
 	require.Len(t, w.get("a").Attempts, 3, "together, back, alone")
 	require.Len(t, w.get("b").Attempts, 1)
+	w.costs()
 }
 
 // An order that can never be built, or makes the whole too dear, goes alone, and

@@ -167,6 +167,17 @@ func (m *merchant) keep(key string, again func(t *task)) {
 func (r *run) askWithdrawal() string {
 	m := r.anyMerchant()
 	c, account := m.rich()
+	said := r.order(m, c, account)
+	if r.network(c.Network).chain.Family() == chain.UTXOFamily { // where one transaction can pay them all
+		for range r.rng.IntN(4) {
+			said += "; " + r.order(m, c, account)
+		}
+	}
+	return said
+}
+
+// order asks for a withdrawal from an account.
+func (r *run) order(m *merchant, c *chain.Currency, account string) string {
 	r.requests++
 	net := r.network(c.Network)
 	p := &payout{m: m, c: c, key: fmt.Sprintf("withdrawal-%d", r.requests)}
