@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -189,20 +190,26 @@ func (r *run) sweeps(n *network) iter.Seq2[string, treasury.Sweep] {
 	}
 }
 
-// undone says that a deep reorg has taken away what had landed for good, of what was sent
-// from the sweep's address or from the hot one, which sends its gas: what is signed with
-// the nonces after that waits for it to come back, or for an operator.
+// undone says that a deep reorg has taken away what was final: a deposit to the sweep's
+// address, or what we had sent from there or from the hot one, which sends its gas. What
+// is signed waits for that to come back, or for an operator, and so do the nonces after it.
 func (r *run) undone(n *network, s treasury.Sweep) bool {
 	if !r.deep || n.sim == nil {
 		return false
 	}
+	gone := func(tx string) bool {
+		made, err := n.sim.Outcome(tx)
+		return err != nil || made.State != chain.Included
+	}
+	for _, row := range r.find(incoming.Sightings.Table, storage.Network(s.Network)) {
+		if d := incoming.Sightings.Value(row); d.Address == s.Address && d.FinalAt > 0 && gone(d.Tx) {
+			return true
+		}
+	}
 	for key, a := range r.truth.attempts {
 		tx, here := strings.CutPrefix(key, string(storage.Network(s.Network))+"\x00")
-		of := a.Purpose != chain.ForSweep || strings.HasPrefix(a.Spends[0], s.Address)
-		if !here || !of || a.Tenant != s.Tenant || a.Fate != outgoing.Landed {
-			continue
-		}
-		if made, err := n.sim.Outcome(tx); err != nil || made.State != chain.Included {
+		sender := a.Purpose != chain.ForSweep || strings.HasPrefix(a.Spends[0], s.Address)
+		if here && sender && a.Tenant == s.Tenant && a.Fate == outgoing.Landed && gone(tx) {
 			return true
 		}
 	}
