@@ -386,6 +386,7 @@ func TestW13_Together(t *testing.T) {
 		"another recipient":                     func(r *chain.SignRequest) { r.Also[0].To = w.customer },
 		"another currency":                      func(r *chain.SignRequest) { r.Also[0].Currency = "LTC" },
 		"another network":                       func(r *chain.SignRequest) { r.Also[0].Network = "LTC" },
+		"a memo":                                func(r *chain.SignRequest) { r.Also[0].Memo = "m" },
 		"all":                                   func(r *chain.SignRequest) { r.Also[0].All = true },
 		"no cost":                               func(r *chain.SignRequest) { r.Also[0].MaxCost = 0 },
 		"a cost beyond counting":                func(r *chain.SignRequest) { r.Also[0].MaxCost = 1<<63 - 1 },
@@ -403,9 +404,15 @@ func TestW13_Together(t *testing.T) {
 	w.refuses(good(), "the host's limit is asked for each")
 	second.Amount = 15e7
 	u = build(second)
-	w.asked = 0
+	var asked []string
+	w.config.Allow = func(_ context.Context, in chain.Intent, pays ledger.Amount) error {
+		require.Equal(t, in.Amount, pays)
+		asked = append(asked, in.ID)
+		return nil
+	}
+	w.restart()
 	w.signs(good())
-	require.Equal(t, 2, w.asked)
+	require.ElementsMatch(t, []string{"w1", "w2"}, asked)
 }
 
 func TestK04_Signatures(t *testing.T) {

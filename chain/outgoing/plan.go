@@ -53,21 +53,23 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		return n.wait(ctx, j, err)
 	}
 	riders, theirs := n.together(ctx, j)
+	var change chain.Derived
 	for range replans {
 		guards, err := n.allowed(ctx, in) // again: a halt may have come meanwhile
 		if err != nil {
 			return n.wait(ctx, j, err)
 		}
-		d := draft{intent: in, riders: riders, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1}
+		d := draft{intent: in, riders: riders, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1, change: change}
 		if j.fills() {
 			d.nonce = j.v.Nonce
 		}
 		s, err := n.draw(ctx, j, &d)
 		if err == nil {
-			err = n.borne(ctx, &d)
+			err = n.borne(ctx, j, &d)
 		}
+		change = d.change
 		if err != nil && len(riders) > 0 && ctx.Err() == nil {
-			riders = nil // too many, too dear, or one that can never be paid
+			riders = riders[:len(riders)/3] // too much, too dear, or one that can never be paid
 			continue
 		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
@@ -77,11 +79,9 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		if err != nil {
 			return n.wait(ctx, j, err)
 		}
-		s.need = append(s.need, guards...)
-		for i := range theirs {
-			if len(riders) > 0 && !slices.Contains(s.need, theirs[i]) {
-				s.need = append(s.need, theirs[i])
-			}
+		s.need = union(s.need, guards)
+		if len(riders) > 0 {
+			s.need = union(s.need, theirs)
 		}
 		before := j.v
 		if err = n.board(ctx, j, &d, s); err == nil {

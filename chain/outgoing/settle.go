@@ -194,7 +194,7 @@ func (n *Network) behind(ctx context.Context, j *job) (bool, error) {
 
 // redraw builds the replacement.
 func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s step, err error) {
-	guards, err := n.allowed(ctx, d.intent)
+	guards, err := n.allAllowed(ctx, d.intent, d.riders)
 	if err != nil {
 		return s, err
 	}
@@ -202,7 +202,10 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s s
 		return s, err
 	}
 	for range maxRises {
-		if s, err = n.draw(ctx, j, d); err != nil {
+		if s, err = n.draw(ctx, j, d); err == nil {
+			err = n.borne(ctx, j, d)
+		}
+		if err != nil {
 			return s, err
 		}
 		if !d.refused(p) {
@@ -235,6 +238,10 @@ func sameSet(a, b []string) bool {
 // It bears the intent's id, so that a signer lets it have what the intent has.
 func (n *Network) filling(j *job, change chain.Derived) chain.Intent {
 	in := j.intent()
+	o := chain.Order{Intent: in, Also: also(j.riders)} // its inputs are those of all of them
+	if most, err := o.MaxCost(); err == nil {
+		in.MaxCost = most
+	}
 	in.Purpose, in.Currency, in.Amount, in.All, in.Memo = chain.ForCancel, n.gas.Code, 0, false, ""
 	if in.To = in.From; n.info.Family == chain.UTXOFamily {
 		in.To = change.Address

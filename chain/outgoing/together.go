@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,25 +33,46 @@ func (n *Network) together(ctx context.Context, j *job) (out []*job, guards []st
 		return nil, nil
 	}
 	for _, o := range j.beside {
-		if len(out) >= n.MaxPayments-1 {
+		if len(out) >= min(n.MaxPayments, mostPayments)-1 {
 			break
 		}
 		if o == j || !n.carries(o) || o.v.Tenant != j.v.Tenant || o.v.Currency != j.v.Currency ||
 			o.v.From != j.v.From || o.v.FromKey != j.v.FromKey || o.v.Confirmations != j.v.Confirmations {
 			continue
 		}
-		g, err := n.allowed(ctx, o.intent())
-		if err != nil {
-			continue
-		}
-		out = append(out, o)
-		for i := range g {
-			if !slices.Contains(guards, g[i]) {
-				guards = append(guards, g[i])
-			}
+		if g, err := n.allowed(ctx, o.intent()); err == nil {
+			out, guards = append(out, o), union(guards, g)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b *job) int { return cmp.Compare(a.v.Amount, b.v.Amount) }) // the largest are left out first
 	return out, guards
+}
+
+// mostPayments is what one transaction pays at most, whatever MaxPayments says: a
+// network relays 100,000 bytes, and a Change writes three rows for each.
+const mostPayments = 500
+
+// allAllowed asks whether an intent and those it carries may be sent now.
+func (n *Network) allAllowed(ctx context.Context, in chain.Intent, riders []*job) ([]storage.Guard, error) {
+	guards, err := n.allowed(ctx, in)
+	for _, r := range riders {
+		if err != nil {
+			break
+		}
+		var theirs []storage.Guard
+		theirs, err = n.allowed(ctx, r.intent())
+		guards = union(guards, theirs)
+	}
+	return guards, err
+}
+
+func union(a, b []storage.Guard) []storage.Guard {
+	for i := range b {
+		if !slices.Contains(a, b[i]) {
+			a = append(a, b[i])
+		}
+	}
+	return a
 }
 
 // carries reports whether an order can be paid together with others.
@@ -87,16 +109,21 @@ func (n *Network) board(ctx context.Context, j *job, d *draft, s step) error {
 	return err
 }
 
-// borne asks whether the operator's float bears what all of a draft may cost.
-func (n *Network) borne(ctx context.Context, d *draft) error {
-	if n.Float == nil || len(d.riders) == 0 {
+// borne asks whether the operator's float bears what paying all of a draft may cost
+// beyond what is reserved: price has asked for one payment.
+func (n *Network) borne(ctx context.Context, j *job, d *draft) error {
+	more := d.built.MaxCost - j.v.Reserved
+	if n.Float == nil || len(d.riders) == 0 || more <= 0 {
 		return nil
 	}
-	ok, err := n.Float(ctx, d.intent, d.built.MaxCost)
+	ok, err := n.Float(ctx, d.intent, more)
 	if err == nil && !ok {
 		err = errors.New("the operator's float does not bear it")
 	}
-	return err
+	if err != nil {
+		return &waitError{ReasonGasShort, err.Error()}
+	}
+	return nil
 }
 
 // mirror adds to a Change of the carrier what it means for those it carries: their
@@ -104,6 +131,10 @@ func (n *Network) borne(ctx context.Context, d *draft) error {
 func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Change) {
 	for _, r := range j.riders {
 		var due time.Time // never: it is its carrier that is looked after
+		r.moves = false
+		if r.v.State == Cancelled || r.v.State == Failed || r.v.State == Settled {
+			continue // by a process that did not know of its carrier
+		}
 		before := r.v
 		r.parts = s.alone || slices.Contains(s.unpaid, r)
 		if r.parts {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,6 +166,11 @@ func TestW16_RejectedTogetherGoesAlone(t *testing.T) {
 	in := three(w)
 	w.run(40)
 	w.each(in...)
+	for _, o := range w.heard {
+		if o.Intent == "b" && o.State == outgoing.Signed && o.Tx == w.get("a").Attempts[1].Tx {
+			require.Zero(t, o.Amount, "what goes back pays nobody")
+		}
+	}
 	require.Len(t, w.get("a").Attempts, 3, "together, back, alone")
 	require.Len(t, w.get("b").Attempts, 1)
 	w.costs()
@@ -389,4 +395,242 @@ func TestC01_TwoProcessesPayTogetherOnce(t *testing.T) {
 	w.advance(2 * time.Minute)
 	w.run(16)
 	w.each(in...)
+}
+
+// many are ten orders whose coins bear no other choice than one input each.
+func many(t *testing.T, change func(*outgoing.Config)) (*world, []chain.Intent) {
+	w := newWorld(t, setup{family: chain.UTXOFamily, change: change})
+	for range 12 {
+		w.fund(w.key(), "BTC", coin)
+	}
+	var in []chain.Intent
+	for i := range 10 {
+		in = append(in, w.intent(fmt.Sprint("n", i), coin*9/10))
+	}
+	return w, in
+}
+
+// What gives the inputs of many orders back may cost what all of them may.
+func TestW16_ManyInputsGoBack(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("%w: limit", chain.ErrRefused)
+	for name, trouble := range map[string]func(w *world){
+		"rejected":           func(w *world) { w.client.reject = fmt.Errorf("%w: bytes", chain.ErrRejected) },
+		"refused after sign": func(w *world) { w.signer.lose, w.signer.fail = 1, []error{nil, refused} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, in := many(t, nil)
+			fee, err := w.client.EstimateFee(w.ctx, in[0])
+			require.NoError(t, err)
+			for i := range in {
+				in[i].MaxCost = 2 * fee.Max
+				w.submit(in[i])
+			}
+			trouble(w)
+			w.run(200)
+			w.each(in...)
+		})
+	}
+}
+
+// Together they may cost what each may, and no more; what is too much together is
+// paid in smaller parts.
+func TestW14_CostsTogether(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(c *outgoing.Config, one ledger.Amount)
+		txs    [2]int // at least, at most
+	}{
+		"each has its share":          {func(*outgoing.Config, ledger.Amount) {}, [2]int{1, 1}},
+		"above the host's bound":      {func(c *outgoing.Config, one ledger.Amount) { c.MaxFee = 3 * one }, [2]int{3, 10}},
+		"above the operator's float":  {func(c *outgoing.Config, one ledger.Amount) { c.Float = bears(3 * one) }, [2]int{3, 10}},
+		"the float bears one at most": {func(c *outgoing.Config, one ledger.Amount) { c.Float = bears(one) }, [2]int{10, 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			probe, x := many(t, nil)
+			fee, err := probe.client.EstimateFee(probe.ctx, x[0])
+			require.NoError(t, err)
+			w, in := many(t, func(cfg *outgoing.Config) { c.change(cfg, fee.Max) })
+			for i := range in {
+				in[i].MaxCost = 2 * fee.Max
+				w.submit(in[i])
+			}
+			w.run(30)
+			w.each(in...)
+			require.GreaterOrEqual(t, len(w.client.sent), c.txs[0])
+			require.LessOrEqual(t, len(w.client.sent), c.txs[1])
+		})
+	}
+}
+
+func bears(most ledger.Amount) func(context.Context, chain.Intent, ledger.Amount) (bool, error) {
+	return func(_ context.Context, _ chain.Intent, more ledger.Amount) (bool, error) { return more <= most, nil }
+}
+
+// The float is asked for what the replacement of many takes beyond what they have.
+func TestW14_FloatOfAReplacementOfMany(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked ledger.Amount
+	w, in := many(t, func(c *outgoing.Config) {
+		c.Float = func(_ context.Context, _ chain.Intent, more ledger.Amount) (bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = max(asked, more)
+			return true, nil
+		}
+	})
+	for i := range in {
+		w.submit(in[i])
+	}
+	require.NoError(t, w.step())
+	before, err := w.Net.InFlight(w.ctx, "")
+	require.NoError(t, err)
+	w.chain.SetFeeLevel(500)
+	after := before
+	for range 40 {
+		mu.Lock()
+		asked = 0
+		mu.Unlock()
+		require.NoError(t, w.step())
+		w.advance(time.Minute)
+		now, err := w.Net.InFlight(w.ctx, "")
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, asked, now-after)
+		after = now
+	}
+	require.Greater(t, after, before)
+}
+
+// The host holds one of them back, or what it goes by has changed.
+func TestO01_HaltedIsNotCarried(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	halted, guarded := "b", ""
+	set := func(h, g string) {
+		mu.Lock()
+		defer mu.Unlock()
+		halted, guarded = h, g
+	}
+	w := funded(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) {
+		c.Halted = func(_ context.Context, in chain.Intent) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if in.ID == halted {
+				return "frozen", nil
+			}
+			return "", nil
+		}
+		c.Guards = func(_ context.Context, in chain.Intent) ([]storage.Guard, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if in.ID == guarded { // read before somebody changed it
+				return []storage.Guard{outgoing.Outcomes.Guard("halts", 7)}, nil
+			}
+			return nil, nil
+		}
+	}})
+	in := three(w)
+	require.NoError(t, w.step())
+	require.Equal(t, "a", w.get("c").Carrier)
+	require.Empty(t, w.get("b").Carrier)
+	require.Equal(t, outgoing.ReasonHalted, w.last("b").Reason)
+	w.stick()
+	set("c", "")
+	calls := w.signer.calls
+	w.run(5)
+	require.Equal(t, calls+1, w.signer.calls, "b alone: no dearer one is signed that pays c, which is halted")
+	set("", "")
+	w.run(40)
+	w.each(in...)
+
+	d, e := w.submit(w.intent("d", coin)), w.submit(w.intent("e", coin))
+	set("", "e")
+	w.run(4)
+	w.paid(d)
+	w.unpaid(e)
+	set("", "")
+	w.run(20)
+	w.each(d, e)
+	require.Empty(t, w.get("e").Carrier)
+}
+
+// One that can never be built does not keep the others apart.
+func TestW14_OneThatCannotBePaidLeavesTheRestTogether(t *testing.T) {
+	t.Parallel()
+	w, in := many(t, nil)
+	in[4].Amount = 1 // dust
+	for i := range in {
+		w.submit(in[i])
+	}
+	w.run(20)
+	w.unpaid(in[4])
+	require.Equal(t, outgoing.Failed, w.state(in[4].ID))
+	w.each(append(in[:4:4], in[5:]...)...)
+}
+
+// What a client leaves out of a transaction is seen before it is signed.
+func TestW15_BuiltWithoutAPaymentIsNotSigned(t *testing.T) {
+	t.Parallel()
+	for name, bend := range map[string]func(*chain.Order){
+		"left out": func(o *chain.Order) { o.Also = o.Also[:max(0, len(o.Also)-1)] },
+		"twice":    func(o *chain.Order) { o.Also = append(o.Also, o.Also...) },
+		"amount": func(o *chain.Order) {
+			if o.Also = slices.Clone(o.Also); len(o.Also) > 0 {
+				o.Also[0].Amount--
+			}
+		},
+	} {
+		w := bent(t, chain.UTXOFamily, bend)
+		in := three(w)
+		w.run(20)
+		w.each(in...)
+		require.Len(t, w.client.sent, 3, "%s: each alone", name)
+	}
+}
+
+// Those that are carried are fenced from the Change that reserves on, and what
+// they were told stays with them.
+func TestCarriedRowsAreWritten(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := three(w)
+	w.signer.fail = []error{errAway}
+	_ = w.step()
+	row := func(id string) (v outgoing.IntentRow, due time.Time) {
+		v, r, _, err := outgoing.Intents.One(w.ctx, w.store, storage.Network(w.gas), id)
+		require.NoError(t, err)
+		return v, r.Due
+	}
+	_, due := row("c")
+	require.True(t, due.IsZero(), "nobody else starts it")
+	w.run(3)
+	v, _ := row("c")
+	require.True(t, v.Reached, "it was told that it is executed")
+	require.Equal(t, w.last("a").Confirmations, w.last("c").Confirmations)
+	require.Positive(t, w.last("c").Confirmations)
+	w.run(12)
+	w.each(in...)
+	v, due = row("c")
+	require.True(t, due.IsZero())
+	require.Equal(t, outgoing.Settled, v.State)
+}
+
+// More of them than one question to the store answers.
+func TestPaidTogetherByHundreds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) { c.MaxPayments, c.Batch = 300, 1000 }})
+	for range 3 {
+		w.fund(w.key(), "BTC", 5*coin)
+	}
+	var in []chain.Intent
+	for i := range 700 {
+		x := w.intent(fmt.Sprintf("n%03d", i), coin/100)
+		in = append(in, w.submit(x))
+	}
+	w.run(12)
+	w.each(in...)
+	require.Len(t, w.client.sent, 3)
 }

@@ -242,7 +242,7 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		s.tell.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)
 	}
-	if _, err := n.allowed(ctx, j.intent()); err != nil {
+	if _, err := n.allAllowed(ctx, j.intent(), j.riders); err != nil {
 		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
 		return nil
 	}

@@ -234,7 +234,8 @@ func (c *Client) CoinCosts(o chain.Order) (base, change, least ledger.Amount, co
 		return 0, 0, 0, nil, err
 	}
 	extra.output(back)
-	const frame, marker = 4 * (4 + 4 + 3 + 1), 2
+	const marker = 2
+	frame := int64(4 * (4 + 4 + 3 + lengthOf(2+len(o.Also))))
 	base, change = price(pay.base+frame+marker), price(extra.base)
 	least = ledger.Amount(c.p.dust(back))
 	for _, coin := range o.Coins {
