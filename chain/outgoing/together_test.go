@@ -87,13 +87,17 @@ func TestPaidTogetherIsOneTenantsAndBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*outgoing.Config)
-		order  func(*chain.Intent)
+		order  func(*world, *chain.Intent)
 		txs    int
 	}{
 		"bounded":            {func(c *outgoing.Config) { c.MaxPayments = 2 }, nil, 2},
 		"each alone":         {func(c *outgoing.Config) { c.MaxPayments = 1 }, nil, 3},
-		"other confirmation": {nil, func(in *chain.Intent) { in.Confirmations = 4 }, 2},
-		"a sweep":            {nil, func(in *chain.Intent) { in.Purpose = chain.ForSweep }, 2},
+		"other confirmation": {nil, func(_ *world, in *chain.Intent) { in.Confirmations = 4 }, 2},
+		"a sweep":            {nil, func(_ *world, in *chain.Intent) { in.Purpose = chain.ForSweep }, 2},
+		"from elsewhere": {nil, func(w *world, in *chain.Intent) {
+			c := outgoing.Coins.Value(w.rows(outgoing.Coins.Table)[0])
+			in.From, in.FromKey = c.Address, c.Key
+		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +106,7 @@ func TestPaidTogetherIsOneTenantsAndBounded(t *testing.T) {
 			for i, id := range []string{"a", "b", "c"} {
 				x := w.intent(id, ledger.Amount(i+1)*coin)
 				if c.order != nil && id == "c" {
-					c.order(&x)
+					c.order(w, &x)
 				}
 				in = append(in, w.submit(x))
 			}
@@ -223,6 +227,34 @@ func TestW10_TakenTogetherFailsTogether(t *testing.T) {
 		require.Equal(t, outgoing.Failed, w.last(x.ID).State)
 	}
 	require.Empty(t, w.rows(outgoing.Reservations.Table))
+}
+
+// The coin that paid them is gone for good: each is sent anew, alone.
+func TestR03_LostTogetherAreSentAnew(t *testing.T) {
+	t.Parallel()
+	var w *world
+	w = newWorld(t, setup{family: chain.UTXOFamily, noFinality: true, change: func(c *outgoing.Config) {
+		c.Source = func(_ context.Context, outpoint string) ([]string, error) { return w.sourceOf(outpoint) }
+	}})
+	w.chain.Mine(10)
+	on := w.deposit(coin)
+	w.chain.Mine(10)
+	in := []chain.Intent{w.submit(w.intent("a", coin/3)), w.submit(w.intent("b", coin/3))}
+	require.NoError(t, w.step())
+	require.Equal(t, "a", w.get("b").Carrier)
+	w.lose(on)
+	w.fund(w.key(), "BTC", 5*coin)
+	w.idle(20)
+	require.Len(t, w.attempts("b"), 1, "it may come back")
+	w.spendTwice(on)
+	w.run(50)
+	require.NotContains(t, w.states("a"), outgoing.Failed)
+	for range 4 {
+		w.chain.ReviveAll() // old raw transactions come back to haunt us
+		w.run(8)
+	}
+	w.each(in...)
+	require.Empty(t, w.get("b").Carrier)
 }
 
 // A fork takes the transaction out of its block: all of them are told.
@@ -505,7 +537,7 @@ func TestW14_FloatOfAReplacementOfMany(t *testing.T) {
 }
 
 // The host holds one of them back, or what it goes by has changed.
-func TestO01_HaltedIsNotCarried(t *testing.T) {
+func TestHaltedIsNotCarried(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	halted, guarded := "b", ""
