@@ -107,6 +107,7 @@ func (j *job) moved() {
 	j.version++
 	for _, r := range j.riders {
 		if r.moves {
+			r.v = r.next
 			r.version++
 		}
 		r.carried = !r.parts

@@ -171,11 +171,12 @@ type job struct {
 	id      string
 	v       IntentRow
 	version int64
-	riders  []*job // whom its transaction pays too
-	beside  []*job // claimed with it
-	carried bool   // its own transaction is another's
-	moves   bool   // the Change that is being made of its carrier writes it
-	parts   bool   // … and lets it go
+	riders  []*job    // whom its transaction pays too
+	beside  []*job    // claimed with it
+	carried bool      // its own transaction is another's
+	moves   bool      // the Change that is being made of its carrier writes it
+	next    IntentRow // … so
+	parts   bool      // … and lets it go
 }
 
 func (j *job) intent() chain.Intent { return j.v.intent(j.id) }

@@ -127,37 +127,39 @@ func (n *Network) borne(ctx context.Context, j *job, d *draft) error {
 }
 
 // mirror adds to a Change of the carrier what it means for those it carries: their
-// state is its own. What the network took is its carrier's to tell.
+// state is its own. What the network took is its carrier's to tell. A Change that
+// meets a conflict is made again, so who is carried stays as read until it is in.
 func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Change) {
 	for _, r := range j.riders {
 		var due time.Time // never: it is its carrier that is looked after
-		r.moves = false
+		r.moves, r.parts = false, false
 		if r.v.State == Cancelled || r.v.State == Failed || r.v.State == Settled {
 			continue // by a process that did not know of its carrier
 		}
-		before := r.v
+		v := r.v
 		r.parts = s.alone || slices.Contains(s.unpaid, r)
 		if r.parts {
 			due = n.Now()
-			r.v.restart()
+			v.restart()
 			c.Drop = append(c.Drop, storage.Row{Table: Rides.Table, ID: r.id, Version: 1})
 		} else {
-			r.v.State, r.v.Reason, r.v.Tx, r.v.Reached = j.v.State, j.v.Reason, j.v.Tx, j.v.Reached
+			v.State, v.Reason, v.Tx, v.Reached = j.v.State, j.v.Reason, j.v.Tx, j.v.Reached
 		}
 		r.moves = s.tell != nil || r.parts || !r.carried ||
-			before.State != r.v.State || before.Reason != r.v.Reason || before.Tx != r.v.Tx || before.Reached != r.v.Reached
+			v.State != r.v.State || v.Reason != r.v.Reason || v.Tx != r.v.Tx || v.Reached != r.v.Reached
 		if !r.moves {
 			continue
 		}
-		r.v.Updated = j.v.Updated
-		c.Put = append(c.Put, Intents.Row(r.id, r.version, due, r.v))
+		v.Updated = j.v.Updated
+		r.next = v
+		c.Put = append(c.Put, Intents.Row(r.id, r.version, due, v))
 		if s.tell == nil {
 			continue
 		}
-		o := *n.outcome(r)
+		o := *n.outcome(&job{id: r.id, v: v})
 		o.Confirmations = s.tell.Confirmations
 		if s.tell.Amount > 0 && !r.parts {
-			o.Amount = r.v.Amount
+			o.Amount = v.Amount
 		}
 		c.Put = append(c.Put, Outcomes.Row(r.id, told[r.id], n.Now(), o))
 	}

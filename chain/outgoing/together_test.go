@@ -404,6 +404,61 @@ func TestW02_UnheardCommitPaysOnce(t *testing.T) {
 	}
 }
 
+// meddledStore lets another process write an outcome right before every Change that
+// writes it.
+type meddledStore struct {
+	storage.Store
+	done map[string]bool
+}
+
+func (s *meddledStore) Commit(ctx context.Context, changes ...storage.Change) []error {
+	first := fmt.Sprint(changes[0].Put[0].ID, "/", changes[0].Put[0].Version)
+	for _, p := range changes[0].Put[1:] { // the first is the order, or the outcome that is delivered
+		if p.Table != outgoing.Outcomes.Table || p.Version == 0 || s.done[first] {
+			continue
+		}
+		rows, err := s.Store.Rows(ctx, p.Table, changes[0].Partition, p.ID)
+		if err != nil {
+			return []error{err}
+		}
+		id := fmt.Sprint("meddled/", p.ID, rows[0].Version)
+		s.done[first] = true
+		err = storage.CommitOne(ctx, s.Store, storage.Change{ID: id, Partition: changes[0].Partition, Put: rows})
+		if err != nil {
+			return []error{err}
+		}
+	}
+	return s.Store.Commit(ctx, changes...)
+}
+
+// What an owner is told is written by others too: a Change is then made again.
+func TestC01_OutcomesDeliveredMeanwhile(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("%w: limit", chain.ErrRefused)
+	for _, trouble := range []string{"", "refused", "refused later", "rejected", "replaced"} {
+		t.Run(trouble, func(t *testing.T) {
+			t.Parallel()
+			w := funded(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) {
+				c.Store = &meddledStore{c.Store, map[string]bool{}}
+			}})
+			in := three(w)
+			switch trouble {
+			case "refused":
+				w.signer.fail = []error{refused}
+			case "refused later":
+				w.signer.fail = []error{errAway, refused}
+			case "rejected":
+				w.client.reject = fmt.Errorf("%w: bytes", chain.ErrRejected)
+			case "replaced":
+				w.run(1)
+				w.stick()
+			}
+			w.run(40)
+			w.each(in...)
+		})
+	}
+}
+
 // Two processes on one store.
 func TestC01_TwoProcessesPayTogetherOnce(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func (w *witness) judge(c *storage.Change) {
 		case outgoing.Attempts.Table:
 			w.attempt(c, p.ID, outgoing.Attempts.Value(*p), p.Version == 0)
 		case outgoing.Rides.Table:
-			w.r.counts["carried"]++
+			w.ride(c.Partition, p.ID, outgoing.Rides.Value(*p).Carrier)
 		case treasury.Sweeps.Table:
 			w.sweep(c, p.ID, treasury.Sweeps.Value(*p), p.Version == 0)
 		case treasury.GasFloats.Table:
@@ -357,6 +358,16 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 		if known && coin.State != outgoing.CoinGone && w.gone(c.Partition, s) {
 			w.r.fail("R03", "%s is spent by %s as if it were there, and was said to be gone", s, a.Intent)
 		}
+	}
+}
+
+// ride is for the other orders of one merchant: its coins pay nobody else's.
+func (w *witness) ride(p storage.Partition, intent, carrier string) {
+	w.r.counts["carried"]++
+	a, _, known, err := outgoing.Intents.One(context.Background(), w.Store, p, intent)
+	b, _, also, wrong := outgoing.Intents.One(context.Background(), w.Store, p, carrier)
+	if err != nil || wrong != nil || !known || !also || a.Tenant != b.Tenant {
+		w.r.fail("I4", "order %s of %q is paid by order %s of %q: %v", intent, a.Tenant, carrier, b.Tenant, errors.Join(err, wrong))
 	}
 }
 

@@ -170,6 +170,9 @@ func (r *run) askWithdrawal() string {
 	said := r.order(m, c, account)
 	if r.network(c.Network).chain.Family() == chain.UTXOFamily { // where one transaction can pay them all
 		for range r.rng.IntN(4) {
+			if r.rng.IntN(3) == 0 { // several merchants' can be due at once
+				m, account = r.anyMerchant(), ""
+			}
 			said += "; " + r.order(m, c, account)
 		}
 	}
@@ -272,6 +275,27 @@ func (r *run) cancelWithdrawal(p *payout) string {
 	return short(p.id) + " " + said
 }
 
+// regret cancels a withdrawal, at times with all else that its merchant pays the
+// same coin with.
+func (r *run) regret(p *payout) string {
+	said := r.cancelWithdrawal(p)
+	if p == nil || r.rng.IntN(2) == 0 {
+		return said
+	}
+	for _, x := range p.m.payouts {
+		if x != p && x.c == p.c && r.unended(x) {
+			said += "; " + r.cancelWithdrawal(x)
+		}
+	}
+	return said
+}
+
+// unended reports whether a withdrawal was heard of and has not ended.
+func (r *run) unended(p *payout) bool {
+	s := r.truth.payouts[p.id].Status
+	return p.id != "" && (s == withdrawal.Pending || s == withdrawal.Processing)
+}
+
 // withdrawals are those that somebody heard of.
 func (r *run) withdrawals() (all []*payout) {
 	for _, m := range r.tenants {
@@ -287,10 +311,7 @@ func (r *run) withdrawals() (all []*payout) {
 // anyPayout is a withdrawal, mostly one that has not ended; nil = there is none.
 func (r *run) anyPayout() *payout {
 	all := r.withdrawals()
-	open := slices.DeleteFunc(slices.Clone(all), func(p *payout) bool {
-		v := r.truth.payouts[p.id]
-		return v.Status != withdrawal.Pending && v.Status != withdrawal.Processing
-	})
+	open := slices.DeleteFunc(slices.Clone(all), func(p *payout) bool { return !r.unended(p) })
 	if len(open) > 0 && r.rng.IntN(4) > 0 {
 		all = open
 	}

@@ -45,6 +45,7 @@ const (
 	Attackers   Nemesis = "attackers"    // look-alike tokens, dust, tenants after others' objects
 	Restores    Nemesis = "restores"     // the store is put back to an older backup
 	Mistakes    Nemesis = "mistakes"     // a price with its point in the wrong place, a currency with another's contract or units
+	Signers     Nemesis = "signers"      // a signer out of reach, whose answers are lost, or that refuses
 )
 
 // Nemeses lists all of them.
@@ -52,7 +53,7 @@ func Nemeses() []Nemesis {
 	return []Nemesis{
 		Reorgs, DeepReorgs, FlipFlop, Drops, Lag, NodeErrors, Partial, Lies, Nonces, Broadcasts, Eviction, Revival, Malleation, Forgery, Fees,
 		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers,
-		Restores, Tokens, Mistakes,
+		Restores, Tokens, Mistakes, Signers,
 	}
 }
 
@@ -128,7 +129,7 @@ func (r *run) deck() []action {
 		{8, "payment", r.askPayment},
 		{12, "customer", r.customer},
 		{11, "withdrawal", r.askWithdrawal},
-		{2, "cancel withdrawal", func() string { return r.cancelWithdrawal(r.anyPayout()) }},
+		{2, "cancel withdrawal", func() string { return r.regret(r.anyPayout()) }},
 		{1, "cancel payment", r.cancelPayment},
 		{2, "last moment", r.lastMoment},
 		{3, "transfer", r.askTransfer},
@@ -143,7 +144,7 @@ func (r *run) deck() []action {
 		Malleation: {2, "malleate", r.malleate}, Fees: {2, "fees", r.fees}, Skew: {2, "clock", r.skew}, Jumps: {1, "clock", r.jump},
 		Receivers: {3, "receiver", r.receiver}, Prices: {2, "prices", r.misprice}, Operators: {2, "operator", r.meddle},
 		Attackers: {4, "attacker", r.attack}, Restores: {1, "restore", r.restore}, Tokens: {2, "token", r.pauseToken},
-		Mistakes: {2, "mistake", r.mistype},
+		Mistakes: {2, "mistake", r.mistype}, Signers: {2, "signer", r.unsign},
 	}
 	for _, n := range Nemeses() {
 		a, ok := nemeses[n]

@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -317,21 +316,4 @@ func (r *run) adopt(app *cryptopay.App, n *network, a chain.Address) {
 	}
 	err = app.AdoptNonce(ctx, n.name, a, at)
 	r.tell("operator: goes on at nonce %d of %s on %s: %t", at, short(string(a)), n.name, err == nil)
-}
-
-// errHeld is told to who asks for a signature on a network that operators keep
-// without a Signer.
-var errHeld = errors.New("world: there is no signer on this network")
-
-// signer is the processes' own, where operators let it.
-type signer struct {
-	chain.Signer
-	r *run
-}
-
-func (s signer) Sign(ctx context.Context, q chain.SignRequest) ([]chain.Signature, error) {
-	if s.r.held[q.Intent.Network] {
-		return nil, errHeld
-	}
-	return s.Signer.Sign(ctx, q)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -55,6 +56,8 @@ type run struct {
 	replaying bool
 	older     []storage.Store // before that
 	held      map[chain.Network]bool
+	signing   string        // what the signer does, "" = it signs
+	signs     int           // from this step on it does again
 	unsigned  bool          // processes start without a Signer
 	keep      time.Duration // for which webhooks are kept that have ended; 0 = for ever
 	inbox     inbox
@@ -188,7 +191,7 @@ func (r *run) overtake() {
 	can := []action{
 		{2, "mined", r.mine},
 		{2, "many mined", func() string { return r.many(r.anyNet()) }},
-		{2, "cancel withdrawal", func() string { return r.cancelWithdrawal(r.anyPayout()) }},
+		{2, "cancel withdrawal", func() string { return r.regret(r.anyPayout()) }},
 	}
 	if r.rate[Operators] > 0 {
 		can = append(can, action{1, "hold", func() string { return r.hold(r.anyPayout()) }}, action{1, "operator", r.meddle})
@@ -217,10 +220,10 @@ func (r *run) against(row storage.Row) (can []action) {
 		if r.rate[Reorgs] > 0 && slices.Contains(n.young(n.shallow(), false), s.Tx) {
 			can = append(can, action{12, "taken back", func() string { return r.takeBack(n, s.Tx) }})
 		}
-	case withdrawal.Withdrawals.Table:
+	case withdrawal.Withdrawals.Table, outgoing.Intents.Table: // an order has the id of its withdrawal
 		for _, p := range r.withdrawals() {
 			if p.id == row.ID {
-				can = append(can, action{8, "cancel withdrawal", func() string { return r.cancelWithdrawal(p) }})
+				can = append(can, action{8, "cancel withdrawal", func() string { return r.regret(p) }})
 				if r.rate[Operators] > 0 {
 					can = append(can, action{8, "hold", func() string { return r.hold(p) }})
 				}

@@ -58,6 +58,12 @@ var outgoingBugs = []Bug{
 		What: "one merchant's coins pay another's withdrawals",
 	},
 	{
+		ID: "carried-settled-in-vain", File: "chain/outgoing/together.go",
+		Old:  `r.next = v`,
+		New:  `r.next, r.v = v, v`,
+		What: "a Change that meets a conflict leaves those carried as if it were in, and the next one leaves them out",
+	},
+	{
 		ID: "carried-not-written", File: "chain/outgoing/together.go",
 		Old:  `s.with = append(s.with, Rides.Row(r.id, 0, time.Time{}, RideRow{Carrier: j.id}))`,
 		New:  `_ = s`,
