@@ -169,7 +169,7 @@ func (r *run) askWithdrawal() string {
 	c, account := m.rich()
 	said := r.order(m, c, account)
 	if r.network(c.Network).chain.Family() == chain.UTXOFamily { // where one transaction can pay them all
-		for range r.rng.IntN(4) {
+		for range 1 + r.rng.IntN(5) {
 			if r.rng.IntN(3) == 0 { // several merchants' can be due at once
 				m, account = r.anyMerchant(), ""
 			}

@@ -47,8 +47,8 @@ var outgoingBugs = []Bug{
 	},
 	{
 		ID: "carried-fails-for-all", File: "chain/outgoing/together.go",
-		Old:  "due = n.Now()\n\t\t\tr.v.restart()",
-		New:  `r.v.restart()`,
+		Old:  "due = n.Now()\n\t\t\tv.restart()",
+		New:  `v.restart()`,
 		What: "where a transaction that pays several comes to nothing, those that were carried are forgotten",
 	},
 	{
