@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
@@ -130,11 +131,14 @@ func (g *gethTown) send(t testing.TB, from common.Address, args txArgs) common.H
 	return h
 }
 
-// mine adds blocks, the first with everything in the pool that can be mined.
+// mine adds blocks, the first with everything in the pool that can be mined. The pool
+// hears of them a moment later: until it has let go of what is mined it knows old
+// balances.
 func (g *gethTown) mine(t testing.TB, blocks int) {
 	t.Helper()
 	raws := []hexutil.Bytes{}
-	for _, h := range g.waiting(t) {
+	mined := g.waiting(t)
+	for _, h := range mined {
 		var raw hexutil.Bytes
 		g.ask(t, &raw, "eth_getRawTransactionByHash", h)
 		raws = append(raws, raw)
@@ -143,6 +147,24 @@ func (g *gethTown) mine(t testing.TB, blocks int) {
 		g.commit(t, raws)
 		raws = []hexutil.Bytes{}
 	}
+	for start := time.Now(); !g.forgot(t, mined); {
+		require.Less(t, time.Since(start), time.Minute, "the pool keeps what is mined")
+	}
+}
+
+// forgot reports whether the pool has none of these transactions.
+func (g *gethTown) forgot(t testing.TB, txs []common.Hash) bool {
+	t.Helper()
+	var pool struct{ Pending, Queued map[common.Address]pooled }
+	g.ask(t, &pool, "txpool_content")
+	for _, sender := range slices.AppendSeq(slices.Collect(maps.Values(pool.Pending)), maps.Values(pool.Queued)) {
+		for _, tx := range sender {
+			if slices.Contains(txs, tx.Hash) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // rewrite replaces the last blocks by empty ones.

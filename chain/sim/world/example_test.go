@@ -35,7 +35,10 @@ func Example() {
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		clear(orders)
-		r := world.World{Seed: seed, Options: world.Options{Actors: []world.Actor{checkout}, Check: delivered}}.Run(context.Background())
+		r := world.World{Seed: seed, Options: world.Options{
+			Actors: []world.Actor{checkout}, Check: delivered,
+			Nemeses: []world.Nemesis{world.Reorgs, world.Drops, world.Lag, world.Crashes, world.LostCommits}, // nil = by the seed
+		}}.Run(context.Background())
 		if r.Failure != nil {
 			fmt.Println(r.Story(40))
 		}
