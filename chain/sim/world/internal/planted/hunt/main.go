@@ -27,7 +27,7 @@ import (
 var (
 	run   = flag.String("run", ".", "plant only the bugs whose id matches")
 	write = flag.String("write", "", "write the table between the markers of this file")
-	limit = flag.Int("limit", 300, "how many worlds to play from each first seed")
+	limit = flag.Int("limit", 1000, "how many worlds to play from each first seed")
 	most  = flag.Int("most", 50, "how many worlds it may take, in the median over all bugs")
 	tell  = flag.Bool("tell", false, "tell what each world found")
 	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
@@ -35,6 +35,10 @@ var (
 
 // control plays the library as it is: nothing may be found in it.
 var control = planted.Bug{ID: "none", What: "nothing: the library as it is"}
+
+// innocent is how many worlds of each first seed the library as it is plays: more are
+// examples/soak's to play.
+const innocent = 300
 
 func main() {
 	flag.Parse()
@@ -151,7 +155,11 @@ func hunted(ctx context.Context, root, program string, b planted.Bug) (found, er
 			return f, fmt.Errorf("%s: %w", b.ID, err)
 		}
 	}
-	played := exec.CommandContext(ctx, program, "-play", cmp.Or(b.Store, "memory"), "-limit", fmt.Sprint(*limit))
+	worlds := *limit
+	if b.File == "" {
+		worlds = min(worlds, innocent)
+	}
+	played := exec.CommandContext(ctx, program, "-play", cmp.Or(b.Store, "memory"), "-limit", fmt.Sprint(worlds))
 	played.Env = append(os.Environ(), chosen+"="+b.ID)
 	played.Stderr = os.Stderr
 	out, err := played.Output()
