@@ -9,6 +9,8 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // operate is what operators have to do: see to the coins for gas, and to money
@@ -50,11 +52,26 @@ func (m *merchant) topUp(n *network, all bool) string {
 			continue
 		}
 		amount := usd.Div(m.r.prices[c.Token]).Truncate(int32(c.Scale))
+		if all {
+			amount = amount.Add(c.Decimal(m.missing(c)))
+		}
 		if _, err := n.chain.Fund(m.hot[n.name], code, amount); err != nil {
 			m.r.fail("world", "funding: %v", err)
 		}
 	}
 	return fmt.Sprintf("tops merchant %d up on %s", m.n, n.name)
+}
+
+// missing is what a merchant's house is short of in a currency: what a deep reorg took
+// after it was credited, at whatever price. Its payouts are halted until that is there.
+func (m *merchant) missing(c *chain.Currency) ledger.Amount {
+	var house ledger.Amount
+	for k, b := range m.r.truth.balances {
+		if k.part == storage.Tenant(m.id) && k.asset == c.Asset() && k.account.House() {
+			house += b.posted
+		}
+	}
+	return max(0, -house)
 }
 
 // few brings coins for the gas of two transactions at the most.
