@@ -138,7 +138,7 @@ func whole(r chain.SignRequest, seen chain.Unsigned) error {
 	for i := range r.Also {
 		also := &r.Also[i]
 		if also.ID == "" || also.Purpose != chain.ForWithdrawal || also.All || also.Amount <= 0 || also.MaxCost <= 0 || also.Memo != "" ||
-			also.Network != in.Network || also.From != in.From || in.Purpose != chain.ForWithdrawal ||
+			also.Tenant != in.Tenant || also.Network != in.Network || also.From != in.From || in.Purpose != chain.ForWithdrawal ||
 			also.ID == in.ID || slices.ContainsFunc(r.Also[:i], func(o chain.Intent) bool { return o.ID == also.ID }) {
 			return refuse("intent %q cannot be paid together with %q", also.ID, in.ID)
 		}

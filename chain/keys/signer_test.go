@@ -385,6 +385,7 @@ func TestW13_Together(t *testing.T) {
 		"another amount":                        func(r *chain.SignRequest) { r.Also[0].Amount++ },
 		"another recipient":                     func(r *chain.SignRequest) { r.Also[0].To = w.customer },
 		"another currency":                      func(r *chain.SignRequest) { r.Also[0].Currency = "LTC" },
+		"another tenant's":                      func(r *chain.SignRequest) { r.Also[0].Tenant = "somebody else" },
 		"another network":                       func(r *chain.SignRequest) { r.Also[0].Network = "LTC" },
 		"a memo":                                func(r *chain.SignRequest) { r.Also[0].Memo = "m" },
 		"all":                                   func(r *chain.SignRequest) { r.Also[0].All = true },
