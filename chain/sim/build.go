@@ -16,6 +16,8 @@ import (
 type params struct {
 	Max int64 `json:"max"` // per gas or byte
 	Tip int64 `json:"tip,omitempty"`
+	// Parent is what a parent lacks, in 10^-8 coins: its child pays it, too.
+	Parent int64 `json:"parent,omitempty"`
 }
 
 func rejected(format string, args ...any) error {
@@ -37,7 +39,35 @@ func (k *client) EstimateFee(ctx context.Context, in chain.Intent) (f chain.Fee,
 			p, usual = params{Max: c.level}, c.level
 			size = bytesOf(&body{Inputs: make([]input, 1), Outputs: make([]output, 2), Memo: in.Memo})
 		}
-		f, err = c.fee(p, size, usual)
+		if f, err = c.fee(p, size, usual); err != nil || !c.utxo() {
+			return err
+		}
+		dust, err := c.feeUnits(dustLimit) // change that is too small is the miner's
+		f.Max += dust
+		return err
+	})
+	return f, err
+}
+
+// ChildFee implements chain.ParentPayer on networks that keep outputs.
+func (k *client) ChildFee(ctx context.Context, in chain.Intent, parent []byte, paid ledger.Amount) (f chain.Fee, err error) {
+	c := k.c()
+	t, err := newTx(parent, 0)
+	if err != nil || !c.utxo() || in.Currency != c.gas.Code {
+		return f, rejected("no parent on %s", c.opt.Network)
+	}
+	err = k.ask(ctx, func(view) error {
+		size, had := bytesOf(&t.body), c.gas.Decimal(paid)
+		p := params{Max: max(c.level, raise(c.price(&t.body), 2))}
+		if lacks := c.cost(size, p.Max).Sub(had); lacks.IsPositive() {
+			p.Parent = lacks.Shift(-utxoExp).IntPart()
+		}
+		own := bytesOf(&body{Inputs: make([]input, 1), Outputs: make([]output, 1)})
+		if f, err = c.fee(p, own, p.Max); err != nil {
+			return err
+		}
+		f.Cost, err = c.feeUnits(c.cost(own, p.Max).Add(c.cost(p.Parent, 1)))
+		f.Max = f.Cost
 		return err
 	})
 	return f, err
@@ -73,10 +103,12 @@ func (k *client) Build(ctx context.Context, o chain.Order) (u chain.Unsigned, er
 		return u, rejected("an amount is above 0")
 	}
 	var p params
-	if err := strict(o.Fee.Params, &p); err != nil || p.Max < 1 || p.Max > maxPrice || p.Tip < 0 || p.Tip > p.Max {
+	if err := strict(o.Fee.Params, &p); err != nil || p.Max < 1 || p.Max > maxPrice || p.Tip < 0 || p.Tip > p.Max || p.Parent < 0 || p.Parent > maxPrice {
 		return u, rejected("Fee.Params are not those of EstimateFee")
 	}
-	p.Max, p.Tip = min(raise(p.Max, o.Attempt), maxPrice), min(raise(p.Tip, o.Attempt), maxPrice)
+	for _, price := range []*int64{&p.Max, &p.Tip, &p.Parent} {
+		*price = min(raise(*price, o.Attempt), maxPrice)
+	}
 	b := body{Network: c.opt.Network, Chain: c.id(), Memo: o.Intent.Memo}
 	if len(o.Also) > 0 && (!c.utxo() || o.Intent.All || o.Intent.Amount == 0) {
 		return u, rejected("the order pays alone")
@@ -156,7 +188,7 @@ func (c *Chain) buildOutputs(b *body, o chain.Order, cur *chain.Currency, p para
 	b.Outputs = []output{pay}
 	if in.All || in.Amount == 0 {
 		b.Outputs[0].Change = in.Purpose == chain.ForCancel
-		return c.settle(b, 0, sum.Sub(c.cost(bytesOf(b), p.Max)))
+		return c.settle(b, 0, sum.Sub(c.cost(bytesOf(b), p.Max)).Sub(c.cost(p.Parent, 1)))
 	}
 	amount := c.gas.Decimal(in.Amount)
 	if err := c.settle(b, 0, amount); err != nil {

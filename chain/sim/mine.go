@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
@@ -55,6 +57,9 @@ func (c *Chain) mine(candidates []*tx) {
 // fill executes candidates by price until none of the rest can be.
 func (c *Chain) fill(b *block, s *step, candidates []*tx) {
 	left := slices.Clone(candidates)
+	if c.utxo() {
+		left = c.paying(left)
+	}
 	slices.SortStableFunc(left, func(x, y *tx) int {
 		return cmp.Or(cmp.Compare(c.price(&y.body), c.price(&x.body)), cmp.Compare(x.Arrived, y.Arrived))
 	})
@@ -74,6 +79,44 @@ func (c *Chain) fill(b *block, s *step, candidates []*tx) {
 		}
 		left = later
 	}
+}
+
+// paying are those of the candidates that pay the level, together with all that they
+// wait for, and what those wait for.
+func (c *Chain) paying(candidates []*tx) []*tx {
+	by := make(map[string]*tx, len(candidates))
+	for _, t := range candidates {
+		by[t.Hash] = t
+	}
+	pays := map[string]bool{}
+	for _, t := range candidates {
+		family := c.ancestors(t, by, map[string]bool{})
+		var fee decimal.Decimal
+		var size int64
+		for _, x := range family {
+			fee, size = fee.Add(x.body.inputSum()).Sub(x.body.outputSum()), size+bytesOf(&x.body)
+		}
+		if fee.LessThan(c.cost(size, c.level)) && t.body.Immature == 0 {
+			continue
+		}
+		for _, x := range family {
+			pays[x.Hash] = true
+		}
+	}
+	return slices.DeleteFunc(candidates, func(t *tx) bool { return !pays[t.Hash] })
+}
+
+// ancestors are a transaction and those of the candidates that it waits for.
+func (c *Chain) ancestors(t *tx, by map[string]*tx, seen map[string]bool) []*tx {
+	seen[t.Hash] = true
+	out := []*tx{t}
+	for _, in := range t.body.Inputs {
+		parent, _, _ := strings.Cut(in.Outpoint, ":")
+		if p := by[parent]; p != nil && !seen[parent] {
+			out = append(out, c.ancestors(p, by, seen)...)
+		}
+	}
+	return out
 }
 
 func (c *Chain) timeAfter(parent *block) time.Time {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/shopspring/decimal"
 )
 
 // pool is the mempool: at most one transaction per nonce or outpoint.
@@ -31,16 +33,9 @@ func (c *Chain) depool(t *tx) {
 
 // evict takes a transaction out of the mempool, and what spends its outputs.
 func (c *Chain) evict(hash string) {
-	t := c.txs[hash]
-	if t == nil || !c.pool.has[hash] {
-		return
-	}
-	c.depool(t)
-	if c.utxo() {
-		for i := range t.body.Outputs {
-			if child := c.pool.spends[fmt.Sprintf("%s:%d", hash, i)]; child != "" {
-				c.evict(child)
-			}
+	if c.pool.has[hash] {
+		for _, h := range c.descendants(hash) {
+			c.depool(c.txs[h])
 		}
 	}
 }
@@ -71,9 +66,9 @@ func (c *Chain) admit(t *tx, force bool) error {
 	if err != nil {
 		return err
 	}
-	for _, hash := range rivals {
-		if old := c.txs[hash]; !force && !c.outranks(b, &old.body) {
-			return ErrUnderpriced
+	if !force {
+		if err := c.replaces(b, rivals); err != nil {
+			return err
 		}
 	}
 	if !force && !t.outside && !c.utxo() {
@@ -89,6 +84,41 @@ func (c *Chain) admit(t *tx, force bool) error {
 	}
 	c.enpool(t)
 	return nil
+}
+
+// replaces says why a transaction does not take the place of those in the mempool
+// that spend the same: it must outrank each, and on networks that keep outputs pay
+// more than all that goes with them.
+func (c *Chain) replaces(b *body, rivals []string) error {
+	if len(rivals) > 0 && c.opt.FirstSeen {
+		return ErrFirstSeen
+	}
+	var paid decimal.Decimal
+	for _, hash := range rivals {
+		if !c.outranks(b, &c.txs[hash].body) {
+			return ErrUnderpriced
+		}
+		for _, h := range c.descendants(hash) {
+			paid = paid.Add(c.txs[h].body.inputSum()).Sub(c.txs[h].body.outputSum())
+		}
+	}
+	if c.utxo() && len(rivals) > 0 && b.inputSum().Sub(b.outputSum()).LessThanOrEqual(paid) {
+		return ErrUnderpriced
+	}
+	return nil
+}
+
+// descendants are a transaction of the mempool and what waits for it.
+func (c *Chain) descendants(hash string) []string {
+	out := []string{hash}
+	for i := 0; i < len(out) && c.utxo(); i++ {
+		for n := range c.txs[out[i]].body.Outputs {
+			if child := c.pool.spends[fmt.Sprintf("%s:%d", out[i], n)]; child != "" && !slices.Contains(out, child) {
+				out = append(out, child)
+			}
+		}
+	}
+	return out
 }
 
 // rivals lists what of the mempool takes the same nonce or inputs, after a look

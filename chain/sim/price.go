@@ -50,6 +50,13 @@ func (c *Chain) SetFeeLevel(level int64) {
 	c.level = min(level, maxPrice/4)
 }
 
+// SetFirstSeen changes Options.FirstSeen.
+func (c *Chain) SetFirstSeen(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opt.FirstSeen = on
+}
+
 // FeeLevel is the level that stands.
 func (c *Chain) FeeLevel() int64 {
 	c.mu.Lock()

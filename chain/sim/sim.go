@@ -64,6 +64,9 @@ type Options struct {
 	StartHeight int64
 	// BlockSize is the most transactions in a block. Defaults to no limit.
 	BlockSize int
+	// FirstSeen says that nodes keep what they saw first, and take nothing dearer in
+	// its place, as Litecoin Core does unless it is told otherwise.
+	FirstSeen bool
 }
 
 // Chain is a simulated network.
@@ -92,6 +95,7 @@ type Chain struct {
 var (
 	ErrNonceTooLow  = errors.New("sim: nonce too low")
 	ErrUnderpriced  = errors.New("sim: replacement transaction underpriced")
+	ErrFirstSeen    = errors.New("sim: conflicts with a transaction of the mempool")
 	ErrSpent        = errors.New("sim: an input is already spent")
 	ErrMissing      = errors.New("sim: an input is missing")
 	ErrInsufficient = errors.New("sim: insufficient funds for amount and fee")
