@@ -38,9 +38,7 @@ type Day struct {
 func (d Day) Bench(b *testing.B) {
 	for _, n := range []int{1e4, 1e5, 1e6, 1e7} {
 		b.Run(fmt.Sprintf("ours/%d", n), func(b *testing.B) {
-			w := &watched{incoming.NewWatched(directory{sample: d.Sample, n: n}, d.Client.Network())}
-			require.NoError(b, w.Sync(b.Context()))
-			require.EqualValues(b, n, w.Len())
+			w := Watching(b, d.Client.Network(), d.Sample, n)
 			d.measure(b, func() error {
 				trail, read := d.Trail, 0
 				for read < d.Blocks {
@@ -123,6 +121,15 @@ func (d directory) Find(_ context.Context, q storage.Query) (rows []storage.Row,
 		rows = append(rows, storage.Row{Table: q.Table, ID: somebody(d.sample, int(i)), Value: incoming.AddressRow{Seq: i + 1}})
 	}
 	return rows, nil
+}
+
+// Watching is the real set of so many watched addresses that look like the sample.
+func Watching(b *testing.B, network chain.Network, sample chain.Address, n int) chain.Watch {
+	b.Helper()
+	w := &watched{incoming.NewWatched(directory{sample: sample, n: n}, network)}
+	require.NoError(b, w.Sync(b.Context()))
+	require.EqualValues(b, n, w.Len())
+	return w
 }
 
 type watched struct{ *incoming.Watched }

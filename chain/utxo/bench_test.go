@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -19,22 +18,10 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
-	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 )
 
-// set is a Watch of many, by 64-bit hashes as package incoming keeps them.
-type set struct {
-	follow.Only
-	seed maphash.Seed
-	all  map[uint64]struct{}
-}
-
-func (s *set) hash(a chain.Address) uint64 { return maphash.String(s.seed, string(a)) }
-
-func (s *set) Contains(a chain.Address) bool {
-	_, ok := s.all[s.hash(a)]
-	return ok
-}
+// sample is what addresses look like.
+const sample = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
 
 // bigBlock is one of mainnet's size: 3000 transactions of two inputs and three
 // outputs, half of the outputs segregated witness.
@@ -84,11 +71,7 @@ func makeBigBlock(txs [][]byte) ([]byte, string) {
 func BenchmarkBlock(b *testing.B) {
 	c := mainnet(b, "BTC")
 	raw, hash := bigBlock(b)
-	w := &set{seed: maphash.MakeSeed(), all: map[uint64]struct{}{}}
-	for i := range 1_000_000 {
-		h := sha256.Sum256(fmt.Append(nil, "watched", i))
-		w.all[w.hash(chain.Address(c.write.append(nil, p2wpkh, h[:20])))] = struct{}{}
-	}
+	w := chaintest.Watching(b, "BTC", sample, 1_000_000)
 	b.Run("RawProvenMatched", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(raw)))
@@ -206,7 +189,7 @@ func BenchmarkDay(b *testing.B) {
 	b.Cleanup(naive.Close)
 	f.url = chaintest.NewTape(b, f, nil)
 	chaintest.Day{
-		Client: f.client(b, "BTC"), Trail: root(f), Blocks: blocks, PerDay: 144, Sample: "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+		Client: f.client(b, "BTC"), Trail: root(f), Blocks: blocks, PerDay: 144, Sample: sample,
 		Naive: func(ctx context.Context, has func(string) bool) error {
 			for range blocks {
 				var v struct{ Result verboseBlock }

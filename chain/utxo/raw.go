@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 	"time"
 
@@ -76,27 +75,20 @@ type tx struct {
 }
 
 // hasher makes double SHA-256 hashes without allocating.
-type hasher struct {
-	h   hash.Hash
-	buf [64]byte
-}
+type hasher struct{ buf []byte }
 
-func newHasher() *hasher { return &hasher{h: sha256.New()} }
+func newHasher() *hasher { return &hasher{} }
 
 // parts hashes what lies in three places.
 func (h *hasher) parts(a, b, c []byte) [32]byte {
-	h.h.Reset()
-	_, _ = h.h.Write(a)
-	_, _ = h.h.Write(b)
-	_, _ = h.h.Write(c)
-	return sha256.Sum256(h.h.Sum(h.buf[:0]))
+	h.buf = append(append(append(h.buf[:0], a...), b...), c...)
+	return twice(h.buf)
 }
 
 // pair hashes two hashes.
 func (h *hasher) pair(a, b [32]byte) [32]byte {
-	copy(h.buf[:32], a[:])
-	copy(h.buf[32:], b[:])
-	return twice(h.buf[:])
+	h.buf = append(append(h.buf[:0], a[:]...), b[:]...)
+	return twice(h.buf)
 }
 
 // twice is the hash of these networks, SHA-256 of SHA-256.

@@ -154,6 +154,17 @@ func polymod(sum uint32, v byte) uint32 {
 	return (sum&0x1ffffff)<<5 ^ uint32(v) ^ generators[sum>>25]
 }
 
+// pairs are the generators for the ten bits that leave with two steps.
+var pairs = func() (out [1024]uint32) {
+	for i := range out {
+		out[i] = polymod(polymod(uint32(i)<<20, 0), 0)
+	}
+	return out
+}()
+
+// polymod2 is two steps of polymod at once: each waits for the one before.
+func polymod2(sum, v uint32) uint32 { return (sum&0xfffff)<<10 ^ v ^ pairs[sum>>20] }
+
 // bech32 writes a witness program (BIP 173, BIP 350).
 func (w *writer) bech32(dst []byte, version byte, program []byte) []byte {
 	if w.hrp == "" {
@@ -161,24 +172,24 @@ func (w *writer) bech32(dst []byte, version byte, program []byte) []byte {
 	}
 	dst = append(append(dst, w.hrp...), '1', charset[version])
 	sum := polymod(w.start, version)
-	var acc uint32
-	var bits uint
-	put := func(v byte) {
-		dst = append(dst, charset[v])
-		sum = polymod(sum, v)
-	}
-	for _, b := range program {
-		acc = acc<<8 | uint32(b)
-		for bits += 8; bits >= 5; {
-			bits -= 5
-			put(byte(acc >> bits & 31))
+	for ; len(program) >= 5; program = program[5:] {
+		v := uint64(binary.BigEndian.Uint32(program))<<8 | uint64(program[4])
+		dst = append(dst, charset[v>>35], charset[v>>30&31], charset[v>>25&31], charset[v>>20&31],
+			charset[v>>15&31], charset[v>>10&31], charset[v>>5&31], charset[v&31])
+		for shift := 30; shift >= 0; shift -= 10 {
+			sum = polymod2(sum, uint32(v>>shift&1023))
 		}
 	}
-	if bits > 0 {
-		put(byte(acc << (5 - bits) & 31))
+	var rest uint32 // at most four bytes, with zeros behind
+	for i, b := range program {
+		rest |= uint32(b) << (24 - 8*i)
 	}
-	for range 6 {
-		sum = polymod(sum, 0)
+	for bits := 8 * len(program); bits > 0; bits -= 5 {
+		v := byte(rest >> 27)
+		dst, sum, rest = append(dst, charset[v]), polymod(sum, v), rest<<5
+	}
+	for range 3 {
+		sum = polymod2(sum, 0)
 	}
 	if version == 0 {
 		sum ^= 1
