@@ -55,7 +55,7 @@ type nobody struct{ follow.Only }
 func (nobody) Contains(a chain.Address) bool { return len(a) != 34 }
 
 // BenchmarkBlock decodes and matches a block with its receipts. "std" decodes
-// the same fields of the block alone with encoding/json.
+// the same fields with encoding/json, and matches nothing.
 func BenchmarkBlock(b *testing.B) {
 	blocks, receipts, _ := mainnetBlock(b)
 	c, err := New(Options{Registry: registry(b, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"), URL: "http://127.0.0.1:1"})
@@ -89,32 +89,60 @@ func BenchmarkBlock(b *testing.B) {
 			require.NoError(b, c.transfers(r, nobody{}))
 		}
 	})
+	std := func() {
+		var v struct {
+			Block []struct {
+				ID     string `json:"blockID"`
+				Header struct {
+					Raw struct {
+						Number    int64  `json:"number"`
+						Timestamp int64  `json:"timestamp"`
+						Parent    string `json:"parentHash"`
+					} `json:"raw_data"`
+				} `json:"block_header"`
+				Txs []struct {
+					ID  string `json:"txID"`
+					Raw string `json:"raw_data_hex"`
+					Ret []struct {
+						Ret string `json:"contractRet"`
+					} `json:"ret"`
+				} `json:"transactions"`
+			} `json:"block"`
+		}
+		require.NoError(b, json.Unmarshal(blocks, &v))
+		require.Len(b, v.Block[0].Txs, 200)
+	}
 	b.Run("std", func(b *testing.B) {
 		b.SetBytes(int64(len(blocks)))
 		b.ReportAllocs()
 		defer chaintest.CPU(b)()
 		for b.Loop() {
-			var v struct {
-				Block []struct {
-					ID     string `json:"blockID"`
-					Header struct {
-						Raw struct {
-							Number    int64  `json:"number"`
-							Timestamp int64  `json:"timestamp"`
-							Parent    string `json:"parentHash"`
-						} `json:"raw_data"`
-					} `json:"block_header"`
-					Txs []struct {
-						ID  string `json:"txID"`
-						Raw string `json:"raw_data_hex"`
-						Ret []struct {
-							Ret string `json:"contractRet"`
-						} `json:"ret"`
-					} `json:"transactions"`
-				} `json:"block"`
+			std()
+		}
+	})
+	b.Run("std+receipts", func(b *testing.B) {
+		b.SetBytes(int64(len(blocks) + len(receipts)))
+		b.ReportAllocs()
+		defer chaintest.CPU(b)()
+		for b.Loop() {
+			std()
+			var v []struct {
+				ID      string `json:"id"`
+				Height  int64  `json:"blockNumber"`
+				Millis  int64  `json:"blockTimeStamp"`
+				Fee     int64  `json:"fee"`
+				Result  string `json:"result"`
+				Receipt struct {
+					Result string `json:"result"`
+				} `json:"receipt"`
+				Logs []struct {
+					Address string   `json:"address"`
+					Topics  []string `json:"topics"`
+					Data    string   `json:"data"`
+				} `json:"log"`
 			}
-			require.NoError(b, json.Unmarshal(blocks, &v))
-			require.Len(b, v.Block[0].Txs, 200)
+			require.NoError(b, json.Unmarshal(receipts, &v))
+			require.Len(b, v, 200)
 		}
 	})
 }
