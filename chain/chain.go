@@ -194,6 +194,15 @@ type (
 		// Sponsored reports whether an intent's fee can be another's.
 		Sponsored(in Intent) bool
 	}
+	// ParentPayer is a network of outputs on which a transaction that waits can be
+	// paid for by one that spends what it returns to us (child pays for parent).
+	ParentPayer interface {
+		// ChildFee is the price of a transaction with one of our outputs as input and one
+		// as output, at which it and its parent together pay what EstimateFee asks for,
+		// and an eighth more than the parent does alone. The parent is signed, and has
+		// paid so much, in units of the gas currency.
+		ChildFee(ctx context.Context, in Intent, parent []byte, paid ledger.Amount) (Fee, error)
+	}
 	// Locator tells on which block a height is now: for the fork walk and audits.
 	Locator interface {
 		BlockAt(ctx context.Context, height int64) (Block, error)
@@ -237,7 +246,7 @@ const (
 	ForWithdrawal Purpose = "withdrawal" // to somebody else
 	ForSweep      Purpose = "sweep"      // a deposit address to the hot address
 	ForGas        Purpose = "gas"        // the hot address to a deposit address, to pay a sweep's fee
-	ForCancel     Purpose = "cancel"     // to ourselves, to fill a nonce
+	ForCancel     Purpose = "cancel"     // to ourselves: fills a nonce, takes inputs back, or pays for a parent
 )
 
 // Intent is a decision to send, before any transaction exists.

@@ -95,9 +95,9 @@ func TestW01_SwallowedBroadcastIsSentAgain(t *testing.T) {
 }
 
 // crashAnywhere runs a scenario once for each place where the process can die.
-func crashAnywhere(t *testing.T, family chain.Family, scenario func(w *world, run func(int)), check func(w *world)) {
+func crashAnywhere(t *testing.T, s setup, scenario func(w *world, run func(int)), check func(w *world)) {
 	for at := 1; ; at++ {
-		w := funded(t, setup{family: family})
+		w := funded(t, s)
 		w.points.dieAt = at
 		scenario(w, func(rounds int) {
 			for range rounds {
@@ -121,7 +121,7 @@ func TestW02_CrashAnywherePaysOnce(t *testing.T) {
 		t.Run(string(family), func(t *testing.T) {
 			t.Parallel()
 			var in [2]chain.Intent
-			crashAnywhere(t, family, func(w *world, run func(int)) {
+			crashAnywhere(t, setup{family: family}, func(w *world, run func(int)) {
 				for i, id := range []string{"a", "b"} {
 					again := true
 					for again { // the host submits again what it is not sure of
@@ -146,7 +146,7 @@ func TestL01_CrashDuringReplacementPaysOnce(t *testing.T) {
 		t.Run(string(family), func(t *testing.T) {
 			t.Parallel()
 			var in chain.Intent
-			crashAnywhere(t, family, func(w *world, run func(int)) {
+			crashAnywhere(t, setup{family: family}, func(w *world, run func(int)) {
 				for again := true; again; {
 					again = w.die(func() { in = w.submit(w.intent("a", coin)) })
 				}

@@ -402,7 +402,7 @@ func TestR03_NemesisOfLostCoins(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			var w *world
-			w = newWorld(t, setup{family: chain.UTXOFamily, noFinality: true, change: func(c *outgoing.Config) {
+			w = newWorld(t, setup{family: chain.UTXOFamily, noFinality: true, firstSeen: seed%2 == 1, change: func(c *outgoing.Config) {
 				c.Source = func(_ context.Context, outpoint string) ([]string, error) { return w.sourceOf(outpoint) }
 			}})
 			r := rand.New(rand.NewPCG(seed, 77))

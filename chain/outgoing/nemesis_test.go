@@ -80,7 +80,7 @@ func TestNemesis_PaidOnceWhateverHappens(t *testing.T) {
 		for seed := range uint64(8) {
 			t.Run(fmt.Sprint(family, "/seed ", seed), func(t *testing.T) {
 				t.Parallel()
-				w := funded(t, setup{family: family})
+				w := funded(t, setup{family: family, firstSeen: family == chain.UTXOFamily && seed%2 == 1})
 				w.chain.Mine(10) // what we hold is final
 				r := rand.New(rand.NewPCG(seed, 99))
 				var all []chain.Intent

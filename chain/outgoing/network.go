@@ -10,6 +10,7 @@
 //     land, so one of them lands, also where a deep reorg took inputs away;
 //   - an intent fails only when every attempt of it is dead with proof: a final
 //     revert, a final transaction in its place, or its time over for good;
+//   - a child that pays for a transaction pays nobody else, and dies with it;
 //   - where one transaction pays several intents, each Change that moves the one
 //     that carries them moves all, and they part only when it can never land;
 //   - a nonce that nobody uses any more, and that others wait behind, is filled,
@@ -89,6 +90,10 @@ type Config struct {
 	// where coins are outputs: those that are due at the same moment, each
 	// recipient of which sees the others. 1 pays each alone. Defaults to 25.
 	MaxPayments int
+	// NoChildren says that a transaction which nodes keep and take no replacement of is
+	// left to wait. Defaults to having a child pay for it, where the client is a
+	// chain.ParentPayer.
+	NoChildren bool
 	// MaxFee bounds the cost of any transaction in units of the gas currency,
 	// whatever its intent allows. Defaults to no bound.
 	MaxFee ledger.Amount

@@ -42,6 +42,9 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if waits, err := n.untold(ctx, j); waits || err != nil {
 		return err
 	}
+	if j.child() {
+		return n.planChild(ctx, j)
+	}
 	if _, err := n.allowed(ctx, in); err != nil {
 		return n.wait(ctx, j, err)
 	}
@@ -162,7 +165,7 @@ func (n *Network) limit(in chain.Intent) ledger.Amount {
 // price asks for a fee, never below the one of the attempt to be replaced, and
 // refuses one that is out of bounds whoever estimated it.
 func (n *Network) price(ctx context.Context, j *job, in chain.Intent, last *chain.Fee) (chain.Fee, error) {
-	fee, err := n.Client.EstimateFee(ctx, in)
+	fee, err := n.estimate(ctx, j, in)
 	if err != nil {
 		return fee, err
 	}

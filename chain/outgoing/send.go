@@ -59,7 +59,8 @@ func (n *Network) abandon(ctx context.Context, j *job, p *plan, fresh bool, caus
 		return err
 	}
 	j.v.Plan = nil
-	if p.First {
+	j.v.Filling = j.v.Filling || j.child() && !fresh
+	if p.First || j.child() && j.v.State != Signed {
 		s.alone = true
 		told := j.v.State == Waiting && j.v.Reason == ReasonSigner
 		j.v.State, j.v.Reason, j.v.Tries, j.v.Nonce, j.v.Reserved = Waiting, ReasonSigner, j.v.Tries+1, -1, 0

@@ -46,7 +46,7 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	}
 	j.v.Reserved = 0
 	switch {
-	case j.v.again(), !p.foreign && (len(j.riders) > 0 || !j.v.Filling && j.v.Attempts < n.MaxAttempts):
+	case j.v.again(), !j.child() && !p.foreign && (len(j.riders) > 0 || !j.v.Filling && j.v.Attempts < n.MaxAttempts):
 		n.requeue(j, &s)
 	default:
 		j.v.State, j.v.Reason = Failed, ""
@@ -114,7 +114,7 @@ func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *st
 }
 
 // change makes coins of what a landed transaction returned to us. One that is
-// known already is left as it is: it may be spent by now.
+// known already is left as it is, as it may be spent by now, or is its child's.
 func (n *Network) change(ctx context.Context, won *att, s *step) error {
 	for i, o := range won.v.Outputs {
 		back := o.Change || won.v.Purpose == chain.ForCancel
@@ -122,9 +122,15 @@ func (n *Network) change(ctx context.Context, won *att, s *step) error {
 			continue
 		}
 		outpoint := fmt.Sprintf("%s:%d", won.mined(), i)
-		if _, _, known, err := Coins.One(ctx, n.Store, n.part, outpoint); err != nil {
+		coin, row, known, err := Coins.One(ctx, n.Store, n.part, outpoint)
+		if err != nil {
 			return err
-		} else if known {
+		}
+		if known {
+			if coin.State == CoinUnmined {
+				coin.State = CoinReserved
+				s.with = append(s.with, Coins.Row(outpoint, row.Version, time.Time{}, coin))
+			}
 			continue
 		}
 		s.with = append(s.with, CoinRow(won.v.Tenant, chain.Coin{
@@ -139,6 +145,9 @@ func (n *Network) change(ctx context.Context, won *att, s *step) error {
 // ourselves. done is false where there is nothing better to send than what
 // there is.
 func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, err error) {
+	if helped, err := n.help(ctx, j, p); helped || err != nil {
+		return false, err
+	}
 	last := p.open[len(p.open)-1]
 	if len(last.v.Spends) == 0 || n.lapses() || len(p.open) >= n.MaxAttempts && !j.v.Filling {
 		return false, nil // it would not conflict, and both could land
@@ -147,6 +156,9 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 		return false, err
 	}
 	if holes, err := n.holes(ctx, j); err != nil || holes {
+		return false, err
+	}
+	if lost, err := n.lostParent(ctx, j, p); err != nil || lost {
 		return false, err
 	}
 	d := draft{intent: j.intent(), riders: j.riders, number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}

@@ -47,8 +47,8 @@ func (n *Network) Submit(ctx context.Context, in chain.Intent) error {
 // check refuses an intent that could never be sent, or that a unit mistake made.
 func (n *Network) check(in chain.Intent) error {
 	bad := func(why string) error { return fmt.Errorf("%w %q: %s", ErrIntent, in.ID, why) }
-	if in.ID == "" || len(in.ID) > 150 {
-		return bad("ID must have 1 to 150 bytes")
+	if in.ID == "" || len(in.ID) > 150 || IsChild(in.ID) {
+		return bad("ID must have 1 to 150 bytes, and not begin as those of children do")
 	}
 	if in.Network != n.info.Code {
 		return bad("Network is not " + string(n.info.Code))
@@ -94,7 +94,8 @@ func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err er
 			return storage.Change{}, fmt.Errorf("%w: %q", ErrNoIntent, id)
 		}
 		cancelled = v.State == Cancelled
-		if cancelled || !v.idle() {
+		j := &job{id: id, v: v}
+		if cancelled || !v.idle() || j.child() {
 			return storage.Change{}, nil
 		}
 		if _, _, carried, err := Rides.One(ctx, n.Store, n.part, id); err != nil || carried {
@@ -104,13 +105,12 @@ func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err er
 		if err != nil {
 			return storage.Change{}, err
 		}
-		v.State, v.Reason, v.Updated = Cancelled, "", n.Now()
-		j := &job{id: id, v: v}
+		j.v.State, j.v.Reason, j.v.Updated = Cancelled, "", n.Now()
 		// The version decides between this and a worker that reserves.
 		c := storage.Change{
 			ID: changeID("cancel", id, row.Version, told.Version), Partition: n.part,
 			Put: []storage.Row{
-				Intents.Row(id, row.Version, time.Time{}, v),
+				Intents.Row(id, row.Version, time.Time{}, j.v),
 				Outcomes.Row(id, told.Version, n.Now(), *n.outcome(j)),
 			},
 		}

@@ -38,7 +38,8 @@ type IntentRow struct {
 	// exactly the same bytes under the same attempt.
 	Plan []byte `db:"plan"`
 	// Filling says that the order can never land, and that its nonce or inputs
-	// go back to ourselves instead.
+	// go back to ourselves instead; of a child, that a signer may have bound its
+	// coin to it.
 	Filling bool `db:"filling"`
 	// Reached says that the owner was told Executed: from then on it is sent
 	// until it lands and never failed, unless it is for all that an address holds.
@@ -101,15 +102,17 @@ type NonceRow struct {
 type CoinState string
 
 // The states of a coin. One that is gone was taken away by a deep reorg, and is
-// what it was before where it is mined again: held by its intent, or free. A
-// disputed one was an input of a transaction that lost against one which is not
-// ours, or was signed for an intent that ended without it, so that a signer
-// gives it to no other: a person has to look.
+// what it was before where it is mined again: held by its intent, or free. One that
+// is unmined is what a transaction of ours returns should it land, held by the
+// child that pays for it. A disputed one was an input of a transaction that lost
+// against one which is not ours, or was signed for an intent that ended without
+// it, so that a signer gives it to no other: a person has to look.
 const (
 	CoinFree     CoinState = "free"
 	CoinReserved CoinState = "reserved"
 	CoinSpent    CoinState = "spent"
 	CoinGone     CoinState = "gone"
+	CoinUnmined  CoinState = "unmined"
 	CoinDisputed CoinState = "disputed"
 )
 

@@ -133,7 +133,7 @@ func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Chan
 	for _, r := range j.riders {
 		var due time.Time // never: it is its carrier that is looked after
 		r.moves, r.parts = false, false
-		if r.v.State == Cancelled || r.v.State == Failed || r.v.State == Settled {
+		if r.v.ended() {
 			continue // by a process that did not know of its carrier
 		}
 		v := r.v

@@ -279,7 +279,7 @@ func TestW02_CrashAnywherePaysTogetherOnce(t *testing.T) {
 		t.Run(trouble, func(t *testing.T) {
 			t.Parallel()
 			var in []chain.Intent
-			crashAnywhere(t, chain.UTXOFamily, func(w *world, run func(int)) {
+			crashAnywhere(t, setup{family: chain.UTXOFamily}, func(w *world, run func(int)) {
 				in = nil
 				for i, id := range []string{"a", "b", "c"} {
 					x := w.intent(id, ledger.Amount(i+1)*coin)
@@ -330,6 +330,7 @@ func many(t *testing.T, change func(*outgoing.Config)) (*world, []chain.Intent) 
 	for range 12 {
 		w.fund(w.key(), "BTC", coin)
 	}
+	w.chain.SetFeeLevel(50) // what change may leave to the miner is little against it
 	var in []chain.Intent
 	for i := range 10 {
 		in = append(in, w.intent(fmt.Sprint("n", i), coin*9/10))

@@ -190,6 +190,11 @@ func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
 	case p.dead:
 		return n.die(ctx, j, &p)
 	}
+	if of, err := n.orphan(ctx, j); err != nil {
+		return err
+	} else if of != nil {
+		return n.endChild(ctx, j, atts, of)
+	}
 	if err := n.unmined(ctx, j, &p); err != nil {
 		return err
 	}

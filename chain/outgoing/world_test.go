@@ -67,6 +67,7 @@ type fullClient interface {
 	chain.Client
 	chain.Noncer
 	chain.Balancer
+	chain.ParentPayer
 }
 
 // fragileClient dies before or after a broadcast, and can have its fee and its
@@ -172,6 +173,7 @@ type setup struct {
 	family     chain.Family
 	finality   int64
 	noFinality bool
+	firstSeen  bool // nodes take no replacement
 	change     func(*outgoing.Config)
 }
 
@@ -228,7 +230,7 @@ func newWorld(t testing.TB, s setup) *world {
 	if s.finality == 0 && !s.noFinality {
 		s.finality = 6
 	}
-	w.chain = sim.MustNew(sim.Options{Network: chain.Network(w.gas), Registry: w.reg, Family: s.family, Seed: 7, Finality: s.finality})
+	w.chain = sim.MustNew(sim.Options{Network: chain.Network(w.gas), Registry: w.reg, Family: s.family, Seed: 7, Finality: s.finality, FirstSeen: s.firstSeen})
 	full := w.chain.Client().(fullClient)
 	w.client = &fragileClient{fullClient: full, p: w.points, sent: map[string][]byte{}, mu: new(sync.Mutex)}
 	w.signer = &signer{
@@ -463,7 +465,7 @@ func (w *world) sound() {
 		require.EqualValues(w.t, at, v.Next, "nonce of %s", r.ID)
 	}
 	for _, r := range w.rows(outgoing.Coins.Table) {
-		require.NotEqual(w.t, outgoing.CoinReserved, outgoing.Coins.Value(r).State, r.ID)
+		require.NotContains(w.t, []outgoing.CoinState{outgoing.CoinReserved, outgoing.CoinUnmined}, outgoing.Coins.Value(r).State, r.ID)
 	}
 	stored := map[string]bool{}
 	for _, r := range w.rows(outgoing.Attempts.Table) {

@@ -177,6 +177,17 @@ func (c sharer) Multiplex(a chain.Address, id uint32) (chain.Address, error) {
 	return c.first.(chain.Multiplexer).Multiplex(a, id)
 }
 
+// ChildFee is one node's word, as EstimateFee is.
+func (c coster) ChildFee(ctx context.Context, in chain.Intent, parent []byte, paid ledger.Amount) (chain.Fee, error) {
+	return either(ctx, c.client, func(n chain.Client) (chain.Fee, error) {
+		p, err := able[chain.ParentPayer](n)
+		if err != nil {
+			return chain.Fee{}, err
+		}
+		return p.ChildFee(ctx, in, parent, paid)
+	})
+}
+
 // CoinCosts is the first client's.
 func (c coster) CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error) {
 	return c.first.(coinCoster).CoinCosts(o)

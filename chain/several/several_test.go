@@ -511,6 +511,7 @@ func TestAbilitiesAreThoseOfTheNodes(t *testing.T) {
 	require.Implements(t, (*interface {
 		CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error)
 	})(nil), coins)
+	require.Implements(t, (*chain.ParentPayer)(nil), coins)
 	require.NotImplements(t, (*chain.Noncer)(nil), coins)
 	preset, _ := evm.Preset("ETH")
 	preset.Registry, preset.URL = r, "http://127.0.0.1:1"

@@ -73,10 +73,14 @@ func (c *Client) plan(o *chain.Order) (*packet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if fee.Rate < 1 || fee.Rate > c.p.MaxRate {
-		return nil, fmt.Errorf("%w: %d units per 1000 bytes", chain.ErrTooDear, fee.Rate)
+	if fee.Rate < 1 || fee.Rate > c.p.MaxRate || fee.Parent < 0 || fee.Parent > c.p.mostParent() {
+		return nil, fmt.Errorf("%w: %d units per 1000 bytes, and %d for a parent", chain.ErrTooDear, fee.Rate, fee.Parent)
 	}
 	rate := c.raised(fee.Rate, o.Attempt)
+	extra, err := ledger.Amount(fee.Parent).MulDiv(uint64(rate), uint64(fee.Rate), ledger.Up)
+	if err != nil {
+		return nil, rejected("Fee.Params: %w", err)
+	}
 	p, s, sum, err := c.inputs(o)
 	if err != nil {
 		return nil, err
@@ -86,7 +90,10 @@ func (c *Client) plan(o *chain.Order) (*packet, error) {
 		if len(o.Also) > 0 {
 			return nil, rejected("an order for all, or for nothing, pays alone")
 		}
-		return p, c.pay(p, to, sum-s.cost(rate), in.Purpose == chain.ForCancel)
+		return p, c.pay(p, to, sum-s.cost(rate)-int64(extra), in.Purpose == chain.ForCancel)
+	}
+	if fee.Parent > 0 {
+		return nil, rejected("a child pays its parent and ourselves alone")
 	}
 	also, err := c.others(o, s)
 	if err != nil {

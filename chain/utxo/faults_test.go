@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 func someScript(seed byte) []byte {
@@ -371,6 +373,36 @@ func TestW14_AbsurdFees(t *testing.T) {
 		}
 		last = rate
 	}
+}
+
+// TestW14_ChildFees: a child is never priced below its parent, nor above MaxRate.
+func TestW14_ChildFees(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.client(t, "BTC")
+	parent := serialize(payTx("parent", 50_000, form(testKey("parent"), p2wpkh)))
+	size := int64(len(parent)) // without a witness
+	in := chain.Intent{Currency: "BTC", To: addressOf(t, c, form(testKey("child"), p2wpkh))}
+	last := chain.Fee{}
+	for _, x := range []struct{ rate, want int64 }{{1000, 10_000}, {9_000, 10_125}, {50_000, 56_250}, {500_000, 562_500}} {
+		fee, err := c.ChildFee(t.Context(), in, parent, ledger.Amount(x.rate*size/1000))
+		require.NoError(t, err)
+		p, err := parseParams(fee.Params)
+		require.NoError(t, err)
+		require.InDelta(t, x.want, p.Rate, 20)
+		require.InDelta(t, (x.want-x.rate)*size/1000, p.Parent, 5, "what the parent lacks")
+		require.Greater(t, fee.Cost, ledger.Amount(p.Parent))
+		last = fee
+	}
+	_, err := c.ChildFee(t.Context(), in, parent, ledger.Amount(950_000*size/1000))
+	require.ErrorIs(t, err, chain.ErrTooDear)
+	_, err = c.ChildFee(t.Context(), in, parent[1:], 1000)
+	require.ErrorIs(t, err, chain.ErrRejected)
+	_, err = c.plan(&chain.Order{
+		Intent: chain.Intent{Currency: "BTC", To: in.To, Amount: 10_000}, Fee: last, Change: in.To,
+		Coins: []chain.Coin{{Outpoint: fmt.Sprintf("%064x:0", 1), Address: in.To, Amount: 50_000_000}},
+	})
+	require.ErrorIs(t, err, chain.ErrRejected, "a child pays nobody else")
 }
 
 type jsonNumber string

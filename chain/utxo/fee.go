@@ -15,8 +15,13 @@ import (
 
 // feeParams are Fee.Params.
 type feeParams struct {
-	Rate int64 `json:"rate"` // units per 1000 virtual bytes
+	Rate   int64 `json:"rate"`             // units per 1000 virtual bytes
+	Parent int64 `json:"parent,omitempty"` // units that a parent lacks, beside
 }
+
+// mostParent bounds what is paid for a parent: nodes relay no transaction of
+// more than 100,000 virtual bytes.
+func (p *Params) mostParent() int64 { return 100 * p.MaxRate }
 
 // EstimateFee is what a payment from one output of ours with change costs now.
 // A transaction of more inputs costs more: Build says how much. Max leaves room
@@ -40,7 +45,37 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 	s.output(own)
 	f := chain.Fee{Currency: c.native.Code, Cost: ledger.Amount(s.cost(rate))}
 	f.Max = f.Cost + ledger.Amount(c.p.dust(own))
-	f.Params, err = json.Marshal(feeParams{rate})
+	f.Params, err = json.Marshal(feeParams{Rate: rate})
+	return f, err
+}
+
+// ChildFee implements chain.ParentPayer. ErrTooDear where the node's estimate, or an
+// eighth more than the parent pays, is above MaxRate.
+func (c *Client) ChildFee(ctx context.Context, in chain.Intent, parent []byte, paid ledger.Amount) (chain.Fee, error) {
+	t, err := readTx(parent, c.p.MWEB)
+	if err != nil || in.Currency != c.native.Code || paid < 0 {
+		return chain.Fee{}, rejected("no parent on %s", c.o.Network)
+	}
+	to, err := c.script(in.To)
+	if err != nil {
+		return chain.Fee{}, rejected("%w", err)
+	}
+	rate, err := c.rate(ctx)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	long := (3*int64(len(t.stripped())) + int64(len(parent)) + 3) / 4
+	alone := int64(paid) * 1000 / long
+	if rate = max(rate, alone+max(alone/8, c.p.Increment)); rate > c.p.MaxRate {
+		return chain.Fee{}, fmt.Errorf("%w: both together %d units per 1000 bytes, Options.MaxRate is %d", chain.ErrTooDear, rate, c.p.MaxRate)
+	}
+	p := feeParams{Rate: rate, Parent: max((long*rate+999)/1000-int64(paid), 0)}
+	var s size
+	s.input(c.ownScript())
+	s.output(to)
+	f := chain.Fee{Currency: c.native.Code, Cost: ledger.Amount(s.cost(rate) + p.Parent)}
+	f.Max = f.Cost
+	f.Params, err = json.Marshal(p)
 	return f, err
 }
 

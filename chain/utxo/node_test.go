@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,7 +74,12 @@ func (n *town) send(t testing.TB, k *btcec.PrivateKey, to []byte, attempt int, c
 	}
 	fee, err := n.client.EstimateFee(t.Context(), in)
 	require.NoError(t, err)
-	u, err := n.client.Build(t.Context(), chain.Order{Intent: in, Fee: fee, Coins: coins, Change: coins[0].Address, Attempt: attempt})
+	return n.build(t, k, chain.Order{Intent: in, Fee: fee, Coins: coins, Change: coins[0].Address, Attempt: attempt})
+}
+
+func (n *town) build(t testing.TB, k *btcec.PrivateKey, o chain.Order) chain.Attempt {
+	t.Helper()
+	u, err := n.client.Build(t.Context(), o)
 	require.NoError(t, err)
 	var sigs []chain.Signature
 	for _, d := range u.Digests {
@@ -194,6 +201,63 @@ func TestW04_SegwitIdsStay(t *testing.T) {
 		require.Empty(t, tx.TxIn[0].SignatureScript)
 		tx.TxIn[0].Witness = nil
 		require.Equal(t, a.Tx, tx.TxHash().String())
+	})
+}
+
+// TestW03_ChildPaysForBoth: by what the node itself says of sizes and fees, a payment
+// and its child together pay what was estimated, and a dearer child takes its place.
+func TestW03_ChildPaysForBoth(t *testing.T) {
+	onNodes(t, func(t *testing.T, n *town) {
+		for _, as := range []kind{p2pkh, p2wpkh, p2tr} {
+			k := testKey("cpfp")
+			parent := n.send(t, k, form(testKey("to"), p2wpkh), 1, n.receive(t, k, as))
+			n.broadcast(t, parent)
+			type entry struct {
+				Size  int64       `json:"vsize"`
+				Alone json.Number `json:"fee"`
+				Fees  struct {
+					Base json.Number `json:"base"`
+				} `json:"fees"`
+			}
+			waiting := func(want int) (size, fee int64) {
+				var all map[string]entry
+				n.ask(t, &all, "getrawmempool", true)
+				require.Len(t, all, want)
+				for _, e := range all {
+					if e.Fees.Base != "" {
+						e.Alone = e.Fees.Base
+					}
+					v, err := units(string(e.Alone))
+					require.NoError(t, err)
+					size, fee = size+e.Size, fee+v
+				}
+				return size, fee
+			}
+			_, paid := waiting(1)
+			in := chain.Intent{ID: "child", Purpose: chain.ForCancel, Network: n.network, Currency: string(n.network), To: addressOf(t, n.client, form(k, p2wpkh))}
+			dear := n.connect(t, n.node.URL(), n.params, func(o *Options) { o.FallbackRate = 40_000 })
+			fee, err := dear.ChildFee(t.Context(), in, parent.Raw, ledger.Amount(paid))
+			require.NoError(t, err)
+			want, err := parseParams(fee.Params)
+			require.NoError(t, err)
+			rate := float64(want.Rate) / 1000
+			require.GreaterOrEqual(t, rate, 40.)
+			tx := wire.NewMsgTx(2)
+			require.NoError(t, tx.Deserialize(bytes.NewReader(parent.Raw)))
+			at := slices.IndexFunc(tx.TxOut, func(o *wire.TxOut) bool { return bytes.Equal(o.PkScript, form(k, as)) })
+			o := chain.Order{Intent: in, Fee: fee, Attempt: 1, Change: in.To, Coins: []chain.Coin{{
+				Outpoint: fmt.Sprintf("%s:%d", parent.Tx, at), Address: addressOf(t, n.client, form(k, as)), Amount: ledger.Amount(tx.TxOut[at].Value),
+			}}}
+			n.broadcast(t, n.build(t, k, o))
+			size, both := waiting(2)
+			require.InEpsilon(t, rate, float64(both)/float64(size), 0.02)
+			o.Attempt = 2
+			n.broadcast(t, n.build(t, k, o))
+			_, more := waiting(2)
+			require.Greater(t, more-paid, (both-paid)*112/100, "an eighth more, the parent's part included")
+			n.mine(t, 1)
+			require.Equal(t, chain.Included, n.status(t, parent).State)
+		}
 	})
 }
 

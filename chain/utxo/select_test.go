@@ -25,7 +25,7 @@ func TestCoinCostsAreBuilds(t *testing.T) {
 			return a
 		}
 		rate := rapid.Int64Range(1000, 200_000).Draw(t, "rate")
-		params, err := json.Marshal(feeParams{rate})
+		params, err := json.Marshal(feeParams{Rate: rate})
 		require.NoError(t, err)
 		o := chain.Order{
 			Intent: chain.Intent{Currency: "BTC", To: draw("to")}, Fee: chain.Fee{Params: params},

@@ -106,6 +106,8 @@ var (
 	_ chain.Balancer  = (*Client)(nil)
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
+
+	_ chain.ParentPayer = (*Client)(nil)
 )
 
 // New checks the options and makes a Client. It does no I/O: the first call that

@@ -18,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -227,6 +228,68 @@ func TestCoinsPaidTogether(t *testing.T) {
 		}
 		s.sound()
 	})
+}
+
+// TestCoinsW03_ChildPays: nodes keep a withdrawal that is too cheap and take nothing
+// dearer in its place, as Litecoin Core does unless it is told otherwise. A miner takes
+// it with a child that pays for both. btcd's miner takes it alone, too.
+func TestCoinsW03_ChildPays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, network, kind string
+		blocks              int
+		args                []string
+	}{
+		{"btcd", "BTC", "simnet", 330, []string{"--rejectreplacement"}},
+		{"litecoin_core", "LTC", "regtest", 130, []string{"-mempoolreplacement=0", "-blockmintxfee=0.0002"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := utxotest.Open(t, chain.Network(c.network), c.kind, c.blocks, c.args...)
+			s := openShop(t, m)
+			s.earn("50")
+			to, err := m.Client.AddressOf(testPub("somebody in no hurry"))
+			require.NoError(t, err)
+			amount := dec("20")
+			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
+				Terms: withdrawal.Terms{PriceAmount: &amount, Currency: c.network, Address: string(to)},
+			}, storage.Once{})
+			require.NoError(t, err)
+			s.step()
+			waiting := func() (txs []string) { m.Ask(&txs, "getrawmempool"); return txs }
+			first := waiting()
+			require.Len(t, first, 1)
+			if c.name == "litecoin_core" {
+				s.mine(3)
+				require.Equal(t, first, waiting(), "no miner takes it")
+			}
+			s.client = func() chain.Client { return m.Connect(func(o *utxo.Options) { o.FallbackRate = 25_000 }) }
+			s.compose() // prices have risen
+			for range 20 {
+				s.clock.Advance(stuckAfter / 4)
+				s.step()
+			}
+			require.Len(t, waiting(), 2)
+			require.Contains(t, waiting(), first[0], "it was not replaced")
+			m.Mine(1)
+			require.Empty(t, waiting(), "both are mined")
+			s.until("withdrawn", func() bool {
+				w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
+				require.NoError(t, err)
+				return w.Status == withdrawal.Completed
+			})
+			require.Equal(t, first[0], w.Tx)
+			s.mine(12)
+			require.Equal(t, decimal.New(int64(w.Amount), -8).String(), m.Received(string(to)).String(), "paid once")
+			s.sound()
+			intents, err := s.store.Find(t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network(c.network), Limit: 10})
+			require.NoError(t, err)
+			require.Len(t, intents, 2)
+			for _, r := range intents {
+				require.Equal(t, outgoing.Settled, outgoing.Intents.Value(r).State, r.ID)
+			}
+		})
+	}
 }
 
 // TestCoinsR05_DepositAndWithdrawalAreUnmined: a fork takes a payment away, and

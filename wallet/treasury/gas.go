@@ -192,19 +192,49 @@ func (t *Treasury) freed(ctx context.Context, p storage.Partition, r Reservation
 	return GasFloats.Row(r.Asset, row.Version, time.Time{}, g), err
 }
 
-// release ends an intent's reservation.
+// release ends an intent's reservation. What a child of it may still cost stays set
+// aside in the child's name, unless that has ended.
 func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 	p := storage.Tenant(o.Tenant)
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, o.Intent)
-		if err != nil || !found || !r.Open {
+		if err != nil || found && !r.Open || !found && !outgoing.IsChild(o.Intent) {
 			return storage.Change{}, err
 		}
-		float, err := t.freed(ctx, p, r)
+		c := storage.Change{ID: fmt.Sprintf("release/%s/%d", o.Intent, row.Version), Partition: p}
+		if found {
+			float, err := t.freed(ctx, p, r)
+			if err != nil {
+				return c, err
+			}
+			if err := t.bequeath(ctx, o, r, &float, &c); err != nil {
+				return c, err
+			}
+			c.Put = append(c.Put, float)
+		}
 		r.Open = false
-		return storage.Change{
-			ID: fmt.Sprintf("release/%s/%d", o.Intent, row.Version), Partition: p,
-			Put: []storage.Row{float, Reservations.Row(o.Intent, row.Version, time.Time{}, r)},
-		}, err
+		c.Put = append(c.Put, Reservations.Row(o.Intent, row.Version, time.Time{}, r)) // a child's says that it has ended
+		return c, nil
 	})
+}
+
+// bequeath sets what a child may cost aside, out of what its parent had.
+func (t *Treasury) bequeath(ctx context.Context, o outgoing.Outcome, r Reservation, float *storage.Row, c *storage.Change) error {
+	child := outgoing.ChildOf(o.Intent)
+	in, _, born, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(o.Network), child)
+	if err != nil || !born {
+		return err
+	}
+	if _, _, ended, err := Reservations.One(ctx, t.cfg.Store, c.Partition, child); err != nil || ended {
+		return err
+	}
+	r.Amount = in.MaxCost
+	g := GasFloats.Value(*float)
+	if g.Reserved, err = g.Reserved.Add(r.Amount); err != nil {
+		return err
+	}
+	g.Count++
+	*float = GasFloats.Row(float.ID, float.Version, time.Time{}, g)
+	c.Put = append(c.Put, Reservations.Row(child, 0, time.Time{}, r))
+	return nil
 }

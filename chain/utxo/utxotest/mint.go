@@ -43,8 +43,8 @@ type Mint struct {
 }
 
 // Open starts btcd ("simnet", "regtest") for BTC, or Litecoin Core for LTC, and mines
-// coins. Segregated witness is active on btcd from block 300 on.
-func Open(t testing.TB, network chain.Network, kind string, blocks int) *Mint {
+// coins. Segregated witness is active on btcd from block 300 on. args go to the node.
+func Open(t testing.TB, network chain.Network, kind string, blocks int, args ...string) *Mint {
 	t.Helper()
 	sum := sha256.Sum256([]byte("a customer who mines"))
 	m := &Mint{t: t, Network: network, dialect: utxo.Btcd}
@@ -54,9 +54,9 @@ func Open(t testing.TB, network chain.Network, kind string, blocks int) *Mint {
 	require.True(t, ok)
 	if network == "LTC" {
 		m.dialect = utxo.Core
-		m.Node = testenv.Litecoind(t)
+		m.Node = testenv.Litecoind(t, args...)
 	} else {
-		m.Node = testenv.Btcd(t, kind, m.address(m.key))
+		m.Node = testenv.Btcd(t, kind, m.address(m.key), args...)
 	}
 	if blocks > 0 {
 		m.Mine(blocks)
@@ -94,13 +94,17 @@ func (m *Mint) address(k *btcec.PrivateKey) string {
 }
 
 // Connect makes a client as a new process would have one.
-func (m *Mint) Connect() *utxo.Client {
+func (m *Mint) Connect(change ...func(*utxo.Options)) *utxo.Client {
 	m.t.Helper()
-	c, err := utxo.New(utxo.Options{
+	o := utxo.Options{
 		Network: m.Network, Params: m.params, Registry: chain.MainnetRegistry().Only(m.Network), Dialect: m.dialect,
 		URL: m.Node.URL(), User: testenv.CoinUser, Password: testenv.CoinPassword,
 		HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	c, err := utxo.New(o)
 	require.NoError(m.t, err)
 	return c
 }

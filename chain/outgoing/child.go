@@ -1,0 +1,256 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Where nodes keep a cheap transaction and refuse the dearer one sent in its place,
+// another helps that spends what the cheap one returns to us and pays for both (child
+// pays for parent). It is an order of its own, to ourselves, once for each that is
+// helped. Its coin is not there yet: it becomes one like others when the parent has
+// landed, and never was one where something else lands in the parent's place.
+
+// ChildOf is the id of the intent that helps another.
+func ChildOf(intent string) string { return childPrefix + intent }
+
+const childPrefix = "child/"
+
+// IsChild reports whether an id is one of ChildOf.
+func IsChild(intent string) bool { return strings.HasPrefix(intent, childPrefix) }
+
+func (j *job) child() bool { return j.v.Purpose == chain.ForCancel && IsChild(j.id) }
+
+// kept is the attempt that nodes keep though a dearer one was sent more than once in
+// its place, nil where there is none.
+func (p *picture) kept() *att {
+	newest := p.open[len(p.open)-1]
+	if newest.st.State != chain.Unknown || !newest.v.Sent.After(newest.v.Stored) {
+		return nil
+	}
+	at := slices.IndexFunc(p.open, func(a *att) bool { return a.st.State == chain.Pending })
+	if at < 0 {
+		return nil
+	}
+	return p.open[at]
+}
+
+// returned is the place of what a payment returns to us, −1 where it does not. A child
+// is none, and has no child: that would have to pay for the first parent, too.
+func (a *att) returned() int {
+	return slices.IndexFunc(a.v.Outputs, func(o chain.Output) bool {
+		return o.Change && o.To == a.v.ChangeTo.Address && a.v.Purpose != chain.ForCancel
+	})
+}
+
+// help has a child pay for a transaction that nodes keep. helped is true where that is
+// to be waited for; else all that is left is replacing.
+func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, err error) {
+	a := p.kept()
+	payer, able := n.Client.(chain.ParentPayer)
+	if a == nil || !able || n.NoChildren || n.info.Family != chain.UTXOFamily {
+		return false, nil
+	}
+	at := a.returned()
+	if at < 0 {
+		return false, nil
+	}
+	id := ChildOf(j.id)
+	if v, _, born, err := Intents.One(ctx, n.Store, n.part, id); err != nil || born {
+		return err == nil && n.helps(ctx, &job{id: id, v: v}, a), err
+	}
+	most, err := n.left(j, a)
+	if err != nil {
+		return false, err
+	}
+	in := chain.Intent{
+		ID: id, Purpose: chain.ForCancel, Tenant: j.v.Tenant, Network: j.v.Network, Currency: n.gas.Code,
+		To: a.v.ChangeTo.Address, MaxCost: most, Confirmations: 1,
+	}
+	coin := chain.Coin{
+		Outpoint: fmt.Sprintf("%s:%d", a.tx, at), Address: in.To, Key: a.v.ChangeTo.Key, Amount: a.v.Outputs[at].Amount,
+	}
+	fee, err := payer.ChildFee(ctx, in, a.v.Raw, a.v.MaxCost)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err == nil && fee.Max > n.limit(in):
+		err = fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, fee.Max, n.limit(in))
+	case err == nil && fee.Max >= coin.Amount:
+		err = fmt.Errorf("%w: %d comes back", chain.ErrShort, coin.Amount)
+	}
+	if err != nil {
+		n.Log.Info("no_child", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
+		return false, nil
+	}
+	n.Log.Warn("child_pays", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("child", id))
+	row := CoinRow(j.v.Tenant, coin)
+	v := Coins.Value(row)
+	v.State, v.Intent = CoinUnmined, id
+	return true, n.commit(ctx, j, step{op: "beget", due: n.Now().Add(n.Poll), with: []storage.Row{
+		Intents.Row(id, 0, n.Now(), record(in, n.Now())),
+		Coins.Row(row.ID, 0, time.Time{}, v),
+		Reservations.Row(row.ID, 0, time.Time{}, Reservation{Intent: id, At: n.Now()}),
+	}})
+}
+
+// helps reports whether a child is about to pay for an attempt, or has been sent: one
+// that waits may wait for long.
+func (n *Network) helps(ctx context.Context, child *job, a *att) bool {
+	if child.v.State != Queued && child.v.State != Signed {
+		return false
+	}
+	p, err := n.parentOf(ctx, child)
+	return err == nil && p.tx == a.tx
+}
+
+// lostParent reports whether a child waits for a parent that no node has: it is not
+// too cheap then.
+func (n *Network) lostParent(ctx context.Context, j *job, p *picture) (bool, error) {
+	if !j.child() || slices.ContainsFunc(p.open, func(a *att) bool { return a.st.State == chain.Pending }) {
+		return false, nil
+	}
+	of, err := n.parentOf(ctx, j)
+	return !of.landed, err
+}
+
+// left is what an order may cost beyond what one transaction of it pays. No more than
+// its own part, as those it carries settle for themselves.
+func (n *Network) left(j *job, a *att) (ledger.Amount, error) {
+	o := chain.Order{Intent: j.intent(), Also: also(j.riders)}
+	most, err := o.MaxCost()
+	if err != nil {
+		return 0, err
+	}
+	return min(most-a.v.MaxCost, j.v.MaxCost), nil
+}
+
+func (r *IntentRow) ended() bool {
+	return r.State == Settled || r.State == Failed || r.State == Cancelled
+}
+
+// parent is what a child pays for.
+type parent struct {
+	att
+	coin   storage.Row // the child's
+	landed bool        // for good: the coin is one
+	dead   bool        // it never will be
+}
+
+func (n *Network) parentOf(ctx context.Context, j *job) (p parent, err error) {
+	held, err := n.heldCoins(ctx, j.id)
+	if err != nil {
+		return p, err
+	}
+	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, held...)
+	if err != nil {
+		return p, err
+	}
+	if len(rows) != 1 {
+		return p, fmt.Errorf("outgoing: a child with %d coins", len(rows))
+	}
+	p.coin = rows[0]
+	p.tx, _, _ = strings.Cut(p.coin.ID, ":")
+	a, _, ok, err := Attempts.One(ctx, n.Store, n.part, p.tx)
+	if err == nil && !ok {
+		err = fmt.Errorf("outgoing: a child without a parent %s", p.tx)
+	}
+	if p.v = a; err != nil || a.Fate == Open {
+		return p, err
+	}
+	order, _, _, err := Intents.One(ctx, n.Store, n.part, p.v.Intent)
+	p.landed = p.v.Fate == Landed && order.Tx == p.tx // else it landed under another hash
+	p.dead = !p.landed
+	return p, err
+}
+
+// planChild chooses the transaction of a child, or ends one that is not needed any more.
+func (n *Network) planChild(ctx context.Context, j *job) error {
+	p, err := n.parentOf(ctx, j)
+	if err != nil {
+		return err
+	}
+	if p.dead || p.landed && !j.v.Filling {
+		return n.endChild(ctx, j, nil, &p)
+	}
+	in := j.intent()
+	guards, err := n.allowed(ctx, in)
+	if err != nil {
+		return n.wait(ctx, j, err)
+	}
+	d := draft{intent: in, number: j.v.Attempts + 1, rise: 1, nonce: -1, coins: []chain.Coin{coinOf(p.coin)}, change: p.v.ChangeTo}
+	if d.fee, err = n.price(ctx, j, in, nil); err == nil {
+		err = n.build(ctx, &d)
+	}
+	little := errors.Is(err, chain.ErrRejected) || errors.Is(err, chain.ErrShort) // what the parent returns pays for no output
+	switch {
+	case little && !j.v.Filling:
+		return n.endChild(ctx, j, nil, &p)
+	case little:
+		return n.wait(ctx, j, &waitError{ReasonTooDear, err.Error()})
+	case err != nil:
+		return n.wait(ctx, j, err)
+	}
+	return n.bind(ctx, j, &d, step{op: "reserve", due: n.Now().Add(n.Lease), need: guards})
+}
+
+// estimate asks for a fee: a child's is for its parent, too, until that has landed.
+func (n *Network) estimate(ctx context.Context, j *job, in chain.Intent) (chain.Fee, error) {
+	if payer, able := n.Client.(chain.ParentPayer); able && j.child() {
+		p, err := n.parentOf(ctx, j)
+		if err != nil {
+			return chain.Fee{}, err
+		}
+		if !p.landed {
+			return payer.ChildFee(ctx, in, p.v.Raw, p.v.MaxCost)
+		}
+	}
+	return n.Client.EstimateFee(ctx, in)
+}
+
+// orphan reports whether a child's coin will never be there.
+func (n *Network) orphan(ctx context.Context, j *job) (*parent, error) {
+	if !j.child() {
+		return nil, nil
+	}
+	p, err := n.parentOf(ctx, j)
+	if err != nil || !p.dead {
+		return nil, err
+	}
+	return &p, nil
+}
+
+// endChild ends a child of which nothing was signed, or nothing can land. Its coin is
+// free where it is one.
+func (n *Network) endChild(ctx context.Context, j *job, atts []*att, p *parent) error {
+	s := step{op: "end-child"}
+	for _, a := range atts {
+		if a.v.Fate == Open {
+			a.v.Fate = Dead
+			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
+		}
+	}
+	if err := n.unbind(ctx, []string{p.coin.ID}, &s); err != nil {
+		return err
+	}
+	if Coins.Value(p.coin).State == CoinUnmined {
+		s.drop = append(s.drop, storage.Row{Table: Coins.Table, ID: p.coin.ID, Version: p.coin.Version})
+	} else if err := n.moveCoins(ctx, []string{p.coin.ID}, j.id, &s, func(string) CoinState { return CoinFree }); err != nil {
+		return err
+	}
+	if j.v.State = Failed; p.landed {
+		j.v.State = Cancelled
+	}
+	j.v.Plan, j.v.Reserved, j.v.Reason = nil, 0, ""
+	s.tell = n.outcome(j)
+	return n.commit(ctx, j, s)
+}
