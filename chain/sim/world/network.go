@@ -57,6 +57,7 @@ func (r *run) newNetwork(n chain.Network) (*network, error) {
 		x.final = confirmations[n] + int64(r.rng.IntN(8))
 	}
 	o := sim.Options{Network: n, Registry: registry(), Seed: r.w.Seed, Now: r.time, Finality: x.final}
+	o.FirstSeen = n == "LTC" || r.w.Seed%3 == 0 // as Litecoin Core is, unless told otherwise
 	var err error
 	if open := r.w.Nodes[n]; open != nil {
 		if len(x.coins) == 0 {

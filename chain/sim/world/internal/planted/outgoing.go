@@ -17,7 +17,7 @@ var outgoingBugs = []Bug{
 	},
 	{
 		ID: "cancel-after-sign", File: "chain/outgoing/submit.go",
-		Old:  `if cancelled || !v.idle() {`,
+		Old:  `if cancelled || !v.idle() || j.child() {`,
 		New:  `if cancelled || v.State == Settled {`,
 		What: "an order that is signed can be cancelled",
 	},
@@ -38,6 +38,18 @@ var outgoingBugs = []Bug{
 		Old:  `nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}`,
 		New:  `nonce: last.v.Nonce, change: last.v.ChangeTo}`,
 		What: "a stuck transaction is replaced by one that spends other coins",
+	},
+	{
+		ID: "childs-coin-is-free", File: "chain/outgoing/child.go",
+		Old:  `v.State, v.Intent = CoinUnmined, id`,
+		New:  `v.State, v.Intent = CoinFree, id`,
+		What: "what a waiting transaction returns is a coin like others, and its child's",
+	},
+	{
+		ID: "childs-coin-freed-by-its-parent", File: "chain/outgoing/settle.go",
+		Old:  `coin.State = CoinReserved`,
+		New:  `coin.State, coin.Intent = CoinFree, ""`,
+		What: "when a transaction has landed, what it returned is free, though its child spends it",
 	},
 	{
 		ID: "carried-can-be-cancelled", File: "chain/outgoing/submit.go",
