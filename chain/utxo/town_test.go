@@ -90,7 +90,7 @@ func litecoinTown(t testing.TB) *town {
 	t.Helper()
 	n := &town{network: "LTC", dialect: Core, key: customer()}
 	n.params, _ = Testnets("LTC", "regtest")
-	n.node = testenv.Litecoind(t)
+	n.node = testenv.Litecoind(t, "-mempoolreplacement=1")
 	n.found(t, 110)
 	return n
 }

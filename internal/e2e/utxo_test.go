@@ -241,7 +241,7 @@ func TestCoinsW03_ChildPays(t *testing.T) {
 		args                []string
 	}{
 		{"btcd", "BTC", "simnet", 330, []string{"--rejectreplacement"}},
-		{"litecoin_core", "LTC", "regtest", 130, []string{"-mempoolreplacement=0", "-blockmintxfee=0.0002"}},
+		{"litecoin_core", "LTC", "regtest", 130, []string{"-blockmintxfee=0.0002"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,8 @@ import (
 )
 
 // Litecoind starts a Litecoin Core on a fresh regtest chain, with an index of
-// transactions and no wallet. It speaks the dialect of Bitcoin Core. Its blocks
+// transactions and no wallet. It speaks the dialect of Bitcoin Core, and takes no
+// replacements unless told to, as is its default. Its blocks
 // stop at height 431 until somebody pays into an extension block.
 func Litecoind(t testing.TB, args ...string) *CoinNode {
 	t.Helper()
@@ -21,7 +22,7 @@ func Litecoind(t testing.TB, args ...string) *CoinNode {
 		args: func(port int, _ string) []string {
 			return append([]string{
 				"-regtest", "-datadir=" + data, "-server", "-listen=0", "-dnsseed=0", "-txindex=1", "-disablewallet=1",
-				"-persistmempool=0", "-rpcservertimeout=5", "-mempoolreplacement=1", "-fallbackfee=0.0001", "-printtoconsole=0",
+				"-persistmempool=0", "-rpcservertimeout=5", "-fallbackfee=0.0001", "-printtoconsole=0",
 				"-rpcuser=" + CoinUser, "-rpcpassword=" + CoinPassword, "-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1", "-rpcport=" + strconv.Itoa(port),
 			}, args...)
 		},
