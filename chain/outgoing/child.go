@@ -103,10 +103,11 @@ func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, er
 	}})
 }
 
-// helps reports whether a child is about to pay for an attempt, or has been sent: one
-// that waits may wait for long.
+// helps reports whether a child is about to pay for an attempt, or was sent of late: one
+// that waits may wait for long, and nodes may take none, as where others have spent so
+// much of what the attempt pays that it has too many children.
 func (n *Network) helps(ctx context.Context, child *job, a *att) bool {
-	if child.v.State != Queued && child.v.State != Signed {
+	if child.v.State != Queued && (child.v.State != Signed || n.Now().After(child.v.BumpAt.Add(n.StuckAfter))) {
 		return false
 	}
 	p, err := n.parentOf(ctx, child)

@@ -453,6 +453,22 @@ func TestW03_WhereNoChildIsAffordableReplacingGoesOn(t *testing.T) {
 	}
 }
 
+// TestW03_ChildThatNodesTakeNot holds up no replacing.
+func TestW03_ChildThatNodesTakeNot(t *testing.T) {
+	t.Parallel()
+	w, in := stuckOnNodes(t, nil)
+	w.childIs(outgoing.Signed)
+	for range 90 {
+		w.chain.Drop(w.child().Tx)
+		w.run(1)
+		w.chain.SetFeeLevel(2000)
+	}
+	require.Greater(t, len(w.attempts("a")), 3)
+	w.chain.SetFirstSeen(false)
+	w.run(60)
+	w.each(in)
+}
+
 // TestW03_ChildOfWhatNodesHaveLost: nodes keep the second transaction after all, and it is
 // too cheap as well. Its child would be another; that of the first is not made dearer in vain.
 func TestW03_ChildOfWhatNodesHaveLost(t *testing.T) {
