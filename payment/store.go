@@ -103,12 +103,14 @@ func (s *Service) currency(code string) *chain.Currency {
 func (s *Service) change(ctx context.Context, tenant string, x *decision) (storage.Change, error) {
 	part := storage.Tenant(tenant)
 	c := storage.Change{Partition: part, Put: x.events, Post: x.posts}
+	var told []storage.Row // nothing is new but how new: an older fact may be on its way
 	for _, e := range x.deposits {
-		if !e.changed() {
-			continue
+		if e.changed() {
+			e.d.UpdatedAt = x.now
+			c.Put = append(c.Put, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
+		} else if e.d.FactVersion != e.was.FactVersion {
+			told = append(told, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
 		}
-		e.d.UpdatedAt = x.now
-		c.Put = append(c.Put, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
 	}
 	if x.p.ID != "" && (x.touched || len(c.Put) > 0 || !same(&x.p, &x.was)) {
 		if len(c.Put) > 0 || !same(&x.p, &x.was) {
@@ -121,7 +123,7 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 		}
 		c.Put = append(c.Put, row)
 	}
-	if len(c.Put) == 0 {
+	if c.Put = append(c.Put, told...); len(c.Put) == 0 {
 		return c, nil
 	}
 	c.ID = s.c.NewID()
@@ -152,8 +154,8 @@ func (s *Service) guardWallets(ctx context.Context, tenant string, x *decision, 
 	return nil
 }
 
-// changed says whether there is anything to store of the deposit. What is only
-// a number of the fact itself does not count: the same fact again is nothing new.
+// changed says whether there is anything new of the deposit. What is only a number
+// of the fact itself does not count: the same fact again is nothing new.
 func (e *entry) changed() bool {
 	if e.version == 0 {
 		return true

@@ -115,3 +115,24 @@ func TestStaleFactsAreIgnored(t *testing.T) {
 	require.NoError(t, h.s.handle(ctx, old))
 	require.Equal(t, before, h.dump())
 }
+
+// TestC01_OlderFactAfterOneThatSaidNothingNew: a transfer is gone, waits again, and is gone
+// again. The worker that tells that it waits is slow, and the one that is faster tells
+// nothing new; the slow one is late all the same.
+func TestC01_OlderFactAfterOneThatSaidNothingNew(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	h.transfer(p, "100").final()
+	x := h.transfer(p, "100").seen()
+	require.Equal(t, TypeOver, h.get(p).Type)
+	x.gone()
+	require.Equal(t, TypeFull, h.get(p).Type)
+	x.seq++
+	slow := x.last
+	slow.sighting.State, slow.version = incoming.Seen, x.seq
+	x.gone()
+	require.NoError(t, h.s.handle(ctx, slow))
+	require.Equal(t, incoming.Gone, x.deposit().State)
+	require.Equal(t, TypeFull, h.get(p).Type)
+}
