@@ -27,7 +27,8 @@ const (
 // Reason says what an intent waits for.
 type Reason string
 
-// The reasons. They are shown to operators and in withdrawal views.
+// The reasons. They are shown to operators and in withdrawal views. ReasonRefused is
+// that of an intent that has failed.
 const (
 	ReasonHotShort Reason = "hot_short"       // the hot address does not hold the amount
 	ReasonGasShort Reason = "gas_float_short" // no coins of the operator's to pay the network
@@ -35,6 +36,7 @@ const (
 	ReasonNode     Reason = "node"            // the node does not answer
 	ReasonSigner   Reason = "signer"          // the signer refuses or does not answer
 	ReasonTooDear  Reason = "fee_above_cap"   // the network's price is above MaxCost
+	ReasonRefused  Reason = "refused"         // by a signer or a node, for good: its nonce or inputs went back to ourselves
 )
 
 // Outcome is the fact queue towards an intent's owner, in the network's

@@ -29,6 +29,9 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 		n.requeue(j, &s)
 	default:
 		j.v.State = Failed
+		if won.v.Purpose == chain.ForCancel {
+			j.v.Reason = ReasonRefused
+		}
 	}
 	s.tell = n.outcome(j)
 	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations

@@ -32,7 +32,7 @@ func (t *Treasury) mark(ctx context.Context, row storage.Row, s Sweep) error {
 	}
 	for _, r := range rows {
 		d := incoming.Sightings.Value(r)
-		if d.Forward != incoming.Forwarding && (d.Forward != incoming.Forwarded || !s.replaces(row.ID)) {
+		if d.Forward != incoming.Forwarding && (d.Forward == incoming.ForwardNone || !s.replaces(row.ID)) {
 			continue // mined again meanwhile: what it is now has a sweep of its own
 		}
 		d.Forward, d.ForwardTx = incoming.Deferred, ""
@@ -97,6 +97,11 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && s.State != SweepDeferred && dead:
 			s.State, s.Reason = SweepDeferred, "the sweep failed"
+			if o.Reason == outgoing.ReasonRefused && timesReplaced(sweep) < maxReplaced {
+				next := t.again(sweep, s)
+				s.Reason += ": again as " + next.ID
+				more = append(more, next)
+			}
 		case o.Purpose == chain.ForSweep && s.State == SweepDone && dead:
 			again := t.again(sweep, s)
 			s.State, s.Reason = SweepDeferred, "a fork took the sweep away: again as "+again.ID
@@ -111,22 +116,30 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 	})
 }
 
-// again is the sweep that takes the place of one which had landed, as it was
-// told, and died after that: its own intent is at its end. It takes what the
+// again is the sweep that takes the place of one whose own intent is at its end: it
+// was refused, or had landed, as it was told, and died after that. It takes what the
 // address holds by then, which may be nothing.
 func (t *Treasury) again(id string, s Sweep) storage.Row {
-	first, n, _ := strings.Cut(id, replacing)
-	times, _ := strconv.Atoi(n)
+	first, _, _ := strings.Cut(id, replacing)
 	s.State, s.Fundings, s.Reason, s.Created = SweepNew, 0, "", t.cfg.Now()
-	return Sweeps.Row(first+replacing+strconv.Itoa(times+1), 0, t.cfg.Now(), s)
+	return Sweeps.Row(first+replacing+strconv.Itoa(timesReplaced(id)+1), 0, t.cfg.Now(), s)
 }
 
 // replacing stands in the id of a sweep that takes the place of a dead one.
 const replacing = "/again/"
 
+// maxReplaced is how often a sweep is made again that was refused: it costs gas each time.
+const maxReplaced = 3
+
+func timesReplaced(id string) int {
+	_, n, _ := strings.Cut(id, replacing)
+	times, _ := strconv.Atoi(n)
+	return times
+}
+
 // replaces says that the sweep has landed in the place of another.
 func (s *Sweep) replaces(id string) bool {
-	return s.State == SweepDone && strings.Contains(id, replacing)
+	return s.State == SweepDone && timesReplaced(id) > 0
 }
 
 // fee is what a landed transaction took, in coins of the network's own with 8

@@ -2,6 +2,7 @@ package treasury_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -267,4 +269,49 @@ func TestFailedSweepIsDeferred(t *testing.T) {
 	require.Zero(t, w.landed(w.hot, "USDTERC20"))
 	w.conserved("ETH", "USDTERC20")
 	w.released()
+}
+
+// A signer has signed a sweep, was not heard, and refuses it from then on: its nonce is
+// used up by paying the address itself, and the sweep fails. Another takes its place, as
+// the merchant's coins would stay where they are until somebody pays there again.
+func TestK05_SweepWhoseNonceWasUsedUpIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("ETH", "100")
+	w.store.fail = func(c *storage.Change) bool { return strings.HasPrefix(c.ID, "out/store/") }
+	for range 20 { // not heard
+		w.clock.Advance(15 * time.Second)
+		w.chain.Mine(1)
+		_ = w.app.Step(t.Context())
+	}
+	require.NotEmpty(t, w.intents(chain.ForSweep)[0].Plan)
+	w.store.fail, w.shy = nil, true
+	for range 60 {
+		w.mine(1)
+		if w.intents(chain.ForSweep)[0].State == outgoing.Failed {
+			break
+		}
+	}
+	require.Equal(t, outgoing.Failed, w.intents(chain.ForSweep)[0].State)
+	w.shy = false
+	w.mine(60)
+	states := map[treasury.SweepState]int{}
+	for _, s := range w.sweeps() {
+		states[s.State]++
+	}
+	require.Equal(t, map[treasury.SweepState]int{treasury.SweepDeferred: 1, treasury.SweepDone: 1}, states)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").IsZero())
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	rows, err := w.store.Find(t.Context(), storage.Query{Table: incoming.Sightings.Table, Partition: storage.Network("ETH"), Where: []storage.Cond{
+		{Column: "address", Op: storage.Eq, Value: chain.Address(p.Address)},
+	}})
+	require.NoError(t, err)
+	for _, r := range rows {
+		if s := incoming.Sightings.Value(r); !s.Internal {
+			require.Equal(t, incoming.Forwarded, s.Forward)
+		}
+	}
+	w.released()
+	w.conserved("ETH")
 }
