@@ -654,3 +654,28 @@ func (o w0) internal(_ context.Context, _ chain.Network, list []chain.Transfer) 
 	}
 	return out, nil
 }
+
+// What is recovered on a chain that has forked since it was read would be of blocks that
+// nobody has followed: the node is not at fault, and it is asked again later.
+func TestR05_RecoverWaitsUntilAForkIsFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 6)
+	a := w.address()
+	w.mine(3)
+	w.step()
+	tx := w.pay(a, "ETH", "1")
+	w.mine(2)
+	w.step()
+	_, err := w.chain.ReorgTo(2, 1)
+	require.NoError(t, err)
+	w.mine(1)
+	before := w.summary(w.store)
+	_, err = w.net.Recover(background, a, 1, 0)
+	require.ErrorIs(t, err, incoming.ErrForked)
+	require.NotErrorIs(t, err, chain.ErrNode)
+	require.Equal(t, before, w.summary(w.store))
+	w.step()
+	found, err := w.net.Recover(background, w.addressOf(tx), 1, 0)
+	require.NoError(t, err)
+	require.Zero(t, found, "it was read with the fork")
+}

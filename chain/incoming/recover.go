@@ -13,6 +13,10 @@ import (
 // ErrNotOurs says that the address was never derived into the directory.
 var ErrNotOurs = errors.New("incoming: no address of ours")
 
+// ErrForked says that the chain is another than was read last: a fork is still to be
+// followed. What was asked for is asked again after that.
+var ErrForked = errors.New("incoming: the chain is not the one that was read: a fork is followed first, try again then")
+
 // Recover reads what an address of ours received between two heights, both
 // included, whatever the cursor says; to = 0 means up to what was read. What was
 // missed becomes Sightings as if it had been scanned, and goes the same way from
@@ -69,15 +73,20 @@ func (n *Network) checkHistory(ctx context.Context, cur Cursor, a chain.Address,
 	if err != nil {
 		return err
 	}
-	hashes := make(map[int64]string, len(trail))
+	read, hashes := make(map[int64]string, len(trail)), map[int64]string{}
 	for _, b := range trail {
-		hashes[b.Height] = b.Hash
+		read[b.Height] = b.Hash
 	}
 	loc, _ := n.cfg.Client.(chain.Locator)
 	for i := range list {
 		t := &list[i]
 		if !validTransfer(t) || t.To != a || t.Block.Hash == "" || t.Block.Height < from || t.Block.Height > to {
 			return n.nodeErr("its history of an address from %d to %d has a transfer that is not: %.80q at %d", from, to, t.Tx, t.Block.Height)
+		}
+		if hash, known := read[t.Block.Height]; known && hash != t.Block.Hash {
+			return fmt.Errorf("%w: %s: block %d was %q, its history has %q", ErrForked, n.name, t.Block.Height, hash, t.Block.Hash)
+		} else if known {
+			continue
 		}
 		hash, known := hashes[t.Block.Height]
 		if !known && loc != nil {

@@ -304,7 +304,7 @@ func (r *run) excuse(t *task, err error) {
 	if t.paused && len(r.procs) > 1 {
 		return // it may have lost its lease meanwhile, and says that things are not as they were
 	}
-	if err == nil || t.struck || r.unwell(t.p) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) {
+	if err == nil || t.struck || r.unwell(t.p) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) || errors.Is(err, incoming.ErrForked) {
 		return
 	}
 	r.fail("error", "%s of %s, with no fault about: %v", t.name, t.p, err)
