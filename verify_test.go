@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
@@ -114,4 +116,37 @@ func TestL13_VerifyNamesGasThatNothingReserves(t *testing.T) {
 	require.Equal(t, []cryptopay.GasMismatch{{Asset: "ETH", Count: 1}}, found(), "the count alone")
 	put(float(4, 0, 0))
 	require.Empty(t, found())
+}
+
+// busyStore does something right before reservations are read, once.
+type busyStore struct {
+	storage.Store
+	meanwhile func()
+}
+
+func (s *busyStore) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if do := s.meanwhile; do != nil && q.Table == treasury.Reservations.Table {
+		s.meanwhile = nil
+		do()
+	}
+	return s.Store.Find(ctx, q)
+}
+
+// A reservation that ends while Verify looks is no difference.
+func TestL13_VerifyWhileGasIsGivenBack(t *testing.T) {
+	t.Parallel()
+	busy := &busyStore{Store: memory.New()}
+	h := newHostOn(t, busy, 13, "ETH")
+	put := func(version, reserved, count int64, open bool) {
+		require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{ID: fmt.Sprint("gas/", version), Partition: storage.Tenant(h.tenant), Put: []storage.Row{
+			treasury.GasFloats.Row("ETH", version, time.Time{}, treasury.GasFloat{Asset: "ETH", Reserved: ledger.Amount(reserved), Count: count}),
+			treasury.Reservations.Row("a", version, time.Time{}, treasury.Reservation{Asset: "ETH", Amount: 30, Since: h.clock.Now(), Open: open}),
+		}}))
+	}
+	put(0, 30, 1, true)
+	busy.meanwhile = func() { put(1, 0, 0, false) }
+	r, err := h.app.VerifyTenant(t.Context(), h.tenant)
+	require.NoError(t, err)
+	require.Nil(t, busy.meanwhile)
+	require.Empty(t, r.Gas)
 }
