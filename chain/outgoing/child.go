@@ -65,8 +65,12 @@ func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, er
 		return false, nil
 	}
 	id := ChildOf(j.id)
-	if v, _, born, err := Intents.One(ctx, n.Store, n.part, id); err != nil || born {
-		return err == nil && n.helps(ctx, &job{id: id, v: v}, a), err
+	v, stored, born, err := Intents.One(ctx, n.Store, n.part, id)
+	if err != nil {
+		return false, err
+	}
+	if born {
+		return n.helps(ctx, &job{id: id, v: v, version: stored.Version}, a)
 	}
 	most, err := n.left(j, a)
 	if err != nil {
@@ -94,11 +98,11 @@ func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, er
 	}
 	n.Log.Warn("child_pays", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("child", id))
 	row := CoinRow(j.v.Tenant, coin)
-	v := Coins.Value(row)
-	v.State, v.Intent = CoinUnmined, id
+	c := Coins.Value(row)
+	c.State, c.Intent = CoinUnmined, id
 	return true, n.commit(ctx, j, step{op: "beget", due: n.Now().Add(n.Poll), with: []storage.Row{
 		Intents.Row(id, 0, n.Now(), record(in, n.Now())),
-		Coins.Row(row.ID, 0, time.Time{}, v),
+		Coins.Row(row.ID, 0, time.Time{}, c),
 		Reservations.Row(row.ID, 0, time.Time{}, Reservation{Intent: id, At: n.Now()}),
 	}})
 }
@@ -106,12 +110,12 @@ func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, er
 // helps reports whether a child is about to pay for an attempt, or was sent of late: one
 // that waits may wait for long, and nodes may take none, as where others have spent so
 // much of what the attempt pays that it has too many children.
-func (n *Network) helps(ctx context.Context, child *job, a *att) bool {
+func (n *Network) helps(ctx context.Context, child *job, a *att) (bool, error) {
 	if child.v.State != Queued && (child.v.State != Signed || n.Now().After(child.v.BumpAt.Add(n.StuckAfter))) {
-		return false
+		return false, nil
 	}
 	p, err := n.parentOf(ctx, child)
-	return err == nil && p.tx == a.tx
+	return p.tx == a.tx, err
 }
 
 // lostParent reports whether a child waits for a parent that no node has: it is not
@@ -155,6 +159,9 @@ func (n *Network) parentOf(ctx context.Context, j *job) (p parent, err error) {
 	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, held...)
 	if err != nil {
 		return p, err
+	}
+	if len(rows) != 1 && n.lost(ctx, j) {
+		return p, storage.ErrConflict // another worker has ended it meanwhile
 	}
 	if len(rows) != 1 {
 		return p, fmt.Errorf("outgoing: a child with %d coins", len(rows))

@@ -220,6 +220,10 @@ func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 
 // bequeath sets what a child may cost aside, out of what its parent had.
 func (t *Treasury) bequeath(ctx context.Context, o outgoing.Outcome, r Reservation, float *storage.Row, c *storage.Change) error {
+	info, err := t.cfg.Registry.Network(o.Network)
+	if err != nil || info.Family != chain.UTXOFamily || o.Purpose != chain.ForWithdrawal {
+		return err
+	}
 	child := outgoing.ChildOf(o.Intent)
 	in, _, born, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(o.Network), child)
 	if err != nil || !born {

@@ -41,8 +41,8 @@ var outgoingBugs = []Bug{
 	},
 	{
 		ID: "childs-coin-is-free", File: "chain/outgoing/child.go",
-		Old:  `v.State, v.Intent = CoinUnmined, id`,
-		New:  `v.State, v.Intent = CoinFree, id`,
+		Old:  `c.State, c.Intent = CoinUnmined, id`,
+		New:  `c.State, c.Intent = CoinFree, id`,
 		What: "what a waiting transaction returns is a coin like others, and its child's",
 	},
 	{
