@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,9 @@ type Bug struct {
 	// Store is what the world keeps everything in: "memory", or "sqlite" for bugs
 	// of that store. "" = memory.
 	Store string
+	// Package and Test name the test that finds the bug where no world can: a package
+	// from the module's root, and what -run takes. Both empty = a world finds it.
+	Package, Test string
 }
 
 // Mutate is the file with the bug in it. The error says so where Old is not
@@ -58,11 +62,13 @@ func (b *Bug) Overlay(root, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, list, 0o600)
 }
 
-// All lists every bug, by package.
+// All lists every bug: those for the worlds by package, then the removals.
 func All() []Bug {
-	var all []Bug
-	for _, some := range [][]Bug{ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs} {
-		all = append(all, some...)
-	}
-	return all
+	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, Removals())
+}
+
+// Removals are defences taken out: each one for the test that it names. Their ids
+// are those of docs/faults.md that begin with F.
+func Removals() []Bug {
+	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals)
 }

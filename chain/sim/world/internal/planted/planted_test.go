@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,12 +26,33 @@ func TestPlanted_EachStillFits(t *testing.T) {
 		require.False(t, ids[b.ID], "%s is there twice", b.ID)
 		ids[b.ID] = true
 		require.NotEmpty(t, b.What, b.ID)
+		require.Equal(t, b.Test == "", b.Package == "", "%s: a test is named with its package", b.ID)
 		text, err := b.Mutate(root)
 		require.NoError(t, err)
 		_, err = parser.ParseFile(token.NewFileSet(), b.File, text, parser.SkipObjectResolution)
 		require.NoError(t, err, b.ID)
 	}
 	require.GreaterOrEqual(t, len(ids), 60)
+}
+
+// TestPlanted_RemovalsNameTheirTest: the test that a removal names is there, and so is
+// its row in docs/faults.md.
+func TestPlanted_RemovalsNameTheirTest(t *testing.T) {
+	t.Parallel()
+	faults, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
+	require.NoError(t, err)
+	for _, b := range planted.Removals() {
+		require.NotEmpty(t, b.Test, "%s: a removal names its test", b.ID)
+		require.Regexp(t, `^F[A-Z][0-9]{2}(-[a-z0-9-]+)?$`, b.ID)
+		require.Contains(t, string(faults), "| "+b.ID[:4]+" ", "%s has no row in docs/faults.md", b.ID)
+		name, _, _ := strings.Cut(b.Test, "/")
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(b.Package), "*_test.go"))
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(text), "func "+name+"(")
+		}), "%s: no test %s in %s", b.ID, name, b.Package)
+	}
 }
 
 // TestPlanted_Overlay writes what the go command reads.

@@ -69,11 +69,18 @@ func hunt(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		return errors.New("hunt: run it at the module's root")
 	}
-	var bugs []planted.Bug
+	var bugs, removals []planted.Bug
 	for _, b := range append([]planted.Bug{control}, planted.All()...) {
-		if only.MatchString(b.ID) {
+		switch {
+		case !only.MatchString(b.ID):
+		case b.Test != "":
+			removals = append(removals, b)
+		default:
 			bugs = append(bugs, b)
 		}
+	}
+	if err := tested(ctx, root, removals); err != nil || len(bugs) == 0 {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {

@@ -1,0 +1,4 @@
+package planted
+
+// Configurations that change.
+var configRemovals = []Bug{}

@@ -1,0 +1,4 @@
+package planted
+
+// Ether that comes through contracts.
+var etherRemovals = []Bug{}

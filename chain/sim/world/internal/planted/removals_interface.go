@@ -1,0 +1,4 @@
+package planted
+
+// What the REST interface shows, and what a host is asked.
+var interfaceRemovals = []Bug{}

@@ -1,0 +1,4 @@
+package planted
+
+// Reads that grow.
+var readRemovals = []Bug{}

@@ -1,0 +1,4 @@
+package planted
+
+// What sweeps cost, and prices.
+var treasuryRemovals = []Bug{}
