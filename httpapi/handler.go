@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // Handler serves the interface. It may be used concurrently, and by any number
@@ -25,6 +26,8 @@ type Handler struct {
 	tree   node
 	doc    []byte // the OpenAPI document
 	pages  []byte // the same for people
+
+	inFlight storage.InFlight
 }
 
 // New makes a Handler of an App. It does no I/O and starts nothing.
@@ -146,7 +149,9 @@ func (h *Handler) answer(w http.ResponseWriter, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.once(c, b.body); err != nil {
+	leave, err := h.once(c, b.body)
+	defer leave()
+	if err != nil {
 		return nil, err
 	}
 	return c.Route.do.call(c.Request.Context(), c, b)

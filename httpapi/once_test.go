@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
 // onceRoute is an endpoint that takes an Idempotency-Key, with a good body,
@@ -244,5 +247,32 @@ func TestIdempotencyUnderLoad(t *testing.T) {
 		}
 		require.Equal(t, 1, fresh, fmt.Sprint(e.path))
 		require.Equal(t, before+1, e.count(w), e.path)
+	}
+}
+
+// onceReads counts how often the store is asked for the key of a request.
+type onceReads struct {
+	storage.Store
+	n atomic.Int64
+}
+
+func (s *onceReads) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+	if t == storage.OnceTable.Table {
+		s.n.Add(1)
+	}
+	return s.Store.Rows(ctx, t, p, ids...)
+}
+
+// A request asks the store for its key once, whether it is the first or the second.
+func TestFP04_AKeyIsLookedUpOnce(t *testing.T) {
+	t.Parallel()
+	s := &onceReads{Store: memory.New()}
+	w := rich(t, func(o *setup) { o.store = s })
+	for _, r := range once {
+		for _, which := range []string{"first", "replay"} {
+			s.n.Store(0)
+			w.ok(r.status, "POST", r.path, w.filled(r.good), onceKey("counted"))
+			require.Equal(t, int64(1), s.n.Load(), "%s %s", r.path, which)
+		}
 	}
 }

@@ -228,21 +228,25 @@ func ceilUnix(t time.Time) int64 {
 }
 
 // once reads the Idempotency-Key of a request. A key that answered another body
-// is told before the body is looked at.
-func (h *Handler) once(c *Call, body []byte) error {
+// is told before the body is looked at. leave ends the request's hold of the key.
+func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 	given := c.Request.Header.Values("Idempotency-Key")
 	if !c.Route.Once || len(given) == 0 {
-		return nil
+		return func() {}, nil
 	}
 	key := given[0]
 	if len(given) > 1 || key == "" || len(key) > maxOnceKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return bad("Idempotency-Key", "must be one key of 1 to 128 visible ASCII characters")
+		return func() {}, bad("Idempotency-Key", "must be one key of 1 to 128 visible ASCII characters")
 	}
 	digest := sha256.Sum256(body)
 	c.Once = storage.Once{Key: c.Route.Name + "/" + key, Fingerprint: hex.EncodeToString(digest[:])}
-	probe := c.Once
-	_, _, err := probe.Find(c.Request.Context(), h.cfg.Store, storage.Tenant(c.Tenant()), c.Now)
-	return err
+	p := storage.Tenant(c.Tenant())
+	if leave, err = h.inFlight.Enter(p, c.Once); err != nil {
+		return leave, err
+	}
+	// The service does not ask the store again: c.Once keeps what was found.
+	_, _, err = c.Once.Find(c.Request.Context(), h.cfg.Store, p, c.Now)
+	return leave, err
 }
 
 const maxOnceKey = 128

@@ -43,7 +43,13 @@ type Once struct {
 	// decision is taken, and again where it is taken again.
 	Encode func() ([]byte, error)
 
-	version int64 // of an outlived row that AddTo replaces
+	known *firstResponse // what Find read last; nil = ask the store
+}
+
+// firstResponse is what the store has under a key. Version 0 = nothing.
+type firstResponse struct {
+	row     OnceRow
+	version int64
 }
 
 // OnceRow is what is kept of a first request. Its row's id is the Key, and it
@@ -59,17 +65,22 @@ var OnceTable = NewTable[OnceRow]("idempotency")
 
 // Find looks for the key's first response. replay is true where there is one
 // younger than OnceFor; ErrIdempotencyMismatch where it answered another body.
+// It asks the store once, and again after each AddTo: what another process wrote
+// meanwhile makes the Change of AddTo ErrConflict. So call it after Enter.
 func (o *Once) Find(ctx context.Context, s Store, p Partition, now time.Time) (response []byte, replay bool, err error) {
-	o.version = 0
 	if o.Key == "" {
 		return nil, false, nil
 	}
-	v, row, ok, err := OnceTable.One(ctx, s, p, o.Key)
+	if o.known == nil {
+		v, row, _, err := OnceTable.One(ctx, s, p, o.Key)
+		if err != nil {
+			return nil, false, err
+		}
+		o.known = &firstResponse{v, row.Version}
+	}
+	v := &o.known.row
 	switch {
-	case err != nil || !ok:
-		return nil, false, err
-	case !now.Before(v.CreatedAt.Add(OnceFor)):
-		o.version = row.Version
+	case o.known.version == 0 || !now.Before(v.CreatedAt.Add(OnceFor)):
 		return nil, false, nil
 	case v.Fingerprint != o.Fingerprint:
 		return nil, false, ErrIdempotencyMismatch
@@ -89,7 +100,12 @@ func (o *Once) AddTo(c *Change, now time.Time) error {
 			return fmt.Errorf("storage: encoding the response to keep: %w", err)
 		}
 	}
-	c.Put = append(c.Put, OnceTable.Row(o.Key, o.version, now.Add(OnceFor),
+	var version int64 // of an outlived response, which this one replaces
+	if o.known != nil {
+		version = o.known.version
+	}
+	o.known = nil
+	c.Put = append(c.Put, OnceTable.Row(o.Key, version, now.Add(OnceFor),
 		OnceRow{Fingerprint: o.Fingerprint, Response: response, CreatedAt: now}))
 	return nil
 }
