@@ -134,25 +134,25 @@ func (a *App) Export(ctx context.Context, tenant string, f TransactionFilter) (i
 // left of the moment of the last row, then what is older. No row is given twice
 // or left out because others were added meanwhile.
 func (a *App) pages(ctx context.Context, tenant string, where []storage.Cond) iter.Seq2[[]storage.Row, error] {
-	find := func(order string, more ...storage.Cond) ([]storage.Row, error) {
+	find := func(more ...storage.Cond) ([]storage.Row, error) {
 		return a.cfg.Store.Find(ctx, storage.Query{
 			Table: storage.Activities.Table, Partition: storage.Tenant(tenant), Where: slices.Concat(where, more),
-			Order: []storage.Order{{Column: order, Desc: true}}, Limit: exportPage,
+			Order: []storage.Order{{Column: "created_at", Desc: true}}, Limit: exportPage,
 		})
 	}
 	return func(yield func([]storage.Row, error) bool) {
-		rows, err := find("created_at")
+		rows, err := find()
 		more := len(rows) == exportPage
 		for yield(rows, err) && err == nil && more {
 			last := rows[len(rows)-1]
 			at := storage.Activities.Value(last).CreatedAt
-			rows, err = find(storage.ColID,
+			rows, err = find(
 				storage.Cond{Column: "created_at", Op: storage.Eq, Value: at}, storage.Cond{Column: storage.ColID, Op: storage.Lt, Value: last.ID})
 			if more = len(rows) == exportPage; err != nil || more {
 				continue
 			}
 			var older []storage.Row
-			older, err = find("created_at", storage.Cond{Column: "created_at", Op: storage.Lt, Value: at})
+			older, err = find(storage.Cond{Column: "created_at", Op: storage.Lt, Value: at})
 			rows, more = append(rows, older...), len(older) == exportPage
 		}
 	}

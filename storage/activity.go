@@ -35,7 +35,7 @@ type Activity struct {
 
 // Activities is the table of Activity, in the tenant's partition.
 var Activities = NewTable[Activity]("activity",
-	Index("created_at"), Index("kind", "created_at"), Index("status", "created_at"), Index("currency", "created_at"))
+	Index("created_at", ColID), Index("kind", "created_at", ColID), Index("status", "created_at", ColID), Index("currency", "created_at", ColID))
 
 // ActivityRow makes the row that brings id's line to a, whether it is there
 // already or not. It reads the line's version, so that a stranger's write in

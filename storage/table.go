@@ -61,7 +61,8 @@ func Unique(columns ...string) TableOption {
 }
 
 // Index says that queries select or order by these columns, in this order,
-// within a partition.
+// within a partition. The last one may be ColID: for queries that go on behind a row
+// that they name.
 func Index(columns ...string) TableOption {
 	return func(t *Table) { t.Indexes = append(t.Indexes, columns) }
 }
@@ -94,9 +95,10 @@ func NewTable[T any](name string, options ...TableOption) TableOf[T] {
 	for _, o := range options {
 		o(t)
 	}
-	for _, cols := range slices.Concat(t.Uniques, t.Indexes) {
-		for _, c := range cols {
-			if _, ok := t.byName[c]; !ok {
+	for i, cols := range slices.Concat(t.Uniques, t.Indexes) {
+		for n, c := range cols {
+			last := i >= len(t.Uniques) && n > 0 && n == len(cols)-1
+			if _, ok := t.byName[c]; !ok && (!last || c != ColID) {
 				panic(fmt.Sprintf("storage: table %s: no column %s to index", name, c))
 			}
 		}

@@ -74,6 +74,9 @@ type layout struct {
 func layoutOf(t *storage.Table) *layout {
 	l := &layout{t: t, indexes: []index{{unique: -1}}}
 	add := func(names []string, unique int) {
+		if n := len(names) - 1; names[n] == storage.ColID {
+			names = names[:n] // the last of every index
+		}
 		x := index{name: strings.Join(names, ","), unique: unique}
 		if slices.ContainsFunc(l.indexes, func(o index) bool { return o.name == x.name }) {
 			return

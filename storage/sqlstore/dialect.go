@@ -101,6 +101,10 @@ type Dialect struct {
 	Excluded string // "excluded.%s": the value that an upsert brings
 	Ignore   string // "ON CONFLICT DO NOTHING"; {key} is a column of the key
 
+	// Replan makes the database plan a connection's prepared statements anew, where
+	// it keeps plans that were made while a table was small; "" where it does not.
+	Replan string
+
 	// Together sends statements in one round trip, in order, and stops at the first
 	// that fails; nil where they are best sent one by one.
 	Together func(ctx context.Context, c *sqlx.Conn, list []Stmt) error
@@ -113,6 +117,7 @@ type Dialect struct {
 	KeyText     string
 	KeyBytes    string
 	TableSuffix string // after CREATE TABLE (…)
+	AfterTable  string // "ALTER TABLE %s …": follows each CREATE TABLE of a declared table; "" = nothing
 	InTable     bool   // indexes stand inside of CREATE TABLE
 	DueIndex    string // "CREATE INDEX %s ON %s (due, part, id) WHERE due > 0", or "INDEX %s (due, part, id)"
 

@@ -186,7 +186,7 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 		return nil, err
 	}
 	some := false // an empty poll must not take the writer's seat
-	err = s.at.each(ctx, "SELECT 1 FROM "+s.d.Table(c.Table.Name)+cond+" LIMIT 1", args, func(Scanner) error {
+	err = s.at.each(ctx, "SELECT 1 FROM "+s.d.Table(c.Table.Name)+cond+" ORDER BY due, part, id LIMIT 1", args, func(Scanner) error {
 		some = true
 		return nil
 	})

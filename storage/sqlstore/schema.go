@@ -61,6 +61,9 @@ func (d *Dialect) DDL(t *storage.Table) []string {
 		after = append(after, fmt.Sprintf(d.DueIndex, name+"_due", name))
 	}
 	create := fmt.Sprintf("CREATE TABLE %s (\n  %s\n)%s", name, strings.Join(lines, ",\n  "), d.TableSuffix)
+	if d.AfterTable != "" {
+		after = append(after, fmt.Sprintf(d.AfterTable, name))
+	}
 	return append([]string{create}, after...)
 }
 

@@ -30,6 +30,9 @@ type session struct {
 	// unless the transaction may show an older state of it.
 	steady string
 	lost   bool // the connection is in an unknown state: do not use it again
+	own    bool // the connection is ours for good, and so are the plans of its statements
+	work   Work // transactions, and rows sent in them
+	rows   int  // sent in the transaction before
 
 	// Where statements travel together, exec and each only queue them: what is
 	// read is there after flush.
@@ -208,7 +211,10 @@ func (s *session) inTx(ctx context.Context, f func() error) error {
 		}
 	}()
 	sent := false // the commit was, so that what became of it may be unknown
-	err := f()
+	err := s.replan(ctx)
+	if err == nil {
+		err = f()
+	}
 	if err == nil {
 		sent = true
 		err = s.exec(ctx, s.words.commit)
@@ -225,6 +231,35 @@ func (s *session) inTx(ctx context.Context, f func() error) error {
 		return s.before(ctx, err)
 	}
 	return s.classify(err)
+}
+
+// Work is what was done on one connection, to know when its statements are to be planned
+// anew: when it has grown by a quarter, and at the latest after replanEvery. A plan that
+// was made while a table was small is so dropped before the table has grown far, without
+// a look at the table's statistics. Planning costs about as much as one use.
+type Work struct{ done, planned int }
+
+const replanEvery = 4096
+
+// Add counts n more, such as uses and rows, and reports whether to plan anew now.
+func (w *Work) Add(n int) bool {
+	w.done += n
+	if w.done-w.planned <= min(w.planned/4, replanEvery) {
+		return false
+	}
+	w.planned = w.done
+	return true
+}
+
+// replan drops the connection's plans where it is time to. It stands inside of the
+// transaction, whose beginning must be the first of what travels together.
+func (s *session) replan(ctx context.Context) error {
+	more := 1 + s.rows
+	s.rows = 0
+	if s.d.Replan == "" || !s.own || !s.work.Add(more) {
+		return nil
+	}
+	return s.exec(ctx, s.d.Replan)
 }
 
 // before is what an error means of which it is certain that nothing happened.

@@ -223,7 +223,7 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	}
 	together := s.d.Together != nil
 	ss := s.d.on(conn)
-	ss.keep, ss.wait, ss.together = s.keep && !together, s.wait, together
+	ss.own, ss.keep, ss.wait, ss.together = s.keep, s.keep && !together, s.wait, together
 	if s.keep || s.d.CheckEach { // settings may differ from connection to connection
 		if err := s.d.Check(ctx, conn); err != nil {
 			return nil, errors.Join(err, ss.close())
@@ -344,6 +344,7 @@ func (s *Store) lookup(ctx context.Context, ss runner, head string, columns []st
 func (s *Store) store(ctx context.Context, ss *session, head, tail string, kinds []storage.Kind, values []any) error {
 	w := len(kinds)
 	n := len(values) / w
+	ss.rows += n
 	for at := 0; at < n; {
 		size := s.most(w)
 		var q string

@@ -53,12 +53,14 @@ var base = sqlstore.Dialect{
 	MaxParams: 32767,
 	MaxRows:   2048,
 	Together:  together,
+	Replan:    replan,
 	Types: map[storage.Kind]string{
 		storage.Text: text, storage.Int: "bigint", storage.Bool: "bigint", storage.Time: "bigint",
 		storage.Decimal: text, storage.Bytes: "bytea", storage.JSON: text,
 	},
 	KeyText:     text,
 	KeyBytes:    "bytea",
+	AfterTable:  `ALTER TABLE %s ALTER COLUMN part SET STATISTICS 0`, // see replan
 	DueIndex:    "CREATE INDEX %s ON %s (due, part, id) WHERE due > 0",
 	MigrateLock: "SELECT pg_advisory_xact_lock(4846791021)", // one number for all schemas: migrating is rare
 	MigrateIn:   "SET LOCAL search_path TO %s",
@@ -68,6 +70,15 @@ var base = sqlstore.Dialect{
 	Describe:    describe,
 	Classify:    classify,
 }
+
+// replan drops a connection's plans. Statements are planned without their values, so
+// that planning costs nothing per use. Which index such a plan takes depends on how many
+// rows of the table the server expects in one partition. While a table is empty all
+// indexes cost the same, and the server may take one that reads the whole partition. So
+// plans are dropped as a connection is used (sqlstore.Work). No statistics are kept
+// of the column part: they are an average over all tenants, and would say "one row" of a
+// tenant with a million where most tenants have one.
+const replan = "DISCARD PLANS"
 
 // text sorts and compares by its bytes, whatever the database's own order is.
 const text = `text COLLATE "C"`
@@ -150,21 +161,42 @@ func Open(dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	read := sqlx.NewDb(stdlib.OpenDB(*cfg), "pgx")
+	own := cfg.Copy()
+	// Reading takes a page by an index; workers in parallel cost more than they save.
+	cfg.RuntimeParams["max_parallel_workers_per_gather"] = "0"
+	cfg.RuntimeParams["jit"] = "off"
+	read := sqlx.NewDb(stdlib.OpenDB(*cfg, stdlib.OptionResetSession(replanReads)), "pgx")
 	read.SetMaxOpenConns(o.Connections)
 	read.SetMaxIdleConns(o.Connections)
-	own := cfg.Copy()
 	set := own.RuntimeParams
 	set["lock_timeout"] = milliseconds(o.LockTimeout)
 	set[idle] = milliseconds(o.LockTimeout)
 	// Writing finds rows by their keys and nothing else. A plan made while a table
-	// was small must not scan it when it is large.
-	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"} {
+	// was small must not scan it when it is large, nor sort what an index has in order.
+	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_sort", "jit"} {
 		set[off] = "off"
 	}
 	set["plan_cache_mode"] = "force_generic_plan"
 	write := sqlx.NewDb(stdlib.OpenDB(*own), "pgx")
 	return &Store{sqlstore.New(d, read, write, sqlstore.Options{Lane: o.Lane}).Own(), read}, nil
+}
+
+// workKey is where a reading connection keeps its sqlstore.Work.
+const workKey = "cryptopay/work"
+
+// replanReads drops the plans of a reading connection as it is used.
+func replanReads(ctx context.Context, c *pgx.Conn) error {
+	data := c.PgConn().CustomData()
+	work, ok := data[workKey].(*sqlstore.Work)
+	if !ok {
+		work = &sqlstore.Work{}
+		data[workKey] = work
+	}
+	if !work.Add(1) {
+		return nil
+	}
+	_, err := c.Exec(ctx, replan)
+	return err
 }
 
 // idle ends a transaction whose process was stopped: nobody else can free what it
@@ -202,7 +234,9 @@ func OpenDB(db *sqlx.DB, o Options) (*Store, error) {
 	if n := db.Stats().MaxOpenConnections; n == 1 {
 		return nil, errors.New("postgres: the pool has one connection, and that is the host's: raise SetMaxOpenConns to at least 2")
 	}
-	d.Begin = append(d.Begin[:1:1], "SET LOCAL lock_timeout = "+milliseconds(o.LockTimeout), "SET LOCAL "+idle+" = "+milliseconds(o.LockTimeout))
+	// A host's connections keep no plans of ours: see replan.
+	d.Begin = append(d.Begin[:1:1], "SET LOCAL lock_timeout = "+milliseconds(o.LockTimeout), "SET LOCAL "+idle+" = "+milliseconds(o.LockTimeout),
+		"SET LOCAL plan_cache_mode = force_custom_plan")
 	if !o.Accept.AsyncCommit {
 		// What was checked when it was opened may be set otherwise since, on this
 		// connection: it is no longer looked at, but made so.

@@ -1,4 +1,40 @@
 package planted
 
 // Reads that grow.
-var readRemovals = []Bug{}
+var readRemovals = []Bug{
+	{
+		ID: "FP12-plans-of-an-empty-table", File: "storage/sqlstore/session.go",
+		Old:     "!s.own || !s.work.Add(more)",
+		New:     "!s.own || s.work.Add(more) || true",
+		What:    "a writing connection keeps the plans that were made while a table was empty",
+		Package: "storage/sqlstore/postgres", Test: "TestFP12_LookupsOfAYoungTable",
+	},
+	{
+		ID: "FP12-statistics-of-tenants", File: "storage/sqlstore/postgres/postgres.go",
+		Old:     "	AfterTable:  `ALTER TABLE %s ALTER COLUMN part SET STATISTICS 0`, // see replan",
+		New:     "",
+		What:    "the server expects as many rows of each tenant as of the average",
+		Package: "storage/sqlstore/postgres", Test: "TestFP12_LookupsOfAHotTenantAmongMany",
+	},
+	{
+		ID: "FP02-parallel-reads", File: "storage/sqlstore/postgres/postgres.go",
+		Old:     `"max_parallel_workers_per_gather"] = "0"`,
+		New:     `"max_parallel_workers_per_gather"] = "2"`,
+		What:    "the server starts workers to read a page",
+		Package: "storage/sqlstore/postgres", Test: "TestFP02_ReadingStartsNoWorkers",
+	},
+	{
+		ID: "FP06-another-order", File: "activity.go",
+		Old:     `Order: []storage.Order{{Column: "created_at", Desc: true}}, Limit: exportPage,`,
+		New:     `Order: []storage.Order{{Column: "updated_at", Desc: true}}, Limit: exportPage,`,
+		What:    "each page of an export sorts all older lines",
+		Package: ".", Test: "TestFP06_ExportReadsEachLineOnce",
+	},
+	{
+		ID: "FP04-asked-again", File: "storage/once.go",
+		Old:     "if o.known == nil {",
+		New:     "if true {",
+		What:    "each layer asks the store for the key of a request",
+		Package: "httpapi", Test: "TestFP04_AKeyIsLookedUpOnce",
+	},
+}

@@ -1,0 +1,80 @@
+package cryptopay_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+)
+
+// An export of a long history reads each line once, by the server's own count: its cost
+// grows with the lines, not with their square.
+func TestFP06_ExportReadsEachLineOnce(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a server of its own takes seconds")
+	}
+	dsn := testenv.Postgres(t).DSN("postgres")
+	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	store, err := postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	h := newHostOn(t, store, 1, "ETH")
+	const lines = 6_000
+	now := h.clock.Now()
+	h.lines(names("line", lines), func(i int) storage.Activity {
+		at := now.Add(-time.Duration(i) * time.Second)
+		return storage.Activity{Kind: storage.ActivityPayment, Status: "waiting", Currency: "ETH", Amount: 5, Net: 5, CreatedAt: at}
+	})
+	all, err := h.app.Export(t.Context(), h.tenant, cryptopay.TransactionFilter{})
+	require.NoError(t, err)
+	n := 0
+	for _, err := range all {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, lines, n)
+	require.NoError(t, store.Close())
+
+	db := sqlx.MustOpen("pgx", dsn)
+	defer db.Close() //nolint:errcheck // a test's end
+	require.Eventually(t, func() bool { // a connection adds its counts up when it ends
+		var others int
+		err := db.Get(&others, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cryptopay'")
+		return err == nil && others == 0
+	}, time.Minute, 10*time.Millisecond)
+	var read int
+	require.NoError(t, db.Get(&read, "SELECT sum(idx_tup_read) + max(seq_tup_read) FROM pg_stat_user_indexes JOIN pg_stat_user_tables USING (relname) WHERE relname = 'cryptopay_activity'"))
+	require.Less(t, read, 6*lines)
+}
+
+// What a page of the history goes on behind is found by one index that has the rows in
+// order, also where no statistics were made, as is usual on SQLite.
+func TestFP06_PagesGoAlongOneIndexOnSQLite(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/x.db"
+	require.NoError(t, sqlite.Migrate(t.Context(), file))
+	db := sqlx.MustOpen("sqlite", file)
+	defer db.Close() //nolint:errcheck // a test's end
+	for _, filter := range []string{"", "kind = 'payment' AND ", "status = 'waiting' AND ", "currency = 'ETH' AND ", "created_at >= 3 AND created_at < 9 AND "} {
+		for _, behind := range []string{"created_at = 7 AND id < 'x'", "created_at < 7"} {
+			var plan []struct {
+				ID      int    `db:"id"`
+				Parent  int    `db:"parent"`
+				NotUsed int    `db:"notused"`
+				Detail  string `db:"detail"`
+			}
+			q := fmt.Sprintf("SELECT * FROM cryptopay_activity WHERE part = 'tenant/x' AND %s%s ORDER BY created_at DESC, id DESC LIMIT 500", filter, behind)
+			require.NoError(t, db.Select(&plan, "EXPLAIN QUERY PLAN "+q))
+			require.Len(t, plan, 1, "it sorts: %s: %+v", q, plan)
+			require.Contains(t, plan[0].Detail, "USING INDEX cryptopay_activity_i", q)
+		}
+	}
+}
