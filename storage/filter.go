@@ -122,6 +122,11 @@ func (r *Stored) Row(t *Table) (Row, error) {
 	return Row{Table: t, Partition: r.Partition, ID: r.ID, Version: r.Version, Change: r.Change, Due: FromMicros(r.Due), Value: v}, nil
 }
 
+// Bare is the row without its value: for Query.IDs.
+func (r *Stored) Bare(t *Table) Row {
+	return Row{Table: t, Partition: r.Partition, ID: r.ID, Version: r.Version, Change: r.Change, Due: FromMicros(r.Due)}
+}
+
 func (r *Stored) at(i int) any {
 	switch i {
 	case atID:

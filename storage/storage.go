@@ -130,6 +130,7 @@ type Query struct {
 	Order     []Order   // then by id; default by id ascending
 	Limit     int       // 0 = 100
 	Offset    int
+	IDs       bool // Find returns rows without their Value: whoever wants ids alone reads less
 }
 
 // Cond compares a column with a value of the column's Go type. Text compares

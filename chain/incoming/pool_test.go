@@ -284,3 +284,51 @@ func TestWatched_ReadsWhatOthersAdd(t *testing.T) {
 	require.False(t, w.Contains("stranger"))
 	require.EqualValues(t, 60, w.Len())
 }
+
+// wholeRows counts the rows that the store gives with their values.
+type wholeRows struct {
+	storage.Store
+	n int
+}
+
+func (s *wholeRows) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	rows, err := s.Store.Find(ctx, q)
+	if !q.IDs {
+		s.n += len(rows)
+	}
+	return rows, err
+}
+
+// A process that starts learns of a long directory by its ids, and still finds an address
+// that is missing, wherever it is.
+func TestFP08_TheFirstLookReadsIDs(t *testing.T) {
+	t.Parallel()
+	const n = 12_345
+	part := storage.Network("ETH")
+	for _, missing := range []int64{0, 1, 4_999, 5_000, 5_001, 7_777, n - 1} {
+		store := &wholeRows{Store: memory.New()}
+		require.NoError(t, store.Open(t.Context(), incoming.Tables()...))
+		for from := int64(1); from <= n; from += 1000 {
+			c := storage.Change{ID: fmt.Sprint(from), Partition: part}
+			for seq := from; seq < min(from+1000, n+1); seq++ {
+				if seq != missing {
+					c.Put = append(c.Put, incoming.Addresses.Row(fmt.Sprint("address-", seq), 0, time.Time{}, incoming.AddressRow{Seq: seq, Index: seq}))
+				}
+			}
+			require.NoError(t, storage.CommitOne(t.Context(), store, c))
+		}
+		w := incoming.NewWatched(store, "ETH")
+		err := w.Sync(t.Context())
+		if missing > 0 {
+			require.ErrorContains(t, err, fmt.Sprintf("lacks sequence %d:", missing))
+			require.Equal(t, missing-1, w.Len())
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, int64(n), w.Len())
+		for seq := range int64(n) {
+			require.True(t, w.Contains(chain.Address(fmt.Sprint("address-", seq+1))))
+		}
+		require.Less(t, store.n, 5_000, "whole rows of the last page alone")
+	}
+}

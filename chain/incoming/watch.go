@@ -89,21 +89,11 @@ func (w *Watched) Sync(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var hashes []uint64
+	many := w.end == 0 // the first time reads all, later ones what is new
 	for {
-		at := w.end + int64(len(hashes))
-		rows, err := w.store.Find(ctx, storage.Query{
-			Table: Addresses.Table, Partition: w.part, Limit: syncPage,
-			Where: []storage.Cond{{Column: "seq", Op: storage.Gt, Value: at}},
-			Order: []storage.Order{{Column: "seq"}},
-		})
-		for i, r := range rows {
-			if seq := Addresses.Value(r).Seq; seq != at+1+int64(i) {
-				err = fmt.Errorf("incoming: the address directory %s lacks sequence %d: restore the row before scanning on", w.part, at+1+int64(i))
-				break
-			}
-			hashes = append(hashes, hashAddress(r.ID))
-		}
-		if err == nil && len(rows) == syncPage {
+		page, more, err := w.page(ctx, w.end+int64(len(hashes)), many)
+		hashes = append(hashes, page...)
+		if more && err == nil {
 			continue
 		}
 		w.add(hashes)
@@ -113,6 +103,34 @@ func (w *Watched) Sync(ctx context.Context) error {
 		}
 		return nil
 	}
+}
+
+// page reads the addresses behind a sequence: where many are expected their ids alone,
+// as long as a page is whole. Sequences are unique, so a whole page lacks none of them. Of
+// another page the sequences are read, too: an address that is missing there is an error,
+// and those before it are returned.
+func (w *Watched) page(ctx context.Context, at int64, many bool) (hashes []uint64, more bool, err error) {
+	q := storage.Query{
+		Table: Addresses.Table, Partition: w.part, Limit: syncPage, IDs: many,
+		Where: []storage.Cond{{Column: "seq", Op: storage.Gt, Value: at}, {Column: "seq", Op: storage.Le, Value: at + syncPage}},
+		Order: []storage.Order{{Column: "seq"}},
+	}
+	var rows []storage.Row
+	if many {
+		rows, err = w.store.Find(ctx, q)
+	}
+	if err == nil && len(rows) < syncPage {
+		q.IDs, q.Where = false, q.Where[:1]
+		rows, err = w.store.Find(ctx, q)
+	}
+	more = len(rows) == syncPage
+	for i, r := range rows {
+		if want := at + 1 + int64(i); !q.IDs && Addresses.Value(r).Seq != want {
+			return hashes, false, fmt.Errorf("the address directory %s lacks sequence %d: restore the row before scanning on", w.part, want)
+		}
+		hashes = append(hashes, hashAddress(r.ID))
+	}
+	return hashes, more, err
 }
 
 // How many addresses the younger lists hold before they are sorted into the

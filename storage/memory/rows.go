@@ -230,7 +230,15 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	compare := q.Comparer()
 	slices.SortFunc(found, func(a, b *rec) int { return compare(&a.Stored, &b.Stored) })
 	found = found[min(q.Offset, len(found)):]
-	return decode(q.Table, found[:min(q.Limit, len(found))])
+	found = found[:min(q.Limit, len(found))]
+	if q.IDs {
+		out := make([]storage.Row, len(found))
+		for i, r := range found {
+			out[i] = r.Bare(q.Table)
+		}
+		return out, nil
+	}
+	return decode(q.Table, found)
 }
 
 // Count implements storage.Store.

@@ -33,7 +33,15 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 		return nil, err
 	}
 	found = found[min(skip, len(found)):]
-	return decode(q.Table, found[:min(q.Limit, len(found))])
+	found = found[:min(q.Limit, len(found))]
+	if q.IDs {
+		out := make([]storage.Row, len(found))
+		for i, r := range found {
+			out[i] = r.Bare(q.Table)
+		}
+		return out, nil
+	}
+	return decode(q.Table, found)
 }
 
 // partitions lists those that a query asks.

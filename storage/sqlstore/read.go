@@ -150,8 +150,23 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if q.Partition == "" {
 		order = append(order, "part")
 	}
-	text := r.s.d.selectRows(q.Table) + cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
-	return r.rows(ctx, q.Table, text, append(args, q.Limit, q.Offset))
+	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
+	args = append(args, q.Limit, q.Offset)
+	if q.IDs {
+		return r.bare(ctx, q.Table, "SELECT part, id, version, change_id, due FROM "+r.s.d.Table(q.Table.Name)+tail, args)
+	}
+	return r.rows(ctx, q.Table, r.s.d.selectRows(q.Table)+tail, args)
+}
+
+func (r *reads) bare(ctx context.Context, t *storage.Table, q string, args []any) ([]storage.Row, error) {
+	var out []storage.Row
+	err := r.at.each(ctx, q, args, func(sc Scanner) error {
+		var st storage.Stored
+		err := sc.Scan(&st.Partition, &st.ID, &st.Version, &st.Change, &st.Due)
+		out = append(out, st.Bare(t))
+		return err
+	})
+	return out, err
 }
 
 func (r *reads) rows(ctx context.Context, t *storage.Table, q string, args []any) ([]storage.Row, error) {

@@ -68,6 +68,17 @@ func testFind(t testing.TB, e *env) {
 		{Column: "group", Op: storage.Eq, Value: "g"}, {Column: "order", Op: storage.Gt, Value: int64(0)}, {Column: "order", Op: storage.Lt, Value: int64(2)},
 	}}))
 	require.Empty(t, e.find(t, storage.Query{Table: Things.Table, Partition: "tenant/none"}))
+	q := storage.Query{Table: Things.Table, Partition: here, Where: []storage.Cond{{Column: "order", Op: storage.Ge, Value: int64(2)}}}
+	whole, err := e.s.Find(e.ctx, q)
+	require.NoError(t, err)
+	q.IDs = true
+	bare, err := e.s.Find(e.ctx, q)
+	require.NoError(t, err)
+	for i := range whole {
+		whole[i].Value = nil
+	}
+	require.NotEmpty(t, whole)
+	require.Equal(t, whole, bare, "the same rows, without their values")
 }
 
 func testFindPages(t testing.TB, e *env) {

@@ -37,4 +37,11 @@ var readRemovals = []Bug{
 		What:    "each layer asks the store for the key of a request",
 		Package: "httpapi", Test: "TestFP04_AKeyIsLookedUpOnce",
 	},
+	{
+		ID: "FP08-whole-rows", File: "chain/incoming/watch.go",
+		Old:     "Limit: syncPage, IDs: many,",
+		New:     "Limit: syncPage,",
+		What:    "the first look at a long directory reads whole rows",
+		Package: "chain/incoming", Test: "TestFP08_TheFirstLookReadsIDs",
+	},
 }
