@@ -161,6 +161,10 @@ func (t *Table) Encode(value any) ([]any, error) {
 	return out, nil
 }
 
+// Zero is the scalar of the column's zero value: what a row has that was stored before
+// the column was declared.
+func (c *Column) Zero() (any, error) { return c.Encode(reflect.Zero(c.typ).Interface()) }
+
 // Encode turns one value of the column's type into its scalar; see Table.Encode.
 func (c *Column) Encode(value any) (any, error) {
 	v := reflect.ValueOf(value)

@@ -115,7 +115,11 @@ func openStore(ctx context.Context, dsn string) (storage.Store, error) {
 		if err != nil {
 			return nil, errors.New("-store redis://…: must be redis://USER:PASSWORD@HOST:PORT/0") // the cause may repeat the password
 		}
-		return redisstore.New(redis.NewClient(o), redisstore.Options{}).Own(), nil
+		client := redis.NewClient(o)
+		if err := redisstore.Migrate(ctx, client, redisstore.Options{}, tables()...); err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
+		return redisstore.New(client, redisstore.Options{}).Own(), nil
 	}
 	return nil, fmt.Errorf("-store %s: … is not in this version; memory, sqlite:FILE, postgres://…, mysql://… and redis://… are", kind)
 }

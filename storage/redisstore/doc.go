@@ -53,8 +53,8 @@
 // that of ids: count some 100 bytes of memory for each.
 //
 // Amounts are decimal text and are never a number of Lua, which is a double.
-// A table that is declared otherwise than it is stored is ErrSchema: copy the
-// store into one of another Prefix.
+// A table that is declared otherwise than it is stored is ErrSchema: run Migrate, while no
+// other process uses the store.
 //
 // # Reading
 //

@@ -147,7 +147,7 @@ func (s *Store) declare(ctx context.Context, table, words string) error {
 		return failed("opening", err)
 	}
 	if there != words {
-		return fmt.Errorf("%w: redisstore: table %q is stored as %q and declared as %q: copy the store into another Prefix", storage.ErrSchema, table, there, words)
+		return fmt.Errorf("%w: redisstore: table %q is stored as %q and declared as %q: run Migrate", storage.ErrSchema, table, there, words)
 	}
 	return nil
 }

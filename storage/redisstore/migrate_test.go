@@ -1,0 +1,130 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/redisstore"
+)
+
+// A table before and after: with a column in the middle and one at the end, another index.
+type before struct {
+	Name  string    `db:"name"`
+	Count int64     `db:"count"`
+	Tags  []string  `db:"tags,json"`
+	At    time.Time `db:"at"`
+}
+
+type after struct {
+	Name  string            `db:"name"`
+	Since time.Time         `db:"since"`
+	Count int64             `db:"count"`
+	Tags  []string          `db:"tags,json"`
+	At    time.Time         `db:"at"`
+	Bytes []byte            `db:"bytes"`
+	More  map[string]string `db:"more,json"`
+}
+
+func olds() storage.TableOf[before] {
+	return storage.NewTable[before]("grown", storage.Unique("name"), storage.Index("count"), storage.Index("at"))
+}
+
+func news() storage.TableOf[after] {
+	return storage.NewTable[after]("grown", storage.Unique("name"), storage.Index("count"), storage.Index("since", "count"))
+}
+
+// A store of an earlier version opens after Migrate, with every row, also where Migrate
+// was interrupted and run again.
+func TestU01_MigrateKeepsRows(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	for interrupted := range 3 {
+		o := redisstore.Options{Prefix: fmt.Sprint("migrate", interrupted)}
+		old, now := olds(), news()
+		s := redisstore.New(client, o)
+		require.NoError(t, s.Open(t.Context(), old.Table))
+		at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+		const n = 700 // several chunks
+		parts := []storage.Partition{"tenant/a", "tenant/b", "system"}
+		for _, p := range parts {
+			c := storage.Change{ID: string(p), Partition: p}
+			for i := range n {
+				var due time.Time
+				if i%100 == 0 {
+					due = at
+				}
+				c.Put = append(c.Put, old.Row(fmt.Sprint("id", i), 0, due, before{Name: fmt.Sprint("name", i), Count: int64(i % 7), Tags: []string{"x"}, At: at}))
+			}
+			require.NoError(t, storage.CommitOne(t.Context(), s, c))
+		}
+		s = redisstore.New(client, o)
+		require.ErrorIs(t, s.Open(t.Context(), now.Table), storage.ErrSchema)
+		require.ErrorContains(t, s.Open(t.Context(), now.Table), "run Migrate")
+		if interrupted > 0 { // rows are written, the declaration is not
+			words := client.HGet(t.Context(), o.Prefix+":{0}:schema:tables", "grown").Val()
+			require.NoError(t, redisstore.Migrate(t.Context(), client, o, now.Table))
+			require.NoError(t, client.HSet(t.Context(), o.Prefix+":{0}:schema:tables", "grown", words).Err())
+		}
+		for range 2 { // again at any time
+			require.NoError(t, redisstore.Migrate(t.Context(), client, o, now.Table))
+		}
+		s = redisstore.New(client, o)
+		require.NoError(t, s.Open(t.Context(), now.Table))
+		for _, p := range parts {
+			rows, err := s.Find(t.Context(), storage.Query{Table: now.Table, Partition: p, Limit: n + 1, Where: []storage.Cond{
+				{Column: "since", Op: storage.Eq, Value: time.Time{}}, {Column: "count", Op: storage.Eq, Value: int64(3)},
+			}})
+			require.NoError(t, err)
+			require.Len(t, rows, n/7)
+			v := now.Value(rows[0])
+			require.Equal(t, after{Name: v.Name, Count: 3, Tags: []string{"x"}, At: at, Bytes: v.Bytes}, v)
+			require.Empty(t, v.Bytes)
+			again := now.Row(rows[0].ID, rows[0].Version, time.Time{}, after{Name: "another", Count: 3, Since: at})
+			require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: "again " + string(p), Partition: p, Put: []storage.Row{again}}))
+			rows, err = s.Find(t.Context(), storage.Query{Table: now.Table, Partition: p, Where: []storage.Cond{{Column: "since", Op: storage.Eq, Value: at}}})
+			require.NoError(t, err)
+			require.Len(t, rows, 1)
+			duplicate := storage.CommitOne(t.Context(), s, storage.Change{ID: "dup " + string(p), Partition: p, Put: []storage.Row{now.Row("new", 0, time.Time{}, after{Name: "name5"})}})
+			require.ErrorAs(t, duplicate, new(*storage.DuplicateError))
+		}
+		due, err := s.Claim(t.Context(), storage.Claim{Table: now.Table, Now: at, Until: at.Add(time.Hour), Max: 100})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(due), 3*n/100-3)
+		left, err := client.Keys(t.Context(), o.Prefix+":*:idx:grown:at:*").Result()
+		require.NoError(t, err)
+		require.Empty(t, left, "the index that is gone")
+	}
+}
+
+// What cannot be kept is refused, and nothing is written.
+func TestU01_MigrateRefuses(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	type gone struct {
+		Name string `db:"name"`
+	}
+	type other struct {
+		Name  string `db:"name"`
+		Count string `db:"count"`
+		Tags  string `db:"tags"`
+		At    string `db:"at"`
+	}
+	o := redisstore.Options{Prefix: "refused"}
+	s := redisstore.New(client, o)
+	require.NoError(t, s.Open(t.Context(), olds().Table))
+	for what, table := range map[string]*storage.Table{
+		"a column is gone":         storage.NewTable[gone]("grown", storage.Unique("name")).Table,
+		"has another kind":         storage.NewTable[other]("grown", storage.Unique("name")).Table,
+		"the unique key at is new": storage.NewTable[before]("grown", storage.Unique("name"), storage.Unique("at")).Table,
+		"a unique key is gone":     storage.NewTable[before]("grown").Table,
+	} {
+		err := redisstore.Migrate(t.Context(), client, o, table)
+		require.ErrorIs(t, err, storage.ErrSchema, what)
+		require.ErrorContains(t, err, what)
+	}
+	require.NoError(t, redisstore.New(client, o).Open(t.Context(), olds().Table))
+}
