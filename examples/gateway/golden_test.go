@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+)
+
+// golden is a store as an earlier version left it: a gateway in development on TRX, ETH
+// and BTC, stopped by SIGTERM. Its merchant has payments that wait, are paid in part,
+// confirm, are in the mempool, are completed, expired, and late with money in suspense;
+// withdrawals that are pending, processing (two in one transaction), completed and
+// cancelled; a wallet, a transfer, and webhooks that nobody takes. testdata/golden has
+// its rows, by table, and the same of a second gateway on Redis, by key.
+type golden struct {
+	name       string
+	migrations map[string]int // that the SQL dialects had
+	stopped    time.Time      // by the wall's clock
+	key, redis string         // of the two key files
+}
+
+// goldens has one store per step of the schema, oldest first.
+var goldens = []golden{{
+	name: "1", migrations: map[string]int{"sqlite": 6, "postgres": 5, "mysql": 5},
+	stopped: time.Date(2026, 11, 22, 15, 10, 31, 0, time.UTC),
+	key:     "9364a2438162e57f0000dbf63581f29698b22855607a5992823ac3201456df91",
+	redis:   "9abb6061c3c9f0c59f7bad475cb405a3fa6fee87b9b6d1fd3576b3504d16cd30",
+}}
+
+func (g *golden) file(t *testing.T, name string) io.Reader {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "golden", name))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	return z
+}
+
+// fill makes the schema of the time in an empty database, and puts the rows in.
+func (g *golden) fill(t *testing.T, db *sqlx.DB, dialect, quote, declared string) {
+	t.Helper()
+	exec := func(text string) {
+		for q := range strings.SplitSeq(text, ";\n") {
+			if q = strings.TrimSpace(q); q != "" {
+				db.MustExec(q)
+			}
+		}
+	}
+	kind := map[string]string{"sqlite": "(version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL)"}[dialect]
+	if kind == "" {
+		kind = "(version bigint NOT NULL PRIMARY KEY, name varchar(200) NOT NULL)"
+	}
+	exec("CREATE TABLE cryptopay_migrations " + kind)
+	files, err := filepath.Glob(filepath.Join("..", "..", "storage", "sqlstore", dialect, "migrations", "*.sql"))
+	require.NoError(t, err)
+	slices.Sort(files)
+	for i, file := range files[:g.migrations[dialect]] {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		exec(string(text))
+		db.MustExec(db.Rebind("INSERT INTO cryptopay_migrations (version, name) VALUES (?, ?)"), i+1, strings.TrimSuffix(filepath.Base(file), ".sql"))
+	}
+	exec(declared) // the gateway's own tables
+	var all map[string]struct {
+		Columns []string
+		Rows    [][]any
+	}
+	d := json.NewDecoder(g.file(t, g.name+".json.gz"))
+	d.UseNumber()
+	require.NoError(t, d.Decode(&all))
+	tx := db.MustBegin()
+	for table, rows := range all {
+		names := make([]string, len(rows.Columns))
+		for i, c := range rows.Columns {
+			names[i] = quote + c + quote
+		}
+		insert := db.Rebind("INSERT INTO cryptopay_" + table + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.TrimSuffix(strings.Repeat("?, ", len(names)), ", ") + ")")
+		for _, row := range rows.Rows {
+			for i, v := range row {
+				switch v := v.(type) {
+				case json.Number:
+					row[i], err = v.Int64()
+				case map[string]any:
+					row[i], err = hex.DecodeString(v["hex"].(string))
+				}
+				require.NoError(t, err)
+			}
+			tx.MustExec(insert, row...)
+		}
+	}
+	require.NoError(t, tx.Commit())
+}
+
+// fillRedis writes the keys of the store on Redis.
+func (g *golden) fillRedis(t *testing.T, client *redis.Client) {
+	t.Helper()
+	lines := bufio.NewScanner(g.file(t, g.name+"-redis.jsonl.gz"))
+	lines.Buffer(nil, 1<<22)
+	text := func(s string) string {
+		b, err := base64.RawStdEncoding.DecodeString(s)
+		require.NoError(t, err)
+		return string(b)
+	}
+	for lines.Scan() {
+		var line struct {
+			Key                   string
+			Hash, Zset, List, Set []string
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+		ctx, key := t.Context(), text(line.Key)
+		for i := 0; i+1 < len(line.Hash); i += 2 {
+			require.NoError(t, client.HSet(ctx, key, text(line.Hash[i]), text(line.Hash[i+1])).Err())
+		}
+		for i := 0; i+1 < len(line.Zset); i += 2 {
+			score, err := strconv.ParseFloat(text(line.Zset[i+1]), 64)
+			require.NoError(t, err)
+			require.NoError(t, client.ZAdd(ctx, key, redis.Z{Member: text(line.Zset[i]), Score: score}).Err())
+		}
+		for _, v := range line.List {
+			require.NoError(t, client.RPush(ctx, key, text(v)).Err())
+		}
+		for _, v := range line.Set {
+			require.NoError(t, client.SAdd(ctx, key, text(v)).Err())
+		}
+	}
+	require.NoError(t, lines.Err())
+}
+
+// stores makes the golden store on each backend, and says where it is.
+func (g *golden) stores() map[string]func(t *testing.T) (dsn, key string) {
+	own := []*storage.Table{seeds.Table, worlds.Table}
+	return map[string]func(t *testing.T) (string, string){
+		"sqlite": func(t *testing.T) (string, string) {
+			file := filepath.Join(t.TempDir(), "golden.db")
+			db := sqlx.MustOpen("sqlite", file)
+			defer db.Close() //nolint:errcheck // a test's end
+			g.fill(t, db, "sqlite", `"`, sqlite.Schema(own...))
+			return "sqlite:" + file, g.key
+		},
+		"postgres": func(t *testing.T) (string, string) {
+			dsn := testenv.Postgres(t).DSN("postgres")
+			db := sqlx.MustOpen("pgx", dsn)
+			defer db.Close() //nolint:errcheck // a test's end
+			g.fill(t, db, "postgres", `"`, postgres.Declared(own...))
+			return dsn, g.key
+		},
+		"mariadb": func(t *testing.T) (string, string) {
+			p := testenv.MariaDB(t)
+			db := sqlx.MustOpen("mysql", p.MySQLDSN("test"))
+			defer db.Close() //nolint:errcheck // a test's end
+			g.fill(t, db, "mysql", "`", mysql.Declared(own...))
+			return "mysql://root@" + p.Address() + "/test", g.key
+		},
+		"redis": func(t *testing.T) (string, string) {
+			p := testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always")
+			client := redis.NewClient(&redis.Options{Addr: p.Address()})
+			defer client.Close() //nolint:errcheck // a test's end
+			g.fillRedis(t, client)
+			return "redis://" + p.Address() + "/0", g.redis
+		},
+	}
+}
+
+// A store of every earlier version opens, and all that was under way comes to its end.
+func TestU02_StoresOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("servers of its own take seconds")
+	}
+	for i := range goldens {
+		g := &goldens[i]
+		for backend, fill := range g.stores() {
+			t.Run(g.name+"/"+backend, func(t *testing.T) {
+				t.Parallel()
+				dsn, key := fill(t)
+				goesOn(t, g, dsn, key)
+			})
+		}
+	}
+}
+
+// goesOn opens a golden store with this version, at the moment at which it was left.
+func goesOn(t *testing.T, g *golden, dsn, key string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "golden.key")
+	require.NoError(t, os.WriteFile(file, []byte(key+"\n"), 0o600))
+	env := map[string]string{
+		"CRYPTOPAY_CLIENT_ID": "golden", "CRYPTOPAY_CLIENT_SECRET": "golden-secret-of-the-day", "CRYPTOPAY_API_KEY": "golden-key-of-the-day-0001",
+		"CRYPTOPAY_RATE_LIMITS": "off", "CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS": "1", "CRYPTOPAY_KEY_FILE": file,
+		"CRYPTOPAY_MNEMONIC": strings.Repeat("abandon ", 11) + "about",
+	}
+	s, err := readSettings([]string{"-store", dsn, "-networks", "TRX,ETH,BTC"}, func(k string) string { return env[k] })
+	require.NoError(t, err)
+	store, err := openStore(t.Context(), dsn)
+	require.NoError(t, err)
+	require.NoError(t, store.Open(t.Context(), tables()...))
+	require.NoError(t, storage.Decide(t.Context(), store, func(ctx context.Context) (storage.Change, error) {
+		v, row, _, err := worlds.One(ctx, store, storage.System, clockID)
+		v.Offset -= int64(time.Since(g.stopped))
+		return storage.Change{ID: "as it was", Partition: storage.System, Put: []storage.Row{worlds.Row(clockID, row.Version, row.Due, v)}}, err
+	}))
+	require.NoError(t, store.Close())
+
+	i := &inside{t: t, s: s}
+	i.g, err = open(t.Context(), s, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, i.g.close()) })
+	i.api = i.g.handler()
+	token, err := i.g.auth.Token(t.Context(), "golden", "golden-secret-of-the-day", "")
+	require.NoError(t, err)
+	i.token = token.AccessToken
+
+	orders := map[string]string{} // transaction_id by order_id
+	list := i.ok("GET", "/payments/?limit=100", nil)["results"].([]any)
+	for _, p := range list {
+		p := p.(map[string]any)
+		orders[p["order_id"].(string)] = p["transaction_id"].(string)
+	}
+	require.Len(t, orders, 11)
+	pay := func(order, amount string) {
+		p := i.ok("POST", "/payments/status/", map[string]any{"transaction_id": orders[order]})
+		i.ok("POST", "/dev/pay", map[string]any{"address": p["address"], "currency": p["currency"], "amount": amount})
+	}
+	pay("waiting", "25")
+	pay("partial", "15")
+	for _, n := range []string{"TRX", "ETH", "BTC"} {
+		i.ok("POST", "/dev/mine", map[string]any{"blockchain": n, "blocks": 60})
+	}
+	i.ok("POST", "/dev/settle", map[string]any{})
+	want := map[string]string{"small-eth": "expired", "late": "expired"}
+	for order, id := range orders {
+		status, ok := want[order]
+		if !ok {
+			status = "completed"
+		}
+		require.Equal(t, status, i.status(id), order)
+	}
+	withdrawals := i.ok("GET", "/withdrawal/?limit=100", nil)["withdrawals"].([]any)
+	require.Len(t, withdrawals, 7)
+	for _, w := range withdrawals {
+		w := w.(map[string]any)
+		status := "completed"
+		if w["custom_id"] == "w-cancelled" {
+			status = "cancelled"
+		}
+		require.Equal(t, status, w["status"], w["custom_id"])
+	}
+	account := i.ok("GET", "/user/balances/", nil)["account"].(map[string]any)
+	for currency, amount := range map[string]string{"USDTTRC20": "227.74500000", "USDTERC20": "203.87500000"} {
+		require.Equal(t, amount, account[currency].(map[string]any)["amount"], fmt.Sprint(currency, " of ", account))
+		require.Equal(t, "0.00000000", account[currency].(map[string]any)["pending_amount"])
+	}
+	reports, err := i.g.app.Verify(t.Context())
+	require.NoError(t, err)
+	for _, r := range reports {
+		require.True(t, r.Sound(), "%+v", r)
+	}
+}
