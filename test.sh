@@ -16,7 +16,15 @@ deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
 anvil=@foundry-rs/anvil@1.7.1
 litesvm=litesvm@1.5.0
 
-say() { printf '\n== %s\n' "$*"; }
+part='' began=0 minutes=''
+took() { # notes how long the part that ends now took
+	[ -z "$part" ] || minutes+=$(printf '%5.1f min  %s' "$(((SECONDS - began) * 10 / 60))e-1" "$part")$'\n'
+	part=$1 began=$SECONDS
+}
+say() {
+	took "$*"
+	printf '\n== %s\n' "$*"
+}
 die() {
 	printf 'test.sh: %s\n' "$*" >&2
 	exit 1
@@ -104,4 +112,6 @@ FUZZTIME=5s FUZZWORKERS=2 FUZZOUT=$tools/fuzz-brief.txt ./fuzz.sh httpapi/{FuzzB
 say "the gateway, as a merchant walks it"
 examples/gateway/walk.sh
 
-say ok
+took ''
+printf '\n%s%5.1f min  in all\n' "$minutes" "$((SECONDS * 10 / 60))e-1"
+printf '\n== ok\n'
