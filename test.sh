@@ -15,6 +15,7 @@ geth=github.com/ethereum/go-ethereum/cmd/geth@v1.17.8 # the newest that the modu
 deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
 anvil=@foundry-rs/anvil@1.7.1
 litesvm=litesvm@1.5.0
+kit=@solana/kit@8.4.0 # which litesvm needs, too
 
 part='' began=0 minutes=''
 took() { # notes how long the part that ends now took
@@ -62,9 +63,11 @@ install() {
 	tool gofumpt "$gofumpt"
 	tool golangci-lint "$golangci"
 	tool deadcode "$deadcode"
-	if [ ! -x "$tools/node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil" ] || [ ! -e "$tools/node_modules/litesvm/package.json" ]; then
-		echo "installing $anvil $litesvm" # in one go: npm takes away what it was not asked for
-		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent "$anvil" "$litesvm"
+	local modules=$tools/node_modules
+	if [ ! -x "$modules/@foundry-rs/anvil-linux-amd64/bin/anvil" ] || [ ! -e "$modules/litesvm/package.json" ] ||
+		! grep -qF "\"version\": \"${kit##*@}\"" "$modules/@solana/kit/package.json" 2>/dev/null; then
+		echo "installing $anvil $litesvm $kit" # in one go: npm takes away what it was not asked for
+		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent "$anvil" "$litesvm" "$kit"
 	fi
 }
 

@@ -64,7 +64,7 @@ func BenchmarkBlock(b *testing.B) {
 		for b.Loop() {
 			x, err := readBlock(&transport.Call{Out: answer}, 9)
 			require.NoError(b, err)
-			_, err = c.match(x, nobody{})
+			_, err = c.match(b.Context(), x, nobody{})
 			require.NoError(b, err)
 		}
 	})
@@ -76,7 +76,7 @@ func BenchmarkBlock(b *testing.B) {
 		for b.Loop() {
 			x, err := readBlock(&transport.Call{Out: answer}, 9)
 			require.NoError(b, err)
-			found, err := c.match(x, follow.Only{chain.Address(owner)})
+			found, err := c.match(b.Context(), x, follow.Only{chain.Address(owner)})
 			require.NoError(b, err)
 			require.NotEmpty(b, found)
 		}

@@ -14,6 +14,7 @@ type block struct {
 	header
 	txs        []blockTx
 	signatures map[string]bool // where only those were asked for
+	named      []named         // what its transactions name, once it was asked for
 	seen       int             // which fields
 }
 
@@ -24,9 +25,12 @@ func (b *block) At() chain.Block { return b.Block }
 // where somebody was paid is kept as text, and read then.
 type blockTx struct {
 	raw       []byte // base64
+	id        string // "" where only raw tells it
+	later     bool   // a version that is newer than this reader
 	none      bool   // the node has not what it did
+	lacks     bool   // of what it did, something that every transaction has
 	failed    bool
-	fee       int64
+	fee       []byte
 	pre, post []byte // JSON lists of lamports
 	preTokens []byte
 	tokens    []byte // after it
@@ -92,6 +96,10 @@ func readBlockTx(w walk) blockTx {
 	w.Object(func(name []byte) {
 		switch string(name) {
 		case "transaction":
+			if w.Peek() != '[' {
+				w.Skip()
+				return
+			}
 			n := 0
 			w.Array(func() {
 				if n++; n == 1 {
@@ -102,14 +110,26 @@ func readBlockTx(w walk) blockTx {
 			})
 		case "meta":
 			t.meta(w)
+		case "version":
+			t.later = later(w.Raw())
 		default:
 			w.Skip()
 		}
 	})
-	if len(t.raw) == 0 {
+	if len(t.raw) == 0 && !t.later {
 		w.Fail()
 	}
 	return t
+}
+
+// later reports whether what a node says of a version is none that is known here. It
+// says nothing where it was not asked for versions.
+func later(version []byte) bool {
+	switch string(version) {
+	case `"legacy"`, "0", "1", "null":
+		return false
+	}
+	return true
 }
 
 func (t *blockTx) meta(w walk) {
@@ -123,7 +143,7 @@ func (t *blockTx) meta(w walk) {
 		case "err":
 			t.failed, told = !transport.Null(w.Raw()), true
 		case "fee":
-			t.fee = w.number()
+			t.fee = w.Raw()
 		case "preBalances":
 			t.pre = w.Raw()
 		case "postBalances":
@@ -140,7 +160,7 @@ func (t *blockTx) meta(w walk) {
 			w.Skip()
 		}
 	})
-	t.none = !told || t.pre == nil || t.post == nil
+	t.none, t.lacks = false, !told || t.pre == nil || t.post == nil
 }
 
 // bytes are the transaction's own.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	sdk "github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/system"
@@ -16,7 +17,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
-// A payload is a message in the form without versions. It is what is signed.
+// A payload is a message in the form without versions or, where Options.SendVersion1
+// says so, of version 1. It is what is signed.
 
 // deadline marks the height of the block whose hash a transaction carries, from which
 // its time is counted: it stands in the limit on the size of loaded accounts, where
@@ -53,8 +55,8 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	s.salt = saltOf(&o)
-	fee := c.network(s.signers(), s.units(), p.Unit)
+	s.salt, s.version1 = saltOf(&o), c.o.SendVersion1
+	fee := c.network(s.signers(), priority(s.units(), p.Unit))
 	if err := c.afford(ctx, s, fee); err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -238,14 +240,29 @@ func (s *sending) message(unit int64, at *header) ([]byte, error) {
 		return nil, fmt.Errorf("%w: its blockhash is none", chain.ErrNode)
 	}
 	builder := sdk.NewTransactionBuilder().SetFeePayer(pub(s.payer)).SetRecentBlockHash(sdk.Hash(blockhash))
-	for _, x := range s.instructions(unit, at.Height) {
+	until := deadline | uint32(at.Height)
+	if !s.version1 {
+		for _, x := range s.budget(unit, until) {
+			builder.AddInstruction(x)
+		}
+	}
+	for _, x := range s.instructions() {
 		builder.AddInstruction(x)
 	}
 	tx, err := builder.Build()
 	if err != nil {
 		return nil, fmt.Errorf("%w: building: %w", chain.ErrRejected, err)
 	}
-	return tx.Message.MarshalBinary()
+	payload, err := tx.Message.MarshalBinary()
+	if err != nil || !s.version1 {
+		return payload, err
+	}
+	m, err := readMessage(payload) // the same accounts and instructions, in the other form
+	if err != nil {
+		return nil, err
+	}
+	m.config = configOf(priority(s.units(), unit), s.units(), until)
+	return m.write1(), nil
 }
 
 func pub(k key) sdk.PublicKey { return sdk.PublicKey(k) }
@@ -261,12 +278,15 @@ const (
 	budgetSize  = 4
 )
 
-func (s *sending) instructions(unit, height int64) []sdk.Instruction {
-	out := []sdk.Instruction{
+func (s *sending) budget(unit int64, until uint32) []sdk.Instruction {
+	return []sdk.Instruction{
 		instruction(budgetProgram, binary.LittleEndian.AppendUint32([]byte{budgetUnits}, s.units())),
 		instruction(budgetProgram, binary.LittleEndian.AppendUint64([]byte{budgetPrice}, uint64(unit))),
-		instruction(budgetProgram, binary.LittleEndian.AppendUint32([]byte{budgetSize}, deadline|uint32(height))),
+		instruction(budgetProgram, binary.LittleEndian.AppendUint32([]byte{budgetSize}, until)),
 	}
+}
+
+func (s *sending) instructions() (out []sdk.Instruction) {
 	if s.token != nil {
 		out = append(out, instruction(ataProgram, []byte{ataCreateIdempotent},
 			sdk.Meta(pub(s.payer)).SIGNER().WRITE(), sdk.Meta(pub(s.target())).WRITE(), sdk.Meta(pub(s.to)),
@@ -297,15 +317,19 @@ func (c *Client) Assemble(u chain.Unsigned, sigs []chain.Signature) (chain.Signe
 	if len(sigs) != len(seen.Digests) {
 		return chain.Signed{}, fmt.Errorf("solana: %d signatures where %d are required", len(sigs), len(seen.Digests))
 	}
-	raw := []byte{byte(len(sigs))}
+	var signed []byte
 	for i, d := range seen.Digests {
 		k, _ := parseKey(string(d.From))
 		if len(sigs[i]) != ed25519.SignatureSize || !ed25519.Verify(k[:], u.Payload, sigs[i]) {
 			return chain.Signed{}, fmt.Errorf("solana: signature %d is not by the key of %s", i+1, d.From)
 		}
-		raw = append(raw, sigs[i]...)
+		signed = append(signed, sigs[i]...)
 	}
-	return chain.Signed{Tx: signatureText(sigs[0]), Raw: append(raw, u.Payload...)}, nil
+	raw := slices.Concat([]byte{byte(len(sigs))}, signed, u.Payload)
+	if u.Payload[0] == version1 {
+		raw = slices.Concat(u.Payload, signed)
+	}
+	return chain.Signed{Tx: signatureText(sigs[0]), Raw: raw}, nil
 }
 
 var errNotPlain = errors.New("the transaction is no plain transfer of a registered currency as this client builds it")

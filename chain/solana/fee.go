@@ -58,6 +58,7 @@ type sending struct {
 	memo            string
 	amount          uint64 // smallest units; of All what the address holds, once read
 	salt            uint32
+	version1        bool // the form of the transaction
 }
 
 func (s *sending) sponsored() bool { return s.payer != s.from }
@@ -143,10 +144,15 @@ func (c *Client) sending(in *chain.Intent, needFrom bool) (*sending, error) {
 	return s, nil
 }
 
-// network is what the network takes for signatures and compute units, in lamports.
-func (c *Client) network(signers int, units uint32, unit int64) int64 {
+// network is what the network takes for signatures and for priority, in lamports.
+func (c *Client) network(signers int, priority int64) int64 {
+	return int64(signers)*c.o.SignatureFee + priority
+}
+
+// priority is what the compute units cost, in lamports.
+func priority(units uint32, unit int64) int64 {
 	const millionth = 1_000_000
-	return int64(signers)*c.o.SignatureFee + (int64(units)*unit+millionth-1)/millionth
+	return (int64(units)*unit + millionth - 1) / millionth
 }
 
 func (s *sending) signers() int {
@@ -173,7 +179,7 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 		return chain.Fee{}, err
 	}
 	s.salt = salts
-	most := c.network(s.signers(), s.units(), unit)
+	most := c.network(s.signers(), priority(s.units(), unit))
 	cost := most
 	if s.token != nil {
 		most += rent(s.token.program())

@@ -13,8 +13,7 @@ import (
 // payment is a message of ours, read back.
 type payment struct {
 	*message_
-	units    uint32
-	unit     int64
+	priority int64  // lamports
 	height   int64 // of the block whose hash it carries
 	memo     string
 	cur      *chain.Currency
@@ -39,7 +38,7 @@ func (c *Client) Inspect(payload []byte) (chain.Unsigned, error) {
 	if err != nil {
 		return chain.Unsigned{}, fmt.Errorf("%w: its amount: %w", chain.ErrRejected, err)
 	}
-	most := c.network(p.signers, p.units, p.unit)
+	most := c.network(p.signers, p.priority)
 	if !p.cur.Native() {
 		most += rent(p.program)
 	}
@@ -64,7 +63,7 @@ func (c *Client) readPayment(payload []byte) (*payment, error) {
 		return nil, err
 	}
 	p := &payment{message_: m, used: map[byte]bool{}}
-	if m.version >= 0 || m.signers > 2 || m.readSigned > m.signers-1 {
+	if m.version == 0 || m.signers > 2 || m.readSigned > m.signers-1 {
 		return nil, errNotPlain
 	}
 	rest, err := p.budget(m.calls)
@@ -102,7 +101,18 @@ func (p *payment) at(x *call, i int) key {
 	return p.keys[x.accounts[i]]
 }
 
+// budget reads what the transaction asks for: in instructions, or of version 1 in its
+// settings. It returns the instructions that are left.
 func (p *payment) budget(calls []call) ([]call, error) {
+	p.used[0] = true // who pays
+	if p.version == 1 {
+		sum, units, until, ok := p.config.ours()
+		if !ok || units > mostUnits || sum > uint64(priority(mostUnits, maxPrice)) || until < deadline {
+			return nil, errNotPlain
+		}
+		p.priority, p.height = int64(sum), int64(until-deadline)
+		return calls, nil
+	}
 	if len(calls) < 4 {
 		return nil, errNotPlain
 	}
@@ -112,16 +122,17 @@ func (p *payment) budget(calls []call) ([]call, error) {
 			return nil, errNotPlain
 		}
 	}
-	p.used[0] = true // who pays
-	p.units = binary.LittleEndian.Uint32(calls[0].data[1:])
-	unit, height := binary.LittleEndian.Uint64(calls[1].data[1:]), binary.LittleEndian.Uint32(calls[2].data[1:])
-	const mostUnits = 1_400_000
-	if p.units > mostUnits || unit > maxPrice || height < deadline {
+	units, until := binary.LittleEndian.Uint32(calls[0].data[1:]), binary.LittleEndian.Uint32(calls[2].data[1:])
+	unit := binary.LittleEndian.Uint64(calls[1].data[1:])
+	if units > mostUnits || unit > maxPrice || until < deadline {
 		return nil, errNotPlain
 	}
-	p.unit, p.height = int64(unit), int64(height-deadline)
+	p.priority, p.height = priority(units, int64(unit)), int64(until-deadline)
 	return calls[3:], nil
 }
+
+// mostUnits is how many compute units the network gives one transaction.
+const mostUnits = 1_400_000
 
 // note reads a memo, if that is what comes next.
 func (p *payment) note(rest []call) ([]call, error) {

@@ -1,6 +1,8 @@
 package solana
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"unicode/utf8"
@@ -11,31 +13,13 @@ import (
 )
 
 // match makes the transfers of a block to watched addresses.
-func (c *Client) match(b *block, w chain.Watch) ([]chain.Transfer, error) {
+func (c *Client) match(ctx context.Context, b *block, w chain.Watch) ([]chain.Transfer, error) {
 	var out []chain.Transfer
 	var room [32]int
 	for i := range b.txs {
-		t := &b.txs[i]
-		if t.none {
-			return nil, fmt.Errorf("%w: block %s without what its transactions did: the node keeps no history, or not yet of this block", chain.ErrNode, b.Hash)
-		}
-		if t.failed {
-			continue
-		}
-		rich, all, err := gained(t.pre, t.post, room[:0])
+		found, err := c.matchOne(ctx, b, i, w, room[:0])
 		if err != nil {
 			return nil, err
-		}
-		tokens, err := c.paidTokens(t, w)
-		if err != nil {
-			return nil, err
-		}
-		if len(rich) == 0 && len(tokens) == 0 {
-			continue
-		}
-		found, err := c.transfers(t, rich, all, tokens, w)
-		if err != nil {
-			return nil, fmt.Errorf("%w: a transaction of block %s: %w", chain.ErrNode, b.Hash, err)
 		}
 		for _, x := range found {
 			x.Block = b.Block
@@ -43,6 +27,56 @@ func (c *Client) match(b *block, w chain.Watch) ([]chain.Transfer, error) {
 		}
 	}
 	return out, nil
+}
+
+// paid is whom a transaction may have paid.
+type paid struct {
+	rich   []int          // accounts with more lamports than before
+	all    int            // how many accounts it has
+	tokens []tokenBalance // token accounts of watched owners
+}
+
+// matchOne makes the transfers of one transaction of a block. A transaction of a version
+// that is not known here is judged by its balances, and passed where that cannot be
+// done: whatever is in it, the block is read.
+func (c *Client) matchOne(ctx context.Context, b *block, i int, w chain.Watch, room []int) ([]chain.Transfer, error) {
+	t := &b.txs[i]
+	switch {
+	case t.none || t.lacks && !t.later:
+		return nil, fmt.Errorf("%w: block %s without what its transactions did: the node keeps no history, or not yet of this block", chain.ErrNode, b.Hash)
+	case t.lacks:
+		c.pass(b, i, "its outcome or balances are missing")
+		return nil, nil
+	case t.failed:
+		return nil, nil
+	}
+	p, err := c.paid(t, w, room)
+	switch {
+	case err != nil && t.later:
+		c.pass(b, i, err.Error())
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(p.rich) == 0 && len(p.tokens) == 0:
+		return nil, nil
+	case t.later:
+		return c.byBalances(ctx, b, i, p, w)
+	}
+	found, err := c.transfers(t, p, w)
+	if errors.Is(err, errVersion) {
+		return c.byBalances(ctx, b, i, p, w)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: a transaction of block %s: %w", chain.ErrNode, b.Hash, err)
+	}
+	return found, nil
+}
+
+func (c *Client) paid(t *blockTx, w chain.Watch, room []int) (p paid, err error) {
+	if p.rich, p.all, err = gained(t.pre, t.post, room); err == nil {
+		p.tokens, err = c.paidTokens(t, w)
+	}
+	return p, err
 }
 
 // paidTokens lists the token accounts of watched owners.
@@ -68,7 +102,9 @@ func (c *Client) paidTokens(t *blockTx, w chain.Watch) ([]tokenBalance, error) {
 type effect struct {
 	*transaction
 	t         *blockTx
+	unread    bool // what it did is known by balances alone
 	id        string
+	spends    []string
 	memo      string
 	accounts  []key // also those out of tables
 	pre, post []uint64
@@ -83,9 +119,8 @@ type movement struct {
 	amount   uint64
 }
 
-// transfers makes those of one transaction. rich are accounts with more lamports than
-// before, of all that there are, tokens the token accounts of watched owners.
-func (c *Client) transfers(t *blockTx, rich []int, all int, tokens []tokenBalance, w chain.Watch) ([]chain.Transfer, error) {
+// transfers makes those of one transaction, which it reads.
+func (c *Client) transfers(t *blockTx, p paid, w chain.Watch) ([]chain.Transfer, error) {
 	e := &effect{t: t}
 	raw, err := t.bytes()
 	if err != nil {
@@ -97,11 +132,11 @@ func (c *Client) transfers(t *blockTx, rich []int, all int, tokens []tokenBalanc
 	if err := e.addresses(); err != nil {
 		return nil, err
 	}
-	if all != len(e.accounts) {
-		return nil, fmt.Errorf("balances of %d accounts where it has %d", all, len(e.accounts))
+	if p.all != len(e.accounts) {
+		return nil, fmt.Errorf("balances of %d accounts where it has %d", p.all, len(e.accounts))
 	}
 	var out []chain.Transfer
-	for _, i := range rich {
+	for _, i := range p.rich {
 		if a := e.accounts[i].text(); w.Contains(a) {
 			if err := e.complete(); err != nil {
 				return nil, err
@@ -109,7 +144,7 @@ func (c *Client) transfers(t *blockTx, rich []int, all int, tokens []tokenBalanc
 			out = append(out, c.coins(e, i, a)...)
 		}
 	}
-	if len(tokens) == 0 {
+	if len(p.tokens) == 0 {
 		return out, nil
 	}
 	if err := e.complete(); err != nil {
@@ -119,12 +154,11 @@ func (c *Client) transfers(t *blockTx, rich []int, all int, tokens []tokenBalanc
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range tokens {
-		more, err := c.tokensOf(e, b, before)
-		if err != nil {
-			return nil, err
+	for _, b := range p.tokens {
+		if b.account >= len(e.accounts) {
+			return nil, errWire
 		}
-		out = append(out, more...)
+		out = append(out, c.tokensOf(e, b, before)...)
 	}
 	return out, nil
 }
@@ -168,7 +202,7 @@ func (e *effect) complete() error {
 	if err == nil {
 		err = e.walk()
 	}
-	e.id = signatureText(e.signatures[0])
+	e.id, e.spends = signatureText(e.signatures[0]), []string{spend(e.message)}
 	return err
 }
 
@@ -178,7 +212,9 @@ func lamports(b []byte) (out []uint64, err error) {
 	return out, w.End()
 }
 
-// walk reads the instructions in the order in which they were executed.
+// walk reads the instructions in the order in which they were executed. Where what
+// programs called names accounts that are not there, none of it is believed: the
+// balances are what is left.
 func (e *effect) walk() error {
 	inner := map[int][]call{}
 	w := walkOf(e.t.inner)
@@ -207,18 +243,24 @@ func (e *effect) walk() error {
 		}
 		for j := range inner[i] {
 			x := &inner[i][j]
-			if x.program >= len(e.accounts) {
-				return errWire
-			}
-			for _, a := range x.accounts {
-				if int(a) >= len(e.accounts) {
-					return errWire
-				}
+			if !x.within(len(e.accounts)) {
+				e.unread, e.lamports, e.moved = true, nil, nil
+				return nil
 			}
 			e.note(x)
 		}
 	}
 	return nil
+}
+
+// within reports whether an instruction names none but the first accounts.
+func (x *call) within(accounts int) bool {
+	for _, a := range x.accounts {
+		if int(a) >= accounts {
+			return false
+		}
+	}
+	return x.program < accounts
 }
 
 func readInner(w walk) call {
@@ -288,10 +330,10 @@ func (e *effect) words(x *call) string {
 func (c *Client) coins(e *effect, i int, to chain.Address) []chain.Transfer {
 	taken := uint64(0)
 	if i == 0 {
-		taken = uint64(e.t.fee)
+		taken = uint64(walkOf(e.t.fee).maybe())
 	}
 	var out []chain.Transfer
-	if explained(e.lamports, i, e.pre[i], e.post[i], taken) {
+	if !e.unread && explained(e.lamports, i, e.pre[i], e.post[i], taken) {
 		for n, m := range e.lamports {
 			if m.to == i && m.from != i && m.amount > 0 {
 				out = append(out, e.coin(c, -1-n, e.accounts[m.from].text(), to, m.amount))
@@ -299,7 +341,7 @@ func (c *Client) coins(e *effect, i int, to chain.Address) []chain.Transfer {
 		}
 		return out
 	}
-	return append(out, e.coin(c, -1-len(e.lamports)-i, e.accounts[0].text(), to, e.post[i]-e.pre[i]))
+	return append(out, e.coin(c, -1-len(e.lamports)-i, e.payer(), to, e.post[i]-e.pre[i]))
 }
 
 // explained reports whether movements come to the difference of an account.
@@ -327,24 +369,27 @@ func (e *effect) coin(c *Client, ordinal int, from, to chain.Address, amount uin
 }
 
 func (e *effect) transfer(ordinal int, from, to chain.Address) chain.Transfer {
-	return chain.Transfer{Tx: e.id, Ordinal: ordinal, From: from, To: to, Memo: e.memo, Spends: []string{spend(e.message)}}
+	return chain.Transfer{Tx: e.id, Ordinal: ordinal, From: from, To: to, Memo: e.memo, Spends: e.spends, Unproven: e.unread}
+}
+
+// payer is who paid for the transaction, "" where it is not known.
+func (e *effect) payer() chain.Address {
+	if len(e.accounts) == 0 {
+		return ""
+	}
+	return e.accounts[0].text()
 }
 
 func whole(amount uint64, decimals uint8) decimal.Decimal {
 	return decimal.NewFromBigInt(new(big.Int).SetUint64(amount), -int32(decimals))
 }
 
-// tokensOf are the transfers of tokens to a token account of a watched owner.
-func (c *Client) tokensOf(e *effect, b tokenBalance, before []tokenBalance) ([]chain.Transfer, error) {
-	if b.account >= len(e.accounts) {
-		return nil, errWire
-	}
+// tokensOf are the transfers of tokens to a token account of a watched owner. They are
+// proven where it is the account that belongs to owner, program and mint.
+func (c *Client) tokensOf(e *effect, b tokenBalance, before []tokenBalance) []chain.Transfer {
 	owner, ok := parseKey(b.owner)
 	mint, fits := parseKey(b.mint)
 	program, known := parseKey(b.program)
-	if !ok || !fits || !known {
-		return nil, fmt.Errorf("a token balance without owner, mint or program")
-	}
 	had, same := uint64(0), true
 	for _, p := range before {
 		if p.account == b.account {
@@ -354,13 +399,13 @@ func (c *Client) tokensOf(e *effect, b tokenBalance, before []tokenBalance) ([]c
 		}
 	}
 	if b.amount <= had {
-		return nil, nil
+		return nil
 	}
 	t := c.tokens[mint]
-	proven := e.accounts[b.account] == associated(owner, program, mint)
-	if t != nil && t.program() != program {
-		return nil, fmt.Errorf("mint %s is not of program %s", b.mint, b.program)
+	if !fits || t != nil && known && t.program() != program {
+		t = nil // it is not what the Registry means
 	}
+	proven := !e.unread && ok && fits && known && e.accounts[b.account] == associated(owner, program, mint)
 	one := func(ordinal int, from chain.Address, amount uint64) chain.Transfer {
 		x := e.transfer(ordinal, from, chain.Address(b.owner))
 		x.Contract, x.Amount, x.Unproven = b.mint, whole(amount, 0), !proven
@@ -369,16 +414,16 @@ func (c *Client) tokensOf(e *effect, b tokenBalance, before []tokenBalance) ([]c
 		}
 		return x
 	}
-	if same && explained(e.moved, b.account, had, b.amount, 0) {
+	if same && !e.unread && explained(e.moved, b.account, had, b.amount, 0) {
 		var out []chain.Transfer
 		for n, m := range e.moved {
 			if m.to == b.account && m.from != m.to && m.amount > 0 {
 				out = append(out, one(n, e.ownerOf(m.from, before), m.amount))
 			}
 		}
-		return out, nil
+		return out
 	}
-	return []chain.Transfer{one(len(e.moved)+b.account, e.accounts[0].text(), b.amount-had)}, nil
+	return []chain.Transfer{one(len(e.moved)+b.account, e.payer(), b.amount-had)}
 }
 
 // ownerOf is whose tokens an account held; the account itself where that is not told,

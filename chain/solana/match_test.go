@@ -38,7 +38,7 @@ func decoded(t testing.TB, c *Client, answer []byte, w chain.Watch) []chain.Tran
 	t.Helper()
 	b, err := readBlock(&transport.Call{Out: answer}, 9)
 	require.NoError(t, err)
-	found, err := c.match(b, w)
+	found, err := c.match(t.Context(), b, w)
 	require.NoError(t, err)
 	return found
 }
@@ -135,7 +135,7 @@ func FuzzD14_Block(f *testing.F) {
 		if err != nil {
 			return
 		}
-		found, err := c.match(b, follow.Only{chain.Address(owner.String())})
+		found, err := c.match(t.Context(), b, follow.Only{chain.Address(owner.String())})
 		if err != nil {
 			require.ErrorIs(t, err, chain.ErrNode)
 			return

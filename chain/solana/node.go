@@ -107,10 +107,14 @@ func (c *Client) slots(ctx context.Context, from int64, limit int, commitment st
 	return out[:min(limit, len(out))], nil
 }
 
+// anyVersion is the highest version of transactions that a node can be asked for. Below
+// the version of one of its transactions, a node gives nothing of a block.
+const anyVersion = 255
+
 func blockOptions(details, commitment string) object {
 	return object{
 		"encoding": "base64", "transactionDetails": details, "rewards": false,
-		"commitment": commitment, "maxSupportedTransactionVersion": 0,
+		"commitment": commitment, "maxSupportedTransactionVersion": anyVersion,
 	}
 }
 

@@ -243,7 +243,7 @@ func (c *Client) executed(ctx context.Context, a chain.Address, found map[string
 			err = fmt.Errorf("%w: it lists transaction %s of slot %d and does not give it", chain.ErrNode, ids[i], found[ids[i]])
 		}
 		if err == nil {
-			out[i], err = c.match(&block{header: blocks[slot].header, txs: []blockTx{*t}}, follow.Only{a})
+			out[i], err = c.match(ctx, &block{header: blocks[slot].header, txs: []blockTx{*t}}, follow.Only{a})
 		}
 		return err
 	})
@@ -255,7 +255,7 @@ func (c *Client) executed(ctx context.Context, a chain.Address, found map[string
 
 // transaction reads one with what it did; nil where the node has none.
 func (c *Client) transaction(ctx context.Context, id string) (*blockTx, int64, error) {
-	k := c.node.call(ctx, "getTransaction", id, object{"encoding": "base64", "commitment": confirmed, "maxSupportedTransactionVersion": 0})
+	k := c.node.call(ctx, "getTransaction", id, object{"encoding": "base64", "commitment": confirmed, "maxSupportedTransactionVersion": anyVersion})
 	if k.Err != nil || k.Null() {
 		return nil, 0, k.Err
 	}
@@ -267,5 +267,6 @@ func (c *Client) transaction(ctx context.Context, id string) (*blockTx, int64, e
 	}
 	w := walkOf(k.Out)
 	t := readBlockTx(w)
+	t.id = id
 	return &t, place.Slot, follow.Torn(w.End())
 }

@@ -25,7 +25,7 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		Read: func(ctx context.Context, last chain.Block, n int) ([]*block, error) {
 			return c.after(ctx, last, n, head)
 		},
-		Match: follow.ByBlock(func(_ context.Context, b *block, w chain.Watch) ([]chain.Transfer, error) { return c.match(b, w) }),
+		Match: follow.ByBlock(c.match),
 	}.Scan(ctx, trail, w, limit)
 }
 

@@ -33,6 +33,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -83,9 +84,17 @@ type Options struct {
 	// SignatureFee is what the network takes for one signature, in lamports. Build
 	// refuses where the node says otherwise. Defaults to 5000.
 	SignatureFee int64
+	// SendVersion1 says that Build makes transactions of version 1 (SIMD-0385) instead of
+	// the form without versions: for clusters that take no others (SIMD-0646 proposes it).
+	// Both are read, and signed, whatever is said here. Defaults to false.
+	SendVersion1 bool
 	// MaxFee in lamports is what one transaction may cost at most, with the rent of a
 	// token account that it opens. Defaults to 10000000.
 	MaxFee int64
+
+	// Log is told of transactions in a form that is not known here, where not even their
+	// balances can be read. Defaults to none.
+	Log *slog.Logger
 }
 
 // Client is a chain.Client for Solana. It is safe for concurrent use.
@@ -202,6 +211,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.HistoryLimit <= 0 {
 		o.HistoryLimit = 10_000
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.HTTP == nil {
 		o.HTTP = transport.NewHTTP(16, 30*time.Second)

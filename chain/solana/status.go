@@ -81,7 +81,7 @@ func (c *Client) included(ctx context.Context, v *view, t *sent, slot int64) (ch
 	switch {
 	case !b.signatures[t.id]:
 		return unknown, fmt.Errorf("%w: it has transaction %s of block %s, which does not hold it", follow.ErrTorn, t.id, b.Hash)
-	case x.none:
+	case x.none || x.lacks:
 		return unknown, fmt.Errorf("%w: it does not tell what transaction %s did", follow.ErrTorn, t.id)
 	case b.Height > v.head.Height:
 		return unknown, nil

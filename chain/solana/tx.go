@@ -16,6 +16,7 @@ type transaction struct {
 // message_ is what is signed.
 type message_ struct {
 	version    int // −1 for the form without versions
+	config     config
 	signers    int
 	readSigned int // signers that cannot be written, the last ones
 	readOnly   int // of the others, the last ones
@@ -33,6 +34,9 @@ type call struct {
 }
 
 var errWire = errors.New("solana: not a transaction")
+
+// errVersion is of bytes in a form that is newer than this reader.
+var errVersion = errors.New("solana: a transaction of a version that is not known here")
 
 // wire reads the binary form. Lengths must be in their shortest writing.
 type wire struct {
@@ -79,8 +83,13 @@ func (w *wire) key() (k key) {
 	return k
 }
 
-// readTransaction takes a signed transaction apart. Nothing may follow it.
+// readTransaction takes a signed transaction apart. Nothing may follow it. The error is
+// errVersion where the form may be a newer one; the forms without versions and of
+// version 0 are closed, so what does not fit them is errWire.
 func readTransaction(raw []byte) (*transaction, error) {
+	if len(raw) > 0 && raw[0] >= versioned {
+		return readSigned(raw)
+	}
 	w := &wire{b: raw}
 	t := &transaction{}
 	n := w.length()
@@ -99,16 +108,23 @@ func readTransaction(raw []byte) (*transaction, error) {
 
 // readMessage takes a message apart. Nothing may follow it.
 func readMessage(b []byte) (*message_, error) {
-	m := &message_{}
-	if !m.read(&wire{b: b}) {
+	m, w := &message_{}, &wire{b: b}
+	if len(b) > 0 && b[0] == version1 {
+		if !m.read1(w) || len(w.b) > 0 {
+			return nil, errWire
+		}
+		return m, nil
+	}
+	if !m.read(w) {
 		return nil, errWire
 	}
 	return m, nil
 }
 
+// read reads the forms without versions and of version 0, to the end.
 func (m *message_) read(w *wire) bool {
 	m.version = -1
-	if len(w.b) > 0 && w.b[0] >= 0x80 {
+	if len(w.b) > 0 && w.b[0] >= versioned {
 		if m.version = w.byte() & 0x7f; m.version != 0 {
 			return false
 		}

@@ -3,6 +3,22 @@
 // commitment, history and the window of blockhashes. Each URL path is a chain of
 // its own, made when it is first asked for. It makes blocks only when told to.
 //
+// What is said of versions of transactions follows Agave, not the client under test:
+//   - version 1 on the wire (0x81 first, signatures last, a mask of settings instead of
+//     budget instructions): SIMD-0385, proposals/0385-transaction-v1.md of
+//     solana-foundation/solana-improvement-documents at 6aa1a471, and
+//     message/src/versions/v1/message.rs of anza-xyz/solana-sdk at 122f32e5;
+//   - which versions getBlock and getTransaction give, `accounts`, and base64 of version 1:
+//     validate_version, build_json_accounts, encode_with_options and the test
+//     test_v1_binary_encoding_uses_wire_format in transaction-status/src/lib.rs of
+//     jito-foundation/jito-solana at b64857b5, which is Agave of August 2026 (the first
+//     two also in anza-xyz/agave at 4afe2714). `none` and `signatures` look at no version;
+//   - code and words of the refusal: rpc-client-api/src/custom_error.rs there;
+//   - maxSupportedTransactionVersion is a u8: rpc-client-types/src/config.rs there;
+//   - the fee of version 1: test of getFeeForMessage in rpc/src/rpc.rs there.
+// LiteSVM 1.5.0 executes version 1 itself. No runtime knows a later version: test_later
+// executes a transaction and shows it as one, with bytes that nobody can read.
+//
 //   node litesvm.cjs PORT NODE_MODULES
 'use strict';
 const http = require('http'), crypto = require('crypto'), path = require('path');
@@ -36,8 +52,31 @@ const sha = (...parts) => { const h = crypto.createHash('sha256'); for (const p 
 class RPCError extends Error { constructor(code, message, data) { super(message); this.code = code; this.data = data; } }
 function fail(code, message, data) { throw new RPCError(code, message, data); }
 
+// readV1 takes the bytes of a transaction of version 1 apart.
+function readV1(raw) {
+	let i = 0;
+	const take = n => { if (i + n > raw.length) fail(-32602, 'failed to deserialize'); i += n; return raw.subarray(i - n, i); };
+	const t = { raw, sigs: [], keys: [], lookups: [], version: take(1)[0] & 127, instructions: [], priority: 0n };
+	t.signers = take(3)[0];
+	const mask = take(4).readUInt32LE();
+	if (t.version !== 1 || mask > 31 || (mask & 3) % 3) fail(-32602, 'failed to deserialize');
+	t.blockhash = b58(take(32));
+	const [instructions, addresses] = take(2);
+	for (let n = addresses; n > 0; n--) t.keys.push(b58(take(32)));
+	if (mask & 3) t.priority = take(8).readBigUInt64LE();
+	for (const bit of [4, 8, 16]) if (mask & bit) take(4);
+	const heads = [...Array(instructions)].map(() => take(4));
+	for (const h of heads) t.instructions.push({ program: h[0], accounts: take(h[1]), data: take(h.readUInt16LE(2)) });
+	t.message = raw.subarray(0, i);
+	for (let n = t.signers; n > 0; n--) t.sigs.push(take(64));
+	if (i !== raw.length || !t.sigs.length || raw.length > 4096) fail(-32602, 'failed to deserialize');
+	t.sig = b58(t.sigs[0]);
+	return t;
+}
+
 // readTx takes a transaction's bytes apart.
 function readTx(raw) {
+	if (raw[0] & 128) return readV1(raw);
 	let i = 0;
 	const byte = () => { if (i >= raw.length) fail(-32602, 'failed to deserialize'); return raw[i++]; };
 	const len = () => { let n = 0; for (let s = 0; ; s += 7) { const b = byte(); n |= (b & 127) << s; if (b < 128) return n; } };
@@ -45,7 +84,8 @@ function readTx(raw) {
 	const t = { raw, sigs: [], keys: [], lookups: [], version: 'legacy' };
 	for (let n = len(); n > 0; n--) t.sigs.push(take(64));
 	t.message = raw.subarray(i);
-	if (raw[i] & 128) t.version = byte() & 127;
+	if (raw[i] & 128 && byte() !== 128) fail(-32602, 'failed to deserialize');
+	if (t.message[0] & 128) t.version = 0;
 	t.signers = byte(); byte(); byte();
 	for (let n = len(); n > 0; n--) t.keys.push(b58(take(32)));
 	t.blockhash = b58(take(32));
@@ -59,6 +99,7 @@ function readTx(raw) {
 
 // price is what a transaction offers for its compute units.
 function fee(t) {
+	if (t.version === 1) return 5000n * BigInt(t.signers) + t.priority;
 	let limit = 200000 * t.instructions.length, price = 0n;
 	for (const x of t.instructions) {
 		if (t.keys[x.program] !== 'ComputeBudget111111111111111111111111111111') continue;
@@ -185,7 +226,32 @@ class Chain {
 
 const ctx = (c, height, value) => ({ context: { apiVersion: '3.0.0', slot: c.blocks[height].slot }, value });
 const hidden = (c, h) => c.fault.gap && h >= c.fault.gap[0] && h <= c.fault.gap[1];
-const encoded = x => ({ transaction: [x.tx.raw.toString('base64'), 'base64'], meta: x.meta, version: x.tx.version });
+// checked is the version that is shown, where the client says that it takes it.
+function checked(t, o) {
+	const max = o.maxSupportedTransactionVersion, v = t.shown ? t.shown.version : t.version;
+	if (max === undefined && v === 'legacy') return undefined;
+	if (v !== 'legacy' && !(v <= max)) fail(-32015, `Transaction version (${v}) is not supported by the requesting client. Please try the request again with the following configuration parameter: "maxSupportedTransactionVersion": ${v}`);
+	return v;
+}
+function options(o) {
+	const max = o.maxSupportedTransactionVersion;
+	if (max !== undefined && !(Number.isInteger(max) && max >= 0 && max <= 255)) fail(-32602, `Invalid params: invalid value: integer \`${max}\`, expected u8.`);
+	if (o.encoding !== 'base64') fail(-32602, 'the model encodes in base64 alone');
+	return o;
+}
+const encoded = o => x => ({ version: checked(x.tx, o), transaction: [(x.tx.shown || x.tx).raw.toString('base64'), 'base64'], meta: x.meta });
+const accounts = o => x => {
+	const { err, status, fee, preBalances, postBalances, preTokenBalances, postTokenBalances } = x.meta;
+	const named = source => pubkey => ({ pubkey, writable: true, signer: x.tx.keys.indexOf(pubkey) >= 0 && x.tx.keys.indexOf(pubkey) < x.tx.signers, source });
+	return {
+		version: checked(x.tx, o),
+		transaction: {
+			signatures: x.tx.sigs.map(b58),
+			accountKeys: [...x.tx.keys.map(named('transaction')), ...[...x.meta.loadedAddresses.writable, ...x.meta.loadedAddresses.readonly].map(named('lookupTable'))],
+		},
+		meta: { err, status, fee, preBalances, postBalances, preTokenBalances, postTokenBalances },
+	};
+};
 const show = (a, size) => a && { lamports: Number(a.lamports()), owner: b58(a.owner()), data: [Buffer.from(a.data()).toString('base64'), 'base64'], executable: a.executable(), rentEpoch: 18446744073709552000, space: a.data().length };
 function found(c, sig) {
 	const k = c.known.get(sig);
@@ -221,15 +287,14 @@ const methods = {
 		const out = { blockHeight: h, blockTime: b.time, blockhash: b.hash, parentSlot: b.parentSlot, previousBlockhash: b.parent };
 		if (o.transactionDetails === 'signatures') out.signatures = b.txs.map(x => x.tx.sig);
 		else if (o.transactionDetails !== 'none') {
-			if (o.maxSupportedTransactionVersion === undefined && b.txs.some(x => x.tx.version !== 'legacy')) fail(-32015, 'Transaction version (0) is not supported by the requesting client.');
-			out.transactions = b.txs.map(encoded).map(x => c.fault.partial ? { ...x, meta: null } : x);
+			out.transactions = b.txs.map((o.transactionDetails === 'accounts' ? accounts : encoded)(options(o))).map(x => c.fault.partial ? { ...x, meta: null } : x);
 		}
 		return out;
 	},
 	getTransaction: (c, sig, o = {}) => {
 		const k = found(c, sig);
 		if (!k || k.height > c.height(o.commitment)) return null;
-		return { slot: c.blocks[k.height].slot, blockTime: c.blocks[k.height].time, ...encoded(c.blocks[k.height].txs[k.i]) };
+		return { slot: c.blocks[k.height].slot, blockTime: c.blocks[k.height].time, ...encoded(options(o))(c.blocks[k.height].txs[k.i]) };
 	},
 	getSignatureStatuses: (c, sigs) => ctx(c, c.head, sigs.map(s => {
 		const k = found(c, s);
@@ -250,7 +315,10 @@ const methods = {
 	getAccountInfo: (c, key) => ctx(c, c.head, show(c.account(key))),
 	getMultipleAccounts: (c, keys) => ctx(c, c.head, keys.map(k => show(c.account(k)))),
 	getMinimumBalanceForRentExemption: (c, n) => Number(c.svm.minimumBalanceForRentExemption(BigInt(n))),
-	getFeeForMessage: (c, message) => { const b = Buffer.from(message, 'base64'), n = b[0] & 128 ? b[1] : b[0]; return ctx(c, c.head, Number(fee(readTx(Buffer.concat([Buffer.from([n]), Buffer.alloc(64 * n), b]))))); },
+	getFeeForMessage: (c, message) => {
+		const b = Buffer.from(message, 'base64'), n = b[0] & 128 ? b[1] : b[0], none = Buffer.alloc(64 * n);
+		return ctx(c, c.head, Number(fee(readTx(Buffer.concat(b[0] > 128 ? [b, none] : [Buffer.from([n]), none, b])))));
+	},
 	getRecentPrioritizationFees: c => (c.fault.prices || [0]).map((prioritizationFee, i) => ({ slot: c.blocks[c.head].slot - i, prioritizationFee })),
 	sendTransaction: (c, text, o = {}) => {
 		const t = readTx(o.encoding === 'base64' ? Buffer.from(text, 'base64') : fail(-32602, 'only base64'));
@@ -267,6 +335,12 @@ const methods = {
 	test_reorg: (c, depth, drop) => { c.reorg(depth, drop); return null; },
 	test_set: (c, key, account) => { c.set(key, account); c.ops.push({ height: c.blocks.length - 1, key, account }); return null; },
 	test_put: (c, text) => { const t = readTx(Buffer.from(text, 'base64')); c.pool.push(t); return t.sig; },
+	test_later: (c, text, version) => {
+		const t = readTx(Buffer.from(text, 'base64'));
+		t.shown = { version, raw: Buffer.concat([Buffer.from([128 | version]), sha('later', t.raw), t.raw.subarray(1)]) };
+		c.pool.push(t);
+		return t.sig;
+	},
 	test_fault: (c, fault) => { Object.assign(c.fault, fault); return null; },
 };
 

@@ -3,6 +3,7 @@ package testenv
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,21 +18,49 @@ import (
 // of its URL is a chain of its own.
 func LiteSVM(t testing.TB) *Process {
 	t.Helper()
-	const env = "CRYPTOPAY_LITESVM" // a folder with the npm package litesvm in it
-	node, err := exec.LookPath("node")
-	modules := os.Getenv(env)
-	if modules == "" {
-		modules = filepath.Join(repository(), ".tools", "node_modules")
-	}
-	if _, e := os.Stat(filepath.Join(modules, "litesvm", "package.json")); err != nil || e != nil {
-		missing(t, "litesvm (npm)", env)
-	}
+	node, modules := npm(t, "litesvm")
 	return start(t, spec{
 		name: "litesvm", path: node, ready: litesvmReady,
 		args: func(port int, _ string) []string {
 			return []string{filepath.Join(repository(), "internal", "testenv", "litesvm.cjs"), strconv.Itoa(port), modules}
 		},
 	})
+}
+
+// npm finds node and the folder with the npm packages, of which the test needs one.
+func npm(t testing.TB, name string) (node, modules string) {
+	t.Helper()
+	const env = "CRYPTOPAY_LITESVM" // a folder with the npm packages litesvm and @solana/kit in it
+	node, err := exec.LookPath("node")
+	modules = os.Getenv(env)
+	if modules == "" {
+		modules = filepath.Join(repository(), ".tools", "node_modules")
+	}
+	if _, e := os.Stat(filepath.Join(modules, filepath.FromSlash(name), "package.json")); err != nil || e != nil {
+		missing(t, name+" (npm)", env)
+	}
+	return node, modules
+}
+
+// Kit has @solana/kit do a list of tasks, as kit.cjs describes them, and reads the list of
+// results into out.
+func Kit(t testing.TB, tasks, out any) {
+	t.Helper()
+	node, modules := npm(t, "@solana/kit")
+	in, err := json.Marshal(tasks)
+	if err != nil {
+		t.Fatalf("testenv: kit: %v", err)
+	}
+	var told bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(repository(), "internal", "testenv", "kit.cjs"), modules)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &told
+	answer, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("testenv: kit: %v: %s", err, told.Bytes())
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		t.Fatalf("testenv: kit: %v", err)
+	}
 }
 
 func litesvmReady(ctx context.Context, port int) error {
