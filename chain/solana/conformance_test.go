@@ -159,6 +159,14 @@ func TestConformance(t *testing.T) {
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness { return openTown(t).harness() })
 }
 
+// TestFN01_ConformanceOfVersion1 is the same where payments go out in version 1.
+func TestFN01_ConformanceOfVersion1(t *testing.T) {
+	t.Parallel()
+	chaintest.Run(t, func(t *testing.T) *chaintest.Harness {
+		return openTown(t, func(o *Options) { o.SendVersion1 = true }).harness()
+	})
+}
+
 // TestConformanceToken2022 is the same with a mint of Token-2022.
 func TestConformanceToken2022(t *testing.T) {
 	t.Parallel()

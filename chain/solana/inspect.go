@@ -13,7 +13,7 @@ import (
 // payment is a message of ours, read back.
 type payment struct {
 	*message_
-	priority int64  // lamports
+	priority int64 // lamports
 	height   int64 // of the block whose hash it carries
 	memo     string
 	cur      *chain.Currency

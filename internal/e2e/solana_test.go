@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"log/slog"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ import (
 type market struct {
 	*solanatest.Node
 	t        testing.TB
+	options  solana.Options
 	client   *solana.Client
 	registry *chain.Registry
 	store    storage.Store
@@ -44,8 +46,14 @@ type market struct {
 
 func openMarket(t testing.TB) *market {
 	t.Helper()
+	return openMarketWith(t, solana.Options{})
+}
+
+func openMarketWith(t testing.TB, o solana.Options) *market {
+	t.Helper()
 	m := &market{
-		Node: solanatest.Open(t, testenv.LiteSVM(t)), t: t, registry: chain.MainnetRegistry().Only("SOL"),
+		options: o,
+		Node:    solanatest.Open(t, testenv.LiteSVM(t)), t: t, registry: chain.MainnetRegistry().Only("SOL"),
 		store: memory.New(), inbox: &inbox{}, clock: cryptopay.NewManualClock(time.Unix(1_760_000_060, 0)),
 	}
 	for _, c := range m.registry.On("SOL") {
@@ -69,7 +77,9 @@ func openMarket(t testing.TB) *market {
 func (m *market) compose() {
 	m.t.Helper()
 	var err error
-	m.client, err = solana.New(solana.Options{Registry: m.registry, Genesis: m.Genesis(), URL: m.URL})
+	o := m.options
+	o.Registry, o.Genesis, o.URL = m.registry, m.Genesis(), m.URL
+	m.client, err = solana.New(o)
 	require.NoError(m.t, err)
 	seed, err := keys.FromMnemonic(mnemonic, "")
 	require.NoError(m.t, err)
@@ -132,14 +142,22 @@ func (m *market) currency(code string) *chain.Currency {
 // pay is a customer's payment.
 func (m *market) pay(a, currency string, amount decimal.Decimal) {
 	m.t.Helper()
+	m.Send(nil, m.moves(a, currency, amount)...)
+}
+
+// moves are the instructions of a customer's payment.
+func (m *market) moves(a, currency string, amount decimal.Decimal) []sdk.Instruction {
+	m.t.Helper()
 	c, to := m.currency(currency), sdk.MustPublicKeyFromBase58(a)
 	units := amount.Shift(int32(c.Decimals)).BigInt().Uint64()
 	if c.Native() {
-		m.Send(nil, m.MoveCoins(to, units))
-		return
+		return []sdk.Instruction{m.MoveCoins(to, units)}
 	}
 	mint := sdk.MustPublicKeyFromBase58(c.Contract)
-	m.Send(nil, m.OpenATA(to, solanatest.Token, mint), m.MoveTokens(solanatest.ATA(to, solanatest.Token, mint), solanatest.Token, mint, units, c.Decimals))
+	return []sdk.Instruction{
+		m.OpenATA(to, solanatest.Token, mint),
+		m.MoveTokens(solanatest.ATA(to, solanatest.Token, mint), solanatest.Token, mint, units, c.Decimals),
+	}
 }
 
 func (m *market) holds(a, currency string) decimal.Decimal {
@@ -149,20 +167,29 @@ func (m *market) holds(a, currency string) decimal.Decimal {
 	return d
 }
 
-// earn takes a payment to where its coins are in the hot address.
-func (m *market) earn(usd, currency string) string {
+func (m *market) order(usd, currency string) payment.Payment {
 	m.t.Helper()
 	p, err := m.app.Payments.Create(m.t.Context(), m.tenant, payment.CreateInput{
 		Pricing: payment.Pricing{Amount: usd, Currency: currency}, CallbackURL: "https://shop.example/hook",
 	})
 	require.NoError(m.t, err)
+	return p
+}
+
+func (m *market) status(p payment.Payment) payment.Status {
+	m.t.Helper()
+	got, err := m.app.Payments.Get(m.t.Context(), m.tenant, p.ID)
+	require.NoError(m.t, err)
+	return got.Status
+}
+
+// earn takes a payment to where its coins are in the hot address.
+func (m *market) earn(usd, currency string) string {
+	m.t.Helper()
+	p := m.order(usd, currency)
 	m.pay(p.Address, currency, m.currency(currency).Decimal(p.Due))
 	m.mine(1)
-	status := func() payment.Status {
-		got, err := m.app.Payments.Get(m.t.Context(), m.tenant, p.ID)
-		require.NoError(m.t, err)
-		return got.Status
-	}
+	status := func() payment.Status { return m.status(p) }
 	require.Equal(m.t, payment.Confirming, status(), "seen when it is confirmed, credited when it is final")
 	m.mine(solanatest.Finality - 2)
 	require.Equal(m.t, payment.Confirming, status())
@@ -276,5 +303,63 @@ func TestSolanaW08_ExpiredWithdrawalIsSentAnewAndPaidOnce(t *testing.T) {
 	})
 	m.mine(2 * solanatest.Window)
 	require.Equal(t, m.currency("SOL").Decimal(w.Amount).String(), m.holds(to, "SOL").String(), "paid once")
+	m.sound()
+}
+
+// TestFN01_OneBlockOfEveryVersion: payments in transactions of version 1 complete; one of
+// a version that nobody knows yet costs a stranger's block nothing, and one that pays us
+// is in suspense and shown. What is paid out goes in version 1, where it is asked for.
+func TestFN01_OneBlockOfEveryVersion(t *testing.T) {
+	t.Parallel()
+	m := openMarketWith(t, solana.Options{SendVersion1: true})
+	coins, tokens, later, old := m.order("30", "SOL"), m.order("25", "USDTSOL"), m.order("40", "SOL"), m.order("20", "SOL")
+	moves := func(p payment.Payment) []sdk.Instruction {
+		return m.moves(p.Address, p.Currency, m.currency(p.Currency).Decimal(p.Due))
+	}
+	m.SendLater(2, nil, m.MoveCoins(solanatest.Key("stranger").PublicKey(), 5_000_000))
+	m.SendV1(nil, moves(coins)...)
+	paid := m.SendLater(2, nil, moves(later)...)
+	m.SendV1(nil, moves(tokens)...)
+	m.Send(nil, moves(old)...)
+	m.mine(1)
+	for _, p := range []payment.Payment{coins, tokens, old} {
+		require.Equal(t, payment.Confirming, m.status(p))
+	}
+	m.until("all are completed", func() bool {
+		return m.status(coins) == payment.Completed && m.status(tokens) == payment.Completed && m.status(old) == payment.Completed
+	})
+	held := func() []payment.Deposit {
+		all, err := m.app.Payments.Suspense(t.Context(), m.tenant, 10, 0)
+		require.NoError(t, err)
+		return all
+	}
+	m.until("shown", func() bool { return len(held()) == 1 })
+	x := held()[0]
+	require.Equal(t, payment.RoleUnproven, x.Role)
+	require.Equal(t, later.Address, x.Address)
+	require.Equal(t, paid, x.Tx)
+	require.Equal(t, "SOL", x.Currency)
+	require.Equal(t, later.Due, x.Amount)
+	require.NotEqual(t, payment.Completed, m.status(later), "nothing is credited by balances alone")
+	m.until("swept", func() bool {
+		return m.holds(tokens.Address, "USDTSOL").IsZero() && m.holds(coins.Address, "SOL").IsZero()
+	})
+	m.mine(solanatest.Finality + 2)
+
+	for _, code := range []string{"SOL", "USDTSOL"} {
+		to := solanatest.Key("somebody " + code).PublicKey().String()
+		w := m.withdraw("12", code, to)
+		require.Equal(t, m.currency(code).Decimal(w.Amount).String(), m.holds(to, code).String(), "paid once")
+		var landed struct {
+			Version     any
+			Transaction []string
+		}
+		m.Call(&landed, "getTransaction", w.Tx, map[string]any{"encoding": "base64", "commitment": "confirmed", "maxSupportedTransactionVersion": 1})
+		require.EqualValues(t, 1, landed.Version)
+		raw, err := base64.StdEncoding.DecodeString(landed.Transaction[0])
+		require.NoError(t, err)
+		require.True(t, solanatest.Decode(t, raw)[0].Signed)
+	}
+	require.Len(t, held(), 1)
 	m.sound()
 }

@@ -1,0 +1,148 @@
+package solana
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
+	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
+)
+
+// TestFN01_WhatIsStrangeOfALaterVersionStopsNoBlock: a form that nobody knows yet may
+// have another shape anywhere. The rest of its block is read, and what was passed over
+// is logged.
+func TestFN01_WhatIsStrangeOfALaterVersionStopsNoBlock(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, b := n.fresh("a").Address, n.fresh("b").Address
+	n.fund(b, "USDTSOL", decimal.NewFromInt(1))
+	from := n.Head(t)
+	later := n.SendLater(2, nil, n.MoveCoins(pubOf(a), 2_000_000_000),
+		n.MoveTokens(solanatest.ATA(pubOf(b), n.program, n.mint), n.program, n.mint, 3_000_000, 6))
+	n.Mine(1)
+	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(5)})
+	n.Mine(1)
+	cut := func(old, new string) func([]byte) []byte {
+		return func(x []byte) []byte {
+			require.Contains(t, string(x), old)
+			return bytes.ReplaceAll(x, []byte(old), []byte(new))
+		}
+	}
+	for what, v := range map[string]struct {
+		details string
+		change  func([]byte) []byte
+		want    string // how much of it is seen, "" for nothing
+		logged  bool
+	}{
+		"as it is":                 {"full", func(x []byte) []byte { return x }, "2 3", false},
+		"a version of words":       {"full", cut(`"version":2`, `"version":"second"`), "2 3", false},
+		"another kind of bytes":    {"full", cut(`"transaction":[`, `"transaction":{"v2":true},"bytes":[`), "2 3", false},
+		"no version":               {"full", cut(`"version":2,`, ``), "2 3", false},
+		"a fee of words":           {"full", cut(`"fee":`, `"fee":"none","was":`), "2 3", false},
+		"no outcome":               {"full", cut(`"err":null`, `"error":null`), "", true},
+		"no balances":              {"full", cut(`"preBalances"`, `"pre"`), "", true},
+		"balances that differ":     {"full", cut(`"preBalances":[`, `"preBalances":[1,`), "", true},
+		"balances of words":        {"full", cut(`"postBalances":[`, `"postBalances":["a",`), "", true},
+		"tokens without a mint":    {"full", cut(`"postTokenBalances":[{"accountIndex"`, `"postTokenBalances":[{"index"`), "", true},
+		"tokens of nothing before": {"full", cut(`"preTokenBalances":[`, `"preTokenBalances":[{},`), "2", true},
+		"an account more":          {"accounts", cut(`"accountKeys":[`, `"accountKeys":[{"pubkey":"11111111111111111111111111111111"},`), "3", true},
+		"accounts of words":        {"accounts", cut(`"pubkey":"`, `"pubkey":"0`), "3", true},
+		"no signatures":            {"accounts", cut(`"signatures":[`, `"signed":[`), "", true},
+	} {
+		var log bytes.Buffer
+		block := []byte(`"transactions":[{`)
+		c, _ := n.through(func(question, answer []byte) []byte {
+			if bytes.Contains(question, []byte(`"`+v.details+`"`)) && bytes.Contains(answer, block) && (v.details == "accounts" || bytes.Contains(answer, []byte(`"version":2`))) {
+				return v.change(answer)
+			}
+			return answer
+		}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		got, err := n.scan(c, from, a, b)
+		require.NoError(t, err, what)
+		var amounts []string
+		for _, x := range got[:len(got)-1] {
+			require.True(t, x.Unproven, what)
+			require.Equal(t, later, x.Tx, what)
+			amounts = append(amounts, x.Amount.String())
+		}
+		require.Equal(t, v.want, strings.Join(amounts, " "), what)
+		last := got[len(got)-1]
+		require.Equal(t, "5", last.Amount.String(), what)
+		require.False(t, last.Unproven, what)
+		require.Equal(t, v.logged, strings.Contains(log.String(), "transaction_skipped"), "%s: %s", what, log.String())
+	}
+}
+
+// TestFN01_NodesThatDoNotNameAccountsAreErrors: what a node does wrong is no reason to
+// pass over what somebody paid.
+func TestFN01_NodesThatDoNotNameAccountsAreErrors(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.fresh("a").Address
+	from := n.Head(t)
+	n.SendLater(2, nil, n.MoveCoins(pubOf(a), 2_000_000_000))
+	n.Mine(1)
+	for what, change := range map[string]func([]byte) []byte{
+		"an error": func([]byte) []byte {
+			return []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}`)
+		},
+		"nothing": func([]byte) []byte { return []byte(`{"jsonrpc":"2.0","id":1,"result":null}`) },
+		"half":    func(b []byte) []byte { return b[:len(b)/2] },
+		"another": func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"blockhash":"`), []byte(`"blockhash":"1`)) },
+		"fewer": func(b []byte) []byte {
+			return bytes.ReplaceAll(b, []byte(`"transactions":[`), []byte(`"transactions":[],"was":[`))
+		},
+		"no history": func(b []byte) []byte { return b },
+	} {
+		c, _ := n.through(func(question, answer []byte) []byte {
+			if what == "no history" && bytes.Contains(question, []byte(`"full"`)) {
+				return bytes.ReplaceAll(answer, []byte(`"meta":{`), []byte(`"meta":null,"was":{`))
+			}
+			if bytes.Contains(question, []byte(`"accounts"`)) {
+				return change(answer)
+			}
+			return answer
+		})
+		_, err := n.scan(c, from, a)
+		require.ErrorIs(t, err, chain.ErrNode, what)
+	}
+}
+
+// TestFN01_WhatCannotBeExplainedIsUnproven: what a node says of instructions and tokens
+// of a transaction that was read, and that does not fit it.
+func TestFN01_WhatCannotBeExplainedIsUnproven(t *testing.T) {
+	t.Parallel()
+	c, owner := offline(t), solanatest.Key("owner").PublicKey()
+	good := called(owner, "null", 0)
+	program := `"programId":"` + solanatest.Token.String() + `"`
+	for what, v := range map[string]struct {
+		old, new string
+		unproven int
+		want     int
+	}{
+		"an inner account that is not there": {`"accounts":[`, `"accounts":[200,`, 2, 2},
+		"an inner program that is not there": {`"programIdIndex":`, `"programIdIndex":9`, 2, 2},
+		"tokens without a program":           {program, `"programId":null`, 2, 4},
+		"tokens of another program":          {program, `"programId":"` + solanatest.Token2022.String() + `"`, 2, 4},
+		"tokens of no mint":                  {`"mint":"`, `"mint":"0`, 2, 4},
+	} {
+		require.Contains(t, good, v.old, what)
+		got := decoded(t, c, blockOf(strings.ReplaceAll(good, v.old, v.new)), follow.Only{chain.Address(owner.String())})
+		unproven := 0
+		for _, x := range got {
+			require.True(t, x.Amount.IsPositive(), what)
+			if x.Unproven {
+				unproven++
+			}
+		}
+		require.Equal(t, v.unproven, unproven, what)
+		require.Len(t, got, v.want, what)
+	}
+}
