@@ -238,24 +238,21 @@ func (c *Client) unitPrice(ctx context.Context, s *sending) (int64, error) {
 		writes = []chain.Address{}
 	}
 	var answer []struct {
-		Fee int64 `json:"prioritizationFee"`
+		Fee uint64 `json:"prioritizationFee"` // somebody else's price, of any height
 	}
 	if err := c.node.ask(ctx, &answer, "getRecentPrioritizationFees", writes); err != nil {
 		return 0, err
 	}
 	var all []int64
 	for _, a := range answer {
-		if a.Fee < 0 {
-			return 0, fmt.Errorf("%w: a price of %d", chain.ErrNode, a.Fee)
-		}
-		all = append(all, a.Fee)
+		all = append(all, int64(min(a.Fee, uint64(c.o.MaxPrice))))
 	}
 	slices.Sort(all)
 	unit := c.o.MinPrice
 	if len(all) > 0 {
 		unit = max(unit, all[len(all)*3/4])
 	}
-	return min(unit, c.o.MaxPrice), nil
+	return unit, nil
 }
 
 // saltOf is what keeps two orders of the same payment from being the same bytes, of

@@ -304,6 +304,12 @@ func TestW14_PricesAreBounded(t *testing.T) {
 	most, err := n.client.cost(5000 + (unitsCoins+salts)*1) // MaxPrice is one lamport for a compute unit
 	require.NoError(t, err)
 	require.Equal(t, most, high.Max)
+	dear, _ := n.through(func(_, answer []byte) []byte {
+		return bytes.ReplaceAll(answer, []byte(`"prioritizationFee":1125899906842624`), []byte(`"prioritizationFee":18446744073709551615`))
+	})
+	fee, err := dear.EstimateFee(t.Context(), n.order(from, to, "SOL", 1_0000_0000).Intent)
+	require.NoError(t, err, "a stranger may pay what he likes")
+	require.Equal(t, most, fee.Max)
 	c := n.newClient(func(o *Options) { o.MaxFee = 6000 })
 	_, err = c.EstimateFee(t.Context(), chain.Intent{Network: "SOL", Currency: "SOL", Amount: 1})
 	require.ErrorIs(t, err, chain.ErrTooDear)
