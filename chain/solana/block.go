@@ -25,6 +25,7 @@ func (b *block) At() chain.Block { return b.Block }
 // where somebody was paid is kept as text, and read then.
 type blockTx struct {
 	raw       []byte // base64
+	names     named  // where the node told it instead of raw
 	id        string // "" where only raw tells it
 	later     bool   // a version that is newer than this reader
 	none      bool   // the node has not what it did
@@ -96,8 +97,9 @@ func readBlockTx(w walk) blockTx {
 	w.Object(func(name []byte) {
 		switch string(name) {
 		case "transaction":
-			if w.Peek() != '[' {
-				w.Skip()
+			if w.Peek() == '{' {
+				t.names = readNamed(w)
+				t.id = t.names.id
 				return
 			}
 			n := 0
@@ -116,7 +118,7 @@ func readBlockTx(w walk) blockTx {
 			w.Skip()
 		}
 	})
-	if len(t.raw) == 0 && !t.later {
+	if len(t.raw) == 0 && t.id == "" && !t.later {
 		w.Fail()
 	}
 	return t

@@ -61,6 +61,8 @@ func (c *Client) matchOne(ctx context.Context, b *block, i int, w chain.Watch, r
 		return nil, nil
 	case t.later:
 		return c.byBalances(ctx, b, i, p, w)
+	case len(t.raw) == 0:
+		return c.alone(ctx, b, i, p, w)
 	}
 	found, err := c.transfers(t, p, w)
 	if errors.Is(err, errVersion) {

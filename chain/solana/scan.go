@@ -2,10 +2,12 @@ package solana
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // Scan reads the blocks after the trail. A node whose head is below the trail is
@@ -91,11 +93,17 @@ func (c *Client) after(ctx context.Context, last chain.Block, limit int, head he
 	return next, err
 }
 
-// read reads blocks, several at once.
+// read reads blocks, several at once. Anybody can make one whose whole answer is longer
+// than Options.MaxBody, by what programs tell each other: of such a block the accounts
+// are read.
 func (c *Client) read(ctx context.Context, slots []int64, details, commitment string) ([]*block, error) {
 	out := make([]*block, len(slots))
 	err := follow.Each(len(slots), c.o.Parallel, func(i int) (err error) {
-		out[i], err = readBlock(c.node.call(ctx, "getBlock", slots[i], blockOptions(details, commitment)), slots[i])
+		k := c.node.call(ctx, "getBlock", slots[i], blockOptions(details, commitment))
+		if details == "full" && errors.Is(k.Err, transport.ErrTooLong) {
+			k = c.node.call(ctx, "getBlock", slots[i], blockOptions("accounts", commitment))
+		}
+		out[i], err = readBlock(k, slots[i])
 		return err
 	})
 	if err != nil {

@@ -9,6 +9,9 @@
 //     count as any other.
 //   - Tokens count at the owner's associated token account alone. What comes by another
 //     token account of the same owner is reported as Unproven.
+//   - Transactions without a version and of versions 0 and 1 are read. What one of a later
+//     version brought is reported as Unproven, by balances; whatever else is in it, its
+//     block is read.
 //   - A mint with a transfer fee or hook, a permanent delegate, frozen accounts from the
 //     start, confidential transfers, or anything else that is not known to be harmless is
 //     refused before the first block is read, by its name.
@@ -92,8 +95,8 @@ type Options struct {
 	// token account that it opens. Defaults to 10000000.
 	MaxFee int64
 
-	// Log is told of transactions in a form that is not known here, where not even their
-	// balances can be read. Defaults to none.
+	// Log gets transaction_skipped (WARN) for a transaction of a later version whose
+	// balances cannot be read either. Defaults to none.
 	Log *slog.Logger
 }
 

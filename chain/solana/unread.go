@@ -2,6 +2,7 @@ package solana
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -13,6 +14,11 @@ import (
 // Transactions in a form that is newer than this client. A node gives their bytes, which
 // cannot be read, and what they did, which can. Whose balances those are it tells in
 // another answer, for a whole block.
+//
+// Such a transfer is named by its account's place: -1-place for coins, place for tokens. A
+// client that learns to read a version above 1 must go on naming its transfers so, one
+// for each account that has more than before: under other names RecoverDeposits would
+// find what a person has credited already, and credit it again.
 
 // named is what a transaction names, as the node reads it.
 type named struct {
@@ -64,12 +70,21 @@ func (c *Client) byBalances(ctx context.Context, b *block, i int, p paid, w chai
 
 // namesOf is what a transaction of a block names. The node is asked once for a block.
 func (c *Client) namesOf(ctx context.Context, b *block, i int) (named, error) {
+	if t := &b.txs[i]; len(t.names.accounts) > 0 {
+		return t.names, nil
+	}
 	if b.named == nil {
-		all, err := readNames(c.node.call(ctx, "getBlock", b.slot, blockOptions("accounts", confirmed)), b)
+		again, err := readBlock(c.node.call(ctx, "getBlock", b.slot, blockOptions("accounts", confirmed)), b.slot)
 		if err != nil {
 			return named{}, err
 		}
-		b.named = all
+		if again.Hash != b.Hash {
+			return named{}, fmt.Errorf("%w: another block in slot %d than %s", follow.ErrTorn, b.slot, b.Hash)
+		}
+		b.named = []named{}
+		for k := range again.txs {
+			b.named = append(b.named, again.txs[k].names)
+		}
 	}
 	id := b.txs[i].id
 	if id == "" {
@@ -86,58 +101,48 @@ func (c *Client) namesOf(ctx context.Context, b *block, i int) (named, error) {
 	return named{}, fmt.Errorf("%w: block %s without transaction %s, which it gave before", follow.ErrTorn, b.Hash, id)
 }
 
-// readNames reads the answer to getBlock with the accounts of its transactions.
-func readNames(k *transport.Call, b *block) ([]named, error) {
-	if k.Err != nil {
-		return nil, k.Err
+// alone makes the transfers of a transaction of a block whose whole answer was too long:
+// it is asked for by itself where it may have paid somebody. What is too long even so is
+// judged by balances.
+func (c *Client) alone(ctx context.Context, b *block, i int, p paid, w chain.Watch) ([]chain.Transfer, error) {
+	n := &b.txs[i].names
+	may := len(p.tokens) > 0 || n.bad || len(n.accounts) != p.all
+	for _, k := range p.rich {
+		may = may || w.Contains(n.accounts[k].text())
 	}
-	if k.Null() {
-		return nil, fmt.Errorf("%w: it has block %s no more", follow.ErrTorn, b.Hash)
+	if !may {
+		return nil, nil
 	}
-	w := walk{transport.NewWalk(k.Out)}
-	all, hash := []named{}, ""
+	t, slot, err := c.transaction(ctx, n.id)
+	switch {
+	case errors.Is(err, transport.ErrTooLong):
+		return c.byBalances(ctx, b, i, p, w)
+	case err != nil:
+		return nil, err
+	case t == nil || slot != b.slot || len(t.raw) == 0:
+		return nil, fmt.Errorf("%w: it names transaction %s in block %s and does not give it", follow.ErrTorn, n.id, b.Hash)
+	}
+	return c.matchOne(ctx, &block{header: b.header, txs: []blockTx{*t}}, 0, w, nil)
+}
+
+// readNamed reads the names of one transaction: an object in place of its bytes.
+func readNamed(w walk) (n named) {
 	w.Object(func(field []byte) {
 		switch string(field) {
-		case "blockhash":
-			hash = string(w.Text())
-		case "transactions":
-			w.Array(func() { all = append(all, readNamed(w)) })
+		case "signatures":
+			w.Array(func() {
+				if s := w.Text(); n.id == "" {
+					n.id = string(s)
+				}
+			})
+		case "accountKeys":
+			w.Array(func() {
+				k, ok := parseKey(readPubkey(w))
+				n.accounts, n.bad = append(n.accounts, k), n.bad || !ok
+			})
 		default:
 			w.Skip()
 		}
-	})
-	if err := w.End(); err != nil {
-		return nil, follow.Torn(err)
-	}
-	if hash != b.blockhash {
-		return nil, fmt.Errorf("%w: another block in slot %d than %s", follow.ErrTorn, b.slot, b.Hash)
-	}
-	return all, nil
-}
-
-func readNamed(w walk) (n named) {
-	w.Object(func(field []byte) {
-		if string(field) != "transaction" || w.Peek() != '{' {
-			w.Skip()
-			return
-		}
-		w.Object(func(field []byte) {
-			switch string(field) {
-			case "signatures":
-				w.Array(func() {
-					if s := w.Text(); n.id == "" {
-						n.id = string(s)
-					}
-				})
-			case "accountKeys":
-				w.Array(func() {
-					k, ok := parseKey(readPubkey(w))
-					n.accounts, n.bad = append(n.accounts, k), n.bad || !ok
-				})
-			default:
-				w.Skip()
-			}
-		})
 	})
 	return n
 }

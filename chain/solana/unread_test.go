@@ -2,6 +2,7 @@ package solana
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -144,5 +145,52 @@ func TestFN01_WhatCannotBeExplainedIsUnproven(t *testing.T) {
 		}
 		require.Equal(t, v.unproven, unproven, what)
 		require.Len(t, got, v.want, what)
+	}
+}
+
+// TestFN01_BlocksThatAreTooLongAreRead: what programs tell each other can make the answer
+// for a block longer than Options.MaxBody. What it paid us is proven all the same, by its
+// own transaction; where that is too long, too, it is not.
+func TestFN01_BlocksThatAreTooLongAreRead(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, b := n.fresh("a").Address, n.fresh("b").Address
+	from := n.Head(t)
+	for range 12 {
+		n.Send(nil, solanatest.Words(strings.Repeat("words of a stranger ", 25)), n.MoveCoins(pubOf(b), 1_000_000))
+	}
+	tx := n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(5)}, chaintest.Payment{To: a, Currency: "USDTSOL", Amount: decimal.NewFromInt(3)})
+	bulky := n.Send(nil, solanatest.Words(strings.Repeat("more words ", 45)), n.MoveCoins(pubOf(a), 7_000_000_000))
+	n.SendLater(2, nil, n.MoveCoins(pubOf(a), 9_000_000_000))
+	n.Mine(1)
+	slot, err := slotOf(n.Head(t).Hash)
+	require.NoError(t, err)
+	size := func(method string, params ...any) int64 {
+		var answer json.RawMessage
+		n.Call(&answer, method, params...)
+		return int64(len(answer)) + 100
+	}
+	least, own := size("getBlock", slot, blockOptions("accounts", confirmed)), size("getTransaction", bulky, blockOptions("", confirmed))
+	require.Greater(t, size("getBlock", slot, blockOptions("full", confirmed)), least+100)
+	c := n.newClient(func(o *Options) { o.MaxBody = least })
+	got, err := n.scan(c, from, a)
+	require.NoError(t, err)
+	require.Len(t, got, 4)
+	whole, err := n.scan(n.client, from, a)
+	require.NoError(t, err)
+	require.ElementsMatch(t, whole, got, "the same transfers, with the same identities and proofs")
+	require.Equal(t, tx, got[0].Tx)
+
+	c, _ = n.through(func(question, answer []byte) []byte {
+		if bytes.Contains(question, []byte(bulky)) {
+			return append(answer, bytes.Repeat([]byte(" "), int(least))...)
+		}
+		return answer
+	}, func(o *Options) { o.MaxBody = max(least, own) })
+	got, err = n.scan(c, from, a)
+	require.NoError(t, err)
+	require.Len(t, got, 4)
+	for _, x := range got {
+		require.Equal(t, x.Amount.IntPart() == 7 || x.Amount.IntPart() == 9, x.Unproven, x.Amount)
 	}
 }

@@ -86,9 +86,36 @@ func TestFN01_LaterVersionsCostThemselvesAlone(t *testing.T) {
 	}
 	require.Equal(t, "5", got[2].Amount.String())
 	require.False(t, got[2].Unproven)
+	require.Equal(t, -1-n.place(ours, string(a)), got[0].Ordinal, "a name that a client which reads the version can give, too")
+	require.Equal(t, n.place(ours, solanatest.ATA(pubOf(b), n.program, n.mint).String()), got[1].Ordinal)
 	again, err := n.client.History(t.Context(), a, from.Height, from.Height+1)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []chain.Transfer{got[0], got[2]}, again)
+}
+
+// place is where a transaction of the newest block has an account, as the node says it.
+func (n *town) place(tx, account string) int {
+	n.t.Helper()
+	slot, err := slotOf(n.Head(n.t).Hash)
+	require.NoError(n.t, err)
+	var block struct {
+		Transactions []struct {
+			Transaction struct {
+				Signatures  []string
+				AccountKeys []struct{ Pubkey string }
+			}
+		}
+	}
+	n.Call(&block, "getBlock", slot, blockOptions("accounts", confirmed))
+	for _, x := range block.Transactions {
+		for i, k := range x.Transaction.AccountKeys {
+			if x.Transaction.Signatures[0] == tx && k.Pubkey == account {
+				return i
+			}
+		}
+	}
+	n.t.Fatalf("block %d has no account %s in transaction %s", slot, account, tx)
+	return 0
 }
 
 // TestFN01_Version1IsSent: with Options.SendVersion1 payments go out in version 1, as

@@ -28,6 +28,7 @@ type node struct {
 	final         int64 // blocks. 0 is the node's own word
 	dialect       utxo.Dialect
 	solid         string
+	version1      bool              // of the transactions that are sent
 	contracts     map[string]string // by currency, on other chains than the main one
 }
 
@@ -50,6 +51,12 @@ var nodeSettings = []struct {
 		return nil
 	}},
 	{"SOLID", func(n chain.Network) bool { return n == "TRX" }, func(at *node, v string) error { at.solid = v; return nil }},
+	{"VERSION", func(n chain.Network) bool { return n == "SOL" }, func(at *node, v string) error {
+		if at.version1 = v == "1"; !at.version1 {
+			return errors.New("must be 1, or empty for transactions without a version")
+		}
+		return nil
+	}},
 }
 
 func isEVM(n chain.Network) bool  { _, ok := evm.Preset(n); return ok }
@@ -206,7 +213,7 @@ func (at node) client(r *chain.Registry, n chain.Network, public publicKey) (cha
 	case "TRX":
 		return tron.New(tron.Options{Registry: r, URL: at.url, SolidURL: at.solid, Genesis: at.chain, Header: at.header})
 	case "SOL":
-		return solana.New(solana.Options{Registry: r, URL: at.url, Genesis: at.chain, Header: at.header})
+		return solana.New(solana.Options{Registry: r, URL: at.url, Genesis: at.chain, Header: at.header, SendVersion1: at.version1})
 	case "XLM":
 		return stellar.New(stellar.Options{Registry: r, URL: at.url, Passphrase: at.chain, Header: at.header})
 	case "XRP":

@@ -15,6 +15,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
+// ErrTooLong is of an answer that was longer than Endpoint.Max.
+var ErrTooLong = errors.New("the answer is too long")
+
 // Endpoint posts JSON to a node. Its fields are set before it is used.
 type Endpoint struct {
 	HTTP   *http.Client
@@ -137,7 +140,7 @@ func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byt
 		return nil, e.transport(ctx, err)
 	}
 	if int64(buf.Len()) > e.Max {
-		return nil, fmt.Errorf("%w: answer is over %d bytes: lower Options.Group or Batch, or raise MaxBody", chain.ErrNode, e.Max)
+		return nil, fmt.Errorf("%w: %w: over %d bytes: lower Options.Group or Batch, or raise MaxBody", chain.ErrNode, ErrTooLong, e.Max)
 	}
 	return buf.Bytes(), nil
 }
