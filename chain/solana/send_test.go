@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 )
@@ -359,6 +360,13 @@ func reversed(b []byte) []byte {
 	return out
 }
 
+// sweep moves all tokens of an address to another, who pays for it.
+func sweep(id string, from, to chaintest.Account) chain.Intent {
+	return chain.Intent{
+		ID: id, Purpose: chain.ForSweep, Network: "SOL", Currency: "USDTSOL", From: from.Address, To: to.Address, All: true, Payer: to.Address,
+	}
+}
+
 // TestSponsoredSweepClosesAndEarns: who pays the network gets the rent; both sign.
 func TestSponsoredSweepClosesAndEarns(t *testing.T) {
 	t.Parallel()
@@ -370,10 +378,7 @@ func TestSponsoredSweepClosesAndEarns(t *testing.T) {
 			n.fund(from.Address, "USDTSOL", decimal.NewFromInt(5))
 			n.fund(hot.Address, "SOL", decimal.NewFromInt(1))
 			n.fund(hot.Address, "USDTSOL", decimal.NewFromInt(1))
-			in := chain.Intent{
-				ID: "i", Purpose: chain.ForSweep, Network: "SOL", Currency: "USDTSOL", From: from.Address, To: hot.Address, All: true,
-				Payer: hot.Address,
-			}
+			in := sweep("i", from, hot)
 			require.True(t, n.client.Sponsored(in))
 			o := chain.Order{Intent: in, Attempt: 1}
 			a := n.Sign(n.t, o, hot, from)
@@ -416,41 +421,4 @@ func TestInspectReadsOnlyItsOwnShape(t *testing.T) {
 		_, err = n.client.Inspect(payload)
 		require.ErrorIs(t, err, chain.ErrRejected, v.What)
 	}
-}
-
-// TestFN01_InspectReadsEverySettingOfVersion1: a setting that Build does not make, one
-// that is missing, and ones that are out of bounds are refused, and the cost counts.
-func TestFN01_InspectReadsEverySettingOfVersion1(t *testing.T) {
-	t.Parallel()
-	c, to := offline(t), solanatest.Key("to").PublicKey()
-	from := solanatest.Key("from").PublicKey()
-	s := &sending{cur: c.native, from: key(from), payer: key(from), to: key(to), amount: 2_000_000_000, version1: true}
-	payload, err := s.message(1_000_000, &header{Block: chain.Block{Height: 77}, blockhash: string(key{9}.text())})
-	require.NoError(t, err)
-	u, err := c.Inspect(payload)
-	require.NoError(t, err)
-	require.EqualValues(t, (5000+1000)/10, u.MaxCost)
-	p, err := c.readPayment(payload)
-	require.NoError(t, err)
-	require.EqualValues(t, 77, p.height)
-	words := p.config.words
-	more := append(words[:len(words):len(words)], 0, 0, 0, 0)
-	for what, set := range map[string]config{
-		"none":               {},
-		"no size":            {mask: configPriority | configUnits, words: words[:12]},
-		"a heap":             {mask: configOurs | 1<<4, words: more},
-		"half a fee":         {mask: configOurs &^ 1, words: words[4:]},
-		"a newer one":        {mask: configOurs | 1<<20, words: more},
-		"no deadline":        configOf(1000, 1000, 1<<26),
-		"too many units":     configOf(1000, mostUnits+1, deadline),
-		"a fee out of reach": configOf(priority(mostUnits, maxPrice)+1, 1000, deadline),
-		"a negative fee":     configOf(-1, 1000, deadline),
-	} {
-		m := *p.message_
-		m.config = set
-		_, err := c.Inspect(m.write1())
-		require.ErrorIs(t, err, chain.ErrRejected, what)
-	}
-	_, err = c.Inspect(append(payload[:len(payload):len(payload)], 0))
-	require.ErrorIs(t, err, chain.ErrRejected)
 }

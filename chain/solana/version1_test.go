@@ -169,10 +169,7 @@ func TestFN01_Version1LivesAndDiesAsAnyOther(t *testing.T) {
 	n.fund(from.Address, "USDTSOL", decimal.NewFromInt(5))
 	n.fund(hot.Address, "SOL", decimal.NewFromInt(1))
 	n.fund(hot.Address, "USDTSOL", decimal.NewFromInt(1))
-	in := chain.Intent{
-		ID: "i", Purpose: chain.ForSweep, Network: "SOL", Currency: "USDTSOL", From: from.Address, To: hot.Address, All: true,
-		Payer: hot.Address,
-	}
+	in := sweep("i", from, hot)
 	lost := n.Sign(t, chain.Order{Intent: in, Attempt: 1}, hot, from)
 	require.EqualValues(t, 0x81, lost.Raw[0])
 	n.Mine(Window(t))
@@ -194,6 +191,43 @@ func TestFN01_Version1LivesAndDiesAsAnyOther(t *testing.T) {
 
 // Window is until a transaction that no block took is dead.
 func Window(testing.TB) int { return solanatest.Window + 2*solanatest.Finality }
+
+// TestFN01_InspectReadsEverySettingOfVersion1: a setting that Build does not make, one
+// that is missing, and ones that are out of bounds are refused, and the cost counts.
+func TestFN01_InspectReadsEverySettingOfVersion1(t *testing.T) {
+	t.Parallel()
+	c, to := offline(t), solanatest.Key("to").PublicKey()
+	from := solanatest.Key("from").PublicKey()
+	s := &sending{cur: c.native, from: key(from), payer: key(from), to: key(to), amount: 2_000_000_000, version1: true}
+	payload, err := s.message(1_000_000, &header{Block: chain.Block{Height: 77}, blockhash: string(key{9}.text())})
+	require.NoError(t, err)
+	u, err := c.Inspect(payload)
+	require.NoError(t, err)
+	require.EqualValues(t, (5000+1000)/10, u.MaxCost)
+	p, err := c.readPayment(payload)
+	require.NoError(t, err)
+	require.EqualValues(t, 77, p.height)
+	words := p.config.words
+	more := append(words[:len(words):len(words)], 0, 0, 0, 0)
+	for what, set := range map[string]config{
+		"none":               {},
+		"no size":            {mask: configPriority | configUnits, words: words[:12]},
+		"a heap":             {mask: configOurs | 1<<4, words: more},
+		"half a fee":         {mask: configOurs &^ 1, words: words[4:]},
+		"a newer one":        {mask: configOurs | 1<<20, words: more},
+		"no deadline":        configOf(1000, 1000, 1<<26),
+		"too many units":     configOf(1000, mostUnits+1, deadline),
+		"a fee out of reach": configOf(priority(mostUnits, maxPrice)+1, 1000, deadline),
+		"a negative fee":     configOf(-1, 1000, deadline),
+	} {
+		m := *p.message_
+		m.config = set
+		_, err := c.Inspect(m.write1())
+		require.ErrorIs(t, err, chain.ErrRejected, what)
+	}
+	_, err = c.Inspect(append(payload[:len(payload):len(payload)], 0))
+	require.ErrorIs(t, err, chain.ErrRejected)
+}
 
 // version1Vector is a transaction of version 1 as @solana/kit was told to make it, and
 // what it made.
