@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,14 +17,23 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/cryptopay-go/cryptopay/internal/safehttp"
 )
 
-// Delivery is one attempt: the bytes are final. Deliveries of one Object stand
-// together, in the order in which a Notifier should make them.
+// Delivery is one attempt to tell of one event: the bytes are final.
 type Delivery struct {
-	Object string // whose events must not overtake each other, "" = on its own
+	// Tenant is the merchant whose event it is, Type the event's type, such as
+	// PaymentStatusUpdate.
+	Tenant string
+	Type   string
+	// Object names what the event is about, across tenants. Deliveries of one
+	// Object stand together, in the order in which a Notifier should make them;
+	// "" = on its own.
+	Object string
+	// URL is the merchant's receiver; "" = the merchant has none for this event.
 	URL    string
-	Header http.Header
+	Header http.Header // signatures, id and attempt
 	Body   []byte
 }
 
@@ -34,8 +44,28 @@ type Result struct {
 	Duration time.Duration
 }
 
-// Notifier delivers. Result i belongs to delivery i; a Notifier neither retries
-// nor follows redirects. It may be called concurrently.
+// ErrNoURL is a Notifier's answer to a Delivery that it has no use for, because
+// the merchant has no URL. The event is then skipped: it is no attempt, and is
+// not tried again.
+var ErrNoURL = errors.New("webhook: the merchant has no URL for this event")
+
+// Notifier delivers events. A host sets one of its own to hear every event of
+// every tenant, and then delivers to merchants itself, or by an HTTP that it
+// keeps. It gets:
+//
+//   - an event whose payment, withdrawal or transfer has a callback URL: with
+//     that URL, whatever the merchant's enabled_events say;
+//   - an event that the merchant's settings have a URL for, and whose type is in
+//     enabled_events: with that URL;
+//   - any other event: with an empty URL. No merchant is to be told of it. nil
+//     makes it delivered, any error has it tried again by the usual schedule,
+//     and ErrNoURL, which HTTP answers, makes it skipped.
+//
+// enabled_events therefore filter what a merchant gets, not what the host hears.
+//
+// Result i belongs to delivery i. A Notifier neither retries nor follows
+// redirects. It may be called concurrently. It must return when the context
+// ends: until it does, it holds a slot of that tenant.
 type Notifier interface {
 	Notify(ctx context.Context, deliveries []Delivery) []Result
 }
@@ -43,10 +73,9 @@ type Notifier interface {
 // HTTP is the Notifier that posts over the network. Its transport is its own:
 // no proxy of the environment, no redirects, no decompression, TLS 1.2 or newer
 // with verified certificates, and every connection checked by the Guard at the
-// moment it is made.
+// moment it is made. A delivery without a URL is ErrNoURL.
 type HTTP struct {
-	transport *http.Transport
-	timeout   time.Duration
+	transport *safehttp.Transport
 	parallel  int
 	agent     string
 	guard     Guard
@@ -56,10 +85,10 @@ type HTTP struct {
 // HTTPOptions refine an HTTP notifier; the zero value is safe.
 type HTTPOptions struct {
 	Guard Guard
-	// Timeout bounds one attempt from name resolution to the last byte read.
-	// Defaults to 15 s.
+	// Timeout bounds one attempt from name resolution to the last byte read,
+	// whatever the receiver does. Defaults to 15 s.
 	Timeout time.Duration
-	// Parallel bounds attempts in flight. Defaults to 32.
+	// Parallel bounds the attempts of one Notify in flight. Defaults to 32.
 	Parallel int
 	// UserAgent defaults to "cryptopay".
 	UserAgent string
@@ -106,12 +135,16 @@ func NewHTTP(o HTTPOptions) *HTTP {
 		}
 		return guard.Address(to.Addr())
 	}}
-	return &HTTP{timeout: o.Timeout, parallel: o.Parallel, agent: o.UserAgent, guard: guard, now: o.Now, transport: &http.Transport{
+	base := &http.Transport{
 		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: settings,
 		DisableCompression: true, MaxResponseHeaderBytes: maxHeader, ResponseHeaderTimeout: o.Timeout,
 		TLSHandshakeTimeout: o.Timeout, MaxIdleConns: 4 * o.Parallel, MaxIdleConnsPerHost: o.Parallel,
 		IdleConnTimeout: 90 * time.Second, ExpectContinueTimeout: time.Second,
-	}}
+	}
+	return &HTTP{
+		transport: &safehttp.Transport{Base: base, Timeout: o.Timeout},
+		parallel:  o.Parallel, agent: o.UserAgent, guard: guard, now: o.Now,
+	}
 }
 
 // Notify posts all deliveries, at most Parallel at a time, those of one object
@@ -153,13 +186,14 @@ func (n *HTTP) Close() { n.transport.CloseIdleConnections() }
 func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
 	start := n.now()
 	defer func() { r.Duration = n.now().Sub(start) }()
+	if d.URL == "" {
+		return Result{Err: ErrNoURL}
+	}
 	// Checked again although it was when it was stored: rules change, rows are edited.
 	u, err := n.guard.parse(d.URL)
 	if err != nil {
 		return Result{Err: err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.timeout)
-	defer cancel()
 	header := make(http.Header, len(d.Header)+2)
 	maps.Copy(header, d.Header) // its values are only read
 	header.Set("Content-Type", "application/json")
@@ -172,7 +206,12 @@ func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
 	// RoundTrip, not Client.Do: an answer is taken as it is, redirects included.
 	resp, err := n.transport.RoundTrip(req)
 	if err != nil {
-		return Result{Err: fmt.Errorf("webhook: not delivered: %w", err)}
+		r := Result{Err: fmt.Errorf("webhook: not delivered: %w", err)}
+		var informational *safehttp.StatusError
+		if errors.As(err, &informational) {
+			r.Status = informational.Status
+		}
+		return r
 	}
 	defer resp.Body.Close() //nolint:errcheck // nothing of it is wanted any more
 	// The status says it all. A short body is read so that the connection can be

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay/internal/safehttp"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -33,11 +34,15 @@ type LiveOptions struct {
 	// Now defaults to the wall clock.
 	Now func() time.Time
 	// Client defaults to one with a transport and a timeout of its own, without
-	// redirects and without the environment's proxy.
+	// redirects and without the environment's proxy. Its Timeout bounds a question;
+	// one without is given 10 seconds.
 	Client *http.Client
 	// Base replaces the scheme and host, for a proxy or a paid plan.
 	Base string
 }
+
+// patience bounds a question, also one of a Client that has no Timeout.
+const patience = 10 * time.Second
 
 var errPair = errors.New("rates: this source does not know the pair")
 
@@ -97,18 +102,12 @@ func live(name, base string, o LiveOptions,
 		base = strings.TrimSuffix(o.Base, "/")
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{
-			Timeout: 10 * time.Second,
-			Transport: &http.Transport{
-				Proxy: nil, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+		o.Client = safehttp.NewClient(2, patience)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Live{name: name, base: base, client: o.Client, now: o.Now, path: path, decode: decode}
+	return &Live{name: name, base: base, client: safehttp.Client(o.Client, patience), now: o.Now, path: path, decode: decode}
 }
 
 // Name says which source it is.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cryptopay-go/cryptopay/internal/safehttp"
 )
 
 // Options of a Client. BaseURL, ClientID and ClientSecret are required.
@@ -89,7 +91,7 @@ func New(o Options) (*Client, error) {
 	if o.MaxWait <= 0 {
 		o.MaxWait = 30 * time.Second
 	}
-	own := *o.HTTP // the caller's keeps following redirects elsewhere
+	own := *safehttp.Client(o.HTTP, requestTimeout) // the caller's keeps following redirects elsewhere
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{o: o, base: strings.TrimSuffix(o.BaseURL, "/"), http: &own}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/safehttp"
 )
 
 // ErrTooLong is of an answer that was longer than Endpoint.Max.
@@ -20,7 +21,7 @@ var ErrTooLong = errors.New("the answer is too long")
 
 // Endpoint posts JSON to a node. Its fields are set before it is used.
 type Endpoint struct {
-	HTTP   *http.Client
+	HTTP   *http.Client // a request that it does not bound takes at most a minute
 	Header http.Header
 	User   *url.Userinfo // sent as Basic credentials; nil = none
 	Max    int64         // bytes of an answer
@@ -77,19 +78,13 @@ func (e *Endpoint) Redact(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// NewHTTP is the client that Endpoints default to: conns idle connections to a node
-// are kept, a request takes at most so long. Nothing of http.DefaultTransport is in
-// it: what a host does to that must not reach us.
+// NewHTTP is the client that Endpoints default to: see safehttp.NewClient.
 func NewHTTP(conns int, timeout time.Duration) *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			MaxIdleConnsPerHost: conns, IdleConnTimeout: 60 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       timeout,
-	}
+	return safehttp.NewClient(conns, timeout)
 }
+
+// longest bounds a request of a client that a host gave without a Timeout.
+const longest = time.Minute
 
 // Post sends a body of JSON to a URL and returns the whole answer. Errors wrap
 // chain.ErrNode.
@@ -120,7 +115,7 @@ func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byt
 		p, _ := e.User.Password()
 		req.SetBasicAuth(e.User.Username(), p)
 	}
-	resp, err := e.HTTP.Do(req)
+	resp, err := safehttp.Client(e.HTTP, longest).Do(req)
 	if err != nil {
 		return nil, e.transport(ctx, err)
 	}

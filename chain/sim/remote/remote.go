@@ -26,6 +26,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/safehttp"
 )
 
 // question is any call of a chain.Client that needs the node.
@@ -154,8 +155,7 @@ type client struct {
 // made of the same Options, with the same Seed: it is asked only for what needs
 // no node. The served node must have traces, as nodes begin with.
 func Dial(url string, local *sim.Chain) chain.Client {
-	t := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute}
-	return &client{Client: local.Client(), url: url, http: &http.Client{Transport: t, Timeout: 30 * time.Second}}
+	return &client{Client: local.Client(), url: url, http: safehttp.NewClient(32, 30*time.Second)}
 }
 
 // failure is an error of the other process.
