@@ -49,10 +49,17 @@ type Config struct {
 	NewID func() string
 	// Random defaults to crypto/rand.
 	Random io.Reader
-	// Log defaults to discarding.
+	// Log hears of failing workers, stuck networks, reversed deposits and overdue
+	// steps. Defaults to slog.Default() at the time of New.
 	Log *slog.Logger
-	// Notifier delivers webhooks. Defaults to HTTP with Callbacks as its guard.
+	// Notifier delivers events. One of the host's own gets every event of every
+	// tenant, also those without a callback URL: see webhook.Notifier. Defaults to
+	// HTTP with Callbacks as its guard, which skips events without a URL.
 	Notifier webhook.Notifier
+	// MaxUndelivered is how many undelivered events of one tenant are kept. Of what
+	// is more, the oldest are failed, with a reason; they can be replayed. Defaults
+	// to 100,000.
+	MaxUndelivered int
 	// Callbacks says which callback URLs are accepted. Defaults to https to
 	// public addresses.
 	Callbacks webhook.Guard
@@ -61,6 +68,10 @@ type Config struct {
 	// HeadAge is how old a node's newest block may be before nothing becomes
 	// final on its word any more. Defaults to no bound.
 	HeadAge time.Duration
+
+	// Grace is how long Run, once its context has ended, waits for steps in flight
+	// before it cancels theirs. Defaults to 30 seconds.
+	Grace time.Duration
 
 	// Workers are due work of the host's own, done by Run and Step beside the
 	// App's: such as httpapi/auth's Purge. Defaults to none.
@@ -112,7 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.NewID = newID(c.Clock, c.Random)
 	}
 	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+		c.Log = slog.Default()
 	}
 	if c.Withdrawals.MaxRateAge == 0 {
 		c.Withdrawals.MaxRateAge = withdrawal.DefaultRateAge
@@ -122,6 +133,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Poll == 0 {
 		c.Poll = 5 * time.Second
+	}
+	if c.Grace < 0 {
+		return c, errors.New("cryptopay: Config.Grace must not be negative")
+	}
+	if c.Grace == 0 {
+		c.Grace = 30 * time.Second
 	}
 	if c.SealEvery == 0 {
 		c.SealEvery = time.Hour

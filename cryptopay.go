@@ -34,7 +34,8 @@ type App struct {
 	networks []*network
 	workers  []Worker
 	skew     *skew
-	tx       storage.Tx // where it is inside of a host's transaction
+	opened   *atomic.Bool // Open has succeeded
+	tx       storage.Tx   // where it is inside of a host's transaction
 }
 
 // network is one chain's two pipelines.
@@ -60,7 +61,7 @@ func New(cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, skew: newSkew(&cfg)}
+	a := &App{cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool)}
 	for _, build := range []func() error{a.shared, a.chains, a.domains} {
 		if err := build(); err != nil {
 			return nil, fmt.Errorf("cryptopay: %w", err)
@@ -81,7 +82,11 @@ func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := move.Unfinished(ctx, a.cfg.Store); err != nil {
 		return err
 	}
-	return a.list(ctx)
+	if err := a.list(ctx); err != nil {
+		return err
+	}
+	a.opened.Store(true)
+	return nil
 }
 
 // Config is what the App is made of, with every default filled in and without
@@ -108,7 +113,7 @@ func (a *App) shared() (err error) {
 	}
 	a.Webhooks, err = webhook.New(webhook.Config{
 		Store: c.Store, Notifier: c.Notifier, Guard: c.Callbacks, Box: box,
-		Now: c.Clock.Now, NewID: c.NewID, Random: c.Random, Log: c.Log,
+		Now: c.Clock.Now, NewID: c.NewID, Random: c.Random, Log: c.Log, MaxUndelivered: c.MaxUndelivered,
 	})
 	return err
 }

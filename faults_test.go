@@ -30,6 +30,7 @@ func TestC04_PoisonedWorkerStopsNobody(t *testing.T) {
 	}}}
 	app, err := cryptopay.New(cfg)
 	require.NoError(t, err)
+	require.NoError(t, app.Open(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx) }()

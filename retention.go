@@ -48,7 +48,7 @@ func (a *App) retention() []Worker {
 		return nil
 	}
 	r := &round{a: a, every: retainEvery, batch: retainBatch, tenant: a.purge}
-	return []Worker{{"retention", time.Minute, r.step}}
+	return []Worker{{Name: "retention", Every: time.Minute, Step: r.step}}
 }
 
 // purge purges at most retainBatch rows of each kind.

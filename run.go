@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -17,11 +15,26 @@ type Worker struct {
 	Name  string
 	Every time.Duration // how long Run waits after a Step that found nothing
 	Step  func(ctx context.Context) (int, error)
+	// Lease is how long a Step may take before Run reports it: as long as what it
+	// claims is its own. Defaults to 1 minute.
+	Lease time.Duration
+
+	start func(ctx context.Context) runner // what Run does in place of Step; nil = Step
+}
+
+// runner is a worker that has work in flight between its steps.
+type runner interface {
+	Step(ctx context.Context) (int, error)
+	Wake() <-chan struct{}           // there is something to do before Every has passed
+	Close(ctx context.Context) error // ends what is in flight
 }
 
 // maxRounds bounds one Step: work that never ends is a fault, not a reason to
 // hang.
 const maxRounds = 10_000
+
+// ErrNotOpened reports that Run was called on an App whose Open has not succeeded.
+var ErrNotOpened = errors.New("cryptopay: the App was not opened: call Open before Run")
 
 // ErrBusy: Step did maxRounds rounds and there was always more to do.
 var ErrBusy = errors.New("cryptopay: work does not come to an end")
@@ -32,22 +45,28 @@ func (a *App) Workers() []Worker { return append([]Worker(nil), a.workers...) }
 // work lists every kind of due work, in the order in which a fact travels.
 func (a *App) work() []Worker {
 	const soon = time.Second
-	all := []Worker{{"addresses", 10 * time.Second, a.Addresses.Step}}
+	all := []Worker{{Name: "addresses", Every: 10 * time.Second, Step: a.Addresses.Step}}
 	for _, n := range a.networks {
 		all = append(all,
-			Worker{"incoming/" + string(n.name), a.cfg.Poll, n.in.Step},
-			Worker{"treasury/" + string(n.name), soon, func(ctx context.Context) (int, error) { return a.Treasury.Step(ctx, n.name) }},
+			Worker{Name: "incoming/" + string(n.name), Every: a.cfg.Poll, Step: n.in.Step, Lease: shortestLease},
+			Worker{Name: "treasury/" + string(n.name), Every: soon, Step: func(ctx context.Context) (int, error) { return a.Treasury.Step(ctx, n.name) }, Lease: a.cfg.Treasury.Lease},
 		)
 	}
 	all = append(all,
-		Worker{"payments", soon, a.Payments.Step},
-		Worker{"withdrawals", soon, a.Withdrawals.Step},
-		Worker{"transfers", soon, a.Wallets.Step},
+		Worker{Name: "payments", Every: soon, Step: a.Payments.Step, Lease: a.cfg.Payments.Lease},
+		Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease},
+		Worker{Name: "transfers", Every: soon, Step: a.Wallets.Step},
 	)
 	for _, n := range a.networks {
-		all = append(all, Worker{"outgoing/" + string(n.name), soon, n.out.Step})
+		all = append(all, Worker{Name: "outgoing/" + string(n.name), Every: soon, Step: n.out.Step, Lease: a.cfg.Outgoing.Lease})
 	}
-	all = append(all, Worker{"webhooks", soon, a.Webhooks.Step}, Worker{"idempotency", time.Minute, a.forget})
+	all = append(all,
+		Worker{
+			Name: "webhooks", Every: soon, Step: a.Webhooks.Step,
+			start: func(ctx context.Context) runner { return a.Webhooks.Dispatch(ctx, webhookSlots) },
+		},
+		Worker{Name: "idempotency", Every: time.Minute, Step: a.forget},
+	)
 	all = append(all, a.retention()...)
 	all = append(all, a.seals()...)
 	return append(all, a.cfg.Workers...)
@@ -57,6 +76,9 @@ func (a *App) work() []Worker {
 func (a *App) forget(ctx context.Context) (int, error) {
 	return storage.PurgeOnce(ctx, a.cfg.Store, a.cfg.Clock.Now(), purgeLease, purgeBatch)
 }
+
+// webhookSlots is how many webhooks Run has in flight.
+const webhookSlots = 128
 
 const (
 	purgeLease = time.Minute
@@ -92,53 +114,4 @@ func (a *App) Step(ctx context.Context) error {
 		}
 	}
 	return ErrBusy
-}
-
-// Run works until ctx ends: then it claims nothing new, finishes what is in
-// flight, and returns nil. A worker that fails is tried again after a pause
-// that doubles up to a minute; nothing makes Run return early. Where the store
-// tells the time (storage.Clock), a process whose clock is off by a quarter of
-// the shortest lease claims nothing until it is set: see ErrClock.
-func (a *App) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	for _, w := range a.workers {
-		wg.Go(func() { a.loop(ctx, w) })
-	}
-	wg.Wait()
-	return nil
-}
-
-func (a *App) loop(ctx context.Context, w Worker) {
-	pause := w.Every
-	for ctx.Err() == nil {
-		step := context.WithoutCancel(ctx)
-		n, err := 0, a.skew.check(step)
-		if err == nil {
-			n, err = a.guarded(step, w)
-		}
-		switch {
-		case err != nil:
-			a.cfg.Log.ErrorContext(ctx, "worker failed", slog.String("worker", w.Name), slog.Any("error", err))
-			pause = min(2*pause, time.Minute)
-		case n > 0:
-			pause = w.Every
-			continue
-		default:
-			pause = w.Every
-		}
-		if a.cfg.Clock.Wait(ctx, pause) != nil {
-			return
-		}
-	}
-}
-
-// guarded turns a panic into an error: one bad row must not end a process that
-// moves other people's money, nor stop this worker's other rows for ever.
-func (a *App) guarded(ctx context.Context, w Worker) (n int, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			n, err = 0, fmt.Errorf("cryptopay: worker %s panicked: %v", w.Name, p)
-		}
-	}()
-	return w.Step(ctx)
 }

@@ -28,7 +28,7 @@ func (a *App) seals() []Worker {
 		}
 		return n, err
 	}}
-	return []Worker{{"seals", min(time.Minute, a.cfg.SealEvery), r.step}}
+	return []Worker{{Name: "seals", Every: min(time.Minute, a.cfg.SealEvery), Step: r.step}}
 }
 
 // Seal is the seal of a tenant's journal with this number, or the newest where it

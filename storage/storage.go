@@ -164,7 +164,8 @@ type Order struct {
 // Claim asks for due rows: Due ≤ Now and not zero.
 type Claim struct {
 	Table     *Table
-	Partition Partition // "" = any
+	Partition Partition   // "" = any
+	Except    []Partition // rows of these are passed over
 	Where     []Cond
 	Now       time.Time
 	Until     time.Time // end of the lease, must be after Now

@@ -24,8 +24,8 @@ type Status string
 const (
 	StatusPending   Status = "pending"
 	StatusDelivered Status = "delivered"
-	StatusFailed    Status = "failed"  // the whole schedule was tried; can be replayed
-	StatusSkipped   Status = "skipped" // no URL is configured, or the event is not enabled
+	StatusFailed    Status = "failed"  // given up, Event.Error says why; can be replayed
+	StatusSkipped   Status = "skipped" // no URL is configured or the event is not enabled, and the host has no Notifier of its own
 )
 
 // Event is one row of the outbox, in the tenant's partition: put in the same
@@ -41,7 +41,7 @@ type Event struct {
 	Attempts int       `db:"attempts"`
 	Response int       `db:"response"` // last HTTP status, 0 = none
 	Error    string    `db:"error"`    // last failure, without secrets
-	Done     time.Time `db:"done_at"`
+	Done     time.Time `db:"done_at"`  // when it ended; of a pending one: when it was replayed, zero = never
 }
 
 // Events is the outbox.

@@ -1,26 +1,21 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
-
-// Schedule is the waiting time before each retry. After the last the delivery
-// is failed: six attempts in all.
-var schedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 4 * time.Hour}
 
 // Config wires a Service. Store, Notifier, Box, Now, NewID and Random are
 // required.
@@ -33,15 +28,24 @@ type Config struct {
 	NewID    func() string
 	Random   io.Reader
 	Log      *slog.Logger // Defaults to discarding.
-	// Lease must outlast a Notify of Batch deliveries. Defaults to 5 minutes.
+	// Lease bounds an attempt: none is begun after half of it, and none is waited
+	// for longer than half of it. Defaults to 5 minutes.
 	Lease time.Duration
 	// Batch bounds what one Step claims at a time. Defaults to 100.
 	Batch int
+	// MaxUndelivered is how many undelivered events of one tenant are kept. Of what
+	// is more, the oldest are given up: they are failed, with a reason, and can be
+	// replayed. Defaults to 100,000.
+	MaxUndelivered int
 }
 
 // Service delivers the outbox and keeps the tenants' settings. Safe for
 // concurrent use and by several processes on one store.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg      Config
+	breakers breakers
+	trims    turns
+}
 
 // New checks the configuration. It does no I/O.
 func New(cfg Config) (*Service, error) {
@@ -57,162 +61,34 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Batch == 0 {
 		cfg.Batch = 100
 	}
-	return &Service{cfg: cfg}, nil
+	if cfg.MaxUndelivered == 0 {
+		cfg.MaxUndelivered = 100_000
+	}
+	if cfg.MaxUndelivered < 0 || cfg.Batch < 0 || cfg.Lease < 0 {
+		return nil, errors.New("webhook: MaxUndelivered, Batch and Lease must not be negative")
+	}
+	return &Service{cfg: cfg, breakers: breakers{all: map[hostKey]*breaker{}}, trims: turns{last: map[storage.Partition]time.Time{}}}, nil
 }
 
 // CheckURL says whether a callback URL may be stored; the error wraps ErrURL.
 func (s *Service) CheckURL(url string) error { return s.cfg.Guard.URL(url) }
 
-// Step claims one batch of due deliveries, sends them and stores what came of
-// them. It returns how many it claimed.
+// Step claims one batch of due deliveries, tries them one after the other on the
+// caller's goroutine, and stores what came of them in one Commit. It returns how
+// many it claimed. What it cannot try in half a lease it gives back.
 func (s *Service) Step(ctx context.Context) (int, error) {
 	now := s.cfg.Now()
-	rows, err := s.cfg.Store.Claim(ctx, storage.Claim{
-		Table: Events.Table, Now: now, Until: now.Add(s.cfg.Lease), Max: s.cfg.Batch,
-	})
-	if err != nil || len(rows) == 0 {
+	rows, err := s.claim(ctx, now, nil)
+	if len(rows) == 0 {
 		return 0, err
 	}
-	tenants := map[storage.Partition]*endpoint{}
-	var broken error
-	var send []outgoing
-	changes := make([]storage.Change, 0, len(rows))
-	for _, row := range rows {
-		ep, known := tenants[row.Partition]
-		if !known {
-			// A tenant whose settings cannot be opened is our fault, not the
-			// receiver's: its deliveries wait for the lease's end, uncounted, and
-			// nobody else's wait for it.
-			if ep, err = s.endpoint(ctx, row.Partition, now); err != nil {
-				broken = errors.Join(broken, fmt.Errorf("webhook: settings of %s: %w", row.Partition, err))
-			}
-			tenants[row.Partition] = ep
-		}
-		if ep == nil {
-			continue
-		}
-		e := Events.Value(row)
-		url := e.URL
-		if url == "" && ep.wants(e.Type) {
-			url = ep.url
-		}
-		if url == "" {
-			e.Status, e.Done = StatusSkipped, now
-			changes = append(changes, s.change(row, e, time.Time{}))
-			continue
-		}
-		d := ep.delivery(url, row.ID, e.Attempts+1, now, []byte(e.Body))
-		d.Object = string(row.Partition) + "/" + e.Object
-		send = append(send, outgoing{d, row, e.Seq})
-	}
-	send, later := inOrder(send)
-	for _, o := range later {
-		changes = append(changes, s.change(o.row, Events.Value(o.row), now))
-	}
-	if len(send) > 0 {
-		deliveries := make([]Delivery, len(send))
-		for i, o := range send {
-			deliveries[i] = o.Delivery
-		}
-		results := s.cfg.Notifier.Notify(ctx, deliveries)
-		for i, r := range results[:min(len(results), len(send))] {
-			if ctx.Err() != nil && r.Err != nil {
-				continue // cut off by us: the lease ends and it is tried again
-			}
-			changes = append(changes, s.outcome(ctx, send[i].row, r))
-		}
+	jobs, broken := s.prepare(ctx, rows, now)
+	changes := make([]storage.Change, len(jobs))
+	for i, j := range jobs {
+		changes[i] = s.attempt(ctx, j)
 	}
 	// What was delivered is recorded also when we are told to stop meanwhile.
-	return len(rows), errors.Join(broken, s.commit(context.WithoutCancel(ctx), changes))
-}
-
-// inRow is how many events of one object are sent in one Step, one after the
-// other: with a receiver that hangs they must still end within the lease.
-const inRow = 8
-
-// outgoing is a delivery with the row that it is of.
-type outgoing struct {
-	Delivery
-	row storage.Row
-	seq int64
-}
-
-// inOrder sorts deliveries so that each object's come as they happened, and
-// splits off those that are too many for one Step. Receivers must bear any order
-// (retries make one), but those who do not are spared the usual case.
-func inOrder(all []outgoing) (now, later []outgoing) {
-	slices.SortFunc(all, func(a, b outgoing) int {
-		return cmp.Or(strings.Compare(a.Object, b.Object), cmp.Compare(a.seq, b.seq))
-	})
-	n := 0
-	for i, o := range all {
-		if n++; i > 0 && all[i-1].Object != o.Object {
-			n = 1
-		}
-		if n <= inRow {
-			now = append(now, o)
-		} else {
-			later = append(later, o)
-		}
-	}
-	return now, later
-}
-
-// commit stores outcomes. A conflict means that the lease was lost: whoever has
-// it now delivers again, which is allowed.
-func (s *Service) commit(ctx context.Context, changes []storage.Change) error {
-	if len(changes) == 0 {
-		return nil
-	}
-	var all error
-	for _, err := range s.cfg.Store.Commit(ctx, changes...) {
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
-			all = errors.Join(all, err)
-		}
-	}
-	return all
-}
-
-// outcome is what one attempt changes.
-func (s *Service) outcome(ctx context.Context, row storage.Row, r Result) storage.Change {
-	e := Events.Value(row)
-	now := s.cfg.Now()
-	e.Attempts++
-	e.Response, e.Error = r.Status, ""
-	if r.Err == nil {
-		e.Status, e.Done = StatusDelivered, now
-		return s.change(row, e, time.Time{})
-	}
-	e.Error = short(r.Err.Error())
-	if e.Attempts > len(schedule) {
-		e.Status, e.Done = StatusFailed, now
-		s.cfg.Log.WarnContext(ctx, "webhook failed for good",
-			slog.String("event", row.ID), slog.Int("attempts", e.Attempts), slog.Int("response", r.Status))
-		return s.change(row, e, time.Time{})
-	}
-	return s.change(row, e, now.Add(schedule[e.Attempts-1]))
-}
-
-func (s *Service) change(row storage.Row, e Event, due time.Time) storage.Change {
-	return storage.Change{
-		ID: fmt.Sprintf("deliver/%s/%d", row.ID, row.Version), Partition: row.Partition,
-		Put: []storage.Row{Events.Row(row.ID, row.Version, due, e)},
-	}
-}
-
-// short makes text that a receiver had its hand in fit for a column and a log:
-// at most 300 bytes of UTF-8 without control characters (a NUL, which Postgres
-// does not store, would keep the outcome from ever being recorded).
-func short(s string) string {
-	if len(s) > 300 {
-		s = s[:300]
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) && r != utf8.RuneError {
-			return r
-		}
-		return '?'
-	}, s)
+	return len(rows), errors.Join(err, broken, s.commit(context.WithoutCancel(ctx), changes))
 }
 
 // Replay sends a failed (or any ended) delivery again from the first attempt.
@@ -225,7 +101,7 @@ func (s *Service) Replay(ctx context.Context, tenant, event string) (ok bool, er
 		if err != nil || !found || e.Status == StatusPending {
 			return storage.Change{}, err
 		}
-		e.Status, e.Attempts, e.Done = StatusPending, 0, time.Time{}
+		e.Status, e.Attempts, e.Done = StatusPending, 0, s.cfg.Now()
 		return storage.Change{
 			ID: s.cfg.NewID(), Partition: p,
 			Put: []storage.Row{Events.Row(event, row.Version, s.cfg.Now(), e)},
@@ -263,7 +139,9 @@ func (s *Service) Test(ctx context.Context, tenant, eventType string, data any) 
 		return "", r, err
 	}
 	body := []byte(Events.Value(row).Body)
-	return id, s.cfg.Notifier.Notify(ctx, []Delivery{ep.delivery(ep.url, id, 1, now, body)})[0], nil
+	d := ep.delivery(ep.url, id, 1, now, body)
+	d.Tenant, d.Type = tenant, eventType
+	return id, s.notify(ctx, d), nil
 }
 
 // endpoint is a tenant's settings ready for use.
@@ -286,7 +164,7 @@ func (e *endpoint) delivery(url, id string, attempt int, at time.Time, body []by
 // endpoint reads a tenant's settings; where it has none yet, its secret is made
 // now: a payment's own callback is signed with it too.
 func (s *Service) endpoint(ctx context.Context, p storage.Partition, now time.Time) (*endpoint, error) {
-	tenant, _ := strings.CutPrefix(string(p), string(storage.Tenant("")))
+	tenant := tenantOf(p)
 	v, _, ok, err := SettingsTable.One(ctx, s.cfg.Store, p, settingsID)
 	if err == nil && !ok {
 		v, err = s.edit(ctx, tenant, func(*SettingsRow) error { return nil })
@@ -306,4 +184,28 @@ func (s *Service) endpoint(ctx context.Context, p storage.Partition, now time.Ti
 		ep.previous = NewSigner(sec.Reveal())
 	}
 	return ep, nil
+}
+
+// tenantOf is the tenant whose partition it is.
+func tenantOf(p storage.Partition) string {
+	return strings.TrimPrefix(string(p), string(storage.Tenant("")))
+}
+
+// turns says whose turn it is to be looked at: each tenant's once in trimEvery.
+type turns struct {
+	mu   sync.Mutex
+	last map[storage.Partition]time.Time
+}
+
+func (t *turns) due(p storage.Partition, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last, ok := t.last[p]; ok && now.Sub(last) < trimEvery && !now.Before(last) {
+		return false
+	}
+	maps.DeleteFunc(t.last, func(_ storage.Partition, last time.Time) bool {
+		return len(t.last) > maxBreakers && now.Sub(last) >= trimEvery
+	})
+	t.last[p] = now
+	return true
 }

@@ -36,6 +36,7 @@ type world struct {
 	mu     sync.Mutex
 	sent   []webhook.Delivery
 	answer func(webhook.Delivery) webhook.Result
+	host   bool // it also takes what no merchant is to be told of
 }
 
 // Notify is the outside world: it takes down what arrives.
@@ -44,6 +45,10 @@ func (w *world) Notify(_ context.Context, ds []webhook.Delivery) []webhook.Resul
 	defer w.mu.Unlock()
 	out := make([]webhook.Result, len(ds))
 	for i, d := range ds {
+		if d.URL == "" && !w.host {
+			out[i] = webhook.Result{Err: webhook.ErrNoURL}
+			continue
+		}
 		w.sent = append(w.sent, d)
 		if w.answer != nil {
 			out[i] = w.answer(d)

@@ -275,7 +275,7 @@ func (s *Store) claim(c storage.Claim, filters []storage.Filter) []*rec {
 		d := heap.Pop(q).(dueRow)
 		switch {
 		case d.stale():
-		case c.Partition != "" && d.p.name != c.Partition || !matches(filters, &d.r.Stored):
+		case c.Partition != "" && d.p.name != c.Partition || slices.Contains(c.Except, d.p.name) || !matches(filters, &d.r.Stored):
 			passed = append(passed, d)
 		default:
 			r := *d.r

@@ -125,7 +125,7 @@ func (s *Store) list(ctx context.Context, w *search) error {
 func (w *search) add(member string, score float64) {
 	part, id, ok := strings.Cut(member, "\x00")
 	p := storage.Partition(part)
-	if !ok || w.seen[member] || w.c.Partition != "" && w.c.Partition != p {
+	if !ok || w.seen[member] || w.c.Partition != "" && w.c.Partition != p || slices.Contains(w.c.Except, p) {
 		return
 	}
 	w.seen[member] = true

@@ -227,8 +227,15 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 	if err := s.tableOpen(c.Table); err != nil {
 		return "", nil, err
 	}
-	cond, args = s.d.where(c.Partition, filters, "due > 0", "due <= ?")
-	return cond, append([]any{storage.Micros(c.Now)}, args...), nil
+	terms, args := []string{"due > 0", "due <= ?"}, []any{storage.Micros(c.Now)}
+	if len(c.Except) > 0 {
+		terms = append(terms, "part NOT IN ("+strings.TrimSuffix(strings.Repeat("?,", len(c.Except)), ",")+")")
+		for _, p := range c.Except {
+			args = append(args, string(p))
+		}
+	}
+	cond, more := s.d.where(c.Partition, filters, terms...)
+	return cond, append(args, more...), nil
 }
 
 // take claims rows in one transaction.

@@ -187,9 +187,13 @@ func testClaim(t testing.TB, e *env) {
 	c.Partition = away
 	c.Where = []storage.Cond{{Column: "n", Op: storage.Gt, Value: int64(1)}}
 	require.Empty(t, e.claim(t, c))
-	c.Where = nil
-	require.Equal(t, "away", ids(e.claim(t, c)))
+	c.Where, c.Except = nil, []storage.Partition{here, away}
+	require.Empty(t, e.claim(t, c))
 	c.Partition = ""
+	require.Empty(t, e.claim(t, c))
+	c.Except = []storage.Partition{"tenant/nobody", here}
+	require.Equal(t, "away", ids(e.claim(t, c)), "what is older elsewhere is passed over")
+	c.Except = nil
 	got := e.claim(t, c)
 	require.Equal(t, "older old a", ids(got), "oldest first, then by id")
 	require.Equal(t, int64(2), got[0].Version)

@@ -1,0 +1,249 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// schedule is the waiting time before each retry. After the last the delivery
+// is failed: six attempts in all.
+var schedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 4 * time.Hour}
+
+// longestWait is how long after it was made, or replayed, a delivery may still be
+// held back because its host does not answer.
+const longestWait = 24 * time.Hour
+
+// job is one claimed delivery.
+type job struct {
+	row     storage.Row
+	event   Event
+	ep      *endpoint
+	url     string    // "" = no merchant is to be told
+	claimed time.Time // its lease runs from then on
+}
+
+func (j *job) host() hostKey { return hostOf(j.row.Partition, j.url) }
+
+func (j *job) object() rowKey { return rowKey{j.row.Partition, j.event.Object} }
+
+// claim takes due deliveries, at most Batch: first attempts before retries, for
+// which a quarter is kept free.
+func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Partition) ([]storage.Row, error) {
+	c := storage.Claim{Table: Events.Table, Now: now, Until: now.Add(s.cfg.Lease), Except: except}
+	var rows []storage.Row
+	for _, part := range []struct {
+		op  storage.Op
+		max int
+	}{{storage.Eq, s.cfg.Batch - s.cfg.Batch/4}, {storage.Gt, s.cfg.Batch}} {
+		c.Where, c.Max = []storage.Cond{{Column: "attempts", Op: part.op, Value: 0}}, part.max-len(rows)
+		if c.Max <= 0 {
+			break
+		}
+		some, err := s.cfg.Store.Claim(ctx, c)
+		if rows = append(rows, some...); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
+}
+
+// prepare reads what the rows' tenants have set, and leaves out what their caps
+// leave out. Deliveries of one object come in the order of its events. A tenant
+// whose settings cannot be opened is no receiver's fault: its deliveries wait for
+// the lease's end, uncounted, and nobody else's wait for it.
+func (s *Service) prepare(ctx context.Context, rows []storage.Row, now time.Time) ([]*job, error) {
+	var broken error
+	tenants, gone := map[storage.Partition]*endpoint{}, map[rowKey]bool{}
+	var jobs []*job
+	for _, row := range rows {
+		ep, known := tenants[row.Partition]
+		if !known {
+			var err error
+			if ep, err = s.endpoint(ctx, row.Partition, now); err != nil {
+				broken = errors.Join(broken, fmt.Errorf("webhook: settings of %s: %w", row.Partition, err))
+			}
+			tenants[row.Partition] = ep
+			broken = errors.Join(broken, s.trim(ctx, row.Partition, now, gone))
+		}
+		if ep == nil || gone[keyOf(row)] {
+			continue
+		}
+		j := &job{row: row, event: Events.Value(row), ep: ep, claimed: now}
+		if j.url = j.event.URL; j.url == "" && ep.wants(j.event.Type) {
+			j.url = ep.url
+		}
+		jobs = append(jobs, j)
+	}
+	inOrder(jobs)
+	return jobs, broken
+}
+
+// inOrder keeps the order of the claim, but puts the events of one object behind
+// its first one, as they happened. Receivers must bear any order (retries make
+// one), but those who do not are spared the usual case.
+func inOrder(jobs []*job) {
+	first := map[rowKey]int{} // where an object comes first
+	for i, j := range jobs {
+		if _, ok := first[j.object()]; !ok {
+			first[j.object()] = i
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(first[a.object()], first[b.object()]), cmp.Compare(a.event.Seq, b.event.Seq))
+	})
+}
+
+// rowKey names a row of the outbox.
+type rowKey struct {
+	p  storage.Partition
+	id string
+}
+
+func keyOf(row storage.Row) rowKey { return rowKey{row.Partition, row.ID} }
+
+// attempt tries one delivery, and returns what that changes. What has waited so
+// long that it might outlive its lease, and what was cut off by us, is given back
+// uncounted.
+func (s *Service) attempt(ctx context.Context, j *job) storage.Change {
+	now := s.cfg.Now()
+	if now.Sub(j.claimed) >= s.cfg.Lease/2 || ctx.Err() != nil {
+		return s.change(j.row, j.event, now)
+	}
+	host := j.host()
+	if until := s.breakers.hold(host, now); !until.IsZero() {
+		return s.held(ctx, j, now, until)
+	}
+	d := j.ep.delivery(j.url, j.row.ID, j.event.Attempts+1, now, []byte(j.event.Body))
+	d.Tenant, d.Type = tenantOf(j.row.Partition), j.event.Type
+	d.Object = string(j.row.Partition) + "/" + j.event.Object
+	// Nobody waits for a Notifier of the host's longer than the lease holds.
+	bounded, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
+	r := s.notify(bounded, d)
+	cancel()
+	if ctx.Err() != nil && r.Err != nil {
+		return s.change(j.row, j.event, s.cfg.Now())
+	}
+	if answered, counts := answer(r); counts && host.host != "" {
+		if s.breakers.report(host, answered, s.cfg.Now()) {
+			s.cfg.Log.InfoContext(ctx, "receiver_paused", slog.String("tenant", d.Tenant), slog.String("host", short(host.host)))
+		}
+	}
+	return s.outcome(ctx, j.row, r)
+}
+
+// notify calls the Notifier. What it panics with is that delivery's failure.
+func (s *Service) notify(ctx context.Context, d Delivery) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = Result{Err: fmt.Errorf("webhook: the Notifier panicked: %v", p)}
+		}
+	}()
+	results := s.cfg.Notifier.Notify(ctx, []Delivery{d})
+	if len(results) != 1 {
+		return Result{Err: fmt.Errorf("webhook: the Notifier returned %d results for one delivery", len(results))}
+	}
+	return results[0]
+}
+
+// answer reads from a result whether the host answered. What we refused to send
+// says nothing of it.
+func answer(r Result) (answered, counts bool) {
+	for _, ours := range []error{ErrNoURL, ErrURL, ErrForbiddenAddress} {
+		if errors.Is(r.Err, ours) {
+			return false, false
+		}
+	}
+	return r.Err == nil || r.Status >= 200, true
+}
+
+// held puts a delivery off while its host does not answer. That is no attempt.
+func (s *Service) held(ctx context.Context, j *job, now, until time.Time) storage.Change {
+	e := j.event
+	begun := e.Created
+	if e.Done.After(begun) {
+		begun = e.Done // it was replayed
+	}
+	if now.Sub(begun) < longestWait {
+		e.Error = "webhook: not tried: the host does not answer; it is asked again after " + Timestamp(until)
+		return s.change(j.row, e, until)
+	}
+	e.Status, e.Done = StatusFailed, now
+	e.Error = fmt.Sprintf("webhook: given up: the host does not answer, and %s have passed", longestWait)
+	s.failed(ctx, j.row, &e)
+	return s.change(j.row, e, time.Time{})
+}
+
+// outcome is what one attempt changes.
+func (s *Service) outcome(ctx context.Context, row storage.Row, r Result) storage.Change {
+	e := Events.Value(row)
+	now := s.cfg.Now()
+	if errors.Is(r.Err, ErrNoURL) {
+		e.Status, e.Done = StatusSkipped, now
+		return s.change(row, e, time.Time{})
+	}
+	e.Attempts++
+	e.Response, e.Error = r.Status, ""
+	if r.Err == nil {
+		e.Status, e.Done = StatusDelivered, now
+		return s.change(row, e, time.Time{})
+	}
+	e.Error = short(r.Err.Error())
+	if e.Attempts > len(schedule) {
+		e.Status, e.Done = StatusFailed, now
+		s.failed(ctx, row, &e)
+		return s.change(row, e, time.Time{})
+	}
+	return s.change(row, e, now.Add(schedule[e.Attempts-1]))
+}
+
+func (s *Service) failed(ctx context.Context, row storage.Row, e *Event) {
+	s.cfg.Log.WarnContext(ctx, "webhook failed for good",
+		slog.String("event", row.ID), slog.Int("attempts", e.Attempts), slog.Int("response", e.Response))
+}
+
+func (s *Service) change(row storage.Row, e Event, due time.Time) storage.Change {
+	return storage.Change{
+		ID: fmt.Sprintf("deliver/%s/%d", row.ID, row.Version), Partition: row.Partition,
+		Put: []storage.Row{Events.Row(row.ID, row.Version, due, e)},
+	}
+}
+
+// commit stores outcomes. A conflict means that the lease was lost: whoever has
+// it now delivers again, which is allowed.
+func (s *Service) commit(ctx context.Context, changes []storage.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	var all error
+	for _, err := range s.cfg.Store.Commit(ctx, changes...) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) {
+			all = errors.Join(all, err)
+		}
+	}
+	return all
+}
+
+// short makes text that a receiver had its hand in fit for a column and a log:
+// at most 300 bytes of UTF-8 without control characters (a NUL, which Postgres
+// does not store, would keep the outcome from ever being recorded).
+func short(s string) string {
+	if len(s) > 300 {
+		s = s[:300]
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != utf8.RuneError {
+			return r
+		}
+		return '?'
+	}, s)
+}

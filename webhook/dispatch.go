@@ -1,0 +1,177 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/internal/fairpool"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Dispatcher delivers the outbox side by side: it does what Service.Step does, and
+// waits for no receiver. Its slots are shared fairly by tenant and by host, first
+// attempts come before retries, and events of one object one after the other.
+type Dispatcher struct {
+	s    *Service
+	pool *fairpool.Pool
+	wake chan struct{}
+
+	mu      sync.Mutex
+	mine    map[rowKey]*job           // waiting or being tried here
+	load    map[storage.Partition]int // how many of them, by tenant
+	changes []storage.Change          // what came of attempts since the last Step
+
+	// Of the last claim, by Step alone.
+	at    time.Time
+	again bool                // it was full: there may be more
+	full  []storage.Partition // tenants that were left out
+}
+
+const (
+	claimEvery = time.Second // where nothing says that more is due
+	quota      = 256         // deliveries of one tenant that wait here
+	maxExcept  = 100         // tenants that a claim leaves out
+)
+
+// Dispatch makes a Dispatcher of so many slots. Its attempts end with ctx. One
+// goroutine calls Step until it calls Close.
+func (s *Service) Dispatch(ctx context.Context, slots int) *Dispatcher {
+	return &Dispatcher{
+		s: s, pool: fairpool.New(ctx, slots), wake: make(chan struct{}, 1),
+		mine: map[rowKey]*job{}, load: map[storage.Partition]int{},
+	}
+}
+
+// Wake says that an attempt has ended: Step has something to store.
+func (d *Dispatcher) Wake() <-chan struct{} { return d.wake }
+
+// Step stores in one Commit what came of attempts since it was called last, and
+// claims what there is room for. It returns how many events that were. A tenant
+// that has as much waiting here as it may is left out of the claim, so that what it
+// has due is never in front of another one's.
+func (d *Dispatcher) Step(ctx context.Context) (int, error) {
+	changes := d.take()
+	err := d.s.commit(ctx, changes)
+	now := d.s.cfg.Now()
+	if err != nil || !d.hungry(now) {
+		return len(changes), err
+	}
+	d.full = d.laden(quota)
+	rows, err := d.s.claim(ctx, now, d.full)
+	d.at, d.again = now, len(rows) >= d.s.cfg.Batch
+	jobs, broken := d.s.prepare(ctx, d.fresh(rows), now)
+	if broken != nil {
+		// Logged, not returned: who calls would pause, and with it all tenants.
+		d.s.cfg.Log.ErrorContext(ctx, "webhooks_unreadable", slog.Any("error", broken))
+	}
+	d.start(jobs)
+	return len(changes) + len(jobs), err
+}
+
+// hungry reports whether it is time to claim.
+func (d *Dispatcher) hungry(now time.Time) bool {
+	if d.again || now.Before(d.at) || now.Sub(d.at) >= claimEvery {
+		return true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.full {
+		if d.load[p] < quota/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// laden are the tenants of which so many wait here.
+func (d *Dispatcher) laden(most int) []storage.Partition {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []storage.Partition
+	for p, n := range d.load {
+		if n >= most && len(out) < maxExcept {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// fresh leaves out what is being tried here although its lease has ended.
+func (d *Dispatcher) fresh(rows []storage.Row) []storage.Row {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []storage.Row
+	for _, row := range rows {
+		if d.mine[keyOf(row)] == nil {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+func (d *Dispatcher) start(jobs []*job) {
+	tasks := make([]fairpool.Task, len(jobs))
+	d.mu.Lock()
+	for i, j := range jobs {
+		d.mine[keyOf(j.row)] = j
+		d.load[j.row.Partition]++
+		tasks[i] = fairpool.Task{
+			Tenant: string(j.row.Partition), Destination: j.host().host, Serial: j.event.Object, Later: j.event.Attempts > 0,
+			Run: func(ctx context.Context) { d.try(ctx, j) },
+		}
+	}
+	d.mu.Unlock()
+	d.pool.Add(tasks...)
+}
+
+// try makes an attempt. One that panics changes nothing: its lease ends.
+func (d *Dispatcher) try(ctx context.Context, j *job) {
+	var changes []storage.Change
+	defer func() {
+		if p := recover(); p != nil {
+			d.s.cfg.Log.ErrorContext(ctx, "webhook_attempt_panicked", slog.String("event", j.row.ID), slog.Any("panic", p))
+		}
+		d.end(j, changes)
+	}()
+	changes = append(changes, d.s.attempt(ctx, j))
+}
+
+// end notes what came of an attempt.
+func (d *Dispatcher) end(j *job, changes []storage.Change) {
+	d.mu.Lock()
+	d.changes = append(d.changes, changes...)
+	delete(d.mine, keyOf(j.row))
+	if d.load[j.row.Partition]--; d.load[j.row.Partition] == 0 {
+		delete(d.load, j.row.Partition)
+	}
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default: // Step was not called since the last
+	}
+}
+
+func (d *Dispatcher) take() []storage.Change {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changes := d.changes
+	d.changes = nil
+	return changes
+}
+
+// Close begins no attempt any more, waits for those in flight, stores what came of
+// them, and gives the rest back, due at once.
+func (d *Dispatcher) Close(ctx context.Context) error {
+	d.pool.Close()
+	changes := d.take()
+	d.mu.Lock()
+	now := d.s.cfg.Now()
+	for _, j := range d.mine {
+		changes = append(changes, d.s.change(j.row, j.event, now))
+	}
+	d.mine, d.load = map[rowKey]*job{}, map[storage.Partition]int{}
+	d.mu.Unlock()
+	return d.s.commit(ctx, changes)
+}
