@@ -37,10 +37,9 @@ func (j *job) host() hostKey { return hostOf(j.row.Partition, j.url) }
 func (j *job) object() rowKey { return rowKey{j.row.Partition, j.event.Object} }
 
 // claim takes due deliveries, at most Batch: first attempts before retries, for
-// which a quarter is kept free.
-func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Partition) ([]storage.Row, error) {
+// which a quarter is kept free. more is true where there may be more.
+func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Partition) (rows []storage.Row, more bool, err error) {
 	c := storage.Claim{Table: Events.Table, Now: now, Until: now.Add(s.cfg.Lease), Except: except}
-	var rows []storage.Row
 	for _, part := range []struct {
 		op  storage.Op
 		max int
@@ -50,11 +49,12 @@ func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Par
 			break
 		}
 		some, err := s.cfg.Store.Claim(ctx, c)
-		if rows = append(rows, some...); err != nil {
-			return rows, err
+		rows, more = append(rows, some...), more || len(some) == c.Max
+		if err != nil {
+			return rows, more, err
 		}
 	}
-	return rows, nil
+	return rows, more, nil
 }
 
 // prepare reads what the rows' tenants have set, and leaves out what their caps

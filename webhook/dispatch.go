@@ -25,7 +25,7 @@ type Dispatcher struct {
 
 	// Of the last claim, by Step alone.
 	at    time.Time
-	again bool                // it was full: there may be more
+	again bool                // there may be more
 	full  []storage.Partition // tenants that were left out
 }
 
@@ -59,8 +59,8 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 		return len(changes), err
 	}
 	d.full = d.laden(quota)
-	rows, err := d.s.claim(ctx, now, d.full)
-	d.at, d.again = now, len(rows) >= d.s.cfg.Batch
+	rows, more, err := d.s.claim(ctx, now, d.full)
+	d.at, d.again = now, more
 	jobs, broken := d.s.prepare(ctx, d.fresh(rows), now)
 	if broken != nil {
 		// Logged, not returned: who calls would pause, and with it all tenants.

@@ -78,7 +78,7 @@ func (s *Service) CheckURL(url string) error { return s.cfg.Guard.URL(url) }
 // many it claimed. What it cannot try in half a lease it gives back.
 func (s *Service) Step(ctx context.Context) (int, error) {
 	now := s.cfg.Now()
-	rows, err := s.claim(ctx, now, nil)
+	rows, _, err := s.claim(ctx, now, nil)
 	if len(rows) == 0 {
 		return 0, err
 	}
