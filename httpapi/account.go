@@ -160,31 +160,34 @@ func (h *Handler) testWebhooks(ctx context.Context, c *Call, in testInput) (test
 		view.ResponseStatus = &r.Status
 	}
 	if r.Err != nil {
-		why := undelivered(r)
+		why, resolved := undelivered(r)
+		if !resolved {
+			view.DurationMS = 0 // it would tell the two apart
+		}
 		view.Status, view.Error = string(webhook.StatusFailed), &why
 	}
 	return view, nil
 }
 
-// undelivered says why in words of ours: a transport's error names addresses.
-func undelivered(r webhook.Result) string {
+// undelivered says why in words of ours: a transport's error names addresses. A
+// name that does not exist and one that leads to a private address, which only our
+// own resolver may know, look the same: resolved is false for both.
+func undelivered(r webhook.Result) (why string, resolved bool) {
 	var (
 		name        *net.DNSError
 		certificate *tls.CertificateVerificationError
 	)
 	switch {
 	case r.Status != 0:
-		return "The receiver did not answer with a status of 200 to 299."
-	case errors.Is(r.Err, webhook.ErrForbiddenAddress):
-		return "The URL leads to a private or reserved address."
+		return "The receiver did not answer with a status of 200 to 299.", true
+	case errors.Is(r.Err, webhook.ErrForbiddenAddress) || errors.As(r.Err, &name):
+		return "The URL does not lead to a public address.", false
 	case errors.Is(r.Err, context.DeadlineExceeded):
-		return "The receiver did not answer in time."
-	case errors.As(r.Err, &name):
-		return "The name in the URL could not be resolved."
+		return "The receiver did not answer in time.", true
 	case errors.As(r.Err, &certificate):
-		return "The receiver's certificate is not valid."
+		return "The receiver's certificate is not valid.", true
 	}
-	return "The receiver could not be reached."
+	return "The receiver could not be reached.", true
 }
 
 type feesView struct {

@@ -379,7 +379,7 @@ func TestWebhookTestRefuses(t *testing.T) {
 	w.ok(http.StatusUnauthorized, "POST", "/user/webhooks/test/", map[string]any{"event_type": "deposit_received"}, nobody())
 }
 
-func TestH02_WebhookTestIsNoProbeOfPrivateNetworks(t *testing.T) {
+func TestH02_FS12_WebhookTestIsNoProbeOfPrivateNetworks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, delivering(false))
 	shop := newReceiver(t)
@@ -390,9 +390,16 @@ func TestH02_WebhookTestIsNoProbeOfPrivateNetworks(t *testing.T) {
 	a = w.ok(http.StatusBadRequest, "POST", "/user/webhooks/", map[string]any{"callback_url": shop.URL})
 	require.Equal(t, "invalid_url", a.code())
 	a = w.ok(http.StatusOK, "POST", "/user/webhooks/test/", map[string]any{"event_type": "deposit_received"})
-	require.Equal(t, []any{"failed", nil, "The URL leads to a private or reserved address."}, []any{a.Body["status"], a.Body["response_status"], a.Body["error"]})
+	const why = "The URL does not lead to a public address."
+	require.Equal(t, []any{"failed", nil, why}, []any{a.Body["status"], a.Body["response_status"], a.Body["error"]})
 	h, _ := shop.received()
 	require.Nil(t, h)
+	// FS12: a name that does not exist looks the same as one inside.
+	w.ok(http.StatusOK, "POST", "/user/webhooks/", map[string]any{"callback_url": "http://no-such-name.invalid/"})
+	b := w.ok(http.StatusOK, "POST", "/user/webhooks/test/", map[string]any{"event_type": "deposit_received"})
+	for _, field := range []string{"status", "response_status", "error", "duration_ms"} {
+		require.Equal(t, a.Body[field], b.Body[field], field)
+	}
 }
 
 func TestWebhookTestsAreLimited(t *testing.T) {

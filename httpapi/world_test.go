@@ -302,6 +302,10 @@ func (i *inbox) Notify(_ context.Context, deliveries []webhook.Delivery) []webho
 	defer i.mu.Unlock()
 	out := make([]webhook.Result, len(deliveries))
 	for k, d := range deliveries {
+		if d.URL == "" {
+			out[k] = webhook.Result{Err: webhook.ErrNoURL}
+			continue
+		}
 		i.got = append(i.got, d)
 		out[k] = webhook.Result{Status: http.StatusOK}
 	}

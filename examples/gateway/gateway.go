@@ -159,6 +159,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 		Rates: g.world.rates, Key: derive(key, "webhooks"), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
+	cfg.Grace = g.s.patience
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
 	if g.s.real() {

@@ -51,7 +51,7 @@ address_of() {
 
 say "A gateway on simulated chains, and a receiver of its webhooks"
 go build -o "$DIR" ./examples/gateway ./examples/receiver
-"$DIR/receiver" -addr 127.0.0.1:0 -secret-file "$DIR/secret" >"$DIR/events" 2>"$DIR/receiver.log" &
+"$DIR/receiver" -addr 127.0.0.1:0 -tolerance 10000h -secret-file "$DIR/secret" >"$DIR/events" 2>"$DIR/receiver.log" &
 PIDS+=($!)
 RECEIVER=$(address_of "$DIR/receiver.log")
 export CRYPTOPAY_CLIENT_ID=walker CRYPTOPAY_CLIENT_SECRET=walker-secret-of-the-day CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS=1 CRYPTOPAY_API_KEY=walker-key-of-the-day

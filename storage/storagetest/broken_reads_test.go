@@ -261,8 +261,8 @@ func claimFaults() map[string]fault {
 			}),
 			[]string{"Claim"},
 		},
-		"claims have no bound":         {claimed(func(c *storage.Claim) { c.Max = 1000 }), []string{"Claim"}},
-		"claims look at no conditions": {claimed(func(c *storage.Claim) { c.Where = nil }), []string{"Claim"}},
+		"claims have no bound":          {claimed(func(c *storage.Claim) { c.Max = 1000 }), []string{"Claim"}},
+		"claims look at no conditions":  {claimed(func(c *storage.Claim) { c.Where = nil }), []string{"Claim"}},
 		"claims pass over no partition": {claimed(func(c *storage.Claim) { c.Except = nil }), []string{"Claim"}},
 		"claims come newest first": {
 			broken{claim: func(s storage.Store, ctx context.Context, c storage.Claim) ([]storage.Row, error) {
