@@ -23,8 +23,10 @@ func TestFN06_PriceSourcesThatNeverEnd(t *testing.T) {
 				Client: &http.Client{Timeout: 300 * time.Millisecond, Transport: &http.Transport{}},
 			}
 			for _, s := range []*rates.Live{rates.CoinGecko(o), rates.Coinbase(o), rates.Kraken(o), rates.Binance(o)} {
-				_, err := s.Price(t.Context(), "BTC", "EUR")
-				require.Error(t, err, s.Name())
+				require.Error(t, peertest.Ends(t, func() error {
+					_, err := s.Price(t.Context(), "BTC", "EUR")
+					return err
+				}), s.Name())
 			}
 		})
 	}
@@ -38,6 +40,9 @@ func TestFN06_SourceThatSwitchesProtocols(t *testing.T) {
 		Base:   peertest.Serve(t, "127.0.0.1", peertest.Endless()["101 and silence"]),
 		Client: &http.Client{Timeout: time.Hour, Transport: &http.Transport{}},
 	})
-	_, err := hung.Price(t.Context(), "BTC", "USD")
+	err := peertest.Ends(t, func() error {
+		_, err := hung.Price(t.Context(), "BTC", "USD")
+		return err
+	})
 	require.ErrorContains(t, err, "101", "at once, not after the hour that it may take")
 }

@@ -44,11 +44,11 @@ func TestFN06_EveryExchangeEnds(t *testing.T) {
 				safehttp.Client(&http.Client{Transport: &http.Transport{}, Timeout: soon}, time.Hour),
 				safehttp.Client(&http.Client{Transport: &http.Transport{}}, soon),
 			} {
-				require.Error(t, get(t.Context(), c, base))
+				require.Error(t, peertest.Ends(t, func() error { return get(t.Context(), c, base) }))
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			defer cancel()
-			require.Error(t, get(ctx, safehttp.NewClient(1, time.Hour), base))
+			require.Error(t, peertest.Ends(t, func() error { return get(ctx, safehttp.NewClient(1, time.Hour), base) }))
 		})
 	}
 }
@@ -57,7 +57,7 @@ func TestFN06_EveryExchangeEnds(t *testing.T) {
 func TestFN06_SwitchingProtocolsIsAnError(t *testing.T) {
 	t.Parallel()
 	base := peertest.Serve(t, "127.0.0.1", peertest.Endless()["101 and silence"])
-	err := get(t.Context(), safehttp.NewClient(1, time.Hour), base)
+	err := peertest.Ends(t, func() error { return get(t.Context(), safehttp.NewClient(1, time.Hour), base) })
 	var status *safehttp.StatusError
 	require.True(t, errors.As(err, &status), err)
 	require.Equal(t, http.StatusSwitchingProtocols, status.Status)
@@ -81,4 +81,21 @@ func TestGoodAnswersComeWhole(t *testing.T) {
 		require.Len(t, got, len(body))
 	}
 	c.CloseIdleConnections()
+}
+
+// deaf is a transport whose bodies heed no context, as after a 101.
+type deaf struct{ body io.ReadCloser }
+
+func (d deaf) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: d.body, Request: req}, nil
+}
+
+// TestFN06_BodyOfAnyTransportEnds: the body is closed when the time is over.
+func TestFN06_BodyOfAnyTransportEnds(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	defer w.Close()
+	c := safehttp.Client(&http.Client{Transport: deaf{r}}, 100*time.Millisecond)
+	err := peertest.Ends(t, func() error { return get(t.Context(), c, "http://peer.example/") })
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

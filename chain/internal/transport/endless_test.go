@@ -26,11 +26,15 @@ func TestFN06_NodesThatNeverEnd(t *testing.T) {
 			} {
 				// More than a flood brings in that time, so that the size is not what ends it.
 				e := &transport.Endpoint{HTTP: c, Max: 64 << 30, Refusals: []int{101}}
-				_, err := e.Post(t.Context(), base, []byte("{}"))
-				require.ErrorIs(t, err, chain.ErrNode)
+				require.ErrorIs(t, peertest.Ends(t, func() error {
+					_, err := e.Post(t.Context(), base, []byte("{}"))
+					return err
+				}), chain.ErrNode)
 				e.Max = 1 << 10
-				_, err = e.Get(t.Context(), base)
-				require.ErrorIs(t, err, chain.ErrNode)
+				require.ErrorIs(t, peertest.Ends(t, func() error {
+					_, err := e.Get(t.Context(), base)
+					return err
+				}), chain.ErrNode)
 			}
 		})
 	}

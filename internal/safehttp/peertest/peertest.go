@@ -109,3 +109,20 @@ func Serve(t testing.TB, host string, answer Answer) string {
 	})
 	return fmt.Sprintf("http://%s", l.Addr())
 }
+
+// Ends returns what f returns. It fails the test where f hangs for far longer than
+// the times that tests give their peers; the peers are then closed, so that f ends.
+func Ends[T any](t testing.TB, f func() T) T {
+	t.Helper()
+	done := make(chan T, 1)
+	go func() { done <- f() }()
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	select {
+	case out := <-done:
+		return out
+	case <-late.C:
+		t.Fatal("it hangs")
+		panic("not reached")
+	}
+}

@@ -1,4 +1,117 @@
 package planted
 
 // Peers that never end, and fair delivery of webhooks.
-var peerRemovals = []Bug{}
+var peerRemovals = []Bug{
+	{
+		ID: "FN06-informational-body", File: "internal/safehttp/safehttp.go",
+		Old:     `if resp.StatusCode < http.StatusOK {`,
+		New:     `if false {`,
+		What:    "the body of an answer of 1xx is read",
+		Package: "internal/safehttp", Test: "TestFN06_SwitchingProtocolsIsAnError",
+	},
+	{
+		ID: "FN06-body-outlives-its-time", File: "internal/safehttp/safehttp.go",
+		Old:     `b.stop = context.AfterFunc(ctx, func() { _ = b.ReadCloser.Close() })`,
+		New:     `b.stop = func() bool { return true }`,
+		What:    "nothing ends the read of a body that heeds no context",
+		Package: "internal/safehttp", Test: "TestFN06_BodyOfAnyTransportEnds",
+	},
+	{
+		ID: "FN06-node-unguarded", File: "chain/internal/transport/endpoint.go",
+		Old:     `safehttp.Client(e.HTTP, longest).Do(req)`,
+		New:     `e.HTTP.Do(req)`,
+		What:    "a node is asked by a host's client as it is",
+		Package: "chain/internal/transport", Test: "TestFN06_NodesThatNeverEnd",
+	},
+	{
+		ID: "FN06-price-source-unguarded", File: "chain/rates/live.go",
+		Old:     `client: safehttp.Client(o.Client, patience)`,
+		New:     `client: o.Client`,
+		What:    "a price source is asked by a host's client as it is",
+		Package: "chain/rates", Test: "TestFN06_SourceThatSwitchesProtocols",
+	},
+	{
+		ID: "FS01-receiver-unguarded", File: "webhook/http.go",
+		Old:     `resp, err := n.transport.RoundTrip(req)`,
+		New:     `resp, err := n.transport.Base.RoundTrip(req)`,
+		What:    "a receiver is posted to without a guard",
+		Package: "webhook", Test: "TestFS01_ReceiversThatNeverEnd",
+	},
+	{
+		ID: "FS01-run-waits-for-ever", File: "watch.go",
+		Old:     `if a.waits(over, a.cfg.Grace) {`,
+		New:     `if <-over; true {`,
+		What:    "Run waits for a step however long it takes",
+		Package: ".", Test: "TestFS01_RunEndsAlthoughAStepHangs",
+	},
+	{
+		ID: "FS01-overdue-in-silence", File: "watch.go",
+		Old:     `if s.a.cfg.Clock.Wait(watch, lease) == nil {`,
+		New:     `if false {`,
+		What:    "nobody hears of a step that outlives its lease",
+		Package: ".", Test: "TestFS01_OverdueStepIsReported",
+	},
+	{
+		ID: "FS03-no-share", File: "internal/fairpool/fairpool.go",
+		Old:     `func half(n int) int { return max(1, n/2) }`,
+		New:     `func half(n int) int { return max(1, n) }`,
+		What:    "a tenant may have all slots",
+		Package: "webhook", Test: "TestFS03_DeadReceiversDelayNobodyElse",
+	},
+	{
+		ID: "FS03-claims-in-due-order", File: "webhook/dispatch.go",
+		Old:     `d.full = d.laden(quota)`,
+		New:     `d.full = nil`,
+		What:    "what one tenant has due is claimed before what is due later of others, however much it is",
+		Package: "webhook", Test: "TestFS03_DeadReceiversDelayNobodyElse",
+	},
+	{
+		ID: "FS03-retries-first", File: "webhook/deliver.go",
+		Old:     `{{storage.Eq, s.cfg.Batch - s.cfg.Batch/4}, {storage.Gt, s.cfg.Batch}}`,
+		New:     `{{storage.Ge, s.cfg.Batch}}`,
+		What:    "a first attempt waits behind retries",
+		Package: "webhook", Test: "TestFS03_FirstAttemptsBeforeRetries",
+	},
+	{
+		ID: "FS03-no-breaker", File: "webhook/breaker.go",
+		Old:     `case x.pause == 0 && x.failures >= opensAfter:`,
+		New:     `case false:`,
+		What:    "a host that does not answer is tried with each delivery",
+		Package: "webhook", Test: "TestFS03_HeldBackEnds",
+	},
+	{
+		ID: "FS03-held-back-counts", File: "webhook/deliver.go",
+		Old:     `e.Error = "webhook: not tried:`,
+		New:     `e.Attempts++; e.Error = "webhook: not tried:`,
+		What:    "to wait for a host counts as an attempt",
+		Package: "webhook", Test: "TestFS03_HeldBackEnds",
+	},
+	{
+		ID: "FE01-default-swallows", File: "webhook/http.go",
+		Old:     `return Result{Err: ErrNoURL}`,
+		New:     `return Result{Status: 200}`,
+		What:    "the library's own Notifier takes what has no URL as delivered",
+		Package: ".", Test: "TestFE01_WithoutURLTheDefaultSkips",
+	},
+	{
+		ID: "FE01-merchant-chooses-for-the-host", File: "webhook/deliver.go",
+		Old:     `jobs = append(jobs, j)`,
+		New:     `if jobs = append(jobs, j); j.url == "" { jobs = jobs[:len(jobs)-1] }`,
+		What:    "an event without a URL never reaches the host's Notifier",
+		Package: ".", Test: "TestFE01_HostHearsWithoutAnyURL",
+	},
+	{
+		ID: "FE03-run-unopened", File: "watch.go",
+		Old:     `if !a.opened.Load() {`,
+		New:     `if false {`,
+		What:    "an App that was not opened runs, on nothing",
+		Package: ".", Test: "TestFE03_RunNeedsOpen",
+	},
+	{
+		ID: "FS06-no-cap", File: "webhook/deliver.go",
+		Old:     `broken = errors.Join(broken, s.trim(ctx, row.Partition, now, gone))`,
+		New:     `_ = gone`,
+		What:    "a tenant's undelivered events grow without a bound",
+		Package: "webhook", Test: "TestFS06_BacklogOfATenantIsCapped",
+	},
+}

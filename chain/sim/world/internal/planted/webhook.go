@@ -3,31 +3,31 @@ package planted
 // What goes wrong with webhooks.
 var webhookBugs = []Bug{
 	{
-		ID: "schedule-starts-over", File: "webhook/service.go",
+		ID: "schedule-starts-over", File: "webhook/deliver.go",
 		Old:  `return s.change(row, e, now.Add(schedule[e.Attempts-1]))`,
 		New:  `return s.change(row, Events.Value(row), now.Add(schedule[e.Attempts-1]))`,
 		What: "failed attempts are not counted",
 	},
 	{
-		ID: "one-attempt-less", File: "webhook/service.go",
+		ID: "one-attempt-less", File: "webhook/deliver.go",
 		Old:  `if e.Attempts > len(schedule) {`,
 		New:  `if e.Attempts >= len(schedule) {`,
 		What: "a delivery is given up after five attempts instead of six",
 	},
 	{
-		ID: "any-answer-delivers", File: "webhook/service.go",
+		ID: "any-answer-delivers", File: "webhook/deliver.go",
 		Old:  "if r.Err == nil {\n",
 		New:  "if r.Err == nil || r.Status > 0 {\n",
 		What: "an event counts as delivered whatever the receiver answers",
 	},
 	{
-		ID: "body-written-anew", File: "webhook/service.go",
-		Old:  `now, []byte(e.Body))`,
-		New:  `now, []byte(strings.ReplaceAll(e.Body, ",", ", ")))`,
+		ID: "body-written-anew", File: "webhook/deliver.go",
+		Old:  `now, []byte(j.event.Body))`,
+		New:  `now, []byte(strings.ReplaceAll(j.event.Body, ",", ", ")))`,
 		What: "what is sent is not byte for byte what was stored",
 	},
 	{
-		ID: "endpoint-of-another-tenant", File: "webhook/service.go",
+		ID: "endpoint-of-another-tenant", File: "webhook/deliver.go",
 		Old:  `ep, known := tenants[row.Partition]`,
 		New:  `ep, known := tenants[rows[0].Partition]`,
 		What: "all events of a batch go to the endpoint of the first",
@@ -39,7 +39,7 @@ var webhookBugs = []Bug{
 		What: "what is signed is not what the documents say, by sender and verifier alike",
 	},
 	{
-		ID: "short-retry", File: "webhook/service.go",
+		ID: "short-retry", File: "webhook/deliver.go",
 		Old:  `var schedule = []time.Duration{time.Minute, 5 * time.Minute,`,
 		New:  `var schedule = []time.Duration{time.Minute, 5 * time.Second,`,
 		What: "the second retry comes after seconds",
