@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -226,3 +228,33 @@ func TestH05_TLS(t *testing.T) {
 		require.Equal(t, c.fine, r.Err == nil, "%s: %v", name, r.Err)
 	}
 }
+
+// TestFS12_DefaultLogger: of what a receiver sends unasked no more than a few bytes
+// reach the host's default logger.
+func TestFS12_DefaultLogger(t *testing.T) { //nolint:paralleltest // the logger is everybody's
+	var mu sync.Mutex
+	var said bytes.Buffer
+	log.SetOutput(writer(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return said.Write(p)
+	}))
+	defer log.SetOutput(os.Stderr)
+	const forged = "payment 12345 was approved by the operator"
+	gone := make(chan struct{})
+	base := raw(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"+forged)
+		_, _ = io.Copy(io.Discard, c) // until the sender has had enough of it
+		close(gone)
+	})
+	n := newHTTP(t, webhook.HTTPOptions{Guard: allow(outside), Timeout: 5 * time.Second})
+	require.NoError(t, post(t, n, base).Err)
+	<-gone
+	mu.Lock()
+	defer mu.Unlock()
+	require.NotContains(t, said.String(), forged[:17])
+}
+
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }

@@ -106,6 +106,9 @@ type HTTPOptions struct {
 const (
 	maxAnswer = 4 << 10
 	maxHeader = 16 << 10
+	// net/http writes what a receiver sends unasked on an idle connection into the
+	// host's default logger, as far as it was read: so little is read ahead.
+	readAhead = 16
 )
 
 // NewHTTP makes an HTTP notifier.
@@ -140,6 +143,7 @@ func NewHTTP(o HTTPOptions) *HTTP {
 		DisableCompression: true, MaxResponseHeaderBytes: maxHeader, ResponseHeaderTimeout: o.Timeout,
 		TLSHandshakeTimeout: o.Timeout, MaxIdleConns: 4 * o.Parallel, MaxIdleConnsPerHost: o.Parallel,
 		IdleConnTimeout: 90 * time.Second, ExpectContinueTimeout: time.Second,
+		ReadBufferSize: readAhead,
 	}
 	return &HTTP{
 		transport: &safehttp.Transport{Base: base, Timeout: o.Timeout},

@@ -116,7 +116,7 @@ func Ends[T any](t testing.TB, f func() T) T {
 	t.Helper()
 	done := make(chan T, 1)
 	go func() { done <- f() }()
-	late := time.NewTimer(time.Minute)
+	late := time.NewTimer(30 * time.Second)
 	defer late.Stop()
 	select {
 	case out := <-done:
