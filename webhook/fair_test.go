@@ -186,6 +186,29 @@ func TestFS03_DeadReceiversDelayNobodyElse(t *testing.T) {
 	}
 }
 
+// TestFS03_ClaimsWhatItCanFinish: of a tenant whose receivers hang no more is
+// claimed than can be tried before half of the lease is over, whatever is due.
+func TestFS03_ClaimsWhatItCanFinish(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosts(t)
+		h.dead["https://dead.example/"] = true
+		for range 20 {
+			h.emit("a", "https://dead.example/", 100)
+		}
+		stop := h.run()
+		time.Sleep(timeout / 2)
+		synctest.Wait()
+		claimed, err := h.store.Count(t.Context(), storage.Query{
+			Table: webhook.Events.Table, Partition: storage.Tenant("a"),
+			Where: []storage.Cond{{Column: storage.ColVersion, Op: storage.Gt, Value: int64(1)}},
+		})
+		require.NoError(t, err)
+		require.LessOrEqual(t, claimed, int64(256+100))
+		stop()
+	})
+}
+
 // TestFS03_ManyDeadTenants: each newcomer among tenants whose receivers all hang
 // still finds a slot before the first of theirs times out.
 func TestFS03_ManyDeadTenants(t *testing.T) {

@@ -10,6 +10,7 @@ package safehttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -72,7 +73,7 @@ type body struct {
 // Read names the context's error where the context closed the body.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && b.ctx.Err() != nil {
+	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() != nil {
 		err = b.ctx.Err()
 	}
 	return n, err

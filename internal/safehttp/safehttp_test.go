@@ -2,7 +2,6 @@ package safehttp_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -59,7 +58,7 @@ func TestFN06_SwitchingProtocolsIsAnError(t *testing.T) {
 	base := peertest.Serve(t, "127.0.0.1", peertest.Endless()["101 and silence"])
 	err := peertest.Ends(t, func() error { return get(t.Context(), safehttp.NewClient(1, time.Hour), base) })
 	var status *safehttp.StatusError
-	require.True(t, errors.As(err, &status), err)
+	require.ErrorAs(t, err, &status)
 	require.Equal(t, http.StatusSwitchingProtocols, status.Status)
 	require.ErrorContains(t, err, "101 Switching Protocols")
 }
