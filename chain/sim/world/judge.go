@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -91,14 +92,22 @@ func (w *witness) newEvent(c *storage.Change, id string, e webhook.Event) {
 	w.merged[string(c.Partition)+"\x00"+body.Data.Deposit] = true
 }
 
+// longestPause is how long a host that does not answer is left alone at a time.
+const longestPause = 5 * time.Minute
+
 // distance is H08: after a failed attempt the next one is due as long after it as
-// the schedule says. One that was only put off counts no attempt, and is due at once.
+// the schedule says. One that was only put off counts no attempt, and is due at once,
+// or at most a few minutes later where its host does not answer.
 func (w *witness) distance(part storage.Partition, p *storage.Row, e webhook.Event) {
 	if p.Version == 0 || e.Status != webhook.StatusPending || w.r.current == nil {
 		return
 	}
 	if old := w.outbox[string(part)+"\x00"+p.ID]; old.Attempts == e.Attempts {
-		if p.Due.After(w.r.now.Add(w.r.skewed)) {
+		most := w.r.skewed
+		if strings.Contains(e.Error, "the host does not answer") {
+			most += longestPause
+		}
+		if p.Due.After(w.r.now.Add(most)) {
 			w.r.fail("H08", "event %s is put off until %s, and still has %d attempts", p.ID, p.Due, e.Attempts)
 		}
 		return
