@@ -82,8 +82,9 @@ type Watch interface {
 	// calls it after it fetched a block and before it matches it.
 	Sync(ctx context.Context) error
 	Contains(a Address) bool
-	// Open lists addresses that now wait for a native coin: for transfers that
-	// only balances show. Small: live payments, not all that was ever watched.
+	// Open lists addresses whose balances are compared at each block, for transfers
+	// of the native coin that only balances show: those that wait for one, and hot
+	// ones. Other addresses are compared from time to time: see Reconciler.
 	Open() []Address
 }
 
@@ -202,6 +203,25 @@ type (
 		// and an eighth more than the parent does alone. The parent is signed, and has
 		// paid so much, in units of the gas currency.
 		ChildFee(ctx context.Context, in Intent, parent []byte, paid ledger.Amount) (Fee, error)
+	}
+	// Reconciler finds native coins that came without a transaction's own value, on
+	// networks where contracts pay by inner calls. Amounts are exact, in whole coins of
+	// the gas currency.
+	Reconciler interface {
+		// Holdings reads what each address held after a block that was scanned, in the
+		// order asked, of any number of addresses. ErrNoState where the node no longer
+		// has the state of that block.
+		Holdings(ctx context.Context, at Block, list []Address) ([]decimal.Decimal, error)
+		// Spent is what the address paid up to and with a block: values and fees of its
+		// transactions with nonces from first on. txs are the hashes of all that were
+		// ever signed with these nonces, landed or not. nonce is the next one after the
+		// block. ErrNoState as in Holdings. Any other transaction of the address is an
+		// error that wraps ErrUnexplained.
+		Spent(ctx context.Context, at Block, from Address, first uint64, txs []string) (paid decimal.Decimal, nonce uint64, err error)
+		// Received lists the transfers of the native coin to the addresses after block
+		// from, up to and with block to, found by comparing balances, with the
+		// identities of Scan. ErrNoState as in Holdings.
+		Received(ctx context.Context, list []Address, from, to Block) ([]Transfer, error)
 	}
 	// Locator tells on which block a height is now: for the fork walk and audits.
 	Locator interface {
@@ -435,7 +455,12 @@ var (
 	ErrShort    = errors.New("chain: the sending address does not hold enough")
 	ErrRejected = errors.New("chain: can never be accepted by the network")
 	ErrRefused  = errors.New("chain: the signer refuses")
-	ErrTooDear  = errors.New("chain: the fee is above what the intent allows")
+	// ErrNoState is a node that no longer has the state of an old block. It is ErrNode.
+	ErrNoState = fmt.Errorf("%w: it no longer has the state of this block", ErrNode)
+	// ErrUnexplained is a transaction of an address of ours that is not among those
+	// that were signed.
+	ErrUnexplained = errors.New("chain: an address of ours sent a transaction that was not signed here")
+	ErrTooDear     = errors.New("chain: the fee is above what the intent allows")
 )
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.

@@ -103,7 +103,9 @@ type Client struct {
 	node   *transport.RPC
 	native *chain.Currency
 	tokens map[common.Address]*chain.Currency
-	units  atomic.Bool // the tokens' decimals are as the Registry says
+	units  atomic.Bool  // the tokens' decimals are as the Registry says
+	head   atomic.Int64 // that Tip read last
+	single atomic.Int64 // reads of balances to come that ask for each, as a bulk read failed
 }
 
 var (
@@ -112,6 +114,8 @@ var (
 	_ chain.Noncer    = (*Client)(nil)
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
+
+	_ chain.Reconciler = (*Client)(nil)
 )
 
 // New checks the options and makes a Client. It does no I/O: the first call
@@ -210,6 +214,7 @@ func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 	if err != nil {
 		return chain.Tip{}, err
 	}
+	c.head.Store(h.Height)
 	t := chain.Tip{Head: h.Block, Safe: -1, Final: -1}
 	if !c.o.FinalityTags {
 		return t, nil

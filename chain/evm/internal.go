@@ -2,6 +2,7 @@ package evm
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/big"
 	"slices"
@@ -18,13 +19,16 @@ import (
 // looked at, and only then is the node asked for a trace.
 func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Address]bool) error {
 	list := slices.SortedFunc(maps.Keys(open), common.Address.Cmp)
-	ends, err := c.balances(ctx, list, rs[0].parent, rs[len(rs)-1].hash)
-	if err != nil || ends == nil {
+	ends, err := c.balances(ctx, list, at(rs[0].parent), at(rs[len(rs)-1].hash))
+	if errors.Is(err, chain.ErrNoState) {
+		return nil // only what transactions and logs prove is seen here; Holdings shows the rest
+	}
+	if err != nil {
 		return err
 	}
 	var odd []common.Address
 	for i, a := range list {
-		rest := new(big.Int).Sub(ends[i][1], ends[i][0])
+		rest := new(big.Int).Sub(ends[1][i], ends[0][i])
 		for _, r := range rs {
 			rest.Sub(rest, r.direct(a))
 		}
@@ -35,18 +39,21 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 	if len(odd) == 0 {
 		return nil
 	}
-	hashes := []common.Hash{rs[0].parent}
+	blocks := []any{at(rs[0].parent)}
 	for _, r := range rs {
-		hashes = append(hashes, r.hash)
+		blocks = append(blocks, at(r.hash))
 	}
-	steps, err := c.balances(ctx, odd, hashes...)
-	if err != nil || steps == nil {
+	steps, err := c.balances(ctx, odd, blocks...)
+	if errors.Is(err, chain.ErrNoState) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	for n, r := range rs {
 		extra := map[common.Address]*big.Int{}
 		for i, a := range odd {
-			rest := new(big.Int).Sub(steps[i][n+1], steps[i][n])
+			rest := new(big.Int).Sub(steps[n+1][i], steps[n][i])
 			if rest.Sub(rest, r.direct(a)); rest.Sign() > 0 {
 				extra[a] = rest
 			}
@@ -60,38 +67,6 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 	}
 	return nil
 }
-
-// balances reads each address at each block. nil where the node has thrown the
-// state of these blocks away: then only what transactions and logs prove is
-// seen, and History finds the rest on demand with a node that keeps it.
-func (c *Client) balances(ctx context.Context, list []common.Address, hashes ...common.Hash) ([][]*big.Int, error) {
-	calls := make([]*transport.Call, 0, len(list)*len(hashes))
-	for _, a := range list {
-		for _, h := range hashes {
-			calls = append(calls, transport.NewCall("eth_getBalance", a, at(h)))
-		}
-	}
-	if err := c.node.Do(ctx, calls...); err != nil {
-		return nil, err
-	}
-	out := make([][]*big.Int, len(list))
-	for i := range list {
-		for range hashes {
-			v, err := quantityOf(calls[0])
-			if stateGone(err) {
-				return nil, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			out[i], calls = append(out[i], v), calls[1:]
-		}
-	}
-	return out, nil
-}
-
-// at names a block's state by hash: the answer is of that very block or an error.
-func at(h common.Hash) any { return map[string]any{"blockHash": h} }
 
 // direct is how the block's transactions themselves changed an address's balance.
 func (r *reading) direct(a common.Address) *big.Int {

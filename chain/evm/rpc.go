@@ -56,5 +56,5 @@ func unsupported(err error) bool {
 
 // stateGone: the node has thrown away the state of an old block.
 func stateGone(err error) bool {
-	return transport.Replied(err, "missing trie node", "state not available", "state is not available", "historical state", "pruned", "state histories", "state already discarded", "archive")
+	return transport.Replied(err, "missing trie node", "state not available", "state is not available", "historical state", "pruned", "state histories", "state already discarded", "archive", "blockoutofrangeerror")
 }

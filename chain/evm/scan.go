@@ -31,16 +31,14 @@ func (c *Client) start(ctx context.Context) (chain.Block, error) {
 	return t.Head, err
 }
 
-// follow reads at most n blocks after last. forked says that last is on the
-// node's chain no more.
+// follow reads at most n blocks after last: those up to the head that Tip read, or one
+// where that is not above last, and in a second request those that the node has beyond
+// them. forked says that last is on the node's chain no more.
 func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []block, forked bool, err error) {
 	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
 	at := transport.NewCall("eth_getBlockByNumber", quantity(last.Height), false)
-	calls := []*transport.Call{id, head, at}
-	for i := range n {
-		calls = append(calls, transport.NewCall("eth_getBlockByNumber", quantity(last.Height+int64(i)+1), true))
-	}
-	if err := c.node.Do(ctx, calls...); err != nil {
+	blocks := blockCalls(last.Height+1, min(int64(n), max(1, c.head.Load()-last.Height)))
+	if err := c.node.Do(ctx, append([]*transport.Call{id, head, at}, blocks...)...); err != nil {
 		return nil, false, err
 	}
 	if err := c.rightChain(id); err != nil {
@@ -63,8 +61,24 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	if here.Hash != last.Hash {
 		return nil, true, nil
 	}
-	next, err = linked(calls[3:], last, tip)
+	asked := int64(len(blocks))
+	if more := blockCalls(last.Height+1+asked, min(int64(n), tip.Height-last.Height)-asked); len(more) > 0 {
+		if err := c.node.Do(ctx, more...); err != nil {
+			return nil, false, err
+		}
+		blocks = append(blocks, more...)
+	}
+	next, err = linked(blocks, last, tip)
 	return next, false, err
+}
+
+// blockCalls asks for n blocks with their transactions.
+func blockCalls(from, n int64) []*transport.Call {
+	calls := make([]*transport.Call, max(0, n))
+	for i := range calls {
+		calls[i] = transport.NewCall("eth_getBlockByNumber", quantity(from+int64(i)), true)
+	}
+	return calls
 }
 
 // linked decodes blocks as far as each is the child of the one before. A gap

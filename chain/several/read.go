@@ -67,6 +67,44 @@ func (c *client) History(ctx context.Context, a chain.Address, from, to int64) (
 	}, sameTransfers)
 }
 
+// Holdings is told where Agree nodes tell the same.
+func (c *client) Holdings(ctx context.Context, at chain.Block, list []chain.Address) ([]decimal.Decimal, error) {
+	return agree(ctx, c, fmt.Sprintf("what addresses hold at block %d", at.Height), func(n chain.Client) ([]decimal.Decimal, error) {
+		r, err := able[chain.Reconciler](n)
+		if err != nil {
+			return nil, err
+		}
+		return r.Holdings(ctx, at, list)
+	}, func(x, y []decimal.Decimal) bool { return slices.EqualFunc(x, y, decimal.Decimal.Equal) })
+}
+
+// Spent is told where Agree nodes tell the same.
+func (c *client) Spent(ctx context.Context, at chain.Block, from chain.Address, first uint64, txs []string) (decimal.Decimal, uint64, error) {
+	type spent struct {
+		paid  decimal.Decimal
+		nonce uint64
+	}
+	s, err := agree(ctx, c, "what was spent by "+string(from), func(n chain.Client) (s spent, err error) {
+		r, err := able[chain.Reconciler](n)
+		if err == nil {
+			s.paid, s.nonce, err = r.Spent(ctx, at, from, first, txs)
+		}
+		return s, err
+	}, func(x, y spent) bool { return x.nonce == y.nonce && x.paid.Equal(y.paid) })
+	return s.paid, s.nonce, err
+}
+
+// Received is told where Agree nodes tell the same.
+func (c *client) Received(ctx context.Context, list []chain.Address, from, to chain.Block) ([]chain.Transfer, error) {
+	return agree(ctx, c, fmt.Sprintf("what addresses received up to block %d", to.Height), func(n chain.Client) ([]chain.Transfer, error) {
+		r, err := able[chain.Reconciler](n)
+		if err != nil {
+			return nil, err
+		}
+		return r.Received(ctx, list, from, to)
+	}, sameTransfers)
+}
+
 // Pending is what waits at any node: what one has not heard of yet is not gone.
 // It moves no money.
 func (c *client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, error) {

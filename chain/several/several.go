@@ -83,6 +83,7 @@ type Client interface {
 	chain.Balancer
 	chain.Historian
 	chain.Locator
+	chain.Reconciler
 	chain.Tagger
 	chain.Sponsored
 	chain.Deliverer

@@ -1,0 +1,195 @@
+package evm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/shopspring/decimal"
+)
+
+// Holdings reads what each address held after a block, in whole coins.
+func (c *Client) Holdings(ctx context.Context, b chain.Block, list []chain.Address) ([]decimal.Decimal, error) {
+	owners, err := c.owners(list)
+	if err != nil {
+		return nil, err
+	}
+	got, err := c.balances(ctx, owners, at(common.HexToHash(b.Hash)))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]decimal.Decimal, len(list))
+	for i, v := range got[0] {
+		out[i] = coins(v, c.native.Decimals)
+	}
+	return out, nil
+}
+
+// owners are the addresses as the node knows them; errors.ErrUnsupported with
+// Options.NoInternal.
+func (c *Client) owners(list []chain.Address) ([]common.Address, error) {
+	if c.o.NoInternal {
+		return nil, fmt.Errorf("evm: %s: Options.NoInternal is set: %w", c.o.Network, errors.ErrUnsupported)
+	}
+	out := make([]common.Address, len(list))
+	for i, a := range list {
+		var err error
+		if out[i], err = c.own(a); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Spent adds up what an address paid with its transactions from nonce first on, up to
+// and with a block: each nonce must be one of the given transactions.
+func (c *Client) Spent(ctx context.Context, b chain.Block, from chain.Address, first uint64, txs []string) (decimal.Decimal, uint64, error) {
+	owner, err := c.own(from)
+	if err != nil {
+		return decimal.Zero, 0, err
+	}
+	count := transport.NewCall("eth_getTransactionCount", owner, at(common.HexToHash(b.Hash)))
+	calls := []*transport.Call{count}
+	for _, tx := range txs {
+		calls = append(calls, transport.NewCall("eth_getTransactionByHash", tx), transport.NewCall("eth_getTransactionReceipt", tx))
+	}
+	if err := c.node.Do(ctx, calls...); err != nil {
+		return decimal.Zero, 0, err
+	}
+	next, err := quantityOf(count)
+	if err != nil {
+		return decimal.Zero, 0, stateErr(err)
+	}
+	if !next.IsInt64() {
+		return decimal.Zero, 0, fmt.Errorf("%w: a nonce of %s", chain.ErrNode, next)
+	}
+	sum, known := new(big.Int), map[int64]bool{}
+	for i := range txs {
+		t, rec, err := landed(calls[1+2*i], calls[2+2*i])
+		if err != nil {
+			return decimal.Zero, 0, err
+		}
+		if rec == nil || t.from != owner || rec.height > b.Height || t.nonce < int64(first) || known[t.nonce] { //nolint:gosec // a nonce
+			continue
+		}
+		known[t.nonce] = true
+		if sum.Add(sum, rec.cost()); rec.ok {
+			sum.Add(sum, t.value)
+		}
+	}
+	if int64(len(known)) != next.Int64()-int64(first) { //nolint:gosec // a nonce
+		return decimal.Zero, 0, fmt.Errorf("%w: %s has sent %s, of which %d from number %d on are known", chain.ErrUnexplained, from, next, len(known), first)
+	}
+	return coins(sum, c.native.Decimals), next.Uint64(), nil
+}
+
+// landed decodes a transaction and its receipt; nil where it is in no block.
+func landed(tx, receipt *transport.Call) (blockTx, *receipt, error) {
+	rec, err := receiptOf(receipt)
+	if err != nil || rec == nil {
+		return blockTx{}, nil, err
+	}
+	if tx.Err != nil {
+		return blockTx{}, nil, tx.Err
+	}
+	if tx.Null() {
+		return blockTx{}, nil, fmt.Errorf("%w: it has the receipt of a transaction that it does not have", chain.ErrNode)
+	}
+	var b block
+	w := newWalk(tx.Out)
+	b.addTx(w)
+	if err := w.End(); err != nil {
+		return blockTx{}, nil, err
+	}
+	return b.txs[0], rec, nil
+}
+
+// Received finds the native transfers to addresses between two blocks: it halves the
+// range wherever a balance differs, and reads the blocks that this points at as Scan
+// would.
+func (c *Client) Received(ctx context.Context, list []chain.Address, from, to chain.Block) ([]chain.Transfer, error) {
+	owners, err := c.owners(list)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := c.balances(ctx, owners, at(common.HexToHash(from.Hash)), at(common.HexToHash(to.Hash)))
+	if err != nil {
+		return nil, err
+	}
+	s := &search{c: c, found: map[int64][]common.Address{}}
+	if err := s.between(ctx, from.Height, to.Height, owners, ends[0], ends[1]); err != nil {
+		return nil, err
+	}
+	var out []chain.Transfer
+	for _, height := range slices.Sorted(maps.Keys(s.found)) {
+		got, err := c.blocksAt(ctx, newOpened(s.found[height]), []int64{height})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got...)
+	}
+	return slices.DeleteFunc(out, func(x chain.Transfer) bool { return x.Currency != c.native.Code }), nil
+}
+
+// search finds the blocks that changed balances.
+type search struct {
+	c     *Client
+	found map[int64][]common.Address
+}
+
+// between looks between two heights at which these addresses had these balances.
+func (s *search) between(ctx context.Context, lo, hi int64, list []common.Address, before, after []*big.Int) error {
+	var moved []common.Address
+	var first, last []*big.Int
+	for i, a := range list {
+		if before[i].Cmp(after[i]) != 0 {
+			moved, first, last = append(moved, a), append(first, before[i]), append(last, after[i])
+		}
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	if hi-lo <= 1 {
+		s.found[hi] = append(s.found[hi], moved...)
+		return nil
+	}
+	mid := lo + (hi-lo)/2
+	got, err := s.c.balances(ctx, moved, quantity(mid))
+	if err != nil {
+		return err
+	}
+	if err := s.between(ctx, lo, mid, moved, first, got[0]); err != nil {
+		return err
+	}
+	return s.between(ctx, mid, hi, moved, got[0], last)
+}
+
+// opened is the Watch of some addresses, each of which is open.
+type opened struct {
+	has  map[chain.Address]bool
+	list []chain.Address
+}
+
+func newOpened(list []common.Address) opened {
+	s := opened{has: make(map[chain.Address]bool, len(list))}
+	for _, a := range list {
+		s.has[checksum(a)] = true
+		s.list = append(s.list, checksum(a))
+	}
+	return s
+}
+
+// Sync has nothing to read.
+func (opened) Sync(context.Context) error { return nil }
+
+// Contains looks it up.
+func (s opened) Contains(a chain.Address) bool { return s.has[a] }
+
+// Open is all of them.
+func (s opened) Open() []chain.Address { return s.list }
