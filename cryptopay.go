@@ -160,7 +160,7 @@ func (a *App) chains() error {
 		}
 		n.in, err = incoming.New(incoming.Config{
 			Store: c.Store, Client: client, Registry: c.Registry, Now: c.Clock.Now, Log: c.Log, HeadAge: c.HeadAge,
-			Internal: n.out.Internal, Handle: a.route,
+			Internal: n.out.Internal, Sent: n.out.Sent, Handle: a.route,
 			Open: func(ctx context.Context) []chain.Address { return a.waiting(ctx, n.name) },
 		})
 		if err != nil {

@@ -212,12 +212,9 @@ type (
 		// order asked, of any number of addresses. ErrNoState where the node no longer
 		// has the state of that block.
 		Holdings(ctx context.Context, at Block, list []Address) ([]decimal.Decimal, error)
-		// Spent is what the address paid up to and with a block: values and fees of its
-		// transactions with nonces from first on. txs are the hashes of all that were
-		// ever signed with these nonces, landed or not. nonce is the next one after the
-		// block. ErrNoState as in Holdings. Any other transaction of the address is an
-		// error that wraps ErrUnexplained.
-		Spent(ctx context.Context, at Block, from Address, first uint64, txs []string) (paid decimal.Decimal, nonce uint64, err error)
+		// Spent is what each sender paid with its transactions up to and with a block, in
+		// the order asked. ErrNoState as in Holdings.
+		Spent(ctx context.Context, at Block, senders []Sender) ([]Spent, error)
 		// Received lists the transfers of the native coin to the addresses after block
 		// from, up to and with block to, found by comparing balances, with the
 		// identities of Scan. ErrNoState as in Holdings.
@@ -228,6 +225,23 @@ type (
 		BlockAt(ctx context.Context, height int64) (Block, error)
 	}
 )
+
+// Sender is an address of ours, and the hashes of all transactions that were ever signed
+// for it with nonces from First on, landed or not.
+type Sender struct {
+	Address Address
+	First   uint64
+	Txs     []string
+}
+
+// Spent is what a Sender paid: the values and fees of its transactions from First on.
+type Spent struct {
+	Paid  decimal.Decimal
+	Nonce uint64 // the next one after the block
+	// Strange says that the address sent a transaction that is not among Txs. Paid then
+	// lacks it.
+	Strange bool
+}
 
 // Family says how a network keeps value.
 type Family string
@@ -457,10 +471,7 @@ var (
 	ErrRefused  = errors.New("chain: the signer refuses")
 	// ErrNoState is a node that no longer has the state of an old block. It is ErrNode.
 	ErrNoState = fmt.Errorf("%w: it no longer has the state of this block", ErrNode)
-	// ErrUnexplained is a transaction of an address of ours that is not among those
-	// that were signed.
-	ErrUnexplained = errors.New("chain: an address of ours sent a transaction that was not signed here")
-	ErrTooDear     = errors.New("chain: the fee is above what the intent allows")
+	ErrTooDear = errors.New("chain: the fee is above what the intent allows")
 )
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.

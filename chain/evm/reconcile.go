@@ -47,46 +47,59 @@ func (c *Client) owners(list []chain.Address) ([]common.Address, error) {
 	return out, nil
 }
 
-// Spent adds up what an address paid with its transactions from nonce first on, up to
-// and with a block: each nonce must be one of the given transactions.
-func (c *Client) Spent(ctx context.Context, b chain.Block, from chain.Address, first uint64, txs []string) (decimal.Decimal, uint64, error) {
-	owner, err := c.own(from)
-	if err != nil {
-		return decimal.Zero, 0, err
-	}
-	count := transport.NewCall("eth_getTransactionCount", owner, at(common.HexToHash(b.Hash)))
-	calls := []*transport.Call{count}
-	for _, tx := range txs {
-		calls = append(calls, transport.NewCall("eth_getTransactionByHash", tx), transport.NewCall("eth_getTransactionReceipt", tx))
+// Spent adds up what senders paid with their transactions, as receipts tell it.
+func (c *Client) Spent(ctx context.Context, b chain.Block, senders []chain.Sender) ([]chain.Spent, error) {
+	var calls []*transport.Call
+	for _, s := range senders {
+		owner, err := c.own(s.Address)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, transport.NewCall("eth_getTransactionCount", owner, at(common.HexToHash(b.Hash))))
+		for _, tx := range s.Txs {
+			calls = append(calls, transport.NewCall("eth_getTransactionByHash", tx), transport.NewCall("eth_getTransactionReceipt", tx))
+		}
 	}
 	if err := c.node.Do(ctx, calls...); err != nil {
-		return decimal.Zero, 0, err
+		return nil, err
 	}
-	next, err := quantityOf(count)
+	out := make([]chain.Spent, len(senders))
+	for i, s := range senders {
+		n := 1 + 2*len(s.Txs)
+		var err error
+		if out[i], err = c.spent(b, s, calls[:n]); err != nil {
+			return nil, err
+		}
+		calls = calls[n:]
+	}
+	return out, nil
+}
+
+func (c *Client) spent(b chain.Block, s chain.Sender, calls []*transport.Call) (chain.Spent, error) {
+	next, err := quantityOf(calls[0])
 	if err != nil {
-		return decimal.Zero, 0, stateErr(err)
+		return chain.Spent{}, stateErr(err)
 	}
 	if !next.IsInt64() {
-		return decimal.Zero, 0, fmt.Errorf("%w: a nonce of %s", chain.ErrNode, next)
+		return chain.Spent{}, fmt.Errorf("%w: a nonce of %s", chain.ErrNode, next)
 	}
-	sum, known := new(big.Int), map[int64]bool{}
-	for i := range txs {
-		t, rec, err := landed(calls[1+2*i], calls[2+2*i])
+	sum, known := new(big.Int), map[uint64]bool{}
+	for calls = calls[1:]; len(calls) > 0; calls = calls[2:] {
+		t, rec, err := landed(calls[0], calls[1])
 		if err != nil {
-			return decimal.Zero, 0, err
+			return chain.Spent{}, err
 		}
-		if rec == nil || t.from != owner || rec.height > b.Height || t.nonce < int64(first) || known[t.nonce] { //nolint:gosec // a nonce
+		if rec == nil || checksum(t.from) != s.Address || rec.height > b.Height || t.nonce < 0 || uint64(t.nonce) < s.First || known[uint64(t.nonce)] {
 			continue
 		}
-		known[t.nonce] = true
+		known[uint64(t.nonce)] = true
 		if sum.Add(sum, rec.cost()); rec.ok {
 			sum.Add(sum, t.value)
 		}
 	}
-	if int64(len(known)) != next.Int64()-int64(first) { //nolint:gosec // a nonce
-		return decimal.Zero, 0, fmt.Errorf("%w: %s has sent %s, of which %d from number %d on are known", chain.ErrUnexplained, from, next, len(known), first)
-	}
-	return coins(sum, c.native.Decimals), next.Uint64(), nil
+	return chain.Spent{
+		Paid: coins(sum, c.native.Decimals), Nonce: next.Uint64(), Strange: s.First+uint64(len(known)) != next.Uint64(),
+	}, nil
 }
 
 // landed decodes a transaction and its receipt; nil where it is in no block.

@@ -57,7 +57,9 @@ func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail [
 	if err := n.follow(&cur, trail); err != nil {
 		return storage.Change{}, err
 	}
-	return n.change("fork", nil, append(put, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
+	c := n.change("fork", nil, append(put, Cursors.Row(CursorID, version, time.Time{}, cur))...)
+	c.Drop, err = n.findIn(ctx, Holdings.Table, storage.Cond{Column: "height", Op: storage.Gt, Value: ancestor.Height})
+	return c, err
 }
 
 // halt makes the Change that stops the network until Resume.
@@ -120,7 +122,10 @@ func (n *Network) Resume(ctx context.Context, from int64) error {
 		cur.Halted, cur.Final = "", min(cur.Final, from)
 		put := c.Put
 		put[at] = Cursors.Row(CursorID, version, time.Time{}, cur)
-		return n.change("resume", nil, put...), nil
+		drop := c.Drop
+		c = n.change("resume", nil, put...)
+		c.Drop = drop
+		return c, nil
 	})
 	if err == nil {
 		n.log.Warn("network resumed by operator", slog.Int64("from", from))

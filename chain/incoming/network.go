@@ -48,8 +48,16 @@ type Config struct {
 	// HeadAge is the age of the node's head from which on nothing becomes final
 	// any more and Step fails: a stuck node. 0 = never.
 	HeadAge time.Duration
-	// Open lists addresses that now wait for a native coin; see chain.Watch.
+	// Open lists addresses whose balances are compared at each block; see chain.Watch.
 	Open func(ctx context.Context) []chain.Address
+	// RoundEvery is how often what all watched addresses hold of the native coin is
+	// compared with the stored transfers, where the client is a chain.Reconciler; in any
+	// case every 64 blocks. Defaults to 5 minutes.
+	RoundEvery time.Duration
+	// Sent lists, for each of some addresses, the hashes of all transactions that were
+	// ever signed for it with nonces from the given one on, landed or not. nil = none
+	// were.
+	Sent func(ctx context.Context, first map[chain.Address]uint64) (map[chain.Address][]string, error)
 	// Watched may be shared by all who read this network in one process.
 	// Defaults to a new one.
 	Watched *Watched
@@ -75,6 +83,7 @@ type Network struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex // one Step at a time
+	round round      // guarded by mu
 	trail atomic.Pointer[trail]
 
 	state sync.Mutex // guards what follows
@@ -108,11 +117,15 @@ func New(cfg Config) (*Network, error) {
 	defaultTo(&cfg.MaxRows, 2000)
 	defaultTo(&cfg.Batch, 64)
 	defaultTo(&cfg.Lease, 30*time.Second)
+	defaultTo(&cfg.RoundEvery, 5*time.Minute)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Watched == nil {
 		cfg.Watched = NewWatched(cfg.Store, name)
+	}
+	if _, ok := cfg.Client.(chain.Reconciler); ok {
+		cfg.Watched.keep()
 	}
 	return &Network{
 		cfg: cfg, name: name, part: storage.Network(string(name)), open: cfg.Open,

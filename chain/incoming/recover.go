@@ -52,6 +52,9 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 		if err := n.checkHistory(ctx, cur, a, from, end, list); err != nil {
 			return storage.Change{}, err
 		}
+		if list, err = n.unknown(ctx, list); err != nil {
+			return storage.Change{}, err
+		}
 		rows, err := n.merge(ctx, list, fromHistory)
 		if found = len(rows); err != nil || found == 0 {
 			return storage.Change{}, err

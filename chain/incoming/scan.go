@@ -61,8 +61,12 @@ func (n *Network) read(ctx context.Context) (worked int, err error) {
 			break
 		}
 	}
+	// What was paid while nobody looked is found before the time that is read by now
+	// ends its payment.
+	found, roundErr := n.reconcile(ctx)
+	worked += found
 	settled, err := n.settle(ctx, tip, known, asked, waits, poolErr == nil && (rewinds == 0 || waits == nil))
-	return worked + settled, errors.Join(err, poolErr)
+	return worked + settled, errors.Join(err, poolErr, roundErr)
 }
 
 // askTip reads the tip and refuses one that cannot be. known is what was read

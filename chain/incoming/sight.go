@@ -350,10 +350,14 @@ func (n *Network) row(s Sighting, version int64, now time.Time) storage.Row {
 
 // find reads all Sightings that match, page by page.
 func (n *Network) find(ctx context.Context, where ...storage.Cond) ([]storage.Row, error) {
+	return n.findIn(ctx, Sightings.Table, where...)
+}
+
+func (n *Network) findIn(ctx context.Context, table *storage.Table, where ...storage.Cond) ([]storage.Row, error) {
 	var all []storage.Row
 	for {
 		rows, err := n.cfg.Store.Find(ctx, storage.Query{
-			Table: Sightings.Table, Partition: n.part, Where: where, Limit: readChunk, Offset: len(all),
+			Table: table, Partition: n.part, Where: where, Limit: readChunk, Offset: len(all),
 		})
 		if err != nil {
 			return nil, err

@@ -168,6 +168,18 @@ var Addresses = storage.NewTable[AddressRow]("addresses",
 	storage.Index("tenant", "use_for"),
 )
 
+// Holding is what an address held of the native coin after a block, when all of it was
+// explained, in the network's partition under the address. An address has one once it
+// sent a transaction, and a hot one always.
+type Holding struct {
+	Amount decimal.Decimal `db:"amount"` // whole coins, exact
+	Nonce  int64           `db:"nonce"`  // the next one
+	Height int64           `db:"height"`
+}
+
+// Holdings is the table of them. A fork drops those above it.
+var Holdings = storage.NewTable[Holding]("holdings", storage.Index("height"))
+
 // Cursor is how far a network was read, one row per network, id "cursor".
 type Cursor struct {
 	Trail Trail `db:"trail"`
@@ -190,5 +202,5 @@ const CursorID = "cursor"
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
-	return []*storage.Table{Sightings.Table, Addresses.Table, Cursors.Table}
+	return []*storage.Table{Sightings.Table, Addresses.Table, Holdings.Table, Cursors.Table}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -26,9 +27,11 @@ type Watched struct {
 	store storage.Store
 	part  storage.Partition
 
-	mu   sync.Mutex // Sync and add
-	end  int64      // highest sequence read
-	held atomic.Pointer[held]
+	mu    sync.Mutex // Sync and add
+	end   int64      // highest sequence read
+	keeps bool
+	list  []chain.Address // what was read, where keeps is set
+	held  atomic.Pointer[held]
 }
 
 // held is one generation of the set.
@@ -71,6 +74,47 @@ func NewWatched(store storage.Store, network chain.Network) *Watched {
 // Contains reports whether a is watched.
 func (w *Watched) Contains(a chain.Address) bool {
 	return w.held.Load().contains(hashAddress(string(a)))
+}
+
+// keep has Sync keep the addresses themselves, too, some 60 bytes each.
+func (w *Watched) keep() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.keeps {
+		w.keeps, w.end = true, 0 // what was read already is read once more
+	}
+}
+
+// addresses lists all that were read, but for those that dropEnded left out.
+func (w *Watched) addresses() []chain.Address {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clip(w.list)
+}
+
+// dropEnded leaves out of the list what is no longer watched at a time.
+func (w *Watched) dropEnded(ctx context.Context, at time.Time) error {
+	list := w.addresses()
+	var still []chain.Address
+	for part := range slices.Chunk(list, readChunk) {
+		ids := make([]string, len(part))
+		for i, a := range part {
+			ids[i] = string(a)
+		}
+		rows, err := w.store.Rows(ctx, Addresses.Table, w.part, ids...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if !ended(Addresses.Value(r), at) {
+				still = append(still, chain.Address(r.ID))
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = append(still, w.list[len(list):]...)
+	return nil
 }
 
 // Len is the number of addresses read so far.
@@ -129,6 +173,9 @@ func (w *Watched) page(ctx context.Context, at int64, many bool) (hashes []uint6
 			return hashes, false, fmt.Errorf("the address directory %s lacks sequence %d: restore the row before scanning on", w.part, want)
 		}
 		hashes = append(hashes, hashAddress(r.ID))
+		if w.keeps {
+			w.list = append(w.list, chain.Address(r.ID))
+		}
 	}
 	return hashes, more, err
 }

@@ -114,7 +114,7 @@ func faulty(err error) bool {
 	if err == nil || errors.Is(err, errors.ErrUnsupported) {
 		return false
 	}
-	for _, e := range []error{chain.ErrShort, chain.ErrRejected, chain.ErrTooDear, chain.ErrDeepFork, chain.ErrCurrency, chain.ErrNoState, chain.ErrUnexplained} {
+	for _, e := range []error{chain.ErrShort, chain.ErrRejected, chain.ErrTooDear, chain.ErrDeepFork, chain.ErrCurrency, chain.ErrNoState} {
 		if errors.Is(err, e) {
 			return false
 		}

@@ -79,19 +79,18 @@ func (c *client) Holdings(ctx context.Context, at chain.Block, list []chain.Addr
 }
 
 // Spent is told where Agree nodes tell the same.
-func (c *client) Spent(ctx context.Context, at chain.Block, from chain.Address, first uint64, txs []string) (decimal.Decimal, uint64, error) {
-	type spent struct {
-		paid  decimal.Decimal
-		nonce uint64
-	}
-	s, err := agree(ctx, c, "what was spent by "+string(from), func(n chain.Client) (s spent, err error) {
+func (c *client) Spent(ctx context.Context, at chain.Block, senders []chain.Sender) ([]chain.Spent, error) {
+	return agree(ctx, c, fmt.Sprintf("what addresses spent up to block %d", at.Height), func(n chain.Client) ([]chain.Spent, error) {
 		r, err := able[chain.Reconciler](n)
-		if err == nil {
-			s.paid, s.nonce, err = r.Spent(ctx, at, from, first, txs)
+		if err != nil {
+			return nil, err
 		}
-		return s, err
-	}, func(x, y spent) bool { return x.nonce == y.nonce && x.paid.Equal(y.paid) })
-	return s.paid, s.nonce, err
+		return r.Spent(ctx, at, senders)
+	}, func(x, y []chain.Spent) bool {
+		return slices.EqualFunc(x, y, func(a, b chain.Spent) bool {
+			return a.Nonce == b.Nonce && a.Strange == b.Strange && a.Paid.Equal(b.Paid)
+		})
+	})
 }
 
 // Received is told where Agree nodes tell the same.

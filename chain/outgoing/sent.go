@@ -1,0 +1,66 @@
+package outgoing
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Sent lists, for each of some addresses, the hashes of all attempts that were stored
+// with nonces from the given one on, whatever became of them. Its signature is what
+// incoming asks for.
+func (n *Network) Sent(ctx context.Context, first map[chain.Address]uint64) (map[chain.Address][]string, error) {
+	out := make(map[chain.Address][]string, len(first))
+	var from []chain.Address // that have sent little: all of it is read
+	for _, a := range slices.Sorted(maps.Keys(first)) {
+		if first[a] == 0 {
+			from = append(from, a)
+			continue
+		}
+		if err := n.sent(ctx, out, first[a], a); err != nil {
+			return nil, err
+		}
+	}
+	if len(from) == 0 {
+		return out, nil
+	}
+	return out, n.sent(ctx, out, 0, from...)
+}
+
+// sent adds the attempts of addresses with nonces from first on.
+func (n *Network) sent(ctx context.Context, out map[chain.Address][]string, first uint64, from ...chain.Address) error {
+	where := []storage.Cond{{Column: "from_address", Op: storage.In, Value: from}}
+	if first > 0 {
+		where = append(where, storage.Cond{Column: "nonce", Op: storage.Ge, Value: int64(first)}) //nolint:gosec // a nonce
+	}
+	const page = 500
+	for offset := 0; ; offset += page {
+		rows, err := n.Store.Find(ctx, storage.Query{
+			Table: Intents.Table, Partition: n.part, Limit: page, Offset: offset,
+			Where: where,
+		})
+		if err != nil {
+			return fmt.Errorf("outgoing: reading intents: %w", err)
+		}
+		ids, owner := make([]string, len(rows)), make(map[string]chain.Address, len(rows))
+		for i, r := range rows {
+			ids[i], owner[r.ID] = r.ID, Intents.Value(r).From
+		}
+		byIntent, err := n.attempts(ctx, ids...)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			for _, a := range byIntent[id] {
+				out[owner[id]] = append(out[owner[id]], a.tx)
+			}
+		}
+		if len(rows) < page {
+			return nil
+		}
+	}
+}
