@@ -175,11 +175,12 @@ func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error
 	return c, err
 }
 
-// waiting lists the addresses of payments that wait for a network's own coin.
+// waiting lists the addresses of payments that wait for a network's own coin. Where the
+// store fails, rounds find what is not looked for at the block.
 func (a *App) waiting(ctx context.Context, n chain.Network) []chain.Address {
 	open, err := a.Payments.Open(ctx, n)
 	if err != nil {
-		a.cfg.Log.WarnContext(ctx, "waiting addresses not read", "network", string(n), "error", err)
+		a.cfg.Log.WarnContext(ctx, "open_payments_not_read", "network", string(n), "error", err)
 	}
 	return open
 }

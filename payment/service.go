@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -23,6 +24,7 @@ type Service struct {
 	c        Config
 	networks []chain.Network
 	inFlight storage.InFlight
+	opened   sync.Map // by network, *opened
 }
 
 // New checks the configuration. It does no I/O.

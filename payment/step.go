@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -107,30 +106,3 @@ func (s *Service) endWatch(ctx context.Context, x *decision) error {
 	}
 	return err
 }
-
-// Open lists addresses of a network that now wait for its native coin, for
-// incoming.Config.Open: transfers that only balances show are looked for there.
-// At most 1000, those that expire first.
-func (s *Service) Open(ctx context.Context, n chain.Network) ([]chain.Address, error) {
-	gas, err := s.c.Registry.Gas(n)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.c.Store.Find(ctx, storage.Query{
-		Table: Payments.Table, Limit: openMax, Order: []storage.Order{{Column: "expires_at"}},
-		Where: []storage.Cond{
-			{Column: "currency", Op: storage.Eq, Value: gas.Code}, {Column: "status", Op: storage.In, Value: unsettled},
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]chain.Address, len(rows))
-	for i, r := range rows {
-		p := Payments.Value(r)
-		out[i] = chain.Address(p.Address)
-	}
-	return out, nil
-}
-
-const openMax = 1000

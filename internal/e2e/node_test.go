@@ -91,10 +91,10 @@ func (n *node) connect() {
 	n.id = new(big.Int).SetUint64(uint64(id))
 }
 
-// openAnvil starts anvil with a chain of its own.
-func openAnvil(t testing.TB, tokens listed) *node {
+// openAnvil starts anvil with a chain of its own, and more arguments.
+func openAnvil(t testing.TB, tokens listed, args ...string) *node {
 	t.Helper()
-	n := newNode(t, testenv.Anvil(t).URL())
+	n := newNode(t, testenv.Anvil(t, args...).URL())
 	n.connect()
 	for _, k := range n.rich() {
 		n.ask(nil, "anvil_setBalance", addressOf(k), (*hexutil.Big)(ether(1_000_000)))

@@ -158,8 +158,8 @@ func (t *Treasury) Cancel(ctx context.Context, n chain.Network, id string) (bool
 }
 
 // HandleHot is the incoming handler for hot and change addresses: what no
-// attempt of ours made is a top-up of the operator's float, also when it is
-// taken away again by a deep reorg.
+// attempt of ours made is a top-up of the operator's float, also when only balances
+// show it, and when it is taken away again by a deep reorg.
 func (t *Treasury) HandleHot(ctx context.Context, f incoming.Fact) error {
 	s := f.Sighting
 	if s.Internal {
@@ -176,8 +176,10 @@ func (t *Treasury) HandleHot(ctx context.Context, f incoming.Fact) error {
 	switch {
 	case gone:
 		return t.Lost(ctx, s)
-	case !f.Final.Valid() || s.Currency == "" || s.Amount <= 0 || s.Unproven:
+	case !f.Final.Valid() || s.Currency == "" || s.Amount <= 0:
 		return nil
+	case s.Unproven: // no customer's, whoever sent it: what the address holds is the operator's
+		t.cfg.Log.WarnContext(ctx, "top_up_unproven", slog.String("network", s.Network), slog.String("address", s.Address), slog.String("amount", s.Exact.String()))
 	}
 	if err := t.topUp(ctx, s); err != nil {
 		return err

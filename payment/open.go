@@ -1,0 +1,88 @@
+package payment
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+const (
+	openPage = 1000
+	// openFor is how long the list of open payments is kept. Until then only those that
+	// are new are read.
+	openFor = time.Minute
+	// openBefore is how long the commit of a new payment may take to be seen by others.
+	openBefore = 2 * time.Minute
+)
+
+// opened is the list of one network's open payments, as it was last read.
+type opened struct {
+	mu    sync.Mutex
+	since time.Time // when all were read
+	list  []chain.Address
+	known map[chain.Address]bool
+}
+
+// Open lists the addresses of a network that now wait for its native coin, for
+// incoming.Config.Open: transfers that only balances show are looked for there at each
+// block. It lists them all, and some whose payment ended within the last minute. Where
+// the store fails, it returns the error and the list as it was.
+func (s *Service) Open(ctx context.Context, n chain.Network) ([]chain.Address, error) {
+	gas, err := s.c.Registry.Gas(n)
+	if err != nil {
+		return nil, err
+	}
+	v, _ := s.opened.LoadOrStore(n, new(opened))
+	o := v.(*opened) //nolint:forcetypeassert // nothing else is stored there
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := s.now()
+	from := o.since.Add(-openBefore)
+	if o.since.IsZero() || !now.Before(o.since.Add(openFor)) || now.Before(o.since) {
+		from = time.Time{}
+	}
+	found, err := s.waiting(ctx, gas.Code, from)
+	if err != nil {
+		return o.list, err
+	}
+	if from.IsZero() {
+		o.list, o.known, o.since = nil, map[chain.Address]bool{}, now
+	}
+	for _, a := range found {
+		if !o.known[a] {
+			o.known[a] = true
+			o.list = append(o.list, a)
+		}
+	}
+	return o.list[:len(o.list):len(o.list)], nil
+}
+
+// waiting reads the addresses of unsettled payments in a currency that were created at
+// a time or later.
+func (s *Service) waiting(ctx context.Context, currency string, from time.Time) (out []chain.Address, err error) {
+	where := []storage.Cond{
+		{Column: "currency", Op: storage.Eq, Value: currency}, {Column: "status", Op: storage.In, Value: unsettled},
+	}
+	if !from.IsZero() {
+		where = append(where, storage.Cond{Column: "created_at", Op: storage.Ge, Value: from})
+	}
+	for {
+		rows, err := s.c.Store.Find(ctx, storage.Query{
+			Table: Payments.Table, Limit: openPage, Offset: len(out), Where: where,
+			Order: []storage.Order{{Column: "created_at"}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			p := Payments.Value(r)
+			out = append(out, chain.Address(p.Address))
+		}
+		if len(rows) < openPage {
+			return out, nil
+		}
+	}
+}
