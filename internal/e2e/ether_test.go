@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/big"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
@@ -70,7 +73,7 @@ func (h *host) away(blocks int) {
 func TestFN05_EveryPaymentThatAContractPaysIsFound(t *testing.T) {
 	t.Parallel()
 	n := pruned(t)
-	h := newHost(t, n)
+	h := newHost(t, n, func(s *setup) { s.signer = func(chain.Signer) chain.Signer { return nil } }) // nothing is forwarded
 	const half = 1500
 	var all []string
 	var due decimal.Decimal
@@ -126,6 +129,106 @@ func TestFN05_EveryPaymentThatAContractPaysIsFound(t *testing.T) {
 	require.Equal(t, 3*half/2, suspended)
 	require.Equal(t, due.Mul(decimal.NewFromInt(half/2)).String(), h.available("ETH"))
 	h.sound("deposit_received")
+}
+
+// forgetful passes calls on to a node that keeps all state, but answers as a pruned
+// go-ethereum does what is asked of the state of blocks that it was told to forget.
+func forgetful(t testing.TB, n *node) (at string, forget func(below int64)) {
+	t.Helper()
+	u, err := url.Parse(n.url)
+	require.NoError(t, err)
+	var mu sync.Mutex
+	var gone map[string]bool // hashes and heights
+	proxy := httputil.NewSingleHostReverseProxy(u)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		type call struct {
+			ID     int               `json:"id"`
+			Method string            `json:"method"`
+			Params []json.RawMessage `json:"params"`
+		}
+		var calls []call
+		mu.Lock()
+		defer mu.Unlock()
+		if json.Unmarshal(body, &calls) == nil && len(gone) > 0 {
+			var out []any
+			for _, k := range calls {
+				var refused any
+				if state := k.Method == "eth_getBalance" || k.Method == "eth_call" || k.Method == "eth_getTransactionCount"; state && len(k.Params) == 2 {
+					var b struct{ BlockHash string }
+					var tag string
+					_ = json.Unmarshal(k.Params[1], &b)
+					_ = json.Unmarshal(k.Params[1], &tag)
+					if gone[b.BlockHash] || gone[tag] {
+						refused = map[string]any{"code": -32000, "message": "missing trie node 0d1a (path ) state 0x0d1a is not available"}
+					}
+				}
+				if refused != nil {
+					out = append(out, map[string]any{"jsonrpc": "2.0", "id": k.ID, "error": refused})
+					continue
+				}
+				params := make([]any, len(k.Params))
+				for i, p := range k.Params {
+					params[i] = p
+				}
+				var result json.RawMessage
+				err := n.rpc.CallContext(r.Context(), &result, k.Method, params...)
+				var answered rpc.Error
+				switch {
+				case errors.As(err, &answered):
+					out = append(out, map[string]any{"jsonrpc": "2.0", "id": k.ID, "error": map[string]any{"code": answered.ErrorCode(), "message": answered.Error()}})
+				case len(result) == 0:
+					out = append(out, map[string]any{"jsonrpc": "2.0", "id": k.ID, "result": nil})
+				default:
+					out = append(out, map[string]any{"jsonrpc": "2.0", "id": k.ID, "result": result})
+				}
+			}
+			_ = json.NewEncoder(w).Encode(out)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func(below int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		gone = map[string]bool{}
+		for h := range below {
+			gone[n.block(h).Hash.Hex()], gone[hexutil.EncodeUint64(uint64(h))] = true, true
+		}
+	}
+}
+
+// What was booked by balances alone is not booked again by whoever can name its
+// transaction later: a node that keeps all state, asked by hand.
+func TestFN05_WhatBalancesShowedIsNotCreditedAgainByItsTrace(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	u, forget := forgetful(t, n)
+	h := newHost(t, n, func(s *setup) { s.client = newClient(t, n.registry, u, n.id.Int64()) })
+	p := h.order("300", "ETH")
+	n.scatter(h.due(p), 200_000, p.Address)
+	h.away(200)
+	forget(n.height() - 128)
+	h.restart()
+	h.mine(finalDepth)
+	list := h.deposits()[p.Address]
+	require.Len(t, list, 1)
+	require.Equal(t, payment.RoleUnproven, list[0].Role)
+	require.Equal(t, payment.InSuspense, list[0].Booking)
+
+	forget(0)
+	_, err := h.app.RecoverDeposits(t.Context(), "ETH", chain.Address(p.Address), 0, 0)
+	require.NoError(t, err)
+	h.mine(finalDepth)
+	require.Len(t, h.deposits()[p.Address], 1)
+	require.Equal(t, "0", h.available("ETH"))
+	d, err := h.app.Payments.Resolve(t.Context(), h.tenant, list[0].ID, "")
+	require.NoError(t, err)
+	require.Equal(t, payment.Resolved, d.Booking)
+	require.Equal(t, "0.15", h.available("ETH"), "credited by a person, in full")
+	h.sound()
 }
 
 // callCounter counts the calls of JSON-RPC that pass it: each entry of a batch is one.
@@ -362,5 +465,3 @@ func (h *host) at(a string) (out []incoming.Sighting) {
 	}
 	return out
 }
-
-var _ chain.Reconciler = (*evm.Client)(nil)
