@@ -384,3 +384,28 @@ func TestConfigSaysWhatIsMissing(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// However many wait, over all tenants: each is looked at.
+func TestFN05_EveryOpenPaymentIsListed(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	want := map[chain.Address]bool{}
+	add := func(count int) {
+		t.Helper()
+		for range count {
+			want[chain.Address(h.create("100", "ETH").Address)] = true
+		}
+		open, err := h.s.Open(ctx, "ETH")
+		require.NoError(t, err)
+		require.Len(t, open, len(want))
+		for _, a := range open {
+			require.True(t, want[a])
+		}
+	}
+	add(openPage + 1)
+	add(1) // the next one is listed at once
+	h.after(time.Minute)
+	add(openPage)
+	h.create("100", "USDTERC20")
+	add(0)
+}
