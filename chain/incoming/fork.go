@@ -58,7 +58,7 @@ func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail [
 		return storage.Change{}, err
 	}
 	c := n.change("fork", nil, append(put, Cursors.Row(CursorID, version, time.Time{}, cur))...)
-	c.Drop, err = n.findIn(ctx, Holdings.Table, storage.Cond{Column: "height", Op: storage.Gt, Value: ancestor.Height})
+	c.Drop, err = n.findIn(ctx, Holdings.Table, storage.Cond{Column: "height", Op: storage.Ge, Value: ancestor.Height + 1})
 	return c, err
 }
 
