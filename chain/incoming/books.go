@@ -30,7 +30,7 @@ const maxSent = 1000
 type book struct {
 	address chain.Address
 	hot     bool
-	version int64   // of the stored Holding, 0 = there is none
+	version int64 // of the stored Holding, 0 = there is none
 	base    Holding
 	next    Holding
 	keep    bool            // next is stored

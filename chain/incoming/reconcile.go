@@ -53,9 +53,12 @@ type round struct {
 // reconcile does a round where one is due. found counts the Sightings that changed.
 func (n *Network) reconcile(ctx context.Context) (found int, err error) {
 	rec, ok := n.cfg.Client.(chain.Reconciler)
-	gas, gasErr := n.cfg.Registry.Gas(n.name)
-	if !ok || gasErr != nil {
+	if !ok {
 		return 0, nil
+	}
+	gas, err := n.cfg.Registry.Gas(n.name)
+	if err != nil {
+		return 0, err
 	}
 	cur, version, err := n.cursor(ctx)
 	if err != nil || version == 0 || cur.Halted != "" {

@@ -17,7 +17,8 @@ import (
 // Watched is the set of one network's addresses that are in the directory. It
 // says yes to each of them; to one that is not there it says yes with a chance
 // of about n in 2^64. Contains never waits, not even for a Sync. It needs some
-// 11 bytes per address. All methods may be called concurrently.
+// 11 bytes per address, and where balances are compared 60 more for each that is
+// still watched. All methods may be called concurrently.
 //
 // Addresses are kept as 64-bit hashes: all but the newest in one of two sorted
 // lists, a large one and one of what came since it was made, and the newest few

@@ -410,7 +410,6 @@ func TestFN05_EtherOfContractsIsFoundInEveryCase(t *testing.T) {
 	missed := h.order("300", "ETH")
 	h.later(61 * time.Minute)
 	round()
-	before = h.holding(h.hot)
 	n.scatter(dec("2"), 200_000, missed.Address, h.hot)
 	h.away(300)
 	h.restart()
