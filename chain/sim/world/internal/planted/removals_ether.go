@@ -54,7 +54,7 @@ var etherRemovals = []Bug{
 	{
 		ID: "FP07-each-balance", File: "chain/evm/balances.go",
 		Old:     "\tif c.single.Load() > 0 {\n",
-		New:     "\tif c.single.Load() >= 0 {\n",
+		New:     "\tif c.single.Load() <= 0 {\n",
 		What:    "every open payment costs two calls a block",
 		Package: "internal/e2e", Test: "TestFP07_AnEmptyBlockCostsTenCallsWhileAThousandPaymentsWait",
 	},
