@@ -124,8 +124,8 @@ func (h *host) restart() {
 	require.NoError(h.t, err)
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: h.seed, Chains: inspect, Registry: keys.StoreRegistry{Store: h.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return h.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return h.app.KeyOf(ctx, n, a)
 		},
 	})
 	require.NoError(h.t, err)

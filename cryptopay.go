@@ -121,7 +121,7 @@ func (a *App) shared() (err error) {
 // pool is what addresses are taken from.
 func (a *App) pool() incoming.PoolConfig {
 	p := incoming.PoolConfig{
-		Store: a.cfg.Store, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Shared: map[chain.Network]chain.Multiplexer{},
+		Store: a.cfg.Store, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log, Shared: map[chain.Network]chain.Multiplexer{},
 	}
 	for _, client := range a.cfg.Chains {
 		p.Networks = append(p.Networks, client.Network())
@@ -190,6 +190,9 @@ func (a *App) domains() (err error) {
 	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.head
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
+	p.CheckAddress = func(ctx context.Context, tenant string, p *payment.Payment) error {
+		return a.Addresses.Ours(ctx, chain.Network(p.Network), tenant, chain.Address(p.Address))
+	}
 	if a.Payments, err = payment.New(p); err != nil {
 		return err
 	}

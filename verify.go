@@ -29,6 +29,9 @@ type Report struct {
 	// suspense whose postings are not what their own rows say, and postings that
 	// belong to none of them.
 	Unexplained []Unexplained
+	// Contradictions are withdrawals, hot and change addresses, and addresses of open
+	// payments whose stored rows contradict each other or the keys: somebody edited them.
+	Contradictions []Contradiction
 	// Gas are gas currencies of which more or less is set aside than what is in
 	// flight may cost.
 	Gas []GasMismatch
@@ -43,6 +46,13 @@ type Unexplained struct {
 	ID     string
 	Posted ledger.Amount // on wallets and their receivables
 	Stated ledger.Amount // by the row itself; 0 where there is none
+}
+
+// Contradiction is an object whose stored rows do not agree.
+type Contradiction struct {
+	Kind   string // "withdrawal", "payment" or "address"
+	ID     string // of an address: network/address
+	Detail string // what does not agree
 }
 
 // HoldMismatch is a hold without an owner, or an owner without its hold.
@@ -64,7 +74,7 @@ type GasMismatch struct {
 
 // Sound reports whether nothing was found.
 func (r *Report) Sound() bool {
-	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Gas)+len(r.Seals.Findings) == 0
+	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Contradictions)+len(r.Gas)+len(r.Seals.Findings) == 0
 }
 
 const page = 500
@@ -72,7 +82,8 @@ const page = 500
 // Verify proves every tenant's books from what is stored: see ledger.Verify for
 // the postings; that each hold has a live owner and each live owner its hold;
 // that every payment, withdrawal and transfer is explained by its postings and
-// they by it; that what is set aside for gas is what open reservations say; and that
+// they by it; that the rows of withdrawals agree, and that our own addresses are those of
+// our keys; that what is set aside for gas is what open reservations say; and that
 // every sealed entry of the journal is what it was when it was sealed, by a process
 // with this Config.Key (see storage/seal).
 // It is exact while nothing else writes; on a live store a hold or a reservation
@@ -123,6 +134,9 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 		return r, err
 	}
 	if r.Unexplained, err = a.explain(ctx, p, sums); err != nil {
+		return r, err
+	}
+	if r.Contradictions, err = a.contradictions(ctx, p); err != nil {
 		return r, err
 	}
 	r.Gas, err = a.gas(ctx, p)

@@ -66,8 +66,11 @@ func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
 	if w := (*treasury.WaitError)(nil); errors.As(err, &w) {
 		return &withdrawal.WaitError{Reason: string(w.Reason)}
 	}
-	if errors.Is(err, outgoing.ErrIntent) {
+	switch {
+	case errors.Is(err, outgoing.ErrIntent):
 		return fmt.Errorf("%w: %w", chain.ErrRejected, err)
+	case errors.Is(err, outgoing.ErrDiffers):
+		return fmt.Errorf("%w: %w", withdrawal.ErrAltered, err)
 	}
 	return err
 }
@@ -232,16 +235,26 @@ func (a *App) own(ctx context.Context, n chain.Network, address chain.Address) (
 	return string(row.Use), ok && row.Use != "", err
 }
 
-// Owns says whether an address is one of this App's: for a Signer's Own.
-func (a *App) Owns(ctx context.Context, n chain.Network, address chain.Address) (bool, error) {
-	_, ok, err := a.own(ctx, n, address)
-	return ok, err
+// KeyOf names the key of one of this App's addresses, as the directory has it: for a
+// Signer's KeyOf, which derives the address from it.
+func (a *App) KeyOf(ctx context.Context, n chain.Network, address chain.Address) (chain.KeyRef, bool, error) {
+	row, ok, err := a.Addresses.Owner(ctx, n, address)
+	return chain.KeyRef(row.Key), ok && row.Use != "", err
 }
 
-// haltedNetwork says why nothing may be sent on a network now.
+// haltedNetwork says why an order may not be sent now: its network is halted, or it pays
+// what no withdrawal has ordered.
 func (a *App) haltedNetwork(ctx context.Context, in chain.Intent) (string, error) {
 	cursor, err := a.head(ctx, in.Network)
-	return cursor.Halted, err
+	if err != nil || cursor.Halted != "" || in.Purpose != chain.ForWithdrawal {
+		return cursor.Halted, err
+	}
+	why, err := a.Withdrawals.Confirm(ctx, in)
+	if why == "" || err != nil {
+		return "", err
+	}
+	a.cfg.Log.ErrorContext(ctx, "order_altered", "network", string(in.Network), "tenant", in.Tenant, "withdrawal", in.ID, "reason", why)
+	return string(outgoing.ReasonAltered), nil
 }
 
 // haltedAsset says whether paying out an asset is halted for a tenant: its

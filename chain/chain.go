@@ -268,7 +268,9 @@ type Derived struct {
 
 // AddressSource derives addresses without a private key.
 type AddressSource interface {
-	// Derive returns n addresses of the network from index on. Deterministic.
+	// Derive returns count addresses of the network from index from on. Deterministic:
+	// what is stored is derived again and compared before it is shown or paid. The
+	// error wraps ErrNoSource where the source has no keys of the network.
 	Derive(ctx context.Context, n Network, from uint32, count int) ([]Derived, error)
 }
 
@@ -470,8 +472,9 @@ var (
 	ErrRejected = errors.New("chain: can never be accepted by the network")
 	ErrRefused  = errors.New("chain: the signer refuses")
 	// ErrNoState is a node that no longer has the state of an old block. It is ErrNode.
-	ErrNoState = fmt.Errorf("%w: it no longer has the state of this block", ErrNode)
-	ErrTooDear = errors.New("chain: the fee is above what the intent allows")
+	ErrNoState  = fmt.Errorf("%w: it no longer has the state of this block", ErrNode)
+	ErrTooDear  = errors.New("chain: the fee is above what the intent allows")
+	ErrNoSource = errors.New("chain: no source derives addresses of network")
 )
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.

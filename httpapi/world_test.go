@@ -117,7 +117,9 @@ func (w *world) compose(s setup, random io.Reader) *cryptopay.App {
 	var app *cryptopay.App
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: inspect, Registry: keys.StoreRegistry{Store: w.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) { return app.Owns(ctx, n, a) },
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return app.KeyOf(ctx, n, a)
+		},
 	})
 	require.NoError(w.t, err)
 	cfg := cryptopay.Config{

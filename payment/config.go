@@ -63,6 +63,10 @@ type Config struct {
 	// Head reads how far a network was read: incoming's stored cursor.
 	Head func(context.Context, chain.Network) (incoming.Cursor, error)
 
+	// CheckAddress refuses an address that is not ours: Get asks it before it shows a
+	// payment that still expects money. Defaults to no check.
+	CheckAddress func(ctx context.Context, tenant string, p *Payment) error
+
 	Now   func() time.Time
 	NewID func() string // UUIDv7
 	// Log gets what went wrong in Step. Defaults to discarding.

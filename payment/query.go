@@ -2,6 +2,7 @@ package payment
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/internal/fault"
@@ -26,6 +27,13 @@ func (s *Service) Get(ctx context.Context, tenant, id string) (Payment, error) {
 	p, _, ok, err := Payments.One(ctx, s.c.Store, storage.Tenant(tenant), id)
 	if err == nil && !ok {
 		err = &NotFoundError{Field: "transaction_id", ID: id}
+	}
+	if err == nil && s.c.CheckAddress != nil && (p.Status == Waiting || p.Status == PartiallyPaid) {
+		if err = s.c.CheckAddress(ctx, tenant, &p); err != nil {
+			s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_address_altered",
+				slog.String("tenant", tenant), slog.String("payment", id), slog.Any("error", err))
+			return Payment{}, err
+		}
 	}
 	return p, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 var (
@@ -57,6 +58,9 @@ func (s *Service) recall(ctx context.Context, w Withdrawal) (Withdrawal, error) 
 // endIntent asks the payout side for its word.
 func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (ended bool, err error) {
 	var wait *WaitError
+	if why, _, err := s.altered(ctx, storage.Tenant(w.Tenant), w); why != "" || err != nil {
+		return false, errors.Join(err, alteredError(why))
+	}
 	if w.Stage == Handing {
 		// A worker may be about to submit it, or may come back from a long sleep
 		// to do so. Once submitted and ended, the id has no effect any more.

@@ -20,7 +20,8 @@ type Payouts interface {
 	// Submit takes an intent over, durably. The same ID again is a success
 	// without effect, whatever has become of the intent. *WaitError: nothing was
 	// taken, try later. An error that wraps chain.ErrRejected: nothing was taken,
-	// and never will be. Any other error: unknown, submit the same again.
+	// and never will be. An error that wraps ErrAltered: another order was taken
+	// under this id. Any other error: unknown, submit the same again.
 	Submit(ctx context.Context, in chain.Intent) error
 	// Cancel ends an intent before anything is signed. true: it is ended for
 	// good, and submitting its ID again has no effect. false: too late, or it
@@ -81,6 +82,7 @@ const (
 	NoticeResent   = "withdrawal_resent"         // completed, then dead, and sent again
 	NoticeConflict = "withdrawal_contradiction"  // a fact contradicts what was already decided: look at it
 	NoticeFailed   = "withdrawal_payment_failed" // the payout side gave up with proof
+	NoticeAltered  = "withdrawal_altered"        // its stored rows contradict each other: it is not paid
 )
 
 // Config is what the service is made of. Store, Registry, Parse, Fees, Tenants,

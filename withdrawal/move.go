@@ -12,6 +12,7 @@ import (
 // move is one decision on a stored withdrawal: what follows from one fact.
 // Its methods change w and collect what goes into the Change with it.
 type move struct {
+	was     Withdrawal // as it is stored
 	w       Withdrawal
 	c       *chain.Currency
 	now     time.Time
@@ -21,6 +22,7 @@ type move struct {
 	events  []storage.Row
 	post    []ledger.Tx
 	level   []storage.Level
+	require []storage.Guard // rows that the decision relied on
 	notices []Notice
 }
 
@@ -91,7 +93,7 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		done = move{w: w, now: s.now(), due: row.Due}
+		done = move{was: w, w: w, now: s.now(), due: row.Due}
 		if done.c, err = s.c.Registry.Currency(w.Currency); err != nil {
 			return storage.Change{}, err
 		}
@@ -115,15 +117,18 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 		due = time.Time{}
 	}
 	c := storage.Change{
-		ID: s.c.NewID(), Partition: p, Post: m.post, Level: m.level,
+		ID: s.c.NewID(), Partition: p, Require: m.require, Post: m.post, Level: m.level,
 		Put: append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)),
 	}
 	if m.history {
-		line, err := storage.ActivityRow(ctx, s.c.Store, p, m.w.ID, activity(&m.w, m.c))
+		line, stored, ok, err := storage.Activities.One(ctx, s.c.Store, p, m.w.ID)
+		if err == nil && len(m.post) > 0 { // money moves by what the row says
+			err = alteredError(m.was.Contradicts(p, &line, ok))
+		}
 		if err != nil {
 			return storage.Change{}, err
 		}
-		c.Put = append(c.Put, line)
+		c.Put = append(c.Put, storage.Activities.Row(m.w.ID, stored.Version, time.Time{}, activity(&m.w, m.c)))
 	}
 	return c, nil
 }

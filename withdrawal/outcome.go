@@ -2,6 +2,7 @@ package withdrawal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,6 +39,9 @@ type Outcome struct {
 // withdrawal.
 func (s *Service) HandleOutcome(ctx context.Context, tenant string, o Outcome) error {
 	_, err := s.decide(ctx, tenant, o.Intent, func(m *move) error { return m.outcome(o) })
+	if errors.Is(err, ErrAltered) {
+		s.c.Notify(ctx, Notice{Tenant: tenant, Withdrawal: o.Intent, Kind: NoticeAltered, Detail: err.Error()})
+	}
 	if err != nil {
 		return fmt.Errorf("withdrawal: outcome %s of %s: %w", o.State, o.Intent, err)
 	}

@@ -16,6 +16,9 @@ const (
 	WaitingHalted = "halted"  // the asset or network is
 	WaitingPayout = "payouts" // the payout side does not answer
 	WaitingPolicy = "policy"  // the policy does not answer
+	// WaitingAltered: its stored rows contradict each other, so somebody edited them.
+	// Nothing is sent until an operator has repaired them; Reason has the difference.
+	WaitingAltered = "altered"
 )
 
 // Step hands what is due to the payout side and says how many withdrawals it
@@ -100,6 +103,9 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 		m.wait(WaitingReview, never)
 		return nil, nil
 	}
+	if bad, err := s.checkIntact(ctx, m); bad || err != nil {
+		return nil, err
+	}
 	halted, failure := s.c.Halted(ctx, m.w.Tenant, m.w.Currency)
 	switch {
 	case failure != nil:
@@ -124,6 +130,22 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 	m.w.Stage, m.w.Waiting = Handing, ""
 	m.due, m.changed = m.now.Add(s.c.Lease), true
 	return nil, nil
+}
+
+// checkIntact keeps back a withdrawal whose stored rows contradict each other, and
+// tells the host once.
+func (s *Service) checkIntact(ctx context.Context, m *move) (bad bool, err error) {
+	why, guards, err := s.altered(ctx, storage.Tenant(m.w.Tenant), &m.w)
+	if why == "" || err != nil {
+		m.require = guards
+		return false, err
+	}
+	if m.w.Waiting != WaitingAltered {
+		m.w.Reason = why
+		m.notice(NoticeAltered, why)
+	}
+	m.wait(WaitingAltered, m.now.Add(s.c.RetryDelay))
+	return true, nil
 }
 
 // judge asks the policy.
@@ -162,6 +184,12 @@ func (s *Service) noteSubmit(m *move, submitted error) error {
 		return m.step(OnDead, Failed)
 	case errors.As(submitted, &wait):
 		m.wait(wait.Reason, retry)
+	case errors.Is(submitted, ErrAltered):
+		if m.w.Waiting != WaitingAltered {
+			m.w.Reason = "the payout side has another order under its id"
+			m.notice(NoticeAltered, m.w.Reason)
+		}
+		m.wait(WaitingAltered, retry)
 	default:
 		m.wait(WaitingPayout, retry)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync"
 	"time"
@@ -30,6 +31,9 @@ type PoolConfig struct {
 	// Lease is how many addresses are taken for a tenant at once. A process
 	// that ends wastes those it did not hand out. Defaults to 8.
 	Lease int
+	// Log reports stored addresses that are not what their keys give. Defaults to
+	// discarding.
+	Log *slog.Logger
 	// Hold is for how long a process may be busy taking free addresses before
 	// another may take them instead. Defaults to 30 s.
 	Hold time.Duration
@@ -45,6 +49,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	leases map[leaseKey]*leased
+	good   map[shown]struct{} // addresses that were checked
 }
 
 type leaseKey struct {
@@ -59,8 +64,14 @@ type leased struct {
 	free []chain.Derived
 }
 
-// ErrNoAddress says that the source has no more addresses, or keeps losing to others.
-var ErrNoAddress = errors.New("incoming: no address could be taken from the pool")
+// Errors of the Pool.
+var (
+	// ErrNoAddress says that the source has no more addresses, or keeps losing to others.
+	ErrNoAddress = errors.New("incoming: no address could be taken from the pool")
+	// ErrNotDerived reports that a stored address is not the one that the source
+	// derives: somebody edited the directory. It is not handed out.
+	ErrNotDerived = errors.New("incoming: a stored address is not the one that its key gives")
+)
 
 // NewPool checks the configuration. It does no I/O.
 func NewPool(cfg PoolConfig) (*Pool, error) {
@@ -73,7 +84,10 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	defaultTo(&cfg.Ahead, 256)
 	defaultTo(&cfg.Lease, 8)
 	defaultTo(&cfg.Hold, 30*time.Second)
-	return &Pool{cfg: cfg, leases: map[leaseKey]*leased{}}, nil
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Pool{cfg: cfg, leases: map[leaseKey]*leased{}, good: map[shown]struct{}{}}, nil
 }
 
 // Take hands out an address of the tenant that nobody was ever given. It is
@@ -132,7 +146,7 @@ func (p *Pool) only(ctx context.Context, network chain.Network, tenant string, u
 			return chain.Derived{}, err
 		}
 		if len(rows) > 0 {
-			return derived(rows[0]), nil
+			return derived(rows[0]), p.Check(ctx, network, rows[0])
 		}
 		got, err := p.take(ctx, network, tenant, use, 1)
 		var level *storage.LevelError
@@ -178,6 +192,12 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 				return nil, err
 			}
 			continue
+		}
+		if rows, err = p.derivedOnly(ctx, network, rows); err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			continue // all of them were edited, and are claimed: the next are others
 		}
 		c := storage.Change{Partition: part}
 		out := make([]chain.Derived, len(rows))

@@ -131,7 +131,7 @@ func (s *Seed) Hardened(encode map[chain.Network]Encode) *Hardened {
 func (h *Hardened) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
 	b, ok := h.branches[n]
 	if !ok {
-		return nil, fmt.Errorf("keys: %s is no network on ed25519 with an encoder", n)
+		return nil, fmt.Errorf("%w %s: it is no network on ed25519 with an encoder", chain.ErrNoSource, n)
 	}
 	if count < 0 || int64(from)+int64(count) > hdkeychain.HardenedKeyStart {
 		return nil, fmt.Errorf("keys: %d addresses of %s from %d cannot be derived", count, n, from)
@@ -186,7 +186,7 @@ type Sources map[chain.Network]chain.AddressSource
 func (s Sources) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
 	source, ok := s[n]
 	if !ok {
-		return nil, fmt.Errorf("keys: no source of addresses for network %s", n)
+		return nil, fmt.Errorf("%w %s: keys.Sources names none", chain.ErrNoSource, n)
 	}
 	return source.Derive(ctx, n, from, count)
 }

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,6 +100,28 @@ func (s *Seed) derive(path string) (*hdkeychain.ExtendedKey, error) {
 		k = child
 	}
 	return k, err
+}
+
+// public is the public key that a KeyRef names, on either curve.
+func (s *Seed) public(ref chain.KeyRef) (chain.PublicKey, error) {
+	if path, ok := strings.CutPrefix(string(ref), edwards); ok {
+		k, err := s.deriveEdwards(path)
+		if err != nil {
+			return nil, err
+		}
+		defer clear(k)
+		return chain.PublicKey(k.Public().(ed25519.PublicKey)), nil
+	}
+	k, err := s.derive(string(ref))
+	if err != nil {
+		return nil, err
+	}
+	defer k.Zero()
+	pub, err := k.ECPubKey()
+	if err != nil {
+		return nil, err
+	}
+	return pub.SerializeCompressed(), nil
 }
 
 // XPub is the extended public key of an account path, as BIP32 writes it:

@@ -44,10 +44,11 @@ type SignerConfig struct {
 	Seed     *Seed
 	Chains   map[chain.Network]Chain
 	Registry Registry
-	// Own says whether an address is ours. Change, sweeps, gas and cancels go
-	// nowhere else. Defaults to refusing them all, but for what returns to a
-	// sending address.
-	Own func(ctx context.Context, n chain.Network, a chain.Address) (bool, error)
+	// KeyOf names the key of an address of ours, as a directory has it: App.KeyOf.
+	// Change, sweeps, gas and cancels go nowhere else. The answer is a hint only: the
+	// Signer derives the address from that key itself and refuses where it is another.
+	// Defaults to refusing them all, but for what returns to a sending address.
+	KeyOf func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error)
 	// Allow is asked for every withdrawal: allow-lists, limits, velocity. An
 	// error refuses. Defaults to allowing what the intent says.
 	Allow func(ctx context.Context, in chain.Intent, pays ledger.Amount) error
@@ -78,7 +79,7 @@ func (s *Signer) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signatu
 	if err != nil {
 		return nil, refuse("the payload cannot be read: %v", err)
 	}
-	if err := s.check(ctx, r, seen); err != nil {
+	if err := s.check(ctx, c, r, seen); err != nil {
 		return nil, err
 	}
 	// Signed first, bound second, handed out last: a request whose keys are
@@ -100,7 +101,7 @@ func (s *Signer) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signatu
 }
 
 // check holds what was read back against what is meant.
-func (s *Signer) check(ctx context.Context, r chain.SignRequest, seen chain.Unsigned) error {
+func (s *Signer) check(ctx context.Context, c Chain, r chain.SignRequest, seen chain.Unsigned) error {
 	in := r.Intent
 	if seen.Network != in.Network || !slices.Equal(seen.Spends, r.Unsigned.Spends) || !slices.Equal(seen.Digests, r.Unsigned.Digests) {
 		return refuse("the payload is not what the request says of it")
@@ -115,7 +116,7 @@ func (s *Signer) check(ctx context.Context, r chain.SignRequest, seen chain.Unsi
 	if seen.Memo != in.Memo {
 		return refuse("the memo is not the intent's")
 	}
-	return s.payments(ctx, r, seen)
+	return s.payments(ctx, c, r, seen)
 }
 
 // whole refuses a request that lacks what the other checks stand on.
@@ -158,7 +159,7 @@ func whole(r chain.SignRequest, seen chain.Unsigned) error {
 var purposes = []chain.Purpose{chain.ForWithdrawal, chain.ForSweep, chain.ForGas, chain.ForCancel}
 
 // payments holds every output against the intents.
-func (s *Signer) payments(ctx context.Context, r chain.SignRequest, seen chain.Unsigned) error {
+func (s *Signer) payments(ctx context.Context, c Chain, r chain.SignRequest, seen chain.Unsigned) error {
 	open := append([]chain.Intent{r.Intent}, r.Also...)
 	for _, o := range seen.Outputs {
 		if o.Amount < 0 {
@@ -170,7 +171,7 @@ func (s *Signer) payments(ctx context.Context, r chain.SignRequest, seen chain.U
 			return o.To == in.To && o.Currency == in.Currency && (in.All || o.Amount == in.Amount)
 		})
 		if at < 0 || open[at].Purpose != chain.ForWithdrawal {
-			if err := s.own(ctx, r.Intent, seen, o.To); err != nil {
+			if err := s.own(ctx, c, r.Intent, seen, o.To); err != nil {
 				return err
 			}
 		} else if s.cfg.Allow != nil {
@@ -188,22 +189,38 @@ func (s *Signer) payments(ctx context.Context, r chain.SignRequest, seen chain.U
 	return nil
 }
 
-func (s *Signer) own(ctx context.Context, in chain.Intent, seen chain.Unsigned, a chain.Address) error {
+func (s *Signer) own(ctx context.Context, c Chain, in chain.Intent, seen chain.Unsigned, a chain.Address) error {
 	for _, d := range seen.Digests {
 		if d.From == a {
 			return nil
 		}
 	}
-	if s.cfg.Own != nil {
-		ok, err := s.cfg.Own(ctx, in.Network, a)
+	if s.cfg.KeyOf != nil {
+		ref, ok, err := s.cfg.KeyOf(ctx, in.Network, a)
 		if err != nil {
 			return err
 		}
-		if ok {
+		if ok && s.derives(c, ref, a) {
 			return nil
 		}
 	}
 	return refuse("%s %s pays an address that is not ours", in.Purpose, in.ID)
+}
+
+// derives reports whether a key of the seed gives an address, or the account that it
+// is of.
+func (s *Signer) derives(c Chain, ref chain.KeyRef, a chain.Address) bool {
+	if t, ok := c.(chain.Tagger); ok {
+		if account, _, tagged := t.Untag(a); tagged {
+			a = account
+		}
+	}
+	pub, err := s.cfg.Seed.public(ref)
+	if err != nil {
+		return false
+	}
+	mine, err := c.AddressOf(pub)
+	return err == nil && mine == a
 }
 
 // sign makes one signature, deterministic and low-S, and verifies it.

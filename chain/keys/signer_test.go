@@ -73,13 +73,13 @@ func newWorld(t testing.TB, n chain.Network) *world {
 	}
 	w.config = keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{n: w.client}, Registry: keys.StoreRegistry{Store: w.store},
-		Own: func(_ context.Context, _ chain.Network, a chain.Address) (bool, error) {
+		KeyOf: func(_ context.Context, _ chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			for _, d := range w.own {
 				if d.Address == a {
-					return true, nil
+					return d.Key, true, nil
 				}
 			}
-			return false, nil
+			return "", false, nil
 		},
 		Allow: func(_ context.Context, in chain.Intent, pays ledger.Amount) error {
 			w.asked++
@@ -344,11 +344,13 @@ func TestSign_Outputs(t *testing.T) {
 	} {
 		require.ErrorIs(t, try(outputs...), chain.ErrRefused, name)
 	}
-	w.config.Own = nil // then the sender's own address is all that is ours
+	w.config.KeyOf = nil // then the sender's own address is all that is ours
 	require.ErrorIs(t, try(pay, out(w.own[1].Address, 5, true)), chain.ErrRefused)
-	w.config.Own = func(context.Context, chain.Network, chain.Address) (bool, error) { return true, errGone }
+	w.config.KeyOf = func(context.Context, chain.Network, chain.Address) (chain.KeyRef, bool, error) {
+		return "", true, errGone
+	}
 	require.ErrorIs(t, try(pay, out(w.own[1].Address, 5, true)), errGone)
-	w.config.Own = nil
+	w.config.KeyOf = nil
 	require.NoError(t, try(pay, out(w.own[0].Address, 5, true)))
 }
 

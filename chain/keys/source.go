@@ -58,7 +58,7 @@ func NewSource(accounts []Account, encode map[chain.Network]Encode) (*Source, er
 func (s *Source) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
 	b, ok := s.branches[n]
 	if !ok {
-		return nil, fmt.Errorf("keys: no account for network %s: give its xpub", n)
+		return nil, fmt.Errorf("%w %s: give its xpub", chain.ErrNoSource, n)
 	}
 	if count < 0 {
 		return nil, fmt.Errorf("keys: %d addresses cannot be derived", count)

@@ -36,6 +36,7 @@ const (
 	ReasonNode     Reason = "node"            // the node does not answer
 	ReasonSigner   Reason = "signer"          // the signer refuses or does not answer
 	ReasonTooDear  Reason = "fee_above_cap"   // the network's price is above MaxCost
+	ReasonAltered  Reason = "altered"         // no withdrawal says what this order says: somebody edited one of them
 	ReasonRefused  Reason = "refused"         // by a signer or a node, for good: its nonce or inputs went back to ourselves
 )
 

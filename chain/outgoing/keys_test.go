@@ -97,9 +97,13 @@ func keyed(t *testing.T, family chain.Family) *world {
 	require.NoError(t, w.store.Open(w.ctx, keys.Tables()...))
 	real, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{n: w.client}, Registry: keys.StoreRegistry{Store: w.store},
-		Own: func(_ context.Context, _ chain.Network, a chain.Address) (bool, error) {
+		KeyOf: func(_ context.Context, _ chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			all, err := w.source.Derive(w.ctx, n, 0, w.keys+1)
-			return err == nil && slices.ContainsFunc(all, func(d chain.Derived) bool { return d.Address == a }), err
+			i := slices.IndexFunc(all, func(d chain.Derived) bool { return d.Address == a })
+			if err != nil || i < 0 {
+				return "", false, err
+			}
+			return all[i].Key, true, nil
 		},
 	})
 	require.NoError(t, err)

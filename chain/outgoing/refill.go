@@ -146,7 +146,11 @@ func (n *Network) fillUnused(ctx context.Context, stuck *job, k int64) error {
 // the chain has lost. Those of one that was reverted are not: they may execute
 // now, and its owner has the amount back or was paid another way.
 func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int64) error {
-	if _, err := n.allowed(ctx, v.intent(id)); err != nil {
+	in := v.intent(id)
+	if v.State != Settled {
+		in.Purpose = chain.ForCancel // of such an intent only a cancel can have landed
+	}
+	if _, err := n.allowed(ctx, in); err != nil {
 		return nil //nolint:nilerr // halted: as it is with everything else that is sent
 	}
 	byIntent, err := n.attempts(ctx, id)

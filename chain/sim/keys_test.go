@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,8 +35,9 @@ func TestKeysSignForTheSimulatedChain(t *testing.T) {
 		require.NoError(t, err)
 		signer, err := keys.NewSigner(keys.SignerConfig{
 			Seed: seed, Chains: map[chain.Network]keys.Chain{n: k}, Registry: free{},
-			Own: func(_ context.Context, _ chain.Network, a chain.Address) (bool, error) {
-				return a == ours[0].Address || a == ours[1].Address, nil
+			KeyOf: func(_ context.Context, _ chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+				i := slices.IndexFunc(ours, func(d chain.Derived) bool { return d.Address == a })
+				return ours[max(i, 0)].Key, i >= 0, nil
 			},
 		})
 		require.NoError(t, err)

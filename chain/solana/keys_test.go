@@ -26,8 +26,8 @@ func TestSignerSignsWhatItReads(t *testing.T) {
 	require.NoError(t, store.Open(t.Context(), keys.Tables()...))
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{"SOL": n.client}, Registry: keys.StoreRegistry{Store: store},
-		Own: func(_ context.Context, _ chain.Network, a chain.Address) (bool, error) {
-			return a == ours[1].Address, nil
+		KeyOf: func(_ context.Context, _ chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return ours[1].Key, a == ours[1].Address, nil
 		},
 	})
 	require.NoError(t, err)

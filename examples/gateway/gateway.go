@@ -147,8 +147,8 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	}
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: g.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return g.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return g.app.KeyOf(ctx, n, a)
 		},
 	})
 	if err != nil {

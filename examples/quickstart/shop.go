@@ -117,8 +117,8 @@ func (s *shop) compose(ctx context.Context, seed *keys.Seed) error {
 	}
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: s.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return s.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return s.app.KeyOf(ctx, n, a)
 		},
 	})
 	if err != nil {

@@ -67,8 +67,8 @@ func openCounter(t testing.TB, p post) *counter {
 	}
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{p.network(): s.client}, Registry: keys.StoreRegistry{Store: s.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return s.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return s.app.KeyOf(ctx, n, a)
 		},
 	})
 	require.NoError(t, err)

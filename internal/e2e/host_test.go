@@ -56,7 +56,9 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 	var signer chain.Signer
 	signer, err = keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{s.client.Network(): s.client}, Registry: keys.StoreRegistry{Store: s.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) { return app.Owns(ctx, n, a) },
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return app.KeyOf(ctx, n, a)
+		},
 	})
 	require.NoError(t, err)
 	if s.signer != nil {

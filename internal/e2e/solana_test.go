@@ -85,8 +85,8 @@ func (m *market) compose() {
 	require.NoError(m.t, err)
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{"SOL": m.client}, Registry: keys.StoreRegistry{Store: m.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return m.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return m.app.KeyOf(ctx, n, a)
 		},
 	})
 	require.NoError(m.t, err)

@@ -70,8 +70,8 @@ func (s *shop) compose() {
 	require.NoError(s.t, err)
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{n: client}, Registry: keys.StoreRegistry{Store: s.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return s.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return s.app.KeyOf(ctx, n, a)
 		},
 	})
 	require.NoError(s.t, err)

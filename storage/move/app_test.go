@@ -118,8 +118,8 @@ func (s *shop) use(store storage.Store) {
 	require.NoError(s.t, err)
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: s.seed, Chains: inspect, Registry: keys.StoreRegistry{Store: store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return s.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return s.app.KeyOf(ctx, n, a)
 		},
 	})
 	require.NoError(s.t, err)

@@ -146,11 +146,11 @@ func (w *world) restart() {
 	var app *cryptopay.App
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: w.seed, Chains: map[chain.Network]keys.Chain{w.n: client}, Registry: keys.StoreRegistry{Store: w.store},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			if w.shy {
-				return false, nil
+				return "", false, nil
 			}
-			return app.Owns(ctx, n, a)
+			return app.KeyOf(ctx, n, a)
 		},
 	})
 	require.NoError(w.t, err)

@@ -119,8 +119,8 @@ func (p *process) start() error {
 	}
 	own, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed(), Chains: inspect, Registry: keys.StoreRegistry{Store: p.view},
-		Own: func(ctx context.Context, n chain.Network, a chain.Address) (bool, error) {
-			return p.app.Owns(ctx, n, a)
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return p.app.KeyOf(ctx, n, a)
 		},
 	})
 	if err != nil {

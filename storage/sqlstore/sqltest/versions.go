@@ -96,9 +96,12 @@ func withoutLast(t *testing.T, from fs.FS) fs.FS {
 // What an older library is not disturbed by: tables and indexes, columns that it need
 // not know of, and what the server keeps of a column's values. A unique index only on a
 // table of the same migration. An index gives way to one of the same name, which begins
-// with the same columns.
+// with the same columns. A check of withdrawals' sums, as every version writes rows that
+// pass it.
 var (
-	adds    = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN .* NOT NULL DEFAULT |ALTER TABLE \S+ ALTER COLUMN \S+ SET STATISTICS )`)
+	adds = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN .* NOT NULL DEFAULT |ALTER TABLE \S+ ALTER COLUMN \S+ SET STATISTICS ` +
+		`|ALTER TABLE cryptopay_withdrawals ADD CONSTRAINT \S* ?(IF NOT EXISTS \*/ )?cryptopay_withdrawals_sum\s+CHECK ` +
+		`|CREATE TRIGGER IF NOT EXISTS cryptopay_withdrawals_(made|kept) BEFORE )`)
 	again   = regexp.MustCompile(`(?is)^(DROP INDEX (\S+)$|ALTER TABLE \S+ DROP INDEX (\S+), ADD INDEX (\S+) )`)
 	uniques = regexp.MustCompile(`(?is)^CREATE UNIQUE INDEX (IF NOT EXISTS )?\S+ ON (\S+) `)
 )

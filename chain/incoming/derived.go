@@ -1,0 +1,107 @@
+package incoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Check derives an entry of the directory again: the error wraps ErrNotDerived where the
+// row's address or key is not what the source gives for its index. An address of a
+// shared account must be that account's, with the number of the row. Networks for which
+// this process has no source (chain.ErrNoSource) are not checked. What is wrong is logged
+// as address_altered.
+func (p *Pool) Check(ctx context.Context, network chain.Network, row storage.Row) error {
+	err := p.check(ctx, network, row)
+	if errors.Is(err, ErrNotDerived) {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "address_altered",
+			slog.String("network", string(network)), slog.String("address", row.ID), slog.Any("error", err))
+	}
+	return err
+}
+
+func (p *Pool) check(ctx context.Context, network chain.Network, row storage.Row) error {
+	a := Addresses.Value(row)
+	wrong := fmt.Errorf("%w: %s on %s, index %d", ErrNotDerived, row.ID, network, a.Index)
+	if m := p.cfg.Shared[network]; m != nil && a.Use != UseAccount && a.Use != "" {
+		account, err := p.only(ctx, network, a.Tenant, UseAccount)
+		if err != nil {
+			return err
+		}
+		want, err := m.Multiplex(account.Address, uint32(a.Seq)) //nolint:gosec // what does not fit is another address
+		if err != nil || string(want) != row.ID || chain.KeyRef(a.Key) != account.Key {
+			return errors.Join(wrong, err)
+		}
+		return nil
+	}
+	want, err := p.cfg.Source.Derive(ctx, network, uint32(a.Index), 1) //nolint:gosec // as above
+	if errors.Is(err, chain.ErrNoSource) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("incoming: deriving index %d of %s again: %w", a.Index, network, err)
+	}
+	if len(want) != 1 || string(want[0].Address) != row.ID || string(want[0].Key) != a.Key {
+		return wrong
+	}
+	return nil
+}
+
+// Ours checks that an address is the tenant's for payments, and as Check does. What was
+// found good is remembered, as it stays so. The error wraps ErrNotDerived.
+func (p *Pool) Ours(ctx context.Context, network chain.Network, tenant string, address chain.Address) error {
+	k := shown{network, tenant, address}
+	p.mu.Lock()
+	_, known := p.good[k]
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	a, row, ok, err := Addresses.One(ctx, p.cfg.Store, storage.Network(string(network)), string(address))
+	switch {
+	case err != nil:
+		return err
+	case !ok || a.Tenant != tenant || a.Use != UsePayment:
+		return fmt.Errorf("%w: %s on %s is no address for payments of %s", ErrNotDerived, address, network, tenant)
+	}
+	if err := p.Check(ctx, network, row); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.good) >= maxGood {
+		clear(p.good)
+	}
+	p.good[k] = struct{}{}
+	return nil
+}
+
+// shown is an address that a tenant's customers were shown.
+type shown struct {
+	network chain.Network
+	tenant  string
+	address chain.Address
+}
+
+// maxGood bounds how many addresses are remembered as good.
+const maxGood = 10_000
+
+// derivedOnly leaves out rows that are not what the source derives. They
+// stay free, so that they are reported again as long as they are there.
+func (p *Pool) derivedOnly(ctx context.Context, network chain.Network, rows []storage.Row) ([]storage.Row, error) {
+	out := rows[:0]
+	for _, r := range rows {
+		err := p.Check(ctx, network, r)
+		switch {
+		case err == nil:
+			out = append(out, r)
+		case !errors.Is(err, ErrNotDerived):
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,114 @@
+package withdrawal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Somebody who can write to the database must not be able to raise, redirect or repeat a
+// payout by editing one row. So a withdrawal's row is compared, before money leaves, with
+// what other rows say of it: its line of the unified history, which the creating Change
+// wrote with the same figures, and what the ledger holds on its wallet.
+
+// ErrAltered reports that a withdrawal's stored rows contradict each other.
+var ErrAltered = errors.New("withdrawal: its stored rows contradict each other")
+
+// altered says in which way the stored rows of w contradict each other, "" = in none.
+// The guards keep them as they were read.
+func (s *Service) altered(ctx context.Context, p storage.Partition, w *Withdrawal) (why string, guards []storage.Guard, err error) {
+	line, row, ok, err := storage.Activities.One(ctx, s.c.Store, p, w.ID)
+	if err != nil {
+		return "", nil, err
+	}
+	if why = w.Contradicts(p, &line, ok); why != "" || !w.Live() {
+		return why, nil, nil
+	}
+	held, err := s.held(ctx, p, w)
+	if err == nil && held < w.Requested {
+		why = fmt.Sprintf("its wallet holds %d units, less than the %d of this withdrawal", held, w.Requested)
+	}
+	return why, []storage.Guard{storage.Activities.Guard(w.ID, row.Version)}, err
+}
+
+// Contradicts says in which way the row of partition p contradicts itself, Requested
+// being Amount + PlatformFee + NetworkFee, or its line of the unified history (ok = it
+// has one). "" = in none.
+func (w *Withdrawal) Contradicts(p storage.Partition, line *storage.Activity, ok bool) string {
+	sum, err := w.Amount.Add(w.PlatformFee)
+	if err == nil {
+		sum, err = sum.Add(w.NetworkFee)
+	}
+	switch {
+	case storage.Tenant(w.Tenant) != p:
+		return "it names another tenant"
+	case err != nil || sum != w.Requested || w.Amount <= 0 || w.PlatformFee < 0 || w.NetworkFee < 0:
+		return "amount and fees are not what was requested"
+	case !ok:
+		return "the unified history has no line of it"
+	}
+	for _, c := range []struct {
+		column string
+		same   bool
+	}{
+		{"kind", line.Kind == storage.ActivityWithdrawal},
+		{"status", line.Status == string(w.Status)},
+		{"currency", line.Currency == ledger.Asset(w.Currency)},
+		{"amount", line.Amount == w.Requested && line.Net == w.Amount},
+		{"fee", line.Fee == w.Fee()},
+		{"address", line.Address == w.Address},
+	} {
+		if !c.same {
+			return c.column + " is not that of its line of the unified history"
+		}
+	}
+	return ""
+}
+
+// held is what the ledger holds on the wallet that pays. The ledger keeps holds as one
+// sum per wallet and asset.
+func (s *Service) held(ctx context.Context, p storage.Partition, w *Withdrawal) (ledger.Amount, error) {
+	balances, err := s.c.Store.Balances(ctx, p, ledger.Wallet(w.Wallet))
+	for i := range balances {
+		if balances[i].Asset == ledger.Asset(w.Currency) {
+			return balances[i].Held, err
+		}
+	}
+	return 0, err
+}
+
+// Confirm says why an order to pay must not be signed, "" = it may be. The payout side
+// asks it before it reserves anything: the order must be that of a withdrawal that is
+// not cancelled or failed, and whose stored rows agree.
+func (s *Service) Confirm(ctx context.Context, in chain.Intent) (string, error) {
+	p := storage.Tenant(in.Tenant)
+	w, _, ok, err := Withdrawals.One(ctx, s.c.Store, p, in.ID)
+	switch {
+	case err != nil:
+		return "", err
+	case !ok:
+		return "no withdrawal has this order", nil
+	}
+	w.ID = in.ID
+	o := w.intent()
+	switch {
+	case w.Status == Cancelled || w.Status == Failed:
+		return "the withdrawal of this order is " + string(w.Status), nil
+	case in.Network != o.Network || in.Currency != o.Currency || in.To != o.To || in.Memo != o.Memo || in.Amount != o.Amount || in.All:
+		return "the order is not what its withdrawal says", nil
+	}
+	why, _, err := s.altered(ctx, p, &w)
+	return why, err
+}
+
+// alteredError is nil for "".
+func alteredError(why string) error {
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrAltered, why)
+}
