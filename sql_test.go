@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
@@ -22,6 +23,7 @@ func TestPaymentInWithdrawalOutOnPostgres(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // a test's end
 	inAndOut(t, store, "USDTERC20")
+	sumsAreChecked(t, "pgx", dsn)
 }
 
 func TestPaymentInWithdrawalOutOnMariaDB(t *testing.T) {
@@ -35,4 +37,18 @@ func TestPaymentInWithdrawalOutOnMariaDB(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // a test's end
 	inAndOut(t, store, "BTC")
+	sumsAreChecked(t, "mysql", dsn)
+}
+
+// sumsAreChecked: the database itself refuses a withdrawal whose amount and fees are not
+// what was requested (FS02).
+func sumsAreChecked(t *testing.T, driver, dsn string) {
+	t.Helper()
+	db, err := sqlx.Open(driver, dsn)
+	require.NoError(t, err)
+	defer db.Close() //nolint:errcheck // a test's end
+	_, err = db.Exec("UPDATE cryptopay_withdrawals SET amount = amount + 1")
+	require.ErrorContains(t, err, "cryptopay_withdrawals_sum")
+	_, err = db.Exec("UPDATE cryptopay_withdrawals SET amount = amount + 1, requested = requested + 1, amount_rank = amount_rank + 1")
+	require.NoError(t, err)
 }

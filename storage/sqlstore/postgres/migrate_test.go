@@ -40,6 +40,10 @@ func TestMigrationsMatchDeclarations(t *testing.T) {
 	require.NoError(t, err)
 	want := schemaOf(t, db, "public")
 	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(made)))
+	// A declaration says nothing of sums: that one a migration makes alone.
+	sum := slices.IndexFunc(made["cryptopay_withdrawals"], func(line string) bool { return strings.Contains(line, "CHECK (") })
+	require.GreaterOrEqual(t, sum, 0)
+	made["cryptopay_withdrawals"] = slices.Delete(made["cryptopay_withdrawals"], sum, sum+1)
 	for table, lines := range want {
 		require.Equal(t, lines, made[table],
 			"%s: its declaration changed: say the same in a migration, a new one if the last was released; postgres.Declared prints what it comes to", table)
