@@ -106,7 +106,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.panicked(seen, c, p)
 		}
 		h.o.Observe(Observation{
-			Route: c.routeName(), Method: r.Method, Path: r.URL.Path, Status: seen.status,
+			Route: c.routeName(), Method: r.Method, Path: r.URL.Path, Status: seen.status, Limited: c.flood,
 			Duration: time.Since(start), RequestID: c.ID, //nolint:forbidigo // as above
 		})
 	}()

@@ -120,7 +120,8 @@ func TestO02_AuthorisationMatrix(t *testing.T) {
 	t.Parallel()
 	base := newWorld(t, unlimited)
 	callers := base.callers()
-	for _, r := range base.routes() {
+	for i, r := range base.routes() {
+		elsewhere := from(fmt.Sprintf("192.0.2.%d:1", i)) // wrong credentials are counted by address
 		t.Run(r.Name, func(t *testing.T) {
 			w := *base
 			w.t = t
@@ -137,7 +138,7 @@ func TestO02_AuthorisationMatrix(t *testing.T) {
 				case r.Method != http.MethodGet:
 					body = "{}"
 				}
-				a := w.do(r.Method, path, body, c.refine...)
+				a := w.do(r.Method, path, body, append(slices.Clone(c.refine), elsewhere)...)
 				want := verdict(r.Policy, c)
 				if want == 0 {
 					require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, a.Status, "%s: %s", what, a.Raw)

@@ -35,7 +35,7 @@ func (h *Handler) createToken(ctx context.Context, c *Call, _ none) (tokenView, 
 	}
 	var t auth.Token
 	err = by.try(func(id, secret string) (err error) {
-		t, err = h.o.Auth.Token(ctx, id, secret, form.Get("scope"))
+		t, err = h.o.Auth.Token(h.from(ctx, c), id, secret, form.Get("scope"))
 		return err
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Handler) revokeToken(ctx context.Context, c *Call, _ none) (none, error
 	if token == "" {
 		return none{}, oauthFail(http.StatusBadRequest, "invalid_request", "token is required.")
 	}
-	err = by.try(func(id, secret string) error { return h.o.Auth.Revoke(ctx, id, secret, token) })
+	err = by.try(func(id, secret string) error { return h.o.Auth.Revoke(h.from(ctx, c), id, secret, token) })
 	if err != nil {
 		return none{}, clientError(c, err)
 	}
@@ -70,7 +70,7 @@ type client struct {
 // try calls f with the credentials, and with the others where those are wrong.
 func (by *client) try(f func(id, secret string) error) error {
 	err := f(by.id, by.secret)
-	if by.otherID != "" && (errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrUnknownClient)) {
+	if by.otherID != "" && (errors.Is(err, auth.ErrCredentials) || errors.Is(err, auth.ErrUnknownClient) || errors.Is(err, auth.ErrBackoff)) {
 		return f(by.otherID, by.otherSecret)
 	}
 	return err
@@ -156,6 +156,7 @@ func clientError(c *Call, err error) error {
 	)
 	switch {
 	case errors.As(err, &backoff):
+		c.flood = true
 		wait := seconds(backoff.RetryAfter)
 		c.header.Set("Retry-After", wait)
 		return oauthFail(http.StatusTooManyRequests, "rate_limit_exceeded", "Too many wrong credentials, try again in "+wait+" s.")

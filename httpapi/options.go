@@ -85,6 +85,7 @@ type Observation struct {
 	Status    int
 	Duration  time.Duration
 	RequestID string
+	Limited   bool // refused by a limit: as many as somebody likes to send, so count them and log few
 }
 
 const (

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -57,14 +58,20 @@ func (h *Handler) identify(w http.ResponseWriter, c *Call) (err error) {
 		if !strings.EqualFold(scheme, "Bearer") {
 			return unauthenticated(w, "", "The Authorization header must be: Bearer <access token>.")
 		}
-		c.Who, err = h.o.Auth.Check(c.Request.Context(), strings.TrimSpace(token))
+		c.Who, err = h.o.Auth.Check(h.from(c.Request.Context(), c), strings.TrimSpace(token))
 	case len(key) == 1 && c.Route.Access == BearerOrKey:
-		c.Who, err = h.o.Auth.CheckKey(c.Request.Context(), key[0])
+		c.Who, err = h.o.Auth.CheckKey(h.from(c.Request.Context(), c), key[0])
 	default:
 		return unauthenticated(w, "", "Send the header Authorization: Bearer <access token>; tokens come from POST /o/token/.")
 	}
-	var token *auth.TokenError
+	var (
+		token   *auth.TokenError
+		backoff *auth.BackoffError
+	)
 	switch {
+	case errors.As(err, &backoff):
+		c.flood = true
+		return tooMany(w, c, backoff.RetryAfter, "Too many wrong credentials")
 	case errors.As(err, &token):
 		return unauthenticated(w, token.Reason, "The credentials are "+token.Reason+". Ask POST /o/token/ for a new token.")
 	case errors.Is(err, auth.ErrToken):
@@ -126,13 +133,24 @@ func (h *Handler) limit(w http.ResponseWriter, c *Call) error {
 	if worst.Allowed {
 		return nil
 	}
-	wait := seconds(worst.Reset.Sub(c.Now))
-	hd.Set("Retry-After", wait)
+	c.flood = true
+	return tooMany(w, c, worst.Reset.Sub(c.Now), "Too many requests")
+}
+
+// tooMany is 429, in the form of the route.
+func tooMany(w http.ResponseWriter, c *Call, left time.Duration, what string) error {
+	wait := seconds(left)
+	w.Header().Set("Retry-After", wait)
 	if c.Route.Style == OAuth {
-		return fail(http.StatusTooManyRequests, "rate_limit_exceeded", "Too many requests, try again in "+wait+" s.", nil)
+		return fail(http.StatusTooManyRequests, "rate_limit_exceeded", what+", try again in "+wait+" s.", nil)
 	}
 	after, _ := strconv.Atoi(wait)
-	return fail(http.StatusTooManyRequests, "rate_limit_exceeded", "Too many requests.", map[string]any{"retry_after": after})
+	return fail(http.StatusTooManyRequests, "rate_limit_exceeded", what+".", map[string]any{"retry_after": after})
+}
+
+// from is ctx with the address that wrong credentials are counted by.
+func (h *Handler) from(ctx context.Context, c *Call) context.Context {
+	return auth.WithAddress(ctx, h.clientAddress(c.Request))
 }
 
 // counted is one counter that a request counts in.

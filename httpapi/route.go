@@ -145,6 +145,7 @@ type Call struct {
 	header http.Header     // of the answer
 	base   context.Context // the request's, without this handler's deadline
 	values []string        // of the path's parameters
+	flood  bool            // refused by a limit
 }
 
 // Tenant is whose data the call may see.

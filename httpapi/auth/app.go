@@ -36,9 +36,9 @@ type NewApp struct {
 	Scopes []Scope // defaults to read and write
 	Role   Role
 	// ClientID and ClientSecret are made where both are "", and given both for
-	// an application that the operator configures: 1 to 200 characters of
-	// printable ASCII, the id without space and colon. A secret that was chosen
-	// can be guessed, so it is worth its length.
+	// an application that the operator configures: printable ASCII, the id of 1 to
+	// 200 characters without space and colon, the secret of 16 to 200 that do not
+	// repeat. A secret that was chosen before that was asked for still works.
 	ClientID     string
 	ClientSecret string
 }
@@ -73,7 +73,7 @@ const (
 	maxName    = 255
 	maxTenant  = 64
 	maxSecret  = 200
-	minAPIKey  = 8
+	minChosen  = 16 // of a secret or API key that is chosen
 	clientByte = 16 // of a made client id
 )
 
@@ -89,8 +89,8 @@ func (s *Service) CreateApp(ctx context.Context, n NewApp) (App, string, error) 
 	if given && !clientID(n.ClientID) {
 		bad.Add("client_id", "must have 1 to 200 printable ASCII characters, no space, no colon")
 	}
-	if given && !printable(n.ClientSecret, 1) {
-		bad.Add("client_secret", "must have 1 to 200 printable ASCII characters")
+	if given {
+		checkChosen(bad, "client_secret", n.ClientSecret)
 	}
 	if err := bad.Err(); err != nil {
 		return App{}, "", err
@@ -176,6 +176,12 @@ func (s *Service) authenticate(ctx context.Context, client, secret string) (appl
 	if len(secret) > maxSecret {
 		secret = secret[:maxSecret+1] // longer than any
 	}
+	hash := s.mac(forSecret, client, secret)
+	try := s.attempt(ctx, ofClients, client, string(hash))
+	wait := s.guesses.wait(try)
+	if wait > 0 && !made(secretPrefix, secret) { // a made secret cannot be guessed: its owner is let in
+		return application{}, storage.Row{}, &BackoffError{RetryAfter: wait}
+	}
 	a, row, known, err := applications.One(ctx, s.store, storage.System, client)
 	if err != nil {
 		return a, row, err
@@ -183,14 +189,14 @@ func (s *Service) authenticate(ctx context.Context, client, secret string) (appl
 	if !known {
 		a.SecretHash = s.nobody
 	}
-	right := hmac.Equal(a.SecretHash, s.mac(forSecret, client, secret)) && known
-	wait := s.guesses.judge(s.slot(client), s.now(), right)
-	switch {
-	case right && (a.Made || wait == 0):
+	if hmac.Equal(a.SecretHash, hash) && known {
+		s.guesses.right(try)
 		return a, row, nil
-	case wait > 0:
+	}
+	if wait = s.guesses.wrong(try); wait > 0 {
 		return a, row, &BackoffError{RetryAfter: wait}
-	case !known:
+	}
+	if !known {
 		return a, row, ErrUnknownClient
 	}
 	return a, row, ErrCredentials
@@ -220,6 +226,30 @@ func checkOwner(bad *InvalidError, tenant, name string) {
 
 // clientID reports whether s can be one. RFC 7617 separates it by a colon.
 func clientID(s string) bool { return printable(s, 1) && !strings.ContainsAny(s, " :") }
+
+// checkChosen refuses a secret that could be guessed.
+func checkChosen(bad *InvalidError, field, secret string) {
+	switch {
+	case !printable(secret, minChosen):
+		bad.Add(field, "must have 16 to 200 printable ASCII characters")
+	case repeats(secret):
+		bad.Add(field, "repeats itself, or counts up or down: take a random one")
+	}
+}
+
+// repeats reports whether a text is one part again and again, has fewer than five
+// different characters, or mostly goes up or down by one.
+func repeats(s string) bool {
+	different := map[byte]bool{}
+	steps := 0
+	for i := range len(s) {
+		different[s[i]] = true
+		if i > 0 && (s[i] == s[i-1]+1 || s[i]+1 == s[i-1] || s[i] == s[i-1]) {
+			steps++
+		}
+	}
+	return len(different) < 5 || steps*4 >= len(s)*3 || strings.Contains((s + s)[1:2*len(s)-1], s)
+}
 
 // printable is what RFC 6749 lets ids and secrets be made of.
 func printable(s string, least int) bool {

@@ -4,7 +4,7 @@
 // # What it promises
 //
 //   - What is stored opens nothing. Client secrets, tokens and API keys have 256
-//     bits from Config.Random and are kept as HMAC-SHA-256 under Config.Key, which
+//     bits from Config.Random, but for those that an operator chooses, and are kept as HMAC-SHA-256 under Config.Key, which
 //     is not in the store. A secret is given out once, when it is made, and is
 //     never printed: the types that carry one print as stars.
 //   - Nothing is cached. Every Check reads the token and its application, so a
@@ -17,7 +17,8 @@
 //   - An application's number is never given out again, and its tokens carry it:
 //     a new application under an old client id does not revive them.
 //   - An unknown client and a wrong secret take the same reads and the same
-//     comparison. Many wrong secrets make a client wait, see BackoffError.
+//     comparison. Many wrong credentials make their address wait, see BackoffError
+//     and WithAddress: nobody waits for what others sent from elsewhere.
 //
 // Tokens may be minted without end by whoever has the secret. Purge forgets
 // those that have outlived their use; how many requests a client may make is for

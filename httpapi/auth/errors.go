@@ -23,8 +23,9 @@ var (
 	ErrExists = errors.New("auth: client id or key is in use")
 	// ErrScope: the scope asked for is not the application's; *ScopeError has more.
 	ErrScope = errors.New("auth: scope is malformed or exceeds the application's")
-	// ErrBackoff: too many wrong secrets; *BackoffError says how long to wait.
-	ErrBackoff = errors.New("auth: too many wrong secrets, wait")
+	// ErrBackoff: too many wrong credentials came from this address; *BackoffError says
+	// how long to wait.
+	ErrBackoff = errors.New("auth: too many wrong credentials, wait")
 )
 
 // Why a token or key is refused. The difference is a hint for its owner: each
@@ -55,8 +56,8 @@ func (e *ScopeError) Error() string {
 }
 func (e *ScopeError) Unwrap() error { return ErrScope }
 
-// BackoffError says that the client's secret was guessed at too often, and when
-// the next try will be looked at. It unwraps to ErrBackoff.
+// BackoffError says that too many wrong credentials came from one address, and when the
+// next will be looked at. It unwraps to ErrBackoff.
 type BackoffError struct {
 	RetryAfter time.Duration
 }

@@ -3,6 +3,8 @@ package auth_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -182,9 +184,11 @@ func (w *world) guess(s *auth.Service, client string) time.Duration {
 	return 0
 }
 
+const chosenSecret = "chosen-by-a-person-at-9"
+
 // chosen makes an application whose secret could be guessed.
 func (w *world) chosen() auth.App {
-	a, _, err := w.CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: "Operator", ClientID: "operator", ClientSecret: "1234"})
+	a, _, err := w.CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: "Operator", ClientID: "operator", ClientSecret: chosenSecret})
 	require.NoError(w.t, err)
 	return a
 }
@@ -205,27 +209,126 @@ func TestO05_GuessingSlowsDown(t *testing.T) {
 			w.advance(wait - time.Microsecond)
 			require.Equal(t, time.Microsecond, w.guess(w.Service, client), "waiting does not make the wait longer")
 			if client == a.ClientID {
-				_, err := w.Token(w.ctx, client, "1234", "")
+				_, err := w.Token(w.ctx, client, chosenSecret, "")
 				require.ErrorIs(t, err, auth.ErrBackoff, "not even the right one is looked at")
-				require.ErrorIs(t, w.Revoke(w.ctx, client, "1234", "x"), auth.ErrBackoff)
+				require.ErrorIs(t, w.Revoke(w.ctx, client, chosenSecret, "x"), auth.ErrBackoff)
 			}
 			w.advance(time.Microsecond)
 			require.Zero(t, w.guess(w.Service, client))
 		}
 	}
 	w.advance(time.Minute)
-	w.token(a, "1234")
-	require.Zero(t, w.guess(w.Service, a.ClientID))
-	require.Equal(t, time.Minute, w.guess(w.Service, a.ClientID), "a right one between does not forgive")
+	w.token(a, chosenSecret)
+	for range 10 {
+		require.Zero(t, w.guess(w.Service, a.ClientID), "a right one forgives")
+	}
+	require.Equal(t, time.Second, w.guess(w.Service, a.ClientID))
+	w.token(a, chosenSecret) // what was right before is looked at, whoever guesses beside its owner
+	for range 10 {
+		w.guess(w.Service, a.ClientID)
+	}
 	w.advance(10 * time.Minute)
 	for range 10 {
-		require.Zero(t, w.guess(w.Service, a.ClientID), "ten quiet minutes do")
+		require.Zero(t, w.guess(w.Service, a.ClientID), "ten quiet minutes do, too")
 	}
 	require.Equal(t, time.Second, w.guess(w.Service, a.ClientID))
 	w.advance(-24 * time.Hour)
 	require.Equal(t, time.Second, w.guess(w.Service, a.ClientID), "a clock set back makes nobody wait longer")
-	w.advance(time.Second)
+	w.advance(24*time.Hour + time.Second)
 	require.Zero(t, w.guess(w.Service, a.ClientID))
+}
+
+// TestFS04_GuessesFromElsewhereLockNobodyOut: one who knows a client id cannot keep its
+// owner out, though the secret was chosen; and fails himself, from one address or many.
+func TestFS04_GuessesFromElsewhereLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	a := w.chosen()
+	owner := auth.WithAddress(w.ctx, "192.0.2.1")
+	refused := 0
+	for i := range 40 {
+		for k := range 20 {
+			_, err := w.Token(auth.WithAddress(w.ctx, fmt.Sprintf("198.51.100.%d", k%2)), a.ClientID, fmt.Sprint("guess", i, k), "")
+			if errors.Is(err, auth.ErrBackoff) {
+				refused++
+			}
+		}
+		_, err := w.process().Token(owner, a.ClientID, chosenSecret, "") // the first login after a start
+		require.NoError(t, err)
+		_, err = w.Token(owner, a.ClientID, chosenSecret, "")
+		require.NoError(t, err)
+		w.advance(3 * time.Second)
+	}
+	require.Greater(t, refused, 40*20-2*20)
+}
+
+// TestFS05_WrongTokensAndKeysAreNotReadForEver: after some that were never issued, more
+// of one address are refused before anything is read; who has a good one goes on, from
+// that address, too.
+func TestFS05_WrongTokensAndKeysAreNotReadForEver(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	a, secret := w.app()
+	tok := w.token(a, secret)
+	_, key, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "Till"})
+	require.NoError(t, err)
+	_, err = w.CheckKey(w.ctx, key)
+	require.NoError(t, err)
+	store := &counting{Store: w.store}
+	w.change = func(c *auth.Config) { c.Store = store }
+	s := w.process()
+	w.let(s, tok)
+	_, err = s.CheckKey(w.ctx, key)
+	require.NoError(t, err)
+	for kind, check := range map[string]func(i int) error{
+		"tokens": func(i int) error {
+			_, err := s.Check(w.ctx, unissued(i))
+			return err
+		},
+		"keys": func(i int) error { _, err := s.CheckKey(w.ctx, fmt.Sprint("a guess at a key", i)); return err },
+	} {
+		store.asked = nil
+		for i := range 3000 {
+			err := check(i)
+			require.True(t, errors.Is(err, auth.ErrToken) == (i < 60) && errors.Is(err, auth.ErrBackoff) == (i >= 60), "%s %d %v", kind, i, err)
+		}
+		require.Len(t, store.asked, 60, kind)
+	}
+	w.let(s, tok)
+	_, err = s.CheckKey(w.ctx, key)
+	require.NoError(t, err)
+	_, err = s.Check(auth.WithAddress(w.ctx, "192.0.2.1"), unissued(1))
+	require.ErrorIs(t, err, auth.ErrToken, "elsewhere nothing was sent")
+	w.advance(10 * time.Minute)
+	require.ErrorIs(t, errOf(s.Check(w.ctx, unissued(1))), auth.ErrToken, "a quiet while forgets")
+}
+
+// unissued is a token of the right form.
+func unissued(i int) string {
+	return "cpt_" + base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(make([]byte, 24), uint64(i))) //nolint:gosec // small
+}
+
+// TestFS05_ChosenSecretsHaveALeastStrength: whoever may choose a secret or a key may not
+// choose one that is guessed.
+func TestFS05_ChosenSecretsHaveALeastStrength(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	for _, weak := range []string{
+		"x", "12345678", "fifteen-chars-x", "aaaaaaaaaaaaaaaaaaaaaaaa", "abababababababababab", "secretsecretsecretsecret",
+		"abcdefghijklmnop", "0123456789012345", "ponmlkjihgfedcba", "1111111111111112",
+	} {
+		bad := new(auth.InvalidError)
+		_, _, err := w.CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a", ClientSecret: weak})
+		require.ErrorAs(t, err, &bad, weak)
+		require.Contains(t, bad.Fields, "client_secret")
+		_, _, err = w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "x", Key: weak})
+		require.ErrorAs(t, err, &bad, weak)
+		require.Contains(t, bad.Fields, "key")
+	}
+	for i, strong := range []string{"walker-secret-of-the-day", "correct horse battery", "b2f3c1d09e8a7b65", "hunter2hunter3hunter4"} {
+		_, _, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: fmt.Sprint(i), Key: strong})
+		require.NoError(t, err, strong)
+	}
 }
 
 // TestO05_GuessingLocksNobodyOut: an application whose secret was made, and so
@@ -252,7 +355,7 @@ func TestO05_CountsCannotBePushedOut(t *testing.T) {
 	for i := range 20_000 {
 		w.guess(w.Service, fmt.Sprint("nobody", i))
 	}
-	require.Equal(t, time.Second, w.guess(w.Service, a.ClientID))
+	require.Positive(t, w.guess(w.Service, a.ClientID))
 }
 
 // TestO05_GuessesAtOnce: many at once get no more tries than one after another.
@@ -410,13 +513,13 @@ func TestO08_ThreeProcesses(t *testing.T) {
 func TestO08_ClientIDUsedAgain(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		a := w.chosen()
-		tok := w.token(a, "1234")
+		tok := w.token(a, chosenSecret)
 		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID))
 		w.refused(w.Service, tok, auth.Revoked)
 		b := w.chosen()
 		w.refused(w.Service, tok, auth.Revoked)
-		fresh := w.token(b, "1234")
-		require.NoError(t, w.Revoke(w.ctx, b.ClientID, "1234", tok))
+		fresh := w.token(b, chosenSecret)
+		require.NoError(t, w.Revoke(w.ctx, b.ClientID, chosenSecret, tok))
 		w.let(w.Service, fresh)
 	})
 }

@@ -25,8 +25,9 @@ type NewKey struct {
 	Name   string
 	Scopes []Scope // defaults to read and write
 	Role   Role
-	// Key is made where it is "". One that the operator configures has 8 to 200
-	// characters of printable ASCII, and is worth its length.
+	// Key is made where it is "". One that the operator configures has 16 to 200
+	// characters of printable ASCII that do not repeat. A key that was chosen before
+	// that was asked for still works.
 	Key string
 }
 
@@ -53,8 +54,8 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (APIKey, string, erro
 	n.Scopes = checkScopes(bad, n.Scopes)
 	checkRole(bad, n.Role)
 	given := n.Key != ""
-	if given && !printable(n.Key, minAPIKey) {
-		bad.Add("key", "must have 8 to 200 printable ASCII characters")
+	if given {
+		checkChosen(bad, "key", n.Key)
 	}
 	if err := bad.Err(); err != nil {
 		return APIKey{}, "", err
@@ -94,20 +95,26 @@ func (s *Service) DeleteKey(ctx context.Context, tenant, id string) error {
 	return remove(ctx, s, apiKeys, tenant, storage.Cond{Column: "key_id", Op: storage.Eq, Value: id})
 }
 
-// CheckKey says who an API key stands for. *TokenError (ErrToken) where for
-// nobody; any other error is the store's.
+// CheckKey says who an API key stands for. *TokenError (ErrToken) where for nobody;
+// *BackoffError where its address has sent too many of those; any other error is the
+// store's.
 func (s *Service) CheckKey(ctx context.Context, key string) (Identity, error) {
-	if !printable(key, minAPIKey) {
-		return Identity{}, &TokenError{Malformed}
+	if !printable(key, 1) {
+		key = " " // no key
 	}
 	id := s.rowID(forKey, key)
-	k, _, ok, err := apiKeys.One(ctx, s.store, storage.System, id)
-	if err == nil && !ok {
-		err = &TokenError{Unknown}
+	try := s.attempt(ctx, ofKeys, "", id)
+	if wait := s.guesses.wait(try); wait > 0 {
+		return Identity{}, &BackoffError{RetryAfter: wait}
 	}
+	k, _, ok, err := apiKeys.One(ctx, s.store, storage.System, id)
 	if err != nil {
 		return Identity{}, err
 	}
+	if !ok {
+		return Identity{}, s.unknown(try, Unknown)
+	}
+	s.guesses.right(try)
 	return Identity{Tenant: k.Tenant, Client: k.KeyID, Token: id, Scopes: splitScopes(k.Scopes), Role: Role(k.Role), Key: true}, nil
 }
 

@@ -84,7 +84,6 @@ const (
 	forToken  = "token"
 	forKey    = "api key"
 	forSecret = "client secret"
-	forGuess  = "guess"
 )
 
 // mac is the keyed hash of some texts. Each is written with its length, so that

@@ -51,11 +51,11 @@ func TestBootstrapApplication(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		n := auth.NewApp{
 			Tenant: tenant, Name: "Operator", Scopes: []auth.Scope{auth.Admin, auth.Write, auth.Read, auth.Read}, Role: auth.TenantAdmin,
-			ClientID: "operator", ClientSecret: "open sesame",
+			ClientID: "operator", ClientSecret: "open sesame, said Ali Baba",
 		}
 		a, secret, err := w.CreateApp(w.ctx, n)
 		require.NoError(t, err)
-		require.Equal(t, "open sesame", secret)
+		require.Equal(t, "open sesame, said Ali Baba", secret)
 		require.Equal(t, "********", a.MaskedSecret)
 		require.Equal(t, []auth.Scope{auth.Read, auth.Write, auth.Admin}, a.Scopes)
 		who := w.let(w.Service, w.token(a, secret))
@@ -63,11 +63,11 @@ func TestBootstrapApplication(t *testing.T) {
 		_, _, err = w.CreateApp(w.ctx, n)
 		require.ErrorIs(t, err, auth.ErrExists)
 
-		key, given, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "Operator", Key: "operator key"})
+		key, given, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "Operator", Key: "the operator's own key"})
 		require.NoError(t, err)
-		require.Equal(t, "operator key", given)
+		require.Equal(t, "the operator's own key", given)
 		require.Equal(t, "********", key.Masked)
-		_, _, err = w.CreateKey(w.ctx, auth.NewKey{Tenant: other, Name: "Another", Key: "operator key"})
+		_, _, err = w.CreateKey(w.ctx, auth.NewKey{Tenant: other, Name: "Another", Key: "the operator's own key"})
 		require.ErrorIs(t, err, auth.ErrExists)
 	})
 }
@@ -252,7 +252,7 @@ func TestApplicationsAreNumberedOnce(t *testing.T) {
 // Processes that start at once all bootstrap the same application: one makes it.
 func TestOneOfManyBootstraps(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		n := auth.NewApp{Tenant: tenant, Name: "Operator", ClientID: "operator", ClientSecret: "open sesame"}
+		n := auth.NewApp{Tenant: tenant, Name: "Operator", ClientID: "operator", ClientSecret: "open sesame, said Ali Baba"}
 		var wg sync.WaitGroup
 		for range 4 {
 			s := w.process()
@@ -266,7 +266,7 @@ func TestOneOfManyBootstraps(t *testing.T) {
 		apps, err := w.Apps(w.ctx, tenant)
 		require.NoError(t, err)
 		require.Len(t, apps, 1)
-		w.let(w.Service, w.token(apps[0], "open sesame"))
+		w.let(w.Service, w.token(apps[0], "open sesame, said Ali Baba"))
 	})
 }
 
@@ -292,11 +292,11 @@ func TestWhatIsRefused(t *testing.T) {
 		{auth.NewApp{Tenant: tenant, Name: "x", Scopes: []auth.Scope{""}}, "scopes"},
 		{auth.NewApp{Tenant: tenant, Name: "x", Role: "king"}, "role"},
 		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a"}, "client_secret"},
-		{auth.NewApp{Tenant: tenant, Name: "x", ClientSecret: "a"}, "client_id"},
-		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a:b", ClientSecret: "c"}, "client_id"},
-		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a b", ClientSecret: "c"}, "client_id"},
-		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "ä", ClientSecret: "c"}, "client_id"},
-		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: long, ClientSecret: "c"}, "client_id"},
+		{auth.NewApp{Tenant: tenant, Name: "x", ClientSecret: "open sesame, said Ali Baba"}, "client_id"},
+		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a:b", ClientSecret: "open sesame, said Ali Baba"}, "client_id"},
+		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a b", ClientSecret: "open sesame, said Ali Baba"}, "client_id"},
+		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "ä", ClientSecret: "open sesame, said Ali Baba"}, "client_id"},
+		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: long, ClientSecret: "open sesame, said Ali Baba"}, "client_id"},
 		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a", ClientSecret: "\x7f"}, "client_secret"},
 		{auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a", ClientSecret: long}, "client_secret"},
 	} {

@@ -74,22 +74,32 @@ func (s *Service) Token(ctx context.Context, clientID, clientSecret, scope strin
 	if err != nil {
 		return Token{}, err
 	}
+	s.guesses.right(s.attempt(ctx, ofTokens, "", s.rowID(forToken, out.AccessToken)))
 	return out, nil
 }
 
-// Check says who a bearer token stands for. *TokenError (ErrToken) where for
-// nobody; any other error is the store's.
+// Check says who a bearer token stands for. *TokenError (ErrToken) where for nobody;
+// *BackoffError where its address has sent too many that were never issued; any other
+// error is the store's.
 func (s *Service) Check(ctx context.Context, bearer string) (Identity, error) {
-	if !made(tokenPrefix, bearer) {
-		return Identity{}, &TokenError{Malformed}
+	wellFormed := made(tokenPrefix, bearer)
+	var id string
+	if wellFormed {
+		id = s.rowID(forToken, bearer)
 	}
-	id := s.rowID(forToken, bearer)
+	try := s.attempt(ctx, ofTokens, "", id)
+	switch wait := s.guesses.wait(try); {
+	case wait > 0:
+		return Identity{}, &BackoffError{RetryAfter: wait}
+	case !wellFormed:
+		return Identity{}, s.unknown(try, Malformed)
+	}
 	t, _, ok, err := tokens.One(ctx, s.store, storage.System, id)
 	switch {
 	case err != nil:
 		return Identity{}, err
 	case !ok:
-		return Identity{}, &TokenError{Unknown}
+		return Identity{}, s.unknown(try, Unknown)
 	case t.Revoked:
 		return Identity{}, &TokenError{Revoked}
 	case !s.now().Before(t.ExpiresAt):
@@ -102,10 +112,19 @@ func (s *Service) Check(ctx context.Context, bearer string) (Identity, error) {
 	case !ok || a.Number != t.App: // deleted; the id may be another's now
 		return Identity{}, &TokenError{Revoked}
 	}
+	s.guesses.right(try)
 	return Identity{
 		Tenant: a.Tenant, Client: t.Client, Token: id, Role: Role(a.Role),
 		Scopes: common(splitScopes(a.Scopes), splitScopes(t.Scopes)),
 	}, nil
+}
+
+// unknown counts a token or key that was never issued.
+func (s *Service) unknown(try attempt, reason string) error {
+	if wait := s.guesses.wrong(try); wait > 0 {
+		return &BackoffError{RetryAfter: wait}
+	}
+	return &TokenError{reason}
 }
 
 // Revoke makes a client's token void, in every process at once. A token that is

@@ -4,13 +4,9 @@ import (
 	"container/list"
 	"context"
 	"crypto/sha256"
-	"hash/maphash"
 	"sync"
 	"time"
 )
-
-// shared is how many counters the keys of one rule share when memory is full.
-const shared = 1024
 
 // late is how much later a request may come here than others that asked the
 // clock after it; more than that is a clock that was set back.
@@ -22,48 +18,44 @@ const grace = time.Minute
 // sweep is how many outlived counters one request clears away at most.
 const sweep = 16
 
-// Memory counts in this process, in bounded memory: at most max counters of a
-// key and a rule, and a fixed number that are shared.
+// looks is how many counters are compared where one must go.
+const looks = 16
+
+// Memory counts in this process, in bounded memory: at most max counters of a key and a
+// rule.
 //
-// A counter is forgotten a minute after its window has ended, and only then. While all max
-// are in use, keys without a counter share one with others, by a hash that
-// nobody outside can predict: whoever comes new then may be refused early, but
-// nobody gets more than his due, and who has a counter keeps it. When room is
-// back, a key takes the shared count with it. So somebody with any number of
-// keys gains nothing by filling the memory.
+// A counter is forgotten a minute after its window has ended. Where all max are in use, a
+// key that comes new takes the place of another: of some counters of the rule that has
+// most of them, picked at random, the one that has counted least goes. So a flood of keys
+// refuses nobody who comes new, and a counter that has come near its limit stays. A key
+// whose counter went begins anew, which is worth little: its counter had counted little,
+// and whoever fills the memory has as many keys.
 type Memory struct {
-	max  int
-	seed maphash.Seed
+	max int
 
 	mu     sync.Mutex
 	last   time.Time
-	exact  map[counterKey]*list.Element
+	used   int
 	queues map[string]*queue // by rule; there are as many as the host has rules
 }
-
-// counterKey is a key and a rule's name. Long keys are replaced by a digest.
-type counterKey struct{ rule, key string }
 
 // queue is what there is of one rule. Its windows are equally long, so they end
 // in the order in which they began.
 type queue struct {
-	windows list.List // of *counter, oldest first
-	shared  [shared]Window
+	windows list.List                // of *counter, oldest first
+	at      map[string]*list.Element // by key; long ones are replaced by a digest
 	length  time.Duration
 }
 
 type counter struct {
-	counterKey
+	key string
 	Window
 }
 
 // NewMemory makes a Memory of at most so many counters, at least 1; each takes about
 // 250 bytes. A key uses one counter per rule.
 func NewMemory(counters int) *Memory {
-	return &Memory{
-		max: max(counters, 1), seed: maphash.MakeSeed(),
-		exact: map[counterKey]*list.Element{}, queues: map[string]*queue{},
-	}
+	return &Memory{max: max(counters, 1), queues: map[string]*queue{}}
 }
 
 // Take is Limiter's. Its only error is ErrRule.
@@ -80,45 +72,39 @@ func (m *Memory) Take(_ context.Context, key string, now time.Time, rules ...Rul
 	m.setBack(now)
 	windows := make([]Window, len(rules))
 	for i, r := range rules {
-		windows[i] = m.window(counterKey{r.Name, key}, r).At(now, r)
+		windows[i] = m.queue(r).window(key).At(now, r)
 	}
 	s := Judge(rules, windows)
 	if s.Allowed {
 		for i, r := range rules {
 			windows[i].Count++
-			m.put(counterKey{r.Name, key}, r, windows[i], now)
+			m.put(key, m.queue(r), windows[i], now)
 		}
 	}
 	return s, nil
 }
 
-// window is the counter that a key has, its own or a shared one.
-func (m *Memory) window(k counterKey, r Rule) Window {
-	if e := m.exact[k]; e != nil {
-		return e.Value.(*counter).Window
-	}
-	return *m.shared(k, r)
-}
-
-// shared is the counter that a key has with others.
-func (m *Memory) shared(k counterKey, r Rule) *Window {
-	return &m.queue(r).shared[maphash.String(m.seed, k.key)%shared]
-}
-
 func (m *Memory) queue(r Rule) *queue {
 	q := m.queues[r.Name]
 	if q == nil {
-		q = &queue{}
+		q = &queue{at: map[string]*list.Element{}}
 		m.queues[r.Name] = q
 	}
 	q.length = r.Window
 	return q
 }
 
-// put stores a key's counter: its own where there is room, else the shared one.
-func (m *Memory) put(k counterKey, r Rule, w Window, now time.Time) {
-	q := m.queue(r)
-	if e := m.exact[k]; e != nil {
+// window is a key's counter, an empty one where there is none.
+func (q *queue) window(key string) Window {
+	if e := q.at[key]; e != nil {
+		return e.Value.(*counter).Window
+	}
+	return Window{}
+}
+
+// put stores a key's counter, in the place of another where all are in use.
+func (m *Memory) put(key string, q *queue, w Window, now time.Time) {
+	if e := q.at[key]; e != nil {
 		c := e.Value.(*counter)
 		if w.Start.After(c.Start) { // a new window
 			q.windows.MoveToBack(e)
@@ -128,16 +114,44 @@ func (m *Memory) put(k counterKey, r Rule, w Window, now time.Time) {
 	}
 	m.forget(q, now)
 	for _, other := range m.queues {
-		if len(m.exact) < m.max {
+		if m.used < m.max {
 			break
 		}
 		m.forget(other, now)
 	}
-	if len(m.exact) >= m.max {
-		*m.shared(k, r) = w
-		return
+	if m.used >= m.max {
+		m.evict()
 	}
-	m.exact[k] = q.windows.PushBack(&counter{k, w})
+	q.at[key] = q.windows.PushBack(&counter{key, w})
+	m.used++
+}
+
+// evict drops one of the rule that has most counters: of some that are picked at
+// random, the one that has counted least.
+func (m *Memory) evict() {
+	var most *queue
+	for _, q := range m.queues {
+		if most == nil || len(q.at) > len(most.at) {
+			most = q
+		}
+	}
+	var least *list.Element
+	n := 0
+	for _, e := range most.at { // Go begins such a walk at a random place
+		if least == nil || e.Value.(*counter).Count < least.Value.(*counter).Count {
+			least = e
+		}
+		if n++; n == looks {
+			break
+		}
+	}
+	m.drop(most, least)
+}
+
+func (m *Memory) drop(q *queue, e *list.Element) {
+	q.windows.Remove(e)
+	delete(q.at, e.Value.(*counter).key)
+	m.used--
 }
 
 // forget drops some of the rule's counters whose windows have ended, a little
@@ -145,15 +159,10 @@ func (m *Memory) put(k counterKey, r Rule, w Window, now time.Time) {
 func (m *Memory) forget(q *queue, now time.Time) {
 	for range sweep {
 		e := q.windows.Front()
-		if e == nil {
+		if e == nil || now.Before(e.Value.(*counter).Start.Add(q.length+grace)) {
 			return
 		}
-		c := e.Value.(*counter)
-		if now.Before(c.Start.Add(q.length + grace)) {
-			return
-		}
-		q.windows.Remove(e)
-		delete(m.exact, c.counterKey)
+		m.drop(q, e)
 	}
 }
 
@@ -169,11 +178,6 @@ func (m *Memory) setBack(now time.Time) {
 		for e := q.windows.Front(); e != nil; e = e.Next() {
 			if c := e.Value.(*counter); now.Before(c.Start) {
 				c.Start = now
-			}
-		}
-		for i := range q.shared {
-			if now.Before(q.shared[i].Start) {
-				q.shared[i].Start = now
 			}
 		}
 	}
