@@ -22,15 +22,16 @@ type Options struct {
 	// Defaults to none. Under http.StripPrefix leave it empty.
 	Prefix string
 	// BaseURL is the public address of the interface, without Prefix, for the
-	// absolute links of paged answers. Defaults to what each request says.
+	// absolute links of paged answers. Defaults to none: they are paths then. What a
+	// request says of its host is never repeated.
 	BaseURL string
 	// Limiter counts requests. Defaults to this process's memory; give one that
 	// is shared where several processes serve.
 	Limiter limit.Limiter
 	// Limits are the numbers. Defaults to the documented ones.
 	Limits *Limits
-	// TrustedProxies are those whose X-Forwarded-For and X-Forwarded-Proto are
-	// believed. Defaults to none: the address is the connection's.
+	// TrustedProxies are those whose X-Forwarded-For is believed. Defaults to none: the
+	// address is the connection's, and behind a proxy all callers share its limits.
 	TrustedProxies []netip.Prefix
 	// MaxBody is the largest request body. Defaults to 1 MiB.
 	MaxBody int64

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -95,8 +94,8 @@ func period(from, to string) (start, before time.Time, wrong fields) {
 
 type transactionsView struct {
 	Count    int64             `json:"count"`
-	Next     *string           `json:"next" format:"uri"`
-	Previous *string           `json:"previous" format:"uri"`
+	Next     *string           `json:"next" format:"uri-reference"`
+	Previous *string           `json:"previous" format:"uri-reference"`
 	Results  []transactionView `json:"results"`
 }
 
@@ -126,8 +125,9 @@ func (h *Handler) checkTransactions(_ context.Context, _ *Call, in transactionsI
 	return err
 }
 
-// link is the absolute address of another page of a request: as the caller sees
-// it, whatever prefix was stripped on the way here.
+// link is another page of a request: an absolute address where there is a BaseURL, else a
+// path, whatever prefix was stripped on the way here. The Host header of a request says
+// nothing: a proxy may have taken it from anybody.
 func (h *Handler) link(r *http.Request, page int) *string {
 	query := r.URL.Query()
 	query.Set("page", strconv.Itoa(page))
@@ -136,34 +136,16 @@ func (h *Handler) link(r *http.Request, page int) *string {
 }
 
 // address is the request's own address without its query: BaseURL and the path
-// below the handler, else what the request line and the connection say.
+// below the handler, else the path of the request line.
 func (h *Handler) address(r *http.Request) string {
-	if h.o.BaseURL != "" {
-		return strings.TrimRight(h.o.BaseURL, "/") + r.URL.EscapedPath()
-	}
 	path := r.URL.EscapedPath()
+	if h.o.BaseURL != "" {
+		return strings.TrimRight(h.o.BaseURL, "/") + path
+	}
 	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil && strings.HasSuffix(asked.EscapedPath(), path) {
 		path = asked.EscapedPath() // before a host's http.StripPrefix
 	}
-	return h.scheme(r) + "://" + r.Host + path
-}
-
-// scheme is what the client spoke: the connection's, or what a trusted proxy
-// says.
-func (h *Handler) scheme(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !h.trusted(peer.Addr()) {
-		return scheme
-	}
-	told, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
-	if told = strings.ToLower(strings.TrimSpace(told)); told == "http" || told == "https" {
-		return told
-	}
-	return scheme
+	return "/" + strings.TrimLeft(path, "/") // two slashes would begin a host
 }
 
 type statsInput struct {

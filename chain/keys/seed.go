@@ -288,11 +288,11 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Load opens a seed file. The error wraps ErrPassphrase where it does not open.
+// Load opens a seed file, which only its owner may read. The error wraps ErrPassphrase where it does not open.
 func Load(file string, passphrase []byte) (*Seed, error) {
-	b, err := os.ReadFile(file)
+	b, err := secret.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("keys: the seed file: %w", err)
 	}
 	var f sealedSeed
 	if err := json.Unmarshal(b, &f); err != nil || f.Version != 1 || f.KDF != "scrypt" {

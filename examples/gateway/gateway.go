@@ -252,7 +252,7 @@ func (g *gateway) networkFee() func(context.Context, *chain.Currency) (ledger.Am
 
 // serve builds the interface.
 func (g *gateway) serve(context.Context, []byte) (err error) {
-	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe}
+	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe, BaseURL: g.s.base}
 	if !g.s.limits {
 		o.Limits = &httpapi.Limits{}
 	}
@@ -263,10 +263,13 @@ func (g *gateway) serve(context.Context, []byte) (err error) {
 	return err
 }
 
-// observe counts a request and writes its line: never a header, a query or a
-// body.
+// observe counts a request and writes its line, unless a limit refused it: never a
+// header, a query or a body.
 func (g *gateway) observe(o httpapi.Observation) {
 	g.metrics.observe(o)
+	if o.Limited {
+		return // a line for each would let anybody fill the log
+	}
 	g.log.Info("request", "method", o.Method, "path", o.Path, "status", o.Status, "duration_ms", o.Duration.Milliseconds(), "request_id", o.RequestID)
 }
 
@@ -276,7 +279,7 @@ func (g *gateway) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A ServeMux would redirect paths that are not clean.
 		switch get := r.Method == http.MethodGet; {
-		case get && r.URL.Path == "/metrics":
+		case get && r.URL.Path == "/metrics" && g.s.metrics == "":
 			shown.ServeHTTP(w, r)
 		case get && r.URL.Path == "/healthz":
 			g.health(w, r)

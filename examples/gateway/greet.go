@@ -26,15 +26,11 @@ func (g *gateway) greet(w io.Writer, base string) {
 	if g.shown.fresh {
 		p("")
 		p("A first application was made. Its secret is shown this once; keep it.")
-		p("  CRYPTOPAY_CLIENT_ID=%s", g.shown.id)
-		p("  CRYPTOPAY_CLIENT_SECRET=%s", g.shown.secret)
+		p("CRYPTOPAY_CLIENT_ID=%s", g.shown.id)
+		p("CRYPTOPAY_CLIENT_SECRET=%s", g.shown.secret)
 	}
 	if len(g.world.sims) == 0 {
 		return
-	}
-	secret := "$CRYPTOPAY_CLIENT_SECRET"
-	if g.shown.fresh {
-		secret = g.shown.secret
 	}
 	currency := "USDTTRC20"
 	if _, err := g.world.on("TRX"); err != nil {
@@ -45,10 +41,10 @@ func (g *gateway) greet(w io.Writer, base string) {
 		currency = gas.Code
 	}
 	p("")
-	p("The first payment, with curl and jq:")
+	p("The first payment, with curl and jq, where CRYPTOPAY_CLIENT_SECRET is the secret:")
 	p("")
 	p(`BASE=%s`, base)
-	p(`TOKEN=$(curl -s -u "%s:%s" -d grant_type=client_credentials $BASE/o/token/ | jq -r .access_token)`, g.shown.id, secret)
+	p(`TOKEN=$(curl -s -u "%s:$CRYPTOPAY_CLIENT_SECRET" -d grant_type=client_credentials $BASE/o/token/ | jq -r .access_token)`, g.shown.id)
 	p(`PAYMENT=$(curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"amount":"25.00","currency":"%s","order_id":"first"}' $BASE/payments/)`, currency)
 	p(`echo "$PAYMENT" | jq`)
 	if !g.s.dev {

@@ -24,12 +24,12 @@ const keySize = 32
 // start. The file is the operator's to back up: without it no stored secret
 // opens again.
 func loadKey(file string) ([]byte, error) {
-	text, err := os.ReadFile(file)
+	text, err := secret.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return makeKey(file)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("key file %s: %w", file, err)
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(key) != keySize {

@@ -23,7 +23,7 @@ import (
 
 func main() {
 	s, err := readSettings(os.Args[1:], os.Getenv)
-	if err != nil {
+	if err = errors.Join(checkNames(os.Environ()), err); err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(2)
 	}
@@ -53,9 +53,10 @@ func (g *gateway) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		Handler: g.handler(), ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	server := g.server(g.handler())
+	figures, err := g.serveMetrics(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	g.greet(os.Stdout, "http://"+listener.Addr().String())
 
@@ -77,8 +78,37 @@ func (g *gateway) run(ctx context.Context) error {
 	}
 	halt()
 	workers.Wait()
+	err = errors.Join(err, figures.Close())
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
 	return err
+}
+
+func (g *gateway) server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+}
+
+// serveMetrics serves /metrics at an address of its own, where one is set.
+func (g *gateway) serveMetrics(ctx context.Context) (*http.Server, error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", g.metrics.handler())
+	s := g.server(mux)
+	if g.s.metrics == "" {
+		return s, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.s.metrics)
+	if err != nil {
+		return nil, fmt.Errorf("CRYPTOPAY_METRICS_ADDR: %w", err)
+	}
+	go func() {
+		if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			g.log.Error("metrics_not_served", "error", err)
+		}
+	}()
+	_, _ = fmt.Fprintf(os.Stdout, "metrics are at http://%s/metrics\n", listener.Addr())
+	return s, nil
 }

@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -41,6 +45,9 @@ type settings struct {
 	poll         time.Duration
 	networks     []chain.Network // simulated
 	logLevel     slog.Level
+	metrics      string // where /metrics is served apart, "" = with the interface
+	base         string // public address of the interface
+	exposed      bool   // simulated chains may be served to others than this machine
 	patience     time.Duration
 }
 
@@ -67,6 +74,9 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	f.BoolVar(&s.dev, "dev", !s.real(), "serve /dev/ to play the customers and the miners; only with simulated chains")
 	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the key that seals stored secrets, made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
 	f.StringVar(&networks, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")
+	f.StringVar(&s.metrics, "metrics-addr", or("CRYPTOPAY_METRICS_ADDR", ""), "where to serve /metrics, apart from the interface (CRYPTOPAY_METRICS_ADDR); defaults to the interface's address")
+	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers (CRYPTOPAY_BASE_URL); without it they are paths")
+	f.BoolVar(&s.exposed, "expose-simulation", false, "serve simulated chains, and /dev/ without a token, on an address that is not loopback")
 	f.StringVar(&level, "log", or("CRYPTOPAY_LOG", "info"), "debug, info, warn or error (CRYPTOPAY_LOG)")
 	if err := f.Parse(args); err != nil {
 		var usage strings.Builder
@@ -82,6 +92,8 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	s.networkFee = or("CRYPTOPAY_NETWORK_FEE", "none")
 	errs := errors.Join(
 		noNodes,
+		s.checkCredentials(),
+		s.checkAddresses(),
 		number(&s.fee, "CRYPTOPAY_TRANSACTION_FEE", or("CRYPTOPAY_TRANSACTION_FEE", "0.50")),
 		number(&s.percent, "CRYPTOPAY_WITHDRAWAL_FEE", percent),
 		number(&s.flat, "CRYPTOPAY_WITHDRAWAL_FEE", orZero(flat)),
@@ -199,6 +211,41 @@ func (s *settings) check() error {
 		}
 	}
 	return nil
+}
+
+// checkCredentials refuses a chosen secret or API key that could be guessed.
+func (s *settings) checkCredentials() (err error) {
+	for name, v := range map[string]string{"CRYPTOPAY_CLIENT_SECRET": s.clientSecret, "CRYPTOPAY_API_KEY": s.apiKey} {
+		if v == "" {
+			continue
+		}
+		if why := auth.Weak(v); why != "" {
+			err = errors.Join(err, fmt.Errorf("%s %s", name, why))
+		}
+	}
+	return err
+}
+
+// checkAddresses refuses to play customers and miners for strangers: with simulated chains
+// money is made by whoever asks for it.
+func (s *settings) checkAddresses() error {
+	if s.base != "" {
+		if u, err := url.Parse(s.base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+			return errors.New("CRYPTOPAY_BASE_URL must be such as https://pay.example.com")
+		}
+	}
+	if s.real() || s.exposed {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		return fmt.Errorf("CRYPTOPAY_ADDR: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("all chains are simulated, as no CRYPTOPAY_RPC_… names a node, and CRYPTOPAY_ADDR %s is not loopback: "+
+		"anybody who reaches it could make money; name a node, or set -expose-simulation", s.addr)
 }
 
 // plural is "1 block" or "2 blocks".

@@ -229,12 +229,20 @@ func clientID(s string) bool { return printable(s, 1) && !strings.ContainsAny(s,
 
 // checkChosen refuses a secret that could be guessed.
 func checkChosen(bad *InvalidError, field, secret string) {
+	if why := Weak(secret); why != "" {
+		bad.Add(field, why)
+	}
+}
+
+// Weak says why a secret or API key cannot be chosen, "" = it can.
+func Weak(secret string) string {
 	switch {
 	case !printable(secret, minChosen):
-		bad.Add(field, "must have 16 to 200 printable ASCII characters")
+		return "must have 16 to 200 printable ASCII characters"
 	case repeats(secret):
-		bad.Add(field, "repeats itself, or counts up or down: take a random one")
+		return "repeats itself, or counts up or down: take a random one"
 	}
+	return ""
 }
 
 // repeats reports whether a text is one part again and again, has fewer than five

@@ -10,8 +10,11 @@ package sqlite
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -114,7 +117,24 @@ func connect(path string, busy time.Duration) (*sqlx.DB, error) {
 		// The default of 2 MB does not hold what a thousand accounts touch.
 		fmt.Sprintf("cache_size(-%d)", pageCache),
 	}}
+	if err := private(path); err != nil {
+		return nil, err
+	}
 	return sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
+}
+
+// private makes a new file that only its owner can read: it holds what customers paid, and
+// hashes of credentials. SQLite gives the files beside it the same mode. One that is there
+// stays as it is.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	return f.Close()
 }
 
 // OpenDB stands on the host's own pool of connections of the driver "sqlite".

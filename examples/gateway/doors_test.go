@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// asBuilt runs the gateway as it is built, in a process and a folder of its own, until it
+// serves or has ended. It says what it printed, and where it serves.
+type asBuilt struct {
+	cmd    *exec.Cmd
+	lines  *bufio.Scanner
+	out    []string
+	errors bytes.Buffer
+	base   string // "" = it has ended
+}
+
+func start(t *testing.T, dir string, env []string, args ...string) *asBuilt {
+	t.Helper()
+	g := &asBuilt{cmd: exec.CommandContext(t.Context(), os.Args[0], args...)}
+	g.cmd.Dir = dir
+	g.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, settingPrefix) }), program+"=1")
+	g.cmd.Env = append(g.cmd.Env, env...)
+	g.cmd.Stderr = &g.errors
+	out, err := g.cmd.StdoutPipe()
+	require.NoError(t, err)
+	_, err = g.cmd.StdinPipe() // it ends when we are gone
+	require.NoError(t, err)
+	require.NoError(t, g.cmd.Start())
+	for g.lines = bufio.NewScanner(out); g.lines.Scan(); {
+		g.out = append(g.out, g.lines.Text())
+		if at, ok := strings.CutPrefix(g.lines.Text(), "cryptopay is at "); ok {
+			g.base, _, _ = strings.Cut(at, ",")
+			return g
+		}
+	}
+	_ = g.cmd.Wait()
+	return g
+}
+
+// stop ends it as an operator does, and reads what it still printed.
+func (g *asBuilt) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, g.cmd.Process.Signal(syscall.SIGTERM))
+	for g.lines.Scan() {
+		g.out = append(g.out, g.lines.Text())
+	}
+	require.NoError(t, g.cmd.Wait(), g.errors.String())
+}
+
+func (g *asBuilt) code() int { return g.cmd.ProcessState.ExitCode() }
+
+// A name that is no setting is refused, with the nearest that is one: a node that is
+// misspelt would be a network that is simulated.
+func TestFS09_MisspeltSettingIsRefused(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{
+		"CRYPTOPAY_RPC_POLYGN=http://127.0.0.1:1":   "CRYPTOPAY_RPC_POLYGON",
+		"CRYPTOPAY_RATE_LIMIT=off":                  "CRYPTOPAY_RATE_LIMITS",
+		"CRYPTOPAY_CLIENTSECRET=a-secret-of-mine-7": "CRYPTOPAY_CLIENT_SECRET",
+		"CRYPTOPAY_CONTRACT_USDTERC2=0x1":           "CRYPTOPAY_CONTRACT_USDTERC20",
+		"CRYPTOPAY_DEV=":                            "CRYPTOPAY_",
+	} {
+		name, value, _ := strings.Cut(variable, "=")
+		g := start(t, t.TempDir(), []string{variable}, "-addr", "127.0.0.1:0", "-store", "memory")
+		require.Empty(t, g.base, name)
+		require.Equal(t, 2, g.code())
+		require.Contains(t, g.errors.String(), name)
+		require.Contains(t, g.errors.String(), "nearest is "+want)
+		if value != "" {
+			require.NotContains(t, g.errors.String(), value, "it may be a secret")
+		}
+	}
+}
+
+// Simulated chains, where whoever asks makes money, are served to this machine alone
+// unless the operator says otherwise.
+func TestFS09_SimulationIsServedOnLoopback(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.7:0", "shop.example:0"} {
+		g := start(t, t.TempDir(), nil, "-addr", addr, "-store", "memory", "-networks", "BTC")
+		require.Empty(t, g.base, addr)
+		require.Equal(t, 2, g.code())
+		require.Contains(t, g.errors.String(), "-expose-simulation")
+	}
+	g := start(t, t.TempDir(), nil, "-addr", "0.0.0.0:0", "-store", "memory", "-networks", "BTC", "-expose-simulation")
+	require.NotEmpty(t, g.base, g.errors.String())
+	g.stop(t)
+}
+
+// The first secret is printed once, and what holds secrets is its owner's alone.
+func TestFS10_SecretsDoNotLieAround(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	g := start(t, dir, nil, "-addr", "127.0.0.1:0", "-store", "sqlite:shop.db", "-networks", "BTC")
+	require.NotEmpty(t, g.base, g.errors.String())
+	g.stop(t)
+	var secret string
+	for _, line := range g.out {
+		if s, ok := strings.CutPrefix(line, "CRYPTOPAY_CLIENT_SECRET="); ok {
+			secret = s
+		}
+	}
+	require.NotEmpty(t, secret)
+	require.Equal(t, 1, strings.Count(strings.Join(g.out, "\n"), secret))
+	require.NotContains(t, g.errors.String(), secret)
+	for _, name := range []string{"shop.db", "shop.db.key"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
+	}
+	g = start(t, dir, nil, "-addr", "127.0.0.1:0", "-store", "sqlite:shop.db", "-networks", "BTC")
+	require.NotEmpty(t, g.base, g.errors.String())
+	g.stop(t)
+	require.NotContains(t, strings.Join(g.out, "\n"), secret, "and never again")
+
+	require.NoError(t, os.Chmod(filepath.Join(dir, "shop.db.key"), 0o644)) //nolint:gosec // that is what is refused
+	g = start(t, dir, nil, "-addr", "127.0.0.1:0", "-store", "sqlite:shop.db", "-networks", "BTC")
+	require.Empty(t, g.base)
+	require.Contains(t, g.errors.String(), "chmod 600")
+
+	ignored, err := os.ReadFile("../../.gitignore")
+	require.NoError(t, err)
+	for _, pattern := range []string{"*.key", "*.seed", "*.db"} {
+		require.Contains(t, strings.Split(string(ignored), "\n"), pattern)
+	}
+}
+
+// A secret or API key that could be guessed is refused at the start, by the setting's name.
+func TestFS05_WeakSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	for variable, rest := range map[string][]string{
+		"CRYPTOPAY_CLIENT_SECRET=secret":         {"CRYPTOPAY_CLIENT_ID=shop"},
+		"CRYPTOPAY_API_KEY=12345678":             nil,
+		"CRYPTOPAY_API_KEY=keykeykeykeykeykeyke": nil,
+	} {
+		g := start(t, t.TempDir(), append(rest, variable), "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC")
+		name, value, _ := strings.Cut(variable, "=")
+		require.Empty(t, g.base)
+		require.Equal(t, 2, g.code())
+		require.Contains(t, g.errors.String(), name)
+		require.NotContains(t, g.errors.String(), value)
+	}
+}
+
+// Figures may be served apart from the interface, whose links never name a host that a
+// request does.
+func TestFS12_MetricsApart(t *testing.T) {
+	t.Parallel()
+	g := start(t, t.TempDir(), nil, "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC", "-metrics-addr", "127.0.0.1:0")
+	require.NotEmpty(t, g.base, g.errors.String())
+	require.Equal(t, http.StatusNotFound, fetch(t, g.base+"/metrics", nil))
+	at, ok := strings.CutPrefix(g.out[0], "metrics are at ")
+	require.True(t, ok, g.out[0])
+	var text bytes.Buffer
+	require.Equal(t, http.StatusOK, fetch(t, at, &text))
+	require.Contains(t, text.String(), "cryptopay_requests_total")
+	require.Equal(t, http.StatusNotFound, fetch(t, strings.Replace(at, "/metrics", "/status/", 1), nil))
+	g.stop(t)
+
+	together := start(t, t.TempDir(), nil, "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC")
+	require.Equal(t, http.StatusOK, fetch(t, together.base+"/metrics", nil))
+	together.stop(t)
+	wrong := start(t, t.TempDir(), []string{"CRYPTOPAY_BASE_URL=pay.example.com"}, "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC")
+	require.Equal(t, 2, wrong.code())
+	require.Contains(t, fmt.Sprint(wrong.errors.String()), "CRYPTOPAY_BASE_URL")
+}
+
+func fetch(t *testing.T, url string, into io.Writer) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	a, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer a.Body.Close() //nolint:errcheck // it was read
+	if into == nil {
+		into = io.Discard
+	}
+	_, err = io.Copy(into, a.Body)
+	require.NoError(t, err)
+	return a.StatusCode
+}
