@@ -73,6 +73,9 @@ type Config struct {
 	// before it cancels theirs. Defaults to 30 seconds.
 	Grace time.Duration
 
+	// MaxWallets is how many sub-accounts a tenant may have open. Defaults to
+	// wallet.DefaultMaxWallets, 10,000; below 0 is no bound.
+	MaxWallets int
 	// Workers are due work of the host's own, done by Run and Step beside the
 	// App's: such as httpapi/auth's Purge. Defaults to none.
 	Workers []Worker

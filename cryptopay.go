@@ -181,7 +181,7 @@ func (a *App) domains() (err error) {
 	c := a.cfg
 	a.Wallets, err = wallet.New(wallet.Config{
 		Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback,
-		Pending: a.pendingPayments,
+		Pending: a.pendingPayments, MaxWallets: c.MaxWallets,
 	})
 	if err != nil {
 		return err

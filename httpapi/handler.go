@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -28,6 +29,7 @@ type Handler struct {
 	pages  []byte // the same for people
 
 	inFlight storage.InFlight
+	reports  sync.Map // tenants that a report is made for now
 }
 
 // New makes a Handler of an App. It does no I/O and starts nothing.
@@ -109,6 +111,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Route: c.routeName(), Method: r.Method, Path: r.URL.Path, Status: seen.status, Limited: c.flood,
 			Duration: time.Since(start), RequestID: c.ID, //nolint:forbidigo // as above
 		})
+	}()
+	defer func() {
+		if c.leave != nil {
+			c.leave()
+		}
 	}()
 	h.serve(seen, c)
 }

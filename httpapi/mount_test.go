@@ -134,8 +134,9 @@ func (w *world) roundTrip(server *httptest.Server, base string) {
 		}
 		link, err := url.Parse(next)
 		require.NoError(w.t, err)
-		require.Equal(w.t, base+"/transactions/transactions/", link.Path, "%s: an absolute link to the same place", next)
-		require.Equal(w.t, strings.TrimPrefix(server.URL, "http://"), link.Host)
+		require.Equal(w.t, base+"/transactions/transactions/", link.Path, "%s: a link to the same place", next)
+		require.Empty(w.t, link.Host)
+		next = server.URL + next
 	}
 	require.Equal(w.t, 3, seen)
 }

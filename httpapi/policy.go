@@ -33,6 +33,9 @@ func (h *Handler) admit(w http.ResponseWriter, c *Call) error {
 	if err := permit(w, c); err != nil {
 		return err
 	}
+	if err := h.oneReport(w, c); err != nil {
+		return err
+	}
 	if !c.Route.Writes {
 		return nil
 	}
@@ -103,6 +106,23 @@ func permit(w http.ResponseWriter, c *Call) error {
 	if len(r.Roles) > 0 && !slices.Contains(r.Roles, c.Who.Role) {
 		return fail(http.StatusForbidden, "permission_denied", "Only tenant administrators may do this.", map[string]any{"required_roles": r.Roles})
 	}
+	return nil
+}
+
+// reportWait is what Retry-After says beside a report that is being made.
+const reportWait = 5 * time.Second
+
+// oneReport lets one report at a time be made for a tenant: each reads the whole
+// history that it is about, and must not slow the requests of others.
+func (h *Handler) oneReport(w http.ResponseWriter, c *Call) error {
+	if c.Route.Limit != LimitReport {
+		return nil
+	}
+	tenant := c.Tenant()
+	if _, busy := h.reports.LoadOrStore(tenant, nil); busy {
+		return tooMany(w, c, reportWait, "Another report is being made")
+	}
+	c.leave = func() { h.reports.Delete(tenant) }
 	return nil
 }
 

@@ -45,6 +45,7 @@ const (
 	LimitPayment LimitClass = "payment" // and payments created
 	LimitHistory LimitClass = "history" // the unified history's own
 	LimitTest    LimitClass = "test"    // and webhook tests
+	LimitReport  LimitClass = "report"  // and one at a time per tenant, in this process
 )
 
 // Policy says who may call a route, how often, and how he is refused.
@@ -146,6 +147,7 @@ type Call struct {
 	base   context.Context // the request's, without this handler's deadline
 	values []string        // of the path's parameters
 	flood  bool            // refused by a limit
+	leave  func()          // to be called when the answer is out; nil = nothing
 }
 
 // Tenant is whose data the call may see.

@@ -62,8 +62,13 @@ type walletsView struct {
 	Total    int64        `json:"total"`
 }
 
-func (h *Handler) listWallets(ctx context.Context, c *Call, _ none) (walletsView, error) {
-	list, total, err := h.app.Wallets.List(ctx, c.Tenant(), 0, 0)
+type walletsInput struct {
+	Limit  int `query:"limit" rule:"min=1,max=1000" default:"1000"`
+	Offset int `query:"offset" rule:"min=0" default:"0"`
+}
+
+func (h *Handler) listWallets(ctx context.Context, c *Call, in walletsInput) (walletsView, error) {
+	list, total, err := h.app.Wallets.List(ctx, c.Tenant(), in.Limit, in.Offset)
 	if err != nil {
 		return walletsView{}, err
 	}

@@ -111,6 +111,9 @@ func (s *Service) commitWallet(ctx context.Context, p storage.Partition, name, e
 		if err != nil {
 			return storage.Change{}, err
 		}
+		if err := s.room(ctx, p, last.Last); err != nil {
+			return storage.Change{}, err
+		}
 		w.Number, w.CreatedAt, w.UpdatedAt = last.Last+1, now, now
 		c := storage.Change{ID: s.c.NewID(), Partition: p, Put: []storage.Row{
 			WalletRows.Row(w.ID, 0, time.Time{}, w),
@@ -122,6 +125,27 @@ func (s *Service) commitWallet(ctx context.Context, p storage.Partition, name, e
 		return Wallet{}, ErrExternalID
 	}
 	return w, err
+}
+
+// room refuses one sub-account too many, *InvalidError. made is how many the tenant ever
+// made: only where that is above the bound are those that are open counted.
+func (s *Service) room(ctx context.Context, p storage.Partition, made int64) error {
+	most := int64(s.c.MaxWallets)
+	if most < 0 || made < most {
+		return nil
+	}
+	open, err := s.c.Store.Count(ctx, storage.Query{Table: WalletRows.Table, Partition: p, Where: openWallets()})
+	if err == nil && open >= most {
+		bad := &InvalidError{}
+		bad.Add("external_id", fmt.Sprintf("is one too many: an account may have %d wallets", most))
+		err = bad
+	}
+	return err
+}
+
+// openWallets selects the sub-accounts that are not closed.
+func openWallets() []storage.Cond {
+	return []storage.Cond{{Column: "closed", Op: storage.Eq, Value: false}, {Column: "number", Op: storage.Gt, Value: int64(0)}}
 }
 
 func replayedWallet(response []byte, err error) (Wallet, error) {
@@ -273,8 +297,7 @@ func (s *Service) Guard(ctx context.Context, tenant, id string) (storage.Guard, 
 func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([]Wallet, int64, error) {
 	q := storage.Query{
 		Table: WalletRows.Table, Partition: storage.Tenant(tenant), Order: []storage.Order{{Column: "number"}},
-		Where: []storage.Cond{{Column: "closed", Op: storage.Eq, Value: false}, {Column: "number", Op: storage.Gt, Value: int64(0)}},
-		Limit: limit, Offset: offset,
+		Where: openWallets(), Limit: limit, Offset: offset,
 	}
 	total, err := s.c.Store.Count(ctx, q)
 	if err != nil {

@@ -27,6 +27,9 @@ type Config struct {
 	// CheckURL refuses a callback URL, in words for the merchant. Defaults to no
 	// check.
 	CheckURL func(url string) error
+	// MaxWallets is how many open sub-accounts a tenant may have. Defaults to
+	// DefaultMaxWallets; below 0 is no bound.
+	MaxWallets int
 	// Lease is how long a worker keeps the transfers that it claimed. Defaults to
 	// 1 minute.
 	Lease time.Duration
@@ -35,6 +38,9 @@ type Config struct {
 	// Log takes what operators should see. Defaults to discarding.
 	Log *slog.Logger
 }
+
+// DefaultMaxWallets is Config.MaxWallets where it is left out.
+const DefaultMaxWallets = 10_000
 
 // Service keeps tenants, wallets and transfers. All methods may be called
 // concurrently.
@@ -53,6 +59,7 @@ func New(c Config) (*Service, error) {
 	}
 	or(&c.Lease, time.Minute)
 	or(&c.Batch, 100)
+	or(&c.MaxWallets, DefaultMaxWallets)
 	if c.Pending == nil {
 		c.Pending = func(context.Context, string, string) (bool, error) { return false, nil }
 	}
