@@ -5,7 +5,7 @@ var doorRemovals = []Bug{
 	{
 		ID: "FS02-edited-withdrawal", File: "withdrawal/intact.go",
 		Old:  "	if why = w.Contradicts(p, &line, ok); why != \"\" || !w.Live() {",
-		New:  "	if !w.Live() {",
+		New:  "	if _ = w.Contradicts(p, &line, ok); !w.Live() {",
 		What: "a withdrawal whose row was edited is paid by the row", Package: ".", Test: "TestFS02_EndedWithdrawalSetToPendingIsNotPaidAgain",
 	},
 	{
