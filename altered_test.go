@@ -357,18 +357,18 @@ func TestFS02_EditedAddressIsNotShown(t *testing.T) {
 	require.Contains(t, i.log.heard(), "payment_address_altered")
 	i.named(p.ID)
 
-	i.edit("UPDATE cryptopay_addresses SET id = ? WHERE seq = (SELECT min(seq) FROM cryptopay_addresses WHERE tenant = '') AND part = 'network/ETH'", i.thief)
+	i.edit("UPDATE cryptopay_addresses SET id = ?, due = 1 WHERE seq = (SELECT min(seq) FROM cryptopay_addresses WHERE tenant = '') AND part = 'network/ETH'", i.thief)
 	i.restart() // what it had leased is gone, too
 	for range 20 {
 		p, err := i.app.Payments.Create(t.Context(), i.tenant, input)
 		require.NoError(t, err)
 		require.NotEqual(t, string(i.thief), p.Address)
 	}
-	require.Contains(t, i.log.heard(), "address_altered")
+	require.Contains(t, i.log.heard(), "msg=address_altered")
 
 	var free, key string
 	require.NoError(t, i.db.QueryRow("SELECT id, key_ref FROM cryptopay_addresses WHERE tenant = '' AND due > 0 ORDER BY seq LIMIT 1").Scan(&free, &key))
-	i.edit("UPDATE cryptopay_addresses SET key_ref = 'm/44''/60''/0''/0/0' WHERE id = ?", free)
+	i.edit("UPDATE cryptopay_addresses SET key_ref = 'm/44''/60''/0''/0/0', due = 1 WHERE id = ?", free)
 	i.restart()
 	for range 20 {
 		p, err := i.app.Payments.Create(t.Context(), i.tenant, input)

@@ -29,7 +29,7 @@ var doorRemovals = []Bug{
 	{
 		ID: "FS02-signer-believes-the-directory", File: "chain/keys/signer.go",
 		Old:  "		if ok && s.derives(c, ref, a) {",
-		New:  "		if ok {",
+		New:  "		if ok || s.derives(c, ref, a) {",
 		What: "the signer pays what the directory calls ours", Package: ".", Test: "TestFS02_EditedSweepIsNotSigned",
 	},
 	{
