@@ -3,7 +3,9 @@ package xrp
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,16 +43,64 @@ func TestD10_PartialPaymentCountsForWhatItBrought(t *testing.T) {
 	require.Equal(t, "XRP", got[0].Currency)
 }
 
-func TestD10_WhatDoesNotSayWhatItDeliveredIsAnError(t *testing.T) {
+func TestD10_WhatDoesNotSayWhatItDeliveredIsUnproven(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	to := n.customer(t, "to").Address
-	from := n.Head(t)
-	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Unsaid: true})
-	n.Mine(1)
-	s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{to}, 1)
-	require.ErrorIs(t, err, chain.ErrNode)
-	require.Empty(t, s.Blocks)
+	n.Send(xrptest.Pay{To: string(to), Drops: 5 * xrp, Delivers: 3 * xrp, Unsaid: true})
+	got := n.Seen(t, to)
+	require.Len(t, got, 1)
+	require.True(t, got[0].Unproven)
+	require.True(t, decimal.NewFromInt(3).Equal(got[0].Amount), "what arrived, by the balances: %s", got[0].Amount)
+}
+
+// TestFN04_AStrangersTransactionStopsNoLedger: whatever type a transaction is of, and
+// however its server tells what it delivered, the ledger is read, what arrived is
+// reported, and a payment after it is proven.
+func TestFN04_AStrangersTransactionStopsNoLedger(t *testing.T) {
+	t.Parallel()
+	for _, clio := range []bool{false, true} {
+		for _, kind := range []string{"AccountDelete", "EscrowFinish", "PaymentChannelClaim", "CheckCash", "VaultWithdraw", "TypeOfTomorrow"} {
+			t.Run(fmt.Sprint(kind, " clio=", clio), func(t *testing.T) {
+				t.Parallel()
+				n := openTown(t)
+				n.Set(func(f *xrptest.Fault) { f.Clio = clio })
+				hot := n.customer(t, "hot").Address
+				n.fund(t, hot, 5)
+				seven, err := n.client.Multiplex(hot, 7)
+				require.NoError(t, err)
+				from := n.Head(t)
+				n.Send(xrptest.Pay{To: string(hot), Drops: 9*xrp + 1, Kind: kind, Tag: tag(7)})
+				n.Send(xrptest.Pay{To: string(hot), Drops: 2 * xrp, Tag: tag(7)})
+				n.Mine(1)
+				s, err := n.client.Scan(t.Context(), []chain.Block{from}, follow.Only{hot, seven}, 9)
+				require.NoError(t, err)
+				var got []chain.Transfer
+				for _, b := range s.Blocks {
+					got = append(got, b.Transfers...)
+				}
+				require.Len(t, got, 2)
+				strange, paid := got[0], got[1]
+				require.True(t, decimal.RequireFromString("9.000001").Equal(strange.Amount), "%s", strange.Amount)
+				if kind == "AccountDelete" { // its metadata says what it delivered, and its tag whom it is for
+					require.False(t, strange.Unproven)
+					require.Equal(t, seven, strange.To)
+				} else {
+					require.True(t, strange.Unproven)
+					require.Equal(t, hot, strange.To)
+				}
+				require.False(t, paid.Unproven)
+				require.Equal(t, seven, paid.To)
+
+				again, err := n.client.History(t.Context(), strange.To, from.Height+1, n.Head(t).Height)
+				require.NoError(t, err)
+				at := slices.IndexFunc(again, func(x chain.Transfer) bool { return x.Tx == strange.Tx })
+				require.GreaterOrEqual(t, at, 0, "and found again")
+				require.Equal(t, strange.Ordinal, again[at].Ordinal)
+				require.True(t, strange.Amount.Equal(again[at].Amount))
+			})
+		}
+	}
 }
 
 func TestD10_IssuedCurrenciesAreNoXRP(t *testing.T) {

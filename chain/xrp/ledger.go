@@ -66,7 +66,8 @@ type txRead struct {
 	ticket      int64
 	index       int64 // in the ledger, −1: not told
 	result      []byte
-	delivered   []byte // raw JSON of delivered_amount, nil: not told
+	delivered   []byte // raw JSON of delivered_amount, which some methods add; nil: not told
+	inMeta      []byte // raw JSON of DeliveredAmount, the metadata's own; nil: not told
 	nodes       []balance
 	ledger      int64 // where a list of transactions says it
 	validated   bool
@@ -230,6 +231,8 @@ func (t *txRead) metaField(w walk, key []byte) {
 		t.result = w.Text()
 	case "delivered_amount":
 		t.delivered = w.Raw()
+	case "DeliveredAmount":
+		t.inMeta = w.Raw()
 	case "AffectedNodes":
 		w.Array(func() {
 			w.Object(func(key []byte) {

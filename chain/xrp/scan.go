@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/shopspring/decimal"
@@ -25,85 +26,87 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		Read: func(ctx context.Context, last chain.Block, n int) ([]ledgerRead, error) {
 			return follow.Read(ctx, last, n, func(ctx context.Context, height int64) (ledgerRead, error) { return c.ledger(ctx, height, whole) })
 		},
-		Match: follow.ByBlock(func(_ context.Context, l ledgerRead, w chain.Watch) ([]chain.Transfer, error) { return c.match(&l, w) }),
+		Match: follow.ByBlock(func(_ context.Context, l ledgerRead, w chain.Watch) ([]chain.Transfer, error) { return c.match(&l, w), nil }),
 	}.Scan(ctx, trail, w, limit)
 }
 
-// match makes the transfers of one ledger.
-func (c *Client) match(l *ledgerRead, w chain.Watch) ([]chain.Transfer, error) {
+// match makes the transfers of one ledger. What a transaction holds is its author's
+// choice, so nothing in it is an error: what is not understood is reported as the
+// balances show it.
+func (c *Client) match(l *ledgerRead, w chain.Watch) []chain.Transfer {
 	var out []chain.Transfer
 	for i := range l.txs {
-		found, err := c.transfers(&l.txs[i], l.Block, w)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
+		out = append(out, c.transfers(&l.txs[i], l.Block, w)...)
 	}
-	return out, nil
+	return out
 }
 
 // executed is the only result that did what the transaction says; tec… took the
 // fee alone.
 const executed = "tesSUCCESS"
 
-// transfers is what one validated transaction brought to watched addresses.
-func (c *Client) transfers(t *txRead, b chain.Block, w chain.Watch) ([]chain.Transfer, error) {
-	if string(t.result) != executed {
-		return nil, nil
+// transfers is what one validated transaction brought to watched addresses: what a
+// payment or the deletion of an account delivered, and every other rise of a watched
+// account's drops, of whatever type the transaction is.
+func (c *Client) transfers(t *txRead, b chain.Block, w chain.Watch) []chain.Transfer {
+	out, paid := c.delivered(t, b, w)
+	number := 0
+	for _, n := range t.nodes {
+		if n.now <= n.before {
+			continue
+		}
+		number++ // also of accounts that are not watched: it is part of the transfer's identity
+		to := chain.Address(n.account)
+		if to == paid || !w.Contains(to) {
+			continue
+		}
+		x := c.transfer(t, b, -1-number, to, n.now-n.before)
+		x.Unproven = true // no tag says whom it is for
+		out = append(out, x)
 	}
-	if kind := string(t.kind); kind != "Payment" && kind != "AccountDelete" {
-		return c.gains(t, b, w), nil
-	}
-	to, memo, err := recipient(t, w)
-	if err != nil || to == "" {
-		return nil, err
+	return out
+}
+
+// delivered is what a payment or the deletion of an account brought to a watched
+// account, by the server's word or the metadata's: rippled's method ledger adds its word
+// to payments and checks alone. Where neither says it, out is empty, and the balances tell.
+func (c *Client) delivered(t *txRead, b chain.Block, w chain.Watch) (out []chain.Transfer, account chain.Address) {
+	kind := string(t.kind)
+	if string(t.result) != executed || kind != "Payment" && kind != "AccountDelete" {
+		return nil, ""
 	}
 	amount, native := drops(t.delivered)
 	if !native {
-		if len(t.delivered) > 0 && t.delivered[0] == '{' {
-			return nil, nil // an issued currency
+		if amount, native = drops(t.inMeta); !native {
+			return nil, ""
 		}
-		return nil, fmt.Errorf("%w: it does not say what transaction %x delivered", chain.ErrNode, t.id)
+	}
+	to, memo := recipient(t, w)
+	if to == "" {
+		return nil, ""
 	}
 	x := c.transfer(t, b, -1, to, amount)
 	x.Memo = memo
-	return []chain.Transfer{x}, nil
+	return []chain.Transfer{x}, chain.Address(t.destination)
 }
 
 // recipient is the watched address that a payment went to, "" where none is: the
 // X-address of its tag, else the account alone.
-func recipient(t *txRead, w chain.Watch) (to chain.Address, memo string, err error) {
+func recipient(t *txRead, w chain.Watch) (to chain.Address, memo string) {
 	base := chain.Address(t.destination)
 	if !w.Contains(base) {
-		return "", "", nil
+		return "", ""
 	}
 	if t.tag < 0 {
-		return base, "", nil
-	}
-	id, ok := address.XRPAccount(base)
-	if !ok || t.tag > 1<<32-1 {
-		return "", "", fmt.Errorf("%w: transaction %x has a malformed destination", chain.ErrNode, t.id)
+		return base, ""
 	}
 	memo = strconv.FormatInt(t.tag, 10)
-	if to = tagged(id, uint32(t.tag)); w.Contains(to) { //nolint:gosec // checked above
-		return to, memo, nil
-	}
-	return base, memo, nil
-}
-
-// gains are the drops that transactions of other kinds brought to watched
-// accounts: whom they are for, no tag says.
-func (c *Client) gains(t *txRead, b chain.Block, w chain.Watch) []chain.Transfer {
-	var out []chain.Transfer
-	for _, n := range t.nodes {
-		if n.now <= n.before || !w.Contains(chain.Address(n.account)) {
-			continue
+	if id, ok := address.XRPAccount(base); ok && t.tag <= math.MaxUint32 {
+		if to = tagged(id, uint32(t.tag)); w.Contains(to) {
+			return to, memo
 		}
-		x := c.transfer(t, b, -2-len(out), chain.Address(n.account), n.now-n.before)
-		x.Unproven = true
-		out = append(out, x)
 	}
-	return out
+	return base, memo
 }
 
 func (c *Client) transfer(t *txRead, b chain.Block, ordinal int, to chain.Address, amount int64) chain.Transfer {

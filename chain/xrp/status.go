@@ -218,11 +218,7 @@ func (c *Client) History(ctx context.Context, a chain.Address, from, to int64) (
 					return nil, err
 				}
 			}
-			found, err := c.transfers(t, at.Block, both)
-			if err != nil {
-				return nil, err
-			}
-			for _, x := range found {
+			for _, x := range c.transfers(t, at.Block, both) {
 				if x.To == a {
 					out = append(out, x)
 				}

@@ -33,7 +33,7 @@ type question struct {
 	} `json:"params"`
 }
 
-// ServeHTTP answers as rippled does.
+// ServeHTTP answers as rippled does, or Clio.
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,7 +144,7 @@ func (n *Node) ledgerJSON(l *ledger, txs, expand bool) object {
 		return out
 	}
 	list := []any{}
-	for i := range l.txs {
+	for _, i := range l.byHash() {
 		if n.fault.Partial {
 			break
 		}
@@ -153,11 +153,21 @@ func (n *Node) ledgerJSON(l *ledger, txs, expand bool) object {
 			continue
 		}
 		t := l.txs[i].fields()
-		t["metaData"] = l.txs[i].meta(i)
+		t["metaData"] = l.txs[i].meta(i, n.fault.Clio)
 		list = append(list, t)
 	}
 	out["transactions"] = list
 	return out
+}
+
+// byHash is the order in which a server lists transactions: that of its tree.
+func (l *ledger) byHash() []int {
+	order := make([]int, len(l.txs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(l.txs[a].hash, l.txs[b].hash) })
+	return order
 }
 
 func (x *included) fields() object {
@@ -168,13 +178,20 @@ func (x *included) fields() object {
 	return out
 }
 
-func (x *included) meta(index int) object {
+// meta is a transaction's metadata. delivered_amount is added to that of a payment
+// and a cashed check by every method (LedgerToJson.cpp, fillJsonTx), to that of an
+// AccountDelete by tx and account_tx (DeliveredAmount.cpp, canHaveDeliveredAmount) and,
+// on Clio, by the method ledger too (RPCHelpers.cpp, toExpandedJson): everywhere says so.
+func (x *included) meta(index int, everywhere bool) object {
 	out := object{"AffectedNodes": x.nodes, "TransactionIndex": index, "TransactionResult": x.result}
 	if x.nodes == nil {
 		out["AffectedNodes"] = []any{}
 	}
-	if x.delivered != nil {
-		out["delivered_amount"] = x.delivered
+	if x.delivered.inMeta != nil {
+		out["DeliveredAmount"] = x.delivered.inMeta
+	}
+	if kind := x.json["TransactionType"]; x.delivered.told != nil && (everywhere || kind == "Payment" || kind == "CheckCash") {
+		out["delivered_amount"] = x.delivered.told
 	}
 	return out
 }
@@ -184,7 +201,7 @@ func (n *Node) txJSON(hash string) object {
 		for i := range l.txs {
 			if l.txs[i].hash == hash && lower(hash) != n.fault.Forget {
 				t := l.txs[i].fields()
-				t["ledger_index"], t["inLedger"], t["meta"], t["validated"], t["date"] = l.index, l.index, l.txs[i].meta(i), true, closeAt(l.index)
+				t["ledger_index"], t["inLedger"], t["meta"], t["validated"], t["date"] = l.index, l.index, l.txs[i].meta(i, true), true, closeAt(l.index)
 				return t
 			}
 		}
@@ -213,13 +230,12 @@ func (n *Node) accountTx(who string, from, to int64, forward bool, limit, skip i
 		l := n.at(index)
 		for i := range l.txs {
 			x := &l.txs[i]
-			touched := x.json["Account"] == who || x.json["Destination"] == who
-			if !touched || lower(x.hash) == n.fault.Forget {
+			if !slices.Contains(x.touched, who) || lower(x.hash) == n.fault.Forget {
 				continue
 			}
 			t := x.fields()
 			t["ledger_index"], t["date"] = index, closeAt(index)
-			list = append(list, object{"meta": x.meta(i), "tx": t, "validated": true})
+			list = append(list, object{"meta": x.meta(i, true), "tx": t, "validated": true})
 		}
 	}
 	if !forward {

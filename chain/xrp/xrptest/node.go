@@ -52,14 +52,21 @@ type tx struct {
 	last     uint32 // 0: for ever
 	json     object
 	// run applies it to the accounts and says the result and what was delivered.
-	run func(s map[string]Account, at int64) (result string, delivered any)
+	run func(s map[string]Account, at int64) (result string, d delivery)
+}
+
+// delivery is what a transaction brought, as the server knows it: nil = not at all.
+type delivery struct {
+	inMeta any // DeliveredAmount of the metadata
+	told   any // delivered_amount, where a method adds it
 }
 
 type included struct {
 	*tx
 	result    string
-	delivered any
+	delivered delivery
 	nodes     []any
+	touched   []string // the accounts of nodes
 }
 
 type ledger struct {
@@ -91,6 +98,8 @@ type Fault struct {
 	Lose    bool // it takes the next submission and breaks the connection
 	Swallow bool // it takes submissions and forgets them
 	Forget  string
+	// Clio makes it answer as Clio does, the other server of the same API.
+	Clio bool
 	// Earliest is the first ledger that it has, 0 = all.
 	Earliest int64
 	// Took is told of each valid submission, swallowed or not.
@@ -192,26 +201,39 @@ func (l *ledger) apply(t *tx) {
 	charged(l.after)
 	result, delivered := t.run(l.after, l.index)
 	if result != "tesSUCCESS" {
-		l.after, delivered = maps.Clone(before), nil
+		l.after, delivered = maps.Clone(before), delivery{}
 		charged(l.after)
 	}
 	x := included{tx: t, result: result, delivered: delivered}
-	for _, who := range slices.Sorted(maps.Keys(l.after)) {
+	for _, who := range slices.Sorted(maps.Keys(union(before, l.after))) {
 		was, there := before[who]
-		if now := l.after[who]; now != was {
-			fields := object{"Account": who, "Balance": fmt.Sprint(now.Drops), "Flags": now.Flags, "OwnerCount": now.Owned, "Sequence": now.Sequence}
-			if !there {
-				x.nodes = append(x.nodes, object{"CreatedNode": object{"LedgerEntryType": "AccountRoot", "LedgerIndex": sum(who), "NewFields": fields}})
-				continue
-			}
+		now, stays := l.after[who]
+		if there && stays && now == was {
+			continue
+		}
+		x.touched = append(x.touched, who)
+		fields := object{"Account": who, "Balance": fmt.Sprint(now.Drops), "Flags": now.Flags, "OwnerCount": now.Owned, "Sequence": now.Sequence}
+		entry := object{"LedgerEntryType": "AccountRoot", "LedgerIndex": sum(who)}
+		kind := "ModifiedNode"
+		if !there {
+			kind, entry["NewFields"] = "CreatedNode", fields
+		} else {
 			changed := object{}
 			if now.Drops != was.Drops {
 				changed["Balance"] = fmt.Sprint(was.Drops)
 			}
-			x.nodes = append(x.nodes, object{"ModifiedNode": object{
-				"FinalFields": fields, "LedgerEntryType": "AccountRoot", "LedgerIndex": sum(who), "PreviousFields": changed,
-			}})
+			entry["FinalFields"], entry["PreviousFields"] = fields, changed
+			if !stays {
+				kind = "DeletedNode"
+			}
 		}
+		x.nodes = append(x.nodes, object{kind: entry})
 	}
 	l.txs = append(l.txs, x)
+}
+
+func union(a, b map[string]Account) map[string]Account {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
 }

@@ -1,8 +1,12 @@
 package xrptest
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
-// Pay is a payment of the outside customer's.
+// Pay is a transaction of the outside customer's that brings XRP or an issued
+// currency to an account.
 type Pay struct {
 	To    string // classic address
 	Tag   *uint32
@@ -12,9 +16,10 @@ type Pay struct {
 	// Issued delivers an issued currency of that name in the place of XRP.
 	Issued string
 	// Kind is a transaction of another type that brings Drops: "EscrowFinish",
-	// "PaymentChannelClaim", "AccountDelete".
+	// "PaymentChannelClaim", "CheckCash", "AccountDelete" of an account with Drops, or
+	// the name of a type that nobody knows yet.
 	Kind string
-	// Unsaid leaves delivered_amount out.
+	// Unsaid leaves out what was delivered, also of the metadata.
 	Unsaid bool
 	// Fails makes it end so: "tecPATH_DRY".
 	Fails string
@@ -23,57 +28,99 @@ type Pay struct {
 // flagPartial is tfPartialPayment.
 const flagPartial = 0x00020000
 
-// Send puts a payment into the pool and returns its hash in lower case.
+// Send puts a transaction into the pool and returns its hash in lower case.
 func (n *Node) Send(p Pay) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.counter++
-	arrives := p.Drops
-	j := object{
-		"Account": n.Payer, "Destination": p.To, "Fee": fmt.Sprint(BaseFee), "Flags": 0, "Amount": fmt.Sprint(p.Drops),
-		"SigningPubKey": "02" + sum("key"), "TransactionType": "Payment", "TxnSignature": "3044" + sum("signature"),
-	}
-	if p.Tag != nil {
-		j["DestinationTag"] = *p.Tag
-	}
+	from, arrives := n.Payer, p.Drops
 	if p.Delivers > 0 {
-		j["Flags"], arrives = flagPartial, p.Delivers
+		arrives = p.Delivers
 	}
-	if p.Kind != "" {
-		j["TransactionType"] = p.Kind
-		delete(j, "Amount")
+	if p.Kind == "AccountDelete" { // an account of its own, which is gone afterwards
+		from = Address(fmt.Sprint("leaver/", n.counter))
+		n.mine(1)
+		n.head().after[from] = Account{Drops: p.Drops + deleteFee, Sequence: 1}
 	}
-	if p.Issued != "" {
-		j["Amount"] = issued(p.Issued, p.Drops)
-	}
-	t := &tx{hash: sum("outside", n.counter, n.ledgers[0].hash), account: n.Payer, fee: BaseFee, json: j}
-	t.run = func(s map[string]Account, at int64) (string, any) {
-		payer := s[n.Payer] // its sequences are of no interest: it has no key
-		j["Sequence"] = payer.Sequence
-		payer.Sequence++
-		s[n.Payer] = payer
+	j := p.fields(from)
+	t := &tx{hash: sum("outside", n.counter, n.ledgers[0].hash), account: from, fee: BaseFee, json: j}
+	t.run = func(s map[string]Account, at int64) (string, delivery) {
+		sender := s[from] // its sequences are of no interest: it has no key
+		j["Sequence"] = sender.Sequence
+		sender.Sequence++
+		s[from] = sender
 		if p.Fails != "" {
-			return p.Fails, nil
+			return p.Fails, delivery{}
 		}
-		var said any = fmt.Sprint(arrives)
-		switch {
-		case p.Issued != "":
-			return "tesSUCCESS", issued(p.Issued, arrives)
-		case p.Unsaid || p.Kind != "" && p.Kind != "AccountDelete":
-			said = nil
+		if p.Issued != "" {
+			return "tesSUCCESS", p.delivery(issued(p.Issued, arrives))
 		}
-		payer.Drops -= arrives
-		s[n.Payer] = payer
+		sender.Drops -= arrives
+		s[from] = sender
+		if p.Kind == "AccountDelete" {
+			delete(s, from)
+		}
 		to, there := s[p.To]
 		if !there {
 			to.Sequence = uint32(at)
 		}
 		to.Drops += arrives
 		s[p.To] = to
-		return "tesSUCCESS", said
+		return "tesSUCCESS", p.delivery(fmt.Sprint(arrives))
 	}
 	n.pool = append(n.pool, t)
 	return lower(t.hash)
+}
+
+// deleteFee is what deleting an account costs: one owner reserve.
+const deleteFee = OwnerReserve
+
+// fields are those of the transaction's type, as rippled's TxFormats list them: an
+// EscrowFinish or a claim of a channel does not name the recipient.
+func (p *Pay) fields(from string) object {
+	j := object{
+		"Account": from, "Fee": fmt.Sprint(BaseFee), "Flags": 0, "SigningPubKey": "02" + sum("key"),
+		"TransactionType": cmp.Or(p.Kind, "Payment"), "TxnSignature": "3044" + sum("signature"),
+	}
+	switch p.Kind {
+	case "":
+		j["Destination"], j["Amount"] = p.To, fmt.Sprint(p.Drops)
+		if p.Issued != "" {
+			j["Amount"] = issued(p.Issued, p.Drops)
+		}
+		j["DeliverMax"] = j["Amount"] // added by the server, beside Amount in API version 1
+		if p.Delivers > 0 {
+			j["Flags"] = flagPartial
+		}
+	case "AccountDelete":
+		j["Destination"], j["Fee"] = p.To, fmt.Sprint(deleteFee)
+	case "EscrowFinish":
+		j["Owner"], j["OfferSequence"] = from, 5
+	case "PaymentChannelClaim":
+		j["Channel"], j["Balance"] = sum("channel"), fmt.Sprint(p.Drops)
+	case "CheckCash":
+		j["CheckID"], j["Amount"] = sum("check"), fmt.Sprint(p.Drops)
+	}
+	if p.Tag != nil {
+		j["DestinationTag"] = *p.Tag
+	}
+	return j
+}
+
+// delivery says what the server's two notions of what was delivered are: the field
+// of the metadata, which a payment has only where it differs from its Amount and an
+// AccountDelete always (Payment.cpp, DeleteAccount.cpp), and the one that the API
+// computes of both.
+func (p *Pay) delivery(amount any) delivery {
+	switch {
+	case p.Unsaid:
+		return delivery{}
+	case p.Kind == "AccountDelete", p.Kind == "" && p.Delivers > 0:
+		return delivery{inMeta: amount, told: amount}
+	case p.Kind == "", p.Kind == "CheckCash":
+		return delivery{told: amount}
+	}
+	return delivery{}
 }
 
 func issued(currency string, value int64) object {

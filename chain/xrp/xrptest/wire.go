@@ -222,30 +222,30 @@ func (n *Node) transaction(m *message, blob []byte) *tx {
 	}
 	return &tx{
 		hash: hash, account: m.account, sequence: m.number[fieldSequence], fee: m.fee, last: m.number[fieldLastLedger], json: j,
-		run: func(s map[string]Account, at int64) (string, any) { return m.pay(s, at) },
+		run: func(s map[string]Account, at int64) (string, delivery) { return m.pay(s, at) },
 	}
 }
 
 // pay runs a transaction of which the fee was taken.
-func (m *message) pay(s map[string]Account, at int64) (string, any) {
+func (m *message) pay(s map[string]Account, at int64) (string, delivery) {
 	if m.kind != 0 {
-		return "tesSUCCESS", nil
+		return "tesSUCCESS", delivery{}
 	}
 	from, to := s[m.account], s[m.destination]
 	switch {
 	case to.Sequence == 0 && m.amount < Reserve:
-		return "tecNO_DST_INSUF_XRP", nil
+		return "tecNO_DST_INSUF_XRP", delivery{}
 	case to.Flags&RequireTag != 0 && !m.has[fieldTag]:
-		return "tecDST_TAG_NEEDED", nil
+		return "tecDST_TAG_NEEDED", delivery{}
 	case to.Flags&DepositAuth != 0:
-		return "tecNO_PERMISSION", nil
+		return "tecNO_PERMISSION", delivery{}
 	case from.Drops-m.amount < Reserve+OwnerReserve*from.Owned:
-		return "tecUNFUNDED_PAYMENT", nil
+		return "tecUNFUNDED_PAYMENT", delivery{}
 	case to.Sequence == 0:
 		to.Sequence = uint32(at)
 	}
 	from.Drops -= m.amount
 	to.Drops += m.amount
 	s[m.account], s[m.destination] = from, to
-	return "tesSUCCESS", fmt.Sprint(m.amount)
+	return "tesSUCCESS", delivery{told: fmt.Sprint(m.amount)}
 }
