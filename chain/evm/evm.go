@@ -225,9 +225,9 @@ func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 	if t.Final, err = tagged(final); err != nil {
 		return chain.Tip{}, err
 	}
-	if t.Final > t.Head.Height {
-		return chain.Tip{}, fmt.Errorf("%w: its final block %d is above the head %d", chain.ErrNode, t.Final, t.Head.Height)
-	}
+	// The tags may come from a newer state of the node than the head: a block between
+	// the two calls, or two nodes behind one address.
+	t.Safe, t.Final = min(t.Safe, t.Head.Height), min(t.Final, t.Head.Height)
 	return t, nil
 }
 

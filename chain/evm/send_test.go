@@ -491,3 +491,20 @@ func TestR06_TipKnowsFinality(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, tip.Final, "nothing is final yet, which is not: has no notion of it")
 }
+
+// TestFN11_FinalizedAheadOfTheHeadIsTheHead: head and finalized come from two states of
+// the node, and the head is the older one.
+func TestFN11_FinalizedAheadOfTheHeadIsTheHead(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.mine()
+	older := f.mine()
+	f.mine()
+	f.final = 3
+	f.lie("eth_getBlockByNumber", func(p []json.RawMessage) (any, *fakeError, bool) {
+		return older.json(false), nil, text(p[0]) == "latest"
+	})
+	tip, err := f.client().Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 2, 2}, []int64{tip.Head.Height, tip.Safe, tip.Final}, "the lower height is what both have")
+}

@@ -527,3 +527,35 @@ func TestFee_ActivationAndFreeBandwidth(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, left.LessThan(decimal.RequireFromString("0.02")), "%s", left)
 }
+
+// TestFN11_SolidifiedAheadOfTheHeadIsTheHead: two nodes behind one address, and the one
+// that is asked for the head is behind.
+func TestFN11_SolidifiedAheadOfTheHeadIsTheHead(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	old := n.Head(t)
+	n.Mine(trontest.Solidify + 3)
+	var behind []byte
+	n.Set(func(f *trontest.Fault) {
+		f.Lag = trontest.Solidify + 3
+		f.Tamper = func(path string, body []byte) []byte {
+			if path == "/wallet/getblock" {
+				behind = body
+			}
+			return body
+		}
+	})
+	require.Equal(t, old, n.Head(t))
+	n.Set(func(f *trontest.Fault) {
+		f.Lag = 0
+		f.Tamper = func(path string, body []byte) []byte {
+			if path == "/wallet/getblock" {
+				return behind
+			}
+			return body
+		}
+	})
+	tip, err := n.client.Tip(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int64{old.Height, old.Height}, []int64{tip.Head.Height, tip.Final})
+}
