@@ -242,23 +242,36 @@ func (a *App) KeyOf(ctx context.Context, n chain.Network, address chain.Address)
 	return chain.KeyRef(row.Key), ok && row.Use != "", err
 }
 
-// haltedNetwork says why an order may not be sent now: its network is halted, or it pays
-// what no withdrawal has ordered.
+// haltedNetwork says why nothing may be sent for an intent now: its network is halted, it
+// pays what no withdrawal has ordered, or it is a withdrawal that was not signed yet of a
+// currency that delivered less than ordered. One that was signed goes on, as others wait
+// behind its nonce.
 func (a *App) haltedNetwork(ctx context.Context, in chain.Intent) (string, error) {
 	cursor, err := a.head(ctx, in.Network)
 	if err != nil || cursor.Halted != "" || in.Purpose != chain.ForWithdrawal {
 		return cursor.Halted, err
 	}
 	why, err := a.Withdrawals.Confirm(ctx, in)
-	if why == "" || err != nil {
+	if err != nil {
 		return "", err
 	}
-	a.cfg.Log.ErrorContext(ctx, "order_altered", "network", string(in.Network), "tenant", in.Tenant, "withdrawal", in.ID, "reason", why)
-	return string(outgoing.ReasonAltered), nil
+	if why != "" {
+		a.cfg.Log.ErrorContext(ctx, "order_altered", "network", string(in.Network), "tenant", in.Tenant, "withdrawal", in.ID, "reason", why)
+		return string(outgoing.ReasonAltered), nil
+	}
+	if less, err := a.Withdrawals.DeliveredLess(ctx, in.Tenant, in.Currency); err != nil || !less {
+		return "", err
+	}
+	w, err := a.Withdrawals.Get(ctx, in.Tenant, in.ID)
+	if err != nil || w.Status != withdrawal.Pending {
+		return "", err
+	}
+	return "another payout of " + in.Currency + " delivered less than ordered", nil
 }
 
 // haltedAsset says whether paying out an asset is halted for a tenant: its
-// network is, or a deep reorg left the tenant's house without equity in it.
+// network is, a payout of it delivered less than ordered, or a deep reorg left the
+// tenant's house without equity in it.
 func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, error) {
 	c, err := a.cfg.Registry.Currency(currency)
 	if err != nil {
@@ -266,6 +279,9 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, e
 	}
 	cursor, err := a.head(ctx, c.Network)
 	if err != nil || cursor.Halted != "" {
+		return true, err
+	}
+	if less, err := a.Withdrawals.DeliveredLess(ctx, tenant, currency); err != nil || less {
 		return true, err
 	}
 	balances, err := a.cfg.Store.Balances(ctx, storage.Tenant(tenant))

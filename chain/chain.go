@@ -455,6 +455,10 @@ type Status struct {
 	Confirmations int64
 	Final         bool // Block can no longer be undone, by the network's own word or never where it has none
 	Executed      bool // Included: it did what it says; false = reverted
+	// Shortfall is how much less than ordered reached the recipient of an executed
+	// transfer, in units of its currency, rounded up: a token may take a fee. 0 = nothing
+	// is missing.
+	Shortfall ledger.Amount
 	// Cost is what the network took, in units of the gas currency, rounded up.
 	Cost ledger.Amount
 	// By is the conflicting tx, where known.

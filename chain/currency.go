@@ -47,6 +47,16 @@ func (c *Currency) Units(d decimal.Decimal, r ledger.Rounding) (ledger.Amount, e
 	return ledger.FromDecimal(d, c.Scale, r)
 }
 
+// Shortfall is how much less than ordered was delivered, rounded up; 0 where nothing is
+// missing.
+func (c *Currency) Shortfall(ordered ledger.Amount, delivered decimal.Decimal) ledger.Amount {
+	got, err := c.Units(delivered, ledger.Down)
+	if err != nil {
+		return 0 // more than an Amount holds
+	}
+	return max(0, ordered-got)
+}
+
 // Decimal converts ledger units to whole coins.
 func (c *Currency) Decimal(a ledger.Amount) decimal.Decimal { return a.Decimal(c.Scale) }
 

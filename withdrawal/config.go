@@ -83,6 +83,9 @@ const (
 	NoticeConflict = "withdrawal_contradiction"  // a fact contradicts what was already decided: look at it
 	NoticeFailed   = "withdrawal_payment_failed" // the payout side gave up with proof
 	NoticeAltered  = "withdrawal_altered"        // its stored rows contradict each other: it is not paid
+	// NoticeShort: the recipient got less than was ordered. The withdrawal waits for
+	// TakeDelivered or PayMissing, and other payouts of its currency wait with it.
+	NoticeShort = "withdrawal_delivered_less"
 )
 
 // Config is what the service is made of. Store, Registry, Parse, Fees, Tenants,

@@ -19,6 +19,11 @@ var (
 	// the payout side cannot take it yet. Nothing has changed; ask again after a
 	// Config.Lease, when it waits visibly or has gone out.
 	ErrHandingOver = errors.New("withdrawal: it is being handed over at this moment, ask again in a minute")
+	// ErrNotShort: the withdrawal does not wait for a decision on what it delivered.
+	ErrNotShort = errors.New("withdrawal: it does not wait as delivered_less")
+	// ErrNoEquity: the operator owns less of the currency than PayMissing would pay. Top up
+	// the tenant's hot address first.
+	ErrNoEquity = errors.New("withdrawal: the operator owns less of the currency than is missing: top up the hot address first")
 	// ErrNoIntent is what Payouts.Cancel answers for an id that it never took.
 	ErrNoIntent = errors.New("withdrawal: the payout side has no such intent")
 )

@@ -28,6 +28,8 @@ const (
 	OnSigned   Trigger = "signed"   // the signed transaction is stored
 	OnReplaced Trigger = "replaced" // another attempt of the same payment counts now
 	OnExecuted Trigger = "executed" // on chain with the required confirmations
+	OnShort    Trigger = "short"    // on chain with the required confirmations, and less than ordered arrived
+	OnTaken    Trigger = "taken"    // an operator takes what was delivered for the whole
 	OnDead     Trigger = "dead"     // every attempt is dead with proof, or rejected before broadcast
 )
 
@@ -52,6 +54,8 @@ var machine = fsm.Machine[Status, Trigger]{
 		{From: []Status{Processing}, Trigger: OnReplaced, When: "a replacement was signed", Does: "shows the new hash, no event; the hold stays"},
 		{From: []Status{Completed}, Trigger: OnReplaced, When: "all attempts died after completion and it is sent again", Does: "shows the new hash; tells the host; no posting"},
 		{From: []Status{Processing}, Trigger: OnExecuted, To: Completed, When: "with the required confirmations", Does: "posts the hold: recipient, platform fee, network fee"},
+		{From: []Status{Processing}, Trigger: OnShort, When: "with the required confirmations, but the recipient got less than ordered", Does: "tells the host; payouts of the currency halt; the hold stays"},
+		{From: []Status{Processing}, Trigger: OnTaken, To: Completed, When: "it delivered less, and an operator has decided", Does: "posts the hold as ordered; what is missing may be another withdrawal, which the house pays"},
 		{From: []Status{Completed}, Trigger: OnExecuted, When: "deeper in the chain", Does: "updates confirmations and hash"},
 		{From: []Status{Pending, Processing}, Trigger: OnDead, To: Failed, When: "provably can never land", Does: "releases the hold; what the network took is booked to the house by its own Tx"},
 	},

@@ -20,6 +20,7 @@ type move struct {
 	changed bool      // w differs from what is stored
 	history bool      // so does its line of the unified history
 	events  []storage.Row
+	with    []storage.Row // of another withdrawal
 	post    []ledger.Tx
 	level   []storage.Level
 	require []storage.Guard // rows that the decision relied on
@@ -44,7 +45,7 @@ func (m *move) step(trigger Trigger, to Status) error {
 	case Processing:
 		m.w.ProcessedAt, m.w.Stage, m.w.Waiting = m.now, Handed, ""
 	case Completed:
-		m.w.CompletedAt = m.now
+		m.w.CompletedAt, m.w.Waiting = m.now, ""
 		m.post = append(m.post, settleTx(&m.w, m.now))
 	case Failed, Cancelled:
 		m.post = append(m.post, releaseTx(&m.w, m.now))
@@ -70,7 +71,7 @@ func (m *move) touch() {
 	m.w.UpdatedAt = m.now
 }
 
-// wait keeps w pending for a reason that operators see, and due again at a time
+// wait keeps w open for a reason that operators see, and due again at a time
 // (zero: only when something happens).
 func (m *move) wait(reason string, due time.Time) {
 	if m.w.Waiting != reason || !m.due.Equal(due) {
@@ -118,7 +119,7 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 	}
 	c := storage.Change{
 		ID: s.c.NewID(), Partition: p, Require: m.require, Post: m.post, Level: m.level,
-		Put: append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)),
+		Put: append(append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)), m.with...),
 	}
 	if m.history {
 		line, stored, ok, err := storage.Activities.One(ctx, s.c.Store, p, m.w.ID)

@@ -9,6 +9,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
+// ReasonDeliveredLess is the Reason of an Outcome that is executed or settled where the
+// recipient got less than was ordered: Amount. It is the payout side's string.
+const ReasonDeliveredLess = WaitingDeliveredLess
+
 // The states that an Outcome can tell. They are the payout side's strings.
 const (
 	OutcomeQueued    = "queued"    // known, nothing signed
@@ -93,6 +97,11 @@ func (m *move) signed(o Outcome) error {
 				return err
 			}
 		}
+		if m.newer(o) && m.w.Waiting == WaitingDeliveredLess {
+			m.w.Delivered = 0 // a fork took that payment back, and it is sent again
+			m.wait("", never)
+			m.touch()
+		}
 		m.show(o)
 	case Completed:
 		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
@@ -118,10 +127,17 @@ func (m *move) executed(o Outcome) error {
 				return err
 			}
 		}
+		late := !m.newer(o)
 		m.show(o)
-		if !deep {
+		switch {
+		case !deep:
 			return nil
+		case o.Reason == ReasonDeliveredLess && late:
+			return nil
+		case o.Reason == ReasonDeliveredLess:
+			return m.short(o)
 		}
+		m.w.Delivered = 0
 		if o.Amount != 0 && o.Amount != m.w.Amount {
 			m.notice(NoticeConflict, fmt.Sprintf("the recipient got %d units where %d were ordered, in %s", o.Amount, m.w.Amount, o.Tx))
 		}
@@ -130,6 +146,10 @@ func (m *move) executed(o Outcome) error {
 		}
 		return m.step(OnExecuted, Completed)
 	case Completed:
+		if o.Reason == ReasonDeliveredLess && o.Amount != m.w.Delivered && m.newer(o) {
+			m.w.Delivered, m.changed = o.Amount, true // not decided on: it was completed before it landed
+			m.noticeShort(o)
+		}
 		if m.newer(o) && (o.Confirmations > m.w.Confirmations || o.Tx != "" && o.Tx != m.w.Tx) {
 			m.show(o)
 			return m.step(OnExecuted, Completed)
@@ -140,6 +160,23 @@ func (m *move) executed(o Outcome) error {
 		}
 	}
 	return nil
+}
+
+// short keeps a withdrawal that delivered less than ordered for an operator: the
+// payment is final or will be, so neither is it failed nor the hold released.
+func (m *move) short(o Outcome) error {
+	if m.w.Waiting == WaitingDeliveredLess && m.w.Delivered == o.Amount {
+		return nil
+	}
+	m.w.Delivered = o.Amount
+	m.wait(WaitingDeliveredLess, never)
+	m.noticeShort(o)
+	return m.step(OnShort, Processing)
+}
+
+func (m *move) noticeShort(o Outcome) {
+	m.notice(NoticeShort, fmt.Sprintf("the recipient got %s of %s %s, in %s",
+		m.c.Decimal(o.Amount), m.c.Decimal(m.w.Amount), m.w.Currency, o.Tx))
 }
 
 func (m *move) dead(o Outcome) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Reasons that a pending withdrawal shows for waiting, beside the payout side's.
+// Reasons that an open withdrawal shows for waiting, beside the payout side's.
 const (
 	WaitingReview = "review"  // of Approve or Refuse
 	WaitingFrozen = "held"    // by an operator
@@ -19,6 +19,10 @@ const (
 	// WaitingAltered: its stored rows contradict each other, so somebody edited them.
 	// Nothing is sent until an operator has repaired them; Reason has the difference.
 	WaitingAltered = "altered"
+	// WaitingDeliveredLess: it is processing, its payment has landed, and the recipient
+	// got less than was ordered. Payouts of the currency are halted for the tenant until an
+	// operator calls TakeDelivered or PayMissing.
+	WaitingDeliveredLess = "delivered_less"
 )
 
 // Step hands what is due to the payout side and says how many withdrawals it

@@ -60,11 +60,14 @@ type Withdrawal struct {
 	BatchID       string `db:"batch_id"`
 	CallbackURL   string `db:"callback_url"`
 
-	Stage     Stage         `db:"stage"`
-	MaxCost   ledger.Amount `db:"max_cost"` // of the intent, set once when it is handed over
-	Review    Review        `db:"review"`
-	Frozen    bool          `db:"frozen"`     // by an operator's Hold
-	Waiting   string        `db:"waiting"`    // why it is still pending, "" = no reason known
+	Stage   Stage         `db:"stage"`
+	MaxCost ledger.Amount `db:"max_cost"` // of the intent, set once when it is handed over
+	Review  Review        `db:"review"`
+	Frozen  bool          `db:"frozen"`  // by an operator's Hold
+	Waiting string        `db:"waiting"` // why it is not completed yet, "" = no reason known
+	// Delivered is what the recipient got where that is less than Amount: see
+	// WaitingDeliveredLess. 0 otherwise, or where nothing arrived.
+	Delivered ledger.Amount `db:"delivered"`
 	Reason    string        `db:"reason"`     // why it failed or is held
 	OutcomeAt time.Time     `db:"outcome_at"` // of the newest fact applied
 	Counter   string        `db:"counter"`    // the daily level that it counts in, "" = none
@@ -92,6 +95,10 @@ var Withdrawals = storage.NewTable[Withdrawal]("withdrawals",
 	storage.Index("amount_rank"),
 	storage.Index("counter"),
 )
+
+// Missing is what the recipient was ordered and did not get of a withdrawal that
+// delivered less; of others it means nothing.
+func (w *Withdrawal) Missing() ledger.Amount { return w.Amount - w.Delivered }
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table { return []*storage.Table{Withdrawals.Table} }

@@ -3,6 +3,7 @@ package evm
 import (
 	"context"
 	"fmt"
+	"math/big"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
@@ -21,9 +22,9 @@ type view struct {
 // is on the chain now. Conflicted needs the other transaction itself, found in
 // the block where the account's nonce passed ours: that a receipt is missing
 // proves nothing, as nodes forget old ones. What a block holds of a token
-// transfer is Executed only where the token logged one to the recipient. An attempt
-// of which the node's answers contradict each other is Unknown, whatever the others
-// are.
+// transfer is Executed only where the token logged that it moved something of the
+// sender's or to the recipient; less than ordered is a Shortfall. An attempt of which the
+// node's answers contradict each other is Unknown, whatever the others are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	v, err := c.view(ctx)
 	if err != nil {
@@ -128,7 +129,11 @@ func (c *Client) included(ctx context.Context, v view, t *sent, rec *receipt) (c
 	if err != nil {
 		return chain.Status{}, fmt.Errorf("%w: cost of %s: %w", follow.ErrTorn, t.Hash(), err)
 	}
-	return c.placed(v, b, chain.Status{State: chain.Included, Executed: rec.ok && c.delivered(t, rec), Cost: cost}), nil
+	st := chain.Status{State: chain.Included, Cost: cost}
+	if rec.ok {
+		st.Executed, st.Shortfall = c.delivered(t, rec)
+	}
+	return c.placed(v, b, st), nil
 }
 
 func (c *Client) placed(v view, b block, s chain.Status) chain.Status {
@@ -137,22 +142,35 @@ func (c *Client) placed(v view, b block, s chain.Status) chain.Status {
 	return s
 }
 
-// delivered: a token may answer with success and do nothing; it then logs nothing.
-func (c *Client) delivered(t *sent, rec *receipt) bool {
+// delivered reads from the token's logs what a transaction of status 1 moved. A token
+// may answer with success and do nothing, and then logs nothing. One that takes a fee
+// logs less to the recipient than was ordered, and may log the rest to another or move
+// all of it through an address of its own.
+func (c *Client) delivered(t *sent, rec *receipt) (executed bool, short ledger.Amount) {
 	if t.To() == nil || len(t.Data()) == 0 {
-		return true
+		return true, 0
 	}
 	out, err := c.output(t.Transaction)
 	if err != nil {
-		return true // not one of our transfers; its status is all there is to say
+		return true, 0 // not one of our transfers; its status is all there is to say
 	}
+	got, moved := new(big.Int), out.Amount == 0
 	for i := range rec.logs {
 		l := &rec.logs[i]
-		if l.transfer() && l.contract == *t.To() && checksum(l.to()) == out.To && l.from() == t.from {
-			return true
+		if !l.transfer() || l.contract != *t.To() {
+			continue
 		}
+		arrived := checksum(l.to()) == out.To
+		if arrived {
+			got.Add(got, l.amount())
+		}
+		moved = moved || arrived || l.from() == t.from
 	}
-	return out.Amount == 0
+	if !moved {
+		return false, 0
+	}
+	cur := c.tokens[*t.To()]
+	return true, cur.Shortfall(out.Amount, coins(got, cur.Decimals))
 }
 
 // conflict looks for the transaction that took the nonce. It finds the block in

@@ -28,7 +28,7 @@ const (
 type Reason string
 
 // The reasons. They are shown to operators and in withdrawal views. ReasonRefused is
-// that of an intent that has failed.
+// that of an intent that has failed, ReasonDeliveredLess of one that was executed.
 const (
 	ReasonHotShort Reason = "hot_short"       // the hot address does not hold the amount
 	ReasonGasShort Reason = "gas_float_short" // no coins of the operator's to pay the network
@@ -38,6 +38,9 @@ const (
 	ReasonTooDear  Reason = "fee_above_cap"   // the network's price is above MaxCost
 	ReasonAltered  Reason = "altered"         // no withdrawal says what this order says: somebody edited one of them
 	ReasonRefused  Reason = "refused"         // by a signer or a node, for good: its nonce or inputs went back to ourselves
+	// ReasonDeliveredLess is that of an executed or settled intent of which the recipient
+	// got less than was ordered: Outcome.Amount.
+	ReasonDeliveredLess Reason = "delivered_less"
 )
 
 // Outcome is the fact queue towards an intent's owner, in the network's

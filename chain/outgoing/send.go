@@ -167,7 +167,17 @@ func (n *Network) send(ctx context.Context, j *job, a *att) error {
 	})
 }
 
-// paid is what the recipient gets.
+// less is the reason of an intent that a transaction in a block executed.
+func (n *Network) less(j *job, a *att) Reason {
+	if a.st.Shortfall == 0 {
+		return ""
+	}
+	n.Log.Error("delivered_less", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("currency", j.v.Currency),
+		slog.Int64("missing", int64(a.st.Shortfall)))
+	return ReasonDeliveredLess
+}
+
+// paid is what the recipient gets, where nothing is taken from it on its way.
 func (j *job) paid(a *AttemptRow) ledger.Amount {
 	for _, o := range a.Outputs {
 		if !o.Change && a.Purpose != chain.ForCancel && (j.v.All || o.Amount == j.v.Amount) {

@@ -23,7 +23,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	j.v.Tx, j.v.Reserved, j.v.Reason = won.mined(), 0, ""
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
-		j.v.State = Settled
+		j.v.State, j.v.Reason = Settled, n.less(j, won)
 		s.unpaid = j.unpaid(&won.v)
 	case j.v.again(), len(j.riders) > 0:
 		n.requeue(j, &s)
@@ -36,7 +36,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	s.tell = n.outcome(j)
 	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations
 	if j.v.State == Settled {
-		s.tell.Amount = j.paid(&won.v)
+		s.tell.Amount = j.paid(&won.v) - won.st.Shortfall
 	}
 	return n.commit(ctx, j, s)
 }

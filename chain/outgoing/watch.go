@@ -214,12 +214,12 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	default:
 		return nil
 	}
-	j.v.Tx = a.mined()
+	j.v.Tx, j.v.Reason = a.mined(), ""
 	if reached {
-		j.v.State, j.v.Reached = Executed, true
+		j.v.State, j.v.Reached, j.v.Reason = Executed, true, n.less(j, a)
 	}
 	s := step{op: "mined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
-	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, j.paid(&a.v)
+	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, j.paid(&a.v)-a.st.Shortfall
 	return n.commit(ctx, j, s)
 }
 
@@ -230,7 +230,7 @@ func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
 		return nil
 	}
 	n.Log.Warn("unmined", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
-	j.v.State, j.v.BumpAt = Signed, n.Now().Add(n.StuckAfter)
+	j.v.State, j.v.Reason, j.v.BumpAt = Signed, "", n.Now().Add(n.StuckAfter)
 	s := step{op: "unmined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
 	s.tell.Amount = j.paid(&p.open[len(p.open)-1].v)
 	return n.commit(ctx, j, s)

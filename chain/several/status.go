@@ -73,7 +73,7 @@ func (c *client) settled(column []chain.Status) (chain.Status, bool) {
 		votes, told := 0, s
 		var finals int
 		for _, o := range column {
-			if s.State != o.State || s.Block.Hash != o.Block.Hash || s.Executed != o.Executed || s.Cost != o.Cost || s.By != o.By {
+			if s.Block.Hash != o.Block.Hash || !sameFate(s, o) {
 				continue
 			}
 			votes++
@@ -97,11 +97,15 @@ func (c *client) settled(column []chain.Status) (chain.Status, bool) {
 func contradict(column []chain.Status) bool {
 	for _, x := range column {
 		for _, y := range column {
-			if x.Block.Hash != "" && x.Block.Hash == y.Block.Hash &&
-				(x.State != y.State || x.Executed != y.Executed || x.Cost != y.Cost || x.By != y.By) {
+			if x.Block.Hash != "" && x.Block.Hash == y.Block.Hash && !sameFate(x, y) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// sameFate reports whether two statuses say the same of what a transaction did.
+func sameFate(x, y chain.Status) bool {
+	return x.State == y.State && x.Executed == y.Executed && x.Shortfall == y.Shortfall && x.Cost == y.Cost && x.By == y.By
 }

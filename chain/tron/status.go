@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/big"
 	"slices"
 	"sort"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Status tells what became of attempts. Included needs a receipt, and the block
@@ -17,7 +19,8 @@ import (
 // in it. Conflicted means that its time is over: a solidified block is past the
 // expiration, and no block that could hold it does. It is then final, and By is
 // empty, as nothing took its place. What a block holds of a token transfer is
-// Executed only where the token logged one to the recipient; an outcome with a
+// Executed only where the token logged that it moved something of the sender's or to the
+// recipient, and less than ordered is a Shortfall; an outcome with a
 // name that is not known is Unknown, neither done nor failed. So is what the node's
 // answers contradict each other about, whatever the other attempts are.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
@@ -72,15 +75,15 @@ func (c *Client) included(ctx context.Context, v *view, t *sent, r *info) (chain
 			return unknown, err
 		}
 	}
-	executed, known := c.outcome(t, r)
-	if !known {
+	st := chain.Status{State: chain.Included}
+	known := false
+	if st.Executed, st.Shortfall, known = c.outcome(t, r); !known {
 		return unknown, nil
 	}
-	cost, err := c.cost(r.fee)
-	if err != nil {
+	if st.Cost, err = c.cost(r.fee); err != nil {
 		return unknown, fmt.Errorf("%w: cost of a transaction: %w", follow.ErrTorn, err)
 	}
-	return v.placed(b, chain.Status{State: chain.Included, Executed: executed, Cost: cost}), nil
+	return v.placed(b, st), nil
 }
 
 func (v *view) placed(b block, s chain.Status) chain.Status {
@@ -107,29 +110,46 @@ func (c *Client) holdsTx(ctx context.Context, b block, t *sent, r *info) error {
 	return nil
 }
 
-// outcome reads a receipt: whether it did what it says, and whether that is
-// known at all.
-func (c *Client) outcome(t *sent, r *info) (executed, known bool) {
+// outcome reads a receipt: whether it did what it says and how much less than ordered
+// arrived, and whether that is known at all.
+func (c *Client) outcome(t *sent, r *info) (executed bool, short ledger.Amount, known bool) {
 	switch {
 	case r.ret == resultOther || r.failed && r.ret == resultDone:
-		return false, false
+		return false, 0, false
 	case r.failed || r.ret == resultFail:
-		return false, true
+		return false, 0, true
 	case t.kind == kindTransfer:
-		return true, true
+		return true, 0, true
 	case r.ret != resultDone:
-		return false, false
+		return false, 0, false
 	}
-	return t.delivered(r), true
+	executed, short = c.delivered(t, r)
+	return executed, short, true
 }
 
-// delivered: a token may answer with success and do nothing; it then logs nothing.
-func (t *sent) delivered(r *info) bool {
+// delivered reads from the token's logs what a call that succeeded moved. A token may
+// answer with success and do nothing, and then logs nothing. One that takes a fee, as
+// Tether's contract can, logs less to the recipient than was ordered, and the rest to
+// another.
+func (c *Client) delivered(t *sent, r *info) (executed bool, short ledger.Amount) {
 	contract, _ := accountFrom(t.to)
-	return slices.ContainsFunc(r.logs, func(l logEntry) bool {
-		return l.transfer() && l.contract == contract && l.from() == t.from && l.to().text() == t.out.To &&
-			bytes.Equal(l.word[:], t.data[36:])
-	})
+	got, moved := new(big.Int), t.out.Amount == 0
+	for i := range r.logs {
+		l := &r.logs[i]
+		if !l.transfer() || l.contract != contract {
+			continue
+		}
+		arrived := l.to().text() == t.out.To
+		if arrived {
+			got.Add(got, new(big.Int).SetBytes(l.word[:]))
+		}
+		moved = moved || arrived || l.from() == t.from
+	}
+	cur := c.tokens[contract]
+	if !moved || cur == nil {
+		return moved, 0
+	}
+	return true, cur.Shortfall(t.out.Amount, coins(got, cur.Decimals))
 }
 
 // blockTime is the least time between two blocks, in milliseconds.

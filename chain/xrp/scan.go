@@ -26,7 +26,9 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		Read: func(ctx context.Context, last chain.Block, n int) ([]ledgerRead, error) {
 			return follow.Read(ctx, last, n, func(ctx context.Context, height int64) (ledgerRead, error) { return c.ledger(ctx, height, whole) })
 		},
-		Match: follow.ByBlock(func(_ context.Context, l ledgerRead, w chain.Watch) ([]chain.Transfer, error) { return c.match(&l, w), nil }),
+		Match: follow.ByBlock(func(_ context.Context, l ledgerRead, w chain.Watch) ([]chain.Transfer, error) {
+			return c.match(&l, w), nil
+		}),
 	}.Scan(ctx, trail, w, limit)
 }
 

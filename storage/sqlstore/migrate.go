@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,11 +164,30 @@ func (s *session) schemaVersion(ctx context.Context) (int64, error) {
 
 func (s *session) migrate(ctx context.Context, m migration) error {
 	for _, q := range m.statements {
-		if err := s.exec(ctx, q); err != nil {
+		there, err := s.hasColumn(ctx, q)
+		if err == nil && !there {
+			err = s.exec(ctx, q)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
 	return s.exec(ctx, "INSERT INTO "+s.d.Table("migrations")+" (version, name) VALUES (?, ?) "+s.d.ignore("version"), m.version, m.name)
+}
+
+// addsColumn is a statement that adds one column to a table.
+var addsColumn = regexp.MustCompile(`^ALTER TABLE (\S+) ADD COLUMN (\S+) `)
+
+// hasColumn reports whether a statement adds a column that is there: where a statement
+// is a transaction of its own, a migration can have ended after it.
+func (s *session) hasColumn(ctx context.Context, q string) (bool, error) {
+	m := addsColumn.FindStringSubmatch(q)
+	if m == nil {
+		return false, nil
+	}
+	have, err := s.d.Describe(ctx, s.conn, s.d.Table(strings.TrimPrefix(m[1], s.d.local(""))))
+	column := "column " + strings.Trim(m[2], s.d.Quote) + " "
+	return slices.ContainsFunc(have, func(line string) bool { return strings.HasPrefix(line, column) }), err
 }
 
 func (s *session) create(ctx context.Context, t *storage.Table) error {

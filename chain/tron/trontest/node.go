@@ -126,8 +126,9 @@ type Node struct {
 	// Decimals is what tokens say of themselves, nothing where it is negative.
 	Decimals int
 
-	freeNet int64
-	fault   Fault
+	freeNet  int64
+	tokenFee int64
+	fault    Fault
 }
 
 // Fault is what a node does wrong.
@@ -178,6 +179,14 @@ func (n *Node) Set(change func(f *Fault)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	change(&n.fault)
+}
+
+// TokenFee makes tokens keep so many thousandths of each transfer for their owner, as
+// Tether's contract can.
+func (n *Node) TokenFee(thousandths int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tokenFee = thousandths
 }
 
 // FreeNet gives every account bytes of bandwidth for nothing.
@@ -302,6 +311,12 @@ func (n *Node) call(s *state, from, contract, to Account, v *big.Int, size, limi
 		r.ret, r.energy = "REVERT", energy/10
 	default:
 		r.logs = []logEntry{transferLog(contract, from, to, v)}
+		if fee := new(big.Int).Div(new(big.Int).Mul(v, big.NewInt(n.tokenFee)), big.NewInt(1000)); fee.Sign() > 0 {
+			// As TetherToken.sol does: the recipient gets the rest, the owner the fee, each
+			// with a log of its own.
+			s.moveToken(contract, to, n.Batcher, fee)
+			r.logs = []logEntry{transferLog(contract, from, to, new(big.Int).Sub(v, fee)), transferLog(contract, from, n.Batcher, fee)}
+		}
 	}
 	r.failed = r.ret != "SUCCESS"
 	r.fee = n.netFee(size) + r.energy*EnergyPrice

@@ -1,0 +1,121 @@
+package withdrawal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// A payment that has landed and brought the recipient less than was ordered (a token
+// that takes a fee) is neither completed nor failed: it waits as WaitingDeliveredLess,
+// and other payouts of its currency wait with it, until an operator decides.
+
+// DeliveredLess reports whether a withdrawal of this currency of the tenant's waits for
+// TakeDelivered or PayMissing. While one does, no other of the currency is paid out.
+func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (bool, error) {
+	n, err := s.c.Store.Count(ctx, storage.Query{
+		Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Where: []storage.Cond{
+			{Column: "status", Op: storage.Eq, Value: Processing},
+			{Column: "currency", Op: storage.Eq, Value: currency},
+			{Column: "waiting", Op: storage.Eq, Value: WaitingDeliveredLess},
+		},
+	})
+	return n > 0, err
+}
+
+// TakeDelivered completes a withdrawal that waits as WaitingDeliveredLess: what the
+// recipient got is taken for the whole, and the hold is posted as ordered. reason is
+// kept with it. One that is completed already is returned as it is. ErrNotShort where it
+// does not wait for this decision, ErrNotFound.
+func (s *Service) TakeDelivered(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
+	return s.decide(ctx, tenant, id, func(m *move) error {
+		if m.w.Status == Completed && m.w.Delivered > 0 {
+			return nil
+		}
+		return m.take(reason)
+	})
+}
+
+// PayMissing completes a withdrawal as TakeDelivered does, and makes another of what the
+// recipient did not get, which the operator pays: an adjustment credits it to the wallet
+// in the same Change that holds it. It returns that one. Its id follows from the first
+// one's, so asking again returns it again. Errors are those of TakeDelivered, and
+// ErrNoEquity.
+func (s *Service) PayMissing(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
+	var rest Withdrawal
+	_, err := s.decide(ctx, tenant, id, func(m *move) error {
+		if err := m.take(reason); err != nil {
+			return err
+		}
+		equity, err := s.equity(ctx, &m.w)
+		if err == nil && equity < m.w.Missing() {
+			err = ErrNoEquity
+		}
+		if err == nil {
+			rest = m.rest()
+		}
+		return err
+	})
+	if errors.Is(err, ErrNotShort) {
+		if made, _, missing := s.load(ctx, storage.Tenant(tenant), restID(id)); missing == nil {
+			return made, nil
+		}
+	}
+	return rest, err
+}
+
+// equity is what the operator owns of a withdrawal's currency: what PayMissing takes must
+// not be other merchants' money.
+func (s *Service) equity(ctx context.Context, w *Withdrawal) (ledger.Amount, error) {
+	balances, err := s.c.Store.Balances(ctx, storage.Tenant(w.Tenant))
+	var sum ledger.Amount
+	for _, b := range balances {
+		if err == nil && b.Asset == ledger.Asset(w.Currency) && b.Account.House() {
+			sum, err = sum.Add(b.Posted)
+		}
+	}
+	return sum, err
+}
+
+// take completes a withdrawal that delivered less.
+func (m *move) take(reason string) error {
+	if m.w.Status != Processing || m.w.Waiting != WaitingDeliveredLess {
+		return fmt.Errorf("%w: %s is %s", ErrNotShort, m.w.ID, m.w.Status)
+	}
+	m.w.Reason = reason
+	return m.step(OnTaken, Completed)
+}
+
+// rest adds the withdrawal of what is missing, and what makes the operator pay it.
+func (m *move) rest() Withdrawal {
+	w, missing := m.w, m.w.Missing()
+	w = Withdrawal{
+		ID: restID(w.ID), Tenant: w.Tenant, CustomID: w.CustomID, Wallet: w.Wallet, Currency: w.Currency, Network: w.Network,
+		Token: w.Token, Address: w.Address, Memo: w.Memo, SentMemo: w.SentMemo, CallbackURL: w.CallbackURL,
+		Requested: missing, Amount: missing, Rank: rank(missing, m.c.Scale),
+		Status: Pending, Required: w.Required, Review: ReviewApproved, CreatedAt: m.now, UpdatedAt: m.now,
+	}
+	m.post = append(m.post, creditTx(&w, m.now), holdTx(&w, m.now))
+	m.with = append(m.with,
+		Withdrawals.Row(w.ID, 0, m.now, w),
+		storage.Activities.Row(w.ID, 0, time.Time{}, activity(&w, m.c)))
+	return w
+}
+
+// restID is the id of the withdrawal of what another one did not deliver.
+func restID(id string) string { return id + "-rest" }
+
+// creditTx gives a wallet what a withdrawal of a rest pays out, at the operator's cost.
+func creditTx(w *Withdrawal, at time.Time) ledger.Tx {
+	return ledger.Tx{
+		ID: "missing/" + w.ID, Kind: ledger.KindAdjustment, Ref: w.ID, At: at,
+		Legs: []ledger.Leg{
+			{Account: ledger.Wallet(w.Wallet), Asset: ledger.Asset(w.Currency), Delta: w.Amount},
+			{Account: ledger.Adjustment, Asset: ledger.Asset(w.Currency), Delta: -w.Amount},
+		},
+	}
+}
