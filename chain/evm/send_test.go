@@ -286,6 +286,43 @@ func TestD02_TokenPaymentWithoutALogIsNotExecuted(t *testing.T) {
 	require.True(t, got[0].Executed)
 }
 
+// TestFN07_WhatTheTokenLoggedIsWhatArrived: less is a shortfall and no failure, whichever
+// way the token took its share.
+func TestFN07_WhatTheTokenLoggedIsWhatArrived(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.rich(oneEther)
+	c := f.client()
+	u, s := build(t, c, order("USDTERC20", 25e5, 0, 1))
+	x := mined(t, s)
+	f.mine(x)
+	owner := common.HexToAddress("0xfee")
+	move := func(from, to common.Address, units int64) fakeLog { return transferLog(usdt, from, to, big.NewInt(units)) }
+	for name, y := range map[string]struct {
+		logs     []fakeLog
+		executed bool
+		short    ledger.Amount
+	}{
+		"all of it":           {[]fakeLog{move(hotAddress, bob, 25e5)}, true, 0},
+		"less":                {[]fakeLog{move(hotAddress, bob, 24e5), move(hotAddress, owner, 1e5)}, true, 1e5},
+		"in two parts":        {[]fakeLog{move(hotAddress, bob, 1e5), move(hotAddress, bob, 24e5)}, true, 0},
+		"through the token":   {[]fakeLog{move(hotAddress, usdt, 25e5), move(usdt, bob, 24e5)}, true, 1e5},
+		"all to somebody":     {[]fakeLog{move(hotAddress, owner, 25e5)}, true, 25e5},
+		"more":                {[]fakeLog{move(hotAddress, bob, 26e5)}, true, 0},
+		"more than an amount": {[]fakeLog{transferLog(usdt, hotAddress, bob, new(big.Int).Lsh(big.NewInt(1), 200))}, true, 0},
+		"between others":      {[]fakeLog{move(owner, usdt, 25e5)}, false, 0},
+		"of another token":    {[]fakeLog{transferLog(owner, hotAddress, bob, big.NewInt(25e5))}, false, 0},
+		"nothing":             {nil, false, 0},
+	} {
+		x.logs = y.logs
+		got, err := c.Status(t.Context(), attempt(u, s))
+		require.NoError(t, err, name)
+		require.Equal(t, chain.Included, got[0].State, name)
+		require.Equal(t, y.executed, got[0].Executed, name)
+		require.Equal(t, y.short, got[0].Shortfall, name)
+	}
+}
+
 func TestW14_AbsurdFees(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

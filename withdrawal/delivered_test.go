@@ -1,0 +1,124 @@
+package withdrawal_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// less is the fact that a payment of 97.5 USDT landed and brought less.
+func (w *world) less(id, state string, units ledger.Amount, confirmations int64) {
+	w.Helper()
+	require.NoError(w, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: id, State: state, Tx: "aa", Confirmations: confirmations, Amount: units,
+		Reason: withdrawal.ReasonDeliveredLess, At: w.clock(),
+	}))
+}
+
+func (w *world) count(kind string) (n int) {
+	for _, x := range w.notices {
+		if x.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFN07_DeliveredLessWaitsForAnOperator: whatever is told again or late, the hold
+// stays, the host hears once, and what an operator decides is booked as the ledger says.
+func TestFN07_DeliveredLessWaitsForAnOperator(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	before := w.books("USDTTRC20")
+	for range 2 {
+		w.less(id, withdrawal.OutcomeExecuted, 97_400_000, 1)
+		w.less(id, withdrawal.OutcomeSettled, 97_400_000, 40)
+		w.advance(time.Hour)
+	}
+	v := w.get(id)
+	require.Equal(t, []any{withdrawal.Processing, withdrawal.WaitingDeliveredLess, ledger.Amount(97_400_000)}, []any{v.Status, v.Waiting, v.Delivered})
+	require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
+	require.Equal(t, 1, w.count(withdrawal.NoticeShort))
+	require.Contains(t, w.notices[len(w.notices)-1].Detail, "97.4 of 97.5 USDTTRC20")
+	halted, err := w.DeliveredLess(w.ctx, tenant, "USDTTRC20")
+	require.NoError(t, err)
+	require.True(t, halted)
+	other, err := w.DeliveredLess(w.ctx, tenant, "BTC")
+	require.NoError(t, err)
+	require.False(t, other)
+
+	_, err = w.PayMissing(w.ctx, tenant, id, "owed")
+	require.ErrorIs(t, err, withdrawal.ErrNoEquity, "the house has nothing")
+	v, err = w.TakeDelivered(w.ctx, tenant, id, "so be it")
+	require.NoError(t, err)
+	require.Equal(t, []any{withdrawal.Completed, "so be it", ""}, []any{v.Status, v.Reason, v.Waiting})
+	require.Equal(t, "H -100, w -100, c +97.5, P +0.5, N +2", w.books("USDTTRC20").since(before, "USDTTRC20"))
+	w.less(id, withdrawal.OutcomeSettled, 97_400_000, 60)
+	require.Equal(t, 1, w.count(withdrawal.NoticeShort), "it is decided")
+	require.Zero(t, w.count(withdrawal.NoticeConflict))
+	require.Equal(t, []string{"pending>processing", "processing>completed"}, w.events(id))
+
+	halted, err = w.DeliveredLess(w.ctx, tenant, "USDTTRC20")
+	require.NoError(t, err)
+	require.False(t, halted)
+	w.sound()
+}
+
+// TestFN07_TheOperatorPaysTheRest out of the fees earned: an adjustment, and another
+// withdrawal.
+func TestFN07_TheOperatorPaysTheRest(t *testing.T) {
+	t.Parallel()
+	w, first := handed(t)
+	executed(w, first) // earns fees of 2.5
+	v := w.create(usdt("100"))
+	w.step()
+	w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
+	w.less(v.ID, withdrawal.OutcomeExecuted, 97_400_000, 1)
+	before := w.books("USDTTRC20")
+	rest, err := w.PayMissing(w.ctx, tenant, v.ID, "owed")
+	require.NoError(t, err)
+	require.Equal(t, []any{withdrawal.Pending, ledger.Amount(100_000), v.Address}, []any{rest.Status, rest.Amount, rest.Address})
+	again, err := w.PayMissing(w.ctx, tenant, v.ID, "owed")
+	require.NoError(t, err)
+	require.Equal(t, rest.ID, again.ID)
+	w.step()
+	w.tell(rest.ID, withdrawal.OutcomeSigned, "bb", 0)
+	w.tell(rest.ID, withdrawal.OutcomeSettled, "bb", 40)
+	require.Equal(t, withdrawal.Completed, w.get(rest.ID).Status)
+	require.Equal(t, "H -100, w -100, c +97.6, P +0.5, N +2", w.books("USDTTRC20").since(before, "USDTTRC20"))
+	balances, err := w.store.Balances(w.ctx, storage.Tenant(tenant), ledger.Adjustment)
+	require.NoError(t, err)
+	require.Len(t, balances, 1)
+	require.Equal(t, ledger.Amount(-100_000), balances[0].Posted)
+	w.sound()
+}
+
+// TestFN07_AForkTakesTheShortPaymentBack: it is sent again, and what it brings then
+// counts.
+func TestFN07_AForkTakesTheShortPaymentBack(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	w.less(id, withdrawal.OutcomeExecuted, 97_400_000, 1)
+	late := w.clock()
+	w.advance(time.Minute)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	v := w.get(id)
+	require.Equal(t, []any{withdrawal.Processing, "", ledger.Amount(0)}, []any{v.Status, v.Waiting, v.Delivered})
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: id, State: withdrawal.OutcomeExecuted, Tx: "aa", Confirmations: 1, Amount: 97_400_000,
+		Reason: withdrawal.ReasonDeliveredLess, At: late,
+	}))
+	require.Empty(t, w.get(id).Waiting, "old news")
+	_, err := w.TakeDelivered(w.ctx, tenant, id, "too early")
+	require.ErrorIs(t, err, withdrawal.ErrNotShort)
+	w.tell(id, withdrawal.OutcomeExecuted, "aa", 1)
+	require.Equal(t, withdrawal.Completed, w.get(id).Status)
+	w.sound()
+}
