@@ -115,7 +115,9 @@ func (b *block) addTx(w walk) {
 			t.value = w.big()
 			seen |= 4
 		case "nonce":
-			t.nonce = w.number()
+			if n := w.big(); n.IsInt64() { // some chains let an account choose its nonces
+				t.nonce = n.Int64()
+			}
 		case "input":
 			t.input = len(w.Text()) > 2
 		default:

@@ -147,7 +147,7 @@ func coins(v *big.Int, decimals uint8) decimal.Decimal {
 }
 
 // audit compares each token deposit with what balanceOf says of the two blocks:
-// a token that moves more or less than it logs is not to be credited.
+// a token that moves more or less than it logs, or does not say, is not to be credited.
 func (c *Client) audit(ctx context.Context, rs []*reading) error {
 	type key struct{ contract, owner common.Address }
 	for _, r := range rs {
@@ -169,15 +169,15 @@ func (c *Client) audit(ctx context.Context, rs []*reading) error {
 			return err
 		}
 		for i, k := range keys {
-			before, err := wordOf(calls[2*i])
+			before, err := held(calls[2*i])
 			if err != nil {
 				return err
 			}
-			after, err := wordOf(calls[2*i+1])
+			after, err := held(calls[2*i+1])
 			if err != nil {
 				return err
 			}
-			if after.Sub(after, before).Cmp(r.logged(k.contract, k.owner)) == 0 {
+			if before != nil && after != nil && after.Sub(after, before).Cmp(r.logged(k.contract, k.owner)) == 0 {
 				continue
 			}
 			for j := range r.out {
@@ -188,6 +188,22 @@ func (c *Client) audit(ctx context.Context, rs []*reading) error {
 		}
 	}
 	return nil
+}
+
+// held is what a token says of a balance; nil where it does not say, or the node has
+// thrown that state away: nothing is proven then.
+func held(k *transport.Call) (*big.Int, error) {
+	if transport.Replied(k.Err, "revert", "invalid opcode", "out of gas") || stateGone(k.Err) {
+		return nil, nil
+	}
+	if k.Err != nil {
+		return nil, k.Err
+	}
+	n, err := wordOf(k)
+	if err != nil {
+		return nil, nil //nolint:nilerr // no contract any more, or one that answers otherwise
+	}
+	return n, nil
 }
 
 // logged is what the block's logs say that an owner got, less what it gave.

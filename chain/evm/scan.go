@@ -2,6 +2,7 @@ package evm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -223,14 +224,7 @@ func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 		if _, err := quantityOf(count); err != nil {
 			return err
 		}
-		if logs.Err != nil {
-			return logs.Err
-		}
-		if transport.Null(logs.Out) {
-			return fmt.Errorf("%w: no logs for block %s", chain.ErrNode, r.Hash)
-		}
-		var err error
-		if r.logs, err = decodeLogs(logs.Out); err != nil {
+		if err := c.take(ctx, r, logs); err != nil {
 			return err
 		}
 		for j := range r.logs {
@@ -247,35 +241,64 @@ func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 	return nil
 }
 
+// take reads a block's Transfer logs. A node can refuse to list more than so many, and
+// anybody can write as many into a block: the receipts have them too.
+func (c *Client) take(ctx context.Context, r *reading, logs *transport.Call) (err error) {
+	var refused *transport.ReplyError
+	switch {
+	case errors.As(logs.Err, &refused) && !unknownBlock(logs.Err):
+		if r.logs, err = c.logsOfReceipts(ctx, r); err != nil {
+			err = fmt.Errorf("%w; and %w", logs.Err, err)
+		}
+	case logs.Err != nil:
+		return logs.Err
+	case transport.Null(logs.Out):
+		return fmt.Errorf("%w: no logs for block %s", chain.ErrNode, r.Hash)
+	default:
+		r.logs, err = decodeLogs(logs.Out)
+	}
+	return err
+}
+
 // proveNoLogs settles the case of a block whose header says that it may hold
 // Transfers, while the node finds none: a node can have a block before it has
 // its logs.
 func (c *Client) proveNoLogs(ctx context.Context, r *reading) error {
+	logs, err := c.logsOfReceipts(ctx, r)
+	if err == nil && len(logs) > 0 {
+		err = fmt.Errorf("%w: it has block %s, but not its logs yet", chain.ErrNode, r.Hash)
+	}
+	return err
+}
+
+// logsOfReceipts takes a block's Transfer logs from the receipts of its transactions.
+func (c *Client) logsOfReceipts(ctx context.Context, r *reading) ([]logEntry, error) {
 	all := transport.NewCall("eth_getBlockReceipts", r.hash)
 	if err := c.node.Do(ctx, all); err != nil {
-		return err
+		return nil, err
 	}
 	list, err := receiptsOf(all)
 	if unsupported(err) {
 		list, err = c.eachReceipt(ctx, r)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(list) != len(r.txs) {
-		return fmt.Errorf("%w: %d receipts of the %d transactions of block %s", chain.ErrNode, len(list), len(r.txs), r.Hash)
+		return nil, fmt.Errorf("%w: %d receipts of the %d transactions of block %s", chain.ErrNode, len(list), len(r.txs), r.Hash)
 	}
+	var out []logEntry
 	for i := range list {
 		if list[i].block != r.hash || list[i].tx != r.txs[i].hash {
-			return fmt.Errorf("%w: receipts of another block than %s", chain.ErrNode, r.Hash)
+			return nil, fmt.Errorf("%w: receipts of another block than %s", chain.ErrNode, r.Hash)
 		}
-		for j := range list[i].logs {
-			if l := &list[i].logs[j]; l.count > 0 && l.topics[0] == transferTopic {
-				return fmt.Errorf("%w: it has block %s, but not its logs yet", chain.ErrNode, r.Hash)
+		for _, l := range list[i].logs {
+			if l.count > 0 && l.topics[0] == transferTopic {
+				out = append(out, l)
 			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
 func (c *Client) eachReceipt(ctx context.Context, r *reading) ([]receipt, error) {

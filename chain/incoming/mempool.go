@@ -31,7 +31,7 @@ func (n *Network) pending(ctx context.Context) (*mempool, error) {
 	m := &mempool{keys: map[string]bool{}}
 	for _, t := range list {
 		if t.Block.Hash != "" || !validTransfer(&t) {
-			return nil, n.nodeErr("its mempool has a transfer in a block, or without a proper tx or address: %.80q", t.Tx)
+			return nil, n.nodeErr("its mempool has a transfer in a block, or without a proper tx: %.80q", t.Tx)
 		}
 		m.keys[Key(t.Tx, t.Ordinal)] = true
 		m.list = append(m.list, t)

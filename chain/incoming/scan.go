@@ -275,7 +275,7 @@ func (n *Network) checkTransfers(b *chain.ScannedBlock) error {
 	for i := range b.Transfers {
 		t := &b.Transfers[i]
 		if !validTransfer(t) {
-			return n.nodeErr("block %d has a transfer without a proper tx or address: %.80q", b.Height, t.Tx)
+			return n.nodeErr("block %d has a transfer without a proper tx: %.80q", b.Height, t.Tx)
 		}
 		if t.Block.Hash != "" && t.Block.Hash != b.Hash {
 			return n.nodeErr("block %d %q has a transfer of block %q", b.Height, b.Hash, t.Block.Hash)

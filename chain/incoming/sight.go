@@ -25,9 +25,14 @@ const (
 	readChunk = 1000
 )
 
+// validTransfer reports whether a transfer names its transaction.
 func validTransfer(t *chain.Transfer) bool {
-	return t.Tx != "" && len(t.Tx) <= maxTx && clean(t.Tx) == t.Tx && t.To != "" && clean(string(t.To)) == string(t.To)
+	return t.Tx != "" && len(t.Tx) <= maxTx && clean(t.Tx) == t.Tx
 }
+
+// ownable reports whether an address can be one of ours: a stranger pays whatever he
+// likes, and a client may report it.
+func ownable(a chain.Address) bool { return a != "" && clean(string(a)) == string(a) }
 
 // clean is s as every store can keep it: valid UTF-8 without NUL, and bounded.
 func clean(s string) string {
@@ -98,7 +103,7 @@ func (n *Network) ours(ctx context.Context, found []chain.Transfer, src source) 
 	asked := map[chain.Address]bool{}
 	var ids []string
 	for i := range found {
-		if to := found[i].To; found[i].Amount.IsPositive() && !asked[to] {
+		if to := found[i].To; found[i].Amount.IsPositive() && ownable(to) && !asked[to] {
 			asked[to] = true
 			ids = append(ids, string(to))
 		}

@@ -36,9 +36,10 @@ func (w walk) number() int64 {
 	return n
 }
 
-// word is a text, "" for null.
+// word is a text, "" for any other value: fields of types of operations that are not
+// known here can have the names of those that are.
 func (w walk) word() []byte {
-	if w.Peek() == 'n' {
+	if w.Peek() != '"' {
 		w.Skip()
 		return nil
 	}
@@ -224,6 +225,10 @@ func readOperation(w walk) operation {
 		case "amount", "starting_balance":
 			o.amount = w.word()
 		case "asset_balance_changes":
+			if w.Peek() != '[' {
+				w.Skip()
+				return
+			}
 			w.Array(func() { o.changes = append(o.changes, readChange(w)) })
 		default:
 			w.Skip()
@@ -255,6 +260,10 @@ func (w walk) digits() []byte {
 
 func readChange(w walk) change {
 	var x change
+	if w.Peek() != '{' {
+		w.Skip()
+		return x
+	}
 	w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":

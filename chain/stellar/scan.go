@@ -114,12 +114,10 @@ func (c *Client) recipient(ctx context.Context, o *operation, base chain.Address
 	if !is || kind != "id" && kind != "text" {
 		return base, memo, nil
 	}
-	key, ok := address.StellarKey(base)
-	if !ok {
-		return "", "", fmt.Errorf("%w: operation %d pays a malformed account", chain.ErrNode, o.id)
-	}
-	if to = address.StellarMuxed(key, id); w.Contains(to) {
-		return to, memo, nil
+	if key, ok := address.StellarKey(base); ok {
+		if to = address.StellarMuxed(key, id); w.Contains(to) {
+			return to, memo, nil
+		}
 	}
 	return base, memo, nil
 }

@@ -30,6 +30,9 @@ func (c *Client) transfers(r *reading, w chain.Watch) error {
 		} else if !ok {
 			r.out = r.out[:from]
 		}
+		for j := range r.out[from:] {
+			r.out[from+j].Unproven = r.bodies[i].contracts > 1 // one has been the rule so far
+		}
 	}
 	return nil
 }
@@ -40,7 +43,7 @@ func (r *reading) executed(i int, x *info) (bool, error) {
 	t, b := &r.txs[i], &r.bodies[i]
 	raw := make([]byte, len(t.raw)/2)
 	transport.Unhex(raw, t.raw)
-	if digest(raw) != t.id || b.contracts > 1 {
+	if digest(raw) != t.id {
 		return false, fmt.Errorf("%w: transaction %x of block %s is not what its id says", chain.ErrNode, t.id, r.Hash)
 	}
 	done := t.ret == resultDone

@@ -51,12 +51,9 @@ func (c *Client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, 
 			continue // gone before it was read
 		}
 		t, err := readTx(raw, c.p.MWEB)
-		if err != nil {
-			return nil, fmt.Errorf("%w: waiting transaction %s: %w", chain.ErrNode, id, err)
-		}
 		d.text, d.all = d.text[:0], d.all[:0]
-		if err := d.add(c.write, &t, 0); err != nil {
-			return nil, fmt.Errorf("%w: waiting transaction %s: %w", chain.ErrNode, id, err)
+		if err != nil || d.add(c.write, &t, 0) != nil {
+			continue // its block will tell
 		}
 		text := string(d.text)
 		for _, o := range d.all {
@@ -123,11 +120,8 @@ func (c *Client) fetch(ctx context.Context, ids []string) error {
 			return err
 		}
 		t, err := readTx(raw, c.p.MWEB)
-		if err != nil {
-			return fmt.Errorf("%w: waiting transaction %s: %w", chain.ErrNode, ids[i], err)
-		}
 		own := t.stripped()
-		if t.nIn == 0 { // all of it is within the extension block
+		if err != nil || t.nIn == 0 { // of a form that is not known, or all of it is within the extension block
 			own = emptyTx
 		} else if hexHash(t.id) != ids[i] {
 			return fmt.Errorf("%w: asked for transaction %s, got %s", chain.ErrNode, ids[i], hexHash(t.id))
@@ -138,6 +132,6 @@ func (c *Client) fetch(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// emptyTx stands for one that pays nobody whom we could see: no inputs, no
+// emptyTx stands for one that pays nobody whom we can see before it is in a block: no inputs, no
 // outputs, behind the marker without which it could not be told from a witness.
 var emptyTx = []byte{2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}

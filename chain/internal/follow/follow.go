@@ -8,7 +8,8 @@
 //   - Blocks are given as far as each is the child of the one before, the first of them
 //     the child of the last that is known. A first one that is not is an error; one
 //     further on ends the reading, and the next Scan finds what became of it.
-//   - No more is read than was asked for, nor more at once than the client's Group.
+//   - No more is read than was asked for, nor more at once than the client's Group; less
+//     where blocks are so full that the answer is too large.
 //   - Addresses are read anew after blocks were fetched and before they are matched.
 //   - An attempt of which the node's answers contradict each other is Unknown, alone:
 //     it holds up no other. What befalls the whole call stays an error.
@@ -23,6 +24,7 @@ import (
 	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 // Block is a block with what a client reads of it.
@@ -44,21 +46,25 @@ type Chain[B Block] struct {
 func (c Chain[B]) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, limit int) (chain.Scan, error) {
 	var out chain.Scan
 	last, n := trail[len(trail)-1], max(0, min(limit, c.Group))
-	next, forked, err := c.Next(ctx, last, n)
+	next, forked, err := c.next(ctx, last, n)
 	if err == nil && forked {
 		if out.Rewound, err = c.Rewind(ctx, trail); err != nil {
 			return chain.Scan{}, err
 		}
 		last = trail[len(trail)-1-out.Rewound]
-		if next, forked, err = c.Next(ctx, last, n); err == nil && forked {
+		if next, forked, err = c.next(ctx, last, n); err == nil && forked {
 			err = fmt.Errorf("%w: the chain changed while it was read", chain.ErrNode)
 		}
 	}
-	for ; err == nil && len(next) > 0; next, _, err = c.Next(ctx, last, n) {
+	for ; err == nil && len(next) > 0; next, _, err = c.next(ctx, last, n) {
 		if err := w.Sync(ctx); err != nil {
 			return chain.Scan{}, fmt.Errorf("chain: reading watched addresses: %w", err)
 		}
 		scanned, err := c.Match(ctx, next, w)
+		for errors.Is(err, transport.ErrTooLong) && len(next) > 1 {
+			next = next[:len(next)/2]
+			scanned, err = c.Match(ctx, next, w)
+		}
 		if err != nil {
 			return chain.Scan{}, err
 		}
@@ -71,6 +77,16 @@ func (c Chain[B]) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, 
 		return chain.Scan{}, err
 	}
 	return out, nil
+}
+
+// next is Next, of fewer blocks where so many are too large an answer.
+func (c Chain[B]) next(ctx context.Context, last chain.Block, n int) (next []B, forked bool, err error) {
+	next, forked, err = c.Next(ctx, last, n)
+	for errors.Is(err, transport.ErrTooLong) && n > 1 {
+		n /= 2
+		next, forked, err = c.Next(ctx, last, n)
+	}
+	return next, forked, err
 }
 
 // Steps is a Chain of which the head is known, and each block's place below it.
