@@ -39,6 +39,9 @@ const (
 	// Foreign moves a token of another, unregistered contract that calls itself
 	// by the same symbol as the registered one.
 	Foreign Effect = "foreign"
+	// Strange is valid on its network, and of a type or form, or with a result, that no
+	// client knows yet. It may pay the address or not.
+	Strange Effect = "strange"
 )
 
 // Payment is one movement that an outside customer orders.

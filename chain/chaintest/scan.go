@@ -275,6 +275,7 @@ func effectCases() []testCase {
 	out := []testCase{
 		{"D03_ForeignContractIsNoCurrency", all(tokens, effects(Foreign)), foreignContract},
 		{"D01_InternalTransferIsFound", effects(Internal), internalTransfer},
+		{"FN04_WhatNoClientKnowsStopsNothing", effects(Strange), strangeTransaction},
 	}
 	for e, name := range map[Effect]string{
 		Reverted: "D01_RevertedIsNoTransfer", InnerReverted: "D01_RevertedInnerCallIsNoTransfer", ReturnsFalse: "D02_FalseReturnIsNoTransfer",
@@ -317,6 +318,30 @@ func foreignContract(k *kit) {
 	for _, x := range k.of(tx) { // a client may leave unknown tokens out
 		require.Empty(k.t, x.Currency, "a currency is its contract, not its symbol")
 		require.Equal(k.t, k.Contract, x.Contract)
+	}
+}
+
+func strangeTransaction(k *kit) {
+	a := k.account().Address
+	k.start()
+	for range 2 {
+		tx := k.Pay(k.t, Payment{To: a, Currency: k.Native, Amount: k.Amount, Effect: Strange})
+		beside := k.pay(a)
+		k.Mine(k.t, 1)
+		later := k.pay(a)
+		k.Mine(k.t, 1)
+		k.catchUp(watch(a))
+		require.False(k.t, k.only(beside).Unproven, "what is in the same block")
+		require.False(k.t, k.only(later).Unproven)
+		for _, x := range k.of(tx) {
+			require.True(k.t, x.Unproven, "seen, and not understood")
+			require.True(k.t, k.Amount.Equal(x.Amount))
+			require.Equal(k.t, a, x.To)
+		}
+	}
+	if h, ok := k.Client.(chain.Historian); ok {
+		_, err := h.History(k.ctx, a, k.trail[0].Height+1, k.trail[len(k.trail)-1].Height)
+		require.NoError(k.t, err)
 	}
 }
 

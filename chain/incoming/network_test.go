@@ -530,6 +530,29 @@ func TestD19_FloodIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(w.facts), 2*unlisted)
 }
 
+// TestFN04_WhatStrangersPayToOddAddressesStopsNothing: a client may report more than is
+// ours, in whatever words the chain has.
+func TestFN04_WhatStrangersPayToOddAddressesStopsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 17)
+	m := w.mangled()
+	w.net = w.network(w.store, m)
+	w.step()
+	m.change = func(s *chain.Scan) {
+		for i := range s.Blocks {
+			b := &s.Blocks[i]
+			for k, to := range []chain.Address{"", "a\x00b", "\xff\xfe", chain.Address(strings.Repeat("x", 5000))} {
+				b.Transfers = append(b.Transfers, chain.Transfer{Tx: b.Hash + "o", Ordinal: k, To: to, Currency: "ETH", Amount: dec("1")})
+			}
+		}
+	}
+	tx := w.pay(w.address(), "ETH", "1")
+	w.mine(2)
+	w.step()
+	require.Equal(t, incoming.Included, w.one(tx).State)
+	require.Len(t, w.sightings(w.store), 1)
+}
+
 func TestDeliver_RefusedFactsBackOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 16)

@@ -385,17 +385,18 @@ func TestR07_OneNodesWordSettlesNothing(t *testing.T) {
 	require.NotEqual(t, chain.Included, ask().State)
 }
 
-// dear tells of the first attempt asked about that it cost more than it did.
+// dear tells of the first attempt asked about that it cost more than it did, or brought
+// less.
 type dear struct {
 	chain.Client
 	chain.Noncer
-	more ledger.Amount
+	more, short ledger.Amount
 }
 
 func (d *dear) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	out, err := d.Client.Status(ctx, attempts...)
 	if err == nil {
-		out[0].Cost += d.more
+		out[0].Cost, out[0].Shortfall = out[0].Cost+d.more, d.short
 	}
 	return out, err
 }
@@ -421,6 +422,22 @@ func TestR07_AnAttemptThatNodesDisagreeOnHoldsUpNoOther(t *testing.T) {
 	all, err = n.client.Status(t.Context(), a, a)
 	require.NoError(t, err)
 	require.True(t, all[0].Executed)
+}
+
+// TestFN07_NodesThatDisagreeOnWhatArrived: what the recipient got is no one node's word.
+func TestFN07_NodesThatDisagreeOnWhatArrived(t *testing.T) {
+	t.Parallel()
+	liar := &dear{short: 1}
+	n := newTown(t, "ETH", 2, func(c *several.Config) {
+		liar.Client, liar.Noncer = c.Nodes[1].Client, c.Nodes[1].Client.(chain.Noncer)
+		c.Nodes[1].Client = liar
+	})
+	u, s, _ := n.signed(t)
+	require.NoError(t, n.client.Broadcast(t.Context(), proof.NewStored("ETH", s.Tx, s.Raw)))
+	n.Mine(3)
+	all, err := n.client.Status(t.Context(), chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends})
+	require.NoError(t, err)
+	require.Equal(t, chain.Status{State: chain.Unknown}, all[0])
 }
 
 func TestW05_NonceIsWhatEnoughNodesTell(t *testing.T) {

@@ -85,7 +85,7 @@ func (n *town) harness() *chaintest.Harness {
 	return &chaintest.Harness{
 		Client: n.client, Registry: n.registry, Family: chain.AccountFamily, Native: "XLM",
 		Amount: decimal.NewFromInt(100), Finality: 0, Memo: true, Batch: true, OneWaits: true, Reserve: coins(2 * stellartest.BaseReserve),
-		Effects:    []chaintest.Effect{chaintest.Reverted, chaintest.Internal},
+		Effects:    []chaintest.Effect{chaintest.Reverted, chaintest.Internal, chaintest.Strange},
 		NewAccount: func(t testing.TB, i int) chaintest.Account { return n.customer(t, strconv.Itoa(i)) },
 		Fund: func(_ testing.TB, to chain.Address, _ string, amount decimal.Decimal) {
 			n.Send(payment(to, amount, ""))
@@ -96,8 +96,11 @@ func (n *town) harness() *chaintest.Harness {
 			for _, p := range ps {
 				x := payment(p.To, p.Amount, p.Memo)
 				x.Fails = p.Effect == chaintest.Reverted
-				if p.Effect == chaintest.Internal {
+				switch p.Effect {
+				case chaintest.Internal:
 					x.Kind = "invoke_host_function"
+				case chaintest.Strange:
+					x.Kind = stellartest.Tomorrow
 				}
 				all = append(all, x)
 			}

@@ -81,7 +81,7 @@ func (n *town) harness() *chaintest.Harness {
 		Client: n.client, Registry: n.registry, Family: chain.AccountFamily,
 		Native: "TRX", Token: "USDTTRC20", Contract: string(account(n.Foreign).text()),
 		Amount: decimal.NewFromInt(100), Finality: trontest.Solidify,
-		Effects: []chaintest.Effect{chaintest.Reverted, chaintest.ReturnsFalse, chaintest.InnerReverted, chaintest.Internal, chaintest.Foreign},
+		Effects: []chaintest.Effect{chaintest.Reverted, chaintest.ReturnsFalse, chaintest.InnerReverted, chaintest.Internal, chaintest.Foreign, chaintest.Strange},
 		Batch:   true, Returns: true,
 		Fund: func(t testing.TB, to chain.Address, currency string, amount decimal.Decimal) {
 			n.pay(t, "", false, chaintest.Payment{To: to, Currency: currency, Amount: amount})

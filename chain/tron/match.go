@@ -30,9 +30,6 @@ func (c *Client) transfers(r *reading, w chain.Watch) error {
 		} else if !ok {
 			r.out = r.out[:from]
 		}
-		for j := range r.out[from:] {
-			r.out[from+j].Unproven = r.bodies[i].contracts > 1 // one has been the rule so far
-		}
 	}
 	return nil
 }

@@ -216,6 +216,28 @@ func TestExtensionBlocks(t *testing.T) {
 	}
 }
 
+// TestFN04_AWaitingTransactionOfAnUnknownFormIsPassedOver: its block will tell; what waits
+// beside it is seen.
+func TestFN04_AWaitingTransactionOfAnUnknownFormIsPassedOver(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	script := someScript(1)
+	tx := payTx("a", 1000, script)
+	f.pool[tx.TxHash().String()] = serialize(tx)
+	f.pool[strings.Repeat("ab", 32)] = []byte{9, 0, 0, 0, 0, 0x40, 1, 2, 3} // a flag that is not known
+	c := f.client(t, "BTC")
+	for range 2 {
+		waits, err := c.Pending(t.Context(), follow.Only{addressOf(t, c, script)})
+		require.NoError(t, err)
+		require.Len(t, waits, 1)
+	}
+	require.Equal(t, 2, f.asked["getrawtransaction"], "each is read once")
+
+	f.pool[strings.Repeat("cd", 32)] = serialize(payTx("b", 1000, script))
+	_, err := c.Pending(t.Context(), follow.Only{addressOf(t, c, script)})
+	require.ErrorIs(t, err, chain.ErrNode, "another than was asked for")
+}
+
 // TestX01_MempoolIsReadOnceAndInBounds: each waiting transaction is asked for
 // once; more than the bounds allow is an error and never a part.
 func TestX01_MempoolIsReadOnceAndInBounds(t *testing.T) {

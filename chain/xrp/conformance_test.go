@@ -100,7 +100,7 @@ func (n *town) harness() *chaintest.Harness {
 	return &chaintest.Harness{
 		Client: n.client, Registry: n.registry, Family: chain.AccountFamily, Native: "XRP",
 		Amount: decimal.NewFromInt(100), Finality: 0, Memo: true, Replaceable: true, Reserve: coins(xrptest.Reserve),
-		Effects:    []chaintest.Effect{chaintest.Reverted, chaintest.Internal},
+		Effects:    []chaintest.Effect{chaintest.Reverted, chaintest.Internal, chaintest.Strange},
 		NewAccount: func(t testing.TB, i int) chaintest.Account { return n.customer(t, strconv.Itoa(i)) },
 		Fund: func(t testing.TB, to chain.Address, _ string, amount decimal.Decimal) {
 			n.pay(t, to, amount, "")
@@ -114,6 +114,8 @@ func (n *town) harness() *chaintest.Harness {
 				p.Fails = "tecPATH_DRY"
 			case chaintest.Internal:
 				p.Kind = "EscrowFinish"
+			case chaintest.Strange:
+				p.Kind = "TypeOfTomorrow"
 			default:
 				return n.pay(t, ps[0].To, ps[0].Amount, ps[0].Memo)
 			}

@@ -103,6 +103,31 @@ func TestFN04_AStrangersTransactionStopsNoLedger(t *testing.T) {
 	}
 }
 
+// TestFN04_TwoAccountsGainByOneTransaction: each is a transfer of its own, and has the same
+// identity whichever accounts are watched.
+func TestFN04_TwoAccountsGainByOneTransaction(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	one, two := n.customer(t, "one").Address, n.customer(t, "two").Address
+	from := n.Head(t)
+	n.Send(xrptest.Pay{To: string(one), Also: []string{string(two), xrptest.Address("somebody")}, Drops: 9 * xrp, Kind: "PaymentChannelClaim"})
+	n.Mine(1)
+	ids := map[string]map[chain.Address]int{}
+	for name, w := range map[string]follow.Only{"one": {one}, "two": {two}, "both": {one, two}} {
+		s, err := n.client.Scan(t.Context(), []chain.Block{from}, w, 1)
+		require.NoError(t, err)
+		require.Len(t, s.Blocks[0].Transfers, len(w))
+		ids[name] = map[chain.Address]int{}
+		for _, x := range s.Blocks[0].Transfers {
+			require.True(t, decimal.NewFromInt(9).Equal(x.Amount))
+			ids[name][x.To] = x.Ordinal
+		}
+	}
+	require.NotEqual(t, ids["both"][one], ids["both"][two])
+	require.Equal(t, ids["both"][one], ids["one"][one])
+	require.Equal(t, ids["both"][two], ids["two"][two])
+}
+
 func TestD10_IssuedCurrenciesAreNoXRP(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)

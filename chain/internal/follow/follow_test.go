@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
 type block struct{ chain.Block }
@@ -133,6 +134,49 @@ func TestR01_EveryDepthIsFoundByHash(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFN04_BlocksThatAreTooFullAreReadOneByOne: others fill blocks; what is too large an
+// answer is asked for in parts, when blocks are read and when they are matched.
+func TestFN04_BlocksThatAreTooFullAreReadOneByOne(t *testing.T) {
+	t.Parallel()
+	tooLarge := fmt.Errorf("asking: %w", transport.ErrTooLarge)
+	for name, most := range map[string][2]int{"when read": {1, 4}, "when matched": {4, 1}, "both": {3, 2}} {
+		n := &node{}
+		n.grow("a", 20)
+		c := follow.Chain[block]{
+			Group: 4,
+			Next: func(_ context.Context, last chain.Block, count int) ([]block, bool, error) {
+				if count > most[0] {
+					return nil, false, tooLarge
+				}
+				at := int(last.Height) + 1
+				return n.blocks[at:min(at+count, len(n.blocks))], false, nil
+			},
+			Match: func(_ context.Context, next []block, _ chain.Watch) (out []chain.ScannedBlock, err error) {
+				if len(next) > most[1] {
+					return nil, tooLarge
+				}
+				for _, b := range next {
+					out = append(out, chain.ScannedBlock{Block: b.Block})
+				}
+				return out, nil
+			},
+		}
+		trail := n.trail(0)[:1]
+		for len(trail) < 20 {
+			s, err := c.Scan(t.Context(), trail, follow.Only{}, 4)
+			require.NoError(t, err, name)
+			require.NotEmpty(t, s.Blocks, name)
+			for _, b := range s.Blocks {
+				require.Equal(t, trail[len(trail)-1].Hash, b.Parent, name)
+				trail = append(trail, b.Block)
+			}
+		}
+	}
+	c := follow.Chain[block]{Group: 4, Next: func(context.Context, chain.Block, int) ([]block, bool, error) { return nil, false, tooLarge }}
+	_, err := c.Scan(t.Context(), []chain.Block{{Hash: "a"}}, follow.Only{}, 4)
+	require.ErrorIs(t, err, chain.ErrNode, "one block alone")
 }
 
 func TestD07_HeadBelowTheTrailIsNoFork(t *testing.T) {

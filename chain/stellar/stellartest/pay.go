@@ -16,13 +16,17 @@ type Pay struct {
 	MemoType, Memo string
 	// Kind is "payment" by default, else "path_payment_strict_send",
 	// "path_payment_strict_receive", "account_merge", "invoke_host_function",
-	// "create_claimable_balance".
+	// "create_claimable_balance", Tomorrow.
 	Kind string
 	// Asset is the code of another asset than lumens.
 	Asset string
 	// Fails makes the transaction fail.
 	Fails bool
 }
+
+// Tomorrow is a type of operation that nobody knows yet, which uses the names of known
+// fields otherwise.
+const Tomorrow = "operation_of_tomorrow"
 
 func coins(stroops int64) string { return fmt.Sprintf("%d.%07d", stroops/1e7, stroops%1e7) }
 
@@ -52,7 +56,7 @@ func (n *Node) Send(all ...Pay) string {
 // operation moves what a payment says, and shows it as Horizon does.
 func (n *Node) operation(p Pay, s map[string]Account, at int64) op {
 	to, there := s[p.To]
-	lumens := p.Asset == "" && p.Kind != "create_claimable_balance"
+	lumens := p.Asset == "" && p.Kind != "create_claimable_balance" && p.Kind != Tomorrow
 	if lumens {
 		if !there {
 			to.Sequence = at << 32
@@ -80,6 +84,11 @@ func (n *Node) operation(p Pay, s map[string]Account, at int64) op {
 	case "invoke_host_function":
 		change := object{"asset_type": "native", "type": "transfer", "from": Address("contract"), "to": p.To, "amount": coins(p.Stroops)}
 		o.json = object{"function": "HostFunctionTypeHostFunctionTypeInvokeContract", "asset_balance_changes": []any{change}}
+	case Tomorrow:
+		o.json = object{
+			"asset_type": 7, "from": object{"account": n.Payer}, "to": []any{p.To}, "amount": 12.5, "account": true,
+			"to_muxed_id": object{}, "asset_balance_changes": "none", "funder": nil,
+		}
 	case "create_claimable_balance":
 		o.json = object{"asset": "native", "amount": coins(p.Stroops), "claimants": []any{object{"destination": p.To}}}
 	default:

@@ -19,6 +19,8 @@ type Pay struct {
 	// "PaymentChannelClaim", "CheckCash", "AccountDelete" of an account with Drops, or
 	// the name of a type that nobody knows yet.
 	Kind string
+	// Also are accounts that get Drops as well, of a transaction of another type.
+	Also []string
 	// Unsaid leaves out what was delivered, also of the metadata.
 	Unsaid bool
 	// Fails makes it end so: "tecPATH_DRY".
@@ -55,17 +57,19 @@ func (n *Node) Send(p Pay) string {
 		if p.Issued != "" {
 			return "tesSUCCESS", p.delivery(issued(p.Issued, arrives))
 		}
-		sender.Drops -= arrives
+		sender.Drops -= arrives * int64(1+len(p.Also))
 		s[from] = sender
 		if p.Kind == "AccountDelete" {
 			delete(s, from)
 		}
-		to, there := s[p.To]
-		if !there {
-			to.Sequence = uint32(at)
+		for _, who := range append([]string{p.To}, p.Also...) {
+			to, there := s[who]
+			if !there {
+				to.Sequence = uint32(at)
+			}
+			to.Drops += arrives
+			s[who] = to
 		}
-		to.Drops += arrives
-		s[p.To] = to
 		return "tesSUCCESS", p.delivery(fmt.Sprint(arrives))
 	}
 	n.pool = append(n.pool, t)
