@@ -297,7 +297,9 @@ func TestFN07_WhatTheTokenLoggedIsWhatArrived(t *testing.T) {
 	x := mined(t, s)
 	f.mine(x)
 	owner := common.HexToAddress("0xfee")
-	move := func(from, to common.Address, units int64) fakeLog { return transferLog(usdt, from, to, big.NewInt(units)) }
+	move := func(from, to common.Address, units int64) fakeLog {
+		return transferLog(usdt, from, to, big.NewInt(units))
+	}
 	for name, y := range map[string]struct {
 		logs     []fakeLog
 		executed bool

@@ -75,15 +75,15 @@ func (c *Client) included(ctx context.Context, v *view, t *sent, r *info) (chain
 			return unknown, err
 		}
 	}
-	st := chain.Status{State: chain.Included}
-	known := false
-	if st.Executed, st.Shortfall, known = c.outcome(t, r); !known {
+	executed, short, known := c.outcome(t, r)
+	if !known {
 		return unknown, nil
 	}
-	if st.Cost, err = c.cost(r.fee); err != nil {
+	cost, err := c.cost(r.fee)
+	if err != nil {
 		return unknown, fmt.Errorf("%w: cost of a transaction: %w", follow.ErrTorn, err)
 	}
-	return v.placed(b, st), nil
+	return v.placed(b, chain.Status{State: chain.Included, Executed: executed, Shortfall: short, Cost: cost}), nil
 }
 
 func (v *view) placed(b block, s chain.Status) chain.Status {

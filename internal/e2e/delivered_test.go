@@ -45,11 +45,6 @@ func (s *teller) until(id string, done func(w withdrawal.Withdrawal) bool) withd
 	return withdrawal.Withdrawal{}
 }
 
-func (s *teller) completed(id string) withdrawal.Withdrawal {
-	s.t.Helper()
-	return s.until(id, func(w withdrawal.Withdrawal) bool { return w.Status == withdrawal.Completed })
-}
-
 func (s *teller) short(id string) withdrawal.Withdrawal {
 	s.t.Helper()
 	return s.until(id, func(w withdrawal.Withdrawal) bool { return w.Waiting == withdrawal.WaitingDeliveredLess })
