@@ -140,7 +140,7 @@ func TestR01_EveryDepthIsFoundByHash(t *testing.T) {
 // answer is asked for in parts, when blocks are read and when they are matched.
 func TestFN04_BlocksThatAreTooFullAreReadOneByOne(t *testing.T) {
 	t.Parallel()
-	tooLarge := fmt.Errorf("asking: %w", transport.ErrTooLarge)
+	tooLarge := fmt.Errorf("%w: %w", chain.ErrNode, transport.ErrTooLong)
 	for name, most := range map[string][2]int{"when read": {1, 4}, "when matched": {4, 1}, "both": {3, 2}} {
 		n := &node{}
 		n.grow("a", 20)

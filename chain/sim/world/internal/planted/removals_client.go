@@ -79,8 +79,8 @@ var clientRemovals = []Bug{
 	},
 	{
 		ID: "FN04-too-full", File: "chain/internal/follow/follow.go",
-		Old:     `for errors.Is(err, transport.ErrTooLarge) && n > 1 {`,
-		New:     `for errors.Is(err, transport.ErrTooLarge) && n > 9 {`,
+		Old:     `for errors.Is(err, transport.ErrTooLong) && n > 1 {`,
+		New:     `for errors.Is(err, transport.ErrTooLong) && n > 9 {`,
 		What:    "blocks that are too full for one answer are never read",
 		Package: "./chain/internal/follow", Test: "TestFN04_BlocksThatAreTooFullAreReadOneByOne",
 	},
