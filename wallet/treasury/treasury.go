@@ -59,7 +59,10 @@ type Config struct {
 }
 
 // Treasury is safe for concurrent use and by several processes on one store.
-type Treasury struct{ cfg Config }
+type Treasury struct {
+	cfg   Config
+	costs costCache
+}
 
 // New checks the configuration. It does no I/O.
 func New(cfg Config) (*Treasury, error) {
@@ -81,7 +84,7 @@ func New(cfg Config) (*Treasury, error) {
 	if cfg.Batch == 0 {
 		cfg.Batch = 100
 	}
-	return &Treasury{cfg: cfg}, nil
+	return &Treasury{cfg: cfg, costs: costCache{last: map[string]costs{}}}, nil
 }
 
 // Tables lists what this package stores.
