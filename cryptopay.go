@@ -142,7 +142,7 @@ func (a *App) chains() error {
 		var err error
 		o := c.Outgoing
 		o.Store, o.Client, o.Registry, o.Signer, o.Now, o.Log = c.Store, client, c.Registry, c.Signer, c.Clock.Now, c.Log
-		o.Halted = a.haltedNetwork
+		o.Halted = a.haltedIntent
 		o.Handle = func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }
 		o.Source = func(ctx context.Context, outpoint string) ([]string, error) {
 			return a.Treasury.Source(ctx, n.name, outpoint)

@@ -242,14 +242,18 @@ func (a *App) KeyOf(ctx context.Context, n chain.Network, address chain.Address)
 	return chain.KeyRef(row.Key), ok && row.Use != "", err
 }
 
-// haltedNetwork says why nothing may be sent for an intent now: its network is halted, it
-// pays what no withdrawal has ordered, or it is a withdrawal that was not signed yet of a
-// currency that delivered less than ordered. One that was signed goes on, as others wait
-// behind its nonce.
-func (a *App) haltedNetwork(ctx context.Context, in chain.Intent) (string, error) {
+// haltedIntent returns why an intent may not be sent now, "" where it may: its network is
+// halted, or it is a payout of a halted currency, or one that no withdrawal has ordered,
+// or one that was not signed yet of a currency that delivered less than ordered. One that
+// was signed goes on, as others wait behind its nonce.
+func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error) {
 	cursor, err := a.head(ctx, in.Network)
 	if err != nil || cursor.Halted != "" || in.Purpose != chain.ForWithdrawal {
 		return cursor.Halted, err
+	}
+	h, _, halted, err := incoming.AssetHalts.One(ctx, a.cfg.Store, storage.Network(string(in.Network)), in.Currency)
+	if err != nil || halted {
+		return h.Reason, err
 	}
 	why, err := a.Withdrawals.Confirm(ctx, in)
 	if err != nil {
@@ -270,8 +274,8 @@ func (a *App) haltedNetwork(ctx context.Context, in chain.Intent) (string, error
 }
 
 // haltedAsset says whether paying out an asset is halted for a tenant: its
-// network is, a payout of it delivered less than ordered, or a deep reorg left the
-// tenant's house without equity in it.
+// network is, the currency itself is (HaltAsset), a payout of it delivered less than
+// ordered, or a deep reorg left the tenant's house without equity in it.
 func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, error) {
 	c, err := a.cfg.Registry.Currency(currency)
 	if err != nil {
@@ -279,6 +283,9 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, e
 	}
 	cursor, err := a.head(ctx, c.Network)
 	if err != nil || cursor.Halted != "" {
+		return true, err
+	}
+	if _, _, halted, err := incoming.AssetHalts.One(ctx, a.cfg.Store, storage.Network(string(c.Network)), c.Code); err != nil || halted {
 		return true, err
 	}
 	if less, err := a.Withdrawals.DeliveredLess(ctx, tenant, currency); err != nil || less {

@@ -59,6 +59,9 @@ type Transfer struct {
 	// Unproven says that the value was seen only as a difference of balances or
 	// in a way the node cannot prove; it goes to suspense, never to a payment.
 	Unproven bool
+	// Contradicted says that the token's contract moved another amount than it
+	// logged: the transfer is Unproven too, and payouts of its currency are halted.
+	Contradicted bool
 }
 
 // Scan is the answer to Client.Scan.

@@ -22,7 +22,7 @@ func (n *town) status(t testing.TB, tx string) string {
 func TestAnvilTokens(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
-	c := n.connect(t, n.url, 31337, func(o *Options) { o.AuditTokens = true })
+	c := n.connect(t, n.url, 31337)
 	trail := begin(t, c)
 	someone := common.HexToAddress("0x00000000000000000000000000000000000c0ffe")
 	to, w := checksum(someone), watch(someone)

@@ -91,10 +91,13 @@ type Options struct {
 	// Source says where a preset was taken from; nothing reads it.
 	Source string
 
-	// AuditTokens compares each token deposit with the change of balanceOf between
-	// the two blocks; what differs is reported as Unproven. Costs two calls per
-	// deposit, and needs the state of the blocks.
-	AuditTokens bool
+	// NoTokenAudit switches the audit of token deposits off: a deposit's logs are then
+	// believed as they are. The audit compares them with the change of balanceOf between
+	// the two blocks, and costs two calls per address and token of a block. What differs
+	// is reported as Unproven and Contradicted. Where the node has thrown the state of
+	// these blocks away, the address must hold at least what the logs say by now, else
+	// the deposit is Unproven.
+	NoTokenAudit bool
 }
 
 // Client is a chain.Client for one EVM network. It is safe for concurrent use.

@@ -388,9 +388,12 @@ func mainRegistry(t testing.TB) *chain.Registry {
 	return r
 }
 
+// tokensAudited is the Options' default: the fake node keeps no balances of tokens.
+func tokensAudited(o *Options) { o.NoTokenAudit = false }
+
 func (f *fakeNode) client(change ...func(*Options)) *Client {
 	f.t.Helper()
-	o := Options{Network: "ETH", ChainID: 1, Registry: mainRegistry(f.t), URL: f.server.URL, FinalityTags: true}
+	o := Options{Network: "ETH", ChainID: 1, Registry: mainRegistry(f.t), URL: f.server.URL, FinalityTags: true, NoTokenAudit: true}
 	for _, c := range change {
 		c(&o)
 	}

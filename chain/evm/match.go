@@ -2,6 +2,7 @@ package evm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -146,64 +147,103 @@ func coins(v *big.Int, decimals uint8) decimal.Decimal {
 	return decimal.NewFromBigInt(v, -int32(decimals))
 }
 
-// audit compares each token deposit with what balanceOf says of the two blocks:
-// a token that moves more or less than it logs, or does not say, is not to be credited.
+// audited is one token of one address in one block.
+type audited struct {
+	r               *reading
+	contract, owner common.Address
+}
+
+// mark reports the deposits as ones that are not to be credited.
+func (a *audited) mark(contradicted bool) {
+	for i := range a.r.out {
+		if x := &a.r.out[i]; common.HexToAddress(x.Contract) == a.contract && common.HexToAddress(string(x.To)) == a.owner {
+			x.Unproven, x.Contradicted = true, contradicted
+		}
+	}
+}
+
+// audit compares the token deposits with the change of balanceOf over their blocks. A
+// token that moves more or less than it logs, or does not say, is not to be credited.
 func (c *Client) audit(ctx context.Context, rs []*reading) error {
-	type key struct{ contract, owner common.Address }
+	var list []audited
+	var calls []*transport.Call
 	for _, r := range rs {
-		var keys []key
-		var calls []*transport.Call
+		seen := map[audited]bool{}
 		for i := range r.out {
 			x := &r.out[i]
 			if x.Currency == "" || x.Contract == "" {
 				continue
 			}
-			k := key{common.HexToAddress(x.Contract), common.HexToAddress(string(x.To))}
-			if slices.Contains(keys, k) {
-				continue
+			a := audited{r, common.HexToAddress(x.Contract), common.HexToAddress(string(x.To))}
+			if !seen[a] {
+				seen[a] = true
+				list = append(list, a)
+				calls = append(calls, balanceOf(a.contract, a.owner, at(r.parent)), balanceOf(a.contract, a.owner, at(r.hash)))
 			}
-			keys = append(keys, k)
-			calls = append(calls, balanceOf(k.contract, k.owner, at(r.parent)), balanceOf(k.contract, k.owner, at(r.hash)))
 		}
-		if err := c.node.Do(ctx, calls...); err != nil {
+	}
+	if err := c.node.Do(ctx, calls...); err != nil || len(list) == 0 {
+		return err
+	}
+	var old []audited
+	for i := range list {
+		a := &list[i]
+		before, gone, err := held(calls[2*i])
+		after, goneToo, other := held(calls[2*i+1])
+		switch {
+		case err != nil || other != nil:
+			return errors.Join(err, other)
+		case gone || goneToo:
+			old = append(old, *a)
+		case before == nil || after == nil || after.Sub(after, before).Cmp(a.r.logged(a.contract, a.owner)) != 0:
+			a.mark(true)
+		}
+	}
+	return c.auditOld(ctx, old)
+}
+
+// auditOld judges deposits of blocks whose state the node no longer has by what their
+// addresses hold now. A shortfall proves nothing against the token, as the address may
+// have been swept since.
+func (c *Client) auditOld(ctx context.Context, list []audited) error {
+	calls := make([]*transport.Call, len(list))
+	for i := range list {
+		calls[i] = balanceOf(list[i].contract, list[i].owner, "latest")
+	}
+	if err := c.node.Do(ctx, calls...); err != nil {
+		return err
+	}
+	for i := range list {
+		now, gone, err := held(calls[i])
+		switch {
+		case err != nil:
 			return err
-		}
-		for i, k := range keys {
-			before, err := held(calls[2*i])
-			if err != nil {
-				return err
-			}
-			after, err := held(calls[2*i+1])
-			if err != nil {
-				return err
-			}
-			if before != nil && after != nil && after.Sub(after, before).Cmp(r.logged(k.contract, k.owner)) == 0 {
-				continue
-			}
-			for j := range r.out {
-				if x := &r.out[j]; common.HexToAddress(x.Contract) == k.contract && common.HexToAddress(string(x.To)) == k.owner {
-					x.Unproven = true
-				}
-			}
+		case gone:
+			list[i].mark(false)
+		case now == nil:
+			list[i].mark(true)
+		case now.Cmp(list[i].r.logged(list[i].contract, list[i].owner)) < 0:
+			list[i].mark(false)
 		}
 	}
 	return nil
 }
 
-// held is what a token says of a balance; nil where it does not say, or the node has
-// thrown that state away: nothing is proven then.
-func held(k *transport.Call) (*big.Int, error) {
-	if transport.Replied(k.Err, "revert", "invalid opcode", "out of gas") || stateGone(k.Err) {
-		return nil, nil
+// held is what a token says of a balance: nil where it does not say. gone is true where
+// the node has thrown that state away.
+func held(k *transport.Call) (n *big.Int, gone bool, err error) {
+	switch {
+	case stateGone(k.Err):
+		return nil, true, nil
+	case transport.Replied(k.Err, "revert", "invalid opcode", "out of gas"):
+		return nil, false, nil
+	case k.Err != nil:
+		return nil, false, k.Err
 	}
-	if k.Err != nil {
-		return nil, k.Err
+	if n, err = wordOf(k); err != nil {
+		return nil, false, nil //nolint:nilerr // no contract any more, or one that answers otherwise
 	}
-	n, err := wordOf(k)
-	if err != nil {
-		return nil, nil //nolint:nilerr // no contract any more, or one that answers otherwise
-	}
-	return n, nil
+	return n, false, nil
 }
 
 // logged is what the block's logs say that an owner got, less what it gave.

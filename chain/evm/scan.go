@@ -171,7 +171,7 @@ func (c *Client) match(ctx context.Context, blocks []block, w chain.Watch) ([]ch
 			return nil, err
 		}
 	}
-	if c.o.AuditTokens {
+	if !c.o.NoTokenAudit {
 		if err := c.audit(ctx, rs); err != nil {
 			return nil, err
 		}

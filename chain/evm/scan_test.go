@@ -91,26 +91,50 @@ func TestD04_ZeroAmountsAreNothing(t *testing.T) {
 	require.Equal(t, 1, got[0].Ordinal)
 }
 
+// What a token logs is held against what balanceOf says of the two blocks, and against
+// that of now where the node has thrown the blocks' state away.
 func TestD05_AuditedTokenThatDeliversLess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	c := f.client(func(o *Options) { o.AuditTokens = true })
+	c := f.client(tokensAudited)
 	trail := begin(t, c)
 	b := f.mine(tokens(transferLog(usdt, alice, bob, big.NewInt(100))))
-	held := int64(99)
+	held, now, gone, broken := int64(99), int64(100), false, false
 	f.lie("eth_call", func(p []json.RawMessage) (any, *fakeError, bool) {
 		var at struct{ BlockHash common.Hash }
-		_ = json.Unmarshal(p[1], &at)
-		if at.BlockHash == b.hash {
+		switch _ = json.Unmarshal(p[1], &at); {
+		case broken:
+			return nil, &fakeError{Code: 3, Message: "execution reverted"}, true
+		case at.BlockHash == common.Hash{}:
+			return common.BigToHash(big.NewInt(now)), nil, true
+		case gone:
+			return nil, &fakeError{Code: -32000, Message: "missing trie node"}, true
+		case at.BlockHash == b.hash:
 			return common.BigToHash(big.NewInt(held)), nil, true
 		}
 		return common.Hash{}, nil, true
 	})
-	got := all(scan(t, c, trail, watch(bob)))
-	require.Len(t, got, 1)
-	require.True(t, got[0].Unproven, "logged 100, arrived 99")
+	said := func() (unproven, contradicted bool) {
+		t.Helper()
+		got := all(scan(t, c, trail, watch(bob)))
+		require.Len(t, got, 1)
+		return got[0].Unproven, got[0].Contradicted
+	}
+	unproven, contradicted := said()
+	require.True(t, unproven && contradicted, "logged 100, arrived 99")
 	held = 100
-	require.False(t, all(scan(t, c, trail, watch(bob)))[0].Unproven)
+	unproven, contradicted = said()
+	require.False(t, unproven || contradicted)
+	gone = true
+	unproven, _ = said()
+	require.False(t, unproven, "the address holds as much by now")
+	now = 99
+	unproven, contradicted = said()
+	require.True(t, unproven)
+	require.False(t, contradicted, "it may have been swept since")
+	broken = true
+	unproven, contradicted = said()
+	require.True(t, unproven && contradicted, "a broken contract stops its own deposits, not the network")
 }
 
 func TestD07_LaggingNodeEmptyLogs(t *testing.T) {

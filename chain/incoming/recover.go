@@ -56,7 +56,12 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 			return storage.Change{}, err
 		}
 		rows, err := n.merge(ctx, list, fromHistory)
-		if found = len(rows); err != nil || found == 0 {
+		for _, r := range rows {
+			if r.Table == Sightings.Table {
+				found++
+			}
+		}
+		if err != nil || found == 0 {
 			return storage.Change{}, err
 		}
 		// The cursor is written, not only guarded: a fork that is being followed

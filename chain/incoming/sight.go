@@ -82,11 +82,15 @@ func (n *Network) merge(ctx context.Context, found []chain.Transfer, src source)
 		}
 	}
 	now := n.cfg.Now()
+	var contradicted []chain.Transfer
 	for i := range mine {
 		t := &mine[i]
 		s := b.get(t)
 		if !n.see(s, t, now) {
 			continue
+		}
+		if t.Contradicted {
+			contradicted = append(contradicted, *t)
 		}
 		n.describe(&s.Sighting, t, owners[t.To], internal[i])
 		b.inherit(s)
@@ -94,7 +98,8 @@ func (n *Network) merge(ctx context.Context, found []chain.Transfer, src source)
 			b.conflict(s)
 		}
 	}
-	return n.rows(b, now), nil
+	halts, err := n.contradicted(ctx, contradicted)
+	return append(n.rows(b, now), halts...), err
 }
 
 // ours leaves of the transfers those that move something to an address of the

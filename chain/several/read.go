@@ -188,6 +188,6 @@ func sameTransfers(x, y []chain.Transfer) bool {
 	x, y = slices.SortedFunc(slices.Values(x), order), slices.SortedFunc(slices.Values(y), order)
 	return slices.EqualFunc(x, y, func(a, b chain.Transfer) bool {
 		return a.Tx == b.Tx && a.Ordinal == b.Ordinal && a.Block.Hash == b.Block.Hash && a.Currency == b.Currency && a.Contract == b.Contract &&
-			a.From == b.From && a.To == b.To && a.Memo == b.Memo && a.Amount.Equal(b.Amount) && a.Confirmable == b.Confirmable && a.Unproven == b.Unproven
+			a.From == b.From && a.To == b.To && a.Memo == b.Memo && a.Amount.Equal(b.Amount) && a.Confirmable == b.Confirmable && a.Unproven == b.Unproven && a.Contradicted == b.Contradicted
 	})
 }

@@ -31,12 +31,16 @@ func (c *Chain) transfersOf(b *block) []moved {
 		r := &b.Txs[i]
 		t := c.txs[r.Tx]
 		for _, e := range r.Effects {
-			out = append(out, moved{inner: e.Internal, Transfer: chain.Transfer{
+			x := chain.Transfer{
 				Tx: r.Tx, Ordinal: e.Ordinal, Block: b.public(),
 				Currency: c.code(e.Asset), Contract: e.Asset,
 				From: e.From, To: e.To, Memo: t.body.Memo, Amount: amountOf(e.Amount),
 				Spends: t.body.spends(), Confirmable: t.body.Immature,
-			}})
+			}
+			if e.Logged != "" { // as a client finds by the balances
+				x.Amount, x.Unproven, x.Contradicted = amountOf(e.Logged), true, true
+			}
+			out = append(out, moved{x, e.Internal})
 		}
 	}
 	return out

@@ -88,10 +88,14 @@ func (c *Chain) spendBalance(t *tx, s *step) (receipt, bool) {
 		if !done {
 			continue
 		}
-		r.Effects = append(r.Effects, effect{
+		e := effect{
 			Ordinal: b.ordinal(i), Asset: o.Asset, From: b.From, To: o.To,
 			Amount: text(moved), Internal: o.Effect == Internal,
-		})
+		}
+		if times := c.contracts[o.Asset].Overstates; times > 1 {
+			e.Logged = text(moved.Mul(decimal.NewFromInt(times)))
+		}
+		r.Effects = append(r.Effects, e)
 	}
 	s.merge(calls)
 	return r, true

@@ -55,6 +55,8 @@ type effect struct {
 	To       chain.Address `json:"to"`
 	Amount   string        `json:"amount"`
 	Internal bool          `json:"internal,omitempty"`
+	// Logged is what the contract logged, "" where it is what was moved.
+	Logged string `json:"logged,omitempty"`
 }
 
 func (b *block) public() chain.Block {

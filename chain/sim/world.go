@@ -65,6 +65,7 @@ type Behaviour struct {
 	Paused         bool            // every transfer reverts
 	ReturnsFalse   bool            // transfers do nothing, and succeed
 	Blocked        []chain.Address // transfers from and to these revert
+	Overstates     int64           // transfers log so many times what they move; 0 = what they move
 }
 
 // SetBehaviour changes a contract from now on, registered or not.

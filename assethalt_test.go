@@ -1,0 +1,99 @@
+package cryptopay_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// A token begins to log more than it moves: the deposit is in suspense and credited to
+// nobody, payouts of that token wait and others do not, also after a restart, and all
+// goes on when an operator lifts the halt.
+func TestFM03_TokenThatLogsMoreThanItMovesIsHalted(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 31, "ETH")
+	world := h.chains["ETH"]
+	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
+	require.NoError(t, err)
+	_, err = world.Fund(hot, "ETH", dec("1"))
+	require.NoError(t, err)
+	pay := func(currency, amount string) payment.Payment {
+		p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: currency}})
+		require.NoError(t, err)
+		_, err = world.Pay(chain.Address(p.Address), currency, dec(amount))
+		require.NoError(t, err)
+		return p
+	}
+	good, other := pay("USDTERC20", "300"), pay("USDCERC20", "300")
+	h.mine(60)
+	require.Equal(t, payment.Completed, h.payment(good.ID).Status)
+	require.Equal(t, payment.Completed, h.payment(other.ID).Status)
+
+	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+	require.NoError(t, err)
+	world.SetBehaviour(usdt.Contract, sim.Behaviour{Overstates: 1000})
+	lie := pay("USDTERC20", "0.3")
+	h.mine(60)
+	require.Zero(t, h.payment(lie.ID).Received, "0.3 is not 300")
+	suspense, err := h.app.Payments.Suspense(t.Context(), h.tenant, 10, 0)
+	require.NoError(t, err)
+	require.Len(t, suspense, 1)
+	require.Equal(t, payment.RoleUnproven, suspense[0].Role)
+	world.SetBehaviour(usdt.Contract, sim.Behaviour{})
+
+	h.restart()
+	halted, err := h.app.HaltedAssets(t.Context())
+	require.NoError(t, err)
+	require.Len(t, halted, 1)
+	require.Equal(t, "USDTERC20", halted[0].Currency)
+	require.Equal(t, incoming.ReasonContradicted, halted[0].Reason)
+	payout := func(currency string) string {
+		w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: currency, Address: string(world.Customer("supplier"))},
+		}, storage.Once{})
+		require.NoError(t, err)
+		return w.ID
+	}
+	status := func(id string) (withdrawal.Status, string) {
+		w, err := h.app.Withdrawals.Get(t.Context(), h.tenant, id)
+		require.NoError(t, err)
+		return w.Status, w.Waiting
+	}
+	waits, goes := payout("USDTERC20"), payout("USDCERC20")
+	h.mine(40)
+	state, why := status(waits)
+	require.Equal(t, withdrawal.Pending, state)
+	require.Equal(t, withdrawal.WaitingHalted, why)
+	state, _ = status(goes)
+	require.Equal(t, withdrawal.Completed, state)
+
+	require.NoError(t, h.app.LiftAsset(t.Context(), "USDTERC20"))
+	require.NoError(t, h.app.LiftAsset(t.Context(), "USDTERC20"), "twice is once")
+	h.mine(60)
+	state, why = status(waits)
+	require.Equal(t, withdrawal.Completed, state, why)
+	h.sound()
+}
+
+// An operator's halt also stops what was handed over and not signed yet.
+func TestHaltAsset(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 32, "ETH")
+	require.ErrorIs(t, h.app.HaltAsset(t.Context(), "NONE", "x"), chain.ErrCurrency)
+	require.ErrorContains(t, h.app.HaltAsset(t.Context(), "ETH", ""), "reason")
+	require.ErrorIs(t, h.app.LiftAsset(t.Context(), "NONE"), chain.ErrCurrency)
+	require.NoError(t, h.app.HaltAsset(t.Context(), "ETH", "delivered_less"))
+	require.NoError(t, h.app.HaltAsset(t.Context(), "ETH", "another"))
+	halted, err := h.app.HaltedAssets(t.Context())
+	require.NoError(t, err)
+	require.Len(t, halted, 1)
+	require.Equal(t, "delivered_less", halted[0].Reason)
+	require.Equal(t, h.clock.Now(), halted[0].Since)
+}

@@ -1,0 +1,73 @@
+package incoming
+
+import (
+	"context"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// AssetHalt stops the payouts of one currency, of every tenant, until an operator lifts
+// it. It lives in the network's partition under the currency's code.
+type AssetHalt struct {
+	Reason string    `db:"reason"`
+	Since  time.Time `db:"since"`
+}
+
+// AssetHalts is the table of halted currencies, in network partitions.
+var AssetHalts = storage.NewTable[AssetHalt]("asset_halts")
+
+// HaltAsset halts the payouts of a currency. A currency that is halted already keeps
+// its first reason.
+func HaltAsset(ctx context.Context, store storage.Store, c *chain.Currency, reason string, now time.Time) error {
+	part := storage.Network(string(c.Network))
+	return storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
+		_, _, halted, err := AssetHalts.One(ctx, store, part, c.Code)
+		if err != nil || halted {
+			return storage.Change{}, err
+		}
+		put := []storage.Row{AssetHalts.Row(c.Code, 0, time.Time{}, AssetHalt{Reason: reason, Since: now})}
+		return storage.Change{ID: changeID("halt-asset", put), Partition: part, Put: put}, nil
+	})
+}
+
+// LiftAsset ends the halt of a currency. It does nothing where there is none.
+func LiftAsset(ctx context.Context, store storage.Store, c *chain.Currency) error {
+	part := storage.Network(string(c.Network))
+	return storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
+		_, row, halted, err := AssetHalts.One(ctx, store, part, c.Code)
+		if err != nil || !halted {
+			return storage.Change{}, err
+		}
+		drop := []storage.Row{row}
+		return storage.Change{ID: changeID("lift-asset", drop), Partition: part, Drop: drop}, nil
+	})
+}
+
+// contradicted is the rows that halt the currencies of which a transfer was logged
+// otherwise than the balances moved.
+func (n *Network) contradicted(ctx context.Context, found []chain.Transfer) ([]storage.Row, error) {
+	var out []storage.Row
+	seen := map[string]bool{}
+	for i := range found {
+		t := &found[i]
+		if !t.Contradicted || n.currency(t) == nil || seen[t.Currency] {
+			continue
+		}
+		seen[t.Currency] = true
+		_, _, halted, err := AssetHalts.One(ctx, n.cfg.Store, n.part, t.Currency)
+		if err != nil {
+			return nil, err
+		}
+		if halted {
+			continue
+		}
+		n.log.Error("asset_halted", "currency", t.Currency, "tx", t.Tx, "reason", ReasonContradicted)
+		out = append(out, AssetHalts.Row(t.Currency, 0, time.Time{}, AssetHalt{Reason: ReasonContradicted, Since: n.cfg.Now()}))
+	}
+	return out, nil
+}
+
+// ReasonContradicted is the AssetHalt.Reason of a token whose logs and balances differ.
+const ReasonContradicted = "logs_and_balances_differ"

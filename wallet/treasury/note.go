@@ -1,0 +1,60 @@
+package treasury
+
+import (
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Why a deferred sweep waits.
+const (
+	WaitBelowCost = "below_cost"       // forwarding costs more than the allowed share of what the address holds
+	WaitNoPrice   = "no_price"         // the value cannot be judged: no price of the currency or of the gas
+	WaitNoFee     = "no_fee"           // the network gives no estimate
+	WaitGasShort  = "gas_float_short"  // the house lacks coins for the network's fee
+	WaitDailyCap  = "daily_cap"        // the day's limit on the cost of forwarding is used up
+	WaitRefused   = "refused"          // the network or the token's issuer refused the last try
+	WaitSigner    = "signer"           // the last try was given up because of the signer
+	WaitEmpty     = "nothing_there"    // the address holds nothing of the currency, and no sweep explains it
+	WaitUnlisted  = "unlisted"         // the currency is not listed; nothing is due
+	WaitTurn      = "another_sweep"    // another sweep of the address is under way
+	WaitGasStays  = "gas_did_not_help" // the address stayed short of gas after several transfers
+)
+
+// SweepNote is what is known of one sweep beside its state: what its address holds, what
+// was spent on it, and why it waits. It has the sweep's id and is written in the same
+// Change as the sweep. A sweep of an earlier version has none until it is looked at.
+type SweepNote struct {
+	Tenant   string `db:"tenant"`
+	Address  string `db:"address"`
+	Currency string `db:"currency"`
+	// Amount is what the address held when it was last looked at, in the currency's units;
+	// before the first look the sum of the deposits.
+	Amount ledger.Amount `db:"amount"`
+	// Waiting is one of the Wait… constants; "" while the sweep is not deferred.
+	Waiting string    `db:"waiting"`
+	Since   time.Time `db:"since"` // when it began to wait for this reason
+	Next    time.Time `db:"next"`  // of the next look; zero = when forwarding costs at most DueBelow
+	// DueBelow is the cost of a typical sweep, in the currency's units, at or below which
+	// the sweep is due again; −1 where it does not wait for that.
+	DueBelow ledger.Amount `db:"due_below"`
+	Tries    int           `db:"tries"` // transactions in a row that failed
+	// Spent is the bound of the gas transfers and the cost of the failed tries so far, Sent
+	// the gas that was transferred, and MaxCost the bound of the sweep itself, all in units
+	// of the gas currency. Spent with the greater of Sent and MaxCost stays below the
+	// allowed share of Amount.
+	Spent   ledger.Amount `db:"spent"`
+	Sent    ledger.Amount `db:"sent"`
+	MaxCost ledger.Amount `db:"max_cost"`
+	// Payout is the payout that needs the coins, and Allowed what the move may cost for
+	// it, in units of the gas currency.
+	Payout  string        `db:"payout"`
+	Allowed ledger.Amount `db:"allowed"`
+}
+
+// SweepNotes is in network partitions, by the sweep's id.
+var SweepNotes = storage.NewTable[SweepNote]("sweep_notes",
+	storage.Index("currency", "due_below"),
+	storage.Index("tenant", "currency", "amount"),
+)
