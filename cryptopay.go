@@ -170,7 +170,7 @@ func (a *App) chains() error {
 		a.networks = append(a.networks, n)
 	}
 	t.Store, t.Registry, t.Addresses, t.Now, t.Log = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log
-	t.OnWithdrawal = a.withdrawn
+	t.OnWithdrawal, t.Rates = a.withdrawn, c.Rates
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err

@@ -18,51 +18,61 @@ import (
 // The most gas transfers that one sweep may ask for.
 const maxFundings = 3
 
-type dustError struct{ text string }
-
-func (e *dustError) Error() string { return e.text }
-
-// unstick looks after a sweep that was taken over long ago: where nothing is
-// left to move it is called back, and where the price of gas rose, or a fork or
-// another transaction of the address took the gas away, the address gets more.
+// unstick looks after a sweep that was taken over long ago. One that is not signed is
+// called back where it is not worth its cost any more. Where the price of gas rose, or a
+// fork or another transaction of the address took the gas away, the address gets more.
 // done says that the sweep goes another way now.
-func (t *Treasury) unstick(ctx context.Context, row storage.Row, s Sweep, in chain.Intent) (done bool, err error) {
-	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(s.Network), row.ID)
-	if err != nil || !ok || v.State != outgoing.Waiting && v.State != outgoing.Signed {
+func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (done bool, err error) {
+	intent, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), j.row.ID)
+	if err != nil || !ok || intent.State != outgoing.Waiting && intent.State != outgoing.Signed {
 		return false, err
 	}
-	short, signed, err := t.short(ctx, s, in)
-	var dust *dustError
+	j.s.Reason = string(intent.Reason)
+	c, err := t.cfg.Registry.Currency(j.s.Currency)
+	if err != nil {
+		return false, err
+	}
+	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
+		return false, err
+	}
+	typical, v, err := t.typicalUnits(ctx, c)
+	if err == nil && v.waiting == "" {
+		v, err = t.weigh(ctx, j, c, in, typical)
+	}
 	switch {
-	case errors.As(err, &dust) && v.State == outgoing.Waiting:
-		_, err = t.Cancel(ctx, in.Network, row.ID) // the outcome wakes it
+	case err != nil:
 		return false, err
-	case errors.As(err, &dust):
+	case intent.State == outgoing.Waiting && (v.waiting == WaitBelowCost || intent.Reason == outgoing.ReasonTooDear):
+		if err := t.reached(ctx, j.s); err != nil {
+			return false, err
+		}
+		_, err = t.Cancel(ctx, in.Network, j.row.ID) // the outcome wakes it
+		return false, err
+	case v.waiting != "":
+		j.s.Reason = v.waiting
 		return false, nil
-	case err != nil || short == 0 || s.spent(signed):
+	case v.gas == 0:
+		return false, nil
+	}
+	j.s.State, j.s.Fundings, j.s.Reason = SweepFunding, j.s.Fundings+1, "more gas is needed"
+	if err := j.note.fund(v.gas, v.fund); err != nil {
 		return false, err
 	}
-	s.State, s.Fundings, s.Reason = SweepFunding, s.Fundings+1, "more gas is needed"
-	return true, t.put(ctx, row, s, t.cfg.Now())
+	return true, t.put(ctx, j, t.cfg.Now())
 }
 
-// spent says that the sweep gets no more gas. One that is signed does: it can no
-// longer be given up, and what it may cost bounds what it gets.
-func (s *Sweep) spent(signed bool) bool { return s.Fundings >= maxFundings && !signed }
-
-// short says how much gas the address lacks for the sweep, and whether it is
-// signed; the error is a *dustError where there is nothing worth moving, as a node
-// says that has come to where the deposits are final.
-func (t *Treasury) short(ctx context.Context, s Sweep, in chain.Intent) (lack ledger.Amount, signed bool, err error) {
-	lack, signed, err = t.lacks(ctx, in)
-	var dust *dustError
-	if !errors.As(err, &dust) {
-		return lack, signed, err
+// missing is how much gas the address lacks for a sweep at the present price, and whether
+// the sweep is signed.
+func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain.Intent, price ledger.Amount) (lack ledger.Amount, signed bool, err error) {
+	if c.Native() || t.sponsored(in) {
+		return 0, false, nil
 	}
-	if err := t.reached(ctx, s); err != nil {
+	have, err := t.holds(ctx, gas, in.From)
+	if err != nil {
 		return 0, false, err
 	}
-	return t.lacks(ctx, in) // what was read before may have been of before
+	need, signed, err := t.needs(ctx, in, price)
+	return max(0, need-have), signed, err
 }
 
 // reached is nil where the node has the blocks that make the sweep's deposits final.
@@ -82,55 +92,6 @@ func (t *Treasury) reached(ctx context.Context, s Sweep) error {
 		}
 	}
 	return nil
-}
-
-func (t *Treasury) lacks(ctx context.Context, in chain.Intent) (lack ledger.Amount, signed bool, err error) {
-	currency, err := t.cfg.Registry.Currency(in.Currency)
-	if err != nil {
-		return 0, false, err
-	}
-	if !currency.Native() {
-		held, err := t.Held(ctx, in.Network, in.Currency, in.From)
-		if err != nil {
-			return 0, false, err
-		}
-		if held.LessThan(currency.Dust) {
-			return 0, false, &dustError{fmt.Sprintf("%s %s is not worth moving", ledger.PlainString(held), in.Currency)}
-		}
-	}
-	if t.sponsored(in) {
-		return 0, false, nil
-	}
-	fee, err := t.cfg.Clients[in.Network].EstimateFee(ctx, in)
-	if err != nil {
-		return 0, false, err
-	}
-	held, err := t.Held(ctx, in.Network, fee.Currency, in.From)
-	if err != nil {
-		return 0, false, err
-	}
-	gas, err := t.cfg.Registry.Currency(fee.Currency)
-	if err != nil {
-		return 0, false, err
-	}
-	have, err := gas.Units(held, ledger.Down)
-	if err != nil {
-		return 0, false, err
-	}
-	if currency.Native() {
-		need, err := fee.Max.MulDiv(t.cfg.MinSweep, 1, ledger.Up)
-		if err == nil && have < need {
-			err = &dustError{fmt.Sprintf("%s %s is not worth its fee of up to %s",
-				ledger.PlainString(held), gas.Code, ledger.PlainString(gas.Decimal(fee.Max)))}
-		}
-		return 0, false, err
-	}
-	need, signed, err := t.needs(ctx, in, fee.Max)
-	if err != nil || have >= need {
-		return 0, signed, err
-	}
-	lack, err = need.Sub(have)
-	return lack, signed, err
 }
 
 // needs is what the address must hold for the sweep to land: the price of now,
@@ -170,28 +131,50 @@ func (t *Treasury) needs(ctx context.Context, in chain.Intent, price ledger.Amou
 	return raised, true, nil
 }
 
-// errEnough: the address has its gas by now.
-var errEnough = errors.New("treasury: the address has enough gas")
+var (
+	errEnough  = errors.New("treasury: the address has enough gas by now")
+	errNothing = errors.New("treasury: the address holds nothing to move any more")
+)
 
-// gas is the intent that sends the missing gas to the deposit address, with
-// half as much again so that a rising price does not ask for a second transfer.
-func (t *Treasury) gas(ctx context.Context, id string, s Sweep, sweep chain.Intent) (in chain.Intent, err error) {
-	short, _, err := t.short(ctx, s, sweep)
-	if err == nil && short == 0 {
-		err = errEnough
-	}
+// gas is the intent that sends the missing gas to the deposit address, as it was decided.
+func (t *Treasury) gas(ctx context.Context, j *job, sweep chain.Intent) (in chain.Intent, err error) {
+	c, err := t.cfg.Registry.Currency(j.s.Currency)
 	if err != nil {
 		return in, err
 	}
-	gas, err := t.cfg.Registry.Gas(sweep.Network)
+	client, gas, err := t.gasOf(c)
 	if err != nil {
 		return in, err
 	}
-	amount, err := short.MulDiv(3, 2, ledger.Up)
+	held, err := t.holds(ctx, c, sweep.From)
+	if err != nil {
+		return in, err
+	}
+	if held < smallest(c) {
+		if err := t.reached(ctx, j.s); err != nil {
+			return in, err
+		}
+		return in, errNothing
+	}
+	fee, err := client.EstimateFee(ctx, sweep)
+	if err != nil {
+		return in, err
+	}
+	lack, _, err := t.missing(ctx, c, gas, sweep, fee.Max)
+	if err != nil {
+		return in, err
+	}
+	if lack == 0 {
+		return in, errEnough
+	}
+	amount := j.note.Gas
+	if amount == 0 { // decided by an earlier version
+		amount = lack
+	}
 	return chain.Intent{
-		ID: gasID(s, id), Purpose: chain.ForGas, Tenant: s.Tenant, Network: sweep.Network,
-		Currency: gas.Code, To: sweep.From, Amount: amount, Confirmations: 1,
-	}, err
+		ID: gasID(j.s, j.row.ID), Purpose: chain.ForGas, Tenant: j.s.Tenant, Network: sweep.Network,
+		Currency: gas.Code, To: sweep.From, Amount: amount, Confirmations: 1, MaxCost: j.note.GasCost,
+	}, nil
 }
 
 // gasID is the intent of a sweep's last gas.
@@ -201,13 +184,14 @@ func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", s.Fun
 // died before it was handed over, or sleeps and does so later: once it was
 // handed over and called back, its id has no effect any more, and what was set
 // aside is given back as ever. Where it is being sent already, it is.
-func (t *Treasury) callOff(ctx context.Context, id string, s Sweep) error {
+// undone says that it was not sent and never will be.
+func (t *Treasury) callOff(ctx context.Context, id string, s Sweep) (undone bool, err error) {
 	if s.Fundings == 0 {
-		return nil // none was asked for
+		return false, nil // none was asked for
 	}
 	r, _, ok, err := Reservations.One(ctx, t.cfg.Store, storage.Tenant(s.Tenant), gasID(s, id))
 	if err != nil || !ok || !r.Open {
-		return err
+		return false, err
 	}
 	n := chain.Network(s.Network)
 	err = t.Submit(ctx, chain.Intent{
@@ -215,10 +199,9 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep) error {
 		Currency: r.Asset, To: chain.Address(s.Address), Amount: 1, Confirmations: 1,
 	})
 	if err != nil && !errors.Is(err, outgoing.ErrDiffers) {
-		return err
+		return false, err
 	}
-	_, err = t.Cancel(ctx, n, gasID(s, id))
-	return err
+	return t.Cancel(ctx, n, gasID(s, id))
 }
 
 // Held reads what an address holds on chain, in whole coins.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -65,14 +66,57 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 	if err != nil {
 		return 0, err
 	}
+	levels, err := t.dayLimit(ctx, in.Purpose, gas, most)
+	if err != nil {
+		return 0, err
+	}
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		return t.decideReserve(ctx, p, in.ID, gas.Code, most)
+		c, err := t.decideReserve(ctx, p, in.ID, gas.Code, most)
+		if c.ID != "" {
+			c.Level = levels
+		}
+		return c, err
 	})
+	if full := (*storage.LevelError)(nil); errors.As(err, &full) {
+		return 0, &WaitError{Reason: WaitDailyCap, Err: fmt.Errorf("%w: %w", ErrDailyCost, err)}
+	}
 	if err != nil {
 		return 0, err
 	}
 	r, _, _, err := Reservations.One(ctx, t.cfg.Store, p, in.ID)
 	return r.Amount, err
+}
+
+// ErrDailyCost: forwarding has cost Config.DailyCost already today.
+var ErrDailyCost = errors.New("treasury: the day's limit on the cost of forwarding is used up")
+
+// dayLimit counts what a sweep or a gas transfer may cost towards Config.DailyCost. A
+// payout has bounds of its own.
+func (t *Treasury) dayLimit(ctx context.Context, p chain.Purpose, gas *chain.Currency, most ledger.Amount) ([]storage.Level, error) {
+	if p != chain.ForSweep && p != chain.ForGas {
+		return nil, nil
+	}
+	price, err := t.price(ctx, gas.Token)
+	if err != nil {
+		return nil, &WaitError{Reason: WaitNoPrice, Err: err}
+	}
+	limit, err := ledger.Quo(t.cfg.DailyCost, price, gas.Scale, ledger.Down)
+	if err != nil {
+		return nil, fmt.Errorf("treasury: DailyCost in %s: %w", gas.Code, err)
+	}
+	return []storage.Level{{Name: dayName(gas.Code, t.cfg.Now()), Delta: int64(most), Max: int64(limit)}}, nil
+}
+
+func dayName(gas string, at time.Time) string {
+	return "forwarding/" + gas + "/" + at.UTC().Format(time.DateOnly)
+}
+
+// uncounted gives back what a sweep or a gas transfer did not cost after all.
+func uncounted(p chain.Purpose, r Reservation, cost ledger.Amount) []storage.Level {
+	if p != chain.ForSweep && p != chain.ForGas || cost >= r.Amount {
+		return nil
+	}
+	return []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: int64(cost - r.Amount), Max: math.MaxInt64}}
 }
 
 // most is what the intent may cost: its own bound, or an estimate's worst case
@@ -176,7 +220,7 @@ func (t *Treasury) unreserve(ctx context.Context, in chain.Intent) error {
 		float, err := t.freed(ctx, p, r)
 		return storage.Change{
 			ID: fmt.Sprintf("unreserve/%s/%d", in.ID, float.Version), Partition: p,
-			Put: []storage.Row{float}, Drop: []storage.Row{row},
+			Put: []storage.Row{float}, Drop: []storage.Row{row}, Level: uncounted(in.Purpose, r, 0),
 		}, err
 	})
 }
@@ -211,6 +255,7 @@ func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 				return c, err
 			}
 			c.Put = append(c.Put, float)
+			c.Level = uncounted(o.Purpose, r, o.Cost)
 		}
 		r.Open = false
 		c.Put = append(c.Put, Reservations.Row(o.Intent, row.Version, time.Time{}, r)) // a child's says that it has ended

@@ -15,33 +15,35 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// mark tells the deposits of an ended sweep what became of them. More gas may have
-// been on its way to it.
-func (t *Treasury) mark(ctx context.Context, row storage.Row, s Sweep) error {
-	if err := t.callOff(ctx, row.ID, s); err != nil {
+// mark tells the deposits of a landed sweep that they were forwarded, and takes the note
+// of an ended one away. More gas may have been on its way to it.
+func (t *Treasury) mark(ctx context.Context, j *job) error {
+	if _, err := t.callOff(ctx, j.row.ID, j.s); err != nil {
 		return err
 	}
-	p := storage.Network(s.Network)
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, s.Deposits...)
-	if err != nil {
-		return err
-	}
+	p := storage.Network(j.s.Network)
 	c := storage.Change{
-		ID: fmt.Sprintf("%s/mark/%d", row.ID, row.Version), Partition: p,
-		Put: []storage.Row{Sweeps.Row(row.ID, row.Version, time.Time{}, s)},
+		ID: fmt.Sprintf("%s/mark/%d", j.row.ID, j.row.Version), Partition: p,
+		Put: []storage.Row{Sweeps.Row(j.row.ID, j.row.Version, time.Time{}, j.s)},
 	}
-	for _, r := range rows {
-		d := incoming.Sightings.Value(r)
-		if d.Forward != incoming.Forwarding && (d.Forward == incoming.ForwardNone || !s.replaces(row.ID)) {
-			continue // mined again meanwhile: what it is now has a sweep of its own
-		}
-		d.Forward, d.ForwardTx = incoming.Deferred, ""
-		if s.State == SweepDone {
-			d.Forward, d.ForwardTx, d.ForwardFee = incoming.Forwarded, s.Tx, s.Reason
-		}
-		c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
+	if j.was.Version > 0 {
+		c.Drop = []storage.Row{j.was}
 	}
-	err = storage.CommitOne(ctx, t.cfg.Store, c)
+	if j.s.State == SweepDone {
+		rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, j.s.Deposits...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			d := incoming.Sightings.Value(r)
+			if d.Forward == incoming.ForwardNone || d.Forward == incoming.Forwarded && !j.s.replaces(j.row.ID) {
+				continue // mined again meanwhile: what it is now has a sweep of its own
+			}
+			d.Forward, d.ForwardTx, d.ForwardFee = incoming.Forwarded, j.s.Tx, j.s.Reason
+			c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
+		}
+	}
+	err := storage.CommitOne(ctx, t.cfg.Store, c)
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // still due under its lease: marked on a later step
 	}
@@ -85,51 +87,77 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		fee = t.fee(ctx, o)
 	}
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		s, row, ok, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(o.Network), sweep)
+		_, row, ok, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(o.Network), sweep)
 		if err != nil || !ok {
 			return storage.Change{}, err
 		}
+		j, err := t.job(ctx, row)
+		if err != nil {
+			return storage.Change{}, err
+		}
 		var more []storage.Row
-		switch {
+		switch s := &j.s; {
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			s.State = SweepNew
+			j.note.settleGas(o, landed)
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
-		case o.Purpose == chain.ForSweep && s.State != SweepDone && s.State != SweepDeferred && dead:
-			s.State, s.Reason = SweepDeferred, "the sweep failed"
-			if o.Reason == outgoing.ReasonRefused && timesReplaced(sweep) < maxReplaced {
-				next := t.again(sweep, s)
-				s.Reason += ": again as " + next.ID
-				more = append(more, next)
+		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
+			if more, err = t.again(j, o); err != nil {
+				return storage.Change{}, err
 			}
-		case o.Purpose == chain.ForSweep && s.State == SweepDone && dead:
-			again := t.again(sweep, s)
-			s.State, s.Reason = SweepDeferred, "a fork took the sweep away: again as "+again.ID
-			more = append(more, again)
 		default:
 			return storage.Change{}, nil
 		}
 		return storage.Change{
 			ID: fmt.Sprintf("%s/%s", o.Intent, o.State), Partition: storage.Network(o.Network),
-			Put: append(more, Sweeps.Row(sweep, row.Version, t.cfg.Now(), s)),
+			Put: append(more, j.rows(t.cfg.Now())...),
 		}, nil
 	})
 }
 
-// again is the sweep that takes the place of one whose own intent is at its end: it
-// was refused, or had landed, as it was told, and died after that. It takes what the
-// address holds by then, which may be nothing.
-func (t *Treasury) again(id string, s Sweep) storage.Row {
-	first, _, _ := strings.Cut(id, replacing)
-	s.State, s.Fundings, s.Reason, s.Created = SweepNew, 0, "", t.cfg.Now()
-	return Sweeps.Row(first+replacing+strconv.Itoa(timesReplaced(id)+1), 0, t.cfg.Now(), s)
+// settleGas corrects what was noted of a gas transfer by what became of it.
+func (n *SweepNote) settleGas(o outgoing.Outcome, landed bool) {
+	if n.GasCost > 0 && (o.Cost > 0 || !landed) {
+		n.Spent += min(o.Cost, n.GasCost) - n.GasCost
+	}
+	if !landed {
+		n.Sent -= n.Gas
+	}
+	n.Gas, n.GasCost = 0, 0
+}
+
+// again ends a sweep whose own transaction is at its end: it failed, was called back, or
+// died after it had landed. The sweep that takes its place takes what the address holds
+// by then, which may be nothing. After a failure it waits, longer each time.
+func (t *Treasury) again(j *job, o outgoing.Outcome) ([]storage.Row, error) {
+	now := t.cfg.Now()
+	next := &job{s: j.s, note: j.note}
+	first, _, _ := strings.Cut(j.row.ID, replacing)
+	next.row.ID = first + replacing + strconv.Itoa(timesReplaced(j.row.ID)+1)
+	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = SweepNew, 0, "", "", now
+	next.note.Sent, next.note.MaxCost = max(0, next.note.Sent-o.Cost), 0
+	var err error
+	if next.note.Spent, err = next.note.Spent.Add(o.Cost); err != nil {
+		return nil, err
+	}
+	due := now
+	switch {
+	case j.s.State == SweepDone:
+		j.s.Reason = "a fork took the sweep away"
+	case o.State == outgoing.Failed:
+		j.s.Reason = "the transaction failed"
+		next.s.State, next.s.Reason = SweepDeferred, "the last transaction failed: "+string(o.Reason)
+		next.note.Tries++
+		due = now.Add(tryPause(next.note.Tries))
+		next.note.Waiting, next.note.Since, next.note.Next, next.note.DueBelow = WaitRefused, now, due, -1
+	}
+	j.s.State, j.s.Reason = SweepReplaced, j.s.Reason+": again as "+next.row.ID
+	return next.rows(due), nil
 }
 
 // replacing stands in the id of a sweep that takes the place of a dead one.
 const replacing = "/again/"
-
-// maxReplaced is how often a sweep is made again that was refused: it costs gas each time.
-const maxReplaced = 3
 
 func timesReplaced(id string) int {
 	_, n, _ := strings.Cut(id, replacing)

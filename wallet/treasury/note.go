@@ -14,11 +14,8 @@ const (
 	WaitNoFee     = "no_fee"           // the network gives no estimate
 	WaitGasShort  = "gas_float_short"  // the house lacks coins for the network's fee
 	WaitDailyCap  = "daily_cap"        // the day's limit on the cost of forwarding is used up
-	WaitRefused   = "refused"          // the network or the token's issuer refused the last try
-	WaitSigner    = "signer"           // the last try was given up because of the signer
-	WaitEmpty     = "nothing_there"    // the address holds nothing of the currency, and no sweep explains it
-	WaitUnlisted  = "unlisted"         // the currency is not listed; nothing is due
-	WaitTurn      = "another_sweep"    // another sweep of the address is under way
+	WaitRefused   = "refused"          // the last transaction failed: a token's issuer, a signer or a node refused it
+	WaitEmpty     = "nothing_there"    // the address holds nothing of the currency, and no sweep of ours explains it
 	WaitGasStays  = "gas_did_not_help" // the address stayed short of gas after several transfers
 )
 
@@ -47,6 +44,10 @@ type SweepNote struct {
 	Spent   ledger.Amount `db:"spent"`
 	Sent    ledger.Amount `db:"sent"`
 	MaxCost ledger.Amount `db:"max_cost"`
+	// Gas and GasCost are the amount and the bound of the last gas transfer; both are
+	// part of Sent and Spent.
+	Gas     ledger.Amount `db:"gas"`
+	GasCost ledger.Amount `db:"gas_cost"`
 	// Payout is the payout that needs the coins, and Allowed what the move may cost for
 	// it, in units of the gas currency.
 	Payout  string        `db:"payout"`

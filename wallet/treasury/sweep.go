@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -22,8 +24,13 @@ const (
 	SweepNew      SweepState = "new"      // deposits are marked, nothing sent
 	SweepFunding  SweepState = "funding"  // gas is on its way to the deposit address
 	SweepMoving   SweepState = "moving"   // the sweep itself is under way
-	SweepDone     SweepState = "done"     // it has landed
-	SweepDeferred SweepState = "deferred" // not worth it, or failed: the coins stay where they are
+	SweepDone     SweepState = "done"     // it has landed, or another sweep moved its deposits
+	SweepDeferred SweepState = "waiting"  // it is looked at again: its SweepNote says why it waits and when it is due
+	SweepReplaced SweepState = "replaced" // its own transaction is at its end; another sweep has its deposits
+
+	// sweepGivenUp was the end of a sweep in earlier versions. Its deposits are taken
+	// up again.
+	sweepGivenUp SweepState = "deferred"
 )
 
 // Sweep forwards everything that one deposit address holds of one currency to
@@ -37,7 +44,7 @@ type Sweep struct {
 	Deposits []string   `db:"deposits,json"` // ids of the Sightings that it forwards
 	State    SweepState `db:"state"`
 	Fundings int        `db:"fundings"` // gas transfers so far: part of their ids
-	Reason   string     `db:"reason"`   // what it waits for, or why it was deferred
+	Reason   string     `db:"reason"`   // details of what it waits for; of a landed one its fee
 	Tx       string     `db:"tx"`
 	Created  time.Time  `db:"created_at"`
 }
@@ -45,25 +52,56 @@ type Sweep struct {
 // Sweeps is the table of forwardings, in network partitions.
 var Sweeps = storage.NewTable[Sweep]("sweeps", storage.Index("address", "currency"), storage.Index("state"))
 
-// Step plans sweeps for the network's newly final deposits and moves those that
-// are due. It returns how many rows it worked on.
+// maxDeposits is how many deposits one sweep lists. More of one address have a sweep of
+// their own, so that a flood of small deposits does not make a row grow without bound.
+const maxDeposits = 200
+
+// job is a sweep that is being worked on: its row, what it says, and its note.
+type job struct {
+	row  storage.Row
+	s    Sweep
+	note SweepNote
+	was  storage.Row // the note's row; Version 0 where there is none yet
+}
+
+// job reads the note of a sweep.
+func (t *Treasury) job(ctx context.Context, row storage.Row) (*job, error) {
+	j := &job{row: row, s: Sweeps.Value(row)}
+	var err error
+	j.note, j.was, _, err = SweepNotes.One(ctx, t.cfg.Store, storage.Network(j.s.Network), row.ID)
+	j.note.Tenant, j.note.Address, j.note.Currency = j.s.Tenant, j.s.Address, j.s.Currency
+	return j, err
+}
+
+// rows are the sweep and its note as they are now.
+func (j *job) rows(due time.Time) []storage.Row {
+	return []storage.Row{
+		Sweeps.Row(j.row.ID, j.row.Version, due, j.s),
+		SweepNotes.Row(j.row.ID, j.was.Version, time.Time{}, j.note),
+	}
+}
+
+// Step plans sweeps for the network's newly final deposits, finds waiting ones that are
+// due again, and moves those that are due. It returns how many rows it worked on.
 func (t *Treasury) Step(ctx context.Context, n chain.Network) (int, error) {
 	info, err := t.cfg.Registry.Network(string(n))
 	if err != nil {
 		return 0, err
 	}
+	woken, err := t.wakeDue(ctx, n)
 	planned, failed := t.plan(ctx, n, info.Family)
-	rows, err := t.cfg.Store.Claim(ctx, storage.Claim{
+	err = errors.Join(err, failed)
+	rows, failed := t.cfg.Store.Claim(ctx, storage.Claim{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)),
 		Now: t.cfg.Now(), Until: t.cfg.Now().Add(t.cfg.Lease), Max: t.cfg.Batch,
 	})
-	err = errors.Join(failed, err)
+	err = errors.Join(err, failed)
 	for _, row := range rows {
 		if e := t.advance(ctx, row); !errors.Is(e, storage.ErrConflict) { // else another process goes on with it
 			err = errors.Join(err, e)
 		}
 	}
-	return planned + len(rows), err
+	return woken + planned + len(rows), err
 }
 
 // plan takes final deposits that their payment has already handled. One that
@@ -82,8 +120,8 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 	if err != nil {
 		return 0, err
 	}
-	groups := map[[2]string][]storage.Row{}
-	var order [][2]string
+	groups := map[spot][]storage.Row{}
+	var order []spot
 	worked := 0
 	for _, row := range rows {
 		s := incoming.Sightings.Value(row)
@@ -94,14 +132,14 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 			}
 			continue
 		}
-		k := [2]string{s.Address, s.Currency}
+		k := spot{s.Address, s.Currency}
 		if groups[k] == nil {
 			order = append(order, k)
 		}
 		groups[k] = append(groups[k], row)
 	}
 	for _, k := range order {
-		if e := t.begin(ctx, n, groups[k]); e != nil && !errors.Is(e, storage.ErrConflict) {
+		if e := t.begin(ctx, n, k, groups[k]); e != nil && !errors.Is(e, storage.ErrConflict) {
 			err = errors.Join(err, e)
 			continue
 		}
@@ -110,92 +148,166 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 	return worked, err
 }
 
-// begin marks the deposits of one address and currency and stores the sweep in
-// the same Change. What is not ours to name, or not worth moving, is deferred.
-func (t *Treasury) begin(ctx context.Context, n chain.Network, rows []storage.Row) error {
+// spot is one currency of one address.
+type spot struct{ address, currency string }
+
+// sweepsAt reads the sweeps of a spot.
+func (t *Treasury) sweepsAt(ctx context.Context, n chain.Network, k spot) ([]storage.Row, error) {
+	return t.cfg.Store.Find(ctx, storage.Query{
+		Table: Sweeps.Table, Partition: storage.Network(string(n)), Limit: pageSize,
+		Where: []storage.Cond{
+			{Column: "address", Op: storage.Eq, Value: k.address},
+			{Column: "currency", Op: storage.Eq, Value: k.currency},
+		},
+	})
+}
+
+// begin gives the deposits of one address and currency to the sweep that waits there, or
+// to a new one. The deposits are marked in the same Change. A deposit in an unlisted
+// currency, or with an amount of 0 or less, is left where it is.
+func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []storage.Row) error {
 	first := incoming.Sightings.Value(rows[0])
 	owner, ok, err := t.cfg.Addresses.Owner(ctx, n, chain.Address(first.Address))
 	if err != nil || !ok {
 		return errors.Join(err, fmt.Errorf("treasury: %s is no address of ours", first.Address))
 	}
-	id := "sweep/" + first.Generated()
-	forward, due := incoming.Forwarding, t.cfg.Now()
-	if first.Currency == "" || first.Amount <= 0 {
-		forward, due = incoming.Deferred, time.Time{}
+	others, err := t.sweepsAt(ctx, n, k)
+	if err != nil {
+		return err
 	}
-	c := storage.Change{ID: id, Partition: storage.Network(string(n))}
-	var deposits []string
+	j, swept, err := t.waitingAt(ctx, others, len(rows))
+	if err != nil {
+		return err
+	}
+	if j == nil {
+		j = &job{row: storage.Row{ID: freeID("sweep/"+first.Generated(), others)}}
+		j.s = Sweep{
+			Tenant: first.Tenant, Network: string(n), Address: first.Address, Key: owner.Key,
+			Currency: first.Currency, Created: t.cfg.Now(),
+		}
+		j.note = SweepNote{Tenant: first.Tenant, Address: first.Address, Currency: first.Currency}
+	}
+	c := storage.Change{ID: fmt.Sprintf("%s/begin/%d", j.row.ID, j.row.Version), Partition: storage.Network(string(n))}
 	for _, row := range rows {
 		s := incoming.Sightings.Value(row)
-		s.Forward = forward
-		deposits = append(deposits, row.ID)
+		if s.Forward = incoming.Forwarding; s.Currency == "" || s.Amount <= 0 {
+			s.Forward = incoming.Deferred
+		} else {
+			j.s.Deposits = append(j.s.Deposits, row.ID)
+			if !swept { // else an earlier sweep may have taken it, as after a reorg: the first look tells
+				if j.note.Amount, err = j.note.Amount.Add(s.Amount); err != nil {
+					return err
+				}
+			}
+		}
 		c.Put = append(c.Put, incoming.Sightings.Row(row.ID, row.Version, t.cfg.Now(), s))
 	}
-	sweep := Sweep{
-		Tenant: first.Tenant, Network: string(n), Address: first.Address, Key: owner.Key,
-		Currency: first.Currency, Deposits: deposits, State: SweepNew, Created: t.cfg.Now(),
+	if len(j.s.Deposits) > 0 {
+		j.s.State, j.note.DueBelow = SweepNew, -1
+		c.Put = append(c.Put, j.rows(t.cfg.Now())...)
 	}
-	if forward == incoming.Deferred {
-		sweep.State, sweep.Reason = SweepDeferred, "not a listed currency"
-	}
-	c.Put = append(c.Put, Sweeps.Row(id, 0, due, sweep))
 	return storage.CommitOne(ctx, t.cfg.Store, c)
+}
+
+// waitingAt finds the sweep among those of one spot that more deposits can join, nil
+// where there is none. swept says that one has landed.
+func (t *Treasury) waitingAt(ctx context.Context, rows []storage.Row, more int) (j *job, swept bool, err error) {
+	for _, row := range rows {
+		s := Sweeps.Value(row)
+		swept = swept || s.State == SweepDone
+		if j == nil && s.State == SweepDeferred && s.Currency != "" && len(s.Deposits)+more <= maxDeposits {
+			if j, err = t.job(ctx, row); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	return j, swept, nil
+}
+
+// freeID is an id that none of the sweeps has.
+func freeID(id string, taken []storage.Row) string {
+	used := map[string]bool{}
+	for _, row := range taken {
+		used[row.ID] = true
+	}
+	for n, free := 1, id; ; n++ {
+		if !used[free] {
+			return free
+		}
+		free = id + replacing + strconv.Itoa(n)
+	}
 }
 
 // advance moves one claimed sweep a step on.
 func (t *Treasury) advance(ctx context.Context, row storage.Row) error {
-	s := Sweeps.Value(row)
-	switch s.State {
-	case SweepNew:
-		return t.move(ctx, row, s)
+	j, err := t.job(ctx, row)
+	if err != nil {
+		return err
+	}
+	switch j.s.State {
+	case SweepNew, SweepDeferred:
+		return t.move(ctx, j)
 	case SweepFunding, SweepMoving:
-		return t.send(ctx, row, s) // whoever wrote the state may have died before it sent
-	case SweepDone, SweepDeferred:
-		return t.mark(ctx, row, s)
+		return t.send(ctx, j) // whoever wrote the state may have died before it sent
+	case SweepDone, SweepReplaced:
+		return t.mark(ctx, j)
+	case sweepGivenUp:
+		return t.takeUp(ctx, row)
 	default:
-		return fmt.Errorf("treasury: sweep %s is in state %q", row.ID, s.State)
+		return fmt.Errorf("treasury: sweep %s is in state %q", row.ID, j.s.State)
 	}
 }
 
 // move decides what the sweep does next, stores that, and only then does it.
-func (t *Treasury) move(ctx context.Context, row storage.Row, s Sweep) error {
-	lock, free, err := t.turn(ctx, row.ID, s)
+func (t *Treasury) move(ctx context.Context, j *job) error {
+	lock, free, err := t.turn(ctx, j.row.ID, j.s)
 	if err != nil {
 		return err
 	}
 	if !free {
-		s.Reason = "another sweep of the address is under way"
-		return t.put(ctx, row, s, t.cfg.Now().Add(t.cfg.Lease))
+		j.s.Reason = "another sweep of the address is under way"
+		return t.put(ctx, j, t.cfg.Now().Add(t.cfg.Lease))
 	}
-	in, err := t.order(ctx, row.ID, s)
-	if err != nil {
+	v, err := t.look(ctx, j)
+	if err != nil || v.ended {
 		return err
 	}
-	short, signed, err := t.short(ctx, s, in)
-	var dust *dustError
-	switch {
-	case errors.As(err, &dust):
-		s.State, s.Reason = SweepDeferred, dust.Error()
-		return t.put(ctx, row, s, t.cfg.Now())
-	case err != nil:
-		return err
-	case short > 0 && s.spent(signed):
-		s.State, s.Reason = SweepDeferred, "the address stayed short of gas"
-		return t.put(ctx, row, s, t.cfg.Now())
-	case short > 0:
-		s.State, s.Fundings, s.Reason = SweepFunding, s.Fundings+1, ""
-	default:
-		s.State, s.Reason = SweepMoving, ""
+	if v.waiting != "" {
+		return t.postpone(ctx, j, v)
 	}
-	err = t.put(ctx, row, s, t.cfg.Now().Add(t.cfg.Lease), lock)
+	j.note.Waiting, j.note.Since, j.note.Next, j.note.DueBelow = "", time.Time{}, time.Time{}, -1
+	j.s.State, j.s.Reason = SweepMoving, ""
+	if j.note.MaxCost = v.bound; v.gas > 0 {
+		j.s.State, j.s.Fundings = SweepFunding, j.s.Fundings+1
+		if err := j.note.fund(v.gas, v.fund); err != nil {
+			return err
+		}
+	}
+	err = t.put(ctx, j, t.cfg.Now().Add(t.cfg.Lease), lock)
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // the address or the claim is another's: due again when the lease ends
 	}
 	if err != nil {
 		return err
 	}
-	row.Version++
-	return t.send(ctx, row, s)
+	j.row.Version++
+	j.was.Version++
+	return t.send(ctx, j)
+}
+
+// fund notes one more gas transfer and its bound.
+func (n *SweepNote) fund(amount, bound ledger.Amount) (err error) {
+	n.Gas, n.GasCost = amount, bound
+	if n.Sent, err = n.Sent.Add(amount); err == nil {
+		n.Spent, err = n.Spent.Add(bound)
+	}
+	return err
+}
+
+// unfund takes the last gas transfer back: it will never be made.
+func (n *SweepNote) unfund() {
+	n.Sent, n.Spent = max(0, n.Sent-n.Gas), max(0, n.Spent-n.GasCost)
+	n.Gas, n.GasCost = 0, 0
 }
 
 // turn says whether the sweep may use its address now: each takes all that is
@@ -224,48 +336,65 @@ func (t *Treasury) turn(ctx context.Context, id string, s Sweep) (lock storage.R
 
 // send submits what the sweep's state says, which is harmless to repeat: the id
 // is derived from the sweep, and what was taken over before stays as it was.
-func (t *Treasury) send(ctx context.Context, row storage.Row, s Sweep) error {
-	in, err := t.order(ctx, row.ID, s)
-	if err == nil && s.State == SweepFunding {
-		in, err = t.gas(ctx, row.ID, s, in)
+func (t *Treasury) send(ctx context.Context, j *job) error {
+	in, err := t.order(ctx, j)
+	if err == nil && j.s.State == SweepFunding {
+		in, err = t.gas(ctx, j, in)
 	}
-	var dust *dustError
-	if errors.As(err, &dust) || errors.Is(err, errEnough) {
-		if err := t.callOff(ctx, row.ID, s); err != nil {
+	if errors.Is(err, errNothing) || errors.Is(err, errEnough) {
+		undone, err := t.callOff(ctx, j.row.ID, j.s)
+		if err != nil {
 			return err
 		}
-		s.State = SweepNew
-		return t.put(ctx, row, s, t.cfg.Now())
+		if undone {
+			j.note.unfund()
+		}
+		j.s.State = SweepNew
+		return t.put(ctx, j, t.cfg.Now())
 	}
 	if err != nil {
 		return err
 	}
-	if s.State == SweepMoving {
-		if done, err := t.unstick(ctx, row, s, in); done || err != nil {
+	if j.s.State == SweepMoving {
+		if done, err := t.unstick(ctx, j, in); done || err != nil {
 			return err
 		}
 	}
 	if err := t.Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
-		if s.State == SweepFunding {
-			s.Fundings--
-		}
-		s.State = SweepNew
-		return t.wait(ctx, row, s, err)
+		return t.unsent(ctx, j, err)
 	}
-	err = t.put(ctx, row, s, t.cfg.Now().Add(10*t.cfg.Lease)) // its outcome wakes it before
+	err = t.put(ctx, j, t.cfg.Now().Add(10*t.cfg.Lease)) // its outcome wakes it before
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // its outcome was faster
 	}
 	return err
 }
 
+// unsent keeps a sweep that cannot be paid for now, visibly.
+func (t *Treasury) unsent(ctx context.Context, j *job, cause error) error {
+	var w *WaitError
+	if !errors.As(cause, &w) {
+		return cause
+	}
+	if j.s.State == SweepFunding {
+		j.s.Fundings--
+		j.note.unfund()
+	}
+	v := verdict{waiting: string(w.Reason), reason: cause.Error()}
+	if w.Reason == outgoing.ReasonGasShort || w.Reason == WaitDailyCap {
+		t.blocked.set(j.s.Tenant, j.s.Network, v, t.cfg.Now().Add(t.cfg.Lease))
+	}
+	return t.postpone(ctx, j, v)
+}
+
 // order is the sweep's intent.
-func (t *Treasury) order(ctx context.Context, id string, s Sweep) (in chain.Intent, err error) {
-	n := chain.Network(s.Network)
-	hot, err := t.cfg.Addresses.Hot(ctx, n, s.Tenant)
+func (t *Treasury) order(ctx context.Context, j *job) (in chain.Intent, err error) {
+	n := chain.Network(j.s.Network)
+	hot, err := t.cfg.Addresses.Hot(ctx, n, j.s.Tenant)
 	in = chain.Intent{
-		ID: id, Purpose: chain.ForSweep, Tenant: s.Tenant, Network: n, Currency: s.Currency,
-		From: chain.Address(s.Address), FromKey: chain.KeyRef(s.Key), To: hot.Address, All: true, Confirmations: 1,
+		ID: j.row.ID, Purpose: chain.ForSweep, Tenant: j.s.Tenant, Network: n, Currency: j.s.Currency,
+		From: chain.Address(j.s.Address), FromKey: chain.KeyRef(j.s.Key), To: hot.Address, All: true, Confirmations: 1,
+		MaxCost: j.note.MaxCost,
 	}
 	if t.sponsored(in) { // outgoing has the hot address pay, too
 		in.Payer, in.PayerKey = hot.Address, hot.Key
@@ -280,26 +409,10 @@ func (t *Treasury) sponsored(in chain.Intent) bool {
 	return able && c.Sponsored(in)
 }
 
-// wait keeps a sweep that cannot be paid for now, visibly; a payment does not
-// wait with it: its deposits are told deferred until the sweep moves after all.
-func (t *Treasury) wait(ctx context.Context, row storage.Row, s Sweep, cause error) error {
-	var w *WaitError
-	if !errors.As(cause, &w) {
-		return cause
-	}
-	s.Reason = string(w.Reason)
-	t.cfg.Log.WarnContext(ctx, "sweep waits", slogSweep(row.ID, s)...)
-	return t.put(ctx, row, s, t.cfg.Now().Add(10*t.cfg.Lease))
-}
-
-func slogSweep(id string, s Sweep) []any {
-	return []any{"sweep", id, "network", s.Network, "tenant", s.Tenant, "currency", s.Currency, "reason", s.Reason}
-}
-
-// put stores a sweep; the claim's version is the fence.
-func (t *Treasury) put(ctx context.Context, row storage.Row, s Sweep, due time.Time, with ...storage.Row) error {
+// put stores a sweep and its note; the claim's version is the fence.
+func (t *Treasury) put(ctx context.Context, j *job, due time.Time, with ...storage.Row) error {
 	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
-		ID: fmt.Sprintf("%s/v%d", row.ID, row.Version), Partition: storage.Network(s.Network),
-		Put: append([]storage.Row{Sweeps.Row(row.ID, row.Version, due, s)}, with...),
+		ID: fmt.Sprintf("%s/v%d", j.row.ID, j.row.Version), Partition: storage.Network(j.s.Network),
+		Put: append(j.rows(due), with...),
 	})
 }

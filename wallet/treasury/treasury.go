@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -42,9 +45,20 @@ type Config struct {
 	// CostMargin multiplies the most that an estimate says, so that a stuck
 	// transaction can be replaced at a higher fee. Defaults to 3.
 	CostMargin uint64
-	// MinSweep is how many times its cost a native deposit must be worth to be
-	// forwarded. Defaults to 2.
+	// MinSweep is how many times the cost of forwarding it what an address holds must be
+	// worth to be forwarded: a sweep and the gas transfers for it together cost at most
+	// one part in MinSweep of what is moved, tokens included, at the prices of that
+	// moment and by the bounds that were stored. Less waits, visibly (Waiting), adds up
+	// with what comes later, and goes when costs fall. Defaults to 2.
 	MinSweep uint64
+	// Rates values coins against fees, in USD.
+	Rates rates.Rates
+	// MaxRateAge is the greatest age of a price. Defaults to 15 minutes.
+	MaxRateAge time.Duration
+	// DailyCost is how much the sweeps and gas transfers of one tenant on one network may
+	// cost per day (UTC), in USD, by their bounds; what ended is counted by what it
+	// cost. What goes beyond waits as daily_cap. Defaults to 500.
+	DailyCost decimal.Decimal
 	// Lease is how long one worker keeps a sweep. Defaults to one minute.
 	Lease time.Duration
 	// Batch bounds what one Step takes at a time. Defaults to 100.
@@ -60,15 +74,19 @@ type Config struct {
 
 // Treasury is safe for concurrent use and by several processes on one store.
 type Treasury struct {
-	cfg   Config
-	costs costCache
+	cfg     Config
+	costs   costCache
+	blocked blocks
+	rounds  rounds
 }
 
 // New checks the configuration. It does no I/O.
 func New(cfg Config) (*Treasury, error) {
 	switch {
-	case cfg.Store == nil, cfg.Registry == nil, cfg.Addresses == nil, cfg.Now == nil, cfg.OnWithdrawal == nil:
-		return nil, errors.New("treasury: Store, Registry, Addresses, Now and OnWithdrawal are required")
+	case cfg.Store == nil, cfg.Registry == nil, cfg.Addresses == nil, cfg.Now == nil, cfg.OnWithdrawal == nil, cfg.Rates == nil:
+		return nil, errors.New("treasury: Store, Registry, Addresses, Now, Rates and OnWithdrawal are required")
+	case cfg.DailyCost.IsNegative():
+		return nil, errors.New("treasury: DailyCost must not be negative")
 	case cfg.Log == nil:
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -84,7 +102,16 @@ func New(cfg Config) (*Treasury, error) {
 	if cfg.Batch == 0 {
 		cfg.Batch = 100
 	}
-	return &Treasury{cfg: cfg, costs: costCache{last: map[string]costs{}}}, nil
+	if cfg.MaxRateAge == 0 {
+		cfg.MaxRateAge = 15 * time.Minute
+	}
+	if cfg.DailyCost.IsZero() {
+		cfg.DailyCost = decimal.NewFromInt(500)
+	}
+	return &Treasury{
+		cfg: cfg, costs: costCache{last: map[string]costs{}}, blocked: blocks{last: map[[2]string]block{}},
+		rounds: rounds{last: map[string]time.Time{}},
+	}, nil
 }
 
 // Tables lists what this package stores.

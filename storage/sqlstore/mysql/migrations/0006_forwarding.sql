@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS cryptopay_sweep_notes (
   `spent` bigint NOT NULL,
   `sent` bigint NOT NULL,
   `max_cost` bigint NOT NULL,
+  `gas` bigint NOT NULL,
+  `gas_cost` bigint NOT NULL,
   `payout` longblob NOT NULL,
   `allowed` bigint NOT NULL,
   PRIMARY KEY (part, id),

@@ -30,6 +30,8 @@ CREATE TABLE cryptopay_sweep_notes (
   "spent" bigint NOT NULL,
   "sent" bigint NOT NULL,
   "max_cost" bigint NOT NULL,
+  "gas" bigint NOT NULL,
+  "gas_cost" bigint NOT NULL,
   "payout" text COLLATE "C" NOT NULL,
   "allowed" bigint NOT NULL,
   PRIMARY KEY (part, id)

@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS cryptopay_sweep_notes (
   "spent" INTEGER NOT NULL,
   "sent" INTEGER NOT NULL,
   "max_cost" INTEGER NOT NULL,
+  "gas" INTEGER NOT NULL,
+  "gas_cost" INTEGER NOT NULL,
   "payout" TEXT NOT NULL,
   "allowed" INTEGER NOT NULL,
   PRIMARY KEY (part, id)

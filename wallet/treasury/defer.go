@@ -1,0 +1,203 @@
+package treasury
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// The pauses between two looks at a waiting sweep. One that waits for lower costs has no
+// pause: it is found when they have fallen.
+const (
+	firstPause  = time.Minute
+	longPause   = time.Hour
+	longestTry  = 24 * time.Hour // after transactions that failed, each of which costs
+	triesFactor = 4
+)
+
+// postpone stores why a sweep waits and when it is looked at again, and tells its
+// deposits that their payment does not wait with them.
+func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
+	now := t.cfg.Now()
+	if j.note.Waiting != v.waiting {
+		j.note.Waiting, j.note.Since = v.waiting, now
+		t.cfg.Log.InfoContext(ctx, "sweep_waiting", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
+			"currency", j.s.Currency, "reason", v.waiting, "detail", v.reason)
+	}
+	j.s.State, j.s.Reason = SweepDeferred, v.reason
+	j.note.DueBelow, j.note.Next = v.below, time.Time{}
+	if v.waiting != WaitBelowCost || v.below < 1 {
+		j.note.DueBelow = -1
+		j.note.Next = now.Add(min(max(now.Sub(j.note.Since), firstPause), longPause))
+	}
+	deposits, err := t.deferred(ctx, j)
+	if err != nil {
+		return err
+	}
+	return t.put(ctx, j, j.note.Next, deposits...)
+}
+
+// deferred is the rows of a sweep's deposits that are told to be deferred.
+func (t *Treasury) deferred(ctx context.Context, j *job) ([]storage.Row, error) {
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(j.s.Network), j.s.Deposits...)
+	var out []storage.Row
+	for _, r := range rows {
+		if d := incoming.Sightings.Value(r); d.Forward == incoming.Forwarding {
+			d.Forward, d.ForwardTx = incoming.Deferred, ""
+			out = append(out, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
+		}
+	}
+	return out, err
+}
+
+// tryPause is the pause after a number of failed transactions in a row.
+func tryPause(tries int) time.Duration {
+	pause := firstPause
+	for ; tries > 1 && pause < longestTry; tries-- {
+		pause *= triesFactor
+	}
+	return min(pause, longestTry)
+}
+
+// wakeDue makes waiting sweeps due whose reason has ended: the cost has fallen to what
+// they are worth, or a payout needs their coins. It looks once a minute, and asks for one
+// estimate per currency that something waits in. Sweeps that an earlier version gave up
+// are taken up again. It returns how many it made due.
+func (t *Treasury) wakeDue(ctx context.Context, n chain.Network) (woken int, err error) {
+	old, err := t.wakeOld(ctx, n)
+	if err != nil || !t.rounds.due(string(n), t.cfg.Now()) {
+		return old, err
+	}
+	for _, c := range t.cfg.Registry.On(n) {
+		some, failed := t.wakeCheap(ctx, c)
+		woken, err = woken+some, errors.Join(err, failed)
+	}
+	some, failed := t.wakeNeeded(ctx, n)
+	if woken += some; woken >= t.cfg.Batch {
+		t.rounds.again(string(n)) // there may be more
+	}
+	return old + woken, errors.Join(err, failed)
+}
+
+// rounds is when the waiting sweeps of each network were last gone through. It is safe
+// for concurrent use.
+type rounds struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// due reports whether a network's turn has come, and takes it.
+func (r *rounds) due(network string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.last[network]; ok && now.Sub(last) < costAge && !now.Before(last) {
+		return false
+	}
+	r.last[network] = now
+	return true
+}
+
+// again makes a network due at once.
+func (r *rounds) again(network string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, network)
+}
+
+// wakeCheap makes those sweeps of a currency due that are worth what forwarding costs
+// now.
+func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error) {
+	q := storage.Query{
+		Table: SweepNotes.Table, Partition: storage.Network(string(c.Network)), Limit: 1,
+		Where: []storage.Cond{
+			{Column: "currency", Op: storage.Eq, Value: c.Code},
+			{Column: "due_below", Op: storage.Ge, Value: int64(1)},
+		},
+	}
+	if rows, err := t.cfg.Store.Find(ctx, q); err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	typical, v, err := t.typicalUnits(ctx, c)
+	if err != nil || v.waiting != "" {
+		return 0, err
+	}
+	q.Limit, q.Where[1].Value = t.cfg.Batch, int64(typical)
+	rows, err := t.cfg.Store.Find(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range rows {
+		if err := t.wakeNote(ctx, row, SweepNotes.Value(row)); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return 0, err
+		}
+	}
+	return len(rows), nil
+}
+
+// wakeNote makes the sweep of a note due now.
+func (t *Treasury) wakeNote(ctx context.Context, row storage.Row, note SweepNote, with ...storage.Level) error {
+	s, at, ok, err := Sweeps.One(ctx, t.cfg.Store, row.Partition, row.ID)
+	if err != nil {
+		return err
+	}
+	note.DueBelow = -1
+	c := storage.Change{
+		ID: fmt.Sprintf("%s/due/%d", row.ID, row.Version), Partition: row.Partition, Level: with,
+		Put: []storage.Row{SweepNotes.Row(row.ID, row.Version, time.Time{}, note)},
+	}
+	if ok && s.State == SweepDeferred {
+		c.Put = append(c.Put, Sweeps.Row(at.ID, at.Version, t.cfg.Now(), s))
+	}
+	return storage.CommitOne(ctx, t.cfg.Store, c)
+}
+
+// wakeOld finds sweeps that an earlier version gave up, or that its processes still give
+// up beside this one.
+func (t *Treasury) wakeOld(ctx context.Context, n chain.Network) (int, error) {
+	rows, err := t.cfg.Store.Find(ctx, storage.Query{
+		Table: Sweeps.Table, Partition: storage.Network(string(n)), Limit: t.cfg.Batch,
+		Where: []storage.Cond{
+			{Column: "state", Op: storage.Eq, Value: sweepGivenUp},
+			{Column: storage.ColDue, Op: storage.Eq, Value: time.Time{}},
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range rows {
+		if err := t.takeUp(ctx, row); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return 0, err
+		}
+	}
+	return len(rows), nil
+}
+
+// takeUp ends a sweep that was given up, and leaves its deposits to a new one.
+func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
+	s := Sweeps.Value(row)
+	p := storage.Network(s.Network)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, s.Deposits...)
+	if err != nil {
+		return err
+	}
+	s.State = SweepReplaced
+	c := storage.Change{
+		ID: fmt.Sprintf("%s/up/%d", row.ID, row.Version), Partition: p,
+		Put: []storage.Row{Sweeps.Row(row.ID, row.Version, t.cfg.Now(), s)}, // due: its gas is called off
+	}
+	for _, r := range rows {
+		d := incoming.Sightings.Value(r)
+		listed := d.Currency != "" && d.Amount > 0
+		if listed && (d.Forward == incoming.Deferred || d.Forward == incoming.Forwarding) {
+			d.Forward = incoming.ForwardNone
+			c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
+		}
+	}
+	return storage.CommitOne(ctx, t.cfg.Store, c)
+}

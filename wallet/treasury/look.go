@@ -1,0 +1,300 @@
+package treasury
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// verdict is what a look at a sweep decided: it ended, it waits, it is moved, or its
+// address gets gas first.
+type verdict struct {
+	ended   bool
+	waiting string        // one of the Wait… constants; "" = it goes on
+	reason  string        // details for an operator
+	below   ledger.Amount // SweepNote.DueBelow
+	bound   ledger.Amount // the most that the sweep may cost
+	gas     ledger.Amount // to be sent to the address first; 0 = it has enough
+	fund    ledger.Amount // the most that sending it may cost
+}
+
+// look judges a sweep by what its address holds and what moving that costs now. Small
+// amounts are judged by the cost of a typical sweep alone, without asking a node.
+func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
+	if v, blocked := t.blocked.get(j.s.Tenant, j.s.Network, t.cfg.Now()); blocked {
+		return v, nil
+	}
+	n := chain.Network(j.s.Network)
+	c, err := t.cfg.Registry.Currency(j.s.Currency)
+	if err != nil {
+		return v, err
+	}
+	typical, v, err := t.typicalUnits(ctx, c)
+	if err != nil || v.waiting != "" {
+		return v, err
+	}
+	others, err := t.sweepsAt(ctx, n, spot{j.s.Address, j.s.Currency})
+	if err != nil {
+		return v, err
+	}
+	last := lastDone(others)
+	if last == nil && j.note.Payout == "" {
+		if far, err := j.note.Amount.MulDiv(farBelow, t.cfg.MinSweep, ledger.Down); err == nil && far < typical {
+			return t.belowCost(c, j.note.Amount, typical, max(far, 1)), nil
+		}
+	}
+	in, err := t.order(ctx, j)
+	if err != nil {
+		return v, err
+	}
+	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
+		return v, err
+	}
+	if ended, err := t.explain(ctx, j, c, last); err != nil || ended {
+		return verdict{ended: ended}, err
+	}
+	if j.note.Amount < smallest(c) {
+		if err := t.reached(ctx, j.s); err != nil {
+			return v, err
+		}
+		gone, err := t.allGone(ctx, j.s)
+		if err != nil || !gone {
+			return verdict{waiting: WaitEmpty, reason: "the address holds nothing of it", below: -1}, err
+		}
+		j.s.State, j.s.Reason = SweepReplaced, "a fork took its deposits away"
+		return verdict{ended: true}, t.put(ctx, j, t.cfg.Now())
+	}
+	return t.weigh(ctx, j, c, in, typical)
+}
+
+// farBelow is how many times cheaper than a typical sweep a sweep may turn out to be. A
+// typical one of a token is estimated without trying it.
+const farBelow = 3
+
+// smallest is the least amount of a currency that is looked at.
+func smallest(c *chain.Currency) ledger.Amount {
+	dust, err := c.Units(c.Dust, ledger.Up)
+	if err != nil || dust < 1 {
+		return 1
+	}
+	return dust
+}
+
+func (t *Treasury) belowCost(c *chain.Currency, held, typical, below ledger.Amount) verdict {
+	return verdict{
+		waiting: WaitBelowCost, below: min(below, typical-1),
+		reason: fmt.Sprintf("forwarding %s %s costs more than one part in %d of it", ledger.PlainString(c.Decimal(held)), c.Code, t.cfg.MinSweep),
+	}
+}
+
+// weigh holds what an address has against what moving it costs.
+func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chain.Intent, typical ledger.Amount) (v verdict, err error) {
+	client, gas, err := t.gasOf(c)
+	if err != nil {
+		return v, err
+	}
+	fee, err := client.EstimateFee(ctx, in)
+	if err != nil {
+		return t.noFee(err)
+	}
+	worth, err := t.inGas(ctx, c, gas, j.note.Amount)
+	if err != nil {
+		return noPrice(err), nil
+	}
+	allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
+	if err != nil {
+		return v, err
+	}
+	allowed = max(allowed, j.note.Allowed) - j.note.Spent
+	lack, signed, err := t.missing(ctx, c, gas, in, fee.Max)
+	if err != nil {
+		return v, err
+	}
+	if lack > 0 {
+		if j.s.Fundings >= maxFundings && !signed {
+			return verdict{waiting: WaitGasStays, reason: fmt.Sprintf("short of gas after %d transfers", j.s.Fundings), below: -1}, nil
+		}
+		if v.fund, err = t.fundingCost(ctx, gas, in.From); err != nil {
+			return t.noFee(err)
+		}
+	}
+	room, need := allowed-v.fund, max(fee.Max, j.note.Sent+lack)
+	if j.s.State == SweepMoving {
+		need = max(j.note.MaxCost, j.note.Sent+lack) // what was handed over may be spent
+	}
+	if lack == 0 && signed {
+		return v, nil
+	}
+	if room < need {
+		cost := need + v.fund + j.note.Spent
+		below := int64(typical-1) // at the present ratio of this sweep to a typical one
+		if x, err := typical.MulDiv(uint64(max(0, allowed+j.note.Spent)), uint64(max(1, cost)), ledger.Down); err == nil {
+			below = min(below, int64(x))
+		}
+		return t.belowCost(c, j.note.Amount, typical, max(1, ledger.Amount(below))), nil
+	}
+	if v.bound, err = fee.Max.MulDiv(t.cfg.CostMargin, 1, ledger.Up); err != nil {
+		return v, err
+	}
+	v.bound = min(v.bound, room)
+	if lack > 0 { // half as much again, so that a rising price does not ask for a second transfer
+		v.gas = min(lack+lack/2, room-j.note.Sent)
+	}
+	return v, nil
+}
+
+func (t *Treasury) gasOf(c *chain.Currency) (chain.Client, *chain.Currency, error) {
+	client, ok := t.cfg.Clients[c.Network]
+	if !ok {
+		return nil, nil, fmt.Errorf("%w: no client for network %s", chain.ErrCurrency, c.Network)
+	}
+	gas, err := t.cfg.Registry.Gas(c.Network)
+	return client, gas, err
+}
+
+// noFee is the verdict where the network gives no estimate. A node that cannot be asked
+// at all is an error, and the look is repeated after the lease.
+func (t *Treasury) noFee(err error) (verdict, error) {
+	if errors.Is(err, chain.ErrTooDear) || errors.Is(err, chain.ErrRejected) || errors.Is(err, chain.ErrShort) {
+		return verdict{waiting: WaitNoFee, reason: err.Error(), below: -1}, nil
+	}
+	return verdict{}, err
+}
+
+func noPrice(err error) verdict {
+	return verdict{waiting: WaitNoPrice, reason: err.Error(), below: -1}
+}
+
+// holds is what an address holds of a currency, in its units.
+func (t *Treasury) holds(ctx context.Context, c *chain.Currency, a chain.Address) (ledger.Amount, error) {
+	d, err := t.Held(ctx, c.Network, c.Code, a)
+	if err != nil {
+		return 0, err
+	}
+	return c.Units(d, ledger.Down)
+}
+
+// typicalUnits is the cost of a typical sweep of a currency, in units of that currency
+// and at least 1; the verdict says why it is not known.
+func (t *Treasury) typicalUnits(ctx context.Context, c *chain.Currency) (ledger.Amount, verdict, error) {
+	cost, err := t.typical(ctx, c)
+	if err != nil {
+		v, err := t.noFee(err)
+		return 0, v, err
+	}
+	sum, err := cost.sum()
+	if err != nil {
+		return 0, verdict{}, err
+	}
+	units, err := t.fromGas(ctx, c, cost.gas, sum)
+	if err != nil {
+		return 0, noPrice(err), nil
+	}
+	return max(1, units), verdict{}, nil
+}
+
+// explain finds deposits of a sweep that are not on the address any more because an
+// earlier sweep of ours moved them, as each takes all that is there: they are marked as
+// forwarded by it. It ends the sweep where none is left.
+func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep) (ended bool, err error) {
+	if last == nil {
+		return false, nil
+	}
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(j.s.Network), j.s.Deposits...)
+	if err != nil {
+		return false, err
+	}
+	slices.SortStableFunc(rows, func(a, b storage.Row) int { // the newest first
+		return incoming.Sightings.Value(b).BlockTime.Compare(incoming.Sightings.Value(a).BlockTime)
+	})
+	left, stay := j.note.Amount, []string{}
+	var moved []storage.Row
+	for _, row := range rows {
+		d := incoming.Sightings.Value(row)
+		if d.State != incoming.Final && d.State != incoming.Included {
+			continue
+		}
+		if d.Amount <= left {
+			left -= d.Amount
+			stay = append(stay, row.ID)
+			continue
+		}
+		left = 0
+		d.Forward, d.ForwardTx, d.ForwardFee = incoming.Forwarded, last.Tx, last.Reason
+		moved = append(moved, incoming.Sightings.Row(row.ID, row.Version, t.cfg.Now(), d))
+	}
+	if len(moved) == 0 && len(stay) > 0 {
+		return false, nil
+	}
+	if err := t.reached(ctx, j.s); err != nil { // else the node may not have them yet
+		return false, err
+	}
+	j.s.Deposits = stay
+	if len(stay) > 0 {
+		return true, t.put(ctx, j, t.cfg.Now(), moved...) // looked at again, with what is left
+	}
+	j.s.State, j.s.Tx, j.s.Reason, j.note.Amount = SweepDone, last.Tx, last.Reason, 0
+	return true, t.put(ctx, j, t.cfg.Now(), moved...)
+}
+
+// allGone reports whether a fork took all deposits of a sweep away. One that is mined
+// again gets a sweep of its own.
+func (t *Treasury) allGone(ctx context.Context, s Sweep) (bool, error) {
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(s.Network), s.Deposits...)
+	for _, row := range rows {
+		if incoming.Sightings.Value(row).State != incoming.Gone {
+			return false, err
+		}
+	}
+	return true, err
+}
+
+// lastDone is the newest landed sweep, nil where none has.
+func lastDone(rows []storage.Row) *Sweep {
+	var last *Sweep
+	for _, row := range rows {
+		if s := Sweeps.Value(row); s.State == SweepDone && s.Tx != "" && (last == nil || last.Created.Before(s.Created)) {
+			last = &s
+		}
+	}
+	return last
+}
+
+// blocks is why nothing can be paid for a tenant on a network, so that a thousand waiting
+// sweeps do not each find out. It is safe for concurrent use.
+type blocks struct {
+	mu   sync.Mutex
+	last map[[2]string]block
+}
+
+type block struct {
+	verdict verdict
+	until   time.Time
+}
+
+func (b *blocks) set(tenant, network string, v verdict, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last[[2]string{tenant, network}] = block{v, until}
+}
+
+func (b *blocks) get(tenant, network string, now time.Time) (verdict, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := [2]string{tenant, network}
+	if x, ok := b.last[k]; ok {
+		if now.Before(x.until) {
+			return x.verdict, true
+		}
+		delete(b.last, k)
+	}
+	return verdict{}, false
+}

@@ -1,0 +1,48 @@
+package treasury
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// price is the present price of one whole coin in USD.
+func (t *Treasury) price(ctx context.Context, token string) (decimal.Decimal, error) {
+	r, err := t.cfg.Rates.Rate(ctx, token, "USD")
+	if err == nil {
+		err = r.Check(t.cfg.Now(), t.cfg.MaxRateAge)
+	}
+	if err != nil {
+		return decimal.Decimal{}, fmt.Errorf("treasury: price of %s: %w", token, err)
+	}
+	return r.Price, nil
+}
+
+// inGas converts an amount of a currency to units of its gas currency, rounded down.
+func (t *Treasury) inGas(ctx context.Context, c, gas *chain.Currency, a ledger.Amount) (ledger.Amount, error) {
+	return t.convert(ctx, c, gas, a, ledger.Down)
+}
+
+// fromGas converts an amount of the gas currency to units of a currency, rounded up.
+func (t *Treasury) fromGas(ctx context.Context, c, gas *chain.Currency, a ledger.Amount) (ledger.Amount, error) {
+	return t.convert(ctx, gas, c, a, ledger.Up)
+}
+
+func (t *Treasury) convert(ctx context.Context, from, to *chain.Currency, a ledger.Amount, r ledger.Rounding) (ledger.Amount, error) {
+	if from.Code == to.Code {
+		return a, nil
+	}
+	p, err := t.price(ctx, from.Token)
+	if err != nil {
+		return 0, err
+	}
+	q, err := t.price(ctx, to.Token)
+	if err != nil {
+		return 0, err
+	}
+	return ledger.Quo(from.Decimal(a).Mul(p), q, to.Scale, r)
+}
