@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // A token's cost holds the sweep and the gas transfer before it, a coin's the sweep
@@ -37,4 +38,12 @@ func TestForwardCost(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, cost)
 	require.Equal(t, "BTC", gas)
+}
+
+// waiting lists what waits to be forwarded.
+func (w *world) waiting() []treasury.Waiting {
+	w.t.Helper()
+	list, err := w.app.Treasury.Waiting(w.t.Context(), w.tenant, w.n, 1000, 0)
+	require.NoError(w.t, err)
+	return list
 }

@@ -3,6 +3,7 @@ package treasury
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -150,7 +151,7 @@ func (t *Treasury) lastRead(ctx context.Context, b *bookkeeper, tenants []string
 // that no sweep has moved, and where coins are outputs the unspent ones.
 func (t *Treasury) deposits(ctx context.Context, b *bookkeeper, n chain.Network, tenants []string) error {
 	part := storage.Network(string(n))
-	stayed := map[string][]incoming.Sighting{} // deferred, by address
+	swept := map[spot]*lying{} // those that a sweep has, and those that came a second time
 	err := t.each(ctx, storage.Query{Table: incoming.Sightings.Table, Partition: part, Where: []storage.Cond{
 		{Column: "forward", Op: storage.In, Value: []incoming.Forward{incoming.ForwardNone, incoming.Forwarding, incoming.Deferred}},
 		{Column: "state", Op: storage.In, Value: []incoming.State{incoming.Included, incoming.Final}},
@@ -158,18 +159,26 @@ func (t *Treasury) deposits(ctx context.Context, b *bookkeeper, n chain.Network,
 		{Column: "internal", Op: storage.Eq, Value: false},
 		{Column: "tenant", Op: storage.In, Value: tenants},
 	}}, func(r storage.Row) error {
-		if s := incoming.Sightings.Value(r); s.Forward == incoming.Deferred {
-			stayed[s.Address] = append(stayed[s.Address], s)
-		} else {
+		s := incoming.Sightings.Value(r)
+		if s.Forward == incoming.ForwardNone && s.Generation <= 1 {
 			b.custody(s.Currency, s.Exact)
+			return nil
 		}
+		k := spot{s.Address, s.Currency}
+		if swept[k] == nil {
+			swept[k] = &lying{}
+		}
+		swept[k].deposits = swept[k].deposits.Add(s.Exact)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := t.leftover(ctx, b, part, stayed); err != nil {
+	if err := t.atSweeps(ctx, part, swept); err != nil {
 		return err
+	}
+	for k, l := range swept {
+		b.custody(k.currency, l.sum())
 	}
 	info, err := t.cfg.Registry.Network(string(n))
 	if err != nil || info.Family != chain.UTXOFamily {
@@ -178,23 +187,47 @@ func (t *Treasury) deposits(ctx context.Context, b *bookkeeper, n chain.Network,
 	return t.outputs(ctx, b, info, tenants)
 }
 
-// leftover takes in deferred deposits. A sweep takes all that its address holds,
-// so one of a later deposit may have moved them after all.
-func (t *Treasury) leftover(ctx context.Context, b *bookkeeper, part storage.Partition, stayed map[string][]incoming.Sighting) error {
-	type spot struct{ address, currency string }
-	swept := map[spot]time.Time{}
-	addresses := make([]string, 0, len(stayed))
-	for a := range stayed {
-		addresses = append(addresses, a)
+// lying is what came to one spot and what is known to be there still.
+type lying struct {
+	deposits decimal.Decimal // that no sweep is known to have moved
+	held     decimal.Decimal // by the sweeps that are at work there
+	open     bool            // there is such a sweep
+	done     bool            // a sweep of the spot has landed
+}
+
+// sum is what is counted. After a deep reorg a deposit may be mined again whose sweep
+// is, too: where one has landed, what was read from the chain since counts.
+func (l *lying) sum() decimal.Decimal {
+	switch {
+	case l.open:
+		return decimal.Min(l.deposits, l.held)
+	case l.done:
+		return decimal.Zero
 	}
+	return l.deposits
+}
+
+// atSweeps takes in what the sweeps of some spots know.
+func (t *Treasury) atSweeps(ctx context.Context, part storage.Partition, at map[spot]*lying) error {
+	var addresses []string
+	for k := range at {
+		addresses = append(addresses, k.address)
+	}
+	slices.Sort(addresses)
+	addresses = slices.Compact(addresses)
+	open := map[string]spot{}
 	for some := range slices.Chunk(addresses, askAtOnce) {
 		err := t.each(ctx, storage.Query{Table: Sweeps.Table, Partition: part, Where: []storage.Cond{
 			{Column: "address", Op: storage.In, Value: some},
-			{Column: "state", Op: storage.Eq, Value: SweepDone},
 		}}, func(r storage.Row) error {
 			s := Sweeps.Value(r)
-			if at := (spot{s.Address, s.Currency}); swept[at].Before(s.Created) {
-				swept[at] = s.Created
+			k := spot{s.Address, s.Currency}
+			switch l := at[k]; {
+			case l == nil || s.State == SweepReplaced || s.State == sweepGivenUp:
+			case s.State == SweepDone:
+				l.done = true
+			default:
+				open[r.ID] = k
 			}
 			return nil
 		})
@@ -202,10 +235,15 @@ func (t *Treasury) leftover(ctx context.Context, b *bookkeeper, part storage.Par
 			return err
 		}
 	}
-	for address, list := range stayed {
-		for _, s := range list {
-			if swept[spot{address, s.Currency}].Before(s.BlockTime) {
-				b.custody(s.Currency, s.Exact)
+	for some := range slices.Chunk(slices.Collect(maps.Keys(open)), askAtOnce) {
+		rows, err := t.cfg.Store.Rows(ctx, SweepNotes.Table, part, some...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			note, l := SweepNotes.Value(r), at[open[r.ID]]
+			if c, err := t.cfg.Registry.Currency(note.Currency); err == nil {
+				l.open, l.held = true, l.held.Add(c.Decimal(note.Amount))
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (w *world) viewer(n node, refine func(*treasury.Config)) *treasury.Treasury
 	w.t.Helper()
 	cfg := treasury.Config{
 		Store: w.store, Registry: chain.MainnetRegistry(), Clients: map[chain.Network]chain.Client{w.n: n},
-		Addresses: w.app.Addresses, Now: w.clock.Now,
+		Addresses: w.app.Addresses, Now: w.clock.Now, Rates: w.rates,
 		OnWithdrawal: func(context.Context, outgoing.Outcome) error { return nil },
 	}
 	if refine != nil {

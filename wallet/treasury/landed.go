@@ -144,6 +144,7 @@ func (t *Treasury) again(j *job, o outgoing.Outcome) ([]storage.Row, error) {
 	due := now
 	switch {
 	case j.s.State == SweepDone:
+		next.note.Amount = 0 // read at the first look
 		j.s.Reason = "a fork took the sweep away"
 	case o.State == outgoing.Failed:
 		j.s.Reason = "the transaction failed"

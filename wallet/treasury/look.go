@@ -46,7 +46,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 		return v, err
 	}
 	last := lastDone(others)
-	if last == nil && j.note.Payout == "" {
+	if last == nil && j.note.Payout == "" && j.note.Amount > 0 {
 		if far, err := j.note.Amount.MulDiv(farBelow, t.cfg.MinSweep, ledger.Down); err == nil && far < typical {
 			return t.belowCost(c, j.note.Amount, typical, max(far, 1)), nil
 		}

@@ -27,7 +27,7 @@ type SweepNote struct {
 	Address  string `db:"address"`
 	Currency string `db:"currency"`
 	// Amount is what the address held when it was last looked at, in the currency's units;
-	// before the first look the sum of the deposits.
+	// before the first look the sum of the deposits, or 0 where that is not known.
 	Amount ledger.Amount `db:"amount"`
 	// Waiting is one of the Wait… constants; "" while the sweep is not deferred.
 	Waiting string    `db:"waiting"`

@@ -141,8 +141,10 @@ func TestW02_GasOfASweepThatFailedMeanwhile(t *testing.T) {
 		_ = w.app.Step(t.Context())
 	}
 	w.store.fail = nil
-	w.hours(3)
-	require.Equal(t, treasury.SweepDeferred, w.sweeps()[0].State)
+	w.hours(1)
+	w.chain.SetBehaviour(w.currency("USDTERC20").Contract, sim.Behaviour{})
+	w.hours(9)
+	require.Equal(t, treasury.SweepReplaced, w.sweeps()[0].State)
 	w.released()
 }
 
@@ -166,9 +168,11 @@ func TestR05_SweepOfNothingIsCalledBack(t *testing.T) {
 	w.clock.Advance(10 * time.Minute)
 	w.mine(1)
 	require.Equal(t, outgoing.Cancelled, w.intents(chain.ForSweep)[0].State)
-	require.Equal(t, treasury.SweepDeferred, w.sweeps()[0].State)
 	require.Zero(t, w.landed(w.hot, "USDTERC20"))
 	w.mine(30)
+	for _, s := range w.sweeps() {
+		require.Equal(t, treasury.SweepReplaced, s.State, s.Reason)
+	}
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }
@@ -201,7 +205,7 @@ func TestR05_SweepThatDiedAfterItLandedIsSweptAgain(t *testing.T) {
 			require.Equal(t, s.Tx, w.forwardTx(p.Address))
 			continue
 		}
-		require.Equal(t, treasury.SweepDeferred, s.State)
+		require.Equal(t, treasury.SweepReplaced, s.State)
 	}
 	w.conserved("ETH", "USDTERC20")
 	w.released()

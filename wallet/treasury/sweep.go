@@ -275,7 +275,7 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 	if v.waiting != "" {
 		return t.postpone(ctx, j, v)
 	}
-	j.note.Waiting, j.note.Since, j.note.Next, j.note.DueBelow = "", time.Time{}, time.Time{}, -1
+	j.note.Next, j.note.DueBelow = time.Time{}, -1
 	j.s.State, j.s.Reason = SweepMoving, ""
 	if j.note.MaxCost = v.bound; v.gas > 0 {
 		j.s.State, j.s.Fundings = SweepFunding, j.s.Fundings+1
@@ -363,6 +363,7 @@ func (t *Treasury) send(ctx context.Context, j *job) error {
 	if err := t.Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
 		return t.unsent(ctx, j, err)
 	}
+	j.note.Waiting, j.note.Since = "", time.Time{}
 	err = t.put(ctx, j, t.cfg.Now().Add(10*t.cfg.Lease)) // its outcome wakes it before
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // its outcome was faster

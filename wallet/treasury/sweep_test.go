@@ -11,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -145,9 +146,13 @@ func TestSweepWaitsForGasFloatVisibly(t *testing.T) {
 	p := w.pay("USDTERC20", "300")
 	w.mine(30)
 	s := w.sweeps()[0]
-	require.Equal(t, treasury.SweepNew, s.State)
-	require.Equal(t, "gas_float_short", s.Reason)
+	require.Equal(t, treasury.SweepDeferred, s.State)
 	require.Zero(t, s.Fundings)
+	waiting := w.waiting()
+	require.Len(t, waiting, 1)
+	require.Equal(t, treasury.WaitGasShort, waiting[0].Reason)
+	require.Equal(t, "300", waiting[0].Currency.Decimal(waiting[0].Amount).String())
+	require.True(t, waiting[0].Next.After(w.clock.Now()))
 	w.fund("1")
 	w.mine(100)
 	require.Equal(t, treasury.SweepDone, w.sweeps()[0].State)
@@ -247,7 +252,7 @@ func TestD19_FloodOfDust(t *testing.T) {
 }
 
 // A sweep that reverts is deferred, its cost is booked, and the payment does
-// not wait.
+// not wait. It is tried again until it goes through.
 func TestFailedSweepIsDeferred(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
@@ -261,12 +266,17 @@ func TestFailedSweepIsDeferred(t *testing.T) {
 	}
 	w.chain.SetBehaviour(w.currency("USDTERC20").Contract, paused)
 	w.mine(40)
-	s := w.sweeps()[0]
-	require.Equal(t, treasury.SweepDeferred, s.State)
+	require.Equal(t, treasury.SweepReplaced, w.sweeps()[0].State)
+	require.Equal(t, treasury.WaitRefused, w.waiting()[0].Reason)
 	w.clock.Advance(31 * time.Minute)
 	w.mine(2)
 	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
 	require.Zero(t, w.landed(w.hot, "USDTERC20"))
+	w.chain.SetBehaviour(w.currency("USDTERC20").Contract, sim.Behaviour{})
+	w.hours(2)
+	w.mine(30)
+	require.Empty(t, w.waiting())
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }
@@ -300,7 +310,7 @@ func TestK05_SweepWhoseNonceWasUsedUpIsMadeAgain(t *testing.T) {
 	for _, s := range w.sweeps() {
 		states[s.State]++
 	}
-	require.Equal(t, map[treasury.SweepState]int{treasury.SweepDeferred: 1, treasury.SweepDone: 1}, states)
+	require.Equal(t, map[treasury.SweepState]int{treasury.SweepReplaced: 1, treasury.SweepDone: 1}, states)
 	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").IsZero())
 	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
 	rows, err := w.store.Find(t.Context(), storage.Query{Table: incoming.Sightings.Table, Partition: storage.Network("ETH"), Where: []storage.Cond{

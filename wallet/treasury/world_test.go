@@ -109,12 +109,21 @@ type world struct {
 	chain  *sim.Chain
 	app    *cryptopay.App
 	random *rand.ChaCha8
+	rates  *rates.Fixed
 	tenant string
 	hot    chain.Address
 	shy    bool // the signer takes no address for ours
+
+	treasury treasury.Config // of each process
 }
 
 func newWorld(t *testing.T, n chain.Network) *world {
+	t.Helper()
+	return newWorldAs(t, n, nil)
+}
+
+// newWorldAs is a world that is refined before its first process starts.
+func newWorldAs(t *testing.T, n chain.Network, refine func(*world)) *world {
 	t.Helper()
 	w := &world{
 		t: t, n: n, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
@@ -124,6 +133,10 @@ func newWorld(t *testing.T, n chain.Network) *world {
 	w.seed, err = keys.FromMnemonic(mnemonic, "")
 	require.NoError(t, err)
 	w.chain = sim.MustNew(sim.Options{Network: n, Registry: chain.MainnetRegistry(), Seed: 1, Now: w.clock.Now})
+	w.rates = rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1"})
+	if refine != nil {
+		refine(w)
+	}
 	w.restart()
 	name := "shop"
 	tenant, err := w.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
@@ -156,8 +169,8 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: w.store, Chains: []chain.Client{client}, Registry: registry, Addresses: source, Signer: signer,
-		Rates: rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1"}),
-		Key:   bytes.Repeat([]byte{7}, 32), Clock: w.clock, Random: w.random, Notifier: receiver{},
+		Rates: w.rates, Treasury: w.treasury,
+		Key: bytes.Repeat([]byte{7}, 32), Clock: w.clock, Random: w.random, Notifier: receiver{},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(w.t, err)
