@@ -1,17 +1,22 @@
 package treasury_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -193,11 +198,25 @@ func (w *world) givenUp() {
 // and goes when fees have fallen.
 func TestFT02_DustCostsAtMostHalfOfWhatItMoves(t *testing.T) {
 	t.Parallel()
-	many := 10_000
-	if testing.Short() {
-		many = 500
+	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300) })
+	if os.Getenv("CRYPTOPAY_TEST_FULL") != "" && !testing.Short() {
+		t.Run("ten thousand on sqlite", func(t *testing.T) {
+			t.Parallel()
+			dust(t, newWorldAs(t, "ETH", func(w *world) { w.store = &mortal{Store: onSQLite(t)} }), 10_000)
+		})
 	}
-	w := newWorld(t, "ETH")
+}
+
+func onSQLite(t *testing.T) storage.Store {
+	file := filepath.Join(t.TempDir(), "treasury.db")
+	require.NoError(t, sqlite.Migrate(t.Context(), file, append(cryptopay.Tables(), keys.Tables()...)...))
+	s, err := sqlite.Open(file, sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func dust(t *testing.T, w *world, many int) {
 	w.fund("1")
 	level := w.chain.FeeLevel()
 	start, before := w.chain.Balance(w.hot, "ETH"), decimal.Zero

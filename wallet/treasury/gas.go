@@ -66,7 +66,7 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 	if err != nil {
 		return 0, err
 	}
-	levels, err := t.dayLimit(ctx, in.Purpose, gas, most)
+	levels, err := t.dayLimit(ctx, in, gas, most)
 	if err != nil {
 		return 0, err
 	}
@@ -90,11 +90,30 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 // ErrDailyCost: forwarding has cost Config.DailyCost already today.
 var ErrDailyCost = errors.New("treasury: the day's limit on the cost of forwarding is used up")
 
-// dayLimit counts what a sweep or a gas transfer may cost towards Config.DailyCost. A
-// payout has bounds of its own.
-func (t *Treasury) dayLimit(ctx context.Context, p chain.Purpose, gas *chain.Currency, most ledger.Amount) ([]storage.Level, error) {
-	if p != chain.ForSweep && p != chain.ForGas {
+// counted reports whether an intent counts towards Config.DailyCost. A payout has bounds
+// of its own, and a token's sweep is paid for by the gas transfers to its address, which
+// count with what they bring.
+func (t *Treasury) counted(in chain.Intent) bool {
+	switch in.Purpose {
+	case chain.ForGas:
+		return true
+	case chain.ForSweep:
+		gas, err := t.cfg.Registry.Gas(in.Network)
+		return err == nil && in.Currency == gas.Code || t.sponsored(in)
+	}
+	return false
+}
+
+// dayLimit counts what a sweep or a gas transfer may cost towards Config.DailyCost.
+func (t *Treasury) dayLimit(ctx context.Context, in chain.Intent, gas *chain.Currency, most ledger.Amount) ([]storage.Level, error) {
+	if !t.counted(in) {
 		return nil, nil
+	}
+	if in.Purpose == chain.ForGas {
+		var err error
+		if most, err = most.Add(in.Amount); err != nil {
+			return nil, err
+		}
 	}
 	price, err := t.price(ctx, gas.Token)
 	if err != nil {
@@ -111,9 +130,9 @@ func dayName(gas string, at time.Time) string {
 	return "forwarding/" + gas + "/" + at.UTC().Format(time.DateOnly)
 }
 
-// uncounted gives back what a sweep or a gas transfer did not cost after all.
-func uncounted(p chain.Purpose, r Reservation, cost ledger.Amount) []storage.Level {
-	if p != chain.ForSweep && p != chain.ForGas || cost >= r.Amount {
+// uncounted gives back what the bound of an intent was above its cost.
+func (t *Treasury) uncounted(in chain.Intent, r Reservation, cost ledger.Amount) []storage.Level {
+	if !t.counted(in) || cost >= r.Amount {
 		return nil
 	}
 	return []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: int64(cost - r.Amount), Max: math.MaxInt64}}
@@ -220,7 +239,7 @@ func (t *Treasury) unreserve(ctx context.Context, in chain.Intent) error {
 		float, err := t.freed(ctx, p, r)
 		return storage.Change{
 			ID: fmt.Sprintf("unreserve/%s/%d", in.ID, float.Version), Partition: p,
-			Put: []storage.Row{float}, Drop: []storage.Row{row}, Level: uncounted(in.Purpose, r, 0),
+			Put: []storage.Row{float}, Drop: []storage.Row{row}, Level: t.uncounted(in, r, 0),
 		}, err
 	})
 }
@@ -255,7 +274,8 @@ func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 				return c, err
 			}
 			c.Put = append(c.Put, float)
-			c.Level = uncounted(o.Purpose, r, o.Cost)
+			of := chain.Intent{Purpose: o.Purpose, Network: chain.Network(o.Network), Currency: o.Currency}
+			c.Level = t.uncounted(of, r, o.Cost)
 		}
 		r.Open = false
 		c.Put = append(c.Put, Reservations.Row(o.Intent, row.Version, time.Time{}, r)) // a child's says that it has ended

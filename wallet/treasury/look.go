@@ -135,7 +135,7 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 	}
 	if room < need {
 		cost := need + v.fund + j.note.Spent
-		below := int64(typical-1) // at the present ratio of this sweep to a typical one
+		below := int64(typical - 1) // at the present ratio of this sweep to a typical one
 		if x, err := typical.MulDiv(uint64(max(0, allowed+j.note.Spent)), uint64(max(1, cost)), ledger.Down); err == nil {
 			below = min(below, int64(x))
 		}

@@ -55,9 +55,10 @@ type Config struct {
 	Rates rates.Rates
 	// MaxRateAge is the greatest age of a price. Defaults to 15 minutes.
 	MaxRateAge time.Duration
-	// DailyCost is how much the sweeps and gas transfers of one tenant on one network may
-	// cost per day (UTC), in USD, by their bounds; what ended is counted by what it
-	// cost. What goes beyond waits as daily_cap. Defaults to 500.
+	// DailyCost is how much forwarding may cost per tenant, network and day (UTC), in USD:
+	// the bounds of the transactions, and the gas that is sent to deposit addresses. A
+	// transaction that has ended counts with what it cost. What goes beyond waits as
+	// daily_cap. Defaults to 500.
 	DailyCost decimal.Decimal
 	// Lease is how long one worker keeps a sweep. Defaults to one minute.
 	Lease time.Duration

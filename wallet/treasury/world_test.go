@@ -114,6 +114,8 @@ type world struct {
 	hot    chain.Address
 	shy    bool // the signer takes no address for ours
 
+	unpriced bool // no source has a price
+
 	treasury treasury.Config // of each process
 }
 
@@ -169,13 +171,23 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: w.store, Chains: []chain.Client{client}, Registry: registry, Addresses: source, Signer: signer,
-		Rates: w.rates, Treasury: w.treasury,
+		Rates: prices{w}, Treasury: w.treasury,
 		Key: bytes.Repeat([]byte{7}, 32), Clock: w.clock, Random: w.random, Notifier: receiver{},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(w.t, err)
 	require.NoError(w.t, app.Open(w.t.Context(), keys.Tables()...))
 	w.app = app
+}
+
+// prices is the processes' source of prices.
+type prices struct{ w *world }
+
+func (p prices) Rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
+	if p.w.unpriced {
+		return rates.Rate{}, rates.ErrUnavailable
+	}
+	return p.w.rates.Rate(ctx, token, fiat)
 }
 
 // step works; a process that dies is followed by a new one.

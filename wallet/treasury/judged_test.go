@@ -1,0 +1,100 @@
+package treasury_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+)
+
+// A payout lacks little, which lies at addresses that are not worth their cost alone: it
+// is brought for the payout, at no more than half of what is paid out.
+func TestFT02_CoinsThatAPayoutNeedsAreJudgedAgainstThePayout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "100")
+	for range 4 {
+		w.pay("USDTERC20", "1")
+	}
+	w.mine(60)
+	require.Equal(t, 4, len(w.waiting()))
+	before := w.chain.Balance(w.hot, "ETH")
+	id := w.withdraw("USDTERC20", "101.5")
+	w.mine(80)
+	w.paidOut(id)
+	require.Equal(t, 2, len(w.waiting()), "no more than it needs")
+	cost := before.Sub(w.chain.Balance(w.hot, "ETH")).Mul(dec("2000"))
+	require.True(t, cost.LessThan(dec("50")), cost)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// A payout that is worth less than the moves that it needs does not cause them.
+func TestFT02_SmallPayoutDoesNotCauseDearMoves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	for range 4 {
+		w.pay("USDTERC20", "1")
+	}
+	w.mine(60)
+	before := w.chain.Balance(w.hot, "ETH")
+	w.withdraw("USDTERC20", "1.5")
+	w.mine(60)
+	require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForWithdrawal)[0].Reason)
+	require.Equal(t, before.String(), w.chain.Balance(w.hot, "ETH").String())
+
+	w.chain.SetFeeLevel(w.chain.FeeLevel() / 4)
+	w.hours(3)
+	w.mine(30)
+	require.Equal(t, outgoing.Settled, w.intents(chain.ForWithdrawal)[0].State, "fees have fallen")
+	w.conserved("ETH", "USDTERC20")
+}
+
+// Forwarding costs at most so much a day; the rest waits for the next one.
+func TestFT02_ForwardingHasADailyLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
+	w.fund("1")
+	for range 12 {
+		w.pay("USDTERC20", "50")
+	}
+	w.mine(80)
+	waiting := w.waiting()
+	require.NotZero(t, len(waiting))
+	require.Less(t, len(waiting), 12)
+	for _, x := range waiting {
+		require.Equal(t, treasury.WaitDailyCap, x.Reason)
+		require.True(t, x.Next.After(w.clock.Now()))
+	}
+	spent := dec("1").Sub(w.chain.Balance(w.hot, "ETH")).Mul(dec("2000"))
+	require.True(t, spent.LessThanOrEqual(dec("3")), "with the gas that lies at addresses: %s USD", spent)
+	w.restart()
+	w.hours(4 * 24)
+	w.mine(30)
+	require.Zero(t, len(w.waiting()))
+	require.Equal(t, "600", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// Without a price nothing is forwarded, and that is shown.
+func TestFT02_WithoutAPriceASweepWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "300")
+	w.unpriced = true
+	w.mine(40)
+	require.Equal(t, treasury.WaitNoPrice, w.waiting()[0].Reason)
+	require.Empty(t, w.intents(chain.ForGas))
+	w.unpriced = false
+	w.hours(2)
+	w.mine(40)
+	require.Zero(t, len(w.waiting()))
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+}
