@@ -423,7 +423,7 @@ func (w *witness) sweep(c *storage.Change, id string, s treasury.Sweep, fresh bo
 	case other == id:
 		delete(w.sweeping, at)
 	}
-	if s.State == treasury.SweepDeferred && strings.Contains(s.Reason, "not worth") {
+	if s.State == treasury.SweepDeferred && strings.Contains(s.Reason, "costs more than") {
 		w.abandoned(id, s)
 	}
 	for _, key := range s.Deposits {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -178,16 +180,40 @@ func (r *run) open() string {
 	return ""
 }
 
-// sweeps are those of a network that have not ended, by id.
+// sweeps are those of a network that have not ended, by id. One that waits has ended
+// where its coins are not worth what forwarding them costs now.
 func (r *run) sweeps(n *network) iter.Seq2[string, treasury.Sweep] {
 	return func(yield func(string, treasury.Sweep) bool) {
 		for _, row := range r.find(treasury.Sweeps.Table, storage.Network(string(n.name))) {
 			s := treasury.Sweeps.Value(row)
-			if s.State != treasury.SweepDone && s.State != treasury.SweepDeferred && !yield(row.ID, s) {
+			ended := s.State == treasury.SweepDone || s.State == treasury.SweepReplaced || s.State == treasury.SweepDeferred && !r.worth(n, s)
+			if !ended && !yield(row.ID, s) {
 				return
 			}
 		}
 	}
+}
+
+// worth says that what a waiting sweep's address holds is worth more than twice what
+// forwarding it costs at the fees of now, by the chain's own word.
+func (r *run) worth(n *network, s treasury.Sweep) bool {
+	c, gas := currency(s.Currency), currency(n.coins[0])
+	if n.sim == nil {
+		return false
+	}
+	var cost decimal.Decimal
+	fee := func(p chain.Purpose, code string, times int64) {
+		f, err := n.sim.Client().EstimateFee(context.Background(), chain.Intent{Purpose: p, Network: n.name, Currency: code, Amount: 1, All: p == chain.ForSweep})
+		if err != nil {
+			r.fail("world", "estimate: %v", err)
+		}
+		cost = cost.Add(gas.Decimal(f.Max).Mul(decimal.New(times, 0)))
+	}
+	if fee(chain.ForSweep, c.Code, 1); !c.Native() {
+		fee(chain.ForGas, gas.Code, 3)
+	}
+	value := n.sim.Balance(chain.Address(s.Address), c.Code).Mul(r.prices[c.Token])
+	return value.GreaterThan(cost.Mul(r.prices[gas.Token]).Mul(decimal.New(21, -1)))
 }
 
 // undone says that a deep reorg has taken away what was final: a deposit to the sweep's

@@ -357,7 +357,7 @@ func (r *run) underWay(intent string) bool {
 			r.fail("store", "%v", err)
 		}
 		if ok {
-			return s.State != treasury.SweepDone && s.State != treasury.SweepDeferred
+			return s.State != treasury.SweepDone && s.State != treasury.SweepDeferred && s.State != treasury.SweepReplaced
 		}
 	}
 	return false

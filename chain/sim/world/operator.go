@@ -40,20 +40,21 @@ func (r *run) operate() string {
 	return what
 }
 
-// topUp brings coins of the operator's own to a merchant's hot address.
+// topUp brings coins of the operator's own to a merchant's hot address: for gas, and with
+// all what the house is short of. Coins that were paid and are not forwarded yet are not
+// replaced by the operator's own: they have to come by themselves.
 func (m *merchant) topUp(n *network, all bool) string {
 	for _, code := range n.coins {
 		c := currency(code)
-		usd := decimal.New(800, 0)
-		if c.Stable {
-			usd = decimal.New(3000, 0)
+		var amount decimal.Decimal
+		if c.Native() {
+			amount = decimal.New(gasMoney, 0).Div(m.r.prices[c.Token]).Truncate(int32(c.Scale))
 		}
-		if !all && !c.Native() {
-			continue
-		}
-		amount := usd.Div(m.r.prices[c.Token]).Truncate(int32(c.Scale))
 		if all {
 			amount = amount.Add(c.Decimal(m.missing(c)))
+		}
+		if !amount.IsPositive() {
+			continue
 		}
 		if _, err := n.chain.Fund(m.hot[n.name], code, amount); err != nil {
 			m.r.fail("world", "funding: %v", err)
@@ -61,6 +62,9 @@ func (m *merchant) topUp(n *network, all bool) string {
 	}
 	return fmt.Sprintf("tops merchant %d up on %s", m.n, n.name)
 }
+
+// gasMoney is what an operator brings for gas at a time, in USD.
+const gasMoney = 100
 
 // missing is what a merchant's house is short of in a currency: what a deep reorg took
 // after it was credited, at whatever price. Its payouts are halted until that is there.
