@@ -47,3 +47,6 @@ func (w *world) waiting() []treasury.Waiting {
 	require.NoError(w.t, err)
 	return list
 }
+
+// waits is how many wait.
+func (w *world) waits() int { return len(w.waiting()) }

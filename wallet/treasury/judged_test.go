@@ -21,12 +21,12 @@ func TestFT02_CoinsThatAPayoutNeedsAreJudgedAgainstThePayout(t *testing.T) {
 		w.pay("USDTERC20", "1")
 	}
 	w.mine(60)
-	require.Equal(t, 4, len(w.waiting()))
+	require.Equal(t, 4, w.waits())
 	before := w.chain.Balance(w.hot, "ETH")
 	id := w.withdraw("USDTERC20", "101.5")
 	w.mine(80)
 	w.paidOut(id)
-	require.Equal(t, 2, len(w.waiting()), "no more than it needs")
+	require.Equal(t, 2, w.waits(), "no more than it needs")
 	cost := before.Sub(w.chain.Balance(w.hot, "ETH")).Mul(dec("2000"))
 	require.True(t, cost.LessThan(dec("50")), cost)
 	w.conserved("ETH", "USDTERC20")
@@ -65,7 +65,7 @@ func TestFT02_ForwardingHasADailyLimit(t *testing.T) {
 	}
 	w.mine(80)
 	waiting := w.waiting()
-	require.NotZero(t, len(waiting))
+	require.NotEmpty(t, waiting)
 	require.Less(t, len(waiting), 12)
 	for _, x := range waiting {
 		require.Equal(t, treasury.WaitDailyCap, x.Reason)
@@ -76,7 +76,7 @@ func TestFT02_ForwardingHasADailyLimit(t *testing.T) {
 	w.restart()
 	w.hours(4 * 24)
 	w.mine(30)
-	require.Zero(t, len(w.waiting()))
+	require.Zero(t, w.waits())
 	require.Equal(t, "600", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
 	w.released()
@@ -95,6 +95,6 @@ func TestFT02_WithoutAPriceASweepWaits(t *testing.T) {
 	w.unpriced = false
 	w.hours(2)
 	w.mine(40)
-	require.Zero(t, len(w.waiting()))
+	require.Zero(t, w.waits())
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 }

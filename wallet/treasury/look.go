@@ -58,7 +58,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
 		return v, err
 	}
-	if ended, err := t.explain(ctx, j, c, last); err != nil || ended {
+	if ended, err := t.explain(ctx, j, last); err != nil || ended {
 		return verdict{ended: ended}, err
 	}
 	if j.note.Amount < smallest(c) {
@@ -204,7 +204,7 @@ func (t *Treasury) typicalUnits(ctx context.Context, c *chain.Currency) (ledger.
 // explain finds deposits of a sweep that are not on the address any more because an
 // earlier sweep of ours moved them, as each takes all that is there: they are marked as
 // forwarded by it. It ends the sweep where none is left.
-func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep) (ended bool, err error) {
+func (t *Treasury) explain(ctx context.Context, j *job, last *Sweep) (ended bool, err error) {
 	if last == nil {
 		return false, nil
 	}

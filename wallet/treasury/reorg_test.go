@@ -72,7 +72,7 @@ func TestFT09_NothingIsCountedTwiceAfterADeepReorg(t *testing.T) {
 				w.never(v, p.Address, currency)
 				h := w.holdings(v)
 				require.Equal(t, "0", figures(h, currency)[2], "it was swept, once")
-				require.Zero(t, len(w.waiting()))
+				require.Zero(t, w.waits())
 			})
 		}
 	}

@@ -203,8 +203,13 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 		c.Put = append(c.Put, incoming.Sightings.Row(row.ID, row.Version, t.cfg.Now(), s))
 	}
 	if len(j.s.Deposits) > 0 {
-		j.s.State, j.note.DueBelow = SweepNew, -1
-		c.Put = append(c.Put, j.rows(t.cfg.Now())...)
+		due := t.cfg.Now()
+		if j.note.Waiting == WaitRefused && j.note.Next.After(due) {
+			due = j.note.Next // each try costs, and anybody can send something to an address
+		} else {
+			j.s.State, j.note.DueBelow = SweepNew, -1
+		}
+		c.Put = append(c.Put, j.rows(due)...)
 	}
 	return storage.CommitOne(ctx, t.cfg.Store, c)
 }

@@ -275,7 +275,7 @@ func TestFailedSweepIsDeferred(t *testing.T) {
 	w.chain.SetBehaviour(w.currency("USDTERC20").Contract, sim.Behaviour{})
 	w.hours(2)
 	w.mine(30)
-	require.Empty(t, w.waiting())
+	require.Zero(t, w.waits())
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
 	w.released()
