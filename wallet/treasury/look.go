@@ -45,6 +45,9 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
+	if joined, err := t.join(ctx, j, others); err != nil || joined {
+		return verdict{ended: joined}, err
+	}
 	last := lastDone(others)
 	if last == nil && j.note.Payout == "" && j.note.Amount > 0 {
 		if far, err := j.note.Amount.MulDiv(farBelow, t.cfg.MinSweep, ledger.Down); err == nil && far < typical {
@@ -243,6 +246,33 @@ func (t *Treasury) explain(ctx context.Context, j *job, last *Sweep) (ended bool
 	}
 	j.s.State, j.s.Tx, j.s.Reason, j.note.Amount = SweepDone, last.Tx, last.Reason, 0
 	return true, t.put(ctx, j, t.cfg.Now(), moved...)
+}
+
+// join leaves the deposits of a sweep to an older one that waits at the same spot, so
+// that the two do not each spend on moving the same coins.
+func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool, error) {
+	for _, row := range others {
+		s := Sweeps.Value(row)
+		first := s.Created.Before(j.s.Created) || s.Created.Equal(j.s.Created) && row.ID < j.row.ID
+		if s.State != SweepDeferred || !first || j.s.Fundings > 0 || len(s.Deposits)+len(j.s.Deposits) > maxDeposits {
+			continue
+		}
+		older, err := t.job(ctx, row)
+		if err != nil {
+			return false, err
+		}
+		older.s.Deposits = append(slices.Clone(s.Deposits), j.s.Deposits...)
+		if older.note.Amount, err = older.note.Amount.Add(j.note.Amount); err != nil {
+			return false, err
+		}
+		due := row.Due
+		if due.IsZero() { // it waits for lower costs, and there is more to move now
+			due = t.cfg.Now()
+		}
+		j.s.State, j.s.Reason = SweepReplaced, "its deposits went to "+row.ID
+		return true, t.put(ctx, j, t.cfg.Now(), older.rows(due)...)
+	}
+	return false, nil
 }
 
 // allGone reports whether a fork took all deposits of a sweep away. One that is mined
