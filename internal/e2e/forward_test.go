@@ -42,7 +42,7 @@ func TestFT02_DustOnARealNode(t *testing.T) {
 	h.mine(confirmations + finalDepth)
 	require.Equal(t, before.String(), n.holds(h.hot, "ETH").String(), "nothing is spent")
 	waiting := h.waiting()
-	require.Equal(t, many, len(waiting))
+	require.Len(t, waiting, many)
 	for _, x := range waiting {
 		require.Equal(t, treasury.WaitBelowCost, x.Reason)
 	}
@@ -51,7 +51,7 @@ func TestFT02_DustOnARealNode(t *testing.T) {
 	h.until("the grown one is forwarded", func() bool { return n.holds(h.hot, "USDTERC20").Equal(dec("80.02")) })
 	cost := before.Sub(n.holds(h.hot, "ETH")).Mul(dec("2000"))
 	require.True(t, cost.LessThan(dec("40.01")), "%s USD, with the gas that stays where it was sent", cost)
-	require.Equal(t, many-1, len(h.waiting()))
+	require.Len(t, h.waiting(), many-1)
 }
 
 // thaw takes an address off the list of those whose tokens are frozen, for which the
@@ -99,5 +99,5 @@ func TestFT01_ThawedAddressIsForwardedOnARealNode(t *testing.T) {
 	}
 	require.Equal(t, "300", n.holds(h.hot, "USDTERC20").String())
 	h.mine(finalDepth)
-	require.Zero(t, len(h.waiting()))
+	require.Empty(t, h.waiting())
 }
