@@ -168,11 +168,11 @@ func TestFE03_RunNeedsOpen(t *testing.T) {
 		Addresses: nowhere{}, Key: bytes.Repeat([]byte{1}, 32),
 	})
 	require.NoError(t, err)
-	require.ErrorIs(t, app.Run(t.Context()), cryptopay.ErrNotOpened)
-	require.Same(t, slog.Default(), app.Config().Log)
-	require.NoError(t, app.Open(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	require.ErrorIs(t, app.Run(ctx), cryptopay.ErrNotOpened)
+	require.Same(t, slog.Default(), app.Config().Log)
+	require.NoError(t, app.Open(t.Context()))
 	require.NoError(t, app.Run(ctx))
 }
 
