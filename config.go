@@ -33,8 +33,17 @@ type Config struct {
 	// Signer pays withdrawals and forwards deposits. Without one this process
 	// takes payments and accepts withdrawals; another process sends them.
 	Signer chain.Signer
-	// Rates prices payments. Required for payments.
+	// Rates prices payments, withdrawals, fees and what is worth moving: all by way of
+	// one rates.Guarded, so that a price that cannot be true is used for nothing.
+	// Required.
 	Rates rates.Rates
+	// RateAge is the age at which a price is refused. Defaults to
+	// rates.DefaultMaxAge.
+	RateAge time.Duration
+	// RateBounds are the ranges in which prices can be true, by "TOKEN/FIAT", or by
+	// "TOKEN" for the price in USD. Defaults to those of rates.GuardConfig.Stable for
+	// the stable coins of the Registry.
+	RateBounds map[string]rates.Bound
 	// Key of 32 bytes seals webhook secrets in the store. Keep it: without it
 	// they cannot be opened again. Required.
 	Key []byte
@@ -128,9 +137,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	if c.Withdrawals.MaxRateAge == 0 {
-		c.Withdrawals.MaxRateAge = withdrawal.DefaultRateAge
-	}
 	if c.Payments.PriceCurrencies == nil {
 		c.Payments.PriceCurrencies = payment.DefaultPriceCurrencies()
 	}
@@ -157,7 +163,26 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	c.Registry = c.Registry.Only(slices.Collect(maps.Keys(seen))...)
-	return c, nil
+	err := c.guardRates()
+	return c, err
+}
+
+// guardRates puts the guard before the source of prices, for every room.
+func (c *Config) guardRates() error {
+	var stable []string
+	for _, code := range c.Registry.Codes() {
+		if cur, err := c.Registry.Currency(code); err == nil && cur.Stable {
+			stable = append(stable, cur.Token)
+		}
+	}
+	guarded, err := rates.NewGuarded(rates.GuardConfig{
+		Rates: c.Rates, Now: c.Clock.Now, MaxAge: c.RateAge, Stable: stable, Bounds: c.RateBounds,
+	})
+	if err != nil {
+		return fmt.Errorf("cryptopay: Config.Rates: %w", err)
+	}
+	c.Rates = guarded
+	return nil
 }
 
 // newID makes UUIDs of version 7 (RFC 9562) of a clock's milliseconds and

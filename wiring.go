@@ -383,8 +383,8 @@ const (
 	dearTimes = 10
 )
 
-// convert turns coins of one token into units of a currency, rounded up. A price
-// that is zero, old or of the future prices nothing: rates.ErrUnavailable.
+// convert turns coins of one token into units of a currency, rounded up. Where one
+// of them has no price now the error wraps rates.ErrUnavailable.
 func (f fees) convert(ctx context.Context, coins decimal.Decimal, token string, c *chain.Currency) (ledger.Amount, error) {
 	from, err := f.price(ctx, token)
 	if err != nil {
@@ -399,9 +399,6 @@ func (f fees) convert(ctx context.Context, coins decimal.Decimal, token string, 
 
 func (f fees) price(ctx context.Context, token string) (decimal.Decimal, error) {
 	r, err := f.a.cfg.Rates.Rate(ctx, token, "USD")
-	if err == nil {
-		err = r.Check(f.a.cfg.Clock.Now(), f.a.cfg.Withdrawals.MaxRateAge)
-	}
 	if err != nil {
 		return decimal.Decimal{}, fmt.Errorf("pricing the network fee: %w", err)
 	}

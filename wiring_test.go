@@ -35,8 +35,8 @@ func TestW18_NetworkFeeAtNoImpossiblePrice(t *testing.T) {
 		for name, wrong := range map[string]func(*rates.Rate){
 			"zero":          func(r *rates.Rate) { r.Price = decimal.Decimal{} },
 			"negative":      func(r *rates.Rate) { r.Price = r.Price.Neg() },
-			"old":           func(r *rates.Rate) { r.At = r.At.Add(-withdrawal.DefaultRateAge) },
-			"of the future": func(r *rates.Rate) { r.At = r.At.Add(withdrawal.DefaultRateAge) },
+			"old":           func(r *rates.Rate) { r.At = r.At.Add(-rates.DefaultMaxAge) },
+			"of the future": func(r *rates.Rate) { r.At = r.At.Add(rates.DefaultMaxAge) },
 			"of no time":    func(r *rates.Rate) { r.At = time.Time{} },
 		} {
 			h.quoted = func(r rates.Rate) rates.Rate {
@@ -51,7 +51,7 @@ func TestW18_NetworkFeeAtNoImpossiblePrice(t *testing.T) {
 		}
 	}
 	h.quoted = func(r rates.Rate) rates.Rate {
-		r.At = r.At.Add(time.Microsecond - withdrawal.DefaultRateAge)
+		r.At = r.At.Add(time.Microsecond - rates.DefaultMaxAge)
 		return r
 	}
 	after, err := estimate()

@@ -63,7 +63,7 @@ func (h *Handler) listCurrencies(ctx context.Context, c *Call, in currenciesInpu
 	}
 	var usd map[pair]rates.Rate
 	if in.IncludeUSD {
-		if usd, err = h.prices(ctx, c, tokensOf(list), []string{"USD"}); err != nil {
+		if usd, err = h.prices(ctx, tokensOf(list), []string{"USD"}); err != nil {
 			return currenciesView{}, err
 		}
 	}
@@ -137,7 +137,7 @@ type pair struct{ token, fiat string }
 const pricesAtOnce = 8
 
 // prices asks for every pair at once. One that nobody can tell now is left out.
-func (h *Handler) prices(ctx context.Context, c *Call, tokens, fiats []string) (map[pair]rates.Rate, error) {
+func (h *Handler) prices(ctx context.Context, tokens, fiats []string) (map[pair]rates.Rate, error) {
 	var (
 		mu    sync.Mutex
 		group errgroup.Group
@@ -147,7 +147,7 @@ func (h *Handler) prices(ctx context.Context, c *Call, tokens, fiats []string) (
 	for _, token := range tokens {
 		for _, fiat := range fiats {
 			group.Go(func() error {
-				r, err := h.price(ctx, c, token, fiat)
+				r, err := h.cfg.Rates.Rate(ctx, token, fiat)
 				if err == nil {
 					mu.Lock()
 					defer mu.Unlock()
@@ -159,13 +159,4 @@ func (h *Handler) prices(ctx context.Context, c *Call, tokens, fiats []string) (
 	}
 	_ = group.Wait() // none of them has an error
 	return out, ctx.Err()
-}
-
-// price is one that is positive and fresh.
-func (h *Handler) price(ctx context.Context, c *Call, token, fiat string) (rates.Rate, error) {
-	r, err := h.cfg.Rates.Rate(ctx, token, fiat)
-	if err == nil {
-		err = r.Check(c.Now, h.cfg.Withdrawals.MaxRateAge)
-	}
-	return r, err
 }

@@ -167,7 +167,7 @@ func (h *Handler) cross(ctx context.Context, c *Call, from, to side) (cross, err
 		if token == "" {
 			return nil
 		}
-		r, err := h.price(ctx, c, token, fiat)
+		r, err := h.cfg.Rates.Rate(ctx, token, fiat)
 		if *into = r.Price; r.At.Before(x.at) {
 			x.at = r.At
 		}
@@ -224,7 +224,7 @@ func (h *Handler) currencyRates(ctx context.Context, c *Call, in currencyRatesIn
 	if err != nil {
 		return currencyRatesView{}, err
 	}
-	known, err := h.prices(ctx, c, []string{cur.Token}, h.cfg.Payments.PriceCurrencies)
+	known, err := h.prices(ctx, []string{cur.Token}, h.cfg.Payments.PriceCurrencies)
 	if err == nil && len(known) == 0 {
 		err = rates.ErrUnavailable
 	}

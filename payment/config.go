@@ -49,13 +49,11 @@ const (
 	LateCredit   LatePolicy = "credit"   // credited at the rate when seen
 )
 
-// Bound is the range in which a price can be true.
-type Bound struct{ Min, Max decimal.Decimal }
-
 // Config is what a Service stands on.
 type Config struct {
-	Store     storage.Store
-	Registry  *chain.Registry
+	Store    storage.Store
+	Registry *chain.Registry
+	// Rates is believed as it is: a *rates.Guarded lets no impossible price through.
 	Rates     rates.Rates
 	Addresses AddressPool
 	Tenants   Tenants
@@ -98,12 +96,6 @@ type Config struct {
 	// host, and no credentials.
 	CheckURL func(string) error
 
-	// RateAge is the age at which a price is no longer taken. Defaults to 10
-	// minutes.
-	RateAge time.Duration
-	// RateBounds is the range of a token's price in USD, by symbol; a price
-	// outside is refused. Defaults to 0.5 to 1.5 for stable coins.
-	RateBounds map[string]Bound
 	// MaxCreditUSD is the most that one deposit may be worth to be credited
 	// without a person: more goes to suspense. Defaults to 10,000,000.
 	MaxCreditUSD *decimal.Decimal
@@ -135,7 +127,6 @@ func (c Config) withDefaults() (Config, error) {
 		c.Notify = func(context.Context, Alert) {}
 	}
 	c.Window = orElse(c.Window, time.Hour)
-	c.RateAge = orElse(c.RateAge, 10*time.Minute)
 	c.Lease = orElse(c.Lease, time.Minute)
 	c.MaxDeposits = orElse(c.MaxDeposits, 100)
 	c.Late = orElse(c.Late, LateSuspense)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
-	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -140,32 +139,13 @@ func (s *Service) prepare(ctx context.Context, tenant string, x *decision, f *fa
 	return nil
 }
 
-// rate asks for a price and refuses one that cannot be true. Errors wrap
-// rates.ErrUnavailable.
+// rate asks for a price. Errors wrap rates.ErrUnavailable.
 func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal, error) {
 	r, err := s.c.Rates.Rate(ctx, token, fiat)
-	if err != nil {
-		return decimal.Decimal{}, err
-	}
-	if err = r.Check(s.now(), s.c.RateAge); err == nil && fiat == usd && !s.plausible(token, r.Price) {
-		err = fmt.Errorf("%w: the price of %s in USD is outside its bounds", rates.ErrUnavailable, token)
-	}
 	return r.Price, err
 }
 
 const usd = "USD"
-
-func (s *Service) plausible(token string, price decimal.Decimal) bool {
-	b, ok := s.c.RateBounds[token]
-	if !ok {
-		for _, code := range s.c.Registry.Codes() {
-			if c := s.currency(code); c.Token == token && c.Stable {
-				b, ok = Bound{Min: decimal.New(5, -1), Max: decimal.New(15, -1)}, true
-			}
-		}
-	}
-	return !ok || price.GreaterThanOrEqual(b.Min) && price.LessThanOrEqual(b.Max)
-}
 
 func (s *Service) tell(ctx context.Context, tenant string, alerts []Alert) {
 	for _, a := range alerts {

@@ -110,11 +110,9 @@ type Config struct {
 	Now     func() time.Time
 	NewID   func() string
 
-	// Rates converts price_amount. Defaults to none: such requests are refused.
+	// Rates converts price_amount. It is believed as it is: a *rates.Guarded lets no
+	// impossible price through. Defaults to none: such requests are refused.
 	Rates rates.Rates
-	// MaxRateAge is the age at which a price is no longer used. Defaults to
-	// DefaultRateAge.
-	MaxRateAge time.Duration
 	// PriceCurrencies are the fiat currencies that price_amount may be in.
 	// Defaults to USD, EUR and GBP.
 	PriceCurrencies []string
@@ -162,9 +160,6 @@ type Service struct {
 	inFlight storage.InFlight
 }
 
-// DefaultRateAge is Config.MaxRateAge where it is left out.
-const DefaultRateAge = 15 * time.Minute
-
 // New checks the Config and makes a Service. It does no I/O.
 func New(c Config) (*Service, error) {
 	switch {
@@ -178,7 +173,6 @@ func New(c Config) (*Service, error) {
 }
 
 func setDefaults(c *Config) {
-	or(&c.MaxRateAge, DefaultRateAge)
 	or(&c.RetryDelay, 30*time.Second)
 	or(&c.Lease, time.Minute)
 	or(&c.Batch, 100)

@@ -133,7 +133,7 @@ func TestW18_StaleOrZeroRate(t *testing.T) {
 		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
 		require.ErrorIs(t, err, rates.ErrUnavailable, price)
 	}
-	w.price, w.priceAge = "60000", 15*time.Minute
+	w.price, w.priceAge = "60000", rates.DefaultMaxAge
 	_, err := w.Create(w.ctx, tenant, in, storage.Once{})
 	require.ErrorIs(t, err, rates.ErrUnavailable)
 	w.priceAge -= time.Microsecond

@@ -162,16 +162,13 @@ func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger
 	return a, nil
 }
 
-// rate is a price that is positive and fresh.
+// rate asks for a price. Errors wrap rates.ErrUnavailable.
 func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal, error) {
 	if s.c.Rates == nil {
 		return decimal.Decimal{}, fmt.Errorf("%w: no source of prices is configured", rates.ErrUnavailable)
 	}
 	r, err := s.c.Rates.Rate(ctx, token, fiat)
-	if err != nil {
-		return decimal.Decimal{}, err
-	}
-	return r.Price, r.Check(s.c.Now(), s.c.MaxRateAge)
+	return r.Price, err
 }
 
 // checkPrice applies the minimum to what the recipient gets.

@@ -106,8 +106,10 @@ func newWorldOn(t tb, store storage.Store, change ...func(*withdrawal.Config)) *
 	for _, id := range []string{"master", "sub"} {
 		w.commit(storage.Change{ID: "account/" + id, Put: []storage.Row{accounts.Row(id, 0, time.Time{}, account{Open: true})}})
 	}
+	guarded, err := rates.NewGuarded(rates.GuardConfig{Rates: w, Now: w.clock})
+	require.NoError(t, err)
 	c := withdrawal.Config{
-		Store: store, Registry: registry, Rates: w, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts,
+		Store: store, Registry: registry, Rates: guarded, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts,
 		Now: w.clock, NewID: w.newID,
 		MaxCost: func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return 1000, nil },
 		Own: func(_ context.Context, _ chain.Network, a chain.Address) (string, bool, error) {

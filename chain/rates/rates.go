@@ -17,14 +17,18 @@ type Rate struct {
 	At    time.Time // when the sources said so
 }
 
+// ahead is how far the clock of a source may be before ours, at most.
+const ahead = time.Minute
+
 // Check refuses a price that cannot be true at now: one that is not above zero,
-// as old as most, or as far in the future. The error wraps ErrUnavailable.
+// as old as most, or as far in the future as most or a minute. The error wraps
+// ErrUnavailable.
 func (r Rate) Check(now time.Time, most time.Duration) error {
 	age := now.Sub(r.At)
 	switch {
 	case r.Price.Sign() <= 0:
 		return fmt.Errorf("%w: the price of %s in %s is not above zero", ErrUnavailable, r.Token, r.Fiat)
-	case age >= most || age <= -most:
+	case age >= most || age <= -min(most, ahead):
 		return fmt.Errorf("%w: the price of %s in %s is of %s", ErrUnavailable, r.Token, r.Fiat, r.At.UTC().Format(time.RFC3339))
 	}
 	return nil

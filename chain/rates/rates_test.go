@@ -22,6 +22,8 @@ func TestT02_AgeOfAPriceIsHalfOpen(t *testing.T) {
 	for _, outside := range []time.Duration{time.Minute, -time.Minute, 1000 * time.Hour} {
 		require.ErrorIs(t, r.Check(at.Add(outside), time.Minute), rates.ErrUnavailable)
 	}
+	require.NoError(t, r.Check(at.Add(1-time.Minute), time.Hour))
+	require.ErrorIs(t, r.Check(at.Add(-time.Minute), time.Hour), rates.ErrUnavailable, "however old prices may be, none is of the future")
 	for _, price := range []int64{0, -1} {
 		r.Price = decimal.New(price, 0)
 		require.ErrorIs(t, r.Check(at, time.Minute), rates.ErrUnavailable)

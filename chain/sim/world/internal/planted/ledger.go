@@ -28,13 +28,13 @@ var ledgerBugs = []Bug{
 	},
 	{
 		ID: "stale-price", File: "chain/rates/rates.go",
-		Old:  `case age >= most || age <= -most:`,
-		New:  `case age <= -most:`,
+		Old:  `case age >= most || age <= -min(most, ahead):`,
+		New:  `case age <= -min(most, ahead):`,
 		What: "a price is used however old it is",
 	},
 	{
 		ID: "price-of-the-future", File: "chain/rates/rates.go",
-		Old:  `case age >= most || age <= -most:`,
+		Old:  `case age >= most || age <= -min(most, ahead):`,
 		New:  `case age >= most:`,
 		What: "a price is used that is dated hours ahead",
 	},
