@@ -97,8 +97,10 @@ type Config struct {
 	SealEvery time.Duration
 
 	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the
-	// rooms: a field that is wired by the App (Store, Registry, Now …) is
-	// overwritten.
+	// rooms. New refuses a field that the App fills in itself (Store, Registry, Now …).
+	// A hook that the App has, too, is asked beside the App's: either may refuse or
+	// halt, and of two bounds the lower counts. Outgoing.Payer alone replaces the
+	// App's, which is the hot address.
 	Payments    payment.Config
 	Withdrawals withdrawal.Config
 	Treasury    treasury.Config
@@ -119,7 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Addresses == nil:
 		return c, errors.New("cryptopay: payments need Config.Addresses: keys.NewSource(…) or one of your own")
 	}
-	if err := c.Retention.check(); err != nil {
+	if err := errors.Join(c.Retention.check(), c.checkWired()); err != nil {
 		return c, err
 	}
 	if c.Registry == nil {

@@ -142,11 +142,11 @@ func (a *App) chains() error {
 		var err error
 		o := c.Outgoing
 		o.Store, o.Client, o.Registry, o.Signer, o.Now, o.Log = c.Store, client, c.Registry, c.Signer, c.Clock.Now, c.Log
-		o.Halted = a.haltedIntent
-		o.Handle = func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }
-		o.Source = func(ctx context.Context, outpoint string) ([]string, error) {
+		o.Halted = eitherHalts(a.haltedIntent, o.Halted)
+		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }, o.Handle)
+		o.Source = anySource(func(ctx context.Context, outpoint string) ([]string, error) {
 			return a.Treasury.Source(ctx, n.name, outpoint)
-		}
+		}, o.Source)
 		o.ChangeAddress = func(ctx context.Context, tenant string) (chain.Derived, error) {
 			return a.Addresses.Change(ctx, n.name, tenant)
 		}
@@ -170,7 +170,7 @@ func (a *App) chains() error {
 		a.networks = append(a.networks, n)
 	}
 	t.Store, t.Registry, t.Addresses, t.Now, t.Log = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log
-	t.OnWithdrawal, t.Rates = a.withdrawn, c.Rates
+	t.OnWithdrawal, t.Rates = both(a.withdrawn, t.OnWithdrawal), c.Rates
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err
@@ -189,7 +189,7 @@ func (a *App) domains() (err error) {
 	p := c.Payments
 	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.head
-	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
+	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
 	p.CheckAddress = func(ctx context.Context, tenant string, p *payment.Payment) error {
 		return a.Addresses.Ours(ctx, chain.Network(p.Network), tenant, chain.Address(p.Address))
 	}
@@ -198,21 +198,13 @@ func (a *App) domains() (err error) {
 	}
 	w := c.Withdrawals
 	w.Store, w.Registry, w.Rates = c.Store, c.Registry, c.Rates
-	w.Parse, w.Fees, w.Tenants, w.Wallets, w.Payouts, w.Own = a.parse, fees{a}, a.Wallets, a.Wallets, payouts{a}, a.own
+	w.Parse, w.Fees, w.Tenants, w.Wallets, w.Payouts = a.parse, fees{a}, a.Wallets, a.Wallets, payouts{a}
 	if w.PriceCurrencies == nil {
 		w.PriceCurrencies = c.Payments.PriceCurrencies
 	}
-	w.Untag = a.untag
-	if w.Halted == nil {
-		w.Halted = a.haltedAsset
-	}
-	if w.MaxCost == nil {
-		w.MaxCost = fees{a}.maxCost
-	}
-	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, a.callback
-	if w.Deliverable == nil {
-		w.Deliverable = a.deliverable
-	}
+	w.Own, w.Untag, w.Halted = eitherOwns(a.own, w.Own), anyTag(a.untag, w.Untag), eitherStops(a.haltedAsset, w.Halted)
+	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
+	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
 	a.Withdrawals, err = withdrawal.New(w)
 	return err
 }

@@ -44,7 +44,7 @@ func TestFP06_ExportReadsEachLineOnce(t *testing.T) {
 	require.NoError(t, store.Close())
 
 	db := sqlx.MustOpen("pgx", dsn)
-	defer db.Close() //nolint:errcheck // a test's end
+	defer db.Close()                    //nolint:errcheck // a test's end
 	require.Eventually(t, func() bool { // a connection adds its counts up when it ends
 		var others int
 		err := db.Get(&others, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cryptopay'")

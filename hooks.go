@@ -1,0 +1,176 @@
+package cryptopay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// A room's Config has three kinds of fields. Settings are the host's. Those of
+// wired are the App's, and New refuses a Config that sets one. Hooks that both
+// have are joined here: the host's is asked as well as the App's.
+
+// wired lists the fields of the rooms' Configs that the App fills in.
+var wired = []struct {
+	room   string
+	fields []string
+}{
+	{"Payments", []string{"Store", "Registry", "Rates", "Addresses", "Tenants", "Wallets", "Head", "CheckAddress", "Now", "NewID", "Log"}},
+	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Now", "NewID", "Log"}},
+	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Now", "Log"}},
+	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Now", "Log"}},
+}
+
+// checkWired refuses what the App would have to overwrite. The error names every
+// such field.
+func (c *Config) checkWired() error {
+	var set []string
+	for _, w := range wired {
+		room := reflect.ValueOf(c).Elem().FieldByName(w.room)
+		for _, field := range w.fields {
+			if !room.FieldByName(field).IsZero() {
+				set = append(set, "Config."+w.room+"."+field)
+			}
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	return fmt.Errorf("cryptopay: %s must be left out: New fills in what rooms share, from Config itself", strings.Join(set, ", "))
+}
+
+// bothURL accepts a callback URL that the App's guard and the host's hook accept.
+func bothURL(ours, theirs func(string) error) func(string) error {
+	if theirs == nil {
+		return ours
+	}
+	return func(url string) error {
+		if err := ours(url); err != nil {
+			return err
+		}
+		return theirs(url)
+	}
+}
+
+// eitherHalts says why nothing may be sent: the App's reason, else the host's.
+func eitherHalts(ours, theirs func(context.Context, chain.Intent) (string, error)) func(context.Context, chain.Intent) (string, error) {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, in chain.Intent) (string, error) {
+		if why, err := ours(ctx, in); err != nil || why != "" {
+			return why, err
+		}
+		return theirs(ctx, in)
+	}
+}
+
+// eitherStops reports a halt of payouts that the App or the host knows of.
+func eitherStops(ours, theirs func(ctx context.Context, tenant, currency string) (bool, error)) func(ctx context.Context, tenant, currency string) (bool, error) {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, tenant, currency string) (bool, error) {
+		if halted, err := ours(ctx, tenant, currency); err != nil || halted {
+			return halted, err
+		}
+		return theirs(ctx, tenant, currency)
+	}
+}
+
+// both hands an outcome to the App's handler, then to the host's. Both see it again
+// where one of them failed.
+func both(ours, theirs outgoing.Handler) outgoing.Handler {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, o outgoing.Outcome) error {
+		if err := ours(ctx, o); err != nil {
+			return err
+		}
+		return theirs(ctx, o)
+	}
+}
+
+// anySource asks the host where the App does not know what a transaction spends.
+func anySource(ours, theirs func(context.Context, string) ([]string, error)) func(context.Context, string) ([]string, error) {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, outpoint string) ([]string, error) {
+		if spends, err := ours(ctx, outpoint); err != nil || len(spends) > 0 {
+			return spends, err
+		}
+		return theirs(ctx, outpoint)
+	}
+}
+
+// anyTag takes an address apart that the App or the host knows how to.
+func anyTag(ours, theirs func(chain.Network, chain.Address) (chain.Address, string, bool)) func(chain.Network, chain.Address) (chain.Address, string, bool) {
+	if theirs == nil {
+		return ours
+	}
+	return func(n chain.Network, a chain.Address) (chain.Address, string, bool) {
+		if account, memo, ok := ours(n, a); ok {
+			return account, memo, true
+		}
+		return theirs(n, a)
+	}
+}
+
+// lowerCost is the lower of the App's bound and the host's.
+func lowerCost(ours, theirs costBound) costBound {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
+		a, err := ours(ctx, c, to)
+		if err != nil {
+			return 0, err
+		}
+		b, err := theirs(ctx, c, to)
+		return min(a, b), err
+	}
+}
+
+type costBound = func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error)
+
+// bothDeliver refuses what the App or the host refuses.
+func bothDeliver(ours, theirs delivery) delivery {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, c *chain.Currency, to chain.Address, memo string, a ledger.Amount) error {
+		if err := ours(ctx, c, to, memo, a); err != nil {
+			return err
+		}
+		return theirs(ctx, c, to, memo, a)
+	}
+}
+
+type delivery = func(context.Context, *chain.Currency, chain.Address, string, ledger.Amount) error
+
+// eitherOwns names an address that is the App's or the host's. One of a payment may
+// be paid to, so where they differ the other use counts.
+func eitherOwns(ours, theirs ownership) ownership {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, n chain.Network, a chain.Address) (string, bool, error) {
+		use, own, err := ours(ctx, n, a)
+		otherUse, otherOwn, otherErr := theirs(ctx, n, a)
+		if otherOwn && (!own || use == string(incoming.UsePayment)) {
+			use = otherUse
+		}
+		return use, own || otherOwn, errors.Join(err, otherErr)
+	}
+}
+
+type ownership = func(context.Context, chain.Network, chain.Address) (string, bool, error)
