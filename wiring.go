@@ -42,7 +42,7 @@ func (a *App) route(ctx context.Context, f incoming.Fact) error {
 // withdrawn tells the withdrawal what became of its payout.
 func (a *App) withdrawn(ctx context.Context, o outgoing.Outcome) error {
 	return a.Withdrawals.HandleOutcome(ctx, o.Tenant, withdrawal.Outcome{
-		Intent: o.Intent, State: string(o.State), Reason: string(o.Reason), Tx: o.Tx, Confirmations: o.Confirmations,
+		Intent: o.Intent, State: string(o.State), Reason: string(o.Reason), Tx: o.Tx, Batch: o.Batch, Confirmations: o.Confirmations,
 		Amount: o.Amount, Cost: o.Cost, CostTx: o.CostTx, At: o.At,
 	})
 }

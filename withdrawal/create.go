@@ -20,7 +20,6 @@ type CreateInput struct {
 	CustomID    string
 	CallbackURL string
 	AccountID   string // wallet id or the merchant's own; "" = the master account
-	BatchID     string
 }
 
 // Create accepts a withdrawal and holds its whole cost, or does nothing. Errors:
@@ -71,7 +70,7 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Wit
 		sent = ""
 	}
 	return Withdrawal{
-		ID: s.c.NewID(), Tenant: tenant, CustomID: in.CustomID, BatchID: in.BatchID, CallbackURL: in.CallbackURL,
+		ID: s.c.NewID(), Tenant: tenant, CustomID: in.CustomID, CallbackURL: in.CallbackURL,
 		Currency: c.Code, Network: string(c.Network), Token: c.Token, Address: string(to), Memo: in.Memo, SentMemo: sent,
 		Requested: p.Requested, Amount: p.Amount, PlatformFee: p.PlatformFee, NetworkFee: p.NetworkFee,
 		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)),

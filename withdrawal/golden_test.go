@@ -95,8 +95,7 @@ func TestGoldenBatch(t *testing.T) {
 		"0.03": "H -0.03002, w -0.03002, c +0.03, N +0.00002",
 	} {
 		v := w.create(withdrawal.CreateInput{
-			Terms:   withdrawal.Terms{Amount: dec(amount), FinalAmount: true, Currency: "BTC", Address: "bc1"},
-			BatchID: "b1",
+			Terms: withdrawal.Terms{Amount: dec(amount), FinalAmount: true, Currency: "BTC", Address: "bc1"},
 		})
 		before := w.books("BTC")
 		executed(w, v.ID)

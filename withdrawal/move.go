@@ -43,14 +43,16 @@ func (m *move) step(trigger Trigger, to Status) error {
 	m.history = true
 	switch to {
 	case Processing:
-		m.w.ProcessedAt, m.w.Stage, m.w.Waiting = m.now, Handed, ""
+		m.w.ProcessedAt, m.w.Stage = m.now, Handed
+		m.reason("")
 	case Completed:
-		m.w.CompletedAt, m.w.Waiting = m.now, ""
+		m.w.CompletedAt = m.now
+		m.reason("")
 		m.post = append(m.post, settleTx(&m.w, m.now))
 	case Failed, Cancelled:
 		m.post = append(m.post, releaseTx(&m.w, m.now))
 		m.uncount()
-		m.w.Waiting = ""
+		m.reason("")
 	}
 	row, err := event(&m.w, previous, m.c, m.now)
 	m.events = append(m.events, row)
@@ -75,7 +77,19 @@ func (m *move) touch() {
 // (zero: only when something happens).
 func (m *move) wait(reason string, due time.Time) {
 	if m.w.Waiting != reason || !m.due.Equal(due) {
-		m.w.Waiting, m.due, m.changed = reason, due, true
+		m.due, m.changed = due, true
+		m.reason(reason)
+	}
+}
+
+// reason sets why w waits, and since when.
+func (m *move) reason(why string) {
+	if why == m.w.Waiting {
+		return
+	}
+	m.w.Waiting, m.w.WaitingSince = why, m.now
+	if why == "" {
+		m.w.WaitingSince = time.Time{}
 	}
 }
 

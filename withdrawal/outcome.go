@@ -32,6 +32,7 @@ type Outcome struct {
 	Tx            string // the attempt that counts now; the landed one from executed on
 	Confirmations int64
 	Amount        ledger.Amount // what reached the recipient, 0 = not known yet
+	Batch         string        // of the payments that Tx makes, the same of each; "" = it makes this one alone
 	Cost          ledger.Amount // what the network took, in its gas currency
 	CostTx        string
 	At            time.Time
@@ -227,6 +228,10 @@ func (m *move) show(o Outcome) {
 	}
 	if o.Tx != "" && o.Tx != m.w.Tx {
 		m.w.Tx, m.history = o.Tx, true
+		m.touch()
+	}
+	if o.Batch != m.w.BatchID {
+		m.w.BatchID = o.Batch
 		m.touch()
 	}
 	if o.Confirmations != m.w.Confirmations {

@@ -53,8 +53,12 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 // payout side may know it, it is submitted, it is noted that it was. What dies
 // between them is submitted again under the same id.
 func (s *Service) handOver(ctx context.Context, tenant, id string) error {
-	var policy error
+	var (
+		policy error
+		was    Withdrawal // before this try
+	)
 	w, err := s.decide(ctx, tenant, id, func(m *move) (err error) {
+		was = m.w
 		policy, err = s.prepare(ctx, m)
 		return err
 	})
@@ -65,7 +69,7 @@ func (s *Service) handOver(ctx context.Context, tenant, id string) error {
 		return policy
 	}
 	submitted := s.c.Payouts.Submit(ctx, w.intent())
-	w, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, submitted) })
+	w, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, &was, submitted) })
 	if err == nil && submitted == nil && !w.Live() {
 		err = s.takeBack(ctx, &w)
 	}
@@ -131,7 +135,8 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 			return failure, nil
 		}
 	}
-	m.w.Stage, m.w.Waiting = Handing, ""
+	m.w.Stage = Handing
+	m.reason("")
 	m.due, m.changed = m.now.Add(s.c.Lease), true
 	return nil, nil
 }
@@ -172,8 +177,9 @@ func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err e
 	return false, nil, nil
 }
 
-// noteSubmit records what the payout side answered.
-func (s *Service) noteSubmit(m *move, submitted error) error {
+// noteSubmit records what the payout side answered. A reason that was there before
+// the try has not begun anew.
+func (s *Service) noteSubmit(m *move, was *Withdrawal, submitted error) error {
 	if m.w.Status != Pending || m.w.Stage != Handing {
 		return nil // an outcome was faster
 	}
@@ -181,7 +187,8 @@ func (s *Service) noteSubmit(m *move, submitted error) error {
 	var wait *WaitError
 	switch {
 	case submitted == nil:
-		m.w.Stage, m.w.Waiting, m.changed = Handed, "", true
+		m.w.Stage, m.changed = Handed, true
+		m.reason("")
 	case errors.Is(submitted, chain.ErrRejected):
 		m.w.Reason = submitted.Error()
 		m.notice(NoticeFailed, m.w.Reason)
@@ -196,6 +203,9 @@ func (s *Service) noteSubmit(m *move, submitted error) error {
 		m.wait(WaitingAltered, retry)
 	default:
 		m.wait(WaitingPayout, retry)
+	}
+	if m.w.Waiting == was.Waiting {
+		m.w.WaitingSince = was.WaitingSince
 	}
 	return nil
 }

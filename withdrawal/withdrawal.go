@@ -57,7 +57,7 @@ type Withdrawal struct {
 	Tx            string `db:"tx"` // "" until signed
 	Confirmations int64  `db:"confirmations"`
 	Required      int64  `db:"required_confirmations"`
-	BatchID       string `db:"batch_id"`
+	BatchID       string `db:"batch_id"` // of the payments that one transaction makes; "" = it is alone, or not signed yet
 	CallbackURL   string `db:"callback_url"`
 
 	Stage   Stage         `db:"stage"`
@@ -77,6 +77,11 @@ type Withdrawal struct {
 	UpdatedAt   time.Time `db:"updated_at"`
 	ProcessedAt time.Time `db:"processed_at"` // zero until processing
 	CompletedAt time.Time `db:"completed_at"` // zero until completed
+
+	// What was added later stands last: a row of Redis is read by position.
+
+	// WaitingSince is when Waiting became what it is; zero while that is "".
+	WaitingSince time.Time `db:"waiting_since"`
 }
 
 // Fee is PlatformFee + NetworkFee.

@@ -67,6 +67,7 @@ func (n *Network) commit(ctx context.Context, j *job, s step) error {
 				all += v
 			}
 			c.ID = changeID(s.op, j.id, j.version, all)
+			s.tell.Batch = j.batch(&s)
 			c.Put = append(c.Put, Outcomes.Row(j.id, told[j.id], n.Now(), *s.tell))
 		}
 		n.mirror(j, &s, before, &c)

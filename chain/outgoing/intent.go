@@ -65,6 +65,9 @@ type Outcome struct {
 	Cost   ledger.Amount `db:"cost"`
 	CostTx string        `db:"cost_tx"`
 	At     time.Time     `db:"at"`
+	// Batch is the same for all intents that Tx pays: the id of the one that carries
+	// the others. "" where Tx pays this one alone.
+	Batch string `db:"batch"` // added later, so last: a row of Redis is read by position
 }
 
 // Outcomes is the table of facts for owners, in network partitions.

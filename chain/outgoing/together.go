@@ -137,7 +137,7 @@ func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Chan
 			continue // by a process that did not know of its carrier
 		}
 		v := r.v
-		r.parts = s.alone || slices.Contains(s.unpaid, r)
+		r.parts = s.parts(r)
 		if r.parts {
 			due = n.Now()
 			v.restart()
@@ -158,11 +158,27 @@ func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Chan
 		}
 		o := *n.outcome(&job{id: r.id, v: v})
 		o.Confirmations = s.tell.Confirmations
+		if !r.parts {
+			o.Batch = j.id
+		}
 		if s.tell.Amount > 0 && !r.parts {
 			o.Amount = v.Amount
 		}
 		c.Put = append(c.Put, Outcomes.Row(r.id, told[r.id], n.Now(), o))
 	}
+}
+
+// parts reports whether a step lets an intent go that was carried.
+func (s *step) parts(r *job) bool { return s.alone || slices.Contains(s.unpaid, r) }
+
+// batch is what all have in common that the job's transaction pays after a step.
+func (j *job) batch(s *step) string {
+	for _, r := range j.riders {
+		if r.v.State != Failed && r.v.State != Cancelled && !s.parts(r) {
+			return j.id
+		}
+	}
+	return ""
 }
 
 // unpaid lists those of the riders to whom a transaction that has landed pays nothing.
