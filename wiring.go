@@ -208,6 +208,12 @@ func (a *App) untag(n chain.Network, address chain.Address) (chain.Address, stri
 	return "", "", false
 }
 
+// Untag takes the address of a payment apart that carries a memo: the account, and
+// the memo to give with it. ok is false for every other address.
+func (a *App) Untag(n chain.Network, address chain.Address) (account chain.Address, memo string, ok bool) {
+	return a.untag(n, address)
+}
+
 // deliverable refuses a recipient that the network says cannot take the payment. A
 // node that does not answer refuses nobody: Build looks again.
 func (a *App) deliverable(ctx context.Context, c *chain.Currency, to chain.Address, memo string, amount ledger.Amount) error {

@@ -86,10 +86,82 @@ type paymentView struct {
 	FeePaidByUser    bool           `json:"is_fee_paid_by_user"`
 	WalletID         string         `json:"wallet_id,omitempty"`
 	CustomerEmail    string         `json:"customer_email,omitempty"`
+	paymentProgress
+	Suspense []suspenseView `json:"suspense" about:"What came to the address and does not count for the payment."`
 }
 
-func viewPayment(p *payment.Payment) paymentView {
+// paymentProgress is what both views of a payment show of its money.
+type paymentProgress struct {
+	AmountReceived        string  `json:"amount_received" format:"decimal" about:"What came and is final, 8 places."`
+	AmountPending         string  `json:"amount_pending" format:"decimal" about:"What came and is not final yet."`
+	AmountMissing         string  `json:"amount_missing" format:"decimal" about:"What the customer still has to send; 0 once enough has come."`
+	Confirmations         int64   `json:"confirmations" about:"The lowest among the deposits that are needed."`
+	RequiredConfirmations int64   `json:"required_confirmations"`
+	PaymentURI            string  `json:"payment_uri" about:"Link for the customer's wallet, or for a QR code: BIP21, EIP-681, Solana Pay, or the network's usual form. Over what is missing, else over amount_crypto."`
+	Memo                  *string `json:"memo" about:"Memo or destination tag that address carries, for wallets that take the two apart: then with memo_address. null = none is needed."`
+	MemoAddress           *string `json:"memo_address" about:"The account that memo is given with; null without memo."`
+	CustomID              string  `json:"custom_id"`
+	AddressID             *string `json:"address_id" about:"null for a payment of POST /payments/."`
+	CheckoutURL           *string `json:"checkout_url" about:"null = there is none."`
+}
+
+// suspenseView is one transfer that does not count.
+type suspenseView struct {
+	Amount          string `json:"amount" format:"decimal" about:"8 places."`
+	Currency        string `json:"currency"`
+	TransactionHash string `json:"transaction_hash"`
+	Reason          string `json:"reason" about:"late, wrong_asset or unmatched."`
+}
+
+// detail is the detail view of a payment as it is stored.
+func (h *Handler) detail(ctx context.Context, tenant string, p *payment.Payment) (paymentView, error) {
+	progress, err := h.app.Payments.Progress(ctx, tenant, []payment.Payment{*p})
+	if err != nil {
+		return paymentView{}, err
+	}
+	view := h.viewPayment(p, progress[0])
+	uncounted, err := h.app.Payments.Uncounted(ctx, tenant, p)
+	for i := range uncounted {
+		d := &uncounted[i]
+		v := suspenseView{Currency: d.Currency, TransactionHash: d.Tx, Reason: d.SuspenseReason(), Amount: ledger.FixedString(d.Exact, cryptoPlaces)}
+		view.Suspense = append(view.Suspense, v)
+	}
+	return view, err
+}
+
+// viewProgress is what both views show of a payment's money.
+func (h *Handler) viewProgress(p *payment.Payment, at payment.Progress) paymentProgress {
+	scale, network, to := uint8(p.Scale), chain.Network(p.Network), chain.Address(p.Address)
+	v := paymentProgress{
+		AmountReceived: crypto(at.Received, scale), AmountPending: crypto(at.Pending, scale), AmountMissing: crypto(at.Missing, scale),
+		Confirmations: at.Confirmations, RequiredConfirmations: at.Required, CustomID: p.CustomID,
+	}
+	account, memo, tagged := h.app.Untag(network, to)
+	if tagged {
+		to, v.Memo, v.MemoAddress = account, &memo, orNull(string(account))
+	}
+	due := at.Missing
+	if due == 0 {
+		due = p.Due
+	}
+	if c, err := h.cfg.Registry.Currency(p.Currency); err == nil {
+		v.PaymentURI = h.cfg.Registry.PaymentURI(c, to, due, memo)
+	}
+	return v
+}
+
+// viewNew is the detail view of a payment that was just made.
+func (h *Handler) viewNew(p *payment.Payment) paymentView {
+	at := payment.Progress{Missing: p.Due}
+	if c, err := h.cfg.Registry.Currency(p.Currency); err == nil {
+		at.Required = c.Confirmations
+	}
+	return h.viewPayment(p, at)
+}
+
+func (h *Handler) viewPayment(p *payment.Payment, at payment.Progress) paymentView {
 	return paymentView{
+		paymentProgress: h.viewProgress(p, at), Suspense: []suspenseView{},
 		TransactionID: p.ID, Blockchain: p.Network, Currency: p.Currency, Status: p.Shown(),
 		AmountUSD: ledger.FixedString(p.Price, fiatPlaces), AmountCrypto: crypto(p.Due, uint8(p.Scale)), Address: p.Address, Token: p.Token,
 		TransactionHash: orNull(p.Tx), OrderID: p.OrderID, OrderDescription: p.Description, CallbackURL: p.CallbackURL,
@@ -111,11 +183,13 @@ type paymentItem struct {
 	OrderID       string         `json:"order_id"`
 	CreatedAt     string         `json:"created_at" format:"date-time"`
 	UpdatedAt     string         `json:"updated_at" format:"date-time"`
+	paymentProgress
 }
 
-func itemOfPayment(p *payment.Payment) paymentItem {
+func (h *Handler) itemOfPayment(p *payment.Payment, at payment.Progress) paymentItem {
 	return paymentItem{
-		TransactionID: p.ID, Blockchain: p.Network, Currency: p.Currency, Status: p.Shown(),
+		paymentProgress: h.viewProgress(p, at),
+		TransactionID:   p.ID, Blockchain: p.Network, Currency: p.Currency, Status: p.Shown(),
 		AmountUSD: ledger.FixedString(p.Price, fiatPlaces), AmountCrypto: crypto(p.Due, uint8(p.Scale)), Address: p.Address, Token: p.Token,
 		OrderID: p.OrderID, CreatedAt: stamp(p.CreatedAt), UpdatedAt: stamp(p.UpdatedAt),
 	}
@@ -127,14 +201,25 @@ func (h *Handler) createPayment(ctx context.Context, c *Call, in createPaymentIn
 		return paymentView{}, err
 	}
 	p, first, err := h.app.Payments.CreateOnce(ctx, c.Tenant(), input, c.Once, func(p payment.Payment) ([]byte, error) {
-		return json.Marshal(viewPayment(&p))
+		return json.Marshal(h.viewNew(&p))
 	})
 	if err != nil || first == nil {
-		return viewPayment(&p), err
+		return h.viewNew(&p), err
 	}
 	c.Replayed = true
-	var view paymentView
-	return view, json.Unmarshal(first, &view)
+	return h.replayPayment(ctx, c.Tenant(), first)
+}
+
+// replayPayment is a stored first answer. One that was stored before answers showed a
+// payment's progress is completed with that of its creation.
+func (h *Handler) replayPayment(ctx context.Context, tenant string, first []byte) (view paymentView, err error) {
+	if err = json.Unmarshal(first, &view); err != nil || view.AmountMissing != "" {
+		return view, err
+	}
+	p, err := h.app.Payments.Get(ctx, tenant, view.TransactionID)
+	created := h.viewNew(&p)
+	view.paymentProgress, view.Suspense = created.paymentProgress, created.Suspense
+	return view, err
 }
 
 // checkPayment finds what else is wrong with a request that is wrong already.
@@ -168,10 +253,17 @@ func (h *Handler) listPayments(ctx context.Context, c *Call, in listPaymentsInpu
 		Status: payment.Status(in.Status), Currency: in.Currency, Blockchain: in.Blockchain, Token: in.Token, Limit: in.Limit, Offset: in.Offset,
 	})
 	view := paymentsView{Count: count, Total: total, Offset: in.Offset, Limit: in.Limit, Results: make([]paymentItem, 0, len(page))}
-	for i := range page {
-		view.Results = append(view.Results, itemOfPayment(&page[i]))
+	if err != nil {
+		return view, err
 	}
-	return view, err
+	progress, err := h.app.Payments.Progress(ctx, c.Tenant(), page)
+	if err != nil {
+		return view, err
+	}
+	for i := range page {
+		view.Results = append(view.Results, h.itemOfPayment(&page[i], progress[i]))
+	}
+	return view, nil
 }
 
 type paymentID struct {
@@ -180,7 +272,10 @@ type paymentID struct {
 
 func (h *Handler) getPayment(ctx context.Context, c *Call, in paymentID) (paymentView, error) {
 	p, err := h.app.Payments.Get(ctx, c.Tenant(), in.ID)
-	return viewPayment(&p), err
+	if err != nil {
+		return paymentView{}, err
+	}
+	return h.detail(ctx, c.Tenant(), &p)
 }
 
 type limitsInput struct {
@@ -260,7 +355,10 @@ func (h *Handler) updatePayment(ctx context.Context, c *Call, in updatePaymentIn
 	p, err := h.app.Payments.Update(ctx, c.Tenant(), in.ID, payment.Patch{
 		OrderID: in.OrderID, Description: in.Description, CallbackURL: in.CallbackURL, CustomerEmail: in.CustomerEmail,
 	})
-	return viewPayment(&p), err
+	if err != nil {
+		return paymentView{}, err
+	}
+	return h.detail(ctx, c.Tenant(), &p)
 }
 
 type paymentPath struct {
@@ -269,7 +367,10 @@ type paymentPath struct {
 
 func (h *Handler) cancelPayment(ctx context.Context, c *Call, in paymentPath) (paymentView, error) {
 	p, err := h.app.Payments.Cancel(ctx, c.Tenant(), in.ID)
-	return viewPayment(&p), err
+	if err != nil {
+		return paymentView{}, err
+	}
+	return h.detail(ctx, c.Tenant(), &p)
 }
 
 // shownStatus is a payment's status as REST shows it.

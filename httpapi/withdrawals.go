@@ -59,16 +59,24 @@ type withdrawalView struct {
 	TransactionHash       *string           `json:"transaction_hash"`
 	Confirmations         int64             `json:"confirmations"`
 	RequiredConfirmations int64             `json:"required_confirmations"`
-	BatchID               *string           `json:"batch_id"`
+	BatchID               *string           `json:"batch_id" about:"The same for all that one transaction pays; null where it pays this one alone, and until it is signed. It may change until the withdrawal is completed."`
 	CallbackURL           *string           `json:"callback_url"`
 	CreatedAt             string            `json:"created_at" format:"date-time"`
 	UpdatedAt             string            `json:"updated_at" format:"date-time"`
 	CompletedAt           *string           `json:"completed_at" format:"date-time"`
+	WaitingReason         *string           `json:"waiting_reason" about:"Why it is not completed yet: approval, review, halted, hot_short, gas_short, fee_too_high, consolidating, delivered_less, below_cost, stuck or reorged. null = it waits for its turn or its confirmations alone, or has ended."`
+	WaitingSince          *string           `json:"waiting_since" format:"date-time" about:"When waiting_reason began."`
 }
 
 func (h *Handler) viewWithdrawal(w *withdrawal.Withdrawal) withdrawalView {
 	scale := h.app.Withdrawals.Scale(w)
+	reason := orNull(w.WaitingReason())
+	var since *string
+	if reason != nil {
+		since = maybeStamp(w.WaitingSince)
+	}
 	return withdrawalView{
+		WaitingReason: reason, WaitingSince: since,
 		WithdrawalID: w.ID, CustomID: orNull(w.CustomID),
 		Amount: crypto(w.Amount, scale), RequestedAmount: crypto(w.Requested, scale), Fee: crypto(w.Fee(), scale),
 		PlatformFee: crypto(w.PlatformFee, scale), NetworkFee: crypto(w.NetworkFee, scale),

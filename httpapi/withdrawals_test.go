@@ -139,7 +139,7 @@ var withdrawalFields = []string{
 	"withdrawal_id", aUUID, "custom_id", aText, "amount", aDecimal, "requested_amount", aDecimal, "fee", aDecimal, "platform_fee", aDecimal,
 	"network_fee", aDecimal, "blockchain", aText, "token", aText, "currency", aText, "address", aText, "memo", aText, "status", aText,
 	"transaction_hash", aNull, "confirmations", aNumber, "required_confirmations", aNumber, "batch_id", aNull, "callback_url", aText,
-	"created_at", aTime, "updated_at", aTime, "completed_at", aNull,
+	"created_at", aTime, "updated_at", aTime, "completed_at", aNull, "waiting_reason", aNull, "waiting_since", aNull,
 }
 
 // withKinds is fields with other kinds for some.

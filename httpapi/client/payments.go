@@ -51,6 +51,31 @@ type Payment struct {
 	IsFeePaidByUser  bool      `json:"is_fee_paid_by_user"`
 	WalletID         string    `json:"wallet_id"`
 	CustomerEmail    string    `json:"customer_email"`
+	PaymentProgress
+	Suspense []Suspense `json:"suspense"` // what came and does not count
+}
+
+// PaymentProgress is how far the money of a payment has come.
+type PaymentProgress struct {
+	AmountReceived        string  `json:"amount_received"` // final
+	AmountPending         string  `json:"amount_pending"`  // seen, not final yet
+	AmountMissing         string  `json:"amount_missing"`  // 0 once enough has come
+	Confirmations         int64   `json:"confirmations"`
+	RequiredConfirmations int64   `json:"required_confirmations"`
+	PaymentURI            string  `json:"payment_uri"`  // for the customer's wallet
+	Memo                  *string `json:"memo"`         // that Address carries; nil = none
+	MemoAddress           *string `json:"memo_address"` // to give Memo with
+	CustomID              string  `json:"custom_id"`
+	AddressID             *string `json:"address_id"`
+	CheckoutURL           *string `json:"checkout_url"`
+}
+
+// Suspense is a transfer that does not count for the payment whose address it came to.
+type Suspense struct {
+	Amount          string `json:"amount"`
+	Currency        string `json:"currency"`
+	TransactionHash string `json:"transaction_hash"`
+	Reason          string `json:"reason"` // "late", "wrong_asset" or "unmatched"
 }
 
 // PaymentItem is a payment as lists show it.
@@ -66,6 +91,7 @@ type PaymentItem struct {
 	OrderID       string    `json:"order_id"`
 	CreatedAt     time.Time `json:"created_at"`
 	UpdatedAt     time.Time `json:"updated_at"`
+	PaymentProgress
 }
 
 // PaymentFilter selects payments; zero fields select all.

@@ -58,6 +58,8 @@ type Withdrawal struct {
 	CreatedAt             time.Time  `json:"created_at"`
 	UpdatedAt             time.Time  `json:"updated_at"`
 	CompletedAt           *time.Time `json:"completed_at"`
+	WaitingReason         *string    `json:"waiting_reason"` // why it is not completed yet; nil = it takes its course, or has ended
+	WaitingSince          *time.Time `json:"waiting_since"`
 }
 
 // WithdrawalEstimate is what a withdrawal would cost.

@@ -133,7 +133,7 @@ func TestU02_ColumnsAddedBehindTheOthers(t *testing.T) {
 	got, row, ok, err := after.One(t.Context(), s, part, "a")
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.Equal(t, newer{Name: "Ada", Blob: []byte{}}, got)
+	require.Equal(t, newer{Name: "Ada", Price: decimal.New(0, 0)}, got)
 	got.Text, got.Number = "more", 7
 	require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: "2", Partition: part, Put: []storage.Row{after.Row("a", row.Version, time.Time{}, got)}}))
 	rows, err := s.Find(t.Context(), storage.Query{Table: after.Table, Partition: part, Where: []storage.Cond{{Column: "name", Op: storage.Eq, Value: "Ada"}}})
