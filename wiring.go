@@ -166,11 +166,15 @@ func (a *App) reading(ctx context.Context, n chain.Network) error {
 			return nil
 		}
 		if _, err := net.in.Step(ctx); err != nil {
-			return fmt.Errorf("cryptopay: %s cannot be read, so no address of it is given out: %w", n, err)
+			return fmt.Errorf("%w: %s: %w", ErrNotReady, n, err)
 		}
 	}
-	return fmt.Errorf("cryptopay: %s has no block yet, so no address of it is given out", n)
+	return fmt.Errorf("%w: %s has no block yet", ErrNotReady, n)
 }
+
+// ErrNotReady says that a network's blocks are not being read yet, so that no address
+// of it is given out.
+var ErrNotReady = errors.New("cryptopay: the network is not being read yet")
 
 // head is how far a network was read.
 func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error) {

@@ -24,8 +24,9 @@ type Currency struct {
 	Scale    uint8  // of ledger units; fixed for ever
 	Stable   bool
 	Popular  bool
-	// Limits in whole coins. Zero Max = none.
-	Min, Max      decimal.Decimal // of a payment
+	// Limits of a payment in whole coins. Zero Max = the most that one credit may be
+	// (ledger.MaxCredit): see Most.
+	Min, Max      decimal.Decimal
 	MinWithdrawal decimal.Decimal
 	Dust          decimal.Decimal // below: recorded, not counted
 	// Confirmations that make a deposit final; at least 1.
@@ -38,6 +39,14 @@ type Currency struct {
 
 // Asset is the currency's name in the ledger.
 func (c *Currency) Asset() ledger.Asset { return ledger.Asset(c.Code) }
+
+// Most is the largest payment in whole coins: Max, and at most ledger.MaxCredit.
+func (c *Currency) Most() decimal.Decimal {
+	if most := c.Decimal(ledger.MaxCredit); c.Max.Sign() <= 0 || c.Max.GreaterThan(most) {
+		return most
+	}
+	return c.Max
+}
 
 // Native reports whether the currency is the network's own coin.
 func (c *Currency) Native() bool { return c.Contract == "" }

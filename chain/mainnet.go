@@ -55,29 +55,29 @@ func Mainnet() []Currency {
 }
 
 func coins() []Currency {
-	coin := func(code, name string, n Network, token string, decimals uint8, minimum, dust, source string) Currency {
+	coin := func(code, name string, n Network, token string, decimals uint8, minimum, maximum, dust, source string) Currency {
 		return with(Currency{
 			Code: code, Name: name, Network: n, Token: token, Decimals: decimals, Source: source,
 			Popular: code == "BTC" || code == "ETH" || code == "TRX" || code == "SOL",
-		}, minimum, dust)
+		}, minimum, maximum, dust)
 	}
 	const wei = "ethereum.org yellow paper: 1 ether = 10^18 wei; "
 	return []Currency{
-		coin("BTC", "Bitcoin", "BTC", "BTC", 8, "0.0001", "0.00000546", "Bitcoin Core consensus/amount.h: COIN; policy dust of P2PKH"),
-		coin("ETH", "Ether", "ETH", "ETH", 18, "0.001", "0.000001", wei+"mainnet"),
-		coin("MATIC", "Polygon", "POLYGON", "MATIC", 18, "1", "0.001", "docs.polygon.technology: native token, 18 decimals"),
-		coin("BNB", "BNB", "BSC", "BNB", 18, "0.005", "0.00001", "docs.bnbchain.org: native token, 18 decimals"),
-		coin("ETHARB", "Ether on Arbitrum", "ARB", "ETH", 18, "0.001", "0.000001", wei+"docs.arbitrum.io"),
-		coin("ETHBASE", "Ether on Base", "BASE", "ETH", 18, "0.001", "0.000001", wei+"docs.base.org"),
-		coin("ETHOPTIMISM", "Ether on Optimism", "OPTIMISM", "ETH", 18, "0.001", "0.000001", wei+"docs.optimism.io"),
-		coin("AVAX", "Avalanche", "AVAX", "AVAX", 18, "0.1", "0.0001", "docs.avax.network: C-Chain native token, 18 decimals"),
-		coin("TRX", "Tron", "TRX", "TRX", 6, "10", "0.1", "developers.tron.network: 1 TRX = 10^6 sun"),
-		coin("SOL", "Solana", "SOL", "SOL", 9, "0.02", "0.001", "solana.com/docs: 1 SOL = 10^9 lamports"),
-		coin("LTC", "Litecoin", "LTC", "LTC", 8, "0.01", "0.00005460", "Litecoin Core amount.h: COIN"),
-		coin("DOGE", "Dogecoin", "DOGE", "DOGE", 8, "5", "0.01", "Dogecoin Core amount.h: COIN; policy soft dust limit"),
-		coin("XRP", "XRP", "XRP", "XRP", 6, "1", "0.001", "xrpl.org: 1 XRP = 10^6 drops"),
-		coin("ADA", "Cardano", "ADA", "ADA", 6, "2", "0.1", "docs.cardano.org: 1 ada = 10^6 lovelace"),
-		coin("XLM", "Stellar Lumens", "XLM", "XLM", 7, "2", "0.001", "developers.stellar.org: 1 lumen = 10^7 stroops"),
+		coin("BTC", "Bitcoin", "BTC", "BTC", 8, "0.0001", "10", "0.00000546", "Bitcoin Core consensus/amount.h: COIN; policy dust of P2PKH"),
+		coin("ETH", "Ether", "ETH", "ETH", 18, "0.001", "500", "0.000001", wei+"mainnet"),
+		coin("MATIC", "Polygon", "POLYGON", "MATIC", 18, "1", "5000000", "0.001", "docs.polygon.technology: native token, 18 decimals"),
+		coin("BNB", "BNB", "BSC", "BNB", 18, "0.005", "1500", "0.00001", "docs.bnbchain.org: native token, 18 decimals"),
+		coin("ETHARB", "Ether on Arbitrum", "ARB", "ETH", 18, "0.001", "500", "0.000001", wei+"docs.arbitrum.io"),
+		coin("ETHBASE", "Ether on Base", "BASE", "ETH", 18, "0.001", "500", "0.000001", wei+"docs.base.org"),
+		coin("ETHOPTIMISM", "Ether on Optimism", "OPTIMISM", "ETH", 18, "0.001", "500", "0.000001", wei+"docs.optimism.io"),
+		coin("AVAX", "Avalanche", "AVAX", "AVAX", 18, "0.1", "50000", "0.0001", "docs.avax.network: C-Chain native token, 18 decimals"),
+		coin("TRX", "Tron", "TRX", "TRX", 6, "10", "4000000", "0.1", "developers.tron.network: 1 TRX = 10^6 sun"),
+		coin("SOL", "Solana", "SOL", "SOL", 9, "0.02", "7000", "0.001", "solana.com/docs: 1 SOL = 10^9 lamports"),
+		coin("LTC", "Litecoin", "LTC", "LTC", 8, "0.01", "10000", "0.00005460", "Litecoin Core amount.h: COIN"),
+		coin("DOGE", "Dogecoin", "DOGE", "DOGE", 8, "5", "6000000", "0.01", "Dogecoin Core amount.h: COIN; policy soft dust limit"),
+		coin("XRP", "XRP", "XRP", "XRP", 6, "1", "500000", "0.001", "xrpl.org: 1 XRP = 10^6 drops"),
+		coin("ADA", "Cardano", "ADA", "ADA", 6, "2", "2000000", "0.1", "docs.cardano.org: 1 ada = 10^6 lovelace"),
+		coin("XLM", "Stellar Lumens", "XLM", "XLM", 7, "2", "4000000", "0.001", "developers.stellar.org: 1 lumen = 10^7 stroops"),
 	}
 }
 
@@ -114,11 +114,15 @@ func stable(token, name string, n Network, contract string, decimals uint8, sour
 	return with(Currency{
 		Code: token + suffix[n], Name: name, Network: n, Token: token, Contract: contract,
 		Decimals: decimals, Stable: true, Popular: token == "USDT", Source: source,
-	}, "1", "0.01")
+	}, "1", "1000000", "0.01")
 }
 
 // with fills what is the same for every shipped currency.
-func with(c Currency, minimum, dust string) Currency {
+//
+// Maximums are worth about 1,000,000 USD at the prices of 2026: hosts set their own
+// where prices have moved.
+func with(c Currency, minimum, maximum, dust string) Currency {
+	c.Max = decimal.RequireFromString(maximum)
 	c.Min, c.MinWithdrawal = decimal.RequireFromString(minimum), decimal.RequireFromString(minimum)
 	c.Dust = decimal.RequireFromString(dust)
 	c.Scale = min(8, c.Decimals)

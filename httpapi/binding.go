@@ -242,7 +242,7 @@ func (r *rules) text(s string) string {
 	case r.HasMin && utf8.RuneCountInString(s) < r.Min:
 		return fmt.Sprintf("has less than %d characters", r.Min)
 	case strings.ContainsFunc(s, control):
-		return "contains a control character"
+		return refusedCharacter(s)
 	case s == "":
 		return ""
 	case len(r.Enum) > 0 && !slices.Contains(r.Enum, s):
@@ -255,14 +255,22 @@ func (r *rules) text(s string) string {
 	return ""
 }
 
+// refusedCharacter names the first character of a text that no text may hold.
+func refusedCharacter(s string) string {
+	at := strings.IndexFunc(s, control)
+	r, _ := utf8.DecodeRuneInString(s[at:])
+	return fmt.Sprintf("contains the character U+%04X, which is not accepted", r)
+}
+
 // control is what no text of a request may hold: C0 and C1 but for line breaks
-// and tabs, and the marks that turn the direction of writing around.
+// and tabs, and the overrides and embeddings that turn the direction of writing
+// around. Isolates (U+2066 to U+2069) end where the text ends, and are accepted.
 func control(r rune) bool {
 	switch r {
 	case '\n', '\r', '\t':
 		return false
 	}
-	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e'
 }
 
 // isUUID takes the usual writing alone: 36 characters, either case.

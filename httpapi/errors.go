@@ -8,7 +8,9 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -84,7 +86,7 @@ var table = []row{
 	{is: as[*wallet.InsufficientError], status: http.StatusBadRequest, code: "insufficient_balance", message: "The balance is insufficient.", details: short},
 
 	{is: as[*chain.AddressError], status: http.StatusBadRequest, code: "invalid_address", message: "The address is invalid.", details: address},
-	{is: is(rates.ErrUnavailable), status: http.StatusServiceUnavailable, code: "service_unavailable", message: "There is no exchange rate now, try again later."},
+	{is: is(rates.ErrUnavailable), status: http.StatusServiceUnavailable, code: "server_error", message: "There is no exchange rate now, try again later."},
 	{is: is(chain.ErrCurrency), status: http.StatusBadRequest, code: "invalid_currency", message: "The currency is not supported.", details: only("currency", "is not supported")},
 
 	{is: is(webhook.ErrURL), status: http.StatusBadRequest, code: "invalid_url", message: "The callback URL is not valid.", details: urlDetails},
@@ -93,6 +95,10 @@ var table = []row{
 
 	{is: is(auth.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The application does not exist."},
 	{is: is(storage.ErrUnknown), status: http.StatusServiceUnavailable, code: "server_error", message: "It is not known whether the request took effect. Send it again with the same Idempotency-Key, or look."},
+	{is: is(storage.ErrConflict), status: http.StatusServiceUnavailable, code: "server_error", message: "Others kept changing the same at this moment. Nothing was done, send it again."},
+	{is: is(incoming.ErrNoAddress), status: http.StatusServiceUnavailable, code: "server_error", message: "No address is ready on this blockchain now. Nothing was done, send it again."},
+	{is: is(cryptopay.ErrNotReady), status: http.StatusServiceUnavailable, code: "server_error", message: "The blockchain cannot be read now. Nothing was done, send it again."},
+	{is: is(chain.ErrNode), status: http.StatusServiceUnavailable, code: "server_error", message: "The blockchain's node does not answer now, try again later."},
 	{is: is(context.DeadlineExceeded), status: http.StatusServiceUnavailable, code: "server_error", message: "The request took too long. Send it again with the same Idempotency-Key, or look."},
 }
 

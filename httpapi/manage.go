@@ -31,7 +31,7 @@ func (h *Handler) tenants(ctx context.Context, c *Call) ([]string, error) {
 
 type heldInput struct {
 	Blockchain string `path:"blockchain" about:"Such as ETH, BSC, TRX or SOL."`
-	Token      string `query:"token" default:"USDT"`
+	Token      string `query:"token" about:"Defaults to USDT where the blockchain has it, else to its own coin."`
 }
 
 type heldView struct {
@@ -78,6 +78,9 @@ func (h *Handler) held(in heldInput) (*chain.Currency, error) {
 		}
 		return nil, fail(http.StatusBadRequest, "invalid_request", "The blockchain is invalid. Known are "+strings.Join(codes, ", ")+".", nil)
 	}
+	if in.Token == "" {
+		in.Token = h.usualToken(network)
+	}
 	currency, err := h.cfg.Registry.Pair(string(network.Code), in.Token)
 	if err != nil {
 		var tokens []string
@@ -87,6 +90,18 @@ func (h *Handler) held(in heldInput) (*chain.Currency, error) {
 		return nil, fail(http.StatusBadRequest, "invalid_request", "The token is not one of "+string(network.Code)+", which has "+strings.Join(tokens, ", ")+".", nil)
 	}
 	return currency, nil
+}
+
+// usualToken is what a request means that names a network and no token.
+func (h *Handler) usualToken(network chain.NetworkInfo) string {
+	if _, err := h.cfg.Registry.Pair(string(network.Code), "USDT"); err == nil {
+		return "USDT"
+	}
+	gas, err := h.cfg.Registry.Gas(network.Code)
+	if err != nil {
+		return ""
+	}
+	return gas.Token
 }
 
 type holdingsInput struct {

@@ -31,7 +31,6 @@ var (
 	insufficientBalance = Failure{http.StatusBadRequest, "insufficient_balance"}
 	invalidAddress      = Failure{http.StatusBadRequest, "invalid_address"}
 	noFee               = Failure{http.StatusInternalServerError, "service_unavailable"}
-	noRate              = Failure{http.StatusServiceUnavailable, "service_unavailable"}
 	mismatch            = Failure{http.StatusUnprocessableEntity, "idempotency_mismatch"}
 	invalidClient       = Failure{http.StatusUnauthorized, "invalid_client"}
 	wrongClient         = Failure{http.StatusUnauthorized, "invalid_grant"}
@@ -87,7 +86,7 @@ func (h *Handler) table() []Route {
 		{
 			Method: http.MethodPost, Path: "/payments/", Name: "createPayment", Group: "Payments", About: "Creates a payment with an address of its own.",
 			Policy: Policy{Access: Bearer, Scopes: both, Limit: LimitPayment, Style: Standard}, Status: http.StatusCreated, Writes: true, Once: true,
-			Errors: []Failure{invalidRequest, notFound, {http.StatusUnprocessableEntity, "invalid_currency"}, noRate},
+			Errors: []Failure{invalidRequest, notFound, {http.StatusUnprocessableEntity, "invalid_currency"}},
 			do:     checked(h.createPayment, h.checkPayment),
 		},
 		{
@@ -104,7 +103,7 @@ func (h *Handler) table() []Route {
 		},
 		{
 			Method: http.MethodPost, Path: "/payments/estimate/", Name: "estimatePayment", Group: "Payments", About: "Prices a payment and creates nothing.",
-			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, {http.StatusUnprocessableEntity, "invalid_currency"}, noRate}, do: checked(h.estimatePayment, h.checkPricing),
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, {http.StatusUnprocessableEntity, "invalid_currency"}}, do: checked(h.estimatePayment, h.checkPricing),
 		},
 		{
 			Method: http.MethodPatch, Path: "/payments/{transaction_id}/", Name: "updatePayment", Group: "Payments", About: "Changes what a waiting payment says.",
@@ -119,7 +118,7 @@ func (h *Handler) table() []Route {
 		{
 			Method: http.MethodPost, Path: "/withdrawal/", Name: "createWithdrawal", Group: "Withdrawals", About: "Pays out to an external address; the whole cost is held at once.",
 			Policy: merchant, Status: http.StatusCreated, Writes: true, Once: true,
-			Errors: []Failure{invalidRequest, invalidAddress, insufficientBalance, invalidCurrency, notFound, noFee, noRate},
+			Errors: []Failure{invalidRequest, invalidAddress, insufficientBalance, invalidCurrency, notFound, noFee},
 			do:     checked(h.createWithdrawal, h.checkWithdrawal),
 		},
 		{
@@ -144,7 +143,7 @@ func (h *Handler) table() []Route {
 		},
 		{
 			Method: http.MethodPost, Path: "/withdrawal/estimate/", Name: "estimateWithdrawal", Group: "Withdrawals", About: "Prices a withdrawal and creates nothing.",
-			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, invalidCurrency, invalidAddress, noFee, noRate}, do: checked(h.estimateWithdrawal, h.checkEstimate),
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, invalidCurrency, invalidAddress, noFee}, do: checked(h.estimateWithdrawal, h.checkEstimate),
 		},
 		{
 			Method: http.MethodPost, Path: "/withdrawal/fee-estimate/", Name: "estimateWithdrawalFee", Group: "Withdrawals", About: "Says what a withdrawal would cost in fees.",
@@ -172,15 +171,15 @@ func (h *Handler) table() []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/rates/", Name: "getRate", Group: "Currencies and rates", About: "Converts an amount at the present rate.",
-			Policy: reader, Status: http.StatusOK, Errors: []Failure{invalidRequest, invalidCurrency, noRate}, do: checked(h.getRate, h.checkRate),
+			Policy: reader, Status: http.StatusOK, Errors: []Failure{invalidRequest, invalidCurrency}, do: checked(h.getRate, h.checkRate),
 		},
 		{
 			Method: http.MethodGet, Path: "/rates/{currency}/", Name: "getCurrencyRates", Group: "Currencies and rates", About: "Lists a coin's prices by fiat currency.",
-			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidCurrency, noRate}, do: endpoint(h.currencyRates),
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidCurrency}, do: endpoint(h.currencyRates),
 		},
 		{
 			Method: http.MethodPost, Path: "/rates/calculate/", Name: "calculateRate", Group: "Currencies and rates", About: "Converts an amount at the present rate; the query of GET /rates/ as a body.",
-			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, invalidCurrency, noRate}, do: checked(h.calculateRate, h.checkCalculation),
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, invalidCurrency}, do: checked(h.calculateRate, h.checkCalculation),
 		},
 
 		// Balances and history: balances.go, transactions.go

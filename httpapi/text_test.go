@@ -51,12 +51,12 @@ func TestI03_TextOfRequests(t *testing.T) {
 	pay := func(order string) answer {
 		return w.do("POST", "/payments/", map[string]any{"amount": "5", "currency": "USDTERC20", "order_id": order})
 	}
-	for _, order := range []string{strings.Repeat("a", 100), strings.Repeat("é", 100), strings.Repeat("😀", 100), "<script>", "名前", "a\tb"} {
+	for _, order := range []string{strings.Repeat("a", 100), strings.Repeat("é", 100), strings.Repeat("😀", 100), "<script>", "名前", "a\tb", "\u2068Größe L\u2069", "\u2066a\u2067b"} {
 		a := pay(order)
 		require.Equal(t, http.StatusCreated, a.Status, "%q: %s", order, a.Raw)
 		require.Equal(t, order, a.Body["order_id"])
 	}
-	for _, order := range []string{strings.Repeat("a", 101), strings.Repeat("😀", 101), "a\x01b", "a\x7fb", "a\u0085b", "a\u202eb", "a\u2066b"} {
+	for _, order := range []string{strings.Repeat("a", 101), strings.Repeat("😀", 101), "a\x01b", "a\x7fb", "a\u0085b", "a\u202ab", "a\u202eb"} {
 		a := pay(order)
 		require.Equal(t, http.StatusBadRequest, a.Status, "%q", order)
 		require.Contains(t, a.at("error", "details"), "order_id", "%q", order)

@@ -213,15 +213,17 @@ func (h *Handler) checkEstimate(_ context.Context, _ *Call, in estimateInput) er
 type feeEstimateInput struct {
 	Amount     Number `json:"amount" rule:"required" about:"In whole coins, above 0."`
 	Blockchain string `json:"blockchain"`
-	Token      string `json:"token" about:"Defaults to USDT where blockchain is given without currency."`
+	Token      string `json:"token" about:"Without it and without currency: USDT where the blockchain has it, else its own coin."`
 	Currency   string `json:"currency" about:"Combined code, instead of blockchain and token."`
 	Address    string `json:"address" rule:"max=255" about:"Makes the fee more exact."`
 }
 
-func (in *feeEstimateInput) terms() withdrawal.Terms {
+func (h *Handler) feeTerms(in *feeEstimateInput) withdrawal.Terms {
 	t := withdrawal.Terms{Amount: in.Amount.Pointer(), Currency: in.Currency, Blockchain: in.Blockchain, Token: in.Token, Address: in.Address}
 	if t.Currency == "" && t.Blockchain != "" && t.Token == "" {
-		t.Token = "USDT"
+		if network, err := h.cfg.Registry.Network(t.Blockchain); err == nil {
+			t.Token = h.usualToken(network)
+		}
 	}
 	return t
 }
@@ -239,7 +241,7 @@ func (h *Handler) estimateFee(ctx context.Context, c *Call, in feeEstimateInput)
 	if err := h.checkFeeNetwork(ctx, c, in); err != nil {
 		return feeEstimateView{}, err
 	}
-	e, err := h.app.Withdrawals.FeeEstimate(ctx, c.Tenant(), in.terms())
+	e, err := h.app.Withdrawals.FeeEstimate(ctx, c.Tenant(), h.feeTerms(&in))
 	if err != nil {
 		return feeEstimateView{}, err
 	}

@@ -322,12 +322,8 @@ func (q *Quote) price() error {
 		q.Due = coins
 	}
 	switch value := c.Decimal(coins); {
-	case err != nil || q.Due > ledger.MaxCredit || c.Max.Sign() > 0 && value.GreaterThan(c.Max):
-		most := c.Decimal(ledger.MaxCredit)
-		if c.Max.Sign() > 0 {
-			most = c.Max
-		}
-		tooMuch.Add("amount", fmt.Sprintf("is above the maximum of %s %s", ledger.PlainString(most), c.Code))
+	case err != nil || q.Due > ledger.MaxCredit || value.GreaterThan(c.Most()):
+		tooMuch.Add("amount", fmt.Sprintf("is above the maximum of %s %s", ledger.PlainString(c.Most()), c.Code))
 	case value.LessThan(c.Min):
 		tooMuch.Add("amount", fmt.Sprintf("is below the minimum of %s %s", ledger.PlainString(c.Min), c.Code))
 	}
