@@ -51,7 +51,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table})
+		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table})
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -189,6 +189,7 @@ func (a *App) domains() (err error) {
 	p := c.Payments
 	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.head
+	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
 	p.CheckAddress = func(ctx context.Context, tenant string, p *payment.Payment) error {
 		return a.Addresses.Ours(ctx, chain.Network(p.Network), tenant, chain.Address(p.Address))

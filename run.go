@@ -67,6 +67,7 @@ func (a *App) work() []Worker {
 		},
 		Worker{Name: "idempotency", Every: time.Minute, Step: a.forget},
 	)
+	all = append(all, a.costWorkers()...)
 	all = append(all, a.retention()...)
 	all = append(all, a.seals()...)
 	return append(all, a.cfg.Workers...)

@@ -103,7 +103,7 @@ func TestNoAddressBeforeTheChainIsRead(t *testing.T) {
 	h := newHost(t, 8, "BTC")
 	h.chains["BTC"].Front().FailNext(1000, errors.New("node is down"))
 	_, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})
-	require.ErrorContains(t, err, "cannot be read")
+	require.ErrorIs(t, err, cryptopay.ErrNotReady)
 	h.chains["BTC"].Front().Honest()
 
 	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})

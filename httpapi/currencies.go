@@ -22,7 +22,7 @@ type currenciesInput struct {
 }
 
 // currencyEntry is one currency in full. A member that was not asked for is left
-// out; null is one that there is not: no maximum, no price now.
+// out; null is a price that there is not now.
 type currencyEntry struct {
 	Currency     string   `json:"currency"`
 	Name         string   `json:"name,omitempty"`
@@ -31,9 +31,9 @@ type currencyEntry struct {
 	IsPopular    *bool    `json:"is_popular,omitempty"`
 	IsStable     *bool    `json:"is_stable,omitempty"`
 	MinAmount    string   `json:"min_amount,omitempty" format:"decimal"`
-	MaxAmount    **string `json:"max_amount,omitempty" format:"decimal" about:"null = none."`
+	MaxAmount    string   `json:"max_amount,omitempty" format:"decimal"`
 	MinAmountUSD **string `json:"min_amount_usd,omitempty" format:"decimal" about:"Rounded up to 2 places; null where there is no price now."`
-	MaxAmountUSD **string `json:"max_amount_usd,omitempty" format:"decimal" about:"Rounded down to 2 places."`
+	MaxAmountUSD **string `json:"max_amount_usd,omitempty" format:"decimal" about:"Rounded down to 2 places; null where there is no price now."`
 }
 
 type currenciesView struct {
@@ -43,7 +43,7 @@ type currenciesView struct {
 // bounded is a currency with the limits that a list shows.
 type bounded struct {
 	*chain.Currency
-	least, most decimal.Decimal // zero most = none
+	least, most decimal.Decimal
 }
 
 func (h *Handler) listCurrencies(ctx context.Context, c *Call, in currenciesInput) (currenciesView, error) {
@@ -80,18 +80,26 @@ func (h *Handler) currencies(ctx context.Context, tenant string, spendable bool)
 	if spendable {
 		list, err := h.app.Withdrawals.AvailableCurrencies(ctx, tenant)
 		for _, s := range list {
+			if s.Max <= 0 {
+				s.Max = ledger.MaxCredit
+			}
 			out = append(out, bounded{s.Currency, s.Currency.Decimal(s.Min), s.Currency.Decimal(s.Max)})
 		}
 		return out, err
 	}
+	var all []*chain.Currency
 	for _, code := range h.cfg.Registry.Codes() {
 		c, err := h.cfg.Registry.Currency(code)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, bounded{c, c.Min, c.Max})
+		all = append(all, c)
 	}
-	return out, nil
+	least, err := h.app.Payments.Minimums(ctx, all...)
+	for _, c := range all {
+		out = append(out, bounded{c, least[c.Code], c.Most()})
+	}
+	return out, err
 }
 
 func (b *bounded) entry(in currenciesInput, usd map[pair]rates.Rate) currencyEntry {
@@ -103,20 +111,15 @@ func (b *bounded) entry(in currenciesInput, usd map[pair]rates.Rate) currencyEnt
 	if !in.MinMax {
 		return e
 	}
-	var most, leastUSD, mostUSD *string
-	e.MinAmount, e.MaxAmount = ledger.FixedString(b.least, cryptoPlaces), &most
-	if b.most.Sign() > 0 {
-		most = orNull(ledger.FixedString(b.most, cryptoPlaces))
-	}
+	var leastUSD, mostUSD *string
+	e.MinAmount, e.MaxAmount = ledger.FixedString(b.least, cryptoPlaces), ledger.FixedString(b.most, cryptoPlaces)
 	if !in.IncludeUSD {
 		return e
 	}
 	e.MinAmountUSD, e.MaxAmountUSD = &leastUSD, &mostUSD
 	if r, ok := usd[pair{b.Token, "USD"}]; ok {
 		leastUSD = orNull(ledger.FixedString(b.least.Mul(r.Price).RoundUp(fiatPlaces), fiatPlaces))
-		if most != nil {
-			mostUSD = orNull(ledger.FixedString(b.most.Mul(r.Price), fiatPlaces))
-		}
+		mostUSD = orNull(ledger.FixedString(b.most.Mul(r.Price), fiatPlaces))
 	}
 	return e
 }

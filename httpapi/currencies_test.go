@@ -86,7 +86,7 @@ func TestListCurrencies(t *testing.T) {
 	}, entry(t, a, "USDTERC20"))
 	require.Equal(t, map[string]any{
 		"currency": "BTC", "name": "Bitcoin", "token": "btc", "blockchain": "btc", "is_popular": true, "is_stable": false,
-		"min_amount": "0.00010000", "max_amount": nil, "min_amount_usd": "6.00", "max_amount_usd": nil,
+		"min_amount": "0.00010000", "max_amount": "10.00000000", "min_amount_usd": "6.00", "max_amount_usd": "600000.00",
 	}, entry(t, a, "BTC"))
 	for query, field := range map[string]string{
 		"include_usd=true":               "include_usd",
@@ -110,7 +110,7 @@ func TestCurrenciesWithoutAPrice(t *testing.T) {
 	w := newWorld(t, func(s *setup) { s.networks = []chain.Network{"ETH", "DOGE"} })
 	a := w.ok(http.StatusOK, "GET", "/currencies/?min_max=true&include_usd=true", nil)
 	require.Equal(t, map[string]any{
-		"currency": "DOGE", "min_amount": "5.00000000", "max_amount": nil, "min_amount_usd": nil, "max_amount_usd": nil,
+		"currency": "DOGE", "min_amount": "5.00000000", "max_amount": "6000000.00000000", "min_amount_usd": nil, "max_amount_usd": nil,
 	}, entry(t, a, "DOGE"))
 	require.Equal(t, "2.00", entry(t, a, "ETH")["min_amount_usd"])
 }
@@ -121,7 +121,7 @@ func TestCurrenciesForWithdrawal(t *testing.T) {
 	a := w.ok(http.StatusOK, "GET", "/currencies/?withdrawal=true", nil)
 	isText(t, `{"currencies":["USDTERC20"]}`, a)
 	a = w.ok(http.StatusOK, "GET", "/currencies/?withdrawal=true&min_max=true&include_usd=true", nil)
-	isText(t, `{"currencies":[{"currency":"USDTERC20","min_amount":"1.00000000","max_amount":null,"min_amount_usd":"1.00","max_amount_usd":null}]}`, a)
+	isText(t, `{"currencies":[{"currency":"USDTERC20","min_amount":"1.00000000","max_amount":"1000000000000.00000000","min_amount_usd":"1.00","max_amount_usd":"1000000000000.00"}]}`, a)
 	w.ok(http.StatusCreated, "POST", "/withdrawal/", w.wd(map[string]any{"amount": "1000"}))
 	for _, query := range []string{"withdrawal=true", "withdrawal=true&full=true"} {
 		a = w.ok(http.StatusOK, "GET", "/currencies/?"+query, nil)

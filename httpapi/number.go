@@ -45,11 +45,6 @@ func parseNumber(s string) (Number, error) {
 // Figure is a decimal that an answer shows as a JSON number, exactly.
 type Figure decimal.Decimal
 
-func figure(d decimal.Decimal) *Figure {
-	f := Figure(d)
-	return &f
-}
-
 // MarshalJSON writes the digits; the decimal package's settings play no part.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	return []byte(ledger.PlainString(decimal.Decimal(f))), nil

@@ -283,38 +283,37 @@ type limitsInput struct {
 }
 
 type paymentLimitsView struct {
-	Currency   string  `json:"currency"`
-	MinAmount  Figure  `json:"min_amount"`
-	MaxAmount  *Figure `json:"max_amount" about:"null = none"`
-	Blockchain string  `json:"blockchain"`
-	Token      string  `json:"token"`
+	Currency   string `json:"currency"`
+	MinAmount  Figure `json:"min_amount"`
+	MaxAmount  Figure `json:"max_amount"`
+	Blockchain string `json:"blockchain"`
+	Token      string `json:"token"`
 }
 
-func (h *Handler) paymentLimits(_ context.Context, _ *Call, in limitsInput) (paymentLimitsView, error) {
+func (h *Handler) paymentLimits(ctx context.Context, _ *Call, in limitsInput) (paymentLimitsView, error) {
 	c, err := h.cfg.Registry.Currency(in.Currency)
 	if err != nil {
 		return paymentLimitsView{}, err
 	}
-	view := paymentLimitsView{Currency: c.Code, MinAmount: Figure(c.Min), Blockchain: string(c.Network), Token: c.Token}
-	if !c.Max.IsZero() {
-		view.MaxAmount = figure(c.Max)
-	}
-	return view, nil
+	least, err := h.app.Payments.Minimums(ctx, c)
+	return paymentLimitsView{
+		Currency: c.Code, MinAmount: plain(least[c.Code]), MaxAmount: plain(c.Most()), Blockchain: string(c.Network), Token: c.Token,
+	}, err
 }
 
 type quoteView struct {
-	PriceAmount   string  `json:"price_amount" format:"decimal"`
-	PriceCurrency string  `json:"price_currency"`
-	Currency      string  `json:"currency"`
-	Blockchain    string  `json:"blockchain"`
-	Token         string  `json:"token"`
-	AmountCrypto  string  `json:"amount_crypto" format:"decimal"`
-	Rate          string  `json:"rate" format:"decimal"`
-	FeeAmount     string  `json:"fee_amount" format:"decimal"`
-	FixedRate     bool    `json:"is_fixed_rate"`
-	FeePaidByUser bool    `json:"is_fee_paid_by_user"`
-	MinAmount     string  `json:"min_amount" format:"decimal"`
-	MaxAmount     *string `json:"max_amount" format:"decimal"`
+	PriceAmount   string `json:"price_amount" format:"decimal"`
+	PriceCurrency string `json:"price_currency"`
+	Currency      string `json:"currency"`
+	Blockchain    string `json:"blockchain"`
+	Token         string `json:"token"`
+	AmountCrypto  string `json:"amount_crypto" format:"decimal"`
+	Rate          string `json:"rate" format:"decimal"`
+	FeeAmount     string `json:"fee_amount" format:"decimal"`
+	FixedRate     bool   `json:"is_fixed_rate"`
+	FeePaidByUser bool   `json:"is_fee_paid_by_user"`
+	MinAmount     string `json:"min_amount" format:"decimal"`
+	MaxAmount     string `json:"max_amount" format:"decimal"`
 }
 
 func (h *Handler) estimatePayment(ctx context.Context, c *Call, in pricingInput) (quoteView, error) {
@@ -326,12 +325,11 @@ func (h *Handler) estimatePayment(ctx context.Context, c *Call, in pricingInput)
 	if err != nil {
 		return quoteView{}, err
 	}
-	least, most := bounds(q.Currency)
 	return quoteView{
 		PriceAmount: ledger.FixedString(q.Price, fiatPlaces), PriceCurrency: q.PriceCurrency,
 		Currency: q.Currency.Code, Blockchain: string(q.Currency.Network), Token: q.Currency.Token,
 		AmountCrypto: crypto(q.Due, q.Currency.Scale), Rate: ledger.PlainString(q.Rate), FeeAmount: crypto(q.Fee, q.Currency.Scale),
-		FixedRate: q.FixedRate, FeePaidByUser: q.FeeByUser, MinAmount: least, MaxAmount: most,
+		FixedRate: q.FixedRate, FeePaidByUser: q.FeeByUser, MinAmount: ledger.FixedString(q.Min.RoundUp(cryptoPlaces), cryptoPlaces), MaxAmount: ledger.FixedString(q.Currency.Most(), cryptoPlaces),
 	}, nil
 }
 
@@ -381,15 +379,6 @@ func shownStatus(s payment.Status) payment.Status {
 
 // crypto writes units of a scale with the interface's 8 places, rounded down.
 func crypto(a ledger.Amount, scale uint8) string { return a.Format(scale, cryptoPlaces) }
-
-// bounds are a currency's limits for one payment as texts; nil = none.
-func bounds(c *chain.Currency) (least string, most *string) {
-	if !c.Max.IsZero() {
-		s := ledger.FixedString(c.Max, cryptoPlaces)
-		most = &s
-	}
-	return ledger.FixedString(c.Min, cryptoPlaces), most
-}
 
 // positive reads an integer of a path: 1, 2, 3 …
 func positive(s string) (int64, bool) {

@@ -185,6 +185,7 @@ func TestFA04_AWithdrawalSaysWhyItWaits(t *testing.T) {
 
 	w.fund(w.tenant)
 	w.mine(60)
+	w.token = w.newToken(w.admin, "")
 	v = show(first)
 	require.Equal(t, []any{"completed", nil, nil}, []any{v["status"], v["waiting_reason"], v["waiting_since"]})
 	for said, shown := range map[string]string{
@@ -196,8 +197,9 @@ func TestFA04_AWithdrawalSaysWhyItWaits(t *testing.T) {
 		w.step()
 		require.Equal(t, shown, show(id)["waiting_reason"], said)
 	}
-	w.ok(http.StatusOK, "POST", "/withdrawal/"+second.(string)+"/cancel/", nil)
-	v = show(second)
+	third := ask()
+	w.ok(http.StatusOK, "POST", "/withdrawal/"+third.(string)+"/cancel/", nil)
+	v = show(third)
 	require.Equal(t, []any{"cancelled", nil, nil}, []any{v["status"], v["waiting_reason"], v["waiting_since"]})
 }
 

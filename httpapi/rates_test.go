@@ -120,7 +120,7 @@ func TestRatesErrors(t *testing.T) {
 		"fee above 100":    {map[string]string{"currency_to": "BTC", "fee_percentage": "100.000001"}, "400 invalid_request [fee_percentage]"},
 		"fee of 7 places":  {map[string]string{"currency_to": "BTC", "fee_percentage": "0.1234567"}, "400 invalid_request [fee_percentage]"},
 		"all at once":      {map[string]string{"currency_to": "NOPE", "amount": "x", "fee_percentage": "101", "full": "maybe"}, "400 invalid_request [amount currency_to fee_percentage full]"},
-		"no price":         {map[string]string{"currency_to": "DOGE"}, "503 service_unavailable [request_id]"},
+		"no price":         {map[string]string{"currency_to": "DOGE"}, "503 server_error [request_id]"},
 	} {
 		status := http.StatusBadRequest
 		if name == "no price" {
@@ -155,7 +155,7 @@ func TestCurrencyRates(t *testing.T) {
 		require.Equal(t, "invalid_currency", a.code())
 		require.Equal(t, []string{"currency"}, fieldsOf(a.at("error", "details")))
 	}
-	require.Equal(t, "service_unavailable", w.ok(http.StatusServiceUnavailable, "GET", "/rates/DOGE/", nil).code())
+	require.Equal(t, "server_error", w.ok(http.StatusServiceUnavailable, "GET", "/rates/DOGE/", nil).code())
 	require.Equal(t, "permission_denied", w.ok(http.StatusForbidden, "GET", "/rates/BTC/", nil, bearer(w.newToken(w.admin, "read"))).code())
 }
 
@@ -165,7 +165,7 @@ func TestW18_OldRatesAreNotShown(t *testing.T) {
 	old := rates.NewFixed(func() (never time.Time) { return never }, "USD", map[string]string{"BTC": "60000"})
 	w := newWorld(t, func(s *setup) { s.config = func(c *cryptopay.Config) { c.Rates = old } })
 	for _, path := range []string{"/rates/?currency_to=BTC", "/rates/BTC/"} {
-		require.Equal(t, "service_unavailable", w.ok(http.StatusServiceUnavailable, "GET", path, nil).code())
+		require.Equal(t, "server_error", w.ok(http.StatusServiceUnavailable, "GET", path, nil).code())
 	}
 	a := w.ok(http.StatusOK, "GET", "/currencies/?min_max=true&include_usd=true", nil)
 	require.Nil(t, entry(t, a, "BTC")["min_amount_usd"])

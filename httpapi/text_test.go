@@ -63,6 +63,22 @@ func TestI03_TextOfRequests(t *testing.T) {
 	}
 }
 
+// TestFA10_IsolatesAreText: programs are told to use them, and a refusal says which
+// character it is about.
+func TestFA10_IsolatesAreText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for r := rune(0x2066); r <= 0x2069; r++ {
+		text := "Größe " + string(r) + "L\u2069"
+		a := w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "5", "currency": "USDTERC20", "order_description": text})
+		require.Equal(t, text, a.Body["order_description"])
+	}
+	for text, name := range map[string]string{"a\u202ab": "U+202A", "a\u202bb": "U+202B", "a\u202cb": "U+202C", "a\u202db": "U+202D", "\u202e": "U+202E", "a\x07": "U+0007", "\u0085": "U+0085"} {
+		a := w.ok(http.StatusBadRequest, "POST", "/payments/", map[string]any{"amount": "5", "currency": "USDTERC20", "order_description": text})
+		require.Equal(t, []any{"contains the character " + name + ", which is not accepted"}, a.at("error", "details", "order_description"))
+	}
+}
+
 // Hostile filters, sorts, pages and dates select nothing that they should not
 // and break nothing.
 func TestI04_HostileQueriesAndIDs(t *testing.T) {

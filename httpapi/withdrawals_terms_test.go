@@ -105,7 +105,7 @@ func TestFeeEstimate(t *testing.T) {
 		`{"amount":1}`:                                           "400 invalid_request [currency]",
 		`{"amount":1,"token":"USDT"}`:                            "400 invalid_request [currency]",
 		`{"amount":1,"currency":"USDTERC20","blockchain":"BTC"}`: "400 invalid_request [blockchain]",
-		`{"amount":1,"blockchain":"BTC"}`:                        "400 invalid_currency [currency]",
+		`{"amount":1,"blockchain":"BTC","token":"USDT"}`:         "400 invalid_currency [currency]",
 		`{"amount":1,"blockchain":"TRON"}`:                       "400 invalid_request [blockchain]",
 		`{"amount":1,"currency":"NOPE"}`:                         "400 invalid_currency [currency]",
 		`{"amount":1,"blockchain":"ETH","token":"NOPE"}`:         "400 invalid_currency [currency]",

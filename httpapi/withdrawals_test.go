@@ -342,7 +342,7 @@ func TestWithdrawalWithoutFeeOrPrice(t *testing.T) {
 	}
 	w.chains["ETH"].Front().FailRate(0)
 	a := w.ok(http.StatusServiceUnavailable, "POST", "/withdrawal/", w.wd(map[string]any{"amount": nil, "price_amount": "10", "price_currency": "GBP"}))
-	require.Equal(t, "service_unavailable", a.code())
+	require.Equal(t, "server_error", a.code())
 }
 
 func TestWithdrawalFromASubAccount(t *testing.T) {

@@ -40,6 +40,10 @@ type Wallets interface {
 	OpenWallet(ctx context.Context, tenant, ref string) (id string, guard storage.Guard, ok bool, err error)
 }
 
+// Minimums says what payments in some currencies are at least, in units by code. A
+// currency that it leaves out has no other minimum than its own.
+type Minimums = func(ctx context.Context, currencies ...*chain.Currency) (map[string]ledger.Amount, error)
+
 // LatePolicy says what becomes of money that comes after expiry_time.
 type LatePolicy string
 
@@ -89,6 +93,9 @@ type Config struct {
 	// NetworkFee quotes what a payment in a currency is charged for the network,
 	// in units of that currency, once. Defaults to none.
 	NetworkFee func(context.Context, *chain.Currency) (ledger.Amount, error)
+	// Minimums are asked beside each currency's own minimum; the greater counts.
+	// Defaults to none.
+	Minimums Minimums
 	// PriceCurrencies are the fiat currencies that prices may be in. Defaults to
 	// USD, EUR and GBP.
 	PriceCurrencies []string
@@ -142,6 +149,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.CheckURL == nil {
 		c.CheckURL = checkURL
+	}
+	if c.Minimums == nil {
+		c.Minimums = func(context.Context, ...*chain.Currency) (map[string]ledger.Amount, error) { return nil, nil }
 	}
 	if c.NetworkFee == nil {
 		c.NetworkFee = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, nil }

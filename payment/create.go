@@ -61,6 +61,7 @@ type Quote struct {
 	Due           ledger.Amount   // what the customer must send
 	Fee           ledger.Amount   // platform and network fee on it
 	Rate          decimal.Decimal // of one coin in PriceCurrency
+	Min           decimal.Decimal // what a payment in Currency is at least, in whole coins
 	FixedRate     bool
 	FeeByUser     bool
 
@@ -292,6 +293,11 @@ func (s *Service) quote(ctx context.Context, tenant string, pr priced) (Quote, e
 	if pr.in.FeeByUser != nil {
 		q.FeeByUser = *pr.in.FeeByUser
 	}
+	least, err := s.Minimums(ctx, c)
+	if err != nil {
+		return q, err
+	}
+	q.Min = least[c.Code]
 	if q.Rate, err = s.rate(ctx, c.Token, pr.fiat); err != nil {
 		return q, err
 	}
@@ -309,6 +315,17 @@ func (s *Service) quote(ctx context.Context, tenant string, pr priced) (Quote, e
 	return q, q.price()
 }
 
+// Minimums returns what payments in some currencies are at least now, in whole coins by
+// code.
+func (s *Service) Minimums(ctx context.Context, currencies ...*chain.Currency) (map[string]decimal.Decimal, error) {
+	units, err := s.c.Minimums(ctx, currencies...)
+	out := make(map[string]decimal.Decimal, len(currencies))
+	for _, c := range currencies {
+		out[c.Code] = decimal.Max(c.Min, c.Decimal(units[c.Code]))
+	}
+	return out, err
+}
+
 // price computes what is due, and refuses what is outside the currency's limits.
 func (q *Quote) price() error {
 	c, tooMuch := q.Currency, &InvalidError{}
@@ -324,8 +341,8 @@ func (q *Quote) price() error {
 	switch value := c.Decimal(coins); {
 	case err != nil || q.Due > ledger.MaxCredit || value.GreaterThan(c.Most()):
 		tooMuch.Add("amount", fmt.Sprintf("is above the maximum of %s %s", ledger.PlainString(c.Most()), c.Code))
-	case value.LessThan(c.Min):
-		tooMuch.Add("amount", fmt.Sprintf("is below the minimum of %s %s", ledger.PlainString(c.Min), c.Code))
+	case value.LessThan(q.Min):
+		tooMuch.Add("amount", fmt.Sprintf("is below the minimum of %s %s", ledger.PlainString(q.Min), c.Code))
 	}
 	if err := tooMuch.Err(); err != nil {
 		return err

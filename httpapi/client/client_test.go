@@ -66,7 +66,7 @@ func TestEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, []string{"confirmed", "sending", "completed"}, p.Status)
 	require.NotNil(t, p.TransactionHash)
-	other, err := c.CreatePayment(ctx, client.CreatePayment{Amount: "1", Blockchain: "ETH", Token: "USDT"})
+	other, err := c.CreatePayment(ctx, client.CreatePayment{Amount: "5", Blockchain: "ETH", Token: "USDT"})
 	require.NoError(t, err)
 	other, err = c.CancelPayment(ctx, other.TransactionID)
 	require.NoError(t, err)

@@ -1,0 +1,199 @@
+package cryptopay
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// A deposit that costs more to forward than half of its value is not worth taking. On
+// account networks the minimum of a payment is therefore at least twice what
+// forwarding costs, by the median of the last day. A worker samples the cost; requests
+// read the figure that it stored.
+
+const (
+	minimumEvery = 10 * time.Minute // between two samples, and between two changes of a minimum
+	minimumOver  = 24 * time.Hour   // that the median is of
+	minimumTimes = 2                // what forwarding costs
+	minimumStep  = 5                // a minimum changes by at least a fifth of itself
+)
+
+// Minimum is what the payments of one network are at least, in the system's partition
+// by network code.
+type Minimum struct {
+	At      time.Time                `db:"at"`           // of the newest sample
+	Samples map[string][]CostSample  `db:"samples,json"` // by currency, oldest first
+	Least   map[string]ledger.Amount `db:"least,json"`   // by currency, in its units
+}
+
+// CostSample is what forwarding one deposit would have cost, in units of the network's
+// gas currency.
+type CostSample struct {
+	At   time.Time     `json:"at"`
+	Cost ledger.Amount `json:"cost"`
+}
+
+// Minimums is the table of Minimum.
+var Minimums = storage.NewTable[Minimum]("minimums")
+
+// minimums reads the minimums of some currencies, in units by code. One that is not
+// there yet is left out.
+func (a *App) minimums(ctx context.Context, currencies ...*chain.Currency) (map[string]ledger.Amount, error) {
+	var networks []string
+	for _, c := range currencies {
+		networks = append(networks, string(c.Network))
+	}
+	slices.Sort(networks)
+	rows, err := a.cfg.Store.Rows(ctx, Minimums.Table, storage.System, slices.Compact(networks)...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]ledger.Amount{}
+	for _, r := range rows {
+		for code, least := range Minimums.Value(r).Least {
+			out[code] = least
+		}
+	}
+	return out, nil
+}
+
+// greaterMinimums takes the greater of the App's minimums and the host's.
+func greaterMinimums(ours, theirs payment.Minimums) payment.Minimums {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, currencies ...*chain.Currency) (map[string]ledger.Amount, error) {
+		out, err := ours(ctx, currencies...)
+		if err != nil {
+			return nil, err
+		}
+		others, err := theirs(ctx, currencies...)
+		for code, least := range others {
+			out[code] = max(out[code], least)
+		}
+		return out, err
+	}
+}
+
+// sampler keeps the minimums of one network up to date.
+type sampler struct {
+	a       *App
+	network chain.Network
+
+	mu   sync.Mutex
+	next time.Time // when a sample is due, as far as this process knows
+}
+
+// costWorkers are the samplers of the networks on which deposits are forwarded.
+func (a *App) costWorkers() []Worker {
+	var out []Worker
+	for _, n := range a.networks {
+		if info, err := a.cfg.Registry.Network(string(n.name)); err == nil && info.Family == chain.AccountFamily {
+			out = append(out, Worker{Name: "minimums/" + string(n.name), Every: time.Minute, Step: (&sampler{a: a, network: n.name}).step})
+		}
+	}
+	return out
+}
+
+// step takes one sample where one is due. A node or price that does not answer leaves
+// the minimums as they are: it is asked again at the next one.
+func (s *sampler) step(ctx context.Context) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.a.cfg.Clock.Now().UTC().Truncate(time.Microsecond)
+	if now.Before(s.next) {
+		return 0, nil
+	}
+	was, row, _, err := Minimums.One(ctx, s.a.cfg.Store, storage.System, string(s.network))
+	if err != nil {
+		return 0, err
+	}
+	if s.next = was.At.Add(minimumEvery); now.Before(s.next) {
+		return 0, nil // another process was here
+	}
+	s.next = now.Add(minimumEvery)
+	m, sampled := s.sample(ctx, was, now)
+	if !sampled {
+		return 0, nil
+	}
+	err = storage.CommitOne(ctx, s.a.cfg.Store, storage.Change{
+		ID:        "minimums/" + string(s.network) + "/" + strconv.FormatInt(row.Version, 10) + "/" + strconv.FormatInt(now.UnixMicro(), 36),
+		Partition: storage.System, Put: []storage.Row{Minimums.Row(string(s.network), row.Version, time.Time{}, m)},
+	})
+	if errors.Is(err, storage.ErrConflict) {
+		return 0, nil // another process was quicker
+	}
+	return 1, err
+}
+
+// sample is the row with one more sample of each currency. sampled is false where there
+// is nothing new.
+func (s *sampler) sample(ctx context.Context, was Minimum, now time.Time) (m Minimum, sampled bool) {
+	m = Minimum{At: now, Samples: map[string][]CostSample{}, Least: map[string]ledger.Amount{}}
+	for _, c := range s.a.cfg.Registry.On(s.network) {
+		m.Samples[c.Code], m.Least[c.Code] = was.Samples[c.Code], was.Least[c.Code]
+		cost, gas, err := s.a.Treasury.ForwardCost(ctx, c.Code)
+		if err != nil {
+			s.a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "forward_cost_unavailable", slog.String("currency", c.Code), slog.Any("error", err))
+			continue
+		}
+		if cost <= 0 {
+			continue // nothing is forwarded
+		}
+		sampled = true
+		m.Samples[c.Code] = append(recent(was.Samples[c.Code], now), CostSample{At: now, Cost: cost})
+		least, err := s.least(ctx, c, gas, median(m.Samples[c.Code]))
+		if err != nil {
+			s.a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "minimum_not_priced", slog.String("currency", c.Code), slog.Any("error", err))
+			continue
+		}
+		if moved(was.Least[c.Code], least) {
+			m.Least[c.Code] = least
+		}
+	}
+	return m, sampled
+}
+
+// least is the minimum that a cost of forwarding makes, in units of c.
+func (s *sampler) least(ctx context.Context, c *chain.Currency, gas string, cost ledger.Amount) (ledger.Amount, error) {
+	cost, err := cost.MulDiv(minimumTimes, 1, ledger.Up)
+	if err != nil || gas == c.Code {
+		return cost, err
+	}
+	paid, err := s.a.cfg.Registry.Currency(gas)
+	if err != nil {
+		return 0, err
+	}
+	return fees{s.a}.convert(ctx, paid.Decimal(cost), paid.Token, c)
+}
+
+// moved reports whether a minimum is so far from the one in force that it takes its
+// place.
+func moved(from, to ledger.Amount) bool {
+	apart := max(from, to) - min(from, to)
+	return from == 0 || apart >= from/minimumStep+min(1, from%minimumStep)
+}
+
+// recent are the samples of the last day.
+func recent(samples []CostSample, now time.Time) []CostSample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s CostSample) bool { return !s.At.After(now.Add(-minimumOver)) })
+}
+
+// median of samples: of an even number the lower one in the middle.
+func median(samples []CostSample) ledger.Amount {
+	costs := make([]ledger.Amount, len(samples))
+	for i, s := range samples {
+		costs[i] = s.Cost
+	}
+	slices.Sort(costs)
+	return costs[(len(costs)-1)/2]
+}
