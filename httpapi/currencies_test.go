@@ -121,7 +121,7 @@ func TestCurrenciesForWithdrawal(t *testing.T) {
 	a := w.ok(http.StatusOK, "GET", "/currencies/?withdrawal=true", nil)
 	isText(t, `{"currencies":["USDTERC20"]}`, a)
 	a = w.ok(http.StatusOK, "GET", "/currencies/?withdrawal=true&min_max=true&include_usd=true", nil)
-	isText(t, `{"currencies":[{"currency":"USDTERC20","min_amount":"1.00000000","max_amount":"1000000000000.00000000","min_amount_usd":"1.00","max_amount_usd":"1000000000000.00"}]}`, a)
+	isText(t, `{"currencies":[{"currency":"USDTERC20","min_amount":"1.00000000","max_amount":"4611686018427.38790400","min_amount_usd":"1.00","max_amount_usd":"4611686018427.38"}]}`, a)
 	w.ok(http.StatusCreated, "POST", "/withdrawal/", w.wd(map[string]any{"amount": "1000"}))
 	for _, query := range []string{"withdrawal=true", "withdrawal=true&full=true"} {
 		a = w.ok(http.StatusOK, "GET", "/currencies/?"+query, nil)

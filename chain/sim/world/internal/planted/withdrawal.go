@@ -16,8 +16,8 @@ var withdrawalBugs = []Bug{
 	},
 	{
 		ID: "refund-on-unknown-submit", File: "withdrawal/step.go",
-		Old:  "default:\n\t\tm.wait(WaitingPayout, retry)\n\t}\n\treturn nil\n}",
-		New:  "default:\n\t\treturn m.step(OnDead, Failed)\n\t}\n\treturn nil\n}",
+		Old:  "default:\n\t\tm.wait(WaitingPayout, retry)\n\t}\n\tif m.w.Waiting",
+		New:  "default:\n\t\treturn m.step(OnDead, Failed)\n\t}\n\tif m.w.Waiting",
 		What: "an error of the payout side is taken for its refusal: refunded, and sent later",
 	},
 	{
