@@ -89,8 +89,9 @@ func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	return nil
 }
 
-// Config is what the App is made of, with every default filled in and without
-// the Key: for what is built on top of an App, such as httpapi.
+// Config is what the App is made of, with every default filled in, the guard before
+// Rates, and without the Key: for what is built on top of an App, such as httpapi.
+// With a Key it makes another App: rooms and hooks are as the host gave them.
 func (a *App) Config() Config {
 	c := a.cfg
 	c.Key = nil

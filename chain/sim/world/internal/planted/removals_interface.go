@@ -10,7 +10,7 @@ var interfaceRemovals = []Bug{
 	},
 	{
 		ID: "FM02-no-stable-bounds", File: "chain/rates/guarded.go",
-		Old: "maps.Copy(g.bounds, stableBounds(token))", New: "_ = stableBounds(token)",
+		Old: "maps.Copy(g.bounds, stableBounds(token))", New: "maps.Copy(map[[2]string]Bound{}, stableBounds(token))",
 		What:    "a stable coin may have any price",
 		Package: ".", Test: "TestFM02_OneGuardedPriceForEveryUse",
 	},
@@ -28,9 +28,9 @@ var interfaceRemovals = []Bug{
 	},
 	{
 		ID: "FT05-host-instead", File: "hooks.go",
-		Old: "if halted, err := ours(ctx, tenant, currency); err != nil || halted {", New: "if halted, err := theirs(ctx, tenant, currency); err != nil || halted {",
+		Old: "use, own, err := ours(ctx, n, a)", New: "use, own, err := theirs(ctx, n, a)",
 		What:    "a host's hook takes the place of the App's",
-		Package: ".", Test: "TestFT05_AHostsHaltStopsWhatWouldBeSent",
+		Package: ".", Test: "TestFT05_RefusalsAddUp",
 	},
 	{
 		ID: "FT05-host-own-dropped", File: "cryptopay.go",
