@@ -65,6 +65,8 @@ type Withdrawal struct {
 	Review  Review        `db:"review"`
 	Frozen  bool          `db:"frozen"`  // by an operator's Hold
 	Waiting string        `db:"waiting"` // why it is not completed yet, "" = no reason known
+	// WaitingSince is when Waiting became what it is; zero while that is "".
+	WaitingSince time.Time `db:"waiting_since"`
 	// Delivered is what the recipient got where that is less than Amount: see
 	// WaitingDeliveredLess. 0 otherwise, or where nothing arrived.
 	Delivered ledger.Amount `db:"delivered"`
@@ -77,11 +79,6 @@ type Withdrawal struct {
 	UpdatedAt   time.Time `db:"updated_at"`
 	ProcessedAt time.Time `db:"processed_at"` // zero until processing
 	CompletedAt time.Time `db:"completed_at"` // zero until completed
-
-	// What was added later stands last: a row of Redis is read by position.
-
-	// WaitingSince is when Waiting became what it is; zero while that is "".
-	WaitingSince time.Time `db:"waiting_since"`
 }
 
 // Fee is PlatformFee + NetworkFee.

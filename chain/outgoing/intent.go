@@ -67,7 +67,7 @@ type Outcome struct {
 	At     time.Time     `db:"at"`
 	// Batch is the same for all intents that Tx pays: the id of the one that carries
 	// the others. "" where Tx pays this one alone.
-	Batch string `db:"batch"` // added later, so last: a row of Redis is read by position
+	Batch string `db:"batch"`
 }
 
 // Outcomes is the table of facts for owners, in network partitions.

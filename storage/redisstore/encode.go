@@ -52,22 +52,6 @@ func decodeScalar(s string, k storage.Kind) (any, error) {
 	return nil, errForeign
 }
 
-// zeroScalar is what a column of a kind reads as in a row that is older than it.
-func zeroScalar(k storage.Kind) any {
-	switch k {
-	case storage.Text:
-		return ""
-	case storage.Decimal:
-		return "0"
-	case storage.JSON:
-		return "null"
-	case storage.Bytes:
-		return []byte{}
-	default:
-		return int64(0)
-	}
-}
-
 // packer writes MessagePack, as far as the scripts need it.
 type packer struct{ b []byte }
 
@@ -134,9 +118,7 @@ func (p *packer) halves(n int64) {
 }
 
 // Rows are stored as a MessagePack array of texts: version, change, due in µs,
-// then each column encoded. A row that was written before its table got its last
-// columns lacks them, and reads as if they were zero: so columns are only ever added
-// behind the others.
+// then each column encoded.
 
 func packRow(r *storage.Stored) []byte {
 	p := packer{b: make([]byte, 0, 64+24*len(r.Scalars))}
@@ -154,7 +136,7 @@ func packRow(r *storage.Stored) []byte {
 
 func unpackRow(t *storage.Table, p storage.Partition, id, packed string) (*storage.Stored, error) {
 	parts, err := unpackTexts(packed)
-	if err == nil && (len(parts) < 3 || len(parts) > 3+len(t.Columns)) {
+	if err == nil && len(parts) != 3+len(t.Columns) {
 		err = errForeign
 	}
 	if err != nil {
@@ -168,10 +150,6 @@ func unpackRow(t *storage.Table, p storage.Partition, id, packed string) (*stora
 		return nil, fmt.Errorf("%w: row %q of %s: %w", errForeign, id, t.Name, err)
 	}
 	for i := range t.Columns {
-		if 3+i >= len(parts) {
-			r.Scalars[i] = zeroScalar(t.Columns[i].Kind)
-			continue
-		}
 		if r.Scalars[i], err = decodeScalar(parts[3+i], t.Columns[i].Kind); err != nil {
 			return nil, fmt.Errorf("%w: row %q of %s: column %s", err, id, t.Name, t.Columns[i].Name)
 		}

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
@@ -92,8 +90,8 @@ func TestOpenOfTwoDeclarations(t *testing.T) {
 		Name string `db:"name"`
 	}
 	type other struct {
-		Age  int64  `db:"age"`
 		Name string `db:"name"`
+		Age  int64  `db:"age"`
 	}
 	_, client := server(t)
 	s := redisstore.New(client, redisstore.Options{})
@@ -102,43 +100,4 @@ func TestOpenOfTwoDeclarations(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrSchema)
 	err = s.Open(t.Context(), storage.NewTable[one]("people", storage.Index("name")).Table)
 	require.ErrorIs(t, err, storage.ErrSchema, "rows would be missing in the index")
-}
-
-// TestU02_ColumnsAddedBehindTheOthers: rows from before read as if the new columns were
-// zero, are written whole, and an older process does not open the store any more.
-func TestU02_ColumnsAddedBehindTheOthers(t *testing.T) {
-	t.Parallel()
-	type older struct {
-		Name string `db:"name"`
-	}
-	type newer struct {
-		Name   string          `db:"name"`
-		Text   string          `db:"text"`
-		Number int64           `db:"number"`
-		Flag   bool            `db:"flag"`
-		At     time.Time       `db:"at"`
-		Price  decimal.Decimal `db:"price"`
-		Blob   []byte          `db:"blob"`
-		List   []string        `db:"list,json"`
-	}
-	_, client := server(t)
-	before, part := storage.NewTable[older]("people", storage.Index("name")), storage.Tenant("t")
-	s := redisstore.New(client, redisstore.Options{})
-	require.NoError(t, s.Open(t.Context(), before.Table))
-	require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: "1", Partition: part, Put: []storage.Row{before.Row("a", 0, time.Time{}, older{"Ada"})}}))
-
-	after := storage.NewTable[newer]("people", storage.Index("name"))
-	s = redisstore.New(client, redisstore.Options{})
-	require.NoError(t, s.Open(t.Context(), after.Table))
-	got, row, ok, err := after.One(t.Context(), s, part, "a")
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, newer{Name: "Ada", Price: decimal.New(0, 0)}, got)
-	got.Text, got.Number = "more", 7
-	require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: "2", Partition: part, Put: []storage.Row{after.Row("a", row.Version, time.Time{}, got)}}))
-	rows, err := s.Find(t.Context(), storage.Query{Table: after.Table, Partition: part, Where: []storage.Cond{{Column: "name", Op: storage.Eq, Value: "Ada"}}})
-	require.NoError(t, err)
-	require.Len(t, rows, 1)
-	require.Equal(t, got, after.Value(rows[0]))
-	require.ErrorIs(t, redisstore.New(client, redisstore.Options{}).Open(t.Context(), before.Table), storage.ErrSchema)
 }

@@ -146,21 +146,10 @@ func (s *Store) declare(ctx context.Context, table, words string) error {
 	if err != nil {
 		return failed("opening", err)
 	}
-	if there != words && grown(there, words) {
-		return failed("opening", s.client.HSet(ctx, s.keys.schema(), table, words).Err())
-	}
 	if there != words {
 		return fmt.Errorf("%w: redisstore: table %q is stored as %q and declared as %q: run Migrate", storage.ErrSchema, table, there, words)
 	}
 	return nil
-}
-
-// grown reports whether a declaration is an older one with more columns behind its
-// own: rows that lack them are read as if they were zero.
-func grown(older, newer string) bool {
-	const end = "; "
-	was, indexes := older[:strings.LastIndex(older, end)+1], older[strings.LastIndex(older, end)+1:]
-	return was != "" && strings.HasPrefix(newer, was) && newer[strings.LastIndex(newer, end)+1:] == indexes
 }
 
 // failed says what could not be done; nil stays nil.
