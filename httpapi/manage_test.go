@@ -135,7 +135,7 @@ func TestManageRefusesInItsOwnForm(t *testing.T) {
 		"/manage/users/balances/NOPE":                     "The blockchain is invalid.",
 		"/manage/users/balances/eth":                      "The blockchain is invalid.",
 		"/manage/users/balances/ETH?token=NOPE":           "The token is not one of ETH",
-		"/manage/users/balances/BTC":                      "The token is not one of BTC, which has BTC.",
+		"/manage/users/balances/BTC?token=USDT":           "The token is not one of BTC, which has BTC.",
 		"/manage/users/balances/ETH?token=A&token=B":      "token is given twice",
 		"/manage/users/balances?include_wallets=yes":      "include_wallets must be true or false",
 		"/manage/users/balances/?include_custody=perhaps": "include_custody must be true or false",

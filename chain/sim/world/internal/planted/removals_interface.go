@@ -40,7 +40,7 @@ var interfaceRemovals = []Bug{
 	},
 	{
 		ID: "FT05-higher-bound", File: "hooks.go",
-		Old: "return min(a, b), err", New: "return b, err",
+		Old: "return min(a, b), err", New: "return max(a, b), err",
 		What:    "a host's bound of what the network may take replaces the App's",
 		Package: ".", Test: "TestFT05_RefusalsAddUp",
 	},
