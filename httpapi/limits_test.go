@@ -93,6 +93,7 @@ func TestFM09_MinimumsFollowWhatForwardingCosts(t *testing.T) {
 	pass(10 * time.Minute)
 	dear := twice()
 	require.True(t, dear.GreaterThan(configured.Mul(decimal.New(2, 0))), "%s", dear)
+	require.Equal(t, configured.String(), w.least().String(), "dear for ten minutes")
 	pass(14 * time.Hour)
 	w.token = w.newToken(w.admin, "")
 	require.Equal(t, dear.String(), w.least().String(), "the most of the last day")
