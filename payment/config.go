@@ -62,8 +62,12 @@ type Config struct {
 	Addresses AddressPool
 	Tenants   Tenants
 	Wallets   Wallets
-	// Head reads how far a network was read: incoming's stored cursor.
+	// Head reads how far a network was read: incoming's stored cursor. TipRead is the time
+	// up to which it is known what was paid.
 	Head func(context.Context, chain.Network) (incoming.Cursor, error)
+	// Undecided reports at which of these addresses something has come that was not handed
+	// to Handle yet. Defaults to none.
+	Undecided func(ctx context.Context, n chain.Network, addresses ...string) (map[string]bool, error)
 
 	// CheckAddress refuses an address that is not ours: Get asks it before it shows a
 	// payment that still expects money. Defaults to no check.

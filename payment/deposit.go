@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"errors"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
@@ -24,6 +25,12 @@ func (x *decision) take(f fact) (e *entry, received bool, err error) {
 		x.deposits = append(x.deposits, e)
 	} else if f.version < e.d.FactVersion || s.Generation < e.d.Generation {
 		return nil, false, nil
+	} else if e.d.Role == RoleUnlisted && s.Currency != "" {
+		made := e.d.CreatedAt
+		e.d = x.fresh(id, s) // its currency is listed by now: it is judged as if it had just come
+		e.d.CreatedAt = made
+	} else if s.Currency == "" && e.d.Currency != "" {
+		return nil, false, errUnlisted
 	}
 	wasLive := e.d.Role != "" && e.d.live()
 	if s.Generation > e.d.Generation || s.State == incoming.Gone {
@@ -43,6 +50,10 @@ func (x *decision) take(f fact) (e *entry, received bool, err error) {
 	e.d.Payment = x.p.ID
 	return e, !was.counted(), x.value(&e.d)
 }
+
+// errUnlisted says that a deposit was read again by a process that does not list its
+// currency. One that does describes it again.
+var errUnlisted = errors.New("payment: the deposit's currency is not listed by the process that read it: one that lists it goes on")
 
 func (x *decision) fresh(id string, s *incoming.Sighting) Deposit {
 	d := Deposit{

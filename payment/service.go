@@ -64,6 +64,9 @@ func (s *Service) handle(ctx context.Context, f fact) error {
 	if sg.Internal {
 		return nil
 	}
+	if sg.Currency != "" && s.currency(sg.Currency) == nil {
+		return fmt.Errorf("payment: sighting %s: %w", sg.Generated(), errUnlisted)
+	}
 	return s.decide(ctx, sg.Tenant, func(ctx context.Context) (*decision, error) {
 		x, err := s.load(ctx, sg.Tenant, sg.Network, sg.Address, DepositID(sg))
 		if err != nil {

@@ -18,8 +18,8 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	now := s.now()
 	n, err := s.step(ctx, storage.Claim{
 		Table: Payments.Table, Now: now,
-		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []Status{Confirmed, Sending, Completed, Expired, Failed}}},
-	}, time.Time{})
+		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []Status{Confirmed, Sending, Completed, Expired, Failed}}, s.listed()},
+	}, "", time.Time{})
 	worked += n
 	for _, network := range s.networks {
 		cursor, headErr := s.c.Head(ctx, network)
@@ -33,25 +33,37 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 			Table: Payments.Table, Now: until,
 			Where: []storage.Cond{
 				{Column: "network", Op: storage.Eq, Value: string(network)},
-				{Column: "status", Op: storage.In, Value: unsettled},
+				{Column: "status", Op: storage.In, Value: unsettled}, s.listed(),
 			},
-		}, cursor.TipRead)
+		}, network, cursor.TipRead)
 		worked, err = worked+n, errors.Join(err, stepErr)
 	}
 	return worked, err
 }
 
+// listed is the condition on payments that this process decides about. The others are
+// left to a process that lists their currency.
+func (s *Service) listed() storage.Cond {
+	return storage.Cond{Column: "currency", Op: storage.In, Value: s.c.Registry.Codes()}
+}
+
 const claimMax = 100
 
-func (s *Service) step(ctx context.Context, c storage.Claim, tipRead time.Time) (int, error) {
+// step decides about a batch of due payments; those of a network are about to expire.
+func (s *Service) step(ctx context.Context, c storage.Claim, network chain.Network, tipRead time.Time) (int, error) {
 	c.Until, c.Max = s.now().Add(s.c.Lease), claimMax
 	rows, err := s.c.Store.Claim(ctx, c)
 	if err != nil {
 		return 0, err
 	}
+	undecided, err := s.undecided(ctx, network, rows)
+	if err != nil {
+		return len(rows), err
+	}
 	for _, r := range rows {
 		tenant, ok := strings.CutPrefix(string(r.Partition), string(storage.Tenant("")))
-		if !ok {
+		p := Payments.Value(r)
+		if !ok || undecided[p.Address] {
 			continue
 		}
 		if err := s.tick(ctx, tenant, r.ID, tipRead); err != nil {
@@ -62,6 +74,20 @@ func (s *Service) step(ctx context.Context, c storage.Claim, tipRead time.Time) 
 		}
 	}
 	return len(rows), nil
+}
+
+// undecided reports at which addresses something has come that is not decided yet: their
+// payments expire later, if they still do then.
+func (s *Service) undecided(ctx context.Context, network chain.Network, rows []storage.Row) (map[string]bool, error) {
+	if s.c.Undecided == nil || network == "" || len(rows) == 0 {
+		return nil, nil
+	}
+	addresses := make([]string, len(rows))
+	for i, r := range rows {
+		p := Payments.Value(r)
+		addresses[i] = p.Address
+	}
+	return s.c.Undecided(ctx, network, addresses...)
 }
 
 // tick lets time pass for one payment, and writes its next due time.

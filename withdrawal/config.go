@@ -131,7 +131,11 @@ type Config struct {
 	Ceilings func(ctx context.Context, tenant, currency string) (Ceiling, error)
 	// Halted says whether paying out a currency is halted. Defaults to never.
 	Halted func(ctx context.Context, tenant, currency string) (bool, error)
-	// Confirmations after which a withdrawal is completed. Defaults to 1.
+	// Retired lists currencies that Registry no longer lists, by the host's wish. Their
+	// withdrawals wait as halted, and can be cancelled. Defaults to none.
+	Retired []string
+	// Confirmations after which a withdrawal is completed. One that was created under a
+	// smaller number waits for this one, or for finality. Defaults to 1.
 	Confirmations func(c *chain.Currency) int64
 	// MaxFeeTimes: a quoted network fee above so many times the figure asked
 	// for, or the currency's minimum where that is more, is taken for a fault of

@@ -12,19 +12,22 @@ import (
 // move is one decision on a stored withdrawal: what follows from one fact.
 // Its methods change w and collect what goes into the Change with it.
 type move struct {
-	was     Withdrawal // as it is stored
-	w       Withdrawal
-	c       *chain.Currency
-	now     time.Time
-	due     time.Time // of the row
-	changed bool      // w differs from what is stored
-	history bool      // so does its line of the unified history
-	events  []storage.Row
-	with    []storage.Row // of another withdrawal
-	post    []ledger.Tx
-	level   []storage.Level
-	require []storage.Guard // rows that the decision relied on
-	notices []Notice
+	was Withdrawal // as it is stored
+	w   Withdrawal
+	c   *chain.Currency
+	// required is the number of confirmations for completion: the stored one, or today's
+	// where that is higher.
+	required int64
+	now      time.Time
+	due      time.Time // of the row
+	changed  bool      // w differs from what is stored
+	history  bool      // so does its line of the unified history
+	events   []storage.Row
+	with     []storage.Row // of another withdrawal
+	post     []ledger.Tx
+	level    []storage.Level
+	require  []storage.Guard // rows that the decision relied on
+	notices  []Notice
 }
 
 // step takes the withdrawal to a status by a trigger: the table must allow it.
@@ -109,9 +112,8 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 			return storage.Change{}, err
 		}
 		done = move{was: w, w: w, now: s.now(), due: row.Due}
-		if done.c, err = s.c.Registry.Currency(w.Currency); err != nil {
-			return storage.Change{}, err
-		}
+		done.c = s.listing(&w)
+		done.required = max(w.Required, s.c.Confirmations(done.c))
 		if err = f(&done); err != nil || !done.changed {
 			return storage.Change{}, err
 		}

@@ -119,7 +119,7 @@ func (m *move) signed(o Outcome) error {
 }
 
 func (m *move) executed(o Outcome) error {
-	deep := o.State == OutcomeSettled || o.Confirmations >= m.w.Required
+	deep := o.State == OutcomeSettled || o.Confirmations >= m.required
 	switch m.w.Status {
 	case Pending, Processing:
 		if m.w.Status == Pending {

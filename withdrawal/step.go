@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -30,7 +31,11 @@ const (
 // is of some withdrawal that is tried again later, the others were worked on.
 func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	now := s.now()
-	rows, err := s.c.Store.Claim(ctx, storage.Claim{Table: Withdrawals.Table, Now: now, Until: now.Add(s.c.Lease), Max: s.c.Batch})
+	rows, err := s.c.Store.Claim(ctx, storage.Claim{
+		Table: Withdrawals.Table, Now: now, Until: now.Add(s.c.Lease), Max: s.c.Batch,
+		// Others are left to a process that lists their currency.
+		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: append(s.c.Registry.Codes(), s.c.Retired...)}},
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -113,6 +118,10 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 	}
 	if bad, err := s.checkIntact(ctx, m); bad || err != nil {
 		return nil, err
+	}
+	if slices.Contains(s.c.Retired, m.w.Currency) {
+		m.wait(WaitingHalted, retry)
+		return nil, nil
 	}
 	halted, failure := s.c.Halted(ctx, m.w.Tenant, m.w.Currency)
 	switch {

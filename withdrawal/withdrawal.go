@@ -139,6 +139,16 @@ func (s *Service) Scale(w *Withdrawal) uint8 {
 	return scale
 }
 
+// listing is the currency of w. Where it is not listed any more it is made of what w knows.
+func (s *Service) listing(w *Withdrawal) *chain.Currency {
+	c, err := s.c.Registry.Currency(w.Currency)
+	if err != nil {
+		scale := s.Scale(w)
+		c = &chain.Currency{Code: w.Currency, Network: chain.Network(w.Network), Token: w.Token, Decimals: scale, Scale: scale}
+	}
+	return c
+}
+
 // load reads one withdrawal with its row; ErrNotFound where there is none.
 func (s *Service) load(ctx context.Context, p storage.Partition, id string) (Withdrawal, storage.Row, error) {
 	if id == "" || len(id) > maxRef {

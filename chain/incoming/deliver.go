@@ -23,10 +23,10 @@ func (n *Network) deliver(ctx context.Context) (handled int, err error) {
 		}
 		claim := storage.Claim{
 			Table: Sightings.Table, Partition: n.part, Max: n.cfg.Batch,
-			Now: n.cfg.Now(), Until: n.cfg.Now().Add(n.cfg.Lease),
+			Now: n.cfg.Now(), Until: n.cfg.Now().Add(n.cfg.Lease), Where: []storage.Cond{n.lists.mine()},
 		}
 		if cur.Halted != "" { // no credits on a chain that contradicts itself
-			claim.Where = []storage.Cond{{Column: "state", Op: storage.Ne, Value: Final}}
+			claim.Where = append(claim.Where, storage.Cond{Column: "state", Op: storage.Ne, Value: Final})
 		}
 		rows, err := n.cfg.Store.Claim(ctx, claim)
 		if err != nil || len(rows) == 0 {

@@ -31,6 +31,13 @@ type Config struct {
 	// MaxUnlisted bounds, per block, the transfers of tokens that are none of
 	// ours that are recorded. Defaults to 100.
 	MaxUnlisted int
+	// Known lists the contracts that any process on the store lists on this network: their
+	// transfers are recorded beyond MaxUnlisted, too. Defaults to none.
+	Known func(ctx context.Context) (contracts []string, err error)
+	// GoneAfter is how long a transfer must have been in no mempool of any process
+	// before it is gone: nodes do not hold the same transactions. Defaults to 0: the first
+	// process that misses it says so.
+	GoneAfter time.Duration
 	// MaxRows is the number of transfers after which a page is cut at the next
 	// block's end. Defaults to 2000.
 	MaxRows int
@@ -82,6 +89,8 @@ type Network struct {
 	part storage.Partition
 	log  *slog.Logger
 
+	lists listing
+
 	mu    sync.Mutex // one Step at a time
 	round round      // guarded by mu
 	trail atomic.Pointer[trail]
@@ -128,7 +137,7 @@ func New(cfg Config) (*Network, error) {
 		cfg.Watched.keep()
 	}
 	return &Network{
-		cfg: cfg, name: name, part: storage.Network(string(name)), open: cfg.Open,
+		cfg: cfg, name: name, part: storage.Network(string(name)), open: cfg.Open, lists: listingOf(cfg.Registry, info),
 		log: cfg.Log.With(slog.String("network", string(name))),
 	}, nil
 }
@@ -163,9 +172,13 @@ func (n *Network) Step(ctx context.Context) (worked int, err error) {
 	if err != nil {
 		return first, err
 	}
+	listed, err := n.relist(ctx)
+	if err != nil {
+		return first, err
+	}
 	read, err := n.read(ctx)
 	handled, herr := n.deliver(ctx)
-	return first + read + handled, errors.Join(err, herr)
+	return first + listed + read + handled, errors.Join(err, herr)
 }
 
 // Status is how far a network was read, for operators.

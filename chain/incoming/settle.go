@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -18,7 +19,7 @@ const settleChunk = 500
 // gone. asked is when the tip was asked for, known what was read before.
 func (n *Network) settle(ctx context.Context, tip chain.Tip, known Cursor, asked time.Time, waits *mempool, mayVanish bool) (worked int, err error) {
 	if age := asked.Sub(tip.Head.Time); n.cfg.HeadAge > 0 && age > n.cfg.HeadAge {
-		err := fmt.Errorf("%w: %s: its head %d is %s old", ErrStuck, n.name, tip.Head.Height, age.Truncate(time.Second))
+		err := fmt.Errorf("%w: %s: its head %d is of %s, more than %s ago", ErrStuck, n.name, tip.Head.Height, tip.Head.Time.UTC().Format(time.RFC3339), n.cfg.HeadAge)
 		n.setStuck(err.Error())
 		return 0, err
 	}
@@ -94,6 +95,7 @@ func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word b
 			Where: []storage.Cond{
 				{Column: "state", Op: storage.Eq, Value: Included},
 				{Column: "final_at", Op: storage.Le, Value: cur.Head},
+				n.lists.mine(),
 			},
 		})
 		if err != nil {
@@ -105,6 +107,12 @@ func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word b
 			if c := n.listed(s.Currency); c != nil && c.WaitFinal && word && s.Height > cur.Final {
 				waiting++
 				continue
+			}
+			if at := n.finalAt(&s); at > s.FinalAt { // more confirmations are required than when it was included
+				if s.FinalAt = at; at > cur.Head {
+					put = append(put, Sightings.Row(r.ID, r.Version, r.Due, s))
+					continue
+				}
 			}
 			s.State = Final
 			put = append(put, n.row(s, r.Version, n.cfg.Now()))
@@ -128,27 +136,34 @@ func (n *Network) vanish(ctx context.Context, cur Cursor, version int64, waits *
 	if err != nil {
 		return 0, err
 	}
+	missed, marks, drop, err := n.missed(ctx, rows, waits)
+	if err != nil {
+		return 0, err
+	}
 	var put []storage.Row
-	for _, r := range rows {
-		if waits != nil && waits.keys[r.ID] {
-			continue
-		}
+	for _, r := range missed {
 		s := Sightings.Value(r)
 		s.State, s.FinalAt = Gone, 0
 		n.log.Info("transfer gone", slog.String("sighting", s.Generated()))
 		put = append(put, n.row(s, r.Version, n.cfg.Now()))
 	}
-	return n.commitAt(ctx, "gone", version, put)
+	if worked, err = n.commitAt(ctx, "gone", version, put, drop...); err != nil {
+		return worked, err
+	}
+	marked, err := n.commitAt(ctx, "missing", version, marks)
+	return worked + marked, err
 }
 
 // commitAt commits rows in chunks, on the condition that the cursor still
 // stands at version. It stops without an error where something moved meanwhile:
 // the next Step decides again.
-func (n *Network) commitAt(ctx context.Context, kind string, version int64, put []storage.Row) (done int, err error) {
-	for len(put) > 0 {
+func (n *Network) commitAt(ctx context.Context, kind string, version int64, put []storage.Row, drop ...storage.Row) (done int, err error) {
+	for len(put)+len(drop) > 0 {
 		part := put[:min(len(put), settleChunk)]
 		put = put[len(part):]
 		c := n.change(kind, []storage.Guard{Cursors.Guard(CursorID, version)}, part...)
+		c.ID, c.Drop = changeID(kind, slices.Concat(part, drop)), drop
+		drop = nil
 		if err := storage.CommitOne(ctx, n.cfg.Store, c); err != nil {
 			if raced(err) {
 				return done, nil

@@ -50,6 +50,9 @@ type sighted struct {
 	Sighting
 	version int64
 	dirty   bool
+
+	unlisted bool // it was described without a currency now
+	coins    bool // … and Exact counts whole coins
 }
 
 // source is where transfers were read.
@@ -87,24 +90,29 @@ func (n *Network) merge(ctx context.Context, found []chain.Transfer, src source)
 		t := &mine[i]
 		s := b.get(t)
 		if !n.see(s, t, now) {
+			n.again(s, t)
 			continue
 		}
 		if t.Contradicted {
 			contradicted = append(contradicted, *t)
 		}
-		n.describe(&s.Sighting, t, owners[t.To], internal[i])
+		n.describe(s, t, owners[t.To], internal[i])
 		b.inherit(s)
 		if t.Block.Hash != "" {
 			b.conflict(s)
 		}
 	}
 	halts, err := n.contradicted(ctx, contradicted)
-	return append(n.rows(b, now), halts...), err
+	if err != nil {
+		return nil, err
+	}
+	marks, err := n.unlistedRows(ctx, b)
+	return append(append(n.rows(b, now), halts...), marks...), err
 }
 
 // ours leaves of the transfers those that move something to an address of the
 // directory, at most so many unlisted ones per block.
-func (n *Network) ours(ctx context.Context, found []chain.Transfer, src source) ([]chain.Transfer, map[chain.Address]AddressRow, error) {
+func (n *Network) ours(ctx context.Context, found []chain.Transfer, src source) (mine []chain.Transfer, owners map[chain.Address]AddressRow, err error) {
 	asked := map[chain.Address]bool{}
 	var ids []string
 	for i := range found {
@@ -113,7 +121,7 @@ func (n *Network) ours(ctx context.Context, found []chain.Transfer, src source) 
 			ids = append(ids, string(to))
 		}
 	}
-	owners := make(map[chain.Address]AddressRow, len(ids))
+	owners = make(map[chain.Address]AddressRow, len(ids))
 	for part := range slices.Chunk(ids, readChunk) {
 		rows, err := n.cfg.Store.Rows(ctx, Addresses.Table, n.part, part...)
 		if err != nil {
@@ -123,16 +131,24 @@ func (n *Network) ours(ctx context.Context, found []chain.Transfer, src source) 
 			owners[chain.Address(r.ID)] = Addresses.Value(r)
 		}
 	}
-	var mine []chain.Transfer
 	unlisted := map[string]int{}
+	var known map[string]bool // contracts that another process lists
 	for _, t := range found {
 		o, ok := owners[t.To]
 		if !ok || !t.Amount.IsPositive() || src == fromBlocks && ended(o, t.Block.Time) {
 			continue
 		}
 		if n.currency(&t) == nil {
-			if unlisted[t.Block.Hash]++; src == fromMempool || unlisted[t.Block.Hash] > n.cfg.MaxUnlisted {
+			if unlisted[t.Block.Hash]++; src == fromMempool {
 				continue
+			}
+			if unlisted[t.Block.Hash] > n.cfg.MaxUnlisted {
+				if known, err = n.known(ctx, known); err != nil {
+					return nil, nil, err
+				}
+				if !known[contractKey(n.lists.info, t.Contract)] {
+					continue
+				}
 			}
 		}
 		mine = append(mine, t)
@@ -164,17 +180,38 @@ func (n *Network) listed(code string) *chain.Currency {
 	return c
 }
 
+// known reads which contracts of the network other processes list, once.
+func (n *Network) known(ctx context.Context, have map[string]bool) (map[string]bool, error) {
+	if have != nil || n.cfg.Known == nil {
+		return have, nil
+	}
+	contracts, err := n.cfg.Known(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("incoming: %s: reading what other processes list: %w", n.name, err)
+	}
+	have = make(map[string]bool, len(contracts))
+	for _, c := range contracts {
+		have[contractKey(n.lists.info, c)] = true
+	}
+	return have, nil
+}
+
 // confirmations that a transfer needs; those of the native coin where it is of
 // no currency of ours.
 func (n *Network) confirmations(t *chain.Transfer) int64 {
+	return max(n.depth(n.currency(t)), t.Confirmable)
+}
+
+// again describes a Sighting that is known in this block already, where it was stored
+// without a currency and the client now names one: it was read by a process that did not
+// list it.
+func (n *Network) again(s *sighted, t *chain.Transfer) {
 	c := n.currency(t)
-	if c == nil {
-		c, _ = n.cfg.Registry.Gas(n.name)
+	if c == nil || s.Currency != "" || s.BlockHash == "" || s.BlockHash != t.Block.Hash {
+		return
 	}
-	if c == nil {
-		return max(1, t.Confirmable)
-	}
-	return max(1, c.Confirmations, t.Confirmable)
+	n.list(&s.Sighting, c, t.Amount)
+	s.dirty = true
 }
 
 // see moves the state to what the transfer says: in its block, or in the
@@ -210,7 +247,7 @@ func (n *Network) see(s *sighted, t *chain.Transfer, now time.Time) bool {
 
 // describe writes what was moved, from whom and to whom: a tx that is executed
 // again on another branch may do something else.
-func (n *Network) describe(s *Sighting, t *chain.Transfer, owner AddressRow, internal bool) {
+func (n *Network) describe(s *sighted, t *chain.Transfer, owner AddressRow, internal bool) {
 	s.Network, s.Tx, s.Ordinal = string(n.name), t.Tx, t.Ordinal
 	s.Address, s.Tenant, s.Purpose = string(t.To), owner.Tenant, owner.Use
 	s.From, s.Memo, s.Contract = clean(string(t.From)), clean(t.Memo), clean(t.Contract)
@@ -223,10 +260,16 @@ func (n *Network) describe(s *Sighting, t *chain.Transfer, owner AddressRow, int
 	if t.Amount.Exponent() > maxPlaces || t.Amount.Exponent() < -maxPlaces || t.Amount.NumDigits() > maxPlaces {
 		s.Exact = decimal.Zero // no store should have to keep it
 	}
-	s.Currency, s.Amount = "", 0
-	if c := n.currency(t); c != nil {
-		s.Currency, s.Amount = c.Code, credit(c, t.Amount)
+	c := n.currency(t)
+	if c == nil { // nobody forwards it until a process that lists it describes it
+		s.Currency, s.Amount, s.Forward = "", 0, NotNeeded
+		s.unlisted, s.coins = true, t.Currency != ""
+		return
 	}
+	if s.Currency == "" && s.Forward == NotNeeded {
+		s.Forward = ForwardNone
+	}
+	s.Currency, s.Amount = c.Code, credit(c, t.Amount)
 }
 
 // credit is an exact amount in ledger units, rounded down; −1 where it is above

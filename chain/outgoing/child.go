@@ -72,6 +72,9 @@ func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, er
 	if born {
 		return n.helps(ctx, &job{id: id, v: v, version: stored.Version}, a)
 	}
+	if !n.able(ctx, AbilityChildren) {
+		return false, nil
+	}
 	most, err := n.left(j, a)
 	if err != nil {
 		return false, err

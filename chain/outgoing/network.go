@@ -38,6 +38,10 @@ type Config struct {
 	Store    storage.Store
 	Client   chain.Client
 	Registry *chain.Registry
+	// Retired lists currencies of this network that Registry no longer lists, by the host's
+	// wish. Their intents wait as halted, and what was signed is watched to its end.
+	// Defaults to none.
+	Retired []string
 	// Signer is required to send; a process without one only submits, cancels
 	// and reads, and its Step delivers outcomes and watches.
 	Signer chain.Signer
@@ -90,6 +94,9 @@ type Config struct {
 	// where coins are outputs: those that are due at the same moment, each
 	// recipient of which sees the others. 1 pays each alone. Defaults to 25.
 	MaxPayments int
+	// Able reports whether every running process knows an ability: one that does not
+	// would spoil what the others do with it. Defaults to yes.
+	Able func(ctx context.Context, a Ability) (bool, error)
 	// NoChildren says that a transaction which nodes keep and take no replacement of is
 	// left to wait. Defaults to having a child pay for it, where the client is a
 	// chain.ParentPayer.
@@ -107,6 +114,7 @@ type Network struct {
 	info   chain.NetworkInfo
 	gas    *chain.Currency
 	part   storage.Partition
+	codes  []string     // currencies that this process decides about
 	nonces chain.Noncer // nil where the network has none
 
 	mu       sync.Mutex
@@ -133,6 +141,10 @@ func New(c Config) (*Network, error) {
 		return nil, fmt.Errorf("outgoing: Config.ChangeAddress is required on %s", code)
 	}
 	n := &Network{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}, doubts: map[chain.Address]doubt{}}
+	n.codes = append(n.codes, c.Retired...)
+	for _, cur := range c.Registry.On(code) {
+		n.codes = append(n.codes, cur.Code)
+	}
 	if info.Family == chain.AccountFamily {
 		n.nonces, _ = c.Client.(chain.Noncer)
 	}
@@ -186,11 +198,17 @@ type job struct {
 
 func (j *job) intent() chain.Intent { return j.v.intent(j.id) }
 
+// listed is the condition on intents and outcomes that this process may decide about. The
+// others are left to a process that lists their currency.
+func (n *Network) listed() storage.Cond {
+	return storage.Cond{Column: "currency", Op: storage.In, Value: n.codes}
+}
+
 func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State) ([]*job, error) {
 	now := n.Now()
 	rows, err := n.Store.Claim(ctx, storage.Claim{
 		Table: Intents.Table, Partition: n.part, Now: now, Until: now.Add(hold), Max: n.Batch,
-		Where: []storage.Cond{{Column: "state", Op: storage.In, Value: states}},
+		Where: []storage.Cond{{Column: "state", Op: storage.In, Value: states}, n.listed()},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("outgoing: claiming intents: %w", err)
@@ -239,6 +257,7 @@ func (n *Network) deliver(ctx context.Context) (int, error) {
 	now := n.Now()
 	rows, err := n.Store.Claim(ctx, storage.Claim{
 		Table: Outcomes.Table, Partition: n.part, Now: now, Until: now.Add(n.Lease), Max: n.Batch,
+		Where: []storage.Cond{n.listed()},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("outgoing: claiming outcomes: %w", err)

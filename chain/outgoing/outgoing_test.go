@@ -73,11 +73,16 @@ func TestSubmitRefusesWhatCanNeverBeSent(t *testing.T) {
 		"negative": func(in *chain.Intent) { in.Amount = -1 },
 		"max cost": func(in *chain.Intent) { in.MaxCost = 0 },
 	} {
-		in := w.intent("a", coin)
+		in := w.intent(name, coin)
 		spoil(&in)
-		require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent, name)
+		for range 2 {
+			require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent, name)
+		}
 	}
-	require.Empty(t, w.rows(outgoing.Intents.Table))
+	for _, r := range w.rows(outgoing.Intents.Table) {
+		require.Equal(t, outgoing.Cancelled, outgoing.Intents.Value(r).State)
+		require.True(t, r.Due.IsZero(), "nothing is ever done about %s", r.ID)
+	}
 }
 
 func TestTokensAndSweepsOfEverything(t *testing.T) {

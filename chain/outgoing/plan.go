@@ -45,6 +45,9 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if j.child() {
 		return n.planChild(ctx, j)
 	}
+	if slices.Contains(n.Retired, in.Currency) {
+		return n.wait(ctx, j, &waitError{ReasonHalted, "its currency is retired"})
+	}
 	if _, err := n.allowed(ctx, in); err != nil {
 		return n.wait(ctx, j, err)
 	}

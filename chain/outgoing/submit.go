@@ -21,33 +21,78 @@ var (
 
 // Submit takes an intent over: from nil on it will be sent unless it is
 // cancelled first. It is idempotent by Intent.ID: the same intent again is nil,
-// another one under the same id wraps ErrDiffers. ErrIntent wraps what can
-// never be sent; nothing is stored then.
+// whatever is configured by then, and another one under the same id wraps ErrDiffers.
+// ErrIntent wraps what can never be sent. For a withdrawal that is remembered: no
+// process, however it is configured, can submit the same id later.
 func (n *Network) Submit(ctx context.Context, in chain.Intent) error {
-	if err := n.check(in); err != nil {
+	stored, err := n.stored(ctx, in)
+	if stored || err != nil {
 		return err
 	}
 	now := n.Now()
-	row := Intents.Row(in.ID, 0, now, record(in, now))
-	err := storage.CommitOne(ctx, n.Store, storage.Change{
-		ID: changeID("submit", in.ID), Partition: n.part, Put: []storage.Row{row},
-	})
-	stored, _, ok, e := Intents.One(ctx, n.Store, n.part, in.ID)
-	switch {
-	case e != nil:
-		return errors.Join(err, e)
-	case ok && stored.intent(in.ID) != in:
-		return fmt.Errorf("%w: %q", ErrDiffers, in.ID)
-	case ok:
-		return nil
+	row, op := Intents.Row(in.ID, 0, now, record(in, now)), "submit"
+	bad := n.check(in)
+	if bad != nil {
+		if in.Purpose != chain.ForWithdrawal || !n.storable(in) {
+			return bad
+		}
+		row, op = refusal(in, now), "refuse"
+	}
+	err = storage.CommitOne(ctx, n.Store, storage.Change{ID: changeID(op, in.ID), Partition: n.part, Put: []storage.Row{row}})
+	if err == nil {
+		return bad
+	}
+	// The answer was lost, or another process was faster.
+	if stored, e := n.stored(ctx, in); stored || e != nil {
+		return e
+	}
+	if bad != nil && storage.Final(err) {
+		return bad
 	}
 	return err
+}
+
+// stored reports whether an intent was taken over. The error wraps ErrDiffers where
+// another one has its id, and ErrIntent where it was refused.
+func (n *Network) stored(ctx context.Context, in chain.Intent) (bool, error) {
+	if !n.storable(in) {
+		return false, nil
+	}
+	v, _, ok, err := Intents.One(ctx, n.Store, n.part, in.ID)
+	switch {
+	case err != nil || !ok:
+		return false, err
+	case v.intent(in.ID) != in:
+		return false, fmt.Errorf("%w: %q", ErrDiffers, in.ID)
+	case v.Refused():
+		return false, fmt.Errorf("%w %q: it was refused when it was submitted first", ErrIntent, in.ID)
+	}
+	return true, nil
+}
+
+// storable reports whether an intent can be a row of this network.
+func (n *Network) storable(in chain.Intent) bool {
+	return in.ID != "" && len(in.ID) <= maxID && !IsChild(in.ID) && in.Network == n.info.Code
+}
+
+const maxID = 150
+
+// Refused reports whether an intent was refused when it was submitted: nothing of it was
+// taken over, and its id is used up.
+func (r *IntentRow) Refused() bool { return r.State == Cancelled && r.Reason == ReasonRefused }
+
+// refusal is the row of an intent that was refused: it takes the id, and nothing is ever
+// done about it.
+func refusal(in chain.Intent, now time.Time) storage.Row {
+	v := record(in, now)
+	v.State, v.Reason = Cancelled, ReasonRefused
+	return Intents.Row(in.ID, 0, time.Time{}, v)
 }
 
 // check refuses an intent that could never be sent, or that a unit mistake made.
 func (n *Network) check(in chain.Intent) error {
 	bad := func(why string) error { return fmt.Errorf("%w %q: %s", ErrIntent, in.ID, why) }
-	if in.ID == "" || len(in.ID) > 150 || IsChild(in.ID) {
+	if in.ID == "" || len(in.ID) > maxID || IsChild(in.ID) {
 		return bad("ID must have 1 to 150 bytes, and not begin as those of children do")
 	}
 	if in.Network != n.info.Code {
@@ -121,6 +166,45 @@ func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err er
 		return false, err
 	}
 	return cancelled, nil
+}
+
+// Offline is what can be done about a network that this process has no client of: Submit
+// refuses every intent that was not taken over before, and Cancel ends those of which
+// nothing was signed.
+type Offline struct {
+	Store   storage.Store
+	Network chain.Network
+	Now     func() time.Time
+}
+
+func (o Offline) network() *Network {
+	return &Network{
+		Config: Config{Store: o.Store, Now: o.Now}, info: chain.NetworkInfo{Code: o.Network}, part: storage.Network(string(o.Network)),
+	}
+}
+
+// Submit is nil for an intent that was taken over, else its error wraps ErrIntent.
+func (o Offline) Submit(ctx context.Context, in chain.Intent) error {
+	n := o.network()
+	stored, err := n.stored(ctx, in)
+	if stored || err != nil {
+		return err
+	}
+	err = storage.CommitOne(ctx, o.Store, storage.Change{
+		ID: changeID("refuse", in.ID), Partition: n.part, Put: []storage.Row{refusal(in, o.Now())},
+	})
+	if err == nil {
+		return fmt.Errorf("%w %q: its network is retired", ErrIntent, in.ID)
+	}
+	if stored, e := n.stored(ctx, in); stored || e != nil {
+		return e
+	}
+	return err
+}
+
+// Cancel is Network.Cancel.
+func (o Offline) Cancel(ctx context.Context, id string) (bool, error) {
+	return o.network().Cancel(ctx, id)
 }
 
 // View is an intent as it stands.

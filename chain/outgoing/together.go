@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -29,7 +30,7 @@ var Rides = storage.NewTable[RideRow]("rides", storage.Index("carrier"))
 // together lists those of the jobs claimed with j that its transaction can pay
 // too, the longest waiting first, and what must not change for that.
 func (n *Network) together(ctx context.Context, j *job) (out []*job, guards []storage.Guard) {
-	if !n.carries(j) {
+	if !n.carries(j) || len(j.beside) < 2 || !n.able(ctx, AbilityTogether) {
 		return nil, nil
 	}
 	for _, o := range j.beside {
@@ -46,6 +47,28 @@ func (n *Network) together(ctx context.Context, j *job) (out []*job, guards []st
 	}
 	slices.SortStableFunc(out, func(a, b *job) int { return cmp.Compare(a.v.Amount, b.v.Amount) }) // the largest are left out first
 	return out, guards
+}
+
+// Ability is something that a process of an older version would spoil: it stays off until
+// every process on the store knows it.
+type Ability string
+
+// The abilities.
+const (
+	AbilityTogether Ability = "withdrawals_together" // one transaction pays several withdrawals
+	AbilityChildren Ability = "children"             // a child pays for a transaction that nodes keep
+)
+
+// able asks whether every process knows an ability. Without an answer it is off.
+func (n *Network) able(ctx context.Context, a Ability) bool {
+	if n.Able == nil {
+		return true
+	}
+	ok, err := n.Able(ctx, a)
+	if err != nil {
+		n.Log.Warn("ability_unknown", slog.String("ability", string(a)), slog.Any("error", err))
+	}
+	return ok && err == nil
 }
 
 // mostPayments is what one transaction pays at most, whatever MaxPayments says: a

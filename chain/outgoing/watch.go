@@ -128,9 +128,12 @@ func (n *Network) final(j *job, st *chain.Status) bool {
 		return true
 	}
 	cur, err := n.Registry.Currency(j.v.Currency)
+	if err != nil { // retired
+		cur = n.gas
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return err == nil && !n.finality && !cur.WaitFinal && st.Confirmations >= cur.Confirmations
+	return !n.finality && !cur.WaitFinal && st.Confirmations >= cur.Confirmations
 }
 
 // picture is what all attempts of an intent come to.

@@ -224,11 +224,11 @@ func (t *Treasury) cost(ctx context.Context, o outgoing.Outcome) error {
 }
 
 // unreserve takes the reservation of an intent that was refused for good away as
-// if it had never been: should it be taken over one day after all, it is set
-// aside anew. One that was taken over before keeps it, whatever is said now.
+// if it had never been. One that was taken over before keeps it, whatever is said now.
 func (t *Treasury) unreserve(ctx context.Context, in chain.Intent) error {
 	p := storage.Tenant(in.Tenant)
-	if _, _, taken, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID); err != nil || taken {
+	v, _, taken, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID)
+	if err != nil || taken && !v.Refused() {
 		return err
 	}
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {

@@ -236,10 +236,12 @@ func TestRefusedIntentSetsNothingAside(t *testing.T) {
 	bad.Confirmations = -1
 	require.ErrorIs(t, w.app.Treasury.Submit(t.Context(), bad), outgoing.ErrIntent)
 	w.released()
-	// It was as if it had never been: the same order, put right, is paid.
+	require.ErrorIs(t, w.app.Treasury.Submit(t.Context(), bad), outgoing.ErrIntent, "it stays refused")
+	w.released()
+	good.ID, bad.ID = "w2", "w2"
 	require.NoError(t, w.app.Treasury.Submit(t.Context(), good))
 	require.Error(t, w.app.Treasury.Submit(t.Context(), bad), "taken over already")
-	reserved, _, _, err := treasury.Reservations.One(t.Context(), w.store, storage.Tenant(w.tenant), "w1")
+	reserved, _, _, err := treasury.Reservations.One(t.Context(), w.store, storage.Tenant(w.tenant), "w2")
 	require.NoError(t, err)
 	require.True(t, reserved.Open, "what is on its way keeps what was set aside for it")
 }

@@ -94,6 +94,8 @@ func (t *Treasury) Step(ctx context.Context, n chain.Network) (int, error) {
 	rows, failed := t.cfg.Store.Claim(ctx, storage.Claim{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)),
 		Now: t.cfg.Now(), Until: t.cfg.Now().Add(t.cfg.Lease), Max: t.cfg.Batch,
+		// Others are left to a process that lists their currency.
+		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: append(t.cfg.Registry.Codes(), "")}},
 	})
 	err = errors.Join(err, failed)
 	for _, row := range rows {
