@@ -74,9 +74,28 @@ type Config struct {
 	Callbacks webhook.Guard
 	// Poll is how often Run asks each chain for news. Defaults to 5 seconds.
 	Poll time.Duration
-	// HeadAge is how old a node's newest block may be before nothing becomes
-	// final on its word any more. Defaults to no bound.
+	// HeadAge is the maximum age of a node's newest block, on every network. While the
+	// block is older nothing becomes final, no payment expires, and the network's worker
+	// fails with incoming.ErrStuck. Where there is a limit, a payment expires only once the
+	// chain's own time is past its end. Below 0 there is no limit, and a payment expires by
+	// the time at which the tip was read. Defaults to chain.NetworkInfo.HeadAge of each
+	// network, and to no limit on a chain.OnDemand chain.
 	HeadAge time.Duration
+	// GoneAfter is how long a deposit must have been missing in the mempools of all
+	// processes before it is gone: nodes do not hold the same transactions. Below 0 the
+	// first process that misses it decides. Defaults to 10 minutes, and to below 0 on a
+	// chain.OnDemand chain.
+	GoneAfter time.Duration
+
+	// Retire lists currencies that are open in the store and are no longer in Registry, or
+	// on a network without a client: Open refuses that otherwise. Their withdrawals wait as
+	// halted and can be cancelled, payments end when their time is over, and deposits are
+	// not credited until the currency is listed again. Name a code here only once no
+	// process lists it. Defaults to none.
+	Retire []string
+	// Elsewhere lists networks without a client here, which another process on the same
+	// store serves: what is open there is left to it. Defaults to none.
+	Elsewhere []chain.Network
 
 	// Grace is how long Run, once its context has ended, waits for steps in flight
 	// before it cancels theirs. Defaults to 30 seconds.
@@ -164,7 +183,17 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("cryptopay: network %s: %w", client.Network(), err)
 		}
 	}
+	for _, n := range c.Elsewhere {
+		if seen[n] {
+			return c, fmt.Errorf("cryptopay: Config.Elsewhere names %s, which Config.Chains has a client of: leave it out of one", n)
+		}
+	}
 	c.Registry = c.Registry.Only(slices.Collect(maps.Keys(seen))...)
+	for _, code := range c.Retire {
+		if _, err := c.Registry.Currency(code); err == nil {
+			return c, fmt.Errorf("cryptopay: Config.Retire names %s, which Config.Registry lists: leave it out of one", code)
+		}
+	}
 	err := c.guardRates()
 	return c, err
 }
@@ -185,6 +214,39 @@ func (c *Config) guardRates() error {
 	}
 	c.Rates = guarded
 	return nil
+}
+
+// headAge is the maximum age of a network's newest block, 0 = no limit.
+func (c *Config) headAge(client chain.Client) time.Duration {
+	switch {
+	case c.HeadAge != 0:
+		return max(c.HeadAge, 0)
+	case c.onDemand(client):
+		return 0
+	}
+	info, err := c.Registry.Network(string(client.Network()))
+	if err != nil {
+		return 0
+	}
+	return info.HeadAge
+}
+
+// goneAfter is GoneAfter on one network, 0 = at once.
+func (c *Config) goneAfter(client chain.Client) time.Duration {
+	switch {
+	case c.GoneAfter != 0:
+		return max(c.GoneAfter, 0)
+	case c.onDemand(client):
+		return 0
+	}
+	return 10 * time.Minute
+}
+
+// onDemand reports whether a chain has new blocks only when somebody asks for them.
+func (c *Config) onDemand(client chain.Client) bool {
+	d, ok := client.(chain.OnDemand)
+	info, err := c.Registry.Network(string(client.Network()))
+	return ok && d.OnDemand() || err == nil && info.HeadAge < 0
 }
 
 // newID makes UUIDs of version 7 (RFC 9562) of a clock's milliseconds and

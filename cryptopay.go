@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -36,6 +37,7 @@ type App struct {
 	skew     *skew
 	opened   *atomic.Bool // Open has succeeded
 	tx       storage.Tx   // where it is inside of a host's transaction
+	on       *sync.Map    // abilities that were found on
 }
 
 // network is one chain's two pipelines.
@@ -51,7 +53,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table})
+		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table})
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -61,7 +63,7 @@ func New(cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool)}
+	a := &App{cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}}
 	for _, build := range []func() error{a.shared, a.chains, a.domains} {
 		if err := build(); err != nil {
 			return nil, fmt.Errorf("cryptopay: %w", err)
@@ -74,7 +76,9 @@ func New(cfg Config) (*App, error) {
 // Open makes the store ready. Call it once, before anything else. A store that a
 // move has filled by half is move.ErrUnfinished: what is not there yet would be
 // done again. A currency that is listed otherwise than when the store first saw
-// it is a *ListingError.
+// it is a *ListingError, one that is open in the store and not served any more an
+// *OpenBusinessError, and another Key or seed than the store was made with a *KeyError.
+// One address is derived of each network, so Config.Addresses must be able to.
 func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
 		return err
@@ -82,8 +86,10 @@ func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := move.Unfinished(ctx, a.cfg.Store); err != nil {
 		return err
 	}
-	if err := a.list(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{a.sameKeys, a.served, a.list, a.sayAbilities} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	a.opened.Store(true)
 	return nil
@@ -143,7 +149,7 @@ func (a *App) chains() error {
 		var err error
 		o := c.Outgoing
 		o.Store, o.Client, o.Registry, o.Signer, o.Now, o.Log = c.Store, client, c.Registry, c.Signer, c.Clock.Now, c.Log
-		o.Halted = eitherHalts(a.haltedIntent, o.Halted)
+		o.Halted, o.Retired, o.Able = eitherHalts(a.haltedIntent, o.Halted), c.Retire, a.able
 		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }, o.Handle)
 		o.Source = anySource(func(ctx context.Context, outpoint string) ([]string, error) {
 			return a.Treasury.Source(ctx, n.name, outpoint)
@@ -160,9 +166,10 @@ func (a *App) chains() error {
 			return err
 		}
 		n.in, err = incoming.New(incoming.Config{
-			Store: c.Store, Client: client, Registry: c.Registry, Now: c.Clock.Now, Log: c.Log, HeadAge: c.HeadAge,
-			Internal: n.out.Internal, Sent: n.out.Sent, Handle: a.route,
-			Open: func(ctx context.Context) []chain.Address { return a.waiting(ctx, n.name) },
+			Store: c.Store, Client: client, Registry: c.Registry, Now: c.Clock.Now, Log: c.Log,
+			HeadAge: c.headAge(client), GoneAfter: c.goneAfter(client), Internal: n.out.Internal, Sent: n.out.Sent, Handle: a.route,
+			Known: func(ctx context.Context) ([]string, error) { return a.listed(ctx, n.name) },
+			Open:  func(ctx context.Context) []chain.Address { return a.waiting(ctx, n.name) },
 		})
 		if err != nil {
 			return err
@@ -189,7 +196,8 @@ func (a *App) domains() (err error) {
 	}
 	p := c.Payments
 	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
-	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.head
+	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.readUpTo
+	p.Undecided, p.Retired = a.undecided, c.Retire
 	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
 	p.CheckAddress = func(ctx context.Context, tenant string, p *payment.Payment) error {
@@ -207,6 +215,7 @@ func (a *App) domains() (err error) {
 	w.Own, w.Untag, w.Halted = eitherOwns(a.own, w.Own), anyTag(a.untag, w.Untag), eitherStops(a.haltedAsset, w.Halted)
 	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
+	w.Retired = c.Retire
 	a.Withdrawals, err = withdrawal.New(w)
 	return err
 }

@@ -22,10 +22,10 @@ var wired = []struct {
 	room   string
 	fields []string
 }{
-	{"Payments", []string{"Store", "Registry", "Rates", "Addresses", "Tenants", "Wallets", "Head", "CheckAddress", "Now", "NewID", "Log"}},
-	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Now", "NewID", "Log"}},
+	{"Payments", []string{"Store", "Registry", "Rates", "Addresses", "Tenants", "Wallets", "Head", "CheckAddress", "Undecided", "Retired", "Now", "NewID", "Log"}},
+	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Retired", "Now", "NewID", "Log"}},
 	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Now", "Log"}},
-	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Now", "Log"}},
+	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Retired", "Able", "Now", "Log"}},
 }
 
 // checkWired refuses what the App would have to overwrite. The error names every

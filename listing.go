@@ -82,7 +82,29 @@ func (a *App) list(ctx context.Context) error {
 		if err := errors.Join(wrong...); err != nil || len(c.Put) == 0 {
 			return storage.Change{}, err
 		}
+		if fresh, err := a.fresh(ctx); err != nil {
+			return storage.Change{}, err
+		} else if fresh {
+			on, err := a.abilityRows(ctx)
+			if err != nil {
+				return storage.Change{}, err
+			}
+			c.Put = append(c.Put, on...)
+		}
 		c.ID = "listing/" + a.cfg.NewID()
 		return c, nil
 	})
+}
+
+// listed lists the contracts of a network that any process on the store has ever listed.
+func (a *App) listed(ctx context.Context, n chain.Network) ([]string, error) {
+	var out []string
+	err := each(ctx, a.cfg.Store, storage.Query{
+		Table: Listings.Table, Partition: storage.System,
+		Where: []storage.Cond{{Column: "network", Op: storage.Eq, Value: string(n)}},
+	}, func(r storage.Row) error {
+		out = append(out, Listings.Value(r).Contract)
+		return nil
+	})
+	return out, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shopspring/decimal"
@@ -62,7 +63,7 @@ func (p payouts) Submit(ctx context.Context, in chain.Intent) error {
 	if p.a.tx != nil {
 		return errInTx
 	}
-	err := p.a.Treasury.Submit(ctx, in)
+	err := p.submit(ctx, in)
 	if w := (*treasury.WaitError)(nil); errors.As(err, &w) {
 		return &withdrawal.WaitError{Reason: string(w.Reason)}
 	}
@@ -79,11 +80,32 @@ func (p payouts) Cancel(ctx context.Context, n chain.Network, id string) (bool, 
 	if p.a.tx != nil {
 		return false, errInTx
 	}
-	ok, err := p.a.Treasury.Cancel(ctx, n, id)
+	ok, err := p.cancel(ctx, n, id)
 	if errors.Is(err, outgoing.ErrNoIntent) {
 		return false, fmt.Errorf("%w: %w", withdrawal.ErrNoIntent, err)
 	}
 	return ok, err
+}
+
+// offline is what can still be done about a network that nobody serves any more; ok is
+// false where this process has a client of it, or another one serves it.
+func (a *App) offline(n chain.Network) (o outgoing.Offline, ok bool) {
+	_, err := a.network(n)
+	return outgoing.Offline{Store: a.cfg.Store, Network: n, Now: a.cfg.Clock.Now}, err != nil && !slices.Contains(a.cfg.Elsewhere, n)
+}
+
+func (p payouts) submit(ctx context.Context, in chain.Intent) error {
+	if o, ok := p.a.offline(in.Network); ok && slices.Contains(p.a.cfg.Retire, in.Currency) {
+		return o.Submit(ctx, in)
+	}
+	return p.a.Treasury.Submit(ctx, in)
+}
+
+func (p payouts) cancel(ctx context.Context, n chain.Network, id string) (bool, error) {
+	if o, ok := p.a.offline(n); ok {
+		return o.Cancel(ctx, id)
+	}
+	return p.a.Treasury.Cancel(ctx, n, id)
 }
 
 // pendingPayments says whether an open payment will credit a wallet.
@@ -180,6 +202,29 @@ var ErrNotReady = errors.New("cryptopay: the network is not being read yet")
 func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
 	c, _, _, err := incoming.Cursors.One(ctx, a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
 	return c, err
+}
+
+// readUpTo is head as payments need it: where blocks come by themselves, what was paid is
+// known up to the chain's own time and no further. A node that stands still answers too.
+func (a *App) readUpTo(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
+	c, err := a.head(ctx, n)
+	if err != nil {
+		return c, err
+	}
+	net, err := a.network(n)
+	if err == nil && a.cfg.headAge(net.client) > 0 && c.HeadTime.Before(c.TipRead) {
+		c.TipRead = c.HeadTime
+	}
+	return c, err
+}
+
+// undecided reports at which addresses something has come that payments do not know yet.
+func (a *App) undecided(ctx context.Context, n chain.Network, addresses ...string) (map[string]bool, error) {
+	net, err := a.network(n)
+	if err != nil {
+		return nil, err
+	}
+	return net.in.Undecided(ctx, addresses...)
 }
 
 // waiting lists the addresses of payments that wait for a network's own coin. Where the

@@ -223,6 +223,11 @@ type (
 		// identities of Scan. ErrNoState as in Holdings.
 		Received(ctx context.Context, list []Address, from, to Block) ([]Transfer, error)
 	}
+	// OnDemand is a chain whose blocks are made when somebody asks for them: a simulated
+	// one. Its newest block is never too old.
+	OnDemand interface {
+		OnDemand() bool
+	}
 	// Locator tells on which block a height is now: for the fork walk and audits.
 	Locator interface {
 		BlockAt(ctx context.Context, height int64) (Block, error)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -79,6 +80,10 @@ type NetworkInfo struct {
 	Gas         string // code of the currency that pays fees
 	ChainID     int64  // EVM networks
 	NeedsMemo   bool   // XRP, XLM
+	// HeadAge is how old a node's newest block may be before the node is taken for one
+	// that stands still; see Config.HeadAge of the root package. Below 0: no limit, on
+	// chains whose blocks are made on demand. 0 is no limit either.
+	HeadAge time.Duration
 }
 
 // ErrCurrency wraps every failed look-up of a currency or network.

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"slices"
+	"time"
 
 	"github.com/shopspring/decimal"
 )
@@ -11,7 +12,7 @@ func Networks() []NetworkInfo {
 	evm := func(code Network, name, gas string, id int64, aliases ...string) NetworkInfo {
 		return NetworkInfo{Code: code, Name: name, Aliases: aliases, Family: AccountFamily, AddressType: "EVM", Gas: gas, ChainID: id}
 	}
-	return []NetworkInfo{
+	networks := []NetworkInfo{
 		evm("ETH", "Ethereum", "ETH", 1),
 		evm("POLYGON", "Polygon PoS", "MATIC", 137, "MATIC"),
 		evm("BSC", "BNB Smart Chain", "BNB", 56),
@@ -28,6 +29,19 @@ func Networks() []NetworkInfo {
 		{Code: "ADA", Name: "Cardano", Family: UTXOFamily, AddressType: "ADA", Gas: "ADA"},
 		{Code: "XLM", Name: "Stellar", Family: AccountFamily, AddressType: "XLM", Gas: "XLM", NeedsMemo: true},
 	}
+	for i := range networks {
+		networks[i].HeadAge = headAge[networks[i].Code]
+	}
+	return networks
+}
+
+// headAge is at least 18 times the mean time between blocks: where blocks are found by
+// chance, a longer pause comes once in some hundred years. The others have blocks every
+// few seconds, and the bound leaves room for clocks that differ.
+var headAge = map[Network]time.Duration{
+	"BTC": 3 * time.Hour, "LTC": time.Hour, "DOGE": 30 * time.Minute, "ADA": 20 * time.Minute, "AVAX": 15 * time.Minute,
+	"ETH": 10 * time.Minute, "POLYGON": 10 * time.Minute, "BSC": 10 * time.Minute, "ARB": 10 * time.Minute, "BASE": 10 * time.Minute,
+	"OPTIMISM": 10 * time.Minute, "TRX": 10 * time.Minute, "SOL": 10 * time.Minute, "XRP": 10 * time.Minute, "XLM": 10 * time.Minute,
 }
 
 // suffix is what a token's code carries for its network.

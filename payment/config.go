@@ -65,6 +65,9 @@ type Config struct {
 	// Head reads how far a network was read: incoming's stored cursor. TipRead is the time
 	// up to which it is known what was paid.
 	Head func(context.Context, chain.Network) (incoming.Cursor, error)
+	// Retired lists currencies that Registry no longer lists, by the host's wish. Their
+	// payments still end when their time is over. Defaults to none.
+	Retired []string
 	// Undecided reports at which of these addresses something has come that was not handed
 	// to Handle yet. Defaults to none.
 	Undecided func(ctx context.Context, n chain.Network, addresses ...string) (map[string]bool, error)

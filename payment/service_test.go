@@ -264,7 +264,8 @@ func TestStepGoesOnBesideADeadNetwork(t *testing.T) {
 	require.Equal(t, Expired, h.get(p).Status)
 }
 
-// A currency that was taken out of the configuration does not strand payments.
+// A currency that was retired does not strand payments. One that is only not listed by
+// this process is left to another.
 func TestCurrencyIsRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	h := newShop(t)
@@ -274,6 +275,11 @@ func TestCurrencyIsRemovedMeanwhile(t *testing.T) {
 	registry, err := chain.NewRegistry(chain.Networks(), left)
 	require.NoError(t, err)
 	h.cfg.Registry = registry
+	h.s, err = New(h.cfg)
+	require.NoError(t, err)
+	h.after(2 * time.Hour)
+	require.Equal(t, PartiallyPaid, h.get(p).Status)
+	h.cfg.Retired = []string{usdt}
 	h.s, err = New(h.cfg)
 	require.NoError(t, err)
 	h.after(2 * time.Hour)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -44,7 +45,7 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 // listed is the condition on payments that this process decides about. The others are
 // left to a process that lists their currency.
 func (s *Service) listed() storage.Cond {
-	return storage.Cond{Column: "currency", Op: storage.In, Value: s.c.Registry.Codes()}
+	return storage.Cond{Column: "currency", Op: storage.In, Value: append(s.c.Registry.Codes(), s.c.Retired...)}
 }
 
 const claimMax = 100

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/internal/secret"
@@ -89,6 +90,19 @@ type Patch struct {
 	URL    *string
 	Secret *string
 	Events *[]string
+}
+
+// Opens reports whether a stored secret opens with the service's Box: whether the key is
+// the one that this store's secrets were sealed with. It is true where there is none.
+func (s *Service) Opens(ctx context.Context) (bool, error) {
+	rows, err := s.cfg.Store.Find(ctx, storage.Query{Table: SettingsTable.Table, Limit: 1})
+	if err != nil || len(rows) == 0 {
+		return err == nil, err
+	}
+	v := SettingsTable.Value(rows[0])
+	tenant := strings.TrimPrefix(string(rows[0].Partition), string(storage.Tenant("")))
+	_, err = s.cfg.Box.Open(v.Sealed, place(tenant, v.Generation))
+	return err == nil, nil //nolint:nilerr // that it does not open is the answer
 }
 
 // Setup sets the tenant's URL. The first call that ever sets one also returns

@@ -238,6 +238,27 @@ func (p *Pool) Owner(ctx context.Context, network chain.Network, address chain.A
 	return a, ok, err
 }
 
+// Derives reports whether the source still gives the first address of a network that was
+// stored: whether it is of the same key. It is true where none was.
+func (p *Pool) Derives(ctx context.Context, network chain.Network) (bool, error) {
+	q := storage.Query{
+		Table: Addresses.Table, Partition: storage.Network(string(network)), Limit: 1, Order: []storage.Order{{Column: "seq"}},
+	}
+	if p.cfg.Shared[network] != nil { // its other addresses are numbers of the account's
+		q.Where = []storage.Cond{{Column: "use_for", Op: storage.In, Value: []Use{"", UseAccount}}}
+	}
+	rows, err := p.cfg.Store.Find(ctx, q)
+	if err != nil || len(rows) == 0 {
+		return err == nil, err
+	}
+	stored := derived(rows[0])
+	again, err := p.cfg.Source.Derive(ctx, network, stored.Index, 1)
+	if err != nil {
+		return false, err
+	}
+	return len(again) == 1 && again[0].Address == stored.Address, nil
+}
+
 // Retire ends the watching of an address: transfers in blocks after until are
 // left to Recover. The zero time watches it for ever again. ErrNotOurs where the
 // directory does not have it. Idempotent.

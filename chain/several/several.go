@@ -90,6 +90,16 @@ type Client interface {
 	Health() []Health
 }
 
+// OnDemand implements chain.OnDemand: true where each node's client says so.
+func (c *client) OnDemand() bool {
+	for _, n := range c.cfg.Nodes {
+		if d, ok := n.Client.(chain.OnDemand); !ok || !d.OnDemand() {
+			return false
+		}
+	}
+	return true
+}
+
 // New checks the Config. It does no I/O. The Client is a chain.Noncer where its
 // nodes are. What they cannot do is an error that wraps errors.ErrUnsupported.
 func New(cfg Config) (Client, error) {

@@ -21,6 +21,7 @@ var (
 	_ chain.Noncer    = (*client)(nil)
 	_ chain.Historian = (*client)(nil)
 	_ chain.Locator   = (*client)(nil)
+	_ chain.OnDemand  = (*client)(nil)
 )
 
 func (k *client) c() *Chain { return k.n.c }
@@ -38,6 +39,9 @@ func (k *client) ask(ctx context.Context, f func(v view) error) error {
 
 // Network implements chain.Client.
 func (k *client) Network() chain.Network { return k.c().opt.Network }
+
+// OnDemand implements chain.OnDemand.
+func (k *client) OnDemand() bool { return !k.c().opt.Steady }
 
 // ParseAddress implements chain.Client.
 func (k *client) ParseAddress(s string) (chain.Address, error) {

@@ -67,6 +67,9 @@ type Options struct {
 	// FirstSeen says that nodes keep what they saw first, and take nothing dearer in
 	// its place, as Litecoin Core does unless it is told otherwise.
 	FirstSeen bool
+	// Steady says that blocks come by themselves, as on a real network: a node whose
+	// newest block is old stands still. Defaults to a chain.OnDemand chain.
+	Steady bool
 }
 
 // Chain is a simulated network.

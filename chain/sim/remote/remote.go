@@ -238,6 +238,9 @@ func watched(all []chain.Transfer, w chain.Watch) []chain.Transfer {
 	return out
 }
 
+// OnDemand implements chain.OnDemand: blocks are made by whoever serves the chain.
+func (c *client) OnDemand() bool { return true }
+
 // Pending implements chain.Mempool.
 func (c *client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, error) {
 	a, err := c.ask(ctx, question{Ask: "pending"})

@@ -1,0 +1,91 @@
+package cryptopay
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+)
+
+// AbilityRow says that every process on the store knows an ability.
+type AbilityRow struct {
+	On    bool      `db:"on"`
+	Since time.Time `db:"since"`
+}
+
+// Abilities is in the system's partition, by outgoing.Ability. An ability without a row is off.
+var Abilities = storage.NewTable[AbilityRow]("abilities")
+
+// known lists the abilities of this version that an older one would spoil.
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren}
+
+// abilityRows turns on what is not on yet.
+func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {
+	ids := make([]string, len(known))
+	for i, k := range known {
+		ids[i] = string(k)
+	}
+	there, err := a.cfg.Store.Rows(ctx, Abilities.Table, storage.System, ids...)
+	if err != nil {
+		return nil, err
+	}
+	var put []storage.Row
+	for _, id := range ids {
+		if !slices.ContainsFunc(there, func(r storage.Row) bool { return r.ID == id }) {
+			put = append(put, Abilities.Row(id, 0, time.Time{}, AbilityRow{On: true, Since: a.cfg.Clock.Now()}))
+		}
+	}
+	return put, nil
+}
+
+// fresh reports whether no process has ever worked on the store.
+func (a *App) fresh(ctx context.Context) (bool, error) {
+	for _, t := range []*storage.Table{Listings.Table, wallet.TenantRows.Table} {
+		rows, err := a.cfg.Store.Find(ctx, storage.Query{Table: t, Partition: storage.System, Limit: 1})
+		if err != nil || len(rows) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Upgraded says that no process of an older version runs on this store any more: what such
+// a process would spoil is used from now on. On BTC, LTC and DOGE these are withdrawals that
+// one transaction pays together, and children that pay for a transaction which nodes keep. Call it once
+// after an upgrade, when the last process of the version before was replaced. A store that
+// this version made has them on. It may be called again, by any process.
+func (a *App) Upgraded(ctx context.Context) error {
+	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		put, err := a.abilityRows(ctx)
+		if err != nil || len(put) == 0 {
+			return storage.Change{}, err
+		}
+		return storage.Change{ID: "abilities/" + a.cfg.NewID(), Partition: storage.System, Put: put}, nil
+	})
+}
+
+// able reports whether an ability is on. One that is on stays on.
+func (a *App) able(ctx context.Context, k outgoing.Ability) (bool, error) {
+	if _, on := a.on.Load(k); on {
+		return true, nil
+	}
+	v, _, _, err := Abilities.One(ctx, a.cfg.Store, storage.System, string(k))
+	if err == nil && v.On {
+		a.on.Store(k, true)
+	}
+	return v.On, err
+}
+
+// sayAbilities logs which abilities are off.
+func (a *App) sayAbilities(ctx context.Context) error {
+	put, err := a.abilityRows(ctx)
+	for _, r := range put {
+		a.cfg.Log.WarnContext(ctx, "ability_off", slog.String("ability", r.ID),
+			slog.String("hint", "call App.Upgraded once no process of an older version runs on this store"))
+	}
+	return err
+}

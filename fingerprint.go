@@ -1,0 +1,157 @@
+package cryptopay
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// KeyError says that a key is not the one that this store was made with. Addresses would
+// come from another seed than those that hold money, or stored secrets would not open.
+type KeyError struct {
+	Field   string        // of Config: Key or Addresses
+	Network chain.Network // of Addresses
+}
+
+func (e *KeyError) Error() string {
+	what := "Config." + e.Field
+	if e.Network != "" {
+		what += " on " + string(e.Network)
+	}
+	return "cryptopay: " + what + " is not what this store was made with: put it back, or call App.AdoptKeys once if the change is meant"
+}
+
+// Fingerprint tells one key from another without giving it away.
+type Fingerprint struct {
+	Sum string `db:"sum"` // hex
+}
+
+// Fingerprints is in the system's partition: of Config.Key under "key", and of the source
+// of addresses under "addresses/<network>".
+var Fingerprints = storage.NewTable[Fingerprint]("fingerprints")
+
+// fingerprint is one of this configuration's.
+type fingerprint struct {
+	id, sum string
+	wrong   *KeyError
+	// agrees looks whether a store that has no fingerprint yet was made with the same key.
+	agrees func(ctx context.Context) (bool, error)
+}
+
+// fingerprints derives the first address of every network: one whose addresses cannot be
+// derived is found here, and not by its first customer.
+func (a *App) fingerprints(ctx context.Context) ([]fingerprint, error) {
+	mac := hmac.New(sha256.New, a.cfg.Key)
+	mac.Write([]byte("cryptopay fingerprint"))
+	out := []fingerprint{{
+		id: "key", sum: hex.EncodeToString(mac.Sum(nil)[:16]), wrong: &KeyError{Field: "Key"},
+		agrees: a.Webhooks.Opens,
+	}}
+	for _, n := range a.networks {
+		first, err := a.cfg.Addresses.Derive(ctx, n.name, 0, 1)
+		if err == nil && len(first) == 0 {
+			err = incoming.ErrNoAddress
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cryptopay: Config.Addresses gives no address of %s: %w", n.name, err)
+		}
+		sum := sha256.Sum256([]byte(first[0].Address))
+		out = append(out, fingerprint{
+			id: "addresses/" + string(n.name), sum: hex.EncodeToString(sum[:16]), wrong: &KeyError{Field: "Addresses", Network: n.name},
+			agrees: func(ctx context.Context) (bool, error) { return a.Addresses.Derives(ctx, n.name) },
+		})
+	}
+	return out, nil
+}
+
+// sameKeys refuses keys that are not those of the store. What the store has no fingerprint
+// of is noted where what is stored agrees with it.
+func (a *App) sameKeys(ctx context.Context) error {
+	prints, err := a.fingerprints(ctx)
+	if err != nil {
+		return err
+	}
+	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		known, err := a.stored(ctx, prints)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c := storage.Change{Partition: storage.System}
+		for _, p := range prints {
+			row, there := known[p.id]
+			if there && Fingerprints.Value(row).Sum == p.sum {
+				continue
+			}
+			same := false
+			if !there {
+				if same, err = p.agrees(ctx); err != nil {
+					return storage.Change{}, err
+				}
+			}
+			if !same {
+				return storage.Change{}, p.wrong
+			}
+			c.Put = append(c.Put, Fingerprints.Row(p.id, 0, time.Time{}, Fingerprint{Sum: p.sum}))
+		}
+		if len(c.Put) > 0 {
+			c.ID = "fingerprints/" + a.cfg.NewID()
+		}
+		return c, nil
+	})
+}
+
+// AdoptKeys makes Config.Key and Config.Addresses those of this store, where Open refuses
+// them with a *KeyError and the change is meant. Call it once, in the place of Open, and Open
+// after it. Addresses that were shown before stay watched, and what comes there can be moved
+// only by a Signer that has their seed too. Secrets that were sealed with another Key stay
+// shut. It may be called again.
+func (a *App) AdoptKeys(ctx context.Context, more ...*storage.Table) error {
+	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
+		return err
+	}
+	prints, err := a.fingerprints(ctx)
+	if err != nil {
+		return err
+	}
+	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		known, err := a.stored(ctx, prints)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c := storage.Change{Partition: storage.System}
+		for _, p := range prints {
+			row, there := known[p.id]
+			if there && Fingerprints.Value(row).Sum == p.sum {
+				continue
+			}
+			a.cfg.Log.WarnContext(ctx, "key_adopted", slog.String("fingerprint", p.id))
+			c.Put = append(c.Put, Fingerprints.Row(p.id, row.Version, time.Time{}, Fingerprint{Sum: p.sum}))
+		}
+		if len(c.Put) > 0 {
+			c.ID = "fingerprints/" + a.cfg.NewID()
+		}
+		return c, nil
+	})
+}
+
+// stored reads the fingerprints that the store has of these.
+func (a *App) stored(ctx context.Context, prints []fingerprint) (map[string]storage.Row, error) {
+	ids := make([]string, len(prints))
+	for i := range prints {
+		ids[i] = prints[i].id
+	}
+	rows, err := a.cfg.Store.Rows(ctx, Fingerprints.Table, storage.System, ids...)
+	known := make(map[string]storage.Row, len(rows))
+	for _, r := range rows {
+		known[r.ID] = r
+	}
+	return known, err
+}
