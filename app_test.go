@@ -108,6 +108,21 @@ func newHostOn(t testing.TB, store storage.Store, seed uint64, networks ...chain
 // kept in memory is gone.
 func (h *host) restart() {
 	h.t.Helper()
+	h.app = h.compose(h.configure)
+	require.NoError(h.t, h.app.Open(h.t.Context(), keys.Tables()...))
+}
+
+// beside is another process on the same store, configured in another way.
+func (h *host) beside(configure func(*cryptopay.Config)) *cryptopay.App {
+	h.t.Helper()
+	app := h.compose(configure)
+	require.NoError(h.t, app.Open(h.t.Context(), keys.Tables()...))
+	return app
+}
+
+// compose makes an App that is not open yet.
+func (h *host) compose(configure func(*cryptopay.Config)) *cryptopay.App {
+	h.t.Helper()
 	registry := chain.MainnetRegistry()
 	var clients []chain.Client
 	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
@@ -134,12 +149,12 @@ func (h *host) restart() {
 		Key: bytes.Repeat([]byte{7}, 32), Clock: h.clock, Random: h.random, Notifier: h.inbox,
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
 	}
-	if h.configure != nil {
-		h.configure(&cfg)
+	if configure != nil {
+		configure(&cfg)
 	}
-	h.app, err = cryptopay.New(cfg)
+	app, err := cryptopay.New(cfg)
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.app.Open(h.t.Context(), keys.Tables()...))
+	return app
 }
 
 func (h *host) step() {

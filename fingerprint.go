@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/seal"
 )
 
 // KeyError says that a key is not the one that this store was made with. Addresses would
@@ -53,7 +54,7 @@ func (a *App) fingerprints(ctx context.Context) ([]fingerprint, error) {
 	mac.Write([]byte("cryptopay fingerprint"))
 	out := []fingerprint{{
 		id: "key", sum: hex.EncodeToString(mac.Sum(nil)[:16]), wrong: &KeyError{Field: "Key"},
-		agrees: a.Webhooks.Opens,
+		agrees: a.keyAgrees,
 	}}
 	for _, n := range a.networks {
 		first, err := a.cfg.Addresses.Derive(ctx, n.name, 0, 1)
@@ -70,6 +71,19 @@ func (a *App) fingerprints(ctx context.Context) ([]fingerprint, error) {
 		})
 	}
 	return out, nil
+}
+
+// keyAgrees reports whether a secret and a seal of the store, if it has any, are of Config.Key.
+func (a *App) keyAgrees(ctx context.Context) (bool, error) {
+	if opens, err := a.Webhooks.Opens(ctx); err != nil || !opens {
+		return false, err
+	}
+	rows, err := a.cfg.Store.Find(ctx, storage.Query{Table: seal.Seals.Table, Limit: 1})
+	if err != nil || len(rows) == 0 {
+		return err == nil, err
+	}
+	s := seal.Seals.Value(rows[0])
+	return s.SignedWith(seal.Key(a.cfg.Key)), nil
 }
 
 // sameKeys refuses keys that are not those of the store. What the store has no fingerprint

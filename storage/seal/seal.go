@@ -68,6 +68,11 @@ func Key(secret []byte) []byte {
 	return h.Sum(nil)
 }
 
+// SignedWith reports whether a seal was signed with a key, or with none.
+func (s *Seal) SignedWith(key []byte) bool {
+	return len(s.MAC) == 0 || hmac.Equal(s.MAC, sign(key, s.Hash))
+}
+
 // At is the seal with this number; ok is false where there is none.
 func At(ctx context.Context, s storage.Store, p storage.Partition, number int64) (seal Seal, ok bool, err error) {
 	seal, _, ok, err = Seals.One(ctx, s, p, rowID(number))
