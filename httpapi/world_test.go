@@ -105,6 +105,9 @@ func (w *world) compose(s setup, random io.Reader) *cryptopay.App {
 	require.NoError(w.t, err)
 	accounts, err := seed.Accounts(registry.Networks())
 	require.NoError(w.t, err)
+	stellar, err := seed.XPub("m/44'/148'/0'") // a simulated chain takes any key
+	require.NoError(w.t, err)
+	accounts = append(accounts, keys.Account{Network: "XLM", Path: "m/44'/148'/0'", XPub: stellar})
 	var clients []chain.Client
 	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
 	for n, c := range w.chains {

@@ -160,6 +160,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
 	cfg.Grace = g.s.patience
+	cfg.Retire, cfg.Elsewhere = g.s.retire, g.s.elsewhere
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
 	if g.s.real() {
@@ -172,7 +173,10 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	if g.app, err = cryptopay.New(cfg); err != nil {
 		return err
 	}
-	return g.app.Open(ctx, tables()...)
+	if err := g.app.Open(ctx, tables()...); err != nil || !g.s.upgraded {
+		return err
+	}
+	return g.app.Upgraded(ctx)
 }
 
 // source derives addresses: from extended public keys, where a network's keys have

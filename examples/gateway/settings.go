@@ -44,6 +44,9 @@ type settings struct {
 	prices       map[string]string      // in USD, that stay as they are
 	poll         time.Duration
 	networks     []chain.Network // simulated
+	retire       []string        // currencies, see cryptopay.Config.Retire
+	elsewhere    []chain.Network // see cryptopay.Config.Elsewhere
+	upgraded     bool            // see cryptopay.App.Upgraded
 	logLevel     slog.Level
 	metrics      string // where /metrics is served apart, "" = with the interface
 	base         string // public address of the interface
@@ -88,6 +91,10 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
 	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
 	s.private, s.limits = s.privates == "1", s.limiting != "off"
+	s.upgraded, s.retire = env("CRYPTOPAY_UPGRADED") == "1", listOf(env("CRYPTOPAY_RETIRE"))
+	for _, n := range listOf(env("CRYPTOPAY_ELSEWHERE")) {
+		s.elsewhere = append(s.elsewhere, chain.Network(n))
+	}
 	percent, flat, _ := strings.Cut(or("CRYPTOPAY_WITHDRAWAL_FEE", "0"), "+")
 	s.networkFee = or("CRYPTOPAY_NETWORK_FEE", "none")
 	errs := errors.Join(
@@ -104,6 +111,11 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 		s.check(),
 	)
 	return s, errs
+}
+
+// listOf takes a comma-separated list apart.
+func listOf(v string) []string {
+	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func orZero(v string) string {

@@ -73,7 +73,7 @@ func openCounter(t testing.TB, p post) *counter {
 	})
 	require.NoError(t, err)
 	s.app, err = cryptopay.New(cryptopay.Config{
-		Store: s.store, Chains: []chain.Client{s.client}, Registry: registry, Addresses: addresses, Signer: signer,
+		Store: s.store, Chains: []chain.Client{s.client}, HeadAge: -1, GoneAfter: -1, Registry: registry, Addresses: addresses, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{string(p.network()): "2"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock, Notifier: &inbox{}, Callbacks: webhook.Guard{AllowHTTP: true},
 		Outgoing: outgoing.Config{StuckAfter: stuckAfter}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),

@@ -65,7 +65,7 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 		signer = s.signer(signer)
 	}
 	app, err = cryptopay.New(cryptopay.Config{
-		Store: s.store, Chains: []chain.Client{s.client}, Registry: s.registry, Addresses: source, Signer: signer,
+		Store: s.store, Chains: []chain.Client{s.client}, HeadAge: -1, GoneAfter: -1, Registry: s.registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1", "TRX": "0.25"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock,
 		Notifier: s.notifier, Callbacks: webhook.Guard{AllowHTTP: true}, Outgoing: outgoing.Config{StuckAfter: stuckAfter},

@@ -91,7 +91,7 @@ func (m *market) compose() {
 	})
 	require.NoError(m.t, err)
 	m.app, err = cryptopay.New(cryptopay.Config{
-		Store: m.store, Chains: []chain.Client{m.client}, Registry: m.registry, Signer: signer,
+		Store: m.store, Chains: []chain.Client{m.client}, HeadAge: -1, GoneAfter: -1, Registry: m.registry, Signer: signer,
 		Addresses: seed.Hardened(map[chain.Network]keys.Encode{"SOL": m.client.AddressOf}),
 		Rates:     rates.NewFixed(m.clock.Now, "USD", map[string]string{"SOL": "100", "USDT": "1", "USDC": "1"}),
 		Key:       bytes.Repeat([]byte{7}, 32), Clock: m.clock, Notifier: m.inbox, Callbacks: webhook.Guard{AllowHTTP: true},

@@ -76,7 +76,7 @@ func (s *shop) compose() {
 	})
 	require.NoError(s.t, err)
 	s.app, err = cryptopay.New(cryptopay.Config{
-		Store: s.store, Chains: []chain.Client{client}, Registry: registry, Addresses: source, Signer: signer,
+		Store: s.store, Chains: []chain.Client{client}, HeadAge: -1, GoneAfter: -1, Registry: registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{string(n): "100"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock,
 		Notifier: s.inbox, Callbacks: webhook.Guard{AllowHTTP: true}, Outgoing: outgoing.Config{StuckAfter: stuckAfter},
