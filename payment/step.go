@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
