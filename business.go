@@ -114,8 +114,8 @@ func (a *App) count(ctx context.Context, o *OpenBusiness) error {
 			{Column: "internal", Op: storage.Eq, Value: false},
 		}},
 	} {
-		where := append(q.where, storage.Cond{Column: "currency", Op: storage.Eq, Value: o.Currency})
-		n, err := a.cfg.Store.Count(ctx, storage.Query{Table: q.table, Partition: q.part, Where: where})
+		q.where = append(q.where, storage.Cond{Column: "currency", Op: storage.Eq, Value: o.Currency})
+		n, err := a.cfg.Store.Count(ctx, storage.Query{Table: q.table, Partition: q.part, Where: q.where})
 		if err != nil {
 			return err
 		}

@@ -109,11 +109,11 @@ func TestFM05_RetiredWaitsAndCanBeCancelled(t *testing.T) {
 			t.Parallel()
 			h := rich(t, 42)
 			was := h.credited(usdt)
-			kept, submitted := h.withdraw("20", usdt), ""
+			submitted := h.withdraw("20", usdt)
 			h.configure = func(cfg *cryptopay.Config) { cfg.Signer = nil }
 			h.restart()
 			h.step() // handed over, and not signed
-			submitted, kept = kept, h.withdraw("20", usdt)
+			kept := h.withdraw("20", usdt)
 			h.configure = configure(t)
 			h.restart()
 			h.mine(3)

@@ -34,7 +34,8 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 			Table: Payments.Table, Now: until,
 			Where: []storage.Cond{
 				{Column: "network", Op: storage.Eq, Value: string(network)},
-				{Column: "status", Op: storage.In, Value: unsettled}, s.listed(),
+				{Column: "status", Op: storage.In, Value: unsettled},
+				s.listed(),
 			},
 		}, network, cursor.TipRead)
 		worked, err = worked+n, errors.Join(err, stepErr)

@@ -18,8 +18,8 @@ var configRemovals = []Bug{
 	},
 	{
 		ID: "FM01-expired-by-another", File: "payment/step.go",
-		Old:     `{Column: "status", Op: storage.In, Value: unsettled}, s.listed(),`,
-		New:     `{Column: "status", Op: storage.In, Value: unsettled},`,
+		Old:     "Value: unsettled},\n\t\t\t\ts.listed(),",
+		New:     "Value: unsettled},",
 		What:    "a process expires payments in a currency that it does not list",
 		Package: ".", Test: "TestFM01_DepositReadByAProcessWithoutItsCurrency",
 	},
