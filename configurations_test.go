@@ -154,7 +154,7 @@ func (h *host) withdraw(usd, currency string) string {
 	w, err := h.app.Withdrawals.Create(h.t.Context(), h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: ptr(dec(usd)), Currency: currency, Address: string(h.chains[c.Network].Customer("supplier"))},
 	}, storage.Once{})
-	var short *ledger.InsufficientFundsError
+	var short *withdrawal.InsufficientError
 	if errors.As(err, &short) {
 		return ""
 	}
