@@ -165,7 +165,7 @@ func TestFE03_RunNeedsOpen(t *testing.T) {
 	h := newHost(t, 42, "BTC")
 	app, err := cryptopay.New(cryptopay.Config{
 		Store: memory.New(), Chains: []chain.Client{h.chains["BTC"].Client()}, Rates: h.rates,
-		Addresses: nowhere{}, Key: bytes.Repeat([]byte{1}, 32),
+		Addresses: sourceOf(h, h.seed), Key: bytes.Repeat([]byte{1}, 32),
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
