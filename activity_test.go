@@ -216,7 +216,7 @@ func TestStatsCountWhatMoved(t *testing.T) {
 	s := ask(cryptopay.StatsFilter{})
 	require.Equal(t, 30*24*time.Hour+time.Millisecond, s.Before.Sub(s.From), "now is in it")
 	require.Equal(t, "4 × 720.00", usd(s.Payments.Volume))
-	require.Equal(t, "2 × 700.00", usd(s.Payments.ByStatus["sending"]), "there is no gas to forward with")
+	require.Equal(t, "2 × 700.00", usd(s.Payments.ByStatus["completed"]), "their sweeps wait for gas, they do not")
 	require.Equal(t, "2 × 20.00", usd(s.Payments.ByStatus["waiting"]))
 
 	// Prices of coins move; what was sold stays sold at its price.

@@ -29,7 +29,7 @@ func Example() {
 
 	app, err := cryptopay.New(cryptopay.Config{
 		Store: memory.New(), Chains: []chain.Client{eth.Client()}, Addresses: addresses,
-		Rates: rates.NewFixed(clock.Now, "USD", map[string]string{"USDT": "1"}),
+		Rates: rates.NewFixed(clock.Now, "USD", map[string]string{"USDT": "1", "ETH": "2000"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: clock,
 	})
 	if err != nil {
@@ -46,12 +46,12 @@ func Example() {
 	p, _ = app.Payments.Get(ctx, shop.ID, p.ID)
 	fmt.Println(p.Status)
 
-	eth.Mine(12) // final: credited, and on its way to the hot address
+	eth.Mine(12) // final: credited. Its coins are forwarded when the hot address has gas
 	_ = app.Step(ctx)
 	p, _ = app.Payments.Get(ctx, shop.ID, p.ID)
 	fmt.Println(p.Status, p.MerchantReceived(), "USD")
 	// Output:
 	// waiting
 	// confirming
-	// sending 25.00 USD
+	// completed 25.00 USD
 }

@@ -84,7 +84,7 @@ func TestWalls(t *testing.T) {
 		"httpapi/auth":             {"storage", "ledger", "internal/fault"},
 		"httpapi/limit":            {},
 		"httpapi/limit/redislimit": {"httpapi/limit"},
-		"chain/internal/follow":    {"chain", "chain/internal/proof", "ledger"},
+		"chain/internal/follow":    {"chain", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/address":            {"chain", "chain/internal/proof", "ledger"},
 		"chain/tron":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/solana":             {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
@@ -93,7 +93,7 @@ func TestWalls(t *testing.T) {
 		"chain/cardano":            {"chain", "chain/address", "chain/internal/proof", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"wallet/treasury": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "ledger", "storage",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/safehttp", "ledger", "storage",
 		},
 	} {
 		for _, p := range closure(t, module+"/"+room) {

@@ -65,7 +65,7 @@ func TestFN04_MoreLogsThanANodeLists(t *testing.T) {
 func TestFN04_ATokenThatDoesNotSayItsBalancesStopsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	c := f.client()
+	c := f.client(tokensAudited)
 	trail := begin(t, c)
 	f.mine(tokens(transferLog(usdt, alice, bob, big.NewInt(9))))
 	for _, breaks := range []func(){

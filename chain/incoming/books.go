@@ -179,13 +179,11 @@ func (r *reckoning) paid(ctx context.Context, all []*book) (out []*book, err err
 }
 
 // unknown leaves of transfers by inner calls those that are not counted yet: neither
-// stored, nor part of what was booked by balances alone. The transfer that a
-// difference of balances was is told too late to be booked again.
+// stored, nor part of what was booked by balances alone.
 func (n *Network) unknown(ctx context.Context, list []chain.Transfer) ([]chain.Transfer, error) {
-	var keys, addresses []string
+	var keys []string
 	for i := range list {
 		keys = append(keys, Key(list[i].Tx, list[i].Ordinal))
-		addresses = append(addresses, string(list[i].To))
 	}
 	live := map[string]bool{}
 	for part := range slices.Chunk(keys, readChunk) {
@@ -198,6 +196,16 @@ func (n *Network) unknown(ctx context.Context, list []chain.Transfer) ([]chain.T
 			live[row.ID] = s.State == Included || s.State == Final
 		}
 	}
+	return n.uncovered(ctx, slices.DeleteFunc(slices.Clone(list), func(t chain.Transfer) bool { return live[Key(t.Tx, t.Ordinal)] }))
+}
+
+// uncovered leaves out transfers that are part of what was booked by balances alone. The
+// transfer that a difference of balances was is named too late to be booked again.
+func (n *Network) uncovered(ctx context.Context, list []chain.Transfer) ([]chain.Transfer, error) {
+	var addresses []string
+	for i := range list {
+		addresses = append(addresses, string(list[i].To))
+	}
 	booked, err := n.unproven(ctx, addresses)
 	if err != nil {
 		return nil, err
@@ -205,9 +213,6 @@ func (n *Network) unknown(ctx context.Context, list []chain.Transfer) ([]chain.T
 	var out []chain.Transfer
 	for i := range list {
 		t := &list[i]
-		if live[Key(t.Tx, t.Ordinal)] {
-			continue
-		}
 		covered := t.Ordinal <= -2 && slices.ContainsFunc(booked[string(t.To)], func(s Sighting) bool {
 			return strings.HasPrefix(s.Tx, holdingTx) && t.Block.Height <= s.Height || s.BlockHash == t.Block.Hash
 		})

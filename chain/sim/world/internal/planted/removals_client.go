@@ -58,8 +58,8 @@ var clientRemovals = []Bug{
 	},
 	{
 		ID: "FN04-token-without-balances", File: "chain/evm/match.go",
-		Old:     `if transport.Replied(k.Err, "revert", "invalid opcode", "out of gas") || stateGone(k.Err) {`,
-		New:     `if stateGone(k.Err) {`,
+		Old:     `case transport.Replied(k.Err, "revert", "invalid opcode", "out of gas"):`,
+		New:     `case transport.Replied(k.Err, "nothing of the kind"):`,
 		What:    "a token that refuses to say its balances stops the network",
 		Package: "./chain/evm", Test: "TestFN04_ATokenThatDoesNotSayItsBalancesStopsNothing",
 	},

@@ -22,7 +22,7 @@ var interfaceRemovals = []Bug{
 	},
 	{
 		ID: "FT05-host-not-asked", File: "cryptopay.go",
-		Old: "o.Halted = eitherHalts(a.haltedNetwork, o.Halted)", New: "o.Halted = a.haltedNetwork",
+		Old: "eitherHalts(a.haltedIntent, o.Halted), c.Retire", New: "a.haltedIntent, c.Retire",
 		What:    "a host's halt of what would be sent is overwritten",
 		Package: ".", Test: "TestFT05_AHostsHaltStopsWhatWouldBeSent",
 	},
