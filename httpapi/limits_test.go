@@ -25,6 +25,9 @@ type market struct {
 	tenths atomic.Int64
 }
 
+// OnDemand implements chain.OnDemand, as the simulated network does.
+func (m *market) OnDemand() bool { return true }
+
 func (m *market) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
 	fee, err := m.Client.EstimateFee(ctx, in)
 	tenths := m.tenths.Load()

@@ -37,7 +37,10 @@ func (s *contended) Commit(ctx context.Context, changes ...storage.Change) []err
 // nowhere has no addresses.
 type nowhere struct{ chain.AddressSource }
 
-func (nowhere) Derive(context.Context, chain.Network, uint32, int) ([]chain.Derived, error) {
+func (s nowhere) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
+	if from == 0 && count == 1 { // what Open compares
+		return s.AddressSource.Derive(ctx, n, from, count)
+	}
 	return nil, nil
 }
 

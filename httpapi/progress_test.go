@@ -184,6 +184,8 @@ func TestFA04_AWithdrawalSaysWhyItWaits(t *testing.T) {
 	policy = withdrawal.Allow
 
 	w.fund(w.tenant)
+	w.mine(30) // the gas has arrived
+	later(time.Hour)
 	w.mine(60)
 	w.token = w.newToken(w.admin, "")
 	v = show(first)

@@ -47,9 +47,6 @@ func unknownBlock(err error) bool {
 		transport.Replied(err, "unknown block", "block not found", tagFinal+" block not", "safe block not", "header not found")
 }
 
-// reverted reports whether the contract itself refused the call.
-func reverted(err error) bool { return transport.Replied(err, "execution reverted") }
-
 // unsupported: the node does not offer the method.
 func unsupported(err error) bool {
 	var r *transport.ReplyError

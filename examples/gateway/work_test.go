@@ -328,7 +328,7 @@ func (m *merchant) open(ctx context.Context) error {
 		return err
 	}
 	for _, c := range currencies {
-		q := &request{kind: "payment", key: "first-" + c.code, currency: c.code, body: body{"amount": "900000", "currency": c.code, "order_id": "first-" + c.code}}
+		q := &request{kind: "payment", key: "first-" + c.code, currency: c.code, body: body{"amount": "500000", "currency": c.code, "order_id": "first-" + c.code}}
 		if err := m.do(ctx, r, q, 0); err != nil {
 			return err
 		}
