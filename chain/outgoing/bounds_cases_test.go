@@ -59,15 +59,23 @@ func TestFQ09_ReplacementHasNoLowerBound(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
 		in := w.submit(w.intent("a", coin))
+		fee, err := w.client.EstimateFee(w.ctx, in)
+		require.NoError(t, err)
 		require.NoError(t, w.step())
 		w.stick()
-		w.client.fee = func(f chain.Fee) chain.Fee { f.Max, f.Cost = f.Max/4, f.Cost/4; return f }
-		w.run(30)
+		w.client.fee = func(chain.Fee) chain.Fee {
+			low := fee
+			low.Max, low.Cost = fee.Max/2, fee.Cost/2
+			return low
+		}
+		w.run(15)
 		atts := w.attempts("a")
 		require.Greater(t, len(atts), 1)
 		for i := range atts[1:] {
 			require.GreaterOrEqual(t, atts[i+1].Fee.Max, atts[i].Fee.Max)
 		}
+		w.chain.SetFeeLevel(0)
+		w.run(12)
 		w.paid(in)
 	})
 }

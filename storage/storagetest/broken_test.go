@@ -68,6 +68,14 @@ type broken struct {
 	count    func(s storage.Store, ctx context.Context, q storage.Query) (int64, error)
 	balances func(s storage.Store, ctx context.Context, p storage.Partition, accounts []ledger.Account) ([]ledger.Balance, error)
 	entries  func(list []ledger.Entry) []ledger.Entry
+	open     func(b *broken, ctx context.Context, tables []*storage.Table) error
+}
+
+func (b *broken) Open(ctx context.Context, tables ...*storage.Table) error {
+	if b.open != nil {
+		return b.open(b, ctx, tables)
+	}
+	return b.Store.Open(ctx, tables...)
 }
 
 func (b *broken) Commit(ctx context.Context, changes ...storage.Change) []error {
@@ -150,7 +158,7 @@ func TestSuiteFindsBrokenStores(t *testing.T) {
 		t.Skip("cases at their short length notice less")
 	}
 	n := 0
-	for _, kind := range []map[string]fault{changeFaults(), verdictFaults(), readFaults(), claimFaults()} {
+	for _, kind := range []map[string]fault{changeFaults(), verdictFaults(), readFaults(), claimFaults(), openFaults()} {
 		for name, c := range kind {
 			n++
 			t.Run(name, func(t *testing.T) {
@@ -175,7 +183,11 @@ func TestSuiteFindsBrokenStores(t *testing.T) {
 // fails runs one case on the broken store.
 func fails(t *testing.T, b *broken, name string) bool {
 	t.Helper()
-	b.Store = memory.New()
+	open := func(testing.TB) storage.Store {
+		fresh := *b
+		fresh.Store = memory.New()
+		return &fresh
+	}
 	r := &recorder{TB: t}
 	for _, c := range cases() {
 		if c.name != name {
@@ -188,7 +200,7 @@ func fails(t *testing.T, b *broken, name string) bool {
 					r.Fail()
 				}
 			}()
-			runCase(r, Harness{Open: func(testing.TB) storage.Store { return b }, Rounds: 100}, c)
+			runCase(r, Harness{Open: open, Rounds: 100}, c)
 		})
 		wg.Wait()
 		return r.Failed()
