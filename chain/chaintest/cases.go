@@ -9,7 +9,7 @@ import (
 // cases lists every promise in the order in which a new client is best made to
 // keep them.
 func cases() []testCase {
-	return slices.Concat(addressCases(), scanCases(), effectCases(), forkCases(), faultCases(), sendCases(), lostCases(), abilityCases())
+	return slices.Concat(addressCases(), scanCases(), effectCases(), forkCases(), faultCases(), sendCases(), lostCases(), abilityCases(), strictCases())
 }
 
 // What a case can need of a network.

@@ -141,6 +141,9 @@ type Harness struct {
 	BadAddresses []string
 	// NoChecksum: a damaged address cannot always be told from a good one.
 	NoChecksum bool
+	// CaseMatters: an address with letters of the other case is another valid address
+	// (base58 without a checksum).
+	CaseMatters bool
 	// Context bounds all calls of a case. Defaults to the test's own.
 	Context func(t testing.TB) context.Context
 }

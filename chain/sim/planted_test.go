@@ -44,6 +44,8 @@ type liar struct {
 	broadcast func(err error) error
 	status    func(all []chain.Status) []chain.Status
 	pending   func(all []chain.Transfer) []chain.Transfer
+	payload   func(p []byte) []byte // as Inspect reads it
+	sealed    func(s *chain.Signed, sigs []chain.Signature)
 	sent      map[string]bool
 }
 
@@ -100,6 +102,9 @@ func (l *liar) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error)
 }
 
 func (l *liar) Inspect(payload []byte) (chain.Unsigned, error) {
+	if l.payload != nil {
+		payload = l.payload(payload)
+	}
 	u, err := l.full.Inspect(payload)
 	if l.inspect != nil {
 		err = l.inspect(&u, err)
@@ -108,10 +113,15 @@ func (l *liar) Inspect(payload []byte) (chain.Unsigned, error) {
 }
 
 func (l *liar) Assemble(u chain.Unsigned, sigs []chain.Signature) (chain.Signed, error) {
+	given := sigs
 	if l.assemble != nil {
 		sigs = l.assemble(u, sigs)
 	}
-	return l.full.Assemble(u, sigs)
+	s, err := l.full.Assemble(u, sigs)
+	if l.sealed != nil && err == nil {
+		l.sealed(&s, given)
+	}
+	return s, err
 }
 
 func (l *liar) Broadcast(ctx context.Context, s chain.Stored) error {
@@ -220,6 +230,7 @@ func pays(wrong chaintest.Effect) func(*chaintest.Harness, *sim.Chain) {
 func bugs() map[string]bug {
 	all := scanBugs()
 	maps.Copy(all, sendBugs())
+	maps.Copy(all, strictBugs())
 	all[honest] = bug{found: ".*", client: func(*liar) {}} // the control: no bug, no failure
 	return all
 }

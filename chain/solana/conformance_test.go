@@ -131,7 +131,7 @@ func (n *town) harness() *chaintest.Harness {
 		Native: "SOL", Token: "USDTSOL", Contract: n.foreign.String(),
 		Amount: decimal.NewFromInt(1), Finality: solanatest.Finality,
 		Effects: []chaintest.Effect{chaintest.Reverted, chaintest.Internal, chaintest.Foreign},
-		Batch:   true, Memo: true, Returns: true, NoChecksum: true,
+		Batch:   true, Memo: true, Returns: true, NoChecksum: true, CaseMatters: true,
 		NewAccount: func(t testing.TB, i int) chaintest.Account { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)) },
 		Fund: func(_ testing.TB, to chain.Address, currency string, amount decimal.Decimal) {
 			n.fund(to, currency, amount)

@@ -190,6 +190,8 @@ type fullClient interface {
 	chain.Noncer
 	chain.Historian
 	chain.Locator
+	chain.ParentPayer
+	chain.Tagger
 }
 
 // pointedClient knows the places around signing and sending.

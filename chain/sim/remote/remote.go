@@ -27,6 +27,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/internal/safehttp"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // question is any call of a chain.Client that needs the node.
@@ -43,6 +44,7 @@ type question struct {
 	Currency string          `json:",omitzero"`
 	Address  chain.Address   `json:",omitzero"`
 	From, To int64           `json:",omitzero"`
+	Paid     ledger.Amount   `json:",omitzero"`
 }
 
 // answer is what came of it.
@@ -73,6 +75,8 @@ type able interface {
 	chain.Noncer
 	chain.Historian
 	chain.Locator
+	chain.ParentPayer
+	chain.Tagger
 }
 
 var _ able = (*client)(nil)
@@ -119,6 +123,8 @@ func put(ctx context.Context, c able, q question) (a answer, err error) {
 		a.Transfers, err = c.History(ctx, q.Address, q.From, q.To)
 	case "fee":
 		a.Fee, err = c.EstimateFee(ctx, q.Intent)
+	case "child fee":
+		a.Fee, err = c.ChildFee(ctx, q.Intent, q.Raw, q.Paid)
 	case "build":
 		a.Unsigned, err = c.Build(ctx, q.Order)
 	case "broadcast":
@@ -147,6 +153,7 @@ func (everything) Open() []chain.Address       { return nil }
 // client asks a chain in another process.
 type client struct {
 	chain.Client // of a chain of the same Options: for what needs no node
+	local        chain.Tagger
 	url          string
 	http         *http.Client
 }
@@ -155,7 +162,8 @@ type client struct {
 // made of the same Options, with the same Seed: it is asked only for what needs
 // no node. The served node must have traces, as nodes begin with.
 func Dial(url string, local *sim.Chain) chain.Client {
-	return &client{Client: local.Client(), url: url, http: safehttp.NewClient(32, 30*time.Second)}
+	c := local.Client()
+	return &client{Client: c, local: c.(chain.Tagger), url: url, http: safehttp.NewClient(32, 30*time.Second)}
 }
 
 // failure is an error of the other process.
@@ -264,6 +272,15 @@ func (c *client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 	a, err := c.ask(ctx, question{Ask: "fee", Intent: in})
 	return a.Fee, err
 }
+
+// ChildFee implements chain.ParentPayer.
+func (c *client) ChildFee(ctx context.Context, in chain.Intent, parent []byte, paid ledger.Amount) (chain.Fee, error) {
+	a, err := c.ask(ctx, question{Ask: "child fee", Intent: in, Raw: parent, Paid: paid})
+	return a.Fee, err
+}
+
+// Untag implements chain.Tagger: it needs no node.
+func (c *client) Untag(a chain.Address) (chain.Address, string, bool) { return c.local.Untag(a) }
 
 // Build implements chain.Client.
 func (c *client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error) {

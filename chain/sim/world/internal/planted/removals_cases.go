@@ -219,4 +219,18 @@ var caseRemovals = []Bug{
 		What:    "a store that was closed goes on",
 		Package: "storage/memory", Test: "TestConformance/FQ08_Closed",
 	},
+	{
+		ID: "FQ12-no-child-over-the-wire", File: "chain/sim/remote/remote.go",
+		Old:     "a.Fee, err = c.ChildFee(ctx, q.Intent, q.Raw, q.Paid)",
+		New:     "a.Fee, err = c.EstimateFee(ctx, q.Intent)",
+		What:    "a child is priced without its parent where the chain is another process's",
+		Package: "chain/sim/remote", Test: "TestFQ12_ChildFeeOverTheWire",
+	},
+	{
+		ID: "FQ12-an-ability-is-hidden", File: "chain/sim/remote/remote.go",
+		Old:     "func (c *client) Untag(a chain.Address) (chain.Address, string, bool) { return c.local.Untag(a) }",
+		New:     "func (c *client) Untag(a chain.Address) (chain.Address, string, bool) { return \"\", \"\", false }",
+		What:    "no address carries a memo where the chain is another process's",
+		Package: "chain/sim/remote", Test: "TestFQ12_TagsNeedNoNode",
+	},
 }
