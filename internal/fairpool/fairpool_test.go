@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -133,16 +134,19 @@ func TestTenantsTakeTurns(t *testing.T) {
 // Close waits for what runs and starts nothing any more.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 1)
-	d.pool.Add(d.task("a", "x", "", "one", false), d.task("a", "x", "", "two", false))
-	d.started(1)
-	left := make(chan int)
-	go func() { left <- d.pool.Close() }()
-	d.end("one")
-	require.Equal(t, 1, <-left)
-	d.pool.Add(d.task("b", "x", "", "three", false))
-	require.Equal(t, []string{"one"}, d.started(1))
-	d.end("two", "three")
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		d.pool.Add(d.task("a", "x", "", "one", false), d.task("a", "x", "", "two", false))
+		d.started(1)
+		left := make(chan int)
+		go func() { left <- d.pool.Close() }()
+		synctest.Wait() // Close waits for the first
+		d.end("one")
+		require.Equal(t, 1, <-left)
+		d.pool.Add(d.task("b", "x", "", "three", false))
+		require.Equal(t, []string{"one"}, d.started(1))
+		d.end("two", "three")
+	})
 }
 
 // Everything runs exactly once, never more at a time than there are slots, and
