@@ -1,4 +1,4 @@
-.PHONY: test fmt lint bench fuzz generate planted vuln failover kills
+.PHONY: test fmt lint bench fuzz generate planted vuln failover kills dust
 
 test: ## everything that CI runs
 	./test.sh
@@ -23,6 +23,9 @@ fuzz: ## every fuzz target, one after another: FUZZTIME=10m; figures in .tools/f
 kills: ## a thousand kills of the gateway on each durable store; an hour
 	./test.sh tools
 	go test ./examples/gateway -run TestL01 -kills 1000 -timeout 3h -v
+
+dust: ## ten thousand payments of two cents: what forwarding costs is at most half of what it moves
+	go test ./wallet/treasury -run TestFT02_Dust -dust 10000 -timeout 2h -v
 
 failover: ## leaders of replicated databases are killed in the middle of a run; installs Debian packages
 	./test.sh tools

@@ -1,7 +1,7 @@
 package treasury_test
 
 import (
-	"os"
+	"flag"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -202,13 +202,15 @@ func (w *world) givenUp() {
 func TestFT02_DustCostsAtMostHalfOfWhatItMoves(t *testing.T) {
 	t.Parallel()
 	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300) })
-	if os.Getenv("CRYPTOPAY_TEST_FULL") != "" && !testing.Short() {
-		t.Run("ten thousand on sqlite", func(t *testing.T) {
+	if many := *dustPayments; many > 0 {
+		t.Run("many on sqlite", func(t *testing.T) {
 			t.Parallel()
-			dust(t, newWorldAs(t, "ETH", func(w *world) { w.store = &mortal{Store: onSQLite(t)} }), 10_000)
+			dust(t, newWorldAs(t, "ETH", func(w *world) { w.store = &mortal{Store: onSQLite(t)} }), many)
 		})
 	}
 }
+
+var dustPayments = flag.Int("dust", 0, "play so many payments of two cents on SQLite; see make dust")
 
 func onSQLite(t *testing.T) storage.Store {
 	file := filepath.Join(t.TempDir(), "treasury.db")

@@ -10,7 +10,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-edited-order", File: "wiring.go",
-		Old:  `if why != "" {
+		Old: `if why != "" {
 		a.cfg.Log.ErrorContext(ctx, "order_altered"`,
 		New: `if false {
 		a.cfg.Log.ErrorContext(ctx, "order_altered"`,
