@@ -2,6 +2,7 @@ package cryptopay_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
@@ -43,16 +45,7 @@ func TestFP06_ExportReadsEachLineOnce(t *testing.T) {
 	require.Equal(t, lines, n)
 	require.NoError(t, store.Close())
 
-	db := sqlx.MustOpen("pgx", dsn)
-	defer db.Close()                    //nolint:errcheck // a test's end
-	require.Eventually(t, func() bool { // a connection adds its counts up when it ends
-		var others int
-		err := db.Get(&others, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cryptopay'")
-		return err == nil && others == 0
-	}, time.Minute, 10*time.Millisecond)
-	var read int
-	require.NoError(t, db.Get(&read, "SELECT sum(idx_tup_read) + max(seq_tup_read) FROM pg_stat_user_indexes JOIN pg_stat_user_tables USING (relname) WHERE relname = 'cryptopay_activity'"))
-	require.Less(t, read, 6*lines)
+	require.Less(t, rowsRead(t, dsn, "activity"), 6*lines)
 }
 
 // What a page of the history goes on behind is found by one index that has the rows in
@@ -77,4 +70,62 @@ func TestFP06_PagesGoAlongOneIndexOnSQLite(t *testing.T) {
 			require.Contains(t, plan[0].Detail, "USING INDEX cryptopay_activity_i", q)
 		}
 	}
+}
+
+// Every poll of an EVM network asks for the open payments of its coin, over all tenants.
+// It reads those, and not the payments that have ended.
+func TestFP02_OpenPaymentsAreFoundByAnIndex(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a server of its own takes seconds")
+	}
+	dsn := testenv.Postgres(t).DSN("postgres")
+	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	store, err := postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	h := newHostOn(t, store, 1, "ETH")
+	const ended, open, polls = 6_000, 20, 20
+	for part := range slices.Chunk(names("payment", ended), 200) {
+		c := storage.Change{ID: "payments/" + part[0], Partition: storage.Tenant(h.tenant)}
+		for _, id := range part {
+			c.Put = append(c.Put, payment.Payments.Row(id, 0, time.Time{}, payment.Payment{
+				Status: payment.Completed, Currency: "ETH", Network: "ETH", Address: id, CreatedAt: h.clock.Now(),
+			}))
+		}
+		require.NoError(t, storage.CommitOne(t.Context(), store, c))
+	}
+	require.NoError(t, store.Close())
+	before := rowsRead(t, dsn, "payments")
+	store, err = postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	h.store = store
+	h.restart()
+	h.step()
+	for range open {
+		_, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "50", Currency: "ETH"}})
+		require.NoError(t, err)
+	}
+	for range polls {
+		h.clock.Advance(2 * time.Minute) // the list is read anew
+		list, err := h.app.Payments.Open(t.Context(), "ETH")
+		require.NoError(t, err)
+		require.Len(t, list, open)
+	}
+	require.NoError(t, store.Close())
+	require.Less(t, rowsRead(t, dsn, "payments")-before, ended, "all payments were read, time and again")
+}
+
+// rowsRead is how many rows and index entries of a table were read by connections that
+// have ended: the server adds their counts up when they do.
+func rowsRead(t *testing.T, dsn, table string) (n int) {
+	t.Helper()
+	db := sqlx.MustOpen("pgx", dsn)
+	defer db.Close() //nolint:errcheck // a test's end
+	require.Eventually(t, func() bool {
+		var others int
+		err := db.Get(&others, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cryptopay'")
+		return err == nil && others == 0
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, db.Get(&n, "SELECT sum(idx_tup_read) + max(seq_tup_read) FROM pg_stat_user_indexes JOIN pg_stat_user_tables USING (relname) WHERE relname = 'cryptopay_"+table+"'"))
+	return n
 }

@@ -94,6 +94,7 @@ var Payments = storage.NewTable[Payment]("payments",
 	storage.Unique("network", "address"),
 	storage.Index("created_at"), storage.Index("status", "created_at"), storage.Index("currency", "created_at"),
 	storage.Index("order_id"),
+	storage.Across("currency", "status", "created_at"), // Open
 )
 
 // Role says what a deposit counts for. The first three are counted: they make

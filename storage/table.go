@@ -44,6 +44,7 @@ type Table struct {
 	Columns []Column
 	Uniques [][]string
 	Indexes [][]string
+	Across  [][]string
 	flat    bool // no column of a kind that refers to what others may change
 	typ     reflect.Type
 	byName  map[string]int
@@ -65,6 +66,12 @@ func Unique(columns ...string) TableOption {
 // that they name.
 func Index(columns ...string) TableOption {
 	return func(t *Table) { t.Indexes = append(t.Indexes, columns) }
+}
+
+// Across says that workers select by these columns over all partitions. Databases then
+// have an index that no partition leads.
+func Across(columns ...string) TableOption {
+	return func(t *Table) { t.Across = append(t.Across, columns) }
 }
 
 // NewTable declares a table of T: a struct whose exported fields carry a tag
@@ -101,6 +108,11 @@ func NewTable[T any](name string, options ...TableOption) TableOf[T] {
 			if _, ok := t.byName[c]; !ok && (!last || c != ColID) {
 				panic(fmt.Sprintf("storage: table %s: no column %s to index", name, c))
 			}
+		}
+	}
+	for _, c := range slices.Concat(t.Across...) {
+		if _, ok := t.byName[c]; !ok {
+			panic(fmt.Sprintf("storage: table %s: no column %s to index", name, c))
 		}
 	}
 	return TableOf[T]{t}

@@ -42,18 +42,21 @@ func (d *Dialect) DDL(t *storage.Table) []string {
 		lines = append(lines, fmt.Sprintf("%s %s NOT NULL", d.quote(t.Columns[i].Name), d.columnType(t, &t.Columns[i])))
 	}
 	lines = append(lines, "PRIMARY KEY (part, id)")
-	index := func(kind, suffix string, columns []string) {
+	index := func(kind, suffix, columns string) {
 		if d.InTable {
-			lines = append(lines, fmt.Sprintf("%s %s_%s (part, %s)", kind, name, suffix, d.quoteAll(columns)))
+			lines = append(lines, fmt.Sprintf("%s %s_%s (%s)", kind, name, suffix, columns))
 			return
 		}
-		after = append(after, fmt.Sprintf("CREATE %s %s_%s ON %s (part, %s)", kind, name, suffix, name, d.quoteAll(columns)))
+		after = append(after, fmt.Sprintf("CREATE %s %s_%s ON %s (%s)", kind, name, suffix, name, columns))
 	}
 	for i, cols := range t.Uniques {
-		index("UNIQUE INDEX", fmt.Sprint("u", i), cols)
+		index("UNIQUE INDEX", fmt.Sprint("u", i), "part, "+d.quoteAll(cols))
 	}
 	for i, cols := range t.Indexes {
-		index("INDEX", fmt.Sprint("i", i), cols)
+		index("INDEX", fmt.Sprint("i", i), "part, "+d.quoteAll(cols))
+	}
+	for i, cols := range t.Across {
+		index("INDEX", fmt.Sprint("a", i), d.quoteAll(cols))
 	}
 	if d.InTable {
 		lines = append(lines, fmt.Sprintf(d.DueIndex, name+"_due"))
@@ -127,6 +130,9 @@ func (d *Dialect) Shape(t *storage.Table) []string {
 	}
 	for _, cols := range t.Indexes {
 		out = append(out, "index part,"+strings.Join(cols, ","))
+	}
+	for _, cols := range t.Across {
+		out = append(out, "index "+strings.Join(cols, ","))
 	}
 	return out
 }

@@ -299,7 +299,7 @@ func checkIndexed(c *storage.Change, r *storage.Row, scalars []any) error {
 
 // Indexed reports whether a column is part of an index or unique key.
 func Indexed(t *storage.Table, column string) bool {
-	for _, lists := range [][][]string{t.Uniques, t.Indexes} {
+	for _, lists := range [][][]string{t.Uniques, t.Indexes, t.Across} {
 		for _, cols := range lists {
 			for _, name := range cols {
 				if name == column {
