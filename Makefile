@@ -1,4 +1,4 @@
-.PHONY: test fmt lint bench fuzz generate planted vuln failover kills dust
+.PHONY: test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads
 
 test: ## everything that CI runs
 	./test.sh
@@ -23,6 +23,10 @@ fuzz: ## every fuzz target, one after another: FUZZTIME=10m; figures in .tools/f
 kills: ## a thousand kills of the gateway on each durable store; an hour
 	./test.sh tools
 	go test ./examples/gateway -run TestL01 -kills 1000 -timeout 3h -v
+
+bench-reads: ## what merchants and the operator read, at 10^4, 10^5 and 10^6 rows of a tenant, on real databases; hours
+	./test.sh tools
+	CRYPTOPAY_TEST_FULL=1 go test -run '^$$' -bench Reads -benchtime 3x -timeout 12h -reads.rows $(or $(ROWS),10000,100000,1000000) .
 
 dust: ## ten thousand payments of two cents: what forwarding costs is at most half of what it moves
 	go test ./wallet/treasury -run TestFT02_Dust -dust 10000 -timeout 2h -v
