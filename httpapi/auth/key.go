@@ -104,6 +104,7 @@ func (s *Service) CheckKey(ctx context.Context, key string) (Identity, error) {
 	}
 	id := s.rowID(forKey, key)
 	try := s.attempt(ctx, ofKeys, "", id)
+	try.made = made(keyPrefix, key)
 	if wait := s.guesses.wait(try); wait > 0 {
 		return Identity{}, &BackoffError{RetryAfter: wait}
 	}

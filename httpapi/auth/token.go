@@ -88,6 +88,7 @@ func (s *Service) Check(ctx context.Context, bearer string) (Identity, error) {
 		id = s.rowID(forToken, bearer)
 	}
 	try := s.attempt(ctx, ofTokens, "", id)
+	try.made = wellFormed
 	switch wait := s.guesses.wait(try); {
 	case wait > 0:
 		return Identity{}, &BackoffError{RetryAfter: wait}
