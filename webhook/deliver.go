@@ -19,8 +19,8 @@ import (
 // is failed: six attempts in all.
 var schedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 4 * time.Hour}
 
-// longestWait is how long after it was made, or replayed, a delivery may still be
-// held back because its host does not answer.
+// longestWait is how long a delivery is held back because its host does not answer, from
+// the first time on, or from its replay.
 const longestWait = 24 * time.Hour
 
 // job is one claimed delivery.
@@ -37,15 +37,17 @@ func (j *job) host() hostKey { return hostOf(j.row.Partition, j.url) }
 func (j *job) object() rowKey { return rowKey{j.row.Partition, j.event.Object} }
 
 // claim takes due deliveries, at most Batch: first attempts before retries, for
-// which a quarter is kept free. more is true where there may be more.
-func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Partition) (rows []storage.Row, more bool, err error) {
+// which a quarter is kept free. more is true where there may be more. Where first
+// attempts fill their share, retries are claimed only if asked for: a claim of retries
+// passes over every first attempt that is due.
+func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Partition, retries bool) (rows []storage.Row, more bool, err error) {
 	c := storage.Claim{Table: Events.Table, Now: now, Until: now.Add(s.cfg.Lease), Except: except}
 	for _, part := range []struct {
 		op  storage.Op
 		max int
 	}{{storage.Eq, s.cfg.Batch - s.cfg.Batch/4}, {storage.Gt, s.cfg.Batch}} {
 		c.Where, c.Max = []storage.Cond{{Column: "attempts", Op: part.op, Value: 0}}, part.max-len(rows)
-		if c.Max <= 0 {
+		if c.Max <= 0 || part.op == storage.Gt && more && !retries {
 			break
 		}
 		some, err := s.cfg.Store.Claim(ctx, c)
@@ -169,11 +171,10 @@ func answer(r Result) (answered, counts bool) {
 // held puts a delivery off while its host does not answer. That is no attempt.
 func (s *Service) held(ctx context.Context, j *job, now, until time.Time) storage.Change {
 	e := j.event
-	begun := e.Created
-	if e.Done.After(begun) {
-		begun = e.Done // it was replayed
+	if e.Done.IsZero() {
+		e.Done = now
 	}
-	if now.Sub(begun) < longestWait {
+	if now.Sub(e.Done) < longestWait {
 		e.Error = "webhook: not tried: the host does not answer; it is asked again after " + Timestamp(until)
 		return s.change(j.row, e, until)
 	}
@@ -218,19 +219,19 @@ func (s *Service) change(row storage.Row, e Event, due time.Time) storage.Change
 	}
 }
 
-// commit stores outcomes. A conflict means that the lease was lost: whoever has
-// it now delivers again, which is allowed.
-func (s *Service) commit(ctx context.Context, changes []storage.Change) error {
+// commit stores outcomes, and returns those of which it is not known that they were. A
+// conflict means that the lease was lost: whoever has it now delivers again, which is
+// allowed.
+func (s *Service) commit(ctx context.Context, changes []storage.Change) (left []storage.Change, err error) {
 	if len(changes) == 0 {
-		return nil
+		return nil, nil
 	}
-	var all error
-	for _, err := range s.cfg.Store.Commit(ctx, changes...) {
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
-			all = errors.Join(all, err)
+	for i, failed := range s.cfg.Store.Commit(ctx, changes...) {
+		if failed != nil && !errors.Is(failed, storage.ErrConflict) {
+			left, err = append(left, changes[i]), errors.Join(err, failed)
 		}
 	}
-	return all
+	return left, err
 }
 
 // short makes text that a receiver had its hand in fit for a column and a log:

@@ -24,9 +24,10 @@ type Dispatcher struct {
 	changes []storage.Change          // what came of attempts since the last Step
 
 	// Of the last claim, by Step alone.
-	at    time.Time
-	again bool                // there may be more
-	full  []storage.Partition // tenants that were left out
+	at      time.Time
+	retried time.Time           // when retries were asked for
+	again   bool                // there may be more
+	full    []storage.Partition // tenants that were left out
 }
 
 const (
@@ -53,13 +54,22 @@ func (d *Dispatcher) Wake() <-chan struct{} { return d.wake }
 // has due is never in front of another one's.
 func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	changes := d.take()
-	err := d.s.commit(ctx, changes)
+	left, err := d.s.commit(ctx, changes)
+	if len(left) > 0 { // the same again: what was stored already does nothing
+		d.mu.Lock()
+		d.changes = append(left, d.changes...)
+		d.mu.Unlock()
+	}
 	now := d.s.cfg.Now()
 	if err != nil || !d.hungry(now) {
 		return len(changes), err
 	}
 	d.full = d.laden(quota)
-	rows, more, err := d.s.claim(ctx, now, d.full)
+	retries := now.Before(d.retried) || now.Sub(d.retried) >= claimEvery
+	if retries {
+		d.retried = now
+	}
+	rows, more, err := d.s.claim(ctx, now, d.full, retries)
 	d.at, d.again = now, more
 	jobs, broken := d.s.prepare(ctx, d.fresh(rows), now)
 	if broken != nil {
@@ -173,5 +183,6 @@ func (d *Dispatcher) Close(ctx context.Context) error {
 	}
 	d.mine, d.load = map[rowKey]*job{}, map[storage.Partition]int{}
 	d.mu.Unlock()
-	return d.s.commit(ctx, changes)
+	_, err := d.s.commit(ctx, changes)
+	return err
 }

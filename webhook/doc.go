@@ -11,7 +11,7 @@
 // No receiver delays another merchant's: a Dispatcher shares its slots by merchant
 // and host, an attempt ends by its time whatever the receiver does, and a host that
 // does not answer is left alone for a while, which is no attempt. What waits so is
-// given up a day after it was made, and so is the oldest of what is more than
+// given up after a day, and so is the oldest of what is more than
 // Config.MaxUndelivered of one merchant.
 //
 // Nothing is ever sent to a private, loopback, link-local or metadata address

@@ -41,7 +41,7 @@ type Event struct {
 	Attempts int       `db:"attempts"`
 	Response int       `db:"response"` // last HTTP status, 0 = none
 	Error    string    `db:"error"`    // last failure, without secrets
-	Done     time.Time `db:"done_at"`  // when it ended; of a pending one: when it was replayed, zero = never
+	Done     time.Time `db:"done_at"`  // when it ended; of a pending one: when it was replayed or first held back, zero = never
 }
 
 // Events is the outbox.

@@ -296,9 +296,31 @@ func TestFS03_OneDeliveryKeepsItsTimes(t *testing.T) {
 	})
 }
 
+// TestFS03_OldEventsAreTried: nothing was delivered for two days, and the receiver is away
+// for a moment when it goes on. No event is given up that was not tried.
+func TestFS03_OldEventsAreTried(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	w.setup("a")
+	for i := range 40 {
+		w.emit("a", fmt.Sprintf("p%02d", i), 1, "", 1)
+	}
+	w.now = w.now.Add(48 * time.Hour)
+	w.answer = func(webhook.Delivery) webhook.Result { return webhook.Result{Err: errTimeout} }
+	w.step()
+	w.answer = nil
+	for range 60 {
+		w.now = w.now.Add(10 * time.Second)
+		w.step()
+	}
+	for i := range 40 {
+		require.Equal(t, webhook.StatusDelivered, w.event("a", fmt.Sprintf("p%02d/000001", i)).Status)
+	}
+}
+
 // TestFS03_HeldBackEnds: what waits for a host shows why, uses no attempt, and is
-// given up a day after it was made or replayed; any answer of the host ends the
-// waiting.
+// given up a day after it was first held back or replayed; any answer of the host ends
+// the waiting.
 func TestFS03_HeldBackEnds(t *testing.T) {
 	t.Parallel()
 	w := onMemory(t)

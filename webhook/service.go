@@ -78,7 +78,7 @@ func (s *Service) CheckURL(url string) error { return s.cfg.Guard.URL(url) }
 // many it claimed. What it cannot try in half a lease it gives back.
 func (s *Service) Step(ctx context.Context) (int, error) {
 	now := s.cfg.Now()
-	rows, _, err := s.claim(ctx, now, nil)
+	rows, _, err := s.claim(ctx, now, nil, true)
 	if len(rows) == 0 {
 		return 0, err
 	}
@@ -88,7 +88,8 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 		changes[i] = s.attempt(ctx, j)
 	}
 	// What was delivered is recorded also when we are told to stop meanwhile.
-	return len(rows), errors.Join(err, broken, s.commit(context.WithoutCancel(ctx), changes))
+	_, unknown := s.commit(context.WithoutCancel(ctx), changes) // their leases end
+	return len(rows), errors.Join(err, broken, unknown)
 }
 
 // Replay sends a failed (or any ended) delivery again from the first attempt.
