@@ -240,7 +240,7 @@ func (o order) open(ctx context.Context, log *slog.Logger) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.store, err = openStore(ctx, s.store); err != nil {
+	if g.store, err = openStore(ctx, s.store, s.migrate); err != nil {
 		return nil, err
 	}
 	at := &points{point: o.Point}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -61,6 +62,27 @@ func (g *asBuilt) stop(t *testing.T) {
 }
 
 func (g *asBuilt) code() int { return g.cmd.ProcessState.ExitCode() }
+
+// Every setting that the program reads has a known name.
+func TestFS09_EverySettingIsKnown(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	read := regexp.MustCompile(`(?:env|or)\("(CRYPTOPAY_[A-Z_]*[A-Z])"`)
+	n := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range read.FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, knownNames(), m[1], file)
+			n++
+		}
+	}
+	require.Greater(t, n, 15)
+}
 
 // A name that is no setting is refused, with the nearest that is one: a node that is
 // misspelt would be a network that is simulated.

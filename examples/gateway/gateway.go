@@ -62,7 +62,7 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.store, err = openStore(ctx, s.store); err != nil {
+	if g.store, err = openStore(ctx, s.store, s.migrate); err != nil {
 		return nil, err
 	}
 	ready := false
@@ -72,6 +72,9 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 		}
 	}()
 	if err := g.store.Open(ctx, tables()...); err != nil {
+		if errors.Is(err, storage.ErrSchema) && !s.migrate && strings.HasPrefix(s.store, "redis") {
+			err = fmt.Errorf("%w: stop every process on this store, then start one with -migrate", err)
+		}
 		return nil, err
 	}
 	if g.world, err = openWorld(ctx, s, g.store, c, log); err != nil {
@@ -90,7 +93,9 @@ func tables() []*storage.Table {
 	return slices.Concat(cryptopay.Tables(), keys.Tables(), auth.Tables(), []*storage.Table{worlds.Table, seeds.Table})
 }
 
-func openStore(ctx context.Context, dsn string) (storage.Store, error) {
+// openStore opens a store that it has brought to this version's schema. On Redis that
+// takes the operator's word that no other process runs: migrate.
+func openStore(ctx context.Context, dsn string, migrate bool) (storage.Store, error) {
 	kind, rest, _ := strings.Cut(dsn, ":")
 	switch kind {
 	case "memory":
@@ -116,8 +121,10 @@ func openStore(ctx context.Context, dsn string) (storage.Store, error) {
 			return nil, errors.New("-store redis://…: must be redis://USER:PASSWORD@HOST:PORT/0") // the cause may repeat the password
 		}
 		client := redis.NewClient(o)
-		if err := redisstore.Migrate(ctx, client, redisstore.Options{}, tables()...); err != nil {
-			return nil, errors.Join(err, client.Close())
+		if migrate {
+			if err := redisstore.Migrate(ctx, client, redisstore.Options{}, tables()...); err != nil {
+				return nil, errors.Join(err, client.Close())
+			}
 		}
 		return redisstore.New(client, redisstore.Options{}).Own(), nil
 	}

@@ -213,9 +213,9 @@ func goesOn(t *testing.T, g *golden, dsn, key string) {
 		"CRYPTOPAY_RATE_LIMITS": "off", "CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS": "1", "CRYPTOPAY_KEY_FILE": file,
 		"CRYPTOPAY_MNEMONIC": strings.Repeat("abandon ", 11) + "about",
 	}
-	s, err := readSettings([]string{"-store", dsn, "-networks", "TRX,ETH,BTC"}, func(k string) string { return env[k] })
+	s, err := readSettings([]string{"-store", dsn, "-networks", "TRX,ETH,BTC", "-migrate"}, func(k string) string { return env[k] })
 	require.NoError(t, err)
-	store, err := openStore(t.Context(), dsn)
+	store, err := openStore(t.Context(), dsn, true)
 	require.NoError(t, err)
 	require.NoError(t, store.Open(t.Context(), tables()...))
 	require.NoError(t, storage.Decide(t.Context(), store, func(ctx context.Context) (storage.Change, error) {

@@ -16,8 +16,9 @@ const (
 
 // settingNames are the variables that are not of one network.
 var settingNames = []string{
-	"ADDR", "ALLOW_PRIVATE_CALLBACKS", "API_KEY", "BASE_URL", "CLIENT_ID", "CLIENT_SECRET", "KEY_FILE", "LOG", "METRICS_ADDR",
-	"MNEMONIC", "NETWORKS", "NETWORK_FEE", "POLL", "PRICES", "RATE_LIMITS", "STORE", "TRANSACTION_FEE", "WITHDRAWAL_FEE",
+	"ADDR", "ALLOW_PRIVATE_CALLBACKS", "API_KEY", "BASE_URL", "CLIENT_ID", "CLIENT_SECRET", "ELSEWHERE", "KEY_FILE", "LOG",
+	"METRICS_ADDR", "MNEMONIC", "NETWORKS", "NETWORK_FEE", "POLL", "PRICES", "RATE_LIMITS", "RETIRE", "STORE", "TRANSACTION_FEE",
+	"UPGRADED", "WITHDRAWAL_FEE",
 }
 
 // checkNames refuses variables that begin as settings do and are none: a node whose name

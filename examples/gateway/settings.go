@@ -32,6 +32,7 @@ type settings struct {
 	apiKey       string
 	mnemonic     string
 	keyFile      string
+	migrate      bool
 	private      bool // callbacks to loopback and private addresses, and over http
 	limits       bool
 	privates     string // as they were set
@@ -80,6 +81,7 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	f.StringVar(&s.metrics, "metrics-addr", or("CRYPTOPAY_METRICS_ADDR", ""), "where to serve /metrics, apart from the interface (CRYPTOPAY_METRICS_ADDR); defaults to the interface's address")
 	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers (CRYPTOPAY_BASE_URL); without it they are paths")
 	f.BoolVar(&s.exposed, "expose-simulation", false, "serve simulated chains, and /dev/ without a token, on an address that is not loopback")
+	f.BoolVar(&s.migrate, "migrate", false, "bring a store on Redis that an earlier version made to this one; stop every other process first (SQL stores are brought along at each start)")
 	f.StringVar(&level, "log", or("CRYPTOPAY_LOG", "info"), "debug, info, warn or error (CRYPTOPAY_LOG)")
 	if err := f.Parse(args); err != nil {
 		var usage strings.Builder

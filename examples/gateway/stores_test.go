@@ -19,7 +19,7 @@ func TestServersAsStores(t *testing.T) {
 	maria := testenv.MariaDB(t)
 	for _, dsn := range []string{testenv.Postgres(t).DSN("postgres"), "mysql://root@" + maria.Address() + "/test"} {
 		for round := range 2 {
-			store, err := openStore(t.Context(), dsn)
+			store, err := openStore(t.Context(), dsn, false)
 			require.NoError(t, err, dsn)
 			require.NoError(t, store.Open(t.Context(), tables()...), dsn)
 			_, ok := store.(storage.Clock)
@@ -38,6 +38,6 @@ func TestServersAsStores(t *testing.T) {
 			require.NoError(t, store.Close())
 		}
 	}
-	_, err := openStore(t.Context(), "oracle://x")
+	_, err := openStore(t.Context(), "oracle://x", false)
 	require.ErrorContains(t, err, "postgres://")
 }

@@ -19,31 +19,60 @@ import (
 // storage.ErrSchema.
 //
 // No other process may use the store meanwhile: one of an earlier version would go on
-// to write rows that lack the new columns. Migrate may be interrupted, and run again at
-// any time.
+// to write rows that lack the new columns, which nobody can read. Should that have
+// happened, stop it and run Migrate again: it knows the earlier declarations and writes
+// such rows anew. Migrate may be interrupted, and run again at any time.
 func Migrate(ctx context.Context, client redis.UniversalClient, o Options, tables ...*storage.Table) error {
 	s := New(client, o)
+	all, err := client.HGetAll(ctx, s.keys.schema()).Result()
+	if err != nil {
+		return failed("migrating", err)
+	}
 	for _, t := range tables {
 		l := layoutOf(t)
-		words, err := client.HGet(ctx, s.keys.schema(), t.Name).Result()
-		if err == redis.Nil || err == nil && words == l.declaration() { //nolint:errorlint // go-redis returns it as it is
+		words, stored := all[t.Name]
+		var ways []*migration
+		if stored && words != l.declaration() {
+			m, err := migrationOf(l, words)
+			if err != nil {
+				return err
+			}
+			ways = append(ways, m)
+			if err := client.HSet(ctx, s.keys.schema(), earlier(t.Name, m.columns), words).Err(); err != nil {
+				return failed("migrating", err)
+			}
+		}
+		for field, words := range all {
+			if strings.HasPrefix(field, earlier(t.Name, -1)) {
+				m, err := migrationOf(l, words)
+				if err != nil {
+					return err
+				}
+				ways = append(ways, m)
+			}
+		}
+		for _, m := range ways {
+			if err := m.run(ctx, s); err != nil {
+				return fmt.Errorf("redisstore: migrating table %q: %w", t.Name, err)
+			}
+		}
+		if len(ways) == 0 {
 			continue
-		}
-		if err != nil {
-			return failed("migrating", err)
-		}
-		m, err := migrationOf(l, words)
-		if err != nil {
-			return err
-		}
-		if err := m.run(ctx, s); err != nil {
-			return fmt.Errorf("redisstore: migrating table %q: %w", t.Name, err)
 		}
 		if err := client.HSet(ctx, s.keys.schema(), t.Name, l.declaration()).Err(); err != nil {
 			return failed("migrating", err)
 		}
 	}
 	return nil
+}
+
+// earlier is the field of the schema that keeps a declaration of so many columns which
+// was migrated away from; the beginning of them all where columns is below 0.
+func earlier(table string, columns int) string {
+	if columns < 0 {
+		return table + " of "
+	}
+	return table + " of " + strconv.Itoa(columns)
 }
 
 // migration is the way from one declaration of a table to the next.
@@ -164,9 +193,12 @@ func (m *migration) rewrite(ctx context.Context, s *Store, p storage.Partition, 
 	var args []any
 	for i := 0; i+1 < len(pairs); i += 2 {
 		id, packed := pairs[i], pairs[i+1]
-		now, err := m.convert(packed)
+		now, ok, err := m.convert(packed)
 		if err != nil {
 			return fmt.Errorf("%w: row %q", err, id)
+		}
+		if !ok {
+			continue
 		}
 		row, err := unpackRow(m.l.t, p, id, now)
 		if err != nil {
@@ -177,20 +209,23 @@ func (m *migration) rewrite(ctx context.Context, s *Store, p storage.Partition, 
 			args = append(args, string(m.build[x].prefix(row.Scalars))+id+"\x00"+string([]byte{byte(len(id))}))
 		}
 	}
+	if len(args) == 0 {
+		return nil
+	}
 	return migrateScript.Run(ctx, s.client, names, args...).Err()
 }
 
-// convert is a packed row with the columns of now. One that an interrupted run has
-// written already stays as it is.
-func (m *migration) convert(packed string) (string, error) {
+// convert is a packed row with the columns of now. One that has them stays as it is; ok is
+// false for one of another declaration than the one that is migrated away from.
+func (m *migration) convert(packed string) (now string, ok bool, err error) {
 	parts, err := unpackTexts(packed)
 	switch {
 	case err != nil:
-		return "", err
+		return "", false, err
 	case len(parts) == 3+len(m.from):
-		return packed, nil
+		return packed, true, nil
 	case len(parts) != 3+m.columns:
-		return "", errForeign
+		return "", false, nil
 	}
 	p := packer{}
 	p.array(3 + len(m.from))
@@ -204,9 +239,9 @@ func (m *migration) convert(packed string) (string, error) {
 		}
 		zero, err := m.l.t.Columns[i].Zero()
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		p.bytes(encodeScalar(nil, zero))
 	}
-	return string(p.b), nil
+	return string(p.b), true, nil
 }

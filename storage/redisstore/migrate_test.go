@@ -128,3 +128,34 @@ func TestU01_MigrateRefuses(t *testing.T) {
 	}
 	require.NoError(t, redisstore.New(client, o).Open(t.Context(), olds().Table))
 }
+
+// A process of an earlier version was not stopped, and writes a row of its own form. Run
+// again, Migrate brings it to the present form.
+func TestU01_MigrateAgainMendsRowsOfAnOldProcess(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	o := redisstore.Options{Prefix: "mended"}
+	old, now := olds(), news()
+	running := redisstore.New(client, o)
+	require.NoError(t, running.Open(t.Context(), old.Table))
+	write := func(id string, count int64) {
+		row := old.Row(id, 0, time.Time{}, before{Name: id, Count: count})
+		require.NoError(t, storage.CommitOne(t.Context(), running, storage.Change{ID: id, Partition: "tenant/a", Put: []storage.Row{row}}))
+	}
+	write("first", 1)
+	require.NoError(t, redisstore.Migrate(t.Context(), client, o, now.Table))
+	write("second", 2)
+	s := redisstore.New(client, o)
+	require.NoError(t, s.Open(t.Context(), now.Table))
+	q := storage.Query{Table: now.Table, Partition: "tenant/a"}
+	_, err := s.Find(t.Context(), q)
+	require.Error(t, err, "nobody can read it")
+	require.NoError(t, redisstore.Migrate(t.Context(), client, o, now.Table))
+	rows, err := s.Find(t.Context(), q)
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	q.Where = []storage.Cond{{Column: "since", Op: storage.Eq, Value: time.Time{}}, {Column: "count", Op: storage.Eq, Value: int64(2)}}
+	rows, err = s.Find(t.Context(), q)
+	require.NoError(t, err)
+	require.Len(t, rows, 1, "it is in the new index")
+}
