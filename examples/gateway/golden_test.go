@@ -48,6 +48,11 @@ var goldens = []golden{{
 	stopped: time.Date(2026, 11, 22, 15, 10, 31, 0, time.UTC),
 	key:     "9364a2438162e57f0000dbf63581f29698b22855607a5992823ac3201456df91",
 	redis:   "9abb6061c3c9f0c59f7bad475cb405a3fa6fee87b9b6d1fd3576b3504d16cd30",
+}, {
+	name: "2", migrations: map[string]int{"sqlite": 14, "postgres": 13, "mysql": 13},
+	stopped: time.Date(2026, 11, 22, 16, 23, 31, 0, time.UTC),
+	key:     "597501d3fbc88387ccb81118812d0e4c100e3520a84094b4b170d0ec3330123e",
+	redis:   "4762be33328afb08e6f60b08381ff9d0eb223ce244c32ef6046818be15b688ee",
 }}
 
 func (g *golden) file(t *testing.T, name string) io.Reader {
