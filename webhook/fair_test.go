@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,7 @@ type hosts struct {
 	t     *testing.T
 	svc   *webhook.Service
 	store storage.Store
-	n     int
+	n     atomic.Int64
 
 	mu     sync.Mutex
 	dead   map[string]bool
@@ -83,7 +84,7 @@ func newHosts(t *testing.T, configure ...func(*webhook.Config)) *hosts {
 	require.NoError(t, err)
 	c := webhook.Config{
 		Store: h.store, Notifier: h, Box: box, Random: random, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		NewID: func() string { h.n++; return fmt.Sprintf("id-%06d", h.n) },
+		NewID: func() string { return fmt.Sprintf("id-%06d", h.n.Add(1)) },
 	}
 	for _, f := range configure {
 		f(&c)
@@ -97,13 +98,12 @@ func newHosts(t *testing.T, configure ...func(*webhook.Config)) *hosts {
 func (h *hosts) emit(tenant, url string, n int) {
 	var rows []storage.Row
 	for range n {
-		h.n++
-		row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, fmt.Sprintf("p%06d", h.n), 1, url, 1, time.Now())
+		row, err := webhook.NewEvent(webhook.PaymentStatusUpdate, fmt.Sprintf("p%06d", h.n.Add(1)), 1, url, 1, time.Now())
 		require.NoError(h.t, err)
 		rows = append(rows, row)
 	}
 	require.NoError(h.t, storage.CommitOne(h.t.Context(), h.store, storage.Change{
-		ID: fmt.Sprint("emit-", h.n), Partition: storage.Tenant(tenant), Put: rows,
+		ID: fmt.Sprint("emit-", h.n.Load()), Partition: storage.Tenant(tenant), Put: rows,
 	}))
 }
 
