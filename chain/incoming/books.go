@@ -181,6 +181,16 @@ func (r *reckoning) paid(ctx context.Context, all []*book) (out []*book, err err
 // unknown leaves of transfers by inner calls those that are not counted yet: neither
 // stored, nor part of what was booked by balances alone.
 func (n *Network) unknown(ctx context.Context, list []chain.Transfer) ([]chain.Transfer, error) {
+	live, err := n.live(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(t chain.Transfer) bool { return live[Key(t.Tx, t.Ordinal)] })
+	return n.uncovered(ctx, list, nil)
+}
+
+// live tells by key which of these transfers are stored as included or final.
+func (n *Network) live(ctx context.Context, list []chain.Transfer) (map[string]bool, error) {
 	var keys []string
 	for i := range list {
 		keys = append(keys, Key(list[i].Tx, list[i].Ordinal))
@@ -196,12 +206,13 @@ func (n *Network) unknown(ctx context.Context, list []chain.Transfer) ([]chain.T
 			live[row.ID] = s.State == Included || s.State == Final
 		}
 	}
-	return n.uncovered(ctx, slices.DeleteFunc(slices.Clone(list), func(t chain.Transfer) bool { return live[Key(t.Tx, t.Ordinal)] }))
+	return live, nil
 }
 
 // uncovered leaves out transfers that are part of what was booked by balances alone. The
-// transfer that a difference of balances was is named too late to be booked again.
-func (n *Network) uncovered(ctx context.Context, list []chain.Transfer) ([]chain.Transfer, error) {
+// transfer that a difference of balances was is named too late to be booked again. What a
+// round booked holds every native transfer up to its block that was not live then.
+func (n *Network) uncovered(ctx context.Context, list []chain.Transfer, live map[string]bool) ([]chain.Transfer, error) {
 	var addresses []string
 	for i := range list {
 		addresses = append(addresses, string(list[i].To))
@@ -213,8 +224,9 @@ func (n *Network) uncovered(ctx context.Context, list []chain.Transfer) ([]chain
 	var out []chain.Transfer
 	for i := range list {
 		t := &list[i]
-		covered := t.Ordinal <= -2 && slices.ContainsFunc(booked[string(t.To)], func(s Sighting) bool {
-			return strings.HasPrefix(s.Tx, holdingTx) && t.Block.Height <= s.Height || s.BlockHash == t.Block.Hash
+		covered := t.Contract == "" && !live[Key(t.Tx, t.Ordinal)] && slices.ContainsFunc(booked[string(t.To)], func(s Sighting) bool {
+			return strings.HasPrefix(s.Tx, holdingTx) && t.Block.Height <= s.Height ||
+				t.Ordinal <= -2 && s.BlockHash == t.Block.Hash
 		})
 		if covered {
 			n.log.Warn("transfer_booked_unproven", slog.String("tx", t.Tx), slog.String("address", string(t.To)), slog.String("amount", t.Amount.String()))

@@ -52,7 +52,11 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 		if err := n.checkHistory(ctx, cur, a, from, end, list); err != nil {
 			return storage.Change{}, err
 		}
-		if list, err = n.uncovered(ctx, list); err != nil {
+		live, err := n.live(ctx, list)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if list, err = n.uncovered(ctx, list, live); err != nil {
 			return storage.Change{}, err
 		}
 		rows, err := n.merge(ctx, list, fromHistory)
