@@ -118,7 +118,7 @@ func (r *reckoning) take(ctx context.Context, books []*book, above int64) error 
 	rows, err := r.n.find(ctx, where...)
 	for _, row := range rows {
 		s := Sightings.Value(row)
-		if b := byID[s.Address]; s.Currency == r.gas.Code && s.Height > b.base.Height {
+		if b := byID[s.Address]; s.Contract == "" && s.Height > b.base.Height { // native, whatever its code was then
 			b.rest = b.rest.Sub(s.Exact)
 		}
 	}

@@ -65,3 +65,36 @@ func TestFN05_RecoverDoesNotBookAgainWhatARoundBooked(t *testing.T) {
 	require.Equal(t, incoming.Included, w.one(late).State)
 	require.NotEmpty(t, w.one(seen).Tx)
 }
+
+// TestFN05_CoinsUnderANewCodeAreNotBookedAgain: an operator lists the native coin under
+// another code.
+func TestFN05_CoinsUnderANewCodeAreNotBookedAgain(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 82)
+	p.noState = true
+	a := w.address()
+	w.pay(a, "ETH", "3")
+	w.pay(a, "USDT", "5")
+	w.mine(1)
+	p.held[a] = "3"
+	w.round()
+	require.Len(t, w.of(a), 2)
+
+	renamed, err := chain.NewRegistry(
+		[]chain.NetworkInfo{{Code: eth, Family: chain.AccountFamily, Gas: "XETH"}},
+		[]chain.Currency{{Code: "XETH", Network: eth, Token: "ETH", Decimals: 18, Scale: 8, Confirmations: confs, Dust: dec("0.0001")}})
+	require.NoError(t, err)
+	w.reg = renamed
+	w.again(p)
+	w.round()
+	require.Len(t, w.of(a), 2, "nothing came")
+	p.held[a] = "4"
+	w.round()
+	got := w.of(a)
+	require.Len(t, got, 3)
+	for _, s := range got {
+		if s.Unproven {
+			require.Equal(t, "1", s.Exact.String(), "what came is booked, and no more")
+		}
+	}
+}
