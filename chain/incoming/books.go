@@ -30,8 +30,7 @@ const maxSent = 1000
 type book struct {
 	address chain.Address
 	hot     bool
-	version int64 // of the stored Holding, 0 = there is none
-	base    Holding
+	base    kept
 	next    Holding
 	keep    bool            // next is stored
 	rest    decimal.Decimal // of what it holds now, what is not explained
@@ -48,13 +47,9 @@ func (r *reckoning) books(ctx context.Context, list []chain.Address) ([]*book, e
 	if err != nil {
 		return nil, err
 	}
-	stored, err := r.n.cfg.Store.Rows(ctx, Holdings.Table, r.n.part, ids...)
+	stored, err := r.n.kept(ctx, ids...)
 	if err != nil {
 		return nil, err
-	}
-	holdings := make(map[string]storage.Row, len(stored))
-	for _, row := range stored {
-		holdings[row.ID] = row
 	}
 	var all []*book
 	for _, row := range owners {
@@ -63,11 +58,8 @@ func (r *reckoning) books(ctx context.Context, list []chain.Address) ([]*book, e
 		if ended(o, r.at.Time) {
 			continue
 		}
-		b := &book{address: a, hot: o.Use == UseHot, keep: o.Use == UseHot, rest: r.held[a]}
-		if row, ok := holdings[row.ID]; ok {
-			b.version, b.base, b.keep = row.Version, Holdings.Value(row), true
-			b.rest = b.rest.Sub(b.base.Amount)
-		}
+		base := stored[row.ID]
+		b := &book{address: a, hot: o.Use == UseHot, base: base, keep: o.Use == UseHot || base.known, rest: r.held[a].Sub(base.Amount)}
 		b.next = Holding{Amount: r.held[a], Nonce: b.base.Nonce, Height: r.at.Height}
 		all = append(all, b)
 	}
@@ -86,7 +78,7 @@ func (r *reckoning) arrived(ctx context.Context, all []*book) error {
 			if err := r.take(ctx, []*book{b}, b.base.Height); err != nil {
 				return err
 			}
-		case b.version > 0:
+		case b.base.known:
 			based = append(based, b)
 		default:
 			fresh = append(fresh, b)
@@ -148,7 +140,7 @@ func (r *reckoning) paid(ctx context.Context, all []*book) (out []*book, err err
 			continue
 		}
 		s := chain.Sender{Address: b.address, First: uint64(b.base.Nonce), Txs: txs[b.address]}
-		if b.version == 0 && len(s.Txs) > maxSent {
+		if !b.base.known && len(s.Txs) > maxSent {
 			s.Txs = nil
 		}
 		senders, asked = append(senders, s), append(asked, b)
@@ -165,7 +157,7 @@ func (r *reckoning) paid(ctx context.Context, all []*book) (out []*book, err err
 	}
 	for i, b := range asked {
 		switch s := spent[i]; {
-		case s.Strange && b.version == 0 && len(txs[b.address]) > maxSent:
+		case s.Strange && !b.base.known && len(txs[b.address]) > maxSent:
 			b.rest, b.keep, b.next.Nonce = decimal.Zero, true, int64(s.Nonce) //nolint:gosec // a nonce
 			out = append(out, b)
 		case s.Strange:

@@ -131,6 +131,9 @@ func (r *reckoning) run(ctx context.Context) (found int, err error) {
 			settled[a] = amount
 		}
 	}
+	if err := r.done(ctx); err != nil {
+		return found, err
+	}
 	n.round = round{at: r.at, when: n.cfg.Now(), count: n.round.count + 1, settled: settled}
 	return found, nil
 }
@@ -164,18 +167,23 @@ func (r *reckoning) read(ctx context.Context) (settled map[chain.Address]decimal
 	return settled, nil
 }
 
-// moved lists the addresses with a transfer to or from them since the last round. What
-// came unseen to one that then sent everything away is found by what it sent.
+// moved lists the addresses with a transfer to or from them since the last round that is
+// stored; where none is, in the blocks that are remembered. What came unseen to one that
+// then sent everything away is found by what it sent.
 func (r *reckoning) moved(ctx context.Context) (map[chain.Address]bool, error) {
 	out := map[chain.Address]bool{}
-	since := r.n.round.at
-	if since.Hash == "" {
-		return out, nil
+	stored, err := r.n.kept(ctx, roundID)
+	if err != nil {
+		return nil, err
+	}
+	since := r.trail[0].Height
+	if last := stored[roundID]; last.known {
+		since = last.Height
 	}
 	rows, err := r.n.find(ctx,
 		storage.Cond{Column: "state", Op: storage.In, Value: []State{Included, Final}},
-		storage.Cond{Column: "final_at", Op: storage.Gt, Value: since.Height},
-		storage.Cond{Column: "height", Op: storage.Gt, Value: since.Height})
+		storage.Cond{Column: "final_at", Op: storage.Gt, Value: since},
+		storage.Cond{Column: "height", Op: storage.Gt, Value: since})
 	for _, row := range rows {
 		s := Sightings.Value(row)
 		if from := chain.Address(s.From); s.Internal && r.n.cfg.Watched.Contains(from) {
@@ -212,8 +220,8 @@ func (r *reckoning) part(ctx context.Context, list []chain.Address) (found int, 
 		}
 		found = len(rows)
 		for _, b := range books {
-			if b.keep && (b.version == 0 || !b.next.Amount.Equal(b.base.Amount)) {
-				rows = append(rows, Holdings.Row(string(b.address), b.version, time.Time{}, b.next))
+			if b.keep && (b.base.version == 0 || !b.next.Amount.Equal(b.base.Amount)) {
+				rows = append(rows, r.replace(string(b.address), b.base, b.next)...)
 			}
 		}
 		if len(rows) == 0 {

@@ -2,9 +2,11 @@ package incoming_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -97,4 +99,96 @@ func TestFN05_CoinsUnderANewCodeAreNotBookedAgain(t *testing.T) {
 			require.Equal(t, "1", s.Exact.String(), "what came is booked, and no more")
 		}
 	}
+}
+
+// TestFN05_WhatWasSweptUnseenIsFoundByANewProcess: coins came unseen beside a deposit that
+// was seen, and all of it was swept before the next round, which is the first of its
+// process or of its branch.
+func TestFN05_WhatWasSweptUnseenIsFoundByANewProcess(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*world, *purse){
+		"after a restart": func(w *world, p *purse) { w.again(p) },
+		"after a fork":    func(w *world, _ *purse) { w.reorganize(1) },
+		"after both":      func(w *world, p *purse) { w.reorganize(1); w.again(p) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, p := newPurse(t, 83)
+			p.noState = true
+			a := w.address()
+			w.mine(confs)
+			w.round() // the fork goes back behind this one
+			w.round()
+			begin(w, p)
+			w.pay(a, "ETH", "1")
+			w.mine(2)
+			p.spent[a] = chain.Spent{Paid: dec("3"), Nonce: 1} // 2 more than ever came
+			w.round()
+			got := w.of(a)
+			require.Len(t, got, 2)
+			require.Equal(t, "3", got[0].Exact.Add(got[1].Exact).String())
+		})
+	}
+}
+
+// payer is a purse of an address that sent many transactions: the node tells what they
+// paid where it is given all of them from the first nonce on.
+type payer struct {
+	*purse
+	sent map[chain.Address][]string // by nonce
+	most int                        // given at once
+}
+
+func (p *payer) list(_ context.Context, first map[chain.Address]uint64) (map[chain.Address][]string, error) {
+	out := map[chain.Address][]string{}
+	for a, at := range first {
+		out[a] = p.sent[a][at:]
+	}
+	return out, nil
+}
+
+func (p *payer) Spent(_ context.Context, _ chain.Block, senders []chain.Sender) ([]chain.Spent, error) {
+	out := make([]chain.Spent, len(senders))
+	for i, s := range senders {
+		p.most = max(p.most, len(s.Txs))
+		next := uint64(len(p.sent[s.Address]))
+		out[i] = chain.Spent{Nonce: next, Strange: uint64(len(s.Txs)) != next-s.First, Paid: decimal.NewFromInt(int64(len(s.Txs)))}
+	}
+	return out, nil
+}
+
+// TestFN05_AForkGoesBackToWhatWasKeptBefore: what comes unseen to a hot address that sent
+// much is found after a fork, and not all that it ever sent is read for it.
+func TestFN05_AForkGoesBackToWhatWasKeptBefore(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 84)
+	p.noState = true
+	d, err := w.pool.Hot(context.Background(), w.name, shop)
+	require.NoError(t, err)
+	hot := d.Address
+	x := &payer{purse: p, sent: map[chain.Address][]string{hot: make([]string, 1500)}}
+	w.net = w.network(w.store, x, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery, c.Sent = roundEvery, x.list })
+	pay := func(left string) { // each costs 1
+		x.sent[hot] = append(x.sent[hot], "0x")
+		p.held[hot] = left
+		w.round()
+	}
+	p.held[hot] = "10"
+	w.round()
+	w.mine(confs)
+	pay("9")
+	pay("8") // two rounds within the depth of a fork
+	require.Empty(t, w.of(hot))
+	w.reorganize(2)
+	w.mine(3)
+	pay("12") // and 5 came
+	got := w.of(hot)
+	require.Len(t, got, 1)
+	require.Equal(t, "5", got[0].Exact.String())
+	require.Less(t, x.most, 10, "what was sent long ago is not read")
+	for i := range 3 * confs {
+		pay(fmt.Sprint(13 + i)) // and 2 come each time
+	}
+	require.Len(t, w.of(hot), 1+3*confs)
+	require.Less(t, x.most, 10, "nor later")
 }

@@ -170,7 +170,8 @@ var Addresses = storage.NewTable[AddressRow]("addresses",
 
 // Holding is what an address held of the native coin after a block, when all of it was
 // explained, in the network's partition under the address. An address has one once it
-// sent a transaction, and a hot one always.
+// sent a transaction, and a hot one always. Under the address and "/before" is an older
+// one, to which a fork goes back; under "round" is the last round, by its height.
 type Holding struct {
 	Amount decimal.Decimal `db:"amount"` // whole coins, exact
 	Nonce  int64           `db:"nonce"`  // the next one

@@ -32,8 +32,8 @@ var etherRemovals = []Bug{
 	},
 	{
 		ID: "FN05-holding-not-kept", File: "chain/incoming/reconcile.go",
-		Old:     `if b.keep && (b.version == 0`,
-		New:     `if b.keep && b.version > 0 && (b.version == 0`,
+		Old:     `if b.keep && (b.base.version == 0`,
+		New:     `if b.keep && b.base.version > 0 && (b.base.version == 0`,
 		What:    "what an address held is kept of none, so that its history is read from the start at each round",
 		Package: "chain/incoming", Test: "TestFN05_HoldingIsKeptAndDroppedByAFork",
 	},
