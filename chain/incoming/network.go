@@ -58,8 +58,9 @@ type Config struct {
 	// Open lists addresses whose balances are compared at each block; see chain.Watch.
 	Open func(ctx context.Context) []chain.Address
 	// RoundEvery is how often what all watched addresses hold of the native coin is
-	// compared with the stored transfers, where the client is a chain.Reconciler; in any
-	// case every 64 blocks. Defaults to 5 minutes.
+	// compared with the stored transfers, where the client is a chain.Reconciler. Where 64
+	// blocks pass in less it is done by then, but a fifth of RoundEvery after the last one
+	// at the earliest. Defaults to 5 minutes.
 	RoundEvery time.Duration
 	// Sent lists, for each of some addresses, the hashes of all transactions that were
 	// ever signed for it with nonces from the given one on, landed or not. nil = none

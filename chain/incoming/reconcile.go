@@ -3,7 +3,6 @@ package incoming
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -26,8 +25,9 @@ import (
 // balance differs from the last round's are looked up in the store.
 
 const (
-	// roundBlocks is the number of blocks after which a round is due at the latest. Nodes
-	// keep the state of 128 blocks, by which the transaction of a transfer is found.
+	// roundBlocks is the number of blocks after which a round is due before RoundEvery is
+	// over. Nodes keep the state of 128 blocks, by which the transaction of a transfer is
+	// found.
 	roundBlocks = 64
 	// reachBack is how many blocks a round searches for the transactions of what it found.
 	reachBack = 120
@@ -45,6 +45,7 @@ var errMoved = errors.New("the chain was read on meanwhile")
 type round struct {
 	at    chain.Block
 	when  time.Time
+	tried time.Time // when one failed or ended
 	count int
 	// settled is what addresses held when all of it was explained, where it was not dust.
 	settled map[chain.Address]decimal.Decimal
@@ -73,26 +74,31 @@ func (n *Network) reconcile(ctx context.Context) (found int, err error) {
 	case errors.Is(err, errMoved):
 		return found, nil
 	case errors.Is(err, errors.ErrUnsupported):
-		n.round.at, n.round.when = r.at, n.cfg.Now()
+		n.round.at, n.round.when, n.round.tried = r.at, n.cfg.Now(), n.cfg.Now()
 		return 0, nil
-	case err != nil:
-		return found, fmt.Errorf("incoming: %s: comparing balances at block %d: %w", n.name, r.at.Height, err)
+	case ctx.Err() != nil:
+		return found, ctx.Err()
+	case err != nil: // the next round finds what this one has not
+		n.round.tried = n.cfg.Now()
+		n.log.Warn("balances_not_compared", slog.Int64("height", r.at.Height), slog.Any("error", err))
 	}
 	return found, nil
 }
 
 // due reports whether the time or the blocks of a round are over, and forgets the last
-// round where the chain has forked since.
+// round where the chain has forked since. However fast the blocks come and the branches
+// change, rounds are a fifth of RoundEvery apart.
 func (n *Network) due(at chain.Block, trail []chain.Block) bool {
 	l := &n.round
 	i, known := slices.BinarySearchFunc(trail, l.at.Height, func(b chain.Block, h int64) int { return int(b.Height - h) })
 	if l.at.Hash != "" && (l.at.Height > at.Height || known && trail[i].Hash != l.at.Hash) {
-		*l = round{}
+		*l = round{tried: l.tried, count: l.count}
 	}
-	if l.at.Hash == at.Hash {
+	now := n.cfg.Now()
+	if l.at.Hash == at.Hash || now.Before(l.tried.Add(n.cfg.RoundEvery/5)) {
 		return false
 	}
-	return l.at.Hash == "" || at.Height-l.at.Height >= roundBlocks || !n.cfg.Now().Before(l.when.Add(n.cfg.RoundEvery))
+	return l.at.Hash == "" || at.Height-l.at.Height >= roundBlocks || !now.Before(l.when.Add(n.cfg.RoundEvery))
 }
 
 // reckoning is one round.
@@ -134,7 +140,8 @@ func (r *reckoning) run(ctx context.Context) (found int, err error) {
 	if err := r.done(ctx); err != nil {
 		return found, err
 	}
-	n.round = round{at: r.at, when: n.cfg.Now(), count: n.round.count + 1, settled: settled}
+	now := n.cfg.Now()
+	n.round = round{at: r.at, when: now, tried: now, count: n.round.count + 1, settled: settled}
 	return found, nil
 }
 

@@ -1,8 +1,10 @@
 package incoming_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -191,4 +193,84 @@ func TestFN05_AForkGoesBackToWhatWasKeptBefore(t *testing.T) {
 	}
 	require.Len(t, w.of(hot), 1+3*confs)
 	require.Less(t, x.most, 10, "nor later")
+}
+
+// limited is a purse whose node fails, or cannot compare balances at all.
+type limited struct {
+	*purse
+	err   error
+	asked int // with addresses
+	calls int
+}
+
+func (l *limited) Holdings(ctx context.Context, at chain.Block, list []chain.Address) ([]decimal.Decimal, error) {
+	l.calls++
+	if len(list) > 0 {
+		l.asked++
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	return l.purse.Holdings(ctx, at, list)
+}
+
+// TestFN05_RoundsAreApart: however fast blocks come, branches change and rounds fail, a
+// fifth of RoundEvery passes between two.
+func TestFN05_RoundsAreApart(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 85)
+	x := &limited{purse: p}
+	w.again(x)
+	w.address()
+	w.step()
+	require.Equal(t, 1, x.asked)
+	fast := func(blocks int) {
+		w.chain.Mine(blocks)
+		w.step() // a second
+	}
+	for range 5 {
+		fast(64)
+	}
+	require.Equal(t, 1, x.asked, "blocks alone are no reason")
+	w.reorganize(2)
+	fast(3)
+	require.Equal(t, 1, x.asked, "nor is a fork")
+	w.clock.Advance(roundEvery / 5)
+	fast(64)
+	require.Equal(t, 2, x.asked, "both are, later")
+	w.clock.Advance(roundEvery / 5)
+	fast(63)
+	require.Equal(t, 2, x.asked, "time and too few blocks are not")
+	w.clock.Advance(roundEvery)
+	fast(1)
+	require.Equal(t, 3, x.asked)
+}
+
+// TestFN05_AFailedRoundHoldsNothingUp: a node that cannot tell balances costs the rounds
+// alone, and is not asked at each step.
+func TestFN05_AFailedRoundHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 86)
+	p.noState = true
+	x := &limited{purse: p, err: chain.ErrNoState}
+	var said bytes.Buffer
+	w.net = w.network(w.store, x, func(c *incoming.Config, _ *sim.Options) {
+		c.RoundEvery, c.Log = roundEvery, slog.New(slog.NewTextHandler(&said, nil))
+	})
+	a := w.address()
+	tx := w.pay(a, "ETH", "1")
+	p.held[a] = "3"
+	for range confs {
+		w.chain.Mine(1)
+		worked, err := w.net.Step(context.Background())
+		require.NoError(t, err, "the scan goes on")
+		require.Positive(t, worked)
+	}
+	require.Equal(t, incoming.Final, w.one(tx).State)
+	require.Equal(t, 1, x.calls, "once in a while")
+	require.Contains(t, said.String(), "level=WARN msg=balances_not_compared")
+	x.err = nil
+	w.clock.Advance(roundEvery / 5)
+	w.step()
+	require.Len(t, w.of(a), 2, "the next round finds it")
 }
