@@ -94,6 +94,9 @@ type Network struct {
 
 	mu    sync.Mutex // one Step at a time
 	round round      // guarded by mu
+	// able and unable, guarded by mu, say what the client answered when it was asked
+	// whether it compares balances. Neither is set before.
+	able, unable bool
 	trail atomic.Pointer[trail]
 
 	state sync.Mutex // guards what follows

@@ -54,7 +54,7 @@ type round struct {
 // reconcile does a round where one is due. found counts the Sightings that changed.
 func (n *Network) reconcile(ctx context.Context) (found int, err error) {
 	rec, ok := n.cfg.Client.(chain.Reconciler)
-	if !ok {
+	if !ok || n.unable {
 		return 0, nil
 	}
 	gas, err := n.cfg.Registry.Gas(n.name)
@@ -75,7 +75,8 @@ func (n *Network) reconcile(ctx context.Context) (found int, err error) {
 		return found, nil
 	case errors.Is(err, errors.ErrUnsupported):
 		n.round.at, n.round.when, n.round.tried = r.at, n.cfg.Now(), n.cfg.Now()
-		return 0, nil
+		n.round.count++
+		return found, nil
 	case ctx.Err() != nil:
 		return found, ctx.Err()
 	case err != nil: // the next round finds what this one has not
@@ -114,6 +115,9 @@ type reckoning struct {
 // run does the round, and keeps what it learned where it came to its end.
 func (r *reckoning) run(ctx context.Context) (found int, err error) {
 	n := r.n
+	if able, err := r.able(ctx); err != nil || !able {
+		return 0, err
+	}
 	if err := n.cfg.Watched.Sync(ctx); err != nil {
 		return 0, err
 	}
@@ -143,6 +147,21 @@ func (r *reckoning) run(ctx context.Context) (found int, err error) {
 	now := n.cfg.Now()
 	n.round = round{at: r.at, when: now, tried: now, count: n.round.count + 1, settled: settled}
 	return found, nil
+}
+
+// able asks once whether the client compares balances at all: it may have the methods
+// only because another client has them, which it passes calls on to.
+func (r *reckoning) able(ctx context.Context) (bool, error) {
+	n := r.n
+	if n.able {
+		return true, nil
+	}
+	_, err := r.rec.Holdings(ctx, r.at, nil)
+	if n.unable = errors.Is(err, errors.ErrUnsupported); n.unable {
+		return false, nil
+	}
+	n.able = err == nil
+	return n.able, err
 }
 
 // read reads what all addresses hold, and picks those to look up: what they hold is

@@ -3,6 +3,7 @@ package incoming_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/several"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // historic is a purse that has the history of addresses, too.
@@ -273,4 +276,45 @@ func TestFN05_AFailedRoundHoldsNothingUp(t *testing.T) {
 	w.clock.Advance(roundEvery / 5)
 	w.step()
 	require.Len(t, w.of(a), 2, "the next round finds it")
+}
+
+// looked counts how often the directory is read by address.
+type looked struct {
+	storage.Store
+	rows int
+}
+
+func (l *looked) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+	if t == incoming.Addresses.Table {
+		l.rows++
+	}
+	return l.Store.Rows(ctx, t, p, ids...)
+}
+
+// TestFN05_AClientThatComparesNoBalancesIsAskedOnce: it has the methods, as those of
+// package several do whatever their nodes can, but answers none.
+func TestFN05_AClientThatComparesNoBalancesIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 87)
+	off := &limited{purse: p, err: fmt.Errorf("switched off: %w", errors.ErrUnsupported)}
+	both, err := several.New(several.Config{Now: w.clock.Now, Nodes: []several.Node{
+		{Name: "a", Client: w.chain.Client()}, {Name: "b", Client: w.chain.Client()},
+	}})
+	require.NoError(t, err)
+	for name, c := range map[string]chain.Client{"switched off": off, "several": both} {
+		s := &looked{Store: w.store}
+		var said bytes.Buffer
+		n := w.network(s, c, func(c *incoming.Config, _ *sim.Options) {
+			c.RoundEvery, c.Log = roundEvery, slog.New(slog.NewTextHandler(&said, nil))
+		})
+		for range 30 {
+			w.mine(1)
+			w.clock.Advance(roundEvery)
+			w.stepOf(n)
+		}
+		require.Zero(t, s.rows, name)
+		require.Empty(t, said.String(), name)
+	}
+	require.Equal(t, 1, off.calls)
+	require.Zero(t, off.asked)
 }
