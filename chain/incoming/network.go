@@ -97,7 +97,7 @@ type Network struct {
 	// able and unable, guarded by mu, say what the client answered when it was asked
 	// whether it compares balances. Neither is set before.
 	able, unable bool
-	trail atomic.Pointer[trail]
+	trail        atomic.Pointer[trail]
 
 	state sync.Mutex // guards what follows
 	open  func(ctx context.Context) []chain.Address
