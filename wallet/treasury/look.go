@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -31,6 +32,9 @@ type verdict struct {
 func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if v, blocked := t.blocked.get(j.s.Tenant, j.s.Network, t.cfg.Now()); blocked {
 		return v, nil
+	}
+	if err := t.forget(ctx, j); err != nil {
+		return v, err
 	}
 	n := chain.Network(j.s.Network)
 	c, err := t.cfg.Registry.Currency(j.s.Currency)
@@ -76,6 +80,19 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 		return verdict{ended: true}, t.put(ctx, j, t.cfg.Now())
 	}
 	return t.weigh(ctx, j, c, in, typical)
+}
+
+// forget drops the payout that a sweep was made due for, with what the sweep may cost
+// for it, once that payout waits no more: it was cancelled, or paid with other coins.
+func (t *Treasury) forget(ctx context.Context, j *job) error {
+	if j.note.Payout == "" {
+		return nil
+	}
+	v, _, _, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), j.note.Payout)
+	if err == nil && v.State != outgoing.Waiting {
+		j.note.Payout, j.note.Allowed = "", 0
+	}
+	return err
 }
 
 // farBelow is how many times cheaper than a typical sweep a sweep may turn out to be. A

@@ -13,37 +13,42 @@ import (
 
 // wakeNeeded finds payouts that wait for coins, and makes sweeps due that bring them.
 // These moves are judged against the payout: together they cost at most the allowed
-// share of it.
+// share of it. What a tenant's hot address and deposit addresses hold is read once for
+// all of its payouts.
 func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, err error) {
-	rows, err := t.cfg.Store.Find(ctx, storage.Query{
-		Table: outgoing.Intents.Table, Partition: storage.Network(string(n)), Limit: t.cfg.Batch,
+	type wallet struct{ tenant, currency string }
+	short, order := map[wallet][]storage.Row{}, []wallet{}
+	err = t.each(ctx, storage.Query{
+		Table: outgoing.Intents.Table, Partition: storage.Network(string(n)),
 		Where: []storage.Cond{
 			{Column: "state", Op: storage.Eq, Value: outgoing.Waiting},
 			{Column: "reason", Op: storage.Eq, Value: outgoing.ReasonHotShort},
 			{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
 		},
+	}, func(row storage.Row) error {
+		v := outgoing.Intents.Value(row)
+		k := wallet{v.Tenant, v.Currency}
+		if short[k] == nil {
+			order = append(order, k)
+		}
+		short[k] = append(short[k], row)
+		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	type wallet struct{ tenant, currency string }
-	needs, count := map[wallet]ledger.Amount{}, 0
-	for _, row := range rows {
-		v := outgoing.Intents.Value(row)
-		k := wallet{v.Tenant, v.Currency}
-		if needs[k], err = needs[k].Add(v.Amount); err != nil {
-			return count, err
-		}
-		some, failed := t.bring(ctx, row.ID, v, needs[k])
-		count, err = count+some, errors.Join(err, failed)
+	for _, k := range order {
+		some, failed := t.bring(ctx, short[k])
+		woken, err = woken+some, errors.Join(err, failed)
 	}
-	return count, err
+	return woken, err
 }
 
 // bring makes the largest waiting sweeps of a tenant's currency due until they cover
-// what its hot address lacks of need.
-func (t *Treasury) bring(ctx context.Context, id string, v outgoing.IntentRow, need ledger.Amount) (int, error) {
-	c, err := t.cfg.Registry.Currency(v.Currency)
+// what its hot address lacks for these payouts, each in turn.
+func (t *Treasury) bring(ctx context.Context, payouts []storage.Row) (woken int, err error) {
+	first := outgoing.Intents.Value(payouts[0])
+	c, err := t.cfg.Registry.Currency(first.Currency)
 	if err != nil {
 		return 0, err
 	}
@@ -51,75 +56,115 @@ func (t *Treasury) bring(ctx context.Context, id string, v outgoing.IntentRow, n
 	if err != nil {
 		return 0, err
 	}
-	waiting, err := t.cfg.Store.Find(ctx, storage.Query{
-		Table: SweepNotes.Table, Partition: storage.Network(string(v.Network)), Limit: pageSize,
+	notes, err := t.cfg.Store.Find(ctx, storage.Query{
+		Table: SweepNotes.Table, Partition: storage.Network(string(first.Network)), Limit: pageSize,
 		Order: []storage.Order{{Column: "amount", Desc: true}},
 		Where: []storage.Cond{
-			{Column: "tenant", Op: storage.Eq, Value: v.Tenant},
-			{Column: "currency", Op: storage.Eq, Value: v.Currency},
+			{Column: "tenant", Op: storage.Eq, Value: first.Tenant},
+			{Column: "currency", Op: storage.Eq, Value: first.Currency},
 		},
 	})
-	if err != nil || len(waiting) == 0 {
+	if err != nil || len(notes) == 0 {
 		return 0, err
 	}
-	hot, err := t.holds(ctx, c, v.From)
+	lack, err := t.holds(ctx, c, first.From)
 	if err != nil {
 		return 0, err
 	}
-	lack := need - hot
-	if c.Native() {
-		lack += v.MaxCost
-	}
+	lack = -lack
 	typical, err := t.typical(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	each, err := typical.sum()
-	if err != nil {
-		return 0, err
+	for _, row := range payouts {
+		v := outgoing.Intents.Value(row)
+		if lack, err = lack.Add(v.Amount); err == nil && c.Native() {
+			lack, err = lack.Add(v.MaxCost)
+		}
+		if err != nil {
+			return woken, err
+		}
+		worth, err := t.inGas(ctx, c, gas, v.Amount)
+		if err != nil {
+			return woken, nil //nolint:nilerr // without a price nothing is judged, and nothing moved
+		}
+		allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
+		if err != nil {
+			return woken, err
+		}
+		some, err := t.spare(ctx, row.ID, notes, lack, typical, allowed)
+		if woken += some; err != nil {
+			return woken, err
+		}
 	}
-	worth, err := t.inGas(ctx, c, gas, v.Amount)
-	if err != nil {
-		return 0, nil //nolint:nilerr // without a price nothing is judged, and nothing moved
-	}
-	allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
-	if err != nil {
-		return 0, err
-	}
-	return t.spare(ctx, id, waiting, lack, each, allowed)
+	return woken, nil
 }
 
 // spare makes sweeps due for a payout, where those that cover what it lacks cost at
-// most what is allowed: the Level counts it, whatever was released before.
-func (t *Treasury) spare(ctx context.Context, payout string, waiting []storage.Row, lack, each, allowed ledger.Amount) (int, error) {
-	var chosen []storage.Row
-	for _, row := range waiting {
+// most what is allowed: the Level counts it, whatever was released before. It keeps
+// notes as they are stored.
+func (t *Treasury) spare(ctx context.Context, payout string, notes []storage.Row, lack ledger.Amount, typical costs, allowed ledger.Amount) (woken int, err error) {
+	var chosen []int
+	var prices []ledger.Amount
+	var sum ledger.Amount
+	for i, row := range notes {
 		note := SweepNotes.Value(row)
+		had := note.allowedFor(payout)
+		price, err := note.price(typical)
+		if err != nil {
+			return 0, err
+		}
 		switch {
 		case lack <= 0:
-		case note.Waiting == WaitBelowCost && note.Payout == "":
-			chosen = append(chosen, row)
-			fallthrough
-		case note.Payout != "" || note.Waiting == "": // on its way
-			lack -= note.Amount
+			continue
+		case note.coming():
+			price = had
+		case note.Waiting != WaitBelowCost, had >= price: // it takes more than a typical one: DueBelow says when it goes
+			continue
+		default:
+			chosen, prices = append(chosen, i), append(prices, price)
+		}
+		lack -= note.Amount
+		if sum, err = sum.Add(price); err != nil {
+			return 0, err
 		}
 	}
-	if lack > 0 || len(chosen) == 0 || each > allowed/ledger.Amount(len(chosen)) {
+	if lack > 0 || sum > allowed {
 		return 0, nil
 	}
-	for i, row := range chosen {
-		note := SweepNotes.Value(row)
-		note.Payout, note.Allowed = payout, each
-		level := storage.Level{Name: "moved-for/" + payout, Delta: int64(each), Max: int64(allowed)}
-		err := t.wakeNote(ctx, row, note, level)
-		if full := (*storage.LevelError)(nil); errors.As(err, &full) {
-			return i, nil
+	room := allowed - sum
+	for k, i := range chosen {
+		more := min(prices[k]/2, room) // fees may rise before its gas has landed
+		did, err := t.give(ctx, payout, &notes[i], prices[k], more, allowed)
+		if err != nil || !did {
+			return woken, err
 		}
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
-			return i, err
-		}
+		room -= more
+		woken++
 	}
-	return len(chosen), nil
+	return woken, nil
+}
+
+// give makes one sweep due for a payout.
+func (t *Treasury) give(ctx context.Context, payout string, row *storage.Row, price, more, allowed ledger.Amount) (bool, error) {
+	for _, most := range []ledger.Amount{price + more, price} {
+		note := SweepNotes.Value(*row)
+		level := storage.Level{Name: "moved-for/" + payout, Delta: int64(most - note.allowedFor(payout)), Max: int64(allowed)}
+		note.Payout, note.Allowed = payout, most
+		err := t.wakeNote(ctx, *row, note, level)
+		if full := (*storage.LevelError)(nil); errors.As(err, &full) {
+			continue
+		}
+		if err == nil {
+			note.DueBelow = -1
+			*row = SweepNotes.Row(row.ID, row.Version+1, time.Time{}, note)
+		}
+		if errors.Is(err, storage.ErrConflict) {
+			return true, nil // another process works on it
+		}
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // Waiting is one address whose coins wait to be forwarded.

@@ -54,6 +54,30 @@ type SweepNote struct {
 	Allowed ledger.Amount `db:"allowed"`
 }
 
+// coming reports whether the coins are on their way, or the sweep was made due and not
+// looked at since.
+func (n *SweepNote) coming() bool {
+	return n.Waiting == "" || n.Waiting == WaitBelowCost && n.DueBelow < 0 && n.Next.IsZero()
+}
+
+// allowedFor is what the sweep was allowed to cost for a payout so far.
+func (n *SweepNote) allowedFor(payout string) ledger.Amount {
+	if n.Payout != payout {
+		return 0
+	}
+	return n.Allowed
+}
+
+// price is what the sweep costs at the present cost of a typical one, with what was
+// spent on it before.
+func (n *SweepNote) price(typical costs) (ledger.Amount, error) {
+	price, err := n.Spent.Add(max(typical.move, n.Sent))
+	if err == nil && n.Sent < typical.move { // its gas has to be sent yet
+		price, err = price.Add(typical.fund)
+	}
+	return price, err
+}
+
 // SweepNotes is in network partitions, by the sweep's id.
 var SweepNotes = storage.NewTable[SweepNote]("sweep_notes",
 	storage.Index("currency", "due_below"),

@@ -46,8 +46,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-payout-needs-unbounded", File: "wallet/treasury/needed.go",
-		Old:  "each > allowed/ledger.Amount(len(chosen))",
-		New:  "each > 1000*allowed",
+		Old:  "sum > allowed",
+		New:  "sum > 1000*allowed",
 		What: "a small payout causes moves that cost more than it", Package: "wallet/treasury",
 		Test: "TestFT02_SmallPayoutDoesNotCauseDearMoves",
 	},

@@ -1,0 +1,79 @@
+package treasury_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/wallet"
+)
+
+// A tenant has more payouts than one page that nothing can bring coins for. The payout of
+// another tenant is brought its coins all the same.
+func TestPayoutsThatStayShortDoNotKeepAnothersBack(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.Batch = 2 })
+	w.fund("1")
+	for range 16 {
+		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
+	}
+	other, name := w.tenant, "other"
+	second, err := w.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+	require.NoError(t, err)
+	w.tenant = second.ID
+	w.hot, err = w.app.Hot(t.Context(), w.n, w.tenant)
+	require.NoError(t, err)
+	w.fund("1")
+	w.pay("USDTERC20", "100")
+	for range 4 {
+		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
+	}
+	w.mine(60)
+	w.hours(2)
+	w.mine(1)
+	mine := w.tenant
+	w.tenant = other
+	for range 8 {
+		w.withdraw("USDTERC20", "1.5")
+	}
+	w.mine(10)
+	w.tenant = mine
+	id := w.withdraw("USDTERC20", "101.5")
+	w.mine(80)
+	w.paidOut(id)
+	short := 0
+	for _, v := range w.intents(chain.ForWithdrawal) {
+		if v.Reason == outgoing.ReasonHotShort {
+			short++
+		}
+	}
+	require.Equal(t, 8, short)
+}
+
+// Fees rise after the gas for a move was sent, which a payout waits for. The coins come
+// at the new cost, as that is still below the allowed share of the payout.
+func TestPayoutGetsItsCoinsWhenFeesRiseMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "100")
+	for range 4 {
+		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
+	}
+	w.mine(60)
+	w.hours(2)
+	w.mine(1)
+	before := w.chain.Balance(w.hot, "ETH")
+	gas := len(w.intents(chain.ForGas))
+	id := w.withdraw("USDTERC20", "101.5")
+	w.until(func() bool { return len(w.intents(chain.ForGas)) > gas })
+	w.chain.SetFeeLevel(w.chain.FeeLevel() * 2)
+	w.mine(120)
+	w.paidOut(id)
+	cost := before.Sub(w.chain.Balance(w.hot, "ETH")).Mul(dec("2000"))
+	require.True(t, cost.LessThan(dec("50")), cost)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
