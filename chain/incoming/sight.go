@@ -266,7 +266,7 @@ func (n *Network) describe(s *sighted, t *chain.Transfer, owner AddressRow, inte
 		s.unlisted, s.coins = true, t.Currency != ""
 		return
 	}
-	if s.Currency == "" && s.Forward == NotNeeded {
+	if s.Currency == "" && (s.Forward == NotNeeded || s.Forward == Deferred) {
 		s.Forward = ForwardNone
 	}
 	s.Currency, s.Amount = c.Code, credit(c, t.Amount)

@@ -152,7 +152,7 @@ func (n *Network) list(s *Sighting, c *chain.Currency, exact decimal.Decimal) {
 	if s.State == Final {
 		s.State = Included
 	}
-	if s.Forward == NotNeeded {
+	if s.Forward == NotNeeded || s.Forward == Deferred { // an earlier version deferred it
 		s.Forward = ForwardNone
 	}
 	s.FinalAt = n.finalAt(s)

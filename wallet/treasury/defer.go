@@ -178,13 +178,26 @@ func (t *Treasury) wakeOld(ctx context.Context, n chain.Network) (int, error) {
 	return len(rows), nil
 }
 
-// takeUp ends a sweep that was given up, and leaves its deposits to a new one.
+// takeUp ends a sweep that was given up, and leaves its deposits to a new one, unless
+// another has them already.
 func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
 	s := Sweeps.Value(row)
 	p := storage.Network(s.Network)
 	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, s.Deposits...)
 	if err != nil {
 		return err
+	}
+	others, err := t.sweepsAt(ctx, chain.Network(s.Network), spot{s.Address, s.Currency})
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, other := range others {
+		if o := Sweeps.Value(other); o.State != SweepReplaced && o.State != sweepGivenUp && (o.State != SweepDone || !other.Due.IsZero()) {
+			for _, id := range o.Deposits {
+				taken[id] = true
+			}
+		}
 	}
 	s.State = SweepReplaced
 	c := storage.Change{
@@ -193,7 +206,7 @@ func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
 	}
 	for _, r := range rows {
 		d := incoming.Sightings.Value(r)
-		listed := d.Currency != "" && d.Amount > 0
+		listed := d.Currency != "" && d.Amount > 0 && !taken[r.ID]
 		if listed && (d.Forward == incoming.Deferred || d.Forward == incoming.Forwarding) {
 			d.Forward = incoming.ForwardNone
 			c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))

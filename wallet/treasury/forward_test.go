@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -262,6 +263,89 @@ func dust(t *testing.T, w *world, many int) {
 	require.Zero(t, w.waits())
 	require.Equal(t, dec("0.02").Mul(decimal.NewFromInt(int64(many-1))).Add(dec("5")).String(), w.chain.Balance(w.hot, "USDTERC20").String())
 	half("200")
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// An earlier version gave a sweep up and made another for the same deposit, which fails
+// now. It is made again under an id that no sweep has, and the coins are forwarded once.
+func TestSweepBesideOneThatWasGivenUpIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "300")
+	contract := w.currency("USDTERC20").Contract
+	moving := func(n int) func() bool {
+		return func() bool { s := w.sweeps(); return len(s) == n && s[n-1].State == treasury.SweepMoving }
+	}
+	w.until(moving(1))
+	w.chain.SetBehaviour(contract, sim.Behaviour{Paused: true})
+	w.until(func() bool { return w.waits() > 0 })
+	w.chain.SetBehaviour(contract, sim.Behaviour{})
+	w.until(moving(2))
+	w.chain.SetBehaviour(contract, sim.Behaviour{Paused: true})
+
+	rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH"), Limit: 1})
+	require.NoError(t, err)
+	old := treasury.Sweeps.Value(rows[0])
+	require.Equal(t, treasury.SweepReplaced, old.State)
+	old.State = "deferred"
+	third := old
+	third.State = treasury.SweepReplaced
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{ID: "old", Partition: rows[0].Partition, Put: []storage.Row{
+		treasury.Sweeps.Row(rows[0].ID, rows[0].Version, time.Time{}, old),
+		treasury.Sweeps.Row(rows[0].ID+"/again/2", 0, time.Time{}, third),
+	}}))
+	w.restart()
+	w.mine(1)
+	require.Len(t, w.sweeps(), 3, "the second has the deposit")
+	w.hours(1)
+	w.chain.SetBehaviour(contract, sim.Behaviour{})
+	w.hours(4)
+	w.mine(40)
+	require.Zero(t, w.waits())
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// An earlier version left a deposit of a token that it did not list: deferred, with a
+// sweep without a currency. Once it is listed and recovered, it is forwarded.
+func TestDepositThatWasUnlistedIsForwardedOnceItIsRecovered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.mine(3)
+	at := storage.Query{Table: incoming.Sightings.Table, Partition: storage.Network("ETH"), Where: []storage.Cond{
+		{Column: "address", Op: storage.Eq, Value: p.Address},
+	}}
+	rows, err := w.store.Find(t.Context(), at)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	s := incoming.Sightings.Value(rows[0])
+	require.Equal(t, incoming.Included, s.State)
+	s.State, s.Currency, s.Amount, s.Forward = incoming.Final, "", 0, incoming.Deferred
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{ID: "old", Partition: rows[0].Partition, Put: []storage.Row{
+		incoming.Sightings.Row(rows[0].ID, rows[0].Version, time.Time{}, s),
+		treasury.Sweeps.Row("sweep/"+s.Generated(), 0, time.Time{}, treasury.Sweep{
+			Tenant: w.tenant, Network: "ETH", Address: p.Address, Deposits: []string{rows[0].ID}, State: "deferred", Created: w.clock.Now(),
+		}),
+	}}))
+	w.restart()
+	w.mine(20)
+	require.Zero(t, w.landed(w.hot, "USDTERC20"))
+	_, err = w.app.RecoverDeposits(t.Context(), w.n, chain.Address(p.Address), 1, 0)
+	require.NoError(t, err)
+	w.mine(60)
+	rows, err = w.store.Find(t.Context(), at)
+	require.NoError(t, err)
+	for _, row := range rows {
+		if s := incoming.Sightings.Value(row); s.Currency == "USDTERC20" {
+			require.Equal(t, incoming.Forwarded, s.Forward)
+		}
+	}
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }

@@ -103,7 +103,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
 		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
-			if more, err = t.again(j, o); err != nil {
+			if more, err = t.again(ctx, j, o); err != nil {
 				return storage.Change{}, err
 			}
 		default:
@@ -130,14 +130,17 @@ func (n *SweepNote) settleGas(o outgoing.Outcome, landed bool) {
 // again ends a sweep whose own transaction is at its end: it failed, was called back, or
 // died after it had landed. The sweep that takes its place takes what the address holds
 // by then, which may be nothing. After a failure it waits, longer each time.
-func (t *Treasury) again(j *job, o outgoing.Outcome) ([]storage.Row, error) {
+func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) ([]storage.Row, error) {
+	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+	if err != nil {
+		return nil, err
+	}
 	now := t.cfg.Now()
 	next := &job{s: j.s, note: j.note}
 	first, _, _ := strings.Cut(j.row.ID, replacing)
-	next.row.ID = first + replacing + strconv.Itoa(timesReplaced(j.row.ID)+1)
+	next.row.ID = freeID(first, others)
 	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = SweepNew, 0, "", "", now
 	next.note.Sent, next.note.MaxCost = max(0, next.note.Sent-o.Cost), 0
-	var err error
 	if next.note.Spent, err = next.note.Spent.Add(o.Cost); err != nil {
 		return nil, err
 	}

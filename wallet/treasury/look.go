@@ -271,7 +271,7 @@ func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool
 	for _, row := range others {
 		s := Sweeps.Value(row)
 		first := s.Created.Before(j.s.Created) || s.Created.Equal(j.s.Created) && row.ID < j.row.ID
-		if s.State != SweepDeferred || !first || j.s.Fundings > 0 || len(s.Deposits)+len(j.s.Deposits) > maxDeposits {
+		if s.State != SweepDeferred || s.Currency != j.s.Currency || !first || j.s.Fundings > 0 || len(s.Deposits)+len(j.s.Deposits) > maxDeposits {
 			continue
 		}
 		older, err := t.job(ctx, row)

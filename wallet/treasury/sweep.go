@@ -153,13 +153,14 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 // spot is one currency of one address.
 type spot struct{ address, currency string }
 
-// sweepsAt reads the sweeps of a spot.
+// sweepsAt reads the sweeps of a spot, and those without a currency that an earlier
+// version made at its address: new ones need other ids.
 func (t *Treasury) sweepsAt(ctx context.Context, n chain.Network, k spot) ([]storage.Row, error) {
 	return t.cfg.Store.Find(ctx, storage.Query{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)), Limit: pageSize,
 		Where: []storage.Cond{
 			{Column: "address", Op: storage.Eq, Value: k.address},
-			{Column: "currency", Op: storage.Eq, Value: k.currency},
+			{Column: "currency", Op: storage.In, Value: []string{k.currency, ""}},
 		},
 	})
 }
