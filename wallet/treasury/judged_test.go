@@ -2,6 +2,7 @@ package treasury_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,6 +100,17 @@ func TestFT02_WithoutAPriceASweepWaits(t *testing.T) {
 	w.unpriced = false
 	w.hours(2)
 	w.mine(40)
+	require.Zero(t, w.waits())
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+}
+
+// Config.RateAge alone says which price is too old, for forwarding as for payments.
+func TestForwardingTakesThePricesThatTheAppTakes(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.rateAge, w.priceAge = time.Hour, 20*time.Minute })
+	w.fund("1")
+	w.pay("USDTERC20", "300")
+	w.mine(60)
 	require.Zero(t, w.waits())
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 }

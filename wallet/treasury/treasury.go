@@ -51,10 +51,9 @@ type Config struct {
 	// moment and by the bounds that were stored. Less waits, visibly (Waiting), adds up
 	// with what comes later, and goes when costs fall. Defaults to 2.
 	MinSweep uint64
-	// Rates values coins against fees, in USD.
+	// Rates values coins against fees, in USD. It must refuse prices that are too old, as
+	// rates.NewGuarded does; an App's Config.RateAge says how old.
 	Rates rates.Rates
-	// MaxRateAge is the greatest age of a price. Defaults to 15 minutes.
-	MaxRateAge time.Duration
 	// DailyCost is how much forwarding may cost per tenant, network and day (UTC), in USD:
 	// the bounds of the transactions, and the gas that is sent to deposit addresses. A
 	// transaction that has ended counts with what it cost. What goes beyond waits as
@@ -102,9 +101,6 @@ func New(cfg Config) (*Treasury, error) {
 	}
 	if cfg.Batch == 0 {
 		cfg.Batch = 100
-	}
-	if cfg.MaxRateAge == 0 {
-		cfg.MaxRateAge = 15 * time.Minute
 	}
 	if cfg.DailyCost.IsZero() {
 		cfg.DailyCost = decimal.NewFromInt(500)

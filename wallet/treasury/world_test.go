@@ -114,7 +114,9 @@ type world struct {
 	hot    chain.Address
 	shy    bool // the signer takes no address for ours
 
-	unpriced bool // no source has a price
+	unpriced bool          // no source has a price
+	priceAge time.Duration // of every price
+	rateAge  time.Duration // Config.RateAge
 
 	treasury treasury.Config // of each process
 }
@@ -171,7 +173,7 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: w.store, Chains: []chain.Client{client}, Registry: registry, Addresses: source, Signer: signer,
-		Rates: prices{w}, Treasury: w.treasury,
+		Rates: prices{w}, RateAge: w.rateAge, Treasury: w.treasury,
 		Key: bytes.Repeat([]byte{7}, 32), Clock: w.clock, Random: w.random, Notifier: receiver{},
 		Log: slog.New(slog.DiscardHandler),
 	})
@@ -187,7 +189,9 @@ func (p prices) Rate(ctx context.Context, token, fiat string) (rates.Rate, error
 	if p.w.unpriced {
 		return rates.Rate{}, rates.ErrUnavailable
 	}
-	return p.w.rates.Rate(ctx, token, fiat)
+	r, err := p.w.rates.Rate(ctx, token, fiat)
+	r.At = r.At.Add(-p.w.priceAge)
+	return r, err
 }
 
 // step works; a process that dies is followed by a new one.
