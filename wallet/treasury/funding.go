@@ -185,7 +185,7 @@ func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", s.Fun
 // handed over and called back, its id has no effect any more, and what was set
 // aside is given back as ever. Where it is being sent already, it is.
 // undone says that it was not sent and never will be.
-func (t *Treasury) callOff(ctx context.Context, id string, s Sweep) (undone bool, err error) {
+func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledger.Amount) (undone bool, err error) {
 	if s.Fundings == 0 {
 		return false, nil // none was asked for
 	}
@@ -196,7 +196,7 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep) (undone bool
 	n := chain.Network(s.Network)
 	err = t.Submit(ctx, chain.Intent{
 		ID: gasID(s, id), Purpose: chain.ForGas, Tenant: s.Tenant, Network: n,
-		Currency: r.Asset, To: chain.Address(s.Address), Amount: 1, Confirmations: 1,
+		Currency: r.Asset, To: chain.Address(s.Address), Amount: max(1, amount), Confirmations: 1, // what was counted
 	})
 	if err != nil && !errors.Is(err, outgoing.ErrDiffers) {
 		return false, err

@@ -66,14 +66,11 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 	if err != nil {
 		return 0, err
 	}
-	levels, err := t.dayLimit(ctx, in, gas, most)
-	if err != nil {
-		return 0, err
-	}
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		c, err := t.decideReserve(ctx, p, in.ID, gas.Code, most)
-		if c.ID != "" {
-			c.Level = levels
+		since := t.cfg.Now() // says on which day it counts, also when it is given back
+		c, err := t.decideReserve(ctx, p, in.ID, gas.Code, most, since)
+		if err == nil && c.ID != "" {
+			c.Level, err = t.dayLimit(ctx, in, gas, most, since)
 		}
 		return c, err
 	})
@@ -105,7 +102,7 @@ func (t *Treasury) counted(in chain.Intent) bool {
 }
 
 // dayLimit counts what a sweep or a gas transfer may cost towards Config.DailyCost.
-func (t *Treasury) dayLimit(ctx context.Context, in chain.Intent, gas *chain.Currency, most ledger.Amount) ([]storage.Level, error) {
+func (t *Treasury) dayLimit(ctx context.Context, in chain.Intent, gas *chain.Currency, most ledger.Amount, at time.Time) ([]storage.Level, error) {
 	if !t.counted(in) {
 		return nil, nil
 	}
@@ -123,19 +120,24 @@ func (t *Treasury) dayLimit(ctx context.Context, in chain.Intent, gas *chain.Cur
 	if err != nil {
 		return nil, fmt.Errorf("treasury: DailyCost in %s: %w", gas.Code, err)
 	}
-	return []storage.Level{{Name: dayName(gas.Code, t.cfg.Now()), Delta: int64(most), Max: int64(limit)}}, nil
+	return []storage.Level{{Name: dayName(gas.Code, at), Delta: int64(most), Max: int64(limit)}}, nil
 }
 
 func dayName(gas string, at time.Time) string {
 	return "forwarding/" + gas + "/" + at.UTC().Format(time.DateOnly)
 }
 
-// uncounted gives back what the bound of an intent was above its cost.
+// uncounted gives back what the bound of an intent was above its cost, and of a gas
+// transfer its Amount, which is 0 where that has landed.
 func (t *Treasury) uncounted(in chain.Intent, r Reservation, cost ledger.Amount) []storage.Level {
-	if !t.counted(in) || cost >= r.Amount {
+	rest := cost - r.Amount
+	if in.Purpose == chain.ForGas {
+		rest -= in.Amount
+	}
+	if !t.counted(in) || rest >= 0 {
 		return nil
 	}
-	return []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: int64(cost - r.Amount), Max: math.MaxInt64}}
+	return []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: int64(rest), Max: math.MaxInt64}}
 }
 
 // most is what the intent may cost: its own bound, or an estimate's worst case
@@ -159,7 +161,7 @@ func (t *Treasury) most(ctx context.Context, in chain.Intent) (ledger.Amount, er
 	return most, nil
 }
 
-func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent, asset string, most ledger.Amount) (storage.Change, error) {
+func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent, asset string, most ledger.Amount, since time.Time) (storage.Change, error) {
 	_, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
 	if err != nil || found {
 		return storage.Change{}, err
@@ -181,7 +183,7 @@ func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, inten
 		ID: fmt.Sprintf("reserve/%s/%d", intent, row.Version), Partition: p,
 		Put: []storage.Row{
 			GasFloats.Row(asset, gasRow.Version, time.Time{}, g),
-			Reservations.Row(intent, row.Version, time.Time{}, Reservation{Asset: asset, Amount: most, Since: t.cfg.Now(), Open: true}),
+			Reservations.Row(intent, row.Version, time.Time{}, Reservation{Asset: asset, Amount: most, Since: since, Open: true}),
 		},
 	}, nil
 }
@@ -275,6 +277,13 @@ func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 			}
 			c.Put = append(c.Put, float)
 			of := chain.Intent{Purpose: o.Purpose, Network: chain.Network(o.Network), Currency: o.Currency}
+			if o.State != outgoing.Settled {
+				v, _, _, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(o.Network), o.Intent)
+				if err != nil {
+					return c, err
+				}
+				of.Amount = v.Amount
+			}
 			c.Level = t.uncounted(of, r, o.Cost)
 		}
 		r.Open = false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
@@ -113,4 +114,50 @@ func TestForwardingTakesThePricesThatTheAppTakes(t *testing.T) {
 	w.mine(60)
 	require.Zero(t, w.waits())
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+}
+
+// gasTo is an order of a gas transfer.
+func (w *world) gasTo(id, amount string) error {
+	units, err := w.currency("ETH").Units(dec(amount), ledger.Down)
+	require.NoError(w.t, err)
+	return w.app.Treasury.Submit(w.t.Context(), chain.Intent{
+		ID: "gas/1/" + id, Purpose: chain.ForGas, Tenant: w.tenant, Network: w.n, Currency: "ETH",
+		To: chain.Address(w.open("USDTERC20", "5").Address), Amount: units, Confirmations: 1,
+	})
+}
+
+// A gas transfer that was called off takes nothing of the day's limit.
+func TestGasThatWasCalledOffIsNotOfTheDay(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
+	w.fund("1")
+	for _, id := range []string{"a", "b", "c"} {
+		require.NoError(t, w.gasTo(id, "0.0008"))
+		off, err := w.app.Treasury.Cancel(t.Context(), w.n, "gas/1/"+id)
+		require.NoError(t, err)
+		require.True(t, off)
+		w.mine(1)
+	}
+	w.released()
+	require.NoError(t, w.gasTo("d", "0.0008"))
+	w.mine(60)
+	w.released()
+	require.Error(t, w.gasTo("e", "0.0008"), "the one that landed counts")
+}
+
+// The day changes while a gas transfer is decided: it is of the day on which it was.
+func TestGasCountsOnTheDayOfItsReservation(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
+	w.fund("1")
+	now := w.clock.Now()
+	w.clock.Advance(now.Truncate(24 * time.Hour).Add(24*time.Hour - time.Second).Sub(now))
+	w.at("reserve/", func() {
+		w.clock.Advance(2 * time.Second)
+		require.NoError(t, w.gasTo("first", "0.0008"))
+	})
+	require.NoError(t, w.gasTo("second", "0.0003"))
+	var wait *treasury.WaitError
+	require.ErrorAs(t, w.gasTo("third", "0.0003"), &wait)
+	require.EqualValues(t, treasury.WaitDailyCap, wait.Reason)
 }

@@ -18,7 +18,7 @@ import (
 // mark tells the deposits of a landed sweep that they were forwarded, and takes the note
 // of an ended one away. More gas may have been on its way to it.
 func (t *Treasury) mark(ctx context.Context, j *job) error {
-	if _, err := t.callOff(ctx, j.row.ID, j.s); err != nil {
+	if _, err := t.callOff(ctx, j.row.ID, j.s, j.note.Gas); err != nil {
 		return err
 	}
 	p := storage.Network(j.s.Network)

@@ -350,7 +350,7 @@ func (t *Treasury) send(ctx context.Context, j *job) error {
 		in, err = t.gas(ctx, j, in)
 	}
 	if errors.Is(err, errNothing) || errors.Is(err, errEnough) {
-		undone, err := t.callOff(ctx, j.row.ID, j.s)
+		undone, err := t.callOff(ctx, j.row.ID, j.s, j.note.Gas)
 		if err != nil {
 			return err
 		}

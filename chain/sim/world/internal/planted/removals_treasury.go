@@ -39,8 +39,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-no-daily-limit", File: "wallet/treasury/gas.go",
-		Old:  "		if c.ID != \"\" {\n			c.Level = levels",
-		New:  "		if c.ID == \"\" {\n			c.Level = levels",
+		Old:  "c.Level, err = t.dayLimit(ctx, in, gas, most, since)",
+		New:  "_, err = t.dayLimit(ctx, in, gas, most, since)",
 		What: "forwarding may cost any amount a day", Package: "wallet/treasury",
 		Test: "TestFT02_ForwardingHasADailyLimit",
 	},
