@@ -17,8 +17,9 @@ type HaltedAsset struct {
 }
 
 // HaltAsset halts the payouts of a currency for every tenant: withdrawals of it are
-// accepted and wait with the reason halted, and nothing more of them is signed. The
-// halt is stored and stays until LiftAsset. A currency that is halted already keeps its
+// accepted and wait with the reason halted. A withdrawal that was signed before is sent
+// and, where fees rise, replaced until it lands, as payouts of other currencies wait
+// behind its nonce. The halt is stored and stays until LiftAsset. A currency that is halted already keeps its
 // first reason. The library itself halts a token whose logs and balances differ
 // (incoming.ReasonContradicted). reason is required. The error wraps chain.ErrCurrency
 // for an unknown currency.

@@ -97,3 +97,49 @@ func TestHaltAsset(t *testing.T) {
 	require.Equal(t, "delivered_less", halted[0].Reason)
 	require.Equal(t, h.clock.Now(), halted[0].Since)
 }
+
+// The halt of one token does not stop the payouts of another: a payout that was signed
+// before the halt is replaced when fees rise, as the nonces behind it wait for its own.
+func TestHaltAsset_SignedPayoutIsReplaced(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 33, "ETH")
+	world := h.chains["ETH"]
+	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
+	require.NoError(t, err)
+	_, err = world.Fund(hot, "ETH", dec("1"))
+	require.NoError(t, err)
+	for currency, coins := range map[string]string{"USDTERC20": "2000", "ETH": "1"} {
+		p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "2000", Currency: currency}})
+		require.NoError(t, err)
+		_, err = world.Pay(chain.Address(p.Address), currency, dec(coins))
+		require.NoError(t, err)
+	}
+	h.mine(60)
+	payout := func(currency, amount string) string {
+		w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{Amount: ptr(dec(amount)), Currency: currency, Address: string(world.Customer("supplier"))},
+		}, storage.Once{})
+		require.NoError(t, err)
+		return w.ID
+	}
+	status := func(id string) string {
+		w, err := h.app.Withdrawals.Get(t.Context(), h.tenant, id)
+		require.NoError(t, err)
+		return string(w.Status) + " " + w.Waiting
+	}
+	signed := payout("USDTERC20", "100")
+	for range 5 {
+		h.step()
+	}
+	require.Equal(t, "processing ", status(signed))
+	level := world.FeeLevel()
+	world.SetFeeLevel(5 * level / 2)
+	require.NoError(t, h.app.HaltAsset(t.Context(), "USDTERC20", "a look"))
+	waits, behind := payout("USDTERC20", "50"), payout("ETH", "0.1")
+	h.mine(150)
+	require.Equal(t, []string{"completed ", "completed ", "pending halted"}, []string{status(signed), status(behind), status(waits)})
+	require.NoError(t, h.app.LiftAsset(t.Context(), "USDTERC20"))
+	h.mine(40)
+	require.Equal(t, "completed ", status(waits))
+	h.sound()
+}

@@ -298,19 +298,15 @@ func (a *App) KeyOf(ctx context.Context, n chain.Network, address chain.Address)
 }
 
 // haltedIntent returns why an intent may not be sent now, "" where it may: its network is
-// halted, or it is a payout of a halted currency, or one that no withdrawal has ordered,
-// or one that was not signed yet of a currency that delivered less than ordered. One that
-// was signed goes on, as others wait behind its nonce.
+// halted, or it is a payout that no withdrawal has ordered, or one that was not signed yet
+// of a currency that is halted or delivered less than ordered. One that was signed goes
+// on, as the payouts of every currency wait behind its nonce.
 func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error) {
 	cursor, err := a.head(ctx, in.Network)
 	if err != nil || cursor.Halted != "" || in.Purpose != chain.ForWithdrawal {
 		return cursor.Halted, err
 	}
-	h, _, halted, err := incoming.AssetHalts.One(ctx, a.cfg.Store, storage.Network(string(in.Network)), in.Currency)
-	if err != nil || halted {
-		return h.Reason, err
-	}
-	why, err := a.Withdrawals.Confirm(ctx, in)
+	w, why, err := a.Withdrawals.Confirm(ctx, in)
 	if err != nil {
 		return "", err
 	}
@@ -318,11 +314,14 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 		a.cfg.Log.ErrorContext(ctx, "order_altered", "network", string(in.Network), "tenant", in.Tenant, "withdrawal", in.ID, "reason", why)
 		return string(outgoing.ReasonAltered), nil
 	}
-	if less, err := a.Withdrawals.DeliveredLess(ctx, in.Tenant, in.Currency); err != nil || !less {
-		return "", err
+	if w.Status != withdrawal.Pending {
+		return "", nil
 	}
-	w, err := a.Withdrawals.Get(ctx, in.Tenant, in.ID)
-	if err != nil || w.Status != withdrawal.Pending {
+	h, _, halted, err := incoming.AssetHalts.One(ctx, a.cfg.Store, storage.Network(string(in.Network)), in.Currency)
+	if err != nil || halted {
+		return h.Reason, err
+	}
+	if less, err := a.Withdrawals.DeliveredLess(ctx, in.Tenant, in.Currency); err != nil || !less {
 		return "", err
 	}
 	return "another payout of " + in.Currency + " delivered less than ordered", nil

@@ -81,28 +81,28 @@ func (s *Service) held(ctx context.Context, p storage.Partition, w *Withdrawal) 
 	return 0, err
 }
 
-// Confirm says why an order to pay must not be signed, "" = it may be. The payout side
-// asks it before it reserves anything: the order must be that of a withdrawal that is
-// not cancelled or failed, and whose stored rows agree.
-func (s *Service) Confirm(ctx context.Context, in chain.Intent) (string, error) {
+// Confirm says why an order to pay must not be signed, "" = it may be, and returns the
+// withdrawal of the order. The payout side asks it before it reserves anything: the order
+// must be that of a withdrawal that is not cancelled or failed, and whose stored rows agree.
+func (s *Service) Confirm(ctx context.Context, in chain.Intent) (w Withdrawal, why string, err error) {
 	p := storage.Tenant(in.Tenant)
 	w, _, ok, err := Withdrawals.One(ctx, s.c.Store, p, in.ID)
 	switch {
 	case err != nil:
-		return "", err
+		return w, "", err
 	case !ok:
-		return "no withdrawal has this order", nil
+		return w, "no withdrawal has this order", nil
 	}
 	w.ID = in.ID
 	o := w.intent()
 	switch {
 	case w.Status == Cancelled || w.Status == Failed:
-		return "the withdrawal of this order is " + string(w.Status), nil
+		return w, "the withdrawal of this order is " + string(w.Status), nil
 	case in.Network != o.Network || in.Currency != o.Currency || in.To != o.To || in.Memo != o.Memo || in.Amount != o.Amount || in.All:
-		return "the order is not what its withdrawal says", nil
+		return w, "the order is not what its withdrawal says", nil
 	}
-	why, _, err := s.altered(ctx, p, &w)
-	return why, err
+	why, _, err = s.altered(ctx, p, &w)
+	return w, why, err
 }
 
 // alteredError is nil for "".
