@@ -15,10 +15,12 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -134,6 +136,69 @@ func TestFM05_RetiredWaitsAndCanBeCancelled(t *testing.T) {
 			h.restart()
 			h.mine(30)
 			require.Zero(t, h.chains["ETH"].Balance(h.chains["ETH"].Customer("supplier"), usdt).Sign(), "what was cancelled is never sent")
+			h.sound()
+		})
+	}
+}
+
+// dying is the store of a worker that dies at a commit which inserts an intent: before it,
+// or right after it.
+type dying struct {
+	storage.Store
+	after bool
+	dead  *bool
+}
+
+func (d dying) Commit(ctx context.Context, changes ...storage.Change) []error {
+	inserts := slices.ContainsFunc(changes, func(c storage.Change) bool {
+		return slices.ContainsFunc(c.Put, func(r storage.Row) bool { return r.Table == outgoing.Intents.Table && r.Version == 0 })
+	})
+	alive := !*d.dead
+	*d.dead = *d.dead || inserts
+	if alive && (!inserts || d.after) {
+		return d.Store.Commit(ctx, changes...)
+	}
+	return slices.Repeat([]error{storage.ErrClosed}, len(changes))
+}
+
+// A worker died while it handed a withdrawal over, and the network is retired then: the
+// withdrawal can be cancelled, whether or not the intent was stored, and what was set
+// aside for the network's fee is given back.
+func TestRetiredWithdrawalOfADeadWorkerCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]bool{"before the intent is stored": false, "after": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := rich(t, 43)
+			was := h.credited(usdt)
+			id := h.withdraw("20", usdt)
+			var dead bool
+			h.configure = func(cfg *cryptopay.Config) { cfg.Store = dying{h.store, after, &dead} }
+			h.restart()
+			_, err := h.app.Withdrawals.Step(t.Context())
+			require.Error(t, err)
+			require.True(t, dead)
+			reserved := func() ledger.Amount {
+				g, _, _, err := treasury.GasFloats.One(t.Context(), h.store, storage.Tenant(h.tenant), "ETH")
+				require.NoError(t, err)
+				return g.Reserved
+			}
+			require.Positive(t, reserved())
+			h.configure = func(cfg *cryptopay.Config) {
+				noETH(cfg)
+				cfg.Retire = []string{usdt, "ETH", "USDCERC20", "DAIERC20"}
+			}
+			h.restart()
+			h.mine(3)
+			w, err := h.app.Withdrawals.Cancel(t.Context(), h.tenant, id)
+			require.NoError(t, err)
+			require.Equal(t, withdrawal.Cancelled, w.Status)
+			require.Equal(t, was, h.credited(usdt))
+			h.configure = nil
+			h.restart()
+			h.mine(30)
+			require.Zero(t, h.chains["ETH"].Balance(h.chains["ETH"].Customer("supplier"), usdt).Sign())
+			require.Zero(t, reserved())
 			h.sound()
 		})
 	}

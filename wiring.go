@@ -96,7 +96,11 @@ func (a *App) offline(n chain.Network) (o outgoing.Offline, ok bool) {
 
 func (p payouts) submit(ctx context.Context, in chain.Intent) error {
 	if o, ok := p.a.offline(in.Network); ok && slices.Contains(p.a.cfg.Retire, in.Currency) {
-		return o.Submit(ctx, in)
+		err := o.Submit(ctx, in)
+		if errors.Is(err, outgoing.ErrIntent) {
+			err = errors.Join(err, p.a.Treasury.Refused(ctx, in))
+		}
+		return err
 	}
 	return p.a.Treasury.Submit(ctx, in)
 }

@@ -183,10 +183,23 @@ func (o Offline) network() *Network {
 	}
 }
 
+// stored is Network.stored without a look at From, FromKey and MaxCost: the treasury of
+// the process that submitted the intent has set them.
+func (o Offline) stored(ctx context.Context, n *Network, in chain.Intent) (bool, error) {
+	v, _, ok, err := Intents.One(ctx, o.Store, n.part, in.ID)
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		in.From, in.FromKey, in.MaxCost = v.From, v.FromKey, v.MaxCost
+	}
+	return n.stored(ctx, in)
+}
+
 // Submit is nil for an intent that was taken over, else its error wraps ErrIntent.
 func (o Offline) Submit(ctx context.Context, in chain.Intent) error {
 	n := o.network()
-	stored, err := n.stored(ctx, in)
+	stored, err := o.stored(ctx, n, in)
 	if stored || err != nil {
 		return err
 	}
@@ -196,7 +209,7 @@ func (o Offline) Submit(ctx context.Context, in chain.Intent) error {
 	if err == nil {
 		return fmt.Errorf("%w %q: its network is retired", ErrIntent, in.ID)
 	}
-	if stored, e := n.stored(ctx, in); stored || e != nil {
+	if stored, e := o.stored(ctx, n, in); stored || e != nil {
 		return e
 	}
 	return err
