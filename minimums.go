@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -135,12 +136,14 @@ func (s *sampler) step(ctx context.Context) (int, error) {
 	return 1, err
 }
 
-// sample is the row with one more sample of each currency. sampled is false where there
-// is nothing new.
+// sample is the row with one more sample of each currency that this process lists; the
+// others are another process's, and stay as they are. sampled is false where there is
+// nothing new.
 func (s *sampler) sample(ctx context.Context, was Minimum, now time.Time) (m Minimum, sampled bool) {
 	m = Minimum{At: now, Samples: map[string][]CostSample{}, Least: map[string]ledger.Amount{}}
+	maps.Copy(m.Samples, was.Samples)
+	maps.Copy(m.Least, was.Least)
 	for _, c := range s.a.cfg.Registry.On(s.network) {
-		m.Samples[c.Code], m.Least[c.Code] = was.Samples[c.Code], was.Least[c.Code]
 		cost, gas, err := s.a.Treasury.ForwardCost(ctx, c.Code)
 		if err != nil {
 			s.a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "forward_cost_unavailable", slog.String("currency", c.Code), slog.Any("error", err))
