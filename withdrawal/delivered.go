@@ -46,20 +46,7 @@ func (s *Service) TakeDelivered(ctx context.Context, tenant, id, reason string) 
 // one's, so asking again returns it again. Errors are those of TakeDelivered, and
 // ErrNoEquity.
 func (s *Service) PayMissing(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
-	var rest Withdrawal
-	_, err := s.decide(ctx, tenant, id, func(m *move) error {
-		if err := m.take(reason); err != nil {
-			return err
-		}
-		equity, err := s.equity(ctx, &m.w)
-		if err == nil && equity < m.w.Missing() {
-			err = ErrNoEquity
-		}
-		if err == nil {
-			rest = m.rest()
-		}
-		return err
-	})
+	rest, err := s.payMissing(ctx, tenant, id, reason)
 	if errors.Is(err, ErrNotShort) {
 		if made, _, missing := s.load(ctx, storage.Tenant(tenant), restID(id)); missing == nil {
 			return made, nil
@@ -67,6 +54,41 @@ func (s *Service) PayMissing(ctx context.Context, tenant, id, reason string) (Wi
 	}
 	return rest, err
 }
+
+// payMissing decides anew where another PayMissing of the currency came between the look
+// at the equity and the commit. The level of what was paid of a currency tells: each moves
+// it, and its ceiling is where it stood before the equity was read.
+func (s *Service) payMissing(ctx context.Context, tenant, id, reason string) (rest Withdrawal, err error) {
+	var paid *storage.LevelError
+	for range maxOvertaken {
+		var stood int64
+		if paid != nil {
+			stood = paid.Value
+		}
+		_, err = s.decide(ctx, tenant, id, func(m *move) error {
+			if err := m.take(reason); err != nil {
+				return err
+			}
+			equity, err := s.equity(ctx, &m.w)
+			if err == nil && equity < m.w.Missing() {
+				err = ErrNoEquity
+			}
+			if err == nil {
+				missing := int64(m.w.Missing())
+				m.level = append(m.level, storage.Level{Name: "missing/" + m.w.Currency, Delta: missing, Max: stood + missing})
+				rest = m.rest()
+			}
+			return err
+		})
+		if !errors.As(err, &paid) {
+			return rest, err
+		}
+	}
+	return rest, err
+}
+
+// maxOvertaken is how often a decision on equity is made anew.
+const maxOvertaken = 32
 
 // equity is what the operator owns of a withdrawal's currency: what PayMissing takes must
 // not be other merchants' money.

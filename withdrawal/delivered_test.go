@@ -1,6 +1,7 @@
 package withdrawal_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -120,5 +122,50 @@ func TestFN07_AForkTakesTheShortPaymentBack(t *testing.T) {
 	require.ErrorIs(t, err, withdrawal.ErrNotShort)
 	w.tell(id, withdrawal.OutcomeExecuted, "aa", 1)
 	require.Equal(t, withdrawal.Completed, w.get(id).Status)
+	w.sound()
+}
+
+// overtaken is a store on which another process decides right before a commit.
+type overtaken struct {
+	storage.Store
+	first *func()
+}
+
+func (o overtaken) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if f := *o.first; f != nil {
+		*o.first = nil
+		f()
+	}
+	return o.Store.Commit(ctx, changes...)
+}
+
+// Two rests are paid at once, and the operator owns enough for one of them only.
+func TestTwoRestsAtOnceArePaidOutOfWhatTheHouseOwns(t *testing.T) {
+	t.Parallel()
+	var before func()
+	w := newWorldOn(t, overtaken{memory.New(), &before})
+	w.fund("master", "USDTTRC20", "1000")
+	for range 3 { // earns fees of 7.5
+		executed(w, w.create(usdt("100")).ID)
+	}
+	var short []string
+	for range 3 {
+		v := w.create(usdt("100"))
+		w.step()
+		w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
+		w.less(v.ID, withdrawal.OutcomeExecuted, 90_500_000, 1) // of 97.5
+		short = append(short, v.ID)
+	}
+	before = func() {
+		_, err := w.PayMissing(w.ctx, tenant, short[1], "owed")
+		require.NoError(w, err)
+	}
+	_, err := w.PayMissing(w.ctx, tenant, short[0], "owed")
+	require.ErrorIs(t, err, withdrawal.ErrNoEquity)
+	require.Equal(t, withdrawal.Processing, w.get(short[0]).Status, "and nothing has changed")
+	executed(w, w.create(usdt("100")).ID)
+	executed(w, w.create(usdt("100")).ID)
+	_, err = w.PayMissing(w.ctx, tenant, short[0], "owed")
+	require.NoError(t, err, "once the operator owns enough again")
 	w.sound()
 }
