@@ -74,3 +74,13 @@ func TestHandingOverCanBeAskedAgain(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, a.Status)
 	require.Equal(t, "service_unavailable", a.Code)
 }
+
+// A withdrawal whose rows were edited cannot be cancelled, and the answer says so: it is no
+// internal error.
+func TestAlteredWithdrawalIsAConflict(t *testing.T) {
+	t.Parallel()
+	a, known := toAnswer(fmt.Errorf("%w: it names another tenant", withdrawal.ErrAltered))
+	require.True(t, known)
+	require.Equal(t, []any{http.StatusConflict, "invalid_state"}, []any{a.Status, a.Code})
+	require.NotContains(t, a.Message, "tenant", "the difference is for the operator")
+}
