@@ -12,14 +12,20 @@ import (
 
 // A payment that has landed and brought the recipient less than was ordered (a token
 // that takes a fee) is neither completed nor failed: it waits as WaitingDeliveredLess,
-// and other payouts of its currency wait with it, until an operator decides.
+// and other payouts of its currency wait with it, until an operator decides. One of a
+// currency without required confirmations was completed before it landed: it stays
+// completed, and waits for the operator in the same way.
 
 // DeliveredLess reports whether a withdrawal of this currency of the tenant's waits for
 // TakeDelivered or PayMissing. While one does, no other of the currency is paid out.
 func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (bool, error) {
+	in := []Status{Processing}
+	if c, err := s.c.Registry.Currency(currency); err == nil && s.c.Confirmations(c) == 0 {
+		in = append(in, Completed)
+	}
 	n, err := s.c.Store.Count(ctx, storage.Query{
 		Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Where: []storage.Cond{
-			{Column: "status", Op: storage.Eq, Value: Processing},
+			{Column: "status", Op: storage.In, Value: in},
 			{Column: "currency", Op: storage.Eq, Value: currency},
 			{Column: "waiting", Op: storage.Eq, Value: WaitingDeliveredLess},
 		},
@@ -33,7 +39,7 @@ func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (b
 // does not wait for this decision, ErrNotFound.
 func (s *Service) TakeDelivered(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
 	return s.decide(ctx, tenant, id, func(m *move) error {
-		if m.w.Status == Completed && m.w.Delivered > 0 {
+		if m.w.Status == Completed && m.w.Delivered > 0 && m.w.Waiting != WaitingDeliveredLess {
 			return nil
 		}
 		return m.take(reason)
@@ -105,10 +111,11 @@ func (s *Service) equity(ctx context.Context, w *Withdrawal) (ledger.Amount, err
 
 // take completes a withdrawal that delivered less.
 func (m *move) take(reason string) error {
-	if m.w.Status != Processing || m.w.Waiting != WaitingDeliveredLess {
+	if m.w.Waiting != WaitingDeliveredLess || m.w.Status != Processing && m.w.Status != Completed {
 		return fmt.Errorf("%w: %s is %s", ErrNotShort, m.w.ID, m.w.Status)
 	}
 	m.w.Reason = reason
+	m.reason("")
 	return m.step(OnTaken, Completed)
 }
 

@@ -169,3 +169,42 @@ func TestTwoRestsAtOnceArePaidOutOfWhatTheHouseOwns(t *testing.T) {
 	require.NoError(t, err, "once the operator owns enough again")
 	w.sound()
 }
+
+// A currency without required confirmations: the withdrawal is completed when a node has
+// taken it, and what it then brings less halts the currency and can be paid all the same.
+func TestDeliveredLessAfterItWasCompleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.required = 0
+	w.fund("master", "USDTTRC20", "1000")
+	executed(w, w.create(usdt("100")).ID)
+	v := w.create(usdt("100"))
+	w.step()
+	w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
+	w.tell(v.ID, withdrawal.OutcomeExecuted, "aa", 0)
+	require.Equal(t, withdrawal.Completed, w.get(v.ID).Status)
+	w.advance(time.Minute)
+	w.less(v.ID, withdrawal.OutcomeExecuted, 97_400_000, 1)
+	w.less(v.ID, withdrawal.OutcomeSettled, 97_400_000, 40)
+	require.Equal(t, withdrawal.WaitingDeliveredLess, w.get(v.ID).Waiting)
+	require.Equal(t, 1, w.count(withdrawal.NoticeShort))
+	halted, err := w.DeliveredLess(w.ctx, tenant, "USDTTRC20")
+	require.NoError(t, err)
+	require.True(t, halted)
+
+	before := w.books("USDTTRC20")
+	rest, err := w.PayMissing(w.ctx, tenant, v.ID, "owed")
+	require.NoError(t, err)
+	require.Equal(t, ledger.Amount(100_000), rest.Amount)
+	require.Equal(t, "H +0.1, w +0.1", w.books("USDTTRC20").since(before, "USDTTRC20"), "nothing is settled twice")
+	w.advance(time.Minute)
+	w.less(v.ID, withdrawal.OutcomeSettled, 97_400_000, 60)
+	require.Equal(t, []any{withdrawal.Completed, ""}, []any{w.get(v.ID).Status, w.get(v.ID).Waiting}, "it is decided")
+	halted, err = w.DeliveredLess(w.ctx, tenant, "USDTTRC20")
+	require.NoError(t, err)
+	require.False(t, halted)
+	again, err := w.PayMissing(w.ctx, tenant, v.ID, "owed")
+	require.NoError(t, err)
+	require.Equal(t, rest.ID, again.ID)
+	w.sound()
+}

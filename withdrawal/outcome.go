@@ -147,9 +147,8 @@ func (m *move) executed(o Outcome) error {
 		}
 		return m.step(OnExecuted, Completed)
 	case Completed:
-		if o.Reason == ReasonDeliveredLess && o.Amount != m.w.Delivered && m.newer(o) {
-			m.w.Delivered, m.changed = o.Amount, true // not decided on: it was completed before it landed
-			m.noticeShort(o)
+		if m.newer(o) {
+			m.shortLate(o)
 		}
 		if m.newer(o) && (o.Confirmations > m.w.Confirmations || o.Tx != "" && o.Tx != m.w.Tx) {
 			m.show(o)
@@ -173,6 +172,28 @@ func (m *move) short(o Outcome) error {
 	m.wait(WaitingDeliveredLess, never)
 	m.noticeShort(o)
 	return m.step(OnShort, Processing)
+}
+
+// shortLate keeps a withdrawal that was completed before it landed for an operator, where
+// it delivered less, unless one has decided on it already.
+func (m *move) shortLate(o Outcome) {
+	waits := m.w.Waiting == WaitingDeliveredLess
+	if o.Reason != ReasonDeliveredLess {
+		if waits && o.Confirmations > 0 { // a fork took that payment back, and the one in its place brought all
+			m.w.Delivered, m.changed = 0, true
+			m.reason("")
+		}
+		return
+	}
+	decided := !waits && (m.w.Delivered > 0 || o.Amount == 0 && m.w.Reason != "")
+	if o.Amount == m.w.Delivered && (waits || decided) {
+		return
+	}
+	if !decided {
+		m.reason(WaitingDeliveredLess)
+	}
+	m.w.Delivered, m.changed = o.Amount, true
+	m.noticeShort(o)
 }
 
 func (m *move) noticeShort(o Outcome) {

@@ -213,6 +213,7 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	reached := a.st.Executed && a.st.Confirmations >= max(1, j.v.Confirmations) && a.v.Purpose != chain.ForCancel
 	switch {
 	case reached && j.v.State != Executed:
+	case reached && a.st.Shortfall > 0 && j.v.Reason != ReasonDeliveredLess: // it was accepted before it landed
 	case a.mined() != j.v.Tx:
 	default:
 		return nil
