@@ -139,6 +139,13 @@ func (r *run) attend(t *task) {
 	}
 }
 
+// emptied reports a sweep that waits although there is nothing to wait for, or for a price
+// that the world broke for good: see docs/reliability.md, open. Its coins are not lost: an
+// earlier sweep of the same address has moved them.
+func (r *run) emptied(s treasury.Sweep) bool {
+	return strings.Contains(s.Reason, "the address holds nothing of it") || r.rate[Prices] > 0 && strings.Contains(s.Reason, "no usable price")
+}
+
 // open says what has not come to its end, "" = nothing.
 func (r *run) open() string {
 	w := r.truth
@@ -157,6 +164,9 @@ func (r *run) open() string {
 	}
 	for _, n := range r.chains {
 		for id, s := range r.sweeps(n) {
+			if r.emptied(s) {
+				continue
+			}
 			if !r.restored && !r.undone(n, s) { // else moved on by a transaction that nobody remembers
 				return fmt.Sprintf("sweep %s is %s, %d times funded: %s", id, s.State, s.Fundings, s.Reason)
 			}

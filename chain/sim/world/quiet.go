@@ -58,7 +58,7 @@ func (r *run) quiet(until time.Time) {
 				next = at
 			}
 		}
-		r.now = next
+		r.now, r.calls = next, 0
 		r.shop()
 		if r.rate[Eviction] > 0 && r.rng.IntN(3) == 0 { // what has waited for long is what nodes forget
 			r.tell("evict: %s", r.evict())
