@@ -140,8 +140,8 @@ func (r *run) attend(t *task) {
 }
 
 // emptied reports a sweep that waits although there is nothing to wait for, or for a price
-// that the world broke for good: see docs/reliability.md, open. Its coins are not lost: an
-// earlier sweep of the same address has moved them.
+// that the world broke for good: see docs/reliability.md, open. Most likely an earlier sweep
+// of the same address has moved its coins.
 func (r *run) emptied(s treasury.Sweep) bool {
 	return strings.Contains(s.Reason, "the address holds nothing of it") || r.rate[Prices] > 0 && strings.Contains(s.Reason, "no usable price")
 }
