@@ -64,8 +64,14 @@ func (b *breakers) hold(k hostKey, now time.Time) (until time.Time) {
 	if left := x.until.Sub(now); left > 0 && left <= longestPause { // more: the clock was set back
 		return x.until
 	}
-	x.probing, x.until = true, now.Add(firstPause)
+	x.probing, x.until = true, after(now, firstPause)
 	return time.Time{}
+}
+
+// after is when a pause ends, as a row's due time can say it: to the microsecond. Else a
+// delivery could be due before its host is tried.
+func after(now time.Time, pause time.Duration) time.Time {
+	return now.Add(pause).Truncate(time.Microsecond)
 }
 
 // report takes what came of an attempt. opened is true where the host is left
@@ -93,7 +99,7 @@ func (b *breakers) report(k hostKey, answered bool, now time.Time) (opened bool)
 	default:
 		return false // begun before it opened, or not enough yet
 	}
-	x.probing, x.until = false, now.Add(x.pause)
+	x.probing, x.until = false, after(now, x.pause)
 	return opened
 }
 

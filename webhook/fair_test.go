@@ -318,6 +318,27 @@ func TestFS03_OldEventsAreTried(t *testing.T) {
 	}
 }
 
+// TestFS03_HeldBackIsNotDueBefore: a delivery that is held back is due when its host may
+// be tried, on a clock that counts nanoseconds, too: whoever claims what is due comes to
+// an end.
+func TestFS03_HeldBackIsNotDueBefore(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	w.now = w.now.Add(833 * time.Nanosecond)
+	w.setup("a")
+	w.answer = func(webhook.Delivery) webhook.Result { return webhook.Result{Err: errTimeout} }
+	for i := range 12 {
+		w.emit("a", fmt.Sprintf("p%02d", i), 1, "", 1)
+	}
+	require.Positive(t, w.step())
+	require.Zero(t, w.step())
+	w.now = w.now.Add(30 * time.Second).Truncate(time.Microsecond)
+	for n, rounds := w.step(), 0; n > 0; n = w.step() {
+		rounds++
+		require.Less(t, rounds, 20, "claimed again and again at one time")
+	}
+}
+
 // TestFS03_HeldBackEnds: what waits for a host shows why, uses no attempt, and is
 // given up a day after it was first held back or replayed; any answer of the host ends
 // the waiting.

@@ -172,36 +172,52 @@ func (t *Treasury) gas(ctx context.Context, j *job, sweep chain.Intent) (in chai
 		amount = lack
 	}
 	return chain.Intent{
-		ID: gasID(j.s, j.row.ID), Purpose: chain.ForGas, Tenant: j.s.Tenant, Network: sweep.Network,
+		ID: gasID(j.s.Fundings, j.row.ID), Purpose: chain.ForGas, Tenant: j.s.Tenant, Network: sweep.Network,
 		Currency: gas.Code, To: sweep.From, Amount: amount, Confirmations: 1, MaxCost: j.note.GasCost,
 	}, nil
 }
 
-// gasID is the intent of a sweep's last gas.
-func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", s.Fundings, sweep) }
+// gasID is the intent of a sweep's gas transfer of that number, from 1.
+func gasID(funding int, sweep string) string { return fmt.Sprintf("gas/%d/%s", funding, sweep) }
 
-// callOff ends gas that is needed no more. Whoever set its cost aside may have
-// died before it was handed over, or sleeps and does so later: once it was
-// handed over and called back, its id has no effect any more, and what was set
-// aside is given back as ever. Where it is being sent already, it is.
-// undone says that it was not sent and never will be.
+// callOff ends the gas transfers of a sweep that are needed no more, amount being that of
+// the last one. Whoever set the cost of one aside may have died before it was handed over,
+// or sleeps and does so later: once it was handed over and called back, its id has no
+// effect any more, and what was set aside is given back as ever. Where it is being sent
+// already, it is. undone says that the last one was not sent and never will be.
 func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledger.Amount) (undone bool, err error) {
-	if s.Fundings == 0 {
+	ids := make([]string, s.Fundings)
+	for i := range ids {
+		ids[i] = gasID(i+1, id)
+	}
+	if len(ids) == 0 {
 		return false, nil // none was asked for
 	}
-	r, _, ok, err := Reservations.One(ctx, t.cfg.Store, storage.Tenant(s.Tenant), gasID(s, id))
-	if err != nil || !ok || !r.Open {
-		return false, err
-	}
+	rows, err := t.cfg.Store.Rows(ctx, Reservations.Table, storage.Tenant(s.Tenant), ids...)
 	n := chain.Network(s.Network)
-	err = t.Submit(ctx, chain.Intent{
-		ID: gasID(s, id), Purpose: chain.ForGas, Tenant: s.Tenant, Network: n,
-		Currency: r.Asset, To: chain.Address(s.Address), Amount: max(1, amount), Confirmations: 1, // what was counted
-	})
-	if err != nil && !errors.Is(err, outgoing.ErrDiffers) {
-		return false, err
+	for _, row := range rows {
+		r, last := Reservations.Value(row), row.ID == ids[len(ids)-1]
+		if !r.Open {
+			continue
+		}
+		counted := ledger.Amount(1) // what an earlier one counted towards the day's limit is not known
+		if last {
+			counted = max(1, amount)
+		}
+		err := t.Submit(ctx, chain.Intent{
+			ID: row.ID, Purpose: chain.ForGas, Tenant: s.Tenant, Network: n,
+			Currency: r.Asset, To: chain.Address(s.Address), Amount: counted, Confirmations: 1,
+		})
+		if err != nil && !errors.Is(err, outgoing.ErrDiffers) {
+			return false, err
+		}
+		off, err := t.Cancel(ctx, n, row.ID)
+		if err != nil {
+			return false, err
+		}
+		undone = undone || last && off
 	}
-	return t.Cancel(ctx, n, gasID(s, id))
+	return undone, err
 }
 
 // Held reads what an address holds on chain, in whole coins.

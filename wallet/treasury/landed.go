@@ -95,11 +95,15 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		if err != nil {
 			return storage.Change{}, err
 		}
+		id := fmt.Sprintf("%s/%s", o.Intent, o.State)
 		var more []storage.Row
 		switch s := &j.s; {
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			s.State = SweepNew
 			j.note.settleGas(o, landed)
+		case o.Purpose == chain.ForGas && s.State == SweepDeferred && landed:
+			j.note.DueBelow = -1 // a fork had taken the gas away, and it is there again
+			id = fmt.Sprintf("%s/again/%d", id, row.Version)
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
 		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
@@ -110,7 +114,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			return storage.Change{}, nil
 		}
 		return storage.Change{
-			ID: fmt.Sprintf("%s/%s", o.Intent, o.State), Partition: storage.Network(o.Network),
+			ID: id, Partition: storage.Network(o.Network),
 			Put: append(more, j.rows(t.cfg.Now())...),
 		}, nil
 	})

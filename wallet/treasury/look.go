@@ -53,7 +53,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 		return verdict{ended: joined}, err
 	}
 	last := lastDone(others)
-	if last == nil && j.note.Payout == "" && j.note.Amount > 0 {
+	if last == nil && j.note.Payout == "" && j.note.Amount >= smallest(c) {
 		if far, err := j.note.Amount.MulDiv(farBelow, t.cfg.MinSweep, ledger.Down); err == nil && far < typical {
 			return t.belowCost(c, j.note.Amount, typical, max(far, 1)), nil
 		}
@@ -72,14 +72,39 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 		if err := t.reached(ctx, j.s); err != nil {
 			return v, err
 		}
-		gone, err := t.allGone(ctx, j.s)
-		if err != nil || !gone {
-			return verdict{waiting: WaitEmpty, reason: "the address holds nothing of it", below: -1}, err
+		nothing, err := t.nothing(ctx, j.s)
+		if err != nil || !nothing {
+			held := ledger.PlainString(c.Decimal(j.note.Amount))
+			return verdict{waiting: WaitEmpty, reason: "the address holds " + held + " " + c.Code, below: -1}, err
 		}
-		j.s.State, j.s.Reason = SweepReplaced, "a fork took its deposits away"
+		j.s.State, j.s.Reason = SweepReplaced, "nothing is to be forwarded: its deposits are gone or below the dust limit"
 		return verdict{ended: true}, t.put(ctx, j, t.cfg.Now())
 	}
-	return t.weigh(ctx, j, c, in, typical)
+	if v, err = t.weigh(ctx, j, c, in, typical); err != nil || v.waiting != WaitBelowCost {
+		return v, err
+	}
+	less, err := t.lessThanCame(ctx, j)
+	if less {
+		v.below = -1 // the rest may still come: it is looked at again, whatever fees do
+	}
+	return v, err
+}
+
+// lessThanCame reports whether an address holds less than a sweep's deposits brought: the
+// node is behind, or a fork took some of them away.
+func (t *Treasury) lessThanCame(ctx context.Context, j *job) (bool, error) {
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(j.s.Network), j.s.Deposits...)
+	left := j.note.Amount
+	for _, row := range rows {
+		d := incoming.Sightings.Value(row)
+		if d.State == incoming.Gone {
+			continue
+		}
+		if left -= d.Amount; left < 0 {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // forget drops the payout that a sweep was made due for, with what the sweep may cost
@@ -99,7 +124,7 @@ func (t *Treasury) forget(ctx context.Context, j *job) error {
 // typical one of a token is estimated without trying it.
 const farBelow = 3
 
-// smallest is the least amount of a currency that is looked at.
+// smallest is the least amount of a currency that is moved: its dust limit.
 func smallest(c *chain.Currency) ledger.Amount {
 	dust, err := c.Units(c.Dust, ledger.Up)
 	if err != nil || dust < 1 {
@@ -139,7 +164,7 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		return v, err
 	}
 	if lack > 0 {
-		if j.s.Fundings >= maxFundings && !signed {
+		if j.s.Fundings >= maxFundings && !signed && !t.anotherTry(j) {
 			return verdict{waiting: WaitGasStays, reason: fmt.Sprintf("short of gas after %d transfers", j.s.Fundings), below: -1}, nil
 		}
 		if v.fund, err = t.fundingCost(ctx, gas, in.From); err != nil {
@@ -159,6 +184,12 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		if x, err := typical.MulDiv(uint64(max(0, allowed+j.note.Spent)), uint64(max(1, cost)), ledger.Down); err == nil {
 			below = min(below, int64(x))
 		}
+		if lack > 0 && lack < fee.Max { // or with the gas that is there already
+			x, err := typical.MulDiv(uint64(max(0, min(allowed, fee.Max-lack))), uint64(fee.Max), ledger.Down)
+			if err == nil && j.note.Sent <= allowed {
+				below = min(int64(typical-1), max(below, int64(x)))
+			}
+		}
 		return t.belowCost(c, j.note.Amount, typical, max(1, ledger.Amount(below))), nil
 	}
 	if v.bound, err = fee.Max.MulDiv(t.cfg.CostMargin, 1, ledger.Up); err != nil {
@@ -169,6 +200,12 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		v.gas = min(lack+lack/2, room-j.note.Sent)
 	}
 	return v, nil
+}
+
+// anotherTry reports whether a sweep that stayed short of gas may ask for one transfer
+// more: it may each day, within what the sweep may cost.
+func (t *Treasury) anotherTry(j *job) bool {
+	return j.note.Waiting == WaitGasStays && t.cfg.Now().Sub(j.note.Since) >= longestTry
 }
 
 func (t *Treasury) gasOf(c *chain.Currency) (chain.Client, *chain.Currency, error) {
@@ -278,7 +315,7 @@ func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool
 		if err != nil {
 			return false, err
 		}
-		older.s.Deposits = append(slices.Clone(s.Deposits), j.s.Deposits...)
+		older.s.Deposits = union(slices.Clone(s.Deposits), j.s.Deposits...)
 		if older.note.Amount, err = older.note.Amount.Add(j.note.Amount); err != nil {
 			return false, err
 		}
@@ -292,12 +329,12 @@ func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool
 	return false, nil
 }
 
-// allGone reports whether a fork took all deposits of a sweep away. One that is mined
-// again gets a sweep of its own.
-func (t *Treasury) allGone(ctx context.Context, s Sweep) (bool, error) {
+// nothing reports whether a fork took all deposits of a sweep away, apart from those
+// below the dust limit. One that is mined again gets a sweep of its own.
+func (t *Treasury) nothing(ctx context.Context, s Sweep) (bool, error) {
 	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(s.Network), s.Deposits...)
 	for _, row := range rows {
-		if incoming.Sightings.Value(row).State != incoming.Gone {
+		if d := incoming.Sightings.Value(row); d.State != incoming.Gone && !t.isDust(d) {
 			return false, err
 		}
 	}

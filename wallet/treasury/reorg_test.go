@@ -2,10 +2,13 @@ package treasury_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
@@ -76,4 +79,141 @@ func TestFT09_NothingIsCountedTwiceAfterADeepReorg(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A deposit whose sweep waits is taken away by a deep reorg and mined again. The sweep
+// lists it once, waits with its reason, and goes on when fees fall.
+func TestFT01_DepositThatIsMinedAgainWhileItsSweepWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(spike * level)
+	p := w.pay("USDTERC20", "20")
+	w.mine(40)
+	require.Equal(t, 1, w.waits())
+	tx := w.chain.Transfers(chain.Address(p.Address))[0]
+	_, err := w.chain.Reorg(int(w.chain.Height()-tx.Block.Height+1), tx.Tx)
+	require.NoError(t, err)
+	w.mine(3)
+	require.NoError(t, w.chain.Resend(tx.Tx))
+	require.NoError(t, w.app.ResumeNetwork(t.Context(), "ETH", tx.Block.Height-1))
+	w.mine(60)
+	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
+	require.Equal(t, "20", w.waiting()[0].Currency.Decimal(w.waiting()[0].Amount).String(), "counted once")
+	w.chain.SetFeeLevel(level)
+	w.hours(6)
+	require.Zero(t, w.waits())
+	require.Equal(t, "20", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// A deposit below the dust limit is recorded only: no sweep waits for it alone, and one
+// that an earlier version made ends.
+func TestFT01_NothingWaitsForDustAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.open("USDTERC20", "20")
+	w.send(p, "USDTERC20", w.currency("USDTERC20").Dust.Div(dec("2")))
+	w.mine(60)
+	require.Empty(t, w.sweeps())
+
+	rows, err := w.store.Find(t.Context(), storage.Query{
+		Table: incoming.Sightings.Table, Partition: storage.Network("ETH"), Limit: 1,
+		Where: []storage.Cond{{Column: "address", Op: storage.Eq, Value: p.Address}},
+	})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "as an earlier version did", Partition: storage.Network("ETH"),
+		Put: []storage.Row{treasury.Sweeps.Row("sweep/old", 0, w.clock.Now(), treasury.Sweep{
+			Tenant: w.tenant, Network: "ETH", Address: p.Address, Key: "m/44'/60'/0'/0/0", Currency: "USDTERC20",
+			Deposits: []string{rows[0].ID}, State: treasury.SweepDeferred, Created: w.clock.Now(),
+		})},
+	}))
+	w.mine(20)
+	require.Equal(t, treasury.SweepReplaced, w.sweeps()[0].State, w.sweeps()[0].Reason)
+	require.Zero(t, w.waits())
+}
+
+// judged makes the one sweep wait as a look has left it, due at some time.
+func (w *world) judged(due time.Time, as func(*treasury.SweepNote)) {
+	w.t.Helper()
+	rows, err := w.store.Find(w.t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH"), Limit: 1})
+	require.NoError(w.t, err)
+	s := treasury.Sweeps.Value(rows[0])
+	note, at, _, err := treasury.SweepNotes.One(w.t.Context(), w.store, storage.Network("ETH"), rows[0].ID)
+	require.NoError(w.t, err)
+	s.State = treasury.SweepDeferred
+	as(&note)
+	require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, storage.Change{ID: "judged", Partition: storage.Network("ETH"), Put: []storage.Row{
+		treasury.Sweeps.Row(rows[0].ID, rows[0].Version, due, s),
+		treasury.SweepNotes.Row(at.ID, at.Version, time.Time{}, note),
+	}}))
+	require.Equal(w.t, 1, w.waits())
+}
+
+// A sweep was judged while a fork had taken its gas away, and waits for lower fees: a
+// second transfer is not worth it. The first one is mined again: the sweep goes on.
+func TestFT01_GasThatComesBackAfterAFork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "20")
+	w.until(func() bool { return len(w.sweeps()) > 0 && w.sweeps()[0].State == treasury.SweepFunding })
+	w.judged(time.Time{}, func(n *treasury.SweepNote) { n.Waiting, n.DueBelow = treasury.WaitBelowCost, 1 })
+	w.mine(60)
+	require.Zero(t, w.waits())
+	require.Equal(t, "20", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// A sweep was looked at while a fork had taken its deposit away and left somebody's dust,
+// or while it stayed short of gas. It is judged by what its address holds now.
+func TestFT01_SweepIsJudgedByWhatIsThereNow(t *testing.T) {
+	t.Parallel()
+	for waiting, as := range map[string]func(*treasury.SweepNote){
+		treasury.WaitEmpty:    func(n *treasury.SweepNote) { n.Amount = 1 },
+		treasury.WaitGasStays: func(*treasury.SweepNote) {},
+	} {
+		t.Run(waiting, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			level := w.chain.FeeLevel()
+			w.fund("1")
+			w.chain.SetFeeLevel(spike * level)
+			w.pay("USDTERC20", "20")
+			w.until(func() bool { return w.waits() > 0 })
+			w.chain.SetFeeLevel(level)
+			w.judged(w.clock.Now(), func(n *treasury.SweepNote) {
+				n.Waiting, n.Since = waiting, w.clock.Now()
+				as(n)
+			})
+			if waiting == treasury.WaitGasStays {
+				w.fundings(3)
+				w.hours(20)
+				require.Equal(t, waiting, w.waiting()[0].Reason, "one transfer more a day")
+			}
+			w.hours(8)
+			require.Zero(t, w.waits())
+			require.Equal(t, "20", w.chain.Balance(w.hot, "USDTERC20").String())
+			w.conserved("ETH", "USDTERC20")
+			w.released()
+		})
+	}
+}
+
+// fundings makes the one sweep have asked for gas so many times.
+func (w *world) fundings(n int) {
+	w.t.Helper()
+	rows, err := w.store.Find(w.t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH"), Limit: 1})
+	require.NoError(w.t, err)
+	s := treasury.Sweeps.Value(rows[0])
+	s.Fundings = n
+	require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, storage.Change{ID: "fundings", Partition: rows[0].Partition, Put: []storage.Row{
+		treasury.Sweeps.Row(rows[0].ID, rows[0].Version, rows[0].Due, s),
+	}}))
 }

@@ -273,6 +273,40 @@ func TestW02_GasThatIsNeededNoMoreIsCalledOff(t *testing.T) {
 	}
 }
 
+// A process sleeps after it decided on a sweep's first gas transfer. Another one finds gas
+// at the address by then, and later decides on a second transfer. The first process wakes,
+// sets the cost of the first aside, and dies: that is given back when the sweep has ended.
+func TestW02_GasThatWasSetAsideTooLateIsCalledOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "300")
+	w.until(func() bool { return len(w.intents(chain.ForSweep)) > 0 })
+	rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH"), Limit: 1})
+	require.NoError(t, err)
+	s := treasury.Sweeps.Value(rows[0])
+	require.Equal(t, 1, s.Fundings)
+	s.Fundings = 3
+	late := "gas/2/" + rows[0].ID
+	float, at, _, err := treasury.GasFloats.One(t.Context(), w.store, storage.Tenant(w.tenant), "ETH")
+	require.NoError(t, err)
+	float.Reserved, float.Count = float.Reserved+1000, float.Count+1
+	for _, c := range []storage.Change{
+		{ID: "more", Partition: rows[0].Partition, Put: []storage.Row{treasury.Sweeps.Row(rows[0].ID, rows[0].Version, rows[0].Due, s)}},
+		{ID: "late", Partition: storage.Tenant(w.tenant), Put: []storage.Row{
+			treasury.GasFloats.Row("ETH", at.Version, time.Time{}, float),
+			treasury.Reservations.Row(late, 0, time.Time{}, treasury.Reservation{Asset: "ETH", Amount: 1000, Since: w.clock.Now(), Open: true}),
+		}},
+	} {
+		require.NoError(t, storage.CommitOne(t.Context(), w.store, c))
+	}
+	w.hours(1)
+	w.mine(30)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
 // A node that has fallen back behind the block of a deposit says that its address is
 // empty. What is there is not given up for that: neither coins nor tokens.
 func TestR06_SweepIsNotGivenUpOnTheWordOfANodeThatIsBehind(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -67,10 +68,21 @@ type job struct {
 // job reads the note of a sweep.
 func (t *Treasury) job(ctx context.Context, row storage.Row) (*job, error) {
 	j := &job{row: row, s: Sweeps.Value(row)}
+	j.s.Deposits = union(nil, j.s.Deposits...) // earlier versions listed some twice
 	var err error
 	j.note, j.was, _, err = SweepNotes.One(ctx, t.cfg.Store, storage.Network(j.s.Network), row.ID)
 	j.note.Tenant, j.note.Address, j.note.Currency = j.s.Tenant, j.s.Address, j.s.Currency
 	return j, err
+}
+
+// union appends those ids to a list that it does not have yet.
+func union(list []string, ids ...string) []string {
+	for _, id := range ids {
+		if !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // rows are the sweep and its note as they are now.
@@ -167,7 +179,8 @@ func (t *Treasury) sweepsAt(ctx context.Context, n chain.Network, k spot) ([]sto
 
 // begin gives the deposits of one address and currency to the sweep that waits there, or
 // to a new one. The deposits are marked in the same Change. A deposit in an unlisted
-// currency, or with an amount of 0 or less, is left where it is.
+// currency, or below the dust limit, is left where it is. One that a fork took away and
+// that was mined again may be listed already.
 func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []storage.Row) error {
 	first := incoming.Sightings.Value(rows[0])
 	owner, ok, err := t.cfg.Addresses.Owner(ctx, n, chain.Address(first.Address))
@@ -191,11 +204,16 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 		j.note = SweepNote{Tenant: first.Tenant, Address: first.Address, Currency: first.Currency}
 	}
 	c := storage.Change{ID: fmt.Sprintf("%s/begin/%d", j.row.ID, j.row.Version), Partition: storage.Network(string(n))}
+	taken := false
 	for _, row := range rows {
 		s := incoming.Sightings.Value(row)
-		if s.Forward = incoming.Forwarding; s.Currency == "" || s.Amount <= 0 {
+		if t.isDust(s) {
 			s.Forward = incoming.Deferred
-		} else {
+			c.Put = append(c.Put, incoming.Sightings.Row(row.ID, row.Version, t.cfg.Now(), s))
+			continue
+		}
+		s.Forward, taken = incoming.Forwarding, true
+		if !slices.Contains(j.s.Deposits, row.ID) {
 			j.s.Deposits = append(j.s.Deposits, row.ID)
 			if !swept { // else an earlier sweep may have taken it, as after a reorg: the first look tells
 				if j.note.Amount, err = j.note.Amount.Add(s.Amount); err != nil {
@@ -205,7 +223,7 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 		}
 		c.Put = append(c.Put, incoming.Sightings.Row(row.ID, row.Version, t.cfg.Now(), s))
 	}
-	if len(j.s.Deposits) > 0 {
+	if taken {
 		due := t.cfg.Now()
 		if j.note.Waiting == WaitRefused && j.note.Next.After(due) {
 			due = j.note.Next // each try costs, and anybody can send something to an address
@@ -215,6 +233,13 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 		c.Put = append(c.Put, j.rows(due)...)
 	}
 	return storage.CommitOne(ctx, t.cfg.Store, c)
+}
+
+// isDust reports a deposit that is recorded and not counted: a Currency of the Registry is
+// missing, or the amount is below its dust limit.
+func (t *Treasury) isDust(d incoming.Sighting) bool {
+	c, err := t.cfg.Registry.Currency(d.Currency)
+	return err != nil || d.Amount <= 0 || d.Exact.LessThan(c.Dust)
 }
 
 // waitingAt finds the sweep among those of one spot that more deposits can join, nil

@@ -205,7 +205,7 @@ func TestSweepOfCoinsLeavesGasOfTokenAlone(t *testing.T) {
 
 func TestDustIsDeferred(t *testing.T) {
 	t.Parallel()
-	for currency, amount := range map[string]string{"ETH": "0.00001", "USDTERC20": "0.000001"} {
+	for currency, amount := range map[string]string{"ETH": "0.00001", "USDTERC20": "0.01"} {
 		t.Run(currency, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "ETH")
@@ -235,10 +235,7 @@ func TestD19_FloodOfDust(t *testing.T) {
 		w.send(p, "USDTERC20", dec("0.000001"))
 	}
 	w.mine(30)
-	require.LessOrEqual(t, len(w.sweeps()), flood/100+14, "a sweep per batch")
-	for _, s := range w.sweeps() {
-		require.Equal(t, treasury.SweepDeferred, s.State, s.Reason)
-	}
+	require.Empty(t, w.sweeps(), "dust alone is not worth a row")
 	require.Equal(t, "1", w.chain.Balance(w.hot, "ETH").String(), "nothing was spent")
 	waiting, err := w.store.Count(t.Context(), storage.Query{
 		Table: incoming.Sightings.Table, Partition: storage.Network("ETH"),

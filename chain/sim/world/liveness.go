@@ -139,13 +139,6 @@ func (r *run) attend(t *task) {
 	}
 }
 
-// emptied reports a sweep that waits although there is nothing to wait for, or for a price
-// that the world broke for good: see docs/reliability.md, open. Most likely an earlier sweep
-// of the same address has moved its coins.
-func (r *run) emptied(s treasury.Sweep) bool {
-	return strings.Contains(s.Reason, "the address holds nothing of it") || r.rate[Prices] > 0 && strings.Contains(s.Reason, "no usable price")
-}
-
 // open says what has not come to its end, "" = nothing.
 func (r *run) open() string {
 	w := r.truth
@@ -164,9 +157,6 @@ func (r *run) open() string {
 	}
 	for _, n := range r.chains {
 		for id, s := range r.sweeps(n) {
-			if r.emptied(s) {
-				continue
-			}
 			if !r.restored && !r.undone(n, s) { // else moved on by a transaction that nobody remembers
 				return fmt.Sprintf("sweep %s is %s, %d times funded: %s", id, s.State, s.Fundings, s.Reason)
 			}
@@ -196,7 +186,7 @@ func (r *run) sweeps(n *network) iter.Seq2[string, treasury.Sweep] {
 	return func(yield func(string, treasury.Sweep) bool) {
 		for _, row := range r.find(treasury.Sweeps.Table, storage.Network(string(n.name))) {
 			s := treasury.Sweeps.Value(row)
-			ended := s.State == treasury.SweepDone || s.State == treasury.SweepReplaced || s.State == treasury.SweepDeferred && !r.worth(n, s)
+			ended := s.State == treasury.SweepDone || s.State == treasury.SweepReplaced || s.State == treasury.SweepDeferred && !r.worth(n, row.ID, s)
 			if !ended && !yield(row.ID, s) {
 				return
 			}
@@ -205,8 +195,9 @@ func (r *run) sweeps(n *network) iter.Seq2[string, treasury.Sweep] {
 }
 
 // worth says that what a waiting sweep's address holds is worth more than twice what
-// forwarding it costs at the fees of now, by the chain's own word.
-func (r *run) worth(n *network, s treasury.Sweep) bool {
+// forwarding it costs at the fees of now, by the chain's own word, with what earlier tries
+// have cost: all of them together may cost half of what they move.
+func (r *run) worth(n *network, id string, s treasury.Sweep) bool {
 	c, gas := currency(s.Currency), currency(n.coins[0])
 	if n.sim == nil {
 		return false
@@ -222,6 +213,11 @@ func (r *run) worth(n *network, s treasury.Sweep) bool {
 	if fee(chain.ForSweep, c.Code, 1); !c.Native() {
 		fee(chain.ForGas, gas.Code, 3)
 	}
+	note, _, _, err := treasury.SweepNotes.One(context.Background(), r.truth, storage.Network(s.Network), id)
+	if err != nil {
+		r.fail("store", "%v", err)
+	}
+	cost = cost.Add(gas.Decimal(note.Spent))
 	value := n.sim.Balance(chain.Address(s.Address), c.Code).Mul(r.prices[c.Token])
 	return value.GreaterThan(cost.Mul(r.prices[gas.Token]).Mul(decimal.New(21, -1)))
 }

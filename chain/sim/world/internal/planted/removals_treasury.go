@@ -24,6 +24,20 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT01_SweepsThatWereGivenUpAreTakenUpAgain",
 	},
 	{
+		ID: "FT01-dust-is-swept", File: "wallet/treasury/sweep.go",
+		Old:  "err != nil || d.Amount <= 0 || d.Exact.LessThan(c.Dust)",
+		New:  "err != nil || d.Amount <= 0 || c == nil",
+		What: "a sweep waits for ever for a deposit that is never moved", Package: "wallet/treasury",
+		Test: "TestFT01_NothingWaitsForDustAlone",
+	},
+	{
+		ID: "FT01-gas-that-came-back", File: "wallet/treasury/landed.go",
+		Old:  "case o.Purpose == chain.ForGas && s.State == SweepDeferred && landed:",
+		New:  "case o.Purpose == chain.ForGas && s.State == SweepDeferred && dead:",
+		What: "a sweep waits for lower fees although the gas that a fork took away is there again", Package: "wallet/treasury",
+		Test: "TestFT01_GasThatComesBackAfterAFork",
+	},
+	{
 		ID: "FT02-no-share", File: "wallet/treasury/look.go",
 		Old:  "	if room < need {",
 		New:  "	if room < 0 {",

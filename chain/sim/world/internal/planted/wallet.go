@@ -78,8 +78,8 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "gas-intent-reused", File: "wallet/treasury/funding.go",
-		Old:  `func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", s.Fundings, sweep) }`,
-		New:  `func gasID(s Sweep, sweep string) string { return fmt.Sprintf("gas/%d/%s", min(s.Fundings, 1), sweep) }`,
+		Old:  `func gasID(funding int, sweep string) string { return fmt.Sprintf("gas/%d/%s", funding, sweep) }`,
+		New:  `func gasID(funding int, sweep string) string { return fmt.Sprintf("gas/%d/%s", min(funding, 1), sweep) }`,
 		What: "a sweep that needs gas a second time waits for the first",
 	},
 	{
