@@ -90,9 +90,6 @@ type Dialect struct {
 	// Defaults to "INSERT INTO ".
 	Insert string
 	Tuples string // stands before a list of tuples after IN: "VALUES " or ""
-	// Casts names the types of a tuple's values by kind, where the database
-	// cannot tell them from the comparison; nil where it can.
-	Casts map[storage.Kind]string
 	// Arrays names the types of values that travel as one array per column, by
 	// kind: statements then have one text however many rows they take; nil where
 	// they travel as tuples.

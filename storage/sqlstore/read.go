@@ -265,20 +265,20 @@ func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond str
 // lease moves the claimed rows' due time and version, here and in the table.
 func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []storage.Row) error {
 	until := storage.Micros(c.Until)
-	for at := 0; at < len(rows); {
-		n := min(len(rows)-at, s.most(2))
-		keys := make([]any, 0, 2*n)
-		for i := at; i < at+n; i++ {
-			rows[i].Version++
-			rows[i].Due = storage.FromMicros(until)
-			keys = append(keys, string(rows[i].Partition), rows[i].ID)
-		}
-		among, args := s.d.among([]string{"part", "id"}, texts(2), keys)
+	keys := make([]any, 0, 2*len(rows))
+	for i := range rows {
+		rows[i].Version++
+		rows[i].Due = storage.FromMicros(until)
+		keys = append(keys, string(rows[i].Partition), rows[i].ID)
+	}
+	for len(keys) > 0 {
+		var among string
+		var args []any
+		among, args, keys = s.among([]string{"part", "id"}, texts(2), keys)
 		q := "UPDATE " + s.d.Table(c.Table.Name) + " SET due = ?, version = version + 1 WHERE " + among
 		if err := ss.exec(ctx, q, append([]any{until}, args...)...); err != nil {
 			return err
 		}
-		at += n
 	}
 	if s.d.Touch == "" {
 		return nil

@@ -281,20 +281,6 @@ func tuples(n, w int) string {
 // texts are the kinds of the keys that most tables have.
 func texts(n int) []storage.Kind { return slices.Repeat([]storage.Kind{storage.Text}, n) }
 
-// tuples is a list of n tuples to stand after IN. Where types are named, the
-// first tuple names them for all.
-func (d *Dialect) tuples(kinds []storage.Kind, n int) string {
-	all := tuples(n, len(kinds))
-	if d.Casts == nil {
-		return d.Tuples + all
-	}
-	first := make([]string, len(kinds))
-	for i, k := range kinds {
-		first[i] = "CAST(? AS " + d.Casts[k] + ")"
-	}
-	return d.Tuples + "(" + strings.Join(first, ",") + ")" + strings.TrimPrefix(all, tuples(1, len(kinds)))
-}
-
 // most is how many rows of width w one statement takes: a power of two, so
 // that few different statements are in use.
 func (s *Store) most(w int) int {
@@ -308,33 +294,21 @@ func (s *Store) most(w int) int {
 // lookup reads the rows whose columns, of these kinds, are among keys, in few
 // queries. head is everything before WHERE, tail what follows.
 func (s *Store) lookup(ctx context.Context, ss runner, head string, columns []string, tail string, kinds []storage.Kind, keys []any, f scan) error {
-	w := len(kinds)
-	n := len(keys) / w
-	for at := 0; at < n; {
-		size := 1
-		for limit := s.most(w); size < n-at && size < limit; {
-			size *= 2
-		}
-		part := keys[at*w : min(at+size, n)*w : min(at+size, n)*w]
+	for w := len(kinds); len(keys) > 0; {
 		var q string
 		var args []any
 		if s.d.Arrays != nil {
-			q = s.text(head+tail, len(kinds), func() string { return head + s.d.join(columns, kinds) + tail })
-			args = transpose(kinds, part)
+			n := min(len(keys)/w, s.most(w))
+			q = s.text(head+tail, w, func() string { return head + s.d.join(columns, kinds) + tail })
+			args, keys = transpose(kinds, keys[:n*w]), keys[n*w:]
 		} else {
-			list := strings.Join(columns, ", ")
-			q = s.text(head+list+tail, size, func() string {
-				return head + " WHERE (" + list + ") IN (" + s.d.tuples(kinds, size) + ")" + tail
-			})
-			args = part // padded with the last key: few different texts
-			for last := keys[(n-1)*w : n*w]; len(args) < size*w; {
-				args = append(args, last...)
-			}
+			var among string
+			among, args, keys = s.amongTuples(columns, keys)
+			q = head + " WHERE " + among + tail
 		}
 		if err := ss.each(ctx, q, args, f); err != nil {
 			return err
 		}
-		at += size
 	}
 	return nil
 }

@@ -468,12 +468,12 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 
 func (s *Store) drop(ctx context.Context, ss *session, t *storage.Table, keys []any) error {
 	for len(keys) > 0 {
-		n := min(len(keys)/2, s.most(2))
-		among, args := s.d.among([]string{"part", "id"}, texts(2), keys[:n*2])
+		var among string
+		var args []any
+		among, args, keys = s.among([]string{"part", "id"}, texts(2), keys)
 		if err := ss.exec(ctx, "DELETE FROM "+s.d.Table(t.Name)+" WHERE "+among, args...); err != nil {
 			return err
 		}
-		keys = keys[n*2:]
 	}
 	return nil
 }
