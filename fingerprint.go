@@ -89,6 +89,24 @@ func (a *App) keyAgrees(ctx context.Context) (bool, error) {
 // sameKeys refuses keys that are not those of the store. What the store has no fingerprint
 // of is noted where what is stored agrees with it.
 func (a *App) sameKeys(ctx context.Context) error {
+	return a.noteKeys(ctx, func(ctx context.Context, p fingerprint, there bool) error {
+		same := false
+		if !there {
+			var err error
+			if same, err = p.agrees(ctx); err != nil {
+				return err
+			}
+		}
+		if !same {
+			return p.wrong
+		}
+		return nil
+	})
+}
+
+// noteKeys stores the fingerprints that the store lacks, or has another one of, unless
+// check returns an error for one of them.
+func (a *App) noteKeys(ctx context.Context, check func(ctx context.Context, p fingerprint, there bool) error) error {
 	prints, err := a.fingerprints(ctx)
 	if err != nil {
 		return err
@@ -104,16 +122,10 @@ func (a *App) sameKeys(ctx context.Context) error {
 			if there && Fingerprints.Value(row).Sum == p.sum {
 				continue
 			}
-			same := false
-			if !there {
-				if same, err = p.agrees(ctx); err != nil {
-					return storage.Change{}, err
-				}
+			if err := check(ctx, p, there); err != nil {
+				return storage.Change{}, err
 			}
-			if !same {
-				return storage.Change{}, p.wrong
-			}
-			c.Put = append(c.Put, Fingerprints.Row(p.id, 0, time.Time{}, Fingerprint{Sum: p.sum}))
+			c.Put = append(c.Put, Fingerprints.Row(p.id, row.Version, time.Time{}, Fingerprint{Sum: p.sum}))
 		}
 		if len(c.Put) > 0 {
 			c.ID = "fingerprints/" + a.cfg.NewID()
@@ -131,28 +143,9 @@ func (a *App) AdoptKeys(ctx context.Context, more ...*storage.Table) error {
 	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
 		return err
 	}
-	prints, err := a.fingerprints(ctx)
-	if err != nil {
-		return err
-	}
-	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		known, err := a.stored(ctx, prints)
-		if err != nil {
-			return storage.Change{}, err
-		}
-		c := storage.Change{Partition: storage.System}
-		for _, p := range prints {
-			row, there := known[p.id]
-			if there && Fingerprints.Value(row).Sum == p.sum {
-				continue
-			}
-			a.cfg.Log.WarnContext(ctx, "key_adopted", slog.String("fingerprint", p.id))
-			c.Put = append(c.Put, Fingerprints.Row(p.id, row.Version, time.Time{}, Fingerprint{Sum: p.sum}))
-		}
-		if len(c.Put) > 0 {
-			c.ID = "fingerprints/" + a.cfg.NewID()
-		}
-		return c, nil
+	return a.noteKeys(ctx, func(ctx context.Context, p fingerprint, _ bool) error {
+		a.cfg.Log.WarnContext(ctx, "key_adopted", slog.String("fingerprint", p.id))
+		return nil
 	})
 }
 

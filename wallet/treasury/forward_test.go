@@ -204,14 +204,21 @@ func TestFT02_DustCostsAtMostHalfOfWhatItMoves(t *testing.T) {
 	t.Parallel()
 	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300) })
 	if many := *dustPayments; many > 0 {
-		t.Run("many on sqlite", func(t *testing.T) {
+		t.Run("many", func(t *testing.T) {
 			t.Parallel()
-			dust(t, newWorldAs(t, "ETH", func(w *world) { w.store = &mortal{Store: onSQLite(t)} }), many)
+			dust(t, newWorldAs(t, "ETH", func(w *world) {
+				if *dustStore == "sqlite" {
+					w.store = &mortal{Store: onSQLite(t)}
+				}
+			}), many)
 		})
 	}
 }
 
-var dustPayments = flag.Int("dust", 0, "play so many payments of two cents on SQLite; see make dust")
+var (
+	dustPayments = flag.Int("dust", 0, "play so many payments of two cents; see make dust")
+	dustStore    = flag.String("dust.store", "memory", "memory or sqlite")
+)
 
 func onSQLite(t *testing.T) storage.Store {
 	file := filepath.Join(t.TempDir(), "treasury.db")
