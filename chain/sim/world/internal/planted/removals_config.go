@@ -53,8 +53,8 @@ var configRemovals = []Bug{
 	},
 	{
 		ID: "FM07-any-key", File: "fingerprint.go",
-		Old:     "return storage.Change{}, p.wrong",
-		New:     "continue",
+		Old:     "return p.wrong",
+		New:     "return nil",
 		What:    "Open takes any Key and any seed",
 		Package: ".", Test: "TestFM07_AnotherKeyIsRefused",
 	},
