@@ -98,7 +98,7 @@ func (h *host) count(status payment.Status) int64 {
 		Where: []storage.Cond{{Column: "status", Op: storage.Eq, Value: status}},
 	})
 	require.NoError(h.t, err)
-	return int64(n)
+	return n
 }
 
 // perSecond reports what was done since began.
