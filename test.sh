@@ -104,9 +104,9 @@ go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 100 -v | gr
 say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
 
-say "worlds that nobody has seen, each of a week"
-go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=0 -timeout 20m
-go test ./chain/sim/world -run 'TestWorld$' -v -world.store=sqlite -world.seeds=3 -world.from=0 -timeout 10m
+say "a thousand worlds, each of a week; make worlds plays seeds that no run had before"
+go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=1000001 -timeout 20m
+go test ./chain/sim/world -run 'TestWorld$' -v -world.store=sqlite -world.seeds=3 -world.from=1000001 -timeout 10m
 
 say "fuzzing what strangers send, briefly"
 FUZZTIME=5s FUZZWORKERS=2 FUZZOUT=$tools/fuzz-brief.txt ./fuzz.sh httpapi/{FuzzBody,FuzzQuery,FuzzToken,FuzzPath} webhook/FuzzH06_Verify ledger/FuzzParseAmount \

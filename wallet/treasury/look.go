@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -150,15 +152,16 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 	if err != nil {
 		return t.noFee(err)
 	}
-	worth, err := t.inGas(ctx, c, gas, j.note.Amount)
+	worth, err := t.inGasExact(ctx, c, gas, j.note.Amount)
 	if err != nil {
 		return noPrice(err), nil
 	}
-	allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
+	share := decimal.Max(worth.DivRound(decimal.NewFromUint64(t.cfg.MinSweep), 18), units(j.note.Allowed))
+	allowed, err := ledger.Quo(share, units(1), 0, ledger.Down)
 	if err != nil {
-		return v, err
+		return noPrice(err), nil
 	}
-	allowed = max(allowed, j.note.Allowed) - j.note.Spent
+	allowed -= j.note.Spent
 	lack, signed, err := t.missing(ctx, c, gas, in, fee.Max)
 	if err != nil {
 		return v, err
@@ -179,18 +182,11 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		return v, nil
 	}
 	if room < need {
-		cost := need + v.fund + j.note.Spent
-		below := int64(typical - 1) // at the present ratio of this sweep to a typical one
-		if x, err := typical.MulDiv(uint64(max(0, allowed+j.note.Spent)), uint64(max(1, cost)), ledger.Down); err == nil {
-			below = min(below, int64(x))
+		below := dueBelow(share, typical, need+v.fund+j.note.Spent)
+		if lack > 0 && lack < fee.Max && j.note.Sent <= allowed { // or with the gas that is there already
+			below = max(below, dueBelow(decimal.Min(share.Sub(units(j.note.Spent)), units(fee.Max-lack)), typical, fee.Max))
 		}
-		if lack > 0 && lack < fee.Max { // or with the gas that is there already
-			x, err := typical.MulDiv(uint64(max(0, min(allowed, fee.Max-lack))), uint64(fee.Max), ledger.Down)
-			if err == nil && j.note.Sent <= allowed {
-				below = min(int64(typical-1), max(below, int64(x)))
-			}
-		}
-		return t.belowCost(c, j.note.Amount, typical, max(1, ledger.Amount(below))), nil
+		return t.belowCost(c, j.note.Amount, typical, max(1, below)), nil
 	}
 	if v.bound, err = fee.Max.MulDiv(t.cfg.CostMargin, 1, ledger.Up); err != nil {
 		return v, err
@@ -201,6 +197,19 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 	}
 	return v, nil
 }
+
+// dueBelow is the cost of a typical sweep, in units of the currency, at which a sweep that is
+// too dear costs what it may, where both fall at one ratio. What it may cost has fractions of
+// units: of a gas currency whose price was told too high it is less than one.
+func dueBelow(may decimal.Decimal, typical, cost ledger.Amount) ledger.Amount {
+	x, err := ledger.Quo(may.Mul(units(typical)), units(max(1, cost)), 0, ledger.Down)
+	if err != nil {
+		return typical - 1
+	}
+	return min(typical-1, max(0, x))
+}
+
+func units(a ledger.Amount) decimal.Decimal { return decimal.NewFromInt(int64(a)) }
 
 // anotherTry reports whether a sweep that stayed short of gas may ask for one transfer
 // more: it may each day, within what the sweep may cost.

@@ -339,3 +339,22 @@ func TestR06_SweepIsNotGivenUpOnTheWordOfANodeThatIsBehind(t *testing.T) {
 		})
 	}
 }
+
+// Ether was priced a million times too high when a sweep was judged. It waits, and goes
+// when the price is put right.
+func TestFT01_GasWasPricedTooHigh(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.until(func() bool { return len(w.sweeps()) == 1 && w.sweeps()[0].State == treasury.SweepDone })
+	w.hours(1)
+	w.rates.Set("ETH", "USD", dec("2000000000"))
+	w.send(p, "USDTERC20", dec("12"))
+	w.until(func() bool { return w.waits() == 1 })
+	w.hours(3)
+	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
+	w.rates.Set("ETH", "USD", dec("2000"))
+	w.until(func() bool { return w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero() })
+	w.conserved("USDTERC20")
+}

@@ -33,13 +33,31 @@ func (t *Treasury) convert(ctx context.Context, from, to *chain.Currency, a ledg
 	if from.Code == to.Code {
 		return a, nil
 	}
-	p, err := t.price(ctx, from.Token)
-	if err != nil {
-		return 0, err
-	}
-	q, err := t.price(ctx, to.Token)
+	p, q, err := t.prices(ctx, from, to)
 	if err != nil {
 		return 0, err
 	}
 	return ledger.Quo(from.Decimal(a).Mul(p), q, to.Scale, r)
+}
+
+func (t *Treasury) prices(ctx context.Context, from, to *chain.Currency) (p, q decimal.Decimal, err error) {
+	if p, err = t.price(ctx, from.Token); err == nil {
+		q, err = t.price(ctx, to.Token)
+	}
+	return p, q, err
+}
+
+// inGasExact is inGas with the fractions of units that inGas rounds down, to 18 places.
+func (t *Treasury) inGasExact(ctx context.Context, c, gas *chain.Currency, a ledger.Amount) (decimal.Decimal, error) {
+	if c.Code == gas.Code {
+		return units(a), nil
+	}
+	p, q, err := t.prices(ctx, c, gas)
+	if err != nil {
+		return decimal.Decimal{}, err
+	}
+	if !q.IsPositive() {
+		return decimal.Decimal{}, fmt.Errorf("treasury: the price of %s is %s", gas.Token, q)
+	}
+	return c.Decimal(a).Mul(p).Shift(int32(gas.Scale)).DivRound(q, 18), nil
 }

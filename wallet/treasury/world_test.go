@@ -276,7 +276,7 @@ func (w *world) posted(a ledger.Account, currency string) decimal.Decimal {
 // conserved: what the books say is on chain is what our addresses hold.
 func (w *world) conserved(currencies ...string) {
 	w.t.Helper()
-	rows, err := w.store.Find(w.t.Context(), storage.Query{Table: incoming.Addresses.Table, Partition: storage.Network(string(w.n)), Limit: 10_000})
+	rows, err := w.store.Find(w.t.Context(), storage.Query{Table: incoming.Addresses.Table, Partition: storage.Network(string(w.n)), Limit: 100_000})
 	require.NoError(w.t, err)
 	for _, c := range currencies {
 		held := decimal.Zero

@@ -185,13 +185,14 @@ func pick[T any](rng *rand.Rand, of []T) T { return of[rng.IntN(len(of))] }
 
 func (r *run) anyNet() *network { return pick(r.rng, r.chains) }
 
-// shallow is the deepest reorg that takes no final deposit away.
+// shallow is the deepest reorg that takes no final deposit away. What is final was so at
+// the highest block that there was, and the chain may be shorter now.
 func (n *network) shallow() int {
 	depth := int(confirmations[n.name]) - 1
 	if n.final > 0 {
 		depth = min(depth, int(n.final)-1)
 	}
-	return depth
+	return max(0, depth-int(max(0, n.peak-n.chain.Height())))
 }
 
 func (r *run) reorg() string { return r.fork(r.anyNet(), false) }
@@ -247,6 +248,7 @@ type tip struct {
 // leave remembers the branch that is about to be left, depth blocks deep.
 func (n *network) leave(depth int64) {
 	head := n.sim.Head()
+	n.peak = max(n.peak, head.Height)
 	for i := range n.tips {
 		n.tips[i].fork = min(n.tips[i].fork, head.Height-depth)
 	}

@@ -43,6 +43,7 @@ type network struct {
 	coins []string
 	final int64
 	tips  []tip // branches that were abandoned
+	peak  int64 // the highest block that was on one
 }
 
 // onNodes are the nemeses that need no simulated node.
