@@ -11,14 +11,19 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-// agree asks nodes until Agree of them have told the same.
-func agree[T any](ctx context.Context, c *client, what string, ask func(chain.Client) (T, error), same func(a, b T) bool) (T, error) {
+// agree asks the nodes whose clients have ability A until Agree of them have told the same.
+func agree[A, T any](ctx context.Context, c *client, what string, ask func(A) (T, error), same func(a, b T) bool) (T, error) {
 	var none T
 	var answers []T
 	var names []string
 	var last error
+	var lacking []error
 	for _, n := range c.usable() {
-		v, err := ask(n.Client)
+		v, err := askAble(n, ask)
+		if errors.Is(err, errors.ErrUnsupported) {
+			lacking = append(lacking, named(n, err))
+			continue
+		}
 		if told := c.heed(ctx, n, err); err != nil {
 			if told {
 				return none, err
@@ -41,7 +46,7 @@ func agree[T any](ctx context.Context, c *client, what string, ask func(chain.Cl
 		}
 	}
 	if len(answers) < c.cfg.Agree {
-		return none, c.tooFew(len(answers), last)
+		return none, c.unanswered(len(answers), lacking, last)
 	}
 	return none, c.disagree(what, names)
 }

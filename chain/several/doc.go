@@ -15,6 +15,7 @@
 //   - It starts no goroutine and asks no clock but Config.Now. Nodes are known by
 //     the names they were given; no address of one is in an error or a log.
 //
-// The nodes must be able to do the same things: one that can trace inner calls and
-// one that cannot do not tell the same of them.
+// An optional ability is asked of the nodes that have it; one that no node has is off.
+// Give Agree nodes every ability that money moves on: one that can trace inner calls and
+// one that cannot do not tell the same of a block.
 package several

@@ -136,25 +136,54 @@ func (c *client) tooFew(got int, last error) error {
 	return fmt.Errorf("%w: %w: %d of %d: %w", chain.ErrNode, ErrTooFew, got, c.cfg.Agree, last)
 }
 
-// either reads from one node, and from the next where that fails.
-func either[T any](ctx context.Context, c *client, ask func(chain.Client) (T, error)) (T, error) {
+// unanswered is the error of a question about an ability that some nodes lack:
+// errors.ErrUnsupported where all do. Otherwise a node that was not asked may have it.
+func (c *client) unanswered(got int, lacking []error, last error) error {
+	switch n := len(lacking); {
+	case n == len(c.nodes):
+		return lacking[n-1]
+	case n > 0 && last == nil:
+		last = fmt.Errorf("%d of %d nodes cannot do this", n, len(c.nodes))
+	}
+	return c.tooFew(got, last)
+}
+
+// either reads from one node whose client has ability A, and from the next where that fails.
+func either[A, T any](ctx context.Context, c *client, ask func(A) (T, error)) (T, error) {
 	var last error
+	var lacking []error
 	for _, n := range c.usable() {
-		v, err := ask(n.Client)
+		v, err := askAble(n, ask)
+		if errors.Is(err, errors.ErrUnsupported) {
+			lacking = append(lacking, named(n, err))
+			continue
+		}
 		if c.heed(ctx, n, err) {
 			return v, err
 		}
 		last = named(n, err)
 	}
 	var none T
-	return none, c.tooFew(0, last)
+	return none, c.unanswered(0, lacking, last)
 }
 
-// able is a client's optional ability.
-func able[T any](c chain.Client) (T, error) {
-	v, ok := c.(T)
+// askAble asks a node for an optional ability of its client. The error is
+// errors.ErrUnsupported where the client does not have it.
+func askAble[A, T any](n *node, ask func(A) (T, error)) (T, error) {
+	able, ok := n.Client.(A)
 	if !ok {
-		return v, fmt.Errorf("several: the client of %s cannot do this: %w", c.Network(), errors.ErrUnsupported)
+		var none T
+		return none, fmt.Errorf("several: the client of %s cannot do this: %w", n.Client.Network(), errors.ErrUnsupported)
 	}
-	return v, nil
+	return ask(able)
+}
+
+// firstAble is the first client that has an ability which needs no node.
+func firstAble[A any](c *client) (able A, ok bool) {
+	for _, n := range c.nodes {
+		if able, ok = n.Client.(A); ok {
+			break
+		}
+	}
+	return able, ok
 }

@@ -14,77 +14,70 @@ import (
 
 // EstimateFee is one node's word: what it may cost is bounded by the intent.
 func (c *client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
-	return either(ctx, c, func(n chain.Client) (chain.Fee, error) { return n.EstimateFee(ctx, in) })
+	return sponsored(ctx, c, in, func(n chain.Client) (chain.Fee, error) { return n.EstimateFee(ctx, in) })
 }
 
 // Build is made with one node. What it makes is inspected before it is signed.
 func (c *client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error) {
-	return either(ctx, c, func(n chain.Client) (chain.Unsigned, error) { return n.Build(ctx, o) })
+	return sponsored(ctx, c, o.Intent, func(n chain.Client) (chain.Unsigned, error) { return n.Build(ctx, o) })
+}
+
+// sponsored reads from one node: one whose client is chain.Sponsored where another address pays.
+func sponsored[T any](ctx context.Context, c *client, in chain.Intent, ask func(chain.Client) (T, error)) (T, error) {
+	if in.Payer == "" {
+		return either(ctx, c, ask)
+	}
+	return either(ctx, c, func(n interface {
+		chain.Client
+		chain.Sponsored
+	},
+	) (T, error) {
+		return ask(n)
+	})
 }
 
 // Balance is one node's word.
 func (c *client) Balance(ctx context.Context, currency string, a chain.Address) (decimal.Decimal, error) {
-	return either(ctx, c, func(n chain.Client) (decimal.Decimal, error) {
-		b, err := able[chain.Balancer](n)
-		if err != nil {
-			return decimal.Zero, err
-		}
+	return either(ctx, c, func(b chain.Balancer) (decimal.Decimal, error) {
 		return b.Balance(ctx, currency, a)
 	})
 }
 
-// Deliverable is one node's word: nil where no recipient is looked at.
+// Deliverable is one node's word: nil where no node looks at recipients.
 func (c *client) Deliverable(ctx context.Context, currency string, to chain.Address, memo string, a ledger.Amount) error {
-	_, err := either(ctx, c, func(n chain.Client) (struct{}, error) {
-		d, able := n.(chain.Deliverer)
-		if !able {
-			return struct{}{}, nil
-		}
+	_, err := either(ctx, c, func(d chain.Deliverer) (struct{}, error) {
 		return struct{}{}, d.Deliverable(ctx, currency, to, memo, a)
 	})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
 	return err
 }
 
 // BlockAt is told where Agree nodes tell the same block.
 func (c *client) BlockAt(ctx context.Context, height int64) (chain.Block, error) {
-	return agree(ctx, c, fmt.Sprintf("block %d", height), func(n chain.Client) (chain.Block, error) {
-		l, err := able[chain.Locator](n)
-		if err != nil {
-			return chain.Block{}, err
-		}
+	return agree(ctx, c, fmt.Sprintf("block %d", height), func(l chain.Locator) (chain.Block, error) {
 		return l.BlockAt(ctx, height)
 	}, func(x, y chain.Block) bool { return x.Hash == y.Hash && x.Parent == y.Parent && x.Height == y.Height })
 }
 
 // History is told where Agree nodes tell the same transfers.
 func (c *client) History(ctx context.Context, a chain.Address, from, to int64) ([]chain.Transfer, error) {
-	return agree(ctx, c, "the history of "+string(a), func(n chain.Client) ([]chain.Transfer, error) {
-		h, err := able[chain.Historian](n)
-		if err != nil {
-			return nil, err
-		}
+	return agree(ctx, c, "the history of "+string(a), func(h chain.Historian) ([]chain.Transfer, error) {
 		return h.History(ctx, a, from, to)
 	}, sameTransfers)
 }
 
 // Holdings is told where Agree nodes tell the same.
 func (c *client) Holdings(ctx context.Context, at chain.Block, list []chain.Address) ([]decimal.Decimal, error) {
-	return agree(ctx, c, fmt.Sprintf("what addresses hold at block %d", at.Height), func(n chain.Client) ([]decimal.Decimal, error) {
-		r, err := able[chain.Reconciler](n)
-		if err != nil {
-			return nil, err
-		}
+	return agree(ctx, c, fmt.Sprintf("what addresses hold at block %d", at.Height), func(r chain.Reconciler) ([]decimal.Decimal, error) {
 		return r.Holdings(ctx, at, list)
 	}, func(x, y []decimal.Decimal) bool { return slices.EqualFunc(x, y, decimal.Decimal.Equal) })
 }
 
 // Spent is told where Agree nodes tell the same.
 func (c *client) Spent(ctx context.Context, at chain.Block, senders []chain.Sender) ([]chain.Spent, error) {
-	return agree(ctx, c, fmt.Sprintf("what addresses spent up to block %d", at.Height), func(n chain.Client) ([]chain.Spent, error) {
-		r, err := able[chain.Reconciler](n)
-		if err != nil {
-			return nil, err
-		}
+	return agree(ctx, c, fmt.Sprintf("what addresses spent up to block %d", at.Height), func(r chain.Reconciler) ([]chain.Spent, error) {
 		return r.Spent(ctx, at, senders)
 	}, func(x, y []chain.Spent) bool {
 		return slices.EqualFunc(x, y, func(a, b chain.Spent) bool {
@@ -95,11 +88,7 @@ func (c *client) Spent(ctx context.Context, at chain.Block, senders []chain.Send
 
 // Received is told where Agree nodes tell the same.
 func (c *client) Received(ctx context.Context, list []chain.Address, from, to chain.Block) ([]chain.Transfer, error) {
-	return agree(ctx, c, fmt.Sprintf("what addresses received up to block %d", to.Height), func(n chain.Client) ([]chain.Transfer, error) {
-		r, err := able[chain.Reconciler](n)
-		if err != nil {
-			return nil, err
-		}
+	return agree(ctx, c, fmt.Sprintf("what addresses received up to block %d", to.Height), func(r chain.Reconciler) ([]chain.Transfer, error) {
 		return r.Received(ctx, list, from, to)
 	}, sameTransfers)
 }
@@ -114,12 +103,13 @@ func (c *client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, 
 	known := map[place]bool{}
 	var out []chain.Transfer
 	var last error
+	var lacking []error
 	answered := 0
 	for _, n := range c.usable() {
-		m, err := able[chain.Mempool](n.Client)
-		var list []chain.Transfer
-		if err == nil {
-			list, err = m.Pending(ctx, w)
+		list, err := askAble(n, func(m chain.Mempool) ([]chain.Transfer, error) { return m.Pending(ctx, w) })
+		if errors.Is(err, errors.ErrUnsupported) {
+			lacking = append(lacking, named(n, err))
+			continue
 		}
 		if told := c.note(ctx, n, err); err != nil {
 			if told {
@@ -137,7 +127,7 @@ func (c *client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, 
 		}
 	}
 	if answered == 0 {
-		return nil, c.tooFew(0, last)
+		return nil, c.unanswered(0, lacking, last)
 	}
 	return out, nil
 }

@@ -68,7 +68,10 @@ type (
 	noncer struct{ *client }
 	coster struct{ *client }
 	// sharer has one account for many payments.
-	sharer struct{ noncer }
+	sharer struct {
+		noncer
+		many chain.Multiplexer
+	}
 )
 
 type coinCoster interface {
@@ -76,7 +79,9 @@ type coinCoster interface {
 }
 
 // Client is what New returns: a chain.Client with the optional abilities that its
-// nodes have, and a look at how they are.
+// nodes have, and a look at how they are. An ability that some nodes have is asked of
+// those alone; where Config.Agree must tell the same and fewer have it, the error is
+// ErrTooFew. An ability that no node has is an error that wraps errors.ErrUnsupported.
 type Client interface {
 	chain.Client
 	chain.Mempool
@@ -101,7 +106,7 @@ func (c *client) OnDemand() bool {
 }
 
 // New checks the Config. It does no I/O. The Client is a chain.Noncer where its
-// nodes are. What they cannot do is an error that wraps errors.ErrUnsupported.
+// nodes are: they must all have nonces, or none.
 func New(cfg Config) (Client, error) {
 	if len(cfg.Nodes) == 0 || cfg.Now == nil {
 		return nil, errors.New("several: Config.Nodes and Config.Now are required")
@@ -143,8 +148,8 @@ func New(cfg Config) (Client, error) {
 	c.cfg.Log = cfg.Log.With(slog.String("network", string(c.first.Network())))
 	switch len(cfg.Nodes) {
 	case nonces:
-		if _, ok := c.first.(chain.Multiplexer); ok {
-			return sharer{noncer{c}}, nil
+		if many, ok := firstAble[chain.Multiplexer](c); ok {
+			return sharer{noncer{c}, many}, nil
 		}
 		return noncer{c}, nil
 	case costs:
@@ -171,30 +176,26 @@ func (c *client) Assemble(u chain.Unsigned, sigs []chain.Signature) (chain.Signe
 }
 
 func (c *client) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
-	if t, able := c.first.(chain.Tagger); able {
+	if t, ok := firstAble[chain.Tagger](c); ok {
 		return t.Untag(a)
 	}
 	return "", "", false
 }
 
-// Sponsored is the first client's.
+// Sponsored is the answer of the first client that is chain.Sponsored.
 func (c *client) Sponsored(in chain.Intent) bool {
-	s, able := c.first.(chain.Sponsored)
-	return able && s.Sponsored(in)
+	s, ok := firstAble[chain.Sponsored](c)
+	return ok && s.Sponsored(in)
 }
 
-// Multiplex is the first client's.
+// Multiplex is the answer of the first client that is a chain.Multiplexer.
 func (c sharer) Multiplex(a chain.Address, id uint32) (chain.Address, error) {
-	return c.first.(chain.Multiplexer).Multiplex(a, id)
+	return c.many.Multiplex(a, id)
 }
 
 // ChildFee is one node's word, as EstimateFee is.
 func (c coster) ChildFee(ctx context.Context, in chain.Intent, parent []byte, paid ledger.Amount) (chain.Fee, error) {
-	return either(ctx, c.client, func(n chain.Client) (chain.Fee, error) {
-		p, err := able[chain.ParentPayer](n)
-		if err != nil {
-			return chain.Fee{}, err
-		}
+	return either(ctx, c.client, func(p chain.ParentPayer) (chain.Fee, error) {
 		return p.ChildFee(ctx, in, parent, paid)
 	})
 }
@@ -206,7 +207,7 @@ func (c coster) CoinCosts(o chain.Order) (base, change, least ledger.Amount, coi
 
 // Nonce is told where Agree nodes tell the same.
 func (c noncer) Nonce(ctx context.Context, a chain.Address) (uint64, error) {
-	return agree(ctx, c.client, "the nonce of "+string(a), func(n chain.Client) (uint64, error) {
-		return n.(chain.Noncer).Nonce(ctx, a)
+	return agree(ctx, c.client, "the nonce of "+string(a), func(n chain.Noncer) (uint64, error) {
+		return n.Nonce(ctx, a)
 	}, func(x, y uint64) bool { return x == y })
 }

@@ -94,6 +94,13 @@ var etherRemovals = []Bug{
 		Package: "chain/incoming", Test: "TestFN05_AClientThatComparesNoBalancesIsAskedOnce",
 	},
 	{
+		ID: "FN05-first-node-decides", File: "chain/several/agree.go",
+		Old:     "\t\t\tlacking = append(lacking, named(n, err))\n\t\t\tcontinue\n",
+		New:     "\t\t\treturn none, err\n",
+		What:    "one of several nodes that compares no balances switches the rounds off",
+		Package: ".", Test: "TestFN05_NodeWithoutBalancesSwitchesNothingOff",
+	},
+	{
 		ID: "FN05-thousand-open", File: "payment/open.go",
 		Old:     "\t\tif len(rows) < openPage {\n",
 		New:     "\t\tif len(rows) <= openPage {\n",
