@@ -53,7 +53,7 @@ func TestFN05_NodeWithoutBalancesSwitchesNothingOff(t *testing.T) {
 			h.configure = func(cfg *cryptopay.Config) {
 				var nodes []several.Node
 				for i := range 3 {
-					var c chain.Client = h.chains["ETH"].NewNode().Client()
+					c := h.chains["ETH"].NewNode().Client()
 					if i != at {
 						c = &vault{able: c.(able), inner: inner}
 					}

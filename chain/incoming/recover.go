@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -59,6 +60,9 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 		if list, err = n.uncovered(ctx, list, live); err != nil {
 			return storage.Change{}, err
 		}
+		if list, err = n.unnumbered(ctx, a, list); err != nil {
+			return storage.Change{}, err
+		}
 		rows, err := n.merge(ctx, list, fromHistory)
 		for _, r := range rows {
 			if r.Table == Sightings.Table {
@@ -76,6 +80,50 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 		return 0, err
 	}
 	return found, nil
+}
+
+// unnumbered leaves out unproven transfers that are stored under another ordinal, as a client
+// of an earlier version counted them. list is the history of one address: what is stored of
+// the same transaction and amount and not in it is the same money.
+func (n *Network) unnumbered(ctx context.Context, a chain.Address, list []chain.Transfer) ([]chain.Transfer, error) {
+	var txs []string
+	named := map[string]bool{}
+	for i := range list {
+		if t := &list[i]; t.Unproven {
+			txs = append(txs, t.Tx)
+			named[Key(t.Tx, t.Ordinal)] = true
+		}
+	}
+	slices.Sort(txs)
+	stored, former := map[string]bool{}, map[string][]Sighting{}
+	for part := range slices.Chunk(slices.Compact(txs), readChunk) {
+		rows, err := n.find(ctx, storage.Cond{Column: "tx", Op: storage.In, Value: part})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			s := Sightings.Value(row)
+			switch live := s.State == Included || s.State == Final; {
+			case !live || !s.Unproven || s.Address != string(a):
+			case named[row.ID]:
+				stored[row.ID] = true
+			default:
+				former[s.Tx] = append(former[s.Tx], s)
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(t chain.Transfer) bool {
+		if !t.Unproven || stored[Key(t.Tx, t.Ordinal)] {
+			return false
+		}
+		same := slices.IndexFunc(former[t.Tx], func(s Sighting) bool {
+			return s.BlockHash == t.Block.Hash && s.Contract == clean(t.Contract) && s.Exact.Equal(t.Amount)
+		})
+		if same >= 0 {
+			former[t.Tx] = slices.Delete(former[t.Tx], same, same+1) // it is one transfer
+		}
+		return same >= 0
+	}), nil
 }
 
 // checkHistory refuses an answer that does not fit what was asked, or the chain

@@ -154,12 +154,18 @@ func openAll(t *testing.T, clients ...chain.Client) several.Client {
 }
 
 var abilities = map[string]func(context.Context, several.Client) error{
-	"Pending":  func(ctx context.Context, c several.Client) error { _, err := c.Pending(ctx, watch{}); return err },
-	"Balance":  func(ctx context.Context, c several.Client) error { _, err := c.Balance(ctx, "SOL", "a"); return err },
-	"History":  func(ctx context.Context, c several.Client) error { _, err := c.History(ctx, "a", 1, 2); return err },
-	"BlockAt":  func(ctx context.Context, c several.Client) error { _, err := c.BlockAt(ctx, 1); return err },
-	"Holdings": func(ctx context.Context, c several.Client) error { _, err := c.Holdings(ctx, chain.Block{}, nil); return err },
-	"Spent":    func(ctx context.Context, c several.Client) error { _, err := c.Spent(ctx, chain.Block{}, nil); return err },
+	"Pending": func(ctx context.Context, c several.Client) error { _, err := c.Pending(ctx, watch{}); return err },
+	"Balance": func(ctx context.Context, c several.Client) error { _, err := c.Balance(ctx, "SOL", "a"); return err },
+	"History": func(ctx context.Context, c several.Client) error { _, err := c.History(ctx, "a", 1, 2); return err },
+	"BlockAt": func(ctx context.Context, c several.Client) error { _, err := c.BlockAt(ctx, 1); return err },
+	"Holdings": func(ctx context.Context, c several.Client) error {
+		_, err := c.Holdings(ctx, chain.Block{}, nil)
+		return err
+	},
+	"Spent": func(ctx context.Context, c several.Client) error {
+		_, err := c.Spent(ctx, chain.Block{}, nil)
+		return err
+	},
 	"Received": func(ctx context.Context, c several.Client) error {
 		_, err := c.Received(ctx, nil, chain.Block{}, chain.Block{})
 		return err

@@ -32,6 +32,13 @@ var clientRemovals = []Bug{
 		Package: "./chain/xrp", Test: "TestFN04_TwoAccountsGainByOneTransaction",
 	},
 	{
+		ID: "FN04-recovered-under-another-ordinal", File: "chain/incoming/recover.go",
+		Old:     `if list, err = n.unnumbered(ctx, a, list); err != nil {`,
+		New:     `if err != nil {`,
+		What:    "what an earlier version recorded under another ordinal is recovered a second time",
+		Package: "./internal/e2e", Test: "TestFN04_WhatAnOlderVersionRecordedIsNotRecoveredAgain",
+	},
+	{
 		ID: "FN04-operation-of-another-form", File: "chain/stellar/ledger.go",
 		Old: `func (w walk) word() []byte {
 	if w.Peek() != '"' {`,
