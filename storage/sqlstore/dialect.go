@@ -141,6 +141,10 @@ type Dialect struct {
 	// Describe lists what a table consists of, in the words of Shape; empty
 	// where there is no such table.
 	Describe func(ctx context.Context, q sqlx.QueryerContext, table string) ([]string, error)
+	// Made reports an error of a migration's statement that says that what it makes is
+	// there, where a change of the schema is committed by itself: a migrator can have ended
+	// after it. nil where a migration is one transaction.
+	Made func(error) bool
 	// Classify says what an error of the driver means.
 	Classify func(error) Class
 }

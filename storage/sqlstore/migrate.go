@@ -166,13 +166,49 @@ func (s *session) migrate(ctx context.Context, m migration) error {
 	for _, q := range m.statements {
 		there, err := s.hasColumn(ctx, q)
 		if err == nil && !there {
+			err = s.passCheck(ctx, q)
+		}
+		if err == nil && !there {
 			err = s.exec(ctx, q)
+		}
+		if s.d.Made != nil && s.d.Made(err) {
+			err = nil
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
 	return s.exec(ctx, "INSERT INTO "+s.d.Table("migrations")+" (version, name) VALUES (?, ?) "+s.d.ignore("version"), m.version, m.name)
+}
+
+// addsCheck is a statement that adds a check to a table and looks at the rows there are.
+var addsCheck = regexp.MustCompile(`(?s)^ALTER TABLE (\S+) ADD CONSTRAINT .*?(\w+)\s+CHECK \((.*)\)$`)
+
+// passCheck refuses a statement that adds a check which rows break: the database's own
+// error does not name them.
+func (s *session) passCheck(ctx context.Context, q string) error {
+	m := addsCheck.FindStringSubmatch(q)
+	if m == nil {
+		return nil
+	}
+	var broken []struct {
+		Part string `db:"part"`
+		ID   string `db:"id"`
+	}
+	const most = 20
+	err := s.conn.SelectContext(ctx, &broken, fmt.Sprintf("SELECT part, id FROM %s WHERE NOT (%s) ORDER BY part, id LIMIT %d", m[1], m[3], most))
+	if err != nil || len(broken) == 0 {
+		return err
+	}
+	var rows []string
+	for _, r := range broken {
+		rows = append(rows, fmt.Sprintf("row %q of partition %q", r.ID, r.Part))
+	}
+	if len(broken) == most {
+		rows = append(rows, "perhaps more")
+	}
+	return fmt.Errorf("table %s: %s: the values break the rule %s that is to be added, as only an edit of the database can have made them: "+
+		"find out who made it, correct the values so that this is true: %s; then run Migrate again", m[1], strings.Join(rows, ", "), m[2], strings.Join(strings.Fields(m[3]), " "))
 }
 
 // addsColumn is a statement that adds one column to a table.

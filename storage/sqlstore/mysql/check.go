@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -159,6 +160,12 @@ func describe(ctx context.Context, q sqlx.QueryerContext, table string) ([]strin
 		out = append(out, word+i.Columns)
 	}
 	return out, err
+}
+
+// made knows the errors of MySQL and MariaDB for a column, index or check that is there.
+func made(err error) bool {
+	var e *driverpkg.MySQLError
+	return errors.As(err, &e) && slices.Contains([]uint16{1060, 1061, 1826, 3822}, e.Number)
 }
 
 // classify knows the numbers after which a transaction is gone, or is once it was

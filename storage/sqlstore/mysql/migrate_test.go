@@ -1,11 +1,14 @@
 package mysql_test
 
 import (
+	"io/fs"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
@@ -154,4 +157,45 @@ func TestU02_OneVersionBehind(t *testing.T) {
 func TestU02_MigrationsOnlyAdd(t *testing.T) {
 	t.Parallel()
 	sqltest.Additive(t, mysql.Dialect().Migrations)
+}
+
+// U01: a change of a schema is committed by itself, so a migrator can end between it and the
+// row that records the migration. MySQL does not read what stands in /*M! */.
+func TestU01_MigrationsCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	sqltest.Repeated(t, mysql.Dialect(), hostPool(t, emptyDatabase(t)))
+	d := mysql.Dialect()
+	files := fstest.MapFS{}
+	require.NoError(t, fs.WalkDir(d.Migrations, "migrations", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(d.Migrations, name)
+		text = regexp.MustCompile(`/\*M!.*?\*/`).ReplaceAll(text, nil)
+		require.NotRegexp(t, `(INDEX|COLUMN|CONSTRAINT)\s+IF NOT EXISTS`, string(text), "MySQL does not know this: %s", name)
+		files[name] = &fstest.MapFile{Data: text}
+		return err
+	}))
+	d.Migrations = files
+	sqltest.Repeated(t, d, hostPool(t, emptyDatabase(t)))
+}
+
+// U01: rows that break a check keep it from being added, and the error says which.
+func TestU01_BrokenRowsAreNamed(t *testing.T) {
+	t.Parallel()
+	sqltest.BrokenRows(t, mysql.Dialect(), hostPool(t, emptyDatabase(t)))
+	place := emptyDatabase(t)
+	require.NoError(t, migrate(place))
+	db := hostPool(t, place)
+	db.SetMaxOpenConns(1)
+	script(t, db, `ALTER TABLE cryptopay_withdrawals DROP CONSTRAINT cryptopay_withdrawals_sum;
+DELETE FROM cryptopay_migrations WHERE version >= 12;
+SET SESSION sql_mode = '';
+INSERT INTO cryptopay_withdrawals (part, id, amount, requested) VALUES ('t/shop', 'whole', 5, 5), ('t/shop', 'edited', 6, 5);
+`)
+	err := migrate(place)
+	require.ErrorContains(t, err, `table cryptopay_withdrawals: row "edited" of partition "t/shop"`)
+	require.ErrorContains(t, err, "cryptopay_withdrawals_sum")
+	script(t, db, "UPDATE cryptopay_withdrawals SET amount = 5;\n")
+	require.NoError(t, migrate(place))
 }

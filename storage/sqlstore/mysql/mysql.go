@@ -75,6 +75,7 @@ var base = sqlstore.Dialect{
 	MigrateUnlock: "DO release_lock(" + lockName + ")",
 	Migrations:    migrations,
 	Describe:      describe,
+	Made:          made,
 	Classify:      classify,
 }
 

@@ -164,3 +164,9 @@ func TestU02_MigrationsOnlyAdd(t *testing.T) {
 	t.Parallel()
 	sqltest.Additive(t, postgres.Dialect().Migrations)
 }
+
+// U01: rows that break a check keep it from being added, and the error says which.
+func TestU01_BrokenRowsAreNamed(t *testing.T) {
+	t.Parallel()
+	sqltest.BrokenRows(t, postgres.Dialect(), hostPool(t, emptyDatabase(t)))
+}

@@ -25,7 +25,7 @@ import (
 // migrate. Each refuses to start on the other's schema; one that runs when the
 // schema is raised goes on beside the new one.
 func OneVersionBehind(t *testing.T, d sqlstore.Dialect, db *sqlx.DB, open func() storage.Store, migrate func(...*storage.Table) error) {
-	d.Migrations = withoutLast(t, d.Migrations)
+	d.Migrations = first(t, d.Migrations, count(t, d.Migrations)-1)
 	// Tables that no migration makes: the last one may have changed any other.
 	tables := []*storage.Table{storagetest.Things.Table, storagetest.Notes.Table}
 	older := func() *sqlstore.Store {
@@ -78,19 +78,73 @@ func OneVersionBehind(t *testing.T, d sqlstore.Dialect, db *sqlx.DB, open func()
 	require.Equal(t, len(acked.ids), whole(t, before, here, acked.ids))
 }
 
-// withoutLast are a dialect's migrations but the last.
-func withoutLast(t *testing.T, from fs.FS) fs.FS {
-	t.Helper()
+// count is how many migrations a dialect has.
+func count(t *testing.T, from fs.FS) int {
+	names, err := fs.Glob(from, "migrations/*.sql")
+	require.NoError(t, err)
+	return len(names)
+}
+
+// first are the first migrations of a dialect.
+func first(t *testing.T, from fs.FS, count int) fstest.MapFS {
 	names, err := fs.Glob(from, "migrations/*.sql")
 	require.NoError(t, err)
 	slices.Sort(names)
 	out := fstest.MapFS{}
-	for _, name := range names[:len(names)-1] {
+	for _, name := range names[:count] {
 		text, err := fs.ReadFile(from, name)
 		require.NoError(t, err)
 		out[name] = &fstest.MapFile{Data: text}
 	}
 	return out
+}
+
+// Repeated ends a migrator after the statements of each migration and before the row that
+// records it: the next one does the migration again. It is for servers that commit each
+// change of a schema by itself.
+func Repeated(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
+	all := d.Migrations
+	for i := range count(t, all) {
+		d.Migrations = first(t, all, i+1)
+		for range 2 {
+			require.NoError(t, sqlstore.Migrate(ctx, db, &d))
+			_, err := db.Exec(fmt.Sprint("DELETE FROM cryptopay_migrations WHERE version = ", i+1))
+			require.NoError(t, err)
+		}
+		require.NoError(t, sqlstore.Migrate(ctx, db, &d))
+	}
+}
+
+// BrokenRows adds a check to a table with rows that break it: the error names them.
+func BrokenRows(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
+	table := storagetest.Notes
+	require.NoError(t, sqlstore.Migrate(ctx, db, &d, table.Table))
+	s := sqlstore.New(&d, db, db, sqlstore.Options{})
+	require.NoError(t, s.Open(ctx, table.Table))
+	for i, n := range []int64{5, -3, -4} {
+		row := table.Row(fmt.Sprint("row", i), 0, time.Time{}, storagetest.Note{N: n})
+		require.NoError(t, storage.CommitOne(ctx, s, storage.Change{ID: row.ID, Partition: here, Put: []storage.Row{row}}))
+	}
+	files := first(t, d.Migrations, count(t, d.Migrations))
+	files[fmt.Sprintf("migrations/%04d_sign.sql", len(files)+1)] = &fstest.MapFile{
+		Data: []byte("ALTER TABLE cryptopay_" + table.Name + " ADD CONSTRAINT cryptopay_notes_sign\n  CHECK (n >= 0 AND (n < 100 OR n = 500));\n"),
+	}
+	d.Migrations = files
+	err := sqlstore.Migrate(ctx, db, &d, table.Table)
+	require.ErrorContains(t, err, "table cryptopay_"+table.Name)
+	require.ErrorContains(t, err, "cryptopay_notes_sign")
+	require.ErrorContains(t, err, fmt.Sprintf("row %q of partition %q, row %q of", "row1", here, "row2"))
+	require.ErrorContains(t, err, "run Migrate again")
+	require.NotContains(t, err.Error(), "row0")
+
+	for i := 1; i <= 2; i++ { // as the error says
+		_, err = db.Exec(fmt.Sprintf("UPDATE cryptopay_%s SET n = 1 WHERE n = %d", table.Name, -2-i))
+		require.NoError(t, err)
+		if err = sqlstore.Migrate(ctx, db, &d, table.Table); i == 1 {
+			require.ErrorContains(t, err, fmt.Sprintf("row %q", "row2"))
+		}
+	}
+	require.NoError(t, err)
 }
 
 // What an older library is not disturbed by: tables and indexes, columns that it need

@@ -1,7 +1,7 @@
 -- chain/outgoing: what the intents have in common that one transaction pays.
-ALTER TABLE cryptopay_outcomes ADD COLUMN IF NOT EXISTS `batch` longblob NOT NULL DEFAULT ('');
+ALTER TABLE cryptopay_outcomes ADD COLUMN /*M! IF NOT EXISTS */ `batch` longblob NOT NULL DEFAULT ('');
 -- withdrawal: since when it waits for what it waits for.
-ALTER TABLE cryptopay_withdrawals ADD COLUMN IF NOT EXISTS `waiting_since` bigint NOT NULL DEFAULT 0;
+ALTER TABLE cryptopay_withdrawals ADD COLUMN /*M! IF NOT EXISTS */ `waiting_since` bigint NOT NULL DEFAULT 0;
 -- The App: what payments of each network are at least, in the system's partition.
 CREATE TABLE IF NOT EXISTS cryptopay_minimums (
   `part` varbinary(500) NOT NULL,
