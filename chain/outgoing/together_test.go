@@ -432,6 +432,42 @@ func TestW14_FloatOfAReplacementOfMany(t *testing.T) {
 	require.Greater(t, after, before)
 }
 
+// TestFP12_HaltsAreReadWhereSomethingIsSent: while three that are paid together wait in the
+// mempool, and nothing is to be sent, no poll reads what may halt them.
+func TestFP12_HaltsAreReadWhereSomethingIsSent(t *testing.T) {
+	t.Parallel()
+	asked, halted := 0, ""
+	w := funded(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) {
+		c.Halted = func(context.Context, chain.Intent) (string, error) { asked++; return halted, nil }
+	}})
+	in := three(w)
+	w.stickAll()
+	require.NoError(t, w.step())
+	w.advance(poll)
+	require.NoError(t, w.step())
+	sent := len(w.client.sent)
+	before := asked
+	for range 10 {
+		w.advance(poll)
+		require.NoError(t, w.step())
+	}
+	require.Equal(t, before, asked, "nothing is sent")
+	require.Len(t, w.client.sent, sent)
+
+	halted = "stop"
+	w.advance(10 * time.Minute)
+	require.NoError(t, w.step())
+	require.Greater(t, asked, before)
+	require.Len(t, w.client.sent, sent, "it is not sent again while it is halted")
+	halted = ""
+	w.advance(poll)
+	require.NoError(t, w.step())
+	require.Greater(t, len(w.client.sent), sent)
+	w.chain.SetFeeLevel(0)
+	w.run(40)
+	w.each(in...)
+}
+
 // The host holds one of them back, or what it goes by has changed.
 func TestHaltedIsNotCarried(t *testing.T) {
 	t.Parallel()

@@ -251,15 +251,21 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		s.tell.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)
 	}
+	planned := len(j.v.Plan) > 0
+	replaced := n.Signer != nil && (planned || !n.Now().Before(j.v.BumpAt))
+	if !replaced && n.quiet(newest) {
+		return nil
+	}
 	if _, err := n.allAllowed(ctx, j.intent(), j.riders); err != nil {
 		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
 		return nil
 	}
-	if len(j.v.Plan) > 0 && n.Signer != nil {
+	switch {
+	case replaced && planned:
 		if err := n.sign(ctx, j, false); err != nil || len(j.v.Plan) == 0 {
 			return err
 		}
-	} else if n.Signer != nil && !n.Now().Before(j.v.BumpAt) {
+	case replaced:
 		if done, err := n.replace(ctx, j, p); done || err != nil {
 			return err
 		}
@@ -277,18 +283,21 @@ func (n *Network) silence(a *att) time.Duration {
 	return min(max(a.v.Sent.Sub(a.v.Stored)/2, n.Poll/2), n.Resend)
 }
 
+// quiet reports whether an attempt was sent a short time ago: it is not sent again yet.
+func (n *Network) quiet(a *att) bool { return n.Now().Before(a.v.Sent.Add(n.silence(a))) }
+
 // resend sends stored bytes again, the newest first; older ones where the
 // newest does not get in.
 func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
-	now := n.Now()
 	for i := len(p.open) - 1; i >= 0; i-- {
 		a := p.open[i]
-		if now.Before(a.v.Sent.Add(n.silence(a))) {
+		if n.quiet(a) {
 			return nil
 		}
 		if a.v.Rejected {
 			continue
 		}
+		now := n.Now()
 		a.v.Sent = now
 		err := n.commit(ctx, j, step{
 			op: "resend/" + fmt.Sprint(a.v.Number), due: now.Add(n.Poll),

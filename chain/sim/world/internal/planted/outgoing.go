@@ -120,8 +120,8 @@ var outgoingBugs = []Bug{
 	},
 	{
 		ID: "never-sent-again", File: "chain/outgoing/watch.go",
-		Old:  `if now.Before(a.v.Sent.Add(n.silence(a))) {`,
-		New:  `if !now.Before(a.v.Sent.Add(n.silence(a))) {`,
+		Old:  `return n.Now().Before(a.v.Sent.Add(n.silence(a)))`,
+		New:  `return !n.Now().Before(a.v.Sent.Add(n.silence(a)))`,
 		What: "a transaction that no node knows any more is not sent again",
 	},
 	{
