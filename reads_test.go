@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // An export of a long history reads each line once, by the server's own count: its cost
@@ -113,6 +115,55 @@ func TestFP02_OpenPaymentsAreFoundByAnIndex(t *testing.T) {
 	}
 	require.NoError(t, store.Close())
 	require.Less(t, rowsRead(t, dsn, "payments")-before, ended, "all payments were read, time and again")
+}
+
+// What is to be paid out in a currency without required confirmations asks whether a payout
+// of it delivered less: it reads those that did, and not all that were ever completed.
+func TestFN07_DeliveredLessIsFoundByAnIndex(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a server of its own takes seconds")
+	}
+	dsn := testenv.Postgres(t).DSN("postgres")
+	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	store, err := postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	h := newHostOn(t, store, 1, "ETH")
+	h.configure = func(c *cryptopay.Config) { c.Withdrawals.Confirmations = func(*chain.Currency) int64 { return 0 } }
+	const ended, asked = 6_000, 20
+	put := func(short bool, ids ...string) {
+		t.Helper()
+		for part := range slices.Chunk(ids, 200) {
+			c := storage.Change{ID: "withdrawals/" + part[0], Partition: storage.Tenant(h.tenant)}
+			for _, id := range part {
+				w := withdrawal.Withdrawal{Status: withdrawal.Completed, Currency: "ETH", Amount: 1, Requested: 1, CreatedAt: h.clock.Now()}
+				if short {
+					w.Waiting, w.WaitingSince = withdrawal.WaitingDeliveredLess, h.clock.Now()
+				}
+				c.Put = append(c.Put, withdrawal.Withdrawals.Row(id, 0, time.Time{}, w))
+			}
+			require.NoError(t, storage.CommitOne(t.Context(), store, c))
+		}
+	}
+	put(false, names("withdrawal", ended)...)
+	require.NoError(t, store.Close())
+	before := rowsRead(t, dsn, "withdrawals")
+	store, err = postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	h.store = store
+	h.restart()
+	ask := func() (short bool) {
+		for range asked {
+			short, err = h.app.Withdrawals.DeliveredLess(t.Context(), h.tenant, "ETH")
+			require.NoError(t, err)
+		}
+		return short
+	}
+	require.False(t, ask())
+	put(true, "short")
+	require.True(t, ask())
+	require.NoError(t, store.Close())
+	require.Less(t, rowsRead(t, dsn, "withdrawals")-before, ended, "all withdrawals were read, time and again")
 }
 
 // rowsRead is how many rows and index entries of a table were read by connections that

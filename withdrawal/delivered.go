@@ -19,18 +19,21 @@ import (
 // DeliveredLess reports whether a withdrawal of this currency of the tenant's waits for
 // TakeDelivered or PayMissing. While one does, no other of the currency is paid out.
 func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (bool, error) {
-	in := []Status{Processing}
-	if c, err := s.c.Registry.Currency(currency); err == nil && s.c.Confirmations(c) == 0 {
-		in = append(in, Completed)
+	find := func(status Status, more ...storage.Cond) (bool, error) {
+		n, err := s.c.Store.Count(ctx, storage.Query{
+			Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Where: append(more,
+				storage.Cond{Column: "currency", Op: storage.Eq, Value: currency},
+				storage.Cond{Column: "status", Op: storage.Eq, Value: status},
+				storage.Cond{Column: "waiting", Op: storage.Eq, Value: WaitingDeliveredLess}),
+		})
+		return n > 0, err
 	}
-	n, err := s.c.Store.Count(ctx, storage.Query{
-		Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Where: []storage.Cond{
-			{Column: "status", Op: storage.In, Value: in},
-			{Column: "currency", Op: storage.Eq, Value: currency},
-			{Column: "waiting", Op: storage.Eq, Value: WaitingDeliveredLess},
-		},
-	})
-	return n > 0, err
+	less, err := find(Processing)
+	if c, unknown := s.c.Registry.Currency(currency); err != nil || less || unknown != nil || s.c.Confirmations(c) > 0 {
+		return less, err
+	}
+	// The history of those that are completed is long, and few of them wait.
+	return find(Completed, storage.Cond{Column: "waiting_since", Op: storage.Gt, Value: time.Time{}})
 }
 
 // TakeDelivered completes a withdrawal that waits as WaitingDeliveredLess: what the

@@ -96,6 +96,7 @@ var Withdrawals = storage.NewTable[Withdrawal]("withdrawals",
 	storage.Index("custom_id"),
 	storage.Index("amount_rank"),
 	storage.Index("counter"),
+	storage.Index("currency", "status", "waiting_since"),
 )
 
 // Missing is what the recipient was ordered and did not get of a withdrawal that

@@ -432,9 +432,9 @@ func TestW14_FloatOfAReplacementOfMany(t *testing.T) {
 	require.Greater(t, after, before)
 }
 
-// TestFP12_HaltsAreReadWhereSomethingIsSent: while three that are paid together wait in the
+// TestHaltsAreReadWhereSomethingIsSent: while three that are paid together wait in the
 // mempool, and nothing is to be sent, no poll reads what may halt them.
-func TestFP12_HaltsAreReadWhereSomethingIsSent(t *testing.T) {
+func TestHaltsAreReadWhereSomethingIsSent(t *testing.T) {
 	t.Parallel()
 	asked, halted := 0, ""
 	w := funded(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) {

@@ -139,6 +139,8 @@ func TestU01_FileFromBeforeTheDomainMigration(t *testing.T) {
 	require.ErrorIs(t, at(t, path).Open(ctx, storagetest.Tables()...), storage.ErrSchema, "it is an old one")
 	_, err := db.Exec(sqlite.Schema(domain...))
 	require.NoError(t, err)
+	_, err = db.Exec("DROP INDEX cryptopay_withdrawals_i6")
+	require.NoError(t, err)
 	for _, added := range []string{"outcomes DROP COLUMN batch", "withdrawals DROP COLUMN waiting_since"} { // by later migrations
 		_, err = db.Exec("ALTER TABLE cryptopay_" + added)
 		require.NoError(t, err)

@@ -1,0 +1,2 @@
+-- withdrawal: those of a currency and status, by when they began to wait.
+CREATE INDEX cryptopay_withdrawals_i6 ON cryptopay_withdrawals (part, "currency", "status", "waiting_since");
