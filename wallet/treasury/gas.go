@@ -31,6 +31,9 @@ type Reservation struct {
 	Amount ledger.Amount `db:"amount"`
 	Since  time.Time     `db:"since"`
 	Open   bool          `db:"open"`
+	// Counted is what was taken of Config.DailyCost, on the day of Since; 0 where the
+	// intent does not count, or an earlier version made the row.
+	Counted ledger.Amount `db:"counted"`
 }
 
 // Reservations is in tenant partitions, by intent id.
@@ -68,10 +71,16 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 	}
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		since := t.cfg.Now() // says on which day it counts, also when it is given back
-		c, err := t.decideReserve(ctx, p, in.ID, gas.Code, most, since)
-		if err == nil && c.ID != "" {
-			c.Level, err = t.dayLimit(ctx, in, gas, most, since)
+		r := Reservation{Asset: gas.Code, Amount: most, Since: since, Open: true}
+		c, err := t.decideReserve(ctx, p, in.ID, r)
+		if err != nil || c.ID == "" {
+			return c, err
 		}
+		c.Level, err = t.dayLimit(ctx, in, gas, most, since)
+		for _, l := range c.Level {
+			r.Counted = ledger.Amount(l.Delta)
+		}
+		c.Put = append(c.Put, Reservations.Row(in.ID, 0, time.Time{}, r))
 		return c, err
 	})
 	if full := (*storage.LevelError)(nil); errors.As(err, &full) {
@@ -128,16 +137,16 @@ func dayName(gas string, at time.Time) string {
 }
 
 // uncounted gives back what the bound of an intent was above its cost, and of a gas
-// transfer its Amount, which is 0 where that has landed.
-func (t *Treasury) uncounted(in chain.Intent, r Reservation, cost ledger.Amount) []storage.Level {
-	rest := cost - r.Amount
+// transfer its Amount, which is 0 where that has landed: never more than was counted.
+func uncounted(in chain.Intent, r Reservation, cost ledger.Amount) []storage.Level {
+	rest := r.Amount - cost
 	if in.Purpose == chain.ForGas {
-		rest -= in.Amount
+		rest += in.Amount
 	}
-	if !t.counted(in) || rest >= 0 {
+	if rest = min(rest, r.Counted); rest <= 0 {
 		return nil
 	}
-	return []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: int64(rest), Max: math.MaxInt64}}
+	return []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: -int64(rest), Max: math.MaxInt64}}
 }
 
 // most is what the intent may cost: its own bound, or an estimate's worst case
@@ -161,30 +170,29 @@ func (t *Treasury) most(ctx context.Context, in chain.Intent) (ledger.Amount, er
 	return most, nil
 }
 
-func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent, asset string, most ledger.Amount, since time.Time) (storage.Change, error) {
-	_, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
+// decideReserve sets a new reservation aside of the equity. The caller adds its row. The
+// Change is empty where the intent has one.
+func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent string, r Reservation) (storage.Change, error) {
+	_, _, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
 	if err != nil || found {
 		return storage.Change{}, err
 	}
-	g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, asset)
+	g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, r.Asset)
 	if err != nil {
 		return storage.Change{}, err
 	}
-	equity, err := t.equity(ctx, p, ledger.Asset(asset))
+	equity, err := t.equity(ctx, p, ledger.Asset(r.Asset))
 	if err != nil {
 		return storage.Change{}, err
 	}
-	reserved, err := g.Reserved.Add(most)
+	reserved, err := g.Reserved.Add(r.Amount)
 	if err != nil || reserved > equity {
 		return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort}
 	}
-	g.Asset, g.Reserved, g.Count = asset, reserved, g.Count+1
+	g.Asset, g.Reserved, g.Count = r.Asset, reserved, g.Count+1
 	return storage.Change{
-		ID: fmt.Sprintf("reserve/%s/%d", intent, row.Version), Partition: p,
-		Put: []storage.Row{
-			GasFloats.Row(asset, gasRow.Version, time.Time{}, g),
-			Reservations.Row(intent, row.Version, time.Time{}, Reservation{Asset: asset, Amount: most, Since: since, Open: true}),
-		},
+		ID: "reserve/" + intent + "/0", Partition: p,
+		Put: []storage.Row{GasFloats.Row(r.Asset, gasRow.Version, time.Time{}, g)},
 	}, nil
 }
 
@@ -241,7 +249,7 @@ func (t *Treasury) unreserve(ctx context.Context, in chain.Intent) error {
 		float, err := t.freed(ctx, p, r)
 		return storage.Change{
 			ID: fmt.Sprintf("unreserve/%s/%d", in.ID, float.Version), Partition: p,
-			Put: []storage.Row{float}, Drop: []storage.Row{row}, Level: t.uncounted(in, r, 0),
+			Put: []storage.Row{float}, Drop: []storage.Row{row}, Level: uncounted(in, r, 0),
 		}, err
 	})
 }
@@ -284,7 +292,7 @@ func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
 				}
 				of.Amount = v.Amount
 			}
-			c.Level = t.uncounted(of, r, o.Cost)
+			c.Level = uncounted(of, r, o.Cost)
 		}
 		r.Open = false
 		c.Put = append(c.Put, Reservations.Row(o.Intent, row.Version, time.Time{}, r)) // a child's says that it has ended

@@ -9,6 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
@@ -160,4 +161,37 @@ func TestGasCountsOnTheDayOfItsReservation(t *testing.T) {
 	var wait *treasury.WaitError
 	require.ErrorAs(t, w.gasTo("third", "0.0003"), &wait)
 	require.EqualValues(t, treasury.WaitDailyCap, wait.Reason)
+}
+
+// TestFT02_WhatAnOlderVersionSetAsideIsNotGivenBackToTheDay: it took nothing of the day's
+// limit, so its end leaves what others took.
+func TestFT02_WhatAnOlderVersionSetAsideIsNotGivenBackToTheDay(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
+	w.fund("1")
+	require.NoError(t, w.gasTo("old", "0.0008"))
+	// As a version without the limit left it.
+	p := storage.Tenant(w.tenant)
+	r, row, ok, err := treasury.Reservations.One(t.Context(), w.store, p, "gas/1/old")
+	require.NoError(t, err)
+	require.True(t, ok)
+	r.Counted = 0
+	day := "forwarding/ETH/" + w.clock.Now().UTC().Format(time.DateOnly)
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "older", Partition: p, Level: []storage.Level{{Name: day, Delta: -1 << 40}},
+		Put: []storage.Row{treasury.Reservations.Row(row.ID, row.Version, row.Due, r)},
+	}))
+	require.NoError(t, w.gasTo("new", "0.0008"), "nothing is counted yet")
+	off, err := w.app.Treasury.Cancel(t.Context(), w.n, "gas/1/old")
+	require.NoError(t, err)
+	require.True(t, off)
+	w.mine(1)
+	r, _, _, err = treasury.Reservations.One(t.Context(), w.store, p, "gas/1/old")
+	require.NoError(t, err)
+	require.False(t, r.Open)
+	var wait *treasury.WaitError
+	require.ErrorAs(t, w.gasTo("more", "0.0008"), &wait)
+	require.EqualValues(t, treasury.WaitDailyCap, wait.Reason)
+	w.mine(60)
+	w.released()
 }

@@ -141,7 +141,7 @@ func TestU01_FileFromBeforeTheDomainMigration(t *testing.T) {
 	require.NoError(t, err)
 	_, err = db.Exec("DROP INDEX cryptopay_withdrawals_i6")
 	require.NoError(t, err)
-	for _, added := range []string{"outcomes DROP COLUMN batch", "withdrawals DROP COLUMN waiting_since"} { // by later migrations
+	for _, added := range []string{"outcomes DROP COLUMN batch", "withdrawals DROP COLUMN waiting_since", "gas_reservations DROP COLUMN counted"} { // by later migrations
 		_, err = db.Exec("ALTER TABLE cryptopay_" + added)
 		require.NoError(t, err)
 	}

@@ -52,6 +52,13 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT02_SmallPayoutDoesNotCauseDearMoves",
 	},
 	{
+		ID: "FT02-given-back-uncounted", File: "wallet/treasury/gas.go",
+		Old:  "if rest = min(rest, r.Counted); rest <= 0 {",
+		New:  "if rest <= 0 {",
+		What: "the day's limit gets back what was never taken of it", Package: "wallet/treasury",
+		Test: "TestFT02_WhatAnOlderVersionSetAsideIsNotGivenBackToTheDay",
+	},
+	{
 		ID: "FT02-no-daily-limit", File: "wallet/treasury/gas.go",
 		Old:  "c.Level, err = t.dayLimit(ctx, in, gas, most, since)",
 		New:  "_, err = t.dayLimit(ctx, in, gas, most, since)",
