@@ -2,6 +2,7 @@ package outgoing_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -213,6 +214,51 @@ func TestC01_ClaimLostToWhoEndedTheIntentIsNoError(t *testing.T) {
 	require.Equal(t, outgoing.Settled, w.state("a"))
 	w.paid(in)
 	w.sound()
+}
+
+// slowSigner answers its first call when then has come to its end.
+type slowSigner struct {
+	chain.Signer
+	then *func()
+}
+
+func (s slowSigner) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
+	sigs, err := s.Signer.Sign(ctx, r)
+	if f := *s.then; f != nil {
+		*s.then = nil
+		f()
+	}
+	return sigs, err
+}
+
+// A process is paused between the signature and the store, for longer than its lease. Another
+// one goes on with the plan, and with the next intents of the address, whose nonce row
+// then stands elsewhere: the first one has lost its claim, which is no error.
+func TestC01_NonceThatAnotherProcessUsedMeanwhileIsNoError(t *testing.T) {
+	t.Parallel()
+	for _, more := range []int{0, 2} {
+		var then func()
+		w := funded(t, setup{change: func(c *outgoing.Config) { c.Signer = slowSigner{c.Signer, &then} }})
+		in := []chain.Intent{w.submit(w.intent("a", coin))}
+		other := w.process()
+		then = func() {
+			for i := range more {
+				in = append(in, w.submit(w.intent(fmt.Sprint("b", i), coin)))
+			}
+			w.advance(time.Hour)
+			_, err := other.Step(w.ctx)
+			require.NoError(t, err)
+		}
+		_, err := w.Net.Step(w.ctx)
+		require.NoError(t, err)
+		require.Nil(t, then)
+		w.run(16)
+		for _, x := range in {
+			w.paid(x)
+			require.Equal(t, outgoing.Settled, w.state(x.ID))
+		}
+		w.sound()
+	}
 }
 
 func TestR05_NonceOfAnIntentThatWasSentAnewIsLeftAlone(t *testing.T) {

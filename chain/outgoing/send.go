@@ -123,6 +123,12 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 			return err
 		}
 		if row.Holder != j.id || row.Next != p.Nonce {
+			// Only a Change of its holder moves a held row, so this process lost its claim: it
+			// was paused, and another one stored or gave up this plan. That is harmless, because
+			// nothing of this process is stored or sent. With the claim it would be an edit.
+			if n.lost(ctx, j) {
+				return storage.ErrConflict
+			}
 			return fmt.Errorf("outgoing: nonce row of %s does not stand where intent %s reserved it", p.Intent.From, j.id)
 		}
 		row.Holder, row.Next = "", row.Next+1

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -190,9 +191,10 @@ func chainID(n chain.Network, v string) (int64, error) {
 // publicKey gives the key of an account of ours.
 type publicKey func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error)
 
-// dial makes the client of a real network. It does no I/O. Errors name the setting.
-func dial(r *chain.Registry, n chain.Network, at node, public publicKey) (chain.Client, error) {
-	client, err := at.client(r, n, public)
+// dial makes the client of a real network. It does no I/O. Errors name the setting. log is
+// for what a client passes over, nil = nowhere.
+func dial(r *chain.Registry, n chain.Network, at node, public publicKey, log *slog.Logger) (chain.Client, error) {
+	client, err := at.client(r, n, public, log)
 	if err != nil && !strings.HasPrefix(err.Error(), "CRYPTOPAY_") {
 		err = fmt.Errorf("CRYPTOPAY_RPC_%s: %w", n, err)
 	}
@@ -200,7 +202,7 @@ func dial(r *chain.Registry, n chain.Network, at node, public publicKey) (chain.
 }
 
 // client is where a network's family meets its settings.
-func (at node) client(r *chain.Registry, n chain.Network, public publicKey) (chain.Client, error) {
+func (at node) client(r *chain.Registry, n chain.Network, public publicKey, log *slog.Logger) (chain.Client, error) {
 	switch {
 	case isEVM(n):
 		return at.evm(r, n)
@@ -216,7 +218,7 @@ func (at node) client(r *chain.Registry, n chain.Network, public publicKey) (cha
 	case "TRX":
 		return tron.New(tron.Options{Registry: r, URL: at.url, SolidURL: at.solid, Genesis: at.chain, Header: at.header})
 	case "SOL":
-		return solana.New(solana.Options{Registry: r, URL: at.url, Genesis: at.chain, Header: at.header, SendVersion1: at.version1})
+		return solana.New(solana.Options{Registry: r, URL: at.url, Genesis: at.chain, Header: at.header, SendVersion1: at.version1, Log: log})
 	case "XLM":
 		return stellar.New(stellar.Options{Registry: r, URL: at.url, Passphrase: at.chain, Header: at.header})
 	case "XRP":

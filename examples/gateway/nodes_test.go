@@ -18,6 +18,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 )
 
 // TestNodesPaymentAndWithdrawal is the program on a node of every kind: a payment in,
@@ -61,6 +62,32 @@ func TestNodesPaymentAndWithdrawal(t *testing.T) {
 	}
 }
 
+// TestFN01_TheGatewayLogsWhatSolanaPassesOver: its operator reads of a transaction that the
+// client does not understand, and payments go on.
+func TestFN01_TheGatewayLogsWhatSolanaPassesOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a node and a gateway")
+	}
+	t.Parallel()
+	s, n := openSolanaNode(t)
+	s.settings["CRYPTOPAY_RPC_SOL"] = before(t, n.URL, func(answer []byte) []byte {
+		if bytes.Contains(answer, []byte(`"version":2`)) {
+			return bytes.ReplaceAll(answer, []byte(`"err":null`), []byte(`"error":null`))
+		}
+		return answer
+	})
+	s.fork = func(string) bool { // when the gateway has seen a payment
+		n.SendLater(2, nil, n.MoveCoins(solanatest.Key("somebody").PublicKey(), 2_000_000_000))
+		n.Mine(1)
+		return false
+	}
+	v := visit(t, s, "SOL")
+	v.comeIn()
+	v.p.signal(syscall.SIGTERM)
+	<-v.p.done
+	require.Contains(t, v.log.String(), `"msg":"transaction_skipped","network":"SOL"`)
+}
+
 // visitor is a merchant with a gateway of their own on a site.
 type visitor struct {
 	*site
@@ -90,7 +117,7 @@ func visit(t *testing.T, s *site, currency string) *visitor {
 	require.NoError(t, err)
 	registry, err := registryOf(nodes)
 	require.NoError(t, err)
-	v.client, err = dial(registry, s.network, nodes[s.network], nil)
+	v.client, err = dial(registry, s.network, nodes[s.network], nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -193,7 +193,7 @@ func (s *settings) dialAll() error {
 		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
-		_, e := dial(registry, n, s.nodes[n], nil)
+		_, e := dial(registry, n, s.nodes[n], nil, nil)
 		err = errors.Join(err, e)
 	}
 	return err

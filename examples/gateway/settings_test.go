@@ -136,7 +136,7 @@ func TestRealNetworksHaveKeys(t *testing.T) {
 	require.NoError(t, err)
 	encode := map[chain.Network]keys.Encode{}
 	for _, n := range []chain.Network{"ETH", "BTC", "TRX", "SOL"} {
-		c, err := dial(w.registry, n, unused, nil)
+		c, err := dial(w.registry, n, unused, nil, nil)
 		require.NoError(t, err)
 		encode[n] = c.AddressOf
 	}
@@ -147,6 +147,6 @@ func TestRealNetworksHaveKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got, 2)
 	}
-	_, err = dial(w.registry, "ADA", unused, nil)
+	_, err = dial(w.registry, "ADA", unused, nil, nil)
 	require.Error(t, err)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -214,6 +215,11 @@ func waiting(t testing.TB, url string) (txs []string) {
 }
 
 func openSolana(t testing.TB) *site {
+	s, _ := openSolanaNode(t)
+	return s
+}
+
+func openSolanaNode(t testing.TB) (*site, *solanatest.Node) {
 	n := solanatest.Open(t, testenv.LiteSVM(t))
 	mint := solanatest.Key("a token").PublicKey()
 	n.MintAt(mint, solanatest.Token, 6)
@@ -231,7 +237,23 @@ func openSolana(t testing.TB) *site {
 		},
 		mine: n.Mine,
 		fork: func(tx string) bool { n.Reorg(1, tx); return true },
-	}
+	}, n
+}
+
+// before is a proxy before a node, which may change what it answers. It returns its URL.
+func before(t testing.TB, url string, change func(answer []byte) []byte) string {
+	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resp, err := httpClient.Post(url, "application/json", r.Body) //nolint:noctx // it has a deadline
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer resp.Body.Close() //nolint:errcheck // it was read
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(change(answer))
+	}))
 }
 
 func serve(t testing.TB, node http.Handler) string {

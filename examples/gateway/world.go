@@ -77,7 +77,7 @@ func (w *world) connect(s settings, log *slog.Logger) (err error) {
 	}
 	public := func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error) { return w.source.PublicKey(n, k) }
 	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
-		client, err := dial(w.registry, n, s.nodes[n], public)
+		client, err := dial(w.registry, n, s.nodes[n], public, log)
 		if err != nil {
 			return err
 		}
