@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
@@ -82,8 +83,9 @@ func TestFM03_TokenThatLogsMoreThanItMovesIsHalted(t *testing.T) {
 	h.sound()
 }
 
-// An operator's halt also stops what was handed over and not signed yet.
-func TestHaltAsset(t *testing.T) {
+// An operator's halt is stored once, with its first reason. It also stops what was handed
+// over and not signed yet.
+func TestFT05_HaltStopsWhatIsNotSigned(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 32, "ETH")
 	require.ErrorIs(t, h.app.HaltAsset(t.Context(), "NONE", "x"), chain.ErrCurrency)
@@ -96,11 +98,30 @@ func TestHaltAsset(t *testing.T) {
 	require.Len(t, halted, 1)
 	require.Equal(t, "delivered_less", halted[0].Reason)
 	require.Equal(t, h.clock.Now(), halted[0].Since)
+
+	h = rich(t, 35)
+	h.configure = func(cfg *cryptopay.Config) { cfg.Signer = nil }
+	h.restart()
+	id := h.withdraw("20", usdt)
+	h.step() // handed over, and not signed
+	require.NoError(t, h.app.HaltAsset(t.Context(), usdt, "a look"))
+	h.configure = nil
+	h.restart()
+	h.mine(30)
+	w, err := h.app.Withdrawals.Get(t.Context(), h.tenant, id)
+	require.NoError(t, err)
+	require.Equal(t, []any{withdrawal.Pending, withdrawal.WaitingHalted}, []any{w.Status, w.Waiting})
+	require.NoError(t, h.app.LiftAsset(t.Context(), usdt))
+	h.mine(40)
+	w, err = h.app.Withdrawals.Get(t.Context(), h.tenant, id)
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.Completed, w.Status)
+	h.sound()
 }
 
 // The halt of one token does not stop the payouts of another: a payout that was signed
 // before the halt is replaced when fees rise, as the nonces behind it wait for its own.
-func TestHaltAsset_SignedPayoutIsReplaced(t *testing.T) {
+func TestFT05_SignedPayoutOfAHaltedCurrencyIsReplaced(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 33, "ETH")
 	world := h.chains["ETH"]

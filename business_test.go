@@ -164,7 +164,7 @@ func (d dying) Commit(ctx context.Context, changes ...storage.Change) []error {
 // A worker died while it handed a withdrawal over, and the network is retired then: the
 // withdrawal can be cancelled, whether or not the intent was stored, and what was set
 // aside for the network's fee is given back.
-func TestRetiredWithdrawalOfADeadWorkerCanBeCancelled(t *testing.T) {
+func TestFM05_RetiredWithdrawalOfADeadWorkerCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]bool{"before the intent is stored": false, "after": true} {
 		t.Run(name, func(t *testing.T) {

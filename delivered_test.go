@@ -32,7 +32,7 @@ func (c skimming) Status(ctx context.Context, attempts ...chain.Attempt) ([]chai
 // A withdrawal is completed when a node has taken it, as no confirmations are required.
 // In its block it brings less: the operator hears before it is final, and no other of the
 // token is signed.
-func TestPayoutWithoutConfirmationsBringsLess(t *testing.T) {
+func TestFN07_PayoutWithoutConfirmationsBringsLess(t *testing.T) {
 	t.Parallel()
 	h := rich(t, 44)
 	h.configure = func(cfg *cryptopay.Config) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A process that does not list a currency leaves its minimum and its samples as they are.
-func TestMinimumsOfCurrenciesThatOthersList(t *testing.T) {
+func TestFM09_MinimumsOfCurrenciesThatOthersList(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 34, "ETH")
 	stored := func() cryptopay.Minimum {

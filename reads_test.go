@@ -50,6 +50,48 @@ func TestFP06_ExportReadsEachLineOnce(t *testing.T) {
 	require.Less(t, rowsRead(t, dsn, "activity"), 6*lines)
 }
 
+// A page of the history reads itself, and what is counted: no other line is read to find it.
+func TestFP05_APageOfTheHistoryReadsItself(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a server of its own takes seconds")
+	}
+	dsn := testenv.Postgres(t).DSN("postgres")
+	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	store, err := postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	h := newHostOn(t, store, 1, "ETH")
+	const lines, reads = 6_000, 20
+	now := h.clock.Now()
+	h.lines(names("line", lines), func(i int) storage.Activity {
+		at := now.Add(-time.Duration(i) * time.Second)
+		return storage.Activity{Kind: storage.ActivityPayment, Status: "waiting", Currency: "ETH", Amount: 5, Net: 5, CreatedAt: at}
+	})
+	require.NoError(t, store.Close())
+	before := rowsRead(t, dsn, "activity")
+	store, err = postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	h.store = store
+	h.restart()
+	for i := range reads {
+		f := cryptopay.TransactionFilter{Page: 1 + i/4, PageSize: 10}
+		switch i % 4 {
+		case 1:
+			f.Type = "payment"
+		case 2:
+			f.Status = "waiting"
+		case 3:
+			f.Currency = "ETH"
+		}
+		page, count, err := h.app.Transactions(t.Context(), h.tenant, f)
+		require.NoError(t, err)
+		require.EqualValues(t, lines, count)
+		require.Len(t, page, 10)
+	}
+	require.NoError(t, store.Close())
+	require.Less(t, rowsRead(t, dsn, "activity")-before, reads*lines*3/2, "all lines were read for a page")
+}
+
 // What a page of the history goes on behind is found by one index that has the rows in
 // order, also where no statistics were made, as is usual on SQLite.
 func TestFP06_PagesGoAlongOneIndexOnSQLite(t *testing.T) {

@@ -77,7 +77,7 @@ func TestHandingOverCanBeAskedAgain(t *testing.T) {
 
 // A withdrawal whose rows were edited cannot be cancelled, and the answer says so: it is no
 // internal error.
-func TestAlteredWithdrawalIsAConflict(t *testing.T) {
+func TestFS02_AlteredWithdrawalIsAConflict(t *testing.T) {
 	t.Parallel()
 	a, known := toAnswer(fmt.Errorf("%w: it names another tenant", withdrawal.ErrAltered))
 	require.True(t, known)

@@ -140,7 +140,7 @@ func (o overtaken) Commit(ctx context.Context, changes ...storage.Change) []erro
 }
 
 // Two rests are paid at once, and the operator owns enough for one of them only.
-func TestTwoRestsAtOnceArePaidOutOfWhatTheHouseOwns(t *testing.T) {
+func TestFN07_TwoRestsAtOnceArePaidOutOfWhatTheHouseOwns(t *testing.T) {
 	t.Parallel()
 	var before func()
 	w := newWorldOn(t, overtaken{memory.New(), &before})
@@ -172,7 +172,7 @@ func TestTwoRestsAtOnceArePaidOutOfWhatTheHouseOwns(t *testing.T) {
 
 // A currency without required confirmations: the withdrawal is completed when a node has
 // taken it, and what it then brings less halts the currency and can be paid all the same.
-func TestDeliveredLessAfterItWasCompleted(t *testing.T) {
+func TestFN07_DeliveredLessAfterItWasCompleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.required = 0

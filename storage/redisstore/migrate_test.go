@@ -131,7 +131,7 @@ func TestU01_MigrateRefuses(t *testing.T) {
 
 // A process of an earlier version was not stopped, and writes a row of its own form. Run
 // again, Migrate brings it to the present form.
-func TestU01_MigrateAgainMendsRowsOfAnOldProcess(t *testing.T) {
+func TestFU01_MigrateAgainMendsRowsOfAnOldProcess(t *testing.T) {
 	t.Parallel()
 	_, client := server(t)
 	o := redisstore.Options{Prefix: "mended"}

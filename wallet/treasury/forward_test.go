@@ -276,7 +276,7 @@ func dust(t *testing.T, w *world, many int) {
 
 // An earlier version gave a sweep up and made another for the same deposit, which fails
 // now. It is made again under an id that no sweep has, and the coins are forwarded once.
-func TestSweepBesideOneThatWasGivenUpIsMadeAgain(t *testing.T) {
+func TestFT01_SweepBesideOneThatWasGivenUpIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("1")
@@ -318,7 +318,7 @@ func TestSweepBesideOneThatWasGivenUpIsMadeAgain(t *testing.T) {
 
 // An earlier version left a deposit of a token that it did not list: deferred, with a
 // sweep without a currency. Once it is listed and recovered, it is forwarded.
-func TestDepositThatWasUnlistedIsForwardedOnceItIsRecovered(t *testing.T) {
+func TestFM01_DepositThatWasUnlistedIsForwardedOnceItIsRecovered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("1")

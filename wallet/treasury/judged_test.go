@@ -107,7 +107,7 @@ func TestFT02_WithoutAPriceASweepWaits(t *testing.T) {
 }
 
 // Config.RateAge alone says which price is too old, for forwarding as for payments.
-func TestForwardingTakesThePricesThatTheAppTakes(t *testing.T) {
+func TestFM02_ForwardingTakesThePricesThatTheAppTakes(t *testing.T) {
 	t.Parallel()
 	w := newWorldAs(t, "ETH", func(w *world) { w.rateAge, w.priceAge = time.Hour, 20*time.Minute })
 	w.fund("1")
@@ -128,7 +128,7 @@ func (w *world) gasTo(id, amount string) error {
 }
 
 // A gas transfer that was called off takes nothing of the day's limit.
-func TestGasThatWasCalledOffIsNotOfTheDay(t *testing.T) {
+func TestFT02_GasThatWasCalledOffIsNotOfTheDay(t *testing.T) {
 	t.Parallel()
 	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
 	w.fund("1")
@@ -147,7 +147,7 @@ func TestGasThatWasCalledOffIsNotOfTheDay(t *testing.T) {
 }
 
 // The day changes while a gas transfer is decided: it is of the day on which it was.
-func TestGasCountsOnTheDayOfItsReservation(t *testing.T) {
+func TestFT02_GasCountsOnTheDayOfItsReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
 	w.fund("1")

@@ -2,6 +2,7 @@ package treasury_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +13,7 @@ import (
 
 // A tenant has more payouts than one page that nothing can bring coins for. The payout of
 // another tenant is brought its coins all the same.
-func TestPayoutsThatStayShortDoNotKeepAnothersBack(t *testing.T) {
+func TestFT02_PayoutsThatStayShortDoNotKeepAnothersBack(t *testing.T) {
 	t.Parallel()
 	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.Batch = 2 })
 	w.fund("1")
@@ -54,7 +55,7 @@ func TestPayoutsThatStayShortDoNotKeepAnothersBack(t *testing.T) {
 
 // Fees rise after the gas for a move was sent, which a payout waits for. The coins come
 // at the new cost, as that is still below the allowed share of the payout.
-func TestPayoutGetsItsCoinsWhenFeesRiseMeanwhile(t *testing.T) {
+func TestFT02_PayoutGetsItsCoinsWhenFeesRiseMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("1")
@@ -74,6 +75,31 @@ func TestPayoutGetsItsCoinsWhenFeesRiseMeanwhile(t *testing.T) {
 	w.paidOut(id)
 	cost := before.Sub(w.chain.Balance(w.hot, "ETH")).Mul(dec("2000"))
 	require.True(t, cost.LessThan(dec("50")), cost)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// More sweeps than one batch wait for lower fees. When fees have fallen all of them are due
+// in that round, not a batch a minute.
+func TestFT01_AllThatAreWorthTheirCostAreDueInOneRound(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.Batch = 2 })
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(spike * level)
+	for range 9 {
+		w.pay("USDTERC20", "20")
+	}
+	w.mine(60)
+	require.Equal(t, 9, w.waits())
+	w.chain.SetFeeLevel(level)
+	w.clock.Advance(2 * time.Minute)
+	for range 20 { // and the clock stands
+		w.step()
+	}
+	require.Zero(t, w.waits())
+	w.mine(60)
+	require.Equal(t, "180", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }
