@@ -10,9 +10,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
-// TestFS01_ReceiversThatNeverEnd: an attempt ends by its Timeout, whatever the
+// TestFS01_FQ04_ReceiversThatNeverEnd: an attempt ends by its Timeout, whatever the
 // receiver does. What had a status of 200 to 299 is delivered, and nothing else.
-func TestFS01_ReceiversThatNeverEnd(t *testing.T) {
+func TestFS01_FQ04_ReceiversThatNeverEnd(t *testing.T) {
 	t.Parallel()
 	for name, answer := range peertest.Endless() {
 		t.Run(name, func(t *testing.T) {

@@ -195,3 +195,23 @@ func TestFT02_WhatAnOlderVersionSetAsideIsNotGivenBackToTheDay(t *testing.T) {
 	w.mine(60)
 	w.released()
 }
+
+// Gas that was set aside before midnight is called off after it: the day that counted it
+// gets it back, and the new day nothing.
+func TestFT02_CalledOffGasIsGivenBackToItsDay(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
+	w.fund("1")
+	now := w.clock.Now()
+	w.clock.Advance(now.Truncate(24 * time.Hour).Add(24*time.Hour - time.Second).Sub(now))
+	require.NoError(t, w.gasTo("before", "0.0008"))
+	w.clock.Advance(2 * time.Second)
+	off, err := w.app.Treasury.Cancel(t.Context(), w.n, "gas/1/before")
+	require.NoError(t, err)
+	require.True(t, off)
+	require.NoError(t, w.gasTo("after", "0.0008"))
+	w.mine(1)
+	var wait *treasury.WaitError
+	require.ErrorAs(t, w.gasTo("more", "0.0008"), &wait)
+	require.EqualValues(t, treasury.WaitDailyCap, wait.Reason)
+}

@@ -137,4 +137,46 @@ var clientRemovals = []Bug{
 		What:    "a withdrawal that a fork took back waits for an operator all the same",
 		Package: "./withdrawal", Test: "TestFN07_AForkTakesTheShortPaymentBack",
 	},
+	{
+		ID: "FN07-short-after-completed", File: "withdrawal/outcome.go",
+		Old:  "\t\t\tm.shortLate(o)\n",
+		New:  "\t\t\t_ = m.shortLate\n",
+		What: "a payout that was completed before it landed and brings less is not noticed", Package: ".", Test: "TestFN07_PayoutWithoutConfirmationsBringsLess",
+	},
+	{
+		ID: "FN07-accepted-is-told-once", File: "chain/outgoing/watch.go",
+		Old:  "\tcase reached && a.st.Shortfall > 0 && j.v.Reason != ReasonDeliveredLess: // it was accepted before it landed\n",
+		New:  "",
+		What: "what a payout brings is not told where it was told as executed before it landed", Package: ".", Test: "TestFN07_PayoutWithoutConfirmationsBringsLess",
+	},
+	{
+		ID: "FN07-completed-halts-nothing", File: "withdrawal/delivered.go",
+		Old:  "\t\tin = append(in, Completed)\n",
+		New:  "\t\tin = append(in, Processing)\n",
+		What: "of a currency without required confirmations payouts go on after one that brought less", Package: "withdrawal", Test: "TestFN07_DeliveredLessAfterItWasCompleted",
+	},
+	{
+		ID: "FN07-settled-twice", File: "withdrawal/outcome.go",
+		Old:  "\tif o.Amount == m.w.Delivered && (waits || decided) {\n",
+		New:  "\tif o.Amount == m.w.Delivered && waits {\n",
+		What: "what an operator has decided on waits for him again", Package: "withdrawal", Test: "TestFN07_DeliveredLessAfterItWasCompleted",
+	},
+	{
+		ID: "FN07-rests-beyond-equity", File: "withdrawal/delivered.go",
+		Old:  "\t\t\t\tm.level = append(m.level, storage.Level{Name: \"missing/\" + m.w.Currency, Delta: missing, Max: stood + missing})\n",
+		New:  "\t\t\t\t_ = missing + stood\n",
+		What: "two rests that are paid at once are paid with the money of merchants", Package: "withdrawal", Test: "TestFN07_TwoRestsAtOnceArePaidOutOfWhatTheHouseOwns",
+	},
+	{
+		ID: "FN11-finalized-ahead", File: "chain/evm/evm.go",
+		Old:  "\tt.Safe, t.Final = min(t.Safe, t.Head.Height), min(t.Final, t.Head.Height)\n",
+		New:  "",
+		What: "a finalized block above the head is reported as it is", Package: "chain/evm", Test: "TestFN11_FinalizedAheadOfTheHeadIsTheHead",
+	},
+	{
+		ID: "FN11-solidified-ahead", File: "chain/tron/tron.go",
+		Old:  "\tif solid.Height > head.Height {",
+		New:  "\tif solid.Height > head.Height+1000 {",
+		What: "a solid block above the head is reported as it is", Package: "chain/tron", Test: "TestFN11_SolidifiedAheadOfTheHeadIsTheHead",
+	},
 }

@@ -111,4 +111,58 @@ var configRemovals = []Bug{
 		What:    "withdrawals are paid together beside processes that do not know of it",
 		Package: ".", Test: "TestFN14_AbilitiesWaitForTheLastOldProcess",
 	},
+	{
+		ID: "FM01-deferred-for-good", File: "chain/incoming/unlisted.go",
+		Old:  "\tif s.Forward == NotNeeded || s.Forward == Deferred {",
+		New:  "\tif s.Forward == NotNeeded {",
+		What: "a deposit that an earlier version deferred for want of its currency is not forwarded once it has one", Package: "wallet/treasury", Test: "TestFM01_DepositThatWasUnlistedIsForwardedOnceItIsRecovered",
+	},
+	{
+		ID: "FM05-nothing-given-back", File: "wiring.go",
+		Old:  "\t\t\terr = errors.Join(err, p.a.Treasury.Refused(ctx, in))\n",
+		New:  "",
+		What: "what was set aside for a withdrawal of a retired network stays so", Package: ".", Test: "TestFM05_RetiredWithdrawalOfADeadWorkerCanBeCancelled",
+	},
+	{
+		ID: "FM05-no-client-no-end", File: "wiring.go",
+		Old:  "\tif o, ok := p.a.offline(n); ok {\n",
+		New:  "\tif o, ok := p.a.offline(n); ok && id == \"\" {\n",
+		What: "a withdrawal whose network is retired cannot be cancelled", Package: ".", Test: "TestFM05_RetiredWithdrawalOfADeadWorkerCanBeCancelled",
+	},
+	{
+		ID: "FM09-dropped-with-the-currency", File: "minimums.go",
+		Old:  "\tmaps.Copy(m.Least, was.Least)\n",
+		New:  "",
+		What: "a process that does not list a currency takes its minimum away", Package: ".", Test: "TestFM09_MinimumsOfCurrenciesThatOthersList",
+	},
+	{
+		ID: "FM09-samples-dropped", File: "minimums.go",
+		Old:  "\tmaps.Copy(m.Samples, was.Samples)\n",
+		New:  "",
+		What: "a process that does not list a currency takes its samples away", Package: ".", Test: "TestFM09_MinimumsOfCurrenciesThatOthersList",
+	},
+	{
+		ID: "FU01-not-mended", File: "storage/redisstore/migrate.go",
+		Old:  "\t\t\tif strings.HasPrefix(field, earlier(t.Name, -1)) {",
+		New:  "\t\t\tif stored && words == \"\" && strings.HasPrefix(field, earlier(t.Name, -1)) {",
+		What: "rows that a process of an earlier version wrote beside Migrate are never readable", Package: "storage/redisstore", Test: "TestFU01_MigrateAgainMendsRowsOfAnOldProcess",
+	},
+	{
+		ID: "FM09-host-instead", File: "minimums.go",
+		Old:  "\t\t\tout[code] = max(out[code], least)\n",
+		New:  "\t\t\tout[code] = least\n",
+		What: "a host's minimum replaces a greater one of the App", Package: ".", Test: "TestFM09_TheGreaterOfTheAppsAndTheHostsMinimumsCounts",
+	},
+	{
+		ID: "FM09-host-not-asked", File: "cryptopay.go",
+		Old:  "\tp.Minimums = greaterMinimums(a.minimums, p.Minimums)\n",
+		New:  "\tp.Minimums = greaterMinimums(a.minimums, nil)\n",
+		What: "a host's minimums are overwritten", Package: ".", Test: "TestFM09_TheGreaterOfTheAppsAndTheHostsMinimumsCounts",
+	},
+	{
+		ID: "FE12-found-by-the-first-customer", File: "fingerprint.go",
+		Old:  "\t\t\treturn nil, fmt.Errorf(\"cryptopay: Config.Addresses gives no address of %s: %w\", n.name, err)",
+		New:  "\t\t\tcontinue",
+		What: "a network that no address can be derived of is found by the first customer", Package: ".", Test: "TestFE12_NetworkWithoutAnAddressIsFoundAtStart",
+	},
 }

@@ -208,4 +208,16 @@ var doorRemovals = []Bug{
 		New:  "	case get && r.URL.Path == \"/metrics\":",
 		What: "figures are public although they are served apart", Package: "examples/gateway", Test: "TestFS12_MetricsApart",
 	},
+	{
+		ID: "FS02-altered-is-a-breakdown", File: "httpapi/errors.go",
+		Old:  "\t{is: is(withdrawal.ErrAltered), status: http.StatusConflict, code: \"invalid_state\",",
+		New:  "\t{is: is(withdrawal.ErrAltered), status: http.StatusInternalServerError, code: \"internal_error\",",
+		What: "the cancellation of an altered withdrawal is answered as a breakdown", Package: "httpapi", Test: "TestFS02_AlteredWithdrawalIsAConflict",
+	},
+	{
+		ID: "FS04-nothing-is-spared", File: "httpapi/auth/guess.go",
+		Old:  "\tif v.spared >= spareReads {\n\t\treturn false",
+		New:  "\tif v.spared >= 0 {\n\t\treturn false",
+		What: "somebody behind the same address keeps a right token out that another process issued", Package: "httpapi/auth", Test: "TestFS04_WhatAnotherProcessIssuedIsLookedAt",
+	},
 }

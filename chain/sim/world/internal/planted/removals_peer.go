@@ -35,7 +35,7 @@ var peerRemovals = []Bug{
 		Old:     `resp, err := n.transport.RoundTrip(req)`,
 		New:     `resp, err := n.transport.Base.RoundTrip(req)`,
 		What:    "a receiver is posted to without a guard",
-		Package: "webhook", Test: "TestFS01_ReceiversThatNeverEnd",
+		Package: "webhook", Test: "TestFS01_FQ04_ReceiversThatNeverEnd",
 	},
 	{
 		ID: "FS01-run-waits-for-ever", File: "watch.go",
@@ -113,5 +113,29 @@ var peerRemovals = []Bug{
 		New:     `_ = gone`,
 		What:    "a tenant's undelivered events grow without a bound",
 		Package: "webhook", Test: "TestFS06_BacklogOfATenantIsCapped",
+	},
+	{
+		ID: "FS03-old-is-given-up", File: "webhook/deliver.go",
+		Old:  "\t\te.Done = now\n\t}\n\tif now.Sub",
+		New:  "\t\te.Done = e.Created\n\t}\n\tif now.Sub",
+		What: "after a day without delivery events are given up untried", Package: "webhook", Test: "TestFS03_OldEventsAreTried",
+	},
+	{
+		ID: "FS03-due-before-its-host", File: "webhook/breaker.go",
+		Old:  "\treturn now.Add(pause).Truncate(time.Microsecond)",
+		New:  "\treturn now.Add(pause)",
+		What: "what is held back is due a moment before its host may be tried, and is claimed without end", Package: "webhook", Test: "TestFS03_HeldBackIsNotDueBefore",
+	},
+	{
+		ID: "FS03-outcomes-forgotten", File: "webhook/dispatch.go",
+		Old:  "\t\td.changes = append(left, d.changes...)\n",
+		New:  "",
+		What: "what was delivered while the store failed is delivered again", Package: "webhook", Test: "TestFS03_OutcomesOutliveAStoreThatFails",
+	},
+	{
+		ID: "FQ04-switched-and-open", File: "internal/safehttp/safehttp.go",
+		Old:  "\t\tcancel()\n\t\t_ = resp.Body.Close() // it is the socket\n\t\treturn nil, &StatusError{resp.StatusCode}",
+		New:  "\t\tcancel()\n\t\treturn resp, nil",
+		What: "a peer that answers 101 and keeps its socket open is read from for ever", Package: "webhook", Test: "TestFS01_FQ04_ReceiversThatNeverEnd",
 	},
 }

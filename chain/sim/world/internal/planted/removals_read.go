@@ -44,4 +44,10 @@ var readRemovals = []Bug{
 		What:    "the first look at a long directory reads whole rows",
 		Package: "chain/incoming", Test: "TestFP08_TheFirstLookReadsIDs",
 	},
+	{
+		ID: "FP05-sorted-for-a-page", File: "activity.go",
+		Old:  "\t\tOrder: []storage.Order{{Column: \"created_at\", Desc: true}},\n\t}",
+		New:  "\t\tOrder: []storage.Order{{Column: \"updated_at\", Desc: true}},\n\t}",
+		What: "each page of the history sorts all lines", Package: ".", Test: "TestFP05_APageOfTheHistoryReadsItself",
+	},
 }
