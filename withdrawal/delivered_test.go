@@ -200,6 +200,7 @@ func TestFN07_DeliveredLessAfterItWasCompleted(t *testing.T) {
 	w.advance(time.Minute)
 	w.less(v.ID, withdrawal.OutcomeSettled, 97_400_000, 60)
 	require.Equal(t, []any{withdrawal.Completed, ""}, []any{w.get(v.ID).Status, w.get(v.ID).Waiting}, "it is decided")
+	require.Equal(t, 1, w.count(withdrawal.NoticeShort))
 	halted, err = w.DeliveredLess(w.ctx, tenant, "USDTTRC20")
 	require.NoError(t, err)
 	require.False(t, halted)

@@ -156,10 +156,10 @@ var clientRemovals = []Bug{
 		What: "of a currency without required confirmations payouts go on after one that brought less", Package: "withdrawal", Test: "TestFN07_DeliveredLessAfterItWasCompleted",
 	},
 	{
-		ID: "FN07-settled-twice", File: "withdrawal/outcome.go",
-		Old:  "\tif o.Amount == m.w.Delivered && (waits || decided) {\n",
-		New:  "\tif o.Amount == m.w.Delivered && waits {\n",
-		What: "what an operator has decided on waits for him again", Package: "withdrawal", Test: "TestFN07_DeliveredLessAfterItWasCompleted",
+		ID: "FN07-decided-again", File: "withdrawal/outcome.go",
+		Old:  "decided := !waits && (m.w.Delivered > 0 || ",
+		New:  "decided := !waits && (m.w.Delivered < 0 || ",
+		What: "a withdrawal that an operator has decided on waits for him again", Package: "withdrawal", Test: "TestFN07_DeliveredLessAfterItWasCompleted",
 	},
 	{
 		ID: "FN07-rests-beyond-equity", File: "withdrawal/delivered.go",

@@ -136,10 +136,11 @@ var treasuryRemovals = []Bug{
 		What: "payouts that nothing can be brought for keep those of another tenant from their coins", Package: "wallet/treasury", Test: "TestFT02_PayoutsThatStayShortDoNotKeepAnothersBack",
 	},
 	{
-		ID: "FT02-present-cost-not-seen", File: "wallet/treasury/needed.go",
-		Old:  "\t\tcase note.Waiting != WaitBelowCost, had >= price:",
-		New:  "\t\tcase note.Waiting != WaitBelowCost, had > 0:",
-		What: "a payout waits for ever for coins whose move has become dearer", Package: "wallet/treasury", Test: "TestFT02_PayoutGetsItsCoinsWhenFeesRiseMeanwhile",
+		ID: "FT02-made-due-once", File: "wallet/treasury/note.go",
+		Old:  "n.Waiting == WaitBelowCost && n.DueBelow < 0 && n.Next.IsZero()",
+		New:  "n.Payout != \"\"",
+		What: "a payout waits for ever for coins whose move has become dearer", Package: "wallet/treasury",
+		Test: "TestFT02_PayoutGetsItsCoinsWhenFeesRiseMeanwhile",
 	},
 	{
 		ID: "FT02-called-off-counts", File: "wallet/treasury/gas.go",
@@ -154,9 +155,10 @@ var treasuryRemovals = []Bug{
 		What: "gas that is called off after midnight raises the limit of the new day", Package: "wallet/treasury", Test: "TestFT02_CalledOffGasIsGivenBackToItsDay",
 	},
 	{
-		ID: "FT02-one-limit-for-good", File: "wallet/treasury/gas.go",
-		Old:  `"/" + at.UTC().Format(time.DateOnly)`,
-		New:  `"/" + at.UTC().Format("2006")`,
-		What: "the limit of a day is never free again", Package: "wallet/treasury", Test: "TestFT02_GasCountsOnTheDayOfItsReservation",
+		ID: "FT02-day-of-the-first-try", File: "wallet/treasury/gas.go",
+		Old:  "	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {\n		since := t.cfg.Now()",
+		New:  "	since := t.cfg.Now()\n	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {\n		_ = since",
+		What: "gas whose reservation is decided anew after midnight counts on the day before", Package: "wallet/treasury",
+		Test: "TestFT02_GasCountsOnTheDayOfItsReservation",
 	},
 }
