@@ -208,6 +208,26 @@ func TestU02_StoresOfEarlierVersions(t *testing.T) {
 	}
 }
 
+// A store on Redis that an earlier version made is left as it is until the operator says
+// that no other process runs: those of the earlier version would go on writing to it.
+func TestFU02_RedisIsMigratedOnTheOperatorsWordAlone(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("servers of its own take seconds")
+	}
+	dsn, _ := goldens[0].stores()["redis"](t)
+	opens := func(migrate bool) error {
+		s, err := openStore(t.Context(), dsn, migrate)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		return s.Open(t.Context(), tables()...)
+	}
+	require.ErrorIs(t, opens(false), storage.ErrSchema)
+	require.ErrorIs(t, opens(false), storage.ErrSchema)
+	require.NoError(t, opens(true))
+	require.NoError(t, opens(false))
+}
+
 // goesOn opens a golden store with this version, at the moment at which it was left.
 func goesOn(t *testing.T, g *golden, dsn, key string) {
 	t.Helper()

@@ -165,4 +165,10 @@ var configRemovals = []Bug{
 		New:  "\t\t\t_ = fmt.Sprint(err)\n\t\t\tcontinue",
 		What: "a network that no address can be derived of is found by the first customer", Package: ".", Test: "TestFE12_NetworkWithoutAnAddressIsFoundAtStart",
 	},
+	{
+		ID: "FU02-migrates-unasked", File: "examples/gateway/gateway.go",
+		Old:  "\t\tif migrate {\n",
+		New:  "\t\tif migrate || o != nil {\n",
+		What: "a store on Redis is changed under the processes of an earlier version", Package: "examples/gateway", Test: "TestFU02_RedisIsMigratedOnTheOperatorsWordAlone",
+	},
 }
