@@ -13,6 +13,28 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
+// What an address holds is worth more than moving it costs, and less than twice that: it
+// waits, nothing is spent, and it goes when fees have fallen.
+func TestFT02_MovingCostsAtMostHalf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	cost, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+	require.NoError(t, err)
+	amount := w.currency("ETH").Decimal(cost).Mul(dec("2000")).Mul(dec("1.5")).Truncate(6)
+	w.send(w.open("USDTERC20", "5"), "USDTERC20", amount)
+	w.mine(60)
+	w.hours(2)
+	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
+	require.Equal(t, "1", w.chain.Balance(w.hot, "ETH").String())
+	w.chain.SetFeeLevel(w.chain.FeeLevel() / 2)
+	w.hours(1)
+	w.mine(60)
+	require.Equal(t, amount.String(), w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
 // A payout lacks little, which lies at addresses that are not worth their cost alone: it
 // is brought for the payout, at no more than half of what is paid out.
 func TestFT02_CoinsThatAPayoutNeedsAreJudgedAgainstThePayout(t *testing.T) {

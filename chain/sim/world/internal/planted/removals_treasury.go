@@ -42,7 +42,7 @@ var treasuryRemovals = []Bug{
 		Old:  "	if room < need {",
 		New:  "	if room < 0 {",
 		What: "a sweep goes whatever it costs", Package: "wallet/treasury",
-		Test: "TestFT02_CoinsThatAPayoutNeedsAreJudgedAgainstThePayout",
+		Test: "TestFT02_MovingCostsAtMostHalf",
 	},
 	{
 		ID: "FT02-dust-is-looked-at", File: "wallet/treasury/look.go",
