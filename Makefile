@@ -31,6 +31,9 @@ bench-reads: ## what merchants and the operator read, at 10^4, 10^5 and 10^6 row
 dust: ## ten thousand payments of two cents: what forwarding costs is at most half of what it moves
 	go test ./wallet/treasury -run TestFT02_Dust -dust 10000 -timeout 2h -v
 
+worlds: ## worlds of a week from seeds that no run had before: N=20000
+	go test ./chain/sim/world -run 'TestWorld$$' -v -world.seeds=$(or $(N),20000) -world.from=0 -timeout 4h
+
 failover: ## leaders of replicated databases are killed in the middle of a run; installs Debian packages
 	./test.sh tools
 	command -v patroni >/dev/null && command -v etcd >/dev/null && command -v redis-server >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql patroni etcd-server redis-server; }

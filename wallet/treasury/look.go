@@ -269,7 +269,8 @@ func (t *Treasury) typicalUnits(ctx context.Context, c *chain.Currency) (ledger.
 
 // explain finds deposits of a sweep that are not on the address any more because an
 // earlier sweep of ours moved them, as each takes all that is there: they are marked as
-// forwarded by it. It ends the sweep where none is left.
+// forwarded by it. It ends the sweep where none is left. A deposit of which half is there
+// was not moved: it may have paid the network for other transactions of the address.
 func (t *Treasury) explain(ctx context.Context, j *job, last *Sweep) (ended bool, err error) {
 	if last == nil {
 		return false, nil
@@ -288,8 +289,8 @@ func (t *Treasury) explain(ctx context.Context, j *job, last *Sweep) (ended bool
 		if d.State != incoming.Final && d.State != incoming.Included {
 			continue
 		}
-		if d.Amount <= left {
-			left -= d.Amount
+		if d.Amount/2 <= left && left > 0 {
+			left = max(0, left-d.Amount)
 			stay = append(stay, row.ID)
 			continue
 		}

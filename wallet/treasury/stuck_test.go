@@ -358,3 +358,26 @@ func TestFT01_GasWasPricedTooHigh(t *testing.T) {
 	w.until(func() bool { return w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero() })
 	w.conserved("USDTERC20")
 }
+
+// A second deposit came to an address whose first one had been forwarded, and paid the
+// network for a token of the same address. What is left of it is not what the first sweep
+// moved: it is forwarded, too.
+func TestFT01_DepositThatPaidForItsNeighbour(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("ETH", "2000")
+	a := chain.Address(p.Address)
+	w.until(func() bool { return len(w.sweeps()) == 1 && w.sweeps()[0].State == treasury.SweepDone })
+	w.hours(1)
+	w.send(p, "USDTERC20", dec("300"))
+	w.mine(9)
+	w.send(p, "ETH", dec("0.5")) // not final yet when the token is swept
+	w.until(func() bool { return w.chain.Balance(a, "USDTERC20").IsZero() })
+	require.True(t, w.chain.Balance(a, "ETH").LessThan(dec("0.501")), "the token was swept on the second deposit")
+	require.True(t, w.chain.Balance(a, "ETH").GreaterThan(dec("0.4")))
+	w.hours(3)
+	require.True(t, w.chain.Balance(a, "ETH").LessThan(dec("0.01")), "%s ETH is left", w.chain.Balance(a, "ETH"))
+	w.mine(14)
+	w.conserved("ETH", "USDTERC20")
+}
