@@ -98,6 +98,11 @@ type Dialect struct {
 	Excluded string // "excluded.%s": the value that an upsert brings
 	Ignore   string // "ON CONFLICT DO NOTHING"; {key} is a column of the key
 
+	// UseIndex follows the name of a table whose index a query must walk along,
+	// "FORCE INDEX (%s)", where the planner else takes the partition of that index alone
+	// and reads past all rows that are out of bounds; "" where it does not.
+	UseIndex string
+
 	// Replan makes the database plan a connection's prepared statements anew, where
 	// it keeps plans that were made while a table was small; "" where it does not.
 	Replan string

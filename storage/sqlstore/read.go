@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -152,10 +153,55 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	}
 	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
 	args = append(args, q.Limit, q.Offset)
+	tail = r.s.d.named(&q, filters) + tail
 	if q.IDs {
 		return r.bare(ctx, q.Table, "SELECT part, id, version, change_id, due FROM "+r.s.d.Table(q.Table.Name)+tail, args)
 	}
 	return r.rows(ctx, q.Table, r.s.d.selectRows(q.Table)+tail, args)
+}
+
+// named names the index that a query by key walks along, where the planner has to be told.
+func (d *Dialect) named(q *storage.Query, filters []storage.Filter) string {
+	if d.UseIndex == "" || q.Partition == "" {
+		return ""
+	}
+	fixed, bounded := map[string]bool{}, map[string]bool{}
+	for i := range filters {
+		switch filters[i].Op {
+		case storage.Eq:
+			fixed[filters[i].Column] = true
+		case storage.Lt, storage.Le, storage.Gt, storage.Ge:
+			bounded[filters[i].Column] = true
+		}
+	}
+	for i, columns := range q.Table.Indexes {
+		n := 0
+		for n < len(columns) && fixed[columns[n]] {
+			n++
+		}
+		if walks(columns[n:], q.Order, fixed, bounded) {
+			return fmt.Sprintf(d.UseIndex, d.local(q.Table.Name)+fmt.Sprint("_i", i))
+		}
+	}
+	return ""
+}
+
+// walks says whether an index of these columns has the rows in this order, and begins with
+// a column that is bounded. Columns that are fixed have no order.
+func walks(columns []string, order []storage.Order, fixed, bounded map[string]bool) bool {
+	for _, o := range order {
+		if fixed[o.Column] {
+			continue
+		}
+		if len(columns) == 0 || columns[0] != o.Column || o.Desc != order[0].Desc {
+			return false
+		}
+		if columns = columns[1:]; bounded != nil && !bounded[o.Column] {
+			return false
+		}
+		bounded = nil // asked of the first alone
+	}
+	return bounded == nil
 }
 
 func (r *reads) bare(ctx context.Context, t *storage.Table, q string, args []any) ([]storage.Row, error) {

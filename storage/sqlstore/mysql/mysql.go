@@ -56,6 +56,7 @@ var base = sqlstore.Dialect{
 	HostLock:  " FOR UPDATE",
 
 	Autocommits: true,
+	UseIndex:    " FORCE INDEX (%s)",
 
 	Upsert:    "ON DUPLICATE KEY UPDATE %[2]s",
 	Excluded:  "VALUES(%s)",
