@@ -94,6 +94,20 @@ func (t *Treasury) reached(ctx context.Context, s Sweep) error {
 	return nil
 }
 
+// still is nil where a sweep's address holds what was read before, and the node had the
+// blocks that make its deposits final before it said so. Else what was read may be of an
+// older state: the node was behind, or this process slept.
+func (t *Treasury) still(ctx context.Context, j *job, c *chain.Currency) error {
+	if err := t.reached(ctx, j.s); err != nil {
+		return err
+	}
+	held, err := t.holds(ctx, c, chain.Address(j.s.Address))
+	if err == nil && held != j.note.Amount {
+		err = fmt.Errorf("treasury: what %s holds of %s has just changed: %w", j.s.Address, c.Code, chain.ErrBehind)
+	}
+	return err
+}
+
 // needs is what the address must hold for the sweep to land: the price of now,
 // or where it is signed, what nodes demand for what was signed, however low the
 // price has fallen meanwhile, and for its replacement where the price rose.

@@ -67,11 +67,11 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
 		return v, err
 	}
-	if ended, err := t.explain(ctx, j, last); err != nil || ended {
+	if ended, err := t.explain(ctx, j, c, last); err != nil || ended {
 		return verdict{ended: ended}, err
 	}
 	if j.note.Amount < smallest(c) {
-		if err := t.reached(ctx, j.s); err != nil {
+		if err := t.still(ctx, j, c); err != nil {
 			return v, err
 		}
 		nothing, err := t.nothing(ctx, j.s)
@@ -271,7 +271,7 @@ func (t *Treasury) typicalUnits(ctx context.Context, c *chain.Currency) (ledger.
 // earlier sweep of ours moved them, as each takes all that is there: they are marked as
 // forwarded by it. It ends the sweep where none is left. A deposit of which half is there
 // was not moved: it may have paid the network for other transactions of the address.
-func (t *Treasury) explain(ctx context.Context, j *job, last *Sweep) (ended bool, err error) {
+func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep) (ended bool, err error) {
 	if last == nil {
 		return false, nil
 	}
@@ -301,7 +301,7 @@ func (t *Treasury) explain(ctx context.Context, j *job, last *Sweep) (ended bool
 	if len(moved) == 0 && len(stay) > 0 {
 		return false, nil
 	}
-	if err := t.reached(ctx, j.s); err != nil { // else the node may not have them yet
+	if err := t.still(ctx, j, c); err != nil {
 		return false, err
 	}
 	j.s.Deposits = stay

@@ -1,6 +1,7 @@
 package treasury_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -380,4 +381,50 @@ func TestFT01_DepositThatPaidForItsNeighbour(t *testing.T) {
 	require.True(t, w.chain.Balance(a, "ETH").LessThan(dec("0.01")), "%s ETH is left", w.chain.Balance(a, "ETH"))
 	w.mine(14)
 	w.conserved("ETH", "USDTERC20")
+}
+
+// catchingUp is a node that is behind until somebody asks for its tip.
+type catchingUp struct {
+	node
+	front *sim.Node
+}
+
+func (n catchingUp) Tip(ctx context.Context) (chain.Tip, error) {
+	n.front.Honest()
+	return n.Client.Tip(ctx)
+}
+
+// A node was behind when it said what an address holds, and had caught up when it was asked
+// how far it is, as when a process slept between the two. What it said first ends nothing.
+func TestR06_BalanceReadBeforeTheNodeCaughtUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("ETH", "2000")
+	w.until(func() bool { return len(w.sweeps()) == 1 && w.sweeps()[0].State == treasury.SweepDone })
+	w.hours(1)
+	w.send(p, "ETH", dec("0.5"))
+	w.chain.Mine(14)
+	for _, worker := range w.app.Workers() {
+		if slices.Contains([]string{"incoming/ETH", "payments"}, worker.Name) {
+			for range 5 {
+				_, err := worker.Step(t.Context())
+				require.NoError(t, err)
+			}
+		}
+	}
+	v := w.viewer(node{Client: w.chain.Client()}, func(cfg *treasury.Config) {
+		cfg.Clients[w.n] = catchingUp{node{Client: w.chain.Client()}, w.chain.Front()}
+	})
+	for range 3 {
+		w.chain.Front().Lag(14)
+		_, err := v.Step(t.Context(), w.n)
+		require.ErrorIs(t, err, chain.ErrBehind)
+		w.clock.Advance(10 * time.Minute)
+	}
+	w.chain.Front().Honest()
+	w.hours(1)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.01")), "the second deposit is forwarded, too")
+	w.mine(14)
+	w.conserved("ETH")
 }
