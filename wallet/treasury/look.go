@@ -182,6 +182,10 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		return v, nil
 	}
 	if room < need {
+		typical, wait, err := t.recent(ctx, c, fee.Max)
+		if err != nil || wait.waiting != "" {
+			return wait, err
+		}
 		below := dueBelow(share, typical, need+v.fund+j.note.Spent)
 		if lack > 0 && lack < fee.Max && j.note.Sent <= allowed { // or with the gas that is there already
 			below = max(below, dueBelow(decimal.Min(share.Sub(units(j.note.Spent)), units(fee.Max-lack)), typical, fee.Max))

@@ -383,6 +383,19 @@ func TestFT01_DepositThatPaidForItsNeighbour(t *testing.T) {
 	w.conserved("ETH", "USDTERC20")
 }
 
+// credit lets deposits be seen and credited, and nothing be forwarded.
+func (w *world) credit() {
+	w.t.Helper()
+	for _, worker := range w.app.Workers() {
+		if slices.Contains([]string{"incoming/ETH", "payments"}, worker.Name) {
+			for range 5 {
+				_, err := worker.Step(w.t.Context())
+				require.NoError(w.t, err)
+			}
+		}
+	}
+}
+
 // catchingUp is a node that is behind until somebody asks for its tip.
 type catchingUp struct {
 	node
@@ -405,14 +418,7 @@ func TestR06_BalanceReadBeforeTheNodeCaughtUp(t *testing.T) {
 	w.hours(1)
 	w.send(p, "ETH", dec("0.5"))
 	w.chain.Mine(14)
-	for _, worker := range w.app.Workers() {
-		if slices.Contains([]string{"incoming/ETH", "payments"}, worker.Name) {
-			for range 5 {
-				_, err := worker.Step(t.Context())
-				require.NoError(t, err)
-			}
-		}
-	}
+	w.credit()
 	v := w.viewer(node{Client: w.chain.Client()}, func(cfg *treasury.Config) {
 		cfg.Clients[w.n] = catchingUp{node{Client: w.chain.Client()}, w.chain.Front()}
 	})
@@ -427,4 +433,33 @@ func TestR06_BalanceReadBeforeTheNodeCaughtUp(t *testing.T) {
 	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.01")), "the second deposit is forwarded, too")
 	w.mine(14)
 	w.conserved("ETH")
+}
+
+// Fees rose to five times within the minute for which one estimate of them serves. A sweep
+// that is judged then goes when they have fallen back.
+func TestFT01_FeesRoseSinceTheLastEstimate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	p := w.open("USDTERC20", "300")
+	cost, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+	require.NoError(t, err)
+	w.send(p, "USDTERC20", w.currency("ETH").Decimal(cost).Mul(dec("2000")).Mul(dec("2.5")))
+	w.chain.Mine(14)
+	w.credit()
+	w.clock.Advance(2 * time.Hour)
+	w.credit()
+	_, _, err = w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+	require.NoError(t, err)
+	w.chain.SetFeeLevel(5 * level)
+	_, err = w.app.Treasury.Step(t.Context(), w.n)
+	require.NoError(t, err)
+	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
+	w.hours(2)
+	require.Equal(t, 1, w.waits())
+	w.chain.SetFeeLevel(level)
+	w.hours(1)
+	require.Zero(t, w.waits())
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero())
 }
