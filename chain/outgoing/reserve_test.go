@@ -82,6 +82,53 @@ func TestW05_RejectedBytesLeaveNoGap(t *testing.T) {
 	})
 }
 
+// Bytes that took nearly all that an order may cost were rejected, and the price has fallen
+// since: what uses their nonce up need not outbid what no node has.
+func TestW05_RejectedBytesAreNotOutbid(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		level := w.chain.FeeLevel()
+		w.chain.SetFeeLevel(3 * level)
+		in := w.intent("bad", coin)
+		fee, err := w.client.EstimateFee(w.ctx, in)
+		require.NoError(t, err)
+		in.MaxCost = fee.Max + fee.Max/50
+		w.client.reject = fmt.Errorf("%w: bad bytes", chain.ErrRejected)
+		bad := w.submit(in)
+		require.NoError(t, w.step())
+		w.chain.SetFeeLevel(level)
+		good := w.submit(w.intent("good", coin))
+		w.run(20)
+		w.paid(good)
+		w.unpaid(bad)
+		require.Equal(t, outgoing.Failed, w.state("bad"))
+		w.sound()
+	})
+}
+
+// The node rejects what is sent to use a nonce up, too, and takes it later.
+func TestW05_RejectedFillingIsSentAgain(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.client.reject = fmt.Errorf("%w: bad bytes", chain.ErrRejected)
+		in := w.intent("bad", coin)
+		fee, err := w.client.EstimateFee(w.ctx, in)
+		require.NoError(t, err)
+		in.MaxCost = fee.Max + fee.Max/4 // for one replacement, and no other
+		bad := w.submit(in)
+		require.NoError(t, w.step())
+		w.client.reject = fmt.Errorf("%w: bad node", chain.ErrRejected)
+		w.run(2)
+		require.NoError(t, w.client.reject, "it was told")
+		good := w.submit(w.intent("good", coin))
+		w.run(40)
+		w.paid(good)
+		w.unpaid(bad)
+		require.Equal(t, outgoing.Failed, w.state("bad"))
+		w.sound()
+	})
+}
+
 func TestW06_TwoProcessesOneStore(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {

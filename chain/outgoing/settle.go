@@ -213,7 +213,21 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s s
 	if err != nil {
 		return s, err
 	}
-	if d.fee, err = n.price(ctx, j, d.intent, &p.open[len(p.open)-1].v.Fee); err != nil {
+	afresh := *d
+	s, err = n.outbid(ctx, j, d, p, &p.open[len(p.open)-1].v.Fee)
+	if errors.Is(err, chain.ErrTooDear) && p.rejected() {
+		*d = afresh
+		d.rise = 1
+		s, err = n.outbid(ctx, j, d, p, nil) // nodes have nothing that it must outbid
+	}
+	s.need = append(s.need, guards...)
+	return s, err
+}
+
+// outbid draws a draft at a price that nodes take in the place of what they have: that of
+// over, or the one of now where it is nil, and what builders add for each time.
+func (n *Network) outbid(ctx context.Context, j *job, d *draft, p *picture, over *chain.Fee) (s step, err error) {
+	if d.fee, err = n.price(ctx, j, d.intent, over); err != nil {
 		return s, err
 	}
 	for range maxRises {
@@ -224,7 +238,7 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s s
 			return s, err
 		}
 		if !d.refused(p) {
-			s.op, s.need = "replace", append(s.need, guards...)
+			s.op = "replace"
 			return s, nil
 		}
 		if d.rise++; len(d.kept) > 0 {
@@ -232,6 +246,11 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s s
 		}
 	}
 	return s, fmt.Errorf("%w: a replacement at %d is not dearer than what it replaces", chain.ErrTooDear, d.built.MaxCost)
+}
+
+// rejected says that nodes have proved of each open attempt that they never take it.
+func (p *picture) rejected() bool {
+	return !slices.ContainsFunc(p.open, func(a *att) bool { return !a.v.Rejected })
 }
 
 // maxRises is how often a replacement is built anew because it does not pay more.

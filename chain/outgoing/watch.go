@@ -286,28 +286,31 @@ func (n *Network) silence(a *att) time.Duration {
 // quiet reports whether an attempt was sent a short time ago: it is not sent again yet.
 func (n *Network) quiet(a *att) bool { return n.Now().Before(a.v.Sent.Add(n.silence(a))) }
 
-// resend sends stored bytes again, the newest first; older ones where the
-// newest does not get in.
+// resend sends stored bytes again, the newest first; older ones where the newest was
+// rejected. Where all were, one that only uses the nonce up is sent again: nothing else
+// frees what waits behind it.
 func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
-	for i := len(p.open) - 1; i >= 0; i-- {
-		a := p.open[i]
-		if n.quiet(a) {
-			return nil
+	for _, rejected := range []bool{false, true} {
+		for i := len(p.open) - 1; i >= 0; i-- {
+			a := p.open[i]
+			if a.v.Rejected != rejected || rejected && a.v.Purpose != chain.ForCancel {
+				continue
+			}
+			if n.quiet(a) {
+				return nil
+			}
+			now := n.Now()
+			a.v.Sent = now
+			err := n.commit(ctx, j, step{
+				op: "resend/" + fmt.Sprint(a.v.Number), due: now.Add(n.Poll),
+				with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
+			})
+			if err != nil {
+				return err
+			}
+			a.version++
+			return n.send(ctx, j, a)
 		}
-		if a.v.Rejected {
-			continue
-		}
-		now := n.Now()
-		a.v.Sent = now
-		err := n.commit(ctx, j, step{
-			op: "resend/" + fmt.Sprint(a.v.Number), due: now.Add(n.Poll),
-			with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
-		})
-		if err != nil {
-			return err
-		}
-		a.version++
-		return n.send(ctx, j, a)
 	}
 	return nil
 }
