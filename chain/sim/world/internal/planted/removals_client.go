@@ -151,8 +151,8 @@ var clientRemovals = []Bug{
 	},
 	{
 		ID: "FN07-completed-halts-nothing", File: "withdrawal/delivered.go",
-		Old:  "\t\tin = append(in, Completed)\n",
-		New:  "\t\tin = append(in, Processing)\n",
+		Old:  "return find(Completed, ",
+		New:  "return find(Processing, ",
 		What: "of a currency without required confirmations payouts go on after one that brought less", Package: "withdrawal", Test: "TestFN07_DeliveredLessAfterItWasCompleted",
 	},
 	{

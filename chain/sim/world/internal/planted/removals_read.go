@@ -3,6 +3,13 @@ package planted
 // Reads that grow.
 var readRemovals = []Bug{
 	{
+		ID: "FP08-no-index-named", File: "storage/sqlstore/mysql/mysql.go",
+		Old:  "	UseIndex:    \" FORCE INDEX (%s)\",\n",
+		New:  "",
+		What: "old pages of a history on MariaDB are reached through every newer row", Package: "./storage/sqlstore/mysql",
+		Test: "TestFP08_OldPagesAreNotReachedThroughNewerRows",
+	},
+	{
 		ID: "FP12-plans-of-an-empty-table", File: "storage/sqlstore/session.go",
 		Old:     "!s.own || !s.work.Add(more)",
 		New:     "!s.own || s.work.Add(more) || true",

@@ -38,6 +38,34 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT01_GasThatComesBackAfterAFork",
 	},
 	{
+		ID: "FT01-neighbours-gas", File: "wallet/treasury/look.go",
+		Old:  "		if d.Amount/2 <= left && left > 0 {\n			left = max(0, left-d.Amount)\n",
+		New:  "		if d.Amount <= left {\n			left -= d.Amount\n",
+		What: "a deposit that paid the network for a token of its address is called moved, and stays where it is", Package: "wallet/treasury",
+		Test: "TestFT01_DepositThatPaidForItsNeighbour",
+	},
+	{
+		ID: "FT01-gas-in-whole-units", File: "wallet/treasury/look.go",
+		Old:  "	share := decimal.Max(worth.DivRound(decimal.NewFromUint64(t.cfg.MinSweep), 18), units(j.note.Allowed))\n",
+		New:  "	share := decimal.Max(worth.DivRound(decimal.NewFromUint64(t.cfg.MinSweep), 18), units(j.note.Allowed)).Floor()\n",
+		What: "a sweep that was judged while gas was priced far too high waits for a cost that never is", Package: "wallet/treasury",
+		Test: "TestFT01_GasWasPricedTooHigh",
+	},
+	{
+		ID: "FT01-fees-of-two-moments", File: "wallet/treasury/cost.go",
+		Old:  "move-c.move > c.move/4 {",
+		New:  "c.move < 0 {",
+		What: "a sweep that was judged right after fees rose waits until they have fallen below what they were", Package: "wallet/treasury",
+		Test: "TestFT01_FeesRoseSinceTheLastEstimate",
+	},
+	{
+		ID: "FT01-balance-of-before", File: "wallet/treasury/funding.go",
+		Old:  "	if err == nil && held != j.note.Amount {\n",
+		New:  "	if err == nil && held < 0 {\n",
+		What: "a balance that was read before the node had caught up ends a sweep", Package: "wallet/treasury",
+		Test: "TestR06_BalanceReadBeforeTheNodeCaughtUp",
+	},
+	{
 		ID: "FT02-no-share", File: "wallet/treasury/look.go",
 		Old:  "	if room < need {",
 		New:  "	if room < 0 {",
@@ -46,8 +74,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-dust-is-looked-at", File: "wallet/treasury/look.go",
-		Old:  "	allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)",
-		New:  "	allowed, err := worth.MulDiv(1000, t.cfg.MinSweep, ledger.Down)",
+		Old:  "decimal.Max(worth.DivRound(decimal.NewFromUint64(t.cfg.MinSweep), 18), ",
+		New:  "decimal.Max(worth.Mul(decimal.NewFromUint64(500)), ",
 		What: "forwarding may cost 500 times what it moves", Package: "wallet/treasury",
 		Test: "TestFT02_SmallPayoutDoesNotCauseDearMoves",
 	},
@@ -144,8 +172,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-called-off-counts", File: "wallet/treasury/gas.go",
-		Old:  "\t\trest -= in.Amount\n",
-		New:  "\t\trest -= 0\n",
+		Old:  "\t\trest += in.Amount\n",
+		New:  "\t\trest += 0\n",
 		What: "gas that was never sent uses the day up", Package: "wallet/treasury", Test: "TestFT02_GasThatWasCalledOffIsNotOfTheDay",
 	},
 	{
