@@ -206,9 +206,9 @@ func (t *Treasury) Waiting(ctx context.Context, tenant string, n chain.Network, 
 	if err != nil {
 		return nil, err
 	}
-	detail := map[string]string{}
+	detail, due := map[string]string{}, map[string]time.Time{}
 	for _, row := range sweeps {
-		detail[row.ID] = Sweeps.Value(row).Reason
+		detail[row.ID], due[row.ID] = Sweeps.Value(row).Reason, row.Due
 	}
 	out := make([]Waiting, 0, len(rows))
 	for _, row := range rows {
@@ -216,6 +216,9 @@ func (t *Treasury) Waiting(ctx context.Context, tenant string, n chain.Network, 
 		c, err := t.cfg.Registry.Currency(note.Currency)
 		if err != nil {
 			continue // a currency that was taken out of the configuration
+		}
+		if note.Next.IsZero() && note.DueBelow < 1 { // made due, or decided and not sent yet
+			note.Next = due[row.ID]
 		}
 		out = append(out, Waiting{
 			Tenant: tenant, Network: n, Address: chain.Address(note.Address), Currency: c, Amount: note.Amount,

@@ -463,3 +463,27 @@ func TestFT01_FeesRoseSinceTheLastEstimate(t *testing.T) {
 	require.Zero(t, w.waits())
 	require.True(t, w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero())
 }
+
+// A sweep that waited is decided, and the process dies before it is sent. Until another
+// goes on with it, it is shown with the time at which that is.
+func TestFT01_DecidedAndNotSentShowsWhenItGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.pay("USDTERC20", "300")
+	w.until(func() bool { return w.waits() == 1 && w.waiting()[0].Reason == treasury.WaitGasShort })
+	require.False(t, w.waiting()[0].Next.IsZero())
+	_, err := w.chain.Fund(w.hot, "ETH", dec("1"))
+	require.NoError(t, err)
+	w.chain.Mine(14)
+	w.store.fail = func(c *storage.Change) bool { return strings.HasPrefix(c.ID, "reserve/") }
+	w.clock.Advance(time.Hour)
+	for range 3 {
+		_ = w.app.Step(t.Context()) // the process dies where it would set the cost aside
+	}
+	w.store.fail = nil
+	require.Equal(t, treasury.SweepFunding, w.sweeps()[0].State)
+	require.Equal(t, 1, w.waits())
+	require.True(t, w.waiting()[0].Next.After(w.clock.Now()))
+	w.hours(1)
+	require.Zero(t, w.waits())
+}
