@@ -77,6 +77,7 @@ func (m *merchant) accept(in *payment.CreateInput, p payment.Payment) string {
 	r, c := m.r, currency(p.Currency)
 	r.counts["payments"]++
 	r.expectDue(m, in, p)
+	r.outside.paid(m, in, p)
 	a := &asked{
 		m: m, id: p.ID, c: c, net: r.network(c.Network), address: chain.Address(p.Address), due: c.Decimal(p.Due),
 		until: p.ExpiresAt, late: map[string]time.Time{},

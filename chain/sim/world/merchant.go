@@ -201,6 +201,7 @@ func (r *run) order(m *merchant, c *chain.Currency, account string) string {
 	}
 	in := withdrawal.CreateInput{Terms: terms, CustomID: p.key, AccountID: account}
 	m.payouts = append(m.payouts, p)
+	r.outside.ordered(p, in)
 	said := "not heard"
 	again := &request{made: r.now}
 	again.do = func(t *task) { said = p.request(t, in, again) }
@@ -253,6 +254,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 		p.m.r.expectPrice(p.m, &in, v)
 	}
 	p.id = v.ID
+	p.m.r.outside.judge.Accepted(p.key, v.ID)
 	return "withdrawal " + short(v.ID)
 }
 

@@ -29,7 +29,9 @@ func (r *run) operate() string {
 		d := pick(r.rng, all)
 		id := d.Network + "/" + d.Tx + ":" + fmt.Sprint(d.Ordinal)
 		if r.rng.IntN(2) == 0 {
+			r.outside.judge.Resolving(m.id, id, d.Currency, int64(d.Amount))
 			_, err = t.p.app.Payments.Resolve(context.Background(), m.id, id, "")
+			r.outside.judge.Resolved(id, err == nil)
 			what = "resolves " + id
 		} else {
 			_, err = t.p.app.Payments.Refund(context.Background(), m.id, id)

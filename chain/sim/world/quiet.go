@@ -67,7 +67,7 @@ func (r *run) quiet(until time.Time) {
 			n.chain.Mine(1 + r.rng.IntN(4))
 		}
 		r.wake(true)
-		r.ask("quiet", func(t *task) { r.excuse(t, t.p.app.Step(context.Background())) })
+		r.ask("quiet", func(t *task) { r.did(t, t.p.app.Step(context.Background())) })
 		r.rise()
 	}
 	r.tell("quiet: %s, %d rounds", r.now.Sub(began).Round(time.Second), round)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -58,6 +59,9 @@ func (r *run) receive(d *webhook.Delivery) webhook.Result {
 	if mood == "half" {
 		mood = pick(r.rng, []string{"", "error"})
 	}
+	if mood != "" && mood != "lose" {
+		r.outside.judge.Refused(d.Body)
+	}
 	switch mood {
 	case "error":
 		return webhook.Result{Status: http.StatusInternalServerError, Err: errReceiver}
@@ -99,6 +103,7 @@ func (r *run) tried(m *merchant, id string) {
 // accept is what a careful receiver does: I12, I16. He refuses what a sender signed,
 // and then slept over.
 func (r *run) accept(m *merchant, id string, d *webhook.Delivery) bool {
+	r.outside.judge.Received(judge.Hook{Shop: m.id, Secret: m.secret, Header: d.Header, Body: d.Body, At: r.now})
 	err := webhook.Verify(d.Header, d.Body, r.now, 12*time.Hour, m.secret)
 	if errors.Is(err, webhook.ErrStale) && r.current != nil && r.current.paused {
 		return false

@@ -114,6 +114,7 @@ func (r *run) replay(log []entry) error {
 // were told so, and begin again from there.
 func (r *run) forget() {
 	w := r.truth
+	r.outside.judge.Forget()
 	r.unheard, r.inbox.tries = nil, map[string][]time.Time{}
 	maps.DeleteFunc(r.inbox.bodies, func(key, _ string) bool {
 		_, ok := w.outbox[key]

@@ -64,6 +64,7 @@ type run struct {
 	first     map[string]time.Time // when a customer's transaction was first sent, by network and hash
 	requests  int
 	unheard   []*unheard
+	outside   *outside // the judge that stands outside
 	trace     hash.Hash
 	story     []string
 	failure   *Failure
@@ -104,6 +105,7 @@ func newRun(w World) *run {
 		inbox: inbox{bodies: map[string]string{}, dead: -1, tries: map[string][]time.Time{}}, first: map[string]time.Time{},
 	}
 	r.begun = r.now
+	r.outside = newOutside()
 	r.at(-1)
 	return r
 }
@@ -140,6 +142,7 @@ func (r *run) play(ctx context.Context) {
 	if r.failure == nil {
 		r.liveness()
 	}
+	r.judged(true)
 }
 
 // safety plays with faults on: whatever happens, nothing may be wrong.
@@ -284,7 +287,7 @@ func (r *run) work() string {
 		app := t.p.app
 		if r.rng.IntN(2) == 0 {
 			what = t.p.String() + " all"
-			r.excuse(t, app.Step(context.Background()))
+			r.did(t, app.Step(context.Background()))
 			return
 		}
 		what = t.p.String()
@@ -348,7 +351,7 @@ func (r *run) fail(invariant, format string, args ...any) {
 func (r *run) result() Result {
 	return Result{
 		World: r.w, Hash: hex.EncodeToString(r.trace.Sum(nil)), Steps: r.step + 1, Simulated: r.now.Sub(r.begun),
-		Struck: r.struck, Counts: r.counts, Failure: r.failure, story: r.story,
+		Struck: r.struck, Counts: r.counts, Promises: r.outside.judge.Tally(), Failure: r.failure, story: r.story,
 	}
 }
 
@@ -387,6 +390,7 @@ func (r *run) prove(whole bool) {
 	if whole {
 		r.audit()
 	}
+	r.judged(false)
 }
 
 // audit reads everything back: I1, I2, I3, I9, I21 as the library proves them

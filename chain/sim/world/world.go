@@ -11,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
@@ -76,9 +77,14 @@ type Result struct {
 	Simulated time.Duration
 	Struck    map[Nemesis]int // how often each nemesis struck
 	Counts    map[string]int  // what the world did: "payments", "withdrawals" …
+	Promises  Promises        // how often each was asked, and could have failed
 	Failure   *Failure        // nil = every promise was kept
 	story     []string
 }
+
+// Promises counts each promise of the judge that stands outside: how often it was
+// asked, could have failed, and was broken.
+type Promises = judge.Tally
 
 // Failure is a promise that was broken.
 type Failure struct {

@@ -34,6 +34,7 @@ var (
 	onAnvil = flag.Uint64("world.anvil", 5, "how many worlds to play on a real EVM node")
 	logs    = flag.Bool("world.log", false, "show what the processes log")
 	shrink  = flag.Bool("world.shrink", true, "cut failing worlds down")
+	tally   = flag.Bool("world.promises", false, "tell of each promise how often it was asked and could have failed; fail where one never could")
 )
 
 // TestMain lets garbage lie longer: worlds are short and many.
@@ -102,13 +103,20 @@ func TestWorld(t *testing.T) {
 	}
 	began, next, lived := time.Now(), atomic.Uint64{}, atomic.Int64{}
 	next.Store(first)
-	var all sync.WaitGroup
+	var (
+		all      sync.WaitGroup
+		counting sync.Mutex
+	)
+	promises := world.Promises{}
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
 			for s := next.Add(1) - 1; s <= last; s = next.Add(1) - 1 {
 				w := world.World{Seed: s, Options: o}
 				r := w.Run(t.Context())
 				lived.Add(int64(r.Simulated))
+				counting.Lock()
+				promises.Add(r.Promises)
+				counting.Unlock()
 				if r.Failure != nil {
 					if *shrink {
 						r = w.Shrink(t.Context(), r)
@@ -119,6 +127,10 @@ func TestWorld(t *testing.T) {
 		})
 	}
 	all.Wait()
+	if *tally {
+		t.Logf("promises:\n%s", promises)
+		require.Empty(t, promises.Idle(), "these never could have failed")
+	}
 	n := last - first + 1
 	t.Logf("%d worlds from seed %d, %.1f simulated days, %.1f worlds a second",
 		n, first, time.Duration(lived.Load()).Hours()/24, float64(n)/time.Since(began).Seconds())

@@ -1,0 +1,54 @@
+package judge
+
+// Paid is told of a payment that a merchant asked for and was given.
+func (j *Judge) Paid(id string, a Ask) { j.asks[id] = a }
+
+// Ordered is told of a withdrawal that is asked for, before anybody answers.
+func (j *Judge) Ordered(o Order) {
+	j.orders[o.Key] = &o
+	j.keys = append(j.keys, o.Key)
+}
+
+// Accepted is told that a withdrawal was accepted under this id: I14.
+func (j *Judge) Accepted(key, id string) {
+	o := j.orders[key]
+	j.ask("I14", o.ID != "", o.ID == id, "the key %s made withdrawals %s and %s", key, o.ID, id)
+	o.ID = id
+}
+
+// verdict is what a person decided about money in suspense.
+type verdict struct {
+	Shop, Coin string
+	Amount     int64
+	Heard      bool
+}
+
+// Resolving is told that a person gives money in suspense to the master account,
+// before anybody answers.
+func (j *Judge) Resolving(shop, deposit, coin string, amount int64) {
+	if j.settled[deposit] == nil {
+		j.settled[deposit] = &verdict{Shop: shop, Coin: coin, Amount: amount}
+	}
+}
+
+// Resolved is told the answer: whether it was done.
+func (j *Judge) Resolved(deposit string, done bool) {
+	if v := j.settled[deposit]; done && v != nil {
+		v.Heard = true
+	}
+}
+
+// resolved is what people gave to a shop's master account out of suspense: for
+// certain, and at the most.
+func (j *Judge) resolved(shop, coin string) (least, most int64) {
+	for _, v := range j.settled {
+		if v.Shop != shop || v.Coin != coin {
+			continue
+		}
+		most += v.Amount
+		if v.Heard {
+			least += v.Amount
+		}
+	}
+	return least, most
+}

@@ -1,0 +1,147 @@
+package judge
+
+import (
+	"github.com/shopspring/decimal"
+)
+
+// chains judges what all shops have together against each network.
+func (j *Judge) chains(s *Scene) {
+	for i := range s.Chains {
+		c := &s.Chains[i]
+		j.covered(s, c)
+		if !c.Outputs {
+			j.dear(s, c)
+		}
+	}
+}
+
+// covered is I4: what merchants have is there.
+func (j *Judge) covered(s *Scene, c *Chain) {
+	for _, code := range sorted(c.Held) {
+		coin, there, owed := j.coin(code), c.Held[code], int64(0)
+		for i := range s.Shops {
+			shop := &s.Shops[i]
+			for k := range shop.Wallets {
+				owed += shop.Wallets[k].Balances[code].Amount
+			}
+			for k := range shop.Suspense {
+				if shop.Suspense[k].Coin == code {
+					owed += shop.Suspense[k].Amount
+				}
+			}
+			for k := range shop.Payouts {
+				if p := &shop.Payouts[k]; p.Coin == code && p.open() && !c.Own[p.Address] {
+					there = there.Add(c.left(p, coin))
+				}
+			}
+		}
+		j.ask("I4", owed > 0 && !s.Weather.Deep && !s.Weather.Restored, there.GreaterThanOrEqual(coin.whole(owed)),
+			"%s %s are owed, and %s are there", coin.whole(owed), code, there)
+	}
+}
+
+// left is what has already gone out for a withdrawal that is still open.
+func (c *Chain) left(p *Payout, coin Coin) (out decimal.Decimal) {
+	for _, m := range c.Moves {
+		if m.To == p.Address && m.Coin == p.Coin && m.Amount.Equal(coin.whole(p.Amount)) {
+			out = out.Add(m.Amount)
+		}
+	}
+	return out
+}
+
+// dear is I24: what forwarding costs, gas and its transfer included, in a world of a
+// week or so, against half of the value that it moved.
+func (j *Judge) dear(s *Scene, c *Chain) {
+	gas := j.gas(c.Network)
+	price := s.Prices[gas.Token]
+	byTx := map[string][]Move{}
+	for _, m := range c.Moves {
+		byTx[m.Tx] = append(byTx[m.Tx], m)
+	}
+	var cost, value decimal.Decimal
+	funded, moves, failures, payouts := map[string]bool{}, 0, 0, 0
+	for i := range s.Shops {
+		payouts += len(s.Shops[i].Payouts)
+	}
+	for _, t := range c.Sent {
+		if !t.Executed {
+			failures++
+			continue
+		}
+		for _, m := range byTx[t.Tx] {
+			sweep := c.Own[m.From] && !c.Hot[m.From] && c.Hot[m.To]
+			fund := c.Hot[m.From] && c.Own[m.To] && !c.Hot[m.To] && c.inner(s, m) && m.Coin == gas.Code
+			if !sweep && !fund {
+				continue
+			}
+			moves++
+			cost = cost.Add(gas.whole(t.Cost).Mul(price))
+			if fund {
+				funded[m.To] = true // what lies there is about to be moved
+			}
+			if sweep {
+				value = value.Add(m.Amount.Mul(s.Prices[j.coin(m.Coin).Token]))
+			}
+		}
+	}
+	for _, a := range sorted(funded) {
+		for _, code := range sorted(c.Stuck[a]) {
+			value = value.Add(c.Stuck[a][code].Mul(s.Prices[j.coin(code).Token]))
+		}
+	}
+	// Half of the value, and half as much again for what prices and fees did meanwhile.
+	most := value.Mul(decimal.New(75, -2))
+	j.ask("I24", moves > 0 && !s.Weather.Mistyped, cost.LessThanOrEqual(most), "on %s forwarding cost %s USD and moved %s USD", c.Network, cost, value)
+	j.ask("I24-failed", failures > 0, failures <= len(c.Stuck)+payouts, "on %s %d transactions failed, of %d deposit addresses and %d withdrawals",
+		c.Network, failures, len(c.Stuck), payouts)
+}
+
+// gas is a network's own coin.
+func (j *Judge) gas(network string) Coin {
+	for _, code := range sorted(j.coins) {
+		if c := j.coins[code]; c.Network == network && c.Native {
+			return c
+		}
+	}
+	return Coin{}
+}
+
+// reconcile is I26: at rest, the chain holds what the books say, and what the rules
+// leave out of the books: dust, places finer than the books', and what people paid
+// outside and only told of. Costs are booked rounded up, each by less than a unit.
+func (j *Judge) reconcile(s *Scene, c *Chain) {
+	gas := j.gas(c.Network)
+	for _, code := range sorted(c.Held) {
+		coin := j.coin(code)
+		var books, refunds int64
+		for i := range s.Shops {
+			books += s.Shops[i].Held[c.Network+"/"+code]
+			refunds += s.Shops[i].Left[code]
+		}
+		rest := coin.whole(refunds)
+		final := true
+		for _, m := range c.Moves {
+			if m.Coin != code || !c.Own[m.To] || c.ours(m.Tx) {
+				continue
+			}
+			final = final && c.Height-m.Height+1 >= coin.Confirmations
+			if m.Amount.LessThan(coin.Dust) {
+				rest = rest.Add(m.Amount)
+			} else {
+				rest = rest.Add(m.Amount.Sub(coin.whole(coin.units(m.Amount))))
+			}
+		}
+		most := rest
+		if code == gas.Code {
+			most = most.Add(coin.whole(int64(len(c.Sent))))
+		}
+		gap := c.Held[code].Sub(coin.whole(books))
+		id := "I26"
+		if s.Weather.Deep {
+			id = "I26-deep"
+		}
+		j.ask(id, final && !s.Weather.Restored && (books != 0 || !c.Held[code].IsZero()), !gap.LessThan(rest) && !gap.GreaterThan(most),
+			"%s: the chain holds %s, the books say %s: %s more, and not %s to %s", code, c.Held[code], coin.whole(books), gap, rest, most)
+	}
+}

@@ -1,0 +1,47 @@
+package judge
+
+import "time"
+
+// pause is what one attempt that fails may cost: the first pause of the schedule.
+const pause = time.Minute
+
+// firsts is I28: whatever others' receivers and payouts do, a merchant's webhook is
+// tried, and a withdrawal begun or given a reason, by the time that a process has done
+// all that was due.
+func (j *Judge) firsts(s *Scene, shop *Shop) {
+	trouble, own := false, shop.Deaf
+	for i := range shop.Outbox {
+		own = own || shop.Outbox[i].Attempts > 0 // its own receiver may be left alone for a while
+	}
+	for i := range s.Shops {
+		other := &s.Shops[i]
+		if other.ID == shop.ID {
+			continue
+		}
+		trouble = trouble || other.Deaf
+		for k := range other.Outbox {
+			trouble = trouble || other.Outbox[k].Attempts > 0
+		}
+		for k := range other.Payouts {
+			trouble = trouble || other.Payouts[k].Reason != ""
+		}
+	}
+	for i := range shop.Outbox {
+		l := &shop.Outbox[i]
+		j.ask("six", l.Failed, l.Attempts >= 6, "webhook %s of %s was given up after %d attempts: %s", l.ID, l.Object, l.Attempts, l.Error)
+	}
+	if s.Stepped.IsZero() {
+		j.ask("I28", false, true, "")
+		return
+	}
+	for i := range shop.Outbox {
+		l := &shop.Outbox[i]
+		j.ask("I28", trouble && !own, l.Failed || l.Attempts > 0 || l.Created.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
+			"webhook %s of %s waits since %s for its first attempt", l.ID, l.Object, l.Created.Format(time.DateTime))
+	}
+	for i := range shop.Payouts {
+		p := &shop.Payouts[i]
+		j.ask("I28", trouble, p.Status != pending || p.Reason != "" || p.Created.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
+			"withdrawal %s waits since %s and says nothing", p.ID, p.Created.Format(time.DateTime))
+	}
+}

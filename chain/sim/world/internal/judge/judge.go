@@ -1,0 +1,148 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// Breach is a promise that was not kept.
+type Breach struct {
+	Promise string
+	What    string
+}
+
+// Judge remembers what it saw and was told, and judges what comes next.
+type Judge struct {
+	coins    map[string]Coin
+	tally    Tally
+	open     map[string]bool
+	breaches []Breach
+
+	asks     map[string]Ask               // by payment
+	orders   map[string]*Order            // by key
+	keys     []string                     // of orders, as they came
+	states   map[string]string            // of each object, as last seen
+	where    map[string]string            // address → the payment it was given to
+	letters  map[string]string            // by shop and id: the body
+	refused  map[string]int               // by object: attempts that were not answered well
+	edges    map[string][]edge            // by object: the changes that were told
+	says     map[string]map[string]string // what all its webhooks say alike
+	claims   map[string]string            // by object: to whom it was told
+	deposits map[string]int               // by payment: how many were told
+	settled  map[string]*verdict          // by deposit: what a person decided on suspense
+}
+
+// edge is a change of state that a webhook told.
+type edge struct{ from, to string }
+
+// Ask is a payment that a merchant asked for and got.
+type Ask struct {
+	Shop, Coin, Price string
+	Wallet            string
+	ByUser, Fixed     bool
+	Window            time.Duration
+	Address           string
+}
+
+// Order is a withdrawal that a merchant asked for, accepted or not.
+type Order struct {
+	Shop, Key, Coin, To string
+	Figure              decimal.Decimal
+	Priced              bool // the figure is in USD
+	Final               bool // the figure is what the recipient gets
+	Shared              bool // the address gets other money too
+	ID                  string
+	lost                bool // a restore may have forgotten it
+}
+
+// New is a judge of a world with these coins.
+func New(coins map[string]Coin) *Judge {
+	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}}
+	for _, p := range Table() {
+		if p.Open != "" {
+			j.open[p.ID] = true
+		}
+	}
+	j.forget()
+	return j
+}
+
+// Forget is told when the store was put back: what was told before is not held
+// against what comes after. What was paid is.
+func (j *Judge) Forget() {
+	j.forget()
+	for _, o := range j.orders {
+		o.lost = true
+	}
+}
+
+func (j *Judge) forget() {
+	j.states, j.letters, j.edges = map[string]string{}, map[string]string{}, map[string][]edge{}
+	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
+	j.deposits, j.refused = map[string]int{}, map[string]int{}
+	j.settled = map[string]*verdict{}
+}
+
+// Tally is what was counted so far.
+func (j *Judge) Tally() Tally { return j.tally }
+
+// Breaches takes what was broken since it was asked last; of open promises none.
+func (j *Judge) Breaches() []Breach {
+	out := j.breaches
+	j.breaches = nil
+	return out
+}
+
+// ask counts one question. able is its premise.
+func (j *Judge) ask(id string, able, kept bool, format string, args ...any) {
+	c := j.tally[id]
+	c.Asked++
+	if able {
+		c.Able++
+		if !kept {
+			c.Broken++
+			if !j.open[id] {
+				j.breaches = append(j.breaches, Breach{id, fmt.Sprintf(format, args...)})
+			}
+		}
+	}
+	j.tally[id] = c
+}
+
+// Look judges a scene.
+func (j *Judge) Look(s *Scene) {
+	for i := range s.Shops {
+		shop := &s.Shops[i]
+		j.payments(s, shop)
+		j.payouts(s, shop)
+		j.transfers(shop)
+		j.balances(s, shop)
+		j.histories(shop)
+		j.views(shop)
+		j.agrees(shop)
+		j.firsts(s, shop)
+	}
+	j.chains(s)
+	if s.End {
+		j.ends(s)
+	}
+}
+
+func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// coin is a listed coin.
+func (j *Judge) coin(code string) Coin { return j.coins[code] }
+
+// chain is the network with this code.
+func (s *Scene) chain(network string) *Chain {
+	for i := range s.Chains {
+		if s.Chains[i].Network == network {
+			return &s.Chains[i]
+		}
+	}
+	return &Chain{}
+}

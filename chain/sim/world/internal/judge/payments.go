@@ -1,0 +1,188 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// payments judges a shop's payments.
+func (j *Judge) payments(s *Scene, shop *Shop) {
+	for i := range shop.Payments {
+		p := &shop.Payments[i]
+		j.moved("payment", p.ID, p.Status, payEdges)
+		j.address(p)
+		j.priced(s, p)
+		j.split(p)
+		j.progress(p)
+		j.timely(s, p)
+		j.credited(s, p)
+	}
+}
+
+// address is I11: no address is given to two payments.
+func (j *Judge) address(p *Payment) {
+	coin := j.coin(p.Coin)
+	key := coin.Network + "/" + p.Address
+	first, seen := j.where[key]
+	j.ask("I11", true, !seen || first == p.ID, "payments %s and %s have the address %s", first, p.ID, key)
+	if !seen {
+		j.where[key] = p.ID
+	}
+}
+
+// priced is what a customer has to send, from the price that was asked.
+func (j *Judge) priced(s *Scene, p *Payment) {
+	a, known := j.asks[p.ID]
+	coin := j.coin(p.Coin)
+	if !known || !p.Rate.IsPositive() {
+		j.ask("due", false, true, "")
+		return
+	}
+	price := decimal.RequireFromString(a.Price)
+	ok := false
+	for _, rate := range s.Quoted[coin.Token] {
+		ok = ok || rate.Equal(p.Rate)
+	}
+	j.ask("rate", true, ok, "payment %s was priced at %s, which nobody said", p.ID, p.Rate)
+	// ⌈P⌉, or ⌈P(1+f)+n⌉ where the customer bears the fee, without a rounding between.
+	over := price.Mul(decimal.NewFromInt(100))
+	if p.ByUser {
+		over = price.Mul(decimal.NewFromInt(100).Add(p.Percent))
+	}
+	want := ceilDiv(over.Shift(coin.Scale), p.Rate.Mul(decimal.NewFromInt(100)))
+	if p.ByUser {
+		want += p.Quoted
+	}
+	j.ask("due", true, p.Due == want && a.Coin == p.Coin && a.ByUser == p.ByUser && a.Fixed == p.Fixed && a.Address == p.Address,
+		"payment %s of %s USD at %s: %d due, and not %d, or not as it was asked", p.ID, a.Price, p.Rate, p.Due, want)
+	j.ask("window", true, p.Expires.Equal(p.Created.Add(a.Window)), "payment %s has %s, and not %s", p.ID, p.Expires.Sub(p.Created), a.Window)
+}
+
+// ceilDiv is a/b rounded up to a whole number, exactly.
+func ceilDiv(a, b decimal.Decimal) int64 {
+	q, rest := a.QuoRem(b, 0)
+	if rest.IsPositive() {
+		q = q.Add(decimal.NewFromInt(1))
+	}
+	return q.IntPart()
+}
+
+// floorDiv is a/b rounded down to a whole number, exactly, of what is not negative.
+func floorDiv(a, b decimal.Decimal) int64 {
+	q, _ := a.QuoRem(b, 0)
+	return q.IntPart()
+}
+
+// split is how what was received is shared: network, platform, wallet.
+func (j *Judge) split(p *Payment) {
+	r := decimal.NewFromInt(p.Received)
+	hundred := decimal.NewFromInt(100)
+	network := min(p.Quoted, p.Received)
+	rest := p.Received - network
+	platform := min(floorDiv(r.Mul(p.Percent), hundred), rest)
+	if p.ByUser {
+		platform = floorDiv(decimal.NewFromInt(rest).Mul(p.Percent), hundred.Add(p.Percent))
+	}
+	j.ask("fees", p.Received > 0, p.Network == network && p.Platform == platform && p.Net == rest-platform,
+		"payment %s received %d: network %d, platform %d, net %d, and not %d, %d, %d",
+		p.ID, p.Received, p.Network, p.Platform, p.Net, network, platform, rest-platform)
+	coin := j.coin(p.Coin)
+	value := coin.whole(p.Net).Mul(p.Rate).Truncate(2).StringFixed(2)
+	j.ask("received-usd", p.Fixed && p.Received > 0, p.Value == value, "payment %s shows %s received, and not %s", p.ID, p.Value, value)
+}
+
+// progress is what the views say has come and is missing.
+func (j *Judge) progress(p *Payment) {
+	low, high := j.tolerance(p)
+	have := p.ShownReceived + p.ShownPending
+	missing := max(0, p.Due-have)
+	ok := p.ShownShort == missing && have < p.Due-low || p.ShownShort == 0 && have >= p.Due-high
+	j.ask("missing", true, ok, "payment %s, %d due, %d received and %d pending, misses %d", p.ID, p.Due, p.ShownReceived, p.ShownPending, p.ShownShort)
+}
+
+// tolerance is how much less than due is still full: half a percent of it, and at
+// most what five USD are worth. The paper does not say how it is rounded, so the two
+// figures bound it.
+func (j *Judge) tolerance(p *Payment) (low, high int64) {
+	most := decimal.NewFromInt(p.Due).Mul(decimal.New(5, -3))
+	if p.Rate.IsPositive() {
+		cap5 := decimal.NewFromInt(5).Shift(j.coin(p.Coin).Scale).DivRound(p.Rate, 8)
+		most = decimal.Min(most, cap5)
+	}
+	low = most.Floor().IntPart()
+	return low, low + 1
+}
+
+// timely is that no payment expires before its time.
+func (j *Judge) timely(s *Scene, p *Payment) {
+	j.ask("expiry", p.Status == expired && !p.Cancelled, !s.Now.Add(s.Weather.Skew).Before(p.Expires),
+		"payment %s is expired, and its time ends at %s", p.ID, p.Expires.Format(time.DateTime))
+}
+
+// sums are what a chain says came for a payment in its coin and is final: for
+// certain in time, and what may count as that. soon is what is in a block at all.
+type sums struct{ sure, maybe, soon int64 }
+
+// came adds up what came for a payment.
+func (j *Judge) came(s *Scene, p *Payment) (out sums) {
+	coin := j.coin(p.Coin)
+	c := s.chain(coin.Network)
+	for _, m := range c.Moves {
+		if m.To != p.Address || m.Coin != p.Coin || m.Amount.LessThan(coin.Dust) || c.inner(s, m) {
+			continue
+		}
+		units := coin.units(m.Amount)
+		out.soon += units
+		if c.Height-m.Height+1 < coin.Confirmations {
+			continue
+		}
+		first, known := c.First[m.Tx]
+		late := known && !first.Add(-s.Weather.Skew).Before(p.Expires) && !m.Time.Before(p.Expires)
+		switch {
+		case m.Time.Before(p.Expires) && !p.Cancelled:
+			out.sure += units
+		case !late:
+			out.maybe += units
+		}
+	}
+	return out
+}
+
+// inner reports whether a move is one between the library's own addresses, and no
+// withdrawal that somebody ordered to one of them.
+func (c *Chain) inner(s *Scene, m Move) bool {
+	if m.From != "" && c.Own[m.From] || c.ours(m.Tx) {
+		for i := range s.Shops {
+			for k := range s.Shops[i].Payouts {
+				if p := &s.Shops[i].Payouts[k]; p.Address == m.To && (p.Tx == m.Tx || p.open()) && p.Coin == m.Coin {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// ours reports whether the library broadcast a transaction.
+func (c *Chain) ours(tx string) bool {
+	for i := range c.Sent {
+		if c.Sent[i].Tx == tx {
+			return true
+		}
+	}
+	return false
+}
+
+// credited holds what was credited against the chain: I5, and that what came late
+// counts for nothing.
+func (j *Judge) credited(s *Scene, p *Payment) {
+	came := j.came(s, p)
+	calm := !s.Weather.Deep && !s.Weather.Restored || s.End
+	j.ask("I5", p.Received > 0 && calm, p.Received <= came.sure+came.maybe,
+		"payment %s was credited %d, and %d is final on the chain in its coin and its time (%d in blocks)", p.ID, p.Received, came.sure+came.maybe, came.soon)
+	_, tolerance := j.tolerance(p)
+	j.ask("enough", paid(p.Status) && !s.Weather.Deep, came.sure+came.maybe >= p.Due-tolerance,
+		"payment %s is %s, %d is due and %d has come for good", p.ID, p.Status, p.Due, came.sure+came.maybe)
+}

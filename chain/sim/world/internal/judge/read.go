@@ -1,0 +1,240 @@
+package judge
+
+import (
+	"context"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// page is the largest page of every list.
+const page = 100
+
+// period is more than a world lasts, and than a clock is off.
+const period = 60 * 24 * time.Hour
+
+// reader reads one shop's views.
+type reader struct {
+	ctx  context.Context
+	app  *cryptopay.App
+	shop *Shop
+	now  time.Time
+	err  error
+}
+
+// Read fills in what the public views show a shop, and of the ledger the balances
+// that no view shows.
+func Read(ctx context.Context, app *cryptopay.App, store storage.Store, now time.Time, shop *Shop) error {
+	r := &reader{ctx: ctx, app: app, shop: shop, now: now}
+	for _, step := range []func(){r.payments, r.payouts, r.transfers, r.wallets, r.lines, r.overview, r.suspense, r.outbox} {
+		if step(); r.err != nil {
+			return r.err
+		}
+	}
+	r.books(store)
+	return r.err
+}
+
+// pages reads a list to its end.
+func pages[T any](r *reader, list func(offset int) ([]T, error)) (out []T) {
+	for r.err == nil {
+		var next []T
+		if next, r.err = list(len(out)); len(next) == 0 {
+			break
+		}
+		if out = append(out, next...); len(next) < page {
+			break
+		}
+	}
+	return out
+}
+
+func (r *reader) payments() {
+	all := pages(r, func(offset int) ([]payment.Payment, error) {
+		next, count, total, err := r.app.Payments.List(r.ctx, r.shop.ID, payment.Filter{Limit: page, Offset: offset})
+		if r.shop.Counts.Payments = total; count != total {
+			r.shop.Counts.Payments = -1
+		}
+		return next, err
+	})
+	for len(all) > 0 && r.err == nil {
+		some := all[:min(page, len(all))]
+		all = all[len(some):]
+		var done []payment.Progress
+		if done, r.err = r.app.Payments.Progress(r.ctx, r.shop.ID, some); r.err != nil {
+			return
+		}
+		for i := range some {
+			r.shop.Payments = append(r.shop.Payments, payView(&some[i], done[i]))
+		}
+	}
+}
+
+func payView(p *payment.Payment, g payment.Progress) Payment {
+	return Payment{
+		ID: p.ID, Status: string(p.Status), Coin: p.Currency, Address: p.Address, Wallet: p.Wallet, Tx: p.Tx,
+		Due: int64(p.Due), Received: int64(p.Received), Net: int64(p.Net), Platform: int64(p.Platform), Network: int64(p.NetworkTaken),
+		Quoted: int64(p.NetworkFee), Rate: p.Rate, Percent: p.FeePercent, Price: p.Price, ByUser: p.FeeByUser, Fixed: p.FixedRate,
+		Cancelled: p.Cancelled, Value: p.MerchantReceived(), Created: p.CreatedAt, Expires: p.ExpiresAt,
+		ShownReceived: int64(g.Received), ShownPending: int64(g.Pending), ShownShort: int64(g.Missing),
+	}
+}
+
+func (r *reader) payouts() {
+	for _, p := range pages(r, func(offset int) ([]withdrawal.Withdrawal, error) {
+		next, total, err := r.app.Withdrawals.List(r.ctx, r.shop.ID, withdrawal.Filter{Limit: page, Offset: offset})
+		r.shop.Counts.Payouts = total
+		return next, err
+	}) {
+		r.shop.Payouts = append(r.shop.Payouts, Payout{
+			ID: p.ID, Status: string(p.Status), Coin: p.Currency, Address: p.Address, CustomID: p.CustomID, Wallet: p.Wallet, Tx: p.Tx,
+			Requested: int64(p.Requested), Amount: int64(p.Amount), Platform: int64(p.PlatformFee), Network: int64(p.NetworkFee),
+			Reason: p.WaitingReason(), Since: p.WaitingSince, Created: p.CreatedAt, Completed: p.CompletedAt,
+		})
+	}
+}
+
+func (r *reader) transfers() {
+	for _, t := range pages(r, func(offset int) ([]wallet.Transfer, error) {
+		next, _, err := r.app.Wallets.TransferHistory(r.ctx, r.shop.ID, wallet.TransferFilter{Limit: page, Offset: offset})
+		return next, err
+	}) {
+		r.shop.Transfers = append(r.shop.Transfers, Transfer{
+			ID: t.ID, Status: string(t.Status), Direction: string(t.Direction), Wallet: t.Wallet, Coin: t.Currency, Amount: int64(t.Amount),
+		})
+	}
+}
+
+func (r *reader) wallets() {
+	subs, _, err := r.app.Wallets.List(r.ctx, r.shop.ID, 0, 0)
+	if r.err = err; err != nil {
+		return
+	}
+	ids := []string{wallet.Master}
+	for i := range subs {
+		ids = append(ids, subs[i].ID)
+	}
+	balances, err := r.app.Wallets.Balances(r.ctx, r.shop.ID, ids...)
+	if r.err = err; err != nil {
+		return
+	}
+	for _, id := range ids {
+		w := Wallet{ID: id, Balances: map[string]Balance{}}
+		for _, b := range balances[id] {
+			w.Balances[b.Currency] = Balance{int64(b.Amount), int64(b.Pending), int64(b.Available)}
+		}
+		for _, e := range pages(r, func(offset int) ([]wallet.HistoryEntry, error) {
+			next, count, err := r.app.Wallets.History(r.ctx, r.shop.ID, wallet.HistoryFilter{Wallet: id, Limit: page, Offset: offset})
+			w.Count = count
+			return next, err
+		}) {
+			w.History = append(w.History, Entry{Coin: e.Currency, Kind: string(e.Type), Ref: e.Ref, Amount: int64(e.Amount), After: int64(e.BalanceAfter)})
+		}
+		r.shop.Wallets = append(r.shop.Wallets, w)
+	}
+}
+
+func (r *reader) lines() {
+	for number := 1; r.err == nil; number++ {
+		next, count, err := r.app.Transactions(r.ctx, r.shop.ID, cryptopay.TransactionFilter{Page: number, PageSize: page})
+		r.err, r.shop.Counts.Lines = err, count
+		for i := range next {
+			t := &next[i]
+			r.shop.Lines = append(r.shop.Lines, Line{
+				ID: t.ID, Kind: t.Kind, Status: t.Status, Coin: string(t.Currency), Reference: t.Reference,
+				Amount: int64(t.Amount), Fee: int64(t.Fee), Net: int64(t.Net),
+			})
+		}
+		if len(next) < page {
+			return
+		}
+	}
+}
+
+func (r *reader) overview() {
+	o, err := r.app.Wallets.Overview(r.ctx, r.shop.ID)
+	if r.err = err; err != nil {
+		return
+	}
+	c := &r.shop.Counts
+	c.Deposits, c.Withdrawals, c.SubWallet = o.Statistics.Deposits, o.Statistics.Withdrawals, o.Statistics.SubAccounts
+	r.shop.Overview = map[string]Total{}
+	for i := range o.SubAccounts {
+		r.shop.Overview[o.SubAccounts[i].Currency] = Total{int64(o.SubAccounts[i].Total), int64(o.SubAccounts[i].Pending)}
+	}
+	stats, err := r.app.Stats(r.ctx, r.shop.ID, cryptopay.StatsFilter{From: r.now.Add(-period), Before: r.now.Add(period)})
+	if r.err = err; err != nil {
+		return
+	}
+	c.StatPayments, c.StatPayouts = map[string]int64{}, map[string]int64{}
+	for status, v := range stats.Payments.ByStatus {
+		c.StatPayments[status] = v.Count
+	}
+	for status, v := range stats.Withdrawals.ByStatus {
+		c.StatPayouts[status] = v.Count
+	}
+	fees, err := r.app.Wallets.PlatformFees(r.ctx, r.shop.ID)
+	r.err, r.shop.Earned = err, map[string]int64{}
+	for _, f := range fees {
+		r.shop.Earned[f.Currency] = int64(f.Amount)
+	}
+}
+
+func (r *reader) suspense() {
+	for _, d := range pages(r, func(offset int) ([]payment.Deposit, error) {
+		return r.app.Payments.Suspense(r.ctx, r.shop.ID, page, offset)
+	}) {
+		r.shop.Suspense = append(r.shop.Suspense, Suspended{ID: d.ID, Coin: d.Currency, Address: d.Address, Reason: d.SuspenseReason(), Amount: int64(d.Amount)})
+	}
+}
+
+// outbox reads the webhooks that wait or were given up.
+func (r *reader) outbox() {
+	for _, status := range []webhook.Status{webhook.StatusPending, webhook.StatusFailed} {
+		for _, row := range pages(r, func(offset int) ([]storage.Row, error) {
+			return r.app.Webhooks.List(r.ctx, r.shop.ID, status, page, offset)
+		}) {
+			e := webhook.Events.Value(row)
+			r.shop.Outbox = append(r.shop.Outbox, Letter{ID: row.ID, Object: e.Object, Attempts: e.Attempts, Failed: status == webhook.StatusFailed, Created: e.Created, Error: e.Error})
+		}
+	}
+}
+
+// books reads what the ledger says that is owed, held, and refunded.
+func (r *reader) books(store storage.Store) {
+	part := storage.Tenant(r.shop.ID)
+	all, err := store.Balances(r.ctx, part)
+	r.shop.Owed, r.shop.Held, r.shop.Left = map[string]int64{}, map[string]int64{}, map[string]int64{}
+	if r.err = err; err != nil {
+		return
+	}
+	const chains, receivables = "chain/", "receivable/"
+	for _, b := range all {
+		name := string(b.Account)
+		switch {
+		case len(name) > len(chains) && name[:len(chains)] == chains:
+			r.shop.Held[name[len(chains):]+"/"+string(b.Asset)] = -int64(b.Posted)
+		case b.Account.Owed():
+			r.shop.Owed[name[len(receivables):]+"/"+string(b.Asset)] = int64(b.Posted)
+		case b.Account == ledger.Suspense && b.Seq > 0:
+			r.refunded(store, part, b)
+		}
+	}
+}
+
+// refunded adds up what people paid back out of suspense.
+func (r *reader) refunded(store storage.Store, part storage.Partition, b ledger.Balance) {
+	entries, err := store.Entries(r.ctx, part, b.Account, b.Asset, 0, int(b.Seq))
+	r.err = err
+	for _, e := range entries {
+		if e.Kind == ledger.KindRefund {
+			r.shop.Left[string(b.Asset)] -= int64(e.Delta)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// Coin is a currency as its list of settings has it.
+type Coin struct {
+	Code, Token, Network string
+	Scale                int32 // places that the books keep
+	Native               bool
+	Dust                 decimal.Decimal
+	Confirmations        int64
+}
+
+// units is an amount in the books' units, rounded down.
+func (c Coin) units(d decimal.Decimal) int64 {
+	return d.Shift(c.Scale).Floor().IntPart()
+}
+
+// whole is units as whole coins.
+func (c Coin) whole(units int64) decimal.Decimal { return decimal.New(units, -c.Scale) }
+
+// Weather is which faults a world has, as far as a rule names them.
+type Weather struct {
+	Deep     bool // blocks that were final may be taken back
+	Restored bool // the store was put back to an older moment
+	Mistyped bool // a price was typed wrongly
+	Deaf     bool // receivers may fail
+	Skew     time.Duration
+}
+
+// Scene is what can be seen at one moment.
+type Scene struct {
+	Now     time.Time
+	Weather Weather
+	// End says that the faults are over and that what was open has had its time.
+	End bool
+	// Stepped is when a process last did all that was due, with nothing in its way;
+	// zero = something was.
+	Stepped time.Time
+	Shops   []Shop
+	Chains  []Chain
+	Prices  map[string]decimal.Decimal   // in USD, by token
+	Quoted  map[string][]decimal.Decimal // every price that was ever given
+}
+
+// Shop is a merchant with all that the public views show it.
+type Shop struct {
+	ID        string
+	Fee       decimal.Decimal // percent of what is received
+	OutFee    decimal.Decimal // percent of a withdrawal's figure
+	Deaf      bool            // its receiver never answers
+	Payments  []Payment
+	Payouts   []Payout
+	Transfers []Transfer
+	Wallets   []Wallet
+	Overview  map[string]Total // of the sub-accounts, by coin
+	Lines     []Line
+	Counts    Counts
+	Earned    map[string]int64 // platform fees by coin
+	Suspense  []Suspended
+	Resting   []Resting
+	Outbox    []Letter
+	Owed      map[string]int64 // what wallets owe, by "wallet/coin", as the ledger has it: 0 or less
+	Held      map[string]int64 // what the ledger says that the chain holds, by "network/coin"
+	Left      map[string]int64 // refunds out of suspense, by coin: paid by people, outside
+}
+
+// Payment is a payment's view.
+type Payment struct {
+	ID, Status, Coin, Address, Wallet, Tx   string
+	Due, Received, Net, Platform, Network   int64
+	Quoted                                  int64 // network fee that was quoted
+	Rate, Percent, Price                    decimal.Decimal
+	ByUser, Fixed, Cancelled                bool
+	Value                                   string // merchant_received_usd
+	Created, Expires                        time.Time
+	ShownReceived, ShownPending, ShownShort int64
+}
+
+// Payout is a withdrawal's view.
+type Payout struct {
+	ID, Status, Coin, Address, CustomID, Wallet, Tx string
+	Requested, Amount, Platform, Network            int64
+	Reason                                          string // why it waits, as shown
+	Since, Created, Completed                       time.Time
+}
+
+// open reports whether a withdrawal still holds money.
+func (p *Payout) open() bool { return p.Status == pending || p.Status == processing }
+
+// Transfer is one between a merchant's own accounts.
+type Transfer struct {
+	ID, Status, Direction, Wallet, Coin string
+	Amount                              int64
+}
+
+// Wallet is an account with its balances and its history, newest first.
+type Wallet struct {
+	ID       string
+	Balances map[string]Balance
+	History  []Entry
+	Count    int64 // that the history says there are
+}
+
+// Balance is one of a wallet in one coin.
+type Balance struct{ Amount, Pending, Available int64 }
+
+// Total is what all sub-accounts have of one coin.
+type Total struct{ Amount, Pending int64 }
+
+// Entry is one line of a wallet's history.
+type Entry struct {
+	Coin, Kind, Ref string
+	Amount, After   int64
+}
+
+// Line is one of the unified history.
+type Line struct {
+	ID, Kind, Status, Coin, Reference string
+	Amount, Fee, Net                  int64
+}
+
+// Counts are what lists and statistics count.
+type Counts struct {
+	Payments, Payouts, Lines         int64 // totals beside lists
+	StatPayments, StatPayouts        map[string]int64
+	Deposits, Withdrawals, SubWallet int64 // of the overview
+}
+
+// Suspended is money that matched nothing.
+type Suspended struct {
+	ID, Coin, Address, Reason string
+	Amount                    int64
+}
+
+// Resting is coins on a deposit address that wait to be forwarded.
+type Resting struct {
+	Address, Coin, Reason string
+	Since, Next           time.Time
+	DueBelow              int64
+}
+
+// Letter is a webhook that was not delivered: yet, or for good.
+type Letter struct {
+	ID, Object string
+	Attempts   int
+	Failed     bool
+	Error      string
+	Created    time.Time
+}
+
+// Chain is a network as it is, read past the library.
+type Chain struct {
+	Network string
+	Outputs bool // it keeps outputs, not accounts
+	Height  int64
+	Moves   []Move               // all that really moved on the branch that counts, oldest first
+	Sent    []Sent               // what the library broadcast and a block holds
+	First   map[string]time.Time // when an outside transaction was first sent
+	Own     map[string]bool      // addresses that are the library's
+	Hot     map[string]bool      // those of them that withdrawals are paid from
+	Held    map[string]decimal.Decimal
+	Stuck   map[string]map[string]decimal.Decimal // what deposit addresses hold, by address and coin
+}
+
+// Move is one movement of value.
+type Move struct {
+	Tx, From, To, Coin string
+	Amount             decimal.Decimal
+	Height             int64
+	Time               time.Time
+}
+
+// Sent is a transaction of the library's in a block.
+type Sent struct {
+	Tx       string
+	Cost     int64 // in units of the network's own coin
+	Executed bool
+}

@@ -1,0 +1,90 @@
+package judge
+
+// Promise is one thing that must hold.
+type Promise struct {
+	ID   string
+	Rule string // that it rests on
+	Open string // the finding whose repair turns it on; "" = it is on
+}
+
+// Table lists every promise, by what it is about.
+func Table() []Promise {
+	var all []Promise
+	for _, part := range [][]Promise{aboutPayments, aboutPayouts, aboutBooks, aboutWebhooks, aboutChains, aboutEnds, aboutLater} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+var aboutPayments = []Promise{
+	{ID: "I11", Rule: "Every address is unique and single-use: it is never handed out twice, not even after expiry or a crash."},
+	{ID: "rate", Rule: "A payment is priced by a price that a source has given."},
+	{ID: "due", Rule: "The customer sends the price in crypto, rounded up at the coin's scale; where he bears the fee, the price with the fee's percentage and the quoted network fee on it, rounded up."},
+	{ID: "window", Rule: "A payment expires so many minutes after its creation as were asked, by default 60."},
+	{ID: "fees", Rule: "Of the received sum the network fee is taken once; the platform takes its percentage of the sum rounded down, or where the customer bears it the percentage that is contained in the rest; the wallet gets what is left."},
+	{ID: "received-usd", Rule: "merchant_received_usd is what the wallet was credited times the locked rate, two places, rounded down."},
+	{ID: "missing", Rule: "amount_missing is what the customer still has to send: nothing once enough has come within the tolerance of half a percent, at most 5 USD."},
+	{ID: "expiry", Rule: "A payment that nobody cancelled expires only when its window has ended."},
+	{ID: "I5", Rule: "What is credited is final on the chain: it came to the payment's address, in its coin, at least the dust limit, with the required confirmations, and not after the window alone."},
+	{ID: "enough", Rule: "A payment is confirmed only when the final deposits alone are what is due, less the tolerance."},
+	{ID: "I13", Rule: "Payments, withdrawals and transfers move along the edges of their tables only; what has ended stays, except for a payment whose deposit returns."},
+}
+
+var aboutPayouts = []Promise{
+	{ID: "ordered", Rule: "A withdrawal is to the address, in the coin, of the merchant, as it was ordered."},
+	{ID: "I14", Rule: "The same idempotency key gives the same answer and one effect."},
+	{ID: "kept", Rule: "What was accepted is there afterwards."},
+	{ID: "charged", Rule: "The platform's fee is its percentage of the figure asked for, the network's a quote; without final_amount they come off the figure, with it they go on top; a price is converted once, rounded down."},
+	{ID: "reason", Rule: "A withdrawal shows a waiting_reason only while it is open, and since when."},
+	{ID: "I7", Rule: "A withdrawal has at most one executed effect, equal in coin, amount and destination to what was accepted; what was not accepted has none."},
+	{ID: "I8", Rule: "A withdrawal that failed or was cancelled, and whose money went back to the balance, was never paid."},
+}
+
+var aboutBooks = []Promise{
+	{ID: "I3", Rule: "No balance is below zero; amount is pending and available together."},
+	{ID: "balance", Rule: "A wallet has what its payments left it, less completed withdrawals with their fees, and what transfers and people brought or took; what a deep reorg took beyond that it owes."},
+	{ID: "I9", Rule: "pending is what open withdrawals and transfers hold, no more and no less: completed posts the hold once, and what ended has none."},
+	{ID: "platform-fees", Rule: "The platform has earned the platform fees of credited payments and completed withdrawals."},
+	{ID: "history", Rule: "The balance history has an entry per movement, each the step to the balance after it, from zero to the present balance."},
+	{ID: "history-withdrawal", Rule: "A completed withdrawal has one entry of minus what was requested; any other has none."},
+	{ID: "I29", Rule: "What a merchant is shown agrees with itself at every step: lists, counts, the unified history, statistics, balances, and every webhook."},
+	{ID: "total-deposits", Rule: "The overview counts the payments that were credited, also those that were credited in part.", Open: "deposits-partial"},
+}
+
+var aboutWebhooks = []Promise{
+	{ID: "H06", Rule: "X-Signature is the hex HMAC-SHA256 of the raw body under the merchant's secret, and Webhook-Signature that of id, time and body."},
+	{ID: "I12", Rule: "A webhook that comes again under the same id has the same body."},
+	{ID: "H08", Rule: "There are six attempts in all."},
+	{ID: "six", Rule: "A webhook is given up only after all its attempts: one at once, and five retries.", Open: "given-up-early"},
+	{ID: "envelope", Rule: "A webhook's body is event, data and timestamp, the time in UTC with milliseconds."},
+	{ID: "fields", Rule: "The payload of each event has the documented fields, and does not grow."},
+	{ID: "I16", Rule: "Nothing of one merchant's is told to another."},
+	{ID: "told", Rule: "Each change of state is told: the changes that were told lead from the first state to the present one, each once."},
+	{ID: "deposit-told", Rule: "Each deposit that is detected for a payment is told."},
+}
+
+var aboutChains = []Promise{
+	{ID: "I4", Rule: "What merchants have and what stands in suspense is covered by coins on addresses of ours; only a reorg deeper than the required confirmations may break it."},
+	{ID: "I24", Rule: "A sweep together with its gas costs at most half of the value that it moves: over a week all of them together at most one and a half times that share."},
+	{ID: "I24-failed", Rule: "Beside that, one move may fail per deposit address and per withdrawal."},
+	{ID: "I28", Rule: "No merchant's, stranger's or receiver's act delays another's first attempt or payout by more than the pause of one attempt."},
+}
+
+var aboutEnds = []Promise{
+	{ID: "I19", Rule: "After the faults everything open comes to its end in the papers' times, or shows a reason and since when."},
+	{ID: "full", Rule: "A payment for which enough came in time is completed."},
+	{ID: "partial", Rule: "What came in time for a payment that was not paid in full is credited when its window has ended."},
+	{ID: "empty", Rule: "A payment for which nothing came is expired or failed, and credits nothing."},
+	{ID: "paid", Rule: "A completed withdrawal was executed on the chain, by the transaction that it shows."},
+	{ID: "complete", Rule: "While an address is watched every unit that lands on it is booked once: to the payment, or to suspense."},
+	{ID: "I26", Rule: "Per network and coin the books are what the chain holds at our addresses, but for dust and for places finer than the books'."},
+	{ID: "I26-deep", Rule: "The same after reorgs that were deeper than the required confirmations: what they took is taken back in the books.", Open: "costs-after-deep-reorg"},
+	{ID: "at-rest", Rule: "Coins at rest on a deposit address are forwarded, or shown with a reason, an age, and what ends it."},
+}
+
+// aboutLater are promises whose defence is not built: they are named, and not asked.
+var aboutLater = []Promise{
+	{ID: "I23", Rule: "Reserved: its rule is not written yet.", Open: "I23"},
+	{ID: "I25", Rule: "Reserved: its rule is not written yet.", Open: "I25"},
+	{ID: "I27", Rule: "Reserved: its rule is not written yet.", Open: "I27"},
+}

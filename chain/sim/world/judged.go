@@ -1,0 +1,237 @@
+package world
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// outside is the judge that knows the library by its papers alone, and what it
+// looks through: a process of its own, that asks and never works.
+type outside struct {
+	judge   *judge.Judge
+	process *process
+	opened  *witness        // the store that the process was started on
+	own     map[string]bool // by network and address
+	stepped time.Time       // when a process did all that was due, with nothing in its way
+	struck  int             // faults of the store so far
+	trouble time.Time       // when the last of them struck
+}
+
+func newOutside() *outside {
+	all := map[string]judge.Coin{}
+	for _, codes := range coins {
+		for _, code := range codes {
+			c := currency(code)
+			all[code] = judge.Coin{
+				Code: code, Token: c.Token, Network: string(c.Network), Scale: int32(c.Scale), Native: c.Native(), Dust: c.Dust, Confirmations: c.Confirmations,
+			}
+		}
+	}
+	return &outside{judge: judge.New(all), own: map[string]bool{}}
+}
+
+// paid tells the judge of a new payment.
+func (o *outside) paid(m *merchant, in *payment.CreateInput, p payment.Payment) {
+	a := judge.Ask{Shop: m.id, Coin: in.Currency, Price: in.Amount, Wallet: in.WalletID, Fixed: true, Window: time.Hour, Address: p.Address}
+	if in.FixedRate != nil {
+		a.Fixed = *in.FixedRate
+	}
+	if in.FeeByUser != nil {
+		a.ByUser = *in.FeeByUser
+	}
+	if in.ExpiryMinutes != nil {
+		a.Window = time.Duration(*in.ExpiryMinutes) * time.Minute
+	}
+	o.judge.Paid(p.ID, a)
+}
+
+// ordered tells the judge of a withdrawal that is about to be asked for.
+func (o *outside) ordered(p *payout, in withdrawal.CreateInput) {
+	order := judge.Order{Shop: p.m.id, Key: p.key, Coin: in.Currency, To: in.Address, Final: in.FinalAmount, Shared: p.shared}
+	if order.Priced = in.PriceAmount != nil; order.Priced {
+		order.Figure = *in.PriceAmount
+	} else {
+		order.Figure = *in.Amount
+	}
+	o.judge.Ordered(order)
+}
+
+// did is excuse for who did all that was due: if nothing was in its way, what was
+// due before is done.
+func (r *run) did(t *task, err error) {
+	r.excuse(t, err)
+	o := r.outside
+	o.watch(r)
+	if err != nil || t.struck || t.paused || r.unwell(t.p) || r.quote != "" || r.now.Sub(o.trouble) < leases {
+		return
+	}
+	for _, p := range r.procs {
+		if p != t.p && !p.free() {
+			return
+		}
+	}
+	o.stepped = t.began
+}
+
+// leases is how long a process that died may keep what it claimed from others.
+const leases = 20 * time.Minute
+
+// watch notes when the store's faults strike.
+func (o *outside) watch(r *run) {
+	n := 0
+	for nemesis := range perPoint {
+		n += r.struck[nemesis]
+	}
+	n += r.struck[Restores] + r.counts["restarts"]
+	if n != o.struck || o.trouble.IsZero() {
+		o.struck, o.trouble = n, r.now
+	}
+}
+
+// judged lets the judge look at the world as it is now.
+func (r *run) judged(end bool) {
+	if r.failure != nil || len(r.w.Nodes) > 0 || r.replaying {
+		return
+	}
+	calls := r.calls // its own are no task's
+	defer func() { r.calls = calls }()
+	o := r.outside
+	o.watch(r)
+	if err := o.open(r); err != nil {
+		r.fail("judge", "it has no App: %v", err)
+		return
+	}
+	s, err := o.scene(r, end)
+	if err != nil {
+		r.fail("judge", "a view is not shown: %v", err)
+		return
+	}
+	o.judge.Look(s)
+	for _, b := range o.judge.Breaches() {
+		r.fail(b.Promise, "%s", b.What)
+	}
+}
+
+// open starts the judge's own process, and starts it again on another store.
+func (o *outside) open(r *run) error {
+	if o.process != nil && o.opened == r.truth {
+		return nil
+	}
+	p := &process{r: r, n: -1, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8([32]byte{1})}
+	for _, n := range r.chains {
+		p.nodes[n.name] = n.sim.NewNode()
+	}
+	o.process, o.opened = p, r.truth
+	return p.start()
+}
+
+// scene is the world as the judge sees it.
+func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
+	s := &judge.Scene{
+		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted,
+		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Skew: r.skewed},
+	}
+	for _, m := range r.tenants {
+		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead}
+		if err := judge.Read(context.Background(), o.process.app, r.truth, r.now, &shop); err != nil {
+			return nil, err
+		}
+		if end {
+			if err := o.rest(r, m, &shop); err != nil {
+				return nil, err
+			}
+		}
+		s.Shops = append(s.Shops, shop)
+	}
+	for _, n := range r.chains {
+		c, err := o.look(r, n)
+		if err != nil {
+			return nil, err
+		}
+		s.Chains = append(s.Chains, c)
+	}
+	return s, nil
+}
+
+// rest reads which coins a merchant is told to wait on deposit addresses.
+func (o *outside) rest(r *run, m *merchant, shop *judge.Shop) error {
+	for _, n := range r.chains {
+		all, err := o.process.app.Treasury.Waiting(context.Background(), m.id, n.name, 1000, 0)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			w := &all[i]
+			shop.Resting = append(shop.Resting, judge.Resting{
+				Address: string(w.Address), Coin: w.Currency.Code, Reason: w.Reason, Since: w.Since, Next: w.Next, DueBelow: int64(w.DueBelow),
+			})
+		}
+	}
+	return nil
+}
+
+// look reads one network past the library.
+func (o *outside) look(r *run, n *network) (judge.Chain, error) {
+	c := judge.Chain{
+		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), First: map[string]time.Time{},
+		Own: map[string]bool{}, Hot: map[string]bool{}, Held: map[string]decimal.Decimal{}, Stuck: map[string]map[string]decimal.Decimal{},
+	}
+	for _, m := range r.tenants {
+		c.Hot[string(m.hot[n.name])] = true
+	}
+	for _, t := range n.chain.Transfers("") {
+		c.Moves = append(c.Moves, judge.Move{
+			Tx: t.Tx, From: string(t.From), To: string(t.To), Coin: t.Currency, Amount: t.Amount, Height: t.Block.Height, Time: t.Block.Time,
+		})
+		if at, ok := r.first[string(n.name)+t.Tx]; ok {
+			c.First[t.Tx] = at
+		}
+		if err := o.mine(n, &c, t.To); err != nil {
+			return c, err
+		}
+	}
+	for _, tx := range n.chain.Transactions(true) {
+		if st, err := n.sim.Outcome(tx); err == nil && st.State == chain.Included {
+			c.Sent = append(c.Sent, judge.Sent{Tx: tx, Cost: int64(st.Cost), Executed: st.Executed})
+		}
+	}
+	return c, nil
+}
+
+// mine notes an address that is the library's, with what it holds.
+func (o *outside) mine(n *network, c *judge.Chain, a chain.Address) error {
+	key := string(n.name) + "/" + string(a)
+	own, known := o.own[key]
+	if !known {
+		_, ok, err := o.process.app.KeyOf(context.Background(), n.name, a)
+		if err != nil {
+			return err
+		}
+		own, o.own[key] = ok, ok
+	}
+	if !own || c.Own[string(a)] {
+		return nil
+	}
+	c.Own[string(a)] = true
+	for _, code := range n.coins {
+		held := n.chain.Balance(a, code)
+		c.Held[code] = c.Held[code].Add(held)
+		if c.Hot[string(a)] {
+			continue
+		}
+		if c.Stuck[string(a)] == nil {
+			c.Stuck[string(a)] = map[string]decimal.Decimal{}
+		}
+		c.Stuck[string(a)][code] = held
+	}
+	return nil
+}
