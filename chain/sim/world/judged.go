@@ -138,17 +138,15 @@ func (o *outside) open(r *run) error {
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
 		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted,
-		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Skew: r.skewed},
+		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Purged: r.keep > 0, Skew: r.skewed},
 	}
 	for _, m := range r.tenants {
 		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead}
 		if err := judge.Read(context.Background(), o.process.app, r.truth, r.now, &shop); err != nil {
 			return nil, err
 		}
-		if end {
-			if err := o.rest(r, m, &shop); err != nil {
-				return nil, err
-			}
+		if err := o.rest(r, m, &shop); err != nil {
+			return nil, err
 		}
 		s.Shops = append(s.Shops, shop)
 	}

@@ -68,6 +68,9 @@ func (j *Judge) balances(s *Scene, shop *Shop) {
 		var least, most int64
 		if wallet == master {
 			least, most = j.resolved(shop.ID, coin)
+			if s.Weather.Deep {
+				least = 0 // a reorg may have taken that away, too
+			}
 		}
 		sum := b.Amount + shop.Owed[key]
 		j.ask("balance", !s.Weather.Restored && (w.amount != 0 || b.Amount != 0), w.amount+least <= sum && sum <= w.amount+most,
@@ -75,11 +78,11 @@ func (j *Judge) balances(s *Scene, shop *Shop) {
 		j.ask("I9", w.pending != 0 || b.Pending != 0, b.Pending == w.pending,
 			"%s of %s has %d pending, and what is open holds %d", key, shop.ID, b.Pending, w.pending)
 	}
-	j.earned(s, shop)
+	j.earned(shop)
 }
 
 // earned holds the platform's fees against what payments and withdrawals show.
-func (j *Judge) earned(s *Scene, shop *Shop) {
+func (j *Judge) earned(shop *Shop) {
 	want := map[string]int64{}
 	for i := range shop.Payments {
 		want[shop.Payments[i].Coin] += shop.Payments[i].Platform

@@ -50,8 +50,8 @@ func (c *Chain) left(p *Payout, coin Coin) (out decimal.Decimal) {
 	return out
 }
 
-// dear is I24: what forwarding costs, gas and its transfer included, in a world of a
-// week or so, against half of the value that it moved.
+// dear is I24: what forwarding costs, gas and its transfer and what failed included,
+// in a world of a week or so, against half of the value that it moved.
 func (j *Judge) dear(s *Scene, c *Chain) {
 	gas := j.gas(c.Network)
 	price := s.Prices[gas.Token]
@@ -59,15 +59,13 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 	for _, m := range c.Moves {
 		byTx[m.Tx] = append(byTx[m.Tx], m)
 	}
-	var cost, value decimal.Decimal
-	funded, moves, failures, payouts := map[string]bool{}, 0, 0, 0
-	for i := range s.Shops {
-		payouts += len(s.Shops[i].Payouts)
-	}
+	var cost, value, failed decimal.Decimal // failed: the dearest move that failed
+	funded, moves := map[string]bool{}, 0
 	for _, t := range c.Sent {
+		paid := gas.whole(t.Cost).Mul(price)
 		if !t.Executed {
-			failures++
-			continue
+			moves++
+			cost, failed = cost.Add(paid), decimal.Max(failed, paid)
 		}
 		for _, m := range byTx[t.Tx] {
 			sweep := c.Own[m.From] && !c.Hot[m.From] && c.Hot[m.To]
@@ -76,11 +74,10 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 				continue
 			}
 			moves++
-			cost = cost.Add(gas.whole(t.Cost).Mul(price))
+			cost = cost.Add(paid)
 			if fund {
 				funded[m.To] = true // what lies there is about to be moved
-			}
-			if sweep {
+			} else {
 				value = value.Add(m.Amount.Mul(s.Prices[j.coin(m.Coin).Token]))
 			}
 		}
@@ -90,11 +87,15 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 			value = value.Add(c.Stuck[a][code].Mul(s.Prices[j.coin(code).Token]))
 		}
 	}
-	// Half of the value, and half as much again for what prices and fees did meanwhile.
-	most := value.Mul(decimal.New(75, -2))
-	j.ask("I24", moves > 0 && !s.Weather.Mistyped, cost.LessThanOrEqual(most), "on %s forwarding cost %s USD and moved %s USD", c.Network, cost, value)
-	j.ask("I24-failed", failures > 0, failures <= len(c.Stuck)+payouts, "on %s %d transactions failed, of %d deposit addresses and %d withdrawals",
-		c.Network, failures, len(c.Stuck), payouts)
+	tries := int64(len(c.Stuck))
+	for i := range s.Shops {
+		tries += int64(len(s.Shops[i].Payouts)) // what failed may have been one
+	}
+	// Half of the value, half as much again for what prices and fees did meanwhile, and
+	// one failed move per address.
+	most := value.Mul(decimal.New(75, -2)).Add(failed.Mul(decimal.NewFromInt(tries)))
+	j.ask("I24", moves > 0 && !s.Weather.Mistyped, cost.LessThanOrEqual(most),
+		"on %s forwarding cost %s USD and moved %s USD, %d addresses and withdrawals may have failed once for %s", c.Network, cost, value, tries, failed)
 }
 
 // gas is a network's own coin.

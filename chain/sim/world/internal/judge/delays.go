@@ -11,7 +11,7 @@ const pause = time.Minute
 func (j *Judge) firsts(s *Scene, shop *Shop) {
 	trouble, own := false, shop.Deaf
 	for i := range shop.Outbox {
-		own = own || shop.Outbox[i].Attempts > 0 // its own receiver may be left alone for a while
+		own = own || shop.Outbox[i].Attempts > 0 && !shop.Outbox[i].Failed // its own receiver may be left alone for a while
 	}
 	for i := range s.Shops {
 		other := &s.Shops[i]

@@ -100,8 +100,18 @@ func (j *Judge) complete(s *Scene, shop *Shop) {
 	}
 }
 
-// atRest is that coins on deposit addresses are forwarded or shown with a reason, its
-// age, and what ends it.
+// resting is that what waits on deposit addresses says why, since when, and what ends
+// it.
+func (j *Judge) resting(s *Scene, shop *Shop) {
+	for i := range shop.Resting {
+		r := &shop.Resting[i]
+		j.ask("resting", true, r.Reason != "" && !r.Since.IsZero() && !r.Since.After(s.Now.Add(s.Weather.Skew)),
+			"%s at %s waits for %q since %s", r.Coin, r.Address, r.Reason, r.Since)
+		j.ask("resting-ends", true, !r.Next.IsZero() || r.DueBelow >= 0, "%s at %s waits for %q, and nothing says what ends it", r.Coin, r.Address, r.Reason)
+	}
+}
+
+// atRest is that coins on deposit addresses are forwarded or shown to wait.
 func (j *Judge) atRest(s *Scene, c *Chain) {
 	if c.Outputs {
 		return
@@ -120,9 +130,12 @@ func (j *Judge) atRest(s *Scene, c *Chain) {
 				continue
 			}
 			there := c.Stuck[p.Address][p.Coin]
-			r := shows[p.Address+"/"+p.Coin]
-			ok := r != nil && r.Reason != "" && !r.Since.IsZero() && (!r.Next.IsZero() || r.DueBelow >= 0)
-			j.ask("at-rest", !s.Weather.Restored && there.GreaterThanOrEqual(coin.whole(p.Received/2)) && there.GreaterThan(coin.Dust), ok,
+			lies := there.GreaterThanOrEqual(coin.whole(p.Received/2)) && there.GreaterThan(coin.Dust)
+			id := "at-rest"
+			if s.Weather.Deep {
+				id = "at-rest-deep"
+			}
+			j.ask(id, !s.Weather.Restored, !lies || shows[p.Address+"/"+p.Coin] != nil,
 				"%s %s lie at %s of payment %s, and nothing says why", there, p.Coin, p.Address, p.ID)
 		}
 	}

@@ -114,6 +114,11 @@ func (j *Judge) told(shop, event string, data map[string]json.RawMessage) {
 	}
 	e := edge{text("previous_status"), text("status")}
 	j.ask("I13", true, direct(table, e), "%s was told to go from %s to %s", object, e.from, e.to)
+	if event == "payment_status_update" {
+		kind := text("payment_type")
+		ok := paid(e.to) && (kind == "full" || kind == "over") || e.to == expired && (kind == "partial" || kind == "")
+		j.ask("payment-type", paid(e.to) || e.to == expired, ok, "%s is told as %s with the type %q", object, e.to, kind)
+	}
 	j.edges[object] = append(j.edges[object], e)
 	says := map[string]string{}
 	for _, field := range lasting[event] {
@@ -184,7 +189,7 @@ func (j *Judge) paths(s *Scene, shop *Shop) {
 		for _, n := range sum {
 			ok = ok && n == 0
 		}
-		able := !shop.Deaf && !left[object] && j.refused[object] < 6 && !s.Weather.Restored
+		able := !shop.Deaf && !left[object] && j.refused[object] < 6 && !s.Weather.Restored && (!s.Weather.Purged || !s.Weather.Deaf)
 		j.ask("told", able && first != status, ok, "%s %s is %s, and its merchant was told %v", kind, object, status, j.edges[object])
 		if deposits {
 			j.ask("deposit-told", able, j.deposits[object] > 0, "payment %s was credited, and no deposit was told", object)

@@ -125,6 +125,7 @@ func (j *Judge) Look(s *Scene) {
 		j.views(shop)
 		j.agrees(shop)
 		j.firsts(s, shop)
+		j.resting(s, shop)
 	}
 	j.chains(s)
 	if s.End {

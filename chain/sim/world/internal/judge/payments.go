@@ -17,6 +17,24 @@ func (j *Judge) payments(s *Scene, shop *Shop) {
 		j.progress(p)
 		j.timely(s, p)
 		j.credited(s, p)
+		j.ask("cancelled", p.Cancelled, p.Received == 0 && p.Status == expired, "payment %s was cancelled, is %s and was credited %d", p.ID, p.Status, p.Received)
+	}
+	j.suspended(shop)
+}
+
+// suspended is why money matched nothing, as merchants are told it.
+func (j *Judge) suspended(shop *Shop) {
+	coin := map[string]string{}
+	for i := range shop.Payments {
+		p := &shop.Payments[i]
+		coin[j.coin(p.Coin).Network+"/"+p.Address] = p.Coin
+	}
+	for i := range shop.Suspense {
+		d := &shop.Suspense[i]
+		asked, known := coin[j.coin(d.Coin).Network+"/"+d.Address]
+		wrong := asked != d.Coin
+		ok := d.Reason == "unmatched" || wrong && d.Reason == "wrong_asset" || !wrong && d.Reason == "late"
+		j.ask("suspense-reason", known, ok && d.Amount > 0, "%d %s in suspense at an address for %s are shown as %q", d.Amount, d.Coin, asked, d.Reason)
 	}
 }
 
@@ -138,7 +156,8 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 			continue
 		}
 		first, known := c.First[m.Tx]
-		late := known && !first.Add(-s.Weather.Skew).Before(p.Expires) && !m.Time.Before(p.Expires)
+		// A block is dated in whole seconds: one that was taken back may have had it in time.
+		late := known && !first.Add(-s.Weather.Skew-time.Second).Before(p.Expires) && !m.Time.Before(p.Expires)
 		switch {
 		case m.Time.Before(p.Expires) && !p.Cancelled:
 			out.sure += units

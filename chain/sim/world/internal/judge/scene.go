@@ -29,6 +29,7 @@ type Weather struct {
 	Restored bool // the store was put back to an older moment
 	Mistyped bool // a price was typed wrongly
 	Deaf     bool // receivers may fail
+	Purged   bool // webhooks that have ended are forgotten after a while
 	Skew     time.Duration
 }
 

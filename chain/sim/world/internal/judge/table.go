@@ -27,6 +27,8 @@ var aboutPayments = []Promise{
 	{ID: "expiry", Rule: "A payment that nobody cancelled expires only when its window has ended."},
 	{ID: "I5", Rule: "What is credited is final on the chain: it came to the payment's address, in its coin, at least the dust limit, with the required confirmations, and not after the window alone."},
 	{ID: "enough", Rule: "A payment is confirmed only when the final deposits alone are what is due, less the tolerance."},
+	{ID: "cancelled", Rule: "A cancelled payment is expired for good: what comes later goes to suspense."},
+	{ID: "suspense-reason", Rule: "Money in suspense shows why: late, wrong_asset where the address expected another coin, or unmatched."},
 	{ID: "I13", Rule: "Payments, withdrawals and transfers move along the edges of their tables only; what has ended stays, except for a payment whose deposit returns."},
 }
 
@@ -58,6 +60,7 @@ var aboutWebhooks = []Promise{
 	{ID: "six", Rule: "A webhook is given up only after all its attempts: one at once, and five retries.", Open: "given-up-early"},
 	{ID: "envelope", Rule: "A webhook's body is event, data and timestamp, the time in UTC with milliseconds."},
 	{ID: "fields", Rule: "The payload of each event has the documented fields, and does not grow."},
+	{ID: "payment-type", Rule: "A paid payment is told as full or over; one that expires as partial, or without a type where nothing came."},
 	{ID: "I16", Rule: "Nothing of one merchant's is told to another."},
 	{ID: "told", Rule: "Each change of state is told: the changes that were told lead from the first state to the present one, each once."},
 	{ID: "deposit-told", Rule: "Each deposit that is detected for a payment is told."},
@@ -65,8 +68,7 @@ var aboutWebhooks = []Promise{
 
 var aboutChains = []Promise{
 	{ID: "I4", Rule: "What merchants have and what stands in suspense is covered by coins on addresses of ours; only a reorg deeper than the required confirmations may break it."},
-	{ID: "I24", Rule: "A sweep together with its gas costs at most half of the value that it moves: over a week all of them together at most one and a half times that share."},
-	{ID: "I24-failed", Rule: "Beside that, one move may fail per deposit address and per withdrawal."},
+	{ID: "I24", Rule: "A sweep together with its gas costs at most half of the value that it moves: over a week all of them together at most one and a half times that share, and one failed move per address."},
 	{ID: "I28", Rule: "No merchant's, stranger's or receiver's act delays another's first attempt or payout by more than the pause of one attempt."},
 }
 
@@ -79,7 +81,10 @@ var aboutEnds = []Promise{
 	{ID: "complete", Rule: "While an address is watched every unit that lands on it is booked once: to the payment, or to suspense."},
 	{ID: "I26", Rule: "Per network and coin the books are what the chain holds at our addresses, but for dust and for places finer than the books'."},
 	{ID: "I26-deep", Rule: "The same after reorgs that were deeper than the required confirmations: what they took is taken back in the books.", Open: "costs-after-deep-reorg"},
+	{ID: "resting", Rule: "Coins that wait to be forwarded are shown with a reason and since when."},
+	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go.", Open: "waiting-shows-no-end"},
 	{ID: "at-rest", Rule: "Coins at rest on a deposit address are forwarded, or shown with a reason, an age, and what ends it."},
+	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "sweep-waits-unseen"},
 }
 
 // aboutLater are promises whose defence is not built: they are named, and not asked.

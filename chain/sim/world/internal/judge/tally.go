@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -44,14 +43,4 @@ func (t Tally) String() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// find is the promise with an id.
-func find(id string) Promise {
-	all := Table()
-	i := slices.IndexFunc(all, func(p Promise) bool { return p.ID == id })
-	if i < 0 {
-		panic("judge: no promise " + id)
-	}
-	return all[i]
 }

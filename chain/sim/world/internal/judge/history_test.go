@@ -1,0 +1,254 @@
+package judge
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// history is a small world made by hand: what was asked, told and shown.
+type history struct {
+	paid     map[string]Ask
+	orders   []Order
+	accepted [][2]string
+	hooks    []Hook
+	scene    Scene
+}
+
+var start = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+func at(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+
+func dec(s string) decimal.Decimal { return decimal.RequireFromString(s) }
+
+var coins = map[string]Coin{
+	"USDTX": {Code: "USDTX", Token: "USDT", Network: "X", Scale: 6, Dust: dec("0.01"), Confirmations: 3},
+	"X":     {Code: "X", Token: "X", Network: "X", Scale: 8, Native: true, Dust: dec("0.0001"), Confirmations: 3},
+}
+
+// play lets a judge see all of a history, twice at its end.
+func (h *history) play() *Judge {
+	j := New(coins)
+	for id, a := range h.paid {
+		j.Paid(id, a)
+	}
+	for _, o := range h.orders {
+		j.Ordered(o)
+	}
+	for _, a := range h.accepted {
+		j.Accepted(a[0], a[1])
+	}
+	for _, hook := range h.hooks {
+		j.Received(hook)
+	}
+	j.Look(&h.scene)
+	return j
+}
+
+func (h *history) shop() *Shop   { return &h.scene.Shops[0] }
+func (h *history) chain() *Chain { return &h.scene.Chains[0] }
+
+// good is a history in which every promise was kept.
+func good() *history {
+	h := &history{paid: map[string]Ask{}}
+	h.scene = Scene{
+		Now: at(3000), End: true, Stepped: at(2999),
+		Prices: map[string]decimal.Decimal{"USDT": dec("1"), "X": dec("2")},
+		Quoted: map[string][]decimal.Decimal{"USDT": {dec("1")}, "X": {dec("2")}},
+		Shops:  []Shop{goodShop(), {ID: "b", Outbox: []Letter{{ID: "other", Object: "other", Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},
+		Chains: []Chain{goodChain()},
+	}
+	for _, p := range h.shop().Payments {
+		h.paid[p.ID] = Ask{Shop: "a", Coin: p.Coin, Price: p.Price.String(), ByUser: p.ByUser, Fixed: p.Fixed, Window: time.Hour, Address: p.Address}
+	}
+	h.orders = []Order{
+		{Shop: "a", Key: "k1", Coin: "USDTX", To: "o1", Figure: dec("10")},
+		{Shop: "a", Key: "k2", Coin: "USDTX", To: "o2", Figure: dec("5"), Priced: true, Final: true},
+		{Shop: "a", Key: "k3", Coin: "USDTX", To: "o3", Figure: dec("7")},
+		{Shop: "a", Key: "k4", Coin: "USDTX", To: "o4", Figure: dec("7")}, // nobody accepted it
+	}
+	h.accepted = [][2]string{{"k1", "w1"}, {"k1", "w1"}, {"k2", "w2"}, {"k3", "w3"}}
+	h.goodHooks()
+	return h
+}
+
+func goodShop() Shop {
+	pay := func(id, status, due, received, net, platform, value string, byUser bool) Payment {
+		n := func(s string) int64 { return dec(s).Shift(6).IntPart() }
+		p := Payment{
+			ID: id, Status: status, Coin: "USDTX", Address: "d" + id[1:], Wallet: master, Due: n(due), Received: n(received), Net: n(net), Platform: n(platform),
+			Rate: dec("1"), Percent: dec("1"), Price: dec(due), ByUser: byUser, Fixed: true, Value: value, Created: start, Expires: at(60),
+			ShownReceived: n(received),
+		}
+		if byUser {
+			p.Price = dec("50")
+		}
+		if p.Received < p.Due {
+			p.ShownShort = p.Due - p.Received
+		}
+		return p
+	}
+	out := func(id, status, requested, amount, platform string) Payout {
+		n := func(s string) int64 { return dec(s).Shift(6).IntPart() }
+		return Payout{
+			ID: id, Status: status, Coin: "USDTX", Address: "o" + id[1:], CustomID: "k" + id[1:], Wallet: master,
+			Requested: n(requested), Amount: n(amount), Platform: n(platform), Network: 200_000, Created: at(100),
+		}
+	}
+	s := Shop{
+		ID: "a", Fee: dec("1"), OutFee: dec("0.5"),
+		Payments: []Payment{
+			pay("p1", completed, "100", "100", "99", "1", "99.00", false),
+			pay("p2", expired, "50.5", "20", "19.801981", "0.198019", "19.80", true),
+			pay("p3", expired, "10", "0", "0", "0", "0.00", false),
+			pay("p4", expired, "10", "0", "0", "0", "0.00", false),
+		},
+		Payouts: []Payout{
+			out("w1", completed, "10", "9.75", "0.05"),
+			out("w2", cancelled, "5.225", "5", "0.025"),
+			out("w3", processing, "7", "6.765", "0.035"),
+		},
+		Transfers: []Transfer{{ID: "m1", Status: completed, Direction: "to_sub", Wallet: "s1", Coin: "USDTX", Amount: 5_000_000}},
+		Wallets: []Wallet{
+			{ID: master, Balances: map[string]Balance{"USDTX": {84_000_000, 7_000_000, 77_000_000}}, Count: 3, History: []Entry{
+				{"USDTX", "transfer_out", "m1", -5_000_000, 84_000_000}, {"USDTX", "withdrawal", "w1", -10_000_000, 89_000_000}, {"USDTX", "deposit", "p1", 99_000_000, 99_000_000},
+			}},
+			{ID: "s1", Balances: map[string]Balance{"USDTX": {24_801_981, 0, 24_801_981}}, Count: 2, History: []Entry{
+				{"USDTX", "transfer_in", "m1", 5_000_000, 24_801_981}, {"USDTX", "deposit", "p2", 19_801_981, 19_801_981},
+			}},
+		},
+		Overview: map[string]Total{"USDTX": {24_801_981, 0}},
+		Counts: Counts{
+			Payments: 4, Payouts: 3, Lines: 7, Deposits: 2, Withdrawals: 1, SubWallet: 1,
+			StatPayments: map[string]int64{completed: 1, expired: 3}, StatPayouts: map[string]int64{completed: 1, cancelled: 1, processing: 1},
+		},
+		Earned:   map[string]int64{"USDTX": 1_248_019},
+		Suspense: []Suspended{{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Amount: 3_000_000}},
+		Resting:  []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), DueBelow: 5}},
+		Outbox: []Letter{
+			{ID: "lost", Object: "p4", Attempts: 6, Failed: true, Created: at(70)},
+			{ID: "new", Object: "w3", Created: at(3000)},
+		},
+		Held: map[string]int64{"X/USDTX": 113_250_000, "X/X": 99_996_000},
+	}
+	s.Payments[1].Wallet = "s1"
+	s.Payments[2].Cancelled = true
+	s.Payouts[0].Tx = "t3"
+	s.Payouts[2].Reason, s.Payouts[2].Since = "stuck", at(110)
+	for _, p := range s.Payments {
+		l := Line{ID: p.ID, Kind: "payment", Status: p.Status, Coin: p.Coin, Amount: p.Received, Fee: p.Platform, Net: p.Net}
+		if p.Received == 0 {
+			l.Amount, l.Net = p.Due, p.Due
+		}
+		s.Lines = append(s.Lines, l)
+	}
+	for _, p := range s.Payouts {
+		s.Lines = append(s.Lines, Line{
+			ID: p.ID, Kind: "withdrawal", Status: p.Status, Coin: p.Coin, Reference: p.CustomID, Amount: p.Requested, Fee: p.Requested - p.Amount, Net: p.Amount,
+		})
+	}
+	return s
+}
+
+func goodChain() Chain {
+	move := func(tx, from, to, coin, amount string, height int64, minute int) Move {
+		return Move{Tx: tx, From: from, To: to, Coin: coin, Amount: dec(amount), Height: height, Time: at(minute)}
+	}
+	return Chain{
+		Network: "X", Height: 50,
+		Moves: []Move{
+			move("t0", "bank", "hot", "X", "1", 1, 0), move("t1", "c1", "d1", "USDTX", "100", 10, 10), move("t2", "c2", "d2", "USDTX", "20", 11, 20),
+			move("t3", "hot", "o1", "USDTX", "9.75", 12, 120), move("t4", "c4", "d4", "USDTX", "3", 13, 90), move("t6", "hot", "d1", "X", "0.001", 13, 30),
+			move("t5", "d1", "hot", "USDTX", "100", 14, 40), move("t7", "d2", "hot", "USDTX", "20", 15, 80),
+		},
+		Sent:  []Sent{{"t3", 1000, true}, {"t5", 1000, true}, {"t6", 1000, true}, {"t7", 1000, true}},
+		First: map[string]time.Time{"t1": at(5), "t2": at(15), "t4": at(85)},
+		Own:   map[string]bool{"hot": true, "d1": true, "d2": true, "d3": true, "d4": true},
+		Hot:   map[string]bool{"hot": true},
+		Held:  map[string]decimal.Decimal{"USDTX": dec("113.25"), "X": dec("0.99996")},
+		Stuck: map[string]map[string]decimal.Decimal{"d1": {"X": dec("0.00099")}, "d2": {}, "d4": {"USDTX": dec("3")}},
+	}
+}
+
+// goodHooks tells every change of the good shop, one of them twice.
+func (h *history) goodHooks() {
+	path := func(event, object string, states ...string) {
+		for i := 1; i < len(states); i++ {
+			more := map[string]any{"previous_status": states[i-1], "status": states[i]}
+			if paid(states[i]) && event == "payment_status_update" {
+				more["payment_type"] = "full"
+			}
+			h.hook(event, object, more)
+		}
+	}
+	path("payment_status_update", "p1", waiting, confirming, confirmed, sending, completed)
+	path("payment_status_update", "p2", waiting, partly, expired)
+	path("payment_status_update", "p3", waiting, expired)
+	path("withdrawal_status_update", "w1", pending, processing, completed)
+	path("withdrawal_status_update", "w2", pending, cancelled)
+	path("transfer_status_update", "m1", pending, completed)
+	h.hook("deposit_received", "p1", nil)
+	h.hook("deposit_received", "p2", nil)
+	again := h.hooks[0]
+	again.Header = again.Header.Clone()
+	again.Header.Set("X-Webhook-Attempt", "2")
+	h.hooks = append(h.hooks, again)
+}
+
+// says is what every event of one object says alike.
+func (h *history) says(object string) map[string]any {
+	for _, p := range h.shop().Payments {
+		if p.ID == object {
+			return map[string]any{"transaction_id": object, "pay_amount": decimal.New(p.Due, -6).StringFixed(8), "pay_currency": p.Coin, "blockchain_address": p.Address}
+		}
+	}
+	for _, p := range h.shop().Payouts {
+		if p.ID == object {
+			return map[string]any{
+				"withdrawal_id": object, "amount": decimal.New(p.Amount, -6).StringFixed(8), "currency": p.Coin, "address": p.Address,
+				"custom_id": p.CustomID, "network_fee": "0.20000000",
+			}
+		}
+	}
+	return map[string]any{"transfer_id": object, "amount": "5.00000000", "currency": "USDTX", "transfer_type": "to_sub", "wallet_id": "s1"}
+}
+
+// hook adds a webhook to shop a, with every documented field.
+func (h *history) hook(event, object string, more map[string]any) {
+	data := map[string]any{}
+	says := h.says(object)
+	maps.Copy(says, more)
+	for _, field := range hookFields[event] {
+		data[field] = says[field]
+	}
+	maps.Copy(data, more)
+	body, _ := json.Marshal(map[string]any{"event": event, "data": data, "timestamp": "2026-01-02T03:04:05.000Z"})
+	h.hooks = append(h.hooks, seal(fmt.Sprintf("id-%d", len(h.hooks)), body, 1))
+}
+
+// seal signs a body as the documents say it.
+func seal(id string, body []byte, attempt int) Hook {
+	sum := func(b []byte) []byte {
+		mac := hmac.New(sha256.New, []byte("secret"))
+		mac.Write(b)
+		return mac.Sum(nil)
+	}
+	header := http.Header{}
+	header.Set("X-Webhook-Id", id)
+	header.Set("Webhook-Id", id)
+	header.Set("Webhook-Timestamp", "1767323045")
+	header.Set("X-Webhook-Attempt", strconv.Itoa(attempt))
+	header.Set("X-Signature", hex.EncodeToString(sum(body)))
+	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(sum(bytes.Join([][]byte{[]byte(id), []byte("1767323045"), body}, []byte(".")))))
+	return Hook{Shop: "a", Secret: "secret", Header: header, Body: body, At: at(5)}
+}

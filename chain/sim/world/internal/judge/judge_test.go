@@ -1,0 +1,111 @@
+package judge
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deep makes a history one of a world whose final blocks may be taken back.
+func deep(h *history) { h.scene.Weather.Deep = true }
+
+// breaks says of each promise how the good history breaks it.
+var breaks = map[string]func(h *history){
+	"I11":          func(h *history) { h.shop().Payments[2].Address = "d1"; h.shop().Payments[2].Coin = "USDTX" },
+	"rate":         func(h *history) { h.scene.Quoted["USDT"] = nil },
+	"due":          func(h *history) { h.shop().Payments[1].Due-- },
+	"window":       func(h *history) { h.shop().Payments[0].Expires = at(61) },
+	"fees":         func(h *history) { h.shop().Payments[1].Platform++ },
+	"received-usd": func(h *history) { h.shop().Payments[0].Value = "100.00" },
+	"missing":      func(h *history) { h.shop().Payments[1].ShownShort = 0 },
+	"expiry":       func(h *history) { h.scene.Now = at(59) },
+	"I5":           func(h *history) { h.chain().Moves[1].Height = 48 + 1 },
+	"enough":       func(h *history) { h.chain().Moves[1].Amount = dec("99.4") },
+	"I13": func(h *history) {
+		h.hook("payment_status_update", "p3", map[string]any{"previous_status": completed, "status": waiting})
+	},
+	"cancelled":       func(h *history) { h.shop().Payments[2].Received = 1 },
+	"suspense-reason": func(h *history) { h.shop().Suspense[0].Reason = "wrong_asset" },
+	"payment-type": func(h *history) {
+		h.hook("payment_status_update", "p1", map[string]any{"previous_status": confirmed, "status": sending, "payment_type": "partial"})
+	},
+	"ordered":            func(h *history) { h.shop().Payouts[2].Address = "elsewhere" },
+	"I14":                func(h *history) { h.accepted = append(h.accepted, [2]string{"k1", "w9"}) },
+	"kept":               func(h *history) { h.shop().Payouts = h.shop().Payouts[:2] },
+	"charged":            func(h *history) { h.shop().Payouts[1].Platform++ },
+	"reason":             func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
+	"I7":                 func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
+	"I8":                 func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
+	"I3":                 func(h *history) { h.shop().Wallets[1].Balances["USDTX"] = Balance{24_801_981, -1, 24_801_982} },
+	"balance":            func(h *history) { h.shop().Wallets[0].Balances["USDTX"] = Balance{84_000_001, 7_000_000, 77_000_001} },
+	"I9":                 func(h *history) { h.shop().Payouts[2].Status = failed },
+	"platform-fees":      func(h *history) { h.shop().Earned["USDTX"]++ },
+	"history":            func(h *history) { h.shop().Wallets[0].History[1].After++ },
+	"history-withdrawal": func(h *history) { h.shop().Wallets[0].History[1].Ref = "w2" },
+	"I29":                func(h *history) { h.shop().Lines[0].Status = waiting },
+	"total-deposits":     func(h *history) { h.shop().Counts.Deposits = 1 },
+	"H06":                func(h *history) { h.hooks[0].Secret = "another" },
+	"I12": func(h *history) {
+		last := &h.hooks[len(h.hooks)-1]
+		*last = seal(last.Header.Get("X-Webhook-Id"), bytes.Replace(last.Body, []byte("2026"), []byte("2027"), 1), 2)
+	},
+	"H08": func(h *history) { h.hooks[len(h.hooks)-1].Header.Set("X-Webhook-Attempt", "7") },
+	"six": func(h *history) { h.shop().Outbox[0].Attempts = 5 },
+	"envelope": func(h *history) {
+		h.hooks[1] = seal("id-1", bytes.Replace(h.hooks[1].Body, []byte("05.000Z"), []byte("05Z"), 1), 1)
+	},
+	"fields":       func(h *history) { h.hook("deposit_received", "p1", map[string]any{"more": 1}) },
+	"I16":          func(h *history) { h.hooks[0].Shop = "b" },
+	"told":         func(h *history) { h.hooks = slices.Delete(h.hooks, 1, 2) },
+	"deposit-told": func(h *history) { h.hooks = h.hooks[:len(h.hooks)-2] },
+	"I4":           func(h *history) { h.chain().Held["USDTX"] = dec("100") },
+	"I24":          func(h *history) { h.chain().Sent[2].Cost = 50_00000000 },
+	"I28":          func(h *history) { h.shop().Outbox[1].Created = at(2990) },
+	"I19":          func(h *history) { h.shop().Payouts[2].Reason = "" },
+	"full":         func(h *history) { h.shop().Payments[0].Status = expired },
+	"partial":      func(h *history) { h.shop().Payments[1].Received = 0 },
+	"empty":        func(h *history) { h.shop().Payments[2].Status = failed; h.shop().Payments[2].Received = 1 },
+	"paid":         func(h *history) { h.shop().Payouts[0].Tx = "t9" },
+	"complete":     func(h *history) { h.shop().Suspense = nil },
+	"I26":          func(h *history) { h.shop().Held["X/USDTX"]-- },
+	"I26-deep":     func(h *history) { deep(h); h.shop().Held["X/X"] -= 5 },
+	"resting":      func(h *history) { h.shop().Resting[0].Reason = "" },
+	"resting-ends": func(h *history) { h.shop().Resting[0].DueBelow = -1 },
+	"at-rest":      func(h *history) { h.chain().Stuck["d2"]["USDTX"] = dec("20") },
+	"at-rest-deep": func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
+}
+
+// TestPromises: each promise is asked and kept on a history that keeps it, and is
+// seen to break on one that does not.
+func TestPromises(t *testing.T) {
+	t.Parallel()
+	kept, below := good().play(), good()
+	deep(below)
+	require.Empty(t, kept.Breaches())
+	tally := kept.Tally()
+	deeply := below.play()
+	require.Empty(t, deeply.Breaches())
+	tally.Add(deeply.Tally())
+	require.Empty(t, tally.Idle())
+	for _, p := range Table() {
+		t.Run(p.ID, func(t *testing.T) {
+			t.Parallel()
+			require.NotEmpty(t, p.Rule)
+			if p.Open == p.ID { // nothing of it is written yet
+				return
+			}
+			require.Positive(t, tally[p.ID].Able)
+			require.Zero(t, tally[p.ID].Broken)
+			h := good()
+			require.NotNil(t, breaks[p.ID])
+			breaks[p.ID](h)
+			j := h.play()
+			require.Positive(t, j.Tally()[p.ID].Broken)
+			told := slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == p.ID })
+			require.Equal(t, p.Open == "", told, "an open promise is counted, and fails nothing")
+		})
+	}
+}
