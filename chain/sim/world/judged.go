@@ -26,7 +26,7 @@ type outside struct {
 	trouble time.Time       // when the last of them struck
 }
 
-func newOutside() *outside {
+func newOutside(open []string) *outside {
 	all := map[string]judge.Coin{}
 	for _, codes := range coins {
 		for _, code := range codes {
@@ -36,7 +36,9 @@ func newOutside() *outside {
 			}
 		}
 	}
-	return &outside{judge: judge.New(all), own: map[string]bool{}}
+	j := judge.New(all)
+	j.Hold(open...)
+	return &outside{judge: j, own: map[string]bool{}}
 }
 
 // paid tells the judge of a new payment.

@@ -60,7 +60,7 @@ func (r *run) receive(d *webhook.Delivery) webhook.Result {
 		mood = pick(r.rng, []string{"", "error"})
 	}
 	if mood != "" && mood != "lose" {
-		r.outside.judge.Refused(d.Body)
+		r.outside.judge.Refused(m.id, r.now, d.Body)
 	}
 	switch mood {
 	case "error":

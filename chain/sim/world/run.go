@@ -105,7 +105,7 @@ func newRun(w World) *run {
 		inbox: inbox{bodies: map[string]string{}, dead: -1, tries: map[string][]time.Time{}}, first: map[string]time.Time{},
 	}
 	r.begun = r.now
-	r.outside = newOutside()
+	r.outside = newOutside(w.Open)
 	r.at(-1)
 	return r
 }

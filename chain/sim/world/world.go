@@ -56,6 +56,9 @@ type Options struct {
 	// steps, and at the end. What each commit does is always checked. Defaults
 	// to 25.
 	Each int
+	// Open lists promises that are known to be broken, by id, which are to fail the world
+	// all the same. Defaults to none.
+	Open []string
 }
 
 // Actor is somebody of the host's who takes part.
@@ -159,6 +162,9 @@ func (w World) Flags() string {
 	}
 	if w.Nemeses != nil {
 		s += " -world.nemeses=" + strings.Join(append(names(w.Nemeses), "none")[:max(len(w.Nemeses), 1)], ",")
+	}
+	if len(w.Open) > 0 {
+		s += " -world.open=" + strings.Join(w.Open, ",")
 	}
 	if len(w.Skip) > 0 {
 		s += " -world.skip=" + ranges(w.Skip)

@@ -33,6 +33,7 @@ var (
 	store   = flag.String("world.store", "memory", "memory or sqlite")
 	onAnvil = flag.Uint64("world.anvil", 5, "how many worlds to play on a real EVM node")
 	logs    = flag.Bool("world.log", false, "show what the processes log")
+	open    = flag.String("world.open", "", "promises that are known to be broken and fail a world all the same, by comma")
 	shrink  = flag.Bool("world.shrink", true, "cut failing worlds down")
 	tally   = flag.Bool("world.promises", false, "tell of each promise how often it was asked and could have failed; fail where one never could")
 )
@@ -52,6 +53,9 @@ func options(t testing.TB) world.Options {
 	}
 	if *nemeses == "none" {
 		o.Nemeses = []world.Nemesis{}
+	}
+	if *open != "" {
+		o.Open = strings.Split(*open, ",")
 	}
 	var err error
 	o.Skip, err = world.ParseSkip(*skip)

@@ -5,11 +5,14 @@ import "time"
 // pause is what one attempt that fails may cost: the first pause of the schedule.
 const pause = time.Minute
 
+// alone is how long a receiver that answered badly may be left alone.
+const alone = 24 * time.Hour
+
 // firsts is I28: whatever others' receivers and payouts do, a merchant's webhook is
 // tried, and a withdrawal begun or given a reason, by the time that a process has done
 // all that was due.
 func (j *Judge) firsts(s *Scene, shop *Shop) {
-	trouble, own := false, shop.Deaf
+	trouble, own := false, shop.Deaf || s.Now.Sub(j.trouble[shop.ID]) < alone
 	for i := range shop.Outbox {
 		own = own || shop.Outbox[i].Attempts > 0 && !shop.Outbox[i].Failed // its own receiver may be left alone for a while
 	}

@@ -51,7 +51,8 @@ var lasting = map[string][]string{
 
 // Refused is told of an attempt that a merchant's receiver did not answer well: its
 // merchant need not know what it told.
-func (j *Judge) Refused(body []byte) {
+func (j *Judge) Refused(shop string, at time.Time, body []byte) {
+	j.trouble[shop] = at
 	var b struct{ Data map[string]any }
 	if json.Unmarshal(body, &b) != nil {
 		return

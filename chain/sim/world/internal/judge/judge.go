@@ -29,6 +29,7 @@ type Judge struct {
 	where    map[string]string            // address → the payment it was given to
 	letters  map[string]string            // by shop and id: the body
 	refused  map[string]int               // by object: attempts that were not answered well
+	trouble  map[string]time.Time         // by shop: when its receiver last answered badly
 	edges    map[string][]edge            // by object: the changes that were told
 	says     map[string]map[string]string // what all its webhooks say alike
 	claims   map[string]string            // by object: to whom it was told
@@ -71,6 +72,13 @@ func New(coins map[string]Coin) *Judge {
 	return j
 }
 
+// Hold makes open promises fail what breaks them.
+func (j *Judge) Hold(ids ...string) {
+	for _, id := range ids {
+		delete(j.open, id)
+	}
+}
+
 // Forget is told when the store was put back: what was told before is not held
 // against what comes after. What was paid is.
 func (j *Judge) Forget() {
@@ -83,7 +91,7 @@ func (j *Judge) Forget() {
 func (j *Judge) forget() {
 	j.states, j.letters, j.edges = map[string]string{}, map[string]string{}, map[string][]edge{}
 	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
-	j.deposits, j.refused = map[string]int{}, map[string]int{}
+	j.deposits, j.refused, j.trouble = map[string]int{}, map[string]int{}, map[string]time.Time{}
 	j.settled = map[string]*verdict{}
 }
 

@@ -106,6 +106,7 @@ func TestPromises(t *testing.T) {
 			require.Positive(t, j.Tally()[p.ID].Broken)
 			told := slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == p.ID })
 			require.Equal(t, p.Open == "", told, "an open promise is counted, and fails nothing")
+			require.Equal(t, p.Open != "", p.Why != "")
 		})
 	}
 }

@@ -5,6 +5,7 @@ type Promise struct {
 	ID   string
 	Rule string // that it rests on
 	Open string // the finding whose repair turns it on; "" = it is on
+	Why  string // it is open
 }
 
 // Table lists every promise, by what it is about.
@@ -50,14 +51,14 @@ var aboutBooks = []Promise{
 	{ID: "history", Rule: "The balance history has an entry per movement, each the step to the balance after it, from zero to the present balance."},
 	{ID: "history-withdrawal", Rule: "A completed withdrawal has one entry of minus what was requested; any other has none."},
 	{ID: "I29", Rule: "What a merchant is shown agrees with itself at every step: lists, counts, the unified history, statistics, balances, and every webhook."},
-	{ID: "total-deposits", Rule: "The overview counts the payments that were credited, also those that were credited in part.", Open: "deposits-partial"},
+	{ID: "total-deposits", Rule: "The overview counts the payments that were credited, also those that were credited in part.", Open: "deposits-partial", Why: "A payment that expired and was credited in part is not counted."},
 }
 
 var aboutWebhooks = []Promise{
 	{ID: "H06", Rule: "X-Signature is the hex HMAC-SHA256 of the raw body under the merchant's secret, and Webhook-Signature that of id, time and body."},
 	{ID: "I12", Rule: "A webhook that comes again under the same id has the same body."},
 	{ID: "H08", Rule: "There are six attempts in all."},
-	{ID: "six", Rule: "A webhook is given up only after all its attempts: one at once, and five retries.", Open: "given-up-early"},
+	{ID: "six", Rule: "A webhook is given up only after all its attempts: one at once, and five retries.", Open: "given-up-early", Why: "Where a host does not answer, its webhooks are held back, and given up after a day with attempts left, some without any."},
 	{ID: "envelope", Rule: "A webhook's body is event, data and timestamp, the time in UTC with milliseconds."},
 	{ID: "fields", Rule: "The payload of each event has the documented fields, and does not grow."},
 	{ID: "payment-type", Rule: "A paid payment is told as full or over; one that expires as partial, or without a type where nothing came."},
@@ -80,16 +81,16 @@ var aboutEnds = []Promise{
 	{ID: "paid", Rule: "A completed withdrawal was executed on the chain, by the transaction that it shows."},
 	{ID: "complete", Rule: "While an address is watched every unit that lands on it is booked once: to the payment, or to suspense."},
 	{ID: "I26", Rule: "Per network and coin the books are what the chain holds at our addresses, but for dust and for places finer than the books'."},
-	{ID: "I26-deep", Rule: "The same after reorgs that were deeper than the required confirmations: what they took is taken back in the books.", Open: "costs-after-deep-reorg"},
+	{ID: "I26-deep", Rule: "The same after reorgs that were deeper than the required confirmations: what they took is taken back in the books.", Open: "costs-after-deep-reorg", Why: "What a transaction of ours cost stays in the books after a reorg took the transaction away."},
 	{ID: "resting", Rule: "Coins that wait to be forwarded are shown with a reason and since when."},
-	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go.", Open: "waiting-shows-no-end"},
+	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go.", Open: "waiting-shows-no-end", Why: "Some rows have neither a next look nor a cost below which they go."},
 	{ID: "at-rest", Rule: "Coins at rest on a deposit address are forwarded, or shown with a reason, an age, and what ends it."},
-	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "sweep-waits-unseen"},
+	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "sweep-waits-unseen", Why: "A sweep that waits for coins which a reorg took is not in the list of what waits."},
 }
 
 // aboutLater are promises whose defence is not built: they are named, and not asked.
 var aboutLater = []Promise{
-	{ID: "I23", Rule: "Reserved: its rule is not written yet.", Open: "I23"},
-	{ID: "I25", Rule: "Reserved: its rule is not written yet.", Open: "I25"},
-	{ID: "I27", Rule: "Reserved: its rule is not written yet.", Open: "I27"},
+	{ID: "I23", Rule: "Reserved: its rule is not written yet.", Open: "I23", Why: "The defence is not built."},
+	{ID: "I25", Rule: "Reserved: its rule is not written yet.", Open: "I25", Why: "The defence is not built."},
+	{ID: "I27", Rule: "Reserved: its rule is not written yet.", Open: "I27", Why: "The defence is not built."},
 }
