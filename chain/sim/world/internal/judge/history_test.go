@@ -143,6 +143,8 @@ func goodShop() Shop {
 	}
 	s.Payments[1].Wallet = "s1"
 	s.Payments[2].Cancelled = true
+	s.Payments[0].Deposits = []Deposit{{ID: "X/t1:0", Tx: "t1", Amount: 100_000_000, Net: 99_000_000, Final: true, Credited: true}}
+	s.Payments[1].Deposits = []Deposit{{ID: "X/t2:0", Tx: "t2", Amount: 20_000_000, Net: 19_801_981, Final: true, Credited: true}}
 	s.Payouts[0].Tx = "t3"
 	s.Payouts[2].Reason, s.Payouts[2].Since = "stuck", at(110)
 	for _, p := range s.Payments {

@@ -126,6 +126,7 @@ func (j *Judge) Look(s *Scene) {
 	for i := range s.Shops {
 		shop := &s.Shops[i]
 		j.payments(s, shop)
+		j.counted(s, shop)
 		j.payouts(s, shop)
 		j.transfers(shop)
 		j.balances(s, shop)

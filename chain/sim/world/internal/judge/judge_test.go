@@ -27,6 +27,8 @@ var breaks = map[string]func(h *history){
 	"I13": func(h *history) {
 		h.hook("payment_status_update", "p3", map[string]any{"previous_status": completed, "status": waiting})
 	},
+	"I5-once":         func(h *history) { h.shop().Payments[1].Deposits[0].Tx = "t1" },
+	"deposits":        func(h *history) { h.shop().Payments[0].Deposits = nil },
 	"cancelled":       func(h *history) { h.shop().Payments[2].Received = 1 },
 	"suspense-reason": func(h *history) { h.shop().Suspense[0].Reason = "wrong_asset" },
 	"payment-type": func(h *history) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -67,11 +68,16 @@ func (r *reader) payments() {
 		some := all[:min(page, len(all))]
 		all = all[len(some):]
 		var done []payment.Progress
-		if done, r.err = r.app.Payments.Progress(r.ctx, r.shop.ID, some); r.err != nil {
+		if r.err == nil {
+			done, r.err = r.app.Payments.Progress(r.ctx, r.shop.ID, some)
+		}
+		if r.err != nil {
 			return
 		}
 		for i := range some {
-			r.shop.Payments = append(r.shop.Payments, payView(&some[i], done[i]))
+			v := payView(&some[i], done[i])
+			r.deposits(&v)
+			r.shop.Payments = append(r.shop.Payments, v)
 		}
 	}
 }
@@ -83,6 +89,18 @@ func payView(p *payment.Payment, g payment.Progress) Payment {
 		Quoted: int64(p.NetworkFee), Rate: p.Rate, Percent: p.FeePercent, Price: p.Price, ByUser: p.FeeByUser, Fixed: p.FixedRate,
 		Cancelled: p.Cancelled, Value: p.MerchantReceived(), Created: p.CreatedAt, Expires: p.ExpiresAt,
 		ShownReceived: int64(g.Received), ShownPending: int64(g.Pending), ShownShort: int64(g.Missing),
+	}
+}
+
+func (r *reader) deposits(p *Payment) {
+	var all []payment.Deposit
+	all, r.err = r.app.Payments.Deposits(r.ctx, r.shop.ID, p.ID)
+	for i := range all {
+		d := &all[i]
+		p.Deposits = append(p.Deposits, Deposit{
+			ID: d.ID, Tx: d.Tx, Amount: int64(d.Amount), Net: int64(d.Net),
+			Final: d.State == incoming.Final, Gone: d.State == incoming.Gone, Credited: d.Booking == payment.InWallet,
+		})
 	}
 }
 

@@ -80,6 +80,15 @@ type Payment struct {
 	Value                                   string // merchant_received_usd
 	Created, Expires                        time.Time
 	ShownReceived, ShownPending, ShownShort int64
+	Deposits                                []Deposit
+}
+
+// Deposit is a transfer that counts for a payment, as its list of deposits has it.
+type Deposit struct {
+	ID, Tx      string
+	Amount, Net int64
+	Final, Gone bool
+	Credited    bool
 }
 
 // Payout is a withdrawal's view.

@@ -27,6 +27,8 @@ var aboutPayments = []Promise{
 	{ID: "missing", Rule: "amount_missing is what the customer still has to send: nothing once enough has come within the tolerance of half a percent, at most 5 USD."},
 	{ID: "expiry", Rule: "A payment that nobody cancelled expires only when its window has ended."},
 	{ID: "I5", Rule: "What is credited is final on the chain: it came to the payment's address, in its coin, at least the dust limit, with the required confirmations, and not after the window alone."},
+	{ID: "I5-once", Rule: "Each credited unit is of exactly one transfer on the chain, by transaction and place, and no transfer is credited twice."},
+	{ID: "deposits", Rule: "Several deposits add up: the list of deposits is what the payment shows as received, pending, and credited."},
 	{ID: "enough", Rule: "A payment is confirmed only when the final deposits alone are what is due, less the tolerance."},
 	{ID: "cancelled", Rule: "A cancelled payment is expired for good: what comes later goes to suspense."},
 	{ID: "suspense-reason", Rule: "Money in suspense shows why: late, wrong_asset where the address expected another coin, or unmatched."},
