@@ -17,6 +17,9 @@
 //   - What is expected is computed from the requests and the chains alone, by a
 //     ledger and by rules of this package's own; the library is only asked for
 //     what it did.
+//   - A second judge stands outside: it knows the documented interface alone, sees
+//     what people see, and shares no rule with the first. Result.Promises counts how
+//     often each of its promises was asked and could have failed.
 //   - A failing run tells its story, is cut down to what is needed by Shrink,
 //     and names the flags that replay it.
 //

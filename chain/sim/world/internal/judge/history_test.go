@@ -69,7 +69,11 @@ func good() *history {
 		Chains: []Chain{goodChain()},
 	}
 	for _, p := range h.shop().Payments {
-		h.paid[p.ID] = Ask{Shop: "a", Coin: p.Coin, Price: p.Price.String(), ByUser: p.ByUser, Fixed: p.Fixed, Window: time.Hour, Address: p.Address}
+		a := Ask{Shop: "a", Coin: p.Coin, Price: p.Price.String(), ByUser: p.ByUser, Fixed: p.Fixed, Window: time.Hour, Address: p.Address}
+		if p.Wallet != master {
+			a.Wallet = p.Wallet
+		}
+		h.paid[p.ID] = a
 	}
 	h.orders = []Order{
 		{Shop: "a", Key: "k1", Coin: "USDTX", To: "o1", Figure: dec("10")},

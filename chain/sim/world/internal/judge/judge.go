@@ -23,6 +23,7 @@ type Judge struct {
 	breaches []Breach
 
 	asks     map[string]Ask               // by payment
+	lost     map[string]bool              // payments that a restore may have forgotten
 	orders   map[string]*Order            // by key
 	keys     []string                     // of orders, as they came
 	states   map[string]string            // of each object, as last seen
@@ -62,7 +63,7 @@ type Order struct {
 
 // New is a judge of a world with these coins.
 func New(coins map[string]Coin) *Judge {
-	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}}
+	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}}
 	for _, p := range Table() {
 		if p.Open != "" {
 			j.open[p.ID] = true
@@ -85,6 +86,9 @@ func (j *Judge) Forget() {
 	j.forget()
 	for _, o := range j.orders {
 		o.lost = true
+	}
+	for id := range j.asks {
+		j.lost[id] = true
 	}
 }
 

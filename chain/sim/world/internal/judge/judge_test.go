@@ -15,6 +15,7 @@ func deep(h *history) { h.scene.Weather.Deep = true }
 // breaks says of each promise how the good history breaks it.
 var breaks = map[string]func(h *history){
 	"I11":          func(h *history) { h.shop().Payments[2].Address = "d1"; h.shop().Payments[2].Coin = "USDTX" },
+	"asked":        func(h *history) { h.shop().Payments[1].Wallet = master },
 	"rate":         func(h *history) { h.scene.Quoted["USDT"] = nil },
 	"due":          func(h *history) { h.shop().Payments[1].Due-- },
 	"window":       func(h *history) { h.shop().Payments[0].Expires = at(61) },
@@ -111,4 +112,48 @@ func TestPromises(t *testing.T) {
 			require.Equal(t, p.Open != "", p.Why != "")
 		})
 	}
+}
+
+// TestForget: what a store that was put back has forgotten is not missed, and what it
+// paid is not forgotten.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	h := good()
+	j := h.play()
+	require.Empty(t, j.Breaches())
+	j.Forget()
+	h.scene.Weather = Weather{Deep: true, Restored: true}
+	h.scene.End = false
+	shop := h.shop()
+	*shop = Shop{ID: "a", Wallets: []Wallet{{ID: master}}}
+	j.Look(&h.scene)
+	require.Empty(t, j.Breaches())
+	h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3])
+	j.Look(&h.scene)
+	require.Equal(t, "I7", j.Breaches()[0].Promise)
+}
+
+// TestHold: an open promise fails what breaks it where it is held.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	h := good()
+	breaks["six"](h)
+	j := New(coins)
+	j.Hold("six")
+	j.Look(&h.scene)
+	require.True(t, slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == "six" }))
+}
+
+// TestTally: the table has a line per promise, and says what could not have failed.
+func TestTally(t *testing.T) {
+	t.Parallel()
+	j := New(coins)
+	j.ask("I7", true, false, "")
+	j.ask("six", false, false, "")
+	text := j.Tally().String()
+	require.Contains(t, text, "I7 ")
+	require.Contains(t, text, "given-up-early")
+	require.NotContains(t, j.Tally().Idle(), "I7")
+	require.Contains(t, j.Tally().Idle(), "I8")
+	require.Equal(t, Count{Asked: 1, Able: 1, Broken: 1}, j.Tally()["I7"])
 }

@@ -12,6 +12,7 @@ func (j *Judge) payments(s *Scene, shop *Shop) {
 		p := &shop.Payments[i]
 		j.moved("payment", p.ID, p.Status, payEdges)
 		j.address(p)
+		j.asked(shop, p)
 		j.priced(s, p)
 		j.split(p)
 		j.progress(p)
@@ -20,6 +21,15 @@ func (j *Judge) payments(s *Scene, shop *Shop) {
 		j.ask("cancelled", p.Cancelled, p.Received == 0 && p.Status == expired, "payment %s was cancelled, is %s and was credited %d", p.ID, p.Status, p.Received)
 	}
 	j.suspended(shop)
+	there := map[string]bool{}
+	for i := range shop.Payments {
+		there[shop.Payments[i].ID] = true
+	}
+	for _, id := range sorted(j.asks) {
+		if a := j.asks[id]; a.Shop == shop.ID {
+			j.ask("kept", !j.lost[id], there[id], "payment %s that was given out is nowhere", id)
+		}
+	}
 }
 
 // suspended is why money matched nothing, as merchants are told it.
@@ -49,6 +59,17 @@ func (j *Judge) address(p *Payment) {
 	}
 }
 
+// asked is that a payment is as it was asked for, at the merchant's fee.
+func (j *Judge) asked(shop *Shop, p *Payment) {
+	a, known := j.asks[p.ID]
+	wallet := a.Wallet
+	if wallet == "" {
+		wallet = master
+	}
+	j.ask("asked", known, a.Shop == shop.ID && a.Coin == p.Coin && a.ByUser == p.ByUser && a.Fixed == p.Fixed && a.Address == p.Address &&
+		wallet == p.Wallet && p.Percent.Equal(shop.Fee), "payment %s of %s is %+v, and was asked for as %+v", p.ID, shop.ID, *p, a)
+}
+
 // priced is what a customer has to send, from the price that was asked.
 func (j *Judge) priced(s *Scene, p *Payment) {
 	a, known := j.asks[p.ID]
@@ -72,8 +93,7 @@ func (j *Judge) priced(s *Scene, p *Payment) {
 	if p.ByUser {
 		want += p.Quoted
 	}
-	j.ask("due", true, p.Due == want && a.Coin == p.Coin && a.ByUser == p.ByUser && a.Fixed == p.Fixed && a.Address == p.Address,
-		"payment %s of %s USD at %s: %d due, and not %d, or not as it was asked", p.ID, a.Price, p.Rate, p.Due, want)
+	j.ask("due", true, p.Due == want, "payment %s of %s USD at %s: %d due, and not %d", p.ID, a.Price, p.Rate, p.Due, want)
 	j.ask("window", true, p.Expires.Equal(p.Created.Add(a.Window)), "payment %s has %s, and not %s", p.ID, p.Expires.Sub(p.Created), a.Window)
 }
 

@@ -99,7 +99,7 @@ func (r *reader) deposits(p *Payment) {
 		d := &all[i]
 		p.Deposits = append(p.Deposits, Deposit{
 			ID: d.ID, Tx: d.Tx, Amount: int64(d.Amount), Net: int64(d.Net),
-			Final: d.State == incoming.Final, Gone: d.State == incoming.Gone, Credited: d.Booking == payment.InWallet,
+			Final: d.State == incoming.Final, Gone: d.State == incoming.Gone || d.GivenUp, Credited: d.Booking == payment.InWallet,
 		})
 	}
 }

@@ -19,6 +19,7 @@ func Table() []Promise {
 
 var aboutPayments = []Promise{
 	{ID: "I11", Rule: "Every address is unique and single-use: it is never handed out twice, not even after expiry or a crash."},
+	{ID: "asked", Rule: "A payment is in the coin, to the wallet, at the terms and the merchant's fee, as it was asked for and answered."},
 	{ID: "rate", Rule: "A payment is priced by a price that a source has given."},
 	{ID: "due", Rule: "The customer sends the price in crypto, rounded up at the coin's scale; where he bears the fee, the price with the fee's percentage and the quoted network fee on it, rounded up."},
 	{ID: "window", Rule: "A payment expires so many minutes after its creation as were asked, by default 60."},
@@ -38,7 +39,7 @@ var aboutPayments = []Promise{
 var aboutPayouts = []Promise{
 	{ID: "ordered", Rule: "A withdrawal is to the address, in the coin, of the merchant, as it was ordered."},
 	{ID: "I14", Rule: "The same idempotency key gives the same answer and one effect."},
-	{ID: "kept", Rule: "What was accepted is there afterwards."},
+	{ID: "kept", Rule: "What was accepted, a payment or a withdrawal, is there afterwards."},
 	{ID: "charged", Rule: "The platform's fee is its percentage of the figure asked for, the network's a quote; without final_amount they come off the figure, with it they go on top; a price is converted once, rounded down."},
 	{ID: "reason", Rule: "A withdrawal shows a waiting_reason only while it is open, and since when."},
 	{ID: "I7", Rule: "A withdrawal has at most one executed effect, equal in coin, amount and destination to what was accepted; what was not accepted has none."},
