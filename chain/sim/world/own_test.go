@@ -68,6 +68,8 @@ func TestFlags(t *testing.T) {
 	t.Parallel()
 	w := world.World{Seed: 9, Options: world.Options{Steps: 40, Skip: map[int]bool{0: true, 1: true, 2: true, 7: true}}}
 	require.Equal(t, "-world.seed=9 -world.steps=40 -world.skip=0-2,7", w.Flags())
+	held := world.World{Seed: 9, Options: world.Options{Open: []string{"six", "I25"}}}
+	require.Equal(t, "-world.seed=9 -world.open=six,I25", held.Flags())
 	skip, err := world.ParseSkip("0-2,7")
 	require.NoError(t, err)
 	require.Equal(t, w.Skip, skip)
