@@ -24,6 +24,7 @@ type outside struct {
 	stepped time.Time       // when a process did all that was due, with nothing in its way
 	struck  int             // faults of the store so far
 	trouble time.Time       // when the last of them struck
+	calm    time.Time       // when all faults stopped; zero = not yet
 }
 
 func newOutside(open []string) *outside {
@@ -87,8 +88,11 @@ func (r *run) did(t *task, err error) {
 // leases is how long a process that died may keep what it claimed from others.
 const leases = 20 * time.Minute
 
-// watch notes when the store's faults strike.
+// watch notes when the store's faults strike, and when all faults have stopped.
 func (o *outside) watch(r *run) {
+	if r.calm && o.calm.IsZero() {
+		o.calm = r.now
+	}
 	n := 0
 	for nemesis := range perPoint {
 		n += r.struck[nemesis]
@@ -141,6 +145,9 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
 		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted,
 		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Purged: r.keep > 0, Skew: r.skewed},
+	}
+	if !o.calm.IsZero() {
+		s.Calm = r.now.Sub(o.calm)
 	}
 	for _, m := range r.tenants {
 		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead}

@@ -195,6 +195,7 @@ func (p *process) resume(t *task) {
 	p.task, p.now = nil, t
 	t.struck = t.struck || p.r.unwell(p)
 	p.r.current = t
+	p.r.outside.watch(p.r)
 	_, alive := t.next()
 	p.now, p.r.current = nil, nil
 	if alive {

@@ -43,9 +43,10 @@ func (j *Judge) ended(s *Scene, p *Payment) {
 	calm := !s.Weather.Deep && !s.Weather.Restored
 	low, _ := j.tolerance(p)
 	full := came.sure >= p.Due-low && !p.Cancelled
-	last := p.Status == completed || p.Status == expired || p.Status == failed
+	done := p.Status == completed || paid(p.Status) && s.Calm < forwards // it may have been confirmed just now
+	last := done || p.Status == expired || p.Status == failed
 	j.ask("I19", s.Now.After(p.Expires.Add(returns+forwards)), last, "payment %s is still %s, its time ended at %s", p.ID, p.Status, p.Expires.Format(time.DateTime))
-	j.ask("full", full && calm, p.Status == completed, "payment %s is %s: %d is due, %d came in time", p.ID, p.Status, p.Due, came.sure)
+	j.ask("full", full && calm, done, "payment %s is %s: %d is due, %d came in time", p.ID, p.Status, p.Due, came.sure)
 	j.ask("partial", over && !full && came.sure > 0 && calm && !p.Cancelled, p.Received >= came.sure, "payment %s is %s with %d: %d came in time", p.ID, p.Status, p.Received, came.sure)
 	nothing := came.soon == 0 && calm
 	j.ask("empty", over && nothing && s.Now.After(p.Expires.Add(returns)), (p.Status == expired || p.Status == failed) && p.Received == 0,

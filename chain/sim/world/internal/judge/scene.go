@@ -39,6 +39,8 @@ type Scene struct {
 	Weather Weather
 	// End says that the faults are over and that what was open has had its time.
 	End bool
+	// Calm is for how long the faults have been over.
+	Calm time.Duration
 	// Stepped is when a process last did all that was due, with nothing in its way;
 	// zero = something was.
 	Stepped time.Time
