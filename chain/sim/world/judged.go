@@ -190,10 +190,15 @@ func (o *outside) rest(r *run, m *merchant, shop *judge.Shop) error {
 func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 	c := judge.Chain{
 		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), First: map[string]time.Time{},
-		Own: map[string]bool{}, Hot: map[string]bool{}, Held: map[string]decimal.Decimal{}, Stuck: map[string]map[string]decimal.Decimal{},
+		Unseen: map[string]bool{}, Own: map[string]bool{}, Hot: map[string]bool{}, Held: map[string]decimal.Decimal{}, Stuck: map[string]map[string]decimal.Decimal{},
 	}
 	for _, m := range r.tenants {
 		c.Hot[string(m.hot[n.name])] = true
+		for _, a := range m.payments {
+			for tx, mined := range a.late {
+				c.Unseen[tx] = !mined.Truncate(time.Second).Before(a.until) // as its block is dated
+			}
+		}
 	}
 	for _, t := range n.chain.Transfers("") {
 		c.Moves = append(c.Moves, judge.Move{

@@ -30,7 +30,7 @@ func (j *Judge) covered(s *Scene, c *Chain) {
 				}
 			}
 			for k := range shop.Payouts {
-				if p := &shop.Payouts[k]; p.Coin == code && p.open() && !c.Own[p.Address] {
+				if p := &shop.Payouts[k]; p.Coin == code && p.open() { // also where it came back to us as a deposit
 					there = there.Add(c.left(p, coin))
 				}
 			}

@@ -114,6 +114,16 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// TestLate: what nobody saw before it was mined at the very end counts for nothing.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	h := good()
+	h.chain().Moves[1].Time = h.shop().Payments[0].Expires
+	require.Empty(t, h.play().Breaches()) // somebody may have seen it in time
+	h.chain().Unseen = map[string]bool{"t1": true}
+	require.Positive(t, h.play().Tally()["I5"].Broken)
+}
+
 // TestForget: what a store that was put back has forgotten is not missed, and what it
 // paid is not forgotten.
 func TestForget(t *testing.T) {

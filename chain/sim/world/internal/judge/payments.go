@@ -177,7 +177,7 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 		}
 		first, known := c.First[m.Tx]
 		// A block is dated in whole seconds: one that was taken back may have had it in time.
-		late := known && !first.Add(-s.Weather.Skew-time.Second).Before(p.Expires) && !m.Time.Before(p.Expires)
+		late := !m.Time.Before(p.Expires) && (c.Unseen[m.Tx] || known && !first.Add(-s.Weather.Skew-time.Second).Before(p.Expires))
 		switch {
 		case m.Time.Before(p.Expires) && !p.Cancelled:
 			out.sure += units

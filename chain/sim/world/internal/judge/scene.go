@@ -173,6 +173,7 @@ type Chain struct {
 	Moves   []Move               // all that really moved on the branch that counts, oldest first
 	Sent    []Sent               // what the library broadcast and a block holds
 	First   map[string]time.Time // when an outside transaction was first sent
+	Unseen  map[string]bool      // outside transactions that nobody can have seen before they were mined
 	Own     map[string]bool      // addresses that are the library's
 	Hot     map[string]bool      // those of them that withdrawals are paid from
 	Held    map[string]decimal.Decimal
