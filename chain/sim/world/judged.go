@@ -74,6 +74,7 @@ func (r *run) did(t *task, err error) {
 	r.excuse(t, err)
 	o := r.outside
 	o.watch(r)
+	o.stepped = time.Time{} // what was disturbed proves nothing, nor what was before it
 	if err != nil || t.struck || t.paused || r.unwell(t.p) || r.quote != "" || r.now.Sub(o.trouble) < leases {
 		return
 	}
@@ -99,7 +100,7 @@ func (o *outside) watch(r *run) {
 	}
 	n += r.struck[Restores] + r.counts["restarts"]
 	if n != o.struck || o.trouble.IsZero() {
-		o.struck, o.trouble = n, r.now
+		o.struck, o.trouble, o.stepped = n, r.now, time.Time{}
 	}
 }
 
@@ -112,6 +113,7 @@ func (r *run) judged(end bool) {
 	defer func() { r.calls = calls }()
 	o := r.outside
 	o.watch(r)
+	o.stepped = time.Time{} // what was disturbed proves nothing, nor what was before it
 	if err := o.open(r); err != nil {
 		r.fail("judge", "it has no App: %v", err)
 		return
