@@ -113,7 +113,6 @@ func (r *run) judged(end bool) {
 	defer func() { r.calls = calls }()
 	o := r.outside
 	o.watch(r)
-	o.stepped = time.Time{} // what was disturbed proves nothing, nor what was before it
 	if err := o.open(r); err != nil {
 		r.fail("judge", "it has no App: %v", err)
 		return
