@@ -55,7 +55,11 @@ func (j *Judge) ended(s *Scene, p *Payment) {
 
 // landed is I19 of a withdrawal, and that one that is completed was paid.
 func (j *Judge) landed(s *Scene, p *Payout) {
-	j.ask("I19", true, !p.open() || p.Reason != "" && !p.Since.IsZero(), "withdrawal %s is still %s and shows no reason", p.ID, p.Status)
+	id := "I19"
+	if s.Weather.Restored {
+		id = "I19-restored"
+	}
+	j.ask(id, true, !p.open() || p.Reason != "" && !p.Since.IsZero(), "withdrawal %s is still %s and shows no reason", p.ID, p.Status)
 	o := j.orders[p.CustomID]
 	if p.Status != completed || o == nil || o.Shared {
 		return

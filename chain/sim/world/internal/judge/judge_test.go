@@ -42,6 +42,11 @@ var breaks = map[string]func(h *history){
 	"reason":             func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
 	"I7":                 func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
 	"I8":                 func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
+	"I8-deep": func(h *history) {
+		deep(h)
+		h.chain().Moves[3].To = "o2"
+		h.chain().Moves[3].Amount = dec("5")
+	},
 	"I3":                 func(h *history) { h.shop().Wallets[1].Balances["USDTX"] = Balance{24_801_981, -1, 24_801_982} },
 	"balance":            func(h *history) { h.shop().Wallets[0].Balances["USDTX"] = Balance{84_000_001, 7_000_000, 77_000_001} },
 	"I9":                 func(h *history) { h.shop().Payouts[2].Status = failed },
@@ -68,6 +73,11 @@ var breaks = map[string]func(h *history){
 	"I24":          func(h *history) { h.chain().Sent[2].Cost = 50_00000000 },
 	"I28":          func(h *history) { h.shop().Outbox[1].Created = at(2990) },
 	"I19":          func(h *history) { h.shop().Payouts[2].Reason = "" },
+	"I19-restored": func(h *history) {
+		h.scene.Weather.Restored = true
+		h.shop().Payouts[2].Status = "processing"
+		h.shop().Payouts[2].Reason = ""
+	},
 	"full":         func(h *history) { h.shop().Payments[0].Status = expired },
 	"partial":      func(h *history) { h.shop().Payments[1].Received = 0 },
 	"empty":        func(h *history) { h.shop().Payments[2].Status = failed; h.shop().Payments[2].Received = 1 },
@@ -85,13 +95,15 @@ var breaks = map[string]func(h *history){
 // seen to break on one that does not.
 func TestPromises(t *testing.T) {
 	t.Parallel()
-	kept, below := good().play(), good()
+	kept, below, back := good().play(), good(), good()
 	deep(below)
+	back.scene.Weather.Restored = true
 	require.Empty(t, kept.Breaches())
 	tally := kept.Tally()
 	deeply := below.play()
 	require.Empty(t, deeply.Breaches())
 	tally.Add(deeply.Tally())
+	tally.Add(back.play().Tally())
 	require.Empty(t, tally.Idle())
 	for _, p := range Table() {
 		t.Run(p.ID, func(t *testing.T) {

@@ -44,6 +44,7 @@ var aboutPayouts = []Promise{
 	{ID: "reason", Rule: "A withdrawal shows a waiting_reason only while it is open, and since when."},
 	{ID: "I7", Rule: "A withdrawal has at most one executed effect, equal in coin, amount and destination to what was accepted; what was not accepted has none."},
 	{ID: "I8", Rule: "A withdrawal that failed or was cancelled, and whose money went back to the balance, was never paid."},
+	{ID: "I8-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "failed-then-mined-again", Why: "A reorg can take a failed transaction out and let it succeed when it is mined again; the withdrawal stays failed."},
 }
 
 var aboutBooks = []Promise{
@@ -78,6 +79,7 @@ var aboutChains = []Promise{
 
 var aboutEnds = []Promise{
 	{ID: "I19", Rule: "After the faults everything open comes to its end in the papers' times, or shows a reason and since when."},
+	{ID: "I19-restored", Rule: "The same after a backup was put back.", Open: "waits-without-reason", Why: "A withdrawal whose signed transaction nobody takes, or whose nonce is to be filled by what the signer does not sign, shows no reason."},
 	{ID: "full", Rule: "A payment for which enough came in time is completed."},
 	{ID: "partial", Rule: "What came in time for a payment that was not paid in full is credited when its window has ended."},
 	{ID: "empty", Rule: "A payment for which nothing came is expired or failed, and credits nothing."},
