@@ -74,6 +74,7 @@ func (r *run) receive(d *webhook.Delivery) webhook.Result {
 		return webhook.Result{Status: http.StatusBadRequest, Err: errReceiver}
 	}
 	if mood == "lose" {
+		r.outside.judge.Unheard(m.id, r.now)
 		return webhook.Result{Err: errReceiver}
 	}
 	return webhook.Result{Status: http.StatusOK}

@@ -52,7 +52,7 @@ var lasting = map[string][]string{
 // Refused is told of an attempt that a merchant's receiver did not answer well: its
 // merchant need not know what it told.
 func (j *Judge) Refused(shop string, at time.Time, body []byte) {
-	j.trouble[shop] = at
+	j.Unheard(shop, at)
 	var b struct{ Data map[string]any }
 	if json.Unmarshal(body, &b) != nil {
 		return
@@ -63,6 +63,9 @@ func (j *Judge) Refused(shop string, at time.Time, body []byte) {
 		}
 	}
 }
+
+// Unheard is told when a receiver's answer did not come, also where it took the webhook.
+func (j *Judge) Unheard(shop string, at time.Time) { j.trouble[shop] = at }
 
 // Received judges a webhook that a merchant got.
 func (j *Judge) Received(h Hook) {
