@@ -75,6 +75,9 @@ func (r *run) did(t *task, err error) {
 	o := r.outside
 	o.watch(r)
 	o.stepped = time.Time{} // what was disturbed proves nothing, nor what was before it
+	if r.signing != "" && r.step < r.signs {
+		o.trouble = r.now
+	}
 	if err != nil || t.struck || t.paused || r.unwell(t.p) || r.quote != "" || r.now.Sub(o.trouble) < leases {
 		return
 	}
