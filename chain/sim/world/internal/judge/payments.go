@@ -218,7 +218,8 @@ func (c *Chain) ours(tx string) bool {
 // counts for nothing.
 func (j *Judge) credited(s *Scene, p *Payment) {
 	came := j.came(s, p)
-	calm := !s.Weather.Deep && !s.Weather.Restored || s.End
+	// After a restore what we had sent, and forgot, counts for whom it was sent to.
+	calm := (!s.Weather.Deep || s.End) && !s.Weather.Restored
 	j.ask("I5", p.Received > 0 && calm, p.Received <= came.sure+came.maybe,
 		"payment %s was credited %d, and %d is final on the chain in its coin and its time (%d in blocks)", p.ID, p.Received, came.sure+came.maybe, came.soon)
 	_, tolerance := j.tolerance(p)
