@@ -105,7 +105,7 @@ say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
 
 say "a thousand worlds, each of a week; make worlds plays seeds that no run had before"
-go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=1000001 -timeout 20m
+go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=1000001 -world.promises -timeout 20m
 go test ./chain/sim/world -run 'TestWorld$' -v -world.store=sqlite -world.seeds=3 -world.from=1000001 -timeout 10m
 
 say "fuzzing what strangers send, briefly"
