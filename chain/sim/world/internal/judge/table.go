@@ -88,7 +88,7 @@ var aboutEnds = []Promise{
 	{ID: "I26", Rule: "Per network and coin the books are what the chain holds at our addresses, but for dust and for places finer than the books'."},
 	{ID: "I26-deep", Rule: "The same after reorgs that were deeper than the required confirmations: what they took is taken back in the books.", Open: "costs-after-deep-reorg", Why: "What a transaction of ours cost stays in the books after a reorg took the transaction away."},
 	{ID: "resting", Rule: "Coins that wait to be forwarded are shown with a reason and since when."},
-	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go.", Open: "waiting-shows-no-end", Why: "Some rows have neither a next look nor a cost below which they go."},
+	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go."},
 	{ID: "at-rest", Rule: "Coins at rest on a deposit address are forwarded, or shown with a reason, an age, and what ends it."},
 	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "sweep-waits-unseen", Why: "A sweep that waits for coins which a reorg took is not in the list of what waits."},
 }
