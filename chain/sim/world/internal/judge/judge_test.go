@@ -35,13 +35,13 @@ var breaks = map[string]func(h *history){
 	"payment-type": func(h *history) {
 		h.hook("payment_status_update", "p1", map[string]any{"previous_status": confirmed, "status": sending, "payment_type": "partial"})
 	},
-	"ordered":            func(h *history) { h.shop().Payouts[2].Address = "elsewhere" },
-	"I14":                func(h *history) { h.accepted = append(h.accepted, [2]string{"k1", "w9"}) },
-	"kept":               func(h *history) { h.shop().Payouts = h.shop().Payouts[:2] },
-	"charged":            func(h *history) { h.shop().Payouts[1].Platform++ },
-	"reason":             func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
-	"I7":                 func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
-	"I8":                 func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
+	"ordered": func(h *history) { h.shop().Payouts[2].Address = "elsewhere" },
+	"I14":     func(h *history) { h.accepted = append(h.accepted, [2]string{"k1", "w9"}) },
+	"kept":    func(h *history) { h.shop().Payouts = h.shop().Payouts[:2] },
+	"charged": func(h *history) { h.shop().Payouts[1].Platform++ },
+	"reason":  func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
+	"I7":      func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
+	"I8":      func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
 	"I8-deep": func(h *history) {
 		deep(h)
 		h.chain().Moves[3].To = "o2"
