@@ -35,10 +35,7 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (done b
 	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
 		return false, err
 	}
-	typical, v, err := t.typicalUnits(ctx, c)
-	if err == nil && v.waiting == "" {
-		v, err = t.weigh(ctx, j, c, in, typical)
-	}
+	v, err := t.weigh(ctx, j, c, in)
 	switch {
 	case err != nil:
 		return false, err

@@ -82,7 +82,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 		j.s.State, j.s.Reason = SweepReplaced, "nothing is to be forwarded: its deposits are gone or below the dust limit"
 		return verdict{ended: true}, t.put(ctx, j, t.cfg.Now())
 	}
-	if v, err = t.weigh(ctx, j, c, in, typical); err != nil || v.waiting != WaitBelowCost {
+	if v, err = t.weigh(ctx, j, c, in); err != nil || v.waiting != WaitBelowCost {
 		return v, err
 	}
 	less, err := t.lessThanCame(ctx, j)
@@ -143,7 +143,7 @@ func (t *Treasury) belowCost(c *chain.Currency, held, typical, below ledger.Amou
 }
 
 // weigh holds what an address has against what moving it costs.
-func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chain.Intent, typical ledger.Amount) (v verdict, err error) {
+func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chain.Intent) (v verdict, err error) {
 	client, gas, err := t.gasOf(c)
 	if err != nil {
 		return v, err
