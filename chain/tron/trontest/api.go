@@ -3,13 +3,17 @@ package trontest
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
-// question is all that the API is asked with.
+// question is all that the API is asked with. Addresses are hex: the form that
+// "visible" asks for is not modelled.
 type question struct {
 	IDOrNum     string `json:"id_or_num"`
 	Detail      bool   `json:"detail"`
@@ -26,229 +30,302 @@ type question struct {
 
 type object map[string]any
 
+// text is an answer that is no JSON.
+type text struct {
+	status     int
+	kind, body string
+}
+
+// failure is an answer to what threw an exception: HTTP 200, and the exception's class.
+func failure(class, message string) object {
+	return object{"Error": "class " + class + " : " + message}
+}
+
+// Exceptions that questions end in.
+const (
+	parseException    = "org.tron.core.services.http.JsonFormat$ParseException"
+	jsonException     = "com.alibaba.fastjson.JSONException"
+	nullPointer       = "java.lang.NullPointerException"
+	illegalAccess     = "java.lang.IllegalAccessException"
+	decoderException  = "org.bouncycastle.util.encoders.DecoderException"
+	invalidProtobuf   = "com.google.protobuf.InvalidProtocolBufferException"
+	invalidParameters = "java.security.InvalidParameterException"
+)
+
+// history is what a lite full node does not answer.
+var history = []string{
+	"/wallet/getblockbylimitnext", "/wallet/getblockbynum", "/wallet/gettransactioninfobyid", "/wallet/gettransactioninfobyblocknum",
+}
+
 // ServeHTTP answers as java-tron does.
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var q question
-	_ = json.NewDecoder(r.Body).Decode(&q)
-	answer := n.answer(r.URL.Path, &q)
-	if n.fault.Fail {
-		answer = object{"Error": "class java.lang.NullPointerException : null"}
-	}
+	answer := n.respond(r)
 	if r.URL.Path == "/wallet/broadcasthex" && n.fault.Lose {
 		n.fault.Lose = false
 		panic(http.ErrAbortHandler)
 	}
-	body, err := json.Marshal(answer)
-	if err != nil {
-		panic(err)
+	t, plain := answer.(text)
+	if !plain {
+		body, err := json.Marshal(answer)
+		if err != nil {
+			panic(err)
+		}
+		if n.fault.Tamper != nil {
+			body = n.fault.Tamper(r.URL.Path, body)
+		}
+		t = text{http.StatusOK, "application/json;charset=utf-8", string(body) + "\n"}
 	}
-	if n.fault.Tamper != nil {
-		body = n.fault.Tamper(r.URL.Path, body)
+	w.Header().Set("Content-Type", t.kind)
+	w.WriteHeader(t.status)
+	_, _ = io.WriteString(w, t.body)
+}
+
+func (n *Node) respond(r *http.Request) any {
+	if n.fault.Lite && slices.Contains(history, r.URL.Path) {
+		return text{http.StatusOK, "application/json;charset=utf-8", "this API is closed because this node is a lite fullnode"}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body)
+	if n.fault.Busy {
+		return failure(illegalAccess, "lack of computing resources")
+	}
+	q, wrong := read(r)
+	answer := n.answer(r.URL.Path, q, wrong)
+	if n.fault.Fail {
+		return failure(nullPointer, "null")
+	}
+	return answer
+}
+
+// read reads a question, and says with which exception that ends. Some paths do not read
+// what they are sent, or can do without.
+func read(r *http.Request) (*question, object) {
+	q := &question{}
+	var kind *json.UnmarshalTypeError
+	switch err := json.NewDecoder(r.Body).Decode(q); {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		if r.URL.Path == "/wallet/getblock" || r.URL.Path == "/walletsolidity/getblock" {
+			return q, nil
+		}
+		return q, failure(parseException, `1:1: Expected "{".`)
+	case errors.As(err, &kind):
+		return q, failure(parseException, "1:2: Expected "+kind.Type.String()+".")
+	default:
+		return q, failure(jsonException, "syntax error")
+	}
+	return q, nil
+}
+
+// unhex reads bytes as java-tron does.
+func unhex(s string) ([]byte, bool) {
+	if len(s) > 1 && s[:2] == "0x" {
+		s = s[2:]
+	}
+	if len(s)%2 != 0 {
+		s = "0" + s
+	}
+	b, err := hex.DecodeString(s)
+	return b, err == nil
 }
 
 func (n *Node) visible() []*block { return n.blocks[:len(n.blocks)-n.fault.Lag] }
 
-func (n *Node) answer(path string, q *question) any {
+func (n *Node) answer(path string, q *question, wrong object) any {
 	all := n.visible()
 	head := all[len(all)-1]
-	at := func(height int64) any {
-		if height < 0 || height > head.height {
-			return object{}
-		}
-		return all[height].json(true)
-	}
 	switch path {
 	case "/wallet/getnowblock":
 		return head.json(true)
-	case "/wallet/getblockbynum":
-		return at(q.Num)
+	case "/wallet/getchainparameters":
+		return n.parameters()
+	case "/wallet/triggerconstantcontract":
+		return n.trigger(q, wrong, head)
+	}
+	if !slices.Contains(paths, path) {
+		return text{http.StatusNotFound, "text/html;charset=iso-8859-1", "<html><body><h2>HTTP ERROR 404 Not Found</h2></body></html>\n"}
+	}
+	if wrong != nil {
+		return wrong
+	}
+	switch path {
 	case "/wallet/getblock":
-		height, err := strconv.ParseInt(q.IDOrNum, 10, 64)
-		if q.IDOrNum == "" {
-			height, err = head.height, nil
-		}
-		if err != nil || height > head.height {
-			return object{}
-		}
-		return all[height].json(q.Detail)
+		return findBlock(all, q)
 	case "/walletsolidity/getblock":
-		return all[head.height-Solidify].json(q.Detail)
+		return findBlock(all[:max(1, len(all)-Solidify)], q)
+	case "/wallet/getblockbynum":
+		if q.Num < 0 || q.Num > head.height {
+			return object{}
+		}
+		return all[q.Num].json(true)
 	case "/wallet/getblockbylimitnext":
-		if q.EndNum-q.StartNum > 100 || q.EndNum <= q.StartNum {
+		if q.EndNum <= 0 || q.EndNum <= q.StartNum || q.EndNum-q.StartNum > 100 {
 			return object{}
 		}
-		var out []any
-		for h := q.StartNum; h < q.EndNum && h <= head.height; h++ {
+		out := []any{} // also where there is no block yet
+		for h := max(0, q.StartNum); h < q.EndNum && h <= head.height; h++ {
 			out = append(out, all[h].json(true))
-		}
-		if out == nil {
-			return object{}
 		}
 		return object{"block": out}
 	case "/wallet/gettransactioninfobyblocknum":
 		out := []any{}
-		if q.Num > 0 && q.Num <= head.height && !n.fault.Partial {
+		switch {
+		case q.Num <= 0: // nor is there anything of the first block
+			return object{}
+		case q.Num <= head.height && !n.fault.Partial:
 			for i := range all[q.Num].txs {
-				out = append(out, all[q.Num].info(i))
+				out = append(out, n.info(all[q.Num], i))
 			}
 		}
 		return out
+	}
+	return n.lookup(path, q, all)
+}
+
+// paths are those that read a question in the common way.
+var paths = []string{
+	"/wallet/getblock", "/walletsolidity/getblock", "/wallet/getblockbynum", "/wallet/getblockbylimitnext",
+	"/wallet/gettransactioninfobyblocknum", "/wallet/gettransactioninfobyid", "/wallet/gettransactionfrompending",
+	"/wallet/getaccount", "/wallet/getaccountresource", "/wallet/broadcasthex",
+}
+
+// findBlock finds a block by its height or id among those that the node may show.
+func findBlock(all []*block, q *question) any {
+	head := all[len(all)-1]
+	if q.IDOrNum == "" {
+		return head.json(q.Detail)
+	}
+	height, err := strconv.ParseInt(q.IDOrNum, 10, 64)
+	switch {
+	case err == nil && height < 0:
+		return object{"Error": "num must be non-positive number."} // in these words
+	case err == nil && height > head.height:
+		return object{}
+	case err == nil:
+		return all[height].json(q.Detail)
+	}
+	id, ok := unhex(q.IDOrNum)
+	if !ok || len(q.IDOrNum) != 64 {
+		return object{"Error": "id must be legal block hash."}
+	}
+	for _, b := range all {
+		if b.id == hex.EncodeToString(id) {
+			return b.json(q.Detail)
+		}
+	}
+	if height := new(big.Int).SetBytes(id[:8]); height.Cmp(big.NewInt(head.height)) > 0 {
+		return object{"Error": "id must be legal block hash."}
+	}
+	return object{}
+}
+
+// lookup answers what names a transaction or an account by bytes.
+func (n *Node) lookup(path string, q *question, all []*block) any {
+	head := all[len(all)-1]
+	value, ok := unhex(q.Value)
+	address, good := unhex(q.Address)
+	if path == "/wallet/getaccountresource" && !good {
+		return failure(decoderException, "exception decoding Hex string: invalid characters encountered in Hex string")
+	}
+	if !ok || !good {
+		return failure(parseException, "1:10: INVALID hex String")
+	}
+	id := hex.EncodeToString(value)
+	switch path {
 	case "/wallet/gettransactioninfobyid":
-		for _, b := range all {
+		for _, b := range all[1:] {
 			for i := range b.txs {
-				if b.txs[i].id == q.Value && n.fault.Forget != q.Value {
-					return b.info(i)
+				if b.txs[i].id == id && n.fault.Forget != id {
+					return n.info(b, i)
 				}
 			}
 		}
 		return object{}
 	case "/wallet/gettransactionfrompending":
+		if len(value) != 32 {
+			return failure("java.lang.IllegalArgumentException", "Given hash is not 32 bytes")
+		}
 		for _, t := range n.pool {
-			if t.id == q.Value {
-				return object{"txID": t.id, "raw_data_hex": hex.EncodeToString(t.raw)}
+			if t.id == id {
+				return t.json(t.run(n.pending()).ret)
 			}
 		}
 		return object{}
-	}
-	return n.accounts(path, q, head)
-}
-
-func (n *Node) accounts(path string, q *question, head *block) any {
-	switch path {
 	case "/wallet/getaccount":
-		a, ok := fromHex(q.Address)
-		sun, there := head.after.sun[a]
-		switch {
-		case !ok:
-			return object{"Error": "invalid address"}
-		case !there:
+		a, ok := toAccount(address)
+		if _, there := head.after.sun[a]; !ok || !there {
 			return object{}
-		case sun == 0: // protobuf leaves out what is zero
-			return object{"address": q.Address, "create_time": start}
 		}
-		return object{"address": q.Address, "balance": sun, "create_time": start}
+		return n.account(head.after, a)
 	case "/wallet/getaccountresource":
-		if n.freeNet == 0 {
-			return object{"TotalNetLimit": 43_200_000_000}
+		a, ok := toAccount(address)
+		if _, there := head.after.sun[a]; !ok || !there {
+			return object{}
 		}
-		return object{"freeNetLimit": n.freeNet, "TotalNetLimit": 43_200_000_000}
-	case "/wallet/getchainparameters":
-		out := []any{}
-		for k, v := range map[string]int64{
-			"getTransactionFee": BytePrice, "getEnergyFee": EnergyPrice, "getMaxFeeLimit": MaxFeeLimit,
-			"getCreateAccountFee": NewBytes, "getCreateNewAccountFeeInSystemContract": Activation, "getMemoFee": 1_000_000,
-		} {
-			out = append(out, object{"key": k, "value": v})
-		}
-		return object{"chainParameter": append(out, object{"key": "getAllowUpdateAccountName"})}
-	case "/wallet/triggerconstantcontract":
-		return n.constant(q, head)
-	case "/wallet/broadcasthex":
-		b, err := hex.DecodeString(q.Transaction)
-		if err != nil {
-			return object{"Error": "class java.lang.IllegalArgumentException : bad hex"}
-		}
-		a := n.take(b)
-		if a.code == "" {
-			return object{"result": true, "code": "SUCCESS", "message": "", "txid": a.id, "transaction": "{}"}
-		}
-		return object{"result": false, "code": a.code, "message": a.message, "txid": a.id, "transaction": "{}"}
+		return n.resource(head.after, a)
 	}
-	return object{"Error": "no such endpoint " + path}
+	return n.broadcast(q.Transaction) // /wallet/broadcasthex
 }
 
-// constant calls a token without a transaction.
-func (n *Node) constant(q *question, head *block) any {
-	owner, _ := fromHex(q.Owner)
-	contract, _ := fromHex(q.Contract)
-	data, err := hex.DecodeString(q.Data)
-	token := head.after.tokens[contract]
-	if err != nil || token == nil || len(data) < 4 {
-		return object{"result": object{"code": "CONTRACT_VALIDATE_ERROR", "message": hex.EncodeToString([]byte("Smart contract is not exist."))}}
+func (n *Node) broadcast(transaction string) any {
+	b, ok := unhex(transaction)
+	if !ok {
+		return failure(decoderException, "exception decoding Hex string: invalid characters encountered in Hex string")
 	}
-	done := func(energy int64, word string) any {
-		return object{"result": object{"result": true}, "energy_used": energy, "constant_result": []string{word}, "transaction": object{"ret": []any{object{}}}}
+	a := n.take(b)
+	switch {
+	case a.broken:
+		return failure(invalidProtobuf, "Protocol message contained an invalid tag (zero).")
+	case a.code == "":
+		return object{"result": true, "code": "SUCCESS", "message": "", "txid": a.id, "transaction": "{}"}
 	}
-	switch method := fmt.Sprintf("%x", data[:4]); {
+	return object{"result": false, "code": a.code, "message": a.message, "txid": a.id, "transaction": "{}"}
+}
+
+// trigger calls a contract without a transaction.
+func (n *Node) trigger(q *question, wrong object, head *block) any {
+	refused := func(code, message string) any {
+		return object{"result": object{"code": code, "message": hex.EncodeToString([]byte(message))}}
+	}
+	owner, first := unhex(q.Owner)
+	contract, second := unhex(q.Contract)
+	data, third := unhex(q.Data)
+	at, _ := toAccount(contract)
+	switch {
+	case wrong != nil:
+		return refused("OTHER_ERROR", wrong["Error"].(string))
+	case q.Owner == "":
+		return refused("OTHER_ERROR", "class "+invalidParameters+" : owner_address isn't set.")
+	case !first || !second || !third:
+		return refused("OTHER_ERROR", "class "+parseException+" : 1:10: INVALID hex String")
+	case head.after.tokens[at] == nil:
+		return refused("CONTRACT_VALIDATE_ERROR", "Smart contract is not exist.")
+	case n.fault.NoConstant:
+		return refused("CONTRACT_VALIDATE_ERROR", "this node does not support constant")
+	}
+	value := join(field(1, owner), field(2, contract), field(4, data))
+	call := &tx{raw: rawOf(31, value, 0, 0)}
+	out := object{"result": object{"result": true}, "energy_used": 3000, "constant_result": []string{""}}
+	done := func(energy int64, word string, logs ...logEntry) any {
+		out["energy_used"], out["constant_result"], out["transaction"] = energy, []string{word}, call.result(object{}, false)
+		if len(logs) > 0 {
+			out["logs"] = logsJSON(logs)
+		}
+		return out
+	}
+	from, _ := toAccount(owner)
+	switch method := fmt.Sprintf("%x", data[:min(4, len(data))]); {
 	case method == "313ce567" && n.Decimals >= 0:
 		return done(400, word([]byte{byte(n.Decimals)}))
 	case method == "70a08231" && len(data) == 36:
-		return done(935, word(head.after.token(contract, Account(data[16:])).Bytes()))
+		return done(935, word(head.after.token(at, Account(data[16:])).Bytes()))
 	case method == "a9059cbb" && len(data) == 68:
-		to := Account(data[16:36])
-		if head.after.token(contract, owner).Cmp(new(big.Int).SetBytes(data[36:])) >= 0 {
-			return done(head.after.energy(contract, to), word([]byte{1}))
+		to, v := Account(data[16:36]), new(big.Int).SetBytes(data[36:])
+		if head.after.token(at, from).Cmp(v) >= 0 {
+			return done(head.after.energy(at, to), n.returns(at), transferLog(at, from, to, v))
 		}
 	}
-	return object{
-		"result": object{"result": true, "message": "524556455254206f70636f6465206578656375746564"}, "energy_used": 3000,
-		"constant_result": []string{""}, "transaction": object{"ret": []any{object{"ret": "FAILED"}}},
-	}
-}
-
-func fromHex(s string) (Account, bool) {
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		return Account{}, false
-	}
-	return toAccount(b)
-}
-
-func (b *block) json(detail bool) any {
-	header := object{"txTrieRoot": word(nil), "witness_address": "41" + word(nil)[:40], "parentHash": b.parent, "version": 31}
-	if b.height > 0 { // protobuf leaves out what is zero
-		header["number"], header["timestamp"] = b.height, b.millis
-	}
-	out := object{"blockID": b.id, "block_header": object{"raw_data": header, "witness_signature": "00"}}
-	if detail && len(b.txs) > 0 {
-		var list []any
-		for _, t := range b.txs {
-			ret := t.ret
-			if ret == "" {
-				ret = "SUCCESS"
-			}
-			list = append(list, object{
-				"ret": []any{object{"contractRet": ret}}, "signature": []string{hex.EncodeToString(t.signature)},
-				"txID": t.id, "raw_data": object{"expiration": t.expiration}, "raw_data_hex": hex.EncodeToString(t.raw),
-			})
-		}
-		out["transactions"] = list
-	}
-	return out
-}
-
-func (b *block) info(i int) any {
-	t := &b.txs[i]
-	use := object{"net_usage": 268}
-	if t.ret != "" {
-		use["result"], use["energy_usage_total"] = t.ret, t.energy
-	}
-	out := object{"id": t.id, "blockNumber": b.height, "blockTimeStamp": b.millis, "contractResult": []string{""}, "receipt": use}
-	if t.fee > 0 {
-		out["fee"] = t.fee
-	}
-	if t.failed {
-		out["result"], out["resMessage"] = "FAILED", "524556455254206f70636f6465206578656375746564"
-	}
-	for _, l := range t.logs {
-		list, _ := out["log"].([]any)
-		out["log"] = append(list, object{"address": hex.EncodeToString(l.contract[:]), "topics": l.topics, "data": l.data})
-	}
-	for _, c := range t.inner {
-		list, _ := out["internal_transactions"].([]any)
-		x := object{
-			"hash": t.id, "caller_address": hex.EncodeToString(c.from.full()), "transferTo_address": hex.EncodeToString(c.to.full()),
-			"note": "63616c6c", "callValueInfo": []any{object{"callValue": c.sun}},
-		}
-		if c.rejected {
-			x["rejected"] = true
-		}
-		out["internal_transactions"] = append(list, x)
-	}
+	out["result"] = object{"result": true, "message": reverted}
+	out["transaction"] = call.result(object{"ret": "FAILED"}, false)
 	return out
 }

@@ -36,12 +36,20 @@ const (
 
 // state is what accounts hold after a block.
 type state struct {
+	height int64
 	sun    map[Account]int64 // an account that is there has an entry
+	net    map[Account]used
 	tokens map[Account]map[Account]*big.Int
 }
 
+// used is the free bandwidth that an account had used at a height. It comes back
+// evenly over the blocks of a day.
+type used struct{ bytes, height int64 }
+
+const blocksOfDay = 24 * 3600 * 1000 / blockTime
+
 func (s *state) clone() *state {
-	out := &state{sun: maps.Clone(s.sun), tokens: map[Account]map[Account]*big.Int{}}
+	out := &state{height: s.height, sun: maps.Clone(s.sun), net: maps.Clone(s.net), tokens: map[Account]map[Account]*big.Int{}}
 	for c, all := range s.tokens {
 		out.tokens[c] = maps.Clone(all)
 	}
@@ -55,25 +63,34 @@ func (s *state) token(c, a Account) *big.Int {
 	return new(big.Int)
 }
 
-func (s *state) moveToken(c, from, to Account, v *big.Int) bool {
+// moveToken moves nothing where there is too little.
+func (s *state) moveToken(c, from, to Account, v *big.Int) {
 	if s.token(c, from).Cmp(v) < 0 {
-		return false
+		return
 	}
 	s.tokens[c][from] = new(big.Int).Sub(s.token(c, from), v)
 	s.tokens[c][to] = new(big.Int).Add(s.token(c, to), v)
-	return true
 }
 
 // receipt is what executing a transaction came to. One that is invalid gets into
 // no block.
 type receipt struct {
-	invalid string
-	fee     int64
-	energy  int64
-	ret     string // "" for what is no contract call
-	failed  bool
-	logs    []logEntry
-	inner   []inner
+	invalid  string // as a broadcast is answered
+	code     string // of an invalid one
+	fee      int64  // in all
+	net      int64  // bytes of free bandwidth; 0 where they were paid with netFee
+	netFee   int64
+	energy   int64
+	ret      string // "" for what is no contract call
+	failed   bool
+	returned string // by the contract, hex
+	logs     []logEntry
+	inner    []inner
+}
+
+// never is the receipt of a contract that the node finds invalid.
+func never(why string) receipt {
+	return receipt{invalid: "Contract validate error : " + why, code: "CONTRACT_VALIDATE_ERROR"}
 }
 
 type logEntry struct {
@@ -116,6 +133,7 @@ type Node struct {
 	blocks  []*block
 	pool    []*tx
 	known   map[string]bool // in a block now, or waiting
+	cached  map[string]bool // was ever broadcast, for Fault.Cache
 	counter int64
 	fork    int64
 
@@ -139,6 +157,27 @@ type Fault struct {
 	Lose    bool   // it takes the next broadcast and breaks the connection
 	Swallow bool   // it takes broadcasts and forgets them
 	Forget  string // it knows nothing of the receipt of this transaction
+	// Refuse is the code with which it refuses all broadcasts before it looks at them:
+	// SERVER_BUSY, NO_CONNECTION, NOT_ENOUGH_EFFECTIVE_CONNECTION or BLOCK_UNSOLIDIFIED.
+	Refuse string
+	// Unsent makes it keep what is broadcast, and say NOT_ENOUGH_EFFECTIVE_CONNECTION
+	// because no peer took it at once.
+	Unsent bool
+	// Cache is node.rpc.trxCacheEnable: every second broadcast of a transaction is a
+	// duplicate, whatever became of the first.
+	Cache bool
+	// Lite is a lite full node: it answers questions about history in plain text.
+	Lite bool
+	// NoConstant is vm.supportConstant = false, which is the default.
+	NoConstant bool
+	// Busy is java-tron's own limit of requests: HTTP 200 with an error in it.
+	Busy bool
+	// NextSlot is java-tron from 4.8.0 on: what expires before the next block's time is
+	// refused and gets into no block. Before, what expires after the head's time was good.
+	NextSlot bool
+	// NetFee makes receipts say net_fee where bandwidth was burned, as java-tron does,
+	// and not net_usage.
+	NetFee bool
 	// Took is told of each valid transaction, swallowed or not.
 	Took func(id string, raw []byte)
 	// Tamper changes an answer.
@@ -147,15 +186,18 @@ type Fault struct {
 
 // New makes a node whose chain has a few blocks. seed makes it a chain of its own.
 func New(seed string) *Node {
-	n := &Node{known: map[string]bool{}, Decimals: 6}
+	n := &Node{known: map[string]bool{}, cached: map[string]bool{}, Decimals: 6}
 	n.Payer, n.Token, n.Foreign, n.Batcher = n.named("payer"), n.named("token"), n.named("foreign"), n.named("batcher")
-	s := &state{sun: map[Account]int64{n.Payer: 1 << 60}, tokens: map[Account]map[Account]*big.Int{}}
+	s := &state{sun: map[Account]int64{n.Payer: 1 << 60}, net: map[Account]used{}, tokens: map[Account]map[Account]*big.Int{}}
 	for _, c := range []Account{n.Token, n.Foreign} {
 		s.sun[c] = 0
 		s.tokens[c] = map[Account]*big.Int{n.Payer: new(big.Int).Lsh(big.NewInt(1), 120)}
 	}
 	first := sha256.Sum256([]byte(seed))
-	n.blocks = []*block{{id: blockID(0, first[:]), parent: fmt.Sprintf("%x", sha256.Sum256([]byte("parent"))), after: s}}
+	n.blocks = []*block{{
+		id: blockID(0, first[:]), parent: fmt.Sprintf("%x", sha256.Sum256([]byte("parent"))), after: s,
+		txs: []included{{tx: allocation(n.Payer, s.sun[n.Payer])}},
+	}}
 	n.mine(Solidify + 7)
 	return n
 }
@@ -210,10 +252,11 @@ func (n *Node) mine(count int) {
 		if head.height == 0 {
 			b.millis = start
 		}
+		b.after.height = b.height
 		h := sha256.New()
 		_, _ = fmt.Fprint(h, head.id, b.millis, n.fork)
 		for _, t := range n.pool {
-			if t.expiration <= head.millis {
+			if t.expiration < n.earliest(head) {
 				delete(n.known, t.id)
 				continue
 			}
@@ -231,6 +274,14 @@ func (n *Node) mine(count int) {
 		b.id = blockID(b.height, h.Sum(nil))
 		n.blocks = append(n.blocks, b)
 	}
+}
+
+// earliest is the earliest time at which a transaction after this block may expire.
+func (n *Node) earliest(head *block) int64 {
+	if n.fault.NextSlot {
+		return head.millis + blockTime
+	}
+	return head.millis + 1
 }
 
 func (n *Node) head() *block { return n.blocks[len(n.blocks)-1] }
@@ -276,59 +327,97 @@ func (n *Node) add(t *tx) string {
 	return t.id
 }
 
-// netFee is what bandwidth costs an account.
-func (n *Node) netFee(size int64) int64 {
-	if size <= n.freeNet {
-		return 0
-	}
-	return size * BytePrice
-}
-
-// transfer runs a TransferContract.
-func (n *Node) transfer(s *state, from, to Account, sun, size int64) receipt {
-	fee := n.netFee(size)
-	if _, there := s.sun[to]; !there {
-		fee = NewBytes + Activation
-	}
+// bandwidth takes the bytes of a transaction out of what the account has for nothing,
+// or, where that is too little for all of them, burns sun for all of them. What makes
+// an account pays a price of its own and never uses free bandwidth.
+func (n *Node) bandwidth(s *state, from Account, size int64, makes bool) receipt {
 	has, there := s.sun[from]
-	if !there || has < sun+fee || sun <= 0 || from == to {
-		return receipt{invalid: "Validate TransferContract error, balance is not sufficient."}
+	if !there {
+		return never("account does not exist")
 	}
-	s.sun[from] -= sun + fee
-	s.sun[to] += sun
-	return receipt{fee: fee}
+	fee := size * BytePrice
+	switch has := n.netUsed(s, from); {
+	case makes:
+		fee = NewBytes
+	case size <= n.freeNet-has:
+		s.net[from] = used{has + size, s.height}
+		return receipt{net: size}
+	}
+	if has < fee {
+		return receipt{invalid: "Account resource insufficient error.", code: "BANDWITH_ERROR"} //nolint:misspell // as java-tron spells it
+	}
+	s.sun[from] -= fee
+	return receipt{fee: fee, netFee: fee}
 }
 
-// call runs a transfer() of a token, with the energy paid out of the fee limit.
-func (n *Node) call(s *state, from, contract, to Account, v *big.Int, size, limit int64) receipt {
-	energy := s.energy(contract, to)
-	r := receipt{ret: "SUCCESS", energy: energy}
-	before := s.clone()
+// transfer runs a TransferContract. The receipt is invalid where the state is of no
+// more use.
+func (n *Node) transfer(s *state, from, to Account, sun, size int64) receipt {
+	_, there := s.sun[to]
+	r := n.bandwidth(s, from, size, !there)
+	var makes int64
+	if !there {
+		makes = Activation
+	}
 	switch {
-	case energy*EnergyPrice > limit:
-		r.ret, r.energy = "OUT_OF_ENERGY", limit/EnergyPrice
-	case !s.moveToken(contract, from, to, v):
-		r.ret, r.energy = "REVERT", energy/10
-	default:
-		r.logs = []logEntry{transferLog(contract, from, to, v)}
-		if fee := new(big.Int).Div(new(big.Int).Mul(v, big.NewInt(n.tokenFee)), big.NewInt(1000)); fee.Sign() > 0 {
-			// As TetherToken.sol does: the recipient gets the rest, the owner the fee, each
-			// with a log of its own.
-			s.moveToken(contract, to, n.Batcher, fee)
-			r.logs = []logEntry{transferLog(contract, from, to, new(big.Int).Sub(v, fee)), transferLog(contract, from, n.Batcher, fee)}
-		}
+	case r.invalid != "":
+		return r
+	case from == to:
+		return never("Cannot transfer TRX to yourself.")
+	case sun <= 0:
+		return never("Amount must be greater than 0.")
+	case s.tokens[to] != nil:
+		return never("Cannot transfer TRX to a smartContract.")
+	case s.sun[from] < sun+makes:
+		return never("Validate TransferContract error, balance is not sufficient.")
+	}
+	s.sun[from] -= sun + makes
+	s.sun[to] += sun
+	r.fee += makes
+	return r
+}
+
+// call runs a transfer() of a token, with the energy paid out of the fee limit and out
+// of what the sender has left after the bandwidth: too little of either is no reason to
+// refuse a transaction, it runs out of energy.
+func (n *Node) call(s *state, from, contract, to Account, v *big.Int, size, limit int64) receipt {
+	r := n.bandwidth(s, from, size, false)
+	if r.invalid != "" {
+		return r
+	}
+	most := min(limit, s.sun[from]) / EnergyPrice
+	r.ret, r.energy = "SUCCESS", s.energy(contract, to)
+	if s.token(contract, from).Cmp(v) < 0 {
+		r.ret, r.energy = "REVERT", r.energy/10
+	}
+	if r.energy > most {
+		r.ret, r.energy = "OUT_OF_ENERGY", most
 	}
 	r.failed = r.ret != "SUCCESS"
-	r.fee = n.netFee(size) + r.energy*EnergyPrice
-	has, there := before.sun[from]
-	if !there || has < r.fee {
-		return receipt{invalid: "balance is not sufficient"}
-	}
+	r.fee += r.energy * EnergyPrice
+	s.sun[from] -= r.energy * EnergyPrice
 	if r.failed {
-		*s = *before
+		return r
 	}
-	s.sun[from] -= r.fee
+	s.moveToken(contract, from, to, v)
+	r.returned = n.returns(contract)
+	r.logs = []logEntry{transferLog(contract, from, to, v)}
+	if fee := new(big.Int).Div(new(big.Int).Mul(v, big.NewInt(n.tokenFee)), big.NewInt(1000)); fee.Sign() > 0 {
+		// As TetherToken.sol does: the recipient gets the rest, the owner the fee, each
+		// with a log of its own.
+		s.moveToken(contract, to, n.Batcher, fee)
+		r.logs = []logEntry{transferLog(contract, from, to, new(big.Int).Sub(v, fee)), transferLog(contract, from, n.Batcher, fee)}
+	}
 	return r
+}
+
+// returns is what transfer() of a token returns where it succeeds: Tether's contract on
+// Tron returns false.
+func (n *Node) returns(contract Account) string {
+	if contract == n.Token {
+		return word(nil)
+	}
+	return word([]byte{1})
 }
 
 func (s *state) energy(contract, to Account) int64 {

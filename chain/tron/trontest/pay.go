@@ -60,7 +60,7 @@ func (n *Node) Send(effect string, pays ...Pay) string {
 			case Reverted, Strange: // the log is there to tempt
 				return receipt{ret: result(effect), failed: true, energy: 1000, logs: []logEntry{transferLog(p.Contract, n.Payer, p.To, p.Amount)}}
 			case ReturnsFalse:
-				return receipt{ret: "SUCCESS", energy: 1000}
+				return receipt{ret: "SUCCESS", energy: 1000, returned: word(nil)}
 			}
 			return n.call(s, n.Payer, p.Contract, p.To, p.Amount, 300, MaxFeeLimit)
 		})

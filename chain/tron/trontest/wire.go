@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/big"
 
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
@@ -91,6 +92,16 @@ func rawOf(kind int64, value []byte, expiration, counter int64) []byte {
 		field(11, join(num(1, kind), field(2, parameter))), num(14, counter))
 }
 
+// allocation is a transaction of the first block, which gives an account what it has. It
+// was never broadcast: it has neither signature nor result, and its sender is no address.
+func allocation(to Account, sun int64) *tx {
+	value := join(field(1, []byte("0x000000000000000000000")), field(2, to.full()), num(3, sun))
+	parameter := join(field(1, []byte("type.googleapis.com/protocol.TransferContract")), field(2, value))
+	raw := field(11, join(num(1, 1), field(2, parameter)))
+	sum := sha256.Sum256(raw)
+	return &tx{id: hex.EncodeToString(sum[:]), raw: raw}
+}
+
 func transferData(to Account, v *big.Int) []byte {
 	data := make([]byte, 68)
 	copy(data, []byte{0xa9, 0x05, 0x9c, 0xbb})
@@ -99,59 +110,92 @@ func transferData(to Account, v *big.Int) []byte {
 	return data
 }
 
-// accepted is the outcome of a broadcast.
-type accepted struct{ id, code, message string }
+// accepted is the outcome of a broadcast: code "" where the node took it, and broken
+// where the bytes are none that it can read.
+type accepted struct {
+	id, code, message string
+	broken            bool
+}
 
-// take checks a signed transaction as a node does, and puts it into the pool.
+// maxSize bounds a transaction with room for its result.
+const maxSize = 500 * 1024
+
+// take checks a signed transaction as a node does, in the same order, and puts it into
+// the pool.
 func (n *Node) take(b []byte) accepted {
 	m, err := parse(b)
 	raw, sig := m.bytes[1], m.bytes[2]
-	if err != nil || len(raw) == 0 {
-		return accepted{"", "OTHER_ERROR", "not a transaction"}
+	body, bad := parse(raw)
+	if err != nil || bad != nil {
+		return accepted{broken: true}
 	}
 	sum := sha256.Sum256(raw)
 	id := hex.EncodeToString(sum[:])
-	refuse := func(code, why string) accepted { return accepted{id, code, why} }
-	body, err := parse(raw)
-	if err != nil {
-		return refuse("OTHER_ERROR", err.Error())
+	refuse := func(code, why string) accepted { return accepted{id: id, code: code, message: why} }
+	if n.fault.Refuse != "" {
+		return refuse(n.fault.Refuse, "not now")
+	}
+	if n.fault.Cache && n.cached[id] {
+		return refuse("DUP_TRANSACTION_ERROR", "Transaction already exists.")
+	}
+	n.cached[id] = true
+	if len(body.bytes[11]) == 0 {
+		return refuse("CONTRACT_VALIDATE_ERROR", "Contract validate error : No contract!")
+	}
+	head := n.head()
+	expiration := int64(body.number[8])
+	if expiration < n.earliest(head) {
+		return refuse("TRANSACTION_EXPIRATION_ERROR", "Transaction expired")
 	}
 	call := body.path(11, 2, 2)
 	owner, ok := toAccount(call.bytes[1])
 	if !ok || !signedBy(sum[:], sig, owner) {
-		return refuse("SIGERROR", "Validate signature error: sig is not of the owner")
+		return refuse("SIGERROR", "Validate signature error: it is not contained of permission.")
 	}
-	head := n.head()
-	if !n.tapos(body) {
-		return refuse("TAPOS_ERROR", "Tapos check error")
-	}
-	expiration := int64(body.number[8])
-	if expiration <= head.millis || expiration > head.millis+24*3600*1000 {
+	switch {
+	case !n.tapos(body):
+		return refuse("TAPOS_ERROR", "Tapos check error.")
+	case len(b)+2*resultSize > maxSize:
+		return refuse("TOO_BIG_TRANSACTION_ERROR", "Too big transaction with result")
+	case expiration > head.millis+24*3600*1000:
 		return refuse("TRANSACTION_EXPIRATION_ERROR", "Transaction expired")
-	}
-	if n.known[id] {
+	case n.known[id]:
 		return refuse("DUP_TRANSACTION_ERROR", "Dup transaction.")
 	}
 	t := &tx{raw: raw, signature: sig, expiration: expiration}
-	t.run = n.runner(body, call, owner, int64(len(b))+64)
+	t.run = n.runner(body, call, owner, int64(len(b))+resultSize)
 	if t.run == nil {
 		return refuse("CONTRACT_VALIDATE_ERROR", errWire.Error())
 	}
-	now := head.after.clone()
-	for _, p := range n.pool {
-		p.run(now)
-	}
-	if r := t.run(now); r.invalid != "" {
-		return refuse("CONTRACT_VALIDATE_ERROR", r.invalid)
+	if r := t.run(n.pending()); r.invalid != "" {
+		return refuse(r.code, r.invalid)
 	}
 	if n.fault.Took != nil {
 		n.fault.Took(id, b)
 	}
 	if n.fault.Swallow {
-		return accepted{id, "", ""}
+		return accepted{id: id}
 	}
 	n.add(t)
-	return accepted{id, "", ""}
+	if n.fault.Unsent {
+		return refuse("NOT_ENOUGH_EFFECTIVE_CONNECTION", "P2P broadcast failed.")
+	}
+	return accepted{id: id}
+}
+
+// resultSize is what each contract's result is reckoned with in bandwidth.
+const resultSize = 64
+
+// pending is the head's state after all that waits.
+func (n *Node) pending() *state {
+	now := n.head().after.clone()
+	for _, p := range n.pool {
+		before := now.clone()
+		if r := p.run(now); r.invalid != "" {
+			now = before
+		}
+	}
+	return now
 }
 
 // runner reads what a transaction does; nil for what this node does not model.
@@ -171,8 +215,11 @@ func (n *Node) runner(body, call message, owner Account, size int64) func(*state
 		}
 		limit, v := int64(body.number[18]), new(big.Int).SetBytes(data[36:])
 		return func(s *state) receipt {
-			if s.tokens[to] == nil {
-				return receipt{invalid: "No contract or not a valid smart contract"}
+			switch {
+			case s.tokens[to] == nil:
+				return never("No contract or not a smart contract")
+			case limit < 0 || limit > MaxFeeLimit:
+				return never(fmt.Sprintf("feeLimit must be >= 0 and <= %d", MaxFeeLimit))
 			}
 			return n.call(s, owner, to, Account(data[16:36]), v, size, limit)
 		}
