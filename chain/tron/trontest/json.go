@@ -187,6 +187,9 @@ func (n *Node) info(b *block, i int) any {
 		out["log"] = logsJSON(t.logs)
 	}
 	for k, c := range t.inner {
+		if n.fault.NoInternal {
+			break
+		}
 		list, _ := out["internal_transactions"].([]any)
 		own := sha256.Sum256([]byte(t.id + strconv.Itoa(k))) // not that of the transaction
 		value := object{}

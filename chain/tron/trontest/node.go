@@ -170,6 +170,9 @@ type Fault struct {
 	Lite bool
 	// NoConstant is vm.supportConstant = false, which is the default.
 	NoConstant bool
+	// NoInternal is vm.saveInternalTx = false, which is the default: receipts tell of no
+	// inner calls.
+	NoInternal bool
 	// Busy is java-tron's own limit of requests: HTTP 200 with an error in it.
 	Busy bool
 	// NextSlot is java-tron from 4.8.0 on: what expires before the next block's time is
