@@ -51,6 +51,9 @@ type tx struct {
 	fee      int64
 	last     uint32 // 0: for ever
 	json     object
+	queued   bool // its fee does not open the ledger: it waits for that
+	// nodes are changes to other entries of the ledger than accounts.
+	nodes func(at int64) []any
 	// run applies it to the accounts and says the result and what was delivered.
 	run func(s map[string]Account, at int64) (result string, d delivery)
 }
@@ -100,8 +103,26 @@ type Fault struct {
 	Forget  string
 	// Clio makes it answer as Clio does, the other server of the same API.
 	Clio bool
+	// Cut is a Clio that does not reach the rippled behind it.
+	Cut bool
 	// Earliest is the first ledger that it has, 0 = all.
 	Earliest int64
+	// Missing is a ledger that it lacks among those that it has.
+	Missing int64
+	// Stale is a server that has lost the network: nothing was validated for minutes.
+	Stale bool
+	// Busy refuses by load, before a question is looked at: HTTP 503.
+	Busy bool
+	// TooBusy refuses by load, with an error in the answer.
+	TooBusy bool
+	// Load adds the warning that comes before that.
+	Load bool
+	// PastSeq makes a sequence that the open ledger has used past, as rippled does: what
+	// uses it again is refused, whatever it pays. Without it a quarter more replaces what
+	// waits, as in the queue.
+	PastSeq bool
+	// Unnumbered is a server whose configuration names no network_id.
+	Unnumbered bool
 	// Took is told of each valid submission, swallowed or not.
 	Took func(blob []byte)
 	// Tamper changes an answer.
@@ -177,6 +198,8 @@ func (n *Node) mine(count int) {
 		var left []*tx
 		for _, t := range n.pool {
 			switch a := l.after[t.account]; {
+			case t.queued && t.fee < n.openFee:
+				left = append(left, t)
 			case t.sequence == 0 || t.sequence == a.Sequence && a.Drops >= t.fee:
 				l.apply(t)
 			case t.sequence >= a.Sequence && a.Sequence > 0:
@@ -189,47 +212,78 @@ func (n *Node) mine(count int) {
 	}
 }
 
-// apply runs a transaction; one that fails costs its fee and its sequence.
-func (l *ledger) apply(t *tx) {
-	before := maps.Clone(l.after)
-	charged := func(s map[string]Account) {
-		if a, ok := s[t.account]; ok && t.sequence > 0 {
+// execute runs a transaction; one that fails costs its fee and its sequence.
+func (t *tx) execute(s map[string]Account, at int64) (result string, d delivery, after map[string]Account) {
+	charged := func(s map[string]Account) map[string]Account {
+		if a, ok := s[t.account]; ok {
 			a.Drops, a.Sequence = a.Drops-t.fee, a.Sequence+1
 			s[t.account] = a
 		}
+		return s
 	}
-	charged(l.after)
-	result, delivered := t.run(l.after, l.index)
-	if result != "tesSUCCESS" {
-		l.after, delivered = maps.Clone(before), delivery{}
-		charged(l.after)
+	after = charged(maps.Clone(s))
+	if result, d = t.run(after, at); result != "tesSUCCESS" {
+		return result, delivery{}, charged(maps.Clone(s))
 	}
+	return result, d, after
+}
+
+// apply puts a transaction into the ledger.
+func (l *ledger) apply(t *tx) {
+	before := l.after
+	result, delivered, after := t.execute(before, l.index)
+	l.after = after
 	x := included{tx: t, result: result, delivered: delivered}
-	for _, who := range slices.Sorted(maps.Keys(union(before, l.after))) {
+	for _, who := range slices.Sorted(maps.Keys(union(before, after))) {
 		was, there := before[who]
-		now, stays := l.after[who]
+		now, stays := after[who]
 		if there && stays && now == was {
 			continue
 		}
 		x.touched = append(x.touched, who)
-		fields := object{"Account": who, "Balance": fmt.Sprint(now.Drops), "Flags": now.Flags, "OwnerCount": now.Owned, "Sequence": now.Sequence}
-		entry := object{"LedgerEntryType": "AccountRoot", "LedgerIndex": sum(who)}
-		kind := "ModifiedNode"
-		if !there {
-			kind, entry["NewFields"] = "CreatedNode", fields
-		} else {
-			changed := object{}
-			if now.Drops != was.Drops {
-				changed["Balance"] = fmt.Sprint(was.Drops)
-			}
-			entry["FinalFields"], entry["PreviousFields"] = fields, changed
-			if !stays {
-				kind = "DeletedNode"
-			}
-		}
-		x.nodes = append(x.nodes, object{kind: entry})
+		x.nodes = append(x.nodes, node(who, was, now, there, stays, l.index))
+	}
+	if t.nodes != nil && result == "tesSUCCESS" {
+		x.nodes = append(x.nodes, t.nodes(l.index)...)
 	}
 	l.txs = append(l.txs, x)
+}
+
+// node is what the metadata says of a changed account: a new one without what is zero,
+// a changed one with the former values of what changed, if anything did.
+func node(who string, was, now Account, there, stays bool, at int64) object {
+	entry := object{"LedgerEntryType": "AccountRoot", "LedgerIndex": sum(who)}
+	kind := "ModifiedNode"
+	if !there {
+		fields := now.fields(who)
+		for _, k := range []string{"Flags", "OwnerCount"} {
+			if fmt.Sprint(fields[k]) == "0" {
+				delete(fields, k)
+			}
+		}
+		entry["NewFields"] = fields
+		return object{"CreatedNode": entry}
+	}
+	if !stays { // as it was when it went: empty
+		kind, now = "DeletedNode", Account{Sequence: was.Sequence + 1, Flags: was.Flags}
+	}
+	last, old := now.fields(who), was.fields(who)
+	changed := object{}
+	for k, v := range old {
+		if fmt.Sprint(v) != fmt.Sprint(last[k]) {
+			changed[k] = v
+		}
+	}
+	entry["FinalFields"] = last
+	if len(changed) > 0 {
+		entry["PreviousFields"] = changed
+	}
+	entry["PreviousTxnID"], entry["PreviousTxnLgrSeq"] = sum("before", who, at), at-1
+	return object{kind: entry}
+}
+
+func (a Account) fields(who string) object {
+	return object{"Account": who, "Balance": fmt.Sprint(a.Drops), "Flags": a.Flags, "OwnerCount": a.Owned, "Sequence": a.Sequence}
 }
 
 func union(a, b map[string]Account) map[string]Account {

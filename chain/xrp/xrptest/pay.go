@@ -46,11 +46,13 @@ func (n *Node) Send(p Pay) string {
 	}
 	j := p.fields(from)
 	t := &tx{hash: sum("outside", n.counter, n.ledgers[0].hash), account: from, fee: BaseFee, json: j}
+	if p.Kind == "AccountDelete" {
+		t.fee = deleteFee
+	}
+	t.nodes = func(at int64) []any { return p.nodes(from, t.hash, at) }
 	t.run = func(s map[string]Account, at int64) (string, delivery) {
 		sender := s[from] // its sequences are of no interest: it has no key
-		j["Sequence"] = sender.Sequence
-		sender.Sequence++
-		s[from] = sender
+		j["Sequence"] = sender.Sequence - 1
 		if p.Fails != "" {
 			return p.Fails, delivery{}
 		}
@@ -93,8 +95,8 @@ func (p *Pay) fields(from string) object {
 			j["Amount"] = issued(p.Issued, p.Drops)
 		}
 		j["DeliverMax"] = j["Amount"] // added by the server, beside Amount in API version 1
-		if p.Delivers > 0 {
-			j["Flags"] = flagPartial
+		if p.Delivers > 0 {           // XRP for an issued currency: from XRP to XRP none is partial
+			j["Flags"], j["SendMax"] = flagPartial, issued("EUR", p.Drops)
 		}
 	case "AccountDelete":
 		j["Destination"], j["Fee"] = p.To, fmt.Sprint(deleteFee)
@@ -109,6 +111,42 @@ func (p *Pay) fields(from string) object {
 		j["DestinationTag"] = *p.Tag
 	}
 	return j
+}
+
+// nodes are the entries of the ledger that such a transaction changes beside accounts:
+// one without an account, some whose Balance is no number of drops, and an account of
+// which the metadata says only that it was touched.
+func (p *Pay) nodes(from, hash string, at int64) []any {
+	entry := func(change, kind string, final object) object {
+		x := object{
+			"LedgerEntryType": kind, "LedgerIndex": sum(kind, hash), "PreviousTxnID": sum("before", hash), "PreviousTxnLgrSeq": at - 1,
+		}
+		if final != nil {
+			x["FinalFields"] = final
+		}
+		return object{change: x}
+	}
+	directory := entry("ModifiedNode", "DirectoryNode", object{"Flags": 0, "Owner": from, "RootIndex": sum("root", from)})
+	switch {
+	case p.Issued != "":
+		value := issued(p.Issued, p.Drops)
+		value["issuer"] = "rrrrrrrrrrrrrrrrrrrrBZbvji"
+		line := object{
+			"Balance": value, "Flags": 65536, "HighLimit": issued(p.Issued, 0), "HighNode": "0",
+			"LowLimit": object{"currency": p.Issued, "issuer": p.To, "value": "1000000"}, "LowNode": "0",
+		}
+		return []any{entry("ModifiedNode", "RippleState", line), entry("ModifiedNode", "AccountRoot", nil)}
+	case p.Kind == "EscrowFinish":
+		final := object{"Account": from, "Amount": fmt.Sprint(p.Drops), "Destination": p.To, "FinishAfter": 813_000_000, "Flags": 0, "OwnerNode": "0"}
+		return []any{entry("DeletedNode", "Escrow", final), directory}
+	case p.Kind == "PaymentChannelClaim":
+		final := object{"Account": from, "Amount": fmt.Sprint(2 * p.Drops), "Balance": fmt.Sprint(p.Drops), "Destination": p.To, "Flags": 0}
+		return []any{entry("ModifiedNode", "PayChannel", final)}
+	case p.Kind == "CheckCash":
+		final := object{"Account": from, "Destination": p.To, "Flags": 0, "SendMax": fmt.Sprint(p.Drops), "Sequence": 4}
+		return []any{entry("DeletedNode", "Check", final), directory}
+	}
+	return nil
 }
 
 // delivery says what the server's two notions of what was delivered are: the field

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	btcaddr "github.com/btcsuite/btcd/address/v2"
@@ -148,77 +149,151 @@ const (
 	fieldLastLedger = 27
 )
 
-// submit judges a transaction as rippled does before a ledger has it.
-func (n *Node) submit(blob []byte) (t *tx, result string) {
-	m, err := read(blob)
-	if err != nil || m.fee <= 0 {
-		return nil, "temMALFORMED"
-	}
-	t = n.transaction(m, blob)
-	head := n.head()
-	from, there := head.after[m.account]
-	pending := 0
-	for i, p := range n.pool {
-		if p.hash == t.hash {
-			return t, "tefALREADY"
-		}
-		if p.account == t.account && p.sequence == t.sequence {
-			if t.fee*4 < p.fee*5 {
-				return t, "telCAN_NOT_QUEUE_FEE"
-			}
-			pending = i + 1
-		}
-	}
-	next := from.Sequence
+// 32-bit fields that only submit reads.
+const fieldNetworkID = 1
+
+// verdict is what a server says of a submission.
+type verdict struct {
+	broken  string // no transaction, or not its own signature: it has no result then
+	result  string
+	applied bool // to the open ledger
+	queued  bool
+}
+
+// open is the accounts of the open ledger: those of the head, and after what waits and
+// is not merely queued, but for one transaction that may be replaced.
+func (n *Node) open(without *tx) map[string]Account {
+	s, at := n.head().after, n.head().index+1
 	for _, p := range n.pool {
-		if p.account == t.account && p.sequence == next {
-			next++
+		if a := s[p.account]; p != without && !p.queued && (p.sequence == 0 || p.sequence == a.Sequence && a.Drops >= p.fee) {
+			_, _, s = p.execute(s, at)
 		}
 	}
-	switch {
-	case !m.signed():
-		return t, "temBAD_SIGNATURE"
-	case m.kind == 0 && (m.amount <= 0 || m.account == m.destination):
-		return t, "temREDUNDANT"
-	case m.fee < n.openFee:
-		return t, "telINSUF_FEE_P"
-	case !there:
-		return t, "terNO_ACCOUNT"
-	case t.sequence < from.Sequence:
-		return t, "tefPAST_SEQ"
-	case t.last > 0 && int64(t.last) <= head.index:
-		return t, "tefMAX_LEDGER"
-	case t.sequence > next && pending == 0:
-		return t, "terPRE_SEQ"
-	case from.Drops < m.fee:
-		return t, "terINSUF_FEE_B"
+	return s
+}
+
+// submit judges a transaction as rippled does before a ledger has it: it belongs into
+// the open ledger, even where it will only cost its fee there, or is queued until its
+// fee opens one, or is held until the sequence before is used, or is refused.
+func (n *Node) submit(blob []byte) (*tx, verdict) {
+	m, err := read(blob)
+	if err != nil {
+		return nil, verdict{broken: err.Error()}
+	}
+	if !m.signed() {
+		return nil, verdict{broken: "fails local checks: Invalid signature."}
+	}
+	t := n.transaction(m, blob)
+	v := n.judge(m, t)
+	if !v.applied && !v.queued && v.result != "terPRE_SEQ" {
+		return t, v
 	}
 	if n.fault.Took != nil {
 		n.fault.Took(blob)
 	}
 	if n.fault.Swallow {
-		return t, "tesSUCCESS"
+		return t, v
 	}
-	if pending > 0 {
-		n.pool[pending-1] = t
-	} else {
-		n.pool = append(n.pool, t)
+	t.queued = v.queued
+	n.pool = slices.DeleteFunc(n.pool, func(p *tx) bool {
+		return p.account == t.account && p.sequence == t.sequence
+	})
+	n.pool = append(n.pool, t)
+	return t, v
+}
+
+// judge finds the result, in the order of the server's checks.
+func (n *Node) judge(m *message, t *tx) verdict {
+	refuse := func(result string) verdict { return verdict{result: result} }
+	id, numbered := m.number[fieldNetworkID], m.has[fieldNetworkID]
+	next := n.head().index + 1
+	var before *tx // one with the same sequence that can be replaced
+	for _, p := range n.pool {
+		if p.account == t.account && p.sequence == t.sequence && (p.queued || !n.fault.PastSeq && p.hash != t.hash) {
+			before = p
+		}
 	}
-	return t, "tesSUCCESS"
+	s := n.open(before)
+	from, there := s[m.account]
+	switch {
+	case n.id <= 1024 && numbered:
+		return refuse("telNETWORK_ID_MAKES_TX_NON_CANONICAL")
+	case n.id > 1024 && !numbered:
+		return refuse("telREQUIRES_NETWORK_ID")
+	case n.id > 1024 && id != n.id:
+		return refuse("telWRONG_NETWORK")
+	case m.fee < 0:
+		return refuse("temBAD_FEE")
+	case m.kind == 0 && m.amount <= 0:
+		return refuse("temBAD_AMOUNT")
+	case m.kind == 0 && m.account == m.destination:
+		return refuse("temREDUNDANT")
+	case !there:
+		return refuse("terNO_ACCOUNT")
+	case t.sequence < from.Sequence:
+		return refuse("tefPAST_SEQ")
+	case t.sequence > n.queuable(from.Sequence, t.account) && before == nil:
+		return refuse("terPRE_SEQ")
+	case t.last > 0 && int64(t.last) < next:
+		return refuse("tefMAX_LEDGER")
+	case m.fee < BaseFee:
+		return refuse("telINSUF_FEE_P")
+	case from.Drops < m.fee:
+		return refuse("terINSUF_FEE_B")
+	case before != nil && !before.queued && t.fee*4 < before.fee*5:
+		return refuse("telCAN_NOT_QUEUE_FEE")
+	}
+	if m.fee >= n.openFee && t.sequence == from.Sequence {
+		result, _, _ := t.execute(s, next)
+		return verdict{result: result, applied: true}
+	}
+	switch {
+	case t.last > 0 && int64(t.last) < next+2:
+		return refuse("telCAN_NOT_QUEUE")
+	case before != nil && t.fee*4 <= before.fee*5:
+		return refuse("telCAN_NOT_QUEUE_FEE")
+	}
+	return verdict{result: "terQUEUED", queued: true}
+}
+
+// queuable is the first sequence of an account that nothing in the queue uses.
+func (n *Node) queuable(next uint32, account string) uint32 {
+	used := map[uint32]bool{}
+	for _, p := range n.pool {
+		if p.queued && p.account == account {
+			used[p.sequence] = true
+		}
+	}
+	for used[next] {
+		next++
+	}
+	return next
+}
+
+// codes are the numbers of results.
+var codes = map[string]int{
+	"tesSUCCESS": 0, "tecUNFUNDED_PAYMENT": 104, "tecNO_DST_INSUF_XRP": 125, "tecNO_PERMISSION": 139, "tecDST_TAG_NEEDED": 143,
+	"telINSUF_FEE_P": -394, "telCAN_NOT_QUEUE": -392, "telCAN_NOT_QUEUE_FEE": -388, "telWRONG_NETWORK": -386,
+	"telREQUIRES_NETWORK_ID": -385, "telNETWORK_ID_MAKES_TX_NON_CANONICAL": -384, "temBAD_AMOUNT": -298, "temBAD_FEE": -295,
+	"temREDUNDANT": -275, "tefPAST_SEQ": -190, "tefMAX_LEDGER": -187, "terINSUF_FEE_B": -97, "terNO_ACCOUNT": -96,
+	"terPRE_SEQ": -92, "terQUEUED": -89,
 }
 
 func (n *Node) transaction(m *message, blob []byte) *tx {
 	hash := strings.ToUpper(hex.EncodeToString(sha512half(append([]byte("TXN\x00"), blob...))))
 	j := object{
 		"Account": m.account, "Fee": fmt.Sprint(m.fee), "Flags": m.number[fieldFlags], "Sequence": m.number[fieldSequence],
-		"LastLedgerSequence": m.number[fieldLastLedger], "SigningPubKey": strings.ToUpper(hex.EncodeToString(m.key)),
+		"SigningPubKey":   strings.ToUpper(hex.EncodeToString(m.key)),
 		"TransactionType": "AccountSet", "TxnSignature": strings.ToUpper(hex.EncodeToString(m.signature)),
 	}
 	if m.kind == 0 {
 		j["TransactionType"], j["Destination"], j["Amount"] = "Payment", m.destination, fmt.Sprint(m.amount)
+		j["DeliverMax"] = j["Amount"] // added by the server, but in the answer to submit
 	}
-	if m.has[fieldTag] {
-		j["DestinationTag"] = m.number[fieldTag]
+	for name, number := range map[string]int{"DestinationTag": fieldTag, "LastLedgerSequence": fieldLastLedger, "NetworkID": fieldNetworkID} {
+		if m.has[number] {
+			j[name] = m.number[number]
+		}
 	}
 	return &tx{
 		hash: hash, account: m.account, sequence: m.number[fieldSequence], fee: m.fee, last: m.number[fieldLastLedger], json: j,
@@ -237,10 +312,10 @@ func (m *message) pay(s map[string]Account, at int64) (string, delivery) {
 		return "tecNO_DST_INSUF_XRP", delivery{}
 	case to.Flags&RequireTag != 0 && !m.has[fieldTag]:
 		return "tecDST_TAG_NEEDED", delivery{}
-	case to.Flags&DepositAuth != 0:
-		return "tecNO_PERMISSION", delivery{}
-	case from.Drops-m.amount < Reserve+OwnerReserve*from.Owned:
+	case from.Drops+m.fee-m.amount < max(Reserve+OwnerReserve*from.Owned, m.fee): // the fee may come out of the reserve
 		return "tecUNFUNDED_PAYMENT", delivery{}
+	case to.Flags&DepositAuth != 0 && (m.amount > Reserve || to.Drops > Reserve): // a little always gets in
+		return "tecNO_PERMISSION", delivery{}
 	case to.Sequence == 0:
 		to.Sequence = uint32(at)
 	}
