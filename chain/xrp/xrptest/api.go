@@ -179,7 +179,7 @@ func (n *Node) result(q *question, forwards bool) object {
 	case n.fault.TooBusy:
 		return failed("tooBusy", 9, "The server is too busy to help you now.")
 	}
-	if n.fault.Stale && (forwards || !n.fault.Clio) {
+	if (n.fault.Stale || n.fault.Fresh) && (forwards || !n.fault.Clio) {
 		switch q.method {
 		case "tx", "fee", "submit":
 			return failed("noNetwork", 17, "Not synced to the network.")
@@ -201,6 +201,9 @@ func (n *Node) visible() []*ledger { return n.ledgers[:len(n.ledgers)-n.fault.La
 
 func (n *Node) at(index int64) *ledger {
 	all := n.visible()
+	if n.fault.Fresh && !n.fault.Clio {
+		return nil
+	}
 	if i := index - all[0].index; i >= 0 && i < int64(len(all)) && index >= n.fault.Earliest && index != n.fault.Missing {
 		return all[i]
 	}
@@ -228,7 +231,7 @@ func (n *Node) complete() string {
 	}
 	from, head := max(all[0].index, n.fault.Earliest), all[len(all)-1].index
 	switch m := n.fault.Missing; {
-	case from > head:
+	case from > head || n.fault.Fresh:
 		return "empty"
 	case m > from && m < head:
 		return span(from, m-1) + "," + span(m+1, head)
@@ -261,14 +264,18 @@ func (n *Node) answer(q *question) object {
 
 func (n *Node) state(head *ledger) object {
 	mode, factor := "full", n.openFee*256/BaseFee
-	if n.fault.Stale {
+	if n.fault.Stale || n.fault.Fresh {
 		mode = "connected"
+	}
+	newest := "validated_ledger"
+	if n.fault.Fresh {
+		newest = "closed_ledger"
 	}
 	out := object{
 		"build_version": "2.5.0", "complete_ledgers": n.complete(), "io_latency_ms": 1, "jq_trans_overflow": "0",
 		"last_close": object{"converge_time": 3000, "proposers": 35}, "load_base": 256, "load_factor": factor,
 		"load_factor_fee_escalation": factor, "load_factor_fee_queue": 256, "load_factor_fee_reference": 256, "load_factor_server": 256,
-		"peers": 21, "server_state": mode, "uptime": 100_000, "validation_quorum": 28, "validated_ledger": object{
+		"peers": 21, "server_state": mode, "uptime": 100_000, "validation_quorum": 28, newest: object{
 			"base_fee": BaseFee, "close_time": closeAt(head.index), "hash": head.hash,
 			"reserve_base": Reserve, "reserve_inc": OwnerReserve, "seq": head.index,
 		},
@@ -320,7 +327,7 @@ func (n *Node) find(p *parameters, head *ledger) (l *ledger, current bool, wrong
 	case index == head.index+1 && !n.fault.Clio:
 		return nil, true, nil
 	}
-	stale := n.fault.Stale && !n.fault.Clio
+	stale := (n.fault.Stale || n.fault.Fresh) && !n.fault.Clio
 	switch name {
 	case "validated", "closed":
 		if stale {
@@ -351,7 +358,11 @@ func (n *Node) ledger(p *parameters, head *ledger) object {
 		if p.Transactions {
 			list := []any{}
 			for _, t := range n.pool {
-				if !t.queued {
+				switch {
+				case t.queued:
+				case p.Expand: // without metadata
+					list = append(list, t.fields())
+				default:
 					list = append(list, t.hash)
 				}
 			}
@@ -522,7 +533,7 @@ func (n *Node) accountTx(p *parameters, limited bool) object {
 	switch {
 	case !strings.HasPrefix(p.Account, "r"):
 		return failed("actMalformed", 35, "Account malformed.")
-	case to < from:
+	case to < from || n.fault.Fresh && !n.fault.Clio:
 		return failed("lgrIdxsInvalid", 57, "Ledger indexes invalid.")
 	}
 	type entry struct {
@@ -543,12 +554,18 @@ func (n *Node) accountTx(p *parameters, limited bool) object {
 	if !p.Forward {
 		slices.Reverse(list)
 	}
+	// rippled's marker is the first transaction of the next page. Clio's is the last one
+	// of this page, and each full page has one: the last page may be empty.
+	after, full := 0, pageSize+1
+	if n.fault.Clio {
+		after, full = 1, pageSize
+	}
 	if p.Marker != nil { // nothing, where no transaction is meant by it
 		k := slices.IndexFunc(list, func(e entry) bool { return e.marker == *p.Marker })
 		if k < 0 {
-			k = len(list)
+			k = len(list) - after
 		}
-		list = list[k:]
+		list = list[k+after:]
 	}
 	out := object{"account": p.Account, "ledger_index_min": from, "ledger_index_max": to, "validated": true}
 	switch asked := p.Limit; {
@@ -559,8 +576,8 @@ func (n *Node) accountTx(p *parameters, limited bool) object {
 	case limited:
 		out["limit"] = max(asked, 1)
 	}
-	if len(list) > pageSize {
-		out["marker"] = list[pageSize].marker
+	if len(list) >= full {
+		out["marker"] = list[full-1].marker
 		list = list[:pageSize]
 	}
 	shown := []any{}

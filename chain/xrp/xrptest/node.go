@@ -111,6 +111,8 @@ type Fault struct {
 	Missing int64
 	// Stale is a server that has lost the network: nothing was validated for minutes.
 	Stale bool
+	// Fresh is a server that just started: it has no validated ledger yet.
+	Fresh bool
 	// Busy refuses by load, before a question is looked at: HTTP 503.
 	Busy bool
 	// TooBusy refuses by load, with an error in the answer.
