@@ -123,6 +123,9 @@ type Fault struct {
 	// uses it again is refused, whatever it pays. Without it a quarter more replaces what
 	// waits, as in the queue.
 	PastSeq bool
+	// Already is a rippled before 1.7: it knows a transaction of its open ledger again
+	// and says tefALREADY, where later ones say tefPAST_SEQ.
+	Already bool
 	// Unnumbered is a server whose configuration names no network_id.
 	Unnumbered bool
 	// Took is told of each valid submission, swallowed or not.

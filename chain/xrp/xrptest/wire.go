@@ -174,7 +174,7 @@ func (n *Node) open(without *tx) map[string]Account {
 
 // submit judges a transaction as rippled does before a ledger has it: it belongs into
 // the open ledger, even where it will only cost its fee there, or is queued until its
-// fee opens one, or is held until the sequence before is used, or is refused.
+// fee opens one, or is held because it may do later, or is refused.
 func (n *Node) submit(blob []byte) (*tx, verdict) {
 	m, err := read(blob)
 	if err != nil {
@@ -185,7 +185,7 @@ func (n *Node) submit(blob []byte) (*tx, verdict) {
 	}
 	t := n.transaction(m, blob)
 	v := n.judge(m, t)
-	if !v.applied && !v.queued && v.result != "terPRE_SEQ" {
+	if !v.applied && !v.queued && !strings.HasPrefix(v.result, "ter") { // those may do later
 		return t, v
 	}
 	if n.fault.Took != nil {
@@ -208,7 +208,9 @@ func (n *Node) judge(m *message, t *tx) verdict {
 	id, numbered := m.number[fieldNetworkID], m.has[fieldNetworkID]
 	next := n.head().index + 1
 	var before *tx // one with the same sequence that can be replaced
+	waits, same := false, false
 	for _, p := range n.pool {
+		waits, same = waits || p.queued && p.account == t.account, same || p.hash == t.hash
 		if p.account == t.account && p.sequence == t.sequence && (p.queued || !n.fault.PastSeq && p.hash != t.hash) {
 			before = p
 		}
@@ -230,8 +232,12 @@ func (n *Node) judge(m *message, t *tx) verdict {
 		return refuse("temREDUNDANT")
 	case !there:
 		return refuse("terNO_ACCOUNT")
+	case t.sequence < from.Sequence && same && n.fault.Already:
+		return refuse("tefALREADY")
 	case t.sequence < from.Sequence:
 		return refuse("tefPAST_SEQ")
+	case t.sequence > n.queuable(from.Sequence, t.account) && before == nil && waits:
+		return refuse("telCAN_NOT_QUEUE")
 	case t.sequence > n.queuable(from.Sequence, t.account) && before == nil:
 		return refuse("terPRE_SEQ")
 	case t.last > 0 && int64(t.last) < next:
@@ -275,7 +281,7 @@ var codes = map[string]int{
 	"tesSUCCESS": 0, "tecUNFUNDED_PAYMENT": 104, "tecNO_DST_INSUF_XRP": 125, "tecNO_PERMISSION": 139, "tecDST_TAG_NEEDED": 143,
 	"telINSUF_FEE_P": -394, "telCAN_NOT_QUEUE": -392, "telCAN_NOT_QUEUE_FEE": -388, "telWRONG_NETWORK": -386,
 	"telREQUIRES_NETWORK_ID": -385, "telNETWORK_ID_MAKES_TX_NON_CANONICAL": -384, "temBAD_AMOUNT": -298, "temBAD_FEE": -295,
-	"temREDUNDANT": -275, "tefPAST_SEQ": -190, "tefMAX_LEDGER": -187, "terINSUF_FEE_B": -97, "terNO_ACCOUNT": -96,
+	"temREDUNDANT": -275, "tefALREADY": -198, "tefPAST_SEQ": -190, "tefMAX_LEDGER": -187, "terINSUF_FEE_B": -97, "terNO_ACCOUNT": -96,
 	"terPRE_SEQ": -92, "terQUEUED": -89,
 }
 
