@@ -24,6 +24,14 @@ const (
 	BaseReserve = 5_000_000
 	firstLedger = 50_000_000
 	closeTime   = 5 * time.Second
+	protocol    = 28
+)
+
+// How many ledgers a transaction waits before stellar-core drops it, and how many it is
+// banned for then.
+const (
+	waits  = 4
+	banned = 10
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -52,6 +60,8 @@ type tx struct {
 	sequence int64 // 0: an outside customer's
 	fee      int64
 	until    int64
+	raw      []byte // its envelope
+	age      int    // ledgers that it has waited for
 	outer    string // hash of the fee bump around it, "" = none
 	charged  int64  // by that
 	json     object
@@ -86,6 +96,7 @@ type Node struct {
 	mu         sync.Mutex
 	ledgers    []*ledger
 	pool       []*tx
+	banned     map[string]int64 // hash -> the last ledger in which it is
 	counter    int
 	p99        int64
 	fault      Fault
@@ -99,11 +110,14 @@ type Node struct {
 type Fault struct {
 	Lag     int  // it is so many ledgers behind
 	Partial bool // it has ledgers, and not all of their operations
-	Fail    bool // it answers nothing but a problem
+	Fail    bool // it answers nothing but that its history is too old
 	Lose    bool // it takes the next submission and breaks the connection
 	Swallow bool // it takes submissions and forgets them
 	Forget  string
-	// Earliest is the first ledger that it has, 0 = all.
+	// Problem is the name of a problem of Horizon's that is its answer to everything:
+	// "rate_limit_exceeded", "timeout", "server_error" …
+	Problem string
+	// Earliest is the first ledger that it has, 0 = all. Older ones were pruned.
 	Earliest int64
 	// Took is told of each valid submission, swallowed or not.
 	Took func(envelope []byte)
@@ -113,7 +127,7 @@ type Fault struct {
 
 // New makes a node whose chain has a few ledgers. seed makes it a chain of its own.
 func New(seed, passphrase string) *Node {
-	n := &Node{p99: BaseFee, passphrase: passphrase, Payer: Address("payer")}
+	n := &Node{p99: BaseFee, passphrase: passphrase, Payer: Address("payer"), banned: map[string]int64{}}
 	s := map[string]Account{n.Payer: {Stroops: 500_000_000_000_000_000, Sequence: 7}}
 	n.ledgers = []*ledger{{index: firstLedger, hash: sum(seed), parent: sum("parent"), closed: start, after: s}}
 	n.mine(6)
@@ -195,8 +209,11 @@ func (n *Node) mine(count int) {
 			case t.until > 0 && t.until < l.closed.Unix():
 			case t.sequence == 0 || t.sequence == a.Sequence+1 && a.Stroops >= BaseFee:
 				l.apply(t)
-			case t.sequence > a.Sequence:
+			case t.sequence > a.Sequence && t.age+1 < waits:
+				t.age++
 				left = append(left, t)
+			case t.sequence > a.Sequence:
+				n.banned[t.hash] = l.index + banned - 1
 			}
 		}
 		n.pool = left
@@ -223,6 +240,28 @@ func (l *ledger) apply(t *tx) {
 		j := x.ops[i].json
 		j["id"], j["paging_token"], j["transaction_successful"] = fmt.Sprint(id), fmt.Sprint(id), x.ok
 		j["transaction_hash"], j["source_account"], j["created_at"] = t.name(), t.source, l.closed.Format(time.RFC3339)
+		j["type_i"] = operationTypes[j["type"].(string)]
+		if !x.ok {
+			undone(j)
+		}
 	}
 	l.txs = append(l.txs, x)
+}
+
+var operationTypes = map[string]int{
+	"create_account": 0, "payment": 1, "path_payment_strict_receive": 2, "account_merge": 8, "bump_sequence": 11,
+	"path_payment_strict_send": 13, "create_claimable_balance": 14, "invoke_host_function": 24, Tomorrow: 99,
+}
+
+// undone is what an operation of a failed transaction is shown without: what only its
+// result would tell.
+func undone(j object) {
+	switch j["type"] {
+	case "path_payment_strict_send":
+		j["amount"] = coins(0)
+	case "path_payment_strict_receive":
+		j["source_amount"] = coins(0)
+	case "invoke_host_function":
+		j["asset_balance_changes"] = nil
+	}
 }

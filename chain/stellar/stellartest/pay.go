@@ -1,8 +1,14 @@
 package stellartest
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
 	"fmt"
 	"maps"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain/address"
 )
 
 // Pay is a payment of the outside customer's.
@@ -39,6 +45,7 @@ func (n *Node) Send(all ...Pay) string {
 	if all[0].MemoType != "" {
 		memo = object{"memo_type": all[0].MemoType, "memo": all[0].Memo}
 	}
+	memo["source_account_sequence"] = fmt.Sprint(7 + n.counter)
 	t := &tx{hash: sum("outside", n.counter, n.ledgers[0].hash), source: n.Payer, fee: BaseFee, json: memo}
 	t.run = func(s map[string]Account, at int64) ([]op, bool) {
 		ok := true
@@ -71,39 +78,83 @@ func (n *Node) operation(p Pay, s map[string]Account, at int64) op {
 		}
 	}
 	o := op{from: n.Payer, to: p.To}
+	moved := func(what, who string) object {
+		return object{"type": what, "account": who, "asset_type": "native", "amount": coins(p.Stroops)}
+	}
 	switch kind {
 	case "create_account":
 		o.json = object{"starting_balance": coins(p.Stroops), "funder": n.Payer, "account": p.To}
+		o.effects = []object{
+			{"type": "account_created", "account": p.To, "starting_balance": coins(p.Stroops)},
+			moved("account_debited", n.Payer),
+			{"type": "signer_created", "account": p.To, "public_key": p.To, "key": p.To, "weight": 1},
+		}
 	case "account_merge":
 		o.json = object{"account": n.Payer, "into": p.To}
-		o.effects = []object{
-			{"type": "account_debited", "account": n.Payer, "asset_type": "native", "amount": coins(p.Stroops)},
-			{"type": "account_credited", "account": p.To, "asset_type": "native", "amount": coins(p.Stroops)},
-			{"type": "account_removed", "account": n.Payer},
-		}
+		o.effects = []object{moved("account_debited", n.Payer), moved("account_credited", p.To), {"type": "account_removed", "account": n.Payer}}
 	case "invoke_host_function":
-		change := object{"asset_type": "native", "type": "transfer", "from": Address("contract"), "to": p.To, "amount": coins(p.Stroops)}
-		o.json = object{"function": "HostFunctionTypeHostFunctionTypeInvokeContract", "asset_balance_changes": []any{change}}
+		change := object{"asset_type": "native", "type": "transfer", "from": contract("contract"), "to": p.To, "amount": coins(p.Stroops)}
+		if p.MuxedID != nil {
+			change["destination_muxed_id"] = fmt.Sprint(*p.MuxedID)
+		}
+		o.json = object{
+			"function": "HostFunctionTypeHostFunctionTypeInvokeContract", "parameters": []any{object{"value": "AAAADwAAAAh0cmFuc2Zlcg==", "type": "Sym"}},
+			"address": "", "salt": "", "asset_balance_changes": []any{change},
+		}
+		debited := moved("contract_debited", n.Payer)
+		debited["contract"] = change["from"]
+		o.effects = []object{debited, moved("account_credited", p.To)}
 	case Tomorrow:
 		o.json = object{
 			"asset_type": 7, "from": object{"account": n.Payer}, "to": []any{p.To}, "amount": 12.5, "account": true,
 			"to_muxed_id": object{}, "asset_balance_changes": "none", "funder": nil,
 		}
 	case "create_claimable_balance":
-		o.json = object{"asset": "native", "amount": coins(p.Stroops), "claimants": []any{object{"destination": p.To}}}
+		claimant := object{"destination": p.To, "predicate": object{"unconditional": true}}
+		o.json = object{"asset": "native", "amount": coins(p.Stroops), "claimants": []any{claimant}}
 	default:
 		o.json = object{"asset_type": "native", "from": n.Payer, "to": p.To, "amount": coins(p.Stroops)}
 		if p.Asset != "" {
 			o.json["asset_type"], o.json["asset_code"], o.json["asset_issuer"] = "credit_alphanum4", p.Asset, n.Payer
+			if len(p.Asset) > 4 {
+				o.json["asset_type"] = "credit_alphanum12"
+			}
+		} else {
+			o.effects = []object{moved("account_credited", p.To), moved("account_debited", n.Payer)}
 		}
 		if kind != "payment" { // what it cost its sender is of no interest
-			maps.Copy(o.json, object{"source_amount": "999999.0000000", "source_asset_type": "credit_alphanum4", "source_asset_code": "USD"})
+			maps.Copy(o.json, object{"source_amount": "999999.0000000", "source_asset_type": "credit_alphanum4", "source_asset_code": "USD", "source_asset_issuer": n.Payer, "path": []any{}})
+			o.json[map[bool]string{true: "destination_min", false: "source_max"}[kind == "path_payment_strict_send"]] = "999999.0000000"
 		}
 	}
 	o.json["type"] = kind
-	if p.MuxedID != nil {
-		field := map[bool]string{true: "into_muxed_id", false: "to_muxed_id"}[kind == "account_merge"]
-		o.json[field] = fmt.Sprint(*p.MuxedID)
+	if p.MuxedID != nil && (kind == "payment" || kind == "account_merge" || strings.HasPrefix(kind, "path_payment")) {
+		field := map[bool]string{true: "into", false: "to"}[kind == "account_merge"]
+		key, _ := address.StellarKey(chainAddress(p.To))
+		o.json[field+"_muxed"], o.json[field+"_muxed_id"] = address.StellarMuxed(key, *p.MuxedID), fmt.Sprint(*p.MuxedID)
+		for _, e := range o.effects {
+			if e["type"] == "account_credited" {
+				e["account_muxed"], e["account_muxed_id"] = o.json[field+"_muxed"], o.json[field+"_muxed_id"]
+			}
+		}
 	}
 	return o
+}
+
+// contract is the address of a contract: another letter before the bytes than an
+// account's.
+func contract(name string) string {
+	sum := sha256.Sum256([]byte("stellartest/" + name))
+	raw := append([]byte{2 << 3}, sum[:]...)
+	var crc uint16 // CRC-16/XMODEM, its low byte first
+	for _, b := range raw {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			high := crc & 0x8000
+			if crc <<= 1; high != 0 {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return base32.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint16(raw, crc))
 }

@@ -65,6 +65,7 @@ type message struct {
 	to         string
 	amount     int64
 	hash       [32]byte
+	hints      [][]byte
 	signatures [][]byte
 }
 
@@ -115,7 +116,7 @@ func read(raw []byte, passphrase string) (m *message, err error) {
 	signed := append(append(id[:], 0, 0, 0, 2), body[:len(body)-len(c.b)]...)
 	m.hash = sha256.Sum256(signed)
 	for range c.u32() {
-		c.bytes(4)
+		m.hints = append(m.hints, c.bytes(4))
 		m.signatures = append(m.signatures, c.opaque())
 	}
 	if len(c.b) > 0 {
@@ -134,44 +135,62 @@ func (m *message) readMemo(c *cursor) {
 		m.memoType, m.memo = "id", fmt.Sprint(uint64(c.i64()))
 	case 3:
 		m.memoType, m.memo = "hash", base64.StdEncoding.EncodeToString(c.bytes(32))
+	case 4:
+		m.memoType, m.memo = "return", base64.StdEncoding.EncodeToString(c.bytes(32))
 	default:
 		panic(errWire)
 	}
 }
 
-// submit judges a transaction as stellar-core does before a ledger has it.
-func (n *Node) submit(raw []byte) (hash, status string) {
-	m, err := read(raw, n.passphrase)
-	if err != nil {
-		return "", "MALFORMED"
-	}
-	t := n.transaction(m)
-	key, _ := address.StellarKey(address.StellarAccount([32]byte{}))
-	if k, ok := address.StellarKey(chainAddress(m.source)); ok {
-		key = k
-	}
-	if len(m.signatures) != 1 || !ed25519.Verify(key[:], m.hash[:], m.signatures[0]) {
-		return t.hash, "ERROR"
-	}
-	head := n.head()
-	from, there := head.after[m.source]
-	for i, p := range n.pool {
-		switch {
-		case p.hash == t.hash:
-			return t.hash, "DUPLICATE"
-		case p.source == t.source && p.sequence == t.sequence && m.fee < 10*p.fee:
-			return t.hash, "TRY_AGAIN_LATER"
-		case p.source == t.source && p.sequence == t.sequence:
-			n.pool[i] = t
-			return t.hash, "PENDING"
-		case p.source == t.source:
-			return t.hash, "TRY_AGAIN_LATER" // one of an account waits at a time
+// Codes of a transaction's result (TransactionResultCode of the protocol).
+const (
+	txFailed      = -1
+	txTooEarly    = -2
+	txTooLate     = -3
+	txBadSeq      = -5
+	txBadAuth     = -6
+	txNoBalance   = -7
+	txNoAccount   = -8
+	txTooCheap    = -9
+	txExtraSigned = -10
+)
+
+// malformed is no status of stellar-core's: Horizon does not ask it then.
+const malformed = "MALFORMED"
+
+// verdict is what stellar-core says of a transaction, and why it refuses it.
+type verdict struct {
+	status    string
+	code, fee int32
+	kind      uint32 // of the operation that failed
+}
+
+// result is the XDR that Horizon passes on: an operation's own code is there where the
+// transaction failed by it, and is -1 for each kind that is read here.
+func (v verdict) result() string {
+	out := binary.BigEndian.AppendUint64(nil, uint64(v.fee))
+	out = binary.BigEndian.AppendUint32(out, uint32(v.code))
+	if v.code == txFailed {
+		for _, x := range []int32{1, 0, int32(v.kind), -1} {
+			out = binary.BigEndian.AppendUint32(out, uint32(x))
 		}
 	}
-	switch {
-	case !there, m.fee < BaseFee, m.sequence != from.Sequence+1, from.Stroops < m.fee,
-		m.max > 0 && m.max <= head.closed.Unix(), m.kind != 11 && m.amount <= 0:
-		return t.hash, "ERROR"
+	return base64.StdEncoding.EncodeToString(append(out, 0, 0, 0, 0))
+}
+
+// submit judges a transaction as stellar-core does before a ledger has it.
+func (n *Node) submit(raw []byte) (hash string, v verdict) {
+	m, err := read(raw, n.passphrase)
+	if err != nil {
+		return "", verdict{status: malformed}
+	}
+	t := n.transaction(m)
+	t.raw = raw
+	if v := n.queued(t); v.status != "" {
+		return t.hash, v
+	}
+	if code := n.judged(m); code != 0 {
+		return t.hash, verdict{status: "ERROR", code: code, fee: BaseFee, kind: m.kind}
 	}
 	if n.fault.Took != nil {
 		n.fault.Took(raw)
@@ -179,7 +198,64 @@ func (n *Node) submit(raw []byte) (hash, status string) {
 	if !n.fault.Swallow {
 		n.pool = append(n.pool, t)
 	}
-	return t.hash, "PENDING"
+	return t.hash, verdict{status: "PENDING"}
+}
+
+// queued is what the queue says before anything else is looked at. One transaction of an
+// account waits at a time. Another, whatever it pays, has to wait until that is in a
+// ledger or was dropped: only a fee bump replaces one that waits.
+func (n *Node) queued(t *tx) verdict {
+	if n.banned[t.hash] >= n.head().index {
+		return verdict{status: "TRY_AGAIN_LATER"}
+	}
+	for _, p := range n.pool {
+		switch {
+		case p.source != t.source || p.sequence == 0:
+		case p.hash == t.hash:
+			return verdict{status: "DUPLICATE"}
+		case t.sequence < p.sequence:
+			return verdict{status: "ERROR", code: txBadSeq}
+		default:
+			return verdict{status: "TRY_AGAIN_LATER"}
+		}
+	}
+	return verdict{}
+}
+
+// judged is the code of what is wrong with a transaction, in the order in which
+// stellar-core looks; 0 = nothing. It takes none that would be too late for the ledger
+// after the next.
+func (n *Node) judged(m *message) int32 {
+	head := n.head()
+	from, there := head.after[m.source]
+	key, _ := address.StellarKey(chainAddress(m.source))
+	good := 0
+	for i, s := range m.signatures {
+		if string(m.hints[i]) == string(key[28:]) && ed25519.Verify(key[:], m.hash[:], s) {
+			good++
+		}
+	}
+	switch {
+	case m.min > head.closed.Unix():
+		return txTooEarly
+	case m.max > 0 && m.max < head.closed.Add(2*closeTime).Unix():
+		return txTooLate
+	case m.fee < BaseFee:
+		return txTooCheap
+	case !there:
+		return txNoAccount
+	case m.sequence != from.Sequence+1:
+		return txBadSeq
+	case good == 0:
+		return txBadAuth
+	case from.Stroops-(2+from.Entries)*BaseReserve-from.Selling < m.fee:
+		return txNoBalance
+	case m.kind == 1 && m.amount <= 0, m.kind != 1 && m.amount < 0, m.kind == 0 && m.to == m.source:
+		return txFailed
+	case len(m.signatures) > 1:
+		return txExtraSigned
+	}
+	return 0
 }
 
 func (n *Node) transaction(m *message) *tx {
