@@ -59,6 +59,8 @@ func TestD10_NoMemoIsEverGuessed(t *testing.T) {
 		{stellartest.Pay{MemoType: "text", Memo: "7"}, seven, "7"},
 		{stellartest.Pay{MuxedID: id(7), MemoType: "id", Memo: "8"}, seven, "7"},
 		{stellartest.Pay{MuxedID: id(8), MemoType: "id", Memo: "7"}, hot, "8"},
+		{stellartest.Pay{MuxedID: id(7), Kind: "invoke_host_function"}, seven, "7"},
+		{stellartest.Pay{MuxedID: id(8), Kind: "invoke_host_function"}, hot, "8"},
 		{stellartest.Pay{MemoType: "text", Memo: "07"}, hot, "07"},
 		{stellartest.Pay{MemoType: "text", Memo: " 7"}, hot, " 7"},
 		{stellartest.Pay{MemoType: "text", Memo: "7\u0000"}, hot, "7\u0000"},

@@ -183,7 +183,7 @@ type operation struct {
 const native = "native"
 
 // change is what a contract did to balances.
-type change struct{ kind, asset, from, to, amount string }
+type change struct{ kind, asset, from, to, muxed, amount string }
 
 func (o *operation) ledger() int64 { return o.id >> 32 }
 
@@ -274,6 +274,8 @@ func readChange(w walk) change {
 			x.from = string(w.word())
 		case "to":
 			x.to = string(w.word())
+		case "destination_muxed_id":
+			x.muxed = string(w.word())
 		case "amount":
 			x.amount = string(w.word())
 		default:

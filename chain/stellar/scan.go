@@ -114,12 +114,17 @@ func (c *Client) recipient(ctx context.Context, o *operation, base chain.Address
 	if !is || kind != "id" && kind != "text" {
 		return base, memo, nil
 	}
+	return multiplexed(base, id, w), memo, nil
+}
+
+// multiplexed is the watched muxed account of an account and an id, else the account alone.
+func multiplexed(base chain.Address, id uint64, w chain.Watch) chain.Address {
 	if key, ok := address.StellarKey(base); ok {
-		if to = address.StellarMuxed(key, id); w.Contains(to) {
-			return to, memo, nil
+		if to := address.StellarMuxed(key, id); w.Contains(to) {
+			return to
 		}
 	}
-	return base, memo, nil
+	return base
 }
 
 // merged reads what an account that was merged into another left it.
@@ -174,7 +179,10 @@ func (c *Client) moved(o *operation, b chain.Block, w chain.Watch) ([]chain.Tran
 		if err != nil {
 			return nil, err
 		}
-		t.Unproven = true
+		t.Unproven, t.Memo = true, x.muxed
+		if id, is := number(x.muxed); is {
+			t.To = multiplexed(to, id, w)
+		}
 		out = append(out, t)
 	}
 	return out, nil
