@@ -69,6 +69,7 @@ func litesvmReady(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Content-Type", "application/json") // a validator takes nothing else
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

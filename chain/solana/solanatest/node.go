@@ -72,6 +72,7 @@ func (n *Node) Call(out any, method string, params ...any) {
 	require.NoError(n.t, err)
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, n.URL, bytes.NewReader(body))
 	require.NoError(n.t, err)
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := n.http.Do(req)
 	require.NoError(n.t, err)
 	defer func() { _ = resp.Body.Close() }()
