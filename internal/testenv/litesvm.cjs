@@ -409,7 +409,7 @@ const methods = {
 	getBlock: (c, slot, o = {}) => {
 		const head = confirmed(c, o), h = c.blocks.findIndex(b => b.slot === slot), final = slot <= c.blocks[c.final].slot;
 		if (!final && (h < 0 || h > head || hidden(c, h))) fail(-32004, `Block not available for slot ${slot}`);
-		if (c.fault.late && slot >= c.blocks[Math.min(...c.fault.late)].slot) fail(-32014, `Block status not yet available for slot ${slot}`);
+		if ((c.fault.late || []).includes(h) || slot >= c.blocks[c.fault.untold]?.slot) fail(-32014, `Block status not yet available for slot ${slot}`);
 		if ((c.fault.unstored || []).includes(h)) return null;
 		const lowest = c.blocks[first(c)].slot;
 		if (slot < lowest && !c.fault.archive) fail(-32001, `Block ${slot} cleaned up, does not exist on node. First available block: ${lowest}`);

@@ -100,9 +100,20 @@ func (n *Node) Reorg(depth int, drop ...string) {
 	n.Call(nil, "test_reorg", depth, append([]string{}, drop...))
 }
 
-// Fault sets what the node does wrong: lag (blocks), partial, fail, lose, swallow
-// (true), forget (a signature), gap ([from, to], heights), late (heights), skip
-// (slots), prices (list).
+// Fault sets what the node does wrong, or has no more:
+//
+//   - lag (blocks): it is behind;
+//   - processed (blocks): so many of the newest are not confirmed yet;
+//   - partial, fail, lose, swallow (true);
+//   - forget (a signature), prices (list), skip (slots);
+//   - gap ([from, to], heights): blocks that it jumped over;
+//   - late (heights): blocks that are not told of yet, each for itself, as behind a
+//     balancer; untold (height): that one and all after it, as one validator does;
+//   - unstored (heights): confirmed, and not whole in its store yet: null;
+//   - first (height): the first block that was not cleaned up; archive (true): the older
+//     ones come from a long-term storage;
+//   - unhealthy (slots): it says itself that it is behind;
+//   - limited (seconds): HTTP status 429, with so long to wait.
 func (n *Node) Fault(name string, value any) {
 	n.t.Helper()
 	n.Call(nil, "test_fault", map[string]any{name: value})
