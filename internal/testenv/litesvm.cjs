@@ -177,22 +177,26 @@ class Chain {
 		if (o.minContextSlot > this.blocks[h].slot) fail(-32016, 'Minimum context slot has not been reached', { contextSlot: this.blocks[h].slot });
 		return h;
 	}
-	// at is the chain with its accounts as they were after a block.
+	// at is the chain with its accounts as they were after a block. What a test set is there
+	// at once, whatever the commitment: no block has it.
 	at(height) {
 		if (height >= this.blocks.length - 1) return this;
-		let p = this.past[this.blocks.length - 1 - height];
-		if (!p || p.fork !== this.fork || p.height > height) {
-			p = Object.assign(Object.create(Chain.prototype), { height: 0, done: 0, fork: this.fork, past: {} });
+		const back = this.blocks.length - 1 - height;
+		let p = this.past[back];
+		if (!p || p.fork !== this.fork || p.height > height || p.next <= height) {
+			p = this.past[back] = Object.assign(Object.create(Chain.prototype), { done: 0, fork: this.fork, next: Infinity });
 			p.fresh();
-			this.past[this.blocks.length - 1 - height] = p;
 		}
-		for (; p.done < this.ops.length && (this.ops[p.done].height <= height || this.ops[p.done].key); p.done++) {
+		const last = this.ops.findLastIndex(o => o.key); // what comes after can be done later
+		for (; p.done < this.ops.length; p.done++) {
 			const o = this.ops[p.done];
+			if (o.key) { p.set(o.key, o.account); continue; }
+			if (o.height > height && p.done > last) break;
+			if (o.height > height) { p.next = Math.min(p.next, o.height); continue; } // has to be done before what was set
 			p.svm.warpToSlot(BigInt(this.blocks[o.height].slot));
-			if (o.raw) p.run(readTx(o.raw)); else p.set(o.key, o.account);
+			p.run(readTx(o.raw));
 		}
-		p.height = height;
-		return p;
+		return Object.assign(p, { height });
 	}
 	account(key) { return this.svm.getAccount(un58(key)); }
 	lamports(key) { return this.svm.getBalance(un58(key)) || 0n; }
