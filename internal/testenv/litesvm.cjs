@@ -3,19 +3,9 @@
 // commitment, history and the window of blockhashes. Each URL path is a chain of
 // its own, made when it is first asked for. It makes blocks only when told to.
 //
-// What is said of versions of transactions follows Agave, not the client under test:
-//   - version 1 on the wire (0x81 first, signatures last, a mask of settings instead of
-//     budget instructions): SIMD-0385, proposals/0385-transaction-v1.md of
-//     solana-foundation/solana-improvement-documents at 6aa1a471, and
-//     message/src/versions/v1/message.rs of anza-xyz/solana-sdk at 122f32e5;
-//   - which versions getBlock and getTransaction give, `accounts`, and base64 of version 1:
-//     validate_version, build_json_accounts, encode_with_options and the test
-//     test_v1_binary_encoding_uses_wire_format in transaction-status/src/lib.rs of
-//     jito-foundation/jito-solana at b64857b5, which is Agave of August 2026 (the first
-//     two also in anza-xyz/agave at 4afe2714). `none` and `signatures` look at no version;
-//   - code and words of the refusal: rpc-client-api/src/custom_error.rs there;
-//   - maxSupportedTransactionVersion is a u8: rpc-client-types/src/config.rs there;
-//   - the fee of version 1: test of getFeeForMessage in rpc/src/rpc.rs there.
+// What it answers follows Agave, not the client under test; chain/solana/solanatest/CHECKED.md
+// says what was compared with which source. Version 1 of transactions (0x81 first, signatures
+// last, a mask of settings instead of budget instructions) is SIMD-0385's.
 // LiteSVM 1.5.0 executes version 1 itself. No runtime knows a later version: test_later
 // executes a transaction and shows it as one, with bytes that nobody can read.
 //
@@ -38,15 +28,15 @@ function b58(bytes) {
 	for (const b of bytes) { if (b) break; s = '1' + s; }
 	return s;
 }
-function un58(s, size = 32) {
+function un58(s, size = 32, said = 'Invalid param: ') {
 	let n = 0n;
 	for (const c of s) {
 		const i = A.indexOf(c);
-		if (i < 0) fail(-32602, 'Invalid param: Invalid');
+		if (i < 0) fail(-32602, said + 'Invalid');
 		n = n * 58n + BigInt(i);
 	}
 	const hex = n.toString(16).padStart(size * 2, '0');
-	if (hex.length !== size * 2) fail(-32602, 'Invalid param: WrongSize');
+	if (hex.length !== size * 2) fail(-32602, said + 'WrongSize');
 	return Buffer.from(hex, 'hex');
 }
 // NEVER is the rent epoch of every account that pays no rent: all of a u64.
@@ -141,7 +131,8 @@ function wrong(text) {
 // price is what a transaction offers for its compute units.
 function fee(t) {
 	if (t.version === 1) return 5000n * BigInt(t.signers) + t.priority;
-	let limit = 200000 * t.instructions.length, price = 0n;
+	let limit = 0, price = 0n;
+	for (const x of t.instructions) limit += /^(1{32}$|ComputeBudget1|BPFLoader|LoaderV4|Vote1|Ed25519SigVerify|KeccakSecp256k)/.test(t.keys[x.program]) ? 3000 : 200000;
 	for (const x of t.instructions) {
 		if (t.keys[x.program] !== 'ComputeBudget111111111111111111111111111111') continue;
 		if (x.data[0] === 2) limit = x.data.readUInt32LE(1);
@@ -396,7 +387,7 @@ const methods = {
 	getSlot: (c, o) => c.blocks[c.height(o)].slot,
 	getBlockHeight: (c, o) => c.height(o),
 	getLatestBlockhash: (c, o) => { const h = c.height(o); return ctx(c, h, { blockhash: c.blocks[h].hash, lastValidBlockHeight: h + WINDOW }); },
-	isBlockhashValid: (c, hash, o) => { const h = c.height(o); return ctx(c, h, c.usable(hash, h + 1)); },
+	isBlockhashValid: (c, hash, o) => { un58(hash, 32, ''); const h = c.height(o); return ctx(c, h, c.usable(hash, h + 1)); },
 	getBlocks: (c, from, to, o) => {
 		if (to !== null && typeof to === 'object') [to, o] = [undefined, to];
 		const end = confirmed(c, o), last = Math.min(to ?? from + RANGE, c.blocks[end].slot);
@@ -470,7 +461,7 @@ const methods = {
 		const t = readTx(Buffer.concat(b[0] > 128 ? [b, none] : [Buffer.from([n]), none, b]));
 		return ctx(c, h, c.blocks.slice(Math.max(0, h - CACHED), h + 1).some(x => x.hash === t.blockhash) ? fee(t) : null);
 	},
-	getRecentPrioritizationFees: (c, keys = []) => { few(keys, 128).map(k => un58(k)); return (c.fault.prices || [0]).slice(0, 150).map((prioritizationFee, i) => ({ slot: c.blocks[c.head].slot - i, prioritizationFee })); },
+	getRecentPrioritizationFees: (c, keys = []) => { few(keys, 128).map(k => un58(k)); const all = (c.fault.prices || [0]).slice(0, 150); return all.map((prioritizationFee, i) => ({ slot: c.blocks[c.head].slot - all.length + 1 + i, prioritizationFee })); },
 	sendTransaction: (c, text, o = {}) => {
 		const t = readTx(o.encoding === 'base64' ? wire(text, 'solana_transaction::versioned::VersionedTransaction') : fail(-32602, 'the model decodes base64 alone'));
 		c.loaded(t);
