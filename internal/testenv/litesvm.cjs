@@ -42,7 +42,7 @@ function un58(s, size = 32, said = 'Invalid param: ') {
 // NEVER is the rent epoch of every account that pays no rent: all of a u64.
 const NEVER = 18446744073709551615n;
 // json writes numbers of 64 bits as they are: JSON's own writer has 53 bits.
-const json = v => JSON.stringify(v, (k, x) => typeof x === 'bigint' ? `@${x}@` : x).replace(/"@(-?\d+)@"/g, '$1');
+const json = v => JSON.stringify(v, (k, x) => typeof x === 'bigint' ? `\uE000${x}` : x).replace(/"\uE000(-?\d+)"/g, '$1');
 const sha = (...parts) => { const h = crypto.createHash('sha256'); for (const p of parts) h.update(p); return h.digest(); };
 
 class RPCError extends Error { constructor(code, message, data) { super(message); this.code = code; this.data = data; } }
