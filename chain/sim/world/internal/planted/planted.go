@@ -7,12 +7,13 @@
 package planted
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cryptopay-go/cryptopay/internal/overlay"
 )
 
 // Bug is one wrong line.
@@ -30,17 +31,32 @@ type Bug struct {
 	Package, Test string
 }
 
-// Mutate is the file with the bug in it. The error says so where Old is not
-// there exactly once: the library has moved on, and the bug must follow.
+// Edit is the bug as a change of its file. The error says so where Old is not there
+// exactly once: the library has moved on, and the bug must follow.
+func (b *Bug) Edit(root string) (overlay.Edit, error) {
+	_, e, err := b.edit(root)
+	return e, err
+}
+
+// Mutate is the file with the bug in it. Its error is that of Edit.
 func (b *Bug) Mutate(root string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(b.File))) //nolint:gosec // a file of this module
+	text, e, err := b.edit(root)
 	if err != nil {
-		return nil, fmt.Errorf("planted: %s: %w", b.ID, err)
+		return nil, err
+	}
+	return e.Apply(text), nil
+}
+
+func (b *Bug) edit(root string) (text []byte, e overlay.Edit, err error) {
+	text, err = os.ReadFile(filepath.Join(root, filepath.FromSlash(b.File))) //nolint:gosec // a file of this module
+	if err != nil {
+		return nil, e, fmt.Errorf("planted: %s: %w", b.ID, err)
 	}
 	if n := strings.Count(string(text), b.Old); n != 1 || b.Old == b.New {
-		return nil, fmt.Errorf("planted: %s: what it replaces is %d times in %s, should be once: follow the code, or plant another bug", b.ID, n, b.File)
+		return nil, e, fmt.Errorf("planted: %s: what it replaces is %d times in %s, should be once: follow the code, or plant another bug", b.ID, n, b.File)
 	}
-	return []byte(strings.Replace(string(text), b.Old, b.New, 1)), nil
+	at := strings.Index(string(text), b.Old)
+	return text, overlay.Edit{ID: b.ID, File: b.File, At: at, End: at + len(b.Old), New: b.New}, nil
 }
 
 // Overlay plants the bug for the go command: it writes the mutated file into dir
@@ -50,16 +66,7 @@ func (b *Bug) Overlay(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	instead := filepath.Join(dir, "mutated.go")
-	if err := os.WriteFile(instead, mutated, 0o600); err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, filepath.FromSlash(b.File)): instead}})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, list, 0o600)
+	return overlay.Write(root, dir, map[string][]byte{b.File: mutated})
 }
 
 // All lists every bug: those for the worlds by package, then the removals.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/planted"
+	"github.com/cryptopay-go/cryptopay/internal/overlay"
 )
 
 var (
@@ -87,12 +88,12 @@ func hunt(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
-	overlay, holds, err := together(root, dir, bugs)
+	list, holds, err := together(root, dir, bugs)
 	if err != nil {
 		return err
 	}
 	program := filepath.Join(dir, "together")
-	if err := build(ctx, root, overlay, program); err != nil {
+	if err := build(ctx, root, list, program); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "built: %d of %d bugs in one program\n", len(holds), len(bugs))
@@ -153,12 +154,12 @@ func hunted(ctx context.Context, root, program string, b planted.Bug) (found, er
 			return f, err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
-		overlay, err := b.Overlay(root, dir)
+		list, err := b.Overlay(root, dir)
 		if err != nil {
 			return f, err
 		}
 		program = filepath.Join(dir, "hunt")
-		if err := build(ctx, root, overlay, program); err != nil {
+		if err := build(ctx, root, list, program); err != nil {
 			return f, fmt.Errorf("%s: %w", b.ID, err)
 		}
 	}
@@ -167,7 +168,7 @@ func hunted(ctx context.Context, root, program string, b planted.Bug) (found, er
 		worlds = min(worlds, innocent)
 	}
 	played := exec.CommandContext(ctx, program, "-play", cmp.Or(b.Store, "memory"), "-limit", fmt.Sprint(worlds))
-	played.Env = append(os.Environ(), chosen+"="+b.ID)
+	played.Env = append(os.Environ(), overlay.Chosen+"="+b.ID)
 	played.Stderr = os.Stderr
 	out, err := played.Output()
 	if err == nil {
@@ -179,9 +180,26 @@ func hunted(ctx context.Context, root, program string, b planted.Bug) (found, er
 	return f, nil
 }
 
-// build builds this program with what an overlay puts in it.
-func build(ctx context.Context, root, overlay, program string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "planted", "-ldflags", "-s -w", "-overlay", overlay,
+// together writes the list for one program with every bug that lies within a function,
+// and says which those are. The others are built one by one.
+func together(root, dir string, bugs []planted.Bug) (list string, holds map[string]bool, err error) {
+	var edits []overlay.Edit
+	for i := range bugs {
+		if bugs[i].File == "" {
+			continue
+		}
+		e, err := bugs[i].Edit(root)
+		if err != nil {
+			return "", nil, err
+		}
+		edits = append(edits, e)
+	}
+	return overlay.Together(root, dir, edits)
+}
+
+// build builds this program with what a list for -overlay puts in it.
+func build(ctx context.Context, root, list, program string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "planted", "-ldflags", "-s -w", "-overlay", list,
 		"-o", program, "./chain/sim/world/internal/planted/hunt")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
