@@ -1,4 +1,4 @@
-.PHONY: test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads
+.PHONY: test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
 
 test: ## everything that CI runs
 	./test.sh
@@ -45,3 +45,7 @@ vuln: ## VULNDB=file:///path/to/an/unpacked/database
 planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the removals of docs/faults.md), without it docs/reliability.md is written
 	./test.sh tools
 	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(RUN),-tell -run '$(RUN)',-write docs/reliability.md)
+
+mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; writes docs/mutation.md
+	./test.sh tools
+	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run ./internal/mutation -pkg '$(PKG)' -n $(or $(N),200) -seed $(or $(SEED),1) -for $(or $(FOR),1h) -write docs/mutation.md

@@ -31,23 +31,9 @@ type Bug struct {
 	Package, Test string
 }
 
-// Edit is the bug as a change of its file. The error says so where Old is not there
-// exactly once: the library has moved on, and the bug must follow.
-func (b *Bug) Edit(root string) (overlay.Edit, error) {
-	_, e, err := b.edit(root)
-	return e, err
-}
-
-// Mutate is the file with the bug in it. Its error is that of Edit.
-func (b *Bug) Mutate(root string) ([]byte, error) {
-	text, e, err := b.edit(root)
-	if err != nil {
-		return nil, err
-	}
-	return e.Apply(text), nil
-}
-
-func (b *Bug) edit(root string) (text []byte, e overlay.Edit, err error) {
+// Edit is the bug as a change of the text of its file. The error says so where Old is
+// not there exactly once: the library has moved on, and the bug must follow.
+func (b *Bug) Edit(root string) (text []byte, e overlay.Edit, err error) {
 	text, err = os.ReadFile(filepath.Join(root, filepath.FromSlash(b.File))) //nolint:gosec // a file of this module
 	if err != nil {
 		return nil, e, fmt.Errorf("planted: %s: %w", b.ID, err)
@@ -57,6 +43,15 @@ func (b *Bug) edit(root string) (text []byte, e overlay.Edit, err error) {
 	}
 	at := strings.Index(string(text), b.Old)
 	return text, overlay.Edit{ID: b.ID, File: b.File, At: at, End: at + len(b.Old), New: b.New}, nil
+}
+
+// Mutate is the file with the bug in it. Its error is that of Edit.
+func (b *Bug) Mutate(root string) ([]byte, error) {
+	text, e, err := b.Edit(root)
+	if err != nil {
+		return nil, err
+	}
+	return e.Apply(text), nil
 }
 
 // Overlay plants the bug for the go command: it writes the mutated file into dir

@@ -188,7 +188,7 @@ func together(root, dir string, bugs []planted.Bug) (list string, holds map[stri
 		if bugs[i].File == "" {
 			continue
 		}
-		e, err := bugs[i].Edit(root)
+		_, e, err := bugs[i].Edit(root)
 		if err != nil {
 			return "", nil, err
 		}

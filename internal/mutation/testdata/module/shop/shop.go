@@ -1,0 +1,2 @@
+// Package shop tests what purse does not.
+package shop
