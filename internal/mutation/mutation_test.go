@@ -179,6 +179,20 @@ func TestMeasure_TestsMustPass(t *testing.T) {
 	require.ErrorContains(t, err, "purse do not pass on the library as it is: TestBad")
 }
 
+// TestRounds: tests that killed mutants of a file run first, and all tests run last.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	p := program{quick: true}
+	require.Equal(t, [][]string{{"-test.short"}, nil}, p.rounds("a.go"))
+	for _, by := range []string{"TestA/case", "panic", "TestB", "TestC", "TestD", "TestE", "TestB", "TestF"} {
+		p.learn("a.go", by)
+	}
+	require.Equal(t, [][]string{{"-test.run=^(TestF|TestB|TestE|TestD|TestC)$"}, {"-test.short"}, nil}, p.rounds("a.go"))
+	require.Equal(t, [][]string{{"-test.short"}, nil}, p.rounds("b.go"))
+	p.args = worlds.args
+	require.Equal(t, [][]string{{"-test.short"}, nil}, p.rounds("a.go"), "these choose their tests themselves")
+}
+
 // TestRecord: a section takes the place of the last one of its package, and a reason
 // stays as long as its survivor.
 func TestRecord(t *testing.T) {

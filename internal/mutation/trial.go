@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/internal/overlay"
@@ -27,10 +29,11 @@ type trial struct {
 // program is the test program of a suite which holds mutants.
 type program struct {
 	suite
-	path  string        // "" = the package has no tests
-	built bool          // as it is before the first mutant that gets so far
-	quick bool          // with -short it takes less than half of the time
-	limit time.Duration // what a run may take
+	path    string              // "" = the package has no tests
+	built   bool                // as it is before the first mutant that gets so far
+	quick   bool                // with -short it takes less than half of the time
+	limit   time.Duration       // what a run may take
+	killers map[string][]string // by file: the tests that killed its last mutants
 }
 
 // errCompile is the error of a mutant that does not compile, though its types are right.
@@ -62,16 +65,39 @@ func (t *trial) survives(ctx context.Context, s *source, m *mutant) (yes bool, b
 				return false, "", err
 			}
 		}
-		if p.quick {
-			if passes, by, err := t.run(ctx, p, path, chosen, "-test.short"); !passes {
+		for _, args := range p.rounds(m.File) {
+			if passes, by, err := t.run(ctx, p, path, chosen, args...); !passes {
+				p.learn(m.File, by)
 				return false, by, err
 			}
 		}
-		if passes, by, err := t.run(ctx, p, path, chosen); !passes {
-			return false, by, err
-		}
 	}
 	return true, "", nil
+}
+
+// rounds are the runs of a program that a mutant of the file has to pass, the fastest
+// first. The last one is of all tests.
+func (p *program) rounds(file string) (out [][]string) {
+	if names := p.killers[file]; len(names) > 0 && len(p.args) == 0 {
+		out = append(out, []string{"-test.run=^(" + strings.Join(names, "|") + ")$"})
+	}
+	if p.quick {
+		out = append(out, []string{"-test.short"})
+	}
+	return append(out, nil)
+}
+
+// learn notes which test killed a mutant of the file: it may kill the next one, too.
+func (p *program) learn(file, by string) {
+	name, _, _ := strings.Cut(by, "/")
+	if !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Fuzz") {
+		return
+	}
+	if p.killers == nil {
+		p.killers = map[string][]string{}
+	}
+	names := slices.DeleteFunc(p.killers[file], func(n string) bool { return n == name })
+	p.killers[file] = append([]string{name}, names[:min(len(names), 4)]...)
 }
 
 // ready builds the program with all mutants of the list, and runs it with none of them:
