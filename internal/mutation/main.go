@@ -10,9 +10,11 @@
 // No file of the tree is changed: one program holds all mutants, and the environment
 // says which is on. See overlay.Together.
 //
-// Other tools make mutants, too. They copy the module and build it again for each
-// mutant, make only comparisons and arithmetic of the kinds here, and run no other
-// package's tests. Thus all kinds are made here.
+// All kinds of mutants are made here, with no other tool. The usual one for Go,
+// github.com/go-gremlins/gremlins, puts one operator in the place of another and knows
+// no missing statements, swapped values or ignored errors. It draws none by a seed. It
+// copies the module, and in the copy it runs one `go test` for each mutant, which
+// builds again and leaves the other suites out.
 package main
 
 import (
@@ -96,8 +98,9 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)                      //nolint:errcheck // of the system's own temporary files
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // see trial.run
+	defer os.RemoveAll(dir) //nolint:errcheck // of the system's own temporary files
+	// The databases that tests start run as other accounts.
+	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
 	t := trial{root: o.root, dir: dir}
