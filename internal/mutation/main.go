@@ -128,7 +128,9 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 		survives, by, err := t.survives(ctx, s, m)
 		verdict := "SURVIVES"
 		switch {
-		case errors.Is(err, errCompile) && !t.holds[m.ID]:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, errCompile):
 			verdict = "does not compile"
 			r.none++
 		case err != nil:

@@ -37,7 +37,7 @@ type program struct {
 }
 
 // errCompile is the error of a mutant that does not compile, though its types are right.
-var errCompile = errors.New("mutation: it does not compile")
+var errCompile = errors.New("mutation: the mutant does not compile")
 
 // survives runs the suites on a mutant until one of them fails, and says which test did.
 func (t *trial) survives(ctx context.Context, s *source, m *mutant) (yes bool, by string, err error) {
@@ -62,7 +62,7 @@ func (t *trial) survives(ctx context.Context, s *source, m *mutant) (yes bool, b
 		if alone != "" {
 			path, chosen = filepath.Join(t.dir, "alone.test"), ""
 			if err := t.build(ctx, p.suite, alone, path); err != nil {
-				return false, "", err
+				return false, "", fmt.Errorf("%w: %w", errCompile, err)
 			}
 		}
 		for _, args := range p.rounds(m.File) {
@@ -106,7 +106,6 @@ func (t *trial) ready(ctx context.Context, p *program) error {
 	if p.built {
 		return nil
 	}
-	p.built = true
 	path, err := os.MkdirTemp(t.dir, "suite")
 	if err != nil {
 		return err
@@ -116,7 +115,8 @@ func (t *trial) ready(ctx context.Context, p *program) error {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil // go test -c makes no program where there are no tests
+		p.built = true // go test -c makes no program where there are no tests
+		return nil
 	}
 	p.path, p.limit = path, 20*time.Minute
 	var took [2]time.Duration
@@ -133,6 +133,7 @@ func (t *trial) ready(ctx context.Context, p *program) error {
 	}
 	p.quick = took[1] < took[0]/2
 	p.limit = 5*took[0] + 30*time.Second
+	p.built = true
 	return nil
 }
 
@@ -144,7 +145,7 @@ func (t *trial) build(ctx context.Context, s suite, list, to string) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w\n%s", errCompile, s.dir, err, out)
+		return fmt.Errorf("mutation: building the tests of %s: %w\n%s", s.dir, err, out)
 	}
 	return nil
 }
