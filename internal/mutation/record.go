@@ -93,7 +93,7 @@ func (r *result) section(reasons map[string]string) string {
 		return fmt.Sprintf("| %s | %s | %s |\n", m.place(), strings.TrimPrefix(m.identity(), m.File+" | "), reason)
 	}
 	var rows, kept []string
-	drawn, explained := map[string]bool{}, 0
+	drawn := map[string]bool{}
 	for i := range r.killed {
 		drawn[r.killed[i].identity()] = true
 	}
@@ -104,9 +104,7 @@ func (r *result) section(reasons map[string]string) string {
 		m := &r.survivors[i]
 		drawn[m.identity()] = true
 		reason, ok := reasons[m.identity()]
-		if ok {
-			explained++
-		} else {
+		if !ok {
 			reason = open
 		}
 		rows = append(rows, row(m, reason))
@@ -119,8 +117,8 @@ func (r *result) section(reasons map[string]string) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n", r.dir)
-	fmt.Fprintf(&b, "| commit | seed | mutants | killed | survivors | with a reason | minutes |\n|---|---|---|---|---|---|---|\n")
-	fmt.Fprintf(&b, "| %s | %d | %d of %d | %d (%.1f%%) | %d | %d | %.1f |\n", r.commit, r.seed, r.ran(), len(r.all), len(r.killed), r.percent(), len(r.survivors), explained, r.minutes)
+	fmt.Fprintf(&b, "| commit | seed | mutants | killed | survivors | minutes |\n|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| %s | %d | %d of %d | %d (%.1f%%) | %d | %.1f |\n", r.commit, r.seed, r.ran(), len(r.all), len(r.killed), r.percent(), len(r.survivors), r.minutes)
 	if len(rows)+len(kept) > 0 {
 		fmt.Fprintf(&b, "\n| survivor | function | kind | before | after | reason |\n|---|---|---|---|---|---|\n")
 		b.WriteString(strings.Join(append(rows, kept...), ""))
