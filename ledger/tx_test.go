@@ -172,6 +172,17 @@ func TestL10_LegOnAnothersBalanceIsRefused(t *testing.T) {
 	}
 }
 
+// A balance that lacks a part of its name gets it with its first leg.
+func TestBalance_IsNamedByItsFirstLeg(t *testing.T) {
+	t.Parallel()
+	l := ledger.Leg{Account: ledger.Float, Asset: "ETH", Delta: 5}
+	for _, b := range []ledger.Balance{{}, {Account: ledger.Float}, {Asset: "ETH"}, {Account: ledger.Float, Asset: "ETH"}} {
+		after, err := b.Apply(l)
+		require.NoError(t, err)
+		require.Equal(t, ledger.Balance{Account: ledger.Float, Asset: "ETH", Posted: 5, Seq: 1}, after)
+	}
+}
+
 func TestAccountsKnowTheirSide(t *testing.T) {
 	t.Parallel()
 	for a, house := range map[ledger.Account]bool{

@@ -31,7 +31,7 @@ type mutant struct {
 	overlay.Edit
 	kind          kind
 	line          int
-	function      string // in which it is; "" outside of all
+	function      string // in which it is, "" outside of all; "f (2)" is the second in f with the same words
 	before, after string // the line, its spaces reduced to one each
 }
 
@@ -82,6 +82,7 @@ type maker struct {
 // them do not compile.
 func (s *source) mutants() []mutant {
 	var all []mutant
+	alike := map[string]int{}
 	for i, f := range s.files {
 		m := maker{source: s, file: i}
 		for _, d := range f.Decls {
@@ -94,7 +95,13 @@ func (s *source) mutants() []mutant {
 		slices.SortStableFunc(m.out, func(a, b mutant) int {
 			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.End, b.End), cmp.Compare(a.kind, b.kind), cmp.Compare(a.New, b.New))
 		})
-		all = append(all, m.out...)
+		for _, one := range m.out {
+			id := one.identity()
+			if alike[id]++; alike[id] > 1 {
+				one.function += fmt.Sprintf(" (%d)", alike[id])
+			}
+			all = append(all, one)
+		}
 	}
 	return all
 }

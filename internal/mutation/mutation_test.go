@@ -46,6 +46,13 @@ func TestEachKind(t *testing.T) {
 				"8 comparison g: return a == b => return a != b",
 			},
 		},
+		"the same words twice": {
+			"package one\n\nfunc f(a, b bool) bool {\n\tif a != b {\n\t\treturn b\n\t}\n\tif a != b {\n\t\treturn a\n\t}\n\treturn a\n}\n",
+			[]string{
+				"4 comparison f: if a != b { => if a == b {",
+				"7 comparison f (2): if a != b { => if a == b {",
+			},
+		},
 		"arithmetic, where the type has it": {
 			"package one\n\nvar size = 3 % 2\n\nfunc f(a int, s string) (int, string) {\n\treturn -a, s + s\n}\n",
 			[]string{

@@ -58,8 +58,6 @@ func record(text string, r *result) string {
 }
 
 // identity is what a survivor is known by from run to run. Its line may have moved.
-// Two with one identity are the same wrong words in the same function, and share
-// their reason.
 func (m *mutant) identity() string {
 	return strings.Join([]string{m.File, m.function, string(m.kind), code(m.before), code(m.after)}, " | ")
 }
