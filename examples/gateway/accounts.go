@@ -69,6 +69,9 @@ func (g *gateway) application(ctx context.Context) error {
 		return nil
 	}
 	app, secret, err := g.auth.CreateApp(ctx, made)
+	if errors.Is(err, auth.ErrExists) {
+		return g.application(ctx) // a process that starts beside this one made it meanwhile
+	}
 	if err != nil {
 		return fmt.Errorf("CRYPTOPAY_CLIENT_ID, CRYPTOPAY_CLIENT_SECRET: %w", err)
 	}
@@ -85,6 +88,9 @@ func (g *gateway) apiKey(ctx context.Context) error {
 		return err
 	}
 	_, _, err := g.auth.CreateKey(ctx, auth.NewKey{Tenant: tenantID, Name: "bootstrap", Key: g.s.apiKey})
+	if errors.Is(err, auth.ErrExists) {
+		return nil // a process that starts beside this one made it meanwhile
+	}
 	if err != nil {
 		return fmt.Errorf("CRYPTOPAY_API_KEY: %w", err)
 	}
