@@ -55,7 +55,7 @@ func CommitOne(ctx context.Context, s Store, c Change) error {
 
 // One reads a single row; ok is false where there is none.
 func (t TableOf[T]) One(ctx context.Context, s Store, p Partition, id string) (v T, row Row, ok bool, err error) {
-	rows, err := s.Rows(ctx, t.Table, p, id)
+	rows, err := s.Rows(ctx, t.Table, Key{Partition: p, ID: id})
 	if err != nil || len(rows) == 0 {
 		return v, row, false, err
 	}

@@ -40,9 +40,9 @@ type Store interface {
 	// again. A Change that is there already returns nil (see Change.ID).
 	Commit(ctx context.Context, changes ...Change) []error
 
-	// Rows returns the rows with these ids, in the order asked; ids that do not
-	// exist are left out. Doubled ids give doubled rows.
-	Rows(ctx context.Context, t *Table, p Partition, ids ...string) ([]Row, error)
+	// Rows returns the rows with these keys, of any partitions, in the order asked;
+	// keys that no row has are left out. Doubled keys give doubled rows.
+	Rows(ctx context.Context, t *Table, keys ...Key) ([]Row, error)
 
 	// Find returns the rows that match, ordered as the Query says. A page that
 	// does not exist is empty, not an error.

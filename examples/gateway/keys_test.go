@@ -18,8 +18,8 @@ type firstLook struct {
 	all  *sync.WaitGroup
 }
 
-func (s *firstLook) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	rows, err := s.Store.Rows(ctx, t, p, ids...)
+func (s *firstLook) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	rows, err := s.Store.Rows(ctx, t, keys...)
 	s.once.Do(func() { s.all.Done(); s.all.Wait() })
 	return rows, err
 }

@@ -299,7 +299,7 @@ func (s *Store) lookup(ctx context.Context, ss runner, head string, columns []st
 		var args []any
 		if s.d.Arrays != nil {
 			n := min(len(keys)/w, s.most(w))
-			q = s.text(head+tail, w, func() string { return head + s.d.join(columns, kinds) + tail })
+			q = s.text(head+tail+strings.Join(columns, ","), w, func() string { return head + s.d.join(columns, kinds) + tail })
 			args, keys = transpose(kinds, keys[:n*w]), keys[n*w:]
 		} else {
 			var among string

@@ -217,7 +217,7 @@ func newest(s storage.Store, ctx context.Context, p storage.Partition, rows []st
 		if rows[i].Table == nil {
 			continue
 		}
-		have, err := s.Rows(ctx, rows[i].Table, p, rows[i].ID)
+		have, err := s.Rows(ctx, rows[i].Table, storage.Keys(p, rows[i].ID)...)
 		if err == nil && rows[i].Version != 0 && len(have) > 0 {
 			rows[i].Version = have[0].Version
 		}

@@ -66,7 +66,7 @@ func testHostRollsBack(t testing.TB, e *env) {
 	require.Equal(t, 1, standing(t, e, tx, here))
 	require.NoError(t, end(false))
 	require.Zero(t, standing(t, e, e.s, here))
-	rows, err := e.s.Rows(e.ctx, Notes.Table, here, "a")
+	rows, err := e.s.Rows(e.ctx, Notes.Table, storage.Keys(here, "a")...)
 	require.NoError(t, err)
 	require.Empty(t, rows)
 	e.commit(t, hostDeposit(here, "a"))

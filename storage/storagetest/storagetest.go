@@ -106,6 +106,7 @@ func cases() []testCase {
 		{name: "Open", run: testOpen},
 		{name: "RoundTrip", run: testRoundTrip},
 		{name: "Rows", run: testRows},
+		{name: "RowsByKeys", run: testRowsByKeys},
 		{name: "NoAliasing", run: testNoAliasing},
 		{name: "Versions", run: testVersions},
 		{name: "Guards", run: testGuards},
@@ -224,7 +225,7 @@ func (e *env) one(c storage.Change) error { return e.s.Commit(e.ctx, c)[0] }
 
 func (e *env) row(t testing.TB, table *storage.Table, id string) (storage.Row, bool) {
 	t.Helper()
-	rows, err := e.s.Rows(e.ctx, table, here, id)
+	rows, err := e.s.Rows(e.ctx, table, storage.Keys(here, id)...)
 	require.NoError(t, err)
 	if len(rows) == 0 {
 		return storage.Row{}, false
