@@ -124,13 +124,14 @@ type Row struct {
 
 // Query selects rows of one table.
 type Query struct {
-	Table     *Table
-	Partition Partition // "" = all partitions: for operators' reads and workers only
-	Where     []Cond    // all must hold
-	Order     []Order   // then by id; default by id ascending
-	Limit     int       // 0 = 100
-	Offset    int
-	IDs       bool // Find returns rows without their Value: whoever wants ids alone reads less
+	Table      *Table
+	Partition  Partition   // "" = all partitions: for operators' reads and workers only
+	Partitions []Partition // instead of Partition: rows of any of these, none where it is empty and not nil
+	Where      []Cond      // all must hold
+	Order      []Order     // then by id; default by id ascending
+	Limit      int         // 0 = 100
+	Offset     int
+	IDs        bool // Find returns rows without their Value: whoever wants ids alone reads less
 }
 
 // Cond compares a column with a value of the column's Go type. Text compares

@@ -215,14 +215,15 @@ func (s *Store) find(q storage.Query, filters []storage.Filter) []*rec {
 			}
 		})
 	}
-	if q.Partition != "" {
-		if p := s.part(q.Partition, false); p != nil {
+	if q.Partitions == nil {
+		for _, p := range s.parts {
 			in(p)
 		}
-		return found
 	}
-	for _, p := range s.parts {
-		in(p)
+	for _, name := range q.Partitions {
+		if p := s.part(name, false); p != nil {
+			in(p)
+		}
 	}
 	return found
 }

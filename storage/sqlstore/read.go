@@ -148,12 +148,24 @@ func (r *reads) sought(ctx context.Context, t *storage.Table, keys []storage.Sou
 }
 
 // where writes the conditions of a query or claim.
-func (d *Dialect) where(p storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
+func (d *Dialect) where(parts []storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
 	var args []any
 	terms := more
-	if p != "" {
-		terms = append(terms, "part = ?")
-		args = append(args, string(p))
+	switch {
+	case parts == nil:
+	case len(parts) == 0:
+		terms = append(terms, "1 = 0")
+	case len(parts) == 1:
+		terms, args = append(terms, "part = ?"), append(args, string(parts[0]))
+	default:
+		n := 2 // a list is filled up with its last one, so that few different texts are in use
+		for n < len(parts) {
+			n *= 2
+		}
+		terms = append(terms, "part IN "+tuples(1, n))
+		for i := range n {
+			args = append(args, string(parts[min(i, len(parts)-1)]))
+		}
 	}
 	for i := range filters {
 		f := &filters[i]
@@ -182,7 +194,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err := r.s.tableOpen(q.Table); err != nil {
 		return nil, err
 	}
-	cond, args := r.s.d.where(q.Partition, filters)
+	cond, args := r.s.d.where(q.Partitions, filters)
 	order := make([]string, 0, len(q.Order)+1)
 	for _, o := range q.Order {
 		by := r.s.d.quote(o.Column)
@@ -191,7 +203,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 		}
 		order = append(order, by)
 	}
-	if q.Partition == "" {
+	if len(q.Partitions) != 1 {
 		order = append(order, "part")
 	}
 	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
@@ -205,7 +217,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 
 // named names the index that a query by key walks along, where the planner has to be told.
 func (d *Dialect) named(q *storage.Query, filters []storage.Filter) string {
-	if d.UseIndex == "" || q.Partition == "" {
+	if d.UseIndex == "" || len(q.Partitions) != 1 {
 		return ""
 	}
 	fixed, bounded := map[string]bool{}, map[string]bool{}
@@ -277,7 +289,7 @@ func (r *reads) Count(ctx context.Context, q storage.Query) (int64, error) {
 	if err := r.s.tableOpen(q.Table); err != nil {
 		return 0, err
 	}
-	cond, args := r.s.d.where(q.Partition, filters)
+	cond, args := r.s.d.where(q.Partitions, filters)
 	var n int64
 	err = r.at.each(ctx, "SELECT count(*) FROM "+r.s.d.Table(q.Table.Name)+cond, args, func(sc Scanner) error { return sc.Scan(&n) })
 	return n, err
@@ -323,7 +335,11 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 			args = append(args, string(p))
 		}
 	}
-	cond, more := s.d.where(c.Partition, filters, terms...)
+	var parts []storage.Partition
+	if c.Partition != "" {
+		parts = []storage.Partition{c.Partition}
+	}
+	cond, more := s.d.where(parts, filters, terms...)
 	return cond, append(args, more...), nil
 }
 

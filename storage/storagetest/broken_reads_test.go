@@ -198,6 +198,22 @@ func readFaults() map[string]fault {
 			}},
 			[]string{"Find", "FindEverywhere"},
 		},
+		"only the first partition is searched": {
+			broken{find: func(s storage.Store, ctx context.Context, q storage.Query) ([]storage.Row, error) {
+				q.Partitions = q.Partitions[:min(1, len(q.Partitions))]
+				return s.Find(ctx, q)
+			}},
+			[]string{"FindInPartitions"},
+		},
+		"no partition means all": {
+			broken{find: func(s storage.Store, ctx context.Context, q storage.Query) ([]storage.Row, error) {
+				if len(q.Partitions) == 0 {
+					q.Partitions = nil
+				}
+				return s.Find(ctx, q)
+			}},
+			[]string{"FindInPartitions"},
+		},
 		"counting ends with the page": {
 			broken{count: func(s storage.Store, ctx context.Context, q storage.Query) (int64, error) {
 				n, err := s.Count(ctx, q)

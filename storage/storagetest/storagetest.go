@@ -122,6 +122,7 @@ func cases() []testCase {
 		{name: "I03_TextIsBytes", run: testTextIsBytes},
 		{name: "Find", run: testFind},
 		{name: "FindPages", run: testFindPages},
+		{name: "FindInPartitions", run: testFindInPartitions},
 		{name: "FindEverywhere", run: testFindEverywhere},
 		{name: "FindRefuses", run: testFindRefuses},
 		{name: "Claim", run: testClaim},
