@@ -38,17 +38,22 @@ func Decide(ctx context.Context, s Store, decide func(ctx context.Context) (Chan
 }
 
 // CommitOne commits one Change, sending it again a few times where the outcome
-// is unknown.
+// is unknown or the database is busy. ErrBusy where it was each time.
 func CommitOne(ctx context.Context, s Store, c Change) error {
 	var err error
+	unknown := false
 	for range maxResends {
 		err = s.Commit(ctx, c)[0]
 		if err == nil || errors.Is(err, ErrConflict) || Final(err) {
 			return err
 		}
-		if ctx.Err() != nil {
+		busy := errors.Is(err, ErrBusy)
+		if unknown = unknown || !busy; busy && c.NoWait || ctx.Err() != nil {
 			break
 		}
+	}
+	if !unknown {
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }

@@ -36,8 +36,9 @@ type Store interface {
 	// ErrConflict: nothing happened, reload and decide again.
 	// *DuplicateError, *ledger.InsufficientFundsError, *LevelError,
 	// *NotEmptyError and ErrMalformed: nothing happened, and never will for
-	// this Change. Any other error: unknown outcome, send the same Change
-	// again. A Change that is there already returns nil (see Change.ID).
+	// this Change. ErrBusy: nothing happened, send the same Change later. Any other
+	// error: unknown outcome, send the same Change again. A Change that is there
+	// already returns nil (see Change.ID).
 	Commit(ctx context.Context, changes ...Change) []error
 
 	// Rows returns the rows with these keys, of any partitions, in the order asked;
@@ -93,6 +94,11 @@ type Change struct {
 	Post      []ledger.Tx      // balanced, Tx.ID unique in the partition
 	Level     []Level          // counters with a ceiling
 	Empty     []ledger.Account // every balance of it must be zero
+
+	// NoWait gives ErrBusy where the partition stays locked elsewhere: by another
+	// process, or by a host's transaction. It is for workers, who come again; without
+	// it a Commit waits for the lock. In a host's transaction it plays no part.
+	NoWait bool
 }
 
 // Guard demands that a row stands at a version; 0 = it must not exist.

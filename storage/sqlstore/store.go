@@ -184,12 +184,12 @@ func (s *Store) writing(ctx context.Context, f func(*session) error) error {
 		case s.seat <- struct{}{}:
 			defer func() { <-s.seat }()
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", lane.ErrBusy, ctx.Err())
+			return fmt.Errorf("%w: %w", storage.ErrBusy, ctx.Err())
 		}
 	}
 	leave, err := s.gate.enter(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", lane.ErrBusy, err)
+		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
 	}
 	defer leave()
 	ss, err := s.session(ctx)

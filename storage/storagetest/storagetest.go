@@ -156,6 +156,7 @@ func cases() []testCase {
 		{name: "HostRollsBack", run: testHostRollsBack, skip: host},
 		{name: "HostVerdicts", run: testHostVerdicts, skip: host},
 		{name: "L05_HostHoldsItsTenant", run: testHostHoldsItsTenant, skip: host},
+		{name: "FP01_HostHoldsUpNoWorker", run: testHostHoldsUpNoWorker, skip: host},
 		{name: "L05_HostOrder", run: testHostOrder, skip: host},
 	}
 }
