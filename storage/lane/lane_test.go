@@ -332,7 +332,9 @@ func TestACallIsOneBatch(t *testing.T) {
 	wg.Go(func() { l.Commit(context.Background(), change("p", "first")) })
 	<-started
 	for i, call := range [][]storage.Change{
-		{change("p", "a1"), change("q", "a2")}, {change("p", "b1"), change("q", "b2"), change("r", "b3")}, {change("p", "c1")},
+		{change("p", "a1"), change("q", "a2")},
+		{change("p", "b1"), change("q", "b2"), change("r", "b3")},
+		{change("p", "c1")},
 		{change("p", "d1"), change("p", "d2"), change("p", "d3"), change("p", "d4"), change("p", "d5")},
 	} {
 		wg.Go(func() { l.Commit(context.Background(), call...) })
