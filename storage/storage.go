@@ -75,8 +75,9 @@ type Store interface {
 //
 // It must hold at least one Put, Drop or Post. It is judged in this order:
 // there already (nil); Require and versions (ErrConflict); uniqueness
-// (*DuplicateError); Empty (*NotEmptyError); Level (*LevelError); Post
-// (*DuplicateError for a Tx.ID, *ledger.InsufficientFundsError).
+// (*DuplicateError); Empty (*NotEmptyError); Level (*LevelError); Count
+// (ledger.ErrOverflow); Post (*DuplicateError for a Tx.ID,
+// *ledger.InsufficientFundsError).
 //
 // There already means: a Tx of Post exists and was posted by this ID, or a row
 // of Put exists and was last written by this ID, or the Change only Drops and
@@ -93,6 +94,7 @@ type Change struct {
 	Drop      []Row            // Table, ID and Version as in Put
 	Post      []ledger.Tx      // balanced, Tx.ID unique in the partition
 	Level     []Level          // counters with a ceiling
+	Count     []Count          // counters without one
 	Empty     []ledger.Account // every balance of it must be zero
 
 	// NoWait gives ErrBusy where the partition stays locked elsewhere: by another

@@ -136,6 +136,8 @@ func cases() []testCase {
 		{name: "Floors", run: testFloors},
 		{name: "L10_BadPostings", run: testBadPostings},
 		{name: "Level", run: testLevel},
+		{name: "FP05_Count", run: testCount},
+		{name: "FP05_CountTogether", run: testCountTogether},
 		{name: "Empty", run: testEmpty},
 		{name: "Once", run: testOnce},
 		{name: "Activity", run: testActivity},
