@@ -455,6 +455,15 @@ func TestW14_AbsurdPricesAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrNode)
 }
 
+// TestX02_NodesThatAreAskedTooOften: java-tron says so with HTTP 200 and an exception.
+func TestX02_NodesThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	n.Set(func(f *trontest.Fault) { f.Busy = true })
+	_, err := n.client.Tip(t.Context())
+	clienttest.Limited(t, err, 0)
+}
+
 func TestD18_WrongChainIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	openTown(t, func(o *Options) { o.Genesis = Mainnet }).WrongNet(t, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")

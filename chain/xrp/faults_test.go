@@ -291,6 +291,30 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	}
 }
 
+// TestX02_ServersThatAreAskedTooOften say so before a question is looked at, or in the
+// answer to it. A server that has lost the network is not asked too often.
+func TestX02_ServersThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	for _, clio := range []bool{false, true} {
+		n := openTown(t)
+		a, to := n.pair(t)
+		sent := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
+		for _, change := range []func(*xrptest.Fault){
+			func(f *xrptest.Fault) { *f = xrptest.Fault{Clio: clio, Busy: true} },
+			func(f *xrptest.Fault) { *f = xrptest.Fault{Clio: clio, TooBusy: true} },
+		} {
+			n.Set(change)
+			_, err := n.client.Tip(t.Context())
+			clienttest.Limited(t, err, 0)
+			clienttest.Limited(t, n.Broadcast(t, sent), 0)
+		}
+		n.Set(func(f *xrptest.Fault) { *f = xrptest.Fault{Clio: clio, Stale: true} })
+		err := n.Broadcast(t, sent)
+		require.ErrorIs(t, err, chain.ErrNode)
+		require.NotErrorAs(t, err, new(*chain.LimitedError))
+	}
+}
+
 func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.NetworkID = Devnet })
