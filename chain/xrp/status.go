@@ -49,10 +49,11 @@ func (c *Client) judge(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 	if h.exists && h.sequence > t.sequence {
 		return c.taken(ctx, head, t)
 	}
-	if known {
+	at, err := c.place(ctx, t)
+	if err == nil && at == waiting {
 		return chain.Status{State: chain.Pending}, nil
 	}
-	return unknown, nil
+	return unknown, err
 }
 
 func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, r *txRead) (chain.Status, error) {
