@@ -1,0 +1,56 @@
+package planted
+
+// What the sources of nodes say that a model of them did not.
+var nodeRemovals = []Bug{
+	{
+		ID: "FN31-remembered-is-waiting", File: "chain/xrp/status.go",
+		Old:     `if err == nil && at == waiting {`,
+		New:     `if err == nil && (at == waiting || known) {`,
+		What:    "a payment that rippled refused and remembers is taken to wait",
+		Package: "./chain/xrp", Test: "TestW03_WhatTheOpenLedgerHasIsNotReplaced",
+	},
+	{
+		ID: "FN31-remembered-is-sent", File: "chain/xrp/send.go",
+		Old:     `err == nil && known && r.validated {`,
+		New:     `err == nil && known && r.id == t.id {`,
+		What:    "a payment that rippled refuses and remembers is taken to be sent",
+		Package: "./chain/xrp", Test: "TestW03_WhatTheOpenLedgerHasIsNotReplaced",
+	},
+	{
+		ID: "FN31-clio-alone", File: "chain/xrp/waiting.go",
+		Old:     `"ledger_index": "current", "queue": true}, &answer)`,
+		New:     `"ledger_index": "validated"}, &answer)`,
+		What:    "what waits behind Clio is sent in vain again and again",
+		Package: "./chain/xrp", Test: "TestW01_ThereAlreadyIsSuccess",
+	},
+	{
+		ID: "FN31-outbid-for-ever", File: "chain/outgoing/watch.go",
+		Old:     `!n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)`,
+		New:     `!n.Now().Before(j.v.BumpAt))`,
+		What:    "dearer and dearer replacements are signed that nodes refuse",
+		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
+	},
+	{
+		ID: "FN31-first-left-alone", File: "chain/outgoing/watch.go",
+		Old:     `err != nil || j.v.Reason != ReasonOccupied {`,
+		New:     `err != nil || j.v.Reason == ReasonOccupied {`,
+		What:    "the attempt that nodes keep is not sent again",
+		Package: "./chain/outgoing", Test: "TestW03_RefusedReplacementLeavesTheFirstAlive",
+	},
+	{
+		ID: "FN31-kept-back-for-ever", File: "chain/outgoing/send.go",
+		Old: `slog.String("cause", err.Error()))
+		return n.released(ctx, j, a)`,
+		New: `slog.String("cause", err.Error()))
+		return nil`,
+		What:    "a payout whose time is over after its replacement was refused is never sent anew",
+		Package: "./chain/outgoing", Test: "TestW03_ReleasedReplacementIsReplacedInItsTurn",
+	},
+	{
+		ID: "FN31-reason-kept-to-itself", File: "withdrawal/outcome.go",
+		Old:     `if o.Reason == WaitingOccupied {`,
+		New:     `if o.Reason == "" && why != "" {`,
+		What:    "a withdrawal does not say that its replacement was refused",
+		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
+	},
+}
