@@ -103,6 +103,8 @@ type Client struct {
 	o      Options
 	node   *node
 	native *chain.Currency
+
+	searches searches
 }
 
 var (

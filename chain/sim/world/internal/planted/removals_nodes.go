@@ -53,4 +53,32 @@ var nodeRemovals = []Bug{
 		What:    "a withdrawal does not say that its replacement was refused",
 		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
 	},
+	{
+		ID: "FN34-ours-is-searched-for", File: "chain/internal/follow/contest.go",
+		Old:     `case taken:`,
+		New:     `case taken && w.tx == attempts[i].Tx:`,
+		What:    "what strangers pay an account makes each look at a replaced payout longer",
+		Package: "./chain/stellar", Test: "TestFN34_StrangersDoNotLengthenTheSearch",
+	},
+	{
+		ID: "FN34-search-begins-anew", File: "chain/stellar/search.go",
+		Old:     `c.keep(t, &search{s.from, s.cursor})`,
+		New:     `c.keep(t, nil)`,
+		What:    "behind many payments of strangers, what took a number is never found",
+		Package: "./chain/stellar", Test: "TestFN34_SearchIsBoundedAndGoesOn",
+	},
+	{
+		ID: "FN34-search-begins-anew-xrp", File: "chain/xrp/search.go",
+		Old:     `c.keep(t, &search{s.from, s.next})`,
+		New:     `c.keep(t, nil)`,
+		What:    "behind many payments of strangers, what took a Sequence is never found",
+		Package: "./chain/xrp", Test: "TestFN34_SearchIsBoundedAndGoesOn",
+	},
+	{
+		ID: "FN34-search-begins-too-late", File: "chain/stellar/search.go",
+		Old:     `		case late: // what took it is older`,
+		New:     `		case late && s.from < 0:`,
+		What:    "what took a number before the search begins is never found",
+		Package: "./chain/stellar", Test: "TestFN34_SearchThatBeganTooLateGoesBack",
+	},
 }
