@@ -81,4 +81,25 @@ var nodeRemovals = []Bug{
 		What:    "what took a number before the search begins is never found",
 		Package: "./chain/stellar", Test: "TestFN34_SearchThatBeganTooLateGoesBack",
 	},
+	{
+		ID: "FN35-silence-believed", File: "chain/tron/internal.go",
+		Old:     `		if x.logs[i].contract != called {`,
+		New:     `		if x.logs[i].contract == called && x.failed {`,
+		What:    "TRX that contracts pay is lost on a node that keeps no inner calls",
+		Package: "./internal/e2e", Test: "TestFN35_ANodeThatKeepsNoInnerCallsCreditsNothingInSilence",
+	},
+	{
+		ID: "FN35-forgotten-at-once", File: "chain/tron/internal.go",
+		Old:     `	case s == unclear && c.keeping.silent:`,
+		New:     `	case s == unclear && c.keeping.silent && len(rs) < 0:`,
+		What:    "a node that was seen to keep no inner calls is believed at the next block",
+		Package: "./chain/tron", Test: "TestFN35_NodeThatKeepsNoInnerCallsIsRefused",
+	},
+	{
+		ID: "FN35-first-block-unasked", File: "chain/tron/internal.go",
+		Old:     `if s == unclear && !c.keeping.known {`,
+		New:     `if s == unclear && c.keeping.silent {`,
+		What:    "the first blocks are believed whether the node keeps inner calls or not",
+		Package: "./chain/tron", Test: "TestFN35_NodeIsFoundOutBeforeTheFirstBlock",
+	},
 }
