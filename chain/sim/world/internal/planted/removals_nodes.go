@@ -102,4 +102,11 @@ var nodeRemovals = []Bug{
 		What:    "the first blocks are believed whether the node keeps inner calls or not",
 		Package: "./chain/tron", Test: "TestFN35_NodeIsFoundOutBeforeTheFirstBlock",
 	},
+	{
+		ID: "FN36-accounts-or-nothing", File: "chain/solana/unread.go",
+		Old:     `	if !said(err, badRequest, noMethod, badParams) {`,
+		New:     `	if !said(err, badRequest, noMethod, badParams) || b == nil {`,
+		What:    "a node that does not give accounts alone reads no block with a transaction of a later version",
+		Package: "./chain/solana", Test: "TestFN36_NodesThatKnowNoAccountsAreAskedForAll",
+	},
 }
