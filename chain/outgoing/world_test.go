@@ -75,7 +75,9 @@ type fullClient interface {
 type fragileClient struct {
 	fullClient
 	p      *points
-	reject error // of the next broadcast
+	reject error  // of the next broadcast
+	keeps  string // the only transaction that the node takes; "" = all
+	why    error  // of the others; nil = as it has another one in their place
 	fee    func(chain.Fee) chain.Fee
 	sent   map[string][]byte // every raw transaction ever broadcast, by hash
 	mu     *sync.Mutex
@@ -87,6 +89,11 @@ func (c *fragileClient) Broadcast(ctx context.Context, s chain.Stored) error {
 	c.sent[s.Tx()] = s.Raw()
 	err := c.reject
 	c.reject = nil
+	if err == nil && c.keeps != "" && c.keeps != s.Tx() {
+		if err = c.why; err == nil {
+			err = fmt.Errorf("%w: tefPAST_SEQ", chain.ErrOccupied)
+		}
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return err

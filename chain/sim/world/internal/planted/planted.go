@@ -72,5 +72,5 @@ func All() []Bug {
 // Removals are defences taken out: each one for the test that it names. Their ids
 // are those of docs/faults.md that begin with F.
 func Removals() []Bug {
-	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals, solanaRemovals, caseRemovals)
+	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals, solanaRemovals, caseRemovals, nodeRemovals)
 }
