@@ -28,6 +28,7 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,20 +56,24 @@ func main() {
 	flag.DurationVar(&o.limit, "for", time.Hour, "how long to run mutants; those that are left then are not counted")
 	flag.StringVar(&o.journal, "resume", "", "keep what became of each mutant in this file, and go on from what it has")
 	flag.BoolVar(&o.again, "again", false, "run the survivors that -resume has again: there are new tests")
+	brief := flag.Bool("brief", false, "leave the worlds out, which take most of the time; -again runs its survivors with them")
 	file := flag.String("write", "", "put the result into this record")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := run(ctx, o, *file)
+	err := run(ctx, o, *file, *brief)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options, file string) error {
-	if o.dir == "" {
+func run(ctx context.Context, o options, file string, brief bool) error {
+	switch {
+	case o.dir == "":
 		return errors.New("mutation: which package? Give PKG=ledger to make, or -pkg ledger")
+	case brief && file != "":
+		return errors.New("mutation: a run without the worlds is no record: leave out -brief, or -write")
 	}
 	o.dir = path.Clean(filepath.ToSlash(o.dir))
 	var err error
@@ -76,6 +81,9 @@ func run(ctx context.Context, o options, file string) error {
 		return err
 	}
 	o.further = further[o.dir]
+	if brief {
+		o.further = slices.DeleteFunc(slices.Clone(o.further), func(s suite) bool { return s.dir == worlds.dir })
+	}
 	r, err := measure(ctx, say, o)
 	if err != nil {
 		return err
