@@ -49,7 +49,7 @@ type options struct {
 }
 
 func main() {
-	o := options{slack: 10 * time.Second}
+	o := options{slack: 3 * time.Second}
 	flag.StringVar(&o.dir, "pkg", "", "the package, such as wallet/treasury")
 	flag.IntVar(&o.n, "n", 200, "how many mutants to run, at most")
 	flag.Uint64Var(&o.seed, "seed", 1, "what draws the mutants")
