@@ -102,7 +102,7 @@ func TestEachKind(t *testing.T) {
 			},
 		},
 		"no words for people": {
-			"package one\n\nimport (\n\t\"fmt\"\n\t\"log/slog\"\n)\n\nfunc f(a, b int, log *slog.Logger) error {\n\tlog.Info(\"f\", slog.Int(\"sum\", a+b))\n\treturn fmt.Errorf(\"%d of %d\", a, b+1)\n}\n",
+			"package one\n\nimport (\n\t\"fmt\"\n\t\"log/slog\"\n)\n\nfunc f(a, b int, log *slog.Logger) error {\n\tlog.Info(\"f\", slog.Int(\"sum\", a+b))\n\treturn bad(a, \"%d of %d\", a, b+1)\n}\n\nfunc bad(n int, format string, args ...any) error { return fmt.Errorf(format, args...) }\n",
 			nil,
 		},
 	} {
