@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -126,13 +127,39 @@ func TestFailLeavesMalformed(t *testing.T) {
 
 func TestKeysDoNotMeet(t *testing.T) {
 	t.Parallel()
-	seen := map[string][]any{}
-	for _, k := range [][]any{
-		{"a", "b"}, {"ab", ""}, {"", "ab"}, {"a", "", "b"}, {"1:a", "b"}, {"a1:b"}, {int64(1), int64(2)}, {int64(12), ""}, {int64(1), "2"}, {"1", int64(2)},
+	for _, kind := range [][][]any{
+		{
+			{"a", "b"},
+			{"ab", ""},
+			{"", "ab"},
+			{"a", "", "b"},
+			{"1:a", "b"},
+			{"a1:b"},
+			{int64(1), int64(2)},
+			{int64(12), ""},
+			{int64(1), "2"},
+			{"1", int64(2)},
+			{"a:b", "c"},
+			{"a", "b:c"},
+			{"13abcdefgh", "ijkl"},
+			{"0", "abcdefgh4ijkl"},
+		},
+		{
+			{[]byte("a"), []byte("b")},
+			{[]byte("ab"), []byte{}},
+			{[]byte{}, []byte("ab")},
+			{[]byte("a:b"), []byte("c")},
+			{[]byte("a"), []byte("b:c")},
+			{[]byte("13abcdefgh"), []byte("ijkl")},
+			{[]byte("0"), []byte("abcdefgh4ijkl")},
+		},
 	} {
-		key := verdict.Key(k)
-		require.NotContains(t, seen, key, "%v", k)
-		seen[key] = k
+		seen := map[string][]any{}
+		for _, k := range kind {
+			key := verdict.Key(k)
+			require.NotContains(t, seen, key, "%v", k)
+			seen[key] = k
+		}
 	}
 }
 
@@ -240,5 +267,31 @@ func TestRaise(t *testing.T) {
 		got, err := verdict.Raise(&storage.Level{Name: "l", Delta: c.delta, Max: c.max}, c.value)
 		require.Equal(t, &storage.LevelError{Name: "l", Value: c.value, Delta: c.delta, Max: c.max}, err)
 		require.Equal(t, c.value, got)
+	}
+}
+
+func TestGuardsAreChecked(t *testing.T) {
+	t.Parallel()
+	closed := storage.NewTable[item]("closed")
+	for _, g := range []storage.Guard{closed.Guard("a", 0), items.Guard("a", -1), items.Guard("", 0), {ID: "a"}} {
+		c := put("1", row("a", 0, "x"))
+		c.Require = []storage.Guard{items.Guard("a", 0), g}
+		errs, _ := verdict.Prepare(open.Has, []storage.Change{c}).Judge(verdict.NewLoaded())
+		require.ErrorIs(t, errs[0], storage.ErrMalformed)
+	}
+}
+
+// The limit of an indexed column holds of bytes, too; one that is not indexed has none.
+func TestIndexedBytes(t *testing.T) {
+	t.Parallel()
+	type blob struct {
+		Hash []byte `db:"hash"`
+		Data []byte `db:"data"`
+	}
+	blobs := storage.NewTable[blob]("blobs", storage.Index("hash"))
+	for n, bad := range map[int]bool{verdict.MaxIndexed: false, verdict.MaxIndexed + 1: true} {
+		c := put("1", blobs.Row("a", 0, time.Time{}, blob{Hash: make([]byte, n), Data: make([]byte, 2*verdict.MaxIndexed)}))
+		errs, _ := verdict.Prepare(verdict.Tables{blobs.Table: true}.Has, []storage.Change{c}).Judge(verdict.NewLoaded())
+		require.Equal(t, bad, errors.Is(errs[0], storage.ErrMalformed), errs[0])
 	}
 }
