@@ -145,6 +145,91 @@ func TestFollowerLeaves(t *testing.T) {
 	require.Equal(t, []string{"first ", "stays "}, s.log())
 }
 
+// late is a context that ends while its owner is told to lead: Done returns when both
+// are true.
+type late struct {
+	context.Context
+	once sync.Once
+	told func()
+	end  context.CancelFunc
+}
+
+func (l *late) Done() <-chan struct{} {
+	l.once.Do(func() {
+		l.told()
+		l.end()
+	})
+	return l.Context.Done()
+}
+
+// A follower that leaves at the moment in which it is told to lead lets the next lead.
+func TestFollowerLeavesWhenToldToLead(t *testing.T) {
+	t.Parallel()
+	for range 64 { // it hears of one of the two first, by chance
+		started, release, first := make(chan bool), make(chan bool), make(chan bool)
+		s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+			if n == 1 {
+				close(started)
+				<-release
+			}
+			return fine(changes)
+		}}
+		l := New(s, Config{MaxBatch: 1})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			require.NoError(t, l.Commit(context.Background(), change("p", "first"))[0])
+			close(first)
+		})
+		<-started
+		ctx, cancel := context.WithCancel(context.Background())
+		follower := &late{Context: ctx, end: cancel, told: func() {
+			queued(l, 2)
+			close(release)
+			<-first
+		}}
+		wg.Go(func() { require.ErrorIs(t, l.Commit(follower, change("p", "leaver"))[0], context.Canceled) })
+		queued(l, 1)
+		wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("p", "stays"))[0]) })
+		wg.Wait()
+		require.Equal(t, []string{"first ", "stays "}, s.log())
+	}
+}
+
+// A caller that has waited for a partition can be told to lead again: what did not fit
+// into its batch is committed, though others led meanwhile.
+func TestWaiterLeadsAgain(t *testing.T) {
+	t.Parallel()
+	waiting, locked, leading, busy := make(chan bool), make(chan bool), make(chan bool), make(chan bool)
+	s := &script{answer: func(n int, wait bool, changes []storage.Change) ([]error, error) {
+		switch {
+		case n == 1:
+			return []error{ErrSkipped, ErrSkipped}, nil
+		case wait:
+			close(waiting)
+			<-locked
+		case changes[0].ID == "x1":
+			close(leading)
+			<-busy
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{MaxBatch: 2, Skips: 1})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for _, err := range l.Commit(context.Background(), change("b", "b1"), change("b", "b2"), change("b", "b3")) {
+			require.NoError(t, err)
+		}
+	})
+	<-waiting
+	wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("x", "x1"))[0]) })
+	<-leading
+	close(locked)
+	queued(l, 1)
+	close(busy)
+	wg.Wait()
+	require.Equal(t, []string{"b1 b2 ", "b1 b2 wait", "x1 ", "b3 "}, s.log())
+}
+
 // The leader's ended context takes nobody else's Change down.
 func TestLeaderLeaves(t *testing.T) {
 	t.Parallel()
