@@ -31,6 +31,7 @@ type entry struct {
 	By      string  `json:",omitempty"` // the test that killed it
 	Commit  string  // at which the tests ran
 	Seconds float64 // that they took
+	Brief   bool    `json:",omitempty"` // the worlds were left out
 }
 
 type verdict string

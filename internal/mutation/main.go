@@ -45,6 +45,7 @@ type options struct {
 	limit   time.Duration
 	journal string        // the file that a stopped run goes on from; "" = none
 	again   bool          // survivors of the journal run again
+	brief   bool          // the worlds are left out
 	slack   time.Duration // what a run may take beyond five times that of the library as it is
 }
 
@@ -56,24 +57,21 @@ func main() {
 	flag.DurationVar(&o.limit, "for", time.Hour, "how long to run mutants; those that are left then are not counted")
 	flag.StringVar(&o.journal, "resume", "", "keep what became of each mutant in this file, and go on from what it has")
 	flag.BoolVar(&o.again, "again", false, "run the survivors that -resume has again: there are new tests")
-	brief := flag.Bool("brief", false, "leave the worlds out, which take most of the time; -again runs its survivors with them")
+	flag.BoolVar(&o.brief, "brief", false, "leave the worlds out, which take most of the time; -again runs its survivors with them")
 	file := flag.String("write", "", "put the result into this record")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := run(ctx, o, *file, *brief)
+	err := run(ctx, o, *file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options, file string, brief bool) error {
-	switch {
-	case o.dir == "":
+func run(ctx context.Context, o options, file string) error {
+	if o.dir == "" {
 		return errors.New("mutation: which package? Give PKG=ledger to make, or -pkg ledger")
-	case brief && file != "":
-		return errors.New("mutation: a run without the worlds is no record: leave out -brief, or -write")
 	}
 	o.dir = path.Clean(filepath.ToSlash(o.dir))
 	var err error
@@ -81,8 +79,8 @@ func run(ctx context.Context, o options, file string, brief bool) error {
 		return err
 	}
 	o.further = further[o.dir]
-	if brief {
-		o.further = slices.DeleteFunc(slices.Clone(o.further), func(s suite) bool { return s.dir == worlds.dir })
+	if o.brief {
+		o.further = slices.DeleteFunc(slices.Clone(o.further), isWorlds)
 	}
 	r, err := measure(ctx, say, o)
 	if err != nil {
@@ -149,7 +147,7 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 			if e, err = t.verdict(ctx, s, m); err != nil {
 				return nil, err
 			}
-			e.Commit = at
+			e.Commit, e.Brief = at, o.brief && e.Verdict == survives && slices.ContainsFunc(further[o.dir], isWorlds)
 			if err := j.add(e); err != nil {
 				return nil, err
 			}

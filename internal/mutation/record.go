@@ -19,6 +19,7 @@ type result struct {
 	none      int      // of these: those that do not compile
 	killed    []mutant // of these: those that a test found
 	survivors []mutant // of these: those that none found
+	brief     int      // survivors that did not meet the worlds
 	minutes   float64
 	all       []mutant // that the package has
 }
@@ -37,6 +38,9 @@ func (r *result) count(m mutant, e entry) {
 		r.killed = append(r.killed, m)
 	case survives:
 		r.survivors = append(r.survivors, m)
+		if e.Brief {
+			r.brief++
+		}
 	case uncompiled:
 		r.none++
 	}
@@ -160,6 +164,9 @@ func (r *result) section(reasons map[string]string) string {
 	fmt.Fprintf(&b, "## %s\n\n", r.dir)
 	fmt.Fprintf(&b, "| commit | seed | mutants | killed | survivors | minutes |\n|---|---|---|---|---|---|\n")
 	fmt.Fprintf(&b, "| %s | %d | %d of %d | %d (%.1f%%) | %d | %.1f |\n", strings.Join(r.commits, ", "), r.seed, r.ran(), len(r.all), len(r.killed), r.percent(), len(r.survivors), r.minutes)
+	if r.brief > 0 {
+		fmt.Fprintf(&b, "\nThe worlds did not run on %d of the survivors.\n", r.brief)
+	}
 	if len(rows)+len(kept) > 0 {
 		fmt.Fprintf(&b, "\n| survivor | function | kind | before | after | reason |\n|---|---|---|---|---|---|\n")
 		b.WriteString(strings.Join(append(rows, kept...), ""))
