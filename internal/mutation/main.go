@@ -28,7 +28,6 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ type options struct {
 	limit   time.Duration
 	journal string        // the file that a stopped run goes on from; "" = none
 	again   bool          // survivors of the journal run again
-	brief   bool          // the worlds are left out
+	most    int           // of further to run
 	slack   time.Duration // what a run may take beyond five times that of the library as it is
 }
 
@@ -57,7 +56,7 @@ func main() {
 	flag.DurationVar(&o.limit, "for", time.Hour, "how long to run mutants; those that are left then are not counted")
 	flag.StringVar(&o.journal, "resume", "", "keep what became of each mutant in this file, and go on from what it has")
 	flag.BoolVar(&o.again, "again", false, "run the survivors that -resume has again: there are new tests")
-	flag.BoolVar(&o.brief, "brief", false, "leave the worlds out, which take most of the time; -again runs its survivors with them")
+	flag.IntVar(&o.most, "further", len(further), "how many of the further suites to run at most; -again runs the others on what survived")
 	file := flag.String("write", "", "put the result into this record")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -79,9 +78,7 @@ func run(ctx context.Context, o options, file string) error {
 		return err
 	}
 	o.further = further[o.dir]
-	if o.brief {
-		o.further = slices.DeleteFunc(slices.Clone(o.further), isWorlds)
-	}
+	o.further = o.further[:min(o.most, len(o.further))]
 	r, err := measure(ctx, say, o)
 	if err != nil {
 		return err
@@ -147,7 +144,7 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 			if e, err = t.verdict(ctx, s, m); err != nil {
 				return nil, err
 			}
-			e.Commit, e.Brief = at, o.brief && e.Verdict == survives && slices.ContainsFunc(further[o.dir], isWorlds)
+			e.Commit, e.Brief = at, e.Verdict == survives && len(o.further) < len(further[o.dir])
 			if err := j.add(e); err != nil {
 				return nil, err
 			}

@@ -349,7 +349,7 @@ C
 	brief := result{dir: "a"}
 	brief.count(m(1, "x"), entry{Verdict: survives, Brief: true})
 	brief.count(m(2, "x"), entry{Verdict: survives})
-	require.Contains(t, brief.section(nil), "\nThe worlds did not run on 1 of the survivors.\n")
+	require.Contains(t, brief.section(nil), "\nOn 1 of the survivors some suites did not run.\n")
 
 	r.dir = "d"
 	require.True(t, strings.HasSuffix(record(head, &r), "<!-- mutation: end of c -->\n\n"+begin("d")+r.section(nil)+end("d")))

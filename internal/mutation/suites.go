@@ -9,8 +9,6 @@ type suite struct {
 // worlds are a few brief ones. They play what a seed draws on the whole library.
 var worlds = suite{"chain/sim/world", []string{"-test.run=^TestWorld$", "-world.seeds=20", "-world.shrink=false"}}
 
-func isWorlds(s suite) bool { return s.dir == worlds.dir && len(s.args) > 0 }
-
 // further are the suites that a package belongs to besides its own tests, the
 // fastest first. A store runs storage/storagetest, and a chain client
 // chain/chaintest, in its own tests.
