@@ -282,7 +282,11 @@ func TestRounds(t *testing.T) {
 	for _, by := range []string{"TestA/case", "panic", "TestB", "TestC", "TestD", "TestE", "TestB", "TestF"} {
 		p.learn("a.go", by)
 	}
-	require.Equal(t, []round{{[]string{"-test.run=^(TestF|TestB|TestE|TestD|TestC)$"}, 5}, short, full}, p.rounds("a.go"))
+	killers := "-test.run=^(TestF|TestB|TestE|TestD|TestC)$"
+	require.Equal(t, []round{{[]string{killers, "-test.short"}, 2}, short, full}, p.rounds("a.go"))
+	p.quick = false
+	require.Equal(t, []round{{[]string{killers}, 5}, full}, p.rounds("a.go"))
+	p.quick = true
 	require.Equal(t, []round{short, full}, p.rounds("b.go"))
 	p.args = worlds.args
 	require.Equal(t, []round{short, full}, p.rounds("a.go"), "these choose their tests themselves")

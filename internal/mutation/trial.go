@@ -94,7 +94,11 @@ type round struct {
 // first. The last one is of all tests.
 func (p *program) rounds(file string) (out []round) {
 	if names := p.killers[file]; len(names) > 0 && len(p.args) == 0 {
-		out = append(out, round{[]string{"-test.run=^(" + strings.Join(names, "|") + ")$"}, p.full})
+		r := round{[]string{"-test.run=^(" + strings.Join(names, "|") + ")$"}, p.full}
+		if p.quick {
+			r = round{append(r.args, "-test.short"), p.short}
+		}
+		out = append(out, r)
 	}
 	if p.quick {
 		out = append(out, round{[]string{"-test.short"}, p.short})
