@@ -343,10 +343,10 @@ C
 
 	explainedRows := record("<!-- mutation table -->\n<!-- mutation table -->\n"+text, &result{dir: "a", commits: []string{"abc1234"}, seed: 2})
 	require.True(t, strings.HasPrefix(explainedRows, `<!-- mutation table -->
-| package | mutants | killed | equivalent | open |
-|---|---|---|---|---|
-| [a](#a) | 0 of 0 | 0 (0.0%) | 0 | 0 |
-| [b](#b) | 10 of 50 | 8 (80.0%) | 1 | 1 |
+| package | mutants | killed | equivalent | open | killed of those that differ |
+|---|---|---|---|---|---|
+| [a](#a) | 0 of 0 | 0 (0.0%) | 0 | 0 | 0.0% |
+| [b](#b) | 10 of 50 | 8 (80.0%) | 1 | 1 | 88.9% |
 <!-- mutation table -->
 `), explainedRows)
 

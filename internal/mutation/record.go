@@ -88,7 +88,7 @@ var (
 // has no place for it stays without.
 func overview(text string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- mutation table -->\n| package | mutants | killed | equivalent | open |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "<!-- mutation table -->\n| package | mutants | killed | equivalent | open | killed of those that differ |\n|---|---|---|---|---|---|\n")
 	for _, at := range section.FindAllStringSubmatchIndex(text, -1) {
 		dir := text[at[2]:at[3]]
 		own, _, _ := strings.Cut(text[at[1]:], end(dir))
@@ -97,8 +97,10 @@ func overview(text string) string {
 			continue
 		}
 		waiting := strings.Count(own, "| "+open+" |\n")
+		killed, _ := strconv.Atoi(f[5])
 		survivors, _ := strconv.Atoi(f[7])
-		fmt.Fprintf(&b, "| [%s](#%s) | %s of %s | %s (%s) | %d | %d |\n", dir, strings.ReplaceAll(dir, "/", ""), f[3], f[4], f[5], f[6], survivors-waiting, waiting)
+		fmt.Fprintf(&b, "| [%s](#%s) | %s of %s | %s (%s) | %d | %d | %.1f%% |\n", dir, strings.ReplaceAll(dir, "/", ""), f[3], f[4], f[5], f[6],
+			survivors-waiting, waiting, 100*float64(killed)/float64(max(killed+waiting, 1)))
 	}
 	b.WriteString("<!-- mutation table -->\n")
 	return table.ReplaceAllLiteralString(text, b.String())
