@@ -252,3 +252,42 @@ func TestReadsThatFail(t *testing.T) {
 		}
 	}
 }
+
+// A sum beyond counting stays at the end of the range.
+func TestAddUp(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, ledger.Amount(3), addUp(1, 2))
+	require.Equal(t, ledger.MaxAmount, addUp(ledger.MaxAmount, 0))
+	require.Equal(t, ledger.MaxAmount, addUp(ledger.MaxAmount-1, 2))
+	require.Equal(t, ledger.MaxAmount, addUp(ledger.MaxCredit, ledger.MaxAmount))
+}
+
+// The largest credit is one; what is above it is nobody's.
+func TestD19_LargestCredit(t *testing.T) {
+	t.Parallel()
+	for more, quarantined := range map[ledger.Amount]bool{0: false, 1: true} {
+		h := newShop(t)
+		x := h.transfer(h.create("100", usdt), "1")
+		x.s.Amount = ledger.MaxCredit + more
+		x.seen()
+		require.Equal(t, quarantined, x.deposit().Role == RoleQuarantined, "%d more", more)
+	}
+}
+
+// A second deposit without a price is not passed over: it is told again.
+func TestPaidAndAPartWithoutAPrice(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", "ETH", floating)
+	h.transfer(p, "0.05").final()
+	require.Equal(t, Confirmed, h.get(p).Status)
+	h.posted()
+	price := h.price["ETH"]
+	delete(h.price, "ETH")
+	x := h.transfer(p, "0.01").included()
+	require.Error(t, x.tell(incoming.Final, true))
+	require.Empty(t, h.posted())
+	h.price["ETH"] = price
+	x.final()
+	require.NotEmpty(t, h.posted())
+}

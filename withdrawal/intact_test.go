@@ -242,3 +242,35 @@ func TestReadsThatFail(t *testing.T) {
 		}
 	}
 }
+
+// TestW13_NothingIsNoWithdrawal, whatever its line of the history says.
+func TestW13_NothingIsNoWithdrawal(t *testing.T) {
+	t.Parallel()
+	v := withdrawal.Withdrawal{Tenant: tenant, Status: withdrawal.Pending, Currency: "USDTTRC20", Address: "T1", Requested: 5, NetworkFee: 5}
+	line := storage.Activity{Kind: storage.ActivityWithdrawal, Status: string(v.Status), Currency: "USDTTRC20", Amount: 5, Fee: 5, Address: "T1"}
+	require.Contains(t, v.Contradicts(storage.Tenant(tenant), &line, true), "amount and fees")
+	v.Amount, v.NetworkFee, line.Net, line.Fee = 1, 4, 1, 4
+	require.Empty(t, v.Contradicts(storage.Tenant(tenant), &line, true))
+}
+
+// TestOnceWithAnAnswerThatCannotBeRead is an error, and pays nothing twice.
+func TestOnceWithAnAnswerThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	once := storage.Once{Key: "k", Fingerprint: "a"}
+	_, err := w.Create(w.ctx, tenant, usdt("100"), once)
+	require.NoError(t, err)
+	kept, row, ok, err := storage.OnceTable.One(w.ctx, w.store, storage.Tenant(tenant), "k")
+	require.NoError(t, err)
+	require.True(t, ok)
+	kept.Response = []byte("{")
+	w.commit(storage.Change{ID: "spoil", Put: []storage.Row{storage.OnceTable.Row("k", row.Version, row.Due, kept)}})
+	_, err = w.Create(w.ctx, tenant, usdt("100"), once)
+	require.ErrorContains(t, err, "reading the first response")
+	require.EqualValues(t, 100_000000, w.books("USDTTRC20")["H"])
+	_, err = w.Estimate(w.ctx, tenant, withdrawal.Terms{Amount: dec("1"), PriceAmount: dec("1"), Currency: "USDTTRC20"})
+	bad := new(withdrawal.InvalidError)
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, []string{"amount"}, fieldsOf(bad))
+}
