@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -127,4 +129,74 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 			return
 		}
 	}
+}
+
+// hooked is a store on which something happens before the next claim.
+type hooked struct {
+	storage.Store
+	before func()
+}
+
+func (h *hooked) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	if before := h.before; before != nil {
+		h.before = nil
+		before()
+	}
+	return h.Store.Claim(ctx, c)
+}
+
+// TestPool_HotIsTakenMeanwhile by another process, after this one has found none: it is the
+// same address.
+func TestPool_HotIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	other := newPool(t, s, c, &source{})
+	require.NoError(t, other.Fill(ctx, eth))
+	h := &hooked{Store: s}
+	p := newPool(t, h, c, &source{})
+	for name, take := range map[string]func(p *incoming.Pool) (chain.Derived, error){
+		"hot":    func(p *incoming.Pool) (chain.Derived, error) { return p.Hot(ctx, eth, "shop") },
+		"change": func(p *incoming.Pool) (chain.Derived, error) { return p.Change(ctx, eth, "shop") },
+	} {
+		var first chain.Derived
+		h.before = func() {
+			var err error
+			first, err = take(other)
+			require.NoError(t, err)
+		}
+		got, err := take(p)
+		require.NoError(t, err, name)
+		require.Equal(t, first, got, name)
+	}
+}
+
+// TestGoneAfter: a transfer is gone once it was in no mempool for so long. One that comes
+// back meanwhile is not.
+func TestGoneAfter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 42, func(c *incoming.Config, _ *sim.Options) { c.GoneAfter = 10 * time.Minute })
+	w.step()
+	tx := w.pay(w.address(), "ETH", "1")
+	w.step()
+	state := func(after time.Duration) incoming.State {
+		t.Helper()
+		w.clock.Advance(after)
+		w.step()
+		return w.one(tx).State
+	}
+	require.Equal(t, incoming.Seen, w.one(tx).State)
+	w.chain.Drop(tx)
+	require.Equal(t, incoming.Seen, state(0))
+	require.Equal(t, incoming.Seen, state(9*time.Minute))
+	require.NoError(t, w.chain.Resend(tx))
+	require.Equal(t, incoming.Seen, state(0))
+	w.chain.Drop(tx)
+	require.Equal(t, incoming.Seen, state(6*time.Minute), "it was there meanwhile")
+	require.Equal(t, incoming.Seen, state(3*time.Minute))
+	require.Equal(t, incoming.Gone, state(2*time.Minute))
+	require.NoError(t, w.chain.Resend(tx))
+	w.mine(confs)
+	w.step()
+	require.Equal(t, incoming.Final, w.one(tx).State)
+	w.requireBooks()
 }
