@@ -64,9 +64,15 @@ func (b *Bug) Overlay(root, dir string) (string, error) {
 	return overlay.Write(root, dir, map[string][]byte{b.File: mutated})
 }
 
-// All lists every bug: those for the worlds by package, then the removals.
+// All lists every bug: those for the worlds by package, the omissions, then the removals.
 func All() []Bug {
-	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, Removals())
+	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, Omissions(), Removals())
+}
+
+// Omissions are lines that are missing, see docs/omissions.md. Each names the test that
+// finds it, or none where a world does.
+func Omissions() []Bug {
+	return slices.Concat(incomingOmissions, outgoingOmissions, paymentOmissions, treasuryOmissions, walletOmissions, withdrawalOmissions)
 }
 
 // Removals are defences taken out: each one for the test that it names. Their ids

@@ -1,0 +1,54 @@
+package planted
+
+// Lines that the sender lacks.
+var outgoingOmissions = []Bug{
+	{
+		ID: "omit-outgoing-coin-release", File: "chain/outgoing/coins.go",
+		Old:  "\treturn n.moveCoins(ctx, bound, p.Intent.ID, s, func(string) CoinState { return CoinFree })",
+		New:  "\treturn nil",
+		What: "the coins of a plan that was given up stay reserved",
+	},
+	{
+		ID: "omit-outgoing-max-attempts", File: "chain/outgoing/settle.go",
+		Old:  " || len(p.open) >= n.MaxAttempts && !j.v.Filling {",
+		New:  " {",
+		What: "a transaction is replaced without end",
+	},
+	{
+		ID: "omit-outgoing-max-inputs", File: "chain/outgoing/select.go",
+		Old:  "\troom := max(n.MaxInputs-len(d.kept), 0)",
+		New:  "\troom := len(free)",
+		What: "a transaction has as many inputs as there are coins",
+	},
+	{
+		ID: "omit-outgoing-backoff", File: "chain/outgoing/commit.go",
+		Old:  "due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})",
+		New:  "due: n.Now(), tell: tell})",
+		What: "an intent that waits is due again at once",
+	},
+	{
+		ID: "omit-outgoing-fee-cap", File: "chain/outgoing/plan.go",
+		Old: `	if n.MaxFee > 0 {
+		return min(in.MaxCost, n.MaxFee)
+	}
+`,
+		New:  "",
+		What: "Config.MaxFee bounds nothing",
+	},
+	{
+		ID: "omit-outgoing-halt-at-resend", File: "chain/outgoing/watch.go",
+		Old: `	if _, err := n.allAllowed(ctx, j.intent(), j.riders); err != nil {
+		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
+		return nil
+	}
+`,
+		New:  "",
+		What: "what is on its way is sent again and replaced although the asset is halted",
+	},
+	{
+		ID: "omit-outgoing-follow-to-final", File: "chain/outgoing/watch.go",
+		Old:  "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed)",
+		New:  "\tjobs, err := n.claim(ctx, n.Poll, Signed)",
+		What: "nobody looks after an executed transaction until it is final",
+	},
+}

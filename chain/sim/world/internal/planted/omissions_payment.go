@@ -1,0 +1,53 @@
+package planted
+
+// Lines that payments lack.
+var paymentOmissions = []Bug{
+	{
+		ID: "omit-payment-suspense-notice", File: "payment/posting.go",
+		Old: `		x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))
+`,
+		New:  "",
+		What: "nobody is told that money went to suspense",
+	},
+	{
+		ID: "omit-payment-deposit-cap", File: "payment/deposit.go",
+		Old: "\treturn x.maxDeposits > 0 && counted >= x.maxDeposits || x.maxUSD.Sign() > 0",
+		New: `	_ = counted
+	return x.maxUSD.Sign() > 0`,
+		What: "any number of deposits counts for one payment",
+	},
+	{
+		ID: "omit-payment-dust-guard", File: "payment/deposit.go",
+		Old: `	case s.Amount == 0 || s.Exact.LessThan(c.Dust):
+		return RoleDust
+`,
+		New:  "",
+		What: "dust counts for a payment",
+	},
+	{
+		ID: "omit-payment-tolerance-cap", File: "payment/create.go",
+		Old: `	most, err := ledger.Quo(*s.c.ToleranceUSD, q.usdRate, c.Scale, ledger.Down)
+	if errors.Is(err, ledger.ErrOverflow) {
+		return part, nil
+	}
+	return min(part, most), err`,
+		New:  "\treturn part, nil",
+		What: "the tolerance of a large payment has no bound in USD",
+	},
+	{
+		ID: "omit-payment-second-page", File: "payment/step.go",
+		Old:  "\t\tworked, err = worked+n, errors.Join(err, stepErr)",
+		New:  "\t\t_, err = n, errors.Join(err, stepErr)",
+		What: "a Step does not count what it expired, so that nobody asks for the next hundred",
+	},
+	{
+		ID: "omit-payment-receivable-repay", File: "payment/posting.go",
+		Old: `		if err := x.recover(e, debtor, d.Net); err != nil {
+			return err
+		}
+`,
+		New: `		_ = debtor
+`,
+		What: "a deposit that is back repays nothing of what its reversal left owing",
+	},
+}

@@ -1,0 +1,66 @@
+package planted
+
+// Lines that the treasury lacks.
+var treasuryOmissions = []Bug{
+	{
+		ID: "omit-treasury-gas-cost", File: "wallet/treasury/landed.go",
+		Old: `	if err := t.cost(ctx, o); err != nil {
+		return err
+	}
+`,
+		New: `	if o.Purpose != chain.ForGas {
+		if err := t.cost(ctx, o); err != nil {
+			return err
+		}
+	}
+`,
+		What: "what a gas transfer cost is in no book",
+	},
+	{
+		ID: "omit-treasury-reservation-end", File: "wallet/treasury/landed.go",
+		Old: `	if slices.Contains([]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State) {
+		if err := t.release(ctx, o); err != nil {
+			return err
+		}
+	}
+`,
+		New: `	_ = slices.Contains[[]outgoing.State]
+`,
+		What: "what was set aside for a transaction stays set aside after its end",
+	},
+	{
+		ID: "omit-treasury-daily-cost", File: "wallet/treasury/gas.go",
+		Old: `		c.Level, err = t.dayLimit(ctx, in, gas, most, since)
+`,
+		New:  "",
+		What: "forwarding costs as much as it likes in a day",
+	},
+	{
+		ID: "omit-treasury-forwarded-notice", File: "wallet/treasury/landed.go",
+		Old: `			c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
+`,
+		New:  "",
+		What: "the deposits of a landed sweep are not told",
+	},
+	{
+		ID: "omit-treasury-sweep-again", File: "wallet/treasury/landed.go",
+		Old: `		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
+			if more, err = t.again(ctx, j, o); err != nil {
+				return storage.Change{}, err
+			}
+`,
+		New:  "",
+		What: "a sweep whose transaction failed is not followed by another",
+	},
+	{
+		ID: "omit-treasury-second-network", File: "wallet/treasury/sync.go",
+		Old: `			r.wallet(ctx, PlaceHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
+		}
+	}`,
+		New: `			r.wallet(ctx, PlaceHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
+		}
+		break
+	}`,
+		What: "Sync reads the hot addresses of one network only",
+	},
+}
