@@ -32,7 +32,7 @@ var (
 	limit = flag.Int("limit", 1000, "how many worlds to play from each first seed")
 	most  = flag.Int("most", 50, "how many worlds it may take, in the median over all bugs")
 	tell  = flag.Bool("tell", false, "tell what each world found")
-	first = flag.Bool("first", false, "ask of each omission which test finds it, whatever test it names; 20 worlds from each first seed")
+	first = flag.Bool("first", false, "ask of each omission which test finds it, whatever test it names; 7 worlds from each first seed")
 	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
 )
 
@@ -73,7 +73,7 @@ func hunt(ctx context.Context) error {
 		return errors.New("hunt: run it at the module's root")
 	}
 	if *first {
-		*limit = 20
+		*limit = 7
 		return anybody(ctx, root, slices.DeleteFunc(planted.Omissions(), func(b planted.Bug) bool { return !only.MatchString(b.ID) }))
 	}
 	var bugs, removals []planted.Bug
