@@ -100,9 +100,9 @@ func (r *firstRun) finder(ctx context.Context, b planted.Bug) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	own := suites(path.Dir(b.File))
-	for _, pkg := range own {
-		if name, err := failing(ctx, r.root, list, pkg, "."); name != "" || err != nil {
+	suite := suites(path.Dir(b.File))
+	for _, pkg := range suite {
+		if name, err := failing(ctx, r.root, list, pkg, *own); name != "" || err != nil {
 			return name, err
 		}
 	}
@@ -117,7 +117,7 @@ func (r *firstRun) finder(ctx context.Context, b planted.Bug) (string, error) {
 		}
 	}
 	for _, other := range planted.Removals() {
-		if path.Dir(other.File) != path.Dir(b.File) || slices.Contains(own, other.Package) {
+		if path.Dir(other.File) != path.Dir(b.File) || slices.Contains(suite, other.Package) {
 			continue
 		}
 		name, err := failing(ctx, r.root, list, other.Package, "^"+strings.ReplaceAll(other.Test, "/", "$/^")+"$")

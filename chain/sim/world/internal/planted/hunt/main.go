@@ -33,6 +33,7 @@ var (
 	most  = flag.Int("most", 50, "how many worlds it may take, in the median over all bugs")
 	tell  = flag.Bool("tell", false, "tell what each world found")
 	first = flag.Bool("first", false, "ask of each omission which test finds it, whatever test it names; 7 worlds from each first seed")
+	own   = flag.String("own", ".", "with -first: what -run takes of the tests of an omission's own package")
 	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
 )
 
