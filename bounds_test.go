@@ -60,31 +60,6 @@ func TestL12_EveryTenantIsSealed(t *testing.T) {
 	}
 }
 
-// TestW14_AbsurdQuoteIsNoPrice: where the network suddenly wants a hundred times what is
-// to be paid out, the estimate is taken for a fault, and no withdrawal is priced by it.
-func TestW14_AbsurdQuoteIsNoPrice(t *testing.T) {
-	t.Parallel()
-	h := newHost(t, 72, "ETH")
-	h.float("ETH", "1")
-	p := h.create("100000", "ETH")
-	h.pay(p, "ETH", dec("60"))
-	h.mine(60)
-	withdraw := func() error {
-		_, err := h.app.Withdrawals.Create(t.Context(), h.tenant, withdrawal.CreateInput{
-			Terms: withdrawal.Terms{Amount: ptr(dec("0.05")), FinalAmount: true, Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier"))},
-		}, storage.Once{})
-		return err
-	}
-	h.chains["ETH"].SetFeeLevel(300_000_000_000_000) // 6.3 ETH for a plain transfer
-	h.clock.Advance(time.Hour)
-	h.chains["ETH"].Mine(1)
-	require.ErrorIs(t, withdraw(), withdrawal.ErrFee)
-	h.chains["ETH"].SetFeeLevel(0)
-	h.clock.Advance(time.Hour)
-	h.mine(1)
-	require.NoError(t, withdraw())
-}
-
 // TestW03_SoManyAttemptsAndNoMore: however long a payout is stuck, it is replaced so often
 // as Config.Outgoing says, and is paid once.
 func TestW03_SoManyAttemptsAndNoMore(t *testing.T) {
@@ -205,4 +180,30 @@ func TestL03_TransferToAWalletClosedMeanwhile(t *testing.T) {
 	balances, err := h.app.Wallets.Balances(t.Context(), h.tenant, wallet.Master)
 	require.NoError(t, err)
 	require.Zero(t, balances[wallet.Master][0].Pending)
+}
+
+// TestX01_EveryWalletIsInTheOverview: the last of many wallets is asked for its balance,
+// too.
+func TestX01_EveryWalletIsInTheOverview(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 77, "ETH")
+	p := h.create("100", "ETH")
+	h.pay(p, "ETH", dec("0.06"))
+	h.mine(60)
+	var last wallet.Wallet
+	for i := range 620 {
+		var err error
+		last, err = h.app.Wallets.Create(t.Context(), h.tenant, "till", fmt.Sprint("till-", i), storage.Once{})
+		require.NoError(t, err)
+	}
+	_, err := h.app.Wallets.CreateTransfer(t.Context(), h.tenant, wallet.TransferInput{
+		Direction: wallet.ToSub, WalletID: last.ID, Currency: "ETH", Amount: dec("0.01"),
+	}, storage.Once{})
+	require.NoError(t, err)
+	h.step()
+	o, err := h.app.Wallets.Overview(t.Context(), h.tenant)
+	require.NoError(t, err)
+	require.Len(t, o.SubAccounts, 1)
+	require.EqualValues(t, 1_000_000, o.SubAccounts[0].Total)
+	require.Equal(t, last.ID, o.SubAccounts[0].Accounts[0].Wallet.ID)
 }
