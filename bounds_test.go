@@ -207,3 +207,22 @@ func TestX01_EveryWalletIsInTheOverview(t *testing.T) {
 	require.EqualValues(t, 1_000_000, o.SubAccounts[0].Total)
 	require.Equal(t, last.ID, o.SubAccounts[0].Accounts[0].Wallet.ID)
 }
+
+// TestSyncReadsEveryNetwork: Sync reads the hot addresses of each network.
+func TestSyncReadsEveryNetwork(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 78, "BTC", "ETH")
+	h.float("BTC", "0.5")
+	h.float("ETH", "2")
+	s, err := h.app.Treasury.Sync(t.Context(), h.tenant)
+	require.NoError(t, err)
+	require.Empty(t, s.WalletErrors)
+	held, err := h.app.Treasury.Holdings(t.Context(), h.tenant)
+	require.NoError(t, err)
+	hot := map[string]string{}
+	for _, sum := range held.Totals {
+		hot[sum.Currency.Code] = sum.Hot.String()
+	}
+	require.Equal(t, "0.5", hot["BTC"])
+	require.Equal(t, "2", hot["ETH"])
+}
