@@ -84,4 +84,13 @@ var clientOmissions = []Bug{
 `,
 		What: "an answer without end is read without end",
 	},
+	{
+		ID: "omit-rates-retry-pause", File: "chain/rates/median.go",
+		Old: `	if ctx.Err() == nil { // else it is the caller who gave up, not the sources
+		p.tried = now
+	}
+`,
+		New:  "",
+		What: "sources that fail are asked again at once",
+	},
 }

@@ -88,4 +88,18 @@ var doorOmissions = []Bug{
 		New:  "\t\tScopes: splitScopes(t.Scopes),",
 		What: "a token keeps a scope that its application has lost",
 	},
+	{
+		ID: "omit-httpapi-deadline-lifted", File: "httpapi/handler.go",
+		Old: `			_ = conn.SetWriteDeadline(time.Time{})
+`,
+		New:  "",
+		What: "the deadline of an answer ends the next one of the connection",
+	},
+	{
+		ID: "omit-httpapi-key-released", File: "httpapi/handler.go",
+		Old: `	leave, err := h.once(c, b.body)
+	defer leave()`,
+		New:  "\t_, err = h.once(c, b.body)",
+		What: "an Idempotency-Key stays in progress for ever",
+	},
 }

@@ -65,4 +65,20 @@ var incomingOmissions = []Bug{
 `,
 		What: "a process that starts watches the first five thousand addresses",
 	},
+	{
+		ID: "omit-incoming-conflict", File: "chain/incoming/sight.go",
+		Old: `		if t.Block.Hash != "" {
+			b.conflict(s)
+		}
+`,
+		New:  "",
+		What: "a transfer whose input another mined one has spent waits to be mined",
+	},
+	{
+		ID: "omit-incoming-missing-marks", File: "chain/incoming/settle.go",
+		Old: `	if worked, err = n.commitAt(ctx, "gone", version, put, drop...); err != nil {`,
+		New: `	_ = drop
+	if worked, err = n.commitAt(ctx, "gone", version, put); err != nil {`,
+		What: "marks of transfers that do not wait any more stay",
+	},
 }

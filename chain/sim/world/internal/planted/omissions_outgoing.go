@@ -51,4 +51,17 @@ var outgoingOmissions = []Bug{
 		New:  "\tjobs, err := n.claim(ctx, n.Poll, Signed)",
 		What: "nobody looks after an executed transaction until it is final",
 	},
+	{
+		ID: "omit-outgoing-sent-at", File: "chain/outgoing/watch.go",
+		Old: `			a.v.Sent = now
+`,
+		New:  "",
+		What: "an attempt is sent again at each look",
+	},
+	{
+		ID: "omit-outgoing-told", File: "chain/outgoing/network.go",
+		Old:  "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, Outcomes.Value(r))},",
+		New:  "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, now.Add(n.Lease), Outcomes.Value(r))},",
+		What: "an outcome that its owner has taken is delivered again at each lease's end",
+	},
 }

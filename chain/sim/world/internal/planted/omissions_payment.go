@@ -50,4 +50,31 @@ var paymentOmissions = []Bug{
 `,
 		What: "a deposit that is back repays nothing of what its reversal left owing",
 	},
+	{
+		ID: "omit-payment-reversed-notice", File: "payment/posting.go",
+		Old: `	x.alert(AlertReversed, e, "a reorg took a final deposit away; its posting was reversed")
+`,
+		New:  "",
+		What: "nobody is told that a reorg took a credited deposit away",
+	},
+	{
+		ID: "omit-payment-giving-up", File: "payment/decide.go",
+		Old: `		for _, e := range x.deposits {
+			if e.d.Role.counted() && e.d.State == incoming.Seen {
+				e.d.GivenUp = true
+			}
+		}
+`,
+		New:  "",
+		What: "a deposit that stays in the mempool holds its payment open for ever",
+	},
+	{
+		ID: "omit-payment-watch-end", File: "payment/step.go",
+		Old: `		if err := s.endWatch(ctx, x); err != nil {
+			return nil, err
+		}
+`,
+		New:  "",
+		What: "addresses of payments that are over are watched for ever",
+	},
 }

@@ -45,4 +45,11 @@ var rootOmissions = []Bug{
 		New:  "",
 		What: "journals of tenants beyond the first two hundred are never sealed",
 	},
+	{
+		ID: "omit-app-pause-after-error", File: "watch.go",
+		Old: `			pause = min(2*pause, time.Minute)
+			_ = s.a.cfg.Clock.Wait(s.ctx, pause) // the loop sees the end`,
+		New:  "\t\t\tpause = w.Every",
+		What: "a worker that fails is called again at once",
+	},
 }

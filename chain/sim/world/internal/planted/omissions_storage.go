@@ -137,4 +137,33 @@ var storageOmissions = []Bug{
 		New:  "",
 		What: "levels are not carried over, and not compared",
 	},
+	{
+		ID: "omit-lane-hand-over", File: "storage/lane/lane.go",
+		Old: `			if sig == lead { // told to lead at the same moment
+				s.handOver()
+			}`,
+		New:  "\t\t\t_ = sig",
+		What: "a caller who leaves at the moment at which he is to lead leaves nobody to lead",
+	},
+	{
+		ID: "omit-sql-lost-connection", File: "storage/sqlstore/store.go",
+		Old:  "\tif !s.keep || ss.lost || s.closed",
+		New:  "\tif !s.keep || s.closed",
+		What: "a connection in an unknown state is used again",
+	},
+	{
+		ID: "omit-redis-undue", File: "storage/redisstore/lua/store.lua",
+		Old: `  bulk('ZREM', t.due, undue)
+`,
+		New:  "",
+		What: "a row that is done stays due",
+	},
+	{
+		ID: "omit-move-partitions", File: "storage/move/walk.go",
+		Old: `	w.report()
+	return w.whole(ctx)`,
+		New: `	w.report()
+	return nil`,
+		What: "rows of partitions that were not named are left behind without a word",
+	},
 }

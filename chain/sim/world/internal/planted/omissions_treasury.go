@@ -63,4 +63,21 @@ var treasuryOmissions = []Bug{
 	}`,
 		What: "Sync reads the hot addresses of one network only",
 	},
+	{
+		ID: "omit-treasury-day-given-back", File: "wallet/treasury/gas.go",
+		Old: `			c.Level = uncounted(of, r, o.Cost)
+`,
+		New: `			_ = of
+`,
+		What: "what a transaction did not cost stays counted for the day",
+	},
+	{
+		ID: "omit-treasury-gas-called-off", File: "wallet/treasury/landed.go",
+		Old: `	if _, err := t.callOff(ctx, j.row.ID, j.s, j.note.Gas); err != nil {
+		return err
+	}
+`,
+		New:  "",
+		What: "gas on its way to an address whose sweep has landed is not called off",
+	},
 }

@@ -35,4 +35,18 @@ var webhookOmissions = []Bug{
 		New:  "",
 		What: "undelivered events are kept without bound",
 	},
+	{
+		ID: "omit-webhook-gone-mark", File: "webhook/backlog.go",
+		Old: `			gone[keyOf(row)] = true
+`,
+		New:  "",
+		What: "an event that was given up is delivered all the same",
+	},
+	{
+		ID: "omit-webhook-pause-end", File: "webhook/breaker.go",
+		Old: `		delete(b.all, k)
+		return false`,
+		New:  "\t\treturn false",
+		What: "a host that answers again keeps its count of failures",
+	},
 }

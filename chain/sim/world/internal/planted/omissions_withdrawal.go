@@ -53,4 +53,35 @@ var withdrawalOmissions = []Bug{
 		New:  "",
 		What: "a completed withdrawal does not say when",
 	},
+	{
+		ID: "omit-withdrawal-limit-given-back", File: "withdrawal/move.go",
+		Old: `		m.post = append(m.post, releaseTx(&m.w, m.now))
+		m.uncount()`,
+		New:  "\t\tm.post = append(m.post, releaseTx(&m.w, m.now))",
+		What: "what a withdrawal that failed took of the daily limit is not given back",
+	},
+	{
+		ID: "omit-withdrawal-conflict-notice", File: "withdrawal/step.go",
+		Old: `	if err == nil && !ended {
+		s.c.Notify(ctx, Notice{
+			Tenant: w.Tenant, Withdrawal: w.ID, Kind: NoticeConflict,
+			Detail: "it is " + string(w.Status) + ", and the payout side may have something of it under way",
+		})
+	}
+`,
+		New: `	_ = ended
+`,
+		What: "nobody is told that something of a cancelled withdrawal may be under way",
+	},
+	{
+		ID: "omit-withdrawal-retired", File: "withdrawal/step.go",
+		Old: `	if slices.Contains(s.c.Retired, m.w.Currency) {
+		m.wait(WaitingHalted, retry)
+		return nil, nil
+	}
+`,
+		New: `	_ = slices.Contains[[]string]
+`,
+		What: "a withdrawal of a retired currency is handed over",
+	},
 }
