@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -139,7 +140,12 @@ func TestFollowerLeaves(t *testing.T) {
 	wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("p", "stays"))[0]) })
 	queued(l, 2)
 	cancel()
-	require.ErrorIs(t, <-left, context.Canceled)
+	select {
+	case err := <-left:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits although its context has ended")
+	}
 	close(release)
 	wg.Wait()
 	require.Equal(t, []string{"first ", "stays "}, s.log())

@@ -4,9 +4,10 @@ package planted
 var clientOmissions = []Bug{
 	{
 		ID: "omit-evm-removed-log", File: "chain/evm/scan.go",
-		Old:  "l.block != r.hash || l.removed {",
-		New:  "l.block != r.hash {",
-		What: "a log that the node calls removed is counted",
+		Old:     "l.block != r.hash || l.removed {",
+		New:     "l.block != r.hash {",
+		What:    "a log that the node calls removed is counted",
+		Package: "chain/evm", Test: "TestR02_RemovedLogIsOfNoBlock",
 	},
 	{
 		ID: "omit-evm-replacement-bump", File: "chain/evm/build.go",
@@ -14,14 +15,16 @@ var clientOmissions = []Bug{
 		return chain.Unsigned{}, err
 	}
 `,
-		New:  "",
-		What: "a replacement pays no more than what it replaces",
+		New:     "",
+		What:    "a replacement pays no more than what it replaces",
+		Package: "chain/evm", Test: "TestReplacementPaysAnEighthMore",
 	},
 	{
 		ID: "omit-utxo-dust-change", File: "chain/utxo/build.go",
-		Old:  "rest >= c.p.dust(back) {",
-		New:  "rest > 0 {",
-		What: "change below the dust limit is not left to the miner: the payment is refused",
+		Old:     "rest >= c.p.dust(back) {",
+		New:     "rest > 0 {",
+		What:    "change below the dust limit is not left to the miner: the payment is refused",
+		Package: "chain/utxo", Test: "TestCoinCostsAreBuilds",
 	},
 	{
 		ID: "omit-tron-last-block", File: "chain/tron/status.go",
@@ -29,13 +32,15 @@ var clientOmissions = []Bug{
 		next, err := c.blocks(ctx, at, int(min(over.Height-at.Height, int64(c.o.Group))))`,
 		New: `	for at := from.Block; at.Height < over.Height-1; {
 		next, err := c.blocks(ctx, at, int(min(over.Height-1-at.Height, int64(c.o.Group))))`,
-		What: "a transaction is called dead although the last block that could hold it was not read",
+		What:    "a transaction is called dead although the last block that could hold it was not read",
+		Package: "chain/tron", Test: "TestW09_AnIndexThatForgetsProvesNothing",
 	},
 	{
 		ID: "omit-xrp-reserve", File: "chain/xrp/account.go",
-		Old:  "\treturn h.drops - v.Base - v.Owner*h.owned, nil",
-		New:  "\treturn h.drops - v.Owner*h.owned, nil",
-		What: "the base reserve of an account is spent",
+		Old:     "\treturn h.drops - v.Base - v.Owner*h.owned, nil",
+		New:     "\treturn h.drops - v.Owner*h.owned, nil",
+		What:    "the base reserve of an account is spent",
+		Package: "chain/xrp", Test: "TestConformance/SendsAll",
 	},
 	{
 		ID: "omit-stellar-next-page", File: "chain/stellar/ledger.go",
@@ -45,7 +50,8 @@ var clientOmissions = []Bug{
 	}`,
 		New: `		return nil
 	}`,
-		What: "only the first two hundred operations of a ledger are read",
+		What:    "only the first two hundred operations of a ledger are read",
+		Package: "chain/stellar", Test: "TestD09_ALedgerOfManyPagesIsReadWhole",
 	},
 	{
 		ID: "omit-solana-mint-extension", File: "chain/solana/mint.go",
@@ -62,7 +68,8 @@ var clientOmissions = []Bug{
 `,
 		New: `	_, _ = slices.Contains(harmless, 0), all
 `,
-		What: "a mint with any extension is accepted",
+		What:    "a mint with any extension is accepted",
+		Package: "chain/solana", Test: "TestD11_UnsafeMintsAreRefused",
 	},
 	{
 		ID: "omit-rates-spread", File: "chain/rates/median.go",
@@ -71,7 +78,8 @@ var clientOmissions = []Bug{
 `,
 		New: `		good = slices.Clip(good)
 `,
-		What: "sources that disagree make a price",
+		What:    "sources that disagree make a price",
+		Package: "chain/rates", Test: "TestMedian_Agreement",
 	},
 	{
 		ID: "omit-rates-body-limit", File: "chain/rates/live.go",
@@ -82,7 +90,8 @@ var clientOmissions = []Bug{
 `,
 		New: `	body, err := io.ReadAll(resp.Body)
 `,
-		What: "an answer without end is read without end",
+		What:    "an answer without end is read without end",
+		Package: "chain/rates", Test: "TestLive_Bounds",
 	},
 	{
 		ID: "omit-rates-retry-pause", File: "chain/rates/median.go",

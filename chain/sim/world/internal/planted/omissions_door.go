@@ -11,7 +11,8 @@ var doorOmissions = []Bug{
 `,
 		New: `	_ = bytes.Equal
 `,
-		What: "a signature is given out unverified",
+		What:    "a signature is given out unverified",
+		Package: "chain/keys", Test: "TestK04_WrongSignatureIsNotHandedOut",
 	},
 	{
 		ID: "omit-keys-slot-binding", File: "chain/keys/signer.go",
@@ -19,7 +20,8 @@ var doorOmissions = []Bug{
 	})`,
 		New: `,
 	})`,
-		What: "a nonce or input is not bound to its intent",
+		What:    "a nonce or input is not bound to its intent",
+		Package: "chain/keys", Test: "TestK05_Concurrent",
 	},
 	{
 		ID: "omit-keys-cost-check", File: "chain/keys/signer.go",
@@ -28,8 +30,9 @@ var doorOmissions = []Bug{
 		return refuse("it may cost %d, what is paid allows %d", seen.MaxCost, most)
 	}
 `,
-		New:  "",
-		What: "a transaction may cost any fee",
+		New:     "",
+		What:    "a transaction may cost any fee",
+		Package: "chain/keys", Test: "TestW13_Together",
 	},
 	{
 		ID: "omit-httpapi-deadline", File: "httpapi/handler.go",
@@ -70,8 +73,9 @@ var doorOmissions = []Bug{
 		Old: `	case !ok || a.Number != t.App: // deleted; the id may be another's now
 		return Identity{}, &TokenError{Revoked}
 `,
-		New:  "",
-		What: "tokens of a deleted application are good",
+		New:     "",
+		What:    "tokens of a deleted application are good",
+		Package: "httpapi/auth", Test: "TestO08_ClientIDUsedAgain/memory",
 	},
 	{
 		ID: "omit-auth-backoff", File: "httpapi/auth/app.go",
@@ -79,14 +83,16 @@ var doorOmissions = []Bug{
 		return application{}, storage.Row{}, &BackoffError{RetryAfter: wait}
 	}
 `,
-		New:  "",
-		What: "a client's secret may be guessed at any speed",
+		New:     "",
+		What:    "a client's secret may be guessed at any speed",
+		Package: "httpapi/auth", Test: "TestO05_GuessingSlowsDown",
 	},
 	{
 		ID: "omit-auth-scope-narrowing", File: "httpapi/auth/token.go",
-		Old:  "\t\tScopes: common(splitScopes(a.Scopes), splitScopes(t.Scopes)),",
-		New:  "\t\tScopes: splitScopes(t.Scopes),",
-		What: "a token keeps a scope that its application has lost",
+		Old:     "\t\tScopes: common(splitScopes(a.Scopes), splitScopes(t.Scopes)),",
+		New:     "\t\tScopes: splitScopes(t.Scopes),",
+		What:    "a token keeps a scope that its application has lost",
+		Package: "httpapi/auth", Test: "TestO07_NarrowedApplicationNarrowsItsTokens/memory",
 	},
 	{
 		ID: "omit-httpapi-deadline-lifted", File: "httpapi/handler.go",

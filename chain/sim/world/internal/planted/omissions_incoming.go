@@ -10,15 +10,17 @@ var incomingOmissions = []Bug{
 		return 0, err
 	}
 `,
-		New:  "",
-		What: "transfers become final by a node whose head is old",
+		New:     "",
+		What:    "transfers become final by a node whose head is old",
+		Package: "chain/incoming", Test: "TestD18_StuckHeadStopsCredits",
 	},
 	{
 		ID: "omit-incoming-mempool-gone", File: "chain/incoming/settle.go",
 		Old: `	gone, err := n.vanish(ctx, cur, version, waits)
 	return worked + gone, err`,
-		New:  "\treturn worked, nil",
-		What: "what left the mempool stays seen",
+		New:     "\treturn worked, nil",
+		What:    "what left the mempool stays seen",
+		Package: "chain/incoming", Test: "TestD01_RevertedIsNoDeposit",
 	},
 	{
 		ID: "omit-incoming-unlisted-cap", File: "chain/incoming/sight.go",
@@ -33,7 +35,8 @@ var incomingOmissions = []Bug{
 `,
 		New: `			_ = known
 `,
-		What: "all worthless tokens of a block are recorded",
+		What:    "all worthless tokens of a block are recorded",
+		Package: "chain/incoming", Test: "TestD19_FloodIsBounded",
 	},
 	{
 		ID: "omit-incoming-page-cut", File: "chain/incoming/scan.go",
@@ -42,8 +45,9 @@ var incomingOmissions = []Bug{
 			break
 		}
 `,
-		New:  "",
-		What: "one Change holds all transfers of a page",
+		New:     "",
+		What:    "one Change holds all transfers of a page",
+		Package: "chain/incoming", Test: "TestD19_ManyFullBlocksAreManyChanges",
 	},
 	{
 		ID: "omit-incoming-pool-refill", File: "chain/incoming/pool.go",
@@ -53,7 +57,8 @@ var incomingOmissions = []Bug{
 `,
 		New: `		_ = network
 `,
-		What: "no address is derived ahead",
+		What:    "no address is derived ahead",
+		Package: "chain/incoming", Test: "TestPool_TakeNeverDerivesWhenFilled",
 	},
 	{
 		ID: "omit-incoming-watched-next-page", File: "chain/incoming/watch.go",
@@ -63,7 +68,8 @@ var incomingOmissions = []Bug{
 `,
 		New: `		_ = more
 `,
-		What: "a process that starts watches the first five thousand addresses",
+		What:    "a process that starts watches the first five thousand addresses",
+		Package: "chain/incoming", Test: "TestFP08_TheFirstLookReadsIDs",
 	},
 	{
 		ID: "omit-incoming-conflict", File: "chain/incoming/sight.go",

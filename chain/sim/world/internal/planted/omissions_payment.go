@@ -6,23 +6,26 @@ var paymentOmissions = []Bug{
 		ID: "omit-payment-suspense-notice", File: "payment/posting.go",
 		Old: `		x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))
 `,
-		New:  "",
-		What: "nobody is told that money went to suspense",
+		New:     "",
+		What:    "nobody is told that money went to suspense",
+		Package: "payment", Test: "TestMoneyIn_Late",
 	},
 	{
 		ID: "omit-payment-deposit-cap", File: "payment/deposit.go",
 		Old: "\treturn x.maxDeposits > 0 && counted >= x.maxDeposits || x.maxUSD.Sign() > 0",
 		New: `	_ = counted
 	return x.maxUSD.Sign() > 0`,
-		What: "any number of deposits counts for one payment",
+		What:    "any number of deposits counts for one payment",
+		Package: "payment", Test: "TestMoneyForNoPaymentAndTooManyDeposits",
 	},
 	{
 		ID: "omit-payment-dust-guard", File: "payment/deposit.go",
 		Old: `	case s.Amount == 0 || s.Exact.LessThan(c.Dust):
 		return RoleDust
 `,
-		New:  "",
-		What: "dust counts for a payment",
+		New:     "",
+		What:    "dust counts for a payment",
+		Package: "payment", Test: "TestMoneyIn_RecordedOnly",
 	},
 	{
 		ID: "omit-payment-tolerance-cap", File: "payment/create.go",
@@ -31,14 +34,16 @@ var paymentOmissions = []Bug{
 		return part, nil
 	}
 	return min(part, most), err`,
-		New:  "\treturn part, nil",
-		What: "the tolerance of a large payment has no bound in USD",
+		New:     "\treturn part, nil",
+		What:    "the tolerance of a large payment has no bound in USD",
+		Package: "payment", Test: "TestFQ10_ToleranceOfAPriceInEUR",
 	},
 	{
 		ID: "omit-payment-second-page", File: "payment/step.go",
-		Old:  "\t\tworked, err = worked+n, errors.Join(err, stepErr)",
-		New:  "\t\t_, err = n, errors.Join(err, stepErr)",
-		What: "a Step does not count what it expired, so that nobody asks for the next hundred",
+		Old:     "\t\tworked, err = worked+n, errors.Join(err, stepErr)",
+		New:     "\t\t_, err = n, errors.Join(err, stepErr)",
+		What:    "a Step does not count what it expired, so that nobody asks for the next hundred",
+		Package: ".", Test: "TestX01_AHundredExpireAtATime",
 	},
 	{
 		ID: "omit-payment-receivable-repay", File: "payment/posting.go",
@@ -48,7 +53,8 @@ var paymentOmissions = []Bug{
 `,
 		New: `		_ = debtor
 `,
-		What: "a deposit that is back repays nothing of what its reversal left owing",
+		What:    "a deposit that is back repays nothing of what its reversal left owing",
+		Package: "payment", Test: "TestFQ10_DebtOfAClosedWalletIsRepaid",
 	},
 	{
 		ID: "omit-payment-reversed-notice", File: "payment/posting.go",

@@ -10,15 +10,18 @@ var rootOmissions = []Bug{
 `,
 		New: `		_ = fmt.Errorf
 `,
-		What: "a panic of one worker ends the process",
+		What:    "a panic of one worker ends the process",
+		Package: ".", Test: "TestC04_PoisonedWorkerStopsNobody",
+		Ends: true,
 	},
 	{
 		ID: "omit-app-clock-check", File: "watch.go",
 		Old: `			if err = s.a.skew.check(ctx); err == nil {
 				n, err = step(ctx)
 			}`,
-		New:  "\t\t\tn, err = step(ctx)",
-		What: "a process whose clock is off claims work",
+		New:     "\t\t\tn, err = step(ctx)",
+		What:    "a process whose clock is off claims work",
+		Package: ".", Test: "TestT01_RunClaimsNothingWhileItsClockIsOff/ahead",
 	},
 	{
 		ID: "omit-app-drain", File: "watch.go",
@@ -26,15 +29,17 @@ var rootOmissions = []Bug{
 		return nil
 	}
 `,
-		New:  "",
-		What: "Run does not wait for steps in flight when it ends",
+		New:     "",
+		What:    "Run does not wait for steps in flight when it ends",
+		Package: ".", Test: "TestFS01_RunEndsAlthoughAStepHangs/heeds_its_context",
 	},
 	{
 		ID: "omit-app-retention-of-failed", File: "retention.go",
 		Old: `		{webhook.StatusFailed, keep.FailedEvents},
 `,
-		New:  "",
-		What: "failed events are kept for ever",
+		New:     "",
+		What:    "failed events are kept for ever",
+		Package: ".", Test: "TestX03_RetentionLosesToAReplay",
 	},
 	{
 		ID: "omit-app-round-second-page", File: "round.go",
@@ -42,8 +47,9 @@ var rootOmissions = []Bug{
 		return max(worked, 1), nil
 	}
 `,
-		New:  "",
-		What: "journals of tenants beyond the first two hundred are never sealed",
+		New:     "",
+		What:    "journals of tenants beyond the first two hundred are never sealed",
+		Package: ".", Test: "TestL12_EveryTenantIsSealed",
 	},
 	{
 		ID: "omit-app-pause-after-error", File: "watch.go",

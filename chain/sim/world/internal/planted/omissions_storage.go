@@ -11,23 +11,26 @@ var storageOmissions = []Bug{
 		New: `			if err := b.Move(l); err != nil {
 				return true, err
 			}`,
-		What: "what came before a leg that is refused stays",
+		What:    "what came before a leg that is refused stays",
+		Package: "storage/memory", Test: "TestPostIsTakenBack",
 	},
 	{
 		ID: "omit-sqlite-busy-retry", File: "storage/sqlstore/session.go",
 		Old: `		if err == nil || ctx.Err() != nil || s.d.Classify(err) != ClassBusy {
 			return err
 		}`,
-		New:  "\t\treturn err",
-		What: "a transaction does not wait again for a file that is locked",
+		New:     "\t\treturn err",
+		What:    "a transaction does not wait again for a file that is locked",
+		Package: "storage/sqlstore/sqlite", Test: "TestConformance/TwoHandlesClaim",
 	},
 	{
 		ID: "omit-postgres-deadlock-class", File: "storage/sqlstore/postgres/check.go",
 		Old: `	case "40001", "40P01": // serialization_failure, deadlock_detected
 		return sqlstore.ClassRefused
 `,
-		New:  "",
-		What: "a deadlock is an unknown outcome",
+		New:     "",
+		What:    "a deadlock is an unknown outcome",
+		Package: "storage/sqlstore/postgres", Test: "TestL05_DeadlockIsTriedAgain",
 	},
 	{
 		ID: "omit-mysql-rollback", File: "storage/sqlstore/session.go",
@@ -38,13 +41,15 @@ var storageOmissions = []Bug{
 		New: `	if !sent {
 		return s.before(ctx, err)
 	}`,
-		What: "a transaction that failed is not rolled back, and the connection is used again",
+		What:    "a transaction that failed is not rolled back, and the connection is used again",
+		Package: "storage/sqlstore/sqlite", Test: "TestU02_OneVersionBehind",
 	},
 	{
 		ID: "omit-sql-rows-error", File: "storage/sqlstore/session.go",
-		Old:  "\treturn rows.Err()",
-		New:  "\treturn nil",
-		What: "an answer that broke off is taken for the whole",
+		Old:     "\treturn rows.Err()",
+		New:     "\treturn nil",
+		What:    "an answer that broke off is taken for the whole",
+		Package: "storage/sqlstore/mysql", Test: "TestGalera/Conformance",
 	},
 	{
 		ID: "omit-redis-reconnect-check", File: "storage/redisstore/watch.go",
@@ -52,7 +57,8 @@ var storageOmissions = []Bug{
 `,
 		New: `			_ = d
 `,
-		What: "a server that answers after a reconnection is not asked for its settings",
+		What:    "a server that answers after a reconnection is not asked for its settings",
+		Package: "storage/redisstore", Test: "TestL08_ReadOnlyReplica",
 	},
 	{
 		ID: "omit-redis-index-removal", File: "storage/redisstore/lua/store.lua",
@@ -60,17 +66,6 @@ var storageOmissions = []Bug{
 `,
 		New:  "",
 		What: "a row is found under what it was",
-	},
-	{
-		ID: "omit-lane-second-partition", File: "storage/lane/lane.go",
-		Old: `	for _, p := range late {
-		s.park(p)
-	}`,
-		New: `	for _, p := range late {
-		s.park(p)
-		break
-	}`,
-		What: "of several partitions that are locked elsewhere for long, one is waited for",
 	},
 	{
 		ID: "omit-lane-single-retry", File: "storage/lane/lane.go",
@@ -97,7 +92,8 @@ var storageOmissions = []Bug{
 		New: `	for i := range verdicts {
 		verdicts[i] = err
 	}`,
-		What: "a batch that was refused twice is not committed Change by Change",
+		What:    "a batch that was refused twice is not committed Change by Change",
+		Package: "storage/lane", Test: "TestL05_RefusedBatch",
 	},
 	{
 		ID: "omit-lane-context-end", File: "storage/lane/lane.go",
@@ -105,8 +101,9 @@ var storageOmissions = []Bug{
 				s.leave(ctx, c)
 				return
 			}`,
-		New:  "\t\t\t}",
-		What: "a caller whose context ends goes on waiting",
+		New:     "\t\t\t}",
+		What:    "a caller whose context ends goes on waiting",
+		Package: "storage/lane", Test: "TestFollowerLeaves",
 	},
 	{
 		ID: "omit-seal-last-entry", File: "storage/seal/seal.go",
@@ -120,13 +117,15 @@ var storageOmissions = []Bug{
 			break
 		}
 		m.buf = append(m.buf, d[:]...)`,
-		What: "the last entry of a range is not in the seal's hash",
+		What:    "the last entry of a range is not in the seal's hash",
+		Package: "storage/seal", Test: "TestL12_SealsAreTheSameOnEveryBackend/redis",
 	},
 	{
 		ID: "omit-move-holds", File: "storage/move/merge.go",
-		Old:  "\treturn m.holds(list)",
-		New:  "\treturn nil",
-		What: "holds are not carried over",
+		Old:     "\treturn m.holds(list)",
+		New:     "\treturn nil",
+		What:    "holds are not carried over",
+		Package: "storage/move", Test: "TestU03_InterruptedMoveGoesOn",
 	},
 	{
 		ID: "omit-move-levels", File: "storage/move/walk.go",
@@ -134,8 +133,9 @@ var storageOmissions = []Bug{
 		return err
 	}
 `,
-		New:  "",
-		What: "levels are not carried over, and not compared",
+		New:     "",
+		What:    "levels are not carried over, and not compared",
+		Package: "storage/move", Test: "TestU03_InterruptedAgainAndAgain",
 	},
 	{
 		ID: "omit-lane-hand-over", File: "storage/lane/lane.go",

@@ -14,7 +14,8 @@ var treasuryOmissions = []Bug{
 		}
 	}
 `,
-		What: "what a gas transfer cost is in no book",
+		What:    "what a gas transfer cost is in no book",
+		Package: "wallet/treasury", Test: "TestFT01_AllThatAreWorthTheirCostAreDueInOneRound",
 	},
 	{
 		ID: "omit-treasury-reservation-end", File: "wallet/treasury/landed.go",
@@ -26,21 +27,24 @@ var treasuryOmissions = []Bug{
 `,
 		New: `	_ = slices.Contains[[]outgoing.State]
 `,
-		What: "what was set aside for a transaction stays set aside after its end",
+		What:    "what was set aside for a transaction stays set aside after its end",
+		Package: "wallet/treasury", Test: "TestW14_ChildKeepsWhatItMayCost",
 	},
 	{
 		ID: "omit-treasury-daily-cost", File: "wallet/treasury/gas.go",
 		Old: `		c.Level, err = t.dayLimit(ctx, in, gas, most, since)
 `,
-		New:  "",
-		What: "forwarding costs as much as it likes in a day",
+		New:     "",
+		What:    "forwarding costs as much as it likes in a day",
+		Package: "wallet/treasury", Test: "TestFT02_CalledOffGasIsGivenBackToItsDay",
 	},
 	{
 		ID: "omit-treasury-forwarded-notice", File: "wallet/treasury/landed.go",
 		Old: `			c.Put = append(c.Put, incoming.Sightings.Row(r.ID, r.Version, t.cfg.Now(), d))
 `,
-		New:  "",
-		What: "the deposits of a landed sweep are not told",
+		New:     "",
+		What:    "the deposits of a landed sweep are not told",
+		Package: "wallet/treasury", Test: "TestK05_SweepWhoseNonceWasUsedUpIsMadeAgain",
 	},
 	{
 		ID: "omit-treasury-sweep-again", File: "wallet/treasury/landed.go",
@@ -49,8 +53,9 @@ var treasuryOmissions = []Bug{
 				return storage.Change{}, err
 			}
 `,
-		New:  "",
-		What: "a sweep whose transaction failed is not followed by another",
+		New:     "",
+		What:    "a sweep whose transaction failed is not followed by another",
+		Package: "wallet/treasury", Test: "TestFT01_SweepBesideOneThatWasGivenUpIsMadeAgain",
 	},
 	{
 		ID: "omit-treasury-second-network", File: "wallet/treasury/sync.go",
@@ -61,7 +66,8 @@ var treasuryOmissions = []Bug{
 		}
 		break
 	}`,
-		What: "Sync reads the hot addresses of one network only",
+		What:    "Sync reads the hot addresses of one network only",
+		Package: ".", Test: "TestSyncReadsEveryNetwork",
 	},
 	{
 		ID: "omit-treasury-day-given-back", File: "wallet/treasury/gas.go",

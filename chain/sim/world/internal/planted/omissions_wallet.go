@@ -18,7 +18,8 @@ var walletOmissions = []Bug{
 		t.Wallet, t.ExternalID, t.CreatedAt, t.UpdatedAt = w.ID, w.ExternalID, now, now
 		change := storage.Change{
 			ID: s.c.NewID(), Partition: p,`,
-		What: "a transfer is accepted from or to a wallet that is closed meanwhile",
+		What:    "a transfer is accepted from or to a wallet that is closed meanwhile",
+		Package: ".", Test: "TestL03_TransferToAWalletClosedMeanwhile",
 	},
 	{
 		ID: "omit-wallet-cap", File: "wallet/account.go",
@@ -26,15 +27,17 @@ var walletOmissions = []Bug{
 			return storage.Change{}, err
 		}
 `,
-		New:  "",
-		What: "a tenant has any number of wallets",
+		New:     "",
+		What:    "a tenant has any number of wallets",
+		Package: "httpapi", Test: "TestFS06_WalletsAreBounded",
 	},
 	{
 		ID: "omit-wallet-transfer-event", File: "wallet/apply.go",
 		Old: "TransferRows.Row(t.ID, row.Version, time.Time{}, t), event}",
 		New: `TransferRows.Row(t.ID, row.Version, time.Time{}, t)}
 	_ = event`,
-		What: "no event tells of a transfer that is completed or failed",
+		What:    "no event tells of a transfer that is completed or failed",
+		Package: "wallet", Test: "TestTransferThroughTrouble",
 	},
 	{
 		ID: "omit-wallet-second-page", File: "wallet/balances.go",
@@ -47,7 +50,8 @@ var walletOmissions = []Bug{
 		}
 		break
 	}`,
-		What: "only the first five hundred wallets have a balance",
+		What:    "only the first five hundred wallets have a balance",
+		Package: ".", Test: "TestX01_EveryWalletIsInTheOverview",
 	},
 	{
 		ID: "omit-wallet-pending-check", File: "wallet/account.go",

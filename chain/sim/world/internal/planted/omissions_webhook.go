@@ -9,15 +9,17 @@ var webhookOmissions = []Bug{
 		standard += " " + previous.Standard(id, at, body)
 	}
 `,
-		New:  "",
-		What: "after a rotation only the new secret signs",
+		New:     "",
+		What:    "after a rotation only the new secret signs",
+		Package: "webhook", Test: "TestHeadersAreCanonical",
 	},
 	{
 		ID: "omit-webhook-body-close", File: "webhook/http.go",
 		Old: `	defer resp.Body.Close() //nolint:errcheck // nothing of it is wanted any more
 `,
-		New:  "",
-		What: "the bodies of answers are not closed",
+		New:     "",
+		What:    "the bodies of answers are not closed",
+		Package: "webhook", Test: "TestH05_ConnectionEndsWithTheAttempt",
 	},
 	{
 		ID: "omit-webhook-host-pause", File: "webhook/deliver.go",
@@ -25,15 +27,17 @@ var webhookOmissions = []Bug{
 		return s.held(ctx, j, now, until)
 	}
 `,
-		New:  "",
-		What: "a host that does not answer is asked for each event",
+		New:     "",
+		What:    "a host that does not answer is asked for each event",
+		Package: "webhook", Test: "TestFS03_HeldBackEnds",
 	},
 	{
 		ID: "omit-webhook-undelivered-cap", File: "webhook/deliver.go",
 		Old: `			broken = errors.Join(broken, s.trim(ctx, row.Partition, now, gone))
 `,
-		New:  "",
-		What: "undelivered events are kept without bound",
+		New:     "",
+		What:    "undelivered events are kept without bound",
+		Package: "webhook", Test: "TestFS06_BacklogOfATenantIsCapped",
 	},
 	{
 		ID: "omit-webhook-gone-mark", File: "webhook/backlog.go",

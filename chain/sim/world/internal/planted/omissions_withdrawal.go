@@ -8,8 +8,9 @@ var withdrawalOmissions = []Bug{
 		err = s.takeBack(ctx, &w)
 	}
 `,
-		New:  "",
-		What: "what was submitted for a withdrawal that was cancelled meanwhile is not stopped",
+		New:     "",
+		What:    "what was submitted for a withdrawal that was cancelled meanwhile is not stopped",
+		Package: "withdrawal", Test: "TestW17_CancelWhileNothingCanBeTaken",
 	},
 	{
 		ID: "omit-withdrawal-daily-limit", File: "withdrawal/create.go",
@@ -18,23 +19,26 @@ var withdrawalOmissions = []Bug{
 		change.Level = []storage.Level{{Name: w.Counter, Delta: int64(w.Requested), Max: int64(ceiling.Daily)}}
 	}
 `,
-		New:  "",
-		What: "the daily limit is not counted",
+		New:     "",
+		What:    "the daily limit is not counted",
+		Package: "withdrawal", Test: "TestCeilings",
 	},
 	{
 		ID: "omit-withdrawal-review-notice", File: "withdrawal/step.go",
 		Old: `	m.notice(NoticeReview, reason)
 `,
-		New:  "",
-		What: "nobody is told that a withdrawal waits for a person",
+		New:     "",
+		What:    "nobody is told that a withdrawal waits for a person",
+		Package: "withdrawal", Test: "TestOperators",
 	},
 	{
 		ID: "omit-withdrawal-retry", File: "withdrawal/step.go",
 		Old: `	default:
 		m.wait(WaitingPayout, retry)
 	}`,
-		New:  "\t}",
-		What: "a hand-over that failed is not noted: it is tried again at the end of the lease, without a reason",
+		New:     "\t}",
+		What:    "a hand-over that failed is not noted: it is tried again at the end of the lease, without a reason",
+		Package: "withdrawal", Test: "TestW14_WaitsForThePayoutSide",
 	},
 	{
 		ID: "omit-withdrawal-fee-sanity", File: "withdrawal/estimate.go",
@@ -44,14 +48,16 @@ var withdrawalOmissions = []Bug{
 `,
 		New: `	_ = least
 `,
-		What: "an absurd quote of the network's fee is taken",
+		What:    "an absurd quote of the network's fee is taken",
+		Package: "withdrawal", Test: "TestW14_AbsurdFeeEstimate",
 	},
 	{
 		ID: "omit-withdrawal-completed-at", File: "withdrawal/move.go",
 		Old: `		m.w.CompletedAt = m.now
 `,
-		New:  "",
-		What: "a completed withdrawal does not say when",
+		New:     "",
+		What:    "a completed withdrawal does not say when",
+		Package: "withdrawal", Test: "TestTheWayToCompleted",
 	},
 	{
 		ID: "omit-withdrawal-limit-given-back", File: "withdrawal/move.go",

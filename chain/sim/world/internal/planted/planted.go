@@ -29,6 +29,9 @@ type Bug struct {
 	// Package and Test name the test that finds the bug where no world can: a package
 	// from the module's root, and what -run takes. Both empty = a world finds it.
 	Package, Test string
+	// Ends says that the bug ends the program of the test by a panic, which is how the
+	// test finds it.
+	Ends bool
 }
 
 // Edit is the bug as a change of the text of its file. The error says so where Old is
