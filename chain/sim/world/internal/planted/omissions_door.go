@@ -38,14 +38,16 @@ var doorOmissions = []Bug{
 		ID: "omit-httpapi-deadline", File: "httpapi/handler.go",
 		Old: `	_ = conn.SetReadDeadline(start.Add(h.o.Timeout))
 `,
-		New:  "",
-		What: "a body that comes a byte at a time is read for ever",
+		New:     "",
+		What:    "a body that comes a byte at a time is read for ever",
+		Package: "httpapi", Test: "TestI05_SlowBodiesEnd/promised",
 	},
 	{
 		ID: "omit-httpapi-route-in-key", File: "httpapi/policy.go",
-		Old:  `storage.Once{Key: c.Route.Name + "/" + key,`,
-		New:  "storage.Once{Key: key,",
-		What: "an Idempotency-Key is one for all routes of the tenant",
+		Old:     `storage.Once{Key: c.Route.Name + "/" + key,`,
+		New:     "storage.Once{Key: key,",
+		What:    "an Idempotency-Key is one for all routes of the tenant",
+		Package: "httpapi", Test: "TestWalletsOnce",
 	},
 	{
 		ID: "omit-httpapi-recover", File: "httpapi/handler.go",
@@ -56,8 +58,9 @@ var doorOmissions = []Bug{
 			h.panicked(seen, c, p)
 		}
 `,
-		New:  "",
-		What: "a panic of an endpoint ends the connection",
+		New:     "",
+		What:    "a panic of an endpoint ends the connection",
+		Package: "httpapi", Test: "TestI06_BreakdownsTellNothing",
 	},
 	{
 		ID: "omit-httpapi-retry-after", File: "httpapi/policy.go",
@@ -66,7 +69,8 @@ var doorOmissions = []Bug{
 `,
 		New: `	wait := seconds(left)
 `,
-		What: "429 does not say when to come again",
+		What:    "429 does not say when to come again",
+		Package: "httpapi", Test: "TestTransactionRateLimit",
 	},
 	{
 		ID: "omit-auth-app-check", File: "httpapi/auth/token.go",

@@ -36,8 +36,9 @@ var outgoingOmissions = []Bug{
 		return min(in.MaxCost, n.MaxFee)
 	}
 `,
-		New:  "",
-		What: "Config.MaxFee bounds nothing",
+		New:     "",
+		What:    "Config.MaxFee bounds nothing",
+		Package: "chain/outgoing", Test: "TestW14_AbsurdFeeWaitsAndBurnsNoNonce",
 	},
 	{
 		ID: "omit-outgoing-halt-at-resend", File: "chain/outgoing/watch.go",
@@ -46,14 +47,16 @@ var outgoingOmissions = []Bug{
 		return nil
 	}
 `,
-		New:  "",
-		What: "what is on its way is sent again and replaced although the asset is halted",
+		New:     "",
+		What:    "what is on its way is sent again and replaced although the asset is halted",
+		Package: "chain/outgoing", Test: "TestHaltsAreReadWhereSomethingIsSent",
 	},
 	{
 		ID: "omit-outgoing-follow-to-final", File: "chain/outgoing/watch.go",
-		Old:  "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed)",
-		New:  "\tjobs, err := n.claim(ctx, n.Poll, Signed)",
-		What: "nobody looks after an executed transaction until it is final",
+		Old:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed)",
+		New:     "\tjobs, err := n.claim(ctx, n.Poll, Signed)",
+		What:    "nobody looks after an executed transaction until it is final",
+		Package: "chain/outgoing", Test: "TestCarriedRowsAreWritten",
 	},
 	{
 		ID: "omit-outgoing-sent-at", File: "chain/outgoing/watch.go",

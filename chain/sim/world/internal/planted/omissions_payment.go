@@ -60,8 +60,9 @@ var paymentOmissions = []Bug{
 		ID: "omit-payment-reversed-notice", File: "payment/posting.go",
 		Old: `	x.alert(AlertReversed, e, "a reorg took a final deposit away; its posting was reversed")
 `,
-		New:  "",
-		What: "nobody is told that a reorg took a credited deposit away",
+		New:     "",
+		What:    "nobody is told that a reorg took a credited deposit away",
+		Package: "payment", Test: "TestMoneyIn_Reversals",
 	},
 	{
 		ID: "omit-payment-giving-up", File: "payment/decide.go",
@@ -71,8 +72,9 @@ var paymentOmissions = []Bug{
 			}
 		}
 `,
-		New:  "",
-		What: "a deposit that stays in the mempool holds its payment open for ever",
+		New:     "",
+		What:    "a deposit that stays in the mempool holds its payment open for ever",
+		Package: "payment", Test: "TestD16_OnlyAProofMovesMoney",
 	},
 	{
 		ID: "omit-payment-watch-end", File: "payment/step.go",
