@@ -151,6 +151,40 @@ func TestFollowerLeaves(t *testing.T) {
 	require.Equal(t, []string{"first ", "stays "}, s.log())
 }
 
+// A follower's context ends just as it is told to lead: somebody else leads then.
+func TestLeaverWhoWasToLead(t *testing.T) {
+	t.Parallel()
+	for range 300 { // in most of them both happen at once
+		ctx, cancel := context.WithCancel(context.Background())
+		started, release := make(chan bool), make(chan bool)
+		s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+			if n == 1 {
+				close(started)
+				<-release
+				cancel()
+			}
+			return fine(changes)
+		}}
+		l := New(s, Config{})
+		var wg sync.WaitGroup
+		wg.Go(func() { l.Commit(context.Background(), change("p", "first")) })
+		<-started
+		wg.Go(func() { l.Commit(ctx, change("p", "leaver")) })
+		queued(l, 1)
+		stays := make(chan error, 1)
+		wg.Go(func() { stays <- l.Commit(context.Background(), change("p", "stays"))[0] })
+		queued(l, 2)
+		close(release)
+		select {
+		case err := <-stays:
+			require.NoError(t, err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody leads any more")
+		}
+		wg.Wait()
+	}
+}
+
 // The leader's ended context takes nobody else's Change down.
 func TestLeaderLeaves(t *testing.T) {
 	t.Parallel()
