@@ -515,6 +515,20 @@ func TestK04_Signatures(t *testing.T) {
 	})
 }
 
+// A signature that a fault of the machine made wrong can tell the key to whoever also has
+// the right one: it is not handed out.
+func TestK04_WrongSignatureIsNotHandedOut(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		r := w.request("w", 0)
+		for _, bit := range []int{0, 255, 256, 511} {
+			w.signer.Faulty(bit)
+			w.refuses(r, "bit %d", bit)
+		}
+		w.restart()
+		w.signs(r)
+	})
+}
+
 func TestK05_SignOnce(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		r := w.request("w1", 0)
