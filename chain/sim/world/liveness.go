@@ -130,7 +130,7 @@ func (r *run) attend(t *task) {
 			r.tell("operator %s", what)
 		}
 		for _, m := range r.tenants {
-			m.topUp(n, true)
+			m.provide(t, n)
 		}
 	}
 	t.struck = r.deep

@@ -165,6 +165,7 @@ func (r *run) safety(ctx context.Context) {
 		r.wake(false)
 		a := deck[r.rng.IntN(len(deck))]
 		r.tell("%s: %s", a.name, a.do())
+		r.harder()
 		r.rise()
 		r.overtake()
 		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)

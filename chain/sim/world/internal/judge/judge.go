@@ -143,6 +143,7 @@ func (j *Judge) Look(s *Scene) {
 	j.chains(s)
 	if s.End {
 		j.ends(s)
+		j.hard(s)
 	}
 }
 

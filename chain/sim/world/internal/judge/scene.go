@@ -30,6 +30,7 @@ type Weather struct {
 	Mistyped bool // a price was typed wrongly
 	Deaf     bool // receivers may fail
 	Purged   bool // webhooks that have ended are forgotten after a while
+	Thrift   bool // operators bring only what shown reasons ask for
 	Skew     time.Duration
 }
 

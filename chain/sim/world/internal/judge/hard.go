@@ -1,0 +1,33 @@
+package judge
+
+// aboutHard are promises about worlds that are harder than most: each is asked only where
+// what it is about happens.
+var aboutHard = []Promise{
+	{ID: "thrift", Rule: "An operator who brings coins only where a shown reason asks for them keeps everything going: once he has brought them, no withdrawal waits for coins and no coins wait for gas."},
+}
+
+// hard judges the end of such a world.
+func (j *Judge) hard(s *Scene) {
+	for i := range s.Shops {
+		j.thrift(s, &s.Shops[i])
+	}
+}
+
+// Reasons that other promises do not name.
+const (
+	stuck    = "stuck"           // of a withdrawal: a node or signer does not do its part
+	gasShort = "gas_float_short" // of coins that wait for the operator's
+)
+
+// thrift is that shown reasons are all that an operator needs to look at.
+func (j *Judge) thrift(s *Scene, shop *Shop) {
+	able := s.Weather.Thrift && !s.Weather.Deep && !s.Weather.Restored
+	for i := range shop.Payouts {
+		p := &shop.Payouts[i]
+		j.ask("thrift", able, !p.open() || p.Reason == stuck, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
+	}
+	for i := range shop.Resting {
+		r := &shop.Resting[i]
+		j.ask("thrift", able, r.Reason != gasShort, "%s at %s still waits for gas, and all that was asked for was brought", r.Coin, r.Address)
+	}
+}
