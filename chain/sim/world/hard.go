@@ -12,6 +12,7 @@ import (
 // The hard nemeses.
 const (
 	Thrift Nemesis = "thrift" // operators bring little, and only what a shown reason asks for
+	Crumbs Nemesis = "crumbs" // merchants who live on small payments in many pieces, and pay out all that they have
 )
 
 // hardship is a hard nemesis.
@@ -26,6 +27,7 @@ type hardship struct {
 func hardships() []hardship {
 	return []hardship{
 		{Thrift, 15, 4, (*run).lookAfter},
+		{Crumbs, 12, 5, (*run).crumb},
 	}
 }
 

@@ -162,7 +162,7 @@ func (r *run) open() string {
 		}
 	}
 	for id, v := range w.payouts {
-		if (v.Status == withdrawal.Pending || v.Status == withdrawal.Processing) && !r.restored && !w.robbed(id) {
+		if (v.Status == withdrawal.Pending || v.Status == withdrawal.Processing) && !r.restored && !w.robbed(id) && !r.spared(id) {
 			return r.explain(v, id)
 		}
 	}

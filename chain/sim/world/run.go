@@ -174,6 +174,7 @@ func (r *run) safety(ctx context.Context) {
 		r.at(r.w.Steps)
 		r.quiet(r.begun.Add(r.w.Span))
 	}
+	r.lastPaydays()
 }
 
 // overtake lets people, the chains, and then another process do something while

@@ -4,18 +4,21 @@ package judge
 // what it is about happens.
 var aboutHard = []Promise{
 	{ID: "thrift", Rule: "An operator who brings coins only where a shown reason asks for them keeps everything going: once he has brought them, no withdrawal waits for coins and no coins wait for gas."},
+	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first.", Open: "N02", Why: "A withdrawal that needs more than a few coins waits as fee_too_high for ever."},
 }
 
 // hard judges the end of such a world.
 func (j *Judge) hard(s *Scene) {
 	for i := range s.Shops {
 		j.thrift(s, &s.Shops[i])
+		j.manyCoins(s, &s.Shops[i])
 	}
 }
 
 // Reasons that other promises do not name.
 const (
 	stuck    = "stuck"           // of a withdrawal: a node or signer does not do its part
+	tooHigh  = "fee_too_high"    // the network asks more than the bound
 	gasShort = "gas_float_short" // of coins that wait for the operator's
 )
 
@@ -24,10 +27,19 @@ func (j *Judge) thrift(s *Scene, shop *Shop) {
 	able := s.Weather.Thrift && !s.Weather.Deep && !s.Weather.Restored
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
-		j.ask("thrift", able, !p.open() || p.Reason == stuck, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
+		j.ask("thrift", able, !p.open() || p.Reason == stuck || p.Reason == tooHigh, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
 	}
 	for i := range shop.Resting {
 		r := &shop.Resting[i]
 		j.ask("thrift", able, r.Reason != gasShort, "%s at %s still waits for gas, and all that was asked for was brought", r.Coin, r.Address)
+	}
+}
+
+// manyCoins is that a wallet of many small coins can pay.
+func (j *Judge) manyCoins(s *Scene, shop *Shop) {
+	for i := range shop.Payouts {
+		p := &shop.Payouts[i]
+		able := s.Weather.Crumbs && !s.Weather.Restored
+		j.ask("many-coins", able, !p.open() || p.Reason != tooHigh, "withdrawal %s is still %s for %q", p.ID, p.Status, p.Reason)
 	}
 }

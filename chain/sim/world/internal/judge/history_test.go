@@ -62,7 +62,7 @@ func (h *history) chain() *Chain { return &h.scene.Chains[0] }
 func good() *history {
 	h := &history{paid: map[string]Ask{}}
 	h.scene = Scene{
-		Now: at(3000), End: true, Calm: time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true},
+		Now: at(3000), End: true, Calm: time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true},
 		Prices: map[string]decimal.Decimal{"USDT": dec("1"), "X": dec("2")},
 		Quoted: map[string][]decimal.Decimal{"USDT": {dec("1")}, "X": {dec("2")}},
 		Shops:  []Shop{goodShop(), {ID: "b", Outbox: []Letter{{ID: "other", Object: "other", Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},

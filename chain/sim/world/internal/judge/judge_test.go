@@ -88,6 +88,7 @@ var breaks = map[string]func(h *history){
 	"resting":      func(h *history) { h.shop().Resting[0].Reason = "" },
 	"resting-ends": func(h *history) { h.shop().Resting[0].DueBelow = -1 },
 	"at-rest":      func(h *history) { h.chain().Stuck["d2"]["USDTX"] = dec("20") },
+	"many-coins":   func(h *history) { h.shop().Payouts[2].Reason = "fee_too_high" },
 	"thrift":       func(h *history) { h.shop().Payouts[2].Reason = "gas_short" },
 	"at-rest-deep": func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
 }
