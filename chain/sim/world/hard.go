@@ -13,6 +13,7 @@ import (
 const (
 	Thrift Nemesis = "thrift" // operators bring little, and only what a shown reason asks for
 	Crumbs Nemesis = "crumbs" // merchants who live on small payments in many pieces, and pay out all that they have
+	Storms Nemesis = "storms" // fees ten and thirty times as high for days
 )
 
 // hardship is a hard nemesis.
@@ -28,6 +29,7 @@ func hardships() []hardship {
 	return []hardship{
 		{Thrift, 15, 4, (*run).lookAfter},
 		{Crumbs, 12, 5, (*run).crumb},
+		{Storms, 12, 1, (*run).storm},
 	}
 }
 

@@ -25,6 +25,8 @@ type outside struct {
 	struck  int             // faults of the store so far
 	trouble time.Time       // when the last of them struck
 	calm    time.Time       // when all faults stopped; zero = not yet
+	risen   map[string]bool // withdrawals ordered after fees rose, a day and a half ago
+	sieged  map[string]bool // and those ordered just before
 }
 
 func newOutside(open []string) *outside {
@@ -147,7 +149,7 @@ func (o *outside) open(r *run) error {
 // scene is the world as the judge sees it.
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
-		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted,
+		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted, Risen: o.risen, Sieged: o.sieged,
 		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Skew: r.skewed},
 	}
 	if !o.calm.IsZero() {

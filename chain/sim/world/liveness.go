@@ -37,12 +37,14 @@ func (r *run) liveness() {
 	r.wake(true)
 	for _, n := range r.chains {
 		if n.sim != nil {
+			n.storm = 1
 			n.sim.SetFeeLevel(n.level)
 			n.honestTokens()
 		}
 	}
 	r.tell("faults stop")
 	r.now = r.now.Add(r.skewed)
+	r.siege()
 	for range 2 {
 		if !r.settle() {
 			return

@@ -360,7 +360,7 @@ func (r *run) malleate() string {
 func (r *run) fees() string {
 	n := r.anyNet()
 	times := pick(r.rng, []int64{1, 1, 2, 3, 5})
-	n.sim.SetFeeLevel(n.level * times)
+	n.sim.SetFeeLevel(n.fees() * times)
 	return fmt.Sprint(n.name, " times ", times)
 }
 
@@ -369,6 +369,7 @@ func (r *run) fees() string {
 // was signed and set aside before bears twice the price. On networks that keep outputs it
 // need not, and would rightly wait for ever: they have no such gas.
 func (r *run) rise() {
+	r.abate()
 	if r.rate[Fees] == 0 || r.step < r.dear {
 		return
 	}
@@ -377,7 +378,7 @@ func (r *run) rise() {
 			if s.State == treasury.SweepFunding {
 				r.struck[Fees]++
 				r.dear, n.level = r.w.Steps+1, 2*n.level
-				n.sim.SetFeeLevel(n.level)
+				n.sim.SetFeeLevel(n.fees())
 				r.tell("fees: %s times 2, for good", n.name)
 				return
 			}

@@ -5,6 +5,8 @@ package judge
 var aboutHard = []Promise{
 	{ID: "thrift", Rule: "An operator who brings coins only where a shown reason asks for them keeps everything going: once he has brought them, no withdrawal waits for coins and no coins wait for gas."},
 	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first.", Open: "N02", Why: "A withdrawal that needs more than a few coins waits as fee_too_high for ever."},
+	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day, also where an earlier one was sent before they rose.", Open: "N03", Why: "A payout that was signed below the new price keeps its hot address from paying."},
+	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when.", Open: "T06", Why: "One whose transaction waits in the mempools shows none."},
 }
 
 // hard judges the end of such a world.
@@ -41,5 +43,19 @@ func (j *Judge) manyCoins(s *Scene, shop *Shop) {
 		p := &shop.Payouts[i]
 		able := s.Weather.Crumbs && !s.Weather.Restored
 		j.ask("many-coins", able, !p.open() || p.Reason != tooHigh, "withdrawal %s is still %s for %q", p.ID, p.Status, p.Reason)
+	}
+}
+
+// dearer is what a rise of fees that stays does to withdrawals.
+func (j *Judge) dearer(s *Scene, shop *Shop) {
+	for i := range shop.Payouts {
+		p := &shop.Payouts[i]
+		risen, before := s.Risen[p.ID], s.Sieged[p.ID]
+		if risen {
+			j.ask("fees-rose", true, !p.open(), "withdrawal %s was ordered after fees had risen and is %s for %q", p.ID, p.Status, p.Reason)
+		}
+		if risen || before {
+			j.ask("fees-rose-shown", p.open(), p.Reason != "" && !p.Since.IsZero(), "withdrawal %s is %s since %s and shows no reason", p.ID, p.Status, p.Created)
+		}
 	}
 }

@@ -139,6 +139,7 @@ func (j *Judge) Look(s *Scene) {
 		j.agrees(shop)
 		j.firsts(s, shop)
 		j.resting(s, shop)
+		j.dearer(s, shop)
 	}
 	j.chains(s)
 	if s.End {

@@ -46,10 +46,13 @@ type Scene struct {
 	// Stepped is when a process last did all that was due, with nothing in its way;
 	// zero = something was.
 	Stepped time.Time
-	Shops   []Shop
-	Chains  []Chain
-	Prices  map[string]decimal.Decimal   // in USD, by token
-	Quoted  map[string][]decimal.Decimal // every price that was ever given
+	// Risen are withdrawals that were ordered right after the fees of their network had
+	// risen, Sieged those ordered right before: both more than a day ago. nil = no such day.
+	Risen, Sieged map[string]bool
+	Shops         []Shop
+	Chains        []Chain
+	Prices        map[string]decimal.Decimal   // in USD, by token
+	Quoted        map[string][]decimal.Decimal // every price that was ever given
 }
 
 // Shop is a merchant with all that the public views show it.
