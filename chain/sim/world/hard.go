@@ -11,9 +11,10 @@ import (
 
 // The hard nemeses.
 const (
-	Thrift Nemesis = "thrift" // operators bring little, and only what a shown reason asks for
-	Crumbs Nemesis = "crumbs" // merchants who live on small payments in many pieces, and pay out all that they have
-	Storms Nemesis = "storms" // fees ten and thirty times as high for days
+	Thrift  Nemesis = "thrift"  // operators bring little, and only what a shown reason asks for
+	Crumbs  Nemesis = "crumbs"  // merchants who live on small payments in many pieces, and pay out all that they have
+	Storms  Nemesis = "storms"  // fees ten and thirty times as high for days
+	Amnesia Nemesis = "amnesia" // nodes stand still, forget old receipts, and tell finality late or ahead of their heads
 )
 
 // hardship is a hard nemesis.
@@ -30,6 +31,7 @@ func hardships() []hardship {
 		{Thrift, 15, 4, (*run).lookAfter},
 		{Crumbs, 12, 5, (*run).crumb},
 		{Storms, 12, 1, (*run).storm},
+		{Amnesia, 12, 3, (*run).amnesia},
 	}
 }
 

@@ -7,6 +7,7 @@ var aboutHard = []Promise{
 	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first.", Open: "N02", Why: "A withdrawal that needs more than a few coins waits as fee_too_high for ever."},
 	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day, also where an earlier one was sent before they rose.", Open: "N03", Why: "A payout that was signed below the new price keeps its hot address from paying."},
 	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when.", Open: "T06", Why: "One whose transaction waits in the mempools shows none."},
+	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
 }
 
 // hard judges the end of such a world.
@@ -57,5 +58,22 @@ func (j *Judge) dearer(s *Scene, shop *Shop) {
 		if risen || before {
 			j.ask("fees-rose-shown", p.open(), p.Reason != "" && !p.Since.IsZero(), "withdrawal %s is %s since %s and shows no reason", p.ID, p.Status, p.Created)
 		}
+	}
+}
+
+// unread is that a payment does not expire on what nobody has read.
+func (j *Judge) unread(s *Scene, shop *Shop) {
+	if !s.Weather.Aged || s.End {
+		return
+	}
+	for i := range shop.Payments {
+		p := &shop.Payments[i]
+		coin, came := j.coin(p.Coin), int64(0)
+		for _, m := range s.chain(coin.Network).Moves {
+			if m.To == p.Address && m.Coin == p.Coin && m.Time.Before(p.Expires) && !m.Amount.LessThan(coin.Dust) {
+				came += coin.units(m.Amount)
+			}
+		}
+		j.ask("unread", came >= p.Due && !p.Cancelled, p.Status != expired, "payment %s of %d is expired, and %d came before its end", p.ID, p.Due, came)
 	}
 }

@@ -140,6 +140,7 @@ func (j *Judge) Look(s *Scene) {
 		j.firsts(s, shop)
 		j.resting(s, shop)
 		j.dearer(s, shop)
+		j.unread(s, shop)
 	}
 	j.chains(s)
 	if s.End {

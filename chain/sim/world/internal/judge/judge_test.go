@@ -91,6 +91,7 @@ var breaks = map[string]func(h *history){
 	"many-coins":      func(h *history) { h.shop().Payouts[2].Reason = "fee_too_high" },
 	"fees-rose":       func(h *history) { h.scene.Risen["w3"] = true },
 	"fees-rose-shown": func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
+	"unread":          func(h *history) { h.scene.End = false; h.shop().Payments[0].Status = expired },
 	"thrift":          func(h *history) { h.shop().Payouts[2].Reason = "gas_short" },
 	"at-rest-deep":    func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
 }
@@ -108,6 +109,9 @@ func TestPromises(t *testing.T) {
 	require.Empty(t, deeply.Breaches())
 	tally.Add(deeply.Tally())
 	tally.Add(back.play().Tally())
+	midst := good()
+	midst.scene.End = false
+	tally.Add(midst.play().Tally())
 	require.Empty(t, tally.Idle())
 	for _, p := range Table() {
 		t.Run(p.ID, func(t *testing.T) {
