@@ -15,6 +15,7 @@ const (
 	Crumbs  Nemesis = "crumbs"  // merchants who live on small payments in many pieces, and pay out all that they have
 	Storms  Nemesis = "storms"  // fees ten and thirty times as high for days
 	Amnesia Nemesis = "amnesia" // nodes stand still, forget old receipts, and tell finality late or ahead of their heads
+	Hangs   Nemesis = "hangs"   // receivers that take all the time that they are given
 )
 
 // hardship is a hard nemesis.
@@ -32,6 +33,7 @@ func hardships() []hardship {
 		{Crumbs, 12, 5, (*run).crumb},
 		{Storms, 12, 1, (*run).storm},
 		{Amnesia, 12, 3, (*run).amnesia},
+		{Hangs, 12, 2, (*run).hang},
 	}
 }
 
