@@ -16,6 +16,7 @@ const (
 	Storms  Nemesis = "storms"  // fees ten and thirty times as high for days
 	Amnesia Nemesis = "amnesia" // nodes stand still, forget old receipts, and tell finality late or ahead of their heads
 	Hangs   Nemesis = "hangs"   // receivers that take all the time that they are given
+	Absurd  Nemesis = "absurd"  // prices a hundred times and more too high or too low
 )
 
 // hardship is a hard nemesis.
@@ -34,6 +35,7 @@ func hardships() []hardship {
 		{Storms, 12, 1, (*run).storm},
 		{Amnesia, 12, 3, (*run).amnesia},
 		{Hangs, 12, 2, (*run).hang},
+		{Absurd, 12, 4, (*run).wilder},
 	}
 }
 

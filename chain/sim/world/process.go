@@ -131,7 +131,7 @@ func (p *process) start() error {
 		addresses = public // written as the node writes them
 	}
 	cfg := cryptopay.Config{
-		Store: p.view, Chains: clients, HeadAge: r.headAge(), GoneAfter: -1, Registry: p.registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p},
+		Store: p.view, Chains: clients, HeadAge: r.headAge(), GoneAfter: -1, Registry: p.registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p}, RateBounds: r.bounds(),
 		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}

@@ -41,6 +41,7 @@ type run struct {
 	quoted  map[string][]decimal.Decimal
 	typed   map[string]decimal.Decimal // by mistake, until it is put right
 	quote   string                     // what is wrong with the source of prices now, "" = nothing
+	wild    decimal.Decimal            // how many times too high absurd prices are
 
 	current   *task           // that is running
 	rate      map[Nemesis]int // per 10,000 chances; 0 = does not strike
