@@ -17,6 +17,7 @@ const (
 	Amnesia Nemesis = "amnesia" // nodes stand still, forget old receipts, and tell finality late or ahead of their heads
 	Hangs   Nemesis = "hangs"   // receivers that take all the time that they are given
 	Absurd  Nemesis = "absurd"  // prices a hundred times and more too high or too low
+	Thieves Nemesis = "thieves" // somebody edits a row of a payout in the database
 )
 
 // hardship is a hard nemesis.
@@ -36,6 +37,7 @@ func hardships() []hardship {
 		{Amnesia, 12, 3, (*run).amnesia},
 		{Hangs, 12, 2, (*run).hang},
 		{Absurd, 12, 4, (*run).wilder},
+		{Thieves, 12, 4, (*run).steal},
 	}
 }
 
@@ -54,6 +56,9 @@ func (r *run) harden() {
 		rate := 1 + dice.IntN(4)
 		if r.w.Nemeses != nil {
 			active = slices.Contains(r.w.Nemeses, h.nemesis)
+		}
+		if h.nemesis == Thieves && r.rate[Restores] > 0 {
+			active = false // a store that is put back is made of what the library wrote
 		}
 		if active && r.w.able(h.nemesis) {
 			r.rate[h.nemesis], r.struck[h.nemesis] = rate, 0

@@ -163,7 +163,12 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 		if err := o.rest(r, m, &shop); err != nil {
 			return nil, err
 		}
+		r.honestly(&shop)
 		s.Shops = append(s.Shops, shop)
+	}
+	var err error
+	if s.Edited, err = r.theft(end); err != nil {
+		return nil, err
 	}
 	for _, n := range r.chains {
 		c, err := o.look(r, n)

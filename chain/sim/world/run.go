@@ -30,8 +30,9 @@ type run struct {
 	now   time.Time
 	begun time.Time
 	step  int
-	calls int  // of the store, in this step
-	calm  bool // faults have stopped
+	calls int               // of the store, in this step
+	calm  bool              // faults have stopped
+	edits map[string]edited // withdrawals that a thief has edited, by id
 
 	truth   *witness
 	chains  []*network
@@ -105,7 +106,7 @@ func newRun(w World) *run {
 		rate: map[Nemesis]int{}, cards: map[Nemesis]int{}, struck: map[Nemesis]int{}, counts: map[string]int{},
 		inbox: inbox{bodies: map[string]string{}, dead: -1, tries: map[string][]time.Time{}}, first: map[string]time.Time{},
 	}
-	r.begun = r.now
+	r.begun, r.edits = r.now, map[string]edited{}
 	r.outside = newOutside(w.Open)
 	r.at(-1)
 	return r
@@ -310,7 +311,7 @@ func (r *run) excuse(t *task, err error) {
 	if t.paused && len(r.procs) > 1 {
 		return // it may have lost its lease meanwhile, and says that things are not as they were
 	}
-	if err == nil || t.struck || r.unwell(t.p) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) || errors.Is(err, incoming.ErrForked) {
+	if err == nil || t.struck || r.unwell(t.p) || r.noticed(err) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) || errors.Is(err, incoming.ErrForked) {
 		return
 	}
 	r.fail("error", "%s of %s, with no fault about: %v", t.name, t.p, err)

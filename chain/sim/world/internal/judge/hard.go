@@ -8,6 +8,7 @@ var aboutHard = []Promise{
 	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day, also where an earlier one was sent before they rose.", Open: "N03", Why: "A payout that was signed below the new price keeps its hot address from paying."},
 	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when.", Open: "T06", Why: "One whose transaction waits in the mempools shows none."},
 	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
+	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
 }
 
 // hard judges the end of such a world.
@@ -75,5 +76,20 @@ func (j *Judge) unread(s *Scene, shop *Shop) {
 			}
 		}
 		j.ask("unread", came >= p.Due && !p.Cancelled, p.Status != expired, "payment %s of %d is expired, and %d came before its end", p.ID, p.Due, came)
+	}
+}
+
+// theft is that who edits the database is not paid.
+func (j *Judge) theft(s *Scene, shop *Shop) {
+	for i := range shop.Payouts {
+		p := &shop.Payouts[i]
+		e, ok := s.Edited[p.ID]
+		if !ok {
+			continue
+		}
+		for _, m := range s.chain(j.coin(p.Coin).Network).Moves {
+			j.ask("theft", true, m.To != e.Thief, "withdrawal %s was edited, and the thief has %s %s", p.ID, m.Amount, m.Coin)
+		}
+		j.ask("theft", s.End && p.open(), p.Reason != "" && e.Named, "withdrawal %s was edited and waits for %q (named by Verify: %t)", p.ID, p.Reason, e.Named)
 	}
 }

@@ -141,6 +141,7 @@ func (j *Judge) Look(s *Scene) {
 		j.resting(s, shop)
 		j.dearer(s, shop)
 		j.unread(s, shop)
+		j.theft(s, shop)
 	}
 	j.chains(s)
 	if s.End {

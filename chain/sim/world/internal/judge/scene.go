@@ -50,10 +50,19 @@ type Scene struct {
 	// Risen are withdrawals that were ordered right after the fees of their network had
 	// risen, Sieged those ordered right before: both more than a day ago. nil = no such day.
 	Risen, Sieged map[string]bool
-	Shops         []Shop
-	Chains        []Chain
-	Prices        map[string]decimal.Decimal   // in USD, by token
-	Quoted        map[string][]decimal.Decimal // every price that was ever given
+	// Edited are withdrawals of which a row was edited in the database, before anything of
+	// them was signed. They are shown here as they were ordered.
+	Edited map[string]Edit
+	Shops  []Shop
+	Chains []Chain
+	Prices map[string]decimal.Decimal   // in USD, by token
+	Quoted map[string][]decimal.Decimal // every price that was ever given
+}
+
+// Edit is what became of a withdrawal that was edited in the database.
+type Edit struct {
+	Thief string // the address that it was to pay
+	Named bool   // Verify names it; asked at the end
 }
 
 // Shop is a merchant with all that the public views show it.
