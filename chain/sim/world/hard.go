@@ -34,7 +34,7 @@ func hardships() []hardship {
 		{Thrift, 15, 4, (*run).lookAfter},
 		{Crumbs, 12, 5, (*run).crumb},
 		{Storms, 12, 1, (*run).storm},
-		{Amnesia, 12, 3, (*run).amnesia},
+		{Amnesia, 18, 3, (*run).amnesia},
 		{Hangs, 12, 2, (*run).hang},
 		{Absurd, 12, 4, (*run).wilder},
 		{Thieves, 12, 4, (*run).steal},

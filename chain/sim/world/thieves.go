@@ -41,7 +41,8 @@ func (r *run) steal() string {
 	n := r.network(p.c.Network)
 	tenant, network := storage.Tenant(p.m.id), storage.Network(string(n.name))
 	was := r.truth.payouts[p.id]
-	now, e, what := was, edited{was: was}, ""
+	now, e := was, edited{was: was}
+	var what string
 	switch r.rng.IntN(3) {
 	case 0:
 		what, now.Address = "address", string(n.thiefAt())

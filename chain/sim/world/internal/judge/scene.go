@@ -31,7 +31,7 @@ type Weather struct {
 	Deaf     bool // receivers may fail
 	Purged   bool // webhooks that have ended are forgotten after a while
 	Thrift   bool // operators bring only what shown reasons ask for
-	Aged     bool // nothing expires while a node stands still, and what is in a block stays there
+	Aged     bool // nothing expires while a node stands still, and no block that was left counts again
 	Crumbs   bool // merchants are paid in many small pieces
 	Skew     time.Duration
 }
