@@ -55,6 +55,7 @@ func (r *run) cast() {
 			}
 		}
 	}
+	r.newCurrency()
 	if r.w.Seed%2 == 0 {
 		r.keep = 36 * time.Hour
 	}

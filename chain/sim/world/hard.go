@@ -11,13 +11,14 @@ import (
 
 // The hard nemeses.
 const (
-	Thrift  Nemesis = "thrift"  // operators bring little, and only what a shown reason asks for
-	Crumbs  Nemesis = "crumbs"  // merchants who live on small payments in many pieces, and pay out all that they have
-	Storms  Nemesis = "storms"  // fees ten and thirty times as high for days
-	Amnesia Nemesis = "amnesia" // nodes stand still, forget old receipts, and tell finality late or ahead of their heads
-	Hangs   Nemesis = "hangs"   // receivers that take all the time that they are given
-	Absurd  Nemesis = "absurd"  // prices a hundred times and more too high or too low
-	Thieves Nemesis = "thieves" // somebody edits a row of a payout in the database
+	Thrift   Nemesis = "thrift"   // operators bring little, and only what a shown reason asks for
+	Crumbs   Nemesis = "crumbs"   // merchants who live on small payments in many pieces, and pay out all that they have
+	Storms   Nemesis = "storms"   // fees ten and thirty times as high for days
+	Amnesia  Nemesis = "amnesia"  // nodes stand still, forget old receipts, and tell finality late or ahead of their heads
+	Hangs    Nemesis = "hangs"    // receivers that take all the time that they are given
+	Absurd   Nemesis = "absurd"   // prices a hundred times and more too high or too low
+	Thieves  Nemesis = "thieves"  // somebody edits a row of a payout in the database
+	Rollouts Nemesis = "rollouts" // a currency and confirmations that change between restarts, process by process
 )
 
 // hardship is a hard nemesis.
@@ -38,6 +39,7 @@ func hardships() []hardship {
 		{Hangs, 12, 2, (*run).hang},
 		{Absurd, 12, 4, (*run).wilder},
 		{Thieves, 12, 4, (*run).steal},
+		{Rollouts, 12, 2, (*run).deploy},
 	}
 }
 

@@ -138,7 +138,7 @@ func (o *outside) open(r *run) error {
 	if o.process != nil && o.opened == r.truth {
 		return nil
 	}
-	p := &process{r: r, n: -1, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8([32]byte{1})}
+	p := &process{r: r, n: -1, rolled: true, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8([32]byte{1})}
 	for _, n := range r.chains {
 		p.nodes[n.name] = n.sim.NewNode()
 	}
@@ -150,7 +150,7 @@ func (o *outside) open(r *run) error {
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
 		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted, Risen: o.risen, Sieged: o.sieged,
-		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
+		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Fresh: r.fresh(), Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
 	}
 	if !o.calm.IsZero() {
 		s.Calm = r.now.Sub(o.calm)

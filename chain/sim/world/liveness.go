@@ -35,6 +35,7 @@ func (r *run) liveness() {
 	}
 	r.quote, r.typed, r.inbox.mood = "", nil, ""
 	r.wake(true)
+	r.finish()
 	for _, n := range r.chains {
 		if n.sim != nil {
 			n.storm = 1

@@ -196,7 +196,7 @@ func (r *run) again(signers bool) {
 	r.unsigned = !signers
 	for _, p := range r.procs {
 		p.kill()
-		if err := p.start(); err != nil {
+		if err := p.startAgain(); err != nil {
 			r.fail("start", "%s does not start after a restore: %v", p, err)
 		}
 	}

@@ -25,14 +25,15 @@ import (
 
 // run is one playing of a World.
 type run struct {
-	w     World
-	rng   *rand.Rand // who acts and what he does: one stream per step
-	now   time.Time
-	begun time.Time
-	step  int
-	calls int               // of the store, in this step
-	calm  bool              // faults have stopped
-	edits map[string]edited // withdrawals that a thief has edited, by id
+	w       World
+	rng     *rand.Rand // who acts and what he does: one stream per step
+	now     time.Time
+	begun   time.Time
+	step    int
+	calls   int               // of the store, in this step
+	calm    bool              // faults have stopped
+	rollout *rollout          // nil = there is none
+	edits   map[string]edited // withdrawals that a thief has edited, by id
 
 	truth   *witness
 	chains  []*network
@@ -262,7 +263,7 @@ func (r *run) revive(p *process) {
 	}
 	p.kill()
 	r.counts["restarts"]++
-	if err := p.start(); err != nil {
+	if err := p.startAgain(); err != nil {
 		r.fail("start", "%s does not start again: %v", p, err)
 	}
 }
@@ -311,7 +312,7 @@ func (r *run) excuse(t *task, err error) {
 	if t.paused && len(r.procs) > 1 {
 		return // it may have lost its lease meanwhile, and says that things are not as they were
 	}
-	if err == nil || t.struck || r.unwell(t.p) || r.noticed(err) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) || errors.Is(err, incoming.ErrForked) {
+	if err == nil || t.struck || r.unwell(t.p) || r.noticed(err) || r.unlisted(err) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) || errors.Is(err, incoming.ErrForked) {
 		return
 	}
 	r.fail("error", "%s of %s, with no fault about: %v", t.name, t.p, err)

@@ -9,6 +9,7 @@ var aboutHard = []Promise{
 	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when.", Open: "T06", Why: "One whose transaction waits in the mempools shows none."},
 	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
 	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
+	{ID: "rollout", Rule: "While a new currency is known to one process and not to another, what customers pay in it is credited or in suspense as ever."},
 }
 
 // hard judges the end of such a world.
@@ -16,6 +17,7 @@ func (j *Judge) hard(s *Scene) {
 	for i := range s.Shops {
 		j.thrift(s, &s.Shops[i])
 		j.manyCoins(s, &s.Shops[i])
+		j.rollout(s, &s.Shops[i])
 	}
 }
 
@@ -91,5 +93,30 @@ func (j *Judge) theft(s *Scene, shop *Shop) {
 			j.ask("theft", true, m.To != e.Thief, "withdrawal %s was edited, and the thief has %s %s", p.ID, m.Amount, m.Coin)
 		}
 		j.ask("theft", s.End && p.open(), p.Reason != "" && e.Named, "withdrawal %s was edited and waits for %q (named by Verify: %t)", p.ID, p.Reason, e.Named)
+	}
+}
+
+// rollout is that a payment in a new currency loses nothing to processes that do not know
+// it yet.
+func (j *Judge) rollout(s *Scene, shop *Shop) {
+	for i := range shop.Payments {
+		p := &shop.Payments[i]
+		if p.Coin != s.Weather.Fresh || s.Weather.Deep || s.Weather.Restored {
+			continue
+		}
+		coin, there := j.coin(p.Coin), int64(0)
+		for _, m := range s.chain(coin.Network).Moves {
+			if m.To == p.Address && m.Coin == p.Coin && !m.Amount.LessThan(coin.Dust) {
+				there += coin.units(m.Amount)
+			}
+		}
+		for k := range shop.Suspense {
+			if h := &shop.Suspense[k]; h.Address == p.Address && h.Coin == p.Coin {
+				there -= h.Amount
+			}
+		}
+		_, most := j.resolved(shop.ID, p.Coin)
+		j.ask("rollout", there > 0, p.Received >= there-most-shop.Left[p.Coin] && p.Received <= there,
+			"payment %s in the new %s has %d, and %d came that nobody holds back", p.ID, p.Coin, p.Received, there)
 	}
 }

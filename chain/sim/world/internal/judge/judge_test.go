@@ -93,6 +93,7 @@ var breaks = map[string]func(h *history){
 	"fees-rose-shown": func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
 	"unread":          func(h *history) { h.scene.End = false; h.shop().Payments[0].Status = expired },
 	"theft":           func(h *history) { h.scene.Edited["w3"] = Edit{Thief: "thief"} },
+	"rollout":         func(h *history) { h.shop().Payments[1].Received = 0 },
 	"thrift":          func(h *history) { h.shop().Payouts[2].Reason = "gas_short" },
 	"at-rest-deep":    func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
 }
