@@ -61,7 +61,7 @@ func (k *client) Status(ctx context.Context, attempts ...chain.Attempt) (out []c
 	err = k.ask(ctx, func(v view) error {
 		final := k.n.finalAt(v.head().Height)
 		for _, a := range attempts {
-			if k.n.forgets[a.Tx] {
+			if b, _ := v.included(a.Tx); k.n.forgets[a.Tx] || b != nil && k.n.pruned(v, b.Height) {
 				out = append(out, chain.Status{State: chain.Unknown})
 				continue
 			}

@@ -190,6 +190,7 @@ func (r *run) customer() string {
 }
 
 func (a *asked) send(tx sim.Tx) string {
+	tx.Payments = a.m.r.inPieces(a.net, tx.Payments)
 	hash, err := a.net.chain.Send(tx)
 	if err != nil {
 		return "not accepted: " + err.Error()

@@ -49,7 +49,7 @@ func (r *run) mislist() string {
 	}
 	p.kill()
 	p.listed = nil
-	if err := p.start(); err != nil {
+	if err := p.startAgain(); err != nil {
 		r.fail("start", "%s does not start after the %s of %s was put right: %v", p, field, code, err)
 	}
 	return fmt.Sprintf("the %s of %s is mistaken, %s does not start until it is put right", field, code, p)

@@ -62,9 +62,10 @@ func (h *history) chain() *Chain { return &h.scene.Chains[0] }
 func good() *history {
 	h := &history{paid: map[string]Ask{}}
 	h.scene = Scene{
-		Now: at(3000), End: true, Calm: time.Hour, Stepped: at(2999),
+		Now: at(3000), End: true, Calm: time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true, Aged: true, Fresh: "USDTX"},
 		Prices: map[string]decimal.Decimal{"USDT": dec("1"), "X": dec("2")},
 		Quoted: map[string][]decimal.Decimal{"USDT": {dec("1")}, "X": {dec("2")}},
+		Risen:  map[string]bool{"w1": true}, Sieged: map[string]bool{"w3": true}, Edited: map[string]Edit{"w3": {Thief: "thief", Named: true}},
 		Shops:  []Shop{goodShop(), {ID: "b", Outbox: []Letter{{ID: "other", Object: "other", Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},
 		Chains: []Chain{goodChain()},
 	}

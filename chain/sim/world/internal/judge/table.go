@@ -11,7 +11,7 @@ type Promise struct {
 // Table lists every promise, by what it is about.
 func Table() []Promise {
 	var all []Promise
-	for _, part := range [][]Promise{aboutPayments, aboutPayouts, aboutBooks, aboutWebhooks, aboutChains, aboutEnds, aboutLater} {
+	for _, part := range [][]Promise{aboutPayments, aboutPayouts, aboutBooks, aboutWebhooks, aboutChains, aboutEnds, aboutHard, aboutLater} {
 		all = append(all, part...)
 	}
 	return all
