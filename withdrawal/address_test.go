@@ -156,12 +156,20 @@ func TestScaleOfARemovedCurrency(t *testing.T) {
 	}
 	later, err := chain.NewRegistry([]chain.NetworkInfo{{Code: "ETH", Gas: "ETH"}}, []chain.Currency{coin("ETH", "ETH", "ETH", "", 18, 8, "0.001")})
 	require.NoError(t, err)
+	var asked []string
 	other, err := withdrawal.New(withdrawal.Config{
 		Store: store, Registry: later, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts, MaxCost: func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return 1, nil }, Now: w.clock, NewID: w.newID,
+		Confirmations: func(c *chain.Currency) int64 {
+			asked = append(asked, fmt.Sprint(c.Code, " ", c.Network, " ", c.Token, " ", c.Scale))
+			return 1
+		},
 	})
 	require.NoError(t, err)
 	list, _, err := other.List(w.ctx, tenant, withdrawal.Filter{Sort: withdrawal.CreatedAsc})
 	require.NoError(t, err)
+	_, err = other.Hold(w.ctx, tenant, list[0].ID, "its currency is gone")
+	require.NoError(t, err)
+	require.Equal(t, []string{"USDTTRC20 TRX USDT 6"}, asked)
 	scales := map[string]uint8{}
 	for i := range list {
 		scales[list[i].Currency] = other.Scale(&list[i])
@@ -266,4 +274,30 @@ func TestMemoIsSentWhereTheNetworkHasMemos(t *testing.T) {
 		w.step()
 		require.Equal(t, c.sent, w.payouts.intents[v.ID].Memo)
 	}
+}
+
+// TestW16_AddressThatCarriesATag: the tag is what is sent, and another memo beside it is
+// refused.
+func TestW16_AddressThatCarriesATag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *withdrawal.Config) {
+		c.Untag = func(_ chain.Network, a chain.Address) (chain.Address, string, bool) {
+			account, tag, ok := strings.Cut(string(a), "?")
+			return chain.Address(account), tag, ok
+		}
+	})
+	w.fund("master", "XRP", "1000")
+	create := func(address, memo string) (withdrawal.Withdrawal, error) {
+		return w.Create(w.ctx, tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: dec("30"), Currency: "XRP", Address: address}, Memo: memo}, storage.Once{})
+	}
+	for _, memo := range []string{"", "7"} {
+		v, err := create("r1?7", memo)
+		require.NoError(t, err)
+		require.Equal(t, []string{"r1", "7", "7"}, []string{v.Address, v.Memo, v.SentMemo})
+	}
+	_, err := create("r1?7", "8")
+	bad := new(withdrawal.InvalidError)
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, []string{"memo"}, fieldsOf(bad))
+	require.Contains(t, bad.Error(), "7")
 }

@@ -3,6 +3,8 @@ package incoming_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,4 +201,65 @@ func TestGoneAfter(t *testing.T) {
 	w.step()
 	require.Equal(t, incoming.Final, w.one(tx).State)
 	w.requireBooks()
+}
+
+// TestL02_StoreFailsOnceInARound: what only balances show is booked once all the same, and
+// what is known of the address is what it is without the failure.
+func TestL02_StoreFailsOnceInARound(t *testing.T) {
+	t.Parallel()
+	every := 1
+	if testing.Short() {
+		every = 5
+	}
+	var want []string
+	for n := 0; ; n += every {
+		w, p := newPurse(t, 73)
+		f := &failing{Store: w.store, n: n}
+		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
+		p.noState = true
+		a, quiet := w.address(), w.address()
+		round := func() {
+			w.mine(1)
+			w.clock.Advance(2 * roundEvery)
+			for range 100 {
+				worked, err := w.net.Step(context.Background())
+				if err != nil {
+					require.ErrorIs(t, err, errGone, "question %d", n)
+					w.clock.Advance(2 * roundEvery)
+				} else if worked == 0 {
+					return
+				}
+			}
+			require.Fail(t, "never done")
+		}
+		w.pay(a, "ETH", "3")
+		p.held[a], p.held[quiet] = "4.5", "0.00001"
+		round()
+		p.held[a], p.spent[a] = "1.4", chain.Spent{Paid: dec("3.1"), Nonce: 1}
+		round()
+		w.pay(quiet, "ETH", "1")
+		p.held[quiet] = "1.00001"
+		for range confs + 2 {
+			round()
+		}
+		var got []string
+		for _, address := range []chain.Address{a, quiet} {
+			for _, s := range w.of(address) {
+				got = append(got, fmt.Sprint(s.Address, s.State, s.Exact, s.Unproven))
+			}
+			h, _ := w.holding(address)
+			got = append(got, fmt.Sprint(h.Amount, h.Nonce))
+		}
+		slices.Sort(got)
+		if n == 0 {
+			require.Len(t, got, 5)
+			want = got
+			continue
+		}
+		require.Equal(t, want, got, "question %d of %d", n, f.asked)
+		if f.asked < n {
+			require.Greater(t, n, 50)
+			return
+		}
+	}
 }
