@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -225,4 +226,32 @@ func TestSyncReadsEveryNetwork(t *testing.T) {
 	}
 	require.Equal(t, "0.5", hot["BTC"])
 	require.Equal(t, "2", hot["ETH"])
+}
+
+// TestFS06_WhatWasGivenUpIsNotDelivered: of more undelivered events than are kept the
+// oldest are failed, and the receiver gets the others alone.
+func TestFS06_WhatWasGivenUpIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 79, "ETH")
+	h.configure = func(c *cryptopay.Config) { c.MaxUndelivered = 5 }
+	h.restart()
+	h.step()
+	for range 20 {
+		h.create("10", "ETH")
+	}
+	h.clock.Advance(2 * time.Hour)
+	h.chains["ETH"].Mine(1)
+	for _, name := range []string{"incoming/ETH", "payments", "webhooks"} {
+		for _, w := range h.app.Workers() {
+			if w.Name != name {
+				continue
+			}
+			_, err := w.Step(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	failed, err := h.app.Webhooks.List(t.Context(), h.tenant, webhook.StatusFailed, 100, 0)
+	require.NoError(t, err)
+	require.Len(t, failed, 15)
+	require.Len(t, h.inbox.got, 5)
 }

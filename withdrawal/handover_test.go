@@ -236,6 +236,33 @@ func TestW17_CancelWhileNothingCanBeTaken(t *testing.T) {
 	w.sound()
 }
 
+// The worker that slept was too late, and the payout side signed what it submitted at
+// once: that may pay a withdrawal which is cancelled, so the host is told.
+func TestW17_SignedAfterItWasCancelledIsReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.payouts.before = func(chain.Intent) error { // the first worker falls asleep here
+		w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
+		w.advance(time.Minute)
+		w.step()
+		got, err := w.Cancel(w.ctx, tenant, v.ID)
+		require.NoError(t, err)
+		require.Equal(t, withdrawal.Cancelled, got.Status)
+		w.payouts.before = nil
+		return nil
+	}
+	w.payouts.after = func(in chain.Intent) error {
+		require.True(t, w.payouts.sign(in.ID))
+		return nil
+	}
+	w.step()
+	require.Len(t, w.notices, 1)
+	require.Equal(t, withdrawal.NoticeConflict, w.notices[0].Kind)
+	require.Equal(t, v.ID, w.notices[0].Withdrawal)
+}
+
 func TestRejectedBeforeBroadcast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

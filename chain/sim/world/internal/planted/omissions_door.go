@@ -102,14 +102,16 @@ var doorOmissions = []Bug{
 		ID: "omit-httpapi-deadline-lifted", File: "httpapi/handler.go",
 		Old: `			_ = conn.SetWriteDeadline(time.Time{})
 `,
-		New:  "",
-		What: "the deadline of an answer ends the next one of the connection",
+		New:     "",
+		What:    "the deadline of an answer ends the next one of the connection",
+		Package: "httpapi", Test: "TestI05_DeadlinesStayOurs",
 	},
 	{
 		ID: "omit-httpapi-key-released", File: "httpapi/handler.go",
 		Old: `	leave, err := h.once(c, b.body)
 	defer leave()`,
-		New:  "\t_, err = h.once(c, b.body)",
-		What: "an Idempotency-Key stays in progress for ever",
+		New:     "\t_, err = h.once(c, b.body)",
+		What:    "an Idempotency-Key stays in progress for ever",
+		Package: "httpapi", Test: "TestW12_WithdrawalOnce",
 	},
 }

@@ -77,14 +77,16 @@ var incomingOmissions = []Bug{
 			b.conflict(s)
 		}
 `,
-		New:  "",
-		What: "a transfer whose input another mined one has spent waits to be mined",
+		New:     "",
+		What:    "a transfer whose input another mined one has spent waits to be mined",
+		Package: "chain/incoming", Test: "TestD15_ConflictInABlockIsGone",
 	},
 	{
 		ID: "omit-incoming-missing-marks", File: "chain/incoming/settle.go",
 		Old: `	if worked, err = n.commitAt(ctx, "gone", version, put, drop...); err != nil {`,
 		New: `	_ = drop
 	if worked, err = n.commitAt(ctx, "gone", version, put); err != nil {`,
-		What: "marks of transfers that do not wait any more stay",
+		What:    "marks of transfers that do not wait any more stay",
+		Package: ".", Test: "TestFN13_MempoolsThatDifferDoNotFlap",
 	},
 }

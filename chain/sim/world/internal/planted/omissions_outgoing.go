@@ -62,13 +62,15 @@ var outgoingOmissions = []Bug{
 		ID: "omit-outgoing-sent-at", File: "chain/outgoing/watch.go",
 		Old: `			a.v.Sent = now
 `,
-		New:  "",
-		What: "an attempt is sent again at each look",
+		New:     "",
+		What:    "an attempt is sent again at each look",
+		Package: "chain/outgoing", Test: "TestW03_ChildHasNone",
 	},
 	{
 		ID: "omit-outgoing-told", File: "chain/outgoing/network.go",
-		Old:  "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, Outcomes.Value(r))},",
-		New:  "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, now.Add(n.Lease), Outcomes.Value(r))},",
-		What: "an outcome that its owner has taken is delivered again at each lease's end",
+		Old:     "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, Outcomes.Value(r))},",
+		New:     "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, now.Add(n.Lease), Outcomes.Value(r))},",
+		What:    "an outcome that its owner has taken is delivered again at each lease's end",
+		Package: "chain/outgoing", Test: "TestW16_RejectedTogetherGoesAlone",
 	},
 }

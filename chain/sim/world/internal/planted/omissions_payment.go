@@ -82,7 +82,8 @@ var paymentOmissions = []Bug{
 			return nil, err
 		}
 `,
-		New:  "",
-		What: "addresses of payments that are over are watched for ever",
+		New:     "",
+		What:    "addresses of payments that are over are watched for ever",
+		Package: "payment", Test: "TestAddressIsWatchedForAWhileAfterTheEnd",
 	},
 }

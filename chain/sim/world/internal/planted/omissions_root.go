@@ -55,7 +55,8 @@ var rootOmissions = []Bug{
 		ID: "omit-app-pause-after-error", File: "watch.go",
 		Old: `			pause = min(2*pause, time.Minute)
 			_ = s.a.cfg.Clock.Wait(s.ctx, pause) // the loop sees the end`,
-		New:  "\t\t\tpause = w.Every",
-		What: "a worker that fails is called again at once",
+		New:     "\t\t\tpause = w.Every",
+		What:    "a worker that fails is called again at once",
+		Package: ".", Test: "TestC04_PoisonedWorkerStopsNobody",
 	},
 }

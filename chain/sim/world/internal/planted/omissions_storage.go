@@ -64,8 +64,9 @@ var storageOmissions = []Bug{
 		ID: "omit-redis-index-removal", File: "storage/redisstore/lua/store.lua",
 		Old: `    bulk('ZREM', KEYS[t.index[i][1]], rem[i])
 `,
-		New:  "",
-		What: "a row is found under what it was",
+		New:     "",
+		What:    "a row is found under what it was",
+		Package: "storage/redisstore", Test: "TestSameVerdictsAsMemory",
 	},
 	{
 		ID: "omit-lane-single-retry", File: "storage/lane/lane.go",
@@ -142,21 +143,24 @@ var storageOmissions = []Bug{
 		Old: `			if sig == lead { // told to lead at the same moment
 				s.handOver()
 			}`,
-		New:  "\t\t\t_ = sig",
-		What: "a caller who leaves at the moment at which he is to lead leaves nobody to lead",
+		New:     "\t\t\t_ = sig",
+		What:    "a caller who leaves at the moment at which he is to lead leaves nobody to lead",
+		Package: "storage/lane", Test: "TestLeaverWhoWasToLead",
 	},
 	{
 		ID: "omit-sql-lost-connection", File: "storage/sqlstore/store.go",
-		Old:  "\tif !s.keep || ss.lost || s.closed",
-		New:  "\tif !s.keep || s.closed",
-		What: "a connection in an unknown state is used again",
+		Old:     "\tif !s.keep || ss.lost || s.closed",
+		New:     "\tif !s.keep || s.closed",
+		What:    "a connection in an unknown state is used again",
+		Package: "storage/sqlstore/postgres", Test: "TestFaults/L02_LostAnswerToCommit",
 	},
 	{
 		ID: "omit-redis-undue", File: "storage/redisstore/lua/store.lua",
 		Old: `  bulk('ZREM', t.due, undue)
 `,
-		New:  "",
-		What: "a row that is done stays due",
+		New:     "",
+		What:    "a row that is done stays due",
+		Package: "storage/redisstore", Test: "TestX03_WhatIsDoneIsNotDueAnyMore",
 	},
 	{
 		ID: "omit-move-partitions", File: "storage/move/walk.go",
@@ -164,6 +168,7 @@ var storageOmissions = []Bug{
 	return w.whole(ctx)`,
 		New: `	w.report()
 	return nil`,
-		What: "rows of partitions that were not named are left behind without a word",
+		What:    "rows of partitions that were not named are left behind without a word",
+		Package: "storage/move", Test: "TestForgottenPartition",
 	},
 }

@@ -75,7 +75,8 @@ var treasuryOmissions = []Bug{
 `,
 		New: `			_ = of
 `,
-		What: "what a transaction did not cost stays counted for the day",
+		What:    "what a transaction did not cost stays counted for the day",
+		Package: "wallet/treasury", Test: "TestFT02_GasThatWasCalledOffIsNotOfTheDay",
 	},
 	{
 		ID: "omit-treasury-gas-called-off", File: "wallet/treasury/landed.go",
@@ -83,7 +84,8 @@ var treasuryOmissions = []Bug{
 		return err
 	}
 `,
-		New:  "",
-		What: "gas on its way to an address whose sweep has landed is not called off",
+		New:     "",
+		What:    "gas on its way to an address whose sweep has landed is not called off",
+		Package: "wallet/treasury", Test: "TestW02_GasThatWasSetAsideTooLateIsCalledOff",
 	},
 }

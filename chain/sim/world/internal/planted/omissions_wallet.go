@@ -63,8 +63,9 @@ var walletOmissions = []Bug{
 			return ErrNotEmpty
 		}
 `,
-		New:  "",
-		What: "a wallet is deleted while something still expects to post to it",
+		New:     "",
+		What:    "a wallet is deleted while something still expects to post to it",
+		Package: "wallet", Test: "TestDelete",
 	},
 	{
 		ID: "omit-wallet-unknown-outcome", File: "wallet/apply.go",
@@ -72,7 +73,8 @@ var walletOmissions = []Bug{
 			err = s.applyAgain(ctx, changes[i])
 		}
 `,
-		New:  "",
-		What: "a transfer whose commit has an unknown outcome waits for the next lease",
+		New:     "",
+		What:    "a transfer whose commit has an unknown outcome waits for the next lease",
+		Package: "wallet", Test: "TestFQ12_FailureHasItsEventNumber",
 	},
 }

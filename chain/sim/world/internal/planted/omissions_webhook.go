@@ -43,14 +43,16 @@ var webhookOmissions = []Bug{
 		ID: "omit-webhook-gone-mark", File: "webhook/backlog.go",
 		Old: `			gone[keyOf(row)] = true
 `,
-		New:  "",
-		What: "an event that was given up is delivered all the same",
+		New:     "",
+		What:    "an event that was given up is delivered all the same",
+		Package: ".", Test: "TestFS06_WhatWasGivenUpIsNotDelivered",
 	},
 	{
 		ID: "omit-webhook-pause-end", File: "webhook/breaker.go",
 		Old: `		delete(b.all, k)
 		return false`,
-		New:  "\t\treturn false",
-		What: "a host that answers again keeps its count of failures",
+		New:     "\t\treturn false",
+		What:    "a host that answers again keeps its count of failures",
+		Package: "webhook", Test: "TestFS03_HeldBackEnds",
 	},
 }

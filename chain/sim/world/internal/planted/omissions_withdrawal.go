@@ -63,8 +63,9 @@ var withdrawalOmissions = []Bug{
 		ID: "omit-withdrawal-limit-given-back", File: "withdrawal/move.go",
 		Old: `		m.post = append(m.post, releaseTx(&m.w, m.now))
 		m.uncount()`,
-		New:  "\t\tm.post = append(m.post, releaseTx(&m.w, m.now))",
-		What: "what a withdrawal that failed took of the daily limit is not given back",
+		New:     "\t\tm.post = append(m.post, releaseTx(&m.w, m.now))",
+		What:    "what a withdrawal that failed took of the daily limit is not given back",
+		Package: "withdrawal", Test: "TestCeilings",
 	},
 	{
 		ID: "omit-withdrawal-conflict-notice", File: "withdrawal/step.go",
@@ -77,7 +78,8 @@ var withdrawalOmissions = []Bug{
 `,
 		New: `	_ = ended
 `,
-		What: "nobody is told that something of a cancelled withdrawal may be under way",
+		What:    "nobody is told that something of a cancelled withdrawal may be under way",
+		Package: "withdrawal", Test: "TestW17_SignedAfterItWasCancelledIsReported",
 	},
 	{
 		ID: "omit-withdrawal-retired", File: "withdrawal/step.go",
@@ -88,6 +90,7 @@ var withdrawalOmissions = []Bug{
 `,
 		New: `	_ = slices.Contains[[]string]
 `,
-		What: "a withdrawal of a retired currency is handed over",
+		What:    "a withdrawal of a retired currency is handed over",
+		Package: ".", Test: "TestFM05_RetiredWaitsAndCanBeCancelled/chain",
 	},
 }

@@ -130,8 +130,11 @@ func (r *firstRun) finder(ctx context.Context, b planted.Bug) (string, error) {
 
 // suites are the packages whose tests are those of a package.
 func suites(pkg string) []string {
-	if pkg == "storage/sqlstore" { // its dialects test it
+	switch pkg {
+	case "storage/sqlstore": // its dialects test it
 		return []string{pkg + "/sqlite", pkg + "/postgres", pkg + "/mysql"}
+	case "storage/redisstore/lua": // its scripts
+		return []string{"storage/redisstore"}
 	}
 	return []string{pkg}
 }
