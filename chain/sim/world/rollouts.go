@@ -42,7 +42,7 @@ func (r *run) deploy() string {
 		return "busy"
 	}
 	p.kill()
-	what := ""
+	var what string
 	switch o := r.rollout; {
 	case o != nil && r.rng.IntN(5) > 0 && !p.rolled:
 		p.rolled = true
