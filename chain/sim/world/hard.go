@@ -20,6 +20,7 @@ const (
 	Thieves  Nemesis = "thieves"  // somebody edits a row of a payout in the database
 	Rollouts Nemesis = "rollouts" // a currency and confirmations that change between restarts, process by process
 	Issuers  Nemesis = "issuers"  // tokens that begin to take a fee, freeze an address, pause, rebase
+	Traitors Nemesis = "traitors" // a process asks the signer for more than was decided
 )
 
 // hardship is a hard nemesis.
@@ -42,6 +43,7 @@ func hardships() []hardship {
 		{Thieves, 12, 4, (*run).steal},
 		{Rollouts, 12, 2, (*run).deploy},
 		{Issuers, 12, 2, (*run).issue},
+		{Traitors, 10, 0, nil},
 	}
 }
 

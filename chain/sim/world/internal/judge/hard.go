@@ -12,6 +12,8 @@ var aboutHard = []Promise{
 	{ID: "rollout", Rule: "While a new currency is known to one process and not to another, what customers pay in it is credited or in suspense as ever."},
 	{ID: "delivered-less", Rule: "A withdrawal that was executed and brought less than was ordered is neither failed nor refunded, and completed only by an operator."},
 	{ID: "taxed", Rule: "Where a token took from holders what the books do not know of, its payouts are halted.", Open: "M03", Why: "Nothing compares the books with what the chain holds of a token."},
+	{ID: "traitor", Rule: "The signer signs no second payout with a nonce that it has signed with, and sends gas, sweeps and change to addresses of ours alone, whoever asks."},
+	{ID: "traitor-new", Rule: "The signer signs no payout that nobody has ordered.", Open: "S07", Why: "It asks nobody whether a payout was ordered, unless its host has set Allow."},
 }
 
 // hard judges the end of such a world.
@@ -137,4 +139,14 @@ func (j *Judge) less(s *Scene, shop *Shop) {
 				"withdrawal %s of %d is %s, and brought %s", p.ID, p.Amount, p.Status, m.Amount)
 		}
 	}
+}
+
+// Betrayed is told what a process asked the signer for beyond what was decided, "" for a
+// payout that nobody ordered, and whether it was refused.
+func (j *Judge) Betrayed(what string, refused bool) {
+	if what == "" {
+		j.ask("traitor-new", true, refused, "the signer has signed a payout that nobody ordered")
+		return
+	}
+	j.ask("traitor", true, refused, "the signer has signed %s", what)
 }
