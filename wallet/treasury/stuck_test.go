@@ -490,7 +490,7 @@ func TestFT01_DecidedAndNotSentShowsWhenItGoesOn(t *testing.T) {
 
 // The hot address holds what the fee of a gas transfer may be, and not the gas itself: the
 // transfer waits, and the coins behind it say since when and for what.
-func TestFT06_GasTransferThatLacksItsCoinsIsShown(t *testing.T) {
+func TestFT01_GasTransferThatLacksItsCoinsIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("0.0002")

@@ -19,6 +19,8 @@ const (
 	Absurd   Nemesis = "absurd"   // prices a hundred times and more too high or too low
 	Thieves  Nemesis = "thieves"  // somebody edits a row of a payout in the database
 	Rollouts Nemesis = "rollouts" // a currency and confirmations that change between restarts, process by process
+	Issuers  Nemesis = "issuers"  // tokens that begin to take a fee, freeze an address, pause, rebase
+	Traitors Nemesis = "traitors" // a process asks the signer for more than was decided
 )
 
 // hardship is a hard nemesis.
@@ -40,6 +42,8 @@ func hardships() []hardship {
 		{Absurd, 12, 4, (*run).wilder},
 		{Thieves, 12, 4, (*run).steal},
 		{Rollouts, 12, 2, (*run).deploy},
+		{Issuers, 12, 2, (*run).issue},
+		{Traitors, 10, 0, nil},
 	}
 }
 

@@ -150,7 +150,7 @@ func (o *outside) open(r *run) error {
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
 		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted, Risen: o.risen, Sieged: o.sieged,
-		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Fresh: r.fresh(), Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
+		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Fresh: r.fresh(), Taxed: r.taxed, Took: r.took, Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
 	}
 	if !o.calm.IsZero() {
 		s.Calm = r.now.Sub(o.calm)
@@ -166,7 +166,14 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 		r.honestly(&shop)
 		s.Shops = append(s.Shops, shop)
 	}
-	var err error
+	halted, err := o.process.app.HaltedAssets(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	s.Halted = map[string]bool{}
+	for _, h := range halted {
+		s.Halted[h.Currency] = true
+	}
 	if s.Edited, err = r.theft(end); err != nil {
 		return nil, err
 	}

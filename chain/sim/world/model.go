@@ -51,7 +51,7 @@ func (r *run) payouts(m *merchant) {
 		if v.Status == withdrawal.Completed {
 			want = p.c.Decimal(v.Amount)
 		}
-		if !got.Equal(want) && !r.deep { // then only that it is never too much: see sent
+		if !got.Equal(want) && !r.deep && !r.taxed[v.Currency] { // then only that it is never too much: see sent
 			r.fail("I7", "withdrawal %s is %s and paid %s of %s", v.ID, v.Status, got, want)
 		}
 	}
@@ -402,7 +402,7 @@ func (r *run) conserved(n *network) {
 			}
 		}
 		r.spendable(n, c, held, slack)
-		if held.Sub(books).Abs().GreaterThan(slack) && !r.deep {
+		if held.Sub(books).Abs().GreaterThan(slack) && !r.deep && !r.taxed[code] {
 			r.fail("I4", "%s on %s: our addresses hold %s, the books say %s", code, n.name, held, books)
 		}
 	}

@@ -32,6 +32,8 @@ type run struct {
 	step    int
 	calls   int               // of the store, in this step
 	calm    bool              // faults have stopped
+	taxed   map[string]bool   // tokens of which an issuer took something
+	took    map[string]bool   // withdrawals that brought less, and were completed by an operator
 	rollout *rollout          // nil = there is none
 	edits   map[string]edited // withdrawals that a thief has edited, by id
 
@@ -61,6 +63,7 @@ type run struct {
 	held      map[chain.Network]bool
 	signing   string        // what the signer does, "" = it signs
 	signs     int           // from this step on it does again
+	betrayed  int           // step at which a traitor last asked the signer for more
 	unsigned  bool          // processes start without a Signer
 	keep      time.Duration // for which webhooks are kept that have ended; 0 = for ever
 	inbox     inbox
@@ -107,7 +110,7 @@ func newRun(w World) *run {
 		rate: map[Nemesis]int{}, cards: map[Nemesis]int{}, struck: map[Nemesis]int{}, counts: map[string]int{},
 		inbox: inbox{bodies: map[string]string{}, dead: -1, tries: map[string][]time.Time{}}, first: map[string]time.Time{},
 	}
-	r.begun, r.edits = r.now, map[string]edited{}
+	r.begun, r.edits, r.taxed, r.took = r.now, map[string]edited{}, map[string]bool{}, map[string]bool{}
 	r.outside = newOutside(w.Open)
 	r.at(-1)
 	return r

@@ -17,6 +17,9 @@ func (r *run) spared(id string) bool {
 	if _, ok := r.edits[id]; ok {
 		return true
 	}
+	if r.taxed[v.Currency] && v.WaitingReason() == withdrawal.ShownHotShort {
+		return true
+	}
 	n := r.network(chain.Network(v.Network))
 	return r.rate[Crumbs] > 0 && n.chain.Family() == chain.UTXOFamily && v.WaitingReason() == withdrawal.ShownFeeTooHigh
 }

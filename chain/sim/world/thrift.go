@@ -25,6 +25,7 @@ func (r *run) lookAfter() string {
 
 // provide is what an operator brings before a world can end.
 func (m *merchant) provide(t *task, n *network) {
+	m.takeShort(t, n)
 	if m.r.rate[Thrift] == 0 {
 		m.topUp(n, true)
 		return

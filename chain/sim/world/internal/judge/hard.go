@@ -10,6 +10,10 @@ var aboutHard = []Promise{
 	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
 	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
 	{ID: "rollout", Rule: "While a new currency is known to one process and not to another, what customers pay in it is credited or in suspense as ever."},
+	{ID: "delivered-less", Rule: "A withdrawal that was executed and brought less than was ordered is neither failed nor refunded, and completed only by an operator."},
+	{ID: "taxed", Rule: "Where a token took from holders what the books do not know of, its payouts are halted.", Open: "M03", Why: "Nothing compares the books with what the chain holds of a token."},
+	{ID: "traitor", Rule: "The signer signs no second payout with a nonce that it has signed with, and sends gas, sweeps and change to addresses of ours alone, whoever asks."},
+	{ID: "traitor-new", Rule: "The signer signs no payout that nobody has ordered.", Open: "S07", Why: "It asks nobody whether a payout was ordered, unless its host has set Allow."},
 }
 
 // hard judges the end of such a world.
@@ -119,4 +123,30 @@ func (j *Judge) rollout(s *Scene, shop *Shop) {
 		j.ask("rollout", there > 0, p.Received >= there-most-shop.Left[p.Coin] && p.Received <= there,
 			"payment %s in the new %s has %d, and %d came that nobody holds back", p.ID, p.Coin, p.Received, there)
 	}
+}
+
+// less is what becomes of withdrawals that brought less than was ordered.
+func (j *Judge) less(s *Scene, shop *Shop) {
+	for i := range shop.Payouts {
+		p := &shop.Payouts[i]
+		o, coin := j.orders[p.CustomID], j.coin(p.Coin)
+		if o == nil || o.Shared || !s.Weather.Taxed[p.Coin] || s.Weather.Deep || s.Weather.Restored {
+			continue
+		}
+		for _, m := range s.chain(coin.Network).Moves {
+			short := m.To == p.Address && m.Amount.LessThan(coin.whole(p.Amount))
+			j.ask("delivered-less", short, p.open() || p.Status == completed && s.Weather.Took[p.ID],
+				"withdrawal %s of %d is %s, and brought %s", p.ID, p.Amount, p.Status, m.Amount)
+		}
+	}
+}
+
+// Betrayed is told what a process asked the signer for beyond what was decided, "" for a
+// payout that nobody ordered, and whether it was refused.
+func (j *Judge) Betrayed(what string, refused bool) {
+	if what == "" {
+		j.ask("traitor-new", true, refused, "the signer has signed a payout that nobody ordered")
+		return
+	}
+	j.ask("traitor", true, refused, "the signer has signed %s", what)
 }

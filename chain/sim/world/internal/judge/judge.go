@@ -142,6 +142,7 @@ func (j *Judge) Look(s *Scene) {
 		j.dearer(s, shop)
 		j.unread(s, shop)
 		j.theft(s, shop)
+		j.less(s, shop)
 	}
 	j.chains(s)
 	if s.End {

@@ -94,8 +94,18 @@ var breaks = map[string]func(h *history){
 	"unread":          func(h *history) { h.scene.End = false; h.shop().Payments[0].Status = expired },
 	"theft":           func(h *history) { h.scene.Edited["w3"] = Edit{Thief: "thief"} },
 	"rollout":         func(h *history) { h.shop().Payments[1].Received = 0 },
-	"thrift":          func(h *history) { h.shop().Payouts[2].Reason = "gas_short" },
-	"at-rest-deep":    func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
+	"taxed": func(h *history) {
+		h.scene.Weather.Taxed = map[string]bool{"USDTX": true}
+		h.chain().Held["USDTX"] = dec("113")
+	},
+	"delivered-less": func(h *history) {
+		h.scene.Weather.Taxed = map[string]bool{"USDTX": true}
+		h.chain().Moves[3].Amount = dec("9.7")
+	},
+	"traitor":      func(h *history) { h.betrayed["a second payout"] = false },
+	"traitor-new":  func(h *history) { h.betrayed[""] = false },
+	"thrift":       func(h *history) { h.shop().Payouts[2].Reason = "gas_short" },
+	"at-rest-deep": func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
 }
 
 // TestPromises: each promise is asked and kept on a history that keeps it, and is
@@ -111,6 +121,13 @@ func TestPromises(t *testing.T) {
 	require.Empty(t, deeply.Breaches())
 	tally.Add(deeply.Tally())
 	tally.Add(back.play().Tally())
+	taxed := good()
+	taxed.scene.Weather.Taxed, taxed.scene.Weather.Took = map[string]bool{"USDTX": true}, map[string]bool{"w1": true}
+	taxed.scene.Halted = map[string]bool{"USDTX": true}
+	taxed.chain().Held["USDTX"], taxed.chain().Moves[3].Amount = dec("113"), dec("9.7")
+	fee := taxed.play()
+	require.Empty(t, fee.Breaches())
+	tally.Add(fee.Tally())
 	midst := good()
 	midst.scene.End = false
 	tally.Add(midst.play().Tally())
