@@ -263,3 +263,53 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 		}
 	}
 }
+
+// TestCursorThatCannotBeRead: whoever edits what is remembered of the blocks stops the
+// network, and nothing is read as if from the start.
+func TestCursorThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 43)
+	w.step()
+	w.mine(3)
+	w.step()
+	part := storage.Network(string(eth))
+	c, row, ok, err := incoming.Cursors.One(context.Background(), w.store, part, incoming.CursorID)
+	require.NoError(t, err)
+	require.True(t, ok)
+	good := c.Trail
+	c.Trail = c.Trail[:len(c.Trail)/2]
+	edit := func(id string) {
+		t.Helper()
+		_, row, _, err = incoming.Cursors.One(context.Background(), w.store, part, incoming.CursorID)
+		require.NoError(t, err)
+		change := storage.Change{ID: id, Partition: part, Put: []storage.Row{incoming.Cursors.Row(incoming.CursorID, row.Version, row.Due, c)}}
+		require.NoError(t, w.store.Commit(context.Background(), change)[0])
+	}
+	edit("spoil")
+	tx := w.pay(w.address(), "ETH", "1")
+	w.mine(1)
+	for range 3 {
+		_, err = w.net.Step(context.Background())
+		require.Error(t, err)
+		require.Equal(t, c.Trail, w.cursor(w.store).Trail)
+	}
+	c.Trail = good
+	edit("repair")
+	w.mine(confs)
+	w.step()
+	require.Equal(t, incoming.Final, w.one(tx).State)
+	w.requireBooks()
+}
+
+// TestStepCounts what came into the mempool, also where nobody is told of it.
+func TestStepCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 44)
+	n := w.network(w.store, w.chain.Client(), func(c *incoming.Config, _ *sim.Options) { c.Handle = nil })
+	w.stepOf(n)
+	w.pay(w.address(), "ETH", "1")
+	w.clock.Advance(time.Minute)
+	worked, err := n.Step(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, 1, worked)
+}
