@@ -145,7 +145,7 @@ var storageOmissions = []Bug{
 			}`,
 		New:     "\t\t\t_ = sig",
 		What:    "a caller who leaves at the moment at which he is to lead leaves nobody to lead",
-		Package: "storage/lane", Test: "TestLeaverWhoWasToLead",
+		Package: "storage/lane", Test: "TestFollowerLeavesWhenToldToLead",
 	},
 	{
 		ID: "omit-sql-lost-connection", File: "storage/sqlstore/store.go",
