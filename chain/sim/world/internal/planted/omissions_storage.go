@@ -140,7 +140,7 @@ var storageOmissions = []Bug{
 	},
 	{
 		ID: "omit-lane-hand-over", File: "storage/lane/lane.go",
-		Old: `			if sig == lead { // told to lead at the same moment
+		Old: `			if sig == lead {
 				s.handOver()
 			}`,
 		New:     "\t\t\t_ = sig",
