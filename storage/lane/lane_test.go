@@ -199,7 +199,7 @@ func TestFollowerLeavesWhenToldToLead(t *testing.T) {
 // the next wait for it.
 func TestFollowerLeavesWhenToldToWait(t *testing.T) {
 	t.Parallel()
-	for range 64 { // it hears of one of the two first, by chance
+	for i := range 64 { // it hears of one of the two first, by chance
 		started, release, first := make(chan bool), make(chan bool), make(chan bool)
 		s := &script{answer: func(n int, wait bool, changes []storage.Change) ([]error, error) {
 			if n == 1 {
@@ -235,9 +235,14 @@ func TestFollowerLeavesWhenToldToWait(t *testing.T) {
 			}
 		})
 		queued(l, 2)
-		wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("busy", "stays"))[0]) })
+		if i%2 == 0 {
+			wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("busy", "stays"))[0]) })
+		} else {
+			wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("q", "other"))[0]) })
+		}
 		wg.Wait()
 		require.Empty(t, l.shards[0].parked)
+		require.NoError(t, l.Commit(context.Background(), change("busy", "later"))[0], "also where nobody else waited")
 	}
 }
 
