@@ -291,3 +291,47 @@ func TestPaidAndAPartWithoutAPrice(t *testing.T) {
 	x.final()
 	require.NotEmpty(t, h.posted())
 }
+
+// D17: a deposit that was seen late, and turns out to be in a block of before the expiry, is in
+// time. One whose block is of later is not.
+func TestD17_SeenLateAndMinedInTime(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[time.Duration]Role{time.Minute: RoleInTime, -time.Minute: RoleUnmatched} {
+		h := newShop(t)
+		p := h.create("100", usdt)
+		h.now = p.ExpiresAt.Add(2 * time.Minute)
+		x := h.transfer(p, "100").seen()
+		require.Equal(t, RoleUnmatched, x.deposit().Role)
+		x.s.Height, x.s.BlockTime = 100, p.ExpiresAt.Add(-before)
+		x.must(incoming.Included, false)
+		require.Equal(t, want, x.deposit().Role, before)
+	}
+}
+
+// Late money counts by the price of when it came: none is no price of 0, and a price beyond
+// counting is enough for all.
+func TestLateDepositAtItsPrice(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, creditLate)
+	p := h.create("100", usdt)
+	h.after(12 * time.Hour)
+	require.Equal(t, Expired, h.get(p).Status)
+	price := h.price["USDT"]
+	delete(h.price, "USDT")
+	x := h.transfer(p, "100")
+	x.s.Height, x.s.BlockTime = 100, h.now
+	require.Error(t, x.tell(incoming.Final, true))
+	require.Empty(t, h.posted())
+	h.price["USDT"] = price
+	x.final()
+	require.NotEmpty(t, h.posted())
+	require.Equal(t, Confirmed, h.get(p).Status)
+
+	h = newShop(t, creditLate)
+	p = h.create("100", usdt)
+	h.after(12 * time.Hour)
+	h.price["USDT"] = "10000000000000000000000000"
+	x = h.transfer(p, "1").seen()
+	require.Equal(t, ledger.MaxCredit, x.deposit().Weight)
+	require.Equal(t, Confirming, h.get(p).Status)
+}

@@ -313,3 +313,18 @@ func TestStepCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, worked)
 }
+
+// TestFN05_NamedAboveTheBlock: a node that names a transfer of a block above the one that was
+// asked about is not believed.
+func TestFN05_NamedAboveTheBlock(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 76)
+	a := w.address()
+	w.pay(a, "ETH", "3")
+	w.mine(confs)
+	w.step()
+	p.held[a] = "4.5"
+	p.named = []chain.Transfer{{Tx: "inner", To: a, Currency: "ETH", Amount: dec("1.5"), Block: chain.Block{Height: w.cursor(w.store).Head + 2, Hash: "above"}}}
+	w.round()
+	require.Len(t, w.of(a), 1)
+}

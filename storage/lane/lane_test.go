@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -199,7 +200,7 @@ func TestFollowerLeavesWhenToldToLead(t *testing.T) {
 // the next wait for it.
 func TestFollowerLeavesWhenToldToWait(t *testing.T) {
 	t.Parallel()
-	for range 64 { // it hears of one of the two first, by chance
+	for i := range 64 { // it hears of one of the two first, by chance
 		started, release, first := make(chan bool), make(chan bool), make(chan bool)
 		s := &script{answer: func(n int, wait bool, changes []storage.Change) ([]error, error) {
 			if n == 1 {
@@ -235,9 +236,14 @@ func TestFollowerLeavesWhenToldToWait(t *testing.T) {
 			}
 		})
 		queued(l, 2)
-		wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("busy", "stays"))[0]) })
+		if i%2 == 0 {
+			wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("busy", "stays"))[0]) })
+		} else {
+			wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("q", "other"))[0]) })
+		}
 		wg.Wait()
 		require.Empty(t, l.shards[0].parked)
+		require.NoError(t, l.Commit(context.Background(), change("busy", "later"))[0], "also where nobody else waited")
 	}
 }
 
@@ -374,7 +380,7 @@ func TestL05_DeadlockOnce(t *testing.T) {
 func TestWholeBatchFails(t *testing.T) {
 	t.Parallel()
 	for cause, calls := range map[error]int{ErrBusy: 2, errors.New("connection lost"): 1} {
-		s := &script{answer: func(int, bool, []storage.Change) ([]error, error) { return nil, cause }}
+		s := &script{answer: func(int, bool, []storage.Change) ([]error, error) { return nil, fmt.Errorf("%w: it says", cause) }}
 		for _, err := range New(s, Config{}).Commit(context.Background(), change("p", "a"), change("p", "b")) {
 			require.ErrorIs(t, err, cause)
 		}
@@ -428,6 +434,28 @@ func TestBusyForEver(t *testing.T) {
 	s := &script{answer: func(_ int, _ bool, changes []storage.Change) ([]error, error) { return []error{ErrSkipped}, nil }}
 	require.ErrorIs(t, New(s, Config{}).Commit(context.Background(), change("busy", "1"))[0], ErrSkipped)
 	require.Len(t, s.log(), 4)
+}
+
+// bounded is a Target that notes how long it is given.
+type bounded struct{ given time.Duration }
+
+func (b *bounded) Write(ctx context.Context, _ bool, changes []storage.Change) ([]error, error) {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return nil, errors.New("no deadline")
+	}
+	b.given = time.Until(until)
+	return fine(changes)
+}
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	for set, most := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Hour: time.Hour} {
+		var b bounded
+		require.NoError(t, New(&b, Config{Timeout: set}).Commit(context.Background(), change("p", "a"))[0])
+		require.LessOrEqual(t, b.given, most)
+		require.Greater(t, b.given, most/2)
+	}
 }
 
 // A panic below belongs to the caller who leads; the others are served.

@@ -543,3 +543,26 @@ func BenchmarkSeal(b *testing.B) {
 		})
 	}
 }
+
+// Each seal that is missing is named, and no other.
+func TestL12_MissingSealsAreNamed(t *testing.T) {
+	t.Parallel()
+	s, _ := filled(t, "memory")
+	require.Equal(t, 1, sealAll(t, s))
+	var drop []storage.Row
+	for _, n := range []int64{2, 3} {
+		rows, err := s.Rows(ctx, seal.Seals.Table, here, fmt.Sprintf("%016d", n))
+		require.NoError(t, err)
+		drop = append(drop, rows...)
+	}
+	require.NoError(t, s.Commit(ctx, storage.Change{ID: "drop", Partition: here, Drop: drop})[0])
+	p, _ := prove(t, s, key)
+	var missing []int64
+	for _, f := range p.Findings {
+		if f.Fault == seal.FaultMissing {
+			missing = append(missing, f.Seal)
+		}
+	}
+	require.Equal(t, []int64{2, 3}, missing)
+	require.EqualValues(t, 2, p.Seals)
+}

@@ -64,7 +64,7 @@ func (f *failing) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, er
 // payment is swept once in the end, each cost is booked once, and nothing is left set aside.
 func TestL02_QuestionFailsOnce(t *testing.T) {
 	t.Parallel()
-	every := 9 // of several hundred, most of which ask the same
+	every := 1
 	if testing.Short() {
 		every = 40
 	}
