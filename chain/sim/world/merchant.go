@@ -248,7 +248,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 	if p.id != "" && p.id != v.ID {
 		p.m.r.fail("I14", "the key %s made withdrawals %s and %s", p.key, p.id, v.ID)
 	}
-	if p.id == "" && in.PriceAmount != nil && again.made.Equal(p.m.r.now) && quote != "" && quote == p.m.r.quote && !t.paused {
+	if p.id == "" && in.PriceAmount != nil && again.made.Equal(p.m.r.now) && quote != "" && quote == p.m.r.quote && !t.paused && len(p.m.r.typed) == 0 {
 		p.m.r.fail("W18", "a withdrawal was priced by a source that is %s", quote)
 	}
 	if p.id == "" {
