@@ -2,6 +2,7 @@ package cryptopay_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -163,4 +165,56 @@ func TestFT05_SignedPayoutOfAHaltedCurrencyIsReplaced(t *testing.T) {
 	h.mine(40)
 	require.Equal(t, "completed ", status(waits))
 	h.sound()
+}
+
+// A token does something else in the block than its transaction said in the mempool, or in
+// the block of another branch than in the first: it takes a fee, or logs more than it
+// moves. What is credited is what arrived in the block that counts.
+func TestFM03_DepositIsWhatItsLastBlockSays(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]int{"after the mempool": 0, "on another branch": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t, 32, "ETH")
+			world := h.chains["ETH"]
+			usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+			require.NoError(t, err)
+			for _, c := range []struct {
+				issuer   sim.Behaviour
+				received ledger.Amount
+				status   payment.Status
+				role     payment.Role
+			}{
+				{sim.Behaviour{FeeBasisPoints: 200}, 294_000_000, payment.Expired, payment.RoleInTime},
+				{sim.Behaviour{Overstates: 1000}, 0, payment.Expired, payment.RoleUnproven},
+			} {
+				world.SetBehaviour(usdt.Contract, sim.Behaviour{})
+				p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: usdt.Code}})
+				require.NoError(t, err)
+				_, err = world.Pay(chain.Address(p.Address), usdt.Code, dec("300"))
+				require.NoError(t, err)
+				h.step()
+				h.mine(at)
+				require.Equal(t, payment.Confirming, h.payment(p.ID).Status)
+				world.SetBehaviour(usdt.Contract, c.issuer)
+				if at > 0 {
+					_, err = world.Reorg(at)
+					require.NoError(t, err)
+				}
+				h.mine(40)
+				h.clock.Advance(time.Hour)
+				h.mine(40)
+				got := h.payment(p.ID)
+				require.Equal(t, c.received, got.Received)
+				require.Equal(t, c.status, got.Status)
+				deposits, err := h.app.Payments.Deposits(t.Context(), h.tenant, p.ID)
+				require.NoError(t, err)
+				suspense, err := h.app.Payments.Suspense(t.Context(), h.tenant, 10, 0)
+				require.NoError(t, err)
+				all := append(deposits, suspense...)
+				require.Equal(t, c.role, all[len(all)-1].Role)
+			}
+			h.sound()
+		})
+	}
 }

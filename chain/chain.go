@@ -132,7 +132,8 @@ type Client interface {
 
 	// Broadcast sends what was stored. Already known is success. Any error is an
 	// unknown outcome unless it wraps ErrRejected with proof that no node of the
-	// network can ever accept the bytes.
+	// network can ever accept the bytes. It wraps ErrOccupied where the node keeps
+	// another transaction in its place and takes none that pays more.
 	Broadcast(ctx context.Context, s Stored) error
 
 	// Status tells what became of attempts, in the order asked. An attempt that
@@ -484,7 +485,10 @@ var (
 	ErrRejected = errors.New("chain: can never be accepted by the network")
 	ErrRefused  = errors.New("chain: the signer refuses")
 	// ErrNoState is a node that no longer has the state of an old block. It is ErrNode.
-	ErrNoState  = fmt.Errorf("%w: it no longer has the state of this block", ErrNode)
+	ErrNoState = fmt.Errorf("%w: it no longer has the state of this block", ErrNode)
+	// ErrOccupied is a node that keeps another transaction in the place of the one that it
+	// was sent. The outcome is unknown. It is ErrNode.
+	ErrOccupied = fmt.Errorf("%w: it keeps another transaction in the place of this one", ErrNode)
 	ErrTooDear  = errors.New("chain: the fee is above what the intent allows")
 	ErrNoSource = errors.New("chain: no source derives addresses of network")
 )

@@ -87,6 +87,66 @@ func TestI01_CreateRefusesAllWrongFieldsAtOnce(t *testing.T) {
 	require.NotEmpty(t, invalid(t, err)["amount"], "more than an amount can be")
 }
 
+// What is wrong is told at its field, also where the currency is not the only thing.
+func TestFieldsNamed(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	good := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}}
+	require.NoError(t, h.s.Check(good))
+	for name, c := range map[string]struct {
+		edit func(*CreateInput)
+		want []string
+	}{
+		"no currency":     {func(in *CreateInput) { in.Currency = "" }, []string{"currency"}},
+		"a long mailbox":  {func(in *CreateInput) { in.CustomerEmail = strings.Repeat("x", 250) + "@x.de" }, []string{"customer_email"}},
+		"two things":      {func(in *CreateInput) { in.Currency, in.CustomerEmail = "NOPE", "x" }, []string{"currency", "customer_email"}},
+		"three things":    {func(in *CreateInput) { in.Currency, in.CustomerEmail, in.Amount = "NOPE", "x", "0" }, []string{"currency", "customer_email", "amount"}},
+		"half of a pair":  {func(in *CreateInput) { in.Token = "USDT" }, []string{"blockchain"}},
+		"a window of 0":   {func(in *CreateInput) { in.ExpiryMinutes = new(int) }, []string{"expiry_minutes"}},
+		"a long order id": {func(in *CreateInput) { in.OrderID = strings.Repeat("o", 101) }, []string{"order_id"}},
+	} {
+		in := good
+		c.edit(&in)
+		fields := invalid(t, h.s.Check(in))
+		require.Len(t, fields, len(c.want), name)
+		for _, f := range c.want {
+			require.Contains(t, fields, f, name)
+		}
+		_, err := h.s.Create(ctx, tenant, in)
+		require.Equal(t, fields, invalid(t, err), name)
+	}
+	var currency *CurrencyError
+	_, err := h.s.Estimate(ctx, tenant, Pricing{Amount: "1", Currency: "NOPE"})
+	require.ErrorAs(t, err, &currency)
+	_, _, _, err = h.s.List(ctx, tenant, Filter{Token: "NOPE"})
+	require.Contains(t, invalid(t, err), "token")
+	_, err = h.s.Deposits(ctx, tenant, "nope")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// dry has no more addresses.
+type dry struct{}
+
+func (dry) Take(context.Context, chain.Network, string) (chain.Derived, error) {
+	return chain.Derived{}, errGone
+}
+
+// Without an address there is no payment; with one it keeps what was asked for.
+func TestPaymentHasAnAddressAndItsWallet(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	require.Equal(t, []string{"w", ""}, []string{p.Wallet, p.WalletRef})
+	p = h.create("100", usdt, func(in *CreateInput) { in.WalletID = "other" })
+	require.Equal(t, []string{"other", "other"}, []string{p.Wallet, p.WalletRef})
+	none := newShop(t, func(h *shop) { h.cfg.Addresses = dry{} })
+	_, err := none.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}})
+	require.ErrorIs(t, err, errGone)
+	_, _, total, err := none.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.Zero(t, total)
+}
+
 // editedWallets are wallets that somebody edits just after a payment looked at its own.
 type editedWallets struct {
 	*shop

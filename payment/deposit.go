@@ -42,6 +42,7 @@ func (x *decision) take(f fact) (e *entry, received bool, err error) {
 	}
 	x.chainSays(&e.d, f)
 	was := e.d.Role
+	x.executed(e, s)
 	x.assign(e, s, wasLive)
 	if !e.d.Role.counted() {
 		e.d.Payment = ""
@@ -83,6 +84,35 @@ func (x *decision) chainSays(d *Deposit, f fact) {
 		if !d.Proven {
 			d.State = incoming.Included
 		}
+	}
+}
+
+// executed corrects what a deposit brings that is not booked. A transaction may do
+// something else in its block, or in a block of another branch, than was seen of it
+// before. Where that does not count, the deposit loses its role.
+func (x *decision) executed(e *entry, s *incoming.Sighting) {
+	d := &e.d
+	c := x.currency(s.Currency)
+	if c == nil || d.Role == "" || d.Booking != Unbooked && d.Booking != Reversed {
+		return
+	}
+	same := d.Exact.Equal(s.Exact) && d.Amount == s.Amount && d.Currency == s.Currency
+	d.Exact, d.Amount, d.Currency, d.Contract = s.Exact, s.Amount, s.Currency, s.Contract
+	if !d.Role.counted() || same && !s.Unproven {
+		return
+	}
+	switch {
+	case s.Amount < 0 || s.Amount > ledger.MaxCredit:
+		d.Role = RoleQuarantined
+		x.alert(AlertQuarantined, e, "a transfer of an impossible amount was seen and is not counted")
+	case s.Amount == 0 || s.Exact.LessThan(c.Dust):
+		d.Role = RoleDust
+	case s.Unproven:
+		d.Role = RoleUnproven
+	case d.Currency != x.p.Currency:
+		d.Role = RoleWrongToken
+	case x.tooMuch(d):
+		d.Role = RoleExcess
 	}
 }
 
@@ -152,8 +182,13 @@ func (x *decision) excessive(d *Deposit) bool {
 			counted++
 		}
 	}
+	return x.maxDeposits > 0 && counted >= x.maxDeposits || x.tooMuch(d)
+}
+
+// tooMuch reports whether one deposit is worth more than may be credited without a person.
+func (x *decision) tooMuch(d *Deposit) bool {
 	value := d.Exact.Mul(x.p.USDRate)
-	return x.maxDeposits > 0 && counted >= x.maxDeposits || x.maxUSD.Sign() > 0 && value.GreaterThan(x.maxUSD)
+	return x.maxUSD.Sign() > 0 && value.GreaterThan(x.maxUSD)
 }
 
 func (x *decision) lateRole() Role {

@@ -3,6 +3,7 @@ package payment
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -51,6 +52,47 @@ type recorder struct {
 	mu    sync.Mutex
 	posts []ledger.Tx
 	fail  func(storage.Change) error
+	reads int
+	gone  int // the read that fails, counted from 1
+}
+
+var errGone = errors.New("the store is gone")
+
+func (r *recorder) read() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reads++; r.reads == r.gone {
+		return errGone
+	}
+	return nil
+}
+
+func (r *recorder) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.Store.Rows(ctx, t, keys...)
+}
+
+func (r *recorder) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.Store.Find(ctx, q)
+}
+
+func (r *recorder) Count(ctx context.Context, q storage.Query) (int64, error) {
+	if err := r.read(); err != nil {
+		return 0, err
+	}
+	return r.Store.Count(ctx, q)
+}
+
+func (r *recorder) Balances(ctx context.Context, p storage.Partition, a ...ledger.Account) ([]ledger.Balance, error) {
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.Store.Balances(ctx, p, a...)
 }
 
 func (r *recorder) Commit(ctx context.Context, changes ...storage.Change) []error {
@@ -244,6 +286,7 @@ func (h *shop) step() {
 		if n == 0 {
 			return
 		}
+		require.Positive(h.t, n)
 		require.Less(h.t, i, 50, "Step does not come to rest")
 	}
 }

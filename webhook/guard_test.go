@@ -199,3 +199,24 @@ func FuzzH04_URL(f *testing.F) {
 		require.False(t, last[0] >= '0' && last[0] <= '9', s)
 	})
 }
+
+// TestH04_BoundsOfURLs: each bound allows its last value and refuses the next.
+func TestH04_BoundsOfURLs(t *testing.T) {
+	t.Parallel()
+	guard := &webhook.Guard{}
+	of := func(n int) string { return strings.Repeat("x", n) }
+	long := of(63) + "." + of(63) + "." + of(63) + "."
+	for _, good := range []string{
+		"https://az.AZ.a0z9.A_Z-a.zz", "https://z", "https://Z", "https://a", "https://A", "https://a.z9", "https://" + of(63) + ".de", "https://" + long + of(61),
+		"https://x.de:1", "https://x.de:65535", "https://x.de/" + of(webhook.MaxURL-len("https://x.de/")), "https://x.de/!~",
+	} {
+		require.NoError(t, guard.URL(good), good)
+	}
+	for _, bad := range []string{
+		"https://" + of(64) + ".de", "https://" + long + of(62), "https://x.de:0", "https://x.de:65536", "https://x.de:080", "https://x.de:",
+		"https://x.de/" + of(webhook.MaxURL+1-len("https://x.de/")), "https://x.de/ ", "https://x.de/\x7f", "https://x.de/#", "https://x.0de", "https://x.9de", "https://-x.de", "https://x-.de", "https://x..de",
+		"https://x`.de", "https://x{.de", "https://x~.de", "https://x!.de", "http://x.de", "",
+	} {
+		require.ErrorIs(t, guard.URL(bad), webhook.ErrURL, bad)
+	}
+}

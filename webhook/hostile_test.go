@@ -104,6 +104,25 @@ func TestH05_EndlessBody(t *testing.T) {
 	}
 }
 
+// TestH05_ConnectionEndsWithTheAttempt: whoever answers more than is read loses the
+// connection at once, not at the end of the Timeout: a busy receiver must not hold thousands.
+func TestH05_ConnectionEndsWithTheAttempt(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	base := raw(t, func(c net.Conn) {
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("a", 8<<10))
+		_, err := io.Copy(io.Discard, c) // until the other side hangs up
+		ended <- err
+	})
+	n := newHTTP(t, webhook.HTTPOptions{Guard: allow(outside), Timeout: time.Hour})
+	require.Equal(t, 200, post(t, n, base).Status)
+	select {
+	case <-ended:
+	case <-time.After(tooLong):
+		t.Fatal("the connection is still open")
+	}
+}
+
 // TestH05_ConnectionIsNotKept: after more than was read the connection is not
 // used again, so that one answer's rest cannot be the next one's start.
 func TestH05_ConnectionIsNotKept(t *testing.T) {

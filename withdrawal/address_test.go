@@ -2,6 +2,7 @@ package withdrawal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -154,16 +156,148 @@ func TestScaleOfARemovedCurrency(t *testing.T) {
 	}
 	later, err := chain.NewRegistry([]chain.NetworkInfo{{Code: "ETH", Gas: "ETH"}}, []chain.Currency{coin("ETH", "ETH", "ETH", "", 18, 8, "0.001")})
 	require.NoError(t, err)
+	var asked []string
 	other, err := withdrawal.New(withdrawal.Config{
 		Store: store, Registry: later, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts, MaxCost: func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return 1, nil }, Now: w.clock, NewID: w.newID,
+		Confirmations: func(c *chain.Currency) int64 {
+			asked = append(asked, fmt.Sprint(c.Code, " ", c.Network, " ", c.Token, " ", c.Scale))
+			return 1
+		},
 	})
 	require.NoError(t, err)
 	list, _, err := other.List(w.ctx, tenant, withdrawal.Filter{Sort: withdrawal.CreatedAsc})
 	require.NoError(t, err)
+	_, err = other.Hold(w.ctx, tenant, list[0].ID, "its currency is gone")
+	require.NoError(t, err)
+	require.Equal(t, []string{"USDTTRC20 TRX USDT 6"}, asked)
 	scales := map[string]uint8{}
 	for i := range list {
 		scales[list[i].Currency] = other.Scale(&list[i])
 	}
+	for _, v := range list {
+		line, row, ok, err := storage.Activities.One(w.ctx, store, storage.Tenant(tenant), v.ID)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.EqualValues(t, 1, row.Version)
+		require.Contains(t, string(line.Metadata), `"network_fee":"`+v.NetworkFee.Format(scales[v.Currency], 8)+`"`)
+	}
 	require.Equal(t, map[string]uint8{"USDTTRC20": 6, "BTC": 8, "XLM": 7}, scales)
 	require.Equal(t, "97.5", decimal.NewFromInt(int64(list[0].Amount)).Shift(-6).String())
+}
+
+// TestFieldsNamed: what is wrong is told at its field.
+func TestFieldsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "XRP", "1000")
+	w.fund("master", "XLM", "1000")
+	w.fund("master", "USDTTRC20", "1000")
+	w.price = "1"
+	terms := func(edit func(*withdrawal.CreateInput)) error {
+		in := usdt("100")
+		edit(&in)
+		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		return err
+	}
+	address := func(in withdrawal.AddressInput) error {
+		_, err := w.ValidateAddress(w.ctx, in)
+		return err
+	}
+	dates := func(start, end string) error {
+		_, _, err := withdrawal.DateRange(start, end)
+		return err
+	}
+	for name, c := range map[string]struct {
+		err   error
+		field string
+	}{
+		"a blockchain that is not": {address(withdrawal.AddressInput{Address: "T1", Blockchain: "NOPE"}), "blockchain"},
+		"a type and no token":      {address(withdrawal.AddressInput{Address: "T1", Type: "TRX", Token: "NOPE"}), "token"},
+		"a start":                  {dates("yesterday", ""), "start_date"},
+		"an end":                   {dates("", "tomorrow"), "end_date"},
+		"both figures":             {terms(func(in *withdrawal.CreateInput) { in.PriceAmount = dec("5") }), "amount"},
+		"no figure":                {terms(func(in *withdrawal.CreateInput) { in.Amount = nil }), "amount"},
+		"a price for nothing":      {terms(func(in *withdrawal.CreateInput) { in.Amount, in.PriceAmount, w.price = nil, dec("0.01"), "60000" }), "price_amount"},
+		"another blockchain":       {terms(func(in *withdrawal.CreateInput) { in.Blockchain = "ETH" }), "blockchain"},
+		"a blockchain of none":     {terms(func(in *withdrawal.CreateInput) { in.Blockchain = "NOPE" }), "blockchain"},
+		"another token":            {terms(func(in *withdrawal.CreateInput) { in.Token = "TRX" }), "token"},
+		"a figure beyond counting": {terms(func(in *withdrawal.CreateInput) { in.Amount, in.FinalAmount = dec("9223372036854.77"), true }), "amount"},
+		"a price beyond counting": {terms(func(in *withdrawal.CreateInput) {
+			in.Amount, in.PriceAmount, in.FinalAmount, w.price = nil, dec("9223372036854.77"), true, "1"
+		}), "price_amount"},
+		"no memo":                {terms(func(in *withdrawal.CreateInput) { in.Currency, in.Address = "XRP", "r1" }), "memo"},
+		"a tag too large":        {terms(func(in *withdrawal.CreateInput) { in.Currency, in.Address, in.Memo = "XRP", "r1", "4294967296" }), "memo"},
+		"a memo with a zero":     {terms(func(in *withdrawal.CreateInput) { in.Currency, in.Address, in.Memo = "XLM", "G1", "a\x00" }), "memo"},
+		"a memo that is no text": {terms(func(in *withdrawal.CreateInput) { in.Currency, in.Address, in.Memo = "XLM", "G1", "\xff" }), "memo"},
+		"a memo of 29 bytes": {terms(func(in *withdrawal.CreateInput) {
+			in.Currency, in.Address, in.Memo = "XLM", "G1", strings.Repeat("m", 29)
+		}), "memo"},
+	} {
+		bad := new(withdrawal.InvalidError)
+		require.ErrorAs(t, c.err, &bad, name)
+		require.Contains(t, fieldsOf(bad), c.field, name)
+	}
+	for _, memo := range []string{"0", "10", "4294967295"} {
+		require.NoError(t, terms(func(in *withdrawal.CreateInput) { in.Currency, in.Address, in.Memo = "XRP", "r1", memo }), memo)
+	}
+	require.NoError(t, terms(func(in *withdrawal.CreateInput) {
+		in.Currency, in.Address, in.Memo = "XLM", "G1", strings.Repeat("m", 28)
+	}))
+	require.NoError(t, terms(func(in *withdrawal.CreateInput) { in.Currency, in.Blockchain, in.Token = "", "TRON", "USDT" }))
+
+	w.flat = "99999999999999999999" // no amount: a mistake of the operator's
+	bad := new(withdrawal.InvalidError)
+	err := terms(func(*withdrawal.CreateInput) {})
+	require.Error(t, err)
+	require.NotErrorAs(t, err, &bad, "it is none of the merchant's")
+	w.flat, w.setErr = "0", errors.New("the tenant cannot be read")
+	require.ErrorIs(t, terms(func(*withdrawal.CreateInput) {}), w.setErr)
+}
+
+// TestMemoIsSentWhereTheNetworkHasMemos: elsewhere it stays a note of the merchant's.
+func TestMemoIsSentWhereTheNetworkHasMemos(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "XRP", "1000")
+	w.fund("master", "USDTTRC20", "1000")
+	note := usdt("100")
+	note.Memo = "a note"
+	for _, c := range []struct {
+		in   withdrawal.CreateInput
+		sent string
+	}{
+		{note, ""},
+		{withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: dec("30"), Currency: "XRP", Address: "r1"}, Memo: "7"}, "7"},
+	} {
+		v := w.create(c.in)
+		require.Equal(t, []string{c.in.Memo, c.sent}, []string{v.Memo, v.SentMemo})
+		w.step()
+		require.Equal(t, c.sent, w.payouts.intents[v.ID].Memo)
+	}
+}
+
+// TestW16_AddressThatCarriesATag: the tag is what is sent, and another memo beside it is
+// refused.
+func TestW16_AddressThatCarriesATag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *withdrawal.Config) {
+		c.Untag = func(_ chain.Network, a chain.Address) (chain.Address, string, bool) {
+			account, tag, ok := strings.Cut(string(a), "?")
+			return chain.Address(account), tag, ok
+		}
+	})
+	w.fund("master", "XRP", "1000")
+	create := func(address, memo string) (withdrawal.Withdrawal, error) {
+		return w.Create(w.ctx, tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: dec("30"), Currency: "XRP", Address: address}, Memo: memo}, storage.Once{})
+	}
+	for _, memo := range []string{"", "7"} {
+		v, err := create("r1?7", memo)
+		require.NoError(t, err)
+		require.Equal(t, []string{"r1", "7", "7"}, []string{v.Address, v.Memo, v.SentMemo})
+	}
+	_, err := create("r1?7", "8")
+	bad := new(withdrawal.InvalidError)
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, []string{"memo"}, fieldsOf(bad))
+	require.Contains(t, bad.Error(), "7")
 }

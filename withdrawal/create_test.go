@@ -336,6 +336,8 @@ func TestList(t *testing.T) {
 		"page":           {withdrawal.Filter{Limit: 2, Offset: 1}, []int{2, 1}, 4},
 		"past the end":   {withdrawal.Filter{Offset: 9}, []int{}, 4},
 		"status":         {withdrawal.Filter{Status: withdrawal.Cancelled}, []int{1}, 1},
+		"network":        {withdrawal.Filter{Blockchain: "BTC"}, []int{3}, 1},
+		"alias alone":    {withdrawal.Filter{Blockchain: "TRON"}, []int{2, 1, 0}, 3},
 		"alias":          {withdrawal.Filter{Blockchain: "TRON", Token: "USDT"}, []int{2, 1, 0}, 3},
 		"currency":       {withdrawal.Filter{Currency: "BTC"}, []int{3}, 1},
 		"custom_id":      {withdrawal.Filter{CustomID: "c90"}, []int{2}, 1},

@@ -78,7 +78,9 @@ func TestFN07_TheOperatorPaysTheRest(t *testing.T) {
 	t.Parallel()
 	w, first := handed(t)
 	executed(w, first) // earns fees of 2.5
-	v := w.create(usdt("100"))
+	in := usdt("100")
+	in.Memo = "a note"
+	v := w.create(in)
 	w.step()
 	w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
 	w.less(v.ID, withdrawal.OutcomeExecuted, 97_400_000, 1)
@@ -98,6 +100,11 @@ func TestFN07_TheOperatorPaysTheRest(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, balances, 1)
 	require.Equal(t, ledger.Amount(-100_000), balances[0].Posted)
+	require.Equal(t, []string{"a note", ""}, []string{rest.Memo, rest.SentMemo})
+	entries, err := w.store.Entries(w.ctx, storage.Tenant(tenant), ledger.Adjustment, "USDTTRC20", 0, 10)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Equal(t, []string{"missing/" + rest.ID, rest.ID}, []string{entries[0].Tx, entries[0].Ref})
 	w.sound()
 }
 
@@ -122,6 +129,36 @@ func TestFN07_AForkTakesTheShortPaymentBack(t *testing.T) {
 	require.ErrorIs(t, err, withdrawal.ErrNotShort)
 	w.tell(id, withdrawal.OutcomeExecuted, "aa", 1)
 	require.Equal(t, withdrawal.Completed, w.get(id).Status)
+	w.sound()
+}
+
+// TestFN07_AForkBringsAllAfterItWasCompleted: a short payment of a completed withdrawal that
+// a fork replaces by a whole one needs no operator any more.
+func TestFN07_AForkBringsAllAfterItWasCompleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.required = 0
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.step()
+	w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
+	w.tell(v.ID, withdrawal.OutcomeExecuted, "aa", 0)
+	w.advance(time.Minute)
+	for range 2 {
+		w.less(v.ID, withdrawal.OutcomeExecuted, 97_400_000, 1)
+	}
+	require.Equal(t, 1, w.count(withdrawal.NoticeShort))
+	w.less(v.ID, withdrawal.OutcomeExecuted, 97_300_000, 2)
+	require.Equal(t, 2, w.count(withdrawal.NoticeShort), "another amount")
+	w.advance(time.Minute)
+	w.tell(v.ID, withdrawal.OutcomeExecuted, "aa", 0)
+	require.Equal(t, withdrawal.WaitingDeliveredLess, w.get(v.ID).Waiting, "nothing has landed in its place")
+	w.tell(v.ID, withdrawal.OutcomeExecuted, "bb", 1)
+	got := w.get(v.ID)
+	require.Equal(t, []any{withdrawal.Completed, "", ledger.Amount(0), time.Time{}}, []any{got.Status, got.Waiting, got.Delivered, got.WaitingSince})
+	halted, err := w.DeliveredLess(w.ctx, tenant, "USDTTRC20")
+	require.NoError(t, err)
+	require.False(t, halted)
 	w.sound()
 }
 

@@ -236,6 +236,33 @@ func TestW17_CancelWhileNothingCanBeTaken(t *testing.T) {
 	w.sound()
 }
 
+// The worker that slept was too late, and the payout side signed what it submitted at
+// once: that may pay a withdrawal which is cancelled, so the host is told.
+func TestW17_SignedAfterItWasCancelledIsReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.payouts.before = func(chain.Intent) error { // the first worker falls asleep here
+		w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
+		w.advance(time.Minute)
+		w.step()
+		got, err := w.Cancel(w.ctx, tenant, v.ID)
+		require.NoError(t, err)
+		require.Equal(t, withdrawal.Cancelled, got.Status)
+		w.payouts.before = nil
+		return nil
+	}
+	w.payouts.after = func(in chain.Intent) error {
+		require.True(t, w.payouts.sign(in.ID))
+		return nil
+	}
+	w.step()
+	require.Len(t, w.notices, 1)
+	require.Equal(t, withdrawal.NoticeConflict, w.notices[0].Kind)
+	require.Equal(t, v.ID, w.notices[0].Withdrawal)
+}
+
 func TestRejectedBeforeBroadcast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -366,6 +393,71 @@ func TestOperators(t *testing.T) {
 	w.step()
 	require.Equal(t, withdrawal.Handed, w.get(waiting.ID).Stage)
 	w.sound()
+}
+
+// What a person approves goes out at once; what a person releases waits for the review that
+// it waited for before.
+func TestApproveAndRelease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	w.verdict = withdrawal.AskReview
+	v := w.create(usdt("100"))
+	w.step()
+	_, err := w.Hold(w.ctx, tenant, v.ID, "strange")
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.WaitingFrozen, w.get(v.ID).Waiting)
+	released, err := w.Release(w.ctx, tenant, v.ID)
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.WaitingReview, released.Waiting)
+	w.advance(time.Hour)
+	w.step()
+	require.Equal(t, withdrawal.WaitingReview, w.get(v.ID).Waiting)
+	require.Empty(t, w.payouts.intents)
+	approved, err := w.Approve(w.ctx, tenant, v.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{"", "", time.Time{}}, []any{approved.Waiting, approved.Reason, approved.WaitingSince})
+	w.step()
+	require.Contains(t, w.payouts.intents, v.ID)
+	w.sound()
+}
+
+// A reason that stays the same from try to try has one beginning.
+func TestWaitingSinceTheFirstTry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "hot_short"} }
+	began := w.clock()
+	for range 3 {
+		w.step()
+		require.Equal(t, []any{"hot_short", began}, []any{w.get(v.ID).Waiting, w.get(v.ID).WaitingSince})
+		w.advance(time.Hour)
+	}
+	w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "halted"} }
+	changed := w.clock()
+	w.step()
+	require.Equal(t, []any{"halted", changed}, []any{w.get(v.ID).Waiting, w.get(v.ID).WaitingSince})
+}
+
+// A withdrawal that ended while it was submitted is taken back; where the payout side
+// cannot, the host hears of it.
+func TestW17_TakenBackTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	w.payouts.after = func(in chain.Intent) error {
+		w.tell(in.ID, withdrawal.OutcomeCancelled, "", 0)
+		require.True(t, w.payouts.sign(in.ID))
+		return nil
+	}
+	w.step()
+	require.Equal(t, withdrawal.Cancelled, w.get(v.ID).Status)
+	require.Len(t, w.notices, 1)
+	require.Equal(t, []string{tenant, v.ID, withdrawal.NoticeConflict}, []string{w.notices[0].Tenant, w.notices[0].Withdrawal, w.notices[0].Kind})
+	require.Contains(t, w.notices[0].Detail, "cancelled")
 }
 
 // A cancel that is decided on a stale read is decided again.

@@ -103,6 +103,7 @@ func (m *move) signed(o Outcome) error {
 			m.wait("", never)
 			m.touch()
 		}
+		m.occupied(o)
 		m.show(o)
 	case Completed:
 		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
@@ -129,6 +130,7 @@ func (m *move) executed(o Outcome) error {
 			}
 		}
 		late := !m.newer(o)
+		m.occupied(o)
 		m.show(o)
 		switch {
 		case !deep:
@@ -160,6 +162,19 @@ func (m *move) executed(o Outcome) error {
 		}
 	}
 	return nil
+}
+
+// occupied shows that nodes keep an earlier transaction and take no dearer one in its place,
+// for as long as they do.
+func (m *move) occupied(o Outcome) {
+	why := ""
+	if o.Reason == WaitingOccupied {
+		why = o.Reason
+	}
+	if m.newer(o) && why != m.w.Waiting && (m.w.Waiting == "" || m.w.Waiting == WaitingOccupied) {
+		m.reason(why)
+		m.touch()
+	}
 }
 
 // short keeps a withdrawal that delivered less than ordered for an operator: the

@@ -56,12 +56,50 @@ func TestEventBody(t *testing.T) {
 	e, row, ok, err := webhook.Events.One(w.ctx, w.store, storage.Tenant(tenant), v.ID+"/000002")
 	require.NoError(t, err)
 	require.True(t, ok)
+	line, _, ok, err := storage.Activities.One(w.ctx, w.store, storage.Tenant(tenant), v.ID)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.JSONEq(t, `{"custom_id":"mine","network_fee":"2.00000000"}`, string(line.Metadata))
 	require.Equal(t, in.CallbackURL, e.URL)
 	require.Equal(t, w.clock(), row.Due)
 	require.JSONEq(t, `{"event":"withdrawal_status_update","timestamp":"2026-11-20T10:00:00.000Z","data":{
 		"withdrawal_id":"`+v.ID+`","status":"completed","previous_status":"processing","amount":"97.50000000",
 		"currency":"USDTTRC20","address":"Tdest","transaction_hash":"tx","network_fee":"2.00000000","custom_id":"mine",
 		"metadata":{"processed_at":"2026-11-20T10:00:00.000Z"}}}`, e.Body)
+}
+
+// What was signed before the order was ended is old news; what was signed later contradicts.
+func TestSignedBeforeItWasEnded(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	signed := func(at time.Time) {
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeSigned, Tx: "aa", At: at}))
+	}
+	before := w.clock().Add(time.Minute)
+	w.advance(time.Hour)
+	w.tell(id, withdrawal.OutcomeCancelled, "", 0)
+	require.Equal(t, withdrawal.Cancelled, w.get(id).Status)
+	signed(before)
+	require.Zero(t, w.count(withdrawal.NoticeConflict))
+	w.advance(time.Hour)
+	signed(w.clock())
+	require.Equal(t, 1, w.count(withdrawal.NoticeConflict))
+	w.sound()
+}
+
+// What is told again changes nothing; the batch of a payment is kept when it is told.
+func TestToldAgainIsNoUpdate(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	first := w.get(id)
+	w.advance(time.Minute)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	require.Equal(t, first.UpdatedAt, w.get(id).UpdatedAt)
+	w.advance(time.Minute)
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeSigned, Tx: "aa", Batch: "b", At: w.clock()}))
+	require.Equal(t, []any{"b", w.clock()}, []any{w.get(id).BatchID, w.get(id).UpdatedAt})
+	w.sound()
 }
 
 // W14: whatever is missing on the payout side, the withdrawal waits, visibly.

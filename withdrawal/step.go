@@ -24,6 +24,9 @@ const (
 	// got less than was ordered. Payouts of the currency are halted for the tenant until an
 	// operator calls TakeDelivered or PayMissing.
 	WaitingDeliveredLess = "delivered_less"
+	// WaitingOccupied: it is processing, its payment is not replaced by a dearer one as nodes
+	// keep an earlier one in its place. It waits until that has landed or nodes let it go.
+	WaitingOccupied = "occupied"
 )
 
 // Step hands what is due to the payout side and says how many withdrawals it

@@ -44,6 +44,7 @@ type world struct {
 
 	fee      map[string]string // network fee by currency, whole coins
 	feeErr   error
+	setErr   error // of the tenant's fee
 	percent  string
 	flat     string
 	price    string
@@ -119,8 +120,13 @@ func newWorldOn(t tb, store storage.Store, change ...func(*withdrawal.Config)) *
 		Policy: func(context.Context, withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
 			return w.verdict, "because", w.verdErr
 		},
-		Ceilings: func(context.Context, string, string) (withdrawal.Ceiling, error) { return w.ceiling, nil },
-		Halted:   func(context.Context, string, string) (bool, error) { return w.halted, nil },
+		Ceilings: func(_ context.Context, id, currency string) (withdrawal.Ceiling, error) {
+			if _, err := registry.Currency(currency); id != tenant || err != nil {
+				return withdrawal.Ceiling{}, fmt.Errorf("no ceilings of %q for %q", currency, id)
+			}
+			return w.ceiling, nil
+		},
+		Halted: func(context.Context, string, string) (bool, error) { return w.halted, nil },
 		Confirmations: func(*chain.Currency) int64 {
 			return w.required
 		},
@@ -178,7 +184,7 @@ func (f fees) Quote(_ context.Context, c *chain.Currency, _ chain.Address) (ledg
 }
 
 func (w *world) WithdrawalFee(context.Context, string, string) (percent, flat decimal.Decimal, err error) {
-	return decimal.RequireFromString(w.percent), decimal.RequireFromString(w.flat), nil
+	return decimal.RequireFromString(w.percent), decimal.RequireFromString(w.flat), w.setErr
 }
 
 func (w *world) Rate(_ context.Context, token, fiat string) (rates.Rate, error) {

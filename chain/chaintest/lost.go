@@ -98,8 +98,14 @@ func replacement(k *kit) {
 	require.NotEqual(k.t, first.Tx, second.Tx)
 	require.Equal(k.t, u1.Spends, u2.Spends, "attempts of one intent exclude each other")
 	require.Greater(k.t, u2.MaxCost, u1.MaxCost)
+	if k.Crowded != nil {
+		k.Crowded(k.t, true)
+	}
 	require.NoError(k.t, k.broadcast(first))
 	require.NoError(k.t, k.broadcast(second))
+	if k.Crowded != nil {
+		k.Crowded(k.t, false)
+	}
 	k.landed(second)
 	dead := k.status(first)
 	require.Equal(k.t, chain.Conflicted, dead.State)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/stretchr/testify/require"
@@ -102,6 +103,22 @@ func TestPresetsAreSourced(t *testing.T) {
 		require.True(t, o.FinalityTags, o.Network)
 	}
 	require.Equal(t, common.HexToAddress("0x420000000000000000000000000000000000000F"), oracle)
+}
+
+// TestX02_ProvidersThatAreAskedTooOften say so in an error of JSON-RPC. They are not asked
+// for receipts then in the place of logs.
+func TestX02_ProvidersThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	for code, message := range map[int]string{-32005: "project ID request rate exceeded", -32016: "over rate limit", 429: "exceeded its throughput"} {
+		f := newFake(t)
+		c := f.client()
+		trail := begin(t, c)
+		f.mine(tokens(transferLog(usdt, alice, bob, big.NewInt(9))))
+		f.refuses("eth_getLogs", code, message)
+		_, err := c.Scan(t.Context(), trail, watch(bob), 10)
+		clienttest.Limited(t, err, 0, message)
+		require.Zero(t, f.asked["eth_getBlockReceipts"])
+	}
 }
 
 func TestX02_LimitedNodeSaysForHowLong(t *testing.T) {

@@ -278,6 +278,24 @@ func TestD03_LogOfATransactionThatIsNotInTheBlock(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrNode)
 }
 
+// A node that gives logs of a branch that it has left says so of each.
+func TestR02_RemovedLogIsOfNoBlock(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.client()
+	trail := begin(t, c)
+	b := f.mine(tokens(transferLog(usdt, alice, bob, big.NewInt(9))))
+	f.lie("eth_getLogs", func([]json.RawMessage) (any, *fakeError, bool) {
+		logs := b.logs()
+		logs[0].(map[string]any)["removed"] = true
+		return logs, nil, true
+	})
+	_, err := c.Scan(t.Context(), trail, watch(bob), 10)
+	require.ErrorIs(t, err, chain.ErrNode)
+	f.lie("eth_getLogs", nil)
+	require.Len(t, all(scan(t, c, trail, watch(bob))), 1)
+}
+
 func TestD09_ManyPaymentsInOneTransaction(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

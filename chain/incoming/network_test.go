@@ -3,6 +3,7 @@ package incoming_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 var background = context.Background()
@@ -528,6 +530,42 @@ func TestD19_FloodIsBounded(t *testing.T) {
 		require.Empty(t, f.Sighting.Currency, "dust is told to nobody")
 	}
 	require.LessOrEqual(t, len(w.facts), 2*unlisted)
+}
+
+// largest is a store that notes how many rows a Change that moves the cursor puts at most.
+type largest struct {
+	storage.Store
+	put int
+}
+
+func (l *largest) Commit(ctx context.Context, changes ...storage.Change) []error {
+	for _, c := range changes {
+		if slices.ContainsFunc(c.Put, func(r storage.Row) bool { return r.Table == incoming.Cursors.Table }) {
+			l.put = max(l.put, len(c.Put)-1)
+		}
+	}
+	return l.Store.Commit(ctx, changes...)
+}
+
+// After downtime many full blocks are read at once. One Change holds those of a page until
+// they are enough: a database takes no Change of any size.
+func TestD19_ManyFullBlocksAreManyChanges(t *testing.T) {
+	t.Parallel()
+	few := func(c *incoming.Config, _ *sim.Options) { c.MaxBlocks, c.MaxRows = 10, 50 }
+	w := newWorld(t, eth, 18, few)
+	store := &largest{Store: w.store}
+	w.net = w.network(store, w.chain.Client(), few)
+	w.step()
+	a := w.address()
+	for range 10 {
+		for range 20 {
+			w.pay(a, "ETH", "0.001")
+		}
+		w.mine(1)
+	}
+	w.step()
+	require.Len(t, w.sightings(w.store), 200)
+	require.LessOrEqual(t, store.put, 50+20)
 }
 
 // TestFN04_WhatStrangersPayToOddAddressesStopsNothing: a client may report more than is

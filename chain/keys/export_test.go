@@ -1,6 +1,11 @@
 package keys
 
-import "io"
+import (
+	"io"
+
+	"github.com/decred/dcrd/dcrec/secp256k1/v4"
+	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
+)
 
 // What the tests may see of the inside.
 
@@ -25,3 +30,13 @@ func (s *Seed) SaveQuick(file string, passphrase []byte, random io.Reader) error
 }
 
 var ParsePath = parsePath
+
+// Faulty lets the signer change one bit of each signature that it makes, as a fault of
+// the machine does.
+func (s *Signer) Faulty(bit int) {
+	s.compact = func(key *secp256k1.PrivateKey, hash []byte, compressed bool) []byte {
+		sig := ecdsa.SignCompact(key, hash, compressed)
+		sig[1+bit/8] ^= 1 << (bit % 8)
+		return sig
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -55,14 +56,18 @@ type SignerConfig struct {
 }
 
 // Signer signs with keys of one seed.
-type Signer struct{ cfg SignerConfig }
+type Signer struct {
+	cfg SignerConfig
+	// compact makes a signature on secp256k1: in tests also a wrong one.
+	compact func(key *secp256k1.PrivateKey, hash []byte, compressed bool) []byte
+}
 
 // NewSigner checks the configuration.
 func NewSigner(cfg SignerConfig) (*Signer, error) {
 	if cfg.Seed == nil || len(cfg.Chains) == 0 || cfg.Registry == nil {
 		return nil, errors.New("keys: Seed, Chains and Registry are required")
 	}
-	return &Signer{cfg}, nil
+	return &Signer{cfg, ecdsa.SignCompact}, nil
 }
 
 func refuse(format string, args ...any) error {
@@ -245,7 +250,7 @@ func (s *Signer) sign(c Chain, ref chain.KeyRef, d chain.Digest, payload []byte)
 	if a, err := c.AddressOf(pub); err != nil || a != d.From {
 		return nil, refuse("a key is not the sender's")
 	}
-	compact := ecdsa.SignCompact(priv, d.Hash[:], true)
+	compact := s.compact(priv, d.Hash[:], true)
 	back, _, err := ecdsa.RecoverCompact(compact, d.Hash[:])
 	if err != nil || !bytes.Equal(back.SerializeCompressed(), pub) {
 		return nil, refuse("the signature does not verify")

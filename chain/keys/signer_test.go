@@ -356,6 +356,58 @@ func TestSign_Outputs(t *testing.T) {
 
 var errGone = errors.New("the store is gone")
 
+// TestW13_EditedDirectory: a directory of addresses that says that a foreign address is of
+// one of our keys, or of a key that there is not, is not believed.
+func TestW13_EditedDirectory(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		foreign := w.sim.Customer("thief")
+		in := w.intent("i1")
+		in.Purpose, in.To = chain.ForSweep, foreign
+		r := w.ask(in, w.build(in, 0, 1), "i1/1")
+		for _, ref := range []chain.KeyRef{w.own[0].Key, w.own[1].Key, "", "m/x", "m/44'/1'", "ed25519/m/x", "ed25519/m/1'"} {
+			w.config.KeyOf = func(context.Context, chain.Network, chain.Address) (chain.KeyRef, bool, error) { return ref, true, nil }
+			w.restart()
+			w.refuses(r, ref)
+		}
+		w.config.Chains = map[chain.Network]keys.Chain{w.sim.Network(): &lax{w.client, foreign}}
+		w.config.KeyOf = func(context.Context, chain.Network, chain.Address) (chain.KeyRef, bool, error) {
+			return "m/x", true, nil
+		}
+		w.restart()
+		w.refuses(r, "a key that there is not has no address")
+	})
+}
+
+// lax gives an address for no key at all.
+type lax struct {
+	keys.Chain
+	address chain.Address
+}
+
+func (l *lax) AddressOf(pub chain.PublicKey) (chain.Address, error) {
+	if len(pub) == 0 {
+		return l.address, nil
+	}
+	return l.Chain.AddressOf(pub)
+}
+
+// doubtful reads every payload, and says that it could not.
+type doubtful struct{ keys.Chain }
+
+func (d *doubtful) Inspect(payload []byte) (chain.Unsigned, error) {
+	seen, err := d.Chain.Inspect(payload)
+	return seen, errors.Join(err, errors.New("there is more behind it"))
+}
+
+func TestSign_PayloadMustBeRead(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		r := w.request("w1", 0)
+		w.config.Chains = map[chain.Network]keys.Chain{w.sim.Network(): &doubtful{w.client}}
+		w.restart()
+		w.refuses(r)
+	})
+}
+
 // TestW13_Together: every payment of a transaction is an intent's, and asked for.
 func TestW13_Together(t *testing.T) {
 	t.Parallel()
@@ -460,6 +512,20 @@ func TestK04_Signatures(t *testing.T) {
 			}
 		}
 		require.Len(t, pubs, 1)
+	})
+}
+
+// A signature that a fault of the machine made wrong can tell the key to whoever also has
+// the right one: it is not handed out.
+func TestK04_WrongSignatureIsNotHandedOut(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		r := w.request("w", 0)
+		for _, bit := range []int{0, 255, 256, 511} {
+			w.signer.Faulty(bit)
+			w.refuses(r, "bit %d", bit)
+		}
+		w.restart()
+		w.signs(r)
 	})
 }
 

@@ -236,6 +236,21 @@ func TestSourceRefuses(t *testing.T) {
 		_, err = s.Derive(t.Context(), c.n, c.from, c.count)
 		require.Error(t, err, c)
 	}
+	last, err := s.Derive(t.Context(), "N", 1<<31-1, 1)
+	require.NoError(t, err)
+	require.Equal(t, chain.KeyRef("m/84'/0'/0'/0/2147483647"), last[0].Key)
+	pub, err := s.PublicKey("N", last[0].Key)
+	require.NoError(t, err)
+	require.Equal(t, last[0].Address, must(asHex(pub)))
+	_, err = s.PublicKey("OTHER", last[0].Key)
+	require.Error(t, err)
+	for _, ref := range []chain.KeyRef{
+		"", "7", "m/84'/0'/0'/0/", "m/84'/0'/0'/0/x", "m/84'/0'/0'/0/07", "m/84'/0'/0'/0/+7", "m/84'/0'/0'/0/2147483648", "m/84'/0'/0'/0/-1",
+		"m/84'/0'/0'/1/7", "m/84'/0'/0'/0/7'", "m/84'/0'/0'/0/7/7",
+	} {
+		_, err := s.PublicKey("N", ref)
+		require.Error(t, err, ref)
+	}
 	none, err := s.Derive(t.Context(), "N", 5, 0)
 	require.NoError(t, err)
 	require.Empty(t, none)

@@ -38,6 +38,10 @@ const (
 	ReasonTooDear  Reason = "fee_above_cap"   // the network's price is above MaxCost
 	ReasonAltered  Reason = "altered"         // no withdrawal says what this order says: somebody edited one of them
 	ReasonRefused  Reason = "refused"         // by a signer or a node, for good: its nonce or inputs went back to ourselves
+	// ReasonOccupied is that of a signed intent whose replacement nodes do not take, as they
+	// keep an earlier attempt in its place. Both are sent again, and nothing dearer is signed
+	// until the earlier one has landed or nodes have let it go.
+	ReasonOccupied Reason = "occupied"
 	// ReasonDeliveredLess is that of an executed or settled intent of which the recipient
 	// got less than was ordered: Outcome.Amount.
 	ReasonDeliveredLess Reason = "delivered_less"

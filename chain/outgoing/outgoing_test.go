@@ -246,3 +246,25 @@ func TestHaltBetweenLookAndReserveIsSeen(t *testing.T) {
 	require.Zero(t, w.signer.calls)
 	w.unpaid(in)
 }
+
+// TestFN07_WhatArrivedIsTold: of a payment that brings less, its owner hears how much, from
+// its execution on.
+func TestFN07_WhatArrivedIsTold(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.client.short = 7
+		in := w.submit(w.intent("a", coin))
+		w.run(12)
+		told := map[outgoing.State]bool{}
+		for _, o := range w.heard {
+			if o.State == outgoing.Executed || o.State == outgoing.Settled {
+				require.Equal(t, coin-7, o.Amount)
+				require.Equal(t, outgoing.ReasonDeliveredLess, o.Reason)
+				told[o.State] = true
+			}
+		}
+		require.Len(t, told, 2)
+		require.Equal(t, outgoing.Settled, w.last(in.ID).State)
+		w.sound()
+	})
+}

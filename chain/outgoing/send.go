@@ -153,24 +153,52 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 func (n *Network) send(ctx context.Context, j *job, a *att) error {
 	err := n.Client.Broadcast(ctx, proof.NewStored(string(n.info.Code), a.tx, a.v.Raw))
 	switch {
-	case err == nil:
-		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case err == nil:
+		return n.released(ctx, j, a)
+	case errors.Is(err, chain.ErrOccupied):
+		return n.occupied(ctx, j, a, err)
 	case !errors.Is(err, chain.ErrRejected):
 		n.Log.Warn("broadcast_unknown", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
-		return nil
+		return n.released(ctx, j, a)
 	}
 	n.Log.Error("broadcast_rejected", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
 	if a.v.Rejected {
 		return nil
 	}
-	a.v.Rejected, j.v.Filling = true, true
+	a.v.Rejected, j.v.Filling, j.v.Reason = true, true, ""
 	j.v.BumpAt = n.Now()
 	return n.commit(ctx, j, step{
 		op: "rejected", due: n.Now().Add(n.Poll),
 		with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 	})
+}
+
+// occupied notes that nodes keep an earlier attempt in the place of the newest.
+func (n *Network) occupied(ctx context.Context, j *job, a *att, cause error) error {
+	n.Log.Warn("replacement_refused", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", cause.Error()))
+	if a.tx != j.v.Tx || j.v.Reason == ReasonOccupied || j.v.State != Signed {
+		return nil
+	}
+	return n.tellPlace(ctx, j, a, ReasonOccupied)
+}
+
+// released notes that nodes no longer keep an earlier attempt in the place of the newest:
+// that one is replaced in its turn.
+func (n *Network) released(ctx context.Context, j *job, a *att) error {
+	if a.tx != j.v.Tx || j.v.Reason != ReasonOccupied {
+		return nil
+	}
+	j.v.BumpAt = n.Now().Add(n.StuckAfter)
+	return n.tellPlace(ctx, j, a, "")
+}
+
+func (n *Network) tellPlace(ctx context.Context, j *job, a *att, why Reason) error {
+	j.v.Reason = why
+	s := step{op: "place", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s.tell.Amount = j.paid(&a.v)
+	return n.commit(ctx, j, s)
 }
 
 // less is the reason of an intent that a transaction in a block executed.

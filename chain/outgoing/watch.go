@@ -252,7 +252,7 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		return n.commit(ctx, j, s)
 	}
 	planned := len(j.v.Plan) > 0
-	replaced := n.Signer != nil && (planned || !n.Now().Before(j.v.BumpAt))
+	replaced := n.Signer != nil && (planned || !n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)
 	if !replaced && n.quiet(newest) {
 		return nil
 	}
@@ -287,8 +287,8 @@ func (n *Network) silence(a *att) time.Duration {
 func (n *Network) quiet(a *att) bool { return n.Now().Before(a.v.Sent.Add(n.silence(a))) }
 
 // resend sends stored bytes again, the newest first; older ones where the newest was
-// rejected. Where all were, one that only uses the nonce up is sent again: nothing else
-// frees what waits behind it.
+// rejected, or nodes keep one of them in its place. Where all were rejected, one that only
+// uses the nonce up is sent again: nothing else frees what waits behind it.
 func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
 	for _, rejected := range []bool{false, true} {
 		for i := len(p.open) - 1; i >= 0; i-- {
@@ -309,7 +309,9 @@ func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
 				return err
 			}
 			a.version++
-			return n.send(ctx, j, a)
+			if err := n.send(ctx, j, a); err != nil || j.v.Reason != ReasonOccupied {
+				return err
+			}
 		}
 	}
 	return nil

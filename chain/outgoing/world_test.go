@@ -75,7 +75,10 @@ type fullClient interface {
 type fragileClient struct {
 	fullClient
 	p      *points
-	reject error // of the next broadcast
+	reject error         // of the next broadcast
+	short  ledger.Amount // that is missing of what arrives
+	keeps  string        // the only transaction that the node takes; "" = all
+	why    error         // of the others; nil = as it has another one in their place
 	fee    func(chain.Fee) chain.Fee
 	sent   map[string][]byte // every raw transaction ever broadcast, by hash
 	mu     *sync.Mutex
@@ -87,6 +90,11 @@ func (c *fragileClient) Broadcast(ctx context.Context, s chain.Stored) error {
 	c.sent[s.Tx()] = s.Raw()
 	err := c.reject
 	c.reject = nil
+	if err == nil && c.keeps != "" && c.keeps != s.Tx() {
+		if err = c.why; err == nil {
+			err = fmt.Errorf("%w: tefPAST_SEQ", chain.ErrOccupied)
+		}
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -94,6 +102,16 @@ func (c *fragileClient) Broadcast(ctx context.Context, s chain.Stored) error {
 	err = c.fullClient.Broadcast(ctx, s)
 	c.p.pass("after broadcast")
 	return err
+}
+
+func (c *fragileClient) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	out, err := c.fullClient.Status(ctx, attempts...)
+	for i := range out {
+		if out[i].Executed {
+			out[i].Shortfall = c.short
+		}
+	}
+	return out, err
 }
 
 func (c *fragileClient) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {

@@ -221,6 +221,8 @@ func (k *client) History(ctx context.Context, a chain.Address, from, to int64) (
 		switch {
 		case to > v.head().Height:
 			return fmt.Errorf("%w: its head is %d", chain.ErrBehind, v.head().Height)
+		case k.n.pruned(v, from):
+			return fmt.Errorf("%w: block %d is pruned", chain.ErrNode, from)
 		case k.n.partial:
 			return fmt.Errorf("%w: blocks are known without their transactions", chain.ErrNode)
 		}

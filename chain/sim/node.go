@@ -33,6 +33,7 @@ type Node struct {
 	wrong   bool
 	nonce   int64 // added to what it says of nonces
 	forgets map[string]bool
+	keeps   int64 // how many blocks back it knows receipts and history; 0 = for ever
 }
 
 func (c *Chain) newNode() *Node {
@@ -115,6 +116,15 @@ func (n *Node) Forget(hashes ...string) *Node {
 			n.forgets[h] = true
 		}
 	})
+}
+
+// Prune makes the node forget receipts and history that are older than so many blocks, as
+// nodes do that keep no archive; 0 ends it. It still knows its blocks.
+func (n *Node) Prune(blocks int64) *Node { return n.set(func() { n.keeps = max(blocks, 0) }) }
+
+// pruned reports whether a height is too old for this node.
+func (n *Node) pruned(v view, height int64) bool {
+	return n.keeps > 0 && height <= v.head().Height-n.keeps
 }
 
 // Blind makes the node show no mempool.

@@ -151,6 +151,28 @@ func TestBroadcastFaults(t *testing.T) {
 	require.Equal(t, chain.Included, status(t, c.Client(), tx).State)
 }
 
+func TestPrunedNodeForgetsReceiptsAndHistory(t *testing.T) {
+	t.Parallel()
+	c := open(t, "ETH")
+	a, b := account(t, c, "a"), account(t, c, "b")
+	_, err := c.Fund(a.Address, "ETH", dec("5"))
+	require.NoError(t, err)
+	tx := signed(t, c, a, chain.Order{Intent: chain.Intent{To: b.Address, Amount: 1e8}})
+	require.NoError(t, send(t, c, tx))
+	c.Mine(3)
+	history := c.Client().(chain.Historian)
+	c.Front().Prune(3)
+	require.Equal(t, chain.Included, status(t, c.Client(), tx).State)
+	_, err = history.History(t.Context(), c.Customer("x"), c.Height()-2, c.Height())
+	require.NoError(t, err)
+	c.Mine(1)
+	require.Equal(t, chain.Unknown, status(t, c.Client(), tx).State)
+	_, err = history.History(t.Context(), c.Customer("x"), c.Height()-3, c.Height())
+	require.ErrorIs(t, err, chain.ErrNode)
+	c.Front().Honest()
+	require.Equal(t, chain.Included, status(t, c.Client(), tx).State)
+}
+
 func TestFailuresAreCountedAndSeeded(t *testing.T) {
 	t.Parallel()
 	runs := map[string]int{}

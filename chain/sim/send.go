@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Broadcast implements chain.Client. Known already, in the mempool or in a
@@ -61,7 +62,7 @@ func (k *client) Status(ctx context.Context, attempts ...chain.Attempt) (out []c
 	err = k.ask(ctx, func(v view) error {
 		final := k.n.finalAt(v.head().Height)
 		for _, a := range attempts {
-			if k.n.forgets[a.Tx] {
+			if b, _ := v.included(a.Tx); k.n.forgets[a.Tx] || b != nil && k.n.pruned(v, b.Height) {
 				out = append(out, chain.Status{State: chain.Unknown})
 				continue
 			}
@@ -107,7 +108,7 @@ func (c *Chain) status(v view, final int64, a chain.Attempt, absent bool) (chain
 		if err != nil {
 			return chain.Status{}, err
 		}
-		s := chain.Status{State: chain.Included, Executed: r.Executed, Cost: cost}
+		s := chain.Status{State: chain.Included, Executed: r.Executed, Cost: cost, Shortfall: c.shortfall(r)}
 		if r.Tx != hash {
 			s.By = r.Tx
 		}
@@ -136,4 +137,23 @@ func (c *Chain) stamp(v view, final int64, b *block, s chain.Status) chain.Statu
 		s.Final = final >= 0 && b.Height <= final
 	}
 	return s
+}
+
+// shortfall is how much less than ordered a token moved, in units of its currency.
+func (c *Chain) shortfall(r *receipt) (sum ledger.Amount) {
+	if !r.Executed {
+		return 0
+	}
+	outputs := c.txs[r.Tx].body.Outputs
+	for i := range r.Effects {
+		x := c.opt.Registry.ByContract(c.opt.Network, r.Effects[i].Asset)
+		if i >= len(outputs) || r.Effects[i].Asset == "" || x == nil {
+			continue
+		}
+		ordered, err := x.Units(amountOf(outputs[i].Amount), ledger.Down)
+		if err == nil {
+			sum += x.Shortfall(ordered, amountOf(r.Effects[i].Amount))
+		}
+	}
+	return sum
 }

@@ -464,6 +464,34 @@ func TestTokenContracts(t *testing.T) {
 	require.Len(t, c.Transfers(a), 2)
 }
 
+func TestIssuerTakesFromPayoutsAndFromHolders(t *testing.T) {
+	t.Parallel()
+	c := open(t, "ETH")
+	a, b := account(t, c, "a"), account(t, c, "b")
+	_, err := c.Fund(a.Address, "ETH", dec("1"))
+	require.NoError(t, err)
+	_, err = c.Fund(a.Address, "USDTERC20", dec("100"))
+	require.NoError(t, err)
+	c.SetBehaviour("contractusdt", sim.Behaviour{FeeBasisPoints: 100})
+	tx := signed(t, c, a, chain.Order{Intent: chain.Intent{Currency: "USDTERC20", To: b.Address, Amount: 10_000_000}})
+	require.NoError(t, send(t, c, tx))
+	c.Mine(1)
+	s := status(t, c.Client(), tx)
+	require.True(t, s.Executed)
+	require.EqualValues(t, 100_000, s.Shortfall)
+	require.Equal(t, "9.9", c.Balance(b.Address, "USDTERC20").String())
+
+	c.Rebase("contractusdt", 1000)
+	require.Equal(t, "81", c.Balance(a.Address, "USDTERC20").String())
+	require.Equal(t, "8.91", c.Balance(b.Address, "USDTERC20").String())
+	c.Rebase("contractusdt", -1000)
+	require.Equal(t, "89.1", c.Balance(a.Address, "USDTERC20").String())
+	require.NoError(t, c.Audit())
+	_, err = c.Reorg(1)
+	require.NoError(t, err)
+	require.Equal(t, "81", c.Balance(a.Address, "USDTERC20").String())
+}
+
 func TestCoinbaseNeedsConfirmations(t *testing.T) {
 	t.Parallel()
 	c := open(t, "BTC")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/shopspring/decimal"
 
@@ -76,6 +77,35 @@ func (c *Chain) SetBehaviour(contract string, b Behaviour) {
 	if asset, err := c.asset("", contract); err == nil {
 		c.contracts[asset] = b
 	}
+}
+
+// Rebase takes a share of what every holder has of a token away, in 10^-4, in a block of
+// its own, as an issuer can who changes the unit that balances are counted in. Below 0 it
+// gives.
+func (c *Chain) Rebase(contract string, basisPoints int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asset, err := c.asset("", contract)
+	if err != nil || asset == "" {
+		return
+	}
+	parent := c.head()
+	b := &block{Height: parent.Height + 1, Parent: parent.Hash, Time: c.timeAfter(parent)}
+	s := newStep(func(k string) string { return c.kv[k] })
+	prefix := balanceKey(asset, "")
+	for k, v := range c.kv {
+		if holder, ok := strings.CutPrefix(k, prefix); ok {
+			d := amountOf(v).Mul(decimal.New(basisPoints, -4)).Truncate(c.decimals(asset))
+			if d.IsNegative() {
+				s.mint(asset, chain.Address(holder), d.Neg())
+			} else {
+				s.burn(asset, chain.Address(holder), d)
+			}
+		}
+	}
+	b.Hash = digestHex("rebase", b.Parent, strconv.FormatUint(c.next(), 10))
+	c.push(b, s)
+	c.sweepPool()
 }
 
 // LookAlike is the contract of a worthless token that calls itself like a

@@ -30,19 +30,8 @@ type movement struct {
 func (e *effect) addresses() error {
 	e.accounts = e.keys
 	if e.lookups > 0 {
-		w := walkOf(e.t.loaded)
-		var writable, readonly []key
-		w.Object(func(name []byte) {
-			switch string(name) {
-			case "writable":
-				w.Array(func() { writable = append(writable, w.key()) })
-			case "readonly":
-				w.Array(func() { readonly = append(readonly, w.key()) })
-			default:
-				w.Skip()
-			}
-		})
-		if err := w.End(); err != nil {
+		writable, readonly, err := loadedOf(e.t.loaded)
+		if err != nil {
 			return err
 		}
 		e.accounts = append(append(e.keys[:len(e.keys):len(e.keys)], writable...), readonly...)
@@ -51,6 +40,22 @@ func (e *effect) addresses() error {
 		return fmt.Errorf("%d addresses out of tables where %d were looked up", len(e.accounts)-len(e.keys), e.lookups)
 	}
 	return nil
+}
+
+// loadedOf reads the addresses that tables gave.
+func loadedOf(raw []byte) (writable, readonly []key, err error) {
+	w := walkOf(raw)
+	w.Object(func(name []byte) {
+		switch string(name) {
+		case "writable":
+			w.Array(func() { writable = append(writable, w.key()) })
+		case "readonly":
+			w.Array(func() { readonly = append(readonly, w.key()) })
+		default:
+			w.Skip()
+		}
+	})
+	return writable, readonly, w.End()
 }
 
 // complete reads what matters of a transaction that paid somebody of ours.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/gagliardetto/solana-go"
 	"github.com/shopspring/decimal"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 )
@@ -345,4 +347,12 @@ func (n *town) order(from chain.Address, to chain.Address, code string, amount i
 	in := n.Intent(from, to, amount)
 	in.Currency = code
 	return n.Order(n.t, in)
+}
+
+func TestX02_NodesThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	n.Fault("limited", 11)
+	_, err := n.client.Tip(t.Context())
+	clienttest.Limited(t, err, 11*time.Second)
 }

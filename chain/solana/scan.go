@@ -101,7 +101,10 @@ func (c *Client) read(ctx context.Context, slots []int64, details, commitment st
 	err := follow.Each(len(slots), c.o.Parallel, func(i int) (err error) {
 		k := c.node.call(ctx, "getBlock", slots[i], blockOptions(details, commitment))
 		if details == "full" && errors.Is(k.Err, transport.ErrTooLong) {
-			k = c.node.call(ctx, "getBlock", slots[i], blockOptions("accounts", commitment))
+			less := c.node.call(ctx, "getBlock", slots[i], blockOptions("accounts", commitment))
+			if !said(less.Err, badRequest, noMethod, badParams) { // else it knows no such form: a larger MaxBody helps
+				k = less
+			}
 		}
 		out[i], err = readBlock(k, slots[i])
 		return err

@@ -74,7 +74,7 @@ func (c *Client) namesOf(ctx context.Context, b *block, i int) (named, error) {
 		return t.names, nil
 	}
 	if b.named == nil {
-		again, err := readBlock(c.node.call(ctx, "getBlock", b.slot, blockOptions("accounts", confirmed)), b.slot)
+		again, err := c.names(ctx, b.slot)
 		if err != nil {
 			return named{}, err
 		}
@@ -101,6 +101,38 @@ func (c *Client) namesOf(ctx context.Context, b *block, i int) (named, error) {
 	return named{}, fmt.Errorf("%w: block %s without transaction %s, which it gave before", follow.ErrTorn, b.Hash, id)
 }
 
+// Codes by which a node refuses the form of a question.
+const (
+	badRequest = -32600
+	noMethod   = -32601
+	badParams  = -32602
+)
+
+// names reads a block with what its transactions name. A node that does not know
+// transactionDetails "accounts" is asked for all of the block, in the form that it has read
+// itself: keys, and beside them what tables gave.
+func (c *Client) names(ctx context.Context, slot int64) (*block, error) {
+	b, err := readBlock(c.node.call(ctx, "getBlock", slot, blockOptions("accounts", confirmed)), slot)
+	if !said(err, badRequest, noMethod, badParams) {
+		return b, err
+	}
+	all := blockOptions("full", confirmed)
+	all["encoding"] = "json"
+	if b, err = readBlock(c.node.call(ctx, "getBlock", slot, all), slot); err != nil {
+		return nil, err
+	}
+	for i := range b.txs {
+		t := &b.txs[i]
+		if t.loaded == nil {
+			continue
+		}
+		writable, readonly, err := loadedOf(t.loaded)
+		t.names.accounts = append(append(t.names.accounts, writable...), readonly...)
+		t.names.bad = t.names.bad || err != nil
+	}
+	return b, nil
+}
+
 // alone makes the transfers of a transaction of a block whose whole answer was too long:
 // it is asked for by itself where it may have paid somebody. What is too long even so is
 // judged by balances.
@@ -125,10 +157,18 @@ func (c *Client) alone(ctx context.Context, b *block, i int, p paid, w chain.Wat
 	return c.matchOne(ctx, &block{header: b.header, txs: []blockTx{*t}}, 0, w, nil)
 }
 
-// readNamed reads the names of one transaction: an object in place of its bytes.
+// readNamed reads the names of one transaction: an object in place of its bytes, which has
+// the keys itself or in its message.
 func readNamed(w walk) (n named) {
-	w.Object(func(field []byte) {
+	var read func(field []byte)
+	read = func(field []byte) {
 		switch string(field) {
+		case "message":
+			if w.Peek() == '{' {
+				w.Object(read)
+				return
+			}
+			w.Skip()
 		case "signatures":
 			w.Array(func() {
 				if s := w.Text(); n.id == "" {
@@ -143,11 +183,15 @@ func readNamed(w walk) (n named) {
 		default:
 			w.Skip()
 		}
-	})
+	}
+	w.Object(read)
 	return n
 }
 
 func readPubkey(w walk) (text string) {
+	if w.Peek() == '"' {
+		return string(w.Text())
+	}
 	w.Object(func(field []byte) {
 		if string(field) == "pubkey" {
 			text = string(w.Text())

@@ -81,6 +81,30 @@ func TestFN01_WhatIsStrangeOfALaterVersionStopsNoBlock(t *testing.T) {
 	}
 }
 
+// TestFN36_NodesThatKnowNoAccountsAreAskedForAll: a node that refuses to give the accounts of a
+// block alone is asked for the whole of it, in a form that it has read itself.
+func TestFN36_NodesThatKnowNoAccountsAreAskedForAll(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, b := n.fresh("a").Address, n.fresh("b").Address
+	n.fund(b, "USDTSOL", decimal.NewFromInt(1))
+	n.Fault("noaccounts", true)
+	from := n.Head(t)
+	later := n.SendLater(2, nil, n.MoveCoins(pubOf(a), 2_000_000_000),
+		n.MoveTokens(solanatest.ATA(pubOf(b), n.program, n.mint), n.program, n.mint, 3_000_000, 6))
+	n.Mine(1)
+	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(5)})
+	n.Mine(1)
+	got, err := n.scan(n.client, from, a, b)
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	for i, want := range []string{"2", "3", "5"} {
+		require.Equal(t, want, got[i].Amount.String())
+		require.Equal(t, i < 2, got[i].Unproven)
+		require.Equal(t, i < 2, got[i].Tx == later)
+	}
+}
+
 // TestFN01_NodesThatDoNotNameAccountsAreErrors: what a node does wrong is no reason to
 // pass over what somebody paid.
 func TestFN01_NodesThatDoNotNameAccountsAreErrors(t *testing.T) {

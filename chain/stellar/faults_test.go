@@ -219,6 +219,14 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	}
 }
 
+func TestX02_ServersThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	n.Set(func(f *stellartest.Fault) { f.Problem = "rate_limit_exceeded" })
+	_, err := n.client.Tip(t.Context())
+	clienttest.Limited(t, err, 36*time.Second)
+}
+
 func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Passphrase = Testnet })

@@ -19,8 +19,8 @@ type price struct {
 const maxFee = 1<<32 - 1
 
 // raised is the bid of an attempt: a quarter more than the one before. Nodes that
-// still have the one before would ask for ten times as much; by then its time is
-// over.
+// still have the one before take no other in its place, whatever it pays; by then its
+// time is over.
 func (p *price) raised(attempt int) int64 {
 	fee := p.Fee
 	for range min(attempt-1, 100) {

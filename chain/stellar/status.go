@@ -2,7 +2,6 @@ package stellar
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -20,28 +19,44 @@ func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain
 	if err != nil {
 		return nil, err
 	}
-	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
-		t, err := c.signed(attempts[i].Tx, attempts[i].Raw)
-		if err != nil {
-			return chain.Status{State: chain.Unknown}, nil //nolint:nilerr // not understood
-		}
-		return c.judge(ctx, &head, t)
-	})
+	all := make([]*sent, len(attempts))
+	for i, a := range attempts {
+		all[i], _ = c.signed(a.Tx, a.Raw) // nil: not understood
+	}
+	return follow.Contest(attempts,
+		func(i int) (seat, bool) { return all[i].seat(), all[i] != nil },
+		func(i int) (chain.Status, bool, error) { return c.landed(ctx, &head, all[i]) },
+		func(i int) (chain.Status, error) { return c.judge(ctx, &head, all[i]) })
 }
 
-// judge is the state of one attempt.
-func (c *Client) judge(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
-	unknown := chain.Status{State: chain.Unknown}
-	known, f, err := c.find(ctx, t.tx)
-	switch {
-	case err != nil:
-		return unknown, err
-	case known:
-		return c.included(ctx, head, t, &f)
+// seat is what transactions exclude each other by.
+type seat struct {
+	source   account
+	sequence int64
+}
+
+func (t *sent) seat() seat {
+	if t == nil {
+		return seat{}
 	}
+	return seat{t.source, t.sequence}
+}
+
+// landed says whether a ledger has an attempt.
+func (c *Client) landed(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, bool, error) {
+	known, f, err := c.find(ctx, t.tx)
+	if err != nil || !known {
+		return chain.Status{State: chain.Unknown}, false, err
+	}
+	s, err := c.included(ctx, head, t, &f)
+	return s, true, err
+}
+
+// judge is the state of an attempt that no ledger has.
+func (c *Client) judge(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
 	h, err := c.account(ctx, t.source)
 	if err != nil || !h.exists || h.sequence < t.sequence {
-		return unknown, err
+		return chain.Status{State: chain.Unknown}, err
 	}
 	return c.taken(ctx, head, t)
 }
@@ -78,61 +93,6 @@ func (c *Client) holding(ctx context.Context, f *found) (ledgerRead, error) {
 func placed(head, l *ledgerRead, s chain.Status) chain.Status {
 	s.Block, s.Confirmations, s.Final = l.Block, head.Height-l.Height+1, true
 	return s
-}
-
-// maxPages is how far back a transaction is looked for that took a number.
-const maxPages = 100
-
-// taken finds the transaction that took an attempt's sequence number among the
-// account's own, failed ones too, the newest first. Where the node does not have it,
-// nothing is proven.
-func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
-	unknown := chain.Status{State: chain.Unknown}
-	from, cursor := string(t.source.text()), "now"
-	for range maxPages {
-		raw, err := c.node.get(ctx, fmt.Sprintf("/accounts/%s/transactions?order=desc&limit=%d&include_failed=true&cursor=%s", from, pageSize, cursor))
-		if err != nil {
-			return unknown, err
-		}
-		var answer struct {
-			Embedded *struct {
-				Records []struct {
-					found
-					Token string `json:"paging_token"`
-				} `json:"records"`
-			} `json:"_embedded"`
-		}
-		if json.Unmarshal(raw, &answer) != nil || answer.Embedded == nil {
-			return unknown, fmt.Errorf("%w: its transactions are not the JSON expected", chain.ErrNode)
-		}
-		list := answer.Embedded.Records
-		for i := range list {
-			f := &list[i].found
-			n, ok := number(f.Sequence)
-			if f.Source != from || !ok {
-				continue
-			}
-			switch {
-			case n < uint64(t.sequence): //nolint:gosec // positive
-				return unknown, nil
-			case n == uint64(t.sequence) && f.name() == t.tx: //nolint:gosec // positive
-				return c.included(ctx, head, t, f)
-			case n == uint64(t.sequence) && f.Ledger <= head.Height: //nolint:gosec // positive
-				l, err := c.holding(ctx, f)
-				if err != nil {
-					return unknown, err
-				}
-				return placed(head, &l, chain.Status{State: chain.Conflicted, By: f.name()}), nil
-			}
-		}
-		if len(list) < pageSize {
-			return unknown, nil
-		}
-		if cursor = list[len(list)-1].Token; !isNumber(cursor) {
-			return unknown, fmt.Errorf("%w: its transactions have no paging token", follow.ErrTorn)
-		}
-	}
-	return unknown, nil
 }
 
 func isNumber(s string) bool {

@@ -92,6 +92,8 @@ type Client struct {
 	node   *node
 	id     [32]byte // of the network
 	native *chain.Currency
+
+	searches searches
 }
 
 var (

@@ -222,7 +222,7 @@ func TestW09_AnIndexThatForgetsProvesNothing(t *testing.T) {
 	n := openTown(t, func(o *Options) { o.Expiry, o.Group = time.Minute, 1 })
 	me := n.customer(t, "me")
 	n.fund(t, me.Address, "TRX", 900)
-	for wait := range 20 { // any block that can hold it, the last one too
+	for wait := range 19 { // any block that can hold it, the last one too
 		a := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", int64(5+wait)))
 		n.Mine(wait)
 		require.NoError(t, n.Broadcast(t, a), wait)
@@ -233,6 +233,9 @@ func TestW09_AnIndexThatForgetsProvesNothing(t *testing.T) {
 		require.Equal(t, chain.Unknown, n.Status(t, a).State, "block %d", wait)
 		n.Set(func(f *trontest.Fault) { f.Forget = "" })
 	}
+	late := n.attempt(t, me, n.intent(me.Address, n.customer(t, "to").Address, "TRX", 5))
+	n.Mine(19)
+	require.Error(t, n.Broadcast(t, late), "that was the last one: the next is past its expiration")
 }
 
 // TestW09_TheWindowIsReadWhole: a node that leaves blocks out of the window is
@@ -419,7 +422,7 @@ func TestW09_UnknownOutcomeOfASendIsUnknown(t *testing.T) {
 	n.Set(func(f *trontest.Fault) { f.Tamper = nil })
 	b := n.Landed(t, n.intent(me.Address, to, "TRX", 5), me)
 	require.True(t, n.Status(t, b).Executed)
-	n.swap("/wallet/gettransactioninfobyid", `"net_usage":268`, `"net_usage":268,"result":"HALF_DONE"`)
+	n.swap("/wallet/gettransactioninfobyid", `"net_fee":`, `"result":"HALF_DONE","net_fee":`)
 	require.Equal(t, chain.Unknown, n.Status(t, b).State)
 }
 
@@ -453,6 +456,15 @@ func TestW14_AbsurdPricesAreRefused(t *testing.T) {
 	n.swap("/wallet/getchainparameters", `getEnergyFee`, `getEnergyFree`)
 	_, err = n.client.EstimateFee(t.Context(), in)
 	require.ErrorIs(t, err, chain.ErrNode)
+}
+
+// TestX02_NodesThatAreAskedTooOften: java-tron says so with HTTP 200 and an exception.
+func TestX02_NodesThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	n.Set(func(f *trontest.Fault) { f.Busy = true })
+	_, err := n.client.Tip(t.Context())
+	clienttest.Limited(t, err, 0)
 }
 
 func TestD18_WrongChainIsRefusedByEveryCall(t *testing.T) {

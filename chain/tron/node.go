@@ -65,7 +65,7 @@ func (n *node) said(path string, raw []byte) error {
 	case '[':
 		return nil
 	default:
-		return &replyError{path, n.Redact(string(raw))}
+		return n.refused(path, raw)
 	}
 	// The error is the first key of the object, or the second after a flag: what
 	// carries data is not read twice for it.
@@ -74,7 +74,7 @@ func (n *node) said(path string, raw []byte) error {
 		key := string(w.Key())
 		switch strings.ToLower(key) {
 		case "error":
-			found = &replyError{path, n.Redact(string(w.Raw()))}
+			found = n.refused(path, w.Raw())
 		case "success", "code", "statuscode":
 			w.Skip()
 			continue
@@ -82,6 +82,14 @@ func (n *node) said(path string, raw []byte) error {
 		break
 	}
 	return found
+}
+
+// refused is the error that the node itself answered with.
+func (n *node) refused(path string, words []byte) error {
+	if err := transport.Limited(words); err != nil {
+		return fmt.Errorf("%s answered %q: %w", path, n.Redact(string(words)), err)
+	}
+	return &replyError{path, n.Redact(string(words))}
 }
 
 // ask decodes a small answer. The decoder is strict about the shape that v

@@ -69,14 +69,11 @@ type reading struct {
 
 // match turns blocks into what they moved to watched addresses.
 func (c *Client) match(ctx context.Context, blocks []block, w chain.Watch) ([]chain.ScannedBlock, error) {
-	rs := make([]*reading, len(blocks))
-	for i := range blocks {
-		rs[i] = &reading{block: &blocks[i]}
-		if err := rs[i].decode(); err != nil {
-			return nil, err
-		}
+	rs, err := c.read(ctx, blocks)
+	if err == nil {
+		err = c.keepsCalls(ctx, rs)
 	}
-	if err := c.receipts(ctx, rs); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	out := make([]chain.ScannedBlock, len(rs))
@@ -87,6 +84,18 @@ func (c *Client) match(ctx context.Context, blocks []block, w chain.Watch) ([]ch
 		out[i] = chain.ScannedBlock{Block: r.Block, Transfers: r.out}
 	}
 	return out, nil
+}
+
+// read decodes blocks and reads their receipts.
+func (c *Client) read(ctx context.Context, blocks []block) ([]*reading, error) {
+	rs := make([]*reading, len(blocks))
+	for i := range blocks {
+		rs[i] = &reading{block: &blocks[i]}
+		if err := rs[i].decode(); err != nil {
+			return nil, err
+		}
+	}
+	return rs, c.receipts(ctx, rs)
 }
 
 // decode reads every transaction's own bytes.

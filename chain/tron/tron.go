@@ -97,8 +97,9 @@ type Options struct {
 	// BytePrice in sun is what Inspect, which asks no node, takes a byte of
 	// bandwidth to cost. Defaults to 1000.
 	BytePrice int64
-	// NoInternal switches off the search for TRX that comes by inner calls. Nodes
-	// tell of them only where they are configured to save them.
+	// NoInternal switches off the search for TRX that contracts pay. Nodes keep such
+	// calls only where vm.saveInternalTx is on, which it is not by default. Without
+	// NoInternal, blocks of a node that keeps none are refused.
 	NoInternal bool
 }
 
@@ -108,6 +109,8 @@ type Client struct {
 	node   *node
 	native *chain.Currency
 	tokens map[account]*chain.Currency
+
+	keeping keeping
 }
 
 var (

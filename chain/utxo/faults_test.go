@@ -88,6 +88,23 @@ func TestD07_MissingBlockBelowTheHeadIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrNode)
 }
 
+// TestX02_NodeWhoseQueueIsFull says so in words, with status 503, and 500 before Core 22.
+func TestX02_NodeWhoseQueueIsFull(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusInternalServerError} {
+		for _, batch := range []int{1, 50} {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				_, _ = w.Write([]byte("Work queue depth exceeded"))
+			}))
+			c := newFake(t).client(t, "BTC", func(o *Options) { o.URL, o.Batch = s.URL, batch })
+			_, err := c.Tip(t.Context())
+			s.Close()
+			clienttest.Limited(t, err, 0, status)
+		}
+	}
+}
+
 // TestD18_ForkThatKeptTheGenesis: the genesis is right, the checkpoint is not,
 // or is not reached yet.
 func TestD18_ForkThatKeptTheGenesis(t *testing.T) {

@@ -96,6 +96,16 @@ func TestConformance(t *testing.T) {
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness { return openTown(t).harness() })
 }
 
+// TestConformanceClio is TestConformance through the other server of the same API.
+func TestConformanceClio(t *testing.T) {
+	t.Parallel()
+	chaintest.Run(t, func(t *testing.T) *chaintest.Harness {
+		n := openTown(t)
+		n.Set(func(f *xrptest.Fault) { f.Clio = true })
+		return n.harness()
+	})
+}
+
 func (n *town) harness() *chaintest.Harness {
 	return &chaintest.Harness{
 		Client: n.client, Registry: n.registry, Family: chain.AccountFamily, Native: "XRP",
@@ -121,7 +131,13 @@ func (n *town) harness() *chaintest.Harness {
 			}
 			return n.Send(p)
 		},
-		Mine:       func(_ testing.TB, count int) { n.Mine(count) },
+		Mine: func(_ testing.TB, count int) { n.Mine(count) },
+		Crowded: func(_ testing.TB, on bool) {
+			n.OpenFee(xrptest.BaseFee)
+			if on {
+				n.OpenFee(100 * xrptest.BaseFee)
+			}
+		},
 		Lag:        func(_ testing.TB, blocks int) { n.Set(func(f *xrptest.Fault) { f.Lag = blocks }) },
 		Partial:    func(_ testing.TB, on bool) { n.Set(func(f *xrptest.Fault) { f.Partial = on }) },
 		Fail:       func(_ testing.TB, on bool) { n.Set(func(f *xrptest.Fault) { f.Fail = on }) },

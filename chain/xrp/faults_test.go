@@ -291,6 +291,30 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	}
 }
 
+// TestX02_ServersThatAreAskedTooOften say so before a question is looked at, or in the
+// answer to it. A server that has lost the network is not asked too often.
+func TestX02_ServersThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	for _, clio := range []bool{false, true} {
+		n := openTown(t)
+		a, to := n.pair(t)
+		sent := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
+		for _, change := range []func(*xrptest.Fault){
+			func(f *xrptest.Fault) { *f = xrptest.Fault{Clio: clio, Busy: true} },
+			func(f *xrptest.Fault) { *f = xrptest.Fault{Clio: clio, TooBusy: true} },
+		} {
+			n.Set(change)
+			_, err := n.client.Tip(t.Context())
+			clienttest.Limited(t, err, 0)
+			clienttest.Limited(t, n.Broadcast(t, sent), 0)
+		}
+		n.Set(func(f *xrptest.Fault) { *f = xrptest.Fault{Clio: clio, Stale: true} })
+		err := n.Broadcast(t, sent)
+		require.ErrorIs(t, err, chain.ErrNode)
+		require.NotErrorAs(t, err, new(*chain.LimitedError))
+	}
+}
+
 func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.NetworkID = Devnet })
@@ -500,6 +524,86 @@ func TestW08_NoSilenceIsAProofOfDeath(t *testing.T) {
 	require.Equal(t, chain.Unknown, n.Status(t, second).State)
 }
 
+// TestW01_ThereAlreadyIsSuccess: wherever a transaction is by then, and whichever server is
+// asked: Clio itself knows what is validated alone.
+func TestW01_ThereAlreadyIsSuccess(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []xrptest.Fault{{}, {Clio: true}, {Already: true}, {Clio: true, Already: true}} {
+		n := openTown(t)
+		a, to := n.pair(t)
+		n.Set(func(f *xrptest.Fault) { *f = fault })
+		queued := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
+		n.OpenFee(100 * xrptest.BaseFee)
+		require.NoError(t, n.Broadcast(t, queued))
+		require.NoError(t, n.Broadcast(t, queued), "in the queue")
+		require.Equal(t, chain.Pending, n.Status(t, queued).State)
+		n.OpenFee(xrptest.BaseFee)
+		n.Mine(1)
+		open := n.sign(t, a, n.Order(t, n.intent(a.Address, to, 2)))
+		require.NoError(t, n.Broadcast(t, open))
+		require.NoError(t, n.Broadcast(t, open), "in the open ledger")
+		require.Equal(t, chain.Pending, n.Status(t, open).State)
+		n.Mine(1)
+		require.NoError(t, n.Broadcast(t, queued), "validated")
+		require.NoError(t, n.Broadcast(t, open), "validated")
+		require.Equal(t, chain.Included, n.Status(t, open).State)
+	}
+}
+
+// TestW03_WhatTheOpenLedgerHasIsNotReplaced, whatever a replacement pays: the server says
+// that its place is taken, and remembers it all the same. That is no sign that it waits.
+func TestW03_WhatTheOpenLedgerHasIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	for _, clio := range []bool{false, true} {
+		n := openTown(t)
+		a, to := n.pair(t)
+		n.Set(func(f *xrptest.Fault) { f.Clio, f.Hold = clio, true })
+		o := n.Order(t, n.intent(a.Address, to, 2))
+		first := n.sign(t, a, o)
+		o.Attempt = 2
+		second := n.sign(t, a, o)
+		require.NoError(t, n.Broadcast(t, first))
+		err := n.Broadcast(t, second)
+		require.ErrorIs(t, err, chain.ErrOccupied)
+		require.ErrorIs(t, err, chain.ErrNode)
+		require.NotErrorIs(t, err, chain.ErrRejected)
+		require.ErrorContains(t, err, "tefPAST_SEQ")
+		require.Equal(t, chain.Pending, n.Status(t, first).State)
+		require.Equal(t, chain.Unknown, n.Status(t, second).State)
+
+		n.Set(func(f *xrptest.Fault) { f.Cut = clio })
+		require.NotEqual(t, chain.Conflicted, n.Status(t, second).State, "where Clio reaches no rippled, it says nothing of both")
+		n.Set(func(f *xrptest.Fault) { f.Cut = false })
+
+		n.Restart() // it has forgotten the first
+		require.NoError(t, n.Broadcast(t, second))
+		require.Equal(t, chain.Pending, n.Status(t, second).State)
+		n.Set(func(f *xrptest.Fault) { f.Hold = false })
+		n.Mine(1)
+		require.Equal(t, chain.Included, n.Status(t, second).State)
+		require.Equal(t, second.Tx, n.Status(t, first).By)
+	}
+}
+
+// TestW03_WhatTheQueueHasIsReplacedByAQuarterMore, and keeps its place against less.
+func TestW03_WhatTheQueueHasIsReplacedByAQuarterMore(t *testing.T) {
+	t.Parallel()
+	for _, clio := range []bool{false, true} {
+		n := openTown(t)
+		a, to := n.pair(t)
+		n.Set(func(f *xrptest.Fault) { f.Clio = clio })
+		o := n.Order(t, n.intent(a.Address, to, 2))
+		first := n.sign(t, a, o)
+		o.Attempt = 2
+		second := n.sign(t, a, o)
+		n.OpenFee(100 * xrptest.BaseFee)
+		require.NoError(t, n.Broadcast(t, second))
+		require.ErrorIs(t, n.Broadcast(t, first), chain.ErrOccupied)
+		require.Equal(t, chain.Unknown, n.Status(t, first).State)
+		require.Equal(t, chain.Pending, n.Status(t, second).State)
+	}
+}
+
 // TestW04_NoSecondFormOfASignature: the other s of the same signature would be
 // another hash.
 func TestW04_NoSecondFormOfASignature(t *testing.T) {
@@ -529,8 +633,10 @@ func TestCancel_UsesTheSequenceUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, u.Outputs)
 	cancel := n.sign(t, a, o)
+	n.OpenFee(100 * xrptest.BaseFee) // so that it waits in the queue: what the open ledger has is not replaced
 	require.NoError(t, n.Broadcast(t, paying))
 	require.NoError(t, n.Broadcast(t, cancel))
+	n.OpenFee(xrptest.BaseFee)
 	n.Mine(1)
 	require.True(t, n.Status(t, cancel).Executed)
 	require.Equal(t, cancel.Tx, n.Status(t, paying).By)

@@ -87,6 +87,9 @@ func (n *node) refused(method string, result []byte) error {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	if status != "success" || code != "" {
+		if err := transport.Limited([]byte(code)); err != nil {
+			return fmt.Errorf("%s answered %s %q: %w", method, code, message, err)
+		}
 		return &replyError{method, code, message}
 	}
 	return nil

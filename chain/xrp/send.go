@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -45,8 +46,9 @@ func (c *Client) signed(tx string, raw []byte) (*sent, error) {
 // Broadcast submits the stored bytes. The node's words prove nothing: whatever its
 // preliminary result is, it is success where the node applied, queued or relayed
 // the transaction or has this very one, and an unknown outcome otherwise, also past
-// LastLedgerSequence. ErrRejected comes only from what can be seen in the bytes
-// themselves.
+// LastLedgerSequence. The error wraps ErrOccupied where the node has another one of the
+// same Sequence: in a ledger, in the open ledger, or in its queue where this one does not
+// pay a quarter more. ErrRejected comes only from what can be seen in the bytes themselves.
 func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	if s.Network() != string(c.o.Network) {
 		return fmt.Errorf("xrp: a transaction of %s cannot be sent on %s", s.Network(), c.o.Network)
@@ -74,16 +76,27 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	if answer.Tx.Hash != "" && !strings.EqualFold(answer.Tx.Hash, s.Tx()) {
 		return fmt.Errorf("%w: it took the transaction and named another", chain.ErrNode)
 	}
-	if answer.Applied || answer.Queued || answer.Relayed || answer.Result == executed || answer.Result == "terQUEUED" {
+	if answer.Applied || answer.Queued || answer.Relayed || slices.Contains(taken, answer.Result) {
 		return nil
 	}
-	if known, _, err := c.find(ctx, t); err == nil && known {
+	refused := &replyError{"submit", c.node.Redact(answer.Result), c.node.Redact(answer.Message)}
+	if known, r, err := c.find(ctx, t); err == nil && known && r.validated {
 		return nil
 	}
-	return &replyError{"submit", c.node.Redact(answer.Result), c.node.Redact(answer.Message)}
+	switch at, err := c.place(ctx, t); {
+	case err == nil && at == waiting:
+		return nil
+	case err == nil && at == other:
+		return fmt.Errorf("%w: %w", chain.ErrOccupied, refused)
+	}
+	return refused
 }
 
-// find asks for a transaction by its hash; known is false where the node has none.
+// taken are the results by which a server says that it has the transaction.
+var taken = []string{executed, "terQUEUED", "tefALREADY"}
+
+// find asks for a transaction by its hash; known is false where the node has none. One that
+// is not validated need not wait: see place.
 func (c *Client) find(ctx context.Context, t *sent) (known bool, r txRead, err error) {
 	raw, err := c.node.call(ctx, "tx", params{"transaction": strings.ToUpper(t.tx()), "binary": false})
 	if said(err, "txnNotFound") {

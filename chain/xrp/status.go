@@ -3,7 +3,6 @@ package xrp
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,25 +22,42 @@ func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain
 	if err != nil {
 		return nil, err
 	}
-	return follow.Statuses(len(attempts), func(i int) (chain.Status, error) {
-		t, err := c.signed(attempts[i].Tx, attempts[i].Raw)
-		if err != nil {
-			return chain.Status{State: chain.Unknown}, nil //nolint:nilerr // not understood
-		}
-		return c.judge(ctx, &head, t)
-	})
+	all := make([]*sent, len(attempts))
+	for i, a := range attempts {
+		all[i], _ = c.signed(a.Tx, a.Raw) // nil: not understood
+	}
+	return follow.Contest(attempts,
+		func(i int) (seat, bool) { return all[i].seat(), all[i] != nil },
+		func(i int) (chain.Status, bool, error) { return c.landed(ctx, &head, all[i]) },
+		func(i int) (chain.Status, error) { return c.judge(ctx, &head, all[i]) })
 }
 
-// judge is the state of one attempt.
+// seat is what transactions exclude each other by.
+type seat struct {
+	account  account
+	sequence uint32
+}
+
+func (t *sent) seat() seat {
+	if t == nil {
+		return seat{}
+	}
+	return seat{t.account, t.sequence}
+}
+
+// landed says whether a validated ledger has an attempt.
+func (c *Client) landed(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, bool, error) {
+	known, r, err := c.find(ctx, t)
+	if err != nil || !known || !r.validated {
+		return chain.Status{State: chain.Unknown}, false, err
+	}
+	s, err := c.included(ctx, head, t, &r)
+	return s, true, err
+}
+
+// judge is the state of an attempt that no validated ledger has.
 func (c *Client) judge(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
 	unknown := chain.Status{State: chain.Unknown}
-	known, r, err := c.find(ctx, t)
-	switch {
-	case err != nil:
-		return unknown, err
-	case known && r.validated:
-		return c.included(ctx, head, t, &r)
-	}
 	h, err := c.account(ctx, t.account)
 	if err != nil {
 		return unknown, err
@@ -49,10 +65,11 @@ func (c *Client) judge(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 	if h.exists && h.sequence > t.sequence {
 		return c.taken(ctx, head, t)
 	}
-	if known {
+	at, err := c.place(ctx, t)
+	if err == nil && at == waiting {
 		return chain.Status{State: chain.Pending}, nil
 	}
-	return unknown, nil
+	return unknown, err
 }
 
 func (c *Client) included(ctx context.Context, head *ledgerRead, t *sent, r *txRead) (chain.Status, error) {
@@ -90,57 +107,13 @@ func placed(head *ledgerRead, b chain.Block, s chain.Status) chain.Status {
 	return s
 }
 
-// How far back a transaction is looked for that took a Sequence.
-const (
-	pageOfTxs = 200
-	maxPages  = 100
-)
-
-// taken finds the transaction that took an attempt's Sequence among the account's
-// own, the newest first. Where the node does not have it, nothing is proven.
-func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
-	unknown := chain.Status{State: chain.Unknown}
-	from := []byte(t.account.text())
-	list := c.history(t.account, -1, head.Height, false)
-	for range maxPages {
-		page, more, err := list(ctx)
-		if err != nil {
-			return unknown, err
-		}
-		for i := range page {
-			r := &page[i]
-			if !bytes.Equal(r.account, from) || r.sequence == 0 || !r.validated {
-				continue
-			}
-			if r.sequence < int64(t.sequence) {
-				return unknown, nil
-			}
-			if r.sequence > int64(t.sequence) {
-				continue
-			}
-			if r.id == t.id {
-				return unknown, nil // it landed meanwhile: told at the next look
-			}
-			b, err := c.holding(ctx, r.ledger, r.id)
-			if err != nil {
-				return unknown, err
-			}
-			return placed(head, b, chain.Status{State: chain.Conflicted, By: hex.EncodeToString(r.id[:])}), nil
-		}
-		if !more {
-			break
-		}
-	}
-	return unknown, nil
-}
-
-// history pages through the validated transactions of an account; from −1 is as
-// early as the node has them.
-func (c *Client) history(a account, from, to int64, forward bool) func(ctx context.Context) (page []txRead, more bool, err error) {
+// history pages through the validated transactions of an account, the oldest first. Where
+// the node has not all of those ledgers it is an error if all are wanted.
+func (c *Client) history(a account, from, to int64, all bool) func(ctx context.Context) (page []txRead, more bool, err error) {
 	var marker json.RawMessage
 	return func(ctx context.Context) ([]txRead, bool, error) {
 		p := params{
-			"account": a.text(), "ledger_index_min": from, "ledger_index_max": to, "forward": forward,
+			"account": a.text(), "ledger_index_min": from, "ledger_index_max": to, "forward": true,
 			"limit": pageOfTxs, "binary": false,
 		}
 		if marker != nil {
@@ -171,7 +144,7 @@ func (c *Client) history(a account, from, to int64, forward bool) func(ctx conte
 		if err := w.End(); err != nil {
 			return nil, false, err
 		}
-		if most < to || from >= 0 && (least < 0 || least > from) {
+		if all && (most < to || least < 0 || least > from) {
 			return nil, false, fmt.Errorf("%w: it has ledgers %d to %d alone, asked were %d to %d", chain.ErrNode, least, most, from, to)
 		}
 		return page, marker != nil, nil

@@ -15,10 +15,14 @@
 //   - A ledger is taken whole, its transactions numbered without a gap and linked
 //     to the one before, or not at all. A node that lacks a ledger, is behind, on
 //     another chain, or answers with an error in HTTP 200 is an error.
-//   - Transactions of an account exclude each other by Sequence, so a stuck one is
-//     replaced by one of the same Sequence at a higher fee. Each also ends by itself
-//     with LastLedgerSequence; that alone proves nothing here. An attempt is dead
-//     once a validated transaction has taken its Sequence.
+//   - Transactions of an account exclude each other by Sequence. A server takes one that
+//     pays more in the place of one that waits in its queue, and of none that its open
+//     ledger has: it refuses a replacement then (chain.ErrOccupied), until the first is
+//     validated or gone. Each also ends by itself with LastLedgerSequence; that alone
+//     proves nothing here. An attempt is dead once a validated transaction has taken its
+//     Sequence.
+//   - A transaction waits where it is in the server's queue or in its open ledger. Through
+//     Clio, its rippled is asked.
 //   - What is sent leaves the account's reserve in place, and goes nowhere where it
 //     would bounce: an account that is not there and not paid enough to exist, one
 //     that wants a tag and gets none, one that takes from nobody.
@@ -99,6 +103,8 @@ type Client struct {
 	o      Options
 	node   *node
 	native *chain.Currency
+
+	searches searches
 }
 
 var (

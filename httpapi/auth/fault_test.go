@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -106,6 +107,9 @@ func TestO03_SecretsPrintAsStars(t *testing.T) {
 		for _, canary := range []string{tok.AccessToken, secret, "canary", hex.EncodeToString([]byte("canary")), fmt.Sprint([]byte("canary")), fmt.Sprint(key()), fmt.Sprintf("%#v", key())} {
 			require.NotContains(t, out, canary)
 		}
+	}
+	for _, v := range []any{tok, auth.NewApp{}, auth.NewKey{}, config} {
+		require.Equal(t, "********", fmt.Sprint(v))
 	}
 	for _, l := range []slog.Handler{slog.NewJSONHandler(&logged, nil), slog.NewTextHandler(&logged, nil)} {
 		slog.New(l).Info("said", "token", tok, "app", auth.NewApp{ClientSecret: "canary"}, "key", auth.NewKey{Key: "canary"}, "config", config)
@@ -345,7 +349,7 @@ func TestFS05_ChosenSecretsHaveALeastStrength(t *testing.T) {
 	w := onMemory(t)
 	for _, weak := range []string{
 		"x", "12345678", "fifteen-chars-x", "aaaaaaaaaaaaaaaaaaaaaaaa", "abababababababababab", "secretsecretsecretsecret",
-		"abcdefghijklmnop", "0123456789012345", "ponmlkjihgfedcba", "1111111111111112",
+		"abcdefghijklmnop", "0123456789012345", "ponmlkjihgfedcba", "1111111111111112", "akzszkkaszaaksza",
 	} {
 		bad := new(auth.InvalidError)
 		_, _, err := w.CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: "x", ClientID: "a", ClientSecret: weak})
@@ -355,7 +359,7 @@ func TestFS05_ChosenSecretsHaveALeastStrength(t *testing.T) {
 		require.ErrorAs(t, err, &bad, weak)
 		require.Contains(t, bad.Fields, "key")
 	}
-	for i, strong := range []string{"walker-secret-of-the-day", "correct horse battery", "b2f3c1d09e8a7b65", "hunter2hunter3hunter4"} {
+	for i, strong := range []string{"walker-secret-of-the-day", "correct horse battery", "b2f3c1d09e8a7b65", "hunter2hunter3hunter4", "akzszkkaszaaks~a", " akzszkkaszaaks~"} {
 		_, _, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: fmt.Sprint(i), Key: strong})
 		require.NoError(t, err, strong)
 	}
@@ -386,6 +390,83 @@ func TestO05_CountsCannotBePushedOut(t *testing.T) {
 		w.guess(w.Service, fmt.Sprint("nobody", i))
 	}
 	require.Positive(t, w.guess(w.Service, a.ClientID))
+}
+
+// TestO05_CountsAreBounded: of 20,000 addresses one more pushes the oldest out. One that
+// was forgiven in between does no harm.
+func TestO05_CountsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	a := w.chosen()
+	from := func(i int) context.Context { return auth.WithAddress(w.ctx, fmt.Sprint("address ", i)) }
+	require.ErrorIs(t, errOf(w.Token(from(0), a.ClientID, "wrong", "")), auth.ErrCredentials) // counts its address, and the client from there
+	require.NoError(t, errOf(w.Token(from(0), a.ClientID, chosenSecret, "")))                 // forgives the client
+	for range 60 {
+		require.ErrorIs(t, errOf(w.CheckKey(from(1), "a guess at a key")), auth.ErrToken)
+	}
+	for i := range 19_998 {
+		require.ErrorIs(t, errOf(w.CheckKey(from(2+i), "a guess at a key")), auth.ErrToken)
+	}
+	require.ErrorIs(t, errOf(w.CheckKey(from(1), "a guess at a key")), auth.ErrBackoff, "among 20,000")
+	for i := range 19_999 {
+		require.ErrorIs(t, errOf(w.CheckKey(from(60_000+i), "a guess at a key")), auth.ErrToken)
+	}
+	require.ErrorIs(t, errOf(w.CheckKey(from(1), "a guess at a key")), auth.ErrBackoff, "it was used since")
+	for i := range 20_000 {
+		require.ErrorIs(t, errOf(w.CheckKey(from(30_000+i), "a guess at a key")), auth.ErrToken)
+	}
+	require.ErrorIs(t, errOf(w.CheckKey(from(1), "a guess at a key")), auth.ErrToken, "20,000 others came since")
+}
+
+// TestFS05_WhatWasRightIsRemembered: a chosen key that was right before, and a token that
+// was just issued, are looked at though somebody guesses from the same address. What turns
+// out to be right no more is not, and malformed tokens never are.
+func TestFS05_WhatWasRightIsRemembered(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	a := w.chosen()
+	const chosenKey = "the operator's own key"
+	k, _, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "Operator", Key: chosenKey})
+	require.NoError(t, err)
+	store := &counting{Store: w.store}
+	w.change = func(c *auth.Config) { c.Store = store }
+	s := w.process()
+	require.NoError(t, errOf(s.CheckKey(w.ctx, chosenKey)))
+	issued, err := s.Token(w.ctx, a.ClientID, chosenSecret, "")
+	require.NoError(t, err)
+	for i := range 60 {
+		require.ErrorIs(t, errOf(s.CheckKey(w.ctx, fmt.Sprint("a guess at a key", i))), auth.ErrToken)
+		require.ErrorIs(t, errOf(s.Check(w.ctx, "malformed")), auth.ErrToken)
+	}
+	require.ErrorIs(t, errOf(s.Check(w.ctx, "malformed")), auth.ErrBackoff)
+	for i := range 20 {
+		require.ErrorIs(t, errOf(s.Check(w.ctx, unissued(i))), auth.ErrBackoff, "the spare ones")
+	}
+	w.let(s, issued.AccessToken)
+	require.NoError(t, errOf(s.CheckKey(w.ctx, chosenKey)))
+
+	require.NoError(t, w.DeleteKey(w.ctx, tenant, k.ID))
+	require.ErrorIs(t, errOf(s.CheckKey(w.ctx, chosenKey)), auth.ErrBackoff, "it was read, and is right no more")
+	store.asked = nil
+	require.ErrorIs(t, errOf(s.CheckKey(w.ctx, chosenKey)), auth.ErrBackoff)
+	require.Empty(t, store.asked)
+}
+
+// TestO05_LongSecretsAreCutAboveTheLongest: what is longer than any secret is not taken
+// for the secret that it begins with.
+func TestO05_LongSecretsAreCutAboveTheLongest(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	for n := 197; n <= 200; n++ {
+		secret := strings.Repeat(chosenSecret, 9)[:n]
+		id := fmt.Sprint("operator", n)
+		_, _, err := w.CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: "Operator", ClientID: id, ClientSecret: secret})
+		require.NoError(t, err)
+		require.NoError(t, errOf(w.Token(w.ctx, id, secret, "")))
+		for more := 1; more <= 5; more++ {
+			require.ErrorIs(t, errOf(w.Token(w.ctx, id, secret+strings.Repeat("x", more), "")), auth.ErrCredentials)
+		}
+	}
 }
 
 // TestO05_GuessesAtOnce: many at once get no more tries than one after another.

@@ -1,7 +1,10 @@
 package auth_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +94,9 @@ func TestAppsAndKeysBelongToTheirTenant(t *testing.T) {
 
 		k, secret, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "Till", Scopes: []auth.Scope{auth.Read}, Role: auth.GlobalAdmin})
 		require.NoError(t, err)
+		require.Equal(t, auth.APIKey{
+			ID: k.ID, Tenant: tenant, Name: "Till", Masked: k.Masked, Scopes: []auth.Scope{auth.Read}, Role: auth.GlobalAdmin, CreatedAt: w.clock(),
+		}, k)
 		keys, err := w.Keys(w.ctx, tenant)
 		require.NoError(t, err)
 		require.Equal(t, []auth.APIKey{k}, keys)
@@ -209,6 +215,106 @@ func TestStoreFailureIsNoVerdict(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrClosed)
 	_, err = w.Purge(w.ctx, 1)
 	require.ErrorIs(t, err, storage.ErrClosed)
+	_, _, err = w.AppByClient(w.ctx, a.ClientID)
+	require.ErrorIs(t, err, storage.ErrClosed)
+	require.ErrorIs(t, w.DeleteApp(w.ctx, tenant, a.ID), storage.ErrClosed)
+	require.ErrorIs(t, w.DeleteKey(w.ctx, tenant, "k"), storage.ErrClosed)
+}
+
+// partial fails to read rows of one table.
+type partial struct {
+	storage.Store
+	table string
+}
+
+func (p *partial) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	if t.Name == p.table {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return p.Store.Rows(ctx, t, keys...)
+}
+
+// No application is made on a guess at what the store holds.
+func TestApplicationNeedsReads(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	for _, table := range auth.Tables() {
+		w.change = func(c *auth.Config) { c.Store = &partial{w.store, table.Name} }
+		_, _, err := w.process().CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: "x"})
+		apps, listed := w.Apps(w.ctx, tenant)
+		require.NoError(t, listed)
+		if table.Name == "applications" || table.Name == "application_sequence" {
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.Empty(t, apps)
+		}
+		for _, a := range apps {
+			require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID))
+		}
+	}
+}
+
+// A token that is void already is left alone: nothing is written.
+func TestRevokeTwiceWritesOnce(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	a, secret := w.app()
+	tok := w.token(a, secret)
+	store := &counting{Store: w.store}
+	w.change = func(c *auth.Config) { c.Store = store }
+	s := w.process()
+	for range 2 {
+		require.NoError(t, s.Revoke(w.ctx, a.ClientID, secret, tok))
+		w.refused(w.Service, tok, auth.Revoked)
+	}
+	require.NoError(t, s.Revoke(w.ctx, a.ClientID, secret, unissued(1)))
+	commits := 0
+	for _, asked := range store.asked {
+		if asked == "commit" {
+			commits++
+		}
+	}
+	require.Equal(t, 1, commits)
+}
+
+// stuttering fails at its first read.
+type stuttering struct {
+	io.Reader
+	failed bool
+}
+
+func (s *stuttering) Read(p []byte) (int, error) {
+	if !s.failed {
+		s.failed = true
+		return 0, io.ErrUnexpectedEOF
+	}
+	return s.Reader.Read(p)
+}
+
+// Randomness that fails once and comes back makes no application without a client id.
+func TestRandomnessFailsOnce(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t, func(c *auth.Config) { c.Random = &stuttering{Reader: c.Random} })
+	_, _, err := w.CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: "x"})
+	require.ErrorContains(t, err, "no randomness")
+	apps, err := w.Apps(w.ctx, tenant)
+	require.NoError(t, err)
+	require.Empty(t, apps)
+	a, secret := w.app()
+	w.token(a, secret)
+}
+
+// The row of an application says whether its secret was made or chosen.
+func TestApplicationRowTellsChosenSecrets(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	made, _ := w.app()
+	chosen := w.chosen()
+	for id, want := range map[string]string{made.ClientID: "Made:true", chosen.ClientID: "Made:false"} {
+		rows, err := w.store.Rows(w.ctx, auth.Tables()[0], storage.Keys(storage.System, id)...)
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		require.Contains(t, fmt.Sprintf("%+v", rows[0].Value), want)
+	}
 }
 
 func TestApplicationsAreNumberedOnce(t *testing.T) {
@@ -310,8 +416,15 @@ func TestWhatIsRefused(t *testing.T) {
 	bad := new(auth.InvalidError)
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad.Fields, 5)
+	_, _, err = w.CreateKey(w.ctx, auth.NewKey{Tenant: strings.Repeat("x", 65), Name: "x"})
+	require.ErrorAs(t, err, &bad)
+	require.Contains(t, bad.Fields, "tenant")
+	_, _, err = w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: strings.Repeat("x", 65)})
+	require.NoError(t, err)
 	_, _, err = w.CreateApp(w.ctx, auth.NewApp{Tenant: tenant, Name: strings.Repeat("ß", 255)})
 	require.NoError(t, err, "characters, not bytes")
+	_, _, err = w.CreateApp(w.ctx, auth.NewApp{Tenant: strings.Repeat("x", 64), Name: "x"})
+	require.NoError(t, err, "the longest id of a tenant")
 }
 
 func TestConfig(t *testing.T) {

@@ -227,3 +227,25 @@ func TestTronR05_DepositAndWithdrawalAreUnmined(t *testing.T) {
 	k.paid(w)
 	k.sound()
 }
+
+// TestFN35_ANodeThatKeepsNoInnerCallsCreditsNothingInSilence: java-tron keeps none by default.
+// The App says so as soon as a block shows it, and goes on where a node keeps them.
+func TestFN35_ANodeThatKeepsNoInnerCallsCreditsNothingInSilence(t *testing.T) {
+	t.Parallel()
+	k := openKiosk(t)
+	p := k.order("20", "TRX")
+	k.node.Set(func(f *trontest.Fault) { f.NoInternal = true })
+	raw, _, err := base58.CheckDecode(p.Address)
+	require.NoError(t, err)
+	payer := trontest.Pay{To: k.node.Payer, Amount: big.NewInt(1), Contract: k.node.Token}
+	k.node.Send(trontest.Plain, payer, payer) // a contract that calls a token
+	k.node.Send(trontest.Internal, trontest.Pay{To: trontest.Account(raw), Amount: k.due(p).Shift(6).BigInt()})
+	k.node.Mine(30)
+	k.clock.Advance(90 * time.Second)
+	require.ErrorContains(t, k.app.Step(t.Context()), "vm.saveInternalTx")
+	require.False(t, k.is(p, payment.Completed)())
+
+	k.node.Set(func(f *trontest.Fault) { f.NoInternal = false })
+	k.clock.Advance(5 * time.Minute)
+	k.until("credited", k.is(p, payment.Completed))
+}

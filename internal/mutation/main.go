@@ -42,14 +42,21 @@ type options struct {
 	n       int
 	seed    uint64
 	limit   time.Duration
+	journal string        // the file that a stopped run goes on from; "" = none
+	again   bool          // survivors of the journal run again
+	most    int           // of further to run
+	slack   time.Duration // what a run may take beyond five times that of the library as it is
 }
 
 func main() {
-	var o options
+	o := options{slack: 3 * time.Second}
 	flag.StringVar(&o.dir, "pkg", "", "the package, such as wallet/treasury")
 	flag.IntVar(&o.n, "n", 200, "how many mutants to run, at most")
 	flag.Uint64Var(&o.seed, "seed", 1, "what draws the mutants")
 	flag.DurationVar(&o.limit, "for", time.Hour, "how long to run mutants; those that are left then are not counted")
+	flag.StringVar(&o.journal, "resume", "", "keep what became of each mutant in this file, and go on from what it has")
+	flag.BoolVar(&o.again, "again", false, "run the survivors that -resume has again: there are new tests")
+	flag.IntVar(&o.most, "further", len(further), "how many of the further suites to run at most; -again runs the others on what survived")
 	file := flag.String("write", "", "put the result into this record")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -71,6 +78,7 @@ func run(ctx context.Context, o options, file string) error {
 		return err
 	}
 	o.further = further[o.dir]
+	o.further = o.further[:min(o.most, len(o.further))]
 	r, err := measure(ctx, say, o)
 	if err != nil {
 		return err
@@ -88,7 +96,7 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 	if err != nil {
 		return nil, err
 	}
-	r := &result{dir: o.dir, seed: o.seed, commit: commit(ctx, o)}
+	r := &result{dir: o.dir, seed: o.seed}
 	r.all = s.mutants()
 	some := draw(r.all, o.n, o.seed, s.compiles)
 	r.drawn = len(some)
@@ -103,7 +111,7 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	t := trial{root: o.root, dir: dir}
+	t := trial{root: o.root, dir: dir, slack: o.slack}
 	var edits []overlay.Edit
 	for _, m := range some {
 		edits = append(edits, m.Edit)
@@ -118,33 +126,51 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 	for _, s := range append([]suite{{dir: o.dir}}, o.further...) {
 		t.programs = append(t.programs, &program{suite: s})
 	}
+	j, err := resume(o.journal, s, o.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer j.close()
 	began := time.Now()
+	at := commit(ctx, o)
 	for i := range some {
 		m := &some[i]
-		if time.Since(began) > o.limit {
-			say("time is up: %d mutants were not run\n", len(some)-i)
-			break
+		e, done := j.entries[m.identity()]
+		if !done || o.again && e.Verdict == survives {
+			if time.Since(began) > o.limit {
+				say("time is up: %d mutants were not run\n", len(some)-i)
+				break
+			}
+			if e, err = t.verdict(ctx, s, m); err != nil {
+				return nil, err
+			}
+			e.Commit, e.Brief = at, e.Verdict == survives && len(o.further) < len(further[o.dir])
+			if err := j.add(e); err != nil {
+				return nil, err
+			}
+			say("%d/%d %s %s: %s %s (%.1f s)\n", i+1, len(some), m.place(), m.kind, e.Verdict, e.By, e.Seconds)
 		}
-		survives, by, err := t.survives(ctx, s, m)
-		verdict := "SURVIVES"
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, errCompile):
-			verdict = "does not compile"
-			r.none++
-		case err != nil:
-			return nil, err
-		case survives:
-			r.survivors = append(r.survivors, *m)
-		default:
-			verdict = "killed by " + by
-			r.killed = append(r.killed, *m)
-		}
-		say("%d/%d %s %s: %s\n", i+1, len(some), m.place(), m.kind, verdict)
+		r.count(*m, e)
 	}
-	r.minutes = time.Since(began).Minutes()
 	return r, nil
+}
+
+// verdict runs tests on a mutant.
+func (t *trial) verdict(ctx context.Context, s *source, m *mutant) (entry, error) {
+	began := time.Now()
+	yes, by, err := t.survives(ctx, s, m)
+	e := entry{Mutant: m.identity(), Verdict: killed, By: by, Seconds: time.Since(began).Seconds()}
+	switch {
+	case ctx.Err() != nil:
+		return e, ctx.Err()
+	case errors.Is(err, errCompile):
+		e.Verdict = uncompiled
+	case err != nil:
+		return e, err
+	case yes:
+		e.Verdict = survives
+	}
+	return e, nil
 }
 
 // say tells the person who runs the tool.

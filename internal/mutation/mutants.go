@@ -329,7 +329,13 @@ func (m *maker) swap(values []ast.Expr) {
 // library promises nothing of how they are put, so nothing in them is mutated.
 func (m *maker) words(call *ast.CallExpr) bool {
 	name := m.callee(call)
-	return strings.Contains(name, "log/slog.") || name == "fmt.Errorf" || name == "errors.New"
+	return strings.Contains(name, "log/slog.") || name == "fmt.Errorf" || name == "errors.New" || m.formats(call)
+}
+
+// formats says whether a call has a format and what to put into it last.
+func (m *maker) formats(call *ast.CallExpr) bool {
+	f, ok := m.info.TypeOf(call.Fun).(*types.Signature)
+	return ok && f.Variadic() && f.Params().Len() > 1 && f.Params().At(f.Params().Len()-2).Name() == "format"
 }
 
 // callee is the full name of what is called, where it is a function, a method or built in.

@@ -102,7 +102,7 @@ func TestEachKind(t *testing.T) {
 			},
 		},
 		"no words for people": {
-			"package one\n\nimport (\n\t\"fmt\"\n\t\"log/slog\"\n)\n\nfunc f(a, b int, log *slog.Logger) error {\n\tlog.Info(\"f\", slog.Int(\"sum\", a+b))\n\treturn fmt.Errorf(\"%d of %d\", a, b+1)\n}\n",
+			"package one\n\nimport (\n\t\"fmt\"\n\t\"log/slog\"\n)\n\nfunc f(a, b int, log *slog.Logger) error {\n\tlog.Info(\"f\", slog.Int(\"sum\", a+b))\n\treturn bad(a, \"%d of %d\", a, b+1)\n}\n\nfunc bad(n int, format string, args ...any) error { return fmt.Errorf(format, args...) }\n",
 			nil,
 		},
 	} {
@@ -141,6 +141,9 @@ func TestDrawRepeats(t *testing.T) {
 	require.Len(t, draw(all, 200, 7, odd), 50, "all that compile, where there are fewer")
 }
 
+// slack is enough for tests that take no time at all.
+const slack = time.Second
+
 func silent(string, ...any) {}
 
 // TestMeasure tells a survivor and the killed apart, on a module of its own.
@@ -148,7 +151,7 @@ func TestMeasure(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("testdata", "module"))
 	require.NoError(t, err)
-	o := options{root: root, dir: "purse", n: 200, seed: 1, limit: time.Hour}
+	o := options{root: root, dir: "purse", n: 200, seed: 1, limit: time.Hour, slack: slack}
 	survivors := func(o options) (r *result, out []string) {
 		r, err := measure(t.Context(), silent, o)
 		require.NoError(t, err)
@@ -182,22 +185,111 @@ func TestMeasure_TestsMustPass(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.CopyFS(root, os.DirFS(filepath.Join("testdata", "module"))))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "purse", "bad_test.go"), []byte("package purse\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fail() }\n"), 0o600))
-	_, err := measure(t.Context(), silent, options{root: root, dir: "purse", n: 3, seed: 1, limit: time.Hour})
+	_, err := measure(t.Context(), silent, options{root: root, dir: "purse", n: 3, seed: 1, limit: time.Hour, slack: slack})
 	require.ErrorContains(t, err, "purse do not pass on the library as it is: TestBad")
+}
+
+// TestResume: a run that was stopped goes on, survivors meet new tests, and a journal
+// is of one package as it was.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.CopyFS(root, os.DirFS(filepath.Join("testdata", "module"))))
+	file := filepath.Join(root, "journal")
+	ran := 0
+	say := func(format string, _ ...any) {
+		if strings.HasPrefix(format, "%d/%d ") {
+			ran++
+		}
+	}
+	all := options{root: root, dir: "purse", n: 200, seed: 1, limit: time.Hour, slack: slack, journal: file}
+	some := all
+	some.n = 5
+	_, err := measure(t.Context(), say, some)
+	require.NoError(t, err)
+	require.Equal(t, 5, ran)
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, text[:len(text)-3], 0o600), "it was stopped in the middle of a line")
+	ran = 0
+	r, err := measure(t.Context(), say, all)
+	require.NoError(t, err)
+	require.Equal(t, r.drawn-4, ran, "all that the first run did not do")
+	require.Equal(t, r.drawn, r.ran())
+	require.NotEmpty(t, r.survivors)
+
+	ran = 0
+	twice, err := measure(t.Context(), say, all)
+	require.NoError(t, err)
+	require.Zero(t, ran)
+	require.Equal(t, r, twice)
+
+	all.again, all.further = true, []suite{{dir: "shop"}}
+	with, err := measure(t.Context(), say, all)
+	require.NoError(t, err)
+	require.Equal(t, len(r.survivors), ran)
+	require.Len(t, with.survivors, 1, "the tests of shop leave one")
+	require.Equal(t, r.ran(), with.ran())
+
+	source := filepath.Join(root, "purse", "purse.go")
+	text, err = os.ReadFile(source)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(source, append(text, "\nvar more = 1\n"...), 0o600))
+	_, err = measure(t.Context(), say, all)
+	require.ErrorContains(t, err, "the package changed")
+}
+
+// TestConfirm: a test that does not end is a kill only where it does not end twice,
+// with the time that the library as it is takes now.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.CopyFS(root, os.DirFS(filepath.Join("testdata", "module"))))
+	hang := `package purse
+
+import (
+	"os"
+	"testing"
+)
+
+func TestHang(t *testing.T) {
+	if f, err := os.OpenFile("hung", os.O_CREATE|os.O_EXCL, 0o600); err == nil && Small(3) {
+		_ = f.Close()
+		select {}
+	} else if err == nil {
+		_, _ = f.Close(), os.Remove("hung")
+	}
+}
+`
+	require.NoError(t, os.WriteFile(filepath.Join(root, "purse", "hang_test.go"), []byte(hang), 0o600))
+	r, err := measure(t.Context(), silent, options{root: root, dir: "purse", n: 200, seed: 1, limit: time.Hour, slack: slack})
+	require.NoError(t, err)
+	var out []string
+	for _, m := range r.survivors {
+		out = append(out, m.after)
+	}
+	require.FileExists(t, filepath.Join(root, "purse", "hung"), "it did hang")
+	require.Contains(t, out, "func Small(n int) bool { return n <= least }", "it hung once")
 }
 
 // TestRounds: tests that killed mutants of a file run first, and all tests run last.
 func TestRounds(t *testing.T) {
 	t.Parallel()
-	p := program{quick: true}
-	require.Equal(t, [][]string{{"-test.short"}, nil}, p.rounds("a.go"))
+	p := program{quick: true, full: 5, short: 2}
+	short, full := round{[]string{"-test.short"}, 2}, round{nil, 5}
+	require.Equal(t, []round{short, full}, p.rounds("a.go"))
 	for _, by := range []string{"TestA/case", "panic", "TestB", "TestC", "TestD", "TestE", "TestB", "TestF"} {
 		p.learn("a.go", by)
 	}
-	require.Equal(t, [][]string{{"-test.run=^(TestF|TestB|TestE|TestD|TestC)$"}, {"-test.short"}, nil}, p.rounds("a.go"))
-	require.Equal(t, [][]string{{"-test.short"}, nil}, p.rounds("b.go"))
+	killers := "-test.run=^(TestF|TestB|TestE|TestD|TestC)$"
+	require.Equal(t, []round{{[]string{killers, "-test.short"}, 2}, short, full}, p.rounds("a.go"))
+	p.quick = false
+	require.Equal(t, []round{{[]string{killers}, 5}, full}, p.rounds("a.go"))
+	p.quick = true
+	require.Equal(t, []round{short, full}, p.rounds("b.go"))
 	p.args = worlds.args
-	require.Equal(t, [][]string{{"-test.short"}, nil}, p.rounds("a.go"), "these choose their tests themselves")
+	require.Equal(t, []round{short, full}, p.rounds("a.go"), "these choose their tests themselves")
 }
 
 // TestRecord: a section takes the place of the last one of its package, and a reason
@@ -207,7 +299,7 @@ func TestRecord(t *testing.T) {
 	m := func(line int, before string) mutant {
 		return mutant{Edit: overlay.Edit{File: "b/b.go", At: line}, kind: boolean, line: line, function: "f", before: before, after: "x"}
 	}
-	r := result{dir: "b", commit: "abc1234", seed: 1, killed: make([]mutant, 8), minutes: 2, survivors: []mutant{m(9, "if a || b {"), m(4, "")}}
+	r := result{dir: "b", commits: []string{"abc1234", "def5678"}, seed: 1, killed: make([]mutant, 8), minutes: 2, survivors: []mutant{m(9, "if a || b {"), m(4, "")}}
 	r.all = make([]mutant, 50)
 	head := "# Mutants\n\n<!-- mutation: a -->\nA\n<!-- mutation: end of a -->\n\n<!-- mutation: c -->\nC\n<!-- mutation: end of c -->\n"
 	text := record(head, &r)
@@ -222,7 +314,7 @@ A
 
 | commit | seed | mutants | killed | survivors | minutes |
 |---|---|---|---|---|---|
-| abc1234 | 1 | 10 of 50 | 8 (80.0%) | 2 | 2.0 |
+| abc1234, def5678 | 1 | 10 of 50 | 8 (80.0%) | 2 | 2.0 |
 
 | survivor | function | kind | before | after | reason |
 |---|---|---|---|---|---|
@@ -248,6 +340,20 @@ C
 	require.NotContains(t, record(text, &r), "equivalent", "a test kills it now")
 	r.killed, r.all = nil, nil
 	require.NotContains(t, record(text, &r), "equivalent", "the line is gone")
+
+	explainedRows := record("<!-- mutation table -->\n<!-- mutation table -->\n"+text, &result{dir: "a", commits: []string{"abc1234"}, seed: 2})
+	require.True(t, strings.HasPrefix(explainedRows, `<!-- mutation table -->
+| package | mutants | killed | equivalent | open | killed of those that differ |
+|---|---|---|---|---|---|
+| [a](#a) | 0 of 0 | 0 (0.0%) | 0 | 0 | 0.0% |
+| [b](#b) | 10 of 50 | 8 (80.0%) | 1 | 1 | 88.9% |
+<!-- mutation table -->
+`), explainedRows)
+
+	brief := result{dir: "a"}
+	brief.count(m(1, "x"), entry{Verdict: survives, Brief: true})
+	brief.count(m(2, "x"), entry{Verdict: survives})
+	require.Contains(t, brief.section(nil), "\nOn 1 of the survivors some suites did not run.\n")
 
 	r.dir = "d"
 	require.True(t, strings.HasSuffix(record(head, &r), "<!-- mutation: end of c -->\n\n"+begin("d")+r.section(nil)+end("d")))

@@ -6,18 +6,20 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // result is what became of the mutants of one package.
 type result struct {
-	dir       string // of the package, from the module's root
-	commit    string
+	dir       string   // of the package, from the module's root
+	commits   []string // at which tests ran
 	seed      uint64
 	drawn     int      // mutants to run
 	none      int      // of these: those that do not compile
 	killed    []mutant // of these: those that a test found
 	survivors []mutant // of these: those that none found
+	brief     int      // survivors that did not meet all suites
 	minutes   float64
 	all       []mutant // that the package has
 }
@@ -27,6 +29,25 @@ func (r *result) ran() int { return len(r.killed) + len(r.survivors) }
 
 func (r *result) percent() float64 {
 	return 100 * float64(len(r.killed)) / float64(max(r.ran(), 1))
+}
+
+// count adds what became of a mutant.
+func (r *result) count(m mutant, e entry) {
+	switch e.Verdict {
+	case killed:
+		r.killed = append(r.killed, m)
+	case survives:
+		r.survivors = append(r.survivors, m)
+		if e.Brief {
+			r.brief++
+		}
+	case uncompiled:
+		r.none++
+	}
+	if !slices.Contains(r.commits, e.Commit) {
+		r.commits = append(r.commits, e.Commit)
+	}
+	r.minutes += e.Seconds / 60
 }
 
 // The section of a package in the record stands between these lines.
@@ -54,7 +75,35 @@ func record(text string, r *result) string {
 			after = "\n" + after
 		}
 	}
-	return before + begin(r.dir) + r.section(reasons(old)) + end(r.dir) + after
+	return overview(before + begin(r.dir) + r.section(reasons(old)) + end(r.dir) + after)
+}
+
+var (
+	table = regexp.MustCompile(`(?s)<!-- mutation table -->\n.*<!-- mutation table -->\n`)
+	// figures are what the section of a package opens with: commit, seed, mutants, of all, killed, percent, survivors.
+	figures = regexp.MustCompile(`\n\| ([^|]*) \| (\d+) \| (\d+) of (\d+) \| (\d+) \(([\d.]+%)\) \| (\d+) \|`)
+)
+
+// overview puts the figures of all packages into the table at the top. A record that
+// has no place for it stays without.
+func overview(text string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<!-- mutation table -->\n| package | mutants | killed | equivalent | open | killed of those that differ |\n|---|---|---|---|---|---|\n")
+	for _, at := range section.FindAllStringSubmatchIndex(text, -1) {
+		dir := text[at[2]:at[3]]
+		own, _, _ := strings.Cut(text[at[1]:], end(dir))
+		f := figures.FindStringSubmatch(own)
+		if f == nil || !strings.HasPrefix(text[at[0]:], begin(dir)) {
+			continue
+		}
+		waiting := strings.Count(own, "| "+open+" |\n")
+		killed, _ := strconv.Atoi(f[5])
+		survivors, _ := strconv.Atoi(f[7])
+		fmt.Fprintf(&b, "| [%s](#%s) | %s of %s | %s (%s) | %d | %d | %.1f%% |\n", dir, strings.ReplaceAll(dir, "/", ""), f[3], f[4], f[5], f[6],
+			survivors-waiting, waiting, 100*float64(killed)/float64(max(killed+waiting, 1)))
+	}
+	b.WriteString("<!-- mutation table -->\n")
+	return table.ReplaceAllLiteralString(text, b.String())
 }
 
 // identity is what a survivor is known by from run to run. Its line may have moved.
@@ -116,7 +165,10 @@ func (r *result) section(reasons map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n", r.dir)
 	fmt.Fprintf(&b, "| commit | seed | mutants | killed | survivors | minutes |\n|---|---|---|---|---|---|\n")
-	fmt.Fprintf(&b, "| %s | %d | %d of %d | %d (%.1f%%) | %d | %.1f |\n", r.commit, r.seed, r.ran(), len(r.all), len(r.killed), r.percent(), len(r.survivors), r.minutes)
+	fmt.Fprintf(&b, "| %s | %d | %d of %d | %d (%.1f%%) | %d | %.1f |\n", strings.Join(r.commits, ", "), r.seed, r.ran(), len(r.all), len(r.killed), r.percent(), len(r.survivors), r.minutes)
+	if r.brief > 0 {
+		fmt.Fprintf(&b, "\nOn %d of the survivors some suites did not run.\n", r.brief)
+	}
 	if len(rows)+len(kept) > 0 {
 		fmt.Fprintf(&b, "\n| survivor | function | kind | before | after | reason |\n|---|---|---|---|---|---|\n")
 		b.WriteString(strings.Join(append(rows, kept...), ""))

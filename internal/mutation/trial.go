@@ -24,6 +24,7 @@ type trial struct {
 	list     string // for -overlay: one program that holds most mutants
 	holds    map[string]bool
 	programs []*program // the tests of the package first
+	slack    time.Duration
 }
 
 // program is the test program of a suite which holds mutants.
@@ -32,7 +33,8 @@ type program struct {
 	path    string              // "" = the package has no tests
 	built   bool                // as it is before the first mutant that gets so far
 	quick   bool                // with -short it takes less than half of the time
-	limit   time.Duration       // what a run may take
+	full    time.Duration       // what a run of all tests may take
+	short   time.Duration       // what a run with -short may take
 	killers map[string][]string // by file: the tests that killed its last mutants
 }
 
@@ -65,26 +67,58 @@ func (t *trial) survives(ctx context.Context, s *source, m *mutant) (yes bool, b
 				return false, "", fmt.Errorf("%w: %w", errCompile, err)
 			}
 		}
-		for _, args := range p.rounds(m.File) {
-			if passes, by, err := t.run(ctx, p, path, chosen, args...); !passes {
+		for _, r := range p.rounds(m.File) {
+			passes, by, err := t.run(ctx, p, path, chosen, r)
+			if err == nil && by == late {
+				passes, by, err = t.confirm(ctx, p, path, chosen, r)
+			}
+			if err != nil {
+				return false, "", err
+			}
+			if !passes {
 				p.learn(m.File, by)
-				return false, by, err
+				return false, by, nil
 			}
 		}
 	}
 	return true, "", nil
 }
 
+// round is one run of a program.
+type round struct {
+	args  []string
+	limit time.Duration // what it may take
+}
+
 // rounds are the runs of a program that a mutant of the file has to pass, the fastest
 // first. The last one is of all tests.
-func (p *program) rounds(file string) (out [][]string) {
+func (p *program) rounds(file string) (out []round) {
 	if names := p.killers[file]; len(names) > 0 && len(p.args) == 0 {
-		out = append(out, []string{"-test.run=^(" + strings.Join(names, "|") + ")$"})
+		r := round{[]string{"-test.run=^(" + strings.Join(names, "|") + ")$"}, p.full}
+		if p.quick {
+			r = round{append(r.args, "-test.short"), p.short}
+		}
+		out = append(out, r)
 	}
 	if p.quick {
-		out = append(out, []string{"-test.short"})
+		out = append(out, round{[]string{"-test.short"}, p.short})
 	}
-	return append(out, nil)
+	return append(out, round{nil, p.full})
+}
+
+// allowed is how long a run may take whose tests take so long on the library as it is.
+func (t *trial) allowed(took time.Duration) time.Duration { return 5*took + t.slack }
+
+// confirm runs a round again that did not end in time. The machine may be busy: the
+// library as it is says how long the round takes now.
+func (t *trial) confirm(ctx context.Context, p *program, path, chosen string, r round) (passes bool, by string, err error) {
+	began := time.Now()
+	right := round{r.args, 20 * time.Minute}
+	if passes, by, err := t.run(ctx, p, p.path, "", right); err != nil || !passes {
+		return false, "", errors.Join(err, fmt.Errorf("mutation: the tests of %s do not pass any more on the library as it is: %s", p.dir, by))
+	}
+	r.limit = max(r.limit, t.allowed(time.Since(began)))
+	return t.run(ctx, p, path, chosen, r)
 }
 
 // learn notes which test killed a mutant of the file: it may kill the next one, too.
@@ -118,11 +152,11 @@ func (t *trial) ready(ctx context.Context, p *program) error {
 		p.built = true // go test -c makes no program where there are no tests
 		return nil
 	}
-	p.path, p.limit = path, 20*time.Minute
+	p.path = path
 	var took [2]time.Duration
 	for i, args := range [][]string{nil, {"-test.short"}} {
 		began := time.Now()
-		passes, by, err := t.run(ctx, p, path, "", args...)
+		passes, by, err := t.run(ctx, p, path, "", round{args, 20 * time.Minute})
 		if err != nil {
 			return err
 		}
@@ -132,7 +166,7 @@ func (t *trial) ready(ctx context.Context, p *program) error {
 		took[i] = time.Since(began)
 	}
 	p.quick = took[1] < took[0]/2
-	p.limit = 5*took[0] + 30*time.Second
+	p.full, p.short = t.allowed(took[0]), t.allowed(took[1])
 	p.built = true
 	return nil
 }
@@ -156,7 +190,7 @@ const memory = 6 << 20
 
 // run runs a test program with one mutant switched on. A test that does not end in
 // time fails; so does one that takes too much memory.
-func (t *trial) run(ctx context.Context, p *program, path, chosen string, args ...string) (passes bool, by string, err error) {
+func (t *trial) run(ctx context.Context, p *program, path, chosen string, r round) (passes bool, by string, err error) {
 	room, err := os.MkdirTemp(t.dir, "run")
 	if err != nil {
 		return false, "", err
@@ -165,13 +199,13 @@ func (t *trial) run(ctx context.Context, p *program, path, chosen string, args .
 	if err := os.Chmod(room, 0o755); err != nil { // as in measure
 		return false, "", err
 	}
-	timed, cancel := context.WithTimeout(ctx, p.limit+time.Minute)
+	timed, cancel := context.WithTimeout(ctx, r.limit+time.Minute)
 	defer cancel()
 	shell := []string{
 		"-c", fmt.Sprintf(`ulimit -d %d; exec "$0" "$@"`, memory),
-		path, "-test.failfast", "-test.paniconexit0", "-test.timeout=" + p.limit.String(),
+		path, "-test.failfast", "-test.paniconexit0", "-test.timeout=" + r.limit.String(),
 	}
-	cmd := exec.CommandContext(timed, "sh", append(append(shell, p.args...), args...)...)
+	cmd := exec.CommandContext(timed, "sh", append(append(shell, p.args...), r.args...)...)
 	cmd.Dir = filepath.Join(t.root, filepath.FromSlash(p.dir))
 	cmd.Env = append(os.Environ(), overlay.Chosen+"="+chosen, "TMPDIR="+room)
 	var out head
@@ -185,9 +219,14 @@ func (t *trial) run(ctx context.Context, p *program, path, chosen string, args .
 		return false, "", ctx.Err()
 	case cmd.ProcessState == nil: // it did not even start
 		return false, "", err
+	case timed.Err() != nil: // the program did not even end itself
+		return false, late, nil
 	}
 	return cmd.ProcessState.Success(), out.by(), nil
 }
+
+// late is what by returns of tests that did not end in time.
+const late = "test timed out"
 
 // head keeps the beginning of what is written to it.
 type head struct{ bytes.Buffer }
@@ -199,7 +238,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (test timed out)|^(panic|fatal error): `)
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (` + late + `)|^(panic|fatal error): `)
 
 // by is what failed first, as far as the output tells.
 func (h *head) by() string {

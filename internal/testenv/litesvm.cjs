@@ -315,15 +315,18 @@ function checked(t, o) {
 function options(o) {
 	const max = o.maxSupportedTransactionVersion;
 	if (max !== undefined && !(Number.isInteger(max) && max >= 0 && max <= 255)) fail(-32602, `Invalid params: invalid value: integer \`${max}\`, expected u8.`);
-	if (o.encoding !== 'base64') fail(-32602, 'the model encodes in base64 alone');
+	if (o.encoding !== 'base64' && o.encoding !== 'json') fail(-32602, 'the model encodes in base64 and json alone');
 	return o;
 }
 // few refuses more inputs than a method takes.
 function few(list, max) { if (list.length > max) fail(-32602, `Too many inputs provided; max ${max}`); return list; }
 const encoded = o => x => ({
-	version: checked(x.tx, o), transaction: [(x.tx.shown || x.tx).raw.toString('base64'), 'base64'],
+	version: checked(x.tx, o), transaction: o.encoding === 'json' ? read(x.tx) : [(x.tx.shown || x.tx).raw.toString('base64'), 'base64'],
 	meta: o.rewards === false ? { ...x.meta, rewards: null } : x.meta,
 });
+// read is a transaction in the encoding json, as far as somebody reads it: the keys are those
+// of its own, and what its tables gave is in its meta.
+const read = t => ({ signatures: t.sigs.map(b58), message: { accountKeys: t.keys, recentBlockhash: t.blockhash, instructions: [] } });
 const accounts = o => x => {
 	const { err, status, fee, preBalances, postBalances, preTokenBalances, postTokenBalances } = x.meta;
 	const loaded = writable => pubkey => ({ pubkey, writable, signer: false, source: 'lookupTable' });
@@ -410,6 +413,7 @@ const methods = {
 		if (slot < lowest && !c.fault.archive) fail(-32001, `Block ${slot} cleaned up, does not exist on node. First available block: ${lowest}`);
 		if (slot < lowest && h < 0) fail(-32009, `Slot ${slot} was skipped, or missing in long-term storage`);
 		if (h < 0 || hidden(c, h)) fail(-32007, `Slot ${slot} was skipped, or missing due to ledger jump to recent snapshot`);
+		if (o.transactionDetails === 'accounts' && c.fault.noaccounts) fail(-32602, 'Invalid params: unknown variant `accounts`, expected one of `full`, `signatures`, `none`.');
 		const b = c.blocks[h];
 		const out = { blockHeight: h, blockTime: b.time, blockhash: b.hash, parentSlot: b.parentSlot, previousBlockhash: b.parent };
 		if (o.rewards !== false) out.rewards = [];

@@ -219,6 +219,7 @@ func (s *shard) commit(ctx context.Context, c *call) {
 		s.mu.Unlock()
 		switch {
 		case waits:
+			s.passOn(c)
 			s.waitFor(c, p)
 		case leads:
 			s.lead(ctx, c)
@@ -372,10 +373,16 @@ func (s *shard) waitFor(c *call, p storage.Partition) {
 // leave takes back what was not taken into a batch yet.
 func (s *shard) leave(ctx context.Context, c *call) {
 	s.abandon(ctx, c)
+	s.passOn(c)
+}
+
+// passOn lets another lead where the caller was told to, and cannot: it has left, or
+// is about to wait for a partition.
+func (s *shard) passOn(c *call) {
 	for {
 		select {
 		case sig := <-c.wake:
-			if sig == lead { // told to lead at the same moment
+			if sig == lead {
 				s.handOver()
 			}
 		default:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -145,6 +146,174 @@ func TestFollowerLeaves(t *testing.T) {
 	require.Equal(t, []string{"first ", "stays "}, s.log())
 }
 
+// late is a context that ends while its owner is told to lead: Done returns when both
+// are true.
+type late struct {
+	context.Context
+	once sync.Once
+	told func()
+	end  context.CancelFunc
+}
+
+func (l *late) Done() <-chan struct{} {
+	l.once.Do(func() {
+		l.told()
+		l.end()
+	})
+	return l.Context.Done()
+}
+
+// A follower that leaves at the moment in which it is told to lead lets the next lead.
+func TestFollowerLeavesWhenToldToLead(t *testing.T) {
+	t.Parallel()
+	for range 64 { // it hears of one of the two first, by chance
+		started, release, first := make(chan bool), make(chan bool), make(chan bool)
+		s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+			if n == 1 {
+				close(started)
+				<-release
+			}
+			return fine(changes)
+		}}
+		l := New(s, Config{MaxBatch: 1})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			require.NoError(t, l.Commit(context.Background(), change("p", "first"))[0])
+			close(first)
+		})
+		<-started
+		ctx, cancel := context.WithCancel(context.Background())
+		follower := &late{Context: ctx, end: cancel, told: func() {
+			queued(l, 2)
+			close(release)
+			<-first
+		}}
+		wg.Go(func() { require.ErrorIs(t, l.Commit(follower, change("p", "leaver"))[0], context.Canceled) })
+		queued(l, 1)
+		wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("p", "stays"))[0]) })
+		wg.Wait()
+		require.Equal(t, []string{"first ", "stays "}, s.log())
+	}
+}
+
+// A follower that leaves at the moment in which it is told to wait for a partition lets
+// the next wait for it.
+func TestFollowerLeavesWhenToldToWait(t *testing.T) {
+	t.Parallel()
+	for i := range 64 { // it hears of one of the two first, by chance
+		started, release, first := make(chan bool), make(chan bool), make(chan bool)
+		s := &script{answer: func(n int, wait bool, changes []storage.Change) ([]error, error) {
+			if n == 1 {
+				close(started)
+				<-release
+			}
+			errs := make([]error, len(changes))
+			for i := range changes {
+				if changes[i].Partition == "busy" && !wait {
+					errs[i] = ErrSkipped
+				}
+			}
+			return errs, nil
+		}}
+		l := New(s, Config{MaxBatch: 3, Skips: 1})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for _, err := range l.Commit(context.Background(), change("p", "1"), change("p", "2"), change("p", "3"), change("p", "4")) {
+				require.NoError(t, err)
+			}
+			close(first)
+		})
+		<-started
+		ctx, cancel := context.WithCancel(context.Background())
+		follower := &late{Context: ctx, end: cancel, told: func() {
+			queued(l, 3)
+			close(release)
+			<-first
+		}}
+		wg.Go(func() {
+			if err := l.Commit(follower, change("busy", "leaver"))[0]; err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+			}
+		})
+		queued(l, 2)
+		if i%2 == 0 {
+			wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("busy", "stays"))[0]) })
+		} else {
+			wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("q", "other"))[0]) })
+		}
+		wg.Wait()
+		require.Empty(t, l.shards[0].parked)
+		require.NoError(t, l.Commit(context.Background(), change("busy", "later"))[0], "also where nobody else waited")
+	}
+}
+
+// A caller that waits for a partition and has other Changes in the queue neither keeps
+// the lead nor is told to wait for a second partition that somebody else can wait for.
+func TestWaiterStallsNoOther(t *testing.T) {
+	t.Parallel()
+	waiting, locked := make(chan bool), make(chan bool)
+	s := &script{answer: func(_ int, wait bool, changes []storage.Change) ([]error, error) {
+		switch {
+		case changes[0].ID == "a1" && wait:
+			close(waiting)
+			<-locked
+		case (changes[0].ID == "a1" || changes[0].ID == "b1") && !wait:
+			return []error{ErrSkipped}, nil
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{MaxBatch: 1, Skips: 1})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for _, err := range l.Commit(context.Background(), change("a", "a1"), change("b", "b1"), change("c", "c1")) {
+			require.NoError(t, err)
+		}
+	})
+	<-waiting
+	require.NoError(t, l.Commit(context.Background(), change("b", "b2"))[0])
+	require.NoError(t, l.Commit(context.Background(), change("d", "d1"))[0])
+	close(locked)
+	wg.Wait()
+	require.Equal(t, []string{"a1 ", "a1 wait", "b1 ", "b1 wait", "b2 ", "c1 ", "d1 "}, s.log())
+	require.Empty(t, l.shards[0].parked)
+	require.Empty(t, l.shards[0].queue)
+}
+
+// A caller that has waited for a partition can be told to lead again: what did not fit
+// into its batch is committed, though others led meanwhile.
+func TestWaiterLeadsAgain(t *testing.T) {
+	t.Parallel()
+	waiting, locked, leading, busy := make(chan bool), make(chan bool), make(chan bool), make(chan bool)
+	s := &script{answer: func(n int, wait bool, changes []storage.Change) ([]error, error) {
+		switch {
+		case n == 1:
+			return []error{ErrSkipped, ErrSkipped}, nil
+		case wait:
+			close(waiting)
+			<-locked
+		case changes[0].ID == "x1":
+			close(leading)
+			<-busy
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{MaxBatch: 2, Skips: 1})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for _, err := range l.Commit(context.Background(), change("b", "b1"), change("b", "b2"), change("b", "b3")) {
+			require.NoError(t, err)
+		}
+	})
+	<-waiting
+	wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("x", "x1"))[0]) })
+	<-leading
+	close(locked)
+	queued(l, 1)
+	close(busy)
+	wg.Wait()
+	require.Equal(t, []string{"b1 b2 ", "b1 b2 wait", "x1 ", "b3 "}, s.log())
+}
+
 // The leader's ended context takes nobody else's Change down.
 func TestLeaderLeaves(t *testing.T) {
 	t.Parallel()
@@ -211,12 +380,34 @@ func TestL05_DeadlockOnce(t *testing.T) {
 func TestWholeBatchFails(t *testing.T) {
 	t.Parallel()
 	for cause, calls := range map[error]int{storage.ErrBusy: 2, errors.New("connection lost"): 1} {
-		s := &script{answer: func(int, bool, []storage.Change) ([]error, error) { return nil, cause }}
+		s := &script{answer: func(int, bool, []storage.Change) ([]error, error) { return nil, fmt.Errorf("%w: it says", cause) }}
 		for _, err := range New(s, Config{}).Commit(context.Background(), change("p", "a"), change("p", "b")) {
 			require.ErrorIs(t, err, cause)
 		}
 		require.Len(t, s.log(), calls)
 	}
+}
+
+// A batch that goes Change by Change ends where the database goes: the Changes that are
+// left get the reason, and it is not asked for each.
+func TestDatabaseGoesAmongSingleChanges(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("connection lost")
+	s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		switch n {
+		case 1, 2:
+			return nil, ErrRefused
+		case 3:
+			return fine(changes)
+		}
+		return nil, gone
+	}}
+	errs := New(s, Config{}).Commit(context.Background(), change("p", "a"), change("p", "b"), change("p", "c"), change("p", "d"))
+	require.NoError(t, errs[0])
+	for _, err := range errs[1:] {
+		require.ErrorIs(t, err, gone)
+	}
+	require.Equal(t, []string{"a b c d ", "a b c d ", "a wait", "b wait"}, s.log())
 }
 
 // A partition locked elsewhere is passed over three times, then waited for,
@@ -227,7 +418,7 @@ func TestSkipAndWait(t *testing.T) {
 		errs := make([]error, len(changes))
 		for i := range changes {
 			if changes[i].Partition == "busy" && !wait {
-				errs[i] = ErrSkipped
+				errs[i] = fmt.Errorf("%w: lock timeout", ErrSkipped)
 			}
 		}
 		return errs, nil
@@ -350,6 +541,28 @@ func TestBusyForEver(t *testing.T) {
 	s := &script{answer: func(_ int, _ bool, changes []storage.Change) ([]error, error) { return []error{ErrSkipped}, nil }}
 	require.ErrorIs(t, New(s, Config{}).Commit(context.Background(), change("busy", "1"))[0], ErrSkipped)
 	require.Len(t, s.log(), 4)
+}
+
+// bounded is a Target that notes how long it is given.
+type bounded struct{ given time.Duration }
+
+func (b *bounded) Write(ctx context.Context, _ bool, changes []storage.Change) ([]error, error) {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return nil, errors.New("no deadline")
+	}
+	b.given = time.Until(until)
+	return fine(changes)
+}
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	for set, most := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Hour: time.Hour} {
+		var b bounded
+		require.NoError(t, New(&b, Config{Timeout: set}).Commit(context.Background(), change("p", "a"))[0])
+		require.LessOrEqual(t, b.given, most)
+		require.Greater(t, b.given, most/2)
+	}
 }
 
 // A panic below belongs to the caller who leads; the others are served.

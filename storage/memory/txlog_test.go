@@ -159,3 +159,10 @@ func TestPostIsTakenBack(t *testing.T) {
 	}
 	require.Zero(t, want)
 }
+
+// The place of every record fits into 32 bits, and what one long record needs beyond.
+func TestTxLogPlacesFit(t *testing.T) {
+	t.Parallel()
+	require.LessOrEqual(t, uint64(maxChunks+1<<10)<<chunkBits, uint64(1)<<32)
+	require.Greater(t, uint64(maxChunks)<<chunkBits, uint64(1)<<31)
+}

@@ -358,3 +358,33 @@ func TestL08_ClientsThatReadElsewhere(t *testing.T) {
 	node := connect(t, testenv.RedisCluster(t, 1, safe...)[0])
 	require.ErrorContains(t, redisstore.New(node, redisstore.Options{}).Open(t.Context()), "NewClusterClient")
 }
+
+// The set of due rows holds what is due and nothing else: it would grow with all that was
+// ever done, and each Claim would read it.
+func TestX03_WhatIsDoneIsNotDueAnyMore(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 20 {
+		c := sale(fmt.Sprint("sale", i))
+		c.Put[0].Due = at
+		require.NoError(t, s.Commit(t.Context(), c)[0])
+	}
+	rows, err := s.Claim(t.Context(), storage.Claim{Table: storagetest.Notes.Table, Now: at, Until: at.Add(time.Minute), Max: 100})
+	require.NoError(t, err)
+	require.Len(t, rows, 20)
+	for i, r := range rows {
+		done := storage.Change{ID: fmt.Sprint("done", i), Partition: r.Partition}
+		if i%2 == 0 {
+			done.Drop = []storage.Row{r}
+		} else {
+			r.Due = time.Time{}
+			done.Put = []storage.Row{r}
+		}
+		require.NoError(t, s.Commit(t.Context(), done)[0])
+	}
+	left, err := client.Keys(t.Context(), "*:due:*").Result()
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

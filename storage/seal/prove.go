@@ -124,7 +124,9 @@ func (w *walk) run(ctx context.Context, balances []ledger.Balance) error {
 			return err
 		}
 	}
-	w.heights(heights)
+	if !w.over { // else the seals were not all read, and end elsewhere
+		w.heights(heights)
+	}
 	return nil
 }
 

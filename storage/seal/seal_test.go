@@ -2,7 +2,10 @@ package seal_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -351,6 +354,193 @@ func TestL12_BrokenJournalIsNotSealed(t *testing.T) {
 	require.ErrorIs(t, err, seal.ErrBroken)
 }
 
+// failing is a store whose n-th read fails, counted from 1.
+type failing struct {
+	storage.Store
+	n, reads int
+}
+
+var errGone = errors.New("the store is gone")
+
+func (f *failing) fails() error {
+	if f.reads++; f.reads == f.n {
+		return errGone
+	}
+	return nil
+}
+
+func (f *failing) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Store.Rows(ctx, t, keys...)
+}
+
+func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Store.Find(ctx, q)
+}
+
+func (f *failing) Balances(ctx context.Context, p storage.Partition, a ...ledger.Account) ([]ledger.Balance, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Store.Balances(ctx, p, a...)
+}
+
+func (f *failing) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Store.Entries(ctx, p, a, asset, before, max)
+}
+
+// A read that fails is an error, never a finding, and nothing is sealed after it.
+func TestL12_ReadsThatFail(t *testing.T) {
+	t.Parallel()
+	inner, _ := filled(t, "memory")
+	balances, err := inner.Balances(ctx, here)
+	require.NoError(t, err)
+	for name, act := range map[string]func(s storage.Store) error{
+		"prove": func(s storage.Store) error {
+			var p seal.Proof
+			var failed error
+			for _, err := range seal.Prove(ctx, s, here, balances, key, &p) {
+				failed = errors.Join(failed, err)
+			}
+			require.Empty(t, p.Findings)
+			return failed
+		},
+		"newest": func(s storage.Store) error { _, _, err := seal.Newest(ctx, s, here); return err },
+		"at":     func(s storage.Store) error { _, _, err := seal.At(ctx, s, here, 1); return err },
+	} {
+		s := &failing{Store: inner}
+		require.NoError(t, act(s), name)
+		reads := s.reads
+		require.Positive(t, reads, name)
+		for n := 1; n <= reads; n++ {
+			require.ErrorIs(t, act(&failing{Store: inner, n: n}), errGone, "%s, read %d of %d", name, n, reads)
+		}
+	}
+	n := 0
+	for made := 0; made == 0; { // the first that reads all it needs makes the seal
+		n++
+		one, entries, err := seal.Next(ctx, &failing{Store: inner, n: n}, here, key, day)
+		if made = entries; made == 0 {
+			require.ErrorIs(t, err, errGone, "read %d", n)
+			require.Zero(t, one, "read %d", n)
+			continue
+		}
+		require.NoError(t, err)
+	}
+	require.Greater(t, n, 3)
+	clean(t, inner, 4, 66)
+}
+
+// full is a store that takes no commit.
+type full struct{ storage.Store }
+
+func (full) Commit(_ context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	for i := range errs {
+		errs[i] = errGone
+	}
+	return errs
+}
+
+// A seal that was not stored is none.
+func TestSealThatIsNotStored(t *testing.T) {
+	t.Parallel()
+	s, _ := filled(t, "memory")
+	_, _, err := seal.Next(ctx, full{s}, here, key, day)
+	require.ErrorIs(t, err, errGone)
+	clean(t, s, 3, 60)
+}
+
+// A reader of the journal may stop at any entry: nothing more is read or told.
+func TestProveStopsWithItsReader(t *testing.T) {
+	t.Parallel()
+	inner, _ := filled(t, "memory")
+	balances, err := inner.Balances(ctx, here)
+	require.NoError(t, err)
+	for stop := 1; stop <= 66; stop++ {
+		var p seal.Proof
+		seen := 0
+		for e, err := range seal.Prove(ctx, inner, here, balances, key, &p) {
+			require.NoError(t, err)
+			require.NotZero(t, e.Seq)
+			if seen++; seen == stop {
+				break
+			}
+		}
+		require.Equal(t, stop, seen)
+		require.Empty(t, p.Findings)
+	}
+}
+
+// Seals and accounts are more than one page of rows, and entries more than one seal.
+func TestManySealsAndAccounts(t *testing.T) {
+	t.Parallel()
+	s, _ := opened(t, "memory")
+	for n := range 450 {
+		id := fmt.Sprintf("many/%d", n)
+		require.NoError(t, storage.CommitOne(ctx, s, storage.Change{ID: id, Partition: here, Post: []ledger.Tx{{
+			ID: id, Kind: ledger.KindDeposit, At: day, Legs: []ledger.Leg{
+				{Account: ledger.Chain("ETH"), Asset: "ETH", Delta: -1}, {Account: ledger.Wallet(fmt.Sprint("n", n)), Asset: "ETH", Delta: 1},
+			},
+		}}}))
+	}
+	require.Equal(t, 2, sealAll(t, s), "900 entries")
+	clean(t, s, 2, 900)
+	for n := 1; n <= 205; n++ {
+		pay(t, s, n)
+		one, entries, err := seal.Next(ctx, s, here, key, day)
+		require.NoError(t, err)
+		require.Equal(t, 3, entries)
+		require.EqualValues(t, 2+n, one.Number)
+	}
+	clean(t, s, 207, 900+205*3)
+
+	var p seal.Proof // with another key each of them is a finding, and a hundred are listed
+	balances, err := s.Balances(ctx, here)
+	require.NoError(t, err)
+	for _, err := range seal.Prove(ctx, s, here, balances, seal.Key([]byte("another")), &p) {
+		require.NoError(t, err)
+	}
+	require.Len(t, p.Findings, 100)
+	require.EqualValues(t, 107, p.More)
+	for i, f := range p.Findings {
+		require.Equal(t, seal.Finding{Fault: seal.FaultKey, Seal: int64(i + 1)}, f)
+	}
+}
+
+// A seal that was signed is of one key; one that was not is of none in particular.
+func TestSignedWith(t *testing.T) {
+	t.Parallel()
+	s, _ := opened(t, "memory")
+	require.Nil(t, seal.Key(nil))
+	pay(t, s, 1)
+	plain, _, err := seal.Next(ctx, s, here, nil, day)
+	require.NoError(t, err)
+	pay(t, s, 2)
+	signed, _, err := seal.Next(ctx, s, here, key, day)
+	require.NoError(t, err)
+	require.Empty(t, plain.MAC)
+	mac := hmac.New(sha256.New, key)
+	mac.Write(signed.Hash)
+	require.Equal(t, mac.Sum(nil), signed.MAC, "it signs the hash")
+	forged := signed
+	forged.Hash = plain.Hash
+	require.False(t, forged.SignedWith(key))
+	require.True(t, plain.SignedWith(key))
+	require.True(t, plain.SignedWith(nil))
+	require.True(t, signed.SignedWith(key))
+	require.False(t, signed.SignedWith(nil))
+	require.False(t, signed.SignedWith(seal.Key([]byte("another"))))
+}
+
 // shorter is a store whose balances are of earlier.
 type shorter struct{ storage.Store }
 
@@ -380,4 +570,27 @@ func BenchmarkSeal(b *testing.B) {
 			per("prove-ns/entry", func() { prove(b, s, key) })
 		})
 	}
+}
+
+// Each seal that is missing is named, and no other.
+func TestL12_MissingSealsAreNamed(t *testing.T) {
+	t.Parallel()
+	s, _ := filled(t, "memory")
+	require.Equal(t, 1, sealAll(t, s))
+	var drop []storage.Row
+	for _, n := range []int64{2, 3} {
+		rows, err := s.Rows(ctx, seal.Seals.Table, storage.Keys(here, fmt.Sprintf("%016d", n))...)
+		require.NoError(t, err)
+		drop = append(drop, rows...)
+	}
+	require.NoError(t, s.Commit(ctx, storage.Change{ID: "drop", Partition: here, Drop: drop})[0])
+	p, _ := prove(t, s, key)
+	var missing []int64
+	for _, f := range p.Findings {
+		if f.Fault == seal.FaultMissing {
+			missing = append(missing, f.Seal)
+		}
+	}
+	require.Equal(t, []int64{2, 3}, missing)
+	require.EqualValues(t, 2, p.Seals)
 }

@@ -1,7 +1,10 @@
 package verdict_test
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,12 +127,171 @@ func TestFailLeavesMalformed(t *testing.T) {
 
 func TestKeysDoNotMeet(t *testing.T) {
 	t.Parallel()
-	seen := map[string][]any{}
-	for _, k := range [][]any{
-		{"a", "b"}, {"ab", ""}, {"", "ab"}, {"a", "", "b"}, {"1:a", "b"}, {"a1:b"}, {int64(1), int64(2)}, {int64(12), ""}, {int64(1), "2"}, {"1", int64(2)},
+	for _, kind := range [][][]any{
+		{
+			{"a", "b"},
+			{"ab", ""},
+			{"", "ab"},
+			{"a", "", "b"},
+			{"1:a", "b"},
+			{"a1:b"},
+			{int64(1), int64(2)},
+			{int64(12), ""},
+			{int64(1), "2"},
+			{"1", int64(2)},
+			{"a:b", "c"},
+			{"a", "b:c"},
+			{"13abcdefgh", "ijkl"},
+			{"0", "abcdefgh4ijkl"},
+		},
+		{
+			{[]byte("a"), []byte("b")},
+			{[]byte("ab"), []byte{}},
+			{[]byte{}, []byte("ab")},
+			{[]byte("a:b"), []byte("c")},
+			{[]byte("a"), []byte("b:c")},
+			{[]byte("13abcdefgh"), []byte("ijkl")},
+			{[]byte("0"), []byte("abcdefgh4ijkl")},
+		},
 	} {
-		key := verdict.Key(k)
-		require.NotContains(t, seen, key, "%v", k)
-		seen[key] = k
+		seen := map[string][]any{}
+		for _, k := range kind {
+			key := verdict.Key(k)
+			require.NotContains(t, seen, key, "%v", k)
+			seen[key] = k
+		}
+	}
+}
+
+// Two stored rows swap their keys in one Change; to a third row they are taken, and the
+// error names the key with its values.
+func TestDuplicateNamesTheKey(t *testing.T) {
+	t.Parallel()
+	s := verdict.NewLoaded()
+	scalars, err := items.Encode(item{Name: "x", N: 7})
+	require.NoError(t, err)
+	keys := verdict.Keys(items.Table, scalars)
+	stored := verdict.RowKey{Table: items.Table, Partition: p, ID: "a"}
+	s.Rows[stored] = verdict.Stamp{Version: 1, Change: "old", Keys: keys}
+	require.Equal(t, map[verdict.UniqueKey]string{
+		{Table: items.Table, Partition: p, Unique: 0, Key: keys[0]}: "a",
+		{Table: items.Table, Partition: p, Unique: 1, Key: keys[1]}: "a",
+	}, s.Held())
+
+	for unique, want := range []storage.DuplicateError{
+		{Table: "items", Key: "name", Value: "x"},
+		{Table: "items", Key: "name,n", Value: "x,7"},
+	} {
+		s.Holders = map[verdict.UniqueKey]string{{Table: items.Table, Partition: p, Unique: unique, Key: keys[unique]}: "a"}
+		errs, w := verdict.Prepare(open.Has, []storage.Change{put("1", items.Row("b", 0, time.Time{}, item{Name: "x", N: 7}))}).Judge(s)
+		var taken *storage.DuplicateError
+		require.ErrorAs(t, errs[0], &taken)
+		require.Equal(t, want, *taken)
+		require.True(t, w.Empty())
+	}
+}
+
+func TestPartitionsAreSortedAndNamedOnce(t *testing.T) {
+	t.Parallel()
+	var list []storage.Change
+	for i, p := range []storage.Partition{"b", "c", "a", "b"} {
+		c := put(fmt.Sprint(i), row(fmt.Sprint(i), 0, "x"))
+		c.Partition = p
+		list = append(list, c)
+	}
+	require.Equal(t, []storage.Partition{"a", "b", "c"}, verdict.Prepare(open.Has, append(list, put(""))).Partitions())
+}
+
+// Each limit of a size allows its last byte and refuses the next.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	of := func(n int) string { return strings.Repeat("x", n) }
+	leg := func(account, asset int) []ledger.Leg {
+		return []ledger.Leg{{Account: ledger.Account(of(account)), Asset: ledger.Asset(of(asset)), Delta: 1}, {Account: "y", Asset: ledger.Asset(of(asset)), Delta: -1}}
+	}
+	for name, c := range map[string]struct {
+		max  int
+		with func(n int) storage.Change
+	}{
+		"change": {verdict.MaxChangeID, func(n int) storage.Change { return put(of(n), row("a", 0, "x")) }},
+		"partition": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: storage.Partition(of(n)), Put: []storage.Row{row("a", 0, "x")}}
+		}},
+		"row":     {verdict.MaxID, func(n int) storage.Change { return put("1", row(of(n), 0, "x")) }},
+		"indexed": {verdict.MaxIndexed, func(n int) storage.Change { return put("1", row("a", 0, of(n))) }},
+		"guard": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Put: []storage.Row{row("a", 0, "x")}, Require: []storage.Guard{items.Guard(of(n), 0)}}
+		}},
+		"level": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Put: []storage.Row{row("a", 0, "x")}, Level: []storage.Level{{Name: of(n)}}}
+		}},
+		"empty account": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Put: []storage.Row{row("a", 0, "x")}, Empty: []ledger.Account{ledger.Account(of(n))}}
+		}},
+		"transaction": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Post: []ledger.Tx{{ID: of(n), Legs: leg(1, 1)}}}
+		}},
+		"kind": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Post: []ledger.Tx{{ID: "1", Kind: ledger.Kind(of(n)), Legs: leg(1, 1)}}}
+		}},
+		"reference": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Post: []ledger.Tx{{ID: "1", Ref: of(n), Legs: leg(1, 1)}}}
+		}},
+		"account": {verdict.MaxID, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Post: []ledger.Tx{{ID: "1", Legs: leg(n, 1)}}}
+		}},
+		"asset": {verdict.MaxAsset, func(n int) storage.Change {
+			return storage.Change{ID: "1", Partition: p, Post: []ledger.Tx{{ID: "1", Legs: leg(1, n)}}}
+		}},
+	} {
+		errs, _ := verdict.Prepare(open.Has, []storage.Change{c.with(c.max)}).Judge(verdict.NewLoaded())
+		require.NoError(t, errs[0], name)
+		errs, w := verdict.Prepare(open.Has, []storage.Change{c.with(c.max + 1)}).Judge(verdict.NewLoaded())
+		require.ErrorIs(t, errs[0], storage.ErrMalformed, name)
+		require.True(t, w.Empty(), name)
+	}
+}
+
+// A counter that stands above its ceiling may stay or sink, and never rises.
+func TestRaise(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ delta, value, want int64 }{{0, 5, 5}, {-1, 5, 4}, {-9, 5, 0}, {1, 2, 3}, {3, 0, 3}} {
+		got, err := verdict.Raise(&storage.Level{Name: "l", Delta: c.delta, Max: 3}, c.value)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+	}
+	got, err := verdict.Raise(&storage.Level{Name: "l", Delta: 2, Max: math.MaxInt64}, math.MaxInt64-2)
+	require.NoError(t, err)
+	require.Equal(t, int64(math.MaxInt64), got)
+	for _, c := range []struct{ delta, value, max int64 }{{1, 3, 3}, {math.MaxInt64, 1, math.MaxInt64}, {2, math.MaxInt64 - 1, math.MaxInt64}} {
+		got, err := verdict.Raise(&storage.Level{Name: "l", Delta: c.delta, Max: c.max}, c.value)
+		require.Equal(t, &storage.LevelError{Name: "l", Value: c.value, Delta: c.delta, Max: c.max}, err)
+		require.Equal(t, c.value, got)
+	}
+}
+
+func TestGuardsAreChecked(t *testing.T) {
+	t.Parallel()
+	closed := storage.NewTable[item]("closed")
+	for _, g := range []storage.Guard{closed.Guard("a", 0), items.Guard("a", -1), items.Guard("", 0), {ID: "a"}} {
+		c := put("1", row("a", 0, "x"))
+		c.Require = []storage.Guard{items.Guard("a", 0), g}
+		errs, _ := verdict.Prepare(open.Has, []storage.Change{c}).Judge(verdict.NewLoaded())
+		require.ErrorIs(t, errs[0], storage.ErrMalformed)
+	}
+}
+
+// The limit of an indexed column holds of bytes, too; one that is not indexed has none.
+func TestIndexedBytes(t *testing.T) {
+	t.Parallel()
+	type blob struct {
+		Hash []byte `db:"hash"`
+		Data []byte `db:"data"`
+	}
+	blobs := storage.NewTable[blob]("blobs", storage.Index("hash"))
+	for n, bad := range map[int]bool{verdict.MaxIndexed: false, verdict.MaxIndexed + 1: true} {
+		c := put("1", blobs.Row("a", 0, time.Time{}, blob{Hash: make([]byte, n), Data: make([]byte, 2*verdict.MaxIndexed)}))
+		errs, _ := verdict.Prepare(verdict.Tables{blobs.Table: true}.Has, []storage.Change{c}).Judge(verdict.NewLoaded())
+		require.Equal(t, bad, errors.Is(errs[0], storage.ErrMalformed), errs[0])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -186,6 +187,27 @@ func (t *Treasury) gas(ctx context.Context, j *job, sweep chain.Intent) (in chai
 		ID: gasID(j.s.Fundings, j.row.ID), Purpose: chain.ForGas, Tenant: j.s.Tenant, Network: sweep.Network,
 		Currency: gas.Code, To: sweep.From, Amount: amount, Confirmations: 1, MaxCost: j.note.GasCost,
 	}, nil
+}
+
+// gasWaits reports whether a gas transfer that was handed over waits because the hot
+// address does not hold its amount and its fee.
+func (t *Treasury) gasWaits(ctx context.Context, in chain.Intent) (bool, error) {
+	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID)
+	return ok && v.State == outgoing.Waiting && lacksCoins(v.Reason), err
+}
+
+func lacksCoins(r outgoing.Reason) bool {
+	return r == outgoing.ReasonHotShort || r == outgoing.ReasonGasShort
+}
+
+// lacksGas notes whether the gas transfer waits for the operator's coins.
+func (n *SweepNote) lacksGas(short bool, now time.Time) {
+	switch {
+	case !short:
+		n.Waiting, n.Since = "", time.Time{}
+	case n.Waiting != WaitGasShort:
+		n.Waiting, n.Since = WaitGasShort, now
+	}
 }
 
 // gasID is the intent of a sweep's gas transfer of that number, from 1.

@@ -101,6 +101,11 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			s.State = SweepNew
 			j.note.settleGas(o, landed)
+		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && o.State == outgoing.Waiting && lacksCoins(o.Reason):
+			j.note.lacksGas(true, t.cfg.Now())
+			return storage.Change{
+				ID: fmt.Sprintf("%s/short/%d", o.Intent, row.Version), Partition: storage.Network(o.Network), Put: j.rows(row.Due),
+			}, nil
 		case o.Purpose == chain.ForGas && s.State == SweepDeferred && landed:
 			j.note.DueBelow = -1 // a fork had taken the gas away, and it is there again
 			id = fmt.Sprintf("%s/again/%d", id, row.Version)

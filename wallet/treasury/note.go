@@ -29,7 +29,8 @@ type SweepNote struct {
 	// Amount is what the address held when it was last looked at, in the currency's units;
 	// before the first look the sum of the deposits, or 0 where that is not known.
 	Amount ledger.Amount `db:"amount"`
-	// Waiting is one of the Wait… constants; "" while the sweep is not deferred.
+	// Waiting is one of the Wait… constants; "" while the coins are on their way. A sweep
+	// that is not deferred waits while the hot address lacks the coins for its gas transfer.
 	Waiting string    `db:"waiting"`
 	Since   time.Time `db:"since"` // when it began to wait for this reason
 	Next    time.Time `db:"next"`  // of the next look; zero = when forwarding costs at most DueBelow

@@ -487,3 +487,32 @@ func TestFT01_DecidedAndNotSentShowsWhenItGoesOn(t *testing.T) {
 	w.hours(1)
 	require.Zero(t, w.waits())
 }
+
+// The hot address holds what the fee of a gas transfer may be, and not the gas itself: the
+// transfer waits, and the coins behind it say since when and for what.
+func TestFT01_GasTransferThatLacksItsCoinsIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("0.0002")
+	p := w.pay("USDTERC20", "300")
+	w.until(func() bool { return len(w.waiting()) > 0 })
+	short := w.waiting()[0]
+	require.Equal(t, treasury.WaitGasShort, short.Reason)
+	require.Equal(t, p.Address, string(short.Address))
+	require.False(t, short.Since.IsZero())
+	w.hours(12)
+	require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForGas)[0].Reason)
+	again := w.waiting()
+	require.Len(t, again, 1)
+	require.Equal(t, treasury.WaitGasShort, again[0].Reason)
+	require.Equal(t, short.Since, again[0].Since)
+	require.True(t, again[0].Next.After(w.clock.Now()), "and when it is looked at again")
+
+	w.fund("0.0005")
+	w.hours(2)
+	w.mine(30)
+	require.Empty(t, w.waiting())
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}

@@ -396,7 +396,13 @@ func (t *Treasury) send(ctx context.Context, j *job) error {
 	if err := t.Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
 		return t.unsent(ctx, j, err)
 	}
-	j.note.Waiting, j.note.Since = "", time.Time{}
+	short := false
+	if j.s.State == SweepFunding {
+		if short, err = t.gasWaits(ctx, in); err != nil {
+			return err
+		}
+	}
+	j.note.lacksGas(short, t.cfg.Now())
 	err = t.put(ctx, j, t.cfg.Now().Add(10*t.cfg.Lease)) // its outcome wakes it before
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // its outcome was faster

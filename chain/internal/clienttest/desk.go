@@ -5,6 +5,7 @@ package clienttest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -163,4 +164,14 @@ func Secret(t testing.TB, c chain.Client, err error) {
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.NotContains(t, err.Error(), "canary")
 	require.NotContains(t, err.Error(), "127.0.0.1")
+}
+
+// Limited asserts that an error is of a node that was asked too often, with its own word
+// for how long to wait; 0 = it gave none.
+func Limited(t testing.TB, err error, after time.Duration, what ...any) {
+	t.Helper()
+	var limited *chain.LimitedError
+	require.ErrorAs(t, err, &limited, what...)
+	require.ErrorIs(t, err, chain.ErrNode, what...)
+	require.Equal(t, after, limited.After, what...)
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +86,7 @@ func NewHTTP(conns int, timeout time.Duration) *http.Client {
 const longest = time.Minute
 
 // Post sends a body of JSON to a URL and returns the whole answer. Errors wrap
-// chain.ErrNode.
+// chain.ErrNode; that of a node which was asked too often is a *chain.LimitedError.
 func (e *Endpoint) Post(ctx context.Context, to string, body []byte) ([]byte, error) {
 	return e.send(ctx, http.MethodPost, to, "application/json", body)
 }
@@ -121,9 +120,9 @@ func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byt
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK && !e.refusal(resp.StatusCode) {
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
-		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
-			return nil, &chain.LimitedError{After: retryAfter(resp.Header.Get("Retry-After"))}
+		beginning, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+		if err := limited(resp, beginning); err != nil {
+			return nil, err
 		}
 		return nil, fmt.Errorf("%w: HTTP status %d", chain.ErrNode, resp.StatusCode)
 	}
@@ -137,16 +136,12 @@ func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byt
 	if int64(buf.Len()) > e.Max {
 		return nil, fmt.Errorf("%w: %w: over %d bytes: lower Options.Group or Batch, or raise MaxBody", chain.ErrNode, ErrTooLong, e.Max)
 	}
-	return buf.Bytes(), nil
-}
-
-// retryAfter reads seconds, at most an hour; a date would need a clock and is none.
-func retryAfter(v string) time.Duration {
-	seconds, err := strconv.ParseUint(v, 10, 32)
-	if err != nil {
-		return 0
+	if resp.StatusCode != http.StatusOK && !bytes.HasPrefix(buf.Bytes(), []byte("{")) && !bytes.HasPrefix(buf.Bytes(), []byte("[")) {
+		if err := limited(resp, buf.Bytes()); err != nil {
+			return nil, err // words in the place of JSON
+		}
 	}
-	return time.Duration(min(seconds, 3600)) * time.Second
+	return buf.Bytes(), nil
 }
 
 func (e *Endpoint) refusal(status int) bool {

@@ -55,6 +55,7 @@ func (r *run) cast() {
 			}
 		}
 	}
+	r.newCurrency()
 	if r.w.Seed%2 == 0 {
 		r.keep = 36 * time.Hour
 	}
@@ -154,7 +155,7 @@ func (r *run) newMerchant(i int) error {
 		if m.hot[n.name], err = app.Hot(ctx, n.name, m.id); err != nil {
 			return err
 		}
-		if r.rng.IntN(4) > 0 {
+		if rich := r.rng.IntN(4) > 0; rich && r.rate[Thrift] == 0 {
 			m.topUp(n, false)
 		} else if err := m.few(n); err != nil {
 			return err

@@ -25,6 +25,8 @@ type outside struct {
 	struck  int             // faults of the store so far
 	trouble time.Time       // when the last of them struck
 	calm    time.Time       // when all faults stopped; zero = not yet
+	risen   map[string]bool // withdrawals ordered after fees rose, a day and a half ago
+	sieged  map[string]bool // and those ordered just before
 }
 
 func newOutside(open []string) *outside {
@@ -136,7 +138,7 @@ func (o *outside) open(r *run) error {
 	if o.process != nil && o.opened == r.truth {
 		return nil
 	}
-	p := &process{r: r, n: -1, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8([32]byte{1})}
+	p := &process{r: r, n: -1, rolled: true, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8([32]byte{1})}
 	for _, n := range r.chains {
 		p.nodes[n.name] = n.sim.NewNode()
 	}
@@ -147,8 +149,8 @@ func (o *outside) open(r *run) error {
 // scene is the world as the judge sees it.
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
-		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted,
-		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Purged: r.keep > 0, Skew: r.skewed},
+		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted, Risen: o.risen, Sieged: o.sieged,
+		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Fresh: r.fresh(), Taxed: r.taxed, Took: r.took, Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
 	}
 	if !o.calm.IsZero() {
 		s.Calm = r.now.Sub(o.calm)
@@ -161,7 +163,19 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 		if err := o.rest(r, m, &shop); err != nil {
 			return nil, err
 		}
+		r.honestly(&shop)
 		s.Shops = append(s.Shops, shop)
+	}
+	halted, err := o.process.app.HaltedAssets(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	s.Halted = map[string]bool{}
+	for _, h := range halted {
+		s.Halted[h.Currency] = true
+	}
+	if s.Edited, err = r.theft(end); err != nil {
+		return nil, err
 	}
 	for _, n := range r.chains {
 		c, err := o.look(r, n)

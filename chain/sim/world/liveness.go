@@ -35,14 +35,17 @@ func (r *run) liveness() {
 	}
 	r.quote, r.typed, r.inbox.mood = "", nil, ""
 	r.wake(true)
+	r.finish()
 	for _, n := range r.chains {
 		if n.sim != nil {
+			n.storm = 1
 			n.sim.SetFeeLevel(n.level)
 			n.honestTokens()
 		}
 	}
 	r.tell("faults stop")
 	r.now = r.now.Add(r.skewed)
+	r.siege()
 	for range 2 {
 		if !r.settle() {
 			return
@@ -130,7 +133,7 @@ func (r *run) attend(t *task) {
 			r.tell("operator %s", what)
 		}
 		for _, m := range r.tenants {
-			m.topUp(n, true)
+			m.provide(t, n)
 		}
 	}
 	t.struck = r.deep
@@ -162,7 +165,7 @@ func (r *run) open() string {
 		}
 	}
 	for id, v := range w.payouts {
-		if (v.Status == withdrawal.Pending || v.Status == withdrawal.Processing) && !r.restored && !w.robbed(id) {
+		if (v.Status == withdrawal.Pending || v.Status == withdrawal.Processing) && !r.restored && !w.robbed(id) && !r.spared(id) {
 			return r.explain(v, id)
 		}
 	}

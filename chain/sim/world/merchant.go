@@ -238,7 +238,7 @@ func (m *merchant) rich() (c *chain.Currency, account string) {
 
 // request asks for a withdrawal, for the first time or again.
 func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) string {
-	answered := p.m.await(t, again)
+	answered, quote := p.m.await(t, again), p.m.r.quote
 	v, err := t.p.app.Withdrawals.Create(context.Background(), p.m.id, in, storage.Once{Key: p.key, Fingerprint: p.key})
 	answered()
 	if err != nil {
@@ -247,6 +247,9 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 	}
 	if p.id != "" && p.id != v.ID {
 		p.m.r.fail("I14", "the key %s made withdrawals %s and %s", p.key, p.id, v.ID)
+	}
+	if p.id == "" && in.PriceAmount != nil && again.made.Equal(p.m.r.now) && quote != "" && quote == p.m.r.quote && !t.paused && len(p.m.r.typed) == 0 {
+		p.m.r.fail("W18", "a withdrawal was priced by a source that is %s", quote)
 	}
 	if p.id == "" {
 		p.m.r.counts["withdrawals"]++

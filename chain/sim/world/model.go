@@ -51,7 +51,7 @@ func (r *run) payouts(m *merchant) {
 		if v.Status == withdrawal.Completed {
 			want = p.c.Decimal(v.Amount)
 		}
-		if !got.Equal(want) && !r.deep { // then only that it is never too much: see sent
+		if !got.Equal(want) && !r.deep && !r.taxed[v.Currency] { // then only that it is never too much: see sent
 			r.fail("I7", "withdrawal %s is %s and paid %s of %s", v.ID, v.Status, got, want)
 		}
 	}
@@ -257,7 +257,7 @@ func (r *run) wallets(m *merchant, in come) {
 		if have != w {
 			r.fail("model", "wallet %q of %s has %d %s, should have %d", id, part, have, k.asset, w)
 		}
-		if held := r.truth.balances[k].held; held != 0 && !r.deep {
+		if held := r.truth.balances[k].held; held != r.sparedHold(k) && !r.deep {
 			r.fail("I9", "wallet %q of %s still holds %d %s for nobody", id, part, held, k.asset)
 		}
 	}
@@ -341,6 +341,9 @@ func (r *run) gas(m *merchant) {
 // underWay reports whether some network has the intent and has not ended it, or
 // whether it is of a sweep that still waits for its turn.
 func (r *run) underWay(intent string) bool {
+	if _, ok := r.edits[intent]; ok {
+		return true // it may have been about to be handed over, and waits for ever
+	}
 	ended := []outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}
 	sweep := intent[max(0, strings.Index(intent, "sweep/")):] // "gas/1/sweep/…" is its gas
 	for _, n := range r.chains {
@@ -399,7 +402,7 @@ func (r *run) conserved(n *network) {
 			}
 		}
 		r.spendable(n, c, held, slack)
-		if held.Sub(books).Abs().GreaterThan(slack) && !r.deep {
+		if held.Sub(books).Abs().GreaterThan(slack) && !r.deep && !r.taxed[code] {
 			r.fail("I4", "%s on %s: our addresses hold %s, the books say %s", code, n.name, held, books)
 		}
 	}

@@ -49,7 +49,10 @@ const (
 )
 
 // Nemeses lists all of them.
-func Nemeses() []Nemesis {
+func Nemeses() []Nemesis { return append(dealtNemeses(), hardNemeses()...) }
+
+// dealtNemeses are those that have cards in the deck, or strike at calls of the store.
+func dealtNemeses() []Nemesis {
 	return []Nemesis{
 		Reorgs, DeepReorgs, FlipFlop, Drops, Lag, NodeErrors, Partial, Lies, Nonces, Broadcasts, Eviction, Revival, Malleation, Forgery, Fees,
 		Crashes, Pauses, Conflicts, LostCommits, FailedReads, Skew, Jumps, Crowd, Receivers, Prices, Operators, Attackers,
@@ -69,7 +72,7 @@ var perPoint = map[Nemesis]int{Crashes: 40, Pauses: 200, Conflicts: 200, LostCom
 // of what the seed has drawn keeps its place in the deck and does nothing, so
 // that the rest of the run stays as it is.
 func (r *run) swarm() {
-	for _, n := range Nemeses() {
+	for _, n := range dealtNemeses() {
 		odds := 45
 		switch {
 		case n == DeepReorgs: // what they bring hides what others do
@@ -99,6 +102,7 @@ func (r *run) swarm() {
 			r.rate[n], r.struck[n] = rate, 0
 		}
 	}
+	r.harden()
 	r.deep = r.rate[DeepReorgs] > 0
 	r.dear = rand.New(rand.NewPCG(r.w.Seed, 0xdea2)).IntN(4 * r.w.Steps) // dice of its own: all other worlds stay as they are
 }
@@ -146,7 +150,7 @@ func (r *run) deck() []action {
 		Attackers: {4, "attacker", r.attack}, Restores: {1, "restore", r.restore}, Tokens: {2, "token", r.pauseToken},
 		Mistakes: {2, "mistake", r.mistype}, Signers: {2, "signer", r.unsign},
 	}
-	for _, n := range Nemeses() {
+	for _, n := range dealtNemeses() {
 		a, ok := nemeses[n]
 		if !ok || r.cards[n] == 0 {
 			continue
@@ -356,7 +360,7 @@ func (r *run) malleate() string {
 func (r *run) fees() string {
 	n := r.anyNet()
 	times := pick(r.rng, []int64{1, 1, 2, 3, 5})
-	n.sim.SetFeeLevel(n.level * times)
+	n.sim.SetFeeLevel(n.fees() * times)
 	return fmt.Sprint(n.name, " times ", times)
 }
 
@@ -365,6 +369,7 @@ func (r *run) fees() string {
 // was signed and set aside before bears twice the price. On networks that keep outputs it
 // need not, and would rightly wait for ever: they have no such gas.
 func (r *run) rise() {
+	r.abate()
 	if r.rate[Fees] == 0 || r.step < r.dear {
 		return
 	}
@@ -373,7 +378,7 @@ func (r *run) rise() {
 			if s.State == treasury.SweepFunding {
 				r.struck[Fees]++
 				r.dear, n.level = r.w.Steps+1, 2*n.level
-				n.sim.SetFeeLevel(n.level)
+				n.sim.SetFeeLevel(n.fees())
 				r.tell("fees: %s times 2, for good", n.name)
 				return
 			}

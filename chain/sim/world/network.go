@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -36,14 +37,16 @@ type Chain interface {
 
 // network is one chain of a world.
 type network struct {
-	name  chain.Network
-	chain Chain
-	sim   *sim.Chain // the same one where it is simulated, else nil
-	level int64      // of fees in quiet times
-	coins []string
-	final int64
-	tips  []tip // branches that were abandoned
-	peak  int64 // the highest block that was on one
+	name   chain.Network
+	chain  Chain
+	sim    *sim.Chain // the same one where it is simulated, else nil
+	level  int64      // of fees in quiet times
+	storm  int64      // times as high for days; 0 and 1 = none is on
+	abates time.Time  // when it ends
+	coins  []string
+	final  int64
+	tips   []tip // branches that were abandoned
+	peak   int64 // the highest block that was on one
 }
 
 // onNodes are the nemeses that need no simulated node.

@@ -11,6 +11,10 @@ import (
 // spoil gives one node of one process a fault.
 func (r *run) spoil(what string, f func(n *sim.Node)) string {
 	p, n := pick(r.rng, r.procs), r.anyNet()
+	return r.spoilOn(p, n, what, f)
+}
+
+func (r *run) spoilOn(p *process, n *network, what string, f func(n *sim.Node)) string {
 	p.sick[n.name] = true
 	f(p.nodes[n.name])
 	return fmt.Sprintf("%s of %s: %s", n.name, p, what)

@@ -18,7 +18,10 @@ import (
 func (r *run) operate() string {
 	m := r.anyMerchant()
 	if r.rng.IntN(2) == 0 {
-		return m.topUp(r.anyNet(), false)
+		if n := r.anyNet(); r.rate[Thrift] == 0 {
+			return m.topUp(n, false)
+		}
+		return r.lookAfter()
 	}
 	what := "nothing in suspense"
 	r.ask("suspense", func(t *task) {
@@ -82,14 +85,10 @@ func (m *merchant) missing(c *chain.Currency) ledger.Amount {
 
 // few brings coins for the gas of two transactions at the most.
 func (m *merchant) few(n *network) error {
-	c := currency(n.coins[0])
-	fee, err := n.chain.Client().EstimateFee(context.Background(), chain.Intent{
-		Purpose: chain.ForWithdrawal, Network: n.name, Currency: c.Code, Amount: 1,
-	})
-	if err != nil {
-		return err
+	amount, err := m.r.little(n, 1)
+	if err == nil {
+		_, err = n.chain.Fund(m.hot[n.name], n.coins[0], amount)
 	}
-	_, err = n.chain.Fund(m.hot[n.name], c.Code, decimal.Max(c.Dust, c.Decimal(fee.Max).Mul(decimal.New(8, 0))))
 	return err
 }
 

@@ -39,6 +39,8 @@ func (x prices) Rate(_ context.Context, token, fiat string) (rates.Rate, error) 
 		out.Price = decimal.Decimal{}
 	case "negative":
 		out.Price = price.Neg()
+	case "absurd":
+		out.Price = price.Mul(r.wild)
 	}
 	return out, nil
 }
@@ -60,4 +62,28 @@ func (r *run) moved() {
 func (r *run) setPrice(token string, p decimal.Decimal) {
 	r.prices[token] = p
 	r.quoted[token] = append(r.quoted[token], p)
+}
+
+// wilder lets the source of prices be far off, for every token at once: below or above
+// all that the operator has bounded. Nothing may be priced, quoted, moved or paid out by it.
+func (r *run) wilder() string {
+	if r.quote != "" {
+		r.quote = ""
+		return "prices are true again"
+	}
+	r.quote, r.wild = "absurd", decimal.New(1, pick(r.rng, []int32{-4, -3, -2, 2, 3, 4}))
+	return "prices times " + r.wild.String()
+}
+
+// bounds are those of every token in a world with absurd prices: wider than prices move.
+func (r *run) bounds() map[string]rates.Bound {
+	if r.rate[Absurd] == 0 {
+		return nil
+	}
+	out := map[string]rates.Bound{}
+	for token, price := range quiet {
+		p := dec(price)
+		out[token] = rates.Bound{Min: p.Div(decimal.New(5, 0)), Max: p.Mul(decimal.New(5, 0))}
+	}
+	return out
 }

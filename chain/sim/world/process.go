@@ -34,8 +34,10 @@ type process struct {
 	task   *task // that is paused; nil = it is free
 	now    *task // that is running
 	random *rand.ChaCha8
-	listed *chain.Registry // as an operator has mistaken it; nil = as it is
-	dead   bool            // died in the task that is running
+	listed *chain.Registry  // as an operator has mistaken it; nil = as it is
+	rolled bool             // it lists the currency that a rollout brings
+	deeper map[string]int64 // confirmations more than usual, by currency
+	dead   bool             // died in the task that is running
 }
 
 // crash unwinds a process that dies. errDead is what its last gasps are told.
@@ -131,7 +133,7 @@ func (p *process) start() error {
 		addresses = public // written as the node writes them
 	}
 	cfg := cryptopay.Config{
-		Store: p.view, Chains: clients, HeadAge: -1, GoneAfter: -1, Registry: p.registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p},
+		Store: p.view, Chains: clients, HeadAge: r.headAge(), GoneAfter: -1, Registry: p.registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p}, RateBounds: r.bounds(),
 		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
@@ -152,7 +154,7 @@ func (p *process) registry() *chain.Registry {
 	if p.listed != nil {
 		return p.listed
 	}
-	return registry()
+	return p.listing()
 }
 
 // task is something that a process does: a coroutine that can be left at every

@@ -23,6 +23,8 @@ type inbox struct {
 	bodies map[string]string // by id: what was delivered and acknowledged
 	mood   string            // "" = well
 	moody  int               // which tenant's; −1 = all
+	slow   string            // how one takes all the time that it is given, "" = none does
+	slowly int               // which tenant's; −1 = all
 	dead   int               // the tenant whose receiver never answers, not even when faults stop; −1 = none
 	tries  map[string][]time.Time
 }
@@ -48,6 +50,9 @@ func (r *run) receive(d *webhook.Delivery) webhook.Result {
 		return webhook.Result{Err: errReceiver}
 	}
 	id := d.Header.Get(webhook.HeaderID)
+	if res, ok := r.slowly(m, id, d); ok {
+		return res
+	}
 	mood := r.inbox.mood
 	if r.calm || r.inbox.moody >= 0 && r.inbox.moody != m.n {
 		mood = ""

@@ -144,7 +144,7 @@ func (r *run) recover(lost *witness) {
 	for _, n := range r.chains {
 		// What was signed since and not mined may come back at any time: until it
 		// has, nothing can be told from the chain.
-		n.sim.SetFeeLevel(n.level)
+		n.sim.SetFeeLevel(n.fees())
 		n.chain.ReviveAll()
 		n.chain.Mine(20)
 		// The backup still has coins that were spent, and orders that had begun.
@@ -155,7 +155,7 @@ func (r *run) recover(lost *witness) {
 	if r.rng.IntN(4) > 0 { // somebody is hasty: the library must halt by itself
 		for _, n := range r.chains {
 			r.held[n.name] = r.held[n.name] || !r.used(n, lost) // what it cannot know
-			n.sim.SetFeeLevel(2 * n.level)                      // else the same bytes might be signed again, and do no harm
+			n.sim.SetFeeLevel(2 * n.fees())                     // else the same bytes might be signed again, and do no harm
 		}
 		r.again(true)
 		r.tell("operator: starts all with a Signer")
@@ -196,7 +196,7 @@ func (r *run) again(signers bool) {
 	r.unsigned = !signers
 	for _, p := range r.procs {
 		p.kill()
-		if err := p.start(); err != nil {
+		if err := p.startAgain(); err != nil {
 			r.fail("start", "%s does not start after a restore: %v", p, err)
 		}
 	}

@@ -25,13 +25,17 @@ import (
 
 // run is one playing of a World.
 type run struct {
-	w     World
-	rng   *rand.Rand // who acts and what he does: one stream per step
-	now   time.Time
-	begun time.Time
-	step  int
-	calls int  // of the store, in this step
-	calm  bool // faults have stopped
+	w       World
+	rng     *rand.Rand // who acts and what he does: one stream per step
+	now     time.Time
+	begun   time.Time
+	step    int
+	calls   int               // of the store, in this step
+	calm    bool              // faults have stopped
+	taxed   map[string]bool   // tokens of which an issuer took something
+	took    map[string]bool   // withdrawals that brought less, and were completed by an operator
+	rollout *rollout          // nil = there is none
+	edits   map[string]edited // withdrawals that a thief has edited, by id
 
 	truth   *witness
 	chains  []*network
@@ -41,6 +45,7 @@ type run struct {
 	quoted  map[string][]decimal.Decimal
 	typed   map[string]decimal.Decimal // by mistake, until it is put right
 	quote   string                     // what is wrong with the source of prices now, "" = nothing
+	wild    decimal.Decimal            // how many times too high absurd prices are
 
 	current   *task           // that is running
 	rate      map[Nemesis]int // per 10,000 chances; 0 = does not strike
@@ -58,6 +63,7 @@ type run struct {
 	held      map[chain.Network]bool
 	signing   string        // what the signer does, "" = it signs
 	signs     int           // from this step on it does again
+	betrayed  int           // step at which a traitor last asked the signer for more
 	unsigned  bool          // processes start without a Signer
 	keep      time.Duration // for which webhooks are kept that have ended; 0 = for ever
 	inbox     inbox
@@ -104,7 +110,7 @@ func newRun(w World) *run {
 		rate: map[Nemesis]int{}, cards: map[Nemesis]int{}, struck: map[Nemesis]int{}, counts: map[string]int{},
 		inbox: inbox{bodies: map[string]string{}, dead: -1, tries: map[string][]time.Time{}}, first: map[string]time.Time{},
 	}
-	r.begun = r.now
+	r.begun, r.edits, r.taxed, r.took = r.now, map[string]edited{}, map[string]bool{}, map[string]bool{}
 	r.outside = newOutside(w.Open)
 	r.at(-1)
 	return r
@@ -165,6 +171,7 @@ func (r *run) safety(ctx context.Context) {
 		r.wake(false)
 		a := deck[r.rng.IntN(len(deck))]
 		r.tell("%s: %s", a.name, a.do())
+		r.harder()
 		r.rise()
 		r.overtake()
 		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)
@@ -173,6 +180,7 @@ func (r *run) safety(ctx context.Context) {
 		r.at(r.w.Steps)
 		r.quiet(r.begun.Add(r.w.Span))
 	}
+	r.lastPaydays()
 }
 
 // overtake lets people, the chains, and then another process do something while
@@ -258,7 +266,7 @@ func (r *run) revive(p *process) {
 	}
 	p.kill()
 	r.counts["restarts"]++
-	if err := p.start(); err != nil {
+	if err := p.startAgain(); err != nil {
 		r.fail("start", "%s does not start again: %v", p, err)
 	}
 }
@@ -307,7 +315,7 @@ func (r *run) excuse(t *task, err error) {
 	if t.paused && len(r.procs) > 1 {
 		return // it may have lost its lease meanwhile, and says that things are not as they were
 	}
-	if err == nil || t.struck || r.unwell(t.p) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) || errors.Is(err, incoming.ErrForked) {
+	if err == nil || t.struck || r.unwell(t.p) || r.noticed(err) || r.unlisted(err) || errors.Is(err, incoming.ErrHalted) || errors.Is(err, incoming.ErrStuck) || errors.Is(err, incoming.ErrForked) {
 		return
 	}
 	r.fail("error", "%s of %s, with no fault about: %v", t.name, t.p, err)

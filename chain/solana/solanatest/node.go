@@ -113,6 +113,8 @@ func (n *Node) Reorg(depth int, drop ...string) {
 //   - first (height): the first block that was not cleaned up; archive (true): the older
 //     ones come from a long-term storage;
 //   - unhealthy (slots): it says itself that it is behind;
+//   - noaccounts (true): it does not know transactionDetails "accounts", as older ones and
+//     some gates do not;
 //   - limited (seconds): HTTP status 429, with so long to wait.
 func (n *Node) Fault(name string, value any) {
 	n.t.Helper()

@@ -157,10 +157,8 @@ func (n *Node) info(b *block, i int) any {
 	t := &b.txs[i]
 	use := object{}
 	use.put("net_usage", t.net)
-	switch {
-	case n.fault.NetFee:
-		use.put("net_fee", t.netFee)
-	case t.net == 0:
+	use.put("net_fee", t.netFee)
+	if t.net == 0 && t.netFee == 0 { // somebody outside has staked for it
 		use["net_usage"] = 268
 	}
 	use.put("result", t.ret)

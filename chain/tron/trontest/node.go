@@ -175,12 +175,6 @@ type Fault struct {
 	NoInternal bool
 	// Busy is java-tron's own limit of requests: HTTP 200 with an error in it.
 	Busy bool
-	// NextSlot is java-tron from 4.8.0 on: what expires before the next block's time is
-	// refused and gets into no block. Before, what expires after the head's time was good.
-	NextSlot bool
-	// NetFee makes receipts say net_fee where bandwidth was burned, as java-tron does,
-	// and not net_usage.
-	NetFee bool
 	// Took is told of each valid transaction, swallowed or not.
 	Took func(id string, raw []byte)
 	// Tamper changes an answer.
@@ -259,7 +253,7 @@ func (n *Node) mine(count int) {
 		h := sha256.New()
 		_, _ = fmt.Fprint(h, head.id, b.millis, n.fork)
 		for _, t := range n.pool {
-			if t.expiration < n.earliest(head) {
+			if t.expiration < earliest(head) {
 				delete(n.known, t.id)
 				continue
 			}
@@ -279,13 +273,9 @@ func (n *Node) mine(count int) {
 	}
 }
 
-// earliest is the earliest time at which a transaction after this block may expire.
-func (n *Node) earliest(head *block) int64 {
-	if n.fault.NextSlot {
-		return head.millis + blockTime
-	}
-	return head.millis + 1
-}
+// earliest is the earliest time at which a transaction after this block may expire: that of
+// the next block, since java-tron 4.8.0.
+func earliest(head *block) int64 { return head.millis + blockTime }
 
 func (n *Node) head() *block { return n.blocks[len(n.blocks)-1] }
 

@@ -51,6 +51,7 @@ func (n *Node) Send(effect string, pays ...Pay) string {
 			for _, x := range pays {
 				s.moveToken(x.Contract, n.Payer, x.To, x.Amount)
 				r.logs = append(r.logs, transferLog(x.Contract, n.Payer, x.To, x.Amount))
+				r.inner = append(r.inner, inner{n.Batcher, x.Contract, 0, false})
 			}
 			return r
 		})

@@ -144,7 +144,7 @@ func (n *Node) take(b []byte) accepted {
 	}
 	head := n.head()
 	expiration := int64(body.number[8])
-	if expiration < n.earliest(head) {
+	if expiration < earliest(head) {
 		return refuse("TRANSACTION_EXPIRATION_ERROR", "Transaction expired")
 	}
 	call := body.path(11, 2, 2)

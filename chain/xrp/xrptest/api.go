@@ -29,6 +29,7 @@ type parameters struct {
 	Forward      bool            `json:"forward"`
 	Limit        int             `json:"limit"`
 	Marker       *marker         `json:"marker"`
+	Queue        bool            `json:"queue"`
 }
 
 // marker is where a list goes on: a transaction, by its ledger and its place there.
@@ -139,7 +140,7 @@ func text(v any) string {
 // respond puts the result of a method into the frame that the server gives it: one that
 // holds an error gets the request beside it.
 func (n *Node) respond(q *question) object {
-	forwards := n.fault.Clio && (q.method == "server_state" || q.method == "fee" || q.method == "submit")
+	forwards := n.fault.Clio && q.forwarded()
 	result := n.result(q, forwards)
 	own := n.fault.Clio && !forwards
 	switch _, bad := result["error"]; {
@@ -172,6 +173,18 @@ func (n *Node) respond(q *question) object {
 	return out
 }
 
+// forwarded reports whether Clio asks the rippled behind it (ForwardingProxy.hpp).
+func (q *question) forwarded() bool {
+	index := q.asked["ledger_index"]
+	switch q.method {
+	case "server_state", "fee", "submit":
+		return true
+	case "account_info":
+		return index == "current" || index == "closed" || q.asked["queue"] == true
+	}
+	return index == "current" || index == "closed"
+}
+
 func (n *Node) result(q *question, forwards bool) object {
 	switch {
 	case n.fault.Cut && forwards:
@@ -185,7 +198,10 @@ func (n *Node) result(q *question, forwards bool) object {
 			return failed("noNetwork", 17, "Not synced to the network.")
 		}
 	}
+	clio := n.fault.Clio
+	n.fault.Clio = clio && !forwards
 	result := n.answer(q)
+	n.fault.Clio = clio
 	if n.fault.Fail {
 		return failed("noNetwork", 17, "Not synced to the network.")
 	}
@@ -401,12 +417,40 @@ func (n *Node) accountInfo(p *parameters, head *ledger) object {
 	data["LedgerEntryType"], data["index"] = "AccountRoot", sum(p.Account)
 	data["PreviousTxnID"], data["PreviousTxnLgrSeq"] = sum("before", p.Account), head.index-1
 	out["account_data"] = data
+	if p.Queue && !current {
+		return failed("invalidParams", 31, "Invalid parameters.")
+	}
+	if p.Queue {
+		out["queue_data"] = n.queue(p.Account)
+	}
 	out["account_flags"] = object{
 		"defaultRipple": false, "depositAuth": a.Flags&DepositAuth != 0, "disableMasterKey": false,
 		"disallowIncomingXRP": a.Flags&DisallowXRP != 0, "globalFreeze": false, "noFreeze": false, "passwordSpent": false,
 		"requireAuthorization": false, "requireDestinationTag": a.Flags&RequireTag != 0,
 	}
 	return out
+}
+
+// queue is what waits of an account for its fee to open a ledger.
+func (n *Node) queue(account string) object {
+	list := []any{}
+	for _, t := range n.pool {
+		if t.account != account || !t.queued {
+			continue
+		}
+		j := object{
+			"auth_change": false, "fee": fmt.Sprint(t.fee), "fee_level": fmt.Sprint(t.fee * 256 / BaseFee),
+			"max_spend_drops": fmt.Sprint(t.fee), "seq": t.sequence,
+		}
+		if t.last > 0 {
+			j["LastLedgerSequence"] = t.last
+		}
+		list = append(list, j)
+	}
+	if len(list) == 0 {
+		return object{"txn_count": 0}
+	}
+	return object{"txn_count": len(list), "sequence_count": len(list), "transactions": list, "auth_change_queued": false}
 }
 
 func closeAt(index int64) int64 { return startTime + (index-firstLedger)*closeTime }
@@ -489,6 +533,12 @@ func (x *included) meta(index int, everywhere bool) object {
 	return out
 }
 
+func (t *tx) waiting() object {
+	out := t.fields()
+	out["validated"] = false
+	return out
+}
+
 // txJSON answers tx. What no ledger has yet is known to rippled alone.
 func (n *Node) txJSON(hash string) object {
 	if b, err := hex.DecodeString(hash); err != nil || len(b) != 32 {
@@ -509,10 +559,12 @@ func (n *Node) txJSON(hash string) object {
 	}
 	for _, t := range n.pool {
 		if t.hash == hash && !n.fault.Clio {
-			out := t.fields()
-			out["validated"] = false
-			return out
+			return t.waiting()
 		}
+	}
+	// rippled remembers what was submitted to it, also what it refused.
+	if s := n.seen[hash]; s != nil && !n.fault.Clio && n.head().index-s.at < remembered && lower(hash) != n.fault.Forget {
+		return s.waiting()
 	}
 	return failed("txnNotFound", 29, "Transaction not found.")
 }

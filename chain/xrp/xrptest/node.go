@@ -72,6 +72,15 @@ type included struct {
 	touched   []string // the accounts of nodes
 }
 
+// sighted is a transaction that was submitted here, whatever became of it.
+type sighted struct {
+	*tx
+	at int64 // the head then
+}
+
+// remembered is for how many ledgers a server knows what was submitted to it: half an hour.
+const remembered = 450
+
 type ledger struct {
 	index        int64
 	hash, parent string
@@ -84,6 +93,7 @@ type Node struct {
 	mu      sync.Mutex
 	ledgers []*ledger
 	pool    []*tx
+	seen    map[string]*sighted // by hash
 	counter int
 	openFee int64
 	fault   Fault
@@ -119,10 +129,9 @@ type Fault struct {
 	TooBusy bool
 	// Load adds the warning that comes before that.
 	Load bool
-	// PastSeq makes a sequence that the open ledger has used past, as rippled does: what
-	// uses it again is refused, whatever it pays. Without it a quarter more replaces what
-	// waits, as in the queue.
-	PastSeq bool
+	// Hold is a server that does not reach the others: ledgers close without what is in its
+	// open ledger.
+	Hold bool
 	// Already is a rippled before 1.7: it knows a transaction of its open ledger again
 	// and says tefALREADY, where later ones say tefPAST_SEQ.
 	Already bool
@@ -136,7 +145,7 @@ type Fault struct {
 
 // New makes a node whose chain has a few ledgers. seed makes it a chain of its own.
 func New(seed string, networkID uint32) *Node {
-	n := &Node{openFee: BaseFee, id: networkID, Payer: Address("payer")}
+	n := &Node{openFee: BaseFee, id: networkID, seen: map[string]*sighted{}, Payer: Address("payer")}
 	s := map[string]Account{n.Payer: {Drops: 50_000_000_000_000_000, Sequence: 7}}
 	n.ledgers = []*ledger{{index: firstLedger, hash: sum(seed), parent: sum("parent"), after: s}}
 	n.mine(6)
@@ -185,6 +194,14 @@ func (n *Node) Of(who string) Account {
 	return n.head().after[who]
 }
 
+// Restart has the server forget what waits and what was submitted to it.
+func (n *Node) Restart() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pool = slices.DeleteFunc(n.pool, func(t *tx) bool { return t.sequence > 0 })
+	clear(n.seen)
+}
+
 // Mine closes ledgers with what waits.
 func (n *Node) Mine(count int) {
 	n.mu.Lock()
@@ -203,7 +220,7 @@ func (n *Node) mine(count int) {
 		var left []*tx
 		for _, t := range n.pool {
 			switch a := l.after[t.account]; {
-			case t.queued && t.fee < n.openFee:
+			case t.queued && t.fee < n.openFee || n.fault.Hold && t.sequence > 0:
 				left = append(left, t)
 			case t.sequence == 0 || t.sequence == a.Sequence && a.Drops >= t.fee:
 				l.apply(t)

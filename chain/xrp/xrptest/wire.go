@@ -185,6 +185,9 @@ func (n *Node) submit(blob []byte) (*tx, verdict) {
 	}
 	t := n.transaction(m, blob)
 	v := n.judge(m, t)
+	if !n.fault.Swallow {
+		n.seen[t.hash] = &sighted{t, n.head().index}
+	}
 	if !v.applied && !v.queued && !strings.HasPrefix(v.result, "ter") { // those may do later
 		return t, v
 	}
@@ -207,11 +210,11 @@ func (n *Node) judge(m *message, t *tx) verdict {
 	refuse := func(result string) verdict { return verdict{result: result} }
 	id, numbered := m.number[fieldNetworkID], m.has[fieldNetworkID]
 	next := n.head().index + 1
-	var before *tx // one with the same sequence that can be replaced
+	var before *tx // one with the same sequence in the queue: what the open ledger has is not replaced
 	waits, same := false, false
 	for _, p := range n.pool {
 		waits, same = waits || p.queued && p.account == t.account, same || p.hash == t.hash
-		if p.account == t.account && p.sequence == t.sequence && (p.queued || !n.fault.PastSeq && p.hash != t.hash) {
+		if p.account == t.account && p.sequence == t.sequence && p.queued {
 			before = p
 		}
 	}
@@ -246,8 +249,6 @@ func (n *Node) judge(m *message, t *tx) verdict {
 		return refuse("telINSUF_FEE_P")
 	case from.Drops < m.fee:
 		return refuse("terINSUF_FEE_B")
-	case before != nil && !before.queued && t.fee*4 < before.fee*5:
-		return refuse("telCAN_NOT_QUEUE_FEE")
 	}
 	if m.fee >= n.openFee && t.sequence == from.Sequence {
 		result, _, _ := t.execute(s, next)

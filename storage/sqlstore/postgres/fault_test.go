@@ -186,3 +186,24 @@ func TestL06_OtherDrivers(t *testing.T) {
 		require.Error(t, err, name)
 	}
 }
+
+// L05: a transaction that the server gave up in favour of another is tried again at once,
+// and its caller does not notice. Here a trigger raises what the server does.
+func TestL05_DeadlockIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for i, code := range []string{"40001", "40P01"} {
+		place, db := things(t)
+		_, err := db.Exec(`CREATE SEQUENCE times;
+			CREATE FUNCTION once() RETURNS trigger AS $$ BEGIN
+				IF nextval('times') = 1 THEN RAISE EXCEPTION 'given up' USING ERRCODE = '` + code + `'; END IF;
+				RETURN NEW;
+			END $$ LANGUAGE plpgsql;
+			CREATE TRIGGER once BEFORE INSERT ON cryptopay_suite_things FOR EACH ROW EXECUTE FUNCTION once()`)
+		require.NoError(t, err)
+		s := opened(t, place)
+		require.NoError(t, s.Commit(t.Context(), thing("tenant/a", i, time.Time{}))[0], code)
+		var times int64
+		require.NoError(t, db.Get(&times, "SELECT last_value FROM times"))
+		require.EqualValues(t, 2, times, code)
+	}
+}

@@ -35,7 +35,7 @@ func (j *Judge) covered(s *Scene, c *Chain) {
 				}
 			}
 		}
-		j.ask("I4", owed > 0 && !s.Weather.Deep && !s.Weather.Restored, there.GreaterThanOrEqual(coin.whole(owed)),
+		j.ask("I4", owed > 0 && !s.Weather.Deep && !s.Weather.Restored && !s.Weather.Taxed[code], there.GreaterThanOrEqual(coin.whole(owed)),
 			"%s %s are owed, and %s are there", coin.whole(owed), code, there)
 	}
 }
@@ -141,6 +141,10 @@ func (j *Judge) reconcile(s *Scene, c *Chain) {
 		id := "I26"
 		if s.Weather.Deep {
 			id = "I26-deep"
+		}
+		if s.Weather.Taxed[code] {
+			j.ask("taxed", gap.LessThan(rest), s.Halted[code], "%s: the books say %s, the chain holds %s, and payouts go on", code, coin.whole(books), c.Held[code])
+			continue
 		}
 		j.ask(id, final && !s.Weather.Restored && (books != 0 || !c.Held[code].IsZero()), !gap.LessThan(rest) && !gap.GreaterThan(most),
 			"%s: the chain holds %s, the books say %s: %s more, and not %s to %s", code, c.Held[code], coin.whole(books), gap, rest, most)

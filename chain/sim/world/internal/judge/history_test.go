@@ -22,6 +22,7 @@ type history struct {
 	orders   []Order
 	accepted [][2]string
 	hooks    []Hook
+	betrayed map[string]bool // what a traitor asked for → it was refused
 	scene    Scene
 }
 
@@ -51,6 +52,9 @@ func (h *history) play() *Judge {
 	for _, hook := range h.hooks {
 		j.Received(hook)
 	}
+	for what, refused := range h.betrayed {
+		j.Betrayed(what, refused)
+	}
 	j.Look(&h.scene)
 	return j
 }
@@ -60,11 +64,12 @@ func (h *history) chain() *Chain { return &h.scene.Chains[0] }
 
 // good is a history in which every promise was kept.
 func good() *history {
-	h := &history{paid: map[string]Ask{}}
+	h := &history{paid: map[string]Ask{}, betrayed: map[string]bool{"": true, "a second payout": true}}
 	h.scene = Scene{
-		Now: at(3000), End: true, Calm: time.Hour, Stepped: at(2999),
+		Now: at(3000), End: true, Calm: time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true, Aged: true, Fresh: "USDTX"},
 		Prices: map[string]decimal.Decimal{"USDT": dec("1"), "X": dec("2")},
 		Quoted: map[string][]decimal.Decimal{"USDT": {dec("1")}, "X": {dec("2")}},
+		Risen:  map[string]bool{"w1": true}, Sieged: map[string]bool{"w3": true}, Edited: map[string]Edit{"w3": {Thief: "thief", Named: true}},
 		Shops:  []Shop{goodShop(), {ID: "b", Outbox: []Letter{{ID: "other", Object: "other", Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},
 		Chains: []Chain{goodChain()},
 	}

@@ -139,10 +139,15 @@ func (j *Judge) Look(s *Scene) {
 		j.agrees(shop)
 		j.firsts(s, shop)
 		j.resting(s, shop)
+		j.dearer(s, shop)
+		j.unread(s, shop)
+		j.theft(s, shop)
+		j.less(s, shop)
 	}
 	j.chains(s)
 	if s.End {
 		j.ends(s)
+		j.hard(s)
 	}
 }
 

@@ -78,16 +78,34 @@ var breaks = map[string]func(h *history){
 		h.shop().Payouts[2].Status = "processing"
 		h.shop().Payouts[2].Reason = ""
 	},
-	"full":         func(h *history) { h.shop().Payments[0].Status = expired },
-	"partial":      func(h *history) { h.shop().Payments[1].Received = 0 },
-	"empty":        func(h *history) { h.shop().Payments[2].Status = failed; h.shop().Payments[2].Received = 1 },
-	"paid":         func(h *history) { h.shop().Payouts[0].Tx = "t9" },
-	"complete":     func(h *history) { h.shop().Suspense = nil },
-	"I26":          func(h *history) { h.shop().Held["X/USDTX"]-- },
-	"I26-deep":     func(h *history) { deep(h); h.shop().Held["X/X"] -= 5 },
-	"resting":      func(h *history) { h.shop().Resting[0].Reason = "" },
-	"resting-ends": func(h *history) { h.shop().Resting[0].DueBelow = -1 },
-	"at-rest":      func(h *history) { h.chain().Stuck["d2"]["USDTX"] = dec("20") },
+	"full":            func(h *history) { h.shop().Payments[0].Status = expired },
+	"partial":         func(h *history) { h.shop().Payments[1].Received = 0 },
+	"empty":           func(h *history) { h.shop().Payments[2].Status = failed; h.shop().Payments[2].Received = 1 },
+	"paid":            func(h *history) { h.shop().Payouts[0].Tx = "t9" },
+	"complete":        func(h *history) { h.shop().Suspense = nil },
+	"I26":             func(h *history) { h.shop().Held["X/USDTX"]-- },
+	"deposits-deep":   func(h *history) { deep(h); h.shop().Payments[0].Deposits = nil },
+	"I26-deep":        func(h *history) { deep(h); h.shop().Held["X/X"] -= 5 },
+	"resting":         func(h *history) { h.shop().Resting[0].Reason = "" },
+	"resting-ends":    func(h *history) { h.shop().Resting[0].DueBelow = -1 },
+	"at-rest":         func(h *history) { h.chain().Stuck["d2"]["USDTX"] = dec("20") },
+	"many-coins":      func(h *history) { h.shop().Payouts[2].Reason = "fee_too_high" },
+	"fees-rose":       func(h *history) { h.scene.Risen["w3"] = true },
+	"fees-rose-shown": func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
+	"unread":          func(h *history) { h.scene.End = false; h.shop().Payments[0].Status = expired },
+	"theft":           func(h *history) { h.scene.Edited["w3"] = Edit{Thief: "thief"} },
+	"rollout":         func(h *history) { h.shop().Payments[1].Received = 0 },
+	"taxed": func(h *history) {
+		h.scene.Weather.Taxed = map[string]bool{"USDTX": true}
+		h.chain().Held["USDTX"] = dec("113")
+	},
+	"delivered-less": func(h *history) {
+		h.scene.Weather.Taxed = map[string]bool{"USDTX": true}
+		h.chain().Moves[3].Amount = dec("9.7")
+	},
+	"traitor":      func(h *history) { h.betrayed["a second payout"] = false },
+	"traitor-new":  func(h *history) { h.betrayed[""] = false },
+	"thrift":       func(h *history) { h.shop().Payouts[2].Reason = "gas_short" },
 	"at-rest-deep": func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
 }
 
@@ -104,6 +122,16 @@ func TestPromises(t *testing.T) {
 	require.Empty(t, deeply.Breaches())
 	tally.Add(deeply.Tally())
 	tally.Add(back.play().Tally())
+	taxed := good()
+	taxed.scene.Weather.Taxed, taxed.scene.Weather.Took = map[string]bool{"USDTX": true}, map[string]bool{"w1": true}
+	taxed.scene.Halted = map[string]bool{"USDTX": true}
+	taxed.chain().Held["USDTX"], taxed.chain().Moves[3].Amount = dec("113"), dec("9.7")
+	fee := taxed.play()
+	require.Empty(t, fee.Breaches())
+	tally.Add(fee.Tally())
+	midst := good()
+	midst.scene.End = false
+	tally.Add(midst.play().Tally())
 	require.Empty(t, tally.Idle())
 	for _, p := range Table() {
 		t.Run(p.ID, func(t *testing.T) {

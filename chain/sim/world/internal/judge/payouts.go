@@ -77,7 +77,8 @@ func (j *Judge) once(s *Scene, o *Order, p *Payout) {
 		return
 	}
 	want := coin.whole(p.Amount)
-	j.ask("I7", true, m.Coin == p.Coin && m.Amount.Equal(want), "withdrawal %s of %s %s paid %s %s", p.ID, want, p.Coin, m.Amount, m.Coin)
+	whole := m.Amount.Equal(want) || s.Weather.Taxed[p.Coin] && m.Amount.LessThan(want)
+	j.ask("I7", true, m.Coin == p.Coin && whole, "withdrawal %s of %s %s paid %s %s", p.ID, want, p.Coin, m.Amount, m.Coin)
 	id := "I8"
 	if s.Weather.Deep {
 		id = "I8-deep"

@@ -25,11 +25,17 @@ func (c Coin) whole(units int64) decimal.Decimal { return decimal.New(units, -c.
 
 // Weather is which faults a world has, as far as a rule names them.
 type Weather struct {
-	Deep     bool // blocks that were final may be taken back
-	Restored bool // the store was put back to an older moment
-	Mistyped bool // a price was typed wrongly
-	Deaf     bool // receivers may fail
-	Purged   bool // webhooks that have ended are forgotten after a while
+	Deep     bool            // blocks that were final may be taken back
+	Restored bool            // the store was put back to an older moment
+	Mistyped bool            // a price was typed wrongly
+	Deaf     bool            // receivers may fail
+	Purged   bool            // webhooks that have ended are forgotten after a while
+	Thrift   bool            // operators bring only what shown reasons ask for
+	Aged     bool            // nothing expires while a node stands still, and no block that was left counts again
+	Fresh    string          // the coin that a rolling deployment brought
+	Taxed    map[string]bool // coins of which an issuer took something from holders
+	Took     map[string]bool // withdrawals that brought less, and were completed by an operator
+	Crumbs   bool            // merchants are paid in many small pieces
 	Skew     time.Duration
 }
 
@@ -44,10 +50,24 @@ type Scene struct {
 	// Stepped is when a process last did all that was due, with nothing in its way;
 	// zero = something was.
 	Stepped time.Time
-	Shops   []Shop
-	Chains  []Chain
-	Prices  map[string]decimal.Decimal   // in USD, by token
-	Quoted  map[string][]decimal.Decimal // every price that was ever given
+	// Risen are withdrawals that were ordered right after the fees of their network had
+	// risen, Sieged those ordered right before: both more than a day ago. nil = no such day.
+	Risen, Sieged map[string]bool
+	// Edited are withdrawals of which a row was edited in the database, before anything of
+	// them was signed. They are shown here as they were ordered.
+	Edited map[string]Edit
+	// Halted are the coins whose payouts the library has halted.
+	Halted map[string]bool
+	Shops  []Shop
+	Chains []Chain
+	Prices map[string]decimal.Decimal   // in USD, by token
+	Quoted map[string][]decimal.Decimal // every price that was ever given
+}
+
+// Edit is what became of a withdrawal that was edited in the database.
+type Edit struct {
+	Thief string // the address that it was to pay
+	Named bool   // Verify names it; asked at the end
 }
 
 // Shop is a merchant with all that the public views show it.

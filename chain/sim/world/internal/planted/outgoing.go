@@ -5,7 +5,7 @@ package planted
 var outgoingBugs = []Bug{
 	{
 		ID: "fail-on-broadcast-error", File: "chain/outgoing/send.go",
-		Old:  "slog.String(\"tx\", a.tx), slog.String(\"cause\", err.Error()))\n\t\treturn nil\n\t}",
+		Old:  "slog.String(\"tx\", a.tx), slog.String(\"cause\", err.Error()))\n\t\treturn n.released(ctx, j, a)\n\t}",
 		New:  "slog.String(\"tx\", a.tx), slog.String(\"cause\", err.Error()))\n\t\tj.v.State = Failed\n\t\treturn n.commit(ctx, j, step{op: \"fail\", tell: n.outcome(j)})\n\t}",
 		What: "an error of a broadcast is taken for its refusal: refunded, and maybe on its way",
 	},

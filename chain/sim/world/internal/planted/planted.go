@@ -29,6 +29,9 @@ type Bug struct {
 	// Package and Test name the test that finds the bug where no world can: a package
 	// from the module's root, and what -run takes. Both empty = a world finds it.
 	Package, Test string
+	// Ends says that the bug ends the program of the test by a panic, which is how the
+	// test finds it.
+	Ends bool
 }
 
 // Edit is the bug as a change of the text of its file. The error says so where Old is
@@ -64,13 +67,19 @@ func (b *Bug) Overlay(root, dir string) (string, error) {
 	return overlay.Write(root, dir, map[string][]byte{b.File: mutated})
 }
 
-// All lists every bug: those for the worlds by package, then the removals.
+// All lists every bug: those for the worlds by package, the omissions, then the removals.
 func All() []Bug {
-	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, Removals())
+	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, Omissions(), Removals())
+}
+
+// Omissions are lines that are missing, see docs/omissions.md. Each names the test that
+// finds it, or none where a world does.
+func Omissions() []Bug {
+	return slices.Concat(clientOmissions, doorOmissions, incomingOmissions, outgoingOmissions, paymentOmissions, rootOmissions, storageOmissions, treasuryOmissions, walletOmissions, webhookOmissions, withdrawalOmissions)
 }
 
 // Removals are defences taken out: each one for the test that it names. Their ids
 // are those of docs/faults.md that begin with F.
 func Removals() []Bug {
-	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals, solanaRemovals, caseRemovals)
+	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals, solanaRemovals, caseRemovals, nodeRemovals)
 }

@@ -29,8 +29,10 @@ func TestPlanted_EachStillFits(t *testing.T) {
 		require.Equal(t, b.Test == "", b.Package == "", "%s: a test is named with its package", b.ID)
 		text, err := b.Mutate(root)
 		require.NoError(t, err)
-		_, err = parser.ParseFile(token.NewFileSet(), b.File, text, parser.SkipObjectResolution)
-		require.NoError(t, err, b.ID)
+		if filepath.Ext(b.File) == ".go" {
+			_, err = parser.ParseFile(token.NewFileSet(), b.File, text, parser.SkipObjectResolution)
+			require.NoError(t, err, b.ID)
+		}
 	}
 	require.GreaterOrEqual(t, len(ids), 60)
 }
@@ -45,14 +47,37 @@ func TestPlanted_RemovalsNameTheirTest(t *testing.T) {
 		require.NotEmpty(t, b.Test, "%s: a removal names its test", b.ID)
 		require.Regexp(t, `^F[A-Z][0-9]{2}(-[a-z0-9-]+)?$`, b.ID)
 		require.Contains(t, string(faults), "| "+b.ID[:4]+" ", "%s has no row in docs/faults.md", b.ID)
-		name, _, _ := strings.Cut(b.Test, "/")
-		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(b.Package), "*_test.go"))
-		require.NoError(t, err)
-		require.True(t, slices.ContainsFunc(files, func(file string) bool {
-			text, err := os.ReadFile(file)
-			return err == nil && strings.Contains(string(text), "func "+name+"(")
-		}), "%s: no test %s in %s", b.ID, name, b.Package)
+		requireTest(t, b)
 	}
+}
+
+// TestPlanted_OmissionsHaveTheirRow: each omission has a row in docs/omissions.md, and the
+// test that it names is there.
+func TestPlanted_OmissionsHaveTheirRow(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "omissions.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, planted.Omissions())
+	for _, b := range planted.Omissions() {
+		require.Regexp(t, `^omit(-[a-z0-9]+)+$`, b.ID)
+		require.Contains(t, string(page), "| "+strings.TrimPrefix(b.ID, "omit-")+" |", "%s has no row in docs/omissions.md", b.ID)
+		requireTest(t, b)
+	}
+}
+
+// requireTest holds the test that a bug names against the files of its package.
+func requireTest(t *testing.T, b planted.Bug) {
+	t.Helper()
+	if b.Test == "" {
+		return
+	}
+	name, _, _ := strings.Cut(b.Test, "/")
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(b.Package), "*_test.go"))
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(text), "func "+name+"(")
+	}), "%s: no test %s in %s", b.ID, name, b.Package)
 }
 
 // TestPlanted_Overlay writes what the go command reads.

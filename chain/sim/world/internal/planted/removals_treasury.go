@@ -108,6 +108,20 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT09_NothingIsCountedTwiceAfterADeepReorg",
 	},
 	{
+		ID: "FM03-first-seen-counts", File: "payment/deposit.go",
+		Old:  "	x.executed(e, s)\n",
+		New:  "",
+		What: "a deposit is credited with what was first seen of it", Package: ".",
+		Test: "TestFM03_DepositIsWhatItsLastBlockSays",
+	},
+	{
+		ID: "FT01-gas-waits-unseen", File: "wallet/treasury/funding.go",
+		Old:  "	return ok && v.State == outgoing.Waiting && lacksCoins(v.Reason), err",
+		New:  "	return ok && v.State == outgoing.Queued && lacksCoins(v.Reason), err",
+		What: "coins whose gas transfer waits show no reason once they are looked at again", Package: "wallet/treasury",
+		Test: "TestFT01_GasTransferThatLacksItsCoinsIsShown",
+	},
+	{
 		ID: "FM03-contradiction-believed", File: "chain/incoming/assethalt.go",
 		Old:  "		if !t.Contradicted || ",
 		New:  "		if t.Contradicted || ",

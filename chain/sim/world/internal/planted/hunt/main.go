@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ var (
 	limit = flag.Int("limit", 1000, "how many worlds to play from each first seed")
 	most  = flag.Int("most", 50, "how many worlds it may take, in the median over all bugs")
 	tell  = flag.Bool("tell", false, "tell what each world found")
+	first = flag.Bool("first", false, "ask of each omission which test finds it, whatever test it names; 7 worlds from each first seed")
+	own   = flag.String("own", ".", "with -first: what -run takes of the tests of an omission's own package")
 	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
 )
 
@@ -69,6 +72,10 @@ func hunt(ctx context.Context) error {
 	}
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		return errors.New("hunt: run it at the module's root")
+	}
+	if *first {
+		*limit = 7
+		return anybody(ctx, root, slices.DeleteFunc(planted.Omissions(), func(b planted.Bug) bool { return !only.MatchString(b.ID) }))
 	}
 	var bugs, removals []planted.Bug
 	for _, b := range append([]planted.Bug{control}, planted.All()...) {

@@ -14,8 +14,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 )
 
-// first are the seeds to begin at: as many tries for each bug.
-var first = []uint64{1, 10_001, 20_001}
+// seeds are the ones to begin at: as many tries for each bug.
+var seeds = []uint64{1, 10_001, 20_001}
 
 // caught is the first world from one of the first seeds that broke a promise.
 type caught struct {
@@ -27,9 +27,9 @@ type caught struct {
 
 // played plays worlds from each first seed until one fails.
 func played(ctx context.Context) error {
-	out := make([]caught, len(first))
+	out := make([]caught, len(seeds))
 	var all sync.WaitGroup
-	for i, from := range first {
+	for i, from := range seeds {
 		all.Go(func() { out[i] = until(ctx, from) })
 	}
 	all.Wait()

@@ -1,0 +1,330 @@
+package incoming_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// failing is a store whose n-th question or commit fails, counted from 1.
+type failing struct {
+	storage.Store
+	n, asked int
+	commit   bool // the one that failed was a commit that is sent again
+}
+
+var errGone = errors.New("the store is gone")
+
+func (f *failing) fails() error {
+	if f.asked++; f.asked == f.n {
+		return errGone
+	}
+	return nil
+}
+
+func (f *failing) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Store.Rows(ctx, t, keys...)
+}
+
+func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Store.Find(ctx, q)
+}
+
+func (f *failing) Count(ctx context.Context, q storage.Query) (int64, error) {
+	if err := f.fails(); err != nil {
+		return 0, err
+	}
+	return f.Store.Count(ctx, q)
+}
+
+func (f *failing) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Store.Claim(ctx, c)
+}
+
+func (f *failing) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if err := f.fails(); err != nil {
+		f.commit = !strings.Contains(changes[0].ID, "done")
+		errs := make([]error, len(changes))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	return f.Store.Commit(ctx, changes...)
+}
+
+// TestL02_StoreFailsOnce at any question or commit: the error of a question is told, and what
+// is known and booked in the end is what it is without it.
+func TestL02_StoreFailsOnce(t *testing.T) {
+	t.Parallel()
+	every := 1
+	if testing.Short() {
+		every = 5
+	}
+	for n := 1; ; n += every {
+		w := newWorld(t, eth, 41)
+		f := &failing{Store: w.store}
+		w.net = w.network(f, w.chain.Client())
+		told := false
+		step := func() {
+			w.clock.Advance(2 * time.Minute)
+			for range 100 {
+				worked, err := w.net.Step(context.Background())
+				if err != nil {
+					require.ErrorIs(t, err, errGone, "question %d", n)
+					told = true
+					w.clock.Advance(2 * time.Minute)
+					continue
+				}
+				if worked == 0 {
+					return
+				}
+			}
+			require.Fail(t, "never done")
+		}
+		w.step()
+		f.asked, f.n = 0, n
+		token, coin := w.address(), w.address()
+		w.pay(token, "USDT", "1")
+		step() // sees it in the mempool
+		w.mine(1)
+		step()
+		w.pay(coin, "ETH", "2")
+		w.mine(2)
+		step()
+		_, err := w.chain.Reorg(2)
+		require.NoError(t, err)
+		step()
+		w.mine(confs + 2)
+		step()
+		require.Equal(t, w.truth(), w.summary(w.store), "question %d", n)
+		w.requireBooks()
+		require.Len(t, w.books, 2)
+		if !f.commit {
+			require.Equal(t, f.asked >= n, told, "question %d of %d", n, f.asked)
+		}
+		for _, s := range w.sightings(w.store) {
+			require.Equal(t, incoming.Final, s.State)
+		}
+		if f.asked < n {
+			require.Greater(t, n, 50)
+			return
+		}
+	}
+}
+
+// hooked is a store on which something happens before the next claim.
+type hooked struct {
+	storage.Store
+	before func()
+}
+
+func (h *hooked) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	if before := h.before; before != nil {
+		h.before = nil
+		before()
+	}
+	return h.Store.Claim(ctx, c)
+}
+
+// TestPool_HotIsTakenMeanwhile by another process, after this one has found none: it is the
+// same address.
+func TestPool_HotIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	other := newPool(t, s, c, &source{})
+	require.NoError(t, other.Fill(ctx, eth))
+	h := &hooked{Store: s}
+	p := newPool(t, h, c, &source{})
+	for name, take := range map[string]func(p *incoming.Pool) (chain.Derived, error){
+		"hot":    func(p *incoming.Pool) (chain.Derived, error) { return p.Hot(ctx, eth, "shop") },
+		"change": func(p *incoming.Pool) (chain.Derived, error) { return p.Change(ctx, eth, "shop") },
+	} {
+		var first chain.Derived
+		h.before = func() {
+			var err error
+			first, err = take(other)
+			require.NoError(t, err)
+		}
+		got, err := take(p)
+		require.NoError(t, err, name)
+		require.Equal(t, first, got, name)
+	}
+}
+
+// TestGoneAfter: a transfer is gone once it was in no mempool for so long. One that comes
+// back meanwhile is not.
+func TestGoneAfter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 42, func(c *incoming.Config, _ *sim.Options) { c.GoneAfter = 10 * time.Minute })
+	w.step()
+	tx := w.pay(w.address(), "ETH", "1")
+	w.step()
+	state := func(after time.Duration) incoming.State {
+		t.Helper()
+		w.clock.Advance(after)
+		w.step()
+		return w.one(tx).State
+	}
+	require.Equal(t, incoming.Seen, w.one(tx).State)
+	w.chain.Drop(tx)
+	require.Equal(t, incoming.Seen, state(0))
+	require.Equal(t, incoming.Seen, state(9*time.Minute))
+	require.NoError(t, w.chain.Resend(tx))
+	require.Equal(t, incoming.Seen, state(0))
+	w.chain.Drop(tx)
+	require.Equal(t, incoming.Seen, state(6*time.Minute), "it was there meanwhile")
+	require.Equal(t, incoming.Seen, state(3*time.Minute))
+	require.Equal(t, incoming.Gone, state(2*time.Minute))
+	require.NoError(t, w.chain.Resend(tx))
+	w.mine(confs)
+	w.step()
+	require.Equal(t, incoming.Final, w.one(tx).State)
+	w.requireBooks()
+}
+
+// TestL02_StoreFailsOnceInARound: what only balances show is booked once all the same, and
+// what is known of the address is what it is without the failure.
+func TestL02_StoreFailsOnceInARound(t *testing.T) {
+	t.Parallel()
+	every := 1
+	if testing.Short() {
+		every = 5
+	}
+	var want []string
+	for n := 0; ; n += every {
+		w, p := newPurse(t, 73)
+		f := &failing{Store: w.store, n: n}
+		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
+		p.noState = true
+		a, quiet := w.address(), w.address()
+		round := func() {
+			w.mine(1)
+			w.clock.Advance(2 * roundEvery)
+			for range 100 {
+				worked, err := w.net.Step(context.Background())
+				if err != nil {
+					require.ErrorIs(t, err, errGone, "question %d", n)
+					w.clock.Advance(2 * roundEvery)
+				} else if worked == 0 {
+					return
+				}
+			}
+			require.Fail(t, "never done")
+		}
+		w.pay(a, "ETH", "3")
+		p.held[a], p.held[quiet] = "4.5", "0.00001"
+		round()
+		p.held[a], p.spent[a] = "1.4", chain.Spent{Paid: dec("3.1"), Nonce: 1}
+		round()
+		w.pay(quiet, "ETH", "1")
+		p.held[quiet] = "1.00001"
+		for range confs + 2 {
+			round()
+		}
+		var got []string
+		for _, address := range []chain.Address{a, quiet} {
+			for _, s := range w.of(address) {
+				got = append(got, fmt.Sprint(s.Address, s.State, s.Exact, s.Unproven))
+			}
+			h, _ := w.holding(address)
+			got = append(got, fmt.Sprint(h.Amount, h.Nonce))
+		}
+		slices.Sort(got)
+		if n == 0 {
+			require.Len(t, got, 5)
+			want = got
+			continue
+		}
+		require.Equal(t, want, got, "question %d of %d", n, f.asked)
+		if f.asked < n {
+			require.Greater(t, n, 50)
+			return
+		}
+	}
+}
+
+// TestCursorThatCannotBeRead: whoever edits what is remembered of the blocks stops the
+// network, and nothing is read as if from the start.
+func TestCursorThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 43)
+	w.step()
+	w.mine(3)
+	w.step()
+	part := storage.Network(string(eth))
+	c, row, ok, err := incoming.Cursors.One(context.Background(), w.store, part, incoming.CursorID)
+	require.NoError(t, err)
+	require.True(t, ok)
+	good := c.Trail
+	c.Trail = c.Trail[:len(c.Trail)/2]
+	edit := func(id string) {
+		t.Helper()
+		_, row, _, err = incoming.Cursors.One(context.Background(), w.store, part, incoming.CursorID)
+		require.NoError(t, err)
+		change := storage.Change{ID: id, Partition: part, Put: []storage.Row{incoming.Cursors.Row(incoming.CursorID, row.Version, row.Due, c)}}
+		require.NoError(t, w.store.Commit(context.Background(), change)[0])
+	}
+	edit("spoil")
+	tx := w.pay(w.address(), "ETH", "1")
+	w.mine(1)
+	for range 3 {
+		_, err = w.net.Step(context.Background())
+		require.Error(t, err)
+		require.Equal(t, c.Trail, w.cursor(w.store).Trail)
+	}
+	c.Trail = good
+	edit("repair")
+	w.mine(confs)
+	w.step()
+	require.Equal(t, incoming.Final, w.one(tx).State)
+	w.requireBooks()
+}
+
+// TestStepCounts what came into the mempool, also where nobody is told of it.
+func TestStepCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 44)
+	n := w.network(w.store, w.chain.Client(), func(c *incoming.Config, _ *sim.Options) { c.Handle = nil })
+	w.stepOf(n)
+	w.pay(w.address(), "ETH", "1")
+	w.clock.Advance(time.Minute)
+	worked, err := n.Step(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, 1, worked)
+}
+
+// TestFN05_NamedAboveTheBlock: a node that names a transfer of a block above the one that was
+// asked about is not believed.
+func TestFN05_NamedAboveTheBlock(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 76)
+	a := w.address()
+	w.pay(a, "ETH", "3")
+	w.mine(confs)
+	w.step()
+	p.held[a] = "4.5"
+	p.named = []chain.Transfer{{Tx: "inner", To: a, Currency: "ETH", Amount: dec("1.5"), Block: chain.Block{Height: w.cursor(w.store).Head + 2, Hash: "above"}}}
+	w.round()
+	require.Len(t, w.of(a), 1)
+}

@@ -1,0 +1,74 @@
+package transport
+
+import (
+	"bytes"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// overload are the words of a node that is asked too often, in lower case. Each is of one
+// program or service: rippled and Clio (the first three), Bitcoin Core, java-tron, TronGrid
+// (the next four), and providers of JSON-RPC. A refusal for the size of what was asked
+// ("limit exceeded", "more than 10000 results") is none: it is refused later, too.
+var overload = [][]byte{
+	[]byte("server is overloaded"), []byte("slowdown"), []byte("toobusy"),
+	[]byte("work queue depth exceeded"),
+	[]byte("lack of computing resources"),
+	[]byte("frequency limit"), []byte("exceeded the allowed_rps"), []byte("query frequency"), []byte("too quickly"),
+	[]byte("rate limit"), []byte("rate exceeded"), []byte("too many requests"), []byte("request limit reached"),
+	[]byte("exceeded its compute units"), []byte("credits limited"),
+}
+
+// wait finds how long the node wants to be left alone: TronGrid and Infura say so.
+var wait = regexp.MustCompile(`suspended for (\d{1,9})\s*s|"backoff_seconds":\s*(\d{1,9})`)
+
+// Limited is a *chain.LimitedError where an answer says that the node was asked too often,
+// and nil where it does not.
+func Limited(answer []byte) error {
+	low := bytes.ToLower(answer)
+	for _, words := range overload {
+		if bytes.Contains(low, words) {
+			return limitedFor(low)
+		}
+	}
+	return nil
+}
+
+func limitedFor(answer []byte) error {
+	limited := &chain.LimitedError{}
+	for i, seconds := range wait.FindSubmatch(answer) {
+		if i > 0 && len(seconds) > 0 {
+			limited.After = retryAfter(string(seconds))
+		}
+	}
+	return limited
+}
+
+// limited is Limited of an answer with a status that is not read like one.
+func limited(resp *http.Response, beginning []byte) error {
+	after := resp.Header.Get("Retry-After")
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && after != "" {
+		if after == "" {
+			return limitedFor(bytes.ToLower(beginning))
+		}
+		return &chain.LimitedError{After: retryAfter(after)}
+	}
+	return Limited(beginning)
+}
+
+// limitCodes are those by which JSON-RPC providers say nothing but that they were asked
+// too often: HTTP's, and two made of it. -32005 and -32016 mean other things as well.
+var limitCodes = map[int64]bool{http.StatusTooManyRequests: true, -32429: true, -32029: true}
+
+// retryAfter reads seconds, at most an hour; a date would need a clock and is none.
+func retryAfter(v string) time.Duration {
+	seconds, err := strconv.ParseUint(v, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(min(seconds, 3600)) * time.Second
+}

@@ -1,0 +1,91 @@
+package transport_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
+)
+
+// TestX02_NodesThatAreAskedTooOften: the answers are those of Bitcoin Core, rippled, Clio,
+// TronGrid, Infura, Alchemy, QuickNode, Base and Solana's public nodes.
+func TestX02_NodesThatAreAskedTooOften(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name   string
+		status int
+		retry  string
+		body   string
+		after  time.Duration
+	}{
+		{"429", 429, "", "", 0},
+		{"429 with a wait", 429, "7", "", 7 * time.Second},
+		{"503 with a wait", 503, "9", "", 9 * time.Second},
+		{"Core", 503, "", "Work queue depth exceeded", 0},
+		{"Core before 22 and its forks", 500, "", "Work queue depth exceeded", 0},
+		{"rippled", 503, "", "Server is overloaded\r\n", 0},
+		{"Clio", 503, "", `{"error":"slowDown","error_code":10,"error_message":"You are placing too much load on the server.","status":"error","type":"response"}`, 0},
+		{"Clio, busy", 503, "", `{"error":"tooBusy","error_code":9,"error_message":"The server is too busy to help you now."}`, 0},
+		{"TronGrid", 403, "", `{"Success":false,"Error":"The key exceeds the frequency limit(15), and the query server is suspended for 30s","StatusCode":403}`, 30 * time.Second},
+		{"TronGrid, without a key", 403, "", `{"Error":"request rate exceeded the allowed_rps(10), and the query server is suspended for 5 s"}`, 5 * time.Second},
+		{"Infura", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"project ID request rate exceeded","data":{"rate":{"allowed_rps":1,"backoff_seconds":30,"current_rps":1.4}}}}`, 30 * time.Second},
+		{"Infura, for the day", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"daily request count exceeded, request rate limited"}}`, 0},
+		{"Alchemy", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":429,"message":"Your app has exceeded its compute units per second capacity."}}`, 0},
+		{"QuickNode", 200, "", `[{"jsonrpc":"2.0","id":1,"error":{"code":-32007,"message":"50/second request limit reached - reduce calls per second"}}]`, 0},
+		{"QuickNode, credits", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32012,"message":"credits limited to 6000/sec"}}`, 0},
+		{"Base", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32016,"message":"over rate limit"}}`, 0},
+		{"Solana", 200, "", `{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"Too many requests for a specific RPC call"}}`, 0},
+	} {
+		n := newNode(t, 1, func(w http.ResponseWriter, _ []byte) {
+			if x.retry != "" {
+				w.Header().Set("Retry-After", x.retry)
+			}
+			w.WriteHeader(x.status)
+			_, _ = w.Write([]byte(x.body))
+		})
+		n.Refusals = []int{500} // as Core's are
+		k := transport.NewCall("m")
+		err := n.Do(t.Context(), k)
+		if err == nil {
+			err = k.Err
+		}
+		clienttest.Limited(t, err, x.after, x.name)
+	}
+}
+
+// TestX02_OtherLimitsAreNoRateLimits: what is refused for its size is refused again later.
+func TestX02_OtherLimitsAreNoRateLimits(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		status int
+		body   string
+	}{
+		{503, "upstream is down"},
+		{403, "<html><h1>403 Forbidden</h1></html>"},
+		{403, `{"error":"this API key is not allowed"}`},
+		{200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"query returned more than 10000 results"}}`},
+		{200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit exceeded"}}`},
+		{200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}}`},
+		{200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":1}}}`},
+		{200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"eth_getLogs is limited to a 10,000 range"}}`},
+		{200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"exceeds block gas limit"}}`},
+	} {
+		n := newNode(t, 1, func(w http.ResponseWriter, _ []byte) {
+			w.WriteHeader(x.status)
+			_, _ = w.Write([]byte(x.body))
+		})
+		k := transport.NewCall("m")
+		err := n.Do(t.Context(), k)
+		if err == nil {
+			err = k.Err
+		}
+		var limited *chain.LimitedError
+		require.ErrorIs(t, err, chain.ErrNode, x.body)
+		require.NotErrorAs(t, err, &limited, x.body)
+	}
+}
