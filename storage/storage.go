@@ -95,6 +95,7 @@ type Change struct {
 	Post      []ledger.Tx      // balanced, Tx.ID unique in the partition
 	Level     []Level          // counters with a ceiling
 	Count     []Count          // counters without one
+	Tell      []Event          // numbered within the partition, in the order of Changes: see Events
 	Empty     []ledger.Account // every balance of it must be zero
 
 	// NoWait gives ErrBusy where the partition stays locked elsewhere: by another

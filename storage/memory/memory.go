@@ -132,7 +132,7 @@ func (s *Store) verdicts(n int) []error {
 }
 
 func onlyPosts(c *storage.Change) bool {
-	return len(c.Post) > 0 && len(c.Put)+len(c.Drop)+len(c.Require)+len(c.Level)+len(c.Count)+len(c.Empty) == 0
+	return len(c.Post) > 0 && len(c.Put)+len(c.Drop)+len(c.Require)+len(c.Level)+len(c.Count)+len(c.Tell)+len(c.Empty) == 0
 }
 
 // judge is the way of every Change that is more than postings.
@@ -195,7 +195,7 @@ func (v state) Row(k verdict.RowKey) verdict.Stamp {
 	if p := v.s.part(k.Partition, false); p != nil {
 		if r := p.table(k.Table).rows[k.ID]; r != nil {
 			st := verdict.Stamp{Version: r.Version, Change: r.Change, Keys: r.keys}
-			if k.Table == storage.Counters.Table {
+			if verdict.Stamped(k.Table) {
 				st.Value = r.Scalars[0].(int64)
 			}
 			return st

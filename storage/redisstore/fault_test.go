@@ -71,7 +71,7 @@ func until(s storage.Store, acknowledged func(n int64)) (tried []string, sold ma
 		wg.Go(func() {
 			for i := range 2000 {
 				id := fmt.Sprintf("s%d-%05d", c, i)
-				err := s.Commit(context.Background(), sale(id))[0]
+				err := s.Commit(context.Background(), storagetest.Telling(sale(id)))[0]
 				mu.Lock()
 				tried = append(tried, id)
 				if err == nil {
@@ -100,9 +100,10 @@ func recovered(t testing.TB, s storage.Store, tried []string, sold map[string]bo
 		require.True(t, ok, "%s was acknowledged", id)
 	}
 	for _, id := range tried { // whoever got no answer asks again
-		require.NoError(t, storage.CommitOne(t.Context(), s, sale(id)), id)
+		require.NoError(t, storage.CommitOne(t.Context(), s, storagetest.Telling(sale(id))), id)
 	}
 	require.EqualValues(t, len(tried), coins(t, s))
+	require.EqualValues(t, len(tried), storagetest.AuditStream(t, s, shop))
 	require.EqualValues(t, len(tried), sales(t, s))
 	storagetest.Audit(t, s, shop)
 }

@@ -159,6 +159,7 @@ func (w *writer) add(c *storage.Change, at int) error {
 		p.str(n.Name)
 		p.halves(n.Delta)
 	})
+	w.tell(c)
 	n = 0
 	for i := range c.Post {
 		n += 3 + 6*len(c.Post[i].Legs)
@@ -167,7 +168,7 @@ func (w *writer) add(c *storage.Change, at int) error {
 	for i := range c.Post {
 		w.post(c, &c.Post[i])
 	}
-	w.places += 8 + n
+	w.places += 9 + n
 	return nil
 }
 
@@ -196,6 +197,24 @@ func (w *writer) put(c *storage.Change, r *storage.Row, scalars []any) {
 	p.bytes(packRow(&storage.Stored{Version: r.Version + 1, Change: c.ID, Due: due, Scalars: scalars}))
 	for i := range l.indexes {
 		p.bytes(l.indexes[i].prefix(scalars))
+	}
+}
+
+// tell writes the events as their rows are to stand, but for the ids: numbers are given by
+// the script. Prepare has checked that they can be encoded.
+func (w *writer) tell(c *storage.Change) {
+	p := &w.changes
+	if len(c.Tell) == 0 {
+		p.none()
+		return
+	}
+	p.array(3 + len(c.Tell))
+	p.int(w.table(storage.Streams.Table))
+	p.int(w.table(storage.Events.Table))
+	p.decimal(storage.Micros(c.Tell[0].At))
+	for i := range c.Tell {
+		scalars, _ := storage.Events.Encode(c.Tell[i])
+		p.bytes(packRow(&storage.Stored{Version: 1, Change: c.ID, Scalars: scalars}))
 	}
 }
 

@@ -253,7 +253,7 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 	}
 	for _, t := range order {
 		cols := columnsOf(t).unique
-		if t == storage.Counters.Table {
+		if verdict.Stamped(t) {
 			cols = columnsOf(t).all
 		}
 		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + s.d.Table(t.Name)
@@ -266,7 +266,7 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 			}
 			scalars := cols.spread(t, values)
 			st.Keys = verdict.Keys(t, scalars)
-			if t == storage.Counters.Table {
+			if verdict.Stamped(t) {
 				st.Value = scalars[0].(int64)
 			}
 			l.Rows[k] = st

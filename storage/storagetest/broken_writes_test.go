@@ -58,6 +58,67 @@ func changeFaults() map[string]fault {
 			}},
 			[]string{"FP05_Count"},
 		},
+		"events are forgotten": {
+			broken{commit: each(func(c *storage.Change) { c.Tell = nil })}, []string{"FE01_Tell", "FE01_TellIsDue", "FE01_TellTogether", "Model"},
+		},
+		"a change tells of one thing": {
+			broken{commit: each(func(c *storage.Change) { c.Tell = c.Tell[:min(1, len(c.Tell))] })}, []string{"FE01_Tell", "FE01_TellTogether", "Model"},
+		},
+		"a change tells backwards": {
+			broken{commit: each(func(c *storage.Change) {
+				c.Tell = slices.Clone(c.Tell)
+				slices.Reverse(c.Tell)
+			})},
+			[]string{"FE01_Tell", "FE01_TellTogether", "Model"},
+		},
+		"what did not happen is told of": {
+			broken{commit: func(s storage.Store, ctx context.Context, changes []storage.Change) []error {
+				errs := s.Commit(ctx, changes...)
+				for i := range changes {
+					if errors.Is(errs[i], storage.ErrConflict) && len(changes[i].Tell) > 0 {
+						alone := storage.Change{ID: fmt.Sprint("tell", n.Add(1)), Partition: changes[i].Partition, Tell: changes[i].Tell}
+						alone.Put = []storage.Row{Notes.Row(alone.ID, 0, time.Time{}, Note{})}
+						s.Commit(ctx, alone)
+					}
+				}
+				return errs
+			}},
+			[]string{"FE01_Tell"},
+		},
+		"events are numbered by a sequence": {
+			broken{commit: each(func(c *storage.Change) {
+				for i := range c.Tell {
+					c.Put = append(slices.Clone(c.Put), storage.Events.Row(storage.EventID(n.Add(1)), 0, time.Time{}, c.Tell[i]))
+				}
+				c.Tell = nil
+			})},
+			[]string{"FE01_Tell", "FE01_TellTogether", "Model"},
+		},
+		"news is due to nobody": {
+			broken{claim: func(s storage.Store, ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+				if c.Table == storage.Streams.Table {
+					return nil, nil
+				}
+				return s.Claim(ctx, c)
+			}},
+			[]string{"FE01_TellIsDue"},
+		},
+		"news does not raise the version": {
+			broken{commit: func(s storage.Store, ctx context.Context, changes []storage.Change) []error {
+				list := slices.Clone(changes)
+				for i := range list {
+					for k, r := range list[i].Put {
+						if r.Table == storage.Streams.Table {
+							_, now, _, _ := storage.Streams.One(ctx, s, list[i].Partition, storage.StreamID)
+							list[i].Put = slices.Clone(list[i].Put)
+							list[i].Put[k].Version = now.Version
+						}
+					}
+				}
+				return s.Commit(ctx, list...)
+			}},
+			[]string{"FE01_TellIsDue"},
+		},
 		"empty is not looked at": {
 			broken{commit: each(func(c *storage.Change) { c.Empty = nil })}, []string{"Empty"},
 		},

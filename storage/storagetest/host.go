@@ -158,6 +158,28 @@ func testHostHoldsUpNoWorker(t testing.TB, e *env) {
 	require.Equal(t, 4, standing(t, e, e.s, here))
 }
 
+// What a host's transaction tells of is numbered when it is written, and nobody else's
+// numbers come between: a transaction that is rolled back leaves no gap.
+func testHostTells(t testing.TB, e *env) {
+	e.commit(t, e.told("a"))
+	for _, ends := range []bool{false, true} {
+		tx, end := e.h.Begin(t, e.s)
+		mine := e.told("host", "host")
+		require.NoError(t, tx.Commit(e.ctx, mine)[0])
+		require.NoError(t, tx.Commit(e.ctx, e.told("host"), mine)[0])
+		require.Len(t, events(t, tx, here, 0), 4)
+		if !tx.Alone() {
+			other := e.told("other")
+			other.NoWait = true
+			require.ErrorIs(t, e.one(other), storage.ErrBusy)
+			require.Equal(t, []string{"a"}, objects(t, e.s, here), "nobody follows what may never be")
+		}
+		require.NoError(t, end(ends))
+	}
+	e.commit(t, e.told("b"))
+	require.Equal(t, []string{"a", "host", "host", "host", "b"}, objects(t, e.s, here))
+}
+
 func testHostOrder(t testing.TB, e *env) {
 	tx, end := e.h.Begin(t, e.s)
 	defer end(false) //nolint:errcheck // a test's end

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,7 +57,7 @@ func (m *model) commit(c storage.Change) string {
 			return ""
 		}
 	}
-	if len(c.Put)+len(c.Post)+len(c.Level)+len(c.Count) == 0 {
+	if len(c.Put)+len(c.Post)+len(c.Level)+len(c.Count)+len(c.Tell) == 0 {
 		gone := true
 		for _, r := range c.Drop {
 			gone = gone && m.rows[rowName(r.Table, r.ID)].version == 0
@@ -137,6 +138,16 @@ func (m *model) money(c storage.Change) string {
 		}
 		counted[name] = true
 		m.rows[name] = modelRow{r.version, c.ID, storage.Counter{Value: v.Value + n.Delta}}
+	}
+	if len(c.Tell) > 0 {
+		name := rowName(storage.Streams.Table, storage.StreamID)
+		r := m.rows[name]
+		v, _ := r.value.(storage.Stream)
+		for _, told := range c.Tell {
+			v.Last++
+			m.rows[rowName(storage.Events.Table, fmt.Sprintf("%016d", v.Last))] = modelRow{1, c.ID, told}
+		}
+		m.rows[name] = modelRow{r.version + 1, c.ID, v}
 	}
 	for _, tx := range c.Post {
 		if _, taken := m.txs[tx.ID]; taken {
@@ -254,6 +265,9 @@ func drawMoney(t *rapid.T, c *storage.Change, n int) {
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "counts") {
 		c.Count = append(c.Count, storage.Count{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "counter"), Delta: rapid.Int64Range(-9, 9).Draw(t, "count")})
 	}
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "events") {
+		c.Tell = append(c.Tell, storage.Event{Kind: "k", Object: fmt.Sprint(i), At: epoch, Data: json.RawMessage(`[1]`)})
+	}
 	switch rapid.IntRange(0, 7).Draw(t, "more") {
 	case 0:
 		c.Empty = []ledger.Account{rapid.SampledFrom(accounts[:2]).Draw(t, "empty")}
@@ -309,7 +323,7 @@ func history(rt *rapid.T, p storage.Partition, commit func(*rapid.T, *model, []s
 // compare says whether the store stands where the model does.
 func (m *model) compare(t require.TestingT, ctx context.Context, s storage.Store, p storage.Partition) {
 	got := map[string]modelRow{}
-	for _, table := range []*storage.Table{Notes.Table, Things.Table, storage.Counters.Table} {
+	for _, table := range []*storage.Table{Notes.Table, Things.Table, storage.Counters.Table, storage.Events.Table, storage.Streams.Table} {
 		rows, err := s.Find(ctx, storage.Query{Table: table, Partition: p})
 		require.NoError(t, err)
 		for _, r := range rows {

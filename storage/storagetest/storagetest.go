@@ -138,6 +138,9 @@ func cases() []testCase {
 		{name: "Level", run: testLevel},
 		{name: "FP05_Count", run: testCount},
 		{name: "FP05_CountTogether", run: testCountTogether},
+		{name: "FE01_Tell", run: testTell},
+		{name: "FE01_TellIsDue", run: testTellIsDue},
+		{name: "FE01_TellTogether", run: testTellTogether},
 		{name: "Empty", run: testEmpty},
 		{name: "Once", run: testOnce},
 		{name: "Activity", run: testActivity},
@@ -159,6 +162,7 @@ func cases() []testCase {
 		{name: "HostVerdicts", run: testHostVerdicts, skip: host},
 		{name: "L05_HostHoldsItsTenant", run: testHostHoldsItsTenant, skip: host},
 		{name: "FP01_HostHoldsUpNoWorker", run: testHostHoldsUpNoWorker, skip: host},
+		{name: "FE01_HostTells", run: testHostTells, skip: host},
 		{name: "L05_HostOrder", run: testHostOrder, skip: host},
 	}
 }
@@ -185,6 +189,8 @@ func runCase(t testing.TB, h Harness, c testCase) {
 	c.run(t, e)
 	Audit(t, e.s, here)
 	Audit(t, e.s, away)
+	AuditStream(t, e.s, here)
+	AuditStream(t, e.s, away)
 }
 
 // env is one case's store.

@@ -202,6 +202,7 @@ func (j *judge) one(it *item) error {
 	for i := range sums {
 		j.setCounter(&sums[i], c.ID)
 	}
+	j.tell(it)
 	j.applyPost(c, post)
 	return nil
 }
@@ -217,7 +218,7 @@ func (j *judge) already(c *storage.Change) bool {
 			return true
 		}
 	}
-	if len(c.Put)+len(c.Post)+len(c.Level)+len(c.Count) > 0 {
+	if len(c.Put)+len(c.Post)+len(c.Level)+len(c.Count)+len(c.Tell) > 0 {
 		return false
 	}
 	for i := range c.Drop {
@@ -410,6 +411,26 @@ func (j *judge) setCounter(s *sum, change string) {
 	j.touch(s.r)
 }
 
+// tell numbers the events behind those of the partition's stream, and makes it due.
+func (j *judge) tell(it *item) {
+	c := it.c
+	if len(it.tell) == 0 {
+		return
+	}
+	stream := j.row(RowKey{storage.Streams.Table, c.Partition, storage.StreamID})
+	last := stream.now.Value
+	for _, scalars := range it.tell {
+		last++
+		event := j.row(RowKey{storage.Events.Table, c.Partition, storage.EventID(last)})
+		event.now, event.value = Stamp{Version: 1, Change: c.ID}, scalars
+		j.touch(event)
+	}
+	stream.now.Version++
+	stream.now.Change, stream.now.Value = c.ID, last
+	stream.due, stream.value = storage.Micros(c.Tell[0].At), []any{last}
+	j.touch(stream)
+}
+
 // step is one leg as it will be applied.
 type step struct {
 	b     *balance
@@ -489,7 +510,7 @@ func (j *judge) applyRows(it *item) {
 		r := j.row(RowKey{c.Put[i].Table, c.Partition, c.Put[i].ID})
 		r.now = Stamp{Version: c.Put[i].Version + 1, Change: c.ID, Keys: it.puts[i].keys}
 		r.due, r.value = storage.Micros(c.Put[i].Due), it.puts[i].scalars
-		if r.key.Table == storage.Counters.Table {
+		if Stamped(r.key.Table) {
 			r.now.Value = r.value[0].(int64)
 		}
 		for u, key := range r.now.Keys {

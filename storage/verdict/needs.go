@@ -50,6 +50,9 @@ func (b *Batch) Needs() *Needs {
 		for j := range c.Count {
 			n.Rows = once(rows, RowKey{storage.Counters.Table, p, c.Count[j].Name}, n.Rows)
 		}
+		if len(c.Tell) > 0 {
+			n.Rows = once(rows, RowKey{storage.Streams.Table, p, storage.StreamID}, n.Rows)
+		}
 		for j := range c.Post {
 			n.Txs = once(txs, TxKey{p, c.Post[j].ID}, n.Txs)
 			for k := range c.Post[j].Legs {
@@ -80,7 +83,13 @@ type Stamp struct {
 	Version int64
 	Change  string
 	Keys    []string // its unique keys, see Keys
-	Value   int64    // of a counter
+	Value   int64    // the only column of a Stamped table
+}
+
+// Stamped reports whether verdicts depend on what a row of the table holds: counters, and
+// the numbers of events. Each has one column.
+func Stamped(t *storage.Table) bool {
+	return t == storage.Counters.Table || t == storage.Streams.Table
 }
 
 // State answers what is stored at the moment of judging. It is asked for

@@ -114,6 +114,7 @@ type item struct {
 	c    *storage.Change
 	err  error // malformed
 	puts []put
+	tell [][]any // the scalars of its events
 }
 
 type put struct {
@@ -127,7 +128,9 @@ func Prepare(open func(*storage.Table) bool, changes []storage.Change) *Batch {
 	for i := range changes {
 		it := &b.items[i]
 		it.c = &changes[i]
-		it.puts, it.err = check(open, it.c)
+		if it.puts, it.err = check(open, it.c); it.err == nil {
+			it.tell, it.err = checkTell(open, it.c)
+		}
 	}
 	return b
 }
@@ -221,6 +224,36 @@ func CheckPosts(c *storage.Change) error {
 		}
 	}
 	return nil
+}
+
+// checkTell checks and encodes the events.
+func checkTell(open func(*storage.Table) bool, c *storage.Change) ([][]any, error) {
+	if len(c.Tell) == 0 {
+		return nil, nil
+	}
+	for _, t := range []*storage.Table{storage.Events.Table, storage.Streams.Table} {
+		if !open(t) {
+			return nil, malformed(c, "table %s was not opened", t.Name)
+		}
+	}
+	out := make([][]any, len(c.Tell))
+	for i := range c.Tell {
+		v := &c.Tell[i]
+		if !text(v.Kind, MaxID) || !optional(v.Object) || v.At.IsZero() {
+			return nil, malformed(c, "event %d must have a kind and a time", i)
+		}
+		scalars, err := storage.Events.Encode(*v)
+		if err != nil {
+			return nil, fmt.Errorf("change %q: event %d: %w", c.ID, i, err)
+		}
+		for _, s := range scalars {
+			if s, ok := s.(string); ok && !storage.ValidText(s) {
+				return nil, malformed(c, "event %d holds no text that can be stored", i)
+			}
+		}
+		out[i] = scalars
+	}
+	return out, nil
 }
 
 func optional(s string) bool { return s == "" || text(s, MaxID) }

@@ -15,13 +15,14 @@
 --         balances  field, 1 where it has a floor, KEYS of its history; and so on
 --         tables    {KEYS of rows, of due, of partitions, {index …}} each
 --         index     {KEYS of the set, 1 where unique, column …}
---         changes   id, require, put, drop, level, empty, count (false for none),
+--         changes   id, require, put, drop, level, empty, count, tell (false for none),
 --                   how many places its posts take, posts; and so on
 --         require   {table, id, version} each           drop the same
 --         put       {table, id, version, new version, due µs, packed row, prefix per index} each
 --         level     {name, delta high, low, max high, low} each
 --         empty     account each
 --         count     {table of counters, name, delta high, low} each
+--         tell      table of streams, of events, due µs, packed row of each event
 --         posts     id, record, how many places its legs take, legs; and so on
 --         legs      balance, delta, delta high, low, hold high, low; and so on
 --         (Many small arrays cost more than all else that this script does.)
@@ -131,8 +132,8 @@ local txs, records = {}, {} -- the Change that posted it, and what is to store
 do
   local ids, at = {}, 1
   while changes[at] do
-    local last = at + 7 + changes[at + 7]
-    at = at + 8
+    local last = at + 8 + changes[at + 8]
+    at = at + 9
     while at <= last do
       ids[#ids + 1] = changes[at]
       at = at + 3 + changes[at + 2]
@@ -181,7 +182,7 @@ local function prefixes(t, r)
   return r.keys
 end
 
--- A counter is a row of one column, eight bytes that begin with the highest and compare
+-- A counter, and a stream, is a row of one column, eight bytes that begin with the highest and compare
 -- as numbers do: 2^63 is added.
 local function number(bytes)
   local h, l = 0, 0

@@ -140,6 +140,28 @@ local function setCounters(id, sums)
   end
 end
 
+-- tell numbers the events behind those of the stream, and makes it due.
+local function tell(id, told)
+  local streams, events = tables[told[1]], tables[told[2]]
+  local r = row(streams, 'stream')
+  local cols = r.cols or r.packed and cmsgpack.unpack(r.packed)
+  local last, keys = 0, {}
+  if cols then
+    local h, l = number(cols[4])
+    last = h * E9 + l -- below 10^16, and exact
+  end
+  for i = 1, #events.index do keys[i] = '' end
+  for k = 4, #told do
+    last = last + 1
+    local name = format('%016d', last)
+    events.was[name], events.now[name] = absent, { v = '1', c = id, due = '0', packed = told[k], keys = keys }
+  end
+  local high = math.floor(last / E9)
+  local now, none = { format('%d', tonumber(r.v) + 1), id, told[3], bytes(high, last - high * E9) }, {}
+  for i = 1, #streams.index do none[i] = '' end
+  streams.now.stream = { v = now[1], c = id, due = now[3], packed = cmsgpack.pack(now), keys = none, cols = now }
+end
+
 -- back takes back what move did from at on, up to the leg at stop.
 local function back(at, stop)
   local legs = {}
@@ -219,9 +241,9 @@ end
 
 -- judge takes the Change at a place, which ends before another.
 local function judge(at, stop)
-  local id, require, put, drop, level, empty, counted = unpack(changes, at, at + 6)
-  at = at + 8
-  if already(id, put, drop, level or counted, at, stop) then return end
+  local id, require, put, drop, level, empty, counted, told = unpack(changes, at, at + 7)
+  at = at + 9
+  if already(id, put, drop, level or counted or told, at, stop) then return end
   if not (stands(require) and stands(put) and stands(drop)) then return { 'c' } end
   local no = put and unique(put, drop)
   if no then return { 'u', no[1], no[2] } end
@@ -252,13 +274,14 @@ local function judge(at, stop)
   end
   if put or drop then setRows(id, put, drop) end
   setCounters(id, sums)
+  if told then tell(id, told) end
 end
 
 local refused = {}
 do
   local at, n = 1, 0
   while changes[at] do
-    local stop = at + 8 + changes[at + 7]
+    local stop = at + 9 + changes[at + 8]
     local no = judge(at, stop)
     if no then
       table.insert(no, 1, n)

@@ -60,7 +60,7 @@ func writeForEver(path string) {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i)
-				if err := s.Commit(ctx, deposit(id))[0]; err != nil {
+				if err := s.Commit(ctx, storagetest.Telling(deposit(id)))[0]; err != nil {
 					fmt.Println("error", err)
 					continue
 				}
@@ -106,6 +106,7 @@ func TestL01_KilledProcess(t *testing.T) {
 	b, err := s.Balances(ctx, here, "wallet/w")
 	require.NoError(t, err)
 	require.Equal(t, ledger.Amount(n), b[0].Posted, "a change is there by half")
+	require.Equal(t, n, storagetest.AuditStream(t, s, here))
 }
 
 // host opens a pool as a host program does.

@@ -72,7 +72,7 @@ func Child(open func(dsn string) (storage.Store, error)) {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i)
-				if err := s.Commit(ctx, deposit(here, id))[0]; err != nil {
+				if err := s.Commit(ctx, storagetest.Telling(deposit(here, id)))[0]; err != nil {
 					fmt.Println("error", err)
 					continue
 				}
@@ -181,7 +181,8 @@ func killedProcess(t *testing.T, e Env) {
 		}
 		require.Error(t, cmd.Wait(), "it was killed")
 	}
-	whole(t, e.store(t, dsn), here, acked)
+	s := e.store(t, dsn)
+	require.EqualValues(t, whole(t, s, here, acked), storagetest.AuditStream(t, s, here))
 }
 
 // The server is killed in the middle of writing, and comes back. What it
@@ -201,7 +202,7 @@ func killedServer(t *testing.T, e Env) {
 			wg.Go(func() {
 				for i := 0; ; i++ {
 					id := fmt.Sprint(round, "-", w, "-", i)
-					if err := s.Commit(ctx, deposit(here, id))[0]; err != nil {
+					if err := s.Commit(ctx, storagetest.Telling(deposit(here, id)))[0]; err != nil {
 						return // it is gone
 					}
 					mu.Lock()
@@ -222,8 +223,9 @@ func killedServer(t *testing.T, e Env) {
 		first = next
 		again := e.store(t, dsn)
 		n := whole(t, again, here, acked)
-		require.NoError(t, storage.CommitOne(ctx, again, deposit(here, fmt.Sprint("after ", round))))
+		require.NoError(t, storage.CommitOne(ctx, again, storagetest.Telling(deposit(here, fmt.Sprint("after ", round)))))
 		require.Equal(t, n+1, whole(t, again, here, acked))
+		require.EqualValues(t, n+1, storagetest.AuditStream(t, again, here))
 	}
 }
 
@@ -236,7 +238,7 @@ func lostAnswer(t *testing.T, e Env) {
 	var acked []string
 	committed := 0
 	for i := range 10 {
-		c := deposit(here, fmt.Sprint("cut ", i))
+		c := storagetest.Telling(deposit(here, fmt.Sprint("cut ", i)))
 		p.CutAfter(e.Commit)
 		err := s.Commit(ctx, c)[0]
 		require.Error(t, err)
@@ -249,6 +251,7 @@ func lostAnswer(t *testing.T, e Env) {
 		acked = append(acked, c.ID)
 	}
 	require.Equal(t, 10, whole(t, s, here, acked))
+	require.EqualValues(t, 10, storagetest.AuditStream(t, s, here))
 	require.Positive(t, committed, "no server did commit: this shows nothing")
 }
 
