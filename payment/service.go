@@ -32,6 +32,7 @@ func New(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Store = storage.Joined(c.Store)
 	s := &Service{c: c}
 	seen := map[chain.Network]bool{}
 	for _, code := range c.Registry.Codes() {
@@ -144,7 +145,7 @@ func (s *Service) prepare(ctx context.Context, tenant string, x *decision, f *fa
 
 // rate asks for a price. Errors wrap rates.ErrUnavailable.
 func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal, error) {
-	r, err := s.c.Rates.Rate(ctx, token, fiat)
+	r, err := s.c.Rates.Rate(storage.Apart(ctx), token, fiat)
 	return r.Price, err
 }
 
@@ -155,7 +156,7 @@ func (s *Service) tell(ctx context.Context, tenant string, alerts []Alert) {
 		a.Tenant = tenant
 		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "payment_alert", slog.String("kind", string(a.Kind)), slog.String("tenant", tenant),
 			slog.String("payment", a.Payment), slog.String("deposit", a.Deposit), slog.String("text", a.Text))
-		s.c.Notify(ctx, a)
+		s.c.Notify(storage.Apart(ctx), a)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,20 +63,23 @@ func (s *Service) step(ctx context.Context, c storage.Claim, network chain.Netwo
 	if err != nil {
 		return len(rows), err
 	}
-	for _, r := range rows {
-		tenant, ok := strings.CutPrefix(string(r.Partition), string(storage.Tenant("")))
+	all := len(rows)
+	rows = slices.DeleteFunc(rows, func(r storage.Row) bool {
 		p := Payments.Value(r)
-		if !ok || undecided[p.Address] {
-			continue
-		}
-		if err := s.tick(ctx, tenant, r.ID, tipRead); err != nil {
-			if ctx.Err() != nil {
-				return len(rows), err
-			}
-			s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_step_failed", slog.String("tenant", tenant), slog.String("payment", r.ID), slog.String("error", err.Error()))
+		return !strings.HasPrefix(string(r.Partition), string(storage.Tenant(""))) || undecided[p.Address]
+	})
+	tenant := func(r storage.Row) string { return strings.TrimPrefix(string(r.Partition), string(storage.Tenant(""))) }
+	one := func(r storage.Row) string { return tenant(r) + "/" + r.ID }
+	errs := storage.Work(ctx, s.c.Store, rows, one, func(ctx context.Context, r storage.Row) error { return s.tick(ctx, tenant(r), r.ID, tipRead) })
+	for i, err := range errs {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return all, err
+		case err != nil && !errors.Is(err, storage.ErrBusy): // then it is due again
+			s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_step_failed", slog.String("tenant", tenant(rows[i])), slog.String("payment", rows[i].ID), slog.String("error", err.Error()))
 		}
 	}
-	return len(rows), nil
+	return all, nil
 }
 
 // undecided reports at which addresses something has come that is not decided yet: their

@@ -12,10 +12,8 @@ import (
 // load reads what a decision about one address stands on: the payment that has
 // it, what counts for that, and the deposit that a fact is about.
 func (s *Service) load(ctx context.Context, tenant, network, address, depositID string) (*decision, error) {
-	part := storage.Tenant(tenant)
-	rows, err := s.c.Store.Find(ctx, storage.Query{
-		Table: Payments.Table, Partition: part, Limit: 1,
-		Where: []storage.Cond{{Column: "network", Op: storage.Eq, Value: network}, {Column: "address", Op: storage.Eq, Value: address}},
+	rows, err := s.c.Store.Rows(ctx, Payments.Table, storage.Key{
+		Partition: storage.Tenant(tenant), Unique: []string{"network", "address"}, Values: []any{network, address},
 	})
 	if err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ func New(c Config) (*Service, error) {
 	if c.Store == nil || c.Registry == nil || c.Now == nil || c.NewID == nil {
 		return nil, errors.New("wallet: Config needs Store, Registry, Now and NewID")
 	}
+	c.Store = storage.Joined(c.Store)
 	or(&c.Lease, time.Minute)
 	or(&c.Batch, 100)
 	or(&c.MaxWallets, DefaultMaxWallets)

@@ -40,20 +40,38 @@ func (n *Network) deliver(ctx context.Context) (handled int, err error) {
 	}
 }
 
+// object names what a fact is about. Facts of one address are handled in order; so are
+// all that concern what the network's partition holds of our own.
+func object(f Fact) string {
+	s := &f.Sighting
+	if !s.Internal && (s.Purpose == UsePayment || s.Purpose == UseAccount) {
+		return s.Address
+	}
+	return ""
+}
+
 // handle gives each row to the Handler and marks those it accepted.
 func (n *Network) handle(ctx context.Context, cur Cursor, rows []storage.Row) (int, error) {
-	var accepted []storage.Change
+	var facts []Fact
+	var of []storage.Row
 	for _, r := range rows {
 		s := Sightings.Value(r)
 		f := Fact{Sighting: s, Version: r.Version, Head: cur.Head, Final: prove(r, cur)}
 		if s.State == Final && !f.Final.Valid() {
 			continue // the chain is shorter again; it will be due again
 		}
-		if err := n.cfg.Handle(ctx, f); err != nil {
+		facts, of = append(facts, f), append(of, r)
+	}
+	var accepted []storage.Change
+	for i, err := range storage.Work(ctx, n.cfg.Store, facts, object, n.cfg.Handle) {
+		s := &facts[i].Sighting
+		switch {
+		case errors.Is(err, storage.ErrBusy): // due again
+		case err != nil:
 			n.log.Warn("fact refused", slog.String("sighting", s.Generated()), slog.String("state", string(s.State)), slog.Any("error", err))
-			continue
+		default:
+			accepted = append(accepted, n.change("done", nil, Sightings.Row(of[i].ID, of[i].Version, time.Time{}, *s)))
 		}
-		accepted = append(accepted, n.change("done", nil, Sightings.Row(r.ID, r.Version, time.Time{}, s)))
 	}
 	if len(accepted) == 0 {
 		return 0, nil

@@ -40,8 +40,8 @@ var incomingBugs = []Bug{
 	},
 	{
 		ID: "fact-lost", File: "chain/incoming/deliver.go",
-		Old:  "slog.String(\"state\", string(s.State)), slog.Any(\"error\", err))\n\t\t\tcontinue",
-		New:  "slog.String(\"state\", string(s.State)), slog.Any(\"error\", err))",
+		Old:  "slog.String(\"state\", string(s.State)), slog.Any(\"error\", err))\n",
+		New:  "slog.String(\"state\", string(s.State)), slog.Any(\"error\", err))\n\t\t\tfallthrough\n",
 		What: "a fact that its owner refused is marked as handled",
 	},
 	{

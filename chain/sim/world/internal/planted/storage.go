@@ -34,8 +34,11 @@ var storageBugs = []Bug{
 	},
 	{
 		ID: "query-across-partitions", File: "storage/memory/rows.go",
-		Old:  `if q.Partition != "" {`,
-		New:  `if q.Partition != "" && len(filters) == 0 {`,
+		Old: `if q.Partitions == nil {`,
+		New: `if len(filters) > 0 {
+		q.Partitions = nil
+	}
+	if q.Partitions == nil {`,
 		What: "a query with conditions reads the rows of all tenants",
 	},
 	{

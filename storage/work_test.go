@@ -1,0 +1,355 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+)
+
+type piece struct {
+	Name  string `db:"name"`
+	Group string `db:"group"`
+	N     int64  `db:"n"`
+}
+
+var pieces = storage.NewTable[piece]("pieces", storage.Unique("name", "group"), storage.Index("group"))
+
+// calls is a store that writes down what it is asked.
+type calls struct {
+	storage.Store
+	list   []string
+	before func(c []storage.Change) []error // in place of a commit, once
+}
+
+func (s *calls) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	s.list = append(s.list, fmt.Sprint("rows ", len(keys)))
+	return s.Store.Rows(ctx, t, keys...)
+}
+
+func (s *calls) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	s.list = append(s.list, "find")
+	return s.Store.Find(ctx, q)
+}
+
+func (s *calls) Commit(ctx context.Context, c ...storage.Change) []error {
+	s.list = append(s.list, fmt.Sprint("commit ", len(c)))
+	if before := s.before; before != nil {
+		s.before = nil
+		if errs := before(c); errs != nil {
+			return errs
+		}
+	}
+	return s.Store.Commit(ctx, c...)
+}
+
+func newCalls(t *testing.T) *calls {
+	t.Helper()
+	s := &calls{Store: memory.New()}
+	require.NoError(t, s.Open(t.Context(), append(storage.Tables(), pieces.Table)...))
+	return s
+}
+
+func (s *calls) fill(t *testing.T, n int) (ids []string) {
+	t.Helper()
+	for i := range n {
+		id := fmt.Sprint("p", i)
+		c := storage.Change{ID: "fill" + id, Partition: part(i), Put: []storage.Row{pieces.Row(id, 0, time.Time{}, piece{Name: id, Group: "g" + id})}}
+		require.NoError(t, s.Store.Commit(t.Context(), c)[0])
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// part is the partition of a piece: there are three.
+func part(i int) storage.Partition { return storage.Tenant(fmt.Sprint(i % 3)) }
+
+func partOf(id string) storage.Partition {
+	var i int
+	_, _ = fmt.Sscanf(id, "p%d", &i)
+	return part(i)
+}
+
+// more adds to a piece, which it reads in three ways.
+func more(s storage.Store, change string) func(context.Context, string) error {
+	return func(ctx context.Context, id string) error {
+		return storage.Decide(ctx, s, func(ctx context.Context) (storage.Change, error) {
+			v, row, ok, err := pieces.One(ctx, s, partOf(id), id)
+			if err != nil || !ok {
+				return storage.Change{}, errors.Join(err, errors.New("it is not there"))
+			}
+			named, err := s.Rows(ctx, pieces.Table, storage.Key{Partition: partOf(id), Unique: []string{"name", "group"}, Values: []any{v.Name, v.Group}},
+				storage.Key{Partition: partOf(id), ID: "nobody"})
+			if err != nil || len(named) != 1 || named[0].ID != id {
+				return storage.Change{}, fmt.Errorf("by its name: %v, %w", named, err)
+			}
+			grouped, err := s.Find(ctx, storage.Query{Table: pieces.Table, Partition: partOf(id), Where: []storage.Cond{{Column: "group", Op: storage.Eq, Value: v.Group}}})
+			if err != nil || len(grouped) != 1 || grouped[0].ID != id {
+				return storage.Change{}, fmt.Errorf("in its group: %v, %w", grouped, err)
+			}
+			v.N++
+			return storage.Change{ID: fmt.Sprint(change, id, "/", row.Version), Partition: partOf(id), Put: []storage.Row{pieces.Row(id, row.Version, time.Time{}, v)}}, nil
+		})
+	}
+}
+
+func (s *calls) requireN(t *testing.T, id string, n int64) {
+	t.Helper()
+	v, _, _, err := pieces.One(t.Context(), s.Store, partOf(id), id)
+	require.NoError(t, err)
+	require.Equal(t, n, v.N, id)
+}
+
+func itself(id string) string { return id }
+
+// Many items cost as many calls as one does.
+func TestFP01_WorkAsksTogether(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 2, 50} {
+		s := newCalls(t)
+		ids := s.fill(t, n)
+		j := storage.Joined(s)
+		require.Equal(t, j, storage.Joined(j))
+		for _, err := range storage.Work(t.Context(), j, ids, itself, more(j, "c")) {
+			require.NoError(t, err)
+		}
+		if n > 0 {
+			require.Equal(t, []string{fmt.Sprint("rows ", n), fmt.Sprint("rows ", 2*n), "find", fmt.Sprint("commit ", n)}, s.list)
+		}
+		for _, id := range ids {
+			s.requireN(t, id, 1)
+		}
+	}
+}
+
+// Items about one object are done in their order, each on what the one before left, and
+// never in one Commit.
+func TestFP13_OneObjectIsWrittenOnceInACommit(t *testing.T) {
+	t.Parallel()
+	s := newCalls(t)
+	s.fill(t, 4)
+	j := storage.Joined(s)
+	items := []string{"p0", "p1", "p0", "p2", "p0", "p1", "p3"}
+	var ends []string
+	do := more(j, "c")
+	for _, err := range storage.Work(t.Context(), j, items, itself, func(ctx context.Context, id string) error {
+		err := do(ctx, id)
+		ends = append(ends, id)
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"p0", "p1", "p2", "p3", "p0", "p1", "p0"}, ends)
+	var commits []string
+	for _, c := range s.list {
+		if strings.HasPrefix(c, "commit") {
+			commits = append(commits, c)
+		}
+	}
+	require.Equal(t, []string{"commit 4", "commit 2", "commit 1"}, commits)
+	for i, n := range []int64{3, 2, 1, 1} {
+		s.requireN(t, fmt.Sprint("p", i), n)
+	}
+}
+
+// What a stranger writes between reading and writing is not lost, also where two items
+// write one row though their keys differ.
+func TestFP13_AStrangersWriteStays(t *testing.T) {
+	t.Parallel()
+	s := newCalls(t)
+	s.fill(t, 3)
+	j := storage.Joined(s)
+	s.before = func([]storage.Change) []error {
+		v, row, _, err := pieces.One(t.Context(), s.Store, part(0), "p0")
+		require.NoError(t, err)
+		v.N += 100
+		require.NoError(t, s.Store.Commit(t.Context(), storage.Change{ID: "stranger", Partition: part(0), Put: []storage.Row{pieces.Row("p0", row.Version, time.Time{}, v)}})[0])
+		return nil
+	}
+	for _, err := range storage.Work(t.Context(), j, []string{"a p0", "b p1", "c p0", "d p2"}, itself, func(ctx context.Context, item string) error {
+		return more(j, item[:1])(ctx, item[2:])
+	}) {
+		require.NoError(t, err)
+	}
+	s.requireN(t, "p0", 102)
+	s.requireN(t, "p1", 1)
+	s.requireN(t, "p2", 1)
+}
+
+// What one item meets is its own.
+func TestFP01_ErrorsBelongToTheirItems(t *testing.T) {
+	t.Parallel()
+	s := newCalls(t)
+	s.fill(t, 3)
+	j := storage.Joined(s)
+	errs := storage.Work(t.Context(), j, []string{"p0", "p9", "p1", "p2"}, itself, more(j, "c"))
+	require.Error(t, errs[1])
+	for _, i := range []int{0, 2, 3} {
+		require.NoError(t, errs[i])
+	}
+	s.requireN(t, "p2", 1)
+
+	busy := 0
+	s.before = func(c []storage.Change) []error {
+		errs := make([]error, len(c))
+		for i := range c {
+			require.True(t, c[i].NoWait)
+			busy++
+			errs[i] = storage.ErrBusy
+		}
+		return errs
+	}
+	for _, err := range storage.Work(t.Context(), j, []string{"p0", "p1"}, itself, more(j, "d")) {
+		require.NoError(t, err, "busy once")
+	}
+	require.Equal(t, 2, busy)
+
+	gone := errors.New("gone")
+	s.list = nil
+	down := storage.Joined(failing{s, gone})
+	for _, err := range storage.Work(t.Context(), down, []string{"p0", "p1"}, itself, more(down, "e")) {
+		require.ErrorIs(t, err, gone)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range storage.Work(ctx, j, []string{"p0", "p1"}, itself, more(j, "f")) {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+type failing struct {
+	storage.Store
+	err error
+}
+
+func (f failing) Rows(context.Context, *storage.Table, ...storage.Key) ([]storage.Row, error) {
+	return nil, f.err
+}
+
+// A panic ends the work: the other items ask nothing more, and end.
+func TestFP01_APanicEndsTheWork(t *testing.T) {
+	t.Parallel()
+	s := newCalls(t)
+	s.fill(t, 3)
+	j := storage.Joined(s)
+	ended := map[string]error{}
+	require.PanicsWithValue(t, "broken", func() {
+		storage.Work(t.Context(), j, []string{"p0", "p1", "p2"}, itself, func(ctx context.Context, id string) error {
+			if id == "p1" {
+				_, _, _, _ = pieces.One(ctx, j, partOf(id), id)
+				panic("broken")
+			}
+			ended[id] = more(j, "c")(ctx, id)
+			if ended[id] != nil { // who goes on all the same is answered at once
+				_, err := j.Find(ctx, storage.Query{Table: pieces.Table})
+				ended[id] = errors.Join(err, j.Commit(ctx, storage.Change{ID: "late", Partition: partOf(id)})[0])
+			}
+			return nil
+		})
+	})
+	require.Len(t, ended, 2)
+	for id, err := range ended {
+		require.Error(t, err, id)
+		s.requireN(t, id, 0)
+	}
+}
+
+// A query that could find more than a joined one holds is asked alone, and answers are
+// the same as alone.
+func TestFP01_JoinedQueriesAnswerAsAlone(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's
+		s := newCalls(t)
+		for i := range 40 {
+			v := piece{Name: fmt.Sprint("n", i), Group: fmt.Sprint("g", r.IntN(5)), N: int64(r.IntN(3))}
+			require.NoError(t, s.Store.Commit(t.Context(), storage.Change{ID: fmt.Sprint(i), Partition: part(r.IntN(3)), Put: []storage.Row{pieces.Row(fmt.Sprint("p", i), 0, time.Time{}, v)}})[0])
+		}
+		var queries []storage.Query
+		for range 12 {
+			q := storage.Query{Table: pieces.Table, Partition: part(r.IntN(3)), Limit: 3 * r.IntN(2), Where: []storage.Cond{{Column: "group", Op: storage.Eq, Value: fmt.Sprint("g", r.IntN(6))}}}
+			switch r.IntN(8) {
+			case 0:
+				q.Where = append(q.Where, storage.Cond{Column: "n", Op: storage.Eq, Value: int64(1)})
+			case 1:
+				q.Where[0].Op = storage.Ge
+			case 2:
+				q.Partition = ""
+			case 3:
+				q.Order = []storage.Order{{Column: "n", Desc: true}}
+			case 4:
+				q.Offset = 1
+			case 5:
+				q.Where = []storage.Cond{{Column: "n", Op: storage.Eq, Value: int64(r.IntN(3))}}
+			case 6:
+				q.IDs = true
+			}
+			queries = append(queries, q)
+		}
+		j, at := storage.Joined(s), map[int][]storage.Row{}
+		for _, err := range storage.Work(t.Context(), j, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, func(i int) string { return fmt.Sprint(i) }, func(ctx context.Context, i int) error {
+			rows, err := j.Find(ctx, queries[i])
+			at[i] = rows
+			return err
+		}) {
+			require.NoError(t, err)
+		}
+		for i, q := range queries {
+			want, err := s.Find(t.Context(), q)
+			require.NoError(t, err)
+			require.Equal(t, keysOf(want), keysOf(at[i]), "seed %d: %+v", seed, q)
+		}
+	}
+}
+
+func keysOf(rows []storage.Row) (out []string) {
+	for _, r := range rows {
+		out = append(out, string(r.Partition)+" "+r.ID)
+	}
+	return out
+}
+
+// Whoever asks from elsewhere is answered at once; so is everybody on a store that is not
+// joined, or is another one.
+func TestFP01_Apart(t *testing.T) {
+	t.Parallel()
+	s, other := newCalls(t), newCalls(t)
+	ids := s.fill(t, 2)
+	other.fill(t, 2)
+	j, o := storage.Joined(s), storage.Joined(other)
+	require.Equal(t, t.Context(), storage.Apart(t.Context()))
+	for _, err := range storage.Work(t.Context(), j, ids, itself, func(ctx context.Context, id string) error {
+		_, err := j.Rows(storage.Apart(ctx), pieces.Table, storage.Keys(partOf(id), id)...)
+		_, err2 := o.Rows(ctx, pieces.Table, storage.Keys(partOf(id), id)...)
+		_, err3 := s.Rows(ctx, pieces.Table, storage.Keys(partOf(id), id)...)
+		return errors.Join(err, err2, err3)
+	}) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, slices.Repeat([]string{"rows 1"}, 4), s.list)
+	require.Equal(t, slices.Repeat([]string{"rows 1"}, 2), other.list)
+
+	// Work within an item: its own items ask together.
+	s.list = nil
+	for _, err := range storage.Work(t.Context(), j, []string{"a", "b"}, itself, func(ctx context.Context, _ string) error {
+		return errors.Join(storage.Work(ctx, j, ids, itself, func(ctx context.Context, id string) error {
+			_, _, ok, err := pieces.One(ctx, j, partOf(id), id)
+			if !ok {
+				return errors.New("not there")
+			}
+			return err
+		})...)
+	}) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"rows 2", "rows 2"}, s.list)
+}
