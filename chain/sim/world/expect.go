@@ -18,7 +18,7 @@ import (
 func (r *run) expectDue(m *merchant, in *payment.CreateInput, p payment.Payment) {
 	c := currency(p.Currency)
 	if !slices.ContainsFunc(r.quoted[c.Token], p.Rate.Equal) {
-		r.fail("model", "payment %s has the rate %s, which nobody quoted", p.ID, p.Rate)
+		r.inside("model", "payment %s has the rate %s, which nobody quoted", p.ID, p.Rate)
 		return
 	}
 	hundred := int64(100)
@@ -28,15 +28,15 @@ func (r *run) expectDue(m *merchant, in *payment.CreateInput, p payment.Payment)
 	}
 	due := ceilDiv(num.Shift(20).BigInt(), den.Shift(20).BigInt())
 	if due.Cmp(big64(p.Due)) != 0 {
-		r.fail("model", "payment %s of %s USD at %s asks for %d units, should be %s", p.ID, in.Amount, p.Rate, p.Due, due)
+		r.inside("model", "payment %s of %s USD at %s asks for %d units, should be %s", p.ID, in.Amount, p.Rate, p.Due, due)
 	}
 	most := dec("5").Shift(int32(c.Scale)).Div(p.USDRate)
 	tolerance := decimal.Min(decimal.New(int64(p.Due), 0).Mul(dec("0.005")), most).IntPart()
 	if d := int64(p.Tolerance) - tolerance; d < -1 || d > 1 {
-		r.fail("model", "payment %s tolerates %d units, should be %d", p.ID, p.Tolerance, tolerance)
+		r.inside("model", "payment %s tolerates %d units, should be %d", p.ID, p.Tolerance, tolerance)
 	}
 	if p.Status != payment.Waiting || p.FeePercent.Cmp(m.fee) != 0 || p.FeeByUser != *in.FeeByUser {
-		r.fail("model", "payment %s begins as %s with fee %s by user %t", p.ID, p.Status, p.FeePercent, p.FeeByUser)
+		r.inside("model", "payment %s begins as %s with fee %s by user %t", p.ID, p.Status, p.FeePercent, p.FeeByUser)
 	}
 }
 
@@ -60,12 +60,12 @@ func (r *run) expectPrice(m *merchant, in *withdrawal.CreateInput, v withdrawal.
 		if units.Cmp(big64(figure)) == 0 {
 			fee := floorDiv(units, m.percent.Shift(6).BigInt(), 100_000_000, nil)
 			if fee != v.PlatformFee {
-				r.fail("model", "withdrawal %s of %d has the platform fee %d, should be %d", v.ID, figure, v.PlatformFee, fee)
+				r.inside("model", "withdrawal %s of %d has the platform fee %d, should be %d", v.ID, figure, v.PlatformFee, fee)
 			}
 			return
 		}
 	}
-	r.fail("model", "withdrawal %s: %d requested, %d to the recipient, none of it what was asked for", v.ID, v.Requested, v.Amount)
+	r.inside("model", "withdrawal %s: %d requested, %d to the recipient, none of it what was asked for", v.ID, v.Requested, v.Amount)
 }
 
 // sent is I7 at any moment: nobody's supplier has more than was accepted for him.
@@ -78,7 +78,7 @@ func (r *run) sent() {
 			v, ok := r.accepted(p)
 			got := r.network(p.c.Network).chain.Balance(p.to, p.c.Code)
 			if !ok && got.Sign() != 0 || ok && got.GreaterThan(p.c.Decimal(v.Amount)) {
-				r.fail("I7", "withdrawal %q (%s) of %s paid %s %s to %s", v.ID, v.Status, p.key, got, p.c.Code, p.to)
+				r.inside("I7", "withdrawal %q (%s) of %s paid %s %s to %s", v.ID, v.Status, p.key, got, p.c.Code, p.to)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (r *run) books(m *merchant) {
 	for _, b := range all {
 		have := balance{b.Posted, b.Held}
 		if want := r.truth.balances[balanceKey{part, b.Account, b.Asset}]; have != want {
-			r.fail("I2", "%s of %s in %s is %v, the entries make %v", b.Asset, b.Account, part, have, want)
+			r.inside("I2", "%s of %s in %s is %v, the entries make %v", b.Asset, b.Account, part, have, want)
 		}
 		seen++
 	}
@@ -120,7 +120,7 @@ func (r *run) books(m *merchant) {
 		}
 	}
 	if seen < 0 {
-		r.fail("I2", "%s has lost %d balances", part, -seen)
+		r.inside("I2", "%s has lost %d balances", part, -seen)
 	}
 }
 

@@ -73,10 +73,10 @@ func (w *witness) judge(c *storage.Change) {
 func (w *witness) newEvent(c *storage.Change, id string, e webhook.Event) {
 	k := string(c.Partition) + "\x00" + e.Object
 	if w.events[k]++; e.Seq != w.events[k] {
-		w.r.fail("I12", "event %s of %s has number %d, %d was next", id, e.Object, e.Seq, w.events[k])
+		w.r.inside("I12", "event %s of %s has number %d, %d was next", id, e.Object, e.Seq, w.events[k])
 	}
 	if !strings.Contains(e.Body, e.Object) {
-		w.r.fail("I12", "event %s does not name %s", id, e.Object)
+		w.r.inside("I12", "event %s does not name %s", id, e.Object)
 	}
 	if e.Type != webhook.DepositMerged {
 		return
@@ -87,7 +87,7 @@ func (w *witness) newEvent(c *storage.Change, id string, e webhook.Event) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(e.Body), &body); err != nil || w.merged[string(c.Partition)+"\x00"+body.Data.Deposit] {
-		w.r.fail("I12", "event %s tells again that deposit %s was merged: %v", id, body.Data.Deposit, err)
+		w.r.inside("I12", "event %s tells again that deposit %s was merged: %v", id, body.Data.Deposit, err)
 	}
 	w.merged[string(c.Partition)+"\x00"+body.Data.Deposit] = true
 }
@@ -108,14 +108,14 @@ func (w *witness) distance(part storage.Partition, p *storage.Row, e webhook.Eve
 			most += longestPause
 		}
 		if p.Due.After(w.r.now.Add(most)) {
-			w.r.fail("H08", "event %s is put off until %s, and still has %d attempts", p.ID, p.Due, e.Attempts)
+			w.r.inside("H08", "event %s is put off until %s, and still has %d attempts", p.ID, p.Due, e.Attempts)
 		}
 		return
 	}
 	wait := schedule[min(e.Attempts, len(schedule))-1]
 	early, late := w.r.current.began.Add(wait-w.r.skewed), w.r.now.Add(wait+w.r.skewed)
 	if p.Due.Before(early) || p.Due.After(late) {
-		w.r.fail("H08", "event %s is due at %s after attempt %d, should be %s later than that", p.ID, p.Due, e.Attempts, wait)
+		w.r.inside("H08", "event %s is due at %s after attempt %d, should be %s later than that", p.ID, p.Due, e.Attempts, wait)
 	}
 }
 
@@ -123,7 +123,7 @@ func (w *witness) distance(part storage.Partition, p *storage.Row, e webhook.Eve
 func (w *witness) purged(key, id string) {
 	e := w.outbox[key]
 	if keep := w.r.keep; e.Status == webhook.StatusPending || keep == 0 || w.r.now.Add(w.r.skewed).Sub(e.Done) < keep {
-		w.r.fail("X03", "event %s, %s since %s, was purged", id, e.Status, e.Done)
+		w.r.inside("X03", "event %s, %s since %s, was purged", id, e.Status, e.Done)
 	}
 }
 
@@ -139,14 +139,14 @@ func (w *witness) told(c *storage.Change, id, from, to string, sent []webhook.Ev
 			} `json:"data"`
 		}
 		if err := json.Unmarshal([]byte(e.Body), &body); err != nil {
-			w.r.fail("I12", "event of %s is no JSON: %v", id, err)
+			w.r.inside("I12", "event of %s is no JSON: %v", id, err)
 		}
 		if body.Data.Previous == at && body.Data.Status != "" {
 			at = body.Data.Status
 		}
 	}
 	if at != to {
-		w.r.fail("I12", "change %s moved %s from %s to %s and tells of %s", c.ID, id, from, to, at)
+		w.r.inside("I12", "change %s moved %s from %s to %s and tells of %s", c.ID, id, from, to, at)
 	}
 }
 
@@ -172,25 +172,25 @@ func (w *witness) payment(c *storage.Change, id string, p payment.Payment, sent 
 	if !known {
 		key := p.Network + "\x00" + p.Address
 		if other := w.taken[key]; other != "" {
-			w.r.fail("I11", "payments %s and %s have the same address %s", other, id, p.Address)
+			w.r.inside("I11", "payments %s and %s have the same address %s", other, id, p.Address)
 		}
 		w.taken[key] = id
 		if p.Status != payment.Waiting || len(sent) > 0 {
-			w.r.fail("I13", "payment %s begins as %s with %d events", id, p.Status, len(sent))
+			w.r.inside("I13", "payment %s begins as %s with %d events", id, p.Status, len(sent))
 		}
 		return
 	}
 	if old.Due != p.Due || old.Address != p.Address || old.Wallet != p.Wallet || old.FeePercent.Cmp(p.FeePercent) != 0 {
-		w.r.fail("I13", "what payment %s asks for has changed", id)
+		w.r.inside("I13", "what payment %s asks for has changed", id)
 	}
 	if old.Status != p.Status {
 		// One Change may take several steps: the first and the last are told.
 		if !reachable(paymentMoves, string(old.Status), string(p.Status)) {
-			w.r.fail("I13", "payment %s went from %s to %s", id, old.Status, p.Status)
+			w.r.inside("I13", "payment %s went from %s to %s", id, old.Status, p.Status)
 		}
 	}
 	if early := p.ExpiresAt.Add(-w.r.skewed); p.Status == payment.Expired && old.Status != p.Status && !p.Cancelled && w.r.now.Before(early) {
-		w.r.fail("I13", "payment %s has expired before %s", id, p.ExpiresAt)
+		w.r.inside("I13", "payment %s has expired before %s", id, p.ExpiresAt)
 	}
 	var posted ledger.Amount
 	for i := range c.Post {
@@ -202,11 +202,11 @@ func (w *witness) payment(c *storage.Change, id string, p payment.Payment, sent 
 		}
 	}
 	if posted != p.Net-old.Net {
-		w.r.fail("I5", "change %s credits %d for payment %s, whose net moves from %d to %d", c.ID, posted, id, old.Net, p.Net)
+		w.r.inside("I5", "change %s credits %d for payment %s, whose net moves from %d to %d", c.ID, posted, id, old.Net, p.Net)
 	}
 	net, platform, network := divide(&p)
 	if p.Net != net || p.Platform != platform || p.NetworkTaken != network {
-		w.r.fail("model", "payment %s received %d: has %d+%d+%d, should be %d+%d+%d", id, p.Received, p.Net, p.Platform, p.NetworkTaken, net, platform, network)
+		w.r.inside("model", "payment %s received %d: has %d+%d+%d, should be %d+%d+%d", id, p.Received, p.Net, p.Platform, p.NetworkTaken, net, platform, network)
 	}
 	if old.Status != p.Status {
 		w.told(c, id, string(old.Status), string(p.Status), sent)
@@ -239,7 +239,7 @@ func (w *witness) deposit(c *storage.Change, id string, d payment.Deposit) {
 	old := w.deposits[k]
 	w.deposits[k] = d
 	if d.Booking == payment.InWallet && d.Booking != old.Booking && old.Owed > 0 && d.Net > 0 && d.Owed >= old.Owed {
-		w.r.fail("I5", "deposit %s is back with %d, and its wallet still owes %d for it", id, d.Net, d.Owed)
+		w.r.inside("I5", "deposit %s is back with %d, and its wallet still owes %d for it", id, d.Net, d.Owed)
 	}
 	if d.Booking == old.Booking || d.Booking != payment.InWallet && d.Booking != payment.InSuspense || w.r.deep {
 		return
@@ -254,7 +254,7 @@ func (w *witness) deposit(c *storage.Change, id string, d payment.Deposit) {
 			return
 		}
 	}
-	w.r.fail("I5", "%s of %s %s was booked as %s, and its chain does not have it with %d blocks above it",
+	w.r.inside("I5", "%s of %s %s was booked as %s, and its chain does not have it with %d blocks above it",
 		c0.Decimal(d.Amount), d.Currency, id, d.Booking, above)
 }
 
@@ -270,21 +270,21 @@ func (w *witness) payout(c *storage.Change, id string, v withdrawal.Withdrawal, 
 	switch {
 	case !known:
 		if v.Status != withdrawal.Pending {
-			w.r.fail("I13", "withdrawal %s begins as %s", id, v.Status)
+			w.r.inside("I13", "withdrawal %s begins as %s", id, v.Status)
 		}
 		if v.Requested != v.Amount+v.PlatformFee+v.NetworkFee || v.Amount <= 0 || v.NetworkFee < 0 || v.PlatformFee < 0 {
-			w.r.fail("model", "withdrawal %s: %d ≠ %d+%d+%d", id, v.Requested, v.Amount, v.PlatformFee, v.NetworkFee)
+			w.r.inside("model", "withdrawal %s: %d ≠ %d+%d+%d", id, v.Requested, v.Amount, v.PlatformFee, v.NetworkFee)
 		}
 		move(ledger.Wallet(v.Wallet), 0, v.Requested)
 	case old.Requested != v.Requested || old.Amount != v.Amount || old.Address != v.Address || old.Currency != v.Currency || old.Wallet != v.Wallet:
-		w.r.fail("I7", "withdrawal %s has changed after it was accepted", id)
+		w.r.inside("I7", "withdrawal %s has changed after it was accepted", id)
 	case old.Status == v.Status:
 	default:
 		if old.Frozen && v.Status == withdrawal.Processing {
-			w.r.fail("I13", "withdrawal %s goes out although it is frozen", id)
+			w.r.inside("I13", "withdrawal %s goes out although it is frozen", id)
 		}
 		if !reachable(payoutMoves, string(old.Status), string(v.Status)) {
-			w.r.fail("I13", "withdrawal %s went from %s to %s", id, old.Status, v.Status)
+			w.r.inside("I13", "withdrawal %s went from %s to %s", id, old.Status, v.Status)
 		}
 		w.told(c, id, string(old.Status), string(v.Status), sent)
 		switch v.Status {
@@ -316,7 +316,7 @@ func (w *witness) transfer(c *storage.Change, id string, t wallet.Transfer, sent
 		move(source, 0, t.Amount)
 	case old.Status == t.Status:
 	case old.Status != wallet.TransferPending:
-		w.r.fail("I13", "transfer %s went from %s to %s", id, old.Status, t.Status)
+		w.r.inside("I13", "transfer %s went from %s to %s", id, old.Status, t.Status)
 	case t.Status == wallet.TransferCompleted:
 		move(source, -t.Amount, -t.Amount)
 		move(target, t.Amount, 0)
@@ -338,7 +338,7 @@ func (w *witness) legs(c *storage.Change, what string, want map[balanceKey]balan
 		}
 	}
 	if !maps.Equal(have, want) {
-		w.r.fail("I9", "change %s of %s posts %v, should post %v", c.ID, what, have, want)
+		w.r.inside("I9", "change %s of %s posts %v, should post %v", c.ID, what, have, want)
 	}
 }
 
@@ -351,21 +351,21 @@ func (w *witness) attempt(c *storage.Change, tx string, a outgoing.AttemptRow, f
 		return
 	}
 	if other := w.apart(c.Partition, a); other != 0 {
-		w.r.fail("I10", "attempts %d and %d of %s share nothing, and both may land", other, a.Number, a.Intent)
+		w.r.inside("I10", "attempts %d and %d of %s share nothing, and both may land", other, a.Number, a.Intent)
 	}
 	w.attempts[key] = a
 	for _, s := range a.Spends {
 		slot := string(c.Partition) + "\x00" + s
 		if other := w.slots[slot]; other != "" && other != a.Intent {
-			w.r.fail("I11", "%s is spent by %s and by %s", s, other, a.Intent)
+			w.r.inside("I11", "%s is spent by %s and by %s", s, other, a.Intent)
 		}
 		w.slots[slot] = a.Intent
 		coin, _, known, err := outgoing.Coins.One(context.Background(), w.Store, c.Partition, s)
 		if err != nil || known && coin.State == outgoing.CoinFree {
-			w.r.fail("I11", "%s is spent by %s and is free for others: %v", s, a.Intent, err)
+			w.r.inside("I11", "%s is spent by %s and is free for others: %v", s, a.Intent, err)
 		}
 		if known && coin.State != outgoing.CoinGone && w.gone(c.Partition, s) {
-			w.r.fail("R03", "%s is spent by %s as if it were there, and was said to be gone", s, a.Intent)
+			w.r.inside("R03", "%s is spent by %s as if it were there, and was said to be gone", s, a.Intent)
 		}
 	}
 }
@@ -376,7 +376,7 @@ func (w *witness) ride(p storage.Partition, intent, carrier string) {
 	a, _, known, err := outgoing.Intents.One(context.Background(), w.Store, p, intent)
 	b, _, also, wrong := outgoing.Intents.One(context.Background(), w.Store, p, carrier)
 	if err != nil || wrong != nil || !known || !also || a.Tenant != b.Tenant {
-		w.r.fail("I4", "order %s of %q is paid by order %s of %q: %v", intent, a.Tenant, carrier, b.Tenant, errors.Join(err, wrong))
+		w.r.inside("I4", "order %s of %q is paid by order %s of %q: %v", intent, a.Tenant, carrier, b.Tenant, errors.Join(err, wrong))
 	}
 }
 
@@ -417,7 +417,7 @@ func (w *witness) sweep(c *storage.Change, id string, s treasury.Sweep, fresh bo
 	active := s.State == treasury.SweepFunding || s.State == treasury.SweepMoving || s.State == treasury.SweepNew && s.Fundings > 0
 	switch other := w.sweeping[at]; {
 	case active && other != "" && other != id:
-		w.r.fail("I11", "%s and %s are under way at once", other, id)
+		w.r.inside("I11", "%s and %s are under way at once", other, id)
 	case active:
 		w.sweeping[at] = id
 	case other == id:
@@ -429,7 +429,7 @@ func (w *witness) sweep(c *storage.Change, id string, s treasury.Sweep, fresh bo
 	for _, key := range s.Deposits {
 		tx, _, _ := strings.Cut(key, ":")
 		if a, ours := w.attempts[string(c.Partition)+"\x00"+tx]; fresh && ours && a.Purpose != chain.ForWithdrawal {
-			w.r.fail("I5", "%s is of our own transaction %s", id, tx)
+			w.r.inside("I5", "%s is of our own transaction %s", id, tx)
 		}
 	}
 }
@@ -451,7 +451,7 @@ func (w *witness) abandoned(id string, s treasury.Sweep) {
 	}
 	left := decimal.Min(came, n.sim.Balance(chain.Address(s.Address), s.Currency)).Mul(w.r.prices[currency(s.Currency).Token])
 	if left.GreaterThan(decimal.New(100, 0)) {
-		w.r.fail("I19", "%s is given up, %q, and %s has %s USD of it", id, s.Reason, s.Address, left)
+		w.r.inside("I19", "%s is given up, %q, and %s has %s USD of it", id, s.Reason, s.Address, left)
 	}
 }
 
@@ -462,14 +462,14 @@ func (w *witness) setAside(c *storage.Change, g treasury.GasFloat) {
 	more := g.Reserved > w.aside[k]
 	w.aside[k] = g.Reserved
 	if t := w.r.current; more && t != nil && !t.paused && g.Reserved > w.equity(c.Partition, ledger.Asset(g.Asset)) {
-		w.r.fail("I4", "%s sets %d %s aside for gas, and has %d", c.Partition, g.Reserved, g.Asset, w.equity(c.Partition, ledger.Asset(g.Asset)))
+		w.r.inside("I4", "%s sets %d %s aside for gas, and has %d", c.Partition, g.Reserved, g.Asset, w.equity(c.Partition, ledger.Asset(g.Asset)))
 	}
 }
 
 func (w *witness) address(c *storage.Change, id string) {
 	key := "address\x00" + string(c.Partition) + "\x00" + id
 	if w.posted[key] {
-		w.r.fail("I11", "address %s was derived twice", id)
+		w.r.inside("I11", "address %s was derived twice", id)
 	}
 	w.posted[key] = true
 }

@@ -3,6 +3,9 @@ package world
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -19,12 +22,18 @@ import (
 type outside struct {
 	judge   *judge.Judge
 	process *process
-	opened  *witness        // the store that the process was started on
-	own     map[string]bool // by network and address
-	stepped time.Time       // when a process did all that was due, with nothing in its way
-	struck  int             // faults of the store so far
-	trouble time.Time       // when the last of them struck
-	calm    time.Time       // when all faults stopped; zero = not yet
+	opened  *witness                // the store that the process was started on
+	own     map[string]bool         // by network and address
+	coins   map[string]bool         // that came from outside to an address of ours, by network and outpoint
+	fees    map[chain.Network][]fee // levels so far
+	gone    map[string]time.Time    // those that a reorg has taken away, since when it was seen
+	stepped time.Time               // when a process did all that was due, with nothing in its way
+	struck  int                     // faults of the store so far
+	trouble time.Time               // when the last of them struck
+	calm    time.Time               // when all faults stopped; zero = not yet
+	// What the library found when it was asked to verify its books just now, by merchant.
+	verified bool
+	findings map[string][]string
 }
 
 func newOutside(open []string) *outside {
@@ -33,13 +42,13 @@ func newOutside(open []string) *outside {
 		for _, code := range codes {
 			c := currency(code)
 			all[code] = judge.Coin{
-				Code: code, Token: c.Token, Network: string(c.Network), Scale: int32(c.Scale), Native: c.Native(), Dust: c.Dust, Confirmations: c.Confirmations,
+				Code: code, Token: c.Token, Network: string(c.Network), Scale: int32(c.Scale), Native: c.Native(), Dust: c.Dust, Confirmations: c.Confirmations, WaitFinal: c.WaitFinal,
 			}
 		}
 	}
 	j := judge.New(all)
 	j.Hold(open...)
-	return &outside{judge: j, own: map[string]bool{}}
+	return &outside{judge: j, own: map[string]bool{}, coins: map[string]bool{}, gone: map[string]time.Time{}, fees: map[chain.Network][]fee{}}
 }
 
 // paid tells the judge of a new payment.
@@ -97,6 +106,11 @@ func (o *outside) watch(r *run) {
 	if r.calm && o.calm.IsZero() {
 		o.calm = r.now
 	}
+	for _, x := range r.chains {
+		if x.sim != nil {
+			o.fees[x.name] = charged(o.fees[x.name], r.now, x.sim.FeeLevel())
+		}
+	}
 	n := 0
 	for nemesis := range perPoint {
 		n += r.struck[nemesis]
@@ -126,6 +140,7 @@ func (r *run) judged(end bool) {
 		return
 	}
 	o.judge.Look(s)
+	o.verified = false
 	for _, b := range o.judge.Breaches() {
 		r.fail(b.Promise, "%s", b.What)
 	}
@@ -148,13 +163,13 @@ func (o *outside) open(r *run) error {
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
 		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted,
-		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Purged: r.keep > 0, Skew: r.skewed},
+		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers] > 0, Lossy: r.lossy(), Purged: r.keep > 0, Skew: r.skewed},
 	}
 	if !o.calm.IsZero() {
 		s.Calm = r.now.Sub(o.calm)
 	}
 	for _, m := range r.tenants {
-		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead}
+		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead, Verified: o.verified, Findings: o.findings[m.id]}
 		if err := judge.Read(context.Background(), o.process.app, r.truth, r.now, &shop); err != nil {
 			return nil, err
 		}
@@ -190,10 +205,24 @@ func (o *outside) rest(r *run, m *merchant, shop *judge.Shop) error {
 	return nil
 }
 
+// transfer looks one up as its chain is now: see judge.Find.
+func (r *run) transfer(network, tx string, ordinal int) (judge.Found, bool) {
+	n := r.network(chain.Network(network))
+	for _, t := range n.chain.Transfers("") {
+		if t.Tx == tx && t.Ordinal == ordinal {
+			return judge.Found{
+				Move: judge.Move{Tx: tx, Ordinal: ordinal, From: string(t.From), To: string(t.To), Coin: t.Currency, Amount: t.Amount, Height: t.Block.Height, Time: t.Block.Time},
+				Ours: slices.Contains(n.chain.Transactions(true), tx), Above: n.chain.Height() - t.Block.Height, Word: n.final,
+			}, true
+		}
+	}
+	return judge.Found{}, false
+}
+
 // look reads one network past the library.
 func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 	c := judge.Chain{
-		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), First: map[string]time.Time{},
+		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), Word: n.final, First: map[string]time.Time{},
 		Unseen: map[string]bool{}, Own: map[string]bool{}, Hot: map[string]bool{}, Held: map[string]decimal.Decimal{}, Stuck: map[string]map[string]decimal.Decimal{},
 	}
 	for _, m := range r.tenants {
@@ -206,7 +235,7 @@ func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 	}
 	for _, t := range n.chain.Transfers("") {
 		c.Moves = append(c.Moves, judge.Move{
-			Tx: t.Tx, From: string(t.From), To: string(t.To), Coin: t.Currency, Amount: t.Amount, Height: t.Block.Height, Time: t.Block.Time,
+			Tx: t.Tx, Ordinal: t.Ordinal, From: string(t.From), To: string(t.To), Coin: t.Currency, Amount: t.Amount, Height: t.Block.Height, Time: t.Block.Time,
 		})
 		if at, ok := r.first[string(n.name)+t.Tx]; ok {
 			c.First[t.Tx] = at
@@ -215,12 +244,85 @@ func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 			return c, err
 		}
 	}
+	if err := o.price(r, n, &c); err != nil {
+		return c, err
+	}
+	if c.Outputs && r.deep {
+		o.miss(n, &c, r.now)
+	}
 	for _, tx := range n.chain.Transactions(true) {
 		if st, err := n.sim.Outcome(tx); err == nil && st.State == chain.Included {
 			c.Sent = append(c.Sent, judge.Sent{Tx: tx, Cost: int64(st.Cost), Executed: st.Executed})
 		}
 	}
 	return c, nil
+}
+
+// price reads what forwarding each coin of an account network costs now, and whether
+// fees are normal and the network is not halted.
+func (o *outside) price(r *run, n *network, c *judge.Chain) error {
+	c.Normal, c.Forward = normal(o.fees[n.name], r.now), map[string]decimal.Decimal{}
+	if c.Outputs || !r.calm {
+		return nil
+	}
+	s, err := o.process.app.NetworkStatus(context.Background(), n.name)
+	if err != nil {
+		return err
+	}
+	c.Halted = s.Halted != ""
+	gas := currency(n.coins[0])
+	for _, code := range n.coins {
+		purposes := []chain.Purpose{chain.ForSweep}
+		if code != gas.Code { // gas for it, and some to spare
+			purposes = append(purposes, chain.ForGas, chain.ForGas, chain.ForGas)
+		}
+		for _, p := range purposes {
+			what := code
+			if p == chain.ForGas {
+				what = gas.Code
+			}
+			f, err := n.sim.Client().EstimateFee(context.Background(), chain.Intent{Purpose: p, Network: n.name, Currency: what, Amount: 1, All: p == chain.ForSweep})
+			if err != nil {
+				return err
+			}
+			c.Forward[code] = c.Forward[code].Add(gas.Decimal(f.Max))
+		}
+	}
+	return nil
+}
+
+// miss notes which coins from outside are on the chain, and which a reorg took away.
+func (o *outside) miss(n *network, c *judge.Chain, now time.Time) {
+	there, prefix := map[string]bool{}, string(n.name)+"/"
+	for i := range c.Moves {
+		m := &c.Moves[i]
+		id := prefix + m.Tx + ":" + strconv.Itoa(m.Ordinal)
+		if there[id] = true; c.Own[m.To] && !c.Own[m.From] {
+			o.coins[id] = true
+		}
+		delete(o.gone, id)
+	}
+	for _, hash := range n.chain.Transactions(true) { // ours come back: we send them again
+		for id := range o.coins {
+			if strings.HasPrefix(id, prefix+hash+":") {
+				delete(o.coins, id)
+			}
+		}
+	}
+	for id := range o.coins {
+		if _, known := o.gone[id]; strings.HasPrefix(id, prefix) && !there[id] && !known {
+			o.gone[id] = now
+		}
+	}
+}
+
+// lost says of a network's coin whether it is gone, and a process has done all that was
+// due since.
+func (o *outside) lost(n chain.Network) func(outpoint string) bool {
+	return func(outpoint string) bool {
+		since, ok := o.gone[string(n)+"/"+outpoint]
+		return ok && since.Before(o.stepped)
+	}
 }
 
 // mine notes an address that is the library's, with what it holds.

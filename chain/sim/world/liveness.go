@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -43,11 +44,14 @@ func (r *run) liveness() {
 	}
 	r.tell("faults stop")
 	r.now = r.now.Add(r.skewed)
-	for range 2 {
+	for round := range 2 {
+		if round == 1 {
+			r.drain()
+		}
 		if !r.settle() {
 			return
 		}
-		r.rest()
+		r.rest(round == 1)
 		r.audit()
 		r.compare()
 		for _, n := range r.chains { // whatever was ever signed comes back
@@ -56,10 +60,50 @@ func (r *run) liveness() {
 	}
 }
 
-// rest lets what operators brought last become final, too.
-func (r *run) rest() {
-	for range 3 {
-		r.now = r.now.Add(time.Minute)
+// drain lets each merchant order all that he has, to see that it can be spent: but for
+// what waits on deposit addresses because moving it costs too much, and what a network
+// must be paid. It is not asked where a backup or a deep reorg took coins away.
+func (r *run) drain() {
+	if r.deep || r.restored || len(r.w.Nodes) > 0 {
+		return
+	}
+	ctx := context.Background()
+	for _, m := range r.tenants {
+		rests := map[string]ledger.Amount{}
+		for _, n := range r.chains {
+			all, err := r.procs[0].app.Treasury.Waiting(ctx, m.id, n.name, 1000, 0)
+			if err != nil {
+				r.fail("world", "waiting: %v", err)
+				return
+			}
+			for i := range all {
+				rests[all[i].Currency.Code] += all[i].Amount
+			}
+		}
+		for _, id := range append([]string{wallet.Master}, m.wallets...) {
+			have, err := r.procs[0].app.Wallets.Balances(ctx, m.id, id)
+			if err != nil {
+				r.fail("world", "balances: %v", err)
+				return
+			}
+			for _, b := range have[id] {
+				c, account := currency(b.Currency), id
+				if account == wallet.Master {
+					account = ""
+				}
+				if left := c.Decimal(b.Available - rests[c.Code]); left.IsPositive() {
+					r.tell("merchant %d draws %s %s: %s", m.n, left, c.Code, r.withdraw(m, c, account, left))
+				}
+			}
+		}
+	}
+}
+
+// rest lets what operators brought last become final, too, and where day is set a day of
+// calm come to its end.
+func (r *run) rest(day bool) {
+	for i := 0; i < 3 || day && r.now.Sub(r.outside.calm) < 25*time.Hour; i++ {
+		r.now = r.now.Add(pace(10 * i))
 		for _, n := range r.chains {
 			n.chain.Mine(20)
 		}
@@ -97,7 +141,7 @@ func (r *run) settle() bool {
 			return true
 		}
 	}
-	r.fail("I19", "%s after the last fault something is still open: %s", Deadline, r.open())
+	r.inside("I19", "%s after the last fault something is still open: %s", Deadline, r.open())
 	return false
 }
 

@@ -199,17 +199,37 @@ func (r *run) order(m *merchant, c *chain.Currency, account string) string {
 		}
 		terms.Amount = &figure
 	}
-	in := withdrawal.CreateInput{Terms: terms, CustomID: p.key, AccountID: account}
-	m.payouts = append(m.payouts, p)
-	r.outside.ordered(p, in)
-	said := "not heard"
-	again := &request{made: r.now}
-	again.do = func(t *task) { said = p.request(t, in, again) }
-	if !r.ask("create withdrawal", again.do) {
-		return "all busy"
+	said, ok := p.order(withdrawal.CreateInput{Terms: terms, CustomID: p.key, AccountID: account})
+	if !ok {
+		return said
 	}
 	r.backup(true)
 	return fmt.Sprintf("merchant %d, %s %s: %s", m.n, figure, c.Code, said)
+}
+
+// order asks some process for it.
+func (p *payout) order(in withdrawal.CreateInput) (said string, ok bool) {
+	r := p.m.r
+	p.m.payouts = append(p.m.payouts, p)
+	r.outside.ordered(p, in)
+	said = "not heard"
+	again := &request{made: r.now}
+	again.do = func(t *task) { said = p.request(t, in, again) }
+	if !r.ask("create withdrawal", again.do) {
+		return "all busy", false
+	}
+	return said, true
+}
+
+// withdraw orders so much from an account, to a supplier of its own.
+func (r *run) withdraw(m *merchant, c *chain.Currency, account string, amount decimal.Decimal) string {
+	r.requests++
+	p := &payout{m: m, c: c, key: fmt.Sprintf("withdrawal-%d", r.requests)}
+	p.to = r.network(c.Network).chain.Customer("supplier " + p.key)
+	said, _ := p.order(withdrawal.CreateInput{
+		Terms: withdrawal.Terms{Currency: c.Code, Address: string(p.to), Amount: &amount}, CustomID: p.key, AccountID: account,
+	})
+	return said
 }
 
 // rich picks a wallet and a currency to pay with: mostly ones that have
@@ -246,7 +266,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 		return "refused: " + kind(err)
 	}
 	if p.id != "" && p.id != v.ID {
-		p.m.r.fail("I14", "the key %s made withdrawals %s and %s", p.key, p.id, v.ID)
+		p.m.r.inside("I14", "the key %s made withdrawals %s and %s", p.key, p.id, v.ID)
 	}
 	if p.id == "" {
 		p.m.r.counts["withdrawals"]++
@@ -374,7 +394,7 @@ func (r *run) askTransfer() string {
 			return
 		}
 		if id != "" && id != v.ID {
-			r.fail("I14", "the key %s made transfers %s and %s", key, id, v.ID)
+			r.inside("I14", "the key %s made transfers %s and %s", key, id, v.ID)
 		}
 		if id == "" {
 			m.keep(key, again.do)

@@ -52,7 +52,7 @@ func (r *run) payouts(m *merchant) {
 			want = p.c.Decimal(v.Amount)
 		}
 		if !got.Equal(want) && !r.deep { // then only that it is never too much: see sent
-			r.fail("I7", "withdrawal %s is %s and paid %s of %s", v.ID, v.Status, got, want)
+			r.inside("I7", "withdrawal %s is %s and paid %s of %s", v.ID, v.Status, got, want)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (r *run) deposits(m *merchant) come {
 			delete(rows, id)
 			if row, ours := r.truth.attempts[string(storage.Network(string(a.net.name)))+"\x00"+x.Tx]; ours && row.Purpose != chain.ForWithdrawal {
 				if known && d.Booking != payment.Unbooked {
-					r.fail("I5", "our own transaction %s is booked as a deposit: %s", x.Tx, d.Booking)
+					r.inside("I5", "our own transaction %s is booked as a deposit: %s", x.Tx, d.Booking)
 				}
 				continue
 			}
@@ -108,7 +108,7 @@ func (r *run) deposits(m *merchant) come {
 		}
 		if _, left := rows[id]; left && d.Booking != payment.Unbooked && d.Booking != payment.Reversed && d.Booking != payment.Written {
 			if a := m.at(d.Address); a != nil { // else a payment whose creation nobody heard of
-				r.fail("I5", "deposit %s of %d %s is booked as %s, and is not on the chain", id, d.Amount, d.Currency, d.Booking)
+				r.inside("I5", "deposit %s of %d %s is booked as %s, and is not on the chain", id, d.Amount, d.Currency, d.Booking)
 			}
 		}
 	}
@@ -128,14 +128,14 @@ func (m *merchant) at(address string) *asked {
 func (r *run) place(a *asked, p *payment.Payment, x *chain.Transfer, d *payment.Deposit, known bool) {
 	if x.Currency == "" {
 		if d.Booking != payment.Unbooked {
-			r.fail("D03", "a transfer of the unlisted token %s is booked as %s", x.Contract, d.Booking)
+			r.inside("D03", "a transfer of the unlisted token %s is booked as %s", x.Contract, d.Booking)
 		}
 		return
 	}
 	c := currency(x.Currency)
 	units := x.Amount.Shift(int32(c.Scale)).BigInt()
 	wrong := func(want string) {
-		r.fail("I5", "transfer %s:%d of %s %s to payment %s (%s, due %s, until %s), sent %s, mined %s: should be %s, is %q booked %q (row: %t)",
+		r.inside("I5", "transfer %s:%d of %s %s to payment %s (%s, due %s, until %s), sent %s, mined %s: should be %s, is %q booked %q (row: %t)",
 			x.Tx, x.Ordinal, x.Amount, x.Currency, a.id, p.Status, a.due, p.ExpiresAt.Format("02 15:04:05"),
 			r.first[string(a.net.name)+x.Tx].Format("02 15:04:05"), x.Block.Time.Format("02 15:04:05"), want, d.Role, d.Booking, known)
 	}
@@ -198,18 +198,18 @@ func (r *run) outcome(a *asked, p *payment.Payment) {
 		}
 	}
 	if received != p.Received {
-		r.fail("model", "payment %s has received %d, its deposits make %d", a.id, p.Received, received)
+		r.inside("model", "payment %s has received %d, its deposits make %d", a.id, p.Received, received)
 	}
 	enough := p.Received >= p.Due-p.Tolerance
 	switch {
 	case r.deep:
 	case enough && p.Status != payment.Completed:
-		r.fail("model", "payment %s has %d of %d and is %s", a.id, p.Received, p.Due, p.Status)
+		r.inside("model", "payment %s has %d of %d and is %s", a.id, p.Received, p.Due, p.Status)
 	case !enough && p.Status == payment.Completed:
-		r.fail("model", "payment %s has %d of %d and is completed", a.id, p.Received, p.Due)
+		r.inside("model", "payment %s has %d of %d and is completed", a.id, p.Received, p.Due)
 	case enough && p.Received > p.Due && p.Type != payment.TypeOver, enough && p.Received <= p.Due && p.Type != payment.TypeFull,
 		!enough && p.Received > 0 && p.Type != payment.TypePartial:
-		r.fail("model", "payment %s has %d of %d and is called %q", a.id, p.Received, p.Due, p.Type)
+		r.inside("model", "payment %s has %d of %d and is called %q", a.id, p.Received, p.Due, p.Type)
 	}
 }
 
@@ -255,20 +255,20 @@ func (r *run) wallets(m *merchant, in come) {
 		id, _ := k.account.WalletID()
 		have := r.truth.balances[k].posted + r.truth.balances[balanceKey{part, ledger.Receivable(id), k.asset}].posted
 		if have != w {
-			r.fail("model", "wallet %q of %s has %d %s, should have %d", id, part, have, k.asset, w)
+			r.inside("model", "wallet %q of %s has %d %s, should have %d", id, part, have, k.asset, w)
 		}
 		if held := r.truth.balances[k].held; held != 0 && !r.deep {
-			r.fail("I9", "wallet %q of %s still holds %d %s for nobody", id, part, held, k.asset)
+			r.inside("I9", "wallet %q of %s still holds %d %s for nobody", id, part, held, k.asset)
 		}
 	}
 	for asset, w := range in.platform {
 		if have := r.truth.balances[balanceKey{part, ledger.FeesPlatform, asset}].posted; have != w {
-			r.fail("model", "the platform earned %d %s of %s, should be %d", have, asset, part, w)
+			r.inside("model", "the platform earned %d %s of %s, should be %d", have, asset, part, w)
 		}
 	}
 	for asset, w := range in.suspense {
 		if have := r.truth.balances[balanceKey{part, ledger.Suspense, asset}].posted; have != w {
-			r.fail("model", "suspense of %s has %d %s, should be %d", part, have, asset, w)
+			r.inside("model", "suspense of %s has %d %s, should be %d", part, have, asset, w)
 		}
 	}
 }
@@ -303,11 +303,11 @@ func (r *run) delivered(m *merchant) {
 		_, got := r.inbox.bodies[key]
 		switch {
 		case e.Status == webhook.StatusDelivered && !got:
-			r.fail("I12", "webhook %s is called delivered and never came", key)
+			r.inside("I12", "webhook %s is called delivered and never came", key)
 		case e.Status == webhook.StatusFailed && e.Attempts != len(schedule)+1 && e.Done.Sub(e.Created) < 24*time.Hour-r.skewed:
-			r.fail("I12", "webhook %s was given up after %d attempts", key, e.Attempts)
+			r.inside("I12", "webhook %s was given up after %d attempts", key, e.Attempts)
 		case e.Status == webhook.StatusSkipped:
-			r.fail("I12", "webhook %s was skipped", key)
+			r.inside("I12", "webhook %s was skipped", key)
 		}
 	}
 }
@@ -327,12 +327,12 @@ func (r *run) gas(m *merchant) {
 		reserved[res.Asset] += res.Amount
 		count[res.Asset]++
 		if !r.underWay(row.ID) {
-			r.fail("I9", "%d %s of merchant %d are still set aside for %s, which has ended", res.Amount, res.Asset, m.n, row.ID)
+			r.inside("I9", "%d %s of merchant %d are still set aside for %s, which has ended", res.Amount, res.Asset, m.n, row.ID)
 		}
 	}
 	for _, row := range r.find(treasury.GasFloats.Table, storage.Tenant(m.id)) {
 		if g := treasury.GasFloats.Value(row); g.Reserved != reserved[row.ID] || g.Count != count[row.ID] {
-			r.fail("I9", "%d %s of merchant %d are set aside for %d, where %d are for %d",
+			r.inside("I9", "%d %s of merchant %d are set aside for %d, where %d are for %d",
 				g.Reserved, g.Asset, m.n, g.Count, reserved[row.ID], count[row.ID])
 		}
 	}
@@ -400,7 +400,7 @@ func (r *run) conserved(n *network) {
 		}
 		r.spendable(n, c, held, slack)
 		if held.Sub(books).Abs().GreaterThan(slack) && !r.deep {
-			r.fail("I4", "%s on %s: our addresses hold %s, the books say %s", code, n.name, held, books)
+			r.inside("I4", "%s on %s: our addresses hold %s, the books say %s", code, n.name, held, books)
 		}
 	}
 }
@@ -418,6 +418,6 @@ func (r *run) spendable(n *network, c *chain.Currency, held, slack decimal.Decim
 		}
 	}
 	if coins.Sub(held).Abs().GreaterThan(slack) {
-		r.fail("I4", "%s on %s: our addresses hold %s, and outputs of %s can be spent", c.Code, n.name, held, coins)
+		r.inside("I4", "%s on %s: our addresses hold %s, and outputs of %s can be spent", c.Code, n.name, held, coins)
 	}
 }

@@ -60,7 +60,7 @@ func (r *run) receive(d *webhook.Delivery) webhook.Result {
 		mood = pick(r.rng, []string{"", "error"})
 	}
 	if mood != "" && mood != "lose" {
-		r.outside.judge.Refused(m.id, r.now, d.Body)
+		r.outside.judge.Refused(r.hook(m, d))
 	}
 	switch mood {
 	case "error":
@@ -86,7 +86,7 @@ var schedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, t
 // tried is H08: attempts keep their distance, unless a process may have lost
 // count of them.
 func (r *run) tried(m *merchant, id string) {
-	if r.rate[Crashes]+r.rate[Pauses]+r.rate[LostCommits]+r.rate[Conflicts]+r.rate[FailedReads]+r.rate[Skew] > 0 {
+	if r.lossy() {
 		return
 	}
 	key := fmt.Sprint(m.n, "/", id)
@@ -95,30 +95,40 @@ func (r *run) tried(m *merchant, id string) {
 	switch n := len(before); {
 	case n == 0:
 	case n > len(schedule):
-		r.fail("H08", "webhook %s was sent %d times", id, n+1)
+		r.inside("H08", "webhook %s was sent %d times", id, n+1)
 	case r.now.Sub(before[n-1]) < schedule[n-1]-time.Microsecond: // stored times have no more places
-		r.fail("H08", "attempt %d of webhook %s came %s after the one before", n+1, id, r.now.Sub(before[n-1]))
+		r.inside("H08", "attempt %d of webhook %s came %s after the one before", n+1, id, r.now.Sub(before[n-1]))
 	}
+}
+
+// hook is a delivery as the judge hears of it.
+func (r *run) hook(m *merchant, d *webhook.Delivery) judge.Hook {
+	return judge.Hook{Shop: m.id, Secret: m.secret, Header: d.Header, Body: d.Body, At: r.now, Lossy: r.lossy()}
+}
+
+// lossy reports whether a process may lose what it did, or the count of what it tried.
+func (r *run) lossy() bool {
+	return r.rate[Crashes]+r.rate[Pauses]+r.rate[LostCommits]+r.rate[Conflicts]+r.rate[FailedReads]+r.rate[Skew] > 0
 }
 
 // accept is what a careful receiver does: I12, I16. He refuses what a sender signed,
 // and then slept over.
 func (r *run) accept(m *merchant, id string, d *webhook.Delivery) bool {
-	r.outside.judge.Received(judge.Hook{Shop: m.id, Secret: m.secret, Header: d.Header, Body: d.Body, At: r.now})
+	r.outside.judge.Received(r.hook(m, d))
 	err := webhook.Verify(d.Header, d.Body, r.now, 12*time.Hour, m.secret)
 	if errors.Is(err, webhook.ErrStale) && r.current != nil && r.current.paused {
 		return false
 	}
 	if err != nil || !m.signed(d) {
-		r.fail("H06", "merchant %d cannot verify %s: %v", m.n, id, err)
+		r.inside("H06", "merchant %d cannot verify %s: %v", m.n, id, err)
 	}
 	key := string(storage.Tenant(m.id)) + "\x00" + id
 	e, ok := r.truth.outbox[key]
 	if !ok || e.Body != string(d.Body) {
-		r.fail("I16", "merchant %d got %s, which is not what was stored for it", m.n, id)
+		r.inside("I16", "merchant %d got %s, which is not what was stored for it", m.n, id)
 	}
 	if old, ok := r.inbox.bodies[key]; ok && old != string(d.Body) {
-		r.fail("I12", "webhook %s has come with two bodies", id)
+		r.inside("I12", "webhook %s has come with two bodies", id)
 	}
 	r.inbox.bodies[key] = string(d.Body)
 	r.counts["webhooks"]++

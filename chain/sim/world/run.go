@@ -348,6 +348,13 @@ func (r *run) fail(invariant, format string, args ...any) {
 	}
 }
 
+// inside is fail for what the judge inside has seen, where that one is asked.
+func (r *run) inside(invariant, format string, args ...any) {
+	if !r.w.Outside {
+		r.fail(invariant, format, args...)
+	}
+}
+
 func (r *run) result() Result {
 	return Result{
 		World: r.w, Hash: hex.EncodeToString(r.trace.Sum(nil)), Steps: r.step + 1, Simulated: r.now.Sub(r.begun),
@@ -418,18 +425,21 @@ func (r *run) audit() {
 		r.fail("verify", "%v", err)
 		return
 	}
+	r.outside.verified, r.outside.findings = true, map[string][]string{}
 	for i := range reports {
 		rep := &reports[i]
+		bad := r.outside.findings[rep.Tenant]
 		for _, f := range rep.Ledger.Findings {
 			if !r.deep || f.Fault != ledger.FaultDeficit && f.Fault != ledger.FaultInsolvent {
-				r.fail("I2", "tenant %s: %s", rep.Tenant, f)
+				bad = append(bad, f.String())
 			}
 		}
 		for _, f := range rep.Seals.Findings {
-			r.fail("I2", "tenant %s: %s", rep.Tenant, f)
+			bad = append(bad, f.String())
 		}
-		if len(rep.Holds)+len(rep.Unexplained)+len(rep.Gas) > 0 {
-			r.fail("I9", "tenant %s: holds %v, unexplained %v, gas %v", rep.Tenant, rep.Holds, rep.Unexplained, rep.Gas)
+		if len(rep.Holds)+len(rep.Unexplained)+len(rep.Gas)+len(rep.Contradictions) > 0 {
+			bad = append(bad, fmt.Sprintf("holds %v, unexplained %v, gas %v, contradictions %v", rep.Holds, rep.Unexplained, rep.Gas, rep.Contradictions))
 		}
+		r.outside.findings[rep.Tenant] = bad
 	}
 }

@@ -54,6 +54,7 @@ type balanceKey struct {
 type balance struct{ posted, held ledger.Amount }
 
 func newWitness(r *run, s storage.Store) *witness {
+	r.outside.judge.Reopened()
 	return &witness{
 		Store: s, r: r, versions: map[rowKey]int64{}, changes: map[string]bool{}, posted: map[string]bool{},
 		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
@@ -75,6 +76,7 @@ func (w *witness) commit(ctx context.Context, c storage.Change) error {
 	}
 	w.changes[key] = true
 	w.remember(entry{change: &c})
+	w.r.outside.judge.Committed(&c, w.r.deep, w.r.transfer)
 	w.rows(&c)
 	w.post(&c)
 	w.judge(&c)
@@ -101,7 +103,7 @@ func (w *witness) rows(c *storage.Change) {
 	for i := range c.Require {
 		g := &c.Require[i]
 		if have := w.versions[rowKey{g.Table, c.Partition, g.ID}]; have != g.Version {
-			w.r.fail("I15", "change %s relied on %s %s at version %d, it stands at %d", c.ID, g.Table.Name, g.ID, g.Version, have)
+			w.r.inside("I15", "change %s relied on %s %s at version %d, it stands at %d", c.ID, g.Table.Name, g.ID, g.Version, have)
 		}
 	}
 	for i := range c.Drop {
@@ -113,7 +115,7 @@ func (w *witness) rows(c *storage.Change) {
 		p := &c.Put[i]
 		k := rowKey{p.Table, c.Partition, p.ID}
 		if have := w.versions[k]; have != p.Version {
-			w.r.fail("I15", "change %s wrote %s %s on version %d, it stood at %d", c.ID, p.Table.Name, p.ID, p.Version, have)
+			w.r.inside("I15", "change %s wrote %s %s on version %d, it stood at %d", c.ID, p.Table.Name, p.ID, p.Version, have)
 		}
 		w.versions[k] = p.Version + 1
 		w.dues(p, c.Partition)
@@ -124,11 +126,12 @@ func (w *witness) claim(ctx context.Context, c storage.Claim) ([]storage.Row, er
 	rows, err := w.Store.Claim(ctx, c)
 	if len(rows) > 0 {
 		w.remember(entry{claim: &c})
+		w.r.outside.judge.Claimed(rows)
 	}
 	for i := range rows {
 		k := rowKey{rows[i].Table, rows[i].Partition, rows[i].ID}
 		if have := w.versions[k]; rows[i].Version != have+1 {
-			w.r.fail("I15", "a claim of %s %s gave version %d after %d", k.table.Name, k.id, rows[i].Version, have)
+			w.r.inside("I15", "a claim of %s %s gave version %d after %d", k.table.Name, k.id, rows[i].Version, have)
 		}
 		w.versions[k] = rows[i].Version
 		w.dues(&rows[i], rows[i].Partition)
@@ -142,7 +145,7 @@ func (w *witness) post(c *storage.Change) {
 		tx := &c.Post[i]
 		key := string(c.Partition) + "\x00" + tx.ID
 		if w.posted[key] {
-			w.r.fail("I1", "posting %s of %s is there twice", tx.ID, c.Partition)
+			w.r.inside("I1", "posting %s of %s is there twice", tx.ID, c.Partition)
 		}
 		w.posted[key] = true
 		sums := map[ledger.Asset]ledger.Amount{}
@@ -153,15 +156,15 @@ func (w *witness) post(c *storage.Change) {
 			w.balances[k] = b
 			sums[l.Asset] += l.Delta
 			if _, floor := l.Account.WalletID(); floor && (b.held < 0 || b.posted < b.held) {
-				w.r.fail("I3", "%s left %s of %s at %d with %d held", tx.ID, l.Asset, l.Account, b.posted, b.held)
+				w.r.inside("I3", "%s left %s of %s at %d with %d held", tx.ID, l.Asset, l.Account, b.posted, b.held)
 			}
 			if l.Account == ledger.Suspense && b.posted < 0 {
-				w.r.fail("I3", "%s left suspense of %s at %d", tx.ID, l.Asset, b.posted)
+				w.r.inside("I3", "%s left suspense of %s at %d", tx.ID, l.Asset, b.posted)
 			}
 		}
 		for asset, sum := range sums {
 			if sum != 0 {
-				w.r.fail("I1", "%s does not balance: %d of %s", tx.ID, sum, asset)
+				w.r.inside("I1", "%s does not balance: %d of %s", tx.ID, sum, asset)
 			}
 		}
 		for _, l := range tx.Legs {
@@ -181,6 +184,6 @@ func (w *witness) equity(p storage.Partition, asset ledger.Asset) (sum ledger.Am
 // solvent is I4: what is owed is covered, but for what a deep reorg took.
 func (w *witness) solvent(p storage.Partition, asset ledger.Asset, tx string) {
 	if equity := w.equity(p, asset); equity < 0 && !w.r.deep && w.r.native(asset) {
-		w.r.fail("I4", "%s left the house of %s with %d of %s: gas spent merchants' coins", tx, p, equity, asset)
+		w.r.inside("I4", "%s left the house of %s with %d of %s: gas spent merchants' coins", tx, p, equity, asset)
 	}
 }

@@ -59,6 +59,9 @@ type Options struct {
 	// Open lists promises that are known to be broken, by id, which are to fail the world
 	// all the same. Defaults to none.
 	Open []string
+	// Outside leaves it to the judge that stands outside to fail the world. Defaults to
+	// both judges.
+	Outside bool
 }
 
 // Actor is somebody of the host's who takes part.

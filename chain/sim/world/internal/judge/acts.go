@@ -16,6 +16,9 @@ func (j *Judge) Accepted(key, id string) {
 	o.ID = id
 }
 
+// Alerted is told that the host was alerted of a deposit in suspense.
+func (j *Judge) Alerted(shop, deposit string) { j.alerts[shop+"/"+deposit] = true }
+
 // verdict is what a person decided about money in suspense.
 type verdict struct {
 	Shop, Coin string

@@ -73,7 +73,7 @@ var walletBugs = []Bug{
 	{
 		ID: "gas-margin-ignored", File: "wallet/treasury/gas.go",
 		Old:  `if err != nil || reserved > equity {`,
-		New:  `if err != nil || most > equity {`,
+		New:  `if err != nil || r.Amount > equity {`,
 		What: "what is set aside already is forgotten when more is",
 	},
 	{

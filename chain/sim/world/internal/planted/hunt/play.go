@@ -27,6 +27,7 @@ type caught struct {
 
 // played plays worlds from each first seed until one fails.
 func played(ctx context.Context) error {
+	first := first[:min(len(first), *tries)]
 	out := make([]caught, len(first))
 	var all sync.WaitGroup
 	for i, from := range first {
@@ -54,7 +55,7 @@ func until(ctx context.Context, from uint64) caught {
 const setup = "setup"
 
 func one(ctx context.Context, seed uint64) (*world.Failure, error) {
-	w := world.World{Seed: seed}
+	w := world.World{Seed: seed, Options: world.Options{Outside: *outside}}
 	if *play == "sqlite" {
 		dir, err := os.MkdirTemp(fast(), "planted")
 		if err != nil {
