@@ -11,9 +11,11 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -123,7 +125,7 @@ func (o *outside) watch(r *run) {
 
 // judged lets the judge look at the world as it is now.
 func (r *run) judged(end bool) {
-	if r.failure != nil || len(r.w.Nodes) > 0 || r.replaying {
+	if r.failure != nil || r.replaying {
 		return
 	}
 	calls := r.calls // its own are no task's
@@ -153,7 +155,9 @@ func (o *outside) open(r *run) error {
 	}
 	p := &process{r: r, n: -1, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8([32]byte{1})}
 	for _, n := range r.chains {
-		p.nodes[n.name] = n.sim.NewNode()
+		if n.sim != nil {
+			p.nodes[n.name] = n.sim.NewNode()
+		}
 	}
 	o.process, o.opened = p, r.truth
 	return p.start()
@@ -251,6 +255,10 @@ func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 		o.miss(n, &c, r.now)
 	}
 	for _, tx := range n.chain.Transactions(true) {
+		if c.Blind = n.sim == nil; c.Blind {
+			c.Sent = append(c.Sent, judge.Sent{Tx: tx, Executed: true})
+			continue
+		}
 		if st, err := n.sim.Outcome(tx); err == nil && st.State == chain.Included {
 			c.Sent = append(c.Sent, judge.Sent{Tx: tx, Cost: int64(st.Cost), Executed: st.Executed})
 		}
@@ -262,7 +270,8 @@ func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 // fees are normal and the network is not halted.
 func (o *outside) price(r *run, n *network, c *judge.Chain) error {
 	c.Normal, c.Forward = normal(o.fees[n.name], r.now), map[string]decimal.Decimal{}
-	if c.Outputs || !r.calm {
+	if c.Outputs || !r.calm || n.sim == nil {
+		c.Normal = c.Normal && n.sim != nil
 		return nil
 	}
 	s, err := o.process.app.NetworkStatus(context.Background(), n.name)
@@ -316,12 +325,17 @@ func (o *outside) miss(n *network, c *judge.Chain, now time.Time) {
 	}
 }
 
-// lost says of a network's coin whether it is gone, and a process has done all that was
-// due since.
-func (o *outside) lost(n chain.Network) func(outpoint string) bool {
-	return func(outpoint string) bool {
-		since, ok := o.gone[string(n)+"/"+outpoint]
-		return ok && since.Before(o.stepped)
+// ways is what the judge asks a chain about what is signed.
+func (o *outside) ways(r *run, n chain.Network) judge.Ways {
+	return judge.Ways{
+		Gone: func(outpoint string) bool {
+			since, ok := o.gone[string(n)+"/"+outpoint]
+			return ok && since.Before(o.stepped)
+		},
+		Free: func(outpoint string) bool {
+			coin, _, known, err := outgoing.Coins.One(context.Background(), r.truth, storage.Network(string(n)), outpoint)
+			return err == nil && known && coin.State == outgoing.CoinFree
+		},
 	}
 }
 

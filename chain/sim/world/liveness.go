@@ -48,12 +48,17 @@ func (r *run) liveness() {
 		if round == 1 {
 			r.drain()
 		}
-		if !r.settle() {
+		if r.settle(); r.failure != nil {
 			return
 		}
 		r.rest(round == 1)
 		r.audit()
-		r.compare()
+		r.judged(true)
+		if r.w.Check != nil && r.failure == nil {
+			if err := r.w.Check(r.turn(&task{p: r.procs[0]}, r.tenants[0])); err != nil {
+				r.fail("check", "%v", err)
+			}
+		}
 		for _, n := range r.chains { // whatever was ever signed comes back
 			n.chain.ReviveAll()
 		}
@@ -116,8 +121,8 @@ func (r *run) rest(day bool) {
 // schedule of 5 h 21 min, and time to be mined.
 const Deadline = 48 * time.Hour
 
-// settle lets time pass until nothing is open.
-func (r *run) settle() bool {
+// settle lets time pass until nothing is open, or it is time that nothing were.
+func (r *run) settle() {
 	end := r.now.Add(Deadline)
 	given := end
 	if r.inbox.dead >= 0 { // what is created last is held back for a day, and tried six times
@@ -134,15 +139,11 @@ func (r *run) settle() bool {
 			}
 			t.p.r.excuse(t, t.p.app.Step(context.Background()))
 		})
-		if r.failure != nil {
-			return false
-		}
-		if round > 4 && r.open() == "" {
-			return true
+		if r.failure != nil || round > 4 && r.open() == "" {
+			return
 		}
 	}
-	r.inside("I19", "%s after the last fault something is still open: %s", Deadline, r.open())
-	return false
+	r.tell("still open after %s: %s", Deadline, r.open())
 }
 
 // deadOnly says that nothing is open but deliveries to a receiver that never answers.
@@ -182,6 +183,7 @@ func (r *run) attend(t *task) {
 	for _, m := range r.tenants {
 		for _, p := range m.payouts {
 			if v, ok := r.accepted(p); ok && v.Frozen && v.Status == withdrawal.Pending {
+				r.outside.judge.Frozen(v.ID, false)
 				_, err := t.p.app.Withdrawals.Release(ctx, m.id, v.ID)
 				r.excuse(t, err)
 			}

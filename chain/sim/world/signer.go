@@ -39,7 +39,7 @@ func (s signer) Sign(ctx context.Context, q chain.SignRequest) ([]chain.Signatur
 	}
 	out, err := s.Signer.Sign(ctx, q)
 	if err == nil {
-		s.r.outside.judge.Signed(&q, s.r.outside.lost(q.Intent.Network))
+		s.r.outside.judge.Signed(&q, s.r.outside.ways(s.r, q.Intent.Network))
 	}
 	if mood == "mute" {
 		return nil, errAway

@@ -59,9 +59,6 @@ type Options struct {
 	// Open lists promises that are known to be broken, by id, which are to fail the world
 	// all the same. Defaults to none.
 	Open []string
-	// Outside leaves it to the judge that stands outside to fail the world. Defaults to
-	// both judges.
-	Outside bool
 }
 
 // Actor is somebody of the host's who takes part.
@@ -88,8 +85,8 @@ type Result struct {
 	story     []string
 }
 
-// Promises counts each promise of the judge that stands outside: how often it was
-// asked, could have failed, and was broken.
+// Promises counts each promise of the judge: how often it was asked, could have failed,
+// and was broken.
 type Promises = judge.Tally
 
 // Failure is a promise that was broken.

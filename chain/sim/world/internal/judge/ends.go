@@ -33,6 +33,7 @@ func (j *Judge) ends(s *Scene) {
 			j.ask("I19", !shop.Deaf, l.Failed || s.Now.Sub(l.Created) < schedule, "webhook %s of %s is not delivered since %s: %d attempts, %s", l.ID, l.Object, l.Created, l.Attempts, l.Error)
 		}
 		j.complete(s, shop)
+		j.setAside(s, shop)
 	}
 	for i := range s.Chains {
 		j.reconcile(s, &s.Chains[i])
@@ -62,7 +63,7 @@ func (j *Judge) ended(s *Scene, p *Payment) {
 
 // landed is I19 of a withdrawal, and that one that is completed was paid.
 func (j *Judge) landed(s *Scene, p *Payout) {
-	id, shown := "I19", p.Reason != "" && !p.Since.IsZero()
+	id, shown := "I19", p.Reason != "" && !p.Since.IsZero() || s.Calm < mempool // it may have been taken away just now
 	switch {
 	case s.Weather.Restored:
 		id = "I19-restored"
@@ -81,6 +82,22 @@ func (j *Judge) landed(s *Scene, p *Payout) {
 		}
 	}
 	j.ask("paid", !s.Weather.Restored && !s.Weather.Deep, tx != "" && tx == p.Tx, "withdrawal %s is completed by %q, and %q paid it", p.ID, p.Tx, tx)
+}
+
+// setAside is that nothing stays set aside for gas when nothing is on its way any more. No
+// view shows it, and Verify holds it against reservations alone, so the judge reads the
+// sums themselves: what stays set aside for nothing is missing for the next transaction.
+func (j *Judge) setAside(s *Scene, shop *Shop) {
+	still := !s.Weather.Deep && !s.Weather.Restored
+	for i := range shop.Payouts {
+		still = still && !shop.Payouts[i].open()
+	}
+	for i := range shop.Resting {
+		still = still && shop.Resting[i].DueBelow >= 0
+	}
+	for _, coin := range sorted(shop.Aside) {
+		j.ask("I9-gas", still, shop.Aside[coin] == 0, "%d %s of %s are set aside for gas, and nothing is on its way", shop.Aside[coin], coin, shop.ID)
+	}
 }
 
 // complete is the other half of I5: what came for good is credited or in suspense.
@@ -160,9 +177,13 @@ func (j *Judge) atRest(s *Scene, c *Chain) {
 // forwarded, and what was ordered of it was paid (I19). Of what is left at an address it
 // knows why, and that it is below its cost.
 func (j *Judge) spendable(s *Scene, c *Chain) {
-	able := !s.Weather.Deep && !s.Weather.Restored && c.Normal && !c.Halted && s.Calm >= 24*time.Hour
+	able := !s.Weather.Deep && !s.Weather.Restored && !c.Blind && !c.Halted && s.Calm >= 24*time.Hour
 	if c.Outputs {
 		return
+	}
+	id := "I23"
+	if !c.Normal { // they have stood where they are for that day, and cost is what it is now
+		id = "I19-coins"
 	}
 	aside := map[string]bool{}
 	for i := range s.Shops {
@@ -179,7 +200,7 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 			coin, there := j.coin(code), c.Stuck[a][code].Sub(brought[a+"/"+code])
 			value, cost := there.Mul(s.Prices[coin.Token]), c.Forward[code].Add(spent[a]).Mul(gas)
 			worth := value.GreaterThan(cost.Mul(decimal.New(21, -1)))
-			j.ask("I23", able && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
+			j.ask(id, able && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
 				"%s %s lie at %s: %s USD, and forwarding costs %s", there, code, a, value, cost)
 		}
 	}

@@ -31,8 +31,12 @@ type history struct {
 	changes  []storage.Change
 	claims   []storage.Row
 	signed   []chain.SignRequest
-	gone     string // a coin that a reorg took away
+	gone     string   // a coin that a reorg took away
+	free     string   // a coin that the store still offers
+	aside    int64    // for gas
+	sweeps   []string // of one address, at once
 	alerts   []string
+	wrong    string            // with the source of prices
 	objects  map[string]string // of webhooks
 	scene    Scene
 }
@@ -63,6 +67,7 @@ func (h *history) play() *Judge {
 	for _, id := range h.alerts {
 		j.Alerted("a", id)
 	}
+	j.Frozen("w2", true) // it was cancelled then
 	for _, hook := range h.hooks {
 		j.Received(hook)
 	}
@@ -70,10 +75,18 @@ func (h *history) play() *Judge {
 		j.Committed(&h.changes[i], h.scene.Weather.Deep, h.find)
 	}
 	j.Claimed(h.claims)
+	if j.Unpriced("silent"); h.wrong != "" {
+		j.Priced("p1", h.wrong)
+	}
 	for i := range h.signed {
 		j.Asked(&h.signed[i])
-		j.Signed(&h.signed[i], func(outpoint string) bool { return outpoint == h.gone })
+		j.Signed(&h.signed[i], Ways{
+			Gone: func(outpoint string) bool { return outpoint == h.gone },
+			Free: func(outpoint string) bool { return outpoint == h.free },
+		})
 	}
+	j.SetAside("a", "X", h.aside, false)
+	j.Sweeping("d1", h.sweeps)
 	j.Look(&h.scene)
 	return j
 }
@@ -114,7 +127,7 @@ func (h *history) goodBooks() {
 	gas := func(account ledger.Account, delta int64) ledger.Leg {
 		return ledger.Leg{Account: account, Asset: "X", Delta: ledger.Amount(delta)}
 	}
-	w, sub, c := ledger.Wallet(master), ledger.Wallet("s1"), ledger.Chain("X")
+	w, sub, c, owes := ledger.Wallet(master), ledger.Wallet("s1"), ledger.Chain("X"), ledger.Receivable("s1")
 	h.post("topup/X/t0:0/1", ledger.KindAdjustment, gas(c, -100_000_000), gas(ledger.Float, 100_000_000))
 	h.post("credit/X/t1:0/1", ledger.KindDeposit, leg(c, -100_000_000, 0), leg(w, 99_000_000, 0), leg(ledger.FeesPlatform, 1_000_000, 0))
 	h.post("credit/X/t2:0/1", ledger.KindDeposit, leg(c, -20_000_000, 0), leg(sub, 19_801_981, 0), leg(ledger.FeesPlatform, 198_019, 0))
@@ -127,6 +140,14 @@ func (h *history) goodBooks() {
 	for _, t := range h.chain().Sent {
 		h.post("cost/X/"+t.Tx, ledger.KindFee, gas(ledger.FeesNetwork, -t.Cost), gas(c, t.Cost))
 	}
+	h.aside = 1000
+	// A reorg takes a deposit away that is partly spent, and it is mined again.
+	h.post("reverse/X/t2:0/1", ledger.KindAdjustment, leg(c, 20_000_000, 0), leg(sub, -14_801_981, 0), leg(owes, -5_000_000, 0), leg(ledger.FeesPlatform, -198_019, 0))
+	h.post("credit/X/t2:0/2", ledger.KindDeposit, leg(c, -20_000_000, 0), leg(sub, 19_801_981, 0), leg(ledger.FeesPlatform, 198_019, 0))
+	h.post("recover/X/t2:0/2", ledger.KindAdjustment, leg(sub, -5_000_000, 0), leg(owes, 5_000_000, 0))
+	n := len(h.changes)
+	h.changes[n-2].Post = append(h.changes[n-2].Post, h.changes[n-1].Post...)
+	h.changes = h.changes[:n-1]
 	h.claims = []storage.Row{{Table: rows, Partition: storage.Tenant("a"), ID: "hold/w3", Version: 2}}
 	order := func(id, spends string) chain.SignRequest {
 		return chain.SignRequest{
@@ -135,6 +156,7 @@ func (h *history) goodBooks() {
 		}
 	}
 	h.signed = []chain.SignRequest{order("w1", "t1:0"), order("w1", "t1:0"), order("w3", "t2:0")}
+	h.sweeps = []string{"one"}
 	h.alerts = []string{"t4"}
 }
 
@@ -148,7 +170,7 @@ func good() *history {
 		Now: at(3000), End: true, Calm: 25 * time.Hour, Stepped: at(2999),
 		Prices: map[string]decimal.Decimal{"USDT": dec("1"), "X": dec("2")},
 		Quoted: map[string][]decimal.Decimal{"USDT": {dec("1")}, "X": {dec("2")}},
-		Shops:  []Shop{goodShop(), {ID: "b", Outbox: []Letter{{ID: "other", Object: "other", Body: `{"event":"x","data":{"transfer_id":"other"}}`, Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},
+		Shops:  []Shop{goodShop(), {ID: "b", Aside: map[string]int64{"X": 0}, Outbox: []Letter{{ID: "other", Object: "other", Body: `{"event":"x","data":{"transfer_id":"other"}}`, Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},
 		Chains: []Chain{goodChain()},
 	}
 	for _, p := range h.shop().Payments {
@@ -217,7 +239,7 @@ func goodShop() Shop {
 		},
 		Overview: map[string]Total{"USDTX": {24_801_981, 0}},
 		Counts: Counts{
-			Payments: 4, Payouts: 3, Lines: 7, Deposits: 2, Withdrawals: 1, SubWallet: 1,
+			Payments: 4, Payouts: 3, Lines: 7, Deposits: 1, Withdrawals: 1, SubWallet: 1,
 			StatPayments: map[string]int64{completed: 1, expired: 3}, StatPayouts: map[string]int64{completed: 1, cancelled: 1, processing: 1},
 		},
 		Earned:   map[string]int64{"USDTX": 1_248_019},

@@ -22,7 +22,8 @@ type Hook struct {
 	Header       http.Header
 	Body         []byte
 	At           time.Time
-	Lossy        bool // a process may have lost count of its attempts
+	Lossy        bool  // a process may have lost count of its attempts
+	Refused      error // what the library's own check of it says, for receivers
 }
 
 // hookFields are the fields of each event, as documented: no more and no less.
@@ -109,7 +110,7 @@ func (j *Judge) tried(h *Hook) *letter {
 // Received judges a webhook that a merchant got.
 func (j *Judge) Received(h Hook) {
 	id := h.Header.Get("X-Webhook-Id")
-	j.ask("H06", true, id != "" && signed(h), "%s got %q, and the documented signatures are others", h.Shop, id)
+	j.ask("H06", true, id != "" && signed(h) && h.Refused == nil, "%s got %q, and the documented signatures are others: %v", h.Shop, id, h.Refused)
 	l := j.tried(&h)
 	again := l.taken
 	l.taken = true
@@ -236,6 +237,7 @@ func (j *Judge) told(shop, id, event string, data map[string]json.RawMessage) {
 		j.ask("payment-type", paid(e.to) || e.to == expired, ok, "%s is told as %s with the type %q", object, e.to, kind)
 	}
 	if event == "withdrawal_status_update" {
+		j.ask("frozen", j.frozen[object], e.to != processing, "withdrawal %s goes out although an operator holds it", object)
 		j.ask("refused", e.from == pending, e.to != failed || j.refusing, "withdrawal %s has failed before it was picked up, and nobody has refused it", object)
 	}
 	j.edges[object] = append(j.edges[object], e)

@@ -22,25 +22,27 @@ type Judge struct {
 	open     map[string]bool
 	breaches []Breach
 
-	asks     map[string]Ask               // by payment
-	lost     map[string]bool              // payments that a restore may have forgotten
-	orders   map[string]*Order            // by key
-	keys     []string                     // of orders, as they came
-	states   map[string]string            // of each object, as last seen
-	where    map[string]string            // address → the payment it was given to
-	letters  map[string]*letter           // webhooks by shop and id
-	merges   map[string]string            // by deposit: the event that told of its merge
-	alerts   map[string]bool              // deposits in suspense that the host was alerted of, by shop and id
-	steps    map[string]int               // by deposit and withdrawal: events of what befell it, its status apart
-	trouble  map[string]time.Time         // by shop: when its receiver last answered badly
-	edges    map[string][]edge            // by object: the changes that were told
-	says     map[string]map[string]string // what all its webhooks say alike
-	claims   map[string]string            // by object: to whom it was told
-	deposits map[string]int               // by payment: how many were told
-	settled  map[string]*verdict          // by deposit: what a person decided on suspense
-	spent    map[slot]string              // by nonce or coin: the order that it was first signed for
-	refusing bool                         // a signer has refused something: a policy
-	record   *record                      // what the store was told
+	asks        map[string]Ask               // by payment
+	lost        map[string]bool              // payments that a restore may have forgotten
+	orders      map[string]*Order            // by key
+	keys        []string                     // of orders, as they came
+	states      map[string]string            // of each object, as last seen
+	where       map[string]string            // address → the payment it was given to
+	letters     map[string]*letter           // webhooks by shop and id
+	merges      map[string]string            // by deposit: the event that told of its merge
+	alerts      map[string]bool              // deposits in suspense that the host was alerted of, by shop and id
+	steps       map[string]int               // by deposit and withdrawal: events of what befell it, its status apart
+	trouble     map[string]time.Time         // by shop: when its receiver last answered badly
+	edges       map[string][]edge            // by object: the changes that were told
+	says        map[string]map[string]string // what all its webhooks say alike
+	claims      map[string]string            // by object: to whom it was told
+	transferred map[string]string            // by key
+	deposits    map[string]int               // by payment: how many were told
+	settled     map[string]*verdict          // by deposit: what a person decided on suspense
+	spent       map[slot]string              // by nonce or coin: the order that it was first signed for
+	refusing    bool                         // a signer or a token has refused something: a policy
+	frozen      map[string]bool              // withdrawals that an operator holds
+	record      *record                      // what the store was told
 }
 
 // edge is a change of state that a webhook told.
@@ -101,7 +103,7 @@ func (j *Judge) forget() {
 	j.states, j.letters, j.edges = map[string]string{}, map[string]*letter{}, map[string][]edge{}
 	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
-	j.alerts = map[string]bool{}
+	j.alerts, j.frozen, j.transferred = map[string]bool{}, map[string]bool{}, map[string]string{}
 	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
 }
 

@@ -79,11 +79,7 @@ func (j *Judge) once(s *Scene, o *Order, p *Payout) {
 	}
 	want := coin.whole(p.Amount)
 	j.ask("I7", true, m.Coin == p.Coin && m.Amount.Equal(want), "withdrawal %s of %s %s paid %s %s", p.ID, want, p.Coin, m.Amount, m.Coin)
-	id := "I8"
-	if s.Weather.Deep {
-		id = "I8-deep"
-	}
-	j.ask(id, !o.lost, p.Status != failed && p.Status != cancelled, "withdrawal %s is %s and was paid by %s", p.ID, p.Status, m.Tx)
+	j.ask("I8", !o.lost && !s.Weather.Deep, p.Status != failed && p.Status != cancelled, "withdrawal %s is %s and was paid by %s", p.ID, p.Status, m.Tx)
 }
 
 // transfers judges a shop's transfers.

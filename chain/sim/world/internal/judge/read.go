@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -10,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -241,7 +243,12 @@ func (r *reader) outbox() {
 func (r *reader) books(store storage.Store) {
 	part := storage.Tenant(r.shop.ID)
 	all, err := store.Balances(r.ctx, part)
-	r.shop.Books = map[string]Booked{}
+	r.shop.Books, r.shop.Aside = map[string]Booked{}, map[string]int64{}
+	floats, err2 := store.Find(r.ctx, storage.Query{Table: treasury.GasFloats.Table, Partition: part, Limit: page})
+	for _, row := range floats {
+		r.shop.Aside[row.ID] = int64(treasury.GasFloats.Value(row).Reserved)
+	}
+	err = errors.Join(err, err2)
 	r.shop.Owed, r.shop.Held, r.shop.Left = map[string]int64{}, map[string]int64{}, map[string]int64{}
 	if r.err = err; err != nil {
 		return

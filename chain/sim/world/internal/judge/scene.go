@@ -74,6 +74,7 @@ type Shop struct {
 	Held      map[string]int64  // what the ledger says that the chain holds, by "network/coin"
 	Left      map[string]int64  // refunds out of suspense, by coin: paid by people, outside
 	Books     map[string]Booked // all that the ledger has, by "account/coin"
+	Aside     map[string]int64  // for gas, by coin
 	Verified  bool              // the library was asked to verify its books
 	Findings  []string          // that it found
 }
@@ -190,6 +191,7 @@ type Chain struct {
 	Held    map[string]decimal.Decimal
 	Stuck   map[string]map[string]decimal.Decimal // what deposit addresses hold, by address and coin
 	Halted  bool
+	Blind   bool // what transactions cost is not known, nor which were reverted
 	// Normal says that for a day fees have been at or below their median of seven days.
 	Normal  bool
 	Forward map[string]decimal.Decimal // what forwarding a coin costs now, in the network's own coin

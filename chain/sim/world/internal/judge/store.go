@@ -21,6 +21,9 @@ type record struct {
 	versions map[place]int64
 	lines    map[storage.Partition]map[string]Booked // by account and coin: "wallet/master/ETH"
 	credits  map[string]credit                       // that stand, by network, transaction and place: "ETH/hash:0"
+	topups   map[string]credit                       // the operator's own, in the same way
+	owed     map[string]int64                        // by deposit: what its reversal left its wallet owing
+	aside    map[string]int64                        // for gas, by merchant and coin
 	costs    map[string]int64                        // by network and transaction: "ETH/hash"
 }
 
@@ -56,7 +59,7 @@ type Booked struct{ Posted, Held int64 }
 func newRecord() *record {
 	return &record{
 		changes: map[string]bool{}, posted: map[string]bool{}, versions: map[place]int64{}, lines: map[storage.Partition]map[string]Booked{},
-		credits: map[string]credit{}, costs: map[string]int64{},
+		credits: map[string]credit{}, topups: map[string]credit{}, costs: map[string]int64{}, owed: map[string]int64{}, aside: map[string]int64{},
 	}
 }
 
@@ -90,6 +93,34 @@ func (j *Judge) Committed(c *storage.Change, deep bool, find Find) {
 	for i := range c.Post {
 		j.posted(c.Partition, &c.Post[i], deep)
 		j.entered(c.Partition, &c.Post[i], deep, find)
+	}
+	j.repaid(c)
+}
+
+// repaid is that a deposit which is back repays what its reversal left its wallet owing, as
+// far as it brings so much, in the same Change.
+func (j *Judge) repaid(c *storage.Change) {
+	brought, paid := map[string]int64{}, map[string]int64{}
+	for i := range c.Post {
+		tx := &c.Post[i]
+		kind, cause, _ := strings.Cut(tx.ID, "/")
+		cause = string(c.Partition) + "/" + cause[:max(0, strings.LastIndexByte(cause, '/'))]
+		for _, l := range tx.Legs {
+			_, wallet := l.Account.WalletID()
+			switch {
+			case kind == "reverse" && l.Account.Owed():
+				j.record.owed[cause] -= int64(l.Delta)
+			case kind == "credit" && wallet:
+				brought[cause] += int64(l.Delta)
+			case kind == "recover" && l.Account.Owed():
+				paid[cause] += int64(l.Delta)
+			}
+		}
+	}
+	for _, cause := range sorted(brought) {
+		owed := j.record.owed[cause]
+		j.ask("repaid", owed > 0, paid[cause] == min(owed, brought[cause]), "%s is back with %d, owed %d and repays %d", cause, brought[cause], owed, paid[cause])
+		j.record.owed[cause] -= paid[cause]
 	}
 }
 
@@ -180,27 +211,28 @@ func (j *Judge) entered(part storage.Partition, tx *ledger.Tx, deep bool, find F
 			j.record.credits[id] = in
 		}
 		return
-	case "credit", "reverse", "topup":
+	case "credit", "reverse", "topup", "topup-reverse":
 	default:
 		return
 	}
 	cause = cause[:max(0, strings.LastIndexByte(cause, '/'))] // without the generation
 	network, at, _ := strings.Cut(cause, "/")
 	hash, place, _ := strings.Cut(at, ":")
-	if kind == "reverse" {
-		_, there := j.record.credits[cause]
-		j.ask("I5-once", true, there, "%s takes back what was not credited", tx.ID)
-		delete(j.record.credits, cause)
+	booked := j.record.credits
+	if strings.HasPrefix(kind, "topup") {
+		booked = j.record.topups
+	}
+	_, there := booked[cause]
+	if strings.HasSuffix(kind, "reverse") {
+		j.ask("I5-once", true, there, "%s takes back what is not booked", tx.ID)
+		delete(booked, cause)
 		return
 	}
+	j.ask("I5-once", true, !there, "%s books what is booked", tx.ID)
 	in := chainLeg(tx)
 	in.units = -in.units
 	in.part = part
-	if kind != "topup" {
-		_, twice := j.record.credits[cause]
-		j.ask("I5-once", true, !twice, "%s credits what is credited", tx.ID)
-		j.record.credits[cause] = in
-	}
+	booked[cause] = in
 	ordinal, err := strconv.Atoi(place)
 	m, ok := find(network, hash, ordinal)
 	coin := j.coin(in.coin)
@@ -258,7 +290,7 @@ func (j *Judge) costs(s *Scene, c *Chain) {
 			booked[hash] = units
 		}
 	}
-	calm := !s.Weather.Deep && !s.Weather.Restored
+	calm := !s.Weather.Deep && !s.Weather.Restored && !c.Blind
 	for _, t := range c.Sent {
 		have, ok := booked[t.Tx]
 		j.ask("cost", calm, ok && have == t.Cost, "%s cost %d on %s, and %d is booked (%t)", t.Tx, t.Cost, c.Network, have, ok)
@@ -272,4 +304,15 @@ func (j *Judge) costs(s *Scene, c *Chain) {
 // verified is that the library, asked to prove its own books, finds nothing wrong.
 func (j *Judge) verified(shop *Shop) {
 	j.ask("verify", shop.Verified, len(shop.Findings) == 0, "the books of %s: %s", shop.ID, strings.Join(shop.Findings, "; "))
+}
+
+// SetAside is told what is set aside for gas of a merchant's coin, whenever that changes:
+// it has to be there. excused says that who sets it aside has slept over his decision: a
+// cost that was booked meanwhile is set aside still.
+func (j *Judge) SetAside(shop, coin string, units int64, excused bool) {
+	key := shop + "/" + coin
+	before := j.record.aside[key]
+	j.record.aside[key] = units
+	have := house(j.record.lines[storage.Tenant(shop)], coin)
+	j.ask("I4-aside", units > before && !excused, units <= have, "%s sets %d %s aside for gas, and has %d", shop, units, coin, have)
 }

@@ -26,14 +26,13 @@ import (
 )
 
 var (
-	run     = flag.String("run", ".", "plant only the bugs whose id matches")
-	write   = flag.String("write", "", "write the table between the markers of this file")
-	limit   = flag.Int("limit", 1000, "how many worlds to play from each first seed")
-	most    = flag.Int("most", 50, "how many worlds it may take, in the median over all bugs")
-	tell    = flag.Bool("tell", false, "tell what each world found")
-	tries   = flag.Int("tries", 3, "from how many of the first seeds to play")
-	outside = flag.Bool("outside", false, "let only the judge that stands outside find anything")
-	play    = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
+	run   = flag.String("run", ".", "plant only the bugs whose id matches")
+	write = flag.String("write", "", "write the table between the markers of this file")
+	limit = flag.Int("limit", 1000, "how many worlds to play from each first seed")
+	most  = flag.Int("most", 50, "how many worlds it may take, in the median over all bugs")
+	tell  = flag.Bool("tell", false, "tell what each world found")
+	tries = flag.Int("tries", 3, "from how many of the first seeds to play")
+	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
 )
 
 // control plays the library as it is: nothing may be found in it.
@@ -170,7 +169,7 @@ func hunted(ctx context.Context, root, program string, b planted.Bug) (found, er
 		worlds = min(worlds, innocent)
 	}
 	played := exec.CommandContext(ctx, program, "-play", cmp.Or(b.Store, "memory"), "-limit", fmt.Sprint(worlds),
-		"-tries", fmt.Sprint(*tries), fmt.Sprintf("-outside=%t", *outside))
+		"-tries", fmt.Sprint(*tries))
 	played.Env = append(os.Environ(), overlay.Chosen+"="+b.ID)
 	played.Stderr = os.Stderr
 	out, err := played.Output()

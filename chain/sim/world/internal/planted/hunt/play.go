@@ -55,7 +55,7 @@ func until(ctx context.Context, from uint64) caught {
 const setup = "setup"
 
 func one(ctx context.Context, seed uint64) (*world.Failure, error) {
-	w := world.World{Seed: seed, Options: world.Options{Outside: *outside}}
+	w := world.World{Seed: seed}
 	if *play == "sqlite" {
 		dir, err := os.MkdirTemp(fast(), "planted")
 		if err != nil {
