@@ -177,13 +177,9 @@ func (j *Judge) atRest(s *Scene, c *Chain) {
 // forwarded, and what was ordered of it was paid (I19). Of what is left at an address it
 // knows why, and that it is below its cost.
 func (j *Judge) spendable(s *Scene, c *Chain) {
-	able := !s.Weather.Deep && !s.Weather.Restored && !c.Blind && !c.Halted && s.Calm >= 24*time.Hour
+	able := !s.Weather.Deep && !s.Weather.Restored && c.Normal && !c.Halted && s.Calm >= 24*time.Hour
 	if c.Outputs {
 		return
-	}
-	id := "I23"
-	if !c.Normal { // they have stood where they are for that day, and cost is what it is now
-		id = "I19-coins"
 	}
 	aside := map[string]bool{}
 	for i := range s.Shops {
@@ -200,7 +196,7 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 			coin, there := j.coin(code), c.Stuck[a][code].Sub(brought[a+"/"+code])
 			value, cost := there.Mul(s.Prices[coin.Token]), c.Forward[code].Add(spent[a]).Mul(gas)
 			worth := value.GreaterThan(cost.Mul(decimal.New(21, -1)))
-			j.ask(id, able && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
+			j.ask("I23", able && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
 				"%s %s lie at %s: %s USD, and forwarding costs %s", there, code, a, value, cost)
 		}
 	}

@@ -101,7 +101,6 @@ var breaks = map[string]func(h *history){
 		h.shop().Outbox[2].Attempts = 5
 	},
 	"I23":       func(h *history) { h.chain().Stuck["d1"]["USDTX"] = dec("50") },
-	"I19-coins": func(h *history) { h.chain().Normal = false; h.chain().Stuck["d1"]["USDTX"] = dec("50") },
 	"I25":       func(h *history) { h.shop().Suspense = nil },
 	"I25-alert": func(h *history) { h.alerts = nil },
 	"deposit-told": func(h *history) {
@@ -143,9 +142,6 @@ func TestPromises(t *testing.T) {
 	require.Empty(t, deeply.Breaches())
 	tally.Add(deeply.Tally())
 	tally.Add(back.play().Tally())
-	dear := good()
-	dear.chain().Normal = false
-	tally.Add(dear.play().Tally())
 	require.Empty(t, tally.Idle())
 	for _, p := range Table() {
 		t.Run(p.ID, func(t *testing.T) {

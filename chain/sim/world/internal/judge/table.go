@@ -104,7 +104,6 @@ var aboutChains = []Promise{
 var aboutEnds = []Promise{
 	{ID: "I19", Rule: "After the faults every payment, withdrawal, transfer and webhook comes to its end in the papers' times; after a deep reorg a withdrawal may wait and show its reason, and since when."},
 	{ID: "I19-restored", Rule: "The same after a backup was put back.", Open: "waits-without-reason", Why: "A withdrawal whose signed transaction nobody takes, or whose nonce is to be filled by what the signer does not sign, shows no reason."},
-	{ID: "I19-coins", Rule: "The same at fees that have risen and stayed: coins that are worth more than twice what moving them costs now are forwarded."},
 	{ID: "full", Rule: "A payment for which enough came in time is completed."},
 	{ID: "partial", Rule: "What came in time for a payment that was not paid in full is credited when its window has ended."},
 	{ID: "empty", Rule: "A payment for which nothing came is expired or failed, and credits nothing."},
