@@ -2,6 +2,8 @@ package seal_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -437,6 +439,26 @@ func TestL12_ReadsThatFail(t *testing.T) {
 	clean(t, inner, 4, 66)
 }
 
+// full is a store that takes no commit.
+type full struct{ storage.Store }
+
+func (full) Commit(_ context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	for i := range errs {
+		errs[i] = errGone
+	}
+	return errs
+}
+
+// A seal that was not stored is none.
+func TestSealThatIsNotStored(t *testing.T) {
+	t.Parallel()
+	s, _ := filled(t, "memory")
+	_, _, err := seal.Next(ctx, full{s}, here, key, day)
+	require.ErrorIs(t, err, errGone)
+	clean(t, s, 3, 60)
+}
+
 // A reader of the journal may stop at any entry: nothing more is read or told.
 func TestProveStopsWithItsReader(t *testing.T) {
 	t.Parallel()
@@ -506,6 +528,12 @@ func TestSignedWith(t *testing.T) {
 	signed, _, err := seal.Next(ctx, s, here, key, day)
 	require.NoError(t, err)
 	require.Empty(t, plain.MAC)
+	mac := hmac.New(sha256.New, key)
+	mac.Write(signed.Hash)
+	require.Equal(t, mac.Sum(nil), signed.MAC, "it signs the hash")
+	forged := signed
+	forged.Hash = plain.Hash
+	require.False(t, forged.SignedWith(key))
 	require.True(t, plain.SignedWith(key))
 	require.True(t, plain.SignedWith(nil))
 	require.True(t, signed.SignedWith(key))
