@@ -62,7 +62,7 @@ func (r *run) askPayment() string {
 			}
 			return
 		}
-		if quote == r.quote && !t.paused {
+		if quote == r.quote && !t.paused && len(r.typed) == 0 { // a price that was typed wrongly may make up for it
 			r.outside.judge.Priced("payment "+p.ID, quote)
 		}
 		said = m.accept(&in, p)

@@ -283,7 +283,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 		p.m.heard(t, err, again)
 		return "refused: " + kind(err)
 	}
-	if priced && again.made.Equal(p.m.r.now) && quote == p.m.r.quote && !t.paused {
+	if priced && again.made.Equal(p.m.r.now) && quote == p.m.r.quote && !t.paused && len(p.m.r.typed) == 0 {
 		p.m.r.outside.judge.Priced("withdrawal "+v.ID, quote)
 	}
 	if p.id == "" {

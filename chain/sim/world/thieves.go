@@ -47,7 +47,10 @@ func (r *run) steal() string {
 	case 0:
 		what, now.Address = "address", string(n.thiefAt())
 	case 1:
-		if was.PlatformFee+was.NetworkFee == 0 {
+		// Once it was handed over the order pays what was ordered, and its figures in the books
+		// are those of the edited row: Verify names it (S02), and the world keeps to before.
+		_, _, given, err := outgoing.Intents.One(context.Background(), r.truth.Store, network, p.id)
+		if was.PlatformFee+was.NetworkFee == 0 || given || err != nil {
 			return ""
 		}
 		what, now.Address = "address and amount", string(n.thiefAt())

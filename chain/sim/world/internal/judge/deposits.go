@@ -22,7 +22,11 @@ func (j *Judge) counted(s *Scene, shop *Shop) {
 				net += d.Net
 			}
 		}
-		j.ask("deposits", len(p.Deposits) > 0 || p.ShownReceived+p.ShownPending > 0, final == p.ShownReceived && open == p.ShownPending && net == p.Net,
+		id := "deposits"
+		if s.Weather.Deep {
+			id = "deposits-deep"
+		}
+		j.ask(id, len(p.Deposits) > 0 || p.ShownReceived+p.ShownPending > 0, final == p.ShownReceived && open == p.ShownPending && net == p.Net,
 			"payment %s shows %d received, %d pending, %d net, and its deposits %d, %d, %d", p.ID, p.ShownReceived, p.ShownPending, p.Net, final, open, net)
 		j.proved(s, p)
 	}

@@ -53,7 +53,11 @@ func (j *Judge) ended(s *Scene, p *Payment) {
 	full := came.sure >= p.Due-low && !p.Cancelled
 	done := p.Status == completed || paid(p.Status) && s.Calm < forwards // it may have been confirmed just now
 	last := done || p.Status == expired || p.Status == failed
-	j.ask("I19", s.Now.After(p.Expires.Add(returns+forwards)), last, "payment %s is still %s, its time ended at %s", p.ID, p.Status, p.Expires.Format(time.DateTime))
+	id := "I19"
+	if s.Weather.Restored && paid(p.Status) {
+		id = "I19-restored" // its coins were moved on by a transaction that nobody remembers
+	}
+	j.ask(id, s.Now.After(p.Expires.Add(returns+forwards)), last, "payment %s is still %s, its time ended at %s", p.ID, p.Status, p.Expires.Format(time.DateTime))
 	j.ask("full", full && calm, done, "payment %s is %s: %d is due, %d came in time", p.ID, p.Status, p.Due, came.sure)
 	j.ask("partial", over && !full && came.sure > 0 && calm && !p.Cancelled, p.Received >= came.sure, "payment %s is %s with %d: %d came in time", p.ID, p.Status, p.Received, came.sure)
 	nothing := came.soon == 0 && calm

@@ -122,6 +122,7 @@ var breaks = map[string]func(h *history){
 	"paid":            func(h *history) { h.shop().Payouts[0].Tx = "t9" },
 	"complete":        func(h *history) { h.shop().Suspense = nil },
 	"I26":             func(h *history) { h.shop().Held["X/USDTX"]-- },
+	"deposits-deep":   func(h *history) { deep(h); h.shop().Payments[0].Deposits = nil },
 	"I26-deep":        func(h *history) { deep(h); h.shop().Held["X/X"] -= 5 },
 	"resting":         func(h *history) { h.shop().Resting[0].Reason = "" },
 	"resting-ends":    func(h *history) { h.shop().Resting[0].DueBelow = -1 },
