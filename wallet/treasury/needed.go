@@ -22,11 +22,14 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 		Table: outgoing.Intents.Table, Partition: storage.Network(string(n)),
 		Where: []storage.Cond{
 			{Column: "state", Op: storage.Eq, Value: outgoing.Waiting},
-			{Column: "reason", Op: storage.Eq, Value: outgoing.ReasonHotShort},
+			{Column: "reason", Op: storage.In, Value: []outgoing.Reason{outgoing.ReasonHotShort, outgoing.ReasonGasShort}},
 			{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
 		},
 	}, func(row storage.Row) error {
 		v := outgoing.Intents.Value(row)
+		if c, err := t.cfg.Registry.Currency(v.Currency); v.Reason == outgoing.ReasonGasShort && (err != nil || !c.Native()) {
+			return nil // its gas is the operator's to bring
+		}
 		k := wallet{v.Tenant, v.Currency}
 		if short[k] == nil {
 			order = append(order, k)

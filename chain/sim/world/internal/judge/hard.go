@@ -37,7 +37,7 @@ func (j *Judge) thrift(s *Scene, shop *Shop) {
 	able := s.Weather.Thrift && !s.Weather.Deep && !s.Weather.Restored
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
-		j.ask("thrift", able, !p.open() || p.Reason == stuck || p.Reason == tooHigh, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
+		j.ask("thrift", able && !s.Spared[p.ID], !p.open() || p.Reason == stuck || p.Reason == tooHigh, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
 	}
 	for i := range shop.Resting {
 		r := &shop.Resting[i]
