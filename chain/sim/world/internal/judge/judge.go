@@ -70,7 +70,7 @@ type Order struct {
 
 // New is a judge of a world with these coins.
 func New(coins map[string]Coin) *Judge {
-	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, record: newRecord(), orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}}
+	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, record: newRecord(), orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}, alerts: map[string]bool{}}
 	for _, p := range Table() {
 		if p.Open != "" {
 			j.open[p.ID] = true
@@ -88,7 +88,7 @@ func (j *Judge) Hold(ids ...string) {
 }
 
 // Forget is told when the store was put back: what was told before is not held
-// against what comes after. What was paid is.
+// against what comes after. What was paid is, and who was alerted knows.
 func (j *Judge) Forget() {
 	j.forget()
 	for _, o := range j.orders {
@@ -103,7 +103,7 @@ func (j *Judge) forget() {
 	j.states, j.letters, j.edges = map[string]string{}, map[string]*letter{}, map[string][]edge{}
 	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
-	j.alerts, j.frozen, j.transferred = map[string]bool{}, map[string]bool{}, map[string]string{}
+	j.frozen, j.transferred = map[string]bool{}, map[string]string{}
 	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
 }
 
