@@ -27,7 +27,7 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 		},
 	}, func(row storage.Row) error {
 		v := outgoing.Intents.Value(row)
-		if c, err := t.cfg.Registry.Currency(v.Currency); v.Reason == outgoing.ReasonGasShort && (err != nil || !c.Native()) {
+		if v.Reason == outgoing.ReasonGasShort && !t.native(v.Currency) {
 			return nil // its gas is the operator's to bring
 		}
 		k := wallet{v.Tenant, v.Currency}
@@ -45,6 +45,11 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 		woken, err = woken+some, errors.Join(err, failed)
 	}
 	return woken, err
+}
+
+func (t *Treasury) native(code string) bool {
+	c, err := t.cfg.Registry.Currency(code)
+	return err == nil && c.Native()
 }
 
 // bring makes the largest waiting sweeps of a tenant's currency due until they cover

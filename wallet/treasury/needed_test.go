@@ -103,3 +103,30 @@ func TestFT01_AllThatAreWorthTheirCostAreDueInOneRound(t *testing.T) {
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }
+
+// The hot address holds what a payout sends, and not its fee. Coins of deposits that wait
+// for lower fees are brought for it, as for a payout that lacks the amount.
+func TestFT02_PayoutThatLacksItsFeeGetsCoins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("0.1")
+	w.pay("ETH", "2000")
+	w.mine(60)
+	w.chain.SetFeeLevel(spike / 10 * w.chain.FeeLevel())
+	for range 20 {
+		w.pay("ETH", "20")
+	}
+	w.mine(60)
+	require.Equal(t, 20, w.waits())
+	held := w.chain.Balance(w.hot, "ETH")
+	id := w.withdraw("ETH", held.Mul(dec("2000")).Truncate(2).String())
+	w.until(func() bool {
+		all := w.intents(chain.ForWithdrawal)
+		return len(all) > 0 && all[0].Reason == outgoing.ReasonGasShort
+	})
+	w.mine(120)
+	w.paidOut(id)
+	require.Less(t, w.waits(), 20)
+	w.conserved("ETH")
+	w.released()
+}
