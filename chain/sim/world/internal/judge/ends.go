@@ -22,7 +22,7 @@ func (j *Judge) ends(s *Scene) {
 			j.ended(s, &shop.Payments[k])
 		}
 		for k := range shop.Payouts {
-			j.landed(s, &shop.Payouts[k])
+			j.landed(s, shop, &shop.Payouts[k])
 		}
 		for k := range shop.Transfers {
 			t := &shop.Transfers[k]
@@ -66,7 +66,7 @@ func (j *Judge) ended(s *Scene, p *Payment) {
 }
 
 // landed is I19 of a withdrawal, and that one that is completed was paid.
-func (j *Judge) landed(s *Scene, p *Payout) {
+func (j *Judge) landed(s *Scene, shop *Shop, p *Payout) {
 	id, shown := "I19", p.Reason != "" && !p.Since.IsZero() || s.Calm < mempool // it may have been taken away just now
 	switch {
 	case s.Weather.Restored:
@@ -74,7 +74,10 @@ func (j *Judge) landed(s *Scene, p *Payout) {
 	case !s.Weather.Deep:
 		shown = false
 	}
-	asked := (!p.open() || s.Now.Sub(p.Created) >= mempool) && !s.Spared[p.ID]
+	low := s.Weather.Crumbs && p.open() && shop.low(p.Coin)
+	j.ask("below-cost-shown", low, p.Reason != hotShort, "withdrawal %s waits for coins, and does not say that they cost too much to bring", p.ID)
+	dear := low && (p.Reason == hotShort || p.Reason == belowCost)
+	asked := (!p.open() || s.Now.Sub(p.Created) >= mempool) && !s.Spared[p.ID] && !dear
 	j.ask(id, asked, !p.open() || shown, "withdrawal %s is still %s, waiting %q since %s", p.ID, p.Status, p.Reason, p.Since)
 	o := j.orders[p.CustomID]
 	if p.Status != completed || o == nil || o.Shared {
