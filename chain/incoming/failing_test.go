@@ -20,8 +20,8 @@ import (
 // everyCall counts commits, too.
 func everyCall(failing.Call) bool { return true }
 
-// TestL02_StoreFailsOnce at any question or commit: the error of a question is told, and what
-// is known and booked in the end is what it is without it.
+// TestL02_StoreFailsOnce lets each read and each commit fail in turn. Step returns the error
+// of a read. In the end the sightings and the ledger are the same as if nothing had failed.
 func TestL02_StoreFailsOnce(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -151,8 +151,9 @@ func TestGoneAfter(t *testing.T) {
 	w.requireBooks()
 }
 
-// TestL02_StoreFailsOnceInARound: what only balances show is booked once all the same, and
-// what is known of the address is what it is without the failure.
+// TestL02_StoreFailsOnceInARound lets each call of the store fail in turn while a round reads
+// balances. Coins that only a balance shows are booked once. In the end the sightings and the
+// holdings of each address are the same as if nothing had failed.
 func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -212,8 +213,9 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	}
 }
 
-// TestCursorThatCannotBeRead: whoever edits what is remembered of the blocks stops the
-// network, and nothing is read as if from the start.
+// TestCursorThatCannotBeRead damages the headers in the cursor. Step then returns an error and
+// leaves the cursor as it is. It does not read the chain anew. Once the headers are repaired,
+// a payment that came meanwhile is final.
 func TestCursorThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 43)
@@ -249,7 +251,8 @@ func TestCursorThatCannotBeRead(t *testing.T) {
 	w.requireBooks()
 }
 
-// TestStepCounts what came into the mempool, also where nobody is told of it.
+// TestStepCounts: the number that Step returns includes a transfer in the mempool, also
+// where Config.Handle is nil.
 func TestStepCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 44)
