@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -128,7 +129,7 @@ func TestFieldsNamed(t *testing.T) {
 type dry struct{}
 
 func (dry) Take(context.Context, chain.Network, string) (chain.Derived, error) {
-	return chain.Derived{}, errGone
+	return chain.Derived{}, failing.ErrGone
 }
 
 // Without an address there is no payment; with one it keeps what was asked for.
@@ -141,7 +142,7 @@ func TestPaymentHasAnAddressAndItsWallet(t *testing.T) {
 	require.Equal(t, []string{"other", "other"}, []string{p.Wallet, p.WalletRef})
 	none := newShop(t, func(h *shop) { h.cfg.Addresses = dry{} })
 	_, err := none.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}})
-	require.ErrorIs(t, err, errGone)
+	require.ErrorIs(t, err, failing.ErrGone)
 	_, _, total, err := none.s.List(ctx, tenant, Filter{})
 	require.NoError(t, err)
 	require.Zero(t, total)

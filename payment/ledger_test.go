@@ -286,6 +286,21 @@ func TestMoneyIn_RecordedOnly(t *testing.T) {
 	fee.gone()
 }
 
+// A transfer that moves an impossible amount only in its block counts no more, and a person
+// is told once.
+func TestMoneyIn_QuarantinedInItsBlock(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").seen()
+	require.Equal(t, RoleInTime, x.deposit().Role)
+	x.s.Amount, x.s.Exact = -1, decimal.RequireFromString("1e60")
+	x.final().final()
+	require.Equal(t, RoleQuarantined, x.deposit().Role)
+	require.Equal(t, []Alert{{Kind: AlertQuarantined, Tenant: tenant, Payment: p.ID, Deposit: x.deposit().ID, Text: h.alerts[0].Text}}, h.alerts)
+	require.Empty(t, h.posted())
+}
+
 // A fee-on-transfer token is credited as what arrives.
 func TestMoneyIn_FeeOnTransfer(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,6 @@
 package withdrawal_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -151,49 +150,6 @@ func TestW13_EditedRowMovesNoMoney(t *testing.T) {
 	w.sound()
 }
 
-// failing is a store whose n-th read fails, counted from 1.
-type failing struct {
-	storage.Store
-	n, reads int
-}
-
-var errGone = errors.New("the store is gone")
-
-func (f *failing) fails() error {
-	if f.reads++; f.reads == f.n {
-		return errGone
-	}
-	return nil
-}
-
-func (f *failing) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Rows(ctx, t, p, ids...)
-}
-
-func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Find(ctx, q)
-}
-
-func (f *failing) Count(ctx context.Context, q storage.Query) (int64, error) {
-	if err := f.fails(); err != nil {
-		return 0, err
-	}
-	return f.Store.Count(ctx, q)
-}
-
-func (f *failing) Balances(ctx context.Context, p storage.Partition, a ...ledger.Account) ([]ledger.Balance, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Balances(ctx, p, a...)
-}
-
 // TestReadsThatFail: whichever read of an operation fails, its error is the answer, and
 // nothing has happened.
 func TestReadsThatFail(t *testing.T) {
@@ -220,23 +176,23 @@ func TestReadsThatFail(t *testing.T) {
 		},
 	} {
 		for n := 1; ; n++ {
-			store := &failing{Store: memory.New()}
+			store := &failing.Store{Store: memory.New()}
 			w := newWorldOn(t, store)
 			w.ceiling = withdrawal.Ceiling{Max: 900_000000, Daily: 900_000000}
 			w.fund("master", "USDTTRC20", "1000")
 			id := w.create(usdt("100")).ID
 			w.step()
 			before := w.books("USDTTRC20")
-			store.reads, store.n = 0, n
+			store.Calls, store.FailAt = 0, n
 			err := do(w, id)
-			failed := store.reads >= n
-			store.n = 0
+			failed := store.Calls >= n
+			store.FailAt = 0
 			if !failed {
 				require.NoError(t, err, name)
 				require.Greater(t, n, 1, name)
 				break
 			}
-			require.ErrorIs(t, err, errGone, "%s, read %d", name, n)
+			require.ErrorIs(t, err, failing.ErrGone, "%s, read %d", name, n)
 			require.Equal(t, before, w.books("USDTTRC20"), "%s, read %d", name, n)
 			w.sound()
 		}

@@ -2,7 +2,6 @@ package incoming_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,67 +13,15 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// failing is a store whose n-th question or commit fails, counted from 1.
-type failing struct {
-	storage.Store
-	n, asked int
-	commit   bool // the one that failed was a commit that is sent again
-}
+// everyCall counts commits, too.
+func everyCall(failing.Call) bool { return true }
 
-var errGone = errors.New("the store is gone")
-
-func (f *failing) fails() error {
-	if f.asked++; f.asked == f.n {
-		return errGone
-	}
-	return nil
-}
-
-func (f *failing) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Rows(ctx, t, p, ids...)
-}
-
-func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Find(ctx, q)
-}
-
-func (f *failing) Count(ctx context.Context, q storage.Query) (int64, error) {
-	if err := f.fails(); err != nil {
-		return 0, err
-	}
-	return f.Store.Count(ctx, q)
-}
-
-func (f *failing) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Claim(ctx, c)
-}
-
-func (f *failing) Commit(ctx context.Context, changes ...storage.Change) []error {
-	if err := f.fails(); err != nil {
-		f.commit = !strings.Contains(changes[0].ID, "done")
-		errs := make([]error, len(changes))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	return f.Store.Commit(ctx, changes...)
-}
-
-// TestL02_StoreFailsOnce at any question or commit: the error of a question is told, and what
-// is known and booked in the end is what it is without it.
+// TestL02_StoreFailsOnce lets each read and each commit fail in turn. Step returns the error
+// of a read. In the end the sightings and the ledger are the same as if nothing had failed.
 func TestL02_StoreFailsOnce(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -83,7 +30,7 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 	}
 	for n := 1; ; n += every {
 		w := newWorld(t, eth, 41)
-		f := &failing{Store: w.store}
+		f := &failing.Store{Store: w.store, Counts: everyCall}
 		w.net = w.network(f, w.chain.Client())
 		told := false
 		step := func() {
@@ -91,7 +38,7 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 			for range 100 {
 				worked, err := w.net.Step(context.Background())
 				if err != nil {
-					require.ErrorIs(t, err, errGone, "question %d", n)
+					require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
 					told = true
 					w.clock.Advance(2 * time.Minute)
 					continue
@@ -103,7 +50,7 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 			require.Fail(t, "never done")
 		}
 		w.step()
-		f.asked, f.n = 0, n
+		f.Calls, f.FailAt = 0, n
 		token, coin := w.address(), w.address()
 		w.pay(token, "USDT", "1")
 		step() // sees it in the mempool
@@ -120,13 +67,14 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 		require.Equal(t, w.truth(), w.summary(w.store), "question %d", n)
 		w.requireBooks()
 		require.Len(t, w.books, 2)
-		if !f.commit {
-			require.Equal(t, f.asked >= n, told, "question %d of %d", n, f.asked)
+		retried := len(f.Failed.Changes) > 0 && !strings.Contains(f.Failed.Changes[0].ID, "done")
+		if !retried {
+			require.Equal(t, f.Calls >= n, told, "question %d of %d", n, f.Calls)
 		}
 		for _, s := range w.sightings(w.store) {
 			require.Equal(t, incoming.Final, s.State)
 		}
-		if f.asked < n {
+		if f.Calls < n {
 			require.Greater(t, n, 50)
 			return
 		}
@@ -203,8 +151,9 @@ func TestGoneAfter(t *testing.T) {
 	w.requireBooks()
 }
 
-// TestL02_StoreFailsOnceInARound: what only balances show is booked once all the same, and
-// what is known of the address is what it is without the failure.
+// TestL02_StoreFailsOnceInARound lets each call of the store fail in turn while a round reads
+// balances. Coins that only a balance shows are booked once. In the end the sightings and the
+// holdings of each address are the same as if nothing had failed.
 func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -214,7 +163,7 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	var want []string
 	for n := 0; ; n += every {
 		w, p := newPurse(t, 73)
-		f := &failing{Store: w.store, n: n}
+		f := &failing.Store{Store: w.store, Counts: everyCall, FailAt: n}
 		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
 		p.noState = true
 		a, quiet := w.address(), w.address()
@@ -224,7 +173,7 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 			for range 100 {
 				worked, err := w.net.Step(context.Background())
 				if err != nil {
-					require.ErrorIs(t, err, errGone, "question %d", n)
+					require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
 					w.clock.Advance(2 * roundEvery)
 				} else if worked == 0 {
 					return
@@ -256,16 +205,17 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 			want = got
 			continue
 		}
-		require.Equal(t, want, got, "question %d of %d", n, f.asked)
-		if f.asked < n {
+		require.Equal(t, want, got, "question %d of %d", n, f.Calls)
+		if f.Calls < n {
 			require.Greater(t, n, 50)
 			return
 		}
 	}
 }
 
-// TestCursorThatCannotBeRead: whoever edits what is remembered of the blocks stops the
-// network, and nothing is read as if from the start.
+// TestCursorThatCannotBeRead damages the headers in the cursor. Step then returns an error and
+// leaves the cursor as it is. It does not read the chain anew. Once the headers are repaired,
+// a payment that came meanwhile is final.
 func TestCursorThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 43)
@@ -301,7 +251,8 @@ func TestCursorThatCannotBeRead(t *testing.T) {
 	w.requireBooks()
 }
 
-// TestStepCounts what came into the mempool, also where nobody is told of it.
+// TestStepCounts: the number that Step returns includes a transfer in the mempool, also
+// where Config.Handle is nil.
 func TestStepCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 44)
