@@ -141,12 +141,32 @@ func TestW13_EditedRowMovesNoMoney(t *testing.T) {
 	v, before := w.get(id), w.books("USDTTRC20")
 	w.edit(id, func(v *withdrawal.Withdrawal) { v.Amount, v.NetworkFee = v.Amount-1, v.NetworkFee+1 })
 	o := withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeExecuted, Tx: "aa", Confirmations: 1, At: w.clock()}
-	require.ErrorIs(t, w.HandleOutcome(w.ctx, tenant, o), withdrawal.ErrAltered)
-	require.Equal(t, 1, w.count(withdrawal.NoticeAltered))
-	require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
-	w.edit(id, func(x *withdrawal.Withdrawal) { *x = v })
+	for range 2 {
+		require.ErrorIs(t, w.HandleOutcome(w.ctx, tenant, o), withdrawal.ErrAltered)
+		require.Equal(t, 1, w.count(withdrawal.NoticeAltered))
+		require.Equal(t, withdrawal.WaitingAltered, w.get(id).Waiting)
+		require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
+	}
+	w.edit(id, func(x *withdrawal.Withdrawal) { x.Amount, x.NetworkFee = v.Amount, v.NetworkFee })
 	require.NoError(t, w.HandleOutcome(w.ctx, tenant, o))
 	require.Equal(t, "H -100, w -100, c +97.5, P +0.5, N +2", w.books("USDTTRC20").since(before, "USDTTRC20"))
+	w.sound()
+}
+
+// TestW13_EditedRowOfACancelledOrderIsShown: its order is called back before anybody signs,
+// and the withdrawal ends once its row is repaired. Until then it says why it waits.
+func TestW13_EditedRowOfACancelledOrderIsShown(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.edit(id, func(v *withdrawal.Withdrawal) { v.Address = "Tthief" })
+	_, err := w.Cancel(w.ctx, tenant, id)
+	require.ErrorIs(t, err, withdrawal.ErrAltered)
+	o := withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeCancelled, At: w.clock()}
+	require.ErrorIs(t, w.HandleOutcome(w.ctx, tenant, o), withdrawal.ErrAltered)
+	require.Equal(t, []any{withdrawal.Pending, withdrawal.WaitingAltered}, []any{w.get(id).Status, w.get(id).Waiting})
+	w.edit(id, func(v *withdrawal.Withdrawal) { v.Address = "Tdest" })
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, o))
+	require.Equal(t, withdrawal.Cancelled, w.get(id).Status)
 	w.sound()
 }
 

@@ -278,7 +278,7 @@ func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 			continue
 		}
 		if st, err := n.sim.Outcome(tx); err == nil && st.State == chain.Included {
-			c.Sent = append(c.Sent, judge.Sent{Tx: tx, Cost: int64(st.Cost), Executed: st.Executed})
+			c.Sent = append(c.Sent, judge.Sent{Tx: tx, From: string(n.sim.Sender(tx)), Cost: int64(st.Cost), Executed: st.Executed})
 		}
 	}
 	return c, nil

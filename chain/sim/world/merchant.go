@@ -28,10 +28,11 @@ type merchant struct {
 	wallets  []string
 	payments []*asked
 	payouts  []*payout
-	lost     []func(t *task) // requests whose answer was never heard, to be made again
-	answered []answered      // those that were, the first time
-	percent  decimal.Decimal // platform fee of withdrawals
-	fee      decimal.Decimal // of payments
+	lost     []func(t *task)       // requests whose answer was never heard, to be made again
+	answered []answered            // those that were, the first time
+	percent  decimal.Decimal       // platform fee of withdrawals
+	fee      decimal.Decimal       // of payments
+	short    map[chain.Network]int // how often in a row its operator was asked for coins for fees
 }
 
 // payout is a withdrawal that was asked for.

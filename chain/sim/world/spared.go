@@ -19,5 +19,5 @@ func (r *run) spared(id string) bool {
 		return true
 	}
 	n := r.network(chain.Network(v.Network))
-	return r.rate[Crumbs] > 0 && n.chain.Family() == chain.UTXOFamily && v.WaitingReason() == withdrawal.ShownFeeTooHigh
+	return n.chain.Family() == chain.UTXOFamily && v.WaitingReason() == withdrawal.ShownFeeTooHigh
 }

@@ -48,7 +48,8 @@ func (j *Judge) firsts(s *Scene, shop *Shop) {
 	}
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
-		j.ask("I28", trouble, p.Status != pending || p.Reason != "" || p.Created.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
+		known := p.Coin != s.Weather.Fresh // to whoever has done all that was due
+		j.ask("I28", trouble && known, p.Status != pending || p.Reason != "" || p.Created.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
 			"withdrawal %s waits since %s and says nothing", p.ID, p.Created.Format(time.DateTime))
 	}
 }

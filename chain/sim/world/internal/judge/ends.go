@@ -74,10 +74,8 @@ func (j *Judge) landed(s *Scene, shop *Shop, p *Payout) {
 	case !s.Weather.Deep:
 		shown = false
 	}
-	low := s.Weather.Crumbs && p.open() && shop.low(p.Coin)
-	j.ask("below-cost-shown", low, p.Reason != hotShort, "withdrawal %s waits for coins, and does not say that they cost too much to bring", p.ID)
-	dear := low && (p.Reason == hotShort || p.Reason == belowCost)
-	asked := (!p.open() || s.Now.Sub(p.Created) >= mempool) && !s.Spared[p.ID] && !dear
+	elsewhere := j.coinsLieElsewhere(s, shop, p)
+	asked := (!p.open() || s.Now.Sub(p.Created) >= mempool) && !s.Spared[p.ID] && !elsewhere
 	j.ask(id, asked, !p.open() || shown, "withdrawal %s is still %s, waiting %q since %s", p.ID, p.Status, p.Reason, p.Since)
 	o := j.orders[p.CustomID]
 	if p.Status != completed || o == nil || o.Shared {
@@ -196,13 +194,14 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 			aside[d.Address+"/"+d.Coin] = true
 		}
 	}
-	gas := s.Prices[j.gas(c.Network).Token]
+	own := j.gas(c.Network)
 	spent := c.spent(j)
 	brought, came := c.brought(s)
 	for _, a := range sorted(c.Stuck) {
 		for _, code := range sorted(c.Stuck[a]) {
 			coin, there := j.coin(code), c.Stuck[a][code].Sub(brought[a+"/"+code])
-			value, cost := there.Mul(s.Prices[coin.Token]), c.Forward[code].Add(spent[a]).Mul(gas)
+			sent := decimal.Min(brought[a+"/"+own.Code], c.Stuck[a][own.Code]) // gas that was paid for this, too
+			value, cost := there.Mul(s.Prices[coin.Token]), c.Forward[code].Add(spent[a]).Add(sent).Mul(s.Prices[own.Token])
 			worth := value.GreaterThan(cost.Mul(decimal.New(21, -1)))
 			j.ask("I23", able && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
 				"%s %s lie at %s: %s USD, and forwarding costs %s", there, code, a, value, cost)
@@ -232,7 +231,9 @@ func (c *Chain) brought(s *Scene) (own, others map[string]decimal.Decimal) {
 func (c *Chain) spent(j *Judge) map[string]decimal.Decimal {
 	gas, out, cost := j.gas(c.Network), map[string]decimal.Decimal{}, map[string]decimal.Decimal{}
 	for _, t := range c.Sent {
-		cost[t.Tx] = gas.whole(t.Cost)
+		if cost[t.Tx] = gas.whole(t.Cost); !t.Executed && c.Own[t.From] && !c.Hot[t.From] { // it moved nothing
+			out[t.From] = out[t.From].Add(cost[t.Tx])
+		}
 	}
 	for _, m := range c.Moves {
 		for _, a := range []string{m.From, m.To} {

@@ -292,7 +292,7 @@ func goodChain() Chain {
 			move("t3", "hot", "o1", "USDTX", "9.75", 12, 120), move("t4", "c4", "d4", "USDTX", "3", 13, 90), move("t6", "hot", "d1", "X", "0.001", 13, 30),
 			move("t5", "d1", "hot", "USDTX", "100", 14, 40), move("t7", "d2", "hot", "USDTX", "20", 15, 80),
 		},
-		Sent:  []Sent{{"t3", 1000, true}, {"t5", 1000, true}, {"t6", 1000, true}, {"t7", 1000, true}},
+		Sent:  []Sent{{"t3", 1000, true, "hot"}, {"t5", 1000, true, "d1"}, {"t6", 1000, true, "hot"}, {"t7", 1000, true, "d2"}},
 		First: map[string]time.Time{"t1": at(5), "t2": at(15), "t4": at(85)},
 		Own:   map[string]bool{"hot": true, "d1": true, "d2": true, "d3": true, "d4": true},
 		Hot:   map[string]bool{"hot": true},

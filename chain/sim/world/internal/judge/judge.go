@@ -144,7 +144,7 @@ func (j *Judge) Look(s *Scene) {
 		j.balances(s, shop)
 		j.histories(shop)
 		j.views(shop)
-		j.agrees(shop)
+		j.agrees(s, shop)
 		j.outbox(s, shop)
 		j.firsts(s, shop)
 		j.resting(s, shop)

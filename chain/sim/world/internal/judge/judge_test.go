@@ -131,6 +131,9 @@ var breaks = map[string]func(h *history){
 	"below-cost-shown": func(h *history) {
 		h.shop().Payouts[2].Reason, h.shop().Resting[0].Coin = "hot_short", h.shop().Payouts[2].Coin
 	},
+	"gas-left": func(h *history) {
+		h.shop().Payouts[2].Reason, h.shop().Payouts[2].Coin = "hot_short", "X"
+	},
 	"fees-rose":       func(h *history) { h.scene.Risen["w3"] = true },
 	"fees-rose-shown": func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
 	"unread":          func(h *history) { h.scene.End = false; h.shop().Payments[0].Status = expired },

@@ -232,4 +232,5 @@ type Sent struct {
 	Tx       string
 	Cost     int64 // in units of the network's own coin
 	Executed bool
+	From     string // of an account network, where it is known
 }

@@ -48,10 +48,17 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FN31-reason-kept-to-itself", File: "withdrawal/outcome.go",
-		Old:     `if o.Reason == WaitingOccupied {`,
-		New:     `if o.Reason == "" && why != "" {`,
+		Old:     `why == WaitingOccupied || why == WaitingStuck }`,
+		New:     `why == WaitingStuck }`,
 		What:    "a withdrawal does not say that its replacement was refused",
 		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
+	},
+	{
+		ID: "T06-stuck-not-told", File: "chain/outgoing/watch.go",
+		Old:     `>= stuckShown {`,
+		New:     `< 0 {`,
+		What:    "a payout that is in no block for hours shows no reason",
+		Package: "./chain/outgoing", Test: "TestT06_StuckIsShown",
 	},
 	{
 		ID: "FN34-ours-is-searched-for", File: "chain/internal/follow/contest.go",

@@ -53,7 +53,7 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-fees-of-two-moments", File: "wallet/treasury/cost.go",
-		Old:  "move-c.move > c.move/4 {",
+		Old:  "move-c.move > c.move/20 {",
 		New:  "c.move < 0 {",
 		What: "a sweep that was judged right after fees rose waits until they have fallen below what they were", Package: "wallet/treasury",
 		Test: "TestFT01_FeesRoseSinceTheLastEstimate",
