@@ -9,10 +9,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 )
 
-// TestT06_StuckIsShown: fees rise and stay. An owner hears six hours after the first attempt
+// TestFT06_StuckIsShown: fees rise and stay. An owner hears six hours after the first attempt
 // was signed that it is stuck, once, however often it is replaced, and that it is no longer so
 // when it lands.
-func TestT06_StuckIsShown(t *testing.T) {
+func TestFT06_StuckIsShown(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
 		in := w.submit(w.intent("a", coin))

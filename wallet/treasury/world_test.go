@@ -119,6 +119,7 @@ type world struct {
 	rateAge  time.Duration // Config.RateAge
 
 	treasury treasury.Config // of each process
+	lacks    string          // a currency that the next process does not list
 }
 
 func newWorld(t *testing.T, n chain.Network) *world {
@@ -155,7 +156,7 @@ func newWorldAs(t *testing.T, n chain.Network, refine func(*world)) *world {
 func (w *world) restart() {
 	w.t.Helper()
 	w.store = &mortal{Store: w.store.Store}
-	registry, client := chain.MainnetRegistry(), w.chain.Client()
+	registry, client := w.registry(), w.chain.Client()
 	accounts, err := w.seed.Accounts(registry.Networks())
 	require.NoError(w.t, err)
 	source, err := keys.NewSource(accounts, map[chain.Network]keys.Encode{w.n: client.AddressOf})
@@ -180,6 +181,22 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	require.NoError(w.t, app.Open(w.t.Context(), keys.Tables()...))
 	w.app = app
+}
+
+func (w *world) registry() *chain.Registry {
+	all := chain.MainnetRegistry()
+	if w.lacks == "" {
+		return all
+	}
+	var listed []chain.Currency
+	for _, code := range all.Codes() {
+		if c := w.currency(code); code != w.lacks {
+			listed = append(listed, *c)
+		}
+	}
+	out, err := chain.NewRegistry(all.Networks(), listed)
+	require.NoError(w.t, err)
+	return out
 }
 
 // prices is the processes' source of prices.

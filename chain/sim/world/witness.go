@@ -137,6 +137,9 @@ func (w *witness) sweep(part storage.Partition, id string, s treasury.Sweep) {
 	if s.State == treasury.SweepFunding || s.State == treasury.SweepMoving || s.State == treasury.SweepNew && s.Fundings > 0 {
 		w.sweeping[at][id] = true
 	}
+	if w.r.deep { // one that was done may be under way again
+		return
+	}
 	w.r.outside.judge.Sweeping(at, slices.Sorted(maps.Keys(w.sweeping[at])))
 }
 

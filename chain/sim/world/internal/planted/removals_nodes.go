@@ -54,11 +54,11 @@ var nodeRemovals = []Bug{
 		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
 	},
 	{
-		ID: "T06-stuck-not-told", File: "chain/outgoing/watch.go",
+		ID: "FT06-not-told", File: "chain/outgoing/watch.go",
 		Old:     `>= stuckShown {`,
 		New:     `< 0 {`,
 		What:    "a payout that is in no block for hours shows no reason",
-		Package: "./chain/outgoing", Test: "TestT06_StuckIsShown",
+		Package: "./chain/outgoing", Test: "TestFT06_StuckIsShown",
 	},
 	{
 		ID: "FN34-ours-is-searched-for", File: "chain/internal/follow/contest.go",
