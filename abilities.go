@@ -29,7 +29,7 @@ func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {
 	for i, k := range known {
 		ids[i] = string(k)
 	}
-	there, err := a.cfg.Store.Rows(ctx, Abilities.Table, storage.System, ids...)
+	there, err := a.cfg.Store.Rows(ctx, Abilities.Table, storage.Keys(storage.System, ids...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (a *App) editedWithdrawals(ctx context.Context, p storage.Partition) (out [
 }
 
 func (a *App) activities(ctx context.Context, p storage.Partition, ids []string) (map[string]storage.Activity, error) {
-	rows, err := a.cfg.Store.Rows(ctx, storage.Activities.Table, p, ids...)
+	rows, err := a.cfg.Store.Rows(ctx, storage.Activities.Table, storage.Keys(p, ids...)...)
 	out := make(map[string]storage.Activity, len(rows))
 	for _, row := range rows {
 		out[row.ID] = storage.Activities.Value(row)

@@ -304,11 +304,11 @@ func (l *lossy) Commit(ctx context.Context, changes ...storage.Change) []error {
 	return l.Store.Commit(ctx, changes...)
 }
 
-func (l *lossy) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (l *lossy) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if l.silent && t == outgoing.Intents.Table {
 		return nil, context.DeadlineExceeded
 	}
-	return l.Store.Rows(ctx, t, p, ids...)
+	return l.Store.Rows(ctx, t, keys...)
 }
 
 // picky refuses one recipient: a version with stricter addresses.

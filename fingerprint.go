@@ -155,7 +155,7 @@ func (a *App) stored(ctx context.Context, prints []fingerprint) (map[string]stor
 	for i := range prints {
 		ids[i] = prints[i].id
 	}
-	rows, err := a.cfg.Store.Rows(ctx, Fingerprints.Table, storage.System, ids...)
+	rows, err := a.cfg.Store.Rows(ctx, Fingerprints.Table, storage.Keys(storage.System, ids...)...)
 	known := make(map[string]storage.Row, len(rows))
 	for _, r := range rows {
 		known[r.ID] = r

@@ -58,7 +58,7 @@ func (was Listing) differs(code string, is Listing) error {
 func (a *App) list(ctx context.Context) error {
 	codes := a.cfg.Registry.Codes()
 	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		rows, err := a.cfg.Store.Rows(ctx, Listings.Table, storage.System, codes...)
+		rows, err := a.cfg.Store.Rows(ctx, Listings.Table, storage.Keys(storage.System, codes...)...)
 		if err != nil {
 			return storage.Change{}, err
 		}

@@ -148,7 +148,7 @@ func (t *tally) add(ctx context.Context, tenant string, rows []storage.Row) erro
 	if len(ids) == 0 {
 		return nil
 	}
-	payments, err := t.app.cfg.Store.Rows(ctx, payment.Payments.Table, storage.Tenant(tenant), ids...)
+	payments, err := t.app.cfg.Store.Rows(ctx, payment.Payments.Table, storage.Keys(storage.Tenant(tenant), ids...)...)
 	if err != nil {
 		return err
 	}

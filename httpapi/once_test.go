@@ -256,11 +256,11 @@ type onceReads struct {
 	n atomic.Int64
 }
 
-func (s *onceReads) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (s *onceReads) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if t == storage.OnceTable.Table {
 		s.n.Add(1)
 	}
-	return s.Store.Rows(ctx, t, p, ids...)
+	return s.Store.Rows(ctx, t, keys...)
 }
 
 // A request asks the store for its key once, whether it is the first or the second.

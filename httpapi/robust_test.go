@@ -210,11 +210,11 @@ func (f *faulty) Commit(ctx context.Context, changes ...storage.Change) []error 
 	return out
 }
 
-func (f *faulty) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (f *faulty) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if err := f.ask("Rows " + t.Name); err != nil {
 		return nil, err
 	}
-	return f.Store.Rows(ctx, t, p, ids...)
+	return f.Store.Rows(ctx, t, keys...)
 }
 
 func (f *faulty) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {

@@ -47,7 +47,7 @@ func (s *Service) fill(ctx context.Context, tenant, network string, x *decision,
 		}
 	}
 	if depositID != "" {
-		rows, err := s.c.Store.Rows(ctx, Deposits.Table, storage.Tenant(tenant), depositID)
+		rows, err := s.c.Store.Rows(ctx, Deposits.Table, storage.Keys(storage.Tenant(tenant), depositID)...)
 		if err != nil {
 			return err
 		}

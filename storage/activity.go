@@ -50,4 +50,4 @@ func ActivityRow(ctx context.Context, s Store, p Partition, id string, a Activit
 
 // Tables lists the tables that every store needs, whichever domains use it.
 // They go to Store.Open together with the domains' own.
-func Tables() []*Table { return []*Table{OnceTable.Table, Activities.Table} }
+func Tables() []*Table { return []*Table{OnceTable.Table, Activities.Table, Counters.Table} }

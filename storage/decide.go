@@ -38,24 +38,29 @@ func Decide(ctx context.Context, s Store, decide func(ctx context.Context) (Chan
 }
 
 // CommitOne commits one Change, sending it again a few times where the outcome
-// is unknown.
+// is unknown or the database is busy. ErrBusy where it was each time.
 func CommitOne(ctx context.Context, s Store, c Change) error {
 	var err error
+	unknown := false
 	for range maxResends {
 		err = s.Commit(ctx, c)[0]
 		if err == nil || errors.Is(err, ErrConflict) || Final(err) {
 			return err
 		}
-		if ctx.Err() != nil {
+		busy := errors.Is(err, ErrBusy)
+		if unknown = unknown || !busy; busy && c.NoWait || ctx.Err() != nil {
 			break
 		}
+	}
+	if !unknown {
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
 // One reads a single row; ok is false where there is none.
 func (t TableOf[T]) One(ctx context.Context, s Store, p Partition, id string) (v T, row Row, ok bool, err error) {
-	rows, err := s.Rows(ctx, t.Table, p, id)
+	rows, err := s.Rows(ctx, t.Table, Key{Partition: p, ID: id})
 	if err != nil || len(rows) == 0 {
 		return v, row, false, err
 	}

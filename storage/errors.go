@@ -18,6 +18,10 @@ var (
 	// ErrUnknown: it is not known whether the Change happened. Send it again.
 	ErrUnknown = errors.New("storage: outcome unknown, send the same change again")
 
+	// ErrBusy: the database or the partition is locked elsewhere. Nothing happened:
+	// the same Change may be sent again, later.
+	ErrBusy = errors.New("storage: locked elsewhere, send the same change later")
+
 	// ErrClosed: the store is closed or was never opened.
 	ErrClosed = errors.New("storage: not open")
 

@@ -174,7 +174,8 @@ func compareScalars(a, b any) int {
 }
 
 // Ready checks the query and fills in what it leaves open: its filters, the
-// whole order down to the id, and the limit. Errors wrap ErrMalformed.
+// whole order down to the id, the limit, and Partitions: sorted, each once, nil for
+// all. Errors wrap ErrMalformed.
 func (q Query) Ready() (Query, []Filter, error) {
 	if q.Table == nil || q.Limit < 0 || q.Offset < 0 {
 		return q, nil, fmt.Errorf("%w: a query needs a table, and limit and offset of at least 0", ErrMalformed)
@@ -182,6 +183,17 @@ func (q Query) Ready() (Query, []Filter, error) {
 	filters, err := q.Table.Filters(q.Where)
 	if err != nil {
 		return q, nil, err
+	}
+	switch {
+	case q.Partitions == nil && q.Partition != "":
+		q.Partitions = []Partition{q.Partition}
+	case q.Partitions != nil && q.Partition != "":
+		return q, nil, fmt.Errorf("%w: a query names one partition or several", ErrMalformed)
+	case q.Partitions != nil:
+		q.Partitions = slices.Compact(slices.Sorted(slices.Values(q.Partitions)))
+		if q.Partitions == nil {
+			q.Partitions = []Partition{}
+		}
 	}
 	desc := false
 	for _, o := range q.Order {

@@ -36,13 +36,14 @@ type Store interface {
 	// ErrConflict: nothing happened, reload and decide again.
 	// *DuplicateError, *ledger.InsufficientFundsError, *LevelError,
 	// *NotEmptyError and ErrMalformed: nothing happened, and never will for
-	// this Change. Any other error: unknown outcome, send the same Change
-	// again. A Change that is there already returns nil (see Change.ID).
+	// this Change. ErrBusy: nothing happened, send the same Change later. Any other
+	// error: unknown outcome, send the same Change again. A Change that is there
+	// already returns nil (see Change.ID).
 	Commit(ctx context.Context, changes ...Change) []error
 
-	// Rows returns the rows with these ids, in the order asked; ids that do not
-	// exist are left out. Doubled ids give doubled rows.
-	Rows(ctx context.Context, t *Table, p Partition, ids ...string) ([]Row, error)
+	// Rows returns the rows with these keys, of any partitions, in the order asked;
+	// keys that no row has are left out. Doubled keys give doubled rows.
+	Rows(ctx context.Context, t *Table, keys ...Key) ([]Row, error)
 
 	// Find returns the rows that match, ordered as the Query says. A page that
 	// does not exist is empty, not an error.
@@ -74,8 +75,9 @@ type Store interface {
 //
 // It must hold at least one Put, Drop or Post. It is judged in this order:
 // there already (nil); Require and versions (ErrConflict); uniqueness
-// (*DuplicateError); Empty (*NotEmptyError); Level (*LevelError); Post
-// (*DuplicateError for a Tx.ID, *ledger.InsufficientFundsError).
+// (*DuplicateError); Empty (*NotEmptyError); Level (*LevelError); Count
+// (ledger.ErrOverflow); Post (*DuplicateError for a Tx.ID,
+// *ledger.InsufficientFundsError).
 //
 // There already means: a Tx of Post exists and was posted by this ID, or a row
 // of Put exists and was last written by this ID, or the Change only Drops and
@@ -92,7 +94,13 @@ type Change struct {
 	Drop      []Row            // Table, ID and Version as in Put
 	Post      []ledger.Tx      // balanced, Tx.ID unique in the partition
 	Level     []Level          // counters with a ceiling
+	Count     []Count          // counters without one
 	Empty     []ledger.Account // every balance of it must be zero
+
+	// NoWait gives ErrBusy where the partition stays locked elsewhere: by another
+	// process, or by a host's transaction. It is for workers, who come again; without
+	// it a Commit waits for the lock. In a host's transaction it plays no part.
+	NoWait bool
 }
 
 // Guard demands that a row stands at a version; 0 = it must not exist.
@@ -124,13 +132,14 @@ type Row struct {
 
 // Query selects rows of one table.
 type Query struct {
-	Table     *Table
-	Partition Partition // "" = all partitions: for operators' reads and workers only
-	Where     []Cond    // all must hold
-	Order     []Order   // then by id; default by id ascending
-	Limit     int       // 0 = 100
-	Offset    int
-	IDs       bool // Find returns rows without their Value: whoever wants ids alone reads less
+	Table      *Table
+	Partition  Partition   // "" = all partitions: for operators' reads and workers only
+	Partitions []Partition // instead of Partition: rows of any of these, none where it is empty and not nil
+	Where      []Cond      // all must hold
+	Order      []Order     // then by id; default by id ascending
+	Limit      int         // 0 = 100
+	Offset     int
+	IDs        bool // Find returns rows without their Value: whoever wants ids alone reads less
 }
 
 // Cond compares a column with a value of the column's Go type. Text compares

@@ -43,7 +43,7 @@ func (r *reckoning) books(ctx context.Context, list []chain.Address) ([]*book, e
 	for i, a := range list {
 		ids[i] = string(a)
 	}
-	owners, err := r.n.cfg.Store.Rows(ctx, Addresses.Table, r.n.part, ids...)
+	owners, err := r.n.cfg.Store.Rows(ctx, Addresses.Table, storage.Keys(r.n.part, ids...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (n *Network) live(ctx context.Context, list []chain.Transfer) (map[string]b
 	}
 	live := map[string]bool{}
 	for part := range slices.Chunk(keys, readChunk) {
-		rows, err := n.cfg.Store.Rows(ctx, Sightings.Table, n.part, part...)
+		rows, err := n.cfg.Store.Rows(ctx, Sightings.Table, storage.Keys(n.part, part...)...)
 		if err != nil {
 			return nil, err
 		}

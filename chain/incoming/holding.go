@@ -34,7 +34,7 @@ func (n *Network) kept(ctx context.Context, ids ...string) (map[string]kept, err
 		for _, id := range part {
 			all = append(all, id+beforeID)
 		}
-		rows, err := n.cfg.Store.Rows(ctx, Holdings.Table, n.part, all...)
+		rows, err := n.cfg.Store.Rows(ctx, Holdings.Table, storage.Keys(n.part, all...)...)
 		if err != nil {
 			return nil, err
 		}

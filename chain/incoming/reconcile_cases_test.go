@@ -284,11 +284,11 @@ type looked struct {
 	rows int
 }
 
-func (l *looked) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (l *looked) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if t == incoming.Addresses.Table {
 		l.rows++
 	}
-	return l.Store.Rows(ctx, t, p, ids...)
+	return l.Store.Rows(ctx, t, keys...)
 }
 
 // TestFN05_AClientThatComparesNoBalancesIsAskedOnce: it has the methods, as those of

@@ -123,7 +123,7 @@ func (n *Network) ours(ctx context.Context, found []chain.Transfer, src source) 
 	}
 	owners = make(map[chain.Address]AddressRow, len(ids))
 	for part := range slices.Chunk(ids, readChunk) {
-		rows, err := n.cfg.Store.Rows(ctx, Addresses.Table, n.part, part...)
+		rows, err := n.cfg.Store.Rows(ctx, Addresses.Table, storage.Keys(n.part, part...)...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -310,7 +310,7 @@ func (n *Network) load(ctx context.Context, mine []chain.Transfer) (*batch, erro
 	}
 	slices.Sort(keys)
 	for part := range slices.Chunk(slices.Compact(keys), readChunk) {
-		rows, err := n.cfg.Store.Rows(ctx, Sightings.Table, n.part, part...)
+		rows, err := n.cfg.Store.Rows(ctx, Sightings.Table, storage.Keys(n.part, part...)...)
 		if err != nil {
 			return nil, err
 		}

@@ -73,7 +73,7 @@ func (n *Network) unlistedRows(ctx context.Context, b *batch) ([]storage.Row, er
 	marked := map[string]storage.Row{}
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), readChunk)]
-		rows, err := n.cfg.Store.Rows(ctx, Unlisted.Table, n.part, part...)
+		rows, err := n.cfg.Store.Rows(ctx, Unlisted.Table, storage.Keys(n.part, part...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (n *Network) relist(ctx context.Context) (worked int, err error) {
 		for i, r := range rows {
 			ids[i], marks[r.ID] = r.ID, Unlisted.Value(r)
 		}
-		found, err := n.cfg.Store.Rows(ctx, Sightings.Table, n.part, ids...)
+		found, err := n.cfg.Store.Rows(ctx, Sightings.Table, storage.Keys(n.part, ids...)...)
 		if err != nil {
 			return storage.Change{}, err
 		}

@@ -102,7 +102,7 @@ func (w *Watched) dropEnded(ctx context.Context, at time.Time) error {
 		for i, a := range part {
 			ids[i] = string(a)
 		}
-		rows, err := w.store.Rows(ctx, Addresses.Table, w.part, ids...)
+		rows, err := w.store.Rows(ctx, Addresses.Table, storage.Keys(w.part, ids...)...)
 		if err != nil {
 			return err
 		}

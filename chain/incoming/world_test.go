@@ -198,7 +198,7 @@ func (w *world) truth(options ...option) []string {
 	addresses, err := w.store.Find(context.Background(), storage.Query{Table: incoming.Addresses.Table, Partition: storage.Network(string(w.name)), Limit: 100_000, Order: []storage.Order{{Column: "seq"}}})
 	require.NoError(w.t, err)
 	for _, r := range addresses { // the same owners
-		rows, err := s.Rows(context.Background(), incoming.Addresses.Table, storage.Network(string(w.name)), r.ID)
+		rows, err := s.Rows(context.Background(), incoming.Addresses.Table, storage.Keys(storage.Network(string(w.name)), r.ID)...)
 		require.NoError(w.t, err)
 		version := int64(0)
 		if len(rows) > 0 {

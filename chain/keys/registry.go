@@ -57,7 +57,7 @@ func (r StoreRegistry) Bind(ctx context.Context, b Binding) error {
 			return storage.Change{}, nil
 		}
 		c.Put = append(c.Put, SignedAttempts.Row(b.Attempt, 0, time.Time{}, SignedAttempt{Intent: b.Intent, Payload: payload}))
-		rows, err := r.Store.Rows(ctx, SignedSlots.Table, p, b.Slots...)
+		rows, err := r.Store.Rows(ctx, SignedSlots.Table, storage.Keys(p, b.Slots...)...)
 		if err != nil {
 			return c, err
 		}

@@ -159,7 +159,7 @@ func (n *Network) parentOf(ctx context.Context, j *job) (p parent, err error) {
 	if err != nil {
 		return p, err
 	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, held...)
+	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, held...)...)
 	if err != nil {
 		return p, err
 	}

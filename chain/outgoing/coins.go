@@ -181,7 +181,7 @@ func (n *Network) unbind(ctx context.Context, ids []string, s *step) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := n.Store.Rows(ctx, Reservations.Table, n.part, ids...)
+	rows, err := n.Store.Rows(ctx, Reservations.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (n *Network) moveCoins(ctx context.Context, ids []string, intent string, s 
 	if len(ids) == 0 || n.info.Family != chain.UTXOFamily {
 		return nil
 	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, ids...)
+	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
 		return err
 	}

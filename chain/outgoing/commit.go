@@ -88,7 +88,7 @@ func (n *Network) told(ctx context.Context, j *job) (map[string]int64, error) {
 	for _, r := range j.riders {
 		ids = append(ids, r.id)
 	}
-	rows, err := n.Store.Rows(ctx, Outcomes.Table, n.part, ids...)
+	rows, err := n.Store.Rows(ctx, Outcomes.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (n *Network) bereaved(ctx context.Context, j *job, p *picture, d *draft) (e
 	if err != nil || len(held) == 0 {
 		return false, err
 	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, held...)
+	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, held...)...)
 	if err != nil {
 		return false, err
 	}

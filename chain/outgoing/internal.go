@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // Internal says which transfers were made by stored attempts of ours to sweep,
@@ -21,7 +22,7 @@ func (n *Network) Internal(ctx context.Context, network chain.Network, transfers
 			ids = append(ids, transfers[i].Tx)
 		}
 	}
-	rows, err := n.Store.Rows(ctx, Attempts.Table, n.part, ids...)
+	rows, err := n.Store.Rows(ctx, Attempts.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (n *Network) renamed(ctx context.Context, transfers []chain.Transfer, stran
 		firsts[i] = transfers[at].Spends[0]
 	}
 	slices.Sort(firsts)
-	rows, err := n.Store.Rows(ctx, Coins.Table, n.part, slices.Compact(firsts)...)
+	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, slices.Compact(firsts)...)...)
 	if err != nil {
 		return err
 	}

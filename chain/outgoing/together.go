@@ -257,7 +257,7 @@ func (n *Network) aboard(ctx context.Context, jobs []*job) error {
 		riders = append(riders, id)
 	}
 	slices.Sort(riders)
-	rows, err := n.Store.Rows(ctx, Intents.Table, n.part, riders...)
+	rows, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, riders...)...)
 	if err != nil {
 		return fmt.Errorf("outgoing: reading who is carried: %w", err)
 	}

@@ -110,7 +110,7 @@ func (s *meddledStore) Commit(ctx context.Context, changes ...storage.Change) []
 		if p.Table != outgoing.Outcomes.Table || p.Version == 0 || s.done[first] {
 			continue
 		}
-		rows, err := s.Store.Rows(ctx, p.Table, changes[0].Partition, p.ID)
+		rows, err := s.Store.Rows(ctx, p.Table, storage.Keys(changes[0].Partition, p.ID)...)
 		if err != nil {
 			return []error{err}
 		}

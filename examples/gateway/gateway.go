@@ -304,7 +304,7 @@ func (g *gateway) handler() http.Handler {
 func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
-	if _, err := g.store.Rows(ctx, worlds.Table, storage.System, clockID); err != nil {
+	if _, err := g.store.Rows(ctx, worlds.Table, storage.Keys(storage.System, clockID)...); err != nil {
 		g.log.ErrorContext(ctx, "store does not answer", "error", err)
 		http.Error(w, "store does not answer", http.StatusServiceUnavailable)
 		return

@@ -53,6 +53,11 @@ var goldens = []golden{{
 	stopped: time.Date(2026, 11, 22, 16, 23, 31, 0, time.UTC),
 	key:     "597501d3fbc88387ccb81118812d0e4c100e3520a84094b4b170d0ec3330123e",
 	redis:   "4762be33328afb08e6f60b08381ff9d0eb223ce244c32ef6046818be15b688ee",
+}, {
+	name: "3", migrations: map[string]int{"sqlite": 15, "postgres": 14, "mysql": 14},
+	stopped: time.Date(2026, 11, 23, 3, 17, 26, 0, time.UTC),
+	key:     "bd2112d8b388568336e0d4a78441d19a60abdc40cad8093ab3e1676250e65b36",
+	redis:   "d71135ac4c543a5d17acda2990096967bc557552866f8990a5777eaf36e9f355",
 }}
 
 func (g *golden) file(t *testing.T, name string) io.Reader {

@@ -93,9 +93,9 @@ func (s interrupted) Commit(ctx context.Context, changes ...storage.Change) []er
 	return s.Store.Commit(ctx, changes...)
 }
 
-func (s interrupted) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (s interrupted) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	s.before()
-	return s.Store.Rows(ctx, t, p, ids...)
+	return s.Store.Rows(ctx, t, keys...)
 }
 
 func (s interrupted) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {

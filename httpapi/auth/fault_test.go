@@ -558,7 +558,7 @@ func TestO07_NarrowedApplicationNarrowsItsTokens(t *testing.T) {
 func (w *world) edit(client, scopes string) {
 	w.t.Helper()
 	table := auth.Tables()[0]
-	rows, err := w.store.Rows(w.ctx, table, storage.System, client)
+	rows, err := w.store.Rows(w.ctx, table, storage.Keys(storage.System, client)...)
 	require.NoError(w.t, err)
 	scalars, err := table.Encode(rows[0].Value)
 	require.NoError(w.t, err)

@@ -227,11 +227,11 @@ type partial struct {
 	table string
 }
 
-func (p *partial) Rows(ctx context.Context, t *storage.Table, part storage.Partition, ids ...string) ([]storage.Row, error) {
+func (p *partial) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if t.Name == p.table {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return p.Store.Rows(ctx, t, part, ids...)
+	return p.Store.Rows(ctx, t, keys...)
 }
 
 // No application is made on a guess at what the store holds.
@@ -310,7 +310,7 @@ func TestApplicationRowTellsChosenSecrets(t *testing.T) {
 	made, _ := w.app()
 	chosen := w.chosen()
 	for id, want := range map[string]string{made.ClientID: "Made:true", chosen.ClientID: "Made:false"} {
-		rows, err := w.store.Rows(w.ctx, auth.Tables()[0], storage.System, id)
+		rows, err := w.store.Rows(w.ctx, auth.Tables()[0], storage.Keys(storage.System, id)...)
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
 		require.Contains(t, fmt.Sprintf("%+v", rows[0].Value), want)

@@ -163,9 +163,9 @@ type counting struct {
 	asked []string
 }
 
-func (c *counting) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	c.asked = append(c.asked, fmt.Sprint("rows ", t.Name, " ", p, " ", len(ids)))
-	return c.Store.Rows(ctx, t, p, ids...)
+func (c *counting) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	c.asked = append(c.asked, fmt.Sprint("rows ", t.Name, " ", keys[0].Partition, " ", len(keys)))
+	return c.Store.Rows(ctx, t, keys...)
 }
 
 func (c *counting) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {

@@ -58,11 +58,11 @@ func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
 	return s.Store.Commit(ctx, changes...)
 }
 
-func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (s *Store) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if err := s.count(Call{Table: t}); err != nil {
 		return nil, err
 	}
-	return s.Store.Rows(ctx, t, p, ids...)
+	return s.Store.Rows(ctx, t, keys...)
 }
 
 func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {

@@ -141,7 +141,7 @@ func missing(t *testing.T, s storage.Store, acked []string) int {
 	t.Helper()
 	rows := map[string]bool{}
 	for part := range chunks(acked, 500) {
-		found, err := s.Rows(t.Context(), storagetest.Notes.Table, bank, part...)
+		found, err := s.Rows(t.Context(), storagetest.Notes.Table, storage.Keys(bank, part...)...)
 		require.NoError(t, err)
 		for _, row := range found {
 			rows[row.ID] = true

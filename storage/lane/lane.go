@@ -7,7 +7,10 @@
 //   - Changes of one partition are judged in the order in which they were
 //     queued, also where a partition was locked elsewhere and had to wait.
 //   - A partition that stays locked elsewhere stalls no other: after a few tries
-//     one of its own callers waits for it, and the rest go on.
+//     one of its own callers waits for it, and the rest go on. Changes that do not
+//     wait (Change.NoWait) are storage.ErrBusy then.
+//   - The Changes of one call for one shard are one batch, unless there are more
+//     than a batch takes.
 //   - The one who commits does so under a context of its own: nobody's
 //     cancelled request takes a batch down. A caller whose context ends gets
 //     its error, an unknown outcome; what of it was not taken yet is taken
@@ -17,6 +20,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,10 +39,6 @@ var (
 	// Nothing happened to it; it stays queued.
 	ErrSkipped = errors.New("lane: partition is locked elsewhere")
 
-	// ErrBusy, as the error of a batch: the database did not let it in, in the
-	// time that it waits. Nothing happened.
-	ErrBusy = errors.New("lane: database is locked elsewhere")
-
 	// ErrRefused, as the error of a batch: the database rolled it back for sure
 	// and may take it in another try (deadlock, serialization, busy, a broken
 	// constraint).
@@ -50,8 +50,9 @@ type Target interface {
 	// Write locks the partitions of the Changes, loads, judges and stores them
 	// in one transaction and returns one verdict each, valid only with a nil
 	// error. Partitions locked elsewhere are skipped (ErrSkipped for all their
-	// Changes) unless wait. An error that wraps neither ErrRefused nor ErrBusy
-	// is an unknown outcome of the whole batch.
+	// Changes) unless wait. storage.ErrBusy: the database did not let the batch in, in
+	// the time that it waits, and nothing happened. An error that wraps neither that
+	// nor ErrRefused is an unknown outcome of the whole batch.
 	Write(ctx context.Context, wait bool, changes []storage.Change) ([]error, error)
 }
 
@@ -168,10 +169,24 @@ type shard struct {
 	leading bool                          // somebody leads, or was told to
 }
 
+// end gives the Change its verdict. It is called under shard.mu.
+func (it *item) end(err error) {
+	c := it.call
+	c.errs[it.at] = err
+	it.call = nil
+	if c.left--; c.left == 0 {
+		c.wake <- done
+	}
+}
+
 // enqueue is called under mu.
 func (s *shard) enqueue(it *item) {
 	if len(s.parked) > 0 {
 		if others, ok := s.parked[it.change.Partition]; ok {
+			if it.change.NoWait {
+				it.end(storage.ErrBusy)
+				return
+			}
 			s.parked[it.change.Partition] = append(others, it)
 			it.parked = true
 			it.call.parked++
@@ -283,10 +298,13 @@ func (s *shard) park(p storage.Partition) {
 	var items []*item
 	kept := s.queue[:0]
 	for _, it := range s.queue {
-		if it.change.Partition == p {
-			items = append(items, it)
-		} else {
+		switch {
+		case it.change.Partition != p:
 			kept = append(kept, it)
+		case it.change.NoWait:
+			it.end(storage.ErrBusy)
+		default:
+			items = append(items, it)
 		}
 	}
 	clear(s.queue[len(kept):])
@@ -410,6 +428,13 @@ func (s *shard) take() []*item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := min(len(s.queue), s.lane.cfg.MaxBatch)
+	if n < len(s.queue) { // whole calls, where one fits
+		whole := n
+		for whole > 0 && s.queue[whole-1].call == s.queue[whole].call {
+			whole--
+		}
+		n = cmp.Or(whole, n)
+	}
 	batch := s.queue[:n:n]
 	s.queue = slices.Clone(s.queue[n:])
 	return batch
@@ -446,7 +471,7 @@ func (s *shard) write(wait bool, changes []storage.Change, verdicts []error) {
 			copy(verdicts, v)
 			return
 		}
-		if !errors.Is(err, ErrRefused) && (wait || !errors.Is(err, ErrBusy)) {
+		if !errors.Is(err, ErrRefused) && (wait || !errors.Is(err, storage.ErrBusy)) {
 			break
 		}
 	}
@@ -458,7 +483,7 @@ func (s *shard) write(wait bool, changes []storage.Change, verdicts []error) {
 	}
 	for i := range changes {
 		var v []error
-		if v, err = s.try(true, changes[i:i+1]); err == nil {
+		if v, err = s.try(!changes[i].NoWait, changes[i:i+1]); err == nil {
 			verdicts[i] = v[0]
 			continue
 		}
@@ -495,20 +520,24 @@ func (s *shard) settle(batch []*item, verdicts []error) {
 			continue // its caller has left
 		}
 		if errors.Is(verdicts[i], ErrSkipped) && !it.parked {
-			if it.skips++; it.skips >= s.lane.cfg.Skips && !slices.Contains(late, it.change.Partition) {
-				late = append(late, it.change.Partition)
+			it.skips++
+			switch {
+			case it.skips < s.lane.cfg.Skips:
+				back = append(back, it)
+			case it.change.NoWait:
+				it.end(storage.ErrBusy)
+			default:
+				if !slices.Contains(late, it.change.Partition) {
+					late = append(late, it.change.Partition)
+				}
+				back = append(back, it)
 			}
-			back = append(back, it)
 			continue
 		}
 		if it.parked {
 			c.parked--
 		}
-		c.errs[it.at] = verdicts[i]
-		it.call = nil
-		if c.left--; c.left == 0 {
-			c.wake <- done
-		}
+		it.end(verdicts[i])
 	}
 	if len(back) > 0 {
 		s.queue = append(back, s.queue...)

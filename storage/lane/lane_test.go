@@ -379,7 +379,7 @@ func TestL05_DeadlockOnce(t *testing.T) {
 // A database that is locked or gone is not asked for each Change.
 func TestWholeBatchFails(t *testing.T) {
 	t.Parallel()
-	for cause, calls := range map[error]int{ErrBusy: 2, errors.New("connection lost"): 1} {
+	for cause, calls := range map[error]int{storage.ErrBusy: 2, errors.New("connection lost"): 1} {
 		s := &script{answer: func(int, bool, []storage.Change) ([]error, error) { return nil, fmt.Errorf("%w: it says", cause) }}
 		for _, err := range New(s, Config{}).Commit(context.Background(), change("p", "a"), change("p", "b")) {
 			require.ErrorIs(t, err, cause)
@@ -427,6 +427,113 @@ func TestSkipAndWait(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, []string{"1 2 3 ", "1 3 ", "1 3 ", "1 3 wait"}, s.log())
+}
+
+func hasty(p storage.Partition, id string) storage.Change {
+	return storage.Change{ID: id, Partition: p, NoWait: true}
+}
+
+// A Change that does not wait is passed over as often as another, and then busy:
+// nobody waits for its partition.
+func TestNoWait(t *testing.T) {
+	t.Parallel()
+	s := &script{answer: func(_ int, wait bool, changes []storage.Change) ([]error, error) {
+		errs := make([]error, len(changes))
+		for i := range changes {
+			if changes[i].Partition == "busy" && !wait {
+				errs[i] = ErrSkipped
+			}
+		}
+		return errs, nil
+	}}
+	l := New(s, Config{})
+	errs := l.Commit(context.Background(), hasty("busy", "1"), hasty("p", "2"), hasty("busy", "3"))
+	require.Equal(t, []error{storage.ErrBusy, nil, storage.ErrBusy}, errs)
+	require.Equal(t, []string{"1 2 3 ", "1 3 ", "1 3 "}, s.log())
+	require.Equal(t, []error{storage.ErrBusy, nil}, l.Commit(context.Background(), hasty("busy", "4"), change("busy", "5")), "others wait")
+	require.Equal(t, []string{"4 5 ", "4 5 ", "4 5 ", "5 wait"}, s.log()[3:])
+	require.Empty(t, l.shards[0].parked)
+	require.False(t, l.shards[0].leading)
+}
+
+// While somebody waits for a partition, a Change of it that does not wait is busy at
+// once, whether it was queued before or comes then.
+func TestNoWaitBesideOneWhoWaits(t *testing.T) {
+	t.Parallel()
+	waiting, release := make(chan bool), make(chan bool)
+	s := &script{}
+	s.answer = func(_ int, wait bool, changes []storage.Change) ([]error, error) {
+		if wait {
+			close(waiting)
+			<-release
+			return fine(changes)
+		}
+		errs := make([]error, len(changes))
+		for i := range changes {
+			if changes[i].Partition == "busy" {
+				errs[i] = ErrSkipped
+			}
+		}
+		return errs, nil
+	}
+	l := New(s, Config{})
+	var wg sync.WaitGroup
+	wg.Go(func() { require.NoError(t, l.Commit(context.Background(), change("busy", "waits"))[0]) })
+	<-waiting
+	for range 3 {
+		require.Equal(t, []error{storage.ErrBusy, nil}, l.Commit(context.Background(), hasty("busy", "1"), hasty("free", "2")))
+	}
+	require.Equal(t, storage.ErrBusy, l.Commit(context.Background(), hasty("busy", "3"))[0], "alone")
+	close(release)
+	wg.Wait()
+	require.NotContains(t, strings.Join(s.log(), ""), "1")
+	require.Empty(t, l.shards[0].parked)
+}
+
+// A refused batch goes Change by Change, and those that do not wait do not wait there.
+func TestNoWaitWhenRefused(t *testing.T) {
+	t.Parallel()
+	s := &script{}
+	s.answer = func(_ int, wait bool, changes []storage.Change) ([]error, error) {
+		switch {
+		case len(changes) > 1:
+			return nil, ErrRefused
+		case changes[0].NoWait:
+			require.False(t, wait)
+			return []error{ErrSkipped}, nil
+		}
+		return fine(changes)
+	}
+	require.Equal(t, []error{storage.ErrBusy, nil}, New(s, Config{}).Commit(context.Background(), hasty("p", "1"), change("p", "2")))
+}
+
+// A call is one transaction, also behind others that nearly fill it.
+func TestACallIsOneBatch(t *testing.T) {
+	t.Parallel()
+	started, release := make(chan bool), make(chan bool)
+	s := &script{answer: func(n int, _ bool, changes []storage.Change) ([]error, error) {
+		if n == 1 {
+			close(started)
+			<-release
+		}
+		return fine(changes)
+	}}
+	l := New(s, Config{MaxBatch: 4})
+	var wg sync.WaitGroup
+	wg.Go(func() { l.Commit(context.Background(), change("p", "first")) })
+	<-started
+	for i, call := range [][]storage.Change{
+		{change("p", "a1"), change("q", "a2")},
+		{change("p", "b1"), change("q", "b2"), change("r", "b3")},
+		{change("p", "c1")},
+		{change("p", "d1"), change("p", "d2"), change("p", "d3"), change("p", "d4"), change("p", "d5")},
+	} {
+		wg.Go(func() { l.Commit(context.Background(), call...) })
+		queued(l, []int{2, 5, 6, 11}[i])
+	}
+	close(release)
+	wg.Wait()
+	require.Equal(t, []string{"first ", "a1 a2 ", "b1 b2 b3 c1 ", "d1 d2 d3 d4 ", "d5 "}, s.log())
 }
 
 func TestBusyForEver(t *testing.T) {

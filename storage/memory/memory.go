@@ -132,7 +132,7 @@ func (s *Store) verdicts(n int) []error {
 }
 
 func onlyPosts(c *storage.Change) bool {
-	return len(c.Post) > 0 && len(c.Put)+len(c.Drop)+len(c.Require)+len(c.Level)+len(c.Empty) == 0
+	return len(c.Post) > 0 && len(c.Put)+len(c.Drop)+len(c.Require)+len(c.Level)+len(c.Count)+len(c.Empty) == 0
 }
 
 // judge is the way of every Change that is more than postings.
@@ -194,7 +194,11 @@ type state struct{ s *Store }
 func (v state) Row(k verdict.RowKey) verdict.Stamp {
 	if p := v.s.part(k.Partition, false); p != nil {
 		if r := p.table(k.Table).rows[k.ID]; r != nil {
-			return verdict.Stamp{Version: r.Version, Change: r.Change, Keys: r.keys}
+			st := verdict.Stamp{Version: r.Version, Change: r.Change, Keys: r.keys}
+			if k.Table == storage.Counters.Table {
+				st.Value = r.Scalars[0].(int64)
+			}
+			return st
 		}
 	}
 	return verdict.Stamp{}

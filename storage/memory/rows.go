@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/verdict"
 )
 
 // rec is a stored row. It is never changed, only replaced, so readers may keep
@@ -140,23 +141,32 @@ func (s *Store) tableOpen(ctx context.Context, t *storage.Table) error {
 }
 
 // Rows implements storage.Store.
-func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (s *Store) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if err := s.tableOpen(ctx, t); err != nil {
 		return nil, err
 	}
-	return decode(t, s.byID(t, p, ids))
+	sought, err := t.Seek(keys)
+	if err != nil {
+		return nil, err
+	}
+	return decode(t, s.sought(t, sought))
 }
 
-func (s *Store) byID(t *storage.Table, p storage.Partition, ids []string) []*rec {
+func (s *Store) sought(t *storage.Table, keys []storage.Sought) []*rec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.part(p, false)
-	if d == nil {
-		return nil
-	}
-	found := make([]*rec, 0, len(ids))
-	for _, id := range ids {
-		if r := d.table(t).rows[id]; r != nil {
+	found := make([]*rec, 0, len(keys))
+	for i := range keys {
+		k := &keys[i]
+		p := s.part(k.Partition, false)
+		if p == nil {
+			continue
+		}
+		d, id := p.table(t), k.ID
+		if k.Unique >= 0 {
+			id = d.uniques[k.Unique][verdict.Key(k.Scalars)]
+		}
+		if r := d.rows[id]; r != nil {
 			found = append(found, r)
 		}
 	}
@@ -205,14 +215,15 @@ func (s *Store) find(q storage.Query, filters []storage.Filter) []*rec {
 			}
 		})
 	}
-	if q.Partition != "" {
-		if p := s.part(q.Partition, false); p != nil {
+	if q.Partitions == nil {
+		for _, p := range s.parts {
 			in(p)
 		}
-		return found
 	}
-	for _, p := range s.parts {
-		in(p)
+	for _, name := range q.Partitions {
+		if p := s.part(name, false); p != nil {
+			in(p)
+		}
 	}
 	return found
 }

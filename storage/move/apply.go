@@ -208,7 +208,7 @@ func (a *apply) flush(ctx context.Context) error {
 // settle looks at a row whose last Change conflicts: it may stand somewhere on
 // the way, from before an interruption.
 func (a *apply) settle(ctx context.Context, r *storage.Row) error {
-	got, err := a.end.Store.Rows(ctx, r.Table, r.Partition, r.ID)
+	got, err := a.end.Store.Rows(ctx, r.Table, storage.Keys(r.Partition, r.ID)...)
 	if err != nil {
 		return err
 	}

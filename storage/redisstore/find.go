@@ -19,7 +19,7 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err != nil {
 		return nil, err
 	}
-	parts, err := s.partitions(ctx, q.Table, q.Partition)
+	parts, err := s.partitions(ctx, q.Table, q.Partitions)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 }
 
 // partitions lists those that a query asks.
-func (s *Store) partitions(ctx context.Context, t *storage.Table, one storage.Partition) ([]storage.Partition, error) {
-	if one != "" {
-		return []storage.Partition{one}, nil
+func (s *Store) partitions(ctx context.Context, t *storage.Table, asked []storage.Partition) ([]storage.Partition, error) {
+	if asked != nil {
+		return asked, nil
 	}
 	pipe := s.client.Pipeline()
 	for tag := range tags {
@@ -204,7 +204,7 @@ func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	parts, err := s.partitions(ctx, q.Table, q.Partition)
+	parts, err := s.partitions(ctx, q.Table, q.Partitions)
 	if err != nil {
 		return 0, err
 	}

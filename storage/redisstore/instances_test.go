@@ -40,8 +40,8 @@ func (s *turns) Commit(ctx context.Context, c ...storage.Change) []error {
 	return s.next().Commit(ctx, c...)
 }
 
-func (s *turns) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	return s.next().Rows(ctx, t, p, ids...)
+func (s *turns) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	return s.next().Rows(ctx, t, keys...)
 }
 
 func (s *turns) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {

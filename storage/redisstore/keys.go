@@ -95,6 +95,12 @@ func layoutOf(t *storage.Table) *layout {
 	return l
 }
 
+// unique is the index that holds a Unique of the table.
+func (l *layout) unique(n int) *index {
+	name := strings.Join(l.t.Uniques[n], ",")
+	return &l.indexes[slices.IndexFunc(l.indexes, func(x index) bool { return x.name == name })]
+}
+
 // declaration is the table in words: two that differ are stored differently.
 func (l *layout) declaration() string {
 	var b strings.Builder

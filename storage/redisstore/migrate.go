@@ -158,7 +158,7 @@ var migrateScript = redis.NewScript(migrateLua)
 const migrateChunk = 200
 
 func (m *migration) run(ctx context.Context, s *Store) error {
-	parts, err := s.partitions(ctx, m.l.t, "")
+	parts, err := s.partitions(ctx, m.l.t, nil)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -15,38 +17,120 @@ import (
 const chunk = 500
 
 // Rows implements storage.Store.
-func (s *Store) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	if _, err := s.layout(ctx, t); err != nil {
-		return nil, err
-	}
-	found, err := s.stored(ctx, t, p, ids)
+func (s *Store) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	l, err := s.layout(ctx, t)
 	if err != nil {
 		return nil, err
+	}
+	sought, err := t.Seek(keys)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*storage.Stored, 0, len(sought))
+	for some := range slices.Chunk(sought, chunk) {
+		if found, err = s.sought(ctx, l, some, found); err != nil {
+			return nil, err
+		}
 	}
 	return decode(t, found)
 }
 
-// stored reads rows by id. What does not exist is left out.
-func (s *Store) stored(ctx context.Context, t *storage.Table, p storage.Partition, ids []string) ([]*storage.Stored, error) {
-	found := make([]*storage.Stored, 0, len(ids))
-	for some := range slices.Chunk(ids, chunk) {
-		values, err := s.client.HMGet(ctx, s.keys.rows(t, p), some...).Result()
-		if err != nil {
-			return nil, failed("reading rows of "+t.Name, err)
-		}
-		for i, v := range values {
-			packed, ok := v.(string)
-			if !ok {
-				continue
-			}
-			r, err := unpackRow(t, p, some[i], packed)
-			if err != nil {
-				return nil, err
-			}
+// sought adds the rows with these keys.
+func (s *Store) sought(ctx context.Context, l *layout, keys []storage.Sought, found []*storage.Stored) ([]*storage.Stored, error) {
+	rows := make([]*storage.Stored, len(keys))
+	if err := s.byID(ctx, l, keys, rows); err != nil {
+		return nil, err
+	}
+	if err := s.byUnique(ctx, l, keys, rows); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if r != nil {
 			found = append(found, r)
 		}
 	}
 	return found, nil
+}
+
+// byID reads the rows that are named by id, in one round trip.
+func (s *Store) byID(ctx context.Context, l *layout, keys []storage.Sought, rows []*storage.Stored) error {
+	at := map[storage.Partition][]int{}
+	for i := range keys {
+		if k := &keys[i]; k.Unique < 0 {
+			at[k.Partition] = append(at[k.Partition], i)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	pipe := s.client.Pipeline()
+	answers := make(map[storage.Partition]*redis.SliceCmd, len(at))
+	for p, list := range at {
+		ids := make([]string, len(list))
+		for n, i := range list {
+			ids[n] = keys[i].ID
+		}
+		answers[p] = pipe.HMGet(ctx, s.keys.rows(l.t, p), ids...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return failed("reading rows of "+l.t.Name, err)
+	}
+	for p, list := range at {
+		for n, v := range answers[p].Val() {
+			packed, ok := v.(string)
+			if !ok {
+				continue
+			}
+			var err error
+			if rows[list[n]], err = unpackRow(l.t, p, keys[list[n]].ID, packed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// byUnique reads the rows that are named by a unique key, in one round trip.
+func (s *Store) byUnique(ctx context.Context, l *layout, keys []storage.Sought, rows []*storage.Stored) error {
+	var at []int
+	var calls []evaluation
+	for i := range keys {
+		k := &keys[i]
+		if k.Unique < 0 {
+			continue
+		}
+		var start []byte
+		for _, v := range k.Scalars {
+			start = encodeScalar(start, v)
+		}
+		all := spanOf(string(start), "", "")
+		at = append(at, i)
+		calls = append(calls, evaluation{
+			keys: []string{s.keys.index(l.t, l.unique(k.Unique), k.Partition), s.keys.rows(l.t, k.Partition)},
+			args: []any{all.from, all.to, "", 0, 1},
+		})
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	for n, cmd := range s.run(ctx, pageScript, calls) {
+		list, err := cmd.Slice()
+		if err != nil {
+			return failed("reading rows of "+l.t.Name, err)
+		}
+		if len(list) == 0 {
+			continue
+		}
+		a := answer{of: list}
+		id, packed := a.text(1), a.text(2)
+		if a.bad {
+			return errForeign
+		}
+		if rows[at[n]], err = unpackRow(l.t, keys[at[n]].Partition, id, packed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func decode(t *storage.Table, found []*storage.Stored) ([]storage.Row, error) {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -152,6 +153,12 @@ func (w *writer) add(c *storage.Change, at int) error {
 		p.halves(l.Max)
 	})
 	list(p, c.Empty, func(a *ledger.Account) { p.str(string(*a)) })
+	list(p, c.Count, func(n *storage.Count) {
+		p.array(4)
+		p.int(w.table(storage.Counters.Table))
+		p.str(n.Name)
+		p.halves(n.Delta)
+	})
 	n = 0
 	for i := range c.Post {
 		n += 3 + 6*len(c.Post[i].Legs)
@@ -160,7 +167,7 @@ func (w *writer) add(c *storage.Change, at int) error {
 	for i := range c.Post {
 		w.post(c, &c.Post[i])
 	}
-	w.places += 7 + n
+	w.places += 8 + n
 	return nil
 }
 
@@ -245,6 +252,10 @@ func (w *writer) verdict(c *storage.Change, a *answer) error {
 			_, err := verdict.Raise(&c.Level[k], a.amount(3))
 			a.bad = a.bad || err == nil
 			return err
+		}
+	case "n":
+		if k := a.number(2); k < len(c.Count) {
+			return fmt.Errorf("change %q: counter %q: %w", c.ID, c.Count[k].Name, ledger.ErrOverflow)
 		}
 	case "f":
 		if k, i := a.number(2), a.number(3); k < len(c.Post) && i < len(c.Post[k].Legs) {

@@ -537,7 +537,7 @@ func TestL12_MissingSealsAreNamed(t *testing.T) {
 	require.Equal(t, 1, sealAll(t, s))
 	var drop []storage.Row
 	for _, n := range []int64{2, 3} {
-		rows, err := s.Rows(ctx, seal.Seals.Table, here, fmt.Sprintf("%016d", n))
+		rows, err := s.Rows(ctx, seal.Seals.Table, storage.Keys(here, fmt.Sprintf("%016d", n))...)
 		require.NoError(t, err)
 		drop = append(drop, rows...)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/verdict"
 )
 
 // pool reads outside of any transaction.
@@ -45,72 +46,126 @@ func (d *Dialect) selectRows(t *storage.Table) string {
 	return "SELECT " + d.quoteAll(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)) + " FROM " + d.Table(t.Name)
 }
 
-func scanRow(t *storage.Table, r Scanner) (storage.Row, error) {
+func scanStored(t *storage.Table, r Scanner) (storage.Stored, error) {
 	c := &columnsOf(t).all
-	var st storage.Stored
+	st := storage.Stored{Scalars: make([]any, len(c.kinds))}
 	values := c.dest()
 	if err := r.Scan(append([]any{&st.Partition, &st.ID, &st.Version, &st.Change, &st.Due}, values...)...); err != nil {
-		return storage.Row{}, err
+		return st, err
 	}
 	st.Scalars = c.scalars(values)
+	return st, nil
+}
+
+func scanRow(t *storage.Table, r Scanner) (storage.Row, error) {
+	st, err := scanStored(t, r)
+	if err != nil {
+		return storage.Row{}, err
+	}
 	return st.Row(t)
 }
 
+// place is a row's own key, or one of its unique ones.
+type place struct {
+	unique int // position in Table.Uniques, or below 0
+	p      storage.Partition
+	key    string
+}
+
+func placeOf(k *storage.Sought) place {
+	if k.Unique < 0 {
+		return place{-1, k.Partition, k.ID}
+	}
+	return place{k.Unique, k.Partition, verdict.Key(k.Scalars)}
+}
+
 // Rows implements storage.Store.
-func (r *reads) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (r *reads) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if err := r.s.tableOpen(t); err != nil {
 		return nil, err
 	}
-	keys := make([]any, 0, 2*len(ids))
-	for _, id := range ids {
-		if storage.ValidText(id) && storage.ValidText(string(p)) { // no other is stored
-			keys = append(keys, string(p), id)
-		}
-	}
-	found := make(map[string]storage.Row, len(ids))
-	err := r.s.lookup(ctx, r.at, r.s.d.selectRows(t), []string{"part", "id"}, "", texts(2), keys, func(sc Scanner) error {
-		row, err := scanRow(t, sc)
-		found[row.ID] = row
-		return err
-	})
+	sought, err := t.Seek(keys)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]storage.Row, 0, len(ids))
-	twice := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		row, ok := found[id]
+	found, err := r.sought(ctx, t, sought)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]storage.Row, 0, len(sought))
+	for i := range sought {
+		st, ok := found[placeOf(&sought[i])]
 		if !ok {
 			continue
 		}
-		if twice[id] { // rows share no values
-			if row, err = again(row); err != nil {
-				return nil, err
-			}
+		row, err := st.Row(t)
+		if err != nil {
+			return nil, err
 		}
-		twice[id] = true
 		out = append(out, row)
 	}
 	return out, nil
 }
 
-// again decodes a row anew.
-func again(r storage.Row) (storage.Row, error) {
-	scalars, err := r.Table.Encode(r.Value)
-	if err != nil {
-		return r, err
+// sought reads rows in one look-up for all keys of a kind: by id, or by one Unique.
+func (r *reads) sought(ctx context.Context, t *storage.Table, keys []storage.Sought) (map[place]*storage.Stored, error) {
+	found := make(map[place]*storage.Stored, len(keys))
+	wanted := make([][]any, 1+len(t.Uniques)) // by 1 + place.unique
+	for i := range keys {
+		k := &keys[i]
+		list := append(wanted[1+k.Unique], string(k.Partition))
+		if k.Unique < 0 {
+			list = append(list, k.ID)
+		}
+		wanted[1+k.Unique] = append(list, k.Scalars...)
 	}
-	r.Value, err = r.Table.Decode(scalars)
-	return r, err
+	for n, list := range wanted {
+		if len(list) == 0 {
+			continue
+		}
+		by, kinds := []string{"part", "id"}, texts(2)
+		if n > 0 {
+			names := t.Uniques[n-1]
+			by, kinds = []string{"part"}, append(texts(1), columnsNamed(t, names).kinds...)
+			for _, name := range names {
+				by = append(by, r.s.d.quote(name))
+			}
+		}
+		err := r.s.lookup(ctx, r.at, r.s.d.selectRows(t), by, "", kinds, list, func(sc Scanner) error {
+			st, err := scanStored(t, sc)
+			at := place{n - 1, st.Partition, st.ID}
+			if n > 0 {
+				at.key = verdict.Key(verdict.UniqueScalars(t, n-1, st.Scalars))
+			}
+			found[at] = &st
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // where writes the conditions of a query or claim.
-func (d *Dialect) where(p storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
+func (d *Dialect) where(parts []storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
 	var args []any
 	terms := more
-	if p != "" {
-		terms = append(terms, "part = ?")
-		args = append(args, string(p))
+	switch {
+	case parts == nil:
+	case len(parts) == 0:
+		terms = append(terms, "1 = 0")
+	case len(parts) == 1:
+		terms, args = append(terms, "part = ?"), append(args, string(parts[0]))
+	default:
+		n := 2 // a list is filled up with its last one, so that few different texts are in use
+		for n < len(parts) {
+			n *= 2
+		}
+		terms = append(terms, "part IN "+tuples(1, n))
+		for i := range n {
+			args = append(args, string(parts[min(i, len(parts)-1)]))
+		}
 	}
 	for i := range filters {
 		f := &filters[i]
@@ -139,7 +194,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err := r.s.tableOpen(q.Table); err != nil {
 		return nil, err
 	}
-	cond, args := r.s.d.where(q.Partition, filters)
+	cond, args := r.s.d.where(q.Partitions, filters)
 	order := make([]string, 0, len(q.Order)+1)
 	for _, o := range q.Order {
 		by := r.s.d.quote(o.Column)
@@ -148,7 +203,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 		}
 		order = append(order, by)
 	}
-	if q.Partition == "" {
+	if len(q.Partitions) != 1 {
 		order = append(order, "part")
 	}
 	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
@@ -162,7 +217,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 
 // named names the index that a query by key walks along, where the planner has to be told.
 func (d *Dialect) named(q *storage.Query, filters []storage.Filter) string {
-	if d.UseIndex == "" || q.Partition == "" {
+	if d.UseIndex == "" || len(q.Partitions) != 1 {
 		return ""
 	}
 	fixed, bounded := map[string]bool{}, map[string]bool{}
@@ -234,7 +289,7 @@ func (r *reads) Count(ctx context.Context, q storage.Query) (int64, error) {
 	if err := r.s.tableOpen(q.Table); err != nil {
 		return 0, err
 	}
-	cond, args := r.s.d.where(q.Partition, filters)
+	cond, args := r.s.d.where(q.Partitions, filters)
 	var n int64
 	err = r.at.each(ctx, "SELECT count(*) FROM "+r.s.d.Table(q.Table.Name)+cond, args, func(sc Scanner) error { return sc.Scan(&n) })
 	return n, err
@@ -280,7 +335,11 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 			args = append(args, string(p))
 		}
 	}
-	cond, more := s.d.where(c.Partition, filters, terms...)
+	var parts []storage.Partition
+	if c.Partition != "" {
+		parts = []storage.Partition{c.Partition}
+	}
+	cond, more := s.d.where(parts, filters, terms...)
 	return cond, append(args, more...), nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/lane"
 )
 
@@ -197,7 +198,7 @@ func visit(rows *sql.Rows, f scan) error {
 
 // inTx runs f in a transaction that may write. Any error rolls all of it back,
 // with an explicit ROLLBACK: some databases undo only the statement. The error
-// wraps lane.ErrBusy or lane.ErrRefused where it is certain that nothing
+// wraps storage.ErrBusy or lane.ErrRefused where it is certain that nothing
 // happened and another try makes sense.
 func (s *session) inTx(ctx context.Context, f func() error) error {
 	if err := s.begin(ctx); err != nil {
@@ -265,7 +266,7 @@ func (s *session) replan(ctx context.Context) error {
 // before is what an error means of which it is certain that nothing happened.
 func (s *session) before(ctx context.Context, err error) error {
 	if s.lost && ctx.Err() == nil && s.d.Classify(err) == ClassUnknown {
-		return fmt.Errorf("%w: the connection was lost before anything happened: %w", lane.ErrBusy, err)
+		return fmt.Errorf("%w: the connection was lost before anything happened: %w", storage.ErrBusy, err)
 	}
 	return s.classify(err)
 }
@@ -301,12 +302,12 @@ func (s *session) rollback() {
 }
 
 func (s *session) classify(err error) error {
-	if errors.Is(err, lane.ErrBusy) || errors.Is(err, lane.ErrRefused) {
+	if errors.Is(err, storage.ErrBusy) || errors.Is(err, lane.ErrRefused) {
 		return err
 	}
 	switch s.d.Classify(err) {
 	case ClassBusy:
-		return fmt.Errorf("%w: %w", lane.ErrBusy, err)
+		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
 	case ClassRefused:
 		return fmt.Errorf("%w: %w", lane.ErrRefused, err)
 	default:

@@ -184,12 +184,12 @@ func (s *Store) writing(ctx context.Context, f func(*session) error) error {
 		case s.seat <- struct{}{}:
 			defer func() { <-s.seat }()
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", lane.ErrBusy, ctx.Err())
+			return fmt.Errorf("%w: %w", storage.ErrBusy, ctx.Err())
 		}
 	}
 	leave, err := s.gate.enter(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", lane.ErrBusy, err)
+		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
 	}
 	defer leave()
 	ss, err := s.session(ctx)
@@ -299,7 +299,7 @@ func (s *Store) lookup(ctx context.Context, ss runner, head string, columns []st
 		var args []any
 		if s.d.Arrays != nil {
 			n := min(len(keys)/w, s.most(w))
-			q = s.text(head+tail, w, func() string { return head + s.d.join(columns, kinds) + tail })
+			q = s.text(head+tail+strings.Join(columns, ","), w, func() string { return head + s.d.join(columns, kinds) + tail })
 			args, keys = transpose(kinds, keys[:n*w]), keys[n*w:]
 		} else {
 			var among string

@@ -41,7 +41,7 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 //   - nil from Commit means: if the transaction commits. Until then nobody else
 //     sees any of it, so nothing leaves the house.
 //   - A verdict (ErrConflict and those of storage.Final) leaves the transaction as
-//     it was, and so does a partition that was not got in time (lane.ErrBusy): a
+//     it was, and so does a partition that was not got in time (storage.ErrBusy): a
 //     savepoint stands around each Commit. After any other error roll back. Where
 //     the database did so by itself (a deadlock on MariaDB) the transaction is ended
 //     here, so that nothing of the host's follows alone.

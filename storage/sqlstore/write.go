@@ -253,6 +253,9 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 	}
 	for _, t := range order {
 		cols := columnsOf(t).unique
+		if t == storage.Counters.Table {
+			cols = columnsOf(t).all
+		}
 		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + s.d.Table(t.Name)
 		err := s.lookup(ctx, ss, head, []string{"part", "id"}, s.d.RowLock, texts(2), keys[t], func(r Scanner) error {
 			k := verdict.RowKey{Table: t}
@@ -261,7 +264,11 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 			if err := r.Scan(append([]any{&k.Partition, &k.ID, &st.Version, &st.Change}, values...)...); err != nil {
 				return err
 			}
-			st.Keys = verdict.Keys(t, cols.spread(t, values))
+			scalars := cols.spread(t, values)
+			st.Keys = verdict.Keys(t, scalars)
+			if t == storage.Counters.Table {
+				st.Value = scalars[0].(int64)
+			}
 			l.Rows[k] = st
 			return nil
 		})

@@ -151,6 +151,25 @@ func readFaults() map[string]fault {
 			}},
 			[]string{"Rows"},
 		},
+		"keys of all partitions are looked for in the first one's": {
+			broken{keys: func(keys []storage.Key) []storage.Key {
+				for i := range keys {
+					keys[i].Partition = keys[0].Partition
+				}
+				return keys
+			}},
+			[]string{"RowsByKeys"},
+		},
+		"rows by what is unique are not found": {
+			broken{keys: func(keys []storage.Key) []storage.Key {
+				return slices.DeleteFunc(keys, func(k storage.Key) bool { return k.Unique != nil })
+			}},
+			[]string{"RowsByKeys"},
+		},
+		"rows by keys have a limit": {
+			broken{keys: func(keys []storage.Key) []storage.Key { return keys[:min(len(keys), 500)] }},
+			[]string{"RowsByKeys"},
+		},
 		"pages all begin at the beginning": {
 			broken{find: func(s storage.Store, ctx context.Context, q storage.Query) ([]storage.Row, error) {
 				q.Offset = 0
@@ -178,6 +197,22 @@ func readFaults() map[string]fault {
 				return s.Find(ctx, q)
 			}},
 			[]string{"Find", "FindEverywhere"},
+		},
+		"only the first partition is searched": {
+			broken{find: func(s storage.Store, ctx context.Context, q storage.Query) ([]storage.Row, error) {
+				q.Partitions = q.Partitions[:min(1, len(q.Partitions))]
+				return s.Find(ctx, q)
+			}},
+			[]string{"FindInPartitions"},
+		},
+		"no partition means all": {
+			broken{find: func(s storage.Store, ctx context.Context, q storage.Query) ([]storage.Row, error) {
+				if len(q.Partitions) == 0 {
+					q.Partitions = nil
+				}
+				return s.Find(ctx, q)
+			}},
+			[]string{"FindInPartitions"},
 		},
 		"counting ends with the page": {
 			broken{count: func(s storage.Store, ctx context.Context, q storage.Query) (int64, error) {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -61,6 +62,7 @@ type broken struct {
 	storage.Store
 	commit func(s storage.Store, ctx context.Context, changes []storage.Change) []error
 	claim  func(s storage.Store, ctx context.Context, c storage.Claim) ([]storage.Row, error)
+	keys   func(keys []storage.Key) []storage.Key
 	read   func(rows []storage.Row)
 	ledger func(b []ledger.Balance)
 
@@ -92,8 +94,11 @@ func (b *broken) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, err
 	return b.Store.Claim(ctx, c)
 }
 
-func (b *broken) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
-	rows, err := b.Store.Rows(ctx, t, p, ids...)
+func (b *broken) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	if b.keys != nil {
+		keys = b.keys(slices.Clone(keys))
+	}
+	rows, err := b.Store.Rows(ctx, t, keys...)
 	if b.read != nil {
 		b.read(rows)
 	}

@@ -24,6 +24,40 @@ func changeFaults() map[string]fault {
 		"ceilings are not kept": {
 			broken{commit: each(func(c *storage.Change) { c.Level = nil })}, []string{"Level", "JudgedOrder"},
 		},
+		"counts are forgotten": {
+			broken{commit: each(func(c *storage.Change) { c.Count = nil })}, []string{"FP05_Count", "FP05_CountTogether", "Model"},
+		},
+		"a counter counts once in a change": {
+			broken{commit: each(func(c *storage.Change) {
+				seen := map[string]bool{}
+				c.Count = slices.DeleteFunc(slices.Clone(c.Count), func(n storage.Count) bool {
+					twice := seen[n.Name]
+					seen[n.Name] = true
+					return twice
+				})
+			})},
+			[]string{"FP05_Count", "Model"},
+		},
+		"counters have a floor": {
+			broken{commit: each(func(c *storage.Change) {
+				c.Count = slices.DeleteFunc(slices.Clone(c.Count), func(n storage.Count) bool { return n.Delta < 0 })
+			})},
+			[]string{"FP05_Count", "Model"},
+		},
+		"what did not happen counts": {
+			broken{commit: func(s storage.Store, ctx context.Context, changes []storage.Change) []error {
+				errs := s.Commit(ctx, changes...)
+				for i := range changes {
+					if errs[i] != nil && len(changes[i].Count) > 0 {
+						alone := storage.Change{ID: fmt.Sprint("count", n.Add(1)), Partition: changes[i].Partition, Count: changes[i].Count}
+						alone.Put = []storage.Row{Notes.Row(alone.ID, 0, time.Time{}, Note{})}
+						s.Commit(ctx, alone)
+					}
+				}
+				return errs
+			}},
+			[]string{"FP05_Count"},
+		},
 		"empty is not looked at": {
 			broken{commit: each(func(c *storage.Change) { c.Empty = nil })}, []string{"Empty"},
 		},
@@ -217,7 +251,7 @@ func newest(s storage.Store, ctx context.Context, p storage.Partition, rows []st
 		if rows[i].Table == nil {
 			continue
 		}
-		have, err := s.Rows(ctx, rows[i].Table, p, rows[i].ID)
+		have, err := s.Rows(ctx, rows[i].Table, storage.Keys(p, rows[i].ID)...)
 		if err == nil && rows[i].Version != 0 && len(have) > 0 {
 			rows[i].Version = have[0].Version
 		}

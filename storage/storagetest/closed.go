@@ -13,7 +13,10 @@ import (
 // calls lists every method that needs an open store.
 func calls(e *env, s storage.Store) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"Rows":   func(ctx context.Context) error { _, err := s.Rows(ctx, Notes.Table, here, "a"); return err },
+		"Rows": func(ctx context.Context) error {
+			_, err := s.Rows(ctx, Notes.Table, storage.Keys(here, "a")...)
+			return err
+		},
 		"Find":   func(ctx context.Context) error { _, err := s.Find(ctx, storage.Query{Table: Notes.Table}); return err },
 		"Count":  func(ctx context.Context) error { _, err := s.Count(ctx, storage.Query{Table: Notes.Table}); return err },
 		"Claim":  func(ctx context.Context) error { _, err := s.Claim(ctx, claim(1)); return err },
@@ -82,7 +85,7 @@ func testClaimsAcrossPartitions(t testing.TB, e *env) {
 	require.Empty(t, e.claim(t, c), "every row is leased")
 	for _, r := range first {
 		require.Equal(t, int64(2), r.Version)
-		stored, err := e.s.Rows(e.ctx, Notes.Table, r.Partition, r.ID)
+		stored, err := e.s.Rows(e.ctx, Notes.Table, storage.Keys(r.Partition, r.ID)...)
 		require.NoError(t, err)
 		require.Equal(t, []storage.Row{r}, stored, "what is stored is what was returned")
 	}

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,6 +80,45 @@ func testFind(t testing.TB, e *env) {
 	}
 	require.NotEmpty(t, whole)
 	require.Equal(t, whole, bare, "the same rows, without their values")
+}
+
+// Rows of several partitions are found together, in one order.
+func testFindInPartitions(t testing.TB, e *env) {
+	third := storage.Partition("tenant/third")
+	for i, p := range []storage.Partition{here, away, third} {
+		for n := range 3 {
+			c := e.put(Notes.Row("same", 0, time.Time{}, Note{N: 9}), Notes.Row(fmt.Sprintf("r%d%d", n, i), 0, time.Time{}, Note{N: int64(n)}))
+			if n > 0 {
+				c.Put = c.Put[1:]
+			}
+			c.Partition = p
+			e.commit(t, c)
+		}
+	}
+	in := func(p ...storage.Partition) storage.Query { return storage.Query{Table: Notes.Table, Partitions: p} }
+	both := in(third, here, third)
+	require.Equal(t, "r00 r02 r10 r12 r20 r22 same same", e.find(t, both))
+	rows, err := e.s.Find(e.ctx, both)
+	require.NoError(t, err)
+	require.Equal(t, []storage.Partition{here, third}, []storage.Partition{rows[6].Partition, rows[7].Partition}, "of one id by partition")
+	both.Where = []storage.Cond{{Column: "n", Op: storage.Gt, Value: int64(0)}}
+	both.Order = []storage.Order{{Column: "n", Desc: true}}
+	require.Equal(t, "same same r22 r20 r12 r10", e.find(t, both))
+	both.Limit, both.Offset = page, 1
+	require.Equal(t, "same r22 r20", e.find(t, both))
+	both.Offset = 4
+	require.Equal(t, "r12 r10", e.find(t, both))
+	require.Equal(t, "r01 r11 r21 same", e.find(t, in(away)))
+	require.Equal(t, "r01 r11 r21 same", e.find(t, in(away, "tenant/none")))
+	require.Empty(t, e.find(t, storage.Query{Table: Notes.Table, Partitions: []storage.Partition{}}), "none is asked for")
+	require.Len(t, strings.Fields(e.find(t, storage.Query{Table: Notes.Table})), 12)
+	many := []storage.Partition{away}
+	for range 700 {
+		many = append(many, storage.Partition(e.id("tenant/none")))
+	}
+	require.Equal(t, "r01 r11 r21 same", e.find(t, in(many...)))
+	_, err = e.s.Find(e.ctx, storage.Query{Table: Notes.Table, Partition: here, Partitions: []storage.Partition{away}})
+	require.ErrorIs(t, err, storage.ErrMalformed)
 }
 
 func testFindPages(t testing.TB, e *env) {

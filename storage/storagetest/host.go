@@ -66,7 +66,7 @@ func testHostRollsBack(t testing.TB, e *env) {
 	require.Equal(t, 1, standing(t, e, tx, here))
 	require.NoError(t, end(false))
 	require.Zero(t, standing(t, e, e.s, here))
-	rows, err := e.s.Rows(e.ctx, Notes.Table, here, "a")
+	rows, err := e.s.Rows(e.ctx, Notes.Table, storage.Keys(here, "a")...)
 	require.NoError(t, err)
 	require.Empty(t, rows)
 	e.commit(t, hostDeposit(here, "a"))
@@ -128,6 +128,34 @@ func testHostHoldsItsTenant(t testing.TB, e *env) {
 	require.NoError(t, end(true))
 	require.NoError(t, <-waits)
 	require.Equal(t, 2, standing(t, e, e.s, here))
+}
+
+// A worker does not wait for a partition that a host's transaction holds, and gets its
+// other Changes stored.
+func testHostHoldsUpNoWorker(t testing.TB, e *env) {
+	hasty := func(p storage.Partition, id string) storage.Change {
+		c := hostDeposit(p, id)
+		c.NoWait = true
+		return c
+	}
+	e.commit(t, hasty(here, "before"), hasty(away, "before"))
+	tx, end := e.h.Begin(t, e.s)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "host"))[0])
+	if !tx.Alone() { // else the database is what is locked, for everybody
+		for i := range 3 {
+			id := fmt.Sprint("worker", i)
+			errs := e.s.Commit(e.ctx, hasty(away, id), hasty(here, id), hasty(storage.Network("net"), id))
+			require.NoError(t, errs[0])
+			require.ErrorIs(t, errs[1], storage.ErrBusy)
+			require.NoError(t, errs[2])
+			require.ErrorIs(t, storage.CommitOne(e.ctx, e.s, hasty(here, id)), storage.ErrBusy, "alone")
+		}
+		require.Equal(t, 4, standing(t, e, e.s, away))
+		require.Equal(t, 1, standing(t, e, e.s, here), "what is busy did not happen")
+	}
+	require.NoError(t, end(true))
+	e.commit(t, hasty(here, "worker0"), hasty(here, "after"))
+	require.Equal(t, 4, standing(t, e, e.s, here))
 }
 
 func testHostOrder(t testing.TB, e *env) {

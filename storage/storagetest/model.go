@@ -56,7 +56,7 @@ func (m *model) commit(c storage.Change) string {
 			return ""
 		}
 	}
-	if len(c.Put)+len(c.Post)+len(c.Level) == 0 {
+	if len(c.Put)+len(c.Post)+len(c.Level)+len(c.Count) == 0 {
 		gone := true
 		for _, r := range c.Drop {
 			gone = gone && m.rows[rowName(r.Table, r.ID)].version == 0
@@ -126,6 +126,17 @@ func (m *model) money(c storage.Change) string {
 			v = 0
 		}
 		m.levels[l.Name] = v
+	}
+	counted := map[string]bool{}
+	for _, n := range c.Count {
+		name := rowName(storage.Counters.Table, n.Name)
+		r := m.rows[name]
+		v, _ := r.value.(storage.Counter)
+		if !counted[name] {
+			r.version++
+		}
+		counted[name] = true
+		m.rows[name] = modelRow{r.version, c.ID, storage.Counter{Value: v.Value + n.Delta}}
 	}
 	for _, tx := range c.Post {
 		if _, taken := m.txs[tx.ID]; taken {
@@ -240,6 +251,9 @@ func drawMoney(t *rapid.T, c *storage.Change, n int) {
 		}
 		c.Post = append(c.Post, tx)
 	}
+	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "counts") {
+		c.Count = append(c.Count, storage.Count{Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "counter"), Delta: rapid.Int64Range(-9, 9).Draw(t, "count")})
+	}
 	switch rapid.IntRange(0, 7).Draw(t, "more") {
 	case 0:
 		c.Empty = []ledger.Account{rapid.SampledFrom(accounts[:2]).Draw(t, "empty")}
@@ -295,7 +309,7 @@ func history(rt *rapid.T, p storage.Partition, commit func(*rapid.T, *model, []s
 // compare says whether the store stands where the model does.
 func (m *model) compare(t require.TestingT, ctx context.Context, s storage.Store, p storage.Partition) {
 	got := map[string]modelRow{}
-	for _, table := range []*storage.Table{Notes.Table, Things.Table} {
+	for _, table := range []*storage.Table{Notes.Table, Things.Table, storage.Counters.Table} {
 		rows, err := s.Find(ctx, storage.Query{Table: table, Partition: p})
 		require.NoError(t, err)
 		for _, r := range rows {

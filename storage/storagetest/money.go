@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -176,6 +178,119 @@ func testLevel(t testing.TB, e *env) {
 	refused(level(storage.Level{Name: "m", Delta: 1, Max: 9}, storage.Level{Name: "l", Delta: 1, Max: 1}), 1, 1, 1)
 	refused(level(storage.Level{Name: "l", Delta: 5, Max: 9}, storage.Level{Name: "l", Delta: 5, Max: 9}), 6, 5, 9)
 	e.commit(t, level(storage.Level{Name: "m", Delta: 9, Max: 9}), level(storage.Level{Name: "L", Delta: 9, Max: 9}))
+}
+
+// counted is a Change that counts, beside a row.
+func (e *env) counted(n ...storage.Count) storage.Change {
+	c := e.put(note(e.id("row"), 0, 1))
+	c.Count = n
+	return c
+}
+
+// counters are all that stand in a partition.
+func (e *env) counters(t testing.TB, p storage.Partition) map[string]int64 {
+	t.Helper()
+	rows, err := e.s.Find(e.ctx, storage.Query{Table: storage.Counters.Table, Partition: p, Limit: 1000})
+	require.NoError(t, err)
+	out := map[string]int64{}
+	for _, r := range rows {
+		out[r.ID] = storage.Counters.Value(r).Value
+		require.Positive(t, r.Version)
+		require.True(t, r.Due.IsZero())
+	}
+	return out
+}
+
+func testCount(t testing.TB, e *env) {
+	first := e.counted(storage.Count{Name: "a", Delta: 2}, storage.Count{Name: "b", Delta: -3}, storage.Count{Name: "a", Delta: 5})
+	e.commit(t, first, e.counted(storage.Count{Name: "a", Delta: 1}, storage.Count{Name: "A", Delta: 9}))
+	e.commit(t, first) // there already
+	require.Equal(t, map[string]int64{"a": 8, "A": 9, "b": -3}, e.counters(t, here))
+	require.Empty(t, e.counters(t, away))
+	rows, err := e.s.Rows(e.ctx, storage.Counters.Table, storage.Keys(here, "b", "none", "a")...)
+	require.NoError(t, err)
+	require.Equal(t, "b a", ids(rows))
+
+	stale := e.counted(storage.Count{Name: "a", Delta: 100})
+	stale.Require = []storage.Guard{Notes.Guard("none", 1)}
+	require.ErrorIs(t, e.one(stale), storage.ErrConflict)
+	poor := e.post(move(ledger.Wallet("poor"), "x", 1)...)
+	poor.Count = []storage.Count{{Name: "a", Delta: 100}}
+	require.Error(t, e.one(poor))
+	require.Equal(t, map[string]int64{"a": 8, "A": 9, "b": -3}, e.counters(t, here), "what did not happen counts for nothing")
+
+	paid := e.post(fund(ledger.Wallet("w"), 1)...)
+	paid.Count = []storage.Count{{Name: "paid", Delta: 1}}
+	e.commit(t, paid, paid)
+	e.commit(t, paid)
+	drop := storage.Change{ID: e.id("drop"), Partition: here, Drop: []storage.Row{note(first.Put[0].ID, 1, 0)}, Count: []storage.Count{{Name: "paid", Delta: 10}}}
+	e.commit(t, drop)
+	require.ErrorIs(t, e.one(drop), storage.ErrConflict, "as with a level")
+	require.Equal(t, int64(11), e.counters(t, here)["paid"])
+
+	// The edges of 64 bits, above and below.
+	e.commit(t, e.counted(storage.Count{Name: "top", Delta: math.MaxInt64}, storage.Count{Name: "low", Delta: math.MinInt64}))
+	for _, n := range []storage.Count{{Name: "top", Delta: 1}, {Name: "low", Delta: -1}} {
+		err := e.one(e.counted(storage.Count{Name: "a", Delta: 1}, n))
+		require.ErrorIs(t, err, ledger.ErrOverflow)
+		require.True(t, storage.Final(err))
+		require.ErrorContains(t, err, n.Name)
+	}
+	for _, n := range []int64{0, 1, -1, 255, 256, -256, 999_999_999, 1_000_000_000, -1_000_000_000, -999_999_999, 1 << 53, 1<<53 + 1, -1<<53 - 1, math.MaxInt64 - 1, math.MinInt64 + 1} {
+		name := fmt.Sprint("n", n)
+		e.commit(t, e.counted(storage.Count{Name: name, Delta: n}))
+		e.commit(t, e.counted(storage.Count{Name: name, Delta: 0}))
+		require.Equal(t, n, e.counters(t, here)[name])
+	}
+	e.commit(t, e.counted(storage.Count{Name: "top", Delta: math.MinInt64}, storage.Count{Name: "low", Delta: math.MaxInt64}))
+	now := e.counters(t, here)
+	require.Equal(t, []int64{8, -1, -1}, []int64{now["a"], now["top"], now["low"]})
+
+	// Whoever counts everything again puts the row; what is counted meanwhile is not lost.
+	put := func(version, value int64, n ...storage.Count) storage.Change {
+		return storage.Change{ID: e.id("put"), Partition: here, Put: []storage.Row{storage.Counters.Row("a", version, time.Time{}, storage.Counter{Value: value})}, Count: n}
+	}
+	row, ok := e.row(t, storage.Counters.Table, "a")
+	require.True(t, ok)
+	e.commit(t, e.counted(storage.Count{Name: "a", Delta: 1}))
+	require.ErrorIs(t, e.one(put(row.Version, 50)), storage.ErrConflict, "it was counted meanwhile")
+	e.commit(t, put(row.Version+1, 50, storage.Count{Name: "a", Delta: 1}), e.counted(storage.Count{Name: "a", Delta: 1}))
+	require.Equal(t, int64(52), e.counters(t, here)["a"])
+	row, _ = e.row(t, storage.Counters.Table, "a")
+	e.commit(t, storage.Change{ID: e.id("drop"), Partition: here, Drop: []storage.Row{storage.Counters.Row("a", row.Version, time.Time{}, storage.Counter{})}})
+	e.commit(t, e.counted(storage.Count{Name: "a", Delta: 4}))
+	require.Equal(t, int64(4), e.counters(t, here)["a"])
+
+	bad := e.counted(storage.Count{Delta: 1})
+	require.ErrorIs(t, e.one(bad), storage.ErrMalformed, "without a name")
+	require.ErrorIs(t, e.one(storage.Change{ID: e.id("only"), Partition: here, Count: []storage.Count{{Name: "a", Delta: 1}}}), storage.ErrMalformed, "nothing but a count")
+}
+
+// Many count at once, and nothing is lost or counted twice.
+func testCountTogether(t testing.TB, e *env) {
+	var wg sync.WaitGroup
+	const callers, each = 8, 25
+	for n := range callers {
+		wg.Go(func() {
+			for i := range each {
+				c := e.counted(storage.Count{Name: "all", Delta: 1}, storage.Count{Name: fmt.Sprint("of ", n), Delta: int64(i)})
+				if i%3 == 0 {
+					c.Partition = away
+				}
+				for _, err := range e.s.Commit(e.ctx, c, c) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	h, a := e.counters(t, here), e.counters(t, away)
+	require.Equal(t, int64(callers*each), h["all"]+a["all"])
+	for n := range callers {
+		require.Equal(t, int64(each*(each-1)/2), h[fmt.Sprint("of ", n)]+a[fmt.Sprint("of ", n)])
+	}
 }
 
 func testEmpty(t testing.TB, e *env) {

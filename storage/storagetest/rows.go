@@ -16,7 +16,7 @@ import (
 func testOpen(t testing.TB, e *env) {
 	require.NoError(t, e.s.Open(e.ctx, Tables()...), "again, with the same tables")
 	stranger := storage.NewTable[Note]("suite_strangers")
-	_, err := e.s.Rows(e.ctx, stranger.Table, here, "a")
+	_, err := e.s.Rows(e.ctx, stranger.Table, storage.Keys(here, "a")...)
 	require.ErrorIs(t, err, storage.ErrMalformed)
 	require.ErrorIs(t, e.one(e.put(stranger.Row("a", 0, time.Time{}, Note{}))), storage.ErrMalformed)
 	require.Empty(t, e.s.Commit(e.ctx))
@@ -49,15 +49,66 @@ func testRoundTrip(t testing.TB, e *env) {
 
 func testRows(t testing.TB, e *env) {
 	e.commit(t, e.put(note("a", 0, 1), note("b", 0, 2), note("c", 0, 3)))
-	rows, err := e.s.Rows(e.ctx, Notes.Table, here, "c", "none", "a", "c", "no\x00text", "A")
+	rows, err := e.s.Rows(e.ctx, Notes.Table, storage.Keys(here, "c", "none", "a", "c", "no\x00text", "A")...)
 	require.NoError(t, err)
 	require.Equal(t, "c a c", ids(rows))
-	rows, err = e.s.Rows(e.ctx, Notes.Table, here)
+	rows, err = e.s.Rows(e.ctx, Notes.Table)
 	require.NoError(t, err)
 	require.Empty(t, rows)
-	rows, err = e.s.Rows(e.ctx, Notes.Table, away, "a")
+	rows, err = e.s.Rows(e.ctx, Notes.Table, storage.Keys(away, "a")...)
 	require.NoError(t, err)
 	require.Empty(t, rows, "another partition")
+}
+
+// Rows of several partitions are read together, by ids and by what is unique.
+func testRowsByKeys(t testing.TB, e *env) {
+	other := e.put(named("1", 0, "a"), named("9", 0, "z"))
+	other.Partition = away
+	e.commit(t, e.put(named("1", 0, "a"), named("2", 0, "b"), named("3", 0, "a:")), other)
+	name := func(p storage.Partition, v any) storage.Key {
+		return storage.Key{Partition: p, Unique: []string{"name"}, Values: []any{v}}
+	}
+	place := func(p storage.Partition, of Thing) storage.Key {
+		return storage.Key{Partition: p, Unique: []string{"group", "order"}, Values: []any{of.Group, of.Order}}
+	}
+	read := func(keys ...storage.Key) (out []string) {
+		rows, err := e.s.Rows(e.ctx, Things.Table, keys...)
+		require.NoError(t, err)
+		for _, r := range rows {
+			require.Equal(t, int64(1), r.Version)
+			out = append(out, string(r.Partition)+" "+r.ID+" "+Things.Value(r).Name)
+		}
+		return out
+	}
+	require.Equal(t, []string{
+		"tenant/away 9 z", "tenant/here 2 b", "tenant/here 1 a", "tenant/away 1 a", "tenant/here 2 b", "tenant/here 3 a:", "tenant/away 1 a", "tenant/here 1 a",
+	}, read(
+		storage.Key{Partition: away, ID: "9"}, name(here, "b"), place(here, thing("a")), name(here, "none"), name(away, "a"), storage.Key{Partition: here, ID: "2"},
+		name(here, "a:"), place(away, thing("b")), storage.Key{Partition: away, ID: "1"}, name(here, "z"), name(here, "A"), name(here, "a\x00"),
+		name("tenant/none", "a"), name(here, "a"),
+	))
+	e.commit(t, e.put(named("1", 1, "c"), named("4", 0, "a"))) // what is unique is handed on
+	rows, err := e.s.Rows(e.ctx, Things.Table, name(here, "a"), name(here, "c"))
+	require.NoError(t, err)
+	require.Equal(t, "4 1", ids(rows))
+	var many []storage.Key
+	for i := range 1200 {
+		many = append(many, name(here, e.id("none")), storage.Key{Partition: away, ID: e.id("none")})
+		if i%300 == 0 {
+			many = append(many, name(away, "z"))
+		}
+	}
+	require.Len(t, read(many...), 4)
+	for what, k := range map[string]storage.Key{
+		"not unique":   {Partition: here, Unique: []string{"group"}, Values: []any{"g"}},
+		"other order":  {Partition: here, Unique: []string{"order", "group"}, Values: []any{int64(1), "g"}},
+		"no values":    {Partition: here, Unique: []string{"name"}},
+		"no columns":   {Partition: here, Values: []any{"a"}},
+		"another type": name(here, 1),
+	} {
+		_, err := e.s.Rows(e.ctx, Things.Table, k)
+		require.ErrorIs(t, err, storage.ErrMalformed, what)
+	}
 }
 
 // What the caller holds and what the store holds share nothing.
@@ -67,7 +118,7 @@ func testNoAliasing(t testing.TB, e *env) {
 	e.commit(t, e.put(Things.Row("x", 0, time.Time{}, v)))
 	v.Blob[0], v.Notes[0] = 'X', "X"
 	for range 2 {
-		rows, err := e.s.Rows(e.ctx, Things.Table, here, "x", "x")
+		rows, err := e.s.Rows(e.ctx, Things.Table, storage.Keys(here, "x", "x")...)
 		require.NoError(t, err)
 		got := Things.Value(rows[0])
 		require.Equal(t, []byte("blob"), got.Blob)

@@ -106,6 +106,7 @@ func cases() []testCase {
 		{name: "Open", run: testOpen},
 		{name: "RoundTrip", run: testRoundTrip},
 		{name: "Rows", run: testRows},
+		{name: "RowsByKeys", run: testRowsByKeys},
 		{name: "NoAliasing", run: testNoAliasing},
 		{name: "Versions", run: testVersions},
 		{name: "Guards", run: testGuards},
@@ -121,6 +122,7 @@ func cases() []testCase {
 		{name: "I03_TextIsBytes", run: testTextIsBytes},
 		{name: "Find", run: testFind},
 		{name: "FindPages", run: testFindPages},
+		{name: "FindInPartitions", run: testFindInPartitions},
 		{name: "FindEverywhere", run: testFindEverywhere},
 		{name: "FindRefuses", run: testFindRefuses},
 		{name: "Claim", run: testClaim},
@@ -134,6 +136,8 @@ func cases() []testCase {
 		{name: "Floors", run: testFloors},
 		{name: "L10_BadPostings", run: testBadPostings},
 		{name: "Level", run: testLevel},
+		{name: "FP05_Count", run: testCount},
+		{name: "FP05_CountTogether", run: testCountTogether},
 		{name: "Empty", run: testEmpty},
 		{name: "Once", run: testOnce},
 		{name: "Activity", run: testActivity},
@@ -154,6 +158,7 @@ func cases() []testCase {
 		{name: "HostRollsBack", run: testHostRollsBack, skip: host},
 		{name: "HostVerdicts", run: testHostVerdicts, skip: host},
 		{name: "L05_HostHoldsItsTenant", run: testHostHoldsItsTenant, skip: host},
+		{name: "FP01_HostHoldsUpNoWorker", run: testHostHoldsUpNoWorker, skip: host},
 		{name: "L05_HostOrder", run: testHostOrder, skip: host},
 	}
 }
@@ -224,7 +229,7 @@ func (e *env) one(c storage.Change) error { return e.s.Commit(e.ctx, c)[0] }
 
 func (e *env) row(t testing.TB, table *storage.Table, id string) (storage.Row, bool) {
 	t.Helper()
-	rows, err := e.s.Rows(e.ctx, table, here, id)
+	rows, err := e.s.Rows(e.ctx, table, storage.Keys(here, id)...)
 	require.NoError(t, err)
 	if len(rows) == 0 {
 		return storage.Row{}, false

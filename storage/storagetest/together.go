@@ -211,7 +211,7 @@ func testEndedContext(t testing.TB, e *env) {
 		require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), "an unknown outcome, not %v", err)
 	}
 	e.commit(t, c)
-	_, err := e.s.Rows(ctx, Notes.Table, here, "a")
+	_, err := e.s.Rows(ctx, Notes.Table, storage.Keys(here, "a")...)
 	require.Error(t, err)
 }
 
@@ -264,7 +264,7 @@ func testBigBatch(t testing.TB, e *env) {
 	for i := range n {
 		all = append(all, fmt.Sprint(i))
 	}
-	rows, err := e.s.Rows(e.ctx, Things.Table, here, all...)
+	rows, err := e.s.Rows(e.ctx, Things.Table, storage.Keys(here, all...)...)
 	require.NoError(t, err)
 	require.Len(t, rows, n)
 	for i, r := range rows {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -186,6 +187,10 @@ func (j *judge) one(it *item) error {
 	if err != nil {
 		return err
 	}
+	sums, err := j.count(it)
+	if err != nil {
+		return err
+	}
 	post, err := j.post(c)
 	if err != nil {
 		return err
@@ -193,6 +198,9 @@ func (j *judge) one(it *item) error {
 	j.applyRows(it)
 	for _, l := range levels {
 		j.setLevel(l)
+	}
+	for i := range sums {
+		j.setCounter(&sums[i], c.ID)
 	}
 	j.applyPost(c, post)
 	return nil
@@ -209,7 +217,7 @@ func (j *judge) already(c *storage.Change) bool {
 			return true
 		}
 	}
-	if len(c.Put)+len(c.Post)+len(c.Level) > 0 {
+	if len(c.Put)+len(c.Post)+len(c.Level)+len(c.Count) > 0 {
 		return false
 	}
 	for i := range c.Drop {
@@ -352,6 +360,56 @@ func (j *judge) setLevel(r raised) {
 	}
 }
 
+type sum struct {
+	r     *row
+	value int64
+}
+
+// count adds up the counters as they will stand, each once.
+func (j *judge) count(it *item) ([]sum, error) {
+	c := it.c
+	if len(c.Count) == 0 {
+		return nil, nil
+	}
+	out := make([]sum, 0, len(c.Count))
+	for i := range c.Count {
+		r := j.row(RowKey{storage.Counters.Table, c.Partition, c.Count[i].Name})
+		at := slices.IndexFunc(out, func(s sum) bool { return s.r == r })
+		if at < 0 {
+			at = len(out)
+			out = append(out, sum{r, j.standing(it, r)})
+		}
+		v, err := ledger.Amount(out[at].value).Add(ledger.Amount(c.Count[i].Delta))
+		if err != nil {
+			return nil, fmt.Errorf("change %q: counter %q: %w", c.ID, c.Count[i].Name, err)
+		}
+		out[at].value = int64(v)
+	}
+	return out, nil
+}
+
+// standing is what a counter's row holds once the Change's own rows are applied.
+func (j *judge) standing(it *item, r *row) int64 {
+	for i := range it.c.Drop {
+		if it.c.Drop[i].Table == r.key.Table && it.c.Drop[i].ID == r.key.ID {
+			return 0
+		}
+	}
+	for i := range it.c.Put {
+		if it.c.Put[i].Table == r.key.Table && it.c.Put[i].ID == r.key.ID {
+			return it.puts[i].scalars[0].(int64)
+		}
+	}
+	return r.now.Value
+}
+
+func (j *judge) setCounter(s *sum, change string) {
+	s.r.now.Version++
+	s.r.now.Change, s.r.now.Value = change, s.value
+	s.r.due, s.r.value = 0, []any{s.value}
+	j.touch(s.r)
+}
+
 // step is one leg as it will be applied.
 type step struct {
 	b     *balance
@@ -431,6 +489,9 @@ func (j *judge) applyRows(it *item) {
 		r := j.row(RowKey{c.Put[i].Table, c.Partition, c.Put[i].ID})
 		r.now = Stamp{Version: c.Put[i].Version + 1, Change: c.ID, Keys: it.puts[i].keys}
 		r.due, r.value = storage.Micros(c.Put[i].Due), it.puts[i].scalars
+		if r.key.Table == storage.Counters.Table {
+			r.now.Value = r.value[0].(int64)
+		}
 		for u, key := range r.now.Keys {
 			j.holders[UniqueKey{r.key.Table, r.key.Partition, u, key}] = r.key.ID
 		}

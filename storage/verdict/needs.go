@@ -47,6 +47,9 @@ func (b *Batch) Needs() *Needs {
 				}
 			}
 		}
+		for j := range c.Count {
+			n.Rows = once(rows, RowKey{storage.Counters.Table, p, c.Count[j].Name}, n.Rows)
+		}
 		for j := range c.Post {
 			n.Txs = once(txs, TxKey{p, c.Post[j].ID}, n.Txs)
 			for k := range c.Post[j].Legs {
@@ -77,6 +80,7 @@ type Stamp struct {
 	Version int64
 	Change  string
 	Keys    []string // its unique keys, see Keys
+	Value   int64    // of a counter
 }
 
 // State answers what is stored at the moment of judging. It is asked for

@@ -180,6 +180,14 @@ func check(open func(*storage.Table) bool, c *storage.Change) ([]put, error) {
 			return nil, malformed(c, "level without a usable name")
 		}
 	}
+	for _, n := range c.Count {
+		switch {
+		case !open(storage.Counters.Table):
+			return nil, malformed(c, "table %s was not opened", storage.Counters.Name)
+		case !text(n.Name, MaxID):
+			return nil, malformed(c, "counter without a usable name")
+		}
+	}
 	for _, a := range c.Empty {
 		if !text(string(a), MaxID) {
 			return nil, malformed(c, "account to be empty without a usable name")

@@ -45,7 +45,7 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 
 // deferred is the rows of a sweep's deposits that are told to be deferred.
 func (t *Treasury) deferred(ctx context.Context, j *job) ([]storage.Row, error) {
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(j.s.Network), j.s.Deposits...)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(j.s.Network), j.s.Deposits...)...)
 	var out []storage.Row
 	for _, r := range rows {
 		if d := incoming.Sightings.Value(r); d.Forward == incoming.Forwarding {
@@ -183,7 +183,7 @@ func (t *Treasury) wakeOld(ctx context.Context, n chain.Network) (int, error) {
 func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
 	s := Sweeps.Value(row)
 	p := storage.Network(s.Network)
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, s.Deposits...)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(p, s.Deposits...)...)
 	if err != nil {
 		return err
 	}

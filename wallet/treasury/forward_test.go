@@ -190,7 +190,7 @@ func (w *world) givenUp() {
 		c := storage.Change{ID: "old/" + row.ID, Partition: row.Partition, Put: []storage.Row{
 			treasury.Sweeps.Row(row.ID, row.Version, time.Time{}, s),
 		}}
-		notes, err := w.store.Rows(w.t.Context(), treasury.SweepNotes.Table, row.Partition, row.ID)
+		notes, err := w.store.Rows(w.t.Context(), treasury.SweepNotes.Table, storage.Keys(row.Partition, row.ID)...)
 		require.NoError(w.t, err)
 		c.Drop = notes
 		require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, c))

@@ -75,7 +75,7 @@ func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain
 
 // reached is nil where the node has the blocks that make the sweep's deposits final.
 func (t *Treasury) reached(ctx context.Context, s Sweep) error {
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(s.Network), s.Deposits...)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(s.Network), s.Deposits...)...)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledge
 	if len(ids) == 0 {
 		return false, nil // none was asked for
 	}
-	rows, err := t.cfg.Store.Rows(ctx, Reservations.Table, storage.Tenant(s.Tenant), ids...)
+	rows, err := t.cfg.Store.Rows(ctx, Reservations.Table, storage.Keys(storage.Tenant(s.Tenant), ids...)...)
 	n := chain.Network(s.Network)
 	for _, row := range rows {
 		r, last := Reservations.Value(row), row.ID == ids[len(ids)-1]

@@ -236,7 +236,7 @@ func (t *Treasury) atSweeps(ctx context.Context, part storage.Partition, at map[
 		}
 	}
 	for some := range slices.Chunk(slices.Collect(maps.Keys(open)), askAtOnce) {
-		rows, err := t.cfg.Store.Rows(ctx, SweepNotes.Table, part, some...)
+		rows, err := t.cfg.Store.Rows(ctx, SweepNotes.Table, storage.Keys(part, some...)...)
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (t *Treasury) mark(ctx context.Context, j *job) error {
 		c.Drop = []storage.Row{j.was}
 	}
 	if j.s.State == SweepDone {
-		rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, p, j.s.Deposits...)
+		rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(p, j.s.Deposits...)...)
 		if err != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 // lessThanCame reports whether an address holds less than a sweep's deposits brought: the
 // node is behind, or a fork took some of them away.
 func (t *Treasury) lessThanCame(ctx context.Context, j *job) (bool, error) {
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(j.s.Network), j.s.Deposits...)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(j.s.Network), j.s.Deposits...)...)
 	left := j.note.Amount
 	for _, row := range rows {
 		d := incoming.Sightings.Value(row)
@@ -282,7 +282,7 @@ func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last 
 	if last == nil {
 		return false, nil
 	}
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(j.s.Network), j.s.Deposits...)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(j.s.Network), j.s.Deposits...)...)
 	if err != nil {
 		return false, err
 	}
@@ -349,7 +349,7 @@ func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool
 // nothing reports whether a fork took all deposits of a sweep away, apart from those
 // below the dust limit. One that is mined again gets a sweep of its own.
 func (t *Treasury) nothing(ctx context.Context, s Sweep) (bool, error) {
-	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Network(s.Network), s.Deposits...)
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(s.Network), s.Deposits...)...)
 	for _, row := range rows {
 		if d := incoming.Sightings.Value(row); d.State != incoming.Gone && !t.isDust(d) {
 			return false, err

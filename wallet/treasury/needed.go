@@ -210,7 +210,7 @@ func (t *Treasury) Waiting(ctx context.Context, tenant string, n chain.Network, 
 	for i, row := range rows {
 		ids[i] = row.ID
 	}
-	sweeps, err := t.cfg.Store.Rows(ctx, Sweeps.Table, storage.Network(string(n)), ids...)
+	sweeps, err := t.cfg.Store.Rows(ctx, Sweeps.Table, storage.Keys(storage.Network(string(n)), ids...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -68,11 +68,11 @@ func (m *mortal) Commit(ctx context.Context, changes ...storage.Change) []error 
 	return all
 }
 
-func (m *mortal) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (m *mortal) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if m.dead {
 		return nil, errDead
 	}
-	return m.Store.Rows(ctx, t, p, ids...)
+	return m.Store.Rows(ctx, t, keys...)
 }
 
 func (m *mortal) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {

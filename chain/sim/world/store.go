@@ -91,11 +91,11 @@ func (v *view) commit(ctx context.Context, c storage.Change) error {
 	return v.p.point()
 }
 
-func (v *view) Rows(ctx context.Context, t *storage.Table, p storage.Partition, ids ...string) ([]storage.Row, error) {
+func (v *view) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
 	if err := v.read(); err != nil {
 		return nil, err
 	}
-	return v.truth().Rows(ctx, t, p, ids...)
+	return v.truth().Rows(ctx, t, keys...)
 }
 
 func (v *view) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {

@@ -15,18 +15,20 @@
 --         balances  field, 1 where it has a floor, KEYS of its history; and so on
 --         tables    {KEYS of rows, of due, of partitions, {index …}} each
 --         index     {KEYS of the set, 1 where unique, column …}
---         changes   id, require, put, drop, level, empty (false for none), how
---                   many places its posts take, posts; and so on
+--         changes   id, require, put, drop, level, empty, count (false for none),
+--                   how many places its posts take, posts; and so on
 --         require   {table, id, version} each           drop the same
 --         put       {table, id, version, new version, due µs, packed row, prefix per index} each
 --         level     {name, delta high, low, max high, low} each
 --         empty     account each
+--         count     {table of counters, name, delta high, low} each
 --         posts     id, record, how many places its legs take, legs; and so on
 --         legs      balance, delta, delta high, low, hold high, low; and so on
 --         (Many small arrays cost more than all else that this script does.)
 -- Returns one array per Change that did not happen: its position from 0, then
 --         'c' a version differs     'u' put, index: key is taken
 --         't' post: id is taken     'e' account, asset: not empty
+--         'n' count: it overflows
 --         'l' level, value          'f' post, leg, posted, held before it
 --
 -- Numbers of Lua are doubles. An amount is therefore never one number, but two:
@@ -129,8 +131,8 @@ local txs, records = {}, {} -- the Change that posted it, and what is to store
 do
   local ids, at = {}, 1
   while changes[at] do
-    local last = at + 6 + changes[at + 6]
-    at = at + 7
+    local last = at + 7 + changes[at + 7]
+    at = at + 8
     while at <= last do
       ids[#ids + 1] = changes[at]
       at = at + 3 + changes[at + 2]
@@ -177,6 +179,31 @@ local function prefixes(t, r)
     end
   end
   return r.keys
+end
+
+-- A counter is a row of one column, eight bytes that begin with the highest and compare
+-- as numbers do: 2^63 is added.
+local function number(bytes)
+  local h, l = 0, 0
+  for k = 1, 8 do
+    l = l * 256 + byte(bytes, k)
+    local carry = math.floor(l / E9)
+    h, l = h * 256 + carry, l - carry * E9
+  end
+  return subtract(h, l, 9223372036, 854775808)
+end
+
+local function bytes(h, l)
+  h, l = add(h, l, 9223372036, 854775808)
+  local out = {}
+  for k = 8, 1, -1 do
+    local over = h % 256
+    h, l = (h - over) / 256, over * E9 + l
+    local low = l % 256
+    l = (l - low) / 256
+    out[k] = string.char(low)
+  end
+  return table.concat(out)
 end
 
 local function tail(id) return id .. '\0' .. string.char(#id) end

@@ -102,6 +102,44 @@ local function raise(list)
   return out
 end
 
+-- count adds up counters, each in its place behind the Change's own rows.
+local function count(list, put, drop)
+  local out, at = {}, {}
+  for k = 1, #list do
+    local n = list[k]
+    local t, name = tables[n[1]], n[2]
+    local i = at[name]
+    if not i then
+      i = #out + 1
+      at[name], out[i] = i, { t, name, 0, 0 }
+      local r = row(t, name)
+      local cols = r.cols or r.packed and cmsgpack.unpack(r.packed)
+      if cols then out[i][3], out[i][4] = number(cols[4]) end
+      for m = 1, drop and #drop or 0 do
+        if tables[drop[m][1]] == t and drop[m][2] == name then out[i][3], out[i][4] = 0, 0 end
+      end
+      for m = 1, put and #put or 0 do
+        if tables[put[m][1]] == t and put[m][2] == name then
+          out[i][3], out[i][4] = number(cmsgpack.unpack(put[m][6])[4])
+        end
+      end
+    end
+    out[i][3], out[i][4] = add(out[i][3], out[i][4], n[3], n[4])
+    if not fits(out[i][3], out[i][4]) then return nil, k - 1 end
+  end
+  return out
+end
+
+local function setCounters(id, sums)
+  for k = 1, #sums do
+    local t, name = sums[k][1], sums[k][2]
+    local was, keys = t.now[name], {}
+    for i = 1, #t.index do keys[i] = '' end
+    local cols = { format('%d', tonumber(was.v) + 1), id, '0', bytes(sums[k][3], sums[k][4]) }
+    t.now[name] = { v = cols[1], c = id, due = '0', packed = cmsgpack.pack(cols), keys = keys, cols = cols }
+  end
+end
+
 -- back takes back what move did from at on, up to the leg at stop.
 local function back(at, stop)
   local legs = {}
@@ -181,9 +219,9 @@ end
 
 -- judge takes the Change at a place, which ends before another.
 local function judge(at, stop)
-  local id, require, put, drop, level, empty = unpack(changes, at, at + 5)
-  at = at + 7
-  if already(id, put, drop, level, at, stop) then return end
+  local id, require, put, drop, level, empty, counted = unpack(changes, at, at + 6)
+  at = at + 8
+  if already(id, put, drop, level or counted, at, stop) then return end
   if not (stands(require) and stands(put) and stands(drop)) then return { 'c' } end
   local no = put and unique(put, drop)
   if no then return { 'u', no[1], no[2] } end
@@ -193,6 +231,11 @@ local function judge(at, stop)
   if level then
     raised, no = raise(level)
     if no then return { 'l', no[1], no[2] } end
+  end
+  local sums = {}
+  if counted then
+    sums, no = count(counted, put, drop)
+    if no then return { 'n', no } end
   end
   no = at < stop and move(at, stop)
   if no then return no end
@@ -208,13 +251,14 @@ local function judge(at, stop)
     r[1].h, r[1].l, r[1].dirty = r[2], r[3], true
   end
   if put or drop then setRows(id, put, drop) end
+  setCounters(id, sums)
 end
 
 local refused = {}
 do
   local at, n = 1, 0
   while changes[at] do
-    local stop = at + 7 + changes[at + 6]
+    local stop = at + 8 + changes[at + 7]
     local no = judge(at, stop)
     if no then
       table.insert(no, 1, n)

@@ -133,7 +133,7 @@ func galeraLoss(t *testing.T, nodes []*testenv.Process, name string) {
 	}
 	wg.Wait()
 	require.Len(t, acked, 120)
-	rows, err := stores[0].Rows(ctx, storagetest.Notes.Table, "p", acked...)
+	rows, err := stores[0].Rows(ctx, storagetest.Notes.Table, storage.Keys("p", acked...)...)
 	require.NoError(t, err)
 	for _, r := range rows {
 		acked = slices.DeleteFunc(acked, func(id string) bool { return id == r.ID })

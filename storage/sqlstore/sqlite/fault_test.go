@@ -97,7 +97,7 @@ func TestL01_KilledProcess(t *testing.T) {
 	}
 	s := at(t, path)
 	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
-	rows, err := s.Rows(ctx, storagetest.Notes.Table, here, acked...)
+	rows, err := s.Rows(ctx, storagetest.Notes.Table, storage.Keys(here, acked...)...)
 	require.NoError(t, err)
 	require.Len(t, rows, len(acked), "an acknowledged change is gone")
 	storagetest.Audit(t, s, here)
@@ -190,7 +190,7 @@ func TestL05_LockedDatabase(t *testing.T) {
 		require.Error(t, err)
 		require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), err)
 	}
-	_, err = s.Rows(ctx, storagetest.Notes.Table, here, "a")
+	_, err = s.Rows(ctx, storagetest.Notes.Table, storage.Keys(here, "a")...)
 	require.NoError(t, err, "readers do not wait")
 	_, err = conn.ExecContext(ctx, "ROLLBACK")
 	require.NoError(t, err)
@@ -223,7 +223,7 @@ func TestL09_DiskFull(t *testing.T) {
 		require.ErrorContains(t, err, "full")
 		require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), err)
 	}
-	rows, err := s.Rows(ctx, storagetest.Notes.Table, here, "big", "blob", "with it")
+	rows, err := s.Rows(ctx, storagetest.Notes.Table, storage.Keys(here, "big", "blob", "with it")...)
 	require.NoError(t, err)
 	require.Empty(t, rows)
 	storagetest.Audit(t, s, here)

@@ -55,7 +55,7 @@ func hostHoldsATenant(t *testing.T, e Env) {
 	err = <-held
 	require.Error(t, err)
 	require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), "%v", err)
-	rows, err := s.Rows(ctx, storagetest.Notes.Table, here, "held")
+	rows, err := s.Rows(ctx, storagetest.Notes.Table, storage.Keys(here, "held")...)
 	require.NoError(t, err, "readers do not wait")
 	require.Empty(t, rows)
 

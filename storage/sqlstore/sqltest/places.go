@@ -41,7 +41,11 @@ func (p *Places) Migrated(t testing.TB) string {
 	}
 	db := p.Pool(t, dsn)
 	t.Cleanup(func() {
-		for _, table := range []string{"parts", "ledger_txs", "balances", "entries", "levels", "idempotency", "activity", "suite_things", "suite_notes"} {
+		names := []string{"parts", "ledger_txs", "balances", "entries", "levels"}
+		for _, table := range storagetest.Tables() {
+			names = append(names, table.Name)
+		}
+		for _, table := range names {
 			if _, err := db.Exec("DELETE FROM cryptopay_" + table); err != nil {
 				return
 			}

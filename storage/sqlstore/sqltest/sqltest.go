@@ -140,7 +140,7 @@ func (e Env) store(t testing.TB, dsn string) storage.Store {
 // gives the number of all.
 func whole(t testing.TB, s storage.Store, p storage.Partition, acked []string) int {
 	t.Helper()
-	rows, err := s.Rows(ctx, storagetest.Notes.Table, p, acked...)
+	rows, err := s.Rows(ctx, storagetest.Notes.Table, storage.Keys(p, acked...)...)
 	require.NoError(t, err)
 	require.Len(t, rows, len(acked), "an acknowledged change is gone")
 	storagetest.Audit(t, s, p)

@@ -50,7 +50,7 @@ func WriteSkew(t *testing.T, a, b storage.Store) {
 		wg.Wait()
 		require.NotEqual(t, won[0], won[1], "round %d: exactly one", round)
 		for _, s := range stores {
-			rows, err := s.Rows(ctx, storagetest.Notes.Table, here, x, y)
+			rows, err := s.Rows(ctx, storagetest.Notes.Table, storage.Keys(here, x, y)...)
 			require.NoError(t, err)
 			require.Len(t, rows, 1, "both see it")
 		}
@@ -64,7 +64,7 @@ func ReadsAreCurrent(t *testing.T, a, b storage.Store) {
 	for i := range 200 {
 		id := fmt.Sprint("seen ", i)
 		require.NoError(t, settled(a, deposit(there, id)))
-		rows, err := b.Rows(ctx, storagetest.Notes.Table, there, id)
+		rows, err := b.Rows(ctx, storagetest.Notes.Table, storage.Keys(there, id)...)
 		require.NoError(t, err)
 		require.Len(t, rows, 1, "commit %d", i)
 		balances, err := b.Balances(ctx, there, "wallet/w")

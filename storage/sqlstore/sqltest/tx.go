@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/lane"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
@@ -72,7 +71,7 @@ func hostGivesUp(t *testing.T, e Env) {
 	}
 	in := s.WithTx(tx.Tx)
 	err = in.Commit(ctx, deposit(here, "in vain"))[0]
-	require.ErrorIs(t, err, lane.ErrBusy)
+	require.ErrorIs(t, err, storage.ErrBusy)
 	_, err = tx.Exec("INSERT INTO orders (id) VALUES ('after it')")
 	require.NoError(t, err)
 	require.NoError(t, in.Commit(ctx, deposit(there, "free"))[0])
