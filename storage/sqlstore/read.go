@@ -113,11 +113,11 @@ func (r *reads) sought(ctx context.Context, t *storage.Table, keys []storage.Sou
 	wanted := make([][]any, 1+len(t.Uniques)) // by 1 + place.unique
 	for i := range keys {
 		k := &keys[i]
-		list := append(wanted[1+k.Unique], string(k.Partition))
-		if k.Unique < 0 {
-			list = append(list, k.ID)
+		list := &wanted[1+k.Unique]
+		if *list = append(*list, string(k.Partition)); k.Unique < 0 {
+			*list = append(*list, k.ID)
 		}
-		wanted[1+k.Unique] = append(list, k.Scalars...)
+		*list = append(*list, k.Scalars...)
 	}
 	for n, list := range wanted {
 		if len(list) == 0 {

@@ -34,8 +34,8 @@ var storageBugs = []Bug{
 	},
 	{
 		ID: "query-across-partitions", File: "storage/memory/rows.go",
-		Old:  `if q.Partition != "" {`,
-		New:  `if q.Partition != "" && len(filters) == 0 {`,
+		Old:  `if q.Partitions == nil {`,
+		New:  `if q.Partitions == nil || len(filters) > 0 && len(q.Partitions) > 0 {`,
 		What: "a query with conditions reads the rows of all tenants",
 	},
 	{
