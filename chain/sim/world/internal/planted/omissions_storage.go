@@ -78,7 +78,7 @@ var storageOmissions = []Bug{
 	}
 	for i := range changes {
 		var v []error
-		if v, err = s.try(true, changes[i:i+1]); err == nil {
+		if v, err = s.try(!changes[i].NoWait, changes[i:i+1]); err == nil {
 			verdicts[i] = v[0]
 			continue
 		}
