@@ -1,9 +1,11 @@
 package incoming_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -203,6 +205,40 @@ func TestGoneAfter(t *testing.T) {
 	w.requireBooks()
 }
 
+// TestGoneAfter_OfTwoProcesses: the node of one does not have a transfer, that of the other
+// has. The transfer is not gone while the other looks as rarely as at each half of GoneAfter.
+func TestGoneAfter_OfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	const after = 10 * time.Minute
+	w := newWorld(t, eth, 45)
+	slow := func(c *incoming.Config, _ *sim.Options) { c.GoneAfter = after }
+	has := w.network(w.store, w.chain.Client(), slow)
+	node := w.chain.NewNode()
+	misses := w.network(w.store, node.Client(), slow)
+	step := func(n *incoming.Network) {
+		t.Helper()
+		_, err := n.Step(context.Background())
+		require.NoError(t, err)
+	}
+	step(has)
+	tx := w.pay(w.address(), "ETH", "1")
+	node.Forget(tx)
+	step(has)
+	for range 4 {
+		step(misses)
+		require.Equal(t, incoming.Seen, w.one(tx).State)
+		w.clock.Advance(after / 2)
+		step(has)
+		w.clock.Advance(after / 2)
+		step(misses)
+		require.Equal(t, incoming.Seen, w.one(tx).State)
+		step(has)
+	}
+	w.clock.Advance(after)
+	step(misses)
+	require.Equal(t, incoming.Gone, w.one(tx).State, "nobody looked who has it")
+}
+
 // TestL02_StoreFailsOnceInARound: what only balances show is booked once all the same, and
 // what is known of the address is what it is without the failure.
 func TestL02_StoreFailsOnceInARound(t *testing.T) {
@@ -215,7 +251,11 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	for n := 0; ; n += every {
 		w, p := newPurse(t, 73)
 		f := &failing{Store: w.store, n: n}
-		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
+		var said bytes.Buffer
+		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) {
+			c.RoundEvery, c.Log = roundEvery, slog.New(slog.NewTextHandler(&said, nil))
+		})
+		told := false
 		p.noState = true
 		a, quiet := w.address(), w.address()
 		round := func() {
@@ -225,6 +265,7 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 				worked, err := w.net.Step(context.Background())
 				if err != nil {
 					require.ErrorIs(t, err, errGone, "question %d", n)
+					told = true
 					w.clock.Advance(2 * roundEvery)
 				} else if worked == 0 {
 					return
@@ -257,6 +298,10 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 			continue
 		}
 		require.Equal(t, want, got, "question %d of %d", n, f.asked)
+		if !f.commit {
+			told = told || strings.Contains(said.String(), errGone.Error())
+			require.Equal(t, f.asked >= n, told, "question %d of %d", n, f.asked)
+		}
 		if f.asked < n {
 			require.Greater(t, n, 50)
 			return
