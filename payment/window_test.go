@@ -54,6 +54,22 @@ func TestT02_ExpiryNeedsATipReadAfterIt(t *testing.T) {
 	}
 }
 
+// TestD17_EndOfTheWindowIsKept: nothing happens at the end of the window of a payment that
+// waits for a part to be final, but that it has ended. Where that part is then dropped, the
+// payment has failed, and does not wait again.
+func TestD17_EndOfTheWindowIsKept(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "40").included()
+	h.after(p.ExpiresAt.Sub(h.now) + time.Minute)
+	require.Equal(t, PartiallyPaid, h.get(p).Status)
+	require.Equal(t, []string{"deposit_received", "waiting>partially_paid"}, h.events(p))
+	require.True(t, h.get(p).UpdatedAt.Equal(h.now))
+	x.gone()
+	require.Equal(t, Failed, h.get(p).Status)
+}
+
 // TestD15_UnconfirmedIsPendingOnly: a mempool transfer that is replaced moves
 // no money, and the replacement inherits its first sighting and its rate.
 func TestD15_UnconfirmedIsPendingOnly(t *testing.T) {
