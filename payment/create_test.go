@@ -220,6 +220,42 @@ func TestWalletEditedWhileSuspenseIsResolved(t *testing.T) {
 	}
 }
 
+// TestCreateOnceWhileTheFirstIsUnderWay: the same request comes again before the first is
+// answered. It is told so, and makes no payment.
+func TestCreateOnceWhileTheFirstIsUnderWay(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}}
+	once := storage.Once{Key: "k", Fingerprint: "a"}
+	asked := 0
+	_, _, err := h.s.CreateOnce(ctx, tenant, in, once, func(Payment) ([]byte, error) {
+		asked++
+		if asked == 1 {
+			_, _, err := h.s.CreateOnce(ctx, tenant, in, once, nil)
+			require.ErrorIs(t, err, storage.ErrInProgress)
+		}
+		return []byte("{}"), nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, asked)
+	_, _, total, err := h.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, total)
+}
+
+// TestCreateWithoutAQuoteOfTheNetworkFee: a payment whose fee nobody can tell is not made.
+func TestCreateWithoutAQuoteOfTheNetworkFee(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) {
+		h.cfg.NetworkFee = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, errGone }
+	})
+	_, err := h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}})
+	require.ErrorIs(t, err, errGone)
+	_, _, total, err := h.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.Zero(t, total)
+}
+
 func TestCreateOnce(t *testing.T) {
 	t.Parallel()
 	h := newShop(t)

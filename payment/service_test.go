@@ -332,7 +332,21 @@ func TestAddressIsWatchedForAWhileAfterTheEnd(t *testing.T) {
 	h.after(2 * time.Hour)
 	require.Equal(t, Expired, h.get(p).Status)
 	require.True(t, until().IsZero())
-	h.after(24 * time.Hour)
+	h.store.fail = func(c storage.Change) error {
+		if c.Partition == part {
+			return errGone
+		}
+		return nil
+	}
+	h.now = h.now.Add(24 * time.Hour)
+	_, err = h.s.Step(ctx)
+	require.NoError(t, err)
+	require.Contains(t, h.log.String(), "payment_step_failed")
+	require.True(t, until().IsZero())
+	require.True(t, h.get(p).WatchedUntil.IsZero())
+	h.store.fail = nil
+	h.log.Reset()
+	h.after(time.Hour)
 	require.True(t, until().Equal(p.ExpiresAt.Add(30*24*time.Hour)))
 	open, err = h.s.Open(ctx, "ETH")
 	require.NoError(t, err)

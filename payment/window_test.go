@@ -54,6 +54,39 @@ func TestT02_ExpiryNeedsATipReadAfterIt(t *testing.T) {
 	}
 }
 
+// TestD17_SeenInTimeAndHandledADayLate: a transfer was seen before the window's end, and the
+// network was not read for more than a day after that. It is in time, because the payment
+// still waits.
+func TestD17_SeenInTimeAndHandledADayLate(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	h.tipRead = p.CreatedAt
+	x := h.transfer(p, "100")
+	x.s.FirstSeen = h.now.Add(time.Minute)
+	h.now = p.ExpiresAt.Add(2 * holdFor)
+	h.step()
+	x.seen()
+	require.Equal(t, RoleInTime, x.deposit().Role)
+	require.Equal(t, Confirming, h.get(p).Status)
+}
+
+// TestD05_LessIsExecutedThanWasPromised: a transfer that does less in its block than it said
+// in the mempool counts as what it did.
+func TestD05_LessIsExecutedThanWasPromised(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").seen()
+	require.Equal(t, Confirming, h.get(p).Status)
+	less := h.transfer(p, "60")
+	x.s.Exact, x.s.Amount = less.s.Exact, less.s.Amount
+	x.included()
+	require.Equal(t, RoleInTime, x.deposit().Role)
+	require.Equal(t, PartiallyPaid, h.get(p).Status)
+	require.Empty(t, h.alerts)
+}
+
 // TestD17_EndOfTheWindowIsKept: nothing happens at the end of the window of a payment that
 // waits for a part to be final, but that it has ended. Where that part is then dropped, the
 // payment has failed, and does not wait again.
