@@ -150,6 +150,9 @@ func TestW14_AbsurdFeeEstimate(t *testing.T) {
 	w.fee["USDTTRC20"] = "10000.000001"
 	_, err := w.Create(w.ctx, tenant, in, storage.Once{})
 	require.ErrorIs(t, err, withdrawal.ErrFee)
+	w.fee["USDTTRC20"] = "10000"
+	_, err = w.Create(w.ctx, tenant, in, storage.Once{})
+	require.NoError(t, err, "a hundred times of what is asked is not absurd yet")
 	w.fee["USDTTRC20"] = "-1"
 	_, err = w.Create(w.ctx, tenant, in, storage.Once{})
 	require.ErrorIs(t, err, withdrawal.ErrFee)
@@ -238,6 +241,7 @@ func TestCeilings(t *testing.T) {
 	_, err = w.Create(w.ctx, tenant, usdt("100.000001"), storage.Once{})
 	require.ErrorAs(t, err, &bad)
 	require.Contains(t, bad.Error(), "100 USDTTRC20")
+	require.Equal(t, []string{"amount"}, fieldsOf(bad))
 	w.create(usdt("100"))
 
 	limits, err := w.Limits(w.ctx, tenant, "USDTTRC20")
@@ -369,5 +373,5 @@ func TestList(t *testing.T) {
 	})
 	var bad *withdrawal.InvalidError
 	require.ErrorAs(t, err, &bad)
-	require.Len(t, bad.Fields, 7)
+	require.ElementsMatch(t, []string{"status", "currency", "blockchain", "token", "sort", "limit", "offset"}, fieldsOf(bad))
 }

@@ -118,6 +118,12 @@ func TestW14_WaitsQueued(t *testing.T) {
 	w.tell(id, withdrawal.OutcomeQueued, "", 0)
 	require.Empty(t, w.get(id).Waiting)
 	require.Empty(t, w.events(id))
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: id, State: withdrawal.OutcomeWaiting, Reason: "gas_short", At: w.clock(),
+	}))
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	v = w.get(id)
+	require.Equal(t, []any{withdrawal.Processing, "", true}, []any{v.Status, v.Waiting, v.WaitingSince.IsZero()}, "it waits no more")
 }
 
 // W14: two attempts race; whichever lands settles once, with the fee quoted.
