@@ -373,3 +373,89 @@ func TestFN05_NamedAboveTheBlock(t *testing.T) {
 	w.round()
 	require.Len(t, w.of(a), 1)
 }
+
+// TestL02_StoreFailsOnceAtAQuestionOfTheHost: a status and an address are an error where the
+// store fails, and nothing else.
+func TestL02_StoreFailsOnceAtAQuestionOfTheHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 46)
+	w.mine(3)
+	w.step()
+	want, err := w.net.Status(context.Background())
+	require.NoError(t, err)
+	f := &failing{Store: w.store}
+	n, pool := w.network(f, w.chain.Client()), w.newPool(f)
+	for name, ask := range map[string]func() error{
+		"status": func() error {
+			got, err := n.Status(context.Background())
+			if err == nil {
+				require.Equal(t, want.Head, got.Head)
+			}
+			return err
+		},
+		"address": func() error { _, err := pool.Take(context.Background(), w.name, shop); return err },
+	} {
+		for at := 1; ; at++ {
+			f.asked, f.n, f.commit = 0, at, false
+			err := ask()
+			if f.asked < at {
+				require.NoError(t, err, name)
+				require.Greater(t, at, 1, name)
+				break
+			}
+			if !f.commit {
+				require.ErrorIs(t, err, errGone, "%s, question %d", name, at)
+			}
+		}
+	}
+}
+
+// strangeBlocks tells of each height a block that is on no chain.
+type strangeBlocks struct{}
+
+func (strangeBlocks) BlockAt(_ context.Context, height int64) (chain.Block, error) {
+	return chain.Block{Height: height, Hash: fmt.Sprint("strange ", height)}, nil
+}
+
+// TestR04_StartRemembersTheChainOfItsHead: a node that tells blocks of another branch is not
+// believed. What is remembered begins with the head.
+func TestR04_StartRemembersTheChainOfItsHead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 47)
+	w.mine(5)
+	m := w.mangled()
+	m.Locator = strangeBlocks{}
+	w.net = w.network(w.store, m)
+	w.step()
+	blocks, err := w.cursor(w.store).Trail.Blocks()
+	require.NoError(t, err)
+	require.Len(t, blocks, 1)
+	require.Equal(t, w.chain.Head().Hash, blocks[0].Hash)
+}
+
+// TestFM01_ListedLaterIsDescribedAgain: a token was paid that no process listed. A process
+// that lists it describes the transfer, and it becomes final as one of that currency.
+func TestFM01_ListedLaterIsDescribedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 48)
+	listed := w.reg
+	without, err := chain.NewRegistry(
+		[]chain.NetworkInfo{{Code: eth, Family: chain.AccountFamily, Gas: "ETH"}},
+		[]chain.Currency{{Code: "ETH", Network: eth, Token: "ETH", Decimals: 18, Scale: 8, Confirmations: confs, Dust: dec("0.0001")}})
+	require.NoError(t, err)
+	w.reg = without
+	w.net = w.network(w.store, w.chain.Client())
+	w.step()
+	tx := w.pay(w.address(), "BIG", "7.5")
+	w.mine(1)
+	w.step()
+	require.Equal(t, []any{"", "big", int64(0)}, []any{w.one(tx).Currency, w.one(tx).Contract, int64(w.one(tx).Amount)})
+	w.reg = listed
+	w.net = w.network(w.store, w.chain.Client())
+	w.step()
+	s := w.one(tx)
+	require.Equal(t, []any{"BIG", int64(750_000_000)}, []any{s.Currency, int64(s.Amount)})
+	w.mine(confs)
+	w.step()
+	require.Equal(t, incoming.Final, w.one(tx).State)
+}
