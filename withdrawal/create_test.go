@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -227,6 +228,26 @@ func TestOnceConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, 100_000000, w.books("USDTTRC20")["H"])
+}
+
+func TestMinimumItselfIsEnough(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	limits, err := w.Limits(w.ctx, tenant, "USDTTRC20")
+	require.NoError(t, err)
+	for units, ok := range map[ledger.Amount]bool{limits[0].Min: true, limits[0].Min - 1: false} {
+		amount := decimal.New(int64(units), -6)
+		in := usdt("100")
+		in.Amount, in.FinalAmount = &amount, true
+		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		if ok {
+			require.NoError(t, err)
+			continue
+		}
+		var bad *withdrawal.InvalidError
+		require.ErrorAs(t, err, &bad)
+	}
 }
 
 func TestCeilings(t *testing.T) {

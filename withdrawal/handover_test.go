@@ -159,6 +159,8 @@ func TestW14_WaitsForThePayoutSide(t *testing.T) {
 	w.step()
 	require.Equal(t, "halted", w.get(v.ID).Waiting)
 	require.Empty(t, w.payouts.intents)
+	w.advance(30 * time.Second)
+	w.step() // it still is, so that the next look is a delay from now
 
 	w.halted = false
 	w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
