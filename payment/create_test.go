@@ -243,6 +243,19 @@ func TestCreateOnceWhileTheFirstIsUnderWay(t *testing.T) {
 	require.EqualValues(t, 1, total)
 }
 
+// TestCreateOnAPairThatIsNot names it, and what there is.
+func TestCreateOnAPairThatIsNot(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	for _, currency := range []string{"", usdt} {
+		_, err := h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: currency, Blockchain: "ETH", Token: "NOPE"}})
+		var unknown *CurrencyError
+		require.ErrorAs(t, err, &unknown)
+		require.Equal(t, "ETH NOPE", unknown.Currency)
+		require.Contains(t, unknown.Supported, usdt)
+	}
+}
+
 // TestCreateWithoutAQuoteOfTheNetworkFee: a payment whose fee nobody can tell is not made.
 func TestCreateWithoutAQuoteOfTheNetworkFee(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,16 @@
 package payment
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // TestD17_ExpiryBoundary: [created, expiry). A deposit dated at the very
@@ -85,6 +89,71 @@ func TestD05_LessIsExecutedThanWasPromised(t *testing.T) {
 	require.Equal(t, RoleInTime, x.deposit().Role)
 	require.Equal(t, PartiallyPaid, h.get(p).Status)
 	require.Empty(t, h.alerts)
+	nothing := h.transfer(p, "0.000001")
+	x.s.Exact, x.s.Amount = nothing.s.Exact, nothing.s.Amount
+	x.included()
+	require.Equal(t, RoleDust, x.deposit().Role)
+	require.Equal(t, Waiting, h.get(p).Status)
+}
+
+// TestFM01_DepositIsJudgedAgainOnceItsTokenIsListed: it came as a token that no process
+// listed, and counts as what it is when one lists it.
+func TestFM01_DepositIsJudgedAgainOnceItsTokenIsListed(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100")
+	exact, units := x.s.Exact, x.s.Amount
+	x.s.Currency, x.s.Contract, x.s.Exact, x.s.Amount = "", "0xusdt", exact.Shift(6), 0
+	x.included()
+	require.Equal(t, RoleUnlisted, x.deposit().Role)
+	require.Equal(t, Waiting, h.get(p).Status)
+	x.s.Currency, x.s.Exact, x.s.Amount = usdt, exact, units
+	x.final()
+	require.Equal(t, RoleInTime, x.deposit().Role)
+	require.Equal(t, scenario("c −100, w +99, P +1"), h.posted())
+}
+
+// TestT02_HeadThatCannotBeRead: nothing is decided on a head that came with an error.
+func TestT02_HeadThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	var failure error
+	h := newShop(t, func(h *shop) {
+		h.cfg.Head = func(context.Context, chain.Network) (incoming.Cursor, error) {
+			return incoming.Cursor{TipRead: h.now}, failure
+		}
+	})
+	p := h.create("100", usdt)
+	h.now = p.ExpiresAt.Add(time.Hour)
+	failure = errGone
+	_, err := h.s.Step(ctx)
+	require.ErrorIs(t, err, errGone)
+	require.Equal(t, Waiting, h.get(p).Status)
+	failure = nil
+	h.step()
+	require.Equal(t, Expired, h.get(p).Status)
+}
+
+// TestL13_WalletClosedBeforeItsCreditIsCommitted: the wallet is closed after the decision read
+// it. The money goes to the master account, as if it had been closed before.
+func TestL13_WalletClosedBeforeItsCreditIsCommitted(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt, func(in *CreateInput) { in.WalletID = "branch" })
+	h.store.fail = func(c storage.Change) error {
+		if len(c.Post) > 0 && !h.closed["branch"] {
+			h.closed["branch"] = true
+			row := Payments.Row("closed/branch", 0, time.Time{}, Payment{})
+			return h.store.Store.Commit(ctx, storage.Change{ID: "close", Partition: storage.Tenant(tenant), Put: []storage.Row{row}})[0]
+		}
+		return nil
+	}
+	x := h.transfer(p, "100").included()
+	require.NoError(t, x.tell(incoming.Final, true))
+	require.True(t, h.closed["branch"])
+	require.Equal(t, scenario("c −100, w +99, P +1"), h.posted())
+	require.Equal(t, "0", h.balance(ledger.Wallet("branch"), usdt))
+	require.Equal(t, "99", h.balance(ledger.Wallet("w"), usdt))
 }
 
 // TestD17_EndOfTheWindowIsKept: nothing happens at the end of the window of a payment that
