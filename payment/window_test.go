@@ -96,6 +96,24 @@ func TestD05_LessIsExecutedThanWasPromised(t *testing.T) {
 	require.Equal(t, Waiting, h.get(p).Status)
 }
 
+// TestD17_FloatingDepositThatTurnsOutInTime: it was seen after the window's end, without a
+// price. Its block is dated in time, so that it is valued, and credited at once where that
+// block is final.
+func TestD17_FloatingDepositThatTurnsOutInTime(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", "ETH", floating)
+	h.tipRead = p.CreatedAt
+	h.now = p.ExpiresAt.Add(time.Hour)
+	x := h.transfer(p, "0.05").seen()
+	require.Equal(t, RoleUnmatched, x.deposit().Role)
+	x.s.Height, x.s.BlockTime = 100, p.ExpiresAt.Add(-time.Second)
+	require.NoError(t, x.tell(incoming.Final, true))
+	require.Equal(t, RoleInTime, x.deposit().Role)
+	require.Equal(t, "2000", x.deposit().Rate.String())
+	require.Equal(t, scenario("c −0.05, w +0.0495, P +0.0005"), h.posted())
+}
+
 // TestFM01_DepositIsJudgedAgainOnceItsTokenIsListed: it came as a token that no process
 // listed, and counts as what it is when one lists it.
 func TestFM01_DepositIsJudgedAgainOnceItsTokenIsListed(t *testing.T) {
