@@ -157,7 +157,8 @@ func TestW14_WaitsForThePayoutSide(t *testing.T) {
 	v := w.create(usdt("100"))
 	w.halted = true
 	w.step()
-	require.Equal(t, "halted", w.get(v.ID).Waiting)
+	halted := w.get(v.ID)
+	require.Equal(t, []string{"halted", withdrawal.ShownHalted}, []string{halted.Waiting, halted.WaitingReason()})
 	require.Empty(t, w.payouts.intents)
 	w.advance(30 * time.Second)
 	w.step() // it still is, so that the next look is a delay from now
@@ -181,7 +182,8 @@ func TestW14_WaitsForThePayoutSide(t *testing.T) {
 	require.Equal(t, withdrawal.Handing, w.get(v.ID).Stage, "not before its time")
 	w.advance(30 * time.Second)
 	w.step()
-	require.Equal(t, []any{withdrawal.Handed, ""}, []any{w.get(v.ID).Stage, w.get(v.ID).Waiting})
+	v = w.get(v.ID)
+	require.Equal(t, []any{withdrawal.Handed, "", ""}, []any{v.Stage, v.Waiting, v.WaitingReason()})
 	require.Len(t, w.payouts.intents, 1)
 	w.sound()
 }
