@@ -1,7 +1,6 @@
 package withdrawal_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -212,39 +210,6 @@ func TestOnce(t *testing.T) {
 	later, err := w.Create(w.ctx, tenant, usdt("100"), once)
 	require.NoError(t, err)
 	require.NotEqual(t, first.ID, later.ID)
-	w.sound()
-}
-
-// unheard is a store of which the answer to the first commit is lost, and something happens
-// before it is sent again.
-type unheard struct {
-	storage.Store
-	meanwhile func()
-}
-
-func (o *unheard) Commit(ctx context.Context, changes ...storage.Change) []error {
-	errs := o.Store.Commit(ctx, changes...)
-	if f := o.meanwhile; f != nil {
-		o.meanwhile = nil
-		f()
-		errs[0] = errors.New("connection reset")
-	}
-	return errs
-}
-
-// TestCreatedAndHandedOverBeforeItsAnswer: the answer to the commit is lost, and a worker hands
-// the withdrawal over before it is sent again. What is returned is how it stands by then.
-func TestCreatedAndHandedOverBeforeItsAnswer(t *testing.T) {
-	t.Parallel()
-	store := &unheard{Store: memory.New()}
-	w := newWorldOn(t, store)
-	w.fund("master", "USDTTRC20", "1000")
-	store.meanwhile = w.step
-	v, err := w.Create(w.ctx, tenant, usdt("100"), storage.Once{})
-	require.NoError(t, err)
-	require.Equal(t, w.get(v.ID).Stage, v.Stage)
-	require.Equal(t, withdrawal.Handed, v.Stage)
-	require.EqualValues(t, 100_000000, w.books("USDTTRC20")["H"], "held once")
 	w.sound()
 }
 
