@@ -353,6 +353,23 @@ func TestAddressIsWatchedForAWhileAfterTheEnd(t *testing.T) {
 	require.Empty(t, open)
 }
 
+// TestAddressIsWatchedForADayAtLeast: where it is not to be watched beyond its end, it is
+// watched for as long as what was seen in time may still come back.
+func TestAddressIsWatchedForADayAtLeast(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) { h.cfg.WatchAfter = new(time.Duration) })
+	p := h.create("100", "ETH")
+	part := storage.Network("ETH")
+	row := incoming.Addresses.Row(p.Address, 0, time.Time{}, incoming.AddressRow{Seq: 1, Tenant: tenant, Use: incoming.UsePayment})
+	require.NoError(t, h.store.Commit(ctx, storage.Change{ID: "address", Partition: part, Put: []storage.Row{row}})[0])
+	h.after(2 * time.Hour)
+	h.after(24 * time.Hour)
+	a, _, ok, err := incoming.Addresses.One(ctx, h.store, part, p.Address)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.True(t, a.WatchUntil.Equal(p.ExpiresAt.Add(holdFor)))
+}
+
 func TestConfigSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{})

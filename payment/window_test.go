@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -89,11 +90,41 @@ func TestD05_LessIsExecutedThanWasPromised(t *testing.T) {
 	require.Equal(t, RoleInTime, x.deposit().Role)
 	require.Equal(t, PartiallyPaid, h.get(p).Status)
 	require.Empty(t, h.alerts)
+	update := h.lastUpdate(p)
+	require.Equal(t, []string{p.Currency, p.Address, "100.00000000"}, []string{update.PayCurrency, update.BlockchainAddress, update.PayAmount})
 	nothing := h.transfer(p, "0.000001")
 	x.s.Exact, x.s.Amount = nothing.s.Exact, nothing.s.Amount
 	x.included()
 	require.Equal(t, RoleDust, x.deposit().Role)
 	require.Equal(t, Waiting, h.get(p).Status)
+}
+
+// TestD05_MoreIsExecutedThanAPersonMayLetPass: a transfer that does so much more in its block
+// than it said that a person has to look at it is not counted.
+func TestD05_MoreIsExecutedThanAPersonMayLetPass(t *testing.T) {
+	t.Parallel()
+	most := decimal.New(1000, 0)
+	h := newShop(t, func(h *shop) { h.cfg.MaxCreditUSD = &most })
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").seen()
+	more := h.transfer(p, "1000.01")
+	x.s.Exact, x.s.Amount = more.s.Exact, more.s.Amount
+	x.included()
+	require.Equal(t, RoleExcess, x.deposit().Role)
+	require.Equal(t, Waiting, h.get(p).Status)
+}
+
+// TestPriceOfAKnownDepositIsNotAskedAgain: a floating deposit has the price of when it was
+// first seen. Nobody asks for another one, so that it does not matter whether there is one.
+func TestPriceOfAKnownDepositIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", "ETH", floating)
+	x := h.transfer(p, "0.05").seen()
+	delete(h.price, "ETH")
+	x.final()
+	require.Equal(t, scenario("c −0.05, w +0.0495, P +0.0005"), h.posted())
+	require.NotContains(t, h.log.String(), "price_unavailable")
 }
 
 // TestD17_FloatingDepositThatTurnsOutInTime: it was seen after the window's end, without a
