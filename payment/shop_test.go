@@ -52,6 +52,7 @@ type recorder struct {
 	mu    sync.Mutex
 	posts []ledger.Tx
 	fail  func(storage.Change) error
+	done  int // Changes
 }
 
 func (r *recorder) Commit(ctx context.Context, changes ...storage.Change) []error {
@@ -68,6 +69,7 @@ func (r *recorder) Commit(ctx context.Context, changes ...storage.Change) []erro
 	for i, err := range errs {
 		if err == nil {
 			r.posts = append(r.posts, changes[i].Post...)
+			r.done++
 		}
 	}
 	return errs
@@ -180,8 +182,9 @@ func (x *transfer) tell(state incoming.State, final bool) error {
 func (x *transfer) must(state incoming.State, final bool) *transfer {
 	require.NoError(x.h.t, x.tell(state, final))
 	// The same fact again is nothing new.
-	before := x.h.dump()
+	before, done := x.h.dump(), x.h.store.done
 	require.NoError(x.h.t, x.h.s.handle(ctx, x.last))
+	require.Equal(x.h.t, done, x.h.store.done, "a fact that is known was written again")
 	if before != x.h.dump() { // not Equal: its output would be endless
 		require.Fail(x.h.t, "handling a fact twice changed something")
 	}

@@ -1,8 +1,10 @@
 package incoming_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +153,40 @@ func TestGoneAfter(t *testing.T) {
 	w.requireBooks()
 }
 
+// TestGoneAfter_OfTwoProcesses: the node of one does not have a transfer, that of the other
+// has. The transfer is not gone while the other looks as rarely as at each half of GoneAfter.
+func TestGoneAfter_OfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	const after = 10 * time.Minute
+	w := newWorld(t, eth, 45)
+	slow := func(c *incoming.Config, _ *sim.Options) { c.GoneAfter = after }
+	has := w.network(w.store, w.chain.Client(), slow)
+	node := w.chain.NewNode()
+	misses := w.network(w.store, node.Client(), slow)
+	step := func(n *incoming.Network) {
+		t.Helper()
+		_, err := n.Step(context.Background())
+		require.NoError(t, err)
+	}
+	step(has)
+	tx := w.pay(w.address(), "ETH", "1")
+	node.Forget(tx)
+	step(has)
+	for range 4 {
+		step(misses)
+		require.Equal(t, incoming.Seen, w.one(tx).State)
+		w.clock.Advance(after / 2)
+		step(has)
+		w.clock.Advance(after / 2)
+		step(misses)
+		require.Equal(t, incoming.Seen, w.one(tx).State)
+		step(has)
+	}
+	w.clock.Advance(after)
+	step(misses)
+	require.Equal(t, incoming.Gone, w.one(tx).State, "nobody looked who has it")
+}
+
 // TestL02_StoreFailsOnceInARound lets each call of the store fail in turn while a round reads
 // balances. Coins that only a balance shows are booked once. In the end the sightings and the
 // holdings of each address are the same as if nothing had failed.
@@ -164,7 +200,11 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	for n := 0; ; n += every {
 		w, p := newPurse(t, 73)
 		f := &failing.Store{Store: w.store, Counts: everyCall, FailAt: n}
-		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
+		var said bytes.Buffer
+		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) {
+			c.RoundEvery, c.Log = roundEvery, slog.New(slog.NewTextHandler(&said, nil))
+		})
+		told := false
 		p.noState = true
 		a, quiet := w.address(), w.address()
 		round := func() {
@@ -174,6 +214,7 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 				worked, err := w.net.Step(context.Background())
 				if err != nil {
 					require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
+					told = true
 					w.clock.Advance(2 * roundEvery)
 				} else if worked == 0 {
 					return
@@ -206,6 +247,10 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 			continue
 		}
 		require.Equal(t, want, got, "question %d of %d", n, f.Calls)
+		if f.Failed.Changes == nil {
+			told = told || strings.Contains(said.String(), failing.ErrGone.Error())
+			require.Equal(t, f.Calls >= n, told, "question %d of %d", n, f.Calls)
+		}
 		if f.Calls < n {
 			require.Greater(t, n, 50)
 			return
@@ -278,4 +323,90 @@ func TestFN05_NamedAboveTheBlock(t *testing.T) {
 	p.named = []chain.Transfer{{Tx: "inner", To: a, Currency: "ETH", Amount: dec("1.5"), Block: chain.Block{Height: w.cursor(w.store).Head + 2, Hash: "above"}}}
 	w.round()
 	require.Len(t, w.of(a), 1)
+}
+
+// TestL02_StoreFailsOnceAtAQuestionOfTheHost: a status and an address are an error where the
+// store fails, and nothing else.
+func TestL02_StoreFailsOnceAtAQuestionOfTheHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 46)
+	w.mine(3)
+	w.step()
+	want, err := w.net.Status(context.Background())
+	require.NoError(t, err)
+	f := &failing.Store{Store: w.store, Counts: everyCall}
+	n, pool := w.network(f, w.chain.Client()), w.newPool(f)
+	for name, ask := range map[string]func() error{
+		"status": func() error {
+			got, err := n.Status(context.Background())
+			if err == nil {
+				require.Equal(t, want.Head, got.Head)
+			}
+			return err
+		},
+		"address": func() error { _, err := pool.Take(context.Background(), w.name, shop); return err },
+	} {
+		for at := 1; ; at++ {
+			f.Calls, f.FailAt, f.Failed = 0, at, failing.Call{}
+			err := ask()
+			if f.Calls < at {
+				require.NoError(t, err, name)
+				require.Greater(t, at, 1, name)
+				break
+			}
+			if f.Failed.Changes == nil {
+				require.ErrorIs(t, err, failing.ErrGone, "%s, question %d", name, at)
+			}
+		}
+	}
+}
+
+// strangeBlocks tells of each height a block that is on no chain.
+type strangeBlocks struct{}
+
+func (strangeBlocks) BlockAt(_ context.Context, height int64) (chain.Block, error) {
+	return chain.Block{Height: height, Hash: fmt.Sprint("strange ", height)}, nil
+}
+
+// TestR04_StartRemembersTheChainOfItsHead: a node that tells blocks of another branch is not
+// believed. What is remembered begins with the head.
+func TestR04_StartRemembersTheChainOfItsHead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 47)
+	w.mine(5)
+	m := w.mangled()
+	m.Locator = strangeBlocks{}
+	w.net = w.network(w.store, m)
+	w.step()
+	blocks, err := w.cursor(w.store).Trail.Blocks()
+	require.NoError(t, err)
+	require.Len(t, blocks, 1)
+	require.Equal(t, w.chain.Head().Hash, blocks[0].Hash)
+}
+
+// TestFM01_ListedLaterIsDescribedAgain: a token was paid that no process listed. A process
+// that lists it describes the transfer, and it becomes final as one of that currency.
+func TestFM01_ListedLaterIsDescribedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 48)
+	listed := w.reg
+	without, err := chain.NewRegistry(
+		[]chain.NetworkInfo{{Code: eth, Family: chain.AccountFamily, Gas: "ETH"}},
+		[]chain.Currency{{Code: "ETH", Network: eth, Token: "ETH", Decimals: 18, Scale: 8, Confirmations: confs, Dust: dec("0.0001")}})
+	require.NoError(t, err)
+	w.reg = without
+	w.net = w.network(w.store, w.chain.Client())
+	w.step()
+	tx := w.pay(w.address(), "BIG", "7.5")
+	w.mine(1)
+	w.step()
+	require.Equal(t, []any{"", "big", int64(0)}, []any{w.one(tx).Currency, w.one(tx).Contract, int64(w.one(tx).Amount)})
+	w.reg = listed
+	w.net = w.network(w.store, w.chain.Client())
+	w.step()
+	s := w.one(tx)
+	require.Equal(t, []any{"BIG", int64(750_000_000)}, []any{s.Currency, int64(s.Amount)})
+	w.mine(confs)
+	w.step()
+	require.Equal(t, incoming.Final, w.one(tx).State)
 }

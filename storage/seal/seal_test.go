@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -551,4 +552,38 @@ func TestL12_MissingSealsAreNamed(t *testing.T) {
 	}
 	require.Equal(t, []int64{2, 3}, missing)
 	require.EqualValues(t, 2, p.Seals)
+}
+
+// What a newest seal that is missing covered is listed by account, and then by asset.
+func TestL12_HeightsAreListedInOrder(t *testing.T) {
+	t.Parallel()
+	s, _ := filled(t, "memory")
+	var legs []ledger.Leg
+	want := []string{"wallet/a ZZZ", "wallet/b AAA", "wallet/b ZZZ", "wallet/c AAA"}
+	for _, w := range want {
+		account, asset, _ := strings.Cut(w, " ")
+		legs = append(legs,
+			ledger.Leg{Account: ledger.FeesPlatform, Asset: ledger.Asset(asset), Delta: -1},
+			ledger.Leg{Account: ledger.Account(account), Asset: ledger.Asset(asset), Delta: 1})
+	}
+	for i := 0; i < len(legs); i += 2 {
+		id := fmt.Sprint("more/", i)
+		require.NoError(t, storage.CommitOne(ctx, s, storage.Change{ID: id, Partition: here, Post: []ledger.Tx{{
+			ID: id, Kind: ledger.KindAdjustment, At: day, Legs: legs[i : i+2],
+		}}}))
+	}
+	sealed, n, err := seal.Next(ctx, s, here, key, day)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	rows, err := s.Rows(ctx, seal.Seals.Table, storage.Keys(here, fmt.Sprintf("%016d", sealed.Number))...)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(ctx, storage.Change{ID: "drop", Partition: here, Drop: rows})[0])
+	p, _ := prove(t, s, key)
+	var got []string
+	for _, f := range p.Findings {
+		if f.Fault == seal.FaultHeight && slices.Contains(want, string(f.Account)+" "+string(f.Asset)) {
+			got = append(got, string(f.Account)+" "+string(f.Asset))
+		}
+	}
+	require.Equal(t, want, got)
 }

@@ -202,7 +202,7 @@ func (w *world) givenUp() {
 // and goes when fees have fallen.
 func TestFT02_DustCostsAtMostHalfOfWhatItMoves(t *testing.T) {
 	t.Parallel()
-	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300) })
+	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300/stride()) })
 	if many := *dustPayments; many > 0 {
 		t.Run("many", func(t *testing.T) {
 			t.Parallel()

@@ -338,4 +338,12 @@ func (w *world) landed(to chain.Address, currency string) (n int) {
 	return n
 }
 
+// stride is from which commit to the next a process dies: at each, or at some with -short.
+func stride() int {
+	if testing.Short() {
+		return 7
+	}
+	return 1
+}
+
 func dec(s string) decimal.Decimal { return decimal.RequireFromString(s) }

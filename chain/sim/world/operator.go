@@ -155,5 +155,6 @@ func (r *run) resume(t *task, n *network) string {
 	from := max(1, min(s.Head, n.chain.Height())-300) // well below the deepest fork that was since
 	err = t.p.app.ResumeNetwork(ctx, n.name, from)
 	t.struck = true // of no consequence: it stays halted, and is looked at again
+	r.deep = true   // a fork took what its node had called final
 	return fmt.Sprintf("resumes %s from %d: %t", n.name, from, err == nil)
 }
