@@ -71,7 +71,7 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 		}
 		for _, m := range byTx[t.Tx] {
 			sweep := c.Own[m.From] && !c.Hot[m.From] && c.Hot[m.To]
-			fund := c.Hot[m.From] && c.Own[m.To] && !c.Hot[m.To] && c.inner(s, m) && m.Coin == gas.Code
+			fund := c.Hot[m.From] && c.Own[m.To] && !c.Hot[m.To] && c.inner(j, s, m) && m.Coin == gas.Code
 			if !sweep && !fund {
 				continue
 			}
@@ -111,7 +111,7 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 // if somebody had paid it: it would cost, and bring what was there before.
 func (j *Judge) sweptBack(s *Scene, c *Chain) {
 	gas := j.gas(c.Network).Code
-	_, others := c.brought(s)
+	_, others := c.brought(j, s)
 	for _, m := range c.Moves {
 		sweep := c.Own[m.From] && !c.Hot[m.From] && c.Hot[m.To] && m.Coin == gas
 		j.ask("I5-own", sweep && !s.Weather.Deep && !s.Weather.Restored, others[m.From+"/"+gas].IsPositive(),

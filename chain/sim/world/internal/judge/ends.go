@@ -123,7 +123,7 @@ func (j *Judge) complete(s *Scene, shop *Shop) {
 		c := &s.Chains[i]
 		for _, m := range c.Moves {
 			coin := j.coin(m.Coin)
-			if ours[c.Network+"/"+m.To] && m.Coin != "" && !m.Amount.LessThan(coin.Dust) && !c.inner(s, m) && c.Height-m.Height+1 >= coin.Confirmations {
+			if ours[c.Network+"/"+m.To] && m.Coin != "" && !m.Amount.LessThan(coin.Dust) && !c.inner(j, s, m) && c.Height-m.Height+1 >= coin.Confirmations {
 				came[m.Coin] += coin.units(m.Amount)
 			}
 		}
@@ -196,7 +196,7 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 	}
 	own := j.gas(c.Network)
 	spent := c.spent(j)
-	brought, came := c.brought(s)
+	brought, came := c.brought(j, s)
 	for _, a := range sorted(c.Stuck) {
 		for _, code := range sorted(c.Stuck[a]) {
 			coin, there := j.coin(code), c.Stuck[a][code].Sub(brought[a+"/"+code])
@@ -212,14 +212,14 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 // brought is what the library itself has sent to each address in each coin, and what came
 // from others: gas that is left there has no legs, by the ledger's page, and is nobody's to
 // spend.
-func (c *Chain) brought(s *Scene) (own, others map[string]decimal.Decimal) {
+func (c *Chain) brought(j *Judge, s *Scene) (own, others map[string]decimal.Decimal) {
 	own, others = map[string]decimal.Decimal{}, map[string]decimal.Decimal{}
 	for _, m := range c.Moves {
 		if !c.Own[m.To] || c.Hot[m.To] {
 			continue
 		}
 		to := others
-		if c.inner(s, m) {
+		if c.inner(j, s, m) {
 			to = own
 		}
 		to[m.To+"/"+m.Coin] = to[m.To+"/"+m.Coin].Add(m.Amount)

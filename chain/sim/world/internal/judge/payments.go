@@ -196,7 +196,7 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 	coin := j.coin(p.Coin)
 	c := s.chain(coin.Network)
 	for _, m := range c.Moves {
-		if m.To != p.Address || m.Coin != p.Coin || m.Amount.LessThan(coin.Dust) || c.inner(s, m) {
+		if m.To != p.Address || m.Coin != p.Coin || m.Amount.LessThan(coin.Dust) || c.inner(j, s, m) {
 			continue
 		}
 		units := coin.units(m.Amount)
@@ -219,11 +219,11 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 
 // inner reports whether a move is one between the library's own addresses, and no
 // withdrawal that somebody ordered to one of them.
-func (c *Chain) inner(s *Scene, m Move) bool {
+func (c *Chain) inner(j *Judge, s *Scene, m Move) bool {
 	if m.From != "" && c.Own[m.From] || c.ours(m.Tx) {
 		for i := range s.Shops {
 			for k := range s.Shops[i].Payouts {
-				if p := &s.Shops[i].Payouts[k]; p.Address == m.To && (p.Tx == m.Tx || p.open()) && p.Coin == m.Coin {
+				if p := &s.Shops[i].Payouts[k]; p.Address == m.To && p.Coin == m.Coin && (p.Tx == m.Tx || p.open() && m.Amount.Equal(j.coin(p.Coin).whole(p.Amount))) {
 					return false
 				}
 			}

@@ -273,7 +273,7 @@ func (j *Judge) synced(s *Scene, c *Chain) {
 		coin := j.coin(m.Coin)
 		id := fmt.Sprintf("%s/%s:%d", c.Network, m.Tx, m.Ordinal)
 		there[id] = true
-		if m.Coin == "" || !given[m.To] || m.Amount.LessThan(coin.Dust) || coin.units(m.Amount) == 0 || c.inner(s, *m) || c.Height-m.Height < max(coin.Confirmations-1, c.Word) {
+		if m.Coin == "" || !given[m.To] || m.Amount.LessThan(coin.Dust) || coin.units(m.Amount) == 0 || c.inner(j, s, *m) || c.Height-m.Height < max(coin.Confirmations-1, c.Word) {
 			continue
 		}
 		_, booked := j.record.credits[id]
