@@ -10,7 +10,7 @@ var aboutHard = []Promise{
 	{ID: "below-cost-shown", Rule: "A withdrawal whose coins would cost more to bring than half of it shows that as its reason, below_cost.", Open: "N02", Why: "It shows hot_short, for as long as fees stay."},
 	{ID: "gas-left", Rule: "Gas that is left on deposit addresses is fetched, or the operator is asked for coins in its place.", Open: "T03", Why: "A payout of the network's own coin that needs it waits as hot_short."},
 	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day, also where an earlier one was sent before they rose.", Open: "N03", Why: "A payout that was signed below the new price keeps its hot address from paying."},
-	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when.", Open: "T06", Why: "One whose transaction waits in the mempools shows none."},
+	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when."},
 	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
 	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
 	{ID: "rollout", Rule: "While a new currency is known to one process and not to another, what customers pay in it is credited or in suspense as ever."},
