@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -128,7 +129,7 @@ func TestFieldsNamed(t *testing.T) {
 type dry struct{}
 
 func (dry) Take(context.Context, chain.Network, string) (chain.Derived, error) {
-	return chain.Derived{}, errGone
+	return chain.Derived{}, failing.ErrGone
 }
 
 // Without an address there is no payment; with one it keeps what was asked for.
@@ -141,7 +142,7 @@ func TestPaymentHasAnAddressAndItsWallet(t *testing.T) {
 	require.Equal(t, []string{"other", "other"}, []string{p.Wallet, p.WalletRef})
 	none := newShop(t, func(h *shop) { h.cfg.Addresses = dry{} })
 	_, err := none.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}})
-	require.ErrorIs(t, err, errGone)
+	require.ErrorIs(t, err, failing.ErrGone)
 	_, _, total, err := none.s.List(ctx, tenant, Filter{})
 	require.NoError(t, err)
 	require.Zero(t, total)
@@ -218,6 +219,55 @@ func TestWalletEditedWhileSuspenseIsResolved(t *testing.T) {
 		require.Equal(t, Resolved, d.Booking)
 		require.Equal(t, "50", h.balance(ledger.Wallet("w"), "USDCERC20"))
 	}
+}
+
+// TestCreateOnceWhileTheFirstIsUnderWay: the same request comes again before the first is
+// answered. It is told so, and makes no payment.
+func TestCreateOnceWhileTheFirstIsUnderWay(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}}
+	once := storage.Once{Key: "k", Fingerprint: "a"}
+	asked := 0
+	_, _, err := h.s.CreateOnce(ctx, tenant, in, once, func(Payment) ([]byte, error) {
+		asked++
+		if asked == 1 {
+			_, _, err := h.s.CreateOnce(ctx, tenant, in, once, nil)
+			require.ErrorIs(t, err, storage.ErrInProgress)
+		}
+		return []byte("{}"), nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, asked)
+	_, _, total, err := h.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, total)
+}
+
+// TestCreateOnAPairThatIsNot names it, and what there is.
+func TestCreateOnAPairThatIsNot(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	for _, currency := range []string{"", usdt} {
+		_, err := h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: currency, Blockchain: "ETH", Token: "NOPE"}})
+		var unknown *CurrencyError
+		require.ErrorAs(t, err, &unknown)
+		require.Equal(t, "ETH NOPE", unknown.Currency)
+		require.Contains(t, unknown.Supported, usdt)
+	}
+}
+
+// TestCreateWithoutAQuoteOfTheNetworkFee: a payment whose fee nobody can tell is not made.
+func TestCreateWithoutAQuoteOfTheNetworkFee(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) {
+		h.cfg.NetworkFee = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, failing.ErrGone }
+	})
+	_, err := h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}})
+	require.ErrorIs(t, err, failing.ErrGone)
+	_, _, total, err := h.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.Zero(t, total)
 }
 
 func TestCreateOnce(t *testing.T) {

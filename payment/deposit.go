@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
@@ -44,6 +45,9 @@ func (x *decision) take(f fact) (e *entry, received bool, err error) {
 	was := e.d.Role
 	x.executed(e, s)
 	x.assign(e, s, wasLive)
+	if e.d.Role == RoleQuarantined && was != RoleQuarantined {
+		x.alert(AlertQuarantined, e, "a transfer of an impossible amount was seen and is not counted")
+	}
 	if !e.d.Role.counted() {
 		e.d.Payment = ""
 		return e, false, nil
@@ -101,18 +105,8 @@ func (x *decision) executed(e *entry, s *incoming.Sighting) {
 	if !d.Role.counted() || same && !s.Unproven {
 		return
 	}
-	switch {
-	case s.Amount < 0 || s.Amount > ledger.MaxCredit:
-		d.Role = RoleQuarantined
-		x.alert(AlertQuarantined, e, "a transfer of an impossible amount was seen and is not counted")
-	case s.Amount == 0 || s.Exact.LessThan(c.Dust):
-		d.Role = RoleDust
-	case s.Unproven:
-		d.Role = RoleUnproven
-	case d.Currency != x.p.Currency:
-		d.Role = RoleWrongToken
-	case x.tooMuch(d):
-		d.Role = RoleExcess
+	if role := x.uncounted(d, s, c); role != "" {
+		d.Role = role
 	}
 }
 
@@ -128,10 +122,7 @@ func (x *decision) assign(e *entry, s *incoming.Sighting, wasLive bool) {
 	}
 	switch {
 	case d.Role == "":
-		d.Role = x.first(e, s)
-		if d.Role == RoleQuarantined {
-			x.alert(AlertQuarantined, e, "a transfer of an impossible amount was seen and is not counted")
-		}
+		d.Role = x.first(d, s)
 	case d.Role == RoleInTime && !wasLive && d.live() && !x.eligible(d, gaveUp):
 		if d.Booking == Reversed {
 			d.Role = RoleAgain
@@ -151,12 +142,27 @@ func (x *decision) turnsOut(d *Deposit, s *incoming.Sighting) bool {
 }
 
 // first is the role of a deposit that was never seen before.
-func (x *decision) first(e *entry, s *incoming.Sighting) Role {
-	d := &e.d
+func (x *decision) first(d *Deposit, s *incoming.Sighting) Role {
 	c := x.currency(s.Currency)
-	switch {
-	case c == nil:
+	if c == nil {
 		return RoleUnlisted
+	}
+	role := x.uncounted(d, s, c)
+	switch {
+	case role != "":
+		return role
+	case x.tooMany():
+		return RoleExcess
+	case x.eligible(d, false):
+		return RoleInTime
+	}
+	return x.lateRole()
+}
+
+// uncounted is the role of a deposit that does not count because of what it brings. It is
+// "" where that may count.
+func (x *decision) uncounted(d *Deposit, s *incoming.Sighting, c *chain.Currency) Role {
+	switch {
 	case s.Amount < 0 || s.Amount > ledger.MaxCredit:
 		return RoleQuarantined
 	case s.Amount == 0 || s.Exact.LessThan(c.Dust):
@@ -167,22 +173,21 @@ func (x *decision) first(e *entry, s *incoming.Sighting) Role {
 		return RoleUnproven
 	case s.Currency != x.p.Currency:
 		return RoleWrongToken
-	case x.excessive(d):
+	case x.tooMuch(d):
 		return RoleExcess
-	case x.eligible(d, false):
-		return RoleInTime
 	}
-	return x.lateRole()
+	return ""
 }
 
-func (x *decision) excessive(d *Deposit) bool {
+// tooMany reports whether a payment has as many deposits that count as may.
+func (x *decision) tooMany() bool {
 	counted := 0
 	for _, e := range x.deposits {
 		if e.d.Role.counted() {
 			counted++
 		}
 	}
-	return x.maxDeposits > 0 && counted >= x.maxDeposits || x.tooMuch(d)
+	return x.maxDeposits > 0 && counted >= x.maxDeposits
 }
 
 // tooMuch reports whether one deposit is worth more than may be credited without a person.

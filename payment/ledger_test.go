@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -139,6 +140,27 @@ func TestMoneyIn_Late(t *testing.T) {
 	require.Equal(t, TypeLate, h.get(p).Type)
 	require.Equal(t, Confirmed, h.get(p).Status)
 	require.Equal(t, "108.90", h.get(p).MerchantReceived(), "valued at the rate when seen")
+}
+
+// TestMoneyIn_LateWithoutAPrice: late money cannot be judged while nobody gives a price. It is
+// told again, and valued then.
+func TestMoneyIn_LateWithoutAPrice(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, creditLate)
+	p := h.create("100", "ETH")
+	h.after(2 * time.Hour)
+	before := h.dump()
+	price := h.price["ETH"]
+	delete(h.price, "ETH")
+	x := h.transfer(p, "0.05")
+	require.ErrorIs(t, x.tell(incoming.Seen, false), rates.ErrUnavailable)
+	require.Equal(t, before, h.dump())
+	h.price["ETH"] = price
+	h.posted()
+	x.final()
+	require.Equal(t, scenario("c −0.05, w +0.0495, P +0.0005"), h.posted())
+	require.Equal(t, TypeLate, h.get(p).Type)
+	require.Equal(t, "99.00", h.get(p).MerchantReceived())
 }
 
 func TestMoneyIn_DroppedBeforeFinal(t *testing.T) {
@@ -284,6 +306,21 @@ func TestMoneyIn_RecordedOnly(t *testing.T) {
 	fee := h.transfer(p, "99").final() // of 100 that were sent by a token that takes 1
 	require.Empty(t, h.posted(), "99 of 100 is short")
 	fee.gone()
+}
+
+// A transfer that moves an impossible amount only in its block counts no more, and a person
+// is told once.
+func TestMoneyIn_QuarantinedInItsBlock(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	x := h.transfer(p, "100").seen()
+	require.Equal(t, RoleInTime, x.deposit().Role)
+	x.s.Amount, x.s.Exact = -1, decimal.RequireFromString("1e60")
+	x.final().final()
+	require.Equal(t, RoleQuarantined, x.deposit().Role)
+	require.Equal(t, []Alert{{Kind: AlertQuarantined, Tenant: tenant, Payment: p.ID, Deposit: x.deposit().ID, Text: h.alerts[0].Text}}, h.alerts)
+	require.Empty(t, h.posted())
 }
 
 // A fee-on-transfer token is credited as what arrives.

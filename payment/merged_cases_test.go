@@ -19,6 +19,8 @@ func TestFQ10_ValuesOfDepositMerged(t *testing.T) {
 	h := newShop(t)
 	p := h.create("100", usdt, func(in *CreateInput) { in.WalletID = "branch" })
 	x := h.transfer(p, "100").final()
+	x.forward(incoming.Forwarded, "")
+	require.NotContains(t, h.events(p), webhook.DepositMerged, "not without a transaction")
 	x.forward(incoming.Forwarded, "forwarding-tx")
 	rows, err := h.store.Find(ctx, storage.Query{
 		Table: webhook.Events.Table, Partition: storage.Tenant(tenant), Limit: 10,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -178,10 +179,10 @@ func TestUndecidedDoesNotExpire(t *testing.T) {
 	a, b := h.create("100", usdt), h.create("100", "ETH")
 	undecided[a.Address] = true
 	h.now = h.now.Add(24 * time.Hour)
-	failure = errGone
+	failure = failing.ErrGone
 	clear(heads)
 	n, err := h.s.Step(ctx)
-	require.ErrorIs(t, err, errGone)
+	require.ErrorIs(t, err, failing.ErrGone)
 	require.Equal(t, 2, n)
 	for network, times := range heads {
 		require.Equal(t, 1, times, network)
@@ -236,16 +237,16 @@ func TestReadsThatFail(t *testing.T) {
 			h := newShop(t)
 			p := h.create("100", usdt)
 			before := h.dump()
-			h.store.reads, h.store.gone = 0, n
+			h.store.Calls, h.store.FailAt = 0, n
 			err := do(h, p)
-			failed := h.store.reads >= n
-			h.store.gone = 0
+			failed := h.store.Calls >= n
+			h.store.FailAt = 0
 			if !failed {
 				require.NoError(t, err, name)
 				require.Greater(t, n, 1, name)
 				break
 			}
-			require.ErrorIs(t, err, errGone, "%s, read %d", name, n)
+			require.ErrorIs(t, err, failing.ErrGone, "%s, read %d", name, n)
 			if before != h.dump() {
 				require.Fail(t, "something has happened", "%s, read %d: %s", name, n, fmt.Sprint(h.store.posts))
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -332,11 +333,42 @@ func TestAddressIsWatchedForAWhileAfterTheEnd(t *testing.T) {
 	h.after(2 * time.Hour)
 	require.Equal(t, Expired, h.get(p).Status)
 	require.True(t, until().IsZero())
-	h.after(24 * time.Hour)
+	h.store.fail = func(c storage.Change) error {
+		if c.Partition == part {
+			return failing.ErrGone
+		}
+		return nil
+	}
+	h.now = h.now.Add(24 * time.Hour)
+	_, err = h.s.Step(ctx)
+	require.NoError(t, err)
+	require.Contains(t, h.log.String(), "payment_step_failed")
+	require.True(t, until().IsZero())
+	require.True(t, h.get(p).WatchedUntil.IsZero())
+	h.store.fail = nil
+	h.log.Reset()
+	h.after(time.Hour)
 	require.True(t, until().Equal(p.ExpiresAt.Add(30*24*time.Hour)))
 	open, err = h.s.Open(ctx, "ETH")
 	require.NoError(t, err)
 	require.Empty(t, open)
+}
+
+// TestAddressIsWatchedForADayAtLeast: where it is not to be watched beyond its end, it is
+// watched for as long as what was seen in time may still come back.
+func TestAddressIsWatchedForADayAtLeast(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) { h.cfg.WatchAfter = new(time.Duration) })
+	p := h.create("100", "ETH")
+	part := storage.Network("ETH")
+	row := incoming.Addresses.Row(p.Address, 0, time.Time{}, incoming.AddressRow{Seq: 1, Tenant: tenant, Use: incoming.UsePayment})
+	require.NoError(t, h.store.Commit(ctx, storage.Change{ID: "address", Partition: part, Put: []storage.Row{row}})[0])
+	h.after(2 * time.Hour)
+	h.after(24 * time.Hour)
+	a, _, ok, err := incoming.Addresses.One(ctx, h.store, part, p.Address)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.True(t, a.WatchUntil.Equal(p.ExpiresAt.Add(holdFor)))
 }
 
 func TestConfigSaysWhatIsMissing(t *testing.T) {

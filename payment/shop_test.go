@@ -3,7 +3,6 @@ package payment
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -48,51 +48,11 @@ type shop struct {
 
 // recorder remembers what was posted.
 type recorder struct {
-	storage.Store
+	failing.Store
 	mu    sync.Mutex
 	posts []ledger.Tx
 	fail  func(storage.Change) error
-	reads int
-	gone  int // the read that fails, counted from 1
-}
-
-var errGone = errors.New("the store is gone")
-
-func (r *recorder) read() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.reads++; r.reads == r.gone {
-		return errGone
-	}
-	return nil
-}
-
-func (r *recorder) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	if err := r.read(); err != nil {
-		return nil, err
-	}
-	return r.Store.Rows(ctx, t, keys...)
-}
-
-func (r *recorder) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if err := r.read(); err != nil {
-		return nil, err
-	}
-	return r.Store.Find(ctx, q)
-}
-
-func (r *recorder) Count(ctx context.Context, q storage.Query) (int64, error) {
-	if err := r.read(); err != nil {
-		return 0, err
-	}
-	return r.Store.Count(ctx, q)
-}
-
-func (r *recorder) Balances(ctx context.Context, p storage.Partition, a ...ledger.Account) ([]ledger.Balance, error) {
-	if err := r.read(); err != nil {
-		return nil, err
-	}
-	return r.Store.Balances(ctx, p, a...)
+	done  int // Changes
 }
 
 func (r *recorder) Commit(ctx context.Context, changes ...storage.Change) []error {
@@ -109,6 +69,7 @@ func (r *recorder) Commit(ctx context.Context, changes ...storage.Change) []erro
 	for i, err := range errs {
 		if err == nil {
 			r.posts = append(r.posts, changes[i].Post...)
+			r.done++
 		}
 	}
 	return errs
@@ -116,7 +77,7 @@ func (r *recorder) Commit(ctx context.Context, changes ...storage.Change) []erro
 
 func newShop(t testing.TB, set ...func(*shop)) *shop {
 	h := &shop{
-		t: t, store: &recorder{Store: memory.New()}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		t: t, store: &recorder{Store: failing.Store{Store: memory.New()}}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		price: map[string]string{"USDT": "1", "USDC": "1", "ETH": "2000", "BTC": "60000"}, closed: map[string]bool{},
 		fees: Fees{Percent: decimal.New(1, 0)},
 	}
@@ -221,8 +182,9 @@ func (x *transfer) tell(state incoming.State, final bool) error {
 func (x *transfer) must(state incoming.State, final bool) *transfer {
 	require.NoError(x.h.t, x.tell(state, final))
 	// The same fact again is nothing new.
-	before := x.h.dump()
+	before, done := x.h.dump(), x.h.store.done
 	require.NoError(x.h.t, x.h.s.handle(ctx, x.last))
+	require.Equal(x.h.t, done, x.h.store.done, "a fact that is known was written again")
 	if before != x.h.dump() { // not Equal: its output would be endless
 		require.Fail(x.h.t, "handling a fact twice changed something")
 	}

@@ -8,68 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
-
-// failing is a store whose n-th read fails, counted from 1.
-type failing struct {
-	storage.Store
-	n, reads int
-}
-
-var errGone = errors.New("the store is gone")
-
-func (f *failing) fails() error {
-	if f.reads++; f.reads == f.n {
-		return errGone
-	}
-	return nil
-}
-
-func (f *failing) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Rows(ctx, t, keys...)
-}
-
-func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Find(ctx, q)
-}
-
-func (f *failing) Count(ctx context.Context, q storage.Query) (int64, error) {
-	if err := f.fails(); err != nil {
-		return 0, err
-	}
-	return f.Store.Count(ctx, q)
-}
-
-func (f *failing) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Claim(ctx, c)
-}
-
-func (f *failing) Balances(ctx context.Context, p storage.Partition, a ...ledger.Account) ([]ledger.Balance, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Balances(ctx, p, a...)
-}
-
-func (f *failing) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Entries(ctx, p, a, asset, before, max)
-}
 
 // TestReadsThatFail: whichever read of an operation fails, its error is the answer, and
 // no money has moved.
@@ -155,22 +99,22 @@ func TestReadsThatFail(t *testing.T) {
 		"step": func(w *world, _ wallet.Wallet, _ wallet.Transfer) error { _, err := w.Step(w.ctx); return err },
 	} {
 		for n := 1; ; n++ {
-			store := &failing{Store: memory.New()}
+			store := &failing.Store{Store: memory.New()}
 			w := newWorldOn(t, store)
 			sub := w.sub("a")
 			w.sub("empty")
 			w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
 			pending := w.transfer(wallet.ToSub, sub.ID, "10")
-			store.reads, store.n = 0, n
+			store.Calls, store.FailAt = 0, n
 			err := do(w, sub, pending)
-			failed := store.reads >= n
-			store.n = 0
+			failed := store.Calls >= n
+			store.FailAt = 0
 			if !failed {
 				require.NoError(t, err, name)
 				require.Greater(t, n, 1, name)
 				break
 			}
-			require.ErrorIs(t, err, errGone, "%s, read %d", name, n)
+			require.ErrorIs(t, err, failing.ErrGone, "%s, read %d", name, n)
 			require.Equal(t, []string{"100/10", "none"}, []string{w.has(wallet.Master), w.has(sub.ID)}, "%s, read %d", name, n)
 		}
 	}
@@ -202,7 +146,7 @@ func TestSomethingOutsideStillPosts(t *testing.T) {
 	expected := true
 	w := newWorld(t, func(c *wallet.Config) {
 		c.Pending = func(_ context.Context, id, _ string) (bool, error) {
-			return expected, map[bool]error{false: errGone}[id == tenant]
+			return expected, map[bool]error{false: failing.ErrGone}[id == tenant]
 		}
 	})
 	sub := w.sub("a")

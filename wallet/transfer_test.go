@@ -3,6 +3,7 @@ package wallet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -161,6 +162,26 @@ func TestTransferOnce(t *testing.T) {
 	require.Equal(t, "90/0", w.has(wallet.Master))
 }
 
+// The same request comes again while the first is under way: it is told so, and nothing is
+// held for it.
+func TestTransferOnceWhileTheFirstIsUnderWay(t *testing.T) {
+	t.Parallel()
+	store := &forgetful{Store: memory.New()}
+	w := newWorldOn(t, store)
+	w.sub("a")
+	w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
+	in := wallet.TransferInput{Direction: wallet.ToSub, ExternalID: "a", Currency: usdt, Amount: dec("10")}
+	once := storage.Once{Key: "k", Fingerprint: "a"}
+	store.before = func() {
+		_, err := w.CreateTransfer(w.ctx, tenant, in, once)
+		require.ErrorIs(t, err, storage.ErrInProgress)
+	}
+	_, err := w.CreateTransfer(w.ctx, tenant, in, once)
+	require.NoError(t, err)
+	require.Nil(t, store.before)
+	require.Equal(t, "100/10", w.has(wallet.Master))
+}
+
 // Every answer of the store is lost once, and a stranger renames the target
 // meanwhile: nothing happens twice, nothing is left.
 func TestTransferThroughTrouble(t *testing.T) {
@@ -196,6 +217,11 @@ func (f *forgetful) Commit(ctx context.Context, changes ...storage.Change) []err
 		run()
 	}
 	errs := f.Store.Commit(ctx, changes...)
+	for i, err := range errs {
+		if errors.Is(err, storage.ErrConflict) { // a store may say more
+			errs[i] = fmt.Errorf("change %s: %w", changes[i].ID, err)
+		}
+	}
 	if f.forgets && errs[0] == nil && f.last != changes[0].ID {
 		f.last = changes[0].ID
 		errs[0] = errors.New("connection reset")

@@ -209,6 +209,54 @@ func TestFS03_ClaimsWhatItCanFinish(t *testing.T) {
 	})
 }
 
+// claims is a store that counts its claims.
+type claims struct {
+	storage.Store
+	n atomic.Int64
+}
+
+func (c *claims) Claim(ctx context.Context, q storage.Claim) ([]storage.Row, error) {
+	c.n.Add(1)
+	return c.Store.Claim(ctx, q)
+}
+
+// TestFS03_FullTenantCausesNoClaims: as much of a tenant waits here as may, because its
+// receivers hang. However often Step is called meanwhile, the store is asked once a second.
+func TestFS03_FullTenantCausesNoClaims(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var store claims
+		h := newHosts(t, func(c *webhook.Config) {
+			store.Store = c.Store
+			c.Store = &store
+		})
+		h.dead["https://dead.example/"] = true
+		for range 6 {
+			h.emit("a", "https://dead.example/", 100)
+		}
+		work, cut := context.WithCancel(t.Context())
+		d := h.svc.Dispatch(work, 128)
+		steps := func(n int) {
+			for range n {
+				_, err := d.Step(work)
+				require.NoError(t, err)
+			}
+		}
+		steps(20)
+		for range 3 {
+			before := store.n.Load()
+			steps(100)
+			require.Equal(t, before, store.n.Load())
+			time.Sleep(time.Second)
+			steps(1)
+			require.Greater(t, store.n.Load(), before)
+		}
+		cut()
+		synctest.Wait()
+		require.NoError(t, d.Close(context.WithoutCancel(work)))
+	})
+}
+
 // TestFS03_ManyDeadTenants: each newcomer among tenants whose receivers all hang
 // still finds a slot before the first of theirs times out.
 func TestFS03_ManyDeadTenants(t *testing.T) {

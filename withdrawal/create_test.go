@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -150,6 +151,9 @@ func TestW14_AbsurdFeeEstimate(t *testing.T) {
 	w.fee["USDTTRC20"] = "10000.000001"
 	_, err := w.Create(w.ctx, tenant, in, storage.Once{})
 	require.ErrorIs(t, err, withdrawal.ErrFee)
+	w.fee["USDTTRC20"] = "10000"
+	_, err = w.Create(w.ctx, tenant, in, storage.Once{})
+	require.NoError(t, err, "a hundred times of what is asked is not absurd yet")
 	w.fee["USDTTRC20"] = "-1"
 	_, err = w.Create(w.ctx, tenant, in, storage.Once{})
 	require.ErrorIs(t, err, withdrawal.ErrFee)
@@ -226,6 +230,26 @@ func TestOnceConcurrently(t *testing.T) {
 	require.EqualValues(t, 100_000000, w.books("USDTTRC20")["H"])
 }
 
+func TestMinimumItselfIsEnough(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	limits, err := w.Limits(w.ctx, tenant, "USDTTRC20")
+	require.NoError(t, err)
+	for units, ok := range map[ledger.Amount]bool{limits[0].Min: true, limits[0].Min - 1: false} {
+		amount := decimal.New(int64(units), -6)
+		in := usdt("100")
+		in.Amount, in.FinalAmount = &amount, true
+		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		if ok {
+			require.NoError(t, err)
+			continue
+		}
+		var bad *withdrawal.InvalidError
+		require.ErrorAs(t, err, &bad)
+	}
+}
+
 func TestCeilings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,6 +262,7 @@ func TestCeilings(t *testing.T) {
 	_, err = w.Create(w.ctx, tenant, usdt("100.000001"), storage.Once{})
 	require.ErrorAs(t, err, &bad)
 	require.Contains(t, bad.Error(), "100 USDTTRC20")
+	require.Equal(t, []string{"amount"}, fieldsOf(bad))
 	w.create(usdt("100"))
 
 	limits, err := w.Limits(w.ctx, tenant, "USDTTRC20")
@@ -369,5 +394,5 @@ func TestList(t *testing.T) {
 	})
 	var bad *withdrawal.InvalidError
 	require.ErrorAs(t, err, &bad)
-	require.Len(t, bad.Fields, 7)
+	require.ElementsMatch(t, []string{"status", "currency", "blockchain", "token", "sort", "limit", "offset"}, fieldsOf(bad))
 }

@@ -85,6 +85,8 @@ func TestFN07_TheOperatorPaysTheRest(t *testing.T) {
 	w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
 	w.less(v.ID, withdrawal.OutcomeExecuted, 97_400_000, 1)
 	before := w.books("USDTTRC20")
+	_, err := w.PayMissing(w.ctx, tenant, first, "owed")
+	require.ErrorIs(t, err, withdrawal.ErrNotShort, "that one brought all")
 	rest, err := w.PayMissing(w.ctx, tenant, v.ID, "owed")
 	require.NoError(t, err)
 	require.Equal(t, []any{withdrawal.Pending, ledger.Amount(100_000), v.Address}, []any{rest.Status, rest.Amount, rest.Address})

@@ -128,23 +128,15 @@ func (t *Terms) field() string {
 	return "amount"
 }
 
-// asked is the figure of the request in units of c: converted once and rounded
-// down where it is a price.
+// asked is the figure of checked Terms in units of c: converted once and rounded down
+// where it is a price.
 func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger.Amount, error) {
-	switch {
-	case t.Amount == nil && t.PriceAmount == nil:
-		return 0, fault.Invalid("amount", "is required, or price_amount")
-	case t.Amount != nil && t.PriceAmount != nil:
-		return 0, fault.Invalid("amount", "give exactly one of amount and price_amount")
-	case t.Amount != nil:
+	if t.Amount != nil {
 		a, bad := fault.Units(*t.Amount, c.Scale)
 		if bad != "" {
 			return 0, fault.Invalid("amount", bad)
 		}
 		return a, nil
-	}
-	if _, bad := fault.Units(*t.PriceAmount, 2); bad != "" {
-		return 0, fault.Invalid("price_amount", bad)
 	}
 	fiat := t.PriceCurrency
 	or(&fiat, "USD")

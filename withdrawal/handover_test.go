@@ -157,8 +157,11 @@ func TestW14_WaitsForThePayoutSide(t *testing.T) {
 	v := w.create(usdt("100"))
 	w.halted = true
 	w.step()
-	require.Equal(t, "halted", w.get(v.ID).Waiting)
+	halted := w.get(v.ID)
+	require.Equal(t, []string{"halted", withdrawal.ShownHalted}, []string{halted.Waiting, halted.WaitingReason()})
 	require.Empty(t, w.payouts.intents)
+	w.advance(30 * time.Second)
+	w.step() // it still is, so that the next look is a delay from now
 
 	w.halted = false
 	w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
@@ -179,7 +182,8 @@ func TestW14_WaitsForThePayoutSide(t *testing.T) {
 	require.Equal(t, withdrawal.Handing, w.get(v.ID).Stage, "not before its time")
 	w.advance(30 * time.Second)
 	w.step()
-	require.Equal(t, []any{withdrawal.Handed, ""}, []any{w.get(v.ID).Stage, w.get(v.ID).Waiting})
+	v = w.get(v.ID)
+	require.Equal(t, []any{withdrawal.Handed, "", ""}, []any{v.Stage, v.Waiting, v.WaitingReason()})
 	require.Len(t, w.payouts.intents, 1)
 	w.sound()
 }
@@ -296,6 +300,27 @@ func TestWorkerDies(t *testing.T) {
 		w.tell(v.ID, withdrawal.OutcomeExecuted, "aa", 1)
 		w.sound()
 	}
+}
+
+// TestWorkerDiesAndThePayoutSideTells: a worker died after it had handed a withdrawal over and
+// before it could note that. What the payout side tells of it says so.
+func TestWorkerDiesAndThePayoutSideTells(t *testing.T) {
+	t.Parallel()
+	store := &dying{Store: memory.New()}
+	w := newWorldOn(t, store)
+	w.fund("master", "USDTTRC20", "1000")
+	v := w.create(usdt("100"))
+	store.left, store.dies = 1, true
+	_, _ = w.Step(w.ctx)
+	store.dies = false
+	require.Equal(t, withdrawal.Handing, w.get(v.ID).Stage)
+	require.Len(t, w.payouts.intents, 1)
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: v.ID, State: withdrawal.OutcomeWaiting, Reason: "hot_short", At: w.clock(),
+	}))
+	v = w.get(v.ID)
+	require.Equal(t, []any{withdrawal.Handed, "hot_short"}, []any{v.Stage, v.Waiting})
+	w.sound()
 }
 
 // dying refuses commits when a number of them was made.
@@ -481,10 +506,21 @@ func TestTwoCancels(t *testing.T) {
 
 func TestNewNeedsItsParts(t *testing.T) {
 	t.Parallel()
-	_, err := withdrawal.New(withdrawal.Config{})
-	require.Error(t, err)
-	_, err = withdrawal.New(withdrawal.Config{
+	whole := withdrawal.Config{
 		Store: memory.New(), Registry: registry, Parse: parse, Now: time.Now, NewID: func() string { return "" },
-	})
+	}
+	_, err := withdrawal.New(whole)
 	require.ErrorContains(t, err, "MaxCost")
+	for name, without := range map[string]func(c *withdrawal.Config){
+		"Store":    func(c *withdrawal.Config) { c.Store = nil },
+		"Registry": func(c *withdrawal.Config) { c.Registry = nil },
+		"Parse":    func(c *withdrawal.Config) { c.Parse = nil },
+		"Now":      func(c *withdrawal.Config) { c.Now = nil },
+		"NewID":    func(c *withdrawal.Config) { c.NewID = nil },
+	} {
+		c := whole
+		without(&c)
+		_, err := withdrawal.New(c)
+		require.ErrorContains(t, err, "Config needs Store", name)
+	}
 }

@@ -1,8 +1,6 @@
 package withdrawal_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -142,56 +141,33 @@ func TestW13_EditedRowMovesNoMoney(t *testing.T) {
 	v, before := w.get(id), w.books("USDTTRC20")
 	w.edit(id, func(v *withdrawal.Withdrawal) { v.Amount, v.NetworkFee = v.Amount-1, v.NetworkFee+1 })
 	o := withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeExecuted, Tx: "aa", Confirmations: 1, At: w.clock()}
-	require.ErrorIs(t, w.HandleOutcome(w.ctx, tenant, o), withdrawal.ErrAltered)
-	require.Equal(t, 1, w.count(withdrawal.NoticeAltered))
-	require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
-	w.edit(id, func(x *withdrawal.Withdrawal) { *x = v })
+	for range 2 {
+		require.ErrorIs(t, w.HandleOutcome(w.ctx, tenant, o), withdrawal.ErrAltered)
+		require.Equal(t, 1, w.count(withdrawal.NoticeAltered))
+		require.Equal(t, withdrawal.WaitingAltered, w.get(id).Waiting)
+		require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
+	}
+	w.edit(id, func(x *withdrawal.Withdrawal) { x.Amount, x.NetworkFee = v.Amount, v.NetworkFee })
 	require.NoError(t, w.HandleOutcome(w.ctx, tenant, o))
 	require.Equal(t, "H -100, w -100, c +97.5, P +0.5, N +2", w.books("USDTTRC20").since(before, "USDTTRC20"))
 	w.sound()
 }
 
-// failing is a store whose n-th read fails, counted from 1.
-type failing struct {
-	storage.Store
-	n, reads int
-}
-
-var errGone = errors.New("the store is gone")
-
-func (f *failing) fails() error {
-	if f.reads++; f.reads == f.n {
-		return errGone
-	}
-	return nil
-}
-
-func (f *failing) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Rows(ctx, t, keys...)
-}
-
-func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Find(ctx, q)
-}
-
-func (f *failing) Count(ctx context.Context, q storage.Query) (int64, error) {
-	if err := f.fails(); err != nil {
-		return 0, err
-	}
-	return f.Store.Count(ctx, q)
-}
-
-func (f *failing) Balances(ctx context.Context, p storage.Partition, a ...ledger.Account) ([]ledger.Balance, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Balances(ctx, p, a...)
+// TestW13_EditedRowOfACancelledOrderIsShown: its order is called back before anybody signs,
+// and the withdrawal ends once its row is repaired. Until then it says why it waits.
+func TestW13_EditedRowOfACancelledOrderIsShown(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.edit(id, func(v *withdrawal.Withdrawal) { v.Address = "Tthief" })
+	_, err := w.Cancel(w.ctx, tenant, id)
+	require.ErrorIs(t, err, withdrawal.ErrAltered)
+	o := withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeCancelled, At: w.clock()}
+	require.ErrorIs(t, w.HandleOutcome(w.ctx, tenant, o), withdrawal.ErrAltered)
+	require.Equal(t, []any{withdrawal.Pending, withdrawal.WaitingAltered}, []any{w.get(id).Status, w.get(id).Waiting})
+	w.edit(id, func(v *withdrawal.Withdrawal) { v.Address = "Tdest" })
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, o))
+	require.Equal(t, withdrawal.Cancelled, w.get(id).Status)
+	w.sound()
 }
 
 // TestReadsThatFail: whichever read of an operation fails, its error is the answer, and
@@ -220,23 +196,23 @@ func TestReadsThatFail(t *testing.T) {
 		},
 	} {
 		for n := 1; ; n++ {
-			store := &failing{Store: memory.New()}
+			store := &failing.Store{Store: memory.New()}
 			w := newWorldOn(t, store)
 			w.ceiling = withdrawal.Ceiling{Max: 900_000000, Daily: 900_000000}
 			w.fund("master", "USDTTRC20", "1000")
 			id := w.create(usdt("100")).ID
 			w.step()
 			before := w.books("USDTTRC20")
-			store.reads, store.n = 0, n
+			store.Calls, store.FailAt = 0, n
 			err := do(w, id)
-			failed := store.reads >= n
-			store.n = 0
+			failed := store.Calls >= n
+			store.FailAt = 0
 			if !failed {
 				require.NoError(t, err, name)
 				require.Greater(t, n, 1, name)
 				break
 			}
-			require.ErrorIs(t, err, errGone, "%s, read %d", name, n)
+			require.ErrorIs(t, err, failing.ErrGone, "%s, read %d", name, n)
 			require.Equal(t, before, w.books("USDTTRC20"), "%s, read %d", name, n)
 			w.sound()
 		}

@@ -45,12 +45,27 @@ type Outcome struct {
 func (s *Service) HandleOutcome(ctx context.Context, tenant string, o Outcome) error {
 	_, err := s.decide(ctx, tenant, o.Intent, func(m *move) error { return m.outcome(o) })
 	if errors.Is(err, ErrAltered) {
-		s.c.Notify(ctx, Notice{Tenant: tenant, Withdrawal: o.Intent, Kind: NoticeAltered, Detail: err.Error()})
+		err = errors.Join(err, s.showAltered(ctx, tenant, o.Intent, err.Error()))
 	}
 	if err != nil {
 		return fmt.Errorf("withdrawal: outcome %s of %s: %w", o.State, o.Intent, err)
 	}
 	return nil
+}
+
+// showAltered has a withdrawal wait for its repair, and tells the host once.
+func (s *Service) showAltered(ctx context.Context, tenant, id, why string) error {
+	_, err := s.decide(ctx, tenant, id, func(m *move) error {
+		if m.w.Waiting == WaitingAltered {
+			return nil
+		}
+		if m.notice(NoticeAltered, why); m.w.Live() {
+			m.w.Reason = why
+			m.wait(WaitingAltered, m.due)
+		}
+		return nil
+	})
+	return err
 }
 
 // outcome is the pure decision. Only the hash that is shown depends on which
@@ -103,7 +118,7 @@ func (m *move) signed(o Outcome) error {
 			m.wait("", never)
 			m.touch()
 		}
-		m.occupied(o)
+		m.slow(o)
 		m.show(o)
 	case Completed:
 		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
@@ -130,7 +145,7 @@ func (m *move) executed(o Outcome) error {
 			}
 		}
 		late := !m.newer(o)
-		m.occupied(o)
+		m.slow(o)
 		m.show(o)
 		switch {
 		case !deep:
@@ -164,14 +179,15 @@ func (m *move) executed(o Outcome) error {
 	return nil
 }
 
-// occupied shows that nodes keep an earlier transaction and take no dearer one in its place,
-// for as long as they do.
-func (m *move) occupied(o Outcome) {
+// slow shows why a payment that was signed is in no block, for as long as the payout side
+// says so.
+func (m *move) slow(o Outcome) {
+	ours := func(why string) bool { return why == "" || why == WaitingOccupied || why == WaitingStuck }
 	why := ""
-	if o.Reason == WaitingOccupied {
+	if ours(o.Reason) {
 		why = o.Reason
 	}
-	if m.newer(o) && why != m.w.Waiting && (m.w.Waiting == "" || m.w.Waiting == WaitingOccupied) {
+	if m.newer(o) && why != m.w.Waiting && ours(m.w.Waiting) {
 		m.reason(why)
 		m.touch()
 	}

@@ -41,6 +41,15 @@ func TestTheWayToCompleted(t *testing.T) {
 	w.tell(id, withdrawal.OutcomeSettled, "aa", 30)
 	require.EqualValues(t, 30, w.get(id).Confirmations)
 	require.Equal(t, []string{"pending>processing", "processing>completed"}, w.events(id))
+	done := w.get(id)
+	w.advance(time.Minute)
+	w.tell(id, withdrawal.OutcomeSettled, "aa", 30)
+	require.Equal(t, done.UpdatedAt, w.get(id).UpdatedAt, "that is known")
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: id, State: withdrawal.OutcomeExecuted, Tx: "bb", Confirmations: 31, At: done.CreatedAt,
+	}))
+	late := w.get(id)
+	require.Equal(t, []any{"aa", int64(30), done.UpdatedAt}, []any{late.Tx, late.Confirmations, late.UpdatedAt}, "that is old")
 	w.sound()
 }
 
@@ -87,6 +96,36 @@ func TestSignedBeforeItWasEnded(t *testing.T) {
 	w.sound()
 }
 
+// What was signed before all of it was dead is old news, too. A host that gives no Notify
+// hears nothing of what contradicts.
+func TestSignedBeforeItWasDead(t *testing.T) {
+	t.Parallel()
+	for _, deaf := range []bool{false, true} {
+		w := newWorld(t, func(c *withdrawal.Config) {
+			if deaf {
+				c.Notify = nil
+			}
+		})
+		w.fund("master", "USDTTRC20", "1000")
+		id := w.create(usdt("100")).ID
+		w.step()
+		w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+		before := w.clock().Add(time.Minute)
+		w.advance(time.Hour)
+		w.tell(id, withdrawal.OutcomeFailed, "", 0)
+		require.Equal(t, withdrawal.Failed, w.get(id).Status)
+		for _, at := range []time.Time{before, w.clock().Add(time.Minute)} {
+			require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeSigned, Tx: "bb", At: at}))
+			if !deaf && at.Equal(before) {
+				require.Zero(t, w.count(withdrawal.NoticeConflict))
+			} else if !deaf {
+				require.Equal(t, 1, w.count(withdrawal.NoticeConflict))
+			}
+		}
+		w.sound()
+	}
+}
+
 // What is told again changes nothing; the batch of a payment is kept when it is told.
 func TestToldAgainIsNoUpdate(t *testing.T) {
 	t.Parallel()
@@ -118,6 +157,12 @@ func TestW14_WaitsQueued(t *testing.T) {
 	w.tell(id, withdrawal.OutcomeQueued, "", 0)
 	require.Empty(t, w.get(id).Waiting)
 	require.Empty(t, w.events(id))
+	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
+		Intent: id, State: withdrawal.OutcomeWaiting, Reason: "gas_short", At: w.clock(),
+	}))
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	v = w.get(id)
+	require.Equal(t, []any{withdrawal.Processing, "", true}, []any{v.Status, v.Waiting, v.WaitingSince.IsZero()}, "it waits no more")
 }
 
 // W14: two attempts race; whichever lands settles once, with the fee quoted.

@@ -81,6 +81,10 @@ func TestT02_HalfOpenDays(t *testing.T) {
 	require.Equal(t, time.Date(2026, 11, 20, 10, 0, 0, 500e6, time.UTC), from)
 	require.Equal(t, from.Add(time.Millisecond), before)
 
+	from, _, err = DateRange("2026-11-20T10:00:00", "")
+	require.NoError(t, err, "without a zone it is UTC")
+	require.Equal(t, time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), from)
+
 	var bad *InvalidError
 	for _, year := range []string{"0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"} {
 		_, _, err = DateRange(year, "")

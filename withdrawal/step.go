@@ -27,6 +27,9 @@ const (
 	// WaitingOccupied: it is processing, its payment is not replaced by a dearer one as nodes
 	// keep an earlier one in its place. It waits until that has landed or nodes let it go.
 	WaitingOccupied = "occupied"
+	// WaitingStuck: it is processing, and for hours its payment has been in no block. It is
+	// sent again, and replaced where that helps.
+	WaitingStuck = "stuck"
 )
 
 // Step hands what is due to the payout side and says how many withdrawals it

@@ -100,8 +100,9 @@ type Harness struct {
 	// Replaceable: Build with a higher Order.Attempt makes a transaction that
 	// nodes accept in the place of the earlier one.
 	Replaceable bool
-	// Crowded has what is sent wait for room, on networks where nodes replace only what does.
-	// Optional.
+	// Crowded fills the node's blocks with others' transactions while on is true, so that a
+	// transaction that is sent waits in the node's queue. It is for nodes that replace a
+	// transaction only while it waits there. Optional.
 	Crowded func(t testing.TB, on bool)
 	// OneWaits: nodes take one transaction of an account at a time, and the next
 	// after that is in a block.

@@ -121,6 +121,24 @@ func TestX02_ProvidersThatAreAskedTooOften(t *testing.T) {
 	}
 }
 
+// TestX02_StrangersRevertIsNoRateLimit: the recipient of a withdrawal may be a contract,
+// which chooses what it reverts with.
+func TestX02_StrangersRevertIsNoRateLimit(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.rich(oneEther)
+	c := f.client()
+	for code, message := range map[int]string{3: "execution reverted: rate limit", -32000: "execution reverted: too many requests", -32015: "VM execution error: reverted: slowdown"} {
+		f.refuses("eth_estimateGas", code, message)
+		_, err := c.EstimateFee(t.Context(), order("ETH", 1e6, 0, 1).Intent)
+		require.ErrorIs(t, err, chain.ErrNode, message)
+		require.NotErrorAs(t, err, new(*chain.LimitedError), message)
+	}
+	f.refuses("eth_estimateGas", -32005, "project ID request rate exceeded")
+	_, err := c.EstimateFee(t.Context(), order("ETH", 1e6, 0, 1).Intent)
+	clienttest.Limited(t, err, 0)
+}
+
 func TestX02_LimitedNodeSaysForHowLong(t *testing.T) {
 	t.Parallel()
 	for status, after := range map[int]string{http.StatusTooManyRequests: "7", http.StatusServiceUnavailable: "9", http.StatusBadGateway: ""} {

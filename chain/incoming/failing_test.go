@@ -1,9 +1,10 @@
 package incoming_test
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -14,67 +15,15 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// failing is a store whose n-th question or commit fails, counted from 1.
-type failing struct {
-	storage.Store
-	n, asked int
-	commit   bool // the one that failed was a commit that is sent again
-}
+// everyCall counts commits, too.
+func everyCall(failing.Call) bool { return true }
 
-var errGone = errors.New("the store is gone")
-
-func (f *failing) fails() error {
-	if f.asked++; f.asked == f.n {
-		return errGone
-	}
-	return nil
-}
-
-func (f *failing) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Rows(ctx, t, keys...)
-}
-
-func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Find(ctx, q)
-}
-
-func (f *failing) Count(ctx context.Context, q storage.Query) (int64, error) {
-	if err := f.fails(); err != nil {
-		return 0, err
-	}
-	return f.Store.Count(ctx, q)
-}
-
-func (f *failing) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Claim(ctx, c)
-}
-
-func (f *failing) Commit(ctx context.Context, changes ...storage.Change) []error {
-	if err := f.fails(); err != nil {
-		f.commit = !strings.Contains(changes[0].ID, "done")
-		errs := make([]error, len(changes))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	return f.Store.Commit(ctx, changes...)
-}
-
-// TestL02_StoreFailsOnce at any question or commit: the error of a question is told, and what
-// is known and booked in the end is what it is without it.
+// TestL02_StoreFailsOnce lets each read and each commit fail in turn. Step returns the error
+// of a read. In the end the sightings and the ledger are the same as if nothing had failed.
 func TestL02_StoreFailsOnce(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -83,7 +32,7 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 	}
 	for n := 1; ; n += every {
 		w := newWorld(t, eth, 41)
-		f := &failing{Store: w.store}
+		f := &failing.Store{Store: w.store, Counts: everyCall}
 		w.net = w.network(f, w.chain.Client())
 		told := false
 		step := func() {
@@ -91,7 +40,7 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 			for range 100 {
 				worked, err := w.net.Step(context.Background())
 				if err != nil {
-					require.ErrorIs(t, err, errGone, "question %d", n)
+					require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
 					told = true
 					w.clock.Advance(2 * time.Minute)
 					continue
@@ -103,7 +52,7 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 			require.Fail(t, "never done")
 		}
 		w.step()
-		f.asked, f.n = 0, n
+		f.Calls, f.FailAt = 0, n
 		token, coin := w.address(), w.address()
 		w.pay(token, "USDT", "1")
 		step() // sees it in the mempool
@@ -120,13 +69,14 @@ func TestL02_StoreFailsOnce(t *testing.T) {
 		require.Equal(t, w.truth(), w.summary(w.store), "question %d", n)
 		w.requireBooks()
 		require.Len(t, w.books, 2)
-		if !f.commit {
-			require.Equal(t, f.asked >= n, told, "question %d of %d", n, f.asked)
+		retried := len(f.Failed.Changes) > 0 && !strings.Contains(f.Failed.Changes[0].ID, "done")
+		if !retried {
+			require.Equal(t, f.Calls >= n, told, "question %d of %d", n, f.Calls)
 		}
 		for _, s := range w.sightings(w.store) {
 			require.Equal(t, incoming.Final, s.State)
 		}
-		if f.asked < n {
+		if f.Calls < n {
 			require.Greater(t, n, 50)
 			return
 		}
@@ -203,8 +153,43 @@ func TestGoneAfter(t *testing.T) {
 	w.requireBooks()
 }
 
-// TestL02_StoreFailsOnceInARound: what only balances show is booked once all the same, and
-// what is known of the address is what it is without the failure.
+// TestGoneAfter_OfTwoProcesses: the node of one does not have a transfer, that of the other
+// has. The transfer is not gone while the other looks as rarely as at each half of GoneAfter.
+func TestGoneAfter_OfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	const after = 10 * time.Minute
+	w := newWorld(t, eth, 45)
+	slow := func(c *incoming.Config, _ *sim.Options) { c.GoneAfter = after }
+	has := w.network(w.store, w.chain.Client(), slow)
+	node := w.chain.NewNode()
+	misses := w.network(w.store, node.Client(), slow)
+	step := func(n *incoming.Network) {
+		t.Helper()
+		_, err := n.Step(context.Background())
+		require.NoError(t, err)
+	}
+	step(has)
+	tx := w.pay(w.address(), "ETH", "1")
+	node.Forget(tx)
+	step(has)
+	for range 4 {
+		step(misses)
+		require.Equal(t, incoming.Seen, w.one(tx).State)
+		w.clock.Advance(after / 2)
+		step(has)
+		w.clock.Advance(after / 2)
+		step(misses)
+		require.Equal(t, incoming.Seen, w.one(tx).State)
+		step(has)
+	}
+	w.clock.Advance(after)
+	step(misses)
+	require.Equal(t, incoming.Gone, w.one(tx).State, "nobody looked who has it")
+}
+
+// TestL02_StoreFailsOnceInARound lets each call of the store fail in turn while a round reads
+// balances. Coins that only a balance shows are booked once. In the end the sightings and the
+// holdings of each address are the same as if nothing had failed.
 func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	t.Parallel()
 	every := 1
@@ -214,8 +199,12 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 	var want []string
 	for n := 0; ; n += every {
 		w, p := newPurse(t, 73)
-		f := &failing{Store: w.store, n: n}
-		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
+		f := &failing.Store{Store: w.store, Counts: everyCall, FailAt: n}
+		var said bytes.Buffer
+		w.net = w.network(f, p, func(c *incoming.Config, _ *sim.Options) {
+			c.RoundEvery, c.Log = roundEvery, slog.New(slog.NewTextHandler(&said, nil))
+		})
+		told := false
 		p.noState = true
 		a, quiet := w.address(), w.address()
 		round := func() {
@@ -224,7 +213,8 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 			for range 100 {
 				worked, err := w.net.Step(context.Background())
 				if err != nil {
-					require.ErrorIs(t, err, errGone, "question %d", n)
+					require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
+					told = true
 					w.clock.Advance(2 * roundEvery)
 				} else if worked == 0 {
 					return
@@ -256,16 +246,21 @@ func TestL02_StoreFailsOnceInARound(t *testing.T) {
 			want = got
 			continue
 		}
-		require.Equal(t, want, got, "question %d of %d", n, f.asked)
-		if f.asked < n {
+		require.Equal(t, want, got, "question %d of %d", n, f.Calls)
+		if f.Failed.Changes == nil {
+			told = told || strings.Contains(said.String(), failing.ErrGone.Error())
+			require.Equal(t, f.Calls >= n, told, "question %d of %d", n, f.Calls)
+		}
+		if f.Calls < n {
 			require.Greater(t, n, 50)
 			return
 		}
 	}
 }
 
-// TestCursorThatCannotBeRead: whoever edits what is remembered of the blocks stops the
-// network, and nothing is read as if from the start.
+// TestCursorThatCannotBeRead damages the headers in the cursor. Step then returns an error and
+// leaves the cursor as it is. It does not read the chain anew. Once the headers are repaired,
+// a payment that came meanwhile is final.
 func TestCursorThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 43)
@@ -301,7 +296,8 @@ func TestCursorThatCannotBeRead(t *testing.T) {
 	w.requireBooks()
 }
 
-// TestStepCounts what came into the mempool, also where nobody is told of it.
+// TestStepCounts: the number that Step returns includes a transfer in the mempool, also
+// where Config.Handle is nil.
 func TestStepCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 44)
@@ -327,4 +323,90 @@ func TestFN05_NamedAboveTheBlock(t *testing.T) {
 	p.named = []chain.Transfer{{Tx: "inner", To: a, Currency: "ETH", Amount: dec("1.5"), Block: chain.Block{Height: w.cursor(w.store).Head + 2, Hash: "above"}}}
 	w.round()
 	require.Len(t, w.of(a), 1)
+}
+
+// TestL02_StoreFailsOnceAtAQuestionOfTheHost: a status and an address are an error where the
+// store fails, and nothing else.
+func TestL02_StoreFailsOnceAtAQuestionOfTheHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 46)
+	w.mine(3)
+	w.step()
+	want, err := w.net.Status(context.Background())
+	require.NoError(t, err)
+	f := &failing.Store{Store: w.store, Counts: everyCall}
+	n, pool := w.network(f, w.chain.Client()), w.newPool(f)
+	for name, ask := range map[string]func() error{
+		"status": func() error {
+			got, err := n.Status(context.Background())
+			if err == nil {
+				require.Equal(t, want.Head, got.Head)
+			}
+			return err
+		},
+		"address": func() error { _, err := pool.Take(context.Background(), w.name, shop); return err },
+	} {
+		for at := 1; ; at++ {
+			f.Calls, f.FailAt, f.Failed = 0, at, failing.Call{}
+			err := ask()
+			if f.Calls < at {
+				require.NoError(t, err, name)
+				require.Greater(t, at, 1, name)
+				break
+			}
+			if f.Failed.Changes == nil {
+				require.ErrorIs(t, err, failing.ErrGone, "%s, question %d", name, at)
+			}
+		}
+	}
+}
+
+// strangeBlocks tells of each height a block that is on no chain.
+type strangeBlocks struct{}
+
+func (strangeBlocks) BlockAt(_ context.Context, height int64) (chain.Block, error) {
+	return chain.Block{Height: height, Hash: fmt.Sprint("strange ", height)}, nil
+}
+
+// TestR04_StartRemembersTheChainOfItsHead: a node that tells blocks of another branch is not
+// believed. What is remembered begins with the head.
+func TestR04_StartRemembersTheChainOfItsHead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 47)
+	w.mine(5)
+	m := w.mangled()
+	m.Locator = strangeBlocks{}
+	w.net = w.network(w.store, m)
+	w.step()
+	blocks, err := w.cursor(w.store).Trail.Blocks()
+	require.NoError(t, err)
+	require.Len(t, blocks, 1)
+	require.Equal(t, w.chain.Head().Hash, blocks[0].Hash)
+}
+
+// TestFM01_ListedLaterIsDescribedAgain: a token was paid that no process listed. A process
+// that lists it describes the transfer, and it becomes final as one of that currency.
+func TestFM01_ListedLaterIsDescribedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 48)
+	listed := w.reg
+	without, err := chain.NewRegistry(
+		[]chain.NetworkInfo{{Code: eth, Family: chain.AccountFamily, Gas: "ETH"}},
+		[]chain.Currency{{Code: "ETH", Network: eth, Token: "ETH", Decimals: 18, Scale: 8, Confirmations: confs, Dust: dec("0.0001")}})
+	require.NoError(t, err)
+	w.reg = without
+	w.net = w.network(w.store, w.chain.Client())
+	w.step()
+	tx := w.pay(w.address(), "BIG", "7.5")
+	w.mine(1)
+	w.step()
+	require.Equal(t, []any{"", "big", int64(0)}, []any{w.one(tx).Currency, w.one(tx).Contract, int64(w.one(tx).Amount)})
+	w.reg = listed
+	w.net = w.network(w.store, w.chain.Client())
+	w.step()
+	s := w.one(tx)
+	require.Equal(t, []any{"BIG", int64(750_000_000)}, []any{s.Currency, int64(s.Amount)})
+	w.mine(confs)
+	w.step()
+	require.Equal(t, incoming.Final, w.one(tx).State)
 }

@@ -1,10 +1,13 @@
 package incoming_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -407,6 +411,63 @@ func TestR03_DeeperThanTheTrailHalts(t *testing.T) {
 	w.requireBooks()
 }
 
+// An operator resumes a network whose client knows no blocks by height from a block that is
+// remembered.
+func TestR03_ResumeWithoutBlocksByHeight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 29)
+	w.net = w.network(w.store, struct{ chain.Client }{w.chain.Client()})
+	w.step()
+	var txs []string
+	for range 4 {
+		txs = append(txs, w.pay(w.address(), "ETH", "1"))
+		w.mine(1)
+		w.step()
+	}
+	require.Error(t, w.net.Resume(background, 0), "it is not remembered")
+	from := w.one(txs[1]).Height
+	require.NoError(t, w.net.Resume(background, from))
+	require.Equal(t, from, w.cursor(w.store).Head)
+	for i, tx := range txs {
+		want := incoming.Included
+		if i > 1 {
+			want = incoming.Seen
+		}
+		require.Equal(t, want, w.one(tx).State)
+	}
+	w.mine(confs)
+	w.step()
+	for _, tx := range txs {
+		require.Equal(t, incoming.Final, w.one(tx).State)
+	}
+	w.requireBooks()
+}
+
+// The chain forks again four times while one Step reads it. The Step follows all of it.
+func TestR04_FourForksAreOneStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 30)
+	m := w.mangled()
+	w.net = w.network(w.store, m)
+	w.step()
+	w.mine(4)
+	w.step()
+	forks := 0
+	m.tip = func(tip *chain.Tip) { tip.Head.Hash = "elsewhere" }
+	m.change = func(s *chain.Scan) {
+		if s.Rewound == 0 && forks < 4 {
+			forks++
+			_, err := w.chain.ReorgTo(1, 2)
+			require.NoError(t, err)
+		}
+	}
+	w.mine(1)
+	_, err := w.net.Step(background)
+	require.NoError(t, err)
+	require.Equal(t, 4, forks)
+	require.True(t, w.cursor(w.store).Trail.Ends(w.chain.Head().Hash))
+}
+
 func TestR03_ForgettingNodeIsNoFork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 25)
@@ -438,7 +499,10 @@ func (a *amnesiac) Scan(ctx context.Context, trail []chain.Block, w chain.Watch,
 // halts the network, and credits stop.
 func TestR03_ForkBelowTheWatermarkHalts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, eth, 26, func(_ *incoming.Config, o *sim.Options) { o.Finality = 3 })
+	var said bytes.Buffer
+	w := newWorld(t, eth, 26, func(c *incoming.Config, o *sim.Options) {
+		o.Finality, c.Log = 3, slog.New(slog.NewTextHandler(&said, nil))
+	})
 	w.step()
 	token := w.pay(w.address(), "USDT", "1")
 	w.mine(3)
@@ -454,6 +518,7 @@ func TestR03_ForkBelowTheWatermarkHalts(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.net.Step(background)
 	require.ErrorIs(t, err, incoming.ErrHalted)
+	require.Contains(t, said.String(), `level=ERROR msg="network halted"`)
 	require.Equal(t, int64(2), w.cursor(w.store).Final)
 	require.Equal(t, incoming.Final, w.one(token).State, "a node's word alone takes nothing back")
 	w.mine(5)
@@ -678,4 +743,50 @@ func TestR05_RecoverWaitsUntilAForkIsFollowed(t *testing.T) {
 	found, err := w.net.Recover(background, w.addressOf(tx), 1, 0)
 	require.NoError(t, err)
 	require.Zero(t, found, "it was read with the fork")
+}
+
+// namer is a client whose history of addresses the test makes.
+type namer struct {
+	*mangled
+	history []chain.Transfer
+}
+
+func (n *namer) History(context.Context, chain.Address, int64, int64) ([]chain.Transfer, error) {
+	return slices.Clone(n.history), nil
+}
+
+// TestL02_StoreFailsOnceInRecover: what is stored under the ordinal that an earlier version
+// gave it is not booked again, whichever question to the store fails.
+func TestL02_StoreFailsOnceInRecover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 7)
+	x := &namer{mangled: w.mangled()}
+	w.net = w.network(w.store, x)
+	w.step()
+	a := w.address()
+	inner := chain.Transfer{Tx: "inner", Ordinal: -2, To: a, Currency: "ETH", Amount: dec("1.5"), Unproven: true}
+	x.change = func(s *chain.Scan) {
+		if inner.Block.Hash == "" && len(s.Blocks) > 0 {
+			inner.Block = s.Blocks[0].Block
+			s.Blocks[0].Transfers = append(s.Blocks[0].Transfers, inner)
+		}
+	}
+	w.mine(2)
+	w.step()
+	before := w.summary(w.store)
+	require.Len(t, before, 1)
+	inner.Ordinal = -3
+	x.history = []chain.Transfer{inner}
+	for n := 1; ; n++ {
+		f := &failing.Store{Store: w.store, Counts: everyCall, FailAt: n}
+		found, err := w.network(f, x).Recover(background, a, 1, 0)
+		require.Zero(t, found, "question %d", n)
+		require.Equal(t, before, w.summary(w.store), "question %d", n)
+		if f.Calls < n {
+			require.NoError(t, err)
+			require.Greater(t, n, 4)
+			return
+		}
+		require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
+	}
 }

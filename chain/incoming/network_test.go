@@ -3,11 +3,13 @@ package incoming_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
@@ -574,7 +576,7 @@ func TestFN04_WhatStrangersPayToOddAddressesStopsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 17)
 	m := w.mangled()
-	w.net = w.network(w.store, m)
+	w.net = w.network(strictIDs{w.store}, m)
 	w.step()
 	m.change = func(s *chain.Scan) {
 		for i := range s.Blocks {
@@ -589,6 +591,19 @@ func TestFN04_WhatStrangersPayToOddAddressesStopsNothing(t *testing.T) {
 	w.step()
 	require.Equal(t, incoming.Included, w.one(tx).State)
 	require.Len(t, w.sightings(w.store), 1)
+}
+
+// strictIDs is a store that refuses to look up what no database can hold as an id.
+type strictIDs struct{ storage.Store }
+
+func (s strictIDs) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	for i := range keys {
+		id := keys[i].ID
+		if !utf8.ValidString(id) || strings.ContainsRune(id, 0) || len(id) > 1000 {
+			return nil, fmt.Errorf("%.20q is no id", id)
+		}
+	}
+	return s.Store.Rows(ctx, t, keys...)
 }
 
 func TestDeliver_RefusedFactsBackOff(t *testing.T) {

@@ -202,7 +202,8 @@ func TestFN05_AForkGoesBackToWhatWasKeptBefore(t *testing.T) {
 type limited struct {
 	*purse
 	err   error
-	asked int // with addresses
+	sound bool // the node answers a question about no address
+	asked int  // with addresses
 	calls int
 }
 
@@ -211,7 +212,7 @@ func (l *limited) Holdings(ctx context.Context, at chain.Block, list []chain.Add
 	if len(list) > 0 {
 		l.asked++
 	}
-	if l.err != nil {
+	if l.err != nil && (len(list) > 0 || !l.sound) {
 		return nil, l.err
 	}
 	return l.purse.Holdings(ctx, at, list)
@@ -253,29 +254,157 @@ func TestFN05_RoundsAreApart(t *testing.T) {
 // alone, and is not asked at each step.
 func TestFN05_AFailedRoundHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	w, p := newPurse(t, 86)
-	p.noState = true
-	x := &limited{purse: p, err: chain.ErrNoState}
+	for name, sound := range map[string]bool{"at once": false, "with the first address": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, p := newPurse(t, 86)
+			p.noState = true
+			x := &limited{purse: p, err: chain.ErrNoState, sound: sound}
+			var said bytes.Buffer
+			w.net = w.network(w.store, x, func(c *incoming.Config, _ *sim.Options) {
+				c.RoundEvery, c.Log = roundEvery, slog.New(slog.NewTextHandler(&said, nil))
+			})
+			a := w.address()
+			tx := w.pay(a, "ETH", "1")
+			p.held[a] = "3"
+			for range confs {
+				w.chain.Mine(1)
+				worked, err := w.net.Step(context.Background())
+				require.NoError(t, err, "the scan goes on")
+				require.Positive(t, worked)
+			}
+			require.Equal(t, incoming.Final, w.one(tx).State)
+			if sound {
+				require.Equal(t, 1, x.asked, "once in a while")
+			} else {
+				require.Equal(t, 1, x.calls, "once in a while")
+			}
+			require.Contains(t, said.String(), "level=WARN msg=balances_not_compared")
+			x.err = nil
+			w.clock.Advance(roundEvery / 5)
+			w.step()
+			require.Len(t, w.of(a), 2, "the next round finds it")
+		})
+	}
+}
+
+// TestFN05_ANodeThatStopsComparingIsAskedRarely: it answers that it compares no balances only
+// when it is asked about an address. That is a round like others, and no fault.
+func TestFN05_ANodeThatStopsComparingIsAskedRarely(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 88)
+	x := &limited{purse: p, err: errors.ErrUnsupported, sound: true}
 	var said bytes.Buffer
 	w.net = w.network(w.store, x, func(c *incoming.Config, _ *sim.Options) {
 		c.RoundEvery, c.Log = roundEvery, slog.New(slog.NewTextHandler(&said, nil))
 	})
-	a := w.address()
-	tx := w.pay(a, "ETH", "1")
-	p.held[a] = "3"
-	for range confs {
-		w.chain.Mine(1)
-		worked, err := w.net.Step(context.Background())
-		require.NoError(t, err, "the scan goes on")
-		require.Positive(t, worked)
+	w.address()
+	for want := 1; want <= 3; want++ {
+		for range 4 {
+			w.clock.Advance(roundEvery / 5)
+			w.chain.Mine(1)
+			w.step()
+			require.Equal(t, want, x.asked)
+		}
+		w.clock.Advance(roundEvery / 5)
 	}
-	require.Equal(t, incoming.Final, w.one(tx).State)
-	require.Equal(t, 1, x.calls, "once in a while")
-	require.Contains(t, said.String(), "level=WARN msg=balances_not_compared")
-	x.err = nil
-	w.clock.Advance(roundEvery / 5)
+	require.NotContains(t, said.String(), "balances_not_compared")
+}
+
+// TestFN05_WhatTheNodeNamesIsBookedUnderItsName: a node that can name the transfer of an
+// inner call has it booked as that transfer, proven and in its own block.
+func TestFN05_WhatTheNodeNamesIsBookedUnderItsName(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 89)
+	a := w.address()
+	w.pay(a, "ETH", "3")
+	w.mine(64) // the node is asked about blocks that are remembered
 	w.step()
-	require.Len(t, w.of(a), 2, "the next round finds it")
+	in, err := w.chain.Client().(chain.Locator).BlockAt(context.Background(), w.cursor(w.store).Head-1)
+	require.NoError(t, err)
+	p.held[a] = "4.5"
+	p.named = []chain.Transfer{{Tx: "inner", Ordinal: 7, To: a, Currency: "ETH", Amount: dec("1.5"), Block: in}}
+	for range confs {
+		w.round()
+	}
+	s := w.one("inner")
+	require.False(t, s.Unproven)
+	require.Equal(t, "1.5", s.Exact.String())
+	require.Equal(t, in.Height, s.Height)
+	require.Equal(t, incoming.Final, s.State)
+	require.Len(t, w.of(a), 2)
+}
+
+// TestFN05_AnUnchangedBalanceIsNotLookedUp: an address that holds what it held, all of it
+// explained, costs no look into the store.
+func TestFN05_AnUnchangedBalanceIsNotLookedUp(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 90)
+	s := &looked{Store: w.store}
+	w.net = w.network(s, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
+	a := w.address()
+	w.pay(a, "ETH", "3")
+	w.mine(confs)
+	p.held[a] = "3"
+	w.round()
+	w.round() // the transfer is in the blocks of the round before
+	s.rows = 0
+	for range 5 {
+		w.round()
+	}
+	require.Zero(t, s.rows)
+	p.held[a] = "4"
+	w.round()
+	require.Positive(t, s.rows)
+	require.Len(t, w.of(a), 2)
+}
+
+// TestFN05_AForkDuringARound: another process follows a fork after this one has read the
+// balances at a block that is then gone. Nothing is booked in that block.
+func TestFN05_AForkDuringARound(t *testing.T) {
+	t.Parallel()
+	w, p := newPurse(t, 91)
+	p.noState = true
+	a := w.address()
+	w.mine(3)
+	w.step()
+	other := w.network(w.store, withoutMempool(w.chain.Client()))
+	x := &interrupted{purse: p, meanwhile: func() {
+		w.reorganize(2)
+		w.mine(2)
+		w.stepOf(other)
+	}}
+	w.again(x)
+	p.held[a] = "2"
+	w.mine(1)
+	_, err := w.net.Step(context.Background())
+	require.NoError(t, err)
+	require.Nil(t, x.meanwhile)
+	for _, s := range w.sightings(w.store) {
+		b, err := w.chain.Client().(chain.Locator).BlockAt(context.Background(), s.Height)
+		require.NoError(t, err)
+		require.Equal(t, b.Hash, s.BlockHash)
+	}
+	for range confs + 1 {
+		w.round()
+	}
+	require.Len(t, w.of(a), 1)
+	require.Equal(t, incoming.Final, w.of(a)[0].State)
+}
+
+// interrupted is a purse of which something happens before its first answer arrives.
+type interrupted struct {
+	*purse
+	meanwhile func()
+}
+
+func (i *interrupted) Holdings(ctx context.Context, at chain.Block, list []chain.Address) ([]decimal.Decimal, error) {
+	out, err := i.purse.Holdings(ctx, at, list)
+	if f := i.meanwhile; f != nil && len(list) > 0 {
+		i.meanwhile = nil
+		f()
+	}
+	return out, err
 }
 
 // looked counts how often the directory is read by address.

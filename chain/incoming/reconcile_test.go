@@ -110,21 +110,31 @@ func TestFN05_HoldingIsKeptAndDroppedByAFork(t *testing.T) {
 	require.EqualValues(t, 1, h.Nonce)
 	require.Len(t, w.of(a), 1)
 
+	// A deposit that was seen explains the rest: what is kept follows.
+	w.pay(a, "ETH", "1")
+	w.mine(1)
+	p.held[a] = "1.4"
+	w.round()
+	h, ok = w.holding(a)
+	require.True(t, ok)
+	require.Equal(t, "1.4", h.Amount.String())
+	require.Len(t, w.of(a), 2)
+
 	// A new process builds on that: nothing before is read again.
 	w.net = w.network(w.store, p, func(c *incoming.Config, _ *sim.Options) { c.RoundEvery = roundEvery })
 	p.asked[a] = nil
 	w.round()
 	require.Empty(t, p.asked[a])
-	require.Len(t, w.of(a), 1)
+	require.Len(t, w.of(a), 2)
 
 	// The branch is gone, and with it what was held on it.
-	w.reorganize(3)
-	p.held[a], p.spent[a] = "3", chain.Spent{}
+	w.reorganize(5)
+	p.held[a], p.spent[a] = "4", chain.Spent{}
 	w.mine(2)
 	w.round()
 	_, ok = w.holding(a)
 	require.False(t, ok)
-	require.Len(t, w.of(a), 1, "nothing is missing, and nothing came")
+	require.Len(t, w.of(a), 2, "nothing is missing, and nothing came")
 }
 
 func TestFN05_RestOfABalanceIsBookedUnprovenOnce(t *testing.T) {

@@ -133,7 +133,7 @@ func TestFQ09_GasIsCountedWithNativeCoins(t *testing.T) {
 	b.Amount -= fee.Max
 	w.submit(b)
 	_ = w.step()
-	require.Equal(t, outgoing.ReasonHotShort, w.last("b").Reason)
+	require.Equal(t, outgoing.ReasonGasShort, w.last("b").Reason)
 	require.Equal(t, 1, w.signer.calls)
 	w.fund(w.hot, "ETH", coin)
 	w.run(20)

@@ -110,6 +110,29 @@ func TestK05_RefusedAfterALostAnswerIsUsedUp(t *testing.T) {
 	})
 }
 
+// An order that needs no confirmations is not executed by the transaction that uses up what
+// a signer may have signed for it, once a node has that one.
+func TestK05_UsedUpIsNotExecutedWithoutConfirmations(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.intent("a", coin)
+		in.Confirmations = 0
+		w.submit(in)
+		w.signer.lose = 1
+		require.NoError(t, w.step())
+		w.signer.fail = []error{fmt.Errorf("%w: above its limit", chain.ErrRefused)}
+		for range 10 {
+			w.advance(poll)
+			require.NoError(t, w.step())
+		}
+		w.run(14)
+		w.unpaid(in)
+		require.NotContains(t, w.states("a"), outgoing.Executed)
+		require.Equal(t, outgoing.Failed, w.last("a").State)
+		w.sound()
+	})
+}
+
 func TestK05_ReplacementThatIsNotSignedChangesNothing(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {

@@ -317,7 +317,7 @@ func TestW02_UnheardCommitOfAChild(t *testing.T) {
 		for _, does := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", does), func(t *testing.T) {
 				t.Parallel()
-				for at := 1; ; at++ {
+				for at := 1; ; at += stride() {
 					deaf := &deafStore{at: 1 << 30, does: does}
 					w, in := stuckOnNodes(t, func(c *outgoing.Config) {
 						if deaf.Store == nil {

@@ -28,9 +28,10 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
 		}
 	}
+	all := free
 	free, take, err := n.choose(d, free)
 	if err != nil {
-		return err
+		return n.lacksFee(d, all, err)
 	}
 	for ; ; take++ {
 		d.coins = slices.Clone(d.kept)
@@ -41,7 +42,7 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 			break
 		}
 		if !errors.Is(err, chain.ErrShort) || take >= len(free) {
-			return err
+			return n.lacksFee(d, all, err)
 		}
 	}
 	d.first = len(d.kept) == 0
@@ -56,6 +57,31 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 			Reservations.Row(r.ID, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
 	}
 	return nil
+}
+
+// lacksFee says so where the coins of one transaction, largest first, cover the amount:
+// what is short then is the fee, and that is the operator's to bring.
+func (n *Network) lacksFee(d *draft, free []storage.Row, err error) error {
+	if !errors.Is(err, chain.ErrShort) || d.intent.All {
+		return err
+	}
+	o := d.order()
+	amount, e := o.Amount()
+	var sum ledger.Amount
+	for _, c := range d.kept {
+		if e == nil {
+			sum, e = sum.Add(c.Amount)
+		}
+	}
+	for _, r := range free[:min(len(free), max(n.MaxInputs-len(d.kept), 0))] {
+		if e == nil {
+			sum, e = sum.Add(Coins.Value(r).Amount)
+		}
+	}
+	if e != nil || sum < amount {
+		return err
+	}
+	return &waitError{ReasonGasShort, err.Error()}
 }
 
 func coinOf(r storage.Row) chain.Coin {

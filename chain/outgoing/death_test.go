@@ -1,11 +1,13 @@
 package outgoing_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -117,6 +119,43 @@ func TestR05_DeadAfterExecutedIsSentAnewAndNeverFailed(t *testing.T) {
 		require.False(t, ok)
 		w.sound()
 	})
+}
+
+// numberless is a node that stops telling the nonces of addresses.
+type numberless struct {
+	fullClient
+	err error
+}
+
+func (n *numberless) Nonce(ctx context.Context, a chain.Address) (uint64, error) {
+	if n.err != nil {
+		return 0, n.err
+	}
+	return n.fullClient.Nonce(ctx, a)
+}
+
+// TestW05_NonceIsAskedOncePerProcess: a process that has checked an address against the chain
+// sends from it by its own books alone. Another process checks it again.
+func TestW05_NonceIsAskedOncePerProcess(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{})
+	node := &numberless{fullClient: w.client.fullClient}
+	w.client.fullClient = node
+	first := w.submit(w.intent("a", coin))
+	w.run(12)
+	w.paid(first)
+	node.err = chain.ErrNode
+	second := w.submit(w.intent("b", coin))
+	w.run(12)
+	w.paid(second)
+	w.restart()
+	third := w.submit(w.intent("c", coin))
+	w.run(6)
+	w.unpaid(third)
+	node.err = nil
+	w.run(20)
+	w.paid(third)
+	w.sound()
 }
 
 func TestL14_UnknownTransactionsOfOurKeyStopTheAddress(t *testing.T) {

@@ -68,6 +68,21 @@ func TestW14_ShortOfCoinsOrGasWaits(t *testing.T) {
 	w.sound()
 }
 
+// TestW14_AddressThatHoldsTheAmountLacksTheFee: an operator has to bring it, and looks only
+// where a reason asks for it.
+func TestW14_AddressThatHoldsTheAmountLacksTheFee(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	w.fund(w.hot, "ETH", coin)
+	in := w.submit(w.intent("a", coin))
+	w.run(2)
+	require.Equal(t, outgoing.ReasonGasShort, w.last("a").Reason)
+	w.fund(w.hot, "ETH", coin)
+	w.run(20)
+	w.paid(in)
+	w.sound()
+}
+
 func TestW14_NothingToForwardIsNoShortageOfGas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -38,11 +38,11 @@ func (n *Network) covered(ctx context.Context, d *draft) error {
 			gas = gas.Add(n.gas.Decimal(under[i].Amount))
 		}
 	}
-	if cur.Native() {
-		return n.holds(ctx, b, cur, d.intent.From, coins.Add(gas), ReasonHotShort)
-	}
 	if err := n.holds(ctx, b, cur, d.intent.From, coins, ReasonHotShort); err != nil {
 		return err
+	}
+	if cur.Native() {
+		gas = gas.Add(coins)
 	}
 	return n.holds(ctx, b, n.gas, d.intent.From, gas, ReasonGasShort)
 }
@@ -102,7 +102,7 @@ func (n *Network) underWay(ctx context.Context, a chain.Address) ([]IntentRow, e
 // short tells which of the two an address lacks: the amount or the gas.
 func (n *Network) short(ctx context.Context, d *draft, err error) error {
 	b, ok := n.Client.(chain.Balancer)
-	if !errors.Is(err, chain.ErrShort) || d.intent.Currency == n.gas.Code || !ok {
+	if !errors.Is(err, chain.ErrShort) || d.intent.All && d.intent.Currency == n.gas.Code || !ok {
 		return err
 	}
 	cur, e := n.Registry.Currency(d.intent.Currency)

@@ -173,6 +173,25 @@ func TestR03_LostCoinIsReplacedBesideOneThatIsLeft(t *testing.T) {
 	}
 }
 
+// What is sent in the place of an order's transaction has no more inputs than any other.
+func TestR03_ReplacementBesideALostCoinKeepsTheBoundOfInputs(t *testing.T) {
+	t.Parallel()
+	w, in, on := losing(t, 2, func(c *outgoing.Config) { c.MaxInputs = 2 })
+	w.lose(on[0])
+	for range 2 {
+		w.fund(w.key(), "BTC", coin*2/5) // with on[1], only both are enough
+	}
+	w.idle(14)
+	require.Len(t, w.attempts("a"), 1, "three inputs are too many")
+	w.fund(w.key(), "BTC", coin)
+	w.idle(14)
+	for _, spends := range w.spends("a") {
+		require.Len(t, spends, 2)
+	}
+	require.Greater(t, len(w.attempts("a")), 1)
+	w.over(in)
+}
+
 // What goes on with fewer coins is smaller and may cost less: nobody has what it
 // replaces.
 func TestR03_ReplacementOnFewerCoinsMayCostLess(t *testing.T) {

@@ -42,6 +42,9 @@ const (
 	// keep an earlier attempt in its place. Both are sent again, and nothing dearer is signed
 	// until the earlier one has landed or nodes have let it go.
 	ReasonOccupied Reason = "occupied"
+	// ReasonStuck is that of a signed intent which is in no block six hours after its first
+	// attempt was signed. It is replaced and sent again as ever.
+	ReasonStuck Reason = "stuck"
 	// ReasonDeliveredLess is that of an executed or settled intent of which the recipient
 	// got less than was ordered: Outcome.Amount.
 	ReasonDeliveredLess Reason = "delivered_less"

@@ -137,7 +137,10 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 	if j.v.State != Executed {
 		j.v.State = Signed
 	}
-	j.v.Reason, j.v.Tx, j.v.Plan, j.v.Tries = "", a.tx, nil, 0
+	if j.v.Reason != ReasonStuck {
+		j.v.Reason = ""
+	}
+	j.v.Tx, j.v.Plan, j.v.Tries = a.tx, nil, 0
 	j.v.BumpAt = now.Add(n.StuckAfter)
 	s.tell = n.outcome(j)
 	s.tell.Amount = j.paid(&a.v)

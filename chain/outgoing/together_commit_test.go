@@ -61,7 +61,7 @@ func TestW02_UnheardCommitPaysOnce(t *testing.T) {
 			does := n >= 5
 			t.Run(fmt.Sprint(family, " ", trouble, " ", does), func(t *testing.T) {
 				t.Parallel()
-				for at := 1; ; at++ {
+				for at := 1; ; at += stride() {
 					deaf := &deafStore{at: at, does: does}
 					w := funded(t, setup{family: family, change: func(c *outgoing.Config) {
 						if deaf.Store == nil {

@@ -178,6 +178,9 @@ func (n *Network) see(j *job, atts []*att) picture {
 	return p
 }
 
+// stuckShown is how long a signed intent may be in no block before its owner is told.
+const stuckShown = 6 * time.Hour
+
 // follow takes an intent on its way one step further.
 func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
 	p := n.see(j, atts)
@@ -200,6 +203,10 @@ func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
 	}
 	if err := n.unmined(ctx, j, &p); err != nil {
 		return err
+	}
+	if j.v.State == Signed && j.v.Reason == "" && n.Now().Sub(p.open[0].v.Stored) >= stuckShown {
+		n.Log.Warn("stuck", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Time("since", p.open[0].v.Stored))
+		return n.tellPlace(ctx, j, p.open[len(p.open)-1], ReasonStuck)
 	}
 	if p.blocked {
 		return nil // nothing that we send helps until that block is final or gone

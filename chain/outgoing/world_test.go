@@ -498,6 +498,14 @@ func (w *world) sound() {
 	require.NoError(w.t, w.chain.Audit())
 }
 
+// stride is from which place to the next a process dies: at each, or at some with -short.
+func stride() int {
+	if testing.Short() {
+		return 5
+	}
+	return 1
+}
+
 func families(t *testing.T, f func(t *testing.T, w *world)) {
 	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
 		t.Run(string(family), func(t *testing.T) {

@@ -327,6 +327,17 @@ func (c *Chain) Outcome(hash string) (chain.Status, error) {
 	return c.status(c.view(c.head()), c.finalHeight(c.head().Height), chain.Attempt{Tx: hash, Spends: t.body.spends()}, false)
 }
 
+// Sender is who signed a transaction of an account network; "" where it is unknown, or its
+// network has outputs.
+func (c *Chain) Sender(hash string) chain.Address {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.txs[hash]; t != nil {
+		return t.body.From
+	}
+	return ""
+}
+
 // Transfers lists what really moved on the canonical chain, oldest first, to
 // one address, or to all for "".
 func (c *Chain) Transfers(to chain.Address) []chain.Transfer {

@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
+	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
 )
 
@@ -355,4 +356,29 @@ func TestX02_NodesThatAreAskedTooOften(t *testing.T) {
 	n.Fault("limited", 11)
 	_, err := n.client.Tip(t.Context())
 	clienttest.Limited(t, err, 11*time.Second)
+}
+
+// TestX02_StrangersLogsAreNoRateLimit: a node that refuses a transaction before it is sent
+// quotes what the programs in it logged.
+func TestX02_StrangersLogsAreNoRateLimit(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	from := n.fresh("from")
+	n.fund(from.Address, "SOL", decimal.NewFromInt(3))
+	a := n.Sign(t, n.order(from.Address, n.fresh("to").Address, "SOL", 1_0000_0000), from)
+	var refusal string
+	c, _ := n.through(func(question, answer []byte) []byte {
+		if bytes.Contains(question, []byte("sendTransaction")) {
+			return []byte(refusal)
+		}
+		return answer
+	})
+	stored := proof.NewStored("SOL", a.Tx, a.Raw)
+	refusal = `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Transaction simulation failed: Error processing Instruction 1: custom program error: 0x1",` +
+		`"data":{"accounts":null,"err":{"InstructionError":[1,{"Custom":1}]},"logs":["Program log: rate limit","Program log: too many requests, suspended for 3600 s"],"unitsConsumed":0}}}`
+	err := c.Broadcast(t.Context(), stored)
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.NotErrorAs(t, err, new(*chain.LimitedError))
+	refusal = `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"rate limit","data":{"backoff_seconds":3}}}`
+	clienttest.Limited(t, c.Broadcast(t.Context(), stored), 3*time.Second)
 }

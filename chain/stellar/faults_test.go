@@ -227,6 +227,24 @@ func TestX02_ServersThatAreAskedTooOften(t *testing.T) {
 	clienttest.Limited(t, err, 36*time.Second)
 }
 
+// TestX02_StrangersWordsAreNoRateLimit: Horizon sends a transaction back in some problems,
+// with the memo that a recipient chose.
+func TestX02_StrangersWordsAreNoRateLimit(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	for _, problem := range []string{"timeout", "transaction_submission_invalid_status"} {
+		n.Set(func(f *stellartest.Fault) {
+			f.Problem = problem
+			f.Tamper = func(_ string, body []byte) []byte {
+				return append(body[:len(body)-1], `,"extras":{"envelope_xdr":"AAAAslowdown","memo":"rate limit"}}`...)
+			}
+		})
+		_, err := n.client.Tip(t.Context())
+		require.ErrorIs(t, err, chain.ErrNode, problem)
+		require.NotErrorAs(t, err, new(*chain.LimitedError), problem)
+	}
+}
+
 func TestD18_WrongNetworkIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	n := openTown(t, func(o *Options) { o.Passphrase = Testnet })

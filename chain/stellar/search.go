@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
@@ -16,33 +15,14 @@ import (
 // there the next time.
 const (
 	pagesPerLook = 5
-	maxSearches  = 1000
 	// fastest is how many seconds a ledger takes at least, on average.
 	fastest = 4
 )
-
-// searches are those that have not come to their end, by the attempt's hash.
-type searches struct {
-	mu   sync.Mutex
-	open map[string]*search
-}
 
 // search is how far a list was read.
 type search struct {
 	from   int64  // the ledger that it began with
 	cursor string // of the last record that was read
-}
-
-// begin is the search for an attempt, or a new one from the ledger on at which it was signed
-// at the earliest.
-func (c *Client) begin(head *ledgerRead, t *sent) search {
-	c.searches.mu.Lock()
-	defer c.searches.mu.Unlock()
-	if s := c.searches.open[t.tx]; s != nil {
-		return *s
-	}
-	ago := head.Time.Unix() - int64(t.until) + int64(c.o.Expiry.Seconds()) //nolint:gosec // not above 2^63
-	return beginAt(head.Height - max(ago, 0)/fastest - 2)
 }
 
 // beginAt is a search from a ledger on.
@@ -51,23 +31,12 @@ func beginAt(ledger int64) search {
 	return search{ledger, strconv.FormatInt(ledger<<32, 10)}
 }
 
-// keep keeps a search for the next time, nil = it has come to its end.
-func (c *Client) keep(t *sent, s *search) {
-	c.searches.mu.Lock()
-	defer c.searches.mu.Unlock()
-	if c.searches.open == nil || len(c.searches.open) >= maxSearches {
-		c.searches.open = map[string]*search{}
-	}
-	if c.searches.open[t.tx] = s; s == nil {
-		delete(c.searches.open, t.tx)
-	}
-}
-
 // taken finds the transaction that took an attempt's sequence number among those of its
 // account, failed ones too, the oldest first. Where it is not found, nothing is proven.
 func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
 	unknown := chain.Status{State: chain.Unknown}
-	s := c.begin(head, t)
+	ago := head.Time.Unix() - int64(t.until) + int64(c.o.Expiry.Seconds())  //nolint:gosec // not above 2^63
+	s := c.searches.Begin(t.tx, beginAt(head.Height-max(ago, 0)/fastest-2)) // signed then at the earliest
 	for range pagesPerLook {
 		list, err := c.transactions(ctx, t.source, s.cursor)
 		if err != nil {
@@ -83,7 +52,7 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 			if late = n > uint64(t.sequence); late || f.Ledger > head.Height { //nolint:gosec // positive
 				break
 			}
-			c.keep(t, nil)
+			c.searches.End(t.tx)
 			if f.name() == t.tx {
 				return c.included(ctx, head, t, f)
 			}
@@ -95,14 +64,14 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 		}
 		switch {
 		case late && s.from == 0, !late && len(list) < pageSize:
-			c.keep(t, nil)
+			c.searches.End(t.tx)
 			return unknown, nil
 		case late: // what took it is older
 			s = beginAt(s.from - 4*(head.Height-s.from) - 1000)
 		default:
 			s.cursor = list[len(list)-1].Token
 		}
-		c.keep(t, &search{s.from, s.cursor})
+		c.searches.Keep(t.tx, s)
 	}
 	return unknown, nil
 }

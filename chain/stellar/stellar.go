@@ -41,6 +41,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -93,7 +94,7 @@ type Client struct {
 	id     [32]byte // of the network
 	native *chain.Currency
 
-	searches searches
+	searches follow.Searches[search]
 }
 
 var (

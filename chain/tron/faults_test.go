@@ -467,6 +467,28 @@ func TestX02_NodesThatAreAskedTooOften(t *testing.T) {
 	clienttest.Limited(t, err, 0)
 }
 
+// TestX02_StrangersWordsAreNoRateLimit: what a contract answers stands in the result of a
+// call, and is not read for a limit.
+func TestX02_StrangersWordsAreNoRateLimit(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	me := n.customer(t, "me").Address
+	for _, words := range []string{"REVERT opcode executed: rate limit", "too many requests, suspended for 3600 s"} {
+		n.Set(func(f *trontest.Fault) {
+			f.Tamper = func(path string, body []byte) []byte {
+				if path == "/wallet/triggerconstantcontract" {
+					return fmt.Appendf(nil, `{"result":{"code":"CONTRACT_EXE_ERROR","message":%q},"constant_result":[%q]}`, words, words)
+				}
+				return body
+			}
+		})
+		_, err := n.client.Balance(t.Context(), "USDTTRC20", me)
+		require.ErrorIs(t, err, chain.ErrNode)
+		require.ErrorContains(t, err, words)
+		require.NotErrorAs(t, err, new(*chain.LimitedError))
+	}
+}
+
 func TestD18_WrongChainIsRefusedByEveryCall(t *testing.T) {
 	t.Parallel()
 	openTown(t, func(o *Options) { o.Genesis = Mainnet }).WrongNet(t, "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")

@@ -3,7 +3,6 @@ package tron
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 )
@@ -14,11 +13,12 @@ import (
 // names the contract that wrote it: a log of one that the transaction did not call itself,
 // and no inner call, shows a node that keeps none.
 
-// keeping is what is known of whether the node keeps inner calls.
+// keeping is what is known of whether the node keeps inner calls. One goroutine at a time has
+// it: the one whose value is in turn.
 type keeping struct {
-	mu     sync.Mutex
-	known  bool // or was looked for
-	silent bool // it kept none the last time that one was to be seen
+	turn   chan struct{} // has room for one value
+	known  bool          // or was looked for
+	silent bool          // it kept none the last time that one was to be seen
 }
 
 // lookBack is how many blocks before the first ones are looked at where those do not say.
@@ -75,9 +75,16 @@ func (c *Client) keepsCalls(ctx context.Context, rs []*reading) error {
 	if c.o.NoInternal {
 		return nil
 	}
-	c.keeping.mu.Lock()
-	defer c.keeping.mu.Unlock()
 	s, at := c.signs(rs)
+	if s == nothing {
+		return nil
+	}
+	select {
+	case c.keeping.turn <- struct{}{}:
+		defer func() { <-c.keeping.turn }()
+	case <-ctx.Done(): // another goroutine looks at earlier blocks, which takes its time
+		return fmt.Errorf("%w: %w", chain.ErrNode, ctx.Err())
+	}
 	if s == unclear && !c.keeping.known {
 		before, err := c.before(ctx, rs[0].Block)
 		if err != nil {

@@ -1,6 +1,7 @@
 package tron
 
 import (
+	"context"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -97,6 +98,40 @@ func TestFN35_NodeIsFoundOutBeforeTheFirstBlock(t *testing.T) {
 		}
 		require.ErrorContains(t, err, "vm.saveInternalTx")
 	}
+}
+
+// TestFN35_WaitsNoLongerThanItsContext: while one reading looks at earlier blocks, another one
+// waits for it until its own context ends. It does not wait where it has nothing to ask.
+func TestFN35_WaitsNoLongerThanItsContext(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	to := n.customer(t, "to").Address
+	c := n.client
+	read := func(mine func()) []*reading {
+		t.Helper()
+		from := n.Head(t)
+		mine()
+		n.Mine(1)
+		blocks, err := c.blocks(t.Context(), from, 1)
+		require.NoError(t, err)
+		rs, err := c.read(t.Context(), blocks)
+		require.NoError(t, err)
+		return rs
+	}
+	n.Set(func(f *trontest.Fault) { f.NoInternal = true })
+	quiet := read(func() {})
+	unsure := read(func() { n.inner(t, to) })
+	ended, end := context.WithCancel(t.Context())
+	end()
+	c.keeping.turn <- struct{}{} // another one looks
+	require.NoError(t, c.keepsCalls(ended, quiet))
+	err := c.keepsCalls(ended, unsure)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.False(t, c.keeping.known)
+	<-c.keeping.turn
+	require.NoError(t, c.keepsCalls(t.Context(), unsure))
+	require.True(t, c.keeping.known)
 }
 
 // TestFN35_WhoDoesWithoutSaysSo: Options.NoInternal.

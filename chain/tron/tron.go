@@ -141,7 +141,7 @@ func New(o Options) (*Client, error) {
 			return nil, errors.New("tron: Options.URL and SolidURL must be http or https URLs without a query")
 		}
 	}
-	c := &Client{o: o, node: newNode(&o), tokens: map[account]*chain.Currency{}}
+	c := &Client{o: o, node: newNode(&o), tokens: map[account]*chain.Currency{}, keeping: keeping{turn: make(chan struct{}, 1)}}
 	for _, cur := range o.Registry.On(o.Network) {
 		if cur.Native() {
 			c.native = cur

@@ -291,6 +291,21 @@ func TestD14_AnythingElseWithHTTP200IsAnError(t *testing.T) {
 	}
 }
 
+// TestX02_StrangersWordsAreNoRateLimit: a server repeats what it was asked, and only the
+// code of its error says that it was asked too often.
+func TestX02_StrangersWordsAreNoRateLimit(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	n.Set(func(f *xrptest.Fault) {
+		f.Tamper = func(string, []byte) []byte {
+			return []byte(`{"result":{"error":"actMalformed","error_message":"rTooBusy: rate limit","request":{"account":"rTooBusy"},"status":"error"}}`)
+		}
+	})
+	_, err := n.client.Tip(t.Context())
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.NotErrorAs(t, err, new(*chain.LimitedError))
+}
+
 // TestX02_ServersThatAreAskedTooOften say so before a question is looked at, or in the
 // answer to it. A server that has lost the network is not asked too often.
 func TestX02_ServersThatAreAskedTooOften(t *testing.T) {

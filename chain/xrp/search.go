@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 )
@@ -15,48 +14,18 @@ import (
 const (
 	pageOfTxs    = 200
 	pagesPerLook = 8
-	maxSearches  = 1000
 )
-
-// searches are those that have not come to their end, by the attempt's hash.
-type searches struct {
-	mu   sync.Mutex
-	open map[string]*search
-}
 
 // search is how far a list was read.
 type search struct{ from, next int64 } // the ledger that it began with, and that it goes on with
-
-// begin is the search for an attempt, or a new one from the ledger on at which it was signed
-// at the earliest.
-func (c *Client) begin(head *ledgerRead, t *sent) search {
-	c.searches.mu.Lock()
-	defer c.searches.mu.Unlock()
-	if s := c.searches.open[t.tx()]; s != nil {
-		return *s
-	}
-	from := min(max(int64(t.lastLedger)-int64(c.o.Window), 0), head.Height)
-	return search{from, from}
-}
-
-// keep keeps a search for the next time, nil = it has come to its end.
-func (c *Client) keep(t *sent, s *search) {
-	c.searches.mu.Lock()
-	defer c.searches.mu.Unlock()
-	if c.searches.open == nil || len(c.searches.open) >= maxSearches {
-		c.searches.open = map[string]*search{}
-	}
-	if c.searches.open[t.tx()] = s; s == nil {
-		delete(c.searches.open, t.tx())
-	}
-}
 
 // taken finds the transaction that took an attempt's Sequence among those of its account,
 // the oldest first. Where it is not found, nothing is proven.
 func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.Status, error) {
 	unknown := chain.Status{State: chain.Unknown}
-	from := []byte(t.account.text())
-	s := c.begin(head, t)
+	payer := []byte(t.account.text())
+	from := min(max(int64(t.lastLedger)-int64(c.o.Window), 0), head.Height) // signed then at the earliest
+	s := c.searches.Begin(t.tx(), search{from, from})
 	list := c.history(t.account, s.next, head.Height, false)
 	for range pagesPerLook {
 		page, more, err := list(ctx)
@@ -66,13 +35,13 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 		late := false
 		for i := range page {
 			r := &page[i]
-			if !bytes.Equal(r.account, from) || !r.validated || r.sequence < int64(t.sequence) {
+			if !bytes.Equal(r.account, payer) || !r.validated || r.sequence < int64(t.sequence) {
 				continue
 			}
 			if late = r.sequence > int64(t.sequence); late {
 				break
 			}
-			c.keep(t, nil)
+			c.searches.End(t.tx())
 			if r.id == t.id {
 				return unknown, nil // it landed meanwhile: told at the next look
 			}
@@ -84,7 +53,7 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 		}
 		switch {
 		case late && s.from == 0, !late && !more:
-			c.keep(t, nil)
+			c.searches.End(t.tx())
 			return unknown, nil
 		case late: // what took it is older
 			before := max(s.from-4*(head.Height-s.from)-1000, 0)
@@ -93,7 +62,7 @@ func (c *Client) taken(ctx context.Context, head *ledgerRead, t *sent) (chain.St
 		case len(page) > 0:
 			s.next = max(s.next, page[len(page)-1].ledger)
 		}
-		c.keep(t, &search{s.from, s.next})
+		c.searches.Keep(t.tx(), s)
 	}
 	return unknown, nil
 }

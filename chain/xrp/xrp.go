@@ -44,6 +44,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -104,7 +105,7 @@ type Client struct {
 	node   *node
 	native *chain.Currency
 
-	searches searches
+	searches follow.Searches[search]
 }
 
 var (

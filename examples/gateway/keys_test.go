@@ -1,28 +1,13 @@
 package main
 
 import (
-	"context"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
-
-// firstLook is a store whose first reader waits until all have looked.
-type firstLook struct {
-	storage.Store
-	once sync.Once
-	all  *sync.WaitGroup
-}
-
-func (s *firstLook) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	rows, err := s.Store.Rows(ctx, t, keys...)
-	s.once.Do(func() { s.all.Done(); s.all.Wait() })
-	return rows, err
-}
 
 // Processes that start at once on an empty store have one seed: what one shows
 // another can sign for.
@@ -35,7 +20,14 @@ func TestC05_OneSeedForProcessesThatStartAtOnce(t *testing.T) {
 	looked.Add(len(got))
 	for i := range got {
 		wg.Go(func() {
-			seed, err := loadSeed(t.Context(), &firstLook{Store: store, all: &looked}, key, "")
+			calls := 0
+			together := interrupted{store, func() {
+				if calls++; calls == 2 { // after its first look each waits until all have looked
+					looked.Done()
+					looked.Wait()
+				}
+			}}
+			seed, err := loadSeed(t.Context(), together, key, "")
 			if err != nil {
 				t.Error(err)
 				return

@@ -255,6 +255,69 @@ func TestL02_LostAnswer(t *testing.T) {
 	require.EqualValues(t, 3, coins(t, s))
 }
 
+// Whichever answer to a read is lost, the read is an error, and never a part of what is
+// there.
+func TestL02_LostAnswersOfReads(t *testing.T) {
+	t.Parallel()
+	p, _ := server(t)
+	between := newProxy(t, p.Address())
+	client := redis.NewClient(&redis.Options{Addr: between.address, MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	s := opened(t, client, redisstore.Options{})
+	var ids []string
+	for i := range 1200 { // more than one page
+		id := fmt.Sprint("n", i)
+		ids = append(ids, id)
+		c := storage.Change{ID: id, Partition: shop, Put: []storage.Row{
+			storagetest.Notes.Row(id, 0, time.Time{}, storagetest.Note{Text: fmt.Sprint(i % 2), N: int64(i)}),
+		}}
+		if i%100 == 0 {
+			c = sale(id)
+			c.Partition = storage.Partition(fmt.Sprint("tenant/", i%200))
+		}
+		require.NoError(t, s.Commit(t.Context(), c)[0])
+	}
+	for i := range 30 {
+		c := sale(fmt.Sprint("sale", i))
+		require.NoError(t, s.Commit(t.Context(), c)[0])
+	}
+	notes := func(p storage.Partition, where ...storage.Cond) storage.Query {
+		return storage.Query{Table: storagetest.Notes.Table, Partition: p, Where: where, Limit: 2000}
+	}
+	odd := storage.Cond{Column: "text", Op: storage.Eq, Value: "1"}
+	few := storage.Cond{Column: "n", Op: storage.Lt, Value: int64(7)}
+	for name, read := range map[string]func() (any, error){
+		"find":           func() (any, error) { return s.Find(t.Context(), notes(shop, odd)) },
+		"find by index":  func() (any, error) { return s.Find(t.Context(), notes(shop, few)) },
+		"find in all":    func() (any, error) { return s.Find(t.Context(), notes("", odd)) },
+		"count":          func() (any, error) { return s.Count(t.Context(), notes(shop, odd)) },
+		"count by index": func() (any, error) { return s.Count(t.Context(), notes(shop, few)) },
+		"count in all":   func() (any, error) { return s.Count(t.Context(), notes("", odd)) },
+		"rows": func() (any, error) {
+			return s.Rows(t.Context(), storagetest.Notes.Table, storage.Keys(shop, ids...)...)
+		},
+		"balances":             func() (any, error) { return s.Balances(t.Context(), shop) },
+		"balances of accounts": func() (any, error) { return s.Balances(t.Context(), shop, "wallet/w", "chain/net") },
+		"entries":              func() (any, error) { return s.Entries(t.Context(), shop, "wallet/w", "C", 20, 10) },
+	} {
+		lost := 0
+		for n := 1; ; n++ {
+			want, err := read()
+			require.NoError(t, err, name)
+			between.cutAt(n)
+			got, err := read()
+			if between.cutAt(0) > 0 {
+				require.NoError(t, err, name)
+				require.Equal(t, want, got, name)
+				break
+			}
+			require.Error(t, err, "%s: answer %d", name, n)
+			lost++
+		}
+		require.Positive(t, lost, name)
+	}
+}
+
 // Each setting that loses money is refused at Open, in words that name it.
 func TestL06_UnsafeSettings(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ type proxy struct {
 
 	mu     sync.Mutex
 	target string
-	cut    bool // the next answer is not passed on, and its connection ends
+	cut    int // so many answers from now one is not passed on, and its connection ends; 0 = none
 	conns  []net.Conn
 }
 
@@ -65,8 +65,8 @@ func (p *proxy) serve(c net.Conn) {
 			return
 		}
 		p.mu.Lock()
-		cut := p.cut
-		p.cut = false
+		cut := p.cut == 1
+		p.cut = max(0, p.cut-1)
 		p.mu.Unlock()
 		if cut {
 			return
@@ -78,10 +78,15 @@ func (p *proxy) serve(c net.Conn) {
 }
 
 // cutNext loses the next answer.
-func (p *proxy) cutNext() {
+func (p *proxy) cutNext() { p.cutAt(1) }
+
+// cutAt loses the n-th answer from now, and reports how many were still to come until
+// the one that an earlier call named.
+func (p *proxy) cutAt(n int) (left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = true
+	left, p.cut = p.cut, n
+	return left
 }
 
 // drop ends all connections.

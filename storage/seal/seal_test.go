@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -354,49 +356,6 @@ func TestL12_BrokenJournalIsNotSealed(t *testing.T) {
 	require.ErrorIs(t, err, seal.ErrBroken)
 }
 
-// failing is a store whose n-th read fails, counted from 1.
-type failing struct {
-	storage.Store
-	n, reads int
-}
-
-var errGone = errors.New("the store is gone")
-
-func (f *failing) fails() error {
-	if f.reads++; f.reads == f.n {
-		return errGone
-	}
-	return nil
-}
-
-func (f *failing) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Rows(ctx, t, keys...)
-}
-
-func (f *failing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Find(ctx, q)
-}
-
-func (f *failing) Balances(ctx context.Context, p storage.Partition, a ...ledger.Account) ([]ledger.Balance, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Balances(ctx, p, a...)
-}
-
-func (f *failing) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
-	if err := f.fails(); err != nil {
-		return nil, err
-	}
-	return f.Store.Entries(ctx, p, a, asset, before, max)
-}
-
 // A read that fails is an error, never a finding, and nothing is sealed after it.
 func TestL12_ReadsThatFail(t *testing.T) {
 	t.Parallel()
@@ -416,20 +375,20 @@ func TestL12_ReadsThatFail(t *testing.T) {
 		"newest": func(s storage.Store) error { _, _, err := seal.Newest(ctx, s, here); return err },
 		"at":     func(s storage.Store) error { _, _, err := seal.At(ctx, s, here, 1); return err },
 	} {
-		s := &failing{Store: inner}
+		s := &failing.Store{Store: inner}
 		require.NoError(t, act(s), name)
-		reads := s.reads
+		reads := s.Calls
 		require.Positive(t, reads, name)
 		for n := 1; n <= reads; n++ {
-			require.ErrorIs(t, act(&failing{Store: inner, n: n}), errGone, "%s, read %d of %d", name, n, reads)
+			require.ErrorIs(t, act(&failing.Store{Store: inner, FailAt: n}), failing.ErrGone, "%s, read %d of %d", name, n, reads)
 		}
 	}
 	n := 0
 	for made := 0; made == 0; { // the first that reads all it needs makes the seal
 		n++
-		one, entries, err := seal.Next(ctx, &failing{Store: inner, n: n}, here, key, day)
+		one, entries, err := seal.Next(ctx, &failing.Store{Store: inner, FailAt: n}, here, key, day)
 		if made = entries; made == 0 {
-			require.ErrorIs(t, err, errGone, "read %d", n)
+			require.ErrorIs(t, err, failing.ErrGone, "read %d", n)
 			require.Zero(t, one, "read %d", n)
 			continue
 		}
@@ -445,7 +404,7 @@ type full struct{ storage.Store }
 func (full) Commit(_ context.Context, changes ...storage.Change) []error {
 	errs := make([]error, len(changes))
 	for i := range errs {
-		errs[i] = errGone
+		errs[i] = failing.ErrGone
 	}
 	return errs
 }
@@ -455,7 +414,7 @@ func TestSealThatIsNotStored(t *testing.T) {
 	t.Parallel()
 	s, _ := filled(t, "memory")
 	_, _, err := seal.Next(ctx, full{s}, here, key, day)
-	require.ErrorIs(t, err, errGone)
+	require.ErrorIs(t, err, failing.ErrGone)
 	clean(t, s, 3, 60)
 }
 
@@ -593,4 +552,38 @@ func TestL12_MissingSealsAreNamed(t *testing.T) {
 	}
 	require.Equal(t, []int64{2, 3}, missing)
 	require.EqualValues(t, 2, p.Seals)
+}
+
+// What a newest seal that is missing covered is listed by account, and then by asset.
+func TestL12_HeightsAreListedInOrder(t *testing.T) {
+	t.Parallel()
+	s, _ := filled(t, "memory")
+	var legs []ledger.Leg
+	want := []string{"wallet/a ZZZ", "wallet/b AAA", "wallet/b ZZZ", "wallet/c AAA"}
+	for _, w := range want {
+		account, asset, _ := strings.Cut(w, " ")
+		legs = append(legs,
+			ledger.Leg{Account: ledger.FeesPlatform, Asset: ledger.Asset(asset), Delta: -1},
+			ledger.Leg{Account: ledger.Account(account), Asset: ledger.Asset(asset), Delta: 1})
+	}
+	for i := 0; i < len(legs); i += 2 {
+		id := fmt.Sprint("more/", i)
+		require.NoError(t, storage.CommitOne(ctx, s, storage.Change{ID: id, Partition: here, Post: []ledger.Tx{{
+			ID: id, Kind: ledger.KindAdjustment, At: day, Legs: legs[i : i+2],
+		}}}))
+	}
+	sealed, n, err := seal.Next(ctx, s, here, key, day)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	rows, err := s.Rows(ctx, seal.Seals.Table, storage.Keys(here, fmt.Sprintf("%016d", sealed.Number))...)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(ctx, storage.Change{ID: "drop", Partition: here, Drop: rows})[0])
+	p, _ := prove(t, s, key)
+	var got []string
+	for _, f := range p.Findings {
+		if f.Fault == seal.FaultHeight && slices.Contains(want, string(f.Account)+" "+string(f.Asset)) {
+			got = append(got, string(f.Account)+" "+string(f.Asset))
+		}
+	}
+	require.Equal(t, want, got)
 }

@@ -100,7 +100,7 @@ func TestL01_ChildSurvivesDeathAtEveryCommit(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
 			t.Parallel()
-			for at := 1; ; at++ {
+			for at := 1; ; at += stride() {
 				w, _ := stuckPayout(t)
 				w.store.commits, w.store.dieAt, w.store.after = 0, at, after
 				life := w.store

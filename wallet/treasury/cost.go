@@ -76,11 +76,11 @@ func (t *Treasury) typical(ctx context.Context, currency *chain.Currency) (costs
 	return c, nil
 }
 
-// recent is typicalUnits, estimated anew where a sweep costs much more than its estimate
+// recent is typicalUnits, estimated anew where a sweep costs 5 % more than its estimate
 // said: fees have risen since, and what is compared with them must be of the same moment.
 func (t *Treasury) recent(ctx context.Context, currency *chain.Currency, move ledger.Amount) (ledger.Amount, verdict, error) {
 	t.costs.mu.Lock()
-	if c := t.costs.last[currency.Code]; move-c.move > c.move/4 {
+	if c := t.costs.last[currency.Code]; move-c.move > c.move/20 {
 		delete(t.costs.last, currency.Code)
 	}
 	t.costs.mu.Unlock()

@@ -202,7 +202,7 @@ func (w *world) givenUp() {
 // and goes when fees have fallen.
 func TestFT02_DustCostsAtMostHalfOfWhatItMoves(t *testing.T) {
 	t.Parallel()
-	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300) })
+	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300/stride()) })
 	if many := *dustPayments; many > 0 {
 		t.Run("many", func(t *testing.T) {
 			t.Parallel()
@@ -355,4 +355,22 @@ func TestFM01_DepositThatWasUnlistedIsForwardedOnceItIsRecovered(t *testing.T) {
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
 	w.released()
+}
+
+// TestFM01_DepositOfACurrencyThatOneProcessDoesNotList: while a new currency is rolled out, a
+// process that does not list it leaves its deposits to one that does.
+func TestFM01_DepositOfACurrencyThatOneProcessDoesNotList(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.lacks = "USDTERC20" })
+	w.fund("1")
+	before := w.app
+	w.lacks = ""
+	w.restart()
+	p := w.pay("USDTERC20", "300")
+	w.chain.Mine(14)
+	w.credit()
+	_, err := before.Treasury.Step(t.Context(), w.n)
+	require.NoError(t, err)
+	w.until(func() bool { return w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero() })
+	w.conserved("USDTERC20")
 }

@@ -95,7 +95,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		if err != nil {
 			return storage.Change{}, err
 		}
-		id := fmt.Sprintf("%s/%s", o.Intent, o.State)
+		id, due := fmt.Sprintf("%s/%s", o.Intent, o.State), t.cfg.Now()
 		var more []storage.Row
 		switch s := &j.s; {
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
@@ -108,7 +108,13 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			}, nil
 		case o.Purpose == chain.ForGas && s.State == SweepDeferred && landed:
 			j.note.DueBelow = -1 // a fork had taken the gas away, and it is there again
+			if s.Fundings == funding {
+				j.note.settleGas(o, landed)
+			}
 			id = fmt.Sprintf("%s/again/%d", id, row.Version)
+		case o.Purpose == chain.ForGas && (s.State == SweepNew || s.State == SweepMoving) && s.Fundings == funding && o.Cost > 0 && j.note.GasCost > 0:
+			j.note.settleGas(o, landed) // what it cost was not known when it landed
+			due = row.Due
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
 		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
@@ -120,20 +126,21 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		}
 		return storage.Change{
 			ID: id, Partition: storage.Network(o.Network),
-			Put: append(more, j.rows(t.cfg.Now())...),
+			Put: append(more, j.rows(due)...),
 		}, nil
 	})
 }
 
 // settleGas corrects what was noted of a gas transfer by what became of it.
 func (n *SweepNote) settleGas(o outgoing.Outcome, landed bool) {
-	if n.GasCost > 0 && (o.Cost > 0 || !landed) {
-		n.Spent += min(o.Cost, n.GasCost) - n.GasCost
-	}
 	if !landed {
 		n.Sent -= n.Gas
 	}
-	n.Gas, n.GasCost = 0, 0
+	n.Gas = 0
+	if o.Cost > 0 || !landed {
+		n.Spent += min(o.Cost, n.GasCost) - n.GasCost
+		n.GasCost = 0
+	}
 }
 
 // again ends a sweep whose own transaction is at its end: it failed, was called back, or

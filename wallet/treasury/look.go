@@ -174,9 +174,12 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 			return t.noFee(err)
 		}
 	}
-	room, need := allowed-v.fund, max(fee.Max, j.note.Sent+lack)
+	room, need := allowed-v.fund, fee.Max
 	if j.s.State == SweepMoving {
-		need = max(j.note.MaxCost, j.note.Sent+lack) // what was handed over may be spent
+		need = j.note.MaxCost // what was handed over may be spent
+	}
+	if lack > 0 { // gas that is there already is of no other use
+		need = max(need, j.note.Sent+lack)
 	}
 	if lack == 0 && signed {
 		return v, nil

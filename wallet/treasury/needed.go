@@ -22,11 +22,14 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 		Table: outgoing.Intents.Table, Partition: storage.Network(string(n)),
 		Where: []storage.Cond{
 			{Column: "state", Op: storage.Eq, Value: outgoing.Waiting},
-			{Column: "reason", Op: storage.Eq, Value: outgoing.ReasonHotShort},
+			{Column: "reason", Op: storage.In, Value: []outgoing.Reason{outgoing.ReasonHotShort, outgoing.ReasonGasShort}},
 			{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
 		},
 	}, func(row storage.Row) error {
 		v := outgoing.Intents.Value(row)
+		if v.Reason == outgoing.ReasonGasShort && !t.native(v.Currency) {
+			return nil // its gas is the operator's to bring
+		}
 		k := wallet{v.Tenant, v.Currency}
 		if short[k] == nil {
 			order = append(order, k)
@@ -42,6 +45,11 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 		woken, err = woken+some, errors.Join(err, failed)
 	}
 	return woken, err
+}
+
+func (t *Treasury) native(code string) bool {
+	c, err := t.cfg.Registry.Currency(code)
+	return err == nil && c.Native()
 }
 
 // bring makes the largest waiting sweeps of a tenant's currency due until they cover

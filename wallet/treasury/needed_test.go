@@ -4,11 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // A tenant has more payouts than one page that nothing can bring coins for. The payout of
@@ -51,6 +54,48 @@ func TestFT02_PayoutsThatStayShortDoNotKeepAnothersBack(t *testing.T) {
 		}
 	}
 	require.Equal(t, 8, short)
+}
+
+// What a payout lacks is brought where that costs half of the payout, and not where it costs
+// the least bit more.
+func TestFT02_PayoutGetsItsCoinsAtHalfOfItAndNotAbove(t *testing.T) {
+	t.Parallel()
+	for _, short := range []string{"0", "0.00008"} { // a unit of gas is worth 0.00002
+		w := newWorld(t, "ETH")
+		w.fund("1")
+		w.pay("USDTERC20", "28.5")
+		for range 4 {
+			w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
+		}
+		w.mine(60)
+		w.hours(2)
+		w.mine(1)
+		cost := func() decimal.Decimal { // of one sweep, in USD
+			w.clock.Advance(2 * time.Minute)
+			c, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+			require.NoError(t, err)
+			return w.currency("ETH").Decimal(c).Mul(dec("2000"))
+		}
+		for range 5 { // what is not of the level counts less and less
+			level := dec("7.5").Mul(decimal.NewFromInt(w.chain.FeeLevel())).Div(cost())
+			w.chain.SetFeeLevel(level.IntPart())
+		}
+		// Of four times the cost of one sweep, half is what two of them cost.
+		amount := cost().Mul(dec("4"))
+		require.True(t, amount.GreaterThan(dec("29.6")) && amount.LessThan(dec("30.4")), "%s needs two sweeps", amount)
+		amount = amount.Sub(dec(short))
+		v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{Amount: &amount, FinalAmount: true, Currency: "USDTERC20", Address: string(w.chain.Customer("supplier"))},
+		}, storage.Once{})
+		require.NoError(t, err)
+		w.mine(80)
+		if short == "0" {
+			w.paidOut(v.ID)
+			continue
+		}
+		require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForWithdrawal)[0].Reason)
+		require.Equal(t, 4, w.waits())
+	}
 }
 
 // Fees rise after the gas for a move was sent, which a payout waits for. The coins come
@@ -101,5 +146,32 @@ func TestFT01_AllThatAreWorthTheirCostAreDueInOneRound(t *testing.T) {
 	w.mine(60)
 	require.Equal(t, "180", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// The hot address holds what a payout sends, and not its fee. Coins of deposits that wait
+// for lower fees are brought for it, as for a payout that lacks the amount.
+func TestFT02_PayoutThatLacksItsFeeGetsCoins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("0.1")
+	w.pay("ETH", "2000")
+	w.mine(60)
+	w.chain.SetFeeLevel(spike / 10 * w.chain.FeeLevel())
+	for range 20 {
+		w.pay("ETH", "20")
+	}
+	w.mine(60)
+	require.Equal(t, 20, w.waits())
+	held := w.chain.Balance(w.hot, "ETH")
+	id := w.withdraw("ETH", held.Mul(dec("2000")).Truncate(2).String())
+	w.until(func() bool {
+		all := w.intents(chain.ForWithdrawal)
+		return len(all) > 0 && all[0].Reason == outgoing.ReasonGasShort
+	})
+	w.mine(120)
+	w.paidOut(id)
+	require.Less(t, w.waits(), 20)
+	w.conserved("ETH")
 	w.released()
 }

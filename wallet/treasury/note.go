@@ -40,13 +40,14 @@ type SweepNote struct {
 	Tries    int           `db:"tries"` // transactions in a row that failed
 	// Spent is the bound of the gas transfers and the cost of the failed tries so far, Sent
 	// the gas that was transferred, and MaxCost the bound of the sweep itself, all in units
-	// of the gas currency. Spent with the greater of Sent and MaxCost stays below the
-	// allowed share of Amount.
+	// of the gas currency. Spent with MaxCost stays below the allowed share of Amount, and
+	// where gas is to be sent, so does Spent with Sent.
 	Spent   ledger.Amount `db:"spent"`
 	Sent    ledger.Amount `db:"sent"`
 	MaxCost ledger.Amount `db:"max_cost"`
 	// Gas and GasCost are the amount and the bound of the last gas transfer; both are
-	// part of Sent and Spent.
+	// part of Sent and Spent. The amount is kept until it lands, the bound until its cost
+	// is known.
 	Gas     ledger.Amount `db:"gas"`
 	GasCost ledger.Amount `db:"gas_cost"`
 	// Payout is the payout that needs the coins, and Allowed what the move may cost for
@@ -72,7 +73,7 @@ func (n *SweepNote) allowedFor(payout string) ledger.Amount {
 // price is what the sweep costs at the present cost of a typical one, with what was
 // spent on it before.
 func (n *SweepNote) price(typical costs) (ledger.Amount, error) {
-	price, err := n.Spent.Add(max(typical.move, n.Sent))
+	price, err := n.Spent.Add(typical.move)
 	if err == nil && n.Sent < typical.move { // its gas has to be sent yet
 		price, err = price.Add(typical.fund)
 	}

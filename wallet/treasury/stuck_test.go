@@ -360,6 +360,31 @@ func TestFT01_GasWasPricedTooHigh(t *testing.T) {
 	w.conserved("USDTERC20")
 }
 
+// Gas was sent where its price had been told far too low and fees were high. Now it is there,
+// worth more than half of the coins: they are forwarded with it, as it is of no other use.
+func TestFT01_GasThatIsThereIsUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(40 * level)
+	w.rates.Set("ETH", "USD", dec("20"))
+	p := w.open("USDTERC20", "10")
+	w.send(p, "USDTERC20", dec("10"))
+	w.until(func() bool { return len(w.intents(chain.ForGas)) == 1 })
+	w.rates.Set("ETH", "USD", dec("2000"))
+	w.until(func() bool { return w.waits() == 1 })
+	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").Mul(dec("2000")).GreaterThan(dec("5")))
+	w.hours(2)
+	require.Equal(t, 1, w.waits())
+	w.chain.SetFeeLevel(level)
+	w.until(func() bool { return w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero() })
+	require.Len(t, w.intents(chain.ForGas), 1)
+	w.mine(14)
+	w.conserved("ETH", "USDTERC20")
+}
+
 // A second deposit came to an address whose first one had been forwarded, and paid the
 // network for a token of the same address. What is left of it is not what the first sweep
 // moved: it is forwarded, too.
@@ -439,29 +464,37 @@ func TestR06_BalanceReadBeforeTheNodeCaughtUp(t *testing.T) {
 // that is judged then goes when they have fallen back.
 func TestFT01_FeesRoseSinceTheLastEstimate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "ETH")
-	w.fund("1")
-	level := w.chain.FeeLevel()
-	p := w.open("USDTERC20", "300")
-	cost, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
-	require.NoError(t, err)
-	w.send(p, "USDTERC20", w.currency("ETH").Decimal(cost).Mul(dec("2000")).Mul(dec("2.5")))
-	w.chain.Mine(14)
-	w.credit()
-	w.clock.Advance(2 * time.Hour)
-	w.credit()
-	_, _, err = w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
-	require.NoError(t, err)
-	w.chain.SetFeeLevel(5 * level)
-	_, err = w.app.Treasury.Step(t.Context(), w.n)
-	require.NoError(t, err)
-	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
-	w.hours(2)
-	require.Equal(t, 1, w.waits())
-	w.chain.SetFeeLevel(level)
-	w.hours(1)
-	require.Zero(t, w.waits())
-	require.True(t, w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero())
+	for _, c := range []struct {
+		worth string
+		rise  int64
+	}{{"2.5", 500}, {"2.2", 120}} {
+		t.Run(c.worth, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			level := w.chain.FeeLevel()
+			p := w.open("USDTERC20", "300")
+			cost, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+			require.NoError(t, err)
+			w.send(p, "USDTERC20", w.currency("ETH").Decimal(cost).Mul(dec("2000")).Mul(dec(c.worth)))
+			w.chain.Mine(14)
+			w.credit()
+			w.clock.Advance(2 * time.Hour)
+			w.credit()
+			_, _, err = w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+			require.NoError(t, err)
+			w.chain.SetFeeLevel(level * c.rise / 100)
+			_, err = w.app.Treasury.Step(t.Context(), w.n)
+			require.NoError(t, err)
+			require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
+			w.hours(2)
+			require.Equal(t, 1, w.waits())
+			w.chain.SetFeeLevel(level)
+			w.hours(1)
+			require.Zero(t, w.waits())
+			require.True(t, w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero())
+		})
+	}
 }
 
 // A sweep that waited is decided, and the process dies before it is sent. Until another

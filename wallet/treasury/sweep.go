@@ -129,6 +129,7 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 			{Column: "purpose", Op: storage.Eq, Value: incoming.UsePayment},
 			{Column: "internal", Op: storage.Eq, Value: false},
 			{Column: storage.ColDue, Op: storage.Eq, Value: time.Time{}},
+			{Column: "currency", Op: storage.In, Value: append(t.cfg.Registry.Codes(), "")}, // others are left to a process that lists them
 		},
 	})
 	if err != nil {
@@ -178,9 +179,9 @@ func (t *Treasury) sweepsAt(ctx context.Context, n chain.Network, k spot) ([]sto
 }
 
 // begin gives the deposits of one address and currency to the sweep that waits there, or
-// to a new one. The deposits are marked in the same Change. A deposit in an unlisted
-// currency, or below the dust limit, is left where it is. One that a fork took away and
-// that was mined again may be listed already.
+// to a new one. The deposits are marked in the same Change. A deposit below the dust limit
+// is left where it is. One that a fork took away and that was mined again may be listed
+// already.
 func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []storage.Row) error {
 	first := incoming.Sightings.Value(rows[0])
 	owner, ok, err := t.cfg.Addresses.Owner(ctx, n, chain.Address(first.Address))

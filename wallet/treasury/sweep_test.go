@@ -57,7 +57,7 @@ func TestSweepSurvivesDeathAtEveryCommit(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after=%t", after), func(t *testing.T) {
 			t.Parallel()
-			for at := 1; at <= clean; at++ {
+			for at := 1; at <= clean; at += stride() {
 				t.Run(fmt.Sprint(at), func(t *testing.T) { liveThrough(t, currency, at, after) })
 			}
 		})
@@ -125,7 +125,7 @@ func TestWithdrawalSurvivesDeathAtEveryCommit(t *testing.T) {
 		t.Run(currency, func(t *testing.T) {
 			t.Parallel()
 			clean := run(t, currency, 0, false)
-			for at := 1; at <= clean; at++ {
+			for at := 1; at <= clean; at += stride() {
 				t.Run(fmt.Sprint(at), func(t *testing.T) { run(t, currency, at, at%2 == 0) })
 			}
 		})
@@ -196,7 +196,14 @@ func TestSweepOfCoinsLeavesGasOfTokenAlone(t *testing.T) {
 	p := w.pay("USDTERC20", "300")
 	w.mine(1)
 	w.send(p, "ETH", dec("0.3"))
-	w.mine(120)
+	reasons := map[string]bool{}
+	for range 120 {
+		w.mine(1)
+		for _, s := range w.sweeps() {
+			reasons[s.Reason] = true
+		}
+	}
+	require.Contains(t, reasons, "another sweep of the address is under way")
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.01")))
 	w.conserved("ETH", "USDTERC20")

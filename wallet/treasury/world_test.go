@@ -119,6 +119,7 @@ type world struct {
 	rateAge  time.Duration // Config.RateAge
 
 	treasury treasury.Config // of each process
+	lacks    string          // a currency that the next process does not list
 }
 
 func newWorld(t *testing.T, n chain.Network) *world {
@@ -155,7 +156,7 @@ func newWorldAs(t *testing.T, n chain.Network, refine func(*world)) *world {
 func (w *world) restart() {
 	w.t.Helper()
 	w.store = &mortal{Store: w.store.Store}
-	registry, client := chain.MainnetRegistry(), w.chain.Client()
+	registry, client := w.registry(), w.chain.Client()
 	accounts, err := w.seed.Accounts(registry.Networks())
 	require.NoError(w.t, err)
 	source, err := keys.NewSource(accounts, map[chain.Network]keys.Encode{w.n: client.AddressOf})
@@ -180,6 +181,22 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	require.NoError(w.t, app.Open(w.t.Context(), keys.Tables()...))
 	w.app = app
+}
+
+func (w *world) registry() *chain.Registry {
+	all := chain.MainnetRegistry()
+	if w.lacks == "" {
+		return all
+	}
+	var listed []chain.Currency
+	for _, code := range all.Codes() {
+		if c := w.currency(code); code != w.lacks {
+			listed = append(listed, *c)
+		}
+	}
+	out, err := chain.NewRegistry(all.Networks(), listed)
+	require.NoError(w.t, err)
+	return out
 }
 
 // prices is the processes' source of prices.
@@ -319,6 +336,14 @@ func (w *world) landed(to chain.Address, currency string) (n int) {
 		}
 	}
 	return n
+}
+
+// stride is from which commit to the next a process dies: at each, or at some with -short.
+func stride() int {
+	if testing.Short() {
+		return 7
+	}
+	return 1
 }
 
 func dec(s string) decimal.Decimal { return decimal.RequireFromString(s) }

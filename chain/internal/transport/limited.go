@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -27,20 +28,57 @@ var overload = [][]byte{
 var wait = regexp.MustCompile(`suspended for (\d{1,9})\s*s|"backoff_seconds":\s*(\d{1,9})`)
 
 // Limited is a *chain.LimitedError where an answer says that the node was asked too often,
-// and nil where it does not.
+// and nil where it does not. A stranger's words are never taken for the node's: see said.
 func Limited(answer []byte) error {
-	low := bytes.ToLower(answer)
+	code, words := said(answer)
+	if limitCodes[code] {
+		return limitedFor(answer)
+	}
+	low := bytes.ToLower(words)
+	if code == revertCode || bytes.Contains(low, []byte("revert")) {
+		return nil // a contract chooses the text of its revert
+	}
 	for _, words := range overload {
 		if bytes.Contains(low, words) {
-			return limitedFor(low)
+			return limitedFor(answer)
 		}
 	}
 	return nil
 }
 
+// said reads what the node itself says: all of a text, and of JSON the code and the text of
+// an error. The rest of JSON may be a stranger's, such as the data of a revert, what a
+// program logged, or the memo of a transaction that is sent back. Of a batch it reads the
+// first answer. JSON may be cut off at its end.
+func said(answer []byte) (code int64, words []byte) {
+	w := NewWalk(answer)
+	if c := w.Peek(); c != '{' && c != '[' {
+		return 0, answer
+	}
+	w.Take('[')
+	own := func(key []byte) {
+		switch name := strings.ToLower(string(key)); {
+		case name == "code":
+			code, _ = strconv.ParseInt(string(w.Raw()), 10, 64)
+		case (name == "error" || name == "message") && w.Peek() == '"':
+			words = append(append(words, w.Text()...), '\n')
+		default:
+			w.Skip()
+		}
+	}
+	w.Object(func(key []byte) {
+		if strings.EqualFold(string(key), "error") && w.Peek() == '{' {
+			w.Object(own)
+			return
+		}
+		own(key)
+	})
+	return code, words
+}
+
 func limitedFor(answer []byte) error {
 	limited := &chain.LimitedError{}
-	for i, seconds := range wait.FindSubmatch(answer) {
+	for i, seconds := range wait.FindSubmatch(bytes.ToLower(answer)) {
 		if i > 0 && len(seconds) > 0 {
 			limited.After = retryAfter(string(seconds))
 		}
@@ -53,12 +91,15 @@ func limited(resp *http.Response, beginning []byte) error {
 	after := resp.Header.Get("Retry-After")
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && after != "" {
 		if after == "" {
-			return limitedFor(bytes.ToLower(beginning))
+			return limitedFor(beginning)
 		}
 		return &chain.LimitedError{After: retryAfter(after)}
 	}
 	return Limited(beginning)
 }
+
+// revertCode is geth's for a contract that reverts.
+const revertCode = 3
 
 // limitCodes are those by which JSON-RPC providers say nothing but that they were asked
 // too often: HTTP's, and two made of it. -32005 and -32016 mean other things as well.

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,10 @@ func TestX02_NodesThatAreAskedTooOften(t *testing.T) {
 		{"QuickNode", 200, "", `[{"jsonrpc":"2.0","id":1,"error":{"code":-32007,"message":"50/second request limit reached - reduce calls per second"}}]`, 0},
 		{"QuickNode, credits", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32012,"message":"credits limited to 6000/sec"}}`, 0},
 		{"Base", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32016,"message":"over rate limit"}}`, 0},
+		{"code of a limit, with strangers' words", 200, "", `{"jsonrpc":"2.0","id":1,"error":{"code":429,"message":"slow down: execution reverted"}}`, 0},
+		{"403 with a nested error", 403, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"project ID request rate exceeded","data":{"rate":{"backoff_seconds":30}}}}`, 30 * time.Second},
+		{"403 of a gateway", 403, "", `{"message":"API rate limit exceeded"}`, 0},
+		{"403 of a batch", 403, "", `[{"jsonrpc":"2.0","id":1,"error":{"code":-32016,"message":"over rate limit"}}]`, 0},
 		{"Solana", 200, "", `{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"Too many requests for a specific RPC call"}}`, 0},
 	} {
 		n := newNode(t, 1, func(w http.ResponseWriter, _ []byte) {
@@ -87,5 +92,43 @@ func TestX02_OtherLimitsAreNoRateLimits(t *testing.T) {
 		var limited *chain.LimitedError
 		require.ErrorIs(t, err, chain.ErrNode, x.body)
 		require.NotErrorAs(t, err, &limited, x.body)
+	}
+}
+
+// TestX02_StrangersWordsAreNoRateLimit: a contract chooses the text of its revert, and a
+// program what it logs. Neither makes a healthy node one that was asked too often. The
+// answers are those of geth, Nethermind, Agave, Horizon and Clio.
+func TestX02_StrangersWordsAreNoRateLimit(t *testing.T) {
+	t.Parallel()
+	const padding = "0000000000000000000000000000000000000000000000000000000000000000"
+	for _, x := range []struct {
+		name   string
+		status int
+		body   string
+	}{
+		{"revert", 200, `{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"execution reverted: rate limit","data":"0x08c379a0"}}`},
+		{"revert without its code", 200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Execution reverted: Too many requests"}}`},
+		{"code of a revert without the word", 200, `{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"too many requests"}}`},
+		{"revert in data", 200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32015,"message":"VM execution error.","data":"Too many requests"}}`},
+		{"logs", 200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Transaction simulation failed","data":{"logs":["Program log: rate limit"],"message":"too many requests"}}}`},
+		{"batch", 200, `[{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"execution reverted: rate limit"}}]`},
+		{"revert by status", 400, `{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"execution reverted: rate limit"}}`},
+		{"batch by status", 400, `[{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"execution reverted: rate limit"}}]`},
+		{"logs by status", 400, `{"error":{"data":{"logs":["Program log: rate limit"]},"code":-32002,"message":"Transaction simulation failed"}}`},
+		{"long logs by status", 400, `{"error":{"code":-32002,"message":"Transaction simulation failed","data":{"logs":["rate limit` + strings.Repeat(padding, 100) + `"]}}}`},
+		{"echo of a memo", 504, `{"title":"Timeout","status":504,"extras":{"envelope_xdr":"AAAAslowdownAAAA"}}`},
+		{"echo of an address", 503, `{"error":"noNetwork","request":{"account":"rTooBusy"},"status":"error"}`},
+	} {
+		n := newNode(t, 1, func(w http.ResponseWriter, _ []byte) {
+			w.WriteHeader(x.status)
+			_, _ = w.Write([]byte(x.body))
+		})
+		k := transport.NewCall("m")
+		err := n.Do(t.Context(), k)
+		if err == nil {
+			err = k.Err
+		}
+		require.ErrorIs(t, err, chain.ErrNode, x.name)
+		require.NotErrorAs(t, err, new(*chain.LimitedError), x.name)
 	}
 }

@@ -214,11 +214,7 @@ func (n *RPC) refused(raw []byte) error {
 	if json.Unmarshal(raw, &e) != nil {
 		return &ReplyError{Message: "unreadable error"}
 	}
-	err := Limited(raw)
-	if limitCodes[e.Code] {
-		err = limitedFor(raw)
-	}
-	if err != nil {
+	if err := Limited(raw); err != nil {
 		return fmt.Errorf("%d %q: %w", e.Code, n.Redact(e.Message), err)
 	}
 	return &ReplyError{Code: e.Code, Message: n.Redact(e.Message)}

@@ -48,9 +48,9 @@ func (m *merchant) robbed(t *task, thief string) (tried []string) {
 	ctx, app := context.Background(), t.p.app
 	try := func(what string, err error) {
 		tried = append(tried, what)
+		m.r.outside.judge.Trespassed(what, m.id, err != nil)
 		switch {
 		case err == nil:
-			m.r.fail("I16", "another tenant could %s of merchant %d", what, m.n)
 		case !errors.Is(err, payment.ErrNotFound) && !errors.Is(err, withdrawal.ErrNotFound) && !errors.Is(err, wallet.ErrNotFound):
 			m.r.excuse(t, err)
 		}

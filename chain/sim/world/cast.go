@@ -135,7 +135,7 @@ func (r *run) newProcess(i int) bool {
 
 func (r *run) newMerchant(i int) error {
 	ctx, app := context.Background(), r.procs[0].app
-	m := &merchant{r: r, n: i, url: fmt.Sprintf("https://shop-%d.example/hook", i), hot: map[chain.Network]chain.Address{}}
+	m := &merchant{r: r, n: i, url: fmt.Sprintf("https://shop-%d.example/hook", i), hot: map[chain.Network]chain.Address{}, short: map[chain.Network]int{}}
 	m.fee = pick(r.rng, []decimal.Decimal{{}, dec("0.5"), dec("1"), dec("2.75")})
 	m.percent = pick(r.rng, []decimal.Decimal{{}, dec("0.5"), dec("1.25")})
 	name, byUser := fmt.Sprint("shop ", i), r.rng.IntN(3) == 0

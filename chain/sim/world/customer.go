@@ -56,13 +56,14 @@ func (r *run) askPayment() string {
 		p, err := t.p.app.Payments.Create(context.Background(), m.id, in)
 		if err != nil {
 			said = "refused"
+			r.outside.judge.Unpriced(quote)
 			if !errors.Is(err, rates.ErrUnavailable) || quote == "" {
 				m.heard(t, err, nil)
 			}
 			return
 		}
-		if quote != "" && quote == r.quote && !t.paused && len(r.typed) == 0 { // a price that was typed wrongly may make up for it
-			r.fail("W18", "a payment was priced by a source that is %s", quote)
+		if quote == r.quote && !t.paused && len(r.typed) == 0 { // a price that was typed wrongly may make up for it
+			r.outside.judge.Priced("payment "+p.ID, quote)
 		}
 		said = m.accept(&in, p)
 	})
@@ -76,7 +77,6 @@ func (r *run) askPayment() string {
 func (m *merchant) accept(in *payment.CreateInput, p payment.Payment) string {
 	r, c := m.r, currency(p.Currency)
 	r.counts["payments"]++
-	r.expectDue(m, in, p)
 	r.outside.paid(m, in, p)
 	a := &asked{
 		m: m, id: p.ID, c: c, net: r.network(c.Network), address: chain.Address(p.Address), due: c.Decimal(p.Due),

@@ -14,12 +14,10 @@
 //     each call of its store, so that any two of them can be interleaved there,
 //     a lease can run out while its holder sleeps, and a process can die with an
 //     unanswered commit that happened or did not.
-//   - What is expected is computed from the requests and the chains alone, by a
-//     ledger and by rules of this package's own; the library is only asked for
-//     what it did.
-//   - A second judge stands outside: it knows the documented interface alone, sees
-//     what people see, and shares no rule with the first. Result.Promises counts how
-//     often each of its promises was asked and could have failed.
+//   - One judge says what is expected. It knows the documented interface alone and
+//     sees what a host can see: requests and answers, views, webhooks, the chains, and
+//     what passes the store and the signer. Result.Promises counts how often each of
+//     its promises was asked and could have failed.
 //   - A failing run tells its story, is cut down to what is needed by Shrink,
 //     and names the flags that replay it.
 //

@@ -26,16 +26,15 @@ func (r *run) hang() string {
 
 // slowly is the answer of a receiver that takes all the time that it is given; ok is
 // false for every other.
-func (r *run) slowly(m *merchant, id string, d *webhook.Delivery) (res webhook.Result, ok bool) {
+func (r *run) slowly(m *merchant, d *webhook.Delivery) (res webhook.Result, ok bool) {
 	if r.calm || r.inbox.slow == "" || r.inbox.slowly >= 0 && r.inbox.slowly != m.n || m.n == r.inbox.dead {
 		return res, false
 	}
-	r.tried(m, id)
 	switch r.inbox.slow {
 	case "101":
 		res = webhook.Result{Status: http.StatusSwitchingProtocols, Err: errSwitching, Duration: time.Second}
 	case "endless": // a body without an end, after a status that says that all is well
-		if !r.accept(m, id, d) {
+		if !r.accept(m, d) {
 			return webhook.Result{Status: http.StatusBadRequest, Err: errReceiver}, true
 		}
 		res = webhook.Result{Status: http.StatusOK, Duration: slot}
@@ -43,7 +42,7 @@ func (r *run) slowly(m *merchant, id string, d *webhook.Delivery) (res webhook.R
 		res = webhook.Result{Err: context.DeadlineExceeded, Duration: slot}
 	}
 	if res.Err != nil {
-		r.outside.judge.Refused(m.id, r.now, d.Body)
+		r.outside.judge.Refused(r.hook(m, d))
 	}
 	r.now = r.now.Add(res.Duration)
 	return res, true

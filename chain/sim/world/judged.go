@@ -3,14 +3,19 @@ package world
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -19,14 +24,20 @@ import (
 type outside struct {
 	judge   *judge.Judge
 	process *process
-	opened  *witness        // the store that the process was started on
-	own     map[string]bool // by network and address
-	stepped time.Time       // when a process did all that was due, with nothing in its way
-	struck  int             // faults of the store so far
-	trouble time.Time       // when the last of them struck
-	calm    time.Time       // when all faults stopped; zero = not yet
-	risen   map[string]bool // withdrawals ordered after fees rose, a day and a half ago
-	sieged  map[string]bool // and those ordered just before
+	opened  *witness                // the store that the process was started on
+	own     map[string]bool         // by network and address
+	coins   map[string]bool         // that came from outside to an address of ours, by network and outpoint
+	fees    map[chain.Network][]fee // levels so far
+	gone    map[string]time.Time    // those that a reorg has taken away, since when it was seen
+	stepped time.Time               // when a process did all that was due, with nothing in its way
+	struck  int                     // faults of the store so far
+	trouble time.Time               // when the last of them struck
+	calm    time.Time               // when all faults stopped; zero = not yet
+	risen   map[string]bool         // withdrawals ordered after fees rose, a day and a half ago
+	sieged  map[string]bool         // and those ordered just before
+	// What the library found when it was asked to verify its books just now, by merchant.
+	verified bool
+	findings map[string][]string
 }
 
 func newOutside(open []string) *outside {
@@ -35,13 +46,13 @@ func newOutside(open []string) *outside {
 		for _, code := range codes {
 			c := currency(code)
 			all[code] = judge.Coin{
-				Code: code, Token: c.Token, Network: string(c.Network), Scale: int32(c.Scale), Native: c.Native(), Dust: c.Dust, Confirmations: c.Confirmations,
+				Code: code, Token: c.Token, Network: string(c.Network), Scale: int32(c.Scale), Native: c.Native(), Dust: c.Dust, Confirmations: c.Confirmations, WaitFinal: c.WaitFinal,
 			}
 		}
 	}
 	j := judge.New(all)
 	j.Hold(open...)
-	return &outside{judge: j, own: map[string]bool{}}
+	return &outside{judge: j, own: map[string]bool{}, coins: map[string]bool{}, gone: map[string]time.Time{}, fees: map[chain.Network][]fee{}}
 }
 
 // paid tells the judge of a new payment.
@@ -99,6 +110,11 @@ func (o *outside) watch(r *run) {
 	if r.calm && o.calm.IsZero() {
 		o.calm = r.now
 	}
+	for _, x := range r.chains {
+		if x.sim != nil {
+			o.fees[x.name] = charged(o.fees[x.name], r.now, x.sim.FeeLevel())
+		}
+	}
 	n := 0
 	for nemesis := range perPoint {
 		n += r.struck[nemesis]
@@ -111,7 +127,7 @@ func (o *outside) watch(r *run) {
 
 // judged lets the judge look at the world as it is now.
 func (r *run) judged(end bool) {
-	if r.failure != nil || len(r.w.Nodes) > 0 || r.replaying {
+	if r.failure != nil || r.replaying {
 		return
 	}
 	calls := r.calls // its own are no task's
@@ -128,6 +144,7 @@ func (r *run) judged(end bool) {
 		return
 	}
 	o.judge.Look(s)
+	o.verified = false
 	for _, b := range o.judge.Breaches() {
 		r.fail(b.Promise, "%s", b.What)
 	}
@@ -140,7 +157,9 @@ func (o *outside) open(r *run) error {
 	}
 	p := &process{r: r, n: -1, rolled: true, nodes: map[chain.Network]*sim.Node{}, sick: map[chain.Network]bool{}, again: map[Nemesis]int{}, random: rand.NewChaCha8([32]byte{1})}
 	for _, n := range r.chains {
-		p.nodes[n.name] = n.sim.NewNode()
+		if n.sim != nil {
+			p.nodes[n.name] = n.sim.NewNode()
+		}
 	}
 	o.process, o.opened = p, r.truth
 	return p.start()
@@ -150,13 +169,13 @@ func (o *outside) open(r *run) error {
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
 		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted, Risen: o.risen, Sieged: o.sieged,
-		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Fresh: r.fresh(), Taxed: r.taxed, Took: r.took, Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
+		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Lossy: r.lossy(), Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Fresh: r.fresh(), Taxed: r.taxed, Took: r.took, Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
 	}
 	if !o.calm.IsZero() {
 		s.Calm = r.now.Sub(o.calm)
 	}
 	for _, m := range r.tenants {
-		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead}
+		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead, Verified: o.verified, Findings: o.findings[m.id]}
 		if err := judge.Read(context.Background(), o.process.app, r.truth, r.now, &shop); err != nil {
 			return nil, err
 		}
@@ -173,6 +192,10 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s.Halted = map[string]bool{}
 	for _, h := range halted {
 		s.Halted[h.Currency] = true
+	}
+	s.Spared = map[string]bool{}
+	for id := range r.truth.payouts {
+		s.Spared[id] = r.spared(id)
 	}
 	if s.Edited, err = r.theft(end); err != nil {
 		return nil, err
@@ -204,10 +227,24 @@ func (o *outside) rest(r *run, m *merchant, shop *judge.Shop) error {
 	return nil
 }
 
+// transfer looks one up as its chain is now: see judge.Find.
+func (r *run) transfer(network, tx string, ordinal int) (judge.Found, bool) {
+	n := r.network(chain.Network(network))
+	for _, t := range n.chain.Transfers("") {
+		if t.Tx == tx && t.Ordinal == ordinal {
+			return judge.Found{
+				Move: judge.Move{Tx: tx, Ordinal: ordinal, From: string(t.From), To: string(t.To), Coin: t.Currency, Amount: t.Amount, Height: t.Block.Height, Time: t.Block.Time},
+				Ours: slices.Contains(n.chain.Transactions(true), tx), Above: n.chain.Height() - t.Block.Height, Word: n.final,
+			}, true
+		}
+	}
+	return judge.Found{}, false
+}
+
 // look reads one network past the library.
 func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 	c := judge.Chain{
-		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), First: map[string]time.Time{},
+		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), Word: n.final, First: map[string]time.Time{},
 		Unseen: map[string]bool{}, Own: map[string]bool{}, Hot: map[string]bool{}, Held: map[string]decimal.Decimal{}, Stuck: map[string]map[string]decimal.Decimal{},
 	}
 	for _, m := range r.tenants {
@@ -220,7 +257,7 @@ func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 	}
 	for _, t := range n.chain.Transfers("") {
 		c.Moves = append(c.Moves, judge.Move{
-			Tx: t.Tx, From: string(t.From), To: string(t.To), Coin: t.Currency, Amount: t.Amount, Height: t.Block.Height, Time: t.Block.Time,
+			Tx: t.Tx, Ordinal: t.Ordinal, From: string(t.From), To: string(t.To), Coin: t.Currency, Amount: t.Amount, Height: t.Block.Height, Time: t.Block.Time,
 		})
 		if at, ok := r.first[string(n.name)+t.Tx]; ok {
 			c.First[t.Tx] = at
@@ -229,12 +266,95 @@ func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 			return c, err
 		}
 	}
+	if err := o.price(r, n, &c); err != nil {
+		return c, err
+	}
+	if c.Outputs && r.deep {
+		o.miss(n, &c, r.now)
+	}
 	for _, tx := range n.chain.Transactions(true) {
+		if c.Blind = n.sim == nil; c.Blind {
+			c.Sent = append(c.Sent, judge.Sent{Tx: tx, Executed: true})
+			continue
+		}
 		if st, err := n.sim.Outcome(tx); err == nil && st.State == chain.Included {
-			c.Sent = append(c.Sent, judge.Sent{Tx: tx, Cost: int64(st.Cost), Executed: st.Executed})
+			c.Sent = append(c.Sent, judge.Sent{Tx: tx, From: string(n.sim.Sender(tx)), Cost: int64(st.Cost), Executed: st.Executed})
 		}
 	}
 	return c, nil
+}
+
+// price reads what forwarding each coin of an account network costs now, and whether
+// fees are normal and the network is not halted.
+func (o *outside) price(r *run, n *network, c *judge.Chain) error {
+	c.Normal, c.Forward = normal(o.fees[n.name], r.now), map[string]decimal.Decimal{}
+	if c.Outputs || !r.calm || n.sim == nil {
+		c.Normal = c.Normal && n.sim != nil
+		return nil
+	}
+	s, err := o.process.app.NetworkStatus(context.Background(), n.name)
+	if err != nil {
+		return err
+	}
+	c.Halted = s.Halted != ""
+	gas := currency(n.coins[0])
+	for _, code := range n.coins {
+		purposes := []chain.Purpose{chain.ForSweep}
+		if code != gas.Code { // gas for it, and some to spare
+			purposes = append(purposes, chain.ForGas, chain.ForGas, chain.ForGas)
+		}
+		for _, p := range purposes {
+			what := code
+			if p == chain.ForGas {
+				what = gas.Code
+			}
+			f, err := n.sim.Client().EstimateFee(context.Background(), chain.Intent{Purpose: p, Network: n.name, Currency: what, Amount: 1, All: p == chain.ForSweep})
+			if err != nil {
+				return err
+			}
+			c.Forward[code] = c.Forward[code].Add(gas.Decimal(f.Max))
+		}
+	}
+	return nil
+}
+
+// miss notes which coins from outside are on the chain, and which a reorg took away.
+func (o *outside) miss(n *network, c *judge.Chain, now time.Time) {
+	there, prefix := map[string]bool{}, string(n.name)+"/"
+	for i := range c.Moves {
+		m := &c.Moves[i]
+		id := prefix + m.Tx + ":" + strconv.Itoa(m.Ordinal)
+		if there[id] = true; c.Own[m.To] && !c.Own[m.From] {
+			o.coins[id] = true
+		}
+		delete(o.gone, id)
+	}
+	for _, hash := range n.chain.Transactions(true) { // ours come back: we send them again
+		for id := range o.coins {
+			if strings.HasPrefix(id, prefix+hash+":") {
+				delete(o.coins, id)
+			}
+		}
+	}
+	for id := range o.coins {
+		if _, known := o.gone[id]; strings.HasPrefix(id, prefix) && !there[id] && !known {
+			o.gone[id] = now
+		}
+	}
+}
+
+// ways is what the judge asks a chain about what is signed.
+func (o *outside) ways(r *run, n chain.Network) judge.Ways {
+	return judge.Ways{
+		Gone: func(outpoint string) bool {
+			since, ok := o.gone[string(n)+"/"+outpoint]
+			return ok && since.Before(o.stepped)
+		},
+		Free: func(outpoint string) bool {
+			coin, _, known, err := outgoing.Coins.One(context.Background(), r.truth, storage.Network(string(n)), outpoint)
+			return err == nil && known && coin.State == outgoing.CoinFree
+		},
+	}
 }
 
 // mine notes an address that is the library's, with what it holds.

@@ -28,10 +28,11 @@ type merchant struct {
 	wallets  []string
 	payments []*asked
 	payouts  []*payout
-	lost     []func(t *task) // requests whose answer was never heard, to be made again
-	answered []answered      // those that were, the first time
-	percent  decimal.Decimal // platform fee of withdrawals
-	fee      decimal.Decimal // of payments
+	lost     []func(t *task)       // requests whose answer was never heard, to be made again
+	answered []answered            // those that were, the first time
+	percent  decimal.Decimal       // platform fee of withdrawals
+	fee      decimal.Decimal       // of payments
+	short    map[chain.Network]int // how often in a row its operator was asked for coins for fees
 }
 
 // payout is a withdrawal that was asked for.
@@ -199,17 +200,51 @@ func (r *run) order(m *merchant, c *chain.Currency, account string) string {
 		}
 		terms.Amount = &figure
 	}
-	in := withdrawal.CreateInput{Terms: terms, CustomID: p.key, AccountID: account}
-	m.payouts = append(m.payouts, p)
-	r.outside.ordered(p, in)
-	said := "not heard"
-	again := &request{made: r.now}
-	again.do = func(t *task) { said = p.request(t, in, again) }
-	if !r.ask("create withdrawal", again.do) {
-		return "all busy"
+	said, ok := p.order(withdrawal.CreateInput{Terms: terms, CustomID: p.key, AccountID: account})
+	if !ok {
+		return said
 	}
 	r.backup(true)
 	return fmt.Sprintf("merchant %d, %s %s: %s", m.n, figure, c.Code, said)
+}
+
+// order asks some process for it.
+func (p *payout) order(in withdrawal.CreateInput) (said string, ok bool) {
+	r := p.m.r
+	p.m.payouts = append(p.m.payouts, p)
+	r.outside.ordered(p, in)
+	said = "not heard"
+	again := &request{made: r.now}
+	again.do = func(t *task) { said = p.request(t, in, again) }
+	if !r.ask("create withdrawal", again.do) {
+		return "all busy", false
+	}
+	return said, true
+}
+
+// withdraw orders so much from an account, to a supplier of its own.
+func (r *run) withdraw(m *merchant, c *chain.Currency, account string, amount decimal.Decimal) string {
+	r.requests++
+	p := &payout{m: m, c: c, key: fmt.Sprintf("withdrawal-%d", r.requests)}
+	p.to = r.network(c.Network).chain.Customer("supplier " + p.key)
+	said, _ := p.order(withdrawal.CreateInput{
+		Terms: withdrawal.Terms{Currency: c.Code, Address: string(p.to), Amount: &amount}, CustomID: p.key, AccountID: account,
+	})
+	return said
+}
+
+// accepted finds what was stored for a request.
+func (r *run) accepted(p *payout) (withdrawal.Withdrawal, bool) {
+	if p.id == "" {
+		for id, v := range r.truth.payouts {
+			if v.Tenant == p.m.id && v.CustomID == p.key {
+				p.id = id
+			}
+		}
+	}
+	v, ok := r.truth.payouts[p.id]
+	v.ID = p.id
+	return v, ok
 }
 
 // rich picks a wallet and a currency to pay with: mostly ones that have
@@ -241,20 +276,20 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 	answered, quote := p.m.await(t, again), p.m.r.quote
 	v, err := t.p.app.Withdrawals.Create(context.Background(), p.m.id, in, storage.Once{Key: p.key, Fingerprint: p.key})
 	answered()
+	priced := in.PriceAmount != nil && p.id == ""
 	if err != nil {
+		if priced {
+			p.m.r.outside.judge.Unpriced(quote)
+		}
 		p.m.heard(t, err, again)
 		return "refused: " + kind(err)
 	}
-	if p.id != "" && p.id != v.ID {
-		p.m.r.fail("I14", "the key %s made withdrawals %s and %s", p.key, p.id, v.ID)
-	}
-	if p.id == "" && in.PriceAmount != nil && again.made.Equal(p.m.r.now) && quote != "" && quote == p.m.r.quote && !t.paused && len(p.m.r.typed) == 0 {
-		p.m.r.fail("W18", "a withdrawal was priced by a source that is %s", quote)
+	if priced && again.made.Equal(p.m.r.now) && quote == p.m.r.quote && !t.paused && len(p.m.r.typed) == 0 {
+		p.m.r.outside.judge.Priced("withdrawal "+v.ID, quote)
 	}
 	if p.id == "" {
 		p.m.r.counts["withdrawals"]++
 		p.m.keep(p.key, again.do)
-		p.m.r.expectPrice(p.m, &in, v)
 	}
 	p.id = v.ID
 	p.m.r.outside.judge.Accepted(p.key, v.ID)
@@ -376,9 +411,7 @@ func (r *run) askTransfer() string {
 		if said = fmt.Sprint(err == nil); !m.heard(t, err, again) {
 			return
 		}
-		if id != "" && id != v.ID {
-			r.fail("I14", "the key %s made transfers %s and %s", key, id, v.ID)
-		}
+		r.outside.judge.Transferred(key, v.ID)
 		if id == "" {
 			m.keep(key, again.do)
 			r.counts["transfers"]++

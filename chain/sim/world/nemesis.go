@@ -403,6 +403,9 @@ func (r *run) pauseToken() string {
 	case "blocks":
 		b.Blocked = []chain.Address{r.anyMerchant().hot[n.name]}
 	}
+	if how != "honest" {
+		r.outside.judge.Refusing()
+	}
 	n.sim.SetBehaviour(c.Contract, b)
 	return c.Code + " " + how
 }

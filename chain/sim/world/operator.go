@@ -11,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // operate is what operators have to do: see to the coins for gas, and to money
@@ -133,7 +134,10 @@ func (r *run) hold(p *payout) string {
 	}
 	what := "all busy"
 	r.ask("hold", func(t *task) {
-		_, err := t.p.app.Withdrawals.Hold(context.Background(), p.m.id, p.id, "a look at it")
+		v, err := t.p.app.Withdrawals.Hold(context.Background(), p.m.id, p.id, "a look at it")
+		if err == nil && v.Status == withdrawal.Pending {
+			r.outside.judge.Frozen(p.id, true)
+		}
 		what = fmt.Sprint(short(p.id), " ", err == nil)
 		p.m.heard(t, err, nil)
 	})
@@ -151,5 +155,6 @@ func (r *run) resume(t *task, n *network) string {
 	from := max(1, min(s.Head, n.chain.Height())-300) // well below the deepest fork that was since
 	err = t.p.app.ResumeNetwork(ctx, n.name, from)
 	t.struck = true // of no consequence: it stays halted, and is looked at again
+	r.deep = true   // a fork took what its node had called final
 	return fmt.Sprintf("resumes %s from %d: %t", n.name, from, err == nil)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -139,6 +140,11 @@ func (p *process) start() error {
 	}
 	if r.unsigned {
 		cfg.Signer = nil
+	}
+	cfg.Payments.Notify = func(_ context.Context, a payment.Alert) {
+		if a.Kind == payment.AlertSuspense {
+			r.outside.judge.Alerted(a.Tenant, a.Deposit)
+		}
 	}
 	cfg.Retention = cryptopay.Retention{Events: r.keep, FailedEvents: r.keep}
 	if r.w.Configure != nil {

@@ -115,11 +115,7 @@ func (r *run) replay(log []entry) error {
 func (r *run) forget() {
 	w := r.truth
 	r.outside.judge.Forget()
-	r.unheard, r.inbox.tries = nil, map[string][]time.Time{}
-	maps.DeleteFunc(r.inbox.bodies, func(key, _ string) bool {
-		_, ok := w.outbox[key]
-		return !ok
-	})
+	r.unheard = nil
 	for _, m := range r.tenants {
 		part := storage.Tenant(m.id)
 		m.lost, m.answered = nil, nil

@@ -22,6 +22,7 @@ type signer struct {
 }
 
 func (s signer) Sign(ctx context.Context, q chain.SignRequest) ([]chain.Signature, error) {
+	s.r.outside.judge.Asked(&q)
 	if s.r.held[q.Intent.Network] {
 		return nil, errHeld
 	}
@@ -33,11 +34,13 @@ func (s signer) Sign(ctx context.Context, q chain.SignRequest) ([]chain.Signatur
 	case "away":
 		return nil, errAway
 	case "refuses":
+		s.r.outside.judge.Refusing()
 		return nil, fmt.Errorf("%w: a rule of its own", chain.ErrRefused)
 	}
 	out, err := s.Signer.Sign(ctx, q)
 	if err == nil {
 		s.betray(ctx, q)
+		s.r.outside.judge.Signed(&q, s.r.outside.ways(s.r, q.Intent.Network))
 	}
 	if mood == "mute" {
 		return nil, errAway

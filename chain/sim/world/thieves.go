@@ -95,6 +95,8 @@ func (r *run) edit(part storage.Partition, row storage.Row) bool {
 		return false
 	}
 	r.truth.versions[rowKey{row.Table, part, row.ID}] = row.Version + 1
+	row.Partition = part
+	r.outside.judge.Edited(&row, row.Version+1)
 	return true
 }
 

@@ -53,6 +53,9 @@ func (m *merchant) relieve(t *task, n *network) string {
 		m.r.excuse(t, err)
 		return ""
 	}
+	if m.short[n.name]++; gas == 0 {
+		m.short[n.name] = 0
+	}
 	what := ""
 	for _, code := range n.coins {
 		c := currency(code)
@@ -61,6 +64,7 @@ func (m *merchant) relieve(t *task, n *network) string {
 			if amount, err = m.r.little(n, gas); err != nil {
 				m.r.fail("world", "estimate: %v", err)
 			}
+			amount = amount.Mul(decimal.New(1<<min(m.short[n.name]-1, 12), 0)) // it was not enough
 		}
 		if halted[code] { // a deep reorg took it
 			amount = amount.Add(c.Decimal(m.missing(c)))

@@ -2,6 +2,9 @@ package world
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -9,32 +12,27 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// witness stands between all processes and the store and sees every Change that
-// became true. It keeps books of its own from the legs alone and judges each
-// Change when it happens: what is wrong for a moment is wrong.
+// witness stands between all processes and the store, and tells the judge of every Change
+// that became true. It keeps what the world itself has to know: what is open and when it
+// is due, so that time can pass; what merchants have, so that they can spend it; and the
+// log from which a store is put back. It judges nothing.
 type witness struct {
 	storage.Store
 	r        *run
 	versions map[rowKey]int64
 	changes  map[string]bool // applied, by partition and id
-	posted   map[string]bool // ledger Txs, by partition and id
 	balances map[balanceKey]balance
 	payments map[string]payment.Payment // by id
 	payouts  map[string]withdrawal.Withdrawal
 	moves    map[string]wallet.Transfer
-	events   map[string]int64 // last number, by tenant and object
 	outbox   map[string]webhook.Event
-	aside    map[string]ledger.Amount   // for gas, by tenant and asset
-	merged   map[string]bool            // deposits of which it was told, by tenant and id
-	deposits map[string]payment.Deposit // by tenant and id
 	attempts map[string]outgoing.AttemptRow
-	slots    map[string]string // nonce or outpoint → intent, by network
-	sweeping map[string]string // address → sweep, by network
-	taken    map[string]string // address → payment
+	sweeping map[string]map[string]bool // by network and address: sweeps that are under way
 	due      map[rowKey]time.Time
 	log      []entry
 }
@@ -54,12 +52,11 @@ type balanceKey struct {
 type balance struct{ posted, held ledger.Amount }
 
 func newWitness(r *run, s storage.Store) *witness {
+	r.outside.judge.Reopened()
 	return &witness{
-		Store: s, r: r, versions: map[rowKey]int64{}, changes: map[string]bool{}, posted: map[string]bool{},
-		balances: map[balanceKey]balance{}, payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{},
-		moves: map[string]wallet.Transfer{}, events: map[string]int64{}, outbox: map[string]webhook.Event{}, merged: map[string]bool{}, aside: map[string]ledger.Amount{},
-		deposits: map[string]payment.Deposit{}, attempts: map[string]outgoing.AttemptRow{},
-		sweeping: map[string]string{}, slots: map[string]string{}, taken: map[string]string{}, due: map[rowKey]time.Time{},
+		Store: s, r: r, versions: map[rowKey]int64{}, changes: map[string]bool{}, balances: map[balanceKey]balance{},
+		payments: map[string]payment.Payment{}, payouts: map[string]withdrawal.Withdrawal{}, moves: map[string]wallet.Transfer{},
+		outbox: map[string]webhook.Event{}, attempts: map[string]outgoing.AttemptRow{}, due: map[rowKey]time.Time{}, sweeping: map[string]map[string]bool{},
 	}
 }
 
@@ -75,9 +72,9 @@ func (w *witness) commit(ctx context.Context, c storage.Change) error {
 	}
 	w.changes[key] = true
 	w.remember(entry{change: &c})
+	w.r.outside.judge.Committed(&c, w.r.deep, w.r.transfer)
 	w.rows(&c)
 	w.post(&c)
-	w.judge(&c)
 	w.r.note("commit", string(c.Partition), c.ID)
 	return nil
 }
@@ -95,15 +92,8 @@ func (w *witness) again(c *storage.Change, key string) bool {
 	return len(c.Put) == 0 // else the id was used before, for something else
 }
 
-// rows holds versions against those that were stored (I15: nobody writes on what
-// he has not seen).
+// rows keeps what the rows of a Change say.
 func (w *witness) rows(c *storage.Change) {
-	for i := range c.Require {
-		g := &c.Require[i]
-		if have := w.versions[rowKey{g.Table, c.Partition, g.ID}]; have != g.Version {
-			w.r.fail("I15", "change %s relied on %s %s at version %d, it stands at %d", c.ID, g.Table.Name, g.ID, g.Version, have)
-		}
-	}
 	for i := range c.Drop {
 		k := rowKey{c.Drop[i].Table, c.Partition, c.Drop[i].ID}
 		delete(w.versions, k)
@@ -111,76 +101,87 @@ func (w *witness) rows(c *storage.Change) {
 	}
 	for i := range c.Put {
 		p := &c.Put[i]
-		k := rowKey{p.Table, c.Partition, p.ID}
-		if have := w.versions[k]; have != p.Version {
-			w.r.fail("I15", "change %s wrote %s %s on version %d, it stood at %d", c.ID, p.Table.Name, p.ID, p.Version, have)
-		}
-		w.versions[k] = p.Version + 1
+		w.versions[rowKey{p.Table, c.Partition, p.ID}] = p.Version + 1
 		w.dues(p, c.Partition)
+		key := string(c.Partition) + "\x00" + p.ID
+		switch p.Table {
+		case payment.Payments.Table:
+			w.payments[p.ID] = payment.Payments.Value(*p)
+		case withdrawal.Withdrawals.Table:
+			w.payouts[p.ID] = withdrawal.Withdrawals.Value(*p)
+		case wallet.TransferRows.Table:
+			w.moves[p.ID] = wallet.TransferRows.Value(*p)
+		case webhook.Events.Table:
+			w.outbox[key] = webhook.Events.Value(*p)
+		case outgoing.Attempts.Table:
+			w.attempts[key] = outgoing.Attempts.Value(*p)
+		case treasury.GasFloats.Table:
+			g, t := treasury.GasFloats.Value(*p), w.r.current
+			shop := strings.TrimPrefix(string(c.Partition), string(storage.Tenant("")))
+			w.r.outside.judge.SetAside(shop, g.Asset, int64(g.Reserved), t == nil || t.paused || w.r.deep)
+		case treasury.Sweeps.Table:
+			w.sweep(c.Partition, p.ID, treasury.Sweeps.Value(*p))
+		case outgoing.Rides.Table:
+			w.r.counts["carried"]++
+		}
 	}
+}
+
+// sweep keeps which sweeps of an address are under way.
+func (w *witness) sweep(part storage.Partition, id string, s treasury.Sweep) {
+	at := string(part) + "/" + s.Address
+	if w.sweeping[at] == nil {
+		w.sweeping[at] = map[string]bool{}
+	}
+	delete(w.sweeping[at], id)
+	if s.State == treasury.SweepFunding || s.State == treasury.SweepMoving || s.State == treasury.SweepNew && s.Fundings > 0 {
+		w.sweeping[at][id] = true
+	}
+	if w.r.deep { // one that was done may be under way again
+		return
+	}
+	w.r.outside.judge.Sweeping(at, slices.Sorted(maps.Keys(w.sweeping[at])))
 }
 
 func (w *witness) claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
 	rows, err := w.Store.Claim(ctx, c)
 	if len(rows) > 0 {
 		w.remember(entry{claim: &c})
+		w.r.outside.judge.Claimed(rows)
 	}
 	for i := range rows {
-		k := rowKey{rows[i].Table, rows[i].Partition, rows[i].ID}
-		if have := w.versions[k]; rows[i].Version != have+1 {
-			w.r.fail("I15", "a claim of %s %s gave version %d after %d", k.table.Name, k.id, rows[i].Version, have)
-		}
-		w.versions[k] = rows[i].Version
+		w.versions[rowKey{rows[i].Table, rows[i].Partition, rows[i].ID}] = rows[i].Version
 		w.dues(&rows[i], rows[i].Partition)
 	}
 	return rows, err
 }
 
-// post keeps the books: I1, I3, and that no Tx is there twice.
+// post keeps what accounts have.
 func (w *witness) post(c *storage.Change) {
 	for i := range c.Post {
-		tx := &c.Post[i]
-		key := string(c.Partition) + "\x00" + tx.ID
-		if w.posted[key] {
-			w.r.fail("I1", "posting %s of %s is there twice", tx.ID, c.Partition)
-		}
-		w.posted[key] = true
-		sums := map[ledger.Asset]ledger.Amount{}
-		for _, l := range tx.Legs {
+		for _, l := range c.Post[i].Legs {
 			k := balanceKey{c.Partition, l.Account, l.Asset}
 			b := w.balances[k]
-			b.posted, b.held = b.posted+l.Delta, b.held+l.Hold
-			w.balances[k] = b
-			sums[l.Asset] += l.Delta
-			if _, floor := l.Account.WalletID(); floor && (b.held < 0 || b.posted < b.held) {
-				w.r.fail("I3", "%s left %s of %s at %d with %d held", tx.ID, l.Asset, l.Account, b.posted, b.held)
-			}
-			if l.Account == ledger.Suspense && b.posted < 0 {
-				w.r.fail("I3", "%s left suspense of %s at %d", tx.ID, l.Asset, b.posted)
-			}
-		}
-		for asset, sum := range sums {
-			if sum != 0 {
-				w.r.fail("I1", "%s does not balance: %d of %s", tx.ID, sum, asset)
-			}
-		}
-		for _, l := range tx.Legs {
-			w.solvent(c.Partition, l.Asset, tx.ID)
+			w.balances[k] = balance{b.posted + l.Delta, b.held + l.Hold}
 		}
 	}
 }
 
-// equity is what the house has of an asset.
-func (w *witness) equity(p storage.Partition, asset ledger.Asset) (sum ledger.Amount) {
-	for _, a := range []ledger.Account{ledger.FeesPlatform, ledger.FeesNetwork, ledger.Float, ledger.Adjustment} {
-		sum += w.balances[balanceKey{p, a, asset}].posted
+// payer is the order whose transactions pay an order: its own, or the one that
+// carries it.
+func (w *witness) payer(p storage.Partition, intent string) string {
+	ride, _, carried, err := outgoing.Rides.One(context.Background(), w.Store, p, intent)
+	if err == nil && carried {
+		return ride.Carrier
 	}
-	return sum
+	return intent
 }
 
-// solvent is I4: what is owed is covered, but for what a deep reorg took.
-func (w *witness) solvent(p storage.Partition, asset ledger.Asset, tx string) {
-	if equity := w.equity(p, asset); equity < 0 && !w.r.deep && w.r.native(asset) {
-		w.r.fail("I4", "%s left the house of %s with %d of %s: gas spent merchants' coins", tx, p, equity, asset)
+// find reads all rows of a partition that the run has use for.
+func (r *run) find(t *storage.Table, p storage.Partition) []storage.Row {
+	rows, err := r.truth.Find(context.Background(), storage.Query{Table: t, Partition: p, Limit: 100_000})
+	if err != nil {
+		r.fail("store", "%v", err)
 	}
+	return rows
 }

@@ -85,8 +85,8 @@ type Result struct {
 	story     []string
 }
 
-// Promises counts each promise of the judge that stands outside: how often it was
-// asked, could have failed, and was broken.
+// Promises counts each promise of the judge: how often it was asked, could have failed,
+// and was broken.
 type Promises = judge.Tally
 
 // Failure is a promise that was broken.

@@ -181,6 +181,12 @@ func TestL05_LockedDatabase(t *testing.T) {
 	defer s.Close() //nolint:errcheck // a test's end
 	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
 	require.NoError(t, s.Commit(ctx, deposit("before"))[0])
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	due := storage.Change{ID: "due", Partition: here, Put: []storage.Row{storagetest.Notes.Row("due", 0, now, storagetest.Note{Text: "due"})}}
+	require.NoError(t, s.Commit(ctx, due)[0])
+	claim := func() ([]storage.Row, error) {
+		return s.Claim(ctx, storage.Claim{Table: storagetest.Notes.Table, Now: now, Until: now.Add(time.Minute), Max: 10})
+	}
 
 	db := host(t, path, safe...)
 	conn, err := db.Conn(ctx)
@@ -191,6 +197,8 @@ func TestL05_LockedDatabase(t *testing.T) {
 		require.Error(t, err)
 		require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), err)
 	}
+	_, err = claim()
+	require.Error(t, err, "and not that nothing is due")
 	_, err = s.Rows(ctx, storagetest.Notes.Table, storage.Keys(here, "a")...)
 	require.NoError(t, err, "readers do not wait")
 	_, err = conn.ExecContext(ctx, "ROLLBACK")
@@ -199,6 +207,9 @@ func TestL05_LockedDatabase(t *testing.T) {
 	for _, err := range s.Commit(ctx, deposit("a"), deposit("b")) {
 		require.NoError(t, err)
 	}
+	rows, err := claim()
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
 	storagetest.Audit(t, s, here)
 }
 

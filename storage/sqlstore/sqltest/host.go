@@ -44,6 +44,7 @@ func hostHoldsATenant(t *testing.T, e Env) {
 	}
 	tx, err := e.Pool(t, dsn).Beginx()
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() }) // else nobody could empty the tables
 	_, err = tx.Exec(tx.Rebind(e.Lock), string(here))
 	require.NoError(t, err)
 	held := make(chan error, 1)

@@ -9,8 +9,9 @@ func (j *Judge) chains(s *Scene) {
 	for i := range s.Chains {
 		c := &s.Chains[i]
 		j.covered(s, c)
-		if !c.Outputs {
+		if !c.Outputs && !c.Blind {
 			j.dear(s, c)
+			j.sweptBack(s, c)
 		}
 	}
 }
@@ -61,6 +62,7 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 	}
 	var cost, value, failed decimal.Decimal // failed: the dearest move that failed
 	funded, moves := map[string]bool{}, 0
+	swept, paidFor := map[string]decimal.Decimal{}, map[string]decimal.Decimal{} // by address: what moved, and what that cost
 	for _, t := range c.Sent {
 		paid := gas.whole(t.Cost).Mul(price)
 		if !t.Executed {
@@ -69,7 +71,7 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 		}
 		for _, m := range byTx[t.Tx] {
 			sweep := c.Own[m.From] && !c.Hot[m.From] && c.Hot[m.To]
-			fund := c.Hot[m.From] && c.Own[m.To] && !c.Hot[m.To] && c.inner(s, m) && m.Coin == gas.Code
+			fund := c.Hot[m.From] && c.Own[m.To] && !c.Hot[m.To] && c.inner(j, s, m) && m.Coin == gas.Code
 			if !sweep && !fund {
 				continue
 			}
@@ -77,10 +79,17 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 			cost = cost.Add(paid)
 			if fund {
 				funded[m.To] = true // what lies there is about to be moved
+				paidFor[m.To] = paidFor[m.To].Add(paid)
 			} else {
-				value = value.Add(m.Amount.Mul(s.Prices[j.coin(m.Coin).Token]))
+				brings := m.Amount.Mul(s.Prices[j.coin(m.Coin).Token])
+				value, swept[m.From], paidFor[m.From] = value.Add(brings), swept[m.From].Add(brings), paidFor[m.From].Add(paid)
 			}
 		}
+	}
+	for _, a := range sorted(swept) {
+		// Half, and as much again for what prices did since.
+		j.ask("I24", !s.Weather.Mistyped && !s.Weather.Deep, paidFor[a].LessThanOrEqual(swept[a]),
+			"on %s moving %s USD from %s cost %s USD", c.Network, swept[a], a, paidFor[a])
 	}
 	for _, a := range sorted(funded) {
 		for _, code := range sorted(c.Stuck[a]) {
@@ -96,6 +105,18 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 	most := value.Mul(decimal.New(75, -2)).Add(failed.Mul(decimal.NewFromInt(tries)))
 	j.ask("I24", moves > 0 && !s.Weather.Mistyped, cost.LessThanOrEqual(most),
 		"on %s forwarding cost %s USD and moved %s USD, %d addresses and withdrawals may have failed once for %s", c.Network, cost, value, tries, failed)
+}
+
+// sweptBack is that what the library sent to a deposit address as gas is not forwarded as
+// if somebody had paid it: it would cost, and bring what was there before.
+func (j *Judge) sweptBack(s *Scene, c *Chain) {
+	gas := j.gas(c.Network).Code
+	_, others := c.brought(j, s)
+	for _, m := range c.Moves {
+		sweep := c.Own[m.From] && !c.Hot[m.From] && c.Hot[m.To] && m.Coin == gas
+		j.ask("I5-own", sweep && !s.Weather.Deep && !s.Weather.Restored, others[m.From+"/"+gas].IsPositive(),
+			"%s moved %s %s from %s, to which we alone had sent any", m.Tx, m.Amount, gas, m.From)
+	}
 }
 
 // gas is a network's own coin.

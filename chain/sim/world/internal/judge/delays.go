@@ -31,7 +31,11 @@ func (j *Judge) firsts(s *Scene, shop *Shop) {
 	}
 	for i := range shop.Outbox {
 		l := &shop.Outbox[i]
-		j.ask("six", l.Failed, l.Attempts >= 6, "webhook %s of %s was given up after %d attempts: %s", l.ID, l.Object, l.Attempts, l.Error)
+		id := "six"
+		if l.Ended.Sub(l.Created) >= alone-s.Weather.Skew {
+			id = "six-held"
+		}
+		j.ask(id, l.Failed, l.Attempts == len(pauses)+1, "webhook %s of %s was given up after %d attempts: %s", l.ID, l.Object, l.Attempts, l.Error)
 	}
 	if s.Stepped.IsZero() {
 		j.ask("I28", false, true, "")
@@ -44,7 +48,8 @@ func (j *Judge) firsts(s *Scene, shop *Shop) {
 	}
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
-		j.ask("I28", trouble, p.Status != pending || p.Reason != "" || p.Created.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
+		known := p.Coin != s.Weather.Fresh // to whoever has done all that was due
+		j.ask("I28", trouble && known, p.Status != pending || p.Reason != "" || p.Created.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
 			"withdrawal %s waits since %s and says nothing", p.ID, p.Created.Format(time.DateTime))
 	}
 }

@@ -11,6 +11,7 @@ func (j *Judge) counted(s *Scene, shop *Shop) {
 			d := &p.Deposits[k]
 			j.ask("I5-once", d.Credited, !seen[d.ID], "deposit %s is credited twice", d.ID)
 			seen[d.ID] = true
+			j.ask("I27-deposits", !s.Weather.Restored, j.steps[d.ID] > 0, "deposit %s is there, and no event tells of it", d.ID)
 			switch {
 			case d.Final:
 				final += d.Amount

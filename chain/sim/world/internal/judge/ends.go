@@ -1,11 +1,16 @@
 package judge
 
-import "time"
+import (
+	"time"
+
+	"github.com/shopspring/decimal"
+)
 
 // Times within which the papers let things come to their end.
 const (
 	returns  = 24 * time.Hour   // what was in time may come back so long after the window
 	schedule = 6 * time.Hour    // all attempts of a webhook: 5 h 21 min, and their rounds
+	mempool  = 24 * time.Hour   // a transaction waits there for so long
 	forwards = 30 * time.Minute // a payment is forwarded, or completed all the same
 )
 
@@ -17,7 +22,7 @@ func (j *Judge) ends(s *Scene) {
 			j.ended(s, &shop.Payments[k])
 		}
 		for k := range shop.Payouts {
-			j.landed(s, &shop.Payouts[k])
+			j.landed(s, shop, &shop.Payouts[k])
 		}
 		for k := range shop.Transfers {
 			t := &shop.Transfers[k]
@@ -28,11 +33,14 @@ func (j *Judge) ends(s *Scene) {
 			j.ask("I19", !shop.Deaf, l.Failed || s.Now.Sub(l.Created) < schedule, "webhook %s of %s is not delivered since %s: %d attempts, %s", l.ID, l.Object, l.Created, l.Attempts, l.Error)
 		}
 		j.complete(s, shop)
-		j.paths(s, shop)
+		j.setAside(s, shop)
 	}
 	for i := range s.Chains {
 		j.reconcile(s, &s.Chains[i])
+		j.synced(s, &s.Chains[i])
+		j.costs(s, &s.Chains[i])
 		j.atRest(s, &s.Chains[i])
+		j.spendable(s, &s.Chains[i])
 	}
 }
 
@@ -58,12 +66,17 @@ func (j *Judge) ended(s *Scene, p *Payment) {
 }
 
 // landed is I19 of a withdrawal, and that one that is completed was paid.
-func (j *Judge) landed(s *Scene, p *Payout) {
-	id := "I19"
-	if s.Weather.Restored {
+func (j *Judge) landed(s *Scene, shop *Shop, p *Payout) {
+	id, shown := "I19", p.Reason != "" && !p.Since.IsZero() || s.Calm < mempool // it may have been taken away just now
+	switch {
+	case s.Weather.Restored:
 		id = "I19-restored"
+	case !s.Weather.Deep:
+		shown = false
 	}
-	j.ask(id, true, !p.open() || p.Reason != "" && !p.Since.IsZero(), "withdrawal %s is still %s and shows no reason", p.ID, p.Status)
+	elsewhere := j.coinsLieElsewhere(s, shop, p)
+	asked := (!p.open() || s.Now.Sub(p.Created) >= mempool) && !s.Spared[p.ID] && !elsewhere
+	j.ask(id, asked, !p.open() || shown, "withdrawal %s is still %s, waiting %q since %s", p.ID, p.Status, p.Reason, p.Since)
 	o := j.orders[p.CustomID]
 	if p.Status != completed || o == nil || o.Shared {
 		return
@@ -75,6 +88,22 @@ func (j *Judge) landed(s *Scene, p *Payout) {
 		}
 	}
 	j.ask("paid", !s.Weather.Restored && !s.Weather.Deep, tx != "" && tx == p.Tx, "withdrawal %s is completed by %q, and %q paid it", p.ID, p.Tx, tx)
+}
+
+// setAside is that nothing stays set aside for gas when nothing is on its way any more. No
+// view shows it, and Verify holds it against reservations alone, so the judge reads the
+// sums themselves: what stays set aside for nothing is missing for the next transaction.
+func (j *Judge) setAside(s *Scene, shop *Shop) {
+	still := !s.Weather.Deep && !s.Weather.Restored
+	for i := range shop.Payouts {
+		still = still && !shop.Payouts[i].open()
+	}
+	for i := range shop.Resting {
+		still = still && shop.Resting[i].DueBelow >= 0
+	}
+	for _, coin := range sorted(shop.Aside) {
+		j.ask("I9-gas", still, shop.Aside[coin] == 0, "%d %s of %s are set aside for gas, and nothing is on its way", shop.Aside[coin], coin, shop.ID)
+	}
 }
 
 // complete is the other half of I5: what came for good is credited or in suspense.
@@ -94,7 +123,7 @@ func (j *Judge) complete(s *Scene, shop *Shop) {
 		c := &s.Chains[i]
 		for _, m := range c.Moves {
 			coin := j.coin(m.Coin)
-			if ours[c.Network+"/"+m.To] && m.Coin != "" && !m.Amount.LessThan(coin.Dust) && !c.inner(s, m) && c.Height-m.Height+1 >= coin.Confirmations {
+			if ours[c.Network+"/"+m.To] && m.Coin != "" && !m.Amount.LessThan(coin.Dust) && !c.inner(j, s, m) && c.Height-m.Height+1 >= coin.Confirmations {
 				came[m.Coin] += coin.units(m.Amount)
 			}
 		}
@@ -148,4 +177,70 @@ func (j *Judge) atRest(s *Scene, c *Chain) {
 				"%s %s lie at %s of payment %s, and nothing says why", there, p.Coin, p.Address, p.ID)
 		}
 	}
+}
+
+// spendable is I23: on an account network each coin that is worth forwarding was
+// forwarded, and what was ordered of it was paid (I19). Of what is left at an address it
+// knows why, and that it is below its cost.
+func (j *Judge) spendable(s *Scene, c *Chain) {
+	able := !s.Weather.Deep && !s.Weather.Restored && c.Normal && !c.Halted && s.Calm >= 24*time.Hour
+	if c.Outputs {
+		return
+	}
+	aside := map[string]bool{}
+	for i := range s.Shops {
+		for k := range s.Shops[i].Suspense {
+			d := &s.Shops[i].Suspense[k]
+			aside[d.Address+"/"+d.Coin] = true
+		}
+	}
+	own := j.gas(c.Network)
+	spent := c.spent(j)
+	brought, came := c.brought(j, s)
+	for _, a := range sorted(c.Stuck) {
+		for _, code := range sorted(c.Stuck[a]) {
+			coin, there := j.coin(code), c.Stuck[a][code].Sub(brought[a+"/"+code])
+			sent := decimal.Min(brought[a+"/"+own.Code], c.Stuck[a][own.Code]) // gas that was paid for this, too
+			value, cost := there.Mul(s.Prices[coin.Token]), c.Forward[code].Add(spent[a]).Add(sent).Mul(s.Prices[own.Token])
+			worth := value.GreaterThan(cost.Mul(decimal.New(25, -1))) // it counts bounds, and estimates of its last look
+			j.ask("I23", able && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
+				"%s %s lie at %s: %s USD, and forwarding costs %s", there, code, a, value, cost)
+		}
+	}
+}
+
+// brought is what the library itself has sent to each address in each coin, and what came
+// from others: gas that is left there has no legs, by the ledger's page, and is nobody's to
+// spend.
+func (c *Chain) brought(j *Judge, s *Scene) (own, others map[string]decimal.Decimal) {
+	own, others = map[string]decimal.Decimal{}, map[string]decimal.Decimal{}
+	for _, m := range c.Moves {
+		if !c.Own[m.To] || c.Hot[m.To] {
+			continue
+		}
+		to := others
+		if c.inner(j, s, m) {
+			to = own
+		}
+		to[m.To+"/"+m.Coin] = to[m.To+"/"+m.Coin].Add(m.Amount)
+	}
+	return own, others
+}
+
+// spent is what the library has paid the network for each address, in its own coin.
+func (c *Chain) spent(j *Judge) map[string]decimal.Decimal {
+	gas, out, cost := j.gas(c.Network), map[string]decimal.Decimal{}, map[string]decimal.Decimal{}
+	for _, t := range c.Sent {
+		if cost[t.Tx] = gas.whole(t.Cost); !t.Executed && c.Own[t.From] && !c.Hot[t.From] { // it moved nothing
+			out[t.From] = out[t.From].Add(cost[t.Tx])
+		}
+	}
+	for _, m := range c.Moves {
+		for _, a := range []string{m.From, m.To} {
+			if c.Own[a] && !c.Hot[a] {
+				out[a] = out[a].Add(cost[m.Tx])
+			}
+		}
+	}
+	return out
 }

@@ -1,12 +1,16 @@
 package judge
 
+import "slices"
+
 // aboutHard are promises about worlds that are harder than most: each is asked only where
 // what it is about happens.
 var aboutHard = []Promise{
 	{ID: "thrift", Rule: "An operator who brings coins only where a shown reason asks for them keeps everything going: once he has brought them, no withdrawal waits for coins and no coins wait for gas."},
 	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first.", Open: "N02", Why: "A withdrawal that needs more than a few coins waits as fee_too_high for ever."},
+	{ID: "below-cost-shown", Rule: "A withdrawal whose coins would cost more to bring than half of it shows that as its reason, below_cost.", Open: "N02", Why: "It shows hot_short, for as long as fees stay."},
+	{ID: "gas-left", Rule: "Gas that is left on deposit addresses is fetched, or the operator is asked for coins in its place.", Open: "T03", Why: "A payout of the network's own coin that needs it waits as hot_short."},
 	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day, also where an earlier one was sent before they rose.", Open: "N03", Why: "A payout that was signed below the new price keeps its hot address from paying."},
-	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when.", Open: "T06", Why: "One whose transaction waits in the mempools shows none."},
+	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when."},
 	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
 	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
 	{ID: "rollout", Rule: "While a new currency is known to one process and not to another, what customers pay in it is credited or in suspense as ever."},
@@ -27,17 +31,35 @@ func (j *Judge) hard(s *Scene) {
 
 // Reasons that other promises do not name.
 const (
-	stuck    = "stuck"           // of a withdrawal: a node or signer does not do its part
-	tooHigh  = "fee_too_high"    // the network asks more than the bound
-	gasShort = "gas_float_short" // of coins that wait for the operator's
+	stuck     = "stuck"           // of a withdrawal: a node or signer does not do its part
+	tooHigh   = "fee_too_high"    // the network asks more than the bound
+	gasShort  = "gas_float_short" // of coins that wait for the operator's
+	hotShort  = "hot_short"       // of a withdrawal: the hot address does not hold the amount
+	belowCost = "below_cost"      // they cost too much to bring
 )
+
+// coinsLieElsewhere asks the open promises about a withdrawal that waits for coins which no
+// operator is asked for: those of deposits that cost too much to bring, and gas that was left
+// on deposit addresses. It reports whether one of them keeps the withdrawal open.
+func (j *Judge) coinsLieElsewhere(s *Scene, shop *Shop, p *Payout) bool {
+	low := s.Weather.Crumbs && p.open() && shop.low(p.Coin)
+	j.ask("below-cost-shown", low, p.Reason != hotShort, "withdrawal %s waits for coins, and does not say that they cost too much to bring", p.ID)
+	left := s.Weather.Thrift && p.Reason == hotShort && j.coin(p.Coin).Native
+	j.ask("gas-left", s.Weather.Thrift && p.open(), !left, "withdrawal %s waits for coins, and nobody is asked to bring them", p.ID)
+	return low && (p.Reason == hotShort || p.Reason == belowCost) || left && p.open()
+}
+
+// low is whether coins wait on deposit addresses because they are worth too little.
+func (s *Shop) low(coin string) bool {
+	return slices.ContainsFunc(s.Resting, func(r Resting) bool { return r.Coin == coin && r.Reason == belowCost })
+}
 
 // thrift is that shown reasons are all that an operator needs to look at.
 func (j *Judge) thrift(s *Scene, shop *Shop) {
 	able := s.Weather.Thrift && !s.Weather.Deep && !s.Weather.Restored
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
-		j.ask("thrift", able, !p.open() || p.Reason == stuck || p.Reason == tooHigh, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
+		j.ask("thrift", able && !s.Spared[p.ID], !p.open() || p.Reason == hotShort && j.coinsLieElsewhere(s, shop, p) || p.Reason == stuck || p.Reason == tooHigh, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
 	}
 	for i := range shop.Resting {
 		r := &shop.Resting[i]
@@ -49,8 +71,7 @@ func (j *Judge) thrift(s *Scene, shop *Shop) {
 func (j *Judge) manyCoins(s *Scene, shop *Shop) {
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
-		able := s.Weather.Crumbs && !s.Weather.Restored
-		j.ask("many-coins", able, !p.open() || p.Reason != tooHigh, "withdrawal %s is still %s for %q", p.ID, p.Status, p.Reason)
+		j.ask("many-coins", !s.Weather.Restored, !p.open() || p.Reason != tooHigh, "withdrawal %s is still %s for %q", p.ID, p.Status, p.Reason)
 	}
 }
 

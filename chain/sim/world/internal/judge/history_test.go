@@ -10,10 +10,16 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // history is a small world made by hand: what was asked, told and shown.
@@ -23,6 +29,16 @@ type history struct {
 	accepted [][2]string
 	hooks    []Hook
 	betrayed map[string]bool // what a traitor asked for → it was refused
+	changes  []storage.Change
+	claims   []storage.Row
+	signed   []chain.SignRequest
+	gone     string   // a coin that a reorg took away
+	free     string   // a coin that the store still offers
+	aside    int64    // for gas
+	sweeps   []string // of one address, at once
+	alerts   []string
+	wrong    string            // with the source of prices
+	objects  map[string]string // of webhooks
 	scene    Scene
 }
 
@@ -49,14 +65,103 @@ func (h *history) play() *Judge {
 	for _, a := range h.accepted {
 		j.Accepted(a[0], a[1])
 	}
+	for _, id := range h.alerts {
+		j.Alerted("a", id)
+	}
+	j.Frozen("w2", true) // it was cancelled then
 	for _, hook := range h.hooks {
 		j.Received(hook)
 	}
 	for what, refused := range h.betrayed {
 		j.Betrayed(what, refused)
 	}
+	for i := range h.changes {
+		j.Committed(&h.changes[i], h.scene.Weather.Deep, h.find)
+	}
+	j.Claimed(h.claims)
+	if j.Unpriced("silent"); h.wrong != "" {
+		j.Priced("payment p1", h.wrong)
+	}
+	for i := range h.signed {
+		j.Asked(&h.signed[i])
+		j.Signed(&h.signed[i], Ways{
+			Gone: func(outpoint string) bool { return outpoint == h.gone },
+			Free: func(outpoint string) bool { return outpoint == h.free },
+		})
+	}
+	j.SetAside("a", "X", h.aside, false)
+	j.Sweeping("d1", h.sweeps)
 	j.Look(&h.scene)
 	return j
+}
+
+// find looks at the history's own chain.
+func (h *history) find(_, tx string, ordinal int) (Found, bool) {
+	c := h.chain()
+	for _, m := range c.Moves {
+		if m.Tx == tx && m.Ordinal == ordinal {
+			return Found{Move: m, Ours: c.ours(tx), Above: c.Height - m.Height}, true
+		}
+	}
+	return Found{}, false
+}
+
+// post adds a Change with one Tx: its legs are account, coin, delta and hold.
+func (h *history) post(id string, kind ledger.Kind, legs ...ledger.Leg) {
+	h.changes = append(h.changes, storage.Change{
+		ID: id, Partition: storage.Tenant("a"), Post: []ledger.Tx{{ID: id, Kind: kind, Legs: legs}},
+		Put: []storage.Row{{Table: rows, ID: id}},
+	})
+	books := h.shop().Books
+	for _, l := range legs {
+		at := string(l.Account) + "/" + string(l.Asset)
+		books[at] = Booked{books[at].Posted + int64(l.Delta), books[at].Held + int64(l.Hold)}
+	}
+}
+
+// rows is a table for rows that nobody reads.
+var rows = &storage.Table{Name: "rows"}
+
+// goodBooks posts what the ledger's page says of the good history.
+func (h *history) goodBooks() {
+	h.shop().Books = map[string]Booked{}
+	leg := func(account ledger.Account, delta, hold int64) ledger.Leg {
+		return ledger.Leg{Account: account, Asset: "USDTX", Delta: ledger.Amount(delta), Hold: ledger.Amount(hold)}
+	}
+	gas := func(account ledger.Account, delta int64) ledger.Leg {
+		return ledger.Leg{Account: account, Asset: "X", Delta: ledger.Amount(delta)}
+	}
+	w, sub, c, owes := ledger.Wallet(master), ledger.Wallet("s1"), ledger.Chain("X"), ledger.Receivable("s1")
+	h.post("topup/X/t0:0/1", ledger.KindAdjustment, gas(c, -100_000_000), gas(ledger.Float, 100_000_000))
+	h.post("credit/X/t1:0/1", ledger.KindDeposit, leg(c, -100_000_000, 0), leg(w, 99_000_000, 0), leg(ledger.FeesPlatform, 1_000_000, 0))
+	h.post("credit/X/t2:0/1", ledger.KindDeposit, leg(c, -20_000_000, 0), leg(sub, 19_801_981, 0), leg(ledger.FeesPlatform, 198_019, 0))
+	h.post("credit/X/t4:0/1", ledger.KindDeposit, leg(c, -3_000_000, 0), leg(ledger.Suspense, 3_000_000, 0))
+	h.post("hold/w1", ledger.KindWithdrawal, leg(w, 0, 10_000_000))
+	h.post("settle/w1", ledger.KindWithdrawal, leg(w, -10_000_000, -10_000_000), leg(c, 9_750_000, 0), leg(ledger.FeesPlatform, 50_000, 0), leg(ledger.FeesNetwork, 200_000, 0))
+	h.post("hold/m1", ledger.KindTransfer, leg(w, 0, 5_000_000))
+	h.post("settle/m1", ledger.KindTransfer, leg(w, -5_000_000, -5_000_000), leg(sub, 5_000_000, 0))
+	h.post("hold/w3", ledger.KindWithdrawal, leg(w, 0, 7_000_000))
+	for _, t := range h.chain().Sent {
+		h.post("cost/X/"+t.Tx, ledger.KindFee, gas(ledger.FeesNetwork, -t.Cost), gas(c, t.Cost))
+	}
+	h.aside = 1000
+	// A reorg takes a deposit away that is partly spent, and it is mined again.
+	h.post("reverse/X/t2:0/1", ledger.KindAdjustment, leg(c, 20_000_000, 0), leg(sub, -14_801_981, 0), leg(owes, -5_000_000, 0), leg(ledger.FeesPlatform, -198_019, 0))
+	h.post("credit/X/t2:0/2", ledger.KindDeposit, leg(c, -20_000_000, 0), leg(sub, 19_801_981, 0), leg(ledger.FeesPlatform, 198_019, 0))
+	h.post("recover/X/t2:0/2", ledger.KindAdjustment, leg(sub, -5_000_000, 0), leg(owes, 5_000_000, 0))
+	n := len(h.changes)
+	h.changes[n-2].Post = append(h.changes[n-2].Post, h.changes[n-1].Post...)
+	h.changes = h.changes[:n-1]
+	h.claims = []storage.Row{{Table: rows, Partition: storage.Tenant("a"), ID: "hold/w3", Version: 2}}
+	order := func(id, spends string) chain.SignRequest {
+		return chain.SignRequest{
+			Intent: chain.Intent{ID: id, Tenant: "a", Network: "X"}, Also: []chain.Intent{{ID: id + "-too", Tenant: "a", Network: "X"}},
+			Unsigned: chain.Unsigned{Spends: []string{spends}},
+		}
+	}
+	h.signed = []chain.SignRequest{order("w1", "t1:0"), order("w1", "t1:0"), order("w3", "t2:0")}
+	h.sweeps = []string{"one"}
+	h.alerts = []string{"t4"}
 }
 
 func (h *history) shop() *Shop   { return &h.scene.Shops[0] }
@@ -66,11 +171,11 @@ func (h *history) chain() *Chain { return &h.scene.Chains[0] }
 func good() *history {
 	h := &history{paid: map[string]Ask{}, betrayed: map[string]bool{"": true, "a second payout": true}}
 	h.scene = Scene{
-		Now: at(3000), End: true, Calm: time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true, Aged: true, Fresh: "USDTX"},
+		Now: at(3000), End: true, Calm: 25 * time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true, Aged: true, Fresh: "USDTX"},
 		Prices: map[string]decimal.Decimal{"USDT": dec("1"), "X": dec("2")},
 		Quoted: map[string][]decimal.Decimal{"USDT": {dec("1")}, "X": {dec("2")}},
 		Risen:  map[string]bool{"w1": true}, Sieged: map[string]bool{"w3": true}, Edited: map[string]Edit{"w3": {Thief: "thief", Named: true}},
-		Shops:  []Shop{goodShop(), {ID: "b", Outbox: []Letter{{ID: "other", Object: "other", Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},
+		Shops:  []Shop{goodShop(), {ID: "b", Aside: map[string]int64{"X": 0}, Outbox: []Letter{{ID: "other", Object: "other", Body: `{"event":"x","data":{"transfer_id":"other"}}`, Attempts: 2, Created: at(2998)}}, Wallets: []Wallet{{ID: master}}}},
 		Chains: []Chain{goodChain()},
 	}
 	for _, p := range h.shop().Payments {
@@ -88,6 +193,7 @@ func good() *history {
 	}
 	h.accepted = [][2]string{{"k1", "w1"}, {"k1", "w1"}, {"k2", "w2"}, {"k3", "w3"}}
 	h.goodHooks()
+	h.goodBooks()
 	return h
 }
 
@@ -138,15 +244,16 @@ func goodShop() Shop {
 		},
 		Overview: map[string]Total{"USDTX": {24_801_981, 0}},
 		Counts: Counts{
-			Payments: 4, Payouts: 3, Lines: 7, Deposits: 2, Withdrawals: 1, SubWallet: 1,
+			Payments: 4, Payouts: 3, Lines: 7, Deposits: 1, Withdrawals: 1, SubWallet: 1,
 			StatPayments: map[string]int64{completed: 1, expired: 3}, StatPayouts: map[string]int64{completed: 1, cancelled: 1, processing: 1},
 		},
 		Earned:   map[string]int64{"USDTX": 1_248_019},
-		Suspense: []Suspended{{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Amount: 3_000_000}},
+		Suspense: []Suspended{{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Tx: "t4", Amount: 3_000_000}},
 		Resting:  []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), DueBelow: 5}},
 		Outbox: []Letter{
-			{ID: "lost", Object: "p4", Attempts: 6, Failed: true, Created: at(70)},
+			{ID: "lost", Object: "p4", Attempts: 6, Failed: true, Created: at(70), Ended: at(400)},
 			{ID: "new", Object: "w3", Created: at(3000)},
+			{ID: "held", Object: "p3", Attempts: 6, Failed: true, Created: at(70), Ended: at(70 + 24*60)},
 		},
 		Held: map[string]int64{"X/USDTX": 113_250_000, "X/X": 99_996_000},
 	}
@@ -155,7 +262,10 @@ func goodShop() Shop {
 	s.Payments[0].Deposits = []Deposit{{ID: "X/t1:0", Tx: "t1", Amount: 100_000_000, Net: 99_000_000, Final: true, Credited: true}}
 	s.Payments[1].Deposits = []Deposit{{ID: "X/t2:0", Tx: "t2", Amount: 20_000_000, Net: 19_801_981, Final: true, Credited: true}}
 	s.Payouts[0].Tx = "t3"
-	s.Payouts[2].Reason, s.Payouts[2].Since = "stuck", at(110)
+	s.Payouts[2].Reason, s.Payouts[2].Since, s.Payouts[2].Created = "stuck", at(2910), at(2900)
+	for i, kind := range []string{"full", "partial", "", ""} {
+		s.Payments[i].Type, s.Payments[i].Tolerance = kind, s.Payments[i].Due/200
+	}
 	for _, p := range s.Payments {
 		l := Line{ID: p.ID, Kind: "payment", Status: p.Status, Coin: p.Coin, Amount: p.Received, Fee: p.Platform, Net: p.Net}
 		if p.Received == 0 {
@@ -176,13 +286,13 @@ func goodChain() Chain {
 		return Move{Tx: tx, From: from, To: to, Coin: coin, Amount: dec(amount), Height: height, Time: at(minute)}
 	}
 	return Chain{
-		Network: "X", Height: 50,
+		Network: "X", Height: 50, Normal: true, Forward: map[string]decimal.Decimal{"X": dec("0.001"), "USDTX": dec("1")},
 		Moves: []Move{
 			move("t0", "bank", "hot", "X", "1", 1, 0), move("t1", "c1", "d1", "USDTX", "100", 10, 10), move("t2", "c2", "d2", "USDTX", "20", 11, 20),
 			move("t3", "hot", "o1", "USDTX", "9.75", 12, 120), move("t4", "c4", "d4", "USDTX", "3", 13, 90), move("t6", "hot", "d1", "X", "0.001", 13, 30),
 			move("t5", "d1", "hot", "USDTX", "100", 14, 40), move("t7", "d2", "hot", "USDTX", "20", 15, 80),
 		},
-		Sent:  []Sent{{"t3", 1000, true}, {"t5", 1000, true}, {"t6", 1000, true}, {"t7", 1000, true}},
+		Sent:  []Sent{{"t3", 1000, true, "hot"}, {"t5", 1000, true, "d1"}, {"t6", 1000, true, "hot"}, {"t7", 1000, true, "d2"}},
 		First: map[string]time.Time{"t1": at(5), "t2": at(15), "t4": at(85)},
 		Own:   map[string]bool{"hot": true, "d1": true, "d2": true, "d3": true, "d4": true},
 		Hot:   map[string]bool{"hot": true},
@@ -208,12 +318,40 @@ func (h *history) goodHooks() {
 	path("withdrawal_status_update", "w1", pending, processing, completed)
 	path("withdrawal_status_update", "w2", pending, cancelled)
 	path("transfer_status_update", "m1", pending, completed)
+	h.hook("payment_deposit", "p1", map[string]any{"deposit_id": "X/t1:0"})
+	h.hook("payment_deposit", "p2", map[string]any{"deposit_id": "X/t2:0"})
+	h.hook("withdrawal_waiting", "w3", nil)
+	h.hook("deposit_merged", "p1", map[string]any{"deposit_id": "X/t1:0"})
 	h.hook("deposit_received", "p1", nil)
 	h.hook("deposit_received", "p2", nil)
 	again := h.hooks[0]
 	again.Header = again.Header.Clone()
 	again.Header.Set("X-Webhook-Attempt", "2")
+	again.At = again.At.Add(time.Minute)
 	h.hooks = append(h.hooks, again)
+	shop := h.shop()
+	seq := map[string]int64{}
+	for _, hook := range h.hooks[:len(h.hooks)-1] {
+		id := hook.Header.Get("X-Webhook-Id")
+		object := h.objects[id]
+		seq[object]++
+		shop.Sent = append(shop.Sent, Letter{ID: id, Object: object, Body: string(hook.Body), Seq: seq[object], Done: true, Created: at(4)})
+	}
+	shop.Verified = true
+	h.hook("payment_status_update", "p4", map[string]any{"previous_status": waiting, "status": expired})
+	h.hook("withdrawal_status_update", "w3", map[string]any{"previous_status": pending, "status": processing})
+	h.hook("deposit_received", "p3", nil)
+	for i := range 3 { // these have come to nobody
+		shop.Outbox[i].Body, shop.Outbox[i].Seq = string(h.hooks[len(h.hooks)-3+i].Body), seq[shop.Outbox[i].Object]+1
+	}
+	h.hooks = h.hooks[:len(h.hooks)-3]
+}
+
+// withhold takes the webhooks of one event away.
+func (h *history) withhold(event string) {
+	is := func(body string) bool { return strings.Contains(body, `"event":"`+event+`"`) }
+	h.hooks = slices.DeleteFunc(h.hooks, func(x Hook) bool { return is(string(x.Body)) })
+	h.shop().Sent = slices.DeleteFunc(h.shop().Sent, func(l Letter) bool { return is(l.Body) })
 }
 
 // says is what every event of one object says alike.
@@ -244,7 +382,12 @@ func (h *history) hook(event, object string, more map[string]any) {
 	}
 	maps.Copy(data, more)
 	body, _ := json.Marshal(map[string]any{"event": event, "data": data, "timestamp": "2026-01-02T03:04:05.000Z"})
-	h.hooks = append(h.hooks, seal(fmt.Sprintf("id-%d", len(h.hooks)), body, 1))
+	id := fmt.Sprintf("id-%d", len(h.hooks))
+	if h.objects == nil {
+		h.objects = map[string]string{}
+	}
+	h.objects[id] = object
+	h.hooks = append(h.hooks, seal(id, body, 1))
 }
 
 // seal signs a body as the documents say it.

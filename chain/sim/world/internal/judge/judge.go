@@ -22,20 +22,27 @@ type Judge struct {
 	open     map[string]bool
 	breaches []Breach
 
-	asks     map[string]Ask               // by payment
-	lost     map[string]bool              // payments that a restore may have forgotten
-	orders   map[string]*Order            // by key
-	keys     []string                     // of orders, as they came
-	states   map[string]string            // of each object, as last seen
-	where    map[string]string            // address → the payment it was given to
-	letters  map[string]string            // by shop and id: the body
-	refused  map[string]int               // by object: attempts that were not answered well
-	trouble  map[string]time.Time         // by shop: when its receiver last answered badly
-	edges    map[string][]edge            // by object: the changes that were told
-	says     map[string]map[string]string // what all its webhooks say alike
-	claims   map[string]string            // by object: to whom it was told
-	deposits map[string]int               // by payment: how many were told
-	settled  map[string]*verdict          // by deposit: what a person decided on suspense
+	asks        map[string]Ask               // by payment
+	lost        map[string]bool              // payments that a restore may have forgotten
+	orders      map[string]*Order            // by key
+	keys        []string                     // of orders, as they came
+	states      map[string]string            // of each object, as last seen
+	where       map[string]string            // address → the payment it was given to
+	letters     map[string]*letter           // webhooks by shop and id
+	merges      map[string]string            // by deposit: the event that told of its merge
+	alerts      map[string]bool              // deposits in suspense that the host was alerted of, by shop and id
+	steps       map[string]int               // by deposit and withdrawal: events of what befell it, its status apart
+	trouble     map[string]time.Time         // by shop: when its receiver last answered badly
+	edges       map[string][]edge            // by object: the changes that were told
+	says        map[string]map[string]string // what all its webhooks say alike
+	claims      map[string]string            // by object: to whom it was told
+	transferred map[string]string            // by key
+	deposits    map[string]int               // by payment: how many were told
+	settled     map[string]*verdict          // by deposit: what a person decided on suspense
+	spent       map[slot]string              // by nonce or coin: the order that it was first signed for
+	refusing    bool                         // a signer or a token has refused something: a policy
+	frozen      map[string]bool              // withdrawals that an operator holds
+	record      *record                      // what the store was told
 }
 
 // edge is a change of state that a webhook told.
@@ -63,7 +70,7 @@ type Order struct {
 
 // New is a judge of a world with these coins.
 func New(coins map[string]Coin) *Judge {
-	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}}
+	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, record: newRecord(), orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}, alerts: map[string]bool{}}
 	for _, p := range Table() {
 		if p.Open != "" {
 			j.open[p.ID] = true
@@ -81,7 +88,7 @@ func (j *Judge) Hold(ids ...string) {
 }
 
 // Forget is told when the store was put back: what was told before is not held
-// against what comes after. What was paid is.
+// against what comes after. What was paid is, and who was alerted knows.
 func (j *Judge) Forget() {
 	j.forget()
 	for _, o := range j.orders {
@@ -93,10 +100,11 @@ func (j *Judge) Forget() {
 }
 
 func (j *Judge) forget() {
-	j.states, j.letters, j.edges = map[string]string{}, map[string]string{}, map[string][]edge{}
+	j.states, j.letters, j.edges = map[string]string{}, map[string]*letter{}, map[string][]edge{}
 	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
-	j.deposits, j.refused, j.trouble = map[string]int{}, map[string]int{}, map[string]time.Time{}
-	j.settled = map[string]*verdict{}
+	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
+	j.frozen, j.transferred = map[string]bool{}, map[string]string{}
+	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
 }
 
 // Tally is what was counted so far.
@@ -136,13 +144,16 @@ func (j *Judge) Look(s *Scene) {
 		j.balances(s, shop)
 		j.histories(shop)
 		j.views(shop)
-		j.agrees(shop)
+		j.agrees(s, shop)
+		j.outbox(s, shop)
 		j.firsts(s, shop)
 		j.resting(s, shop)
 		j.dearer(s, shop)
 		j.unread(s, shop)
 		j.theft(s, shop)
 		j.less(s, shop)
+		j.stored(shop)
+		j.verified(shop)
 	}
 	j.chains(s)
 	if s.End {

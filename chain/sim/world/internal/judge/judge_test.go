@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // deep makes a history one of a world whose final blocks may be taken back.
@@ -38,23 +40,26 @@ var breaks = map[string]func(h *history){
 	"ordered": func(h *history) { h.shop().Payouts[2].Address = "elsewhere" },
 	"I14":     func(h *history) { h.accepted = append(h.accepted, [2]string{"k1", "w9"}) },
 	"kept":    func(h *history) { h.shop().Payouts = h.shop().Payouts[:2] },
-	"charged": func(h *history) { h.shop().Payouts[1].Platform++ },
-	"reason":  func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
-	"I7":      func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
-	"I8":      func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
-	"I8-deep": func(h *history) {
-		deep(h)
-		h.chain().Moves[3].To = "o2"
-		h.chain().Moves[3].Amount = dec("5")
+	"refused": func(h *history) {
+		h.hook("withdrawal_status_update", "w2", map[string]any{"previous_status": pending, "status": failed})
 	},
+	"frozen": func(h *history) {
+		h.hook("withdrawal_status_update", "w2", map[string]any{"previous_status": pending, "status": processing})
+	},
+	"charged":            func(h *history) { h.shop().Payouts[1].Platform++ },
+	"reason":             func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
+	"I7":                 func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
+	"I8":                 func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
 	"I3":                 func(h *history) { h.shop().Wallets[1].Balances["USDTX"] = Balance{24_801_981, -1, 24_801_982} },
 	"balance":            func(h *history) { h.shop().Wallets[0].Balances["USDTX"] = Balance{84_000_001, 7_000_000, 77_000_001} },
 	"I9":                 func(h *history) { h.shop().Payouts[2].Status = failed },
+	"I9-gas":             func(h *history) { h.scene.Shops[1].Aside["X"] = 1 },
+	"W18":                func(h *history) { h.wrong = "stale" },
 	"platform-fees":      func(h *history) { h.shop().Earned["USDTX"]++ },
 	"history":            func(h *history) { h.shop().Wallets[0].History[1].After++ },
 	"history-withdrawal": func(h *history) { h.shop().Wallets[0].History[1].Ref = "w2" },
 	"I29":                func(h *history) { h.shop().Lines[0].Status = waiting },
-	"total-deposits":     func(h *history) { h.shop().Counts.Deposits = 1 },
+	"total-deposits":     func(h *history) { h.shop().Counts.Deposits = 2 },
 	"H06":                func(h *history) { h.hooks[0].Secret = "another" },
 	"I12": func(h *history) {
 		last := &h.hooks[len(h.hooks)-1]
@@ -67,29 +72,68 @@ var breaks = map[string]func(h *history){
 	},
 	"fields":       func(h *history) { h.hook("deposit_received", "p1", map[string]any{"more": 1}) },
 	"I16":          func(h *history) { h.hooks[0].Shop = "b" },
-	"told":         func(h *history) { h.hooks = slices.Delete(h.hooks, 1, 2) },
-	"deposit-told": func(h *history) { h.hooks = h.hooks[:len(h.hooks)-2] },
-	"I4":           func(h *history) { h.chain().Held["USDTX"] = dec("100") },
-	"I24":          func(h *history) { h.chain().Sent[2].Cost = 50_00000000 },
-	"I28":          func(h *history) { h.shop().Outbox[1].Created = at(2990) },
-	"I19":          func(h *history) { h.shop().Payouts[2].Reason = "" },
+	"I27":          func(h *history) { h.shop().Sent[1].Seq = 3 },
+	"I27-waiting":  func(h *history) { h.withhold("withdrawal_waiting") },
+	"I27-deposits": func(h *history) { h.withhold("payment_deposit") },
+	"merged": func(h *history) {
+		h.hook("deposit_merged", "p1", map[string]any{"deposit_id": "X/t1:0", "wallet_id": "w"})
+	},
+	"tolerance": func(h *history) { h.shop().Payments[0].Tolerance *= 2 },
+	"type":      func(h *history) { h.shop().Payments[0].Type = "over" },
+	"I1":        func(h *history) { h.changes[1].Post[0].Legs[0].Delta++ },
+	"I2":        func(h *history) { h.shop().Books["wallet/master/USDTX"] = Booked{} },
+	"verify":    func(h *history) { h.shop().Findings = []string{"a hold"} },
+	"I15":       func(h *history) { h.claims[0].Version = 1 },
+	"cost":      func(h *history) { h.chain().Sent[1].Cost++ },
+	"I4-aside":  func(h *history) { h.aside = 100_000_001 },
+	"repaid":    func(h *history) { h.changes[len(h.changes)-1].Post = h.changes[len(h.changes)-1].Post[:1] },
+	"I4-house": func(h *history) {
+		h.post("gift", ledger.KindAdjustment, ledger.Leg{Account: ledger.Float, Asset: "X", Delta: -100_000_000})
+	},
+	"I5-own":     func(h *history) { h.changes[0].Post[0].ID = "topup/X/t5:0/1" },
+	"I6":         func(h *history) { h.changes = slices.Delete(h.changes, 3, 4) },
+	"I11-spends": func(h *history) { h.signed[2].Unsigned.Spends[0] = "t1:0" },
+	"I11-free":   func(h *history) { h.free = "t2:0" },
+	"I4-tenants": func(h *history) { h.signed[0].Also[0].Tenant = "b" },
+	"I24-once":   func(h *history) { h.sweeps = []string{"one", "two"} },
+	"R03":        func(h *history) { h.gone = "t2:0" },
+	"six-held": func(h *history) {
+		h.shop().Outbox[2].Attempts = 5
+	},
+	"I23":       func(h *history) { h.chain().Stuck["d1"]["USDTX"] = dec("50") },
+	"I25":       func(h *history) { h.shop().Suspense = nil },
+	"I25-alert": func(h *history) { h.alerts = nil },
+	"deposit-told": func(h *history) {
+		h.hooks = h.hooks[:len(h.hooks)-2]
+		h.shop().Sent = h.shop().Sent[:len(h.shop().Sent)-1]
+	},
+	"I4":  func(h *history) { h.chain().Held["USDTX"] = dec("100") },
+	"I24": func(h *history) { h.chain().Sent[2].Cost = 50_00000000 },
+	"I28": func(h *history) { h.shop().Outbox[1].Created = at(2990) },
+	"I19": func(h *history) { h.shop().Payouts[2].Created = at(100) },
 	"I19-restored": func(h *history) {
 		h.scene.Weather.Restored = true
-		h.shop().Payouts[2].Status = "processing"
+		h.shop().Payouts[2].Created = at(100)
 		h.shop().Payouts[2].Reason = ""
 	},
-	"full":            func(h *history) { h.shop().Payments[0].Status = expired },
-	"partial":         func(h *history) { h.shop().Payments[1].Received = 0 },
-	"empty":           func(h *history) { h.shop().Payments[2].Status = failed; h.shop().Payments[2].Received = 1 },
-	"paid":            func(h *history) { h.shop().Payouts[0].Tx = "t9" },
-	"complete":        func(h *history) { h.shop().Suspense = nil },
-	"I26":             func(h *history) { h.shop().Held["X/USDTX"]-- },
-	"deposits-deep":   func(h *history) { deep(h); h.shop().Payments[0].Deposits = nil },
-	"I26-deep":        func(h *history) { deep(h); h.shop().Held["X/X"] -= 5 },
-	"resting":         func(h *history) { h.shop().Resting[0].Reason = "" },
-	"resting-ends":    func(h *history) { h.shop().Resting[0].DueBelow = -1 },
-	"at-rest":         func(h *history) { h.chain().Stuck["d2"]["USDTX"] = dec("20") },
-	"many-coins":      func(h *history) { h.shop().Payouts[2].Reason = "fee_too_high" },
+	"full":          func(h *history) { h.shop().Payments[0].Status = expired },
+	"partial":       func(h *history) { h.shop().Payments[1].Received = 0 },
+	"empty":         func(h *history) { h.shop().Payments[2].Status = failed; h.shop().Payments[2].Received = 1 },
+	"paid":          func(h *history) { h.shop().Payouts[0].Tx = "t9" },
+	"complete":      func(h *history) { h.shop().Suspense = nil },
+	"I26":           func(h *history) { h.shop().Held["X/USDTX"]-- },
+	"deposits-deep": func(h *history) { deep(h); h.shop().Payments[0].Deposits = nil },
+	"I26-deep":      func(h *history) { deep(h); h.shop().Held["X/X"] -= 5 },
+	"resting":       func(h *history) { h.shop().Resting[0].Reason = "" },
+	"resting-ends":  func(h *history) { h.shop().Resting[0].DueBelow = -1 },
+	"at-rest":       func(h *history) { h.chain().Stuck["d2"]["USDTX"] = dec("20") },
+	"many-coins":    func(h *history) { h.shop().Payouts[2].Reason = "fee_too_high" },
+	"below-cost-shown": func(h *history) {
+		h.shop().Payouts[2].Reason, h.shop().Resting[0].Coin = "hot_short", h.shop().Payouts[2].Coin
+	},
+	"gas-left": func(h *history) {
+		h.shop().Payouts[2].Reason, h.shop().Payouts[2].Coin = "hot_short", "X"
+	},
 	"fees-rose":       func(h *history) { h.scene.Risen["w3"] = true },
 	"fees-rose-shown": func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
 	"unread":          func(h *history) { h.scene.End = false; h.shop().Payments[0].Status = expired },
@@ -171,6 +215,7 @@ func TestForget(t *testing.T) {
 	h := good()
 	j := h.play()
 	require.Empty(t, j.Breaches())
+	j.Reopened()
 	j.Forget()
 	h.scene.Weather = Weather{Deep: true, Restored: true}
 	h.scene.End = false

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // payments judges a shop's payments.
@@ -16,11 +18,12 @@ func (j *Judge) payments(s *Scene, shop *Shop) {
 		j.priced(s, p)
 		j.split(p)
 		j.progress(p)
+		j.named(s, p)
 		j.timely(s, p)
 		j.credited(s, p)
 		j.ask("cancelled", p.Cancelled, p.Received == 0 && p.Status == expired, "payment %s was cancelled, is %s and was credited %d", p.ID, p.Status, p.Received)
 	}
-	j.suspended(shop)
+	j.suspended(s, shop)
 	there := map[string]bool{}
 	for i := range shop.Payments {
 		there[shop.Payments[i].ID] = true
@@ -33,18 +36,30 @@ func (j *Judge) payments(s *Scene, shop *Shop) {
 }
 
 // suspended is why money matched nothing, as merchants are told it.
-func (j *Judge) suspended(shop *Shop) {
+func (j *Judge) suspended(s *Scene, shop *Shop) {
 	coin := map[string]string{}
 	for i := range shop.Payments {
 		p := &shop.Payments[i]
 		coin[j.coin(p.Coin).Network+"/"+p.Address] = p.Coin
 	}
+	listed := map[string]int64{}
 	for i := range shop.Suspense {
 		d := &shop.Suspense[i]
 		asked, known := coin[j.coin(d.Coin).Network+"/"+d.Address]
 		wrong := asked != d.Coin
 		ok := d.Reason == "unmatched" || wrong && d.Reason == "wrong_asset" || !wrong && d.Reason == "late"
+		j.ask("I25", true, d.Coin != "" && d.Address != "" && d.Tx != "" && d.Reason != "" && d.Amount > 0, "suspense %+v of %s", *d, shop.ID)
+		told := j.alerts[shop.ID+"/"+d.ID]
+		j.ask("I25", !s.Weather.Lossy, told, "%d %s of %s in suspense, %s, and its host was not alerted", d.Amount, d.Coin, shop.ID, d.ID)
+		j.ask("I25-alert", !s.Weather.Restored, told, "%d %s of %s in suspense, %s, and its host was not alerted", d.Amount, d.Coin, shop.ID, d.ID)
+		listed[d.Coin] += d.Amount
 		j.ask("suspense-reason", known, ok && d.Amount > 0, "%d %s in suspense at an address for %s are shown as %q", d.Amount, d.Coin, asked, d.Reason)
+	}
+	for _, at := range sorted(shop.Books) {
+		if account, coin := cut(at); account == string(ledger.Suspense) {
+			have := shop.Books[at].Posted
+			j.ask("I25", have != 0 || listed[coin] != 0, have == listed[coin], "%s has %d %s in suspense, and %d are listed", shop.ID, have, coin, listed[coin])
+		}
 	}
 }
 
@@ -139,6 +154,20 @@ func (j *Judge) progress(p *Payment) {
 	j.ask("missing", true, ok, "payment %s, %d due, %d received and %d pending, misses %d", p.ID, p.Due, p.ShownReceived, p.ShownPending, p.ShownShort)
 }
 
+// named is that a payment tolerates what the papers say, and is called what it came to.
+func (j *Judge) named(s *Scene, p *Payment) {
+	low, high := j.tolerance(p)
+	j.ask("tolerance", p.Rate.IsPositive(), low-1 <= p.Tolerance && p.Tolerance <= high, "payment %s of %d tolerates %d, and not %d", p.ID, p.Due, p.Tolerance, low)
+	want := "partial"
+	switch {
+	case p.Received > p.Due:
+		want = "over"
+	case p.Received >= p.Due-p.Tolerance:
+		want = "full"
+	}
+	j.ask("type", s.End && p.Received > 0 && !s.Weather.Deep, p.Type == want, "payment %s has %d of %d and is called %q", p.ID, p.Received, p.Due, p.Type)
+}
+
 // tolerance is how much less than due is still full: half a percent of it, and at
 // most what five USD are worth. The paper does not say how it is rounded, so the two
 // figures bound it.
@@ -167,7 +196,7 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 	coin := j.coin(p.Coin)
 	c := s.chain(coin.Network)
 	for _, m := range c.Moves {
-		if m.To != p.Address || m.Coin != p.Coin || m.Amount.LessThan(coin.Dust) || c.inner(s, m) {
+		if m.To != p.Address || m.Coin != p.Coin || m.Amount.LessThan(coin.Dust) || c.inner(j, s, m) {
 			continue
 		}
 		units := coin.units(m.Amount)
@@ -190,11 +219,11 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 
 // inner reports whether a move is one between the library's own addresses, and no
 // withdrawal that somebody ordered to one of them.
-func (c *Chain) inner(s *Scene, m Move) bool {
+func (c *Chain) inner(j *Judge, s *Scene, m Move) bool {
 	if m.From != "" && c.Own[m.From] || c.ours(m.Tx) {
 		for i := range s.Shops {
 			for k := range s.Shops[i].Payouts {
-				if p := &s.Shops[i].Payouts[k]; p.Address == m.To && (p.Tx == m.Tx || p.open()) && p.Coin == m.Coin {
+				if p := &s.Shops[i].Payouts[k]; p.Address == m.To && p.Coin == m.Coin && (p.Tx == m.Tx || p.open() && m.Amount.Equal(j.coin(p.Coin).whole(p.Amount))) {
 					return false
 				}
 			}

@@ -16,6 +16,7 @@ func (j *Judge) payouts(s *Scene, shop *Shop) {
 		if o != nil {
 			j.charged(s, shop, o, p)
 		}
+		j.ask("I27-waiting", p.Reason != "" && !s.Weather.Restored, j.steps[p.ID] > 0, "withdrawal %s waits for %q, and no event tells of it", p.ID, p.Reason)
 		j.ask("reason", p.Reason != "", p.open() && !p.Since.IsZero() && !p.Since.After(s.Now.Add(s.Weather.Skew)),
 			"withdrawal %s is %s and waits for %q since %s", p.ID, p.Status, p.Reason, p.Since)
 	}
@@ -79,11 +80,7 @@ func (j *Judge) once(s *Scene, o *Order, p *Payout) {
 	want := coin.whole(p.Amount)
 	whole := m.Amount.Equal(want) || s.Weather.Taxed[p.Coin] && m.Amount.LessThan(want)
 	j.ask("I7", true, m.Coin == p.Coin && whole, "withdrawal %s of %s %s paid %s %s", p.ID, want, p.Coin, m.Amount, m.Coin)
-	id := "I8"
-	if s.Weather.Deep {
-		id = "I8-deep"
-	}
-	j.ask(id, !o.lost, p.Status != failed && p.Status != cancelled, "withdrawal %s is %s and was paid by %s", p.ID, p.Status, m.Tx)
+	j.ask("I8", !o.lost && !s.Weather.Deep, p.Status != failed && p.Status != cancelled, "withdrawal %s is %s and was paid by %s", p.ID, p.Status, m.Tx)
 }
 
 // transfers judges a shop's transfers.

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -10,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -89,6 +91,7 @@ func payView(p *payment.Payment, g payment.Progress) Payment {
 		Quoted: int64(p.NetworkFee), Rate: p.Rate, Percent: p.FeePercent, Price: p.Price, ByUser: p.FeeByUser, Fixed: p.FixedRate,
 		Cancelled: p.Cancelled, Value: p.MerchantReceived(), Created: p.CreatedAt, Expires: p.ExpiresAt,
 		ShownReceived: int64(g.Received), ShownPending: int64(g.Pending), ShownShort: int64(g.Missing),
+		Tolerance: int64(p.Tolerance), Type: string(p.Type),
 	}
 }
 
@@ -208,18 +211,30 @@ func (r *reader) suspense() {
 	for _, d := range pages(r, func(offset int) ([]payment.Deposit, error) {
 		return r.app.Payments.Suspense(r.ctx, r.shop.ID, page, offset)
 	}) {
-		r.shop.Suspense = append(r.shop.Suspense, Suspended{ID: d.ID, Coin: d.Currency, Address: d.Address, Reason: d.SuspenseReason(), Amount: int64(d.Amount)})
+		r.shop.Suspense = append(r.shop.Suspense, Suspended{ID: d.ID, Coin: d.Currency, Address: d.Address, Tx: d.Tx, Reason: d.SuspenseReason(), Amount: int64(d.Amount)})
 	}
 }
 
 // outbox reads the webhooks that wait or were given up.
 func (r *reader) outbox() {
-	for _, status := range []webhook.Status{webhook.StatusPending, webhook.StatusFailed} {
+	all := []webhook.Status{webhook.StatusPending, webhook.StatusFailed}
+	if r.shop.Verified {
+		all = append(all, webhook.StatusDelivered)
+	}
+	for _, status := range all {
 		for _, row := range pages(r, func(offset int) ([]storage.Row, error) {
 			return r.app.Webhooks.List(r.ctx, r.shop.ID, status, page, offset)
 		}) {
 			e := webhook.Events.Value(row)
-			r.shop.Outbox = append(r.shop.Outbox, Letter{ID: row.ID, Object: e.Object, Attempts: e.Attempts, Failed: status == webhook.StatusFailed, Created: e.Created, Error: e.Error})
+			l := Letter{
+				ID: row.ID, Object: e.Object, Body: e.Body, Seq: e.Seq, Attempts: e.Attempts, Failed: status == webhook.StatusFailed,
+				Done: status == webhook.StatusDelivered, Created: e.Created, Next: row.Due, Ended: e.Done, Error: e.Error,
+			}
+			if l.Done {
+				r.shop.Sent = append(r.shop.Sent, l)
+			} else {
+				r.shop.Outbox = append(r.shop.Outbox, l)
+			}
 		}
 	}
 }
@@ -228,6 +243,12 @@ func (r *reader) outbox() {
 func (r *reader) books(store storage.Store) {
 	part := storage.Tenant(r.shop.ID)
 	all, err := store.Balances(r.ctx, part)
+	r.shop.Books, r.shop.Aside = map[string]Booked{}, map[string]int64{}
+	floats, err2 := store.Find(r.ctx, storage.Query{Table: treasury.GasFloats.Table, Partition: part, Limit: page})
+	for _, row := range floats {
+		r.shop.Aside[row.ID] = int64(treasury.GasFloats.Value(row).Reserved)
+	}
+	err = errors.Join(err, err2)
 	r.shop.Owed, r.shop.Held, r.shop.Left = map[string]int64{}, map[string]int64{}, map[string]int64{}
 	if r.err = err; err != nil {
 		return
@@ -235,6 +256,7 @@ func (r *reader) books(store storage.Store) {
 	const chains, receivables = "chain/", "receivable/"
 	for _, b := range all {
 		name := string(b.Account)
+		r.shop.Books[name+"/"+string(b.Asset)] = Booked{int64(b.Posted), int64(b.Held)}
 		switch {
 		case len(name) > len(chains) && name[:len(chains)] == chains:
 			r.shop.Held[name[len(chains):]+"/"+string(b.Asset)] = -int64(b.Posted)

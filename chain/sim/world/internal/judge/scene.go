@@ -13,6 +13,7 @@ type Coin struct {
 	Native               bool
 	Dust                 decimal.Decimal
 	Confirmations        int64
+	WaitFinal            bool // beyond its confirmations it waits for the network's word
 }
 
 // units is an amount in the books' units, rounded down.
@@ -36,6 +37,7 @@ type Weather struct {
 	Taxed    map[string]bool // coins of which an issuer took something from holders
 	Took     map[string]bool // withdrawals that brought less, and were completed by an operator
 	Crumbs   bool            // merchants are paid in many small pieces
+	Lossy    bool            // a process may lose what it did: the store fails, or processes die or sleep
 	Skew     time.Duration
 }
 
@@ -56,6 +58,7 @@ type Scene struct {
 	// Edited are withdrawals of which a row was edited in the database, before anything of
 	// them was signed. They are shown here as they were ordered.
 	Edited map[string]Edit
+	Spared map[string]bool // withdrawals that may stay open, as promises of their own are asked of them
 	// Halted are the coins whose payouts the library has halted.
 	Halted map[string]bool
 	Shops  []Shop
@@ -87,9 +90,14 @@ type Shop struct {
 	Suspense  []Suspended
 	Resting   []Resting
 	Outbox    []Letter
-	Owed      map[string]int64 // what wallets owe, by "wallet/coin", as the ledger has it: 0 or less
-	Held      map[string]int64 // what the ledger says that the chain holds, by "network/coin"
-	Left      map[string]int64 // refunds out of suspense, by coin: paid by people, outside
+	Sent      []Letter          // those that were delivered, where it was Verified
+	Owed      map[string]int64  // what wallets owe, by "wallet/coin", as the ledger has it: 0 or less
+	Held      map[string]int64  // what the ledger says that the chain holds, by "network/coin"
+	Left      map[string]int64  // refunds out of suspense, by coin: paid by people, outside
+	Books     map[string]Booked // all that the ledger has, by "account/coin"
+	Aside     map[string]int64  // for gas, by coin
+	Verified  bool              // the library was asked to verify its books
+	Findings  []string          // that it found
 }
 
 // Payment is a payment's view.
@@ -97,6 +105,8 @@ type Payment struct {
 	ID, Status, Coin, Address, Wallet, Tx   string
 	Due, Received, Net, Platform, Network   int64
 	Quoted                                  int64 // network fee that was quoted
+	Tolerance                               int64 // how much less than due is full
+	Type                                    string
 	Rate, Percent, Price                    decimal.Decimal
 	ByUser, Fixed, Cancelled                bool
 	Value                                   string // merchant_received_usd
@@ -165,8 +175,8 @@ type Counts struct {
 
 // Suspended is money that matched nothing.
 type Suspended struct {
-	ID, Coin, Address, Reason string
-	Amount                    int64
+	ID, Coin, Address, Tx, Reason string
+	Amount                        int64
 }
 
 // Resting is coins on a deposit address that wait to be forwarded.
@@ -176,13 +186,15 @@ type Resting struct {
 	DueBelow              int64
 }
 
-// Letter is a webhook that was not delivered: yet, or for good.
+// Letter is a webhook that was not delivered, yet or for good; where Shop.Whole, any.
 type Letter struct {
-	ID, Object string
-	Attempts   int
-	Failed     bool
-	Error      string
-	Created    time.Time
+	ID, Object, Body string
+	Seq              int64 // of its object's events
+	Attempts         int
+	Failed, Done     bool
+	Error            string
+	Created, Next    time.Time
+	Ended            time.Time // when it was given up
 }
 
 // Chain is a network as it is, read past the library.
@@ -190,6 +202,7 @@ type Chain struct {
 	Network string
 	Outputs bool // it keeps outputs, not accounts
 	Height  int64
+	Word    int64                // blocks above one at which the network calls it final; 0 = never
 	Moves   []Move               // all that really moved on the branch that counts, oldest first
 	Sent    []Sent               // what the library broadcast and a block holds
 	First   map[string]time.Time // when an outside transaction was first sent
@@ -198,11 +211,17 @@ type Chain struct {
 	Hot     map[string]bool      // those of them that withdrawals are paid from
 	Held    map[string]decimal.Decimal
 	Stuck   map[string]map[string]decimal.Decimal // what deposit addresses hold, by address and coin
+	Halted  bool
+	Blind   bool // what transactions cost is not known, nor which were reverted
+	// Normal says that for a day fees have been at or below their median of seven days.
+	Normal  bool
+	Forward map[string]decimal.Decimal // what forwarding a coin costs now, in the network's own coin
 }
 
 // Move is one movement of value.
 type Move struct {
 	Tx, From, To, Coin string
+	Ordinal            int // place in its transaction
 	Amount             decimal.Decimal
 	Height             int64
 	Time               time.Time
@@ -213,4 +232,5 @@ type Sent struct {
 	Tx       string
 	Cost     int64 // in units of the network's own coin
 	Executed bool
+	From     string // of an account network, where it is known
 }

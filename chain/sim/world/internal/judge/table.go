@@ -21,8 +21,11 @@ var aboutPayments = []Promise{
 	{ID: "I11", Rule: "Every address is unique and single-use: it is never handed out twice, not even after expiry or a crash."},
 	{ID: "asked", Rule: "A payment is in the coin, to the wallet, at the terms and the merchant's fee, as it was asked for and answered."},
 	{ID: "rate", Rule: "A payment is priced by a price that a source has given."},
+	{ID: "W18", Rule: "Nothing is priced by a source that is silent, stale, ahead of its time, zero or below; a currency that is mistaken in its contract or units does not start."},
 	{ID: "due", Rule: "The customer sends the price in crypto, rounded up at the coin's scale; where he bears the fee, the price with the fee's percentage and the quoted network fee on it, rounded up."},
 	{ID: "window", Rule: "A payment expires so many minutes after its creation as were asked, by default 60."},
+	{ID: "tolerance", Rule: "The tolerance is 0.5 % of what is due, at most 5 USD worth."},
+	{ID: "type", Rule: "More than due is credited in full and called over, enough is called full, less is partial."},
 	{ID: "fees", Rule: "Of the received sum the network fee is taken once; the platform takes its percentage of the sum rounded down, or where the customer bears it the percentage that is contained in the rest; the wallet gets what is left."},
 	{ID: "received-usd", Rule: "merchant_received_usd is what the wallet was credited times the locked rate, two places, rounded down."},
 	{ID: "missing", Rule: "amount_missing is what the customer still has to send: nothing once enough has come within the tolerance of half a percent, at most 5 USD."},
@@ -38,47 +41,68 @@ var aboutPayments = []Promise{
 
 var aboutPayouts = []Promise{
 	{ID: "ordered", Rule: "A withdrawal is to the address, in the coin, of the merchant, as it was ordered."},
+	{ID: "I11-spends", Rule: "A nonce or a coin is signed for one order alone, with all its attempts."},
+	{ID: "I11-free", Rule: "A coin is reserved for one order before that is signed."},
+	{ID: "I4-tenants", Rule: "One merchant's coins pay nobody else's withdrawals."},
+	{ID: "R03", Rule: "A coin that a reorg took away is not spent once that was read."},
 	{ID: "I14", Rule: "The same idempotency key gives the same answer and one effect."},
 	{ID: "kept", Rule: "What was accepted, a payment or a withdrawal, is there afterwards."},
 	{ID: "charged", Rule: "The platform's fee is its percentage of the figure asked for, the network's a quote; without final_amount they come off the figure, with it they go on top; a price is converted once, rounded down."},
+	{ID: "frozen", Rule: "A pending withdrawal that an operator holds is not picked up before he releases it."},
+	{ID: "refused", Rule: "A withdrawal that is pending fails only where its approval is refused or a policy is violated."},
 	{ID: "reason", Rule: "A withdrawal shows a waiting_reason only while it is open, and since when."},
 	{ID: "I7", Rule: "A withdrawal has at most one executed effect, equal in coin, amount and destination to what was accepted; what was not accepted has none."},
-	{ID: "I8", Rule: "A withdrawal that failed or was cancelled, and whose money went back to the balance, was never paid."},
-	{ID: "I8-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "failed-then-mined-again", Why: "A reorg can take a failed transaction out and let it succeed when it is mined again; the withdrawal stays failed."},
+	{ID: "I8", Rule: "A withdrawal that failed or was cancelled, and whose money went back to the balance, was never paid. It fails where it can provably never land: its revert is final, which is after the required confirmations; against a deeper reorg nothing is promised."},
 }
 
 var aboutBooks = []Promise{
 	{ID: "I3", Rule: "No balance is below zero; amount is pending and available together."},
+	{ID: "I1", Rule: "The entries of every transaction of the ledger add up to nothing in each coin, and it is there once."},
+	{ID: "I2", Rule: "A stored balance is the sum of its entries."},
+	{ID: "verify", Rule: "Asked to verify its books the library finds them right: entries, seals, holds, postings without a cause, gas set aside."},
+	{ID: "I15", Rule: "Nobody writes on a version of a row that he has not seen, and a claim gives a row to one alone."},
+	{ID: "cost", Rule: "A cost is posted once per landed transaction of ours: all that left our addresses, less what came back, less what others were to get, rounded up."},
 	{ID: "balance", Rule: "A wallet has what its payments left it, less completed withdrawals with their fees, and what transfers and people brought or took; what a deep reorg took beyond that it owes."},
 	{ID: "I9", Rule: "pending is what open withdrawals and transfers hold, no more and no less: completed posts the hold once, and what ended has none."},
+	{ID: "I9-gas", Rule: "Gas is set aside only for what is in flight: when all has ended, none is."},
 	{ID: "platform-fees", Rule: "The platform has earned the platform fees of credited payments and completed withdrawals."},
 	{ID: "history", Rule: "The balance history has an entry per movement, each the step to the balance after it, from zero to the present balance."},
 	{ID: "history-withdrawal", Rule: "A completed withdrawal has one entry of minus what was requested; any other has none."},
 	{ID: "I29", Rule: "What a merchant is shown agrees with itself at every step: lists, counts, the unified history, statistics, balances, and every webhook."},
-	{ID: "total-deposits", Rule: "The overview counts the payments that were credited, also those that were credited in part.", Open: "deposits-partial", Why: "A payment that expired and was credited in part is not counted."},
+	{ID: "total-deposits", Rule: "The overview's total_deposits counts the payments that were paid; no paper says that one which expired and was credited in part counts, too."},
 }
 
 var aboutWebhooks = []Promise{
 	{ID: "H06", Rule: "X-Signature is the hex HMAC-SHA256 of the raw body under the merchant's secret, and Webhook-Signature that of id, time and body."},
-	{ID: "I12", Rule: "A webhook that comes again under the same id has the same body."},
-	{ID: "H08", Rule: "There are six attempts in all."},
-	{ID: "six", Rule: "A webhook is given up only after all its attempts: one at once, and five retries.", Open: "given-up-early", Why: "Where a host does not answer, its webhooks are held back, and given up after a day with attempts left, some without any."},
+	{ID: "I12", Rule: "A webhook has one body, stored and sent alike; it waits until its receiver has taken it, or it was given up and is listed so."},
+	{ID: "H08", Rule: "There are six attempts in all: one at once, then after 1 min, 5 min, 15 min, 1 h and 4 h."},
+	{ID: "six", Rule: "Within a day of its creation a webhook is given up only after all its attempts: one at once, and five retries."},
+	{ID: "six-held", Rule: "The same later than that.", Open: "given-up-early", Why: "Where a host does not answer, its webhooks are held back, and given up after a day with attempts left, some without any."},
 	{ID: "envelope", Rule: "A webhook's body is event, data and timestamp, the time in UTC with milliseconds."},
 	{ID: "fields", Rule: "The payload of each event has the documented fields, and does not grow."},
 	{ID: "payment-type", Rule: "A paid payment is told as full or over; one that expires as partial, or without a type where nothing came."},
-	{ID: "I16", Rule: "Nothing of one merchant's is told to another."},
-	{ID: "told", Rule: "Each change of state is told: the changes that were told lead from the first state to the present one, each once."},
+	{ID: "I16", Rule: "Nothing of one merchant's is told to another, or can be reached by him."},
+	{ID: "I27", Rule: "Every change of state of a payment, a withdrawal or a transfer is one event of its object, told or waiting to be, numbered in order: they lead from its first state to the present one, each taken once."},
+	{ID: "I27-waiting", Rule: "withdrawal_waiting tells that a withdrawal waits, for what and since when, and that it waits no more.", Open: "event-withdrawal_waiting", Why: "There is no such event."},
+	{ID: "I27-deposits", Rule: "payment_deposit tells of every deposit that is seen, final, late, of the wrong asset, or gone.", Open: "event-payment_deposit", Why: "There is no such event: deposit_received tells once that a deposit counts for a payment."},
+	{ID: "merged", Rule: "deposit_merged is one event per deposit."},
 	{ID: "deposit-told", Rule: "Each deposit that is detected for a payment is told."},
 }
 
 var aboutChains = []Promise{
 	{ID: "I4", Rule: "What merchants have and what stands in suspense is covered by coins on addresses of ours; only a reorg deeper than the required confirmations may break it."},
+	{ID: "I4-aside", Rule: "Reserving an outgoing transaction requires equity in the gas asset: what is set aside is there."},
+	{ID: "repaid", Rule: "A deposit that is mined again repays what its reversal left its wallet owing, as far as it brings so much."},
+	{ID: "I4-house", Rule: "Gas never spends merchants' coins: what the house has of a network's own coin stays at zero or above; only a deep reorg may break it."},
+	{ID: "I5-own", Rule: "Change, sweeps and gas of our own are never booked as what came from outside."},
+	{ID: "I6", Rule: "Whatever order events came in, what is booked in the end is what a fresh look at the chain finds, transfer by transfer."},
 	{ID: "I24", Rule: "A sweep together with its gas costs at most half of the value that it moves: over a week all of them together at most one and a half times that share, and one failed move per address."},
+	{ID: "I24-once", Rule: "Of one address one sweep is under way at a time."},
 	{ID: "I28", Rule: "No merchant's, stranger's or receiver's act delays another's first attempt or payout by more than the pause of one attempt."},
 }
 
 var aboutEnds = []Promise{
-	{ID: "I19", Rule: "After the faults everything open comes to its end in the papers' times, or shows a reason and since when."},
+	{ID: "I19", Rule: "After the faults every payment, withdrawal, transfer and webhook comes to its end in the papers' times; after a deep reorg a withdrawal may wait and show its reason, and since when."},
 	{ID: "I19-restored", Rule: "The same after a backup was put back.", Open: "waits-without-reason", Why: "A withdrawal whose signed transaction nobody takes, or whose nonce is to be filled by what the signer does not sign, shows no reason."},
 	{ID: "full", Rule: "A payment for which enough came in time is completed."},
 	{ID: "partial", Rule: "What came in time for a payment that was not paid in full is credited when its window has ended."},
@@ -94,9 +118,9 @@ var aboutEnds = []Promise{
 	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "sweep-waits-unseen", Why: "A sweep that waits for coins which a reorg took is not in the list of what waits."},
 }
 
-// aboutLater are promises whose defence is not built: they are named, and not asked.
+// aboutLater are promises of which some is not built yet.
 var aboutLater = []Promise{
-	{ID: "I23", Rule: "Reserved: its rule is not written yet.", Open: "I23", Why: "The defence is not built."},
-	{ID: "I25", Rule: "Reserved: its rule is not written yet.", Open: "I25", Why: "The defence is not built."},
-	{ID: "I27", Rule: "Reserved: its rule is not written yet.", Open: "I27", Why: "The defence is not built."},
+	{ID: "I23", Rule: "After 24 h with fees at or below their median of seven days, no halt, and operator funds at or above need, every unit is spendable, or in a batch, below cost, a reserve, frozen by its issuer, unlisted, or in suspense."},
+	{ID: "I25", Rule: "Every unit in suspense is told to the host: it is listed with its merchant, coin, address, transaction and reason, and the list adds up to what the books have in suspense."},
+	{ID: "I25-alert", Rule: "The host is also told of it when it happens, at least once.", Open: "alert-after-a-crash", Why: "An alert is told after its Change is in: a process that dies between the two tells nobody, and nobody tells it later."},
 }

@@ -23,12 +23,12 @@ func (j *Judge) views(shop *Shop) {
 }
 
 func (j *Judge) paymentLines(shop *Shop, lines map[string]*Line) {
-	by, credited := map[string]int64{}, int64(0)
+	by, done := map[string]int64{}, int64(0)
 	for i := range shop.Payments {
 		p := &shop.Payments[i]
 		by[shown(p.Status)]++
-		if p.Received > 0 {
-			credited++
+		if paid(p.Status) {
+			done++
 		}
 		l := lines[p.ID]
 		if l == nil {
@@ -46,7 +46,7 @@ func (j *Judge) paymentLines(shop *Shop, lines map[string]*Line) {
 			"payment %s is credited %d and shows %d received", p.ID, p.Received, p.ShownReceived)
 	}
 	j.ask("I29", len(shop.Payments) > 0, maps.Equal(nonzero(shop.Counts.StatPayments), by), "%s: statistics count payments %v, the list %v", shop.ID, shop.Counts.StatPayments, by)
-	j.ask("total-deposits", credited > 0, shop.Counts.Deposits == credited, "%s: the overview counts %d payments that were credited, the list has %d", shop.ID, shop.Counts.Deposits, credited)
+	j.ask("total-deposits", done > 0, shop.Counts.Deposits == done, "%s: the overview counts %d payments that were paid, the list has %d", shop.ID, shop.Counts.Deposits, done)
 }
 
 func (j *Judge) payoutLines(shop *Shop, lines map[string]*Line) {

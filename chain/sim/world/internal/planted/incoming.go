@@ -3,9 +3,9 @@ package planted
 // What goes wrong between a chain and the books.
 var incomingBugs = []Bug{
 	{
-		ID: "final-too-early", File: "chain/incoming/sight.go",
-		Old:  `s.FinalAt = t.Block.Height + n.confirmations(t) - 1`,
-		New:  `s.FinalAt = t.Block.Height + n.confirmations(t) - 2`,
+		ID: "final-too-early", File: "chain/incoming/unlisted.go",
+		Old:  `return max(1, c.Confirmations)`,
+		New:  `return max(1, c.Confirmations-1)`,
 		What: "a deposit is final one confirmation too early",
 	},
 	{

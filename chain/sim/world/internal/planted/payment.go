@@ -63,6 +63,12 @@ var paymentBugs = []Bug{
 		What: "a deep reorg takes suspended money away and the books keep it",
 	},
 	{
+		ID: "suspense-untold", File: "payment/posting.go",
+		Old:  `x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))`,
+		New:  `_ = AlertSuspense`,
+		What: "nobody is told that money was booked to suspense",
+	},
+	{
 		ID: "older-fact-wins", File: "payment/deposit.go",
 		Old:  `} else if f.version < e.d.FactVersion || s.Generation < e.d.Generation {`,
 		New:  `} else if s.Generation < e.d.Generation {`,

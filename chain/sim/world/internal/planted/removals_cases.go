@@ -165,8 +165,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ09-gas-left-out", File: "chain/outgoing/funds.go",
-		Old:     "d.intent.From, coins.Add(gas), ReasonHotShort)",
-		New:     "d.intent.From, coins, ReasonHotShort)",
+		Old:     "gas = gas.Add(coins)",
+		New:     "",
 		What:    "payouts of native coins promise the coins that they need for gas",
 		Package: "chain/outgoing", Test: "TestFQ09_GasIsCountedWithNativeCoins",
 	},

@@ -3,6 +3,27 @@ package planted
 // What sweeps cost, and prices.
 var treasuryRemovals = []Bug{
 	{
+		ID: "FM01-unlisted-is-dust", File: "wallet/treasury/sweep.go",
+		Old:  `{Column: "currency", Op: storage.In, Value: append(t.cfg.Registry.Codes(), "")}, // others are left to a process that lists them`,
+		New:  ``,
+		What: "a process that does not list a currency yet takes its deposits for dust", Package: "wallet/treasury",
+		Test: "TestFM01_DepositOfACurrencyThatOneProcessDoesNotList",
+	},
+	{
+		ID: "FT01-gas-there-is-not-used", File: "wallet/treasury/look.go",
+		Old:  `if lack > 0 { // gas that is there already is of no other use`,
+		New:  `if true {`,
+		What: "coins wait for ever where the gas that was sent for them cost too much", Package: "wallet/treasury",
+		Test: "TestFT01_GasThatIsThereIsUsed",
+	},
+	{
+		ID: "FT02-fee-alone-brings-nothing", File: "wallet/treasury/needed.go",
+		Old:  `if v.Reason == outgoing.ReasonGasShort && !t.native(v.Currency) {`,
+		New:  `if v.Reason == outgoing.ReasonGasShort {`,
+		What: "no coins are brought for a payout that lacks its fee alone", Package: "wallet/treasury",
+		Test: "TestFT02_PayoutThatLacksItsFeeGetsCoins",
+	},
+	{
 		ID: "FT01-given-up-for-good", File: "wallet/treasury/defer.go",
 		Old:  "	q.Limit, q.Where[1].Value = t.cfg.Batch, int64(typical)\n	rows, err := t.cfg.Store.Find(ctx, q)\n",
 		New:  "	q.Limit, q.Where[1].Value = t.cfg.Batch, int64(typical)\n	rows, err := []storage.Row(nil), error(nil)\n",
@@ -53,7 +74,7 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-fees-of-two-moments", File: "wallet/treasury/cost.go",
-		Old:  "move-c.move > c.move/4 {",
+		Old:  "move-c.move > c.move/20 {",
 		New:  "c.move < 0 {",
 		What: "a sweep that was judged right after fees rose waits until they have fallen below what they were", Package: "wallet/treasury",
 		Test: "TestFT01_FeesRoseSinceTheLastEstimate",

@@ -98,7 +98,7 @@ var storageBugs = []Bug{
 	{
 		ID: "idempotency-purged-in-flight", File: "storage/once.go",
 		Old:  `OnceTable.Row(o.Key, version, now.Add(OnceFor),`,
-		New:  `OnceTable.Row(o.Key, o.version, now,`,
+		New:  `OnceTable.Row(o.Key, version, now,`,
 		What: "the first answer to a key is forgotten at the next purge",
 	},
 }

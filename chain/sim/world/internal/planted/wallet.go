@@ -9,6 +9,18 @@ var walletBugs = []Bug{
 		What: "a transfer that is done keeps its hold",
 	},
 	{
+		ID: "overview-without-holds", File: "wallet/balances.go",
+		Old:  `c.Total, err = c.Total.Add(b.Amount); err != nil {`,
+		New:  `c.Total, err = c.Total.Add(b.Available); err != nil {`,
+		What: "the overview of the sub-accounts leaves out what is held",
+	},
+	{
+		ID: "never-due-again", File: "wallet/treasury/defer.go",
+		Old:  "	q.Limit, q.Where[1].Value = t.cfg.Batch, int64(typical)\n	rows, err := t.cfg.Store.Find(ctx, q)\n",
+		New:  "	q.Limit, q.Where[1].Value = t.cfg.Batch, int64(typical)\n	rows, err := []storage.Row(nil), error(nil)\n",
+		What: "coins that wait for lower fees are not looked at again when they have fallen",
+	},
+	{
 		ID: "transfer-not-told", File: "wallet/apply.go",
 		Old:  `change.Put = []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t), event}`,
 		New:  `_, change.Put = event, []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t)}`,
@@ -73,7 +85,7 @@ var walletBugs = []Bug{
 	{
 		ID: "gas-margin-ignored", File: "wallet/treasury/gas.go",
 		Old:  `if err != nil || reserved > equity {`,
-		New:  `if err != nil || most > equity {`,
+		New:  `if err != nil || r.Amount > equity {`,
 		What: "what is set aside already is forgotten when more is",
 	},
 	{

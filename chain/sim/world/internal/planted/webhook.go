@@ -9,6 +9,12 @@ var webhookBugs = []Bug{
 		What: "failed attempts are not counted",
 	},
 	{
+		ID: "one-breaker-for-all", File: "webhook/breaker.go",
+		Old:  "x := b.all[k]\n	if x == nil || x.pause == 0 {",
+		New:  "x := b.all[k]\n	for _, other := range b.all {\n		if other.pause > 0 {\n			x = other\n		}\n	}\n	if x == nil || x.pause == 0 {",
+		What: "while one host does not answer the webhooks of all merchants are held back",
+	},
+	{
 		ID: "one-attempt-less", File: "webhook/deliver.go",
 		Old:  `if e.Attempts > len(schedule) {`,
 		New:  `if e.Attempts >= len(schedule) {`,

@@ -34,6 +34,7 @@ var (
 	tell  = flag.Bool("tell", false, "tell what each world found")
 	first = flag.Bool("first", false, "ask of each omission which test finds it, whatever test it names; 7 worlds from each first seed")
 	own   = flag.String("own", ".", "with -first: what -run takes of the tests of an omission's own package")
+	tries = flag.Int("tries", 3, "from how many of the first seeds to play")
 	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
 )
 
@@ -174,7 +175,8 @@ func hunted(ctx context.Context, root, program string, b planted.Bug) (found, er
 	if b.File == "" {
 		worlds = min(worlds, innocent)
 	}
-	played := exec.CommandContext(ctx, program, "-play", cmp.Or(b.Store, "memory"), "-limit", fmt.Sprint(worlds))
+	played := exec.CommandContext(ctx, program, "-play", cmp.Or(b.Store, "memory"), "-limit", fmt.Sprint(worlds),
+		"-tries", fmt.Sprint(*tries))
 	played.Env = append(os.Environ(), overlay.Chosen+"="+b.ID)
 	played.Stderr = os.Stderr
 	out, err := played.Output()

@@ -27,6 +27,7 @@ type caught struct {
 
 // played plays worlds from each first seed until one fails.
 func played(ctx context.Context) error {
+	seeds := seeds[:min(len(seeds), *tries)]
 	out := make([]caught, len(seeds))
 	var all sync.WaitGroup
 	for i, from := range seeds {

@@ -1,0 +1,44 @@
+package outgoing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+)
+
+// TestFT06_StuckIsShown: fees rise and stay. An owner hears six hours after the first attempt
+// was signed that it is stuck, once, however often it is replaced, and that it is no longer so
+// when it lands.
+func TestFT06_StuckIsShown(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.stickAll()
+		signed := w.attempts("a")[0].Stored
+		for w.clock().Before(signed.Add(5 * time.Hour)) {
+			w.run(10)
+		}
+		require.Empty(t, w.last("a").Reason)
+		for w.clock().Before(signed.Add(12 * time.Hour)) {
+			w.run(10)
+		}
+		require.Equal(t, outgoing.Signed, w.last("a").State)
+		require.Equal(t, outgoing.ReasonStuck, w.last("a").Reason)
+		told := 0
+		for i, o := range w.heard {
+			if o.Reason == outgoing.ReasonStuck && (i == 0 || w.heard[i-1].Reason != o.Reason) {
+				told++
+			}
+		}
+		require.Equal(t, 1, told)
+		w.chain.SetFeeLevel(0)
+		w.run(60)
+		w.paid(in)
+		require.Empty(t, w.last("a").Reason)
+		w.sound()
+	})
+}
