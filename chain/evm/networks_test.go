@@ -121,8 +121,8 @@ func TestX02_ProvidersThatAreAskedTooOften(t *testing.T) {
 	}
 }
 
-// TestX02_StrangersRevertIsNoRateLimit: the recipient of a withdrawal may be a contract,
-// which chooses what it reverts with.
+// TestX02_StrangersRevertIsNoRateLimit: the recipient of a withdrawal may be a contract.
+// It chooses the text of its revert.
 func TestX02_StrangersRevertIsNoRateLimit(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -153,8 +153,8 @@ func TestGoneAfter(t *testing.T) {
 	w.requireBooks()
 }
 
-// TestGoneAfter_OfTwoProcesses: the node of one does not have a transfer, that of the other
-// has. The transfer is not gone while the other looks as rarely as at each half of GoneAfter.
+// TestGoneAfter_OfTwoProcesses: only the node of one process has a transfer. The transfer is not
+// gone as long as that process looks twice within GoneAfter.
 func TestGoneAfter_OfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	const after = 10 * time.Minute

@@ -755,8 +755,8 @@ func (n *namer) History(context.Context, chain.Address, int64, int64) ([]chain.T
 	return slices.Clone(n.history), nil
 }
 
-// TestL02_StoreFailsOnceInRecover: what is stored under the ordinal that an earlier version
-// gave it is not booked again, whichever question to the store fails.
+// TestL02_StoreFailsOnceInRecover: an earlier version stored a transfer under another ordinal.
+// Recover does not book it again, whichever read of the store fails.
 func TestL02_StoreFailsOnceInRecover(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 7)

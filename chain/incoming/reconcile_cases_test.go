@@ -335,8 +335,8 @@ func TestFN05_WhatTheNodeNamesIsBookedUnderItsName(t *testing.T) {
 	require.Len(t, w.of(a), 2)
 }
 
-// TestFN05_AnUnchangedBalanceIsNotLookedUp: an address that holds what it held, all of it
-// explained, costs no look into the store.
+// TestFN05_AnUnchangedBalanceIsNotLookedUp: a round reads nothing from the store for an
+// address whose balance is unchanged and explained.
 func TestFN05_AnUnchangedBalanceIsNotLookedUp(t *testing.T) {
 	t.Parallel()
 	w, p := newPurse(t, 90)

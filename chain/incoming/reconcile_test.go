@@ -110,7 +110,7 @@ func TestFN05_HoldingIsKeptAndDroppedByAFork(t *testing.T) {
 	require.EqualValues(t, 1, h.Nonce)
 	require.Len(t, w.of(a), 1)
 
-	// A deposit that was seen explains the rest: what is kept follows.
+	// A deposit that was seen explains the higher balance: the stored balance becomes that.
 	w.pay(a, "ETH", "1")
 	w.mine(1)
 	p.held[a] = "1.4"

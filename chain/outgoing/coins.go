@@ -59,8 +59,9 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 	return nil
 }
 
-// lacksFee says so where the coins of one transaction, largest first, cover the amount:
-// what is short then is the fee, and that is the operator's to bring.
+// lacksFee tells a missing fee from a missing amount. Where the largest coins that one
+// transaction may spend cover the amount, only the fee is missing: the order waits with
+// ReasonGasShort, which asks the operator for coins.
 func (n *Network) lacksFee(d *draft, free []storage.Row, err error) error {
 	if !errors.Is(err, chain.ErrShort) || d.intent.All {
 		return err

@@ -38,13 +38,13 @@ func (n *Network) covered(ctx context.Context, d *draft) error {
 			gas = gas.Add(n.gas.Decimal(under[i].Amount))
 		}
 	}
-	if err := n.holds(ctx, b, cur, d.intent.From, coins, ReasonHotShort); err != nil {
+	if cur.Native() {
+		return holds(ctx, b, cur, d.intent.From, coins, gas)
+	}
+	if err := holds(ctx, b, cur, d.intent.From, coins, decimal.Zero); err != nil {
 		return err
 	}
-	if cur.Native() {
-		gas = gas.Add(coins)
-	}
-	return n.holds(ctx, b, n.gas, d.intent.From, gas, ReasonGasShort)
+	return holds(ctx, b, n.gas, d.intent.From, decimal.Zero, gas)
 }
 
 // alone holds an order for all that an address holds back until everything sent
@@ -64,12 +64,17 @@ func (n *Network) alone(ctx context.Context, d *draft) error {
 	return nil
 }
 
-func (n *Network) holds(ctx context.Context, b chain.Balancer, cur *chain.Currency, a chain.Address, need decimal.Decimal, short Reason) error {
+// holds checks that an address holds an amount of a currency, and the gas beside it.
+func holds(ctx context.Context, b chain.Balancer, cur *chain.Currency, a chain.Address, amount, gas decimal.Decimal) error {
 	held, err := b.Balance(ctx, cur.Code, a)
 	if err != nil {
 		return err
 	}
-	if held.LessThan(need) {
+	short := ReasonHotShort
+	if !held.LessThan(amount) {
+		short = ReasonGasShort
+	}
+	if need := amount.Add(gas); held.LessThan(need) {
 		return &waitError{short, fmt.Sprintf("%s of %s are needed with what is on its way", need, cur.Code)}
 	}
 	return nil

@@ -195,7 +195,7 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 		}
 	}
 	own := j.gas(c.Network)
-	spent := c.spent(j)
+	spent, failed := c.spent(j)
 	brought, came := c.brought(j, s)
 	for _, a := range sorted(c.Stuck) {
 		for _, code := range sorted(c.Stuck[a]) {
@@ -203,7 +203,7 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 			sent := decimal.Min(brought[a+"/"+own.Code], c.Stuck[a][own.Code]) // gas that was paid for this, too
 			value, cost := there.Mul(s.Prices[coin.Token]), c.Forward[code].Add(spent[a]).Add(sent).Mul(s.Prices[own.Token])
 			worth := value.GreaterThan(cost.Mul(decimal.New(25, -1))) // it counts bounds, and estimates of its last look
-			j.ask("I23", able && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
+			j.ask("I23", able && !failed[a] && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
 				"%s %s lie at %s: %s USD, and forwarding costs %s", there, code, a, value, cost)
 		}
 	}
@@ -227,12 +227,14 @@ func (c *Chain) brought(j *Judge, s *Scene) (own, others map[string]decimal.Deci
 	return own, others
 }
 
-// spent is what the library has paid the network for each address, in its own coin.
-func (c *Chain) spent(j *Judge) map[string]decimal.Decimal {
-	gas, out, cost := j.gas(c.Network), map[string]decimal.Decimal{}, map[string]decimal.Decimal{}
+// spent is what the library has paid the network for each address, in its own coin, and
+// from which of them a transaction failed: what that cost counts at its bound.
+func (c *Chain) spent(j *Judge) (out map[string]decimal.Decimal, failed map[string]bool) {
+	gas, cost := j.gas(c.Network), map[string]decimal.Decimal{}
+	out, failed = map[string]decimal.Decimal{}, map[string]bool{}
 	for _, t := range c.Sent {
 		if cost[t.Tx] = gas.whole(t.Cost); !t.Executed && c.Own[t.From] && !c.Hot[t.From] { // it moved nothing
-			out[t.From] = out[t.From].Add(cost[t.Tx])
+			out[t.From], failed[t.From] = out[t.From].Add(cost[t.Tx]), true
 		}
 	}
 	for _, m := range c.Moves {
@@ -242,5 +244,5 @@ func (c *Chain) spent(j *Judge) map[string]decimal.Decimal {
 			}
 		}
 	}
-	return out
+	return out, failed
 }

@@ -165,8 +165,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ09-gas-left-out", File: "chain/outgoing/funds.go",
-		Old:     "gas = gas.Add(coins)",
-		New:     "",
+		Old:     "return holds(ctx, b, cur, d.intent.From, coins, gas)",
+		New:     "return holds(ctx, b, cur, d.intent.From, coins, decimal.Zero)",
 		What:    "payouts of native coins promise the coins that they need for gas",
 		Package: "chain/outgoing", Test: "TestFQ09_GasIsCountedWithNativeCoins",
 	},
