@@ -21,6 +21,9 @@ func (t *Treasury) mark(ctx context.Context, j *job) error {
 	if _, err := t.callOff(ctx, j.row.ID, j.s, j.note.Gas); err != nil {
 		return err
 	}
+	if err := t.takeBack(ctx, j); err != nil {
+		return err
+	}
 	p := storage.Network(j.s.Network)
 	c := storage.Change{
 		ID: fmt.Sprintf("%s/mark/%d", j.row.ID, j.row.Version), Partition: p,
@@ -47,6 +50,31 @@ func (t *Treasury) mark(ctx context.Context, j *job) error {
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // still due under its lease: marked on a later step
 	}
+	return err
+}
+
+// takeBack ends the order of a sweep that ended without it, as another one moved its
+// deposits: what was set aside for it is given back.
+func (t *Treasury) takeBack(ctx context.Context, j *job) error {
+	r, _, ok, err := Reservations.One(ctx, t.cfg.Store, storage.Tenant(j.s.Tenant), j.row.ID)
+	if err != nil || !ok || !r.Open {
+		return err
+	}
+	n := chain.Network(j.s.Network)
+	intent, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), j.row.ID)
+	if err != nil || ok && intent.State != outgoing.Waiting {
+		return err // it is on its way
+	}
+	if !ok { // whoever set it aside may hand it over later: called back, its id has no effect
+		in, err := t.order(ctx, j)
+		if err != nil {
+			return err
+		}
+		if err := t.Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
+			return err
+		}
+	}
+	_, err = t.Cancel(ctx, n, j.row.ID)
 	return err
 }
 
@@ -117,6 +145,8 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			due = row.Due
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
+		case s.State == SweepDone && o.State == outgoing.Cancelled: // another one moved its deposits
+			return storage.Change{}, nil
 		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
 			if more, err = t.again(ctx, j, o); err != nil {
 				return storage.Change{}, err

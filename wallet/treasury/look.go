@@ -82,11 +82,16 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 		j.s.State, j.s.Reason = SweepReplaced, "nothing is to be forwarded: its deposits are gone or below the dust limit"
 		return verdict{ended: true}, t.put(ctx, j, t.cfg.Now())
 	}
-	if v, err = t.weigh(ctx, j, c, in); err != nil || v.waiting != WaitBelowCost {
+	less, err := t.lessThanCame(ctx, j)
+	if err != nil {
 		return v, err
 	}
-	less, err := t.lessThanCame(ctx, j)
 	if less {
+		if err := t.still(ctx, j, c); err != nil {
+			return v, err // what came last may be in a block that the node does not have yet
+		}
+	}
+	if v, err = t.weigh(ctx, j, c, in); less && v.waiting == WaitBelowCost {
 		v.below = -1 // the rest may still come: it is looked at again, whatever fees do
 	}
 	return v, err

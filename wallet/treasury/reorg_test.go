@@ -1,6 +1,8 @@
 package treasury_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -216,4 +218,49 @@ func (w *world) fundings(n int) {
 	require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, storage.Change{ID: "fundings", Partition: rows[0].Partition, Put: []storage.Row{
 		treasury.Sweeps.Row(rows[0].ID, rows[0].Version, rows[0].Due, s),
 	}}))
+}
+
+// A sweep took a deposit with it that was not final yet. A fork took the sweep out of its
+// block, so the deposit, final now, got a sweep of its own, and more gas where that rose.
+// Then the first landed after all: the second is called back, and what was set aside for
+// it is free again.
+func TestFR05_SweepOfWhatAnotherOneTook(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		currency string
+		dearer   int64
+	}{{"ETH", 3}, {"USDTERC20", 3}, {"USDTERC20", 9}} {
+		t.Run(fmt.Sprint(c.currency, c.dearer), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			level := w.chain.FeeLevel()
+			p := w.pay(c.currency, "300")
+			w.mine(10)
+			before := w.chain.Balance(w.hot, c.currency)
+			w.send(p, c.currency, dec("1"))
+			w.until(func() bool { return len(w.sweeps()) > 0 && w.sweeps()[0].State == treasury.SweepDone })
+			first := w.sweeps()[0].Tx
+			require.True(t, w.chain.Balance(w.hot, c.currency).GreaterThan(before.Add(dec("1"))), "with what was not final")
+			w.chain.SetFeeLevel(3 * level)
+			_, err := w.chain.Reorg(2, first)
+			require.NoError(t, err)
+			if c.currency != "ETH" { // so that the second needs no gas, until it is dearer
+				_, err = w.chain.Fund(chain.Address(p.Address), "ETH", dec("0.0006"))
+				require.NoError(t, err)
+			}
+			w.hours(3)
+			require.True(t, slices.ContainsFunc(w.sweeps(), func(s treasury.Sweep) bool { return s.State == treasury.SweepMoving }))
+			w.chain.SetFeeLevel(c.dearer * level)
+			w.hours(1)
+			w.chain.SetFeeLevel(level)
+			w.hours(4)
+			require.True(t, w.chain.Balance(w.hot, c.currency).GreaterThan(before.Add(dec("1"))))
+			for _, s := range w.sweeps() {
+				require.Contains(t, []treasury.SweepState{treasury.SweepDone, treasury.SweepReplaced}, s.State)
+			}
+			w.conserved("ETH", c.currency)
+			w.released()
+		})
+	}
 }

@@ -549,3 +549,32 @@ func TestFT01_GasTransferThatLacksItsCoinsIsShown(t *testing.T) {
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }
+
+// A small deposit waits for lower fees. They fall, and a large one comes, while the node
+// has fallen back behind its block. The small one is not forwarded as if it were all.
+func TestFR06_LittleIsThereForANodeThatIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(10 * level)
+	p := w.open("ETH", "300")
+	w.send(p, "ETH", dec("0.0004"))
+	w.mine(40)
+	require.Equal(t, 1, w.waits())
+	w.chain.SetFeeLevel(level)
+	w.send(p, "ETH", dec("0.1"))
+	w.chain.Mine(14)
+	w.credit()
+	w.chain.Front().Lag(14)
+	for range 3 {
+		_, err := w.app.Treasury.Step(t.Context(), w.n)
+		require.ErrorIs(t, err, chain.ErrBehind)
+		w.clock.Advance(10 * time.Minute)
+	}
+	w.chain.Front().Honest()
+	w.hours(2)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.0004")), "all of it is forwarded")
+	w.mine(14)
+	w.released()
+}

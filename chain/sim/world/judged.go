@@ -244,7 +244,7 @@ func (r *run) transfer(network, tx string, ordinal int) (judge.Found, bool) {
 // look reads one network past the library.
 func (o *outside) look(r *run, n *network) (judge.Chain, error) {
 	c := judge.Chain{
-		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), Word: n.final, First: map[string]time.Time{},
+		Network: string(n.name), Outputs: n.chain.Family() == chain.UTXOFamily, Height: n.chain.Height(), Undone: n.undone, Word: n.final, First: map[string]time.Time{},
 		Unseen: map[string]bool{}, Own: map[string]bool{}, Hot: map[string]bool{}, Held: map[string]decimal.Decimal{}, Stuck: map[string]map[string]decimal.Decimal{},
 	}
 	for _, m := range r.tenants {

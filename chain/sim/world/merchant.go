@@ -103,8 +103,9 @@ type unheard struct {
 
 // request is what is asked under a key, and asked again until it is heard.
 type request struct {
-	made time.Time // for the first time
-	do   func(t *task)
+	made  time.Time // for the first time
+	quote string    // what was wrong with the source of prices then
+	do    func(t *task)
 }
 
 // collect hands requests of dead processes back to their merchants.
@@ -214,7 +215,7 @@ func (p *payout) order(in withdrawal.CreateInput) (said string, ok bool) {
 	p.m.payouts = append(p.m.payouts, p)
 	r.outside.ordered(p, in)
 	said = "not heard"
-	again := &request{made: r.now}
+	again := &request{made: r.now, quote: r.quote}
 	again.do = func(t *task) { said = p.request(t, in, again) }
 	if !r.ask("create withdrawal", again.do) {
 		return "all busy", false
@@ -284,7 +285,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 		p.m.heard(t, err, again)
 		return "refused: " + kind(err)
 	}
-	if priced && again.made.Equal(p.m.r.now) && quote == p.m.r.quote && !t.paused && len(p.m.r.typed) == 0 {
+	if priced && again.made.Equal(p.m.r.now) && again.quote == quote && quote == p.m.r.quote && !t.paused && len(p.m.r.typed) == 0 {
 		p.m.r.outside.judge.Priced("withdrawal "+v.ID, quote)
 	}
 	if p.id == "" {

@@ -252,6 +252,9 @@ type tip struct {
 // leave remembers the branch that is about to be left, depth blocks deep.
 func (n *network) leave(depth int64) {
 	head := n.sim.Head()
+	if depth > int64(n.shallow()) {
+		n.undone++
+	}
 	n.peak = max(n.peak, head.Height)
 	for i := range n.tips {
 		n.tips[i].fork = min(n.tips[i].fork, head.Height-depth)

@@ -47,6 +47,7 @@ type network struct {
 	final  int64
 	tips   []tip // branches that were abandoned
 	peak   int64 // the highest block that was on one
+	undone int   // how many forks took blocks back that were final
 }
 
 // onNodes are the nemeses that need no simulated node.

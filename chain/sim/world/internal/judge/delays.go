@@ -13,6 +13,11 @@ const alone = 24 * time.Hour
 // all that was due.
 func (j *Judge) firsts(s *Scene, shop *Shop) {
 	trouble, own := false, shop.Deaf || s.Now.Sub(j.trouble[shop.ID]) < alone
+	for i := range shop.Payouts {
+		if p := &shop.Payouts[i]; p.Reason != "" {
+			j.reasons[p.ID] = s.Now
+		}
+	}
 	for i := range shop.Outbox {
 		own = own || shop.Outbox[i].Attempts > 0 && !shop.Outbox[i].Failed // its own receiver may be left alone for a while
 	}
@@ -49,7 +54,11 @@ func (j *Judge) firsts(s *Scene, shop *Shop) {
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
 		known := p.Coin != s.Weather.Fresh // to whoever has done all that was due
-		j.ask("I28", trouble && known, p.Status != pending || p.Reason != "" || p.Created.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
-			"withdrawal %s waits since %s and says nothing", p.ID, p.Created.Format(time.DateTime))
+		since := p.Created
+		if said := j.reasons[p.ID]; said.After(since) {
+			since = said
+		}
+		j.ask("I28", trouble && known, p.Status != pending || p.Reason != "" || since.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
+			"withdrawal %s waits since %s and says nothing", p.ID, since.Format(time.DateTime))
 	}
 }

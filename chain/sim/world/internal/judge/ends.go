@@ -203,7 +203,11 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 			sent := decimal.Min(brought[a+"/"+own.Code], c.Stuck[a][own.Code]) // gas that was paid for this, too
 			value, cost := there.Mul(s.Prices[coin.Token]), c.Forward[code].Add(spent[a]).Add(sent).Mul(s.Prices[own.Token])
 			worth := value.GreaterThan(cost.Mul(decimal.New(25, -1))) // it counts bounds, and estimates of its last look
-			j.ask("I23", able && !failed[a] && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
+			id := "I23"
+			if s.Weather.Taxed[code] {
+				id = "I23-taxed"
+			}
+			j.ask(id, able && !failed[a] && came[a+"/"+code].GreaterThan(coin.Dust), there.LessThan(coin.Dust) || !worth || aside[a+"/"+code],
 				"%s %s lie at %s: %s USD, and forwarding costs %s", there, code, a, value, cost)
 		}
 	}

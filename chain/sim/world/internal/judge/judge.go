@@ -33,6 +33,7 @@ type Judge struct {
 	alerts      map[string]bool              // deposits in suspense that the host was alerted of, by shop and id
 	steps       map[string]int               // by deposit and withdrawal: events of what befell it, its status apart
 	trouble     map[string]time.Time         // by shop: when its receiver last answered badly
+	reasons     map[string]time.Time         // by withdrawal: when it last showed a reason
 	edges       map[string][]edge            // by object: the changes that were told
 	says        map[string]map[string]string // what all its webhooks say alike
 	claims      map[string]string            // by object: to whom it was told
@@ -103,7 +104,7 @@ func (j *Judge) forget() {
 	j.states, j.letters, j.edges = map[string]string{}, map[string]*letter{}, map[string][]edge{}
 	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
-	j.frozen, j.transferred = map[string]bool{}, map[string]string{}
+	j.frozen, j.transferred, j.reasons = map[string]bool{}, map[string]string{}, map[string]time.Time{}
 	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
 }
 

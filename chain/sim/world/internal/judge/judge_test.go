@@ -100,7 +100,11 @@ var breaks = map[string]func(h *history){
 	"six-held": func(h *history) {
 		h.shop().Outbox[2].Attempts = 5
 	},
-	"I23":       func(h *history) { h.chain().Stuck["d1"]["USDTX"] = dec("50") },
+	"I23": func(h *history) { h.chain().Stuck["d1"]["USDTX"] = dec("50") },
+	"I23-taxed": func(h *history) {
+		h.scene.Weather.Taxed = map[string]bool{"USDTX": true}
+		h.chain().Stuck["d1"]["USDTX"] = dec("50")
+	},
 	"I25":       func(h *history) { h.shop().Suspense = nil },
 	"I25-alert": func(h *history) { h.alerts = nil },
 	"deposit-told": func(h *history) {

@@ -223,7 +223,7 @@ func (c *Chain) inner(j *Judge, s *Scene, m Move) bool {
 	if m.From != "" && c.Own[m.From] || c.ours(m.Tx) {
 		for i := range s.Shops {
 			for k := range s.Shops[i].Payouts {
-				if p := &s.Shops[i].Payouts[k]; p.Address == m.To && p.Coin == m.Coin && (p.Tx == m.Tx || p.open() && m.Amount.Equal(j.coin(p.Coin).whole(p.Amount))) {
+				if p := &s.Shops[i].Payouts[k]; p.Address == m.To && p.Coin == m.Coin && (p.Tx == m.Tx || m.Amount.Equal(j.coin(p.Coin).whole(p.Amount))) {
 					return false
 				}
 			}

@@ -202,6 +202,7 @@ type Chain struct {
 	Network string
 	Outputs bool // it keeps outputs, not accounts
 	Height  int64
+	Undone  int                  // how many forks took blocks back that were final
 	Word    int64                // blocks above one at which the network calls it final; 0 = never
 	Moves   []Move               // all that really moved on the branch that counts, oldest first
 	Sent    []Sent               // what the library broadcast and a block holds
