@@ -58,6 +58,11 @@ var goldens = []golden{{
 	stopped: time.Date(2026, 11, 23, 3, 17, 26, 0, time.UTC),
 	key:     "bd2112d8b388568336e0d4a78441d19a60abdc40cad8093ab3e1676250e65b36",
 	redis:   "d71135ac4c543a5d17acda2990096967bc557552866f8990a5777eaf36e9f355",
+}, {
+	name: "4", migrations: map[string]int{"sqlite": 16, "postgres": 15, "mysql": 15},
+	stopped: time.Date(2026, 11, 23, 7, 43, 37, 0, time.UTC),
+	key:     "4e19055876488a4b78c3c4b6039fbf175fb4b95c4eb14361ecc63bb372bc79c2",
+	redis:   "90f86ea2f4e4be3a79a72e69fb63a710923a5647ac839759c15658a97dd86f30",
 }}
 
 func (g *golden) file(t *testing.T, name string) io.Reader {

@@ -224,7 +224,7 @@ func (w *world) fundings(n int) {
 // block, so the deposit, final now, got a sweep of its own, and more gas where that rose.
 // Then the first landed after all: the second is called back, and what was set aside for
 // it is free again.
-func TestFR05_SweepOfWhatAnotherOneTook(t *testing.T) {
+func TestR05_SweepOfWhatAnotherOneTook(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		currency string

@@ -552,7 +552,7 @@ func TestFT01_GasTransferThatLacksItsCoinsIsShown(t *testing.T) {
 
 // A small deposit waits for lower fees. They fall, and a large one comes, while the node
 // has fallen back behind its block. The small one is not forwarded as if it were all.
-func TestFR06_LittleIsThereForANodeThatIsBehind(t *testing.T) {
+func TestR06_LittleIsThereForANodeThatIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("1")
