@@ -118,7 +118,7 @@ func Together[In, Out any](ctx context.Context, key string, in In, do func(ctx c
 	r := &request{share: &shared{key: key, in: in, do: func(ctx context.Context, all []*request) {
 		list := make([]In, len(all))
 		for i, r := range all {
-			list[i] = r.share.in.(In)
+			list[i], _ = r.share.in.(In) // nil of an interface is not of it
 		}
 		for i, out := range do(ctx, list) {
 			all[i].share.out = out
@@ -127,7 +127,8 @@ func Together[In, Out any](ctx context.Context, key string, in In, do func(ctx c
 	if w.ask(r); r.err != nil { // the Work has ended by a panic, and everything that do asks has, too
 		return do(ctx, []In{in})[0]
 	}
-	return r.share.out.(Out)
+	out, _ := r.share.out.(Out)
+	return out
 }
 
 type workKey struct{}
