@@ -273,7 +273,7 @@ func foldedID(op string, rows []storage.Row) string {
 	}
 	sum := sha256.New()
 	for _, r := range rows {
-		fmt.Fprintf(sum, "%s/%q/%d\n", r.Table.Name, r.ID, r.Version)
+		_, _ = fmt.Fprintf(sum, "%s/%q/%d\n", r.Table.Name, r.ID, r.Version)
 	}
 	return fmt.Sprintf("%s/%x", op, sum.Sum(nil))
 }
