@@ -11,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // A room's Config has three kinds of fields. Settings are the host's. Those of
@@ -68,7 +69,7 @@ func eitherHalts(ours, theirs func(context.Context, chain.Intent) (string, error
 		if why, err := ours(ctx, in); err != nil || why != "" {
 			return why, err
 		}
-		return theirs(ctx, in)
+		return theirs(storage.Apart(ctx), in)
 	}
 }
 
@@ -81,7 +82,7 @@ func eitherStops(ours, theirs func(ctx context.Context, tenant, currency string)
 		if halted, err := ours(ctx, tenant, currency); err != nil || halted {
 			return halted, err
 		}
-		return theirs(ctx, tenant, currency)
+		return theirs(storage.Apart(ctx), tenant, currency)
 	}
 }
 
@@ -95,7 +96,7 @@ func both(ours, theirs outgoing.Handler) outgoing.Handler {
 		if err := ours(ctx, o); err != nil {
 			return err
 		}
-		return theirs(ctx, o)
+		return theirs(storage.Apart(ctx), o)
 	}
 }
 
@@ -108,7 +109,7 @@ func anySource(ours, theirs func(context.Context, string) ([]string, error)) fun
 		if spends, err := ours(ctx, outpoint); err != nil || len(spends) > 0 {
 			return spends, err
 		}
-		return theirs(ctx, outpoint)
+		return theirs(storage.Apart(ctx), outpoint)
 	}
 }
 
@@ -135,7 +136,7 @@ func lowerCost(ours, theirs costBound) costBound {
 		if err != nil {
 			return 0, err
 		}
-		b, err := theirs(ctx, c, to)
+		b, err := theirs(storage.Apart(ctx), c, to)
 		return min(a, b), err
 	}
 }
@@ -151,7 +152,7 @@ func bothDeliver(ours, theirs delivery) delivery {
 		if err := ours(ctx, c, to, memo, a); err != nil {
 			return err
 		}
-		return theirs(ctx, c, to, memo, a)
+		return theirs(storage.Apart(ctx), c, to, memo, a)
 	}
 }
 
@@ -165,7 +166,7 @@ func eitherOwns(ours, theirs ownership) ownership {
 	}
 	return func(ctx context.Context, n chain.Network, a chain.Address) (string, bool, error) {
 		use, own, err := ours(ctx, n, a)
-		otherUse, otherOwn, otherErr := theirs(ctx, n, a)
+		otherUse, otherOwn, otherErr := theirs(storage.Apart(ctx), n, a)
 		if otherOwn && (!own || use == string(incoming.UsePayment)) {
 			use = otherUse
 		}

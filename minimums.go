@@ -77,7 +77,7 @@ func greaterMinimums(ours, theirs payment.Minimums) payment.Minimums {
 		if err != nil {
 			return nil, err
 		}
-		others, err := theirs(ctx, currencies...)
+		others, err := theirs(storage.Apart(ctx), currencies...)
 		for code, least := range others {
 			out[code] = max(out[code], least)
 		}

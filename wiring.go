@@ -24,6 +24,9 @@ import (
 // What one domain needs of another passes through here: each domain says what
 // it needs as a small interface of its own, and knows no other.
 
+// joined is the store as items of work ask it.
+func (a *App) joined() storage.Store { return storage.Joined(a.cfg.Store) }
+
 // route hands a fact to the owner of the address that it happened at.
 func (a *App) route(ctx context.Context, f incoming.Fact) error {
 	s := f.Sighting
@@ -91,7 +94,7 @@ func (p payouts) Cancel(ctx context.Context, n chain.Network, id string) (bool, 
 // false where this process has a client of it, or another one serves it.
 func (a *App) offline(n chain.Network) (o outgoing.Offline, ok bool) {
 	_, err := a.network(n)
-	return outgoing.Offline{Store: a.cfg.Store, Network: n, Now: a.cfg.Clock.Now}, err != nil && !slices.Contains(a.cfg.Elsewhere, n)
+	return outgoing.Offline{Store: a.joined(), Network: n, Now: a.cfg.Clock.Now}, err != nil && !slices.Contains(a.cfg.Elsewhere, n)
 }
 
 func (p payouts) submit(ctx context.Context, in chain.Intent) error {
@@ -183,7 +186,7 @@ func (a *App) reading(ctx context.Context, n chain.Network) error {
 		return nil
 	}
 	for range 2 {
-		_, _, ok, err := incoming.Cursors.One(ctx, a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
+		_, _, ok, err := incoming.Cursors.One(ctx, a.joined(), storage.Network(string(n)), incoming.CursorID)
 		if err != nil {
 			return err
 		}
@@ -204,7 +207,7 @@ var ErrNotReady = errors.New("cryptopay: the network is not being read yet")
 
 // head is how far a network was read.
 func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
-	c, _, _, err := incoming.Cursors.One(ctx, a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
+	c, _, _, err := incoming.Cursors.One(ctx, a.joined(), storage.Network(string(n)), incoming.CursorID)
 	return c, err
 }
 
@@ -321,7 +324,7 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 	if w.Status != withdrawal.Pending {
 		return "", nil
 	}
-	h, _, halted, err := incoming.AssetHalts.One(ctx, a.cfg.Store, storage.Network(string(in.Network)), in.Currency)
+	h, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), storage.Network(string(in.Network)), in.Currency)
 	if err != nil || halted {
 		return h.Reason, err
 	}
@@ -343,13 +346,13 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, e
 	if err != nil || cursor.Halted != "" {
 		return true, err
 	}
-	if _, _, halted, err := incoming.AssetHalts.One(ctx, a.cfg.Store, storage.Network(string(c.Network)), c.Code); err != nil || halted {
+	if _, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), storage.Network(string(c.Network)), c.Code); err != nil || halted {
 		return true, err
 	}
 	if less, err := a.Withdrawals.DeliveredLess(ctx, tenant, currency); err != nil || less {
 		return true, err
 	}
-	balances, err := a.cfg.Store.Balances(ctx, storage.Tenant(tenant))
+	balances, err := a.joined().Balances(ctx, storage.Tenant(tenant))
 	if err != nil {
 		return true, err
 	}
@@ -456,7 +459,7 @@ func (f fees) convert(ctx context.Context, coins decimal.Decimal, token string, 
 }
 
 func (f fees) price(ctx context.Context, token string) (decimal.Decimal, error) {
-	r, err := f.a.cfg.Rates.Rate(ctx, token, "USD")
+	r, err := f.a.cfg.Rates.Rate(storage.Apart(ctx), token, "USD")
 	if err != nil {
 		return decimal.Decimal{}, fmt.Errorf("pricing the network fee: %w", err)
 	}

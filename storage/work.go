@@ -3,9 +3,12 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 	"slices"
+
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Work does items of due work together, so that many of them cost few calls of the store.
@@ -48,23 +51,38 @@ func Work[T any](ctx context.Context, s Store, items []T, key func(T) string, do
 		}
 	}()
 	for len(order) > 0 {
-		var asked []*request
+		var asked, shared []*request
 		var waiting []int
 		for n := 0; n < len(order); n++ {
 			i := order[n]
 			if workers[i] == nil {
 				workers[i] = newWorker(ctx, base, func(ctx context.Context) { errs[i] = do(ctx, items[i]) })
 			}
-			if r, ok := workers[i].next(); ok {
-				asked, waiting = append(asked, r), append(waiting, i)
-				continue
+			w := workers[i]
+			if w.shares == nil {
+				r, ok := w.next()
+				if !ok {
+					if k := key(items[i]); len(behind[k]) > 0 {
+						order, behind[k] = append(order, behind[k][0]), behind[k][1:]
+					}
+					continue
+				}
+				if r.share == nil {
+					asked, waiting = append(asked, r), append(waiting, i)
+					continue
+				}
+				w.shares = r
 			}
-			if k := key(items[i]); len(behind[k]) > 0 {
-				order, behind[k] = append(order, behind[k][0]), behind[k][1:]
-			}
+			shared, waiting = append(shared, w.shares), append(waiting, i)
 		}
-		answer(ctx, base, asked)
-		order = waiting
+		if order = waiting; len(asked) > 0 {
+			answer(ctx, base, asked)
+			continue
+		}
+		share(ctx, base, shared)
+		for _, i := range waiting {
+			workers[i].shares = nil
+		}
 	}
 	return errs
 }
@@ -87,14 +105,41 @@ func Apart(ctx context.Context) context.Context {
 	return context.WithValue(ctx, workKey{}, (*worker)(nil))
 }
 
+// Together has items of Work write as one what they write to the same object, such as a
+// sum that each of them adds to. An item is put aside until every other item has come as
+// far, or waits at a Together as well. Then do gets what the items with the same key
+// brought, in their order, and returns an answer for each. Where there is no Work, do gets
+// in alone. One key is of one do.
+func Together[In, Out any](ctx context.Context, key string, in In, do func(ctx context.Context, all []In) []Out) Out {
+	w, _ := ctx.Value(workKey{}).(*worker)
+	if w == nil {
+		return do(ctx, []In{in})[0]
+	}
+	r := &request{share: &shared{key: key, in: in, do: func(ctx context.Context, all []*request) {
+		list := make([]In, len(all))
+		for i, r := range all {
+			list[i], _ = r.share.in.(In) // nil of an interface is not of it
+		}
+		for i, out := range do(ctx, list) {
+			all[i].share.out = out
+		}
+	}}}
+	if w.ask(r); r.err != nil { // the Work has ended by a panic, and everything that do asks has, too
+		return do(ctx, []In{in})[0]
+	}
+	out, _ := r.share.out.(Out)
+	return out
+}
+
 type workKey struct{}
 
 // worker is one item on its way.
 type worker struct {
-	base  Store
-	next  func() (*request, bool) // goes on until the item asks, or is done
-	stop  func()
-	yield func(*request) bool
+	base   Store
+	next   func() (*request, bool) // goes on until the item asks, or is done
+	stop   func()
+	yield  func(*request) bool
+	shares *request // a Together that the item waits at
 }
 
 func newWorker(ctx context.Context, base Store, do func(context.Context)) *worker {
@@ -121,11 +166,30 @@ type request struct {
 	table   *Table
 	keys    []Key
 	query   *Query
+	count   bool // how many rows the query finds
 	changes []Change
+	of      *holders
+	share   *shared
 
-	rows []Row
-	err  error
-	errs []error
+	rows     []Row
+	n        int64
+	balances []ledger.Balance
+	err      error
+	errs     []error
+}
+
+// holders are accounts whose balances are asked for; all of the partition where none is
+// named.
+type holders struct {
+	partition Partition
+	accounts  []ledger.Account
+}
+
+// shared is what an item brings to a Together, and its answer.
+type shared struct {
+	key     string
+	in, out any
+	do      func(ctx context.Context, all []*request)
 }
 
 type joined struct{ Store }
@@ -164,6 +228,9 @@ func (j joined) Commit(ctx context.Context, changes ...Change) []error {
 	if w == nil {
 		return j.Store.Commit(ctx, changes...)
 	}
+	if len(changes) == 0 {
+		return nil
+	}
 	r := &request{changes: slices.Clone(changes)}
 	for i := range r.changes {
 		r.changes[i].NoWait = true
@@ -172,40 +239,126 @@ func (j joined) Commit(ctx context.Context, changes ...Change) []error {
 	return r.errs
 }
 
+func (j joined) Count(ctx context.Context, q Query) (int64, error) {
+	w := j.worker(ctx)
+	if w == nil {
+		return j.Store.Count(ctx, q)
+	}
+	r := &request{query: &q, count: true}
+	w.ask(r)
+	return r.n, r.err
+}
+
+func (j joined) Balances(ctx context.Context, p Partition, accounts ...ledger.Account) ([]ledger.Balance, error) {
+	w := j.worker(ctx)
+	if w == nil {
+		return j.Store.Balances(ctx, p, accounts...)
+	}
+	r := &request{of: &holders{p, accounts}}
+	w.ask(r)
+	return r.balances, r.err
+}
+
+// group puts together what has the same key, in the order of the first of each.
+func group[K comparable](list []*request, key func(*request) K) [][]*request {
+	at := map[K]int{}
+	var out [][]*request
+	for _, r := range list {
+		k := key(r)
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], r)
+	}
+	return out
+}
+
+// share does what the items at a Together brought, each key at once.
+func share(ctx context.Context, s Store, list []*request) {
+	groups := group(list, func(r *request) string { return r.share.key })
+	Work(ctx, s, groups, func(g []*request) string { return g[0].share.key }, func(ctx context.Context, g []*request) error {
+		g[0].share.do(ctx, g)
+		return nil
+	})
+}
+
 // answer asks the store for all, in as few calls as it can.
 func answer(ctx context.Context, s Store, asked []*request) {
-	var commits []*request
-	byTable, byShape := map[*Table][]*request{}, map[shape][]*request{}
-	var tables []*Table
-	var shapes []shape
+	var rows, queries, single, balances, commits []*request
 	for _, r := range asked {
 		switch {
 		case r.changes != nil:
 			commits = append(commits, r)
+		case r.of != nil:
+			balances = append(balances, r)
 		case r.query == nil:
-			if byTable[r.table] == nil {
-				tables = append(tables, r.table)
-			}
-			byTable[r.table] = append(byTable[r.table], r)
+			rows = append(rows, r)
+		case r.count || !joins(r.query):
+			single = append(single, r)
 		default:
-			sh, ok := shapeOf(r.query)
-			if !ok {
-				r.rows, r.err = s.Find(ctx, *r.query)
-				continue
-			}
-			if byShape[sh] == nil {
-				shapes = append(shapes, sh)
-			}
-			byShape[sh] = append(byShape[sh], r)
+			queries = append(queries, r)
 		}
 	}
-	for _, t := range tables {
-		rowsOf(ctx, s, t, byTable[t])
+	for _, g := range group(rows, func(r *request) *Table { return r.table }) {
+		rowsOf(ctx, s, g[0].table, g)
 	}
-	for _, sh := range shapes {
-		find(ctx, s, sh, byShape[sh])
+	for _, g := range group(queries, func(r *request) shape { return shapeOf(r.query) }) {
+		find(ctx, s, g)
+	}
+	for _, g := range group(single, func(r *request) sort { return sort{r.query.Table, r.query.Partition, r.count} }) {
+		alone(ctx, s, g)
+	}
+	for _, g := range group(balances, func(r *request) sort { return sort{nil, r.of.partition, len(r.of.accounts) > 0} }) {
+		balancesOf(ctx, s, g)
 	}
 	commit(ctx, s, commits)
+}
+
+// sort tells apart what cannot be the same question.
+type sort struct {
+	table     *Table
+	partition Partition
+	other     bool
+}
+
+// alone asks each question that was not asked yet.
+func alone(ctx context.Context, s Store, list []*request) {
+	for i, r := range list {
+		same := slices.IndexFunc(list[:i], func(o *request) bool { return reflect.DeepEqual(o.query, r.query) })
+		switch {
+		case same >= 0:
+			r.n, r.rows, r.err = list[same].n, slices.Clone(list[same].rows), list[same].err
+		case r.count:
+			r.n, r.err = s.Count(ctx, *r.query)
+		default:
+			r.rows, r.err = s.Find(ctx, *r.query)
+		}
+	}
+}
+
+// balancesOf asks for the balances of all accounts of a partition that are named, or of
+// all there are where none is.
+func balancesOf(ctx context.Context, s Store, list []*request) {
+	var all []ledger.Account
+	seen := map[ledger.Account]bool{}
+	for _, r := range list {
+		for _, a := range r.of.accounts {
+			if !seen[a] {
+				seen[a], all = true, append(all, a)
+			}
+		}
+	}
+	balances, err := s.Balances(ctx, list[0].of.partition, all...)
+	for _, r := range list {
+		r.err = err
+		for _, b := range balances {
+			if len(all) == 0 || slices.Contains(r.of.accounts, b.Account) {
+				r.balances = append(r.balances, b)
+			}
+		}
+	}
 }
 
 func commit(ctx context.Context, s Store, list []*request) {
@@ -222,20 +375,48 @@ func commit(ctx context.Context, s Store, list []*request) {
 	}
 }
 
-// rowsOf reads rows of one table by all their keys.
+// rowsOf reads rows of one table by all their keys, each id once.
 func rowsOf(ctx context.Context, s Store, t *Table, list []*request) {
+	type id struct {
+		partition Partition
+		id        string
+	}
 	var keys []Key
+	at := map[id]int{} // of keys
 	for _, r := range list {
-		keys = append(keys, r.keys...)
+		for _, k := range r.keys {
+			if len(k.Unique) == 0 {
+				if _, asked := at[id{k.Partition, k.ID}]; asked {
+					continue
+				}
+				at[id{k.Partition, k.ID}] = len(keys)
+			}
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return
 	}
 	rows, err := s.Rows(ctx, t, keys...)
-	for _, r := range list {
-		if r.err = err; err != nil {
-			continue
+	found := make([]*Row, len(keys)) // rows come in the order of their keys, and some keys have none
+	for i := range keys {
+		if len(rows) > 0 && t.names(&keys[i], &rows[0]) {
+			found[i], rows = &rows[0], rows[1:]
 		}
-		for i := range r.keys { // rows come in the order of their keys, and some keys have none
-			if len(rows) > 0 && t.names(&r.keys[i], &rows[0]) {
-				r.rows, rows = append(r.rows, rows[0]), rows[1:]
+	}
+	next := 0 // of keys
+	for _, r := range list {
+		r.err = err
+		for _, k := range r.keys {
+			i := next
+			if len(k.Unique) == 0 {
+				i = at[id{k.Partition, k.ID}]
+			}
+			if i == next {
+				next++
+			}
+			if found[i] != nil {
+				r.rows = append(r.rows, *found[i])
 			}
 		}
 	}
@@ -262,54 +443,119 @@ func (t *Table) holds(column string, value any, r *Row) bool {
 	return err == nil && err2 == nil && reflect.DeepEqual(want, have)
 }
 
-// shape is what queries have in common that can be asked as one: those for the rows of
-// one partition with one value in one column.
+// shape is what queries have in common that can be asked as one: the columns in which
+// each asks for one value, and what else they ask for.
 type shape struct {
-	table  *Table
-	column string
-	limit  int
+	table *Table
+	where string
+	limit int
 }
 
-func shapeOf(q *Query) (shape, bool) {
-	if q.Partition == "" || len(q.Where) != 1 || len(q.Order) > 0 || q.Offset > 0 || q.IDs || q.Where[0].Op != Eq {
-		return shape{}, false
+// joins reports whether a query can be asked together with others: one for rows of one
+// partition, some column of which has one value.
+func joins(q *Query) bool {
+	if q.Partition == "" || len(q.Order) > 0 || q.Offset > 0 || q.IDs || limitOf(q) < 1 {
+		return false
 	}
-	c, ok := q.Table.Column(q.Where[0].Column)
-	if !ok || reflect.TypeOf(q.Where[0].Value) != c.typ {
-		return shape{}, false
+	one := false
+	for i := range q.Where {
+		switch c, ok := q.Table.Column(q.Where[i].Column); {
+		case !ok:
+			return false
+		case q.Where[i].Op != Eq:
+		case reflect.TypeOf(q.Where[i].Value) != c.typ:
+			return false
+		default:
+			one = true
+		}
 	}
-	limit := q.Limit
-	if limit == 0 {
-		limit = DefaultLimit
+	return one
+}
+
+func limitOf(q *Query) int {
+	if q.Limit == 0 {
+		return DefaultLimit
 	}
-	return shape{q.Table, c.Name, limit}, limit > 0
+	return q.Limit
+}
+
+func shapeOf(q *Query) shape {
+	sh := shape{table: q.Table, limit: limitOf(q)}
+	for _, c := range q.Where {
+		if c.Op != Eq {
+			sh.where += fmt.Sprintf("%s %s %#v\n", c.Column, c.Op, c.Value)
+			continue
+		}
+		sh.where += c.Column + "\n"
+	}
+	return sh
 }
 
 // find asks for the rows of all these queries at once, and each by itself where that
 // finds more than it can hold.
-func find(ctx context.Context, s Store, sh shape, list []*request) {
-	if len(list) > 1 {
-		q := Query{Table: sh.table, Partitions: []Partition{}, Limit: sh.limit * len(list)}
-		values := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(list[0].query.Where[0].Value)), 0, len(list))
-		for _, r := range list {
-			q.Partitions = append(q.Partitions, r.query.Partition)
-			values = reflect.Append(values, reflect.ValueOf(r.query.Where[0].Value))
+func find(ctx context.Context, s Store, list []*request) {
+	first := list[0].query
+	q := Query{Table: first.Table, Partitions: []Partition{}}
+	parts := map[Partition]bool{}
+	for _, r := range list {
+		if !parts[r.query.Partition] {
+			parts[r.query.Partition], q.Partitions = true, append(q.Partitions, r.query.Partition)
 		}
-		q.Where = []Cond{{Column: sh.column, Op: In, Value: values.Interface()}}
-		rows, err := s.Find(ctx, q)
-		if err != nil || len(rows) < q.Limit {
-			for _, r := range list {
-				r.err = err
-				for i := range rows {
-					if rows[i].Partition == r.query.Partition && len(r.rows) < sh.limit && sh.table.holds(sh.column, r.query.Where[0].Value, &rows[i]) {
-						r.rows = append(r.rows, rows[i])
-					}
-				}
-			}
-			return
+	}
+	different := len(q.Partitions)
+	for i, c := range first.Where {
+		if c.Op == Eq {
+			values := valuesOf(list, i)
+			different = max(different, values.Len())
+			c.Op, c.Value = In, values.Interface()
 		}
+		q.Where = append(q.Where, c)
+	}
+	if q.Limit = limitOf(first) * len(list); different == 1 {
+		alone(ctx, s, list)
+		return
+	}
+	rows, err := s.Find(ctx, q)
+	if err == nil && len(rows) == q.Limit {
+		alone(ctx, s, list)
+		return
 	}
 	for _, r := range list {
-		r.rows, r.err = s.Find(ctx, *r.query)
+		r.err = err
+		for i := range rows {
+			if len(r.rows) < limitOf(first) && r.query.finds(&rows[i]) {
+				r.rows = append(r.rows, rows[i])
+			}
+		}
 	}
+}
+
+// valuesOf lists the different values that queries ask for in one condition.
+func valuesOf(list []*request, i int) reflect.Value {
+	values := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(list[0].query.Where[i].Value)), 0, len(list))
+	seen := map[any]bool{}
+	for _, r := range list {
+		v := r.query.Where[i].Value
+		if reflect.ValueOf(v).Comparable() {
+			if seen[v] {
+				continue
+			}
+			seen[v] = true
+		}
+		values = reflect.Append(values, reflect.ValueOf(v))
+	}
+	return values
+}
+
+// finds reports whether a row has what the query asks for by value.
+func (q *Query) finds(r *Row) bool {
+	if r.Partition != q.Partition {
+		return false
+	}
+	for _, c := range q.Where {
+		if c.Op == Eq && !q.Table.holds(c.Column, c.Value, r) {
+			return false
+		}
+	}
+	return true
 }

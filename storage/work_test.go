@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
@@ -23,6 +24,16 @@ type piece struct {
 }
 
 var pieces = storage.NewTable[piece]("pieces", storage.Unique("name", "group"), storage.Index("group"))
+
+func (s *calls) Count(ctx context.Context, q storage.Query) (int64, error) {
+	s.list = append(s.list, "count")
+	return s.Store.Count(ctx, q)
+}
+
+func (s *calls) Balances(ctx context.Context, p storage.Partition, accounts ...ledger.Account) ([]ledger.Balance, error) {
+	s.list = append(s.list, fmt.Sprint("balances ", len(accounts)))
+	return s.Store.Balances(ctx, p, accounts...)
+}
 
 // calls is a store that writes down what it is asked.
 type calls struct {
@@ -123,7 +134,7 @@ func TestFP01_WorkAsksTogether(t *testing.T) {
 			require.NoError(t, err)
 		}
 		if n > 0 {
-			require.Equal(t, []string{fmt.Sprint("rows ", n), fmt.Sprint("rows ", 2*n), "find", fmt.Sprint("commit ", n)}, s.list)
+			require.Equal(t, []string{fmt.Sprint("rows ", n), fmt.Sprint("rows ", n+min(n, 3)), "find", fmt.Sprint("commit ", n)}, s.list)
 		}
 		for _, id := range ids {
 			s.requireN(t, id, 1)
@@ -251,7 +262,9 @@ func TestFP01_APanicEndsTheWork(t *testing.T) {
 			ended[id] = more(j, "c")(ctx, id)
 			if ended[id] != nil { // who goes on all the same is answered at once
 				_, err := j.Find(ctx, storage.Query{Table: pieces.Table})
-				ended[id] = errors.Join(err, j.Commit(ctx, storage.Change{ID: "late", Partition: partOf(id)})[0])
+				ended[id] = errors.Join(err, j.Commit(ctx, storage.Change{ID: "late", Partition: partOf(id)})[0], storage.Together(ctx, "late", id, func(ctx context.Context, all []string) []error {
+					return []error{more(j, "d")(ctx, all[0])}
+				}))
 			}
 			return nil
 		})
@@ -277,7 +290,7 @@ func TestFP01_JoinedQueriesAnswerAsAlone(t *testing.T) {
 		var queries []storage.Query
 		for range 12 {
 			q := storage.Query{Table: pieces.Table, Partition: part(r.IntN(3)), Limit: 3 * r.IntN(2), Where: []storage.Cond{{Column: "group", Op: storage.Eq, Value: fmt.Sprint("g", r.IntN(6))}}}
-			switch r.IntN(8) {
+			switch r.IntN(9) {
 			case 0:
 				q.Where = append(q.Where, storage.Cond{Column: "n", Op: storage.Eq, Value: int64(1)})
 			case 1:
@@ -292,6 +305,11 @@ func TestFP01_JoinedQueriesAnswerAsAlone(t *testing.T) {
 				q.Where = []storage.Cond{{Column: "n", Op: storage.Eq, Value: int64(r.IntN(3))}}
 			case 6:
 				q.IDs = true
+			case 7:
+				q.Where = append(q.Where, storage.Cond{Column: "n", Op: storage.In, Value: []int64{0, 1}})
+			}
+			if r.IntN(3) == 0 && len(queries) > 0 {
+				q = queries[r.IntN(len(queries))]
 			}
 			queries = append(queries, q)
 		}
@@ -309,6 +327,105 @@ func TestFP01_JoinedQueriesAnswerAsAlone(t *testing.T) {
 			require.Equal(t, keysOf(want), keysOf(at[i]), "seed %d: %+v", seed, q)
 		}
 	}
+}
+
+// The same question is asked once, and of balances one for each partition.
+func TestFP01_TheSameQuestionIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	s := newCalls(t)
+	for i := range 3 {
+		c := storage.Change{ID: fmt.Sprint("post", i), Partition: part(i)}
+		for _, w := range []string{"a", "b"} {
+			c.Post = append(c.Post, ledger.Tx{ID: fmt.Sprint(w, i), Kind: ledger.KindAdjustment, Ref: "r", At: time.Unix(1, 0), Legs: []ledger.Leg{
+				{Account: ledger.Wallet(w), Asset: "BTC", Delta: ledger.Amount(i + 1)}, {Account: ledger.Float, Asset: "BTC", Delta: -ledger.Amount(i + 1)},
+			}})
+		}
+		require.NoError(t, s.Store.Commit(t.Context(), c)[0])
+	}
+	s.fill(t, 4)
+	j := storage.Joined(s)
+	items := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	one := func(i int) string { return fmt.Sprint(i) }
+	for _, err := range storage.Work(t.Context(), j, items, one, func(ctx context.Context, i int) error {
+		n, err := j.Count(ctx, storage.Query{Table: pieces.Table, Partition: part(i)})
+		if want := []int64{2, 1, 1}[i%3]; n != want {
+			err = errors.Join(err, fmt.Errorf("%d rows of %d", n, want))
+		}
+		wallet := ledger.Wallet([]string{"a", "b"}[i%2])
+		some, err2 := j.Balances(ctx, part(i), wallet)
+		all, err3 := j.Balances(ctx, part(i))
+		if len(some) != 1 || some[0].Account != wallet || some[0].Posted != ledger.Amount(i%3+1) || len(all) != 3 {
+			err = errors.Join(err, fmt.Errorf("balances %v of %v", some, all))
+		}
+		return errors.Join(err, err2, err3, errors.Join(j.Commit(ctx)...))
+	}) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{
+		"count", "count", "count", "balances 2", "balances 2", "balances 2", "balances 0", "balances 0", "balances 0",
+	}, s.list)
+}
+
+// What items write to one object as one costs as many calls as one item does, also where
+// some come to it later than others.
+func TestFP01_ItemsWriteOneObjectTogether(t *testing.T) {
+	t.Parallel()
+	s := newCalls(t)
+	s.fill(t, 3)
+	j := storage.Joined(s)
+	items := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	var brought [][]int
+	add := func(ctx context.Context, id string, n int) (int64, error) {
+		type sum struct {
+			after int64
+			err   error
+		}
+		out := storage.Together(ctx, "sum/"+id, n, func(ctx context.Context, all []int) []sum {
+			brought = append(brought, all)
+			out := make([]sum, len(all))
+			err := storage.Decide(ctx, j, func(ctx context.Context) (storage.Change, error) {
+				v, row, _, err := pieces.One(ctx, j, partOf(id), id)
+				for i, n := range all {
+					v.N += int64(n)
+					out[i].after = v.N
+				}
+				return storage.Change{ID: fmt.Sprint(id, all, row.Version), Partition: partOf(id), Put: []storage.Row{pieces.Row(id, row.Version, time.Time{}, v)}}, err
+			})
+			for i := range out {
+				out[i].err = err
+			}
+			return out
+		})
+		return out.after, out.err
+	}
+	after := make([]int64, len(items))
+	for _, err := range storage.Work(t.Context(), j, items, func(i int) string { return fmt.Sprint("k", i/8) }, func(ctx context.Context, i int) (err error) {
+		after[i], err = add(ctx, fmt.Sprint("p", i%3), i)
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	require.Len(t, brought, 9, "items with the same key are done one after the other")
+	brought, s.list = nil, nil
+	for _, err := range storage.Work(t.Context(), j, items, func(i int) string { return fmt.Sprint("k", i) }, func(ctx context.Context, i int) (err error) {
+		if i%2 == 0 {
+			_, _, _, err = pieces.One(ctx, j, part(0), fmt.Sprint("p", i))
+		}
+		if err == nil {
+			after[i], err = add(ctx, fmt.Sprint("p", i%3), i)
+		}
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	require.ElementsMatch(t, [][]int{{0, 3, 6}, {1, 4, 7}, {2, 5, 8}}, brought)
+	require.Equal(t, []string{"rows 5", "rows 3", "commit 3"}, s.list)
+	s.requireN(t, "p1", 24)
+	require.Equal(t, []int64{9, 13, 17, 12, 17, 22, 18, 24, 30}, after)
+
+	n, err := add(t.Context(), "p1", 1) // without Work
+	require.NoError(t, err)
+	require.Equal(t, int64(25), n)
 }
 
 func keysOf(rows []storage.Row) (out []string) {

@@ -25,22 +25,11 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var changes []storage.Change
+	one := func(r storage.Row) string { return string(r.Partition) + "/" + r.ID }
 	var failures []error
-	for _, r := range rows {
-		c, err := s.decideTransfer(ctx, r, now)
-		if err != nil {
-			failures = append(failures, err)
-			continue
-		}
-		changes = append(changes, c)
-	}
-	for i, err := range s.c.Store.Commit(ctx, changes...) {
-		if err != nil && !storage.Final(err) {
-			err = s.applyAgain(ctx, changes[i])
-		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("wallet: applying %s: %w", changes[i].Put[0].ID, err))
+	for i, err := range storage.Work(ctx, s.c.Store, rows, one, s.apply) {
+		if err != nil && !errors.Is(err, storage.ErrBusy) { // then it is due again when the lease ends
+			failures = append(failures, fmt.Errorf("wallet: applying %s: %w", rows[i].ID, err))
 		}
 	}
 	if err = errors.Join(failures...); err != nil {
@@ -49,18 +38,17 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	return len(rows), err
 }
 
-// applyAgain settles a Change whose outcome is unknown, or decides anew where
-// its ground has changed.
-func (s *Service) applyAgain(ctx context.Context, c storage.Change) error {
-	err := storage.CommitOne(ctx, s.c.Store, c)
-	if !errors.Is(err, storage.ErrConflict) {
-		return err
-	}
+// apply settles a claimed transfer, and decides anew where its ground has changed.
+func (s *Service) apply(ctx context.Context, row storage.Row) error {
+	claimed := true
 	return storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-		_, row, err := s.loadTransfer(ctx, c.Partition, c.Put[0].ID)
-		if err != nil || row.Due.IsZero() {
-			return storage.Change{}, err
+		if !claimed {
+			var err error
+			if _, row, err = s.loadTransfer(ctx, row.Partition, row.ID); err != nil || row.Due.IsZero() {
+				return storage.Change{}, err
+			}
 		}
+		claimed = false
 		return s.decideTransfer(ctx, row, s.now())
 	})
 }

@@ -149,7 +149,8 @@ type Config struct {
 	RetryDelay time.Duration
 	// Lease is how long a worker keeps what it claimed. Defaults to 1 minute.
 	Lease time.Duration
-	// Batch is how many are claimed at once. Defaults to 100.
+	// Batch is how many are claimed at once. Those that could not be begun in half of the
+	// Lease are due again when it ends. Defaults to 100.
 	Batch int
 	// Notify tells the host; it must not block. Defaults to nothing.
 	Notify func(ctx context.Context, n Notice)
@@ -173,6 +174,7 @@ func New(c Config) (*Service, error) {
 		return nil, errors.New("withdrawal: Config needs Fees, Tenants, Wallets, Payouts and MaxCost")
 	}
 	setDefaults(&c)
+	c.Store = storage.Joined(c.Store)
 	return &Service{c: c}, nil
 }
 

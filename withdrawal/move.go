@@ -123,7 +123,7 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 		return done.w, err
 	}
 	for _, n := range done.notices {
-		s.c.Notify(ctx, n)
+		s.c.Notify(storage.Apart(ctx), n)
 	}
 	return done.w, nil
 }

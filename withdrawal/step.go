@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -45,32 +46,38 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// What is not done in half a lease is left to the next claim.
+	until := now.Add(s.c.Lease / 2)
+	one := func(r storage.Row) string { return string(r.Partition) + "/" + r.ID }
+	errs := storage.Work(ctx, s.c.Store, rows, one, func(ctx context.Context, r storage.Row) error {
+		return s.handOver(ctx, Withdrawals.Value(r).Tenant, r.ID, until)
+	})
 	var failures []error
-	for _, r := range rows {
-		w := Withdrawals.Value(r)
-		if err := s.handOver(ctx, w.Tenant, r.ID); err != nil {
-			s.c.Log.LogAttrs(ctx, slog.LevelWarn, "withdrawal not handed over",
-				slog.String("tenant", w.Tenant), slog.String("withdrawal", r.ID), slog.Any("error", err))
-			failures = append(failures, err)
+	for i, err := range errs {
+		if err == nil || errors.Is(err, storage.ErrBusy) || errors.Is(err, errLate) {
+			continue // it is done, or due again when the lease ends
 		}
-		if ctx.Err() != nil {
-			break
-		}
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "withdrawal not handed over",
+			slog.String("tenant", Withdrawals.Value(rows[i]).Tenant), slog.String("withdrawal", rows[i].ID), slog.Any("error", err))
+		failures = append(failures, err)
 	}
 	return len(rows), errors.Join(failures...)
 }
 
+// errLate leaves a withdrawal as it is, as its lease may end before it is handed over.
+var errLate = errors.New("withdrawal: half of the lease is over")
+
 // handOver takes one withdrawal through three commits: it is noted that the
 // payout side may know it, it is submitted, it is noted that it was. What dies
-// between them is submitted again under the same id.
-func (s *Service) handOver(ctx context.Context, tenant, id string) error {
+// between them is submitted again under the same id. It does not begin after until.
+func (s *Service) handOver(ctx context.Context, tenant, id string, until time.Time) error {
 	var (
 		policy error
 		was    Withdrawal // before this try
 	)
 	w, err := s.decide(ctx, tenant, id, func(m *move) (err error) {
 		was = m.w
-		policy, err = s.prepare(ctx, m)
+		policy, err = s.prepare(ctx, m, until)
 		return err
 	})
 	if err != nil {
@@ -80,6 +87,9 @@ func (s *Service) handOver(ctx context.Context, tenant, id string) error {
 		return policy
 	}
 	submitted := s.c.Payouts.Submit(ctx, w.intent())
+	if errors.Is(submitted, storage.ErrBusy) {
+		return submitted
+	}
 	w, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, &was, submitted) })
 	if err == nil && submitted == nil && !w.Live() {
 		err = s.takeBack(ctx, &w)
@@ -98,7 +108,7 @@ func (s *Service) takeBack(ctx context.Context, w *Withdrawal) error {
 	}
 	ended, err := s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
 	if err == nil && !ended {
-		s.c.Notify(ctx, Notice{
+		s.c.Notify(storage.Apart(ctx), Notice{
 			Tenant: w.Tenant, Withdrawal: w.ID, Kind: NoticeConflict,
 			Detail: "it is " + string(w.Status) + ", and the payout side may have something of it under way",
 		})
@@ -108,8 +118,8 @@ func (s *Service) takeBack(ctx context.Context, w *Withdrawal) error {
 
 // prepare decides whether a due withdrawal may be handed over now; then its
 // stage is Handing. failure is of something that was asked and did not answer:
-// w is due again later.
-func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
+// w is due again later. After until nobody outside is asked.
+func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failure, err error) {
 	retry := m.now.Add(s.c.RetryDelay)
 	switch {
 	case m.w.Status != Pending || m.w.Stage == Handed:
@@ -137,6 +147,9 @@ func (s *Service) prepare(ctx context.Context, m *move) (failure, err error) {
 	case halted:
 		m.wait(WaitingHalted, retry)
 		return nil, nil
+	}
+	if s.now().After(until) {
+		return nil, errLate
 	}
 	if m.w.Stage == Kept && m.w.Review == ReviewNone {
 		goOn, failure, err := s.judge(ctx, m)
@@ -174,7 +187,7 @@ func (s *Service) checkIntact(ctx context.Context, m *move) (bad bool, err error
 
 // judge asks the policy.
 func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err error) {
-	verdict, reason, failure := s.c.Policy(ctx, m.w)
+	verdict, reason, failure := s.c.Policy(storage.Apart(ctx), m.w)
 	switch {
 	case failure != nil:
 		m.wait(WaitingPolicy, m.now.Add(s.c.RetryDelay))

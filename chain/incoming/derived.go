@@ -38,7 +38,7 @@ func (p *Pool) check(ctx context.Context, network chain.Network, row storage.Row
 		}
 		return nil
 	}
-	want, err := p.cfg.Source.Derive(ctx, network, uint32(a.Index), 1) //nolint:gosec // as above
+	want, err := p.cfg.Source.Derive(storage.Apart(ctx), network, uint32(a.Index), 1) //nolint:gosec // as above
 	if errors.Is(err, chain.ErrNoSource) {
 		return nil
 	}

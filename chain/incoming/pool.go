@@ -87,6 +87,7 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Store = storage.Joined(cfg.Store)
 	return &Pool{cfg: cfg, leases: map[leaseKey]*leased{}, good: map[shown]struct{}{}}, nil
 }
 
@@ -252,7 +253,7 @@ func (p *Pool) Derives(ctx context.Context, network chain.Network) (bool, error)
 		return err == nil, err
 	}
 	stored := derived(rows[0])
-	again, err := p.cfg.Source.Derive(ctx, network, stored.Index, 1)
+	again, err := p.cfg.Source.Derive(storage.Apart(ctx), network, stored.Index, 1)
 	if err != nil {
 		return false, err
 	}
@@ -322,7 +323,7 @@ func (p *Pool) derive(ctx context.Context, network chain.Network, count int) err
 		if index > math.MaxUint32-int64(count) {
 			return fmt.Errorf("%w: the key of %s has no index after %d", ErrNoAddress, network, index)
 		}
-		list, err := p.cfg.Source.Derive(ctx, network, uint32(index), count)
+		list, err := p.cfg.Source.Derive(storage.Apart(ctx), network, uint32(index), count)
 		if err != nil {
 			return fmt.Errorf("incoming: deriving addresses of %s: %w", network, err)
 		}

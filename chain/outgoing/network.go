@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -140,6 +141,7 @@ func New(c Config) (*Network, error) {
 	if info.Family == chain.UTXOFamily && c.ChangeAddress == nil {
 		return nil, fmt.Errorf("outgoing: Config.ChangeAddress is required on %s", code)
 	}
+	c.Store = storage.Joined(c.Store)
 	n := &Network{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}, doubts: map[chain.Address]doubt{}}
 	n.codes = append(n.codes, c.Retired...)
 	for _, cur := range c.Registry.On(code) {
@@ -262,19 +264,45 @@ func (n *Network) deliver(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("outgoing: claiming outcomes: %w", err)
 	}
-	for _, r := range rows {
-		if e := n.Handle(ctx, Outcomes.Value(r)); e != nil {
+	outcomes := make([]Outcome, len(rows))
+	for i, r := range rows {
+		outcomes[i] = Outcomes.Value(r)
+	}
+	var told []storage.Change
+	for i, e := range storage.Work(ctx, n.Store, outcomes, object, n.Handle) {
+		r := rows[i]
+		switch {
+		case errors.Is(e, storage.ErrBusy): // due again when the lease ends
+		case e != nil:
 			err = errors.Join(err, fmt.Errorf("outgoing: owner of intent %s: %w", r.ID, e))
-			continue // due again when the lease ends
+		default:
+			told = append(told, storage.Change{
+				ID: changeID("told", r.ID, r.Version), Partition: n.part,
+				Put: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, outcomes[i])},
+			})
 		}
-		// A newer outcome put meanwhile makes this a conflict, and is due itself.
-		e := storage.CommitOne(ctx, n.Store, storage.Change{
-			ID: changeID("told", r.ID, r.Version), Partition: n.part,
-			Put: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, Outcomes.Value(r))},
-		})
-		if e != nil && !errors.Is(e, storage.ErrConflict) {
-			err = errors.Join(err, fmt.Errorf("outgoing: outcome of intent %s: %w", r.ID, e))
+	}
+	if len(told) == 0 {
+		return len(rows), err
+	}
+	for i, e := range n.Store.Commit(ctx, told...) {
+		// A newer outcome put meanwhile makes this a conflict, and is due itself. What is not
+		// known to be in is due again, and told again.
+		if e != nil && !errors.Is(e, storage.ErrConflict) && !errors.Is(e, storage.ErrBusy) {
+			err = errors.Join(err, fmt.Errorf("outgoing: outcome of intent %s: %w", told[i].Put[0].ID, e))
 		}
 	}
 	return len(rows), err
+}
+
+// object names what an outcome is about: a sweep and the gas transfers to its address are
+// one thing.
+func object(o Outcome) string {
+	id := o.Intent
+	if gas, ok := strings.CutPrefix(id, "gas/"); ok && o.Purpose == chain.ForGas {
+		if _, sweep, ok := strings.Cut(gas, "/"); ok {
+			id = sweep
+		}
+	}
+	return o.Tenant + "/" + id
 }

@@ -132,12 +132,12 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range rows {
-		if err := t.wakeNote(ctx, row, SweepNotes.Value(row)); err != nil && !errors.Is(err, storage.ErrConflict) {
-			return 0, err
-		}
+	for _, e := range storage.Work(ctx, t.cfg.Store, rows, func(row storage.Row) string { return row.ID }, func(ctx context.Context, row storage.Row) error {
+		return t.wakeNote(ctx, row, SweepNotes.Value(row))
+	}) {
+		err = errors.Join(err, unlessDue(e))
 	}
-	return len(rows), nil
+	return len(rows), err
 }
 
 // wakeNote makes the sweep of a note due now.

@@ -2,9 +2,11 @@ package treasury
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -69,19 +71,8 @@ func (t *Treasury) reserve(ctx context.Context, in chain.Intent) (ledger.Amount,
 	if err != nil {
 		return 0, err
 	}
-	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		since := t.cfg.Now() // says on which day it counts, also when it is given back
-		r := Reservation{Asset: gas.Code, Amount: most, Since: since, Open: true}
-		c, err := t.decideReserve(ctx, p, in.ID, r)
-		if err != nil || c.ID == "" {
-			return c, err
-		}
-		c.Level, err = t.dayLimit(ctx, in, gas, most, since)
-		for _, l := range c.Level {
-			r.Counted = ledger.Amount(l.Delta)
-		}
-		c.Put = append(c.Put, Reservations.Row(in.ID, 0, time.Time{}, r))
-		return c, err
+	err = storage.Together(ctx, "reserve/"+in.Tenant+"/"+gas.Code, want{in, most}, func(ctx context.Context, all []want) []error {
+		return t.setAside(ctx, p, gas, all)
 	})
 	if full := (*storage.LevelError)(nil); errors.As(err, &full) {
 		return 0, &WaitError{Reason: WaitDailyCap, Err: fmt.Errorf("%w: %w", ErrDailyCost, err)}
@@ -170,30 +161,121 @@ func (t *Treasury) most(ctx context.Context, in chain.Intent) (ledger.Amount, er
 	return most, nil
 }
 
-// decideReserve sets a new reservation aside of the equity. The caller adds its row. The
-// Change is empty where the intent has one.
-func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, intent string, r Reservation) (storage.Change, error) {
-	_, _, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
-	if err != nil || found {
-		return storage.Change{}, err
+// want is an intent, and the most that it may cost.
+type want struct {
+	in   chain.Intent
+	most ledger.Amount
+}
+
+// setAside makes new reservations in one Change, in their order: what one takes, those
+// after it cannot have. Each has an error of its own.
+func (t *Treasury) setAside(ctx context.Context, p storage.Partition, gas *chain.Currency, all []want) []error {
+	errs := make([]error, len(all))
+	err := storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		since := t.cfg.Now() // says on which day it counts, also when it is given back
+		clear(errs)
+		return t.decideReserve(ctx, p, gas, all, since, errs)
+	})
+	if full := (*storage.LevelError)(nil); errors.As(err, &full) && len(all) > 1 {
+		for i := range all { // the day does not bear all of them, and may bear some
+			errs[i] = t.setAside(ctx, p, gas, all[i:i+1])[0]
+		}
+		return errs
 	}
-	g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, r.Asset)
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// decideReserve sets new reservations aside of the equity. The Change is empty where none
+// is: the intents have one, or errs says why not.
+func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, gas *chain.Currency, all []want, since time.Time, errs []error) (storage.Change, error) {
+	c := storage.Change{Partition: p}
+	ids := make([]string, len(all))
+	for i := range all {
+		ids[i] = all[i].in.ID
+	}
+	rows, err := t.cfg.Store.Rows(ctx, Reservations.Table, storage.Keys(p, ids...)...)
+	if err != nil || len(rows) == len(all) {
+		return c, err
+	}
+	found := map[string]bool{}
+	for _, row := range rows {
+		found[row.ID] = true
+	}
+	g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, gas.Code)
 	if err != nil {
-		return storage.Change{}, err
+		return c, err
 	}
-	equity, err := t.equity(ctx, p, ledger.Asset(r.Asset))
+	equity, err := t.equity(ctx, p, gas.Asset())
 	if err != nil {
-		return storage.Change{}, err
+		return c, err
 	}
-	reserved, err := g.Reserved.Add(r.Amount)
-	if err != nil || reserved > equity {
-		return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort}
+	for i, w := range all {
+		if found[w.in.ID] {
+			continue
+		}
+		r := Reservation{Asset: gas.Code, Amount: w.most, Since: since, Open: true}
+		reserved, err := g.Reserved.Add(r.Amount)
+		if err != nil || reserved > equity {
+			errs[i] = &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort}
+			continue
+		}
+		level, err := t.dayLimit(ctx, w.in, gas, w.most, since)
+		if err == nil {
+			err = addLevels(&c, level)
+		}
+		if errs[i] = err; err != nil {
+			continue
+		}
+		for _, l := range level {
+			r.Counted = ledger.Amount(l.Delta)
+		}
+		found[w.in.ID] = true
+		g.Reserved, g.Count = reserved, g.Count+1
+		c.Put = append(c.Put, Reservations.Row(w.in.ID, 0, time.Time{}, r))
 	}
-	g.Asset, g.Reserved, g.Count = r.Asset, reserved, g.Count+1
-	return storage.Change{
-		ID: "reserve/" + intent + "/0", Partition: p,
-		Put: []storage.Row{GasFloats.Row(r.Asset, gasRow.Version, time.Time{}, g)},
-	}, nil
+	if len(c.Put) == 0 {
+		return storage.Change{}, nil
+	}
+	g.Asset = gas.Code
+	c.Put = append(c.Put, GasFloats.Row(gas.Code, gasRow.Version, time.Time{}, g))
+	c.ID = foldedID("reserve", c.Put)
+	return c, nil
+}
+
+// addLevels adds to counters that a Change moves.
+func addLevels(c *storage.Change, levels []storage.Level) error {
+	for _, l := range levels {
+		at := slices.IndexFunc(c.Level, func(have storage.Level) bool { return have.Name == l.Name })
+		if at < 0 {
+			c.Level = append(c.Level, l)
+			continue
+		}
+		sum, err := ledger.Amount(c.Level[at].Delta).Add(ledger.Amount(l.Delta))
+		if err != nil {
+			return err
+		}
+		c.Level[at].Delta, c.Level[at].Max = int64(sum), min(c.Level[at].Max, l.Max)
+	}
+	return nil
+}
+
+// foldedID is the id of a Change that writes these rows: that of the intent where it is of
+// one alone.
+func foldedID(op string, rows []storage.Row) string {
+	of := slices.DeleteFunc(slices.Clone(rows), func(r storage.Row) bool { return r.Table != Reservations.Table })
+	if len(of) == 1 {
+		return fmt.Sprintf("%s/%s/%d", op, of[0].ID, of[0].Version)
+	}
+	sum := sha256.New()
+	for _, r := range rows {
+		_, _ = fmt.Fprintf(sum, "%s/%q/%d\n", r.Table.Name, r.ID, r.Version)
+	}
+	return fmt.Sprintf("%s/%x", op, sum.Sum(nil))
 }
 
 // equity is what the house owns of one asset. Receivables are left out on
@@ -268,59 +350,179 @@ func (t *Treasury) freed(ctx context.Context, p storage.Partition, r Reservation
 // release ends an intent's reservation. What a child of it may still cost stays set
 // aside in the child's name, unless that has ended.
 func (t *Treasury) release(ctx context.Context, o outgoing.Outcome) error {
-	p := storage.Tenant(o.Tenant)
-	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, o.Intent)
-		if err != nil || found && !r.Open || !found && !outgoing.IsChild(o.Intent) {
-			return storage.Change{}, err
-		}
-		c := storage.Change{ID: fmt.Sprintf("release/%s/%d", o.Intent, row.Version), Partition: p}
-		if found {
-			float, err := t.freed(ctx, p, r)
-			if err != nil {
-				return c, err
-			}
-			if err := t.bequeath(ctx, o, r, &float, &c); err != nil {
-				return c, err
-			}
-			c.Put = append(c.Put, float)
-			of := chain.Intent{Purpose: o.Purpose, Network: chain.Network(o.Network), Currency: o.Currency}
-			if o.State != outgoing.Settled {
-				v, _, _, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(o.Network), o.Intent)
-				if err != nil {
-					return c, err
-				}
-				of.Amount = v.Amount
-			}
-			c.Level = uncounted(of, r, o.Cost)
-		}
-		r.Open = false
-		c.Put = append(c.Put, Reservations.Row(o.Intent, row.Version, time.Time{}, r)) // a child's says that it has ended
-		return c, nil
+	gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
+	if err != nil {
+		return err
+	}
+	return storage.Together(ctx, "release/"+o.Tenant+"/"+gas.Code, o, func(ctx context.Context, all []outgoing.Outcome) []error {
+		return t.releaseAll(ctx, gas, all)
 	})
 }
 
-// bequeath sets what a child may cost aside, out of what its parent had.
-func (t *Treasury) bequeath(ctx context.Context, o outgoing.Outcome, r Reservation, float *storage.Row, c *storage.Change) error {
+// releaseAll ends reservations of a tenant's in one Change, in their order. Each has an
+// error of its own.
+func (t *Treasury) releaseAll(ctx context.Context, gas *chain.Currency, all []outgoing.Outcome) []error {
+	errs := make([]error, len(all))
+	err := storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		clear(errs)
+		b, err := t.readReserved(ctx, gas, all)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		for i := range all {
+			errs[i] = t.decideRelease(b, all[i])
+		}
+		return b.change("release"), nil
+	})
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// endings is what a tenant's reservations were when they were read, and what is decided
+// to become of them.
+type endings struct {
+	partition storage.Partition
+	float     GasFloat
+	was       GasFloat
+	version   int64 // of the float
+	asset     string
+	of        map[string]*reserved          // by intent
+	intents   map[string]outgoing.IntentRow // those whose order is needed
+	written   []*reserved
+	levels    []storage.Level
+}
+
+// reserved is the reservation of one intent; Version 0 where it has none.
+type reserved struct {
+	id      string
+	version int64
+	v       Reservation
+	there   bool
+}
+
+// readReserved reads what ending the reservations of these intents needs.
+func (t *Treasury) readReserved(ctx context.Context, gas *chain.Currency, all []outgoing.Outcome) (*endings, error) {
+	b := &endings{partition: storage.Tenant(all[0].Tenant), asset: gas.Code, of: map[string]*reserved{}, intents: map[string]outgoing.IntentRow{}}
+	var ids, orders []string
+	for _, o := range all {
+		ids = union(ids, o.Intent)
+		if o.State != outgoing.Settled {
+			orders = union(orders, o.Intent)
+		}
+		if child := t.childOf(o); child != "" {
+			ids, orders = union(ids, child), union(orders, child)
+		}
+	}
+	for _, id := range ids {
+		b.of[id] = &reserved{id: id}
+	}
+	rows, err := t.cfg.Store.Rows(ctx, Reservations.Table, storage.Keys(b.partition, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		b.of[row.ID] = &reserved{row.ID, row.Version, Reservations.Value(row), true}
+	}
+	if len(orders) > 0 {
+		if rows, err = t.cfg.Store.Rows(ctx, outgoing.Intents.Table, storage.Keys(storage.Network(all[0].Network), orders...)...); err != nil {
+			return nil, err
+		}
+	}
+	for _, row := range rows {
+		if row.Table == outgoing.Intents.Table {
+			b.intents[row.ID] = outgoing.Intents.Value(row)
+		}
+	}
+	float, row, _, err := GasFloats.One(ctx, t.cfg.Store, b.partition, gas.Code)
+	b.float, b.was, b.version = float, float, row.Version
+	return b, err
+}
+
+// childOf is the id of the child that may pay for an intent's transaction, "" where none can.
+func (t *Treasury) childOf(o outgoing.Outcome) string {
 	info, err := t.cfg.Registry.Network(o.Network)
 	if err != nil || info.Family != chain.UTXOFamily || o.Purpose != chain.ForWithdrawal {
-		return err
+		return ""
 	}
-	child := outgoing.ChildOf(o.Intent)
-	in, _, born, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(o.Network), child)
-	if err != nil || !born {
-		return err
+	return outgoing.ChildOf(o.Intent)
+}
+
+// decideRelease ends one reservation, or does nothing where it returns an error.
+func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
+	r := b.of[o.Intent]
+	if r.there && !r.v.Open || !r.there && !outgoing.IsChild(o.Intent) {
+		return nil
 	}
-	if _, _, ended, err := Reservations.One(ctx, t.cfg.Store, c.Partition, child); err != nil || ended {
-		return err
+	float, heir := b.float, (*reserved)(nil)
+	var err error
+	if r.there {
+		if float.Reserved, err = float.Reserved.Sub(r.v.Amount); err != nil {
+			return err
+		}
+		float.Count--
+		if heir, err = t.bequeath(b, o, r.v, &float); err != nil {
+			return err
+		}
+		of := chain.Intent{Purpose: o.Purpose, Network: chain.Network(o.Network), Currency: o.Currency}
+		if o.State != outgoing.Settled {
+			of.Amount = b.intents[o.Intent].Amount
+		}
+		c := storage.Change{Level: slices.Clone(b.levels)}
+		if err := addLevels(&c, uncounted(of, r.v, o.Cost)); err != nil {
+			return err
+		}
+		b.levels = c.Level
 	}
-	r.Amount = in.MaxCost
-	g := GasFloats.Value(*float)
-	if g.Reserved, err = g.Reserved.Add(r.Amount); err != nil {
-		return err
+	b.float = float
+	r.v.Open, r.there = false, true
+	b.write(r) // a child's says that it has ended
+	if heir != nil {
+		b.write(heir)
 	}
-	g.Count++
-	*float = GasFloats.Row(float.ID, float.Version, time.Time{}, g)
-	c.Put = append(c.Put, Reservations.Row(child, 0, time.Time{}, r))
 	return nil
+}
+
+func (b *endings) write(r *reserved) {
+	if !slices.Contains(b.written, r) {
+		b.written = append(b.written, r)
+	}
+}
+
+// change is what was decided; empty where nothing was.
+func (b *endings) change(op string) storage.Change {
+	if len(b.written) == 0 {
+		return storage.Change{}
+	}
+	c := storage.Change{Partition: b.partition, Level: b.levels}
+	for _, r := range b.written {
+		c.Put = append(c.Put, Reservations.Row(r.id, r.version, time.Time{}, r.v))
+	}
+	if b.float != b.was {
+		c.Put = append(c.Put, GasFloats.Row(b.asset, b.version, time.Time{}, b.float))
+	}
+	c.ID = foldedID(op, c.Put)
+	return c
+}
+
+// bequeath sets what a child may cost aside, out of what its parent had. It returns the
+// child's reservation, nil where there is none to be made.
+func (t *Treasury) bequeath(b *endings, o outgoing.Outcome, had Reservation, float *GasFloat) (*reserved, error) {
+	child := t.childOf(o)
+	in, born := b.intents[child]
+	if child == "" || !born || b.of[child].there {
+		return nil, nil
+	}
+	heir := b.of[child]
+	had.Amount = in.MaxCost
+	var err error
+	if float.Reserved, err = float.Reserved.Add(had.Amount); err != nil {
+		return nil, err
+	}
+	float.Count++
+	heir.v, heir.there = had, true
+	return heir, nil
 }

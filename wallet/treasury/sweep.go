@@ -63,6 +63,8 @@ type job struct {
 	s    Sweep
 	note SweepNote
 	was  storage.Row // the note's row; Version 0 where there is none yet
+	// until is when half of the lease is over.
+	until time.Time
 }
 
 // job reads the note of a sweep.
@@ -110,13 +112,42 @@ func (t *Treasury) Step(ctx context.Context, n chain.Network) (int, error) {
 		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: append(t.cfg.Registry.Codes(), "")}},
 	})
 	err = errors.Join(err, failed)
+	// One sweep of each tenant goes before the others: where its gas cannot be paid for, the
+	// others wait without asking a node.
+	var first, others []storage.Row
+	seen := map[string]bool{}
 	for _, row := range rows {
-		if e := t.advance(ctx, row); !errors.Is(e, storage.ErrConflict) { // else another process goes on with it
-			err = errors.Join(err, e)
+		if tenant := Sweeps.Value(row).Tenant; !seen[tenant] {
+			seen[tenant], first = true, append(first, row)
+			continue
+		}
+		others = append(others, row)
+	}
+	until := t.cfg.Now().Add(t.cfg.Lease / 2)
+	for _, some := range [][]storage.Row{first, others} {
+		for _, e := range storage.Work(ctx, t.cfg.Store, some, addressOf, func(ctx context.Context, row storage.Row) error {
+			return t.advance(ctx, row, until)
+		}) {
+			err = errors.Join(err, unlessDue(e))
 		}
 	}
 	return woken + planned + len(rows), err
 }
+
+// addressOf is the address of a sweep: its sweeps are moved one after the other.
+func addressOf(row storage.Row) string { return Sweeps.Value(row).Address }
+
+// unlessDue is nil for an error of what is due again: another process goes on with it, the
+// store is busy, or half of the lease was over before its turn.
+func unlessDue(err error) error {
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) || errors.Is(err, errLate) {
+		return nil
+	}
+	return err
+}
+
+// errLate leaves a sweep as it is, as its lease may end before it is moved.
+var errLate = errors.New("treasury: half of the lease is over")
 
 // plan takes final deposits that their payment has already handled. One that
 // cannot be taken does not keep the others.
@@ -135,30 +166,38 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 	if err != nil {
 		return 0, err
 	}
-	groups := map[spot][]storage.Row{}
-	var order []spot
-	worked := 0
+	_, stays := t.shared(n)
+	stays = stays || family == chain.UTXOFamily
+	at := map[spot]int{}
+	var groups [][]storage.Row // of a spot each
 	for _, row := range rows {
 		s := incoming.Sightings.Value(row)
-		if _, shared := t.shared(n); shared || family == chain.UTXOFamily {
-			e := t.keep(ctx, s)
-			if err = errors.Join(err, e); e == nil {
-				worked++
-			}
-			continue
+		i, known := at[spot{s.Address, s.Currency}]
+		if !known || stays {
+			i = len(groups)
+			at[spot{s.Address, s.Currency}], groups = i, append(groups, nil)
 		}
-		k := spot{s.Address, s.Currency}
-		if groups[k] == nil {
-			order = append(order, k)
-		}
-		groups[k] = append(groups[k], row)
+		groups[i] = append(groups[i], row)
 	}
-	for _, k := range order {
-		if e := t.begin(ctx, n, k, groups[k]); e != nil && !errors.Is(e, storage.ErrConflict) {
-			err = errors.Join(err, e)
-			continue
+	address := func(rows []storage.Row) string { return incoming.Sightings.Value(rows[0]).Address }
+	worked := 0
+	for _, e := range storage.Work(ctx, t.cfg.Store, groups, address, func(ctx context.Context, rows []storage.Row) error {
+		s := incoming.Sightings.Value(rows[0])
+		if stays {
+			return t.keep(ctx, s)
 		}
-		worked++
+		e := t.begin(ctx, n, spot{s.Address, s.Currency}, rows)
+		if errors.Is(e, storage.ErrConflict) {
+			return nil
+		}
+		return e
+	}) {
+		if e == nil {
+			worked++
+		}
+		if !errors.Is(e, storage.ErrBusy) { // then it is found again
+			err = errors.Join(err, e)
+		}
 	}
 	return worked, err
 }
@@ -272,12 +311,13 @@ func freeID(id string, taken []storage.Row) string {
 	}
 }
 
-// advance moves one claimed sweep a step on.
-func (t *Treasury) advance(ctx context.Context, row storage.Row) error {
+// advance moves one claimed sweep a step on. After until no node is asked about it.
+func (t *Treasury) advance(ctx context.Context, row storage.Row, until time.Time) error {
 	j, err := t.job(ctx, row)
 	if err != nil {
 		return err
 	}
+	j.until = until
 	switch j.s.State {
 	case SweepNew, SweepDeferred:
 		return t.move(ctx, j)
@@ -301,6 +341,9 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 	if !free {
 		j.s.Reason = "another sweep of the address is under way"
 		return t.put(ctx, j, t.cfg.Now().Add(t.cfg.Lease))
+	}
+	if t.cfg.Now().After(j.until) {
+		return errLate
 	}
 	v, err := t.look(ctx, j)
 	if err != nil || v.ended {
@@ -353,19 +396,20 @@ func (t *Treasury) turn(ctx context.Context, id string, s Sweep) (lock storage.R
 	if err != nil || !ok {
 		return lock, false, errors.Join(err, fmt.Errorf("treasury: %s is no address of ours", s.Address))
 	}
-	for _, holds := range [][]storage.Cond{
-		{{Column: "state", Op: storage.In, Value: []SweepState{SweepFunding, SweepMoving}}},
-		{{Column: "state", Op: storage.Eq, Value: SweepNew}, {Column: "fundings", Op: storage.Gt, Value: 0}},
-	} {
-		n, err := t.cfg.Store.Count(ctx, storage.Query{Table: Sweeps.Table, Partition: p, Where: append(holds,
-			storage.Cond{Column: "address", Op: storage.Eq, Value: s.Address},
-			storage.Cond{Column: storage.ColID, Op: storage.Ne, Value: id},
-		)})
-		if err != nil || n > 0 {
-			return lock, false, err
-		}
+	rows, err := t.cfg.Store.Find(ctx, storage.Query{Table: Sweeps.Table, Partition: p, Limit: pageSize, Where: []storage.Cond{
+		{Column: "address", Op: storage.Eq, Value: s.Address},
+		{Column: "state", Op: storage.In, Value: []SweepState{SweepFunding, SweepMoving, SweepNew}},
+	}})
+	if err != nil || slices.ContainsFunc(rows, func(row storage.Row) bool { return row.ID != id && Sweeps.Value(row).holds() }) {
+		return lock, false, err
 	}
 	return incoming.Addresses.Row(lock.ID, lock.Version, lock.Due, a), true, nil
+}
+
+// holds reports whether a sweep uses its address: it was handed over, or gas was sent for
+// it.
+func (s Sweep) holds() bool {
+	return s.State == SweepFunding || s.State == SweepMoving || s.State == SweepNew && s.Fundings > 0
 }
 
 // send submits what the sweep's state says, which is harmless to repeat: the id

@@ -105,6 +105,7 @@ func New(cfg Config) (*Treasury, error) {
 	if cfg.DailyCost.IsZero() {
 		cfg.DailyCost = decimal.NewFromInt(500)
 	}
+	cfg.Store = storage.Joined(cfg.Store)
 	return &Treasury{
 		cfg: cfg, costs: costCache{last: map[string]costs{}}, blocked: blocks{last: map[[2]string]block{}},
 		rounds: rounds{last: map[string]time.Time{}},

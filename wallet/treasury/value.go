@@ -8,11 +8,12 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // price is the present price of one whole coin in USD.
 func (t *Treasury) price(ctx context.Context, token string) (decimal.Decimal, error) {
-	r, err := t.cfg.Rates.Rate(ctx, token, "USD")
+	r, err := t.cfg.Rates.Rate(storage.Apart(ctx), token, "USD")
 	if err != nil {
 		return decimal.Decimal{}, fmt.Errorf("treasury: price of %s: %w", token, err)
 	}

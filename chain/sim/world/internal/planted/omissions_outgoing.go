@@ -68,8 +68,8 @@ var outgoingOmissions = []Bug{
 	},
 	{
 		ID: "omit-outgoing-told", File: "chain/outgoing/network.go",
-		Old:     "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, Outcomes.Value(r))},",
-		New:     "\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, now.Add(n.Lease), Outcomes.Value(r))},",
+		Old:     "\t\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, time.Time{}, outcomes[i])},",
+		New:     "\t\t\t\tPut: []storage.Row{Outcomes.Row(r.ID, r.Version, now.Add(n.Lease), outcomes[i])},",
 		What:    "an outcome that its owner has taken is delivered again at each lease's end",
 		Package: "chain/outgoing", Test: "TestW16_RejectedTogetherGoesAlone",
 	},

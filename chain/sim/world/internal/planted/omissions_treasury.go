@@ -32,9 +32,8 @@ var treasuryOmissions = []Bug{
 	},
 	{
 		ID: "omit-treasury-daily-cost", File: "wallet/treasury/gas.go",
-		Old: `		c.Level, err = t.dayLimit(ctx, in, gas, most, since)
-`,
-		New:     "",
+		Old:     "level, err := t.dayLimit(ctx, w.in, gas, w.most, since)",
+		New:     "var level []storage.Level",
 		What:    "forwarding costs as much as it likes in a day",
 		Package: "wallet/treasury", Test: "TestFT02_CalledOffGasIsGivenBackToItsDay",
 	},
@@ -71,10 +70,8 @@ var treasuryOmissions = []Bug{
 	},
 	{
 		ID: "omit-treasury-day-given-back", File: "wallet/treasury/gas.go",
-		Old: `			c.Level = uncounted(of, r, o.Cost)
-`,
-		New: `			_ = of
-`,
+		Old:     "addLevels(&c, uncounted(of, r.v, o.Cost))",
+		New:     "addLevels(&c, uncounted(of, r.v, o.Cost)[:0])",
 		What:    "what a transaction did not cost stays counted for the day",
 		Package: "wallet/treasury", Test: "TestFT02_GasThatWasCalledOffIsNotOfTheDay",
 	},

@@ -70,7 +70,7 @@ var withdrawalOmissions = []Bug{
 	{
 		ID: "omit-withdrawal-conflict-notice", File: "withdrawal/step.go",
 		Old: `	if err == nil && !ended {
-		s.c.Notify(ctx, Notice{
+		s.c.Notify(storage.Apart(ctx), Notice{
 			Tenant: w.Tenant, Withdrawal: w.ID, Kind: NoticeConflict,
 			Detail: "it is " + string(w.Status) + ", and the payout side may have something of it under way",
 		})

@@ -109,8 +109,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-no-daily-limit", File: "wallet/treasury/gas.go",
-		Old:  "c.Level, err = t.dayLimit(ctx, in, gas, most, since)",
-		New:  "_, err = t.dayLimit(ctx, in, gas, most, since)",
+		Old:  "level, err := t.dayLimit(ctx, w.in, gas, w.most, since)",
+		New:  "_, err = t.dayLimit(ctx, w.in, gas, w.most, since)\n\t\tvar level []storage.Level",
 		What: "forwarding may cost any amount a day", Package: "wallet/treasury",
 		Test: "TestFT02_ForwardingHasADailyLimit",
 	},
@@ -219,8 +219,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-day-of-the-first-try", File: "wallet/treasury/gas.go",
-		Old:  "	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {\n		since := t.cfg.Now()",
-		New:  "	since := t.cfg.Now()\n	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {\n		_ = since",
+		Old:  "	err := storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {\n		since := t.cfg.Now()",
+		New:  "	since := t.cfg.Now()\n	err := storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {\n		_ = since",
 		What: "gas whose reservation is decided anew after midnight counts on the day before", Package: "wallet/treasury",
 		Test: "TestFT02_GasCountsOnTheDayOfItsReservation",
 	},

@@ -58,8 +58,8 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "two-sweeps-at-once", File: "wallet/treasury/sweep.go",
-		Old:  `if err != nil || n > 0 {`,
-		New:  `if err != nil || n > 1 {`,
+		Old:  `return row.ID != id && Sweeps.Value(row).holds()`,
+		New:  `return row.ID == "" && Sweeps.Value(row).holds()`,
 		What: "two sweeps of one address are under way at once",
 	},
 	{

@@ -1,0 +1,100 @@
+package withdrawal_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// Many withdrawals are handed over in as many calls of the store as one is.
+func TestFP01_WithdrawalsAreHandedOverTogether(t *testing.T) {
+	t.Parallel()
+	calls := map[int]int{}
+	for _, n := range []int{1, 100} {
+		s := &failing.Store{Store: memory.New(), Counts: func(failing.Call) bool { return true }}
+		w := newWorldOn(t, s)
+		w.fund("master", "USDTTRC20", "100000")
+		var ids []string
+		for i := range n {
+			in := usdt(fmt.Sprint(10 + i))
+			in.Address = fmt.Sprint("T", i)
+			ids = append(ids, w.create(in).ID)
+		}
+		s.Calls = 0
+		worked, err := w.Step(w.ctx)
+		require.NoError(t, err)
+		require.Equal(t, n, worked)
+		calls[n] = s.Calls
+		for _, id := range ids {
+			v := w.get(id)
+			require.Equal(t, withdrawal.Handed, v.Stage)
+			require.Equal(t, v.SentMemo, w.payouts.intents[id].Memo)
+			require.Equal(t, v.Amount, w.payouts.intents[id].Amount)
+		}
+	}
+	require.Equal(t, calls[1], calls[100])
+	require.LessOrEqual(t, calls[1], 8)
+}
+
+// What cannot be begun in half of the lease is left to whoever claims it next, and nobody
+// outside is asked about it.
+func TestFP01_ALateWithdrawalWaitsForItsNextClaim(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	var w *world
+	w = newWorld(t, func(c *withdrawal.Config) {
+		c.Lease = time.Minute
+		c.MaxCost = func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) {
+			asked++
+			w.advance(11 * time.Second)
+			return 1000, nil
+		}
+	})
+	w.fund("master", "USDTTRC20", "1000")
+	var ids []string
+	for range 7 {
+		ids = append(ids, w.create(usdt("10")).ID)
+	}
+	worked, err := w.Step(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, 7, worked)
+	require.Equal(t, 3, asked)
+	require.Len(t, w.payouts.intents, 3)
+	w.advance(time.Minute)
+	w.step()
+	require.Len(t, w.payouts.intents, 6)
+	w.advance(time.Minute)
+	w.step()
+	require.Len(t, w.payouts.intents, 7)
+	for _, id := range ids {
+		require.Equal(t, withdrawal.Handed, w.get(id).Stage)
+	}
+	require.Equal(t, 7, asked)
+}
+
+// A partition that stays locked elsewhere is no reason that anybody is shown.
+func TestFP01_ABusyStoreLeavesAWithdrawalDue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	id := w.create(usdt("10")).ID
+	w.payouts.before = func(chain.Intent) error { return fmt.Errorf("taken: %w", storage.ErrBusy) }
+	w.step()
+	v := w.get(id)
+	require.Empty(t, v.Waiting)
+	require.Equal(t, withdrawal.Handing, v.Stage)
+	w.payouts.before = nil
+	w.advance(time.Minute)
+	w.step()
+	require.Equal(t, withdrawal.Handed, w.get(id).Stage)
+}
