@@ -115,7 +115,7 @@ const maxTakes = 16
 
 // prepare asks the outside for what the decision will need.
 func (s *Service) prepare(ctx context.Context, tenant string, x *decision, f *fact) error {
-	if x.p.ID == "" {
+	if x.p.ID == "" || f == nil && len(x.deposits) == 0 { // then nothing is posted
 		return nil
 	}
 	id, _, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, x.p.Wallet)

@@ -50,7 +50,9 @@ func (s *Service) listed() storage.Cond {
 	return storage.Cond{Column: "currency", Op: storage.In, Value: append(s.c.Registry.Codes(), s.c.Retired...)}
 }
 
-const claimMax = 100
+// claimMax is how many payments are decided together: few enough for half a lease, and many
+// enough that what a commit costs by itself is a small part.
+const claimMax = 500
 
 // step decides about a batch of due payments; those of a network are about to expire.
 func (s *Service) step(ctx context.Context, c storage.Claim, network chain.Network, tipRead time.Time) (int, error) {
@@ -70,7 +72,7 @@ func (s *Service) step(ctx context.Context, c storage.Claim, network chain.Netwo
 	})
 	tenant := func(r storage.Row) string { return strings.TrimPrefix(string(r.Partition), string(storage.Tenant(""))) }
 	one := func(r storage.Row) string { return tenant(r) + "/" + r.ID }
-	errs := storage.Work(ctx, s.c.Store, rows, one, func(ctx context.Context, r storage.Row) error { return s.tick(ctx, tenant(r), r.ID, tipRead) })
+	errs := storage.Work(ctx, s.c.Store, rows, one, func(ctx context.Context, r storage.Row) error { return s.tick(ctx, tenant(r), r, tipRead) })
 	for i, err := range errs {
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -96,10 +98,19 @@ func (s *Service) undecided(ctx context.Context, network chain.Network, rows []s
 	return s.c.Undecided(ctx, network, addresses...)
 }
 
-// tick lets time pass for one payment, and writes its next due time.
-func (s *Service) tick(ctx context.Context, tenant, id string, tipRead time.Time) error {
+// tick lets time pass for one claimed payment, and writes its next due time. The claim
+// has read the payment. It is read again only where somebody wrote it meanwhile.
+func (s *Service) tick(ctx context.Context, tenant string, claimed storage.Row, tipRead time.Time) error {
+	read := true
 	return s.decide(ctx, tenant, func(ctx context.Context) (*decision, error) {
-		x, err := s.byID(ctx, tenant, id)
+		x := &decision{p: Payments.Value(claimed), version: claimed.Version}
+		var err error
+		if read {
+			err = s.fill(ctx, tenant, x.p.Network, x, "")
+		} else {
+			x, err = s.byID(ctx, tenant, claimed.ID)
+		}
+		read = false
 		if err != nil {
 			return nil, err
 		}

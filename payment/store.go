@@ -115,11 +115,13 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 			x.p.UpdatedAt = x.now
 		}
 		c.Put = append(c.Put, Payments.Row(x.p.ID, x.version, x.due(), x.p))
-		row, err := storage.ActivityRow(ctx, s.c.Store, part, x.p.ID, x.activity())
+		row, changed, err := storage.ActivityRow(ctx, s.c.Store, part, x.p.ID, x.activity())
 		if err != nil {
 			return c, err
 		}
-		c.Put = append(c.Put, row)
+		if changed {
+			c.Put = append(c.Put, row)
+		}
 	}
 	if c.Put = append(c.Put, told...); len(c.Put) == 0 {
 		return c, nil

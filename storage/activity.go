@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -39,13 +40,25 @@ var Activities = NewTable[Activity]("activity",
 
 // ActivityRow makes the row that brings id's line to a, whether it is there
 // already or not. It reads the line's version, so that a stranger's write in
-// between is ErrConflict.
-func ActivityRow(ctx context.Context, s Store, p Partition, id string, a Activity) (Row, error) {
-	_, row, _, err := Activities.One(ctx, s, p, id)
+// between is ErrConflict. changed is false where the line is as it should be: it need not
+// be written then.
+func ActivityRow(ctx context.Context, s Store, p Partition, id string, a Activity) (row Row, changed bool, err error) {
+	have, row, ok, err := Activities.One(ctx, s, p, id)
 	if err != nil {
-		return Row{}, err
+		return Row{}, false, err
 	}
-	return Activities.Row(id, row.Version, time.Time{}, a), nil
+	if ok {
+		was, err := Activities.Encode(have)
+		if err != nil {
+			return Row{}, false, err
+		}
+		is, err := Activities.Encode(a)
+		if err != nil {
+			return Row{}, false, err
+		}
+		changed = !slices.Equal(was, is)
+	}
+	return Activities.Row(id, row.Version, time.Time{}, a), changed || !ok, nil
 }
 
 // Tables lists the tables that every store needs, whichever domains use it.

@@ -29,23 +29,26 @@ type job struct {
 	event   Event
 	ep      *endpoint
 	url     string    // "" = no merchant is to be told
+	host    hostKey   // of url
 	claimed time.Time // its lease runs from then on
 }
 
-func (j *job) host() hostKey { return hostOf(j.row.Partition, j.url) }
-
 func (j *job) object() rowKey { return rowKey{j.row.Partition, j.event.Object} }
 
-// claim takes due deliveries, at most Batch: first attempts before retries, for
-// which a quarter is kept free. more is true where there may be more. Where first
-// attempts fill their share, retries are claimed only if asked for: a claim of retries
-// passes over every first attempt that is due.
-func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Partition, retries bool) (rows []storage.Row, more bool, err error) {
+// claim takes due deliveries, at most as many as there is room for: first attempts
+// before retries. more is true where there may be more. Where retries are asked for, a
+// quarter of the room is kept free for them. Else they are claimed only where first
+// attempts leave room: a claim of retries passes over every first attempt that is due.
+func (s *Service) claim(ctx context.Context, now time.Time, room int, except []storage.Partition, retries bool) (rows []storage.Row, more bool, err error) {
 	c := storage.Claim{Table: Events.Table, Now: now, Until: now.Add(s.cfg.Lease), Except: except}
+	first := room
+	if retries {
+		first -= room / 4
+	}
 	for _, part := range []struct {
 		op  storage.Op
 		max int
-	}{{storage.Eq, s.cfg.Batch - s.cfg.Batch/4}, {storage.Gt, s.cfg.Batch}} {
+	}{{storage.Eq, first}, {storage.Gt, room}} {
 		c.Where, c.Max = []storage.Cond{{Column: "attempts", Op: part.op, Value: 0}}, part.max-len(rows)
 		if c.Max <= 0 || part.op == storage.Gt && more && !retries {
 			break
@@ -64,19 +67,15 @@ func (s *Service) claim(ctx context.Context, now time.Time, except []storage.Par
 // whose settings cannot be opened is no receiver's fault: its deliveries wait for
 // the lease's end, uncounted, and nobody else's wait for it.
 func (s *Service) prepare(ctx context.Context, rows []storage.Row, now time.Time) ([]*job, error) {
-	var broken error
-	tenants, gone := map[storage.Partition]*endpoint{}, map[rowKey]bool{}
+	endpoints, broken := s.endpoints(ctx, rows, now)
+	looked, gone := map[storage.Partition]bool{}, map[rowKey]bool{}
 	var jobs []*job
 	for _, row := range rows {
-		ep, known := tenants[row.Partition]
-		if !known {
-			var err error
-			if ep, err = s.endpoint(ctx, row.Partition, now); err != nil {
-				broken = errors.Join(broken, fmt.Errorf("webhook: settings of %s: %w", row.Partition, err))
-			}
-			tenants[row.Partition] = ep
+		if !looked[row.Partition] {
+			looked[row.Partition] = true
 			broken = errors.Join(broken, s.trim(ctx, row.Partition, now, gone))
 		}
+		ep := endpoints[row.Partition]
 		if ep == nil || gone[keyOf(row)] {
 			continue
 		}
@@ -84,10 +83,33 @@ func (s *Service) prepare(ctx context.Context, rows []storage.Row, now time.Time
 		if j.url = j.event.URL; j.url == "" && ep.wants(j.event.Type) {
 			j.url = ep.url
 		}
+		j.host = hostOf(row.Partition, j.url)
 		jobs = append(jobs, j)
 	}
 	inOrder(jobs)
 	return jobs, broken
+}
+
+// endpoints reads what the rows' tenants have set, all together.
+func (s *Service) endpoints(ctx context.Context, rows []storage.Row, now time.Time) (map[storage.Partition]*endpoint, error) {
+	var tenants []storage.Partition
+	found := map[storage.Partition]*endpoint{}
+	for _, row := range rows {
+		if _, known := found[row.Partition]; !known {
+			found[row.Partition] = nil
+			tenants = append(tenants, row.Partition)
+		}
+	}
+	name := func(p storage.Partition) string { return string(p) }
+	errs := storage.Work(ctx, s.cfg.Store, tenants, name, func(ctx context.Context, p storage.Partition) error {
+		ep, err := s.endpoint(ctx, p, now)
+		if err != nil {
+			return fmt.Errorf("webhook: settings of %s: %w", p, err)
+		}
+		found[p] = ep
+		return nil
+	})
+	return found, errors.Join(errs...)
 }
 
 // inOrder keeps the order of the claim, but puts the events of one object behind
@@ -121,7 +143,7 @@ func (s *Service) attempt(ctx context.Context, j *job) storage.Change {
 	if now.Sub(j.claimed) >= s.cfg.Lease/2 || ctx.Err() != nil {
 		return s.change(j.row, j.event, now)
 	}
-	host := j.host()
+	host := j.host
 	if until := s.breakers.hold(host, now); !until.IsZero() {
 		return s.held(ctx, j, now, until)
 	}

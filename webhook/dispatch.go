@@ -32,7 +32,8 @@ type Dispatcher struct {
 
 const (
 	claimEvery = time.Second // where nothing says that more is due
-	quota      = 256         // deliveries of one tenant that wait here
+	quota      = 256         // deliveries of one tenant that wait here, at the most
+	fewLeft    = quota / 2   // of these, with which more of it are claimed
 	maxExcept  = 100         // tenants that a claim leaves out
 )
 
@@ -50,8 +51,8 @@ func (d *Dispatcher) Wake() <-chan struct{} { return d.wake }
 
 // Step stores in one Commit what came of attempts since it was called last, and
 // claims what there is room for. It returns how many events that were. A tenant
-// that has as much waiting here as it may is left out of the claim, so that what it
-// has due is never in front of another one's.
+// of which enough waits here is left out of the claim, so that what it has due is
+// never in front of another one's.
 func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	changes := d.take()
 	left, err := d.s.commit(ctx, changes)
@@ -64,12 +65,13 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	if err != nil || !d.hungry(now) {
 		return len(changes), err
 	}
-	d.full = d.laden(quota)
+	var room int
+	d.full, room = d.laden()
 	retries := now.Before(d.retried) || now.Sub(d.retried) >= claimEvery
 	if retries {
 		d.retried = now
 	}
-	rows, more, err := d.s.claim(ctx, now, d.full, retries)
+	rows, more, err := d.s.claim(ctx, now, min(room, d.s.cfg.Batch), d.full, retries)
 	d.at, d.again = now, more
 	jobs, broken := d.s.prepare(ctx, d.fresh(rows), now)
 	if broken != nil {
@@ -88,24 +90,27 @@ func (d *Dispatcher) hungry(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range d.full {
-		if d.load[p] < quota/2 {
+		if d.load[p] < fewLeft {
 			return true
 		}
 	}
 	return false
 }
 
-// laden are the tenants of which so many wait here.
-func (d *Dispatcher) laden(most int) []storage.Partition {
+// laden are the tenants of which enough wait here. room is how many may be claimed of
+// the others, so that of none of them more wait than its quota.
+func (d *Dispatcher) laden() (full []storage.Partition, room int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var out []storage.Partition
+	most := 0
 	for p, n := range d.load {
-		if n >= most && len(out) < maxExcept {
-			out = append(out, p)
+		if n >= fewLeft && len(full) < maxExcept {
+			full = append(full, p)
+		} else {
+			most = max(most, n)
 		}
 	}
-	return out
+	return full, max(1, quota-most)
 }
 
 // fresh leaves out what is being tried here although its lease has ended.
@@ -128,7 +133,7 @@ func (d *Dispatcher) start(jobs []*job) {
 		d.mine[keyOf(j.row)] = j
 		d.load[j.row.Partition]++
 		tasks[i] = fairpool.Task{
-			Tenant: string(j.row.Partition), Destination: j.host().host, Serial: j.event.Object, Later: j.event.Attempts > 0,
+			Tenant: string(j.row.Partition), Destination: j.host.host, Serial: j.event.Object, Later: j.event.Attempts > 0,
 			Run: func(ctx context.Context) { d.try(ctx, j) },
 		}
 	}

@@ -204,7 +204,7 @@ func TestFS03_ClaimsWhatItCanFinish(t *testing.T) {
 			Where: []storage.Cond{{Column: storage.ColVersion, Op: storage.Gt, Value: int64(1)}},
 		})
 		require.NoError(t, err)
-		require.LessOrEqual(t, claimed, int64(256+100))
+		require.LessOrEqual(t, claimed, int64(256))
 		stop()
 	})
 }

@@ -31,7 +31,7 @@ type Config struct {
 	// Lease bounds an attempt: none is begun after half of it, and none is waited
 	// for longer than half of it. Defaults to 5 minutes.
 	Lease time.Duration
-	// Batch bounds what one Step claims at a time. Defaults to 100.
+	// Batch bounds what is claimed at a time. Defaults to 256.
 	Batch int
 	// MaxUndelivered is how many undelivered events of one tenant are kept. Of what
 	// is more, the oldest are given up: they are failed, with a reason, and can be
@@ -59,7 +59,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Lease = 5 * time.Minute
 	}
 	if cfg.Batch == 0 {
-		cfg.Batch = 100
+		cfg.Batch = 256
 	}
 	if cfg.MaxUndelivered == 0 {
 		cfg.MaxUndelivered = 100_000
@@ -67,6 +67,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.MaxUndelivered < 0 || cfg.Batch < 0 || cfg.Lease < 0 {
 		return nil, errors.New("webhook: MaxUndelivered, Batch and Lease must not be negative")
 	}
+	cfg.Store = storage.Joined(cfg.Store)
 	return &Service{cfg: cfg, breakers: breakers{all: map[hostKey]*breaker{}}, trims: turns{last: map[storage.Partition]time.Time{}}}, nil
 }
 
@@ -78,7 +79,7 @@ func (s *Service) CheckURL(url string) error { return s.cfg.Guard.URL(url) }
 // many it claimed. What it cannot try in half a lease it gives back.
 func (s *Service) Step(ctx context.Context) (int, error) {
 	now := s.cfg.Now()
-	rows, _, err := s.claim(ctx, now, nil, true)
+	rows, _, err := s.claim(ctx, now, s.cfg.Batch, nil, true)
 	if len(rows) == 0 {
 		return 0, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -476,4 +477,25 @@ func TestNotifyKeepsTheOrderOfAnObject(t *testing.T) {
 		require.NoError(t, r.Err)
 	}
 	require.Equal(t, []string{"b1", "a1", "a2", "a3"}, got)
+}
+
+// TestFP03_SettingsAreReadTogether: one look-up reads the settings of all tenants of which
+// something was claimed, and each event goes to the URL of its own.
+func TestFP03_SettingsAreReadTogether(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	const tenants = 20
+	for i := range tenants {
+		name := fmt.Sprint("t", i)
+		w.setup(name)
+		w.emit(name, "p", 1, "", 1)
+	}
+	store := &failing.Store{Store: w.store, Counts: func(c failing.Call) bool { return c.Table == webhook.SettingsTable.Table }}
+	w.serve(store)
+	require.Equal(t, tenants, w.step())
+	require.Equal(t, 1, store.Calls)
+	require.Len(t, w.sent, tenants)
+	for _, d := range w.sent {
+		require.Equal(t, "https://"+d.Tenant+".example.com/hook", d.URL)
+	}
 }

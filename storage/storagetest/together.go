@@ -81,10 +81,14 @@ func testActivity(t testing.TB, e *env) {
 	}
 	for i, status := range []string{"waiting", "confirming", "completed"} {
 		a.Status = status
-		row, err := storage.ActivityRow(e.ctx, e.s, here, "p1", a)
+		row, changed, err := storage.ActivityRow(e.ctx, e.s, here, "p1", a)
 		require.NoError(t, err)
+		require.True(t, changed)
 		require.Equal(t, int64(i), row.Version)
 		e.commit(t, e.put(row))
+		_, changed, err = storage.ActivityRow(e.ctx, e.s, here, "p1", a)
+		require.NoError(t, err)
+		require.False(t, changed, "the line is as it should be")
 	}
 	got, _, ok, err := storage.Activities.One(e.ctx, e.s, here, "p1")
 	require.NoError(t, err)

@@ -41,8 +41,8 @@ var paymentOmissions = []Bug{
 		ID: "omit-payment-second-page", File: "payment/step.go",
 		Old:     "\t\tworked, err = worked+n, errors.Join(err, stepErr)",
 		New:     "\t\t_, err = n, errors.Join(err, stepErr)",
-		What:    "a Step does not count what it expired, so that nobody asks for the next hundred",
-		Package: ".", Test: "TestX01_AHundredExpireAtATime",
+		What:    "a Step does not count what it expired, so that nobody asks for the next ones",
+		Package: ".", Test: "TestX01_HundredsExpireAtATime",
 	},
 	{
 		ID: "omit-payment-receivable-repay", File: "payment/posting.go",

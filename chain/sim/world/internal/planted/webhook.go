@@ -34,8 +34,8 @@ var webhookBugs = []Bug{
 	},
 	{
 		ID: "endpoint-of-another-tenant", File: "webhook/deliver.go",
-		Old:  `ep, known := tenants[row.Partition]`,
-		New:  `ep, known := tenants[rows[0].Partition]`,
+		Old:  `ep := endpoints[row.Partition]`,
+		New:  `ep := endpoints[rows[0].Partition]`,
 		What: "all events of a batch go to the endpoint of the first",
 	},
 	{
