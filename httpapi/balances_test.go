@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
 func TestBalances(t *testing.T) {
@@ -25,8 +26,8 @@ func TestBalances(t *testing.T) {
 	w.earn("USDTERC20", "25", first)
 	w.earn("USDTERC20", "5.5", "b")
 	w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "9", "currency": "USDTERC20"}) // nothing comes
-	w.ok(http.StatusAccepted, "POST", "/wallets/withdraw-to-master/", map[string]any{"wallet_id": first, "currency": "USDTERC20", "amount": "20"})
-	w.ok(http.StatusAccepted, "POST", "/wallets/transfer-to-user/", map[string]any{"wallet_id": second, "currency": "ETH", "amount": "0.01"})
+	w.hold(first, "USDTERC20", "20")
+	w.hold(wallet.Master, "ETH", "0.01")
 
 	b := w.ok(http.StatusOK, "GET", "/user/balances/", nil)
 	require.JSONEq(t, `{"account":{"ETH":{"amount":"0.10000000","pending_amount":"0.01000000"}},
@@ -63,7 +64,7 @@ func TestBalanceHistory(t *testing.T) {
 	transfer("withdraw-to-master", "USDTERC20", "50")
 	transfer("transfer-to-user", "ETH", "0.025")
 	w.clock.Advance(time.Second)
-	w.ok(http.StatusAccepted, "POST", "/wallets/transfer-to-user/", map[string]any{"wallet_id": id, "currency": "ETH", "amount": "0.001"}) // held only
+	w.hold(wallet.Master, "ETH", "0.001")
 
 	all := w.ok(http.StatusOK, "GET", "/user/balances/history", nil)
 	require.Equal(t, "history array, total number, limit number, offset number", members(t, all.Raw))

@@ -274,7 +274,7 @@ func (h *Handler) transfer(ctx context.Context, c *Call, in *transferInput, to w
 		return transferView{}, err
 	}
 	c.Replayed = t.Replayed
-	return transferView{"accepted", t.ID, "The transfer was accepted; its amount is held until it has been carried out."}, nil
+	return transferView{"accepted", t.ID, "The transfer was accepted."}, nil
 }
 
 func (h *Handler) checkTransfer(_ context.Context, _ *Call, in transferInput) error {

@@ -194,7 +194,7 @@ func TestWalletBalanceLookup(t *testing.T) {
 	id, second := w.newWallet("a"), w.newWallet("b")
 	w.earn("USDTERC20", "25", id)
 	w.earn("ETH", "20", id)
-	w.ok(http.StatusAccepted, "POST", "/wallets/withdraw-to-master/", map[string]any{"wallet_id": id, "currency": "ETH", "amount": "0.004"})
+	w.hold(id, "ETH", "0.004")
 	want := `{"account":{"id":"` + id + `","name":"Wallet a","external_id":"a","wallet_id":"` + id + `"},"balances":[
 		{"currency":"ETH","amount":"0.01000000","pending_amount":"0.00400000","available_balance":"0.00600000"},
 		{"currency":"USDTERC20","amount":"25.00000000","pending_amount":"0.00000000","available_balance":"25.00000000"}]}`
@@ -275,15 +275,11 @@ func TestTransfers(t *testing.T) {
 	a := w.ok(http.StatusAccepted, "POST", "/wallets/transfer-to-user/", map[string]any{"wallet_id": id, "currency": "USDTERC20", "amount": "10.5", "callback_url": "https://shop.example/moved"})
 	require.Equal(t, "status string, transfer_id string, message string", members(t, a.Raw))
 	require.Equal(t, "accepted", a.Body["status"])
-	require.Equal(t, "25.00000000 10.50000000 | <nil> <nil>", money(), "held at once")
-	w.step()
-	require.Equal(t, "14.50000000 0.00000000 | 10.50000000 0.00000000", money())
+	require.Equal(t, "14.50000000 0.00000000 | 10.50000000 0.00000000", money(), "settled at once")
 
 	w.clock.Advance(time.Second) // what is of one moment comes in any order
 	b := w.ok(http.StatusAccepted, "POST", "/wallets/withdraw-to-master", `{"external_id":"a","blockchain":"ETH","token":"USDT","amount":0.500000}`)
 	require.Equal(t, "status string, transfer_id string, message string", members(t, b.Raw))
-	require.Equal(t, "14.50000000 0.00000000 | 10.50000000 0.50000000", money())
-	w.step()
 	require.Equal(t, "15.00000000 0.00000000 | 10.00000000 0.00000000", money())
 
 	const record = "transfer_id string, wallet_id string, external_id string, transfer_type string, currency string, amount string, status string, error null, callback_url %s, created_at string, updated_at string, completed_at string"
@@ -421,11 +417,11 @@ func TestWalletsOnce(t *testing.T) {
 	w := newWorld(t)
 	id := w.newWallet("a")
 	w.earn("USDTERC20", "25", "")
-	w.earn("USDTERC20", "25", id)
+	w.earn("ETH", "20", id)
 	for path, body := range map[string]string{
 		"/wallets/":                    `{"name":"x","external_id":"once"}`,
 		"/wallets/transfer-to-user/":   `{"wallet_id":"` + id + `","currency":"USDTERC20","amount":"20"}`,
-		"/wallets/withdraw-to-master/": `{"wallet_id":"` + id + `","currency":"USDTERC20","amount":"20"}`,
+		"/wallets/withdraw-to-master/": `{"wallet_id":"` + id + `","currency":"ETH","amount":"0.008"}`,
 	} {
 		key := header("Idempotency-Key", "same-key")
 		first := w.do("POST", path, body, key)
@@ -439,9 +435,9 @@ func TestWalletsOnce(t *testing.T) {
 	}
 	require.Equal(t, "2", w.ok(http.StatusOK, "GET", "/wallets/", nil).Body["total"].(json.Number).String())
 	require.Equal(t, "2", w.ok(http.StatusOK, "POST", "/wallets/transfer-history/", `{}`).at("pagination", "total").(json.Number).String())
-	w.step()
 	b := w.ok(http.StatusOK, "GET", "/wallets/1/balance/", nil)
-	require.Equal(t, "25.00000000", b.Body["balances"].([]any)[0].(map[string]any)["amount"])
+	require.JSONEq(t, `[{"currency":"ETH","amount":"0.00200000","pending_amount":"0.00000000","available_balance":"0.00200000"},
+		{"currency":"USDTERC20","amount":"20.00000000","pending_amount":"0.00000000","available_balance":"20.00000000"}]`, inside(t, b.Raw, "balances"))
 	// A failure is not kept: the same key may succeed later.
 	key := header("Idempotency-Key", "poor")
 	body := `{"wallet_id":"` + id + `","currency":"ETH","amount":"0.01"}`

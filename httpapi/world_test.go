@@ -27,6 +27,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/httpapi/limit"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -277,6 +278,19 @@ func (w *world) fund(tenant string) {
 		require.NoError(w.t, err)
 	}
 	w.mine(25)
+}
+
+// hold holds so many coins of one of the shop's accounts, as a withdrawal does.
+func (w *world) hold(account, currency, amount string) {
+	w.t.Helper()
+	c, err := chain.MainnetRegistry().Currency(currency)
+	require.NoError(w.t, err)
+	units, err := c.Units(decimal.RequireFromString(amount), ledger.Down)
+	require.NoError(w.t, err)
+	id := "hold/" + account + "/" + currency
+	require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, storage.Change{ID: id, Partition: storage.Tenant(w.tenant), Post: []ledger.Tx{{
+		ID: id, Kind: ledger.KindWithdrawal, At: w.clock.Now(), Legs: []ledger.Leg{{Account: ledger.Wallet(account), Asset: c.Asset(), Hold: units}},
+	}}}))
 }
 
 // earn takes a payment in a currency and brings it to its end, so that the

@@ -12,8 +12,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
-// Step applies the transfers that are due and says how many it worked on; 0 =
-// nothing is due. Many processes may call it at once. An error is of some
+// Step settles the transfers that a version before this one accepted and left pending, and
+// returns how many it worked on; 0 = nothing is due. Many processes may call it at once. An error is of some
 // transfer that is tried again later, the others were worked on.
 func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	now := s.now()
@@ -69,22 +69,35 @@ func (s *Service) decideTransfer(ctx context.Context, row storage.Row, now time.
 	_, target, err := s.load(ctx, row.Partition, t.target())
 	switch {
 	case err == nil:
-		err = t.step(OnApply, TransferCompleted, now)
-		t.CompletedAt = now
 		change.Require = []storage.Guard{WalletRows.Guard(t.target(), target.Version)}
-		change.Post = []ledger.Tx{settleTx(&t, now)}
+		err = t.settle(&change, row.Version, c.Scale, now)
 	case errors.Is(err, ErrNotFound):
-		err = t.step(OnClosed, TransferFailed, now)
+		if err = t.step(OnClosed, TransferFailed, now); err != nil {
+			return change, err
+		}
 		t.Error = "the wallet was deleted"
 		change.Post = []ledger.Tx{releaseTx(&t, now)}
+		err = t.end(&change, row.Version, c.Scale, now)
 	}
-	if err != nil {
-		return change, err
-	}
-	event, err := webhook.NewEvent(webhook.TransferStatusUpdate, t.ID, t.Seq, t.CallbackURL,
-		Update{Record: t.Record(c.Scale), PreviousStatus: TransferPending}, now)
-	change.Put = []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t), event}
 	return change, err
+}
+
+// settle completes the transfer in a Change: what is held on the source goes to the target.
+func (t *Transfer) settle(c *storage.Change, version int64, scale uint8, now time.Time) error {
+	if err := t.step(OnApply, TransferCompleted, now); err != nil {
+		return err
+	}
+	t.CompletedAt = now
+	c.Post = append(c.Post, settleTx(t, now))
+	return t.end(c, version, scale, now)
+}
+
+// end puts a transfer that has ended into a Change, with its event.
+func (t *Transfer) end(c *storage.Change, version int64, scale uint8, now time.Time) error {
+	event, err := webhook.NewEvent(webhook.TransferStatusUpdate, t.ID, t.Seq, t.CallbackURL,
+		Update{Record: t.Record(scale), PreviousStatus: TransferPending}, now)
+	c.Put = append(c.Put, TransferRows.Row(t.ID, version, time.Time{}, *t), event)
+	return err
 }
 
 // step takes the transfer to a status: the table must allow it.

@@ -80,7 +80,7 @@ func closing(t *testing.T) (*world, wallet.Transfer, wallet.Wallet) {
 	w.Service = s
 	v := w.sub("a")
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "10")
-	transfer := w.transfer(wallet.ToSub, "a", "10")
+	transfer := w.accepted(wallet.ToSub, v, "10")
 	store.before = func() {
 		_, row, _, err := wallet.WalletRows.One(w.ctx, w.store, storage.Tenant(tenant), v.ID)
 		require.NoError(t, err)

@@ -34,8 +34,9 @@ type edge = fsm.Edge[TransferStatus, TransferTrigger]
 
 var machine = fsm.Machine[TransferStatus, TransferTrigger]{
 	Name: "transfer",
-	About: "A transfer moves money between a merchant's master account and a sub-account. Its amount is held on the " +
-		"source from the request on; completing or failing is one event, in the same commit.",
+	About: "A transfer moves money between a merchant's master account and a sub-account. It is requested and applied in " +
+		"one commit, which holds its amount on the source and posts the hold to the target. Only a transfer that an " +
+		"earlier version accepted is pending in the store. Completing or failing is one event, in the same commit.",
 	Initial: TransferPending,
 	States:  TransferStatuses(),
 	Edges: []edge{

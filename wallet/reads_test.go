@@ -104,7 +104,7 @@ func TestReadsThatFail(t *testing.T) {
 			sub := w.sub("a")
 			w.sub("empty")
 			w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
-			pending := w.transfer(wallet.ToSub, sub.ID, "10")
+			pending := w.accepted(wallet.ToSub, sub, "10")
 			store.Calls, store.FailAt = 0, n
 			err := do(w, sub, pending)
 			failed := store.Calls >= n

@@ -48,11 +48,11 @@ type Transfer struct {
 }
 
 // TransferRows is the table of transfers, in tenants' partitions. A pending one
-// is due.
+// is due: only versions before this one stored transfers that Step has to settle.
 var TransferRows = storage.NewTable[Transfer]("transfers",
 	storage.Index("created_at"), storage.Index("wallet", "created_at"), storage.Index("status", "created_at"))
 
-// Source is the wallet id of the account that pays, held until the transfer ends.
+// Source is the wallet id of the account that pays.
 func (t *Transfer) Source() string {
 	if t.Direction == ToMaster {
 		return t.Wallet
@@ -77,9 +77,10 @@ type TransferInput struct {
 	CallbackURL string
 }
 
-// CreateTransfer accepts a transfer and holds its amount on the source, or does
-// nothing. Errors: *InvalidError, *InsufficientError, ErrNotFound, those that
-// wrap chain.ErrCurrency, and those of idempotency.
+// CreateTransfer accepts a transfer and settles it in the same Change, with its event, or
+// does nothing. Errors: *InvalidError, *InsufficientError, ErrNotFound where the
+// sub-account is missing or closed, those that wrap chain.ErrCurrency, and those of
+// idempotency.
 func (s *Service) CreateTransfer(ctx context.Context, tenant string, in TransferInput, once storage.Once) (Transfer, error) {
 	p := storage.Tenant(tenant)
 	leave, err := s.inFlight.Enter(p, once)
@@ -140,9 +141,9 @@ func (s *Service) checkTransfer(in TransferInput) (*chain.Currency, ledger.Amoun
 	return c, amount, unknown
 }
 
-func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, t Transfer, in TransferInput, c *chain.Currency, once storage.Once) (Transfer, error) {
+func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, draft Transfer, in TransferInput, c *chain.Currency, once storage.Once) (Transfer, error) {
+	t, first := draft, true
 	once.Encode = func() ([]byte, error) { return json.Marshal(t) }
-	first := true
 	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		if !first {
 			if stored, _, err := s.loadTransfer(ctx, p, t.ID); !errors.Is(err, ErrNotFound) {
@@ -163,10 +164,15 @@ func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, t Tra
 		if err != nil {
 			return storage.Change{}, err
 		}
+		t = draft
 		t.Wallet, t.ExternalID, t.CreatedAt, t.UpdatedAt = w.ID, w.ExternalID, now, now
+		// The other account is the master account, which is never closed.
 		change := storage.Change{
 			ID: s.c.NewID(), Partition: p, Require: []storage.Guard{WalletRows.Guard(w.ID, row.Version)},
-			Put: []storage.Row{TransferRows.Row(t.ID, 0, now, t)}, Post: []ledger.Tx{holdTx(&t, now)},
+			Post: []ledger.Tx{holdTx(&t, now)},
+		}
+		if err := t.settle(&change, 0, c.Scale, now); err != nil {
+			return storage.Change{}, err
 		}
 		return change, once.AddTo(&change, now)
 	})

@@ -24,33 +24,57 @@ func TestMachine(t *testing.T) {
 	fsmtest.Walk(t, wallet.TransferMachine(), "testdata/machine.golden", "MACHINE.md")
 }
 
-// transfer to_sub / to_master 10: H +10 on the source; then H −10, source −10,
-// target +10.
+// transfer to_sub / to_master 10, settled when it is accepted: H +10 on the source, and
+// in the same Change H −10, source −10, target +10.
 func TestGoldenTransfer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.sub("a")
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
 	out := w.transfer(wallet.ToSub, "a", "10")
-	require.Equal(t, "100/10 none", w.has(wallet.Master)+" "+w.has(v.ID))
-	w.advance(time.Second)
-	w.step()
 	require.Equal(t, "90/0 10/0", w.has(wallet.Master)+" "+w.has(v.ID))
+	w.advance(time.Second)
 	back := w.transfer(wallet.ToMaster, v.ID, "10")
-	require.Equal(t, "90/0 10/10", w.has(wallet.Master)+" "+w.has(v.ID))
-	w.step()
 	require.Equal(t, "100/0 0/0", w.has(wallet.Master)+" "+w.has(v.ID))
 
 	done, err := w.Transfer(w.ctx, tenant, out.ID)
 	require.NoError(t, err)
-	require.Equal(t, []any{wallet.TransferCompleted, w.clock(), v.ID, "a"}, []any{done.Status, done.CompletedAt, done.Wallet, done.ExternalID})
+	require.Equal(t, done, out, "what CreateTransfer returns is what is stored")
+	require.Equal(t, []any{wallet.TransferCompleted, w.clock().Add(-time.Second), v.ID, "a"}, []any{done.Status, done.CompletedAt, done.Wallet, done.ExternalID})
 	events := w.events(out.ID)
 	require.Len(t, events, 1)
-	require.JSONEq(t, `{"event":"transfer_status_update","timestamp":"2026-11-20T10:00:01.000Z","data":{
+	require.JSONEq(t, `{"event":"transfer_status_update","timestamp":"2026-11-20T10:00:00.000Z","data":{
 		"transfer_id":"`+out.ID+`","wallet_id":"`+v.ID+`","external_id":"a","transfer_type":"to_sub","currency":"USDTTRC20",
 		"amount":"10.00000000","status":"completed","error":null,"callback_url":null,"created_at":"2026-11-20T10:00:00.000Z",
-		"updated_at":"2026-11-20T10:00:01.000Z","completed_at":"2026-11-20T10:00:01.000Z","previous_status":"pending"}}`, events[0].Body)
+		"updated_at":"2026-11-20T10:00:00.000Z","completed_at":"2026-11-20T10:00:00.000Z","previous_status":"pending"}}`, events[0].Body)
 	require.Len(t, w.events(back.ID), 1)
+	entries, _, err := w.History(w.ctx, tenant, wallet.HistoryFilter{})
+	require.NoError(t, err)
+	require.Len(t, entries, 3, "one entry per transfer beside the deposit")
+	n, err := w.Step(w.ctx)
+	require.NoError(t, err)
+	require.Zero(t, n, "nothing is left to a worker")
+}
+
+// A transfer that an earlier version accepted is pending and held; Step settles it.
+func TestTransferThatWasLeftPending(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.sub("a")
+	w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
+	transfer := w.accepted(wallet.ToSub, v, "10")
+	require.Equal(t, "100/10 none", w.has(wallet.Master)+" "+w.has(v.ID))
+	require.ErrorIs(t, w.Delete(w.ctx, tenant, v.ID), wallet.ErrNotEmpty)
+	w.advance(time.Second)
+	w.step()
+	require.Equal(t, "90/0 10/0", w.has(wallet.Master)+" "+w.has(v.ID))
+	done, err := w.Transfer(w.ctx, tenant, transfer.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{wallet.TransferCompleted, w.clock(), int64(1)}, []any{done.Status, done.CompletedAt, done.Seq})
+	events := w.events(transfer.ID)
+	require.Len(t, events, 1)
+	require.Contains(t, events[0].Body, `"status":"completed"`)
+	require.Contains(t, events[0].Body, `"previous_status":"pending"`)
 }
 
 func TestTransferErrors(t *testing.T) {
@@ -97,7 +121,7 @@ func TestTransferToAWalletThatWasDeleted(t *testing.T) {
 	w := newWorld(t)
 	v := w.sub("a")
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "10")
-	transfer := w.transfer(wallet.ToSub, "a", "10")
+	transfer := w.accepted(wallet.ToSub, v, "10")
 	_, row, ok, err := wallet.WalletRows.One(w.ctx, w.store, storage.Tenant(tenant), v.ID)
 	require.NoError(t, err)
 	require.True(t, ok)
@@ -179,7 +203,7 @@ func TestTransferOnceWhileTheFirstIsUnderWay(t *testing.T) {
 	_, err := w.CreateTransfer(w.ctx, tenant, in, once)
 	require.NoError(t, err)
 	require.Nil(t, store.before)
-	require.Equal(t, "100/10", w.has(wallet.Master))
+	require.Equal(t, "90/0", w.has(wallet.Master))
 }
 
 // Every answer of the store is lost once, and a stranger renames the target
@@ -191,14 +215,20 @@ func TestTransferThroughTrouble(t *testing.T) {
 	v := w.sub("a")
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
 	store.forgets = true
-	transfer := w.transfer(wallet.ToSub, "a", "10")
-	store.before = func() {
+	rename := func() {
 		_, err := w.Rename(w.ctx, tenant, v.ID, "other")
 		require.NoError(t, err)
 	}
-	w.step()
+	store.before = rename
+	transfer := w.transfer(wallet.ToSub, "a", "10")
 	require.Equal(t, "90/0 10/0", w.has(wallet.Master)+" "+w.has(v.ID))
 	require.Len(t, w.events(transfer.ID), 1)
+	require.Equal(t, wallet.TransferCompleted, transfer.Status)
+	older := w.accepted(wallet.ToSub, v, "10")
+	store.before = rename
+	w.step()
+	require.Equal(t, "80/0 20/0", w.has(wallet.Master)+" "+w.has(v.ID))
+	require.Len(t, w.events(older.ID), 1)
 }
 
 type forgetful struct {
@@ -239,7 +269,7 @@ func TestTransferHistory(t *testing.T) {
 	w.advance(time.Second)
 	second := w.transfer(wallet.ToMaster, "a", "1")
 	w.advance(time.Second)
-	third := w.transfer(wallet.ToSub, "b", "1")
+	third := w.accepted(wallet.ToSub, b, "1")
 	for name, c := range map[string]struct {
 		f    wallet.TransferFilter
 		want []string
@@ -247,7 +277,7 @@ func TestTransferHistory(t *testing.T) {
 		"all":       {wallet.TransferFilter{}, []string{third.ID, second.ID, first.ID}},
 		"wallet":    {wallet.TransferFilter{Wallet: a.ID}, []string{second.ID, first.ID}},
 		"other":     {wallet.TransferFilter{Wallet: b.ID, Currency: usdt}, []string{third.ID}},
-		"status":    {wallet.TransferFilter{Status: wallet.TransferCompleted}, []string{first.ID}},
+		"status":    {wallet.TransferFilter{Status: wallet.TransferCompleted}, []string{second.ID, first.ID}},
 		"direction": {wallet.TransferFilter{Direction: wallet.ToMaster}, []string{second.ID}},
 		"page":      {wallet.TransferFilter{Limit: 1, Offset: 1}, []string{second.ID}},
 		"currency":  {wallet.TransferFilter{Currency: "BTC"}, []string{}},
@@ -339,7 +369,7 @@ func TestOverview(t *testing.T) {
 	w.post(ledger.KindDeposit, a.ID, usdt, "5")
 	w.post(ledger.KindDeposit, b.ID, usdt, "6")
 	w.post(ledger.KindDeposit, b.ID, "BTC", "1")
-	w.transfer(wallet.ToMaster, "b", "2")
+	w.accepted(wallet.ToMaster, b, "2")
 	now := w.clock()
 	for id, kind := range map[string]string{"p": storage.ActivityPayment, "x": storage.ActivityWithdrawal} {
 		require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{ID: id, Partition: storage.Tenant(tenant), Put: []storage.Row{

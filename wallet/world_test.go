@@ -129,6 +129,28 @@ func (w *world) transfer(d wallet.Direction, ref, amount string) wallet.Transfer
 	return t
 }
 
+// accepted stores a pending transfer as versions did that left its settling to Step: the
+// transfer is due, and its amount is held on the source.
+func (w *world) accepted(d wallet.Direction, v wallet.Wallet, amount string) wallet.Transfer {
+	w.Helper()
+	c, err := registry.Currency(usdt)
+	require.NoError(w, err)
+	units, err := c.Units(dec(amount), ledger.Down)
+	require.NoError(w, err)
+	now := w.clock()
+	t := wallet.Transfer{
+		ID: w.newID(), Wallet: v.ID, ExternalID: v.ExternalID, Direction: d, Currency: usdt, Amount: units,
+		Status: wallet.TransferPending, CreatedAt: now, UpdatedAt: now,
+	}
+	require.NoError(w, storage.CommitOne(w.ctx, w.store, storage.Change{
+		ID: w.newID(), Partition: storage.Tenant(tenant), Put: []storage.Row{wallet.TransferRows.Row(t.ID, 0, now, t)},
+		Post: []ledger.Tx{{ID: "hold/" + t.ID, Kind: ledger.KindTransfer, Ref: t.ID, At: now, Legs: []ledger.Leg{
+			{Account: ledger.Wallet(t.Source()), Asset: usdt, Hold: units},
+		}}},
+	}))
+	return t
+}
+
 func (w *world) step() {
 	w.Helper()
 	for range 100 {

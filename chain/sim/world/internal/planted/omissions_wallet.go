@@ -8,14 +8,18 @@ var walletOmissions = []Bug{
 		if err != nil {
 			return storage.Change{}, err
 		}
+		t = draft
 		t.Wallet, t.ExternalID, t.CreatedAt, t.UpdatedAt = w.ID, w.ExternalID, now, now
+		// The other account is the master account, which is never closed.
 		change := storage.Change{
 			ID: s.c.NewID(), Partition: p, Require: []storage.Guard{WalletRows.Guard(w.ID, row.Version)},`,
 		New: `		w, _, err := s.subAccount(ctx, p, in)
 		if err != nil {
 			return storage.Change{}, err
 		}
+		t = draft
 		t.Wallet, t.ExternalID, t.CreatedAt, t.UpdatedAt = w.ID, w.ExternalID, now, now
+		// The other account is the master account, which is never closed.
 		change := storage.Change{
 			ID: s.c.NewID(), Partition: p,`,
 		What:    "a transfer is accepted from or to a wallet that is closed meanwhile",
@@ -33,8 +37,8 @@ var walletOmissions = []Bug{
 	},
 	{
 		ID: "omit-wallet-transfer-event", File: "wallet/apply.go",
-		Old: "TransferRows.Row(t.ID, row.Version, time.Time{}, t), event}",
-		New: `TransferRows.Row(t.ID, row.Version, time.Time{}, t)}
+		Old: "TransferRows.Row(t.ID, version, time.Time{}, *t), event)",
+		New: `TransferRows.Row(t.ID, version, time.Time{}, *t))
 	_ = event`,
 		What:    "no event tells of a transfer that is completed or failed",
 		Package: "wallet", Test: "TestTransferThroughTrouble",

@@ -22,8 +22,8 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "transfer-not-told", File: "wallet/apply.go",
-		Old:  `change.Put = []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t), event}`,
-		New:  `_, change.Put = event, []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t)}`,
+		Old:  `c.Put = append(c.Put, TransferRows.Row(t.ID, version, time.Time{}, *t), event)`,
+		New:  `_, c.Put = event, append(c.Put, TransferRows.Row(t.ID, version, time.Time{}, *t))`,
 		What: "nobody is told of a transfer that is done",
 	},
 	{
