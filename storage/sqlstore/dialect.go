@@ -98,6 +98,11 @@ type Dialect struct {
 	Excluded string // "excluded.%s": the value that an upsert brings
 	Ignore   string // "ON CONFLICT DO NOTHING"; {key} is a column of the key
 
+	// Unindexed writes a column, by kind, so that no index has it: "(%s || '')". A claim
+	// names its columns so, where the planner else may take an index of theirs instead of
+	// that of the rows that are due, and reads what is not due. nil where it does not.
+	Unindexed map[storage.Kind]string
+
 	// UseIndex follows the name of a table whose index a query must walk along,
 	// "FORCE INDEX (%s)", where the planner else takes the partition of that index alone
 	// and reads past all rows that are out of bounds; "" where it does not.

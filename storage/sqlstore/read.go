@@ -148,8 +148,13 @@ func (r *reads) sought(ctx context.Context, t *storage.Table, keys []storage.Sou
 	return found, nil
 }
 
-// where writes the conditions of a query or claim.
-func (d *Dialect) where(parts []storage.Partition, filters []storage.Filter, more ...string) (string, []any) {
+// where writes the conditions of a query.
+func (d *Dialect) where(parts []storage.Partition, filters []storage.Filter) (string, []any) {
+	return d.conditions(parts, filters, func(f *storage.Filter) string { return d.quote(f.Column) })
+}
+
+// conditions writes those of a query or claim.
+func (d *Dialect) conditions(parts []storage.Partition, filters []storage.Filter, column func(*storage.Filter) string, more ...string) (string, []any) {
 	var args []any
 	terms := more
 	switch {
@@ -174,9 +179,9 @@ func (d *Dialect) where(parts []storage.Partition, filters []storage.Filter, mor
 		case f.Op == storage.In && len(f.Values) == 0:
 			terms = append(terms, "1 = 0")
 		case f.Op == storage.In:
-			terms = append(terms, d.quote(f.Column)+" IN ("+strings.TrimSuffix(strings.Repeat("?,", len(f.Values)), ",")+")")
+			terms = append(terms, column(f)+" IN ("+strings.TrimSuffix(strings.Repeat("?,", len(f.Values)), ",")+")")
 		default:
-			terms = append(terms, d.quote(f.Column)+" "+string(f.Op)+" ?")
+			terms = append(terms, column(f)+" "+string(f.Op)+" ?")
 		}
 		args = append(args, f.Values...)
 	}
@@ -340,8 +345,16 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 	if c.Partition != "" {
 		parts = []storage.Partition{c.Partition}
 	}
-	cond, more := s.d.where(parts, filters, terms...)
+	cond, more := s.d.conditions(parts, filters, s.d.unindexed, terms...)
 	return cond, append(args, more...), nil
+}
+
+// unindexed is a column of a claim's condition: rows that are due are found by their time.
+func (d *Dialect) unindexed(f *storage.Filter) string {
+	if form, ok := d.Unindexed[f.Kind]; ok {
+		return fmt.Sprintf(form, d.quote(f.Column))
+	}
+	return d.quote(f.Column)
 }
 
 // take claims rows in one transaction.

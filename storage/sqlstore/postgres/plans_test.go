@@ -59,14 +59,16 @@ func fill(t *testing.T, s storage.Store, p storage.Partition, from, to, batch in
 
 // entriesRead is how many index entries were read of the table, by connections that
 // have ended: the server adds their counts up when they do.
-func entriesRead(t *testing.T, db *sqlx.DB) (n int64) {
+func entriesRead(t *testing.T, db *sqlx.DB) int64 { return entriesOf(t, db, "suite_things") }
+
+func entriesOf(t *testing.T, db *sqlx.DB, table string) (n int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var others int
 		err := db.Get(&others, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cryptopay' AND datname = current_database()")
 		return err == nil && others == 0
 	}, time.Minute, 10*time.Millisecond)
-	require.NoError(t, db.Get(&n, "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'cryptopay_suite_things'"))
+	require.NoError(t, db.Get(&n, "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = $1", "cryptopay_"+table))
 	return n
 }
 
@@ -142,6 +144,48 @@ func TestFP12_ClaimsReadWhatIsDue(t *testing.T) {
 	require.Empty(t, claim(1))
 	require.NoError(t, s.Close())
 	require.Less(t, entriesRead(t, db)-before, int64(later), "a claim reads rows that are not due")
+}
+
+// job is of a table whose rows workers look for by what the rows hold, too.
+type job struct {
+	Kind string `db:"kind"`
+	N    int64  `db:"n"`
+}
+
+var jobs = storage.NewTable[job]("plan_jobs", storage.Across("kind", "n"))
+
+// An index over all partitions has what a claim asks for. The statistics are old: they say
+// that few rows hold it, and that all are due. A claim finds rows by their time all the
+// same: an empty one reads none of those that hold it and are not due.
+func TestFP12_ClaimsGoByTime(t *testing.T) {
+	t.Parallel()
+	place := migrated(t)
+	require.NoError(t, migrate(place, jobs.Table))
+	db := hostPool(t, place)
+	db.MustExec("ALTER TABLE cryptopay_plan_jobs SET (autovacuum_enabled = off)")
+	const rows, claims = 2_000, 20
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	put := func(kind, due string) {
+		db.MustExec(`INSERT INTO cryptopay_plan_jobs (part, id, version, change_id, due, kind, n)
+			SELECT 'tenant/hot', '` + kind + `' || i, 1, 'c', ` + due + `, '` + kind + `', 1 FROM generate_series(1, ` + fmt.Sprint(rows) + `) i`)
+	}
+	put("open", fmt.Sprint(now.Add(-time.Hour).UnixMicro(), " + i"))
+	db.MustExec("ANALYZE cryptopay_plan_jobs")
+	db.MustExec("DELETE FROM cryptopay_plan_jobs")
+	put("done", "0")
+	db.MustExec("VACUUM cryptopay_plan_jobs") // it makes no statistics
+	s := at(t, place, postgres.Options{})
+	require.NoError(t, s.Open(t.Context(), append(storage.Tables(), jobs.Table)...))
+	for range claims {
+		got, err := s.Claim(t.Context(), storage.Claim{
+			Table: jobs.Table, Now: now, Until: now.Add(time.Minute), Max: 100,
+			Where: []storage.Cond{{Column: "kind", Op: storage.In, Value: []string{"done", "failed"}}, {Column: "n", Op: storage.Ge, Value: int64(1)}},
+		})
+		require.NoError(t, err)
+		require.Empty(t, got)
+	}
+	require.NoError(t, s.Close())
+	require.Less(t, entriesOf(t, db, "plan_jobs"), int64(rows), "claims read rows that are not due")
 }
 
 // A page is read by one process of the server: starting others for it costs more than

@@ -47,6 +47,7 @@ var base = sqlstore.Dialect{
 		storage.Text: "text[]", storage.Int: "bigint[]", storage.Bool: "bigint[]", storage.Time: "bigint[]",
 		storage.Decimal: "text[]", storage.Bytes: "bytea[]", storage.JSON: "text[]",
 	},
+	Unindexed: map[storage.Kind]string{storage.Text: "(%s || '')", storage.Int: "(%s + 0)", storage.Bool: "(%s + 0)", storage.Time: "(%s + 0)"},
 	Upsert:    "ON CONFLICT (%s) DO UPDATE SET %s",
 	Excluded:  "excluded.%s",
 	Ignore:    "ON CONFLICT DO NOTHING",
