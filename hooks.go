@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/cryptopay-go/cryptopay/storage"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -165,7 +167,7 @@ func eitherOwns(ours, theirs ownership) ownership {
 	}
 	return func(ctx context.Context, n chain.Network, a chain.Address) (string, bool, error) {
 		use, own, err := ours(ctx, n, a)
-		otherUse, otherOwn, otherErr := theirs(ctx, n, a)
+		otherUse, otherOwn, otherErr := theirs(storage.Apart(ctx), n, a)
 		if otherOwn && (!own || use == string(incoming.UsePayment)) {
 			use = otherUse
 		}

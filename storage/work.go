@@ -199,9 +199,7 @@ func answer(ctx context.Context, s Store, asked []*request) {
 			byShape[sh] = append(byShape[sh], r)
 		}
 	}
-	for _, t := range tables {
-		rowsOf(ctx, s, t, byTable[t])
-	}
+	rowsOf(ctx, s, tables, byTable)
 	for _, sh := range shapes {
 		find(ctx, s, sh, byShape[sh])
 	}
@@ -222,13 +220,35 @@ func commit(ctx context.Context, s Store, list []*request) {
 	}
 }
 
-// rowsOf reads rows of one table by all their keys.
-func rowsOf(ctx context.Context, s Store, t *Table, list []*request) {
-	var keys []Key
-	for _, r := range list {
-		keys = append(keys, r.keys...)
+// rowsOf reads rows by all their keys: one look-up for each table, and all of them in one
+// round trip where the store can.
+func rowsOf(ctx context.Context, s Store, tables []*Table, by map[*Table][]*request) {
+	asks := make([]Ask, len(tables))
+	for i, t := range tables {
+		asks[i].Table = t
+		for _, r := range by[t] {
+			asks[i].Keys = append(asks[i].Keys, r.keys...)
+		}
 	}
-	rows, err := s.Rows(ctx, t, keys...)
+	if a, ok := s.(Asker); ok && len(asks) > 1 {
+		found, err := a.Ask(ctx, asks...)
+		for i, t := range tables {
+			var rows []Row
+			if err == nil {
+				rows = found[i]
+			}
+			share(t, by[t], rows, err)
+		}
+		return
+	}
+	for i, t := range tables {
+		rows, err := s.Rows(ctx, t, asks[i].Keys...)
+		share(t, by[t], rows, err)
+	}
+}
+
+// share gives each request its rows.
+func share(t *Table, list []*request, rows []Row, err error) {
 	for _, r := range list {
 		if r.err = err; err != nil {
 			continue

@@ -173,6 +173,7 @@ func New(c Config) (*Service, error) {
 		return nil, errors.New("withdrawal: Config needs Fees, Tenants, Wallets, Payouts and MaxCost")
 	}
 	setDefaults(&c)
+	c.Store = storage.Joined(c.Store)
 	return &Service{c: c}, nil
 }
 
