@@ -54,7 +54,7 @@ func (a *App) minimums(ctx context.Context, currencies ...*chain.Currency) (map[
 		networks = append(networks, string(c.Network))
 	}
 	slices.Sort(networks)
-	rows, err := a.cfg.Store.Rows(ctx, Minimums.Table, storage.Keys(storage.System, slices.Compact(networks)...)...)
+	rows, err := storage.Joined(a.cfg.Store).Rows(ctx, Minimums.Table, storage.Keys(storage.System, slices.Compact(networks)...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -29,6 +30,12 @@ type runner interface {
 	Close(ctx context.Context) error // ends what is in flight
 }
 
+// filler derives addresses ahead, and is woken where they run low. It has nothing in
+// flight between its steps.
+type filler struct{ *incoming.Pool }
+
+func (filler) Close(context.Context) error { return nil }
+
 // maxRounds bounds one Step: work that never ends is a fault, not a reason to
 // hang.
 const maxRounds = 10_000
@@ -45,7 +52,10 @@ func (a *App) Workers() []Worker { return append([]Worker(nil), a.workers...) }
 // work lists every kind of due work, in the order in which a fact travels.
 func (a *App) work() []Worker {
 	const soon = time.Second
-	all := []Worker{{Name: "addresses", Every: 10 * time.Second, Step: a.Addresses.Step}}
+	all := []Worker{{
+		Name: "addresses", Every: 10 * time.Second, Step: a.Addresses.Step,
+		start: func(context.Context) runner { return filler{a.Addresses} },
+	}}
 	for _, n := range a.networks {
 		all = append(all,
 			Worker{Name: "incoming/" + string(n.name), Every: a.cfg.Poll, Step: n.in.Step, Lease: shortestLease},

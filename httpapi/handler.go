@@ -22,6 +22,7 @@ import (
 type Handler struct {
 	app    *cryptopay.App
 	cfg    cryptopay.Config
+	store  storage.Store // cfg's, joined
 	o      Options
 	routes []Route
 	tree   node
@@ -39,6 +40,7 @@ func New(app *cryptopay.App, o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{app: app, cfg: app.Config(), o: o}
+	h.store = storage.Joined(h.cfg.Store)
 	h.routes = slices.Concat(h.table(), o.More)
 	for i := range h.routes {
 		r := &h.routes[i]

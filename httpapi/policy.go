@@ -61,9 +61,9 @@ func (h *Handler) identify(w http.ResponseWriter, c *Call) (err error) {
 		if !strings.EqualFold(scheme, "Bearer") {
 			return unauthenticated(w, "", "The Authorization header must be: Bearer <access token>.")
 		}
-		c.Who, err = h.o.Auth.Check(h.from(c.Request.Context(), c), strings.TrimSpace(token))
+		c.Who, err = h.o.Auth.Check(h.from(c.Request.Context(), c), strings.TrimSpace(token), h.ahead(c)...)
 	case len(key) == 1 && c.Route.Access == BearerOrKey:
-		c.Who, err = h.o.Auth.CheckKey(h.from(c.Request.Context(), c), key[0])
+		c.Who, err = h.o.Auth.CheckKey(h.from(c.Request.Context(), c), key[0], h.ahead(c)...)
 	default:
 		return unauthenticated(w, "", "Send the header Authorization: Bearer <access token>; tokens come from POST /o/token/.")
 	}
@@ -265,24 +265,53 @@ func ceilUnix(t time.Time) int64 {
 	return t.Unix()
 }
 
-// once reads the Idempotency-Key of a request. A key that answered another body
-// is told before the body is looked at. leave ends the request's hold of the key.
-func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
+// onceOf is the Idempotency-Key of a request, without a Key where its route takes none, or
+// none is given. ok is false where it is not one.
+func onceOf(c *Call) (once storage.Once, ok bool) {
 	given := c.Request.Header.Values("Idempotency-Key")
 	if !c.Route.Once || len(given) == 0 {
-		return func() {}, nil
+		return once, true
 	}
 	key := given[0]
 	if len(given) > 1 || key == "" || len(key) > maxOnceKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return once, false
+	}
+	return storage.Once{Key: c.Route.Name + "/" + key}, true
+}
+
+// ahead reads the first answer to a request's Idempotency-Key beside its credentials.
+func (h *Handler) ahead(c *Call) []auth.Beside {
+	once, _ := onceOf(c)
+	if once.Key == "" {
+		return nil
+	}
+	return []auth.Beside{func(ctx context.Context, tenant string) error {
+		c.Once, c.onceOf = once, tenant
+		return c.Once.Look(ctx, h.store, storage.Tenant(tenant))
+	}}
+}
+
+// once reads the Idempotency-Key of a request. A key that answered another body
+// is told before the body is looked at. leave ends the request's hold of the key.
+func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
+	once, ok := onceOf(c)
+	switch {
+	case !ok:
 		return func() {}, bad("Idempotency-Key", "must be one key of 1 to 128 visible ASCII characters")
+	case once.Key == "":
+		return func() {}, nil
+	}
+	if c.onceOf != c.Tenant() { // nothing was read ahead, or another tenant's
+		c.Once = once
 	}
 	digest := sha256.Sum256(body)
-	c.Once = storage.Once{Key: c.Route.Name + "/" + key, Fingerprint: hex.EncodeToString(digest[:])}
+	c.Once.Fingerprint = hex.EncodeToString(digest[:])
 	p := storage.Tenant(c.Tenant())
 	if leave, err = h.inFlight.Enter(p, c.Once); err != nil {
 		return leave, err
 	}
-	// The service does not ask the store again: c.Once keeps what was found.
+	// The service does not ask the store again: c.Once keeps what was found. What another
+	// request wrote since makes the service's Change a conflict, and it looks again.
 	_, _, err = c.Once.Find(c.Request.Context(), h.cfg.Store, p, c.Now)
 	return leave, err
 }

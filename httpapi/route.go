@@ -143,6 +143,7 @@ type Call struct {
 	// Replayed is set by an endpoint that answered from an earlier request.
 	Replayed bool
 
+	onceOf string          // tenant whose first response was read ahead; "" = none was
 	header http.Header     // of the answer
 	base   context.Context // the request's, without this handler's deadline
 	values []string        // of the path's parameters

@@ -170,11 +170,12 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Pay
 	if err != nil {
 		return Payment{}, storage.Guard{}, err
 	}
-	wallet, guard, err := s.openWallet(ctx, tenant, in.WalletID)
-	if err != nil {
-		return Payment{}, guard, err
-	}
-	q, err := s.quote(ctx, tenant, pr)
+	var wallet string
+	var guard storage.Guard
+	q, err := s.quote(ctx, tenant, pr, func(ctx context.Context) (err error) {
+		wallet, guard, err = s.openWallet(ctx, tenant, in.WalletID)
+		return err
+	})
 	if err != nil {
 		return Payment{}, guard, err
 	}
@@ -273,16 +274,19 @@ func (s *Service) chosen(in Pricing, bad *InvalidError) (*chain.Currency, error)
 	return named, nil
 }
 
-// quote prices: the rate, the fees, and what is due.
-func (s *Service) quote(ctx context.Context, tenant string, pr priced) (Quote, error) {
+// quote prices: the rate, the fees, and what is due. What the store has to say is read
+// side by side with what beside reads, whose error comes first.
+func (s *Service) quote(ctx context.Context, tenant string, pr priced, beside ...func(context.Context) error) (Quote, error) {
 	c := pr.currency
-	fees, ok, err := s.c.Tenants.PaymentFees(ctx, tenant)
-	if err == nil && !ok {
-		err = &NotFoundError{Field: "tenant", ID: tenant}
-	}
-	if err == nil {
-		err = CheckFee(fees.Percent)
-	}
+	var fees Fees
+	var least map[string]decimal.Decimal
+	err := storage.SideBySide(ctx, s.c.Store, append(beside, func(ctx context.Context) (err error) {
+		fees, err = s.fees(ctx, tenant)
+		return err
+	}, func(ctx context.Context) (err error) {
+		least, err = s.Minimums(ctx, c)
+		return err
+	})...)
 	if err != nil {
 		return Quote{}, err
 	}
@@ -292,10 +296,6 @@ func (s *Service) quote(ctx context.Context, tenant string, pr priced) (Quote, e
 	}
 	if pr.in.FeeByUser != nil {
 		q.FeeByUser = *pr.in.FeeByUser
-	}
-	least, err := s.Minimums(ctx, c)
-	if err != nil {
-		return q, err
 	}
 	q.Min = least[c.Code]
 	if q.Rate, err = s.rate(ctx, c.Token, pr.fiat); err != nil {
@@ -313,6 +313,18 @@ func (s *Service) quote(ctx context.Context, tenant string, pr priced) (Quote, e
 		return q, fmt.Errorf("payment: the network fee of %s was quoted below 0", c.Code)
 	}
 	return q, q.price()
+}
+
+// fees returns what the tenant pays: *NotFoundError.
+func (s *Service) fees(ctx context.Context, tenant string) (Fees, error) {
+	f, ok, err := s.c.Tenants.PaymentFees(ctx, tenant)
+	if err == nil && !ok {
+		err = &NotFoundError{Field: "tenant", ID: tenant}
+	}
+	if err == nil {
+		err = CheckFee(f.Percent)
+	}
+	return f, err
 }
 
 // Minimums returns what payments in some currencies are at least now, in whole coins by

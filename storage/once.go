@@ -63,20 +63,27 @@ type OnceRow struct {
 // OnceTable holds first responses, in the tenant's partition.
 var OnceTable = NewTable[OnceRow]("idempotency")
 
+// Look reads what the store has under the key, for the Find that follows.
+func (o *Once) Look(ctx context.Context, s Store, p Partition) error {
+	v, row, _, err := OnceTable.One(ctx, s, p, o.Key)
+	if err == nil {
+		o.known = &firstResponse{v, row.Version}
+	}
+	return err
+}
+
 // Find looks for the key's first response. replay is true where there is one
 // younger than OnceFor; ErrIdempotencyMismatch where it answered another body.
-// It asks the store once, and again after each AddTo: what another process wrote
-// meanwhile makes the Change of AddTo ErrConflict. So call it after Enter.
+// It asks the store once, where Look has not, and again after each AddTo: what another
+// process wrote meanwhile makes the Change of AddTo ErrConflict. So call it after Enter.
 func (o *Once) Find(ctx context.Context, s Store, p Partition, now time.Time) (response []byte, replay bool, err error) {
 	if o.Key == "" {
 		return nil, false, nil
 	}
 	if o.known == nil {
-		v, row, _, err := OnceTable.One(ctx, s, p, o.Key)
-		if err != nil {
+		if err := o.Look(ctx, s, p); err != nil {
 			return nil, false, err
 		}
-		o.known = &firstResponse{v, row.Version}
 	}
 	v := &o.known.row
 	switch {

@@ -301,9 +301,7 @@ func answer(ctx context.Context, s Store, asked []*request) {
 			queries = append(queries, r)
 		}
 	}
-	for _, g := range group(rows, func(r *request) *Table { return r.table }) {
-		rowsOf(ctx, s, g[0].table, g)
-	}
+	rowsOf(ctx, s, group(rows, func(r *request) *Table { return r.table }))
 	for _, g := range group(queries, func(r *request) shape { return shapeOf(r.query) }) {
 		find(ctx, s, g)
 	}
@@ -375,42 +373,77 @@ func commit(ctx context.Context, s Store, list []*request) {
 	}
 }
 
-// rowsOf reads rows of one table by all their keys, each id once.
-func rowsOf(ctx context.Context, s Store, t *Table, list []*request) {
-	type id struct {
-		partition Partition
-		id        string
-	}
-	var keys []Key
-	at := map[id]int{} // of keys
+// lookup is the keys that requests ask of one table, each id once.
+type lookup struct {
+	table *Table
+	keys  []Key
+	at    map[rowID]int // of keys
+	list  []*request
+}
+
+type rowID struct {
+	partition Partition
+	id        string
+}
+
+func newLookup(list []*request) *lookup {
+	l := &lookup{table: list[0].table, at: map[rowID]int{}, list: list}
 	for _, r := range list {
 		for _, k := range r.keys {
 			if len(k.Unique) == 0 {
-				if _, asked := at[id{k.Partition, k.ID}]; asked {
+				if _, asked := l.at[rowID{k.Partition, k.ID}]; asked {
 					continue
 				}
-				at[id{k.Partition, k.ID}] = len(keys)
+				l.at[rowID{k.Partition, k.ID}] = len(l.keys)
 			}
-			keys = append(keys, k)
+			l.keys = append(l.keys, k)
 		}
 	}
-	if len(keys) == 0 {
+	return l
+}
+
+// rowsOf reads rows by all their keys: one look-up for each table, and all of them in one
+// round trip where the store can.
+func rowsOf(ctx context.Context, s Store, tables [][]*request) {
+	var lookups []*lookup
+	var asks []Ask
+	for _, list := range tables {
+		if l := newLookup(list); len(l.keys) > 0 {
+			lookups, asks = append(lookups, l), append(asks, Ask{Table: l.table, Keys: l.keys})
+		}
+	}
+	if a, ok := s.(Asker); ok && len(asks) > 1 {
+		found, err := a.Ask(ctx, asks...)
+		for i, l := range lookups {
+			var rows []Row
+			if err == nil {
+				rows = found[i]
+			}
+			l.give(rows, err)
+		}
 		return
 	}
-	rows, err := s.Rows(ctx, t, keys...)
-	found := make([]*Row, len(keys)) // rows come in the order of their keys, and some keys have none
-	for i := range keys {
-		if len(rows) > 0 && t.names(&keys[i], &rows[0]) {
+	for _, l := range lookups {
+		rows, err := s.Rows(ctx, l.table, l.keys...)
+		l.give(rows, err)
+	}
+}
+
+// give hands each request its rows.
+func (l *lookup) give(rows []Row, err error) {
+	found := make([]*Row, len(l.keys)) // rows come in the order of their keys, and some keys have none
+	for i := range l.keys {
+		if len(rows) > 0 && l.table.names(&l.keys[i], &rows[0]) {
 			found[i], rows = &rows[0], rows[1:]
 		}
 	}
 	next := 0 // of keys
-	for _, r := range list {
+	for _, r := range l.list {
 		r.err = err
 		for _, k := range r.keys {
 			i := next
 			if len(k.Unique) == 0 {
-				i = at[id{k.Partition, k.ID}]
+				i = l.at[rowID{k.Partition, k.ID}]
 			}
 			if i == next {
 				next++

@@ -196,21 +196,29 @@ func (s *Service) load(ctx context.Context, p storage.Partition, id string) (Wal
 	return w, row, err
 }
 
-// find reads the open wallet whose column has a value; ErrNotFound.
+// find reads the open wallet whose unique column has a value; ErrNotFound.
 func (s *Service) find(ctx context.Context, p storage.Partition, column string, value any) (Wallet, storage.Row, error) {
-	rows, err := s.c.Store.Find(ctx, storage.Query{
-		Table: WalletRows.Table, Partition: p, Limit: 1,
-		Where: []storage.Cond{{Column: column, Op: storage.Eq, Value: value}, {Column: "closed", Op: storage.Eq, Value: false}},
-	})
-	if err == nil && len(rows) == 0 {
-		err = ErrNotFound
-	}
+	return s.open(ctx, unique(p, column, value))
+}
+
+func unique(p storage.Partition, column string, value any) storage.Key {
+	return storage.Key{Partition: p, Unique: []string{column}, Values: []any{value}}
+}
+
+// open reads the first open wallet that has one of these keys, in one look-up;
+// ErrNotFound.
+func (s *Service) open(ctx context.Context, keys ...storage.Key) (Wallet, storage.Row, error) {
+	rows, err := s.c.Store.Rows(ctx, WalletRows.Table, keys...)
 	if err != nil {
 		return Wallet{}, storage.Row{}, err
 	}
-	w := WalletRows.Value(rows[0])
-	w.ID = rows[0].ID
-	return w, rows[0], nil
+	for _, r := range rows {
+		if w := WalletRows.Value(r); !w.Closed {
+			w.ID = r.ID
+			return w, r, nil
+		}
+	}
+	return Wallet{}, storage.Row{}, ErrNotFound
 }
 
 // Get finds a sub-account as paths name it: by wallet id or number. The master
@@ -261,13 +269,11 @@ func (s *Service) FindPast(ctx context.Context, tenant, walletID, externalID str
 // outside, and no sub-account can take its id as one: a reference never means
 // the one where the other was meant.
 func (s *Service) byRef(ctx context.Context, p storage.Partition, ref string) (Wallet, storage.Row, error) {
-	if ref != Master {
-		w, row, err := s.load(ctx, p, ref)
-		if !errors.Is(err, ErrNotFound) {
-			return w, row, err
-		}
+	keys := []storage.Key{unique(p, "external_key", openKey(ref))}
+	if ref != Master && ref != "" && len(ref) <= maxRef {
+		keys = append(storage.Keys(p, ref), keys...)
 	}
-	return s.find(ctx, p, "external_key", openKey(ref))
+	return s.open(ctx, keys...)
 }
 
 // Resolve finds the wallet that a request names by wallet id or external id, ""

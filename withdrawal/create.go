@@ -38,24 +38,54 @@ func (s *Service) Create(ctx context.Context, tenant string, in CreateInput, onc
 	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
 		return replayed(first, err)
 	}
-	w, err := s.draft(ctx, tenant, in)
+	w, from, err := s.draft(ctx, tenant, in)
 	if err != nil {
 		return Withdrawal{}, err
 	}
-	return s.commit(ctx, w, in.AccountID, once)
+	return s.commit(ctx, w, in.AccountID, from, once)
 }
 
-// draft validates and prices; it writes nothing.
-func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Withdrawal, error) {
+// payer is the wallet that pays, with the guard that it is open, or why there is none.
+type payer struct {
+	id   string
+	open storage.Guard
+	err  error
+}
+
+func (s *Service) payer(ctx context.Context, tenant, account string) (p payer) {
+	p.id, p.open, p.err = s.c.Wallets.Resolve(ctx, tenant, account)
+	return p
+}
+
+// draft validates and prices; it writes nothing. What the store has to say is read side by
+// side.
+func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (w Withdrawal, from payer, err error) {
 	c, err := s.validate(&in)
 	if err != nil {
-		return Withdrawal{}, err
+		return Withdrawal{}, from, err
 	}
-	to, err := s.destination(ctx, c.Network, in.Address)
+	var to chain.Address
+	var fee tenantFee
+	err = storage.SideBySide(ctx, s.c.Store, func(ctx context.Context) (err error) {
+		to, err = s.destination(ctx, c.Network, in.Address)
+		return err
+	}, func(ctx context.Context) error {
+		fee = s.tenantFee(ctx, tenant, c)
+		return nil
+	}, func(ctx context.Context) error {
+		from = s.payer(ctx, tenant, in.AccountID)
+		return nil
+	})
 	if err != nil {
-		return Withdrawal{}, err
+		return Withdrawal{}, from, err
 	}
-	p, err := s.price(ctx, tenant, c, in.Terms, to)
+	w, err = s.drafted(ctx, tenant, in, c, to, fee)
+	return w, from, err
+}
+
+// drafted is draft with what was read.
+func (s *Service) drafted(ctx context.Context, tenant string, in CreateInput, c *chain.Currency, to chain.Address, fee tenantFee) (Withdrawal, error) {
+	p, err := s.price(ctx, c, in.Terms, to, fee)
 	if err == nil {
 		err = s.checkPrice(c, p)
 	}
@@ -78,7 +108,7 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (Wit
 }
 
 // commit makes the withdrawal and its hold true at once.
-func (s *Service) commit(ctx context.Context, w Withdrawal, account string, once storage.Once) (Withdrawal, error) {
+func (s *Service) commit(ctx context.Context, w Withdrawal, account string, from payer, once storage.Once) (Withdrawal, error) {
 	c, err := s.c.Registry.Currency(w.Currency)
 	if err != nil {
 		return Withdrawal{}, err
@@ -92,6 +122,7 @@ func (s *Service) commit(ctx context.Context, w Withdrawal, account string, once
 				result = stored
 				return storage.Change{}, err
 			}
+			from = s.payer(ctx, w.Tenant, account)
 		}
 		first = false
 		now := s.now()
@@ -102,7 +133,7 @@ func (s *Service) commit(ctx context.Context, w Withdrawal, account string, once
 			}
 			return storage.Change{}, err
 		}
-		change, made, err := s.creation(ctx, w, account, c, now)
+		change, made, err := s.creation(ctx, w, from, c, now)
 		if err != nil {
 			return storage.Change{}, err
 		}
@@ -113,10 +144,9 @@ func (s *Service) commit(ctx context.Context, w Withdrawal, account string, once
 }
 
 // creation is the Change that accepts w.
-func (s *Service) creation(ctx context.Context, w Withdrawal, account string, c *chain.Currency, now time.Time) (storage.Change, Withdrawal, error) {
-	wallet, open, err := s.c.Wallets.Resolve(ctx, w.Tenant, account)
-	if err != nil {
-		return storage.Change{}, w, err
+func (s *Service) creation(ctx context.Context, w Withdrawal, from payer, c *chain.Currency, now time.Time) (storage.Change, Withdrawal, error) {
+	if from.err != nil {
+		return storage.Change{}, w, from.err
 	}
 	ceiling, err := s.c.Ceilings(ctx, w.Tenant, w.Currency)
 	if err != nil {
@@ -125,9 +155,9 @@ func (s *Service) creation(ctx context.Context, w Withdrawal, account string, c 
 	if ceiling.Max > 0 && w.Requested > ceiling.Max {
 		return storage.Change{}, w, fault.Invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
 	}
-	w.Wallet, w.CreatedAt, w.UpdatedAt = wallet, now, now
+	w.Wallet, w.CreatedAt, w.UpdatedAt = from.id, now, now
 	change := storage.Change{
-		ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant), Require: []storage.Guard{open},
+		ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant), Require: []storage.Guard{from.open},
 		Post: []ledger.Tx{holdTx(&w, now)},
 	}
 	if ceiling.Daily > 0 {

@@ -59,7 +59,7 @@ func (s *Service) FeeEstimate(ctx context.Context, tenant string, t Terms) (Esti
 			return Estimate{}, err
 		}
 	}
-	p, err := s.price(ctx, tenant, c, t, to)
+	p, err := s.price(ctx, c, t, to, s.tenantFee(ctx, tenant, c))
 	return Estimate{Price: p, Currency: c}, err
 }
 
@@ -84,17 +84,28 @@ func (s *Service) currency(code, network, token string) (*chain.Currency, error)
 	return c, nil
 }
 
-// price reads the tenant's fee, the rate and the network's quote.
-func (s *Service) price(ctx context.Context, tenant string, c *chain.Currency, t Terms, to chain.Address) (Price, error) {
+// tenantFee is what the tenant's settings charge for a withdrawal, or why they could not
+// be read.
+type tenantFee struct {
+	percent, flat decimal.Decimal
+	err           error
+}
+
+func (s *Service) tenantFee(ctx context.Context, tenant string, c *chain.Currency) (f tenantFee) {
+	f.percent, f.flat, f.err = s.c.Tenants.WithdrawalFee(ctx, tenant, c.Code)
+	return f
+}
+
+// price reads the rate and the network's quote.
+func (s *Service) price(ctx context.Context, c *chain.Currency, t Terms, to chain.Address, fee tenantFee) (Price, error) {
 	asked, err := s.asked(ctx, c, t)
+	if err == nil {
+		err = fee.err
+	}
 	if err != nil {
 		return Price{}, err
 	}
-	percent, flatCoins, err := s.c.Tenants.WithdrawalFee(ctx, tenant, c.Code)
-	if err != nil {
-		return Price{}, err
-	}
-	flat, err := c.Units(flatCoins, ledger.Up)
+	flat, err := c.Units(fee.flat, ledger.Up)
 	if err != nil {
 		return Price{}, errFeeSetting
 	}
@@ -113,7 +124,7 @@ func (s *Service) price(ctx context.Context, tenant string, c *chain.Currency, t
 	if most, err := max(asked, least).MulDiv(uint64(s.c.MaxFeeTimes), 1, ledger.Down); network < 0 || err == nil && network > most {
 		return Price{}, fmt.Errorf("%w: a quote of %d units for %d is absurd", ErrFee, network, asked)
 	}
-	p, err := price(asked, t.FinalAmount, percent, flat, network)
+	p, err := price(asked, t.FinalAmount, fee.percent, flat, network)
 	if errors.Is(err, ledger.ErrOverflow) {
 		return Price{}, fault.Invalid(t.field(), "is too large")
 	}

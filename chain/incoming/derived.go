@@ -71,13 +71,45 @@ func (p *Pool) Ours(ctx context.Context, network chain.Network, tenant string, a
 	if err := p.Check(ctx, network, row); err != nil {
 		return err
 	}
+	p.found(network, tenant, []chain.Derived{{Address: address}})
+	return nil
+}
+
+// found remembers addresses of a tenant as good.
+func (p *Pool) found(network chain.Network, tenant string, list []chain.Derived) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.good) >= maxGood {
+	if len(p.good)+len(list) > maxGood {
 		clear(p.good)
 	}
-	p.good[k] = struct{}{}
-	return nil
+	for _, d := range list {
+		p.good[shown{network, tenant, d.Address}] = struct{}{}
+	}
+}
+
+// derivedHere remembers free addresses that this process derived, so that it need not
+// derive them again to know that the directory is as it wrote it.
+func (p *Pool) derivedHere(network chain.Network, list []chain.Derived) {
+	e := p.end(network)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.left += len(list)
+	if len(p.made)+len(list) > maxGood {
+		clear(p.made)
+	}
+	for _, d := range list {
+		p.made[shown{network, "", d.Address}] = d
+	}
+}
+
+// isOwn reports whether a free row is as this process derived it. It is forgotten then.
+func (p *Pool) isOwn(network chain.Network, r storage.Row) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := shown{network, "", chain.Address(r.ID)}
+	d, ok := p.made[k]
+	delete(p.made, k)
+	return ok && d == derived(r)
 }
 
 // shown is an address that a tenant's customers were shown.
@@ -95,7 +127,10 @@ const maxGood = 10_000
 func (p *Pool) derivedOnly(ctx context.Context, network chain.Network, rows []storage.Row) ([]storage.Row, error) {
 	out := rows[:0]
 	for _, r := range rows {
-		err := p.Check(ctx, network, r)
+		var err error
+		if !p.isOwn(network, r) {
+			err = p.Check(ctx, network, r)
+		}
 		switch {
 		case err == nil:
 			out = append(out, r)

@@ -26,10 +26,12 @@ type PoolConfig struct {
 	// Shared lists the networks on which all addresses of a tenant are of one
 	// account. Defaults to none.
 	Shared map[chain.Network]chain.Multiplexer
-	// Ahead is how many free addresses per network Fill keeps. Defaults to 256.
+	// Ahead is how many free addresses per network Fill keeps. Below three quarters of
+	// it Wake says so. Defaults to 256.
 	Ahead int
-	// Lease is how many addresses are taken for a tenant at once. A process
-	// that ends wastes those it did not hand out. Defaults to 8.
+	// Lease is how many addresses are taken for a tenant at once, up to a quarter of Ahead
+	// where it uses them up within a minute. A process that ends wastes those it did not
+	// hand out. Defaults to 8.
 	Lease int
 	// Log reports stored addresses that are not what their keys give. Defaults to
 	// discarding.
@@ -47,9 +49,19 @@ type PoolConfig struct {
 type Pool struct {
 	cfg PoolConfig
 
+	wake chan struct{}
+
 	mu     sync.Mutex
 	leases map[leaseKey]*leased
-	good   map[shown]struct{} // addresses that were checked
+	good   map[shown]struct{}      // addresses that were checked
+	made   map[shown]chain.Derived // free ones that this process derived, tenant ""
+	ends   map[chain.Network]*end
+}
+
+// end is where addresses of a network are added.
+type end struct {
+	turn sync.Mutex // held by who derives
+	left int        // free ones, as far as this process knows; under Pool.mu
 }
 
 type leaseKey struct {
@@ -62,6 +74,22 @@ type leaseKey struct {
 type leased struct {
 	mu   sync.Mutex
 	free []chain.Derived
+	size int       // of the lease that was taken last
+	at   time.Time // when it was
+}
+
+// busyLease is how soon a lease must be used up for the next one to be twice as large.
+const busyLease = time.Minute
+
+// next is how many addresses to take: more for a tenant that uses them up quickly, as
+// taking them costs some round trips during which its other requests wait.
+func (l *leased) next(c *PoolConfig) int {
+	now, size := c.Now(), c.Lease
+	if l.size > 0 && now.Sub(l.at) < busyLease {
+		size = max(size, min(2*l.size, c.Ahead/4))
+	}
+	l.size, l.at = size, now
+	return size
 }
 
 // Errors of the Pool.
@@ -88,11 +116,18 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Store = storage.Joined(cfg.Store)
-	return &Pool{cfg: cfg, leases: map[leaseKey]*leased{}, good: map[shown]struct{}{}}, nil
+	return &Pool{
+		cfg: cfg, wake: make(chan struct{}, 1), leases: map[leaseKey]*leased{}, good: map[shown]struct{}{},
+		made: map[shown]chain.Derived{}, ends: map[chain.Network]*end{},
+	}, nil
 }
 
 // Take hands out an address of the tenant that nobody was ever given. It is
-// stored and watched already. It derives only where the directory has run dry.
+// stored and watched already. Step fills the directory ahead, and Wake calls it early. Take
+// derives only where the directory has run dry: the first who finds that derives as many as
+// it takes, and the others of this process wait for it. It cannot leave that to Step, as a
+// process that only serves requests has none, and before the first Step there is no
+// address.
 func (p *Pool) Take(ctx context.Context, network chain.Network, tenant string) (chain.Derived, error) {
 	if tenant == "" {
 		return chain.Derived{}, errors.New("incoming: an address is taken for a tenant")
@@ -101,7 +136,7 @@ func (p *Pool) Take(ctx context.Context, network chain.Network, tenant string) (
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.free) == 0 {
-		free, err := p.take(ctx, network, tenant, UsePayment, p.cfg.Lease)
+		free, err := p.take(ctx, network, tenant, UsePayment, l.next(&p.cfg))
 		if err != nil {
 			return chain.Derived{}, err
 		}
@@ -182,17 +217,16 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 	part := storage.Network(string(network))
 	for range maxTries {
 		now := p.cfg.Now()
-		rows, err := p.cfg.Store.Claim(ctx, storage.Claim{
-			Table: Addresses.Table, Partition: part, Now: now, Until: now.Add(p.cfg.Hold), Max: count,
-		})
+		rows, err := p.claim(ctx, part, now, count)
+		if err == nil && len(rows) == 0 {
+			rows, err = p.claimDry(ctx, network, now, count)
+		}
 		if err != nil {
 			return nil, err
 		}
+		p.took(network, len(rows))
 		if len(rows) == 0 {
-			if err := p.derive(ctx, network, max(count, p.cfg.Ahead)); err != nil {
-				return nil, err
-			}
-			continue
+			continue // another process was first
 		}
 		if rows, err = p.derivedOnly(ctx, network, rows); err != nil {
 			return nil, err
@@ -210,12 +244,73 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 		}
 		c.Level = onlyOne(use, tenant)
 		c.ID = changeID("lease", c.Put)
-		if err = storage.CommitOne(ctx, p.cfg.Store, c); !errors.Is(err, storage.ErrConflict) {
+		if err = storage.CommitOne(ctx, p.cfg.Store, c); err == nil && use == UsePayment {
+			p.found(network, tenant, out)
+		}
+		if !errors.Is(err, storage.ErrConflict) {
 			return out, err
 		}
 	}
 	return nil, fmt.Errorf("%w: on %s", ErrNoAddress, network)
 }
+
+// claim takes free addresses for a moment.
+func (p *Pool) claim(ctx context.Context, part storage.Partition, now time.Time, count int) ([]storage.Row, error) {
+	return p.cfg.Store.Claim(ctx, storage.Claim{
+		Table: Addresses.Table, Partition: part, Now: now, Until: now.Add(p.cfg.Hold), Max: count,
+	})
+}
+
+// claimDry is claim where nothing was free: it derives count addresses first, unless
+// somebody else did so while it waited for its turn.
+func (p *Pool) claimDry(ctx context.Context, network chain.Network, now time.Time, count int) ([]storage.Row, error) {
+	e := p.end(network)
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	part := storage.Network(string(network))
+	rows, err := p.claim(ctx, part, now, count)
+	if err != nil || len(rows) > 0 {
+		return rows, err
+	}
+	if err := p.derive(ctx, network, count); err != nil {
+		return nil, err
+	}
+	return p.claim(ctx, part, p.cfg.Now(), count)
+}
+
+func (p *Pool) end(network chain.Network) *end {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.ends[network]
+	if e == nil {
+		e = &end{}
+		p.ends[network] = e
+	}
+	return e
+}
+
+// low reports whether so few free addresses are worth deriving more: a good part of a
+// block is missing.
+func (p *Pool) low(free int) bool { return free <= p.cfg.Ahead*3/4 }
+
+// took counts free addresses that were taken, and wakes who fills the directory.
+func (p *Pool) took(network chain.Network, n int) {
+	e := p.end(network)
+	p.mu.Lock()
+	e.left -= n
+	low := p.low(e.left)
+	p.mu.Unlock()
+	if low {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Wake says when Step has something to do before its time: a network is low on free
+// addresses.
+func (p *Pool) Wake() <-chan struct{} { return p.wake }
 
 // onlyOne bounds how many addresses of a use a tenant is given.
 func onlyOne(use Use, tenant string) []storage.Level {
@@ -235,7 +330,7 @@ func (p *Pool) Owner(ctx context.Context, network chain.Network, address chain.A
 	if address == "" {
 		return AddressRow{}, false, nil
 	}
-	a, _, ok, err := Addresses.One(ctx, p.cfg.Store, storage.Network(string(network)), string(address))
+	a, _, ok, err := Addresses.One(ctx, storage.Joined(p.cfg.Store), storage.Network(string(network)), string(address))
 	return a, ok, err
 }
 
@@ -298,15 +393,24 @@ func (p *Pool) Fill(ctx context.Context, network chain.Network) error {
 }
 
 func (p *Pool) fill(ctx context.Context, network chain.Network) (int, error) {
-	free, err := p.cfg.Store.Count(ctx, storage.Query{
+	e := p.end(network)
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	count, err := p.cfg.Store.Count(ctx, storage.Query{
 		Table: Addresses.Table, Partition: storage.Network(string(network)),
 		Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: ""}},
 	})
-	// A block is worth deriving only once a good part of it is missing.
-	if err != nil || int(free) > p.cfg.Ahead*3/4 {
+	if err != nil {
 		return 0, err
 	}
-	n := p.cfg.Ahead - int(free)
+	free := int(count)
+	p.mu.Lock()
+	e.left = free
+	p.mu.Unlock()
+	if !p.low(free) {
+		return 0, nil
+	}
+	n := p.cfg.Ahead - free
 	return n, p.derive(ctx, network, n)
 }
 
@@ -316,7 +420,7 @@ func (p *Pool) fill(ctx context.Context, network chain.Network) (int, error) {
 func (p *Pool) derive(ctx context.Context, network chain.Network, count int) error {
 	part := storage.Network(string(network))
 	for range maxTries {
-		seq, index, err := p.end(ctx, part)
+		seq, index, err := p.last(ctx, part)
 		if err != nil {
 			return err
 		}
@@ -346,6 +450,9 @@ func (p *Pool) derive(ctx context.Context, network chain.Network, count int) err
 		if raced(err) && p.moved(ctx, part, seq) {
 			continue
 		}
+		if err == nil {
+			p.derivedHere(network, list)
+		}
 		return err
 	}
 	return fmt.Errorf("%w: others kept deriving for %s", ErrNoAddress, network)
@@ -357,8 +464,8 @@ func raced(err error) bool {
 	return errors.Is(err, storage.ErrConflict) || errors.As(err, &dup)
 }
 
-// end is the next sequence and the next index of the directory.
-func (p *Pool) end(ctx context.Context, part storage.Partition) (seq, index int64, err error) {
+// last is the next sequence and the next index of the directory.
+func (p *Pool) last(ctx context.Context, part storage.Partition) (seq, index int64, err error) {
 	rows, err := p.cfg.Store.Find(ctx, storage.Query{
 		Table: Addresses.Table, Partition: part, Limit: 1, Order: []storage.Order{{Column: "seq", Desc: true}},
 	})
@@ -372,6 +479,6 @@ func (p *Pool) end(ctx context.Context, part storage.Partition) (seq, index int6
 // moved reports whether the directory's end is past seq: then a race was lost,
 // and not an address derived that is there already.
 func (p *Pool) moved(ctx context.Context, part storage.Partition, seq int64) bool {
-	now, _, err := p.end(ctx, part)
+	now, _, err := p.last(ctx, part)
 	return err == nil && now > seq
 }

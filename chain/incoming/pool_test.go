@@ -334,3 +334,115 @@ func TestFP08_TheFirstLookReadsIDs(t *testing.T) {
 		require.Less(t, store.n, 5_000, "whole rows of the last page alone")
 	}
 }
+
+// woken reports whether the pool has asked for its Step.
+func woken(p *incoming.Pool) bool {
+	select {
+	case <-p.Wake():
+		return true
+	default:
+		return false
+	}
+}
+
+// A request that finds the directory dry derives what it takes and no more, and wakes who
+// fills it. Requests that come meanwhile wait for it. Step fills the rest, and while a good
+// part of a block is left nobody is woken.
+func TestFP10_ARequestDerivesOnlyWhereThePoolIsDry(t *testing.T) {
+	t.Parallel()
+	ctx, s, c, src := context.Background(), newStore(t), newClock(), &source{}
+	p := newPool(t, s, c, src)
+	require.False(t, woken(p))
+	var wg sync.WaitGroup
+	for i := range 2 {
+		wg.Go(func() {
+			_, err := p.Take(ctx, eth, fmt.Sprint("shop", i))
+			require.NoError(t, err)
+		})
+	}
+	wg.Wait()
+	n, err := s.Count(ctx, storage.Query{Table: incoming.Addresses.Table})
+	require.NoError(t, err)
+	require.EqualValues(t, 6, n, "two leases of three")
+	require.True(t, woken(p))
+	filled, err := p.Step(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 20, filled)
+	calls := src.calls
+	take := func(times int) {
+		for range times {
+			_, err := p.Take(ctx, eth, "shop")
+			require.NoError(t, err)
+		}
+	}
+	take(3)
+	require.False(t, woken(p), "17 of 20 are left")
+	take(3)
+	require.True(t, woken(p), "12 of 20 are left: a lease that is used up at once makes the next one larger")
+	require.Equal(t, calls, src.calls, "nothing was derived for a request")
+	filled, err = p.Step(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 8, filled)
+	filled, err = p.Step(ctx)
+	require.NoError(t, err)
+	require.Zero(t, filled)
+}
+
+// once derives each index at most once.
+type once struct {
+	source
+	seen map[uint32]bool
+}
+
+func (o *once) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
+	for i := from; i < from+uint32(count); i++ {
+		if o.seen[i] {
+			return nil, fmt.Errorf("index %d is derived again", i)
+		}
+		o.seen[i] = true
+	}
+	return o.source.Derive(ctx, n, from, count)
+}
+
+// What this process derived it does not derive again, neither to hand it out nor to show
+// it. Another process does, as it has only the directory's word.
+func TestFP10_ADerivedAddressIsNotDerivedAgain(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	p := newPool(t, s, c, &once{seen: map[uint32]bool{}})
+	_, err := p.Step(ctx)
+	require.NoError(t, err)
+	for range 6 {
+		d, err := p.Take(ctx, eth, "shop")
+		require.NoError(t, err)
+		require.NoError(t, p.Ours(ctx, eth, "shop", d.Address))
+		require.ErrorIs(t, p.Ours(ctx, eth, "another", d.Address), incoming.ErrNotDerived)
+	}
+	other := &once{seen: map[uint32]bool{}}
+	_, err = newPool(t, s, c, other).Take(ctx, eth, "shop")
+	require.NoError(t, err)
+	require.Len(t, other.seen, 3)
+}
+
+// A free address that this process derived is edited in the store, in its key: it is
+// handed out to nobody.
+func TestFS02_EditedOwnAddressIsNotHandedOut(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	p := newPool(t, s, c, &source{})
+	_, err := p.Step(ctx)
+	require.NoError(t, err)
+	part := storage.Network(string(eth))
+	a, row, ok, err := incoming.Addresses.One(ctx, s, part, "addr000001")
+	require.NoError(t, err)
+	require.True(t, ok)
+	a.Key = "m/7"
+	require.NoError(t, storage.CommitOne(ctx, s, storage.Change{
+		ID: "edit", Partition: part, Put: []storage.Row{incoming.Addresses.Row(row.ID, row.Version, row.Due, a)},
+	}))
+	for range 19 {
+		d, err := p.Take(ctx, eth, "shop")
+		require.NoError(t, err)
+		require.NotEqual(t, chain.Address("addr000001"), d.Address)
+	}
+}

@@ -19,7 +19,7 @@ func (p *Pool) multiplex(ctx context.Context, network chain.Network, m chain.Mul
 	}
 	part := storage.Network(string(network))
 	for range maxTries {
-		seq, index, err := p.end(ctx, part)
+		seq, index, err := p.last(ctx, part)
 		if err != nil {
 			return nil, err
 		}

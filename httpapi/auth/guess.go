@@ -52,8 +52,12 @@ func addressOf(ctx context.Context) string {
 type guesses struct {
 	mu     sync.Mutex
 	counts recent[guessKey, guess]
-	good   recent[string, struct{}] // keyed hashes
+	good   recent[string, holder] // by keyed hash
 }
+
+// holder is whose credential it was when it was right last. It says what to read beside
+// the credential, and opens nothing: the credential is read at each use.
+type holder struct{ client, tenant string }
 
 type guessKey struct{ kind, address, client string }
 
@@ -69,6 +73,7 @@ type attempt struct {
 	keys []guessKey
 	free []int32
 	hash string // of the credential, keyed
+	who  holder // for right
 	made bool   // it has the form of one that we made, which nobody can guess
 	now  time.Time
 }
@@ -81,6 +86,13 @@ func (s *Service) attempt(ctx context.Context, kind, client, hash string) attemp
 		a.keys, a.free = append(a.keys, guessKey{kind, address, client}), append(a.free, freeGuesses)
 	}
 	return a
+}
+
+// holder is whose a credential was; ok is false where it is not remembered.
+func (g *guesses) holder(hash string) (h holder, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.good.get(hash)
 }
 
 // wait is how long the address still has to wait, 0 where the credential is looked at.
@@ -149,7 +161,7 @@ func (g *guesses) wrong(a attempt) time.Duration {
 func (g *guesses) right(a attempt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.good.put(a.hash, struct{}{})
+	g.good.put(a.hash, a.who)
 	for _, k := range a.keys[1:] {
 		g.counts.drop(k)
 	}

@@ -97,8 +97,8 @@ func (s *Service) DeleteKey(ctx context.Context, tenant, id string) error {
 
 // CheckKey says who an API key stands for. *TokenError (ErrToken) where for nobody;
 // *BackoffError where its address has sent too many of those; any other error is the
-// store's.
-func (s *Service) CheckKey(ctx context.Context, key string) (Identity, error) {
+// store's, or of beside. See Check.
+func (s *Service) CheckKey(ctx context.Context, key string, beside ...Beside) (Identity, error) {
 	if !printable(key, 1) {
 		key = " " // no key
 	}
@@ -108,13 +108,20 @@ func (s *Service) CheckKey(ctx context.Context, key string) (Identity, error) {
 	if wait := s.guesses.wait(try); wait > 0 {
 		return Identity{}, &BackoffError{RetryAfter: wait}
 	}
-	k, _, ok, err := apiKeys.One(ctx, s.store, storage.System, id)
-	if err != nil {
+	var k apiKey
+	var ok bool
+	was, known := s.guesses.holder(id)
+	ask := []func(context.Context) error{func(ctx context.Context) (err error) {
+		k, _, ok, err = apiKeys.One(ctx, s.store, storage.System, id)
+		return err
+	}}
+	if err := storage.SideBySide(ctx, s.store, besides(ask, was, known, beside)...); err != nil {
 		return Identity{}, err
 	}
 	if !ok {
 		return Identity{}, s.unknown(try, Unknown)
 	}
+	try.who = holder{k.KeyID, k.Tenant}
 	s.guesses.right(try)
 	return Identity{Tenant: k.Tenant, Client: k.KeyID, Token: id, Scopes: splitScopes(k.Scopes), Role: Role(k.Role), Key: true}, nil
 }

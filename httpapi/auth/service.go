@@ -64,7 +64,7 @@ func New(c Config) (*Service, error) {
 	}
 	key := bytes.Clone(c.Key)
 	s := &Service{
-		store: c.Store, clock: c.Now, newID: c.NewID, life: c.TokenLife, source: c.Random,
+		store: storage.Joined(c.Store), clock: c.Now, newID: c.NewID, life: c.TokenLife, source: c.Random,
 		keyed: func() []byte { return key },
 	}
 	s.nobody = s.mac("nobody")

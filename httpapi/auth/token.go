@@ -49,11 +49,13 @@ const purgeLease = time.Minute
 // *BackoffError, *ScopeError.
 func (s *Service) Token(ctx context.Context, clientID, clientSecret, scope string) (Token, error) {
 	var out Token
+	var tenant string
 	err := storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
 		a, row, err := s.authenticate(ctx, clientID, clientSecret)
 		if err != nil {
 			return storage.Change{}, err
 		}
+		tenant = a.Tenant
 		scopes, err := grant(scope, splitScopes(a.Scopes))
 		if err != nil {
 			return storage.Change{}, err
@@ -74,14 +76,26 @@ func (s *Service) Token(ctx context.Context, clientID, clientSecret, scope strin
 	if err != nil {
 		return Token{}, err
 	}
-	s.guesses.right(s.attempt(ctx, ofTokens, "", s.rowID(forToken, out.AccessToken)))
+	try := s.attempt(ctx, ofTokens, "", s.rowID(forToken, out.AccessToken))
+	try.who = holder{clientID, tenant}
+	s.guesses.right(try)
 	return out, nil
 }
 
+// Beside reads more in the round trip that a credential is read in, for the tenant whose
+// credential it was when it was right last. It is called before the credential has been
+// looked at, or not at all: whoever uses what it read compares the tenant with the
+// Identity's.
+type Beside func(ctx context.Context, tenant string) error
+
 // Check says who a bearer token stands for. *TokenError (ErrToken) where for nobody;
 // *BackoffError where its address has sent too many that were never issued; any other
-// error is the store's.
-func (s *Service) Check(ctx context.Context, bearer string) (Identity, error) {
+// error is the store's, or of beside.
+//
+// The token and its application are read at each call, so that what was revoked or
+// deleted counts at once. They are read in one round trip where this process knows of which
+// application the token is, as that never changes.
+func (s *Service) Check(ctx context.Context, bearer string, beside ...Beside) (Identity, error) {
 	wellFormed := made(tokenPrefix, bearer)
 	var id string
 	if wellFormed {
@@ -95,7 +109,21 @@ func (s *Service) Check(ctx context.Context, bearer string) (Identity, error) {
 	case !wellFormed:
 		return Identity{}, s.unknown(try, Malformed)
 	}
-	t, _, ok, err := tokens.One(ctx, s.store, storage.System, id)
+	var t token
+	var a application
+	var ok, there bool
+	was, known := s.guesses.holder(id)
+	ask := []func(context.Context) error{func(ctx context.Context) (err error) {
+		t, _, ok, err = tokens.One(ctx, s.store, storage.System, id)
+		return err
+	}}
+	if known {
+		ask = append(ask, func(ctx context.Context) (err error) {
+			a, _, there, err = applications.One(ctx, s.store, storage.System, was.client)
+			return err
+		})
+	}
+	err := storage.SideBySide(ctx, s.store, besides(ask, was, known, beside)...)
 	switch {
 	case err != nil:
 		return Identity{}, err
@@ -106,18 +134,31 @@ func (s *Service) Check(ctx context.Context, bearer string) (Identity, error) {
 	case !s.now().Before(t.ExpiresAt):
 		return Identity{}, &TokenError{Expired}
 	}
-	a, _, ok, err := applications.One(ctx, s.store, storage.System, t.Client)
+	if t.Client != was.client {
+		a, _, there, err = applications.One(ctx, s.store, storage.System, t.Client)
+	}
 	switch {
 	case err != nil:
 		return Identity{}, err
-	case !ok || a.Number != t.App: // deleted; the id may be another's now
+	case !there || a.Number != t.App: // deleted; the id may be another's now
 		return Identity{}, &TokenError{Revoked}
 	}
+	try.who = holder{t.Client, a.Tenant}
 	s.guesses.right(try)
 	return Identity{
 		Tenant: a.Tenant, Client: t.Client, Token: id, Role: Role(a.Role),
 		Scopes: common(splitScopes(a.Scopes), splitScopes(t.Scopes)),
 	}, nil
+}
+
+// besides adds what is read beside a credential that is known.
+func besides(ask []func(context.Context) error, was holder, known bool, beside []Beside) []func(context.Context) error {
+	if known {
+		for _, b := range beside {
+			ask = append(ask, func(ctx context.Context) error { return b(ctx, was.tenant) })
+		}
+	}
+	return ask
 }
 
 // unknown counts a token or key that was never issued.

@@ -36,8 +36,10 @@ func (p pool) each(ctx context.Context, q string, args []any, f scan) error {
 // reads is the reading half of a store: from its pool, or inside of a host's
 // transaction.
 type reads struct {
-	s  *Store
-	at runner
+	s     *Store
+	at    runner
+	queue *lookups                            // of look-ups that travel together; nil = each by itself
+	pipe  func(context.Context, []Stmt) error // sends statements in one round trip; nil = one by one
 }
 
 // selectRows is the beginning of every query for whole rows.
@@ -81,35 +83,15 @@ func placeOf(k *storage.Sought) place {
 
 // Rows implements storage.Store.
 func (r *reads) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	if err := r.s.tableOpen(t); err != nil {
-		return nil, err
-	}
-	sought, err := t.Seek(keys)
+	out, err := r.Ask(ctx, storage.Ask{Table: t, Keys: keys})
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.sought(ctx, t, sought)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]storage.Row, 0, len(sought))
-	for i := range sought {
-		st, ok := found[placeOf(&sought[i])]
-		if !ok {
-			continue
-		}
-		row, err := st.Row(t)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, row)
-	}
-	return out, nil
+	return out[0], nil
 }
 
-// sought reads rows in one look-up for all keys of a kind: by id, or by one Unique.
-func (r *reads) sought(ctx context.Context, t *storage.Table, keys []storage.Sought) (map[place]*storage.Stored, error) {
-	found := make(map[place]*storage.Stored, len(keys))
+// sought reads rows into found, in one look-up for all keys of a kind: by id, or by one Unique.
+func (r *reads) sought(ctx context.Context, at runner, t *storage.Table, keys []storage.Sought, found map[place]*storage.Stored) error {
 	wanted := make([][]any, 1+len(t.Uniques)) // by 1 + place.unique
 	for i := range keys {
 		k := &keys[i]
@@ -132,7 +114,7 @@ func (r *reads) sought(ctx context.Context, t *storage.Table, keys []storage.Sou
 				by = append(by, r.s.d.quote(name))
 			}
 		}
-		err := r.s.lookup(ctx, r.at, r.s.d.selectRows(t), by, "", kinds, list, func(sc Scanner) error {
+		err := r.s.lookup(ctx, at, r.s.d.selectRows(t), by, "", kinds, list, func(sc Scanner) error {
 			st, err := scanStored(t, sc)
 			at := place{n - 1, st.Partition, st.ID}
 			if n > 0 {
@@ -142,10 +124,10 @@ func (r *reads) sought(ctx context.Context, t *storage.Table, keys []storage.Sou
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // where writes the conditions of a query.

@@ -64,7 +64,7 @@ func New(d *Dialect, read, write *sqlx.DB, o Options) *Store {
 	if n := write.Stats().MaxOpenConnections; n > 1 && !d.OneWriter {
 		s.gate = make(gate, n-1)
 	}
-	s.reads = reads{s, pool{d, read, s.gate}}
+	s.reads = s.pooled(s.gate)
 	s.lane = lane.New(s, o.Lane)
 	return s
 }
@@ -84,12 +84,22 @@ func (g gate) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
+// pooled reads from the reading pool.
+func (s *Store) pooled(g gate) reads {
+	p := pool{s.d, s.read, g}
+	r := reads{s: s, at: p}
+	if s.d.Together != nil {
+		r.queue, r.pipe = &lookups{}, p.pipe
+	}
+	return r
+}
+
 // Own hands the pools over: Close closes them, and connections of the writing
 // pool are kept, with what was prepared on them and their settings checked once.
 func (s *Store) Own() *Store {
 	s.keep = s.d.OneWriter || s.d.Together != nil
 	s.gate = nil
-	s.reads = reads{s, pool{s.d, s.read, nil}}
+	s.reads = s.pooled(nil)
 	s.owned = []*sqlx.DB{s.read}
 	if s.write != s.read {
 		s.owned = append(s.owned, s.write)

@@ -78,7 +78,7 @@ func (s *Store) WithTx(tx *sql.Tx) *Tx {
 	}
 	ss := &session{d: s.d, link: tx, steady: s.d.HostLock, words: w}
 	t := &Tx{ss: ss, tx: &sqlx.Tx{Tx: tx, Mapper: reflectx.NewMapperFunc("db", sqlx.NameMapper)}}
-	t.reads = reads{s, (*inTx)(t)}
+	t.reads = reads{s: s, at: (*inTx)(t)}
 	return t
 }
 

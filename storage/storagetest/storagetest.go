@@ -107,6 +107,7 @@ func cases() []testCase {
 		{name: "RoundTrip", run: testRoundTrip},
 		{name: "Rows", run: testRows},
 		{name: "RowsByKeys", run: testRowsByKeys},
+		{name: "FP04_ManyAskAtOnce", run: testManyAsk},
 		{name: "NoAliasing", run: testNoAliasing},
 		{name: "Versions", run: testVersions},
 		{name: "Guards", run: testGuards},

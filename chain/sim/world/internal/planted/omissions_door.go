@@ -44,8 +44,8 @@ var doorOmissions = []Bug{
 	},
 	{
 		ID: "omit-httpapi-route-in-key", File: "httpapi/policy.go",
-		Old:     `storage.Once{Key: c.Route.Name + "/" + key,`,
-		New:     "storage.Once{Key: key,",
+		Old:     `storage.Once{Key: c.Route.Name + "/" + key}`,
+		New:     "storage.Once{Key: key}",
 		What:    "an Idempotency-Key is one for all routes of the tenant",
 		Package: "httpapi", Test: "TestWalletsOnce",
 	},
@@ -74,7 +74,7 @@ var doorOmissions = []Bug{
 	},
 	{
 		ID: "omit-auth-app-check", File: "httpapi/auth/token.go",
-		Old: `	case !ok || a.Number != t.App: // deleted; the id may be another's now
+		Old: `	case !there || a.Number != t.App: // deleted; the id may be another's now
 		return Identity{}, &TokenError{Revoked}
 `,
 		New:     "",

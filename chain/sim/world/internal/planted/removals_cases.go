@@ -123,8 +123,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ12-flat-fee-rounded-down", File: "withdrawal/estimate.go",
-		Old:     "flat, err := c.Units(flatCoins, ledger.Up)",
-		New:     "flat, err := c.Units(flatCoins, ledger.Down)",
+		Old:     "flat, err := c.Units(fee.flat, ledger.Up)",
+		New:     "flat, err := c.Units(fee.flat, ledger.Down)",
 		What:    "a flat fee is rounded down",
 		Package: "withdrawal", Test: "TestFQ12_FlatFeeIsRoundedUp",
 	},
