@@ -243,9 +243,9 @@ func (n *Network) startDue(ctx context.Context) (int, error) {
 }
 
 // named says which intent an error belongs to. A lost claim is none: another
-// process goes on with it.
+// process goes on with it. Nor is a store that is busy: the intent is due again.
 func (n *Network) named(j *job, err error) error {
-	if err == nil || errors.Is(err, storage.ErrConflict) {
+	if err == nil || errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) {
 		return nil
 	}
 	return fmt.Errorf("outgoing: %s intent %s: %w", n.info.Code, j.id, err)

@@ -136,7 +136,7 @@ func (n *Network) lost(ctx context.Context, j *job) bool {
 // allowed asks whether this intent may be sent now.
 func (n *Network) allowed(ctx context.Context, in chain.Intent) (guards []storage.Guard, err error) {
 	if n.Guards != nil {
-		if guards, err = n.Guards(ctx, in); err != nil {
+		if guards, err = n.Guards(storage.Apart(ctx), in); err != nil {
 			return nil, &waitError{ReasonHalted, "halts cannot be read: " + err.Error()}
 		}
 	}
@@ -182,7 +182,7 @@ func (n *Network) price(ctx context.Context, j *job, in chain.Intent, last *chai
 		return fee, fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, fee.Max, n.limit(in))
 	}
 	if more := fee.Max - j.v.Reserved; n.Float != nil && more > 0 {
-		ok, err := n.Float(ctx, in, more)
+		ok, err := n.Float(storage.Apart(ctx), in, more)
 		if err != nil {
 			return fee, &waitError{ReasonGasShort, "the float cannot be read: " + err.Error()}
 		}

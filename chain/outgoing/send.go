@@ -22,7 +22,7 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	sigs, err := n.Signer.Sign(ctx, chain.SignRequest{
+	sigs, err := n.Signer.Sign(storage.Apart(ctx), chain.SignRequest{
 		Intent: p.Intent, Also: p.Also, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys,
 	})
 	switch {

@@ -139,7 +139,7 @@ func (n *Network) borne(ctx context.Context, j *job, d *draft) error {
 	if n.Float == nil || len(d.riders) == 0 || more <= 0 {
 		return nil
 	}
-	ok, err := n.Float(ctx, d.intent, more)
+	ok, err := n.Float(storage.Apart(ctx), d.intent, more)
 	if err == nil && !ok {
 		err = errors.New("the operator's float does not bear it")
 	}

@@ -38,19 +38,27 @@ type deafStore struct {
 }
 
 func (s *deafStore) Commit(ctx context.Context, changes ...storage.Change) []error {
-	id := changes[0].ID
+	errs := make([]error, len(changes))
+	for i := range changes {
+		errs[i] = s.one(ctx, changes[i])
+	}
+	return errs
+}
+
+func (s *deafStore) one(ctx context.Context, c storage.Change) error {
+	id := c.ID
 	if s.lost == "" {
 		if s.seen++; s.seen == s.at {
 			s.lost = id
 		}
 	}
 	if id != s.lost {
-		return s.Store.Commit(ctx, changes...)
+		return s.Store.Commit(ctx, c)[0]
 	}
 	if s.does {
-		s.Store.Commit(ctx, changes...)
+		s.Store.Commit(ctx, c)
 	}
-	return []error{errors.New("no answer")}
+	return errors.New("no answer")
 }
 
 // A process that goes on after a Change of which it heard nothing.
@@ -105,23 +113,31 @@ type meddledStore struct {
 }
 
 func (s *meddledStore) Commit(ctx context.Context, changes ...storage.Change) []error {
-	first := fmt.Sprint(changes[0].Put[0].ID, "/", changes[0].Put[0].Version)
-	for _, p := range changes[0].Put[1:] { // the first is the order, or the outcome that is delivered
+	errs := make([]error, len(changes))
+	for i := range changes {
+		errs[i] = s.one(ctx, changes[i])
+	}
+	return errs
+}
+
+func (s *meddledStore) one(ctx context.Context, c storage.Change) error {
+	first := fmt.Sprint(c.Put[0].ID, "/", c.Put[0].Version)
+	for _, p := range c.Put[1:] { // the first is the order, or the outcome that is delivered
 		if p.Table != outgoing.Outcomes.Table || p.Version == 0 || s.done[first] {
 			continue
 		}
-		rows, err := s.Store.Rows(ctx, p.Table, storage.Keys(changes[0].Partition, p.ID)...)
+		rows, err := s.Store.Rows(ctx, p.Table, storage.Keys(c.Partition, p.ID)...)
 		if err != nil {
-			return []error{err}
+			return err
 		}
 		id := fmt.Sprint("meddled/", p.ID, rows[0].Version)
 		s.done[first] = true
-		err = storage.CommitOne(ctx, s.Store, storage.Change{ID: id, Partition: changes[0].Partition, Put: rows})
+		err = storage.CommitOne(ctx, s.Store, storage.Change{ID: id, Partition: c.Partition, Put: rows})
 		if err != nil {
-			return []error{err}
+			return err
 		}
 	}
-	return s.Store.Commit(ctx, changes...)
+	return s.Store.Commit(ctx, c)[0]
 }
 
 // What an owner is told is written by others too: a Change is then made again.

@@ -67,11 +67,21 @@ func (n *Network) watchDue(ctx context.Context) (int, error) {
 	if err != nil {
 		return len(jobs), err
 	}
-	for _, j := range jobs {
-		if ctx.Err() != nil {
-			break
+	// What is in a block writes rows of its own alone. What is not may be sent again or
+	// replaced, one transaction of an address after the other.
+	key := func(j *job) string {
+		if p := n.see(j, byIntent[j.id]); p.mined != nil {
+			return "mined/" + j.id
 		}
-		err = errors.Join(err, n.named(j, n.follow(ctx, j, byIntent[j.id])))
+		return "sent/" + j.v.Tenant + "/" + string(j.v.From)
+	}
+	for i, e := range storage.Work(ctx, n.Store, jobs, key, func(ctx context.Context, j *job) (err error) {
+		if ctx.Err() == nil {
+			err = n.follow(ctx, j, byIntent[j.id])
+		}
+		return err
+	}) {
+		err = errors.Join(err, n.named(jobs[i], e))
 	}
 	return len(jobs), err
 }

@@ -69,3 +69,38 @@ func TestFP01_OutcomesAreToldTogether(t *testing.T) {
 	}
 	require.Equal(t, map[int]int{1: 4, 60: 4}, calls)
 }
+
+// Many transactions of one address that have landed are followed in as many calls of the
+// store as one is.
+func TestFP01_LandedTransactionsAreFollowedTogether(t *testing.T) {
+	t.Parallel()
+	calls := map[int]int{}
+	for _, n := range []int{1, 40} {
+		s := &failing.Store{Counts: func(failing.Call) bool { return true }}
+		w := funded(t, setup{change: func(c *outgoing.Config) { s.Store, c.Store = c.Store, s }})
+		for i := range n {
+			w.submit(w.intent(fmt.Sprint("p", i), 1))
+		}
+		_ = w.step()
+		for range 200 { // one of an address is signed at a time
+			if w.state(fmt.Sprint("p", n-1)) == outgoing.Signed {
+				break
+			}
+			w.advance(poll)
+			_ = w.step()
+		}
+		w.chain.Mine(10)
+		w.advance(poll)
+		w.heard, s.Calls = nil, 0
+		_, err := w.Net.Step(w.ctx)
+		calls[n] = s.Calls
+		require.NoError(t, err)
+		for i := range n {
+			require.Equal(t, outgoing.Settled, w.state(fmt.Sprint("p", i)))
+		}
+		require.Len(t, w.heard, n)
+		w.sound()
+	}
+	require.Equal(t, calls[1], calls[40])
+	require.LessOrEqual(t, calls[1], 12)
+}

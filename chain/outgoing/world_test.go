@@ -49,16 +49,19 @@ func (p *points) pass(name string) {
 	}
 }
 
-// fragileStore dies before or after a commit.
+// fragileStore dies before or after each Change.
 type fragileStore struct {
 	storage.Store
 	p *points
 }
 
 func (s fragileStore) Commit(ctx context.Context, changes ...storage.Change) []error {
-	s.p.pass("before commit " + changes[0].ID)
-	errs := s.Store.Commit(ctx, changes...)
-	s.p.pass("after commit " + changes[0].ID)
+	errs := make([]error, len(changes))
+	for i := range changes {
+		s.p.pass("before commit " + changes[i].ID)
+		errs[i] = s.Store.Commit(ctx, changes[i])[0]
+		s.p.pass("after commit " + changes[i].ID)
+	}
 	return errs
 }
 
