@@ -61,27 +61,50 @@ func (s *Service) Open(ctx context.Context, n chain.Network) ([]chain.Address, e
 }
 
 // waiting reads the addresses of unsettled payments in a currency that were created at
-// a time or later.
+// a time or later: status by status, in the order in which payments go through them, so
+// that none slips past that moves on meanwhile.
 func (s *Service) waiting(ctx context.Context, currency string, from time.Time) (out []chain.Address, err error) {
-	where := []storage.Cond{
-		{Column: "currency", Op: storage.Eq, Value: currency}, {Column: "status", Op: storage.In, Value: unsettled},
+	for _, status := range unsettled {
+		found, err := s.waitingIn(ctx, currency, status, from)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
 	}
-	if !from.IsZero() {
-		where = append(where, storage.Cond{Column: "created_at", Op: storage.Ge, Value: from})
-	}
+	return out, nil
+}
+
+// waitingIn reads page by page. A page begins at the time of the last payment before it,
+// of which seen were created just then.
+func (s *Service) waitingIn(ctx context.Context, currency string, status Status, from time.Time) (out []chain.Address, err error) {
+	seen := map[string]bool{}
 	for {
+		where := []storage.Cond{
+			{Column: "currency", Op: storage.Eq, Value: currency}, {Column: "status", Op: storage.Eq, Value: status},
+		}
+		if !from.IsZero() {
+			where = append(where, storage.Cond{Column: "created_at", Op: storage.Ge, Value: from})
+		}
 		rows, err := s.c.Store.Find(ctx, storage.Query{
-			Table: Payments.Table, Limit: openPage, Offset: len(out), Where: where,
-			Order: []storage.Order{{Column: "created_at"}},
+			Table: Payments.Table, Limit: openPage + len(seen), Where: where, Order: []storage.Order{{Column: "created_at"}},
 		})
 		if err != nil {
 			return nil, err
 		}
+		full := len(rows) == openPage+len(seen)
 		for _, r := range rows {
 			p := Payments.Value(r)
+			if seen[r.ID] {
+				continue
+			}
+			if p.CreatedAt.After(from) {
+				from = p.CreatedAt
+				clear(seen)
+			}
+			seen[r.ID] = true
 			out = append(out, chain.Address(p.Address))
 		}
-		if len(rows) < openPage {
+		if !full {
 			return out, nil
 		}
 	}

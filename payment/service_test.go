@@ -418,3 +418,39 @@ func TestFN05_EveryOpenPaymentIsListed(t *testing.T) {
 	h.create("100", "USDTERC20")
 	add(0)
 }
+
+// meanwhile calls f once, after the first page of payments was read.
+type meanwhile struct {
+	storage.Store
+	f func()
+}
+
+func (m *meanwhile) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	rows, err := m.Store.Find(ctx, q)
+	if f := m.f; f != nil && q.Table == Payments.Table {
+		m.f = nil
+		f()
+	}
+	return rows, err
+}
+
+// A payment ends while the list of open ones is read: none behind it is passed over.
+func TestFP05_NoOpenPaymentIsPassedOver(t *testing.T) {
+	t.Parallel()
+	m := &meanwhile{}
+	h := newShop(t, func(h *shop) { m.Store = h.store; h.cfg.Store = m })
+	var first string
+	for i := range openPage + 1 {
+		h.now = h.now.Add(time.Millisecond)
+		if p := h.create("100", "ETH"); i == 0 {
+			first = p.ID
+		}
+	}
+	m.f = func() {
+		_, err := h.s.Cancel(ctx, tenant, first)
+		require.NoError(t, err)
+	}
+	open, err := h.s.Open(ctx, "ETH")
+	require.NoError(t, err)
+	require.Len(t, open, openPage+1)
+}

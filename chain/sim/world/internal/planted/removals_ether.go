@@ -102,8 +102,8 @@ var etherRemovals = []Bug{
 	},
 	{
 		ID: "FN05-thousand-open", File: "payment/open.go",
-		Old:     "\t\tif len(rows) < openPage {\n",
-		New:     "\t\tif len(rows) <= openPage {\n",
+		Old:     "\t\tif !full {\n",
+		New:     "\t\tif full || !full {\n",
 		What:    "beyond a thousand open payments none is looked at block by block",
 		Package: "payment", Test: "TestFN05_EveryOpenPaymentIsListed",
 	},
