@@ -216,10 +216,9 @@ const maxTries = 16
 func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string, use Use, count int) ([]chain.Derived, error) {
 	part := storage.Network(string(network))
 	for range maxTries {
-		now := p.cfg.Now()
-		rows, err := p.claim(ctx, part, now, count)
+		rows, err := p.claim(ctx, part, count)
 		if err == nil && len(rows) == 0 {
-			rows, err = p.claimDry(ctx, network, now, count)
+			rows, err = p.claimDry(ctx, network, count)
 		}
 		if err != nil {
 			return nil, err
@@ -255,7 +254,8 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 }
 
 // claim takes free addresses for a moment.
-func (p *Pool) claim(ctx context.Context, part storage.Partition, now time.Time, count int) ([]storage.Row, error) {
+func (p *Pool) claim(ctx context.Context, part storage.Partition, count int) ([]storage.Row, error) {
+	now := p.cfg.Now()
 	return p.cfg.Store.Claim(ctx, storage.Claim{
 		Table: Addresses.Table, Partition: part, Now: now, Until: now.Add(p.cfg.Hold), Max: count,
 	})
@@ -276,7 +276,7 @@ func (e *end) leave() { <-e.turn }
 // claimDry is claim where nothing was free: it derives count addresses first, unless
 // somebody else did so while it waited for its turn. An item of storage.Work that has the
 // turn is not put aside, as the next item may wait for the turn.
-func (p *Pool) claimDry(ctx context.Context, network chain.Network, now time.Time, count int) ([]storage.Row, error) {
+func (p *Pool) claimDry(ctx context.Context, network chain.Network, count int) ([]storage.Row, error) {
 	ctx = storage.Apart(ctx)
 	e := p.end(network)
 	if err := e.begin(ctx); err != nil {
@@ -284,14 +284,14 @@ func (p *Pool) claimDry(ctx context.Context, network chain.Network, now time.Tim
 	}
 	defer e.leave()
 	part := storage.Network(string(network))
-	rows, err := p.claim(ctx, part, now, count)
+	rows, err := p.claim(ctx, part, count)
 	if err != nil || len(rows) > 0 {
 		return rows, err
 	}
 	if err := p.derive(ctx, network, count); err != nil {
 		return nil, err
 	}
-	return p.claim(ctx, part, p.cfg.Now(), count)
+	return p.claim(ctx, part, count)
 }
 
 func (p *Pool) end(network chain.Network) *end {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -82,4 +83,43 @@ func TestFP10_ARequestWaitsForTheSourceUntilItsDeadline(t *testing.T) {
 	}
 	stop()
 	require.ErrorIs(t, <-filled, context.Canceled)
+}
+
+// slow is a source that answers when it is told to.
+type slow struct {
+	source
+	asked, answer chan struct{}
+}
+
+func (s *slow) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
+	s.asked <- struct{}{}
+	<-s.answer
+	return s.source.Derive(ctx, n, from, count)
+}
+
+// A request that waited while the directory was filled takes what was derived meanwhile: it
+// derives nothing itself. Time goes on while it waits.
+func TestFP10_WhatWasDerivedMeanwhileIsTaken(t *testing.T) {
+	t.Parallel()
+	c, src := newClock(), &slow{asked: make(chan struct{}, 2), answer: make(chan struct{})}
+	claimed := make(chan struct{}, 4)
+	s := &deserted{newStore(t), func() {
+		c.Advance(time.Millisecond)
+		claimed <- struct{}{}
+	}}
+	p := newPool(t, s, c, src)
+	filled, took := make(chan error, 1), make(chan error, 1)
+	go func() { filled <- p.Fill(t.Context(), eth) }()
+	<-src.asked
+	go func() {
+		_, err := p.Take(t.Context(), eth, "shop")
+		took <- err
+	}()
+	<-claimed // nothing was free
+	close(src.answer)
+	require.NoError(t, <-filled)
+	require.NoError(t, <-took)
+	n, err := s.Count(t.Context(), storage.Query{Table: incoming.Addresses.Table})
+	require.NoError(t, err)
+	require.EqualValues(t, 20, n, "what Fill derived, and nothing else")
 }
