@@ -316,4 +316,16 @@ func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 	return leave, err
 }
 
+// overtaken reports whether another request with the same key and body was answered after
+// this one had looked for its answer. This one was refused, maybe because the other one took
+// what it needs: the endpoint called again gives the other one's answer.
+func (h *Handler) overtaken(c *Call) bool {
+	again := storage.Once{Key: c.Once.Key, Fingerprint: c.Once.Fingerprint}
+	_, replay, err := again.Find(c.Request.Context(), h.cfg.Store, storage.Tenant(c.Tenant()), c.Now)
+	if err == nil && replay {
+		c.Once = again
+	}
+	return err == nil && replay
+}
+
 const maxOnceKey = 128
