@@ -301,7 +301,7 @@ func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 	case once.Key == "":
 		return func() {}, nil
 	}
-	if c.onceOf != c.Tenant() { // nothing was read ahead, or another tenant's
+	if c.onceOf == "" || c.onceOf != c.Tenant() { // nothing was read ahead, or another tenant's
 		c.Once = once
 	}
 	digest := sha256.Sum256(body)
