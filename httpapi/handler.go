@@ -163,7 +163,11 @@ func (h *Handler) answer(w http.ResponseWriter, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Route.do.call(c.Request.Context(), c, b)
+	view, err := c.Route.do.call(c.Request.Context(), c, b)
+	if err != nil && h.overtaken(c) {
+		view, err = c.Route.do.call(c.Request.Context(), c, b)
+	}
+	return view, err
 }
 
 // read takes in what an endpoint's input is bound from.

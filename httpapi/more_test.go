@@ -56,3 +56,18 @@ func TestRoutesOfAHost(t *testing.T) {
 	_, err = httpapi.New(w.app, httpapi.Options{Auth: w.auth, More: []httpapi.Route{free}})
 	require.ErrorContains(t, err, "no policy")
 }
+
+// A route of a host that asks nobody who he is has the caller's idempotency key, too.
+func TestPublicRouteOfAHostTakesAKey(t *testing.T) {
+	t.Parallel()
+	kettle := httpapi.Endpoint(httpapi.Route{
+		Method: http.MethodPost, Path: "/kettle/{pot}/", Name: "boil", Group: "Kitchen", About: "Boils water.",
+		Policy: httpapi.Policy{Access: httpapi.Public, Limit: httpapi.LimitNone, Style: httpapi.Standard},
+		Status: http.StatusOK, Once: true,
+	}, func(_ context.Context, c *httpapi.Call, in teaInput) (teaView, error) {
+		return teaView{in.Pot, c.Once.Key}, nil
+	})
+	w := newWorld(t, func(s *setup) { s.options = func(o *httpapi.Options) { o.More = []httpapi.Route{kettle} } })
+	a := w.ok(http.StatusOK, "POST", "/kettle/green/", `{"cups": 1}`, nobody(), onceKey("k"))
+	require.Equal(t, map[string]any{"pot": "green", "cups": "boil/k"}, a.Body)
+}

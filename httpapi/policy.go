@@ -301,7 +301,7 @@ func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 	case once.Key == "":
 		return func() {}, nil
 	}
-	if c.onceOf != c.Tenant() { // nothing was read ahead, or another tenant's
+	if c.onceOf == "" || c.onceOf != c.Tenant() { // nothing was read ahead, or another tenant's
 		c.Once = once
 	}
 	digest := sha256.Sum256(body)
@@ -314,6 +314,18 @@ func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 	// request wrote since makes the service's Change a conflict, and it looks again.
 	_, _, err = c.Once.Find(c.Request.Context(), h.cfg.Store, p, c.Now)
 	return leave, err
+}
+
+// overtaken reports whether another request with the same key and body was answered after
+// this one had looked for its answer. This one was refused, maybe because the other one took
+// what it needs: the endpoint called again gives the other one's answer.
+func (h *Handler) overtaken(c *Call) bool {
+	again := storage.Once{Key: c.Once.Key, Fingerprint: c.Once.Fingerprint}
+	_, replay, err := again.Find(c.Request.Context(), h.cfg.Store, storage.Tenant(c.Tenant()), c.Now)
+	if err == nil && replay {
+		c.Once = again
+	}
+	return err == nil && replay
 }
 
 const maxOnceKey = 128

@@ -97,17 +97,19 @@ func (d *Dispatcher) hungry(now time.Time) bool {
 	return false
 }
 
-// laden are the tenants of which enough wait here. room is how many may be claimed of
-// the others, so that of none of them more wait than its quota.
+// laden are the tenants of which enough wait here, at most maxExcept. room is how many may
+// be claimed of the others, so that of none of them more wait than its quota. A tenant that
+// is one too many to be left out may exceed its quota: small claims would delay all.
 func (d *Dispatcher) laden() (full []storage.Partition, room int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	most := 0
 	for p, n := range d.load {
-		if n >= fewLeft && len(full) < maxExcept {
-			full = append(full, p)
-		} else {
+		switch {
+		case n < fewLeft:
 			most = max(most, n)
+		case len(full) < maxExcept:
+			full = append(full, p)
 		}
 	}
 	return full, max(1, quota-most)

@@ -516,3 +516,38 @@ func TestFS06_BacklogOfATenantIsCapped(t *testing.T) {
 		require.Len(t, others, 24)
 	})
 }
+
+// counted counts the claims of a store.
+type counted struct {
+	storage.Store
+	claims atomic.Int64
+}
+
+func (c *counted) Claim(ctx context.Context, claim storage.Claim) ([]storage.Row, error) {
+	c.claims.Add(1)
+	return c.Store.Claim(ctx, claim)
+}
+
+// TestFS03_MoreTenantsBehindThanAreLeftOut: a claim leaves out 100 tenants of which enough
+// waits. Where more of them have many events due, each claim still takes many, so that
+// others' events are soon reached.
+func TestFS03_MoreTenantsBehindThanAreLeftOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{}
+		h := newHosts(t, func(c *webhook.Config) { store.Store, c.Store = c.Store, store })
+		h.dead["https://dead.example/"] = true
+		const tenants, events = 103, 300
+		for i := range tenants {
+			h.emit(fmt.Sprint("a", i), "https://dead.example/", events)
+		}
+		time.Sleep(time.Second)
+		h.emit("b", "https://good.example/", 1)
+		stop := h.run()
+		defer stop()
+		time.Sleep(2 * timeout)
+		synctest.Wait()
+		require.Len(t, h.first("b"), 1)
+		require.Less(t, store.claims.Load(), int64(2*tenants*events/100), "few claims, each of many")
+	})
+}

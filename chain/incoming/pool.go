@@ -60,8 +60,8 @@ type Pool struct {
 
 // end is where addresses of a network are added.
 type end struct {
-	turn sync.Mutex // held by who derives
-	left int        // free ones, as far as this process knows; under Pool.mu
+	turn chan struct{} // full while somebody derives
+	left int           // free ones, as far as this process knows; under Pool.mu
 }
 
 type leaseKey struct {
@@ -216,10 +216,9 @@ const maxTries = 16
 func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string, use Use, count int) ([]chain.Derived, error) {
 	part := storage.Network(string(network))
 	for range maxTries {
-		now := p.cfg.Now()
-		rows, err := p.claim(ctx, part, now, count)
+		rows, err := p.claim(ctx, part, count)
 		if err == nil && len(rows) == 0 {
-			rows, err = p.claimDry(ctx, network, now, count)
+			rows, err = p.claimDry(ctx, network, count)
 		}
 		if err != nil {
 			return nil, err
@@ -255,27 +254,44 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 }
 
 // claim takes free addresses for a moment.
-func (p *Pool) claim(ctx context.Context, part storage.Partition, now time.Time, count int) ([]storage.Row, error) {
+func (p *Pool) claim(ctx context.Context, part storage.Partition, count int) ([]storage.Row, error) {
+	now := p.cfg.Now()
 	return p.cfg.Store.Claim(ctx, storage.Claim{
 		Table: Addresses.Table, Partition: part, Now: now, Until: now.Add(p.cfg.Hold), Max: count,
 	})
 }
 
+// begin waits until nobody else of this process derives for the network.
+func (e *end) begin(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *end) leave() { <-e.turn }
+
 // claimDry is claim where nothing was free: it derives count addresses first, unless
-// somebody else did so while it waited for its turn.
-func (p *Pool) claimDry(ctx context.Context, network chain.Network, now time.Time, count int) ([]storage.Row, error) {
+// somebody else did so while it waited for its turn. An item of storage.Work that has the
+// turn is not put aside, as the next item may wait for the turn.
+func (p *Pool) claimDry(ctx context.Context, network chain.Network, count int) ([]storage.Row, error) {
+	ctx = storage.Apart(ctx)
 	e := p.end(network)
-	e.turn.Lock()
-	defer e.turn.Unlock()
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer e.leave()
 	part := storage.Network(string(network))
-	rows, err := p.claim(ctx, part, now, count)
+	rows, err := p.claim(ctx, part, count)
 	if err != nil || len(rows) > 0 {
 		return rows, err
 	}
 	if err := p.derive(ctx, network, count); err != nil {
 		return nil, err
 	}
-	return p.claim(ctx, part, p.cfg.Now(), count)
+	return p.claim(ctx, part, count)
 }
 
 func (p *Pool) end(network chain.Network) *end {
@@ -283,7 +299,7 @@ func (p *Pool) end(network chain.Network) *end {
 	defer p.mu.Unlock()
 	e := p.ends[network]
 	if e == nil {
-		e = &end{}
+		e = &end{turn: make(chan struct{}, 1)}
 		p.ends[network] = e
 	}
 	return e
@@ -393,9 +409,12 @@ func (p *Pool) Fill(ctx context.Context, network chain.Network) error {
 }
 
 func (p *Pool) fill(ctx context.Context, network chain.Network) (int, error) {
+	ctx = storage.Apart(ctx)
 	e := p.end(network)
-	e.turn.Lock()
-	defer e.turn.Unlock()
+	if err := e.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer e.leave()
 	count, err := p.cfg.Store.Count(ctx, storage.Query{
 		Table: Addresses.Table, Partition: storage.Network(string(network)),
 		Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: ""}},
