@@ -264,6 +264,7 @@ func (p *Pool) claim(ctx context.Context, part storage.Partition, now time.Time,
 // claimDry is claim where nothing was free: it derives count addresses first, unless
 // somebody else did so while it waited for its turn.
 func (p *Pool) claimDry(ctx context.Context, network chain.Network, now time.Time, count int) ([]storage.Row, error) {
+	ctx = storage.Apart(ctx) // an item of work that has the turn must not be put aside: others of it wait for the turn
 	e := p.end(network)
 	e.turn.Lock()
 	defer e.turn.Unlock()
