@@ -303,7 +303,9 @@ func answer(ctx context.Context, s Store, asked []*request) {
 	}
 	rowsOf(ctx, s, group(rows, func(r *request) *Table { return r.table }))
 	for _, g := range group(queries, func(r *request) shape { return shapeOf(r.query) }) {
-		find(ctx, s, g)
+		for _, some := range narrow(g) {
+			find(ctx, s, some)
+		}
 	}
 	for _, g := range group(single, func(r *request) sort { return sort{r.query.Table, r.query.Partition, r.count} }) {
 		alone(ctx, s, g)
@@ -522,6 +524,63 @@ func shapeOf(q *Query) shape {
 		sh.where += c.Column + "\n"
 	}
 	return sh
+}
+
+// maxSpread bounds the places that a joined query looks at, for each query in it. A place
+// is one partition with one value in each column: a backend may look at every one of them,
+// and queries of a hundred tenants for a value each have ten thousand.
+const maxSpread = 4
+
+// narrow divides queries of one shape so that each part looks at few places. Queries of
+// one partition come together.
+func narrow(list []*request) (parts [][]*request) {
+	var at places
+	last := -1
+	for _, some := range group(list, func(r *request) Partition { return r.query.Partition }) {
+		for _, r := range some {
+			if last < 0 || at.with(r.query) > maxSpread*(len(parts[last])+1) {
+				at = places{seen: map[placed]bool{}, different: map[int]int{}}
+				at.with(r.query)
+				parts, last = append(parts, nil), last+1
+			}
+			parts[last] = append(parts[last], r)
+		}
+	}
+	return parts
+}
+
+// places counts what queries ask for: partitions, and values by condition.
+type places struct {
+	seen      map[placed]bool
+	different map[int]int
+}
+
+type placed struct {
+	condition int // -1: the partition
+	value     any
+}
+
+// with adds a query and returns how many places all of them look at.
+func (p *places) with(q *Query) int {
+	all := p.add(-1, q.Partition)
+	for i, c := range q.Where {
+		if c.Op == Eq {
+			all *= p.add(i, c.Value)
+		}
+	}
+	return all
+}
+
+func (p *places) add(condition int, value any) int {
+	at := placed{condition, value}
+	known := false
+	if reflect.ValueOf(value).Comparable() {
+		known, p.seen[at] = p.seen[at], true
+	}
+	if !known {
+		p.different[condition]++
+	}
+	return p.different[condition]
 }
 
 // find asks for the rows of all these queries at once, and each by itself where that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,7 @@ func (s *calls) Balances(ctx context.Context, p storage.Partition, accounts ...l
 type calls struct {
 	storage.Store
 	list   []string
+	places int                              // partitions times values that joined queries asked for
 	before func(c []storage.Change) []error // in place of a commit, once
 }
 
@@ -49,6 +51,13 @@ func (s *calls) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key)
 
 func (s *calls) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
 	s.list = append(s.list, "find")
+	places := len(q.Partitions)
+	for _, c := range q.Where {
+		if c.Op == storage.In {
+			places *= reflect.ValueOf(c.Value).Len()
+		}
+	}
+	s.places += places
 	return s.Store.Find(ctx, q)
 }
 
@@ -326,6 +335,39 @@ func TestFP01_JoinedQueriesAnswerAsAlone(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, keysOf(want), keysOf(at[i]), "seed %d: %+v", seed, q)
 		}
+	}
+}
+
+// Joined queries do not look everywhere for everything: of many partitions, few are looked
+// at for the same values. Those of a few partitions, whatever they look for, are one.
+func TestFP01_JoinedQueriesLookAtFewPlaces(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ tenants, each, finds int }{{1, 60, 1}, {3, 30, 1}, {60, 1, 15}, {10, 20, 3}} {
+		s := newCalls(t)
+		type item struct{ tenant, n int }
+		var items []item
+		for n := range c.each {
+			for tenant := range c.tenants { // one of each tenant after the other
+				id := fmt.Sprint(tenant, "/", n)
+				row := pieces.Row(id, 0, time.Time{}, piece{Name: id, Group: id})
+				require.NoError(t, s.Store.Commit(t.Context(), storage.Change{ID: id, Partition: part(0) + storage.Partition(fmt.Sprint(tenant)), Put: []storage.Row{row}})[0])
+				items = append(items, item{tenant, n})
+			}
+		}
+		j := storage.Joined(s)
+		errs := storage.Work(t.Context(), j, items, func(i item) string { return fmt.Sprint(i) }, func(ctx context.Context, i item) error {
+			id := fmt.Sprint(i.tenant, "/", i.n)
+			rows, err := j.Find(ctx, storage.Query{
+				Table: pieces.Table, Partition: part(0) + storage.Partition(fmt.Sprint(i.tenant)), Where: []storage.Cond{{Column: "group", Op: storage.Eq, Value: id}},
+			})
+			if err == nil && (len(rows) != 1 || rows[0].ID != id) {
+				err = fmt.Errorf("%s: %v", id, keysOf(rows))
+			}
+			return err
+		})
+		require.NoError(t, errors.Join(errs...))
+		require.Len(t, s.list, c.finds, "%+v", c)
+		require.LessOrEqual(t, s.places, 4*len(items), "%+v", c)
 	}
 }
 
