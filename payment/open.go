@@ -21,14 +21,15 @@ const (
 // opened is the list of one network's open payments, as it was last read.
 type opened struct {
 	mu    sync.Mutex
-	since time.Time // when all were read
-	list  []chain.Address
+	since time.Time       // when all were read
+	found []chain.Address // then and since
+	list  []chain.Address // those, and what was found in the time before
 	known map[chain.Address]bool
 }
 
 // Open lists the addresses of a network that now wait for its native coin, for
 // incoming.Config.Open: transfers that only balances show are looked for there at each
-// block. It lists them all, and some whose payment ended within the last minute. Where
+// block. It lists them all, and some whose payment ended within the last two minutes. Where
 // the store fails, it returns the error and the list as it was.
 func (s *Service) Open(ctx context.Context, n chain.Network) ([]chain.Address, error) {
 	gas, err := s.c.Registry.Gas(n)
@@ -48,21 +49,33 @@ func (s *Service) Open(ctx context.Context, n chain.Network) ([]chain.Address, e
 	if err != nil {
 		return o.list, err
 	}
+	var before []chain.Address
 	if from.IsZero() {
-		o.list, o.known, o.since = nil, map[chain.Address]bool{}, now
+		if now.Sub(o.since) < 2*openFor {
+			before = o.found // a payment may have gone back to an earlier status while all were read
+		}
+		o.found, o.list, o.known, o.since = nil, nil, map[chain.Address]bool{}, now
 	}
-	for _, a := range found {
+	o.found = append(o.found, o.add(found)...)
+	o.add(before)
+	return o.list[:len(o.list):len(o.list)], nil
+}
+
+// add lists addresses, each once, and returns those that are new.
+func (o *opened) add(addresses []chain.Address) (fresh []chain.Address) {
+	for _, a := range addresses {
 		if !o.known[a] {
 			o.known[a] = true
-			o.list = append(o.list, a)
+			fresh = append(fresh, a)
 		}
 	}
-	return o.list[:len(o.list):len(o.list)], nil
+	o.list = append(o.list, fresh...)
+	return fresh
 }
 
 // waiting reads the addresses of unsettled payments in a currency that were created at
 // a time or later: status by status, in the order in which payments go through them, so
-// that none slips past that moves on meanwhile.
+// that none slips past that moves on meanwhile. One that goes back may slip past.
 func (s *Service) waiting(ctx context.Context, currency string, from time.Time) (out []chain.Address, err error) {
 	for _, status := range unsettled {
 		found, err := s.waitingIn(ctx, currency, status, from)

@@ -454,3 +454,23 @@ func TestFP05_NoOpenPaymentIsPassedOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, open, openPage+1)
 }
+
+// A payment goes back to an earlier status while the list of open ones is read, status by
+// status: a fork took its deposit. It is listed nevertheless.
+func TestFP05_PaymentThatGoesBackMeanwhileIsListed(t *testing.T) {
+	t.Parallel()
+	m := &meanwhile{}
+	h := newShop(t, func(h *shop) { m.Store = h.store; h.cfg.Store = m })
+	p := h.create("100", "ETH")
+	d := h.transfer(p, "100")
+	d.included()
+	require.Equal(t, Confirming, h.get(p).Status)
+	_, err := h.s.Open(ctx, "ETH")
+	require.NoError(t, err)
+	h.now = h.now.Add(openFor + time.Second) // all are read again
+	m.f = func() { d.gone() }
+	open, err := h.s.Open(ctx, "ETH")
+	require.NoError(t, err)
+	require.Equal(t, Waiting, h.get(p).Status)
+	require.Contains(t, open, chain.Address(p.Address))
+}

@@ -132,12 +132,16 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 	if err != nil {
 		return 0, err
 	}
+	woken := 0
 	for _, e := range storage.Work(ctx, t.cfg.Store, rows, func(row storage.Row) string { return row.ID }, func(ctx context.Context, row storage.Row) error {
 		return t.wakeNote(ctx, row, SweepNotes.Value(row))
 	}) {
+		if e == nil {
+			woken++ // the others are found again in the next round
+		}
 		err = errors.Join(err, unlessDue(e))
 	}
-	return len(rows), err
+	return woken, err
 }
 
 // wakeNote makes the sweep of a note due now.

@@ -62,7 +62,7 @@ func (t *Treasury) takeBack(ctx context.Context, j *job) error {
 	}
 	n := chain.Network(j.s.Network)
 	intent, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), j.row.ID)
-	if err != nil || ok && intent.State != outgoing.Waiting {
+	if err != nil || ok && intent.State != outgoing.Waiting && intent.State != outgoing.Queued {
 		return err // it is on its way
 	}
 	if !ok { // whoever set it aside may hand it over later: called back, its id has no effect

@@ -578,3 +578,44 @@ func TestR06_LittleIsThereForANodeThatIsBehind(t *testing.T) {
 	w.mine(14)
 	w.released()
 }
+
+// A sweep ended without its order, for which something was set aside. A process hands the
+// order over, so that it can be called back, and dies before it calls it back. The next one
+// does so: no order is left that is sent later, and nothing stays set aside.
+func TestR05_OrderOfAnEndedSweepIsCalledBackByTheNextProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("ETH", "300")
+	w.store.fail = func(c *storage.Change) bool { return strings.HasPrefix(c.ID, "out/submit/") }
+	for range 20 {
+		w.clock.Advance(15 * time.Second)
+		w.chain.Mine(1)
+		_ = w.app.Step(t.Context()) // the sweep is not handed over
+	}
+	rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH")})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.Empty(t, w.intents(chain.ForSweep))
+	r, _, _, err := treasury.Reservations.One(t.Context(), w.store, storage.Tenant(w.tenant), rows[0].ID)
+	require.NoError(t, err)
+	require.True(t, r.Open, "set aside and not handed over")
+	s := treasury.Sweeps.Value(rows[0])
+	s.State, s.Tx = treasury.SweepDone, "0xanother"
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{ID: "ended", Partition: rows[0].Partition, Put: []storage.Row{
+		treasury.Sweeps.Row(rows[0].ID, rows[0].Version, w.clock.Now(), s),
+	}}))
+	w.store.fail = func(c *storage.Change) bool { return strings.HasPrefix(c.ID, "out/cancel/") }
+	_, err = w.app.Treasury.Step(t.Context(), w.n)
+	require.Error(t, err, "it dies before it calls the order back")
+	w.restart()
+	w.clock.Advance(2 * time.Minute)
+	_, err = w.app.Treasury.Step(t.Context(), w.n)
+	require.NoError(t, err)
+	v, _, ok, err := outgoing.Intents.One(t.Context(), w.store, storage.Network("ETH"), rows[0].ID)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, outgoing.Cancelled, v.State)
+	w.hours(1)
+	w.released()
+}

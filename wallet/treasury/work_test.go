@@ -1,8 +1,10 @@
 package treasury_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -200,4 +202,55 @@ func TestFP01_SweepsCostFewCalls(t *testing.T) {
 	// mortal commits Changes one by one, four for each sweep: that it begins, that it waits
 	// for gas, the order of the gas, and that it was ordered.
 	require.LessOrEqual(t, calls[30], calls[2]+4*28)
+}
+
+// locked is a store in which a partition stays locked elsewhere for some Changes.
+type locked struct {
+	storage.Store
+	of func(c *storage.Change) bool
+}
+
+func (s *locked) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	for i := range changes {
+		if changes[i].NoWait && s.of != nil && s.of(&changes[i]) {
+			errs[i] = storage.ErrBusy
+			continue
+		}
+		errs[i] = s.Store.Commit(ctx, changes[i])[0]
+	}
+	return errs
+}
+
+// Sweeps that are worth their cost now cannot be made due, as the network's partition is
+// locked elsewhere. They are found again in the next round, and not over and over in this
+// one.
+func TestFP01_ABusyStoreLeavesSweepsForTheNextRound(t *testing.T) {
+	t.Parallel()
+	store := &locked{Store: memory.New()}
+	w := newWorldAs(t, "ETH", func(w *world) { w.store.Store, w.treasury.Batch = store, 2 })
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(spike * level)
+	for range 5 {
+		w.pay("USDTERC20", "20")
+	}
+	w.mine(60)
+	require.Equal(t, 5, w.waits())
+	w.chain.SetFeeLevel(level)
+	w.clock.Advance(2 * time.Minute)
+	store.of = func(c *storage.Change) bool { return strings.Contains(c.ID, "/due/") }
+	rounds := 0
+	for worked := 1; worked > 0 && rounds < 10; rounds++ { // and the clock stands
+		var err error
+		worked, err = w.app.Treasury.Step(t.Context(), w.n)
+		require.NoError(t, err)
+	}
+	require.Less(t, rounds, 10, "it does not come to an end")
+	store.of = nil
+	w.clock.Advance(2 * time.Minute)
+	for range 20 {
+		w.step()
+	}
+	require.Zero(t, w.waits())
 }
