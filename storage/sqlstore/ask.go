@@ -22,7 +22,7 @@ const (
 	lookupLeaders = 2                // round trips at a time
 	lookupMost    = 256              // look-ups that one round trip answers
 	lookupKeys    = 32               // keys of one that travels with others: more have a round trip of their own
-	lookupTime    = 30 * time.Second // of a round trip for several callers
+	lookupTime    = 30 * time.Second // of a round trip, as a connection may hang
 )
 
 // lookups are the callers who wait for rows by their keys.
@@ -109,10 +109,10 @@ func (r *reads) lead(ctx context.Context, l *lookup) error {
 		}
 	}()
 	if len(batch) > 1 { // nobody's cancelled request takes others down
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
-		defer cancel()
+		ctx = context.WithoutCancel(ctx)
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime) // those who come later wait for the turn
+	defer cancel()
 	r.answer(ctx, batch)
 	return l.err
 }
