@@ -32,7 +32,7 @@ dust: ## ten thousand payments of two cents: what forwarding costs is at most ha
 	go test ./wallet/treasury -run TestFT02_Dust -dust 10000 -timeout 2h -v
 
 worlds: ## worlds of a week from seeds that no run had before: N=20000
-	go test ./chain/sim/world -run 'TestWorld$$' -v -world.seeds=$(or $(N),20000) -world.from=0 -timeout 4h
+	go test ./chain/sim/world -run 'TestWorld$$' -v -world.promises -world.seeds=$(or $(N),20000) -world.from=0 -timeout 4h
 
 failover: ## leaders of replicated databases are killed in the middle of a run; installs Debian packages
 	./test.sh tools

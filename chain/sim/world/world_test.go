@@ -110,6 +110,7 @@ func TestWorld(t *testing.T) {
 	var (
 		all      sync.WaitGroup
 		counting sync.Mutex
+		played   uint64
 	)
 	promises := world.Promises{}
 	for range runtime.GOMAXPROCS(0) {
@@ -120,6 +121,9 @@ func TestWorld(t *testing.T) {
 				lived.Add(int64(r.Simulated))
 				counting.Lock()
 				promises.Add(r.Promises)
+				if played++; played%500 == 0 {
+					t.Logf("%d worlds of %d", played, last-first+1)
+				}
 				counting.Unlock()
 				if r.Failure != nil {
 					if *shrink {
