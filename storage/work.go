@@ -23,7 +23,8 @@ import (
 //
 // Work starts no goroutine, and the order of everything depends on the items alone. do
 // must ask the store from where it was called; what it hands to other goroutines gets
-// its context from Apart. Error i belongs to item i.
+// its context from Apart. Error i belongs to item i. Where an item panics, the others are
+// done all the same; then Work panics with the first item's value.
 func Work[T any](ctx context.Context, s Store, items []T, key func(T) string, do func(ctx context.Context, item T) error) []error {
 	errs := make([]error, len(items))
 	base := s
@@ -43,6 +44,7 @@ func Work[T any](ctx context.Context, s Store, items []T, key func(T) string, do
 		order = append(order, i)
 	}
 	workers := make([]*worker, len(items))
+	var broken any // what the first item that panicked did so with
 	defer func() {
 		for _, w := range workers {
 			if w != nil {
@@ -60,8 +62,11 @@ func Work[T any](ctx context.Context, s Store, items []T, key func(T) string, do
 			}
 			w := workers[i]
 			if w.shares == nil {
-				r, ok := w.next()
-				if !ok {
+				r, p := w.goOn()
+				if broken == nil {
+					broken = p
+				}
+				if r == nil {
 					if k := key(items[i]); len(behind[k]) > 0 {
 						order, behind[k] = append(order, behind[k][0]), behind[k][1:]
 					}
@@ -83,6 +88,9 @@ func Work[T any](ctx context.Context, s Store, items []T, key func(T) string, do
 		for _, i := range waiting {
 			workers[i].shares = nil
 		}
+	}
+	if broken != nil {
+		panic(broken)
 	}
 	return errs
 }
@@ -127,6 +135,9 @@ func Together[In, Out any](ctx context.Context, key string, in In, do func(ctx c
 	if w.ask(r); r.err != nil { // the Work has ended by a panic, and everything that do asks has, too
 		return do(ctx, []In{in})[0]
 	}
+	if r.share.broken != nil { // what do had committed before stays, as where a process dies
+		panic(r.share.broken)
+	}
 	out, _ := r.share.out.(Out)
 	return out
 }
@@ -151,7 +162,15 @@ func newWorker(ctx context.Context, base Store, do func(context.Context)) *worke
 	return w
 }
 
-// errOver is what an item gets that asks after its Work has ended by a panic.
+// goOn lets the item come to its next request, or to its end: then there is none. It
+// returns what the item panicked with.
+func (w *worker) goOn() (r *request, broken any) {
+	defer func() { broken = recover() }()
+	r, _ = w.next()
+	return r, nil
+}
+
+// errOver is what an item gets that asks after its Work has ended by a panic of the store.
 var errOver = errors.New("storage: the work was broken off")
 
 func (w *worker) ask(r *request) {
@@ -189,6 +208,7 @@ type holders struct {
 type shared struct {
 	key     string
 	in, out any
+	broken  any // what do panicked with
 	do      func(ctx context.Context, all []*request)
 }
 
@@ -275,10 +295,18 @@ func group[K comparable](list []*request, key func(*request) K) [][]*request {
 	return out
 }
 
-// share does what the items at a Together brought, each key at once.
+// share does what the items at a Together brought, each key at once. Where that panics, the
+// items of the key do.
 func share(ctx context.Context, s Store, list []*request) {
 	groups := group(list, func(r *request) string { return r.share.key })
 	Work(ctx, s, groups, func(g []*request) string { return g[0].share.key }, func(ctx context.Context, g []*request) error {
+		defer func() {
+			if p := recover(); p != nil {
+				for _, r := range g {
+					r.share.broken = p
+				}
+			}
+		}()
 		g[0].share.do(ctx, g)
 		return nil
 	})

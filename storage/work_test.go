@@ -255,34 +255,86 @@ func (f failing) Rows(context.Context, *storage.Table, ...storage.Key) ([]storag
 	return nil, f.err
 }
 
-// A panic ends the work: the other items ask nothing more, and end.
-func TestFP01_APanicEndsTheWork(t *testing.T) {
+// A panic is its item's: the others are done, and the panic comes after them.
+func TestFP01_APanicIsItsItems(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]func(ctx context.Context, j storage.Store, id string){
+		"before it asks": func(context.Context, storage.Store, string) {},
+		"after it asked": func(ctx context.Context, j storage.Store, id string) {
+			_, _, _, _ = pieces.One(ctx, j, partOf(id), id)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCalls(t)
+			s.fill(t, 4)
+			j := storage.Joined(s)
+			require.PanicsWithValue(t, "p1 is broken", func() {
+				storage.Work(t.Context(), j, []string{"p0", "p1", "p2", "p3"}, itself, func(ctx context.Context, id string) error {
+					if id == "p1" || id == "p3" {
+						broken(ctx, j, id)
+						panic(id + " is broken")
+					}
+					return more(j, "c")(ctx, id)
+				})
+			})
+			s.requireN(t, "p0", 1)
+			s.requireN(t, "p1", 0)
+			s.requireN(t, "p2", 1)
+		})
+	}
+}
+
+// Where what items do together panics, it is these items' panic, and no other's.
+func TestFP01_APanicInCommonIsTheirs(t *testing.T) {
 	t.Parallel()
 	s := newCalls(t)
-	s.fill(t, 3)
+	s.fill(t, 4)
 	j := storage.Joined(s)
+	require.PanicsWithValue(t, "p1 is broken", func() {
+		storage.Work(t.Context(), j, []string{"p0", "p1", "p2", "p3"}, itself, func(ctx context.Context, id string) error {
+			sum := map[string]string{"p0": "a", "p1": "a", "p2": "b", "p3": "b"}[id]
+			return storage.Together(ctx, sum, id, func(ctx context.Context, all []string) []error {
+				if slices.Contains(all, "p1") {
+					panic("p1 is broken")
+				}
+				var errs []error
+				for _, id := range all {
+					errs = append(errs, more(j, "c")(ctx, id))
+				}
+				return errs
+			})
+		})
+	})
+	for id, n := range map[string]int64{"p0": 0, "p1": 0, "p2": 1, "p3": 1} {
+		s.requireN(t, id, n)
+	}
+}
+
+// A panic of the store ends the work: the items ask nothing more, and end.
+func TestFP01_APanicOfTheStoreEndsTheWork(t *testing.T) {
+	t.Parallel()
+	j := storage.Joined(&panicking{newCalls(t)})
 	ended := map[string]error{}
-	require.PanicsWithValue(t, "broken", func() {
-		storage.Work(t.Context(), j, []string{"p0", "p1", "p2"}, itself, func(ctx context.Context, id string) error {
-			if id == "p1" {
-				_, _, _, _ = pieces.One(ctx, j, partOf(id), id)
-				panic("broken")
-			}
-			ended[id] = more(j, "c")(ctx, id)
-			if ended[id] != nil { // who goes on all the same is answered at once
-				_, err := j.Find(ctx, storage.Query{Table: pieces.Table})
-				ended[id] = errors.Join(err, j.Commit(ctx, storage.Change{ID: "late", Partition: partOf(id)})[0], storage.Together(ctx, "late", id, func(ctx context.Context, all []string) []error {
-					return []error{more(j, "d")(ctx, all[0])}
-				}))
-			}
+	require.PanicsWithValue(t, "the store is broken", func() {
+		storage.Work(t.Context(), j, []string{"p0", "p1"}, itself, func(ctx context.Context, id string) error {
+			_, _, _, err := pieces.One(ctx, j, partOf(id), id)
+			ended[id] = errors.Join(err, j.Commit(ctx, storage.Change{ID: "late", Partition: partOf(id)})[0], storage.Together(ctx, "late", id, func(ctx context.Context, all []string) []error {
+				return []error{more(j, "d")(ctx, all[0])}
+			}))
 			return nil
 		})
 	})
 	require.Len(t, ended, 2)
 	for id, err := range ended {
 		require.Error(t, err, id)
-		s.requireN(t, id, 0)
 	}
+}
+
+type panicking struct{ storage.Store }
+
+func (*panicking) Rows(context.Context, *storage.Table, ...storage.Key) ([]storage.Row, error) {
+	panic("the store is broken")
 }
 
 // A query that could find more than a joined one holds is asked alone, and answers are
