@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -144,6 +145,9 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			j.note.settleGas(o, landed) // what it cost was not known when it landed
 			due = row.Due
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
+			if more, err = t.rest(ctx, j, o); err != nil {
+				return storage.Change{}, err
+			}
 			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
 		case s.State == SweepDone && o.State == outgoing.Cancelled: // another one moved its deposits
 			return storage.Change{}, nil
@@ -177,20 +181,11 @@ func (n *SweepNote) settleGas(o outgoing.Outcome, landed bool) {
 // died after it had landed. The sweep that takes its place takes what the address holds
 // by then, which may be nothing. After a failure it waits, longer each time.
 func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) ([]storage.Row, error) {
-	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+	next, err := t.anew(ctx, j, o)
 	if err != nil {
 		return nil, err
 	}
-	now := t.cfg.Now()
-	next := &job{s: j.s, note: j.note}
-	first, _, _ := strings.Cut(j.row.ID, replacing)
-	next.row.ID = freeID(first, others)
-	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = SweepNew, 0, "", "", now
-	next.note.Sent, next.note.MaxCost = max(0, next.note.Sent-o.Cost), 0
-	if next.note.Spent, err = next.note.Spent.Add(o.Cost); err != nil {
-		return nil, err
-	}
-	due := now
+	due := next.s.Created
 	switch {
 	case j.s.State == SweepDone:
 		next.note.Amount = 0 // read at the first look
@@ -199,11 +194,58 @@ func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) ([]sto
 		j.s.Reason = "the transaction failed"
 		next.s.State, next.s.Reason = SweepDeferred, "the last transaction failed: "+string(o.Reason)
 		next.note.Tries++
-		due = now.Add(tryPause(next.note.Tries))
-		next.note.Waiting, next.note.Since, next.note.Next, next.note.DueBelow = WaitRefused, now, due, -1
+		due = due.Add(tryPause(next.note.Tries))
+		next.note.Waiting, next.note.Since, next.note.Next, next.note.DueBelow = WaitRefused, next.s.Created, due, -1
 	}
 	j.s.State, j.s.Reason = SweepReplaced, j.s.Reason+": again as "+next.row.ID
 	return next.rows(due), nil
+}
+
+// rest looks at what a landed sweep moved. Where half of some deposit may still be there,
+// another sweep looks at the address: the node from which the transaction was built may
+// have been behind the deposit's block.
+func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) ([]storage.Row, error) {
+	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(j.s.Network), j.s.Deposits...)...)
+	if err != nil {
+		return nil, err
+	}
+	rest, least := -o.Amount, ledger.Amount(0)
+	for _, r := range rows {
+		d := incoming.Sightings.Value(r)
+		if d.State == incoming.Gone {
+			continue
+		}
+		if rest, err = rest.Add(d.Amount); err != nil {
+			return nil, err
+		}
+		if least == 0 || d.Amount < least {
+			least = d.Amount
+		}
+	}
+	if rest <= least/2 {
+		return nil, nil
+	}
+	next, err := t.anew(ctx, j, o)
+	if err != nil {
+		return nil, err
+	}
+	next.note.Amount = 0 // read at the first look
+	return next.rows(next.s.Created), nil
+}
+
+// anew is a sweep of the same deposits that follows one whose transaction is at its end.
+func (t *Treasury) anew(ctx context.Context, j *job, o outgoing.Outcome) (*job, error) {
+	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+	if err != nil {
+		return nil, err
+	}
+	next := &job{s: j.s, note: j.note}
+	first, _, _ := strings.Cut(j.row.ID, replacing)
+	next.row.ID = freeID(first, others)
+	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = SweepNew, 0, "", "", t.cfg.Now()
+	next.note.Sent, next.note.MaxCost = max(0, next.note.Sent-o.Cost), 0
+	next.note.Spent, err = next.note.Spent.Add(o.Cost)
+	return next, err
 }
 
 // replacing stands in the id of a sweep that takes the place of a dead one.

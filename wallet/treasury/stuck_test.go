@@ -579,6 +579,44 @@ func TestR06_LittleIsThereForANodeThatIsBehind(t *testing.T) {
 	w.released()
 }
 
+// A small deposit and a large one are to be forwarded. The node that builds the transaction
+// has fallen back behind the large one's block, so that the small one alone moves. The
+// large one follows.
+func TestR06_SweepIsBuiltByANodeThatIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(10 * level)
+	p := w.open("ETH", "300")
+	w.send(p, "ETH", dec("0.0004"))
+	w.mine(40)
+	require.Equal(t, 1, w.waits())
+	w.chain.SetFeeLevel(level)
+	w.send(p, "ETH", dec("0.1"))
+	w.chain.Mine(14)
+	w.credit()
+	for range 3 {
+		_, err := w.app.Treasury.Step(t.Context(), w.n)
+		require.NoError(t, err)
+		w.clock.Advance(time.Minute)
+	}
+	require.Len(t, w.intents(chain.ForSweep), 1)
+	w.chain.Front().Lag(14)
+	for _, worker := range w.app.Workers() {
+		if worker.Name == "outgoing/ETH" {
+			_, _ = worker.Step(t.Context())
+		}
+	}
+	w.chain.Front().Honest()
+	w.mine(30)
+	w.hours(2)
+	w.mine(30)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.0004")), "all of it is forwarded")
+	require.Len(t, w.intents(chain.ForSweep), 2)
+	w.released()
+}
+
 // A sweep ended without its order, for which something was set aside. A process hands the
 // order over, so that it can be called back, and dies before it calls it back. The next one
 // does so: no order is left that is sent later, and nothing stays set aside.

@@ -32,7 +32,7 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-refused-for-good", File: "wallet/treasury/landed.go",
-		Old:  "		due = now.Add(tryPause(next.note.Tries))\n",
+		Old:  "		due = due.Add(tryPause(next.note.Tries))\n",
 		New:  "		due = time.Time{}\n",
 		What: "a sweep that a token's issuer refused is not tried again", Package: "wallet/treasury",
 		Test: "TestFT01_SweepThatWasRefusedIsTriedAgain",
