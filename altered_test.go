@@ -376,3 +376,32 @@ func TestFS02_EditedAddressIsNotShown(t *testing.T) {
 		require.NotEqual(t, free, p.Address, "nothing could spend what is paid there")
 	}
 }
+
+// A payment that somebody has edited so that it cannot be read costs that one: the others
+// expire, and the operator hears which it is.
+func TestFS02_PaymentThatCannotBeReadStopsNobody(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	var ids []string
+	for range 3 {
+		p, err := i.app.Payments.Create(t.Context(), i.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "500", Currency: "USDTERC20"}})
+		require.NoError(t, err)
+		ids = append(ids, p.ID)
+	}
+	i.edit("UPDATE cryptopay_payments SET price_amount = 'x' WHERE id = ?", ids[0])
+	i.clock.Advance(25 * time.Hour)
+	i.work(3)
+	for _, id := range ids[1:] {
+		p, err := i.app.Payments.Get(t.Context(), i.tenant, id)
+		require.NoError(t, err)
+		require.Equal(t, payment.Expired, p.Status)
+	}
+	require.Contains(t, i.log.heard(), "row_unreadable")
+	require.Contains(t, i.log.heard(), ids[0])
+	i.edit("UPDATE cryptopay_payments SET price_amount = '500' WHERE id = ?", ids[0])
+	i.clock.Advance(5 * time.Minute)
+	i.work(3)
+	p, err := i.app.Payments.Get(t.Context(), i.tenant, ids[0])
+	require.NoError(t, err)
+	require.Equal(t, payment.Expired, p.Status)
+}

@@ -57,7 +57,7 @@ const claimMax = 500
 // step decides about a batch of due payments; those of a network are about to expire.
 func (s *Service) step(ctx context.Context, c storage.Claim, network chain.Network, tipRead time.Time) (int, error) {
 	c.Until, c.Max = s.now().Add(s.c.Lease), claimMax
-	rows, err := s.c.Store.Claim(ctx, c)
+	rows, err := storage.Claimed(ctx, s.c.Store, c, s.c.Log)
 	if err != nil {
 		return 0, err
 	}

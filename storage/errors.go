@@ -53,6 +53,27 @@ func (e *LevelError) Error() string {
 	return fmt.Sprintf("storage: level %q stands at %d, +%d passes its ceiling %d", e.Name, e.Value, e.Delta, e.Max)
 }
 
+// RowError says that what is stored of a row cannot be read: somebody has edited it, or
+// the disk has. The row has to be put right, or taken away, in the database itself.
+type RowError struct {
+	Table     string
+	Partition Partition
+	ID        string
+	Err       error
+}
+
+func (e *RowError) Error() string {
+	return fmt.Sprintf("storage: row %q of table %s in partition %s cannot be read, put it right in the database: %v", e.ID, e.Table, e.Partition, e.Err)
+}
+
+func (e *RowError) Unwrap() error { return e.Err }
+
+// unread reports whether an error is of a row that cannot be read.
+func unread(err error) bool {
+	var r *RowError
+	return errors.As(err, &r)
+}
+
 // NotEmptyError says that an account that had to be empty is not. Final.
 type NotEmptyError struct {
 	Account ledger.Account

@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -117,9 +118,23 @@ type Stored struct {
 func (r *Stored) Row(t *Table) (Row, error) {
 	v, err := t.Decode(r.Scalars)
 	if err != nil {
-		return Row{}, err
+		return Row{}, &RowError{Table: t.Name, Partition: r.Partition, ID: r.ID, Err: err}
 	}
 	return Row{Table: t, Partition: r.Partition, ID: r.ID, Version: r.Version, Change: r.Change, Due: FromMicros(r.Due), Value: v}, nil
+}
+
+// Readable decodes what a Claim took: the rows that can be read, and the errors of the
+// others.
+func Readable(t *Table, taken []*Stored) (rows []Row, unread error) {
+	for _, r := range taken {
+		row, err := r.Row(t)
+		if err != nil {
+			unread = errors.Join(unread, err)
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows, unread
 }
 
 // Bare is the row without its value: for Query.IDs.

@@ -156,7 +156,7 @@ func (f *InFlight) Enter(p Partition, o Once) (leave func(), err error) {
 // how many. lease is how long another process keeps off the rows it took.
 func PurgeOnce(ctx context.Context, s Store, now time.Time, lease time.Duration, max int) (int, error) {
 	rows, err := s.Claim(ctx, Claim{Table: OnceTable.Table, Now: now, Until: now.Add(lease), Max: max})
-	if err != nil || len(rows) == 0 {
+	if len(rows) == 0 {
 		return 0, err
 	}
 	changes := make([]Change, len(rows))
@@ -178,7 +178,7 @@ func PurgeOnce(ctx context.Context, s Store, now time.Time, lease time.Duration,
 			return n, err
 		}
 	}
-	return n, nil
+	return n, err
 }
 
 func clip(s string, n int) string {

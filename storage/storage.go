@@ -56,6 +56,9 @@ type Store interface {
 	// its Due moved to Until and its Version raised by one. No other Claim
 	// returns it before Until, and a Put that relies on an older Version is
 	// ErrConflict: that is the fence.
+	//
+	// A row that cannot be read is taken as well, so that it is in nobody's way, and left
+	// out: its *RowError comes beside the rows.
 	Claim(ctx context.Context, c Claim) ([]Row, error)
 
 	// Balances returns every asset's balance of these accounts, or of all

@@ -444,17 +444,25 @@ func rowsOf(ctx context.Context, s Store, tables [][]*request) {
 	}
 	if a, ok := s.(Asker); ok && len(asks) > 1 {
 		found, err := a.Ask(ctx, asks...)
-		for i, l := range lookups {
-			var rows []Row
-			if err == nil {
-				rows = found[i]
+		if !unread(err) {
+			for i, l := range lookups {
+				var rows []Row
+				if err == nil {
+					rows = found[i]
+				}
+				l.give(rows, err)
 			}
-			l.give(rows, err)
+			return
 		}
-		return
 	}
 	for _, l := range lookups {
 		rows, err := s.Rows(ctx, l.table, l.keys...)
+		if unread(err) { // it is one item's
+			for _, r := range l.list {
+				r.rows, r.err = s.Rows(ctx, l.table, r.keys...)
+			}
+			continue
+		}
 		l.give(rows, err)
 	}
 }
@@ -636,7 +644,7 @@ func find(ctx context.Context, s Store, list []*request) {
 		return
 	}
 	rows, err := s.Find(ctx, q)
-	if err == nil && len(rows) == q.Limit {
+	if err == nil && len(rows) == q.Limit || unread(err) {
 		alone(ctx, s, list)
 		return
 	}

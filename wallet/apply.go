@@ -17,11 +17,11 @@ import (
 // transfer that is tried again later, the others were worked on.
 func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	now := s.now()
-	rows, err := s.c.Store.Claim(ctx, storage.Claim{
+	rows, err := storage.Claimed(ctx, s.c.Store, storage.Claim{
 		Table: TransferRows.Table, Now: now, Until: now.Add(s.c.Lease), Max: s.c.Batch,
 		// Others are left to a process that lists their currency.
 		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: s.c.Registry.Codes()}},
-	})
+	}, s.c.Log)
 	if err != nil {
 		return 0, err
 	}

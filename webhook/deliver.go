@@ -53,7 +53,7 @@ func (s *Service) claim(ctx context.Context, now time.Time, room int, except []s
 		if c.Max <= 0 || part.op == storage.Gt && more && !retries {
 			break
 		}
-		some, err := s.cfg.Store.Claim(ctx, c)
+		some, err := storage.Claimed(ctx, s.cfg.Store, c, s.cfg.Log)
 		rows, more = append(rows, some...), more || len(some) == c.Max
 		if err != nil {
 			return rows, more, err

@@ -28,7 +28,7 @@ func (n *Network) deliver(ctx context.Context) (handled int, err error) {
 		if cur.Halted != "" { // no credits on a chain that contradicts itself
 			claim.Where = append(claim.Where, storage.Cond{Column: "state", Op: storage.Ne, Value: Final})
 		}
-		rows, err := n.cfg.Store.Claim(ctx, claim)
+		rows, err := storage.Claimed(ctx, n.cfg.Store, claim, n.log)
 		if err != nil || len(rows) == 0 {
 			return handled, err
 		}

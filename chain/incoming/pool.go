@@ -256,9 +256,9 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 // claim takes free addresses for a moment.
 func (p *Pool) claim(ctx context.Context, part storage.Partition, count int) ([]storage.Row, error) {
 	now := p.cfg.Now()
-	return p.cfg.Store.Claim(ctx, storage.Claim{
+	return storage.Claimed(ctx, p.cfg.Store, storage.Claim{
 		Table: Addresses.Table, Partition: part, Now: now, Until: now.Add(p.cfg.Hold), Max: count,
-	})
+	}, p.cfg.Log)
 }
 
 // begin waits until nobody else of this process derives for the network.

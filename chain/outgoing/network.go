@@ -208,10 +208,10 @@ func (n *Network) listed() storage.Cond {
 
 func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State) ([]*job, error) {
 	now := n.Now()
-	rows, err := n.Store.Claim(ctx, storage.Claim{
+	rows, err := storage.Claimed(ctx, n.Store, storage.Claim{
 		Table: Intents.Table, Partition: n.part, Now: now, Until: now.Add(hold), Max: n.Batch,
 		Where: []storage.Cond{{Column: "state", Op: storage.In, Value: states}, n.listed()},
-	})
+	}, n.Log)
 	if err != nil {
 		return nil, fmt.Errorf("outgoing: claiming intents: %w", err)
 	}
@@ -257,10 +257,10 @@ func (n *Network) deliver(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	now := n.Now()
-	rows, err := n.Store.Claim(ctx, storage.Claim{
+	rows, err := storage.Claimed(ctx, n.Store, storage.Claim{
 		Table: Outcomes.Table, Partition: n.part, Now: now, Until: now.Add(n.Lease), Max: n.Batch,
 		Where: []storage.Cond{n.listed()},
-	})
+	}, n.Log)
 	if err != nil {
 		return 0, fmt.Errorf("outgoing: claiming outcomes: %w", err)
 	}

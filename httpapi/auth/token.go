@@ -195,7 +195,7 @@ func (s *Service) Revoke(ctx context.Context, clientID, clientSecret, bearer str
 func (s *Service) Purge(ctx context.Context, max int) (int, error) {
 	now := s.now()
 	rows, err := s.store.Claim(ctx, storage.Claim{Table: tokens.Table, Partition: storage.System, Now: now, Until: now.Add(purgeLease), Max: max})
-	if err != nil || len(rows) == 0 {
+	if len(rows) == 0 {
 		return 0, err
 	}
 	changes := make([]storage.Change, len(rows))
@@ -213,5 +213,5 @@ func (s *Service) Purge(ctx context.Context, max int) (int, error) {
 			return n, err
 		}
 	}
-	return n, nil
+	return n, err
 }

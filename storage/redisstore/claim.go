@@ -37,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	if len(taken) == 0 && err != nil {
 		return nil, err
 	}
-	return decode(c.Table, taken) // also where an error followed: their lease runs
+	return storage.Readable(c.Table, taken) // also where an error followed: their lease runs
 }
 
 // dueSet is the due rows of one tag, as far as they were listed.

@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"fmt"
+	"hash/fnv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -62,6 +64,15 @@ func harness(client redis.UniversalClient, rounds int) storagetest.Harness {
 		Open:   func(testing.TB) storage.Store { return on(fmt.Sprint("test", prefixes.Add(1))) },
 		Second: again,
 		Reopen: again,
+		Spoil: func(t testing.TB, s storage.Store, p storage.Partition, id string) {
+			h := fnv.New32a()
+			_, _ = h.Write([]byte(p))
+			rows := fmt.Sprintf("%s:{%d}:row:suite_things:%s", s.(*fresh).prefix, h.Sum32()%64, p)
+			row, err := client.HGet(t.Context(), rows, id).Result()
+			require.NoError(t, err)
+			require.Contains(t, row, `["x"]`)
+			require.NoError(t, client.HSet(t.Context(), rows, id, strings.Replace(row, `["x"]`, `{"x"]`, 1)).Err())
+		},
 		Rounds: rounds,
 	}
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,9 @@ func scanStored(t *storage.Table, r Scanner) (storage.Stored, error) {
 	st := storage.Stored{Scalars: make([]any, len(c.kinds))}
 	values := c.dest()
 	if err := r.Scan(append([]any{&st.Partition, &st.ID, &st.Version, &st.Change, &st.Due}, values...)...); err != nil {
+		if st.ID != "" { // it came, and a column holds what it cannot hold
+			err = &storage.RowError{Table: t.Name, Partition: st.Partition, ID: st.ID, Err: err}
+		}
 		return st, err
 	}
 	st.Scalars = c.scalars(values)
@@ -298,13 +302,14 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 		return nil, err
 	}
 	var out []storage.Row
+	var unread error
 	err = s.tries(ctx, 3, func() error { // refused: a deadlock, or another node was first
-		return s.writing(ctx, func(ss *session) error {
-			out, err = s.take(ctx, ss, c, cond, args)
+		return s.writing(ctx, func(ss *session) (err error) {
+			out, unread, err = s.take(ctx, ss, c, cond, args)
 			return err
 		})
 	})
-	return out, err
+	return out, errors.Join(unread, err)
 }
 
 // due is the condition for rows that may be claimed.
@@ -339,13 +344,16 @@ func (d *Dialect) unindexed(f *storage.Filter) string {
 	return d.quote(f.Column)
 }
 
-// take claims rows in one transaction.
-func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond string, args []any) ([]storage.Row, error) {
+// take claims rows in one transaction. Those that cannot be read are not returned.
+func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond string, args []any) (out []storage.Row, unread, err error) {
 	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
-	var out []storage.Row
-	err := ss.inTx(ctx, func() error {
+	err = ss.inTx(ctx, func() error {
 		err := ss.each(ctx, q, append(args, c.Max), func(r Scanner) error {
 			row, err := scanRow(c.Table, r)
+			var broken *storage.RowError
+			if errors.As(err, &broken) {
+				row, unread, err = storage.Row{Partition: broken.Partition, ID: broken.ID}, errors.Join(unread, err), nil
+			}
 			out = append(out, row)
 			return err
 		})
@@ -358,9 +366,9 @@ func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond str
 		return s.lease(ctx, ss, c, out)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return out, nil
+	return slices.DeleteFunc(out, func(r storage.Row) bool { return r.Table == nil }), unread, nil
 }
 
 // lease moves the claimed rows' due time and version, here and in the table.

@@ -240,7 +240,7 @@ func (t *Tx) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := t.s.take(ctx, t.ss, c, cond, args)
+	rows, unread, err := t.s.take(ctx, t.ss, c, cond, args)
 	t.end()
-	return rows, err
+	return rows, errors.Join(unread, err)
 }

@@ -48,6 +48,10 @@ type Harness struct {
 	// nil where the store cannot be in one.
 	Begin func(t testing.TB, s storage.Store) (tx storage.Tx, end func(commit bool) error)
 
+	// Spoil puts "{" in the place of the first byte of a Thing's notes, past the store.
+	// nil where nobody can.
+	Spoil func(t testing.TB, s storage.Store, p storage.Partition, id string)
+
 	// Rounds is how many random histories the model is compared on. Defaults
 	// to 100; a backend that syncs to disk takes fewer.
 	Rounds int
@@ -108,6 +112,7 @@ func cases() []testCase {
 		{name: "Rows", run: testRows},
 		{name: "RowsByKeys", run: testRowsByKeys},
 		{name: "FP04_ManyAskAtOnce", run: testManyAsk},
+		{name: "FS02_RowThatCannotBeRead", run: testUnreadable, skip: func(h Harness) bool { return h.Spoil == nil }},
 		{name: "NoAliasing", run: testNoAliasing},
 		{name: "Versions", run: testVersions},
 		{name: "Guards", run: testGuards},

@@ -105,12 +105,12 @@ func (t *Treasury) Step(ctx context.Context, n chain.Network) (int, error) {
 	woken, err := t.wakeDue(ctx, n)
 	planned, failed := t.plan(ctx, n, info.Family)
 	err = errors.Join(err, failed)
-	rows, failed := t.cfg.Store.Claim(ctx, storage.Claim{
+	rows, failed := storage.Claimed(ctx, t.cfg.Store, storage.Claim{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)),
 		Now: t.cfg.Now(), Until: t.cfg.Now().Add(t.cfg.Lease), Max: t.cfg.Batch,
 		// Others are left to a process that lists their currency.
 		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: append(t.cfg.Registry.Codes(), "")}},
-	})
+	}, t.cfg.Log)
 	err = errors.Join(err, failed)
 	// One sweep of each tenant goes before the others: where its gas cannot be paid for, the
 	// others wait without asking a node.

@@ -58,6 +58,9 @@ func harness() storagetest.Harness {
 		Begin: func(t testing.TB, s storage.Store) (storage.Tx, func(bool) error) {
 			return sqltest.Begin(t, hostPool(t, pathOf(t, s)), s.(*sqlite.Store).WithTx)
 		},
+		Spoil: func(t testing.TB, s storage.Store, p storage.Partition, id string) {
+			sqltest.Spoil(t, hostPool(t, pathOf(t, s)), p, id)
+		},
 		Rounds: 25,
 	}
 }

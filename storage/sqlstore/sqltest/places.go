@@ -93,6 +93,19 @@ func (p *Places) Harness(rounds int, open func(t testing.TB, dsn string) (storag
 		Begin: func(t testing.TB, s storage.Store) (storage.Tx, func(bool) error) {
 			return Begin(t, p.Pool(t, p.Of(t, s)), s.(interface{ WithTx(tx *sql.Tx) *sqlstore.Tx }).WithTx)
 		},
+		Spoil: func(t testing.TB, s storage.Store, part storage.Partition, id string) {
+			Spoil(t, p.Pool(t, p.Of(t, s)), part, id)
+		},
 		Rounds: rounds,
 	}
+}
+
+// Spoil makes the notes of a Thing unreadable, as storagetest.Harness says.
+func Spoil(t testing.TB, db *sqlx.DB, p storage.Partition, id string) {
+	t.Helper()
+	r, err := db.Exec(db.Rebind("UPDATE cryptopay_suite_things SET notes = '{\"x\"]' WHERE part = ? AND id = ?"), string(p), id)
+	require.NoError(t, err)
+	n, err := r.RowsAffected()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
 }

@@ -1,0 +1,78 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// testUnreadable is that a row which somebody has edited so that it cannot be read is in
+// nobody's way: Claim takes the others, and an item of Work that reads it fails alone.
+func testUnreadable(t testing.TB, e *env) {
+	s, ctx := e.s, e.ctx
+	keys := []storage.Key{{Partition: here, ID: "a"}, {Partition: here, ID: "b"}, {Partition: away, ID: "c"}}
+	for i, k := range keys {
+		require.NoError(t, storage.CommitOne(ctx, s, storage.Change{ID: "put/" + k.ID, Partition: k.Partition, Put: []storage.Row{
+			Things.Row(k.ID, 0, epoch, Thing{Name: k.ID, Group: "g", Order: int64(i), At: epoch, Notes: []string{"x"}}),
+		}}))
+	}
+	e.h.Spoil(t, s, here, "a")
+	ids := func(rows []storage.Row) (out []string) {
+		for _, r := range rows {
+			out = append(out, r.ID)
+		}
+		return out
+	}
+	claim := func(now time.Time) ([]storage.Row, error) {
+		return s.Claim(ctx, storage.Claim{Table: Things.Table, Now: now, Until: now.Add(time.Minute), Max: 10})
+	}
+	broken := func(err error) {
+		t.Helper()
+		var r *storage.RowError
+		require.ErrorAs(t, err, &r)
+		require.Equal(t, []string{Things.Table.Name, string(here), "a"}, []string{r.Table, string(r.Partition), r.ID})
+	}
+
+	rows, err := claim(epoch)
+	require.ElementsMatch(t, []string{"b", "c"}, ids(rows))
+	broken(err)
+	rows, err = claim(epoch)
+	require.NoError(t, err, "it is taken, too")
+	require.Empty(t, rows)
+	rows, err = claim(epoch.Add(time.Minute))
+	require.ElementsMatch(t, []string{"b", "c"}, ids(rows))
+	broken(err)
+
+	_, err = s.Rows(ctx, Things.Table, keys...)
+	broken(err)
+	_, err = s.Find(ctx, storage.Query{Table: Things.Table, Partition: here})
+	broken(err)
+
+	j := storage.Joined(s)
+	read := map[string]string{}
+	for _, ask := range []func(ctx context.Context, k storage.Key) ([]storage.Row, error){
+		func(ctx context.Context, k storage.Key) ([]storage.Row, error) {
+			_, err := j.Rows(ctx, Notes.Table, k) // there is none
+			require.NoError(t, err)
+			return j.Rows(ctx, Things.Table, k)
+		},
+		func(ctx context.Context, k storage.Key) ([]storage.Row, error) {
+			return j.Find(ctx, storage.Query{Table: Things.Table, Partition: k.Partition, Where: []storage.Cond{{Column: "name", Op: storage.Eq, Value: k.ID}}})
+		},
+	} {
+		errs := storage.Work(ctx, j, keys, func(k storage.Key) string { return k.ID }, func(ctx context.Context, k storage.Key) error {
+			rows, err := ask(ctx, k)
+			read[k.ID] = fmt.Sprint(ids(rows))
+			return err
+		})
+		broken(errs[0])
+		require.NoError(t, errs[1])
+		require.NoError(t, errs[2])
+		require.Equal(t, map[string]string{"a": "[]", "b": "[b]", "c": "[c]"}, read)
+	}
+}
