@@ -398,6 +398,8 @@ func TestFS02_PaymentThatCannotBeReadStopsNobody(t *testing.T) {
 	}
 	require.Contains(t, i.log.heard(), "row_unreadable")
 	require.Contains(t, i.log.heard(), ids[0])
+	_, err := i.app.VerifyTenant(t.Context(), i.tenant)
+	require.ErrorContains(t, err, ids[0])
 	i.edit("UPDATE cryptopay_payments SET price_amount = '500' WHERE id = ?", ids[0])
 	i.clock.Advance(5 * time.Minute)
 	i.work(3)
