@@ -106,7 +106,10 @@ func (m *move) signed(o Outcome) error {
 	switch m.w.Status {
 	case Pending:
 		m.show(o)
-		return m.step(OnSigned, Processing)
+		if err := m.step(OnSigned, Processing); err != nil {
+			return err
+		}
+		m.slow(o) // what it was told before may have been lost
 	case Processing:
 		if m.newer(o) && o.Tx != m.w.Tx {
 			if err := m.step(OnReplaced, Processing); err != nil {

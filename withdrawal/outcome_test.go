@@ -226,6 +226,28 @@ func TestW10_CompletedIsNeverRefunded(t *testing.T) {
 	w.sound()
 }
 
+// TestFT06_StuckIsShownThoughNobodyHeardThatItWasSigned: the outcomes before were lost, so
+// the first that a pending withdrawal hears of its transaction is why that is in no block.
+func TestFT06_StuckIsShownThoughNobodyHeardThatItWasSigned(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{withdrawal.WaitingStuck, withdrawal.WaitingOccupied} {
+		w, id := handed(t)
+		w.advance(6 * time.Hour)
+		require.Equal(t, withdrawal.Pending, w.get(id).Status)
+		o := withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeSigned, Reason: reason, Tx: "aa", At: w.clock()}
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, o))
+		v := w.get(id)
+		require.Equal(t, []any{withdrawal.Processing, "aa", reason, w.clock()}, []any{v.Status, v.Tx, v.Waiting, v.WaitingSince})
+		require.Equal(t, withdrawal.ShownStuck, v.WaitingReason())
+		require.Equal(t, []string{"pending>processing"}, w.events(id))
+		w.advance(time.Hour)
+		w.tell(id, withdrawal.OutcomeExecuted, "aa", 1)
+		v = w.get(id)
+		require.Equal(t, []any{withdrawal.Completed, ""}, []any{v.Status, v.Waiting})
+		w.sound()
+	}
+}
+
 // Facts of one landing in any order, any number of times, with any of them
 // missing: one settlement, the same end.
 func TestOutcomesInAnyOrder(t *testing.T) {
