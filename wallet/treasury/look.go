@@ -67,7 +67,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
 		return v, err
 	}
-	if ended, err := t.explain(ctx, j, c, last); err != nil || ended {
+	if ended, err := t.explain(ctx, j, c, last, others); err != nil || ended {
 		return verdict{ended: ended}, err
 	}
 	if j.note.Amount < smallest(c) {
@@ -282,8 +282,10 @@ func (t *Treasury) typicalUnits(ctx context.Context, c *chain.Currency) (ledger.
 // explain finds deposits of a sweep that are not on the address any more because an
 // earlier sweep of ours moved them, as each takes all that is there: they are marked as
 // forwarded by it. It ends the sweep where none is left. A deposit of which half is there
-// was not moved: it may have paid the network for other transactions of the address.
-func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep) (ended bool, err error) {
+// was not moved: it may have paid the network for other transactions of the address. Nor
+// was the newest one where all sweeps of the spot have moved less than came: one may have
+// landed on other deposits than it was signed for.
+func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep, others []storage.Row) (ended bool, err error) {
 	if last == nil {
 		return false, nil
 	}
@@ -310,6 +312,15 @@ func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last 
 		d.Forward, d.ForwardTx, d.ForwardFee = incoming.Forwarded, last.Tx, last.Reason
 		moved = append(moved, incoming.Sightings.Row(row.ID, row.Version, t.cfg.Now(), d))
 	}
+	if len(stay) == 0 && len(moved) > 0 && c.Decimal(j.note.Amount).GreaterThanOrEqual(c.Dust) && j.note.Amount > 0 {
+		rest, err := t.unmoved(ctx, j, c, others)
+		if err != nil {
+			return false, err
+		}
+		if rest > 0 && c.Decimal(rest).GreaterThanOrEqual(c.Dust) {
+			stay, moved = append(stay, moved[0].ID), moved[1:]
+		}
+	}
 	if len(moved) == 0 && len(stay) > 0 {
 		return false, nil
 	}
@@ -322,6 +333,48 @@ func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last 
 	}
 	j.s.State, j.s.Tx, j.s.Reason, j.note.Amount = SweepDone, last.Tx, last.Reason, 0
 	return true, t.put(ctx, j, t.cfg.Now(), moved...)
+}
+
+// unmoved is how much of all deposits of a spot no landed sweep has moved, nor paid the
+// network with.
+func (t *Treasury) unmoved(ctx context.Context, j *job, c *chain.Currency, sweeps []storage.Row) (rest ledger.Amount, err error) {
+	p := storage.Network(j.s.Network)
+	deposits, err := t.cfg.Store.Find(ctx, storage.Query{Table: incoming.Sightings.Table, Partition: p, Limit: pageSize, Where: []storage.Cond{
+		{Column: "address", Op: storage.Eq, Value: j.s.Address},
+		{Column: "currency", Op: storage.Eq, Value: j.s.Currency},
+		{Column: "state", Op: storage.In, Value: []incoming.State{incoming.Included, incoming.Final}},
+	}})
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range deposits {
+		if rest, err = rest.Add(incoming.Sightings.Value(row).Amount); err != nil {
+			return 0, err
+		}
+	}
+	var landed []string
+	for _, row := range sweeps {
+		if Sweeps.Value(row).State == SweepDone {
+			landed = append(landed, row.ID)
+		}
+	}
+	outcomes, err := t.cfg.Store.Rows(ctx, outgoing.Outcomes.Table, storage.Keys(p, landed...)...)
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range outcomes {
+		o := outgoing.Outcomes.Value(row)
+		if o.State != outgoing.Executed && o.State != outgoing.Settled {
+			continue
+		}
+		if rest, err = rest.Sub(o.Amount); err == nil && c.Native() {
+			rest, err = rest.Sub(o.Cost)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return rest, nil
 }
 
 // join leaves the deposits of a sweep to an older one that waits at the same spot, so

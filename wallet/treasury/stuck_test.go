@@ -617,6 +617,42 @@ func TestR06_SweepIsBuiltByANodeThatIsBehind(t *testing.T) {
 	w.released()
 }
 
+// A sweep is signed for two deposits. A fork takes the second away before it lands, and a
+// third comes, as large as both: the sweep takes all of that, and the first deposit stays.
+// It is forwarded, too.
+func TestR05_SweepThatLandsOnAnotherDepositThanItWasSignedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.open("ETH", "300")
+	at := chain.Address(p.Address)
+	w.send(p, "ETH", dec("0.03"))
+	w.chain.Mine(14)
+	w.credit()
+	second, err := w.chain.Pay(at, "ETH", dec("0.08"))
+	require.NoError(t, err)
+	w.chain.Mine(1)
+	_, err = w.app.Treasury.Step(t.Context(), w.n)
+	require.NoError(t, err)
+	for _, worker := range w.app.Workers() {
+		if worker.Name == "outgoing/ETH" {
+			_, err := worker.Step(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	require.True(t, w.signed())
+	_, err = w.chain.Reorg(1, second)
+	require.NoError(t, err)
+	w.chain.Drop(second)
+	w.send(p, "ETH", dec("0.11"))
+	w.chain.Mine(1)
+	require.Equal(t, "0.03", w.chain.Balance(at, "ETH").String())
+	w.hours(2)
+	w.mine(40)
+	require.True(t, w.chain.Balance(at, "ETH").LessThan(dec("0.0004")), "all of it is forwarded")
+	w.released()
+}
+
 // A sweep ended without its order, for which something was set aside. A process hands the
 // order over, so that it can be called back, and dies before it calls it back. The next one
 // does so: no order is left that is sent later, and nothing stays set aside.

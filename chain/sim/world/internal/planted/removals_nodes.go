@@ -61,6 +61,13 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFT06_StuckIsShown",
 	},
 	{
+		ID: "FT06-only-if-first-heard", File: "withdrawal/outcome.go",
+		Old:     "		m.slow(o) // what",
+		New:     "		// what",
+		What:    "a payout whose signing nobody heard of shows no reason",
+		Package: "./withdrawal", Test: "TestFT06_StuckIsShownThoughNobodyHeardThatItWasSigned",
+	},
+	{
 		ID: "FN34-ours-is-searched-for", File: "chain/internal/follow/contest.go",
 		Old:     `case taken:`,
 		New:     `case taken && w.tx == attempts[i].Tx:`,

@@ -87,6 +87,20 @@ var treasuryRemovals = []Bug{
 		Test: "TestR06_BalanceReadBeforeTheNodeCaughtUp",
 	},
 	{
+		ID: "FT01-all-counts-as-moved", File: "wallet/treasury/landed.go",
+		Old:  "	if rest <= least/2 {\n",
+		New:  "	if rest <= least/2 || rest > 0 {\n",
+		What: "a sweep that moved less than came is taken for all of it, and the rest stays where it is", Package: "wallet/treasury",
+		Test: "TestR06_SweepIsBuiltByANodeThatIsBehind",
+	},
+	{
+		ID: "FT01-newest-counts-as-moved", File: "wallet/treasury/look.go",
+		Old:  "		if rest > 0 && c.Decimal(rest)",
+		New:  "		if rest < 0 && c.Decimal(rest)",
+		What: "what a sweep left that landed on another deposit than it was signed for stays where it is", Package: "wallet/treasury",
+		Test: "TestR05_SweepThatLandsOnAnotherDepositThanItWasSignedFor",
+	},
+	{
 		ID: "FT02-no-share", File: "wallet/treasury/look.go",
 		Old:  "	if room < need {",
 		New:  "	if room < 0 {",
