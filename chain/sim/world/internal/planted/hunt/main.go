@@ -35,6 +35,7 @@ var (
 	first = flag.Bool("first", false, "ask of each omission which test finds it, whatever test it names; 7 worlds from each first seed")
 	own   = flag.String("own", ".", "with -first: what -run takes of the tests of an omission's own package")
 	tries = flag.Int("tries", 3, "from how many of the first seeds to play")
+	alone = flag.Bool("worlds", false, "plant only the bugs that worlds have to find, and none that a test names")
 	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
 )
 
@@ -81,7 +82,7 @@ func hunt(ctx context.Context) error {
 	var bugs, removals []planted.Bug
 	for _, b := range append([]planted.Bug{control}, planted.All()...) {
 		switch {
-		case !only.MatchString(b.ID):
+		case !only.MatchString(b.ID) || *alone && b.Test != "":
 		case b.Test != "":
 			removals = append(removals, b)
 		default:
