@@ -46,6 +46,6 @@ planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the 
 	./test.sh tools
 	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(WORLDS),-worlds) $(if $(RUN),-tell -run '$(RUN)',-write docs/reliability.md)
 
-mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; RESUME=file goes on from there, AGAIN=1 with its survivors; FURTHER=0 runs its own tests alone; writes docs/mutation.md
+mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; RESUME=file goes on from there, AGAIN=1 with its survivors; FURTHER=0 runs its own tests alone, FAST=1 with -short; writes docs/mutation.md
 	./test.sh tools
-	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run ./internal/mutation -pkg '$(PKG)' -n $(or $(N),200) -seed $(or $(SEED),1) -for $(or $(FOR),1h) $(if $(RESUME),-resume '$(RESUME)') $(if $(AGAIN),-again) $(if $(FURTHER),-further $(FURTHER)) -write docs/mutation.md
+	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run ./internal/mutation -pkg '$(PKG)' -n $(or $(N),200) -seed $(or $(SEED),1) -for $(or $(FOR),1h) $(if $(RESUME),-resume '$(RESUME)') $(if $(AGAIN),-again) $(if $(FURTHER),-further $(FURTHER)) $(if $(FAST),-fast) -write docs/mutation.md

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -84,20 +85,66 @@ func (a *App) Transactions(ctx context.Context, tenant string, f TransactionFilt
 		Table: storage.Activities.Table, Partition: storage.Tenant(tenant), Where: where, Limit: f.PageSize,
 		Order: []storage.Order{{Column: "created_at", Desc: true}},
 	}
-	if count, err = a.cfg.Store.Count(ctx, q); err != nil {
-		return nil, 0, err
+	lines := func(kind string) storage.Query { // at any time
+		rows := q
+		rows.Where, _ = a.conditions(&TransactionFilter{Type: kind, Status: f.Status, Currency: f.Currency}) // checked before
+		return rows
+	}
+	created := tally.Range{From: f.From, Before: f.Before}
+	var of []tally.Side
+	counted := true
+	for _, side := range sides(f.Type, tally.Is(f.Status), f.Currency) {
+		n, ok, err := side.Between(ctx, a.cfg.Store, created, a.cfg.Clock.Now(), side.Match, lines(side.kind))
+		if err != nil {
+			return nil, 0, err
+		}
+		count, counted, of = count+n, counted && ok, append(of, side.Side)
+	}
+	if !counted {
+		if count, err = a.cfg.Store.Count(ctx, q); err != nil {
+			return nil, 0, err
+		}
 	}
 	// Compared before it is multiplied: page numbers have no bound.
 	if int64(f.Page-1) > count/int64(f.PageSize) {
 		return []Transaction{}, count, nil
 	}
 	q.Offset = (f.Page - 1) * f.PageSize
+	if counted {
+		if q, err = tally.Page(ctx, a.cfg.Store, q, lines(f.Type), created, of...); err != nil {
+			return nil, 0, err
+		}
+	}
 	rows, err := a.cfg.Store.Find(ctx, q)
 	if err != nil {
 		return nil, 0, err
 	}
 	page, err = a.transactions(rows)
 	return page, count, err
+}
+
+// side is the rows behind the lines of one kind in the history.
+type side struct {
+	tally.Side
+	kind string
+}
+
+// sides are those that match.
+func sides(kind string, statuses []string, currency string) []side {
+	match := tally.Match{statuses, tally.Is(currency)}
+	all := []side{
+		{tally.Side{Tally: payment.Tally, Match: match}, storage.ActivityPayment},
+		{tally.Side{Tally: withdrawal.Tally, Match: match}, storage.ActivityWithdrawal},
+	}
+	return slices.DeleteFunc(all, func(s side) bool { return kind != "" && s.kind != kind })
+}
+
+// shown says how many payments or withdrawals show one of these statuses; ok is false
+// where no counters hold yet.
+func (a *App) shown(ctx context.Context, tenant, kind string, statuses []string) (n int64, ok bool, err error) {
+	side := sides(kind, statuses, "")[0]
+	all, ok, err := side.Totals(ctx, a.cfg.Store, storage.Tenant(tenant), side.Match)
+	return all[0], ok, err
 }
 
 // Export checks the filter and returns an iterator over everything that
@@ -112,7 +159,7 @@ func (a *App) Export(ctx context.Context, tenant string, f TransactionFilter) (i
 		return nil, err
 	}
 	return func(yield func(Transaction, error) bool) {
-		for rows, err := range a.pages(ctx, tenant, where) {
+		for rows, err := range pages(ctx, a.cfg.Store, storage.Activities.Table, storage.Tenant(tenant), where) {
 			var page []Transaction
 			if err == nil {
 				page, err = a.transactions(rows)
@@ -130,13 +177,13 @@ func (a *App) Export(ctx context.Context, tenant string, f TransactionFilter) (i
 	}, nil
 }
 
-// pages reads the rows of the history that match, newest first, by key: what is
-// left of the moment of the last row, then what is older. No row is given twice
-// or left out because others were added meanwhile.
-func (a *App) pages(ctx context.Context, tenant string, where []storage.Cond) iter.Seq2[[]storage.Row, error] {
+// pages reads the rows of a table that match, newest first, by key: what is left of the
+// moment of the last row, then what is older. No row is given twice or left out because
+// others were added meanwhile.
+func pages(ctx context.Context, s storage.Store, t *storage.Table, p storage.Partition, where []storage.Cond) iter.Seq2[[]storage.Row, error] {
 	find := func(more ...storage.Cond) ([]storage.Row, error) {
-		return a.cfg.Store.Find(ctx, storage.Query{
-			Table: storage.Activities.Table, Partition: storage.Tenant(tenant), Where: slices.Concat(where, more),
+		return s.Find(ctx, storage.Query{
+			Table: t, Partition: p, Where: slices.Concat(where, more),
 			Order: []storage.Order{{Column: "created_at", Desc: true}}, Limit: exportPage,
 		})
 	}
@@ -145,7 +192,7 @@ func (a *App) pages(ctx context.Context, tenant string, where []storage.Cond) it
 		more := len(rows) == exportPage
 		for yield(rows, err) && err == nil && more {
 			last := rows[len(rows)-1]
-			at := storage.Activities.Value(last).CreatedAt
+			at := createdAt(last)
 			rows, err = find(
 				storage.Cond{Column: "created_at", Op: storage.Eq, Value: at}, storage.Cond{Column: storage.ColID, Op: storage.Lt, Value: last.ID})
 			if more = len(rows) == exportPage; err != nil || more {
@@ -155,6 +202,17 @@ func (a *App) pages(ctx context.Context, tenant string, where []storage.Cond) it
 			older, err = find(storage.Cond{Column: "created_at", Op: storage.Lt, Value: at})
 			rows, more = append(rows, older...), len(older) == exportPage
 		}
+	}
+}
+
+func createdAt(r storage.Row) time.Time {
+	switch v := r.Value.(type) {
+	case payment.Payment:
+		return v.CreatedAt
+	case withdrawal.Withdrawal:
+		return v.CreatedAt
+	default:
+		return storage.Activities.Value(r).CreatedAt
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -15,12 +16,52 @@ import (
 // contradictions finds rows of a tenant that somebody edited: what is checked where money
 // leaves, or an address is shown, is checked here for all of them.
 func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
-	withdrawals, err := a.editedWithdrawals(ctx, p)
+	found, err := a.editedWithdrawals(ctx, p)
 	if err != nil || a.Addresses == nil { // without an App's keys no address can be derived
-		return withdrawals, err
+		return found, err
 	}
-	addresses, err := a.editedAddresses(ctx, p)
-	return append(withdrawals, addresses...), err
+	for _, look := range []func(context.Context, storage.Partition) ([]Contradiction, error){a.editedOrders, a.editedAddresses} {
+		more, err := look(ctx, p)
+		if found = append(found, more...); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// editedOrders asks of each order that may still be paid what outgoing asks before it
+// reserves.
+func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
+	for _, n := range a.networks {
+		err := each(ctx, a.cfg.Store, storage.Query{
+			Table: outgoing.Intents.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{
+				{Column: "tenant", Op: storage.Eq, Value: tenantOf(p)},
+				{Column: "state", Op: storage.In, Value: openOrders},
+			},
+		}, func(row storage.Row) error {
+			v := outgoing.Intents.Value(row)
+			if why := v.Misplanned(row.ID); why != "" {
+				out = append(out, Contradiction{"order", row.ID, why})
+			}
+			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
+				return nil
+			}
+			_, why, err := a.Withdrawals.Confirm(ctx, v.Order(row.ID))
+			if err == nil && why != "" {
+				out = append(out, Contradiction{"order", row.ID, why})
+			}
+			return err
+		})
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// tenantOf is the tenant whose partition it is.
+func tenantOf(p storage.Partition) string {
+	return strings.TrimPrefix(string(p), string(storage.Tenant("")))
 }
 
 // editedWithdrawals compares withdrawals with their lines of the unified history, a page
@@ -44,13 +85,55 @@ func (a *App) editedWithdrawals(ctx context.Context, p storage.Partition) (out [
 		}
 		for _, row := range rows {
 			w := withdrawal.Withdrawals.Value(row)
+			w.ID = row.ID
 			line, ok := lines[row.ID]
-			if why := w.Contradicts(p, &line, ok); why != "" {
+			why, err := w.Contradicts(p, &line, ok), error(nil)
+			if a.Withdrawals != nil { // without an App there are no keys to check mandates with
+				why, err = a.Withdrawals.Contradicts(ctx, p, &w, &line, ok)
+			}
+			if err != nil {
+				return out, err
+			}
+			if why != "" {
 				out = append(out, Contradiction{ofWithdrawal, row.ID, why})
 			}
 		}
+		lost, err := a.lostOrders(ctx, p, rows)
+		if out = append(out, lost...); err != nil {
+			return out, err
+		}
 		last = ids[len(ids)-1]
 	}
+}
+
+// lostOrders finds withdrawals that were handed over and whose order is gone, or is
+// another tenant's.
+func (a *App) lostOrders(ctx context.Context, p storage.Partition, rows []storage.Row) (out []Contradiction, err error) {
+	var keys []storage.Key
+	for _, row := range rows {
+		if w := withdrawal.Withdrawals.Value(row); w.Live() && w.Stage == withdrawal.Handed {
+			keys = append(keys, storage.Keys(storage.Network(w.Network), row.ID)...)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	found, err := a.cfg.Store.Rows(ctx, outgoing.Intents.Table, keys...)
+	if err != nil {
+		return nil, err
+	}
+	tenants := map[string]string{}
+	for _, row := range found {
+		tenants[row.ID] = outgoing.Intents.Value(row).Tenant
+	}
+	for _, k := range keys {
+		if of, ok := tenants[k.ID]; !ok {
+			out = append(out, Contradiction{"order", k.ID, "the payout side has lost it"})
+		} else if storage.Tenant(of) != p {
+			out = append(out, Contradiction{"order", k.ID, "it names another tenant"})
+		}
+	}
+	return out, nil
 }
 
 func (a *App) activities(ctx context.Context, p storage.Partition, ids []string) (map[string]storage.Activity, error) {
@@ -72,7 +155,7 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 		}
 		return err
 	}
-	tenant := strings.TrimPrefix(string(p), string(storage.Tenant("")))
+	tenant := tenantOf(p)
 	for _, n := range a.networks {
 		err := each(ctx, a.cfg.Store, storage.Query{
 			Table: incoming.Addresses.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{

@@ -54,6 +54,12 @@ func (a *alarms) heard() string {
 func newInsider(t *testing.T, currency string) *insider {
 	t.Helper()
 	store, dsn := onSQLite(t)
+	return newInsiderOn(t, currency, store, "sqlite", dsn)
+}
+
+// newInsiderOn is newInsider on a store, which the driver opens at dsn.
+func newInsiderOn(t *testing.T, currency string, store storage.Store, driver, dsn string) *insider {
+	t.Helper()
 	c, err := chain.MainnetRegistry().Currency(currency)
 	require.NoError(t, err)
 	i := &insider{host: newHostOn(t, store, 9, c.Network), log: &alarms{}, told: map[string]bool{}}
@@ -80,7 +86,7 @@ func newInsider(t *testing.T, currency string) *insider {
 	i.mine(int(c.Confirmations) + 20)
 	i.sound()
 	i.thief = world.Customer("thief")
-	i.db = sqlx.MustOpen("sqlite", dsn)
+	i.db = sqlx.MustOpen(driver, dsn)
 	t.Cleanup(func() { _ = i.db.Close() })
 	return i
 }
@@ -88,7 +94,7 @@ func newInsider(t *testing.T, currency string) *insider {
 // edit writes to the database; false: the database itself refuses.
 func (i *insider) edit(query string, args ...any) bool {
 	i.t.Helper()
-	r, err := i.db.Exec(query, args...)
+	r, err := i.db.Exec(i.db.Rebind(query), args...)
 	if err != nil {
 		require.ErrorContains(i.t, err, "cryptopay_withdrawals_sum")
 		return false
@@ -226,7 +232,7 @@ func TestFS02_EditedOrderIsNotSigned(t *testing.T) {
 		"address": "UPDATE cryptopay_intents SET to_address = 'THIEF' WHERE purpose = 'withdrawal'",
 		"amount":  "UPDATE cryptopay_intents SET amount = amount + 50000000000 WHERE purpose = 'withdrawal'",
 		"made up": `INSERT INTO cryptopay_intents SELECT part, 'made-up', 1, 'x', due, purpose, tenant, network, currency, from_address, from_key,
-			'THIEF', memo, amount, all_funds, max_cost, confirmations, state, reason, attempts, tx, nonce, plan, filling, reached, reserved, tries, bump_at, created_at, updated_at
+			'THIEF', memo, amount, all_funds, max_cost, confirmations, state, reason, attempts, tx, nonce, plan, filling, reached, reserved, tries, bump_at, created_at, updated_at, lease, claims, mandate
 			FROM cryptopay_intents WHERE purpose = 'withdrawal'`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +289,7 @@ func TestFS02_EditedHotAddressGetsNothing(t *testing.T) {
 	const hot = "UPDATE cryptopay_addresses SET id = 'THIEF' WHERE use_for = 'hot' AND part = 'network/ETH'"
 	for name, edit := range map[string]string{
 		"id": hot,
-		"a second row": `INSERT INTO cryptopay_addresses SELECT part, 'THIEF', 1, 'x', 0, (SELECT max(seq)+1 FROM cryptopay_addresses WHERE part = 'network/ETH'), key_index, key_ref, tenant, use_for, created_at, watch_until
+		"a second row": `INSERT INTO cryptopay_addresses SELECT part, 'THIEF', 1, 'x', 0, (SELECT max(seq)+1 FROM cryptopay_addresses WHERE part = 'network/ETH'), key_index, key_ref, tenant, use_for, created_at, watch_until, lease, claims
 			FROM cryptopay_addresses WHERE use_for = 'hot' AND part = 'network/ETH'`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +332,7 @@ func TestFS02_EditedSweepIsNotSigned(t *testing.T) {
 			require.NoError(t, err)
 			if withRow { // the directory says that it is ours, with a key of ours
 				i.edit(`INSERT INTO cryptopay_addresses SELECT part, ?, 1, 'x', 0, (SELECT max(seq)+1 FROM cryptopay_addresses WHERE part = 'network/ETH'),
-					key_index, key_ref, tenant, 'change', created_at, watch_until FROM cryptopay_addresses WHERE use_for = 'hot' AND part = 'network/ETH'`, i.thief)
+					key_index, key_ref, tenant, 'change', created_at, watch_until, lease, claims FROM cryptopay_addresses WHERE use_for = 'hot' AND part = 'network/ETH'`, i.thief)
 			}
 			_, err = i.db.Exec(`CREATE TRIGGER at_once AFTER INSERT ON cryptopay_intents WHEN NEW.purpose = '` + purpose + `'
 				BEGIN UPDATE cryptopay_intents SET to_address = '` + string(i.thief) + `' WHERE part = NEW.part AND id = NEW.id; END`)

@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -39,6 +40,7 @@ type host struct {
 	tenant string
 
 	configure func(*cryptopay.Config) // at each restart, nil = nothing
+	mandates  mandate.Keys            // of the Signer
 }
 
 // inbox is the receivers' side.
@@ -74,6 +76,9 @@ func (p prices) Rate(ctx context.Context, token, fiat string) (rates.Rate, error
 	return r, err
 }
 
+// hostKey is the Config.Key of a host.
+var hostKey = bytes.Repeat([]byte{7}, 32)
+
 const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
 
 func newHost(t testing.TB, seed uint64, networks ...chain.Network) *host {
@@ -92,10 +97,11 @@ func newHostOn(t testing.TB, store storage.Store, seed uint64, networks ...chain
 	var err error
 	h.seed, err = keys.FromMnemonic(mnemonic, "")
 	require.NoError(t, err)
-	h.rates = rates.NewFixed(h.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1"})
+	h.rates = rates.NewFixed(h.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1", "XRP": "2"})
 	for _, n := range networks {
 		h.chains[n] = sim.MustNew(sim.Options{Network: n, Registry: chain.MainnetRegistry(), Seed: seed, Now: h.clock.Now, Finality: 20})
 	}
+	h.mandates = cryptopay.MandateKeys(hostKey)
 	h.restart()
 	name := "shop"
 	tenant, err := h.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
@@ -142,11 +148,12 @@ func (h *host) compose(configure func(*cryptopay.Config)) *cryptopay.App {
 		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			return h.app.KeyOf(ctx, n, a)
 		},
+		Mandates: h.mandates,
 	})
 	require.NoError(h.t, err)
 	cfg := cryptopay.Config{
 		Store: h.store, Chains: clients, Registry: registry, Addresses: source, Signer: signer, Rates: prices{h},
-		Key: bytes.Repeat([]byte{7}, 32), Clock: h.clock, Random: h.random, Notifier: h.inbox,
+		Key: hostKey, Clock: h.clock, Random: h.random, Notifier: h.inbox,
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
 	}
 	if configure != nil {
@@ -185,6 +192,7 @@ func (h *host) sound() {
 		require.Empty(h.t, r.Holds)
 		require.Empty(h.t, r.Unexplained)
 		require.Empty(h.t, r.Gas)
+		require.Empty(h.t, r.Counters)
 		require.Empty(h.t, r.Seals.Findings)
 	}
 }

@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -44,9 +46,20 @@ type Config struct {
 	// "TOKEN" for the price in USD. Defaults to those of rates.GuardConfig.Stable for
 	// the stable coins of the Registry.
 	RateBounds map[string]rates.Bound
-	// Key of 32 bytes seals webhook secrets in the store. Keep it: without it
-	// they cannot be opened again. Required.
+	// Keys of 32 bytes each, newest first. The first seals webhook secrets, journals and
+	// withdrawals in the store; what any of them sealed is valid. Keep them: without its key
+	// a secret cannot be opened again, and a withdrawal that waits is not paid. To change
+	// keys: add the new one behind the old in every process, then put it first in every
+	// process, call App.Reseal, and leave the old one out. Keys, or Key, is required.
+	Keys [][]byte
+	// Key is Keys with one key.
 	Key []byte
+	// UnsealedUntil is the day until which rows are accepted that nobody sealed, as those
+	// of versions before seals: withdrawals, and credentials where auth.Config.Unsealed
+	// asks the App. A day that is past refuses them, whatever the database says. Defaults to
+	// accepting them in a store that an earlier version made, until App.Reseal has sealed
+	// them.
+	UnsealedUntil time.Time
 
 	// Registry names networks and currencies; the App knows those that Chains
 	// has a client of. Defaults to every shipped currency.
@@ -115,6 +128,10 @@ type Config struct {
 	// below 0 is never.
 	SealEvery time.Duration
 
+	// Verify adds to Report.Contradictions what the host finds, such as credentials that
+	// were edited: httpapi/auth.Service.Verify. Defaults to nothing.
+	Verify func(ctx context.Context, tenant string) ([]Contradiction, error)
+
 	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the
 	// rooms. New refuses a field that the App fills in itself (Store, Registry, Now …).
 	// A hook that the App has, too, is asked beside the App's: either may refuse or
@@ -133,14 +150,12 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("cryptopay: Config.Store is required: memory.New(), sqlite.Open(…) or one of your own")
 	case len(c.Chains) == 0:
 		return c, errors.New("cryptopay: Config.Chains is required: at least one chain client")
-	case len(c.Key) != 32:
-		return c, fmt.Errorf("cryptopay: Config.Key must have 32 bytes, not %d: it seals webhook secrets", len(c.Key))
 	case c.Rates == nil:
 		return c, errors.New("cryptopay: payments need Config.Rates: rates.NewMedian(…) or rates.NewFixed(…)")
 	case c.Addresses == nil:
 		return c, errors.New("cryptopay: payments need Config.Addresses: keys.NewSource(…) or one of your own")
 	}
-	if err := errors.Join(c.Retention.check(), c.checkWired()); err != nil {
+	if err := errors.Join(c.oneKey(), c.Retention.check(), c.checkWired()); err != nil {
 		return c, err
 	}
 	if c.Registry == nil {
@@ -196,6 +211,27 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	err := c.guardRates()
 	return c, err
+}
+
+// oneKey makes Keys of Key, and checks them.
+func (c *Config) oneKey() error {
+	if len(c.Keys) == 0 {
+		c.Keys = [][]byte{c.Key}
+	} else if len(c.Key) > 0 {
+		return errors.New("cryptopay: Config has Key and Keys: set one of them")
+	}
+	c.Key = nil
+	seen := map[string]bool{}
+	for _, k := range c.Keys {
+		if len(k) != 32 {
+			return fmt.Errorf("cryptopay: Config.Key must have 32 bytes, not %d: it seals webhook secrets", len(k))
+		}
+		if id := mandate.KeyID(k); seen[id] {
+			return fmt.Errorf("cryptopay: Config.Keys has the key %s twice", id)
+		}
+		seen[mandate.KeyID(k)] = true
+	}
+	return nil
 }
 
 // guardRates puts the guard before the source of prices, for every room.

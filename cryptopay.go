@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -30,14 +31,18 @@ type App struct {
 	Webhooks    *webhook.Service
 	Treasury    *treasury.Treasury
 	Addresses   *incoming.Pool
+	Operate     *Operate
 
 	cfg      Config
 	networks []*network
 	workers  []Worker
 	skew     *skew
+	identity *identity
 	opened   *atomic.Bool // Open has succeeded
 	tx       storage.Tx   // where it is inside of a host's transaction
 	on       *sync.Map    // abilities that were found on
+
+	mandateKeys mandate.Keys
 }
 
 // network is one chain's two pipelines.
@@ -63,12 +68,15 @@ func New(cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}}
+	a := &App{
+		cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}, identity: &identity{}, mandateKeys: MandateKeys(cfg.Keys...),
+	}
 	for _, build := range []func() error{a.shared, a.chains, a.domains} {
 		if err := build(); err != nil {
 			return nil, fmt.Errorf("cryptopay: %w", err)
 		}
 	}
+	a.Operate = &Operate{a}
 	a.workers = a.work()
 	return a, nil
 }
@@ -77,7 +85,7 @@ func New(cfg Config) (*App, error) {
 // move has filled by half is move.ErrUnfinished: what is not there yet would be
 // done again. A currency that is listed otherwise than when the store first saw
 // it is a *ListingError, one that is open in the store and not served any more an
-// *OpenBusinessError, and another Key or seed than the store was made with a *KeyError.
+// *OpenBusinessError, and other Keys or another seed than the store was made with a *KeyError.
 // One address is derived of each network, so Config.Addresses must be able to.
 func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
@@ -86,7 +94,7 @@ func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := move.Unfinished(ctx, a.cfg.Store); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{a.sameKeys, a.served, a.list, a.sayAbilities} {
+	for _, step := range []func(context.Context) error{a.sameKeys, a.served, a.list, a.inheritHalts, a.sayAbilities, a.sayUnsealed} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -96,11 +104,11 @@ func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 }
 
 // Config is what the App is made of, with every default filled in, the guard before
-// Rates, and without the Key: for what is built on top of an App, such as httpapi.
-// With a Key it makes another App: rooms and hooks are as the host gave them.
+// Rates, and without the Keys: for what is built on top of an App, such as httpapi.
+// With Keys it makes another App: rooms and hooks are as the host gave them.
 func (a *App) Config() Config {
 	c := a.cfg
-	c.Key = nil
+	c.Key, c.Keys = nil, nil
 	return c
 }
 
@@ -111,7 +119,7 @@ func (a *App) shared() (err error) {
 	if err != nil {
 		return err
 	}
-	box, err := secret.NewBox(c.Key, c.Random)
+	box, err := secret.NewBox(c.Keys[0], c.Random, c.Keys[1:]...)
 	if err != nil {
 		return err
 	}
@@ -150,7 +158,10 @@ func (a *App) chains() error {
 		o := c.Outgoing
 		o.Store, o.Client, o.Registry, o.Signer, o.Now, o.Log = c.Store, client, c.Registry, c.Signer, c.Clock.Now, c.Log
 		o.Halted, o.Retired, o.Able = eitherHalts(a.haltedIntent, o.Halted), c.Retire, a.able
+		o.GasFor = func(ctx context.Context, in chain.Intent) (string, error) { return a.Treasury.GasFor(ctx, in) }
 		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }, o.Handle)
+		o.Raise = lowerBound(a.raise, o.Raise)
+		o.Ordered = a.ordered
 		o.Source = anySource(func(ctx context.Context, outpoint string) ([]string, error) {
 			return a.Treasury.Source(ctx, n.name, outpoint)
 		}, o.Source)
@@ -178,6 +189,13 @@ func (a *App) chains() error {
 		a.networks = append(a.networks, n)
 	}
 	t.Store, t.Registry, t.Addresses, t.Now, t.Log = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log
+	t.Halted = func(ctx context.Context, in chain.Intent) (string, error) {
+		n, err := a.network(in.Network)
+		if err != nil {
+			return "", err
+		}
+		return n.out.Stopped(ctx, in)
+	}
 	t.OnWithdrawal, t.Rates = both(a.withdrawn, t.OnWithdrawal), c.Rates
 	var err error
 	a.Treasury, err = treasury.New(t)
@@ -189,7 +207,7 @@ func (a *App) domains() (err error) {
 	c := a.cfg
 	a.Wallets, err = wallet.New(wallet.Config{
 		Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback,
-		Pending: a.pendingPayments, MaxWallets: c.MaxWallets,
+		Pending: a.pendingPayments, Marks: a.marks, Activity: a.shown, MaxWallets: c.MaxWallets,
 	})
 	if err != nil {
 		return err
@@ -215,7 +233,7 @@ func (a *App) domains() (err error) {
 	w.Own, w.Untag, w.Halted = eitherOwns(a.own, w.Own), anyTag(a.untag, w.Untag), eitherStops(a.haltedAsset, w.Halted)
 	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
-	w.Retired = c.Retire
+	w.Retired, w.Mandates = c.Retire, mandates{a}
 	a.Withdrawals, err = withdrawal.New(w)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -24,6 +25,9 @@ type KeyError struct {
 
 func (e *KeyError) Error() string {
 	what := "Config." + e.Field
+	if e.Field == "Key" {
+		what += " (or Keys)"
+	}
 	if e.Network != "" {
 		what += " on " + string(e.Network)
 	}
@@ -35,14 +39,16 @@ type Fingerprint struct {
 	Sum string `db:"sum"` // hex
 }
 
-// Fingerprints is in the system's partition: of Config.Key under "key", and of the source
-// of addresses under "addresses/<network>".
+// Fingerprints is in the system's partition: of the newest of Config.Keys under "key", and of
+// the source of addresses under "addresses/<network>". Under "store" is the store's id, and
+// under "sealed" that all is sealed which an earlier version stored.
 var Fingerprints = storage.NewTable[Fingerprint]("fingerprints")
 
 // fingerprint is one of this configuration's.
 type fingerprint struct {
-	id, sum string
-	wrong   *KeyError
+	id    string
+	sums  []string // the first is written, each is accepted
+	wrong *KeyError
 	// agrees looks whether a store that has no fingerprint yet was made with the same key.
 	agrees func(ctx context.Context) (bool, error)
 }
@@ -50,12 +56,13 @@ type fingerprint struct {
 // fingerprints derives the first address of every network: one whose addresses cannot be
 // derived is found here, and not by its first customer.
 func (a *App) fingerprints(ctx context.Context) ([]fingerprint, error) {
-	mac := hmac.New(sha256.New, a.cfg.Key)
-	mac.Write([]byte("cryptopay fingerprint"))
-	out := []fingerprint{{
-		id: "key", sum: hex.EncodeToString(mac.Sum(nil)[:16]), wrong: &KeyError{Field: "Key"},
-		agrees: a.keyAgrees,
-	}}
+	key := fingerprint{id: keyRow, wrong: &KeyError{Field: "Key"}, agrees: a.keyAgrees}
+	for _, k := range a.cfg.Keys {
+		mac := hmac.New(sha256.New, k)
+		mac.Write([]byte("cryptopay fingerprint"))
+		key.sums = append(key.sums, hex.EncodeToString(mac.Sum(nil)[:16]))
+	}
+	out := []fingerprint{key}
 	for _, n := range a.networks {
 		first, err := a.cfg.Addresses.Derive(ctx, n.name, 0, 1)
 		if err == nil && len(first) == 0 {
@@ -66,14 +73,17 @@ func (a *App) fingerprints(ctx context.Context) ([]fingerprint, error) {
 		}
 		sum := sha256.Sum256([]byte(first[0].Address))
 		out = append(out, fingerprint{
-			id: "addresses/" + string(n.name), sum: hex.EncodeToString(sum[:16]), wrong: &KeyError{Field: "Addresses", Network: n.name},
+			id: "addresses/" + string(n.name), sums: []string{hex.EncodeToString(sum[:16])}, wrong: &KeyError{Field: "Addresses", Network: n.name},
 			agrees: func(ctx context.Context) (bool, error) { return a.Addresses.Derives(ctx, n.name) },
 		})
 	}
 	return out, nil
 }
 
-// keyAgrees reports whether a secret and a seal of the store, if it has any, are of Config.Key.
+// keyRow is the id of the fingerprint of the newest key.
+const keyRow = "key"
+
+// keyAgrees reports whether a secret and a seal of the store, if it has any, are of Config.Keys.
 func (a *App) keyAgrees(ctx context.Context) (bool, error) {
 	if opens, err := a.Webhooks.Opens(ctx); err != nil || !opens {
 		return false, err
@@ -83,13 +93,13 @@ func (a *App) keyAgrees(ctx context.Context) (bool, error) {
 		return err == nil, err
 	}
 	s := seal.Seals.Value(rows[0])
-	return s.SignedWith(seal.Key(a.cfg.Key)), nil
+	return s.SignedWith(a.sealKeys()...), nil
 }
 
 // sameKeys refuses keys that are not those of the store. What the store has no fingerprint
 // of is noted where what is stored agrees with it.
 func (a *App) sameKeys(ctx context.Context) error {
-	return a.noteKeys(ctx, func(ctx context.Context, p fingerprint, there bool) error {
+	return a.noteKeys(ctx, false, func(ctx context.Context, p fingerprint, there bool) error {
 		same := false
 		if !there {
 			var err error
@@ -105,13 +115,14 @@ func (a *App) sameKeys(ctx context.Context) error {
 }
 
 // noteKeys stores the fingerprints that the store lacks, or has another one of, unless
-// check returns an error for one of them.
-func (a *App) noteKeys(ctx context.Context, check func(ctx context.Context, p fingerprint, there bool) error) error {
+// check returns an error for one of them. It gives the store its id, where it has none.
+func (a *App) noteKeys(ctx context.Context, adopt bool, check func(ctx context.Context, p fingerprint, there bool) error) error {
 	prints, err := a.fingerprints(ctx)
 	if err != nil {
 		return err
 	}
-	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+	var store string
+	err = storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		known, err := a.stored(ctx, prints)
 		if err != nil {
 			return storage.Change{}, err
@@ -119,19 +130,26 @@ func (a *App) noteKeys(ctx context.Context, check func(ctx context.Context, p fi
 		c := storage.Change{Partition: storage.System}
 		for _, p := range prints {
 			row, there := known[p.id]
-			if there && Fingerprints.Value(row).Sum == p.sum {
+			if there && slices.Contains(p.sums, Fingerprints.Value(row).Sum) {
 				continue
 			}
 			if err := check(ctx, p, there); err != nil {
 				return storage.Change{}, err
 			}
-			c.Put = append(c.Put, Fingerprints.Row(p.id, row.Version, time.Time{}, Fingerprint{Sum: p.sum}))
+			c.Put = append(c.Put, Fingerprints.Row(p.id, row.Version, time.Time{}, Fingerprint{Sum: p.sums[0]}))
 		}
-		if len(c.Put) > 0 {
+		if store, err = a.identify(ctx, known, adopt, &c); err != nil {
+			return storage.Change{}, err
+		}
+		if c.ID == "" && len(c.Put) > 0 {
 			c.ID = "fingerprints/" + a.cfg.NewID()
 		}
 		return c, nil
 	})
+	if err == nil {
+		a.identity.store.Store(&store)
+	}
+	return err
 }
 
 // AdoptKeys makes Config.Key and Config.Addresses those of this store, where Open refuses
@@ -139,21 +157,23 @@ func (a *App) noteKeys(ctx context.Context, check func(ctx context.Context, p fi
 // after it. Addresses that were shown before stay watched, and what comes there can be moved
 // only by a Signer that has their seed too. Secrets that were sealed with another Key stay
 // shut. It may be called again.
+// Withdrawals and credentials that were sealed with another Key are accepted again until
+// App.Reseal has sealed them: be sure of what the database holds.
 func (a *App) AdoptKeys(ctx context.Context, more ...*storage.Table) error {
 	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
 		return err
 	}
-	return a.noteKeys(ctx, func(ctx context.Context, p fingerprint, _ bool) error {
+	return a.noteKeys(ctx, true, func(ctx context.Context, p fingerprint, _ bool) error {
 		a.cfg.Log.WarnContext(ctx, "key_adopted", slog.String("fingerprint", p.id))
 		return nil
 	})
 }
 
-// stored reads the fingerprints that the store has of these.
+// stored reads the fingerprints that the store has of these, and of itself.
 func (a *App) stored(ctx context.Context, prints []fingerprint) (map[string]storage.Row, error) {
-	ids := make([]string, len(prints))
+	ids := []string{storeRow, sealedRow}
 	for i := range prints {
-		ids[i] = prints[i].id
+		ids = append(ids, prints[i].id)
 	}
 	rows, err := a.cfg.Store.Rows(ctx, Fingerprints.Table, storage.Keys(storage.System, ids...)...)
 	known := make(map[string]storage.Row, len(rows))

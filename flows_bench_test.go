@@ -32,6 +32,7 @@ var flows = []struct {
 	name string
 	run  func(b *testing.B, h *host)
 }{
+	{"deposits credited", flowCredits},
 	{"deposits credited and completed", flowDeposits},
 	{"payments expired", flowExpiry},
 	{"webhooks delivered", flowWebhooks},
@@ -104,6 +105,30 @@ func (h *host) count(status payment.Status) int64 {
 // perSecond reports what was done since began.
 func perSecond(b *testing.B, n int, began time.Time, what string) {
 	b.ReportMetric(float64(n)/time.Since(began).Seconds(), what+"/s")
+}
+
+// flowCredits pays so many payments of ether in one block, at a time when forwarding them is
+// dear, and works until all of them are credited.
+func flowCredits(b *testing.B, h *host) {
+	h.quiet()
+	const n = 600
+	eth, err := chain.MainnetRegistry().Currency("ETH")
+	require.NoError(b, err)
+	all := h.orders(n, "ETH")
+	h.chains["ETH"].SetFeeLevel(1000 * h.chains["ETH"].FeeLevel())
+	for _, p := range all {
+		_, err := h.chains["ETH"].Pay(chain.Address(p.Address), "ETH", eth.Decimal(p.Due))
+		require.NoError(b, err)
+	}
+	h.chains["ETH"].Mine(1)
+	require.NoError(b, h.app.Step(b.Context()))
+	h.chains["ETH"].Mine(12)
+	began := time.Now()
+	b.StartTimer()
+	require.NoError(b, h.app.Step(b.Context()))
+	b.StopTimer()
+	require.EqualValues(b, n, h.count(payment.Confirmed)+h.count(payment.Sending)+h.count(payment.Completed))
+	perSecond(b, n, began, "credited")
 }
 
 // flowDeposits pays so many payments of ether in one block, and works until all of them

@@ -24,9 +24,9 @@ var wired = []struct {
 	fields []string
 }{
 	{"Payments", []string{"Store", "Registry", "Rates", "Addresses", "Tenants", "Wallets", "Head", "CheckAddress", "Undecided", "Retired", "Now", "NewID", "Log"}},
-	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Retired", "Now", "NewID", "Log"}},
-	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Now", "Log"}},
-	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Retired", "Able", "Now", "Log"}},
+	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Mandates", "Retired", "Now", "NewID", "Log"}},
+	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Halted", "Now", "Log"}},
+	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "GasFor", "Ordered", "Retired", "Able", "Now", "Log"}},
 }
 
 // checkWired refuses what the App would have to overwrite. The error names every
@@ -131,17 +131,33 @@ func lowerCost(ours, theirs costBound) costBound {
 	if theirs == nil {
 		return ours
 	}
-	return func(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
-		a, err := ours(ctx, c, to)
+	return func(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+		a, err := ours(ctx, in)
 		if err != nil {
 			return 0, err
 		}
-		b, err := theirs(storage.Apart(ctx), c, to)
+		b, err := theirs(storage.Apart(ctx), in)
 		return min(a, b), err
 	}
 }
 
-type costBound = func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error)
+// lowerBound raises an order's bound as far as the App and the host grant it.
+func lowerBound(ours, theirs bound) bound {
+	if theirs == nil {
+		return ours
+	}
+	return func(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
+		granted, err := theirs(ctx, in, most)
+		if err != nil || granted <= in.MaxCost {
+			return in.MaxCost, err
+		}
+		return ours(ctx, in, min(most, granted))
+	}
+}
+
+type bound = func(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error)
+
+type costBound = func(context.Context, chain.Intent) (ledger.Amount, error)
 
 // bothDeliver refuses what the App or the host refuses.
 func bothDeliver(ours, theirs delivery) delivery {

@@ -130,7 +130,9 @@ func TestFT05_EveryHookOfAHostIsAsked(t *testing.T) {
 	require.NoError(t, err)
 
 	elsewhere := []string{
+		"Outgoing.Raise",  // of fees that rose: see TestFT06_SpeedUpRaisesTheBound
 		"Outgoing.Payer",  // of networks where another can pay: see chain/solana
+		"Treasury.Notify", // of sweeps that wait for long: see TestFT06_WhatWaitsIsTold
 		"Outgoing.Source", // of coins that a deep reorg took away
 	}
 	for _, name := range settable {
@@ -221,7 +223,7 @@ func TestFT05_RefusalsAddUp(t *testing.T) {
 		c.Withdrawals.Own = func(_ context.Context, _ chain.Network, a chain.Address) (string, bool, error) {
 			return "partner", a == theirs, nil
 		}
-		c.Withdrawals.MaxCost = func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return most, nil }
+		c.Withdrawals.MaxCost = func(context.Context, chain.Intent) (ledger.Amount, error) { return most, nil }
 	}
 	h.restart()
 	h.earn("ETH", "300")

@@ -64,6 +64,8 @@ func BenchmarkReads(b *testing.B) {
 				h := newHostOn(b, store, 1, "ETH")
 				began := time.Now()
 				h.history(rows)
+				_, err := h.app.Recount(b.Context(), h.tenant)
+				require.NoError(b, err)
 				b.Logf("%s with %d payments was filled in %s", name, rows, time.Since(began).Round(time.Second))
 				for _, r := range reads {
 					b.Run(r.name, func(b *testing.B) {
@@ -115,6 +117,13 @@ var reads = []struct {
 		_, _, _, err := h.app.Payments.List(h.t.Context(), h.tenant, payment.Filter{Limit: 20})
 		return err
 	}},
+	{"payments, oldest page", func(h *host) error {
+		_, count, _, err := h.app.Payments.List(h.t.Context(), h.tenant, payment.Filter{Limit: 1})
+		if err == nil {
+			_, _, _, err = h.app.Payments.List(h.t.Context(), h.tenant, payment.Filter{Limit: 20, Offset: int(max(20, count)) - 20})
+		}
+		return err
+	}},
 	{"payments, by status", func(h *host) error {
 		_, _, _, err := h.app.Payments.List(h.t.Context(), h.tenant, payment.Filter{Limit: 20, Status: payment.Expired})
 		return err
@@ -149,6 +158,10 @@ var reads = []struct {
 	}},
 	{"balance history", func(h *host) error {
 		_, _, err := h.app.Wallets.History(h.t.Context(), h.tenant, wallet.HistoryFilter{Limit: 50})
+		return err
+	}},
+	{"balance history, deposits", func(h *host) error {
+		_, _, err := h.app.Wallets.History(h.t.Context(), h.tenant, wallet.HistoryFilter{Limit: 50, Type: ledger.KindDeposit})
 		return err
 	}},
 	{"open payments", func(h *host) error {

@@ -59,12 +59,14 @@ func (a *App) work() []Worker {
 	for _, n := range a.networks {
 		all = append(all,
 			Worker{Name: "incoming/" + string(n.name), Every: a.cfg.Poll, Step: n.in.Step, Lease: shortestLease},
+			Worker{Name: "forks/" + string(n.name), Every: a.cfg.Poll, Step: func(ctx context.Context) (int, error) { return a.forks(ctx, n) }},
 			Worker{Name: "treasury/" + string(n.name), Every: soon, Step: func(ctx context.Context) (int, error) { return a.Treasury.Step(ctx, n.name) }, Lease: a.cfg.Treasury.Lease},
 		)
 	}
 	all = append(all,
 		Worker{Name: "payments", Every: soon, Step: a.Payments.Step, Lease: a.cfg.Payments.Lease},
 		Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease},
+		Worker{Name: "waiting withdrawals", Every: 10 * time.Second, Step: a.Withdrawals.StepWaits, Lease: a.cfg.Withdrawals.Lease},
 		Worker{Name: "transfers", Every: soon, Step: a.Wallets.Step},
 	)
 	for _, n := range a.networks {
@@ -76,6 +78,7 @@ func (a *App) work() []Worker {
 			start: func(ctx context.Context) runner { return a.Webhooks.Dispatch(ctx, webhookSlots) },
 		},
 		Worker{Name: "idempotency", Every: time.Minute, Step: a.forget},
+		Worker{Name: "counters", Every: time.Minute, Step: (&counting{a: a}).step},
 	)
 	all = append(all, a.costWorkers()...)
 	all = append(all, a.retention()...)

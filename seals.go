@@ -16,7 +16,7 @@ func (a *App) seals() []Worker {
 	if a.cfg.SealEvery < 0 {
 		return nil
 	}
-	key := seal.Key(a.cfg.Key)
+	key := seal.Key(a.cfg.Keys[0])
 	r := &round{a: a, every: a.cfg.SealEvery, batch: seal.MaxEntries, tenant: func(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
 		s, n, err := seal.Next(ctx, a.cfg.Store, p, key, now)
 		if errors.Is(err, seal.ErrBroken) { // one tenant's, and nothing that trying again would mend
@@ -29,6 +29,15 @@ func (a *App) seals() []Worker {
 		return n, err
 	}}
 	return []Worker{{Name: "seals", Every: min(time.Minute, a.cfg.SealEvery), Step: r.step}}
+}
+
+// sealKeys are what seals may be signed with, newest first.
+func (a *App) sealKeys() [][]byte {
+	var out [][]byte
+	for _, k := range a.cfg.Keys {
+		out = append(out, seal.Key(k))
+	}
+	return out
 }
 
 // Seal is the seal of a tenant's journal with this number, or the newest where it

@@ -13,9 +13,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
-	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/withdrawal"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // StatsPeriod is how far back statistics reach where no beginning is asked for.
@@ -72,9 +71,9 @@ type CoinVolume struct {
 	Amount ledger.Amount
 }
 
-// Stats reads every payment and withdrawal of the period, a page at a time: its
-// cost is that of the rows in the period, its memory that of a page. Errors:
-// *InvalidError.
+// Stats adds whole days up from their counters, and reads the payments and withdrawals of
+// the smaller parts of the days at both ends. Of a tenant whose counters do not hold yet it
+// reads all of the period, a page at a time. Errors: *InvalidError.
 func (a *App) Stats(ctx context.Context, tenant string, f StatsFilter) (Stats, error) {
 	if f.Before.IsZero() {
 		f.Before = a.cfg.Clock.Now().UTC().Truncate(time.Millisecond).Add(time.Millisecond)
@@ -82,16 +81,12 @@ func (a *App) Stats(ctx context.Context, tenant string, f StatsFilter) (Stats, e
 	if f.From.IsZero() {
 		f.From = f.Before.Add(-StatsPeriod).Truncate(time.Second)
 	}
-	where, err := a.conditions(&TransactionFilter{Currency: f.Currency, From: f.From, Before: f.Before})
-	if err != nil {
+	if err := a.CheckTransactions(TransactionFilter{Currency: f.Currency}); err != nil {
 		return Stats{}, err
 	}
-	t := tally{app: a, cells: map[cellKey]*cell{}}
-	for rows, err := range a.pages(ctx, tenant, where) {
-		if err == nil {
-			err = t.add(ctx, tenant, rows)
-		}
-		if err != nil {
+	t := summing{app: a, cells: map[cellKey]*cell{}}
+	for _, side := range sides("", nil, f.Currency) {
+		if err := t.add(ctx, storage.Tenant(tenant), side, &f); err != nil {
 			return Stats{}, err
 		}
 	}
@@ -111,64 +106,56 @@ type cell struct {
 	usd    *decimal.Decimal // nil = no price
 }
 
-// tally adds rows up.
-type tally struct {
+// summing adds counters and rows up.
+type summing struct {
 	app   *App
 	cells map[cellKey]*cell
 }
 
-func (t *tally) cell(kind, status, currency string) *cell {
-	k := cellKey{kind, status, currency}
-	if t.cells[k] == nil {
-		t.cells[k] = &cell{usd: &decimal.Decimal{}}
-	}
-	return t.cells[k]
-}
-
-// add takes in one page: payments are read whole, as the history's line does not
-// say what was received and at which rate.
-func (t *tally) add(ctx context.Context, tenant string, rows []storage.Row) error {
-	var ids []string
-	for _, r := range rows {
-		v := storage.Activities.Value(r)
-		if v.Kind == storage.ActivityPayment {
-			ids = append(ids, r.ID)
-			continue
-		}
-		c := t.cell(v.Kind, v.Status, string(v.Currency))
-		c.count++
-		if v.Status == string(withdrawal.Failed) || v.Status == string(withdrawal.Cancelled) {
-			continue
-		}
-		var err error
-		if c.amount, err = c.amount.Add(v.Amount); err != nil {
-			return err
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	payments, err := t.app.cfg.Store.Rows(ctx, payment.Payments.Table, storage.Keys(storage.Tenant(tenant), ids...)...)
+// add adds one kind up.
+func (t *summing) add(ctx context.Context, p storage.Partition, s side, f *StatsFilter) error {
+	store, created := t.app.cfg.Store, tally.Range{From: f.From, Before: f.Before}
+	cells, edges, counted, err := s.Cells(ctx, store, p, created, t.app.cfg.Clock.Now())
 	if err != nil {
 		return err
 	}
-	for _, r := range payments {
-		p := payment.Payments.Value(r)
-		c := t.cell(storage.ActivityPayment, string(p.Shown()), p.Currency)
-		c.count++
-		if p.Live == 0 {
+	if !counted {
+		cells, edges = map[[2]string]*tally.Cell{}, []tally.Edge{{Range: created}}
+	}
+	var of []storage.Cond
+	if f.Currency != "" {
+		of = []storage.Cond{{Column: "currency", Op: storage.Eq, Value: f.Currency}}
+	}
+	for _, e := range edges {
+		for rows, err := range pages(ctx, store, s.Table, p, e.Where("created_at", of)) {
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				i := s.Of(r)
+				k := [2]string(i.Key[:2])
+				if cells[k] == nil {
+					cells[k] = &tally.Cell{Sums: map[string]decimal.Decimal{}}
+				}
+				cells[k].Add(&i, e.Less)
+			}
+		}
+	}
+	for k, c := range cells {
+		if c.Count == 0 || f.Currency != "" && k[1] != f.Currency {
 			continue
 		}
-		if c.amount, err = c.amount.Add(p.Live); err != nil {
-			return err
+		units, usd := c.Sums["a"], c.Sums["u"]
+		if !units.BigInt().IsInt64() {
+			return ledger.ErrOverflow
 		}
-		*c.usd = c.usd.Add(p.Live.Decimal(uint8(p.Scale)).Mul(p.USDRate))
+		t.cells[cellKey{s.kind, k[0], k[1]}] = &cell{count: c.Count, amount: ledger.Amount(units.IntPart()), usd: &usd}
 	}
 	return nil
 }
 
 // price values withdrawals, asking for each currency's price once.
-func (t *tally) price(ctx context.Context) error {
+func (t *summing) price(ctx context.Context) error {
 	known := map[string]*decimal.Decimal{}
 	for k, c := range t.cells {
 		if k.kind != storage.ActivityWithdrawal || c.amount == 0 {
@@ -207,7 +194,7 @@ func (a *App) presentPrice(ctx context.Context, currency string) (*decimal.Decim
 }
 
 // sum makes the coarser sums of the cells.
-func (t *tally) sum(out *Stats) error {
+func (t *summing) sum(out *Stats) error {
 	sides := map[string]*StatsSide{storage.ActivityPayment: &out.Payments, storage.ActivityWithdrawal: &out.Withdrawals}
 	currencies := map[string]*CurrencyStats{}
 	for _, s := range sides {

@@ -54,6 +54,7 @@ install() {
 	debian npm nodejs npm
 	debian curl curl ca-certificates
 	debian jq jq
+	debian openssl openssl
 	debian redis-server redis-server
 	debian mariadbd mariadb-server galera-4 rsync
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || debian pg_ctl postgresql # outside the PATH
@@ -72,7 +73,8 @@ install() {
 }
 
 # Packages in which goroutines meet.
-race=(./storage/... ./chain/incoming/... ./chain/outgoing/... ./chain/sim/... ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... ./httpapi/... .)
+# SQLite is C that was translated to Go: under the race detector one Migrate takes 12 s, and what is ours in that store runs on the others, too.
+race=($(go list ./storage/... | grep -v /sqlite$) ./chain/incoming/... ./chain/outgoing/... ./chain/sim/... ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... ./httpapi/... .)
 
 say tools
 install

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -29,12 +30,16 @@ type Report struct {
 	// suspense whose postings are not what their own rows say, and postings that
 	// belong to none of them.
 	Unexplained []Unexplained
-	// Contradictions are withdrawals, hot and change addresses, and addresses of open
-	// payments whose stored rows contradict each other or the keys: somebody edited them.
+	// Contradictions are withdrawals and their orders, hot and change addresses, and
+	// addresses of open payments whose stored rows contradict each other or the keys:
+	// somebody edited them.
 	Contradictions []Contradiction
 	// Gas are gas currencies of which more or less is set aside than what is in
 	// flight may cost.
 	Gas []GasMismatch
+	// Counters are those that are not what the rows come to: lists and statistics show
+	// something else than there is. See App.Recount.
+	Counters []tally.Difference
 	// Seals are what the journal's seals prove, and entries that are not as they were
 	// sealed.
 	Seals seal.Proof
@@ -50,7 +55,7 @@ type Unexplained struct {
 
 // Contradiction is an object whose stored rows do not agree.
 type Contradiction struct {
-	Kind   string // "withdrawal", "payment" or "address"
+	Kind   string // "withdrawal", "order", "payment", "address", or one of Config.Verify
 	ID     string // of an address: network/address
 	Detail string // what does not agree
 }
@@ -74,7 +79,7 @@ type GasMismatch struct {
 
 // Sound reports whether nothing was found.
 func (r *Report) Sound() bool {
-	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Contradictions)+len(r.Gas)+len(r.Seals.Findings) == 0
+	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Contradictions)+len(r.Gas)+len(r.Counters)+len(r.Seals.Findings) == 0
 }
 
 const page = 500
@@ -83,9 +88,9 @@ const page = 500
 // the postings; that each hold has a live owner and each live owner its hold;
 // that every payment, withdrawal and transfer is explained by its postings and
 // they by it; that the rows of withdrawals agree, and that our own addresses are those of
-// our keys; that what is set aside for gas is what open reservations say; and that
+// our keys; that what is set aside for gas is what open reservations say; that counters are what there is to count; and that
 // every sealed entry of the journal is what it was when it was sealed, by a process
-// with this Config.Key (see storage/seal).
+// with one of Config.Keys (see storage/seal).
 // It is exact while nothing else writes; on a live store a hold or a reservation
 // that is taken meanwhile may be reported, and is gone when asked again.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
@@ -115,7 +120,7 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r, sums := Report{Tenant: tenant}, postings{}
+	r, sums, book := Report{Tenant: tenant}, postings{}, &tally.Book{}
 	r.Ledger, err = ledger.Verify(ledger.Books{
 		Live: true,
 		Balances: func(yield func(ledger.Balance, error) bool) {
@@ -125,7 +130,7 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 				}
 			}
 		},
-		Entries: sums.watch(seal.Prove(ctx, a.cfg.Store, p, balances, seal.Key(a.cfg.Key), &r.Seals)),
+		Entries: sums.watch(book, seal.Prove(ctx, a.cfg.Store, p, balances, a.sealKeys(), &r.Seals)),
 	})
 	if err != nil {
 		return r, err
@@ -133,13 +138,25 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 	if r.Holds, err = a.holds(ctx, p, balances); err != nil {
 		return r, err
 	}
-	if r.Unexplained, err = a.explain(ctx, p, sums); err != nil {
+	if r.Unexplained, err = a.explain(ctx, p, sums, book); err != nil {
 		return r, err
 	}
 	if r.Contradictions, err = a.contradictions(ctx, p); err != nil {
 		return r, err
 	}
-	r.Gas, err = a.gas(ctx, p)
+	if a.cfg.Verify != nil {
+		more, err := a.cfg.Verify(ctx, tenant)
+		if r.Contradictions = append(r.Contradictions, more...); err != nil {
+			return r, err
+		}
+	}
+	if r.Gas, err = a.gas(ctx, p); err != nil {
+		return r, err
+	}
+	r.Counters, err = book.Verify(ctx, a.cfg.Store, p, tallies...)
+	if errors.Is(err, tally.ErrMoving) { // it proves nothing, and nothing is wrong
+		err = nil
+	}
 	return r, err
 }
 
@@ -154,11 +171,12 @@ const (
 	ofDeposit    = "deposit" // one that a person gave to a wallet, out of suspense
 )
 
-// watch passes entries on and sums up those of wallets and their receivables.
-func (s postings) watch(entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
+// watch passes entries on, counts them, and sums up those of wallets and their receivables.
+func (s postings) watch(book *tally.Book, entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		for e, err := range entries {
 			if err == nil {
+				book.Entry(&e)
 				err = s.add(e)
 			}
 			if !yield(e, err) {
@@ -189,8 +207,8 @@ func (s postings) add(e ledger.Entry) (err error) {
 	return err
 }
 
-// explain holds every row against the postings that bear its id.
-func (a *App) explain(ctx context.Context, p storage.Partition, sums postings) ([]Unexplained, error) {
+// explain holds every row against the postings that bear its id, and counts it.
+func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, book *tally.Book) ([]Unexplained, error) {
 	var out []Unexplained
 	check := func(kind, id string, stated ledger.Amount) {
 		if posted := sums[[2]string{kind, id}]; posted != stated {
@@ -200,6 +218,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings) (
 	}
 	err := errors.Join(
 		each(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p}, func(row storage.Row) error {
+			book.Row(payment.Tally, row)
 			v := payment.Payments.Value(row)
 			check(ofPayment, row.ID, v.Net)
 			return nil
@@ -213,6 +232,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings) (
 			return nil
 		}),
 		each(ctx, a.cfg.Store, storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p}, func(row storage.Row) error {
+			book.Row(withdrawal.Tally, row)
 			v, stated := withdrawal.Withdrawals.Value(row), ledger.Amount(0)
 			if v.Status == withdrawal.Completed {
 				stated = -v.Requested
@@ -221,6 +241,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings) (
 			return nil
 		}),
 		each(ctx, a.cfg.Store, storage.Query{Table: wallet.TransferRows.Table, Partition: p}, func(row storage.Row) error {
+			book.Row(wallet.Tally, row)
 			v, stated := wallet.TransferRows.Value(row), ledger.Amount(0)
 			if v.Status == wallet.TransferCompleted {
 				stated = -v.Amount
@@ -348,21 +369,28 @@ func (a *App) gasAgainst(ctx context.Context, p storage.Partition, floats map[st
 
 // each walks all rows of a query by id, a page at a time.
 func each(ctx context.Context, s storage.Store, q storage.Query, f func(storage.Row) error) error {
-	where, last := q.Where, ""
-	for {
-		q.Limit, q.Where = page, append(slices.Clone(where), storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: last})
-		rows, err := s.Find(ctx, q)
-		if err != nil {
-			return err
-		}
+	return eachPage(ctx, s, q, func(rows []storage.Row) error {
 		for _, row := range rows {
 			if err := f(row); err != nil {
 				return err
 			}
-			last = row.ID
 		}
-		if len(rows) < page {
-			return nil
+		return nil
+	})
+}
+
+// eachPage is each, with a page of rows at a time.
+func eachPage(ctx context.Context, s storage.Store, q storage.Query, f func([]storage.Row) error) error {
+	where, last := q.Where, ""
+	for {
+		q.Limit, q.Where = page, append(slices.Clone(where), storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: last})
+		rows, err := s.Find(ctx, q)
+		if err != nil || len(rows) == 0 {
+			return err
 		}
+		if err := f(rows); err != nil || len(rows) < page {
+			return err
+		}
+		last = rows[len(rows)-1].ID
 	}
 }

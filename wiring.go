@@ -313,12 +313,11 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 	if err != nil || cursor.Halted != "" || in.Purpose != chain.ForWithdrawal {
 		return cursor.Halted, err
 	}
-	w, why, err := a.Withdrawals.Confirm(ctx, in)
+	w, why, err := a.confirmed(ctx, in)
 	if err != nil {
 		return "", err
 	}
 	if why != "" {
-		a.cfg.Log.ErrorContext(ctx, "order_altered", "network", string(in.Network), "tenant", in.Tenant, "withdrawal", in.ID, "reason", why)
 		return string(outgoing.ReasonAltered), nil
 	}
 	if w.Status != withdrawal.Pending {
@@ -334,8 +333,28 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 	return "another payout of " + in.Currency + " delivered less than ordered", nil
 }
 
-// haltedAsset says whether paying out an asset is halted for a tenant: its
-// network is, the currency itself is (HaltAsset), a payout of it delivered less than
+// raise is asked by the payout side for a higher bound of an order.
+func (a *App) raise(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
+	return a.Treasury.Grant(ctx, in, most)
+}
+
+// ordered says why an order may not be signed, whatever is halted: nobody gave it.
+func (a *App) ordered(ctx context.Context, in chain.Intent) (string, error) {
+	_, why, err := a.confirmed(ctx, in)
+	return why, err
+}
+
+// confirmed is Withdrawals.Confirm, and logs why an order may not be signed.
+func (a *App) confirmed(ctx context.Context, in chain.Intent) (withdrawal.Withdrawal, string, error) {
+	w, why, err := a.Withdrawals.Confirm(ctx, in)
+	if why != "" {
+		a.cfg.Log.ErrorContext(ctx, "order_altered", "network", string(in.Network), "tenant", in.Tenant, "withdrawal", in.ID, "reason", why)
+	}
+	return w, why, err
+}
+
+// haltedAsset says whether paying out an asset is halted for a tenant: its network is, an
+// operator has halted one of them (Operate.Halt), the currency itself is (HaltAsset), a payout of it delivered less than
 // ordered, or a deep reorg left the tenant's house without equity in it.
 func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, error) {
 	c, err := a.cfg.Registry.Currency(currency)
@@ -345,6 +364,13 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, e
 	cursor, err := a.head(ctx, c.Network)
 	if err != nil || cursor.Halted != "" {
 		return true, err
+	}
+	halts, _, _, err := outgoing.Halts.One(ctx, a.joined(), storage.Network(string(c.Network)), outgoing.HaltsID)
+	if err != nil {
+		return true, err
+	}
+	if _, stops := halts.Stops(chain.Intent{Purpose: chain.ForWithdrawal, Tenant: tenant, Currency: currency}); stops {
+		return true, nil
 	}
 	if _, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), storage.Network(string(c.Network)), c.Code); err != nil || halted {
 		return true, err
@@ -373,7 +399,11 @@ type fees struct{ a *App }
 // NetworkFee estimates what moving a payment in a currency on will cost, in
 // units of that currency, rounded up: for payment.Config.NetworkFee.
 func (a *App) NetworkFee(ctx context.Context, c *chain.Currency) (ledger.Amount, error) {
-	return fees{a}.Quote(ctx, c, "")
+	least, err := c.Units(c.MinWithdrawal, ledger.Up)
+	if err != nil {
+		return 0, err
+	}
+	return fees{a}.Quote(ctx, chain.Intent{Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, Amount: max(least, 1)})
 }
 
 // feeMargin is what a quote adds to the estimate, as a fraction: prices move
@@ -383,8 +413,12 @@ const (
 	feeMarginDen = 10
 )
 
-func (f fees) Quote(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
-	fee, err := f.estimate(ctx, c, to)
+func (f fees) Quote(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+	c, err := f.a.cfg.Registry.Currency(in.Currency)
+	if err != nil {
+		return 0, err
+	}
+	fee, err := f.estimate(ctx, in)
 	if err != nil {
 		return 0, err
 	}
@@ -405,12 +439,13 @@ func (f fees) Quote(ctx context.Context, c *chain.Currency, to chain.Address) (l
 // transaction. A recipient that is a contract says itself what it costs to be paid,
 // and may have been cheap when its fee was quoted: the bound is what a typical one
 // costs, some times over.
-func (f fees) maxCost(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error) {
-	fee, err := f.estimate(ctx, c, to)
+func (f fees) maxCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+	fee, err := f.estimate(ctx, in)
 	if err != nil {
 		return 0, err
 	}
-	typical, err := f.estimate(ctx, c, "")
+	in.To = ""
+	typical, err := f.estimate(ctx, in)
 	if err != nil {
 		return 0, err
 	}
@@ -421,9 +456,15 @@ func (f fees) maxCost(ctx context.Context, c *chain.Currency, to chain.Address) 
 	return min(fee.Max, most).MulDiv(maxCostTimes, 1, ledger.Up)
 }
 
-// estimate is the fee of the smallest withdrawal to an address.
-func (f fees) estimate(ctx context.Context, c *chain.Currency, to chain.Address) (chain.Fee, error) {
-	net, err := f.a.network(c.Network)
+// estimate is the fee of a withdrawal: of the coins that it would spend now, where coins
+// are outputs, else of the smallest one, whatever its sender holds by now.
+func (f fees) estimate(ctx context.Context, in chain.Intent) (chain.Fee, error) {
+	net, err := f.a.network(in.Network)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	in = chain.Intent{Purpose: in.Purpose, Tenant: in.Tenant, Network: in.Network, Currency: in.Currency, To: in.To, Amount: in.Amount}
+	c, err := f.a.cfg.Registry.Currency(in.Currency)
 	if err != nil {
 		return chain.Fee{}, err
 	}
@@ -431,9 +472,11 @@ func (f fees) estimate(ctx context.Context, c *chain.Currency, to chain.Address)
 	if err != nil {
 		return chain.Fee{}, err
 	}
-	return net.client.EstimateFee(ctx, chain.Intent{
-		Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, To: to, Amount: max(least, 1),
-	})
+	info, err := f.a.cfg.Registry.Network(string(in.Network))
+	if in.Amount = max(in.Amount, least, 1); err == nil && info.Family != chain.UTXOFamily {
+		in.Amount = max(least, 1)
+	}
+	return net.out.Quote(ctx, in)
 }
 
 const (

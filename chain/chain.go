@@ -316,6 +316,9 @@ type Intent struct {
 	MaxCost ledger.Amount
 	// Confirmations after which the owner wants to be told that it is executed.
 	Confirmations int64
+	// Mandate of a withdrawal proves that the order was given: see package mandate. "" =
+	// none.
+	Mandate string
 }
 
 // Fee is a price for getting something into the chain.
@@ -431,6 +434,14 @@ type Signer interface {
 	Sign(ctx context.Context, r SignRequest) ([]Signature, error)
 }
 
+// ManySigner is a Signer that answers many requests with few calls to where it keeps
+// what it signed. Each request is checked, and signed or refused, as if it were alone:
+// signatures i and error i belong to request i.
+type ManySigner interface {
+	Signer
+	SignMany(ctx context.Context, rs []SignRequest) ([][]Signature, []error)
+}
+
 // Stored is a signed transaction that was committed to a store. Only packages
 // under chain/ can make one, after the commit: sending before storing cannot
 // be written.
@@ -492,6 +503,17 @@ var (
 	ErrTooDear  = errors.New("chain: the fee is above what the intent allows")
 	ErrNoSource = errors.New("chain: no source derives addresses of network")
 )
+
+// DearError is a transaction that may cost more than its intent allows, in units of the
+// network's gas currency. It is ErrTooDear. A client answers it from Build, so that the
+// intent's bound can be raised to what is needed.
+type DearError struct{ Need, Most ledger.Amount }
+
+func (e *DearError) Error() string {
+	return fmt.Sprintf("%v: it may cost %d units, %d are allowed", ErrTooDear, e.Need, e.Most)
+}
+
+func (e *DearError) Unwrap() error { return ErrTooDear }
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.
 type LimitedError struct {

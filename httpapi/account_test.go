@@ -325,6 +325,7 @@ var sampleFields = map[string]string{
 		"from_address string, to_address string, transaction_hash string, merge_transaction_hash string, network_fee string, timestamp string, metadata object",
 	"withdrawal_status_update": "withdrawal_id string, status string, previous_status string, amount string, currency string, address string, " +
 		"transaction_hash string, network_fee string, custom_id string, metadata object",
+	"withdrawal_waiting": "withdrawal_id string, waiting_reason string, waiting_since string, currency string, amount string, metadata object",
 	"transfer_status_update": "transfer_id string, wallet_id string, external_id string, transfer_type string, currency string, amount string, status string, " +
 		"error null, callback_url null, created_at string, updated_at string, completed_at string, previous_status string, metadata object",
 }

@@ -117,9 +117,9 @@ func TestFP04_CallsOfRequests(t *testing.T) {
 			who, "rows payments 1", "find deposits",
 		}},
 		{"list", "GET", "/payments/", "", http.StatusOK, []string{
-			who, "find payments", "count payments", "find deposits", "rows cursors 1",
+			who, "find counters", "find payments", "find deposits", "rows cursors 1",
 		}},
-		{"withdrawals", "GET", "/withdrawal/", "", http.StatusOK, []string{who, "count withdrawals", "find withdrawals"}},
+		{"withdrawals", "GET", "/withdrawal/", "", http.StatusOK, []string{who, "find counters", "find withdrawals"}},
 	} {
 		var body any
 		var refine []with

@@ -67,6 +67,13 @@ var endpoints = []documented{
 	{"GET", "/manage/users/balances", rw + "+admin", 200},
 	{"GET", "/manage/users/balances/{blockchain}", rw + "+admin", 200},
 	{"POST", "/manage/users/balances/sync", rw + "+admin", 200},
+	{"GET", "/manage/operations/halts/", rw + "+admin", 200},
+	{"POST", "/manage/operations/halts/", rw + "+admin", 200},
+	{"POST", "/manage/operations/transactions/{id}/speed-up/", rw + "+admin", 200},
+	{"POST", "/manage/operations/transactions/{id}/cancel/", rw + "+admin", 200},
+	{"POST", "/manage/operations/nonces/fill/", rw + "+admin", 200},
+	{"POST", "/manage/operations/nonces/adopt/", rw + "+admin", 200},
+	{"POST", "/manage/operations/sweeps/{id}/retry/", rw + "+admin", 200},
 
 	{"GET", "/wallets/", rw + "+key", 200},
 	{"POST", "/wallets/", rw + "+key", 201},

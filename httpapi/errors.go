@@ -11,12 +11,14 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -79,6 +81,13 @@ var table = []row{
 	{is: is(withdrawal.ErrFee), status: http.StatusInternalServerError, code: "service_unavailable", message: "The network fee cannot be estimated now, try again later."},
 	{is: is(withdrawal.ErrHandingOver), status: http.StatusServiceUnavailable, code: "service_unavailable", message: "The withdrawal is being handed over at this moment, ask again in a minute."},
 
+	{is: is(outgoing.ErrNoIntent), status: http.StatusNotFound, code: "not_found", message: "Nothing is sent under this id on this blockchain."},
+	{is: is(outgoing.ErrHelp), status: http.StatusConflict, code: "invalid_state", message: "It cannot be helped in this way.", details: why},
+	{is: is(treasury.ErrNoSweep), status: http.StatusNotFound, code: "not_found", message: "The sweep does not exist."},
+	{is: is(treasury.ErrNotWaiting), status: http.StatusConflict, code: "invalid_state", message: "The sweep does not wait.", details: why},
+	{is: is(treasury.ErrEnded), status: http.StatusConflict, code: "invalid_state", message: "The transaction has ended.", details: why},
+	{is: as[*treasury.WaitError], status: http.StatusConflict, code: "invalid_state", message: "The operator's own coins do not bear it.", details: why},
+
 	{is: is(wallet.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The wallet does not exist."},
 	{is: is(wallet.ErrNoTenant), status: http.StatusNotFound, code: "not_found", message: "The account does not exist."},
 	{is: is(wallet.ErrNotEmpty), status: http.StatusConflict, code: "wallet_not_empty", message: "The wallet has a balance or something pending."},
@@ -117,6 +126,9 @@ func as[T error](err error) bool {
 	var target T
 	return errors.As(err, &target)
 }
+
+// why is the reason of a refusal, for operators.
+func why(err error) map[string]any { return map[string]any{"reason": err.Error()} }
 
 // toAnswer turns an error into an answer; known is false for an internal one.
 func toAnswer(err error) (a answer, known bool) {

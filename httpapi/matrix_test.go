@@ -280,6 +280,9 @@ func TestO01_OtherTenantsObjectsDoNotExist(t *testing.T) {
 		if r.Access == httpapi.Public || r.Access == httpapi.Client {
 			continue
 		}
+		if slices.Equal(r.Roles, []auth.Role{auth.GlobalAdmin}) {
+			continue // of all tenants: nobody else gets as far as an id
+		}
 		t.Run(r.Name, func(t *testing.T) {
 			w := *base
 			w.t = t

@@ -204,6 +204,7 @@ func (d *reference) describeEvents() {
 		{webhook.DepositReceived, "DepositReceived", "A new deposit was seen for a payment.", reflect.TypeFor[payment.DepositReceived]()},
 		{webhook.DepositMerged, "DepositMerged", "A deposit was forwarded to the treasury.", reflect.TypeFor[payment.DepositMerged]()},
 		{webhook.WithdrawalStatusUpdate, "WithdrawalStatusUpdate", "A withdrawal's status changed.", reflect.TypeFor[withdrawal.Update]()},
+		{webhook.WithdrawalWaiting, "WithdrawalWaiting", "Why a withdrawal waits has changed; null when it waits no more. Sent only where enabled_events names it.", reflect.TypeFor[withdrawal.WaitingUpdate]()},
 		{webhook.TransferStatusUpdate, "TransferStatusUpdate", "A wallet transfer's status changed.", reflect.TypeFor[wallet.Update]()},
 	} {
 		data := &schema{Types: "object", Properties: map[string]*schema{}}

@@ -104,7 +104,11 @@ func permit(w http.ResponseWriter, c *Call) error {
 		}
 	}
 	if len(r.Roles) > 0 && !slices.Contains(r.Roles, c.Who.Role) {
-		return fail(http.StatusForbidden, "permission_denied", "Only tenant administrators may do this.", map[string]any{"required_roles": r.Roles})
+		who := "tenant"
+		if !slices.Contains(r.Roles, auth.TenantAdmin) {
+			who = "global"
+		}
+		return fail(http.StatusForbidden, "permission_denied", "Only "+who+" administrators may do this.", map[string]any{"required_roles": r.Roles})
 	}
 	return nil
 }

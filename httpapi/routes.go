@@ -19,6 +19,7 @@ var (
 	reader   = Policy{Access: Bearer, Scopes: read, Limit: LimitAPI, Style: Standard}
 	wallets  = Policy{Access: BearerOrKey, Scopes: both, Limit: LimitAPI, Style: Standard}
 	manage   = Policy{Access: Bearer, Scopes: both, Roles: admins, Limit: LimitAPI, Style: Detail}
+	operate  = Policy{Access: Bearer, Scopes: both, Roles: []auth.Role{auth.GlobalAdmin}, Limit: LimitAPI, Style: Standard}
 )
 
 // Failures that several routes document.
@@ -40,7 +41,7 @@ var (
 
 // table is the whole interface: one line per operation.
 func (h *Handler) table() []Route {
-	return []Route{
+	return append([]Route{
 		{
 			Method: http.MethodGet, Path: "/status/", Name: "getStatus", Group: "Service", About: "Says that the service is up.",
 			Policy: open, Status: http.StatusOK, do: endpoint(h.getStatus),
@@ -292,5 +293,5 @@ func (h *Handler) table() []Route {
 			Method: http.MethodGet, Path: "/manage/users/balances/", Name: "listHoldings", Group: "Administration", About: "Lists what is held, with the wallets and accounts that hold it.",
 			Policy: manage, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listHoldings),
 		},
-	}
+	}, h.operationRoutes()...)
 }

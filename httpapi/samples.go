@@ -57,6 +57,14 @@ func sample(eventType string, now time.Time) any {
 		}, testMark{true}}
 	case webhook.WithdrawalStatusUpdate:
 		return sampleWithdrawalUpdate(at)
+	case webhook.WithdrawalWaiting:
+		reason := withdrawal.ShownHotShort
+		return struct {
+			withdrawal.WaitingUpdate
+			Metadata testMark `json:"metadata"`
+		}{withdrawal.WaitingUpdate{
+			WithdrawalID: sampleWithdrawal, WaitingReason: &reason, WaitingSince: &at, Currency: sampleCurrency, Amount: sampleAmount,
+		}, testMark{true}}
 	case webhook.TransferStatusUpdate:
 		return struct {
 			wallet.Update

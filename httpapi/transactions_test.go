@@ -22,8 +22,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // lines puts n payments into the shop's history, a second after one another.
@@ -38,7 +40,19 @@ func (w *world) lines(prefix string, n int, refine func(i int, a *storage.Activi
 		if refine != nil {
 			refine(i, &a)
 		}
-		c.Put = append(c.Put, storage.Activities.Row(fmt.Sprintf("00000000-0000-7000-8000-%s%08d", prefix, i), 0, time.Time{}, a))
+		id, of := fmt.Sprintf("00000000-0000-7000-8000-%s%08d", prefix, i), payment.Tally
+		row := payment.Payments.Row(id, 0, time.Time{}, payment.Payment{
+			Status: payment.Status(a.Status), Currency: string(a.Currency), Address: id, Live: a.Amount, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
+		})
+		if a.Kind == storage.ActivityWithdrawal {
+			of = withdrawal.Tally
+			row = withdrawal.Withdrawals.Row(id, 0, time.Time{}, withdrawal.Withdrawal{
+				Status: withdrawal.Status(a.Status), Currency: string(a.Currency), Requested: a.Amount, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
+			})
+		}
+		item := of.Of(row)
+		c.Count = append(c.Count, of.Moved(nil, &item)...)
+		c.Put = append(c.Put, row, storage.Activities.Row(id, 0, time.Time{}, a))
 	}
 	require.NoError(w.t, storage.CommitOne(w.t.Context(), w.store, c))
 }

@@ -87,6 +87,7 @@ func TestW12_OneKeyInTwoProcesses(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		second := *w
 		second.app = w.compose(setup{}, w.app.Config().Random)
+		require.NoError(t, second.app.Open(t.Context(), append(keys.Tables(), auth.Tables()...)...))
 		var err error
 		second.api, err = httpapi.New(second.app, httpapi.Options{Auth: w.auth, Limits: &httpapi.Limits{}})
 		require.NoError(t, err)

@@ -121,7 +121,8 @@ func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput,
 		row := storage.Activities.Row(p.ID, 0, time.Time{}, x.activity())
 		c := storage.Change{
 			ID: s.c.NewID(), Partition: part, Require: []storage.Guard{guard},
-			Put: []storage.Row{Payments.Row(p.ID, 0, x.due(), p), row},
+			Put:   []storage.Row{Payments.Row(p.ID, 0, x.due(), p), row},
+			Count: Tally.Moved(nil, p.counted()),
 		}
 		return c, once.AddTo(&c, p.CreatedAt)
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // legs brings a line of the scenarios into the form that shop.posted gives.
@@ -251,6 +252,11 @@ func TestMoneyIn_WrongTokenAndItsResolution(t *testing.T) {
 
 	d, err := h.s.Resolve(ctx, tenant, list[0].ID, "w")
 	require.NoError(t, err)
+	balances, err := h.store.Balances(ctx, storage.Tenant(tenant), ledger.Wallet("w"))
+	require.NoError(t, err)
+	_, counted, err := tally.OfKind(ctx, h.store, storage.Tenant(tenant), balances, ledger.KindDeposit)
+	require.NoError(t, err)
+	require.True(t, counted, "what a person credits is counted, too")
 	require.Equal(t, Resolved, d.Booking)
 	require.Equal(t, scenario("S −50, w +50"), h.posted())
 	var state *StateError

@@ -8,6 +8,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // Type says how much came compared with what was due; "" before anything came.
@@ -96,6 +97,27 @@ var Payments = storage.NewTable[Payment]("payments",
 	storage.Index("order_id"),
 	storage.Across("currency", "status", "created_at"), // Open
 )
+
+// Tally counts payments by status as shown, currency, network and token. Its sums are
+// what was received and is still there: "a" in units of the currency, "u" in USD.
+var Tally = &tally.Tally{
+	Name: "payments", Table: Payments.Table,
+	Of: func(r storage.Row) tally.Item {
+		p := Payments.Value(r)
+		return *p.counted()
+	},
+}
+
+func (p *Payment) counted() *tally.Item {
+	i := tally.Item{At: p.CreatedAt, Key: []string{string(p.Shown()), p.Currency, p.Network, p.Token}}
+	if p.Live != 0 {
+		i.Sums = []tally.Sum{
+			{Name: "a", Value: decimal.NewFromInt(int64(p.Live))},
+			{Name: "u", Value: p.Live.Decimal(uint8(p.Scale)).Mul(p.USDRate)},
+		}
+	}
+	return &i
+}
 
 // Role says what a deposit counts for. The first three are counted: they make
 // up the payment. The next are booked to suspense when final. The last are

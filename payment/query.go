@@ -7,6 +7,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // MaxPage is the largest page of a list.
@@ -49,6 +50,13 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Pay
 	if q.Where, err = s.where(&f); err != nil {
 		return nil, 0, 0, err
 	}
+	count, total, counted, err := s.count(ctx, q, &f)
+	if err == nil && counted {
+		q, err = tally.Page(ctx, s.c.Store, q, q, tally.Range{}, tally.Side{Tally: Tally, Match: s.match(&f)})
+	}
+	if err != nil {
+		return nil, 0, 0, err
+	}
 	rows, err := s.c.Store.Find(ctx, q)
 	if err != nil {
 		return nil, 0, 0, err
@@ -57,13 +65,32 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Pay
 	for i, r := range rows {
 		page[i] = Payments.Value(r)
 	}
+	return page, count, total, nil
+}
+
+// count says how many payments match a list's query, and how many there are. Where no
+// counters hold yet, it counts rows.
+func (s *Service) count(ctx context.Context, q storage.Query, f *Filter) (count, total int64, counted bool, err error) {
+	n, counted, err := Tally.Totals(ctx, s.c.Store, q.Partition, s.match(f), nil)
+	if err != nil || counted {
+		return n[0], n[1], counted, err
+	}
 	if total, err = s.c.Store.Count(ctx, storage.Query{Table: Payments.Table, Partition: q.Partition}); err != nil {
-		return nil, 0, 0, err
+		return 0, 0, false, err
 	}
 	if count = total; len(q.Where) > 0 {
 		count, err = s.c.Store.Count(ctx, q)
 	}
-	return page, count, total, err
+	return count, total, false, err
+}
+
+// match is the filter as keys of the Tally have it. It was checked by where.
+func (s *Service) match(f *Filter) tally.Match {
+	network := f.Blockchain
+	if n, err := s.c.Registry.Network(f.Blockchain); err == nil {
+		network = string(n.Code)
+	}
+	return tally.Match{tally.Is(string(f.Status)), tally.Is(f.Currency), tally.Is(network), tally.Is(f.Token)}
 }
 
 func (s *Service) where(f *Filter) ([]storage.Cond, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // load reads what a decision about one address stands on: the payment that has
@@ -100,7 +101,7 @@ func (s *Service) currency(code string) *chain.Currency {
 // where the decision found nothing left to do.
 func (s *Service) change(ctx context.Context, tenant string, x *decision) (storage.Change, error) {
 	part := storage.Tenant(tenant)
-	c := storage.Change{Partition: part, Put: x.events, Post: x.posts}
+	c := storage.Change{Partition: part, Put: x.events, Post: x.posts, Count: tally.Entries(x.posts)}
 	var told []storage.Row // nothing is new but how new: an older fact may be on its way
 	for _, e := range x.deposits {
 		if e.changed() {
@@ -114,6 +115,7 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 		if len(c.Put) > 0 || !same(&x.p, &x.was) {
 			x.p.UpdatedAt = x.now
 		}
+		c.Count = append(c.Count, Tally.Moved(x.was.counted(), x.p.counted())...)
 		c.Put = append(c.Put, Payments.Row(x.p.ID, x.version, x.due(), x.p))
 		row, changed, err := storage.ActivityRow(ctx, s.c.Store, part, x.p.ID, x.activity())
 		if err != nil {

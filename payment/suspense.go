@@ -7,6 +7,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // Suspense lists deposits whose money stands in suspense, oldest first.
@@ -84,7 +85,7 @@ func (s *Service) unsuspend(ctx context.Context, tenant, id string, on func(cont
 		}
 		e.d.UpdatedAt = x.now
 		out = e.d
-		c.Post, c.Put = x.posts, []storage.Row{Deposits.Row(id, row.Version, time.Time{}, e.d)}
+		c.Post, c.Count, c.Put = x.posts, tally.Entries(x.posts), []storage.Row{Deposits.Row(id, row.Version, time.Time{}, e.d)}
 		return c, nil
 	})
 	if err != nil {

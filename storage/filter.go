@@ -123,9 +123,10 @@ func (r *Stored) Row(t *Table) (Row, error) {
 	return Row{Table: t, Partition: r.Partition, ID: r.ID, Version: r.Version, Change: r.Change, Due: FromMicros(r.Due), Value: v}, nil
 }
 
-// Readable decodes what a Claim took: the rows that can be read, and the errors of the
+// Readable decodes what a Claim took or a Find found: the rows that can be read, and the errors of the
 // others.
 func Readable(t *Table, taken []*Stored) (rows []Row, unread error) {
+	rows = make([]Row, 0, len(taken))
 	for _, r := range taken {
 		row, err := r.Row(t)
 		if err != nil {

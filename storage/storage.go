@@ -46,7 +46,8 @@ type Store interface {
 	Rows(ctx context.Context, t *Table, keys ...Key) ([]Row, error)
 
 	// Find returns the rows that match, ordered as the Query says. A page that
-	// does not exist is empty, not an error.
+	// does not exist is empty, not an error. A row that cannot be read is left out: its
+	// *RowError comes beside the rows, and they are not all.
 	Find(ctx context.Context, q Query) ([]Row, error)
 
 	// Count returns how many rows match; Order, Limit and Offset play no part.

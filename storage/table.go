@@ -120,7 +120,7 @@ func NewTable[T any](name string, options ...TableOption) TableOf[T] {
 
 func reserved(col string) bool {
 	switch col {
-	case "part", ColID, ColDue, ColVersion, "change_id":
+	case "part", ColID, ColDue, ColVersion, "change_id", "lease", "claims":
 		return true
 	}
 	return false

@@ -57,9 +57,12 @@ func (s *Service) makeMaster(ctx context.Context, tenant string) error {
 		if err != nil || ok {
 			return storage.Change{}, err
 		}
-		return storage.Change{ID: "master/" + tenant, Partition: p, Put: []storage.Row{
+		c := storage.Change{ID: "master/" + tenant, Partition: p, Put: []storage.Row{
 			WalletRows.Row(Master, 0, time.Time{}, Wallet{Name: "Master", Key: closedKey(Master), CreatedAt: now, UpdatedAt: now}),
-		}}, nil
+		}}
+		marks, err := s.c.Marks(ctx)
+		c.Put = append(c.Put, marks...)
+		return c, err
 	})
 }
 

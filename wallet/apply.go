@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
@@ -62,6 +63,7 @@ func (s *Service) decideTransfer(ctx context.Context, row storage.Row, now time.
 		change.Put = []storage.Row{TransferRows.Row(t.ID, row.Version, time.Time{}, t)}
 		return change, nil
 	}
+	was := t.counted()
 	c, err := s.c.Registry.Currency(t.Currency)
 	if err != nil {
 		return change, err
@@ -70,32 +72,34 @@ func (s *Service) decideTransfer(ctx context.Context, row storage.Row, now time.
 	switch {
 	case err == nil:
 		change.Require = []storage.Guard{WalletRows.Guard(t.target(), target.Version)}
-		err = t.settle(&change, row.Version, c.Scale, now)
+		err = t.settle(&change, was, row.Version, c.Scale, now)
 	case errors.Is(err, ErrNotFound):
 		if err = t.step(OnClosed, TransferFailed, now); err != nil {
 			return change, err
 		}
 		t.Error = "the wallet was deleted"
 		change.Post = []ledger.Tx{releaseTx(&t, now)}
-		err = t.end(&change, row.Version, c.Scale, now)
+		err = t.end(&change, was, row.Version, c.Scale, now)
 	}
 	return change, err
 }
 
 // settle completes the transfer in a Change: what is held on the source goes to the target.
-func (t *Transfer) settle(c *storage.Change, version int64, scale uint8, now time.Time) error {
+func (t *Transfer) settle(c *storage.Change, was *tally.Item, version int64, scale uint8, now time.Time) error {
 	if err := t.step(OnApply, TransferCompleted, now); err != nil {
 		return err
 	}
 	t.CompletedAt = now
 	c.Post = append(c.Post, settleTx(t, now))
-	return t.end(c, version, scale, now)
+	return t.end(c, was, version, scale, now)
 }
 
-// end puts a transfer that has ended into a Change, with its event.
-func (t *Transfer) end(c *storage.Change, version int64, scale uint8, now time.Time) error {
+// end puts a transfer that has ended into a Change, with its event, and counts it; was is
+// how it was counted before, nil = it was not.
+func (t *Transfer) end(c *storage.Change, was *tally.Item, version int64, scale uint8, now time.Time) error {
 	event, err := webhook.NewEvent(webhook.TransferStatusUpdate, t.ID, t.Seq, t.CallbackURL,
 		Update{Record: t.Record(scale), PreviousStatus: TransferPending}, now)
+	c.Count = append(Tally.Moved(was, t.counted()), tally.Entries(c.Post)...)
 	c.Put = append(c.Put, TransferRows.Row(t.ID, version, time.Time{}, *t), event)
 	return err
 }

@@ -139,16 +139,19 @@ func (s *Service) count(ctx context.Context, tenant string, o *Overview) error {
 		{storage.ActivityPayment, []string{"confirmed", "sending", "completed"}, &o.Statistics.Deposits},
 		{storage.ActivityWithdrawal, []string{"completed"}, &o.Statistics.Withdrawals},
 	} {
-		var err error
-		*n.to, err = s.c.Store.Count(ctx, storage.Query{
-			Table: storage.Activities.Table, Partition: storage.Tenant(tenant),
-			Where: []storage.Cond{
-				{Column: "kind", Op: storage.Eq, Value: n.kind}, {Column: "status", Op: storage.In, Value: n.statuses},
-			},
-		})
+		count, counted, err := s.c.Activity(ctx, tenant, n.kind, n.statuses)
+		if err == nil && !counted {
+			count, err = s.c.Store.Count(ctx, storage.Query{
+				Table: storage.Activities.Table, Partition: storage.Tenant(tenant),
+				Where: []storage.Cond{
+					{Column: "kind", Op: storage.Eq, Value: n.kind}, {Column: "status", Op: storage.In, Value: n.statuses},
+				},
+			})
+		}
 		if err != nil {
 			return err
 		}
+		*n.to = count
 	}
 	return nil
 }

@@ -3,11 +3,13 @@ package wallet
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // HistoryEntry is one movement of a wallet. Amount is signed: the step from the
@@ -68,8 +70,19 @@ func (s *Service) History(ctx context.Context, tenant string, f HistoryFilter) (
 		page, err := m.page(ctx, f)
 		return page, total, err
 	}
-	// A type has no counter: what matches is counted by reading it.
-	return m.filtered(ctx, f)
+	balances = slices.DeleteFunc(balances, func(b ledger.Balance) bool { return f.Currency != "" && string(b.Asset) != f.Currency })
+	most, counted, err := tally.OfKind(ctx, s.c.Store, p, balances, f.Type)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !counted { // what matches is counted by reading it
+		return m.filtered(ctx, f, math.MaxInt64)
+	}
+	if int64(f.Offset) >= most {
+		return []HistoryEntry{}, most, nil
+	}
+	page, _, err := m.filtered(ctx, f, min(most, int64(f.Offset+f.Limit)))
+	return page, most, err
 }
 
 // line is one currency's entries, read backwards.
@@ -144,9 +157,10 @@ func (m *merge) page(ctx context.Context, f HistoryFilter) ([]HistoryEntry, erro
 	return out, nil
 }
 
-func (m *merge) filtered(ctx context.Context, f HistoryFilter) ([]HistoryEntry, int64, error) {
+// filtered reads entries until so many were of the type, or to the end.
+func (m *merge) filtered(ctx context.Context, f HistoryFilter, most int64) ([]HistoryEntry, int64, error) {
 	out, total := []HistoryEntry{}, int64(0)
-	for {
+	for total < most {
 		e, ok, err := m.next(ctx)
 		if err != nil || !ok {
 			return out, total, err
@@ -159,6 +173,7 @@ func (m *merge) filtered(ctx context.Context, f HistoryFilter) ([]HistoryEntry, 
 		}
 		total++
 	}
+	return out, total, nil
 }
 
 func shown(e *ledger.Entry) HistoryEntry {

@@ -24,6 +24,12 @@ type Config struct {
 	// to a wallet, such as an open payment: it then cannot be deleted. Defaults
 	// to no.
 	Pending func(ctx context.Context, tenant, wallet string) (bool, error)
+	// Marks are rows for the first Change in a tenant's partition: those that say that its
+	// counters hold (see storage/tally). Defaults to none.
+	Marks func(ctx context.Context) ([]storage.Row, error)
+	// Activity says how many payments or withdrawals (storage.ActivityPayment …) show one
+	// of these statuses; ok is false where that is not counted. Defaults to counting rows.
+	Activity func(ctx context.Context, tenant, kind string, statuses []string) (n int64, ok bool, err error)
 	// CheckURL refuses a callback URL, in words for the merchant. Defaults to no
 	// check.
 	CheckURL func(url string) error
@@ -63,6 +69,12 @@ func New(c Config) (*Service, error) {
 	or(&c.MaxWallets, DefaultMaxWallets)
 	if c.Pending == nil {
 		c.Pending = func(context.Context, string, string) (bool, error) { return false, nil }
+	}
+	if c.Activity == nil {
+		c.Activity = func(context.Context, string, string, []string) (int64, bool, error) { return 0, false, nil }
+	}
+	if c.Marks == nil {
+		c.Marks = func(context.Context) ([]storage.Row, error) { return nil, nil }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
@@ -51,6 +52,19 @@ type Transfer struct {
 // is due: only versions before this one stored transfers that Step has to settle.
 var TransferRows = storage.NewTable[Transfer]("transfers",
 	storage.Index("created_at"), storage.Index("wallet", "created_at"), storage.Index("status", "created_at"))
+
+// Tally counts transfers by direction, status and currency, in groups by sub-account.
+var Tally = &tally.Tally{
+	Name: "transfers", Table: TransferRows.Table, Column: "wallet",
+	Of: func(r storage.Row) tally.Item {
+		t := TransferRows.Value(r)
+		return *t.counted()
+	},
+}
+
+func (t *Transfer) counted() *tally.Item {
+	return &tally.Item{At: t.CreatedAt, Group: t.Wallet, Key: []string{string(t.Direction), string(t.Status), t.Currency}}
+}
 
 // Source is the wallet id of the account that pays.
 func (t *Transfer) Source() string {
@@ -171,7 +185,7 @@ func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, draft
 			ID: s.c.NewID(), Partition: p, Require: []storage.Guard{WalletRows.Guard(w.ID, row.Version)},
 			Post: []ledger.Tx{holdTx(&t, now)},
 		}
-		if err := t.settle(&change, 0, c.Scale, now); err != nil {
+		if err := t.settle(&change, nil, 0, c.Scale, now); err != nil {
 			return storage.Change{}, err
 		}
 		return change, once.AddTo(&change, now)
@@ -265,7 +279,7 @@ func (s *Service) TransferHistory(ctx context.Context, tenant string, f Transfer
 		Table: TransferRows.Table, Partition: storage.Tenant(tenant), Where: where, Limit: f.Limit, Offset: f.Offset,
 		Order: []storage.Order{{Column: "created_at", Desc: true}},
 	}
-	total, err := s.c.Store.Count(ctx, q)
+	total, err := s.countTransfers(ctx, q, &f)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -279,6 +293,26 @@ func (s *Service) TransferHistory(ctx context.Context, tenant string, f Transfer
 		out[i].ID = r.ID
 	}
 	return out, total, nil
+}
+
+// countTransfers says how many match. Where no counters hold yet, it counts rows.
+func (s *Service) countTransfers(ctx context.Context, q storage.Query, f *TransferFilter) (int64, error) {
+	match := tally.Match{tally.Is(string(f.Direction)), tally.Is(string(f.Status)), tally.Is(f.Currency)}
+	if f.Wallet == "" {
+		n, counted, err := Tally.Totals(ctx, s.c.Store, q.Partition, match)
+		if err != nil || counted {
+			return n[0], err
+		}
+		return s.c.Store.Count(ctx, q)
+	}
+	counted, err := Tally.Marked(ctx, s.c.Store, q.Partition)
+	if err != nil || counted {
+		if err != nil {
+			return 0, err
+		}
+		return Tally.InGroup(ctx, s.c.Store, q.Partition, f.Wallet, match)
+	}
+	return s.c.Store.Count(ctx, q)
 }
 
 func (s *Service) conditions(f *TransferFilter) ([]storage.Cond, error) {

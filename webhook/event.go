@@ -15,6 +15,7 @@ const (
 	DepositMerged          = "deposit_merged"
 	WithdrawalStatusUpdate = "withdrawal_status_update"
 	TransferStatusUpdate   = "transfer_status_update"
+	WithdrawalWaiting      = "withdrawal_waiting"
 )
 
 // Status is how far a delivery has come.

@@ -154,7 +154,7 @@ type endpoint struct {
 }
 
 func (e *endpoint) wants(typ string) bool {
-	return len(e.events) == 0 || slices.Contains(e.events, typ)
+	return len(e.events) == 0 && !slices.Contains(onlyNamed, typ) || slices.Contains(e.events, typ)
 }
 
 func (e *endpoint) delivery(url, id string, attempt int, at time.Time, body []byte) Delivery {

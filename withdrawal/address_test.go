@@ -158,7 +158,7 @@ func TestScaleOfARemovedCurrency(t *testing.T) {
 	require.NoError(t, err)
 	var asked []string
 	other, err := withdrawal.New(withdrawal.Config{
-		Store: store, Registry: later, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts, MaxCost: func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return 1, nil }, Now: w.clock, NewID: w.newID,
+		Store: store, Registry: later, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts, MaxCost: func(context.Context, chain.Intent) (ledger.Amount, error) { return 1, nil }, Now: w.clock, NewID: w.newID,
 		Confirmations: func(c *chain.Currency) int64 {
 			asked = append(asked, fmt.Sprint(c.Code, " ", c.Network, " ", c.Token, " ", c.Scale))
 			return 1

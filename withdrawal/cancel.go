@@ -112,8 +112,8 @@ func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, e
 func (s *Service) Approve(ctx context.Context, tenant, id string) (Withdrawal, error) {
 	return s.review(ctx, tenant, id, func(m *move) error {
 		m.w.Review = ReviewApproved
-		if m.w.Frozen {
-			return nil
+		if err := s.approve(&m.w); err != nil || m.w.Frozen {
+			return err
 		}
 		m.w.Reason = ""
 		m.wait("", m.now)

@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -32,9 +33,10 @@ type Payouts interface {
 
 // Fees quotes what the network will take, in the withdrawal's own currency.
 type Fees interface {
-	// Quote is the fee for sending c to an address ("" = a typical one), in units
-	// of c, rounded up. Errors become ErrFee.
-	Quote(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error)
+	// Quote is the fee for sending an intent, in units of its currency, rounded up. Its
+	// Tenant, Network, Currency and Amount are set; To is "" for a typical recipient.
+	// Errors become ErrFee.
+	Quote(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 }
 
 // Tenants is what a withdrawal needs of the merchant's settings.
@@ -80,12 +82,15 @@ type Notice struct {
 const (
 	NoticeReview   = "withdrawal_review"         // waits for Approve or Refuse
 	NoticeResent   = "withdrawal_resent"         // completed, then dead, and sent again
+	NoticeReorged  = "withdrawal_reorged"        // completed, and the network took its payment back: it is sent again
 	NoticeConflict = "withdrawal_contradiction"  // a fact contradicts what was already decided: look at it
 	NoticeFailed   = "withdrawal_payment_failed" // the payout side gave up with proof
 	NoticeAltered  = "withdrawal_altered"        // its stored rows contradict each other: it is not paid
 	// NoticeShort: the recipient got less than was ordered. The withdrawal waits for
 	// TakeDelivered or PayMissing, and other payouts of its currency wait with it.
 	NoticeShort = "withdrawal_delivered_less"
+	// NoticeWaiting: it has waited for Config.StuckAfter for one reason. Detail names it.
+	NoticeWaiting = "withdrawal_waiting"
 )
 
 // Config is what the service is made of. Store, Registry, Parse, Fees, Tenants,
@@ -103,13 +108,16 @@ type Config struct {
 	Tenants Tenants
 	Wallets Wallets
 	Payouts Payouts
-	// MaxCost bounds what the network may take for one withdrawal of c to an
-	// address, in units of the network's gas currency. It is asked once per
-	// withdrawal.
-	MaxCost func(ctx context.Context, c *chain.Currency, to chain.Address) (ledger.Amount, error)
+	// MaxCost bounds what the network may take for one withdrawal, in units of the
+	// network's gas currency. It is asked once per withdrawal, with what is to be handed
+	// over.
+	MaxCost func(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 	Now     func() time.Time
 	NewID   func() string
 
+	// Mandates makes the mandate of each new withdrawal, and checks it before money
+	// moves. Defaults to none: nothing is made, and nothing is asked for.
+	Mandates Mandates
 	// Rates converts price_amount. It is believed as it is: a *rates.Guarded lets no
 	// impossible price through. Defaults to none: such requests are refused.
 	Rates rates.Rates
@@ -147,6 +155,9 @@ type Config struct {
 	// RetryDelay is when a withdrawal that could not be handed over is tried
 	// again. Defaults to 30 seconds.
 	RetryDelay time.Duration
+	// StuckAfter is how long a withdrawal may wait for one reason until the operator is told.
+	// Defaults to 15 minutes.
+	StuckAfter time.Duration
 	// Lease is how long a worker keeps what it claimed. Defaults to 1 minute.
 	Lease time.Duration
 	// Batch is how many are claimed at once. Those that could not be begun in half of the
@@ -156,6 +167,15 @@ type Config struct {
 	Notify func(ctx context.Context, n Notice)
 	// Log takes what operators should see. Defaults to discarding.
 	Log *slog.Logger
+}
+
+// Mandates makes and checks mandates of one store. It fills in Terms.Store.
+type Mandates interface {
+	// Make returns the mandate of a new order.
+	Make(t mandate.Terms) (string, error)
+	// Check returns why an order is refused: an error of mandate.Keys.Check, or that of
+	// the store. One without a mandate may be accepted, if an earlier version made it.
+	Check(ctx context.Context, text string, t mandate.Terms) error
 }
 
 // Service creates, follows and settles withdrawals. All methods may be called
@@ -181,6 +201,7 @@ func New(c Config) (*Service, error) {
 func setDefaults(c *Config) {
 	or(&c.RetryDelay, 30*time.Second)
 	or(&c.Lease, time.Minute)
+	or(&c.StuckAfter, 15*time.Minute)
 	or(&c.Batch, 100)
 	or(&c.MaxFeeTimes, 100)
 	if c.PriceCurrencies == nil {

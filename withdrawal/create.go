@@ -85,7 +85,7 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (w W
 
 // drafted is draft with what was read.
 func (s *Service) drafted(ctx context.Context, tenant string, in CreateInput, c *chain.Currency, to chain.Address, fee tenantFee) (Withdrawal, error) {
-	p, err := s.price(ctx, c, in.Terms, to, fee)
+	p, err := s.price(ctx, tenant, c, in.Terms, to, fee)
 	if err == nil {
 		err = s.checkPrice(c, p)
 	}
@@ -156,9 +156,12 @@ func (s *Service) creation(ctx context.Context, w Withdrawal, from payer, c *cha
 		return storage.Change{}, w, fault.Invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
 	}
 	w.Wallet, w.CreatedAt, w.UpdatedAt = from.id, now, now
+	if err := s.authorize(&w, ""); err != nil {
+		return storage.Change{}, w, err
+	}
 	change := storage.Change{
 		ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant), Require: []storage.Guard{from.open},
-		Post: []ledger.Tx{holdTx(&w, now)},
+		Post: []ledger.Tx{holdTx(&w, now)}, Count: Tally.Moved(nil, w.counted()),
 	}
 	if ceiling.Daily > 0 {
 		w.Counter = counter(w.Currency, now)

@@ -85,7 +85,7 @@ func (s *Service) payMissing(ctx context.Context, tenant, id, reason string) (re
 			if err == nil {
 				missing := int64(m.w.Missing())
 				m.level = append(m.level, storage.Level{Name: "missing/" + m.w.Currency, Delta: missing, Max: stood + missing})
-				rest = m.rest()
+				rest, err = m.rest(s)
 			}
 			return err
 		})
@@ -123,7 +123,7 @@ func (m *move) take(reason string) error {
 }
 
 // rest adds the withdrawal of what is missing, and what makes the operator pay it.
-func (m *move) rest() Withdrawal {
+func (m *move) rest(s *Service) (Withdrawal, error) {
 	w, missing := m.w, m.w.Missing()
 	w = Withdrawal{
 		ID: restID(w.ID), Tenant: w.Tenant, CustomID: w.CustomID, Wallet: w.Wallet, Currency: w.Currency, Network: w.Network,
@@ -131,11 +131,19 @@ func (m *move) rest() Withdrawal {
 		Requested: missing, Amount: missing, Rank: rank(missing, m.c.Scale),
 		Status: Pending, Required: w.Required, Review: ReviewApproved, CreatedAt: m.now, UpdatedAt: m.now,
 	}
+	err := s.authorize(&w, m.w.ID)
+	if err == nil {
+		err = s.approve(&w)
+	}
+	if err != nil {
+		return w, err
+	}
 	m.post = append(m.post, creditTx(&w, m.now), holdTx(&w, m.now))
+	m.count = append(m.count, Tally.Moved(nil, w.counted())...)
 	m.with = append(m.with,
 		Withdrawals.Row(w.ID, 0, m.now, w),
 		storage.Activities.Row(w.ID, 0, time.Time{}, activity(&w, m.c)))
-	return w
+	return w, nil
 }
 
 // restID is the id of the withdrawal of what another one did not deliver.

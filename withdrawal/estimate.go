@@ -59,7 +59,7 @@ func (s *Service) FeeEstimate(ctx context.Context, tenant string, t Terms) (Esti
 			return Estimate{}, err
 		}
 	}
-	p, err := s.price(ctx, c, t, to, s.tenantFee(ctx, tenant, c))
+	p, err := s.price(ctx, tenant, c, t, to, s.tenantFee(ctx, tenant, c))
 	return Estimate{Price: p, Currency: c}, err
 }
 
@@ -97,7 +97,7 @@ func (s *Service) tenantFee(ctx context.Context, tenant string, c *chain.Currenc
 }
 
 // price reads the rate and the network's quote.
-func (s *Service) price(ctx context.Context, c *chain.Currency, t Terms, to chain.Address, fee tenantFee) (Price, error) {
+func (s *Service) price(ctx context.Context, tenant string, c *chain.Currency, t Terms, to chain.Address, fee tenantFee) (Price, error) {
 	asked, err := s.asked(ctx, c, t)
 	if err == nil {
 		err = fee.err
@@ -109,7 +109,9 @@ func (s *Service) price(ctx context.Context, c *chain.Currency, t Terms, to chai
 	if err != nil {
 		return Price{}, errFeeSetting
 	}
-	network, err := s.c.Fees.Quote(ctx, c, to)
+	network, err := s.c.Fees.Quote(ctx, chain.Intent{
+		Purpose: chain.ForWithdrawal, Tenant: tenant, Network: c.Network, Currency: c.Code, To: to, Amount: max(asked, 1),
+	})
 	if err != nil {
 		var address *chain.AddressError
 		if errors.As(err, &address) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -25,14 +26,89 @@ func (s *Service) altered(ctx context.Context, p storage.Partition, w *Withdrawa
 	if err != nil {
 		return "", nil, err
 	}
-	if why = w.Contradicts(p, &line, ok); why != "" || !w.Live() {
-		return why, nil, nil
+	if why, err = s.Contradicts(ctx, p, w, &line, ok); why != "" || err != nil || !w.Live() {
+		return why, nil, err
 	}
 	held, err := s.held(ctx, p, w)
 	if err == nil && held < w.Requested {
 		why = fmt.Sprintf("its wallet holds %d units, less than the %d of this withdrawal", held, w.Requested)
 	}
 	return why, []storage.Guard{storage.Activities.Guard(w.ID, row.Version)}, err
+}
+
+// authorize gives a new withdrawal its mandate.
+func (s *Service) authorize(w *Withdrawal, parent string) (err error) {
+	w.Mandate = ""
+	if s.c.Mandates == nil {
+		return nil
+	}
+	t := w.Terms()
+	t.Parent = parent
+	w.Mandate, err = s.c.Mandates.Make(t)
+	return err
+}
+
+// Contradicts is Withdrawal.Contradicts, and says whether the mandate or the approval of w is
+// that of another order, or missing. An error is the store's.
+func (s *Service) Contradicts(ctx context.Context, p storage.Partition, w *Withdrawal, line *storage.Activity, ok bool) (why string, err error) {
+	if why = w.Contradicts(p, line, ok); why != "" {
+		return why, nil
+	}
+	if why, err = s.unauthorized(ctx, w.Mandate, w.Terms()); why == "" && err == nil && w.Live() && w.Approved() {
+		why, err = s.unapproved(ctx, w)
+	}
+	return why, err
+}
+
+// ofApproval is the kind of the mandate that is an approval.
+const ofApproval chain.Purpose = "approval"
+
+// approve notes that w may go out, so that it can be told from an edit.
+func (s *Service) approve(w *Withdrawal) (err error) {
+	if s.c.Mandates == nil {
+		return nil
+	}
+	t := w.Terms()
+	t.Kind = ofApproval
+	w.Approval, err = s.c.Mandates.Make(t)
+	return err
+}
+
+// unapproved says why w may not go out although its row says so, "" = it may: neither the
+// policy nor a person let it.
+func (s *Service) unapproved(ctx context.Context, w *Withdrawal) (why string, err error) {
+	t := w.Terms()
+	t.Kind = ofApproval
+	if why, err = s.unauthorized(ctx, w.Approval, t); why != "" {
+		why = "its approval: " + why
+	}
+	return why, err
+}
+
+// Approved reports whether the row of w says that it may go out, or has gone out.
+func (w *Withdrawal) Approved() bool { return w.Stage != Kept || w.Review == ReviewApproved }
+
+// Authorize gives a withdrawal of an earlier version its mandate, and its approval where its
+// row says that it was approved. It writes nothing.
+func (s *Service) Authorize(w *Withdrawal) error {
+	err := s.authorize(w, w.Terms().Parent)
+	if w.Approval = ""; err == nil && w.Approved() {
+		err = s.approve(w)
+	}
+	return err
+}
+
+// unauthorized says why an order is not one that somebody with the host's key gave, "" = it
+// is one.
+func (s *Service) unauthorized(ctx context.Context, text string, t mandate.Terms) (why string, err error) {
+	if s.c.Mandates == nil {
+		return "", nil
+	}
+	err = s.c.Mandates.Check(ctx, text, t)
+	if errors.Is(err, mandate.ErrMissing) || errors.Is(err, mandate.ErrForged) || errors.Is(err, mandate.ErrKey) {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 // Contradicts says in which way the row of partition p contradicts itself, Requested
@@ -48,6 +124,8 @@ func (w *Withdrawal) Contradicts(p storage.Partition, line *storage.Activity, ok
 		return "it names another tenant"
 	case err != nil || sum != w.Requested || w.Amount <= 0 || w.PlatformFee < 0 || w.NetworkFee < 0:
 		return "amount and fees are not what was requested"
+	case w.SentMemo != "" && w.SentMemo != w.Memo:
+		return "the memo that is sent is not the one that was given"
 	case !ok:
 		return "the unified history has no line of it"
 	}
@@ -98,10 +176,18 @@ func (s *Service) Confirm(ctx context.Context, in chain.Intent) (w Withdrawal, w
 	switch {
 	case w.Status == Cancelled || w.Status == Failed:
 		return w, "the withdrawal of this order is " + string(w.Status), nil
-	case in.Network != o.Network || in.Currency != o.Currency || in.To != o.To || in.Memo != o.Memo || in.Amount != o.Amount || in.All:
+	case in.Purpose != o.Purpose || in.Network != o.Network || in.Currency != o.Currency || in.To != o.To || in.Memo != o.Memo || in.Amount != o.Amount || in.All:
 		return w, "the order is not what its withdrawal says", nil
 	}
 	why, _, err = s.altered(ctx, p, &w)
+	if why == "" && err == nil && !w.Approved() {
+		why = "its withdrawal was not approved"
+	}
+	if why == "" && err == nil && in.Mandate != w.Mandate {
+		ordered := w
+		ordered.Mandate = in.Mandate
+		why, err = s.unauthorized(ctx, in.Mandate, ordered.Terms())
+	}
 	return w, why, err
 }
 

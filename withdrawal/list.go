@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // Get returns one of the tenant's withdrawals, or ErrNotFound.
@@ -66,7 +67,7 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Wit
 		Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Where: where,
 		Order: []storage.Order{orders[f.Sort]}, Limit: f.Limit, Offset: f.Offset,
 	}
-	if total, err = s.c.Store.Count(ctx, q); err != nil {
+	if total, err = s.count(ctx, &q, &f); err != nil {
 		return nil, 0, err
 	}
 	rows, err := s.c.Store.Find(ctx, q)
@@ -79,6 +80,29 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Wit
 		page[i].ID = r.ID
 	}
 	return page, total, nil
+}
+
+// count says how many withdrawals match, and finds the place of a deep page of the newest.
+// Where no counters hold yet, and for a custom id, it counts rows.
+func (s *Service) count(ctx context.Context, q *storage.Query, f *Filter) (total int64, err error) {
+	if f.CustomID != "" {
+		return s.c.Store.Count(ctx, *q)
+	}
+	network := f.Blockchain
+	if n, err := s.c.Registry.Network(f.Blockchain); err == nil {
+		network = string(n.Code)
+	}
+	match := tally.Match{tally.Is(string(f.Status)), tally.Is(f.Currency), tally.Is(network), tally.Is(f.Token)}
+	rows, created := *q, tally.Range{From: f.From, Before: f.Before}
+	rows.Where, _ = s.conditions(&Filter{Status: f.Status, Currency: f.Currency, Blockchain: f.Blockchain, Token: f.Token}) // checked before
+	total, counted, err := Tally.Between(ctx, s.c.Store, created, s.now(), match, rows)
+	if err == nil && !counted {
+		return s.c.Store.Count(ctx, *q)
+	}
+	if err == nil && f.Sort == CreatedDesc {
+		*q, err = tally.Page(ctx, s.c.Store, *q, rows, created, tally.Side{Tally: Tally, Match: match})
+	}
+	return total, err
 }
 
 // CheckFilter says what is wrong with a filter: *InvalidError.

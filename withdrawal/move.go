@@ -2,11 +2,13 @@ package withdrawal
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // move is one decision on a stored withdrawal: what follows from one fact.
@@ -20,12 +22,15 @@ type move struct {
 	required int64
 	now      time.Time
 	due      time.Time // of the row
+	trying   bool      // it is handed over: whether it goes on waiting is not known yet
+	review   bool      // what was told of its waiting may be another reason
 	changed  bool      // w differs from what is stored
 	history  bool      // so does its line of the unified history
 	events   []storage.Row
 	with     []storage.Row // of another withdrawal
 	post     []ledger.Tx
 	level    []storage.Level
+	count    []storage.Count // of another withdrawal
 	require  []storage.Guard // rows that the decision relied on
 	notices  []Notice
 }
@@ -135,17 +140,21 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 	}
 	c := storage.Change{
 		ID: s.c.NewID(), Partition: p, Require: m.require, Post: m.post, Level: m.level,
-		Put: append(append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)), m.with...),
+		Count: slices.Concat(Tally.Moved(m.was.counted(), m.w.counted()), m.count, tally.Entries(m.post)),
+		Put:   append(append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)), m.with...),
 	}
 	if m.history {
 		line, stored, ok, err := storage.Activities.One(ctx, s.c.Store, p, m.w.ID)
 		if err == nil && len(m.post) > 0 { // money moves by what the row says
-			err = alteredError(m.was.Contradicts(p, &line, ok))
+			var why string
+			if why, err = s.Contradicts(ctx, p, &m.was, &line, ok); err == nil {
+				err = alteredError(why)
+			}
 		}
 		if err != nil {
 			return storage.Change{}, err
 		}
 		c.Put = append(c.Put, storage.Activities.Row(m.w.ID, stored.Version, time.Time{}, activity(&m.w, m.c)))
 	}
-	return c, nil
+	return c, s.waits(ctx, p, m, &c)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -124,6 +125,12 @@ func (m *move) signed(o Outcome) error {
 		m.slow(o)
 		m.show(o)
 	case Completed:
+		if m.newer(o) && o.Reason == WaitingReorged && m.w.Waiting != WaitingReorged {
+			m.reason(WaitingReorged)
+			m.touch()
+			m.notice(NoticeReorged, "the block of its payment "+m.w.Tx+" was replaced: it is sent again until it lands")
+			m.show(o)
+		}
 		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
 			m.show(o)
 			m.notice(NoticeResent, "sent again as "+o.Tx)
@@ -170,6 +177,10 @@ func (m *move) executed(o Outcome) error {
 		if m.newer(o) {
 			m.shortLate(o)
 		}
+		if m.newer(o) && m.w.Waiting == WaitingReorged && o.Confirmations > 0 {
+			m.reason("")
+			m.touch()
+		}
 		if m.newer(o) && (o.Confirmations > m.w.Confirmations || o.Tx != "" && o.Tx != m.w.Tx) {
 			m.show(o)
 			return m.step(OnExecuted, Completed)
@@ -185,7 +196,8 @@ func (m *move) executed(o Outcome) error {
 // slow shows why a payment that was signed is in no block, for as long as the payout side
 // says so.
 func (m *move) slow(o Outcome) {
-	ours := func(why string) bool { return why == "" || why == WaitingOccupied || why == WaitingStuck }
+	shown := []string{"", WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh}
+	ours := func(why string) bool { return slices.Contains(shown, why) }
 	why := ""
 	if ours(o.Reason) {
 		why = o.Reason

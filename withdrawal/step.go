@@ -28,9 +28,17 @@ const (
 	// WaitingOccupied: it is processing, its payment is not replaced by a dearer one as nodes
 	// keep an earlier one in its place. It waits until that has landed or nodes let it go.
 	WaitingOccupied = "occupied"
+	// WaitingGasShort and WaitingFeeTooHigh: it is processing, the network asks for more than
+	// its payment offers, and the operator's coins do not bear it, or its amount is not worth
+	// it. As pending it waits for the same.
+	WaitingGasShort   = "gas_float_short"
+	WaitingFeeTooHigh = "fee_above_cap"
 	// WaitingStuck: it is processing, and for hours its payment has been in no block. It is
 	// sent again, and replaced where that helps.
 	WaitingStuck = "stuck"
+	// WaitingReorged: it is processing or completed, and the block of its payment was
+	// replaced. The same transaction is sent again until it lands.
+	WaitingReorged = "reorged"
 )
 
 // Step hands what is due to the payout side and says how many withdrawals it
@@ -158,13 +166,17 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 		}
 	}
 	if m.w.Stage == Kept {
-		if m.w.MaxCost, failure = s.c.MaxCost(ctx, m.c, chain.Address(m.w.Address)); failure != nil {
+		if m.w.MaxCost, failure = s.c.MaxCost(ctx, m.w.intent()); failure != nil {
 			m.wait(WaitingPayout, retry)
 			return failure, nil
+		}
+		if err := s.approve(&m.w); err != nil {
+			return nil, err
 		}
 	}
 	m.w.Stage = Handing
 	m.reason("")
+	m.trying = true
 	m.due, m.changed = m.now.Add(s.c.Lease), true
 	return nil, nil
 }
@@ -211,6 +223,7 @@ func (s *Service) noteSubmit(m *move, was *Withdrawal, submitted error) error {
 	if m.w.Status != Pending || m.w.Stage != Handing {
 		return nil // an outcome was faster
 	}
+	m.review = true
 	retry := m.now.Add(s.c.RetryDelay)
 	var wait *WaitError
 	switch {

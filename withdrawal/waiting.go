@@ -30,9 +30,10 @@ var shown = map[string]string{
 
 // WaitingReason is why the withdrawal is not completed yet, as merchants see it: one
 // of the Shown… constants. "" means that it waits for nothing but its turn or its
-// confirmations, or has ended.
+// confirmations, or has ended. One that is completed shows ShownReorged while the network
+// has taken its payment back.
 func (w *Withdrawal) WaitingReason() string {
-	if w.Waiting == "" || !w.Live() {
+	if w.Waiting == "" || !w.Live() && w.Waiting != WaitingReorged {
 		return ""
 	}
 	if reason, ok := shown[w.Waiting]; ok {

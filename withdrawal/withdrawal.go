@@ -5,9 +5,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // Stage is how far a pending withdrawal has been handed to the payout side.
@@ -74,6 +78,11 @@ type Withdrawal struct {
 	OutcomeAt time.Time     `db:"outcome_at"` // of the newest fact applied
 	Counter   string        `db:"counter"`    // the daily level that it counts in, "" = none
 	Seq       int64         `db:"event_seq"`  // events so far
+	// Mandate proves that the withdrawal was ordered as it stands: see package mandate. It
+	// is made with it, and only App.Reseal makes it again. "" in rows of earlier versions.
+	Mandate string `db:"mandate"`
+	// Approval proves that the policy or a person let the withdrawal go out. "" until then.
+	Approval string `db:"approval"`
 
 	CreatedAt   time.Time `db:"created_at"`
 	UpdatedAt   time.Time `db:"updated_at"`
@@ -99,12 +108,30 @@ var Withdrawals = storage.NewTable[Withdrawal]("withdrawals",
 	storage.Index("currency", "status", "waiting_since"),
 )
 
+// Tally counts withdrawals by status, currency, network and token. Its sum "a" is what
+// was requested of those that did not fail and were not cancelled, in units.
+var Tally = &tally.Tally{
+	Name: "withdrawals", Table: Withdrawals.Table,
+	Of: func(r storage.Row) tally.Item {
+		w := Withdrawals.Value(r)
+		return *w.counted()
+	},
+}
+
+func (w *Withdrawal) counted() *tally.Item {
+	i := tally.Item{At: w.CreatedAt, Key: []string{string(w.Status), w.Currency, w.Network, w.Token}}
+	if w.Status != Failed && w.Status != Cancelled {
+		i.Sums = []tally.Sum{{Name: "a", Value: decimal.NewFromInt(int64(w.Requested))}}
+	}
+	return &i
+}
+
 // Missing is what the recipient was ordered and did not get of a withdrawal that
 // delivered less; of others it means nothing.
 func (w *Withdrawal) Missing() ledger.Amount { return w.Amount - w.Delivered }
 
 // Tables lists what this package stores.
-func Tables() []*storage.Table { return []*storage.Table{Withdrawals.Table} }
+func Tables() []*storage.Table { return []*storage.Table{Withdrawals.Table, Waits.Table} }
 
 // Intent is the order to the payout side: the withdrawal's own id, so that
 // submitting twice is submitting once. It is made of what is stored and never
@@ -113,6 +140,17 @@ func (w *Withdrawal) intent() chain.Intent {
 	return chain.Intent{
 		ID: w.ID, Purpose: chain.ForWithdrawal, Tenant: w.Tenant, Network: chain.Network(w.Network), Currency: w.Currency,
 		To: chain.Address(w.Address), Memo: w.SentMemo, Amount: w.Amount, MaxCost: w.MaxCost, Confirmations: w.Required,
+		Mandate: w.Mandate,
+	}
+}
+
+// Terms are what the mandate of w covers, without the Store. The Parent is what the mandate
+// says.
+func (w *Withdrawal) Terms() mandate.Terms {
+	of, _ := mandate.Of(w.Mandate) // one that cannot be read is refused when it is checked
+	return mandate.Terms{
+		Tenant: w.Tenant, Order: w.ID, Kind: chain.ForWithdrawal, Network: chain.Network(w.Network), Currency: w.Currency,
+		To: chain.Address(w.Address), Memo: w.SentMemo, Amount: w.Amount, Requested: w.Requested, Wallet: w.Wallet, Parent: of.Parent,
 	}
 }
 

@@ -54,7 +54,7 @@ func TestFP01_ALateWithdrawalWaitsForItsNextClaim(t *testing.T) {
 	var w *world
 	w = newWorld(t, func(c *withdrawal.Config) {
 		c.Lease = time.Minute
-		c.MaxCost = func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) {
+		c.MaxCost = func(context.Context, chain.Intent) (ledger.Amount, error) {
 			asked++
 			w.advance(11 * time.Second)
 			return 1000, nil

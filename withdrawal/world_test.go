@@ -112,7 +112,7 @@ func newWorldOn(t tb, store storage.Store, change ...func(*withdrawal.Config)) *
 	c := withdrawal.Config{
 		Store: store, Registry: registry, Rates: guarded, Parse: parse, Fees: fees{w}, Tenants: w, Wallets: w, Payouts: w.payouts,
 		Now: w.clock, NewID: w.newID,
-		MaxCost: func(context.Context, *chain.Currency, chain.Address) (ledger.Amount, error) { return 1000, nil },
+		MaxCost: func(context.Context, chain.Intent) (ledger.Amount, error) { return 1000, nil },
 		Own: func(_ context.Context, _ chain.Network, a chain.Address) (string, bool, error) {
 			use, own := w.own[a]
 			return use, own, nil
@@ -173,9 +173,13 @@ func (w *world) newID() string {
 
 type fees struct{ *world }
 
-func (f fees) Quote(_ context.Context, c *chain.Currency, _ chain.Address) (ledger.Amount, error) {
+func (f fees) Quote(_ context.Context, in chain.Intent) (ledger.Amount, error) {
 	if f.feeErr != nil {
 		return 0, f.feeErr
+	}
+	c, err := registry.Currency(in.Currency)
+	if err != nil {
+		return 0, err
 	}
 	if f.fee[c.Code] == "" {
 		return 0, nil

@@ -134,7 +134,7 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 		return chain.Unsigned{}, err
 	}
 	if limit := o.Intent.MaxCost; limit > 0 && u.MaxCost > limit {
-		return chain.Unsigned{}, fmt.Errorf("%w: up to %d units, allowed are %d", chain.ErrTooDear, u.MaxCost, limit)
+		return chain.Unsigned{}, &chain.DearError{Need: u.MaxCost, Most: limit}
 	}
 	return u, nil
 }

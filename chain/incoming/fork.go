@@ -24,8 +24,44 @@ func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail [
 	c, err = n.unwind(ctx, cur, version, trail)
 	if err == nil {
 		n.log.Warn("chain forked", slog.Int64("ancestor", ancestor.Height), slog.Int64("head", cur.Head), slog.Int("sightings", len(c.Put)-1))
+		err = n.noteFork(ctx, cur.Head, ancestor, &c)
 	}
 	return c, nil, err
+}
+
+// Fork is what the payout side has to look at after blocks were replaced in which its
+// transactions were already settled. One row per network, id ForkID, due while that is to
+// be done.
+type Fork struct {
+	Height int64     `db:"height"` // of the lowest common block
+	Time   time.Time `db:"time"`   // of that block: what was settled before it still is
+}
+
+// Forks is the table of them, in network partitions.
+var Forks = storage.NewTable[Fork]("forks")
+
+// ForkID is the id of a network's only Fork.
+const ForkID = "fork"
+
+// noteFork adds the Fork to the Change that follows one, where it is so deep that something
+// may have been settled above it.
+func (n *Network) noteFork(ctx context.Context, head int64, ancestor chain.Block, c *storage.Change) error {
+	deep := false
+	for _, cur := range n.cfg.Registry.On(n.name) {
+		deep = deep || head-ancestor.Height >= cur.Confirmations
+	}
+	if !deep {
+		return nil
+	}
+	f, row, _, err := Forks.One(ctx, n.cfg.Store, n.part, ForkID)
+	if err != nil {
+		return err
+	}
+	if row.Due.IsZero() || ancestor.Time.Before(f.Time) {
+		f = Fork{Height: ancestor.Height, Time: ancestor.Time}
+	}
+	c.Put = append(c.Put, Forks.Row(ForkID, row.Version, n.cfg.Now(), f))
+	return nil
 }
 
 // unwind makes the Change that takes back everything above the trail's end.
@@ -125,7 +161,7 @@ func (n *Network) Resume(ctx context.Context, from int64) error {
 		drop := c.Drop
 		c = n.change("resume", nil, put...)
 		c.Drop = drop
-		return c, nil
+		return c, n.noteFork(ctx, cur.Head+1<<32, last(trail), &c)
 	})
 	if err == nil {
 		n.log.Warn("network resumed by operator", slog.Int64("from", from))

@@ -203,5 +203,5 @@ const CursorID = "cursor"
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
-	return []*storage.Table{Sightings.Table, Addresses.Table, Holdings.Table, Cursors.Table, AssetHalts.Table, Unlisted.Table, Missing.Table}
+	return []*storage.Table{Sightings.Table, Addresses.Table, Holdings.Table, Cursors.Table, AssetHalts.Table, Unlisted.Table, Missing.Table, Forks.Table}
 }

@@ -150,7 +150,10 @@ func TestSignEdwards(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ed25519.Verify(pub, signed, sigs[i]))
 	}
-	require.Equal(t, []keys.Binding{{Network: "SOL", Intent: "w1", Attempt: "w1/1", Payload: hash, Slots: []string{"tx/1"}}}, registry.bound)
+	require.Equal(t, []keys.Binding{{
+		Network: "SOL", Intent: "w1", Attempt: "w1/1", Payload: hash, Slots: []string{"tx/1"}, Pays: u.Outputs[:1],
+		Keeps: []keys.Kept{{Output: u.Outputs[1], Key: own[0].Key}, {Output: u.Outputs[2], Key: own[2].Key}}, Cost: 10,
+	}}, registry.bound)
 
 	registry.bound = nil
 	for name, edit := range map[string]func(r *chain.SignRequest, seen *chain.Unsigned){

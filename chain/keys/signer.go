@@ -13,6 +13,7 @@ import (
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -30,6 +31,16 @@ type Binding struct {
 	Attempt string
 	Payload [32]byte // SHA-256 of what is signed
 	Slots   []string // "address/nonce" or outpoints
+	// What the payload does, as the Signer read it back.
+	Pays  []chain.Output // to others
+	Keeps []Kept         // to addresses of ours
+	Cost  ledger.Amount  // the most that the network can take, in units of its gas currency
+}
+
+// Kept is an output to an address of ours, with the key that it was derived from.
+type Kept struct {
+	chain.Output
+	Key chain.KeyRef
 }
 
 // Registry remembers bindings. Bind is atomic and durable before it returns:
@@ -38,6 +49,12 @@ type Binding struct {
 // slot to another intent.
 type Registry interface {
 	Bind(ctx context.Context, b Binding) error
+}
+
+// manyRegistry is a Registry that binds many with few calls of its store. Error i belongs
+// to binding i.
+type manyRegistry interface {
+	BindMany(ctx context.Context, bs []Binding) []error
 }
 
 // SignerConfig wires a Signer. Seed, Chains and Registry are required.
@@ -50,6 +67,11 @@ type SignerConfig struct {
 	// Signer derives the address from that key itself and refuses where it is another.
 	// Defaults to refusing them all, but for what returns to a sending address.
 	KeyOf func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error)
+	// Mandates are the keys that orders to pay are proved with, newest first:
+	// cryptopay.MandateKeys. With them every withdrawal is refused that has no right
+	// mandate, so that nobody has it signed who can write to the database alone. Defaults
+	// to not asking for mandates.
+	Mandates mandate.Keys
 	// Allow is asked for every withdrawal: allow-lists, limits, velocity. An
 	// error refuses. Defaults to allowing what the intent says.
 	Allow func(ctx context.Context, in chain.Intent, pays ledger.Amount) error
@@ -76,42 +98,81 @@ func refuse(format string, args ...any) error {
 
 // Sign checks and signs; see chain.Signer.
 func (s *Signer) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
+	out, errs := s.SignMany(ctx, []chain.SignRequest{r})
+	return out[0], errs[0]
+}
+
+// SignMany is Sign of each request; see chain.ManySigner. KeyOf is asked once for an
+// address, and a Registry that can binds all at once.
+func (s *Signer) SignMany(ctx context.Context, rs []chain.SignRequest) ([][]chain.Signature, []error) {
+	out, errs := make([][]chain.Signature, len(rs)), make([]error, len(rs))
+	var bindings []Binding
+	var signed []int // the requests that these bindings are of
+	o := owners{s, map[place]chain.KeyRef{}}
+	for i := range rs {
+		var b Binding
+		// Signed first, bound second, handed out last: a request whose keys are
+		// wrong must not bind the nonce of one whose keys are right.
+		if out[i], b, errs[i] = s.checked(ctx, &rs[i], o); errs[i] == nil {
+			bindings, signed = append(bindings, b), append(signed, i)
+		}
+	}
+	for n, err := range s.bind(ctx, bindings) {
+		if err != nil {
+			out[signed[n]], errs[signed[n]] = nil, err
+		}
+	}
+	return out, errs
+}
+
+func (s *Signer) bind(ctx context.Context, bs []Binding) []error {
+	if many, ok := s.cfg.Registry.(manyRegistry); ok && len(bs) > 1 {
+		return many.BindMany(ctx, bs)
+	}
+	errs := make([]error, len(bs))
+	for i := range bs {
+		errs[i] = s.cfg.Registry.Bind(ctx, bs[i])
+	}
+	return errs
+}
+
+// checked makes the signatures of a request that may be signed, which are not handed out
+// before they are bound.
+func (s *Signer) checked(ctx context.Context, r *chain.SignRequest, o owners) ([]chain.Signature, Binding, error) {
 	c, ok := s.cfg.Chains[r.Intent.Network]
 	if !ok || r.Unsigned.Network != r.Intent.Network {
-		return nil, refuse("network %q is not this signer's", r.Intent.Network)
+		return nil, Binding{}, refuse("network %q is not this signer's", r.Intent.Network)
 	}
 	seen, err := c.Inspect(r.Unsigned.Payload)
 	if err != nil {
-		return nil, refuse("the payload cannot be read: %v", err)
+		return nil, Binding{}, refuse("the payload cannot be read: %v", err)
 	}
-	if err := s.check(ctx, c, r, seen); err != nil {
-		return nil, err
+	b := Binding{
+		Network: r.Intent.Network, Intent: r.Intent.ID, Attempt: r.Attempt,
+		Payload: sha256.Sum256(r.Unsigned.Payload), Slots: seen.Spends, Cost: seen.MaxCost,
 	}
-	// Signed first, bound second, handed out last: a request whose keys are
-	// wrong must not bind the nonce of one whose keys are right.
+	if err := s.check(ctx, c, *r, seen, o, &b); err != nil {
+		return nil, Binding{}, err
+	}
 	out := make([]chain.Signature, len(seen.Digests))
 	for i, d := range seen.Digests {
 		if out[i], err = s.sign(c, r.Keys[i], d, r.Unsigned.Payload); err != nil {
-			return nil, err
+			return nil, Binding{}, err
 		}
 	}
-	err = s.cfg.Registry.Bind(ctx, Binding{
-		Network: r.Intent.Network, Intent: r.Intent.ID, Attempt: r.Attempt,
-		Payload: sha256.Sum256(r.Unsigned.Payload), Slots: seen.Spends,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, b, nil
 }
 
-// check holds what was read back against what is meant.
-func (s *Signer) check(ctx context.Context, c Chain, r chain.SignRequest, seen chain.Unsigned) error {
+// check compares the decoded payload with the intents, and notes in b where the outputs go.
+func (s *Signer) check(ctx context.Context, c Chain, r chain.SignRequest, seen chain.Unsigned, ours owners, b *Binding) error {
 	in := r.Intent
 	if seen.Network != in.Network || !slices.Equal(seen.Spends, r.Unsigned.Spends) || !slices.Equal(seen.Digests, r.Unsigned.Digests) {
 		return refuse("the payload is not what the request says of it")
 	}
 	if err := whole(r, seen); err != nil {
+		return err
+	}
+	if err := s.ordered(append([]chain.Intent{in}, r.Also...)); err != nil {
 		return err
 	}
 	o := chain.Order{Intent: in, Also: r.Also}
@@ -121,7 +182,20 @@ func (s *Signer) check(ctx context.Context, c Chain, r chain.SignRequest, seen c
 	if seen.Memo != in.Memo {
 		return refuse("the memo is not the intent's")
 	}
-	return s.payments(ctx, c, r, seen)
+	return s.payments(ctx, c, r, seen, ours, b)
+}
+
+// ordered refuses withdrawals whose mandates are not right.
+func (s *Signer) ordered(ins []chain.Intent) error {
+	for i := range ins {
+		if len(s.cfg.Mandates) == 0 || ins[i].Purpose != chain.ForWithdrawal {
+			continue
+		}
+		if err := s.cfg.Mandates.CheckIntent(&ins[i]); err != nil {
+			return refuse("withdrawal %s: %v", ins[i].ID, err)
+		}
+	}
+	return nil
 }
 
 // whole refuses a request that lacks what the other checks stand on.
@@ -164,7 +238,7 @@ func whole(r chain.SignRequest, seen chain.Unsigned) error {
 var purposes = []chain.Purpose{chain.ForWithdrawal, chain.ForSweep, chain.ForGas, chain.ForCancel}
 
 // payments holds every output against the intents.
-func (s *Signer) payments(ctx context.Context, c Chain, r chain.SignRequest, seen chain.Unsigned) error {
+func (s *Signer) payments(ctx context.Context, c Chain, r chain.SignRequest, seen chain.Unsigned, ours owners, b *Binding) error {
 	open := append([]chain.Intent{r.Intent}, r.Also...)
 	for _, o := range seen.Outputs {
 		if o.Amount < 0 {
@@ -176,13 +250,18 @@ func (s *Signer) payments(ctx context.Context, c Chain, r chain.SignRequest, see
 			return o.To == in.To && o.Currency == in.Currency && (in.All || o.Amount == in.Amount)
 		})
 		if at < 0 || open[at].Purpose != chain.ForWithdrawal {
-			if err := s.own(ctx, c, r.Intent, seen, o.To); err != nil {
+			key, err := ours.own(ctx, c, r, seen, o.To)
+			if err != nil {
 				return err
 			}
-		} else if s.cfg.Allow != nil {
-			if err := s.cfg.Allow(ctx, open[at], o.Amount); err != nil {
-				return refuse("%v", err)
+			b.Keeps = append(b.Keeps, Kept{o, key})
+		} else {
+			if s.cfg.Allow != nil {
+				if err := s.cfg.Allow(ctx, open[at], o.Amount); err != nil {
+					return refuse("%v", err)
+				}
 			}
+			b.Pays = append(b.Pays, o)
 		}
 		if at >= 0 {
 			open = slices.Delete(open, at, at+1)
@@ -194,22 +273,39 @@ func (s *Signer) payments(ctx context.Context, c Chain, r chain.SignRequest, see
 	return nil
 }
 
-func (s *Signer) own(ctx context.Context, c Chain, in chain.Intent, seen chain.Unsigned, a chain.Address) error {
-	for _, d := range seen.Digests {
+// owners finds the keys of addresses, each once.
+type owners struct {
+	*Signer
+	ours map[place]chain.KeyRef // "" is not ours
+}
+
+type place struct {
+	network chain.Network
+	address chain.Address
+}
+
+// own returns the key that an address of ours is derived from.
+func (o owners) own(ctx context.Context, c Chain, r chain.SignRequest, seen chain.Unsigned, a chain.Address) (chain.KeyRef, error) {
+	for i, d := range seen.Digests {
 		if d.From == a {
-			return nil
+			return r.Keys[i], nil
 		}
 	}
-	if s.cfg.KeyOf != nil {
-		ref, ok, err := s.cfg.KeyOf(ctx, in.Network, a)
+	at := place{r.Intent.Network, a}
+	if _, known := o.ours[at]; !known && o.cfg.KeyOf != nil {
+		ref, ok, err := o.cfg.KeyOf(ctx, r.Intent.Network, a)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if ok && s.derives(c, ref, a) {
-			return nil
+		o.ours[at] = ""
+		if ok && o.derives(c, ref, a) {
+			o.ours[at] = ref
 		}
 	}
-	return refuse("%s %s pays an address that is not ours", in.Purpose, in.ID)
+	if o.ours[at] != "" {
+		return o.ours[at], nil
+	}
+	return "", refuse("%s %s pays an address that is not ours", r.Intent.Purpose, r.Intent.ID)
 }
 
 // derives reports whether a key of the seed gives an address, or the account that it

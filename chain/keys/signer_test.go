@@ -17,7 +17,9 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -631,4 +633,155 @@ func TestNewSignerRefuses(t *testing.T) {
 		_, err := keys.NewSigner(c)
 		require.Error(t, err)
 	}
+}
+
+// Many requests are asked at once. Each is signed or refused as if it were alone, in their
+// order, whether the Registry binds many at once or one after the other.
+func TestFP01_EachOfManyIsSignedAsAlone(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(keys.StoreRegistry) keys.Registry{
+		"many": func(r keys.StoreRegistry) keys.Registry { return r },
+		"one":  func(r keys.StoreRegistry) keys.Registry { return struct{ keys.Registry }{r} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.config.Registry = wrap(keys.StoreRegistry{Store: w.store})
+			w.restart()
+			ask := func(id string, slot, attempt int, edit func(*chain.Intent)) chain.SignRequest {
+				in := w.intent(id)
+				if edit != nil {
+					edit(&in)
+				}
+				return w.ask(in, w.build(in, slot, attempt), in.ID+"/1")
+			}
+			earlier := ask("earlier", 9, 1, nil)
+			_, err := w.signer.Sign(t.Context(), earlier)
+			require.NoError(t, err)
+			stranger := ask("stranger", 6, 1, func(in *chain.Intent) { in.Purpose, in.Memo = chain.ForSweep, "" })
+			requests := []chain.SignRequest{
+				ask("a", 0, 1, nil),
+				ask("a", 0, 2, nil), // the attempt with another payload
+				ask("b", 0, 1, nil), // the slot of another intent
+				ask("c", 2, 1, func(in *chain.Intent) { in.Amount = 4e8 }), // above the limit
+				stranger,            // to an address that is not ours
+				ask("d", 9, 1, nil), // a slot that was signed for before
+				earlier,
+				ask("e", 7, 1, nil),
+			}
+			for range 2 { // asked again, each gets the same answer
+				sigs, errs := w.signer.SignMany(t.Context(), requests)
+				require.Len(t, sigs, len(requests))
+				for i, good := range []bool{true, false, false, false, false, false, true, true} {
+					if !good {
+						require.ErrorIs(t, errs[i], chain.ErrRefused, "request %d", i)
+						require.Empty(t, sigs[i], "request %d", i)
+						continue
+					}
+					require.NoError(t, errs[i], "request %d", i)
+					alone, err := w.signer.Sign(t.Context(), requests[i])
+					require.NoError(t, err)
+					require.Equal(t, alone, sigs[i], "request %d", i)
+				}
+			}
+		})
+	}
+}
+
+// Many sweeps to one address are bound in three calls of the store, whoever many they are,
+// and the directory is asked for the address once.
+func TestFP01_ManyAreBoundTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	s := &failing.Store{Store: w.store, Counts: func(failing.Call) bool { return true }}
+	w.config.Registry = keys.StoreRegistry{Store: s}
+	looks, keyOf := 0, w.config.KeyOf
+	w.config.KeyOf = func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+		looks++
+		return keyOf(ctx, n, a)
+	}
+	w.restart()
+	var requests []chain.SignRequest
+	for i := range 40 {
+		in := w.intent(fmt.Sprint("s", i))
+		in.Purpose, in.Memo, in.To = chain.ForSweep, "", w.own[2].Address
+		requests = append(requests, w.ask(in, w.build(in, i, 1), in.ID+"/1"))
+	}
+	s.Calls = 0
+	_, errs := w.signer.SignMany(t.Context(), requests)
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 3, s.Calls)
+	require.Equal(t, 1, looks)
+	for at := 1; at <= 3; at++ { // and where one of these calls fails, nothing is handed out that is not bound
+		for i := range requests {
+			in := w.intent(fmt.Sprint("f", at, "-", i))
+			in.Purpose, in.Memo, in.To = chain.ForSweep, "", w.own[2].Address
+			requests[i] = w.ask(in, w.build(in, 100*at+i, 1), in.ID+"/1")
+		}
+		s.Calls, s.FailAt = 0, at
+		sigs, errs := w.signer.SignMany(t.Context(), requests)
+		for i := range requests {
+			if errs[i] != nil {
+				require.Empty(t, sigs[i])
+				continue
+			}
+			_, _, bound, err := keys.SignedAttempts.One(t.Context(), w.store, "network/ETH", requests[i].Attempt)
+			require.NoError(t, err)
+			require.True(t, bound)
+		}
+	}
+}
+
+// A signer that has the keys of mandates signs no withdrawal without a right one, also among
+// those that one transaction pays together. What goes to addresses of ours needs none.
+func TestFS02_SignerAsksForMandates(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		host, old := mandate.Derive(bytes.Repeat([]byte{1}, 32)), mandate.Derive(bytes.Repeat([]byte{2}, 32))
+		w.config.Mandates = mandate.Keys{host, old}
+		w.restart()
+		order := func(in chain.Intent, keys ...mandate.Key) chain.Intent {
+			in.Mandate = mandate.Keys(keys).Make(mandate.Terms{
+				Store: "s", Tenant: in.Tenant, Order: in.ID, Kind: in.Purpose, Network: in.Network, Currency: in.Currency,
+				To: in.To, Memo: in.Memo, Amount: in.Amount, Requested: in.Amount + 1, Wallet: "master",
+			})
+			return in
+		}
+		w.refuses(w.ask(w.intent("none"), w.build(w.intent("none"), 0, 1), "none/1"))
+		stranger := order(w.intent("forged"), mandate.Derive(bytes.Repeat([]byte{3}, 32)))
+		w.refuses(w.ask(stranger, w.build(stranger, 0, 1), "forged/1"))
+		another := w.intent("another")
+		another.Mandate = order(w.intent("first"), host).Mandate
+		w.refuses(w.ask(another, w.build(another, 0, 1), "another/1"))
+		dearer := order(w.intent("dearer"), host)
+		dearer.Amount++
+		w.refuses(w.ask(dearer, w.build(dearer, 0, 1), "dearer/1"))
+		for slot, key := range []mandate.Key{host, old} {
+			in := order(w.intent("right "+key.ID), key)
+			w.signs(w.ask(in, w.build(in, slot, 1), in.ID))
+		}
+		sweep := w.intent("sweep")
+		sweep.Purpose, sweep.To = chain.ForSweep, w.own[2].Address
+		w.signs(w.ask(sweep, w.build(sweep, 2, 1), "sweep/1"))
+		if w.sim.Family() != chain.UTXOFamily {
+			return
+		}
+		first, second := w.intent("w1"), w.intent("w2")
+		second.To, first.Memo, second.Memo = w.sim.Customer("another payee"), "", ""
+		first = order(first, host)
+		fee, err := w.client.EstimateFee(t.Context(), first)
+		require.NoError(t, err)
+		together := func(also chain.Intent) chain.SignRequest {
+			u, err := w.client.Build(t.Context(), chain.Order{
+				Intent: first, Also: []chain.Intent{also}, Fee: fee, Attempt: 1, Coins: w.coins[3:4], Change: w.own[1].Address,
+			})
+			require.NoError(t, err)
+			r := w.ask(first, u, "w1/1")
+			r.Also = []chain.Intent{also}
+			return r
+		}
+		w.refuses(together(second))
+		w.signs(together(order(second, old)))
+	})
 }

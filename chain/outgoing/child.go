@@ -211,6 +211,7 @@ func (n *Network) planChild(ctx context.Context, j *job) error {
 	case err != nil:
 		return n.wait(ctx, j, err)
 	}
+	j.guards = guards
 	return n.bind(ctx, j, &d, step{op: "reserve", due: n.Now().Add(n.Lease), need: guards})
 }
 

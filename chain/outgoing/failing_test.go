@@ -69,3 +69,46 @@ func TestL02_QuestionFailsOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestL02_QuestionAboutALostNonceFailsOnce: a deep reorg took a settled transaction.
+// Whichever question to the store fails while it is sent again: somebody is told, and both
+// orders are paid once.
+func TestL02_QuestionAboutALostNonceFailsOnce(t *testing.T) {
+	t.Parallel()
+	every := 1
+	if testing.Short() {
+		every = 3
+	}
+	for n := 1; ; n += every {
+		var log strings.Builder
+		w := funded(t, setup{noFinality: true, change: func(c *outgoing.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) }})
+		f := &failing.Store{Store: w.store}
+		w.store = f
+		w.restart()
+		a := w.submit(w.intent("a", coin))
+		w.run(30)
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		w.evict(w.last("a").Tx)
+		b := w.submit(w.intent("b", coin))
+		f.Calls, f.FailAt = 0, n
+		told := false
+		for range 40 {
+			if err := w.step(); err != nil {
+				require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
+				told = true
+			}
+			w.chain.Mine(1)
+			w.advance(time.Minute)
+		}
+		asked := f.Calls
+		f.FailAt = 0
+		w.paid(a)
+		w.paid(b)
+		w.sound()
+		require.Equal(t, asked >= n, told || strings.Contains(log.String(), failing.ErrGone.Error()), "question %d of %d", n, asked)
+		if asked < n {
+			require.Greater(t, n, 50)
+			return
+		}
+	}
+}

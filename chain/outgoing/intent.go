@@ -45,6 +45,9 @@ const (
 	// ReasonStuck is that of a signed intent which is in no block six hours after its first
 	// attempt was signed. It is replaced and sent again as ever.
 	ReasonStuck Reason = "stuck"
+	// ReasonReorged is that of a signed intent whose transaction was in a block that the
+	// network has replaced. It is sent again until it lands.
+	ReasonReorged Reason = "reorged"
 	// ReasonDeliveredLess is that of an executed or settled intent of which the recipient
 	// got less than was ordered: Outcome.Amount.
 	ReasonDeliveredLess Reason = "delivered_less"

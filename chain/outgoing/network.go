@@ -21,6 +21,7 @@
 package outgoing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,12 +62,25 @@ type Config struct {
 	Source func(ctx context.Context, outpoint string) (spends []string, err error)
 
 	// Halted says why nothing may be sent for this intent now; "" = it may.
-	// Asked before a transaction is reserved, replaced or sent again. A known
-	// Reason is shown as it is, anything else as ReasonHalted. Defaults to never.
+	// Asked beside the table Halts, before a transaction is reserved, signed, replaced or
+	// sent again. A known Reason is shown as it is, anything else as ReasonHalted. Defaults
+	// to never.
 	Halted func(ctx context.Context, in chain.Intent) (reason string, err error)
-	// Guards are rows that the reserving Change requires unchanged (the record
-	// of halts). They are read before Halted is asked. Defaults to none.
+	// Ordered says why a withdrawal was not ordered as it is about to be signed, "" = it was.
+	// Asked for a plan that is read from the store again. Defaults to believing the store.
+	Ordered func(ctx context.Context, in chain.Intent) (why string, err error)
+	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
+	// and send again require unchanged. They are read before Halted is asked. Defaults to none.
 	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)
+	// Raise is asked for a higher bound where an intent cannot be sent within its own: most
+	// is what it needs now, with some room. It sets the difference aside before it answers,
+	// and returns the bound that holds from now on, which is the present one where it
+	// refuses. An error says why it cannot be known, or borne, now. Asked again after a
+	// crash, it answers the same. Defaults to none: an intent keeps its bound.
+	Raise func(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error)
+	// GasFor names the currency of the sweep that a gas transfer is for, "" = not known:
+	// a halt of it stops the transfer. Defaults to never knowing.
+	GasFor func(ctx context.Context, in chain.Intent) (currency string, err error)
 	// Payer is asked who pays the network for an intent, on networks that are
 	// chain.Sponsored. Defaults to the sender.
 	Payer func(ctx context.Context, in chain.Intent) (chain.Derived, error)
@@ -190,12 +204,13 @@ type job struct {
 	id      string
 	v       IntentRow
 	version int64
-	riders  []*job    // whom its transaction pays too
-	beside  []*job    // claimed with it
-	carried bool      // its own transaction is another's
-	moves   bool      // the Change that is being made of its carrier writes it
-	next    IntentRow // … so
-	parts   bool      // … and lets it go
+	riders  []*job          // whom its transaction pays too
+	beside  []*job          // claimed with it
+	carried bool            // its own transaction is another's
+	guards  []storage.Guard // what lets its plan be signed and stored
+	moves   bool            // the Change that is being made of its carrier writes it
+	next    IntentRow       // … so
+	parts   bool            // … and lets it go
 }
 
 func (j *job) intent() chain.Intent { return j.v.intent(j.id) }
@@ -222,24 +237,62 @@ func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State
 	return jobs, n.aboard(ctx, jobs)
 }
 
+// firstLot is how many orders are started together at first. The next lot is larger, as
+// long as the lease of all that were claimed lasts for it.
+const firstLot = 4
+
 func (n *Network) startDue(ctx context.Context) (int, error) {
 	if n.Signer == nil {
 		return 0, nil
 	}
 	jobs, err := n.claim(ctx, n.Lease, Queued, Waiting)
-	until := n.Now().Add(n.Lease * 3 / 4)
+	claimed, until := len(jobs), n.Now().Add(n.Lease*3/4)
 	if err != nil {
-		return len(jobs), err
+		return claimed, err
 	}
-	for _, j := range jobs {
-		if ctx.Err() != nil || n.Now().After(until) {
+	for some := firstLot; len(jobs) > 0; {
+		left := until.Sub(n.Now())
+		if ctx.Err() != nil || left < 0 {
 			break // whoever claims next goes on
 		}
-		if !j.carried {
-			err = errors.Join(err, n.named(j, n.start(ctx, j)))
+		lot := jobs[:min(some, len(jobs))]
+		jobs = jobs[len(lot):]
+		err = errors.Join(err, n.startLot(ctx, lot))
+		now := until.Sub(n.Now())
+		if some *= 4; left > now {
+			some = min(some, max(1, len(lot)*int(now/(left-now))))
 		}
 	}
-	return len(jobs), err
+	return claimed, err
+}
+
+// startLot starts orders together: those of one sender, which reserve its nonces or its
+// coins, one after the other.
+func (n *Network) startLot(ctx context.Context, lot []*job) (err error) {
+	sender := func(j *job) string { return cmp.Or(string(j.v.From), j.v.Tenant) }
+	for i, e := range storage.Work(ctx, n.Store, lot, sender, func(ctx context.Context, j *job) (err error) {
+		if !j.carried && ctx.Err() == nil {
+			err = n.start(ctx, j)
+		}
+		return err
+	}) {
+		if errors.Is(e, storage.ErrBusy) && len(lot[i].riders) == 0 {
+			e = n.startAgain(ctx, lot[i])
+		}
+		err = errors.Join(err, n.named(lot[i], e))
+	}
+	return err
+}
+
+// startAgain starts an order by itself that another process was in the way of: now it
+// waits for that one.
+func (n *Network) startAgain(ctx context.Context, j *job) error {
+	v, row, ok, err := Intents.One(ctx, n.Store, n.part, j.id)
+	if err != nil || !ok || row.Version != j.version {
+		return err
+	}
+	j.v = v
+	return n.start(ctx, j)
 }
 
 // named says which intent an error belongs to. A lost claim is none: another

@@ -29,8 +29,33 @@ func (n *Network) start(ctx context.Context, j *job) error {
 		if err := n.reserve(ctx, j); err != nil || len(j.v.Plan) == 0 {
 			return err
 		}
+		return n.sign(ctx, j, true)
 	}
-	return n.sign(ctx, j, fresh)
+	p, err := j.v.plan()
+	if err != nil {
+		return err
+	}
+	if j.v.Filling && !j.child() && p.Intent.Purpose != chain.ForCancel {
+		return n.useUp(ctx, j, p, errCancelled)
+	}
+	if err := n.planAllowed(ctx, j, p); err != nil {
+		return n.wait(ctx, j, err) // with its plan: a signer may have seen it
+	}
+	return n.sign(ctx, j, false)
+}
+
+// planAllowed asks whether a stored plan may be signed and sent now.
+func (n *Network) planAllowed(ctx context.Context, j *job, p *plan) (err error) {
+	j.guards, err = n.allowed(ctx, p.Intent)
+	for _, in := range p.Also {
+		if err != nil {
+			break
+		}
+		var theirs []storage.Guard
+		theirs, err = n.allowed(ctx, in)
+		j.guards = union(j.guards, theirs)
+	}
+	return err
 }
 
 // reserve chooses a fee and a nonce or coins, builds the transaction, and binds
@@ -54,9 +79,9 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if err := n.sponsor(ctx, &in); err != nil {
 		return n.wait(ctx, j, err)
 	}
-	fee, err := n.price(ctx, j, in, nil)
+	fee, err := n.priced(ctx, j, &in, nil)
 	if err != nil {
-		return n.wait(ctx, j, err)
+		return n.waitOr(ctx, j, err)
 	}
 	riders, theirs := n.together(ctx, j)
 	var change chain.Derived
@@ -78,6 +103,12 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 			riders = riders[:len(riders)/3] // too much, too dear, or one that can never be paid
 			continue
 		}
+		if raised, e := n.raise(ctx, j, &in, err); raised || e != nil {
+			if e != nil {
+				return n.waitOr(ctx, j, e)
+			}
+			continue
+		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++
 			return n.commit(ctx, j, step{op: "later", due: n.Now().Add(n.Backoff / 4)})
@@ -85,10 +116,10 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		if err != nil {
 			return n.wait(ctx, j, err)
 		}
-		s.need = union(s.need, guards)
 		if len(riders) > 0 {
-			s.need = union(s.need, theirs)
+			guards = union(guards, theirs)
 		}
+		s.need, j.guards = union(s.need, guards), guards
 		before := j.v
 		if err = n.board(ctx, j, &d, s); err == nil {
 			return nil
@@ -133,12 +164,21 @@ func (n *Network) lost(ctx context.Context, j *job) bool {
 	return err != nil || !ok || row.Version != j.version
 }
 
-// allowed asks whether this intent may be sent now.
+// allowed asks whether this intent may be sent now, and returns what the Change that does
+// so must require.
 func (n *Network) allowed(ctx context.Context, in chain.Intent) (guards []storage.Guard, err error) {
 	if n.Guards != nil {
 		if guards, err = n.Guards(storage.Apart(ctx), in); err != nil {
 			return nil, &waitError{ReasonHalted, "halts cannot be read: " + err.Error()}
 		}
+	}
+	switch guard, err := n.unhalted(ctx, in); {
+	case halted(err):
+		return nil, err
+	case err != nil:
+		return nil, &waitError{ReasonHalted, "halts cannot be read: " + err.Error()}
+	default:
+		guards = union(guards, []storage.Guard{guard})
 	}
 	if n.Halted == nil {
 		return guards, nil
@@ -179,7 +219,7 @@ func (n *Network) price(ctx context.Context, j *job, in chain.Intent, last *chai
 		return fee, fmt.Errorf("%w: fee estimate is out of range", chain.ErrNode)
 	}
 	if fee.Max > n.limit(in) {
-		return fee, fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, fee.Max, n.limit(in))
+		return fee, &chain.DearError{Need: fee.Max, Most: n.limit(in)}
 	}
 	if more := fee.Max - j.v.Reserved; n.Float != nil && more > 0 {
 		ok, err := n.Float(storage.Apart(ctx), in, more)
@@ -259,7 +299,7 @@ func (n *Network) verify(d *draft, u *chain.Unsigned) error {
 		return err
 	}
 	if u.MaxCost > n.limit(most) {
-		return fmt.Errorf("%w: %d of at most %d", chain.ErrTooDear, u.MaxCost, n.limit(most))
+		return &chain.DearError{Need: u.MaxCost, Most: n.limit(most)}
 	}
 	if len(u.Digests) == 0 || u.MaxCost < 0 || u.Network != n.info.Code {
 		return wrong("no digests or another network")
@@ -414,6 +454,11 @@ func (n *Network) nonce(ctx context.Context, a chain.Address, purpose chain.Purp
 // reconciled transactions that were sent past this store. It never goes back,
 // and refuses while a transaction of the address is being signed.
 func (n *Network) AdoptNonce(ctx context.Context, a chain.Address, next uint64) error {
+	return n.adopt(ctx, a, next, nil)
+}
+
+// adopt is AdoptNonce, with the record of who does so in the same Change.
+func (n *Network) adopt(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
 	return storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
 		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(a))
 		switch {
@@ -426,10 +471,11 @@ func (n *Network) AdoptNonce(ctx context.Context, a chain.Address, next uint64) 
 		case int64(next) == row.Next && stored.Version > 0:
 			return storage.Change{}, nil
 		}
+		before := row.Next
 		row.Next = int64(next)
 		return storage.Change{
 			ID: changeID("adopt", string(a), stored.Version), Partition: n.part,
-			Put: []storage.Row{Nonces.Row(string(a), stored.Version, time.Time{}, row)},
+			Put: append(by.rows(before, row.Next), Nonces.Row(string(a), stored.Version, time.Time{}, row)),
 		}, nil
 	})
 }

@@ -147,11 +147,10 @@ func (n *Network) fillUnused(ctx context.Context, stuck *job, k int64) error {
 // now, and its owner has the amount back or was paid another way.
 func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int64) error {
 	in := v.intent(id)
-	if v.State != Settled {
-		in.Purpose = chain.ForCancel // of such an intent only a cancel can have landed
-	}
+	in.Purpose = chain.ForCancel // it fills a nonce that others wait behind
 	if _, err := n.allowed(ctx, in); err != nil {
-		return nil //nolint:nilerr // halted: as it is with everything else that is sent
+		n.Log.Info("held_back", slog.String("intent", id), slog.String("cause", err.Error()))
+		return nil // as it is with everything else that is sent
 	}
 	byIntent, err := n.attempts(ctx, id)
 	if err != nil {
@@ -163,6 +162,9 @@ func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int
 			continue
 		}
 		n.Log.Error("settled_transaction_gone", slog.String("intent", id), slog.String("tx", a.tx), slog.Int64("nonce", nonce))
+		if settled && v.Purpose == chain.ForWithdrawal {
+			return n.lookAgain(ctx, id) // it is sent from there, and its owner is told
+		}
 		err := n.Client.Broadcast(ctx, proof.NewStored(string(n.info.Code), a.tx, a.v.Raw))
 		if err != nil {
 			n.Log.Warn("broadcast_unknown", slog.String("intent", id), slog.String("tx", a.tx), slog.String("cause", err.Error()))

@@ -155,6 +155,35 @@ func TestR05_SettledTransactionThatADeepReorgTookIsSentAgain(t *testing.T) {
 	}
 }
 
+// What a deep reorg took is halted, and a later order waits for its nonce: nothing is sent
+// until the halt ends.
+func TestR05_TransactionThatADeepReorgTookIsNotSentAgainInAHalt(t *testing.T) {
+	t.Parallel()
+	halted := ""
+	w := funded(t, setup{noFinality: true, change: func(c *outgoing.Config) {
+		c.Halted = func(_ context.Context, in chain.Intent) (string, error) {
+			if in.ID == "a" {
+				return halted, nil
+			}
+			return "", nil
+		}
+	}})
+	a := w.submit(w.intent("a", coin))
+	w.run(30)
+	require.Equal(t, outgoing.Settled, w.state("a"))
+	w.evict(w.last("a").Tx)
+	b := w.submit(w.intent("b", coin))
+	halted = "a person looks at it"
+	w.run(60)
+	w.unpaid(a)
+	w.unpaid(b)
+	halted = ""
+	w.run(60)
+	w.paid(a)
+	w.paid(b)
+	w.sound()
+}
+
 func TestR05_RevertedTransactionThatADeepReorgTookIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := funded(t, setup{noFinality: true})

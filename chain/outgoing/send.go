@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,13 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	sigs, err := n.Signer.Sign(storage.Apart(ctx), chain.SignRequest{
+	j.mandates(p)
+	if !fresh { // what was stored may have been edited
+		if err := n.ordered(ctx, p); err != nil {
+			return n.unsigned(ctx, j, err)
+		}
+	}
+	sigs, err := n.signatures(ctx, chain.SignRequest{
 		Intent: p.Intent, Also: p.Also, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys,
 	})
 	switch {
@@ -38,6 +45,57 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 		return n.unsigned(ctx, j, fmt.Errorf("signatures do not fit: %w", err))
 	}
 	return n.store(ctx, j, p, signed)
+}
+
+// ordered returns an error if a stored plan pays for a withdrawal that nobody ordered so.
+func (n *Network) ordered(ctx context.Context, p *plan) error {
+	for _, in := range append([]chain.Intent{p.Intent}, p.Also...) {
+		if n.Ordered == nil || in.Purpose != chain.ForWithdrawal {
+			continue
+		}
+		if why, err := n.Ordered(ctx, in); err != nil || why != "" {
+			return fmt.Errorf("outgoing: the stored plan of %s: %s: %w", in.ID, why, cmp.Or(err, chain.ErrRefused))
+		}
+	}
+	return nil
+}
+
+// mandates gives the intents of a plan the mandates that their rows have: one that was
+// planned by an earlier version has none, and one that is sealed again has another.
+func (j *job) mandates(p *plan) {
+	if p.Intent.ID == j.id && p.Intent.Purpose == j.v.Purpose {
+		p.Intent.Mandate = j.v.Mandate
+	}
+	for i := range p.Also {
+		for _, r := range j.riders {
+			if r.id == p.Also[i].ID {
+				p.Also[i].Mandate = r.v.Mandate
+			}
+		}
+	}
+}
+
+// signatures asks the signer: one that can sign many is asked once for all items of Work.
+func (n *Network) signatures(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
+	many, ok := n.Signer.(chain.ManySigner)
+	if !ok {
+		return n.Signer.Sign(storage.Apart(ctx), r)
+	}
+	type answer struct {
+		sigs []chain.Signature
+		err  error
+	}
+	a := storage.Together(ctx, "sign/"+string(n.info.Code), r, func(ctx context.Context, all []chain.SignRequest) []answer {
+		out := make([]answer, len(all))
+		sigs, errs := many.SignMany(storage.Apart(ctx), all)
+		for i := range out {
+			if out[i].err = errors.New("the signer gave another number of answers"); len(sigs) == len(all) && len(errs) == len(all) {
+				out[i] = answer{sigs[i], errs[i]}
+			}
+		}
+		return out
+	})
+	return a.sigs, a.err
 }
 
 // unsigned puts an intent aside whose plan stays.
@@ -90,13 +148,15 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 	}
 	before := j.v
 	j.v.Filling = true
-	fee, err := n.price(ctx, j, d.intent, &p.Fee)
+	var err error
+	if j.guards, err = n.allowed(ctx, d.intent); err == nil {
+		d.fee, err = n.price(ctx, j, d.intent, &p.Fee)
+	}
 	if err == nil {
-		d.fee = fee
 		err = n.build(ctx, &d)
 	}
 	if err == nil {
-		err = n.bind(ctx, j, &d, step{op: "use-up", due: n.Now().Add(n.Lease)})
+		err = n.bind(ctx, j, &d, step{op: "use-up", due: n.Now().Add(n.Lease), need: j.guards})
 	}
 	if err == nil {
 		return n.sign(ctx, j, false)
@@ -116,7 +176,7 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 		Nonce: p.Nonce, Spends: p.Unsigned.Spends, Outputs: p.Unsigned.Outputs, Coins: p.Coins, ChangeTo: p.Change,
 		Fee: p.Fee, MaxCost: p.Unsigned.MaxCost, Fate: Open, Stored: now, Sent: now,
 	}}
-	s := step{op: "store", due: now.Add(n.Poll), with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
+	s := step{op: "store", due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
 	if p.First && p.Nonce >= 0 {
 		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(p.Intent.From))
 		if err != nil {
@@ -137,7 +197,7 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 	if j.v.State != Executed {
 		j.v.State = Signed
 	}
-	if j.v.Reason != ReasonStuck {
+	if j.v.Reason != ReasonStuck && j.v.Reason != ReasonReorged {
 		j.v.Reason = ""
 	}
 	j.v.Tx, j.v.Plan, j.v.Tries = a.tx, nil, 0

@@ -186,10 +186,24 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	case ctx.Err() != nil, errors.Is(err, storage.ErrConflict):
 		return true, err
 	}
-	n.Log.Info("not_replaced", slog.String("intent", j.id), slog.String("tx", last.tx), slog.String("cause", err.Error()))
+	n.Log.Warn("not_replaced", slog.String("intent", j.id), slog.String("tx", last.tx), slog.String("cause", err.Error()))
+	bound := j.v.MaxCost // may have been raised, which is stored
 	j.v = before
-	j.v.BumpAt = n.Now().Add(n.StuckAfter)
-	return false, n.commit(ctx, j, step{op: "unreplaced", due: n.Now().Add(n.Poll)})
+	j.v.MaxCost, j.v.BumpAt = bound, n.Now().Add(n.StuckAfter)
+	next := step{op: "unreplaced", due: n.Now().Add(n.Poll)}
+	if why := reasonOf(err); j.v.State == Signed && (why == ReasonGasShort || why == ReasonTooDear) && why != j.v.Reason && j.v.Reason != ReasonOccupied {
+		j.v.Reason = why
+		next.tell = n.outcome(j)
+		next.tell.Amount = j.paid(&last.v)
+	}
+	if dear := (*chain.DearError)(nil); errors.As(err, &dear) && !j.v.Filling && !j.v.Reached {
+		// It is not worth what it would cost now, and its nonce may keep others from being
+		// sent: then that goes back to ourselves.
+		if j.v.Filling, err = n.blocks(ctx, j); err != nil {
+			return false, err
+		}
+	}
+	return false, n.commit(ctx, j, next)
 }
 
 // behind reports whether an earlier nonce of the same address is still open: it
@@ -213,14 +227,24 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s s
 	if err != nil {
 		return s, err
 	}
-	afresh := *d
-	s, err = n.outbid(ctx, j, d, p, &p.open[len(p.open)-1].v.Fee)
-	if errors.Is(err, chain.ErrTooDear) && p.rejected() {
+	for range maxRises {
+		afresh := *d
+		s, err = n.outbid(ctx, j, d, p, &p.open[len(p.open)-1].v.Fee)
+		if errors.Is(err, chain.ErrTooDear) && p.rejected() {
+			*d = afresh
+			d.rise = 1
+			s, err = n.outbid(ctx, j, d, p, nil) // nodes have nothing that it must outbid
+		}
+		raised, e := n.raise(ctx, j, &afresh.intent, err)
+		if e != nil {
+			err = e
+		}
+		if !raised {
+			break
+		}
 		*d = afresh
-		d.rise = 1
-		s, err = n.outbid(ctx, j, d, p, nil) // nodes have nothing that it must outbid
 	}
-	s.need = append(s.need, guards...)
+	s.need, j.guards = union(s.need, guards), guards
 	return s, err
 }
 
@@ -256,11 +280,11 @@ func (p *picture) rejected() bool {
 // maxRises is how often a replacement is built anew because it does not pay more.
 const maxRises = 4
 
-// refused reports whether nodes that have an open attempt would refuse the
-// draft: it spends the same and pays no more.
+// refused reports whether nodes that have an open attempt would refuse the draft: it
+// spends the same and pays no more. They do not have one that was rejected.
 func (d *draft) refused(p *picture) bool {
 	return slices.ContainsFunc(p.open, func(a *att) bool {
-		return d.built.MaxCost <= a.v.MaxCost && d.intent.Purpose == a.v.Purpose && sameSet(d.built.Spends, a.v.Spends)
+		return d.built.MaxCost <= a.v.MaxCost && (d.intent.Purpose == a.v.Purpose || !a.v.Rejected) && sameSet(d.built.Spends, a.v.Spends)
 	})
 }
 

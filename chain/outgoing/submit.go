@@ -62,12 +62,20 @@ func (n *Network) stored(ctx context.Context, in chain.Intent) (bool, error) {
 	switch {
 	case err != nil || !ok:
 		return false, err
-	case v.intent(in.ID) != in:
+	case !v.same(in):
 		return false, fmt.Errorf("%w: %q", ErrDiffers, in.ID)
 	case v.Refused():
 		return false, fmt.Errorf("%w %q: it was refused when it was submitted first", ErrIntent, in.ID)
 	}
 	return true, nil
+}
+
+// same reports whether an order is the one that was taken over. Its bound may have been
+// raised since, and its mandate sealed again with another key.
+func (r *IntentRow) same(in chain.Intent) bool {
+	had := r.intent(in.ID)
+	had.MaxCost, had.Mandate = in.MaxCost, in.Mandate
+	return had == in
 }
 
 // storable reports whether an intent can be a row of this network.
@@ -215,6 +223,11 @@ func (o Offline) Submit(ctx context.Context, in chain.Intent) error {
 	return err
 }
 
+// OnItsWay is Network.OnItsWay. A gas transfer counts as one of its own currency alone.
+func (o Offline) OnItsWay(ctx context.Context, s Scope) ([]OnItsWay, error) {
+	return o.network().OnItsWay(ctx, s)
+}
+
 // Cancel is Network.Cancel.
 func (o Offline) Cancel(ctx context.Context, id string) (bool, error) {
 	return o.network().Cancel(ctx, id)
@@ -230,16 +243,24 @@ type View struct {
 	Carrier  string // the intent whose transaction pays this one too; "" = its own
 	Due      time.Time
 	Attempts []AttemptView // oldest first; the carrier's, where there is one
+	// Cancelling says that its nonce or coins go back to ourselves: it pays nobody any more.
+	Cancelling bool
+	Cost       ledger.Amount // what the network took for CostTx, in its gas currency
+	CostTx     string        // "" = not known yet
 }
 
 // AttemptView is one signed transaction of an intent.
 type AttemptView struct {
-	Tx      string
-	Purpose chain.Purpose
-	Fate    Fate
-	Fee     chain.Fee
-	Stored  time.Time
-	Sent    time.Time
+	Tx       string
+	Number   int           // of the intent, from 1
+	Purpose  chain.Purpose // ForCancel where it pays nobody
+	Nonce    int64         // −1 = none
+	Fate     Fate
+	Rejected bool // a node refused it for good
+	Fee      chain.Fee
+	MaxCost  ledger.Amount
+	Stored   time.Time
+	Sent     time.Time
 }
 
 // Get reads one intent; ok is false where there is none.
@@ -248,7 +269,15 @@ func (n *Network) Get(ctx context.Context, id string) (v View, ok bool, err erro
 	if err != nil || !ok {
 		return v, false, err
 	}
-	v = View{Intent: r.intent(id), State: r.State, Reason: r.Reason, Tx: r.Tx, Signing: len(r.Plan) > 0, Due: row.Due}
+	v = View{
+		Intent: r.intent(id), State: r.State, Reason: r.Reason, Tx: r.Tx, Signing: len(r.Plan) > 0, Due: row.Due,
+		Cancelling: r.Filling && !IsChild(id),
+	}
+	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, id)
+	if err != nil {
+		return v, true, err
+	}
+	v.Cost, v.CostTx = o.Cost, o.CostTx
 	ride, _, carried, err := Rides.One(ctx, n.Store, n.part, id)
 	if err != nil {
 		return v, true, err
@@ -261,7 +290,8 @@ func (n *Network) Get(ctx context.Context, id string) (v View, ok bool, err erro
 	atts, err := n.attempts(ctx, own)
 	for _, a := range atts[own] {
 		v.Attempts = append(v.Attempts, AttemptView{
-			Tx: a.tx, Purpose: a.v.Purpose, Fate: a.v.Fate, Fee: a.v.Fee, Stored: a.v.Stored, Sent: a.v.Sent,
+			Tx: a.tx, Number: a.v.Number, Purpose: a.v.Purpose, Nonce: a.v.Nonce, Fate: a.v.Fate, Rejected: a.v.Rejected,
+			Fee: a.v.Fee, MaxCost: a.v.MaxCost, Stored: a.v.Stored, Sent: a.v.Sent,
 		})
 	}
 	return v, true, err

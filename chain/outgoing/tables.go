@@ -25,6 +25,7 @@ type IntentRow struct {
 	All           bool          `db:"all_funds"`
 	MaxCost       ledger.Amount `db:"max_cost"`
 	Confirmations int64         `db:"confirmations"`
+	Mandate       string        `db:"mandate"`
 
 	State  State  `db:"state"`
 	Reason Reason `db:"reason"`
@@ -139,7 +140,7 @@ var (
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
 	return []*storage.Table{
-		Intents.Table, Attempts.Table, Reservations.Table, Nonces.Table, Coins.Table, Outcomes.Table, Rides.Table,
+		Intents.Table, Attempts.Table, Reservations.Table, Nonces.Table, Coins.Table, Outcomes.Table, Rides.Table, Halts.Table, Operations.Table,
 	}
 }
 
@@ -160,7 +161,7 @@ func record(in chain.Intent, now time.Time) IntentRow {
 	return IntentRow{
 		Purpose: in.Purpose, Tenant: in.Tenant, Network: in.Network, Currency: in.Currency,
 		From: in.From, FromKey: in.FromKey, To: in.To, Memo: in.Memo, Amount: in.Amount, All: in.All,
-		MaxCost: in.MaxCost, Confirmations: in.Confirmations,
+		MaxCost: in.MaxCost, Confirmations: in.Confirmations, Mandate: in.Mandate,
 		State: Queued, Nonce: -1, Created: now, Updated: now,
 	}
 }
@@ -170,8 +171,32 @@ func (r *IntentRow) intent(id string) chain.Intent {
 	return chain.Intent{
 		ID: id, Purpose: r.Purpose, Tenant: r.Tenant, Network: r.Network, Currency: r.Currency,
 		From: r.From, FromKey: r.FromKey, To: r.To, Memo: r.Memo, Amount: r.Amount, All: r.All,
-		MaxCost: r.MaxCost, Confirmations: r.Confirmations,
+		MaxCost: r.MaxCost, Confirmations: r.Confirmations, Mandate: r.Mandate,
 	}
+}
+
+// Order is the order as it was submitted, under its id.
+func (r *IntentRow) Order(id string) chain.Intent { return r.intent(id) }
+
+// Misplanned says why the stored plan is not one of this order, "" = it is, or there is
+// none. What the plan would have signed is the signer's to read.
+func (r *IntentRow) Misplanned(id string) string {
+	if len(r.Plan) == 0 {
+		return ""
+	}
+	p, err := r.plan()
+	if err != nil {
+		return err.Error()
+	}
+	got, want := p.Intent, r.intent(id)
+	if got.Purpose == chain.ForCancel { // it fills the order's nonce or inputs
+		got.Purpose, got.Currency, got.To, got.Memo, got.Amount, got.All = want.Purpose, want.Currency, want.To, want.Memo, want.Amount, want.All
+	}
+	got.Mandate, got.MaxCost, got.Payer, got.PayerKey = want.Mandate, want.MaxCost, "", ""
+	if got != want {
+		return "its stored plan is of another order"
+	}
+	return ""
 }
 
 // idle reports whether nothing was reserved and nothing can be on its way.

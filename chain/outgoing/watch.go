@@ -59,13 +59,14 @@ func (n *Network) attempts(ctx context.Context, intents ...string) (map[string][
 // the node for all of it. The claim itself moves the next look to one poll from
 // now, so an intent about which there is nothing new costs no commit.
 func (n *Network) watchDue(ctx context.Context) (int, error) {
-	jobs, err := n.claim(ctx, n.Poll, Signed, Executed)
+	jobs, err := n.claim(ctx, n.Poll, Signed, Executed, Settled)
 	if err != nil || len(jobs) == 0 {
 		return 0, err
 	}
-	byIntent, err := n.look(ctx, jobs)
+	claimed := len(jobs)
+	jobs, byIntent, err := n.look(ctx, jobs)
 	if err != nil {
-		return len(jobs), err
+		return claimed, err
 	}
 	// What is in a block writes rows of its own alone. What is not may be sent again or
 	// replaced, one transaction of an address after the other.
@@ -83,22 +84,45 @@ func (n *Network) watchDue(ctx context.Context) (int, error) {
 	}) {
 		err = errors.Join(err, n.named(jobs[i], e))
 	}
-	return len(jobs), err
+	return claimed, err
 }
 
-// look asks for the status of every open attempt of the jobs.
-func (n *Network) look(ctx context.Context, jobs []*job) (map[string][]*att, error) {
+// known reads the attempts of jobs. A job with an attempt that cannot be read is left out:
+// nothing is known of what it has sent.
+func (n *Network) known(ctx context.Context, jobs []*job) ([]*job, map[string][]*att, error) {
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
 		ids[i] = j.id
 	}
 	byIntent, err := n.attempts(ctx, ids...)
-	if err != nil {
-		return nil, err
+	if broken := (*storage.RowError)(nil); !errors.As(err, &broken) {
+		return jobs, byIntent, err
+	}
+	byIntent = make(map[string][]*att, len(jobs))
+	var rest []*job
+	for _, j := range jobs {
+		own, err := n.attempts(ctx, j.id)
+		if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
+			n.Log.Error("row_unreadable", slog.String("table", broken.Table), slog.String("intent", j.id), slog.Any("error", err))
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		rest, byIntent[j.id] = append(rest, j), own[j.id]
+	}
+	return rest, byIntent, nil
+}
+
+// look asks for the status of every open attempt of the jobs whose attempts can be read,
+// and returns these jobs.
+func (n *Network) look(ctx context.Context, all []*job) (jobs []*job, byIntent map[string][]*att, err error) {
+	if jobs, byIntent, err = n.known(ctx, all); err != nil {
+		return nil, nil, err
 	}
 	tip, err := n.Client.Tip(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("outgoing: tip of %s: %w", n.info.Code, err)
+		return nil, nil, fmt.Errorf("outgoing: tip of %s: %w", n.info.Code, err)
 	}
 	if tip.Final >= 0 {
 		n.mu.Lock()
@@ -107,28 +131,28 @@ func (n *Network) look(ctx context.Context, jobs []*job) (map[string][]*att, err
 	}
 	var ask []chain.Attempt
 	var open []*att
-	for _, id := range ids {
-		for _, a := range byIntent[id] {
-			if a.v.Fate == Open {
+	for _, j := range jobs {
+		for _, a := range byIntent[j.id] {
+			if a.v.Fate == Open || a.v.Fate == Landed && j.v.State == Settled {
 				open = append(open, a)
 				ask = append(ask, chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends})
 			}
 		}
 	}
 	if len(ask) == 0 {
-		return byIntent, nil
+		return jobs, byIntent, nil
 	}
 	answers, err := n.Client.Status(ctx, ask...)
 	if err != nil {
-		return nil, fmt.Errorf("outgoing: status on %s: %w", n.info.Code, err)
+		return nil, nil, fmt.Errorf("outgoing: status on %s: %w", n.info.Code, err)
 	}
 	if len(answers) != len(ask) {
-		return nil, fmt.Errorf("outgoing: status on %s: %w: %d answers to %d questions", n.info.Code, chain.ErrNode, len(answers), len(ask))
+		return nil, nil, fmt.Errorf("outgoing: status on %s: %w: %d answers to %d questions", n.info.Code, chain.ErrNode, len(answers), len(ask))
 	}
 	for i := range answers {
 		open[i].st = answers[i]
 	}
-	return byIntent, nil
+	return jobs, byIntent, nil
 }
 
 // final reports whether a status can no longer be undone: by the network's own
@@ -193,6 +217,9 @@ const stuckShown = 6 * time.Hour
 
 // follow takes an intent on its way one step further.
 func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
+	if j.v.State == Settled {
+		return n.recheck(ctx, j, atts)
+	}
 	p := n.see(j, atts)
 	switch {
 	case len(p.open) == 0 && n.lost(ctx, j):
@@ -251,7 +278,7 @@ func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
 		return nil
 	}
 	n.Log.Warn("unmined", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
-	j.v.State, j.v.Reason, j.v.BumpAt = Signed, "", n.Now().Add(n.StuckAfter)
+	j.v.State, j.v.Reason, j.v.BumpAt = Signed, ReasonReorged, n.Now().Add(n.StuckAfter)
 	s := step{op: "unmined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
 	s.tell.Amount = j.paid(&p.open[len(p.open)-1].v)
 	return n.commit(ctx, j, s)
@@ -269,17 +296,26 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		return n.commit(ctx, j, s)
 	}
 	planned := len(j.v.Plan) > 0
-	replaced := n.Signer != nil && (planned || !n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)
-	if !replaced && n.quiet(newest) {
+	replaced := n.Signer != nil && !j.booked() && (planned || !n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)
+	if !replaced && n.quiet(newest) && j.v.Reason != ReasonHalted {
 		return nil
 	}
-	if _, err := n.allAllowed(ctx, j.intent(), j.riders); err != nil {
+	may, err := n.maySend(ctx, j)
+	if err != nil {
 		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
+		if halted(err) && j.v.State == Signed && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
+			return n.tellPlace(ctx, j, newest, ReasonHalted)
+		}
 		return nil
+	}
+	if j.v.Reason == ReasonHalted {
+		if err := n.tellPlace(ctx, j, newest, ""); err != nil {
+			return err
+		}
 	}
 	switch {
 	case replaced && planned:
-		if err := n.sign(ctx, j, false); err != nil || len(j.v.Plan) == 0 {
+		if done, err := n.resume(ctx, j, p); done || err != nil {
 			return err
 		}
 	case replaced:
@@ -287,7 +323,43 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 			return err
 		}
 	}
-	return n.resend(ctx, j, p)
+	return n.resend(ctx, j, p, may)
+}
+
+// permit is what may be sent of an intent now.
+type permit struct {
+	guards  []storage.Guard // what the Change that sends again requires
+	nothing bool            // only what pays nobody: its nonce or inputs go back to ourselves
+}
+
+// maySend asks whether an intent that was signed may be sent again or replaced.
+func (n *Network) maySend(ctx context.Context, j *job) (permit, error) {
+	guards, err := n.allAllowed(ctx, j.intent(), j.riders)
+	if err == nil || !j.v.Filling || j.child() {
+		return permit{guards: guards}, err
+	}
+	in := j.intent()
+	in.Purpose = chain.ForCancel
+	guards, err = n.allowed(ctx, in)
+	return permit{guards: guards, nothing: true}, err
+}
+
+// resume signs a replacement that was planned and not signed before. done is false where the plan
+// is gone and nothing was sent in its place.
+func (n *Network) resume(ctx context.Context, j *job, pic *picture) (done bool, err error) {
+	p, err := j.v.plan()
+	if err != nil {
+		return true, err
+	}
+	if j.v.Filling && !j.child() && p.Intent.Purpose != chain.ForCancel {
+		return n.replace(ctx, j, pic) // it is to pay nobody any more
+	}
+	if err := n.planAllowed(ctx, j, p); err != nil {
+		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
+		return true, nil
+	}
+	err = n.sign(ctx, j, false)
+	return err != nil || len(j.v.Plan) == 0, err
 }
 
 // silence is how long after it was last sent an attempt is sent again: one that a
@@ -306,11 +378,11 @@ func (n *Network) quiet(a *att) bool { return n.Now().Before(a.v.Sent.Add(n.sile
 // resend sends stored bytes again, the newest first; older ones where the newest was
 // rejected, or nodes keep one of them in its place. Where all were rejected, one that only
 // uses the nonce up is sent again: nothing else frees what waits behind it.
-func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
+func (n *Network) resend(ctx context.Context, j *job, p *picture, may permit) error {
 	for _, rejected := range []bool{false, true} {
 		for i := len(p.open) - 1; i >= 0; i-- {
 			a := p.open[i]
-			if a.v.Rejected != rejected || rejected && a.v.Purpose != chain.ForCancel {
+			if a.v.Rejected != rejected || (rejected || may.nothing) && a.v.Purpose != chain.ForCancel {
 				continue
 			}
 			if n.quiet(a) {
@@ -319,7 +391,7 @@ func (n *Network) resend(ctx context.Context, j *job, p *picture) error {
 			now := n.Now()
 			a.v.Sent = now
 			err := n.commit(ctx, j, step{
-				op: "resend/" + fmt.Sprint(a.v.Number), due: now.Add(n.Poll),
+				op: "resend/" + fmt.Sprint(a.v.Number), due: now.Add(n.Poll), need: may.guards,
 				with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 			})
 			if err != nil {

@@ -104,3 +104,186 @@ func TestFP01_LandedTransactionsAreFollowedTogether(t *testing.T) {
 	require.Equal(t, calls[1], calls[40])
 	require.LessOrEqual(t, calls[1], 12)
 }
+
+// Orders of many addresses start in lots that grow: each lot takes as many calls of the
+// store as one order does. A signer that can sign many is asked once for a lot.
+func TestFP01_OrdersAreStartedTogether(t *testing.T) {
+	t.Parallel()
+	calls, asked := map[int]int{}, map[int][]int{}
+	for _, n := range []int{1, 64} {
+		s := &failing.Store{Counts: func(failing.Call) bool { return true }}
+		w := newWorld(t, setup{change: func(c *outgoing.Config) {
+			s.Store, c.Store = c.Store, s
+			c.Signer = manySigner{c.Signer, func(many int) { asked[n] = append(asked[n], many) }}
+		}})
+		for i := range n {
+			from := w.key()
+			w.fund(from, "ETH", 2*coin)
+			in := w.intent(fmt.Sprint("p", i), coin)
+			in.From, in.FromKey = from.Address, from.Key
+			w.submit(in)
+		}
+		s.Calls = 0
+		_, err := w.Net.Step(w.ctx)
+		require.NoError(t, err)
+		calls[n] = s.Calls
+		for i := range n {
+			require.Equal(t, outgoing.Signed, w.state(fmt.Sprint("p", i)))
+		}
+		w.run(10)
+		for i := range n {
+			require.Equal(t, outgoing.Settled, w.state(fmt.Sprint("p", i)))
+		}
+		w.sound()
+	}
+	require.Equal(t, map[int][]int{1: {1}, 64: {4, 16, 44}}, asked)
+	require.LessOrEqual(t, calls[1], 16)
+	require.LessOrEqual(t, calls[64], 3*calls[1])
+}
+
+// manySigner signs many by asking for each.
+type manySigner struct {
+	chain.Signer
+	asked func(many int)
+}
+
+func (s manySigner) SignMany(ctx context.Context, rs []chain.SignRequest) ([][]chain.Signature, []error) {
+	s.asked(len(rs))
+	out, errs := make([][]chain.Signature, len(rs)), make([]error, len(rs))
+	for i := range rs {
+		out[i], errs[i] = s.Sign(ctx, rs[i])
+	}
+	return out, errs
+}
+
+// A signer that answers for fewer than it was asked has answered for none: each order
+// waits with its plan, and is paid once.
+func TestFP01_SignerThatAnswersTooFew(t *testing.T) {
+	t.Parallel()
+	few := true
+	w := newWorld(t, setup{change: func(c *outgoing.Config) {
+		c.Signer = fewSigner{manySigner{c.Signer, func(int) {}}, &few}
+	}})
+	var all []chain.Intent
+	for i := range 3 {
+		from := w.key()
+		w.fund(from, "ETH", 2*coin)
+		in := w.intent(fmt.Sprint("p", i), coin)
+		in.From, in.FromKey = from.Address, from.Key
+		all = append(all, w.submit(in))
+	}
+	require.NoError(t, w.step())
+	for _, in := range all {
+		require.Equal(t, outgoing.Waiting, w.state(in.ID))
+		require.Equal(t, outgoing.ReasonSigner, w.last(in.ID).Reason)
+		require.True(t, w.get(in.ID).Signing)
+	}
+	few = false
+	w.run(12)
+	for _, in := range all {
+		w.paid(in)
+	}
+	require.Len(t, w.signer.payloads, len(all), "each was signed as one payload")
+	w.sound()
+}
+
+type fewSigner struct {
+	manySigner
+	few *bool
+}
+
+func (s fewSigner) SignMany(ctx context.Context, rs []chain.SignRequest) ([][]chain.Signature, []error) {
+	out, errs := s.manySigner.SignMany(ctx, rs)
+	if *s.few {
+		return out[:len(out)-1], errs[:len(errs)-1]
+	}
+	return out, errs
+}
+
+// A node is so slow that the lease of all that were claimed does not last for them. Each
+// is started all the same, once, and no lease ends in the middle of a lot.
+func TestFP01_ASlowNodeGetsSmallLots(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	var w *world
+	var late, built int
+	w = newWorld(t, setup{change: func(c *outgoing.Config) {
+		c.Client = slowClient{c.Client.(fullClient), func() {
+			built++
+			w.advance(2 * time.Second)
+		}}
+	}})
+	for i := range n {
+		from := w.key()
+		w.fund(from, "ETH", 2*coin)
+		in := w.intent(fmt.Sprint("p", i), coin)
+		in.From, in.FromKey = from.Address, from.Key
+		w.submit(in)
+	}
+	for range 20 {
+		claimed := w.clock()
+		_, err := w.Net.Step(w.ctx)
+		require.NoError(t, err)
+		if w.clock().Sub(claimed) > time.Minute {
+			late++
+		}
+		w.advance(2 * time.Minute)
+		if w.state(fmt.Sprint("p", n-1)) == outgoing.Signed {
+			break
+		}
+	}
+	for i := range n {
+		require.Contains(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, w.state(fmt.Sprint("p", i)))
+	}
+	require.Zero(t, late, "a lot lasted longer than its lease")
+	require.Equal(t, n, built)
+	w.run(10)
+	w.sound()
+}
+
+type slowClient struct {
+	fullClient
+	built func()
+}
+
+func (c slowClient) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error) {
+	c.built()
+	return c.fullClient.Build(ctx, o)
+}
+
+// Another process holds the network's rows for a moment. The order waits for it, and is
+// not put off until its lease ends.
+func TestFP01_AnOrderWaitsForItsPartition(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"out/reserve/", "out/store/"} {
+		busy := &busyStore{of: op}
+		w := funded(t, setup{change: func(c *outgoing.Config) { busy.Store, c.Store = c.Store, busy }})
+		in := w.submit(w.intent("a", coin))
+		_, err := w.Net.Step(w.ctx)
+		require.NoError(t, err)
+		require.True(t, busy.was, "the order did not meet the other process")
+		require.Equal(t, outgoing.Signed, w.state("a"))
+		w.run(12)
+		w.paid(in)
+		require.Len(t, w.signer.payloads, 1)
+		w.sound()
+	}
+}
+
+// busyStore is one whose partition another process holds whenever a Change of a kind does
+// not wait.
+type busyStore struct {
+	storage.Store
+	of  string
+	was bool
+}
+
+func (s *busyStore) Commit(ctx context.Context, changes ...storage.Change) []error {
+	for i := range changes {
+		if changes[i].NoWait && strings.HasPrefix(changes[i].ID, s.of) {
+			s.was = true
+			return slices.Repeat([]error{storage.ErrBusy}, len(changes))
+		}
+	}
+	return s.Store.Commit(ctx, changes...)
+}

@@ -214,6 +214,7 @@ type world struct {
 	now    time.Time
 	heard  []outgoing.Outcome
 	keys   int
+	ops    int                 // of operators
 	source chain.AddressSource // nil: keys of signer
 	hot    chain.Derived
 	gas    string

@@ -136,7 +136,7 @@ func (k *client) Build(ctx context.Context, o chain.Order) (u chain.Unsigned, er
 		return chain.Unsigned{}, rejected("MaxCost: %w", err)
 	}
 	if limit > 0 && u.MaxCost > limit {
-		return chain.Unsigned{}, fmt.Errorf("%w: it may cost %d units, %d are allowed", chain.ErrTooDear, u.MaxCost, limit)
+		return chain.Unsigned{}, &chain.DearError{Need: u.MaxCost, Most: limit}
 	}
 	return u, nil
 }

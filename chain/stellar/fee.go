@@ -86,7 +86,7 @@ func (c *Client) affordable(fee int64, limit ledger.Amount) error {
 	}
 	cost, err := c.units(fee, ledger.Up)
 	if err == nil && limit > 0 && cost > limit {
-		err = fmt.Errorf("%w: %d units, allowed are %d", chain.ErrTooDear, cost, limit)
+		err = &chain.DearError{Need: cost, Most: limit}
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 		return chain.Unsigned{}, rejected("MaxCost: %w", err)
 	}
 	if most > 0 && u.MaxCost > most {
-		return chain.Unsigned{}, fmt.Errorf("%w: it costs %d units, %d are allowed", chain.ErrTooDear, u.MaxCost, most)
+		return chain.Unsigned{}, &chain.DearError{Need: u.MaxCost, Most: most}
 	}
 	return u, nil
 }

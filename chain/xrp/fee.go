@@ -78,7 +78,7 @@ func (c *Client) affordable(fee int64, limit ledger.Amount) error {
 		return err
 	}
 	if limit > 0 && cost > limit {
-		return fmt.Errorf("%w: %d units, allowed are %d", chain.ErrTooDear, cost, limit)
+		return &chain.DearError{Need: cost, Most: limit}
 	}
 	return nil
 }

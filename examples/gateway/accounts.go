@@ -7,6 +7,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
@@ -19,6 +20,7 @@ const tenantID = "merchant"
 func (g *gateway) accounts(ctx context.Context, key []byte) (err error) {
 	g.auth, err = auth.New(auth.Config{
 		Store: g.store, Key: derive(key, "credentials"), Now: g.world.clock.Now, NewID: g.app.Config().NewID, Random: random,
+		Unsealed: g.app.Unsealed, Log: g.log,
 	})
 	if err != nil {
 		return err
@@ -36,10 +38,32 @@ func (g *gateway) accounts(ctx context.Context, key []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := g.application(ctx); err != nil {
+	if err := errors.Join(g.application(ctx), g.apiKey(ctx)); err != nil || !g.s.upgraded {
 		return err
 	}
-	return g.apiKey(ctx)
+	return g.reseal(ctx)
+}
+
+// alteredCredentials are those that somebody edited in the database. Tokens are those of the
+// one merchant.
+func (g *gateway) alteredCredentials(ctx context.Context, _ string) (out []cryptopay.Contradiction, err error) {
+	found, err := g.auth.Verify(ctx, "")
+	for _, c := range found {
+		out = append(out, cryptopay.Contradiction{Kind: c.Kind, ID: c.ID, Detail: c.Detail})
+	}
+	return out, err
+}
+
+// reseal seals what a version before this one stored, and logs what cannot be sealed.
+func (g *gateway) reseal(ctx context.Context) error {
+	if _, err := g.auth.Reseal(ctx); err != nil { // first, as the App ends the time in which that is done
+		return err
+	}
+	r, err := g.app.Reseal(ctx)
+	for _, c := range r.Left {
+		g.log.ErrorContext(ctx, "row_not_sealed", "kind", c.Kind, "id", c.ID, "reason", c.Detail)
+	}
+	return err
 }
 
 // application makes the application of the settings, or one of its own where

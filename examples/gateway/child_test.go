@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -47,7 +48,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.Remove(builtSigner)
+	os.Exit(code)
 }
 
 const (
@@ -61,7 +64,8 @@ type order struct {
 	Key    string // file
 	Chains map[chain.Network]string
 	Clock  fast
-	Hot    bool // say where the hot addresses are
+	Hot    bool              // say where the hot addresses are
+	Env    map[string]string // settings beside those of every child
 	Point  point
 }
 
@@ -220,7 +224,8 @@ func simulated(n chain.Network, now func() time.Time) (*sim.Chain, error) {
 		return nil, fmt.Errorf("addresses of %s are unknown", n)
 	}
 	return sim.New(sim.Options{
-		Network: n, Registry: chain.MainnetRegistry(), Addresses: realistic{format}, Seed: 1, Now: now, Finality: 6,
+		Network: n, Registry: chain.MainnetRegistry(), Addresses: realistic{format}, Now: now, Finality: 6,
+		Seed: uint64(max(0, slices.Index(townNetworks, n)) + 1), // as the signer program simulates them
 	})
 }
 
@@ -230,6 +235,7 @@ func (o order) open(ctx context.Context, log *slog.Logger) (*gateway, error) {
 		"CRYPTOPAY_CLIENT_ID": testClient, "CRYPTOPAY_CLIENT_SECRET": testSecret, "CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS": "1",
 		"CRYPTOPAY_RATE_LIMITS": "off", "CRYPTOPAY_TRANSACTION_FEE": "0",
 	}
+	maps.Copy(env, o.Env)
 	args := []string{"-addr", "127.0.0.1:0", "-store", o.Store, "-key-file", o.Key, "-dev=false"}
 	s, err := readSettings(args, func(name string) string { return env[name] })
 	if err != nil {

@@ -133,31 +133,11 @@ func openStore(ctx context.Context, dsn string, migrate bool) (storage.Store, er
 
 // compose is the embedding of the library.
 func (g *gateway) compose(ctx context.Context, key []byte) error {
-	seed, err := loadSeed(ctx, g.store, key, g.s.mnemonic)
-	if err != nil {
-		return err
-	}
-	accounts, err := seed.Accounts(g.world.registry.Networks())
-	if err != nil {
-		return err
-	}
-	if accounts, err = g.simulatedAccounts(seed, accounts); err != nil {
-		return err
-	}
 	encode, chains := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
 	for _, c := range g.world.clients {
 		encode[c.Network()], chains[c.Network()] = c.AddressOf, c
 	}
-	source, err := g.source(seed, accounts, encode)
-	if err != nil {
-		return err
-	}
-	signer, err := keys.NewSigner(keys.SignerConfig{
-		Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: g.store},
-		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
-			return g.app.KeyOf(ctx, n, a)
-		},
-	})
+	source, signer, err := g.custody(ctx, key, encode, chains)
 	if err != nil {
 		return err
 	}
@@ -170,6 +150,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	cfg.Retire, cfg.Elsewhere = g.s.retire, g.s.elsewhere
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
+	cfg.Verify = g.alteredCredentials
 	if g.s.real() {
 		cfg.Workers = append(cfg.Workers, cryptopay.Worker{Name: "hot addresses", Every: hotEvery, Step: g.tellHot})
 	}
@@ -186,24 +167,6 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	return g.app.Upgraded(ctx)
 }
 
-// source derives addresses: from extended public keys, where a network's keys have
-// them, and from the seed itself on the others.
-func (g *gateway) source(seed *keys.Seed, accounts []keys.Account, encode map[chain.Network]keys.Encode) (chain.AddressSource, error) {
-	public, err := keys.NewSource(accounts, encode)
-	if err != nil {
-		return nil, err
-	}
-	g.world.source = public
-	hardened, out := seed.Hardened(encode), keys.Sources{}
-	for n := range encode {
-		out[n] = hardened
-	}
-	for _, a := range accounts {
-		out[a.Network] = public
-	}
-	return out, nil
-}
-
 // impatient makes what is looked at again after a while due at the next /dev/
 // request, for which the clock moves a tick: nothing else moves time there. One
 // process does all work, one piece at a time, so that leases guard nothing.
@@ -216,24 +179,6 @@ func impatient(cfg *cryptopay.Config) {
 
 // devTimeout is how long a receiver may hold up a /dev/ request.
 const devTimeout = 5 * time.Second
-
-// simulatedAccounts gives networks whose real keys are on another curve an
-// account each: a simulated chain takes any key.
-func (g *gateway) simulatedAccounts(seed *keys.Seed, have []keys.Account) ([]keys.Account, error) {
-	paths := map[chain.Network]string{"SOL": "m/44'/501'/0'", "ADA": "m/44'/1815'/0'", "XLM": "m/44'/148'/0'"}
-	for _, c := range g.world.sims {
-		path, missing := paths[c.Network()]
-		if !missing || slices.ContainsFunc(have, func(a keys.Account) bool { return a.Network == c.Network() }) {
-			continue
-		}
-		xpub, err := seed.XPub(path)
-		if err != nil {
-			return nil, err
-		}
-		have = append(have, keys.Account{Network: c.Network(), Path: path, XPub: xpub})
-	}
-	return have, nil
-}
 
 func (g *gateway) callbacks() webhook.Guard {
 	if !g.s.private {

@@ -23,10 +23,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // golden is a store as an earlier version left it: a gateway in development on TRX, ETH
@@ -63,6 +65,16 @@ var goldens = []golden{{
 	stopped: time.Date(2026, 11, 23, 7, 43, 37, 0, time.UTC),
 	key:     "4e19055876488a4b78c3c4b6039fbf175fb4b95c4eb14361ecc63bb372bc79c2",
 	redis:   "90f86ea2f4e4be3a79a72e69fb63a710923a5647ac839759c15658a97dd86f30",
+}, {
+	name: "5", migrations: map[string]int{"sqlite": 17, "postgres": 16, "mysql": 16},
+	stopped: time.Date(2026, 11, 23, 12, 28, 59, 0, time.UTC),
+	key:     "8529a8edebae9835cc85c580823e010526936ac8d6bb3dfe4e32aaa0d747d183",
+	redis:   "3a5d10b9150571dc3c2238cec8477f46c89add2728882139d34fbbb4ac9b1002",
+}, {
+	name: "6", migrations: map[string]int{"sqlite": 18, "postgres": 17, "mysql": 17},
+	stopped: time.Date(2026, 11, 23, 14, 48, 47, 0, time.UTC),
+	key:     "e0446fa3a4dba5248dd43ca5a9bac684d0d073d8159a31b3d67febdd71bd3661",
+	redis:   "b2bd7072cd8d0cecce443982fc4f51751ec068268478608653c3f45f0d99a3f6",
 }}
 
 func (g *golden) file(t *testing.T, name string) io.Reader {
@@ -212,10 +224,41 @@ func TestU02_StoresOfEarlierVersions(t *testing.T) {
 			t.Run(g.name+"/"+backend, func(t *testing.T) {
 				t.Parallel()
 				dsn, key := fill(t)
-				goesOn(t, g, dsn, key)
+				goesOn(t, g, dsn, key, false)
 			})
+			if backend == "sqlite" {
+				t.Run(g.name+"/sealed first", func(t *testing.T) {
+					t.Parallel()
+					dsn, key := fill(t)
+					goesOn(t, g, dsn, key, true)
+				})
+			}
 		}
 	}
+}
+
+// sealed does what the documents ask of the operator once no older process runs: from then
+// on nothing is accepted that is not sealed.
+func (i *inside) sealed() {
+	i.t.Helper()
+	taken, err := i.g.app.Unsealed(i.t.Context())
+	require.NoError(i.t, err)
+	require.True(i.t, taken)
+	require.NoError(i.t, i.g.app.Upgraded(i.t.Context()))
+	n, err := i.g.auth.Reseal(i.t.Context())
+	require.NoError(i.t, err)
+	require.Positive(i.t, n)
+	r, err := i.g.app.Reseal(i.t.Context())
+	require.NoError(i.t, err)
+	require.True(i.t, r.Complete)
+	require.Equal(i.t, 7, r.Withdrawals)
+	require.Empty(i.t, r.Left)
+	taken, err = i.g.app.Unsealed(i.t.Context())
+	require.NoError(i.t, err)
+	require.False(i.t, taken)
+	altered, err := i.g.auth.Verify(i.t.Context(), "")
+	require.NoError(i.t, err)
+	require.Empty(i.t, altered)
 }
 
 // A store on Redis that an earlier version made is left as it is until the operator says
@@ -238,8 +281,47 @@ func TestFU02_RedisIsMigratedOnTheOperatorsWordAlone(t *testing.T) {
 	require.NoError(t, opens(false))
 }
 
+// countedLists are lists whose number of rows is shown, with the rows that they are of.
+var countedLists = []struct {
+	path  string
+	table *storage.Table
+	where []storage.Cond
+}{
+	{"/payments/?limit=1", payment.Payments.Table, nil},
+	{"/payments/?limit=1&status=waiting", payment.Payments.Table, []storage.Cond{{Column: "status", Op: storage.In, Value: []payment.Status{payment.Waiting, payment.PartiallyPaid}}}},
+	{"/payments/?limit=1&status=completed", payment.Payments.Table, []storage.Cond{{Column: "status", Op: storage.Eq, Value: payment.Completed}}},
+	{"/payments/?limit=1&status=expired", payment.Payments.Table, []storage.Cond{{Column: "status", Op: storage.Eq, Value: payment.Expired}}},
+	{"/payments/?limit=1&currency=USDTTRC20", payment.Payments.Table, []storage.Cond{{Column: "currency", Op: storage.Eq, Value: "USDTTRC20"}}},
+	{"/payments/?limit=1&blockchain=ETH", payment.Payments.Table, []storage.Cond{{Column: "network", Op: storage.Eq, Value: "ETH"}}},
+	{"/withdrawal/?limit=1", withdrawal.Withdrawals.Table, nil},
+	{"/withdrawal/?limit=1&status=pending", withdrawal.Withdrawals.Table, []storage.Cond{{Column: "status", Op: storage.Eq, Value: withdrawal.Pending}}},
+	{"/withdrawal/?limit=1&status=cancelled", withdrawal.Withdrawals.Table, []storage.Cond{{Column: "status", Op: storage.Eq, Value: withdrawal.Cancelled}}},
+	{"/transactions/transactions/?page_size=1", storage.Activities.Table, nil},
+	{"/transactions/transactions/?page_size=1&type=withdrawal", storage.Activities.Table, []storage.Cond{{Column: "kind", Op: storage.Eq, Value: storage.ActivityWithdrawal}}},
+}
+
+// countsRows requires that lists show as many rows as the merchant has.
+func (i *inside) countsRows(when string) {
+	i.t.Helper()
+	store := i.g.app.Config().Store
+	tenants, _, err := i.g.app.Wallets.Tenants(i.t.Context(), 0, 0)
+	require.NoError(i.t, err)
+	require.Len(i.t, tenants, 1)
+	p := storage.Tenant(tenants[0].ID)
+	for _, l := range countedLists {
+		n, err := store.Count(i.t.Context(), storage.Query{Table: l.table, Partition: p, Where: l.where})
+		require.NoError(i.t, err)
+		view := i.ok("GET", l.path, nil)
+		shown := view["count"]
+		if shown == nil {
+			shown = view["total"]
+		}
+		require.Equal(i.t, fmt.Sprint(n), fmt.Sprint(shown), "%s: %s", when, l.path)
+	}
+}
+
 // goesOn opens a golden store with this version, at the moment at which it was left.
-func goesOn(t *testing.T, g *golden, dsn, key string) {
+func goesOn(t *testing.T, g *golden, dsn, key string, sealedFirst bool) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "golden.key")
 	require.NoError(t, os.WriteFile(file, []byte(key+"\n"), 0o600))
@@ -269,6 +351,10 @@ func goesOn(t *testing.T, g *golden, dsn, key string) {
 	require.NoError(t, err)
 	i.token = token.AccessToken
 
+	i.countsRows("made by an earlier version")
+	if sealedFirst {
+		i.sealed()
+	}
 	orders := map[string]string{} // transaction_id by order_id
 	list := i.ok("GET", "/payments/?limit=100", nil)["results"].([]any)
 	for _, p := range list {
@@ -309,6 +395,38 @@ func goesOn(t *testing.T, g *golden, dsn, key string) {
 		require.Equal(t, amount, account[currency].(map[string]any)["amount"], fmt.Sprint(currency, " of ", account))
 		require.Equal(t, "0.00000000", account[currency].(map[string]any)["pending_amount"])
 	}
+	counts := func() (out []any) {
+		for _, l := range countedLists {
+			view := i.ok("GET", l.path, nil)
+			out = append(out, l.path, view["count"], view["total"])
+		}
+		deposits := i.ok("GET", "/user/balances/history/?limit=5&type=deposit", nil)
+		return append(out, deposits["count"], deposits["total"], i.ok("GET", "/user/balances/", nil)["statistics"])
+	}
+	i.countsRows("made by an earlier version, then worked on")
+	byRows := counts()
+	if sealedFirst {
+		require.NoError(t, i.g.app.Upgraded(t.Context()))
+	} else {
+		i.sealed()
+	}
+	i.countsRows("and upgraded, not yet counted again")
+	require.Equal(t, byRows, counts())
+	tenants, _, err := i.g.app.Wallets.Tenants(t.Context(), 0, 0)
+	require.NoError(t, err)
+	for _, tenant := range tenants {
+		counted, err := payment.Tally.Marked(t.Context(), i.g.app.Config().Store, storage.Tenant(tenant.ID))
+		require.NoError(t, err)
+		made, err := i.g.app.Recount(t.Context(), tenant.ID)
+		require.NoError(t, err)
+		require.Equal(t, !counted, len(made) > 0)
+		marked, err := payment.Tally.Marked(t.Context(), i.g.app.Config().Store, storage.Tenant(tenant.ID))
+		require.NoError(t, err)
+		require.True(t, marked)
+	}
+	require.NotEmpty(t, tenants)
+	i.countsRows("and counted again")
+	require.Equal(t, byRows, counts(), "from counters")
 	reports, err := i.g.app.Verify(t.Context())
 	require.NoError(t, err)
 	for _, r := range reports {

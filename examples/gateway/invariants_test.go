@@ -261,6 +261,9 @@ func (m *merchant) checkWebhooks(g *gateway) {
 		require.NoError(t, err)
 		for _, row := range rows {
 			e := webhook.Events.Value(row)
+			if e.Type == webhook.WithdrawalWaiting { // for endpoints that name it
+				continue
+			}
 			require.Equal(t, webhook.StatusDelivered, e.Status, "%s: %s", row.ID, e.Error)
 			require.Equal(t, e.Body, box.bodies[row.ID], row.ID)
 			n++

@@ -90,6 +90,9 @@ func killed(t *testing.T, w *town, seed uint64) {
 	at := map[string]int{}
 	began := time.Now()
 	for range *kills {
+		if w.between != nil {
+			w.between(r)
+		}
 		m.use()
 		p.kill()
 		w.skip(afterLeases)

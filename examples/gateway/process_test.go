@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -34,6 +35,9 @@ type town struct {
 	urls  map[chain.Network]string
 	sims  map[chain.Network]*sim.Chain
 	hook  string // URL of box
+
+	env     map[string]string // further settings of the gateways
+	between func(*rand.Rand)  // before a gateway that works is killed, nil = nothing
 
 	mu    sync.Mutex
 	clock fast
@@ -81,7 +85,7 @@ func (w *town) skip(d time.Duration) {
 func (w *town) order(at point) order {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return order{Store: w.store, Key: w.key, Chains: w.urls, Clock: w.clock, Point: at}
+	return order{Store: w.store, Key: w.key, Chains: w.urls, Clock: w.clock, Point: at, Env: w.env}
 }
 
 // mine lets the chains grow until the returned function is called; now and then

@@ -53,6 +53,7 @@ type settings struct {
 	base         string // public address of the interface
 	exposed      bool   // simulated chains may be served to others than this machine
 	patience     time.Duration
+	signer       signer // on another machine
 }
 
 // real reports whether real chains are configured.
@@ -93,6 +94,7 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
 	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
 	s.private, s.limits = s.privates == "1", s.limiting != "off"
+	s.signer = readSigner(env)
 	s.upgraded, s.retire = env("CRYPTOPAY_UPGRADED") == "1", listOf(env("CRYPTOPAY_RETIRE"))
 	for _, n := range listOf(env("CRYPTOPAY_ELSEWHERE")) {
 		s.elsewhere = append(s.elsewhere, chain.Network(n))
@@ -103,6 +105,7 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 		noNodes,
 		s.checkCredentials(),
 		s.checkAddresses(),
+		s.checkSigner(),
 		number(&s.fee, "CRYPTOPAY_TRANSACTION_FEE", or("CRYPTOPAY_TRANSACTION_FEE", "0.50")),
 		number(&s.percent, "CRYPTOPAY_WITHDRAWAL_FEE", percent),
 		number(&s.flat, "CRYPTOPAY_WITHDRAWAL_FEE", orZero(flat)),

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"encoding/hex"
@@ -54,6 +55,7 @@ type application struct {
 	Masked     string    `db:"masked_secret"`
 	Made       bool      `db:"secret_made"` // by us, with 256 bits
 	CreatedAt  time.Time `db:"created_at"`
+	Seal       []byte    `db:"seal"`
 }
 
 var applications = storage.NewTable[application]("applications",
@@ -137,8 +139,12 @@ func (s *Service) insertApp(ctx context.Context, id string, a application) (App,
 			return storage.Change{}, err
 		}
 		a.Number, a.CreatedAt = last.Last+1, s.now()
+		made, err := s.applicationRow(id, 0, a)
+		if err != nil {
+			return storage.Change{}, err
+		}
 		return storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{
-			applications.Row(id, 0, time.Time{}, a),
+			made,
 			sequences.Row(sequenceID, row.Version, time.Time{}, sequence{Last: a.Number}),
 		}}, nil
 	})
@@ -190,6 +196,9 @@ func (s *Service) authenticate(ctx context.Context, client, secret string) (appl
 		a.SecretHash = s.nobody
 	}
 	if hmac.Equal(a.SecretHash, hash) && known {
+		if known, err = s.intact(ctx, applications.Table, row.ID, a, a.Seal); err != nil || !known {
+			return a, row, cmp.Or(err, ErrUnknownClient)
+		}
 		s.guesses.right(try)
 		return a, row, nil
 	}

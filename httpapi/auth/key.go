@@ -40,6 +40,7 @@ type apiKey struct {
 	Role      string    `db:"role"`
 	Masked    string    `db:"masked_key"`
 	CreatedAt time.Time `db:"created_at"`
+	Seal      []byte    `db:"seal"`
 }
 
 var apiKeys = storage.NewTable[apiKey]("api_keys",
@@ -70,9 +71,11 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (APIKey, string, erro
 		KeyID: s.newID(), Tenant: n.Tenant, Name: n.Name, Scopes: joinScopes(n.Scopes), Role: string(n.Role),
 		Masked: masked(n.Key, !given), CreatedAt: s.now(),
 	}
-	err := storage.CommitOne(ctx, s.store, storage.Change{
-		ID: s.newID(), Partition: storage.System, Put: []storage.Row{apiKeys.Row(s.rowID(forKey, n.Key), 0, time.Time{}, k)},
-	})
+	row, err := s.keyRow(s.rowID(forKey, n.Key), 0, k)
+	if err != nil {
+		return APIKey{}, "", err
+	}
+	err = storage.CommitOne(ctx, s.store, storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{row}})
 	if taken := new(storage.DuplicateError); errors.Is(err, storage.ErrConflict) || errors.As(err, &taken) {
 		err = ErrExists
 	}
@@ -120,6 +123,9 @@ func (s *Service) CheckKey(ctx context.Context, key string, beside ...Beside) (I
 	}
 	if !ok {
 		return Identity{}, s.unknown(try, Unknown)
+	}
+	if ok, err := s.intact(ctx, apiKeys.Table, id, k, k.Seal); err != nil || !ok {
+		return Identity{}, altered(err)
 	}
 	try.who = holder{k.KeyID, k.Tenant}
 	s.guesses.right(try)

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -10,13 +11,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Config is what the service is made of. All but TokenLife are required.
+// Config is what the service is made of. Store, Key, Now, NewID and Random
+// are required.
 type Config struct {
 	Store storage.Store
 	// Key keys the hashes of what is stored: 32 bytes. With another Key every
@@ -28,6 +31,12 @@ type Config struct {
 
 	// TokenLife is how long a token is valid, in whole seconds. Defaults to 3600 s.
 	TokenLife time.Duration
+	// Unsealed reports whether credentials without a seal are accepted now, as those of
+	// versions before seals: App.Unsealed. Set it before an upgrade from such a version.
+	// Defaults to never.
+	Unsealed func(ctx context.Context) (bool, error)
+	// Log hears of credentials that were edited in the database. Defaults to discarding.
+	Log *slog.Logger
 }
 
 // Service keeps applications, tokens and API keys. All methods may be called
@@ -39,6 +48,9 @@ type Service struct {
 	life   time.Duration
 	keyed  func() []byte // the key, behind a function: dumpers find nothing
 	nobody []byte        // what the secrets of unknown clients are compared with
+
+	unsealed func(ctx context.Context) (bool, error)
+	log      *slog.Logger
 
 	random  sync.Mutex
 	source  io.Reader
@@ -65,7 +77,13 @@ func New(c Config) (*Service, error) {
 	key := bytes.Clone(c.Key)
 	s := &Service{
 		store: storage.Joined(c.Store), clock: c.Now, newID: c.NewID, life: c.TokenLife, source: c.Random,
-		keyed: func() []byte { return key },
+		keyed: func() []byte { return key }, unsealed: c.Unsealed, log: c.Log,
+	}
+	if s.unsealed == nil {
+		s.unsealed = func(context.Context) (bool, error) { return false, nil }
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.nobody = s.mac("nobody")
 	return s, nil
@@ -84,6 +102,7 @@ const (
 	forToken  = "token"
 	forKey    = "api key"
 	forSecret = "client secret"
+	forSeal   = "seal"
 )
 
 // mac is the keyed hash of some texts. Each is written with its length, so that

@@ -34,6 +34,7 @@ type token struct {
 	Revoked   bool      `db:"revoked"`
 	CreatedAt time.Time `db:"created_at"`
 	ExpiresAt time.Time `db:"expires_at"`
+	Seal      []byte    `db:"seal"`
 }
 
 var tokens = storage.NewTable[token]("access_tokens")
@@ -67,11 +68,11 @@ func (s *Service) Token(ctx context.Context, clientID, clientSecret, scope strin
 		now := s.now()
 		t := token{Client: clientID, App: a.Number, Scopes: joinScopes(scopes), CreatedAt: now, ExpiresAt: now.Add(s.life)}
 		out = Token{AccessToken: secret, ExpiresIn: int(s.life / time.Second), Scope: t.Scopes}
+		made, err := s.tokenRow(s.rowID(forToken, secret), 0, t.ExpiresAt.Add(keepExpired), t)
 		return storage.Change{
 			ID: s.newID(), Partition: storage.System,
-			Require: []storage.Guard{applications.Guard(row.ID, row.Version)},
-			Put:     []storage.Row{tokens.Row(s.rowID(forToken, secret), 0, t.ExpiresAt.Add(keepExpired), t)},
-		}, nil
+			Require: []storage.Guard{applications.Guard(row.ID, row.Version)}, Put: []storage.Row{made},
+		}, err
 	})
 	if err != nil {
 		return Token{}, err
@@ -129,6 +130,11 @@ func (s *Service) Check(ctx context.Context, bearer string, beside ...Beside) (I
 		return Identity{}, err
 	case !ok:
 		return Identity{}, s.unknown(try, Unknown)
+	}
+	if ok, err = s.intact(ctx, tokens.Table, id, t, t.Seal); err != nil || !ok {
+		return Identity{}, altered(err)
+	}
+	switch {
 	case t.Revoked:
 		return Identity{}, &TokenError{Revoked}
 	case !s.now().Before(t.ExpiresAt):
@@ -143,12 +149,23 @@ func (s *Service) Check(ctx context.Context, bearer string, beside ...Beside) (I
 	case !there || a.Number != t.App: // deleted; the id may be another's now
 		return Identity{}, &TokenError{Revoked}
 	}
+	if ok, err = s.intact(ctx, applications.Table, t.Client, a, a.Seal); err != nil || !ok {
+		return Identity{}, altered(err)
+	}
 	try.who = holder{t.Client, a.Tenant}
 	s.guesses.right(try)
 	return Identity{
 		Tenant: a.Tenant, Client: t.Client, Token: id, Role: Role(a.Role),
 		Scopes: common(splitScopes(a.Scopes), splitScopes(t.Scopes)),
 	}, nil
+}
+
+// altered is the answer to a credential whose row was edited: err, or that it is unknown.
+func altered(err error) error {
+	if err != nil {
+		return err
+	}
+	return &TokenError{Unknown}
 }
 
 // besides adds what is read beside a credential that is known.
@@ -183,10 +200,12 @@ func (s *Service) Revoke(ctx context.Context, clientID, clientSecret, bearer str
 		if err != nil || !ok || t.Revoked || t.App != a.Number {
 			return storage.Change{}, err
 		}
+		if ok, err := s.intact(ctx, tokens.Table, id, t, t.Seal); err != nil || !ok { // it is void already
+			return storage.Change{}, err
+		}
 		t.Revoked = true
-		return storage.Change{
-			ID: s.newID(), Partition: storage.System, Put: []storage.Row{tokens.Row(id, row.Version, row.Due, t)},
-		}, nil
+		void, err := s.tokenRow(id, row.Version, row.Due, t)
+		return storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{void}}, err
 	})
 }
 

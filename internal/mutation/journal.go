@@ -31,7 +31,7 @@ type entry struct {
 	By      string  `json:",omitempty"` // the test that killed it
 	Commit  string  // at which the tests ran
 	Seconds float64 // that they took
-	Brief   bool    `json:",omitempty"` // it survived, and some of the further suites were left out
+	Brief   bool    `json:",omitempty"` // it survived, and some tests were left out
 }
 
 type verdict string

@@ -45,6 +45,7 @@ type options struct {
 	journal string        // the file that a stopped run goes on from; "" = none
 	again   bool          // survivors of the journal run again
 	most    int           // of further to run
+	fast    bool          // run tests with -short alone
 	slack   time.Duration // what a run may take beyond five times that of the library as it is
 }
 
@@ -57,6 +58,7 @@ func main() {
 	flag.StringVar(&o.journal, "resume", "", "keep what became of each mutant in this file, and go on from what it has")
 	flag.BoolVar(&o.again, "again", false, "run the survivors that -resume has again: there are new tests")
 	flag.IntVar(&o.most, "further", len(further), "how many of the further suites to run at most; -again runs the others on what survived")
+	flag.BoolVar(&o.fast, "fast", false, "run tests with -short alone; -again without it runs all of them on what survived")
 	file := flag.String("write", "", "put the result into this record")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -111,7 +113,7 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	t := trial{root: o.root, dir: dir, slack: o.slack}
+	t := trial{root: o.root, dir: dir, fast: o.fast, slack: o.slack}
 	var edits []overlay.Edit
 	for _, m := range some {
 		edits = append(edits, m.Edit)
@@ -144,7 +146,7 @@ func measure(ctx context.Context, say func(string, ...any), o options) (*result,
 			if e, err = t.verdict(ctx, s, m); err != nil {
 				return nil, err
 			}
-			e.Commit, e.Brief = at, e.Verdict == survives && len(o.further) < len(further[o.dir])
+			e.Commit, e.Brief = at, e.Verdict == survives && (o.fast || len(o.further) < len(further[o.dir]))
 			if err := j.add(e); err != nil {
 				return nil, err
 			}

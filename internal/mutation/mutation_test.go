@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,48 @@ func TestResume(t *testing.T) {
 	require.ErrorContains(t, err, "the package changed")
 }
 
+// TestFast: tests that -short leaves out meet the survivors of a fast run later.
+func TestFast(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.CopyFS(root, os.DirFS(filepath.Join("testdata", "module"))))
+	slow := `package purse
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSlow(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	time.Sleep(time.Second)
+	if !Small(2) || Small(3) {
+		t.Fail()
+	}
+}
+`
+	require.NoError(t, os.WriteFile(filepath.Join(root, "purse", "slow_test.go"), []byte(slow), 0o600))
+	o := options{root: root, dir: "purse", n: 200, seed: 1, limit: time.Hour, slack: slack, journal: filepath.Join(root, "journal"), fast: true}
+	const brim = "func Small(n int) bool { return n <= least }"
+	survives := func() (brief int, brimSurvives bool) {
+		r, err := measure(t.Context(), silent, o)
+		require.NoError(t, err)
+		for _, m := range r.survivors {
+			brimSurvives = brimSurvives || m.after == brim
+		}
+		return r.brief, brimSurvives
+	}
+	brief, with := survives()
+	require.Positive(t, brief)
+	require.True(t, with)
+	o.fast, o.again = false, true
+	brief, with = survives()
+	require.Zero(t, brief)
+	require.False(t, with)
+}
+
 // TestConfirm: a test that does not end is a kill only where it does not end twice,
 // with the time that the library as it is takes now.
 func TestConfirm(t *testing.T) {
@@ -277,19 +320,88 @@ func TestHang(t *testing.T) {
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	p := program{quick: true, full: 5, short: 2}
-	short, full := round{[]string{"-test.short"}, 2}, round{nil, 5}
-	require.Equal(t, []round{short, full}, p.rounds("a.go"))
+	short := round{[]string{"-test.short"}, 2}
+	require.Equal(t, []round{short}, p.rounds("a.go", false))
+	require.Equal(t, []round{{nil, 5}}, p.rounds("a.go", true))
 	for _, by := range []string{"TestA/case", "panic", "TestB", "TestC", "TestD", "TestE", "TestB", "TestF"} {
 		p.learn("a.go", by)
 	}
 	killers := "-test.run=^(TestF|TestB|TestE|TestD|TestC)$"
-	require.Equal(t, []round{{[]string{killers, "-test.short"}, 2}, short, full}, p.rounds("a.go"))
+	require.Equal(t, []round{{[]string{killers, "-test.short"}, 2}, short}, p.rounds("a.go", false))
+	require.Equal(t, []round{{nil, 5}}, p.rounds("a.go", true))
 	p.quick = false
-	require.Equal(t, []round{{[]string{killers}, 5}, full}, p.rounds("a.go"))
+	require.Equal(t, []round{{[]string{killers}, 5}}, p.rounds("a.go", false))
 	p.quick = true
-	require.Equal(t, []round{short, full}, p.rounds("b.go"))
+	require.Equal(t, []round{short}, p.rounds("b.go", false))
 	p.args = worlds.args
-	require.Equal(t, []round{short, full}, p.rounds("a.go"), "these choose their tests themselves")
+	require.Equal(t, []round{short}, p.rounds("a.go", false), "these choose their tests themselves")
+}
+
+// TestRunEndsAtTheFirstFailure: tests that run at once with one that failed are not
+// waited for.
+func TestRunEndsAtTheFirstFailure(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.CopyFS(root, os.DirFS(filepath.Join("testdata", "module"))))
+	endless := `package purse
+
+import (
+	"os"
+	"testing"
+)
+
+func TestEndless(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("WRONG_LINE") != "" {
+		select {}
+	}
+}
+
+func TestFails(t *testing.T) {
+	t.Parallel()
+	t.Run("deep", func(t *testing.T) {
+		if os.Getenv("WRONG_LINE") != "" {
+			t.Fail()
+		}
+	})
+	if os.Getenv("WRONG_LINE") != "" {
+		select {}
+	}
+}
+`
+	require.NoError(t, os.WriteFile(filepath.Join(root, "purse", "endless_test.go"), []byte(endless), 0o600))
+	tr := trial{root: root, dir: t.TempDir(), slack: time.Hour}
+	list, err := overlay.Write(root, tr.dir, nil)
+	require.NoError(t, err)
+	tr.list = list
+	p := &program{suite: suite{dir: "purse"}}
+	require.NoError(t, tr.ready(t.Context(), p))
+	passes, by, err := tr.run(t.Context(), p, p.path, "any", round{limit: time.Minute})
+	require.NoError(t, err)
+	require.False(t, passes)
+	require.Equal(t, "TestFails/deep", by)
+}
+
+// TestOutput: what failed is a test where one did, and else what was said last.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	for want, text := range map[string]string{
+		"no verdict":     "=== RUN   TestA\n--- PASS: TestA (0.00s)\n",
+		"TestA/b":        "panic: caught\n    --- FAIL: TestA/b (0.00s)\n\x16--- FAIL: TestA (0.00s)\npanic: test timed out after 1s\n",
+		"test timed out": "panic: caught\npanic: test timed out after 1s\n",
+		"fatal error":    strings.Repeat("x", 1<<20) + "--- FAIL: TestA\nfatal error: all goroutines are asleep\n",
+		"panic":          "panic: index out of range\n",
+	} {
+		failed := 0
+		o := output{failed: func() { failed++ }}
+		for part := range slices.Chunk([]byte(text), 7) {
+			n, err := o.Write(part)
+			require.NoError(t, err)
+			require.Equal(t, len(part), n)
+		}
+		require.Equal(t, want, o.by())
+		require.Equal(t, want == "TestA/b", failed == 1, failed)
+	}
 }
 
 // TestRecord: a section takes the place of the last one of its package, and a reason
@@ -353,7 +465,7 @@ C
 	brief := result{dir: "a"}
 	brief.count(m(1, "x"), entry{Verdict: survives, Brief: true})
 	brief.count(m(2, "x"), entry{Verdict: survives})
-	require.Contains(t, brief.section(nil), "\nOn 1 of the survivors some suites did not run.\n")
+	require.Contains(t, brief.section(nil), "\nOn 1 of the survivors some tests did not run.\n")
 
 	r.dir = "d"
 	require.True(t, strings.HasSuffix(record(head, &r), "<!-- mutation: end of c -->\n\n"+begin("d")+r.section(nil)+end("d")))

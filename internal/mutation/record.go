@@ -19,7 +19,7 @@ type result struct {
 	none      int      // of these: those that do not compile
 	killed    []mutant // of these: those that a test found
 	survivors []mutant // of these: those that none found
-	brief     int      // survivors that did not meet all suites
+	brief     int      // survivors that did not meet all tests
 	minutes   float64
 	all       []mutant // that the package has
 }
@@ -167,7 +167,7 @@ func (r *result) section(reasons map[string]string) string {
 	fmt.Fprintf(&b, "| commit | seed | mutants | killed | survivors | minutes |\n|---|---|---|---|---|---|\n")
 	fmt.Fprintf(&b, "| %s | %d | %d of %d | %d (%.1f%%) | %d | %.1f |\n", strings.Join(r.commits, ", "), r.seed, r.ran(), len(r.all), len(r.killed), r.percent(), len(r.survivors), r.minutes)
 	if r.brief > 0 {
-		fmt.Fprintf(&b, "\nOn %d of the survivors some suites did not run.\n", r.brief)
+		fmt.Fprintf(&b, "\nOn %d of the survivors some tests did not run.\n", r.brief)
 	}
 	if len(rows)+len(kept) > 0 {
 		fmt.Fprintf(&b, "\n| survivor | function | kind | before | after | reason |\n|---|---|---|---|---|---|\n")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type trial struct {
 	list     string // for -overlay: one program that holds most mutants
 	holds    map[string]bool
 	programs []*program // the tests of the package first
+	fast     bool       // run tests with -short alone
 	slack    time.Duration
 }
 
@@ -32,7 +34,7 @@ type program struct {
 	suite
 	path    string              // "" = the package has no tests
 	built   bool                // as it is before the first mutant that gets so far
-	quick   bool                // with -short it takes less than half of the time
+	quick   bool                // it runs with -short first, which takes less than half of the time
 	full    time.Duration       // what a run of all tests may take
 	short   time.Duration       // what a run with -short may take
 	killers map[string][]string // by file: the tests that killed its last mutants
@@ -42,6 +44,7 @@ type program struct {
 var errCompile = errors.New("mutation: the mutant does not compile")
 
 // survives runs the suites on a mutant until one of them fails, and says which test did.
+// What each suite finds in little time comes before what any of them takes long for.
 func (t *trial) survives(ctx context.Context, s *source, m *mutant) (yes bool, by string, err error) {
 	alone := "" // the list of a mutant that the program of all does not hold
 	if !t.holds[m.ID] {
@@ -53,31 +56,40 @@ func (t *trial) survives(ctx context.Context, s *source, m *mutant) (yes bool, b
 			return false, "", err
 		}
 	}
-	for _, p := range t.programs {
-		if err := t.ready(ctx, p); err != nil {
-			return false, "", err
-		}
-		if p.path == "" {
-			continue
-		}
-		path, chosen := p.path, m.ID
-		if alone != "" {
-			path, chosen = filepath.Join(t.dir, "alone.test"), ""
-			if err := t.build(ctx, p.suite, alone, path); err != nil {
-				return false, "", fmt.Errorf("%w: %w", errCompile, err)
-			}
-		}
-		for _, r := range p.rounds(m.File) {
-			passes, by, err := t.run(ctx, p, path, chosen, r)
-			if err == nil && by == late {
-				passes, by, err = t.confirm(ctx, p, path, chosen, r)
-			}
-			if err != nil {
+	paths := make([]string, len(t.programs)) // of the programs that hold the mutant
+	for _, full := range []bool{false, true} {
+		for i, p := range t.programs {
+			if err := t.ready(ctx, p); err != nil {
 				return false, "", err
 			}
-			if !passes {
-				p.learn(m.File, by)
-				return false, by, nil
+			if p.path == "" || full && t.fast {
+				continue
+			}
+			chosen := m.ID
+			switch {
+			case alone == "":
+				paths[i] = p.path
+			case paths[i] == "":
+				paths[i] = filepath.Join(t.dir, fmt.Sprintf("alone%d.test", i))
+				if err := t.build(ctx, p.suite, alone, paths[i]); err != nil {
+					return false, "", fmt.Errorf("%w: %w", errCompile, err)
+				}
+			}
+			if alone != "" {
+				chosen = ""
+			}
+			for _, r := range p.rounds(m.File, full) {
+				passes, by, err := t.run(ctx, p, paths[i], chosen, r)
+				if err == nil && by == late {
+					passes, by, err = t.confirm(ctx, p, paths[i], chosen, r)
+				}
+				if err != nil {
+					return false, "", err
+				}
+				if !passes {
+					p.learn(m.File, by)
+					return false, by, nil
+				}
 			}
 		}
 	}
@@ -90,9 +102,12 @@ type round struct {
 	limit time.Duration // what it may take
 }
 
-// rounds are the runs of a program that a mutant of the file has to pass, the fastest
-// first. The last one is of all tests.
-func (p *program) rounds(file string) (out []round) {
+// rounds are the runs of a program that a mutant of the file has to pass. The fast ones
+// come first, of every program. The full one is of all tests.
+func (p *program) rounds(file string, full bool) (out []round) {
+	if full {
+		return []round{{nil, p.full}}
+	}
 	if names := p.killers[file]; len(names) > 0 && len(p.args) == 0 {
 		r := round{[]string{"-test.run=^(" + strings.Join(names, "|") + ")$"}, p.full}
 		if p.quick {
@@ -103,7 +118,7 @@ func (p *program) rounds(file string) (out []round) {
 	if p.quick {
 		out = append(out, round{[]string{"-test.short"}, p.short})
 	}
-	return append(out, round{nil, p.full})
+	return out
 }
 
 // allowed is how long a run may take whose tests take so long on the library as it is.
@@ -155,6 +170,9 @@ func (t *trial) ready(ctx context.Context, p *program) error {
 	p.path = path
 	var took [2]time.Duration
 	for i, args := range [][]string{nil, {"-test.short"}} {
+		if args == nil && t.fast {
+			continue
+		}
 		began := time.Now()
 		passes, by, err := t.run(ctx, p, path, "", round{args, 20 * time.Minute})
 		if err != nil {
@@ -165,7 +183,7 @@ func (t *trial) ready(ctx context.Context, p *program) error {
 		}
 		took[i] = time.Since(began)
 	}
-	p.quick = took[1] < took[0]/2
+	p.quick = t.fast || took[1] < took[0]/2
 	p.full, p.short = t.allowed(took[0]), t.allowed(took[1])
 	p.built = true
 	return nil
@@ -188,8 +206,8 @@ func (t *trial) build(ctx context.Context, s suite, list, to string) error {
 // loop that appends.
 const memory = 6 << 20
 
-// run runs a test program with one mutant switched on. A test that does not end in
-// time fails; so does one that takes too much memory.
+// run runs a test program with one mutant switched on, until a test of it fails. A test
+// that does not end in time fails; so does one that takes too much memory.
 func (t *trial) run(ctx context.Context, p *program, path, chosen string, r round) (passes bool, by string, err error) {
 	room, err := os.MkdirTemp(t.dir, "run")
 	if err != nil {
@@ -203,14 +221,16 @@ func (t *trial) run(ctx context.Context, p *program, path, chosen string, r roun
 	defer cancel()
 	shell := []string{
 		"-c", fmt.Sprintf(`ulimit -d %d; exec "$0" "$@"`, memory),
-		path, "-test.failfast", "-test.paniconexit0", "-test.timeout=" + r.limit.String(),
+		path, "-test.v=test2json", "-test.failfast", "-test.paniconexit0", "-test.timeout=" + r.limit.String(),
 	}
 	cmd := exec.CommandContext(timed, "sh", append(append(shell, p.args...), r.args...)...)
 	cmd.Dir = filepath.Join(t.root, filepath.FromSlash(p.dir))
 	cmd.Env = append(os.Environ(), overlay.Chosen+"="+chosen, "TMPDIR="+room)
-	var out head
-	cmd.Stdout, cmd.Stderr = &out, &out
 	end := group(cmd)
+	// Tests that run at once go on after one of them has failed. With test2json a test
+	// inside of another one tells of itself at once.
+	out := output{failed: end}
+	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 10 * time.Second
 	err = cmd.Run()
 	end()
@@ -228,23 +248,43 @@ func (t *trial) run(ctx context.Context, p *program, path, chosen string, r roun
 // late is what by returns of tests that did not end in time.
 const late = "test timed out"
 
-// head keeps the beginning of what is written to it.
-type head struct{ bytes.Buffer }
-
-func (h *head) Write(p []byte) (int, error) {
-	if room := 1<<20 - h.Len(); room > 0 {
-		h.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
+// output is what a test program writes, line by line.
+type output struct {
+	line   []byte // that has not ended yet
+	found  string // what failed, as far as the lines tell: a test, or else what was said last
+	test   bool   // found is a test
+	failed func() // is called when a test has failed
 }
 
-var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (` + late + `)|^(panic|fatal error): `)
+// lineRead is how much of a line is looked at.
+const lineRead = 1 << 12
 
-// by is what failed first, as far as the output tells.
-func (h *head) by() string {
-	found := failure.FindSubmatch(h.Bytes())
-	if found == nil {
-		return "no verdict"
+func (o *output) Write(p []byte) (int, error) {
+	n := len(p)
+	for {
+		line, rest, ended := bytes.Cut(p, []byte{'\n'})
+		o.line = append(o.line, line[:min(len(line), lineRead-len(o.line))]...)
+		if !ended {
+			return n, nil
+		}
+		o.look()
+		o.line, p = o.line[:0], rest
 	}
-	return string(bytes.Join(found[1:], nil))
 }
+
+var failure = regexp.MustCompile(`(?:^|\x16)\s*--- FAIL: (\S+)|^panic: (` + late + `)|^(panic|fatal error): `)
+
+// look reads a line. The library as it is may well write of a panic.
+func (o *output) look() {
+	found := failure.FindSubmatch(o.line)
+	if found == nil || o.test {
+		return
+	}
+	o.found, o.test = string(bytes.Join(found[1:], nil)), len(found[1]) > 0
+	if o.test {
+		o.failed()
+	}
+}
+
+// by is what failed.
+func (o *output) by() string { return cmp.Or(o.found, "no verdict") }

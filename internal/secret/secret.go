@@ -50,44 +50,64 @@ var ErrSealed = errors.New("secret: cannot be opened: changed, moved, or sealed 
 // authenticated with it, so that a row's ciphertext opens nowhere else. Safe
 // for concurrent use where random is.
 type Box struct {
-	aead func() cipher.AEAD // a function, as in Secret: the cipher holds the key
-	rand io.Reader
+	aeads func() []cipher.AEAD // a function, as in Secret: the ciphers hold the keys
+	rand  io.Reader
 }
 
-// NewBox makes a Box of a 32-byte key. Nonces are read from random.
-func NewBox(key []byte, random io.Reader) (*Box, error) {
-	if len(key) != 32 {
-		return nil, fmt.Errorf("secret: the key must have 32 bytes, not %d", len(key))
+// NewBox makes a Box of a 32-byte key, which also opens what older keys sealed. Nonces are
+// read from random.
+func NewBox(key []byte, random io.Reader, older ...[]byte) (*Box, error) {
+	var aeads []cipher.AEAD
+	for _, k := range append([][]byte{key}, older...) {
+		if len(k) != 32 {
+			return nil, fmt.Errorf("secret: the key must have 32 bytes, not %d", len(k))
+		}
+		block, err := aes.NewCipher(k)
+		if err != nil {
+			return nil, err
+		}
+		aead, err := cipher.NewGCM(block)
+		if err != nil {
+			return nil, err
+		}
+		aeads = append(aeads, aead)
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, err
-	}
-	return &Box{aead: func() cipher.AEAD { return aead }, rand: random}, nil
+	return &Box{aeads: func() []cipher.AEAD { return aeads }, rand: random}, nil
 }
 
 // Seal encrypts s for one place.
 func (b *Box) Seal(s Secret, place string) ([]byte, error) {
-	nonce := make([]byte, b.aead().NonceSize())
+	aead := b.aeads()[0]
+	nonce := make([]byte, aead.NonceSize())
 	if _, err := io.ReadFull(b.rand, nonce); err != nil {
 		return nil, fmt.Errorf("secret: no randomness: %w", err)
 	}
-	return b.aead().Seal(nonce, nonce, s.Reveal(), []byte(place)), nil
+	return aead.Seal(nonce, nonce, s.Reveal(), []byte(place)), nil
 }
 
-// Open decrypts what Seal made for the same place, else ErrSealed.
+// Open decrypts what Seal made for the same place with any of the keys. The error wraps
+// ErrSealed and names the place.
 func (b *Box) Open(sealed []byte, place string) (Secret, error) {
-	n := b.aead().NonceSize()
+	for i := range b.aeads() {
+		if s, ok := b.open(i, sealed, place); ok {
+			return s, nil
+		}
+	}
+	return Secret{}, fmt.Errorf("%w: %s", ErrSealed, place)
+}
+
+// Newest reports whether the newest key sealed what Open opens.
+func (b *Box) Newest(sealed []byte, place string) bool {
+	_, ok := b.open(0, sealed, place)
+	return ok
+}
+
+func (b *Box) open(key int, sealed []byte, place string) (Secret, bool) {
+	aead := b.aeads()[key]
+	n := aead.NonceSize()
 	if len(sealed) < n {
-		return Secret{}, ErrSealed
+		return Secret{}, false
 	}
-	plain, err := b.aead().Open(nil, sealed[:n], sealed[n:], []byte(place))
-	if err != nil {
-		return Secret{}, ErrSealed
-	}
-	return New(plain), nil
+	plain, err := aead.Open(nil, sealed[:n], sealed[n:], []byte(place))
+	return New(plain), err == nil
 }

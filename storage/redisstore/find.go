@@ -41,7 +41,7 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 		}
 		return out, nil
 	}
-	return decode(q.Table, found)
+	return storage.Readable(q.Table, found)
 }
 
 // partitions lists those that a query asks.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/hmac"
 	"fmt"
 	"iter"
 	"slices"
@@ -66,14 +65,14 @@ func (f Finding) String() string {
 
 // Prove reads all entries of a partition, holds them against its seals, and passes
 // them on: every one up to its balance once, oldest first within an account and
-// asset, as ledger.Books wants them. What it finds goes to proof. Without a key
+// asset, as ledger.Books wants them. What it finds goes to proof. Without keys
 // seals are proved, and not who made them. Postings may go on meanwhile.
 //
 // Memory grows with the number of accounts, not of entries or seals.
-func Prove(ctx context.Context, s storage.Store, p storage.Partition, balances []ledger.Balance, key []byte, proof *Proof) iter.Seq2[ledger.Entry, error] {
+func Prove(ctx context.Context, s storage.Store, p storage.Partition, balances []ledger.Balance, keys [][]byte, proof *Proof) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		w := &walk{
-			s: s, p: p, key: key, proof: proof, yield: yield, lines: map[line]*cursor{},
+			s: s, p: p, keys: keys, proof: proof, yield: yield, lines: map[line]*cursor{},
 			page: min(MaxEntries, max(8, budget/int64(max(1, len(balances))))),
 		}
 		if err := w.run(ctx, balances); err != nil && !w.over {
@@ -89,7 +88,7 @@ const budget = 1 << 16
 type walk struct {
 	s     storage.Store
 	p     storage.Partition
-	key   []byte
+	keys  [][]byte // any of which may have signed a seal
 	proof *Proof
 	yield func(ledger.Entry, error) bool
 	over  bool // whoever reads has enough
@@ -181,7 +180,7 @@ func (w *walk) seal(ctx context.Context, row storage.Row) error {
 	if sound && (!bytes.Equal(have.end(), s.Hash) || !bytes.Equal(have.marks, s.Marks)) {
 		w.find(Finding{Fault: FaultSeal, Seal: s.Number})
 	}
-	if len(w.key) > 0 && !hmac.Equal(s.MAC, sign(w.key, s.Hash)) {
+	if len(w.keys) > 0 && (len(s.MAC) == 0 || !s.SignedWith(w.keys...)) {
 		w.find(Finding{Fault: FaultKey, Seal: s.Number})
 	}
 	w.proof.Seals++

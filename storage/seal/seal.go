@@ -18,7 +18,7 @@ import (
 // MaxEntries is how many entries one seal covers at most.
 const MaxEntries = 500
 
-// Seal is one link of a partition's chain. It never changes.
+// Seal is one link of a partition's chain. It never changes, but for MAC: see Resign.
 type Seal struct {
 	Number int64     `db:"number"` // 1, 2, 3 … without a gap
 	At     time.Time `db:"sealed_at"`
@@ -68,9 +68,33 @@ func Key(secret []byte) []byte {
 	return h.Sum(nil)
 }
 
-// SignedWith reports whether a seal was signed with a key, or with none.
-func (s *Seal) SignedWith(key []byte) bool {
-	return len(s.MAC) == 0 || hmac.Equal(s.MAC, sign(key, s.Hash))
+// SignedWith reports whether a seal was signed with one of the keys, or with none.
+func (s *Seal) SignedWith(keys ...[]byte) bool {
+	return len(s.MAC) == 0 || slices.ContainsFunc(keys, func(k []byte) bool { return hmac.Equal(s.MAC, sign(k, s.Hash)) })
+}
+
+// Resign signs the seals of a partition again that an older key has signed: the first key
+// is the newest. It returns how many it signed. A seal that none of the keys signed stays as
+// it is: Prove names it.
+func Resign(ctx context.Context, s storage.Store, p storage.Partition, keys [][]byte) (n int, err error) {
+	err = each(ctx, s, Seals.Table, p, func(row storage.Row) error {
+		v := Seals.Value(row)
+		if len(v.MAC) == 0 || v.SignedWith(keys[0]) || !v.SignedWith(keys...) {
+			return nil
+		}
+		v.MAC = sign(keys[0], v.Hash)
+		err := storage.CommitOne(ctx, s, storage.Change{
+			ID: fmt.Sprintf("resign/%x", v.MAC), Partition: p, Put: []storage.Row{Seals.Row(row.ID, row.Version, row.Due, v)},
+		})
+		if errors.Is(err, storage.ErrConflict) { // another process was first
+			return nil
+		}
+		if err == nil {
+			n++
+		}
+		return err
+	})
+	return n, err
 }
 
 // At is the seal with this number; ok is false where there is none.

@@ -151,7 +151,7 @@ func prove(t testing.TB, s storage.Store, key []byte) (seal.Proof, []ledger.Find
 	require.NoError(t, err)
 	var p seal.Proof
 	report, err := ledger.Verify(ledger.Books{
-		Live: true, Entries: seal.Prove(ctx, s, here, balances, key, &p),
+		Live: true, Entries: seal.Prove(ctx, s, here, balances, keysOf(key), &p),
 		Balances: func(yield func(ledger.Balance, error) bool) {
 			for _, b := range balances {
 				if !yield(b, nil) {
@@ -366,7 +366,7 @@ func TestL12_ReadsThatFail(t *testing.T) {
 		"prove": func(s storage.Store) error {
 			var p seal.Proof
 			var failed error
-			for _, err := range seal.Prove(ctx, s, here, balances, key, &p) {
+			for _, err := range seal.Prove(ctx, s, here, balances, keysOf(key), &p) {
 				failed = errors.Join(failed, err)
 			}
 			require.Empty(t, p.Findings)
@@ -427,7 +427,7 @@ func TestProveStopsWithItsReader(t *testing.T) {
 	for stop := 1; stop <= 66; stop++ {
 		var p seal.Proof
 		seen := 0
-		for e, err := range seal.Prove(ctx, inner, here, balances, key, &p) {
+		for e, err := range seal.Prove(ctx, inner, here, balances, keysOf(key), &p) {
 			require.NoError(t, err)
 			require.NotZero(t, e.Seq)
 			if seen++; seen == stop {
@@ -465,7 +465,7 @@ func TestManySealsAndAccounts(t *testing.T) {
 	var p seal.Proof // with another key each of them is a finding, and a hundred are listed
 	balances, err := s.Balances(ctx, here)
 	require.NoError(t, err)
-	for _, err := range seal.Prove(ctx, s, here, balances, seal.Key([]byte("another")), &p) {
+	for _, err := range seal.Prove(ctx, s, here, balances, keysOf(seal.Key([]byte("another"))), &p) {
 		require.NoError(t, err)
 	}
 	require.Len(t, p.Findings, 100)
@@ -586,4 +586,12 @@ func TestL12_HeightsAreListedInOrder(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+}
+
+// keysOf is a list of one key, or of none.
+func keysOf(key []byte) [][]byte {
+	if len(key) == 0 {
+		return nil
+	}
+	return [][]byte{key}
 }

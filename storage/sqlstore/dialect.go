@@ -5,11 +5,17 @@
 // # Layout
 //
 // Each declared table is a real table, Prefix and its name, with the columns
-// part, id, version, change_id and due before its own, the primary key
+// part, id, version, change_id, due, lease and claims beside its own, the primary key
 // (part, id), one unique index per Unique, one index per Index, each led by
 // part, and an index over due rows. Times are µs since 1970 UTC, amounts are
 // 64-bit integers, 0 is "never" and "zero time", no column is null. People may
 // read all of it; nobody else may write.
+//
+// A claim writes the end of its lease to the column lease and adds one to claims. No index
+// has either, so that it writes no index. A row is due at the later of due and lease, and
+// never where due is 0: writing a row ends its lease. Its version is version + claims. A
+// process of a version that did not know them sees the columns due and version alone: it
+// may claim a row under a lease. Of two who write the row then, one has a conflict.
 //
 // # Commit
 //
@@ -102,6 +108,10 @@ type Dialect struct {
 	// names its columns so, where the planner else may take an index of theirs instead of
 	// that of the rows that are due, and reads what is not due. nil where it does not.
 	Unindexed map[storage.Kind]string
+
+	// Page is the end of a query for a page: how many rows, behind how many. Defaults to
+	// "LIMIT ? OFFSET ?".
+	Page string
 
 	// UseIndex follows the name of a table whose index a query must walk along,
 	// "FORCE INDEX (%s)", where the planner else takes the partition of that index alone

@@ -232,7 +232,7 @@ func (s *session) create(ctx context.Context, t *storage.Table) error {
 		return err
 	}
 	if len(have) > 0 {
-		return s.d.compare(t, have)
+		return s.complete(ctx, t, have)
 	}
 	for _, q := range s.d.DDL(t) {
 		if err := s.exec(ctx, q); err != nil {
@@ -240,6 +240,20 @@ func (s *session) create(ctx context.Context, t *storage.Table) error {
 		}
 	}
 	return nil
+}
+
+// complete adds to a host's own table the columns that every table has since it was made.
+func (s *session) complete(ctx context.Context, t *storage.Table, have []string) error {
+	for _, column := range s.d.leaseColumns() {
+		words := strings.Fields(strings.ReplaceAll(column, s.d.Quote, ""))
+		if line := "column " + words[0] + " " + words[1]; !slices.Contains(have, line) {
+			if err := s.exec(ctx, "ALTER TABLE "+s.d.Table(t.Name)+" ADD COLUMN "+column); err != nil {
+				return err
+			}
+			have = append(have, line)
+		}
+	}
+	return s.d.compare(t, have)
 }
 
 func (d *Dialect) compare(t *storage.Table, have []string) error {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,10 +44,18 @@ type reads struct {
 	pipe  func(context.Context, []Stmt) error // sends statements in one round trip; nil = one by one
 }
 
+// dueAt is when a row is due: when its lease ends, where it has one.
+const dueAt = "(CASE WHEN due > 0 AND lease > due THEN lease ELSE due END)"
+
+// rowHead begins every query for rows: the columns that every table has.
+const rowHead = "SELECT part, id, " + versionOf + ", change_id, " + dueAt
+
+// versionOf is a row's version.
+const versionOf = "(version + claims)"
+
 // selectRows is the beginning of every query for whole rows.
 func (d *Dialect) selectRows(t *storage.Table) string {
-	c := columnsOf(t)
-	return "SELECT " + d.quoteAll(append([]string{"part", "id", "version", "change_id", "due"}, c.all.names...)) + " FROM " + d.Table(t.Name)
+	return rowHead + ", " + d.quoteAll(columnsOf(t).all.names) + " FROM " + d.Table(t.Name)
 }
 
 func scanStored(t *storage.Table, r Scanner) (storage.Stored, error) {
@@ -61,6 +70,17 @@ func scanStored(t *storage.Table, r Scanner) (storage.Stored, error) {
 	}
 	st.Scalars = c.scalars(values)
 	return st, nil
+}
+
+// column is a column of a condition or an order.
+func (d *Dialect) column(name string) string {
+	switch name {
+	case storage.ColDue:
+		return dueAt
+	case storage.ColVersion:
+		return versionOf
+	}
+	return d.quote(name)
 }
 
 func scanRow(t *storage.Table, r Scanner) (storage.Row, error) {
@@ -136,7 +156,7 @@ func (r *reads) sought(ctx context.Context, at runner, t *storage.Table, keys []
 
 // where writes the conditions of a query.
 func (d *Dialect) where(parts []storage.Partition, filters []storage.Filter) (string, []any) {
-	return d.conditions(parts, filters, func(f *storage.Filter) string { return d.quote(f.Column) })
+	return d.conditions(parts, filters, func(f *storage.Filter) string { return d.column(f.Column) })
 }
 
 // conditions writes those of a query or claim.
@@ -189,7 +209,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	cond, args := r.s.d.where(q.Partitions, filters)
 	order := make([]string, 0, len(q.Order)+1)
 	for _, o := range q.Order {
-		by := r.s.d.quote(o.Column)
+		by := r.s.d.column(o.Column)
 		if o.Desc {
 			by += " DESC"
 		}
@@ -198,11 +218,11 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if len(q.Partitions) != 1 {
 		order = append(order, "part")
 	}
-	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " LIMIT ? OFFSET ?"
+	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " " + cmp.Or(r.s.d.Page, "LIMIT ? OFFSET ?")
 	args = append(args, q.Limit, q.Offset)
 	tail = r.s.d.named(&q, filters) + tail
 	if q.IDs {
-		return r.bare(ctx, q.Table, "SELECT part, id, version, change_id, due FROM "+r.s.d.Table(q.Table.Name)+tail, args)
+		return r.bare(ctx, q.Table, rowHead+" FROM "+r.s.d.Table(q.Table.Name)+tail, args)
 	}
 	return r.rows(ctx, q.Table, r.s.d.selectRows(q.Table)+tail, args)
 }
@@ -264,12 +284,20 @@ func (r *reads) bare(ctx context.Context, t *storage.Table, q string, args []any
 
 func (r *reads) rows(ctx context.Context, t *storage.Table, q string, args []any) ([]storage.Row, error) {
 	var out []storage.Row
+	var unread error
 	err := r.at.each(ctx, q, args, func(sc Scanner) error {
 		row, err := scanRow(t, sc)
+		if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
+			unread = errors.Join(unread, err)
+			return nil
+		}
 		out = append(out, row)
 		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, unread
 }
 
 // Count implements storage.Store.
@@ -321,7 +349,7 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 	if err := s.tableOpen(c.Table); err != nil {
 		return "", nil, err
 	}
-	terms, args := []string{"due > 0", "due <= ?"}, []any{storage.Micros(c.Now)}
+	terms, args := []string{"due > 0", "due <= ?", "lease <= ?"}, []any{storage.Micros(c.Now), storage.Micros(c.Now)}
 	if len(c.Except) > 0 {
 		terms = append(terms, "part NOT IN ("+strings.TrimSuffix(strings.Repeat("?,", len(c.Except)), ",")+")")
 		for _, p := range c.Except {
@@ -339,22 +367,25 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 // unindexed is a column of a claim's condition: rows that are due are found by their time.
 func (d *Dialect) unindexed(f *storage.Filter) string {
 	if form, ok := d.Unindexed[f.Kind]; ok {
-		return fmt.Sprintf(form, d.quote(f.Column))
+		return fmt.Sprintf(form, d.column(f.Column))
 	}
-	return d.quote(f.Column)
+	return d.column(f.Column)
 }
 
 // take claims rows in one transaction. Those that cannot be read are not returned.
 func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond string, args []any) (out []storage.Row, unread, err error) {
-	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
+	columns := "SELECT lease, part, id, " + versionOf + ", change_id, due, " + s.d.quoteAll(columnsOf(c.Table).all.names)
+	q := columns + " FROM " + s.d.Table(c.Table.Name) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
+	var leases []int64
 	err = ss.inTx(ctx, func() error {
 		err := ss.each(ctx, q, append(args, c.Max), func(r Scanner) error {
-			row, err := scanRow(c.Table, r)
+			l := leased{Scanner: r}
+			row, err := scanRow(c.Table, &l)
 			var broken *storage.RowError
 			if errors.As(err, &broken) {
 				row, unread, err = storage.Row{Partition: broken.Partition, ID: broken.ID}, errors.Join(unread, err), nil
 			}
-			out = append(out, row)
+			out, leases = append(out, row), append(leases, l.until)
 			return err
 		})
 		if err == nil {
@@ -363,7 +394,7 @@ func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond str
 		if err != nil {
 			return err
 		}
-		return s.lease(ctx, ss, c, out)
+		return s.lease(ctx, ss, c, out, leases)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -371,23 +402,38 @@ func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond str
 	return slices.DeleteFunc(out, func(r storage.Row) bool { return r.Table == nil }), unread, nil
 }
 
-// lease moves the claimed rows' due time and version, here and in the table.
-func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []storage.Row) error {
-	until := storage.Micros(c.Until)
-	keys := make([]any, 0, 2*len(rows))
+// leased is a row that follows the end of its last lease.
+type leased struct {
+	Scanner
+	until int64
+}
+
+func (l *leased) Scan(dest ...any) error { return l.Scanner.Scan(append([]any{&l.until}, dest...)...) }
+
+// inPlace is how many leases a row that nobody writes keeps its place among those that are
+// due. Then it goes behind the others: rows that nobody can finish must not keep the first
+// places for ever.
+const inPlace = 8
+
+// lease moves the claimed rows' version and the end of their leases, here and in the
+// table. leases are the ends of their last ones.
+func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []storage.Row, leases []int64) error {
+	now, until := storage.Micros(c.Now), storage.Micros(c.Until)
+	stay, move := make([]any, 0, 2*len(rows)), []any(nil)
 	for i := range rows {
+		keys := &stay
+		if leases[i] > 0 && now-storage.Micros(rows[i].Due) > inPlace*(until-now) {
+			keys = &move
+		}
+		*keys = append(*keys, string(rows[i].Partition), rows[i].ID)
 		rows[i].Version++
 		rows[i].Due = storage.FromMicros(until)
-		keys = append(keys, string(rows[i].Partition), rows[i].ID)
 	}
-	for len(keys) > 0 {
-		var among string
-		var args []any
-		among, args, keys = s.among([]string{"part", "id"}, texts(2), keys)
-		q := "UPDATE " + s.d.Table(c.Table.Name) + " SET due = ?, version = version + 1 WHERE " + among
-		if err := ss.exec(ctx, q, append([]any{until}, args...)...); err != nil {
-			return err
-		}
+	if err := s.until(ctx, ss, c, "lease", stay); err != nil {
+		return err
+	}
+	if err := s.until(ctx, ss, c, "due", move); err != nil {
+		return err
 	}
 	if s.d.Touch == "" {
 		return nil
@@ -398,6 +444,20 @@ func (s *Store) lease(ctx context.Context, ss *session, c storage.Claim, rows []
 	}
 	slices.Sort(parts)
 	return s.touchParts(ctx, ss, slices.Compact(parts))
+}
+
+// until writes the end of a claim's leases to a column of the rows with these keys.
+func (s *Store) until(ctx context.Context, ss *session, c storage.Claim, column string, keys []any) error {
+	for len(keys) > 0 {
+		var among string
+		var args []any
+		among, args, keys = s.among([]string{"part", "id"}, texts(2), keys)
+		q := "UPDATE " + s.d.Table(c.Table.Name) + " SET " + column + " = ?, claims = claims + 1 WHERE " + among
+		if err := ss.exec(ctx, q, append([]any{storage.Micros(c.Until)}, args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Balances implements storage.Store.

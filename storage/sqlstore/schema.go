@@ -25,6 +25,14 @@ func (d *Dialect) columnType(t *storage.Table, c *storage.Column) string {
 	return d.Types[c.Kind]
 }
 
+// leaseColumns declares what a claim writes: see the package's layout.
+func (d *Dialect) leaseColumns() []string {
+	return []string{
+		d.quote("lease") + " " + d.Types[storage.Time] + " NOT NULL DEFAULT 0",
+		d.quote("claims") + " " + d.Types[storage.Int] + " NOT NULL DEFAULT 0",
+	}
+}
+
 // DDL is the statements that make a declared table in the connection's own schema.
 func (d *Dialect) DDL(t *storage.Table) []string {
 	name := d.local(t.Name)
@@ -38,6 +46,7 @@ func (d *Dialect) DDL(t *storage.Table) []string {
 	} {
 		lines = append(lines, fmt.Sprintf("%s %s NOT NULL", d.quote(c[0]), c[1]))
 	}
+	lines = append(lines, d.leaseColumns()...)
 	for i := range t.Columns {
 		lines = append(lines, fmt.Sprintf("%s %s NOT NULL", d.quote(t.Columns[i].Name), d.columnType(t, &t.Columns[i])))
 	}
@@ -119,7 +128,7 @@ func (d *Dialect) Script(tables ...*storage.Table) (string, error) {
 func (d *Dialect) Shape(t *storage.Table) []string {
 	out := []string{
 		"column part " + d.KeyText, "column id " + d.KeyText, "column version " + d.Types[storage.Int],
-		"column change_id " + d.KeyText, "column due " + d.Types[storage.Time],
+		"column change_id " + d.KeyText, "column due " + d.Types[storage.Time], "column lease " + d.Types[storage.Time], "column claims " + d.Types[storage.Int],
 	}
 	for i := range t.Columns {
 		out = append(out, "column "+t.Columns[i].Name+" "+d.columnType(t, &t.Columns[i]))

@@ -352,9 +352,18 @@ func (s *Store) store(ctx context.Context, ss *session, head, tail string, kinds
 	return nil
 }
 
-// upsert is the tail that overwrites columns where the key is taken.
-func (d *Dialect) upsert(key []string, columns []string) string {
-	sets := make([]string, 0, len(columns))
+// rewrite is the tail that overwrites rows of a declared table. What a claim wrote stays
+// where it does not matter, so that a row is changed in few places.
+func (d *Dialect) rewrite(t *storage.Table, columns []string) string {
+	brought := func(c string) string { return fmt.Sprintf(d.Excluded, d.quote(c)) }
+	claims, lease := d.Table(t.Name)+".claims", d.Table(t.Name)+".lease"
+	return d.upsert([]string{"part", "id"}, columns,
+		"version = "+brought("version")+" - "+claims,
+		"lease = CASE WHEN "+brought("due")+" > 0 AND "+lease+" > "+brought("due")+" THEN 0 ELSE "+lease+" END")
+}
+
+// upsert is the tail that overwrites columns where the key is taken, and what else it sets.
+func (d *Dialect) upsert(key []string, columns []string, sets ...string) string {
 	for _, c := range columns {
 		if !slices.Contains(key, c) {
 			sets = append(sets, d.quote(c)+" = "+fmt.Sprintf(d.Excluded, d.quote(c)))

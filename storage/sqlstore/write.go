@@ -256,7 +256,11 @@ func (s *Store) loadRows(ctx context.Context, ss *session, n *verdict.Needs, l *
 		if verdict.Stamped(t) {
 			cols = columnsOf(t).all
 		}
-		head := "SELECT " + s.d.quoteAll(append([]string{"part", "id", "version", "change_id"}, cols.names...)) + " FROM " + s.d.Table(t.Name)
+		head := "SELECT part, id, " + versionOf + ", change_id"
+		if len(cols.names) > 0 {
+			head += ", " + s.d.quoteAll(cols.names)
+		}
+		head += " FROM " + s.d.Table(t.Name)
 		err := s.lookup(ctx, ss, head, []string{"part", "id"}, s.d.RowLock, texts(2), keys[t], func(r Scanner) error {
 			k := verdict.RowKey{Table: t}
 			var st verdict.Stamp
@@ -466,7 +470,7 @@ func (s *Store) saveRows(ctx context.Context, ss *session, w *verdict.Writes) er
 		if err := s.store(ctx, ss, s.d.insert()+into, "", kinds, inserts[t]); err != nil {
 			return err
 		}
-		if err := s.store(ctx, ss, "INSERT INTO "+into, s.d.upsert([]string{"part", "id"}, names), kinds, updates[t]); err != nil {
+		if err := s.store(ctx, ss, "INSERT INTO "+into, s.d.rewrite(t, slices.Concat([]string{"change_id", "due"}, c.all.names)), kinds, updates[t]); err != nil {
 			return err
 		}
 	}

@@ -279,6 +279,45 @@ func testClaimFences(t testing.TB, e *env) {
 	require.Empty(t, e.claim(t, c))
 }
 
+// A row that nobody can finish is claimed again and again. It must not keep others, which
+// are due later, from their turn. What a claim wrote is gone when the row is written.
+func testUnfinishedRowsGiveWay(t testing.TB, e *env) {
+	e.commit(t, e.put(dueNote("poison", epoch, 1), dueNote("waits", epoch.Add(time.Microsecond), 1)))
+	c := claim(1)
+	turns, version := 0, int64(1)
+	for ; turns < 30; turns++ {
+		got := e.claim(t, c)
+		require.Len(t, got, 1)
+		if got[0].ID == "waits" {
+			break
+		}
+		version++
+		require.Equal(t, version, got[0].Version, "each claim raises it by one")
+		row, _ := e.row(t, Notes.Table, "poison")
+		require.Equal(t, got[0], row)
+		require.Equal(t, c.Until, row.Due)
+		c.Now, c.Until = c.Until, c.Until.Add(c.Until.Sub(c.Now))
+	}
+	require.Less(t, turns, 30, "a row that nobody finishes keeps the first place")
+
+	row, _ := e.row(t, Notes.Table, "poison")
+	e.commit(t, e.put(Notes.Row("poison", row.Version, c.Now.Add(-time.Microsecond), Note{N: 2})))
+	row, _ = e.row(t, Notes.Table, "poison")
+	require.Equal(t, version+1, row.Version)
+	require.Equal(t, c.Now.Add(-time.Microsecond), row.Due, "whoever writes the row says when it is due")
+	require.Equal(t, "poison", ids(e.claim(t, c)))
+	row, _ = e.row(t, Notes.Table, "poison")
+	require.Equal(t, c.Until, row.Due)
+	e.commit(t, e.put(Notes.Row("poison", row.Version, c.Now, Note{N: 3})))
+	require.Equal(t, "poison", ids(e.claim(t, c)), "before its lease ends, as it was written")
+	found, err := e.s.Find(e.ctx, storage.Query{
+		Table: Notes.Table, Partition: here, Order: []storage.Order{{Column: "due"}},
+		Where: []storage.Cond{{Column: "due", Op: storage.Ge, Value: c.Until}, {Column: "version", Op: storage.Gt, Value: int64(1)}},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "poison waits", ids(found), "a lease counts as the time at which a row is due")
+}
+
 // C04: who claimed is never heard of again. What it finished stays so, nobody takes the
 // rest before the lease ends, and then somebody takes all of it.
 func testClaimThenCrash(t testing.TB, e *env) {

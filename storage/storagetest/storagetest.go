@@ -133,6 +133,7 @@ func cases() []testCase {
 		{name: "FindRefuses", run: testFindRefuses},
 		{name: "Claim", run: testClaim},
 		{name: "ClaimFences", run: testClaimFences},
+		{name: "FP10_UnfinishedRowsGiveWay", run: testUnfinishedRowsGiveWay},
 		{name: "ClaimsNeverOverlap", run: testClaimsNeverOverlap},
 		{name: "FQ08_ClaimsAcrossPartitions", run: testClaimsAcrossPartitions},
 		{name: "FQ08_Closed", run: testClosed},

@@ -252,6 +252,32 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// However many Changes of a batch count, each counter is read once and written once.
+func TestFP05_CountersOfABatchAreWrittenOnce(t *testing.T) {
+	t.Parallel()
+	open := verdict.Tables{items.Table: true, storage.Counters.Table: true}
+	const changes = 50
+	list := make([]storage.Change, changes)
+	for i := range list {
+		list[i] = put(fmt.Sprint(i), row(fmt.Sprint("r", i), 0, fmt.Sprint("n", i)))
+		list[i].Count = []storage.Count{{Name: "all", Delta: 1}, {Name: "day", Delta: 2}}
+	}
+	batch := verdict.Prepare(open.Has, list)
+	require.Len(t, batch.Needs().Rows, changes+2)
+	errs, w := batch.Judge(verdict.NewLoaded())
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	counters := map[string]any{}
+	for _, r := range w.Rows {
+		if r.Table == storage.Counters.Table {
+			require.NotContains(t, counters, r.ID)
+			counters[r.ID] = r.Scalars[0]
+		}
+	}
+	require.Equal(t, map[string]any{"all": int64(changes), "day": int64(2 * changes)}, counters)
+}
+
 // A counter that stands above its ceiling may stay or sink, and never rises.
 func TestRaise(t *testing.T) {
 	t.Parallel()

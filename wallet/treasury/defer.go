@@ -17,7 +17,8 @@ import (
 const (
 	firstPause  = time.Minute
 	longPause   = time.Hour
-	longestTry  = 24 * time.Hour // after transactions that failed, each of which costs
+	haltedPause = 10 * time.Minute // what a halt kept back goes on soon after it
+	longestTry  = 24 * time.Hour   // after transactions that failed, each of which costs
 	triesFactor = 4
 )
 
@@ -26,7 +27,7 @@ const (
 func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 	now := t.cfg.Now()
 	if j.note.Waiting != v.waiting {
-		j.note.Waiting, j.note.Since = v.waiting, now
+		j.note.Waiting, j.note.Since, j.note.Alerted = v.waiting, now, ""
 		t.cfg.Log.InfoContext(ctx, "sweep_waiting", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
 			"currency", j.s.Currency, "reason", v.waiting, "detail", v.reason)
 	}
@@ -34,13 +35,32 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 	j.note.DueBelow, j.note.Next = v.below, time.Time{}
 	if v.waiting != WaitBelowCost || v.below < 1 {
 		j.note.DueBelow = -1
-		j.note.Next = now.Add(min(max(now.Sub(j.note.Since), firstPause), longPause))
+		longest := longPause
+		if v.waiting == WaitHalted {
+			longest = haltedPause
+		}
+		j.note.Next = now.Add(min(max(now.Sub(j.note.Since), firstPause), longest))
 	}
 	deposits, err := t.deferred(ctx, j)
 	if err != nil {
 		return err
 	}
-	return t.put(ctx, j, j.note.Next, deposits...)
+	lasts := j.note.Alerted != v.waiting && now.Sub(j.note.Since) >= t.cfg.StuckAfter
+	if lasts {
+		j.note.Alerted = v.waiting
+	}
+	if err := t.put(ctx, j, j.note.Next, deposits...); err != nil || !lasts {
+		return err
+	}
+	t.cfg.Log.WarnContext(ctx, "sweep_waiting_long", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
+		"currency", j.s.Currency, "reason", v.waiting, "detail", v.reason, "since", j.note.Since)
+	if t.cfg.Notify != nil {
+		t.cfg.Notify(storage.Apart(ctx), Notice{
+			Tenant: j.s.Tenant, Network: chain.Network(j.s.Network), Sweep: j.row.ID, Currency: j.s.Currency,
+			Reason: v.waiting, Detail: v.reason, Since: j.note.Since,
+		})
+	}
+	return nil
 }
 
 // deferred is the rows of a sweep's deposits that are told to be deferred.
@@ -120,6 +140,7 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 			{Column: "due_below", Op: storage.Ge, Value: int64(1)},
 		},
 	}
+	q.IDs = true
 	if rows, err := t.cfg.Store.Find(ctx, q); err != nil || len(rows) == 0 {
 		return 0, err
 	}
@@ -127,8 +148,8 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 	if err != nil || v.waiting != "" {
 		return 0, err
 	}
-	q.Limit, q.Where[1].Value = t.cfg.Batch, int64(typical)
-	rows, err := t.cfg.Store.Find(ctx, q)
+	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)
+	rows, err := storage.Found(ctx, t.cfg.Store, q, t.cfg.Log)
 	if err != nil {
 		return 0, err
 	}
@@ -164,13 +185,13 @@ func (t *Treasury) wakeNote(ctx context.Context, row storage.Row, note SweepNote
 // wakeOld finds sweeps that an earlier version gave up, or that its processes still give
 // up beside this one.
 func (t *Treasury) wakeOld(ctx context.Context, n chain.Network) (int, error) {
-	rows, err := t.cfg.Store.Find(ctx, storage.Query{
+	rows, err := storage.Found(ctx, t.cfg.Store, storage.Query{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)), Limit: t.cfg.Batch,
 		Where: []storage.Cond{
 			{Column: "state", Op: storage.Eq, Value: sweepGivenUp},
 			{Column: storage.ColDue, Op: storage.Eq, Value: time.Time{}},
 		},
-	})
+	}, t.cfg.Log)
 	if err != nil {
 		return 0, err
 	}

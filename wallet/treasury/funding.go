@@ -22,41 +22,43 @@ const maxFundings = 3
 // unstick looks after a sweep that was taken over long ago. One that is not signed is
 // called back where it is not worth its cost any more. Where the price of gas rose, or a
 // fork or another transaction of the address took the gas away, the address gets more.
-// done says that the sweep goes another way now.
-func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (done bool, err error) {
+// done says that the sweep goes another way now, else waiting is what it waits for.
+func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waiting string, done bool, err error) {
 	intent, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), j.row.ID)
 	if err != nil || !ok || intent.State != outgoing.Waiting && intent.State != outgoing.Signed {
-		return false, err
+		return "", false, err
 	}
 	j.s.Reason = string(intent.Reason)
 	c, err := t.cfg.Registry.Currency(j.s.Currency)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
-		return false, err
+		return "", false, err
 	}
 	v, err := t.weigh(ctx, j, c, in)
 	switch {
 	case err != nil:
-		return false, err
+		return "", false, err
 	case intent.State == outgoing.Waiting && (v.waiting == WaitBelowCost || intent.Reason == outgoing.ReasonTooDear):
 		if err := t.reached(ctx, j.s); err != nil {
-			return false, err
+			return "", false, err
 		}
 		_, err = t.Cancel(ctx, in.Network, j.row.ID) // the outcome wakes it
-		return false, err
+		return "", false, err
 	case v.waiting != "":
-		j.s.Reason = v.waiting
-		return false, nil
+		if j.s.Reason = v.waiting; v.waiting == WaitGasStays { // what it may do again in time
+			waiting = v.waiting
+		}
+		return waiting, false, nil
 	case v.gas == 0:
-		return false, nil
+		return "", false, nil
 	}
 	j.s.State, j.s.Fundings, j.s.Reason = SweepFunding, j.s.Fundings+1, "more gas is needed"
 	if err := j.note.fund(v.gas, v.fund); err != nil {
-		return false, err
+		return "", false, err
 	}
-	return true, t.put(ctx, j, t.cfg.Now())
+	return "", true, t.put(ctx, j, t.cfg.Now())
 }
 
 // missing is how much gas the address lacks for a sweep at the present price, and whether
@@ -200,14 +202,26 @@ func lacksCoins(r outgoing.Reason) bool {
 	return r == outgoing.ReasonHotShort || r == outgoing.ReasonGasShort
 }
 
-// lacksGas notes whether the gas transfer waits for the operator's coins.
-func (n *SweepNote) lacksGas(short bool, now time.Time) {
-	switch {
-	case !short:
-		n.Waiting, n.Since = "", time.Time{}
-	case n.Waiting != WaitGasShort:
-		n.Waiting, n.Since = WaitGasShort, now
+// waits notes for what a sweep waits that was handed over; "" = it is on its way.
+func (n *SweepNote) waits(reason string, now time.Time) {
+	if n.Waiting == reason {
+		return
 	}
+	if n.Waiting, n.Since = reason, now; reason == "" {
+		n.Since = time.Time{}
+	}
+}
+
+// GasFor names the currency of the sweep that a gas transfer is for, "" where there is no
+// such sweep: for outgoing.Config.GasFor.
+func (t *Treasury) GasFor(ctx context.Context, in chain.Intent) (string, error) {
+	var funding int
+	var sweep string
+	if _, err := fmt.Sscanf(in.ID, "gas/%d/%s", &funding, &sweep); err != nil {
+		return "", nil //nolint:nilerr // no gas transfer of a sweep
+	}
+	s, _, _, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), sweep)
+	return s.Currency, err
 }
 
 // gasID is the intent of a sweep's gas transfer of that number, from 1.

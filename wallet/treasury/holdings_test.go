@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
@@ -228,6 +229,53 @@ func TestSyncReportsWhatItCannotRead(t *testing.T) {
 	require.Equal(t, chain.Network("BTC"), s.WalletErrors[1].Network)
 	require.Equal(t, [3]string{"0", "0", "0"}, figures(w.holdings(v), "USDTERC20"), "a wallet that is no longer configured is forgotten")
 	require.Equal(t, "3", figures(w.holdings(v), "ETH")[0])
+}
+
+// The client of a network is taken out of the configuration: what was read of its wallets
+// stays as it was last read.
+func TestSyncKeepsWalletsOfANetworkWithoutAClient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	cold := w.chain.Customer("cold")
+	_, err := w.chain.Fund(cold, "USDTERC20", dec("12.5"))
+	require.NoError(t, err)
+	w.mine(1)
+	configured := func(c *treasury.Config) {
+		c.Cold = func(context.Context, string) ([]treasury.ColdWallet, error) {
+			return []treasury.ColdWallet{{Name: "Safe", Network: "ETH", Address: cold}}, nil
+		}
+	}
+	_, err = w.viewer(node{Client: w.chain.Client()}, configured).Sync(t.Context(), w.tenant)
+	require.NoError(t, err)
+	without := w.viewer(node{Client: w.chain.Client()}, func(c *treasury.Config) {
+		configured(c)
+		c.Clients = nil
+	})
+	s, err := without.Sync(t.Context(), w.tenant)
+	require.NoError(t, err)
+	require.Len(t, s.WalletErrors, 1)
+	require.Equal(t, [3]string{"0", "12.5", "0"}, figures(w.holdings(without), "USDTERC20"))
+}
+
+// TestL02_SyncThatCannotReadItsAddresses: whichever question of Sync to the store fails, it
+// says so, and what was read before stays.
+func TestL02_SyncThatCannotReadItsAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("2")
+	f := &failing.Store{Store: w.store}
+	v := w.viewer(node{Client: w.chain.Client()}, func(c *treasury.Config) { c.Store = f })
+	_, err := v.Sync(t.Context(), w.tenant)
+	require.NoError(t, err)
+	asked := f.Calls
+	require.Positive(t, asked)
+	for n := 1; n <= asked; n++ {
+		f.Calls, f.FailAt = 0, n
+		_, err := v.Sync(t.Context(), w.tenant)
+		require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
+		f.FailAt = 0
+		require.Equal(t, "2", figures(w.holdings(v), "ETH")[0], "question %d", n)
+	}
 }
 
 func TestSyncStoresWhatWasReadWhenTheCallerLeaves(t *testing.T) {

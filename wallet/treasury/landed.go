@@ -17,7 +17,8 @@ import (
 )
 
 // mark tells the deposits of a landed sweep that they were forwarded, and takes the note
-// of an ended one away. More gas may have been on its way to it.
+// of an ended one away. More gas may have been on its way to it. Deposits at which another
+// sweep is about to look are left to that one.
 func (t *Treasury) mark(ctx context.Context, j *job) error {
 	if _, err := t.callOff(ctx, j.row.ID, j.s, j.note.Gas); err != nil {
 		return err
@@ -34,12 +35,19 @@ func (t *Treasury) mark(ctx context.Context, j *job) error {
 		c.Drop = []storage.Row{j.was}
 	}
 	if j.s.State == SweepDone {
+		others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+		if err != nil {
+			return err
+		}
 		rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(p, j.s.Deposits...)...)
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
 			d := incoming.Sightings.Value(r)
+			if looks(others, r.ID) {
+				continue // it may still be there: the other one finds out who moved it
+			}
 			if d.Forward == incoming.ForwardNone || d.Forward == incoming.Forwarded && !j.s.replaces(j.row.ID) {
 				continue // mined again meanwhile: what it is now has a sweep of its own
 			}
@@ -52,6 +60,14 @@ func (t *Treasury) mark(ctx context.Context, j *job) error {
 		return nil // still due under its lease: marked on a later step
 	}
 	return err
+}
+
+// looks reports whether one of these sweeps has a deposit and is about to look for it.
+func looks(sweeps []storage.Row, deposit string) bool {
+	return slices.ContainsFunc(sweeps, func(row storage.Row) bool {
+		s := Sweeps.Value(row)
+		return s.State == SweepNew && slices.Contains(s.Deposits, deposit)
+	})
 }
 
 // takeBack ends the order of a sweep that ended without it, as another one moved its
@@ -131,7 +147,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			s.State = SweepNew
 			j.note.settleGas(o, landed)
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && o.State == outgoing.Waiting && lacksCoins(o.Reason):
-			j.note.lacksGas(true, t.cfg.Now())
+			j.note.waits(WaitGasShort, t.cfg.Now())
 			return storage.Change{
 				ID: fmt.Sprintf("%s/short/%d", o.Intent, row.Version), Partition: storage.Network(o.Network), Put: j.rows(row.Due),
 			}, nil

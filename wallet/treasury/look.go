@@ -445,6 +445,12 @@ func (b *blocks) set(tenant, network string, v verdict, until time.Time) {
 	b.last[[2]string{tenant, network}] = block{v, until}
 }
 
+func (b *blocks) clear(tenant, network string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.last, [2]string{tenant, network})
+}
+
 func (b *blocks) get(tenant, network string, now time.Time) (verdict, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -177,6 +177,7 @@ func (t *Treasury) give(ctx context.Context, payout string, row *storage.Row, pr
 
 // Waiting is one address whose coins wait to be forwarded.
 type Waiting struct {
+	Sweep    string // its id
 	Tenant   string
 	Network  chain.Network
 	Address  chain.Address
@@ -229,6 +230,7 @@ func (t *Treasury) Waiting(ctx context.Context, tenant string, n chain.Network, 
 			note.Next = due[row.ID]
 		}
 		out = append(out, Waiting{
+			Sweep:  row.ID,
 			Tenant: tenant, Network: n, Address: chain.Address(note.Address), Currency: c, Amount: note.Amount,
 			Reason: note.Waiting, Detail: detail[row.ID], Since: note.Since, Next: note.Next, DueBelow: note.DueBelow,
 		})

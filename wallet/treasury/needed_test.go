@@ -124,6 +124,29 @@ func TestFT02_PayoutGetsItsCoinsWhenFeesRiseMeanwhile(t *testing.T) {
 	w.released()
 }
 
+// A payout needs the coins of two addresses: both sweeps go in one round, and those that it
+// does not need go on waiting.
+func TestFT02_PayoutGetsAllThatItNeedsInOneRound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "100")
+	for range 4 {
+		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
+	}
+	w.mine(60)
+	w.hours(2)
+	w.mine(1)
+	require.Equal(t, 4, w.waits())
+	id := w.withdraw("USDTERC20", "101.5")
+	for range 80 {
+		w.mine(1)
+		require.Contains(t, []int{4, 2}, w.waits())
+	}
+	require.Equal(t, 2, w.waits())
+	w.paidOut(id)
+}
+
 // More sweeps than one batch wait for lower fees. When fees have fallen all of them are due
 // in that round, not a batch a minute.
 func TestFT01_AllThatAreWorthTheirCostAreDueInOneRound(t *testing.T) {

@@ -16,6 +16,7 @@ const (
 	WaitDailyCap  = "daily_cap"        // the day's limit on the cost of forwarding is used up
 	WaitRefused   = "refused"          // the last transaction failed: a token's issuer, a signer or a node refused it
 	WaitEmpty     = "nothing_there"    // the address holds nothing of the currency, and no sweep of ours explains it
+	WaitHalted    = "halted"           // an operator, the host or the library has halted the network, the currency or the tenant
 	WaitGasStays  = "gas_did_not_help" // the address stayed short of gas after several transfers
 )
 
@@ -34,6 +35,8 @@ type SweepNote struct {
 	Waiting string    `db:"waiting"`
 	Since   time.Time `db:"since"` // when it began to wait for this reason
 	Next    time.Time `db:"next"`  // of the next look; zero = when forwarding costs at most DueBelow
+	// Alerted is the reason of which the operator was told, once it had lasted.
+	Alerted string `db:"alerted"`
 	// DueBelow is the cost of a typical sweep, in the currency's units, at or below which
 	// the sweep is due again; −1 where it does not wait for that.
 	DueBelow ledger.Amount `db:"due_below"`

@@ -2,6 +2,7 @@ package treasury_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
 // until mines, with time for the library to act, until ok.
@@ -83,6 +85,37 @@ func TestR05_SignedSweepGetsTheGasThatItWasSignedFor(t *testing.T) {
 	w.hours(3)
 	w.mine(30)
 	require.Equal(t, treasury.SweepDone, w.sweeps()[0].State, w.sweeps()[0].Reason)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// A sweep was handed over and is not signed yet. Then a fork takes its gas away, and it has
+// asked for gas as often as one may. It shows why it waits, and asks once more a day later.
+func TestFT01_SweepThatWasHandedOverAsksForGasADayLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.mine(9)
+	w.shy = true // nothing is signed
+	w.send(p, "ETH", dec("0.3"))
+	w.until(func() bool { return len(w.sweeps()) > 0 && w.sweeps()[0].State == treasury.SweepMoving })
+	require.Zero(t, w.sweeps()[0].Fundings, "it stands on the stray coins")
+	stray := w.chain.Transfers(chain.Address(p.Address))[1]
+	_, err := w.chain.Reorg(8, stray.Tx)
+	require.NoError(t, err)
+	w.fundings(3)
+	w.shy = false
+	w.hours(20)
+	require.Equal(t, treasury.SweepMoving, w.sweeps()[0].State)
+	require.Equal(t, treasury.WaitGasStays, w.waiting()[0].Reason)
+	require.WithinRange(t, w.waiting()[0].Since, w.clock.Now().Add(-21*time.Hour), w.clock.Now().Add(-19*time.Hour))
+	w.hours(8)
+	w.mine(30)
+	require.Equal(t, treasury.SweepDone, w.sweeps()[0].State, w.sweeps()[0].Reason)
+	require.Zero(t, w.waits())
 	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
 	w.conserved("ETH", "USDTERC20")
@@ -581,14 +614,14 @@ func TestR06_LittleIsThereForANodeThatIsBehind(t *testing.T) {
 
 // A small deposit and a large one are to be forwarded. The node that builds the transaction
 // has fallen back behind the large one's block, so that the small one alone moves. The
-// large one follows.
+// large one follows, and is told to be forwarded by the transaction that moved it.
 func TestR06_SweepIsBuiltByANodeThatIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("1")
 	level := w.chain.FeeLevel()
 	w.chain.SetFeeLevel(10 * level)
-	p := w.open("ETH", "300")
+	p := w.open("ETH", "200")
 	w.send(p, "ETH", dec("0.0004"))
 	w.mine(40)
 	require.Equal(t, 1, w.waits())
@@ -613,7 +646,20 @@ func TestR06_SweepIsBuiltByANodeThatIsBehind(t *testing.T) {
 	w.hours(2)
 	w.mine(30)
 	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").LessThan(dec("0.0004")), "all of it is forwarded")
-	require.Len(t, w.intents(chain.ForSweep), 2)
+	sweeps := w.intents(chain.ForSweep)
+	require.Len(t, sweeps, 2)
+	rows, err := w.store.Find(t.Context(), storage.Query{
+		Table: webhook.Events.Table, Partition: storage.Tenant(w.tenant),
+		Where: []storage.Cond{{Column: "type", Op: storage.Eq, Value: webhook.DepositMerged}},
+	})
+	require.NoError(t, err)
+	by := map[string]string{}
+	for _, row := range rows {
+		var told struct{ Data payment.DepositMerged }
+		require.NoError(t, json.Unmarshal([]byte(webhook.Events.Value(row).Body), &told))
+		by[told.Data.Amount] = told.Data.MergeTransactionHash
+	}
+	require.Equal(t, map[string]string{"0.00040000": sweeps[0].Tx, "0.10000000": sweeps[1].Tx}, by)
 	w.released()
 }
 

@@ -152,7 +152,7 @@ var errLate = errors.New("treasury: half of the lease is over")
 // plan takes final deposits that their payment has already handled. One that
 // cannot be taken does not keep the others.
 func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Family) (int, error) {
-	rows, err := t.cfg.Store.Find(ctx, storage.Query{
+	rows, err := storage.Found(ctx, t.cfg.Store, storage.Query{
 		Table: incoming.Sightings.Table, Partition: storage.Network(string(n)), Limit: t.cfg.Batch,
 		Where: []storage.Cond{
 			{Column: "forward", Op: storage.Eq, Value: incoming.ForwardNone},
@@ -162,7 +162,7 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 			{Column: storage.ColDue, Op: storage.Eq, Value: time.Time{}},
 			{Column: "currency", Op: storage.In, Value: append(t.cfg.Registry.Codes(), "")}, // others are left to a process that lists them
 		},
-	})
+	}, t.cfg.Log)
 	if err != nil {
 		return 0, err
 	}
@@ -345,7 +345,10 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 	if t.cfg.Now().After(j.until) {
 		return errLate
 	}
-	v, err := t.look(ctx, j)
+	v, err := t.halted(ctx, j)
+	if err == nil && v.waiting == "" {
+		v, err = t.look(ctx, j)
+	}
 	if err != nil || v.ended {
 		return err
 	}
@@ -370,6 +373,22 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 	j.row.Version++
 	j.was.Version++
 	return t.send(ctx, j)
+}
+
+// halted keeps a sweep back that may not be sent now.
+func (t *Treasury) halted(ctx context.Context, j *job) (verdict, error) {
+	if t.cfg.Halted == nil {
+		return verdict{}, nil
+	}
+	in, err := t.order(ctx, j)
+	if err != nil {
+		return verdict{}, err
+	}
+	why, err := t.cfg.Halted(ctx, in)
+	if err != nil || why == "" {
+		return verdict{}, err
+	}
+	return verdict{waiting: WaitHalted, reason: why, below: -1}, nil
 }
 
 // fund notes one more gas transfer and its bound.
@@ -433,21 +452,26 @@ func (t *Treasury) send(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
+	waiting := "" // for what, though it was handed over
 	if j.s.State == SweepMoving {
-		if done, err := t.unstick(ctx, j, in); done || err != nil {
+		var done bool
+		if waiting, done, err = t.unstick(ctx, j, in); done || err != nil {
 			return err
 		}
 	}
 	if err := t.Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
 		return t.unsent(ctx, j, err)
 	}
-	short := false
 	if j.s.State == SweepFunding {
-		if short, err = t.gasWaits(ctx, in); err != nil {
+		short, err := t.gasWaits(ctx, in)
+		if err != nil {
 			return err
 		}
+		if short {
+			waiting = WaitGasShort
+		}
 	}
-	j.note.lacksGas(short, t.cfg.Now())
+	j.note.waits(waiting, t.cfg.Now())
 	err = t.put(ctx, j, t.cfg.Now().Add(10*t.cfg.Lease)) // its outcome wakes it before
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // its outcome was faster

@@ -66,10 +66,32 @@ type Config struct {
 	// OnWithdrawal gets every outcome of a withdrawal after its cost is booked.
 	OnWithdrawal outgoing.Handler
 
+	// StuckAfter is how long a sweep may wait for one reason until the operator is told. One
+	// that waits for lower costs is not looked at meanwhile, and not told of. Defaults to 15
+	// minutes.
+	StuckAfter time.Duration
+	// Notify tells the host of a sweep that has waited for StuckAfter, once for each reason;
+	// it must not block. Defaults to logging only.
+	Notify func(ctx context.Context, n Notice)
+	// Halted says why nothing may be sent for an intent now, "" = it may: a sweep is not
+	// begun then, and its payment does not wait for it. Defaults to never.
+	Halted func(ctx context.Context, in chain.Intent) (reason string, err error)
+
 	// Cold lists a tenant's wallets that Sync only looks at. Defaults to none.
 	Cold func(ctx context.Context, tenant string) ([]ColdWallet, error)
 	// Custodian keeps coins elsewhere. Defaults to none.
 	Custodian Custodian
+}
+
+// Notice tells the host of a sweep that waits.
+type Notice struct {
+	Tenant   string
+	Network  chain.Network
+	Sweep    string
+	Currency string
+	Reason   string // one of the Wait… constants
+	Detail   string
+	Since    time.Time
 }
 
 // Treasury is safe for concurrent use and by several processes on one store.
@@ -98,6 +120,9 @@ func New(cfg Config) (*Treasury, error) {
 	}
 	if cfg.Lease == 0 {
 		cfg.Lease = time.Minute
+	}
+	if cfg.StuckAfter == 0 {
+		cfg.StuckAfter = 15 * time.Minute
 	}
 	if cfg.Batch == 0 {
 		cfg.Batch = 100

@@ -60,6 +60,7 @@ type answer struct {
 	Block     chain.Block      `json:",omitzero"`
 	Error     string           `json:",omitzero"`
 	Is        []string         `json:",omitzero"` // which of sentinels Error is
+	Dear      *chain.DearError `json:",omitzero"` // Error, where it is one
 }
 
 // sentinels are the errors that callers tell apart.
@@ -99,6 +100,7 @@ func Handler(c chain.Client) (http.Handler, error) {
 		a, err := put(r.Context(), all, q)
 		if err != nil {
 			a = answer{Error: err.Error()}
+			_ = errors.As(err, &a.Dear)
 			for _, s := range sentinels {
 				if errors.Is(err, s) {
 					a.Is = append(a.Is, s.Error())
@@ -206,6 +208,9 @@ func (c *client) ask(ctx context.Context, q question) (a answer, err error) {
 				f.is = append(f.is, s)
 			}
 		}
+	}
+	if a.Dear != nil {
+		f.is = append(f.is, a.Dear)
 	}
 	return answer{}, f
 }

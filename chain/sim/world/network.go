@@ -48,6 +48,7 @@ type network struct {
 	tips   []tip // branches that were abandoned
 	peak   int64 // the highest block that was on one
 	undone int   // how many forks took blocks back that were final
+	keeps  bool  // nodes keep what they saw first
 }
 
 // onNodes are the nemeses that need no simulated node.
@@ -63,6 +64,7 @@ func (r *run) newNetwork(n chain.Network) (*network, error) {
 	}
 	o := sim.Options{Network: n, Registry: registry(), Seed: r.w.Seed, Now: r.time, Finality: x.final}
 	o.FirstSeen = n == "LTC" || r.w.Seed%3 == 0 // as Litecoin Core is, unless told otherwise
+	x.keeps = o.FirstSeen
 	var err error
 	if open := r.w.Nodes[n]; open != nil {
 		if len(x.coins) == 0 {

@@ -104,6 +104,9 @@ func (s source) Derive(ctx context.Context, n chain.Network, from uint32, count 
 	return append([]chain.Derived(nil), have[from:int(from)+count]...), nil
 }
 
+// hostKey is the Config.Key of every process.
+var hostKey = bytes.Repeat([]byte{7}, 32)
+
 // start makes an App over the store: all that a process kept in memory before is
 // gone.
 func (p *process) start() error {
@@ -125,6 +128,7 @@ func (p *process) start() error {
 		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			return p.app.KeyOf(ctx, n, a)
 		},
+		Mandates: cryptopay.MandateKeys(hostKey),
 	})
 	if err != nil {
 		return err
@@ -135,7 +139,7 @@ func (p *process) start() error {
 	}
 	cfg := cryptopay.Config{
 		Store: p.view, Chains: clients, HeadAge: r.headAge(), GoneAfter: -1, Registry: p.registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p}, RateBounds: r.bounds(),
-		Key: bytes.Repeat([]byte{7}, 32), Clock: clock{p}, Random: p.random, Notifier: receivers{r},
+		Key: hostKey, Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
 	if r.unsigned {

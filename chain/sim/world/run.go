@@ -435,6 +435,9 @@ func (r *run) audit() {
 		if len(rep.Holds)+len(rep.Unexplained)+len(rep.Gas) > 0 {
 			bad = append(bad, fmt.Sprintf("holds %v, unexplained %v, gas %v", rep.Holds, rep.Unexplained, rep.Gas))
 		}
+		if len(r.edits) == 0 && len(rep.Counters) > 0 { // who edits rows edits what is counted
+			bad = append(bad, fmt.Sprintf("counters %v", rep.Counters))
+		}
 		r.outside.findings[rep.Tenant] = bad
 	}
 }

@@ -17,35 +17,61 @@ var (
 
 // signer is the processes' own, where operators and the nemesis let it.
 type signer struct {
-	chain.Signer
+	chain.ManySigner
 	r *run
 }
 
 func (s signer) Sign(ctx context.Context, q chain.SignRequest) ([]chain.Signature, error) {
-	s.r.outside.judge.Asked(&q)
-	if s.r.held[q.Intent.Network] {
-		return nil, errHeld
+	out, errs := s.SignMany(ctx, []chain.SignRequest{q})
+	return out[0], errs[0]
+}
+
+func (s signer) SignMany(ctx context.Context, qs []chain.SignRequest) ([][]chain.Signature, []error) {
+	out, errs := make([][]chain.Signature, len(qs)), make([]error, len(qs))
+	var asked []chain.SignRequest
+	var of []int
+	for i := range qs {
+		s.r.outside.judge.Asked(&qs[i])
+		if errs[i] = s.shut(qs[i].Intent.Network); errs[i] == nil {
+			asked, of = append(asked, qs[i]), append(of, i)
+		}
 	}
-	mood := s.r.signing
-	if s.r.step >= s.r.signs || s.r.calm {
-		mood = ""
+	if len(asked) == 0 {
+		return out, errs
 	}
-	switch mood {
+	signed, refused := s.ManySigner.SignMany(ctx, asked)
+	for n, i := range of {
+		if out[i], errs[i] = signed[n], refused[n]; errs[i] == nil {
+			s.betray(ctx, qs[i])
+			s.r.outside.judge.Signed(&qs[i], s.r.outside.ways(s.r, qs[i].Intent.Network))
+		}
+		if s.mood() == "mute" {
+			out[i], errs[i] = nil, errAway
+		}
+	}
+	return out, errs
+}
+
+// shut is why nothing is signed for a network now.
+func (s signer) shut(n chain.Network) error {
+	if s.r.held[n] {
+		return errHeld
+	}
+	switch s.mood() {
 	case "away":
-		return nil, errAway
+		return errAway
 	case "refuses":
 		s.r.outside.judge.Refusing()
-		return nil, fmt.Errorf("%w: a rule of its own", chain.ErrRefused)
+		return fmt.Errorf("%w: a rule of its own", chain.ErrRefused)
 	}
-	out, err := s.Signer.Sign(ctx, q)
-	if err == nil {
-		s.betray(ctx, q)
-		s.r.outside.judge.Signed(&q, s.r.outside.ways(s.r, q.Intent.Network))
+	return nil
+}
+
+func (s signer) mood() string {
+	if s.r.step >= s.r.signs || s.r.calm {
+		return ""
 	}
-	if mood == "mute" {
-		return nil, errAway
-	}
-	return out, err
+	return s.r.signing
 }
 
 // unsign lets the signer be out of reach, lose its answers, or refuse, for a while.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -53,7 +54,7 @@ func (r *run) siege() {
 	r.tell("%s: %s times %d, and stays", Storms, n.name, n.storm)
 	risen := map[string]bool{}
 	for _, p := range r.ordersOn(n) {
-		risen[p.id] = true
+		risen[p.id] = n.sim.Family() == chain.UTXOFamily || !n.keeps // else nothing can take the place of what nodes have
 	}
 	end := r.now.Add(36 * time.Hour)
 	r.days(6, func(int) bool { return r.now.Before(end) })

@@ -44,7 +44,7 @@ func (s signer) betray(ctx context.Context, q chain.SignRequest) {
 			r.fail("world", "building what a traitor asks for: %v", err)
 			return
 		}
-		_, err = s.Signer.Sign(ctx, chain.SignRequest{Intent: in, Attempt: in.ID + "/1", Unsigned: u, Keys: q.Keys[:1]})
+		_, err = s.ManySigner.Sign(ctx, chain.SignRequest{Intent: in, Attempt: in.ID + "/1", Unsigned: u, Keys: q.Keys[:1]})
 		r.outside.judge.Betrayed(what, err != nil)
 	}
 	ask("another payout with the same nonce", forged, nonce)

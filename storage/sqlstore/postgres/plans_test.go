@@ -146,6 +146,27 @@ func TestFP12_ClaimsReadWhatIsDue(t *testing.T) {
 	require.Less(t, entriesRead(t, db)-before, int64(later), "a claim reads rows that are not due")
 }
 
+// A claim writes no index: it changes two columns that none has, on the row's own page
+// where that has room.
+func TestFP10_ClaimsWriteNoIndex(t *testing.T) {
+	t.Parallel()
+	place, db := things(t)
+	db.MustExec("ALTER TABLE cryptopay_suite_things SET (fillfactor = 50)")
+	s := opened(t, place)
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	const rows = 400
+	fill(t, s, "tenant/hot", 0, rows, 200, now)
+	got, err := s.Claim(t.Context(), storage.Claim{Table: storagetest.Things.Table, Now: now, Until: now.Add(time.Minute), Max: rows})
+	require.NoError(t, err)
+	require.Len(t, got, rows)
+	require.NoError(t, s.Close())
+	entriesRead(t, db) // waits until the server has counted
+	var updated, hot int64
+	require.NoError(t, db.QueryRow("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'cryptopay_suite_things'").Scan(&updated, &hot))
+	require.GreaterOrEqual(t, updated, int64(rows))
+	require.Equal(t, updated, hot, "a claim wrote indexes")
+}
+
 // job is of a table whose rows workers look for by what the rows hold, too.
 type job struct {
 	Kind string `db:"kind"`
@@ -200,4 +221,39 @@ func TestFP02_ReadingStartsNoWorkers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, is, setting)
 	}
+}
+
+// A page far behind the first of a history: the rows before it are passed over along the
+// index, whatever the server expects of the partition's size. It is never all of them.
+func TestFP05_PagesGoByTheIndex(t *testing.T) {
+	t.Parallel()
+	place := migrated(t)
+	db := hostPool(t, place)
+	db.MustExec("ALTER TABLE cryptopay_activity SET (autovacuum_enabled = off)")
+	const rows, offset, pages = 20_000, 540, 5
+	began := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	db.MustExec(`INSERT INTO cryptopay_activity (part, id, version, change_id, due, kind, status, currency, amount, fee, net, address, tx_hash, reference, created_at, updated_at, metadata)
+		SELECT 'tenant/hot', lpad(i::text, 9, '0'), 1, 'c', 0, 'payment', 'completed', 'ETH', 1, 0, 1, '', '', '', ` + fmt.Sprint(began.UnixMicro()) + ` + i, 0, 'null' FROM generate_series(1, ` + fmt.Sprint(rows) + `) i`)
+	db.MustExec("VACUUM ANALYZE cryptopay_activity")
+	s := at(t, place, postgres.Options{})
+	require.NoError(t, s.Open(t.Context(), storage.Tables()...))
+	q := storage.Query{
+		Table: storage.Activities.Table, Partition: "tenant/hot", Limit: 20, Offset: offset, Order: []storage.Order{{Column: "created_at", Desc: true}},
+	}
+	read := 0
+	for range pages {
+		for _, before := range []time.Time{{}, began.Add(time.Hour)} {
+			q.Where = nil
+			if !before.IsZero() {
+				q.Where = []storage.Cond{{Column: "created_at", Op: storage.Lt, Value: before}}
+			}
+			page, err := s.Find(t.Context(), q)
+			require.NoError(t, err)
+			require.Len(t, page, q.Limit)
+			require.Equal(t, fmt.Sprintf("%09d", rows-offset), page[0].ID)
+			read += offset + q.Limit
+		}
+	}
+	require.NoError(t, s.Close())
+	require.Less(t, entriesOf(t, db, "activity"), int64(2*read), "a page reads the whole history")
 }

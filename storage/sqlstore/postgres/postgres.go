@@ -48,6 +48,7 @@ var base = sqlstore.Dialect{
 		storage.Decimal: "text[]", storage.Bytes: "bytea[]", storage.JSON: "text[]",
 	},
 	Unindexed: map[storage.Kind]string{storage.Text: "(%s || '')", storage.Int: "(%s + 0)", storage.Bool: "(%s + 0)", storage.Time: "(%s + 0)"},
+	Page:      page,
 	Upsert:    "ON CONFLICT (%s) DO UPDATE SET %s",
 	Excluded:  "excluded.%s",
 	Ignore:    "ON CONFLICT DO NOTHING",
@@ -80,6 +81,11 @@ var base = sqlstore.Dialect{
 // of the column part: they are an average over all tenants, and would say "one row" of a
 // tenant with a million where most tenants have one.
 const replan = "DISCARD PLANS"
+
+// page hides from the planner how many rows are asked for. The server expects one in 200
+// of a table's rows in a partition. Where more are asked for than it expects, it would
+// read all of the partition and sort it.
+const page = "LIMIT (SELECT ?::bigint) OFFSET (SELECT ?::bigint)"
 
 // text sorts and compares by its bytes, whatever the database's own order is.
 const text = `text COLLATE "C"`

@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
@@ -337,4 +338,13 @@ func TestCancelledCommits(t *testing.T) {
 	b, err := s.Balances(ctx, here, "wallet/w")
 	require.NoError(t, err)
 	require.Equal(t, ledger.Amount(40), b[0].Posted)
+}
+
+// L09: a table that is not there is an error, not an empty one.
+func TestL09_MissingTables(t *testing.T) {
+	t.Parallel()
+	path := migrated(t)
+	s := at(t, path)
+	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+	sqltest.MissingTables(t, host(t, path, safe...), s)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
@@ -145,6 +146,12 @@ func TestU01_FileFromBeforeTheDomainMigration(t *testing.T) {
 		_, err = db.Exec("ALTER TABLE cryptopay_" + added)
 		require.NoError(t, err)
 	}
+	for _, table := range domain { // the same
+		for _, column := range []string{"lease", "claims"} {
+			_, err = db.Exec("ALTER TABLE " + sqlstore.TableName(table) + " DROP COLUMN " + column)
+			require.NoError(t, err)
+		}
+	}
 	_, err = db.Exec("INSERT INTO cryptopay_wallet_sequences VALUES ('tenant/t', 'x', 1, 'c', 0, 7)")
 	require.NoError(t, err)
 
@@ -187,6 +194,7 @@ func TestU02_OtherSchemas(t *testing.T) {
 	for name, table := range map[string]*storage.Table{
 		"a column":     storage.NewTable[grown](storagetest.Notes.Name, storage.Index("n")).Table,
 		"an index":     storage.NewTable[storagetest.Note](storagetest.Notes.Name, storage.Index("text")).Table,
+		"one of all":   storage.NewTable[storagetest.Note](storagetest.Notes.Name, storage.Index("n"), storage.Across("n")).Table,
 		"a unique key": storage.NewTable[storagetest.Note](storagetest.Notes.Name, storage.Unique("text")).Table,
 		"a key more":   storage.NewTable[storagetest.Thing](storagetest.Things.Name, storage.Unique("name"), storage.Index("group", "at")).Table,
 	} {
@@ -202,6 +210,30 @@ func TestU02_OtherSchemas(t *testing.T) {
 	_, err = db.Exec("DELETE FROM cryptopay_migrations")
 	require.NoError(t, err)
 	require.ErrorIs(t, at(t, path).Open(ctx, storagetest.Tables()...), storage.ErrSchema, "an old one")
+}
+
+// U02: a host's own table, made before tables had the columns of leases.
+func TestU02_HostsTableGetsColumns(t *testing.T) {
+	t.Parallel()
+	path := migrated(t)
+	s := at(t, path)
+	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+	due := storagetest.Notes.Row("a", 0, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), storagetest.Note{N: 1})
+	require.NoError(t, storage.CommitOne(ctx, s, storage.Change{ID: "a", Partition: here, Put: []storage.Row{due}}))
+	require.NoError(t, s.Close())
+	db := host(t, path, safe...)
+	for _, column := range []string{"lease", "claims"} {
+		_, err := db.Exec("ALTER TABLE cryptopay_suite_notes DROP COLUMN " + column)
+		require.NoError(t, err)
+	}
+	require.ErrorIs(t, at(t, path).Open(ctx, storagetest.Tables()...), storage.ErrSchema)
+	require.NoError(t, sqlite.Migrate(ctx, path, storagetest.Tables()...))
+	s = at(t, path)
+	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+	rows, err := s.Claim(ctx, storage.Claim{Table: storagetest.Notes.Table, Now: due.Due, Until: due.Due.Add(time.Minute), Max: 9})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.EqualValues(t, 2, rows[0].Version)
 }
 
 func TestSchemaPrints(t *testing.T) {

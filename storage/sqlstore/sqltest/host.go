@@ -271,6 +271,7 @@ func otherSchemas(t *testing.T, e Env) {
 	for name, table := range map[string]*storage.Table{
 		"a column":     storage.NewTable[grown](storagetest.Notes.Name, storage.Index("n")).Table,
 		"an index":     storage.NewTable[storagetest.Note](storagetest.Notes.Name, storage.Index("text")).Table,
+		"one of all":   storage.NewTable[storagetest.Note](storagetest.Notes.Name, storage.Index("n"), storage.Across("n")).Table,
 		"a unique key": storage.NewTable[storagetest.Note](storagetest.Notes.Name, storage.Unique("text")).Table,
 		"a key more":   storage.NewTable[storagetest.Thing](storagetest.Things.Name, storage.Unique("name"), storage.Index("group", "at")).Table,
 	} {

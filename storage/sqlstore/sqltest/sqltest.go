@@ -118,6 +118,7 @@ func Run(t *testing.T, e Env) {
 		"U01_InterruptedMigrators": interruptedMigrators,
 		"U02_OtherSchemas":         otherSchemas,
 		"C02_Clock":                clock,
+		"L09_MissingTables":        missingTables,
 		"L10_DatabaseRefuses":      refuses,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,6 +76,65 @@ func OneVersionBehind(t *testing.T, d sqlstore.Dialect, db *sqlx.DB, open func()
 	done.Wait()
 	require.Equal(t, len(acked.ids), whole(t, after, here, acked.ids))
 	require.Equal(t, len(acked.ids), whole(t, before, here, acked.ids))
+	leasesBesideOlder(t, db, after)
+}
+
+// leasesBesideOlder: a process of a version that keeps leases in the column due, and knows no
+// other version of a row than the column's, works on rows beside s. Whatever the two did, one
+// of them writes the row and the other has a conflict.
+func leasesBesideOlder(t *testing.T, db *sqlx.DB, s storage.Store) {
+	t.Helper()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	claim := storage.Claim{Table: storagetest.Notes.Table, Partition: here, Now: now, Until: now.Add(time.Minute), Max: 1}
+	add := func(id string) {
+		c := storage.Change{ID: "add " + id, Partition: here, Put: []storage.Row{storagetest.Notes.Row(id, 0, now, storagetest.Note{})}}
+		require.NoError(t, storage.CommitOne(ctx, s, c))
+	}
+	claims := func(c storage.Claim) storage.Row {
+		rows, err := s.Claim(ctx, c)
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		return rows[0]
+	}
+	put := func(r storage.Row) error {
+		return storage.CommitOne(ctx, s, storage.Change{ID: "put " + r.ID, Partition: here, Put: []storage.Row{storagetest.Notes.Row(r.ID, r.Version, time.Time{}, storagetest.Note{N: 1})}})
+	}
+	// older writes as the other process does, where it last saw this version.
+	older := func(set, id string, version int64) bool {
+		res, err := db.Exec(db.Rebind("UPDATE cryptopay_suite_notes SET version = version + 1, "+set+" WHERE part = ? AND id = ? AND version = ?"), string(here), id, version)
+		require.NoError(t, err)
+		n, err := res.RowsAffected()
+		require.NoError(t, err)
+		return n == 1
+	}
+	done := "change_id = 'older', due = 0"
+	lease := fmt.Sprint("due = ", storage.Micros(claim.Until))
+
+	add("a") // it was read there before it was claimed here, and is written there
+	mine := claims(claim)
+	require.True(t, older(done, "a", 1))
+	require.ErrorIs(t, put(mine), storage.ErrConflict)
+
+	add("b") // the same, written here first
+	mine = claims(claim)
+	require.NoError(t, put(mine))
+	require.False(t, older(done, "b", 1))
+
+	add("c") // it was claimed here, and there too
+	mine = claims(claim)
+	require.True(t, older(lease, "c", 1))
+	require.ErrorIs(t, put(mine), storage.ErrConflict)
+	require.True(t, older(done, "c", 2))
+
+	add("d") // a lease that ended there
+	require.True(t, older(lease, "d", 1))
+	rows, err := s.Claim(ctx, claim)
+	require.NoError(t, err)
+	require.Empty(t, rows, "it stands here, too")
+	claim.Now, claim.Until = claim.Until, claim.Until.Add(time.Minute)
+	mine = claims(claim)
+	require.NoError(t, put(mine))
+	require.False(t, older(done, "d", 2))
 }
 
 // count is how many migrations a dialect has.
@@ -153,7 +212,7 @@ func BrokenRows(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
 // with the same columns. A check of withdrawals' sums, as every version writes rows that
 // pass it.
 var (
-	adds = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN .* NOT NULL DEFAULT |ALTER TABLE \S+ ALTER COLUMN \S+ SET STATISTICS ` +
+	adds = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN .* NOT NULL DEFAULT |ALTER TABLE \S+ ALTER COLUMN \S+ SET STATISTICS |ALTER TABLE \S+ SET \(` +
 		`|ALTER TABLE cryptopay_withdrawals ADD CONSTRAINT \S* ?(IF NOT EXISTS \*/ )?cryptopay_withdrawals_sum\s+CHECK ` +
 		`|CREATE TRIGGER IF NOT EXISTS cryptopay_withdrawals_(made|kept) BEFORE )`)
 	again   = regexp.MustCompile(`(?is)^(DROP INDEX (\S+)$|ALTER TABLE \S+ DROP INDEX (\S+), ADD INDEX (\S+) )`)

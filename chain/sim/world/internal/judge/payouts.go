@@ -17,7 +17,7 @@ func (j *Judge) payouts(s *Scene, shop *Shop) {
 			j.charged(s, shop, o, p)
 		}
 		j.ask("I27-waiting", p.Reason != "" && !s.Weather.Restored, j.steps[p.ID] > 0, "withdrawal %s waits for %q, and no event tells of it", p.ID, p.Reason)
-		j.ask("reason", p.Reason != "", p.open() && !p.Since.IsZero() && !p.Since.After(s.Now.Add(s.Weather.Skew)),
+		j.ask("reason", p.Reason != "", (p.open() || p.Status == completed && p.Reason == "reorged") && !p.Since.IsZero() && !p.Since.After(s.Now.Add(s.Weather.Skew)),
 			"withdrawal %s is %s and waits for %q since %s", p.ID, p.Status, p.Reason, p.Since)
 	}
 	for _, key := range j.keys {

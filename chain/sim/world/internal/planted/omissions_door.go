@@ -16,10 +16,8 @@ var doorOmissions = []Bug{
 	},
 	{
 		ID: "omit-keys-slot-binding", File: "chain/keys/signer.go",
-		Old: `, Slots: seen.Spends,
-	})`,
-		New: `,
-	})`,
+		Old:     "Slots: seen.Spends, Cost",
+		New:     "Cost",
 		What:    "a nonce or input is not bound to its intent",
 		Package: "chain/keys", Test: "TestK05_Concurrent",
 	},

@@ -42,19 +42,19 @@ var outgoingOmissions = []Bug{
 	},
 	{
 		ID: "omit-outgoing-halt-at-resend", File: "chain/outgoing/watch.go",
-		Old: `	if _, err := n.allAllowed(ctx, j.intent(), j.riders); err != nil {
-		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
-		return nil
-	}
+		Old: `	may, err := n.maySend(ctx, j)
+	if err != nil {
 `,
-		New:     "",
+		New: `	may, err := n.maySend(ctx, j)
+	if false && err != nil {
+`,
 		What:    "what is on its way is sent again and replaced although the asset is halted",
 		Package: "chain/outgoing", Test: "TestHaltsAreReadWhereSomethingIsSent",
 	},
 	{
 		ID: "omit-outgoing-follow-to-final", File: "chain/outgoing/watch.go",
-		Old:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed)",
-		New:     "\tjobs, err := n.claim(ctx, n.Poll, Signed)",
+		Old:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed, Settled)",
+		New:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Settled)",
 		What:    "nobody looks after an executed transaction until it is final",
 		Package: "chain/outgoing", Test: "TestCarriedRowsAreWritten",
 	},

@@ -207,8 +207,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ08-first-partition-leased", File: "storage/sqlstore/read.go",
-		Old:     "		keys = append(keys, string(rows[i].Partition), rows[i].ID)\n",
-		New:     "		if rows[i].Partition == rows[0].Partition {\n			keys = append(keys, string(rows[i].Partition), rows[i].ID)\n		}\n",
+		Old:     "		*keys = append(*keys, string(rows[i].Partition), rows[i].ID)\n",
+		New:     "		if rows[i].Partition == rows[0].Partition {\n			*keys = append(*keys, string(rows[i].Partition), rows[i].ID)\n		}\n",
 		What:    "a claim of all partitions leases the rows of the first one",
 		Package: "storage/sqlstore/sqlite", Test: "TestConformance/FQ08_ClaimsAcrossPartitions",
 	},

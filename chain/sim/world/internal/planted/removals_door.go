@@ -4,16 +4,76 @@ package planted
 var doorRemovals = []Bug{
 	{
 		ID: "FS02-edited-withdrawal", File: "withdrawal/intact.go",
-		Old:  "	if why = w.Contradicts(p, &line, ok); why != \"\" || !w.Live() {",
-		New:  "	if _ = w.Contradicts(p, &line, ok); !w.Live() {",
+		Old:  "	if why, err = s.Contradicts(ctx, p, w, &line, ok); why != \"\" || err != nil || !w.Live() {",
+		New:  "	if _, err = s.Contradicts(ctx, p, w, &line, ok); err != nil || !w.Live() {",
 		What: "a withdrawal whose row was edited is paid by the row", Package: ".", Test: "TestFS02_EndedWithdrawalSetToPendingIsNotPaidAgain",
 	},
 	{
+		ID: "FS02-mandate-not-checked", File: "withdrawal/intact.go",
+		Old:  "	if why, err = s.unauthorized(ctx, w.Mandate, w.Terms()); why == \"\" && err == nil && w.Live() && w.Approved() {",
+		New:  "	if w.Live() && w.Approved() {",
+		What: "rows that agree with each other are paid without a mandate", Package: ".", Test: "TestFS02_RowsThatAgreeAreNotPaidWithoutAMandate",
+	},
+	{
+		ID: "FS02-approval-not-checked", File: "withdrawal/intact.go",
+		Old:  "	if why, err = s.unauthorized(ctx, w.Approval, t); why != \"\" {",
+		New:  "	if _, err = s.unauthorized(ctx, w.Approval, t); why != \"\" {",
+		What: "an edit of a row approves a withdrawal", Package: ".", Test: "TestFS02_EditedApprovalLetsNothingOut",
+	},
+	{
+		ID: "FS02-mandate-without-memo", File: "chain/mandate/mandate.go",
+		Old:  "string(t.To), t.Memo} {",
+		New:  "string(t.To)} {",
+		What: "a mandate does not cover the memo", Package: "chain/mandate", Test: "TestFS02_MandateCoversEveryField",
+	},
+	{
+		ID: "FS02-order-without-mandate", File: "withdrawal/intact.go",
+		Old:  "if why == \"\" && err == nil && in.Mandate != w.Mandate {",
+		New:  "if why == \"\" && err != nil && in.Mandate != w.Mandate {",
+		What: "the payout side does not check the mandate that it was handed", Package: ".", Test: "TestFS02_EditedOrderHasNoMandate",
+	},
+	{
+		ID: "FS02-stored-plan-is-believed", File: "chain/outgoing/send.go",
+		Old:  "	if !fresh { // what was stored may have been edited",
+		New:  "	if false { // what was stored may have been edited",
+		What: "a transaction that was edited before it was signed is signed", Package: ".", Test: "TestFS02_EditedPlanIsNotSigned",
+	},
+	{
+		ID: "FS02-signer-asks-for-no-mandate", File: "chain/keys/signer.go",
+		Old:  "	if err := s.ordered(append([]chain.Intent{in}, r.Also...)); err != nil {",
+		New:  "	if err := s.ordered([]chain.Intent{in}); err != nil {",
+		What: "the signer does not check the mandates of those that are paid together", Package: "chain/keys", Test: "TestFS02_SignerAsksForMandates",
+	},
+	{
+		ID: "FS02-store-id-is-believed", File: "mandates.go",
+		Old:  "	if err == nil && had && !adopt {",
+		New:  "	if err == nil && had && adopt {",
+		What: "a store whose id is gone is taken for one of an earlier version", Package: ".", Test: "TestFS02_StoreIDIsNotEdited",
+	},
+	{
+		ID: "FS02-credential-not-sealed", File: "httpapi/auth/seal.go",
+		Old:  "	return err == nil && hmac.Equal(want, seal), err",
+		New:  "	return err == nil && (len(want) == len(seal) || hmac.Equal(want, seal)), err",
+		What: "a credential that was edited in the database is believed", Package: "httpapi/auth", Test: "TestFS02_EditedCredentialGrantsNothing",
+	},
+	{
+		ID: "FM08-only-the-newest-key-opens", File: "internal/secret/secret.go",
+		Old:  "	for i := range b.aeads() {",
+		New:  "	for i := range b.aeads()[:1] {",
+		What: "what an older key sealed does not open", Package: ".", Test: "TestFM08_KeysAreRotated",
+	},
+	{
+		ID: "FU02-unsealed-for-ever", File: "mandates.go",
+		Old:  "	return !there, nil\n}",
+		New:  "	return true, nil\n}",
+		What: "rows without a mandate are accepted once all is sealed", Package: ".", Test: "TestFU02_WithdrawalsOfAnEarlierVersionArePaidAndSealed",
+	},
+	{
 		ID: "FS02-edited-order", File: "wiring.go",
-		Old: `if why != "" {
-		a.cfg.Log.ErrorContext(ctx, "order_altered"`,
-		New: `if false {
-		a.cfg.Log.ErrorContext(ctx, "order_altered"`,
+		Old: `	if why != "" {
+		return string(outgoing.ReasonAltered), nil`,
+		New: `	if false {
+		return string(outgoing.ReasonAltered), nil`,
 		What: "an order that was edited, or that nobody gave, is signed", Package: ".", Test: "TestFS02_EditedOrderIsNotSigned",
 	},
 	{
@@ -30,8 +90,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-signer-believes-the-directory", File: "chain/keys/signer.go",
-		Old:  "		if ok && s.derives(c, ref, a) {",
-		New:  "		if ok || s.derives(c, ref, a) {",
+		Old:  "if ok && o.derives(c, ref, a) {",
+		New:  "if ok || o.derives(c, ref, a) {",
 		What: "the signer pays what the directory calls ours", Package: ".", Test: "TestFS02_EditedSweepIsNotSigned",
 	},
 	{

@@ -43,8 +43,8 @@ var storageBugs = []Bug{
 	},
 	{
 		ID: "sqlite-claim-without-fence", File: "storage/sqlstore/read.go", Store: "sqlite",
-		Old:  `SET due = ?, version = version + 1 WHERE`,
-		New:  `SET due = ? WHERE`,
+		Old:  `" = ?, claims = claims + 1 WHERE "`,
+		New:  `" = ? WHERE "`,
 		What: "a claim leaves the stored version as it was",
 	},
 	{
@@ -66,10 +66,10 @@ var storageBugs = []Bug{
 		What: "a Change that is short of funds leaves its rows behind",
 	},
 	{
-		ID: "sqlite-version-not-written", File: "storage/sqlstore/write.go", Store: "sqlite",
-		Old:  `s.d.upsert([]string{"part", "id"}, names)`,
-		New:  `s.d.upsert([]string{"part", "id"}, c.all.names)`,
-		What: "a row that is changed keeps its version and when it is due",
+		ID: "sqlite-version-not-written", File: "storage/sqlstore/store.go", Store: "sqlite",
+		Old:  `"version = "+brought("version")+" - "+claims,`,
+		New:  `"version = "+d.Table(t.Name)+".version"+claims[:0],`,
+		What: "a row that is changed keeps its version",
 	},
 	{
 		ID: "sqlite-balances-of-others", File: "storage/sqlstore/read.go", Store: "sqlite",

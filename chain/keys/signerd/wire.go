@@ -1,0 +1,128 @@
+package signerd
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// The bounds of a question, on both sides.
+const (
+	maxRequests = 100
+	maxBody     = 16 << 20
+	maxAnswer   = 8 << 20
+	maxID       = 200 // bytes of the name of an intent or attempt: what a store takes
+)
+
+const (
+	signPath   = "/v1/sign"
+	healthPath = "/v1/health"
+)
+
+// question is the body of POST /v1/sign.
+type question struct {
+	Requests []request `json:"requests"`
+	Hints    []hint    `json:"hints,omitempty"`
+}
+
+// hint names the key of an address that a payload pays. The signer derives and compares.
+type hint struct {
+	Network chain.Network `json:"network"`
+	Address chain.Address `json:"address"`
+	Key     chain.KeyRef  `json:"key"`
+}
+
+// request is chain.SignRequest without what the signer reads in the payload itself.
+type request struct {
+	Intent  intent         `json:"intent"`
+	Also    []intent       `json:"also,omitempty"`
+	Attempt string         `json:"attempt"`
+	Network chain.Network  `json:"network"`
+	Payload []byte         `json:"payload"`
+	Spends  []string       `json:"spends"`
+	Digests []digest       `json:"digests"`
+	Keys    []chain.KeyRef `json:"keys"`
+}
+
+// intent has the fields of chain.Intent: the conversion compiles while it has them all.
+type intent struct {
+	ID            string        `json:"id"`
+	Purpose       chain.Purpose `json:"purpose"`
+	Tenant        string        `json:"tenant"`
+	Network       chain.Network `json:"network"`
+	Currency      string        `json:"currency"`
+	From          chain.Address `json:"from,omitempty"`
+	FromKey       chain.KeyRef  `json:"from_key,omitempty"`
+	Payer         chain.Address `json:"payer,omitempty"`
+	PayerKey      chain.KeyRef  `json:"payer_key,omitempty"`
+	To            chain.Address `json:"to"`
+	Memo          string        `json:"memo,omitempty"`
+	Amount        ledger.Amount `json:"amount"`
+	All           bool          `json:"all,omitempty"`
+	MaxCost       ledger.Amount `json:"max_cost"`
+	Confirmations int64         `json:"confirmations,omitempty"`
+	Mandate       string        `json:"mandate,omitempty"`
+}
+
+type digest struct {
+	Hash  string        `json:"hash"` // hex
+	From  chain.Address `json:"from"`
+	Whole bool          `json:"whole,omitempty"`
+}
+
+// reply is the body of an answer to a question that was understood.
+type reply struct {
+	Answers []answer `json:"answers"` // one per request
+}
+
+// answer has signatures, or why there are none.
+type answer struct {
+	Signatures [][]byte `json:"signatures,omitempty"`
+	Refused    string   `json:"refused,omitempty"` // for good
+	Failed     string   `json:"failed,omitempty"`  // ask again
+}
+
+// health is the body of GET /v1/health.
+type health struct {
+	OK    bool   `json:"ok"`
+	Lines int64  `json:"lines"` // of the log
+	Hash  string `json:"hash"`  // of its last line
+	Error string `json:"error,omitempty"`
+}
+
+func toWire(r chain.SignRequest) request {
+	out := request{
+		Intent: intent(r.Intent), Attempt: r.Attempt, Network: r.Unsigned.Network, Payload: r.Unsigned.Payload,
+		Spends: r.Unsigned.Spends, Keys: r.Keys,
+	}
+	for _, also := range r.Also {
+		out.Also = append(out.Also, intent(also))
+	}
+	for _, d := range r.Unsigned.Digests {
+		out.Digests = append(out.Digests, digest{hex.EncodeToString(d.Hash[:]), d.From, d.Whole})
+	}
+	return out
+}
+
+func (r *request) fromWire() (chain.SignRequest, error) {
+	out := chain.SignRequest{
+		Intent: chain.Intent(r.Intent), Attempt: r.Attempt, Keys: r.Keys,
+		Unsigned: chain.Unsigned{Network: r.Network, Payload: r.Payload, Spends: r.Spends},
+	}
+	if len(r.Intent.ID) > maxID || len(r.Attempt) > maxID {
+		return out, fmt.Errorf("the names of an intent and an attempt have at most %d bytes", maxID)
+	}
+	for _, also := range r.Also {
+		out.Also = append(out.Also, chain.Intent(also))
+	}
+	for _, d := range r.Digests {
+		hash, err := hex.DecodeString(d.Hash)
+		if err != nil || len(hash) != len(chain.Digest{}.Hash) {
+			return out, fmt.Errorf("a digest of attempt %q is not 32 bytes in hex", r.Attempt)
+		}
+		out.Unsigned.Digests = append(out.Unsigned.Digests, chain.Digest{Hash: [32]byte(hash), From: d.From, Whole: d.Whole})
+	}
+	return out, nil
+}

@@ -1,0 +1,292 @@
+package outgoing_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// setHalts changes the halts as an operator in another process does.
+func (w *world) setHalts(edit func([]outgoing.Halt) []outgoing.Halt) {
+	w.t.Helper()
+	w.ops++
+	err := outgoing.SetHalts(w.ctx, w.store, storage.Network(w.gas), fmt.Sprint("op", w.ops), outgoing.Operation{By: "ann", Reason: "a look", At: w.clock()}, edit)
+	require.NoError(w.t, err)
+}
+
+func (w *world) halt(s outgoing.Scope) {
+	w.t.Helper()
+	w.setHalts(func(halts []outgoing.Halt) []outgoing.Halt {
+		return append(halts, outgoing.Halt{Scope: s, Reason: "a look", Since: w.clock(), By: "ann"})
+	})
+}
+
+func (w *world) lift(s outgoing.Scope) {
+	w.t.Helper()
+	w.setHalts(func(halts []outgoing.Halt) []outgoing.Halt {
+		return slices.DeleteFunc(halts, func(h outgoing.Halt) bool { return h.Scope == s })
+	})
+}
+
+// forget empties the mempools: what was sent is in no block and no node has it.
+func (w *world) forget() { w.chain.Drop(w.chain.Mempool()...) }
+
+// TestFT05_CrashAnywhereInAHaltedRun: the process dies at each commit, signature and
+// broadcast in turn, and is halted after the first step. From the halt on nothing is stored
+// and nothing is sent again; after it is lifted the order is paid once.
+func TestFT05_CrashAnywhereInAHaltedRun(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []outgoing.Scope{{}, {Tenant: "t1"}} {
+		for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
+			t.Run(fmt.Sprint(scope.Tenant, family), func(t *testing.T) {
+				t.Parallel()
+				for at := 1; ; at += stride() {
+					w := funded(t, setup{family: family})
+					w.points.dieAt = at
+					in := w.intent("a", coin)
+					for w.die(func() { w.submit(in) }) {
+						continue // whoever submits does so until it knows
+					}
+					w.die(func() { _ = w.step() })
+					w.halt(scope)
+					before := len(w.rows(outgoing.Attempts.Table))
+					w.forget()
+					for range 15 {
+						w.die(func() { w.run(1) })
+					}
+					w.unpaid(in)
+					require.Len(t, w.rows(outgoing.Attempts.Table), before, "place %d", at)
+					require.Empty(t, w.chain.Mempool(), "place %d", at)
+					require.Equal(t, outgoing.ReasonHalted, w.get("a").Reason, "place %d", at)
+					w.lift(scope)
+					for range 30 {
+						w.die(func() { w.run(1) })
+					}
+					w.paid(in)
+					w.sound()
+					if !w.died {
+						require.Greater(t, at, 20)
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestFT05_HaltBetweenReserveAndStore: the halt is set by another process while the signer
+// signs. Nothing is stored; after it is lifted the same bytes are signed again and sent.
+func TestFT05_HaltBetweenReserveAndStore(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []outgoing.Scope{{}, {Tenant: "t1"}} {
+		families(t, func(t *testing.T, w *world) {
+			once := false
+			w.set.change = func(c *outgoing.Config) {
+				c.Signer = cancelDuring{w.signer, func() {
+					if !once {
+						once = true
+						w.halt(scope)
+					}
+				}}
+			}
+			w.restart()
+			in := w.submit(w.intent("a", coin))
+			w.run(20)
+			require.Equal(t, 1, w.signer.calls)
+			require.Empty(t, w.rows(outgoing.Attempts.Table))
+			require.Empty(t, w.client.sent)
+			v := w.get("a")
+			require.Equal(t, []any{outgoing.Waiting, outgoing.ReasonHalted, true}, []any{v.State, v.Reason, v.Signing})
+			require.Equal(t, outgoing.ReasonHalted, w.last("a").Reason, "its owner is told")
+			w.lift(scope)
+			w.run(20)
+			w.paid(in)
+			w.sound()
+		})
+	}
+}
+
+// TestFT05_HaltWhileAReplacementIsSigned: the replacement is not stored. After the halt one
+// of the two lands.
+func TestFT05_HaltWhileAReplacementIsSigned(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		calls := 0
+		w.set.change = func(c *outgoing.Config) {
+			c.Signer = cancelDuring{w.signer, func() {
+				if calls++; calls == 2 {
+					w.halt(outgoing.Scope{})
+				}
+			}}
+		}
+		w.restart()
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.stick()
+		w.run(30)
+		require.Equal(t, 2, calls)
+		require.Len(t, w.attempts("a"), 1)
+		w.chain.SetFeeLevel(0)
+		w.lift(outgoing.Scope{})
+		w.run(30)
+		w.paid(in)
+		w.sound()
+	})
+}
+
+// TestFT05_HaltBetweenStoreAndResend: what was stored is not sent again and not replaced
+// while its tenant is halted, and its owner is told so; then it is, once.
+func TestFT05_HaltBetweenStoreAndResend(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		require.Len(t, w.attempts("a"), 1)
+		w.forget()
+		w.halt(outgoing.Scope{Tenant: "t1"})
+		way, err := w.Net.OnItsWay(w.ctx, outgoing.Scope{Tenant: "t1"})
+		require.NoError(t, err)
+		require.Len(t, way, 1)
+		require.Equal(t, []string{w.attempts("a")[0].Tx}, way[0].Txs)
+		none, err := w.Net.OnItsWay(w.ctx, outgoing.Scope{Tenant: "t2"})
+		require.NoError(t, err)
+		require.Empty(t, none)
+		w.run(30)
+		require.Empty(t, w.chain.Mempool())
+		require.Len(t, w.attempts("a"), 1, "not replaced")
+		require.Equal(t, []any{outgoing.Signed, outgoing.ReasonHalted}, []any{w.last("a").State, w.last("a").Reason})
+		w.restart()
+		w.run(3)
+		require.Empty(t, w.chain.Mempool())
+		w.lift(outgoing.Scope{Tenant: "t1"})
+		w.run(30)
+		w.paid(in)
+		require.Empty(t, w.last("a").Reason)
+		w.sound()
+	})
+}
+
+// TestFT05_HaltBetweenTheQuestionAndTheResend: the Change that sends again requires the
+// record of halts as it was read.
+func TestFT05_HaltBetweenTheQuestionAndTheResend(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		armed := false
+		w.set.change = func(c *outgoing.Config) {
+			c.Halted = func(context.Context, chain.Intent) (string, error) {
+				if armed {
+					armed = false
+					w.halt(outgoing.Scope{})
+				}
+				return "", nil // the record was read before, and told nothing
+			}
+		}
+		w.restart()
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.forget()
+		armed = true
+		w.run(30)
+		require.Empty(t, w.chain.Mempool())
+		w.unpaid(in)
+		w.lift(outgoing.Scope{})
+		w.run(30)
+		w.paid(in)
+		w.sound()
+	})
+}
+
+// TestFT05_HaltedTenantStopsNoOther: and a halt of a tenant's part of a currency leaves the
+// tenant's other currencies alone.
+func TestFT05_HaltedTenantStopsNoOther(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{})
+	other := w.key()
+	w.fund(other, "ETH", 5*coin)
+	w.halt(outgoing.Scope{Tenant: "t1", Currency: "USDT"})
+	w.halt(outgoing.Scope{Tenant: "t3"})
+	token, own, theirs := w.intent("token", 2_000_000), w.intent("own", coin), w.intent("theirs", coin)
+	token.Currency = "USDT"
+	theirs.Tenant, theirs.From, theirs.FromKey = "t2", other.Address, other.Key
+	w.submit(token)
+	w.submit(own)
+	w.submit(theirs)
+	w.run(15)
+	w.unpaid(token)
+	w.paid(own)
+	w.paid(theirs)
+	require.Equal(t, outgoing.ReasonHalted, w.get("token").Reason)
+	w.lift(outgoing.Scope{Tenant: "t1", Currency: "USDT"})
+	w.run(15)
+	w.paid(token)
+	w.sound()
+}
+
+// TestFT05_HaltedCurrencysNonceHolesAreFilled: nonces that nobody uses are filled though the
+// currency of the network is halted, because other currencies wait behind them. A halt of
+// the whole network keeps them as they are.
+func TestFT05_HaltedCurrencysNonceHolesAreFilled(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []outgoing.Scope{{Currency: "ETH"}, {}} {
+		w := funded(t, setup{})
+		w.chain.Front().LieNonce(2)
+		token := w.intent("token", 2_000_000)
+		token.Currency = "USDT"
+		w.submit(token)
+		require.NoError(t, w.step())
+		w.chain.Front().LieNonce(0)
+		w.halt(scope)
+		gas := w.submit(w.intent("gas", coin))
+		w.run(60)
+		w.unpaid(gas)
+		if scope.Currency == "" {
+			require.Zero(t, w.fillers())
+			w.unpaid(token)
+		} else {
+			require.Equal(t, 2, w.fillers())
+			w.paid(token)
+		}
+		w.lift(scope)
+		w.run(60)
+		w.paid(gas)
+		w.paid(token)
+		w.sound()
+	}
+}
+
+// TestFT06_CancelledPlanGivesItsNonceBack: a signer has signed and its answer was lost, so
+// the plan's nonce or coins are this order's alone. Cancelled, they go back to ourselves,
+// also while its tenant is halted, and what waits behind is paid.
+func TestFT06_CancelledPlanGivesItsNonceBack(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.signer.lose = 1
+		a := w.submit(w.intent("a", coin))
+		_ = w.step()
+		require.True(t, w.get("a").Signing)
+		w.halt(outgoing.Scope{Tenant: "t1"})
+		w.run(3)
+		require.Equal(t, outgoing.ReasonHalted, w.get("a").Reason)
+		by := &outgoing.Recorded{ID: "cancel", Op: outgoing.Operation{Kind: outgoing.OpCancel, By: "ann", Reason: "a mistake"}}
+		before, after, err := w.Net.CancelTransaction(w.ctx, "a", by)
+		require.NoError(t, err)
+		require.False(t, before.Cancelling)
+		require.True(t, after.Cancelling)
+		w.run(20)
+		require.Equal(t, []any{outgoing.Failed, outgoing.ReasonRefused}, []any{w.last("a").State, w.last("a").Reason})
+		w.unpaid(a)
+		w.lift(outgoing.Scope{Tenant: "t1"})
+		b := w.submit(w.intent("b", coin))
+		w.run(20)
+		w.paid(b)
+		w.unpaid(a)
+		w.sound()
+	})
+}

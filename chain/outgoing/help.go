@@ -1,0 +1,274 @@
+package outgoing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// An operator can help an intent that is stuck. Each call changes the stored intent and
+// makes it due; the next Step of any process with a signer acts on it, under the same
+// rules and halts as ever.
+
+// ErrHelp reports that an intent, or a nonce, is not in a state in which the call helps.
+var ErrHelp = errors.New("outgoing: it cannot be helped in this way")
+
+// errCancelled is why a plan is not signed any more that pays somebody.
+var errCancelled = errors.New("outgoing: an operator has cancelled the transaction")
+
+func noHelp(id, why string) error { return fmt.Errorf("%w: intent %s: %s", ErrHelp, id, why) }
+
+// Help is what a call changes of an intent, as its Operation shows it.
+type Help struct {
+	State      State         `json:"state"`
+	Reason     Reason        `json:"reason,omitempty"`
+	Tx         string        `json:"tx,omitempty"`
+	MaxCost    ledger.Amount `json:"max_cost"`
+	Cancelling bool          `json:"cancelling,omitempty"`
+}
+
+func (j *job) shown() Help {
+	return Help{State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, MaxCost: j.v.MaxCost, Cancelling: j.v.Filling && !j.child()}
+}
+
+// SpeedUp has an intent looked at now: one that is signed is replaced by a transaction with
+// a higher fee, one that waits is tried again. Where maxCost is above its bound, the bound
+// is raised to it; what that may cost must be set aside before. Without by nothing is
+// written, and what would be is returned. The error wraps ErrHelp where the intent
+// has ended, is in a block, is paid by another one's transaction, or where nodes keep the
+// transaction and take no other.
+func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
+	return n.intervene(ctx, id, by, func(j *job) error {
+		switch {
+		case j.v.State == Executed:
+			return noHelp(id, "it is in a block")
+		case j.v.Filling && !j.child():
+			return noHelp(id, "it is being cancelled")
+		case j.v.Reason == ReasonOccupied:
+			return noHelp(id, "nodes keep its earlier transaction and take no other")
+		case j.v.State == Signed && n.lapses():
+			return noHelp(id, "its network replaces no transaction; it is signed anew when its time is over")
+		}
+		if n.MaxFee > 0 && maxCost > n.MaxFee {
+			return noHelp(id, fmt.Sprintf("Config.MaxFee allows %d", n.MaxFee))
+		}
+		j.v.MaxCost = max(j.v.MaxCost, maxCost)
+		j.v.BumpAt = n.Now()
+		return nil
+	})
+}
+
+// CancelTransaction sees to it that an intent pays nobody: one of which nothing was signed
+// is cancelled at once; of one that was signed a transaction to ourselves takes the nonce
+// or the coins, at a higher fee. Which of the two lands is the network's decision: the
+// intent fails with ReasonRefused or settles. Those that were paid in the same transaction
+// start again. Without by nothing is written. The error wraps ErrHelp where the owner was
+// told that it is executed, as it is then sent until it lands, where another one's
+// transaction pays it, and where the network replaces no transaction.
+func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
+	return n.intervene(ctx, id, by, func(j *job) error {
+		switch {
+		case j.child():
+			return noHelp(id, "it helps another, and ends with that one")
+		case j.v.Reached:
+			return noHelp(id, "its owner was told that it is executed: it is sent until it lands")
+		case j.v.State == Executed:
+			return noHelp(id, "it is in a block")
+		case j.v.Filling:
+			return noHelp(id, "it is being cancelled")
+		case j.v.idle():
+			j.v.State, j.v.Reason = Cancelled, ""
+			return nil
+		case n.lapses() && j.v.State == Signed:
+			return noHelp(id, "its network replaces no transaction")
+		}
+		j.v.Filling, j.v.BumpAt = true, n.Now()
+		return nil
+	})
+}
+
+// intervene changes an intent that has not ended and makes it due.
+func (n *Network) intervene(ctx context.Context, id string, by *Recorded, edit func(j *job) error) (before, after Help, err error) {
+	err = storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
+		v, row, ok, err := Intents.One(ctx, n.Store, n.part, id)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: %q", ErrNoIntent, id)
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		ride, _, carried, err := Rides.One(ctx, n.Store, n.part, id)
+		switch {
+		case err != nil:
+			return storage.Change{}, err
+		case carried:
+			return storage.Change{}, noHelp(id, "the transaction of intent "+ride.Carrier+" pays it: help that one")
+		case v.ended():
+			return storage.Change{}, noHelp(id, "it is "+string(v.State))
+		}
+		j := &job{id: id, v: v}
+		before = j.shown()
+		if err := edit(j); err != nil {
+			return storage.Change{}, err
+		}
+		if after = j.shown(); by == nil {
+			return storage.Change{}, nil
+		}
+		j.v.Updated = n.Now()
+		due := n.Now()
+		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part, Put: by.rows(before, after)}
+		if j.v.State == Cancelled {
+			_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
+			if err != nil {
+				return storage.Change{}, err
+			}
+			due = time.Time{}
+			c.Put = append(c.Put, Outcomes.Row(id, told.Version, n.Now(), *n.outcome(j)))
+		}
+		c.Put = append(c.Put, Intents.Row(id, row.Version, due, j.v))
+		return c, nil
+	})
+	return before, after, err
+}
+
+// Nonce is what the chain and the store know of an address of ours.
+type Nonce struct {
+	Address chain.Address
+	Ours    int64  // the next one, by the store
+	Chain   uint64 // the next one, by the chain
+}
+
+// Beyond lists the addresses of which the chain knows more transactions than the store, by
+// address: after a restore from an older backup, or where somebody else has the key. Such
+// an address sends nothing until its nonce is adopted. It asks the node once for each
+// address that was ever sent from.
+func (n *Network) Beyond(ctx context.Context) ([]Nonce, error) {
+	if n.nonces == nil {
+		return nil, nil
+	}
+	known := map[chain.Address]int64{}
+	const page = 500
+	for last := ""; ; {
+		rows, err := n.Store.Find(ctx, storage.Query{
+			Table: Nonces.Table, Partition: n.part, Limit: page,
+			Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			last = r.ID
+			known[chain.Address(r.ID)] = Nonces.Value(r).Next
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	for last := ""; ; { // addresses without a nonce yet, from which something is to be sent
+		rows, err := n.Store.Find(ctx, storage.Query{
+			Table: Intents.Table, Partition: n.part, Limit: page, Where: []storage.Cond{
+				{Column: "state", Op: storage.In, Value: []State{Queued, Waiting}},
+				{Column: storage.ColID, Op: storage.Gt, Value: last},
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			last = r.ID
+			from := Intents.Value(r).From
+			if _, ok := known[from]; !ok && from != "" {
+				known[from] = 0
+			}
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	var out []Nonce
+	for a, next := range known {
+		out = append(out, Nonce{Address: a, Ours: next})
+	}
+	slices.SortFunc(out, func(a, b Nonce) int { return cmp.Compare(a.Address, b.Address) })
+	beyond := out[:0]
+	for _, o := range out {
+		at, err := n.nonces.Nonce(ctx, o.Address)
+		if err != nil {
+			return nil, err
+		}
+		if at > uint64(max(o.Ours, 0)) {
+			o.Chain = at
+			beyond = append(beyond, o)
+		}
+	}
+	return beyond, nil
+}
+
+// Adopt is AdoptNonce, recorded.
+func (n *Network) Adopt(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
+	return n.adopt(ctx, a, next, by)
+}
+
+// FillNonce fills a nonce of an address that others wait behind: the transaction of ours
+// that had it is sent again, or where there was none an intent that pays nobody uses it up.
+// like is the order that would pay for it: From, FromKey, Tenant and MaxCost. The error
+// wraps ErrHelp where an open intent has the nonce, the chain is past it, or nothing of the
+// address was sent after it. It is recorded before it is done.
+func (n *Network) FillNonce(ctx context.Context, like chain.Intent, nonce int64, by *Recorded) error {
+	bad := func(why string) error {
+		return fmt.Errorf("%w: nonce %d of %s: %s", ErrHelp, nonce, like.From, why)
+	}
+	if n.nonces == nil {
+		return bad("its network has no nonces")
+	}
+	at, err := n.nonces.Nonce(ctx, like.From)
+	if err != nil {
+		return err
+	}
+	row, _, _, err := Nonces.One(ctx, n.Store, n.part, string(like.From))
+	if err != nil {
+		return err
+	}
+	switch {
+	case nonce < 0 || uint64(nonce) < at:
+		return bad(fmt.Sprintf("the chain is at %d", at))
+	case nonce >= row.Next:
+		return bad(fmt.Sprintf("the next one is %d: nothing waits behind it", row.Next))
+	}
+	held, err := n.bound(ctx, like.From, storage.Cond{Column: "nonce", Op: storage.Eq, Value: nonce})
+	if err != nil {
+		return err
+	}
+	for _, r := range held {
+		if v := Intents.Value(r); !v.ended() {
+			return bad("intent " + r.ID + " has it")
+		}
+	}
+	if by == nil {
+		return nil
+	}
+	err = storage.CommitOne(ctx, n.Store, storage.Change{
+		ID: changeID("help/"+by.ID, ""), Partition: n.part, Put: by.rows(Nonce{like.From, row.Next, at}, nonce),
+	})
+	if err != nil {
+		return err
+	}
+	stuck := &job{id: by.ID, v: record(like, n.Now())}
+	if len(held) == 0 {
+		return n.fillUnused(ctx, stuck, nonce)
+	}
+	for _, r := range held {
+		v := Intents.Value(r)
+		if err := n.revive(ctx, r.ID, &v, nonce); err != nil {
+			return err
+		}
+	}
+	return nil
+}

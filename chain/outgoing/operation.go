@@ -1,0 +1,73 @@
+package outgoing
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Operation is the record of one call by which an operator intervened: who, why, and how
+// what it touched was before and after. It is written in the Change that does it, or,
+// where a call does more than one Change, in the first one. It is kept for ever.
+type Operation struct {
+	Kind    OperationKind `db:"kind"`
+	By      string        `db:"actor"`
+	Reason  string        `db:"reason"`
+	Network chain.Network `db:"network"` // "" = every one
+	Tenant  string        `db:"tenant"`  // "" = of no single tenant
+	Object  string        `db:"object"`  // what it is about: an intent, a sweep, an address, a scope
+	Before  string        `db:"state_before"`
+	After   string        `db:"state_after"`
+	// Copied says that the call concerned every network and is recorded in storage.System,
+	// too.
+	Copied bool      `db:"copied"`
+	At     time.Time `db:"at"`
+}
+
+// OperationKind says which call an Operation records.
+type OperationKind string
+
+// The kinds of operations.
+const (
+	OpHalt       OperationKind = "halt"
+	OpLift       OperationKind = "lift"
+	OpSpeedUp    OperationKind = "speed_up"
+	OpCancel     OperationKind = "cancel_transaction"
+	OpFillNonce  OperationKind = "fill_nonce"
+	OpAdoptNonce OperationKind = "adopt_nonce"
+	OpRetrySweep OperationKind = "retry_sweep"
+	OpResume     OperationKind = "resume_network"
+	OpRecover    OperationKind = "recover_deposits"
+)
+
+// Operations is the table of operators' interventions, in the partition of what they are
+// about.
+var Operations = storage.NewTable[Operation]("operations", storage.Across("at"))
+
+// describe is a value as an Operation shows it.
+func describe(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error() // what is described here always encodes
+	}
+	return string(b)
+}
+
+// Recorded is an Operation under its id, to be written in the Change that does it.
+type Recorded struct {
+	ID string
+	Op Operation
+}
+
+// rows is the record, with how what it is about was and is to be; none where nobody is
+// recorded.
+func (r *Recorded) rows(before, after any) []storage.Row {
+	if r == nil {
+		return nil
+	}
+	op := r.Op
+	op.Before, op.After = describe(before), describe(after)
+	return []storage.Row{Operations.Row(r.ID, 0, time.Time{}, op)}
+}

@@ -1,0 +1,106 @@
+package outgoing_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+)
+
+// TestFN08_SettledPaymentThatAReorgUndoesIsSentAgain: on both families the owner is told, and
+// the same transaction is sent until it lands. Also over a crash at any place, also where
+// nodes forget it again and again, and while it is halted it is not sent.
+func TestFN08_SettledPaymentThatAReorgUndoesIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
+		t.Run(string(family), func(t *testing.T) {
+			t.Parallel()
+			for at := 0; ; at += stride() {
+				w := funded(t, setup{family: family, noFinality: true})
+				in := w.submit(w.intent("a", coin))
+				start := w.clock()
+				w.run(12)
+				require.Equal(t, outgoing.Settled, w.state("a"))
+				tx := w.last("a").Tx
+				w.points.seen, w.points.dieAt = nil, at
+				w.evict(tx)
+				w.unpaid(in)
+				w.halt(outgoing.Scope{})
+				for w.die(func() { require.NoError(t, w.Net.Recheck(w.ctx, start)) }) {
+					continue // it is done anew
+				}
+				for range 4 {
+					w.die(func() { w.run(1) })
+				}
+				v := w.get("a")
+				require.Equal(t, []any{outgoing.Signed, outgoing.ReasonReorged, tx}, []any{v.State, v.Reason, v.Tx}, "place %d", at)
+				require.Equal(t, outgoing.ReasonReorged, w.last("a").Reason, "its owner is told")
+				w.unpaid(in)
+				require.Empty(t, w.chain.Mempool(), "halted")
+				w.lift(outgoing.Scope{})
+				w.die(func() { _ = w.step() })
+				w.forget()
+				for range 30 {
+					w.die(func() { w.run(1) })
+				}
+				w.paid(in)
+				require.Equal(t, outgoing.Settled, w.last("a").State)
+				require.Empty(t, w.last("a").Reason)
+				require.Len(t, w.attempts("a"), 1, "the same bytes")
+				if at > 0 && !w.died {
+					require.Greater(t, at, 10)
+					return
+				}
+			}
+		})
+	}
+}
+
+// TestFN08_SettledPaymentThatIsStillThereStaysSettled: a fork that did not touch it costs a
+// look, and nobody is told.
+func TestFN08_SettledPaymentThatIsStillThereStaysSettled(t *testing.T) {
+	t.Parallel()
+	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
+		w := funded(t, setup{family: family, noFinality: true})
+		start := w.clock()
+		in := w.submit(w.intent("a", coin))
+		w.run(12)
+		heard := len(w.heard)
+		require.NoError(t, w.Net.Recheck(w.ctx, w.clock().Add(time.Hour)))
+		require.True(t, w.get("a").Due.IsZero(), "it was settled before")
+		require.NoError(t, w.Net.Recheck(w.ctx, start))
+		require.False(t, w.get("a").Due.IsZero())
+		w.run(3)
+		require.True(t, w.get("a").Due.IsZero())
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.Len(t, w.heard, heard)
+		w.paid(in)
+		w.sound()
+	}
+}
+
+// TestFN08_AllThatATransactionPaidAreToldTogether: each of the orders that one transaction
+// paid hears that it was undone, and that it landed again.
+func TestFN08_AllThatATransactionPaidAreToldTogether(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily, noFinality: true})
+	var all []chain.Intent
+	start := w.clock()
+	for _, id := range []string{"a", "b", "c"} {
+		all = append(all, w.submit(w.intent(id, coin)))
+	}
+	w.run(12)
+	w.evict(w.last("a").Tx)
+	require.NoError(t, w.Net.Recheck(w.ctx, start))
+	w.run(30)
+	for _, in := range all {
+		w.paid(in)
+		states := w.states(in.ID)
+		require.Equal(t, outgoing.Settled, states[len(states)-1])
+		require.Len(t, slices.DeleteFunc(states, func(s outgoing.State) bool { return s != outgoing.Settled }), 2, in.ID)
+	}
+}

@@ -1,0 +1,263 @@
+package cryptopay_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// classes says of every column what an edit of it in the database could do. A table or a
+// column that is declared anew fails TestFS02_EveryColumnHasAClass until it has a class here.
+//
+//   - authority: an edit could move money or grant rights, so a MAC covers the column, or it
+//     is derived again or compared before it counts. The edited row pays nothing and grants
+//     nothing, and Verify names it.
+//   - witness: what a chain, the ledger or a person said. An edit can credit or show what is
+//     not so. Holds, seals of journals, reconciliation and the signer's own limits bound it.
+//   - bookkeeping: an edit may delay or show something wrong. It never pays.
+var classes = map[string]struct{ authority, witness, bookkeeping string }{
+	"idempotency":   {bookkeeping: "fingerprint response created_at"},
+	"activity":      {authority: "kind status currency amount fee net address", bookkeeping: "tx_hash reference created_at updated_at metadata"},
+	"counters":      {bookkeeping: "value"},
+	"stream_events": {bookkeeping: "kind object at data"},
+	"streams":       {bookkeeping: "last"},
+	"seals":         {authority: "number sealed_at ranges marks hash mac"},
+	"seal_heights":  {authority: "account asset seq"},
+	"sightings": {
+		witness:     "network tx ordinal generation state address tenant purpose currency contract exact amount height block_hash block_time final_at internal unproven",
+		bookkeeping: "from_address memo first_seen inherited_from spends forward forward_tx forward_fee",
+	},
+	"addresses":        {authority: "key_ref use_for", witness: "tenant", bookkeeping: "seq key_index created_at watch_until"},
+	"holdings":         {witness: "amount nonce height"},
+	"cursors":          {witness: "trail head final tip_read head_time halted"},
+	"asset_halts":      {witness: "reason since"},
+	"forks":            {bookkeeping: "height time"},
+	"halts":            {witness: "halts"},
+	"operations":       {bookkeeping: "kind actor reason network tenant object state_before state_after at copied"},
+	"withdrawal_waits": {bookkeeping: "tenant reason since event_seq alerted"},
+	"unlisted":         {bookkeeping: "contract coins"},
+	"missing":          {bookkeeping: "since"},
+	"intents":          {authority: "purpose tenant network currency to_address memo amount all_funds mandate plan", witness: "from_address from_key max_cost state reserved", bookkeeping: "confirmations reason attempts tx nonce filling reached tries bump_at created_at updated_at"},
+	"attempts":         {witness: "intent number tenant purpose raw nonce spends outputs coins change_to fee max_cost fate rejected", bookkeeping: "stored_at sent_at"},
+	"reservations":     {witness: "intent", bookkeeping: "at"},
+	"nonces":           {witness: "next_nonce holder"},
+	"coins":            {witness: "tenant address key_ref amount state intent"},
+	"outcomes":         {witness: "intent purpose tenant network currency state reason tx confirmations amount cost cost_tx", bookkeeping: "at batch"},
+	"rides":            {witness: "carrier"},
+	"payments":         {authority: "address", witness: "status network currency token scale price_amount price_currency amount_crypto tolerance rate usd_rate is_fixed_rate is_fee_paid_by_user fee_percent network_fee received net platform network_taken received_value live wallet expires_at closed cancelled watched_until", bookkeeping: "payment_id payment_type tx_hash confirmations wallet_ref order_id order_description callback_url custom_id customer_email created_at updated_at confirmed_at events"},
+	"deposits":         {witness: "payment role booking state proven given_up network address tx ordinal generation currency contract exact amount rate weight wallet net platform network_taken owed height block_time confirmations fact_version merged", bookkeeping: "deposit_id from_address memo first_seen forward forward_tx forward_fee created_at updated_at"},
+	"withdrawals":      {authority: "tenant wallet currency network address memo sent_memo requested amount status review stage mandate approval", witness: "platform_fee network_fee max_cost frozen delivered counter", bookkeeping: "custom_id token amount_rank tx confirmations required_confirmations batch_id callback_url waiting waiting_since reason outcome_at event_seq created_at updated_at processed_at completed_at"},
+	"tenants":          {witness: "transaction_fee fee_paid_by_user withdrawal_percent withdrawal_flat withdrawal_flats", bookkeeping: "name created_at updated_at"},
+	"wallets":          {witness: "closed", bookkeeping: "number name external_id external_key created_at updated_at"},
+	"transfers":        {witness: "wallet external_id transfer_type currency amount status", bookkeeping: "error callback_url event_seq created_at updated_at completed_at"},
+	"wallet_sequences": {bookkeeping: "last_number"},
+
+	"gas_floats":           {witness: "asset reserved in_flight"},
+	"gas_reservations":     {witness: "asset amount open", bookkeeping: "since counted"},
+	"topups":               {witness: "tx currency amount"},
+	"sweeps":               {authority: "address", witness: "tenant network key_ref currency deposits state fundings tx", bookkeeping: "reason created_at"},
+	"sweep_notes":          {bookkeeping: "tenant address currency amount waiting since next due_below tries spent sent max_cost gas gas_cost payout allowed alerted"},
+	"treasury_holdings":    {witness: "tenant place holder name external_id active network currency amount read_at"},
+	"events":               {bookkeeping: "type object seq url body created_at status attempts response error done_at"},
+	"webhook_settings":     {authority: "generation sealed previous previous_end", witness: "url", bookkeeping: "events shown masked created_at updated_at"},
+	"listings":             {authority: "network contract decimals scale"},
+	"minimums":             {bookkeeping: "at samples least"},
+	"fingerprints":         {authority: "sum"},
+	"abilities":            {witness: "on", bookkeeping: "since"},
+	"signed_attempts":      {witness: "intent payload"}, // of the signer: to be kept in a store of its own
+	"signed_slots":         {witness: "intent"},
+	"applications":         {authority: "number tenant name scopes role secret_hash masked_secret secret_made created_at seal"},
+	"access_tokens":        {authority: "client_id application scopes revoked created_at expires_at seal"},
+	"api_keys":             {authority: "key_id tenant name scopes role masked_key created_at seal"},
+	"application_sequence": {bookkeeping: "last_number"},
+}
+
+func TestFS02_EveryColumnHasAClass(t *testing.T) {
+	t.Parallel()
+	tables := map[string]bool{}
+	for _, table := range slices.Concat(cryptopay.Tables(), keys.Tables(), auth.Tables()) {
+		tables[table.Name] = true
+		of := classes[table.Name]
+		listed := strings.Fields(of.authority + " " + of.witness + " " + of.bookkeeping)
+		var declared []string
+		for _, c := range table.Columns {
+			declared = append(declared, c.Name)
+		}
+		slices.Sort(listed)
+		slices.Sort(declared)
+		require.Equal(t, declared, listed, "table %s: give every column one class in classes", table.Name)
+	}
+	for name := range classes {
+		require.True(t, tables[name], "table %s is not declared", name)
+	}
+}
+
+// insiders are those of a database that others can write to.
+func insiders(t *testing.T, f func(t *testing.T, i *insider)) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		f(t, newInsider(t, "USDTERC20"))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		if testing.Short() {
+			t.Skip("a server of its own takes seconds")
+		}
+		dsn := testenv.Postgres(t).DSN("postgres")
+		require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+		store, err := postgres.Open(dsn, postgres.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = store.Close() })
+		f(t, newInsiderOn(t, "USDTERC20", store, "pgx", dsn))
+	})
+}
+
+// change edits one column of one row, and returns what puts it back; ok is false where the
+// database itself refuses.
+func (i *insider) change(table *storage.Table, id, column string) (undo func(), ok bool) {
+	i.t.Helper()
+	c, found := table.Column(column)
+	require.True(i.t, found)
+	name := `cryptopay_` + table.Name
+	var was any
+	require.NoError(i.t, i.db.Get(&was, i.db.Rebind(`SELECT "`+column+`" FROM `+name+` WHERE id = ?`), id))
+	if b, bytes := was.([]byte); was == nil || bytes && len(b) == 0 { // as a driver reads bytes that are empty
+		was = []byte{}
+	}
+	now := was
+	switch v := was.(type) {
+	case int64:
+		now = v + 1
+		if c.Kind == storage.Bool {
+			now = 1 - v
+		}
+	case bool:
+		now = !v
+	case []byte:
+		now = append([]byte("x"), v...)
+	case string:
+		now = v + "x"
+		if strings.HasSuffix(column, "address") {
+			now = string(i.thief)
+		}
+	}
+	set := `UPDATE ` + name + ` SET "` + column + `" = ? WHERE id = ?`
+	if !i.edit(set, now, id) {
+		return nil, false
+	}
+	return func() { i.t.Helper(); i.edit(set, was, id) }, true
+}
+
+// finds reports whether Verify names an object, or cannot read its row.
+func (i *insider) finds(id string) bool {
+	i.t.Helper()
+	r, err := i.app.VerifyTenant(i.t.Context(), i.tenant)
+	return err != nil && strings.Contains(err.Error(), id) || strings.Contains(fmt.Sprint(r.Contradictions, r.Unexplained), id)
+}
+
+// Every column of a withdrawal, of its line of the history and of its order is edited, before
+// anything is reserved. Nobody but the recipient gets anything, and he gets what was ordered
+// at most. An edited authority is named by Verify for as long as it keeps the payout back.
+func TestFS02_EveryColumnOfAnOrderIsEdited(t *testing.T) {
+	insiders(t, func(t *testing.T, i *insider) {
+		world := i.chains["ETH"]
+		usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+		require.NoError(t, err)
+		kept := map[string]bool{}
+		n := 0
+		for _, at := range []struct {
+			table  *storage.Table
+			handed bool
+		}{{withdrawal.Withdrawals.Table, false}, {storage.Activities.Table, false}, {outgoing.Intents.Table, true}} {
+			of := classes[at.table.Name]
+			for _, column := range strings.Fields(of.authority + " " + of.witness + " " + of.bookkeeping) {
+				if c, _ := at.table.Column(column); c.Kind == storage.JSON {
+					continue
+				}
+				n++
+				name := at.table.Name + "." + column
+				to := world.Customer(fmt.Sprint("supplier ", n))
+				w := i.withdraw("USDTERC20", "10", to)
+				if at.handed {
+					_, err := i.app.Withdrawals.Step(t.Context())
+					require.NoError(t, err)
+				}
+				undo, ok := i.change(at.table, w.ID, column)
+				i.work(3)
+				got := world.Balance(to, "USDTERC20")
+				require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
+				require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
+				if got.IsZero() && ok && slices.Contains(strings.Fields(of.authority), column) {
+					kept[name] = true
+					require.True(t, i.finds(w.ID), "%s: Verify names it", name)
+				}
+				if !ok {
+					continue
+				}
+				if got.IsZero() {
+					undo()
+				}
+			}
+		}
+		for _, name := range []string{
+			"withdrawals.tenant", "withdrawals.wallet", "withdrawals.currency", "withdrawals.network", "withdrawals.address", "withdrawals.sent_memo",
+			"withdrawals.status", "withdrawals.mandate", "activity.kind", "activity.status", "activity.currency", "activity.amount", "activity.fee", "activity.net", "activity.address",
+			"intents.purpose", "intents.tenant", "intents.currency", "intents.to_address", "intents.memo", "intents.amount", "intents.all_funds", "intents.mandate",
+		} {
+			require.True(t, kept[name], "%s keeps the payout back: %v", name, kept)
+		}
+		require.Greater(t, n, 70)
+	})
+}
+
+// A row that is deleted is paid nothing by, and one that is copied under another id neither.
+func TestFS02_RowsOfAnOrderAreDeletedAndCopied(t *testing.T) {
+	insiders(t, func(t *testing.T, i *insider) {
+		world := i.chains["ETH"]
+		for n, table := range []*storage.Table{withdrawal.Withdrawals.Table, storage.Activities.Table, outgoing.Intents.Table} {
+			to := world.Customer(fmt.Sprint("supplier ", n))
+			w := i.withdraw("USDTERC20", "10", to)
+			if table == outgoing.Intents.Table {
+				_, err := i.app.Withdrawals.Step(t.Context())
+				require.NoError(t, err)
+			}
+			i.edit("DELETE FROM cryptopay_"+table.Name+" WHERE id = ?", w.ID)
+			i.work(5)
+			require.Zero(t, world.Balance(to, "USDTERC20").Sign(), table.Name)
+			if table != outgoing.Intents.Table { // then it waits for its outcome, and can be handed over again
+				r, err := i.app.VerifyTenant(t.Context(), i.tenant)
+				require.NoError(t, err)
+				require.False(t, r.Sound(), table.Name)
+			}
+		}
+		to := world.Customer("copied")
+		w := i.withdraw("USDTERC20", "10", to)
+		for _, table := range []*storage.Table{withdrawal.Withdrawals.Table, storage.Activities.Table} {
+			columns := []string{"part", "version", "change_id", "due", "lease", "claims"}
+			for _, c := range table.Columns {
+				columns = append(columns, `"`+c.Name+`"`)
+			}
+			list := strings.Join(columns, ", ")
+			i.edit("INSERT INTO cryptopay_"+table.Name+" (id, "+list+") SELECT 'copy', "+list+" FROM cryptopay_"+table.Name+" WHERE id = ?", w.ID)
+		}
+		i.work(40)
+		usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+		require.NoError(t, err)
+		require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String(), "once")
+		i.named("copy")
+	})
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+)
+
+// keyholder is the signer program with files of its own, as docs/signer.md sets it up.
+type keyholder struct {
+	t    *testing.T
+	dir  string
+	cmd  *exec.Cmd
+	said bytes.Buffer
+}
+
+// builtSigner is where the program is; TestMain takes it away.
+var builtSigner = filepath.Join(os.TempDir(), fmt.Sprintf("cryptopay-signer-%d", os.Getpid()))
+
+// buildSigner builds the program once for all tests.
+var buildSigner = sync.OnceValues(func() (string, error) {
+	file := builtSigner
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", file, "../signer").CombinedOutput()
+	if err != nil {
+		_, _ = os.Stderr.Write(out)
+	}
+	return file, err
+})
+
+func newKeyholder(t *testing.T, config map[string]any) *keyholder {
+	t.Helper()
+	k := &keyholder{t: t, dir: t.TempDir()}
+	testenv.OpenSSL(t)
+	out, err := exec.CommandContext(t.Context(), "../signer/certificates.sh", k.dir, "127.0.0.1").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, os.WriteFile(k.file("passphrase"), []byte("a passphrase of some length\n"), 0o600))
+	config["listen"] = fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)) // and at each start
+	text, err := json.Marshal(config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(k.file("signer.json"), text, 0o600))
+	k.run("new")
+	require.NoError(t, os.WriteFile(k.file("accounts.json"), k.run("accounts"), 0o600))
+	return k
+}
+
+func (k *keyholder) file(name string) string { return filepath.Join(k.dir, name) }
+
+func (k *keyholder) command(args ...string) *exec.Cmd {
+	k.t.Helper()
+	program, err := buildSigner()
+	require.NoError(k.t, err)
+	return exec.CommandContext(context.WithoutCancel(k.t.Context()), program, append([]string{"-ahead", "20", "-config", k.file("signer.json")}, args...)...)
+}
+
+func (k *keyholder) run(args ...string) []byte {
+	k.t.Helper()
+	cmd := k.command(args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	require.NoError(k.t, err, errs.String())
+	return out
+}
+
+// start serves and returns the settings of a gateway that asks it.
+func (k *keyholder) start() map[string]string {
+	k.t.Helper()
+	k.cmd = k.command()
+	k.cmd.Stderr = &k.said
+	out, err := k.cmd.StdoutPipe()
+	require.NoError(k.t, err)
+	require.NoError(k.t, k.cmd.Start())
+	k.t.Cleanup(func() { _ = k.cmd.Process.Kill() })
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	require.NoError(k.t, err, k.said.String())
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "signer is at ")
+	require.True(k.t, ok, line)
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	return map[string]string{
+		"CRYPTOPAY_SIGNER_URL": url, "CRYPTOPAY_SIGNER_CERTIFICATE": k.file("app.crt"), "CRYPTOPAY_SIGNER_KEY": k.file("app.key"),
+		"CRYPTOPAY_SIGNER_CA": k.file("ca.crt"), "CRYPTOPAY_SIGNER_ACCOUNTS": k.file("accounts.json"),
+	}
+}
+
+// stop ends it as an operator does.
+func (k *keyholder) stop() {
+	k.t.Helper()
+	require.NoError(k.t, k.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(k.t, k.cmd.Wait(), k.said.String())
+	require.NotContains(k.t, k.said.String(), `"level":"ERROR"`)
+}
+
+// policyFor is a signer's configuration for a site, with room for all of a test.
+func policyFor(s *site, currency string) map[string]any {
+	limit := []any{map[string]any{"amount": "100000", "per": "24h"}}
+	of := map[string]any{"pays": limit}
+	if contract := s.settings["CRYPTOPAY_CONTRACT_"+currency]; contract != "" {
+		of["contract"] = contract
+	}
+	return map[string]any{
+		"networks":   map[string]any{string(s.network): map[string]any{"chain": s.settings["CRYPTOPAY_CHAIN_"+string(s.network)], "costs": limit}},
+		"currencies": map[string]any{currency: of},
+	}
+}
+
+// The gateway on a node of every kind takes a payment in and pays a withdrawal out, and the
+// keys are in another program alone.
+func TestFS07_GatewayPaysThroughTheSigner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a node, a signer and a gateway for each network")
+	}
+	t.Parallel()
+	for _, c := range []struct {
+		name, currency string
+		open           func(testing.TB) *site
+	}{
+		{"Btcd", "BTC", openCoins("BTC", "simnet", "btcd", 330)},
+		{"AnvilToken", "USDCERC20", openAnvil},
+		{"LiteSVM", "SOL", openSolana},
+		{"TronModelledToken", "USDTTRC20", openTron},
+		{"XRPModelled", "XRP", openXRP},
+		{"StellarModelled", "XLM", openStellar},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := c.open(t)
+			k := newKeyholder(t, policyFor(s, c.currency))
+			for name, value := range k.start() {
+				s.settings[name] = value
+			}
+			v := visit(t, s, c.currency)
+			v.comeIn()
+			v.goOut()
+			v.p.signal(syscall.SIGTERM)
+			<-v.p.done
+			k.stop()
+			text, err := os.ReadFile(k.file("signed.log"))
+			require.NoError(t, err)
+			require.Contains(t, string(text), `"pays":[{`)
+			require.NotContains(t, v.log.String(), "signer_refuses")
+		})
+	}
+}
+
+// With a signer elsewhere the gateway makes and stores no seed, on simulated chains too.
+func TestFS07_GatewayWithASignerHasNoSeed(t *testing.T) {
+	t.Parallel()
+	limit := []any{map[string]any{"amount": "1000000", "per": "24h"}}
+	networks, all := map[string]any{}, []chain.Network{"ETH", "BTC", "SOL"}
+	for _, n := range all {
+		networks[string(n)] = map[string]any{"costs": limit}
+	}
+	k := newKeyholder(t, map[string]any{
+		"networks": networks, "simulated": all, "currencies": map[string]any{"ETH": map[string]any{"pays": limit}, "SOL": map[string]any{"pays": limit}},
+	})
+	env := k.start()
+	env["CRYPTOPAY_CLIENT_ID"], env["CRYPTOPAY_CLIENT_SECRET"], env["CRYPTOPAY_RATE_LIMITS"] = testClient, testSecret, "off"
+	path := filepath.Join(t.TempDir(), "dev.db")
+	s, err := readSettings([]string{"-store", "sqlite:" + path, "-networks", "ETH,BTC,SOL"}, func(name string) string { return env[name] })
+	require.NoError(t, err)
+	i := &inside{t: t, s: s}
+	i.open()
+	for _, n := range []string{"ETH", "SOL"} {
+		p := i.ok("POST", "/payments/", body{"amount": "30", "currency": n})
+		i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": n, "amount": p["amount_crypto"]})
+		i.ok("POST", "/dev/mine", body{"blockchain": n, "blocks": 100})
+		require.Equal(t, "completed", i.status(p["transaction_id"]))
+		to := i.g.world.sims[map[string]int{"ETH": 0, "SOL": 2}[n]].Customer("supplier")
+		w := i.ok("POST", "/withdrawal/", body{"price_amount": "10", "currency": n, "address": to})
+		for range 5 {
+			i.ok("POST", "/dev/mine", body{"blockchain": n, "blocks": 50})
+		}
+		require.Equal(t, "completed", i.ok("GET", "/withdrawal/"+w["withdrawal_id"].(string)+"/", nil)["status"])
+	}
+	require.NoError(t, i.g.close())
+	k.stop()
+	store, err := sqlite.Open(path, sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	require.NoError(t, store.Open(t.Context(), tables()...))
+	_, _, found, err := seeds.One(t.Context(), store, storage.System, seedID)
+	require.NoError(t, err)
+	require.False(t, found)
+}
+
+// Half a signer is refused by the name of what is missing, and so is a seed beside it.
+func TestFS07_HalfASignerIsRefused(t *testing.T) {
+	t.Parallel()
+	whole := map[string]string{
+		"CRYPTOPAY_SIGNER_URL": "https://127.0.0.1:1", "CRYPTOPAY_SIGNER_CERTIFICATE": "a", "CRYPTOPAY_SIGNER_KEY": "b", "CRYPTOPAY_SIGNER_CA": "c",
+		"CRYPTOPAY_SIGNER_ACCOUNTS": "d",
+	}
+	read := func(edit func(map[string]string)) error {
+		env := map[string]string{}
+		for name, value := range whole {
+			env[name] = value
+		}
+		edit(env)
+		_, err := readSettings(nil, func(name string) string { return env[name] })
+		return err
+	}
+	require.NoError(t, read(func(map[string]string) {}))
+	for name := range whole {
+		require.ErrorContains(t, read(func(env map[string]string) { delete(env, name) }), name+" is missing")
+		require.NoError(t, checkNames([]string{name + "=x"}))
+	}
+	err := read(func(env map[string]string) { env["CRYPTOPAY_MNEMONIC"] = "abandon abandon" })
+	require.ErrorContains(t, err, "CRYPTOPAY_MNEMONIC")
+	require.NotContains(t, err.Error(), "abandon")
+}
+
+// The gateway and its signer are killed with -9 in a busy run, one and the other: recipients
+// are paid once, the books are sound, and no attempt was signed for two payloads.
+func TestFS07_KilledGatewayAndSigner(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("kills processes")
+	}
+	seed := *killSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-kill.seed=%d", seed)
+	limit := []any{map[string]any{"amount": "90000000", "per": "24h"}}
+	networks, pays := map[string]any{}, map[string]any{}
+	for _, n := range townNetworks {
+		networks[string(n)] = map[string]any{"costs": limit}
+	}
+	for _, c := range currencies {
+		pays[c.code] = map[string]any{"pays": limit}
+	}
+	k := newKeyholder(t, map[string]any{"networks": networks, "currencies": pays, "simulated": townNetworks})
+	w := newTown(t, durable["sqlite"](t))
+	w.env = k.start()
+	deaths := 0
+	w.between = func(r *rand.Rand) {
+		if r.IntN(2) == 0 {
+			_ = k.cmd.Process.Kill()
+			_ = k.cmd.Wait()
+			k.start()
+			deaths++
+		}
+	}
+	killed(t, w, seed)
+	require.Positive(t, deaths)
+	k.stop()
+	text, err := os.ReadFile(k.file("signed.log"))
+	require.NoError(t, err)
+	payloads, again := map[string]string{}, 0
+	for one := range bytes.Lines(text) {
+		var l signerd.Line
+		require.NoError(t, json.Unmarshal(one, &l))
+		if old, ok := payloads[l.Attempt]; ok {
+			require.Equal(t, old, l.Payload, l.Attempt)
+			again++
+		}
+		payloads[l.Attempt] = l.Payload
+	}
+	t.Logf("the signer was killed %d times, %d attempts were signed, %d of them again", deaths, len(payloads), again)
+	// A registry that is lost is made from the log.
+	all, err := filepath.Glob(k.file("registry.db*"))
+	require.NoError(t, err)
+	for _, file := range all {
+		require.NoError(t, os.Remove(file))
+	}
+	require.ErrorContains(t, k.command().Run(), "exit status 1")
+	k.run("rebuild")
+	k.start()
+	k.stop()
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
+	"github.com/cryptopay-go/cryptopay/internal/secret"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// config is the configuration file. Files are named from its folder on.
+type config struct {
+	Listen      string `json:"listen"`
+	Certificate string `json:"certificate"` // PEM
+	Key         string `json:"key"`
+	CA          string `json:"ca"` // of the App's certificate
+
+	Seed       string `json:"seed"`       // sealed
+	Passphrase string `json:"passphrase"` // file
+	Registry   string `json:"registry"`   // SQLite
+	Log        string `json:"log"`
+
+	Networks   map[chain.Network]network `json:"networks"`
+	Currencies map[string]currency       `json:"currencies"`
+	// Simulated lists all networks that a gateway simulates, in its order, in place of
+	// real ones: to try it out.
+	Simulated []chain.Network `json:"simulated"`
+
+	dir      string
+	registry *chain.Registry
+	clients  map[chain.Network]chain.Client
+	limits   keys.Limits
+	allow    map[string][]signerd.Recipient
+}
+
+// network is what may be signed on a network.
+type network struct {
+	Chain string  `json:"chain"` // "" is the main one; see CRYPTOPAY_CHAIN_… of the gateway
+	Costs []limit `json:"costs"` // the most that the network may take
+}
+
+// currency is what may be paid to others.
+type currency struct {
+	Contract   string              `json:"contract"` // on other chains than the main one
+	Pays       []limit             `json:"pays"`
+	Recipients []signerd.Recipient `json:"recipients"` // none = anybody
+}
+
+// limit is keys.Limit as people write it.
+type limit struct {
+	Amount decimal.Decimal `json:"amount"` // in coins
+	Per    string          `json:"per"`    // such as 24h
+}
+
+// readConfig reads the file and refuses what it does not know.
+func readConfig(file string) (*config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	c := &config{
+		Listen: "127.0.0.1:8443", Certificate: "signer.crt", Key: "signer.key", CA: "ca.crt", Seed: "seed.json", Passphrase: "passphrase",
+		Registry: "registry.db", Log: "signed.log", dir: filepath.Dir(file),
+	}
+	err = in.Decode(c)
+	if _, more := in.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("there is more than one configuration in it")
+	}
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
+	}
+	return c, nil
+}
+
+func (c *config) check() (err error) {
+	if len(c.Networks) == 0 {
+		return errors.New("networks: name at least one")
+	}
+	if c.registry, c.clients, err = c.connect(); err != nil {
+		return err
+	}
+	c.limits = keys.Limits{Pays: map[string][]keys.Limit{}, Costs: map[chain.Network][]keys.Limit{}}
+	c.allow = map[string][]signerd.Recipient{}
+	for n, set := range c.Networks {
+		gas, err := c.registry.Gas(n)
+		if err != nil {
+			return err
+		}
+		if c.limits.Costs[n], err = units(gas, set.Costs); err != nil {
+			return fmt.Errorf("networks: %s: costs: %w", n, err)
+		}
+	}
+	for code, set := range c.Currencies {
+		of, err := c.registry.Currency(code)
+		if err != nil {
+			return fmt.Errorf("currencies: %w", err)
+		}
+		if c.limits.Pays[code], err = units(of, set.Pays); err != nil {
+			return fmt.Errorf("currencies: %s: pays: %w", code, err)
+		}
+		if len(set.Recipients) > 0 {
+			c.allow[code] = set.Recipients
+		}
+	}
+	return nil
+}
+
+// units counts limits in the smallest units that are kept.
+func units(of *chain.Currency, list []limit) (out []keys.Limit, err error) {
+	for _, l := range list {
+		per, err := time.ParseDuration(l.Per)
+		if err != nil {
+			return nil, err
+		}
+		amount, err := of.Units(l.Amount, ledger.Down)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, keys.Limit{Amount: amount, Per: per})
+	}
+	return out, nil
+}
+
+// path is a file's, from the folder of the configuration on.
+func (c *config) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(c.dir, name)
+}
+
+func (c *config) passphrase() ([]byte, error) {
+	b, err := secret.ReadFile(c.path(c.Passphrase))
+	if err != nil {
+		return nil, fmt.Errorf("passphrase: %w", err)
+	}
+	return bytes.TrimRight(b, "\r\n"), nil
+}
+
+func (c *config) seed() (*keys.Seed, error) {
+	passphrase, err := c.passphrase()
+	if err != nil {
+		return nil, err
+	}
+	defer clear(passphrase)
+	return keys.Load(c.path(c.Seed), passphrase)
+}
+
+// simulatedAccounts gives simulated networks whose real keys are on another curve the
+// accounts that the gateway gives them.
+func (c *config) simulatedAccounts(seed *keys.Seed) (out []keys.Account, err error) {
+	for n, path := range map[chain.Network]string{"SOL": "m/44'/501'/0'", "ADA": "m/44'/1815'/0'", "XLM": "m/44'/148'/0'"} {
+		if !slices.Contains(c.Simulated, n) {
+			continue
+		}
+		xpub, err := seed.XPub(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, keys.Account{Network: n, Path: path, XPub: xpub})
+	}
+	return out, nil
+}

@@ -1,0 +1,221 @@
+package cryptopay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// HaltScope is what a halt stops: everything, or what all of its fields name. A Currency
+// has one network, so Network can be left out beside it.
+type HaltScope struct {
+	Network  chain.Network
+	Currency string
+	Tenant   string
+}
+
+func (s HaltScope) String() string {
+	return fmt.Sprintf("network %q currency %q tenant %q", s.Network, s.Currency, s.Tenant)
+}
+
+// Halted is a halt as one network has it.
+type Halted struct {
+	Network chain.Network // "" = the record from which new networks copy
+	outgoing.Halt
+}
+
+// HaltEffect is what a Halt or Lift did.
+type HaltEffect struct {
+	Operation string // the id of the record; "" = nothing was done
+	Networks  []chain.Network
+	// OnItsWay lists what was stored before the halt: it may still land.
+	OnItsWay []outgoing.OnItsWay
+}
+
+// Halt stops what is sent within a scope: payouts, sweeps, gas transfers and what replaces
+// them. After it has returned nothing new is signed and stored, and nothing is sent again,
+// by any process on the store. What was stored before may be on its way; it is returned.
+// Payouts wait with the reason halted. Deposits are read and credited as ever. A halt of a
+// currency or a tenant leaves alone what fills a nonce or takes one back, because others
+// wait behind it.
+//
+// A halt of every network is written to each of them, and to new ones when they are
+// opened. A scope that is halted already keeps its first reason. After an error some
+// networks may be halted: halt again.
+func (o *Operate) Halt(ctx context.Context, s HaltScope, c Call) (HaltEffect, error) {
+	target, err := o.haltTarget(ctx, s, &c)
+	if err != nil {
+		return HaltEffect{}, err
+	}
+	h := outgoing.Halt{Scope: target.scope, Reason: c.Reason, Since: o.a.cfg.Clock.Now(), By: c.By}
+	e, err := o.setHalts(ctx, target, c, outgoing.OpHalt, func(halts []outgoing.Halt) []outgoing.Halt {
+		if slices.ContainsFunc(halts, func(have outgoing.Halt) bool { return have.Scope == h.Scope }) {
+			return halts
+		}
+		return append(halts, h)
+	})
+	if err != nil {
+		return e, err
+	}
+	for _, n := range target.networks {
+		some, err := o.onItsWay(ctx, n, target.scope)
+		if err != nil {
+			return e, err
+		}
+		e.OnItsWay = append(e.OnItsWay, some...)
+	}
+	return e, nil
+}
+
+// Lift ends the halt of just this scope: what waited for it goes on by itself. A halt of
+// every network ends on each. It does nothing where there is no such halt. After an error
+// some networks may be halted still: lift again.
+func (o *Operate) Lift(ctx context.Context, s HaltScope, c Call) (HaltEffect, error) {
+	target, err := o.haltTarget(ctx, s, &c)
+	if err != nil {
+		return HaltEffect{}, err
+	}
+	return o.setHalts(ctx, target, c, outgoing.OpLift, func(halts []outgoing.Halt) []outgoing.Halt {
+		return slices.DeleteFunc(halts, func(h outgoing.Halt) bool { return h.Scope == target.scope })
+	})
+}
+
+// Halts lists the halts that operators have set, by network. App.HaltedAssets lists those
+// of currencies that the library has found itself, NetworkStatus tells of a fork.
+func (o *Operate) Halts(ctx context.Context) ([]Halted, error) {
+	networks, err := o.networks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Halted
+	for _, n := range append([]chain.Network{""}, networks...) {
+		row, _, _, err := outgoing.Halts.One(ctx, o.a.joined(), haltPartition(n), outgoing.HaltsID)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range row.Halts {
+			out = append(out, Halted{Network: n, Halt: h})
+		}
+	}
+	return out, nil
+}
+
+// haltTarget is where a halt is written.
+type haltTarget struct {
+	named    HaltScope
+	scope    outgoing.Scope
+	networks []chain.Network
+}
+
+func (o *Operate) haltTarget(ctx context.Context, s HaltScope, c *Call) (t haltTarget, err error) {
+	if err := c.check(); err != nil {
+		return t, err
+	}
+	if s.Currency != "" {
+		network, err := o.networkOf(s.Currency)
+		if err != nil {
+			return t, err
+		}
+		if s.Network != "" && s.Network != network {
+			return t, fmt.Errorf("%w: %s is no currency of network %s", chain.ErrCurrency, s.Currency, s.Network)
+		}
+		s.Network = network
+	}
+	if t.networks, err = o.networks(ctx); err != nil {
+		return t, err
+	}
+	t.named, t.scope = s, outgoing.Scope{Tenant: s.Tenant, Currency: s.Currency, Wide: s.Network == ""}
+	if s.Network == "" {
+		return t, nil
+	}
+	if !slices.Contains(t.networks, s.Network) {
+		return t, fmt.Errorf("%w: no network %s is served", chain.ErrCurrency, s.Network)
+	}
+	t.networks = []chain.Network{s.Network}
+	return t, nil
+}
+
+// networkOf is the network of a currency, also of one that is only listed in the store.
+func (o *Operate) networkOf(currency string) (chain.Network, error) {
+	for _, r := range []*chain.Registry{o.a.cfg.Registry, chain.MainnetRegistry()} {
+		if cur, err := r.Currency(currency); err == nil {
+			return cur.Network, nil
+		}
+	}
+	return "", fmt.Errorf("%w: %s", chain.ErrCurrency, currency)
+}
+
+// networks lists those that any process on the store serves, by name.
+func (o *Operate) networks(ctx context.Context) ([]chain.Network, error) {
+	out := slices.Clone(o.a.cfg.Elsewhere)
+	for _, n := range o.a.networks {
+		out = append(out, n.name)
+	}
+	rows, err := o.a.cfg.Store.Find(ctx, storage.Query{Table: incoming.Cursors.Table, Limit: 1000})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		out = append(out, chain.Network(r.Partition[len(storage.Network("")):]))
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// setHalts writes a halt to where it belongs. A wide one is written to the system first: a
+// network that is opened meanwhile has it in any case.
+func (o *Operate) setHalts(ctx context.Context, t haltTarget, c Call, kind outgoing.OperationKind, edit func([]outgoing.Halt) []outgoing.Halt) (HaltEffect, error) {
+	e := HaltEffect{Networks: t.networks}
+	if c.DryRun {
+		return e, nil
+	}
+	e.Operation = o.a.cfg.NewID()
+	op := o.record(kind, c)
+	op.Network, op.Tenant, op.Object = t.named.Network, t.named.Tenant, t.named.String()
+	partitions := make([]storage.Partition, 0, len(t.networks)+1)
+	if t.scope.Wide {
+		partitions = append(partitions, storage.System)
+	}
+	for _, n := range t.networks {
+		partitions = append(partitions, haltPartition(n))
+	}
+	for i, p := range partitions {
+		if op.Copied = i > 0; op.Copied {
+			op.Network = t.networks[i-1]
+		}
+		if err := outgoing.SetHalts(ctx, o.a.cfg.Store, p, e.Operation, op, edit); err != nil {
+			return e, fmt.Errorf("cryptopay: %s of %s, at %s: %w", kind, t.named, p, err)
+		}
+	}
+	o.log(ctx, e.Operation, &op)
+	return e, nil
+}
+
+func (o *Operate) onItsWay(ctx context.Context, n chain.Network, s outgoing.Scope) ([]outgoing.OnItsWay, error) {
+	if net, err := o.a.network(n); err == nil {
+		return net.out.OnItsWay(ctx, s)
+	}
+	return outgoing.Offline{Store: o.a.joined(), Network: n, Now: o.a.cfg.Clock.Now}.OnItsWay(ctx, s)
+}
+
+func haltPartition(n chain.Network) storage.Partition {
+	if n == "" {
+		return storage.System
+	}
+	return storage.Network(string(n))
+}
+
+// inheritHalts copies the halts of every network to those that have become served since.
+func (a *App) inheritHalts(ctx context.Context) error {
+	var err error
+	for _, n := range a.networks {
+		err = errors.Join(err, outgoing.InheritHalts(ctx, a.cfg.Store, storage.Network(string(n.name))))
+	}
+	return err
+}

@@ -1,0 +1,187 @@
+package auth
+
+import (
+	"context"
+	"crypto/hmac"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Whoever can write to the database could give a credential another tenant, another role,
+// more scopes or a later end. So every row has a seal: a keyed hash of its id and its other
+// columns. A row whose seal is wrong grants nothing.
+
+// Logged as errors. The attributes are table and id.
+const eventAltered = "credential_altered"
+
+// colSeal is the column of the seal.
+const colSeal = "seal"
+
+// sealFor is the seal of a row. A column that has its zero value is left out, so that a
+// column which a later version adds changes no seal.
+func (s *Service) sealFor(t *storage.Table, id string, value any) ([]byte, error) {
+	scalars, err := t.Encode(value)
+	if err != nil {
+		return nil, err
+	}
+	texts := []string{t.Name, id}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		var text string
+		switch v := scalars[i].(type) {
+		case string:
+			text = v
+		case []byte:
+			text = string(v)
+		case int64:
+			if v != 0 {
+				text = strconv.FormatInt(v, 10)
+			}
+		}
+		if c.Name != colSeal && text != "" {
+			texts = append(texts, c.Name, text)
+		}
+	}
+	return s.mac(forSeal, texts...), nil
+}
+
+// applicationRow makes the sealed row of an application.
+func (s *Service) applicationRow(id string, version int64, a application) (r storage.Row, err error) {
+	a.Seal, err = s.sealFor(applications.Table, id, a)
+	return applications.Row(id, version, time.Time{}, a), err
+}
+
+func (s *Service) keyRow(id string, version int64, k apiKey) (r storage.Row, err error) {
+	k.Seal, err = s.sealFor(apiKeys.Table, id, k)
+	return apiKeys.Row(id, version, time.Time{}, k), err
+}
+
+func (s *Service) tokenRow(id string, version int64, due time.Time, t token) (r storage.Row, err error) {
+	t.Seal, err = s.sealFor(tokens.Table, id, t)
+	return tokens.Row(id, version, due, t), err
+}
+
+// intact reports whether a row is as this service wrote it, and logs it if it is not. A row
+// without a seal is, as long as Config.Unsealed says so.
+func (s *Service) intact(ctx context.Context, t *storage.Table, id string, value any, seal []byte) (bool, error) {
+	ok, err := s.sealed(ctx, t, id, value, seal)
+	if err == nil && !ok {
+		s.log.ErrorContext(ctx, eventAltered, slog.String("table", t.Name), slog.String("id", id))
+	}
+	return ok, err
+}
+
+func (s *Service) sealed(ctx context.Context, t *storage.Table, id string, value any, seal []byte) (bool, error) {
+	if len(seal) == 0 {
+		return s.unsealed(ctx)
+	}
+	want, err := s.sealFor(t, id, value)
+	return err == nil && hmac.Equal(want, seal), err
+}
+
+// Altered is a row of a credential that somebody edited or made up in the database.
+type Altered struct {
+	Kind   string // "application", "api key" or "access token"
+	ID     string
+	Tenant string // as the row says, "" of a token
+	Detail string
+}
+
+// Verify lists the credentials whose rows are not as this service wrote them. They grant
+// nothing. Of tenant "", it lists those of all tenants; tokens belong to no tenant.
+func (s *Service) Verify(ctx context.Context, tenant string) (out []Altered, err error) {
+	err = s.eachRow(ctx, func(kind, of string, r storage.Row, seal []byte) error {
+		if tenant != "" && of != tenant {
+			return nil
+		}
+		ok, err := s.sealed(ctx, r.Table, r.ID, r.Value, seal)
+		if err == nil && !ok {
+			why := "its seal is not that of its columns"
+			if len(seal) == 0 {
+				why = "it has no seal"
+			}
+			out = append(out, Altered{Kind: kind, ID: r.ID, Tenant: of, Detail: why})
+		}
+		return err
+	})
+	return out, err
+}
+
+// Reseal seals the rows that a version before seals wrote, while Config.Unsealed accepts
+// them, and returns how many it sealed. It leaves rows alone whose seal is wrong. It may be
+// stopped and called again, beside processes that work.
+func (s *Service) Reseal(ctx context.Context) (n int, err error) {
+	err = s.eachRow(ctx, func(_, _ string, r storage.Row, seal []byte) error {
+		if len(seal) > 0 {
+			return nil
+		}
+		taken, err := s.unsealed(ctx)
+		if err != nil || !taken {
+			return err
+		}
+		row, err := s.resealed(r)
+		if err != nil {
+			return err
+		}
+		err = storage.CommitOne(ctx, s.store, storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{row}})
+		if errors.Is(err, storage.ErrConflict) { // it was written meanwhile, and sealed, or is gone
+			return nil
+		}
+		if err == nil {
+			n++
+		}
+		return err
+	})
+	return n, err
+}
+
+func (s *Service) resealed(r storage.Row) (row storage.Row, err error) {
+	switch v := r.Value.(type) {
+	case application:
+		row, err = s.applicationRow(r.ID, r.Version, v)
+	case apiKey:
+		row, err = s.keyRow(r.ID, r.Version, v)
+	case token:
+		row, err = s.tokenRow(r.ID, r.Version, r.Due, v)
+	}
+	return row, err
+}
+
+// eachRow calls f with every credential that is stored.
+func (s *Service) eachRow(ctx context.Context, f func(kind, tenant string, r storage.Row, seal []byte) error) error {
+	for _, t := range []*storage.Table{applications.Table, apiKeys.Table, tokens.Table} {
+		for last := ""; ; {
+			rows, err := s.store.Find(ctx, storage.Query{
+				Table: t, Partition: storage.System, Limit: pageRows, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}},
+			})
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				last = r.ID
+				switch v := r.Value.(type) {
+				case application:
+					err = f("application", v.Tenant, r, v.Seal)
+				case apiKey:
+					err = f("api key", v.Tenant, r, v.Seal)
+				case token:
+					err = f("access token", "", r, v.Seal)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if len(rows) < pageRows {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// pageRows is how many rows are read at once.
+const pageRows = 500

@@ -1,0 +1,233 @@
+package auth_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// insider is a world with credentials of two tenants, and somebody who can write to its
+// database and nothing else.
+type insider struct {
+	*world
+	mu  sync.Mutex
+	log bytes.Buffer
+
+	client, secret, bearer, key string // of tenant, which he may use
+	row                         string // of the bearer token
+}
+
+func (i *insider) Write(p []byte) (int, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.log.Write(p)
+}
+
+func (i *insider) heard() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.log.String()
+}
+
+func newInsider(t *testing.T, w *world) *insider {
+	i := &insider{world: w}
+	w.change = func(c *auth.Config) { c.Log = slog.New(slog.NewTextHandler(i, nil)) }
+	w.Service = w.process()
+	a, secret := w.app(auth.Read)
+	i.client, i.secret, i.bearer = a.ClientID, secret, w.token(a, secret)
+	var err error
+	i.row = i.rows(auth.Tables()[1])[0].ID
+	_, i.key, err = w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "k", Scopes: []auth.Scope{auth.Read}})
+	require.NoError(t, err)
+	_, _, err = w.CreateKey(w.ctx, auth.NewKey{Tenant: other, Name: "k", Role: auth.TenantAdmin})
+	require.NoError(t, err)
+	w.Service = w.process() // what one process knew of them is gone
+	return i
+}
+
+// rows are all of a table.
+func (i *insider) rows(t *storage.Table) []storage.Row {
+	i.t.Helper()
+	rows, err := i.store.Find(i.ctx, storage.Query{Table: t, Partition: storage.System, Limit: 100})
+	require.NoError(i.t, err)
+	return rows
+}
+
+func (i *insider) write(r storage.Row) {
+	i.t.Helper()
+	require.NoError(i.t, storage.CommitOne(i.ctx, i.store, storage.Change{ID: i.newID(), Partition: storage.System, Put: []storage.Row{r}}))
+}
+
+// edited is a row with another value in one column.
+func (i *insider) edited(r storage.Row, column string, with func(was any) any) storage.Row {
+	i.t.Helper()
+	scalars, err := r.Table.Encode(r.Value)
+	require.NoError(i.t, err)
+	for n, c := range r.Table.Columns {
+		if c.Name == column {
+			scalars[n] = with(scalars[n])
+		}
+	}
+	r.Value, err = r.Table.Decode(scalars)
+	require.NoError(i.t, err)
+	return r
+}
+
+// another is a value that a column does not have.
+func another(was any) any {
+	switch v := was.(type) {
+	case int64:
+		return (v + 1) % 2 // of a bool the other
+	case []byte:
+		return append([]byte{1}, v...)
+	default:
+		return "x" + v.(string)
+	}
+}
+
+// uses tries all that the insider has, on a process of its own, and counts what is granted.
+func (i *insider) uses() (granted int) {
+	s := i.process()
+	_, app := s.Token(i.ctx, i.client, i.secret, "")
+	_, bearer := s.Check(i.ctx, i.bearer)
+	_, key := s.CheckKey(i.ctx, i.key)
+	for _, err := range []error{app, bearer, key} {
+		if err == nil {
+			granted++
+		}
+	}
+	return granted
+}
+
+// A credential whose row was edited in the database grants nothing, whatever the column is.
+// It is logged, and Verify names it.
+func TestFS02_EditedCredentialGrantsNothing(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		i := newInsider(t, w)
+		require.Equal(t, 3, i.uses())
+		sound, err := i.Verify(i.ctx, "")
+		require.NoError(t, err)
+		require.Empty(t, sound)
+		columns := 0
+		for _, table := range auth.Tables() {
+			if table.Name == "application_sequence" {
+				continue
+			}
+			for _, c := range table.Columns {
+				columns++
+				was := i.rows(table)[0]
+				for _, r := range i.rows(table) { // not that of the other tenant
+					if scalars, err := table.Encode(r.Value); err == nil && scalars[1] == tenant || r.ID == i.row {
+						was = r
+					}
+				}
+				before := strings.Count(i.heard(), "msg=credential_altered")
+				i.write(i.edited(was, c.Name, another))
+				found, err := i.Verify(i.ctx, "")
+				require.NoError(t, err)
+				require.Len(t, found, 1, "%s.%s", table.Name, c.Name)
+				require.Equal(t, was.ID, found[0].ID)
+				require.Less(t, i.uses(), 3, "%s.%s", table.Name, c.Name)
+				if c.Name != "secret_hash" && c.Name != "client_id" && c.Name != "number" && c.Name != "application" && c.Name != "revoked" && c.Name != "expires_at" { // else it is refused before
+					require.Greater(t, strings.Count(i.heard(), "msg=credential_altered"), before, "%s.%s", table.Name, c.Name)
+				}
+				now := i.rows(table)
+				for _, r := range now {
+					if r.ID == was.ID {
+						was.Version = r.Version
+					}
+				}
+				i.write(was)
+				require.Equal(t, 3, i.uses(), "put back")
+			}
+		}
+		require.Equal(t, 10+8+7, columns)
+	})
+}
+
+// A row that was made up, copied from another one, or lost its seal grants nothing.
+func TestFS02_CredentialThatNobodyMadeGrantsNothing(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		i := newInsider(t, w)
+		keys := auth.Tables()[2]
+		require.Equal(t, "api_keys", keys.Name)
+		var mine, foreign storage.Row
+		for _, r := range i.rows(keys) {
+			if scalars, err := keys.Encode(r.Value); err == nil && scalars[1] == tenant {
+				mine = r
+			} else {
+				foreign = r
+			}
+		}
+		require.NoError(t, storage.CommitOne(i.ctx, i.store, storage.Change{ID: "gone", Partition: storage.System, Drop: []storage.Row{foreign}}))
+		foreign.ID, foreign.Version = mine.ID, mine.Version // the rights of another under the hash of his own key
+		i.write(foreign)
+		_, err := i.process().CheckKey(i.ctx, i.key)
+		require.ErrorIs(t, err, auth.ErrToken)
+		found, err := i.Verify(i.ctx, other)
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+
+		foreign = i.edited(foreign, "seal", func(any) any { return []byte{} })
+		foreign.Version++
+		i.write(foreign)
+		_, err = i.process().CheckKey(i.ctx, i.key)
+		require.ErrorIs(t, err, auth.ErrToken)
+		n, err := i.Reseal(i.ctx)
+		require.NoError(t, err)
+		require.Zero(t, n, "what has no seal is not sealed once all was")
+	})
+}
+
+// A store of a version before seals: its credentials are accepted while the host says so,
+// and sealed by Reseal, but for those that were edited since they were sealed.
+func TestFM08_CredentialsOfAnEarlierVersion(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		i := newInsider(t, w)
+		taken := true
+		was := i.change
+		i.change = func(c *auth.Config) {
+			was(c)
+			c.Unsealed = func(context.Context) (bool, error) { return taken, nil }
+		}
+		i.Service = i.process()
+		for _, table := range auth.Tables()[:3] {
+			for _, r := range i.rows(table) {
+				i.write(i.edited(r, "seal", func(any) any { return []byte{} }))
+			}
+		}
+		require.Equal(t, 3, i.uses())
+		taken = false
+		require.Zero(t, i.uses())
+		found, err := i.Verify(i.ctx, tenant)
+		require.NoError(t, err)
+		require.Len(t, found, 2)
+		taken = true
+		n, err := i.Reseal(i.ctx)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, n, 4)
+		n, err = i.Reseal(i.ctx)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		taken = false
+		require.Equal(t, 3, i.uses())
+		found, err = i.Verify(i.ctx, "")
+		require.NoError(t, err)
+		require.Empty(t, found)
+
+		i.change = func(c *auth.Config) {
+			was(c)
+			c.Unsealed = func(context.Context) (bool, error) { return false, errors.New("the store is away") }
+		}
+		require.Equal(t, 3, i.uses(), "nobody is asked about what is sealed")
+	})
+}

@@ -1,0 +1,68 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+)
+
+// TestFT06_OperationsOfAGlobalAdministrator: halts, and help for a payout that is stuck, by
+// whoever has the role and gives a reason; a dry run does nothing.
+func TestFT06_OperationsOfAGlobalAdministrator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.fund(w.tenant)
+	w.earn("ETH", "300", "")
+	w.mine(40)
+	app := w.newApp(w.tenant, auth.GlobalAdmin, auth.Read, auth.Write)
+	global := bearer(w.newToken(app, ""))
+	const halts = "/manage/operations/halts/"
+	post := func(status int, path string, body map[string]any, refine ...with) answer {
+		return w.ok(status, "POST", path, body, append([]with{global}, refine...)...)
+	}
+	a := w.ok(http.StatusForbidden, "GET", halts, nil)
+	require.Contains(t, a.Raw, "Only global administrators")
+	post(http.StatusBadRequest, halts, map[string]any{"action": "halt"})
+	post(http.StatusBadRequest, halts, map[string]any{"action": "stop", "reason": "x"})
+	post(http.StatusBadRequest, halts, map[string]any{"action": "halt", "currency": "NONE", "reason": "x"})
+	a = post(http.StatusOK, halts, map[string]any{"action": "halt", "blockchain": "ETH", "reason": "a look", "dry_run": true})
+	require.Nil(t, a.Body["audit_id"])
+	require.Empty(t, w.ok(http.StatusOK, "GET", halts, nil, global).Body["halts"])
+	a = post(http.StatusOK, halts, map[string]any{"action": "halt", "blockchain": "ETH", "reason": "a look"})
+	require.NotEmpty(t, a.Body["audit_id"])
+	list := w.ok(http.StatusOK, "GET", halts, nil, global).Body["halts"].([]any)
+	require.Len(t, list, 1)
+	one := list[0].(map[string]any)
+	require.Equal(t, []any{"ETH", nil, nil, false, "a look", app.id}, []any{one["blockchain"], one["currency"], one["tenant"], one["everywhere"], one["reason"], one["by"]})
+	post(http.StatusOK, halts, map[string]any{"action": "lift", "blockchain": "ETH", "reason": "looked"})
+
+	made := w.ok(http.StatusCreated, "POST", "/withdrawal/", map[string]any{
+		"amount": "0.01", "currency": "ETH", "address": string(w.chains["ETH"].Customer("supplier")),
+	})
+	id := made.Body["withdrawal_id"].(string)
+	require.NoError(t, w.app.Step(t.Context()))
+	w.chains["ETH"].SetFeeLevel(40 * w.chains["ETH"].FeeLevel())
+	at := "/manage/operations/transactions/" + id
+	post(http.StatusNotFound, "/manage/operations/transactions/none/cancel/", map[string]any{"blockchain": "ETH", "reason": "x"})
+	post(http.StatusBadRequest, at+"/speed-up/", map[string]any{"blockchain": "ETH"})
+	post(http.StatusConflict, at+"/speed-up/", map[string]any{"blockchain": "ETH", "max_cost": "1000", "reason": "more than there is"})
+	a = post(http.StatusOK, at+"/speed-up/", map[string]any{"blockchain": "ETH", "max_cost": "0.1", "reason": "he waits"})
+	effect := a.Body["effect"].(map[string]any)
+	require.Equal(t, "0.10000000", effect["after"].(map[string]any)["max_cost"])
+	require.NotEqual(t, effect["before"], effect["after"])
+	a = post(http.StatusOK, at+"/cancel/", map[string]any{"blockchain": "ETH", "reason": "wrong shop"})
+	require.Equal(t, true, a.Body["effect"].(map[string]any)["after"].(map[string]any)["cancelling"])
+	post(http.StatusConflict, at+"/cancel/", map[string]any{"blockchain": "ETH", "reason": "again"})
+	w.mine(60)
+	require.Equal(t, "failed", w.ok(http.StatusOK, "GET", "/withdrawal/"+id+"/", nil).Body["status"])
+
+	hot, err := w.app.Hot(t.Context(), "ETH", w.tenant)
+	require.NoError(t, err)
+	post(http.StatusConflict, "/manage/operations/nonces/fill/", map[string]any{"blockchain": "ETH", "address": string(hot), "nonce": 0, "reason": "x"})
+	a = post(http.StatusOK, "/manage/operations/nonces/adopt/", map[string]any{"blockchain": "ETH", "reason": "x"})
+	require.Empty(t, a.Body["effect"])
+	post(http.StatusNotFound, "/manage/operations/sweeps/sweep%2FETH%2Fnone/retry/", map[string]any{"blockchain": "ETH", "reason": "x"})
+}

@@ -1,0 +1,225 @@
+package cryptopay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/seal"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// abilitySealed: every process seals what it writes.
+const abilitySealed outgoing.Ability = "sealed"
+
+// Resealed is what App.Reseal did.
+type Resealed struct {
+	// Withdrawals, Orders, Secrets and Seals count the rows that were written.
+	Withdrawals, Orders, Secrets, Seals int
+	// Left are rows that were left as they are, because no key that is configured made
+	// their MAC, or because they contradict others. They are refused.
+	Left []Contradiction
+	// Complete reports that nothing unsealed is accepted any more by the default of
+	// Config.UnsealedUntil. It is false until App.Upgraded was called before.
+	Complete bool
+}
+
+// Reseal seals everything with the newest of Config.Keys: mandates of withdrawals and their
+// orders, webhook secrets, and the MACs of journals. What a version before mandates wrote is
+// sealed as it stands, while it is accepted: see App.Unsealed. A row that was edited is left
+// as it is, and is named. Credentials have a Reseal of their own, httpapi/auth.Service.Reseal:
+// after an upgrade call it before this one.
+//
+// Call it once after an upgrade, after App.Upgraded, and once after the newest key changed,
+// when every process lists it first. It works in pages beside processes that work, may be
+// stopped, and may be called again: it writes what is not sealed with the newest key yet.
+func (a *App) Reseal(ctx context.Context) (Resealed, error) {
+	var r Resealed
+	// Asked first: what older processes write after this look is sealed by another call.
+	upgraded, err := a.able(ctx, abilitySealed)
+	if err != nil {
+		return r, err
+	}
+	err = each(ctx, a.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System}, func(row storage.Row) error {
+		p := storage.Tenant(row.ID)
+		if err := a.resealWithdrawals(ctx, p, &r); err != nil {
+			return err
+		}
+		n, left, err := a.Webhooks.Reseal(ctx, row.ID)
+		r.Secrets += n
+		for _, why := range left {
+			r.Left = append(r.Left, Contradiction{"webhook secret", row.ID, why})
+		}
+		if err != nil {
+			return err
+		}
+		n, err = seal.Resign(ctx, a.cfg.Store, p, a.sealKeys())
+		r.Seals += n
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	networks := slices.Clone(a.cfg.Elsewhere)
+	for _, n := range a.networks {
+		networks = append(networks, n.name)
+	}
+	for _, n := range networks {
+		if err := a.resealOrders(ctx, n, &r); err != nil {
+			return r, err
+		}
+	}
+	return r, a.noteSealed(ctx, upgraded, &r)
+}
+
+// noteSealed writes the rows about the store with the newest key, and that all is sealed.
+func (a *App) noteSealed(ctx context.Context, upgraded bool, r *Resealed) error {
+	prints, err := a.fingerprints(ctx)
+	if err != nil {
+		return err
+	}
+	store := a.identity.store.Load()
+	if store == nil {
+		return errNotOpen
+	}
+	newest := mandate.KeyID(a.cfg.Keys[0])
+	want := map[string]Fingerprint{
+		keyRow:    {Sum: prints[slices.IndexFunc(prints, func(p fingerprint) bool { return p.id == keyRow })].sums[0]},
+		storeRow:  {Sum: attest(a.cfg.Keys[0], *store, storeRow)},
+		sealedRow: a.sealedMark(*store),
+	}
+	err = storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		known, err := a.stored(ctx, prints)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c := storage.Change{Partition: storage.System}
+		_, marked := known[sealedRow]
+		r.Complete = marked || upgraded
+		for _, id := range []string{keyRow, storeRow, sealedRow} {
+			row := known[id]
+			if id == sealedRow && !r.Complete || row.Version > 0 && Fingerprints.Value(row) == want[id] {
+				continue
+			}
+			c.Put = append(c.Put, Fingerprints.Row(id, row.Version, time.Time{}, want[id]))
+		}
+		if len(c.Put) > 0 {
+			c.ID = "reseal/" + newest + "/" + a.cfg.NewID()
+		}
+		return c, nil
+	})
+	if err == nil && r.Complete {
+		a.identity.sealed.Store(true)
+	}
+	return err
+}
+
+// resealWithdrawals makes the mandates of a tenant's withdrawals that the newest key has not
+// made.
+func (a *App) resealWithdrawals(ctx context.Context, p storage.Partition, r *Resealed) error {
+	q := storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p}
+	return eachPage(ctx, a.cfg.Store, q, func(rows []storage.Row) error {
+		rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
+			w := withdrawal.Withdrawals.Value(row)
+			return a.newest(&w) // Verify checks it
+		})
+		n, err := a.resealRows(ctx, rows, ofWithdrawal, r, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
+			w, now, ok, err := withdrawal.Withdrawals.One(ctx, a.joined(), p, row.ID)
+			if err != nil || !ok || a.newest(&w) {
+				return storage.Row{}, "", err
+			}
+			w.ID = row.ID
+			line, _, has, err := storage.Activities.One(ctx, a.joined(), p, row.ID)
+			if err != nil {
+				return storage.Row{}, "", err
+			}
+			why, err := a.Withdrawals.Contradicts(ctx, p, &w, &line, has)
+			if err == nil && why == "" {
+				err = a.Withdrawals.Authorize(&w)
+			}
+			return withdrawal.Withdrawals.Row(row.ID, now.Version, now.Due, w), why, err
+		})
+		r.Withdrawals += n
+		return err
+	})
+}
+
+// newest reports whether the newest key made all that a withdrawal needs.
+func (a *App) newest(w *withdrawal.Withdrawal) bool {
+	return a.mandateKeys.Newest(w.Mandate) && (!w.Approved() || a.mandateKeys.Newest(w.Approval))
+}
+
+// openOrders are those that may still be paid.
+var openOrders = []outgoing.State{outgoing.Queued, outgoing.Waiting, outgoing.Signed, outgoing.Executed}
+
+// resealOrders gives the orders of a network the mandates of their withdrawals.
+func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) error {
+	p := storage.Network(string(n))
+	return eachPage(ctx, a.cfg.Store, storage.Query{
+		Table: outgoing.Intents.Table, Partition: p, Where: []storage.Cond{{Column: "state", Op: storage.In, Value: openOrders}},
+	}, func(rows []storage.Row) error {
+		rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
+			v := outgoing.Intents.Value(row)
+			return v.Purpose != chain.ForWithdrawal || a.mandateKeys.Newest(v.Mandate)
+		})
+		n, err := a.resealRows(ctx, rows, "order", r, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
+			v, now, ok, err := outgoing.Intents.One(ctx, a.joined(), p, row.ID)
+			if err != nil || !ok {
+				return storage.Row{}, "", err
+			}
+			w, why, err := a.Withdrawals.Confirm(ctx, v.Order(row.ID))
+			if err != nil || why != "" || v.Mandate == w.Mandate {
+				return storage.Row{}, why, err
+			}
+			v.Mandate = w.Mandate
+			return outgoing.Intents.Row(row.ID, now.Version, now.Due, v), "", nil
+		})
+		r.Orders += n
+		return err
+	})
+}
+
+// resealRows writes what f makes of each row, and returns how many it wrote. f returns a
+// row without a table where there is nothing to write, and why a row is left as it is.
+func (a *App) resealRows(ctx context.Context, rows []storage.Row, kind string, r *Resealed, f func(context.Context, storage.Row) (storage.Row, string, error)) (n int, err error) {
+	type did struct {
+		wrote bool
+		why   string
+	}
+	done := map[string]*did{}
+	for _, row := range rows {
+		done[row.ID] = &did{}
+	}
+	one := func(ctx context.Context, row storage.Row) error {
+		d := done[row.ID]
+		return storage.Decide(ctx, a.joined(), func(ctx context.Context) (storage.Change, error) {
+			put, why, err := f(ctx, row)
+			d.wrote, d.why = err == nil && why == "" && put.Table != nil, why
+			if !d.wrote {
+				return storage.Change{}, err
+			}
+			return storage.Change{ID: "mandate/" + a.cfg.NewID(), Partition: row.Partition, Put: []storage.Row{put}}, nil
+		})
+	}
+	id := func(row storage.Row) string { return row.ID }
+	for i, failed := range storage.Work(ctx, a.cfg.Store, rows, id, one) {
+		if errors.Is(failed, storage.ErrBusy) || errors.Is(failed, storage.ErrConflict) {
+			failed = one(storage.Apart(ctx), rows[i]) // now it waits for whoever works on it
+		}
+		if failed != nil {
+			return n, failed
+		}
+		if d := done[rows[i].ID]; d.why != "" {
+			r.Left = append(r.Left, Contradiction{kind, rows[i].ID, d.why})
+		} else if d.wrote {
+			n++
+		}
+	}
+	return n, nil
+}

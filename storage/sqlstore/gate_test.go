@@ -1,0 +1,24 @@
+package sqlstore
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// A host's connections are all taken, and whoever writes gives up waiting: nothing has
+// happened, and the gate is as full as it was.
+func TestX02_WriterThatGivesUpAtTheGate(t *testing.T) {
+	t.Parallel()
+	s := &Store{d: &Dialect{}, gate: make(gate, 1)}
+	s.gate <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := s.writing(ctx, func(*session) error { panic("it was not its turn") })
+	require.ErrorIs(t, err, storage.ErrBusy)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, s.gate, 1)
+}
