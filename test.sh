@@ -73,7 +73,6 @@ install() {
 }
 
 # Packages in which goroutines meet.
-# SQLite is C that was translated to Go: under the race detector one Migrate takes 12 s, and what is ours in that store runs on the others, too.
 race=($(go list ./storage/... | grep -v /sqlite$) ./chain/incoming/... ./chain/outgoing/... ./chain/sim/... ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... ./httpapi/... .)
 
 say tools

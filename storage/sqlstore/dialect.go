@@ -142,7 +142,7 @@ type Dialect struct {
 	MigrateUnlock string // where the lock outlives transactions; it is then taken once
 	MigrateIn     string // "SET LOCAL search_path TO %s": makes Schema the connection's own
 	MakeSchema    string // "CREATE SCHEMA IF NOT EXISTS %s"
-	Migrations    fs.FS  // migrations/NNNN_name.sql
+	Migrations    fs.FS  // migrations/NNNN_name.sql, and WholeSchema where there is one
 
 	// Check reads the settings of a connection and refuses what is unsafe: at Open,
 	// and of each connection that is kept.

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -99,6 +100,12 @@ func Migrate(ctx context.Context, db *sqlx.DB, d *Dialect, tables ...*storage.Ta
 				done = true
 				return newer(at, len(all))
 			}
+			if at == 0 {
+				made, err := s.makeWhole(ctx, all)
+				if made || err != nil {
+					return err
+				}
+			}
 			return s.migrate(ctx, all[at])
 		})
 		if err != nil {
@@ -178,8 +185,50 @@ func (s *session) migrate(ctx context.Context, m migration) error {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
+	return s.record(ctx, m)
+}
+
+func (s *session) record(ctx context.Context, m migration) error {
 	return s.exec(ctx, "INSERT INTO "+s.d.Table("migrations")+" (version, name) VALUES (?, ?) "+s.d.ignore("version"), m.version, m.name)
 }
+
+// WholeSchema is the file beside a dialect's migrations that makes what all of them make,
+// for a database that has nothing yet. Its first line names the last of them.
+const WholeSchema = "schema.sql"
+
+// makeWhole makes the schema of an empty database at once, where the dialect has the file
+// for it: altering a table takes SQLite longer than making it.
+func (s *session) makeWhole(ctx context.Context, all []migration) (bool, error) {
+	text, err := fs.ReadFile(s.d.Migrations, WholeSchema)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	if first != WholeUpTo(all[len(all)-1].name) {
+		return false, nil
+	}
+	have, err := s.d.Describe(ctx, s.conn, s.d.Table("parts"))
+	if err != nil || len(have) > 0 {
+		return false, err
+	}
+	for _, q := range statements(strings.ReplaceAll(string(text), Prefix, s.d.local(""))) {
+		if err := s.exec(ctx, q); err != nil {
+			return false, fmt.Errorf("%s: %w", WholeSchema, err)
+		}
+	}
+	for _, m := range all {
+		if err := s.record(ctx, m); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// WholeUpTo is the first line of a WholeSchema that holds this migration as its last.
+func WholeUpTo(name string) string { return "-- All migrations up to " + name + "." }
 
 // addsCheck is a statement that adds a check to a table and looks at the rows there are.
 var addsCheck = regexp.MustCompile(`(?s)^ALTER TABLE (\S+) ADD CONSTRAINT .*?(\w+)\s+CHECK \((.*)\)$`)

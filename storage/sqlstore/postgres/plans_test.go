@@ -151,7 +151,7 @@ func TestFP12_ClaimsReadWhatIsDue(t *testing.T) {
 func TestFP10_ClaimsWriteNoIndex(t *testing.T) {
 	t.Parallel()
 	place, db := things(t)
-	db.MustExec("ALTER TABLE cryptopay_suite_things SET (fillfactor = 50)")
+	db.MustExec("ALTER TABLE cryptopay_suite_things SET (fillfactor = 20)")
 	s := opened(t, place)
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	const rows = 400

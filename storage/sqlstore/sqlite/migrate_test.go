@@ -1,12 +1,17 @@
 package sqlite_test
 
 import (
+	"flag"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -66,6 +71,57 @@ func TestMigrationsMatchDeclarations(t *testing.T) {
 			"%s: its declaration changed: say the same in a migration, a new one if the last was released; sqlite.Schema prints what it comes to", table)
 	}
 	require.NoError(t, at(t, byHand).Open(ctx, declared()...))
+}
+
+var update = flag.Bool("update", false, "write schema.sql anew")
+
+// schema.sql makes what the migrations make, to the letter: go test -run TestWholeSchema -update writes it.
+func TestWholeSchema(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := sqlite.Dialect()
+	names, err := fs.Glob(d.Migrations, "migrations/*.sql")
+	require.NoError(t, err)
+	steps := fstest.MapFS{} // without schema.sql
+	for _, name := range names {
+		text, err := fs.ReadFile(d.Migrations, name)
+		require.NoError(t, err)
+		steps[name] = &fstest.MapFile{Data: text}
+	}
+	d.Migrations = steps
+	byStep := hostPool(t, filepath.Join(dir, "steps.db"))
+	require.NoError(t, sqlstore.Migrate(ctx, byStep, &d))
+	last := strings.TrimSuffix(strings.TrimPrefix(slices.Max(names), "migrations/"), ".sql")
+	want := sqlstore.WholeUpTo(last) + "\n"
+	for _, q := range objectsOf(t, byStep) {
+		if !strings.HasPrefix(q, "CREATE TABLE cryptopay_migrations ") {
+			want += q + ";\n"
+		}
+	}
+	if *update {
+		require.NoError(t, os.WriteFile("schema.sql", []byte(want), 0o644))
+		t.Skip("written")
+	}
+	have, err := os.ReadFile("schema.sql")
+	require.NoError(t, err)
+	require.Equal(t, want, string(have), "go test ./storage/sqlstore/sqlite -run TestWholeSchema -update")
+
+	path := filepath.Join(dir, "whole.db")
+	require.NoError(t, sqlite.Migrate(ctx, path))
+	whole := hostPool(t, path)
+	require.Equal(t, objectsOf(t, byStep), objectsOf(t, whole))
+	rows := func(db *sqlx.DB) (out []string) {
+		require.NoError(t, db.Select(&out, "SELECT version || ' ' || name FROM cryptopay_migrations ORDER BY version"))
+		return out
+	}
+	require.Equal(t, rows(byStep), rows(whole))
+}
+
+// objectsOf is the statement of each object of a database's schema, in the order in which they were made.
+func objectsOf(t *testing.T, db *sqlx.DB) (out []string) {
+	t.Helper()
+	require.NoError(t, db.Select(&out, "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"))
+	return out
 }
 
 // What the comparison above stands on sees every kind of difference.

@@ -26,7 +26,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql schema.sql
 var migrations embed.FS
 
 var dialect = &sqlstore.Dialect{
