@@ -24,6 +24,17 @@ type moved struct {
 	inner bool
 }
 
+// knows reports whether a block's transactions are there: a Restore to a state of before
+// takes them away.
+func (c *Chain) knows(b *block) bool {
+	for i := range b.Txs {
+		if c.txs[b.Txs[i].Tx] == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // transfersOf lists what a block moved, to whomever.
 func (c *Chain) transfersOf(b *block) []moved {
 	var out []moved
