@@ -161,6 +161,7 @@ func (a *App) chains() error {
 		o.GasFor = func(ctx context.Context, in chain.Intent) (string, error) { return a.Treasury.GasFor(ctx, in) }
 		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }, o.Handle)
 		o.Raise = lowerBound(a.raise, o.Raise)
+		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }
 		o.Ordered = a.ordered
 		o.Source = anySource(func(ctx context.Context, outpoint string) ([]string, error) {
 			return a.Treasury.Source(ctx, n.name, outpoint)

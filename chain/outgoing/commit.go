@@ -137,7 +137,7 @@ func (n *Network) wait(ctx context.Context, j *job, cause error) error {
 		j.v.State, j.v.Reason = Failed, ""
 		return n.commit(ctx, j, step{op: "fail", tell: n.outcome(j)})
 	}
-	reason := reasonOf(cause)
+	reason := n.lacking(ctx, j, reasonOf(cause))
 	var tell *Outcome
 	told := j.v.State == Waiting && j.v.Reason == reason
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, reason, j.v.Tries+1
@@ -146,6 +146,26 @@ func (n *Network) wait(ctx context.Context, j *job, cause error) error {
 	}
 	n.Log.Info("intent_waits", slog.String("intent", j.id), slog.String("reason", string(reason)), slog.Int("tries", j.v.Tries), slog.String("cause", cause.Error()))
 	return n.commit(ctx, j, step{op: "wait", due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})
+}
+
+// lacking is ReasonBelowCost in place of one that says that a withdrawal's coins are not
+// there, where Config.Costly says so.
+func (n *Network) lacking(ctx context.Context, j *job, reason Reason) Reason {
+	if n.Costly == nil || j.v.Purpose != chain.ForWithdrawal {
+		return reason
+	}
+	if reason != ReasonHotShort && (reason != ReasonGasShort || j.v.Currency != n.gas.Code) {
+		return reason
+	}
+	costly, err := n.Costly(storage.Apart(ctx), j.v.intent(j.id))
+	if err != nil {
+		n.Log.Warn("costly_unknown", slog.String("intent", j.id), slog.Any("error", err))
+		return reason
+	}
+	if costly {
+		return ReasonBelowCost
+	}
+	return reason
 }
 
 // waitError is a reason that is known already.

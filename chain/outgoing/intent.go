@@ -32,12 +32,15 @@ type Reason string
 const (
 	ReasonHotShort Reason = "hot_short"       // the hot address does not hold the amount
 	ReasonGasShort Reason = "gas_float_short" // no coins of the operator's to pay the network
-	ReasonHalted   Reason = "halted"          // the network or asset is halted
-	ReasonNode     Reason = "node"            // the node does not answer
-	ReasonSigner   Reason = "signer"          // the signer refuses or does not answer
-	ReasonTooDear  Reason = "fee_above_cap"   // the network's price is above MaxCost
-	ReasonAltered  Reason = "altered"         // no withdrawal says what this order says: somebody edited one of them
-	ReasonRefused  Reason = "refused"         // by a signer or a node, for good: its nonce or inputs went back to ourselves
+	// ReasonBelowCost is that of a withdrawal whose hot address lacks coins that wait
+	// elsewhere: bringing them would cost too much of it (Config.Costly).
+	ReasonBelowCost Reason = "below_cost"
+	ReasonHalted    Reason = "halted"        // the network or asset is halted
+	ReasonNode      Reason = "node"          // the node does not answer
+	ReasonSigner    Reason = "signer"        // the signer refuses or does not answer
+	ReasonTooDear   Reason = "fee_above_cap" // the network's price is above MaxCost
+	ReasonAltered   Reason = "altered"       // no withdrawal says what this order says: somebody edited one of them
+	ReasonRefused   Reason = "refused"       // by a signer or a node, for good: its nonce or inputs went back to ourselves
 	// ReasonOccupied is that of a signed intent whose replacement nodes do not take, as they
 	// keep an earlier attempt in its place. Both are sent again, and nothing dearer is signed
 	// until the earlier one has landed or nodes have let it go.

@@ -78,6 +78,10 @@ type Config struct {
 	// refuses. An error says why it cannot be known, or borne, now. Asked again after a
 	// crash, it answers the same. Defaults to none: an intent keeps its bound.
 	Raise func(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error)
+	// Costly says whether the coins that a withdrawal's hot address lacks wait elsewhere
+	// because bringing them would cost too much of the withdrawal: it then shows
+	// ReasonBelowCost. Asked whenever one waits for coins. Defaults to no.
+	Costly func(ctx context.Context, in chain.Intent) (bool, error)
 	// GasFor names the currency of the sweep that a gas transfer is for, "" = not known:
 	// a halt of it stops the transfer. Defaults to never knowing.
 	GasFor func(ctx context.Context, in chain.Intent) (currency string, err error)

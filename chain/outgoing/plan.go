@@ -190,7 +190,7 @@ func (n *Network) allowed(ctx context.Context, in chain.Intent) (guards []storag
 	switch r := Reason(why); r {
 	case "":
 		return guards, nil
-	case ReasonHotShort, ReasonGasShort, ReasonHalted, ReasonNode, ReasonSigner, ReasonTooDear, ReasonAltered:
+	case ReasonHotShort, ReasonGasShort, ReasonBelowCost, ReasonHalted, ReasonNode, ReasonSigner, ReasonTooDear, ReasonAltered:
 		return nil, &waitError{r, "the host says so"}
 	default:
 		return nil, &waitError{ReasonHalted, why}

@@ -199,7 +199,7 @@ func (t *Treasury) gasWaits(ctx context.Context, in chain.Intent) (bool, error) 
 }
 
 func lacksCoins(r outgoing.Reason) bool {
-	return r == outgoing.ReasonHotShort || r == outgoing.ReasonGasShort
+	return r == outgoing.ReasonHotShort || r == outgoing.ReasonGasShort || r == outgoing.ReasonBelowCost
 }
 
 // waits notes for what a sweep waits that was handed over; "" = it is on its way.

@@ -74,7 +74,7 @@ func TestFT02_SmallPayoutDoesNotCauseDearMoves(t *testing.T) {
 	before := w.chain.Balance(w.hot, "ETH")
 	w.withdraw("USDTERC20", "1.5")
 	w.mine(60)
-	require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForWithdrawal)[0].Reason)
+	require.Equal(t, outgoing.ReasonBelowCost, w.intents(chain.ForWithdrawal)[0].Reason)
 	require.Equal(t, before.String(), w.chain.Balance(w.hot, "ETH").String())
 
 	w.chain.SetFeeLevel(w.chain.FeeLevel() / 4)

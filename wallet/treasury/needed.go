@@ -3,6 +3,7 @@ package treasury
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -22,7 +23,7 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 		Table: outgoing.Intents.Table, Partition: storage.Network(string(n)),
 		Where: []storage.Cond{
 			{Column: "state", Op: storage.Eq, Value: outgoing.Waiting},
-			{Column: "reason", Op: storage.In, Value: []outgoing.Reason{outgoing.ReasonHotShort, outgoing.ReasonGasShort}},
+			{Column: "reason", Op: storage.In, Value: []outgoing.Reason{outgoing.ReasonHotShort, outgoing.ReasonGasShort, outgoing.ReasonBelowCost}},
 			{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
 		},
 	}, func(row storage.Row) error {
@@ -52,55 +53,100 @@ func (t *Treasury) native(code string) bool {
 	return err == nil && c.Native()
 }
 
+// supply is what can be brought to a tenant's hot address of one currency.
+type supply struct {
+	currency, gas *chain.Currency
+	notes         []storage.Row // of SweepNotes, the largest first
+	held          ledger.Amount // by the hot address
+	typical       costs
+}
+
+// supply reads it; there are no notes where no coins lie on deposit addresses.
+func (t *Treasury) supply(ctx context.Context, tenant, currency string, hot chain.Address) (s supply, err error) {
+	if s.currency, err = t.cfg.Registry.Currency(currency); err != nil {
+		return s, err
+	}
+	if _, s.gas, err = t.gasOf(s.currency); err != nil {
+		return s, err
+	}
+	s.notes, err = t.cfg.Store.Find(ctx, storage.Query{
+		Table: SweepNotes.Table, Partition: storage.Network(string(s.currency.Network)), Limit: pageSize,
+		Order: []storage.Order{{Column: "amount", Desc: true}},
+		Where: []storage.Cond{
+			{Column: "tenant", Op: storage.Eq, Value: tenant},
+			{Column: "currency", Op: storage.Eq, Value: currency},
+		},
+	})
+	if err != nil || len(s.notes) == 0 {
+		return s, err
+	}
+	if s.held, err = t.holds(ctx, s.currency, hot); err != nil {
+		return s, err
+	}
+	s.typical, err = t.typical(ctx, s.currency)
+	return s, err
+}
+
+// need is what a payout takes out of the hot address, with what it may cost there.
+func (s *supply) need(amount, maxCost ledger.Amount) (ledger.Amount, error) {
+	if !s.currency.Native() {
+		return amount, nil
+	}
+	return amount.Add(maxCost)
+}
+
+// allowed is what bringing coins for a payout of this amount may cost.
+func (t *Treasury) allowed(ctx context.Context, s *supply, amount ledger.Amount) (ledger.Amount, error) {
+	worth, err := t.inGas(ctx, s.currency, s.gas, amount)
+	if err != nil {
+		return 0, err
+	}
+	return worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
+}
+
+// Costly reports whether the coins that a payout's hot address lacks wait on deposit
+// addresses because bringing them costs more than the allowed share of the payout. They are
+// brought when fees fall, or more comes. It is for outgoing.Config.Costly.
+func (t *Treasury) Costly(ctx context.Context, in chain.Intent) (bool, error) {
+	s, err := t.supply(ctx, in.Tenant, in.Currency, in.From)
+	if err != nil || !slices.ContainsFunc(s.notes, func(r storage.Row) bool { return SweepNotes.Value(r).Waiting == WaitBelowCost }) {
+		return false, err
+	}
+	need, err := s.need(in.Amount, in.MaxCost)
+	if err != nil || need <= s.held {
+		return false, err
+	}
+	allowed, err := t.allowed(ctx, &s, in.Amount)
+	if err != nil {
+		return false, err
+	}
+	b, err := s.choose(in.ID, need-s.held)
+	return b.lack > 0 || b.cost > allowed, err
+}
+
 // bring makes the largest waiting sweeps of a tenant's currency due until they cover
 // what its hot address lacks for these payouts, each in turn.
 func (t *Treasury) bring(ctx context.Context, payouts []storage.Row) (woken int, err error) {
 	first := outgoing.Intents.Value(payouts[0])
-	c, err := t.cfg.Registry.Currency(first.Currency)
-	if err != nil {
+	s, err := t.supply(ctx, first.Tenant, first.Currency, first.From)
+	if err != nil || len(s.notes) == 0 {
 		return 0, err
 	}
-	_, gas, err := t.gasOf(c)
-	if err != nil {
-		return 0, err
-	}
-	notes, err := t.cfg.Store.Find(ctx, storage.Query{
-		Table: SweepNotes.Table, Partition: storage.Network(string(first.Network)), Limit: pageSize,
-		Order: []storage.Order{{Column: "amount", Desc: true}},
-		Where: []storage.Cond{
-			{Column: "tenant", Op: storage.Eq, Value: first.Tenant},
-			{Column: "currency", Op: storage.Eq, Value: first.Currency},
-		},
-	})
-	if err != nil || len(notes) == 0 {
-		return 0, err
-	}
-	lack, err := t.holds(ctx, c, first.From)
-	if err != nil {
-		return 0, err
-	}
-	lack = -lack
-	typical, err := t.typical(ctx, c)
-	if err != nil {
-		return 0, err
-	}
+	lack := -s.held
 	for _, row := range payouts {
 		v := outgoing.Intents.Value(row)
-		if lack, err = lack.Add(v.Amount); err == nil && c.Native() {
-			lack, err = lack.Add(v.MaxCost)
+		need, err := s.need(v.Amount, v.MaxCost)
+		if err == nil {
+			lack, err = lack.Add(need)
 		}
 		if err != nil {
 			return woken, err
 		}
-		worth, err := t.inGas(ctx, c, gas, v.Amount)
+		allowed, err := t.allowed(ctx, &s, v.Amount)
 		if err != nil {
 			return woken, nil //nolint:nilerr // without a price nothing is judged, and nothing moved
 		}
-		allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
-		if err != nil {
-			return woken, err
-		}
-		some, err := t.spare(ctx, row.ID, notes, lack, typical, allowed)
+		some, err := t.spare(ctx, row.ID, &s, lack, allowed)
 		if woken += some; err != nil {
 			return woken, err
 		}
@@ -108,42 +154,54 @@ func (t *Treasury) bring(ctx context.Context, payouts []storage.Row) (woken int,
 	return woken, nil
 }
 
-// spare makes sweeps due for a payout, where those that cover what it lacks cost at
-// most what is allowed: the Level counts it, whatever was released before. It keeps
-// notes as they are stored.
-func (t *Treasury) spare(ctx context.Context, payout string, notes []storage.Row, lack ledger.Amount, typical costs, allowed ledger.Amount) (woken int, err error) {
-	var chosen []int
-	var prices []ledger.Amount
-	var sum ledger.Amount
-	for i, row := range notes {
+// brought is what covers the lack of a payout.
+type brought struct {
+	lack   ledger.Amount   // that nothing covers
+	cost   ledger.Amount   // of all that comes for the payout
+	chosen []int           // of the supply's notes: those to make due
+	prices []ledger.Amount // of each
+}
+
+// choose takes the largest of a supply until the lack of a payout is covered.
+func (s *supply) choose(payout string, lack ledger.Amount) (b brought, err error) {
+	b.lack = lack
+	for i, row := range s.notes {
 		note := SweepNotes.Value(row)
 		had := note.allowedFor(payout)
-		price, err := note.price(typical)
+		price, err := note.price(s.typical)
 		if err != nil {
-			return 0, err
+			return b, err
 		}
 		switch {
-		case lack <= 0:
+		case b.lack <= 0:
 			continue
 		case note.coming():
 			price = had
 		case note.Waiting != WaitBelowCost, had >= price: // it takes more than a typical one: DueBelow says when it goes
 			continue
 		default:
-			chosen, prices = append(chosen, i), append(prices, price)
+			b.chosen, b.prices = append(b.chosen, i), append(b.prices, price)
 		}
-		lack -= note.Amount
-		if sum, err = sum.Add(price); err != nil {
-			return 0, err
+		b.lack -= note.Amount
+		if b.cost, err = b.cost.Add(price); err != nil {
+			return b, err
 		}
 	}
-	if lack > 0 || sum > allowed {
-		return 0, nil
+	return b, nil
+}
+
+// spare makes sweeps due for a payout, where those that cover what it lacks cost at
+// most what is allowed: the Level counts it, whatever was released before. It keeps
+// the supply's notes as they are stored.
+func (t *Treasury) spare(ctx context.Context, payout string, s *supply, lack, allowed ledger.Amount) (woken int, err error) {
+	b, err := s.choose(payout, lack)
+	if err != nil || b.lack > 0 || b.cost > allowed {
+		return 0, err
 	}
-	room := allowed - sum
-	for k, i := range chosen {
-		more := min(prices[k]/2, room) // fees may rise before its gas has landed
-		did, err := t.give(ctx, payout, &notes[i], prices[k], more, allowed)
+	room := allowed - b.cost
+	for k, i := range b.chosen {
+		more := min(b.prices[k]/2, room) // fees may rise before its gas has landed
+		did, err := t.give(ctx, payout, &s.notes[i], b.prices[k], more, allowed)
 		if err != nil || !did {
 			return woken, err
 		}

@@ -49,7 +49,7 @@ func TestFT02_PayoutsThatStayShortDoNotKeepAnothersBack(t *testing.T) {
 	w.paidOut(id)
 	short := 0
 	for _, v := range w.intents(chain.ForWithdrawal) {
-		if v.Reason == outgoing.ReasonHotShort {
+		if v.Reason == outgoing.ReasonBelowCost {
 			short++
 		}
 	}
@@ -93,7 +93,7 @@ func TestFT02_PayoutGetsItsCoinsAtHalfOfItAndNotAbove(t *testing.T) {
 			w.paidOut(v.ID)
 			continue
 		}
-		require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForWithdrawal)[0].Reason)
+		require.Equal(t, outgoing.ReasonBelowCost, w.intents(chain.ForWithdrawal)[0].Reason)
 		require.Equal(t, 4, w.waits())
 	}
 }
@@ -168,6 +168,32 @@ func TestFT01_AllThatAreWorthTheirCostAreDueInOneRound(t *testing.T) {
 	require.Zero(t, w.waits())
 	w.mine(60)
 	require.Equal(t, "180", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// A payout lacks coins that would cost too much of it to bring: it says so, and is paid
+// when fees have fallen.
+func TestFN02_PayoutWhoseCoinsCostTooMuchToBringSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	for range 20 {
+		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
+	}
+	w.mine(60)
+	w.hours(2)
+	w.mine(1)
+	require.Equal(t, 20, w.waits())
+	id := w.withdraw("USDTERC20", "15")
+	w.mine(20)
+	v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.ShownBelowCost, v.WaitingReason())
+	require.False(t, v.WaitingSince.IsZero())
+	w.chain.SetFeeLevel(w.chain.FeeLevel() / 20)
+	w.mine(200)
+	w.paidOut(id)
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }

@@ -7,7 +7,7 @@ import "slices"
 var aboutHard = []Promise{
 	{ID: "thrift", Rule: "An operator who brings coins only where a shown reason asks for them keeps everything going: once he has brought them, no withdrawal waits for coins and no coins wait for gas."},
 	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first."},
-	{ID: "below-cost-shown", Rule: "A withdrawal whose coins would cost more to bring than half of it shows that as its reason, below_cost.", Open: "N02", Why: "It shows hot_short, for as long as fees stay."},
+	{ID: "below-cost-shown", Rule: "A withdrawal whose coins would cost more to bring than half of it shows that as its reason, below_cost.", Rare: true},
 	{ID: "gas-left", Rule: "Gas that is left on deposit addresses is fetched, or the operator is asked for coins in its place.", Open: "T03", Why: "A payout of the network's own coin that needs it waits as hot_short."},
 	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day if its coins are at the hot address, also where an earlier one was sent before they rose, if nodes take a dearer one in its place."},
 	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when."},
@@ -38,9 +38,9 @@ const (
 	belowCost = "below_cost"      // they cost too much to bring
 )
 
-// coinsLieElsewhere asks the open promises about a withdrawal that waits for coins which no
-// operator is asked for: those of deposits that cost too much to bring, and gas that was left
-// on deposit addresses. It reports whether one of them keeps the withdrawal open.
+// coinsLieElsewhere asks about a withdrawal that waits for coins which no operator is asked
+// for: those of deposits that cost too much to bring, and gas that was left on deposit
+// addresses. It reports whether one of them keeps the withdrawal open.
 func (j *Judge) coinsLieElsewhere(s *Scene, shop *Shop, p *Payout) bool {
 	low := s.Weather.Crumbs && p.open() && shop.low(p.Coin)
 	j.ask("below-cost-shown", low, p.Reason != hotShort, "withdrawal %s waits for coins, and does not say that they cost too much to bring", p.ID)
@@ -59,7 +59,7 @@ func (j *Judge) thrift(s *Scene, shop *Shop) {
 	able := s.Weather.Thrift && !s.Weather.Deep && !s.Weather.Restored
 	for i := range shop.Payouts {
 		p := &shop.Payouts[i]
-		j.ask("thrift", able && !s.Spared[p.ID], !p.open() || p.Reason == hotShort && j.coinsLieElsewhere(s, shop, p) || p.Reason == stuck || p.Reason == tooHigh, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
+		j.ask("thrift", able && !s.Spared[p.ID], !p.open() || j.coinsLieElsewhere(s, shop, p) || p.Reason == stuck || p.Reason == tooHigh, "withdrawal %s is still %s for %q, and all that was asked for was brought", p.ID, p.Status, p.Reason)
 	}
 	for i := range shop.Resting {
 		r := &shop.Resting[i]

@@ -6,6 +6,7 @@ type Promise struct {
 	Rule string // that it rests on
 	Open string // the finding whose repair turns it on; "" = it is on
 	Why  string // it is open
+	Rare bool   // it comes up in one of some thousand worlds: fewer may never ask it
 }
 
 // Table lists every promise, by what it is about.

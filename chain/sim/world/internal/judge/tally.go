@@ -20,10 +20,10 @@ func (t Tally) Add(more Tally) {
 	}
 }
 
-// Idle lists promises that are not open and never could have failed.
+// Idle lists promises that are neither open nor rare and never could have failed.
 func (t Tally) Idle() (out []string) {
 	for _, p := range Table() {
-		if p.Open == "" && t[p.ID].Able == 0 {
+		if p.Open == "" && !p.Rare && t[p.ID].Able == 0 {
 			out = append(out, p.ID)
 		}
 	}

@@ -172,8 +172,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-payout-needs-unbounded", File: "wallet/treasury/needed.go",
-		Old:  "sum > allowed",
-		New:  "sum > 1000*allowed",
+		Old:  "b.lack > 0 || b.cost > allowed {",
+		New:  "b.lack > 0 || b.cost > 1000*allowed {",
 		What: "a small payout causes moves that cost more than it", Package: "wallet/treasury",
 		Test: "TestFT02_SmallPayoutDoesNotCauseDearMoves",
 	},
@@ -247,6 +247,13 @@ var treasuryRemovals = []Bug{
 		Old:  "!signed && !t.anotherTry(j) {",
 		New:  "!signed {",
 		What: "a sweep that three gas transfers did not help waits for ever", Package: "wallet/treasury", Test: "TestFT01_SweepIsJudgedByWhatIsThereNow",
+	},
+	{
+		ID: "FN02-too-dear-to-bring-untold", File: "wallet/treasury/needed.go",
+		Old:  "return b.lack > 0 || b.cost > allowed, err",
+		New:  "return b.lack > 0 && b.cost > allowed, err",
+		What: "a payout whose coins cost too much to bring says that they are not there", Package: "wallet/treasury",
+		Test: "TestFN02_PayoutWhoseCoinsCostTooMuchToBringSaysSo",
 	},
 	{
 		ID: "FT02-first-come", File: "wallet/treasury/needed.go",
