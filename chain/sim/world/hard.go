@@ -20,6 +20,7 @@ const (
 	Thieves  Nemesis = "thieves"  // somebody edits a row of a payout in the database
 	Rollouts Nemesis = "rollouts" // a currency and confirmations that change between restarts, process by process
 	Issuers  Nemesis = "issuers"  // tokens that begin to take a fee, freeze an address, pause, rebase
+	Halting  Nemesis = "halting"  // operators halt networks, currencies and merchants, and lift it
 	Traitors Nemesis = "traitors" // a process asks the signer for more than was decided
 )
 
@@ -44,6 +45,7 @@ func hardships() []hardship {
 		{Rollouts, 12, 2, (*run).deploy},
 		{Issuers, 12, 2, (*run).issue},
 		{Traitors, 10, 0, nil},
+		{Halting, 15, 3, (*run).halting},
 	}
 }
 
@@ -63,8 +65,8 @@ func (r *run) harden() {
 		if r.w.Nemeses != nil {
 			active = slices.Contains(r.w.Nemeses, h.nemesis)
 		}
-		if h.nemesis == Thieves && r.rate[Restores] > 0 {
-			active = false // a store that is put back is made of what the library wrote
+		if (h.nemesis == Thieves || h.nemesis == Halting) && r.rate[Restores] > 0 {
+			active = false // a store that is put back is made of what the library wrote, and has forgotten halts
 		}
 		if active && r.w.able(h.nemesis) {
 			r.rate[h.nemesis], r.struck[h.nemesis] = rate, 0

@@ -193,6 +193,7 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	for _, h := range halted {
 		s.Halted[h.Currency] = true
 	}
+	r.haltedCoins(s.Halted)
 	s.Spared = map[string]bool{}
 	for id := range r.truth.payouts {
 		s.Spared[id] = r.spared(id)

@@ -46,6 +46,10 @@ func (r *run) liveness() {
 	}
 	r.tell("faults stop")
 	r.now = r.now.Add(r.skewed)
+	r.underHalts()
+	if r.rate[Halting] > 0 {
+		r.liftAll()
+	}
 	r.siege()
 	for round := range 2 {
 		if round == 1 {

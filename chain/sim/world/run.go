@@ -63,6 +63,7 @@ type run struct {
 	held      map[chain.Network]bool
 	signing   string        // what the signer does, "" = it signs
 	signs     int           // from this step on it does again
+	halts     []*halt       // that stand, or may
 	betrayed  int           // step at which a traitor last asked the signer for more
 	unsigned  bool          // processes start without a Signer
 	keep      time.Duration // for which webhooks are kept that have ended; 0 = for ever
@@ -174,6 +175,7 @@ func (r *run) safety(ctx context.Context) {
 		r.harder()
 		r.rise()
 		r.overtake()
+		r.underHalts()
 		r.prove(r.w.Each > 0 && step%r.w.Each == r.w.Each-1)
 	}
 	if r.w.Span > 0 && r.failure == nil {

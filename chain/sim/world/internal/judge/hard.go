@@ -17,6 +17,7 @@ var aboutHard = []Promise{
 	{ID: "delivered-less", Rule: "A withdrawal that was executed and brought less than was ordered is neither failed nor refunded, and completed only by an operator."},
 	{ID: "taxed", Rule: "Where a token took from holders what the books do not know of, its payouts are halted.", Open: "M03", Why: "Nothing compares the books with what the chain holds of a token."},
 	{ID: "traitor", Rule: "The signer signs no second payout with a nonce that it has signed with, and sends gas, sweeps and change to addresses of ours alone, whoever asks."},
+	{ID: "halted", Rule: "After a halt has returned nothing is sent within its scope but what it said is on its way, by any process, until it is lifted; one of a currency or merchant leaves alone what fills a nonce."},
 	{ID: "traitor-new", Rule: "The signer signs no payout that nobody has ordered.", Open: "S07", Why: "It asks nobody whether a payout was ordered, unless its host has set Allow."},
 }
 
@@ -161,6 +162,13 @@ func (j *Judge) less(s *Scene, shop *Shop) {
 				"withdrawal %s of %d is %s, and brought %s", p.ID, p.Amount, p.Status, m.Amount)
 		}
 	}
+}
+
+// UnderHalt is told, while something is halted, whether withdrawals of it are open, and of
+// orders of it of which a transaction was sent although the halt had not said that it is on
+// its way.
+func (j *Judge) UnderHalt(open bool, sent []string) {
+	j.ask("halted", open || len(sent) > 0, len(sent) == 0, "transactions of %v were sent under a halt", sent)
 }
 
 // Betrayed is told what a process asked the signer for beyond what was decided, "" for a

@@ -28,6 +28,7 @@ type history struct {
 	orders   []Order
 	accepted [][2]string
 	hooks    []Hook
+	slipped  []string        // orders that were sent under a halt
 	betrayed map[string]bool // what a traitor asked for → it was refused
 	changes  []storage.Change
 	claims   []storage.Row
@@ -72,6 +73,7 @@ func (h *history) play() *Judge {
 	for _, hook := range h.hooks {
 		j.Received(hook)
 	}
+	j.UnderHalt(true, h.slipped)
 	for what, refused := range h.betrayed {
 		j.Betrayed(what, refused)
 	}

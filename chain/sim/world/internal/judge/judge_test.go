@@ -152,6 +152,7 @@ var breaks = map[string]func(h *history){
 		h.chain().Moves[3].Amount = dec("9.7")
 	},
 	"traitor":      func(h *history) { h.betrayed["a second payout"] = false },
+	"halted":       func(h *history) { h.slipped = []string{"w1"} },
 	"traitor-new":  func(h *history) { h.betrayed[""] = false },
 	"thrift":       func(h *history) { h.shop().Payouts[2].Reason = "gas_short" },
 	"at-rest-deep": func(h *history) { deep(h); h.chain().Stuck["d2"]["USDTX"] = dec("20") },
