@@ -53,6 +53,9 @@ func (a *alarms) heard() string {
 // newInsider gives the merchant deposits of 1,000 in a currency, and the operator gas.
 func newInsider(t *testing.T, currency string) *insider {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("an App on SQLite takes a minute under the race detector")
+	}
 	store, dsn := onSQLite(t)
 	return newInsiderOn(t, currency, store, "sqlite", dsn)
 }
