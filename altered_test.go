@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -53,9 +54,7 @@ func (a *alarms) heard() string {
 // newInsider gives the merchant deposits of 1,000 in a currency, and the operator gas.
 func newInsider(t *testing.T, currency string) *insider {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("an App on SQLite takes a minute under the race detector")
-	}
+	testenv.SQLiteApp(t)
 	store, dsn := onSQLite(t)
 	return newInsiderOn(t, currency, store, "sqlite", dsn)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 )
@@ -34,6 +35,7 @@ func onStores(t *testing.T, f func(t *testing.T, w *world)) {
 
 func onSQLite(t testing.TB) storage.Store {
 	t.Helper()
+	testenv.SQLiteApp(t)
 	path := filepath.Join(t.TempDir(), "store.db")
 	require.NoError(t, sqlite.Migrate(t.Context(), path, slices.Concat(cryptopay.Tables(), keys.Tables(), auth.Tables())...))
 	s, err := sqlite.Open(path, sqlite.Options{})
