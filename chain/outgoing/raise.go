@@ -47,9 +47,9 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	}
 	asked := *in
 	asked.MaxCost = j.v.MaxCost
-	got, err := n.Raise(storage.Apart(ctx), asked, most)
+	got, err := n.granted(ctx, j, asked, most)
 	if err != nil {
-		return false, &waitError{ReasonGasShort, "a higher bound: " + err.Error()}
+		return false, err
 	}
 	if got < least {
 		return false, nil
@@ -63,6 +63,34 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 		return false, err
 	}
 	return true, nil
+}
+
+// granted is the bound that an order has from now on, up to most. What a child may cost is
+// set aside for its parent, beside what that costs, until the parent has landed.
+func (n *Network) granted(ctx context.Context, j *job, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
+	var of ledger.Amount // what the parent costs
+	if j.child() {
+		p, err := n.parentOf(ctx, j)
+		if err != nil {
+			return 0, err
+		}
+		if !p.landed {
+			order, _, _, err := Intents.One(ctx, n.Store, n.part, p.v.Intent)
+			if err != nil {
+				return 0, err
+			}
+			in, of = order.intent(p.v.Intent), p.v.MaxCost
+		}
+	}
+	most, err := most.Add(of)
+	if err != nil {
+		return 0, err
+	}
+	got, err := n.Raise(storage.Apart(ctx), in, most)
+	if err != nil {
+		return 0, &waitError{ReasonGasShort, "a higher bound: " + err.Error()}
+	}
+	return got - of, nil
 }
 
 // priced is price, within a bound that is raised where it has to be.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -92,6 +93,36 @@ func TestW14_ChildKeepsWhatItMayCost(t *testing.T) {
 	require.Equal(t, outgoing.Settled, w.intents(chain.ForCancel)[0].State)
 	w.released()
 	w.conserved("BTC")
+}
+
+// W14: fees go on rising while a child pays. What it may cost stays within what was set aside
+// for its parent, beside what that may cost itself.
+func TestW14_ChildOfAPayoutIsNotRaisedBeyondWhatItsParentHas(t *testing.T) {
+	t.Parallel()
+	w, id := stuckPayout(t)
+	raised, level := false, w.chain.FeeLevel()
+	var first ledger.Amount
+	for i := range 200 {
+		if i > 40 && i%5 == 0 && level < 2_000 {
+			level += max(1, level/8)
+			w.chain.SetFeeLevel(level)
+		}
+		w.wait()
+		all := w.intents(chain.ForCancel)
+		if len(all) == 0 {
+			continue
+		}
+		if first == 0 {
+			first = all[0].MaxCost
+		}
+		raised = raised || all[0].MaxCost > first
+		set, ok := w.reservation(id)
+		require.True(t, ok)
+		kept, _, _, err := outgoing.Attempts.One(t.Context(), w.store, storage.Network("BTC"), w.chain.Mempool()[0])
+		require.NoError(t, err)
+		require.LessOrEqual(t, all[0].MaxCost+kept.MaxCost, set.Amount, "round %d, fee level %d", i, level)
+	}
+	require.True(t, raised, "it is never raised")
 }
 
 // L01: the process dies at every commit, before it or after, while a child pays.

@@ -23,12 +23,16 @@ var (
 // Raise sets more aside for an intent, so that its bound can be raised to most. It is made
 // before the bound is raised: should the process die in between, too much is set aside
 // until the intent ends, and never too little. What is large enough stays as it is, and an
-// intent that nothing was set aside for, such as one that fills a nonce, needs nothing. The
-// error is a *WaitError where the operator's coins do not bear it.
+// intent that nothing was set aside for, such as one that fills a nonce, needs nothing. What a
+// child of a payout may cost is set aside for the payout until that has ended. The error is
+// a *WaitError where the operator's coins do not bear it.
 func (t *Treasury) Raise(ctx context.Context, tenant, intent string, most ledger.Amount) error {
 	p := storage.Tenant(tenant)
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
+		if err == nil && !found && outgoing.IsChild(intent) {
+			return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort} // its parent's is not ended yet
+		}
 		if err != nil || !found {
 			return storage.Change{}, err
 		}
