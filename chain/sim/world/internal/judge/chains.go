@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"slices"
+
 	"github.com/shopspring/decimal"
 )
 
@@ -129,6 +131,25 @@ func (j *Judge) gas(network string) Coin {
 	return Coin{}
 }
 
+// unbooked is what was paid for withdrawals that somebody edited in the database: those wait
+// with their reason until a person has put them right, and are booked then.
+func unbooked(s *Scene, c *Chain, coin Coin) (sum int64) {
+	for i := range s.Shops {
+		for k := range s.Shops[i].Payouts {
+			p := &s.Shops[i].Payouts[k]
+			if _, edited := s.Edited[p.ID]; !edited || p.Coin != coin.Code || !p.open() {
+				continue
+			}
+			if slices.ContainsFunc(c.Moves, func(m Move) bool {
+				return m.Coin == p.Coin && m.To == p.Address && m.Amount.Equal(coin.whole(p.Amount)) && c.ours(m.Tx)
+			}) {
+				sum += p.Amount
+			}
+		}
+	}
+	return sum
+}
+
 // reconcile is I26: at rest, the chain holds what the books say, and what the rules
 // leave out of the books: dust, places finer than the books', and what people paid
 // outside and only told of. Costs are booked rounded up, each by less than a unit.
@@ -141,7 +162,7 @@ func (j *Judge) reconcile(s *Scene, c *Chain) {
 			books += s.Shops[i].Held[c.Network+"/"+code]
 			refunds += s.Shops[i].Left[code]
 		}
-		rest := coin.whole(refunds)
+		rest := coin.whole(refunds - unbooked(s, c, coin))
 		final := true
 		for _, m := range c.Moves {
 			if m.Coin != code || !c.Own[m.To] || c.ours(m.Tx) {
