@@ -30,7 +30,8 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	if !errors.As(cause, &dear) || n.Raise == nil || n.MaxFee > 0 && dear.Need > n.MaxFee || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // a higher bound does not help against that cause
 	}
-	if j.v.Purpose == chain.ForGas && (j.v.State == Queued || j.v.State == Waiting) {
+	moves := j.v.Purpose == chain.ForGas || j.v.Purpose == chain.ForSweep
+	if moves && (j.v.State == Queued || j.v.State == Waiting) {
 		return false, nil // nothing waits for its nonce: it is called back, and decided on anew
 	}
 	more, err := (dear.Need - dear.Most).MulDiv(roomNum, roomDen, ledger.Up)
