@@ -49,6 +49,9 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	asked := *in
 	asked.MaxCost = j.v.MaxCost
 	got, err := n.Raise(storage.Apart(ctx), asked, most)
+	if err != nil && least < most { // without the room it may be borne
+		got, err = n.Raise(storage.Apart(ctx), asked, least)
+	}
 	if err != nil {
 		return false, &waitError{ReasonGasShort, "a higher bound: " + err.Error()}
 	}
