@@ -393,3 +393,27 @@ func TestFN03_AnvilFeesRiseBeyondTheFloat(t *testing.T) {
 	require.Empty(t, m.open())
 	m.judge()
 }
+
+// TestFN03_AnvilFeesRiseBeyondTheLimit: gas costs more than evm.Options.MaxFeePerGas for
+// hours, and much of it for good. Nothing is sent at such a price, all of it says why it
+// waits, and it goes at the first price within the limit.
+func TestFN03_AnvilFeesRiseBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	m := openSqueeze(t, "20")
+	m.pays(6)
+	m.pending()
+	m.pays(6) // nothing was sent of these
+	m.base *= 60
+	m.node.commit()
+	m.pass(100, 4*time.Minute)
+	waiting := m.open()
+	require.Len(t, waiting, 12)
+	for _, s := range waiting {
+		require.NotContains(t, s, `""`, "each shows a reason")
+	}
+	require.Contains(t, fmt.Sprint(waiting), withdrawal.ShownFeeTooHigh)
+	m.base = 44 * calm
+	m.pass(60, 4*time.Minute)
+	require.Empty(t, m.open())
+	m.judge()
+}

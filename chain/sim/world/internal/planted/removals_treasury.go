@@ -122,6 +122,13 @@ var treasuryRemovals = []Bug{
 		Test: "TestFN03_AnvilFeesThatRiseAndStay",
 	},
 	{
+		ID: "FN03-limit-is-a-failure", File: "withdrawal/step.go",
+		Old:  "case errors.Is(failure, chain.ErrTooDear):",
+		New:  "case errors.Is(failure, errLate):",
+		What: "a payout that is handed over while gas costs more than the limit is an error of the worker, and shown as stuck", Package: "internal/e2e",
+		Test: "TestFN03_AnvilFeesRiseBeyondTheLimit",
+	},
+	{
 		ID: "FN03-short-before-dear", File: "chain/evm/build.go",
 		Old:  "	if limit > 0 && most > limit {\n",
 		New:  "	if limit > 0 && most > limit && s.native() {\n",
