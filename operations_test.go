@@ -2,19 +2,24 @@ package cryptopay_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
@@ -48,6 +53,43 @@ func stuck(t testing.TB, store storage.Store, n chain.Network) (h *host, id stri
 	return h, id, h.stick(n)
 }
 
+// onStores runs a test on memory and on databases, each store its own.
+func onStores(t *testing.T, test func(t *testing.T, open func(*testing.T) storage.Store)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(*testing.T) storage.Store { return memory.New() })
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(t *testing.T) storage.Store {
+			store, _ := onSQLite(t)
+			return store
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		if testing.Short() {
+			t.Skip("a server of its own takes seconds")
+		}
+		server := testenv.Postgres(t)
+		db, err := sqlx.Open("pgx", server.DSN("postgres"))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = db.Close() })
+		var made atomic.Int64
+		test(t, func(t *testing.T) storage.Store {
+			name := fmt.Sprint("shop_", made.Add(1))
+			_, err := db.Exec("CREATE DATABASE " + name)
+			require.NoError(t, err)
+			require.NoError(t, postgres.Migrate(t.Context(), server.DSN(name), postgres.Options{}))
+			store, err := postgres.Open(server.DSN(name), postgres.Options{})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = store.Close() })
+			return store
+		})
+	})
+}
+
 // released demands that nothing is set aside when nothing is on its way.
 func (h *host) released() {
 	h.t.Helper()
@@ -64,159 +106,167 @@ func (h *host) released() {
 // little, and the call made again does it.
 func TestFT06_SpeedUpRaisesTheBound(t *testing.T) {
 	t.Parallel()
-	for _, n := range []chain.Network{"ETH", "BTC"} {
-		for failAt := range 4 {
-			t.Run(string(n)+"/"+string(rune('0'+failAt)), func(t *testing.T) {
-				t.Parallel()
-				ctx := t.Context()
-				f := &failing.Store{Store: memory.New()}
-				h, id, _ := stuck(t, f, n)
-				for range 30 {
-					h.clock.Advance(time.Minute)
-					h.mine(1)
-				}
-				require.Contains(t, h.status(h.tenant, id), "processing")
-				v, err := h.app.Operate.Transactions(ctx, n, id)
-				require.NoError(t, err)
-				tries, bound := len(v.Attempts), v.Intent.MaxCost
-				require.Positive(t, tries)
-				require.Positive(t, v.Attempts[0].MaxCost)
+	onStores(t, func(t *testing.T, open func(*testing.T) storage.Store) {
+		for _, n := range []chain.Network{"ETH", "BTC"} {
+			for failAt := range 4 {
+				t.Run(string(n)+"/"+string(rune('0'+failAt)), func(t *testing.T) {
+					t.Parallel()
+					ctx := t.Context()
+					f := &failing.Store{Store: open(t)}
+					h, id, _ := stuck(t, f, n)
+					for range 30 {
+						h.clock.Advance(time.Minute)
+						h.mine(1)
+					}
+					require.Contains(t, h.status(h.tenant, id), "processing")
+					v, err := h.app.Operate.Transactions(ctx, n, id)
+					require.NoError(t, err)
+					tries, bound := len(v.Attempts), v.Intent.MaxCost
+					require.Positive(t, tries)
+					require.Positive(t, v.Attempts[0].MaxCost)
 
-				most := 40 * bound
-				f.Counts, f.Calls, f.FailAt = func(c failing.Call) bool { return c.Changes != nil }, 0, failAt
-				_, err = h.app.Operate.SpeedUp(ctx, n, id, most, because("he waits for it"))
-				f.FailAt = 0
-				row, _, _, e := outgoing.Intents.One(ctx, h.store, storage.Network(string(n)), id)
-				require.NoError(t, e)
-				r, _, _, e := treasury.Reservations.One(ctx, h.store, storage.Tenant(h.tenant), id)
-				require.NoError(t, e)
-				require.GreaterOrEqual(t, r.Amount, row.MaxCost)
-				h.sound()
-				if err != nil {
-					require.ErrorIs(t, err, failing.ErrGone)
+					most := 40 * bound
+					f.Counts, f.Calls, f.FailAt = func(c failing.Call) bool { return c.Changes != nil }, 0, failAt
 					_, err = h.app.Operate.SpeedUp(ctx, n, id, most, because("he waits for it"))
-				}
-				require.NoError(t, err)
-				h.step()
-				v, err = h.app.Operate.Transactions(ctx, n, id)
-				require.NoError(t, err)
-				require.Equal(t, most, v.Intent.MaxCost)
-				require.Len(t, v.Attempts, tries+1, "replaced at once")
-				h.mine(60)
-				h.paidOnce(h.tenant, id)
-				v, err = h.app.Operate.Transactions(ctx, n, id)
-				require.NoError(t, err)
-				require.Positive(t, v.Cost)
-				require.NotEmpty(t, v.CostTx)
-				ops, err := h.app.Operate.List(ctx, n, 10, 0)
-				require.NoError(t, err)
-				require.Len(t, ops, 1, "one call, one record")
-				require.Equal(t, []string{"speed_up", "ann", "he waits for it", h.tenant, id}, []string{string(ops[0].Kind), ops[0].By, ops[0].Reason, ops[0].Tenant, ops[0].Object})
-				require.NotEqual(t, ops[0].Before, ops[0].After)
-				h.released()
-				h.sound()
-				_, err = h.app.Operate.SpeedUp(ctx, n, id, 0, because("once more"))
-				require.ErrorIs(t, err, outgoing.ErrHelp)
-			})
+					f.FailAt = 0
+					row, _, _, e := outgoing.Intents.One(ctx, h.store, storage.Network(string(n)), id)
+					require.NoError(t, e)
+					r, _, _, e := treasury.Reservations.One(ctx, h.store, storage.Tenant(h.tenant), id)
+					require.NoError(t, e)
+					require.GreaterOrEqual(t, r.Amount, row.MaxCost)
+					h.sound()
+					if err != nil {
+						require.ErrorIs(t, err, failing.ErrGone)
+						_, err = h.app.Operate.SpeedUp(ctx, n, id, most, because("he waits for it"))
+					}
+					require.NoError(t, err)
+					h.step()
+					v, err = h.app.Operate.Transactions(ctx, n, id)
+					require.NoError(t, err)
+					require.Equal(t, most, v.Intent.MaxCost)
+					require.Len(t, v.Attempts, tries+1, "replaced at once")
+					h.mine(60)
+					h.paidOnce(h.tenant, id)
+					v, err = h.app.Operate.Transactions(ctx, n, id)
+					require.NoError(t, err)
+					require.Positive(t, v.Cost)
+					require.NotEmpty(t, v.CostTx)
+					ops, err := h.app.Operate.List(ctx, n, 10, 0)
+					require.NoError(t, err)
+					require.Len(t, ops, 1, "one call, one record")
+					require.Equal(t, []string{"speed_up", "ann", "he waits for it", h.tenant, id}, []string{string(ops[0].Kind), ops[0].By, ops[0].Reason, ops[0].Tenant, ops[0].Object})
+					require.NotEqual(t, ops[0].Before, ops[0].After)
+					h.released()
+					h.sound()
+					_, err = h.app.Operate.SpeedUp(ctx, n, id, 0, because("once more"))
+					require.ErrorIs(t, err, outgoing.ErrHelp)
+				})
+			}
 		}
-	}
+	})
 }
 
 // TestFT06_SpeedUpNeedsTheOperatorsCoins: a bound that the operator's coins do not bear is
 // refused, and nothing is changed or recorded; a dry run says what would be.
 func TestFT06_SpeedUpNeedsTheOperatorsCoins(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	h, id, _ := stuck(t, memory.New(), "ETH")
-	v, err := h.app.Operate.Transactions(ctx, "ETH", id)
-	require.NoError(t, err)
-	var wait *treasury.WaitError
-	_, err = h.app.Operate.SpeedUp(ctx, "ETH", id, ledger.MaxAmount/4, because("x"))
-	require.ErrorAs(t, err, &wait)
-	dry := because("x")
-	dry.DryRun = true
-	e, err := h.app.Operate.SpeedUp(ctx, "ETH", id, 2*v.Intent.MaxCost, dry)
-	require.NoError(t, err)
-	require.Equal(t, []ledger.Amount{v.Intent.MaxCost, 2 * v.Intent.MaxCost}, []ledger.Amount{e.Before.MaxCost, e.After.MaxCost})
-	again, err := h.app.Operate.Transactions(ctx, "ETH", id)
-	require.NoError(t, err)
-	require.Equal(t, v, again)
-	_, err = h.app.Operate.SpeedUp(ctx, "ETH", "none", 0, because("x"))
-	require.ErrorIs(t, err, outgoing.ErrNoIntent)
-	ops, err := h.app.Operate.List(ctx, "", 10, 0)
-	require.NoError(t, err)
-	require.Empty(t, ops)
+	onStores(t, func(t *testing.T, open func(*testing.T) storage.Store) {
+		ctx := t.Context()
+		h, id, _ := stuck(t, open(t), "ETH")
+		v, err := h.app.Operate.Transactions(ctx, "ETH", id)
+		require.NoError(t, err)
+		var wait *treasury.WaitError
+		_, err = h.app.Operate.SpeedUp(ctx, "ETH", id, ledger.MaxAmount/4, because("x"))
+		require.ErrorAs(t, err, &wait)
+		dry := because("x")
+		dry.DryRun = true
+		e, err := h.app.Operate.SpeedUp(ctx, "ETH", id, 2*v.Intent.MaxCost, dry)
+		require.NoError(t, err)
+		require.Equal(t, []ledger.Amount{v.Intent.MaxCost, 2 * v.Intent.MaxCost}, []ledger.Amount{e.Before.MaxCost, e.After.MaxCost})
+		again, err := h.app.Operate.Transactions(ctx, "ETH", id)
+		require.NoError(t, err)
+		require.Equal(t, v, again)
+		_, err = h.app.Operate.SpeedUp(ctx, "ETH", "none", 0, because("x"))
+		require.ErrorIs(t, err, outgoing.ErrNoIntent)
+		ops, err := h.app.Operate.List(ctx, "", 10, 0)
+		require.NoError(t, err)
+		require.Empty(t, ops)
+	})
 }
 
 // TestFT06_CancelledPayoutPaysNobody: its nonce or coins go back to ourselves, at a higher
 // fee; the withdrawal fails and its hold is released. Also while its tenant is halted.
 func TestFT06_CancelledPayoutPaysNobody(t *testing.T) {
 	t.Parallel()
-	for _, n := range []chain.Network{"ETH", "BTC"} {
-		for _, halt := range []bool{false, true} {
-			t.Run(string(n), func(t *testing.T) {
-				t.Parallel()
-				ctx := t.Context()
-				h, id, level := stuck(t, memory.New(), n)
-				h.mine(3)
-				if halt {
-					_, err := h.app.Operate.Halt(ctx, cryptopay.HaltScope{Tenant: h.tenant}, because("a look"))
+	onStores(t, func(t *testing.T, open func(*testing.T) storage.Store) {
+		for _, n := range []chain.Network{"ETH", "BTC"} {
+			for _, halt := range []bool{false, true} {
+				t.Run(string(n), func(t *testing.T) {
+					t.Parallel()
+					ctx := t.Context()
+					h, id, level := stuck(t, open(t), n)
+					h.mine(3)
+					if halt {
+						_, err := h.app.Operate.Halt(ctx, cryptopay.HaltScope{Tenant: h.tenant}, because("a look"))
+						require.NoError(t, err)
+					}
+					e, err := h.app.Operate.CancelTransaction(ctx, n, id, because("to the wrong shop"))
 					require.NoError(t, err)
-				}
-				e, err := h.app.Operate.CancelTransaction(ctx, n, id, because("to the wrong shop"))
-				require.NoError(t, err)
-				require.False(t, e.Before.Cancelling)
-				require.True(t, e.After.Cancelling)
-				_, err = h.app.Operate.CancelTransaction(ctx, n, id, because("again"))
-				require.ErrorIs(t, err, outgoing.ErrHelp)
-				h.chains[n].SetFeeLevel(level)
-				h.step()
-				v, err := h.app.Operate.Transactions(ctx, n, id)
-				require.NoError(t, err)
-				require.True(t, v.Cancelling)
-				at := slices.IndexFunc(v.Attempts, func(a outgoing.AttemptView) bool { return a.Purpose == chain.ForCancel })
-				require.Positive(t, at, "a transaction to ourselves")
-				h.mine(60)
-				require.Equal(t, "failed", h.status(h.tenant, id))
-				supplier := h.chains[n].Customer("supplier")
-				require.True(t, h.chains[n].Balance(supplier, string(n)).IsZero())
-				h.released()
-				h.sound()
-				if halt {
-					_, err = h.app.Operate.Lift(ctx, cryptopay.HaltScope{Tenant: h.tenant}, because("done"))
+					require.False(t, e.Before.Cancelling)
+					require.True(t, e.After.Cancelling)
+					_, err = h.app.Operate.CancelTransaction(ctx, n, id, because("again"))
+					require.ErrorIs(t, err, outgoing.ErrHelp)
+					h.chains[n].SetFeeLevel(level)
+					h.step()
+					v, err := h.app.Operate.Transactions(ctx, n, id)
 					require.NoError(t, err)
-				}
-				next := h.payout(h.tenant, string(n), map[chain.Network]string{"ETH": "0.01", "BTC": "0.001"}[n])
-				h.mine(60)
-				h.paidOnce(h.tenant, next)
-				h.sound()
-			})
+					require.True(t, v.Cancelling)
+					at := slices.IndexFunc(v.Attempts, func(a outgoing.AttemptView) bool { return a.Purpose == chain.ForCancel })
+					require.Positive(t, at, "a transaction to ourselves")
+					h.mine(60)
+					require.Equal(t, "failed", h.status(h.tenant, id))
+					supplier := h.chains[n].Customer("supplier")
+					require.True(t, h.chains[n].Balance(supplier, string(n)).IsZero())
+					h.released()
+					h.sound()
+					if halt {
+						_, err = h.app.Operate.Lift(ctx, cryptopay.HaltScope{Tenant: h.tenant}, because("done"))
+						require.NoError(t, err)
+					}
+					next := h.payout(h.tenant, string(n), map[chain.Network]string{"ETH": "0.01", "BTC": "0.001"}[n])
+					h.mine(60)
+					h.paidOnce(h.tenant, next)
+					h.sound()
+				})
+			}
 		}
-	}
+	})
 }
 
 // TestFT06_CancelledBeforeItIsSigned: a payout that waits is cancelled at once; one whose
 // plan a signer may have seen gives its nonce back first.
 func TestFT06_CancelledBeforeItIsSigned(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	h := newHost(t, 72, "ETH")
-	h.earn("ETH", "300")
-	_, err := h.app.Operate.Halt(ctx, cryptopay.HaltScope{Currency: usdt}, because("x"))
-	require.NoError(t, err)
-	h.configure = func(c *cryptopay.Config) { c.Signer = nil }
-	h.restart()
-	id := h.payout(h.tenant, "ETH", "0.01")
-	h.step()
-	e, err := h.app.Operate.CancelTransaction(ctx, "ETH", id, because("a mistake"))
-	require.NoError(t, err)
-	require.Equal(t, []outgoing.State{outgoing.Queued, outgoing.Cancelled}, []outgoing.State{e.Before.State, e.After.State})
-	h.configure = nil
-	h.restart()
-	h.mine(30)
-	require.Equal(t, "cancelled", h.status(h.tenant, id))
-	h.released()
-	h.sound()
+	onStores(t, func(t *testing.T, open func(*testing.T) storage.Store) {
+		ctx := t.Context()
+		h := newHostOn(t, open(t), 72, "ETH")
+		h.earn("ETH", "300")
+		_, err := h.app.Operate.Halt(ctx, cryptopay.HaltScope{Currency: usdt}, because("x"))
+		require.NoError(t, err)
+		h.configure = func(c *cryptopay.Config) { c.Signer = nil }
+		h.restart()
+		id := h.payout(h.tenant, "ETH", "0.01")
+		h.step()
+		e, err := h.app.Operate.CancelTransaction(ctx, "ETH", id, because("a mistake"))
+		require.NoError(t, err)
+		require.Equal(t, []outgoing.State{outgoing.Queued, outgoing.Cancelled}, []outgoing.State{e.Before.State, e.After.State})
+		h.configure = nil
+		h.restart()
+		h.mine(30)
+		require.Equal(t, "cancelled", h.status(h.tenant, id))
+		h.released()
+		h.sound()
+	})
 }
 
 // TestFT06_NoncesBeyondOursAreListedAndAdopted: after a restore from an older backup the

@@ -166,7 +166,12 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 		}
 	}
 	if m.w.Stage == Kept {
-		if m.w.MaxCost, failure = s.c.MaxCost(ctx, m.w.intent()); failure != nil {
+		m.w.MaxCost, failure = s.c.MaxCost(ctx, m.w.intent())
+		switch {
+		case errors.Is(failure, chain.ErrTooDear): // nothing failed: it is due again when fees may have fallen
+			m.wait(WaitingFeeTooHigh, retry)
+			return nil, nil
+		case failure != nil:
 			m.wait(WaitingPayout, retry)
 			return failure, nil
 		}

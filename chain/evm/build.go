@@ -113,14 +113,12 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err := json.Unmarshal(o.Fee.Params, &p); err != nil || p.Gas == 0 || p.Cap <= 0 || p.Tip < 0 || p.L1 < 0 || p.Tip > p.Cap {
 		return chain.Unsigned{}, fmt.Errorf("%w: the fee is not one of EstimateFee's", chain.ErrRejected)
 	}
-	if err := p.bump(o.Attempt); err != nil {
+	if err := p.bump(o.Attempt, c.o.MaxFeePerGas); err != nil {
 		return chain.Unsigned{}, err
 	}
-	if err := c.afford(ctx, s, &p); err != nil {
+	most, err := c.afford(ctx, s, &p, o.Intent.MaxCost)
+	if err != nil {
 		return chain.Unsigned{}, err
-	}
-	if p.Cap > c.o.MaxFeePerGas {
-		return chain.Unsigned{}, fmt.Errorf("%w: %d wei for gas, the limit is %d", chain.ErrTooDear, p.Cap, c.o.MaxFeePerGas)
 	}
 	payload, err := c.payload(s, &p, o.Nonce)
 	if err != nil {
@@ -130,51 +128,57 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	if u.MaxCost, err = c.cost(p.most()); err != nil {
-		return chain.Unsigned{}, err
-	}
-	if limit := o.Intent.MaxCost; limit > 0 && u.MaxCost > limit {
-		return chain.Unsigned{}, &chain.DearError{Need: u.MaxCost, Most: limit}
-	}
+	u.MaxCost = most
 	return u, nil
 }
 
-// afford checks the sender's balances, settles what All means, and tries the
-// transfer where EstimateFee could not.
-func (c *Client) afford(ctx context.Context, s *sending, p *price) error {
+// afford tries the transfer where EstimateFee could not, checks the limits and then the
+// sender's balances, and settles what All means. It returns the most that the network may
+// take. What is too dear is said before what is short: the sender gets what is missing only
+// where the limit allows to spend it.
+func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.Amount) (most ledger.Amount, err error) {
 	has, err := c.holds(ctx, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if s.all {
 		s.amount = new(big.Int).Set(has)
 	}
 	if has.Cmp(s.amount) < 0 || s.all && has.Sign() == 0 {
-		return fmt.Errorf("%w: it has %s %s", chain.ErrShort, coins(has, s.cur.Decimals), s.cur.Code)
+		return 0, fmt.Errorf("%w: it has %s %s", chain.ErrShort, coins(has, s.cur.Decimals), s.cur.Code)
 	}
 	if p.Guess {
 		g, err := c.gas(ctx, s)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		p.Gas, p.Guess = g, false
+	}
+	if p.Cap > c.o.MaxFeePerGas {
+		return 0, fmt.Errorf("%w: %d wei for gas, the limit is %d", chain.ErrTooDear, p.Cap, c.o.MaxFeePerGas)
+	}
+	if most, err = c.cost(p.most()); err != nil {
+		return 0, err
+	}
+	if limit > 0 && most > limit {
+		return 0, &chain.DearError{Need: most, Most: limit}
 	}
 	funds, need := has, new(big.Int).Add(s.amount, p.most())
 	if !s.native() {
 		if funds, err = c.holds(ctx, &sending{cur: c.native, from: s.from}); err != nil {
-			return err
+			return 0, err
 		}
 		need = p.most()
 	} else if s.all {
 		need = p.most()
 		if s.amount.Sub(has, need).Sign() <= 0 {
-			return fmt.Errorf("%w: it has %s %s, less than the fee", chain.ErrShort, coins(has, 18), c.native.Code)
+			return 0, fmt.Errorf("%w: it has %s %s, less than the fee", chain.ErrShort, coins(has, 18), c.native.Code)
 		}
 	}
 	if funds.Cmp(need) < 0 {
-		return fmt.Errorf("%w: it has %s %s and needs %s", chain.ErrShort, coins(funds, 18), c.native.Code, coins(need, 18))
+		return 0, fmt.Errorf("%w: it has %s %s and needs %s", chain.ErrShort, coins(funds, 18), c.native.Code, coins(need, 18))
 	}
-	return nil
+	return most, nil
 }
 
 // Inspect tells what a payload does, from its bytes and the Registry alone: a

@@ -305,8 +305,10 @@ func (c *Client) holds(ctx context.Context, s *sending) (*big.Int, error) {
 }
 
 // bump raises prices for the n-th attempt: nodes take a replacement only for an
-// eighth more of both.
-func (p *price) bump(attempt int) error {
+// eighth more of both. What is stuck pays less than gas costs now: where the limit is an
+// eighth above that, it is enough.
+func (p *price) bump(attempt int, limit int64) error {
+	enough := p.Now + p.Now/8 + 1
 	for ; p.Bumps < attempt-1; p.Bumps++ {
 		if p.Cap > math.MaxInt64/2 || p.Tip > math.MaxInt64/2 {
 			return chain.ErrTooDear
@@ -316,6 +318,9 @@ func (p *price) bump(attempt int) error {
 			p.Tip += p.Tip/8 + 1
 		}
 		p.Now += p.Now/8 + 1
+	}
+	if p.Cap > limit && enough <= limit {
+		p.Cap, p.Tip = limit, min(p.Tip, limit)
 	}
 	p.Now = min(p.Now, p.Cap)
 	return nil

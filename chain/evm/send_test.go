@@ -433,6 +433,50 @@ func TestCancelSendsNothingToOurselves(t *testing.T) {
 	require.Equal(t, []string{hotAddress.Hex() + "/3"}, u.Spends)
 }
 
+// A limit that is too low for an eighth more is bid in full, where that is an eighth more
+// than gas costs: what is stuck pays less.
+func TestFN03_ReplacementBidsTheLimit(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.rich(oneEther)
+	bid := func(limit int64, attempt int) (int64, error) {
+		c := f.client(func(o *Options) { o.MaxFeePerGas = limit })
+		u, err := c.Build(t.Context(), order("ETH", 1e6, 0, attempt))
+		if err != nil {
+			return 0, err
+		}
+		_, tx, err := unsigned(u.Payload)
+		require.NoError(t, err)
+		return tx.GasFeeCap().Int64(), nil
+	}
+	for _, attempt := range []int{1, 2, 5} {
+		at, err := bid(26*gwei/10, attempt)
+		require.NoError(t, err)
+		require.EqualValues(t, 26*gwei/10, at, "gas costs 2 gwei")
+	}
+	_, err := bid(22*gwei/10, 1)
+	require.NoError(t, err)
+	_, err = bid(22*gwei/10, 2)
+	require.ErrorIs(t, err, chain.ErrTooDear)
+}
+
+// The sender gets what it is short of only where the limit allows to spend it: that is said
+// first.
+func TestFN03_TooDearIsSaidBeforeShort(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.rich(oneEther)
+	f.says("eth_getBalance", "0x0")
+	o := order("USDTERC20", 1e6, 0, 1)
+	_, err := f.client().Build(t.Context(), o)
+	require.ErrorIs(t, err, chain.ErrShort)
+	o.Intent.MaxCost = 7559
+	_, err = f.client().Build(t.Context(), o)
+	var dear *chain.DearError
+	require.ErrorAs(t, err, &dear)
+	require.EqualValues(t, 7560, dear.Need)
+}
+
 func TestDataFeeOfARollup(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

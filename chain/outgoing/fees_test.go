@@ -2,6 +2,7 @@ package outgoing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -36,6 +37,35 @@ func TestW14_AbsurdFeeWaitsAndBurnsNoNonce(t *testing.T) {
 		require.Len(t, w.heard, 1, "the reason is told once")
 		w.client.fee = nil
 		w.run(20)
+		w.paid(in)
+		w.sound()
+	}
+}
+
+// A bound is raised with some room, and without where the owner's coins bear no more.
+func TestFN03_BoundIsRaisedAsFarAsTheCoinsGo(t *testing.T) {
+	t.Parallel()
+	for _, has := range []ledger.Amount{149, 150, 162, 163} {
+		var asked []ledger.Amount
+		w := funded(t, setup{change: func(c *outgoing.Config) {
+			c.Raise = func(_ context.Context, _ chain.Intent, most ledger.Amount) (ledger.Amount, error) {
+				if asked = append(asked, most); most > has {
+					return 0, errors.New("not borne")
+				}
+				return most, nil
+			}
+		}})
+		w.client.fee = func(f chain.Fee) chain.Fee { f.Max, f.Cost = 150_000, 1000; return f }
+		in := w.intent("a", coin)
+		in.MaxCost, has = 100_000, has*1000
+		w.submit(in)
+		w.run(20)
+		if has < 150_000 {
+			require.Equal(t, outgoing.ReasonGasShort, w.last("a").Reason)
+			w.unpaid(in)
+			continue
+		}
+		require.Equal(t, []ledger.Amount{162_500, 150_000}[:len(asked)], asked)
 		w.paid(in)
 		w.sound()
 	}

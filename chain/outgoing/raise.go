@@ -30,7 +30,8 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	if !errors.As(cause, &dear) || n.Raise == nil || n.MaxFee > 0 && dear.Need > n.MaxFee || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // a higher bound does not help against that cause
 	}
-	if j.v.Purpose == chain.ForGas && (j.v.State == Queued || j.v.State == Waiting) {
+	moves := j.v.Purpose == chain.ForGas || j.v.Purpose == chain.ForSweep
+	if moves && (j.v.State == Queued || j.v.State == Waiting) {
 		return false, nil // nothing waits for its nonce: it is called back, and decided on anew
 	}
 	more, err := (dear.Need - dear.Most).MulDiv(roomNum, roomDen, ledger.Up)
@@ -48,6 +49,9 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	asked := *in
 	asked.MaxCost = j.v.MaxCost
 	got, err := n.granted(ctx, j, asked, most)
+	if err != nil && least < most { // without the room it may be borne
+		got, err = n.granted(ctx, j, asked, least)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -39,6 +39,7 @@ type setup struct {
 	client   chain.Client
 	registry *chain.Registry
 	notifier webhook.Notifier
+	float    string // the operator's own ether for fees
 	// signer stands before the real one. Defaults to nothing.
 	signer func(chain.Signer) chain.Signer
 }
@@ -92,7 +93,7 @@ func newHost(t testing.TB, n *node, change ...func(*setup)) *host {
 	t.Helper()
 	h := &host{t: t, node: n, inbox: &inbox{}}
 	h.setup = setup{
-		store: memory.New(), client: n.client(), registry: n.registry, notifier: h.inbox,
+		store: memory.New(), float: "2", client: n.client(), registry: n.registry, notifier: h.inbox,
 		clock: cryptopay.NewManualClock(time.Unix(int64(n.block(n.height()).Timestamp), 0)),
 	}
 	for _, f := range change {
@@ -107,7 +108,7 @@ func newHost(t testing.TB, n *node, change ...func(*setup)) *host {
 	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
 	require.NoError(t, err)
 	h.hot = string(hot)
-	n.pay(h.hot, "ETH", dec("2"))
+	n.pay(h.hot, "ETH", dec(h.float))
 	h.mine(confirmations)
 	return h
 }

@@ -44,6 +44,7 @@ type node struct {
 	id       *big.Int
 	boss     *ecdsa.PrivateKey
 	people   []*ecdsa.PrivateKey
+	bid      int64 // gwei that people pay for gas at the most
 	next     int
 	nonces   map[common.Address]hexutil.Uint64
 	at       map[string]common.Address // contracts by name
@@ -73,7 +74,7 @@ func addressOf(k *ecdsa.PrivateKey) common.Address { return crypto.PubkeyToAddre
 func (n *node) rich() []*ecdsa.PrivateKey { return append([]*ecdsa.PrivateKey{n.boss}, n.people...) }
 
 func newNode(t testing.TB, url string) *node {
-	n := &node{t: t, url: url, boss: key("boss"), at: map[string]common.Address{}, nonces: map[common.Address]hexutil.Uint64{}}
+	n := &node{t: t, url: url, boss: key("boss"), bid: 200, at: map[string]common.Address{}, nonces: map[common.Address]hexutil.Uint64{}}
 	for i := range payers {
 		n.people = append(n.people, key(fmt.Sprint("customer ", i)))
 	}
@@ -224,7 +225,7 @@ func (n *node) send(from *ecdsa.PrivateKey, to *common.Address, value *big.Int, 
 	n.nonces[addressOf(from)] = nonce + 1
 	tx, err := types.SignNewTx(from, types.LatestSignerForChainID(n.id), &types.DynamicFeeTx{
 		ChainID: n.id, Nonce: uint64(nonce), To: to, Value: value, Data: data, Gas: gas,
-		GasFeeCap: big.NewInt(200 * gwei), GasTipCap: big.NewInt(2 * gwei),
+		GasFeeCap: big.NewInt(n.bid * gwei), GasTipCap: big.NewInt(2 * gwei),
 	})
 	require.NoError(n.t, err)
 	raw, err := tx.MarshalBinary()

@@ -29,6 +29,10 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 		return "", false, err
 	}
 	j.s.Reason = string(intent.Reason)
+	j.note.MaxCost = max(j.note.MaxCost, intent.MaxCost) // may have been raised: see Grant
+	if intent.State == outgoing.Signed {
+		waiting = signedWaits[intent.Reason]
+	}
 	c, err := t.cfg.Registry.Currency(j.s.Currency)
 	if err != nil {
 		return "", false, err
@@ -52,7 +56,7 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 		}
 		return waiting, false, nil
 	case v.gas == 0:
-		return "", false, nil
+		return waiting, false, nil
 	}
 	j.s.State, j.s.Fundings, j.s.Reason = SweepFunding, j.s.Fundings+1, "more gas is needed"
 	if err := j.note.fund(v.gas, v.fund); err != nil {
@@ -60,6 +64,9 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 	}
 	return "", true, t.put(ctx, j, t.cfg.Now())
 }
+
+// signedWaits is what a sweep waits for that was signed at a price at which it is in no block.
+var signedWaits = map[outgoing.Reason]string{outgoing.ReasonTooDear: WaitBelowCost, outgoing.ReasonGasShort: WaitGasShort}
 
 // missing is how much gas the address lacks for a sweep at the present price, and whether
 // the sweep is signed.

@@ -112,15 +112,24 @@ func (t *Treasury) dayLimit(ctx context.Context, in chain.Intent, gas *chain.Cur
 			return nil, err
 		}
 	}
+	limit, err := t.dayMost(ctx, gas)
+	if err != nil {
+		return nil, err
+	}
+	return []storage.Level{{Name: dayName(gas.Code, at), Delta: int64(most), Max: limit}}, nil
+}
+
+// dayMost is Config.DailyCost at the present price, in units of a gas currency.
+func (t *Treasury) dayMost(ctx context.Context, gas *chain.Currency) (int64, error) {
 	price, err := t.price(ctx, gas.Token)
 	if err != nil {
-		return nil, &WaitError{Reason: WaitNoPrice, Err: err}
+		return 0, &WaitError{Reason: WaitNoPrice, Err: err}
 	}
 	limit, err := ledger.Quo(t.cfg.DailyCost, price, gas.Scale, ledger.Down)
 	if err != nil {
-		return nil, fmt.Errorf("treasury: DailyCost in %s: %w", gas.Code, err)
+		return 0, fmt.Errorf("treasury: DailyCost in %s: %w", gas.Code, err)
 	}
-	return []storage.Level{{Name: dayName(gas.Code, at), Delta: int64(most), Max: int64(limit)}}, nil
+	return int64(limit), nil
 }
 
 func dayName(gas string, at time.Time) string {

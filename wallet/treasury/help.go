@@ -27,6 +27,12 @@ var (
 // child of a payout may cost is set aside for the payout until that has ended. The error is
 // a *WaitError where the operator's coins do not bear it.
 func (t *Treasury) Raise(ctx context.Context, tenant, intent string, most ledger.Amount) error {
+	return t.raise(ctx, tenant, intent, most, math.MaxInt64) // an operator's word goes before the day's limit
+}
+
+// raise is Raise, where limit is the day's limit on the cost of forwarding in units of the
+// gas currency. The error wraps a *storage.LevelError where it is used up.
+func (t *Treasury) raise(ctx context.Context, tenant, intent string, most ledger.Amount, limit int64) error {
 	p := storage.Tenant(tenant)
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
@@ -56,9 +62,9 @@ func (t *Treasury) Raise(ctx context.Context, tenant, intent string, most ledger
 		}
 		c := storage.Change{ID: fmt.Sprintf("raise/%s/%d", intent, row.Version), Partition: p}
 		r.Amount = most
-		if r.Counted > 0 { // an operator's word goes before the day's limit
+		if r.Counted > 0 {
 			r.Counted += more
-			c.Level = []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: int64(more), Max: math.MaxInt64}}
+			c.Level = []storage.Level{{Name: dayName(r.Asset, r.Since), Delta: int64(more), Max: limit}}
 		}
 		c.Put = []storage.Row{
 			Reservations.Row(intent, row.Version, time.Time{}, r),

@@ -3,49 +3,82 @@ package treasury
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // Grant sets more aside for an order that cannot be sent within its bound, and returns the
 // bound that it has from now on, in units of the network's gas currency: at most most, and
-// the present one where it is refused. A payout may cost no more than the share of its
-// value that Config.MinSweep allows. A sweep keeps its bound: it waits for lower fees. What
-// frees a nonce, that is a gas transfer or a cancellation, is bounded by the operator's
-// coins alone. A *WaitError says that those do not bear it, or that there is no price. It is
-// for outgoing.Config.Raise.
+// the present one where it is refused. A payout or a sweep may cost no more than the share
+// of its value that Config.MinSweep allows, and a sweep no more than Config.DailyCost leaves:
+// else it waits for lower fees. What frees a nonce, that is a gas transfer or a
+// cancellation, is bounded by the operator's coins alone. A *WaitError says that those do
+// not bear it, or that there is no price. It is for outgoing.Config.Raise.
 func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
-	switch in.Purpose {
-	case chain.ForSweep:
-		return in.MaxCost, nil
-	case chain.ForWithdrawal:
-		c, err := t.cfg.Registry.Currency(in.Currency)
-		if err != nil {
-			return 0, err
-		}
-		gas, err := t.cfg.Registry.Gas(in.Network)
-		if err != nil {
-			return 0, err
-		}
-		worth, err := t.inGas(ctx, c, gas, in.Amount)
-		if err != nil {
-			return 0, &WaitError{Reason: WaitNoPrice, Err: err}
-		}
-		allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
+	limit := int64(math.MaxInt64)
+	if in.Purpose == chain.ForWithdrawal || in.Purpose == chain.ForSweep {
+		allowed, err := t.share(ctx, in)
 		if err != nil {
 			return 0, err
 		}
 		most = min(most, allowed)
 	}
+	if in.Purpose == chain.ForSweep {
+		gas, err := t.cfg.Registry.Gas(in.Network)
+		if err != nil {
+			return 0, err
+		}
+		if limit, err = t.dayMost(ctx, gas); err != nil {
+			return 0, err
+		}
+	}
 	if most <= in.MaxCost {
 		return in.MaxCost, nil
 	}
-	switch err := t.Raise(ctx, in.Tenant, in.ID, most); {
-	case errors.Is(err, ErrEnded):
+	switch err, full := t.raise(ctx, in.Tenant, in.ID, most, limit), (*storage.LevelError)(nil); {
+	case errors.Is(err, ErrEnded), errors.As(err, &full):
 		return in.MaxCost, nil
 	case err != nil:
 		return 0, err
 	}
 	return most, nil
+}
+
+// share is the most that sending an order may cost of what it moves, in units of the gas
+// currency. Of a sweep that is without what was spent on it before, and may have to be spent
+// on one more gas transfer.
+func (t *Treasury) share(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+	c, err := t.cfg.Registry.Currency(in.Currency)
+	if err != nil {
+		return 0, err
+	}
+	gas, err := t.cfg.Registry.Gas(in.Network)
+	if err != nil {
+		return 0, err
+	}
+	amount, spent := in.Amount, ledger.Amount(0)
+	if in.Purpose == chain.ForSweep {
+		note, _, _, err := SweepNotes.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID)
+		if err != nil {
+			return 0, err
+		}
+		if amount, spent = note.Amount, note.Spent; !c.Native() && !t.sponsored(in) {
+			fund, err := t.fundingCost(ctx, gas, in.From)
+			if err != nil {
+				return 0, err
+			}
+			if spent, err = spent.Add(fund); err != nil {
+				return 0, err
+			}
+		}
+	}
+	worth, err := t.inGas(ctx, c, gas, amount)
+	if err != nil {
+		return 0, &WaitError{Reason: WaitNoPrice, Err: err}
+	}
+	allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
+	return allowed - spent, err
 }

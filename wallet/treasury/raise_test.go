@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // What a raised bound adds is set aside of the house's own coins, once however often it is
 // asked for, and not where those do not bear it, or where a
-// payout is not worth it. A sweep keeps its bound.
+// payout or a sweep is not worth it.
 func TestFN03_RaisedBoundIsSetAsideOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
@@ -70,8 +71,51 @@ func TestFN03_RaisedBoundIsSetAsideOnce(t *testing.T) {
 	sweep.Purpose = chain.ForSweep
 	got, err = w.app.Treasury.Grant(t.Context(), sweep, 1e7)
 	require.NoError(t, err)
-	require.Equal(t, in.MaxCost, got)
+	require.Equal(t, in.MaxCost, got, "of nothing")
 
 	require.ErrorIs(t, w.app.Treasury.Raise(t.Context(), w.tenant, "p", 1e9), treasury.ErrGasShort)
 	is(2_500_000)
+}
+
+// Fees rise after a sweep was signed, and stay. It is sent again within its share of what it
+// moves and within the day's limit, else it waits, and shows why.
+func TestFN03_SignedSweepIsRaisedWithinItsShareAndTheDay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ currency, usd, day, waits string }{
+		"Worth":            {"ETH", "300", "500", ""},
+		"NotWorth":         {"ETH", "4", "500", treasury.WaitBelowCost},
+		"DayIsUsedUp":      {"ETH", "300", "3", treasury.WaitBelowCost},
+		"TokenWorth":       {"USDTERC20", "300", "500", ""},
+		"TokenNotWorth":    {"USDTERC20", "20", "500", treasury.WaitBelowCost},
+		"TokenDayIsUsedUp": {"USDTERC20", "300", "3", treasury.WaitDailyCap}, // which its gas is part of
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec(c.day) })
+			w.fund("1")
+			w.pay(c.currency, c.usd)
+			w.until(w.signed)
+			bound := w.intents(chain.ForSweep)[0].MaxCost
+			calm := w.chain.FeeLevel()
+			w.chain.SetFeeLevel(30 * calm)
+			w.hours(12)
+			in := w.intents(chain.ForSweep)[0]
+			if c.waits != "" {
+				require.Equal(t, outgoing.Signed, in.State)
+				waiting := w.waiting()
+				require.Len(t, waiting, 1)
+				require.Equal(t, c.waits, waiting[0].Reason)
+				require.False(t, waiting[0].Next.IsZero())
+				w.chain.SetFeeLevel(calm)
+				w.hours(3)
+				w.mine(30)
+				in = w.intents(chain.ForSweep)[0]
+			}
+			require.Equal(t, outgoing.Settled, in.State)
+			require.Equal(t, c.waits != treasury.WaitBelowCost, in.MaxCost > bound)
+			require.Zero(t, w.waits())
+			w.conserved("ETH", c.currency)
+			w.released()
+		})
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	btcaddr "github.com/btcsuite/btcd/address/v2"
@@ -85,6 +87,14 @@ func (m *Mint) block(height int64) (raw string) {
 	m.Ask(&hash, "getblockhash", height)
 	m.Ask(&raw, "getblock", hash, map[utxo.Dialect]any{utxo.Btcd: 0, utxo.Core: false}[m.dialect])
 	return raw
+}
+
+func (m *Mint) parsed(height int64) (block wire.MsgBlock) {
+	m.t.Helper()
+	b, err := hex.DecodeString(m.block(height))
+	require.NoError(m.t, err)
+	require.NoError(m.t, block.Deserialize(bytes.NewReader(b)))
+	return block
 }
 
 // address is the P2PKH address of a key.
@@ -164,10 +174,7 @@ func (m *Mint) Height() (h int64) {
 func (m *Mint) Pay(to string, amount decimal.Decimal) string {
 	m.t.Helper()
 	m.spent++
-	b, err := hex.DecodeString(m.block(m.spent))
-	require.NoError(m.t, err)
-	var block wire.MsgBlock
-	require.NoError(m.t, block.Deserialize(bytes.NewReader(b)))
+	block := m.parsed(m.spent)
 	from := block.Transactions[0]
 	script := m.script(to)
 	tx := wire.NewMsgTx(2)
@@ -176,8 +183,9 @@ func (m *Mint) Pay(to string, amount decimal.Decimal) string {
 	value := amount.Shift(8).IntPart()
 	tx.AddTxOut(wire.NewTxOut(value, script))
 	tx.AddTxOut(wire.NewTxOut(from.TxOut[0].Value-value-5_000, from.TxOut[0].PkScript))
-	tx.TxIn[0].SignatureScript, err = txscript.SignatureScript(tx, 0, from.TxOut[0].PkScript, txscript.SigHashAll, m.key, true)
+	sig, err := txscript.SignatureScript(tx, 0, from.TxOut[0].PkScript, txscript.SigHashAll, m.key, true)
 	require.NoError(m.t, err)
+	tx.TxIn[0].SignatureScript = sig
 	var buf bytes.Buffer
 	require.NoError(m.t, tx.Serialize(&buf))
 	var sent string
@@ -232,4 +240,31 @@ func (m *Mint) Received(a string) decimal.Decimal {
 	sum, err := m.Client.Balance(m.t.Context(), string(m.Network), chain.Address(a))
 	require.NoError(m.t, err)
 	return sum
+}
+
+// Paid is what every output in a block brought an address, spent or not.
+func (m *Mint) Paid(to string) (out []decimal.Decimal) {
+	m.t.Helper()
+	script := m.script(to)
+	for h := int64(1); h <= m.Height(); h++ {
+		for _, tx := range m.parsed(h).Transactions {
+			for _, o := range tx.TxOut {
+				if bytes.Equal(o.PkScript, script) {
+					out = append(out, decimal.New(o.Value, -8))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Unspent reports whether an output is there, in a block, and not spent by one.
+func (m *Mint) Unspent(outpoint string) bool {
+	m.t.Helper()
+	tx, place, _ := strings.Cut(outpoint, ":")
+	n, err := strconv.Atoi(place)
+	require.NoError(m.t, err)
+	var out json.RawMessage
+	m.Ask(&out, "gettxout", tx, n, false)
+	return len(out) > 0 && string(out) != "null"
 }

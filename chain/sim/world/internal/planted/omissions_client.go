@@ -11,7 +11,7 @@ var clientOmissions = []Bug{
 	},
 	{
 		ID: "omit-evm-replacement-bump", File: "chain/evm/build.go",
-		Old: `	if err := p.bump(o.Attempt); err != nil {
+		Old: `	if err := p.bump(o.Attempt, c.o.MaxFeePerGas); err != nil {
 		return chain.Unsigned{}, err
 	}
 `,
