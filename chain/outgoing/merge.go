@@ -53,6 +53,7 @@ const mostMerges = 50
 // to merge them.
 type crowd struct {
 	merges  int           // at least 1
+	now     int           // of them, that can be made at once
 	each    ledger.Amount // most that one of them costs
 	all     ledger.Amount // what they cost together
 	payment ledger.Amount // what the order's own transaction costs afterwards
@@ -123,6 +124,9 @@ func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cau
 		return &waitError{ReasonGasShort, cause.Error()}
 	case count <= most:
 		return cause
+	}
+	if c.now = min(c.merges, mostMerges); c.merges > most {
+		c.now = min(c.now, count/most) // what merges return is merged again
 	}
 	rest := max(count-c.merges*(most-1), 1) // coins of the payment
 	if c.payment, err = coin.MulDiv(uint64(rest)+1, 1, ledger.Up); err == nil {
@@ -236,8 +240,7 @@ func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) e
 	if c.all > room {
 		return n.wait(ctx, j, &waitError{ReasonTooDear, fmt.Sprintf("merging its coins costs %d of at most %d", c.all, room)})
 	}
-	merges := min(c.merges, mostMerges)
-	most, err := c.each.MulDiv(roomNum, roomDen, ledger.Up)
+	most, err := max(c.each, d.fee.Max).MulDiv(roomNum, roomDen, ledger.Up)
 	if err != nil {
 		return err
 	}
@@ -246,17 +249,17 @@ func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) e
 	// The largest coin is written as it is: of two payouts that decide at the same moment,
 	// one meets a conflict, and then sees the merges of the other.
 	s := step{
-		op: "merge", due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, most*ledger.Amount(merges), allowed),
+		op: "merge", due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, most*ledger.Amount(c.now), allowed),
 		with: []storage.Row{Coins.Row(c.largest.ID, c.largest.Version, time.Time{}, Coins.Value(c.largest))},
 	}
-	for k := range merges {
+	for k := range c.now {
 		m := n.mergeFor(&in, d.change.Address)
 		m.ID, m.MaxCost = mergeOf(j.id, count+k+1), most
 		s.with = append(s.with, Intents.Row(m.ID, 0, now, record(m, now)))
 	}
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonConsolidating, 0
 	s.tell = n.outcome(j)
-	n.Log.Info("coins_are_merged", slog.String("intent", j.id), slog.Int("merges", merges), slog.Int64("cost", int64(c.all)))
+	n.Log.Info("coins_are_merged", slog.String("intent", j.id), slog.Int("merges", c.now), slog.Int64("cost", int64(c.all)))
 	return n.commit(ctx, j, s)
 }
 
