@@ -261,7 +261,9 @@ func TestFT04_NoMergesBesideAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	old := true
 	w := crowded(t, narrow(3, func(c *outgoing.Config) {
-		c.Able = func(_ context.Context, a outgoing.Ability) (bool, error) { return !old || a != outgoing.AbilityMerges, nil }
+		c.Able = func(_ context.Context, a outgoing.Ability) (bool, error) {
+			return !old || a != outgoing.AbilityMerges, nil
+		}
 	}), 12)
 	in := w.submit(w.intent("a", 5*coin))
 	w.run(5)
