@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
@@ -22,24 +23,47 @@ func TestCoinsFN02_PayoutOfManySmallCoins(t *testing.T) {
 	onMints(t, func(t *testing.T, m *utxotest.Mint) {
 		s := openShopWith(t, m, 40, "0.0025")
 		for _, coins := range []int{3, 6, 20, 60, 200} {
-			s.payOut(coins)
+			require.Zero(t, s.payOut(coins, "0.04"))
 		}
 		s.mine(8)
 		s.sound()
 	})
 }
 
+// merged is of how many coins the payout is that needs merges.
+var merged = flag.Int("coins", 60, "of so many coins is the payout that TestCoinsFT04 merges them for; above 200 with transactions as large as they are by default")
+
+// A payout needs more coins than one transaction holds: they are merged first, and what
+// that costs is in the quote.
+func TestCoinsFT04_PayoutOfMoreCoinsThanOneTransactionHolds(t *testing.T) {
+	onMints(t, func(t *testing.T, m *utxotest.Mint) {
+		most := 20
+		if *merged > 200 {
+			most = 0
+		}
+		s := openShopWith(t, m, 40, "0.001", func(o *outgoing.Config) { o.MaxInputs = most })
+		require.Positive(t, s.payOut(*merged, "0.0045"))
+		s.mine(8)
+		s.sound()
+		held, err := s.store.Count(t.Context(), storage.Query{Table: outgoing.Reservations.Table, Partition: storage.Network(string(m.Network))})
+		require.NoError(t, err)
+		require.Zero(t, held)
+	})
+}
+
 // partsPerPayment is in how many coins a payment comes: it takes no more than 100.
 const partsPerPayment = 50
 
-// payOut has payments come in as so many coins of 0.04, and pays all of it out but 0.01.
-func (s *shop) payOut(coins int) withdrawal.Withdrawal {
+// payOut has payments come in as so many coins of an amount, and pays all of it out but a
+// quarter of one. It returns how many merges that took.
+func (s *shop) payOut(coins int, each string) (merges int) {
 	s.t.Helper()
+	coin := dec(each)
 	var ids []string
 	for left := coins; left > 0; left -= min(left, partsPerPayment) {
 		parts := min(left, partsPerPayment)
-		p := s.order(fmt.Sprint(4 * parts))
-		s.mint.Spread(p.Address, dec("0.04"), parts)
+		p := s.order(coin.Mul(decimal.New(int64(100*parts), 0)).String())
+		s.mint.Spread(p.Address, coin, parts)
 		ids = append(ids, p.ID)
 	}
 	for _, id := range ids {
@@ -47,7 +71,7 @@ func (s *shop) payOut(coins int) withdrawal.Withdrawal {
 	}
 	to, err := s.mint.Client.AddressOf(testPub(fmt.Sprint("payee of ", coins)))
 	require.NoError(s.t, err)
-	amount := decimal.New(int64(4*coins-1), -2)
+	amount := coin.Mul(decimal.New(int64(coins)*100-25, -2))
 	w, err := s.app.Withdrawals.Create(s.t.Context(), s.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &amount, Currency: string(s.mint.Network), Address: string(to)},
 	}, storage.Once{})
@@ -60,17 +84,17 @@ func (s *shop) payOut(coins int) withdrawal.Withdrawal {
 	})
 	s.mine(8)
 	require.Equal(s.t, decimal.New(int64(w.Amount), -8).String(), s.mint.Received(string(to)).String(), "paid once")
-	spends, paid := s.spent(w.ID)
-	s.t.Logf("%d coins: %d inputs, quoted %d, paid %d", coins, spends, quoted, paid)
-	require.GreaterOrEqual(s.t, spends, coins-1, "it needed them")
+	spends, merges, paid := s.spent(w.ID)
+	s.t.Logf("%d coins: %d inputs, %d merges, quoted %d, paid %d", coins, spends, merges, quoted, paid)
+	require.GreaterOrEqual(s.t, spends, coins, "it needed them")
 	require.GreaterOrEqual(s.t, quoted, paid)
 	require.LessOrEqual(s.t, quoted, paid*3/2)
-	return w
+	return merges
 }
 
-// spent is how many coins a payout and what was done for it spent, and what the network
-// took for them.
-func (s *shop) spent(id string) (coins int, cost ledger.Amount) {
+// spent is how many coins a payout and its merges spent, how many merges there were, and
+// what the network took for all.
+func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
 	s.t.Helper()
 	rows, err := s.store.Find(s.t.Context(), storage.Query{
 		Table: outgoing.Attempts.Table, Partition: storage.Network(string(s.mint.Network)), Limit: 1000,
@@ -78,9 +102,13 @@ func (s *shop) spent(id string) (coins int, cost ledger.Amount) {
 	})
 	require.NoError(s.t, err)
 	for _, r := range rows {
-		if a := outgoing.Attempts.Value(r); a.Intent == id {
-			coins, cost = coins+len(a.Spends), cost+a.MaxCost
+		a := outgoing.Attempts.Value(r)
+		if outgoing.PayoutOf(a.Intent) == id {
+			merges++
+		} else if a.Intent != id {
+			continue
 		}
+		coins, cost = coins+len(a.Spends), cost+a.MaxCost
 	}
-	return coins, cost
+	return coins, merges, cost
 }
