@@ -41,7 +41,7 @@ func TestCoinsFT04_PayoutOfMoreCoinsThanOneTransactionHolds(t *testing.T) {
 		if *merged > 200 {
 			most = 0
 		}
-		s := openShopWith(t, m, 40, "0.001", func(o *outgoing.Config) { o.MaxInputs = most })
+		s := openShopWith(t, m, 40, "0.003", func(o *outgoing.Config) { o.MaxInputs = most })
 		require.Positive(t, s.payOut(*merged, "0.0045"))
 		s.mine(8)
 		s.sound()
@@ -52,7 +52,7 @@ func TestCoinsFT04_PayoutOfMoreCoinsThanOneTransactionHolds(t *testing.T) {
 }
 
 // partsPerPayment is in how many coins a payment comes: it takes no more than 100.
-const partsPerPayment = 50
+const partsPerPayment = 100
 
 // payOut has payments come in as so many coins of an amount, and pays all of it out but a
 // quarter of one. It returns how many merges that took.
