@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -208,6 +209,47 @@ func TestFT04_ProcessesThatDieWhileCoinsAreMerged(t *testing.T) {
 	}
 }
 
+// setAside requires that what merges on their way may cost is set aside, and that there are some.
+func (h *host) setAside() {
+	h.t.Helper()
+	rows, err := h.store.Find(h.t.Context(), storage.Query{
+		Table: outgoing.Intents.Table, Partition: storage.Network("BTC"), Limit: 1000,
+		Where: []storage.Cond{{Column: "state", Op: storage.Eq, Value: outgoing.Signed}},
+	})
+	require.NoError(h.t, err)
+	some := false
+	for _, r := range rows {
+		if outgoing.IsMerge(r.ID) {
+			some = true
+			aside, _, ok, err := treasury.Reservations.One(h.t.Context(), h.store, storage.Tenant(h.tenant), r.ID)
+			require.NoError(h.t, err)
+			require.True(h.t, ok && aside.Open, r.ID)
+			require.GreaterOrEqual(h.t, aside.Amount, outgoing.Intents.Value(r).MaxCost)
+		}
+	}
+	require.True(h.t, some)
+}
+
+// A merge has ended, and a process that was paused asks for what it may cost: nothing is set
+// aside for it any more.
+func TestFT04_NothingIsSetAsideForAMergeThatHasEnded(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 57, "BTC")
+	h.float("BTC", "0.05")
+	merge := chain.Intent{ID: "merge/payout/1", Purpose: chain.ForCancel, Tenant: h.tenant, Network: "BTC", Currency: "BTC"}
+	ended := outgoing.Outcome{
+		Intent: merge.ID, Purpose: chain.ForCancel, Tenant: h.tenant, Network: "BTC", Currency: "BTC", State: outgoing.Cancelled, At: h.clock.Now(),
+	}
+	require.NoError(t, h.app.Treasury.HandleOutcome(t.Context(), ended))
+	got, err := h.app.Treasury.Grant(t.Context(), merge, 5000)
+	require.NoError(t, err)
+	require.Zero(t, got, "it is refused")
+	r, _, _, err := treasury.Reservations.One(t.Context(), h.store, storage.Tenant(h.tenant), merge.ID)
+	require.NoError(t, err)
+	require.False(t, r.Open)
+	h.sound()
+}
+
 // merges is how many have landed.
 func (h *host) merges() (landed int) {
 	h.t.Helper()
@@ -241,6 +283,7 @@ func TestFT04_FeesRiseWhileCoinsAreMerged(t *testing.T) {
 				h.clock.Advance(10 * time.Second)
 			}
 			require.Equal(t, withdrawal.ShownConsolidating, h.shownReason(w.ID))
+			h.setAside()
 			world.SetFeeLevel(times * world.FeeLevel())
 			h.mergedAndPaid(payee, h.goesOn(w.ID))
 		})

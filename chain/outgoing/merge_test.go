@@ -333,3 +333,33 @@ func TestFT04_IDsOfMerges(t *testing.T) {
 	in := w.intent("merge/a/1", coin)
 	require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent)
 }
+
+// Fees rise before the merges of a payout are sent. Their bounds are raised as far as all
+// that the payout may cost allows; the rest waits, and the payout says so.
+func TestFT04_MergesThatBecomeTooDear(t *testing.T) {
+	t.Parallel()
+	const most = 300_000
+	w := crowded(t, narrow(3, func(c *outgoing.Config) {
+		c.Batch = 1
+		c.MayCost = func(context.Context, chain.Intent) (ledger.Amount, error) { return most, nil }
+		c.Raise = func(_ context.Context, _ chain.Intent, most ledger.Amount) (ledger.Amount, error) { return most, nil }
+	}), 25)
+	in := w.submit(w.intent("a", 17*coin/2))
+	_, err := w.Net.Step(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[outgoing.State]int{outgoing.Queued: 3}, w.merges())
+	w.chain.SetFeeLevel(400)
+	w.run(30)
+	require.Equal(t, outgoing.ReasonTooDear, w.get("a").Reason, "%v", w.merges())
+	var bounds ledger.Amount
+	for _, r := range w.rows(outgoing.Intents.Table) {
+		if outgoing.IsMerge(r.ID) {
+			bounds += outgoing.Intents.Value(r).MaxCost
+		}
+	}
+	require.LessOrEqual(t, bounds, ledger.Amount(most))
+	w.chain.SetFeeLevel(50)
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	w.sound()
+}
