@@ -104,7 +104,8 @@ type Config struct {
 	// MaxAttempts bounds the signed transactions of one intent. Defaults to 20.
 	MaxAttempts int
 	// MaxInputs bounds the coins of one transaction. Where a withdrawal needs more, coins of
-	// its tenant are merged first. Defaults to 200.
+	// its tenant are merged first. Nodes relay transactions of up to 100,000 virtual bytes:
+	// 1,400 coins, and 650 on DOGE. Defaults to 200.
 	MaxInputs int
 	// MayCost is the most that merging coins for a withdrawal and sending it may cost
 	// together, in units of the gas currency. Defaults to half of the amount.
