@@ -134,6 +134,11 @@ func (h *host) mergedAndPaid(payee chain.Address, w withdrawal.Withdrawal) {
 	require.Equal(h.t, btc.Decimal(w.Amount).String(), got[0].Amount.String())
 	h.nothingReserved("BTC")
 	h.sound()
+	reports, err := h.app.Verify(h.t.Context())
+	require.NoError(h.t, err)
+	for _, r := range reports {
+		require.Empty(h.t, r.Contradictions)
+	}
 	coins, err := h.store.Find(h.t.Context(), storage.Query{
 		Table: outgoing.Coins.Table, Partition: storage.Network("BTC"), Limit: 1000,
 		Where: []storage.Cond{{Column: "state", Op: storage.Eq, Value: outgoing.CoinFree}},

@@ -73,30 +73,39 @@ func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cau
 		return cause
 	}
 	amount := d.intent.Amount
-	c := crowd{merges: 1, largest: free[0]}
+	var sum ledger.Amount
+	err := n.eachFree(ctx, &d.intent, func(r storage.Row) (more bool, err error) {
+		sum, err = sum.Add(Coins.Value(r).Amount)
+		return sum < amount, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case sum < amount:
+		return cause
+	}
 	o := chain.Order{Intent: n.mergeFor(&d.intent, d.change.Address), Fee: d.fee, Change: d.change.Address, Attempt: 1}
 	for _, r := range free[:most] {
 		o.Coins = append(o.Coins, coinOf(r))
 	}
 	u, err := n.Client.Build(ctx, o)
-	little := errors.Is(err, chain.ErrShort) || errors.Is(err, chain.ErrRejected) // they do not pay for themselves
-	if err != nil && !little {
+	switch {
+	case errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrRejected):
+		return &waitError{ReasonTooDear, "its coins bring less than it costs to merge them"}
+	case err != nil:
 		return err
 	}
-	c.each = u.MaxCost
+	c := crowd{merges: 1, each: u.MaxCost, largest: free[0]}
 	coin, err := c.each.MulDiv(1, uint64(most), ledger.Up)
 	if err != nil {
 		return err
 	}
-	var sum, worth ledger.Amount
+	var worth ledger.Amount
 	count, enough := 0, false
-	err = n.eachFree(ctx, &d.intent, func(r storage.Row) (bool, error) {
+	err = n.eachFree(ctx, &d.intent, func(r storage.Row) (more bool, err error) {
 		v := Coins.Value(r).Amount
-		if sum, err = sum.Add(v); err != nil {
-			return false, err
-		}
 		if v <= coin {
-			return sum < amount, nil // it costs more than it brings
+			return false, nil // it costs more than it brings, and so do those after it
 		}
 		if worth, err = worth.Add(v - coin); err != nil {
 			return false, err
@@ -116,10 +125,6 @@ func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cau
 	switch {
 	case err != nil:
 		return err
-	case sum < amount:
-		return cause
-	case little:
-		return &waitError{ReasonTooDear, "its coins bring less than it costs to merge them"}
 	case !enough:
 		return &waitError{ReasonGasShort, cause.Error()}
 	case count <= most:

@@ -41,7 +41,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-dust-looks-like-no-gas", File: "chain/outgoing/merge.go",
-		Old: "case little:", New: "case false && little:",
+		Old: "return &waitError{ReasonTooDear, \"its coins bring", New: "return &waitError{ReasonGasShort, \"its coins bring",
 		What:    "coins that do not pay for themselves ask for the operator's coins",
 		Package: "chain/outgoing", Test: "TestFT04_CoinsThatDoNotPayForThemselves",
 	},
