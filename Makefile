@@ -1,4 +1,4 @@
-.PHONY: test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
+.PHONY: coins test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
 
 test: ## everything that CI runs
 	./test.sh
@@ -30,6 +30,10 @@ bench-reads: ## what merchants and the operator read, at 10^4, 10^5 and 10^6 row
 
 dust: ## ten thousand payments of two cents: what forwarding costs is at most half of what it moves
 	go test ./wallet/treasury -run TestFT02_Dust -dust 10000 -timeout 2h -v
+
+coins: ## a payout of 2,000 coins on real nodes of BTC and LTC: they are merged first
+	./test.sh tools
+	CRYPTOPAY_TEST_FULL=1 go test ./internal/e2e -run TestCoinsFT04 -coins $(or $(N),2000) -timeout 1h -v
 
 worlds: ## worlds of a week from seeds that no run had before: N=20000
 	go test ./chain/sim/world -run 'TestWorld$$' -v -world.promises -world.seeds=$(or $(N),20000) -world.from=0 -timeout 4h

@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/move"
@@ -163,6 +164,7 @@ func (a *App) chains() error {
 		o.Raise = lowerBound(a.raise, o.Raise)
 		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }
 		o.Ordered = a.ordered
+		o.MayCost = func(ctx context.Context, in chain.Intent) (ledger.Amount, error) { return a.Treasury.MayCost(ctx, in) }
 		o.Source = anySource(func(ctx context.Context, outpoint string) ([]string, error) {
 			return a.Treasury.Source(ctx, n.name, outpoint)
 		}, o.Source)

@@ -418,7 +418,7 @@ func (f fees) Quote(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 	if err != nil {
 		return 0, err
 	}
-	fee, err := f.estimate(ctx, in)
+	fee, merges, err := f.estimate(ctx, in)
 	if err != nil {
 		return 0, err
 	}
@@ -426,7 +426,11 @@ func (f fees) Quote(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 	if err != nil {
 		return 0, err
 	}
-	cost, err := fee.Cost.MulDiv(feeMarginNum, feeMarginDen, ledger.Up)
+	cost, err := fee.Cost.Add(merges)
+	if err != nil {
+		return 0, err
+	}
+	cost, err = cost.MulDiv(feeMarginNum, feeMarginDen, ledger.Up)
 	if err != nil || gas.Code == c.Code {
 		return cost, err
 	}
@@ -440,12 +444,12 @@ func (f fees) Quote(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 // and may have been cheap when its fee was quoted: the bound is what a typical one
 // costs, some times over.
 func (f fees) maxCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
-	fee, err := f.estimate(ctx, in)
+	fee, _, err := f.estimate(ctx, in)
 	if err != nil {
 		return 0, err
 	}
 	in.To = ""
-	typical, err := f.estimate(ctx, in)
+	typical, _, err := f.estimate(ctx, in)
 	if err != nil {
 		return 0, err
 	}
@@ -457,20 +461,21 @@ func (f fees) maxCost(ctx context.Context, in chain.Intent) (ledger.Amount, erro
 }
 
 // estimate is the fee of a withdrawal: of the coins that it would spend now, where coins
-// are outputs, else of the smallest one, whatever its sender holds by now.
-func (f fees) estimate(ctx context.Context, in chain.Intent) (chain.Fee, error) {
+// are outputs, else of the smallest one, whatever its sender holds by now. merges is what
+// merging coins costs before.
+func (f fees) estimate(ctx context.Context, in chain.Intent) (fee chain.Fee, merges ledger.Amount, err error) {
 	net, err := f.a.network(in.Network)
 	if err != nil {
-		return chain.Fee{}, err
+		return fee, 0, err
 	}
 	in = chain.Intent{Purpose: in.Purpose, Tenant: in.Tenant, Network: in.Network, Currency: in.Currency, To: in.To, Amount: in.Amount}
 	c, err := f.a.cfg.Registry.Currency(in.Currency)
 	if err != nil {
-		return chain.Fee{}, err
+		return fee, 0, err
 	}
 	least, err := c.Units(c.MinWithdrawal, ledger.Up)
 	if err != nil {
-		return chain.Fee{}, err
+		return fee, 0, err
 	}
 	info, err := f.a.cfg.Registry.Network(string(in.Network))
 	if in.Amount = max(in.Amount, least, 1); err == nil && info.Family != chain.UTXOFamily {

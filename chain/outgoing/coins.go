@@ -28,10 +28,13 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
 		}
 	}
+	if j.merge() && len(d.kept) == 0 {
+		return n.drawMerge(ctx, j, d, free, s)
+	}
 	all := free
 	free, take, err := n.choose(d, free)
 	if err != nil {
-		return n.lacksFee(d, all, err)
+		return n.lacks(ctx, d, all, err)
 	}
 	for ; ; take++ {
 		d.coins = slices.Clone(d.kept)
@@ -42,28 +45,53 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 			break
 		}
 		if !errors.Is(err, chain.ErrShort) || take >= len(free) {
-			return n.lacksFee(d, all, err)
+			return n.lacks(ctx, d, all, err)
 		}
 	}
 	d.first = len(d.kept) == 0
-	for _, r := range free[:take] {
-		if !d.first {
+	if !d.first {
+		for _, r := range free[:take] {
 			d.extra = append(d.extra, r.ID)
 		}
+	}
+	n.take(j, free[:take], s)
+	return nil
+}
+
+// take reserves coins.
+func (n *Network) take(j *job, coins []storage.Row, s *step) {
+	for _, r := range coins {
 		c := Coins.Value(r)
 		c.State, c.Intent = CoinReserved, j.id
 		s.with = append(s.with,
 			Coins.Row(r.ID, r.Version, time.Time{}, c),
 			Reservations.Row(r.ID, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
 	}
-	return nil
+}
+
+// lacks tells why the coins of one transaction are too few for a draft: coins are being
+// merged, they have to be, or there are none.
+func (n *Network) lacks(ctx context.Context, d *draft, free []storage.Row, cause error) error {
+	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.riders) > 0 {
+		return n.lacksFee(d, free, cause)
+	}
+	why, err := n.merging(ctx, d.intent.ID, d.intent.Tenant)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		return &waitError{why, "coins of its tenant are merged"}
+	case !n.able(ctx, AbilityMerges):
+		return n.lacksFee(d, free, cause)
+	}
+	return n.lacksFee(d, free, n.crowded(ctx, d, free, cause))
 }
 
 // lacksFee tells a missing fee from a missing amount. Where the largest coins that one
 // transaction may spend cover the amount, only the fee is missing: the order waits with
 // ReasonGasShort, which asks the operator for coins.
 func (n *Network) lacksFee(d *draft, free []storage.Row, err error) error {
-	if !errors.Is(err, chain.ErrShort) || d.intent.All {
+	if more := (*crowd)(nil); !errors.Is(err, chain.ErrShort) || d.intent.All || errors.As(err, &more) {
 		return err
 	}
 	o := d.order()
@@ -93,6 +121,10 @@ func coinOf(r storage.Row) chain.Coin {
 // freeCoins reads what may be spent, largest first, then by outpoint: the same
 // choice for the same coins everywhere.
 func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Row, error) {
+	return n.Store.Find(ctx, n.freeQuery(in))
+}
+
+func (n *Network) freeQuery(in *chain.Intent) storage.Query {
 	q := storage.Query{
 		Table: Coins.Table, Partition: n.part, Limit: max(n.MaxInputs, maxCandidates),
 		Where: []storage.Cond{
@@ -104,7 +136,7 @@ func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Ro
 	if in.From != "" {
 		q.Where = append(q.Where, storage.Cond{Column: "address", Op: storage.Eq, Value: in.From})
 	}
-	return n.Store.Find(ctx, q)
+	return q
 }
 
 // enough says with how many of the free coins to try first, at least one where

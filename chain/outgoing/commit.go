@@ -37,6 +37,8 @@ type step struct {
 	with []storage.Row
 	drop []storage.Row
 	need []storage.Guard
+	// levels are counters that the step moves.
+	levels []storage.Level
 	// alone ends what is paid together: each that was carried starts again.
 	alone  bool
 	unpaid []*job // those of them who start again though the rest have landed
@@ -50,7 +52,7 @@ func (n *Network) commit(ctx context.Context, j *job, s step) error {
 	var before map[string]int64
 	for {
 		c := storage.Change{
-			ID: changeID(s.op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop,
+			ID: changeID(s.op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop, Level: s.levels,
 			Put: append([]storage.Row{Intents.Row(j.id, j.version, s.due, j.v)}, s.with...),
 		}
 		if s.tell != nil {

@@ -35,7 +35,7 @@ type Help struct {
 }
 
 func (j *job) shown() Help {
-	return Help{State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, MaxCost: j.v.MaxCost, Cancelling: j.v.Filling && !j.child()}
+	return Help{State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, MaxCost: j.v.MaxCost, Cancelling: j.v.Filling && !IsHelp(j.id)}
 }
 
 // SpeedUp has an intent looked at now: one that is signed is replaced by a transaction with
@@ -49,7 +49,7 @@ func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount,
 		switch {
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
-		case j.v.Filling && !j.child():
+		case j.v.Filling && !IsHelp(id):
 			return noHelp(id, "it is being cancelled")
 		case j.v.Reason == ReasonOccupied:
 			return noHelp(id, "nodes keep its earlier transaction and take no other")
@@ -75,7 +75,7 @@ func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount,
 func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *job) error {
 		switch {
-		case j.child():
+		case IsHelp(id):
 			return noHelp(id, "it helps another, and ends with that one")
 		case j.v.Reached:
 			return noHelp(id, "its owner was told that it is executed: it is sent until it lands")

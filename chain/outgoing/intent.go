@@ -41,6 +41,9 @@ const (
 	ReasonTooDear   Reason = "fee_above_cap" // the network's price is above MaxCost
 	ReasonAltered   Reason = "altered"       // no withdrawal says what this order says: somebody edited one of them
 	ReasonRefused   Reason = "refused"       // by a signer or a node, for good: its nonce or inputs went back to ourselves
+	// ReasonConsolidating is that of an intent which needs more coins than one transaction
+	// holds: some of them are merged first.
+	ReasonConsolidating Reason = "consolidating"
 	// ReasonOccupied is that of a signed intent whose replacement nodes do not take, as they
 	// keep an earlier attempt in its place. Both are sent again, and nothing dearer is signed
 	// until the earlier one has landed or nodes have let it go.

@@ -70,6 +70,13 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if j.child() {
 		return n.planChild(ctx, j)
 	}
+	if j.merge() {
+		if err := n.needed(ctx, j); errors.Is(err, errUnneeded) {
+			return n.unneeded(ctx, j)
+		} else if err != nil {
+			return err
+		}
+	}
 	if slices.Contains(n.Retired, in.Currency) {
 		return n.wait(ctx, j, &waitError{ReasonHalted, "its currency is retired"})
 	}
@@ -98,6 +105,9 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		if err == nil {
 			err = n.borne(ctx, j, &d)
 		}
+		if err == nil {
+			err = n.backed(ctx, j, in)
+		}
 		change = d.change
 		if err != nil && len(riders) > 0 && ctx.Err() == nil {
 			riders = riders[:len(riders)/3] // too much, too dear, or one that can never be paid
@@ -108,6 +118,13 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 				return n.waitOr(ctx, j, e)
 			}
 			continue
+		}
+		if more := (*crowd)(nil); errors.As(err, &more) {
+			j.guards = guards
+			return n.consolidate(ctx, j, &d, more)
+		}
+		if errors.Is(err, errUnneeded) {
+			return n.unneeded(ctx, j)
 		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++

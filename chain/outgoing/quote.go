@@ -5,22 +5,24 @@ import (
 	"errors"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // Quote is what sending an intent would cost now: the client's estimate, and where coins
 // are outputs, that of a transaction of the coins that are free now and would be chosen.
 // An intent without a Tenant or an Amount is of one coin. Nothing is reserved, and MaxCost
-// does not count. Where the free coins are too few, or more than one transaction holds, it
-// is the estimate for one coin.
-func (n *Network) Quote(ctx context.Context, in chain.Intent) (chain.Fee, error) {
-	fee, err := n.Client.EstimateFee(ctx, in)
+// does not count. Where the free coins are too few it is the estimate for one coin. Where
+// they are more than one transaction holds, merges is what merging them costs first, and
+// fee what sending costs then.
+func (n *Network) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, merges ledger.Amount, err error) {
+	fee, err = n.Client.EstimateFee(ctx, in)
 	if err != nil || n.info.Family != chain.UTXOFamily || in.Tenant == "" || in.Amount == 0 {
-		return fee, err
+		return fee, 0, err
 	}
 	free, err := n.freeCoins(ctx, &in)
 	if err != nil || len(free) == 0 {
-		return fee, err
+		return fee, 0, err
 	}
 	some := coinOf(free[0]).Address // of the form of all of ours, as the change is
 	d := draft{intent: in, fee: fee, change: chain.Derived{Address: some}}
@@ -29,18 +31,21 @@ func (n *Network) Quote(ctx context.Context, in chain.Intent) (chain.Fee, error)
 		d.intent.To = some
 	}
 	u, err := n.sketch(ctx, &d, free)
-	switch {
-	case errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrRejected):
-		return fee, nil // what cannot be sent at all is refused elsewhere, in its own words
-	case err != nil:
-		return fee, err
-	case u.MaxCost > fee.Cost:
-		if fee.Max, err = fee.Max.Add(u.MaxCost - fee.Cost); err != nil {
-			return fee, err
+	cost := u.MaxCost
+	if errors.Is(err, chain.ErrShort) {
+		err = n.crowded(ctx, &d, free, err)
+		if more := (*crowd)(nil); errors.As(err, &more) {
+			cost, merges, err = more.payment, more.all, nil
 		}
-		fee.Cost = u.MaxCost
 	}
-	return fee, nil
+	if waits := (*waitError)(nil); errors.Is(err, chain.ErrShort) || errors.Is(err, chain.ErrRejected) || errors.As(err, &waits) {
+		return fee, 0, nil // what cannot be sent at all is refused elsewhere, in its own words
+	}
+	if err == nil && cost > fee.Cost {
+		fee.Max, err = fee.Max.Add(cost - fee.Cost)
+		fee.Cost = cost
+	}
+	return fee, merges, err
 }
 
 // sketch builds a draft of as many free coins as it takes.

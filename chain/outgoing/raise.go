@@ -59,13 +59,23 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 		return false, nil
 	}
 	n.Log.Warn("bound_raised", slog.String("intent", j.id), slog.Int64("from", int64(j.v.MaxCost)), slog.Int64("to", int64(got)))
-	before := j.v
-	in.MaxCost += got - j.v.MaxCost
-	j.v.MaxCost = got
-	if err := n.commit(ctx, j, step{op: "raise", due: n.Now().Add(n.Lease)}); err != nil {
-		j.v = before
+	levels, err := n.bounded(ctx, j, got-j.v.MaxCost)
+	if err != nil {
 		return false, err
 	}
+	before := j.v
+	j.v.MaxCost = got
+	err = n.commit(ctx, j, step{op: "raise", due: n.Now().Add(n.Lease), levels: levels})
+	if err != nil {
+		j.v = before
+	}
+	if full := (*storage.LevelError)(nil); errors.As(err, &full) {
+		return false, nil //nolint:nilerr // all merges of its payout together would cost too much
+	}
+	if err != nil {
+		return false, err
+	}
+	in.MaxCost += got - before.MaxCost
 	return true, nil
 }
 

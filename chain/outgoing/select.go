@@ -80,14 +80,18 @@ type selection struct {
 const maxTries = 50_000
 
 // pick gives places in worth, ascending; nil where no choice is enough. Coins
-// that fit so well that there is no change are best: it costs an output now and an
-// input later. Else as few coins as it takes, and of those the smallest that
-// do, so that large coins stay free for others.
+// that fit so well that there is no change are best, where they are at most one more
+// than with change: it costs an output now and an input later. Else as few coins as it
+// takes, and of those the smallest that do, so that large coins stay free for others.
 func (s *selection) pick() []int {
-	if exact := s.exact(); exact != nil {
+	withChange := s.fewest(s.need + s.change + s.least)
+	most := s.most
+	if withChange != nil {
+		most = min(most, len(withChange)+1)
+	}
+	if exact := s.exact(most); exact != nil {
 		return exact
 	}
-	withChange := s.fewest(s.need + s.change + s.least)
 	bare := s.fewest(s.need)
 	if withChange == nil || len(bare) < len(withChange) && bare != nil {
 		return bare // what is over goes to the miner: it is less than one coin more costs
@@ -95,10 +99,10 @@ func (s *selection) pick() []int {
 	return withChange
 }
 
-// exact searches, depth first, for the coins whose worth is nearest above the
+// exact searches, depth first, for at most so many coins whose worth is nearest above the
 // need, and not so far above that there would be change (branch and bound, as
 // Bitcoin Core has it).
-func (s *selection) exact() []int {
+func (s *selection) exact(most int) []int {
 	left := make([]ledger.Amount, len(s.worth)+1) // what coins from here on bring
 	for i := len(s.worth) - 1; i >= 0; i-- {
 		left[i] = left[i+1] + max(s.worth[i], 0)
@@ -116,7 +120,7 @@ func (s *selection) exact() []int {
 				best, answer = sum, slices.Clone(chosen)
 			}
 			return
-		case tries > maxTries || i == len(s.worth) || len(chosen) == s.most || sum+left[i] < s.need:
+		case tries > maxTries || i == len(s.worth) || len(chosen) == most || sum+left[i] < s.need:
 			return
 		}
 		if s.worth[i] > 0 && sum+s.worth[i] <= min(limit, best) {

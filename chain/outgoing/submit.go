@@ -80,7 +80,7 @@ func (r *IntentRow) same(in chain.Intent) bool {
 
 // storable reports whether an intent can be a row of this network.
 func (n *Network) storable(in chain.Intent) bool {
-	return in.ID != "" && len(in.ID) <= maxID && !IsChild(in.ID) && in.Network == n.info.Code
+	return in.ID != "" && len(in.ID) <= maxID && !IsHelp(in.ID) && in.Network == n.info.Code
 }
 
 const maxID = 150
@@ -100,8 +100,8 @@ func refusal(in chain.Intent, now time.Time) storage.Row {
 // check refuses an intent that could never be sent, or that a unit mistake made.
 func (n *Network) check(in chain.Intent) error {
 	bad := func(why string) error { return fmt.Errorf("%w %q: %s", ErrIntent, in.ID, why) }
-	if in.ID == "" || len(in.ID) > maxID || IsChild(in.ID) {
-		return bad("ID must have 1 to 150 bytes, and not begin as those of children do")
+	if in.ID == "" || len(in.ID) > maxID || IsHelp(in.ID) {
+		return bad("ID must have 1 to 150 bytes, and not be as those of children and merges are")
 	}
 	if in.Network != n.info.Code {
 		return bad("Network is not " + string(n.info.Code))
@@ -148,7 +148,7 @@ func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err er
 		}
 		cancelled = v.State == Cancelled
 		j := &job{id: id, v: v}
-		if cancelled || !v.idle() || j.child() {
+		if cancelled || !v.idle() || IsHelp(id) {
 			return storage.Change{}, nil
 		}
 		if _, _, carried, err := Rides.One(ctx, n.Store, n.part, id); err != nil || carried {
@@ -271,7 +271,7 @@ func (n *Network) Get(ctx context.Context, id string) (v View, ok bool, err erro
 	}
 	v = View{
 		Intent: r.intent(id), State: r.State, Reason: r.Reason, Tx: r.Tx, Signing: len(r.Plan) > 0, Due: row.Due,
-		Cancelling: r.Filling && !IsChild(id),
+		Cancelling: r.Filling && !IsHelp(id),
 	}
 	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, id)
 	if err != nil {

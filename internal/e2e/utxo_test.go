@@ -38,21 +38,29 @@ type shop struct {
 	inbox  *inbox
 	app    *cryptopay.App
 	tenant string
+
+	configure []func(*outgoing.Config)
 }
 
 func openShop(t testing.TB, m *utxotest.Mint) *shop {
 	t.Helper()
-	s := &shop{t: t, mint: m, client: func() chain.Client { return m.Connect() }, store: memory.New(), inbox: &inbox{}, clock: cryptopay.NewManualClock(time.Now())}
+	return openShopWith(t, m, 1, "0.1")
+}
+
+// openShopWith opens a shop whose operator's own coins, which bear the fees, are so many
+// of an amount.
+func openShopWith(t testing.TB, m *utxotest.Mint, coins int, amount string, configure ...func(*outgoing.Config)) *shop {
+	t.Helper()
+	s := &shop{t: t, mint: m, configure: configure, client: func() chain.Client { return m.Connect() }, store: memory.New(), inbox: &inbox{}, clock: cryptopay.NewManualClock(time.Now())}
 	s.compose()
 	name := "shop"
 	tenant, err := s.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
 	require.NoError(t, err)
 	s.tenant = tenant.ID
 	s.step()
-	// The operator's own coins, which bear the fees.
 	hot, err := s.app.Hot(t.Context(), m.Network, s.tenant)
 	require.NoError(t, err)
-	m.Pay(string(hot), dec("0.1"))
+	m.Spread(string(hot), dec(amount), coins)
 	s.mine(8)
 	return s
 }
@@ -75,11 +83,15 @@ func (s *shop) compose() {
 		},
 	})
 	require.NoError(s.t, err)
+	o := outgoing.Config{StuckAfter: stuckAfter}
+	for _, f := range s.configure {
+		f(&o)
+	}
 	s.app, err = cryptopay.New(cryptopay.Config{
 		Store: s.store, Chains: []chain.Client{client}, HeadAge: -1, GoneAfter: -1, Registry: registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{string(n): "100"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock,
-		Notifier: s.inbox, Callbacks: webhook.Guard{AllowHTTP: true}, Outgoing: outgoing.Config{StuckAfter: stuckAfter},
+		Notifier: s.inbox, Callbacks: webhook.Guard{AllowHTTP: true}, Outgoing: o,
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 	})
 	require.NoError(s.t, err)

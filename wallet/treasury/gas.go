@@ -463,7 +463,7 @@ func (t *Treasury) childOf(o outgoing.Outcome) string {
 // decideRelease ends one reservation, or does nothing where it returns an error.
 func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
 	r := b.of[o.Intent]
-	if r.there && !r.v.Open || !r.there && !outgoing.IsChild(o.Intent) {
+	if r.there && !r.v.Open || !r.there && !outgoing.IsHelp(o.Intent) {
 		return nil
 	}
 	float, heir := b.float, (*reserved)(nil)
@@ -488,7 +488,7 @@ func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
 	}
 	b.float = float
 	r.v.Open, r.there = false, true
-	b.write(r) // a child's says that it has ended
+	b.write(r) // a child's or a merge's says that it has ended
 	if heir != nil {
 		b.write(heir)
 	}

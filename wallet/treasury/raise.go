@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -15,12 +16,13 @@ import (
 // the present one where it is refused. A payout or a sweep may cost no more than the share
 // of its value that Config.MinSweep allows, and a sweep no more than Config.DailyCost leaves:
 // else it waits for lower fees. What frees a nonce, that is a gas transfer or a
-// cancellation, is bounded by the operator's coins alone. A *WaitError says that those do
-// not bear it, or that there is no price. It is for outgoing.Config.Raise.
+// cancellation, is bounded by the operator's coins alone, and so is a merge, which outgoing
+// bounds with its payout. A *WaitError says that those do not bear it, or that there is no
+// price. It is for outgoing.Config.Raise.
 func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
 	limit := int64(math.MaxInt64)
 	if in.Purpose == chain.ForWithdrawal || in.Purpose == chain.ForSweep {
-		allowed, err := t.share(ctx, in)
+		allowed, err := t.MayCost(ctx, in)
 		if err != nil {
 			return 0, err
 		}
@@ -38,6 +40,13 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 	if most <= in.MaxCost {
 		return in.MaxCost, nil
 	}
+	if outgoing.IsMerge(in.ID) { // nothing may be set aside for it yet
+		merge := in
+		merge.MaxCost = most
+		if _, err := t.reserve(ctx, merge); err != nil {
+			return 0, err
+		}
+	}
 	switch err, full := t.raise(ctx, in.Tenant, in.ID, most, limit), (*storage.LevelError)(nil); {
 	case errors.Is(err, ErrEnded), errors.As(err, &full):
 		return in.MaxCost, nil
@@ -47,10 +56,12 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 	return most, nil
 }
 
-// share is the most that sending an order may cost of what it moves, in units of the gas
+// MayCost is the most that sending an order may cost, with the moves of coins that it needs:
+// the share of its value that Config.MinSweep allows, in units of the network's gas
 // currency. Of a sweep that is without what was spent on it before, and may have to be spent
-// on one more gas transfer.
-func (t *Treasury) share(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+// on one more gas transfer. A *WaitError says that there is no price. It is for
+// outgoing.Config.MayCost.
+func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
 	c, err := t.cfg.Registry.Currency(in.Currency)
 	if err != nil {
 		return 0, err

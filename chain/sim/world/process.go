@@ -151,6 +151,9 @@ func (p *process) start() error {
 		}
 	}
 	cfg.Retention = cryptopay.Retention{Events: r.keep, FailedEvents: r.keep}
+	if r.rate[Crumbs] > 0 && r.w.Seed%2 == 0 { // payouts of crumbs need merges
+		cfg.Outgoing.MaxInputs = 4
+	}
 	if r.w.Configure != nil {
 		r.w.Configure(&cfg)
 	}

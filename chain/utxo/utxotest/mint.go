@@ -171,7 +171,10 @@ func (m *Mint) Height() (h int64) {
 }
 
 // Pay sends a whole coinbase: the amount to an address, the rest back.
-func (m *Mint) Pay(to string, amount decimal.Decimal) string {
+func (m *Mint) Pay(to string, amount decimal.Decimal) string { return m.Spread(to, amount, 1) }
+
+// Spread is Pay in as many equal coins, each of the amount.
+func (m *Mint) Spread(to string, amount decimal.Decimal, coins int) string {
 	m.t.Helper()
 	m.spent++
 	block := m.parsed(m.spent)
@@ -181,8 +184,12 @@ func (m *Mint) Pay(to string, amount decimal.Decimal) string {
 	id := from.TxHash()
 	tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: id}, nil, nil))
 	value := amount.Shift(8).IntPart()
-	tx.AddTxOut(wire.NewTxOut(value, script))
-	tx.AddTxOut(wire.NewTxOut(from.TxOut[0].Value-value-5_000, from.TxOut[0].PkScript))
+	for range coins {
+		tx.AddTxOut(wire.NewTxOut(value, script))
+	}
+	const rate = 30 // units for each byte
+	fee := rate * int64(200+40*coins)
+	tx.AddTxOut(wire.NewTxOut(from.TxOut[0].Value-value*int64(coins)-fee, from.TxOut[0].PkScript))
 	sig, err := txscript.SignatureScript(tx, 0, from.TxOut[0].PkScript, txscript.SigHashAll, m.key, true)
 	require.NoError(m.t, err)
 	tx.TxIn[0].SignatureScript = sig

@@ -17,7 +17,7 @@ var outgoingBugs = []Bug{
 	},
 	{
 		ID: "cancel-after-sign", File: "chain/outgoing/submit.go",
-		Old:  `if cancelled || !v.idle() || j.child() {`,
+		Old:  `if cancelled || !v.idle() || IsHelp(id) {`,
 		New:  `if cancelled || v.State == Settled {`,
 		What: "an order that is signed can be cancelled",
 	},

@@ -81,5 +81,5 @@ func Omissions() []Bug {
 // Removals are defences taken out: each one for the test that it names. Their ids
 // are those of docs/faults.md that begin with F.
 func Removals() []Bug {
-	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals, solanaRemovals, caseRemovals, nodeRemovals, signerRemovals, haltRemovals)
+	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals, solanaRemovals, caseRemovals, nodeRemovals, signerRemovals, haltRemovals, mergeRemovals)
 }

@@ -1,0 +1,338 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// A payout may need more coins than one transaction holds. Then coins of its tenant are
+// merged first. A merge is an order of its own, to ourselves, that spends as many of the
+// largest free coins as one transaction holds. The Change in which the payout begins to
+// wait makes as many as it needs. What a merge returns is a coin like others when it has
+// landed. When no merge is under way any more the payout looks at its tenant's coins again:
+// where others took some of them meanwhile, it makes more. A merge of which nothing was
+// reserved ends as soon as its payout does not wait any more.
+
+const mergePrefix = "merge/"
+
+// mergeOf is the id of a payout's merge.
+func mergeOf(payout string, number int) string {
+	return fmt.Sprintf("%s%s/%d", mergePrefix, payout, number)
+}
+
+// PayoutOf is the id of the payout that a merge is made for, "" where an id is of no merge.
+func PayoutOf(intent string) string {
+	rest, ok := strings.CutPrefix(intent, mergePrefix)
+	if at := strings.LastIndexByte(rest, '/'); ok && at > 0 {
+		return rest[:at]
+	}
+	return ""
+}
+
+// IsMerge reports whether an id is of a merge.
+func IsMerge(intent string) bool { return PayoutOf(intent) != "" }
+
+// IsHelp reports whether an id is of an order that is made for another one: a child or a
+// merge. It is sent only while that one may be.
+func IsHelp(intent string) bool { return IsChild(intent) || IsMerge(intent) }
+
+func (j *job) merge() bool { return j.v.Purpose == chain.ForCancel && IsMerge(j.id) }
+
+// mostMerges is how many merges of a payout are made at a time.
+const mostMerges = 50
+
+// crowd says that an order needs more coins than one transaction holds, and what it takes
+// to merge them.
+type crowd struct {
+	merges  int           // at least 1
+	now     int           // of them, that can be made at once
+	each    ledger.Amount // most that one of them costs
+	all     ledger.Amount // what they cost together
+	payment ledger.Amount // what the order's own transaction costs afterwards
+	largest storage.Row   // of the coins
+}
+
+func (e *crowd) Error() string { return fmt.Sprintf("outgoing: its coins take %d merges", e.merges) }
+
+// Unwrap: at present the coins of one transaction are too few.
+func (e *crowd) Unwrap() error { return chain.ErrShort }
+
+// crowded asks whether merges let a draft be paid that the coins of one transaction are too
+// few for, and returns cause where they do not. The error is a *crowd where they do.
+func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cause error) error {
+	most := n.MaxInputs
+	if d.intent.Purpose != chain.ForWithdrawal || most < 2 || len(free) <= most || len(d.kept) > 0 || len(d.riders) > 0 {
+		return cause
+	}
+	amount := d.intent.Amount
+	var sum ledger.Amount
+	err := n.eachFree(ctx, &d.intent, func(r storage.Row) (more bool, err error) {
+		sum, err = sum.Add(Coins.Value(r).Amount)
+		return sum < amount, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case sum < amount:
+		return cause
+	}
+	o := chain.Order{Intent: n.mergeFor(&d.intent, d.change.Address), Fee: d.fee, Change: d.change.Address, Attempt: 1}
+	for _, r := range free[:most] {
+		o.Coins = append(o.Coins, coinOf(r))
+	}
+	u, err := n.Client.Build(ctx, o)
+	switch {
+	case errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrRejected):
+		return &waitError{ReasonTooDear, "its coins bring less than it costs to merge them"}
+	case err != nil:
+		return err
+	}
+	c := crowd{merges: 1, each: u.MaxCost, largest: free[0]}
+	coin, err := c.each.MulDiv(1, uint64(most), ledger.Up)
+	if err != nil {
+		return err
+	}
+	var worth ledger.Amount
+	count, enough := 0, false
+	err = n.eachFree(ctx, &d.intent, func(r storage.Row) (more bool, err error) {
+		v := Coins.Value(r).Amount
+		if v <= coin {
+			return false, nil // it costs more than it brings, and so do those after it
+		}
+		if worth, err = worth.Add(v - coin); err != nil {
+			return false, err
+		}
+		for count++; count > most+c.merges*(most-1); {
+			c.merges++
+		}
+		// What the merges return is spent once more, and the payment has change.
+		extra, err := coin.MulDiv(uint64(c.merges)+2, 1, ledger.Up)
+		if err != nil {
+			return false, err
+		}
+		need, err := amount.Add(extra)
+		enough = err == nil && worth >= need
+		return !enough, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !enough:
+		return &waitError{ReasonGasShort, cause.Error()}
+	case count <= most:
+		return cause
+	}
+	if c.now = min(c.merges, mostMerges); c.merges > most {
+		c.now = min(c.now, count/most) // what merges return is merged again
+	}
+	rest := max(count-c.merges*(most-1), 1) // coins of the payment
+	if c.payment, err = coin.MulDiv(uint64(rest)+1, 1, ledger.Up); err == nil {
+		c.all, err = coin.MulDiv(uint64(count+c.merges-rest), 1, ledger.Up)
+	}
+	if err != nil {
+		return err
+	}
+	return &c
+}
+
+// eachFree hands out what may be spent for an intent, largest first, for as long as f wants more.
+func (n *Network) eachFree(ctx context.Context, in *chain.Intent, f func(storage.Row) (more bool, err error)) error {
+	q := n.freeQuery(in)
+	for {
+		rows, err := n.Store.Find(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if more, err := f(r); err != nil || !more {
+				return err
+			}
+		}
+		if len(rows) < q.Limit {
+			return nil
+		}
+		q.Offset += q.Limit
+	}
+}
+
+// mergeFor is a merge for a payout, without id and bound.
+func (n *Network) mergeFor(in *chain.Intent, to chain.Address) chain.Intent {
+	return chain.Intent{
+		Purpose: chain.ForCancel, Tenant: in.Tenant, Network: in.Network, Currency: n.gas.Code, To: to, Confirmations: 1,
+	}
+}
+
+// merging says what a payout waits for while coins of its tenant are being merged: for one
+// of its own that waits, what that one waits for. "" = none is under way. Those of other
+// payouts that wait are not waited for.
+func (n *Network) merging(ctx context.Context, payout, tenant string) (Reason, error) {
+	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: []storage.Cond{
+		{Column: "tenant", Op: storage.Eq, Value: tenant},
+		{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}},
+		{Column: "purpose", Op: storage.Eq, Value: chain.ForCancel},
+	}})
+	var why Reason
+	for _, r := range rows {
+		v, of := Intents.Value(r), PayoutOf(r.ID)
+		switch {
+		case of == "":
+		case v.Reason == "":
+			return ReasonConsolidating, err
+		case of == payout:
+			why = v.Reason
+		}
+	}
+	return why, err
+}
+
+// had are a payout's merges so far: how many, and the sum of their bounds.
+func (n *Network) had(ctx context.Context, payout string) (count int, bounds ledger.Amount, err error) {
+	const page = 100
+	for {
+		keys := make([]string, page)
+		for i := range keys {
+			keys[i] = mergeOf(payout, count+i+1)
+		}
+		rows, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, keys...)...)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, r := range rows {
+			if bounds, err = bounds.Add(Intents.Value(r).MaxCost); err != nil {
+				return 0, 0, err
+			}
+		}
+		if count += len(rows); len(rows) < page {
+			return count, bounds, nil
+		}
+	}
+}
+
+// mayCost is the most that moving coins for a payout may cost.
+func (n *Network) mayCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+	if n.MayCost == nil {
+		return in.Amount / 2, nil
+	}
+	return n.MayCost(storage.Apart(ctx), in)
+}
+
+// boundsOf counts the bounds of a payout's merges: together they are at most allowed.
+func boundsOf(payout string, more, allowed ledger.Amount) []storage.Level {
+	return []storage.Level{{Name: "merged-for/" + payout, Delta: int64(more), Max: int64(allowed)}}
+}
+
+// consolidate makes the merges that a payout needs, and has it wait for them. What they
+// cost together with the payment is at most the allowed share of the amount.
+func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) error {
+	in := j.intent()
+	allowed, err := n.mayCost(ctx, in)
+	if err != nil {
+		return n.wait(ctx, j, &waitError{ReasonNode, "what its merges may cost: " + err.Error()})
+	}
+	count, used, err := n.had(ctx, j.id)
+	if err != nil {
+		return err
+	}
+	room := allowed - used - c.payment
+	if c.all > room {
+		return n.wait(ctx, j, &waitError{ReasonTooDear, fmt.Sprintf("merging its coins costs %d of at most %d", c.all, room)})
+	}
+	most, err := max(c.each, d.fee.Max).MulDiv(roomNum, roomDen, ledger.Up)
+	if err != nil {
+		return err
+	}
+	most = max(min(most, room/ledger.Amount(c.merges)), 1)
+	now := n.Now()
+	// The largest coin is written as it is: of two payouts that decide at the same moment,
+	// one meets a conflict, and then sees the merges of the other.
+	s := step{
+		op: "merge", due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, most*ledger.Amount(c.now), allowed),
+		with: []storage.Row{Coins.Row(c.largest.ID, c.largest.Version, time.Time{}, Coins.Value(c.largest))},
+	}
+	for k := range c.now {
+		m := n.mergeFor(&in, d.change.Address)
+		m.ID, m.MaxCost = mergeOf(j.id, count+k+1), most
+		s.with = append(s.with, Intents.Row(m.ID, 0, now, record(m, now)))
+	}
+	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonConsolidating, 0
+	s.tell = n.outcome(j)
+	n.Log.Info("coins_are_merged", slog.String("intent", j.id), slog.Int("merges", c.now), slog.Int64("cost", int64(c.all)))
+	return n.commit(ctx, j, s)
+}
+
+// drawMerge takes the coins of a merge.
+func (n *Network) drawMerge(ctx context.Context, j *job, d *draft, free []storage.Row, s *step) error {
+	free = free[:min(len(free), n.MaxInputs)]
+	if len(free) < 2 {
+		return errUnneeded
+	}
+	d.intent.To, d.first = d.change.Address, true
+	for _, r := range free {
+		d.coins = append(d.coins, coinOf(r))
+	}
+	if err := n.build(ctx, d); err != nil {
+		return err
+	}
+	n.take(j, free, s)
+	return nil
+}
+
+// errUnneeded ends a merge of which nothing was reserved.
+var errUnneeded = errors.New("outgoing: the merge is not needed")
+
+// needed returns errUnneeded where the payout of a merge does not wait any more.
+func (n *Network) needed(ctx context.Context, j *job) error {
+	v, _, ok, err := Intents.One(ctx, n.Store, n.part, PayoutOf(j.id))
+	if err == nil && (!ok || !v.idle()) {
+		return errUnneeded
+	}
+	return err
+}
+
+// unneeded ends a merge of which nothing was reserved.
+func (n *Network) unneeded(ctx context.Context, j *job) error {
+	j.v.State, j.v.Reason = Cancelled, ""
+	return n.commit(ctx, j, step{op: "unneeded", tell: n.outcome(j)})
+}
+
+// backed has what a merge may cost set aside. The bound of other orders was set aside before
+// they were submitted.
+func (n *Network) backed(ctx context.Context, j *job, in chain.Intent) error {
+	if !j.merge() || n.Raise == nil {
+		return nil
+	}
+	in.MaxCost = 0
+	got, err := n.Raise(storage.Apart(ctx), in, j.v.MaxCost)
+	switch {
+	case err != nil:
+		return &waitError{ReasonGasShort, "what the merge may cost: " + err.Error()}
+	case got < j.v.MaxCost:
+		return &waitError{ReasonTooDear, fmt.Sprintf("the merge may cost %d", got)}
+	}
+	return nil
+}
+
+// bounded counts a higher bound of a merge towards what all of its payout may cost.
+func (n *Network) bounded(ctx context.Context, j *job, more ledger.Amount) ([]storage.Level, error) {
+	if !j.merge() {
+		return nil, nil
+	}
+	payout := PayoutOf(j.id)
+	v, _, _, err := Intents.One(ctx, n.Store, n.part, payout)
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := n.mayCost(ctx, v.intent(payout))
+	if err != nil {
+		return nil, &waitError{ReasonNode, "what the merge may cost: " + err.Error()}
+	}
+	return boundsOf(payout, more, allowed), nil
+}

@@ -1,0 +1,365 @@
+package outgoing_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// narrow is a setup in which a transaction holds so many coins.
+func narrow(most int, change ...func(*outgoing.Config)) setup {
+	return setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) {
+		c.MaxInputs = most
+		for _, f := range change {
+			f(c)
+		}
+	}}
+}
+
+// crowded has so many coins of one.
+func crowded(t testing.TB, s setup, coins int) *world {
+	w := newWorld(t, s)
+	for range coins {
+		w.fund(w.key(), "BTC", coin)
+	}
+	w.chain.SetFeeLevel(50)
+	return w
+}
+
+// merges are those of all payouts, by state.
+func (w *world) merges() map[outgoing.State]int {
+	out := map[outgoing.State]int{}
+	for _, r := range w.rows(outgoing.Intents.Table) {
+		if outgoing.IsMerge(r.ID) {
+			out[outgoing.Intents.Value(r).State]++
+		}
+	}
+	return out
+}
+
+// comesTo lets time go by until an intent has come to a state.
+func (w *world) comesTo(id string, s outgoing.State) {
+	w.t.Helper()
+	for range 100 {
+		if w.state(id) == s {
+			return
+		}
+		w.run(1)
+	}
+	require.Equal(w.t, s, w.state(id), "it waits for %q", w.get(id).Reason)
+}
+
+// As many merges as it takes are made and no more, for each number of coins that is needed.
+func TestFT04_AsManyMergesAsItTakes(t *testing.T) {
+	t.Parallel()
+	for need, merges := range map[int]int{2: 0, 3: 0, 4: 1, 5: 1, 6: 2, 7: 2, 8: 3, 9: 3, 12: 5, 20: 9} {
+		t.Run(fmt.Sprint(need), func(t *testing.T) {
+			t.Parallel()
+			w := crowded(t, narrow(3), 25)
+			in := w.submit(w.intent("a", ledger.Amount(need)*coin-coin/2))
+			w.comesTo("a", outgoing.Settled)
+			w.paid(in)
+			require.Equal(t, merges, w.merges()[outgoing.Settled])
+			require.Len(t, w.merges(), min(merges, 1))
+			for _, r := range w.rows(outgoing.Attempts.Table) {
+				require.LessOrEqual(t, len(outgoing.Attempts.Value(r).Spends), 3)
+			}
+			if merges > 0 {
+				require.Contains(t, w.reasons("a"), outgoing.ReasonConsolidating)
+			}
+			require.NotContains(t, w.reasons("a"), outgoing.ReasonHotShort)
+			w.sound()
+		})
+	}
+}
+
+// reasons are what the owner of an intent was told that it waits for.
+func (w *world) reasons(id string) (out []outgoing.Reason) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.heard {
+		if o.Intent == id && o.State == outgoing.Waiting {
+			out = append(out, o.Reason)
+		}
+	}
+	return out
+}
+
+func TestFT04_CrashAnywhereWhileCoinsAreMerged(t *testing.T) {
+	t.Parallel()
+	for _, trouble := range []string{"", "refused", "stuck"} {
+		t.Run(trouble, func(t *testing.T) {
+			t.Parallel()
+			var in chain.Intent
+			crashAnywhere(t, narrow(2), func(w *world, run func(int)) {
+				in = w.intent("a", 18*coin) // of four coins of five
+				for w.die(func() { w.submit(in) }) {
+				}
+				switch trouble {
+				case "refused":
+					w.signer.fail = []error{nil, fmt.Errorf("%w: limit", chain.ErrRefused)}
+				case "stuck":
+					w.die(func() { _ = w.step() })
+					w.stick()
+				}
+				run(14)
+				w.chain.ReviveAll()
+				w.chain.SetFeeLevel(0)
+				run(40)
+			}, func(w *world) {
+				require.Equal(w.t, outgoing.Settled, w.last("a").State, "it waits for %q, merges %v", w.get("a").Reason, w.merges())
+				w.paid(in)
+				require.Equal(w.t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+				w.sound()
+			})
+		})
+	}
+}
+
+// Two payouts need merges at the same time: the second waits for those of the first, and
+// makes what it lacks then. Also where two processes decide at the same moment.
+func TestFT04_TwoPayoutsNeedMerges(t *testing.T) {
+	t.Parallel()
+	for _, processes := range []int{1, 2} {
+		t.Run(fmt.Sprint(processes, " processes"), func(t *testing.T) {
+			t.Parallel()
+			w := crowded(t, narrow(3, func(c *outgoing.Config) { c.MaxPayments, c.Batch = 1, 1 }), 12)
+			a, b := w.submit(w.intent("a", 9*coin/2)), w.submit(w.intent("b", 9*coin/2))
+			if processes == 2 {
+				other := w.process()
+				met := false
+				w.store = &meeting{Store: w.store, at: "out/merge/", first: func() {
+					if !met {
+						met = true
+						_, err := other.Step(w.ctx)
+						require.NoError(t, err)
+					}
+				}}
+				w.restart()
+				_, err := w.Net.Step(w.ctx)
+				require.NoError(t, err)
+				require.True(t, met)
+				require.Equal(t, 1, w.merges()[outgoing.Queued]+w.merges()[outgoing.Signed], "one of the two decided")
+			}
+			w.comesTo("a", outgoing.Settled)
+			w.comesTo("b", outgoing.Settled)
+			w.paid(a)
+			w.paid(b)
+			require.Equal(t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+			w.sound()
+		})
+	}
+}
+
+// meeting calls first before a Change whose id begins with at.
+type meeting struct {
+	storage.Store
+	at    string
+	first func()
+}
+
+func (m *meeting) Commit(ctx context.Context, changes ...storage.Change) []error {
+	for i := range changes {
+		if len(changes[i].ID) > len(m.at) && changes[i].ID[:len(m.at)] == m.at {
+			m.first()
+		}
+	}
+	return m.Store.Commit(ctx, changes...)
+}
+
+// Where merging costs more than it may, nothing is merged, and the payout says so for as
+// long as fees stay.
+func TestFT04_MergingThatCostsTooMuchWaitsForLowerFees(t *testing.T) {
+	t.Parallel()
+	most := ledger.Amount(1)
+	w := crowded(t, narrow(3, func(c *outgoing.Config) {
+		c.MayCost = func(context.Context, chain.Intent) (ledger.Amount, error) { return most, nil }
+	}), 12)
+	in := w.submit(w.intent("a", 7*coin))
+	w.run(10)
+	require.Equal(t, outgoing.ReasonTooDear, w.get("a").Reason)
+	require.Empty(t, w.merges())
+	most = coin
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	w.sound()
+}
+
+// A payout that is cancelled takes those of its merges back of which nothing was signed.
+// What was sent lands, and its coin is one like others.
+func TestFT04_CancelledWhileCoinsAreMerged(t *testing.T) {
+	t.Parallel()
+	w := crowded(t, narrow(3, func(c *outgoing.Config) { c.Batch = 1 }), 12)
+	w.submit(w.intent("a", 9*coin))
+	for range 2 { // decide, and sign one
+		_, err := w.Net.Step(w.ctx)
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[outgoing.State]int{outgoing.Signed: 1, outgoing.Queued: 2}, w.merges())
+	cancelled, err := w.Net.Cancel(w.ctx, "a")
+	require.NoError(t, err)
+	require.True(t, cancelled)
+	w.run(20)
+	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 1, outgoing.Cancelled: 2}, w.merges())
+	w.unpaid(w.intent("a", 9*coin))
+	w.sound()
+	again := w.submit(w.intent("again", 9*coin/2))
+	w.comesTo("again", outgoing.Settled)
+	w.paid(again)
+	require.Equal(t, 1, w.merges()[outgoing.Settled], "the coin of the first one serves it")
+}
+
+// The block of a merge is replaced: the same transaction lands again, and the payout waits.
+func TestFT04_MergeThatAForkTakesBack(t *testing.T) {
+	t.Parallel()
+	w := crowded(t, narrow(3), 12)
+	in := w.submit(w.intent("a", 5*coin))
+	w.run(2)
+	require.Equal(t, 2, w.merges()[outgoing.Signed])
+	_, err := w.chain.Reorg(2)
+	require.NoError(t, err)
+	require.NoError(t, w.step())
+	require.Equal(t, outgoing.ReasonConsolidating, w.get("a").Reason)
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+	w.sound()
+}
+
+// A halt of the tenant keeps merges back, as it keeps what they are for.
+func TestFT04_HaltKeepsMergesBack(t *testing.T) {
+	t.Parallel()
+	w := crowded(t, narrow(3, func(c *outgoing.Config) { c.Batch = 1 }), 12)
+	in := w.submit(w.intent("a", 5*coin))
+	_, err := w.Net.Step(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[outgoing.State]int{outgoing.Queued: 2}, w.merges())
+	halts := func(h ...outgoing.Halt) {
+		w.ops++
+		require.NoError(t, outgoing.SetHalts(w.ctx, w.store, storage.Network("BTC"), fmt.Sprint("op ", w.ops), outgoing.Operation{},
+			func([]outgoing.Halt) []outgoing.Halt { return h }))
+	}
+	halts(outgoing.Halt{Scope: outgoing.Scope{Tenant: "t1"}, Reason: "looked at", Since: w.clock()})
+	w.run(5)
+	require.Equal(t, map[outgoing.State]int{outgoing.Waiting: 2}, w.merges())
+	require.Equal(t, outgoing.ReasonHalted, w.get("a").Reason)
+	halts()
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	w.sound()
+}
+
+// While a process runs that does not know of merges, none is made.
+func TestFT04_NoMergesBesideAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	old := true
+	w := crowded(t, narrow(3, func(c *outgoing.Config) {
+		c.Able = func(_ context.Context, a outgoing.Ability) (bool, error) {
+			return !old || a != outgoing.AbilityMerges, nil
+		}
+	}), 12)
+	in := w.submit(w.intent("a", 5*coin))
+	w.run(5)
+	require.Empty(t, w.merges())
+	require.Equal(t, outgoing.ReasonHotShort, w.get("a").Reason)
+	old = false
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	w.sound()
+}
+
+// The operator's coins do not bear a merge: the payout says so, and goes on when they do.
+func TestFT04_MergeThatNobodyCanPayForYet(t *testing.T) {
+	t.Parallel()
+	var bears ledger.Amount
+	asked := map[string]ledger.Amount{}
+	w := crowded(t, narrow(3, func(c *outgoing.Config) {
+		c.Raise = func(_ context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
+			if most > bears {
+				return 0, fmt.Errorf("only %d", bears)
+			}
+			asked[in.ID] = most
+			return most, nil
+		}
+	}), 12)
+	in := w.submit(w.intent("a", 5*coin))
+	w.run(10)
+	require.Equal(t, outgoing.ReasonGasShort, w.get("a").Reason)
+	require.Equal(t, map[outgoing.State]int{outgoing.Waiting: 2}, w.merges())
+	require.Empty(t, w.rows(outgoing.Attempts.Table), "nothing was signed that was not set aside")
+	bears = coin
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	for _, r := range w.rows(outgoing.Attempts.Table) {
+		if a := outgoing.Attempts.Value(r); outgoing.IsMerge(a.Intent) {
+			require.LessOrEqual(t, a.MaxCost, asked[a.Intent])
+		}
+	}
+	w.sound()
+}
+
+// Coins that bring less than it costs to merge them are not merged.
+func TestFT04_CoinsThatDoNotPayForThemselves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, narrow(3))
+	for range 40 {
+		w.fund(w.key(), "BTC", 10_000)
+	}
+	w.chain.SetFeeLevel(500)
+	in := w.submit(w.intent("a", 100_000))
+	w.run(10)
+	require.Equal(t, outgoing.ReasonTooDear, w.get("a").Reason)
+	require.Empty(t, w.merges())
+	w.unpaid(in)
+}
+
+// A merge's id is of the payout alone, whatever that one's own looks like.
+func TestFT04_IDsOfMerges(t *testing.T) {
+	t.Parallel()
+	for id, payout := range map[string]string{
+		"merge/a/1": "a", "merge/a/b/12": "a/b", "merge//1": "", "merge/a": "", "child/merge/a/1": "", "a": "", "": "",
+	} {
+		require.Equal(t, payout, outgoing.PayoutOf(id), id)
+		require.Equal(t, payout != "", outgoing.IsMerge(id), id)
+	}
+	w := funded(t, narrow(3))
+	in := w.intent("merge/a/1", coin)
+	require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent)
+}
+
+// Fees rise before the merges of a payout are sent. Their bounds are raised as far as all
+// that the payout may cost allows; the rest waits, and the payout says so.
+func TestFT04_MergesThatBecomeTooDear(t *testing.T) {
+	t.Parallel()
+	const most = 300_000
+	w := crowded(t, narrow(3, func(c *outgoing.Config) {
+		c.Batch = 1
+		c.MayCost = func(context.Context, chain.Intent) (ledger.Amount, error) { return most, nil }
+		c.Raise = func(_ context.Context, _ chain.Intent, most ledger.Amount) (ledger.Amount, error) { return most, nil }
+	}), 25)
+	in := w.submit(w.intent("a", 17*coin/2))
+	_, err := w.Net.Step(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[outgoing.State]int{outgoing.Queued: 3}, w.merges())
+	w.chain.SetFeeLevel(400)
+	w.run(30)
+	require.Equal(t, outgoing.ReasonTooDear, w.get("a").Reason, "%v", w.merges())
+	var bounds ledger.Amount
+	for _, r := range w.rows(outgoing.Intents.Table) {
+		if outgoing.IsMerge(r.ID) {
+			bounds += outgoing.Intents.Value(r).MaxCost
+		}
+	}
+	require.LessOrEqual(t, bounds, ledger.Amount(most))
+	w.chain.SetFeeLevel(50)
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	w.sound()
+}

@@ -1,0 +1,114 @@
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// A shop takes many small payments and pays out once. Each payout needs all coins that
+// came since the one before. It is paid, and quoted for what it
+// costs: neither less nor half as much again.
+func TestCoinsFN02_PayoutOfManySmallCoins(t *testing.T) {
+	onMints(t, func(t *testing.T, m *utxotest.Mint) {
+		s := openShopWith(t, m, 40, "0.0025")
+		for _, coins := range []int{3, 6, 20, 60, 200} {
+			require.Zero(t, s.payOut(coins, "0.04"))
+		}
+		s.mine(8)
+		s.sound()
+	})
+}
+
+// merged is of how many coins the payout is that needs merges.
+var merged = flag.Int("coins", 60, "of so many coins is the payout that TestCoinsFT04 merges them for; above 200 with transactions as large as they are by default")
+
+// A payout needs more coins than one transaction holds: they are merged first, and what
+// that costs is in the quote.
+func TestCoinsFT04_PayoutOfMoreCoinsThanOneTransactionHolds(t *testing.T) {
+	onMints(t, func(t *testing.T, m *utxotest.Mint) {
+		most := 20
+		if *merged > 200 {
+			most = 0
+		}
+		s := openShopWith(t, m, 40, "0.003", func(o *outgoing.Config) { o.MaxInputs = most })
+		require.Positive(t, s.payOut(*merged, "0.0045"))
+		s.mine(8)
+		s.sound()
+		held, err := s.store.Count(t.Context(), storage.Query{Table: outgoing.Reservations.Table, Partition: storage.Network(string(m.Network))})
+		require.NoError(t, err)
+		require.Zero(t, held)
+	})
+}
+
+// partsPerPayment is in how many coins a payment comes: it takes no more than 100.
+const partsPerPayment = 100
+
+// payOut has payments come in as so many coins of an amount, and pays all of it out but a
+// quarter of one. It returns how many merges that took.
+func (s *shop) payOut(coins int, each string) (merges int) {
+	s.t.Helper()
+	coin := dec(each)
+	var ids []string
+	for left := coins; left > 0; left -= min(left, partsPerPayment) {
+		parts := min(left, partsPerPayment)
+		p := s.order(coin.Mul(decimal.New(int64(100*parts), 0)).String())
+		s.mint.Spread(p.Address, coin, parts)
+		ids = append(ids, p.ID)
+	}
+	for _, id := range ids {
+		s.until("completed", func() bool { return s.payment(id).Status == payment.Completed })
+	}
+	to, err := s.mint.Client.AddressOf(testPub(fmt.Sprint("payee of ", coins)))
+	require.NoError(s.t, err)
+	amount := coin.Mul(decimal.New(int64(coins)*100-25, -2))
+	w, err := s.app.Withdrawals.Create(s.t.Context(), s.tenant, withdrawal.CreateInput{
+		Terms: withdrawal.Terms{Amount: &amount, Currency: string(s.mint.Network), Address: string(to)},
+	}, storage.Once{})
+	require.NoError(s.t, err)
+	quoted := w.NetworkFee
+	s.until("withdrawn", func() bool {
+		w, err = s.app.Withdrawals.Get(s.t.Context(), s.tenant, w.ID)
+		require.NoError(s.t, err)
+		return w.Status == withdrawal.Completed
+	})
+	s.mine(8)
+	require.Equal(s.t, decimal.New(int64(w.Amount), -8).String(), s.mint.Received(string(to)).String(), "paid once")
+	spends, merges, paid := s.spent(w.ID)
+	s.t.Logf("%d coins: %d inputs, %d merges, quoted %d, paid %d", coins, spends, merges, quoted, paid)
+	require.GreaterOrEqual(s.t, spends, coins, "it needed them")
+	require.GreaterOrEqual(s.t, quoted, paid)
+	require.LessOrEqual(s.t, quoted, paid*3/2)
+	return merges
+}
+
+// spent is how many coins a payout and its merges spent, how many merges there were, and
+// what the network took for all.
+func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
+	s.t.Helper()
+	rows, err := s.store.Find(s.t.Context(), storage.Query{
+		Table: outgoing.Attempts.Table, Partition: storage.Network(string(s.mint.Network)), Limit: 1000,
+		Where: []storage.Cond{{Column: "fate", Op: storage.Eq, Value: outgoing.Landed}},
+	})
+	require.NoError(s.t, err)
+	for _, r := range rows {
+		a := outgoing.Attempts.Value(r)
+		if outgoing.PayoutOf(a.Intent) == id {
+			merges++
+		} else if a.Intent != id {
+			continue
+		}
+		coins, cost = coins+len(a.Spends), cost+a.MaxCost
+	}
+	return coins, merges, cost
+}
