@@ -161,9 +161,10 @@ type answered struct {
 	again func(t *task)
 }
 
-// keep remembers a request that was answered.
-func (m *merchant) keep(key string, again func(t *task)) {
-	m.answered = append(m.answered, answered{key, m.r.now.Add(storage.OnceFor - 4*time.Hour), again})
+// keep remembers a request that was answered. Its key is known from when it was first made,
+// or a little later.
+func (m *merchant) keep(key string, again *request) {
+	m.answered = append(m.answered, answered{key, again.made.Add(storage.OnceFor - 4*time.Hour), again.do})
 }
 
 func (r *run) askWithdrawal() string {
@@ -290,7 +291,7 @@ func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) str
 	}
 	if p.id == "" {
 		p.m.r.counts["withdrawals"]++
-		p.m.keep(p.key, again.do)
+		p.m.keep(p.key, again)
 	}
 	p.id = v.ID
 	p.m.r.outside.judge.Accepted(p.key, v.ID)
@@ -414,7 +415,7 @@ func (r *run) askTransfer() string {
 		}
 		r.outside.judge.Transferred(key, v.ID)
 		if id == "" {
-			m.keep(key, again.do)
+			m.keep(key, again)
 			r.counts["transfers"]++
 		}
 		id = v.ID
