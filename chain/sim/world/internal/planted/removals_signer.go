@@ -154,4 +154,10 @@ var signerRemovals = []Bug{
 		New:  "\t\tif foreign(in.Network, r.Keys[i]) && false {",
 		What: "a key signs for a network that is not its own", Package: "chain/utxo", Test: "TestFS07_CoinsOfAnotherNetworkAreNotSigned",
 	},
+	{
+		ID: "FS07-last-line-alone", File: "chain/keys/signerd/log.go",
+		Old:  "\terr := l.each(func(line *Line) error {\n",
+		New:  "\terr := l.each(func(line *Line) error {\n\t\tdelete(said, line.Network)\n",
+		What: "an older registry that knows the last line is taken", Package: "chain/keys/signerd", Test: "TestFS07_OlderRegistryIsRefusedThoughItKnowsTheLastLine",
+	},
 }
