@@ -56,7 +56,7 @@ func (g *gateway) alteredCredentials(ctx context.Context, _ string) (out []crypt
 
 // reseal seals what a version before this one stored, and logs what cannot be sealed.
 func (g *gateway) reseal(ctx context.Context) error {
-	if _, err := g.auth.Reseal(ctx); err != nil { // first, as the App ends the time in which that is done
+	if _, err := g.auth.Reseal(ctx); err != nil {
 		return err
 	}
 	r, err := g.app.Reseal(ctx)

@@ -147,7 +147,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
 	cfg.Grace = g.s.patience
-	cfg.Retire, cfg.Elsewhere = g.s.retire, g.s.elsewhere
+	cfg.Retire, cfg.Elsewhere, cfg.UnsealedUntil = g.s.retire, g.s.elsewhere, g.s.unsealed
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
 	cfg.Verify = g.alteredCredentials
@@ -161,7 +161,11 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	if g.app, err = cryptopay.New(cfg); err != nil {
 		return err
 	}
-	if err := g.app.Open(ctx, tables()...); err != nil || !g.s.upgraded {
+	err = g.app.Open(ctx, tables()...)
+	if errors.Is(err, cryptopay.ErrUnsealed) {
+		err = fmt.Errorf("CRYPTOPAY_UNSEALED_UNTIL: %w", err)
+	}
+	if err != nil || !g.s.upgraded {
 		return err
 	}
 	return g.app.Upgraded(ctx)

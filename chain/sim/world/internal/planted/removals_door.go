@@ -64,9 +64,15 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FU02-unsealed-for-ever", File: "mandates.go",
-		Old:  "	return !there, nil\n}",
-		New:  "	return true, nil\n}",
+		Old:  "	return a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil",
+		New:  "	return true, nil",
 		What: "rows without a mandate are accepted once all is sealed", Package: ".", Test: "TestFU02_WithdrawalsOfAnEarlierVersionArePaidAndSealed",
+	},
+	{
+		ID: "FS02-unsealed-by-default", File: "mandates.go",
+		Old:  "	return a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil",
+		New:  "	return a.cfg.UnsealedUntil.IsZero() || a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil",
+		What: "whoever edits the database has rows without a mandate accepted", Package: ".", Test: "TestFS02_NoStoreIsMadeToLookUnsealed",
 	},
 	{
 		ID: "FS02-edited-order", File: "wiring.go",
@@ -204,7 +210,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS09-name-forgotten", File: "examples/gateway/names.go",
-		Old:  "	\"UPGRADED\", \"WITHDRAWAL_FEE\",",
+		Old:  "	\"UNSEALED_UNTIL\", \"UPGRADED\", \"WITHDRAWAL_FEE\",",
 		New:  "	\"WITHDRAWAL_FEE\",",
 		What: "a setting that is read is refused as unknown", Package: "examples/gateway", Test: "TestFS09_EverySettingIsKnown",
 	},
