@@ -207,6 +207,7 @@ type job struct {
 	riders  []*job          // whom its transaction pays too
 	beside  []*job          // claimed with it
 	carried bool            // its own transaction is another's
+	edited  string          // why it must not start
 	guards  []storage.Guard // what lets its plan be signed and stored
 	moves   bool            // the Change that is being made of its carrier writes it
 	next    IntentRow       // … so
@@ -247,6 +248,9 @@ func (n *Network) startDue(ctx context.Context) (int, error) {
 	}
 	jobs, err := n.claim(ctx, n.Lease, Queued, Waiting)
 	claimed, until := len(jobs), n.Now().Add(n.Lease*3/4)
+	if err == nil {
+		jobs, err = n.setBack(ctx, jobs)
+	}
 	if err != nil {
 		return claimed, err
 	}

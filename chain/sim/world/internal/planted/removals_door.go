@@ -75,6 +75,24 @@ var doorRemovals = []Bug{
 		What: "whoever edits the database has rows without a mandate accepted", Package: ".", Test: "TestFS02_NoStoreIsMadeToLookUnsealed",
 	},
 	{
+		ID: "FS02-set-back-is-started", File: "chain/outgoing/plan.go",
+		Old:  "	if j.edited != \"\" {\n		return n.keepBack",
+		New:  "	if j.edited == \"never\" {\n		return n.keepBack",
+		What: "an order that was paid is paid again once its state is edited", Package: ".", Test: "TestFS02_PaidOrderSetBackIsNotPaidAgain",
+	},
+	{
+		ID: "FS02-attempts-not-looked-at", File: "chain/outgoing/edited.go",
+		Old:  "if a.v.Fate == Open || a.v.Fate == Landed && !told[id] {",
+		New:  "if false {",
+		What: "an order that is on its way starts again once what was told of it is deleted", Package: ".", Test: "TestFS02_OrderOnItsWayIsNotPaidTwice",
+	},
+	{
+		ID: "FS02-plan-of-any-nonce", File: "chain/outgoing/send.go",
+		Old:  "if err = n.intact(ctx, j, p); err == nil {",
+		New:  "if err == nil {",
+		What: "a stored plan that was moved to another nonce is signed", Package: ".", Test: "TestFS02_PlanIsNotMovedToAnotherNonce",
+	},
+	{
 		ID: "FS02-edited-order", File: "wiring.go",
 		Old: `	if why != "" {
 		return string(outgoing.ReasonAltered), nil`,
