@@ -33,12 +33,6 @@ var doorRemovals = []Bug{
 		What: "the payout side does not check the mandate that it was handed", Package: ".", Test: "TestFS02_EditedOrderHasNoMandate",
 	},
 	{
-		ID: "FS02-stored-plan-is-believed", File: "chain/outgoing/send.go",
-		Old:  "	if !fresh { // what was stored may have been edited",
-		New:  "	if false { // what was stored may have been edited",
-		What: "a transaction that was edited before it was signed is signed", Package: ".", Test: "TestFS02_EditedPlanIsNotSigned",
-	},
-	{
 		ID: "FS02-signer-asks-for-no-mandate", File: "chain/keys/signer.go",
 		Old:  "	if err := s.ordered(append([]chain.Intent{in}, r.Also...)); err != nil {",
 		New:  "	if err := s.ordered([]chain.Intent{in}); err != nil {",
