@@ -156,6 +156,11 @@ func (s *Signer) checked(ctx context.Context, r *chain.SignRequest, o owners) ([
 	if err := s.check(ctx, c, *r, seen, o, &b); err != nil {
 		return nil, Binding{}, err
 	}
+	if more, ok := c.(chain.Coster); ok {
+		if b.Cost, err = more.MostCost(r.Unsigned.Payload); err != nil {
+			return nil, Binding{}, refuse("its cost: %v", err)
+		}
+	}
 	out := make([]chain.Signature, len(seen.Digests))
 	for i, d := range seen.Digests {
 		if out[i], err = s.sign(c, r.Keys[i], d, r.Unsigned.Payload); err != nil {

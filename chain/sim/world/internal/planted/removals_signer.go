@@ -160,4 +160,10 @@ var signerRemovals = []Bug{
 		New:  "\terr := l.each(func(line *Line) error {\n\t\tdelete(said, line.Network)\n",
 		What: "an older registry that knows the last line is taken", Package: "chain/keys/signerd", Test: "TestFS07_OlderRegistryIsRefusedThoughItKnowsTheLastLine",
 	},
+	{
+		ID: "FS07-new-accounts-are-free", File: "chain/keys/signer.go",
+		Old:  "	if more, ok := c.(chain.Coster); ok {",
+		New:  "	if more, ok := c.(chain.Coster); ok && false {",
+		What: "fees that no payload tells are burnt without bound", Package: "chain/tron", Test: "TestFS07_AccountsThatAreMadeCountAsFees",
+	},
 }
