@@ -241,6 +241,7 @@ func TestFS02_EditedApprovalLetsNothingOut(t *testing.T) {
 		max_cost, confirmations, 'queued', '', 0, '', -1, plan, filling, 0, 0, 0, 0, created_at, updated_at, 0, 0,
 		(SELECT mandate FROM cryptopay_withdrawals WHERE id = 'ORDER') FROM cryptopay_intents WHERE purpose = 'withdrawal'`
 	for name, edits := range map[string][]string{
+		"an unknown review":        {"review = 'x', waiting = '', due = NOW"},
 		"review":                   {"review = 'approved', waiting = '', due = NOW"},
 		"stage":                    {"stage = 'handing', review = '', waiting = '', max_cost = 1000000000, due = NOW"},
 		"the approval of another":  {"review = 'approved', waiting = '', due = NOW, approval = (SELECT approval FROM cryptopay_withdrawals WHERE id = 'OTHER')"},

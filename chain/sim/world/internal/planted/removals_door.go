@@ -87,6 +87,12 @@ var doorRemovals = []Bug{
 		What: "a stored plan that was moved to another nonce is signed", Package: ".", Test: "TestFS02_PlanIsNotMovedToAnotherNonce",
 	},
 	{
+		ID: "FS02-unknown-review", File: "withdrawal/intact.go",
+		Old:  "	case w.Review != ReviewNone && w.Review != ReviewWanted && w.Review != ReviewApproved:",
+		New:  "	case false:",
+		What: "a review that is none is not noticed", Package: ".", Test: "TestFS02_EditedApprovalLetsNothingOut",
+	},
+	{
 		ID: "FS02-edited-order", File: "wiring.go",
 		Old: `	if why != "" {
 		return string(outgoing.ReasonAltered), nil`,
