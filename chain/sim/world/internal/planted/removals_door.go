@@ -93,6 +93,12 @@ var doorRemovals = []Bug{
 		What: "a review that is none is not noticed", Package: ".", Test: "TestFS02_EditedApprovalLetsNothingOut",
 	},
 	{
+		ID: "FS02-first-answer-believed", File: "httpapi/payments.go",
+		Old:  "created.Blockchain, created.Currency, created.Token, created.Address",
+		New:  "created.Blockchain, created.Currency, created.Token, view.Address",
+		What: "a first answer that was edited shows another address", Package: "httpapi", Test: "TestFS02_EditedFirstAnswerShowsNoOtherAddress",
+	},
+	{
 		ID: "FS02-edited-order", File: "wiring.go",
 		Old: `	if why != "" {
 		return string(outgoing.ReasonAltered), nil`,
