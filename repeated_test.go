@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // repeats requires that a supplier has got what was ordered, once, and that it was noticed.
@@ -143,6 +144,32 @@ func TestFS02_PlanIsNotMovedToAnotherNonce(t *testing.T) {
 			next, err := world.Client().(chain.Noncer).Nonce(t.Context(), order.Intent.From)
 			require.NoError(t, err)
 			require.Equal(t, order.Nonce+1, next, "no other nonce was used")
+		})
+	}
+}
+
+// What the payout side tells of a payout that is on its way is edited: its hold is not
+// released, so that nobody is paid and has his balance back.
+func TestFS02_EditedOutcomeReleasesNothing(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"failed", "cancelled"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "USDTERC20")
+			to := i.chains["ETH"].Customer("supplier")
+			w := i.withdraw("USDTERC20", "100", to)
+			require.NoError(t, i.app.Step(t.Context()))
+			v, err := i.app.Operate.Transactions(t.Context(), "ETH", w.ID)
+			require.NoError(t, err)
+			require.Len(t, v.Attempts, 1)
+			i.edit("UPDATE cryptopay_outcomes SET state = ?, due = 1 WHERE id = ?", state, w.ID)
+			i.clock.Advance(time.Minute)
+			_ = i.app.Step(t.Context()) // before it is mined
+			i.work(60)
+			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+			require.NoError(t, err)
+			require.Equal(t, withdrawal.Completed, got.Status)
+			i.repeats(w.ID, to)
 		})
 	}
 }

@@ -80,6 +80,50 @@ func (n *Network) keepBack(ctx context.Context, j *job) error {
 	return err
 }
 
+// truthful leaves out outcomes that somebody edited. One that says that nothing of an order
+// lands any more has its owner release what is held for it, so the order's own row and its
+// attempts must say so, too. What is left out is looked at again once a lease.
+func (n *Network) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, err error) {
+	for _, r := range rows {
+		o := Outcomes.Value(r)
+		why, err := n.untrue(ctx, r.ID, &o)
+		if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
+			why, err = err.Error(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			out = append(out, r)
+			continue
+		}
+		n.Log.Error("order_altered", slog.String("tenant", o.Tenant), slog.String("intent", r.ID), slog.String("reason", why))
+	}
+	return out, nil
+}
+
+// untrue says why the outcome of an order is not what this package has stored, "" = it is.
+func (n *Network) untrue(ctx context.Context, id string, o *Outcome) (why string, err error) {
+	if o.Intent != id {
+		return "its outcome names another order", nil
+	}
+	if o.State != Failed && o.State != Cancelled {
+		return "", nil
+	}
+	v, _, _, err := Intents.One(ctx, n.Store, n.part, id)
+	if err != nil {
+		return "", err
+	}
+	if v.State != o.State {
+		return "its outcome is " + string(o.State) + ", and it is not", nil
+	}
+	byIntent, err := n.attempts(ctx, id)
+	if slices.ContainsFunc(byIntent[id], func(a *att) bool { return a.v.Fate == Open }) {
+		why = "its outcome is " + string(o.State) + ", and a transaction of it may land"
+	}
+	return why, err
+}
+
 // intact returns an error if the plan that is stored is not one that this package has
 // stored. It is read back from what would be signed: it must spend what is reserved for the
 // order, pay what the order says, and cost no more.

@@ -321,6 +321,9 @@ func (n *Network) deliver(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("outgoing: claiming outcomes: %w", err)
 	}
+	if rows, err = n.truthful(ctx, rows); err != nil {
+		return 0, err
+	}
 	outcomes := make([]Outcome, len(rows))
 	for i, r := range rows {
 		outcomes[i] = Outcomes.Value(r)

@@ -99,6 +99,12 @@ var doorRemovals = []Bug{
 		What: "a first answer that was edited shows another address", Package: "httpapi", Test: "TestFS02_EditedFirstAnswerShowsNoOtherAddress",
 	},
 	{
+		ID: "FS02-edited-outcome-delivered", File: "chain/outgoing/network.go",
+		Old:  "	if rows, err = n.truthful(ctx, rows); err != nil {",
+		New:  "	if err != nil {",
+		What: "a payout that is on its way is called failed, and its hold released", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
+	},
+	{
 		ID: "FS02-edited-order", File: "wiring.go",
 		Old: `	if why != "" {
 		return string(outgoing.ReasonAltered), nil`,
