@@ -254,8 +254,7 @@ func TestFS07_OlderRegistryIsRefusedThoughItKnowsTheLastLine(t *testing.T) {
 }
 
 // Where the log cannot be written no signature is given, and nothing is lost by it.
-func TestFS07_NoLogNoSignature(t *testing.T) {
-	t.Parallel()
+func TestFS07_NoLogNoSignature(t *testing.T) { //nolint:paralleltest // it opens a log again: a process that another test starts has it open until its exec
 	h := newThief(t, newSigner(t, keys.Limits{}), "ETH")
 	store := memory.New()
 	require.NoError(t, store.Open(t.Context(), keys.LimitTables()...))
@@ -276,8 +275,7 @@ func TestFS07_NoLogNoSignature(t *testing.T) {
 
 // Questions that are answered at once get each its own signatures, and the log has a line of
 // each after the one before.
-func TestFS07_AnswersAtOnce(t *testing.T) {
-	t.Parallel()
+func TestFS07_AnswersAtOnce(t *testing.T) { //nolint:paralleltest // it opens a log again: a process that another test starts has it open until its exec
 	h := newThief(t, newSigner(t, keys.Limits{}), "ETH")
 	store := memory.New()
 	require.NoError(t, store.Open(t.Context(), keys.LimitTables()...))
