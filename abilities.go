@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySealed}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters}
 
 // abilityCounters: every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -61,7 +61,8 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // one transaction pays together, children that pay for a transaction which nodes keep, and
 // merges of coins for a withdrawal that needs many. Everywhere these are counters in place of
 // counted rows, once the worker "counters" has made them. Call it once after an upgrade, when
-// the last process of the version before was replaced, and App.Reseal after it. A store that this version made has them on. It may be called again, by any process.
+// the last process of the version before was replaced. A store that this version made has
+// them on. It may be called again, by any process.
 func (a *App) Upgraded(ctx context.Context) error {
 	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		put, err := a.abilityRows(ctx)

@@ -43,6 +43,15 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 			if why := v.Misplanned(row.ID); why != "" {
 				out = append(out, Contradiction{"order", row.ID, why})
 			}
+			if v.State == outgoing.Queued || v.State == outgoing.Waiting {
+				again, err := n.out.Repeated(ctx, row.ID)
+				if err != nil {
+					return err
+				}
+				if why := again[row.ID]; why != "" {
+					out = append(out, Contradiction{"order", row.ID, why})
+				}
+			}
 			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
 				return nil
 			}

@@ -56,9 +56,8 @@ type Config struct {
 	Key []byte
 	// UnsealedUntil is the day until which rows are accepted that nobody sealed, as those
 	// of versions before seals: withdrawals, and credentials where auth.Config.Unsealed
-	// asks the App. A day that is past refuses them, whatever the database says. Defaults to
-	// accepting them in a store that an earlier version made, until App.Reseal has sealed
-	// them.
+	// asks the App. Set it for an upgrade from such a version, until App.Reseal has sealed
+	// them. Defaults to refusing them, whatever the database says.
 	UnsealedUntil time.Time
 
 	// Registry names networks and currencies; the App knows those that Chains

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -40,8 +41,7 @@ type Fingerprint struct {
 }
 
 // Fingerprints is in the system's partition: of the newest of Config.Keys under "key", and of
-// the source of addresses under "addresses/<network>". Under "store" is the store's id, and
-// under "sealed" that all is sealed which an earlier version stored.
+// the source of addresses under "addresses/<network>". Under "store" is the store's id.
 var Fingerprints = storage.NewTable[Fingerprint]("fingerprints")
 
 // fingerprint is one of this configuration's.
@@ -122,7 +122,7 @@ func (a *App) noteKeys(ctx context.Context, adopt bool, check func(ctx context.C
 		return err
 	}
 	var store string
-	err = storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+	decide := func(ctx context.Context) (storage.Change, error) {
 		known, err := a.stored(ctx, prints)
 		if err != nil {
 			return storage.Change{}, err
@@ -145,6 +145,13 @@ func (a *App) noteKeys(ctx context.Context, adopt bool, check func(ctx context.C
 			c.ID = "fingerprints/" + a.cfg.NewID()
 		}
 		return c, nil
+	}
+	err = storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		c, err := decide(ctx)
+		if errors.Is(err, storage.ErrConflict) { // a process that starts beside has given the store its id meanwhile
+			c, err = decide(ctx)
+		}
+		return c, err
 	})
 	if err == nil {
 		a.identity.store.Store(&store)
@@ -157,8 +164,8 @@ func (a *App) noteKeys(ctx context.Context, adopt bool, check func(ctx context.C
 // after it. Addresses that were shown before stay watched, and what comes there can be moved
 // only by a Signer that has their seed too. Secrets that were sealed with another Key stay
 // shut. It may be called again.
-// Withdrawals and credentials that were sealed with another Key are accepted again until
-// App.Reseal has sealed them: be sure of what the database holds.
+// Withdrawals that were sealed with another Key are refused, unless Config.UnsealedUntil names
+// a day until which they are taken, and App.Reseal seals them: be sure of what the database holds.
 func (a *App) AdoptKeys(ctx context.Context, more ...*storage.Table) error {
 	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
 		return err
@@ -171,7 +178,7 @@ func (a *App) AdoptKeys(ctx context.Context, more ...*storage.Table) error {
 
 // stored reads the fingerprints that the store has of these, and of itself.
 func (a *App) stored(ctx context.Context, prints []fingerprint) (map[string]storage.Row, error) {
-	ids := []string{storeRow, sealedRow}
+	ids := []string{storeRow}
 	for i := range prints {
 		ids = append(ids, prints[i].id)
 	}

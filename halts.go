@@ -47,11 +47,17 @@ type HaltEffect struct {
 //
 // A halt of every network is written to each of them, and to new ones when they are
 // opened. A scope that is halted already keeps its first reason. After an error some
-// networks may be halted: halt again.
+// networks may be halted: halt again. The error wraps chain.ErrCurrency or
+// wallet.ErrNoTenant where there is no such scope, and nothing is halted then.
 func (o *Operate) Halt(ctx context.Context, s HaltScope, c Call) (HaltEffect, error) {
 	target, err := o.haltTarget(ctx, s, &c)
 	if err != nil {
 		return HaltEffect{}, err
+	}
+	if s.Tenant != "" {
+		if _, err := o.a.Wallets.Tenant(ctx, s.Tenant); err != nil {
+			return HaltEffect{}, err
+		}
 	}
 	h := outgoing.Halt{Scope: target.scope, Reason: c.Reason, Since: o.a.cfg.Clock.Now(), By: c.By}
 	e, err := o.setHalts(ctx, target, c, outgoing.OpHalt, func(halts []outgoing.Halt) []outgoing.Halt {

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -230,8 +231,10 @@ func TestFT05_HaltedTenantOfAnApp(t *testing.T) {
 	h.earn("ETH", "300")
 	h.newTenant()
 	h.earn("ETH", "300")
+	_, err := h.app.Operate.Halt(ctx, cryptopay.HaltScope{Tenant: first + "x"}, because("a look"))
+	require.ErrorIs(t, err, wallet.ErrNoTenant, "a misspelt halt stops nothing")
 	everywhere := cryptopay.HaltScope{Tenant: first}
-	_, err := h.app.Operate.Halt(ctx, everywhere, because("his keys are lost"))
+	_, err = h.app.Operate.Halt(ctx, everywhere, because("his keys are lost"))
 	require.NoError(t, err)
 	_, err = h.app.Operate.Halt(ctx, cryptopay.HaltScope{Network: "ETH", Tenant: first}, because("another look"))
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -10,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,31 +35,28 @@ func MandateKeys(keys ...[]byte) mandate.Keys {
 	return out
 }
 
-// The rows of Fingerprints that are about the store itself. Their Sum is a text, the id of
+// storeRow is the row of Fingerprints that has the store's id. Its Sum is the id, the id of
 // a key, and a MAC with that key.
-const (
-	storeRow  = "store"  // its id
-	sealedRow = "sealed" // all that an earlier version stored has been sealed
-)
+const storeRow = "store"
 
-// ErrStoreID reports that the store's id, or the row that says that all is sealed, is not
-// what a process with Config.Keys wrote, or is gone. Put the rows "store" and "sealed" of
-// the table fingerprints back from a backup.
-var ErrStoreID = errors.New("cryptopay: the id of the store was edited or deleted: restore the rows of fingerprints")
+// ErrStoreID reports that the store's id is not what a process with Config.Keys wrote, or is
+// gone. Put the row "store" of the table fingerprints back from a backup.
+var ErrStoreID = errors.New("cryptopay: the id of the store was edited or deleted: restore the row store of fingerprints")
+
+// ErrUnsealed reports a store that a version before mandates made, or that somebody made look
+// so: the database cannot tell.
+var ErrUnsealed = errors.New("cryptopay: the store has business and no id: if a version before mandates made it, set Config.UnsealedUntil to a day by which all is sealed")
 
 // errNotOpen reports that an order was given before Open.
 var errNotOpen = errors.New("cryptopay: the App is not open")
 
-// identity is what an App knows of its store from Open on. The fields are shared with the
-// App inside of a host's transaction.
-type identity struct {
-	store  atomic.Pointer[string]
-	sealed atomic.Bool // it was found sealed, and stays so
-}
+// identity is what an App knows of its store from Open on. It is shared with the App inside
+// of a host's transaction.
+type identity struct{ store atomic.Pointer[string] }
 
-// attest makes the Sum of a row about the store.
-func attest(key []byte, text string, about ...string) string {
-	return text + "/" + mandate.KeyID(key) + "/" + base64.RawURLEncoding.EncodeToString(attestation(key, slices.Concat(about, []string{text})...))
+// attest makes the Sum of the row of a store's id.
+func attest(key []byte, store string) string {
+	return store + "/" + mandate.KeyID(key) + "/" + base64.RawURLEncoding.EncodeToString(attestation(key, storeRow, store))
 }
 
 // attestation covers each text with its length.
@@ -72,17 +69,17 @@ func attestation(key []byte, texts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// attested returns the text of a row about the store, if one of the keys made it.
-func attested(keys [][]byte, sum string, about ...string) (text string, ok bool) {
+// attested returns the id of the store, if one of the keys made its row.
+func attested(keys [][]byte, sum string) (store string, ok bool) {
 	f := strings.Split(sum, "/")
 	if len(f) != 3 {
 		return "", false
 	}
-	text = f[0]
+	store = f[0]
 	mac, err := base64.RawURLEncoding.Strict().DecodeString(f[2])
 	for _, k := range keys {
-		if err == nil && mandate.KeyID(k) == f[1] && hmac.Equal(mac, attestation(k, slices.Concat(about, []string{text})...)) {
-			return text, true
+		if err == nil && mandate.KeyID(k) == f[1] && hmac.Equal(mac, attestation(k, storeRow, store)) {
+			return store, true
 		}
 	}
 	return "", false
@@ -94,16 +91,13 @@ func (a *App) identify(ctx context.Context, known map[string]storage.Row, adopt 
 	row, there := known[storeRow]
 	if there {
 		sum := Fingerprints.Value(row).Sum
-		store, ok := attested(a.cfg.Keys, sum, storeRow)
+		store, ok := attested(a.cfg.Keys, sum)
 		if !ok && !adopt {
 			return "", fmt.Errorf("%w: no key that is configured made the row %s", ErrStoreID, storeRow)
 		}
 		if !ok { // with another key: what the keys before sealed is to be sealed again
 			store, _, _ = strings.Cut(sum, "/")
-			c.Put = append(c.Put, Fingerprints.Row(storeRow, row.Version, time.Time{}, Fingerprint{Sum: attest(a.cfg.Keys[0], store, storeRow)}))
-			if mark, marked := known[sealedRow]; marked {
-				c.Drop = append(c.Drop, mark)
-			}
+			c.Put = append(c.Put, Fingerprints.Row(storeRow, row.Version, time.Time{}, Fingerprint{Sum: attest(a.cfg.Keys[0], store)}))
 		}
 		return store, nil
 	}
@@ -111,22 +105,25 @@ func (a *App) identify(ctx context.Context, known map[string]storage.Row, adopt 
 	if err == nil && had && !adopt {
 		err = fmt.Errorf("%w: the row %s is gone", ErrStoreID, storeRow)
 	}
+	if err == nil && !adopt && a.cfg.UnsealedUntil.IsZero() {
+		var fresh bool
+		if fresh, err = a.fresh(ctx); err == nil && !fresh {
+			err = ErrUnsealed
+		}
+	}
+	if errors.Is(err, ErrStoreID) || errors.Is(err, ErrUnsealed) {
+		_, _, there, failed := Fingerprints.One(ctx, a.cfg.Store, storage.System, storeRow)
+		if there || failed != nil { // a process that started beside has just given it
+			err = cmp.Or(failed, storage.ErrConflict)
+		}
+	}
 	if err != nil {
 		return "", err
 	}
 	store = strings.ReplaceAll(a.cfg.NewID(), "/", "-")
 	c.ID = "fingerprints/" + store
-	c.Put = append(c.Put, Fingerprints.Row(storeRow, 0, time.Time{}, Fingerprint{Sum: attest(a.cfg.Keys[0], store, storeRow)}))
-	fresh, err := a.fresh(ctx)
-	if _, marked := known[sealedRow]; fresh && !marked {
-		c.Put = append(c.Put, Fingerprints.Row(sealedRow, 0, time.Time{}, a.sealedMark(store)))
-	}
-	return store, err
-}
-
-// sealedMark says that all in a store is sealed.
-func (a *App) sealedMark(store string) Fingerprint {
-	return Fingerprint{Sum: attest(a.cfg.Keys[0], "yes", sealedRow, store)}
+	c.Put = append(c.Put, Fingerprints.Row(storeRow, 0, time.Time{}, Fingerprint{Sum: attest(a.cfg.Keys[0], store)}))
+	return store, nil
 }
 
 // hasMandates reports whether a process of this version has worked on the store.
@@ -137,32 +134,11 @@ func (a *App) hasMandates(ctx context.Context) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// Unsealed reports whether rows that nobody sealed are accepted now: those that a version
-// before seals wrote. Config.UnsealedUntil decides; without it they are accepted in a store
-// that an earlier version made, until App.Reseal has sealed them. For
-// auth.Config.Unsealed.
-func (a *App) Unsealed(ctx context.Context) (bool, error) {
-	if until := a.cfg.UnsealedUntil; !until.IsZero() {
-		return a.cfg.Clock.Now().Before(until), nil
-	}
-	if a.identity.sealed.Load() {
-		return false, nil
-	}
-	store := a.identity.store.Load()
-	if store == nil {
-		return false, errNotOpen
-	}
-	v, _, there, err := Fingerprints.One(ctx, a.joined(), storage.System, sealedRow)
-	if err != nil {
-		return false, err
-	}
-	if _, ok := attested(a.cfg.Keys, v.Sum, sealedRow, *store); there && !ok {
-		return false, fmt.Errorf("%w: no key that is configured made the row %s", ErrStoreID, sealedRow)
-	}
-	if there {
-		a.identity.sealed.Store(true)
-	}
-	return !there, nil
+// Unsealed reports whether rows that nobody sealed are accepted now, as those of a version
+// before seals: until Config.UnsealedUntil. Nothing in the database counts, because whoever
+// edits it could make the store look like one of such a version. For auth.Config.Unsealed.
+func (a *App) Unsealed(context.Context) (bool, error) {
+	return a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil
 }
 
 // mandates seals withdrawals of this store, and checks them.
@@ -197,7 +173,8 @@ func (a *App) sayUnsealed(ctx context.Context) error {
 	taken, err := a.Unsealed(ctx)
 	if taken {
 		a.cfg.Log.WarnContext(ctx, "unsealed_rows_accepted",
-			slog.String("hint", "call App.Upgraded and then App.Reseal, once no process of an older version runs on this store"))
+			slog.Time("until", a.cfg.UnsealedUntil),
+			slog.String("hint", "once no process of an older version runs on this store call App.Reseal, and take Config.UnsealedUntil away"))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -170,16 +171,12 @@ func TestFS02_StoreIDIsNotEdited(t *testing.T) {
 		"edited":  "UPDATE cryptopay_fingerprints SET sum = 'x' WHERE id = 'store'",
 		"another": "UPDATE cryptopay_fingerprints SET sum = 'x' || sum WHERE id = 'store'",
 		"deleted": "DELETE FROM cryptopay_fingerprints WHERE id = 'store'",
-		"mark":    "UPDATE cryptopay_fingerprints SET sum = 'x' WHERE id = 'sealed'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := newInsider(t, "USDTERC20")
 			i.withdraw("USDTERC20", "100", i.thief)
 			i.edit(edit)
-			if name == "deleted" { // as of a version before mandates
-				i.edit("DELETE FROM cryptopay_fingerprints WHERE id = 'sealed'")
-			}
 			require.ErrorIs(t, i.compose(i.configure).Open(t.Context()), cryptopay.ErrStoreID)
 		})
 	}
@@ -244,6 +241,7 @@ func TestFS02_EditedApprovalLetsNothingOut(t *testing.T) {
 		max_cost, confirmations, 'queued', '', 0, '', -1, plan, filling, 0, 0, 0, 0, created_at, updated_at, 0, 0,
 		(SELECT mandate FROM cryptopay_withdrawals WHERE id = 'ORDER') FROM cryptopay_intents WHERE purpose = 'withdrawal'`
 	for name, edits := range map[string][]string{
+		"an unknown review":        {"review = 'x', waiting = '', due = NOW"},
 		"review":                   {"review = 'approved', waiting = '', due = NOW"},
 		"stage":                    {"stage = 'handing', review = '', waiting = '', max_cost = 1000000000, due = NOW"},
 		"the approval of another":  {"review = 'approved', waiting = '', due = NOW, approval = (SELECT approval FROM cryptopay_withdrawals WHERE id = 'OTHER')"},
@@ -293,6 +291,43 @@ func TestFS02_EditedApprovalLetsNothingOut(t *testing.T) {
 			require.NoError(t, err)
 			i.work(40)
 			require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String(), "approved")
+		})
+	}
+}
+
+// Whoever edits the database makes the store look like one of a version before mandates, and
+// waits for the next start. Nothing of it is believed.
+func TestFS02_NoStoreIsMadeToLookUnsealed(t *testing.T) {
+	t.Parallel()
+	for name, edits := range map[string][]string{
+		"no mandate": nil,
+		"no id":      {"DELETE FROM cryptopay_fingerprints WHERE id = 'store'", "UPDATE cryptopay_intents SET mandate = ''"},
+		"nothing":    {"DELETE FROM cryptopay_fingerprints", "DELETE FROM cryptopay_abilities", "UPDATE cryptopay_intents SET mandate = ''"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "USDTERC20")
+			i.mandates = nil // a Signer that asks for none, as one on another machine
+			i.restart()
+			w := i.withdraw("USDTERC20", "100", i.chains["ETH"].Customer("supplier"))
+			for _, q := range append(edits, "UPDATE cryptopay_withdrawals SET mandate = '', approval = ''") {
+				_, err := i.db.Exec(q)
+				require.NoError(t, err)
+			}
+			i.edit("UPDATE cryptopay_withdrawals SET address = ? WHERE id = ?", i.thief, w.ID)
+			i.edit("UPDATE cryptopay_activity SET address = ? WHERE id = ?", i.thief, w.ID)
+			app := i.compose(i.configure)
+			if err := app.Open(t.Context(), keys.Tables()...); edits == nil {
+				require.NoError(t, err)
+				i.app = app
+			} else {
+				require.ErrorIs(t, err, cryptopay.ErrUnsealed)
+			}
+			i.work(30)
+			require.Zero(t, i.chains["ETH"].Balance(i.thief, "USDTERC20").Sign())
+			taken, err := i.app.Unsealed(t.Context())
+			require.NoError(t, err)
+			require.False(t, taken, "nor is a credential without a seal")
 		})
 	}
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// abilitySealed: every process seals what it writes.
-const abilitySealed outgoing.Ability = "sealed"
-
 // Resealed is what App.Reseal did.
 type Resealed struct {
 	// Withdrawals, Orders, Secrets and Seals count the rows that were written.
@@ -25,28 +22,19 @@ type Resealed struct {
 	// Left are rows that were left as they are, because no key that is configured made
 	// their MAC, or because they contradict others. They are refused.
 	Left []Contradiction
-	// Complete reports that nothing unsealed is accepted any more by the default of
-	// Config.UnsealedUntil. It is false until App.Upgraded was called before.
-	Complete bool
 }
 
 // Reseal seals everything with the newest of Config.Keys: mandates of withdrawals and their
 // orders, webhook secrets, and the MACs of journals. What a version before mandates wrote is
 // sealed as it stands, while it is accepted: see App.Unsealed. A row that was edited is left
-// as it is, and is named. Credentials have a Reseal of their own, httpapi/auth.Service.Reseal:
-// after an upgrade call it before this one.
+// as it is, and is named. Credentials have a Reseal of their own, httpapi/auth.Service.Reseal.
 //
-// Call it once after an upgrade, after App.Upgraded, and once after the newest key changed,
+// Call it once after an upgrade, when no older process runs, and once after the newest key changed,
 // when every process lists it first. It works in pages beside processes that work, may be
 // stopped, and may be called again: it writes what is not sealed with the newest key yet.
 func (a *App) Reseal(ctx context.Context) (Resealed, error) {
 	var r Resealed
-	// Asked first: what older processes write after this look is sealed by another call.
-	upgraded, err := a.able(ctx, abilitySealed)
-	if err != nil {
-		return r, err
-	}
-	err = each(ctx, a.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System}, func(row storage.Row) error {
+	err := each(ctx, a.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System}, func(row storage.Row) error {
 		p := storage.Tenant(row.ID)
 		if err := a.resealWithdrawals(ctx, p, &r); err != nil {
 			return err
@@ -75,11 +63,11 @@ func (a *App) Reseal(ctx context.Context) (Resealed, error) {
 			return r, err
 		}
 	}
-	return r, a.noteSealed(ctx, upgraded, &r)
+	return r, a.noteSealed(ctx)
 }
 
-// noteSealed writes the rows about the store with the newest key, and that all is sealed.
-func (a *App) noteSealed(ctx context.Context, upgraded bool, r *Resealed) error {
+// noteSealed writes the rows about the store with the newest key.
+func (a *App) noteSealed(ctx context.Context) error {
 	prints, err := a.fingerprints(ctx)
 	if err != nil {
 		return err
@@ -88,36 +76,26 @@ func (a *App) noteSealed(ctx context.Context, upgraded bool, r *Resealed) error 
 	if store == nil {
 		return errNotOpen
 	}
-	newest := mandate.KeyID(a.cfg.Keys[0])
 	want := map[string]Fingerprint{
-		keyRow:    {Sum: prints[slices.IndexFunc(prints, func(p fingerprint) bool { return p.id == keyRow })].sums[0]},
-		storeRow:  {Sum: attest(a.cfg.Keys[0], *store, storeRow)},
-		sealedRow: a.sealedMark(*store),
+		keyRow:   {Sum: prints[slices.IndexFunc(prints, func(p fingerprint) bool { return p.id == keyRow })].sums[0]},
+		storeRow: {Sum: attest(a.cfg.Keys[0], *store)},
 	}
-	err = storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		known, err := a.stored(ctx, prints)
 		if err != nil {
 			return storage.Change{}, err
 		}
 		c := storage.Change{Partition: storage.System}
-		_, marked := known[sealedRow]
-		r.Complete = marked || upgraded
-		for _, id := range []string{keyRow, storeRow, sealedRow} {
-			row := known[id]
-			if id == sealedRow && !r.Complete || row.Version > 0 && Fingerprints.Value(row) == want[id] {
-				continue
+		for _, id := range []string{keyRow, storeRow} {
+			if row := known[id]; row.Version == 0 || Fingerprints.Value(row) != want[id] {
+				c.Put = append(c.Put, Fingerprints.Row(id, row.Version, time.Time{}, want[id]))
 			}
-			c.Put = append(c.Put, Fingerprints.Row(id, row.Version, time.Time{}, want[id]))
 		}
 		if len(c.Put) > 0 {
-			c.ID = "reseal/" + newest + "/" + a.cfg.NewID()
+			c.ID = "reseal/" + mandate.KeyID(a.cfg.Keys[0]) + "/" + a.cfg.NewID()
 		}
 		return c, nil
 	})
-	if err == nil && r.Complete {
-		a.identity.sealed.Store(true)
-	}
-	return err
 }
 
 // resealWithdrawals makes the mandates of a tenant's withdrawals that the newest key has not

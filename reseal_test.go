@@ -80,11 +80,11 @@ func TestFM08_KeysAreRotated(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, r.Seals)
 	r.Seals = 0
-	require.Equal(t, cryptopay.Resealed{Withdrawals: 2, Secrets: 1, Complete: true}, r)
+	require.Equal(t, cryptopay.Resealed{Withdrawals: 2, Secrets: 1}, r)
 	i.paid(first.ID)
 	again, err := i.app.Reseal(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, cryptopay.Resealed{Complete: true}, again)
+	require.Equal(t, cryptopay.Resealed{}, again)
 	i.keyed(b)
 	i.restart()
 	i.nothingFound()
@@ -107,13 +107,6 @@ func TestFM08_KeyThatIsGoneIsNamed(t *testing.T) {
 	w := i.held("10", i.chains["ETH"].Customer("supplier"))
 	i.keyed(b)
 	require.NoError(t, i.compose(i.configure).AdoptKeys(t.Context(), keys.Tables()...))
-	i.edit("DELETE FROM cryptopay_abilities WHERE id = 'sealed'") // so that nobody seals it again
-	i.restart()
-	before := i.configure
-	i.configure = func(c *cryptopay.Config) {
-		before(c)
-		c.UnsealedUntil = time.Unix(1, 0)
-	}
 	i.restart()
 	id := cryptopay.MandateKeys(hostKey)[0].ID
 	r, err := i.app.Reseal(t.Context())
@@ -129,12 +122,17 @@ func TestFM08_KeyThatIsGoneIsNamed(t *testing.T) {
 	i.keepsBack(w.ID)
 }
 
-// unsealed takes the store back to a version before mandates.
-func (i *insider) unsealed() {
+// unsealed takes the store back to a version before mandates, which is taken for a time.
+func (i *insider) unsealed(until time.Duration) {
 	i.t.Helper()
+	before := i.configure
+	i.configure = func(c *cryptopay.Config) {
+		before(c)
+		c.UnsealedUntil = i.clock.Now().Add(until)
+	}
 	for _, q := range []string{
 		"UPDATE cryptopay_withdrawals SET mandate = ''", "UPDATE cryptopay_intents SET mandate = ''",
-		"DELETE FROM cryptopay_fingerprints WHERE id IN ('store', 'sealed')", "DELETE FROM cryptopay_abilities WHERE id = 'sealed'",
+		"DELETE FROM cryptopay_fingerprints WHERE id = 'store'",
 	} {
 		_, err := i.db.Exec(q)
 		require.NoError(i.t, err)
@@ -143,14 +141,15 @@ func (i *insider) unsealed() {
 }
 
 // An upgraded store goes on: what waits is paid, what older processes still write is, too.
-// Once all is sealed, a row without a mandate is refused.
+// Once the operator's time is over, a row without a mandate is refused.
 func TestFU02_WithdrawalsOfAnEarlierVersionArePaidAndSealed(t *testing.T) {
 	t.Parallel()
 	i := newInsider(t, "USDTERC20")
 	to := i.chains["ETH"].Customer("supplier")
 	waits, late := i.held("10", to), i.held("20", to)
 	i.mandates = nil // its operator gives the Signer keys once all is sealed
-	i.unsealed()
+	before := i.configure
+	i.unsealed(24 * time.Hour)
 	require.Contains(t, i.log.heard(), "unsealed_rows_accepted")
 	i.nothingFound()
 	i.paid(waits.ID)
@@ -159,17 +158,15 @@ func TestFU02_WithdrawalsOfAnEarlierVersionArePaidAndSealed(t *testing.T) {
 	require.Equal(t, cryptopay.Resealed{Withdrawals: 2, Seals: r.Seals}, r, "an older process may still write")
 	older := i.held("30", to)
 	i.edit("UPDATE cryptopay_withdrawals SET mandate = '' WHERE id = ?", older.ID)
-
-	require.NoError(t, i.app.Upgraded(t.Context()))
 	r, err = i.app.Reseal(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, cryptopay.Resealed{Withdrawals: 1, Complete: true}, r)
-	i.mandates = cryptopay.MandateKeys(hostKey)
+	require.Equal(t, cryptopay.Resealed{Withdrawals: 1}, r)
+
+	i.configure, i.mandates = before, cryptopay.MandateKeys(hostKey)
 	i.restart()
 	i.nothingFound()
 	i.paid(older.ID)
 	i.paid(late.ID)
-
 	w := i.withdraw("USDTERC20", "10", to)
 	i.edit("UPDATE cryptopay_withdrawals SET mandate = '' WHERE id = ?", w.ID)
 	i.work(10)
@@ -178,18 +175,13 @@ func TestFU02_WithdrawalsOfAnEarlierVersionArePaidAndSealed(t *testing.T) {
 	require.ErrorIs(t, i.compose(i.configure).Open(t.Context(), keys.Tables()...), cryptopay.ErrStoreID)
 }
 
-// The host's word counts before the database's: until a day, or never.
+// Rows without a mandate are taken until the operator's day.
 func TestFU02_UnsealedUntilTheHostsDay(t *testing.T) {
 	t.Parallel()
 	i := newInsider(t, "USDTERC20")
 	w := i.held("10", i.chains["ETH"].Customer("supplier"))
-	before := i.configure
-	i.configure = func(c *cryptopay.Config) {
-		before(c)
-		c.UnsealedUntil = i.clock.Now().Add(time.Hour)
-	}
 	i.mandates = nil
-	i.unsealed()
+	i.unsealed(time.Hour)
 	taken, err := i.app.Unsealed(t.Context())
 	require.NoError(t, err)
 	require.True(t, taken)

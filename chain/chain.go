@@ -199,6 +199,13 @@ type (
 		// Sponsored reports whether an intent's fee can be another's.
 		Sponsored(in Intent) bool
 	}
+	// Coster is a network that may take more for a transaction than its payload tells, as to
+	// make the recipient's account.
+	Coster interface {
+		// MostCost is the most that the network may take for a payload, in units of its gas
+		// currency: at least what Inspect says. It needs no node.
+		MostCost(payload []byte) (ledger.Amount, error)
+	}
 	// ParentPayer is a network of outputs on which a transaction that waits can be
 	// paid for by one that spends what it returns to us (child pays for parent).
 	ParentPayer interface {

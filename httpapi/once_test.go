@@ -276,3 +276,25 @@ func TestFP04_AKeyIsLookedUpOnce(t *testing.T) {
 		}
 	}
 }
+
+// A first answer that was edited in the database does not send customers to a thief: where
+// they pay is read from the payment, whose address is derived again.
+func TestFS02_EditedFirstAnswerShowsNoOtherAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	body := map[string]any{"amount": "25", "currency": "USDTERC20"}
+	first := w.ok(http.StatusCreated, "POST", "/payments/", body, onceKey("cart"))
+	ours, thief := first.Body["address"].(string), string(w.chains["ETH"].Customer("thief"))
+	rows, err := w.store.Find(t.Context(), storage.Query{Table: storage.OnceTable.Table, Partition: storage.Tenant(w.tenant)})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	v := storage.OnceTable.Value(rows[0])
+	v.Response = []byte(strings.ReplaceAll(string(v.Response), ours, thief))
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "edit", Partition: rows[0].Partition, Put: []storage.Row{storage.OnceTable.Row(rows[0].ID, rows[0].Version, rows[0].Due, v)},
+	}))
+	again := w.ok(http.StatusCreated, "POST", "/payments/", body, onceKey("cart"))
+	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+	require.NotContains(t, again.Raw, thief)
+	require.Equal(t, first.Raw, again.Raw)
+}

@@ -28,6 +28,7 @@ func TestFT06_OperationsOfAGlobalAdministrator(t *testing.T) {
 	post(http.StatusBadRequest, halts, map[string]any{"action": "halt"})
 	post(http.StatusBadRequest, halts, map[string]any{"action": "stop", "reason": "x"})
 	post(http.StatusBadRequest, halts, map[string]any{"action": "halt", "currency": "NONE", "reason": "x"})
+	post(http.StatusNotFound, halts, map[string]any{"action": "halt", "for_tenant": w.tenant + "x", "reason": "a misspelt one stops nothing"})
 	a = post(http.StatusOK, halts, map[string]any{"action": "halt", "blockchain": "ETH", "reason": "a look", "dry_run": true})
 	require.Nil(t, a.Body["audit_id"])
 	require.Empty(t, w.ok(http.StatusOK, "GET", halts, nil, global).Body["halts"])

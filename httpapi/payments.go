@@ -210,16 +210,24 @@ func (h *Handler) createPayment(ctx context.Context, c *Call, in createPaymentIn
 	return h.replayPayment(ctx, c.Tenant(), first)
 }
 
-// replayPayment is a stored first answer. One that was stored before answers showed a
+// replayPayment is a stored first answer. Where the customer pays is shown as the payment
+// says: the answer may have been edited. One that was stored before answers showed a
 // payment's progress is completed with that of its creation.
 func (h *Handler) replayPayment(ctx context.Context, tenant string, first []byte) (view paymentView, err error) {
-	if err = json.Unmarshal(first, &view); err != nil || view.AmountMissing != "" {
+	if err = json.Unmarshal(first, &view); err != nil {
 		return view, err
 	}
 	p, err := h.app.Payments.Get(ctx, tenant, view.TransactionID)
+	if err != nil {
+		return paymentView{}, err
+	}
 	created := h.viewNew(&p)
+	if view.AmountMissing != "" {
+		created.RequiredConfirmations = view.RequiredConfirmations
+	}
+	view.Blockchain, view.Currency, view.Token, view.Address = created.Blockchain, created.Currency, created.Token, created.Address
 	view.paymentProgress, view.Suspense = created.paymentProgress, created.Suspense
-	return view, err
+	return view, nil
 }
 
 // checkPayment finds what else is wrong with a request that is wrong already.

@@ -126,6 +126,8 @@ func (w *Withdrawal) Contradicts(p storage.Partition, line *storage.Activity, ok
 		return "amount and fees are not what was requested"
 	case w.SentMemo != "" && w.SentMemo != w.Memo:
 		return "the memo that is sent is not the one that was given"
+	case w.Review != ReviewNone && w.Review != ReviewWanted && w.Review != ReviewApproved:
+		return "its review is none that is known"
 	case !ok:
 		return "the unified history has no line of it"
 	}

@@ -159,7 +159,7 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 	if s.now().After(until) {
 		return nil, errLate
 	}
-	if m.w.Stage == Kept && m.w.Review == ReviewNone {
+	if m.w.Stage == Kept && m.w.Review != ReviewApproved {
 		goOn, failure, err := s.judge(ctx, m)
 		if !goOn || err != nil {
 			return failure, err

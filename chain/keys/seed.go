@@ -186,6 +186,28 @@ var coinTypes = map[chain.Network]string{
 // evmAccount is shared by all EVM networks; see the package's promise.
 const evmAccount = "m/44'/60'/0'"
 
+// foreign reports whether a key is below the coin type of another network. Some networks
+// sign alike: a signature of Litecoin over a bitcoin is one of Bitcoin. EVM networks share
+// a coin type, and sign their chain id.
+func foreign(n chain.Network, ref chain.KeyRef) bool {
+	parts := strings.Split(strings.TrimPrefix(string(ref), edwards), "/")
+	if len(parts) < 3 {
+		return false
+	}
+	of := func(path string) bool { return strings.Split(path, "/")[2] == parts[2] }
+	for other, path := range coinTypes {
+		if other != n && of(path) {
+			return true
+		}
+	}
+	for other, place := range edwardsPaths {
+		if other != n && of(place.path) {
+			return true
+		}
+	}
+	return false
+}
+
 // Accounts lists the accounts of a registry's secp256k1 networks, with their
 // xpubs: what a watch-only process needs.
 func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {

@@ -57,7 +57,9 @@ type manyRegistry interface {
 	BindMany(ctx context.Context, bs []Binding) []error
 }
 
-// SignerConfig wires a Signer. Seed, Chains and Registry are required.
+// SignerConfig wires a Signer. Seed, Chains and Registry are required. It signs nothing
+// with a key below the SLIP-44 coin type of another network. Accounts of one's own, without
+// a coin type, must not be shared by networks that sign alike, such as BTC and LTC.
 type SignerConfig struct {
 	Seed     *Seed
 	Chains   map[chain.Network]Chain
@@ -154,6 +156,11 @@ func (s *Signer) checked(ctx context.Context, r *chain.SignRequest, o owners) ([
 	if err := s.check(ctx, c, *r, seen, o, &b); err != nil {
 		return nil, Binding{}, err
 	}
+	if more, ok := c.(chain.Coster); ok {
+		if b.Cost, err = more.MostCost(r.Unsigned.Payload); err != nil {
+			return nil, Binding{}, refuse("its cost: %v", err)
+		}
+	}
 	out := make([]chain.Signature, len(seen.Digests))
 	for i, d := range seen.Digests {
 		if out[i], err = s.sign(c, r.Keys[i], d, r.Unsigned.Payload); err != nil {
@@ -224,6 +231,9 @@ func whole(r chain.SignRequest, seen chain.Unsigned) error {
 		}
 	}
 	for i, d := range seen.Digests {
+		if foreign(in.Network, r.Keys[i]) {
+			return refuse("a key is of another network than %s", in.Network)
+		}
 		from, key := in.From, in.FromKey
 		if in.Payer != "" && d.From == in.Payer {
 			from, key = in.Payer, in.PayerKey
@@ -298,7 +308,7 @@ func (o owners) own(ctx context.Context, c Chain, r chain.SignRequest, seen chai
 			return "", err
 		}
 		o.ours[at] = ""
-		if ok && o.derives(c, ref, a) {
+		if ok && !foreign(r.Intent.Network, ref) && o.derives(c, ref, a) {
 			o.ours[at] = ref
 		}
 	}

@@ -216,6 +216,7 @@ type job struct {
 	riders  []*job          // whom its transaction pays too
 	beside  []*job          // claimed with it
 	carried bool            // its own transaction is another's
+	edited  string          // why it must not start
 	guards  []storage.Guard // what lets its plan be signed and stored
 	moves   bool            // the Change that is being made of its carrier writes it
 	next    IntentRow       // … so
@@ -256,6 +257,9 @@ func (n *Network) startDue(ctx context.Context) (int, error) {
 	}
 	jobs, err := n.claim(ctx, n.Lease, Queued, Waiting)
 	claimed, until := len(jobs), n.Now().Add(n.Lease*3/4)
+	if err == nil {
+		jobs, err = n.setBack(ctx, jobs)
+	}
 	if err != nil {
 		return claimed, err
 	}
@@ -325,6 +329,9 @@ func (n *Network) deliver(ctx context.Context) (int, error) {
 	}, n.Log)
 	if err != nil {
 		return 0, fmt.Errorf("outgoing: claiming outcomes: %w", err)
+	}
+	if rows, err = n.truthful(ctx, rows); err != nil {
+		return 0, err
 	}
 	outcomes := make([]Outcome, len(rows))
 	for i, r := range rows {

@@ -24,6 +24,9 @@ var errBusy = &waitError{ReasonSigner, "a transaction of the same address is bei
 // start brings a queued intent to where its transaction is stored and sent, or
 // puts it aside with a reason.
 func (n *Network) start(ctx context.Context, j *job) error {
+	if j.edited != "" {
+		return n.keepBack(ctx, j)
+	}
 	fresh := len(j.v.Plan) == 0
 	if fresh {
 		if err := n.reserve(ctx, j); err != nil || len(j.v.Plan) == 0 {

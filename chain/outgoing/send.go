@@ -25,7 +25,10 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 	}
 	j.mandates(p)
 	if !fresh { // what was stored may have been edited
-		if err := n.ordered(ctx, p); err != nil {
+		if err = n.intact(ctx, j, p); err == nil {
+			err = n.ordered(ctx, p)
+		}
+		if err != nil {
 			return n.unsigned(ctx, j, err)
 		}
 	}

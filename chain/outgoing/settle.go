@@ -263,7 +263,10 @@ func (n *Network) outbid(ctx context.Context, j *job, d *draft, p *picture, over
 		}
 		if !d.refused(p) {
 			s.op = "replace"
-			return s, nil
+			if err = n.reserved(ctx, j, d.built.Spends, s.with); err == nil && !shares(p.open, d.built.Spends) {
+				err = errUnreserved
+			}
+			return s, err
 		}
 		if d.rise++; len(d.kept) > 0 {
 			d.coins, d.extra = nil, nil

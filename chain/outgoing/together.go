@@ -102,7 +102,7 @@ func union(a, b []storage.Guard) []storage.Guard {
 // carries reports whether an order can be paid together with others.
 func (n *Network) carries(j *job) bool {
 	return n.info.Family == chain.UTXOFamily && j.v.Purpose == chain.ForWithdrawal && !j.v.All && j.v.Memo == "" &&
-		j.v.idle() && j.v.Attempts == 0 && !j.carried
+		j.v.idle() && j.v.Attempts == 0 && !j.carried && j.edited == ""
 }
 
 // also are the orders that a draft pays beside its own.

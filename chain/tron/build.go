@@ -211,6 +211,23 @@ func (c *Client) Inspect(payload []byte) (chain.Unsigned, error) {
 	}, nil
 }
 
+// newAccount is what the network takes, in sun, for a transfer of TRX to an account that is
+// not there: its parameters getCreateNewAccountFeeInSystemContract and getCreateAccountFee.
+const newAccount = 1_100_000
+
+// MostCost implements chain.Coster: every recipient of TRX may have to be activated.
+func (c *Client) MostCost(payload []byte) (ledger.Amount, error) {
+	u, err := c.Inspect(payload)
+	if err != nil || u.Outputs[0].Currency != c.native.Code {
+		return u.MaxCost, err
+	}
+	more, err := c.cost(newAccount)
+	if err != nil {
+		return 0, err
+	}
+	return u.MaxCost.Add(more)
+}
+
 // output is the one payment that a transaction makes.
 func (c *Client) output(b *body) (chain.Output, error) {
 	none := fmt.Errorf("%w: the transaction is no plain transfer of a registered currency", chain.ErrRejected)

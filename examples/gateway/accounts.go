@@ -32,8 +32,11 @@ func (g *gateway) accounts(ctx context.Context, key []byte) (err error) {
 	first := fees
 	first.Name = &name
 	_, err = g.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: tenantID, Settings: first})
-	if errors.Is(err, wallet.ErrTenantExists) {
+	switch {
+	case errors.Is(err, wallet.ErrTenantExists):
 		_, err = g.app.Wallets.UpdateTenant(ctx, tenantID, fees)
+	case err == nil: // the store is new
+		g.allSealed(ctx)
 	}
 	if err != nil {
 		return err
@@ -56,12 +59,15 @@ func (g *gateway) alteredCredentials(ctx context.Context, _ string) (out []crypt
 
 // reseal seals what a version before this one stored, and logs what cannot be sealed.
 func (g *gateway) reseal(ctx context.Context) error {
-	if _, err := g.auth.Reseal(ctx); err != nil { // first, as the App ends the time in which that is done
+	if _, err := g.auth.Reseal(ctx); err != nil {
 		return err
 	}
 	r, err := g.app.Reseal(ctx)
 	for _, c := range r.Left {
 		g.log.ErrorContext(ctx, "row_not_sealed", "kind", c.Kind, "id", c.ID, "reason", c.Detail)
+	}
+	if err == nil {
+		g.allSealed(ctx)
 	}
 	return err
 }

@@ -242,7 +242,7 @@ func (o order) open(ctx context.Context, log *slog.Logger) (*gateway, error) {
 		return nil, err
 	}
 	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
-	key, err := loadKey(s.keyFile)
+	key, _, err := loadKey(s.keyFile)
 	if err != nil {
 		return nil, err
 	}

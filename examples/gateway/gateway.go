@@ -48,6 +48,8 @@ type gateway struct {
 	busy sync.Mutex
 
 	told map[chain.Network]bool // whose hot address was told
+
+	unsealed time.Time // until when rows that nobody sealed are taken
 }
 
 type credentials struct {
@@ -58,8 +60,11 @@ type credentials struct {
 func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
 	c := &clock{Clock: cryptopay.SystemClock{}}
-	key, err := loadKey(s.keyFile)
+	key, made, err := loadKey(s.keyFile)
 	if err != nil {
+		return nil, err
+	}
+	if g.unsealed, err = g.unsealedUntil(made); err != nil {
 		return nil, err
 	}
 	if g.store, err = openStore(ctx, s.store, s.migrate); err != nil {
@@ -147,7 +152,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
 	cfg.Grace = g.s.patience
-	cfg.Retire, cfg.Elsewhere = g.s.retire, g.s.elsewhere
+	cfg.Retire, cfg.Elsewhere, cfg.UnsealedUntil = g.s.retire, g.s.elsewhere, g.unsealed
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
 	cfg.Verify = g.alteredCredentials
@@ -161,7 +166,11 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	if g.app, err = cryptopay.New(cfg); err != nil {
 		return err
 	}
-	if err := g.app.Open(ctx, tables()...); err != nil || !g.s.upgraded {
+	err = g.app.Open(ctx, tables()...)
+	if errors.Is(err, cryptopay.ErrUnsealed) {
+		err = fmt.Errorf("CRYPTOPAY_UNSEALED_UNTIL: %w", err)
+	}
+	if err != nil || !g.s.upgraded {
 		return err
 	}
 	return g.app.Upgraded(ctx)

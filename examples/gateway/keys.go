@@ -22,20 +22,47 @@ const keySize = 32
 
 // loadKey reads the key that seals what is stored, or makes it at the first
 // start. The file is the operator's to back up: without it no stored secret
-// opens again.
-func loadKey(file string) ([]byte, error) {
+// opens again. made says that there was none.
+func loadKey(file string) (key []byte, made bool, err error) {
 	text, err := secret.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return makeKey(file)
+		key, err = makeKey(file)
+		return key, true, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("key file %s: %w", file, err)
+		return nil, false, fmt.Errorf("key file %s: %w", file, err)
 	}
-	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	key, err = hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(key) != keySize {
-		return nil, fmt.Errorf("key file %s: must hold %d bytes in hex", file, keySize)
+		return nil, false, fmt.Errorf("key file %s: must hold %d bytes in hex", file, keySize)
 	}
-	return key, nil
+	return key, false, nil
+}
+
+// sealedFile says, beside the key file, that everything in the store is sealed. The database
+// cannot tell: whoever edits it could make it look like one of a version before seals.
+func sealedFile(keyFile string) string { return keyFile + ".sealed" }
+
+// unsealedUntil is the day of the settings. Without one rows of a version before seals are
+// taken until CRYPTOPAY_UPGRADED=1 has sealed them, as sealedFile says.
+func (g *gateway) unsealedUntil(made bool) (time.Time, error) {
+	if made || !g.s.unsealed.IsZero() {
+		return g.s.unsealed, nil
+	}
+	switch _, err := os.Stat(sealedFile(g.s.keyFile)); {
+	case errors.Is(err, os.ErrNotExist):
+		return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil
+	default:
+		return time.Time{}, err
+	}
+}
+
+// allSealed writes sealedFile.
+func (g *gateway) allSealed(ctx context.Context) {
+	err := os.WriteFile(sealedFile(g.s.keyFile), []byte("All in the store is sealed. Without this file rows that nobody sealed are taken.\n"), 0o600)
+	if err != nil {
+		g.log.WarnContext(ctx, "sealed_not_noted", "error", err, "hint", "make the file by hand, or set CRYPTOPAY_UNSEALED_UNTIL to a day that is past")
+	}
 }
 
 func makeKey(file string) ([]byte, error) {

@@ -19,7 +19,7 @@ var settingNames = []string{
 	"ADDR", "ALLOW_PRIVATE_CALLBACKS", "API_KEY", "BASE_URL", "CLIENT_ID", "CLIENT_SECRET", "ELSEWHERE", "KEY_FILE", "LOG",
 	"METRICS_ADDR", "MNEMONIC", "NETWORKS", "NETWORK_FEE", "POLL", "PRICES", "RATE_LIMITS", "RETIRE", "SIGNER_ACCOUNTS",
 	"SIGNER_CA", "SIGNER_CERTIFICATE", "SIGNER_KEY", "SIGNER_URL", "STORE", "TRANSACTION_FEE",
-	"UPGRADED", "WITHDRAWAL_FEE",
+	"UNSEALED_UNTIL", "UPGRADED", "WITHDRAWAL_FEE",
 }
 
 // checkNames refuses variables that begin as settings do and are none: a node whose name

@@ -66,7 +66,7 @@ func composed(t *testing.T, keyFile string, store storage.Store) *gateway {
 	}
 	s, err := readSettings([]string{"-store", "memory", "-key-file", keyFile, "-dev=false"}, func(name string) string { return env[name] })
 	require.NoError(t, err)
-	key, err := loadKey(keyFile)
+	key, _, err := loadKey(keyFile)
 	require.NoError(t, err)
 	g := &gateway{s: s, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), told: map[chain.Network]bool{}, store: store}
 	require.NoError(t, store.Open(t.Context(), tables()...))

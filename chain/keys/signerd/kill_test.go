@@ -222,9 +222,39 @@ func TestFS07_OlderRegistryIsRefusedAndRebuilt(t *testing.T) {
 	require.ErrorContains(t, errs[0], "would pass the limit")
 }
 
-// Where the log cannot be written no signature is given, and nothing is lost by it.
-func TestFS07_NoLogNoSignature(t *testing.T) {
+// A request that is asked again is the last line of the log, and an older registry knows it.
+// What was signed between is missed nevertheless: else the limit would begin anew, and a
+// nonce would be signed for a second intent.
+func TestFS07_OlderRegistryIsRefusedThoughItKnowsTheLastLine(t *testing.T) {
 	t.Parallel()
+	h := newSigned(t, "ETH", 5, 4)
+	first := h.request(h.apart(0, wish{intent: "w", attempt: "a", amount: h.one()}))
+	_, errs := h.ask(first)
+	require.NoError(t, errs[0])
+	h.signer.kill()
+	dir, older := h.signer.order.Dir, t.TempDir()
+	require.NoError(t, os.CopyFS(older, os.DirFS(dir)))
+	h.signer.start()
+	_, errs = h.ask(h.request(h.apart(1, wish{intent: "v", attempt: "b", amount: 4 * h.one()})))
+	require.NoError(t, errs[0])
+	_, errs = h.ask(first)
+	require.NoError(t, errs[0])
+	h.signer.kill()
+	for _, end := range []string{"", "-wal", "-shm"} {
+		text, err := os.ReadFile(filepath.Join(older, "registry.db"+end))
+		if err == nil {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "registry.db"+end), text, 0o600))
+		} else if err = os.Remove(filepath.Join(dir, "registry.db"+end)); !errors.Is(err, os.ErrNotExist) {
+			require.NoError(t, err)
+		}
+	}
+	require.False(t, h.signer.run())
+	h.signer.kill()
+	require.Contains(t, h.signer.said.String(), "lacks attempt b of ETH")
+}
+
+// Where the log cannot be written no signature is given, and nothing is lost by it.
+func TestFS07_NoLogNoSignature(t *testing.T) { //nolint:paralleltest // it opens a log again: a process that another test starts has it open until its exec
 	h := newThief(t, newSigner(t, keys.Limits{}), "ETH")
 	store := memory.New()
 	require.NoError(t, store.Open(t.Context(), keys.LimitTables()...))
@@ -245,8 +275,7 @@ func TestFS07_NoLogNoSignature(t *testing.T) {
 
 // Questions that are answered at once get each its own signatures, and the log has a line of
 // each after the one before.
-func TestFS07_AnswersAtOnce(t *testing.T) {
-	t.Parallel()
+func TestFS07_AnswersAtOnce(t *testing.T) { //nolint:paralleltest // it opens a log again: a process that another test starts has it open until its exec
 	h := newThief(t, newSigner(t, keys.Limits{}), "ETH")
 	store := memory.New()
 	require.NoError(t, store.Open(t.Context(), keys.LimitTables()...))

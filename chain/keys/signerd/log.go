@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -216,22 +218,43 @@ func (l *Log) Close() error {
 	return err
 }
 
-// missing lists what the log has and a registry has not: an older copy was put back.
+// missing finds what the log has and a registry has not: an older copy was put back. It
+// looks for every attempt: the last line may be of one that was asked again.
 func (l *Log) missing(ctx context.Context, s storage.Store) error {
-	last := map[chain.Network]Line{}
-	if err := l.each(func(line *Line) error { last[line.Network] = *line; return nil }); err != nil {
-		return err
-	}
-	for n, line := range last {
-		a, _, ok, err := keys.SignedAttempts.One(ctx, s, storage.Network(string(n)), line.Attempt)
+	const lot = 500
+	said := map[chain.Network]map[string]string{} // payloads by attempt
+	look := func(n chain.Network) error {
+		rows, err := s.Rows(ctx, keys.SignedAttempts.Table, storage.Keys(storage.Network(string(n)), slices.Collect(maps.Keys(said[n]))...)...)
 		if err != nil {
 			return err
 		}
-		if !ok || a.Payload != line.Payload {
-			return fmt.Errorf("%w: it lacks attempt %s of %s, which the log has", ErrRegistry, line.Attempt, n)
+		for _, r := range rows {
+			if keys.SignedAttempts.Value(r).Payload == said[n][r.ID] {
+				delete(said[n], r.ID)
+			}
+		}
+		for attempt := range said[n] {
+			return fmt.Errorf("%w: it lacks attempt %s of %s, which the log has", ErrRegistry, attempt, n)
+		}
+		delete(said, n)
+		return nil
+	}
+	err := l.each(func(line *Line) error {
+		if said[line.Network] == nil {
+			said[line.Network] = map[string]string{}
+		}
+		said[line.Network][line.Attempt] = line.Payload
+		if len(said[line.Network]) < lot {
+			return nil
+		}
+		return look(line.Network)
+	})
+	for n := range said {
+		if err == nil {
+			err = look(n)
 		}
 	}
-	return nil
+	return err
 }
 
 func (l *Log) each(do func(*Line) error) error {

@@ -33,12 +33,6 @@ var doorRemovals = []Bug{
 		What: "the payout side does not check the mandate that it was handed", Package: ".", Test: "TestFS02_EditedOrderHasNoMandate",
 	},
 	{
-		ID: "FS02-stored-plan-is-believed", File: "chain/outgoing/send.go",
-		Old:  "	if !fresh { // what was stored may have been edited",
-		New:  "	if false { // what was stored may have been edited",
-		What: "a transaction that was edited before it was signed is signed", Package: ".", Test: "TestFS02_EditedPlanIsNotSigned",
-	},
-	{
 		ID: "FS02-signer-asks-for-no-mandate", File: "chain/keys/signer.go",
 		Old:  "	if err := s.ordered(append([]chain.Intent{in}, r.Also...)); err != nil {",
 		New:  "	if err := s.ordered([]chain.Intent{in}); err != nil {",
@@ -64,9 +58,51 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FU02-unsealed-for-ever", File: "mandates.go",
-		Old:  "	return !there, nil\n}",
-		New:  "	return true, nil\n}",
+		Old:  "	return a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil",
+		New:  "	return true, nil",
 		What: "rows without a mandate are accepted once all is sealed", Package: ".", Test: "TestFU02_WithdrawalsOfAnEarlierVersionArePaidAndSealed",
+	},
+	{
+		ID: "FS02-unsealed-by-default", File: "mandates.go",
+		Old:  "	return a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil",
+		New:  "	return a.cfg.UnsealedUntil.IsZero() || a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil",
+		What: "whoever edits the database has rows without a mandate accepted", Package: ".", Test: "TestFS02_NoStoreIsMadeToLookUnsealed",
+	},
+	{
+		ID: "FS02-set-back-is-started", File: "chain/outgoing/plan.go",
+		Old:  "	if j.edited != \"\" {\n		return n.keepBack",
+		New:  "	if j.edited == \"never\" {\n		return n.keepBack",
+		What: "an order that was paid is paid again once its state is edited", Package: ".", Test: "TestFS02_PaidOrderSetBackIsNotPaidAgain",
+	},
+	{
+		ID: "FS02-attempts-not-looked-at", File: "chain/outgoing/edited.go",
+		Old:  "if a.v.Fate == Open || a.v.Fate == Landed && !told[id] {",
+		New:  "if false {",
+		What: "an order that is on its way starts again once what was told of it is deleted", Package: ".", Test: "TestFS02_OrderOnItsWayIsNotPaidTwice",
+	},
+	{
+		ID: "FS02-plan-of-any-nonce", File: "chain/outgoing/send.go",
+		Old:  "if err = n.intact(ctx, j, p); err == nil {",
+		New:  "if err == nil {",
+		What: "a stored plan that was moved to another nonce is signed", Package: ".", Test: "TestFS02_PlanIsNotMovedToAnotherNonce",
+	},
+	{
+		ID: "FS02-unknown-review", File: "withdrawal/intact.go",
+		Old:  "	case w.Review != ReviewNone && w.Review != ReviewWanted && w.Review != ReviewApproved:",
+		New:  "	case false:",
+		What: "a review that is none is not noticed", Package: ".", Test: "TestFS02_EditedApprovalLetsNothingOut",
+	},
+	{
+		ID: "FS02-first-answer-believed", File: "httpapi/payments.go",
+		Old:  "created.Blockchain, created.Currency, created.Token, created.Address",
+		New:  "created.Blockchain, created.Currency, created.Token, view.Address",
+		What: "a first answer that was edited shows another address", Package: "httpapi", Test: "TestFS02_EditedFirstAnswerShowsNoOtherAddress",
+	},
+	{
+		ID: "FS02-edited-outcome-delivered", File: "chain/outgoing/network.go",
+		Old:  "	if rows, err = n.truthful(ctx, rows); err != nil {",
+		New:  "	if err != nil {",
+		What: "a payout that is on its way is called failed, and its hold released", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
 	},
 	{
 		ID: "FS02-edited-order", File: "wiring.go",
@@ -90,7 +126,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-signer-believes-the-directory", File: "chain/keys/signer.go",
-		Old:  "if ok && o.derives(c, ref, a) {",
+		Old:  "if ok && !foreign(r.Intent.Network, ref) && o.derives(c, ref, a) {",
 		New:  "if ok || o.derives(c, ref, a) {",
 		What: "the signer pays what the directory calls ours", Package: ".", Test: "TestFS02_EditedSweepIsNotSigned",
 	},
@@ -204,7 +240,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS09-name-forgotten", File: "examples/gateway/names.go",
-		Old:  "	\"UPGRADED\", \"WITHDRAWAL_FEE\",",
+		Old:  "	\"UNSEALED_UNTIL\", \"UPGRADED\", \"WITHDRAWAL_FEE\",",
 		New:  "	\"WITHDRAWAL_FEE\",",
 		What: "a setting that is read is refused as unknown", Package: "examples/gateway", Test: "TestFS09_EverySettingIsKnown",
 	},

@@ -98,4 +98,10 @@ var haltRemovals = []Bug{
 		What:    "a transaction that was reverted is sent again beside the one that paid in its place",
 		Package: "./chain/outgoing", Test: "TestR05_NonceOfAnIntentThatWasSentAnewIsLeftAlone",
 	},
+	{
+		ID: "FT05-halt-of-nobody", File: "halts.go",
+		Old:  "	if s.Tenant != \"\" {\n		if _, err",
+		New:  "	if s.Tenant == \"nobody\" {\n		if _, err",
+		What: "a halt of a tenant that is misspelt says that it stands", Package: ".", Test: "TestFT05_HaltedTenantOfAnApp",
+	},
 }

@@ -43,7 +43,7 @@ var signerRemovals = []Bug{
 	},
 	{
 		ID: "FS07-hint-believed", File: "chain/keys/signer.go",
-		Old:  "if ok && o.derives(c, ref, a) {",
+		Old:  "if ok && !foreign(r.Intent.Network, ref) && o.derives(c, ref, a) {",
 		New:  "if ok {",
 		What: "the signer believes which addresses are ours", Package: "chain/keys/signerd", Test: "TestFS07_WhatTheAppCallsOursIsDerived",
 	},
@@ -147,5 +147,23 @@ var signerRemovals = []Bug{
 		}
 		return g.remote`,
 		What: "the gateway keeps a seed beside the signer", Package: "examples/gateway", Test: "TestFS07_GatewayWithASignerHasNoSeed",
+	},
+	{
+		ID: "FS07-bitcoins-called-litecoins", File: "chain/keys/signer.go",
+		Old:  "\t\tif foreign(in.Network, r.Keys[i]) {",
+		New:  "\t\tif foreign(in.Network, r.Keys[i]) && false {",
+		What: "a key signs for a network that is not its own", Package: "chain/utxo", Test: "TestFS07_CoinsOfAnotherNetworkAreNotSigned",
+	},
+	{
+		ID: "FS07-last-line-alone", File: "chain/keys/signerd/log.go",
+		Old:  "\terr := l.each(func(line *Line) error {\n",
+		New:  "\terr := l.each(func(line *Line) error {\n\t\tdelete(said, line.Network)\n",
+		What: "an older registry that knows the last line is taken", Package: "chain/keys/signerd", Test: "TestFS07_OlderRegistryIsRefusedThoughItKnowsTheLastLine",
+	},
+	{
+		ID: "FS07-new-accounts-are-free", File: "chain/keys/signer.go",
+		Old:  "	if more, ok := c.(chain.Coster); ok {",
+		New:  "	if more, ok := c.(chain.Coster); ok && false {",
+		What: "fees that no payload tells are burnt without bound", Package: "chain/tron", Test: "TestFS07_AccountsThatAreMadeCountAsFees",
 	},
 }

@@ -1,0 +1,207 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Somebody who can write to the database has nobody paid whom nobody ordered to pay: the
+// order has a mandate. He must not have somebody paid twice either, by an order that is set
+// back to its start, or by a transaction that lands beside another one of the same order.
+
+// Repeated says of those orders, which are to start, why they must not: their rows say that
+// somebody set them back. One that starts again has only attempts that are dead or have
+// landed in vain, and its owner was told so.
+func (n *Network) Repeated(ctx context.Context, ids ...string) (map[string]string, error) {
+	byIntent, err := n.attempts(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	return n.repeated(ctx, byIntent, ids...)
+}
+
+func (n *Network) repeated(ctx context.Context, byIntent map[string][]*att, ids ...string) (map[string]string, error) {
+	why := map[string]string{}
+	if len(ids) == 0 {
+		return why, nil
+	}
+	rows, err := n.Store.Rows(ctx, Outcomes.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	told := map[string]bool{}
+	for _, r := range rows {
+		told[r.ID] = true
+		if s := Outcomes.Value(r).State; s != Queued && s != Waiting {
+			why[r.ID] = "it is to start, and its owner was told that it is " + string(s)
+		}
+	}
+	for id, atts := range byIntent {
+		for _, a := range atts {
+			if a.v.Fate == Open || a.v.Fate == Landed && !told[id] {
+				why[id] = "it is to start, and its transaction " + a.tx + " is " + string(a.v.Fate)
+			}
+		}
+	}
+	return why, nil
+}
+
+// setBack notes which of the jobs, all to start, somebody has set back.
+func (n *Network) setBack(ctx context.Context, all []*job) ([]*job, error) {
+	jobs, byIntent, err := n.known(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.id
+	}
+	why, err := n.repeated(ctx, byIntent, ids...)
+	for _, j := range jobs {
+		j.edited = why[j.id]
+	}
+	return jobs, err
+}
+
+// keepBack puts an order aside that somebody has set back. Its owner is told nothing: what
+// he was told is what shows that it was.
+func (n *Network) keepBack(ctx context.Context, j *job) error {
+	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonAltered, j.v.Tries+1
+	err := n.commit(ctx, j, step{op: "keep-back", due: n.Now().Add(n.pause(j.v.Tries))})
+	if err == nil {
+		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", j.edited))
+	}
+	return err
+}
+
+// truthful leaves out outcomes that somebody edited. One that says that nothing of an order
+// lands any more has its owner release what is held for it, so the order's own row and its
+// attempts must say so, too. What is left out is looked at again once a lease.
+func (n *Network) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, err error) {
+	for _, r := range rows {
+		o := Outcomes.Value(r)
+		why, err := n.untrue(ctx, r.ID, &o)
+		if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
+			why, err = err.Error(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			out = append(out, r)
+			continue
+		}
+		n.Log.Error("order_altered", slog.String("tenant", o.Tenant), slog.String("intent", r.ID), slog.String("reason", why))
+	}
+	return out, nil
+}
+
+// untrue says why the outcome of an order is not what this package has stored, "" = it is.
+func (n *Network) untrue(ctx context.Context, id string, o *Outcome) (why string, err error) {
+	if o.Intent != id {
+		return "its outcome names another order", nil
+	}
+	if o.State != Failed && o.State != Cancelled {
+		return "", nil
+	}
+	v, _, _, err := Intents.One(ctx, n.Store, n.part, id)
+	if err != nil {
+		return "", err
+	}
+	if v.State != o.State {
+		return "its outcome is " + string(o.State) + ", and it is not", nil
+	}
+	byIntent, err := n.attempts(ctx, id)
+	if slices.ContainsFunc(byIntent[id], func(a *att) bool { return a.v.Fate == Open }) {
+		why = "its outcome is " + string(o.State) + ", and a transaction of it may land"
+	}
+	return why, err
+}
+
+// intact returns an error if the plan that is stored is not one that this package has
+// stored. It is read back from what would be signed: it must spend what is reserved for the
+// order, pay what the order says, and cost no more.
+func (n *Network) intact(ctx context.Context, j *job, p *plan) error {
+	wrong := func(what string) error {
+		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", "its stored plan has "+what))
+		return fmt.Errorf("outgoing: the stored plan of %s has %s: %w", j.id, what, chain.ErrRefused)
+	}
+	u, err := n.Client.Inspect(p.Unsigned.Payload)
+	if err != nil {
+		return wrong("a payload that cannot be read")
+	}
+	own := j.intent()
+	if p.Intent.Purpose == chain.ForCancel && !IsHelp(j.id) {
+		own = n.filling(j, p.Change)
+	}
+	d := draft{intent: p.Intent, nonce: p.Nonce, coins: p.Coins, change: p.Change}
+	d.intent.MaxCost = own.MaxCost
+	for i := range p.Also {
+		at := slices.IndexFunc(j.riders, func(r *job) bool { return r.id == p.Also[i].ID })
+		if at < 0 {
+			return wrong("a payment of an order that it does not carry")
+		}
+		d.riders = append(d.riders, j.riders[at])
+	}
+	o := d.order()
+	switch most, err := o.MaxCost(); {
+	case err != nil || u.MaxCost > most:
+		return wrong("a fee above its bound")
+	case p.Nonce >= 0 && n.nonces != nil && !slices.Equal(u.Spends, []string{Slot(p.Intent.From, p.Nonce)}):
+		return wrong("another nonce")
+	}
+	if err := n.verifyOutputs(&d, &u, wrong); err != nil {
+		return err
+	}
+	if err := n.reserved(ctx, j, u.Spends, nil); errors.Is(err, errUnreserved) {
+		return wrong("another nonce or input than is reserved")
+	} else if err != nil {
+		return err
+	}
+	if p.Intent.Purpose == chain.ForCancel || j.v.State == Queued || j.v.State == Waiting || n.lapses() {
+		return nil
+	}
+	byIntent, err := n.attempts(ctx, j.id)
+	if err == nil && !shares(byIntent[j.id], u.Spends) {
+		return wrong("nothing in common with what it replaces")
+	}
+	return err
+}
+
+var errUnreserved = errors.New("outgoing: it would spend what is not reserved for it")
+
+// reserved returns errUnreserved if a transaction would spend a nonce or an input that is
+// neither reserved for the job nor about to be.
+func (n *Network) reserved(ctx context.Context, j *job, spends []string, more []storage.Row) error {
+	if n.lapses() {
+		return nil
+	}
+	rows, err := n.Store.Rows(ctx, Reservations.Table, storage.Keys(n.part, spends...)...)
+	if err != nil {
+		return err
+	}
+	own := map[string]bool{}
+	for _, r := range slices.Concat(rows, more) {
+		if r.Table == Reservations.Table && Reservations.Value(r).Intent == j.id {
+			own[r.ID] = true
+		}
+	}
+	if slices.ContainsFunc(spends, func(s string) bool { return !own[s] }) {
+		return errUnreserved
+	}
+	return nil
+}
+
+// shares reports whether spends have something in common with each open attempt, so that
+// only one of them can land.
+func shares(atts []*att, spends []string) bool {
+	return !slices.ContainsFunc(atts, func(a *att) bool {
+		return a.v.Fate == Open && !slices.ContainsFunc(a.v.Spends, func(s string) bool { return slices.Contains(spends, s) })
+	})
+}
