@@ -29,9 +29,11 @@ func (r *run) issue() string {
 			of = a.address
 		}
 		n.sim.SetBehaviour(c.Contract, sim.Behaviour{Blocked: []chain.Address{of}})
+		r.outside.judge.Refusing()
 		return fmt.Sprintf("%s freezes %s", c.Code, short(string(of)))
 	case 3:
 		n.sim.SetBehaviour(c.Contract, sim.Behaviour{Paused: true})
+		r.outside.judge.Refusing()
 		return c.Code + " pauses"
 	case 4:
 		share := int64(1 + r.rng.IntN(400))

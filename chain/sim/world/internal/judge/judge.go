@@ -41,7 +41,7 @@ type Judge struct {
 	deposits    map[string]int               // by payment: how many were told
 	settled     map[string]*verdict          // by deposit: what a person decided on suspense
 	spent       map[slot]string              // by nonce or coin: the order that it was first signed for
-	refusing    bool                         // a signer or a token has refused something: a policy
+	refusing    bool                         // a signer or a token has refused something, or may: a policy
 	frozen      map[string]bool              // withdrawals that an operator holds
 	record      *record                      // what the store was told
 }
