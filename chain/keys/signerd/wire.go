@@ -1,7 +1,9 @@
 package signerd
 
 import (
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -13,7 +15,9 @@ const (
 	maxRequests = 100
 	maxBody     = 16 << 20
 	maxAnswer   = 8 << 20
-	maxID       = 200 // bytes of the name of an intent or attempt: what a store takes
+	maxAlso     = 1_000
+	maxParts    = 10_000 // digests of a request, hints of a question
+	maxID       = 200    // bytes of the name of an intent or attempt: what a store takes
 )
 
 const (
@@ -23,8 +27,46 @@ const (
 
 // question is the body of POST /v1/sign.
 type question struct {
-	Requests []request `json:"requests"`
-	Hints    []hint    `json:"hints,omitempty"`
+	Requests requests `json:"requests"`
+	Hints    hintList `json:"hints,omitempty"`
+}
+
+// The lists of a question. A body of empty entries takes hundreds of times its size as
+// values, so that what is too long is refused before it is read to its end.
+type (
+	requests []request
+	intents  []intent
+	digests  []digest
+	hintList []hint
+)
+
+func (l *requests) UnmarshalJSON(b []byte) error { return readList(b, maxRequests, (*[]request)(l)) }
+func (l *intents) UnmarshalJSON(b []byte) error  { return readList(b, maxAlso, (*[]intent)(l)) }
+func (l *digests) UnmarshalJSON(b []byte) error  { return readList(b, maxParts, (*[]digest)(l)) }
+func (l *hintList) UnmarshalJSON(b []byte) error { return readList(b, maxParts, (*[]hint)(l)) }
+
+// readList reads a list of at most so many.
+func readList[T any](b []byte, most int, out *[]T) error {
+	in := json.NewDecoder(bytes.NewReader(b))
+	in.DisallowUnknownFields()
+	first, err := in.Token()
+	switch {
+	case err != nil || first == nil:
+		return err
+	case first != json.Delim('['):
+		return fmt.Errorf("%v stands where a list is expected", first)
+	}
+	for in.More() {
+		if len(*out) == most {
+			return fmt.Errorf("a list has more than %d entries", most)
+		}
+		var v T
+		if err := in.Decode(&v); err != nil {
+			return err
+		}
+		*out = append(*out, v)
+	}
+	return nil
 }
 
 // hint names the key of an address that a payload pays. The signer derives and compares.
@@ -37,12 +79,12 @@ type hint struct {
 // request is chain.SignRequest without what the signer reads in the payload itself.
 type request struct {
 	Intent  intent         `json:"intent"`
-	Also    []intent       `json:"also,omitempty"`
+	Also    intents        `json:"also,omitempty"`
 	Attempt string         `json:"attempt"`
 	Network chain.Network  `json:"network"`
 	Payload []byte         `json:"payload"`
 	Spends  []string       `json:"spends"`
-	Digests []digest       `json:"digests"`
+	Digests digests        `json:"digests"`
 	Keys    []chain.KeyRef `json:"keys"`
 }
 

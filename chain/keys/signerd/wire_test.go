@@ -129,6 +129,26 @@ func TestFS07_GarbageIsNoQuestion(t *testing.T) {
 	require.NoError(t, errs[0])
 }
 
+// Lists of empty entries, whose values take hundreds of times the body's size, are not read
+// to their end: what stands behind the bound is not looked at.
+func TestFS07_LongListsAreNotRead(t *testing.T) {
+	t.Parallel()
+	h := newSigned(t, "ETH", 5, 4)
+	long := func(n int) string { return strings.Repeat("{},", n) + `{"unknown":1}` }
+	for body, most := range map[string]int{
+		`{"requests":[` + long(signerd.MaxRequests) + `]}`:          signerd.MaxRequests,
+		`{"requests":[{"also":[` + long(1_000) + `]}]}`:             1_000,
+		`{"requests":[{"digests":[` + long(10_000) + `]}]}`:         10_000,
+		`{"requests":[{}],"hints":[` + long(10_000) + `]}`:          10_000,
+		`{"requests":[` + strings.Repeat("{},", 5_000_000) + `{}]}`: signerd.MaxRequests,
+	} {
+		status, text := h.raw(strings.NewReader(body))
+		require.Equal(t, http.StatusBadRequest, status, "%.60q", body)
+		require.Contains(t, text, fmt.Sprintf("more than %d entries", most), "%.60q", body)
+	}
+	require.Empty(t, h.signer.lines())
+}
+
 // More requests than a question takes go in several, and one that is too large is refused
 // by the App's side, alone.
 func TestFS07_ManyAndLargeRequests(t *testing.T) {
