@@ -257,13 +257,14 @@ func TestNotify_OrderAndBound(t *testing.T) {
 	t.Parallel()
 	var now, most atomic.Int64
 	release := make(chan struct{})
+	four := sync.OnceFunc(func() { close(release) })
 	port, _ := pair(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := now.Add(1)
 		defer now.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
 		if n == 4 {
-			close(release)
+			four()
 		}
 		<-release
 		b, _ := io.ReadAll(r.Body)
