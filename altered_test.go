@@ -16,7 +16,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -54,7 +53,6 @@ func (a *alarms) heard() string {
 // newInsider gives the merchant deposits of 1,000 in a currency, and the operator gas.
 func newInsider(t *testing.T, currency string) *insider {
 	t.Helper()
-	testenv.SQLiteApp(t)
 	store, dsn := onSQLite(t)
 	return newInsiderOn(t, currency, store, "sqlite", dsn)
 }

@@ -220,6 +220,7 @@ func (accountOnly) Untag(a chain.Address) (chain.Address, string, bool) {
 // onSQLite makes a store in a file of its own; dsn is how a host opens that file.
 func onSQLite(t *testing.T) (store *sqlite.Store, dsn string) {
 	t.Helper()
+	testenv.SQLiteApp(t)
 	file := filepath.Join(t.TempDir(), "host.db")
 	require.NoError(t, sqlite.Migrate(t.Context(), file))
 	store, err := sqlite.Open(file, sqlite.Options{})

@@ -61,7 +61,6 @@ func onStores(t *testing.T, test func(t *testing.T, open func(*testing.T) storag
 		test(t, func(*testing.T) storage.Store { return memory.New() })
 	})
 	t.Run("sqlite", func(t *testing.T) {
-		testenv.SQLiteApp(t)
 		t.Parallel()
 		test(t, func(t *testing.T) storage.Store {
 			store, _ := onSQLite(t)
