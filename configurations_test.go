@@ -18,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -35,6 +36,7 @@ func stores() map[string]func(testing.TB) storage.Store {
 		"memory": func(testing.TB) storage.Store { return memory.New() },
 		"sqlite": func(t testing.TB) storage.Store {
 			file := filepath.Join(t.TempDir(), "x.db")
+			testenv.SQLiteApp(t)
 			require.NoError(t, sqlite.Migrate(t.Context(), file))
 			s, err := sqlite.Open(file, sqlite.Options{})
 			require.NoError(t, err)
