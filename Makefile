@@ -11,8 +11,9 @@ lint:
 	./test.sh tools
 	.tools/bin/golangci-lint run ./...
 
-generate: ## MACHINE.md of every state machine and its golden table
+generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file
 	go test ./payment ./withdrawal ./wallet -run Machine -update
+	go test ./storage/sqlstore/sqlite -run TestWholeSchema -update
 
 bench: ## the figures of docs/performance.md, as ratios within one run
 	go test -run '^$$' -bench . -benchtime 1s -count 6 $(or $(PKG),./...)

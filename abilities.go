@@ -23,7 +23,7 @@ var Abilities = storage.NewTable[AbilityRow]("abilities")
 // known lists the abilities of this version that an older one would spoil.
 var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters}
 
-// abilityCounters: every process counts what it writes.
+// abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
 
 // abilityRows turns on what is not on yet.

@@ -177,9 +177,8 @@ func (a *App) Export(ctx context.Context, tenant string, f TransactionFilter) (i
 	}, nil
 }
 
-// pages reads the rows of a table that match, newest first, by key: what is left of the
-// moment of the last row, then what is older. No row is given twice or left out because
-// others were added meanwhile.
+// pages reads the rows of a table that match, newest first. Each page begins behind the
+// last row of the page before, so that rows which are added meanwhile move none.
 func pages(ctx context.Context, s storage.Store, t *storage.Table, p storage.Partition, where []storage.Cond) iter.Seq2[[]storage.Row, error] {
 	find := func(more ...storage.Cond) ([]storage.Row, error) {
 		return s.Find(ctx, storage.Query{

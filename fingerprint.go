@@ -164,8 +164,9 @@ func (a *App) noteKeys(ctx context.Context, adopt bool, check func(ctx context.C
 // after it. Addresses that were shown before stay watched, and what comes there can be moved
 // only by a Signer that has their seed too. Secrets that were sealed with another Key stay
 // shut. It may be called again.
-// Withdrawals that were sealed with another Key are refused, unless Config.UnsealedUntil names
-// a day until which they are taken, and App.Reseal seals them: be sure of what the database holds.
+//
+// Withdrawals that were sealed with another Key are refused. Config.UnsealedUntil names a day
+// until which they are taken, and App.Reseal seals them: be sure of what the database holds.
 func (a *App) AdoptKeys(ctx context.Context, more ...*storage.Table) error {
 	if err := a.cfg.Store.Open(ctx, append(Tables(), more...)...); err != nil {
 		return err

@@ -441,9 +441,9 @@ type Signer interface {
 	Sign(ctx context.Context, r SignRequest) ([]Signature, error)
 }
 
-// ManySigner is a Signer that answers many requests with few calls to where it keeps
-// what it signed. Each request is checked, and signed or refused, as if it were alone:
-// signatures i and error i belong to request i.
+// ManySigner is a Signer that answers many requests with few calls to the store of what it
+// signed. It checks each request by itself, and signs or refuses it: signatures i and error
+// i belong to request i.
 type ManySigner interface {
 	Signer
 	SignMany(ctx context.Context, rs []SignRequest) ([][]Signature, []error)
@@ -511,9 +511,9 @@ var (
 	ErrNoSource = errors.New("chain: no source derives addresses of network")
 )
 
-// DearError is a transaction that may cost more than its intent allows, in units of the
-// network's gas currency. It is ErrTooDear. A client answers it from Build, so that the
-// intent's bound can be raised to what is needed.
+// DearError says that a transaction may cost Need, and that its intent allows Most, both in
+// units of the network's gas currency. It is ErrTooDear. A client's Build returns it; the
+// payout side may then raise the bound to Need.
 type DearError struct{ Need, Most ledger.Amount }
 
 func (e *DearError) Error() string {

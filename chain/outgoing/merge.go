@@ -250,11 +250,15 @@ func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) e
 		return err
 	}
 	most = max(min(most, room/ledger.Amount(c.merges)), 1)
+	together, err := most.MulDiv(uint64(c.now), 1, ledger.Up)
+	if err != nil {
+		return err
+	}
 	now := n.Now()
 	// The largest coin is written as it is: of two payouts that decide at the same moment,
 	// one meets a conflict, and then sees the merges of the other.
 	s := step{
-		op: "merge", due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, most*ledger.Amount(c.now), allowed),
+		op: "merge", due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, together, allowed),
 		with: []storage.Row{Coins.Row(c.largest.ID, c.largest.Version, time.Time{}, Coins.Value(c.largest))},
 	}
 	for k := range c.now {

@@ -87,7 +87,7 @@ func (k *client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	defer c.mu.Unlock()
 	for _, b := range fetched {
 		if !c.knows(b) {
-			return chain.Scan{}, fmt.Errorf("%w: it was put back meanwhile", chain.ErrNode)
+			return chain.Scan{}, fmt.Errorf("%w: the chain was put back to an older state meanwhile", chain.ErrNode)
 		}
 		s.Blocks = append(s.Blocks, chain.ScannedBlock{Block: b.public(), Transfers: k.match(b, w)})
 	}

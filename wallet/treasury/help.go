@@ -20,6 +20,9 @@ var (
 	ErrEnded      = errors.New("treasury: the gas reservation of this intent has ended")
 )
 
+// errOfPayout: a child has nothing set aside of its own yet.
+var errOfPayout = errors.New("treasury: what this child may cost is set aside for its payout until that has ended: raise the bound of the payout")
+
 // Raise sets more aside for an intent, so that its bound can be raised to most. It is made
 // before the bound is raised: should the process die in between, too much is set aside
 // until the intent ends, and never too little. What is large enough stays as it is, and an
@@ -37,7 +40,7 @@ func (t *Treasury) raise(ctx context.Context, tenant, intent string, most ledger
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
 		if err == nil && !found && outgoing.IsChild(intent) {
-			return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort} // its parent's is not ended yet
+			return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: errOfPayout}
 		}
 		if err != nil || !found {
 			return storage.Change{}, err

@@ -42,12 +42,7 @@ func TestFT02_CoinsThatAPayoutNeedsAreJudgedAgainstThePayout(t *testing.T) {
 	w := newWorld(t, "ETH")
 	w.fund("1")
 	w.pay("USDTERC20", "100")
-	for range 4 {
-		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
-	}
-	w.mine(60)
-	w.hours(2) // what came of a payment in time is credited when its window has ended
-	w.mine(1)
+	w.crumbs(4)
 	require.Equal(t, 4, w.waits())
 	before := w.chain.Balance(w.hot, "ETH")
 	id := w.withdraw("USDTERC20", "101.5")
@@ -65,12 +60,7 @@ func TestFT02_SmallPayoutDoesNotCauseDearMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("1")
-	for range 4 {
-		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
-	}
-	w.mine(60)
-	w.hours(2) // what came of a payment in time is credited when its window has ended
-	w.mine(1)
+	w.crumbs(4)
 	before := w.chain.Balance(w.hot, "ETH")
 	w.withdraw("USDTERC20", "1.5")
 	w.mine(60)

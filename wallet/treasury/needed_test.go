@@ -31,12 +31,7 @@ func TestFT02_PayoutsThatStayShortDoNotKeepAnothersBack(t *testing.T) {
 	require.NoError(t, err)
 	w.fund("1")
 	w.pay("USDTERC20", "100")
-	for range 4 {
-		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
-	}
-	w.mine(60)
-	w.hours(2)
-	w.mine(1)
+	w.crumbs(4)
 	mine := w.tenant
 	w.tenant = other
 	for range 8 {
@@ -64,12 +59,7 @@ func TestFT02_PayoutGetsItsCoinsAtHalfOfItAndNotAbove(t *testing.T) {
 		w := newWorld(t, "ETH")
 		w.fund("1")
 		w.pay("USDTERC20", "28.5")
-		for range 4 {
-			w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
-		}
-		w.mine(60)
-		w.hours(2)
-		w.mine(1)
+		w.crumbs(4)
 		cost := func() decimal.Decimal { // of one sweep, in USD
 			w.clock.Advance(2 * time.Minute)
 			c, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
@@ -105,12 +95,7 @@ func TestFT02_PayoutGetsItsCoinsWhenFeesRiseMeanwhile(t *testing.T) {
 	w := newWorld(t, "ETH")
 	w.fund("1")
 	w.pay("USDTERC20", "100")
-	for range 4 {
-		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
-	}
-	w.mine(60)
-	w.hours(2)
-	w.mine(1)
+	w.crumbs(4)
 	before := w.chain.Balance(w.hot, "ETH")
 	gas := len(w.intents(chain.ForGas))
 	id := w.withdraw("USDTERC20", "101.5")
@@ -131,12 +116,7 @@ func TestFT02_PayoutGetsAllThatItNeedsInOneRound(t *testing.T) {
 	w := newWorld(t, "ETH")
 	w.fund("1")
 	w.pay("USDTERC20", "100")
-	for range 4 {
-		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
-	}
-	w.mine(60)
-	w.hours(2)
-	w.mine(1)
+	w.crumbs(4)
 	require.Equal(t, 4, w.waits())
 	id := w.withdraw("USDTERC20", "101.5")
 	for range 80 {
@@ -178,12 +158,7 @@ func TestFN02_PayoutWhoseCoinsCostTooMuchToBringSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	w.fund("1")
-	for range 20 {
-		w.send(w.open("USDTERC20", "5"), "USDTERC20", dec("1"))
-	}
-	w.mine(60)
-	w.hours(2)
-	w.mine(1)
+	w.crumbs(20)
 	require.Equal(t, 20, w.waits())
 	id := w.withdraw("USDTERC20", "15")
 	w.mine(20)

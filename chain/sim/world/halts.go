@@ -15,8 +15,8 @@ import (
 // faults stop: what waited then goes out as ever.
 type halt struct {
 	scope cryptopay.HaltScope
-	// before is how much was sent until Halt returned, by network; nil while it has not returned,
-	// or was not heard: then nothing is asked of it.
+	// before is how many transactions were sent until Halt returned, by network. It is nil
+	// while Halt has not returned, or its answer was not heard: then nothing is judged.
 	before map[chain.Network]int
 	// stored are the signed transactions that Halt returned: they may still be sent.
 	stored map[string]bool
