@@ -38,8 +38,6 @@ const (
 	OpFillNonce  OperationKind = "fill_nonce"
 	OpAdoptNonce OperationKind = "adopt_nonce"
 	OpRetrySweep OperationKind = "retry_sweep"
-	OpResume     OperationKind = "resume_network"
-	OpRecover    OperationKind = "recover_deposits"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are
