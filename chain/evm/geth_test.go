@@ -104,13 +104,14 @@ func (g *gethTown) mined(t testing.TB, a common.Address) uint64 {
 	return uint64(n)
 }
 
-// send signs for one of the people.
+// send signs for one of the people. The pool takes back what a rewritten block had in its
+// own time: where it did so between the look at it and the sending, the nonce is the next
+// one by then.
 func (g *gethTown) send(t testing.TB, from common.Address, args txArgs) common.Hash {
 	t.Helper()
-	nonce := g.next(t, from)
 	gas, err := hexutil.DecodeUint64(args["gas"].(string))
 	require.NoError(t, err)
-	tx := &types.DynamicFeeTx{ChainID: big.NewInt(g.preset.ChainID), Nonce: nonce, Gas: gas, GasTipCap: big.NewInt(gwei), GasFeeCap: big.NewInt(100 * gwei)}
+	tx := &types.DynamicFeeTx{ChainID: big.NewInt(g.preset.ChainID), Gas: gas, GasTipCap: big.NewInt(gwei), GasFeeCap: big.NewInt(100 * gwei)}
 	if to, ok := args["to"].(common.Address); ok {
 		tx.To = &to
 	}
@@ -123,12 +124,18 @@ func (g *gethTown) send(t testing.TB, from common.Address, args txArgs) common.H
 	case string:
 		tx.Data = common.FromHex(d)
 	}
-	signed := types.MustSignNewTx(g.keys[from], types.LatestSignerForChainID(tx.ChainID), tx)
-	raw, err := signed.MarshalBinary()
-	require.NoError(t, err)
-	var h common.Hash
-	g.ask(t, &h, "eth_sendRawTransaction", hexutil.Bytes(raw))
-	return h
+	for {
+		tx.Nonce = g.next(t, from)
+		signed := types.MustSignNewTx(g.keys[from], types.LatestSignerForChainID(tx.ChainID), tx)
+		raw, err := signed.MarshalBinary()
+		require.NoError(t, err)
+		var h common.Hash
+		refused := g.try(t, &h, "eth_sendRawTransaction", hexutil.Bytes(raw))
+		if refused == nil {
+			return h
+		}
+		require.NotEqual(t, tx.Nonce, g.next(t, from), "%s", refused.Message)
+	}
 }
 
 // mine adds blocks, the first with everything in the pool that can be mined. The pool
