@@ -284,7 +284,7 @@ func TestFM01_DepositOfAnOlderVersionIsRecovered(t *testing.T) {
 	h.step()
 	require.Equal(t, payment.Expired, h.payment(p.ID).Status)
 	for _, want := range []int{1, 0} {
-		found, err := h.app.RecoverDeposits(t.Context(), "ETH", chain.Address(p.Address), 1, 0)
+		found, _, err := h.app.Operate.RecoverDeposits(t.Context(), "ETH", chain.Address(p.Address), 1, 0, because("asked"))
 		require.NoError(t, err)
 		require.Equal(t, want, found)
 	}

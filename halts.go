@@ -30,6 +30,12 @@ type Halted struct {
 	outgoing.Halt
 }
 
+// Library is who halted a currency where the library itself did: By of such a Halted. It
+// does so where a token's logs and balances differ (incoming.ReasonContradicted). Payouts
+// that are not signed wait then. What was signed goes on, because payouts of other
+// currencies wait behind its nonce.
+const Library = "cryptopay"
+
 // HaltEffect is what a Halt or Lift did.
 type HaltEffect struct {
 	Operation string // the id of the record; "" = nothing was done
@@ -80,20 +86,25 @@ func (o *Operate) Halt(ctx context.Context, s HaltScope, c Call) (HaltEffect, er
 }
 
 // Lift ends the halt of just this scope: what waited for it goes on by itself. A halt of
-// every network ends on each. It does nothing where there is no such halt. After an error
-// some networks may be halted still: lift again.
+// every network ends on each. That of a currency ends the library's own, too: see Library.
+// It does nothing where there is no such halt. After an error some networks may be halted
+// still: lift again.
 func (o *Operate) Lift(ctx context.Context, s HaltScope, c Call) (HaltEffect, error) {
 	target, err := o.haltTarget(ctx, s, &c)
 	if err != nil {
 		return HaltEffect{}, err
 	}
-	return o.setHalts(ctx, target, c, outgoing.OpLift, func(halts []outgoing.Halt) []outgoing.Halt {
+	e, err := o.setHalts(ctx, target, c, outgoing.OpLift, func(halts []outgoing.Halt) []outgoing.Halt {
 		return slices.DeleteFunc(halts, func(h outgoing.Halt) bool { return h.Scope == target.scope })
 	})
+	if err != nil || c.DryRun || s.Currency == "" || s.Tenant != "" {
+		return e, err
+	}
+	return e, incoming.LiftAsset(ctx, o.a.cfg.Store, target.named.Network, s.Currency)
 }
 
-// Halts lists the halts that operators have set, by network. App.HaltedAssets lists those
-// of currencies that the library has found itself, NetworkStatus tells of a fork.
+// Halts lists the halts that operators have set and those of the Library, by network.
+// App.NetworkStatus tells of a fork.
 func (o *Operate) Halts(ctx context.Context) ([]Halted, error) {
 	networks, err := o.networks(ctx)
 	if err != nil {
@@ -107,6 +118,14 @@ func (o *Operate) Halts(ctx context.Context) ([]Halted, error) {
 		}
 		for _, h := range row.Halts {
 			out = append(out, Halted{Network: n, Halt: h})
+		}
+		rows, err := o.a.joined().Find(ctx, storage.Query{Table: incoming.AssetHalts.Table, Partition: haltPartition(n), Limit: 1000})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			h := incoming.AssetHalts.Value(r)
+			out = append(out, Halted{Network: n, Halt: outgoing.Halt{Scope: outgoing.Scope{Currency: r.ID}, Reason: h.Reason, Since: h.Since, By: Library}})
 		}
 	}
 	return out, nil

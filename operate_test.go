@@ -1,13 +1,19 @@
 package cryptopay_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // D17: money that comes to an old address is not lost: it is found, booked to
@@ -27,9 +33,16 @@ func TestD17_RecoverDepositsIsIdempotent(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, before, 1)
 
-	found, err := h.app.RecoverDeposits(t.Context(), "BTC", chain.Address(p.Address), 1, 0)
+	_, _, err = h.app.Operate.RecoverDeposits(t.Context(), "BTC", chain.Address(p.Address), 1, 0, cryptopay.Call{By: "ann"})
+	require.ErrorIs(t, err, cryptopay.ErrCall)
+	found, id, err := h.app.Operate.RecoverDeposits(t.Context(), "BTC", chain.Address(p.Address), 1, 0, because("a customer asked"))
 	require.NoError(t, err)
 	require.Zero(t, found, "it is known already")
+	kept, err := h.app.Operate.List(t.Context(), "BTC", 10, 0)
+	require.NoError(t, err)
+	require.Len(t, kept, 1)
+	require.Equal(t, id, kept[0].ID)
+	require.Equal(t, []any{outgoing.OpRecover, "ann", "a customer asked", `{"Found":0}`}, []any{kept[0].Kind, kept[0].By, kept[0].Reason, kept[0].After})
 	h.step()
 	after, err := h.app.Payments.Suspense(t.Context(), h.tenant, 10, 0)
 	require.NoError(t, err)
@@ -41,7 +54,64 @@ func TestD17_RecoverDepositsIsIdempotent(t *testing.T) {
 	require.Equal(t, h.chains["BTC"].Height(), s.Head)
 	_, err = h.app.NetworkStatus(t.Context(), "ETH")
 	require.ErrorIs(t, err, chain.ErrCurrency)
-	require.Error(t, h.app.ResumeNetwork(t.Context(), "ETH", 1))
+	_, err = h.app.Operate.ResumeNetwork(t.Context(), "ETH", 1, because("a look"))
+	require.ErrorIs(t, err, chain.ErrCurrency)
+}
+
+// D17: a deposit that was missed is found on a dry run, and stored by the call itself.
+// A network is rewound the same way. Each call is kept, a dry run is not.
+func TestD17_DryRunsFindAndStoreNothing(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 12, "ETH")
+	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "USDTERC20"}})
+	require.NoError(t, err)
+	_, err = h.chains["ETH"].Pay(chain.Address(p.Address), "USDTERC20", dec("120"))
+	require.NoError(t, err)
+	h.mine(3)
+	seen, err := h.store.Find(t.Context(), storage.Query{Table: incoming.Sightings.Table, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, seen, 1)
+	for _, err := range h.store.Commit(t.Context(), storage.Change{ID: "it was missed", Partition: seen[0].Partition, Drop: seen}) {
+		require.NoError(t, err)
+	}
+	look := because("a customer asked")
+	look.DryRun = true
+	for range 2 {
+		found, id, err := h.app.Operate.RecoverDeposits(t.Context(), "ETH", chain.Address(p.Address), 1, 0, look)
+		require.NoError(t, err)
+		require.Equal(t, []any{1, ""}, []any{found, id})
+	}
+	head := h.chains["ETH"].Height()
+	id, err := h.app.Operate.ResumeNetwork(t.Context(), "ETH", head-2, look)
+	require.NoError(t, err)
+	require.Empty(t, id)
+	_, err = h.app.Operate.ResumeNetwork(t.Context(), "ETH", head+1000, look)
+	require.ErrorIs(t, err, incoming.ErrAgain)
+	kept, err := h.app.Operate.List(t.Context(), "ETH", 10, 0)
+	require.NoError(t, err)
+	require.Empty(t, kept)
+	s, err := h.app.NetworkStatus(t.Context(), "ETH")
+	require.NoError(t, err)
+	require.Equal(t, head, s.Head)
+
+	found, id, err := h.app.Operate.RecoverDeposits(t.Context(), "ETH", chain.Address(p.Address), 1, 0, because("a customer asked"))
+	require.NoError(t, err)
+	require.Equal(t, 1, found)
+	require.NotEmpty(t, id)
+	id, err = h.app.Operate.ResumeNetwork(t.Context(), "ETH", head-2, because("read it again"))
+	require.NoError(t, err)
+	s, err = h.app.NetworkStatus(t.Context(), "ETH")
+	require.NoError(t, err)
+	require.Equal(t, head-2, s.Head)
+	kept, err = h.app.Operate.List(t.Context(), "ETH", 10, 0)
+	require.NoError(t, err)
+	require.Len(t, kept, 2)
+	i := slices.IndexFunc(kept, func(o cryptopay.Operation) bool { return o.ID == id })
+	require.Equal(t, []any{outgoing.OpResume, fmt.Sprintf(`{"Head":%d,"Final":1,"Halted":""}`, head), fmt.Sprintf(`{"Head":%d,"Final":1,"Halted":""}`, head-2)},
+		[]any{kept[i].Kind, kept[i].Before, kept[i].After})
+	h.mine(60)
+	require.Equal(t, payment.Completed, h.payment(p.ID).Status)
+	h.sound()
 }
 
 // An operator tells where to go on; never back, and on no network that is not here.
@@ -51,8 +121,15 @@ func TestL14_AdoptedNonces(t *testing.T) {
 	h.step()
 	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
 	require.NoError(t, err)
-	require.NoError(t, h.app.AdoptNonce(t.Context(), "ETH", hot, 3))
-	require.NoError(t, h.app.AdoptNonce(t.Context(), "ETH", hot, 5))
-	require.Error(t, h.app.AdoptNonce(t.Context(), "ETH", hot, 4))
-	require.ErrorIs(t, h.app.AdoptNonce(t.Context(), "BTC", hot, 1), chain.ErrCurrency)
+	adopt := func(n chain.Network, next uint64) error {
+		_, err := h.app.Operate.AdoptNonce(t.Context(), n, hot, next, because("accounted for"))
+		return err
+	}
+	require.NoError(t, adopt("ETH", 3))
+	require.NoError(t, adopt("ETH", 5))
+	require.Error(t, adopt("ETH", 4))
+	require.ErrorIs(t, adopt("BTC", 1), chain.ErrCurrency)
+	kept, err := h.app.Operate.List(t.Context(), "ETH", 10, 0)
+	require.NoError(t, err)
+	require.Len(t, kept, 2)
 }

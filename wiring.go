@@ -205,6 +205,15 @@ func (a *App) reading(ctx context.Context, n chain.Network) error {
 // of it is given out.
 var ErrNotReady = errors.New("cryptopay: the network is not being read yet")
 
+// NetworkStatus is how far a network was read and whether it is halted or stuck.
+func (a *App) NetworkStatus(ctx context.Context, n chain.Network) (incoming.Status, error) {
+	net, err := a.network(n)
+	if err != nil {
+		return incoming.Status{}, err
+	}
+	return net.in.Status(ctx)
+}
+
 // head is how far a network was read.
 func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
 	c, _, _, err := incoming.Cursors.One(ctx, a.joined(), storage.Network(string(n)), incoming.CursorID)
@@ -354,8 +363,9 @@ func (a *App) confirmed(ctx context.Context, in chain.Intent) (withdrawal.Withdr
 }
 
 // haltedAsset says whether paying out an asset is halted for a tenant: its network is, an
-// operator has halted one of them (Operate.Halt), the currency itself is (HaltAsset), a payout of it delivered less than
-// ordered, or a deep reorg left the tenant's house without equity in it.
+// operator has halted one of them (Operate.Halt), its logs and balances differ, a payout of
+// it delivered less than ordered, or a deep reorg left the tenant's house without equity in
+// it.
 func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, error) {
 	c, err := a.cfg.Registry.Currency(currency)
 	if err != nil {

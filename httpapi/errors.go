@@ -83,6 +83,10 @@ var table = []row{
 
 	{is: is(outgoing.ErrNoIntent), status: http.StatusNotFound, code: "not_found", message: "Nothing is sent under this id on this blockchain."},
 	{is: is(outgoing.ErrHelp), status: http.StatusConflict, code: "invalid_state", message: "It cannot be helped in this way.", details: why},
+	{is: is(incoming.ErrNotOurs), status: http.StatusNotFound, code: "not_found", message: "The address is none of ours on this blockchain."},
+	{is: is(incoming.ErrAgain), status: http.StatusConflict, code: "invalid_state", message: "It cannot be read again so.", details: why},
+	{is: is(incoming.ErrHalted), status: http.StatusConflict, code: "invalid_state", message: "The blockchain is halted after a fork: resume it first."},
+	{is: is(incoming.ErrForked), status: http.StatusServiceUnavailable, code: "server_error", message: "The blockchain forks at this moment. Nothing was done, send it again."},
 	{is: is(treasury.ErrNoSweep), status: http.StatusNotFound, code: "not_found", message: "The sweep does not exist."},
 	{is: is(treasury.ErrNotWaiting), status: http.StatusConflict, code: "invalid_state", message: "The sweep does not wait.", details: why},
 	{is: is(treasury.ErrEnded), status: http.StatusConflict, code: "invalid_state", message: "The transaction has ended.", details: why},

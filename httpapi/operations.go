@@ -208,6 +208,41 @@ func (h *Handler) retrySweep(ctx context.Context, c *Call, in retryInput) (doneV
 	return doneView{orNull(id), "it waited for " + waited}, err
 }
 
+type resumeInput struct {
+	Blockchain string `json:"blockchain" rule:"required,max=255"`
+	Height     *int   `json:"height" rule:"required,min=0" about:"Of the last block that is right, at or below the fork."`
+	Reason     string `json:"reason" rule:"required,max=1000"`
+	DryRun     bool   `json:"dry_run"`
+}
+
+func (h *Handler) resumeNetwork(ctx context.Context, c *Call, in resumeInput) (doneView, error) {
+	id, err := h.app.Operate.ResumeNetwork(ctx, chain.Network(in.Blockchain), int64(*in.Height), operator(c, in.Reason, in.DryRun))
+	return doneView{orNull(id), fmt.Sprintf("read again after block %d", *in.Height)}, err
+}
+
+type recoverInput struct {
+	Blockchain string `json:"blockchain" rule:"required,max=255"`
+	Address    string `json:"address" rule:"required,max=255"`
+	From       *int   `json:"from_height" rule:"required,min=0"`
+	To         int    `json:"to_height" rule:"min=0" about:"Without it as far as the blockchain was read."`
+	Reason     string `json:"reason" rule:"required,max=1000"`
+	DryRun     bool   `json:"dry_run"`
+}
+
+type recoverView struct {
+	AuditID *string `json:"audit_id" about:"null on a dry run"`
+	Effect  struct {
+		Found int `json:"found" about:"Transfers that were not known."`
+	} `json:"effect"`
+}
+
+func (h *Handler) recoverDeposits(ctx context.Context, c *Call, in recoverInput) (recoverView, error) {
+	found, id, err := h.app.Operate.RecoverDeposits(ctx, chain.Network(in.Blockchain), chain.Address(in.Address), int64(*in.From), int64(in.To), operator(c, in.Reason, in.DryRun))
+	out := recoverView{AuditID: orNull(id)}
+	out.Effect.Found = found
+	return out, err
+}
+
 // operationRoutes are those of an operator.
 func (h *Handler) operationRoutes() []Route {
 	post := func(path, name, about string, do operation) Route {
@@ -226,6 +261,8 @@ func (h *Handler) operationRoutes() []Route {
 		post("transactions/{id}/cancel/", "cancelTransaction", "Has the nonce or the coins of a transaction go back to ourselves.", endpoint(h.cancelTransaction)),
 		post("nonces/fill/", "fillNonce", "Uses up a nonce that others wait behind.", endpoint(h.fillNonce)),
 		post("nonces/adopt/", "adoptNonces", "Goes on with the blockchain's nonces where they are beyond ours.", endpoint(h.adoptNonces)),
+		post("networks/resume/", "resumeNetwork", "Ends the halt after a deep fork: the blockchain is read again from below it.", endpoint(h.resumeNetwork)),
+		post("deposits/recover/", "recoverDeposits", "Reads again what one of our addresses received.", endpoint(h.recoverDeposits)),
 		post("sweeps/{id}/retry/", "retrySweep", "Has a sweep that waits looked at now.", endpoint(h.retrySweep)),
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 
@@ -65,5 +66,14 @@ func TestFT06_OperationsOfAGlobalAdministrator(t *testing.T) {
 	post(http.StatusConflict, "/manage/operations/nonces/fill/", map[string]any{"blockchain": "ETH", "address": string(hot), "nonce": 0, "reason": "x"})
 	a = post(http.StatusOK, "/manage/operations/nonces/adopt/", map[string]any{"blockchain": "ETH", "reason": "x"})
 	require.Empty(t, a.Body["effect"])
+	const resume, recover = "/manage/operations/networks/resume/", "/manage/operations/deposits/recover/"
+	post(http.StatusBadRequest, resume, map[string]any{"blockchain": "ETH", "reason": "x"})
+	post(http.StatusConflict, resume, map[string]any{"blockchain": "ETH", "height": 1_000_000, "reason": "x"})
+	require.Nil(t, post(http.StatusOK, resume, map[string]any{"blockchain": "ETH", "height": 20, "reason": "x", "dry_run": true}).Body["audit_id"])
+	require.NotEmpty(t, post(http.StatusOK, resume, map[string]any{"blockchain": "ETH", "height": 20, "reason": "x"}).Body["audit_id"])
+	w.mine(1)
+	post(http.StatusNotFound, recover, map[string]any{"blockchain": "ETH", "address": string(w.chains["ETH"].Customer("stranger")), "from_height": 1, "reason": "x"})
+	a = post(http.StatusOK, recover, map[string]any{"blockchain": "ETH", "address": string(hot), "from_height": 1, "reason": "x"})
+	require.Equal(t, map[string]any{"found": json.Number("0")}, a.Body["effect"])
 	post(http.StatusNotFound, "/manage/operations/sweeps/sweep%2FETH%2Fnone/retry/", map[string]any{"blockchain": "ETH", "reason": "x"})
 }

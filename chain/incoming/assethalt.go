@@ -18,25 +18,11 @@ type AssetHalt struct {
 // AssetHalts is the table of halted currencies, in network partitions.
 var AssetHalts = storage.NewTable[AssetHalt]("asset_halts")
 
-// HaltAsset halts the payouts of a currency. A currency that is halted already keeps
-// its first reason.
-func HaltAsset(ctx context.Context, store storage.Store, c *chain.Currency, reason string, now time.Time) error {
-	part := storage.Network(string(c.Network))
-	return storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
-		_, _, halted, err := AssetHalts.One(ctx, store, part, c.Code)
-		if err != nil || halted {
-			return storage.Change{}, err
-		}
-		put := []storage.Row{AssetHalts.Row(c.Code, 0, time.Time{}, AssetHalt{Reason: reason, Since: now})}
-		return storage.Change{ID: changeID("halt-asset", put), Partition: part, Put: put}, nil
-	})
-}
-
 // LiftAsset ends the halt of a currency. It does nothing where there is none.
-func LiftAsset(ctx context.Context, store storage.Store, c *chain.Currency) error {
-	part := storage.Network(string(c.Network))
+func LiftAsset(ctx context.Context, store storage.Store, n chain.Network, currency string) error {
+	part := storage.Network(string(n))
 	return storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
-		_, row, halted, err := AssetHalts.One(ctx, store, part, c.Code)
+		_, row, halted, err := AssetHalts.One(ctx, store, part, currency)
 		if err != nil || !halted {
 			return storage.Change{}, err
 		}

@@ -2,7 +2,6 @@ package incoming
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -133,7 +132,7 @@ func (n *Network) deepFork(ctx context.Context, cur Cursor, version int64, trail
 // network that is not halted is rewound, too: a test network that was reset. The
 // error says so where from is above what was read, or where the client cannot
 // tell the block at that height.
-func (n *Network) Resume(ctx context.Context, from int64) error {
+func (n *Network) Resume(ctx context.Context, from int64, by Record) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	err := storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
@@ -142,16 +141,20 @@ func (n *Network) Resume(ctx context.Context, from int64) error {
 			return storage.Change{}, err
 		}
 		if version == 0 || from > cur.Head || from < 0 {
-			return storage.Change{}, fmt.Errorf("incoming: %s: cannot resume from %d: the chain was read up to %d", n.name, from, cur.Head)
+			return storage.Change{}, fmt.Errorf("%w: %s was read up to %d, not %d", ErrAgain, n.name, cur.Head, from)
 		}
 		trail, err := n.trailTo(ctx, cur, from)
 		if err != nil {
 			return storage.Change{}, err
 		}
+		if by == nil {
+			return storage.Change{}, nil
+		}
 		c, err := n.unwind(ctx, cur, version, trail)
 		if err != nil {
 			return c, err
 		}
+		before := cur
 		at := len(c.Put) - 1
 		cur = Cursors.Value(c.Put[at])
 		// The one place where the watermark falls: an operator says so.
@@ -159,14 +162,27 @@ func (n *Network) Resume(ctx context.Context, from int64) error {
 		put := c.Put
 		put[at] = Cursors.Row(CursorID, version, time.Time{}, cur)
 		drop := c.Drop
-		c = n.change("resume", nil, put...)
+		c = n.change("resume", nil, append(put, by(before.read(), cur.read())...)...)
 		c.Drop = drop
 		return c, n.noteFork(ctx, cur.Head+1<<32, last(trail), &c)
 	})
-	if err == nil {
+	if err == nil && by != nil {
 		n.log.Warn("network resumed by operator", slog.Int64("from", from))
 	}
 	return err
+}
+
+// Record makes the rows that keep an operator's call, with how what it is about was before
+// and is after. They are written in the Change that does it. A nil Record is a dry run:
+// everything is checked, and nothing is written.
+type Record func(before, after any) []storage.Row
+
+// read is how far a network was read, as an operator's record shows it.
+func (c *Cursor) read() any {
+	return struct {
+		Head, Final int64
+		Halted      string
+	}{c.Head, c.Final, c.Halted}
 }
 
 // trailTo is a trail that ends at height from, as the chain is now.
@@ -174,7 +190,7 @@ func (n *Network) trailTo(ctx context.Context, cur Cursor, from int64) ([]chain.
 	if loc, ok := n.cfg.Client.(chain.Locator); ok {
 		b, err := loc.BlockAt(ctx, from)
 		if err != nil {
-			return nil, fmt.Errorf("incoming: %s: cannot resume from %d: %w", n.name, from, err)
+			return nil, fmt.Errorf("incoming: %s: looking up block %d: %w", n.name, from, err)
 		}
 		if b.Hash == "" || b.Height != from {
 			return nil, n.nodeErr("block %d was asked, and %d %q given", from, b.Height, b.Hash)
@@ -187,7 +203,7 @@ func (n *Network) trailTo(ctx context.Context, cur Cursor, from int64) ([]chain.
 	}
 	i := slices.IndexFunc(trail, func(b chain.Block) bool { return b.Height == from })
 	if i < 0 {
-		return nil, errors.New("incoming: cannot resume from there: the client knows no blocks by height, and the trail does not hold it")
+		return nil, fmt.Errorf("%w: the client of %s knows no blocks by height, and %d is not remembered", ErrAgain, n.name, from)
 	}
 	return trail[:i+1], nil
 }

@@ -49,7 +49,7 @@ func TestFQ07_CursorMovesBeforeADepositIsFinal(t *testing.T) {
 	require.Positive(t, height)
 	w.mine(confs - 1)
 	other := w.network(w.store, w.chain.Client())
-	back := &between{Store: w.store, state: incoming.Final, hook: func() { require.NoError(t, other.Resume(background, height)) }}
+	back := &between{Store: w.store, state: incoming.Final, hook: func() { require.NoError(t, other.Resume(background, height, unrecorded)) }}
 	w.clock.Advance(time.Second)
 	_, err := w.network(back, w.chain.Client()).Step(background)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestFQ07_NoProofAboveAFallenHead(t *testing.T) {
 	require.Equal(t, incoming.Final, s.State)
 	_, err := w.chain.ReorgTo(confs-1, 2)
 	require.NoError(t, err)
-	require.NoError(t, quiet.Resume(background, s.Height))
+	require.NoError(t, quiet.Resume(background, s.Height, unrecorded))
 	w.clock.Advance(time.Hour)
 	w.step()
 	require.Less(t, w.cursor(w.store).Head, s.FinalAt)
@@ -130,7 +130,7 @@ func TestFQ07_StepAfterResume(t *testing.T) {
 	require.Greater(t, final, int64(4))
 	_, err := w.chain.ReorgTo(8, 2)
 	require.NoError(t, err)
-	require.NoError(t, w.net.Resume(background, 1))
+	require.NoError(t, w.net.Resume(background, 1, unrecorded))
 	token := w.pay(w.address(), "USDT", "1")
 	w.mine(2)
 	w.step()

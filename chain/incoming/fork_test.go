@@ -365,7 +365,7 @@ func TestR01_RecoverDuringAFork(t *testing.T) {
 	_, err := w.chain.ReorgTo(2, 2+confs, tx)
 	require.NoError(t, err)
 	w.net = w.network(&before{Store: w.store, hook: func() {
-		found, err := old.Recover(background, to, 1, 0)
+		found, err := old.Recover(background, to, 1, 0, unrecorded)
 		require.NoError(t, err)
 		require.Equal(t, 1, found)
 	}}, w.chain.Client())
@@ -398,12 +398,12 @@ func TestR03_DeeperThanTheTrailHalts(t *testing.T) {
 	require.ErrorIs(t, err, incoming.ErrHalted, "it stays so, for every reader")
 	_, err = w.network(w.store, w.chain.Client()).Step(background)
 	require.ErrorIs(t, err, incoming.ErrHalted)
-	_, err = w.net.Recover(background, w.address(), 1, 0)
+	_, err = w.net.Recover(background, w.address(), 1, 0, unrecorded)
 	require.ErrorIs(t, err, incoming.ErrHalted)
 	require.Equal(t, before, w.summary(w.store), "nothing moved")
 
-	require.Error(t, w.net.Resume(background, 1000))
-	require.NoError(t, w.net.Resume(background, 2))
+	require.Error(t, w.net.Resume(background, 1000, unrecorded))
+	require.NoError(t, w.net.Resume(background, 2, unrecorded))
 	w.step()
 	require.Equal(t, incoming.Gone, w.one(txs[4]).State)
 	require.Equal(t, 2, w.one(txs[3]).Generation)
@@ -424,9 +424,9 @@ func TestR03_ResumeWithoutBlocksByHeight(t *testing.T) {
 		w.mine(1)
 		w.step()
 	}
-	require.Error(t, w.net.Resume(background, 0), "it is not remembered")
+	require.Error(t, w.net.Resume(background, 0, unrecorded), "it is not remembered")
 	from := w.one(txs[1]).Height
-	require.NoError(t, w.net.Resume(background, from))
+	require.NoError(t, w.net.Resume(background, from, unrecorded))
 	require.Equal(t, from, w.cursor(w.store).Head)
 	for i, tx := range txs {
 		want := incoming.Included
@@ -525,7 +525,7 @@ func TestR03_ForkBelowTheWatermarkHalts(t *testing.T) {
 	_, err = w.net.Step(background)
 	require.ErrorIs(t, err, incoming.ErrHalted)
 	// The operator has looked.
-	require.NoError(t, w.net.Resume(background, 1))
+	require.NoError(t, w.net.Resume(background, 1, unrecorded))
 	w.step()
 	require.Equal(t, 2, w.one(token).Generation)
 	require.Equal(t, incoming.Final, w.one(token).State)
@@ -735,12 +735,12 @@ func TestR05_RecoverWaitsUntilAForkIsFollowed(t *testing.T) {
 	require.NoError(t, err)
 	w.mine(1)
 	before := w.summary(w.store)
-	_, err = w.net.Recover(background, a, 1, 0)
+	_, err = w.net.Recover(background, a, 1, 0, unrecorded)
 	require.ErrorIs(t, err, incoming.ErrForked)
 	require.NotErrorIs(t, err, chain.ErrNode)
 	require.Equal(t, before, w.summary(w.store))
 	w.step()
-	found, err := w.net.Recover(background, w.addressOf(tx), 1, 0)
+	found, err := w.net.Recover(background, w.addressOf(tx), 1, 0, unrecorded)
 	require.NoError(t, err)
 	require.Zero(t, found, "it was read with the fork")
 }
@@ -779,7 +779,7 @@ func TestL02_StoreFailsOnceInRecover(t *testing.T) {
 	x.history = []chain.Transfer{inner}
 	for n := 1; ; n++ {
 		f := &failing.Store{Store: w.store, Counts: everyCall, FailAt: n}
-		found, err := w.network(f, x).Recover(background, a, 1, 0)
+		found, err := w.network(f, x).Recover(background, a, 1, 0, unrecorded)
 		require.Zero(t, found, "question %d", n)
 		require.Equal(t, before, w.summary(w.store), "question %d", n)
 		if f.Calls < n {

@@ -23,6 +23,9 @@ import (
 
 var background = context.Background()
 
+// unrecorded is the record of a call that a test makes.
+func unrecorded(any, any) []storage.Row { return nil }
+
 func TestStep_SeenIncludedFinal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 1)
@@ -95,16 +98,16 @@ func TestStep_StartsAtTheHead(t *testing.T) {
 	require.Empty(t, w.sightings(w.store), "what was before the start is no deposit")
 	require.Equal(t, w.chain.Height(), w.cursor(w.store).Head)
 	// It is found on demand.
-	s, err := w.net.Recover(background, w.addressOf(old), 1, 0)
+	s, err := w.net.Recover(background, w.addressOf(old), 1, 0, unrecorded)
 	require.NoError(t, err)
 	require.Equal(t, 1, s)
-	s, err = w.net.Recover(background, w.addressOf(old), 1, 0)
+	s, err = w.net.Recover(background, w.addressOf(old), 1, 0, unrecorded)
 	require.NoError(t, err)
 	require.Zero(t, s, "found twice")
 	w.step()
 	require.Equal(t, incoming.Final, w.one(old).State)
 	w.requireBooks()
-	_, err = w.net.Recover(background, w.chain.Customer("stranger"), 1, 0)
+	_, err = w.net.Recover(background, w.chain.Customer("stranger"), 1, 0, unrecorded)
 	require.ErrorIs(t, err, incoming.ErrNotOurs)
 }
 
@@ -137,7 +140,7 @@ func TestRetire_LeavesTheRestToRecover(t *testing.T) {
 	w.mine(2)
 	w.step()
 	require.Len(t, w.sightings(w.store), 1)
-	found, err := w.net.Recover(background, a, 1, 0)
+	found, err := w.net.Recover(background, a, 1, 0, unrecorded)
 	require.NoError(t, err)
 	require.Equal(t, 1, found)
 	require.Equal(t, incoming.Included, w.one(late).State)
@@ -363,7 +366,7 @@ func TestD08_TwoReadersOneCredit(t *testing.T) {
 	told := len(w.facts)
 	for _, tx := range txs { // and all of it once more, by another way
 		require.Equal(t, incoming.Final, w.one(tx).State)
-		found, err := w.net.Recover(background, w.addressOf(tx), 1, 0)
+		found, err := w.net.Recover(background, w.addressOf(tx), 1, 0, unrecorded)
 		require.NoError(t, err)
 		require.Zero(t, found)
 	}

@@ -59,7 +59,7 @@ func TestFN05_RecoverDoesNotBookAgainWhatARoundBooked(t *testing.T) {
 	w.mine(1)
 	w.step()
 
-	found, err := w.net.Recover(context.Background(), a, 1, 0)
+	found, err := w.net.Recover(context.Background(), a, 1, 0, unrecorded)
 	require.NoError(t, err)
 	require.Equal(t, 1, found, "the tokens, which no round books")
 	sum := dec("0")

@@ -14,6 +14,9 @@ import (
 // ErrNotOurs says that the address was never derived into the directory.
 var ErrNotOurs = errors.New("incoming: no address of ours")
 
+// ErrAgain reports that blocks or an address cannot be read again as asked.
+var ErrAgain = errors.New("incoming: cannot be read again")
+
 // ErrForked says that the chain is another than was read last: a fork is still to be
 // followed. What was asked for is asked again after that.
 var ErrForked = errors.New("incoming: the chain is not the one that was read: a fork is followed first, try again then")
@@ -22,11 +25,11 @@ var ErrForked = errors.New("incoming: the chain is not the one that was read: a 
 // included, whatever the cursor says; to = 0 means up to what was read. What was
 // missed becomes Sightings as if it had been scanned, and goes the same way from
 // there; what is known already stays as it is, so it may be repeated. found
-// counts what was new.
-func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) (found int, err error) {
+// counts what was new, or on a dry run would be.
+func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64, by Record) (found int, err error) {
 	hist, ok := n.cfg.Client.(chain.Historian)
 	if !ok {
-		return 0, fmt.Errorf("incoming: the client of %s has no history of addresses", n.name)
+		return 0, fmt.Errorf("%w: the client of %s has no history of addresses", ErrAgain, n.name)
 	}
 	if _, _, ok, err := Addresses.One(ctx, n.cfg.Store, n.part, string(a)); err != nil {
 		return 0, err
@@ -69,12 +72,19 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64) 
 				found++
 			}
 		}
-		if err != nil || found == 0 {
+		if err != nil || by == nil {
 			return storage.Change{}, err
+		}
+		kept := by(nil, struct{ Found int }{found})
+		if found == 0 {
+			if len(kept) == 0 {
+				return storage.Change{}, nil
+			}
+			return n.change("recover", nil, kept...), nil
 		}
 		// The cursor is written, not only guarded: a fork that is being followed
 		// at this moment must see that there is more to take back.
-		return n.change("recover", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
+		return n.change("recover", nil, append(append(rows, kept...), Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
 	})
 	if err != nil {
 		return 0, err

@@ -181,8 +181,9 @@ func TestL14_UnknownTransactionsOfOurKeyStopTheAddress(t *testing.T) {
 	ok, err := w.Net.Cancel(w.ctx, "a")
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.NoError(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 1))
-	require.Error(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 0))
+	by := &outgoing.Recorded{ID: "adopted", Op: outgoing.Operation{Kind: outgoing.OpAdoptNonce, Object: string(w.hot.Address)}}
+	require.NoError(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 1, by))
+	require.Error(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 0, by))
 	b := w.submit(w.intent("b", coin))
 	w.run(12)
 	w.paid(b)

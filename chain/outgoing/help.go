@@ -123,7 +123,7 @@ func (n *Network) intervene(ctx context.Context, id string, by *Recorded, edit f
 		}
 		j.v.Updated = n.Now()
 		due := n.Now()
-		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part, Put: by.rows(before, after)}
+		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part, Put: by.Rows(before, after)}
 		if j.v.State == Cancelled {
 			_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
 			if err != nil {
@@ -211,11 +211,6 @@ func (n *Network) Beyond(ctx context.Context) ([]Nonce, error) {
 	return beyond, nil
 }
 
-// Adopt is AdoptNonce, recorded.
-func (n *Network) Adopt(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
-	return n.adopt(ctx, a, next, by)
-}
-
 // FillNonce fills a nonce of an address that others wait behind: the transaction of ours
 // that had it is sent again, or where there was none an intent that pays nobody uses it up.
 // like is the order that would pay for it: From, FromKey, Tenant and MaxCost. The error
@@ -255,7 +250,7 @@ func (n *Network) FillNonce(ctx context.Context, like chain.Intent, nonce int64,
 		return nil
 	}
 	err = storage.CommitOne(ctx, n.Store, storage.Change{
-		ID: changeID("help/"+by.ID, ""), Partition: n.part, Put: by.rows(Nonce{like.From, row.Next, at}, nonce),
+		ID: changeID("help/"+by.ID, ""), Partition: n.part, Put: by.Rows(Nonce{like.From, row.Next, at}, nonce),
 	})
 	if err != nil {
 		return err

@@ -38,6 +38,8 @@ const (
 	OpFillNonce  OperationKind = "fill_nonce"
 	OpAdoptNonce OperationKind = "adopt_nonce"
 	OpRetrySweep OperationKind = "retry_sweep"
+	OpResume     OperationKind = "resume_network"
+	OpRecover    OperationKind = "recover_deposits"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are
@@ -59,9 +61,9 @@ type Recorded struct {
 	Op Operation
 }
 
-// rows is the record, with how what it is about was and is to be; none where nobody is
+// Rows is the record, with how what it is about was and is to be; none where nobody is
 // recorded.
-func (r *Recorded) rows(before, after any) []storage.Row {
+func (r *Recorded) Rows(before, after any) []storage.Row {
 	if r == nil {
 		return nil
 	}

@@ -472,13 +472,9 @@ func (n *Network) nonce(ctx context.Context, a chain.Address, purpose chain.Purp
 
 // AdoptNonce goes on with next as the nonce of an address, after a person has
 // reconciled transactions that were sent past this store. It never goes back,
-// and refuses while a transaction of the address is being signed.
-func (n *Network) AdoptNonce(ctx context.Context, a chain.Address, next uint64) error {
-	return n.adopt(ctx, a, next, nil)
-}
-
-// adopt is AdoptNonce, with the record of who does so in the same Change.
-func (n *Network) adopt(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
+// and refuses while a transaction of the address is being signed. The record of who does
+// so is in the same Change; without one everything is checked and nothing is done.
+func (n *Network) AdoptNonce(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
 	return storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
 		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(a))
 		switch {
@@ -488,14 +484,14 @@ func (n *Network) adopt(ctx context.Context, a chain.Address, next uint64, by *R
 			return storage.Change{}, fmt.Errorf("outgoing: intent %s is being signed for %s: try again", row.Holder, a)
 		case next > 1<<62 || int64(next) < row.Next:
 			return storage.Change{}, fmt.Errorf("outgoing: nonce of %s cannot go back from %d to %d", a, row.Next, next)
-		case int64(next) == row.Next && stored.Version > 0:
+		case int64(next) == row.Next && stored.Version > 0, by == nil:
 			return storage.Change{}, nil
 		}
 		before := row.Next
 		row.Next = int64(next)
 		return storage.Change{
 			ID: changeID("adopt", string(a), stored.Version), Partition: n.part,
-			Put: append(by.rows(before, row.Next), Nonces.Row(string(a), stored.Version, time.Time{}, row)),
+			Put: append(by.Rows(before, row.Next), Nonces.Row(string(a), stored.Version, time.Time{}, row)),
 		}, nil
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
@@ -219,7 +220,7 @@ func TestFN05_WhatBalancesShowedIsNotCreditedAgainByItsTrace(t *testing.T) {
 	require.Equal(t, payment.InSuspense, list[0].Booking)
 
 	forget(0)
-	_, err := h.app.RecoverDeposits(t.Context(), "ETH", chain.Address(p.Address), 0, 0)
+	_, _, err := h.app.Operate.RecoverDeposits(t.Context(), "ETH", chain.Address(p.Address), 0, 0, cryptopay.Call{By: "ops", Reason: "asked"})
 	require.NoError(t, err)
 	h.mine(finalDepth)
 	require.Len(t, h.deposits()[p.Address], 1)

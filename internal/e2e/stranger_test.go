@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/xrp"
@@ -117,7 +118,7 @@ func TestFN04_WhatAnOlderVersionRecordedIsNotRecoveredAgain(t *testing.T) {
 	want := suspense()
 	require.Equal(t, []string{"3.000000 -3", "7.000000 -2", "7.000000 -2"}, want, "the present version's count")
 	for range 2 {
-		found, err := s.app.RecoverDeposits(t.Context(), "XRP", account, from.Head, 0)
+		found, _, err := s.app.Operate.RecoverDeposits(t.Context(), "XRP", account, from.Head, 0, cryptopay.Call{By: "ops", Reason: "asked"})
 		require.NoError(t, err)
 		require.Zero(t, found)
 		require.Equal(t, want, suspense())

@@ -342,7 +342,7 @@ func TestFM01_DepositThatWasUnlistedIsForwardedOnceItIsRecovered(t *testing.T) {
 	w.restart()
 	w.mine(20)
 	require.Zero(t, w.landed(w.hot, "USDTERC20"))
-	_, err = w.app.RecoverDeposits(t.Context(), w.n, chain.Address(p.Address), 1, 0)
+	_, _, err = w.app.Operate.RecoverDeposits(t.Context(), w.n, chain.Address(p.Address), 1, 0, cryptopay.Call{By: "ops", Reason: "asked"})
 	require.NoError(t, err)
 	w.mine(60)
 	rows, err = w.store.Find(t.Context(), at)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -99,7 +100,8 @@ func TestFT01_DepositThatIsMinedAgainWhileItsSweepWaits(t *testing.T) {
 	require.NoError(t, err)
 	w.mine(3)
 	require.NoError(t, w.chain.Resend(tx.Tx))
-	require.NoError(t, w.app.ResumeNetwork(t.Context(), "ETH", tx.Block.Height-1))
+	_, err = w.app.Operate.ResumeNetwork(t.Context(), "ETH", tx.Block.Height-1, cryptopay.Call{By: "ops", Reason: "the fork was looked at"})
+	require.NoError(t, err)
 	w.mine(60)
 	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
 	require.Equal(t, "20", w.waiting()[0].Currency.Decimal(w.waiting()[0].Amount).String(), "counted once")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
@@ -185,13 +186,15 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 		r.honestly(&shop)
 		s.Shops = append(s.Shops, shop)
 	}
-	halted, err := o.process.app.HaltedAssets(context.Background())
+	halts, err := o.process.app.Operate.Halts(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	s.Halted = map[string]bool{}
-	for _, h := range halted {
-		s.Halted[h.Currency] = true
+	for _, h := range halts {
+		if h.By == cryptopay.Library {
+			s.Halted[h.Currency] = true
+		}
 	}
 	r.haltedCoins(s.Halted)
 	s.Spared = map[string]bool{}

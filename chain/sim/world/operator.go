@@ -110,7 +110,7 @@ func (r *run) meddle() string {
 				what = "nothing"
 				return
 			}
-			found, err := t.p.app.RecoverDeposits(ctx, a.net.name, a.address, 1, 0)
+			found, _, err := t.p.app.Operate.RecoverDeposits(ctx, a.net.name, a.address, 1, 0, looked)
 			what = fmt.Sprintf("recovers %s: %d, %t", short(a.id), found, err == nil)
 			t.struck = t.struck || errors.Is(err, chain.ErrBehind) || err != nil && strings.Contains(err.Error(), "not read")
 			r.excuse(t, err)
@@ -153,7 +153,7 @@ func (r *run) resume(t *task, n *network) string {
 		return "nothing to resume on " + string(n.name)
 	}
 	from := max(1, min(s.Head, n.chain.Height())-300) // well below the deepest fork that was since
-	err = t.p.app.ResumeNetwork(ctx, n.name, from)
+	_, err = t.p.app.Operate.ResumeNetwork(ctx, n.name, from, looked)
 	t.struck = true // of no consequence: it stays halted, and is looked at again
 	r.deep = true   // a fork took what its node had called final
 	return fmt.Sprintf("resumes %s from %d: %t", n.name, from, err == nil)
