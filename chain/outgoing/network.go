@@ -289,7 +289,7 @@ func (n *Network) startLot(ctx context.Context, lot []*job) (err error) {
 		}
 		return err
 	}) {
-		if errors.Is(e, storage.ErrBusy) && len(lot[i].riders) == 0 {
+		if errors.Is(e, storage.ErrBusy) && len(lot[i].riders) == 0 && !lot[i].carried {
 			e = n.startAgain(ctx, lot[i])
 		}
 		err = errors.Join(err, n.named(lot[i], e))

@@ -377,6 +377,9 @@ func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
 	}
 	j.v.Attempts, j.v.Nonce = d.number, d.nonce
 	j.v.Reserved = max(j.v.Reserved, d.built.MaxCost)
+	if n.info.Family == chain.UTXOFamily {
+		s.need = append(s.need, storage.Guard{Table: Rides.Table, ID: j.id}) // else another's transaction pays it
+	}
 	return n.commit(ctx, j, s)
 }
 

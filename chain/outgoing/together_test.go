@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -597,4 +598,76 @@ func TestPaidTogetherByHundreds(t *testing.T) {
 	w.run(12)
 	w.each(in...)
 	require.Len(t, w.client.sent, 3)
+}
+
+// busyOnce is a store whose partition another process has locked when one Change comes
+// that does not wait, as often as it is sent.
+type busyOnce struct {
+	storage.Store
+	op  string // how the Change's id starts
+	met int
+}
+
+func (s *busyOnce) Commit(ctx context.Context, all ...storage.Change) []error {
+	errs := make([]error, len(all))
+	var rest []storage.Change
+	var at []int
+	for i, c := range all {
+		if s.met < 3 && c.NoWait && strings.HasPrefix(c.ID, s.op) {
+			s.met++
+			errs[i] = storage.ErrBusy
+			continue
+		}
+		rest, at = append(rest, c), append(at, i)
+	}
+	if len(rest) > 0 {
+		for i, err := range s.Store.Commit(ctx, rest...) {
+			errs[at[i]] = err
+		}
+	}
+	return errs
+}
+
+// C05: the partition was locked when an order reserved its coins. It is tried again by
+// itself, unless another order's transaction pays it by then.
+func TestC05_BusyOrderIsPaidTogetherOrAloneNotBoth(t *testing.T) {
+	t.Parallel()
+	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
+		for _, busy := range []string{"a", "b", "c"} {
+			t.Run(string(family)+"/"+busy, func(t *testing.T) {
+				t.Parallel()
+				w := funded(t, setup{family: family})
+				busy := &busyOnce{Store: w.store, op: "out/reserve/" + busy + "/"}
+				w.store = busy
+				w.restart()
+				in := three(w)
+				w.run(14)
+				if family == chain.AccountFamily || busy.op == "out/reserve/a/" { // who is carried reserves nothing
+					require.Equal(t, 3, busy.met)
+				}
+				w.each(in...)
+				for _, x := range in {
+					require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, compact(w.states(x.ID)), x.ID)
+				}
+			})
+		}
+	}
+}
+
+// C05: whatever a process believes of an order that another one's transaction pays, the
+// store refuses to reserve coins for it.
+func TestC05_CarriedOrderReservesNothing(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := three(w)
+	w.signer.fail = []error{errAway}
+	_ = w.step()
+	require.True(t, w.get("b").Signing)
+	_, row, _, err := outgoing.Intents.One(w.ctx, w.store, storage.Network("BTC"), "b")
+	require.NoError(t, err)
+	row.Due = w.clock()
+	require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{ID: "due", Partition: storage.Network("BTC"), Put: []storage.Row{row}}))
+	w.run(14)
+	w.each(in...)
+	require.Len(t, w.client.sent, 1)
 }

@@ -174,7 +174,7 @@ func (m *merchant) check(g *gateway) (resolved, there int) {
 			continue
 		}
 		count[q.kind]++
-		flow[q.currency] = flow[q.currency].Add(m.checkOne(q, v))
+		flow[q.currency] = flow[q.currency].Add(m.checkOne(g, q, v))
 	}
 	for kind, all := range lists {
 		require.Len(t, all, count[kind], "nobody asked for the rest of the %ss", kind)
@@ -196,7 +196,7 @@ func networkOf(currency string) chain.Network {
 }
 
 // checkOne holds one against the chain and returns what it brought to wallets.
-func (m *merchant) checkOne(q *request, v body) decimal.Decimal {
+func (m *merchant) checkOne(g *gateway, q *request, v body) decimal.Decimal {
 	t := m.w.t
 	number := func(field string) decimal.Decimal { return decimal.RequireFromString(v[field].(string)) }
 	c := m.w.sims[networkOf(q.currency)]
@@ -212,7 +212,7 @@ func (m *merchant) checkOne(q *request, v body) decimal.Decimal {
 	case "withdrawal":
 		require.Equal(t, "completed", v["status"], v)
 		got := c.Transfers(q.to)
-		require.Len(t, got, 1, "the recipient of %s is paid once", q.key)
+		require.Len(t, got, 1, "the recipient of %s is paid once: %v; %s", q.key, v, m.ordersTo(g, q))
 		require.Equal(t, q.currency, got[0].Currency)
 		require.True(t, got[0].Amount.Equal(q.amount), "%s: %s, not %s", q.key, got[0].Amount, q.amount)
 		return number("amount").Add(number("fee")).Neg()
@@ -221,6 +221,24 @@ func (m *merchant) checkOne(q *request, v body) decimal.Decimal {
 		require.True(t, number("amount").Equal(q.amount))
 		return decimal.Zero
 	}
+}
+
+// ordersTo tells of all orders to a withdrawal's recipient, with their attempts.
+func (m *merchant) ordersTo(g *gateway, q *request) string {
+	var out strings.Builder
+	part := storage.Network(string(networkOf(q.currency)))
+	of := func(t *storage.Table, column string, v any) []storage.Row {
+		rows, err := g.store.Find(m.w.t.Context(), storage.Query{Table: t, Partition: part, Where: []storage.Cond{{Column: column, Op: storage.Eq, Value: v}}, Limit: 50})
+		require.NoError(m.w.t, err)
+		return rows
+	}
+	for _, i := range of(outgoing.Intents.Table, "to_address", string(q.to)) {
+		fmt.Fprintf(&out, "\norder %+v", outgoing.Intents.Value(i))
+		for _, a := range of(outgoing.Attempts.Table, "intent", i.ID) {
+			fmt.Fprintf(&out, "\n  attempt %+v", outgoing.Attempts.Value(a))
+		}
+	}
+	return out.String()
 }
 
 // checkBooks: the wallets hold what came less what went, and Verify finds nothing.

@@ -31,6 +31,7 @@ type process struct {
 	nodes  map[chain.Network]*sim.Node
 	sick   map[chain.Network]bool
 	again  map[Nemesis]int // so many times more, whatever the dice say
+	locked int             // so many commits more meet a partition that is locked elsewhere
 	skew   time.Duration
 	task   *task // that is paused; nil = it is free
 	now    *task // that is running

@@ -72,8 +72,15 @@ func (v *view) commit(ctx context.Context, c storage.Change) error {
 	}
 	switch {
 	case t == nil:
+	case c.NoWait && v.p.locked > 0:
+		v.p.locked--
+		return storage.ErrBusy
 	case v.p.strikes(Conflicts):
 		t.struck = true
+		if c.NoWait && r.faults.IntN(2) == 0 { // another process has locked the partition, for all tries of one Change
+			v.p.locked = 2
+			return storage.ErrBusy
+		}
 		return storage.ErrConflict
 	case v.p.strikes(LostCommits):
 		t.struck = true

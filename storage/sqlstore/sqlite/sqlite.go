@@ -9,6 +9,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -19,7 +21,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	lite "modernc.org/sqlite" // also the driver "sqlite"
 
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/lane"
@@ -85,12 +87,12 @@ func (o Options) withDefaults() Options {
 // made by Migrate and checked by Store.Open, which comes next. Close closes it.
 func Open(path string, o Options) (*Store, error) {
 	o = o.withDefaults()
-	write, err := connect(path, min(o.BusyTimeout, oneWait))
+	write, err := connect(path, min(o.BusyTimeout, oneWait), o.BusyTimeout)
 	if err != nil {
 		return nil, err
 	}
 	write.SetMaxOpenConns(1)
-	read, err := connect(path, o.BusyTimeout)
+	read, err := connect(path, o.BusyTimeout, o.BusyTimeout)
 	if err != nil {
 		_ = write.Close()
 		return nil, err
@@ -107,7 +109,9 @@ const oneWait = 50 * time.Millisecond
 // pageCache is the most that a connection keeps of the file, in KiB.
 const pageCache = 32 << 10
 
-func connect(path string, busy time.Duration) (*sqlx.DB, error) {
+// connect opens a pool on the file at path: busy is the driver's own wait for a lock, and
+// wait how long a connection is opened again that meets one.
+func connect(path string, busy, wait time.Duration) (*sqlx.DB, error) {
 	if path == "" || strings.Contains(path, ":memory:") {
 		return nil, fmt.Errorf("sqlite: %q is no file: use storage/memory for what need not last", path)
 	}
@@ -120,8 +124,42 @@ func connect(path string, busy time.Duration) (*sqlx.DB, error) {
 	if err := private(path); err != nil {
 		return nil, err
 	}
-	return sqlx.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
+	o := &opener{driver: &lite.Driver{}, dsn: "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode(), wait: wait}
+	return sqlx.NewDb(sql.OpenDB(o), "sqlite"), nil
 }
+
+// opener opens connections to a file. The first one changes a new file to WAL, and where
+// several do so at once SQLite tells some that it is locked, whatever their busy_timeout:
+// these come again.
+type opener struct {
+	driver driver.Driver
+	dsn    string
+	wait   time.Duration
+}
+
+// Connect implements driver.Connector.
+func (o *opener) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.wait)
+	defer cancel()
+	for {
+		c, err := o.driver.Open(o.dsn)
+		if err == nil || classify(err) != sqlstore.ClassBusy {
+			return c, err
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		pause, over := context.WithTimeout(ctx, comeAgain)
+		<-pause.Done()
+		over()
+	}
+}
+
+// comeAgain is after how long a connection is opened again.
+const comeAgain = 2 * time.Millisecond
+
+// Driver implements driver.Connector.
+func (o *opener) Driver() driver.Driver { return o.driver }
 
 // private makes a new file that only its owner can read: it holds what customers paid, and
 // hashes of credentials. SQLite gives the files beside it the same mode. One that is there
@@ -150,7 +188,8 @@ func OpenDB(db *sqlx.DB, o Options) *Store {
 // written by hand. Tables that none of them makes, as a host's own, are created
 // from their declarations. It may be run again, and by several processes at once.
 func Migrate(ctx context.Context, path string, tables ...*storage.Table) error {
-	db, err := connect(path, Options{}.withDefaults().BusyTimeout)
+	wait := Options{}.withDefaults().BusyTimeout
+	db, err := connect(path, wait, wait)
 	if err != nil {
 		return err
 	}

@@ -117,12 +117,6 @@ var interfaceRemovals = []Bug{
 		What: "the halt of one currency stops the payouts of others behind its nonce", Package: ".", Test: "TestFT05_SignedPayoutOfAHaltedCurrencyIsReplaced",
 	},
 	{
-		ID: "FT05-reason-replaced", File: "chain/incoming/assethalt.go",
-		Old:  "\t\t_, _, halted, err := AssetHalts.One(ctx, store, part, c.Code)\n\t\tif err != nil || halted {\n\t\t\treturn storage.Change{}, err\n\t\t}\n\t\tput := []storage.Row{AssetHalts.Row(c.Code, 0,",
-		New:  "\t\t_, row, _, err := AssetHalts.One(ctx, store, part, c.Code)\n\t\tif err != nil {\n\t\t\treturn storage.Change{}, err\n\t\t}\n\t\tput := []storage.Row{AssetHalts.Row(c.Code, row.Version,",
-		What: "a second halt takes the place of the first, with its reason", Package: ".", Test: "TestFT05_HaltStopsWhatIsNotSigned",
-	},
-	{
 		ID: "FA01-no-maximum", File: "chain/currency.go",
 		Old:  "c.Max.Sign() <= 0 || c.Max",
 		New:  "c.Max.Sign() < 0 || c.Max",

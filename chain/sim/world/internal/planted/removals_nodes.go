@@ -82,6 +82,20 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFP01_AnOrderWaitsForItsPartition",
 	},
 	{
+		ID: "FP01-busy-and-carried", File: "chain/outgoing/network.go",
+		Old:     ` && !lot[i].carried`,
+		New:     ``,
+		What:    "an order that another process was in the way of starts though another one's transaction pays it by now",
+		Package: "./chain/outgoing", Test: "TestC05_BusyOrderIsPaidTogetherOrAloneNotBoth",
+	},
+	{
+		ID: "FP01-carried-and-reserved", File: "chain/outgoing/plan.go",
+		Old:     `s.need = append(s.need, storage.Guard{Table: Rides.Table, ID: j.id})`,
+		New:     `_ = 0`,
+		What:    "coins are reserved for an order that another one's transaction pays",
+		Package: "./chain/outgoing", Test: "TestC05_CarriedOrderReservesNothing",
+	},
+	{
 		ID: "FP01-handed-out-unbound", File: "chain/keys/signer.go",
 		Old:     `out[signed[n]], errs[signed[n]] = nil, err`,
 		New:     `errs[signed[n]] = err`,
