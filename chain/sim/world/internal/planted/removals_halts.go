@@ -57,7 +57,7 @@ var haltRemovals = []Bug{
 		Package: ".", Test: "TestFT05_HookAndHaltStopEverything",
 	},
 	{
-		ID: "FT06-bound-first", File: "operations.go",
+		ID: "FT06-bound-first", File: "operate.go",
 		Old: "	if maxCost > v.Intent.MaxCost {\n", New: "	if _, _, err := net.out.SpeedUp(ctx, intent, maxCost, by); err == nil && maxCost > v.Intent.MaxCost {\n",
 		What:    "the bound of an order is raised before the gas for it is set aside",
 		Package: ".", Test: "TestFT06_SpeedUpRaisesTheBound",
