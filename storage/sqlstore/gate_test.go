@@ -22,3 +22,23 @@ func TestX02_WriterThatGivesUpAtTheGate(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Len(t, s.gate, 1)
 }
+
+// The same for whoever reads.
+func TestX02_ReaderThatGivesUpAtTheGate(t *testing.T) {
+	t.Parallel()
+	p := pool{d: &Dialect{}, gate: make(gate, 1)}
+	p.gate <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, p.each(ctx, "SELECT 1", nil, nil), context.Canceled)
+	require.ErrorIs(t, p.pipe(ctx, nil), context.Canceled)
+	require.Len(t, p.gate, 1)
+}
+
+// A lane that is still at work when its store is closed writes nothing.
+func TestFQ08_WriteAfterClose(t *testing.T) {
+	t.Parallel()
+	s := &Store{d: &Dialect{}}
+	_, err := s.Write(t.Context(), false, []storage.Change{{ID: "a", Partition: "p"}})
+	require.ErrorIs(t, err, storage.ErrClosed)
+}

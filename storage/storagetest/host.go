@@ -106,6 +106,39 @@ func testHostVerdicts(t testing.TB, e *env) {
 	require.Equal(t, int64(2), row.Version)
 }
 
+// testHostEndedContext: a Commit whose context has ended does nothing, and the
+// transaction goes on.
+func testHostEndedContext(t testing.TB, e *env) {
+	ended, cancel := context.WithCancel(e.ctx)
+	cancel()
+	tx, end := e.h.Begin(t, e.s)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "before"))[0])
+	err := tx.Commit(ended, hostDeposit(here, "ended"))[0]
+	require.Error(t, err)
+	require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), "%v", err)
+	require.NoError(t, tx.Commit(e.ctx, hostDeposit(here, "after"))[0])
+	require.NoError(t, end(true))
+	rows, err := e.s.Rows(e.ctx, Notes.Table, storage.Keys(here, "before", "ended", "after")...)
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.Equal(t, ledger.Amount(2), e.balance(t, ledger.Wallet("w")).Posted)
+}
+
+// testHostClosed: a transaction takes nothing by a store that is closed.
+func testHostClosed(t testing.TB, e *env) {
+	s := e.h.Open(t)
+	require.NoError(t, s.Open(e.ctx, Tables()...))
+	require.NoError(t, storage.CommitOne(e.ctx, s, hostDeposit(here, "before")))
+	tx, _ := e.h.Begin(t, s)
+	require.NoError(t, s.Close())
+	for name, call := range calls(e, tx) {
+		if name != "Claim" || tx.Alone() {
+			require.ErrorIs(t, call(e.ctx), storage.ErrClosed, name)
+		}
+	}
+	require.ErrorIs(t, tx.Open(e.ctx), storage.ErrClosed)
+}
+
 // testHostHoldsItsTenant: everybody else goes on, and those of the same tenant
 // wait, and are in nobody's way.
 func testHostHoldsItsTenant(t testing.TB, e *env) {

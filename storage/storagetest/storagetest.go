@@ -167,6 +167,8 @@ func cases() []testCase {
 		{name: "HostCommits", run: testHostCommits, skip: host},
 		{name: "HostRollsBack", run: testHostRollsBack, skip: host},
 		{name: "HostVerdicts", run: testHostVerdicts, skip: host},
+		{name: "HostEndedContext", run: testHostEndedContext, skip: host},
+		{name: "FQ08_HostClosed", run: testHostClosed, skip: host},
 		{name: "L05_HostHoldsItsTenant", run: testHostHoldsItsTenant, skip: host},
 		{name: "FP01_HostHoldsUpNoWorker", run: testHostHoldsUpNoWorker, skip: host},
 		{name: "FE01_HostTells", run: testHostTells, skip: host},

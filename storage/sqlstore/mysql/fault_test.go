@@ -42,6 +42,8 @@ func env() sqltest.Env {
 		Lock:      "SELECT part FROM cryptopay_parts WHERE part = ? FOR UPDATE",
 		Impatient: "SET SESSION innodb_lock_wait_timeout = 1",
 		Schema:    "database()",
+		Migrating: "DO get_lock(left(concat('cryptopay_migrations.', database()), 64), 600)",
+		Waiting:   "SELECT count(*) FROM information_schema.processlist WHERE state = 'User lock' AND db = database()",
 		Ends:      ends,
 	}
 }

@@ -154,6 +154,12 @@ func TestU02_OneVersionBehind(t *testing.T) {
 		func(tables ...*storage.Table) error { return migrate(place, tables...) })
 }
 
+// U01: see sqltest.FailingMigration.
+func TestU01_FailingMigration(t *testing.T) {
+	t.Parallel()
+	sqltest.FailingMigration(t, mysql.Dialect(), hostPool(t, emptyDatabase(t)))
+}
+
 func TestU02_MigrationsOnlyAdd(t *testing.T) {
 	t.Parallel()
 	sqltest.Additive(t, mysql.Dialect().Migrations)

@@ -42,6 +42,8 @@ func env() sqltest.Env {
 		Lock:      "SELECT part FROM cryptopay_parts WHERE part = ? FOR UPDATE",
 		Impatient: "SET LOCAL lock_timeout = '100ms'",
 		Schema:    "current_schema()",
+		Migrating: "SELECT pg_advisory_lock(4846791021)",
+		Waiting:   "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
 		Ends: func(t testing.TB, admin *sqlx.DB, _ string) {
 			_, err := admin.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 			require.NoError(t, err)

@@ -160,6 +160,12 @@ func TestU02_OneVersionBehind(t *testing.T) {
 		func(tables ...*storage.Table) error { return migrate(place, tables...) })
 }
 
+// U01: see sqltest.FailingMigration.
+func TestU01_FailingMigration(t *testing.T) {
+	t.Parallel()
+	sqltest.FailingMigration(t, postgres.Dialect(), hostPool(t, emptyDatabase(t)))
+}
+
 func TestU02_MigrationsOnlyAdd(t *testing.T) {
 	t.Parallel()
 	sqltest.Additive(t, postgres.Dialect().Migrations)

@@ -286,6 +286,16 @@ func TestL06_UnsafeSettings(t *testing.T) {
 		err := sqlite.OpenDB(host(t, path, c.pragmas...), sqlite.Options{}).Open(ctx, storagetest.Tables()...)
 		require.ErrorIs(t, err, sqlite.ErrUnsafe, name)
 		require.ErrorContains(t, err, c.advice, name)
+
+		s := at(t, path).(*sqlite.Store) // is safe, and a transaction on the host's own connection is not
+		require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+		tx, err := host(t, path, c.pragmas...).BeginTxx(ctx, nil)
+		require.NoError(t, err)
+		in := s.WithTx(tx.Tx)
+		require.ErrorIs(t, in.Commit(ctx, deposit(name))[0], sqlite.ErrUnsafe, name)
+		_, err = in.Claim(ctx, storage.Claim{Table: storagetest.Notes.Table, Now: time.Unix(9, 0), Until: time.Unix(10, 0), Max: 1})
+		require.ErrorIs(t, err, sqlite.ErrUnsafe, name)
+		require.NoError(t, tx.Rollback())
 	}
 	for _, mode := range []string{"DELETE", "MEMORY", "OFF"} {
 		other := filepath.Join(t.TempDir(), "other.db")
@@ -313,6 +323,8 @@ func TestHostsPool(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, s.Commit(ctx, deposit("x"))[0], storage.ErrClosed)
 	require.NoError(t, db.PingContext(ctx))
+	require.NoError(t, db.Close())
+	require.ErrorContains(t, sqlite.OpenDB(db, sqlite.Options{}).Open(ctx), "closed")
 }
 
 // A commit whose context ends in the middle leaves the connection usable.

@@ -46,6 +46,22 @@ func TestU01_ManyMigrators(t *testing.T) {
 	}
 }
 
+// U01: a file that has something of ours, and not what the migrations begin with, is not
+// taken for one that has all.
+func TestU01_TableInTheWay(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.db")
+	db := host(t, path, safe...)
+	_, err := db.Exec("CREATE TABLE cryptopay_levels (theirs TEXT)")
+	require.NoError(t, err)
+	require.ErrorContains(t, sqlite.Migrate(ctx, path), "cryptopay_levels")
+	require.ErrorIs(t, at(t, path).Open(ctx), storage.ErrSchema)
+	_, err = db.Exec("DROP TABLE cryptopay_levels")
+	require.NoError(t, err)
+	require.NoError(t, sqlite.Migrate(ctx, path))
+	require.NoError(t, at(t, path).Open(ctx))
+}
+
 // declared is every table that this library stores, by whichever package.
 func declared() []*storage.Table {
 	return slices.Concat(cryptopay.Tables(), keys.Tables(), auth.Tables())
@@ -306,6 +322,12 @@ func TestU02_OneVersionBehind(t *testing.T) {
 	sqltest.OneVersionBehind(t, sqlite.Dialect(), hostPool(t, path),
 		func() storage.Store { return at(t, path) },
 		func(tables ...*storage.Table) error { return sqlite.Migrate(ctx, path, tables...) })
+}
+
+// U01: see sqltest.FailingMigration.
+func TestU01_FailingMigration(t *testing.T) {
+	t.Parallel()
+	sqltest.FailingMigration(t, sqlite.Dialect(), hostPool(t, filepath.Join(t.TempDir(), "x.db")))
 }
 
 func TestU02_MigrationsOnlyAdd(t *testing.T) {

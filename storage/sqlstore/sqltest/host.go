@@ -224,6 +224,27 @@ func manyMigrators(t *testing.T, e Env) {
 	e.store(t, dsn)
 }
 
+// While one migrates the others wait: nothing is made until it is their turn.
+func migratorsTakeTurns(t *testing.T, e Env) {
+	dsn := e.Empty(t)
+	first, admin := e.Pool(t, dsn), e.Pool(t, dsn)
+	first.SetMaxOpenConns(1)
+	_, err := first.Exec(e.Migrating)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- e.Migrate(dsn, storagetest.Tables()...) }()
+	for waiting := 0; waiting == 0 && len(done) == 0; {
+		require.NoError(t, admin.Get(&waiting, e.Waiting))
+	}
+	require.Empty(t, done, "it did not wait for its turn")
+	var made int
+	require.NoError(t, admin.Get(&made, "SELECT count(*) FROM information_schema.tables WHERE table_schema = "+e.Schema))
+	require.Zero(t, made)
+	require.NoError(t, first.Close())
+	require.NoError(t, <-done)
+	e.store(t, dsn)
+}
+
 // A migrator is interrupted, after more and more tables; another one finishes.
 func interruptedMigrators(t *testing.T, e Env) {
 	interrupted := 0

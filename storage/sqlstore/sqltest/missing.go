@@ -1,6 +1,7 @@
 package sqltest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -21,10 +22,16 @@ func MissingTables(t *testing.T, db *sqlx.DB, s storage.Store) {
 	all := func(p storage.Partition, id string) storage.Change { // needs every table
 		c := deposit(p, id)
 		c.Put = append(c.Put,
-			storagetest.Notes.Row("due", 0, now, storagetest.Note{}),
+			storagetest.Notes.Row("due "+id, 0, now, storagetest.Note{}),
 			storagetest.Things.Row(id, 0, time.Time{}, storagetest.Thing{Name: id, Group: id}))
-		c.Level = []storage.Level{{Name: "deposits", Delta: 1, Max: 1}}
+		c.Level = []storage.Level{{Name: "deposits", Delta: 1, Max: 9}}
 		return c
+	}
+	failed := func(name string, c storage.Change) {
+		t.Helper()
+		err := s.Commit(ctx, c)[0]
+		require.Error(t, err, "%s without %s", c.ID, name)
+		require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), "%s without %s: an error, not %v", c.ID, name, err)
 	}
 	notes := storage.Query{Table: storagetest.Notes.Table, Partition: here}
 	reads := map[string]func() error{
@@ -42,7 +49,8 @@ func MissingTables(t *testing.T, db *sqlx.DB, s storage.Store) {
 		"Entries":  func() error { _, err := s.Entries(ctx, here, "wallet/w", "COIN", 0, 10); return err },
 	}
 	require.NoError(t, storage.CommitOne(ctx, s, all(here, "first")))
-	for _, needed := range [][]string{ // a table, and the reads that need it
+	alone := s.(withTx).WithTx(nil).Alone()
+	tables := [][]string{ // a table, and the reads that need it
 		{"parts"},
 		{"levels"},
 		{"suite_things"},
@@ -50,12 +58,22 @@ func MissingTables(t *testing.T, db *sqlx.DB, s storage.Store) {
 		{"entries", "Entries"},
 		{"ledger_txs", "Entries"},
 		{"suite_notes", "Rows", "Find", "Count", "Claim"},
-	} {
+	}
+	for _, needed := range tables {
 		name := needed[0]
 		p := storage.Partition("tenant/" + name) // new, so that it has no row in parts
 		_, err := db.Exec("ALTER TABLE cryptopay_" + name + " RENAME TO away")
 		require.NoError(t, err)
-		require.Error(t, s.Commit(ctx, all(p, "x"))[0], name)
+		failed(name, all(p, "x"))
+		if name != "parts" || !alone { // which asks for what it does not know yet
+			failed(name, all(here, name))
+			if name != "entries" {
+				failed(name, all(here, "first")) // it is there already, and nobody can say so
+			}
+		}
+		if name == "balances" {
+			failed(name, storage.Change{ID: "empty", Partition: here, Empty: []ledger.Account{"wallet/w"}, Put: []storage.Row{storagetest.Notes.Row("empty", 0, now, storagetest.Note{})}})
+		}
 		for _, read := range needed[1:] {
 			require.Error(t, reads[read](), "%s without %s", read, name)
 		}
@@ -66,15 +84,30 @@ func MissingTables(t *testing.T, db *sqlx.DB, s storage.Store) {
 		}
 		for range 2 {
 			require.NoError(t, s.Commit(ctx, all(p, "x"))[0], name)
+			require.NoError(t, s.Commit(ctx, all(here, name))[0], name)
 		}
 		b, err := s.Balances(ctx, p, "wallet/w")
 		require.NoError(t, err)
 		require.Equal(t, ledger.Amount(1), b[0].Posted, name)
 		storagetest.Audit(t, s, p)
 	}
+	storagetest.Audit(t, s, here)
+	b, err := s.Balances(ctx, here, "wallet/w")
+	require.NoError(t, err)
+	require.Equal(t, ledger.Amount(1+len(tables)), b[0].Posted, "one of each table, and the first")
 }
 
 func missingTables(t *testing.T, e Env) {
 	dsn := e.Migrated(t)
 	MissingTables(t, e.Pool(t, dsn), e.store(t, dsn))
+}
+
+// The same where the store sends one statement after the other.
+func missingTablesOnAHostsPool(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	s, err := e.OpenDB(e.Pool(t, dsn))
+	require.NoError(t, err)
+	defer s.Close() //nolint:errcheck // a test's end
+	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+	MissingTables(t, e.Pool(t, dsn), s)
 }

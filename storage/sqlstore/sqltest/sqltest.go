@@ -41,6 +41,8 @@ type Env struct {
 	Lock      string                                           // locks the partition ? in a host's transaction
 	Impatient string                                           // makes a host's transaction wait for locks but shortly
 	Schema    string                                           // where its tables are, in SQL
+	Migrating string                                           // takes the lock of migrators until its connection ends
+	Waiting   string                                           // how many of the database's migrators wait for it
 	Ends      func(t testing.TB, admin *sqlx.DB, dsn string)   // ends all other connections of the database
 }
 
@@ -104,6 +106,7 @@ func Run(t *testing.T, e Env) {
 		"L05_Storm":                storm,
 		"L05_LockedRow":            lockedRow,
 		"L05_LockedPartition":      lockedPartition,
+		"L05_NewPartition":         newPartition,
 		"L05_HostsDeadlock":        hostsDeadlock,
 		"L05_HostGivesUpWaiting":   hostGivesUp,
 		"L05_HostsFillThePool":     hostsFillThePool,
@@ -116,9 +119,11 @@ func Run(t *testing.T, e Env) {
 		"X02_HostsPool":            hostsPool,
 		"U01_ManyMigrators":        manyMigrators,
 		"U01_InterruptedMigrators": interruptedMigrators,
+		"U01_MigratorsTakeTurns":   migratorsTakeTurns,
 		"U02_OtherSchemas":         otherSchemas,
 		"C02_Clock":                clock,
 		"L09_MissingTables":        missingTables,
+		"L09_MissingTablesOfAPool": missingTablesOnAHostsPool,
 		"L10_DatabaseRefuses":      refuses,
 	} {
 		t.Run(name, func(t *testing.T) {

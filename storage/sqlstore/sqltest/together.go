@@ -134,11 +134,35 @@ func lockedPartition(t *testing.T, e Env) {
 	var id string
 	require.NoError(t, tx.Get(&id, tx.Rebind("SELECT id FROM cryptopay_"+storagetest.Notes.Table.Name+" WHERE part = ? AND id = 'row' FOR UPDATE"), string(here)))
 	again := storage.Change{ID: "again", Partition: here, Put: []storage.Row{storagetest.Notes.Row("row", 1, time.Time{}, storagetest.Note{Text: "again"})}}
-	verdicts, err := s.(lane.Target).Write(ctx, false, []storage.Change{again})
-	require.NoError(t, err)
-	require.ErrorIs(t, verdicts[0], lane.ErrSkipped)
+	unique := storage.Change{ID: "unique", Partition: here, Put: []storage.Row{storagetest.Things.Row("x", 0, time.Time{}, storagetest.Thing{Name: "x"})}}
+	for _, c := range []storage.Change{again, unique} {
+		verdicts, err := s.(lane.Target).Write(ctx, false, []storage.Change{c})
+		require.NoError(t, err)
+		require.ErrorIs(t, verdicts[0], lane.ErrSkipped)
+	}
 	require.NoError(t, tx.Rollback())
-	require.NoError(t, s.Commit(ctx, again)[0])
+	for _, c := range []storage.Change{again, unique} {
+		require.NoError(t, s.Commit(ctx, c)[0])
+	}
+}
+
+// A partition's first row waits for somebody's transaction that makes it too. That is an
+// error in time, not a verdict, and the partition is not taken for one that is there.
+func newPartition(t *testing.T, e Env) {
+	dsn := e.Migrated(t)
+	s := e.store(t, dsn)
+	tx, err := e.Pool(t, dsn).Beginx()
+	require.NoError(t, err)
+	defer tx.Rollback() //nolint:errcheck // where the test fails
+	_, err = tx.Exec(tx.Rebind("INSERT INTO cryptopay_parts (part) VALUES (?)"), string(here))
+	require.NoError(t, err)
+	err = s.Commit(ctx, deposit(here, "held"))[0]
+	require.Error(t, err)
+	require.False(t, storage.Final(err) || errors.Is(err, storage.ErrConflict), "%v", err)
+	require.NoError(t, s.Commit(ctx, deposit(there, "free"))[0])
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, s.Commit(ctx, deposit(here, "held"))[0])
+	require.Equal(t, 1, whole(t, s, here, []string{"held"}))
 }
 
 // A statement in the middle of a batch gives up: some databases undo no more than

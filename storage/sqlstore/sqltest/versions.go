@@ -174,6 +174,22 @@ func Repeated(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
 	}
 }
 
+// FailingMigration runs a migration with a statement that fails. That is an error, and
+// nobody takes the migration for done.
+func FailingMigration(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
+	good := d.Migrations
+	files := first(t, good, count(t, good))
+	files[fmt.Sprintf("migrations/%04d_failing.sql", len(files)+1)] = &fstest.MapFile{
+		Data: []byte("CREATE TABLE cryptopay_more (n bigint);\nALTER TABLE cryptopay_never ADD COLUMN n bigint;\n"),
+	}
+	d.Migrations = files
+	for range 2 {
+		require.ErrorContains(t, sqlstore.Migrate(ctx, db, &d), "failing")
+	}
+	d.Migrations = good
+	require.NoError(t, sqlstore.Migrate(ctx, db, &d), "nothing newer is there")
+}
+
 // BrokenRows adds a check to a table with rows that break it: the error names them.
 func BrokenRows(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
 	table := storagetest.Notes
