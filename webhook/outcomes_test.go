@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -55,4 +56,113 @@ func TestFS03_OutcomesOutliveAStoreThatFails(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, left)
 	})
+}
+
+// jealous is a store that says of a lost race how it was lost.
+type jealous struct{ storage.Store }
+
+func (j jealous) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := j.Store.Commit(ctx, changes...)
+	for i, err := range errs {
+		if err != nil {
+			errs[i] = fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return errs
+}
+
+// TestH01_LostLeaseIsNoFault: another process has the delivery meanwhile. What came of it
+// here is not stored, and nobody is told of an error.
+func TestH01_LostLeaseIsNoFault(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	w.setup("a")
+	row := w.emit("a", "p1", 1, "", 1)
+	w.serve(jealous{w.store})
+	w.answer = func(d webhook.Delivery) webhook.Result {
+		w.answer = nil
+		w.mu.Unlock()
+		w.now = w.now.Add(6 * time.Minute) // the lease has ended
+		require.Equal(t, 1, w.step())
+		w.mu.Lock()
+		return fails(d)
+	}
+	require.Equal(t, 1, w.step())
+	require.Len(t, w.sent, 2)
+	require.Equal(t, webhook.StatusDelivered, w.event("a", row.ID).Status)
+}
+
+// TestFS03_SlowReceiversOutliveNoLease: what waited for more than half of its lease is given
+// back, due at once and uncounted.
+func TestFS03_SlowReceiversOutliveNoLease(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		w.emit("a", "p1", 1, "", 1)
+		late := w.emit("a", "p2", 1, "", 1)
+		w.answer = func(webhook.Delivery) webhook.Result {
+			w.now = w.now.Add(150 * time.Second) // half of the lease
+			return webhook.Result{Status: 200}
+		}
+		require.Equal(t, 2, w.step())
+		require.Len(t, w.sent, 1)
+		require.Zero(t, w.event("a", late.ID).Attempts)
+		require.Equal(t, 1, w.step())
+		require.Equal(t, webhook.StatusDelivered, w.event("a", late.ID).Status)
+	})
+}
+
+// TestARetryComesBeforeALaterEventOfItsObject: both are due at once.
+func TestARetryComesBeforeALaterEventOfItsObject(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		first := w.emit("a", "p1", 1, "", 1)
+		w.answer = fails
+		require.Equal(t, 1, w.step())
+		w.now, w.answer = w.now.Add(time.Minute), nil
+		second := w.emit("a", "p1", 2, "", 1)
+		require.Equal(t, 2, w.step())
+		require.Len(t, w.sent, 3)
+		require.Equal(t, first.ID, w.sent[1].Header.Get(webhook.HeaderID))
+		require.Equal(t, second.ID, w.sent[2].Header.Get(webhook.HeaderID))
+	})
+}
+
+// TestAURLThatIsNone: an event whose URL cannot be read is tried like any other, and no
+// other one waits for it.
+func TestAURLThatIsNone(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		w.emit("a", "p1", 1, "https://[", 1)
+		w.emit("a", "p2", 1, "", 1)
+		require.Equal(t, 2, w.step())
+		require.Len(t, w.sent, 2)
+	})
+}
+
+// TestK01_UnreadableSettingsAreLogged: a Dispatcher does not return what only one tenant's
+// settings are the cause of, because who calls would pause. It is in the log, and nothing
+// is where all can be read.
+func TestK01_UnreadableSettingsAreLogged(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	w.setup("a")
+	w.emit("a", "p1", 1, "", 1)
+	dispatch := func() {
+		d := w.svc.Dispatch(t.Context(), 8)
+		n, err := d.Step(t.Context())
+		require.NoError(t, err)
+		if n > 0 {
+			<-d.Wake()
+		}
+		require.NoError(t, d.Close(t.Context()))
+	}
+	dispatch()
+	require.Len(t, w.sent, 1)
+	require.NotContains(t, w.logs.String(), "webhooks_unreadable")
+	w.key = 8
+	w.restart()
+	w.emit("a", "p2", 1, "", 1)
+	dispatch()
+	require.Len(t, w.sent, 1)
+	require.Contains(t, w.logs.String(), "webhooks_unreadable")
 }

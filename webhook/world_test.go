@@ -30,6 +30,8 @@ type world struct {
 	reopen func() storage.Store
 	now    time.Time
 	ids    int
+	key    byte   // 32 of it are the key of the secrets
+	older  []byte // likewise of each key before
 	random *rand.ChaCha8
 	logs   bytes.Buffer
 	svc    *webhook.Service
@@ -64,7 +66,7 @@ func fails(webhook.Delivery) webhook.Result {
 }
 
 func newWorld(t *testing.T, store storage.Store, reopen func() storage.Store) *world {
-	w := &world{t: t, store: store, reopen: reopen, now: start, random: rand.NewChaCha8([32]byte{7})}
+	w := &world{t: t, store: store, reopen: reopen, now: start, key: 9, random: rand.NewChaCha8([32]byte{7})}
 	require.NoError(t, store.Open(t.Context(), webhook.Tables()...))
 	w.restart()
 	return w
@@ -105,7 +107,11 @@ func (w *world) restart() {
 }
 
 func (w *world) serve(s storage.Store) {
-	box, err := secret.NewBox(bytes.Repeat([]byte{9}, 32), w.random)
+	var older [][]byte
+	for _, b := range w.older {
+		older = append(older, bytes.Repeat([]byte{b}, 32))
+	}
+	box, err := secret.NewBox(bytes.Repeat([]byte{w.key}, 32), w.random, older...)
 	require.NoError(w.t, err)
 	w.svc, err = webhook.New(webhook.Config{
 		Store: s, Notifier: w, Box: box, Random: w.random,
