@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -165,4 +166,56 @@ func TestK01_UnreadableSettingsAreLogged(t *testing.T) {
 	dispatch()
 	require.Len(t, w.sent, 1)
 	require.Contains(t, w.logs.String(), "webhooks_unreadable")
+}
+
+// TestK01_UnreadableSettingsAreToldOnce: of a tenant, not of each of its events.
+func TestK01_UnreadableSettingsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	w.setup("a")
+	w.key = 8
+	w.restart()
+	w.emit("a", "p1", 1, "", 1)
+	w.emit("a", "p2", 1, "", 1)
+	_, err := w.svc.Step(t.Context())
+	require.ErrorIs(t, err, secret.ErrSealed)
+	require.Equal(t, 1, strings.Count(err.Error(), "settings of"), "%v", err)
+}
+
+// contended is a store where each delivery is another process's by the time that it is given
+// up. It answers ten looks at what is undelivered.
+type contended struct {
+	storage.Store
+	looks int
+}
+
+var errEnough = errors.New("looked at again and again")
+
+func (c *contended) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if c.looks++; q.Table == webhook.Events.Table && c.looks > 10 {
+		return nil, errEnough
+	}
+	return c.Store.Find(ctx, q)
+}
+
+func (c *contended) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if strings.HasPrefix(changes[0].ID, "deliver/") {
+		return slices.Repeat([]error{storage.ErrConflict}, len(changes))
+	}
+	return c.Store.Commit(ctx, changes...)
+}
+
+// TestFS06_GivingUpEnds: what others have at the moment is left for the next time.
+func TestFS06_GivingUpEnds(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	w.setup("a")
+	for i := range 501 { // one look gives up 500
+		w.emit("a", fmt.Sprintf("p%03d", i), 1, "", 1)
+	}
+	w.most = 1
+	w.serve(&contended{Store: w.store})
+	_, err := w.svc.Step(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, w.sent, "what was to be given up is not sent")
 }

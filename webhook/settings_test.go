@@ -1,13 +1,16 @@
 package webhook_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
@@ -122,5 +125,22 @@ func TestK01_ResealedSecretsSign(t *testing.T) {
 		require.Equal(t, 1, w.step())
 		require.True(t, w.verifies(w.sent[0], current))
 		require.True(t, w.verifies(w.sent[0], previous))
+	})
+}
+
+// Without randomness there is no secret, and without the store's answer nothing is set.
+func TestSettingsThatCannotBeMade(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.serve(&failing.Store{Store: w.store, FailAt: 1})
+		_, _, err := w.svc.Setup(t.Context(), "a", "https://shop.example/")
+		require.ErrorIs(t, err, failing.ErrGone)
+		none := errors.New("no entropy")
+		w.random = iotest.ErrReader(none)
+		w.serve(w.store)
+		_, _, err = w.svc.Setup(t.Context(), "a", "https://shop.example/")
+		require.ErrorIs(t, err, none)
+		_, _, there, err := webhook.SettingsTable.One(t.Context(), w.store, storage.Tenant("a"), "settings")
+		require.NoError(t, err)
+		require.False(t, there)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
@@ -32,7 +33,8 @@ type world struct {
 	ids    int
 	key    byte   // 32 of it are the key of the secrets
 	older  []byte // likewise of each key before
-	random *rand.ChaCha8
+	random io.Reader
+	most   int // undelivered events that are kept of a tenant; 0 = as usual
 	logs   bytes.Buffer
 	svc    *webhook.Service
 	mu     sync.Mutex
@@ -114,7 +116,7 @@ func (w *world) serve(s storage.Store) {
 	box, err := secret.NewBox(bytes.Repeat([]byte{w.key}, 32), w.random, older...)
 	require.NoError(w.t, err)
 	w.svc, err = webhook.New(webhook.Config{
-		Store: s, Notifier: w, Box: box, Random: w.random,
+		Store: s, Notifier: w, Box: box, Random: w.random, MaxUndelivered: w.most,
 		Now:   func() time.Time { return w.now },
 		NewID: func() string { w.ids++; return fmt.Sprintf("id-%06d", w.ids) },
 		Log:   slog.New(slog.NewJSONHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
