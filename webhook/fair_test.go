@@ -440,6 +440,31 @@ func TestFS03_HeldBackEnds(t *testing.T) {
 	require.Len(t, w.sent, before+20)
 }
 
+// TestFS03_HeldBackForADay: what was not even tried in a day is given up, and says so.
+func TestFS03_HeldBackForADay(t *testing.T) {
+	t.Parallel()
+	w := onMemory(t)
+	w.setup("a")
+	w.answer = func(webhook.Delivery) webhook.Result { return webhook.Result{Err: errTimeout} }
+	for i := range 10 {
+		w.emit("a", fmt.Sprintf("p%d", i), 1, "", 1)
+	}
+	require.Equal(t, 10, w.step())
+	w.now = w.now.Add(24 * time.Hour)
+	require.Equal(t, 10, w.step())
+	untried := 0
+	for i := range 10 {
+		e := w.event("a", fmt.Sprintf("p%d/000001", i))
+		if e.Attempts > 0 {
+			continue
+		}
+		untried++
+		require.Equal(t, webhook.StatusFailed, e.Status)
+		require.Equal(t, "webhook: given up: the host does not answer, and 24h0m0s have passed", e.Error)
+	}
+	require.Equal(t, 4, untried, "five were tried before the host was left alone, and one a day later")
+}
+
 // TestFS03_FirstAttemptsBeforeRetries: what was never tried is claimed and sent
 // before what is tried again, however long that has been due.
 func TestFS03_FirstAttemptsBeforeRetries(t *testing.T) {

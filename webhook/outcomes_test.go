@@ -213,9 +213,24 @@ func TestFS06_GivingUpEnds(t *testing.T) {
 	for i := range 501 { // one look gives up 500
 		w.emit("a", fmt.Sprintf("p%03d", i), 1, "", 1)
 	}
-	w.most = 1
+	w.bounds.MaxUndelivered = 1
 	w.serve(&contended{Store: w.store})
 	_, err := w.svc.Step(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, w.sent, "what was to be given up is not sent")
+}
+
+// TestBatchOfOne: one event goes after the other, a first attempt as well as a retry.
+func TestBatchOfOne(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.setup("a")
+		w.bounds.Batch = 1
+		w.restart()
+		row := w.emit("a", "p1", 1, "", 1)
+		w.answer = fails
+		require.Equal(t, 1, w.step())
+		w.now, w.answer = w.now.Add(time.Minute), nil
+		require.Equal(t, 1, w.step())
+		require.Equal(t, webhook.StatusDelivered, w.event("a", row.ID).Status)
+	})
 }

@@ -34,7 +34,7 @@ type world struct {
 	key    byte   // 32 of it are the key of the secrets
 	older  []byte // likewise of each key before
 	random io.Reader
-	most   int // undelivered events that are kept of a tenant; 0 = as usual
+	bounds webhook.Config // Batch and MaxUndelivered; 0 = as usual
 	logs   bytes.Buffer
 	svc    *webhook.Service
 	mu     sync.Mutex
@@ -116,7 +116,7 @@ func (w *world) serve(s storage.Store) {
 	box, err := secret.NewBox(bytes.Repeat([]byte{w.key}, 32), w.random, older...)
 	require.NoError(w.t, err)
 	w.svc, err = webhook.New(webhook.Config{
-		Store: s, Notifier: w, Box: box, Random: w.random, MaxUndelivered: w.most,
+		Store: s, Notifier: w, Box: box, Random: w.random, Batch: w.bounds.Batch, MaxUndelivered: w.bounds.MaxUndelivered,
 		Now:   func() time.Time { return w.now },
 		NewID: func() string { w.ids++; return fmt.Sprintf("id-%06d", w.ids) },
 		Log:   slog.New(slog.NewJSONHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
