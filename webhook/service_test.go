@@ -391,6 +391,7 @@ func TestSettings(t *testing.T) {
 		require.Equal(t, 200, r.Status)
 		require.Equal(t, id, w.sent[0].Header.Get(webhook.HeaderID))
 		require.True(t, w.verifies(w.sent[0], full))
+		require.JSONEq(t, `{"event":"deposit_received","data":{"test":true},"timestamp":"`+webhook.Timestamp(w.now)+`"}`, string(w.sent[0].Body))
 		_, _, err = w.svc.Test(ctx, "a", "nonsense", nil)
 		require.ErrorIs(t, err, webhook.ErrEventType)
 		_, _, err = w.svc.Test(ctx, "b", webhook.DepositReceived, nil)
