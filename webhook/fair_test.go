@@ -462,6 +462,7 @@ func TestFS03_HeldBackForADay(t *testing.T) {
 		require.Equal(t, webhook.StatusFailed, e.Status)
 		require.Equal(t, "webhook: given up: the host does not answer, and 24h0m0s have passed", e.Error)
 	}
+	require.Equal(t, 4, strings.Count(w.logs.String(), "webhook failed for good"))
 	require.Equal(t, 4, untried, "five were tried before the host was left alone, and one a day later")
 }
 
