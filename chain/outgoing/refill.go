@@ -146,12 +146,6 @@ func (n *Network) fillUnused(ctx context.Context, stuck *job, k int64) error {
 // the chain has lost. Those of one that was reverted are not: they may execute
 // now, and its owner has the amount back or was paid another way.
 func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int64) error {
-	in := v.intent(id)
-	in.Purpose = chain.ForCancel // it fills a nonce that others wait behind
-	if _, err := n.allowed(ctx, in); err != nil {
-		n.Log.Info("held_back", slog.String("intent", id), slog.String("cause", err.Error()))
-		return nil // as it is with everything else that is sent
-	}
 	byIntent, err := n.attempts(ctx, id)
 	if err != nil {
 		return err
@@ -165,14 +159,36 @@ func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int
 		if settled && v.Purpose == chain.ForWithdrawal {
 			return n.lookAgain(ctx, id) // it is sent from there, and its owner is told
 		}
-		err := n.Client.Broadcast(ctx, proof.NewStored(string(n.info.Code), a.tx, a.v.Raw))
-		if err != nil {
-			n.Log.Warn("broadcast_unknown", slog.String("intent", id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
-		}
-		return ctx.Err()
+		return n.sendLanded(ctx, v.intent(id), a)
 	}
 	n.Log.Error("nonce_missing", slog.String("intent", id), slog.String("address", string(v.From)), slog.Int64("nonce", nonce))
 	return nil
+}
+
+// sendLanded sends an attempt again that had landed, unless a halt stops what it does.
+func (n *Network) sendLanded(ctx context.Context, in chain.Intent, a *att) error {
+	in.Purpose = a.v.Purpose
+	guards, err := n.allowed(ctx, in)
+	if err != nil {
+		n.Log.Info("held_back", slog.String("intent", in.ID), slog.String("cause", err.Error()))
+		return nil // as it is with everything else that is sent
+	}
+	a.v.Sent = n.Now()
+	err = storage.CommitOne(ctx, n.Store, storage.Change{
+		ID: changeID("revive", a.tx, a.version), Partition: n.part, Require: guards,
+		Put: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
+	})
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // a halt has come meanwhile, or another worker was first
+	}
+	if err != nil {
+		return err
+	}
+	err = n.Client.Broadcast(ctx, proof.NewStored(string(n.info.Code), a.tx, a.v.Raw))
+	if err != nil {
+		n.Log.Warn("broadcast_unknown", slog.String("intent", in.ID), slog.String("tx", a.tx), slog.String("cause", err.Error()))
+	}
+	return ctx.Err()
 }
 
 // fill submits an intent that uses up a nonce which nothing of ours ever had.

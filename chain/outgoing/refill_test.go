@@ -184,6 +184,71 @@ func TestR05_TransactionThatADeepReorgTookIsNotSentAgainInAHalt(t *testing.T) {
 	w.sound()
 }
 
+// sweptAway is a world in which a deep reorg took the settled sweep of an address's coins, and
+// a later order of the address, in another currency, waits for its nonce.
+func sweptAway(t *testing.T, s setup) (w *world, sweep, behind chain.Intent) {
+	t.Helper()
+	s.noFinality = true
+	w = funded(t, s)
+	d := w.key()
+	w.fund(d, "ETH", coin)
+	w.fund(d, "USDT", 5_000_000)
+	sweep = w.sweep("sweep", d)
+	sweep.Currency = "USDT"
+	w.submit(sweep)
+	w.run(30)
+	require.Equal(t, outgoing.Settled, w.state("sweep"))
+	w.evict(w.last("sweep").Tx)
+	behind = w.intent("behind", coin/10)
+	behind.From, behind.FromKey = d.Address, d.Key
+	w.submit(behind)
+	return w, sweep, behind
+}
+
+// A currency is halted. The settled sweep of it that a deep reorg took moves nothing until
+// the halt ends, whatever waits for its nonce.
+func TestR05_SweepThatADeepReorgTookIsNotSentAgainInAHalt(t *testing.T) {
+	t.Parallel()
+	w, sweep, behind := sweptAway(t, setup{})
+	halt := outgoing.Scope{Currency: "USDT"}
+	w.halt(halt)
+	w.run(60)
+	w.unpaid(sweep)
+	w.unpaid(behind)
+	w.lift(halt)
+	w.run(60)
+	require.Len(t, w.chain.Transfers(sweep.To), 1)
+	w.paid(behind)
+	w.sound()
+}
+
+// The halt of the whole network comes when the process has just asked whether the sweep may
+// be sent again: it is not.
+func TestR05_HaltBetweenTheQuestionAndASweepSentAgain(t *testing.T) {
+	t.Parallel()
+	var w *world // nil until the sweep is gone
+	var sweep, behind chain.Intent
+	asked := false
+	w, sweep, behind = sweptAway(t, setup{change: func(c *outgoing.Config) {
+		c.Halted = func(_ context.Context, in chain.Intent) (string, error) {
+			if in.ID == "sweep" && w != nil && !asked {
+				asked = true
+				w.halt(outgoing.Scope{})
+			}
+			return "", nil
+		}
+	}})
+	w.run(60)
+	require.True(t, asked)
+	w.unpaid(sweep)
+	w.unpaid(behind)
+	w.lift(outgoing.Scope{})
+	w.run(60)
+	require.Len(t, w.chain.Transfers(sweep.To), 1)
+	w.paid(behind)
+	w.sound()
+}
+
 func TestR05_RevertedTransactionThatADeepReorgTookIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := funded(t, setup{noFinality: true})
