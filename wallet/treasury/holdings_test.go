@@ -302,7 +302,7 @@ func TestSyncReadsTheCustodian(t *testing.T) {
 	w := newWorld(t, "ETH")
 	bank := &vault{
 		accounts: []treasury.CustodyAccount{{ID: "a", Name: "Main", ExternalID: "x-1", Active: true}, {ID: "b", Name: "Old"}, {ID: "c", Active: true}},
-		held:     map[string]map[string]decimal.Decimal{"a": {"USDTERC20": dec("7.25"), "BTC": dec("1")}, "b": {"BTC": dec("100")}},
+		held:     map[string]map[string]decimal.Decimal{"a": {"USDTERC20": dec("7.25"), "BTC": dec("1"), "DAIERC20": dec("0")}, "b": {"BTC": dec("100")}},
 	}
 	v := w.viewer(node{Client: w.chain.Client()}, func(c *treasury.Config) { c.Custodian = bank })
 	s, err := v.Sync(t.Context(), w.tenant)

@@ -199,3 +199,16 @@ func TestFT02_PayoutThatLacksItsFeeGetsCoins(t *testing.T) {
 	w.conserved("ETH")
 	w.released()
 }
+
+// A payout lacks coins that wait on deposit addresses, and no source has a price: nobody can
+// say that bringing them costs too much.
+func TestFN02_WithoutAPriceAPayoutIsNotSaidToCostTooMuch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.crumbs(4)
+	w.withdraw("USDTERC20", "2.5")
+	w.unpriced = true
+	w.mine(3)
+	require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForWithdrawal)[0].Reason)
+}
