@@ -375,24 +375,6 @@ func TestFM01_DepositOfACurrencyThatOneProcessDoesNotList(t *testing.T) {
 	w.conserved("USDTERC20")
 }
 
-// A process does not list a currency that sweeps wait in: what it lists of them is left out,
-// and what else waits is there.
-func TestFM01_WaitingSweepsOfACurrencyThatIsNotListed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "ETH")
-	w.fund("1")
-	w.crumbs(2)
-	w.chain.SetFeeLevel(spike * w.chain.FeeLevel())
-	w.pay("USDCERC20", "20")
-	w.mine(60)
-	require.Equal(t, 3, w.waits())
-	w.lacks = "USDTERC20"
-	w.restart()
-	list := w.waiting()
-	require.Len(t, list, 1)
-	require.Equal(t, "USDCERC20", list[0].Currency.Code)
-}
-
 // A network that nobody configured has no sweeps to be moved: the caller named a wrong one.
 func TestStepOfAnUnknownNetwork(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,30 @@ func (w *world) intents(p chain.Purpose) (out []outgoing.IntentRow) {
 	return out
 }
 
+// sweepIDs are the ids of all sweeps, in the order of sweeps.
+func (w *world) sweepIDs() (out []string) {
+	w.t.Helper()
+	rows, err := w.store.Find(w.t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network(string(w.n)), Limit: 10_000})
+	require.NoError(w.t, err)
+	for _, r := range rows {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// deposits are what customers paid on the network.
+func (w *world) deposits() (out []incoming.Sighting) {
+	w.t.Helper()
+	rows, err := w.store.Find(w.t.Context(), storage.Query{Table: incoming.Sightings.Table, Partition: storage.Network(string(w.n)), Limit: 10_000})
+	require.NoError(w.t, err)
+	for _, r := range rows {
+		if v := incoming.Sightings.Value(r); v.Purpose == incoming.UsePayment && !v.Internal {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 func (w *world) signed() bool {
 	sweeps := w.intents(chain.ForSweep)
 	return len(sweeps) > 0 && sweeps[0].State == outgoing.Signed
