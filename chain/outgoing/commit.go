@@ -140,6 +140,9 @@ func (n *Network) wait(ctx context.Context, j *job, cause error) error {
 		return n.commit(ctx, j, step{op: "fail", tell: n.outcome(j)})
 	}
 	reason := n.lacking(ctx, j, reasonOf(cause))
+	if j.v.aside() {
+		reason = j.v.Reason
+	}
 	var tell *Outcome
 	told := j.v.State == Waiting && j.v.Reason == reason
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, reason, j.v.Tries+1

@@ -290,3 +290,51 @@ func TestFT06_CancelledPlanGivesItsNonceBack(t *testing.T) {
 		w.sound()
 	})
 }
+
+// FS02: an order has a nonce, and the signer may have seen it, when somebody edits its
+// withdrawal, or its tenant is halted. What waits behind it is paid: the nonce goes to a
+// transaction to ourselves. The order waits with its reason, and is paid once when it may be.
+func TestFS02_HeldBackOrderGivesItsNonceToOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason outgoing.Reason
+		seen   bool // by the signer
+	}{{outgoing.ReasonAltered, false}, {outgoing.ReasonAltered, true}, {outgoing.ReasonHalted, true}} {
+		t.Run(fmt.Sprint(c.reason, c.seen), func(t *testing.T) {
+			t.Parallel()
+			held := false
+			w := funded(t, setup{family: chain.AccountFamily, change: func(o *outgoing.Config) {
+				o.Halted = func(_ context.Context, in chain.Intent) (string, error) {
+					if held && in.ID == "a" && in.Purpose != chain.ForCancel {
+						return string(c.reason), nil
+					}
+					return "", nil
+				}
+			}})
+			a := w.submit(w.intent("a", coin))
+			if c.seen {
+				w.signer.lose = 1
+			} else {
+				w.signer.fail = []error{errAway}
+			}
+			_ = w.step()
+			require.True(t, w.get("a").Signing)
+			held = true
+			w.run(30)
+			require.True(t, w.get("a").Signing, "as long as nobody waits for it, it keeps its nonce")
+			b := w.submit(w.intent("b", 2*coin))
+			w.run(60)
+			w.paid(b)
+			w.unpaid(a)
+			v := w.get("a")
+			require.Equal(t, []any{outgoing.Waiting, c.reason, false, false}, []any{v.State, v.Reason, v.Signing, v.Cancelling})
+			d := w.submit(w.intent("d", 3*coin))
+			w.run(30)
+			w.paid(d)
+			require.NotContains(t, w.states("a"), outgoing.Signed, "its owner sees it wait")
+			held = false
+			w.run(60)
+			w.each(a, b, d)
+		})
+	}
+}

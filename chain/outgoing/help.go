@@ -81,7 +81,7 @@ func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded
 			return noHelp(id, "its owner was told that it is executed: it is sent until it lands")
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
-		case j.v.Filling:
+		case j.v.Filling && !j.v.aside():
 			return noHelp(id, "it is being cancelled")
 		case j.v.idle():
 			j.v.State, j.v.Reason = Cancelled, ""
@@ -90,6 +90,9 @@ func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded
 			return noHelp(id, "its network replaces no transaction")
 		}
 		j.v.Filling, j.v.BumpAt = true, n.Now()
+		if j.v.aside() {
+			j.v.Reason = ""
+		}
 		return nil
 	})
 }

@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -423,7 +424,7 @@ func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) erro
 		return err
 	}
 	if row.Holder != "" && row.Holder != j.id {
-		return errBusy
+		return cmp.Or(n.setAside(ctx, row.Holder), error(errBusy))
 	}
 	d.nonce, d.first = row.Next, true
 	if err := n.covered(ctx, d); err != nil {
@@ -437,6 +438,38 @@ func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) erro
 		Nonces.Row(string(from), version, time.Time{}, row),
 		Reservations.Row(Slot(from, d.nonce), 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
 	return nil
+}
+
+// setAside has an order give its nonce back that holds it and may not be sent: others wait
+// for it. A signer may have seen its plan, so that nonce goes to a transaction to ourselves.
+// When that has landed, the order starts again, and waits without a nonce.
+func (n *Network) setAside(ctx context.Context, holder string) error {
+	v, row, ok, err := Intents.One(ctx, n.Store, n.part, holder)
+	if err != nil || !ok || v.State != Waiting || v.Filling || v.Tries < heldBack || v.Reason != ReasonHalted && v.Reason != ReasonAltered {
+		return err
+	}
+	v.Filling = true
+	if !v.aside() {
+		return nil
+	}
+	n.Log.Info("set_aside", slog.String("intent", holder), slog.String("reason", string(v.Reason)))
+	err = storage.CommitOne(ctx, n.Store, storage.Change{
+		ID: changeID("set-aside", holder, row.Version), Partition: n.part,
+		Put: []storage.Row{Intents.Row(holder, row.Version, n.Now(), v)},
+	})
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) {
+		return nil // somebody has it in work, and it is asked again
+	}
+	return err
+}
+
+// heldBack is how often an order was held back before it gives its nonce to others: a halt
+// may be short.
+const heldBack = 3
+
+// aside says that an order gives its nonce back to start again.
+func (r *IntentRow) aside() bool {
+	return r.Filling && !r.Reached && r.Purpose != chain.ForCancel && (r.Reason == ReasonHalted || r.Reason == ReasonAltered)
 }
 
 // nonce reads the address's row, or what its first will be. A chain that knows

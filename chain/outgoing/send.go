@@ -144,7 +144,9 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 	if p.Intent.Purpose == chain.ForCancel {
 		return n.unsigned(ctx, j, cause)
 	}
-	n.Log.Error("signer_refuses_what_it_saw", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
+	if !errors.Is(cause, errCancelled) {
+		n.Log.Error("signer_refuses_what_it_saw", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
+	}
 	d := draft{
 		intent: n.filling(j, p.Change), number: j.v.Attempts + 1, rise: 1, nonce: p.Nonce,
 		coins: p.Coins, change: p.Change, first: true,
@@ -200,13 +202,15 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 	if j.v.State != Executed {
 		j.v.State = Signed
 	}
-	if j.v.Reason != ReasonStuck && j.v.Reason != ReasonReorged {
+	if j.v.Reason != ReasonStuck && j.v.Reason != ReasonReorged && !j.v.aside() {
 		j.v.Reason = ""
 	}
 	j.v.Tx, j.v.Plan, j.v.Tries = a.tx, nil, 0
 	j.v.BumpAt = now.Add(n.StuckAfter)
-	s.tell = n.outcome(j)
-	s.tell.Amount = j.paid(&a.v)
+	if !j.v.aside() { // else its owner goes on waiting: what is sent is not for him
+		s.tell = n.outcome(j)
+		s.tell.Amount = j.paid(&a.v)
+	}
 	if err := n.commit(ctx, j, s); err != nil {
 		return err
 	}
@@ -233,7 +237,10 @@ func (n *Network) send(ctx context.Context, j *job, a *att) error {
 	if a.v.Rejected {
 		return nil
 	}
-	a.v.Rejected, j.v.Filling, j.v.Reason = true, true, ""
+	if !j.v.aside() {
+		j.v.Filling, j.v.Reason = true, ""
+	}
+	a.v.Rejected = true
 	j.v.BumpAt = n.Now()
 	return n.commit(ctx, j, step{
 		op: "rejected", due: n.Now().Add(n.Poll),
@@ -244,7 +251,7 @@ func (n *Network) send(ctx context.Context, j *job, a *att) error {
 // occupied notes that nodes keep an earlier attempt in the place of the newest.
 func (n *Network) occupied(ctx context.Context, j *job, a *att, cause error) error {
 	n.Log.Warn("replacement_refused", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", cause.Error()))
-	if a.tx != j.v.Tx || j.v.Reason == ReasonOccupied || j.v.State != Signed {
+	if a.tx != j.v.Tx || j.v.Reason == ReasonOccupied || j.v.State != Signed || j.v.aside() {
 		return nil
 	}
 	return n.tellPlace(ctx, j, a, ReasonOccupied)

@@ -20,11 +20,14 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	if err := n.bury(ctx, j, atts, won, &s); err != nil {
 		return err
 	}
+	aside, why := j.v.aside(), j.v.Reason
 	j.v.Tx, j.v.Reserved, j.v.Reason = won.mined(), 0, ""
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
 		j.v.State, j.v.Reason = Settled, n.less(j, won)
 		s.unpaid = j.unpaid(&won.v)
+	case aside:
+		n.waitOn(j, &s, why)
 	case j.v.again(), len(j.riders) > 0:
 		n.requeue(j, &s)
 	default:
@@ -49,6 +52,8 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	}
 	j.v.Reserved = 0
 	switch {
+	case j.v.aside() && !p.foreign:
+		n.waitOn(j, &s, j.v.Reason)
 	case j.v.again(), !j.child() && !p.foreign && (len(j.riders) > 0 || !j.v.Filling && j.v.Attempts < n.MaxAttempts):
 		n.requeue(j, &s)
 	default:
@@ -69,6 +74,12 @@ func (n *Network) requeue(j *job, s *step) {
 		j.v.Nonce = nonce
 	}
 	s.due, s.alone = n.Now(), true
+}
+
+// waitOn sends an order again that was set aside: to its owner it has waited all the time.
+func (n *Network) waitOn(j *job, s *step, why Reason) {
+	n.requeue(j, s)
+	j.v.State, j.v.Reason, j.v.Tx = Waiting, why, ""
 }
 
 func (r *IntentRow) restart() {
@@ -191,7 +202,7 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	j.v = before
 	j.v.MaxCost, j.v.BumpAt = bound, n.Now().Add(n.StuckAfter)
 	next := step{op: "unreplaced", due: n.Now().Add(n.Poll)}
-	if why := reasonOf(err); j.v.State == Signed && (why == ReasonGasShort || why == ReasonTooDear) && why != j.v.Reason && j.v.Reason != ReasonOccupied {
+	if why := reasonOf(err); j.v.State == Signed && (why == ReasonGasShort || why == ReasonTooDear) && why != j.v.Reason && j.v.Reason != ReasonOccupied && !j.v.aside() {
 		j.v.Reason = why
 		next.tell = n.outcome(j)
 		next.tell.Amount = j.paid(&last.v)

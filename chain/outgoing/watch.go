@@ -297,18 +297,19 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 	}
 	planned := len(j.v.Plan) > 0
 	replaced := n.Signer != nil && !j.booked() && (planned || !n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)
-	if !replaced && n.quiet(newest) && j.v.Reason != ReasonHalted {
+	told := j.v.Reason == ReasonHalted && !j.v.aside()
+	if !replaced && n.quiet(newest) && !told {
 		return nil
 	}
 	may, err := n.maySend(ctx, j)
 	if err != nil {
 		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
-		if halted(err) && j.v.State == Signed && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
+		if halted(err) && j.v.State == Signed && !j.v.Filling && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
 			return n.tellPlace(ctx, j, newest, ReasonHalted)
 		}
 		return nil
 	}
-	if j.v.Reason == ReasonHalted {
+	if told {
 		if err := n.tellPlace(ctx, j, newest, ""); err != nil {
 			return err
 		}

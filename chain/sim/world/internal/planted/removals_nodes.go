@@ -96,6 +96,27 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestC05_CarriedOrderReservesNothing",
 	},
 	{
+		ID: "FS02-holds-its-nonce", File: "chain/outgoing/plan.go",
+		Old:     `return cmp.Or(n.setAside(ctx, row.Holder), error(errBusy))`,
+		New:     `return cmp.Or(err, error(errBusy))`,
+		What:    "an order that may not be sent keeps the nonce that others wait for",
+		Package: "./chain/outgoing", Test: "TestFS02_HeldBackOrderGivesItsNonceToOthers",
+	},
+	{
+		ID: "FS02-set-aside-and-told", File: "chain/outgoing/send.go",
+		Old:     `if !j.v.aside() { // else`,
+		New:     `if true { // else`,
+		What:    "an order that gives its nonce back is shown as signed",
+		Package: "./chain/outgoing", Test: "TestFS02_HeldBackOrderGivesItsNonceToOthers",
+	},
+	{
+		ID: "FS02-set-aside-for-good", File: "chain/outgoing/settle.go",
+		Old:     `case aside:`,
+		New:     `case aside && why == "":`,
+		What:    "an order that gave its nonce back fails",
+		Package: "./chain/outgoing", Test: "TestFS02_HeldBackOrderGivesItsNonceToOthers",
+	},
+	{
 		ID: "FP01-handed-out-unbound", File: "chain/keys/signer.go",
 		Old:     `out[signed[n]], errs[signed[n]] = nil, err`,
 		New:     `errs[signed[n]] = err`,
