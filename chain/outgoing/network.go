@@ -298,10 +298,10 @@ func (n *Network) startLot(ctx context.Context, lot []*job) (err error) {
 }
 
 // startAgain starts an order by itself that another process was in the way of: now it
-// waits for that one.
+// waits for that one. One that was signed by then is on its way, and not started.
 func (n *Network) startAgain(ctx context.Context, j *job) error {
 	v, row, ok, err := Intents.One(ctx, n.Store, n.part, j.id)
-	if err != nil || !ok || row.Version != j.version {
+	if err != nil || !ok || row.Version != j.version || v.State != Queued && v.State != Waiting {
 		return err
 	}
 	j.v = v

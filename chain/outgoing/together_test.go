@@ -671,3 +671,20 @@ func TestC05_CarriedOrderReservesNothing(t *testing.T) {
 	w.each(in...)
 	require.Len(t, w.client.sent, 1)
 }
+
+// C05: the partition was locked when a node had refused what was signed and stored a moment
+// ago. That is on its way for all we know: it is not started once more.
+func TestC05_BusyOrderThatWasSignedIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		busy := &busyOnce{Store: w.store, op: "out/rejected/a/"}
+		w.store = busy
+		w.restart()
+		w.client.reject = fmt.Errorf("%w: bytes", chain.ErrRejected)
+		in := w.submit(w.intent("a", coin))
+		w.run(30)
+		require.Equal(t, 3, busy.met)
+		require.Len(t, w.attempts("a"), 1)
+		w.each(in)
+	})
+}

@@ -89,6 +89,13 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestC05_BusyOrderIsPaidTogetherOrAloneNotBoth",
 	},
 	{
+		ID: "FP01-busy-and-signed", File: "chain/outgoing/network.go",
+		Old:     ` || v.State != Queued && v.State != Waiting`,
+		New:     ``,
+		What:    "an order that was signed and refused by a node is started once more where another process was in the way of noting that",
+		Package: "./chain/outgoing", Test: "TestC05_BusyOrderThatWasSignedIsNotStartedAgain",
+	},
+	{
 		ID: "FP01-carried-and-reserved", File: "chain/outgoing/plan.go",
 		Old:     `s.need = append(s.need, storage.Guard{Table: Rides.Table, ID: j.id})`,
 		New:     `_ = 0`,
