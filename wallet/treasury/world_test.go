@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -119,6 +120,7 @@ type world struct {
 	rateAge  time.Duration // Config.RateAge
 
 	treasury treasury.Config // of each process
+	outgoing outgoing.Config // of each process
 	lacks    string          // a currency that the next process does not list
 }
 
@@ -174,7 +176,7 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: w.store, Chains: []chain.Client{client}, Registry: registry, Addresses: source, Signer: signer,
-		Rates: prices{w}, RateAge: w.rateAge, Treasury: w.treasury,
+		Rates: prices{w}, RateAge: w.rateAge, Treasury: w.treasury, Outgoing: w.outgoing,
 		Key: bytes.Repeat([]byte{7}, 32), Clock: w.clock, Random: w.random, Notifier: receiver{},
 		Log: slog.New(slog.DiscardHandler),
 	})
