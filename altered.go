@@ -16,22 +16,26 @@ import (
 // contradictions finds rows of a tenant that somebody edited: what is checked where money
 // leaves, or an address is shown, is checked here for all of them.
 func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
-	found, err := a.editedWithdrawals(ctx, p)
-	if err != nil || a.Addresses == nil { // without an App's keys no address can be derived
-		return found, err
+	looks := []func(context.Context, storage.Partition) ([]Contradiction, error){a.editedWithdrawals}
+	if a.Addresses != nil { // without an App's keys no address can be derived
+		looks = append(looks, a.editedOrders, a.editedAddresses)
 	}
-	for _, look := range []func(context.Context, storage.Partition) ([]Contradiction, error){a.editedOrders, a.editedAddresses} {
+	var found []Contradiction
+	var unread storage.RowErrors
+	for _, look := range looks {
 		more, err := look(ctx, p)
-		if found = append(found, more...); err != nil {
+		found = append(found, more...)
+		if err = unread.Take(err); err != nil {
 			return found, err
 		}
 	}
-	return found, nil
+	return found, unread.With(nil)
 }
 
 // editedOrders asks of each order that may still be paid what outgoing asks before it
 // reserves.
 func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
+	var unread storage.RowErrors
 	for _, n := range a.networks {
 		err := each(ctx, a.cfg.Store, storage.Query{
 			Table: outgoing.Intents.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{
@@ -61,11 +65,11 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 			}
 			return err
 		})
-		if err != nil {
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}
-	return out, nil
+	return out, unread.With(nil)
 }
 
 // tenantOf is the tenant whose partition it is.
@@ -76,23 +80,25 @@ func tenantOf(p storage.Partition) string {
 // editedWithdrawals compares withdrawals with their lines of the unified history, a page
 // at a time.
 func (a *App) editedWithdrawals(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
-	for last := ""; ; {
-		rows, err := a.cfg.Store.Find(ctx, storage.Query{
-			Table: withdrawal.Withdrawals.Table, Partition: p, Limit: page,
-			Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}},
-		})
-		if err != nil || len(rows) == 0 {
-			return out, err
-		}
-		ids := make([]string, len(rows))
+	q := storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p, Limit: page}
+	err = storage.Pages(ctx, a.cfg.Store, q, func(rows []storage.Row) error {
+		keys := make([]storage.Key, len(rows))
 		for i, row := range rows {
-			ids[i] = row.ID
+			keys[i] = storage.Key{Partition: p, ID: row.ID}
 		}
-		lines, err := a.activities(ctx, p, ids)
-		if err != nil {
-			return out, err
+		var unread storage.RowErrors
+		found, err := byKeys(ctx, a.cfg.Store, storage.Activities.Table, keys)
+		if err = unread.Take(err); err != nil {
+			return err
+		}
+		lines := make(map[string]storage.Activity, len(found))
+		for _, row := range found {
+			lines[row.ID] = storage.Activities.Value(row)
 		}
 		for _, row := range rows {
+			if unread.Has(row.ID) {
+				continue
+			}
 			w := withdrawal.Withdrawals.Value(row)
 			w.ID = row.ID
 			line, ok := lines[row.ID]
@@ -100,19 +106,18 @@ func (a *App) editedWithdrawals(ctx context.Context, p storage.Partition) (out [
 			if a.Withdrawals != nil { // without an App there are no keys to check mandates with
 				why, err = a.Withdrawals.Contradicts(ctx, p, &w, &line, ok)
 			}
-			if err != nil {
-				return out, err
+			if err = unread.Take(err); err != nil {
+				return err
 			}
 			if why != "" {
 				out = append(out, Contradiction{ofWithdrawal, row.ID, why})
 			}
 		}
 		lost, err := a.lostOrders(ctx, p, rows)
-		if out = append(out, lost...); err != nil {
-			return out, err
-		}
-		last = ids[len(ids)-1]
-	}
+		out = append(out, lost...)
+		return unread.With(err)
+	})
+	return out, err
 }
 
 // lostOrders finds withdrawals that were handed over and whose order is gone, or is
@@ -127,8 +132,9 @@ func (a *App) lostOrders(ctx context.Context, p storage.Partition, rows []storag
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	found, err := a.cfg.Store.Rows(ctx, outgoing.Intents.Table, keys...)
-	if err != nil {
+	found, err := byKeys(ctx, a.cfg.Store, outgoing.Intents.Table, keys)
+	var unread storage.RowErrors
+	if err = unread.Take(err); err != nil {
 		return nil, err
 	}
 	tenants := map[string]string{}
@@ -136,22 +142,15 @@ func (a *App) lostOrders(ctx context.Context, p storage.Partition, rows []storag
 		tenants[row.ID] = outgoing.Intents.Value(row).Tenant
 	}
 	for _, k := range keys {
-		if of, ok := tenants[k.ID]; !ok {
+		switch of, ok := tenants[k.ID]; {
+		case unread.Has(k.ID):
+		case !ok:
 			out = append(out, Contradiction{"order", k.ID, "the payout side has lost it"})
-		} else if storage.Tenant(of) != p {
+		case storage.Tenant(of) != p:
 			out = append(out, Contradiction{"order", k.ID, "it names another tenant"})
 		}
 	}
-	return out, nil
-}
-
-func (a *App) activities(ctx context.Context, p storage.Partition, ids []string) (map[string]storage.Activity, error) {
-	rows, err := a.cfg.Store.Rows(ctx, storage.Activities.Table, storage.Keys(p, ids...)...)
-	out := make(map[string]storage.Activity, len(rows))
-	for _, row := range rows {
-		out[row.ID] = storage.Activities.Value(row)
-	}
-	return out, err
+	return out, unread.With(nil)
 }
 
 // editedAddresses derives the tenant's addresses that money goes to again: hot ones, those
@@ -165,6 +164,7 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 		return err
 	}
 	tenant := tenantOf(p)
+	var unread storage.RowErrors
 	for _, n := range a.networks {
 		err := each(ctx, a.cfg.Store, storage.Query{
 			Table: incoming.Addresses.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{
@@ -174,15 +174,16 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 		}, func(row storage.Row) error {
 			return check("address", string(n.name)+"/"+row.ID, a.Addresses.Check(ctx, n.name, row))
 		})
-		if err != nil {
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}
-	return out, each(ctx, a.cfg.Store, storage.Query{
+	err = each(ctx, a.cfg.Store, storage.Query{
 		Table: payment.Payments.Table, Partition: p,
 		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: openPayments}},
 	}, func(row storage.Row) error {
 		v := payment.Payments.Value(row)
 		return check(ofPayment, row.ID, a.Addresses.Ours(ctx, chain.Network(v.Network), tenant, chain.Address(v.Address)))
 	})
+	return out, unread.With(err)
 }

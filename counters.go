@@ -36,7 +36,8 @@ var ErrNotUpgraded = errors.New("cryptopay: processes that do not count may run 
 // Recount counts what a tenant has again, mends the counters that differ, and says which
 // did. Lists and statistics use them from then on. Other processes may work meanwhile. It
 // is for a tenant of which Verify finds Counters. Errors: ErrNotUpgraded; tally.ErrMoving
-// where the tenant's rows change faster than they are counted: call it again later.
+// where the tenant's rows change faster than they are counted: call it again later;
+// *storage.RowErrors of rows that cannot be read, whose groups are left as they are.
 func (a *App) Recount(ctx context.Context, tenant string) ([]tally.Difference, error) {
 	on, err := a.able(ctx, abilityCounters)
 	if err == nil && !on {
@@ -50,14 +51,17 @@ func (a *App) Recount(ctx context.Context, tenant string) ([]tally.Difference, e
 
 func (a *App) recount(ctx context.Context, p storage.Partition) ([]tally.Difference, error) {
 	var out []tally.Difference
+	var unread storage.RowErrors
 	for _, t := range tallies {
 		found, err := t.Recount(ctx, a.cfg.Store, p, a.cfg.NewID)
-		if out = append(out, found...); err != nil {
+		out = append(out, found...)
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}
 	found, err := tally.RecountEntries(ctx, a.cfg.Store, p, a.cfg.NewID)
-	if out = append(out, found...); err != nil {
+	out = append(out, found...)
+	if err = unread.With(err); err != nil {
 		return out, err
 	}
 	return out, storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
@@ -112,7 +116,7 @@ func (c *counting) step(ctx context.Context) (int, error) {
 		c.rest = now.Add(countersEvery)
 		return 0, err
 	}
-	tenants, err := c.a.cfg.Store.Find(ctx, storage.Query{
+	tenants, unread, err := storage.Others(ctx, c.a.cfg.Store, storage.Query{
 		Table: wallet.TenantRows.Table, Partition: storage.System, Limit: roundTenants, IDs: true,
 		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: c.after}},
 	})
@@ -135,7 +139,7 @@ func (c *counting) step(ctx context.Context) (int, error) {
 		marked[r.Partition]++
 	}
 	worked := 0
-	var failures []error
+	failures := []error{unread.With(nil)}
 	for _, t := range tenants {
 		if p := storage.Tenant(t.ID); marked[p] < len(marks) {
 			failures = append(failures, c.make(ctx, p))

@@ -77,11 +77,5 @@ func LevelsOf(r storage.Row) []string {
 // after a move, or a restore. Without the Key, seals are proved and not who made them.
 func VerifyStore(ctx context.Context, s storage.Store) ([]Report, error) {
 	a := &App{cfg: Config{Store: s}}
-	var out []Report
-	err := each(ctx, s, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System}, func(row storage.Row) error {
-		r, err := a.VerifyTenant(ctx, row.ID)
-		out = append(out, r)
-		return err
-	})
-	return out, err
+	return a.Verify(ctx)
 }

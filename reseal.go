@@ -101,8 +101,8 @@ func (a *App) noteSealed(ctx context.Context) error {
 // resealWithdrawals makes the mandates of a tenant's withdrawals that the newest key has not
 // made.
 func (a *App) resealWithdrawals(ctx context.Context, p storage.Partition, r *Resealed) error {
-	q := storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p}
-	return eachPage(ctx, a.cfg.Store, q, func(rows []storage.Row) error {
+	q := storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p, Limit: page}
+	return storage.Pages(ctx, a.cfg.Store, q, func(rows []storage.Row) error {
 		rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
 			w := withdrawal.Withdrawals.Value(row)
 			return a.newest(&w) // Verify checks it
@@ -139,8 +139,8 @@ var openOrders = []outgoing.State{outgoing.Queued, outgoing.Waiting, outgoing.Si
 // resealOrders gives the orders of a network the mandates of their withdrawals.
 func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) error {
 	p := storage.Network(string(n))
-	return eachPage(ctx, a.cfg.Store, storage.Query{
-		Table: outgoing.Intents.Table, Partition: p, Where: []storage.Cond{{Column: "state", Op: storage.In, Value: openOrders}},
+	return storage.Pages(ctx, a.cfg.Store, storage.Query{
+		Table: outgoing.Intents.Table, Partition: p, Limit: page, Where: []storage.Cond{{Column: "state", Op: storage.In, Value: openOrders}},
 	}, func(rows []storage.Row) error {
 		rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
 			v := outgoing.Intents.Value(row)

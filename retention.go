@@ -54,6 +54,7 @@ func (a *App) retention() []Worker {
 // purge purges at most retainBatch rows of each kind.
 func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
 	keep, worked := a.cfg.Retention, 0
+	var unread storage.RowErrors
 	for _, k := range []struct {
 		status webhook.Status
 		keep   time.Duration
@@ -65,7 +66,7 @@ func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (in
 		if k.keep == 0 {
 			continue
 		}
-		rows, err := a.cfg.Store.Find(ctx, storage.Query{
+		rows, broken, err := storage.Others(ctx, a.cfg.Store, storage.Query{
 			Table: webhook.Events.Table, Partition: p, Limit: retainBatch, Order: []storage.Order{{Column: "created_at"}},
 			Where: []storage.Cond{
 				{Column: "status", Op: storage.Eq, Value: k.status},
@@ -76,12 +77,13 @@ func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (in
 		if err != nil {
 			return worked, err
 		}
+		_ = unread.Take(broken.With(nil))
 		n, err := a.drop(ctx, p, rows)
 		if worked += n; err != nil {
 			return worked, err
 		}
 	}
-	return worked, nil
+	return worked, unread.With(nil)
 }
 
 // drop forgets rows as they were read: one that is in use again meanwhile, as

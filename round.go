@@ -27,7 +27,7 @@ type round struct {
 const roundTenants = 200
 
 // step looks at some tenants. It returns 0 when a round is over and until the next
-// is due.
+// is due. It goes on past rows that cannot be read, and joins their *storage.RowErrors.
 func (r *round) step(ctx context.Context) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,8 +35,8 @@ func (r *round) step(ctx context.Context) (int, error) {
 	if now.Before(r.rest) {
 		return 0, nil
 	}
-	tenants, err := r.a.cfg.Store.Find(ctx, storage.Query{
-		Table: wallet.TenantRows.Table, Partition: storage.System, Limit: roundTenants,
+	tenants, unread, err := storage.Others(ctx, r.a.cfg.Store, storage.Query{
+		Table: wallet.TenantRows.Table, Partition: storage.System, Limit: roundTenants, IDs: true,
 		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: r.after}},
 	})
 	if err != nil {
@@ -45,17 +45,18 @@ func (r *round) step(ctx context.Context) (int, error) {
 	worked := 0
 	for _, t := range tenants {
 		n, err := r.tenant(ctx, storage.Tenant(t.ID), now)
-		if worked += n; err != nil {
+		worked += n
+		if err = unread.Take(err); err != nil {
 			return worked, err
 		}
 		if worked >= r.batch {
-			return worked, nil // the same tenant again: it may have more
+			return worked, unread.With(nil) // the same tenant again: it may have more
 		}
 		r.after = t.ID
 	}
 	if len(tenants) == roundTenants {
-		return max(worked, 1), nil
+		return max(worked, 1), unread.With(nil)
 	}
 	r.after, r.rest = "", now.Add(r.every)
-	return worked, nil
+	return worked, unread.With(nil)
 }

@@ -43,6 +43,9 @@ type Report struct {
 	// Seals are what the journal's seals prove, and entries that are not as they were
 	// sealed.
 	Seals seal.Proof
+	// Unreadable are rows that cannot be decoded: somebody edited them, or the disk has.
+	// Nothing is proved of them, and what depends on one may be reported, too.
+	Unreadable storage.RowErrors
 }
 
 // Unexplained is a difference between the books and what they are about.
@@ -79,7 +82,7 @@ type GasMismatch struct {
 
 // Sound reports whether nothing was found.
 func (r *Report) Sound() bool {
-	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Contradictions)+len(r.Gas)+len(r.Counters)+len(r.Seals.Findings) == 0
+	return len(r.Ledger.Findings)+len(r.Holds)+len(r.Unexplained)+len(r.Contradictions)+len(r.Gas)+len(r.Counters)+len(r.Seals.Findings)+len(r.Unreadable) == 0
 }
 
 const page = 500
@@ -91,26 +94,29 @@ const page = 500
 // our keys; that what is set aside for gas is what open reservations say; that counters are what there is to count; and that
 // every sealed entry of the journal is what it was when it was sealed, by a process
 // with one of Config.Keys (see storage/seal).
+// A row that cannot be decoded is named under Unreadable, and all others are proved.
 // It is exact while nothing else writes; on a live store a hold or a reservation
 // that is taken meanwhile may be reported, and is gone when asked again.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	var out []Report
-	for offset := 0; ; offset += page {
-		tenants, _, err := a.Wallets.Tenants(ctx, page, offset)
+	verify := func(tenant string) error {
+		r, err := a.VerifyTenant(ctx, tenant)
 		if err != nil {
-			return out, err
+			return fmt.Errorf("cryptopay: verifying tenant %s: %w", tenant, err)
 		}
-		for _, t := range tenants {
-			r, err := a.VerifyTenant(ctx, t.ID)
-			if err != nil {
-				return out, fmt.Errorf("cryptopay: verifying tenant %s: %w", t.ID, err)
-			}
-			out = append(out, r)
-		}
-		if len(tenants) < page {
-			return out, nil
+		out = append(out, r)
+		return nil
+	}
+	var unread storage.RowErrors // also they are tenants
+	err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System}, func(row storage.Row) error {
+		return verify(row.ID)
+	}))
+	for _, r := range unread {
+		if err == nil {
+			err = verify(r.ID)
 		}
 	}
+	return out, err
 }
 
 // VerifyTenant proves one tenant's books; see Verify.
@@ -130,34 +136,51 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 				}
 			}
 		},
-		Entries: sums.watch(book, seal.Prove(ctx, a.cfg.Store, p, balances, a.sealKeys(), &r.Seals)),
+		Entries: sums.watch(book, r.readable(seal.Prove(ctx, a.cfg.Store, p, balances, a.sealKeys(), &r.Seals))),
 	})
 	if err != nil {
 		return r, err
 	}
-	if r.Holds, err = a.holds(ctx, p, balances); err != nil {
-		return r, err
-	}
-	if r.Unexplained, err = a.explain(ctx, p, sums, book); err != nil {
-		return r, err
-	}
-	if r.Contradictions, err = a.contradictions(ctx, p); err != nil {
-		return r, err
-	}
-	if a.cfg.Verify != nil {
-		more, err := a.cfg.Verify(ctx, tenant)
-		if r.Contradictions = append(r.Contradictions, more...); err != nil {
+	for _, look := range []func() error{
+		func() (err error) { r.Holds, err = a.holds(ctx, p, balances); return err },
+		func() (err error) { r.Unexplained, err = a.explain(ctx, p, sums, book); return err },
+		func() (err error) { r.Contradictions, err = a.contradictions(ctx, p); return err },
+		func() error {
+			if a.cfg.Verify == nil {
+				return nil
+			}
+			more, err := a.cfg.Verify(ctx, tenant)
+			r.Contradictions = append(r.Contradictions, more...)
+			return err
+		},
+		func() (err error) { r.Gas, err = a.gas(ctx, p); return err },
+		func() (err error) { r.Counters, err = book.Verify(ctx, a.cfg.Store, p, tallies...); return err },
+		func() error {
+			_, err := a.cfg.Store.Rows(ctx, wallet.TenantRows.Table, storage.Keys(storage.System, tenant)...)
+			return err
+		},
+	} {
+		err := r.Unreadable.Take(look())
+		if err != nil && !errors.Is(err, tally.ErrMoving) { // that proves nothing, and nothing is wrong
 			return r, err
 		}
 	}
-	if r.Gas, err = a.gas(ctx, p); err != nil {
-		return r, err
+	return r, nil
+}
+
+// readable passes entries on, and takes what could not be read beside them to the report.
+func (r *Report) readable(entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for e, err := range entries {
+			unread := len(r.Unreadable)
+			if err = r.Unreadable.Take(err); err == nil && len(r.Unreadable) > unread {
+				continue // behind the entries
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
 	}
-	r.Counters, err = book.Verify(ctx, a.cfg.Store, p, tallies...)
-	if errors.Is(err, tally.ErrMoving) { // it proves nothing, and nothing is wrong
-		err = nil
-	}
-	return r, err
 }
 
 // postings sums up what the books say was moved for each payment, withdrawal and
@@ -216,45 +239,52 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 		}
 		delete(sums, [2]string{kind, id})
 	}
-	err := errors.Join(
-		each(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p}, func(row storage.Row) error {
-			book.Row(payment.Tally, row)
-			v := payment.Payments.Value(row)
-			check(ofPayment, row.ID, v.Net)
-			return nil
-		}),
-		each(ctx, a.cfg.Store, storage.Query{Table: payment.Deposits.Table, Partition: p}, func(row storage.Row) error {
-			v, stated := payment.Deposits.Value(row), ledger.Amount(0)
-			if v.Booking == payment.Resolved {
-				stated = v.Amount
+	var unread storage.RowErrors
+	for _, of := range []struct {
+		kind    string
+		table   *storage.Table
+		counted *tally.Tally
+		stated  func(storage.Row) ledger.Amount
+	}{
+		{ofPayment, payment.Payments.Table, payment.Tally, func(row storage.Row) ledger.Amount { return payment.Payments.Value(row).Net }},
+		{ofDeposit, payment.Deposits.Table, nil, func(row storage.Row) ledger.Amount {
+			if v := payment.Deposits.Value(row); v.Booking == payment.Resolved {
+				return v.Amount
 			}
-			check(ofDeposit, row.ID, stated)
-			return nil
-		}),
-		each(ctx, a.cfg.Store, storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p}, func(row storage.Row) error {
-			book.Row(withdrawal.Tally, row)
-			v, stated := withdrawal.Withdrawals.Value(row), ledger.Amount(0)
-			if v.Status == withdrawal.Completed {
-				stated = -v.Requested
+			return 0
+		}},
+		{ofWithdrawal, withdrawal.Withdrawals.Table, withdrawal.Tally, func(row storage.Row) ledger.Amount {
+			if v := withdrawal.Withdrawals.Value(row); v.Status == withdrawal.Completed {
+				return -v.Requested
 			}
-			check(ofWithdrawal, row.ID, stated)
-			return nil
-		}),
-		each(ctx, a.cfg.Store, storage.Query{Table: wallet.TransferRows.Table, Partition: p}, func(row storage.Row) error {
-			book.Row(wallet.Tally, row)
-			v, stated := wallet.TransferRows.Value(row), ledger.Amount(0)
-			if v.Status == wallet.TransferCompleted {
-				stated = -v.Amount
+			return 0
+		}},
+		{ofTransfer, wallet.TransferRows.Table, wallet.Tally, func(row storage.Row) ledger.Amount {
+			if v := wallet.TransferRows.Value(row); v.Status == wallet.TransferCompleted {
+				return -v.Amount
 			}
-			check(ofTransfer, row.ID, stated)
+			return 0
+		}},
+	} {
+		err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: of.table, Partition: p}, func(row storage.Row) error {
+			if of.counted != nil {
+				book.Row(of.counted, row)
+			}
+			check(of.kind, row.ID, of.stated(row))
 			return nil
-		}),
-	)
+		}))
+		if err != nil {
+			return out, err
+		}
+		for _, r := range unread { // nothing is known of what it states
+			delete(sums, [2]string{of.kind, r.ID})
+		}
+	}
 	for k, posted := range sums {
 		out = append(out, Unexplained{k[0], k[1], posted, 0})
 	}
 	slices.SortFunc(out, func(x, y Unexplained) int { return strings.Compare(x.Kind+x.ID, y.Kind+y.ID) })
-	return out, err
+	return out, unread.With(nil)
 }
 
 // holds compares what is held with who holds it.
@@ -269,23 +299,24 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 		owed[k], err = owed[k].Add(amount)
 		return err
 	}
-	err := each(ctx, a.cfg.Store, storage.Query{
+	var unread storage.RowErrors
+	err := unread.Take(each(ctx, a.cfg.Store, storage.Query{
 		Table: withdrawal.Withdrawals.Table, Partition: p,
 		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}}},
 	}, func(row storage.Row) error {
 		w := withdrawal.Withdrawals.Value(row)
 		return add(w.Wallet, w.Currency, w.Requested)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, a.cfg.Store, storage.Query{
+	err = unread.Take(each(ctx, a.cfg.Store, storage.Query{
 		Table: wallet.TransferRows.Table, Partition: p,
 		Where: []storage.Cond{{Column: "status", Op: storage.Eq, Value: wallet.TransferPending}},
 	}, func(row storage.Row) error {
 		t := wallet.TransferRows.Value(row)
 		return add(t.Source(), t.Currency, t.Amount)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +331,7 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 	for k, v := range owed {
 		out = append(out, HoldMismatch{k.account, k.asset, 0, v})
 	}
-	return out, nil
+	return out, unread.With(nil)
 }
 
 // gas compares what is set aside for network fees with what is reserved. Floats are read
@@ -367,30 +398,30 @@ func (a *App) gasAgainst(ctx context.Context, p storage.Partition, floats map[st
 	return out, err
 }
 
-// each walks all rows of a query by id, a page at a time.
+// each calls f with all rows of a query by id. It goes on past rows that cannot be read,
+// here or by f, and joins their *storage.RowErrors to one error at the end.
 func each(ctx context.Context, s storage.Store, q storage.Query, f func(storage.Row) error) error {
-	return eachPage(ctx, s, q, func(rows []storage.Row) error {
+	q.Limit = page
+	return storage.Pages(ctx, s, q, func(rows []storage.Row) error {
+		var unread storage.RowErrors
 		for _, row := range rows {
-			if err := f(row); err != nil {
-				return err
+			if err := unread.Take(f(row)); err != nil {
+				return unread.With(err)
 			}
 		}
-		return nil
+		return unread.With(nil)
 	})
 }
 
-// eachPage is each, with a page of rows at a time.
-func eachPage(ctx context.Context, s storage.Store, q storage.Query, f func([]storage.Row) error) error {
-	where, last := q.Where, ""
-	for {
-		q.Limit, q.Where = page, append(slices.Clone(where), storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: last})
-		rows, err := s.Find(ctx, q)
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		if err := f(rows); err != nil || len(rows) < page {
-			return err
-		}
-		last = rows[len(rows)-1].ID
+// byKeys reads rows. It leaves out those that cannot be read, and joins their
+// *storage.RowErrors.
+func byKeys(ctx context.Context, s storage.Store, t *storage.Table, keys []storage.Key) ([]storage.Row, error) {
+	rows, err := s.Rows(ctx, t, keys...)
+	var unread storage.RowErrors
+	if other := unread.Take(err); len(unread) == 0 || other != nil || len(keys) == 1 {
+		return rows, err
 	}
+	first, err := byKeys(ctx, s, t, keys[:len(keys)/2])
+	second, more := byKeys(ctx, s, t, keys[len(keys)/2:])
+	return append(first, second...), errors.Join(err, more)
 }

@@ -93,6 +93,8 @@ const (
 	AlertSuspense    AlertKind = "suspense"    // money was booked to suspense
 	AlertReversed    AlertKind = "reversed"    // a deep reorg took booked money away
 	AlertQuarantined AlertKind = "quarantined" // a transfer of an impossible amount
+	// AlertUnreadable: a payment's stored row cannot be decoded. Each process reports it once.
+	AlertUnreadable AlertKind = "unreadable"
 )
 
 func (x *decision) alert(k AlertKind, e *entry, text string) {

@@ -24,6 +24,7 @@ type Service struct {
 	networks []chain.Network
 	inFlight storage.InFlight
 	opened   sync.Map // by network, *opened
+	unread   storage.Unreadable
 }
 
 // New checks the configuration. It does no I/O.

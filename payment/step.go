@@ -57,7 +57,10 @@ const claimMax = 500
 // step decides about a batch of due payments; those of a network are about to expire.
 func (s *Service) step(ctx context.Context, c storage.Claim, network chain.Network, tipRead time.Time) (int, error) {
 	c.Until, c.Max = s.now().Add(s.c.Lease), claimMax
-	rows, err := storage.Claimed(ctx, s.c.Store, c, s.c.Log)
+	rows, err := s.unread.Claimed(ctx, s.c.Store, c, s.c.Log, func(r *storage.RowError) {
+		tenant := strings.TrimPrefix(string(r.Partition), string(storage.Tenant("")))
+		s.tell(ctx, tenant, []Alert{{Kind: AlertUnreadable, Payment: r.ID, Text: "its stored row cannot be read, so it is not worked on: put it right in the database"}})
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
@@ -67,6 +68,42 @@ func (e *RowError) Error() string {
 }
 
 func (e *RowError) Unwrap() error { return e.Err }
+
+// RowErrors are rows that cannot be read, each once, for whoever goes on past them.
+type RowErrors []*RowError
+
+// Take adds those of an error, and returns what else went wrong.
+func (l *RowErrors) Take(err error) (other error) {
+	if !unread(err) {
+		return err
+	}
+	switch e := err.(type) { //nolint:errorlint // it is taken apart
+	case *RowError:
+		if !slices.ContainsFunc(*l, func(o *RowError) bool { return o.Table == e.Table && o.Partition == e.Partition && o.ID == e.ID }) {
+			*l = append(*l, e)
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			other = errors.Join(other, l.Take(one))
+		}
+	default:
+		other = l.Take(errors.Unwrap(err))
+	}
+	return other
+}
+
+// Has reports whether one of them has an id.
+func (l RowErrors) Has(id string) bool {
+	return slices.ContainsFunc(l, func(r *RowError) bool { return r.ID == id })
+}
+
+// With joins them to what else went wrong.
+func (l RowErrors) With(other error) error {
+	for _, r := range l {
+		other = errors.Join(other, r)
+	}
+	return other
+}
 
 // unread reports whether an error is of a row that cannot be read.
 func unread(err error) bool {

@@ -50,7 +50,8 @@ type Store interface {
 	// *RowError comes beside the rows, and they are not all.
 	Find(ctx context.Context, q Query) ([]Row, error)
 
-	// Count returns how many rows match; Order, Limit and Offset play no part.
+	// Count returns how many rows match; Order, Limit and Offset play no part. A row that
+	// cannot be read may be counted, or its *RowError comes beside how many others there are.
 	Count(ctx context.Context, q Query) (int64, error)
 
 	// Claim takes due rows, oldest first, under a lease: each returned row has

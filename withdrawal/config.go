@@ -91,6 +91,9 @@ const (
 	NoticeShort = "withdrawal_delivered_less"
 	// NoticeWaiting: it has waited for Config.StuckAfter for one reason. Detail names it.
 	NoticeWaiting = "withdrawal_waiting"
+	// NoticeUnreadable: its stored row cannot be decoded, so it is not handed over. Each process
+	// reports it once.
+	NoticeUnreadable = "withdrawal_unreadable"
 )
 
 // Config is what the service is made of. Store, Registry, Parse, Fees, Tenants,
@@ -183,6 +186,7 @@ type Mandates interface {
 type Service struct {
 	c        Config
 	inFlight storage.InFlight
+	unread   storage.Unreadable
 }
 
 // New checks the Config and makes a Service. It does no I/O.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -46,11 +47,14 @@ const (
 // is of some withdrawal that is tried again later, the others were worked on.
 func (s *Service) Step(ctx context.Context) (worked int, err error) {
 	now := s.now()
-	rows, err := storage.Claimed(ctx, s.c.Store, storage.Claim{
+	rows, err := s.unread.Claimed(ctx, s.c.Store, storage.Claim{
 		Table: Withdrawals.Table, Now: now, Until: now.Add(s.c.Lease), Max: s.c.Batch,
 		// Others are left to a process that lists their currency.
 		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: append(s.c.Registry.Codes(), s.c.Retired...)}},
-	}, s.c.Log)
+	}, s.c.Log, func(r *storage.RowError) {
+		tenant := strings.TrimPrefix(string(r.Partition), string(storage.Tenant("")))
+		s.c.Notify(storage.Apart(ctx), Notice{Tenant: tenant, Withdrawal: r.ID, Kind: NoticeUnreadable, Detail: "its stored row cannot be read: put it right in the database"})
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -90,7 +90,8 @@ type Network struct {
 	part storage.Partition
 	log  *slog.Logger
 
-	lists listing
+	lists  listing
+	unread storage.Unreadable
 
 	mu    sync.Mutex // one Step at a time
 	round round      // guarded by mu

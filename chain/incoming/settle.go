@@ -89,7 +89,7 @@ func (n *Network) watermark(ctx context.Context, tip chain.Tip, known Cursor, as
 func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word bool) (worked int, err error) {
 	waiting := 0 // of those read, how many wait for the network's word
 	for {
-		rows, err := storage.Found(ctx, n.cfg.Store, storage.Query{
+		rows, err := n.unread.Found(ctx, n.cfg.Store, storage.Query{
 			Table: Sightings.Table, Partition: n.part, Limit: settleChunk, Offset: waiting,
 			Order: []storage.Order{{Column: "final_at"}},
 			Where: []storage.Cond{
@@ -97,7 +97,7 @@ func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word b
 				{Column: "final_at", Op: storage.Le, Value: cur.Head},
 				n.lists.mine(),
 			},
-		}, n.log)
+		}, n.cfg.Now(), n.log)
 		if err != nil {
 			return worked, err
 		}

@@ -92,7 +92,9 @@ type Altered struct {
 }
 
 // Verify lists the credentials whose rows are not as this service wrote them. They grant
-// nothing. Of tenant "", it lists those of all tenants; tokens belong to no tenant.
+// nothing. Of tenant "", it lists those of all tenants; tokens belong to no tenant. The
+// error joins the *storage.RowErrors of credentials that cannot be read, whose tenant is
+// unknown; all others are looked at.
 func (s *Service) Verify(ctx context.Context, tenant string) (out []Altered, err error) {
 	err = s.eachRow(ctx, func(kind, of string, r storage.Row, seal []byte) error {
 		if tenant != "" && of != tenant {
@@ -151,18 +153,12 @@ func (s *Service) resealed(r storage.Row) (row storage.Row, err error) {
 	return row, err
 }
 
-// eachRow calls f with every credential that is stored.
+// eachRow calls f with every credential that is stored; see storage.Pages.
 func (s *Service) eachRow(ctx context.Context, f func(kind, tenant string, r storage.Row, seal []byte) error) error {
+	var unread storage.RowErrors
 	for _, t := range []*storage.Table{applications.Table, apiKeys.Table, tokens.Table} {
-		for last := ""; ; {
-			rows, err := s.store.Find(ctx, storage.Query{
-				Table: t, Partition: storage.System, Limit: pageRows, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}},
-			})
-			if err != nil {
-				return err
-			}
+		err := storage.Pages(ctx, s.store, storage.Query{Table: t, Partition: storage.System, Limit: pageRows}, func(rows []storage.Row) (err error) {
 			for _, r := range rows {
-				last = r.ID
 				switch v := r.Value.(type) {
 				case application:
 					err = f("application", v.Tenant, r, v.Seal)
@@ -175,12 +171,13 @@ func (s *Service) eachRow(ctx context.Context, f func(kind, tenant string, r sto
 					return err
 				}
 			}
-			if len(rows) < pageRows {
-				break
-			}
+			return nil
+		})
+		if err = unread.Take(err); err != nil {
+			return err
 		}
 	}
-	return nil
+	return unread.With(nil)
 }
 
 // pageRows is how many rows are read at once.

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,20 +25,24 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 		return nil, err
 	}
 	var taken []*storage.Stored
+	var broken error // rows of which nothing can be read
 	for len(taken) < c.Max {
-		var some, won []*storage.Stored
-		if some, err = s.due(ctx, &c, filters, c.Max-len(taken)); err != nil || len(some) == 0 {
+		w := search{c: &c, filters: filters, most: c.Max - len(taken), seen: map[string]bool{}}
+		if err = s.due(ctx, &w); err != nil || len(w.found)+len(w.broken) == 0 {
 			break
 		}
-		won, err = s.take(ctx, &c, some)
-		if taken = append(taken, won...); err != nil {
+		var won []*storage.Stored
+		won, err = s.take(ctx, &w)
+		taken, broken = append(taken, won...), errors.Join(broken, w.unread)
+		if err != nil || len(w.found) == 0 {
 			break
 		}
 	}
 	if len(taken) == 0 && err != nil {
-		return nil, err
+		return nil, errors.Join(err, broken)
 	}
-	return storage.Readable(c.Table, taken) // also where an error followed: their lease runs
+	rows, unread := storage.Readable(c.Table, taken) // also where an error followed: their lease runs
+	return rows, errors.Join(broken, unread)
 }
 
 // dueSet is the due rows of one tag, as far as they were listed.
@@ -63,30 +68,38 @@ type search struct {
 	seen    map[string]bool
 	waiting []dueMember // listed and not read
 	found   []*storage.Stored
+	broken  []brokenRow
+	unread  error // of the broken ones
+}
+
+// brokenRow is one of which nothing can be read.
+type brokenRow struct {
+	p          storage.Partition
+	id, packed string
 }
 
 // due finds the oldest rows that are due and match, without taking them. Each
 // round lists twice as much of each tag as the one before, and reads the oldest
 // of what was listed: so it never reads a row before an older one.
-func (s *Store) due(ctx context.Context, c *storage.Claim, filters []storage.Filter, most int) ([]*storage.Stored, error) {
-	w := search{c: c, filters: filters, most: most, seen: map[string]bool{}}
+func (s *Store) due(ctx context.Context, w *search) error {
 	for tag := range tags {
-		if c.Partition == "" || tag == tagOf(c.Partition) {
+		if w.c.Partition == "" || tag == tagOf(w.c.Partition) {
 			w.sets = append(w.sets, &dueSet{tag: tag})
 		}
 	}
-	for len(w.found) < most && len(w.sets)+len(w.waiting) > 0 {
-		if err := s.list(ctx, &w); err != nil {
-			return nil, failed("listing due rows of "+c.Table.Name, err)
+	for len(w.found) < w.most && len(w.sets)+len(w.waiting) > 0 {
+		if err := s.list(ctx, w); err != nil {
+			return failed("listing due rows of "+w.c.Table.Name, err)
 		}
-		if err := s.readDue(ctx, &w); err != nil {
-			return nil, failed("reading due rows of "+c.Table.Name, err)
+		if err := s.readDue(ctx, w); err != nil {
+			return failed("reading due rows of "+w.c.Table.Name, err)
 		}
 	}
 	slices.SortFunc(w.found, func(a, b *storage.Stored) int {
 		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.ID, b.ID))
 	})
-	return w.found[:min(most, len(w.found))], nil
+	w.found = w.found[:min(w.most, len(w.found))]
+	return nil
 }
 
 // list goes further into each tag's set: always from its beginning, so that what
@@ -164,7 +177,8 @@ func (s *Store) readDue(ctx context.Context, w *search) error {
 			}
 			r, err := unpackRow(w.c.Table, p, ids[p][k], packed)
 			if err != nil {
-				return err
+				w.broken, w.unread = append(w.broken, brokenRow{p, ids[p][k], packed}), errors.Join(w.unread, err)
+				continue
 			}
 			if r.Due > 0 && r.Due <= now && matches(w.filters, r) {
 				w.found = append(w.found, r)
@@ -174,22 +188,29 @@ func (s *Store) readDue(ctx context.Context, w *search) error {
 	return nil
 }
 
-// take puts the rows under the lease, and returns those that it got.
-func (s *Store) take(ctx context.Context, c *storage.Claim, rows []*storage.Stored) ([]*storage.Stored, error) {
-	until := storage.Micros(c.Until)
+// take puts the rows under the lease, and returns those that it got. Those that are broken
+// are put off until its end.
+func (s *Store) take(ctx context.Context, w *search) ([]*storage.Stored, error) {
+	c, until := w.c, storage.Micros(w.c.Until)
 	at := map[storage.Partition]int{}
 	var calls []evaluation
-	for _, r := range rows {
-		i, ok := at[r.Partition]
+	add := func(p storage.Partition, row ...any) {
+		i, ok := at[p]
 		if !ok {
 			i = len(calls)
-			at[r.Partition] = i
+			at[p] = i
 			calls = append(calls, evaluation{
-				keys: []string{s.keys.rows(c.Table, r.Partition), s.keys.due(c.Table, tagOf(r.Partition))},
-				args: []any{string(r.Partition), until},
+				keys: []string{s.keys.rows(c.Table, p), s.keys.due(c.Table, tagOf(p))},
+				args: []any{string(p), until},
 			})
 		}
-		calls[i].args = append(calls[i].args, r.ID, r.Version, r.Version+1)
+		calls[i].args = append(calls[i].args, row...)
+	}
+	for _, r := range w.found {
+		add(r.Partition, r.ID, r.Version, r.Version+1)
+	}
+	for _, b := range w.broken {
+		add(b.p, b.id, "", b.packed)
 	}
 	var failure error
 	won := make([]map[string]bool, len(calls))
@@ -204,7 +225,7 @@ func (s *Store) take(ctx context.Context, c *storage.Claim, rows []*storage.Stor
 		}
 	}
 	var out []*storage.Stored
-	for _, r := range rows {
+	for _, r := range w.found {
 		if won[at[r.Partition]][r.ID] {
 			r.Version++
 			r.Due = until

@@ -134,24 +134,25 @@ func packRow(r *storage.Stored) []byte {
 	return p.b
 }
 
+// unpackRow is the inverse of packRow. Its errors are *storage.RowErrors.
 func unpackRow(t *storage.Table, p storage.Partition, id, packed string) (*storage.Stored, error) {
-	parts, err := unpackTexts(packed)
-	if err == nil && len(parts) != 3+len(t.Columns) {
-		err = errForeign
+	foreign := func(column string) error {
+		return &storage.RowError{Table: t.Name, Partition: p, ID: id, Err: fmt.Errorf("%w: %s", errForeign, column)}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: row %q of %s", err, id, t.Name)
+	parts, err := unpackTexts(packed)
+	if err != nil || len(parts) != 3+len(t.Columns) {
+		return nil, foreign("the row")
 	}
 	r := &storage.Stored{Partition: p, ID: id, Change: parts[1], Scalars: make([]any, len(t.Columns))}
 	if r.Version, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
-		return nil, fmt.Errorf("%w: row %q of %s: %w", errForeign, id, t.Name, err)
+		return nil, foreign("its version")
 	}
 	if r.Due, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
-		return nil, fmt.Errorf("%w: row %q of %s: %w", errForeign, id, t.Name, err)
+		return nil, foreign("its due time")
 	}
 	for i := range t.Columns {
 		if r.Scalars[i], err = decodeScalar(parts[3+i], t.Columns[i].Kind); err != nil {
-			return nil, fmt.Errorf("%w: row %q of %s: column %s", err, id, t.Name, t.Columns[i].Name)
+			return nil, foreign("column " + t.Columns[i].Name)
 		}
 	}
 	return r, nil

@@ -452,3 +452,27 @@ func TestX03_WhatIsDoneIsNotDueAnyMore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// A counter that somebody has edited so that it cannot be read costs what it shows: what
+// is counted by it is committed, and so is the rest.
+func TestFS02_BrokenCounterStopsNothing(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	counted := func(id string) storage.Change {
+		c := sale(id)
+		c.Count = []storage.Count{{Name: "sales", Delta: 1}}
+		return c
+	}
+	require.NoError(t, storage.CommitOne(t.Context(), s, counted("1")))
+	keys, err := client.Keys(t.Context(), "*:row:counters:"+string(shop)).Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.NoError(t, client.HSet(t.Context(), keys[0], "sales", "\x94\xa1").Err())
+	require.Equal(t, []error{nil, nil, nil}, s.Commit(t.Context(), counted("2"), sale("3"), counted("4")))
+	require.EqualValues(t, 4, coins(t, s))
+	c, _, ok, err := storage.Counters.One(t.Context(), s, shop, "sales")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 2, c.Value)
+}

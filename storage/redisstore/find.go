@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -39,9 +40,10 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 		for i, r := range found {
 			out[i] = r.Bare(q.Table)
 		}
-		return out, nil
+		return out, g.unread
 	}
-	return storage.Readable(q.Table, found)
+	rows, unread := storage.Readable(q.Table, found)
+	return rows, errors.Join(g.unread, unread)
 }
 
 // partitions lists those that a query asks.
@@ -76,6 +78,7 @@ type gather struct {
 	need    int // that many of the first
 	skip    int // not these
 	found   []*storage.Stored
+	unread  error // of what nothing can be read, not even whether it matches
 }
 
 // task is one piece of one partition's index, as far as it is not read yet.
@@ -160,13 +163,15 @@ func (g *gather) read(ctx context.Context, s *Store, tasks []*task) ([]*task, er
 func (g *gather) take(t *task, list []any) error {
 	a := answer{of: list}
 	for i := 1; i < len(list); i += 2 {
-		id, packed := a.text(i), a.text(i+1)
+		id := a.text(i)
 		if a.bad {
 			return errForeign
 		}
+		packed, _ := list[i+1].(string) // else somebody took it away, and left it in the index
 		r, err := unpackRow(g.l.t, t.p, id, packed)
 		if err != nil {
-			return err
+			g.unread = errors.Join(g.unread, err)
+			continue
 		}
 		if matches(g.filters, r) {
 			t.matched++
@@ -213,7 +218,8 @@ func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
 		return s.countSpans(ctx, l, &p, parts)
 	}
 	c := counting{gather: gather{l: l, q: &q, filters: filters, plan: p, need: everything}}
-	return c.all(ctx, s, parts)
+	n, err := c.all(ctx, s, parts)
+	return n, errors.Join(err, c.unread)
 }
 
 // counting reads the rows of a query and keeps none.

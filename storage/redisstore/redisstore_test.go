@@ -65,16 +65,25 @@ func harness(client redis.UniversalClient, rounds int) storagetest.Harness {
 		Second: again,
 		Reopen: again,
 		Spoil: func(t testing.TB, s storage.Store, p storage.Partition, id string) {
-			h := fnv.New32a()
-			_, _ = h.Write([]byte(p))
-			rows := fmt.Sprintf("%s:{%d}:row:suite_things:%s", s.(*fresh).prefix, h.Sum32()%64, p)
-			row, err := client.HGet(t.Context(), rows, id).Result()
-			require.NoError(t, err)
-			require.Contains(t, row, `["x"]`)
-			require.NoError(t, client.HSet(t.Context(), rows, id, strings.Replace(row, `["x"]`, `{"x"]`, 1)).Err())
+			edit(t, client, s, p, id, func(row string) string { return strings.Replace(row, `["x"]`, `{"x"]`, 1) })
+		},
+		Wreck: func(t testing.TB, s storage.Store, p storage.Partition, id string) {
+			edit(t, client, s, p, id, func(row string) string { return row[:len(row)-1] })
 		},
 		Rounds: rounds,
 	}
+}
+
+// edit changes the packed row of a Thing.
+func edit(t testing.TB, client redis.UniversalClient, s storage.Store, p storage.Partition, id string, as func(string) string) {
+	t.Helper()
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(p))
+	rows := fmt.Sprintf("%s:{%d}:row:suite_things:%s", s.(*fresh).prefix, h.Sum32()%64, p)
+	row, err := client.HGet(t.Context(), rows, id).Result()
+	require.NoError(t, err)
+	require.NotEqual(t, row, as(row))
+	require.NoError(t, client.HSet(t.Context(), rows, id, as(row)).Err())
 }
 
 func TestConformance(t *testing.T) {

@@ -264,6 +264,8 @@ func (w *writer) verdict(c *storage.Change, a *answer) error {
 		if k := a.number(2); k < len(c.Post) {
 			return &storage.DuplicateError{Table: "ledger", Key: storage.ColID, Value: c.Post[k].ID}
 		}
+	case "b":
+		return &storage.RowError{Table: storage.Streams.Table.Name, Partition: c.Partition, ID: storage.StreamID, Err: errForeign}
 	case "e":
 		return &storage.NotEmptyError{Account: ledger.Account(a.text(2)), Asset: ledger.Asset(a.text(3))}
 	case "l":

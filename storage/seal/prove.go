@@ -66,7 +66,9 @@ func (f Finding) String() string {
 // Prove reads all entries of a partition, holds them against its seals, and passes
 // them on: every one up to its balance once, oldest first within an account and
 // asset, as ledger.Books wants them. What it finds goes to proof. Without keys
-// seals are proved, and not who made them. Postings may go on meanwhile.
+// seals are proved, and not who made them. Postings may go on meanwhile. A seal, or a
+// height, that cannot be read counts as one that is not there: an error behind all entries
+// joins their *storage.RowErrors.
 //
 // Memory grows with the number of accounts, not of entries or seals.
 func Prove(ctx context.Context, s storage.Store, p storage.Partition, balances []ledger.Balance, keys [][]byte, proof *Proof) iter.Seq2[ledger.Entry, error] {
@@ -106,7 +108,8 @@ type cursor struct {
 
 func (w *walk) run(ctx context.Context, balances []ledger.Balance) error {
 	newest, heights, err := w.moment(ctx)
-	if err != nil {
+	var unread storage.RowErrors
+	if err = unread.Take(err); err != nil {
 		return err
 	}
 	err = each(ctx, w.s, Seals.Table, w.p, func(r storage.Row) error {
@@ -115,7 +118,7 @@ func (w *walk) run(ctx context.Context, balances []ledger.Balance) error {
 		}
 		return w.seal(ctx, r)
 	})
-	if err != nil {
+	if err = unread.Take(err); err != nil {
 		return err
 	}
 	for i := range balances {
@@ -126,7 +129,7 @@ func (w *walk) run(ctx context.Context, balances []ledger.Balance) error {
 	if !w.over { // else the seals were not all read, and end elsewhere
 		w.heights(heights)
 	}
-	return nil
+	return unread.With(nil)
 }
 
 // moment reads the heights that belong to a newest seal.
@@ -136,11 +139,13 @@ func (w *walk) moment(ctx context.Context) (newest string, heights map[line]heig
 		if err != nil {
 			return "", nil, err
 		}
-		if heights, err = readHeights(ctx, w.s, w.p); err != nil {
+		var unread storage.RowErrors
+		heights, err = readHeights(ctx, w.s, w.p)
+		if err = unread.Take(err); err != nil {
 			return "", nil, err
 		}
 		if newest, err = newestID(ctx, w.s, w.p); err != nil || newest == before {
-			return newest, heights, err
+			return newest, heights, unread.With(err)
 		}
 	}
 	return "", nil, fmt.Errorf("seal: %s is being sealed all the time: prove it later", w.p)

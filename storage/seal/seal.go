@@ -105,7 +105,7 @@ func At(ctx context.Context, s storage.Store, p storage.Partition, number int64)
 
 // Newest is the last seal of a partition; ok is false where there is none.
 func Newest(ctx context.Context, s storage.Store, p storage.Partition) (seal Seal, ok bool, err error) {
-	rows, err := newestRow(ctx, s, p)
+	rows, err := s.Find(ctx, newestQuery(p))
 	if err != nil || len(rows) == 0 {
 		return Seal{}, false, err
 	}
@@ -187,19 +187,23 @@ func sealable(ctx context.Context, s storage.Store, p storage.Partition, r Range
 	return entries, nil
 }
 
-// newestID is the id of a partition's last seal, "" where there is none.
-func newestID(ctx context.Context, s storage.Store, p storage.Partition) (string, error) {
-	rows, err := newestRow(ctx, s, p)
-	if err != nil || len(rows) == 0 {
-		return "", err
+// newestID is the id of a partition's last seal, "" where there is none. That seal may be
+// one that cannot be read.
+func newestID(ctx context.Context, s storage.Store, p storage.Partition) (id string, err error) {
+	rows, broken, err := storage.Others(ctx, s, newestQuery(p))
+	for _, r := range rows {
+		id = r.ID
 	}
-	return rows[0].ID, nil
+	for _, r := range broken {
+		id = max(id, r.ID)
+	}
+	return id, err
 }
 
-func newestRow(ctx context.Context, s storage.Store, p storage.Partition) ([]storage.Row, error) {
-	return s.Find(ctx, storage.Query{
+func newestQuery(p storage.Partition) storage.Query {
+	return storage.Query{
 		Table: Seals.Table, Partition: p, Order: []storage.Order{{Column: storage.ColID, Desc: true}}, Limit: 1,
-	})
+	}
 }
 
 func rowID(number int64) string { return fmt.Sprintf("%016d", number) }
@@ -230,26 +234,16 @@ func readHeights(ctx context.Context, s storage.Store, p storage.Partition) (map
 	return out, err
 }
 
-// each walks all rows of a partition by id, a page at a time.
+// each calls f with all rows of a partition by id; see storage.Pages.
 func each(ctx context.Context, s storage.Store, t *storage.Table, p storage.Partition, f func(storage.Row) error) error {
-	const page = 200
-	for last := ""; ; {
-		rows, err := s.Find(ctx, storage.Query{
-			Table: t, Partition: p, Limit: page, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}},
-		})
-		if err != nil {
-			return err
-		}
+	return storage.Pages(ctx, s, storage.Query{Table: t, Partition: p, Limit: 200}, func(rows []storage.Row) error {
 		for _, r := range rows {
 			if err := f(r); err != nil {
 				return err
 			}
-			last = r.ID
 		}
-		if len(rows) < page {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // sum makes a seal's hash. Every text in it is preceded by its length, so that no

@@ -52,6 +52,10 @@ type Harness struct {
 	// nil where nobody can.
 	Spoil func(t testing.TB, s storage.Store, p storage.Partition, id string)
 
+	// Wreck cuts a Thing short, past the store, so that no column of it is left. nil where
+	// nobody can.
+	Wreck func(t testing.TB, s storage.Store, p storage.Partition, id string)
+
 	// Rounds is how many random histories the model is compared on. Defaults
 	// to 100; a backend that syncs to disk takes fewer.
 	Rounds int
@@ -112,7 +116,8 @@ func cases() []testCase {
 		{name: "Rows", run: testRows},
 		{name: "RowsByKeys", run: testRowsByKeys},
 		{name: "FP04_ManyAskAtOnce", run: testManyAsk},
-		{name: "FS02_RowThatCannotBeRead", run: testUnreadable, skip: func(h Harness) bool { return h.Spoil == nil }},
+		{name: "FS02_RowThatCannotBeRead", run: func(t testing.TB, e *env) { testUnreadable(t, e, e.h.Spoil) }, skip: func(h Harness) bool { return h.Spoil == nil }},
+		{name: "FS02_RowThatIsNone", run: func(t testing.TB, e *env) { testUnreadable(t, e, e.h.Wreck) }, skip: func(h Harness) bool { return h.Wreck == nil }},
 		{name: "NoAliasing", run: testNoAliasing},
 		{name: "Versions", run: testVersions},
 		{name: "Guards", run: testGuards},

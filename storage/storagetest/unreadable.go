@@ -13,7 +13,7 @@ import (
 
 // testUnreadable is that a row which somebody has edited so that it cannot be read is in
 // nobody's way: Claim takes the others, Find returns them, and an item of Work that reads it fails alone.
-func testUnreadable(t testing.TB, e *env) {
+func testUnreadable(t testing.TB, e *env, edit func(testing.TB, storage.Store, storage.Partition, string)) {
 	s, ctx := e.s, e.ctx
 	keys := []storage.Key{{Partition: here, ID: "a"}, {Partition: here, ID: "b"}, {Partition: away, ID: "c"}}
 	for i, k := range keys {
@@ -21,7 +21,7 @@ func testUnreadable(t testing.TB, e *env) {
 			Things.Row(k.ID, 0, epoch, Thing{Name: k.ID, Group: "g", Order: int64(i), At: epoch, Notes: []string{"x"}}),
 		}}))
 	}
-	e.h.Spoil(t, s, here, "a")
+	edit(t, s, here, "a")
 	ids := func(rows []storage.Row) (out []string) {
 		for _, r := range rows {
 			out = append(out, r.ID)
@@ -50,6 +50,24 @@ func testUnreadable(t testing.TB, e *env) {
 
 	_, err = s.Rows(ctx, Things.Table, keys...)
 	broken(err)
+	for _, limit := range []int{1, 2, 10} {
+		q := storage.Query{Table: Things.Table, Partition: here, Limit: limit}
+		rows, unread, err := storage.Others(ctx, s, q)
+		require.NoError(t, err)
+		require.Equal(t, []string{"b"}, ids(rows), "it takes no place from another")
+		require.Len(t, unread, 1)
+		broken(unread[0])
+		var all []string
+		err = storage.Pages(ctx, s, q, func(rows []storage.Row) error {
+			all = append(all, ids(rows)...)
+			return nil
+		})
+		require.Equal(t, []string{"b"}, all)
+		unread = nil
+		require.NoError(t, unread.Take(err))
+		require.Len(t, unread, 1)
+		broken(unread[0])
+	}
 	rows, err = s.Find(ctx, storage.Query{Table: Things.Table, Partition: here})
 	require.Equal(t, []string{"b"}, ids(rows))
 	broken(err)

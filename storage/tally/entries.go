@@ -85,6 +85,7 @@ func allEntries(ctx context.Context, s storage.Store, p storage.Partition, newID
 	if err != nil {
 		return nil, err
 	}
+	var unread storage.RowErrors
 	known := map[string]bool{}
 	for _, b := range balances {
 		wallet, ok := b.Account.WalletID()
@@ -98,7 +99,8 @@ func allEntries(ctx context.Context, s storage.Store, p storage.Partition, newID
 		found, err := settled(ctx, s, p, newID, []string{prefix}, func() (map[string]int64, error) {
 			return want, since(ctx, s, p, b.Account, b.Asset, &counted, func(e *ledger.Entry) { want[ofEntry(wallet, e)]++ })
 		}, nil)
-		if out = append(out, found...); err != nil {
+		out = append(out, found...)
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}
@@ -111,12 +113,13 @@ func allEntries(ctx context.Context, s storage.Store, p storage.Partition, newID
 			}
 			return other == ""
 		})
-		if err != nil || other == "" {
-			return out, err
+		if err = unread.Take(err); err != nil || other == "" {
+			return out, unread.With(err)
 		}
 		known[other] = true
 		found, err := settled(ctx, s, p, newID, []string{other}, func() (map[string]int64, error) { return nil, nil }, nil)
-		if out = append(out, found...); err != nil {
+		out = append(out, found...)
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}

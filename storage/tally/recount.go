@@ -31,7 +31,9 @@ const looks = 50
 // Recount counts the rows of a partition again, group by group, and mends the counters
 // that differ. It returns those that did. Other processes may write meanwhile, if all of
 // them count: a group's rows are read until none of its counters moved meanwhile, and a
-// counter is mended only if it has not moved since.
+// counter is mended only if it has not moved since. A group with a row, or a counter, that
+// cannot be read is left as it is: the error joins their *storage.RowErrors, behind all
+// other groups.
 func (t *Tally) Recount(ctx context.Context, s storage.Store, p storage.Partition, newID func() string) ([]Difference, error) {
 	return t.all(ctx, s, p, newID)
 }
@@ -42,22 +44,29 @@ func (t *Tally) Check(ctx context.Context, s storage.Store, p storage.Partition)
 }
 
 func (t *Tally) all(ctx context.Context, s storage.Store, p storage.Partition, newID func() string) (out []Difference, err error) {
-	group, ok, err := t.next(ctx, s, p, "")
-	for ; ok && err == nil; group, ok, err = t.next(ctx, s, p, group) {
+	var unread storage.RowErrors
+	for group := ""; ; {
+		next, ok, err := t.next(ctx, s, p, group)
+		if err = unread.Take(err); err != nil {
+			return out, err
+		}
+		if !ok {
+			break
+		}
+		group = next
 		found, err := t.one(ctx, s, p, group, newID)
-		if out = append(out, found...); err != nil {
+		out = append(out, found...)
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}
-	if err != nil {
-		return out, err
-	}
 	found, err := t.strays(ctx, s, p, newID)
-	if out = append(out, found...); err != nil {
+	out = append(out, found...)
+	if err = unread.Take(err); err != nil {
 		return out, err
 	}
 	found, err = t.sumUp(ctx, s, p, newID)
-	return append(out, found...), err
+	return append(out, found...), unread.With(err)
 }
 
 // Book adds up what the counters of a partition ought to be, for whoever reads all of its
@@ -88,13 +97,14 @@ func (b *Book) counters() deltas {
 // have been written while it was made, so what differs is counted again. A partition whose
 // counters do not hold yet has no differences.
 func (b *Book) Verify(ctx context.Context, s storage.Store, p storage.Partition, tallies ...*Tally) (out []Difference, err error) {
+	var unread storage.RowErrors
 	check := func(first string, prefixes []string, again func() ([]Difference, error)) error {
 		marked, err := s.Rows(ctx, storage.Counters.Table, storage.Keys(p, first)...)
 		if err != nil || len(marked) == 0 {
 			return err
 		}
 		have, err := standing(ctx, s, p, prefixes...)
-		if err != nil {
+		if err = unread.Take(err); err != nil {
 			return err
 		}
 		want := map[string]int64{}
@@ -112,15 +122,16 @@ func (b *Book) Verify(ctx context.Context, s storage.Store, p storage.Partition,
 	}
 	for _, t := range tallies {
 		err := check(t.totals(), []string{t.totals(), t.groups(), t.sums()}, func() ([]Difference, error) { return t.Check(ctx, s, p) })
-		if err != nil {
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}
-	return out, check(entries, []string{entries}, func() ([]Difference, error) {
+	err = check(entries, []string{entries}, func() ([]Difference, error) {
 		found, err := CheckEntries(ctx, s, p)
 		// A counter that is too small is not used, and nothing is wrong: a host may post.
 		return slices.DeleteFunc(found, func(d Difference) bool { return d.Have < d.Want }), err
 	})
+	return out, unread.With(err)
 }
 
 // next is the group behind another one, by its rows and by its counters. "" is before all.
@@ -143,7 +154,7 @@ func (t *Tally) next(ctx context.Context, s storage.Store, p storage.Partition, 
 		}
 		q.Where = []storage.Cond{last}
 	}
-	rows, err := s.Find(ctx, q)
+	rows, unread, err := storage.Others(ctx, s, q)
 	if err != nil {
 		return "", false, err
 	}
@@ -164,16 +175,17 @@ func (t *Tally) next(ctx context.Context, s storage.Store, p storage.Partition, 
 			consider(unescape.Replace(found))
 			return false
 		})
-		if err != nil {
+		if err = unread.Take(err); err != nil {
 			return "", false, err
 		}
 	}
-	return next, ok, nil
+	return next, ok, unread.With(nil)
 }
 
 // strays compares the counters of groups that cannot be, such as a month 13, with nothing.
 func (t *Tally) strays(ctx context.Context, s storage.Store, p storage.Partition, newID func() string) (out []Difference, err error) {
 	var strays []string
+	var unread storage.RowErrors
 	for _, prefix := range []string{t.groups(), t.sums()} {
 		err := walk(ctx, s, p, prefix, end(prefix), false, func(name string, _ storage.Row) bool {
 			found, _, _ := strings.Cut(name[len(prefix):], "/")
@@ -182,22 +194,24 @@ func (t *Tally) strays(ctx context.Context, s storage.Store, p storage.Partition
 			}
 			return true
 		})
-		if err != nil {
+		if err = unread.Take(err); err != nil {
 			return nil, err
 		}
 	}
 	for _, stray := range strays {
 		found, err := settled(ctx, s, p, newID, []string{stray}, func() (map[string]int64, error) { return nil, nil }, nil)
-		if out = append(out, found...); err != nil {
+		out = append(out, found...)
+		if err = unread.Take(err); err != nil {
 			return out, err
 		}
 	}
-	return out, nil
+	return out, unread.With(nil)
 }
 
 // standing is the counters below some prefixes as they are.
 func standing(ctx context.Context, s storage.Store, p storage.Partition, prefixes ...string) (map[string]storage.Row, error) {
 	out := map[string]storage.Row{}
+	var unread storage.RowErrors
 	for _, prefix := range prefixes {
 		err := walk(ctx, s, p, prefix, end(prefix), false, func(name string, r storage.Row) bool {
 			if name != prefix { // that is the marker
@@ -205,11 +219,11 @@ func standing(ctx context.Context, s storage.Store, p storage.Partition, prefixe
 			}
 			return true
 		})
-		if err != nil {
+		if err = unread.Take(err); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, unread.With(nil)
 }
 
 // differences compares counters with what they ought to be, by name.

@@ -187,9 +187,11 @@ func (t *Tally) Marked(ctx context.Context, s storage.Store, p storage.Partition
 const page = 500
 
 // walk reads the counters from one name up to another, by name. It ends where visit
-// returns false.
+// returns false. It goes on past counters that cannot be read, and joins their
+// *storage.RowErrors.
 func walk(ctx context.Context, s storage.Store, p storage.Partition, from, to string, desc bool, visit func(name string, c storage.Row) bool) error {
 	first := true
+	var unread storage.RowErrors
 	for {
 		q := storage.Query{
 			Table: storage.Counters.Table, Partition: p, Limit: page, Order: []storage.Order{{Column: storage.ColID, Desc: desc}},
@@ -198,17 +200,18 @@ func walk(ctx context.Context, s storage.Store, p storage.Partition, from, to st
 		if !first && !desc {
 			q.Where[0].Op = storage.Gt
 		}
-		rows, err := s.Find(ctx, q)
+		rows, broken, err := storage.Others(ctx, s, q)
 		if err != nil {
 			return err
 		}
+		_ = unread.Take(broken.With(nil))
 		for _, r := range rows {
 			if !visit(r.ID, r) {
-				return nil
+				return unread.With(nil)
 			}
 		}
 		if len(rows) < page {
-			return nil
+			return unread.With(nil)
 		}
 		if last := rows[len(rows)-1].ID; desc {
 			to = last

@@ -149,7 +149,7 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 		return 0, err
 	}
 	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)
-	rows, err := storage.Found(ctx, t.cfg.Store, q, t.cfg.Log)
+	rows, err := t.unread.Found(ctx, t.cfg.Store, q, t.cfg.Now(), t.cfg.Log)
 	if err != nil {
 		return 0, err
 	}
@@ -185,13 +185,13 @@ func (t *Treasury) wakeNote(ctx context.Context, row storage.Row, note SweepNote
 // wakeOld finds sweeps that an earlier version gave up, or that its processes still give
 // up beside this one.
 func (t *Treasury) wakeOld(ctx context.Context, n chain.Network) (int, error) {
-	rows, err := storage.Found(ctx, t.cfg.Store, storage.Query{
+	rows, err := t.unread.Found(ctx, t.cfg.Store, storage.Query{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)), Limit: t.cfg.Batch,
 		Where: []storage.Cond{
 			{Column: "state", Op: storage.Eq, Value: sweepGivenUp},
 			{Column: storage.ColDue, Op: storage.Eq, Value: time.Time{}},
 		},
-	}, t.cfg.Log)
+	}, t.cfg.Now(), t.cfg.Log)
 	if err != nil {
 		return 0, err
 	}

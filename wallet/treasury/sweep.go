@@ -152,7 +152,7 @@ var errLate = errors.New("treasury: half of the lease is over")
 // plan takes final deposits that their payment has already handled. One that
 // cannot be taken does not keep the others.
 func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Family) (int, error) {
-	rows, err := storage.Found(ctx, t.cfg.Store, storage.Query{
+	rows, err := t.unread.Found(ctx, t.cfg.Store, storage.Query{
 		Table: incoming.Sightings.Table, Partition: storage.Network(string(n)), Limit: t.cfg.Batch,
 		Where: []storage.Cond{
 			{Column: "forward", Op: storage.Eq, Value: incoming.ForwardNone},
@@ -162,7 +162,7 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 			{Column: storage.ColDue, Op: storage.Eq, Value: time.Time{}},
 			{Column: "currency", Op: storage.In, Value: append(t.cfg.Registry.Codes(), "")}, // others are left to a process that lists them
 		},
-	}, t.cfg.Log)
+	}, t.cfg.Now(), t.cfg.Log)
 	if err != nil {
 		return 0, err
 	}

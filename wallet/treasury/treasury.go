@@ -100,6 +100,7 @@ type Treasury struct {
 	costs   costCache
 	blocked blocks
 	rounds  rounds
+	unread  storage.Unreadable
 }
 
 // New checks the configuration. It does no I/O.

@@ -31,6 +31,7 @@
 --         't' post: id is taken     'e' account, asset: not empty
 --         'n' count: it overflows
 --         'l' level, value          'f' post, leg, posted, held before it
+--         'b' the stream cannot be read
 --
 -- Numbers of Lua are doubles. An amount is therefore never one number, but two:
 -- high·10⁹ + low with 0 ≤ low < 10⁹, each of them exact.
@@ -156,14 +157,19 @@ end
 
 local absent = { v = '0' }
 
+-- A row that cannot be read has a version that no Change relies on.
 local function row(t, id)
   local r = t.now[id]
   if r then return r end
   r = absent
   local stored = call('HGET', t.rows, id)
   if stored then
-    local cols = cmsgpack.unpack(stored)
-    r = { v = cols[1], c = cols[2], due = cols[3], cols = cols }
+    local ok, cols = pcall(cmsgpack.unpack, stored)
+    if ok and type(cols) == 'table' and type(cols[3]) == 'string' and type(cols[4]) == 'string' then
+      r = { v = cols[1], c = cols[2], due = cols[3], cols = cols }
+    else
+      r = { v = 'broken', due = '0' }
+    end
   end
   t.now[id], t.was[id] = r, r
   return r
@@ -192,6 +198,13 @@ local function number(bytes)
     h, l = h * 256 + carry, l - carry * E9
   end
   return subtract(h, l, 9223372036, 854775808)
+end
+
+-- value is what a counter's or a stream's row holds, nothing where that cannot be read.
+local function value(r)
+  local cols = r.cols or r.packed and cmsgpack.unpack(r.packed)
+  if r == absent then return 0, 0 end
+  if cols and #cols[4] == 8 and tonumber(r.v) then return number(cols[4]) end
 end
 
 local function bytes(h, l)

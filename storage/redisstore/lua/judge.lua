@@ -102,7 +102,8 @@ local function raise(list)
   return out
 end
 
--- count adds up counters, each in its place behind the Change's own rows.
+-- count adds up counters, each in its place behind the Change's own rows. A counter that
+-- cannot be read begins at 0, because it is only shown: Recount mends it.
 local function count(list, put, drop)
   local out, at = {}, {}
   for k = 1, #list do
@@ -112,9 +113,8 @@ local function count(list, put, drop)
     if not i then
       i = #out + 1
       at[name], out[i] = i, { t, name, 0, 0 }
-      local r = row(t, name)
-      local cols = r.cols or r.packed and cmsgpack.unpack(r.packed)
-      if cols then out[i][3], out[i][4] = number(cols[4]) end
+      local high, low = value(row(t, name))
+      if high then out[i][3], out[i][4] = high, low end
       for m = 1, drop and #drop or 0 do
         if tables[drop[m][1]] == t and drop[m][2] == name then out[i][3], out[i][4] = 0, 0 end
       end
@@ -135,7 +135,7 @@ local function setCounters(id, sums)
     local t, name = sums[k][1], sums[k][2]
     local was, keys = t.now[name], {}
     for i = 1, #t.index do keys[i] = '' end
-    local cols = { format('%d', tonumber(was.v) + 1), id, '0', bytes(sums[k][3], sums[k][4]) }
+    local cols = { format('%d', (tonumber(was.v) or 0) + 1), id, '0', bytes(sums[k][3], sums[k][4]) }
     t.now[name] = { v = cols[1], c = id, due = '0', packed = cmsgpack.pack(cols), keys = keys, cols = cols }
   end
 end
@@ -144,12 +144,8 @@ end
 local function tell(id, told)
   local streams, events = tables[told[1]], tables[told[2]]
   local r = row(streams, 'stream')
-  local cols = r.cols or r.packed and cmsgpack.unpack(r.packed)
-  local last, keys = 0, {}
-  if cols then
-    local h, l = number(cols[4])
-    last = h * E9 + l -- below 10^16, and exact
-  end
+  local h, l = value(r)
+  local last, keys = h * E9 + l, {} -- below 10^16, and exact
   for i = 1, #events.index do keys[i] = '' end
   for k = 4, #told do
     last = last + 1
@@ -249,6 +245,7 @@ local function judge(at, stop)
   if no then return { 'u', no[1], no[2] } end
   no = empty and full(empty)
   if no then return { 'e', no[1], no[2] } end
+  if told and not value(row(tables[told[1]], 'stream')) then return { 'b' } end
   local raised = {}
   if level then
     raised, no = raise(level)

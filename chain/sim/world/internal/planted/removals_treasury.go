@@ -25,7 +25,7 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-given-up-for-good", File: "wallet/treasury/defer.go",
-		Old:  "	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)\n	rows, err := storage.Found(ctx, t.cfg.Store, q, t.cfg.Log)\n",
+		Old:  "	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)\n	rows, err := t.unread.Found(ctx, t.cfg.Store, q, t.cfg.Now(), t.cfg.Log)\n",
 		New:  "	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)\n	rows, err := []storage.Row(nil), error(nil)\n",
 		What: "a sweep that waits for lower fees is not due again when they have fallen", Package: "wallet/treasury",
 		Test: "TestFT01_PaymentMadeInAFeeSpikeIsSpendableADayLater",

@@ -16,7 +16,7 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "never-due-again", File: "wallet/treasury/defer.go",
-		Old:  "	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)\n	rows, err := storage.Found(ctx, t.cfg.Store, q, t.cfg.Log)\n",
+		Old:  "	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)\n	rows, err := t.unread.Found(ctx, t.cfg.Store, q, t.cfg.Now(), t.cfg.Log)\n",
 		New:  "	q.IDs, q.Limit, q.Where[1].Value = false, t.cfg.Batch, int64(typical)\n	rows, err := []storage.Row(nil), error(nil)\n",
 		What: "coins that wait for lower fees are not looked at again when they have fallen",
 	},
