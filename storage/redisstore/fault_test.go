@@ -453,26 +453,81 @@ func TestX03_WhatIsDoneIsNotDueAnyMore(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A counter that somebody has edited so that it cannot be read costs what it shows: what
-// is counted by it is committed, and so is the rest.
+// A counter that somebody has edited so that it cannot be read costs what it shows. What
+// it counts is committed, and so is the rest.
 func TestFS02_BrokenCounterStopsNothing(t *testing.T) {
 	t.Parallel()
 	_, client := server(t)
+	for name, broken := range map[string]string{
+		"no array": "\x94\xa1", "a text": "\xa1x", "three columns": "\x93\xa11\xa11\xa10", "a short value": "\x94\xa11\xa11\xa10\xa3abc",
+		"no version": "\x94\xa1x\xa11\xa10\xa8\x80\x00\x00\x00\x00\x00\x00\x07", "numbers": "\x94\x01\x01\x00\x07",
+	} {
+		s := opened(t, client, redisstore.Options{Prefix: name})
+		counted := func(id string) storage.Change {
+			c := sale(id)
+			c.Count = []storage.Count{{Name: "sales", Delta: 1}}
+			return c
+		}
+		require.NoError(t, storage.CommitOne(t.Context(), s, counted("1")))
+		keys, err := client.Keys(t.Context(), name+":*:row:counters:"+string(shop)).Result()
+		require.NoError(t, err)
+		require.Len(t, keys, 1)
+		require.NoError(t, client.HSet(t.Context(), keys[0], "sales", broken).Err())
+		_, _, _, err = storage.Counters.One(t.Context(), s, shop, "sales")
+		var unread *storage.RowError
+		require.ErrorAs(t, err, &unread, name)
+		require.Equal(t, []error{nil, nil, nil}, s.Commit(t.Context(), counted("2"), sale("3"), counted("4")), name)
+		require.EqualValues(t, 4, coins(t, s))
+		c, _, ok, err := storage.Counters.One(t.Context(), s, shop, "sales")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.EqualValues(t, 2, c.Value)
+	}
+}
+
+// A stream that cannot be read stops what tells of something, as its events have no
+// numbers. What else is committed with it is not stopped.
+func TestFS02_BrokenStreamStopsWhatItNumbers(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
 	s := opened(t, client, redisstore.Options{})
-	counted := func(id string) storage.Change {
+	told := func(id string) storage.Change {
 		c := sale(id)
-		c.Count = []storage.Count{{Name: "sales", Delta: 1}}
+		c.Tell = []storage.Event{{Kind: "sold", At: time.Unix(1, 0).UTC()}}
 		return c
 	}
-	require.NoError(t, storage.CommitOne(t.Context(), s, counted("1")))
-	keys, err := client.Keys(t.Context(), "*:row:counters:"+string(shop)).Result()
+	require.NoError(t, storage.CommitOne(t.Context(), s, told("1")))
+	keys, err := client.Keys(t.Context(), "*:row:streams:"+string(shop)).Result()
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
-	require.NoError(t, client.HSet(t.Context(), keys[0], "sales", "\x94\xa1").Err())
-	require.Equal(t, []error{nil, nil, nil}, s.Commit(t.Context(), counted("2"), sale("3"), counted("4")))
-	require.EqualValues(t, 4, coins(t, s))
-	c, _, ok, err := storage.Counters.One(t.Context(), s, shop, "sales")
+	was, err := client.HGet(t.Context(), keys[0], storage.StreamID).Result()
 	require.NoError(t, err)
-	require.True(t, ok)
-	require.EqualValues(t, 2, c.Value)
+	for _, broken := range []string{"\x94\xa1", was[:len(was)-1], "\x94\xa11\xa11\xa10\xa3abc"} {
+		require.NoError(t, client.HSet(t.Context(), keys[0], storage.StreamID, broken).Err())
+		n := coins(t, s)
+		errs := s.Commit(t.Context(), sale("a"+strconv.Itoa(int(n))), told("2"), sale("b"+strconv.Itoa(int(n))))
+		var unread *storage.RowError
+		require.ErrorAs(t, errs[1], &unread)
+		require.Equal(t, storage.Streams.Table.Name, unread.Table)
+		require.Equal(t, []error{nil, nil}, []error{errs[0], errs[2]})
+		require.EqualValues(t, n+2, coins(t, s), "nothing of the other is there")
+	}
+	require.NoError(t, client.HSet(t.Context(), keys[0], storage.StreamID, was).Err())
+	require.NoError(t, storage.CommitOne(t.Context(), s, told("2")))
+}
+
+// A row that somebody took away, and left in the index, is met as one that cannot be read.
+func TestFS02_RowTakenAwayCostsOnlyItself(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	require.Equal(t, []error{nil, nil}, s.Commit(t.Context(), sale("1"), sale("2")))
+	keys, err := client.Keys(t.Context(), "*:row:suite_notes:"+string(shop)).Result()
+	require.NoError(t, err)
+	require.NoError(t, client.HDel(t.Context(), keys[0], "1").Err())
+	rows, broken, err := storage.Others(t.Context(), s, storage.Query{Table: storagetest.Notes.Table, Partition: shop, Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.Equal(t, "2", rows[0].ID)
+	require.True(t, broken.Has("1"))
 }

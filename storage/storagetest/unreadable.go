@@ -3,6 +3,8 @@ package storagetest
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +49,40 @@ func testUnreadable(t testing.TB, e *env, edit func(testing.TB, storage.Store, s
 	rows, err = claim(epoch.Add(time.Minute))
 	require.ElementsMatch(t, []string{"b", "c"}, ids(rows))
 	broken(err)
+
+	var text strings.Builder
+	log, heard := slog.New(slog.NewTextHandler(&text, nil)), []string(nil)
+	lines := func() int {
+		defer text.Reset()
+		require.Equal(t, strings.Count(text.String(), "\n"), strings.Count(text.String(), "msg=row_unreadable table="+Things.Table.Name+" partition="+string(here)+" id=a "))
+		return strings.Count(text.String(), "\n")
+	}
+	var worker storage.Unreadable
+	for minute := 2; minute < 6; minute++ {
+		c := storage.Claim{Table: Things.Table, Now: epoch.Add(time.Duration(minute) * time.Minute), Until: epoch.Add(time.Duration(minute+1) * time.Minute), Max: 10}
+		claimed := func() ([]storage.Row, error) { return storage.Claimed(ctx, s, c, log) }
+		if minute > 2 {
+			claimed = func() ([]storage.Row, error) {
+				return worker.Claimed(ctx, s, c, log, func(r *storage.RowError) { heard = append(heard, r.ID) })
+			}
+		}
+		rows, err := claimed()
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"b", "c"}, ids(rows))
+		require.Equal(t, 1, lines(), "once a lease")
+		rows, err = claimed()
+		require.NoError(t, err)
+		require.Empty(t, rows)
+		require.Zero(t, lines())
+	}
+	require.Equal(t, []string{"a"}, heard, "the host hears of it once")
+	var finder storage.Unreadable
+	for _, at := range []time.Duration{0, time.Second, 59 * time.Second, time.Minute, 2 * time.Minute} {
+		rows, err := finder.Found(ctx, s, storage.Query{Table: Things.Table, Limit: 2}, epoch.Add(at), log)
+		require.NoError(t, err)
+		require.Equal(t, []string{"b", "c"}, ids(rows), "it takes no place from another")
+		require.Equal(t, map[bool]int{true: 1}[at%time.Minute == 0], lines(), at)
+	}
 
 	_, err = s.Rows(ctx, Things.Table, keys...)
 	broken(err)
