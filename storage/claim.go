@@ -102,10 +102,10 @@ func Others(ctx context.Context, s Store, q Query) ([]Row, RowErrors, error) {
 // error at the end. Other errors end it. The query has no Order and no Offset.
 func Pages(ctx context.Context, s Store, q Query, f func([]Row) error) error {
 	var unread RowErrors
-	where := slices.Clip(q.Where)
+	where := q.Where
 	q.Limit = limitOf(&q)
 	for last := ""; ; {
-		q.Where = append(where, Cond{Column: ColID, Op: Gt, Value: last})
+		q.Where = slices.Concat(where, []Cond{{Column: ColID, Op: Gt, Value: last}})
 		rows, broken, err := Others(ctx, s, q)
 		if err == nil && len(rows) > 0 {
 			err = unread.Take(f(rows))

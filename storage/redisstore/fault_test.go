@@ -510,7 +510,7 @@ func TestFS02_BrokenStreamStopsWhatItNumbers(t *testing.T) {
 		require.ErrorAs(t, errs[1], &unread)
 		require.Equal(t, storage.Streams.Table.Name, unread.Table)
 		require.Equal(t, []error{nil, nil}, []error{errs[0], errs[2]})
-		require.EqualValues(t, n+2, coins(t, s), "nothing of the other is there")
+		require.Equal(t, n+2, coins(t, s), "nothing of the other is there")
 	}
 	require.NoError(t, client.HSet(t.Context(), keys[0], storage.StreamID, was).Err())
 	require.NoError(t, storage.CommitOne(t.Context(), s, told("2")))

@@ -44,7 +44,7 @@ var rootOmissions = []Bug{
 	{
 		ID: "omit-app-round-second-page", File: "round.go",
 		Old: `	if len(tenants) == roundTenants {
-		return max(worked, 1), nil
+		return max(worked, 1), unread.With(nil)
 	}
 `,
 		New:     "",

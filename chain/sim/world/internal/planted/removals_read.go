@@ -53,8 +53,8 @@ var readRemovals = []Bug{
 	},
 	{
 		ID: "FP05-marked-first", File: "counters.go",
-		Old:     "	var out []tally.Difference\n	for _, t := range tallies {",
-		New:     "	var out []tally.Difference\n	_ = storage.CommitOne(ctx, a.cfg.Store, storage.Change{ID: a.cfg.NewID(), Partition: p, Put: tally.Mark(tallies...)})\n	for _, t := range tallies {",
+		Old:     "	var unread storage.RowErrors\n	for _, t := range tallies {",
+		New:     "	var unread storage.RowErrors\n	_ = storage.CommitOne(ctx, a.cfg.Store, storage.Change{ID: a.cfg.NewID(), Partition: p, Put: tally.Mark(tallies...)})\n	for _, t := range tallies {",
 		What:    "lists show counters that are still being made",
 		Package: ".", Test: "TestFP05_TwoVersionsAndACrashAtEachWriteOfRecount",
 	},
