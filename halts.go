@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
@@ -75,7 +76,7 @@ func (o *Operate) Halt(ctx context.Context, s HaltScope, c Call) (HaltEffect, er
 	if err != nil {
 		return e, err
 	}
-	for _, n := range target.networks {
+	for _, n := range e.Networks {
 		some, err := o.onItsWay(ctx, n, target.scope)
 		if err != nil {
 			return e, err
@@ -182,40 +183,56 @@ func (o *Operate) networks(ctx context.Context) ([]chain.Network, error) {
 	for _, n := range o.a.networks {
 		out = append(out, n.name)
 	}
-	rows, err := o.a.cfg.Store.Find(ctx, storage.Query{Table: incoming.Cursors.Table, Limit: 1000})
-	if err != nil {
-		return nil, err
+	add := func(p storage.Partition) {
+		if n, ok := strings.CutPrefix(string(p), string(storage.Network(""))); ok {
+			out = append(out, chain.Network(n))
+		}
 	}
-	for _, r := range rows {
-		out = append(out, chain.Network(r.Partition[len(storage.Network("")):]))
+	for _, t := range []*storage.Table{incoming.Cursors.Table, outgoing.Halts.Table} { // a version before may have no row of Halts
+		rows, unread, err := storage.Others(ctx, o.a.cfg.Store, storage.Query{Table: t, Limit: 1000, IDs: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			add(r.Partition)
+		}
+		for _, r := range unread {
+			add(r.Partition)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
 }
 
-// setHalts writes a halt to where it belongs. A wide one is written to the system first: a
-// network that is opened meanwhile has it in any case.
-func (o *Operate) setHalts(ctx context.Context, t haltTarget, c Call, kind outgoing.OperationKind, edit func([]outgoing.Halt) []outgoing.Halt) (HaltEffect, error) {
-	e := HaltEffect{Networks: t.networks}
+// setHalts writes a halt to where it belongs. A wide one is written to the system first, and
+// then to the networks that there are by then: see outgoing.InheritHalts.
+func (o *Operate) setHalts(ctx context.Context, t haltTarget, c Call, kind outgoing.OperationKind, edit func([]outgoing.Halt) []outgoing.Halt) (e HaltEffect, err error) {
 	if c.DryRun {
-		return e, nil
+		return HaltEffect{Networks: t.networks}, nil
 	}
 	e.Operation = o.a.cfg.NewID()
 	op := o.record(kind, c)
 	op.Network, op.Tenant, op.Object = t.named.Network, t.named.Tenant, t.named.String()
-	partitions := make([]storage.Partition, 0, len(t.networks)+1)
-	if t.scope.Wide {
-		partitions = append(partitions, storage.System)
-	}
-	for _, n := range t.networks {
-		partitions = append(partitions, haltPartition(n))
-	}
-	for i, p := range partitions {
-		if op.Copied = i > 0; op.Copied {
-			op.Network = t.networks[i-1]
+	set := func(n chain.Network) error {
+		err := outgoing.SetHalts(ctx, o.a.cfg.Store, haltPartition(n), e.Operation, op, edit)
+		if err != nil {
+			err = fmt.Errorf("cryptopay: %s of %s, at %s: %w", kind, t.named, haltPartition(n), err)
 		}
-		if err := outgoing.SetHalts(ctx, o.a.cfg.Store, p, e.Operation, op, edit); err != nil {
-			return e, fmt.Errorf("cryptopay: %s of %s, at %s: %w", kind, t.named, p, err)
+		return err
+	}
+	if e.Networks = t.networks; t.scope.Wide {
+		if err := set(""); err != nil {
+			return e, err
+		}
+		if e.Networks, err = o.networks(ctx); err != nil {
+			return e, err
+		}
+		op.Copied = true
+	}
+	for _, n := range e.Networks {
+		op.Network = n
+		if err := set(n); err != nil {
+			return e, err
 		}
 	}
 	o.log(ctx, e.Operation, &op)

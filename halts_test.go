@@ -287,3 +287,103 @@ func TestFT05_HaltedCurrencyIsNotSwept(t *testing.T) {
 	require.Equal(t, "completed", string(h.payment(p.ID).Status))
 	h.sound()
 }
+
+// between runs something once, before one call of a store.
+type between struct {
+	storage.Store
+	left int    // calls until then
+	run  func() // nil once it has run
+}
+
+func (b *between) call() {
+	if b.left--; b.left < 0 && b.run != nil {
+		run := b.run
+		b.run = nil
+		run()
+	}
+}
+
+func (b *between) Commit(ctx context.Context, changes ...storage.Change) []error {
+	b.call()
+	return b.Store.Commit(ctx, changes...)
+}
+
+func (b *between) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	b.call()
+	return b.Store.Rows(ctx, t, keys...)
+}
+
+func (b *between) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	b.call()
+	return b.Store.Find(ctx, q)
+}
+
+// TestFT05_HaltMeetsANetworkThatStarts: whenever a halt of everything comes while the first
+// process of a network starts, and whenever that starts while a halt, or its lift, is set,
+// the network ends as all others do.
+func TestFT05_HaltMeetsANetworkThatStarts(t *testing.T) {
+	t.Parallel()
+	type act struct {
+		name  string
+		run   func(h *host, desk *cryptopay.App) error
+		holds bool // the halt does at the end
+	}
+	for _, a := range []act{
+		{"halt", func(h *host, desk *cryptopay.App) error {
+			_, err := desk.Operate.Halt(h.t.Context(), cryptopay.HaltScope{}, because("a look"))
+			return err
+		}, true},
+		{"lift", func(h *host, desk *cryptopay.App) error {
+			_, err := desk.Operate.Lift(h.t.Context(), cryptopay.HaltScope{}, because("all is well"))
+			return err
+		}, false},
+	} {
+		for _, inside := range []string{"the start", "the act"} {
+			t.Run(a.name+" inside "+inside, func(t *testing.T) {
+				t.Parallel()
+				for n, last := 0, false; !last; n++ {
+					h := newHost(t, 63, "ETH")
+					cut := &between{Store: h.store, left: n}
+					var store storage.Store = cut
+					if inside == "the start" {
+						store = h.store
+					}
+					desk := h.beside(func(c *cryptopay.Config) { c.Signer, c.Store = nil, store })
+					if !a.holds {
+						_, err := h.app.Operate.Halt(t.Context(), cryptopay.HaltScope{}, because("a look"))
+						require.NoError(t, err)
+					}
+					h.chains["BTC"] = sim.MustNew(sim.Options{Network: "BTC", Registry: chain.MainnetRegistry(), Seed: 63, Now: h.clock.Now})
+					h.configure = func(c *cryptopay.Config) {
+						if inside == "the start" {
+							c.Store = cut
+						}
+					}
+					cut.left = n
+					if inside == "the start" {
+						cut.run = func() { require.NoError(t, a.run(h, desk)) }
+						h.restart()
+					} else {
+						cut.run = h.restart
+						require.NoError(t, a.run(h, desk))
+					}
+					if last = cut.run != nil; last {
+						break // there are no more calls
+					}
+					h.step()
+					halts, err := h.app.Operate.Halts(t.Context())
+					require.NoError(t, err)
+					var where []chain.Network
+					for _, halt := range halts {
+						where = append(where, halt.Network)
+					}
+					if a.holds {
+						require.Equal(t, []chain.Network{"", "BTC", "ETH"}, where, "before call %d", n)
+					} else {
+						require.Empty(t, where, "before call %d", n)
+					}
+				}
+			})
+		}
+	}
+}

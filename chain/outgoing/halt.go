@@ -94,8 +94,23 @@ func SetHalts(ctx context.Context, store storage.Store, p storage.Partition, id 
 	})
 }
 
-// InheritHalts copies the wide halts of storage.System that a partition lacks.
+// InheritHalts makes a partition's HaltRow, and copies the wide halts of storage.System that
+// it lacks. SetHalts of a wide halt comes to storage.System first, and then to each partition
+// that has a HaltRow: so either it meets the row that is made here, or it is read here.
 func InheritHalts(ctx context.Context, store storage.Store, p storage.Partition) error {
+	err := storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
+		_, _, there, err := Halts.One(ctx, store, p, HaltsID)
+		if err != nil || there {
+			return storage.Change{}, err
+		}
+		return storage.Change{
+			ID: changeID("halts/open", string(p), 0), Partition: p,
+			Put: []storage.Row{Halts.Row(HaltsID, 0, time.Time{}, HaltRow{})},
+		}, nil
+	})
+	if err != nil {
+		return err
+	}
 	return storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
 		row, stored, _, err := Halts.One(ctx, store, p, HaltsID)
 		if err != nil {
