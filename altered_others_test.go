@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,6 +78,9 @@ func TestFS02_AttemptThatCannotBeReadStopsNobody(t *testing.T) {
 	got, err = i.app.Withdrawals.Get(t.Context(), i.tenant, broken.ID)
 	require.NoError(t, err)
 	require.Equal(t, withdrawal.Processing, got.Status)
+	told := strings.Count(i.log.heard(), "msg=row_unreadable network=ETH table=attempts")
+	require.Positive(t, told)
+	require.LessOrEqual(t, told, 17, "once a minute, and not at each look")
 	i.edit("UPDATE cryptopay_attempts SET spends = ? WHERE intent = ?", spends, broken.ID)
 	i.work(30)
 	got, err = i.app.Withdrawals.Get(t.Context(), i.tenant, broken.ID)

@@ -41,12 +41,13 @@ type rowOf struct {
 // logEvery is how often Found logs the same row: about once a lease.
 const logEvery = time.Minute
 
-// Claimed is Claimed, and calls first with each row that this worker has not reported yet.
+// Claimed is Claimed, also for leases of less than a minute, and calls first with each row
+// that this worker reports for the first time.
 func (u *Unreadable) Claimed(ctx context.Context, s Store, c Claim, log *slog.Logger, first func(*RowError)) ([]Row, error) {
 	rows, err := s.Claim(ctx, c)
 	var broken RowErrors
 	err = broken.Take(err)
-	for _, r := range u.report(ctx, broken, c.Now, log) {
+	for _, r := range u.Report(ctx, broken, c.Now, log) {
 		first(r)
 	}
 	return rows, err
@@ -57,12 +58,13 @@ func (u *Unreadable) Claimed(ctx context.Context, s Store, c Claim, log *slog.Lo
 // for rows each of which is decided on by itself, not for whoever needs all that match.
 func (u *Unreadable) Found(ctx context.Context, s Store, q Query, now time.Time, log *slog.Logger) ([]Row, error) {
 	rows, broken, err := Others(ctx, s, q)
-	u.report(ctx, broken, now, log)
+	u.Report(ctx, broken, now, log)
 	return rows, err
 }
 
-// report logs rows and returns those that it reports for the first time.
-func (u *Unreadable) report(ctx context.Context, broken RowErrors, now time.Time, log *slog.Logger) (first []*RowError) {
+// Report logs rows as "row_unreadable", each once a minute, and returns those that it logs
+// for the first time.
+func (u *Unreadable) Report(ctx context.Context, broken RowErrors, now time.Time, log *slog.Logger) (first []*RowError) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, r := range broken {

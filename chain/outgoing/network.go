@@ -138,6 +138,7 @@ type Network struct {
 	info   chain.NetworkInfo
 	gas    *chain.Currency
 	part   storage.Partition
+	unread storage.Unreadable
 	codes  []string     // currencies that this process decides about
 	nonces chain.Noncer // nil where the network has none
 
@@ -233,10 +234,10 @@ func (n *Network) listed() storage.Cond {
 
 func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State) ([]*job, error) {
 	now := n.Now()
-	rows, err := storage.Claimed(ctx, n.Store, storage.Claim{
+	rows, err := n.unread.Claimed(ctx, n.Store, storage.Claim{
 		Table: Intents.Table, Partition: n.part, Now: now, Until: now.Add(hold), Max: n.Batch,
 		Where: []storage.Cond{{Column: "state", Op: storage.In, Value: states}, n.listed()},
-	}, n.Log)
+	}, n.Log, func(*storage.RowError) {})
 	if err != nil {
 		return nil, fmt.Errorf("outgoing: claiming intents: %w", err)
 	}

@@ -102,12 +102,13 @@ func (n *Network) known(ctx context.Context, jobs []*job) ([]*job, map[string][]
 	var rest []*job
 	for _, j := range jobs {
 		own, err := n.attempts(ctx, j.id)
-		if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
-			n.Log.Error("row_unreadable", slog.String("table", broken.Table), slog.String("intent", j.id), slog.Any("error", err))
-			continue
-		}
-		if err != nil {
+		var broken storage.RowErrors
+		if err = broken.Take(err); err != nil {
 			return nil, nil, err
+		}
+		if len(broken) > 0 {
+			n.unread.Report(ctx, broken, n.Now(), n.Log)
+			continue
 		}
 		rest, byIntent[j.id] = append(rest, j), own[j.id]
 	}
