@@ -143,6 +143,30 @@ var doorRemovals = []Bug{
 		What: "a payment shows an address that was edited", Package: ".", Test: "TestFS02_EditedAddressIsNotShown",
 	},
 	{
+		ID: "FS02-unreadable-due-again", File: "storage/redisstore/claim.go",
+		Old: "		add(b.p, b.id, \"\", b.packed)\n", New: "		_ = b\n",
+		What:    "on Redis a row that cannot be read is met by every Claim, and not once a lease",
+		Package: "storage/redisstore", Test: "TestConformance",
+	},
+	{
+		ID: "FS02-unreadable-takes-a-place", File: "storage/claim.go",
+		Old: "		q.Limit = want + passed\n", New: "		q.Limit = want\n",
+		What:    "a page of rows that cannot be read hides those behind it from a worker",
+		Package: "storage/redisstore", Test: "TestConformance",
+	},
+	{
+		ID: "FS02-unreadable-is-unexplained", File: "verify.go",
+		Old: "			delete(sums, [2]string{of.kind, r.ID})\n", New: "			_ = r\n",
+		What:    "Verify takes the postings of a payment that it cannot read for a stranger's",
+		Package: ".", Test: "TestFS02_VerifyGoesOnPastUnreadableRows",
+	},
+	{
+		ID: "FS02-unreadable-alerts-always", File: "storage/claim.go",
+		Old: "		if r.log(ctx, log); !known {\n", New: "		if r.log(ctx, log); true {\n",
+		What:    "the host gets an alert of the same unreadable row once a lease",
+		Package: ".", Test: "TestFS02_HostHearsOfAnUnreadableRowOnce",
+	},
+	{
 		ID: "FS04-counted-for-all-addresses", File: "httpapi/auth/guess.go",
 		Old:  "	address := addressOf(ctx)\n",
 		New:  "	address := addressOf(ctx)[:0]\n",
