@@ -469,7 +469,7 @@ const heldBack = 3
 
 // aside says that an order gives its nonce back to start again.
 func (r *IntentRow) aside() bool {
-	return r.Filling && !r.Reached && r.Purpose != chain.ForCancel && (r.Reason == ReasonHalted || r.Reason == ReasonAltered)
+	return r.Filling && r.Nonce >= 0 && !r.Reached && r.Purpose != chain.ForCancel && (r.Reason == ReasonHalted || r.Reason == ReasonAltered)
 }
 
 // nonce reads the address's row, or what its first will be. A chain that knows

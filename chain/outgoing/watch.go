@@ -305,7 +305,7 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 	may, err := n.maySend(ctx, j)
 	if err != nil {
 		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
-		if halted(err) && j.v.State == Signed && !j.v.Filling && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
+		if halted(err) && j.v.State == Signed && (!j.v.Filling || j.v.Nonce < 0) && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
 			return n.tellPlace(ctx, j, newest, ReasonHalted)
 		}
 		return nil
