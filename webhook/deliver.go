@@ -241,15 +241,22 @@ func (s *Service) change(row storage.Row, e Event, due time.Time) storage.Change
 	}
 }
 
-// commit stores outcomes, and returns those of which it is not known that they were. A
-// conflict means that the lease was lost: whoever has it now delivers again, which is
-// allowed.
+// commit stores outcomes, and returns those that have to be sent again. A conflict means
+// that the lease was lost: whoever has it now delivers again, which is allowed. So does who
+// claims what the store refuses for good, which is logged. A tenant that is locked is no
+// error of the store: its outcomes are left until it is free.
 func (s *Service) commit(ctx context.Context, changes []storage.Change) (left []storage.Change, err error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
 	for i, failed := range s.cfg.Store.Commit(ctx, changes...) {
-		if failed != nil && !errors.Is(failed, storage.ErrConflict) {
+		switch {
+		case failed == nil, errors.Is(failed, storage.ErrConflict):
+		case storage.Final(failed):
+			s.cfg.Log.ErrorContext(ctx, "webhook_outcome_refused", slog.String("partition", string(changes[i].Partition)), slog.Any("error", failed))
+		case errors.Is(failed, storage.ErrBusy):
+			left = append(left, changes[i])
+		default:
 			left, err = append(left, changes[i]), errors.Join(err, failed)
 		}
 	}

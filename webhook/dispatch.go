@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,7 +53,7 @@ func (d *Dispatcher) Wake() <-chan struct{} { return d.wake }
 // Step stores in one Commit what came of attempts since it was called last, and
 // claims what there is room for. It returns how many events that were. A tenant
 // of which enough waits here is left out of the claim, so that what it has due is
-// never in front of another one's.
+// never in front of another one's. So is one of which nothing can be stored now.
 func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	changes := d.take()
 	left, err := d.s.commit(ctx, changes)
@@ -61,9 +62,9 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 		d.changes = append(left, d.changes...)
 		d.mu.Unlock()
 	}
-	now := d.s.cfg.Now()
+	now, stored := d.s.cfg.Now(), len(changes)-len(left)
 	if err != nil || !d.hungry(now) {
-		return len(changes), err
+		return stored, err
 	}
 	var room int
 	d.full, room = d.laden()
@@ -71,7 +72,7 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	if retries {
 		d.retried = now
 	}
-	rows, more, err := d.s.claim(ctx, now, min(room, d.s.cfg.Batch), d.full, retries)
+	rows, more, err := d.s.claim(ctx, now, min(room, d.s.cfg.Batch), without(d.full, left), retries)
 	d.at, d.again = now, more
 	jobs, broken := d.s.prepare(ctx, d.fresh(rows), now)
 	if broken != nil {
@@ -79,7 +80,19 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 		d.s.cfg.Log.ErrorContext(ctx, "webhooks_unreadable", slog.Any("error", broken))
 	}
 	d.start(jobs)
-	return len(changes) + len(jobs), err
+	return stored + len(jobs), err
+}
+
+// without are the tenants that a claim leaves out: those that are full, and those of which
+// something is left to be stored.
+func without(full []storage.Partition, left []storage.Change) []storage.Partition {
+	except := slices.Clone(full)
+	for i := range left {
+		if len(except) < maxExcept && !slices.Contains(except, left[i].Partition) {
+			except = append(except, left[i].Partition)
+		}
+	}
+	return except
 }
 
 // hungry reports whether it is time to claim.

@@ -234,3 +234,78 @@ func TestBatchOfOne(t *testing.T) {
 		require.Equal(t, webhook.StatusDelivered, w.event("a", row.ID).Status)
 	})
 }
+
+// refusing is a store that answers for the outcomes of one tenant what it is told to.
+type refusing struct {
+	storage.Store
+	partition storage.Partition
+	with      atomic.Pointer[error]
+}
+
+func (r *refusing) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	for i, c := range changes {
+		if with := r.with.Load(); with != nil && c.Partition == r.partition && strings.HasPrefix(c.ID, "deliver/") {
+			errs[i] = *with
+			continue
+		}
+		errs[i] = r.Store.Commit(ctx, c)[0]
+	}
+	return errs
+}
+
+// TestFS03_TenantThatCannotBeStoredStopsNoOther: what came of one tenant's webhooks cannot be
+// stored, as its partition is locked or the store refuses it for good. The others' webhooks go
+// on, that tenant's are not tried meanwhile, and afterwards nothing of it is lost.
+func TestFS03_TenantThatCannotBeStoredStopsNoOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer error
+		again  int // how often the first of it is delivered
+	}{
+		"locked":  {storage.ErrBusy, 1},
+		"refused": {fmt.Errorf("%w: as a test says", storage.ErrMalformed), 2}, // when its lease has ended
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &refusing{partition: storage.Tenant("a")}
+				h := newHosts(t, func(c *webhook.Config) { store.Store, c.Store = c.Store, store })
+				store.with.Store(&c.answer)
+				h.emit("a", "https://a.example/", 1)
+				d := h.svc.Dispatch(t.Context(), 128)
+				steps := func(n int) {
+					for range n {
+						_, err := d.Step(t.Context())
+						require.NoError(t, err)
+						time.Sleep(time.Second)
+					}
+				}
+				tries := func(tenant string) (n int) {
+					h.mu.Lock()
+					defer h.mu.Unlock()
+					for id, at := range h.tried {
+						if strings.HasPrefix(id, tenant+" ") {
+							n += len(at)
+						}
+					}
+					return n
+				}
+				steps(3)
+				h.emit("b", "https://b.example/", 5)
+				steps(10)
+				require.Equal(t, 5, tries("b"))
+				require.Equal(t, 1, tries("a"))
+				store.with.Store(nil)
+				steps(600) // twice the lease
+				require.NoError(t, d.Close(t.Context()))
+				require.Equal(t, c.again, tries("a"))
+				left, err := h.store.Count(t.Context(), storage.Query{Table: webhook.Events.Table, Partition: storage.Tenant("a"), Where: []storage.Cond{
+					{Column: "status", Op: storage.Ne, Value: webhook.StatusDelivered},
+				}})
+				require.NoError(t, err)
+				require.Zero(t, left)
+			})
+		})
+	}
+}
