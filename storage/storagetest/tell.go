@@ -201,7 +201,7 @@ func testTellTogether(t testing.TB, e *env) {
 					return c, err
 				}
 				err := storage.ErrUnknown
-				for tries := 0; tries < 20 && errors.Is(err, storage.ErrUnknown); tries++ {
+				for tries := 0; tries < 20 && (errors.Is(err, storage.ErrUnknown) || errors.Is(err, storage.ErrConflict)); tries++ {
 					err = storage.Decide(e.ctx, s, decide)
 				}
 				if err != nil {
