@@ -67,7 +67,7 @@ func TestWalls(t *testing.T) {
 		"storage/memory": {"storage", "storage/verdict", "ledger"},
 		"chain":          {"ledger", "chain/internal/proof"},
 		"chain/incoming": {"chain", "chain/internal/proof", "storage", "ledger"},
-		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "ledger"},
+		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "ledger", "internal/fsm"},
 		"chain/mandate":  {"chain", "chain/internal/proof", "ledger"},
 		"chain/rates":    {"ledger", "internal/safehttp"},
 		"chain/keys":     {"chain", "chain/mandate", "chain/internal/proof", "storage", "ledger", "internal/secret"},

@@ -103,7 +103,7 @@ func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, er
 	row := CoinRow(j.v.Tenant, coin)
 	c := Coins.Value(row)
 	c.State, c.Intent = CoinUnmined, id
-	return true, n.commit(ctx, j, step{op: "beget", due: n.Now().Add(n.Poll), with: []storage.Row{
+	return true, n.commit(ctx, j, step{op: OnBeget, due: n.Now().Add(n.Poll), with: []storage.Row{
 		Intents.Row(id, 0, n.Now(), record(in, n.Now())),
 		Coins.Row(row.ID, 0, time.Time{}, c),
 		Reservations.Row(row.ID, 0, time.Time{}, Reservation{Intent: id, At: n.Now()}),
@@ -212,7 +212,7 @@ func (n *Network) planChild(ctx context.Context, j *job) error {
 		return n.wait(ctx, j, err)
 	}
 	j.guards = guards
-	return n.bind(ctx, j, &d, step{op: "reserve", due: n.Now().Add(n.Lease), need: guards})
+	return n.bind(ctx, j, &d, step{op: OnReserve, due: n.Now().Add(n.Lease), need: guards})
 }
 
 // estimate asks for a fee: a child's is for its parent, too, until that has landed.
@@ -244,10 +244,12 @@ func (n *Network) orphan(ctx context.Context, j *job) (*parent, error) {
 // endChild ends a child of which nothing was signed, or nothing can land. Its coin is
 // free where it is one.
 func (n *Network) endChild(ctx context.Context, j *job, atts []*att, p *parent) error {
-	s := step{op: "end-child"}
+	s := step{op: OnEndChild}
 	for _, a := range atts {
 		if a.v.Fate == Open {
-			a.v.Fate = Dead
+			if err := a.becomes(OnRuleOut); err != nil {
+				return err
+			}
 			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 		}
 	}

@@ -31,7 +31,8 @@ func changeID(op, id string, versions ...int64) string {
 
 // step is one decision about a claimed intent.
 type step struct {
-	op   string
+	op   Trigger
+	of   int // the attempt, where several of them may be moved so
 	due  time.Time
 	tell *Outcome // nil: the owner has nothing to hear
 	with []storage.Row
@@ -48,11 +49,18 @@ type step struct {
 // adds, under the fence of the claim. ErrConflict: the claim is lost, or a row
 // that the step relied on has changed.
 func (n *Network) commit(ctx context.Context, j *job, s step) error {
+	if err := machine.Move(j.was, s.op, j.v.State); err != nil {
+		return fmt.Errorf("outgoing: intent %s: %w", j.id, err)
+	}
+	op := string(s.op)
+	if s.of > 0 {
+		op += fmt.Sprint("/", s.of)
+	}
 	j.v.Updated = n.Now()
 	var before map[string]int64
 	for {
 		c := storage.Change{
-			ID: changeID(s.op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop, Level: s.levels,
+			ID: changeID(op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop, Level: s.levels,
 			Put: append([]storage.Row{Intents.Row(j.id, j.version, s.due, j.v)}, s.with...),
 		}
 		if s.tell != nil {
@@ -68,11 +76,13 @@ func (n *Network) commit(ctx context.Context, j *job, s step) error {
 			for _, v := range told {
 				all += v
 			}
-			c.ID = changeID(s.op, j.id, j.version, all)
+			c.ID = changeID(op, j.id, j.version, all)
 			s.tell.Batch = j.batch(&s)
 			c.Put = append(c.Put, Outcomes.Row(j.id, told[j.id], n.Now(), *s.tell))
 		}
-		n.mirror(j, &s, before, &c)
+		if err := n.mirror(j, &s, before, &c); err != nil {
+			return err
+		}
 		err := storage.CommitOne(ctx, n.Store, c)
 		if err == nil {
 			j.moved()
@@ -108,6 +118,7 @@ func (n *Network) told(ctx context.Context, j *job) (map[string]int64, error) {
 // would otherwise be started alone while its carrier may still pay it.
 func (j *job) moved() {
 	j.version++
+	j.was = j.v.State
 	for _, r := range j.riders {
 		if r.moves {
 			r.v = r.next
@@ -137,7 +148,7 @@ func (n *Network) wait(ctx context.Context, j *job, cause error) error {
 	}
 	if errors.Is(cause, chain.ErrRejected) && j.v.idle() {
 		j.v.State, j.v.Reason = Failed, ""
-		return n.commit(ctx, j, step{op: "fail", tell: n.outcome(j)})
+		return n.commit(ctx, j, step{op: OnFail, tell: n.outcome(j)})
 	}
 	reason := n.lacking(ctx, j, reasonOf(cause))
 	if j.v.aside() {
@@ -150,7 +161,7 @@ func (n *Network) wait(ctx context.Context, j *job, cause error) error {
 		tell = n.outcome(j)
 	}
 	n.Log.Info("intent_waits", slog.String("intent", j.id), slog.String("reason", string(reason)), slog.Int("tries", j.v.Tries), slog.String("cause", cause.Error()))
-	return n.commit(ctx, j, step{op: "wait", due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})
+	return n.commit(ctx, j, step{op: OnWait, due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})
 }
 
 // lacking is ReasonBelowCost in place of one that says that a withdrawal's coins are not

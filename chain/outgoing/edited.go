@@ -73,7 +73,7 @@ func (n *Network) setBack(ctx context.Context, all []*job) ([]*job, error) {
 // he was told is what shows that it was.
 func (n *Network) keepBack(ctx context.Context, j *job) error {
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonAltered, j.v.Tries+1
-	err := n.commit(ctx, j, step{op: "keep-back", due: n.Now().Add(n.pause(j.v.Tries))})
+	err := n.commit(ctx, j, step{op: OnKeepBack, due: n.Now().Add(n.pause(j.v.Tries))})
 	if err == nil {
 		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", j.edited))
 	}

@@ -114,9 +114,11 @@ func (n *Network) orphaned(ctx context.Context, j *job, dead []*att) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	s := step{op: "orphaned", due: n.Now().Add(n.Poll)}
+	s := step{op: OnOrphaned, due: n.Now().Add(n.Poll)}
 	for _, a := range dead {
-		a.v.Fate = Dead
+		if err := a.becomes(OnRuleOut); err != nil {
+			return err
+		}
 		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 	}
 	return n.commit(ctx, j, s)

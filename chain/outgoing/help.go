@@ -128,6 +128,9 @@ func (n *Network) intervene(ctx context.Context, id string, by *Recorded, edit f
 		due := n.Now()
 		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part, Put: by.Rows(before, after)}
 		if j.v.State == Cancelled {
+			if err := machine.Move(v.State, OnCancel, j.v.State); err != nil {
+				return storage.Change{}, err
+			}
 			_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
 			if err != nil {
 				return storage.Change{}, err

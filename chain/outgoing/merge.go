@@ -258,7 +258,7 @@ func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) e
 	// The largest coin is written as it is: of two payouts that decide at the same moment,
 	// one meets a conflict, and then sees the merges of the other.
 	s := step{
-		op: "merge", due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, together, allowed),
+		op: OnMerge, due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, together, allowed),
 		with: []storage.Row{Coins.Row(c.largest.ID, c.largest.Version, time.Time{}, Coins.Value(c.largest))},
 	}
 	for k := range c.now {
@@ -304,7 +304,7 @@ func (n *Network) needed(ctx context.Context, j *job) error {
 // unneeded ends a merge of which nothing was reserved.
 func (n *Network) unneeded(ctx context.Context, j *job) error {
 	j.v.State, j.v.Reason = Cancelled, ""
-	return n.commit(ctx, j, step{op: "unneeded", tell: n.outcome(j)})
+	return n.commit(ctx, j, step{op: OnUnneeded, tell: n.outcome(j)})
 }
 
 // backed has what a merge may cost set aside. The bound of other orders was set aside before

@@ -213,6 +213,7 @@ func (n *Network) Step(ctx context.Context) (worked int, err error) {
 type job struct {
 	id      string
 	v       IntentRow
+	was     State // as it is stored
 	version int64
 	riders  []*job          // whom its transaction pays too
 	beside  []*job          // claimed with it
@@ -243,7 +244,8 @@ func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State
 	}
 	jobs := make([]*job, len(rows))
 	for i, r := range rows {
-		jobs[i] = &job{id: r.ID, v: Intents.Value(r), version: r.Version, beside: jobs}
+		v := Intents.Value(r)
+		jobs[i] = &job{id: r.ID, v: v, was: v.State, version: r.Version, beside: jobs}
 	}
 	return jobs, n.aboard(ctx, jobs)
 }

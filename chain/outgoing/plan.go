@@ -132,7 +132,7 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++
-			return n.commit(ctx, j, step{op: "later", due: n.Now().Add(n.Backoff / 4)})
+			return n.commit(ctx, j, step{op: OnLater, due: n.Now().Add(n.Backoff / 4)})
 		}
 		if err != nil {
 			return n.wait(ctx, j, err)
@@ -176,7 +176,7 @@ func (n *Network) untold(ctx context.Context, j *job) (bool, error) {
 	if err != nil || o.CostTx == "" || row.Due.IsZero() {
 		return false, err
 	}
-	return true, n.commit(ctx, j, step{op: "untold", due: n.Now().Add(n.Backoff)})
+	return true, n.commit(ctx, j, step{op: OnUntold, due: n.Now().Add(n.Backoff)})
 }
 
 // lost reports whether the claim on the intent is another's now.
@@ -272,7 +272,7 @@ type draft struct {
 
 // draw completes a draft and returns what its reservation writes.
 func (n *Network) draw(ctx context.Context, j *job, d *draft) (step, error) {
-	s := step{op: "reserve", due: n.Now().Add(n.Lease)}
+	s := step{op: OnReserve, due: n.Now().Add(n.Lease)}
 	var err error
 	switch {
 	case n.info.Family == chain.UTXOFamily:
@@ -452,9 +452,12 @@ func (n *Network) setAside(ctx context.Context, holder string) error {
 	if !v.aside() {
 		return nil
 	}
+	if err := machine.Move(v.State, OnSetAside, v.State); err != nil {
+		return err
+	}
 	n.Log.Info("set_aside", slog.String("intent", holder), slog.String("reason", string(v.Reason)))
 	err = storage.CommitOne(ctx, n.Store, storage.Change{
-		ID: changeID("set-aside", holder, row.Version), Partition: n.part,
+		ID: changeID(string(OnSetAside), holder, row.Version), Partition: n.part,
 		Put: []storage.Row{Intents.Row(holder, row.Version, n.Now(), v)},
 	})
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) {

@@ -65,7 +65,7 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	}
 	before := j.v
 	j.v.MaxCost = got
-	err = n.commit(ctx, j, step{op: "raise", due: n.Now().Add(n.Lease), levels: levels})
+	err = n.commit(ctx, j, step{op: OnRaise, due: n.Now().Add(n.Lease), levels: levels})
 	if err != nil {
 		j.v = before
 	}

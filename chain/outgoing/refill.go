@@ -71,7 +71,7 @@ func (n *Network) holes(ctx context.Context, j *job) (bool, error) {
 		return false, err
 	}
 	j.v.BumpAt = n.Now().Add(n.StuckAfter)
-	return true, n.commit(ctx, j, step{op: "refilled", due: n.Now().Add(n.Poll)})
+	return true, n.commit(ctx, j, step{op: OnRefilled, due: n.Now().Add(n.Poll)})
 }
 
 // refill fills the nonces of an address from at up to below next. Those that were

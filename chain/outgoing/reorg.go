@@ -81,7 +81,7 @@ func (n *Network) recheck(ctx context.Context, j *job, atts []*att) error {
 		return fmt.Errorf("outgoing: %s without an attempt that has landed", j.v.State)
 	}
 	if a.st.State == chain.Included {
-		s := step{op: "recheck"}
+		s := step{op: OnRecheck}
 		if !n.final(j, &a.st) {
 			s.due = n.Now().Add(n.Poll)
 		}
@@ -93,11 +93,13 @@ func (n *Network) recheck(ctx context.Context, j *job, atts []*att) error {
 // reopen takes a settlement back: the attempt that had landed, and those that only its
 // landing had ruled out, may land.
 func (n *Network) reopen(ctx context.Context, j *job, atts []*att, landed *att) error {
-	s := step{op: "reopen", due: n.Now()}
+	s := step{op: OnReopen, due: n.Now()}
 	for _, a := range atts {
 		rival := a.v.Fate == Dead && !n.lapses() && slices.ContainsFunc(a.v.Spends, func(o string) bool { return slices.Contains(landed.v.Spends, o) })
 		if a == landed || rival {
-			a.v.Fate = Open
+			if err := a.becomes(OnFork); err != nil {
+				return err
+			}
 			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 		}
 	}

@@ -115,7 +115,7 @@ func (n *Network) unsigned(ctx context.Context, j *job, cause error) error {
 
 // abandon ends a plan that was not signed and never will be.
 func (n *Network) abandon(ctx context.Context, j *job, p *plan, fresh bool, cause error) error {
-	s := step{op: "abandon"}
+	s := step{op: OnAbandon}
 	if err := n.giveBack(ctx, p, fresh, &s); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 		err = n.build(ctx, &d)
 	}
 	if err == nil {
-		err = n.bind(ctx, j, &d, step{op: "use-up", due: n.Now().Add(n.Lease), need: j.guards})
+		err = n.bind(ctx, j, &d, step{op: OnUseUp, due: n.Now().Add(n.Lease), need: j.guards})
 	}
 	if err == nil {
 		return n.sign(ctx, j, false)
@@ -181,7 +181,7 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 		Nonce: p.Nonce, Spends: p.Unsigned.Spends, Outputs: p.Unsigned.Outputs, Coins: p.Coins, ChangeTo: p.Change,
 		Fee: p.Fee, MaxCost: p.Unsigned.MaxCost, Fate: Open, Stored: now, Sent: now,
 	}}
-	s := step{op: "store", due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
+	s := step{op: OnStore, due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
 	if p.First && p.Nonce >= 0 {
 		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(p.Intent.From))
 		if err != nil {
@@ -243,7 +243,7 @@ func (n *Network) send(ctx context.Context, j *job, a *att) error {
 	a.v.Rejected = true
 	j.v.BumpAt = n.Now()
 	return n.commit(ctx, j, step{
-		op: "rejected", due: n.Now().Add(n.Poll),
+		op: OnRejected, due: n.Now().Add(n.Poll),
 		with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 	})
 }
@@ -269,7 +269,7 @@ func (n *Network) released(ctx context.Context, j *job, a *att) error {
 
 func (n *Network) tellPlace(ctx context.Context, j *job, a *att, why Reason) error {
 	j.v.Reason = why
-	s := step{op: "place", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s := step{op: OnPlace, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
 	s.tell.Amount = j.paid(&a.v)
 	return n.commit(ctx, j, s)
 }

@@ -16,7 +16,7 @@ import (
 // shared its nonce or an input, so they are dead with it.
 func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) error {
 	won := p.mined
-	s := step{op: "land"}
+	s := step{op: OnLand}
 	if err := n.bury(ctx, j, atts, won, &s); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 
 // die ends the attempts of an intent that can provably never land any more.
 func (n *Network) die(ctx context.Context, j *job, p *picture) error {
-	s := step{op: "die"}
+	s := step{op: OnDie}
 	if err := n.bury(ctx, j, p.open, nil, &s); err != nil {
 		return err
 	}
@@ -102,8 +102,12 @@ func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *st
 		if a.v.Fate != Open {
 			continue
 		}
-		if a.v.Fate = Dead; a == won {
-			a.v.Fate = Landed
+		fate := OnRuleOut
+		if a == won {
+			fate = OnFinal
+		}
+		if err := a.becomes(fate); err != nil {
+			return err
 		}
 		bound = append(bound, a.v.Spends...)
 		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
@@ -201,7 +205,7 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	bound := j.v.MaxCost // may have been raised, which is stored
 	j.v = before
 	j.v.MaxCost, j.v.BumpAt = bound, n.Now().Add(n.StuckAfter)
-	next := step{op: "unreplaced", due: n.Now().Add(n.Poll)}
+	next := step{op: OnUnreplaced, due: n.Now().Add(n.Poll)}
 	if why := reasonOf(err); j.v.State == Signed && (why == ReasonGasShort || why == ReasonTooDear) && why != j.v.Reason && j.v.Reason != ReasonOccupied && !j.v.aside() {
 		j.v.Reason = why
 		next.tell = n.outcome(j)
@@ -273,7 +277,7 @@ func (n *Network) outbid(ctx context.Context, j *job, d *draft, p *picture, over
 			return s, err
 		}
 		if !d.refused(p) {
-			s.op = "replace"
+			s.op = OnReplace
 			if err = n.reserved(ctx, j, d.built.Spends, s.with); err == nil && !shares(p.open, d.built.Spends) {
 				err = errUnreserved
 			}

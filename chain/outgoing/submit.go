@@ -30,15 +30,15 @@ func (n *Network) Submit(ctx context.Context, in chain.Intent) error {
 		return err
 	}
 	now := n.Now()
-	row, op := Intents.Row(in.ID, 0, now, record(in, now)), "submit"
+	row, op := Intents.Row(in.ID, 0, now, record(in, now)), OnSubmit
 	bad := n.check(in)
 	if bad != nil {
 		if in.Purpose != chain.ForWithdrawal || !n.storable(in) {
 			return bad
 		}
-		row, op = refusal(in, now), "refuse"
+		row, op = refusal(in, now), OnRefuse
 	}
-	err = storage.CommitOne(ctx, n.Store, storage.Change{ID: changeID(op, in.ID), Partition: n.part, Put: []storage.Row{row}})
+	err = storage.CommitOne(ctx, n.Store, storage.Change{ID: changeID(string(op), in.ID), Partition: n.part, Put: []storage.Row{row}})
 	if err == nil {
 		return bad
 	}
@@ -159,6 +159,9 @@ func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err er
 			return storage.Change{}, err
 		}
 		j.v.State, j.v.Reason, j.v.Updated = Cancelled, "", n.Now()
+		if err := machine.Move(v.State, OnCancel, j.v.State); err != nil {
+			return storage.Change{}, err
+		}
 		// The version decides between this and a worker that reserves.
 		c := storage.Change{
 			ID: changeID("cancel", id, row.Version, told.Version), Partition: n.part,

@@ -153,7 +153,7 @@ func (n *Network) borne(ctx context.Context, j *job, d *draft) error {
 // mirror adds to a Change of the carrier what it means for those it carries: their
 // state is its own. What the network took is its carrier's to tell. A Change that
 // meets a conflict is made again, so who is carried stays as read until it is in.
-func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Change) {
+func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Change) error {
 	for _, r := range j.riders {
 		var due time.Time // never: it is its carrier that is looked after
 		r.moves, r.parts = false, false
@@ -174,6 +174,9 @@ func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Chan
 		if !r.moves {
 			continue
 		}
+		if err := machine.Move(r.v.State, OnCarried, v.State); err != nil {
+			return fmt.Errorf("outgoing: intent %s, which %s carries: %w", r.id, j.id, err)
+		}
 		v.Updated = j.v.Updated
 		r.next = v
 		c.Put = append(c.Put, Intents.Row(r.id, r.version, due, v))
@@ -190,6 +193,7 @@ func (n *Network) mirror(j *job, s *step, told map[string]int64, c *storage.Chan
 		}
 		c.Put = append(c.Put, Outcomes.Row(r.id, told[r.id], n.Now(), o))
 	}
+	return nil
 }
 
 // parts reports whether a step lets an intent go that was carried.

@@ -267,7 +267,7 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	if reached {
 		j.v.State, j.v.Reached, j.v.Reason = Executed, true, n.less(j, a)
 	}
-	s := step{op: "mined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s := step{op: OnMined, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
 	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, j.paid(&a.v)-a.st.Shortfall
 	return n.commit(ctx, j, s)
 }
@@ -280,7 +280,7 @@ func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
 	}
 	n.Log.Warn("unmined", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
 	j.v.State, j.v.Reason, j.v.BumpAt = Signed, ReasonReorged, n.Now().Add(n.StuckAfter)
-	s := step{op: "unmined", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s := step{op: OnUnmined, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
 	s.tell.Amount = j.paid(&p.open[len(p.open)-1].v)
 	return n.commit(ctx, j, s)
 }
@@ -292,7 +292,7 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 	pending := slices.ContainsFunc(p.open, func(a *att) bool { return a.st.State == chain.Pending })
 	if pending && j.v.Confirmations == 0 && j.v.State == Signed && !j.v.Filling {
 		j.v.State, j.v.Reached = Executed, true
-		s := step{op: "accepted", due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+		s := step{op: OnAccepted, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
 		s.tell.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)
 	}
@@ -393,7 +393,7 @@ func (n *Network) resend(ctx context.Context, j *job, p *picture, may permit) er
 			now := n.Now()
 			a.v.Sent = now
 			err := n.commit(ctx, j, step{
-				op: "resend/" + fmt.Sprint(a.v.Number), due: now.Add(n.Poll), need: may.guards,
+				op: OnResend, of: a.v.Number, due: now.Add(n.Poll), need: may.guards,
 				with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 			})
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 // Markdown is the machine as a document: a diagram and the table of its edges.
 func (m *Machine[S, T]) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# States of a %s\n\nMade from the machine in the code by its test with `-update`; do not edit.\n", m.Name)
+	fmt.Fprintf(&b, "# States of %s\n\nMade from the machine in the code by its test with `-update`; do not edit.\n", one(m.Name))
 	if m.About != "" {
 		fmt.Fprintf(&b, "\n%s\n", m.About)
 	}
@@ -89,3 +89,11 @@ func (m *Machine[S, T]) Product() string {
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
+// one is a noun with its article.
+func one(noun string) string {
+	if noun != "" && strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
