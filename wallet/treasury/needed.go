@@ -95,6 +95,17 @@ func (s *supply) need(amount, maxCost ledger.Amount) (ledger.Amount, error) {
 	return amount.Add(maxCost)
 }
 
+// covers reports whether what is on its way to the hot address and what waits for lower fees
+// may come to a sum, as far as one page shows them.
+func (s *supply) covers(lack ledger.Amount) bool {
+	for _, row := range s.notes {
+		if note := SweepNotes.Value(row); lack > 0 && (note.coming() || note.Waiting == WaitBelowCost) {
+			lack -= note.Amount
+		}
+	}
+	return lack <= 0 || len(s.notes) == pageSize
+}
+
 // allowed is what bringing coins for a payout of this amount may cost.
 func (t *Treasury) allowed(ctx context.Context, s *supply, amount ledger.Amount) (ledger.Amount, error) {
 	worth, err := t.inGas(ctx, s.currency, s.gas, amount)
@@ -106,14 +117,15 @@ func (t *Treasury) allowed(ctx context.Context, s *supply, amount ledger.Amount)
 
 // Costly reports whether the coins that a payout's hot address lacks wait on deposit
 // addresses because bringing them costs more than the allowed share of the payout. They are
-// brought when fees fall, or more comes. It is for outgoing.Config.Costly.
+// brought when fees fall, or more comes. Where its amount lacks more than all of them, they do
+// not help it, and the operator is to bring coins. It is for outgoing.Config.Costly.
 func (t *Treasury) Costly(ctx context.Context, in chain.Intent) (bool, error) {
 	s, err := t.supply(ctx, in.Tenant, in.Currency, in.From)
 	if err != nil || !slices.ContainsFunc(s.notes, func(r storage.Row) bool { return SweepNotes.Value(r).Waiting == WaitBelowCost }) {
 		return false, err
 	}
 	need, err := s.need(in.Amount, in.MaxCost)
-	if err != nil || need <= s.held {
+	if err != nil || need <= s.held || !s.covers(in.Amount-s.held) {
 		return false, err
 	}
 	allowed, err := t.allowed(ctx, &s, in.Amount)

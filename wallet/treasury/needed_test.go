@@ -1,6 +1,7 @@
 package treasury_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -211,4 +213,76 @@ func TestFN02_WithoutAPriceAPayoutIsNotSaidToCostTooMuch(t *testing.T) {
 	w.unpriced = true
 	w.mine(3)
 	require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForWithdrawal)[0].Reason)
+}
+
+// A token's issuer has taken a tenth of all balances, and fees are high. A payout whose
+// amount is there with all that waits on deposit addresses waits for lower fees; where a
+// single unit more is missing no fees bring it: it shows hot_short, and the operator's coins
+// have it paid.
+func TestFN02_PayoutThatAllItsCoinsDoNotCoverIsShort(t *testing.T) {
+	t.Parallel()
+	for _, more := range []bool{false, true} {
+		w := newWorld(t, "ETH")
+		w.fund("1")
+		w.pay("USDTERC20", "100")
+		w.mine(60)
+		w.chain.Rebase(w.currency("USDTERC20").Contract, 1000)
+		w.crumbs(4)
+		level := w.chain.FeeLevel()
+		amount := w.chain.Balance(w.hot, "USDTERC20").Add(dec("4"))
+		if more {
+			amount = amount.Add(dec("0.000001"))
+		}
+		v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{Amount: &amount, FinalAmount: true, Currency: "USDTERC20", Address: string(w.chain.Customer("supplier"))},
+		}, storage.Once{})
+		require.NoError(t, err)
+		w.chain.SetFeeLevel(spike * level)
+		w.clock.Advance(2 * time.Minute) // and it is asked again
+		w.mine(1)
+		reason := w.intents(chain.ForWithdrawal)[0].Reason
+		if !more {
+			require.Equal(t, outgoing.ReasonBelowCost, reason)
+			continue
+		}
+		require.Equal(t, outgoing.ReasonHotShort, reason)
+		w.chain.SetFeeLevel(level)
+		_, err = w.chain.Fund(w.hot, "USDTERC20", dec("4"))
+		require.NoError(t, err)
+		w.mine(60)
+		w.paidOut(v.ID)
+	}
+}
+
+// More addresses than one page shows hold coins that wait for lower fees: nobody can say that
+// they do not cover what a payout lacks.
+func TestFN02_PayoutThatLacksMoreThanAPageOfCrumbsWaitsForThem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "100")
+	w.mine(60)
+	w.chain.Rebase(w.currency("USDTERC20").Contract, 1000)
+	id := w.withdraw("USDTERC20", "95")
+	crumbs := func(from, to int) {
+		var rows []storage.Row
+		for i := from; i < to; i++ {
+			rows = append(rows, treasury.SweepNotes.Row(fmt.Sprint("crumb/", i), 0, time.Time{}, treasury.SweepNote{
+				Tenant: w.tenant, Currency: "USDTERC20", Amount: 1, Waiting: treasury.WaitBelowCost, DueBelow: 1,
+			}))
+		}
+		require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+			ID: fmt.Sprint("crumbs/", from), Partition: storage.Network(string(w.n)), Put: rows,
+		}))
+	}
+	shows := func() string {
+		w.mine(40)
+		v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+		require.NoError(t, err)
+		return v.WaitingReason()
+	}
+	crumbs(0, 999)
+	require.Equal(t, withdrawal.ShownHotShort, shows())
+	crumbs(999, 1000)
+	require.Equal(t, withdrawal.ShownBelowCost, shows())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -214,9 +215,18 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	return s, nil
 }
 
-// rest reads which coins a merchant is told to wait on deposit addresses.
+// rest reads which coins a merchant is told to wait on deposit addresses, and what its hot
+// addresses hold.
 func (o *outside) rest(r *run, m *merchant, shop *judge.Shop) error {
+	shop.Hot = map[string]int64{}
 	for _, n := range r.chains {
+		for _, code := range n.coins {
+			held, err := currency(code).Units(n.chain.Balance(m.hot[n.name], code), ledger.Down)
+			if err != nil {
+				return err
+			}
+			shop.Hot[code] = int64(held)
+		}
 		all, err := o.process.app.Treasury.Waiting(context.Background(), m.id, n.name, 1000, 0)
 		if err != nil {
 			return err
@@ -224,7 +234,7 @@ func (o *outside) rest(r *run, m *merchant, shop *judge.Shop) error {
 		for i := range all {
 			w := &all[i]
 			shop.Resting = append(shop.Resting, judge.Resting{
-				Address: string(w.Address), Coin: w.Currency.Code, Reason: w.Reason, Since: w.Since, Next: w.Next, DueBelow: int64(w.DueBelow),
+				Address: string(w.Address), Coin: w.Currency.Code, Reason: w.Reason, Since: w.Since, Next: w.Next, Amount: int64(w.Amount), DueBelow: int64(w.DueBelow),
 			})
 		}
 	}

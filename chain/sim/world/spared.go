@@ -15,7 +15,8 @@ func (r *run) spared(id string) bool {
 	if _, ok := r.edits[id]; ok {
 		return true
 	}
-	if r.taxed[v.Currency] && v.WaitingReason() == withdrawal.ShownHotShort {
+	short := v.WaitingReason() == withdrawal.ShownHotShort || v.WaitingReason() == withdrawal.ShownBelowCost
+	if r.taxed[v.Currency] && short {
 		return true
 	}
 	n := r.network(chain.Network(v.Network))

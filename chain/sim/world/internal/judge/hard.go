@@ -7,7 +7,7 @@ import "slices"
 var aboutHard = []Promise{
 	{ID: "thrift", Rule: "An operator who brings coins only where a shown reason asks for them keeps everything going: once he has brought them, no withdrawal waits for coins and no coins wait for gas."},
 	{ID: "many-coins", Rule: "A withdrawal of many small coins is paid: the bound of its cost follows the coins that it spends, or they are merged first."},
-	{ID: "below-cost-shown", Rule: "A withdrawal whose coins would cost more to bring than half of it shows that as its reason, below_cost.", Rare: true},
+	{ID: "below-cost-shown", Rule: "A withdrawal whose coins would cost more to bring than half of it shows that as its reason, below_cost, and one that lacks more than all that waits there does not.", Rare: true},
 	{ID: "gas-left", Rule: "Gas that is left on deposit addresses is fetched, or the operator is asked for coins in its place.", Open: "T03", Why: "A payout of the network's own coin that needs it waits as hot_short."},
 	{ID: "fees-rose", Rule: "A withdrawal ordered at the fees of the day is paid within a day if its coins are at the hot address, also where an earlier one was sent before they rose, if nodes take a dearer one in its place."},
 	{ID: "fees-rose-shown", Rule: "A withdrawal that waits for a day because fees rose shows a reason and since when."},
@@ -44,7 +44,9 @@ const (
 // addresses. It reports whether one of them keeps the withdrawal open.
 func (j *Judge) coinsLieElsewhere(s *Scene, shop *Shop, p *Payout) bool {
 	low := s.Weather.Crumbs && p.open() && shop.low(p.Coin)
-	j.ask("below-cost-shown", low, p.Reason != hotShort, "withdrawal %s waits for coins, and does not say that they cost too much to bring", p.ID)
+	lack := p.Amount - shop.Hot[p.Coin]
+	j.ask("below-cost-shown", low && lack <= shop.rests(p.Coin, belowCost), p.Reason != hotShort, "withdrawal %s waits for coins, and does not say that they cost too much to bring", p.ID)
+	j.ask("below-cost-shown", p.open() && lack > shop.rests(p.Coin, ""), p.Reason != belowCost, "withdrawal %s lacks %d, more than waits anywhere, and shows that it costs too much to bring", p.ID, lack)
 	left := s.Weather.Thrift && p.Reason == hotShort && j.coin(p.Coin).Native
 	j.ask("gas-left", s.Weather.Thrift && p.open(), !left, "withdrawal %s waits for coins, and nobody is asked to bring them", p.ID)
 	return low && (p.Reason == hotShort || p.Reason == belowCost) || left && p.open()
@@ -53,6 +55,16 @@ func (j *Judge) coinsLieElsewhere(s *Scene, shop *Shop, p *Payout) bool {
 // low is whether coins wait on deposit addresses because they are worth too little.
 func (s *Shop) low(coin string) bool {
 	return slices.ContainsFunc(s.Resting, func(r Resting) bool { return r.Coin == coin && r.Reason == belowCost })
+}
+
+// rests is how much of a coin waits on deposit addresses, for one reason or any.
+func (s *Shop) rests(coin, reason string) (sum int64) {
+	for i := range s.Resting {
+		if r := &s.Resting[i]; r.Coin == coin && (reason == "" || r.Reason == reason) {
+			sum += r.Amount
+		}
+	}
+	return sum
 }
 
 // thrift is that shown reasons are all that an operator needs to look at.

@@ -251,7 +251,8 @@ func goodShop() Shop {
 		},
 		Earned:   map[string]int64{"USDTX": 1_248_019},
 		Suspense: []Suspended{{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Tx: "t4", Amount: 3_000_000}},
-		Resting:  []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), DueBelow: 5}},
+		Resting:  []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), Amount: 3_000_000, DueBelow: 5}},
+		Hot:      map[string]int64{"USDTX": 110_250_000},
 		Outbox: []Letter{
 			{ID: "lost", Object: "p4", Attempts: 6, Failed: true, Created: at(70), Ended: at(400)},
 			{ID: "new", Object: "w3", Created: at(3000)},

@@ -133,7 +133,7 @@ var breaks = map[string]func(h *history){
 	"at-rest":       func(h *history) { h.chain().Stuck["d2"]["USDTX"] = dec("20") },
 	"many-coins":    func(h *history) { h.shop().Payouts[2].Reason = "fee_too_high" },
 	"below-cost-shown": func(h *history) {
-		h.shop().Payouts[2].Reason, h.shop().Resting[0].Coin = "hot_short", h.shop().Payouts[2].Coin
+		h.shop().Payouts[2].Reason, h.shop().Resting[0].Coin, h.shop().Hot["USDTX"] = "hot_short", h.shop().Payouts[2].Coin, 4_000_000
 	},
 	"gas-left": func(h *history) {
 		h.shop().Payouts[2].Reason, h.shop().Payouts[2].Coin = "hot_short", "X"
@@ -200,6 +200,19 @@ func TestPromises(t *testing.T) {
 			require.Equal(t, p.Open == "", told, "an open promise is counted, and fails nothing")
 			require.Equal(t, p.Open != "", p.Why != "")
 		})
+	}
+}
+
+// TestBelowCost: a payout may say that its coins cost too much to bring where they cover what
+// its hot address lacks, and not where they are a unit too few.
+func TestBelowCost(t *testing.T) {
+	t.Parallel()
+	for _, few := range []int64{0, 1} {
+		h := good()
+		shop := h.shop()
+		shop.Payouts[2].Reason, shop.Hot["USDTX"] = "below_cost", shop.Payouts[2].Amount-shop.Resting[0].Amount-few
+		j := h.play()
+		require.Equal(t, few > 0, j.Tally()["below-cost-shown"].Broken > 0)
 	}
 }
 

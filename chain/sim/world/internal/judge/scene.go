@@ -89,6 +89,7 @@ type Shop struct {
 	Earned    map[string]int64 // platform fees by coin
 	Suspense  []Suspended
 	Resting   []Resting
+	Hot       map[string]int64 // what its hot addresses hold, by coin
 	Outbox    []Letter
 	Sent      []Letter          // those that were delivered, where it was Verified
 	Owed      map[string]int64  // what wallets owe, by "wallet/coin", as the ledger has it: 0 or less
@@ -183,7 +184,7 @@ type Suspended struct {
 type Resting struct {
 	Address, Coin, Reason string
 	Since, Next           time.Time
-	DueBelow              int64
+	Amount, DueBelow      int64
 }
 
 // Letter is a webhook that was not delivered, yet or for good; where Shop.Whole, any.

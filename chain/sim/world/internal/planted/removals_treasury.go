@@ -17,6 +17,20 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT01_GasThatIsThereIsUsed",
 	},
 	{
+		ID: "FN02-below-cost-for-ever", File: "wallet/treasury/needed.go",
+		Old:  `need <= s.held || !s.covers(in.Amount-s.held) {`,
+		New:  `need <= s.held {`,
+		What: "a payout that lacks more than all coins that wait shows that they cost too much to bring", Package: "wallet/treasury",
+		Test: "TestFN02_PayoutThatAllItsCoinsDoNotCoverIsShort",
+	},
+	{
+		ID: "FN02-page-is-all", File: "wallet/treasury/needed.go",
+		Old:  `return lack <= 0 || len(s.notes) == pageSize`,
+		New:  `return lack <= 0`,
+		What: "coins beyond the first page of those that wait are taken for none", Package: "wallet/treasury",
+		Test: "TestFN02_PayoutThatLacksMoreThanAPageOfCrumbsWaitsForThem",
+	},
+	{
 		ID: "FT02-fee-alone-brings-nothing", File: "wallet/treasury/needed.go",
 		Old:  `if v.Reason == outgoing.ReasonGasShort && !t.native(v.Currency) {`,
 		New:  `if v.Reason == outgoing.ReasonGasShort {`,
