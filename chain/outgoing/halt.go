@@ -237,7 +237,9 @@ func (n *Network) unhalted(ctx context.Context, in chain.Intent) (storage.Guard,
 }
 
 // halted reports whether an error says that a halt is what an intent waits for.
-func halted(err error) bool {
+func halted(err error) bool { return waitsFor(err, ReasonHalted) }
+
+func waitsFor(err error, reason Reason) bool {
 	var w *waitError
-	return errors.As(err, &w) && w.reason == ReasonHalted
+	return errors.As(err, &w) && w.reason == reason
 }

@@ -338,3 +338,53 @@ func TestFS02_HeldBackOrderGivesItsNonceToOthers(t *testing.T) {
 		})
 	}
 }
+
+// FS02: an order is signed, no node has heard of it, and then somebody edits its withdrawal:
+// it is not sent again. As long as nobody waits behind its nonce it keeps that, and is paid
+// when its rows are put right. Else the nonce goes to a transaction to ourselves, what waits
+// is paid, and the order fails.
+func TestFS02_SignedOrderThatWasEditedGivesItsNonceToOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		waited   bool
+		currency string // a token's payment takes more gas than what frees its nonce
+	}{{false, "ETH"}, {true, "ETH"}, {true, "USDT"}} {
+		t.Run(fmt.Sprint(c.waited, c.currency), func(t *testing.T) {
+			t.Parallel()
+			held := false
+			w := funded(t, setup{family: chain.AccountFamily, change: func(o *outgoing.Config) {
+				o.Halted = func(_ context.Context, in chain.Intent) (string, error) {
+					if held && in.ID == "a" && in.Purpose != chain.ForCancel {
+						return string(outgoing.ReasonAltered), nil
+					}
+					return "", nil
+				}
+			}})
+			w.client.reject = errAway
+			a := w.intent("a", 2_000_000)
+			a.Currency = c.currency
+			w.submit(a)
+			_ = w.step()
+			require.Equal(t, outgoing.Signed, w.state("a"))
+			held = true
+			w.run(60)
+			require.Equal(t, []any{outgoing.Signed, false}, []any{w.state("a"), w.get("a").Cancelling})
+			if !c.waited {
+				held = false
+				w.run(60)
+				w.each(a)
+				return
+			}
+			b := w.submit(w.intent("b", 2*coin))
+			w.run(60)
+			w.paid(b)
+			w.unpaid(a)
+			require.Equal(t, []any{outgoing.Failed, outgoing.ReasonRefused}, []any{w.last("a").State, w.last("a").Reason})
+			held = false
+			d := w.submit(w.intent("d", 3*coin))
+			w.run(30)
+			w.each(b, d)
+			w.unpaid(a)
+		})
+	}
+}

@@ -276,7 +276,7 @@ func (n *Network) outbid(ctx context.Context, j *job, d *draft, p *picture, over
 		if err != nil {
 			return s, err
 		}
-		if !d.refused(p) {
+		if !n.refused(d, p) {
 			s.op = OnReplace
 			if err = n.reserved(ctx, j, d.built.Spends, s.with); err == nil && !shares(p.open, d.built.Spends) {
 				err = errUnreserved
@@ -299,10 +299,13 @@ func (p *picture) rejected() bool {
 const maxRises = 4
 
 // refused reports whether nodes that have an open attempt would refuse the draft: it
-// spends the same and pays no more. They do not have one that was rejected.
-func (d *draft) refused(p *picture) bool {
+// spends the same and pays no more. They do not have one that was rejected. On account
+// networks they compare the price of gas, which Order.Attempt raises: what uses a nonce up
+// takes less gas than a payment, and costs less at a higher price.
+func (n *Network) refused(d *draft, p *picture) bool {
 	return slices.ContainsFunc(p.open, func(a *att) bool {
-		return d.built.MaxCost <= a.v.MaxCost && (d.intent.Purpose == a.v.Purpose || !a.v.Rejected) && sameSet(d.built.Spends, a.v.Spends)
+		same := d.intent.Purpose == a.v.Purpose || n.info.Family == chain.UTXOFamily && !a.v.Rejected
+		return same && d.built.MaxCost <= a.v.MaxCost && sameSet(d.built.Spends, a.v.Spends)
 	})
 }
 

@@ -308,6 +308,9 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		if halted(err) && j.v.State == Signed && (!j.v.Filling || j.v.Nonce < 0) && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
 			return n.tellPlace(ctx, j, newest, ReasonHalted)
 		}
+		if replaced && waitsFor(err, ReasonAltered) {
+			return n.takeBack(ctx, j)
+		}
 		return nil
 	}
 	if told {
@@ -326,6 +329,20 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 		}
 	}
 	return n.resend(ctx, j, p, may)
+}
+
+// takeBack has the nonce of an order whose rows were edited after it was signed go back to
+// ourselves, where others wait behind it: what it signed is not sent again, and nobody may
+// ever put its rows right.
+func (n *Network) takeBack(ctx context.Context, j *job) (err error) {
+	if j.v.Filling || j.v.Reached {
+		return nil
+	}
+	if j.v.Filling, err = n.blocks(ctx, j); err != nil || !j.v.Filling {
+		return err
+	}
+	n.Log.Warn("nonce_taken_back", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
+	return n.commit(ctx, j, step{op: "take-back", due: n.Now()})
 }
 
 // permit is what may be sent of an intent now.

@@ -76,7 +76,7 @@ var haltRemovals = []Bug{
 	},
 	{
 		ID: "FT06-cheap-cancel", File: "chain/outgoing/settle.go",
-		Old: "(d.intent.Purpose == a.v.Purpose || !a.v.Rejected)", New: "d.intent.Purpose == a.v.Purpose",
+		Old: " || n.info.Family == chain.UTXOFamily && !a.v.Rejected", New: "",
 		What:    "what takes the coins back pays no more than the payment that nodes have",
 		Package: ".", Test: "TestFT06_CancelledPayoutPaysNobody",
 	},

@@ -110,6 +110,27 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFS02_HeldBackOrderGivesItsNonceToOthers",
 	},
 	{
+		ID: "FS02-signed-keeps-its-nonce", File: "chain/outgoing/watch.go",
+		Old:     `if replaced && waitsFor(err, ReasonAltered) {`,
+		New:     `if false {`,
+		What:    "an order that was edited after it was signed keeps the nonce that others wait behind",
+		Package: "./chain/outgoing", Test: "TestFS02_SignedOrderThatWasEditedGivesItsNonceToOthers",
+	},
+	{
+		ID: "FS02-nonce-taken-from-who-may-be-paid", File: "chain/outgoing/watch.go",
+		Old:     `if j.v.Filling, err = n.blocks(ctx, j); err != nil || !j.v.Filling {`,
+		New:     `if j.v.Filling = true; err != nil {`,
+		What:    "an order that was edited after it was signed fails though nobody waits behind it",
+		Package: "./chain/outgoing", Test: "TestFS02_SignedOrderThatWasEditedGivesItsNonceToOthers",
+	},
+	{
+		ID: "FT06-cancel-costs-as-much", File: "chain/outgoing/settle.go",
+		Old:     `n.info.Family == chain.UTXOFamily && !a.v.Rejected`,
+		New:     `!a.v.Rejected`,
+		What:    "what uses up the nonce of a token's payment has to cost more than that payment, and is never sent",
+		Package: "./chain/outgoing", Test: "TestFS02_SignedOrderThatWasEditedGivesItsNonceToOthers",
+	},
+	{
 		ID: "FS02-set-aside-and-told", File: "chain/outgoing/send.go",
 		Old:     `if !j.v.aside() { // else`,
 		New:     `if true { // else`,
