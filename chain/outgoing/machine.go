@@ -19,6 +19,7 @@ const (
 	OnRaise      Trigger = "raise"      // it may cost more
 	OnReserve    Trigger = "reserve"    // its transaction is planned
 	OnSetAside   Trigger = "set-aside"  // others wait for its nonce, and it may not be sent
+	OnTakeBack   Trigger = "take-back"  // others wait behind it, and its rows were edited
 	OnUseUp      Trigger = "use-up"     // the signer refuses a plan that it may have signed
 	OnAbandon    Trigger = "abandon"    // the signer refuses a plan that it has not signed
 	OnFail       Trigger = "fail"       // it can never be built
@@ -86,6 +87,7 @@ var machine = fsm.Machine[State, Trigger]{
 		{From: []State{Signed}, Trigger: OnAccepted, To: Executed},
 		{From: sent, Trigger: OnRejected, Does: "its nonce or coins go back to ourselves"},
 		{From: sent, Trigger: OnPlace, Does: "shows why"},
+		{From: sent, Trigger: OnTakeBack, Does: "its nonce goes back to ourselves"},
 		{From: sent, Trigger: OnRefilled, Does: "submits orders that fill them"},
 		{From: sent, Trigger: OnBeget, Does: "submits the child"},
 		{From: sent, Trigger: OnOrphaned},

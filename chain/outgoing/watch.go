@@ -342,7 +342,7 @@ func (n *Network) takeBack(ctx context.Context, j *job) (err error) {
 		return err
 	}
 	n.Log.Warn("nonce_taken_back", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
-	return n.commit(ctx, j, step{op: "take-back", due: n.Now()})
+	return n.commit(ctx, j, step{op: OnTakeBack, due: n.Now()})
 }
 
 // permit is what may be sent of an intent now.
