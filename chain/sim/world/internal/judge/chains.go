@@ -54,7 +54,8 @@ func (c *Chain) left(p *Payout, coin Coin) (out decimal.Decimal) {
 }
 
 // dear is I24: what forwarding costs, gas and its transfer and what failed included,
-// in a world of a week or so, against half of the value that it moved.
+// in a world of a week or so, against half of the value that it moved, or of the
+// withdrawals that it was for.
 func (j *Judge) dear(s *Scene, c *Chain) {
 	gas := j.gas(c.Network)
 	price := s.Prices[gas.Token]
@@ -88,10 +89,21 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 			}
 		}
 	}
+	wants := j.wants(s, c, func(a string) decimal.Decimal {
+		if paidFor[a].LessThanOrEqual(swept[a]) {
+			return decimal.Zero
+		}
+		return paidFor[a]
+	})
 	for _, a := range sorted(swept) {
 		// Half, and as much again for what prices did since.
-		j.ask("I24", !s.Weather.Mistyped && !s.Weather.Deep, paidFor[a].LessThanOrEqual(swept[a]),
+		w := wants[a]
+		j.ask("I24", !s.Weather.Mistyped && !s.Weather.Deep, paidFor[a].LessThanOrEqual(swept[a]) || w != nil && w.cost.LessThanOrEqual(w.value),
 			"on %s moving %s USD from %s cost %s USD", c.Network, swept[a], a, paidFor[a])
+	}
+	for _, w := range wants {
+		value = value.Add(w.value)
+		w.value = decimal.Zero // it is that of several addresses
 	}
 	for _, a := range sorted(funded) {
 		for _, code := range sorted(c.Stuck[a]) {

@@ -216,6 +216,52 @@ func TestBelowCost(t *testing.T) {
 	}
 }
 
+// TestDearCoinsForAWithdrawal: coins that cost more than they bring are moved only where a
+// withdrawal lacks them that is worth it.
+func TestDearCoinsForAWithdrawal(t *testing.T) {
+	t.Parallel()
+	lacks := func(h *history) { h.shop().Payouts[2].Amount = 111_000_000 }
+	for name, c := range map[string]struct {
+		cost   int64 // of the gas transfer
+		change func(h *history)
+		kept   bool
+	}{
+		"Lacked":     {cost: 2_50000000, change: lacks, kept: true}, // 5 USD for 3 USD, and for 111
+		"AlreadyHot": {cost: 2_50000000, change: func(*history) {}},
+		"TooDear":    {cost: 59_00000000, change: lacks}, // of 111 and 5
+		"OrderedLater": {cost: 2_50000000, change: func(h *history) {
+			lacks(h)
+			h.shop().Payouts[2].Created = at(2930)
+		}},
+		"PaidBefore": {cost: 2_50000000, change: func(h *history) {
+			lacks(h)
+			c := h.chain()
+			c.Moves = slices.Insert(c.Moves, 0, Move{Tx: "t10", From: "hot", To: "o3", Coin: "USDTX", Amount: dec("111")})
+		}},
+		"OfAnother": {cost: 2_50000000, change: func(h *history) {
+			lacks(h)
+			a, b := &h.scene.Shops[0], &h.scene.Shops[1]
+			a.Payouts, b.Payouts = a.Payouts[:2], a.Payouts[2:]
+		}},
+		"OfAnotherCoin": {cost: 2_50000000, change: func(h *history) {
+			lacks(h)
+			h.shop().Payouts[2].Coin = "X"
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := good()
+			chain := h.chain()
+			chain.Moves = append(chain.Moves,
+				Move{Tx: "t8", From: "hot", To: "d4", Coin: "X", Amount: dec("0.001"), Height: 16, Time: at(2910)},
+				Move{Tx: "t9", From: "d4", To: "hot", Coin: "USDTX", Amount: dec("3"), Height: 17, Time: at(2920)})
+			chain.Sent = append(chain.Sent, Sent{"t8", c.cost, true, "hot"}, Sent{"t9", 1000, true, "d4"})
+			c.change(h)
+			require.Equal(t, c.kept, h.play().Tally()["I24"].Broken == 0)
+		})
+	}
+}
+
 // TestLate: what nobody saw before it was mined at the very end counts for nothing.
 func TestLate(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ var aboutChains = []Promise{
 	{ID: "I4-house", Rule: "Gas never spends merchants' coins: what the house has of a network's own coin stays at zero or above; only a deep reorg may break it."},
 	{ID: "I5-own", Rule: "Change, sweeps and gas of our own are never booked as what came from outside."},
 	{ID: "I6", Rule: "Whatever order events came in, what is booked in the end is what a fresh look at the chain finds, transfer by transfer."},
-	{ID: "I24", Rule: "A sweep together with its gas costs at most half of the value that it moves: over a week all of them together at most one and a half times that share, and one failed move per address."},
+	{ID: "I24", Rule: "A sweep together with its gas costs at most half of the value that it moves, and bringing the coins that withdrawals lack at most half of these: over a week all of them together at most one and a half times that share, and one failed move per address."},
 	{ID: "I24-once", Rule: "Of one address one sweep is under way at a time."},
 	{ID: "I28", Rule: "No merchant's, stranger's or receiver's act delays another's first attempt or payout by more than the pause of one attempt."},
 }
