@@ -181,7 +181,10 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 	})
 }
 
-// settleGas corrects what was noted of a gas transfer by what became of it.
+// settleGas corrects what was noted of a gas transfer by what became of it. What it cost
+// above the bound that was noted is no cost of the coins: it freed a nonce for those behind
+// it (see Grant), whatever the coins are worth. Held against them it would keep them there
+// beside their gas for ever.
 func (n *SweepNote) settleGas(o outgoing.Outcome, landed bool) {
 	if !landed {
 		n.Sent -= n.Gas

@@ -1,6 +1,7 @@
 package treasury_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -118,4 +119,36 @@ func TestFN03_SignedSweepIsRaisedWithinItsShareAndTheDay(t *testing.T) {
 			w.released()
 		})
 	}
+}
+
+// Gas is on its way to an address when fees rise thirty times: it is replaced at the new
+// price, as a payout waits behind its nonce. That is not the cost of the coins there: when
+// fees have fallen they are moved with the gas that is there, and do not wait for ever.
+func TestFN03_FreeingANonceIsNotTheCostOfTheCoins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.pay("USDTERC20", "200")
+	w.until(func() bool {
+		return len(w.intents(chain.ForSweep)) == 1 && w.intents(chain.ForSweep)[0].State == outgoing.Settled
+	})
+	p := w.pay("USDTERC20", "2.2")
+	on := func() bool { // its gas is on its way
+		return slices.ContainsFunc(w.intents(chain.ForGas), func(v outgoing.IntentRow) bool { return v.State == outgoing.Signed })
+	}
+	w.until(on)
+	calm := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(30 * calm)
+	w.withdraw("USDTERC20", "150")
+	w.until(func() bool { w.clock.Advance(time.Minute); return !on() })
+	bounds := w.intents(chain.ForGas)
+	require.Greater(t, max(bounds[0].MaxCost, bounds[1].MaxCost), 10*min(bounds[0].MaxCost, bounds[1].MaxCost))
+	w.hours(12)
+	require.Equal(t, treasury.WaitBelowCost, w.waiting()[0].Reason)
+	w.chain.SetFeeLevel(calm)
+	w.hours(3)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero())
+	w.mine(14)
+	w.conserved("ETH", "USDTERC20")
+	w.released()
 }

@@ -31,6 +31,13 @@ var treasuryRemovals = []Bug{
 		Test: "TestFN02_PayoutThatLacksMoreThanAPageOfCrumbsWaitsForThem",
 	},
 	{
+		ID: "FN03-nonce-paid-by-the-coins", File: "wallet/treasury/landed.go",
+		Old:  "n.Spent += min(o.Cost, n.GasCost) - n.GasCost",
+		New:  "n.Spent += o.Cost - n.GasCost",
+		What: "coins wait for ever beside the gas that was sent for them, as its nonce had to be freed at a high price", Package: "wallet/treasury",
+		Test: "TestFN03_FreeingANonceIsNotTheCostOfTheCoins",
+	},
+	{
 		ID: "FT02-fee-alone-brings-nothing", File: "wallet/treasury/needed.go",
 		Old:  `if v.Reason == outgoing.ReasonGasShort && !t.native(v.Currency) {`,
 		New:  `if v.Reason == outgoing.ReasonGasShort {`,
