@@ -213,3 +213,51 @@ func TestW15_AmountsArriveExactly(t *testing.T) {
 }
 
 var mu sync.Mutex
+
+// TestW14_SignedOrderWhoseCoinsAreGone: a transaction was signed on coins that a fork then took
+// away, or on the word of a node that was behind. No node takes it while the address lacks
+// them, and an operator looks only where a reason asks for coins.
+func TestW14_SignedOrderWhoseCoinsAreGone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		currency     string
+		amount       ledger.Amount
+		stray        string
+		left, tokens ledger.Amount // that the fork leaves
+		says         outgoing.Reason
+	}{
+		"Amount":      {"ETH", coin, "ETH", coin / 2, 0, outgoing.ReasonHotShort},
+		"Fee":         {"ETH", coin, "ETH", coin, 0, outgoing.ReasonGasShort},
+		"FeeOfTokens": {"USDT", 900_000, "ETH", 0, 1_000_000, outgoing.ReasonGasShort},
+		"NothingGone": {"ETH", coin, "USDT", 2 * coin, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{})
+			if c.left > 0 {
+				w.fund(w.hot, "ETH", c.left)
+			}
+			if c.tokens > 0 {
+				w.fund(w.hot, "USDT", c.tokens)
+			}
+			cur, err := w.reg.Currency(c.stray)
+			require.NoError(t, err)
+			stray, err := w.chain.Fund(w.hot.Address, c.stray, cur.Decimal(5*coin))
+			require.NoError(t, err)
+			in := w.intent("a", c.amount)
+			in.Currency = c.currency
+			w.submit(in)
+			require.NoError(t, w.step())
+			require.Equal(t, outgoing.Signed, w.get("a").State)
+			_, err = w.chain.Reorg(1, stray)
+			require.NoError(t, err)
+			w.run(30)
+			require.Equal(t, c.says, w.last("a").Reason)
+			w.fund(w.hot, c.stray, 5*coin)
+			w.run(30)
+			w.paid(in)
+			require.Empty(t, w.get("a").Reason)
+			w.sound()
+		})
+	}
+}

@@ -1,12 +1,15 @@
 package outgoing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -206,7 +209,7 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	j.v = before
 	j.v.MaxCost, j.v.BumpAt = bound, n.Now().Add(n.StuckAfter)
 	next := step{op: OnUnreplaced, due: n.Now().Add(n.Poll)}
-	if why := reasonOf(err); j.v.State == Signed && (why == ReasonGasShort || why == ReasonTooDear) && why != j.v.Reason && j.v.Reason != ReasonOccupied && !j.v.aside() {
+	if why := n.unreplaced(ctx, j, p, err); why != "" && j.v.State == Signed && why != j.v.Reason && j.v.Reason != ReasonOccupied && !j.v.aside() {
 		j.v.Reason = why
 		next.tell = n.outcome(j)
 		next.tell.Amount = j.paid(&last.v)
@@ -219,6 +222,39 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 		}
 	}
 	return false, n.commit(ctx, j, next)
+}
+
+// unreplaced is what a signed order waits for that cannot be replaced because of cause, ""
+// where nodes take what was sent. Coins that a dearer transaction alone lacks are not waited
+// for.
+func (n *Network) unreplaced(ctx context.Context, j *job, p *picture, cause error) Reason {
+	if errors.Is(cause, chain.ErrShort) {
+		return n.unpaid(ctx, j, p)
+	}
+	if why := reasonOf(cause); why == ReasonGasShort || why == ReasonTooDear {
+		return why
+	}
+	return ""
+}
+
+// unpaid is what an address lacks of the network's own coin for the cheapest transaction of
+// an order that is signed, "" = nothing, or it is not known: nodes take none without it.
+// Where all of an address is sent its owner sees to the gas.
+func (n *Network) unpaid(ctx context.Context, j *job, p *picture) Reason {
+	b, ok := n.Client.(chain.Balancer)
+	if !ok || n.nonces == nil || j.v.All || j.v.Filling {
+		return ""
+	}
+	amount := decimal.Zero // a token that is missing keeps no transaction out of a block
+	if j.v.Currency == n.gas.Code {
+		amount = n.gas.Decimal(j.v.Amount)
+	}
+	least := slices.MinFunc(p.open, func(a, b *att) int { return cmp.Compare(a.v.MaxCost, b.v.MaxCost) })
+	lacks := (*waitError)(nil)
+	if err := holds(ctx, b, n.gas, j.v.From, amount, n.gas.Decimal(least.v.MaxCost)); errors.As(err, &lacks) {
+		return lacks.reason
+	}
+	return ""
 }
 
 // behind reports whether an earlier nonce of the same address is still open: it
