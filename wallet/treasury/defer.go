@@ -45,22 +45,33 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 	if err != nil {
 		return err
 	}
-	lasts := j.note.Alerted != v.waiting && now.Sub(j.note.Since) >= t.cfg.StuckAfter
-	if lasts {
-		j.note.Alerted = v.waiting
-	}
-	if err := t.put(ctx, j, j.note.Next, deposits...); err != nil || !lasts {
+	alert := t.lasts(ctx, j)
+	if err := t.put(ctx, j, j.note.Next, deposits...); err != nil {
 		return err
 	}
-	t.cfg.Log.WarnContext(ctx, "sweep_waiting_long", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
-		"currency", j.s.Currency, "reason", v.waiting, "detail", v.reason, "since", j.note.Since)
-	if t.cfg.Notify != nil {
-		t.cfg.Notify(storage.Apart(ctx), Notice{
-			Tenant: j.s.Tenant, Network: chain.Network(j.s.Network), Sweep: j.row.ID, Currency: j.s.Currency,
-			Reason: v.waiting, Detail: v.reason, Since: j.note.Since,
-		})
-	}
+	alert()
 	return nil
+}
+
+// lasts notes that the operator is told of a sweep that has waited for Config.StuckAfter, and
+// returns what tells him once that is stored: nothing where he was told before, or it waits
+// for lower costs.
+func (t *Treasury) lasts(ctx context.Context, j *job) (alert func()) {
+	n, reason, since := &j.note, j.note.Waiting, j.note.Since
+	if reason == "" || reason == WaitBelowCost || n.Alerted == reason || t.cfg.Now().Sub(since) < t.cfg.StuckAfter {
+		return func() {}
+	}
+	n.Alerted = reason
+	return func() {
+		t.cfg.Log.WarnContext(ctx, "sweep_waiting_long", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
+			"currency", j.s.Currency, "reason", reason, "detail", j.s.Reason, "since", since)
+		if t.cfg.Notify != nil {
+			t.cfg.Notify(storage.Apart(ctx), Notice{
+				Tenant: j.s.Tenant, Network: chain.Network(j.s.Network), Sweep: j.row.ID, Currency: j.s.Currency,
+				Reason: reason, Detail: j.s.Reason, Since: since,
+			})
+		}
+	}
 }
 
 // deferred is the rows of a sweep's deposits that are told to be deferred.

@@ -28,11 +28,8 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 	if err != nil || !ok || intent.State != outgoing.Waiting && intent.State != outgoing.Signed {
 		return "", false, err
 	}
-	j.s.Reason = string(intent.Reason)
+	j.s.Reason, waiting = string(intent.Reason), orderWaits(in.Purpose, intent.State, intent.Reason)
 	j.note.MaxCost = max(j.note.MaxCost, intent.MaxCost) // may have been raised: see Grant
-	if intent.State == outgoing.Signed {
-		waiting = signedWaits[intent.Reason]
-	}
 	c, err := t.cfg.Registry.Currency(j.s.Currency)
 	if err != nil {
 		return "", false, err
@@ -65,8 +62,19 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 	return "", true, t.put(ctx, j, t.cfg.Now())
 }
 
-// signedWaits is what a sweep waits for that was signed at a price at which it is in no block.
-var signedWaits = map[outgoing.Reason]string{outgoing.ReasonTooDear: WaitBelowCost, outgoing.ReasonGasShort: WaitGasShort}
+// orderWaits is what a sweep waits for whose order, or that of its gas, was handed over:
+// "" = it is on its way.
+func orderWaits(p chain.Purpose, s outgoing.State, r outgoing.Reason) string {
+	switch {
+	case s != outgoing.Waiting && s != outgoing.Signed:
+		return ""
+	case r == outgoing.ReasonGasShort, r == outgoing.ReasonHotShort && p == chain.ForGas:
+		return WaitGasShort
+	case r == outgoing.ReasonTooDear:
+		return WaitBelowCost
+	}
+	return string(r)
+}
 
 // missing is how much gas the address lacks for a sweep at the present price, and whether
 // the sweep is signed.
@@ -198,23 +206,12 @@ func (t *Treasury) gas(ctx context.Context, j *job, sweep chain.Intent) (in chai
 	}, nil
 }
 
-// gasWaits reports whether a gas transfer that was handed over waits because the hot
-// address does not hold its amount and its fee.
-func (t *Treasury) gasWaits(ctx context.Context, in chain.Intent) (bool, error) {
-	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID)
-	return ok && v.State == outgoing.Waiting && lacksCoins(v.Reason), err
-}
-
-func lacksCoins(r outgoing.Reason) bool {
-	return r == outgoing.ReasonHotShort || r == outgoing.ReasonGasShort || r == outgoing.ReasonBelowCost
-}
-
 // waits notes for what a sweep waits that was handed over; "" = it is on its way.
 func (n *SweepNote) waits(reason string, now time.Time) {
 	if n.Waiting == reason {
 		return
 	}
-	if n.Waiting, n.Since = reason, now; reason == "" {
+	if n.Waiting, n.Since, n.Alerted = reason, now, ""; reason == "" {
 		n.Since = time.Time{}
 	}
 }

@@ -146,7 +146,8 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			s.State = SweepNew
 			j.note.settleGas(o, landed)
-		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && o.State == outgoing.Waiting && lacksCoins(o.Reason):
+		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && orderWaits(o.Purpose, o.State, o.Reason) == WaitGasShort:
+			s.Reason = string(o.Reason)
 			j.note.waits(WaitGasShort, t.cfg.Now())
 			return storage.Change{
 				ID: fmt.Sprintf("%s/short/%d", o.Intent, row.Version), Partition: storage.Network(o.Network), Put: j.rows(row.Due),

@@ -253,7 +253,7 @@ type Waiting struct {
 	Address  chain.Address
 	Currency *chain.Currency
 	Amount   ledger.Amount // what the address held when it was last looked at, in the currency's units
-	Reason   string        // one of the Wait… constants
+	Reason   string        // one of the Wait… constants, or the outgoing.Reason of its order
 	Detail   string
 	Since    time.Time
 	Next     time.Time // of the next look; zero = when forwarding costs at most DueBelow

@@ -7,7 +7,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Why a deferred sweep waits.
+// Why a sweep waits. One that was handed over waits for what its order, or that of its gas,
+// waits for: where none of these says it, the reason is the outgoing.Reason of that order.
 const (
 	WaitBelowCost = "below_cost"       // forwarding costs more than the allowed share of what the address holds
 	WaitNoPrice   = "no_price"         // the value cannot be judged: no price of the currency or of the gas
@@ -30,8 +31,8 @@ type SweepNote struct {
 	// Amount is what the address held when it was last looked at, in the currency's units;
 	// before the first look the sum of the deposits, or 0 where that is not known.
 	Amount ledger.Amount `db:"amount"`
-	// Waiting is one of the Wait… constants; "" while the coins are on their way. A sweep
-	// that is not deferred waits while the hot address lacks the coins for its gas transfer.
+	// Waiting is one of the Wait… constants or the outgoing.Reason of an order that was handed
+	// over; "" while the coins are on their way.
 	Waiting string    `db:"waiting"`
 	Since   time.Time `db:"since"` // when it began to wait for this reason
 	Next    time.Time `db:"next"`  // of the next look; zero = when forwarding costs at most DueBelow
@@ -59,10 +60,10 @@ type SweepNote struct {
 	Allowed ledger.Amount `db:"allowed"`
 }
 
-// coming reports whether the coins are on their way, or the sweep was made due and not
+// coming reports whether the sweep was handed over and lacks no gas, or was made due and not
 // looked at since.
 func (n *SweepNote) coming() bool {
-	return n.Waiting == "" || n.Waiting == WaitBelowCost && n.DueBelow < 0 && n.Next.IsZero()
+	return n.Waiting == "" || n.Waiting != WaitGasShort && n.DueBelow < 0 && n.Next.IsZero()
 }
 
 // allowedFor is what the sweep was allowed to cost for a payout so far.

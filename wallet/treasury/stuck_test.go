@@ -607,6 +607,90 @@ func TestFT01_GasTransferThatLacksItsCoinsIsShown(t *testing.T) {
 	w.released()
 }
 
+// A gas transfer was signed on coins that a fork then took away. No node takes it, and the
+// coins behind it say since when they wait, and for what.
+func TestFT01_SignedGasTransferThatLacksItsCoinsIsShown(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]string{"Amount": "0.0002", "Fee": "0.00021"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund(left)
+			p := w.pay("USDTERC20", "300")
+			w.mine(11)
+			stray, err := w.chain.Fund(w.hot, "ETH", dec("0.3"))
+			require.NoError(t, err)
+			gas := func() outgoing.IntentRow { return append(w.intents(chain.ForGas), outgoing.IntentRow{})[0] }
+			w.until(func() bool { return gas().State == outgoing.Signed })
+			_, err = w.chain.Reorg(int(w.chain.Height()-w.height(stray)+1), stray)
+			require.NoError(t, err)
+			w.hours(12)
+			require.Equal(t, outgoing.Signed, gas().State)
+			waiting := w.waiting()
+			require.Len(t, waiting, 1)
+			require.Equal(t, treasury.WaitGasShort, waiting[0].Reason)
+			require.Equal(t, p.Address, string(waiting[0].Address))
+			require.WithinRange(t, waiting[0].Since, w.clock.Now().Add(-12*time.Hour), w.clock.Now().Add(-11*time.Hour))
+			require.True(t, waiting[0].Next.After(w.clock.Now()))
+
+			w.fund("0.0005")
+			w.hours(2)
+			w.mine(30)
+			require.Empty(t, w.waiting())
+			require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+			w.conserved("ETH", "USDTERC20")
+			w.released()
+		})
+	}
+}
+
+// height is that of the block that a transfer to the hot address is in.
+func (w *world) height(tx string) int64 {
+	for _, x := range w.chain.Transfers(w.hot) {
+		if x.Tx == tx {
+			return x.Block.Height
+		}
+	}
+	return 0
+}
+
+// The signer signs nothing. What was handed over to it, the gas transfer of one sweep and
+// another sweep itself, is shown with that reason, and the host is told once.
+func TestFT01_SweepThatIsNotSignedIsShown(t *testing.T) {
+	t.Parallel()
+	for _, currency := range []string{"USDTERC20", "ETH"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			var told []treasury.Notice
+			w := newWorldAs(t, "ETH", func(w *world) {
+				w.treasury.Notify = func(_ context.Context, n treasury.Notice) { told = append(told, n) }
+			})
+			w.fund("1")
+			w.shy = true
+			p := w.pay(currency, "300")
+			w.mine(14)
+			w.hours(12)
+			waiting := w.waiting()
+			require.Len(t, waiting, 1)
+			require.Equal(t, string(outgoing.ReasonSigner), waiting[0].Reason)
+			require.Equal(t, p.Address, string(waiting[0].Address))
+			require.WithinRange(t, waiting[0].Since, w.clock.Now().Add(-12*time.Hour), w.clock.Now().Add(-11*time.Hour))
+			require.True(t, waiting[0].Next.After(w.clock.Now()))
+			require.Len(t, told, 1)
+			require.Equal(t, waiting[0].Reason, told[0].Reason)
+			require.Equal(t, waiting[0].Since, told[0].Since)
+
+			w.shy = false
+			w.hours(3)
+			w.mine(30)
+			require.Empty(t, w.waiting())
+			require.Len(t, told, 1)
+			w.conserved("ETH", currency)
+			w.released()
+		})
+	}
+}
+
 // A small deposit waits for lower fees. They fall, and a large one comes, while the node
 // has fallen back behind its block. The small one is not forwarded as if it were all.
 func TestR06_LittleIsThereForANodeThatIsBehind(t *testing.T) {

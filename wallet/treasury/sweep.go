@@ -463,18 +463,20 @@ func (t *Treasury) send(ctx context.Context, j *job) error {
 		return t.unsent(ctx, j, err)
 	}
 	if j.s.State == SweepFunding {
-		short, err := t.gasWaits(ctx, in)
+		gas, _, _, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), in.ID)
 		if err != nil {
 			return err
 		}
-		if short {
-			waiting = WaitGasShort
-		}
+		j.s.Reason, waiting = string(gas.Reason), orderWaits(in.Purpose, gas.State, gas.Reason)
 	}
 	j.note.waits(waiting, t.cfg.Now())
+	alert := t.lasts(ctx, j)
 	err = t.put(ctx, j, t.cfg.Now().Add(10*t.cfg.Lease)) // its outcome wakes it before
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // its outcome was faster
+	}
+	if err == nil {
+		alert()
 	}
 	return err
 }

@@ -66,8 +66,8 @@ type Config struct {
 	// OnWithdrawal gets every outcome of a withdrawal after its cost is booked.
 	OnWithdrawal outgoing.Handler
 
-	// StuckAfter is how long a sweep may wait for one reason until the operator is told. One
-	// that waits for lower costs is not looked at meanwhile, and not told of. Defaults to 15
+	// StuckAfter is how long a sweep may wait for one reason until the operator is told, also
+	// one that was handed over. One that waits for lower costs is not told of. Defaults to 15
 	// minutes.
 	StuckAfter time.Duration
 	// Notify tells the host of a sweep that has waited for StuckAfter, once for each reason;
@@ -89,7 +89,7 @@ type Notice struct {
 	Network  chain.Network
 	Sweep    string
 	Currency string
-	Reason   string // one of the Wait… constants
+	Reason   string // as Waiting.Reason
 	Detail   string
 	Since    time.Time
 }
