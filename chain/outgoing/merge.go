@@ -193,7 +193,8 @@ func (n *Network) merging(ctx context.Context, payout, tenant string) (Reason, e
 	return why, err
 }
 
-// had are a payout's merges so far: how many, and the sum of their bounds.
+// had are a payout's merges so far: how many, and the sum of their bounds, or of what those
+// cost that have ended.
 func (n *Network) had(ctx context.Context, payout string) (count int, bounds ledger.Amount, err error) {
 	const page = 100
 	for {
@@ -304,7 +305,18 @@ func (n *Network) needed(ctx context.Context, j *job) error {
 // unneeded ends a merge of which nothing was reserved.
 func (n *Network) unneeded(ctx context.Context, j *job) error {
 	j.v.State, j.v.Reason = Cancelled, ""
-	return n.commit(ctx, j, step{op: OnUnneeded, tell: n.outcome(j)})
+	return n.commit(ctx, j, step{op: OnUnneeded, tell: n.outcome(j), levels: j.cost(0)})
+}
+
+// cost has a merge that has ended count with what it cost, and no more with what it might
+// have cost, towards what all merges of its payout may.
+func (j *job) cost(cost ledger.Amount) []storage.Level {
+	left := j.v.MaxCost - cost
+	if !j.merge() || !j.v.ended() || left <= 0 {
+		return nil
+	}
+	j.v.MaxCost = cost
+	return boundsOf(PayoutOf(j.id), -left, 0)
 }
 
 // backed has what a merge may cost set aside. The bound of other orders was set aside before

@@ -363,3 +363,46 @@ func TestFT04_MergesThatBecomeTooDear(t *testing.T) {
 	w.paid(in)
 	w.sound()
 }
+
+// TestFT04_MergesCountWithWhatTheyCost: fees rise while the first merges of a payout are in no
+// block, and their bounds are raised to all that it may cost. Nodes keep what they saw first,
+// which lands when fees have fallen, and costs little of that: so there is room for those that
+// it needs next.
+func TestFT04_MergesCountWithWhatTheyCost(t *testing.T) {
+	t.Parallel()
+	const most = 200_000
+	w := crowded(t, narrow(3, func(c *outgoing.Config) {
+		c.MayCost = func(context.Context, chain.Intent) (ledger.Amount, error) { return most, nil }
+		c.Raise = func(_ context.Context, _ chain.Intent, most ledger.Amount) (ledger.Amount, error) { return most, nil }
+	}), 25)
+	w.chain.SetFirstSeen(true)
+	in := w.submit(w.intent("a", 20*coin-coin/2))
+	require.NoError(t, w.step())
+	require.Equal(t, map[outgoing.State]int{outgoing.Signed: 6}, w.merges())
+	bounds := func() (sum ledger.Amount) {
+		for _, r := range w.rows(outgoing.Intents.Table) {
+			if outgoing.IsMerge(r.ID) {
+				sum += outgoing.Intents.Value(r).MaxCost
+			}
+		}
+		return sum
+	}
+	w.chain.SetFeeLevel(150)
+	for range 4 {
+		w.advance(stuck)
+		require.NoError(t, w.step())
+	}
+	require.Greater(t, bounds(), ledger.Amount(most*3/4))
+	w.chain.SetFeeLevel(50)
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 9}, w.merges())
+	var cost ledger.Amount
+	for _, r := range w.rows(outgoing.Outcomes.Table) {
+		if outgoing.IsMerge(r.ID) {
+			cost += outgoing.Outcomes.Value(r).Cost
+		}
+	}
+	require.Equal(t, cost, bounds())
+	w.sound()
+}

@@ -39,6 +39,7 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 			j.v.Reason = ReasonRefused
 		}
 	}
+	s.levels = j.cost(won.st.Cost)
 	s.tell = n.outcome(j)
 	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations
 	if j.v.State == Settled {
@@ -62,6 +63,7 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	default:
 		j.v.State, j.v.Reason = Failed, ""
 	}
+	s.levels = j.cost(0)
 	n.Log.Error("attempts_dead", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Bool("foreign", p.foreign), slog.String("state", string(j.v.State)))
 	s.tell = n.outcome(j)
 	return n.commit(ctx, j, s)

@@ -31,6 +31,13 @@ var treasuryRemovals = []Bug{
 		Test: "TestFN02_PayoutThatLacksMoreThanAPageOfCrumbsWaitsForThem",
 	},
 	{
+		ID: "FT04-bounds-for-costs", File: "chain/outgoing/merge.go",
+		Old:  `left := j.v.MaxCost - cost`,
+		New:  `left := min(j.v.MaxCost-cost, 0)`,
+		What: "a payout waits for ever as the bounds of its merges, which cost less, took all that it may cost", Package: "chain/outgoing",
+		Test: "TestFT04_MergesCountWithWhatTheyCost",
+	},
+	{
 		ID: "FN03-nonce-paid-by-the-coins", File: "wallet/treasury/landed.go",
 		Old:  "n.Spent += min(o.Cost, n.GasCost) - n.GasCost",
 		New:  "n.Spent += o.Cost - n.GasCost",
