@@ -175,7 +175,8 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	if len(last.v.Spends) == 0 || n.lapses() || len(p.open) >= n.MaxAttempts && !j.v.Filling {
 		return false, nil // it would not conflict, and both could land
 	}
-	if behind, err := n.behind(ctx, j); err != nil || behind {
+	// What is called off is replaced once although it is behind others, as it may land with them.
+	if behind, err := n.behind(ctx, j); err != nil || behind && (!j.v.Filling || last.v.Purpose == chain.ForCancel) {
 		return false, err
 	}
 	if holes, err := n.holes(ctx, j); err != nil || holes {

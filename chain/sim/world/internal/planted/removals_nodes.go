@@ -3,6 +3,13 @@ package planted
 // What the sources of nodes say that a model of them did not.
 var nodeRemovals = []Bug{
 	{
+		ID: "FT06-cancel-waits-its-turn", File: "chain/outgoing/settle.go",
+		Old:  `behind && (!j.v.Filling || last.v.Purpose == chain.ForCancel)`,
+		New:  `behind`,
+		What: "a payout that an operator calls off behind another one's nonce is paid", Package: "internal/e2e",
+		Test: "TestFT06_AnvilCancelledPayoutPaysNobody",
+	},
+	{
 		ID: "FN31-remembered-is-waiting", File: "chain/xrp/status.go",
 		Old:     `if err == nil && at == waiting {`,
 		New:     `if err == nil && (at == waiting || known) {`,
