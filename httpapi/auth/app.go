@@ -172,8 +172,8 @@ func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64) error 
 }
 
 // authenticate finds the application that client credentials are of. Whether the
-// client is unknown or the secret wrong, it does the same work: one read, one
-// hash, one comparison in constant time. ErrUnknownClient, ErrCredentials,
+// client is unknown or the secret wrong, it does the same work: one read, and a
+// hash and a comparison in constant time for each key. ErrUnknownClient, ErrCredentials,
 // *BackoffError.
 func (s *Service) authenticate(ctx context.Context, client, secret string) (application, storage.Row, error) {
 	if !clientID(client) {
@@ -182,8 +182,8 @@ func (s *Service) authenticate(ctx context.Context, client, secret string) (appl
 	if len(secret) > maxSecret {
 		secret = secret[:maxSecret+1] // longer than any
 	}
-	hash := s.mac(forSecret, client, secret)
-	try := s.attempt(ctx, ofClients, client, string(hash))
+	hashes := s.macs(forSecret, client, secret)
+	try := s.attempt(ctx, ofClients, client, string(hashes[0]))
 	wait := s.guesses.wait(try)
 	if wait > 0 && !made(secretPrefix, secret) { // a made secret cannot be guessed: its owner is let in
 		return application{}, storage.Row{}, &BackoffError{RetryAfter: wait}
@@ -195,9 +195,21 @@ func (s *Service) authenticate(ctx context.Context, client, secret string) (appl
 	if !known {
 		a.SecretHash = s.nobody
 	}
-	if hmac.Equal(a.SecretHash, hash) && known {
+	right := -1
+	for i, hash := range hashes {
+		if hmac.Equal(a.SecretHash, hash) && known {
+			right = i
+		}
+	}
+	if right >= 0 {
 		if known, err = s.intact(ctx, applications.Table, row.ID, a, a.Seal); err != nil || !known {
 			return a, row, cmp.Or(err, ErrUnknownClient)
+		}
+		if right > 0 {
+			a.SecretHash = hashes[0]
+			moved, err := s.applicationRow(row.ID, row.Version, a)
+			s.move(ctx, storage.Change{Put: []storage.Row{moved}}, err)
+			row.Version++ // or it is decided again
 		}
 		s.guesses.right(try)
 		return a, row, nil

@@ -75,7 +75,11 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (APIKey, string, erro
 	if err != nil {
 		return APIKey{}, "", err
 	}
-	err = storage.CommitOne(ctx, s.store, storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{row}})
+	c := storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{row}}
+	for _, id := range s.olderIDs(forKey, n.Key) {
+		c.Require = append(c.Require, apiKeys.Guard(id, 0))
+	}
+	err = storage.CommitOne(ctx, s.store, c)
 	if taken := new(storage.DuplicateError); errors.Is(err, storage.ErrConflict) || errors.As(err, &taken) {
 		err = ErrExists
 	}
@@ -114,8 +118,9 @@ func (s *Service) CheckKey(ctx context.Context, key string, beside ...Beside) (I
 	var k apiKey
 	var ok bool
 	was, known := s.guesses.holder(id)
+	var row storage.Row
 	ask := []func(context.Context) error{func(ctx context.Context) (err error) {
-		k, _, ok, err = apiKeys.One(ctx, s.store, storage.System, id)
+		k, row, ok, err = stored(ctx, s, apiKeys, forKey, key)
 		return err
 	}}
 	if err := storage.SideBySide(ctx, s.store, besides(ask, was, known, beside)...); err != nil {
@@ -124,8 +129,12 @@ func (s *Service) CheckKey(ctx context.Context, key string, beside ...Beside) (I
 	if !ok {
 		return Identity{}, s.unknown(try, Unknown)
 	}
-	if ok, err := s.intact(ctx, apiKeys.Table, id, k, k.Seal); err != nil || !ok {
+	if ok, err := s.intact(ctx, apiKeys.Table, row.ID, k, k.Seal); err != nil || !ok {
 		return Identity{}, altered(err)
+	}
+	if row.ID != id {
+		moved, err := s.keyRow(id, 0, k)
+		s.move(ctx, storage.Change{Drop: []storage.Row{row}, Put: []storage.Row{moved}}, err)
 	}
 	try.who = holder{k.KeyID, k.Tenant}
 	s.guesses.right(try)

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,9 +22,18 @@ const eventAltered = "credential_altered"
 // colSeal is the column of the seal.
 const colSeal = "seal"
 
-// sealFor is the seal of a row. A column that has its zero value is left out, so that a
-// column which a later version adds changes no seal.
+// sealFor is the seal of a row with the newest key.
 func (s *Service) sealFor(t *storage.Table, id string, value any) ([]byte, error) {
+	seals, err := s.seals(t, id, value)
+	if err != nil {
+		return nil, err
+	}
+	return seals[0], nil
+}
+
+// seals are the seals of a row with every key, newest first. A column that has its zero value
+// is left out, so that a column which a later version adds changes no seal.
+func (s *Service) seals(t *storage.Table, id string, value any) ([][]byte, error) {
 	scalars, err := t.Encode(value)
 	if err != nil {
 		return nil, err
@@ -46,7 +56,7 @@ func (s *Service) sealFor(t *storage.Table, id string, value any) ([]byte, error
 			texts = append(texts, c.Name, text)
 		}
 	}
-	return s.mac(forSeal, texts...), nil
+	return s.macs(forSeal, texts...), nil
 }
 
 // applicationRow makes the sealed row of an application.
@@ -79,8 +89,44 @@ func (s *Service) sealed(ctx context.Context, t *storage.Table, id string, value
 	if len(seal) == 0 {
 		return s.unsealed(ctx)
 	}
-	want, err := s.sealFor(t, id, value)
-	return err == nil && hmac.Equal(want, seal), err
+	seals, err := s.seals(t, id, value)
+	return slices.ContainsFunc(seals, func(want []byte) bool { return hmac.Equal(want, seal) }), err
+}
+
+// Credential is one that is stored.
+type Credential struct {
+	Kind   string // "application" or "api key"
+	ID     string
+	Tenant string
+}
+
+// Unmoved lists the applications and API keys that are hashed with an older one of
+// Config.Keys: their secrets were not used since the newest came. They are void when that older
+// one goes. Tokens are not listed: they end by themselves.
+func (s *Service) Unmoved(ctx context.Context) (out []Credential, err error) {
+	err = s.eachRow(ctx, func(kind, of string, r storage.Row, seal []byte) error {
+		seals, err := s.seals(r.Table, r.ID, r.Value)
+		if err != nil || r.Table == tokens.Table || hmac.Equal(seals[0], seal) {
+			return err
+		}
+		if slices.ContainsFunc(seals[1:], func(other []byte) bool { return hmac.Equal(other, seal) }) {
+			out = append(out, Credential{Kind: kind, ID: r.ID, Tenant: of})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// move commits a row that the newest key hashes in the place of one that an older key did. The
+// credential is good whether it succeeds or not: if not, its next use tries again.
+func (s *Service) move(ctx context.Context, c storage.Change, err error) {
+	if err == nil {
+		c.ID, c.Partition = s.newID(), storage.System
+		err = storage.CommitOne(ctx, s.store, c)
+	}
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // another process was first
+		s.log.WarnContext(ctx, "credential_not_moved", slog.Any("error", err))
+	}
 }
 
 // Altered is a row of a credential that somebody edited or made up in the database.

@@ -231,3 +231,86 @@ func TestFM08_CredentialsOfAnEarlierVersion(t *testing.T) {
 		require.Equal(t, 3, i.uses(), "nobody is asked about what is sealed")
 	})
 }
+
+// keysAre has processes that start from now on take these keys, newest first.
+func (i *insider) keysAre(seeds ...byte) {
+	was := i.change
+	i.change = func(c *auth.Config) {
+		was(c)
+		c.Key, c.Keys = nil, nil
+		for _, b := range seeds {
+			c.Keys = append(c.Keys, bytes.Repeat([]byte{b}, 32))
+		}
+	}
+	i.Service = i.process()
+}
+
+// TestFM08_KeyOfCredentialsIsRotated: a new key takes the old one's place. Whoever uses a
+// credential meanwhile has it afterwards; those who did not are listed before the old key goes.
+func TestFM08_KeyOfCredentialsIsRotated(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		i := newInsider(t, w)
+		unused, secret, err := i.CreateKey(i.ctx, auth.NewKey{Tenant: tenant, Name: "unused", Scopes: []auth.Scope{auth.Read}})
+		require.NoError(t, err)
+		i.keysAre(7, 8)
+		require.Equal(t, 3, i.uses())
+		i.keysAre(8, 7)
+		left, err := i.Unmoved(i.ctx)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(left), 3)
+		require.Equal(t, 3, i.uses())
+		_, _, err = i.CreateKey(i.ctx, auth.NewKey{Tenant: other, Name: "taken", Key: secret, Scopes: []auth.Scope{auth.Read}})
+		require.ErrorIs(t, err, auth.ErrExists, "it is another's")
+
+		i.keysAre(7, 8)
+		require.Equal(t, 3, i.uses(), "a process with the list of before")
+		i.keysAre(8, 7)
+		require.Equal(t, 3, i.uses())
+		found, err := i.Verify(i.ctx, "")
+		require.NoError(t, err)
+		require.Empty(t, found)
+		left, err = i.Unmoved(i.ctx)
+		require.NoError(t, err)
+		require.Contains(t, kinds(left), "api key "+tenant)
+		require.NotContains(t, kinds(left), "application "+tenant)
+		_, err = i.CheckKey(i.ctx, secret)
+		require.NoError(t, err)
+		again, err := i.Keys(i.ctx, tenant)
+		require.NoError(t, err)
+		require.Contains(t, again, unused, "as it was")
+		left, err = i.Unmoved(i.ctx)
+		require.NoError(t, err)
+		require.NotContains(t, kinds(left), "api key "+tenant)
+
+		i.keysAre(8)
+		_, err = i.CheckKey(i.ctx, secret)
+		require.NoError(t, err)
+		require.Equal(t, 2, i.uses(), "all but the token of before")
+		i.keysAre(7)
+		require.Zero(t, i.uses())
+	})
+}
+
+// TestFM08_TokenOfAnOlderKeyIsRevoked: also while keys are rotated a token ends when its
+// client says so.
+func TestFM08_TokenOfAnOlderKeyIsRevoked(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		app, secret := w.app(auth.Read)
+		token, err := w.Token(w.ctx, app.ClientID, secret, "")
+		require.NoError(t, err)
+		i := &insider{world: w}
+		i.keysAre(8, 7)
+		_, err = i.Check(i.ctx, token.AccessToken)
+		require.NoError(t, err)
+		require.NoError(t, i.Revoke(i.ctx, app.ClientID, secret, token.AccessToken))
+		_, err = i.Check(i.ctx, token.AccessToken)
+		require.ErrorIs(t, err, auth.ErrToken)
+	})
+}
+
+func kinds(list []auth.Credential) (out []string) {
+	for _, c := range list {
+		out = append(out, c.Kind+" "+c.Tenant)
+	}
+	return out
+}

@@ -18,12 +18,15 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Config is what the service is made of. Store, Key, Now, NewID and Random
+// Config is what the service is made of. Store, Key or Keys, Now, NewID and Random
 // are required.
 type Config struct {
 	Store storage.Store
-	// Key keys the hashes of what is stored: 32 bytes. With another Key every
-	// secret, token and API key is void.
+	// Keys key the hashes of what is stored, newest first: 32 bytes each. The first one hashes,
+	// all verify. What none of them hashed is void. A secret or API key that is used is hashed
+	// again with the first; see Service.Unmoved.
+	Keys [][]byte
+	// Key is a list of one.
 	Key    []byte
 	Now    func() time.Time
 	NewID  func() string
@@ -46,8 +49,8 @@ type Service struct {
 	clock  func() time.Time
 	newID  func() string
 	life   time.Duration
-	keyed  func() []byte // the key, behind a function: dumpers find nothing
-	nobody []byte        // what the secrets of unknown clients are compared with
+	keyed  []func() []byte // the keys, behind functions: dumpers find nothing
+	nobody []byte          // what the secrets of unknown clients are compared with
 
 	unsealed func(ctx context.Context) (bool, error)
 	log      *slog.Logger
@@ -65,8 +68,18 @@ func New(c Config) (*Service, error) {
 	if c.Store == nil || c.Now == nil || c.NewID == nil || c.Random == nil {
 		return nil, errors.New("auth: Config needs Store, Key, Now, NewID and Random")
 	}
-	if len(c.Key) != sha256.Size {
-		return nil, fmt.Errorf("auth: Config.Key must have %d bytes, not %d", sha256.Size, len(c.Key))
+	if len(c.Keys) == 0 {
+		c.Keys = [][]byte{c.Key}
+	} else if len(c.Key) > 0 {
+		return nil, errors.New("auth: Config has Key and Keys: give one of them")
+	}
+	var keyed []func() []byte
+	for _, k := range c.Keys {
+		if len(k) != sha256.Size {
+			return nil, fmt.Errorf("auth: Config.Key and each of Config.Keys must have %d bytes, not %d", sha256.Size, len(k))
+		}
+		key := bytes.Clone(k)
+		keyed = append(keyed, func() []byte { return key })
 	}
 	if c.TokenLife == 0 {
 		c.TokenLife = time.Hour
@@ -74,10 +87,9 @@ func New(c Config) (*Service, error) {
 	if c.TokenLife < time.Second || c.TokenLife%time.Second != 0 {
 		return nil, fmt.Errorf("auth: Config.TokenLife must be whole seconds, not %s", c.TokenLife)
 	}
-	key := bytes.Clone(c.Key)
 	s := &Service{
 		store: storage.Joined(c.Store), clock: c.Now, newID: c.NewID, life: c.TokenLife, source: c.Random,
-		keyed: func() []byte { return key }, unsealed: c.Unsealed, log: c.Log,
+		keyed: keyed, unsealed: c.Unsealed, log: c.Log,
 	}
 	if s.unsealed == nil {
 		s.unsealed = func(context.Context) (bool, error) { return false, nil }
@@ -105,10 +117,24 @@ const (
 	forSeal   = "seal"
 )
 
-// mac is the keyed hash of some texts. Each is written with its length, so that
-// none can run into the next.
+// mac is the hash of some texts with the newest key.
 func (s *Service) mac(purpose string, texts ...string) []byte {
-	h := hmac.New(sha256.New, s.keyed())
+	return macBy(s.keyed[0](), purpose, texts...)
+}
+
+// macs are those with every key, newest first.
+func (s *Service) macs(purpose string, texts ...string) [][]byte {
+	out := make([][]byte, len(s.keyed))
+	for i, key := range s.keyed {
+		out[i] = macBy(key(), purpose, texts...)
+	}
+	return out
+}
+
+// macBy is the keyed hash of some texts. Each is written with its length, so that
+// none can run into the next.
+func macBy(key []byte, purpose string, texts ...string) []byte {
+	h := hmac.New(sha256.New, key)
 	write := func(t string) {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(t)))
@@ -125,6 +151,30 @@ func (s *Service) mac(purpose string, texts ...string) []byte {
 // rowID is the row of a token or key: who has the rows has no tokens.
 func (s *Service) rowID(purpose, secret string) string {
 	return hex.EncodeToString(s.mac(purpose, secret))
+}
+
+// olderIDs are the rows that a token or key has where an older key of Config hashed it.
+func (s *Service) olderIDs(purpose, secret string) (out []string) {
+	if len(s.keyed) > 1 {
+		for _, mac := range s.macs(purpose, secret)[1:] {
+			out = append(out, hex.EncodeToString(mac))
+		}
+	}
+	return out
+}
+
+// stored finds the row of a token or key. One that an older key hashed takes a second read.
+func stored[T any](ctx context.Context, s *Service, t storage.TableOf[T], purpose, secret string) (v T, row storage.Row, ok bool, err error) {
+	v, row, ok, err = t.One(ctx, s.store, storage.System, s.rowID(purpose, secret))
+	older := s.olderIDs(purpose, secret)
+	if ok || err != nil || len(older) == 0 {
+		return v, row, ok, err
+	}
+	rows, err := s.store.Rows(ctx, t.Table, storage.Keys(storage.System, older...)...)
+	if err != nil || len(rows) == 0 {
+		return v, row, false, err
+	}
+	return t.Value(rows[0]), rows[0], true, nil
 }
 
 // Made secrets start with what they are, so that scanners of source code and

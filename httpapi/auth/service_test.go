@@ -435,6 +435,7 @@ func TestConfig(t *testing.T) {
 	for name, spoil := range map[string]func(*auth.Config){
 		"store": func(c *auth.Config) { c.Store = nil }, "now": func(c *auth.Config) { c.Now = nil },
 		"id": func(c *auth.Config) { c.NewID = nil }, "random": func(c *auth.Config) { c.Random = nil },
+		"two": func(c *auth.Config) { c.Keys = [][]byte{key()} }, "a short one": func(c *auth.Config) { c.Key, c.Keys = nil, [][]byte{key(), {1}} },
 		"no key": func(c *auth.Config) { c.Key = nil }, "short key": func(c *auth.Config) { c.Key = make([]byte, 31) },
 		"life": func(c *auth.Config) { c.TokenLife = -time.Second }, "odd life": func(c *auth.Config) { c.TokenLife = 1500 * time.Millisecond },
 	} {

@@ -114,8 +114,9 @@ func (s *Service) Check(ctx context.Context, bearer string, beside ...Beside) (I
 	var a application
 	var ok, there bool
 	was, known := s.guesses.holder(id)
+	var row storage.Row
 	ask := []func(context.Context) error{func(ctx context.Context) (err error) {
-		t, _, ok, err = tokens.One(ctx, s.store, storage.System, id)
+		t, row, ok, err = stored(ctx, s, tokens, forToken, bearer)
 		return err
 	}}
 	if known {
@@ -131,7 +132,7 @@ func (s *Service) Check(ctx context.Context, bearer string, beside ...Beside) (I
 	case !ok:
 		return Identity{}, s.unknown(try, Unknown)
 	}
-	if ok, err = s.intact(ctx, tokens.Table, id, t, t.Seal); err != nil || !ok {
+	if ok, err = s.intact(ctx, tokens.Table, row.ID, t, t.Seal); err != nil || !ok {
 		return Identity{}, altered(err)
 	}
 	switch {
@@ -194,17 +195,16 @@ func (s *Service) Revoke(ctx context.Context, clientID, clientSecret, bearer str
 	if err != nil || !made(tokenPrefix, bearer) {
 		return err
 	}
-	id := s.rowID(forToken, bearer)
 	return storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
-		t, row, ok, err := tokens.One(ctx, s.store, storage.System, id)
+		t, row, ok, err := stored(ctx, s, tokens, forToken, bearer)
 		if err != nil || !ok || t.Revoked || t.App != a.Number {
 			return storage.Change{}, err
 		}
-		if ok, err := s.intact(ctx, tokens.Table, id, t, t.Seal); err != nil || !ok { // it is void already
+		if ok, err := s.intact(ctx, tokens.Table, row.ID, t, t.Seal); err != nil || !ok { // it is void already
 			return storage.Change{}, err
 		}
 		t.Revoked = true
-		void, err := s.tokenRow(id, row.Version, row.Due, t)
+		void, err := s.tokenRow(row.ID, row.Version, row.Due, t)
 		return storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{void}}, err
 	})
 }

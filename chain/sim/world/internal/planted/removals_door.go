@@ -3,6 +3,20 @@ package planted
 // Credentials, limits, and orders edited in the database.
 var doorRemovals = []Bug{
 	{
+		ID: "FM08-credential-not-moved", File: "httpapi/auth/key.go",
+		Old:  `if row.ID != id {`,
+		New:  `if false {`,
+		What: "an API key that is used is void when the older key goes", Package: "httpapi/auth",
+		Test: "TestFM08_KeyOfCredentialsIsRotated",
+	},
+	{
+		ID: "FM08-key-of-another", File: "httpapi/auth/key.go",
+		Old:  `c.Require = append(c.Require, apiKeys.Guard(id, 0))`,
+		New:  `_ = id`,
+		What: "a tenant may choose the API key that another has under an older key", Package: "httpapi/auth",
+		Test: "TestFM08_KeyOfCredentialsIsRotated",
+	},
+	{
 		ID: "FS02-edited-withdrawal", File: "withdrawal/intact.go",
 		Old:  "	if why, err = s.Contradicts(ctx, p, w, &line, ok); why != \"\" || err != nil || !w.Live() {",
 		New:  "	if _, err = s.Contradicts(ctx, p, w, &line, ok); err != nil || !w.Live() {",
