@@ -148,7 +148,7 @@ func (g *gateway) compose(ctx context.Context, key []byte) error {
 	}
 	cfg := cryptopay.Config{
 		Store: g.store, Chains: g.world.clients, Registry: g.world.registry, Addresses: source, Signer: signer,
-		Rates: g.world.rates, Key: derive(key, "webhooks"), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
+		Rates: g.world.rates, Key: libraryKey(key), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
 	cfg.Grace = g.s.patience

@@ -39,6 +39,9 @@ func loadKey(file string) (key []byte, made bool, err error) {
 	return key, false, nil
 }
 
+// libraryKey is cryptopay.Config.Key. Its name is of the time when it sealed webhook secrets alone.
+func libraryKey(key []byte) []byte { return derive(key, "webhooks") }
+
 // sealedFile says, beside the key file, that everything in the store is sealed. The database
 // cannot tell: whoever edits it could make it look like one of a version before seals.
 func sealedFile(keyFile string) string { return keyFile + ".sealed" }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
@@ -74,7 +75,11 @@ func (g *gateway) custody(ctx context.Context, key []byte, encode map[chain.Netw
 	if err != nil {
 		return nil, nil, err
 	}
-	local, err := keys.NewSigner(keys.SignerConfig{Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: g.store}, KeyOf: keyOf})
+	cfg := keys.SignerConfig{Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: g.store}, KeyOf: keyOf}
+	if !g.world.clock.Now().Before(g.unsealed) { // until then withdrawals without a mandate are paid
+		cfg.Mandates = cryptopay.MandateKeys(libraryKey(key))
+	}
+	local, err := keys.NewSigner(cfg)
 	return source, local, err
 }
 

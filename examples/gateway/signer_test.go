@@ -15,10 +15,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -287,4 +289,41 @@ func TestFS07_KilledGatewayAndSigner(t *testing.T) {
 	k.run("rebuild")
 	k.start()
 	k.stop()
+}
+
+// TestFS02_GatewaysSignerAsksForMandates: the signer in the gateway signs no withdrawal that
+// nobody ordered, whatever the rest of the process believes; until a store of a version before
+// mandates is sealed it has to.
+func TestFS02_GatewaysSignerAsksForMandates(t *testing.T) {
+	t.Parallel()
+	for name, unsealed := range map[string]time.Time{"sealed": {}, "not yet": time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInside(t, "ETH")
+			g, client := i.g, i.g.world.clients[0]
+			g.unsealed = unsealed
+			key, _, err := loadKey(g.s.keyFile)
+			require.NoError(t, err)
+			source, signer, err := g.custody(t.Context(), key,
+				map[chain.Network]keys.Encode{"ETH": client.AddressOf}, map[chain.Network]keys.Chain{"ETH": client})
+			require.NoError(t, err)
+			ours, err := source.Derive(t.Context(), "ETH", 0, 1)
+			require.NoError(t, err)
+			in := chain.Intent{
+				ID: "made-up", Purpose: chain.ForWithdrawal, Tenant: tenantID, Network: "ETH", Currency: "ETH",
+				From: ours[0].Address, FromKey: ours[0].Key, To: "0x00000000000000000000000000000000000000a1", Amount: 1000, MaxCost: 1e9,
+			}
+			fee, err := client.EstimateFee(t.Context(), in)
+			require.NoError(t, err)
+			u, err := client.Build(t.Context(), chain.Order{Intent: in, Fee: fee, Attempt: 1})
+			require.NoError(t, err)
+			_, err = signer.Sign(t.Context(), chain.SignRequest{Intent: in, Attempt: "made-up/1", Unsigned: u, Keys: []chain.KeyRef{ours[0].Key}})
+			if unsealed.IsZero() {
+				require.ErrorIs(t, err, chain.ErrRefused)
+				require.ErrorContains(t, err, "mandate")
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
 }
