@@ -2,6 +2,7 @@ package outgoing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // scene is a long story of orders of one tenant, whose Changes meet faults.
@@ -234,3 +236,67 @@ func TestC05_TwoCommitsComeBackOtherwise(t *testing.T) {
 }
 
 const pairs = 20
+
+// TestC05_SubmitThatComesBackOtherwise: an order counts as taken over only where it was, and
+// one that can never be sent is never.
+func TestC05_SubmitThatComesBackOtherwise(t *testing.T) {
+	t.Parallel()
+	for _, fault := range failing.Faults {
+		if fault == failing.Passed {
+			continue
+		}
+		for _, bad := range []bool{false, true} {
+			w := funded(t, setup{})
+			in := w.intent("a", coin)
+			if bad {
+				in.MaxCost = 0
+			}
+			own := w.store
+			w.store = &failing.Commits{Store: own, At: map[int]failing.Fault{1: fault}}
+			w.restart()
+			err := w.Net.Submit(w.ctx, in)
+			v, ok, e := w.Net.Get(w.ctx, "a")
+			require.NoError(t, e)
+			if bad {
+				require.Error(t, err, fault)
+				require.True(t, errors.Is(err, outgoing.ErrIntent) || failing.Ours(err), "%s: %v", fault, err)
+				require.True(t, !ok || v.State == outgoing.Cancelled, fault)
+				require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent, fault)
+				continue
+			}
+			require.Equal(t, ok, err == nil, "%s: %v", fault, err)
+			require.NoError(t, w.Net.Submit(w.ctx, in), fault)
+			w.run(12)
+			w.paid(in)
+		}
+	}
+}
+
+// TestC05_OutcomeThatIsToldComesBackOtherwise: that an outcome was told is written another
+// time where it was not. Where the store is busy, or another process was faster, nobody has
+// to look at that.
+func TestC05_OutcomeThatIsToldComesBackOtherwise(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []failing.Fault{failing.Busy, failing.Conflict, failing.Undone, failing.Unheard} {
+		w := funded(t, setup{})
+		w.store = &failing.Commits{
+			Store: w.store, At: map[int]failing.Fault{2: fault},
+			Counts: func(c *storage.Change) bool { return len(c.Put) == 1 && c.Put[0].Table == outgoing.Outcomes.Table },
+		}
+		w.restart()
+		in := w.submit(w.intent("a", coin))
+		var all error
+		for range 15 {
+			all = errors.Join(all, w.step())
+			w.chain.Mine(1)
+			w.advance(time.Minute)
+		}
+		w.paid(in)
+		require.Equal(t, outgoing.Settled, w.last("a").State, fault)
+		if fault == failing.Busy || fault == failing.Conflict {
+			require.NoError(t, all, fault)
+		} else {
+			require.ErrorIs(t, all, failing.ErrGone, fault)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // TestL02_QuestionFailsOnce: whichever question to the store fails, while an order is taken,
@@ -108,6 +110,64 @@ func TestL02_QuestionAboutALostNonceFailsOnce(t *testing.T) {
 		require.Equal(t, asked >= n, told || strings.Contains(log.String(), failing.ErrGone.Error()), "question %d of %d", n, asked)
 		if asked < n {
 			require.Greater(t, n, 50)
+			return
+		}
+	}
+}
+
+// TestL02_QuestionAboutAChildFailsOnce: nodes keep a transaction, and a child pays for it,
+// within a bound that has to be raised. Whichever question to the store fails: somebody is
+// told, or a lower bound is asked for. No bound is asked for but the order's, which is paid
+// once.
+func TestL02_QuestionAboutAChildFailsOnce(t *testing.T) {
+	t.Parallel()
+	every := 1
+	if testing.Short() {
+		every = 9
+	}
+	var untold []int
+	for n := 1; ; n += every {
+		var log strings.Builder
+		w := funded(t, setup{family: chain.UTXOFamily, firstSeen: true, change: func(c *outgoing.Config) {
+			c.Log = slog.New(slog.NewTextHandler(&log, nil))
+			c.Raise = func(_ context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
+				require.Equal(t, "a", in.ID)
+				return most, nil
+			}
+		}})
+		f := &failing.Store{Store: w.store}
+		w.store = f
+		w.restart()
+		a := w.intent("a", coin)
+		a.MaxCost = 300_000
+		w.submit(a)
+		require.NoError(t, w.step())
+		w.stick()
+		w.childIs(outgoing.Signed)
+		w.chain.SetFeeLevel(2000)
+		w.chain.SetFirstSeen(false)
+		f.Calls, f.FailAt = 0, n
+		told := false
+		settled := func(id string) bool { return w.last(id).State == outgoing.Settled }
+		for rounds := 0; rounds < 60 && !(settled("a") && settled(outgoing.ChildOf("a"))); rounds++ {
+			if err := w.step(); err != nil {
+				require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
+				told = true
+			}
+			w.chain.Mine(1)
+			w.advance(time.Minute)
+		}
+		asked := f.Calls
+		f.FailAt = 0
+		w.each(a)
+		require.Equal(t, outgoing.Settled, w.child().State, "question %d", n)
+		require.Len(t, w.child().Attempts, 2, "question %d", n)
+		if asked >= n && !told && !strings.Contains(log.String(), failing.ErrGone.Error()) {
+			untold = append(untold, n)
+		}
+		if asked < n {
+			require.Greater(t, n, 50)
+			require.LessOrEqual(t, len(untold), 8, "those after which a lower bound is asked for: %v", untold)
 			return
 		}
 	}

@@ -67,6 +67,7 @@ func TestFN03_BoundIsRaisedAsFarAsTheCoinsGo(t *testing.T) {
 		}
 		require.Equal(t, []ledger.Amount{162_500, 150_000}[:len(asked)], asked)
 		w.paid(in)
+		require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, w.states("a"), "it is sent at once")
 		w.sound()
 	}
 }

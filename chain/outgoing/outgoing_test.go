@@ -2,6 +2,7 @@ package outgoing_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ func TestPaysOnceAndTellsItsOwner(t *testing.T) {
 		st, err := w.chain.Outcome(o.CostTx)
 		require.NoError(t, err)
 		require.Equal(t, st.Cost, o.Cost)
+		v := w.get("a")
+		require.Equal(t, []any{o.Cost, o.CostTx}, []any{v.Cost, v.CostTx})
 		w.sound()
 	})
 }
@@ -174,6 +177,9 @@ func TestOutcomeIsDeliveredUntilItsOwnerTookIt(t *testing.T) {
 	w.run(12)
 	require.Equal(t, outgoing.Settled, w.state("a"))
 	require.Empty(t, w.heard)
+	w.refuse = fmt.Errorf("the owner: %w", storage.ErrBusy)
+	w.advance(2 * time.Minute)
+	require.NoError(t, w.step(), "nobody has to look at that")
 	w.refuse = nil
 	w.advance(2 * time.Minute)
 	require.NoError(t, w.step())
@@ -266,5 +272,26 @@ func TestFN07_WhatArrivedIsTold(t *testing.T) {
 		require.Len(t, told, 2)
 		require.Equal(t, outgoing.Settled, w.last(in.ID).State)
 		w.sound()
+	})
+}
+
+// TestFN07_LessOfAPaymentThatCountedBeforeItsBlock: its owner heard that it is executed when a
+// node had it, and hears how much it brings as soon as a block tells.
+func TestFN07_LessOfAPaymentThatCountedBeforeItsBlock(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.intent("a", coin)
+		in.Confirmations = 0
+		w.submit(in)
+		require.NoError(t, w.step())
+		w.advance(poll)
+		require.NoError(t, w.step())
+		require.Equal(t, []any{outgoing.Executed, coin}, []any{w.last("a").State, w.last("a").Amount})
+		w.client.short = 7
+		w.run(2)
+		require.Equal(t, []any{outgoing.Executed, outgoing.ReasonDeliveredLess, coin - 7}, []any{w.last("a").State, w.last("a").Reason, w.last("a").Amount})
+		heard := len(w.heard)
+		w.run(1)
+		require.Len(t, w.heard, heard, "it is told once")
 	})
 }

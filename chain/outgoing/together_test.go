@@ -195,6 +195,25 @@ func TestW14_TooMuchTogetherGoesAlone(t *testing.T) {
 	w.each(in...)
 }
 
+// Where all together are too much, the largest are left out first.
+func TestW14_TheLargestIsLeftOut(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	a := w.submit(w.intent("a", coin))
+	w.submit(w.intent("large", 100*coin))
+	var small []chain.Intent
+	for i := range 5 {
+		small = append(small, w.submit(w.intent(fmt.Sprint("b", i), coin/2+ledger.Amount(i))))
+	}
+	_, err := w.Net.Step(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, w.get("a").Tx, w.get("b0").Tx)
+	require.Equal(t, w.get("a").Tx, w.get("b1").Tx)
+	w.run(12)
+	w.each(append(small, a)...)
+	require.Equal(t, outgoing.ReasonHotShort, w.last("large").Reason)
+}
+
 // A stuck transaction is replaced by a dearer one that pays all the same.
 func TestW09_ReplacedTogether(t *testing.T) {
 	t.Parallel()

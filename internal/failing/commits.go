@@ -3,6 +3,7 @@ package failing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -73,9 +74,9 @@ func (s *Commits) one(ctx context.Context, c storage.Change) error {
 	s.mu.Unlock()
 	switch fault {
 	case Busy:
-		return storage.ErrBusy
+		return fmt.Errorf("failing: %w", storage.ErrBusy)
 	case Conflict:
-		return storage.ErrConflict
+		return fmt.Errorf("failing: %w", storage.ErrConflict)
 	case Late:
 		if first {
 			s.mu.Lock()
