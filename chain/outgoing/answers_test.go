@@ -44,6 +44,7 @@ func TestL02_AnswerIsWholeOrAnError(t *testing.T) {
 			x.Tx += "x"
 			renamed = append(renamed, x)
 		}
+		renamed = append(renamed, chain.Transfer{Tx: "mined", To: w.hot.Address}) // spends nothing
 		asked := map[string]func() (any, error){
 			"on its way":         func() (any, error) { return w.Net.OnItsWay(w.ctx, outgoing.Scope{}) },
 			"in flight":          func() (any, error) { return w.Net.InFlight(w.ctx, "") },

@@ -110,6 +110,25 @@ func TestK05_RefusedAfterALostAnswerIsUsedUp(t *testing.T) {
 	})
 }
 
+// What uses up a nonce for what was set aside before asks the operator's float for no more,
+// which may be empty by then.
+func TestK05_UsedUpWithinWhatWasSetAside(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	w := funded(t, setup{change: func(c *outgoing.Config) {
+		c.Float = func(context.Context, chain.Intent, ledger.Amount) (bool, error) { asked++; return asked == 1, nil }
+	}})
+	in := w.submit(w.intent("a", coin))
+	w.signer.lose = 1
+	require.NoError(t, w.step())
+	w.signer.fail = []error{fmt.Errorf("%w: above its limit", chain.ErrRefused)}
+	w.run(14)
+	w.unpaid(in)
+	require.Equal(t, outgoing.Failed, w.last("a").State)
+	require.Equal(t, 1, asked)
+	w.sound()
+}
+
 // An order that needs no confirmations is not executed by the transaction that uses up what
 // a signer may have signed for it, once a node has that one.
 func TestK05_UsedUpIsNotExecutedWithoutConfirmations(t *testing.T) {

@@ -124,3 +124,40 @@ func TestW17_ConcurrentCancelHasOneWinner(t *testing.T) {
 	}
 	w.sound()
 }
+
+// A replacement is planned, and its signer away, when an operator cancels the order: the
+// signer is then asked for what pays nobody.
+func TestFT06_CancelledWhileAReplacementIsPlanned(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.stickAll()
+		w.signer.fail = []error{errAway}
+		for i := 0; i < 30 && !w.get("a").Signing; i++ {
+			w.signer.fail = []error{errAway}
+			w.run(1)
+		}
+		require.True(t, w.get("a").Signing)
+		by := &outgoing.Recorded{ID: "cancel", Op: outgoing.Operation{Kind: outgoing.OpCancel, By: "ann", Reason: "a mistake"}}
+		_, _, err := w.Net.CancelTransaction(w.ctx, "a", by)
+		require.NoError(t, err)
+		w.signer.fail = nil
+		w.run(3)
+		atts := w.attempts("a")
+		require.Greater(t, len(atts), 1)
+		for _, a := range atts[1:] {
+			require.Equal(t, chain.ForCancel, a.Purpose)
+		}
+		for _, a := range atts[:1] {
+			w.chain.Drop(a.Tx)
+		}
+		w.client.fee = nil
+		w.chain.SetFeeLevel(0)
+		w.chain.MineOnly(atts[len(atts)-1].Tx)
+		w.run(12)
+		w.unpaid(in)
+		require.Equal(t, outgoing.Failed, w.last("a").State)
+		w.sound()
+	})
+}

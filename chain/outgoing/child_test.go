@@ -592,6 +592,29 @@ func TestHaltWhileAChildIsPlannedIsSeen(t *testing.T) {
 	w.each(in)
 }
 
+// The halt comes while the signer signs a child: the child is not stored until it is lifted.
+func TestFT05_HaltWhileAChildIsSigned(t *testing.T) {
+	t.Parallel()
+	w, in := stuckOnNodes(t, nil)
+	halted := false
+	w.set.change = func(c *outgoing.Config) {
+		c.Signer = cancelDuring{w.signer, func() {
+			if _, born, _ := w.Net.Get(w.ctx, outgoing.ChildOf("a")); born && !halted {
+				halted = true
+				w.halt(outgoing.Scope{})
+			}
+		}}
+	}
+	w.restart()
+	w.until("a child that is signed", func() bool { return halted })
+	w.run(3)
+	require.Empty(t, w.child().Attempts)
+	require.Equal(t, outgoing.ReasonHalted, w.child().Reason)
+	w.lift(outgoing.Scope{})
+	w.run(30)
+	w.each(in)
+}
+
 // A long id is a child's parent, too.
 func TestChildOfALongID(t *testing.T) {
 	t.Parallel()

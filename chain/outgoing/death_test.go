@@ -183,8 +183,90 @@ func TestL14_UnknownTransactionsOfOurKeyStopTheAddress(t *testing.T) {
 	require.True(t, ok)
 	by := &outgoing.Recorded{ID: "adopted", Op: outgoing.Operation{Kind: outgoing.OpAdoptNonce, Object: string(w.hot.Address)}}
 	require.NoError(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 1, by))
+	require.NoError(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 1, by), "it is there already")
 	require.Error(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 0, by))
 	b := w.submit(w.intent("b", coin))
 	w.run(12)
 	w.paid(b)
+}
+
+// TestL14_AddressesBeyondTheStore: an address is listed where the chain knows more of it than
+// the store, also where the store knows only that something is to be sent from it.
+func TestL14_AddressesBeyondTheStore(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{false, true} {
+		w := funded(t, setup{})
+		w.submit(w.intent("a", coin))
+		w.run(12)
+		beyond, err := w.Net.Beyond(w.ctx)
+		require.NoError(t, err)
+		require.Empty(t, beyond)
+		w.store = memory.New()
+		require.NoError(t, w.store.Open(w.ctx, outgoing.Tables()...))
+		if known {
+			require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
+				ID: "old", Partition: storage.Network("ETH"),
+				Put: []storage.Row{outgoing.Nonces.Row(string(w.hot.Address), 0, time.Time{}, outgoing.NonceRow{})},
+			}))
+		}
+		w.restart()
+		if !known {
+			w.submit(w.intent("b", coin))
+		}
+		fresh := w.intent("c", coin)
+		fresh.From = w.key().Address
+		w.submit(fresh)
+		beyond, err = w.Net.Beyond(w.ctx)
+		require.NoError(t, err)
+		require.Equal(t, []outgoing.Nonce{{Address: w.hot.Address, Chain: 1}}, beyond)
+	}
+}
+
+// Offline refuses what was not taken over before, for good: no process that has a client
+// submits it later.
+func TestOfflineRefusesForGood(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{})
+	had := w.submit(w.intent("had", coin))
+	off := outgoing.Offline{Store: w.store, Network: "ETH", Now: w.clock}
+	require.NoError(t, off.Submit(w.ctx, had))
+	in := w.intent("a", coin)
+	require.ErrorIs(t, off.Submit(w.ctx, in), outgoing.ErrIntent)
+	require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent)
+	require.ErrorIs(t, off.Submit(w.ctx, in), outgoing.ErrIntent)
+	w.run(12)
+	w.paid(had)
+	w.unpaid(in)
+}
+
+// A stored plan is one of its order, or says what it is.
+func TestMisplanned(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.submit(w.intent("a", coin))
+		row := func() outgoing.IntentRow {
+			v, _, _, err := outgoing.Intents.One(w.ctx, w.store, storage.Network(w.gas), "a")
+			require.NoError(t, err)
+			return v
+		}
+		none := row()
+		require.Empty(t, none.Misplanned("a"))
+		w.signer.fail = []error{errAway}
+		_ = w.step()
+		require.True(t, w.get("a").Signing)
+		own := row()
+		require.Empty(t, own.Misplanned("a"))
+		require.NotEmpty(t, own.Misplanned("b"))
+		for _, edit := range []func(*outgoing.IntentRow){
+			func(r *outgoing.IntentRow) { r.Amount++ }, func(r *outgoing.IntentRow) { r.To += "x" },
+			func(r *outgoing.IntentRow) { r.Tenant = "t2" }, func(r *outgoing.IntentRow) { r.Plan = []byte("{") },
+		} {
+			edited := own
+			edit(&edited)
+			require.NotEmpty(t, edited.Misplanned("a"))
+		}
+		edited := own
+		edited.MaxCost, edited.Mandate = edited.MaxCost+1, "another"
+		require.Empty(t, edited.Misplanned("a"), "these may change")
+	})
 }

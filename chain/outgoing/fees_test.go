@@ -72,6 +72,28 @@ func TestFN03_BoundIsRaisedAsFarAsTheCoinsGo(t *testing.T) {
 	}
 }
 
+// A bound that a transaction of many coins needs is raised as it is built, and it is sent at once.
+func TestFN03_BoundOfManyCoinsIsRaised(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) {
+		c.Raise = func(_ context.Context, _ chain.Intent, most ledger.Amount) (ledger.Amount, error) { return most, nil }
+	}})
+	for range 9 {
+		w.fund(w.key(), "BTC", coin)
+	}
+	w.chain.SetFeeLevel(50)
+	in := w.intent("a", 8*coin)
+	fee, err := w.client.EstimateFee(w.ctx, in)
+	require.NoError(t, err)
+	in.MaxCost = fee.Max
+	w.submit(in)
+	w.run(12)
+	w.paid(in)
+	require.Greater(t, w.last("a").Cost, in.MaxCost)
+	require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, w.states("a"))
+	w.sound()
+}
+
 func TestW14_ShortOfCoinsOrGasWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

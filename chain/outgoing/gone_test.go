@@ -3,6 +3,7 @@ package outgoing_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -285,8 +286,16 @@ func TestR03_OrderOfACoinThatNeverComesBackIsSentAnew(t *testing.T) {
 		t.Run(fmt.Sprint("executed=", reached), func(t *testing.T) {
 			t.Parallel()
 			var w *world
+			var log strings.Builder
+			away := false
 			w, in, on := losing(t, 1, func(c *outgoing.Config) {
-				c.Source = func(_ context.Context, outpoint string) ([]string, error) { return w.sourceOf(outpoint) }
+				c.Log = slog.New(slog.NewTextHandler(&log, nil))
+				c.Source = func(_ context.Context, outpoint string) ([]string, error) {
+					if away {
+						return nil, errAway
+					}
+					return w.sourceOf(outpoint)
+				}
 			})
 			if reached {
 				w.run(3)
@@ -299,6 +308,12 @@ func TestR03_OrderOfACoinThatNeverComesBackIsSentAnew(t *testing.T) {
 			w.spendTwice(on[0])
 			w.idle(4)
 			require.Len(t, w.attempts("a"), 1, "it is not final")
+			require.NotContains(t, log.String(), errAway.Error())
+			away = true
+			w.run(20)
+			require.Len(t, w.attempts("a"), 1, "nobody says what made the coin")
+			require.Contains(t, log.String(), errAway.Error())
+			away = false
 			w.run(40)
 			require.Len(t, w.attempts("a"), 2)
 			require.NotContains(t, w.spends("a")[1], on[0])
