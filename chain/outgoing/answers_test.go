@@ -145,6 +145,7 @@ func TestQuoteOfTooMuchIsThatOfOneCoin(t *testing.T) {
 	}
 	for _, of := range []func(*chain.Intent){
 		func(in *chain.Intent) { in.Tenant = "" }, func(in *chain.Intent) { in.Tenant = "t2" }, func(in *chain.Intent) { in.Amount = 0 },
+		func(in *chain.Intent) { in.Amount, in.All = 0, true },
 	} {
 		in := w.intent("", 2*coin)
 		of(&in)
