@@ -324,6 +324,24 @@ func TestR03_OrderOfACoinThatNeverComesBackIsSentAnew(t *testing.T) {
 	}
 }
 
+// A replacement beside a lost coin lacks only its fee: its owner hears that, although merging
+// coins would bring it. A replacement has its coins already, and waits for none.
+func TestR03_ReplacementOfALostCoinThatLacksItsFee(t *testing.T) {
+	t.Parallel()
+	w, in, on := losing(t, 2, func(c *outgoing.Config) { c.MaxInputs = 2 })
+	w.lose(on[0])
+	for range 6 {
+		w.fund(w.key(), "BTC", coin/2)
+	}
+	w.idle(40)
+	require.Equal(t, []any{outgoing.Signed, outgoing.ReasonGasShort}, []any{w.last("a").State, w.last("a").Reason})
+	require.Len(t, w.attempts("a"), 1)
+	w.fund(w.key(), "BTC", coin)
+	w.idle(40)
+	require.Greater(t, len(w.attempts("a")), 1)
+	w.over(in)
+}
+
 // sourceOf is what the transaction that made a coin spends.
 func (w *world) sourceOf(outpoint string) ([]string, error) {
 	w.mu.Lock()
