@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -165,4 +166,39 @@ func TestL06_ServersThatCannotBeHad(t *testing.T) {
 	info, settings = good()
 	require.Error(t, s.judgeServer(info, settings, true), "a cluster's client, and a server alone")
 	require.Contains(t, fmt.Sprint(s.judgeServer(info, settings, true)), "NewClient")
+}
+
+// What a script could never have answered is an error, and nothing of it counts.
+func TestForeignAnswersAreErrors(t *testing.T) {
+	t.Parallel()
+	legs := []ledger.Leg{{Account: "wallet/a", Asset: "C", Delta: -5}, {Account: "chain/net", Asset: "C", Delta: 5}}
+	c := storage.Change{
+		ID: "c", Partition: "p", Put: []storage.Row{{Table: storage.Counters.Table, ID: "x", Value: storage.Counter{}}},
+		Post:  []ledger.Tx{{ID: "tx", Legs: legs}},
+		Level: []storage.Level{{Name: "l", Delta: 5, Max: 7}},
+		Count: []storage.Count{{Name: "n", Delta: 1}},
+	}
+	w := &writer{o: &open{layouts: map[*storage.Table]*layout{storage.Counters.Table: layoutOf(storage.Counters.Table)}}, at: []int{0}}
+	for what, parts := range map[string][]any{
+		"no place": {"c"}, "a place below 0": {int64(-1), "c"}, "no such Change": {int64(1), "c"}, "no verdict": {int64(0)},
+		"a verdict that is no text": {int64(0), int64(7)}, "another verdict": {int64(0), "x"},
+		"no transaction": {int64(0), "t"}, "no such transaction": {int64(0), "t", int64(1)},
+		"no account": {int64(0), "e"}, "an account that is no text": {int64(0), "e", int64(1), "C"}, "no asset": {int64(0), "e", "a"},
+		"no level": {int64(0), "l"}, "no such level": {int64(0), "l", int64(1), "3"}, "a level without amount": {int64(0), "l", int64(0)},
+		"a level that is no number": {int64(0), "l", int64(0), "x"}, "a level that has room": {int64(0), "l", int64(0), "2"},
+		"no counter": {int64(0), "n"}, "no such counter": {int64(0), "n", int64(1)},
+		"no posting": {int64(0), "f"}, "no such posting": {int64(0), "f", int64(1), int64(0), "0", "0"}, "no such leg": {int64(0), "f", int64(0), int64(2), "0", "0"},
+		"a balance that is no number": {int64(0), "f", int64(0), int64(0), "x", "0"}, "a balance that bears it": {int64(0), "f", int64(0), int64(0), "5", "0"},
+		"no row": {int64(0), "u", int64(1), int64(0)}, "no index": {int64(0), "u", int64(0), int64(9)}, "an index that is not unique": {int64(0), "u", int64(0), int64(0)},
+	} {
+		require.ErrorIs(t, w.verdicts([]any{parts}, []storage.Change{c}, make([]error, 1)), errForeign, what)
+	}
+	for what, parts := range map[string][]any{
+		"conflict": {int64(0), "c"}, "transaction": {int64(0), "t", int64(0)}, "account": {int64(0), "e", "a", "C"},
+		"level": {int64(0), "l", int64(0), "3"}, "counter": {int64(0), "n", int64(0)}, "leg": {int64(0), "f", int64(0), int64(0), "4", "0"},
+	} {
+		errs := make([]error, 1)
+		require.NoError(t, w.verdicts([]any{parts}, []storage.Change{c}, errs), what)
+		require.Error(t, errs[0], what)
+	}
 }

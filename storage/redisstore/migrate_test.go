@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/redisstore"
+	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
 // A table before and after: with a column in the middle and one at the end, another index.
@@ -158,4 +159,15 @@ func TestFU01_MigrateAgainMendsRowsOfAnOldProcess(t *testing.T) {
 	rows, err = s.Find(t.Context(), q)
 	require.NoError(t, err)
 	require.Len(t, rows, 1, "it is in the new index")
+}
+
+// What a later version has stored in another form is not opened.
+func TestU01_AnotherLayoutIsRefused(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	require.NoError(t, storage.CommitOne(t.Context(), s, sale("1")))
+	opened(t, client, redisstore.Options{})
+	require.NoError(t, client.HSet(t.Context(), "cryptopay:{0}:schema:tables", "", "2").Err())
+	require.ErrorIs(t, redisstore.New(client, redisstore.Options{}).Open(t.Context(), storagetest.Tables()...), storage.ErrSchema)
 }
