@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -170,4 +171,41 @@ func TestU01_AnotherLayoutIsRefused(t *testing.T) {
 	opened(t, client, redisstore.Options{})
 	require.NoError(t, client.HSet(t.Context(), "cryptopay:{0}:schema:tables", "", "2").Err())
 	require.ErrorIs(t, redisstore.New(client, redisstore.Options{}).Open(t.Context(), storagetest.Tables()...), storage.ErrSchema)
+}
+
+// Whichever answer is lost while a store is migrated: without an error every row has the
+// present form, and after one, once it ran again.
+func TestU01_LostAnswersOfMigrate(t *testing.T) {
+	t.Parallel()
+	p, client := server(t)
+	between := newProxy(t, p.Address())
+	for n := 1; ; n++ {
+		far := redis.NewClient(&redis.Options{Addr: between.address, MaxRetries: -1, DialerRetries: 1, PoolSize: 1})
+		t.Cleanup(func() { _ = far.Close() })
+		require.NoError(t, far.Ping(t.Context()).Err())
+		o := redisstore.Options{Prefix: fmt.Sprint("lost", n)}
+		old, now := olds(), news()
+		s := redisstore.New(client, o)
+		require.NoError(t, s.Open(t.Context(), old.Table))
+		for _, p := range []storage.Partition{"tenant/a", "tenant/b"} {
+			row := old.Row("1", 0, time.Time{}, before{Name: "x", Count: 3})
+			require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: string(p), Partition: p, Put: []storage.Row{row}}))
+		}
+		between.cutAt(n)
+		err := redisstore.Migrate(t.Context(), far, o, now.Table)
+		whole := between.cutAt(0) > 0
+		if err != nil {
+			require.False(t, whole, err)
+			require.NoError(t, redisstore.Migrate(t.Context(), client, o, now.Table))
+		}
+		s = redisstore.New(client, o)
+		require.NoError(t, s.Open(t.Context(), now.Table))
+		rows, err := s.Find(t.Context(), storage.Query{Table: now.Table, Where: []storage.Cond{{Column: "since", Op: storage.Eq, Value: time.Time{}}}})
+		require.NoError(t, err, "answer %d", n)
+		require.Len(t, rows, 2, "answer %d", n)
+		if whole {
+			require.Greater(t, n, 8)
+			return
+		}
+	}
 }
