@@ -157,10 +157,14 @@ func TestClock(t *testing.T) {
 	t.Parallel()
 	_, client := server(t)
 	s := opened(t, client, redisstore.Options{})
-	before := time.Now().Add(-time.Second)
+	before, err := client.Time(t.Context()).Result()
+	require.NoError(t, err)
 	now, err := s.Now(t.Context())
 	require.NoError(t, err)
-	require.WithinRange(t, now, before, time.Now().Add(time.Second))
+	after, err := client.Time(t.Context()).Result()
+	require.NoError(t, err)
+	require.WithinRange(t, now, before, after)
+	require.Equal(t, time.UTC, now.Location())
 }
 
 // Everything of a partition has one hash tag, and every master gets some.
