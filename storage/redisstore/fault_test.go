@@ -531,3 +531,19 @@ func TestFS02_RowTakenAwayCostsOnlyItself(t *testing.T) {
 	require.Equal(t, "2", rows[0].ID)
 	require.True(t, broken.Has("1"))
 }
+
+// Asked for by its unique key, it is named, too.
+func TestFS02_RowTakenAwayIsNamedByItsUniqueKey(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	s := opened(t, client, redisstore.Options{})
+	c := storage.Change{ID: "1", Partition: shop, Put: []storage.Row{storagetest.Things.Row("1", 0, time.Time{}, storagetest.Thing{Name: "lamp"})}}
+	require.NoError(t, storage.CommitOne(t.Context(), s, c))
+	keys, err := client.Keys(t.Context(), "*:row:suite_things:"+string(shop)).Result()
+	require.NoError(t, err)
+	require.NoError(t, client.HDel(t.Context(), keys[0], "1").Err())
+	_, err = s.Rows(t.Context(), storagetest.Things.Table, storage.Key{Partition: shop, Unique: []string{"name"}, Values: []any{"lamp"}})
+	var unread *storage.RowError
+	require.ErrorAs(t, err, &unread)
+	require.Equal(t, []any{shop, "1"}, []any{unread.Partition, unread.ID})
+}

@@ -122,10 +122,11 @@ func (s *Store) byUnique(ctx context.Context, l *layout, keys []storage.Sought, 
 			continue
 		}
 		a := answer{of: list}
-		id, packed := a.text(1), a.text(2)
+		id := a.text(1)
 		if a.bad {
 			return errForeign
 		}
+		packed, _ := a.item(2).(string) // else somebody took it away, and left it in the index
 		if rows[at[n]], err = unpackRow(l.t, keys[at[n]].Partition, id, packed); err != nil {
 			return err
 		}
