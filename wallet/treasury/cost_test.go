@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
@@ -50,3 +51,51 @@ func (w *world) waiting() []treasury.Waiting {
 
 // waits is how many wait.
 func (w *world) waits() int { return len(w.waiting()) }
+
+// A node that gives no estimate once is asked again, and nothing counts as free meanwhile.
+func TestW14_CostThatANodeDoesNotTell(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.chain.Front().FailNext(1, chain.ErrNode)
+	_, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+	require.ErrorIs(t, err, chain.ErrNode)
+	cost, _, err := w.app.Treasury.ForwardCost(t.Context(), "USDTERC20")
+	require.NoError(t, err)
+	require.Positive(t, cost)
+}
+
+// A process that does not list a currency leaves out what waits in it: it could not say what
+// its amounts are.
+func TestFM01_WaitingInACurrencyThatOneProcessDoesNotList(t *testing.T) {
+	t.Parallel()
+	w := newWorldAs(t, "ETH", func(w *world) { w.lacks = "USDTERC20" })
+	before := w.app
+	w.lacks = ""
+	w.restart()
+	w.fund("1")
+	w.crumbs(2)
+	require.Equal(t, 2, w.waits())
+	list, err := before.Treasury.Waiting(t.Context(), w.tenant, w.n, 1000, 0)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// An operator has a sweep looked at now that waits. It waits on where nothing has changed.
+func TestFT06_SweepThatIsRetried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.crumbs(1)
+	id, by := w.waiting()[0].Sweep, &outgoing.Recorded{ID: "retry", Op: outgoing.Operation{Kind: outgoing.OpRetrySweep, By: "ann", Reason: "a look"}}
+	_, _, err := w.app.Treasury.Retry(t.Context(), w.n, "none", by)
+	require.ErrorIs(t, err, treasury.ErrNoSweep)
+	before, _, err := w.app.Treasury.Retry(t.Context(), w.n, id, by)
+	require.NoError(t, err)
+	require.Contains(t, before, treasury.WaitBelowCost)
+	require.EqualValues(t, -1, w.waiting()[0].DueBelow, "it waits for no cost any more")
+	w.mine(1)
+	require.Positive(t, w.waiting()[0].DueBelow)
+	w.chain.SetFeeLevel(w.chain.FeeLevel() / 100)
+	w.mine(60)
+	require.Zero(t, w.waits())
+}

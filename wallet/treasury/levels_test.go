@@ -1,6 +1,7 @@
 package treasury
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -22,4 +23,16 @@ func TestFT02_DaysAreCountedApart(t *testing.T) {
 	require.NoError(t, addLevels(&c, []storage.Level{day("monday", -2, 7), day("tuesday", -1, 11)}))
 	require.Equal(t, []storage.Level{day("monday", -5, 7), day("tuesday", -5, 9)}, c.Level)
 	require.ErrorIs(t, addLevels(&c, []storage.Level{day("monday", math.MinInt64, 9)}), ledger.ErrOverflow)
+}
+
+// What is due again is no error, however the store words it.
+func TestFP01_WhatIsDueAgainIsNoError(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{storage.ErrConflict, storage.ErrBusy, errLate} {
+		require.NoError(t, unlessDue(fmt.Errorf("sweep x: %w", err)))
+	}
+	for _, err := range []error{storage.ErrUnknown, ErrGasShort} {
+		require.ErrorIs(t, unlessDue(fmt.Errorf("sweep x: %w", err)), err)
+	}
+	require.NoError(t, unlessDue(nil))
 }
