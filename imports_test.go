@@ -56,6 +56,21 @@ func TestEmbeddingIsLight(t *testing.T) {
 	}
 }
 
+// TestOneProgramLinksWithCgo: only the signer's program knows hardware modules.
+func TestOneProgramLinksWithCgo(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{if .Imports}}{{.ImportPath}} {{.Imports}}{{end}}", "./...").Output()
+	require.NoError(t, err)
+	var with []string
+	for line := range strings.Lines(string(out)) {
+		of, imports, _ := strings.Cut(line, " ")
+		if strings.Contains(imports, module+"/chain/keys/hsm") || strings.Contains(imports, "github.com/miekg/pkcs11") {
+			with = append(with, strings.TrimPrefix(of, module+"/"))
+		}
+	}
+	require.Equal(t, []string{"chain/keys/hsm", "examples/signer"}, with)
+}
+
 // TestWalls holds every room to what it may know; see design in CONTRIBUTING.
 func TestWalls(t *testing.T) {
 	t.Parallel()
@@ -74,6 +89,7 @@ func TestWalls(t *testing.T) {
 		"chain/keys/signerd": {
 			"chain", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/safehttp", "internal/secret", "ledger", "storage",
 		},
+		"chain/keys/hsm":   {"chain", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/secret", "ledger", "storage"},
 		"chain/sim":        {"chain", "chain/internal/proof", "storage", "ledger"},
 		"chain/several":    {"chain", "chain/internal/proof", "ledger"},
 		"chain/evm":        {"chain", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/btcsuite/btcd/btcutil/v2/hdkeychain"
 
@@ -160,19 +159,20 @@ func (h *Hardened) Derive(ctx context.Context, n chain.Network, from uint32, cou
 	return out, nil
 }
 
-// List is an AddressSource of what was derived where the seed is: addresses and
-// names of keys, nothing secret. Index i is List[n][i].
+// List is an AddressSource of what was derived where the seed is, or made where the module
+// is: addresses and names of keys of one curve, nothing secret. Index i is List[n][i].
 type List map[chain.Network][]chain.Derived
 
 // Derive implements chain.AddressSource.
 func (l List) Derive(_ context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
 	all := l[n]
 	if count < 0 || int64(from)+int64(count) > int64(len(all)) {
-		return nil, fmt.Errorf("keys: of %s %d addresses were derived ahead, asked are %d from %d: derive more where the seed is", n, len(all), count, from)
+		return nil, fmt.Errorf("keys: of %s %d addresses were derived ahead, asked are %d from %d: derive more where the seed is, or the module", n, len(all), count, from)
 	}
 	part := all[from:][:count:count]
 	for i := range part {
-		if part[i].Index != from+uint32(i) || !strings.HasPrefix(string(part[i].Key), edwards) {
+		onEdwards, err := CheckRef(part[i].Key)
+		if first, _ := CheckRef(all[0].Key); err != nil || onEdwards != first || part[i].Index != from+uint32(i) {
 			return nil, fmt.Errorf("keys: the list of %s is out of order at index %d", n, from+uint32(i))
 		}
 	}

@@ -81,6 +81,12 @@ type SignedWindow struct {
 	Steps []WindowStep `db:"steps,json"`
 }
 
+// SignedSignatures are the signatures of an attempt, kept of a Holder alone: those of a Seed
+// are made again.
+type SignedSignatures struct {
+	Signatures []chain.Signature `db:"signatures,json"`
+}
+
 // WindowStep is a part of a window, by its number since 1970, and what was counted in it.
 type WindowStep struct {
 	Number int64         `json:"n"`
@@ -88,15 +94,16 @@ type WindowStep struct {
 }
 
 // The tables of a LimitedRegistry beside those of a StoreRegistry, in network partitions:
-// by nonce or input, and by what is limited and for how long.
+// by nonce or input, by what is limited and for how long, and by attempt.
 var (
 	SignedCharges = storage.NewTable[SignedCharge]("signed_charges")
 	SignedWindows = storage.NewTable[SignedWindow]("signed_windows")
+	SignedBefore  = storage.NewTable[SignedSignatures]("signed_signatures")
 )
 
 // LimitTables lists what a LimitedRegistry stores.
 func LimitTables() []*storage.Table {
-	return append(Tables(), SignedCharges.Table, SignedWindows.Table)
+	return append(Tables(), SignedCharges.Table, SignedWindows.Table, SignedBefore.Table)
 }
 
 // LimitedRegistry is a StoreRegistry that binds only what is within limits. What is bound
@@ -119,7 +126,8 @@ func (r LimitedRegistry) Bind(ctx context.Context, b Binding) error {
 // maxBound is how many bindings one Change makes.
 const maxBound = 100
 
-// BindMany is Bind of each: one Change for up to a hundred bindings of a network.
+// BindMany is Bind of each: one Change for up to a hundred bindings of a network. Where an
+// attempt was bound with signatures of a Holder, its binding gets these.
 func (r LimitedRegistry) BindMany(ctx context.Context, bs []Binding) []error {
 	errs := make([]error, len(bs))
 	of := map[chain.Network][]int{}
@@ -160,6 +168,7 @@ type counting struct {
 	slots    map[string]SignedSlot
 	charges  map[string]SignedCharge
 	windows  map[string]SignedWindow
+	before   map[string]SignedSignatures
 
 	versions map[string]int64 // by table and id
 	bound    []string         // what the Change's id covers
@@ -170,10 +179,13 @@ type counting struct {
 func (r LimitedRegistry) load(ctx context.Context, bs []Binding, part []int) (*counting, error) {
 	c := &counting{
 		attempts: map[string]SignedAttempt{}, slots: map[string]SignedSlot{}, charges: map[string]SignedCharge{},
-		windows: map[string]SignedWindow{}, versions: map[string]int64{}, put: map[string]storage.Row{}, guards: map[string]storage.Guard{},
+		windows: map[string]SignedWindow{}, before: map[string]SignedSignatures{}, versions: map[string]int64{}, put: map[string]storage.Row{}, guards: map[string]storage.Guard{},
 	}
-	var attempts, slots, windows []string
+	var attempts, held, slots, windows []string
 	for _, i := range part {
+		if len(bs[i].Signatures) > 0 {
+			held = append(held, bs[i].Attempt)
+		}
 		attempts, slots = append(attempts, bs[i].Attempt), append(slots, bs[i].Slots...)
 		for _, o := range bs[i].Pays {
 			for _, l := range r.Limits.Pays[o.Currency] {
@@ -187,6 +199,7 @@ func (r LimitedRegistry) load(ctx context.Context, bs []Binding, part []int) (*c
 	p := bs[part[0]].partition()
 	return c, errors.Join(
 		read(ctx, r.Store, c, SignedAttempts, p, attempts, c.attempts),
+		read(ctx, r.Store, c, SignedBefore, p, held, c.before),
 		read(ctx, r.Store, c, SignedSlots, p, slots, c.slots),
 		read(ctx, r.Store, c, SignedCharges, p, slots, c.charges),
 		read(ctx, r.Store, c, SignedWindows, p, windows, c.windows),
@@ -216,6 +229,9 @@ func (c *counting) bind(b *Binding, limits Limits, now time.Time) error {
 		if a.Payload != payload || a.Intent != b.Intent {
 			return refuse("attempt %s was signed for another payload", b.Attempt)
 		}
+		if kept := c.before[b.Attempt].Signatures; len(kept) > 0 {
+			b.Signatures = kept
+		}
 		return nil
 	}
 	for _, slot := range b.Slots {
@@ -228,6 +244,10 @@ func (c *counting) bind(b *Binding, limits Limits, now time.Time) error {
 	}
 	c.attempts[b.Attempt] = SignedAttempt{Intent: b.Intent, Payload: payload}
 	putRow(c, SignedAttempts, b.Attempt, c.attempts[b.Attempt])
+	if len(b.Signatures) > 0 {
+		c.before[b.Attempt] = SignedSignatures{b.Signatures}
+		putRow(c, SignedBefore, b.Attempt, c.before[b.Attempt])
+	}
 	for _, slot := range b.Slots {
 		if _, known := c.slots[slot]; known {
 			if version := c.versions[SignedSlots.Name+" "+slot]; version > 0 {

@@ -211,7 +211,17 @@ func foreign(n chain.Network, ref chain.KeyRef) bool {
 // Accounts lists the accounts of a registry's secp256k1 networks, with their
 // xpubs: what a watch-only process needs.
 func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {
-	var out []Account
+	out, err := accountsOf(networks)
+	for i := range out {
+		if out[i].XPub, err = s.XPub(out[i].Path); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+// accountsOf are the accounts of secp256k1 networks without their xpubs.
+func accountsOf(networks []chain.NetworkInfo) (out []Account, err error) {
 	for _, n := range networks {
 		a := Account{Network: n.Code, Path: coinTypes[n.Code]}
 		if n.AddressType == "EVM" {
@@ -223,14 +233,9 @@ func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {
 				a.Branch = uint32(n.ChainID)
 			}
 		}
-		if a.Path == "" {
-			continue // another curve, or no account per payment
+		if a.Path != "" { // else another curve, or no account per payment
+			out = append(out, a)
 		}
-		var err error
-		if a.XPub, err = s.XPub(a.Path); err != nil {
-			return nil, err
-		}
-		out = append(out, a)
 	}
 	return out, nil
 }

@@ -35,6 +35,9 @@ type Binding struct {
 	Pays  []chain.Output // to others
 	Keeps []Kept         // to addresses of ours
 	Cost  ledger.Amount  // the most that the network can take, in units of its gas currency
+	// Signatures are those of a Holder, which makes others each time. A LimitedRegistry
+	// keeps them: BindMany puts those of the first time here.
+	Signatures []chain.Signature
 }
 
 // Kept is an output to an address of ours, with the key that it was derived from.
@@ -57,11 +60,12 @@ type manyRegistry interface {
 	BindMany(ctx context.Context, bs []Binding) []error
 }
 
-// SignerConfig wires a Signer. Seed, Chains and Registry are required. It signs nothing
+// SignerConfig wires a Signer. Seed or Keys, Chains and Registry are required. It signs nothing
 // with a key below the SLIP-44 coin type of another network. Accounts of one's own, without
 // a coin type, must not be shared by networks that sign alike, such as BTC and LTC.
 type SignerConfig struct {
 	Seed     *Seed
+	Keys     Holder // in place of a Seed
 	Chains   map[chain.Network]Chain
 	Registry Registry
 	// KeyOf names the key of an address of ours, as a directory has it: App.KeyOf.
@@ -79,7 +83,7 @@ type SignerConfig struct {
 	Allow func(ctx context.Context, in chain.Intent, pays ledger.Amount) error
 }
 
-// Signer signs with keys of one seed.
+// Signer signs with keys of one Seed or Holder.
 type Signer struct {
 	cfg SignerConfig
 	// compact makes a signature on secp256k1: in tests also a wrong one.
@@ -88,8 +92,8 @@ type Signer struct {
 
 // NewSigner checks the configuration.
 func NewSigner(cfg SignerConfig) (*Signer, error) {
-	if cfg.Seed == nil || len(cfg.Chains) == 0 || cfg.Registry == nil {
-		return nil, errors.New("keys: Seed, Chains and Registry are required")
+	if (cfg.Seed == nil) == (cfg.Keys == nil) || len(cfg.Chains) == 0 || cfg.Registry == nil {
+		return nil, errors.New("keys: Seed or Keys, Chains and Registry are required")
 	}
 	return &Signer{cfg, ecdsa.SignCompact}, nil
 }
@@ -122,13 +126,15 @@ func (s *Signer) SignMany(ctx context.Context, rs []chain.SignRequest) ([][]chai
 	for n, err := range s.bind(ctx, bindings) {
 		if err != nil {
 			out[signed[n]], errs[signed[n]] = nil, err
+		} else if kept := bindings[n].Signatures; len(kept) > 0 {
+			out[signed[n]] = kept
 		}
 	}
 	return out, errs
 }
 
 func (s *Signer) bind(ctx context.Context, bs []Binding) []error {
-	if many, ok := s.cfg.Registry.(manyRegistry); ok && len(bs) > 1 {
+	if many, ok := s.cfg.Registry.(manyRegistry); ok && (len(bs) > 1 || len(bs) > 0 && len(bs[0].Signatures) > 0) {
 		return many.BindMany(ctx, bs)
 	}
 	errs := make([]error, len(bs))
@@ -163,9 +169,12 @@ func (s *Signer) checked(ctx context.Context, r *chain.SignRequest, o owners) ([
 	}
 	out := make([]chain.Signature, len(seen.Digests))
 	for i, d := range seen.Digests {
-		if out[i], err = s.sign(c, r.Keys[i], d, r.Unsigned.Payload); err != nil {
+		if out[i], err = s.sign(ctx, c, r.Keys[i], d, r.Unsigned.Payload); err != nil {
 			return nil, Binding{}, err
 		}
+	}
+	if s.cfg.Keys != nil {
+		b.Signatures = out
 	}
 	return out, b, nil
 }
@@ -307,8 +316,14 @@ func (o owners) own(ctx context.Context, c Chain, r chain.SignRequest, seen chai
 		if err != nil {
 			return "", err
 		}
+		mine := false
+		if ok && !foreign(r.Intent.Network, ref) {
+			if mine, err = o.derives(ctx, c, ref, a); err != nil {
+				return "", err
+			}
+		}
 		o.ours[at] = ""
-		if ok && !foreign(r.Intent.Network, ref) && o.derives(c, ref, a) {
+		if mine {
 			o.ours[at] = ref
 		}
 	}
@@ -318,24 +333,34 @@ func (o owners) own(ctx context.Context, c Chain, r chain.SignRequest, seen chai
 	return "", refuse("%s %s pays an address that is not ours", r.Intent.Purpose, r.Intent.ID)
 }
 
-// derives reports whether a key of the seed gives an address, or the account that it
-// is of.
-func (s *Signer) derives(c Chain, ref chain.KeyRef, a chain.Address) bool {
+// derives reports whether a key gives an address, or the account that it is of.
+func (s *Signer) derives(ctx context.Context, c Chain, ref chain.KeyRef, a chain.Address) (bool, error) {
 	if t, ok := c.(chain.Tagger); ok {
 		if account, _, tagged := t.Untag(a); tagged {
 			a = account
 		}
 	}
-	pub, err := s.cfg.Seed.public(ref)
-	if err != nil {
-		return false
+	if _, err := CheckRef(ref); err != nil {
+		return false, nil //nolint:nilerr // nothing is derived from it
+	}
+	var pub chain.PublicKey
+	var err error
+	if s.cfg.Keys != nil {
+		if pub, err = s.cfg.Keys.Public(ctx, ref); err != nil {
+			return false, fmt.Errorf("keys: public key: %w", err)
+		}
+	} else if pub, err = s.cfg.Seed.public(ref); err != nil {
+		return false, nil //nolint:nilerr // nothing is derived from it
 	}
 	mine, err := c.AddressOf(pub)
-	return err == nil && mine == a
+	return err == nil && mine == a, nil
 }
 
 // sign makes one signature, deterministic and low-S, and verifies it.
-func (s *Signer) sign(c Chain, ref chain.KeyRef, d chain.Digest, payload []byte) (chain.Signature, error) {
+func (s *Signer) sign(ctx context.Context, c Chain, ref chain.KeyRef, d chain.Digest, payload []byte) (chain.Signature, error) {
+	if s.cfg.Keys != nil {
+		return s.signHeld(ctx, c, ref, d, payload)
+	}
 	if path, ok := strings.CutPrefix(string(ref), edwards); ok {
 		return s.signEdwards(c, path, d, payload)
 	}

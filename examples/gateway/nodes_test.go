@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"net/http"
 	"path/filepath"
@@ -222,7 +223,7 @@ func (v *visitor) goOut() {
 		_, key := btcec.PrivKeyFromBytes(sum[:])
 		public := chain.PublicKey(key.SerializeCompressed())
 		if v.network == "SOL" { // its keys are on another curve
-			public = public[1:]
+			public = chain.PublicKey(ed25519.NewKeyFromSeed(sum[:]).Public().(ed25519.PublicKey))
 		}
 		var err error
 		to, err = v.client.AddressOf(public)

@@ -104,7 +104,7 @@ func (g *gateway) remote(ctx context.Context, encode map[chain.Network]keys.Enco
 	if err != nil {
 		return nil, nil, fmt.Errorf("CRYPTOPAY_SIGNER_ACCOUNTS: %w", err)
 	}
-	g.world.source = public
+	g.world.public = public
 	tls, err := g.s.signer.files.ClientTLS()
 	if err != nil {
 		return nil, nil, fmt.Errorf("CRYPTOPAY_SIGNER_CERTIFICATE, _KEY and _CA: %w", err)
@@ -123,7 +123,7 @@ func (g *gateway) source(seed *keys.Seed, accounts []keys.Account, encode map[ch
 	if err != nil {
 		return nil, err
 	}
-	g.world.source = public
+	g.world.public = public.PublicKey
 	hardened, out := seed.Hardened(encode), keys.Sources{}
 	for n := range encode {
 		out[n] = hardened

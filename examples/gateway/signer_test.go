@@ -33,6 +33,7 @@ type keyholder struct {
 	dir  string
 	cmd  *exec.Cmd
 	said bytes.Buffer
+	env  []string
 }
 
 // builtSigner is where the program is; TestMain takes it away.
@@ -50,18 +51,43 @@ var buildSigner = sync.OnceValues(func() (string, error) {
 
 func newKeyholder(t *testing.T, config map[string]any) *keyholder {
 	t.Helper()
+	k := certified(t)
+	require.NoError(t, os.WriteFile(k.file("passphrase"), []byte("a passphrase of some length\n"), 0o600))
+	k.configure(config)
+	k.run("new")
+	require.NoError(t, os.WriteFile(k.file("accounts.json"), k.run("accounts"), 0o600))
+	return k
+}
+
+// certified has certificates alone.
+func certified(t *testing.T) *keyholder {
+	t.Helper()
 	k := &keyholder{t: t, dir: t.TempDir()}
 	testenv.OpenSSL(t)
 	out, err := exec.CommandContext(t.Context(), "../signer/certificates.sh", k.dir, "127.0.0.1").CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.NoError(t, os.WriteFile(k.file("passphrase"), []byte("a passphrase of some length\n"), 0o600))
-	config["listen"] = fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)) // and at each start
-	text, err := json.Marshal(config)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(k.file("signer.json"), text, 0o600))
-	k.run("new")
+	return k
+}
+
+// newModuleKeyholder has its keys in a hardware module.
+func newModuleKeyholder(t *testing.T, config map[string]any) *keyholder {
+	t.Helper()
+	token := testenv.SoftHSM(t)
+	k := certified(t)
+	k.env = append(os.Environ(), "SOFTHSM2_CONF="+token.Conf)
+	require.NoError(t, os.WriteFile(k.file("pin"), []byte(token.PIN+"\n"), 0o600))
+	config["module"] = map[string]any{"library": token.Library, "token": token.Label, "pin": "pin"}
+	k.configure(config)
 	require.NoError(t, os.WriteFile(k.file("accounts.json"), k.run("accounts"), 0o600))
 	return k
+}
+
+func (k *keyholder) configure(config map[string]any) {
+	k.t.Helper()
+	config["listen"] = fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(k.t)) // and at each start
+	text, err := json.Marshal(config)
+	require.NoError(k.t, err)
+	require.NoError(k.t, os.WriteFile(k.file("signer.json"), text, 0o600))
 }
 
 func (k *keyholder) file(name string) string { return filepath.Join(k.dir, name) }
@@ -70,7 +96,9 @@ func (k *keyholder) command(args ...string) *exec.Cmd {
 	k.t.Helper()
 	program, err := buildSigner()
 	require.NoError(k.t, err)
-	return exec.CommandContext(context.WithoutCancel(k.t.Context()), program, append([]string{"-ahead", "20", "-config", k.file("signer.json")}, args...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(k.t.Context()), program, append([]string{"-ahead", "20", "-config", k.file("signer.json")}, args...)...)
+	cmd.Env = k.env
+	return cmd
 }
 
 func (k *keyholder) run(args ...string) []byte {
@@ -132,17 +160,7 @@ func TestFS07_GatewayPaysThroughTheSigner(t *testing.T) {
 		t.Skip("starts a node, a signer and a gateway for each network")
 	}
 	t.Parallel()
-	for _, c := range []struct {
-		name, currency string
-		open           func(testing.TB) *site
-	}{
-		{"Btcd", "BTC", openCoins("BTC", "simnet", "btcd", 330)},
-		{"AnvilToken", "USDCERC20", openAnvil},
-		{"LiteSVM", "SOL", openSolana},
-		{"TronModelledToken", "USDTTRC20", openTron},
-		{"XRPModelled", "XRP", openXRP},
-		{"StellarModelled", "XLM", openStellar},
-	} {
+	for _, c := range everyNode {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := c.open(t)
@@ -160,6 +178,56 @@ func TestFS07_GatewayPaysThroughTheSigner(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, string(text), `"pays":[{`)
 			require.NotContains(t, v.log.String(), "signer_refuses")
+		})
+	}
+}
+
+// everyNode is a node of every kind, with a currency on it.
+var everyNode = []struct {
+	name, currency string
+	open           func(testing.TB) *site
+}{
+	{"Btcd", "BTC", openCoins("BTC", "simnet", "btcd", 330)},
+	{"AnvilToken", "USDCERC20", openAnvil},
+	{"LiteSVM", "SOL", openSolana},
+	{"TronModelledToken", "USDTTRC20", openTron},
+	{"XRPModelled", "XRP", openXRP},
+	{"StellarModelled", "XLM", openStellar},
+}
+
+// The same with the keys in a hardware module. Between the payment and the payout the signer
+// starts again, finds its keys, and makes none anew.
+func TestFS07_GatewayPaysThroughAModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a node, a signer and a gateway for each network")
+	}
+	t.Parallel()
+	for _, c := range everyNode {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := c.open(t)
+			k := newModuleKeyholder(t, policyFor(s, c.currency))
+			for name, value := range k.start() {
+				s.settings[name] = value
+			}
+			v := visit(t, s, c.currency)
+			v.comeIn()
+			k.stop()
+			told, err := os.ReadFile(k.file("accounts.json"))
+			require.NoError(t, err)
+			require.Equal(t, string(told), string(k.run("accounts")))
+			k.start()
+			v.goOut()
+			v.p.signal(syscall.SIGTERM)
+			<-v.p.done
+			k.stop()
+			text, err := os.ReadFile(k.file("signed.log"))
+			require.NoError(t, err)
+			require.Contains(t, string(text), `"pays":[{`)
+			for _, said := range []string{v.log.String(), k.said.String(), string(text), string(told)} {
+				require.NotContains(t, said, "signer_refuses")
+				require.NotContains(t, said, "correct horse", "the PIN")
+			}
 		})
 	}
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
-	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -43,7 +42,8 @@ type world struct {
 	registry *chain.Registry
 	clients  []chain.Client
 	rates    rates.Rates
-	source   *keys.Source // once the App is composed: of public keys that go into transactions
+	// public names public keys that go into transactions, once the App is composed.
+	public func(chain.Network, chain.KeyRef) (chain.PublicKey, error)
 
 	store  storage.Store
 	clock  *clock
@@ -75,7 +75,7 @@ func (w *world) connect(s settings, log *slog.Logger) (err error) {
 	if w.registry, err = registryOf(s.nodes); err != nil {
 		return err
 	}
-	public := func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error) { return w.source.PublicKey(n, k) }
+	public := func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error) { return w.public(n, k) }
 	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
 		client, err := dial(w.registry, n, s.nodes[n], public, log)
 		if err != nil {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/keys/hsm"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -29,6 +32,7 @@ type config struct {
 
 	Seed       string `json:"seed"`       // sealed
 	Passphrase string `json:"passphrase"` // file
+	Module     module `json:"module"`     // in place of a seed
 	Registry   string `json:"registry"`   // SQLite
 	Log        string `json:"log"`
 
@@ -43,6 +47,13 @@ type config struct {
 	clients  map[chain.Network]chain.Client
 	limits   keys.Limits
 	allow    map[string][]signerd.Recipient
+}
+
+// module is a hardware module whose keys sign.
+type module struct {
+	Library string `json:"library"` // PKCS#11
+	Token   string `json:"token"`   // label
+	PIN     string `json:"pin"`     // file; none: SIGNER_PIN in the environment has it
 }
 
 // network is what may be signed on a network.
@@ -93,6 +104,9 @@ func (c *config) check() (err error) {
 	if len(c.Networks) == 0 {
 		return errors.New("networks: name at least one")
 	}
+	if c.hasModule() && (c.Module.Library == "" || c.Module.Token == "") {
+		return errors.New("module: library and token are needed")
+	}
 	if c.registry, c.clients, err = c.connect(); err != nil {
 		return err
 	}
@@ -138,6 +152,8 @@ func units(of *chain.Currency, list []limit) (out []keys.Limit, err error) {
 	return out, nil
 }
 
+func (c *config) hasModule() bool { return c.Module != module{} }
+
 // path is a file's, from the folder of the configuration on.
 func (c *config) path(name string) string {
 	if filepath.IsAbs(name) {
@@ -163,18 +179,47 @@ func (c *config) seed() (*keys.Seed, error) {
 	return keys.Load(c.path(c.Seed), passphrase)
 }
 
-// simulatedAccounts gives simulated networks whose real keys are on another curve the
-// accounts that the gateway gives them.
-func (c *config) simulatedAccounts(seed *keys.Seed) (out []keys.Account, err error) {
-	for n, path := range map[chain.Network]string{"SOL": "m/44'/501'/0'", "ADA": "m/44'/1815'/0'", "XLM": "m/44'/148'/0'"} {
-		if !slices.Contains(c.Simulated, n) {
-			continue
+// simulatedPaths are the accounts that a gateway gives simulated networks whose real keys
+// are on another curve.
+var simulatedPaths = map[chain.Network]string{"SOL": "m/44'/501'/0'", "ADA": "m/44'/1815'/0'", "XLM": "m/44'/148'/0'"}
+
+// simulatedAccounts are those of the networks that are simulated, without their xpubs.
+func (c *config) simulatedAccounts() (out []keys.Account) {
+	for n, path := range simulatedPaths {
+		if slices.Contains(c.Simulated, n) {
+			out = append(out, keys.Account{Network: n, Path: path})
 		}
-		xpub, err := seed.XPub(path)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, keys.Account{Network: n, Path: path, XPub: xpub})
 	}
-	return out, nil
+	return out
+}
+
+// openModule opens the module, and says which network's keys it cannot have.
+func (c *config) openModule(ctx context.Context) (*hsm.Module, keys.Names, error) {
+	pin := []byte(os.Getenv("SIGNER_PIN"))
+	if c.Module.PIN != "" {
+		b, err := secret.ReadFile(c.path(c.Module.PIN))
+		if err != nil {
+			return nil, nil, fmt.Errorf("module: pin: %w", err)
+		}
+		pin = bytes.TrimRight(b, "\r\n")
+	}
+	defer clear(pin)
+	names, err := keys.NamesOf(c.registry.Networks(), c.simulatedAccounts()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := hsm.Open(ctx, hsm.Config{Library: c.Module.Library, Token: c.Module.Token, PIN: pin})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, n := range slices.Sorted(maps.Keys(c.Networks)) {
+		name, ok := names[n]
+		if !ok {
+			return nil, nil, errors.Join(fmt.Errorf("networks: %s: no account is known for its keys", n), m.Close())
+		}
+		if err := m.Try(ctx, name(0)); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("networks: %s: the module cannot sign for it: %w", n, err), m.Close())
+		}
+	}
+	return m, names, nil
 }

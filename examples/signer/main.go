@@ -7,6 +7,8 @@
 //	signer -config signer.json            # signs
 //	signer -config signer.json rebuild    # makes the registry whole from the log
 //
+// With a module in the configuration there is no seed: accounts makes the keys in it.
+//
 // docs/signer.md says how to set it up.
 package main
 
@@ -33,7 +35,7 @@ import (
 
 func main() {
 	file := flag.String("config", "signer.json", "the configuration `file`")
-	ahead := flag.Int("ahead", 1000, "addresses that accounts derives on networks without public derivation")
+	ahead := flag.Int("ahead", 1000, "addresses that accounts derives on networks without public derivation, or makes in a module")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -49,6 +51,8 @@ func run(ctx context.Context, file string, ahead int, args []string) error {
 		return err
 	}
 	switch {
+	case c.hasModule() && len(args) == 1 && (args[0] == "new" || args[0] == "words"):
+		return errors.New("the keys are in the module, and no seed is: accounts makes them")
 	case len(args) == 0:
 		return c.serve(ctx)
 	case len(args) == 1 && args[0] == "new":
@@ -94,25 +98,40 @@ func (c *config) save(words string) error {
 }
 
 func (c *config) accounts(ctx context.Context, ahead int) error {
-	seed, err := c.seed()
-	if err != nil {
-		return err
-	}
 	encode := map[chain.Network]keys.Encode{}
 	for n, client := range c.clients {
 		encode[n] = client.AddressOf
 	}
-	more, err := c.simulatedAccounts(seed)
-	if err != nil {
-		return err
-	}
-	public, err := signerd.PublicOf(ctx, seed, c.registry, encode, ahead, more...)
+	public, err := c.public(ctx, encode, ahead)
 	if err != nil {
 		return err
 	}
 	out := json.NewEncoder(os.Stdout)
 	out.SetIndent("", " ")
 	return out.Encode(public)
+}
+
+// public is what the App derives addresses from.
+func (c *config) public(ctx context.Context, encode map[chain.Network]keys.Encode, ahead int) (signerd.Accounts, error) {
+	if c.hasModule() {
+		m, names, err := c.openModule(ctx)
+		if err != nil {
+			return signerd.Accounts{}, err
+		}
+		public, err := signerd.MadeIn(ctx, m, names, encode, ahead)
+		return public, errors.Join(err, m.Close())
+	}
+	seed, err := c.seed()
+	if err != nil {
+		return signerd.Accounts{}, err
+	}
+	more := c.simulatedAccounts()
+	for i := range more {
+		if more[i].XPub, err = seed.XPub(more[i].Path); err != nil {
+			return signerd.Accounts{}, err
+		}
+	}
+	return signerd.PublicOf(ctx, seed, c.registry, encode, ahead, more...)
 }
 
 // open opens the registry and the log.
@@ -144,9 +163,17 @@ func (c *config) rebuild(ctx context.Context) error {
 	return errors.Join(err, log.Close(), store.Close())
 }
 
-func (c *config) serve(ctx context.Context) error {
-	seed, err := c.seed()
-	if err != nil {
+func (c *config) serve(ctx context.Context) (err error) {
+	var seed *keys.Seed
+	var holder keys.Holder
+	if c.hasModule() {
+		m, _, e := c.openModule(ctx)
+		if e != nil {
+			return e
+		}
+		defer func() { err = errors.Join(err, m.Close()) }()
+		holder = m
+	} else if seed, err = c.seed(); err != nil {
 		return err
 	}
 	tls, err := signerd.Files{Certificate: c.path(c.Certificate), Key: c.path(c.Key), CA: c.path(c.CA)}.ServerTLS()
@@ -162,7 +189,7 @@ func (c *config) serve(ctx context.Context) error {
 		chains[n] = client
 	}
 	server, err := signerd.New(ctx, signerd.Config{
-		Seed: seed, Registry: c.registry, Chains: chains, Store: store, Limits: c.limits, Allow: c.allow, Log: log, Now: time.Now,
+		Seed: seed, Keys: holder, Registry: c.registry, Chains: chains, Store: store, Limits: c.limits, Allow: c.allow, Log: log, Now: time.Now,
 		Slog: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
 	if err == nil {

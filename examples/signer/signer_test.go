@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 
 const words = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
@@ -155,4 +158,77 @@ func TestFS07_PolicyFile(t *testing.T) {
 		_, err := readConfig(write(t, dir, "wrong.json", text, 0o600))
 		require.ErrorContains(t, err, want, text)
 	}
+}
+
+const withModule = `{"module": {"library": %q, "token": %q, "pin": %q}, "networks": {
+	"ETH": {"costs": [{"amount": "0.5", "per": "24h"}]}, "BTC": {"costs": [{"amount": "1", "per": "24h"}]}, "SOL": {"costs": [{"amount": "1", "per": "24h"}]}
+}}`
+
+// With a module there is no seed: accounts makes the keys in it, and again gives the same.
+// The PIN comes from a file that others cannot read, or from the environment.
+func TestFS07_ModuleAndAccounts(t *testing.T) { //nolint:paralleltest // see outputOf
+	token := testenv.SoftHSM(t)
+	t.Setenv("SOFTHSM2_CONF", token.Conf)
+	dir := t.TempDir()
+	file := write(t, dir, "signer.json", fmt.Sprintf(withModule, token.Library, token.Label, "pin"), 0o600)
+	for _, command := range []string{"new", "words"} {
+		_, err := outputOf(t, file, words, command)
+		require.ErrorContains(t, err, "in the module")
+	}
+	_, err := outputOf(t, file, "", "accounts")
+	require.ErrorContains(t, err, "pin")
+	pin := write(t, dir, "pin", token.PIN+"\n", 0o644)
+	_, err = outputOf(t, file, "", "accounts")
+	require.ErrorContains(t, err, "others can read it")
+	require.NoError(t, os.Chmod(pin, 0o600))
+	text, err := outputOf(t, file, "", "accounts")
+	require.NoError(t, err)
+	file = write(t, dir, "signer.json", fmt.Sprintf(withModule, token.Library, token.Label, ""), 0o600)
+	_, err = outputOf(t, file, "", "accounts")
+	require.ErrorContains(t, err, "PIN")
+	t.Setenv("SIGNER_PIN", token.PIN)
+	again, err := outputOf(t, file, "", "accounts")
+	require.NoError(t, err)
+	require.Equal(t, text, again)
+
+	var public signerd.Accounts
+	require.NoError(t, json.Unmarshal([]byte(text), &public))
+	require.Empty(t, public.XPubs)
+	require.Len(t, public.Public, 6, "those on secp256k1")
+	known := map[chain.Address]bool{}
+	for n, all := range public.Ahead {
+		require.Len(t, all, 3)
+		for _, d := range all {
+			known[d.Address] = true
+			_, ok := public.Public[d.Key]
+			require.Equal(t, n != "SOL", ok)
+		}
+	}
+	require.Len(t, known, 9)
+
+	write(t, dir, "wrong.json", `{"module": {"library": "/x.so"}, "networks": {"ETH": {}}}`, 0o600)
+	_, err = outputOf(t, filepath.Join(dir, "wrong.json"), "", "accounts")
+	require.ErrorContains(t, err, "module: library and token are needed")
+}
+
+// The program builds without cgo, serves seeds, and says what a module needs.
+func TestFS07_WithoutCgo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program without cgo")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "signer")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	file := write(t, dir, "signer.json", fmt.Sprintf(withModule, "/x.so", "a", ""), 0o600)
+	out, err = exec.CommandContext(t.Context(), program, "-config", file).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "built without cgo")
+	write(t, dir, "passphrase", "of some length", 0o600)
+	file = write(t, dir, "seeded.json", everyNetwork, 0o600)
+	out, err = exec.CommandContext(t.Context(), program, "-config", file, "new").CombinedOutput()
+	require.NoError(t, err, string(out))
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 )
@@ -41,6 +42,13 @@ import (
 const child = "CRYPTOPAY_TEST_SIGNER"
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(making); text != "" {
+		if err := makeKeys(text); err != nil {
+			fmt.Fprintln(os.Stderr, "accounts:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if text := os.Getenv(child); text != "" {
 		if err := live(text); err != nil {
 			fmt.Fprintln(os.Stderr, "signer:", err)
@@ -60,10 +68,11 @@ type order struct {
 	Networks []chain.Network
 	Limits   keys.Limits
 	Allow    map[string][]signerd.Recipient
-	Skip     time.Duration // of its clock
-	Rebuild  bool          // its registry from the log, first
-	Die      string        // a place at which it dies, at the
-	Nth      int           // nth time
+	Skip     time.Duration  // of its clock
+	Rebuild  bool           // its registry from the log, first
+	Module   *testenv.Token // has its keys
+	Die      string         // a place at which it dies, at the
+	Nth      int            // nth time
 }
 
 // The places of a signer.
@@ -137,7 +146,14 @@ func live(text string) error {
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	seed, err := keys.FromMnemonic(mnemonic, "")
+	var seed *keys.Seed
+	var holder keys.Holder
+	var err error
+	if o.Module == nil {
+		seed, err = keys.FromMnemonic(mnemonic, "")
+	} else {
+		holder, err = openModule(ctx, o.Module)
+	}
 	if err != nil {
 		return err
 	}
@@ -170,7 +186,7 @@ func live(text string) error {
 	}
 	now := func() time.Time { return time.Now().Add(o.Skip) }
 	server, err := signerd.New(ctx, signerd.Config{
-		Seed: seed, Registry: chain.MainnetRegistry(), Chains: chains, Store: d, Limits: o.Limits, Allow: o.Allow, Log: log, Now: now,
+		Seed: seed, Keys: holder, Registry: chain.MainnetRegistry(), Chains: chains, Store: d, Limits: o.Limits, Allow: o.Allow, Log: log, Now: now,
 		Slog: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
@@ -242,6 +258,9 @@ func (s *signer) run() bool {
 	require.NoError(s.t, err)
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), os.Args[0])
 	cmd.Env = append(os.Environ(), child+"="+string(text))
+	if s.order.Module != nil {
+		cmd.Env = append(cmd.Env, "SOFTHSM2_CONF="+s.order.Module.Conf)
+	}
 	cmd.Stderr = &s.said
 	out, err := cmd.StdoutPipe()
 	require.NoError(s.t, err)
@@ -317,7 +336,7 @@ func (s *signer) noSecrets() {
 		require.NoError(s.t, err)
 	}
 	for _, text := range []string{s.said.String(), string(log)} {
-		for _, secret := range []string{"abandon", "PRIVATE", "xprv"} {
+		for _, secret := range []string{"abandon", "PRIVATE", "xprv", "horse"} {
 			require.NotContains(s.t, text, secret)
 		}
 	}

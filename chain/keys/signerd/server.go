@@ -27,9 +27,10 @@ type Chain interface {
 	ParseAddress(s string) (chain.Address, error)
 }
 
-// Config wires a Server. All fields but Allow and Slog are required.
+// Config wires a Server. All fields but Allow and Slog are required, and one of Seed and Keys.
 type Config struct {
 	Seed     *keys.Seed
+	Keys     keys.Holder // such as hsm.Module, in place of a Seed
 	Registry *chain.Registry
 	Chains   map[chain.Network]Chain
 	// Store keeps what was signed and counted, open with keys.LimitTables. No other program
@@ -74,8 +75,8 @@ const atOnce = 4
 // New checks the configuration, and that the store has what the log has. The error wraps
 // ErrRegistry where it has not.
 func New(ctx context.Context, cfg Config) (*Server, error) {
-	if cfg.Seed == nil || cfg.Registry == nil || len(cfg.Chains) == 0 || cfg.Store == nil || cfg.Log == nil || cfg.Now == nil {
-		return nil, errors.New("signerd: Config: Seed, Registry, Chains, Store, Log and Now are required")
+	if (cfg.Seed == nil) == (cfg.Keys == nil) || cfg.Registry == nil || len(cfg.Chains) == 0 || cfg.Store == nil || cfg.Log == nil || cfg.Now == nil {
+		return nil, errors.New("signerd: Config: Seed or Keys, Registry, Chains, Store, Log and Now are required")
 	}
 	if cfg.Slog == nil {
 		cfg.Slog = slog.New(slog.DiscardHandler)
@@ -93,7 +94,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	var err error
 	s.signer, err = keys.NewSigner(keys.SignerConfig{
-		Seed: cfg.Seed, Chains: chains, KeyOf: hinted, Allow: s.allowed,
+		Seed: cfg.Seed, Keys: cfg.Keys, Chains: chains, KeyOf: hinted, Allow: s.allowed,
 		Registry: &logged{LimitedRegistry: keys.LimitedRegistry{Store: cfg.Store, Limits: cfg.Limits, Now: cfg.Now}, log: cfg.Log},
 	})
 	if err != nil {
@@ -321,6 +322,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, err := s.cfg.Store.Rows(r.Context(), keys.SignedAttempts.Table, storage.Keys(storage.System, "health")...); err != nil {
 		h.OK, h.Error = false, "the store does not answer"
+	}
+	if module, ok := s.cfg.Keys.(interface{ Ready(context.Context) error }); ok && module.Ready(r.Context()) != nil {
+		h.OK, h.Error = false, "the module does not answer"
 	}
 	status := http.StatusOK
 	if !h.OK {

@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -42,14 +43,18 @@ func newThief(t testing.TB, s *signer, n chain.Network) *thief {
 	var err error
 	h.gas, err = registry.Gas(n)
 	require.NoError(t, err)
-	seed, err := keys.FromMnemonic(mnemonic, "")
-	require.NoError(t, err)
-	accounts, err := seed.Accounts(registry.Networks())
-	require.NoError(t, err)
-	source, err := keys.NewSource(accounts, map[chain.Network]keys.Encode{n: h.client.AddressOf})
-	require.NoError(t, err)
-	h.own, err = source.Derive(t.Context(), n, 0, 12)
-	require.NoError(t, err)
+	if s.order.Module != nil {
+		h.own = s.made(n)
+	} else {
+		seed, err := keys.FromMnemonic(mnemonic, "")
+		require.NoError(t, err)
+		accounts, err := seed.Accounts(registry.Networks())
+		require.NoError(t, err)
+		source, err := keys.NewSource(accounts, map[chain.Network]keys.Encode{n: h.client.AddressOf})
+		require.NoError(t, err)
+		h.own, err = source.Derive(t.Context(), n, 0, 12)
+		require.NoError(t, err)
+	}
 	h.purse = h.sim.Customer("thief")
 	for i := range h.own {
 		if h.utxo() {
@@ -161,11 +166,17 @@ func limitsOf(n chain.Network, gas string, pays, costs ledger.Amount) keys.Limit
 // newSigned makes a signer for a thief's network, with limits in its coins.
 func newSigned(t testing.TB, n chain.Network, pays, costs int64) *thief {
 	t.Helper()
+	return newSignedWith(t, nil, n, pays, costs)
+}
+
+func newSignedWith(t testing.TB, module *testenv.Token, n chain.Network, pays, costs int64) *thief {
+	t.Helper()
 	gas, err := chain.MainnetRegistry().Gas(n)
 	require.NoError(t, err)
 	one, err := gas.Units(decimal.New(1, 0), ledger.Down)
 	require.NoError(t, err)
 	s := newSigner(t, limitsOf(n, gas.Code, one*ledger.Amount(pays), one*ledger.Amount(costs)), n)
+	s.order.Module = module
 	s.start()
 	return newThief(t, s, n)
 }
