@@ -49,7 +49,7 @@ func outputOf(t *testing.T, file, in, command string) (string, error) {
 	require.NoError(t, err)
 	defer out.Close()
 	os.Stdin, os.Stdout = input, out
-	failed := run(t.Context(), file, 3, []string{command})
+	failed := run(t.Context(), file, 3, strings.Fields(command))
 	_, err = out.Seek(0, io.SeekStart)
 	require.NoError(t, err)
 	text, err := io.ReadAll(out)
@@ -205,6 +205,18 @@ func TestFS07_ModuleAndAccounts(t *testing.T) { //nolint:paralleltest // see out
 		}
 	}
 	require.Len(t, known, 9)
+
+	conf, err := os.ReadFile(token.Conf)
+	require.NoError(t, err)
+	// SoftHSM reads over the first name of the list.
+	less := write(t, dir, "less.conf", string(conf)+"slots.mechanisms = -CKM_MD5,CKM_EDDSA\n", 0o600)
+	t.Setenv("SOFTHSM2_CONF", less)
+	for _, command := range []string{"accounts", ""} { // "" serves
+		_, err = outputOf(t, file, "", command)
+		require.ErrorContains(t, err, "networks: SOL: the module cannot sign for it")
+		require.ErrorContains(t, err, "CKM_EDDSA")
+	}
+	t.Setenv("SOFTHSM2_CONF", token.Conf)
 
 	write(t, dir, "wrong.json", `{"module": {"library": "/x.so"}, "networks": {"ETH": {}}}`, 0o600)
 	_, err = outputOf(t, filepath.Join(dir, "wrong.json"), "", "accounts")

@@ -34,6 +34,7 @@ type Module struct {
 // token is an open token.
 type token struct {
 	lib      *pkcs11.Ctx
+	slot     uint
 	sessions chan pkcs11.SessionHandle
 	making   sync.Mutex
 	mu       sync.Mutex
@@ -114,7 +115,7 @@ func (m *Module) enter(ctx context.Context) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &token{lib: m.lib, sessions: make(chan pkcs11.SessionHandle, m.cfg.Sessions)}
+	t := &token{lib: m.lib, slot: slot, sessions: make(chan pkcs11.SessionHandle, m.cfg.Sessions)}
 	var s pkcs11.SessionHandle
 	for range m.cfg.Sessions {
 		if s, err = m.lib.OpenSession(slot, pkcs11.CKF_SERIAL_SESSION|pkcs11.CKF_RW_SESSION); err != nil {
@@ -239,9 +240,12 @@ func (m *Module) Try(ctx context.Context, ref chain.KeyRef) error {
 		return err
 	}
 	return m.use(ctx, func(t *token, s pkcs11.SessionHandle) error {
+		if err := t.can(curveOf(onEdwards)); err != nil {
+			return err
+		}
 		public, private, err := t.generate(s, curveOf(onEdwards), "", nil, false)
 		if err != nil {
-			return err
+			return fmt.Errorf("hsm: no key on this curve: %w", err)
 		}
 		pub, err := t.point(s, public, curveOf(onEdwards))
 		if err == nil {

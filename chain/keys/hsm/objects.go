@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 	"github.com/miekg/pkcs11"
@@ -24,6 +25,7 @@ const (
 
 // curve is how a module speaks of a curve.
 type curve struct {
+	name              string // of its mechanisms
 	key, makes, signs uint
 	params            []byte // in DER: what it is made with
 	also              []byte // and as which it may be told
@@ -31,8 +33,8 @@ type curve struct {
 }
 
 var (
-	secp256k1Curve = curve{pkcs11.CKK_EC, pkcs11.CKM_EC_KEY_PAIR_GEN, pkcs11.CKM_ECDSA, []byte("\x06\x05\x2b\x81\x04\x00\x0a"), nil, 65}
-	ed25519Curve   = curve{ckkEdwards, ckmMakeEdwards, ckmEdDSA, []byte("\x13\x0cedwards25519"), []byte("\x06\x03\x2b\x65\x70"), 32}
+	secp256k1Curve = curve{"CKM_EC_KEY_PAIR_GEN and CKM_ECDSA", pkcs11.CKK_EC, pkcs11.CKM_EC_KEY_PAIR_GEN, pkcs11.CKM_ECDSA, []byte("\x06\x05\x2b\x81\x04\x00\x0a"), nil, 65}
+	ed25519Curve   = curve{"CKM_EC_EDWARDS_KEY_PAIR_GEN and CKM_EDDSA", ckkEdwards, ckmMakeEdwards, ckmEdDSA, []byte("\x13\x0cedwards25519"), []byte("\x06\x03\x2b\x65\x70"), 32}
 )
 
 func curveOf(onEdwards bool) curve {
@@ -40,6 +42,20 @@ func curveOf(onEdwards bool) curve {
 		return ed25519Curve
 	}
 	return secp256k1Curve
+}
+
+// can reports whether the module says that it has a curve's mechanisms.
+func (t *token) can(c curve) error {
+	all, err := t.lib.GetMechanismList(t.slot)
+	if err != nil {
+		return fmt.Errorf("hsm: mechanisms: %w", err)
+	}
+	for _, needed := range []uint{c.makes, c.signs} {
+		if !slices.ContainsFunc(all, func(m *pkcs11.Mechanism) bool { return m.Mechanism == needed }) {
+			return fmt.Errorf("hsm: the module must have %s", c.name)
+		}
+	}
+	return nil
 }
 
 // make makes a key pair that the module keeps.
