@@ -140,13 +140,16 @@ func TestFS07_ModuleKnowsItsKeysAgain(t *testing.T) { //nolint:paralleltest // s
 		of[ref] = pub
 	}
 	require.NotEqual(t, of[secp], of["m/84'/0'/0'/0/0"])
-	require.NoError(t, m.Inside(t.Context(), secp, func(lib *pkcs11.Ctx, s pkcs11.SessionHandle, _ pkcs11.ObjectHandle) error {
-		public, _, err := lib.GenerateKeyPair(s, []*pkcs11.Mechanism{pkcs11.NewMechanism(pkcs11.CKM_EC_KEY_PAIR_GEN, nil)},
-			[]*pkcs11.Attribute{pkcs11.NewAttribute(pkcs11.CKA_EC_PARAMS, []byte("\x06\x05\x2b\x81\x04\x00\x0a"))},
-			[]*pkcs11.Attribute{pkcs11.NewAttribute(pkcs11.CKA_TOKEN, true), pkcs11.NewAttribute(pkcs11.CKA_LABEL, "m/44'/60'/0'/0/9")})
-		require.NoError(t, err)
-		return lib.DestroyObject(s, public)
-	}))
+	halves := []chain.KeyRef{"m/44'/60'/0'/0/9", "m/44'/60'/0'/0/10"} // the private one, and the public one
+	for i, ref := range halves {
+		require.NoError(t, m.Inside(t.Context(), secp, func(lib *pkcs11.Ctx, s pkcs11.SessionHandle, _ pkcs11.ObjectHandle) error {
+			named := []*pkcs11.Attribute{pkcs11.NewAttribute(pkcs11.CKA_TOKEN, true), pkcs11.NewAttribute(pkcs11.CKA_LABEL, string(ref))}
+			public, private, err := lib.GenerateKeyPair(s, []*pkcs11.Mechanism{pkcs11.NewMechanism(pkcs11.CKM_EC_KEY_PAIR_GEN, nil)},
+				append(named, pkcs11.NewAttribute(pkcs11.CKA_EC_PARAMS, []byte("\x06\x05\x2b\x81\x04\x00\x0a"))), named)
+			require.NoError(t, err)
+			return lib.DestroyObject(s, []pkcs11.ObjectHandle{public, private}[i])
+		}))
+	}
 	require.NoError(t, m.Close())
 	require.ErrorContains(t, second(m.Public(t.Context(), secp)), "closed")
 
@@ -156,9 +159,11 @@ func TestFS07_ModuleKnowsItsKeysAgain(t *testing.T) { //nolint:paralleltest // s
 		require.NoError(t, err)
 		require.Equal(t, pub, again)
 	}
-	require.ErrorContains(t, second(m.Public(t.Context(), "m/44'/60'/0'/0/9")), "no key of this name")
-	_, err := m.Make(t.Context(), "m/44'/60'/0'/0/9")
-	require.NoError(t, err)
+	for _, ref := range halves {
+		require.ErrorContains(t, second(m.Public(t.Context(), ref)), "no key of this name")
+		_, err := m.Make(t.Context(), ref)
+		require.NoError(t, err)
+	}
 	require.ErrorIs(t, second(m.Make(t.Context(), "no path")), keys.ErrPath)
 
 	require.NoError(t, m.Another(t.Context(), ed, true))

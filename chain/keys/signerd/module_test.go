@@ -101,6 +101,7 @@ func TestFS07_ModuleGoneInTheMiddle(t *testing.T) {
 			before := h.request(h.apart(0, wish{intent: "w0", attempt: "a0", amount: h.one()}))
 			first, errs := h.ask(before)
 			require.NoError(t, errs[0])
+			require.True(t, h.health().OK)
 			require.NoError(t, os.Rename(dir, dir+".gone"))
 			r := h.request(h.apart(1, wish{intent: "w1", attempt: "a1", amount: 2 * h.one()}))
 			for range 2 {
@@ -109,7 +110,9 @@ func TestFS07_ModuleGoneInTheMiddle(t *testing.T) {
 				require.NotErrorIs(t, errs[0], chain.ErrRefused, "nobody knows what it did")
 			}
 			require.Len(t, h.signer.lines(), 1)
+			require.Equal(t, "the module does not answer", h.health().Error)
 			require.NoError(t, os.Rename(dir+".gone", dir))
+			require.True(t, h.health().OK)
 
 			sigs, errs := h.ask(r)
 			require.NoError(t, errs[0])

@@ -233,32 +233,37 @@ func TestFS07_WireIsGolden(t *testing.T) {
 	require.Equal(t, string(want), indented.String()+"\n")
 }
 
+// health is what a signer says of itself.
+type health struct {
+	OK    bool
+	Lines int64
+	Hash  string
+	Error string
+}
+
+func (h *thief) health() (out health) {
+	h.t.Helper()
+	conf, err := filesIn(h.signer.order.Dir, "app").ClientTLS()
+	require.NoError(h.t, err)
+	resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: conf}}).Get(h.signer.url() + "/v1/health") //nolint:noctx // it ends
+	require.NoError(h.t, err)
+	defer resp.Body.Close()
+	require.NoError(h.t, json.NewDecoder(resp.Body).Decode(&out))
+	require.Equal(h.t, out.OK, resp.StatusCode == http.StatusOK)
+	return out
+}
+
 // The health of a signer says where its log ends.
 func TestFS07_HealthNamesTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	h := newSigned(t, "ETH", 5, 4)
-	conf, err := filesIn(h.signer.order.Dir, "app").ClientTLS()
-	require.NoError(t, err)
-	health := func() (out struct {
-		OK    bool
-		Lines int64
-		Hash  string
-	},
-	) {
-		resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: conf}}).Get(h.signer.url() + "/v1/health") //nolint:noctx // it ends
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		require.Equal(t, http.StatusOK, resp.StatusCode)
-		require.NoError(t, json.NewDecoder(resp.Body).Decode(&out))
-		return out
-	}
-	before := health()
+	before := h.health()
 	require.True(t, before.OK)
 	require.Equal(t, strings.Repeat("0", 64), before.Hash)
 	for i := range 2 {
 		_, errs := h.ask(h.request(h.apart(i, wish{intent: "w", attempt: fmt.Sprint("a", i), amount: h.one()})))
 		require.NoError(t, errs[0])
-		after := health()
+		after := h.health()
 		require.EqualValues(t, i+1, after.Lines)
 		require.Equal(t, before.Hash, h.signer.lines()[i].Before)
 		before = after
