@@ -7,8 +7,9 @@
 // asset, this amount, this destination, within the cost that the intent allows,
 // and whatever else goes to addresses of ours. One attempt is signed for one
 // payload only, and one nonce or input for one intent only, for ever.
-// Signatures are deterministic (RFC 6979 with a low S, RFC 8032), and are
-// verified before they are handed out.
+// Signatures of a Seed are deterministic (RFC 6979 with a low S, RFC 8032). Those of
+// a Holder, such as a hardware module, need not be: a LimitedRegistry keeps the first
+// ones. All are verified before they are handed out.
 //
 // Derivation follows BIP39, BIP32 and BIP44 (BIP84 for Bitcoin and Litecoin).
 // EVM networks share the account m/44'/60'/0'; ETH uses its branch 0 and every

@@ -13,11 +13,9 @@
 // It links with cgo. Without it (CGO_ENABLED=0) it builds, and Open fails.
 package hsm
 
-// Config names a module's token. Library, Token and PIN are required.
+// Config names a module's token. All of it is required.
 type Config struct {
 	Library string // file of the module's PKCS#11 library
 	Token   string // label
 	PIN     []byte // of the user; Open keeps a copy
-	// Sessions is how many signatures are made at once. Defaults to 4.
-	Sessions int
 }

@@ -31,6 +31,10 @@ type Module struct {
 	refused error        // the module's word on the PIN: it is not tried again
 }
 
+// atOnce is how many sessions are open, and so how many signatures are made at once: as many
+// as a signerd.Server answers questions.
+const atOnce = 4
+
 // token is an open token.
 type token struct {
 	lib      *pkcs11.Ctx
@@ -52,9 +56,6 @@ type pair struct {
 func Open(ctx context.Context, cfg Config) (*Module, error) {
 	if cfg.Library == "" || cfg.Token == "" || len(cfg.PIN) == 0 {
 		return nil, errors.New("hsm: Config: Library, Token and PIN are required")
-	}
-	if cfg.Sessions <= 0 {
-		cfg.Sessions = 4
 	}
 	m := &Module{cfg: cfg, pin: secret.New(slices.Clone(cfg.PIN)), lib: pkcs11.New(cfg.Library)}
 	m.cfg.PIN = nil
@@ -115,9 +116,9 @@ func (m *Module) enter(ctx context.Context) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &token{lib: m.lib, slot: slot, sessions: make(chan pkcs11.SessionHandle, m.cfg.Sessions)}
+	t := &token{lib: m.lib, slot: slot, sessions: make(chan pkcs11.SessionHandle, atOnce)}
 	var s pkcs11.SessionHandle
-	for range m.cfg.Sessions {
+	for range atOnce {
 		if s, err = m.lib.OpenSession(slot, pkcs11.CKF_SERIAL_SESSION|pkcs11.CKF_RW_SESSION); err != nil {
 			return nil, fmt.Errorf("hsm: no session: %w", err)
 		}
