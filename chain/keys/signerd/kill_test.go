@@ -34,51 +34,59 @@ func TestFS07_SignerKilledAnywhere(t *testing.T) {
 	for _, place := range []string{beforeBind, afterBind, inTheLog, afterLog} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
-			h := newSigned(t, "ETH", 5, 4)
-			first := h.request(h.apart(0, wish{intent: "w0", attempt: "a0", amount: 2 * h.one()}))
-			_, errs := h.ask(first)
-			require.NoError(t, errs[0])
-			r := h.request(h.apart(1, wish{intent: "w1", attempt: "a1", amount: 2 * h.one()}))
-			other := h.request(h.apart(1, wish{intent: "w1", attempt: "a1", amount: h.one()}))
-			h.signer.at(place, 1)
-			_, errs = h.ask(r)
-			require.Error(t, errs[0])
-			require.NotErrorIs(t, errs[0], chain.ErrRefused, "nobody knows what it did")
-			h.signer.died()
-			bound := place != beforeBind
-			h.signer.at("", 0)
-			if bound {
-				_, errs = h.ask(other)
-				require.ErrorIs(t, errs[0], chain.ErrRefused)
-				require.ErrorContains(t, errs[0], "another payload")
-			}
-			sigs, errs := h.ask(r)
-			require.NoError(t, errs[0])
-			again, errs := h.ask(r)
-			require.NoError(t, errs[0])
-			require.Equal(t, sigs, again)
-			_, errs = h.ask(other)
-			require.ErrorIs(t, errs[0], chain.ErrRefused)
-			_, errs = h.ask(h.request(h.apart(2, wish{intent: "w2", attempt: "a2", amount: h.one() + 1})))
-			require.ErrorContains(t, errs[0], "would pass the limit", "four coins of five are taken")
-			_, errs = h.ask(h.request(h.apart(2, wish{intent: "w2", attempt: "a2", amount: h.one()})))
-			require.NoError(t, errs[0])
-			var attempts []string
-			for _, l := range h.signer.lines() {
-				attempts = append(attempts, l.Attempt)
-			}
-			want := []string{"a0", "a1", "a1", "a2"}
-			if place == afterLog {
-				want = []string{"a0", "a1", "a1", "a1", "a2"}
-			}
-			require.Equal(t, want, attempts)
-			h.signer.kill()
-			log, err := signerd.OpenLog(filepath.Join(h.signer.order.Dir, "signed.log"))
-			require.NoError(t, err)
-			require.Zero(t, log.Torn())
-			require.NoError(t, log.Close())
+			killedAt(t, newSigned(t, "ETH", 5, 4), place)
+		})
+		t.Run("module "+place, func(t *testing.T) {
+			t.Parallel()
+			killedAt(t, newModuleSigned(t, "ETH", 5, 4), place)
 		})
 	}
+}
+
+func killedAt(t *testing.T, h *thief, place string) {
+	t.Helper()
+	first := h.request(h.apart(0, wish{intent: "w0", attempt: "a0", amount: 2 * h.one()}))
+	_, errs := h.ask(first)
+	require.NoError(t, errs[0])
+	r := h.request(h.apart(1, wish{intent: "w1", attempt: "a1", amount: 2 * h.one()}))
+	other := h.request(h.apart(1, wish{intent: "w1", attempt: "a1", amount: h.one()}))
+	h.signer.at(place, 1)
+	_, errs = h.ask(r)
+	require.Error(t, errs[0])
+	require.NotErrorIs(t, errs[0], chain.ErrRefused, "nobody knows what it did")
+	h.signer.died()
+	bound := place != beforeBind
+	h.signer.at("", 0)
+	if bound {
+		_, errs = h.ask(other)
+		require.ErrorIs(t, errs[0], chain.ErrRefused)
+		require.ErrorContains(t, errs[0], "another payload")
+	}
+	sigs, errs := h.ask(r)
+	require.NoError(t, errs[0])
+	again, errs := h.ask(r)
+	require.NoError(t, errs[0])
+	require.Equal(t, sigs, again)
+	_, errs = h.ask(other)
+	require.ErrorIs(t, errs[0], chain.ErrRefused)
+	_, errs = h.ask(h.request(h.apart(2, wish{intent: "w2", attempt: "a2", amount: h.one() + 1})))
+	require.ErrorContains(t, errs[0], "would pass the limit", "four coins of five are taken")
+	_, errs = h.ask(h.request(h.apart(2, wish{intent: "w2", attempt: "a2", amount: h.one()})))
+	require.NoError(t, errs[0])
+	var attempts []string
+	for _, l := range h.signer.lines() {
+		attempts = append(attempts, l.Attempt)
+	}
+	want := []string{"a0", "a1", "a1", "a2"}
+	if place == afterLog {
+		want = []string{"a0", "a1", "a1", "a1", "a2"}
+	}
+	require.Equal(t, want, attempts)
+	h.signer.kill()
+	log, err := signerd.OpenLog(filepath.Join(h.signer.order.Dir, "signed.log"))
+	require.NoError(t, err)
+	require.Zero(t, log.Torn())
+	require.NoError(t, log.Close())
 }
 
 // An answer that is lost on its way is asked for again, and is the same.
