@@ -140,8 +140,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-signer-believes-the-directory", File: "chain/keys/signer.go",
-		Old:  "if ok && !foreign(r.Intent.Network, ref) && o.derives(c, ref, a) {",
-		New:  "if ok || o.derives(c, ref, a) {",
+		Old:  "		if mine {\n			o.ours[at] = ref",
+		New:  "		if ok || mine {\n			o.ours[at] = ref",
 		What: "the signer pays what the directory calls ours", Package: ".", Test: "TestFS02_EditedSweepIsNotSigned",
 	},
 	{

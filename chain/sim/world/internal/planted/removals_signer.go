@@ -43,9 +43,27 @@ var signerRemovals = []Bug{
 	},
 	{
 		ID: "FS07-hint-believed", File: "chain/keys/signer.go",
-		Old:  "if ok && !foreign(r.Intent.Network, ref) && o.derives(c, ref, a) {",
-		New:  "if ok {",
+		Old:  "		if mine {\n			o.ours[at] = ref",
+		New:  "		if ok || mine {\n			o.ours[at] = ref",
 		What: "the signer believes which addresses are ours", Package: "chain/keys/signerd", Test: "TestFS07_WhatTheAppCallsOursIsDerived",
+	},
+	{
+		ID: "FS07-module-signs-anew", File: "chain/keys/limits.go",
+		Old:  "\t\t\tb.Signatures = kept\n",
+		New:  "\t\t\t_ = kept\n",
+		What: "a module signs the same attempt in another way", Package: "chain/keys/signerd", Test: "TestFS07_ModuleGoneInTheMiddle",
+	},
+	{
+		ID: "FS07-loose-key", File: "chain/keys/hsm/objects.go",
+		Old:  "return yes(0) && yes(1) && yes(2) && yes(3) && !yes(4), nil",
+		New:  "return yes(1) || true, nil",
+		What: "a key signs that the module gives away", Package: "chain/keys/hsm", Test: "TestFS07_KeyFromOutsideIsRefused",
+	},
+	{
+		ID: "FS07-pin-again", File: "chain/keys/hsm/module.go",
+		Old:  "\t\t\t\tm.refused = err\n",
+		New:  "\t\t\t\t_ = last\n",
+		What: "a PIN that was refused is tried again", Package: "chain/keys/hsm", Test: "TestFS07_RefusedPINIsNotTriedAgain",
 	},
 	{
 		ID: "FS07-memo-of-recipient", File: "chain/keys/signerd/server.go",
