@@ -11,9 +11,11 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -157,6 +159,88 @@ func TestFP02_OpenPaymentsAreFoundByAnIndex(t *testing.T) {
 	}
 	require.NoError(t, store.Close())
 	require.Less(t, rowsRead(t, dsn, "payments")-before, ended, "all payments were read, time and again")
+}
+
+// A network whose history is long reads what is under way: the Sightings that become final,
+// that a fork takes back, that wait to be forwarded, and those of an address. It does so on
+// two indexes, where every change of a Sighting writes all that there are.
+func TestFP10_SightingsAreFoundByTwoIndexes(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a server of its own takes seconds")
+	}
+	require.Len(t, incoming.Sightings.Indexes, 2)
+	servers := map[string]func(t *testing.T) (open func() storage.Store, read func() int, analyze func()){
+		"postgres": func(t *testing.T) (func() storage.Store, func() int, func()) {
+			dsn := testenv.Postgres(t).DSN("postgres")
+			require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+			db := sqlx.MustOpen("pgx", dsn)
+			t.Cleanup(func() { _ = db.Close() })
+			return func() storage.Store {
+				s, err := postgres.Open(dsn, postgres.Options{})
+				require.NoError(t, err)
+				return s
+			}, func() int { return rowsRead(t, dsn, "sightings") }, func() { db.MustExec("ANALYZE cryptopay_sightings") }
+		},
+		"mariadb": func(t *testing.T) (func() storage.Store, func() int, func()) {
+			dsn := testenv.MariaDB(t).MySQLDSN("test")
+			require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}))
+			db := sqlx.MustOpen("mysql", dsn)
+			t.Cleanup(func() { _ = db.Close() })
+			db.MustExec("SET GLOBAL userstat = 1")
+			return func() storage.Store {
+					s, err := mysql.Open(dsn, mysql.Options{})
+					require.NoError(t, err)
+					return s
+				}, func() (n int) {
+					require.NoError(t, db.Get(&n, "SELECT coalesce(sum(rows_read), 0) FROM information_schema.table_statistics WHERE table_name = 'cryptopay_sightings'"))
+					return n
+				}, func() { db.MustExec("ANALYZE TABLE cryptopay_sightings") }
+		},
+	}
+	for name, server := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open, read, analyze := server(t)
+			store := open()
+			h := newHostOn(t, store, 1, "ETH")
+			hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
+			require.NoError(t, err)
+			_, err = h.chains["ETH"].Fund(hot, "ETH", dec("10"))
+			require.NoError(t, err)
+			h.mine(60)
+			const past = 10_000
+			for part := range slices.Chunk(names("old", past), 500) {
+				c := storage.Change{ID: "sightings/" + part[0], Partition: storage.Network("ETH")}
+				for _, tx := range part {
+					s := incoming.Sighting{
+						Network: "ETH", Tx: tx, Generation: 1, State: incoming.Final, Address: tx, Tenant: h.tenant, Purpose: incoming.UsePayment,
+						Currency: "ETH", Exact: dec("1"), Amount: 1e8, Height: 1, BlockHash: "old", FinalAt: 12, Forward: incoming.Forwarded,
+					}
+					c.Put = append(c.Put, incoming.Sightings.Row(s.Key(), 0, time.Time{}, s))
+				}
+				require.NoError(t, storage.CommitOne(t.Context(), store, c))
+			}
+			require.NoError(t, store.Close())
+			analyze() // as the server does by itself after so many rows
+			before := read()
+			store = open()
+			h.store = store
+			h.restart()
+			p := h.orders(1, "USDTERC20")[0]
+			usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+			require.NoError(t, err)
+			_, err = h.chains["ETH"].Pay(chain.Address(p.Address), "USDTERC20", usdt.Decimal(p.Due))
+			require.NoError(t, err)
+			h.mine(3)
+			_, err = h.chains["ETH"].Reorg(2)
+			require.NoError(t, err)
+			h.mine(40)
+			require.EqualValues(t, 1, h.count(payment.Completed))
+			require.NoError(t, store.Close())
+			require.Less(t, read()-before, past, "Sightings of the past were read, time and again")
+		})
+	}
 }
 
 // What is to be paid out in a currency without required confirmations asks whether a payout

@@ -94,8 +94,8 @@ func (p *Payment) MerchantReceived() string { return ledger.FixedString(p.Receiv
 var Payments = storage.NewTable[Payment]("payments",
 	storage.Unique("network", "address"),
 	storage.Index("created_at"), storage.Index("status", "created_at"), storage.Index("currency", "created_at"),
-	storage.Index("order_id"),
 	storage.Across("currency", "status", "created_at"), // Open
+	storage.Short("order_id"),
 )
 
 // Tally counts payments by status as shown, currency, network and token. Its sums are

@@ -45,6 +45,7 @@ type Table struct {
 	Uniques [][]string
 	Indexes [][]string
 	Across  [][]string
+	Short   []string
 	flat    bool // no column of a kind that refers to what others may change
 	typ     reflect.Type
 	byName  map[string]int
@@ -72,6 +73,12 @@ func Index(columns ...string) TableOption {
 // have an index that no partition leads.
 func Across(columns ...string) TableOption {
 	return func(t *Table) { t.Across = append(t.Across, columns) }
+}
+
+// Short says that the values of these columns are as short as those of indexed ones are:
+// for columns that had an index in an earlier version. Databases keep them as they did.
+func Short(columns ...string) TableOption {
+	return func(t *Table) { t.Short = append(t.Short, columns...) }
 }
 
 // NewTable declares a table of T: a struct whose exported fields carry a tag
@@ -110,7 +117,7 @@ func NewTable[T any](name string, options ...TableOption) TableOf[T] {
 			}
 		}
 	}
-	for _, c := range slices.Concat(t.Across...) {
+	for _, c := range append(slices.Concat(t.Across...), t.Short...) {
 		if _, ok := t.byName[c]; !ok {
 			panic(fmt.Sprintf("storage: table %s: no column %s to index", name, c))
 		}

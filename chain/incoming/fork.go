@@ -73,6 +73,7 @@ func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail [
 	// FinalAt is never below Height, so the index on it finds them.
 	rows, err := n.find(ctx,
 		storage.Cond{Column: "state", Op: storage.In, Value: []State{Included, Final}},
+		anyForward,
 		storage.Cond{Column: "final_at", Op: storage.Gt, Value: ancestor.Height},
 		storage.Cond{Column: "height", Op: storage.Gt, Value: ancestor.Height})
 	if err != nil {

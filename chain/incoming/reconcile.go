@@ -208,6 +208,7 @@ func (r *reckoning) moved(ctx context.Context) (map[chain.Address]bool, error) {
 	}
 	rows, err := r.n.find(ctx,
 		storage.Cond{Column: "state", Op: storage.In, Value: []State{Included, Final}},
+		anyForward,
 		storage.Cond{Column: "final_at", Op: storage.Gt, Value: since},
 		storage.Cond{Column: "height", Op: storage.Gt, Value: since})
 	for _, row := range rows {

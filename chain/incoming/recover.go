@@ -96,30 +96,28 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64, 
 // of an earlier version counted them. list is the history of one address: what is stored of
 // the same transaction and amount and not in it is the same money.
 func (n *Network) unnumbered(ctx context.Context, a chain.Address, list []chain.Transfer) ([]chain.Transfer, error) {
-	var txs []string
 	named := map[string]bool{}
 	for i := range list {
 		if t := &list[i]; t.Unproven {
-			txs = append(txs, t.Tx)
 			named[Key(t.Tx, t.Ordinal)] = true
 		}
 	}
-	slices.Sort(txs)
+	if len(named) == 0 {
+		return list, nil
+	}
+	rows, err := n.find(ctx,
+		storage.Cond{Column: "address", Op: storage.Eq, Value: string(a)},
+		storage.Cond{Column: "state", Op: storage.In, Value: []State{Included, Final}},
+		storage.Cond{Column: "unproven", Op: storage.Eq, Value: true})
+	if err != nil {
+		return nil, err
+	}
 	stored, former := map[string]bool{}, map[string][]Sighting{}
-	for part := range slices.Chunk(slices.Compact(txs), readChunk) {
-		rows, err := n.find(ctx, storage.Cond{Column: "tx", Op: storage.In, Value: part})
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			s := Sightings.Value(row)
-			switch live := s.State == Included || s.State == Final; {
-			case !live || !s.Unproven || s.Address != string(a):
-			case named[row.ID]:
-				stored[row.ID] = true
-			default:
-				former[s.Tx] = append(former[s.Tx], s)
-			}
+	for _, row := range rows {
+		if s := Sightings.Value(row); named[row.ID] {
+			stored[row.ID] = true
+		} else {
+			former[s.Tx] = append(former[s.Tx], s)
 		}
 	}
 	return slices.DeleteFunc(list, func(t chain.Transfer) bool {

@@ -94,6 +94,7 @@ func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word b
 			Order: []storage.Order{{Column: "final_at"}},
 			Where: []storage.Cond{
 				{Column: "state", Op: storage.Eq, Value: Included},
+				anyForward,
 				{Column: "final_at", Op: storage.Le, Value: cur.Head},
 				n.lists.mine(),
 			},
@@ -128,7 +129,7 @@ func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word b
 // vanish takes down what is neither in a block nor in the mempool. What a fork
 // threw back is given until the new branch is as long as the old one was.
 func (n *Network) vanish(ctx context.Context, cur Cursor, version int64, waits *mempool) (worked int, err error) {
-	where := []storage.Cond{{Column: "state", Op: storage.Eq, Value: Seen}, {Column: "final_at", Op: storage.Le, Value: cur.Head}}
+	where := []storage.Cond{{Column: "state", Op: storage.Eq, Value: Seen}, anyForward, {Column: "final_at", Op: storage.Le, Value: cur.Head}}
 	if waits == nil { // without a mempool to ask, only forks make a transfer seen
 		where = append(where, storage.Cond{Column: "final_at", Op: storage.Gt, Value: int64(0)})
 	}

@@ -79,11 +79,13 @@ type Sighting struct {
 
 // Sightings is the table of transfers, in network partitions.
 var Sightings = storage.NewTable[Sighting]("sightings",
-	storage.Index("state", "final_at"),
+	storage.Index("state", "forward", "final_at"),
 	storage.Index("address", "state"),
-	storage.Index("forward", "state"),
-	storage.Index("tx"),
+	storage.Short("tx"),
 )
+
+// anyForward is the condition that finds Sightings by state and final_at along their index.
+var anyForward = storage.Cond{Column: "forward", Op: storage.In, Value: []Forward{ForwardNone, Forwarding, Forwarded, Deferred, NotNeeded}}
 
 // Key is a Sighting's id: the transfer's identity whichever block it is in.
 func Key(tx string, ordinal int) string { return fmt.Sprintf("%s:%d", tx, ordinal) }

@@ -193,7 +193,9 @@ func (s *shop) until(ctx context.Context, done func() (bool, string, error)) err
 func (s *shop) confirmations(ctx context.Context, n chain.Network, tx string) (int64, error) {
 	p := storage.Network(string(n))
 	rows, err := s.store.Find(ctx, storage.Query{
-		Table: incoming.Sightings.Table, Partition: p, Where: []storage.Cond{{Column: "tx", Op: storage.Eq, Value: tx}},
+		Table: incoming.Sightings.Table, Partition: p, Where: []storage.Cond{
+			{Column: storage.ColID, Op: storage.Gt, Value: tx + ":"}, {Column: storage.ColID, Op: storage.Lt, Value: tx + ";"}, // see incoming.Key
+		},
 	})
 	if err != nil || len(rows) == 0 {
 		return 0, err

@@ -162,8 +162,8 @@ type Dialect struct {
 	// where there is no such table.
 	Describe func(ctx context.Context, q sqlx.QueryerContext, table string) ([]string, error)
 	// Made reports an error of a migration's statement that says that what it makes is
-	// there, where a change of the schema is committed by itself: a migrator can have ended
-	// after it. nil where a migration is one transaction.
+	// there, or what it drops is gone, where a change of the schema is committed by itself: a
+	// migrator can have ended after it. nil where a migration is one transaction.
 	Made func(error) bool
 	// Classify says what an error of the driver means.
 	Classify func(error) Class

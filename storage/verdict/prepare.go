@@ -338,9 +338,10 @@ func checkIndexed(c *storage.Change, r *storage.Row, scalars []any) error {
 	return nil
 }
 
-// Indexed reports whether a column is part of an index or unique key.
+// Indexed reports whether a column is part of an index or unique key, or is kept as if it
+// were.
 func Indexed(t *storage.Table, column string) bool {
-	for _, lists := range [][][]string{t.Uniques, t.Indexes, t.Across} {
+	for _, lists := range [][][]string{t.Uniques, t.Indexes, t.Across, {t.Short}} {
 		for _, cols := range lists {
 			for _, name := range cols {
 				if name == column {

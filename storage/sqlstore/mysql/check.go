@@ -162,10 +162,11 @@ func describe(ctx context.Context, q sqlx.QueryerContext, table string) ([]strin
 	return out, err
 }
 
-// made knows the errors of MySQL and MariaDB for a column, index or check that is there.
+// made knows the errors of MySQL and MariaDB for a column, index or check that is there,
+// and for an index that is gone.
 func made(err error) bool {
 	var e *driverpkg.MySQLError
-	return errors.As(err, &e) && slices.Contains([]uint16{1060, 1061, 1826, 3822}, e.Number)
+	return errors.As(err, &e) && slices.Contains([]uint16{1060, 1061, 1091, 1826, 3822}, e.Number)
 }
 
 // classify knows the numbers after which a transaction is gone, or is once it was

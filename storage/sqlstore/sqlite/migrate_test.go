@@ -332,5 +332,5 @@ func TestU01_FailingMigration(t *testing.T) {
 
 func TestU02_MigrationsOnlyAdd(t *testing.T) {
 	t.Parallel()
-	sqltest.Additive(t, sqlite.Dialect().Migrations)
+	sqltest.Additive(t, sqlite.Dialect())
 }

@@ -1,4 +1,4 @@
--- All migrations up to 0020_halts.
+-- All migrations up to 0021_lean.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -104,10 +104,7 @@ CREATE TABLE cryptopay_sightings (
   "forward_fee" TEXT NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
-CREATE INDEX cryptopay_sightings_i0 ON cryptopay_sightings (part, "state", "final_at");
 CREATE INDEX cryptopay_sightings_i1 ON cryptopay_sightings (part, "address", "state");
-CREATE INDEX cryptopay_sightings_i2 ON cryptopay_sightings (part, "forward", "state");
-CREATE INDEX cryptopay_sightings_i3 ON cryptopay_sightings (part, "tx");
 CREATE INDEX cryptopay_sightings_due ON cryptopay_sightings (due, part, id) WHERE due > 0;
 CREATE TABLE cryptopay_addresses (
   "part" TEXT NOT NULL,
@@ -341,7 +338,6 @@ CREATE UNIQUE INDEX cryptopay_payments_u0 ON cryptopay_payments (part, "network"
 CREATE INDEX cryptopay_payments_i0 ON cryptopay_payments (part, "created_at");
 CREATE INDEX cryptopay_payments_i1 ON cryptopay_payments (part, "status", "created_at");
 CREATE INDEX cryptopay_payments_i2 ON cryptopay_payments (part, "currency", "created_at");
-CREATE INDEX cryptopay_payments_i3 ON cryptopay_payments (part, "order_id");
 CREATE INDEX cryptopay_payments_due ON cryptopay_payments (due, part, id) WHERE due > 0;
 CREATE TABLE cryptopay_deposits (
   "part" TEXT NOT NULL,
@@ -958,3 +954,4 @@ CREATE TABLE cryptopay_forks (
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_forks_due ON cryptopay_forks (due, part, id) WHERE due > 0;
+CREATE INDEX cryptopay_sightings_i0 ON cryptopay_sightings (part, "state", "forward", "final_at");
