@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -115,12 +116,90 @@ func (a *App) Transactions(ctx context.Context, tenant string, f TransactionFilt
 			return nil, 0, err
 		}
 	}
-	rows, err := a.cfg.Store.Find(ctx, q)
+	rows, err := a.lines(ctx, q, &f, counted)
 	if err != nil {
 		return nil, 0, err
 	}
 	page, err = a.transactions(rows)
 	return page, count, err
+}
+
+// merged is how many rows of each table are read at most to find a page among them.
+const merged = 1000
+
+// lines reads a page of the history. Lines of one type, status or currency are found by the
+// payments and withdrawals that they are of, which have indexes for that. The history has one
+// by time alone. Along that it reads a page far behind the first of a day's lines of several
+// statuses or types, and all pages of a tenant without counters, whose lines are counted one by one.
+func (a *App) lines(ctx context.Context, q storage.Query, f *TransactionFilter, counted bool) ([]storage.Row, error) {
+	of := behind(q, f)
+	if f.Type+f.Status+f.Currency == "" || !counted || len(of) > 1 && q.Offset+q.Limit > merged {
+		return a.cfg.Store.Find(ctx, q)
+	}
+	var rows []storage.Row
+	for _, one := range of {
+		if one.IDs = len(of) == 1; !one.IDs {
+			one.Offset, one.Limit = 0, q.Offset+q.Limit
+		}
+		some, err := a.cfg.Store.Find(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	if len(of) > 1 {
+		slices.SortFunc(rows, func(x, y storage.Row) int {
+			return cmp.Or(createdAt(y).Compare(createdAt(x)), cmp.Compare(y.ID, x.ID))
+		})
+		rows = rows[min(q.Offset, len(rows)):min(q.Offset+q.Limit, len(rows))]
+	}
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	rows, err := a.cfg.Store.Rows(ctx, storage.Activities.Table, storage.Keys(q.Partition, ids...)...)
+	return slices.DeleteFunc(rows, func(r storage.Row) bool { // what moved on meanwhile
+		return f.Status != "" && storage.Activities.Value(r).Status != f.Status
+	}), err
+}
+
+// behind are the queries for what the lines of a query of the history are of: one for each
+// table and each status that is shown as the one asked for.
+func behind(q storage.Query, f *TransactionFilter) (out []storage.Query) {
+	created := slices.DeleteFunc(slices.Clone(q.Where), func(c storage.Cond) bool { return c.Column != "created_at" })
+	for _, side := range sides(f.Type, nil, "") {
+		statuses := []string{""}
+		if f.Status != "" {
+			statuses = shownAs(side.kind, f.Status)
+		}
+		for _, status := range statuses {
+			one := q
+			one.Table, one.Where = side.Table, slices.Clip(created)
+			for _, c := range [][2]string{{"status", status}, {"currency", f.Currency}} {
+				if c[1] != "" {
+					one.Where = append(one.Where, storage.Cond{Column: c[0], Op: storage.Eq, Value: c[1]})
+				}
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// shownAs are the statuses of payments or withdrawals that the history shows as this one.
+func shownAs(kind, status string) (out []string) {
+	if kind == storage.ActivityWithdrawal {
+		if slices.Contains(withdrawal.Statuses(), withdrawal.Status(status)) {
+			out = append(out, status)
+		}
+		return out
+	}
+	for _, s := range payment.Machine.States {
+		if p := (payment.Payment{Status: s}); string(p.Shown()) == status {
+			out = append(out, string(s))
+		}
+	}
+	return out
 }
 
 // side is the rows behind the lines of one kind in the history.

@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,17 +20,23 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// finds is a store that tells what it is asked, before it answers.
+// finds is a store that tells what the history is asked, before it answers, and that payments
+// were found, after they were.
 type finds struct {
 	storage.Store
-	on func(q storage.Query)
+	on    func(q storage.Query)
+	after func()
 }
 
 func (f *finds) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
 	if f.on != nil && q.Table == storage.Activities.Table {
 		f.on(q)
 	}
-	return f.Store.Find(ctx, q)
+	rows, err := f.Store.Find(ctx, q)
+	if f.after != nil && q.Table == payment.Payments.Table {
+		f.after()
+	}
+	return rows, err
 }
 
 // uncounted makes the tenant one whose counters do not hold yet.
@@ -126,6 +133,92 @@ func TestExportReadsByKey(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
 	require.Equal(t, 1, n)
+}
+
+// Pages of one type, status or currency are found by the payments and withdrawals behind
+// the lines: they are those that all lines have, in the order of all lines.
+func TestTransactionsAreFoundByWhatTheyAreOf(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 1, "ETH")
+	at, p := h.clock.Now(), storage.Tenant(h.tenant)
+	type line struct {
+		id, kind, status, currency string
+		at                         time.Time
+	}
+	var all []line
+	c := storage.Change{ID: "lines", Partition: p}
+	for i := range 60 {
+		// Ids go against time, and four lines share a moment.
+		l := line{fmt.Sprintf("%03d", 100-i), storage.ActivityPayment, "", []string{"ETH", "USDTERC20"}[i/3%2], at.Add(time.Duration(i/4-100) * time.Minute)}
+		if i%3 == 0 {
+			w := withdrawal.Withdrawal{Status: []withdrawal.Status{withdrawal.Completed, withdrawal.Failed}[i/3%2], Currency: l.currency, Network: "ETH", CreatedAt: l.at}
+			l.kind, l.status = storage.ActivityWithdrawal, string(w.Status)
+			c.Put = append(c.Put, withdrawal.Withdrawals.Row(l.id, 0, time.Time{}, w))
+		} else {
+			v := payment.Payment{
+				Status:   []payment.Status{payment.Waiting, payment.PartiallyPaid, payment.Completed, payment.Failed}[i%4],
+				Currency: l.currency, Network: "ETH", Address: l.id, CreatedAt: l.at,
+			}
+			l.status = string(v.Shown())
+			c.Put = append(c.Put, payment.Payments.Row(l.id, 0, time.Time{}, v))
+		}
+		a := storage.Activity{Kind: l.kind, Status: l.status, Currency: ledger.Asset(l.currency), CreatedAt: l.at}
+		c.Put = append(c.Put, storage.Activities.Row(l.id, 0, time.Time{}, a))
+		all = append(all, l)
+	}
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, c))
+	_, err := h.app.Recount(t.Context(), h.tenant)
+	require.NoError(t, err)
+	slices.SortFunc(all, func(x, y line) int { return cmp.Or(y.at.Compare(x.at), cmp.Compare(y.id, x.id)) })
+	found := 0
+	for _, kind := range []string{"", storage.ActivityPayment, storage.ActivityWithdrawal} {
+		for _, status := range append([]string{""}, cryptopay.TransactionStatuses()...) {
+			for _, currency := range []string{"", "ETH", "USDTERC20"} {
+				for _, when := range [][2]time.Time{{}, {at.Add(-97 * time.Minute), at.Add(-90 * time.Minute)}} {
+					var want, have []string
+					for _, l := range all {
+						in := (when[0].IsZero() || !l.at.Before(when[0])) && (when[1].IsZero() || l.at.Before(when[1]))
+						if in && (kind == "" || l.kind == kind) && (status == "" || l.status == status) && (currency == "" || l.currency == currency) {
+							want = append(want, l.id)
+						}
+					}
+					for page := 1; page < 12; page++ {
+						lines, count, err := h.app.Transactions(t.Context(), h.tenant, cryptopay.TransactionFilter{
+							Type: kind, Status: status, Currency: currency, From: when[0], Before: when[1], Page: page, PageSize: 6,
+						})
+						require.NoError(t, err)
+						require.EqualValues(t, len(want), count)
+						for _, l := range lines {
+							have = append(have, l.ID)
+						}
+					}
+					require.Equal(t, want, have, "%q %q %q %s", kind, status, currency, when)
+					found += len(have)
+				}
+			}
+		}
+	}
+	require.Greater(t, found, 500)
+}
+
+// A payment that moves on while a page of its former status is read is not in that page.
+func TestTransactionsOfAStatusHaveIt(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 1, "ETH")
+	stays, moves := h.create("50", "ETH"), h.create("50", "ETH")
+	watched := &finds{Store: h.store}
+	h.store = watched
+	h.restart()
+	watched.after = func() {
+		watched.after = nil
+		_, err := h.app.Payments.Cancel(t.Context(), h.tenant, moves.ID)
+		require.NoError(t, err)
+	}
+	lines, _, err := h.app.Transactions(t.Context(), h.tenant, cryptopay.TransactionFilter{Status: "waiting"})
+	require.NoError(t, err)
+	require.Nil(t, watched.after)
+	require.Len(t, lines, 1)
+	require.Equal(t, stays.ID, lines[0].ID)
 }
 
 func TestTransactionsArePaged(t *testing.T) {

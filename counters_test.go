@@ -70,8 +70,13 @@ func (h *host) shown() string {
 		for _, status := range append([]string{""}, cryptopay.TransactionStatuses()...) {
 			for _, kind := range []string{"", storage.ActivityPayment, storage.ActivityWithdrawal} {
 				for _, when := range times {
-					_, count, err := h.app.Transactions(ctx, h.tenant, cryptopay.TransactionFilter{Type: kind, Status: status, Currency: currency, From: when.from, Before: when.before})
+					lines, count, err := h.app.Transactions(ctx, h.tenant, cryptopay.TransactionFilter{
+						Type: kind, Status: status, Currency: currency, From: when.from, Before: when.before, Page: 2, PageSize: 3,
+					})
 					say(err, "transactions", kind, status, currency, when, count)
+					for _, l := range lines {
+						say(nil, l.ID)
+					}
 				}
 			}
 		}
@@ -118,10 +123,13 @@ func (h *host) shown() string {
 			say(nil, p.Address)
 		}
 		for _, when := range times {
-			lines, _, err := h.app.Transactions(ctx, h.tenant, cryptopay.TransactionFilter{Page: offset/10 + 1, PageSize: 10, From: when.from, Before: when.before})
-			say(err, "transactions from", offset, when)
-			for _, l := range lines {
-				say(nil, l.ID)
+			for _, f := range []cryptopay.TransactionFilter{{}, {Status: "completed"}, {Currency: "ETH"}, {Type: storage.ActivityPayment}, {Type: storage.ActivityWithdrawal, Status: "completed"}} {
+				f.Page, f.PageSize, f.From, f.Before = offset/10+1, 10, when.from, when.before
+				lines, _, err := h.app.Transactions(ctx, h.tenant, f)
+				say(err, "transactions from", offset, when, f.Type, f.Status, f.Currency)
+				for _, l := range lines {
+					say(nil, l.ID)
+				}
 			}
 		}
 	}

@@ -38,6 +38,13 @@ func TestFP08_IndexThatIsNamed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, d.named(&q, filters), name)
 	}
+	// Where no index is declared with the id, all end with it. The one that begins with most of what is fixed is named.
+	short := storage.NewTable[walked]("short", storage.Index("at"), storage.Index("kind", "at"), storage.Index("kind")).Table
+	for want, where := range map[string][]storage.Cond{"_i0": {since}, "_i1": {kind, since}} {
+		q, filters, err := storage.Query{Table: short, Partition: "p", Where: where, Order: []storage.Order{{Column: "at", Desc: true}}}.Ready()
+		require.NoError(t, err)
+		require.Equal(t, " BY "+d.local("short")+want, d.named(&q, filters))
+	}
 	q, filters, err := storage.Query{Table: table, Where: []storage.Cond{since}, Order: []storage.Order{at}}.Ready()
 	require.NoError(t, err)
 	require.Empty(t, d.named(&q, filters), "each index begins with one partition")

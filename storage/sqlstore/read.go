@@ -241,24 +241,32 @@ func (d *Dialect) named(q *storage.Query, filters []storage.Filter) string {
 			bounded[filters[i].Column] = true
 		}
 	}
+	most, best := -1, -1 // the one that begins with most columns that are fixed
 	for i, columns := range q.Table.Indexes {
 		n := 0
 		for n < len(columns) && fixed[columns[n]] {
 			n++
 		}
-		if walks(columns[n:], q.Order, fixed, bounded) {
-			return fmt.Sprintf(d.UseIndex, d.local(q.Table.Name)+fmt.Sprint("_i", i))
+		if n > most && walks(columns[n:], q.Order, fixed, bounded) {
+			most, best = n, i
 		}
 	}
-	return ""
+	if best < 0 {
+		return ""
+	}
+	return fmt.Sprintf(d.UseIndex, d.local(q.Table.Name)+fmt.Sprint("_i", best))
 }
 
 // walks says whether an index of these columns has the rows in this order, and begins with
-// a column that is bounded. Columns that are fixed have no order.
+// a column that is bounded. Columns that are fixed have no order. The id follows the last
+// column: the indexes of a server that has to be told end with the primary key.
 func walks(columns []string, order []storage.Order, fixed, bounded map[string]bool) bool {
 	for _, o := range order {
 		if fixed[o.Column] {
 			continue
+		}
+		if len(columns) == 0 && o.Column == storage.ColID && bounded == nil && o.Desc == order[0].Desc {
+			return true
 		}
 		if len(columns) == 0 || columns[0] != o.Column || o.Desc != order[0].Desc {
 			return false

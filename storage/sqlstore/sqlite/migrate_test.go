@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"flag"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -204,6 +205,10 @@ func TestU01_FileFromBeforeTheDomainMigration(t *testing.T) {
 	undo := func(tables ...*storage.Table) {
 		for _, table := range tables {
 			_, err := db.Exec("DROP TABLE " + sqlstore.TableName(table))
+			require.NoError(t, err)
+		}
+		for i := 1; i <= 3; i++ { // a later migration dropped them
+			_, err := db.Exec(fmt.Sprintf("CREATE INDEX cryptopay_activity_i%d ON cryptopay_activity (part)", i))
 			require.NoError(t, err)
 		}
 		_, err := db.Exec("DELETE FROM cryptopay_migrations WHERE version > 1")

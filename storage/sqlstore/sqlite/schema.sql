@@ -740,9 +740,6 @@ CREATE TABLE cryptopay_rides (
 CREATE INDEX cryptopay_rides_i0 ON cryptopay_rides (part, "carrier");
 CREATE INDEX cryptopay_rides_due ON cryptopay_rides (due, part, id) WHERE due > 0;
 CREATE INDEX cryptopay_activity_i0 ON cryptopay_activity (part, "created_at", "id");
-CREATE INDEX cryptopay_activity_i1 ON cryptopay_activity (part, "kind", "created_at", "id");
-CREATE INDEX cryptopay_activity_i2 ON cryptopay_activity (part, "status", "created_at", "id");
-CREATE INDEX cryptopay_activity_i3 ON cryptopay_activity (part, "currency", "created_at", "id");
 CREATE TABLE cryptopay_unlisted (
   "part" TEXT NOT NULL,
   "id" TEXT NOT NULL,

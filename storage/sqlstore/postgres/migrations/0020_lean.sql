@@ -8,3 +8,8 @@ DROP INDEX cryptopay_sightings_i3;
 ALTER INDEX cryptopay_sightings_new RENAME TO cryptopay_sightings_i0;
 -- payment: nothing asks for them by the merchant's order.
 DROP INDEX cryptopay_payments_i3;
+-- storage: lines of the history by type, status or currency are found by the payments and
+-- withdrawals that they are of. The one index left has no column that changes.
+DROP INDEX cryptopay_activity_i1;
+DROP INDEX cryptopay_activity_i2;
+DROP INDEX cryptopay_activity_i3;
