@@ -136,6 +136,18 @@ var reads = []struct {
 		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20})
 		return err
 	}},
+	{"transactions, by status", func(h *host) error {
+		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Status: "expired"})
+		return err
+	}},
+	{"transactions, by currency", func(h *host) error {
+		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Currency: "USDTERC20"})
+		return err
+	}},
+	{"transactions, withdrawals alone", func(h *host) error {
+		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Type: storage.ActivityWithdrawal})
+		return err
+	}},
 	{"transactions, page 100", func(h *host) error {
 		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Page: 100})
 		return err
