@@ -408,9 +408,13 @@ func (n *Network) find(ctx context.Context, where ...storage.Cond) ([]storage.Ro
 
 func (n *Network) findIn(ctx context.Context, table *storage.Table, where ...storage.Cond) ([]storage.Row, error) {
 	var all []storage.Row
+	var order []storage.Order
+	if slices.ContainsFunc(where, func(c storage.Cond) bool { return c.Column == anyForward.Column }) {
+		order = []storage.Order{{Column: "final_at"}} // by id SQLite would read all rows, in that order
+	}
 	for {
 		rows, err := n.cfg.Store.Find(ctx, storage.Query{
-			Table: table, Partition: n.part, Where: where, Limit: readChunk, Offset: len(all),
+			Table: table, Partition: n.part, Where: where, Order: order, Limit: readChunk, Offset: len(all),
 		})
 		if err != nil {
 			return nil, err
