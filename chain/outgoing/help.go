@@ -42,8 +42,8 @@ func (j *job) shown() Help {
 // a higher fee, one that waits is tried again. Where maxCost is above its bound, the bound
 // is raised to it; what that may cost must be set aside before. Without by nothing is
 // written, and what would be is returned. The error wraps ErrHelp where the intent
-// has ended, is in a block, is paid by another one's transaction, or where nodes keep the
-// transaction and take no other.
+// has ended, is in a block, is paid by another one's transaction, has Config.MaxAttempts
+// transactions already, or where nodes keep the transaction and take no other.
 func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *job) error {
 		switch {
@@ -58,6 +58,13 @@ func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount,
 		}
 		if n.MaxFee > 0 && maxCost > n.MaxFee {
 			return noHelp(id, fmt.Sprintf("Config.MaxFee allows %d", n.MaxFee))
+		}
+		byIntent, err := n.attempts(ctx, id)
+		if err != nil {
+			return err
+		}
+		if open := slices.DeleteFunc(byIntent[id], func(a *att) bool { return a.v.Fate != Open }); len(open) >= n.MaxAttempts {
+			return noHelp(id, fmt.Sprintf("it has %d transactions, and Config.MaxAttempts allows no more: it can be cancelled", len(open)))
 		}
 		j.v.MaxCost = max(j.v.MaxCost, maxCost)
 		j.v.BumpAt = n.Now()

@@ -31,7 +31,7 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 		return false, nil //nolint:nilerr // a higher bound does not help against that cause
 	}
 	moves := j.v.Purpose == chain.ForGas || j.v.Purpose == chain.ForSweep
-	if moves && (j.v.State == Queued || j.v.State == Waiting) {
+	if moves && !j.v.Filling && (j.v.State == Queued || j.v.State == Waiting) {
 		return false, nil // nothing waits for its nonce: it is called back, and decided on anew
 	}
 	more, err := (dear.Need - dear.Most).MulDiv(roomNum, roomDen, ledger.Up)

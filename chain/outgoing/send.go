@@ -155,7 +155,7 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 	j.v.Filling = true
 	var err error
 	if j.guards, err = n.allowed(ctx, d.intent); err == nil {
-		d.fee, err = n.price(ctx, j, d.intent, &p.Fee)
+		d.fee, err = n.priced(ctx, j, &d.intent, &p.Fee)
 	}
 	if err == nil {
 		err = n.build(ctx, &d)
@@ -166,6 +166,7 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 	if err == nil {
 		return n.sign(ctx, j, false)
 	}
+	before.MaxCost = j.v.MaxCost // may have been raised, which is stored
 	if j.v = before; errors.Is(err, storage.ErrConflict) {
 		return err
 	}

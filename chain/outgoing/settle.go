@@ -23,6 +23,10 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	if err := n.bury(ctx, j, atts, won, &s); err != nil {
 		return err
 	}
+	off, err := n.calledOff(ctx, j)
+	if err != nil {
+		return err
+	}
 	aside, why := j.v.aside(), j.v.Reason
 	j.v.Tx, j.v.Reserved, j.v.Reason = won.mined(), 0, ""
 	switch {
@@ -31,10 +35,10 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 		s.unpaid = j.unpaid(&won.v)
 	case aside:
 		n.waitOn(j, &s, why)
-	case j.v.again(), len(j.riders) > 0:
+	case j.v.again(), len(j.riders) > 0 && !off:
 		n.requeue(j, &s)
 	default:
-		j.v.State = Failed
+		j.v.State, s.alone = Failed, off
 		if won.v.Purpose == chain.ForCancel {
 			j.v.Reason = ReasonRefused
 		}
@@ -54,19 +58,36 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	if err := n.bury(ctx, j, p.open, nil, &s); err != nil {
 		return err
 	}
+	off, err := n.calledOff(ctx, j)
+	if err != nil {
+		return err
+	}
 	j.v.Reserved = 0
 	switch {
 	case j.v.aside() && !p.foreign:
 		n.waitOn(j, &s, j.v.Reason)
-	case j.v.again(), !j.child() && !p.foreign && (len(j.riders) > 0 || !j.v.Filling && j.v.Attempts < n.MaxAttempts):
+	case j.v.again(), !j.child() && !p.foreign && (len(j.riders) > 0 && !off || !j.v.Filling && j.v.Attempts < n.MaxAttempts):
 		n.requeue(j, &s)
 	default:
-		j.v.State, j.v.Reason = Failed, ""
+		j.v.State, j.v.Reason, s.alone = Failed, "", off && !p.foreign
 	}
 	s.levels = j.cost(0)
 	n.Log.Error("attempts_dead", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Bool("foreign", p.foreign), slog.String("state", string(j.v.State)))
 	s.tell = n.outcome(j)
 	return n.commit(ctx, j, s)
+}
+
+// calledOff reports whether an operator has cancelled an order that carries others: those
+// start again, and it does not. Without one all start again, so that only who was refused
+// fails.
+func (n *Network) calledOff(ctx context.Context, j *job) (bool, error) {
+	if !j.v.Filling || len(j.riders) == 0 {
+		return false, nil
+	}
+	count, err := n.Store.Count(ctx, storage.Query{Table: Operations.Table, Partition: n.part, Where: []storage.Cond{
+		{Column: "object", Op: storage.Eq, Value: j.id}, {Column: "kind", Op: storage.Eq, Value: OpCancel},
+	}})
+	return count > 0, err
 }
 
 // requeue sends an order again from the start, under the same intent: where
@@ -322,7 +343,8 @@ func (n *Network) outbid(ctx context.Context, j *job, d *draft, p *picture, over
 			}
 			return s, err
 		}
-		if d.rise++; len(d.kept) > 0 {
+		n.rises(d, p)
+		if len(d.kept) > 0 {
 			d.coins, d.extra = nil, nil
 		}
 	}
@@ -337,6 +359,10 @@ func (p *picture) rejected() bool {
 // maxRises is how often a replacement is built anew because it does not pay more.
 const maxRises = 4
 
+// mostRises bounds Order.Attempt where it is raised for a size: 1.125^40 is more than the
+// ratio of any two sizes.
+const mostRises = 40
+
 // refused reports whether nodes that have an open attempt would refuse the draft: it
 // spends the same and pays no more. They do not have one that was rejected. On account
 // networks they compare the price of gas, which Order.Attempt raises: what uses a nonce up
@@ -344,8 +370,24 @@ const maxRises = 4
 func (n *Network) refused(d *draft, p *picture) bool {
 	return slices.ContainsFunc(p.open, func(a *att) bool {
 		same := d.intent.Purpose == a.v.Purpose || n.info.Family == chain.UTXOFamily && !a.v.Rejected
-		return same && d.built.MaxCost <= a.v.MaxCost && sameSet(d.built.Spends, a.v.Spends)
+		cost := d.built.MaxCost
+		if d.intent.Purpose != a.v.Purpose {
+			cost -= cost / 9 // what is smaller pays for its own bytes beside the cost of the other
+		}
+		return same && cost <= a.v.MaxCost && sameSet(d.built.Spends, a.v.Spends)
 	})
+}
+
+// rises raises a draft that is refused: builders add an eighth each time. What uses coins up
+// that many payments share is much smaller than those, and needs many.
+func (n *Network) rises(d *draft, p *picture) {
+	for d.rise++; d.rise < mostRises; d.rise++ {
+		next := *d
+		if next.built.MaxCost += d.built.MaxCost / 8; !n.refused(&next, p) {
+			return
+		}
+		d.built.MaxCost = next.built.MaxCost
+	}
 }
 
 func sameSet(a, b []string) bool {
