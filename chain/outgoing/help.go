@@ -89,7 +89,11 @@ func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
 		case j.v.Filling && !j.v.aside():
-			return noHelp(id, "it is being cancelled")
+			off, err := n.cancelled(ctx, id)
+			if err == nil && off {
+				err = noHelp(id, "it is being cancelled")
+			}
+			return err // else nodes or a signer refused it: from now on it does not start again with others
 		case j.v.idle():
 			j.v.State, j.v.Reason = Cancelled, ""
 			return nil

@@ -84,8 +84,13 @@ func (n *Network) calledOff(ctx context.Context, j *job) (bool, error) {
 	if !j.v.Filling || len(j.riders) == 0 {
 		return false, nil
 	}
+	return n.cancelled(ctx, j.id)
+}
+
+// cancelled reports whether an operator has cancelled an order.
+func (n *Network) cancelled(ctx context.Context, id string) (bool, error) {
 	count, err := n.Store.Count(ctx, storage.Query{Table: Operations.Table, Partition: n.part, Where: []storage.Cond{
-		{Column: "object", Op: storage.Eq, Value: j.id}, {Column: "kind", Op: storage.Eq, Value: OpCancel},
+		{Column: "object", Op: storage.Eq, Value: id}, {Column: "kind", Op: storage.Eq, Value: OpCancel},
 	}})
 	return count > 0, err
 }

@@ -707,3 +707,26 @@ func TestC05_BusyOrderThatWasSignedIsNotStartedAgain(t *testing.T) {
 		w.each(in)
 	})
 }
+
+// TestFT06_RejectedTogetherAndCalledOff: a node refuses what pays three, its inputs are on their
+// way back, and an operator calls the first of them off. The others are paid alone, and that one
+// is not: nobody is told that it is being cancelled when it is not.
+func TestFT06_RejectedTogetherAndCalledOff(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	w.client.reject = fmt.Errorf("%w: bytes", chain.ErrRejected)
+	in := three(w)
+	require.NoError(t, w.step())
+	require.Equal(t, outgoing.Signed, w.state("a"))
+	cancel := func(id string) error {
+		_, _, err := w.Net.CancelTransaction(w.ctx, "a", &outgoing.Recorded{ID: id, Op: outgoing.Operation{Kind: outgoing.OpCancel, Object: "a", By: "ann", Reason: "a mistake"}})
+		return err
+	}
+	require.NoError(t, cancel("once"))
+	require.ErrorIs(t, cancel("twice"), outgoing.ErrHelp)
+	w.run(40)
+	require.Equal(t, outgoing.Failed, w.state("a"))
+	w.unpaid(in[0])
+	w.each(in[1:]...)
+	w.costs()
+}

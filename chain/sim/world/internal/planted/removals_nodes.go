@@ -10,6 +10,13 @@ var nodeRemovals = []Bug{
 		Test: "TestFT06_AnvilCancelledPayoutPaysNobody",
 	},
 	{
+		ID: "FT06-cancelled-in-words", File: "chain/outgoing/help.go",
+		Old:  `if err == nil && off {`,
+		New:  `if err == nil {`,
+		What: "an operator hears that a payout is being cancelled, and it is paid again", Package: "chain/outgoing",
+		Test: "TestFT06_RejectedTogetherAndCalledOff",
+	},
+	{
 		ID: "FT06-cancelled-carrier-is-paid", File: "chain/outgoing/settle.go",
 		Old:  `case j.v.again(), len(j.riders) > 0 && !off:`,
 		New:  `case j.v.again(), len(j.riders) > 0:`,
