@@ -114,7 +114,7 @@ func TestWalls(t *testing.T) {
 		"chain/cardano":            {"chain", "chain/address", "chain/internal/proof", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"wallet/treasury": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/safehttp", "ledger", "storage",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/fsm", "internal/safehttp", "ledger", "storage",
 		},
 	} {
 		for _, p := range closure(t, module+"/"+room) {

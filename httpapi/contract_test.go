@@ -74,6 +74,8 @@ var endpoints = []documented{
 	{"POST", "/manage/operations/nonces/fill/", rw + "+admin", 200},
 	{"POST", "/manage/operations/nonces/adopt/", rw + "+admin", 200},
 	{"POST", "/manage/operations/sweeps/{id}/retry/", rw + "+admin", 200},
+	{"POST", "/manage/operations/networks/resume/", rw + "+admin", 200},
+	{"POST", "/manage/operations/deposits/recover/", rw + "+admin", 200},
 
 	{"GET", "/wallets/", rw + "+key", 200},
 	{"POST", "/wallets/", rw + "+key", 201},
