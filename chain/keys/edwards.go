@@ -159,8 +159,9 @@ func (h *Hardened) Derive(ctx context.Context, n chain.Network, from uint32, cou
 	return out, nil
 }
 
-// List is an AddressSource of what was derived where the seed is, or made where the module
-// is: addresses and names of keys of one curve, nothing secret. Index i is List[n][i].
+// List is an AddressSource that has its addresses from elsewhere: the machine of the seed
+// derived them, or a hardware module made their keys. It holds addresses and names of keys,
+// nothing secret. Those of a network are on one curve. Index i is List[n][i].
 type List map[chain.Network][]chain.Derived
 
 // Derive implements chain.AddressSource.

@@ -33,8 +33,8 @@ type Maker interface {
 	Make(ctx context.Context, ref chain.KeyRef) (chain.PublicKey, error)
 }
 
-// CheckRef refuses what is no KeyRef of this package: ErrPath. onEdwards: it is on ed25519,
-// else on secp256k1.
+// CheckRef reports on which curve the key of a KeyRef is: ed25519, or else secp256k1. The error
+// wraps ErrPath where it is no KeyRef of this package.
 func CheckRef(ref chain.KeyRef) (onEdwards bool, err error) {
 	path, onEdwards := strings.CutPrefix(string(ref), edwards)
 	_, err = parsePath(path)

@@ -32,7 +32,7 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	}
 	moves := j.v.Purpose == chain.ForGas || j.v.Purpose == chain.ForSweep
 	if moves && !j.v.Filling && (j.v.State == Queued || j.v.State == Waiting) {
-		return false, nil // nothing waits for its nonce: it is called back, and decided on anew
+		return false, nil // nothing waits for its nonce: treasury calls a sweep back, and gas waits for lower fees
 	}
 	more, err := (dear.Need - dear.Most).MulDiv(roomNum, roomDen, ledger.Up)
 	if err != nil {

@@ -258,7 +258,7 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 // for.
 func (n *Network) unreplaced(ctx context.Context, j *job, p *picture, cause error) Reason {
 	if errors.Is(cause, chain.ErrShort) {
-		return n.unpaid(ctx, j, p)
+		return n.signedShort(ctx, j, p)
 	}
 	if why := reasonOf(cause); why == ReasonGasShort || why == ReasonTooDear {
 		return why
@@ -266,10 +266,10 @@ func (n *Network) unreplaced(ctx context.Context, j *job, p *picture, cause erro
 	return ""
 }
 
-// unpaid is what an address lacks of the network's own coin for the cheapest transaction of
-// an order that is signed, "" = nothing, or it is not known: nodes take none without it.
+// signedShort says what the address of a signed order has too little of for the order's
+// cheapest transaction, "" = of nothing, or it is not known: nodes take none without it.
 // Where all of an address is sent its owner sees to the gas.
-func (n *Network) unpaid(ctx context.Context, j *job, p *picture) Reason {
+func (n *Network) signedShort(ctx context.Context, j *job, p *picture) Reason {
 	b, ok := n.Client.(chain.Balancer)
 	if !ok || n.nonces == nil || j.v.All || j.v.Filling {
 		return ""
@@ -377,14 +377,14 @@ func (n *Network) refused(d *draft, p *picture) bool {
 		same := d.intent.Purpose == a.v.Purpose || n.info.Family == chain.UTXOFamily && !a.v.Rejected
 		cost := d.built.MaxCost
 		if d.intent.Purpose != a.v.Purpose {
-			cost -= cost / 9 // what is smaller pays for its own bytes beside the cost of the other
+			cost -= cost / 9 // a replacement pays an eighth more than the other did: nodes charge its own bytes, too
 		}
 		return same && cost <= a.v.MaxCost && sameSet(d.built.Spends, a.v.Spends)
 	})
 }
 
-// rises raises a draft that is refused: builders add an eighth each time. What uses coins up
-// that many payments share is much smaller than those, and needs many.
+// rises raises the price of a draft that nodes would refuse, an eighth at a time as builders
+// do. A transaction to ourselves is much smaller than one that pays many, and needs many rises.
 func (n *Network) rises(d *draft, p *picture) {
 	for d.rise++; d.rise < mostRises; d.rise++ {
 		next := *d

@@ -140,6 +140,20 @@ func (k *keyholder) stop() {
 	require.NotContains(k.t, k.said.String(), `"level":"ERROR"`)
 }
 
+// ends ends a gateway that has paid with the signer, and then the signer, and returns the
+// signer's log.
+func (k *keyholder) ends(v *visitor) string {
+	k.t.Helper()
+	v.p.signal(syscall.SIGTERM)
+	<-v.p.done
+	k.stop()
+	text, err := os.ReadFile(k.file("signed.log"))
+	require.NoError(k.t, err)
+	require.Contains(k.t, string(text), `"pays":[{`)
+	require.NotContains(k.t, v.log.String(), "signer_refuses")
+	return string(text)
+}
+
 // policyFor is a signer's configuration for a site, with room for all of a test.
 func policyFor(s *site, currency string) map[string]any {
 	limit := []any{map[string]any{"amount": "100000", "per": "24h"}}
@@ -171,13 +185,7 @@ func TestFS07_GatewayPaysThroughTheSigner(t *testing.T) {
 			v := visit(t, s, c.currency)
 			v.comeIn()
 			v.goOut()
-			v.p.signal(syscall.SIGTERM)
-			<-v.p.done
-			k.stop()
-			text, err := os.ReadFile(k.file("signed.log"))
-			require.NoError(t, err)
-			require.Contains(t, string(text), `"pays":[{`)
-			require.NotContains(t, v.log.String(), "signer_refuses")
+			k.ends(v)
 		})
 	}
 }
@@ -218,14 +226,7 @@ func TestFS07_GatewayPaysThroughAModule(t *testing.T) {
 			require.Equal(t, string(told), string(k.run("accounts")))
 			k.start()
 			v.goOut()
-			v.p.signal(syscall.SIGTERM)
-			<-v.p.done
-			k.stop()
-			text, err := os.ReadFile(k.file("signed.log"))
-			require.NoError(t, err)
-			require.Contains(t, string(text), `"pays":[{`)
-			for _, said := range []string{v.log.String(), k.said.String(), string(text), string(told)} {
-				require.NotContains(t, said, "signer_refuses")
+			for _, said := range []string{k.ends(v), v.log.String(), k.said.String(), string(told)} {
 				require.NotContains(t, said, "correct horse", "the PIN")
 			}
 		})

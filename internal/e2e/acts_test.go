@@ -36,6 +36,37 @@ func (s signing) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signatu
 	return sigs, err
 }
 
+// TestFT06_AnvilCancelledPayoutPaysNobody: payouts of a coin and of a token are in a node's
+// pool when an operator calls them off. At the fees of before, a transaction to ourselves takes
+// the nonce of each; nobody is paid, and the payout behind them goes.
+func TestFT06_AnvilCancelledPayoutPaysNobody(t *testing.T) {
+	t.Parallel()
+	m := openSqueeze(t, "20")
+	m.pays(3)
+	m.pending()
+	require.Equal(t, 3, m.unmined())
+	off := m.payouts[:2]
+	m.payouts = m.payouts[2:]
+	for _, p := range off {
+		_, err := m.app.Operate.CancelTransaction(t.Context(), "ETH", p.id, byHand)
+		require.NoError(t, err)
+	}
+	m.pending()
+	m.pass(40, time.Minute)
+	got := map[string]bool{}
+	for _, tx := range m.node.all() {
+		for _, a := range tx.arrived {
+			got[a.to.Hex()] = true
+		}
+	}
+	for _, p := range off {
+		w := m.withdrawal(p.id)
+		require.Equal(t, withdrawal.Failed, w.Status, "%s waits for %q", w.Currency, w.WaitingReason())
+		require.False(t, got[p.to], "%s", w.Currency)
+	}
+	m.judge()
+}
+
 // TestFT05_AnvilHaltedPlanStopsNobody: a payout is halted between signing and storing, and
 // holds its nonce when fees rise tenfold and stay. The nonce goes back to ourselves at the new
 // price, a payout of another currency goes, and after Lift the first one does. The same

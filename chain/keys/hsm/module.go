@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Module, error) {
 	return m, nil
 }
 
-// Close closes the module for good.
+// Close logs out of the token. The Module is of no use after it.
 func (m *Module) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *Module) Close() error {
 // leave forgets the open token; m.mu is held.
 func (m *Module) leave() {
 	if m.in != nil {
-		_ = m.lib.Finalize() // it closes the sessions; what is wrong with it shows when it is opened again
+		_ = m.lib.Finalize() // it closes the sessions; an error of it comes again at the next Initialize
 		m.in = nil
 	}
 }

@@ -3,7 +3,8 @@
 // It promises: whoever owns the App's process and its database, and holds its certificate,
 // takes no more than the limits say. The Server reads each payload for itself, derives our
 // addresses from its own seed, or asks its own module for them, and believes nothing that a
-// request says about either. It keeps its own sign-once registry and its own counts, in a store that the App cannot write.
+// request says about either. It keeps its own sign-once registry and its own counts, in a
+// store that the App cannot write.
 // No signature leaves before it is bound, counted, and written to a log whose lines are
 // chained by their hashes.
 //

@@ -284,7 +284,7 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-lack-of-a-signed-order", File: "chain/outgoing/settle.go",
-		Old:  "		return n.unpaid(ctx, j, p)\n",
+		Old:  "		return n.signedShort(ctx, j, p)\n",
 		New:  "		return \"\"\n",
 		What: "an order that was signed, and that its address cannot pay, asks for no coins", Package: "chain/outgoing",
 		Test: "TestW14_SignedOrderWhoseCoinsAreGone",
