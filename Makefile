@@ -47,9 +47,9 @@ failover: ## leaders of replicated databases are killed in the middle of a run; 
 vuln: ## VULNDB=file:///path/to/an/unpacked/database
 	govulncheck $(if $(VULNDB),-db $(VULNDB)) -scan package ./...
 
-planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the removals of docs/faults.md), without it docs/reliability.md is written; WORLDS=1: those alone that worlds find
+planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the removals of docs/faults.md), without it docs/reliability.md is written; WORLDS=1: those alone that worlds find; KEEP=file: goes on where a run of the same program was stopped
 	./test.sh tools
-	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(WORLDS),-worlds) $(if $(RUN),-tell -run '$(RUN)',-write docs/reliability.md)
+	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(WORLDS),-worlds) $(if $(KEEP),-keep '$(KEEP)') $(if $(RUN),-tell -run '$(RUN)',-write docs/reliability.md)
 
 mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; RESUME=file goes on from there, AGAIN=1 with its survivors; FURTHER=0 runs its own tests alone, FAST=1 with -short; writes docs/mutation.md
 	./test.sh tools

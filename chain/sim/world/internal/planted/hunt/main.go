@@ -36,6 +36,7 @@ var (
 	own   = flag.String("own", ".", "with -first: what -run takes of the tests of an omission's own package")
 	tries = flag.Int("tries", 3, "from how many of the first seeds to play")
 	alone = flag.Bool("worlds", false, "plant only the bugs that worlds have to find, and none that a test names")
+	keep  = flag.String("keep", "", "note in this file what each bug's worlds found, and hunt no bug again that it has of the same program")
 	play  = flag.String("play", "", "play worlds on this store and print what they find (of a program with a bug in it)")
 )
 
@@ -106,6 +107,10 @@ func hunt(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "built: %d of %d bugs in one program\n", len(holds), len(bugs))
+	had, err := load(*keep, program)
+	if err != nil {
+		return err
+	}
 	var all []found
 	var failed []string
 	for _, b := range bugs {
@@ -114,7 +119,11 @@ func hunt(ctx context.Context) error {
 		if holds[b.ID] || b.File == "" {
 			with = program
 		}
-		f, err := hunted(ctx, root, with, b)
+		f, known := found{bug: b}, false
+		if f.worlds, known = had.worlds[b.ID]; !known {
+			f, err = hunted(ctx, root, with, b)
+			err = errors.Join(err, had.add(f, err))
+		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			failed = append(failed, b.ID)
