@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -282,6 +283,7 @@ func TestW14_NoChildThatIsTooDear(t *testing.T) {
 }
 
 func TestL01_CrashWhileAChildPaysPaysOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for name, end := range map[string]func(w *world){
 		"lands": func(*world) {},

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -195,6 +196,7 @@ func (s *scene) check() {
 // TestC05_CommitComesBackOtherwise: some Change of a long story, one of eight, is not done, or
 // is done and not known to be: each order is paid once.
 func TestC05_CommitComesBackOtherwise(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, kind := range []string{"account", "utxo", "kept"} {
 		for _, fault := range failing.Faults {
@@ -217,6 +219,7 @@ func TestC05_CommitComesBackOtherwise(t *testing.T) {
 
 // TestC05_TwoCommitsComeBackOtherwise is the same with two Changes of one story, at random.
 func TestC05_TwoCommitsComeBackOtherwise(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	const seed = 5
 	for _, kind := range []string{"account", "utxo", "kept"} {

@@ -12,12 +12,14 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // TestL02_QuestionFailsOnce: whichever question to the store fails, while an order is taken,
 // signed, replaced, mined or settled: each is paid once.
 func TestL02_QuestionFailsOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	every := 1
 	if testing.Short() {
@@ -76,6 +78,7 @@ func TestL02_QuestionFailsOnce(t *testing.T) {
 // Whichever question to the store fails while it is sent again: somebody is told, and both
 // orders are paid once.
 func TestL02_QuestionAboutALostNonceFailsOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	every := 1
 	if testing.Short() {
@@ -120,6 +123,7 @@ func TestL02_QuestionAboutALostNonceFailsOnce(t *testing.T) {
 // told, or a lower bound is asked for. No bound is asked for but the order's, which is paid
 // once.
 func TestL02_QuestionAboutAChildFailsOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	play := func(n int) (questions int, told bool, bounds []ledger.Amount) {
 		var log strings.Builder

@@ -9,6 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -116,6 +117,7 @@ func crashAnywhere(t *testing.T, s setup, scenario func(w *world, run func(int))
 }
 
 func TestW02_CrashAnywherePaysOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
 		t.Run(string(family), func(t *testing.T) {
@@ -141,6 +143,7 @@ func TestW02_CrashAnywherePaysOnce(t *testing.T) {
 }
 
 func TestL01_CrashDuringReplacementPaysOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
 		t.Run(string(family), func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -449,6 +450,7 @@ func (w *world) spentInBlock(outpoint string) bool {
 // Coins come and go in deep reorgs among all the other faults: each order is
 // paid once or never, and none is left behind.
 func TestR03_NemesisOfLostCoins(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for seed := range uint64(nemesisSeeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

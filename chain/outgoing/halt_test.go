@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -42,6 +43,7 @@ func (w *world) forget() { w.chain.Drop(w.chain.Mempool()...) }
 // broadcast in turn, and is halted after the first step. From the halt on nothing is stored
 // and nothing is sent again; after it is lifted the order is paid once.
 func TestFT05_CrashAnywhereInAHaltedRun(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, scope := range []outgoing.Scope{{}, {Tenant: "t1"}} {
 		for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -93,6 +94,7 @@ func (w *world) reasons(id string) (out []outgoing.Reason) {
 }
 
 func TestFT04_CrashAnywhereWhileCoinsAreMerged(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, trouble := range []string{"", "refused", "stuck"} {
 		t.Run(trouble, func(t *testing.T) {

@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 
 // TestFT06_StuckIsShown: fees rise and stay. An owner hears six hours after the first attempt
 // was signed that it is stuck, once, however often it is replaced, and that it is no longer so
 // when it lands.
 func TestFT06_StuckIsShown(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
 		in := w.submit(w.intent("a", coin))

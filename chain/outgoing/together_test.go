@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -294,6 +295,7 @@ func TestR03_UnminedTogether(t *testing.T) {
 }
 
 func TestW02_CrashAnywherePaysTogetherOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, trouble := range []string{"", "refused", "rejected", "replaced"} {
 		t.Run(trouble, func(t *testing.T) {
@@ -604,6 +606,7 @@ func TestCarriedRowsAreWritten(t *testing.T) {
 
 // More of them than one question to the store answers.
 func TestPaidTogetherByHundreds(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	w := newWorld(t, setup{family: chain.UTXOFamily, change: func(c *outgoing.Config) { c.MaxPayments, c.Batch = 300, 1000 }})
 	for range 3 {

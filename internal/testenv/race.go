@@ -11,3 +11,12 @@ func SQLiteApp(t testing.TB) {
 		t.Skip("an App on SQLite takes a minute under the race detector")
 	}
 }
+
+// Sequential skips a long test of one goroutine under the race detector: there is no race to
+// find in it, and it takes ten times as long.
+func Sequential(t testing.TB) {
+	t.Helper()
+	if race {
+		t.Skip("one goroutine has no races")
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -127,6 +128,7 @@ func TestW14_ChildOfAPayoutIsNotRaisedBeyondWhatItsParentHas(t *testing.T) {
 
 // L01: the process dies at every commit, before it or after, while a child pays.
 func TestL01_ChildSurvivesDeathAtEveryCommit(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -258,6 +259,7 @@ func (s *story) events() []storage.Row {
 // not known to be: each payment is credited once, each payout is paid once, and no gas stays
 // set aside.
 func TestC05_CommitComesBackOtherwise(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, currency := range []string{"USDTERC20", "BTC"} {
 		for _, fault := range failing.Faults {
@@ -279,6 +281,7 @@ func TestC05_CommitComesBackOtherwise(t *testing.T) {
 
 // TestC05_TwoCommitsComeBackOtherwise is the same with two Changes of one story, at random.
 func TestC05_TwoCommitsComeBackOtherwise(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for _, currency := range []string{"USDTERC20", "BTC"} {
 		t.Run(currency, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
@@ -18,6 +19,7 @@ import (
 // TestL02_QuestionFailsOnce: whichever question about sweeps, gas or reservations fails, the
 // payment is swept once in the end, each cost is booked once, and nothing is left set aside.
 func TestL02_QuestionFailsOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	every := 1
 	if testing.Short() {
@@ -82,6 +84,7 @@ func TestL02_RestOfASweepIsFoundAfterAQuestionFailed(t *testing.T) {
 // Another sweep took the deposit of one that is looked at. Whichever question about deposits
 // fails at the look, the deposit is told to be forwarded by the one that took it.
 func TestL02_LookAtATakenDepositFailsOnce(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	for n := 1; ; n++ {
 		w := newWorld(t, "ETH")

@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -201,6 +202,7 @@ func (w *world) givenUp() {
 // what it moves, the rest waits where it is and is shown, adds up with what comes later,
 // and goes when fees have fallen.
 func TestFT02_DustCostsAtMostHalfOfWhatItMoves(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	t.Run("a few in memory", func(t *testing.T) { t.Parallel(); dust(t, newWorld(t, "ETH"), 300/stride()) })
 	if many := *dustPayments; many > 0 {

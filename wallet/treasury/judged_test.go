@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -76,6 +77,7 @@ func TestFT02_SmallPayoutDoesNotCauseDearMoves(t *testing.T) {
 
 // Forwarding costs at most so much a day; the rest waits for the next one.
 func TestFT02_ForwardingHasADailyLimit(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	w := newWorldAs(t, "ETH", func(w *world) { w.treasury.DailyCost = dec("3") })
 	w.fund("1")

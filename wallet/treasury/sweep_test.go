@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -50,6 +51,7 @@ func TestSweepTokenIsFundedFirst(t *testing.T) {
 // one sweep, each cost booked once, and nothing left set aside. A token is the
 // longest way, as it is sent gas first.
 func TestSweepSurvivesDeathAtEveryCommit(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	const currency = "USDTERC20"
 	clean := liveThrough(t, currency, 0, false)
@@ -95,6 +97,7 @@ func funded(currency string) int {
 
 // The same for a withdrawal.
 func TestWithdrawalSurvivesDeathAtEveryCommit(t *testing.T) {
+	testenv.Sequential(t)
 	t.Parallel()
 	run := func(t *testing.T, currency string, dieAt int, after bool) int {
 		n := networkOf(currency)
