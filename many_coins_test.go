@@ -337,7 +337,10 @@ func TestFT04_PayoutIsTakenBackWhileCoinsAreMerged(t *testing.T) {
 	had := h.credited("BTC")
 	payee := h.chains["BTC"].Customer("payee")
 	w := h.payOut(payee, "0.055")
-	h.mine(2)
+	for range 4 {
+		h.step()
+		h.clock.Advance(10 * time.Second)
+	}
 	require.Equal(t, withdrawal.ShownConsolidating, h.shownReason(w.ID))
 	_, err := h.app.Withdrawals.Cancel(t.Context(), h.tenant, w.ID)
 	require.NoError(t, err)

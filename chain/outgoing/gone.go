@@ -159,3 +159,21 @@ func (n *Network) never(ctx context.Context, j *job, a *att, gone []string) (boo
 	}
 	return false, nil
 }
+
+// Found is the row of a coin that was gone and is in a block again, as it goes back to whom it
+// was taken from, and the guard that its Change requires.
+func Found(ctx context.Context, store storage.Store, part storage.Partition, row storage.Row) (storage.Row, storage.Guard, error) {
+	coin := Coins.Value(row)
+	held, bound, ok, err := Reservations.One(ctx, store, part, row.ID)
+	switch {
+	case err != nil:
+		return storage.Row{}, storage.Guard{}, err
+	case coin.Intent == "":
+		coin.State = CoinFree
+	case ok && held.Intent == coin.Intent:
+		coin.State = CoinReserved
+	default: // its intent has ended without it
+		coin.State = CoinDisputed
+	}
+	return Coins.Row(row.ID, row.Version, time.Time{}, coin), Reservations.Guard(row.ID, bound.Version), nil
+}

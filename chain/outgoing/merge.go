@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,10 @@ import (
 // A payout may need more coins than one transaction holds. Then coins of its tenant are
 // merged first. A merge is an order of its own, to ourselves, that spends as many of the
 // largest free coins as one transaction holds. The Change in which the payout begins to
-// wait makes as many as it needs. What a merge returns is a coin like others when it has
-// landed. When no merge is under way any more the payout looks at its tenant's coins again:
-// where others took some of them meanwhile, it makes more. A merge of which nothing was
+// wait makes as many as it needs. What a merge returns is a coin like others from its first
+// confirmation on, and gone while a fork has its block replaced. When no merge is under way
+// any more the payout looks at its tenant's coins again: where others took some of them
+// meanwhile, it makes more. A merge of which nothing was
 // reserved ends as soon as its payout does not wait any more.
 
 const mergePrefix = "merge/"
@@ -179,18 +181,109 @@ func (n *Network) merging(ctx context.Context, payout, tenant string) (Reason, e
 		{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}},
 		{Column: "purpose", Op: storage.Eq, Value: chain.ForCancel},
 	}})
+	if err != nil {
+		return "", err
+	}
+	rows = slices.DeleteFunc(rows, func(r storage.Row) bool { return !IsMerge(r.ID) })
+	spendable, err := n.coinsOf(ctx, rows)
+	if err != nil {
+		return "", err
+	}
 	var why Reason
 	for _, r := range rows {
-		v, of := Intents.Value(r), PayoutOf(r.ID)
-		switch {
-		case of == "":
+		switch v := Intents.Value(r); {
+		case v.State == Executed && spendable[mergedCoin(v.Tx)]:
 		case v.Reason == "":
-			return ReasonConsolidating, err
-		case of == payout:
+			return ReasonConsolidating, nil
+		case PayoutOf(r.ID) == payout:
 			why = v.Reason
 		}
 	}
-	return why, err
+	return why, nil
+}
+
+// mergedCoin is what a transaction of a merge returns, its only output.
+func mergedCoin(tx string) string { return tx + ":0" }
+
+// coinsOf says of which coins there are rows, of those that executed merges return. An
+// earlier version had none before a merge was final.
+func (n *Network) coinsOf(ctx context.Context, merges []storage.Row) (map[string]bool, error) {
+	var ids []string
+	for _, r := range merges {
+		if v := Intents.Value(r); v.State == Executed {
+			ids = append(ids, mergedCoin(v.Tx))
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		out[r.ID] = true
+	}
+	return out, nil
+}
+
+// merged has the coins of a merge follow the attempt that is in a block, nil where none is:
+// what that returns can be spent, and what it spends counts no more.
+func (n *Network) merged(ctx context.Context, j *job, p *picture, in *att, s *step) error {
+	if !j.merge() {
+		return nil
+	}
+	if err := n.unmerged(ctx, j, p, in, s); err != nil {
+		return err
+	}
+	if in != nil {
+		if err := n.change(ctx, in, s); err != nil {
+			return err
+		}
+	}
+	held, err := n.heldCoins(ctx, j.id)
+	if err != nil {
+		return err
+	}
+	return n.moveCoins(ctx, held, j.id, s, func(outpoint string) CoinState {
+		if in != nil && slices.Contains(in.v.Spends, outpoint) {
+			return CoinSpent
+		}
+		return CoinReserved
+	})
+}
+
+// unmerged takes away what open attempts of a merge would return, but for the one that is in
+// a block: nothing pays with it before it is in one.
+func (n *Network) unmerged(ctx context.Context, j *job, p *picture, but *att, s *step) error {
+	if !j.merge() {
+		return nil
+	}
+	var ids []string
+	for _, a := range p.open {
+		if a != but {
+			ids = append(ids, mergedCoin(a.tx))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		c := Coins.Value(r)
+		switch c.State {
+		case CoinFree:
+			s.drop = append(s.drop, storage.Row{Table: Coins.Table, ID: r.ID, Version: r.Version})
+		case CoinReserved:
+			c.State = CoinGone
+			s.with = append(s.with, Coins.Row(r.ID, r.Version, time.Time{}, c))
+		}
+	}
+	return nil
 }
 
 // had are a payout's merges so far: how many, and the sum of their bounds, or of what those

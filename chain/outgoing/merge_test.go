@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -223,12 +224,21 @@ func TestFT04_MergeThatAForkTakesBack(t *testing.T) {
 	t.Parallel()
 	w := crowded(t, narrow(3), 12)
 	in := w.submit(w.intent("a", 5*coin))
-	w.run(2)
-	require.Equal(t, 2, w.merges()[outgoing.Signed])
-	_, err := w.chain.Reorg(2)
-	require.NoError(t, err)
 	require.NoError(t, w.step())
+	w.chain.MineOnly(w.get("merge/a/1").Tx)
+	w.advance(time.Minute)
+	coins := len(w.rows(outgoing.Coins.Table))
+	require.NoError(t, w.step())
+	require.Equal(t, map[outgoing.State]int{outgoing.Executed: 1, outgoing.Signed: 1}, w.merges())
 	require.Equal(t, outgoing.ReasonConsolidating, w.get("a").Reason)
+	require.Len(t, w.rows(outgoing.Coins.Table), coins+1)
+	_, err := w.chain.Reorg(1)
+	require.NoError(t, err)
+	w.advance(time.Minute)
+	require.NoError(t, w.step())
+	require.Equal(t, 2, w.merges()[outgoing.Signed])
+	require.Equal(t, outgoing.ReasonConsolidating, w.get("a").Reason)
+	require.Len(t, w.rows(outgoing.Coins.Table), coins, "what it returns is no coin now")
 	w.comesTo("a", outgoing.Settled)
 	w.paid(in)
 	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
@@ -407,4 +417,110 @@ func TestFT04_MergesCountWithWhatTheyCost(t *testing.T) {
 	}
 	require.Equal(t, cost, bounds())
 	w.sound()
+}
+
+// Fees rise after merges were sent, and stay: dearer ones are sent in their place, up to what
+// they may cost, and the payout goes.
+func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
+	t.Parallel()
+	w := crowded(t, narrow(3, func(c *outgoing.Config) {
+		c.Raise = func(_ context.Context, _ chain.Intent, most ledger.Amount) (ledger.Amount, error) { return most, nil }
+	}), 14)
+	in := w.submit(w.intent("a", 5*coin))
+	require.NoError(t, w.step())
+	first := []string{w.get("merge/a/1").Tx, w.get("merge/a/2").Tx}
+	w.chain.SetFeeLevel(500)
+	for range 60 {
+		w.chain.Drop(first...) // no block has room for them at this price
+		w.run(1)
+		w.advance(10 * time.Minute)
+	}
+	for k := range first {
+		m := w.get(fmt.Sprintf("merge/a/%d", k+1))
+		require.Equal(t, outgoing.Settled, m.State, "it waits for %q", m.Reason)
+		require.NotEqual(t, first[k], m.Tx)
+	}
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	w.sound()
+}
+
+// merged lets time go by until merges have a confirmation and are not final, and returns them.
+func (w *world) merged(most int) (out []outgoing.View) {
+	w.t.Helper()
+	for range 20 {
+		if out = nil; w.merges()[outgoing.Executed] > 0 {
+			for k := range most {
+				out = append(out, w.get(fmt.Sprintf("merge/a/%d", k+1)))
+			}
+			return out
+		}
+		w.run(1)
+	}
+	require.Fail(w.t, "no merge has a confirmation", "%v", w.merges())
+	return nil
+}
+
+// What a merge returns is spent as soon as the merge has a confirmation: the payout is in a
+// block before its merges are final.
+func TestFT04_MergedCoinsAreSpentAtTheirFirstConfirmation(t *testing.T) {
+	t.Parallel()
+	w := crowded(t, narrow(3), 12)
+	in := w.submit(w.intent("a", 5*coin))
+	w.merged(2)
+	require.Equal(t, outgoing.Signed, w.state("a"))
+	require.Equal(t, map[outgoing.State]int{outgoing.Executed: 2}, w.merges())
+	all := ledger.Amount(0)
+	for _, r := range w.rows(outgoing.Coins.Table) { // as treasury adds them up
+		if c := outgoing.Coins.Value(r); c.State == outgoing.CoinFree || c.State == outgoing.CoinReserved {
+			all += c.Amount
+		}
+	}
+	require.LessOrEqual(t, all, 12*coin, "no coin counts twice")
+	require.Greater(t, all, 11*coin)
+	w.comesTo("a", outgoing.Settled)
+	w.paid(in)
+	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+	w.sound()
+}
+
+// A fork takes the blocks of merges whose coins a payout spends. Where they are mined again
+// the payout lands as it was signed. Where a dearer merge lands in the place of one, the
+// payout is paid with other coins, once.
+func TestFT04_ForkTakesMergesWhoseCoinsAreSpent(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{true, false} {
+		t.Run(fmt.Sprint("mined again ", again), func(t *testing.T) {
+			t.Parallel()
+			w := crowded(t, narrow(3), 14)
+			in := w.submit(w.intent("a", 5*coin))
+			had := w.merged(2)
+			require.Equal(t, outgoing.Signed, w.state("a"))
+			signed := w.attempts("a")[0].Tx
+			_, err := w.chain.Reorg(3)
+			require.NoError(t, err)
+			w.advance(time.Minute)
+			require.NoError(t, w.step())
+			require.Equal(t, map[outgoing.State]int{outgoing.Signed: 2}, w.merges())
+			require.Equal(t, outgoing.CoinGone, w.coinState(had[0].Tx+":0"))
+			if !again {
+				w.forget()
+				for range 30 {
+					require.NoError(t, w.step())
+					w.chain.Drop(had[0].Tx, had[1].Tx, signed)
+					w.chain.Mine(1)
+					w.advance(10 * time.Minute)
+				}
+			}
+			w.comesTo("a", outgoing.Settled)
+			w.comesTo("merge/a/1", outgoing.Settled)
+			w.comesTo("merge/a/2", outgoing.Settled)
+			if again {
+				require.Equal(t, signed, w.get("a").Tx)
+			} else {
+				require.NotEqual(t, had[0].Tx, w.get("merge/a/1").Tx)
+			}
+			w.over(in)
+		})
+	}
 }

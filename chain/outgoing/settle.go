@@ -23,6 +23,9 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	if err := n.bury(ctx, j, atts, won, &s); err != nil {
 		return err
 	}
+	if err := n.unmerged(ctx, j, p, won, &s); err != nil {
+		return err
+	}
 	off, err := n.calledOff(ctx, j)
 	if err != nil {
 		return err
@@ -56,6 +59,9 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	s := step{op: OnDie}
 	if err := n.bury(ctx, j, p.open, nil, &s); err != nil {
+		return err
+	}
+	if err := n.unmerged(ctx, j, p, nil, &s); err != nil {
 		return err
 	}
 	off, err := n.calledOff(ctx, j)
@@ -175,11 +181,19 @@ func (n *Network) change(ctx context.Context, won *att, s *step) error {
 		if err != nil {
 			return err
 		}
-		if known {
-			if coin.State == CoinUnmined {
-				coin.State = CoinReserved
-				s.with = append(s.with, Coins.Row(outpoint, row.Version, time.Time{}, coin))
+		switch {
+		case known && coin.State == CoinUnmined:
+			coin.State = CoinReserved
+			s.with = append(s.with, Coins.Row(outpoint, row.Version, time.Time{}, coin))
+			continue
+		case known && coin.State == CoinGone && IsMerge(won.v.Intent):
+			back, guard, err := Found(ctx, n.Store, n.part, row)
+			if err != nil {
+				return err
 			}
+			s.with, s.need = append(s.with, back), union(s.need, []storage.Guard{guard})
+			continue
+		case known:
 			continue
 		}
 		s.with = append(s.with, CoinRow(won.v.Tenant, chain.Coin{
@@ -212,8 +226,11 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 		return false, err
 	}
 	d := draft{intent: j.intent(), riders: j.riders, number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
-	if j.v.Filling {
+	switch {
+	case j.v.Filling:
 		d.intent, d.riders = n.filling(j, last.v.ChangeTo), nil
+	case j.merge():
+		d.intent.To = last.v.ChangeTo.Address
 	}
 	before := j.v
 	ended, err := n.bereaved(ctx, j, p, &d)

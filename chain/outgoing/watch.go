@@ -255,7 +255,7 @@ func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
 // confirm follows a transaction that is in a block, not yet for good.
 func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	a := p.mined
-	reached := a.st.Executed && a.st.Confirmations >= max(1, j.v.Confirmations) && a.v.Purpose != chain.ForCancel
+	reached := a.st.Executed && a.st.Confirmations >= max(1, j.v.Confirmations) && (a.v.Purpose != chain.ForCancel || j.merge())
 	switch {
 	case reached && j.v.State != Executed:
 	case reached && a.st.Shortfall > 0 && j.v.Reason != ReasonDeliveredLess: // it was accepted before it landed
@@ -265,9 +265,12 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	}
 	j.v.Tx, j.v.Reason = a.mined(), ""
 	if reached {
-		j.v.State, j.v.Reached, j.v.Reason = Executed, true, n.less(j, a)
+		j.v.State, j.v.Reached, j.v.Reason = Executed, !j.merge(), n.less(j, a)
 	}
 	s := step{op: OnMined, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	if err := n.merged(ctx, j, p, a, &s); err != nil {
+		return err
+	}
 	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, j.paid(&a.v)-a.st.Shortfall
 	return n.commit(ctx, j, s)
 }
@@ -280,7 +283,13 @@ func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
 	}
 	n.Log.Warn("unmined", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
 	j.v.State, j.v.Reason, j.v.BumpAt = Signed, ReasonReorged, n.Now().Add(n.StuckAfter)
+	if j.merge() {
+		j.v.Reason = ""
+	}
 	s := step{op: OnUnmined, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	if err := n.merged(ctx, j, p, nil, &s); err != nil {
+		return err
+	}
 	s.tell.Amount = j.paid(&p.open[len(p.open)-1].v)
 	return n.commit(ctx, j, s)
 }

@@ -4,11 +4,14 @@ import (
 	"flag"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -111,4 +114,65 @@ func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
 		coins, cost = coins+len(a.Spends), cost+a.MaxCost
 	}
 	return coins, merges, cost
+}
+
+// Merges wait in a real node's pool when fees rise, and stay: dearer ones take their place, and
+// the payout that they are for goes as soon as they are in a block.
+func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, network, kind string
+		blocks              int
+		args                []string
+	}{
+		{"btcd", "BTC", "simnet", 330, nil},
+		{"litecoin_core", "LTC", "regtest", 130, []string{"-mempoolreplacement=1", "-blockmintxfee=0.0002"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := utxotest.Open(t, chain.Network(c.network), c.kind, c.blocks, c.args...)
+			s := openShopWith(t, m, 20, "0.02", func(o *outgoing.Config) { o.MaxInputs = 4 })
+			p := s.order("100")
+			m.Spread(p.Address, dec("0.1"), 10)
+			s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
+			to, err := m.Client.AddressOf(testPub("payee"))
+			require.NoError(t, err)
+			amount := dec("0.9")
+			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
+				Terms: withdrawal.Terms{Amount: &amount, Currency: c.network, Address: string(to)},
+			}, storage.Once{})
+			require.NoError(t, err)
+			waiting := func() (txs []string) { m.Ask(&txs, "getrawmempool"); return txs }
+			for range 3 {
+				s.step()
+				s.clock.Advance(10 * time.Second)
+			}
+			first := waiting()
+			require.Len(t, first, 2)
+			s.client = func() chain.Client { return m.Connect(func(o *utxo.Options) { o.FallbackRate = 100_000 }) }
+			s.compose()
+			for range 40 {
+				s.clock.Advance(stuckAfter / 4)
+				s.step()
+			}
+			second := waiting()
+			require.Len(t, second, 2)
+			for _, tx := range second {
+				require.NotContains(t, first, tx)
+			}
+			s.mine(1)
+			s.step()
+			w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
+			require.NoError(t, err)
+			require.Equal(t, withdrawal.Processing, w.Status, "the merges have a confirmation, and are not final")
+			s.until("withdrawn", func() bool {
+				w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
+				require.NoError(t, err)
+				return w.Status == withdrawal.Completed
+			})
+			s.mine(8)
+			require.Equal(t, fmt.Sprint([]decimal.Decimal{decimal.New(int64(w.Amount), -8)}), fmt.Sprint(m.Paid(string(to))), "once")
+			s.sound()
+		})
+	}
 }

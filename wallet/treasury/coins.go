@@ -42,27 +42,19 @@ func (t *Treasury) keep(ctx context.Context, s incoming.Sighting) error {
 				Outpoint: cur.Key(), Address: chain.Address(cur.Address), Key: chain.KeyRef(owner.Key), Amount: cur.Amount,
 			}))
 		case coin.State == outgoing.CoinGone:
-			err = t.found(ctx, known, coin, &c)
+			err = t.found(ctx, known, &c)
 		}
 		return c, err
 	})
 }
 
 // found gives a lost output that is mined again back to whom it was taken from.
-func (t *Treasury) found(ctx context.Context, row storage.Row, coin outgoing.CoinValue, c *storage.Change) error {
-	held, bound, ok, err := outgoing.Reservations.One(ctx, t.cfg.Store, c.Partition, row.ID)
-	switch {
-	case err != nil:
+func (t *Treasury) found(ctx context.Context, row storage.Row, c *storage.Change) error {
+	back, guard, err := outgoing.Found(ctx, t.cfg.Store, c.Partition, row)
+	if err != nil {
 		return err
-	case coin.Intent == "":
-		coin.State = outgoing.CoinFree
-	case ok && held.Intent == coin.Intent:
-		coin.State = outgoing.CoinReserved
-	default: // its intent has ended without it
-		coin.State = outgoing.CoinDisputed
 	}
-	c.Require = append(c.Require, outgoing.Reservations.Guard(row.ID, bound.Version))
-	c.Put = append(c.Put, outgoing.Coins.Row(row.ID, row.Version, time.Time{}, coin))
+	c.Require, c.Put = append(c.Require, guard), append(c.Put, back)
 	return nil
 }
 
@@ -92,7 +84,7 @@ func (t *Treasury) HandleInternal(ctx context.Context, f incoming.Fact) error {
 			ID: fmt.Sprintf("found/%s/%d", row.ID, row.Version), Partition: p,
 			Require: []storage.Guard{incoming.Sightings.Guard(seen.ID, seen.Version)},
 		}
-		err = t.found(ctx, row, coin, &c)
+		err = t.found(ctx, row, &c)
 		return c, err
 	})
 }

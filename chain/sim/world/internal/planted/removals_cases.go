@@ -73,9 +73,9 @@ var caseRemovals = []Bug{
 		Package: "wallet/treasury", Test: "TestFQ11_GoneOutputIsNoCoin",
 	},
 	{
-		ID: "FQ11-ended-intent-frees-a-coin", File: "wallet/treasury/coins.go",
-		Old:     "default: // its intent has ended without it\n		coin.State = outgoing.CoinDisputed",
-		New:     "default: // its intent has ended without it\n		coin.State = outgoing.CoinFree",
+		ID: "FQ11-ended-intent-frees-a-coin", File: "chain/outgoing/gone.go",
+		Old:     "default: // its intent has ended without it\n		coin.State = CoinDisputed",
+		New:     "default: // its intent has ended without it\n		coin.State = CoinFree",
 		What:    "an output that a signed transaction spends is free",
 		Package: "wallet/treasury", Test: "TestFQ11_CoinOfAnEndedIntentIsDisputed",
 	},

@@ -3,6 +3,37 @@ package planted
 // Payouts that need more coins than one transaction holds.
 var mergeRemovals = []Bug{
 	{
+		ID: "FT04-merge-is-not-replaced", File: "chain/outgoing/settle.go",
+		Old:     "		d.intent.To = last.v.ChangeTo.Address\n",
+		New:     "",
+		What:    "a merge that was sent is never replaced by a dearer one",
+		Package: "chain/outgoing", Test: "TestFT04_MergesAreReplacedWhenFeesRise",
+	},
+	{
+		ID: "FT04-merged-coin-waits-for-finality", File: "chain/outgoing/watch.go",
+		Old: "(a.v.Purpose != chain.ForCancel || j.merge())", New: "a.v.Purpose != chain.ForCancel",
+		What:    "what a merge returns is not spent before the merge is final",
+		Package: "chain/outgoing", Test: "TestFT04_MergedCoinsAreSpentAtTheirFirstConfirmation",
+	},
+	{
+		ID: "FT04-merged-coins-count-twice", File: "chain/outgoing/merge.go",
+		Old: "if in != nil && slices.Contains(in.v.Spends, outpoint) {", New: "if false {",
+		What:    "a merge's coins count beside what it returns until it is final",
+		Package: "chain/outgoing", Test: "TestFT04_MergedCoinsAreSpentAtTheirFirstConfirmation",
+	},
+	{
+		ID: "FT04-coin-of-a-forked-merge-stays", File: "chain/outgoing/watch.go",
+		Old: "n.merged(ctx, j, p, nil, &s)", New: "error(nil)",
+		What:    "what a merge returned can be spent while a fork has taken its block",
+		Package: "chain/outgoing", Test: "TestFT04_MergeThatAForkTakesBack",
+	},
+	{
+		ID: "FT04-coin-of-a-lost-merge-comes-back", File: "chain/outgoing/merge.go",
+		Old: "			c.State = CoinGone\n", New: "",
+		What:    "a payout waits for ever for what a merge returns in whose place another landed",
+		Package: "chain/outgoing", Test: "TestFT04_ForkTakesMergesWhoseCoinsAreSpent",
+	},
+	{
 		ID: "FT04-no-merges", File: "chain/outgoing/coins.go",
 		Old: "n.lacksFee(d, free, n.crowded(ctx, d, free, cause))", New: "n.lacksFee(d, free, cause)",
 		What:    "a payout that needs more coins than one transaction holds waits for ever",
