@@ -43,7 +43,9 @@ func (j *job) shown() Help {
 // is raised to it; what that may cost must be set aside before. Without by nothing is
 // written, and what would be is returned. The error wraps ErrHelp where the intent
 // has ended, is in a block, is paid by another one's transaction, has Config.MaxAttempts
-// transactions already, or where nodes keep the transaction and take no other.
+// transactions already, or where nodes keep the transaction and take no other. One whose
+// address has an earlier nonce open waits for that: of it the bound alone is raised, and
+// without a higher one the error names the first.
 func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *job) error {
 		switch {
@@ -65,6 +67,13 @@ func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount,
 		}
 		if open := slices.DeleteFunc(byIntent[id], func(a *att) bool { return a.v.Fate != Open }); len(open) >= n.MaxAttempts {
 			return noHelp(id, fmt.Sprintf("it has %d transactions, and Config.MaxAttempts allows no more: it can be cancelled", len(open)))
+		}
+		first, err := n.first(ctx, j)
+		if err != nil {
+			return err
+		}
+		if first != "" && j.v.State == Signed && maxCost <= j.v.MaxCost {
+			return noHelp(id, "it waits for the transaction before it: help intent "+first+" instead")
 		}
 		j.v.MaxCost = max(j.v.MaxCost, maxCost)
 		j.v.BumpAt = n.Now()

@@ -306,16 +306,26 @@ func (n *Network) signedShort(ctx context.Context, j *job, p *picture) Reason {
 // behind reports whether an earlier nonce of the same address is still open: it
 // is that one which is stuck, and a dearer fee here would help nothing.
 func (n *Network) behind(ctx context.Context, j *job) (bool, error) {
+	first, err := n.first(ctx, j)
+	return first != "", err
+}
+
+// first is the signed order with the lowest nonce of an order's address, "" where none is
+// lower than its own.
+func (n *Network) first(ctx context.Context, j *job) (string, error) {
 	if j.v.Nonce < 0 {
-		return false, nil
+		return "", nil
 	}
-	count, err := n.Store.Count(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Where: []storage.Cond{
+	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1, Where: []storage.Cond{
 		{Column: "from_address", Op: storage.Eq, Value: j.v.From},
 		{Column: "nonce", Op: storage.Ge, Value: int64(0)},
 		{Column: "nonce", Op: storage.Lt, Value: j.v.Nonce},
 		{Column: "state", Op: storage.Eq, Value: Signed},
-	}})
-	return count > 0, err
+	}, Order: []storage.Order{{Column: "nonce"}}})
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return rows[0].ID, nil
 }
 
 // redraw builds the replacement.

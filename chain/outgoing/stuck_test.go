@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
@@ -43,4 +44,29 @@ func TestFT06_StuckIsShown(t *testing.T) {
 		require.Empty(t, w.last("a").Reason)
 		w.sound()
 	})
+}
+
+// A call that would do nothing says so, and names the order that helps: the one with the
+// lowest nonce of the address. A higher bound is taken at any time, for when its turn comes.
+func TestFT06_SpeedUpBehindAnotherNamesThatOne(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.AccountFamily})
+	for _, id := range []string{"a", "b", "c"} {
+		w.submit(w.intent(id, coin))
+		require.NoError(t, w.step())
+		require.Equal(t, outgoing.Signed, w.state(id))
+	}
+	w.stick()
+	for _, id := range []string{"b", "c"} {
+		_, _, err := w.Net.SpeedUp(w.ctx, id, 0, &outgoing.Recorded{ID: id})
+		require.ErrorIs(t, err, outgoing.ErrHelp)
+		require.ErrorContains(t, err, "intent a ")
+	}
+	_, after, err := w.Net.SpeedUp(w.ctx, "c", coin/5, &outgoing.Recorded{ID: "higher"})
+	require.NoError(t, err)
+	require.Equal(t, coin/5, after.MaxCost)
+	_, _, err = w.Net.SpeedUp(w.ctx, "a", 0, &outgoing.Recorded{ID: "now"})
+	require.NoError(t, err)
+	require.NoError(t, w.step())
+	require.Len(t, w.attempts("a"), 2, "replaced at once")
 }
