@@ -178,12 +178,45 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 			return out, err
 		}
 	}
-	err = each(ctx, a.cfg.Store, storage.Query{
-		Table: payment.Payments.Table, Partition: p,
-		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: openPayments}},
-	}, func(row storage.Row) error {
-		v := payment.Payments.Value(row)
-		return check(ofPayment, row.ID, a.Addresses.Ours(ctx, chain.Network(v.Network), tenant, chain.Address(v.Address)))
+	now := a.cfg.Clock.Now()
+	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p, Limit: page}, func(rows []storage.Row) error {
+		var list []payment.Payment
+		for _, row := range rows {
+			if v := payment.Payments.Value(row); v.Payable(now) {
+				list = append(list, v)
+			}
+		}
+		wrong, err := a.alteredPayments(ctx, tenant, list)
+		for _, v := range list {
+			if err := wrong[v.ID]; err != nil {
+				err = check(ofPayment, v.ID, err)
+				_ = unread.Take(err)
+			}
+		}
+		return err
 	})
-	return out, unread.With(err)
+	return out, unread.With(unread.Take(err))
+}
+
+// alteredPayments says which payments of a tenant have an address that our keys do not give,
+// by their ids.
+func (a *App) alteredPayments(ctx context.Context, tenant string, list []payment.Payment) (map[string]error, error) {
+	at := map[chain.Network][]chain.Address{}
+	for i := range list {
+		n := chain.Network(list[i].Network)
+		at[n] = append(at[n], chain.Address(list[i].Address))
+	}
+	wrong := map[string]error{}
+	for n, addresses := range at {
+		bad, err := a.Addresses.Ours(ctx, n, tenant, addresses...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if err := bad[chain.Address(list[i].Address)]; err != nil && chain.Network(list[i].Network) == n {
+				wrong[list[i].ID] = err
+			}
+		}
+	}
+	return wrong, nil
 }

@@ -365,6 +365,32 @@ func TestFS02_EditedAddressIsNotShown(t *testing.T) {
 	require.Contains(t, i.log.heard(), "payment_address_altered")
 	i.named(p.ID)
 
+	other, err := i.app.Payments.Create(t.Context(), i.tenant, input)
+	require.NoError(t, err)
+	listed := func() map[string]string {
+		page, _, _, err := i.app.Payments.List(t.Context(), i.tenant, payment.Filter{})
+		require.NoError(t, err)
+		out := map[string]string{}
+		for _, p := range page {
+			out[p.ID] = p.Address
+		}
+		return out
+	}
+	require.Empty(t, listed()[p.ID], "a list shows it without an address")
+	require.Equal(t, other.Address, listed()[other.ID])
+
+	// What comes after its time is over is credited, too.
+	i.clock.Advance(25 * time.Hour)
+	i.work(3)
+	late, err := i.app.Payments.Get(t.Context(), i.tenant, other.ID)
+	require.NoError(t, err)
+	require.Equal(t, payment.Expired, late.Status)
+	i.edit("UPDATE cryptopay_payments SET address = ? WHERE id = ?", string(i.thief)+"2", other.ID)
+	_, err = i.app.Payments.Get(t.Context(), i.tenant, other.ID)
+	require.ErrorIs(t, err, incoming.ErrNotDerived)
+	require.Empty(t, listed()[other.ID])
+	i.named(other.ID)
+
 	i.edit("UPDATE cryptopay_addresses SET id = ?, due = 1 WHERE seq = (SELECT min(seq) FROM cryptopay_addresses WHERE tenant = '') AND part = 'network/ETH'", i.thief)
 	i.restart() // what it had leased is gone, too
 	for range 20 {

@@ -221,9 +221,7 @@ func (a *App) domains() (err error) {
 	p.Undecided, p.Retired = a.undecided, c.Retire
 	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
-	p.CheckAddress = func(ctx context.Context, tenant string, p *payment.Payment) error {
-		return a.Addresses.Ours(ctx, chain.Network(p.Network), tenant, chain.Address(p.Address))
-	}
+	p.CheckAddresses = a.alteredPayments
 	if a.Payments, err = payment.New(p); err != nil {
 		return err
 	}

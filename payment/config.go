@@ -72,9 +72,9 @@ type Config struct {
 	// to Handle yet. Defaults to none.
 	Undecided func(ctx context.Context, n chain.Network, addresses ...string) (map[string]bool, error)
 
-	// CheckAddress refuses an address that is not ours: Get asks it before it shows a
-	// payment that still expects money. Defaults to no check.
-	CheckAddress func(ctx context.Context, tenant string, p *Payment) error
+	// CheckAddresses says which payments of a tenant have an address that is not ours, by
+	// their ids: Get and List ask it of payments that may still be paid. Defaults to no check.
+	CheckAddresses func(ctx context.Context, tenant string, list []Payment) (wrong map[string]error, err error)
 
 	Now   func() time.Time
 	NewID func() string // UUIDv7

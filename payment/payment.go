@@ -77,6 +77,12 @@ type Payment struct {
 	WatchedUntil time.Time `db:"watched_until"`
 }
 
+// Payable reports whether what comes to the payment's address may still be credited: the
+// address is watched, also after the payment has ended.
+func (p *Payment) Payable(now time.Time) bool {
+	return p.WatchedUntil.IsZero() || now.Before(p.WatchedUntil)
+}
+
 // Shown is the status as REST views, lists and histories show it:
 // partially_paid, which only webhooks know, is waiting.
 func (p *Payment) Shown() Status {

@@ -2,6 +2,7 @@ package payment
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -23,24 +24,45 @@ type Filter struct {
 	Offset     int
 }
 
-// Get returns one payment of the tenant; *NotFoundError.
+// Get returns one payment of the tenant; *NotFoundError. One that may still be paid, and whose
+// address is not ours, is an error.
 func (s *Service) Get(ctx context.Context, tenant, id string) (Payment, error) {
 	p, _, ok, err := Payments.One(ctx, s.c.Store, storage.Tenant(tenant), id)
 	if err == nil && !ok {
 		err = &NotFoundError{Field: "transaction_id", ID: id}
 	}
-	if err == nil && s.c.CheckAddress != nil && (p.Status == Waiting || p.Status == PartiallyPaid) {
-		if err = s.c.CheckAddress(ctx, tenant, &p); err != nil {
-			s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_address_altered",
-				slog.String("tenant", tenant), slog.String("payment", id), slog.Any("error", err))
-			return Payment{}, err
-		}
+	if err != nil {
+		return p, err
 	}
-	return p, err
+	wrong, err := s.altered(ctx, tenant, []Payment{p})
+	if err = errors.Join(err, wrong[id]); err != nil {
+		return Payment{}, err
+	}
+	return p, nil
+}
+
+// altered says which payments that may still be paid have an address that is not ours:
+// somebody edited them, and their customers would pay him.
+func (s *Service) altered(ctx context.Context, tenant string, list []Payment) (map[string]error, error) {
+	if s.c.CheckAddresses == nil {
+		return nil, nil
+	}
+	now := s.c.Now()
+	list = slices.DeleteFunc(slices.Clone(list), func(p Payment) bool { return !p.Payable(now) })
+	if len(list) == 0 {
+		return nil, nil
+	}
+	wrong, err := s.c.CheckAddresses(ctx, tenant, list)
+	for id, err := range wrong {
+		s.c.Log.LogAttrs(ctx, slog.LevelError, "payment_address_altered",
+			slog.String("tenant", tenant), slog.String("payment", id), slog.Any("error", err))
+	}
+	return wrong, err
 }
 
 // List returns a page of the tenant's payments, newest first, how many match
-// the filter, and how many there are in all. Errors: *InvalidError.
+// the filter, and how many there are in all. One for which Get is an error has no address
+// here. Errors: *InvalidError.
 func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Payment, count, total int64, err error) {
 	f.Limit = orElse(f.Limit, 20)
 	q := storage.Query{
@@ -64,6 +86,15 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Pay
 	page = make([]Payment, len(rows))
 	for i, r := range rows {
 		page[i] = Payments.Value(r)
+	}
+	wrong, err := s.altered(ctx, tenant, page)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	for i := range page {
+		if wrong[page[i].ID] != nil {
+			page[i].Address = ""
+		}
 	}
 	return page, count, total, nil
 }

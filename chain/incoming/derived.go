@@ -51,28 +51,51 @@ func (p *Pool) check(ctx context.Context, network chain.Network, row storage.Row
 	return nil
 }
 
-// Ours checks that an address is the tenant's for payments, and as Check does. What was
-// found good is remembered, as it stays so. The error wraps ErrNotDerived.
-func (p *Pool) Ours(ctx context.Context, network chain.Network, tenant string, address chain.Address) error {
-	k := shown{network, tenant, address}
+// Ours says which of these addresses are not the tenant's for payments, or not as Check has
+// them: their errors wrap ErrNotDerived, or *storage.RowError where the row cannot be read.
+// What was found good is remembered, as it stays so. It reads the store once.
+func (p *Pool) Ours(ctx context.Context, network chain.Network, tenant string, list ...chain.Address) (wrong map[chain.Address]error, err error) {
+	var ids []string
 	p.mu.Lock()
-	_, known := p.good[k]
+	for _, a := range list {
+		if _, known := p.good[shown{network, tenant, a}]; !known {
+			ids = append(ids, string(a))
+		}
+	}
 	p.mu.Unlock()
-	if known {
-		return nil
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	a, row, ok, err := Addresses.One(ctx, p.cfg.Store, storage.Network(string(network)), string(address))
-	switch {
-	case err != nil:
-		return err
-	case !ok || a.Tenant != tenant || a.Use != UsePayment:
-		return fmt.Errorf("%w: %s on %s is no address for payments of %s", ErrNotDerived, address, network, tenant)
+	wrong = map[chain.Address]error{}
+	for _, id := range ids {
+		wrong[chain.Address(id)] = fmt.Errorf("%w: %s on %s is no address for payments of %s", ErrNotDerived, id, network, tenant)
 	}
-	if err := p.Check(ctx, network, row); err != nil {
-		return err
+	rows, err := p.cfg.Store.Rows(ctx, Addresses.Table, storage.Keys(storage.Network(string(network)), ids...)...)
+	var unread storage.RowErrors
+	if err = unread.Take(err); err != nil {
+		return nil, err
 	}
-	p.found(network, tenant, []chain.Derived{{Address: address}})
-	return nil
+	for _, r := range unread {
+		wrong[chain.Address(r.ID)] = r
+	}
+	var good []chain.Derived
+	for _, row := range rows {
+		a := chain.Address(row.ID)
+		if v := Addresses.Value(row); v.Tenant != tenant || v.Use != UsePayment {
+			continue
+		}
+		switch err := p.Check(ctx, network, row); {
+		case err == nil:
+			delete(wrong, a)
+			good = append(good, chain.Derived{Address: a})
+		case errors.Is(err, ErrNotDerived):
+			wrong[a] = err
+		default:
+			return nil, err
+		}
+	}
+	p.found(network, tenant, good)
+	return wrong, nil
 }
 
 // found remembers addresses of a tenant as good.

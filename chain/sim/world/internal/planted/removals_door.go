@@ -152,9 +152,21 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-payment-address-not-checked", File: "payment/query.go",
-		Old:  "if err == nil && s.c.CheckAddress != nil &&",
-		New:  "if err != nil && s.c.CheckAddress != nil &&",
+		Old:  "if err = errors.Join(err, wrong[id]); err != nil {",
+		New:  "if err = errors.Join(err, wrong[\"\"]); err != nil {",
 		What: "a payment shows an address that was edited", Package: ".", Test: "TestFS02_EditedAddressIsNotShown",
+	},
+	{
+		ID: "FS02-listed-address-not-checked", File: "payment/query.go",
+		Old:  "			page[i].Address = \"\"\n",
+		New:  "",
+		What: "a list of payments shows an address that was edited", Package: ".", Test: "TestFS02_EditedAddressIsNotShown",
+	},
+	{
+		ID: "FS02-late-address-not-checked", File: "payment/payment.go",
+		Old:  "return p.WatchedUntil.IsZero() || now.Before(p.WatchedUntil)",
+		New:  "return p.Status == Waiting || p.Status == PartiallyPaid",
+		What: "a payment whose time is over shows an address that was edited, and what comes late is credited", Package: ".", Test: "TestFS02_EditedAddressIsNotShown",
 	},
 	{
 		ID: "FS02-unreadable-due-again", File: "storage/redisstore/claim.go",
