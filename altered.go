@@ -10,6 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -18,7 +19,7 @@ import (
 func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
 	looks := []func(context.Context, storage.Partition) ([]Contradiction, error){a.editedWithdrawals}
 	if a.Addresses != nil { // without an App's keys no address can be derived
-		looks = append(looks, a.editedOrders, a.editedAddresses)
+		looks = append(looks, a.editedOrders, a.editedAddresses, a.editedSweeps, a.editedSecrets)
 	}
 	var found []Contradiction
 	var unread storage.RowErrors
@@ -186,7 +187,7 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 				list = append(list, v)
 			}
 		}
-		wrong, err := a.alteredPayments(ctx, tenant, list)
+		wrong, err := a.alteredPayments(ctx, tenant, list, a.Addresses.Owned)
 		for _, v := range list {
 			if err := wrong[v.ID]; err != nil {
 				err = check(ofPayment, v.ID, err)
@@ -198,9 +199,63 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 	return out, unread.With(unread.Take(err))
 }
 
+// openSweeps are the states in which a forwarding may still send.
+var openSweeps = []treasury.SweepState{treasury.SweepNew, treasury.SweepFunding, treasury.SweepMoving, treasury.SweepDeferred}
+
+// editedSweeps compares forwardings that have not ended with the directory of addresses.
+func (a *App) editedSweeps(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
+	tenant := tenantOf(p)
+	var unread storage.RowErrors
+	for _, n := range a.networks {
+		part := storage.Network(string(n.name))
+		err := storage.Pages(ctx, a.cfg.Store, storage.Query{Table: treasury.Sweeps.Table, Partition: part, Limit: page, Where: []storage.Cond{
+			{Column: "tenant", Op: storage.Eq, Value: tenant},
+			{Column: "state", Op: storage.In, Value: openSweeps},
+		}}, func(rows []storage.Row) error {
+			ids := make([]string, len(rows))
+			for i, row := range rows {
+				ids[i] = treasury.Sweeps.Value(row).Address
+			}
+			owners := map[string]incoming.AddressRow{}
+			var broken storage.RowErrors
+			found, err := a.cfg.Store.Rows(ctx, incoming.Addresses.Table, storage.Keys(part, ids...)...)
+			if err = broken.Take(err); err != nil {
+				return err
+			}
+			for _, row := range found {
+				owners[row.ID] = incoming.Addresses.Value(row)
+			}
+			for _, row := range rows {
+				s := treasury.Sweeps.Value(row)
+				o, ok := owners[s.Address]
+				if !broken.Has(s.Address) && (!ok || o.Tenant != tenant || o.Key != s.Key) {
+					out = append(out, Contradiction{"sweep", row.ID, "its address is not one of the tenant's"})
+				}
+			}
+			return broken.With(nil)
+		})
+		if err = unread.Take(err); err != nil {
+			return out, err
+		}
+	}
+	return out, unread.With(nil)
+}
+
+// editedSecrets opens the tenant's webhook secrets.
+func (a *App) editedSecrets(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
+	why, err := a.Webhooks.Altered(ctx, tenantOf(p))
+	if err != nil || why == "" {
+		return nil, err
+	}
+	return []Contradiction{{"webhook", tenantOf(p), why}}, nil
+}
+
+// checkAddresses is incoming.Pool's Ours or Owned.
+type checkAddresses = func(ctx context.Context, n chain.Network, tenant string, list ...chain.Address) (wrong map[chain.Address]error, err error)
+
 // alteredPayments says which payments of a tenant have an address that our keys do not give,
 // by their ids.
-func (a *App) alteredPayments(ctx context.Context, tenant string, list []payment.Payment) (map[string]error, error) {
+func (a *App) alteredPayments(ctx context.Context, tenant string, list []payment.Payment, check checkAddresses) (map[string]error, error) {
 	at := map[chain.Network][]chain.Address{}
 	for i := range list {
 		n := chain.Network(list[i].Network)
@@ -208,7 +263,7 @@ func (a *App) alteredPayments(ctx context.Context, tenant string, list []payment
 	}
 	wrong := map[string]error{}
 	for n, addresses := range at {
-		bad, err := a.Addresses.Ours(ctx, n, tenant, addresses...)
+		bad, err := check(ctx, n, tenant, addresses...)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,6 +17,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -40,7 +43,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 		witness:     "network tx ordinal generation state address tenant purpose currency contract exact amount height block_hash block_time final_at internal unproven",
 		bookkeeping: "from_address memo first_seen inherited_from spends forward forward_tx forward_fee",
 	},
-	"addresses":        {authority: "key_ref use_for", witness: "tenant", bookkeeping: "seq key_index created_at watch_until"},
+	"addresses":        {authority: "key_ref", witness: "tenant", bookkeeping: "seq key_index use_for created_at watch_until"},
 	"holdings":         {witness: "amount nonce height"},
 	"cursors":          {witness: "trail head final tip_read head_time halted"},
 	"asset_halts":      {witness: "reason since"},
@@ -72,7 +75,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"sweep_notes":          {bookkeeping: "tenant address currency amount waiting since next due_below tries spent sent max_cost gas gas_cost payout allowed alerted"},
 	"treasury_holdings":    {witness: "tenant place holder name external_id active network currency amount read_at"},
 	"events":               {bookkeeping: "type object seq url body created_at status attempts response error done_at"},
-	"webhook_settings":     {authority: "generation sealed previous previous_end", witness: "url", bookkeeping: "events shown masked created_at updated_at"},
+	"webhook_settings":     {authority: "generation sealed previous", witness: "url", bookkeeping: "previous_end events shown masked created_at updated_at"},
 	"listings":             {authority: "network contract decimals scale"},
 	"minimums":             {bookkeeping: "at samples least"},
 	"fingerprints":         {authority: "sum"},
@@ -259,5 +262,91 @@ func TestFS02_RowsOfAnOrderAreDeletedAndCopied(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String(), "once")
 		i.named("copy")
+	})
+}
+
+// The authority of all other tables is edited: of addresses, payments, forwardings, secrets,
+// seals, listings and fingerprints, those of orders and of credentials having tests of their
+// own. Nobody but a recipient gets anything, and Verify finds it, or the next Open does.
+func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
+	insiders(t, func(t *testing.T, i *insider) {
+		world, ctx := i.chains["ETH"], t.Context()
+		usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+		require.NoError(t, err)
+		for range 2 { // with a secret of before
+			_, _, err = i.app.Webhooks.Setup(ctx, i.tenant, "https://shop.example/hook")
+			require.NoError(t, err)
+			_, err = i.app.Webhooks.Edit(ctx, i.tenant, webhook.Patch{Secret: ptr("a-secret-of-the-merchants-own")})
+			require.NoError(t, err)
+		}
+		i.clock.Advance(2 * time.Hour)
+		i.work(2)                                                        // seals the journal
+		opens := map[string]bool{"listings": true, "fingerprints": true} // what Open refuses
+		rows := map[string]string{
+			"addresses": "tenant <> '' AND use_for <> 'change'", "sweeps": "state <> 'done'", "listings": "id IN ('ETH', 'USDTERC20')",
+		}
+		others := []*storage.Table{withdrawal.Withdrawals.Table, storage.Activities.Table, outgoing.Intents.Table}
+		n := map[string]int{}
+		for _, table := range slices.Concat(cryptopay.Tables(), keys.Tables()) {
+			authority := strings.Fields(classes[table.Name].authority)
+			if len(authority) == 0 || slices.Contains(others, table) {
+				continue
+			}
+			where := "1 = 1"
+			if rows[table.Name] != "" {
+				where = rows[table.Name]
+			}
+			if table == treasury.Sweeps.Table { // one waits for lower fees
+				level := world.FeeLevel()
+				world.SetFeeLevel(1000 * level)
+				i.pays()
+				i.work(30)
+				world.SetFeeLevel(level)
+			}
+			var ids []string
+			require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+table.Name+" WHERE "+where+" ORDER BY id LIMIT 2"))
+			require.NotEmpty(t, ids, table.Name)
+			for _, column := range authority {
+				if c, _ := table.Column(column); c.Kind == storage.JSON {
+					continue
+				}
+				for _, id := range ids {
+					name := fmt.Sprintf("%s.%s of %s", table.Name, column, id)
+					to := world.Customer(name)
+					undo, ok := i.change(table, id, column)
+					require.True(t, ok, name)
+					w := i.withdraw("USDTERC20", "5", to)
+					i.work(4)
+					require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
+					got := world.Balance(to, "USDTERC20")
+					require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
+					if opens[table.Name] {
+						require.Error(t, i.compose(i.configure).Open(ctx, keys.Tables()...), name)
+					} else {
+						r, err := i.app.VerifyTenant(ctx, i.tenant)
+						require.NoError(t, err)
+						require.False(t, r.Sound(), name)
+					}
+					undo()
+					n[table.Name]++
+				}
+			}
+		}
+		require.Len(t, n, 8, "%v", n)
+		i.work(60)
+		r, err := i.app.VerifyTenant(ctx, i.tenant)
+		require.NoError(t, err)
+		require.Empty(t, r.Contradictions)
+		require.True(t, r.Sound(), "%+v", r)
+
+		to := world.Customer("at last")
+		for name := range n {
+			i.edit("DELETE FROM cryptopay_" + name + " WHERE id = (SELECT min(id) FROM cryptopay_" + name + ")")
+		}
+		w := i.withdraw("USDTERC20", "5", to)
+		i.work(60)
+		got := world.Balance(to, "USDTERC20")
+		require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s", got)
+		require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign())
 	})
 }

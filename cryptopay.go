@@ -221,7 +221,9 @@ func (a *App) domains() (err error) {
 	p.Undecided, p.Retired = a.undecided, c.Retire
 	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
-	p.CheckAddresses = a.alteredPayments
+	p.CheckAddresses = func(ctx context.Context, tenant string, list []payment.Payment) (map[string]error, error) {
+		return a.alteredPayments(ctx, tenant, list, a.Addresses.Ours)
+	}
 	if a.Payments, err = payment.New(p); err != nil {
 		return err
 	}

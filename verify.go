@@ -30,9 +30,9 @@ type Report struct {
 	// suspense whose postings are not what their own rows say, and postings that
 	// belong to none of them.
 	Unexplained []Unexplained
-	// Contradictions are withdrawals and their orders, hot and change addresses, and
-	// addresses of open payments whose stored rows contradict each other or the keys:
-	// somebody edited them.
+	// Contradictions are withdrawals and their orders, hot and change addresses,
+	// addresses of payments that may still be paid, forwardings under way and webhook
+	// secrets whose stored rows contradict each other or the keys: somebody edited them.
 	Contradictions []Contradiction
 	// Gas are gas currencies of which more or less is set aside than what is in
 	// flight may cost.
@@ -58,7 +58,7 @@ type Unexplained struct {
 
 // Contradiction is an object whose stored rows do not agree.
 type Contradiction struct {
-	Kind   string // "withdrawal", "order", "payment", "address", or one of Config.Verify
+	Kind   string // "withdrawal", "order", "payment", "address", "sweep", "webhook", or one of Config.Verify
 	ID     string // of an address: network/address
 	Detail string // what does not agree
 }

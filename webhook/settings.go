@@ -109,6 +109,24 @@ func (s *Service) Opens(ctx context.Context) (bool, error) {
 	return err == nil, nil //nolint:nilerr // that it does not open is the answer
 }
 
+// Altered says why a tenant's secrets do not open, "" where they do: somebody edited them, or
+// they were sealed with another key.
+func (s *Service) Altered(ctx context.Context, tenant string) (string, error) {
+	v, _, ok, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
+	if err != nil || !ok {
+		return "", err
+	}
+	for i, sealed := range [][]byte{v.Sealed, v.Previous} {
+		if i > 0 && len(sealed) == 0 {
+			continue
+		}
+		if _, err := s.cfg.Box.Open(sealed, place(tenant, v.Generation-int64(i))); err != nil {
+			return err.Error(), nil //nolint:nilerr // that it does not open is the answer
+		}
+	}
+	return "", nil
+}
+
 // Reseal seals the tenant's secrets with the newest key that the service's Box has, and
 // returns how many it sealed. left names those that none of its keys opens: they stay as
 // they are. A tenant without secrets has 0.

@@ -51,24 +51,42 @@ func (p *Pool) check(ctx context.Context, network chain.Network, row storage.Row
 	return nil
 }
 
-// Ours says which of these addresses are not the tenant's for payments, or not as Check has
-// them: their errors wrap ErrNotDerived, or *storage.RowError where the row cannot be read.
-// What was found good is remembered, as it stays so. It reads the store once.
+// Ours is Owned that remembers what was found good: an address that was derived once need not
+// be derived again to be shown.
 func (p *Pool) Ours(ctx context.Context, network chain.Network, tenant string, list ...chain.Address) (wrong map[chain.Address]error, err error) {
-	var ids []string
+	var ask []chain.Address
 	p.mu.Lock()
 	for _, a := range list {
 		if _, known := p.good[shown{network, tenant, a}]; !known {
-			ids = append(ids, string(a))
+			ask = append(ask, a)
 		}
 	}
 	p.mu.Unlock()
-	if len(ids) == 0 {
+	if wrong, err = p.Owned(ctx, network, tenant, ask...); err != nil {
+		return nil, err
+	}
+	var good []chain.Derived
+	for _, a := range ask {
+		if wrong[a] == nil {
+			good = append(good, chain.Derived{Address: a})
+		}
+	}
+	p.found(network, tenant, good)
+	return wrong, nil
+}
+
+// Owned says which of these addresses are not the tenant's for payments, or not as Check has
+// them: their errors wrap ErrNotDerived, or *storage.RowError where the row cannot be read.
+// It reads the store once.
+func (p *Pool) Owned(ctx context.Context, network chain.Network, tenant string, list ...chain.Address) (wrong map[chain.Address]error, err error) {
+	if len(list) == 0 {
 		return nil, nil
 	}
-	wrong = map[chain.Address]error{}
-	for _, id := range ids {
-		wrong[chain.Address(id)] = fmt.Errorf("%w: %s on %s is no address for payments of %s", ErrNotDerived, id, network, tenant)
+	wrong = make(map[chain.Address]error, len(list))
+	ids := make([]string, len(list))
+	for i, a := range list {
+		ids[i] = string(a)
+		wrong[a] = fmt.Errorf("%w: %s on %s is no address for payments of %s", ErrNotDerived, a, network, tenant)
 	}
 	rows, err := p.cfg.Store.Rows(ctx, Addresses.Table, storage.Keys(storage.Network(string(network)), ids...)...)
 	var unread storage.RowErrors
@@ -78,23 +96,19 @@ func (p *Pool) Ours(ctx context.Context, network chain.Network, tenant string, l
 	for _, r := range unread {
 		wrong[chain.Address(r.ID)] = r
 	}
-	var good []chain.Derived
 	for _, row := range rows {
-		a := chain.Address(row.ID)
 		if v := Addresses.Value(row); v.Tenant != tenant || v.Use != UsePayment {
 			continue
 		}
 		switch err := p.Check(ctx, network, row); {
 		case err == nil:
-			delete(wrong, a)
-			good = append(good, chain.Derived{Address: a})
+			delete(wrong, chain.Address(row.ID))
 		case errors.Is(err, ErrNotDerived):
-			wrong[a] = err
+			wrong[chain.Address(row.ID)] = err
 		default:
 			return nil, err
 		}
 	}
-	p.found(network, tenant, good)
 	return wrong, nil
 }
 

@@ -157,6 +157,24 @@ var doorRemovals = []Bug{
 		What: "a payment shows an address that was edited", Package: ".", Test: "TestFS02_EditedAddressIsNotShown",
 	},
 	{
+		ID: "FS02-sweeps-not-verified", File: "altered.go",
+		Old:  "a.editedAddresses, a.editedSweeps, a.editedSecrets)",
+		New:  "a.editedAddresses, a.editedSecrets)",
+		What: "Verify does not see that a forwarding was edited", Package: ".", Test: "TestFS02_EveryOtherAuthorityIsEdited",
+	},
+	{
+		ID: "FS02-secrets-not-verified", File: "altered.go",
+		Old:  "a.editedAddresses, a.editedSweeps, a.editedSecrets)",
+		New:  "a.editedAddresses, a.editedSweeps)",
+		What: "Verify does not see that a webhook secret was edited", Package: ".", Test: "TestFS02_EveryOtherAuthorityIsEdited",
+	},
+	{
+		ID: "FS02-verify-believes-its-memory", File: "altered.go",
+		Old:  "wrong, err := a.alteredPayments(ctx, tenant, list, a.Addresses.Owned)",
+		New:  "wrong, err := a.alteredPayments(ctx, tenant, list, a.Addresses.Ours)",
+		What: "Verify takes an address for ours that it found good before it was edited", Package: ".", Test: "TestFS02_EveryOtherAuthorityIsEdited",
+	},
+	{
 		ID: "FS02-listed-address-not-checked", File: "payment/query.go",
 		Old:  "			page[i].Address = \"\"\n",
 		New:  "",
