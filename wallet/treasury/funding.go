@@ -267,8 +267,30 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledge
 			return false, err
 		}
 		undone = undone || last && off
+		if s.State != SweepDone || off {
+			continue
+		}
+		if err := t.reclaim(ctx, n, row.ID); err != nil {
+			return false, err
+		}
 	}
 	return undone, err
+}
+
+// reclaim has the nonce of a signed gas transfer that nobody needs any more go back to
+// ourselves where it waits for coins: they would be asked of an operator for nothing.
+func (t *Treasury) reclaim(ctx context.Context, n chain.Network, id string) error {
+	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(string(n)), id)
+	if err != nil || !ok || v.State != outgoing.Signed || orderWaits(v.Purpose, v.State, v.Reason) != WaitGasShort {
+		return err
+	}
+	_, _, err = t.cfg.Senders[n].CancelTransaction(ctx, id, &outgoing.Recorded{ID: "reclaim/" + id, Op: outgoing.Operation{
+		Kind: outgoing.OpCancel, By: "treasury", Reason: "its sweep went without it", Network: n, Tenant: v.Tenant, Object: id, At: t.cfg.Now(),
+	}})
+	if errors.Is(err, outgoing.ErrHelp) {
+		return nil // it is in a block, or on its way back
+	}
+	return err
 }
 
 // Held reads what an address holds on chain, in whole coins.

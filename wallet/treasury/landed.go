@@ -117,9 +117,24 @@ func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error 
 		if _, err := fmt.Sscanf(o.Intent, "gas/%d/%s", &fundings, &sweep); err != nil {
 			return fmt.Errorf("treasury: gas intent %q: %w", o.Intent, err)
 		}
-		return t.wake(ctx, o, sweep, fundings)
+		if err := t.wake(ctx, o, sweep, fundings); err != nil {
+			return err
+		}
+		return t.late(ctx, o, sweep)
 	}
 	return nil
+}
+
+// late looks at a gas transfer that waits for coins after its sweep has ended.
+func (t *Treasury) late(ctx context.Context, o outgoing.Outcome, sweep string) error {
+	if o.State != outgoing.Signed || orderWaits(o.Purpose, o.State, o.Reason) != WaitGasShort {
+		return nil
+	}
+	s, _, ok, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(o.Network), sweep)
+	if err != nil || !ok || s.State != SweepDone {
+		return err
+	}
+	return t.reclaim(ctx, chain.Network(o.Network), o.Intent)
 }
 
 // wake moves a sweep on by what became of its gas or of itself.

@@ -847,3 +847,51 @@ func TestR05_OrderOfAnEndedSweepIsCalledBackByTheNextProcess(t *testing.T) {
 	w.hours(1)
 	w.released()
 }
+
+// A gas transfer was signed on coins that a fork then took away, and its sweep went without it:
+// its nonce goes back to ourselves, and nothing stays set aside. Whether the sweep ended before
+// the coins were missed, or after.
+func TestFT01_SignedGasTransferThatNobodyNeedsIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{true, false} {
+		t.Run(fmt.Sprint("ended before ", before), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("0.0002")
+			w.pay("USDTERC20", "300")
+			w.mine(11)
+			stray, err := w.chain.Fund(w.hot, "ETH", dec("0.3"))
+			require.NoError(t, err)
+			gas := func() outgoing.IntentRow { return append(w.intents(chain.ForGas), outgoing.IntentRow{})[0] }
+			w.until(func() bool { return gas().State == outgoing.Signed })
+			ends := func() { // as where somebody else had sent the gas
+				rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH")})
+				require.NoError(t, err)
+				s := treasury.Sweeps.Value(rows[0])
+				s.State, s.Tx = treasury.SweepDone, "elsewhere"
+				require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+					ID: "ends", Partition: storage.Network("ETH"), Put: []storage.Row{treasury.Sweeps.Row(rows[0].ID, rows[0].Version, w.clock.Now(), s)},
+				}))
+				w.step()
+			}
+			if before {
+				ends()
+			}
+			_, err = w.chain.Reorg(int(w.chain.Height()-w.height(stray)+1), stray)
+			require.NoError(t, err)
+			w.hours(12)
+			if !before {
+				require.Equal(t, outgoing.ReasonHotShort, gas().Reason)
+				ends()
+			}
+			w.hours(2)
+			w.mine(30)
+			require.Equal(t, outgoing.Failed, gas().State, "it waits for %q", gas().Reason)
+			w.released()
+			ops, err := w.store.Find(t.Context(), storage.Query{Table: outgoing.Operations.Table, Partition: storage.Network("ETH")})
+			require.NoError(t, err)
+			require.Len(t, ops, 1, "it is on record")
+			require.Equal(t, "treasury", outgoing.Operations.Value(ops[0]).By)
+		})
+	}
+}

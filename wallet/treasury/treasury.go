@@ -23,6 +23,8 @@ type Sender interface {
 	Submit(ctx context.Context, in chain.Intent) error
 	// Cancel reports whether nothing of the intent was or ever will be signed.
 	Cancel(ctx context.Context, id string) (bool, error)
+	// CancelTransaction has the nonce of a signed intent go back to ourselves.
+	CancelTransaction(ctx context.Context, id string, by *outgoing.Recorded) (before, after outgoing.Help, err error)
 }
 
 // HotAddresses gives each tenant its hot address on a network, made when first

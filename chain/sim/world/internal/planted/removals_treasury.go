@@ -283,6 +283,20 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT01_SweepThatIsNotSignedIsShown",
 	},
 	{
+		ID: "FT01-gas-for-nobody", File: "wallet/treasury/funding.go",
+		Old:  "		if s.State != SweepDone || off {",
+		New:  "		if true {",
+		What: "a signed gas transfer that lacks its coins stays though its sweep went without it", Package: "wallet/treasury",
+		Test: "TestFT01_SignedGasTransferThatNobodyNeedsIsTakenBack",
+	},
+	{
+		ID: "FT01-gas-for-nobody-later", File: "wallet/treasury/landed.go",
+		Old:  "		return t.late(ctx, o, sweep)\n",
+		New:  "		return nil\n",
+		What: "a gas transfer whose coins are missed after its sweep has ended stays", Package: "wallet/treasury",
+		Test: "TestFT01_SignedGasTransferThatNobodyNeedsIsTakenBack",
+	},
+	{
 		ID: "FT01-lack-of-a-signed-order", File: "chain/outgoing/settle.go",
 		Old:  "		return n.signedShort(ctx, j, p)\n",
 		New:  "		return \"\"\n",
