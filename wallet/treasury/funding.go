@@ -219,9 +219,8 @@ func (n *SweepNote) waits(reason string, now time.Time) {
 // GasFor names the currency of the sweep that a gas transfer is for, "" where there is no
 // such sweep: for outgoing.Config.GasFor.
 func (t *Treasury) GasFor(ctx context.Context, in chain.Intent) (string, error) {
-	var funding int
-	var sweep string
-	if _, err := fmt.Sscanf(in.ID, "gas/%d/%s", &funding, &sweep); err != nil {
+	_, sweep, err := sweepOf(in.ID)
+	if err != nil {
 		return "", nil //nolint:nilerr // no gas transfer of a sweep
 	}
 	s, _, _, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), sweep)
@@ -230,6 +229,14 @@ func (t *Treasury) GasFor(ctx context.Context, in chain.Intent) (string, error) 
 
 // gasID is the intent of a sweep's gas transfer of that number, from 1.
 func gasID(funding int, sweep string) string { return fmt.Sprintf("gas/%d/%s", funding, sweep) }
+
+// sweepOf reads a gasID.
+func sweepOf(intent string) (funding int, sweep string, err error) {
+	if _, err := fmt.Sscanf(intent, "gas/%d/%s", &funding, &sweep); err != nil {
+		return 0, "", fmt.Errorf("treasury: gas intent %q: %w", intent, err)
+	}
+	return funding, sweep, nil
+}
 
 // callOff ends the gas transfers of a sweep that are needed no more, amount being that of
 // the last one. Whoever set the cost of one aside may have died before it was handed over,

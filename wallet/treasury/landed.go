@@ -112,10 +112,9 @@ func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error 
 	case chain.ForSweep:
 		return t.wake(ctx, o, o.Intent, 0)
 	case chain.ForGas:
-		var fundings int
-		var sweep string
-		if _, err := fmt.Sscanf(o.Intent, "gas/%d/%s", &fundings, &sweep); err != nil {
-			return fmt.Errorf("treasury: gas intent %q: %w", o.Intent, err)
+		fundings, sweep, err := sweepOf(o.Intent)
+		if err != nil {
+			return err
 		}
 		if err := t.wake(ctx, o, sweep, fundings); err != nil {
 			return err

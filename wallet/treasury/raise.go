@@ -13,15 +13,15 @@ import (
 
 // Grant sets more aside for an order that cannot be sent within its bound, and returns the
 // bound that it has from now on, in units of the network's gas currency: at most most, and
-// the present one where it is refused. A payout or a sweep may cost no more than the share
-// of its value that Config.MinSweep allows, and a sweep no more than Config.DailyCost leaves:
-// else it waits for lower fees. What frees a nonce, that is a gas transfer or a
-// cancellation, is bounded by the operator's coins alone, and so is a merge, which outgoing
-// bounds with its payout. A *WaitError says that those do not bear it, or that there is no
+// the present one where it is refused. A payout, a sweep or gas for one may cost no more than
+// the share of its value that Config.MinSweep allows, and a sweep no more than
+// Config.DailyCost leaves: else it waits for lower fees, or outgoing has its nonce go back to
+// ourselves. A cancellation is bounded by the operator's coins alone, and so is a merge, which
+// outgoing bounds with its payout. A *WaitError says that those do not bear it, or that there is no
 // price. It is for outgoing.Config.Raise.
 func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
 	limit := int64(math.MaxInt64)
-	if in.Purpose == chain.ForWithdrawal || in.Purpose == chain.ForSweep {
+	if in.Purpose == chain.ForWithdrawal || in.Purpose == chain.ForSweep || in.Purpose == chain.ForGas {
 		allowed, err := t.MayCost(ctx, in)
 		if err != nil {
 			return 0, err
@@ -59,7 +59,7 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 // MayCost is the most that sending an order may cost, with the moves of coins that it needs:
 // the share of its value that Config.MinSweep allows, in units of the network's gas
 // currency. Of a sweep that is without what was spent on it before, and may have to be spent
-// on one more gas transfer. A *WaitError says that there is no price. It is for
+// on one more gas transfer; of a gas transfer, without what else its sweep costs. A *WaitError says that there is no price. It is for
 // outgoing.Config.MayCost.
 func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
 	c, err := t.cfg.Registry.Currency(in.Currency)
@@ -71,6 +71,23 @@ func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount,
 		return 0, err
 	}
 	amount, spent := in.Amount, ledger.Amount(0)
+	if in.Purpose == chain.ForGas {
+		_, sweep, err := sweepOf(in.ID)
+		if err != nil {
+			return 0, err
+		}
+		note, _, ok, err := SweepNotes.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), sweep)
+		if err != nil || !ok {
+			return 0, err
+		}
+		if c, err = t.cfg.Registry.Currency(note.Currency); err != nil {
+			return 0, err
+		}
+		amount = note.Amount
+		if spent, err = (note.Spent - min(note.GasCost, in.MaxCost)).Add(note.MaxCost); err != nil {
+			return 0, err
+		}
+	}
 	if in.Purpose == chain.ForSweep {
 		note, _, _, err := SweepNotes.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID)
 		if err != nil {

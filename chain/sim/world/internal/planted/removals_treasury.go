@@ -283,6 +283,13 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT01_SweepThatIsNotSignedIsShown",
 	},
 	{
+		ID: "FT02-gas-at-any-price", File: "wallet/treasury/raise.go",
+		Old:  "in.Purpose == chain.ForSweep || in.Purpose == chain.ForGas {",
+		New:  "in.Purpose == chain.ForSweep {",
+		What: "a gas transfer that is under way when fees rise is sent again at any price", Package: "wallet/treasury",
+		Test: "TestFT02_GasOnItsWayCostsNoMoreThanItsCoinsAllow",
+	},
+	{
 		ID: "FT01-gas-for-nobody", File: "wallet/treasury/funding.go",
 		Old:  "		if s.State != SweepDone || off {",
 		New:  "		if true {",
