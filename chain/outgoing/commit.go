@@ -123,6 +123,7 @@ func (j *job) moved() {
 		if r.moves {
 			r.v = r.next
 			r.version++
+			r.was = r.v.State
 		}
 		r.carried = !r.parts
 	}

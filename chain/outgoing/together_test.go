@@ -163,6 +163,26 @@ func TestW16_RefusedTogetherGoesAlone(t *testing.T) {
 	}
 }
 
+// Orders that waited for coins, and are then refused together, start again alone: in the
+// claim in which they were refused.
+func TestW16_WaitedAndRefusedTogetherGoesAlone(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.UTXOFamily})
+	in := []chain.Intent{w.submit(w.intent("a", 30*coin)), w.submit(w.intent("b", 31*coin)), w.submit(w.intent("c", 32*coin))}
+	require.NoError(t, w.step())
+	for _, x := range in {
+		require.Equal(t, outgoing.ReasonHotShort, w.last(x.ID).Reason)
+	}
+	for range 3 {
+		w.fund(w.key(), "BTC", 100*coin)
+	}
+	w.advance(time.Hour)
+	w.signer.fail = []error{fmt.Errorf("%w: limit", chain.ErrRefused)}
+	require.NoError(t, w.step())
+	w.run(20)
+	w.each(in...)
+}
+
 // A node that refuses the whole for good: its inputs go back, then each is paid alone.
 func TestW16_RejectedTogetherGoesAlone(t *testing.T) {
 	t.Parallel()

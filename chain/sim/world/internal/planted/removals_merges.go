@@ -130,4 +130,11 @@ var mergeRemovals = []Bug{
 		What:    "many small coins are spent so that there is no change",
 		Package: "chain/outgoing", Test: "TestFN02_ManyCoinsInThePlaceOfChange",
 	},
+	{
+		ID: "FT04-rider-starts-from-its-old-state", File: "chain/outgoing/commit.go",
+		Old:     "			r.was = r.v.State\n",
+		New:     "",
+		What:    "an order that waited, and was refused with others, does not start alone in the same claim",
+		Package: "chain/outgoing", Test: "TestW16_WaitedAndRefusedTogetherGoesAlone",
+	},
 }
