@@ -88,9 +88,18 @@ func (m *move) outcome(o Outcome) error {
 }
 
 func (m *move) queued(o Outcome) error {
-	if m.w.Status == Pending {
+	switch m.w.Status {
+	case Pending:
 		m.known()
 		m.wait(o.Reason, m.due)
+	case Processing: // nodes refused its transaction for good, and it starts again
+		if m.newer(o) && m.w.Waiting != o.Reason && m.w.Waiting != WaitingDeliveredLess {
+			m.reason(o.Reason)
+			m.touch()
+		}
+		if o.Reason != "" {
+			m.newest(o)
+		}
 	}
 	return nil
 }
@@ -196,13 +205,11 @@ func (m *move) executed(o Outcome) error {
 // slow shows why a payment that was signed is in no block, for as long as the payout side
 // says so.
 func (m *move) slow(o Outcome) {
-	shown := []string{"", WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh}
-	ours := func(why string) bool { return slices.Contains(shown, why) }
 	why := ""
-	if ours(o.Reason) {
+	if slices.Contains([]string{WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh}, o.Reason) {
 		why = o.Reason
 	}
-	if m.newer(o) && why != m.w.Waiting && ours(m.w.Waiting) {
+	if m.newer(o) && why != m.w.Waiting && m.w.Waiting != WaitingDeliveredLess {
 		m.reason(why)
 		m.touch()
 	}

@@ -248,6 +248,40 @@ func TestFT06_StuckIsShownThoughNobodyHeardThatItWasSigned(t *testing.T) {
 	}
 }
 
+// TestFT06_WhatStartsAgainShowsWhyItWaits: nodes have refused a signed transaction for good,
+// so that the payout starts again, and waits. The withdrawal is processing, and shows why it
+// waits and since when, until a transaction is signed again.
+func TestFT06_WhatStartsAgainShowsWhyItWaits(t *testing.T) {
+	t.Parallel()
+	for stored, shown := range map[string]string{
+		"hot_short": withdrawal.ShownHotShort, "gas_float_short": withdrawal.ShownGasShort, "signer": withdrawal.ShownStuck,
+		"altered": withdrawal.ShownStuck, "below_cost": withdrawal.ShownBelowCost, "halted": withdrawal.ShownHalted,
+	} {
+		w, id := handed(t)
+		reason := func() string { v := w.get(id); return v.WaitingReason() }
+		w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+		late := withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeSigned, Tx: "aa", At: w.clock()}
+		w.advance(time.Minute)
+		waits := withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeWaiting, Reason: stored, At: w.clock()}
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, waits))
+		since := w.clock()
+		w.advance(time.Minute)
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, waits))
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, late))
+		v := w.get(id)
+		require.Equal(t, []any{withdrawal.Processing, shown, since}, []any{v.Status, v.WaitingReason(), v.WaitingSince}, stored)
+		w.tell(id, withdrawal.OutcomeQueued, "", 0)
+		require.Empty(t, reason(), "its turn is all that it waits for")
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeWaiting, Reason: stored, At: w.clock()}))
+		require.Equal(t, shown, reason())
+		w.advance(time.Minute)
+		w.tell(id, withdrawal.OutcomeSigned, "bb", 0)
+		v = w.get(id)
+		require.Equal(t, []any{"", "bb"}, []any{v.Waiting, v.Tx}, stored)
+		w.sound()
+	}
+}
+
 // Facts of one landing in any order, any number of times, with any of them
 // missing: one settlement, the same end.
 func TestOutcomesInAnyOrder(t *testing.T) {

@@ -137,4 +137,18 @@ var mergeRemovals = []Bug{
 		What:    "an order that waited, and was refused with others, does not start alone in the same claim",
 		Package: "chain/outgoing", Test: "TestW16_WaitedAndRefusedTogetherGoesAlone",
 	},
+	{
+		ID: "FT06-started-again-shows-nothing", File: "withdrawal/outcome.go",
+		Old:     "		if m.newer(o) && m.w.Waiting != o.Reason && m.w.Waiting != WaitingDeliveredLess {\n			m.reason(o.Reason)\n			m.touch()\n		}\n",
+		New:     "",
+		What:    "a withdrawal whose transaction was refused for good, and whose payout waits again, shows no reason",
+		Package: "withdrawal", Test: "TestFT06_WhatStartsAgainShowsWhyItWaits",
+	},
+	{
+		ID: "FT06-an-old-outcome-hides-the-reason", File: "withdrawal/outcome.go",
+		Old:     "		if o.Reason != \"\" {\n			m.newest(o)\n		}\n",
+		New:     "",
+		What:    "an outcome that is delivered again late takes away the reason that came after it",
+		Package: "withdrawal", Test: "TestFT06_WhatStartsAgainShowsWhyItWaits",
+	},
 }

@@ -90,8 +90,8 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FN31-reason-kept-to-itself", File: "withdrawal/outcome.go",
-		Old:     `{"", WaitingOccupied, WaitingStuck,`,
-		New:     `{"", WaitingStuck,`,
+		Old:     `{WaitingOccupied, WaitingStuck,`,
+		New:     `{WaitingStuck,`,
 		What:    "a withdrawal does not say that its replacement was refused",
 		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
 	},

@@ -22,8 +22,8 @@ var withdrawalBugs = []Bug{
 	},
 	{
 		ID: "hold-expires", File: "withdrawal/outcome.go",
-		Old:  "m.wait(o.Reason, m.due)\n\t}\n\treturn nil",
-		New:  "m.wait(o.Reason, m.due)\n\t\tif m.now.Sub(m.w.CreatedAt) > time.Hour {\n\t\t\treturn m.step(OnDead, Failed)\n\t\t}\n\t}\n\treturn nil",
+		Old:  "m.wait(o.Reason, m.due)\n\tcase Processing:",
+		New:  "m.wait(o.Reason, m.due)\n\t\tif m.now.Sub(m.w.CreatedAt) > time.Hour {\n\t\t\treturn m.step(OnDead, Failed)\n\t\t}\n\tcase Processing:",
 		What: "a withdrawal that has waited for an hour is refunded, and sent later",
 	},
 	{
