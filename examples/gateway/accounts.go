@@ -17,9 +17,9 @@ const tenantID = "merchant"
 
 // accounts makes the merchant and its first application at the first start,
 // and follows what the settings say now.
-func (g *gateway) accounts(ctx context.Context, key []byte) (err error) {
+func (g *gateway) accounts(ctx context.Context, ring keyring) (err error) {
 	g.auth, err = auth.New(auth.Config{
-		Store: g.store, Key: derive(key, "credentials"), Now: g.world.clock.Now, NewID: g.app.Config().NewID, Random: random,
+		Store: g.store, Keys: ring.of(forCredentials), Now: g.world.clock.Now, NewID: g.app.Config().NewID, Random: random,
 		Unsealed: g.app.Unsealed, Log: g.log,
 	})
 	if err != nil {
@@ -41,10 +41,10 @@ func (g *gateway) accounts(ctx context.Context, key []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(g.application(ctx), g.apiKey(ctx)); err != nil || !g.s.upgraded {
+	if err := errors.Join(g.application(ctx), g.apiKey(ctx)); err != nil || !g.s.upgraded && !g.s.reseal {
 		return err
 	}
-	return g.reseal(ctx)
+	return g.reseal(ctx, ring)
 }
 
 // alteredCredentials are those that somebody edited in the database. Tokens are those of the
@@ -57,8 +57,9 @@ func (g *gateway) alteredCredentials(ctx context.Context, _ string) (out []crypt
 	return out, err
 }
 
-// reseal seals what a version before this one stored, and logs what cannot be sealed.
-func (g *gateway) reseal(ctx context.Context) error {
+// reseal seals what a version before this one stored, and with the newest key what an older
+// one sealed. It logs what cannot be sealed.
+func (g *gateway) reseal(ctx context.Context, ring keyring) error {
 	if _, err := g.auth.Reseal(ctx); err != nil {
 		return err
 	}
@@ -66,8 +67,16 @@ func (g *gateway) reseal(ctx context.Context) error {
 	for _, c := range r.Left {
 		g.log.ErrorContext(ctx, "row_not_sealed", "kind", c.Kind, "id", c.ID, "reason", c.Detail)
 	}
-	if err == nil {
+	if err := errors.Join(err, ring.resealSeed(ctx, g.store)); err != nil {
+		return err
+	}
+	if g.s.upgraded {
 		g.allSealed(ctx)
+	}
+	g.log.InfoContext(ctx, "resealed", "withdrawals", r.Withdrawals, "orders", r.Orders, "secrets", r.Secrets, "seals", r.Seals, "left", len(r.Left))
+	unmoved, err := g.auth.Unmoved(ctx)
+	for _, c := range unmoved {
+		g.log.WarnContext(ctx, "credential_not_moved", "kind", c.Kind, "id", c.ID, "hint", "only its use moves it to the newest key: it is void once the older key is gone")
 	}
 	return err
 }

@@ -242,7 +242,7 @@ func (o order) open(ctx context.Context, log *slog.Logger) (*gateway, error) {
 		return nil, err
 	}
 	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
-	key, _, err := loadKey(s.keyFile)
+	ring, _, err := loadKeys(s.keyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -262,8 +262,8 @@ func (o order) open(ctx context.Context, log *slog.Logger) (*gateway, error) {
 	if g.world, err = o.world(g.store, at); err != nil {
 		return nil, err
 	}
-	for _, build := range []func(context.Context, []byte) error{g.compose, g.accounts, g.serve} {
-		if err := build(ctx, key); err != nil {
+	for _, build := range []func(context.Context, keyring) error{g.compose, g.accounts, g.serve} {
+		if err := build(ctx, ring); err != nil {
 			return nil, err
 		}
 	}

@@ -60,7 +60,7 @@ type credentials struct {
 func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
 	c := &clock{Clock: cryptopay.SystemClock{}}
-	key, made, err := loadKey(s.keyFile)
+	ring, made, err := loadKeys(s.keyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	if g.world, err = openWorld(ctx, s, g.store, c, log); err != nil {
 		return nil, err
 	}
-	for _, build := range []func(context.Context, []byte) error{g.compose, g.accounts, g.serve, g.float} {
-		if err := build(ctx, key); err != nil {
+	for _, build := range []func(context.Context, keyring) error{g.compose, g.accounts, g.serve, g.float} {
+		if err := build(ctx, ring); err != nil {
 			return nil, err
 		}
 	}
@@ -137,18 +137,18 @@ func openStore(ctx context.Context, dsn string, migrate bool) (storage.Store, er
 }
 
 // compose is the embedding of the library.
-func (g *gateway) compose(ctx context.Context, key []byte) error {
+func (g *gateway) compose(ctx context.Context, ring keyring) error {
 	encode, chains := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
 	for _, c := range g.world.clients {
 		encode[c.Network()], chains[c.Network()] = c.AddressOf, c
 	}
-	source, signer, err := g.custody(ctx, key, encode, chains)
+	source, signer, err := g.custody(ctx, ring, encode, chains)
 	if err != nil {
 		return err
 	}
 	cfg := cryptopay.Config{
 		Store: g.store, Chains: g.world.clients, Registry: g.world.registry, Addresses: source, Signer: signer,
-		Rates: g.world.rates, Key: libraryKey(key), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
+		Rates: g.world.rates, Keys: ring.of(forLibrary), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
 	cfg.Grace = g.s.patience
@@ -216,7 +216,7 @@ func (g *gateway) networkFee() func(context.Context, *chain.Currency) (ledger.Am
 }
 
 // serve builds the interface.
-func (g *gateway) serve(context.Context, []byte) (err error) {
+func (g *gateway) serve(context.Context, keyring) (err error) {
 	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe, BaseURL: g.s.base}
 	if !g.s.limits {
 		o.Limits = &httpapi.Limits{}
@@ -307,7 +307,7 @@ const floatCoins = 1000
 
 // float gives hot addresses coins of the operator's own in development: they
 // pay the networks, merchants' coins never do.
-func (g *gateway) float(ctx context.Context, _ []byte) error {
+func (g *gateway) float(ctx context.Context, _ keyring) error {
 	if !g.s.dev {
 		return nil
 	}

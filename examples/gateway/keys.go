@@ -20,27 +20,46 @@ import (
 // keySize is the size of every key here, in bytes.
 const keySize = 32
 
-// loadKey reads the key that seals what is stored, or makes it at the first
-// start. The file is the operator's to back up: without it no stored secret
-// opens again. made says that there was none.
-func loadKey(file string) (key []byte, made bool, err error) {
+// keyring is the keys of the key file, newest first. The newest seals, each opens and verifies.
+type keyring [][]byte
+
+// loadKeys reads the keys that seal what is stored, one a line, or makes one at the first
+// start. The file is the operator's to back up: without it no stored secret opens again.
+// made says that there was none.
+func loadKeys(file string) (ring keyring, made bool, err error) {
 	text, err := secret.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		key, err = makeKey(file)
-		return key, true, err
+		key, err := makeKey(file)
+		return keyring{key}, true, err
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("key file %s: %w", file, err)
 	}
-	key, err = hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) != keySize {
-		return nil, false, fmt.Errorf("key file %s: must hold %d bytes in hex", file, keySize)
+	for n, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		key, err := hex.DecodeString(strings.TrimSpace(line))
+		if err != nil || len(key) != keySize {
+			return nil, false, fmt.Errorf("key file %s: line %d must hold %d bytes in hex", file, n+1, keySize)
+		}
+		ring = append(ring, key)
 	}
-	return key, false, nil
+	return ring, false, nil
 }
 
-// libraryKey is cryptopay.Config.Key. Its name is of the time when it sealed webhook secrets alone.
-func libraryKey(key []byte) []byte { return derive(key, "webhooks") }
+// of is the keys of one use, newest first.
+func (k keyring) of(use string) (out [][]byte) {
+	for _, key := range k {
+		out = append(out, derive(key, use))
+	}
+	return out
+}
+
+// The uses of keys. That of the library has the name of the time when it sealed webhook
+// secrets alone.
+const (
+	forLibrary     = "webhooks"
+	forCredentials = "credentials"
+	forSeed        = "seed"
+)
 
 // sealedFile says, beside the key file, that everything in the store is sealed. The database
 // cannot tell: whoever edits it could make it look like one of a version before seals.
@@ -102,19 +121,15 @@ const seedID = "seed"
 // loadSeed is the seed of CRYPTOPAY_MNEMONIC, or the one in the store, made at
 // the first start. Words that are not those of the store are refused: its
 // addresses would belong to nobody.
-func loadSeed(ctx context.Context, s storage.Store, key []byte, words string) (*keys.Seed, error) {
-	box, err := secret.NewBox(derive(key, "seed"), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+func loadSeed(ctx context.Context, s storage.Store, ring keyring, words string) (*keys.Seed, error) {
 	stored, _, found, err := seeds.One(ctx, s, storage.System, seedID)
 	if err != nil {
 		return nil, err
 	}
 	if found {
-		opened, err := box.Open(stored.Words, seedID)
+		opened, _, err := ring.openSeed(stored)
 		if err != nil {
-			return nil, fmt.Errorf("the stored seed does not open: is the key file the right one? %w", err)
+			return nil, err
 		}
 		if words != "" && words != string(opened.Reveal()) {
 			return nil, errors.New("CRYPTOPAY_MNEMONIC is not the seed that this store's addresses come from")
@@ -131,7 +146,7 @@ func loadSeed(ctx context.Context, s storage.Store, key []byte, words string) (*
 	if err != nil {
 		return nil, fmt.Errorf("CRYPTOPAY_MNEMONIC: %w", err)
 	}
-	shut, err := box.Seal(secret.New([]byte(mine)), seedID)
+	shut, err := ring.sealSeed(secret.New([]byte(mine)))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +156,55 @@ func loadSeed(ctx context.Context, s storage.Store, key []byte, words string) (*
 		Put: []storage.Row{seeds.Row(seedID, 0, time.Time{}, sealed{Words: shut})},
 	})
 	if errors.Is(err, storage.ErrConflict) {
-		return loadSeed(ctx, s, key, words) // it was first
+		return loadSeed(ctx, s, ring, words) // it was first
 	}
 	return seed, err
+}
+
+// openSeed opens the stored words with whichever key sealed them. newest says that the
+// newest did.
+func (k keyring) openSeed(stored sealed) (words secret.Secret, newest bool, err error) {
+	for n, key := range k.of(forSeed) {
+		box, e := secret.NewBox(key, rand.Reader)
+		if e != nil {
+			return words, false, e
+		}
+		if words, e = box.Open(stored.Words, seedID); e == nil {
+			return words, n == 0, nil
+		}
+		err = e
+	}
+	return words, false, fmt.Errorf("the stored seed does not open: is the key file the right one? %w", err)
+}
+
+func (k keyring) sealSeed(words secret.Secret) ([]byte, error) {
+	box, err := secret.NewBox(k.of(forSeed)[0], rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return box.Seal(words, seedID)
+}
+
+// resealSeed seals the stored words with the newest key, where an older one did.
+func (k keyring) resealSeed(ctx context.Context, s storage.Store) error {
+	stored, row, found, err := seeds.One(ctx, s, storage.System, seedID)
+	if err != nil || !found {
+		return err
+	}
+	words, newest, err := k.openSeed(stored)
+	if err != nil || newest {
+		return err
+	}
+	shut, err := k.sealSeed(words)
+	if err != nil {
+		return err
+	}
+	err = storage.CommitOne(ctx, s, storage.Change{
+		ID: fmt.Sprintf("gateway/seed/%x", sha256.Sum256(shut)), Partition: storage.System,
+		Put: []storage.Row{seeds.Row(seedID, row.Version, time.Time{}, sealed{Words: shut})},
+	})
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // another process was first
+	}
+	return err
 }

@@ -48,6 +48,7 @@ type settings struct {
 	retire       []string        // currencies, see cryptopay.Config.Retire
 	elsewhere    []chain.Network // see cryptopay.Config.Elsewhere
 	upgraded     bool            // see cryptopay.App.Upgraded
+	reseal       bool            // see cryptopay.App.Reseal
 	unsealed     time.Time       // see cryptopay.Config.UnsealedUntil
 	logLevel     slog.Level
 	metrics      string // where /metrics is served apart, "" = with the interface
@@ -78,7 +79,7 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	f.StringVar(&s.addr, "addr", or("CRYPTOPAY_ADDR", "127.0.0.1:8080"), "where to listen (CRYPTOPAY_ADDR)")
 	f.StringVar(&s.store, "store", or("CRYPTOPAY_STORE", "sqlite:cryptopay.db"), "memory, sqlite:FILE, postgres://… or mysql://… (CRYPTOPAY_STORE)")
 	f.BoolVar(&s.dev, "dev", !s.real(), "serve /dev/ to play the customers and the miners; only with simulated chains")
-	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the key that seals stored secrets, made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
+	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the keys that seal what is stored, newest first; made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
 	f.StringVar(&networks, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")
 	f.StringVar(&s.metrics, "metrics-addr", or("CRYPTOPAY_METRICS_ADDR", ""), "where to serve /metrics, apart from the interface (CRYPTOPAY_METRICS_ADDR); defaults to the interface's address")
 	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers (CRYPTOPAY_BASE_URL); without it they are paths")
@@ -96,7 +97,8 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
 	s.private, s.limits = s.privates == "1", s.limiting != "off"
 	s.signer = readSigner(env)
-	s.upgraded, s.retire = env("CRYPTOPAY_UPGRADED") == "1", listOf(env("CRYPTOPAY_RETIRE"))
+	s.upgraded, s.reseal = env("CRYPTOPAY_UPGRADED") == "1", env("CRYPTOPAY_RESEAL") == "1"
+	s.retire = listOf(env("CRYPTOPAY_RETIRE"))
 	for _, n := range listOf(env("CRYPTOPAY_ELSEWHERE")) {
 		s.elsewhere = append(s.elsewhere, chain.Network(n))
 	}

@@ -53,14 +53,14 @@ func (s *settings) checkSigner() (err error) {
 
 // custody is where addresses come from and who signs: a signer on another machine, or the
 // seed of this store.
-func (g *gateway) custody(ctx context.Context, key []byte, encode map[chain.Network]keys.Encode, chains map[chain.Network]keys.Chain) (chain.AddressSource, chain.Signer, error) {
+func (g *gateway) custody(ctx context.Context, ring keyring, encode map[chain.Network]keys.Encode, chains map[chain.Network]keys.Chain) (chain.AddressSource, chain.Signer, error) {
 	keyOf := func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 		return g.app.KeyOf(ctx, n, a)
 	}
 	if g.s.signer.elsewhere() {
 		return g.remote(ctx, encode, keyOf)
 	}
-	seed, err := loadSeed(ctx, g.store, key, g.s.mnemonic)
+	seed, err := loadSeed(ctx, g.store, ring, g.s.mnemonic)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +77,7 @@ func (g *gateway) custody(ctx context.Context, key []byte, encode map[chain.Netw
 	}
 	cfg := keys.SignerConfig{Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: g.store}, KeyOf: keyOf}
 	if !g.world.clock.Now().Before(g.unsealed) { // until then withdrawals without a mandate are paid
-		cfg.Mandates = cryptopay.MandateKeys(libraryKey(key))
+		cfg.Mandates = cryptopay.MandateKeys(ring.of(forLibrary)...)
 	}
 	local, err := keys.NewSigner(cfg)
 	return source, local, err

@@ -371,9 +371,9 @@ func TestFS02_GatewaysSignerAsksForMandates(t *testing.T) {
 			i := newInside(t, "ETH")
 			g, client := i.g, i.g.world.clients[0]
 			g.unsealed = unsealed
-			key, _, err := loadKey(g.s.keyFile)
+			ring, _, err := loadKeys(g.s.keyFile)
 			require.NoError(t, err)
-			source, signer, err := g.custody(t.Context(), key,
+			source, signer, err := g.custody(t.Context(), ring,
 				map[chain.Network]keys.Encode{"ETH": client.AddressOf}, map[chain.Network]keys.Chain{"ETH": client})
 			require.NoError(t, err)
 			ours, err := source.Derive(t.Context(), "ETH", 0, 1)

@@ -66,7 +66,7 @@ func composed(t *testing.T, keyFile string, store storage.Store) *gateway {
 	}
 	s, err := readSettings([]string{"-store", "memory", "-key-file", keyFile, "-dev=false"}, func(name string) string { return env[name] })
 	require.NoError(t, err)
-	key, _, err := loadKey(keyFile)
+	ring, _, err := loadKeys(keyFile)
 	require.NoError(t, err)
 	g := &gateway{s: s, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), told: map[chain.Network]bool{}, store: store}
 	require.NoError(t, store.Open(t.Context(), tables()...))
@@ -77,8 +77,8 @@ func composed(t *testing.T, keyFile string, store storage.Store) *gateway {
 		registry: chain.MainnetRegistry(), store: store, clock: c, rates: rates.NewFixed(c.Now, "USD", firstPrices),
 		clients: []chain.Client{local.Client()},
 	}
-	require.NoError(t, g.compose(t.Context(), key))
-	require.NoError(t, g.accounts(t.Context(), key))
+	require.NoError(t, g.compose(t.Context(), ring))
+	require.NoError(t, g.accounts(t.Context(), ring))
 	return g
 }
 

@@ -148,7 +148,7 @@ func (s *Service) Verify(ctx context.Context, tenant string) (out []Altered, err
 		}
 		ok, err := s.sealed(ctx, r.Table, r.ID, r.Value, seal)
 		if err == nil && !ok {
-			why := "its seal is not that of its columns"
+			why := "no key that is listed made its seal of its columns"
 			if len(seal) == 0 {
 				why = "it has no seal"
 			}
