@@ -149,11 +149,13 @@ func (j *Judge) resting(s *Scene, shop *Shop) {
 	}
 }
 
-// atRest is that coins on deposit addresses are forwarded or shown to wait.
+// atRest is that coins on deposit addresses are forwarded or shown to wait. Gas that is
+// left of what was brought there is not the payment's.
 func (j *Judge) atRest(s *Scene, c *Chain) {
 	if c.Outputs {
 		return
 	}
+	brought, _ := c.brought(j, s)
 	for i := range s.Shops {
 		shop := &s.Shops[i]
 		shows := map[string]*Resting{}
@@ -167,7 +169,7 @@ func (j *Judge) atRest(s *Scene, c *Chain) {
 			if coin.Network != c.Network || p.Received == 0 {
 				continue
 			}
-			there := c.Stuck[p.Address][p.Coin]
+			there := c.Stuck[p.Address][p.Coin].Sub(brought[p.Address+"/"+p.Coin])
 			lies := there.GreaterThanOrEqual(coin.whole(p.Received/2)) && there.GreaterThan(coin.Dust)
 			id := "at-rest"
 			if s.Weather.Deep {

@@ -203,6 +203,23 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// TestGasThatIsLeft: of what lies on a deposit address, gas that the library brought is not the
+// payment's; coins of the same kind that a customer sent are.
+func TestGasThatIsLeft(t *testing.T) {
+	t.Parallel()
+	for tx, broken := range map[string]bool{"t6": false, "t10": true} { // the library sent t6
+		h := good()
+		h.shop().Payments[0].Coin, h.shop().Payments[0].Received = "X", 100
+		gas := &h.chain().Moves[5]
+		require.Equal(t, "d1", gas.To)
+		gas.Tx = tx
+		if broken {
+			gas.From = "c9"
+		}
+		require.Equal(t, broken, h.play().Tally()["at-rest"].Broken > 0, tx)
+	}
+}
+
 // TestBelowCost: a payout may say that its coins cost too much to bring where they cover what
 // its hot address lacks, and not where they are a unit too few.
 func TestBelowCost(t *testing.T) {
