@@ -12,7 +12,7 @@ lint:
 	.tools/bin/golangci-lint run ./...
 
 generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file
-	go test ./payment ./withdrawal ./wallet -run Machine -update
+	go test ./payment ./withdrawal ./wallet ./wallet/treasury ./chain/outgoing -run Machine -update
 	go test ./storage/sqlstore/sqlite -run TestWholeSchema -update
 
 bench: ## the figures of docs/performance.md, as ratios within one run

@@ -31,7 +31,10 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 		t.cfg.Log.InfoContext(ctx, "sweep_waiting", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
 			"currency", j.s.Currency, "reason", v.waiting, "detail", v.reason)
 	}
-	j.s.State, j.s.Reason = SweepDeferred, v.reason
+	if err := j.s.to(SweepDeferred, OnWait); err != nil {
+		return err
+	}
+	j.s.Reason = v.reason
 	j.note.DueBelow, j.note.Next = v.below, time.Time{}
 	if v.waiting != WaitBelowCost || v.below < 1 {
 		j.note.DueBelow = -1
@@ -235,7 +238,9 @@ func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
 			}
 		}
 	}
-	s.State = SweepReplaced
+	if err := s.to(SweepReplaced, OnTakeUp); err != nil {
+		return err
+	}
 	c := storage.Change{
 		ID: fmt.Sprintf("%s/up/%d", row.ID, row.Version), Partition: p,
 		Put: []storage.Row{Sweeps.Row(row.ID, row.Version, t.cfg.Now(), s)}, // due: its gas is called off

@@ -55,7 +55,10 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 	case v.gas == 0:
 		return waiting, false, nil
 	}
-	j.s.State, j.s.Fundings, j.s.Reason = SweepFunding, j.s.Fundings+1, "more gas is needed"
+	if err := j.s.to(SweepFunding, OnFund); err != nil {
+		return "", false, err
+	}
+	j.s.Fundings, j.s.Reason = j.s.Fundings+1, "more gas is needed"
 	if err := j.note.fund(v.gas, v.fund); err != nil {
 		return "", false, err
 	}

@@ -158,7 +158,9 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		var more []storage.Row
 		switch s := &j.s; {
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
-			s.State = SweepNew
+			if err := s.to(SweepNew, OnGas); err != nil {
+				return storage.Change{}, err
+			}
 			j.note.settleGas(o, landed)
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && orderWaits(o.Purpose, o.State, o.Reason) == WaitGasShort:
 			s.Reason = string(o.Reason)
@@ -179,7 +181,10 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			if more, err = t.rest(ctx, j, o); err != nil {
 				return storage.Change{}, err
 			}
-			s.State, s.Tx, s.Reason = SweepDone, o.Tx, fee
+			if err := s.to(SweepDone, OnLanded); err != nil {
+				return storage.Change{}, err
+			}
+			s.Tx, s.Reason = o.Tx, fee
 		case s.State == SweepDone && o.State == outgoing.Cancelled: // another one moved its deposits
 			return storage.Change{}, nil
 		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
@@ -219,19 +224,22 @@ func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) ([]sto
 	if err != nil {
 		return nil, err
 	}
-	due := next.s.Created
+	due, begins := next.s.Created, SweepNew
 	switch {
 	case j.s.State == SweepDone:
 		next.note.Amount = 0 // read at the first look
 		j.s.Reason = "a fork took the sweep away"
 	case o.State == outgoing.Failed:
 		j.s.Reason = "the transaction failed"
-		next.s.State, next.s.Reason = SweepDeferred, "the last transaction failed: "+string(o.Reason)
+		begins, next.s.Reason = SweepDeferred, "the last transaction failed: "+string(o.Reason)
 		next.note.Tries++
 		due = due.Add(tryPause(next.note.Tries))
 		next.note.Waiting, next.note.Since, next.note.Next, next.note.DueBelow = WaitRefused, next.s.Created, due, -1
 	}
-	j.s.State, j.s.Reason = SweepReplaced, j.s.Reason+": again as "+next.row.ID
+	if err := errors.Join(j.s.to(SweepReplaced, OnDied), next.s.to(begins, OnPlan)); err != nil {
+		return nil, err
+	}
+	j.s.Reason += ": again as " + next.row.ID
 	return next.rows(due), nil
 }
 
@@ -260,6 +268,9 @@ func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) ([]stor
 		return nil, nil
 	}
 	next, err := t.anew(ctx, j, o)
+	if err == nil {
+		err = next.s.to(SweepNew, OnPlan)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +278,8 @@ func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) ([]stor
 	return next.rows(next.s.Created), nil
 }
 
-// anew is a sweep of the same deposits that follows one whose transaction is at its end.
+// anew is a sweep of the same deposits that follows one whose transaction is at its end. It
+// has no state yet.
 func (t *Treasury) anew(ctx context.Context, j *job, o outgoing.Outcome) (*job, error) {
 	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
 	if err != nil {
@@ -276,7 +288,7 @@ func (t *Treasury) anew(ctx context.Context, j *job, o outgoing.Outcome) (*job, 
 	next := &job{s: j.s, note: j.note}
 	first, _, _ := strings.Cut(j.row.ID, replacing)
 	next.row.ID = freeID(first, others)
-	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = SweepNew, 0, "", "", t.cfg.Now()
+	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = "", 0, "", "", t.cfg.Now()
 	next.note.Sent, next.note.MaxCost = max(0, next.note.Sent-o.Cost), 0
 	next.note.Spent, err = next.note.Spent.Add(o.Cost)
 	return next, err

@@ -79,7 +79,10 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 			held := ledger.PlainString(c.Decimal(j.note.Amount))
 			return verdict{waiting: WaitEmpty, reason: "the address holds " + held + " " + c.Code, below: -1}, err
 		}
-		j.s.State, j.s.Reason = SweepReplaced, "nothing is to be forwarded: its deposits are gone or below the dust limit"
+		if err := j.s.to(SweepReplaced, OnNothing); err != nil {
+			return v, err
+		}
+		j.s.Reason = "nothing is to be forwarded: its deposits are gone or below the dust limit"
 		return verdict{ended: true}, t.put(ctx, j, t.cfg.Now())
 	}
 	less, err := t.lessThanCame(ctx, j)
@@ -331,7 +334,10 @@ func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last 
 	if len(stay) > 0 {
 		return true, t.put(ctx, j, t.cfg.Now(), moved...) // looked at again, with what is left
 	}
-	j.s.State, j.s.Tx, j.s.Reason, j.note.Amount = SweepDone, last.Tx, last.Reason, 0
+	if err := j.s.to(SweepDone, OnMoved); err != nil {
+		return false, err
+	}
+	j.s.Tx, j.s.Reason, j.note.Amount = last.Tx, last.Reason, 0
 	return true, t.put(ctx, j, t.cfg.Now(), moved...)
 }
 
@@ -398,7 +404,10 @@ func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool
 		if due.IsZero() { // it waits for lower costs, and there is more to move now
 			due = t.cfg.Now()
 		}
-		j.s.State, j.s.Reason = SweepReplaced, "its deposits went to "+row.ID
+		if err := j.s.to(SweepReplaced, OnJoin); err != nil {
+			return false, err
+		}
+		j.s.Reason = "its deposits went to " + row.ID
 		return true, t.put(ctx, j, t.cfg.Now(), older.rows(due)...)
 	}
 	return false, nil

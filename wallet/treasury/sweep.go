@@ -268,7 +268,14 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 		if j.note.Waiting == WaitRefused && j.note.Next.After(due) {
 			due = j.note.Next // each try costs, and anybody can send something to an address
 		} else {
-			j.s.State, j.note.DueBelow = SweepNew, -1
+			on := OnDeposit
+			if j.s.State == "" {
+				on = OnPlan
+			}
+			if err := j.s.to(SweepNew, on); err != nil {
+				return err
+			}
+			j.note.DueBelow = -1
 		}
 		c.Put = append(c.Put, j.rows(due)...)
 	}
@@ -356,13 +363,18 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 		return t.postpone(ctx, j, v)
 	}
 	j.note.Next, j.note.DueBelow = time.Time{}, -1
-	j.s.State, j.s.Reason = SweepMoving, ""
+	next, on := SweepMoving, OnMove
 	if j.note.MaxCost = v.bound; v.gas > 0 {
-		j.s.State, j.s.Fundings = SweepFunding, j.s.Fundings+1
+		next, on = SweepFunding, OnFund
+		j.s.Fundings++
 		if err := j.note.fund(v.gas, v.fund); err != nil {
 			return err
 		}
 	}
+	if err := j.s.to(next, on); err != nil {
+		return err
+	}
+	j.s.Reason = ""
 	err = t.put(ctx, j, t.cfg.Now().Add(t.cfg.Lease), lock)
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // the address or the claim is another's: due again when the lease ends
@@ -446,7 +458,9 @@ func (t *Treasury) send(ctx context.Context, j *job) error {
 		if undone {
 			j.note.unfund()
 		}
-		j.s.State = SweepNew
+		if err := j.s.to(SweepNew, OnNoGas); err != nil {
+			return err
+		}
 		return t.put(ctx, j, t.cfg.Now())
 	}
 	if err != nil {
