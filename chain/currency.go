@@ -84,6 +84,9 @@ type NetworkInfo struct {
 	// that stands still; see Config.HeadAge of the root package. Below 0: no limit, on
 	// chains whose blocks are made on demand. 0 is no limit either.
 	HeadAge time.Duration
+	// MostInputs is how many coins of ours one standard transaction may spend, on networks of
+	// Bitcoin's kind: what nodes relay is bounded by its weight. 0 says nothing.
+	MostInputs int
 }
 
 // ErrCurrency wraps every failed look-up of a currency or network.

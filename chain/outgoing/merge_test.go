@@ -524,3 +524,22 @@ func TestFT04_ForkTakesMergesWhoseCoinsAreSpent(t *testing.T) {
 		})
 	}
 }
+
+// A transaction has no more coins than nodes relay, whatever Config.MaxInputs says.
+func TestFN02_NoMoreCoinsThanNodesRelay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ set, holds int }{{0, 5}, {3, 3}, {9, 5}} {
+		s := narrow(c.set)
+		s.most = 5
+		w := crowded(t, s, 8)
+		in := w.submit(w.intent("a", 7*coin))
+		w.comesTo("a", outgoing.Settled)
+		w.paid(in)
+		largest := 0
+		for _, r := range w.rows(outgoing.Attempts.Table) {
+			largest = max(largest, len(outgoing.Attempts.Value(r).Spends))
+		}
+		require.Equal(t, c.holds, largest, "of MaxInputs %d", c.set)
+		w.sound()
+	}
+}

@@ -108,8 +108,9 @@ type Config struct {
 	// MaxAttempts bounds the signed transactions of one intent. Defaults to 20.
 	MaxAttempts int
 	// MaxInputs bounds the coins of one transaction. Where a withdrawal needs more, coins of
-	// its tenant are merged first. Nodes relay transactions of up to 100,000 virtual bytes:
-	// 1,400 coins, and 650 on DOGE. Defaults to 200.
+	// its tenant are merged first. Never more are spent than nodes relay,
+	// chain.NetworkInfo.MostInputs: 1,400 coins, and 650 on DOGE. Defaults to 200: a signer
+	// is given the whole transaction that each coin comes from.
 	MaxInputs int
 	// MayCost is the most that merging coins for a withdrawal and sending it may cost
 	// together, in units of the gas currency. Defaults to half of the amount.
@@ -185,6 +186,9 @@ func New(c Config) (*Network, error) {
 	n.Backoff = orDefault(n.Backoff, 5*time.Second)
 	n.MaxAttempts = orDefault(n.MaxAttempts, 20)
 	n.MaxInputs = orDefault(n.MaxInputs, 200)
+	if info.MostInputs > 0 {
+		n.MaxInputs = min(n.MaxInputs, info.MostInputs)
+	}
 	n.MaxPayments = orDefault(n.MaxPayments, 25)
 	n.Batch = orDefault(n.Batch, 64)
 	return n, nil

@@ -196,6 +196,7 @@ type setup struct {
 	noFinality bool
 	firstSeen  bool // nodes take no replacement
 	change     func(*outgoing.Config)
+	most       int // chain.NetworkInfo.MostInputs
 }
 
 // world is one network, one store, and the process that is working now.
@@ -225,10 +226,10 @@ type world struct {
 	made   map[string][]string // what the transactions spend that made coins
 }
 
-func registry(t testing.TB) *chain.Registry {
+func registry(t testing.TB, most int) *chain.Registry {
 	reg, err := chain.NewRegistry([]chain.NetworkInfo{
 		{Code: "ETH", Name: "Account", Family: chain.AccountFamily, AddressType: "EVM", ChainID: 1, Gas: "ETH"},
-		{Code: "BTC", Name: "Outputs", Family: chain.UTXOFamily, Gas: "BTC"},
+		{Code: "BTC", Name: "Outputs", Family: chain.UTXOFamily, Gas: "BTC", MostInputs: most},
 	}, []chain.Currency{
 		{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 6},
 		{Code: "USDT", Network: "ETH", Token: "USDT", Contract: "0xusdt", Decimals: 6, Scale: 6, Confirmations: 6},
@@ -243,7 +244,7 @@ func newWorld(t testing.TB, s setup) *world {
 		s.family = chain.AccountFamily
 	}
 	w := &world{
-		t: t, ctx: context.Background(), reg: registry(t), store: memory.New(), set: s, points: &points{},
+		t: t, ctx: context.Background(), reg: registry(t, s.most), store: memory.New(), set: s, points: &points{},
 		alien: map[string]bool{}, made: map[string][]string{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), gas: "ETH",
 	}
 	if s.family == chain.UTXOFamily {

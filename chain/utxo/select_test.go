@@ -68,3 +68,29 @@ func TestCoinCostsAreBuilds(t *testing.T) {
 		require.ErrorIs(t, err, chain.ErrShort)
 	})
 }
+
+// TestFN02_StandardTransactions: one that spends as many coins of ours as chain.NetworkInfo says, with
+// the most payments and change, has at most the 100,000 virtual bytes that nodes relay; with a
+// tenth more coins it has not.
+func TestFN02_StandardTransactions(t *testing.T) {
+	t.Parallel()
+	for _, n := range []chain.Network{"BTC", "LTC", "DOGE"} {
+		c := mainnet(t, n)
+		info, err := chain.MainnetRegistry().Network(string(n))
+		require.NoError(t, err)
+		own := c.ownScript()
+		virtual := func(coins int) int64 {
+			var s size
+			for range coins {
+				s.input(own)
+			}
+			for range 26 {
+				s.output(make([]byte, 34)) // as long as those of a script or of Taproot
+			}
+			return s.virtual()
+		}
+		require.Positive(t, info.MostInputs)
+		require.LessOrEqual(t, virtual(info.MostInputs), int64(100_000), n)
+		require.Greater(t, virtual(info.MostInputs*11/10), int64(100_000), n)
+	}
+}

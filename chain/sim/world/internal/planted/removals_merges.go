@@ -151,4 +151,11 @@ var mergeRemovals = []Bug{
 		What:    "an outcome that is delivered again late takes away the reason that came after it",
 		Package: "withdrawal", Test: "TestFT06_WhatStartsAgainShowsWhyItWaits",
 	},
+	{
+		ID: "FN02-more-coins-than-nodes-relay", File: "chain/outgoing/network.go",
+		Old:     "	if info.MostInputs > 0 {\n",
+		New:     "	if info.MostInputs < 0 {\n",
+		What:    "a transaction has as many coins as the host says, though no node takes it",
+		Package: "chain/outgoing", Test: "TestFN02_NoMoreCoinsThanNodesRelay",
+	},
 }
