@@ -52,7 +52,7 @@ func (a *App) retention() []Worker {
 }
 
 // purge purges at most retainBatch rows of each kind.
-func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
+func (a *App) purge(ctx context.Context, s storage.Store, p storage.Partition, now time.Time) (int, error) {
 	keep, worked := a.cfg.Retention, 0
 	var unread storage.RowErrors
 	for _, k := range []struct {
@@ -66,7 +66,7 @@ func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (in
 		if k.keep == 0 {
 			continue
 		}
-		rows, broken, err := storage.Others(ctx, a.cfg.Store, storage.Query{
+		rows, broken, err := storage.Others(ctx, s, storage.Query{
 			Table: webhook.Events.Table, Partition: p, Limit: retainBatch, Order: []storage.Order{{Column: "created_at"}},
 			Where: []storage.Cond{
 				{Column: "status", Op: storage.Eq, Value: k.status},
@@ -78,7 +78,7 @@ func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (in
 			return worked, err
 		}
 		_ = unread.Take(broken.With(nil))
-		n, err := a.drop(ctx, p, rows)
+		n, err := drop(ctx, s, p, rows)
 		if worked += n; err != nil {
 			return worked, err
 		}
@@ -88,7 +88,7 @@ func (a *App) purge(ctx context.Context, p storage.Partition, now time.Time) (in
 
 // drop forgets rows as they were read: one that is in use again meanwhile, as
 // by a replay, has another version and stays.
-func (a *App) drop(ctx context.Context, p storage.Partition, rows []storage.Row) (int, error) {
+func drop(ctx context.Context, s storage.Store, p storage.Partition, rows []storage.Row) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -103,7 +103,7 @@ func (a *App) drop(ctx context.Context, p storage.Partition, rows []storage.Row)
 		}
 	}
 	n := 0
-	for _, err := range a.cfg.Store.Commit(ctx, changes...) {
+	for _, err := range s.Commit(ctx, changes...) {
 		switch {
 		case err == nil:
 			n++

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -238,4 +240,113 @@ func TestX03_RetentionLosesToAReplay(t *testing.T) {
 	h.step()
 	require.Nil(t, r.act)
 	require.Equal(t, map[webhook.Status]int{webhook.StatusDelivered: 1}, h.events(h.tenant))
+}
+
+// TestFP01_TenantsArePurgedAndSealedTogether: what is dropped, and what is sealed, is committed
+// for many tenants at once.
+func TestFP01_TenantsArePurgedAndSealedTogether(t *testing.T) {
+	t.Parallel()
+	commits := map[int]int{}
+	for _, n := range []int{1, 60} {
+		h := newHost(t, 38, "ETH")
+		counts := &failing.Store{Counts: func(c failing.Call) bool { return c.Changes != nil }}
+		h.configure = func(c *cryptopay.Config) {
+			c.Retention.Events = 24 * time.Hour
+			counts.Store, c.Store = c.Store, counts
+		}
+		h.restart()
+		h.step()
+		old := h.clock.Now().Add(-48 * time.Hour)
+		var ids []string
+		for i := range n {
+			name := fmt.Sprint("t", i)
+			tenant, err := h.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+			require.NoError(t, err)
+			ids = append(ids, tenant.ID)
+			h.put(tenant.ID, "e", webhook.Event{Status: webhook.StatusSkipped, Created: old, Done: old})
+			h.give(tenant.ID)
+		}
+		h.clock.Advance(2 * time.Hour)
+		for _, w := range h.app.Workers() {
+			if w.Name != "retention" && w.Name != "seals" {
+				continue
+			}
+			counts.Calls = 0
+			for worked := 1; worked > 0; {
+				var err error
+				worked, err = w.Step(t.Context())
+				require.NoError(t, err)
+			}
+			commits[n] += counts.Calls
+		}
+		for _, id := range ids {
+			require.Empty(t, h.events(id))
+			s, ok, err := h.app.Seal(t.Context(), id, 0)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.EqualValues(t, 1, s.Number)
+		}
+	}
+	require.LessOrEqual(t, commits[60], commits[1]+8, "commits: %v", commits)
+}
+
+// lockedFor is a store in which another process has one partition locked: what does not wait
+// is told so.
+type lockedFor struct {
+	storage.Store
+	p storage.Partition
+}
+
+func (l *lockedFor) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	for i, c := range changes {
+		if errs[i] = storage.ErrBusy; !c.NoWait || c.Partition != l.p {
+			errs[i] = l.Store.Commit(ctx, c)[0]
+		}
+	}
+	return errs
+}
+
+// TestFP01_LockedTenantIsSealedWithTheOthers: a tenant whose partition another process has
+// locked is waited for, and the others are sealed before him or after him.
+func TestFP01_LockedTenantIsSealedWithTheOthers(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 39, "ETH")
+	locked := &lockedFor{}
+	h.configure = func(c *cryptopay.Config) { locked.Store, c.Store = c.Store, locked }
+	h.restart()
+	h.step()
+	var ids []string
+	for i := range 9 {
+		name := fmt.Sprint("t", i)
+		tenant, err := h.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+		require.NoError(t, err)
+		ids = append(ids, tenant.ID)
+		h.give(tenant.ID)
+	}
+	locked.p = storage.Tenant(ids[4])
+	h.clock.Advance(2 * time.Hour)
+	for _, w := range h.app.Workers() {
+		for worked := 1; w.Name == "seals" && worked > 0; {
+			var err error
+			worked, err = w.Step(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	for _, id := range ids {
+		s, ok, err := h.app.Seal(t.Context(), id, 0)
+		require.NoError(t, err)
+		require.True(t, ok, id)
+		require.EqualValues(t, 1, s.Number)
+	}
+}
+
+// give posts something to a tenant's journal.
+func (h *host) give(tenant string) {
+	h.t.Helper()
+	require.NoError(h.t, storage.CommitOne(h.t.Context(), h.store, storage.Change{ID: "give", Partition: storage.Tenant(tenant), Post: []ledger.Tx{{
+		ID: "give", Kind: ledger.KindAdjustment, At: h.clock.Now(), Legs: []ledger.Leg{
+			{Account: ledger.Chain("ETH"), Asset: "ETH", Delta: -100}, {Account: ledger.Wallet(wallet.Master), Asset: "ETH", Delta: 100},
+		},
+	}}}))
 }

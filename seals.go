@@ -17,8 +17,8 @@ func (a *App) seals() []Worker {
 		return nil
 	}
 	key := seal.Key(a.cfg.Keys[0])
-	r := &round{a: a, every: a.cfg.SealEvery, batch: seal.MaxEntries, tenant: func(ctx context.Context, p storage.Partition, now time.Time) (int, error) {
-		s, n, err := seal.Next(ctx, a.cfg.Store, p, key, now)
+	r := &round{a: a, every: a.cfg.SealEvery, batch: seal.MaxEntries, tenant: func(ctx context.Context, store storage.Store, p storage.Partition, now time.Time) (int, error) {
+		s, n, err := seal.Next(ctx, store, p, key, now)
 		if errors.Is(err, seal.ErrBroken) { // one tenant's, and nothing that trying again would mend
 			a.cfg.Log.ErrorContext(ctx, "journal not sealed", slog.String("partition", string(p)), slog.Any("error", err))
 			return 0, nil

@@ -158,4 +158,11 @@ var mergeRemovals = []Bug{
 		What:    "a transaction has as many coins as the host says, though no node takes it",
 		Package: "chain/outgoing", Test: "TestFN02_NoMoreCoinsThanNodesRelay",
 	},
+	{
+		ID: "FP01-locked-tenant-is-passed-over", File: "round.go",
+		Old:     "		if errors.Is(err, storage.ErrBusy) {\n			did",
+		New:     "		if errors.Is(err, storage.ErrBusy) && false {\n			did",
+		What:    "a tenant whose partition is locked is passed over when tenants are sealed",
+		Package: ".", Test: "TestFP01_LockedTenantIsSealedWithTheOthers",
+	},
 }
