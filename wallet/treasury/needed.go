@@ -1,6 +1,7 @@
 package treasury
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,7 +18,6 @@ import (
 // share of it. What a tenant's hot address and deposit addresses hold is read once for
 // all of its payouts.
 func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, err error) {
-	type wallet struct{ tenant, currency string }
 	short, order := map[wallet][]storage.Row{}, []wallet{}
 	err = t.each(ctx, storage.Query{
 		Table: outgoing.Intents.Table, Partition: storage.Network(string(n)),
@@ -41,12 +41,20 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 	if err != nil {
 		return 0, err
 	}
-	for _, k := range order {
-		some, failed := t.bring(ctx, short[k])
-		woken, err = woken+some, errors.Join(err, failed)
+	for _, e := range storage.Work(ctx, t.cfg.Store, order, wallet.key, func(ctx context.Context, k wallet) error {
+		some, err := t.bring(ctx, short[k])
+		woken += some
+		return err
+	}) {
+		err = errors.Join(err, unlessDue(e)) // what is locked elsewhere is looked for again
 	}
 	return woken, err
 }
+
+// wallet is one currency of a tenant, whose payouts draw on the same coins.
+type wallet struct{ tenant, currency string }
+
+func (w wallet) key() string { return w.tenant + "/" + w.currency }
 
 func (t *Treasury) native(code string) bool {
 	c, err := t.cfg.Registry.Currency(code)
@@ -69,13 +77,20 @@ func (t *Treasury) supply(ctx context.Context, tenant, currency string, hot chai
 	if _, s.gas, err = t.gasOf(s.currency); err != nil {
 		return s, err
 	}
-	s.notes, err = t.cfg.Store.Find(ctx, storage.Query{
+	q := storage.Query{
 		Table: SweepNotes.Table, Partition: storage.Network(string(s.currency.Network)), Limit: pageSize,
-		Order: []storage.Order{{Column: "amount", Desc: true}},
 		Where: []storage.Cond{
 			{Column: "tenant", Op: storage.Eq, Value: tenant},
 			{Column: "currency", Op: storage.Eq, Value: currency},
 		},
+	}
+	// In no order it is asked together with those of others.
+	if s.notes, err = t.cfg.Store.Find(ctx, q); err == nil && len(s.notes) == pageSize {
+		q.Order = []storage.Order{{Column: "amount", Desc: true}}
+		s.notes, err = t.cfg.Store.Find(ctx, q)
+	}
+	slices.SortStableFunc(s.notes, func(a, b storage.Row) int {
+		return cmp.Or(cmp.Compare(SweepNotes.Value(b).Amount, SweepNotes.Value(a).Amount), cmp.Compare(a.ID, b.ID))
 	})
 	if err != nil || len(s.notes) == 0 {
 		return s, err

@@ -254,3 +254,32 @@ func TestFP01_ABusyStoreLeavesSweepsForTheNextRound(t *testing.T) {
 	}
 	require.Zero(t, w.waits())
 }
+
+// What payouts of many tenants lack is looked for in as many calls of the store as for one.
+func TestFP01_CoinsForManyTenantsAreLookedForTogether(t *testing.T) {
+	t.Parallel()
+	calls := map[int]int{}
+	for _, n := range []int{1, 12} {
+		w, s := counted(t, "ETH")
+		for i := range n {
+			w.withdrawals(w.shop(fmt.Sprint("shop", i), "USDTERC20"), "USDTERC20", 1)
+		}
+		w.mine(4)
+		short := 0
+		for _, v := range w.intents(chain.ForWithdrawal) {
+			if v.Reason == outgoing.ReasonHotShort {
+				short++
+			}
+		}
+		require.Equal(t, n, short)
+		w.clock.Advance(time.Hour)
+		s.Calls = 0
+		for worked := 1; worked > 0; {
+			var err error
+			worked, err = w.app.Treasury.Step(t.Context(), w.n)
+			require.NoError(t, err)
+		}
+		calls[n] = s.Calls
+	}
+	require.Equal(t, calls[1], calls[12], "calls: %v", calls)
+}
