@@ -186,8 +186,9 @@ func New(c Config) (*Network, error) {
 	n.Backoff = orDefault(n.Backoff, 5*time.Second)
 	n.MaxAttempts = orDefault(n.MaxAttempts, 20)
 	n.MaxInputs = orDefault(n.MaxInputs, 200)
-	if info.MostInputs > 0 {
-		n.MaxInputs = min(n.MaxInputs, info.MostInputs)
+	if most := info.MostInputs; most > 0 && n.MaxInputs > most {
+		n.Log.Warn("max_inputs_lowered", slog.Int("set", n.MaxInputs), slog.Int("nodes_relay", most))
+		n.MaxInputs = most
 	}
 	n.MaxPayments = orDefault(n.MaxPayments, 25)
 	n.Batch = orDefault(n.Batch, 64)

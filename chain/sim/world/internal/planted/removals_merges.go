@@ -153,8 +153,8 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FN02-more-coins-than-nodes-relay", File: "chain/outgoing/network.go",
-		Old:     "	if info.MostInputs > 0 {\n",
-		New:     "	if info.MostInputs < 0 {\n",
+		Old:     "		n.MaxInputs = most\n",
+		New:     "",
 		What:    "a transaction has as many coins as the host says, though no node takes it",
 		Package: "chain/outgoing", Test: "TestFN02_NoMoreCoinsThanNodesRelay",
 	},
