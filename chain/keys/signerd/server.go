@@ -274,12 +274,16 @@ func (s *Server) sign(w http.ResponseWriter, r *http.Request) {
 		case errors.Is(err, chain.ErrRefused):
 			out.Answers[i].Refused = err.Error()
 			log.WarnContext(r.Context(), "signature_refused", slog.String("error", err.Error()))
+		case r.Context().Err() != nil: // who asked has hung up, and asks again
+			log.InfoContext(r.Context(), "question_dropped", slog.String("error", err.Error()))
 		default:
 			out.Answers[i].Failed = err.Error()
 			log.ErrorContext(r.Context(), "signature_failed", slog.String("error", err.Error()))
 		}
 	}
-	write(w, http.StatusOK, out)
+	if r.Context().Err() == nil {
+		write(w, http.StatusOK, out)
+	}
 }
 
 // client names who asks, by its certificate.
