@@ -1,6 +1,7 @@
 package mysql_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,14 +54,17 @@ func TestGalera(t *testing.T) {
 	on := func(t testing.TB, node int, name string) storage.Store {
 		return at(t, nodes[node].MySQLDSN(name), galera)
 	}
-	nameOf := func(t testing.TB, s storage.Store) string { return database(places.Of(t, s)) }
+	client := func(t testing.TB, node int, name string) storage.Store {
+		return resender{on(t, node, name).(*mysql.Store), t}
+	}
+	nameOf := func(t testing.TB, s storage.Store) string { return database(places.Of(t, s.(resender).Store)) }
 	t.Run("Conformance", func(t *testing.T) {
 		storagetest.Run(t, storagetest.Harness{
-			Open:   func(t testing.TB) storage.Store { return on(t, 0, place(t)) },
-			Second: func(t testing.TB, s storage.Store) storage.Store { return on(t, 1, nameOf(t, s)) },
+			Open:   func(t testing.TB) storage.Store { return client(t, 0, place(t)) },
+			Second: func(t testing.TB, s storage.Store) storage.Store { return client(t, 1, nameOf(t, s)) },
 			Reopen: func(t testing.TB, s storage.Store) storage.Store {
 				require.NoError(t, s.Close())
-				return on(t, 2, nameOf(t, s))
+				return client(t, 2, nameOf(t, s))
 			},
 			Rounds: 5,
 		})
@@ -86,6 +90,32 @@ func TestGalera(t *testing.T) {
 		require.ErrorContains(t, s.Open(ctx), "wsrep_sync_wait", "reads of other nodes would be stale")
 	})
 	t.Run("L08_NodesLost", func(t *testing.T) { galeraLoss(t, nodes, place(t)) })
+}
+
+// resender sends a Change again, as a client does, where a node that stalls left it
+// undone or unknown. Seen once on 10.11: for fifty seconds, the server's own
+// innodb_lock_wait_timeout, no database of one node took a commit. Without a cluster
+// the suite runs on the store itself.
+type resender struct {
+	*mysql.Store
+	t testing.TB
+}
+
+// Commit sends the whole call again while all of it is unsettled: a part of it might
+// be judged differently after the rest. What does not wait is not sent again.
+func (r resender) Commit(ctx context.Context, changes ...storage.Change) []error {
+	for try := 1; ; try++ {
+		errs := r.Store.Commit(ctx, changes...)
+		for i, err := range errs {
+			if err == nil || storage.Final(err) || errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrClosed) || changes[i].NoWait {
+				return errs
+			}
+		}
+		if len(errs) == 0 || ctx.Err() != nil || try == 50 {
+			return errs
+		}
+		r.t.Logf("%s is sent again: %v", changes[0].ID, errs[0])
+	}
 }
 
 // A node is killed in the middle of a run, then another. What was acknowledged is
