@@ -20,7 +20,8 @@ import (
 var schedule = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 4 * time.Hour}
 
 // longestWait is how long a delivery is held back because its host does not answer, from
-// the first time on, or from its replay.
+// the first time on, or from its replay. After that it is tried all the same, by the
+// schedule, so that each delivery gets all its attempts and comes to an end.
 const longestWait = 24 * time.Hour
 
 // job is one claimed delivery.
@@ -144,8 +145,10 @@ func (s *Service) attempt(ctx context.Context, j *job) storage.Change {
 		return s.change(j.row, j.event, now)
 	}
 	host := j.host
-	if until := s.breakers.hold(host, now); !until.IsZero() {
-		return s.held(ctx, j, now, until)
+	if held := j.event.Done; held.IsZero() || now.Sub(held) < longestWait {
+		if until := s.breakers.hold(host, now); !until.IsZero() {
+			return s.held(j, now, until)
+		}
 	}
 	d := j.ep.delivery(j.url, j.row.ID, j.event.Attempts+1, now, []byte(j.event.Body))
 	d.Tenant, d.Type = tenantOf(j.row.Partition), j.event.Type
@@ -191,19 +194,13 @@ func answer(r Result) (answered, counts bool) {
 }
 
 // held puts a delivery off while its host does not answer. That is no attempt.
-func (s *Service) held(ctx context.Context, j *job, now, until time.Time) storage.Change {
+func (s *Service) held(j *job, now, until time.Time) storage.Change {
 	e := j.event
 	if e.Done.IsZero() {
 		e.Done = now
 	}
-	if now.Sub(e.Done) < longestWait {
-		e.Error = "webhook: not tried: the host does not answer; it is asked again after " + Timestamp(until)
-		return s.change(j.row, e, until)
-	}
-	e.Status, e.Done = StatusFailed, now
-	e.Error = fmt.Sprintf("webhook: given up: the host does not answer, and %s have passed", longestWait)
-	s.failed(ctx, j.row, &e)
-	return s.change(j.row, e, time.Time{})
+	e.Error = "webhook: not tried: the host does not answer; it is asked again after " + Timestamp(until)
+	return s.change(j.row, e, until)
 }
 
 // outcome is what one attempt changes.

@@ -10,9 +10,9 @@
 //
 // No receiver delays another merchant's: a Dispatcher shares its slots by merchant
 // and host, an attempt ends by its time whatever the receiver does, and a host that
-// does not answer is left alone for a while, which is no attempt. What waits so is
-// given up after a day, and so is the oldest of what is more than
-// Config.MaxUndelivered of one merchant.
+// does not answer is left alone for a while, which is no attempt. What has waited so
+// for a day is tried all the same, so that it gets its six attempts. The oldest of what
+// is more than Config.MaxUndelivered of one merchant is given up.
 //
 // Nothing is ever sent to a private, loopback, link-local or metadata address
 // unless the host allows that range: the address is checked when the connection

@@ -387,9 +387,9 @@ func TestFS03_HeldBackIsNotDueBefore(t *testing.T) {
 	}
 }
 
-// TestFS03_HeldBackEnds: what waits for a host shows why, uses no attempt, and is
-// given up a day after it was first held back or replayed; any answer of the host ends
-// the waiting.
+// TestFS03_HeldBackEnds: what waits for a host shows why and uses no attempt. A day after
+// it was first held back or replayed it is tried all the same, until it has failed. Any
+// answer of the host ends the waiting.
 func TestFS03_HeldBackEnds(t *testing.T) {
 	t.Parallel()
 	w := onMemory(t)
@@ -409,7 +409,7 @@ func TestFS03_HeldBackEnds(t *testing.T) {
 	w.emit("b", "q", 1, "https://a.example.com/hook", 1)
 	w.step()
 	require.Len(t, w.sent, 7)
-	for end := w.now.Add(25 * time.Hour); w.now.Before(end); w.now = w.now.Add(10 * time.Second) {
+	for end := w.now.Add(30 * time.Hour); w.now.Before(end); w.now = w.now.Add(10 * time.Second) {
 		w.step()
 	}
 	failed := 0
@@ -440,7 +440,8 @@ func TestFS03_HeldBackEnds(t *testing.T) {
 	require.Len(t, w.sent, before+20)
 }
 
-// TestFS03_HeldBackForADay: what was not even tried in a day is given up, and says so.
+// TestFS03_HeldBackForADay: what was not even tried in a day is tried all the same, six
+// times by the schedule, and then it has failed. Nothing is given up untried.
 func TestFS03_HeldBackForADay(t *testing.T) {
 	t.Parallel()
 	w := onMemory(t)
@@ -450,20 +451,38 @@ func TestFS03_HeldBackForADay(t *testing.T) {
 		w.emit("a", fmt.Sprintf("p%d", i), 1, "", 1)
 	}
 	require.Equal(t, 10, w.step())
-	w.now = w.now.Add(24 * time.Hour)
+	require.Len(t, w.sent, 5, "then the host is left alone")
+	day := w.now.Add(24 * time.Hour)
+	w.now = day
 	require.Equal(t, 10, w.step())
+	tries := map[string][]time.Duration{}
+	note := func(from int) {
+		for _, d := range w.sent[from:] {
+			id := d.Header.Get("X-Webhook-Id")
+			tries[id] = append(tries[id], w.now.Sub(day))
+		}
+	}
+	note(5)
+	require.Len(t, w.sent, 11, "what was not tried, and one of the others for the host's sake")
+	for w.now.Before(day.Add(30 * time.Hour)) {
+		w.now = w.now.Add(time.Minute)
+		before := len(w.sent)
+		w.step()
+		note(before)
+	}
 	untried := 0
 	for i := range 10 {
-		e := w.event("a", fmt.Sprintf("p%d/000001", i))
-		if e.Attempts > 0 {
-			continue
-		}
-		untried++
+		id := fmt.Sprintf("p%d/000001", i)
+		e := w.event("a", id)
 		require.Equal(t, webhook.StatusFailed, e.Status)
-		require.Equal(t, "webhook: given up: the host does not answer, and 24h0m0s have passed", e.Error)
+		require.Equal(t, 6, e.Attempts)
+		if len(tries[id]) == 6 {
+			untried++
+			require.Equal(t, []time.Duration{0, time.Minute, 6 * time.Minute, 21 * time.Minute, 81 * time.Minute, 321 * time.Minute}, tries[id])
+		}
 	}
-	require.Equal(t, 4, strings.Count(w.logs.String(), "webhook failed for good"))
-	require.Equal(t, 4, untried, "five were tried before the host was left alone, and one a day later")
+	require.Equal(t, 5, untried, "five were tried before the host was left alone")
+	require.Equal(t, 10, strings.Count(w.logs.String(), "webhook failed for good"))
 }
 
 // TestFS03_FirstAttemptsBeforeRetries: what was never tried is claimed and sent

@@ -466,6 +466,28 @@ func TestWaitingSinceTheFirstTry(t *testing.T) {
 	require.Equal(t, []any{"halted", changed}, []any{w.get(v.ID).Waiting, w.get(v.ID).WaitingSince})
 }
 
+// TestFT06_WaitEndsWhereTheOutcomeIsFaster: a withdrawal waited, is submitted, and is signed
+// or cancelled before that is noted. The merchant is told that it waits no more.
+func TestFT06_WaitEndsWhereTheOutcomeIsFaster(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []string{withdrawal.OutcomeSigned, withdrawal.OutcomeExecuted, withdrawal.OutcomeFailed, withdrawal.OutcomeCancelled} {
+		w := newWorld(t)
+		w.fund("master", "USDTTRC20", "1000")
+		v := w.create(usdt("100"))
+		w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "halted"} }
+		w.step()
+		require.Equal(t, []string{"halted"}, w.reasonsTold(v.ID))
+		w.advance(time.Hour) // the operator was told, too
+		w.payouts.before = nil
+		w.payouts.after = func(in chain.Intent) error {
+			w.tell(in.ID, outcome, "tx", 1)
+			return nil
+		}
+		w.step()
+		require.Equal(t, []string{"halted", ""}, w.reasonsTold(v.ID), outcome)
+	}
+}
+
 // A withdrawal that ended while it was submitted is taken back; where the payout side
 // cannot, the host hears of it.
 func TestW17_TakenBackTooLate(t *testing.T) {

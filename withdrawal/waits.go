@@ -43,10 +43,12 @@ func waitingUpdate(w *Withdrawal, reason string, c *chain.Currency) WaitingUpdat
 }
 
 // waits adds to a Change what tells of a new reason to wait, where there is one. While a
-// withdrawal is being handed over its reason is not known, and stays as it was told.
+// withdrawal is being handed over its reason is not known, and stays as it was told. So it
+// is compared with what was told by whatever comes after that, also by an outcome.
 func (s *Service) waits(ctx context.Context, p storage.Partition, m *move, c *storage.Change) error {
 	reason := m.w.WaitingReason()
-	if reason == m.was.WaitingReason() && !m.review || m.trying {
+	unsaid := m.review || m.was.Stage == Handing
+	if reason == m.was.WaitingReason() && !unsaid || m.trying {
 		return nil
 	}
 	told, row, _, err := Waits.One(ctx, s.c.Store, p, m.w.ID)

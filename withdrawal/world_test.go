@@ -375,6 +375,20 @@ func (b books) since(before books, code string) string {
 	return strings.Join(out, ", ")
 }
 
+// reasonsTold are the reasons that withdrawal_waiting events of a withdrawal say, in order.
+func (w *world) reasonsTold(id string) (out []string) {
+	w.Helper()
+	rows, err := w.store.Find(w.ctx, storage.Query{
+		Table: webhook.Events.Table, Partition: storage.Tenant(tenant), Limit: 1000,
+		Where: []storage.Cond{{Column: "object", Op: storage.Eq, Value: id + "/waiting"}}, Order: []storage.Order{{Column: "seq"}},
+	})
+	require.NoError(w, err)
+	for _, r := range rows {
+		out = append(out, field(webhook.Events.Value(r).Body, "waiting_reason"))
+	}
+	return out
+}
+
 // events lists "previous>status" of an object's events in order of sequence.
 func (w *world) events(id string) []string {
 	w.Helper()

@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
 // What is paid with on each network: its own coin first.
@@ -148,6 +149,10 @@ func (r *run) newMerchant(i int) error {
 	}
 	m.id = t.ID
 	if _, m.secret, err = app.Webhooks.Setup(ctx, m.id, m.url); err != nil {
+		return err
+	}
+	every := webhook.EventTypes() // an empty list leaves withdrawal_waiting out
+	if _, err = app.Webhooks.Edit(ctx, m.id, webhook.Patch{Events: &every}); err != nil {
 		return err
 	}
 	r.tenants = append(r.tenants, m)

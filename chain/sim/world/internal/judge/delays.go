@@ -36,11 +36,7 @@ func (j *Judge) firsts(s *Scene, shop *Shop) {
 	}
 	for i := range shop.Outbox {
 		l := &shop.Outbox[i]
-		id := "six"
-		if l.Ended.Sub(l.Created) >= alone-s.Weather.Skew {
-			id = "six-held"
-		}
-		j.ask(id, l.Failed, l.Attempts == len(pauses)+1, "webhook %s of %s was given up after %d attempts: %s", l.ID, l.Object, l.Attempts, l.Error)
+		j.ask("six", l.Failed, l.Attempts == len(pauses)+1, "webhook %s of %s was given up after %d attempts: %s", l.ID, l.Object, l.Attempts, l.Error)
 	}
 	if s.Stepped.IsZero() {
 		j.ask("I28", false, true, "")

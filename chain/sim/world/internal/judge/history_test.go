@@ -323,7 +323,7 @@ func (h *history) goodHooks() {
 	path("transfer_status_update", "m1", pending, completed)
 	h.hook("payment_deposit", "p1", map[string]any{"deposit_id": "X/t1:0"})
 	h.hook("payment_deposit", "p2", map[string]any{"deposit_id": "X/t2:0"})
-	h.hook("withdrawal_waiting", "w3", nil)
+	h.hook("withdrawal_waiting", "w3", map[string]any{"waiting_reason": "stuck"})
 	h.hook("deposit_merged", "p1", map[string]any{"deposit_id": "X/t1:0"})
 	h.hook("deposit_received", "p1", nil)
 	h.hook("deposit_received", "p2", nil)

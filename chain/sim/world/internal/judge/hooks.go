@@ -221,7 +221,9 @@ func (j *Judge) told(shop, id, event string, data map[string]json.RawMessage) {
 		j.steps[text("deposit_id")]++
 	case "withdrawal_waiting":
 		object = text("withdrawal_id")
-		j.steps[object]++
+		if id > j.waits[object].event { // ids of one object are numbered
+			j.waits[object] = waitTold{event: id, reason: text("waiting_reason")}
+		}
 	}
 	owner, known := j.claims[object]
 	j.ask("I16", known, owner == shop, "%s of %s was told to %s", object, owner, shop)
@@ -317,6 +319,7 @@ func (j *Judge) paths(s *Scene, shop *Shop) {
 	}
 	for i := range shop.Payouts {
 		check("withdrawal", shop.Payouts[i].ID, pending, shop.Payouts[i].Status, false)
+		j.waitTold(s, &shop.Payouts[i])
 	}
 	for i := range shop.Transfers {
 		check("transfer", shop.Transfers[i].ID, pending, shop.Transfers[i].Status, false)

@@ -31,7 +31,8 @@ type Judge struct {
 	letters     map[string]*letter           // webhooks by shop and id
 	merges      map[string]string            // by deposit: the event that told of its merge
 	alerts      map[string]bool              // deposits in suspense that the host was alerted of, by shop and id
-	steps       map[string]int               // by deposit and withdrawal: events of what befell it, its status apart
+	steps       map[string]int               // by deposit: events of what befell it
+	waits       map[string]waitTold          // by withdrawal
 	trouble     map[string]time.Time         // by shop: when its receiver last answered badly
 	reasons     map[string]time.Time         // by withdrawal: when it last showed a reason
 	edges       map[string][]edge            // by object: the changes that were told
@@ -106,6 +107,7 @@ func (j *Judge) forget() {
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
 	j.frozen, j.transferred, j.reasons = map[string]bool{}, map[string]string{}, map[string]time.Time{}
 	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
+	j.waits = map[string]waitTold{}
 }
 
 // Tally is what was counted so far.

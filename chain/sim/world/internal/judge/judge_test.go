@@ -97,10 +97,7 @@ var breaks = map[string]func(h *history){
 	"I4-tenants": func(h *history) { h.signed[0].Also[0].Tenant = "b" },
 	"I24-once":   func(h *history) { h.sweeps = []string{"one", "two"} },
 	"R03":        func(h *history) { h.gone = "t2:0" },
-	"six-held": func(h *history) {
-		h.shop().Outbox[2].Attempts = 5
-	},
-	"I23": func(h *history) { h.chain().Stuck["d1"]["USDTX"] = dec("50") },
+	"I23":        func(h *history) { h.chain().Stuck["d1"]["USDTX"] = dec("50") },
 	"I23-taxed": func(h *history) {
 		h.scene.Weather.Taxed = map[string]bool{"USDTX": true}
 		h.chain().Stuck["d1"]["USDTX"] = dec("50")
@@ -313,11 +310,11 @@ func TestForget(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	h := good()
-	breaks["six"](h)
+	breaks["I25-alert"](h)
 	j := New(coins)
-	j.Hold("six")
+	j.Hold("I25-alert")
 	j.Look(&h.scene)
-	require.True(t, slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == "six" }))
+	require.True(t, slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == "I25-alert" }))
 }
 
 // TestTally: the table has a line per promise, and says what could not have failed.
@@ -325,10 +322,10 @@ func TestTally(t *testing.T) {
 	t.Parallel()
 	j := New(coins)
 	j.ask("I7", true, false, "")
-	j.ask("six", false, false, "")
+	j.ask("I25-alert", false, false, "")
 	text := j.Tally().String()
 	require.Contains(t, text, "I7 ")
-	require.Contains(t, text, "given-up-early")
+	require.Contains(t, text, "alert-after-a-crash")
 	require.NotContains(t, j.Tally().Idle(), "I7")
 	require.Contains(t, j.Tally().Idle(), "I8")
 	require.Equal(t, Count{Asked: 1, Able: 1, Broken: 1}, j.Tally()["I7"])

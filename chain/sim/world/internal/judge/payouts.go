@@ -1,6 +1,10 @@
 package judge
 
-import "github.com/shopspring/decimal"
+import (
+	"time"
+
+	"github.com/shopspring/decimal"
+)
 
 // payouts judges a shop's withdrawals and what became of every order of it.
 func (j *Judge) payouts(s *Scene, shop *Shop) {
@@ -16,7 +20,6 @@ func (j *Judge) payouts(s *Scene, shop *Shop) {
 		if o != nil {
 			j.charged(s, shop, o, p)
 		}
-		j.ask("I27-waiting", p.Reason != "" && !s.Weather.Restored, j.steps[p.ID] > 0, "withdrawal %s waits for %q, and no event tells of it", p.ID, p.Reason)
 		j.ask("reason", p.Reason != "", (p.open() || p.Status == completed && p.Reason == "reorged") && !p.Since.IsZero() && !p.Since.After(s.Now.Add(s.Weather.Skew)),
 			"withdrawal %s is %s and waits for %q since %s", p.ID, p.Status, p.Reason, p.Since)
 	}
@@ -27,6 +30,23 @@ func (j *Judge) payouts(s *Scene, shop *Shop) {
 			j.once(s, o, p)
 		}
 	}
+}
+
+// waitTold is what the newest withdrawal_waiting of a withdrawal says.
+type waitTold struct{ event, reason string }
+
+// untold is how long a reason may be shown before its event, where a process has died
+// between the two: it is looked at again when it would be an operator's matter.
+const untold = 20 * time.Minute
+
+// waitTold is I27-waiting: the newest event says the reason that is shown, and that of a
+// withdrawal which has ended says that it waits no more.
+func (j *Judge) waitTold(s *Scene, p *Payout) {
+	told := j.waits[p.ID]
+	long := p.Reason != "" && !s.Stepped.IsZero() && p.Since.Add(untold).Before(s.Stepped.Add(-s.Weather.Skew))
+	j.ask("I27-waiting", long && !s.Weather.Restored, told.reason == p.Reason, "withdrawal %s waits for %q, and its newest event says %q", p.ID, p.Reason, told.reason)
+	ended := !p.open() && p.Reason == ""
+	j.ask("I27-waiting", ended && told.event != "" && !s.Weather.Restored, told.reason == "", "withdrawal %s has ended, and its newest event says that it waits for %q", p.ID, told.reason)
 }
 
 // charged holds the figures of a withdrawal against the order.

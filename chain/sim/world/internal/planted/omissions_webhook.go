@@ -23,9 +23,9 @@ var webhookOmissions = []Bug{
 	},
 	{
 		ID: "omit-webhook-host-pause", File: "webhook/deliver.go",
-		Old: `	if until := s.breakers.hold(host, now); !until.IsZero() {
-		return s.held(ctx, j, now, until)
-	}
+		Old: `		if until := s.breakers.hold(host, now); !until.IsZero() {
+			return s.held(j, now, until)
+		}
 `,
 		New:     "",
 		What:    "a host that does not answer is asked for each event",

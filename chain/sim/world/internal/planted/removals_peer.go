@@ -129,12 +129,6 @@ var peerRemovals = []Bug{
 		Package: "webhook", Test: "TestFS06_BacklogOfATenantIsCapped",
 	},
 	{
-		ID: "FS03-old-is-given-up", File: "webhook/deliver.go",
-		Old:  "\t\te.Done = now\n\t}\n\tif now.Sub",
-		New:  "\t\te.Done = e.Created\n\t}\n\tif now.Sub",
-		What: "after a day without delivery events are given up untried", Package: "webhook", Test: "TestFS03_OldEventsAreTried",
-	},
-	{
 		ID: "FS03-due-before-its-host", File: "webhook/breaker.go",
 		Old:  "\treturn now.Add(pause).Truncate(time.Microsecond)",
 		New:  "\treturn now.Add(pause)",
