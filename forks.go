@@ -9,11 +9,11 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// forkSlack is how far before the fork block's own time a payout may have been settled
+// forkSlack is how far before the fork block's own time an order may have been settled
 // above it: miners' clocks run ahead by up to two hours.
 const forkSlack = 3 * time.Hour
 
-// forks has payouts looked at again that a deep fork may have undone.
+// forks has orders looked at again whose transactions a deep fork may have undone.
 func (a *App) forks(ctx context.Context, n *network) (int, error) {
 	now := a.cfg.Clock.Now()
 	rows, err := storage.Claimed(ctx, a.cfg.Store, storage.Claim{
@@ -24,7 +24,10 @@ func (a *App) forks(ctx context.Context, n *network) (int, error) {
 	}
 	for _, r := range rows {
 		f := incoming.Forks.Value(r)
-		if err := n.out.Recheck(ctx, f.Time.Add(-forkSlack)); err != nil {
+		switch err := n.out.Recheck(ctx, f.Time.Add(-forkSlack)); {
+		case errors.Is(err, storage.ErrBusy):
+			continue // it is due again when the lease ends
+		case err != nil:
 			return len(rows), err
 		}
 		err := storage.CommitOne(ctx, a.cfg.Store, storage.Change{

@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,15 +18,16 @@ import (
 // transaction that waits behind its nonce does. Where no block has it, the intent is signed
 // again with the same attempts, its owner is told, and it is sent until it lands.
 
-// Recheck has every payout looked at again that was settled since a time: since the block
-// at which the chain forked.
+// Recheck has every order looked at again that was settled since a time: since the block
+// at which the chain forked. Sweeps and gas transfers are among them, because nobody waits
+// behind the last one of an address. An order that another process holds is an error that
+// wraps storage.ErrBusy: call it again.
 func (n *Network) Recheck(ctx context.Context, since time.Time) error {
 	const page = 200
 	for last := ""; ; {
 		rows, err := n.Store.Find(ctx, storage.Query{
 			Table: Intents.Table, Partition: n.part, Limit: page, Where: []storage.Cond{
 				{Column: "state", Op: storage.Eq, Value: Settled},
-				{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
 				{Column: "updated_at", Op: storage.Ge, Value: since},
 				{Column: storage.ColID, Op: storage.Gt, Value: last},
 				n.listed(),
@@ -34,27 +36,52 @@ func (n *Network) Recheck(ctx context.Context, since time.Time) error {
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			last = r.ID
-			if err := n.lookAgain(ctx, r.ID); err != nil {
-				return err
-			}
+		ids := make([]string, len(rows))
+		for i, r := range rows {
+			ids[i] = r.ID
 		}
-		if len(rows) < page {
-			return nil
+		carriers, err := n.carriersOf(ctx, ids)
+		if err != nil {
+			return err
 		}
+		err = errors.Join(storage.Work(ctx, n.Store, carriers, func(id string) string { return id }, n.makeDue)...)
+		if err != nil || len(rows) < page {
+			return err
+		}
+		last = ids[page-1]
 	}
+}
+
+// carriersOf are the intents whose transactions pay these, each once: an intent itself
+// where no other one carries it.
+func (n *Network) carriersOf(ctx context.Context, ids []string) ([]string, error) {
+	rides, err := n.Store.Rows(ctx, Rides.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	carrier := map[string]string{}
+	for _, r := range rides {
+		carrier[r.ID] = Rides.Value(r).Carrier
+	}
+	var out []string
+	for _, id := range ids {
+		out = append(out, cmp.Or(carrier[id], id))
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // lookAgain makes a settled intent due, or the one that carries it.
 func (n *Network) lookAgain(ctx context.Context, id string) error {
-	ride, _, carried, err := Rides.One(ctx, n.Store, n.part, id)
+	carriers, err := n.carriersOf(ctx, []string{id})
 	if err != nil {
 		return err
 	}
-	if carried {
-		id = ride.Carrier
-	}
+	return n.makeDue(ctx, carriers[0])
+}
+
+// makeDue has a settled intent looked at.
+func (n *Network) makeDue(ctx context.Context, id string) error {
 	v, row, ok, err := Intents.One(ctx, n.Store, n.part, id)
 	if err != nil || !ok || v.State != Settled || !row.Due.IsZero() {
 		return err

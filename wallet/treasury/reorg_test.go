@@ -32,6 +32,53 @@ func (w *world) never(v *treasury.Treasury, p string, currency string) {
 	}
 }
 
+// TestFN08_SweepThatADeepReorgUndoesIsSentAgain: the deposit stays, its sweep and the gas for
+// it are gone from the chain and from every mempool. Nothing else leaves the deposit's
+// address, so nobody waits behind the sweep. The coins go to the hot address all the same.
+func TestFN08_SweepThatADeepReorgUndoesIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for currency, n := range map[string]chain.Network{"ETH": "ETH", "USDTERC20": "ETH", "USDTARB": "ARB"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, n)
+			gas, err := chain.MainnetRegistry().Gas(n)
+			require.NoError(t, err)
+			_, err = w.chain.Fund(w.hot, gas.Code, dec("100"))
+			require.NoError(t, err)
+			w.mine(140)
+			p := w.pay(currency, "300")
+			w.until(func() bool { return len(w.sweeps()) > 0 && w.sweeps()[0].State == treasury.SweepDone })
+			w.mine(140) // it is settled, and nobody looks at it any more
+			sweep := w.sweeps()[0].Tx
+			hot := w.chain.Balance(w.hot, currency)
+			var gone []string
+			depth := int64(0)
+			for _, x := range w.chain.Transfers(chain.Address(p.Address)) {
+				if x.From == w.hot && currency != gas.Code {
+					gone = append(gone, x.Tx)
+					depth = max(depth, w.chain.Height()-x.Block.Height+1)
+				}
+			}
+			for _, x := range w.chain.Transfers(w.hot) {
+				if x.Tx == sweep {
+					depth = max(depth, w.chain.Height()-x.Block.Height+1)
+				}
+			}
+			gone = append(gone, sweep)
+			_, err = w.chain.Reorg(int(depth), gone...)
+			require.NoError(t, err)
+			require.True(t, w.chain.Balance(chain.Address(p.Address), currency).IsPositive(), "the deposit is there again, and its sweep is not")
+			w.mine(20)
+			w.hours(24)
+			w.mine(20)
+			require.True(t, w.chain.Balance(chain.Address(p.Address), currency).IsZero())
+			require.Equal(t, hot.String(), w.chain.Balance(w.hot, currency).String())
+			require.Equal(t, treasury.SweepDone, w.sweeps()[0].State)
+			w.conserved(currency)
+		})
+	}
+}
+
 // A deposit that was final and swept is taken away by a deep reorg and mined again, with
 // its sweep, without it, or much later: the treasury never sees more than there is.
 func TestFT09_NothingIsCountedTwiceAfterADeepReorg(t *testing.T) {

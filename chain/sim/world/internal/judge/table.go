@@ -103,19 +103,19 @@ var aboutChains = []Promise{
 
 var aboutEnds = []Promise{
 	{ID: "I19", Rule: "After the faults every payment, withdrawal, transfer and webhook comes to its end in the papers' times; after a deep reorg a withdrawal may wait and show its reason, and since when."},
-	{ID: "I19-restored", Rule: "The same after a backup was put back.", Open: "waits-without-reason", Why: "A withdrawal whose signed transaction nobody takes, or whose nonce is to be filled by what the signer does not sign, shows no reason."},
+	{ID: "I19-restored", Rule: "The same after a backup was put back."},
 	{ID: "full", Rule: "A payment for which enough came in time is completed."},
 	{ID: "partial", Rule: "What came in time for a payment that was not paid in full is credited when its window has ended."},
 	{ID: "empty", Rule: "A payment for which nothing came is expired or failed, and credits nothing."},
 	{ID: "paid", Rule: "A completed withdrawal was executed on the chain, by the transaction that it shows."},
 	{ID: "complete", Rule: "While an address is watched every unit that lands on it is booked once: to the payment, or to suspense."},
 	{ID: "I26", Rule: "Per network and coin the books are what the chain holds at our addresses, but for dust, for places finer than the books', and for what was paid for a withdrawal that somebody edited and that waits for a person."},
-	{ID: "deposits-deep", Rule: "The list of deposits is what the payment shows also after reorgs that were deeper than the required confirmations.", Open: "rounding-after-deep-reorg", Why: "A net that was rounded over several deposits is some units off the sum of theirs once one of them is taken back."},
+	{ID: "deposits-deep", Rule: "The list of deposits is what the payment shows also after reorgs that were deeper than the required confirmations."},
 	{ID: "I26-deep", Rule: "The same after reorgs that were deeper than the required confirmations: what they took is taken back in the books.", Open: "costs-after-deep-reorg", Why: "What a transaction of ours cost stays in the books after a reorg took the transaction away."},
 	{ID: "resting", Rule: "Coins that wait to be forwarded are shown with a reason and since when."},
 	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go."},
 	{ID: "at-rest", Rule: "Coins at rest on a deposit address are forwarded, or shown with a reason, an age, and what ends it."},
-	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "sweep-waits-unseen", Why: "A sweep that waits for coins which a reorg took is not in the list of what waits."},
+	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations."},
 }
 
 // aboutLater are promises of which some is not built yet.

@@ -24,6 +24,13 @@ var caseRemovals = []Bug{
 		Package: "withdrawal", Test: "TestFT06_WaitEndsWhereTheOutcomeIsFaster",
 	},
 	{
+		ID: "FN08-sweep-not-looked-at-again", File: "chain/outgoing/reorg.go",
+		Old:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since},\n",
+		New:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since}, {Column: \"purpose\", Op: storage.Eq, Value: chain.ForWithdrawal},\n",
+		What:    "a sweep that a deep reorg undoes is sent no more: its coins stay at the deposit's address, and nothing says so",
+		Package: "wallet/treasury", Test: "TestFN08_SweepThatADeepReorgUndoesIsSentAgain",
+	},
+	{
 		ID: "FS03-given-up-untried", File: "webhook/deliver.go",
 		Old:     "if held := j.event.Done; held.IsZero() || now.Sub(held) < longestWait {",
 		New:     "if held := j.event.Done; true || now.Sub(held) < longestWait {",
