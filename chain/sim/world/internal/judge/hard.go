@@ -18,7 +18,7 @@ var aboutHard = []Promise{
 	{ID: "taxed", Rule: "Where a token took from holders what the books do not know of, its payouts are halted.", Open: "M03", Why: "Nothing compares the books with what the chain holds of a token."},
 	{ID: "traitor", Rule: "The signer signs no second payout with a nonce that it has signed with, and sends gas, sweeps and change to addresses of ours alone, whoever asks."},
 	{ID: "halted", Rule: "After a halt has returned nothing is sent within its scope but what it said is on its way, by any process, until it is lifted; one of a currency or merchant leaves alone what fills a nonce."},
-	{ID: "traitor-new", Rule: "The signer signs no payout that nobody has ordered.", Open: "S07", Why: "It asks nobody whether a payout was ordered, unless its host has set Allow."},
+	{ID: "traitor-new", Rule: "The signer signs no payout that nobody has ordered."},
 }
 
 // hard judges the end of such a world.
