@@ -109,6 +109,14 @@ type Dialect struct {
 	// that of the rows that are due, and reads what is not due. nil where it does not.
 	Unindexed map[storage.Kind]string
 
+	// HidePart writes the partition in the condition of a claim, "+part", where the planner
+	// else reads all rows of that partition for those that are due. Defaults to "part".
+	HidePart string
+	// Sorted writes a column by which rows are sorted after they were found, "+%s", where
+	// the planner else reads all rows of a partition because they come in that order; ""
+	// where it does not.
+	Sorted string
+
 	// Page is the end of a query for a page: how many rows, behind how many. Defaults to
 	// "LIMIT ? OFFSET ?".
 	Page string

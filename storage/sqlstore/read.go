@@ -156,11 +156,11 @@ func (r *reads) sought(ctx context.Context, at runner, t *storage.Table, keys []
 
 // where writes the conditions of a query.
 func (d *Dialect) where(parts []storage.Partition, filters []storage.Filter) (string, []any) {
-	return d.conditions(parts, filters, func(f *storage.Filter) string { return d.column(f.Column) })
+	return d.conditions("part", parts, filters, func(f *storage.Filter) string { return d.column(f.Column) })
 }
 
 // conditions writes those of a query or claim.
-func (d *Dialect) conditions(parts []storage.Partition, filters []storage.Filter, column func(*storage.Filter) string, more ...string) (string, []any) {
+func (d *Dialect) conditions(part string, parts []storage.Partition, filters []storage.Filter, column func(*storage.Filter) string, more ...string) (string, []any) {
 	var args []any
 	terms := more
 	switch {
@@ -168,13 +168,13 @@ func (d *Dialect) conditions(parts []storage.Partition, filters []storage.Filter
 	case len(parts) == 0:
 		terms = append(terms, "1 = 0")
 	case len(parts) == 1:
-		terms, args = append(terms, "part = ?"), append(args, string(parts[0]))
+		terms, args = append(terms, part+" = ?"), append(args, string(parts[0]))
 	default:
 		n := 2 // a list is filled up with its last one, so that few different texts are in use
 		for n < len(parts) {
 			n *= 2
 		}
-		terms = append(terms, "part IN "+tuples(1, n))
+		terms = append(terms, part+" IN "+tuples(1, n))
 		for i := range n {
 			args = append(args, string(parts[min(i, len(parts)-1)]))
 		}
@@ -208,8 +208,12 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	}
 	cond, args := r.s.d.where(q.Partitions, filters)
 	order := make([]string, 0, len(q.Order)+1)
+	sorted := r.s.d.Sorted != "" && len(q.Order) == 1 && q.Order[0].Column == storage.ColID && narrows(q.Table, filters)
 	for _, o := range q.Order {
 		by := r.s.d.column(o.Column)
+		if sorted {
+			by = fmt.Sprintf(r.s.d.Sorted, by)
+		}
 		if o.Desc {
 			by += " DESC"
 		}
@@ -225,6 +229,25 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 		return r.bare(ctx, q.Table, rowHead+" FROM "+r.s.d.Table(q.Table.Name)+tail, args)
 	}
 	return r.rows(ctx, q.Table, r.s.d.selectRows(q.Table)+tail, args)
+}
+
+// narrows reports whether conditions fix the first column of an index, and give no bound
+// of the id: what the index has is read then, and not the partition.
+func narrows(t *storage.Table, filters []storage.Filter) bool {
+	first := map[string]bool{}
+	for _, columns := range slices.Concat(t.Indexes, t.Uniques) {
+		first[columns[0]] = true
+	}
+	found := false
+	for i := range filters {
+		switch f := &filters[i]; {
+		case f.Column == storage.ColID:
+			return false
+		case f.Op == storage.Eq || f.Op == storage.In:
+			found = found || first[f.Column]
+		}
+	}
+	return found
 }
 
 // named names the index that a query by key walks along, where the planner has to be told.
@@ -368,7 +391,7 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 	if c.Partition != "" {
 		parts = []storage.Partition{c.Partition}
 	}
-	cond, more := s.d.conditions(parts, filters, s.d.unindexed, terms...)
+	cond, more := s.d.conditions(cmp.Or(s.d.HidePart, "part"), parts, filters, s.d.unindexed, terms...)
 	return cond, append(args, more...), nil
 }
 

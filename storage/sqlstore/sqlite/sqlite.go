@@ -42,6 +42,8 @@ var dialect = &sqlstore.Dialect{
 	Upsert:    "ON CONFLICT (%s) DO UPDATE SET %s",
 	Excluded:  "excluded.%s",
 	Ignore:    "ON CONFLICT DO NOTHING",
+	HidePart:  "+part",
+	Sorted:    "+%s",
 	MaxParams: 32766,
 	MaxRows:   32, // the driver's binding takes time by the square of the parameters
 	Types: map[storage.Kind]string{

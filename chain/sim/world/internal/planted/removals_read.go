@@ -66,6 +66,20 @@ var readRemovals = []Bug{
 		Package: ".", Test: "TestFP05_TwoVersionsAndACrashAtEachWriteOfRecount",
 	},
 	{
+		ID: "FP12-claims-read-all", File: "storage/sqlstore/sqlite/sqlite.go",
+		Old:     `	HidePart:  "+part",` + "\n",
+		New:     "",
+		What:    "on SQLite each poll for due work of a network reads all rows that the network has",
+		Package: ".", Test: "TestFP12_WorkersReadNoHistory",
+	},
+	{
+		ID: "FP12-look-ups-read-all", File: "storage/sqlstore/sqlite/sqlite.go",
+		Old:     `	Sorted:    "+%s",` + "\n",
+		New:     "",
+		What:    "on SQLite a look-up by an index reads all rows of the partition, as they come in the order of ids",
+		Package: ".", Test: "TestFP12_WorkersReadNoHistory",
+	},
+	{
 		ID: "FP05-days-that-are-none", File: "storage/tally/tally.go",
 		Old:     "return err == nil && day.Format(dayForm) == group",
 		New:     "return err == nil || day.Format(dayForm) != group",
