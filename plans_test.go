@@ -17,16 +17,18 @@ import (
 	"github.com/stretchr/testify/require"
 	lite "modernc.org/sqlite"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // TestFP12_WorkersReadNoHistory: SQLite plans without statistics on a file that nobody
-// analyzed. No statement of the workers then reads all rows of a partition, or of a table
-// that grows with history: each goes along an index to what is due or open.
+// analyzed. No statement of the workers, or of what merchants and the operator look at,
+// then reads all rows of a partition or of a table: each goes along an index.
 func TestFP12_WorkersReadNoHistory(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pay.db")
@@ -67,6 +69,7 @@ func TestFP12_WorkersReadNoHistory(t *testing.T) {
 	}
 	h.clock.Advance(25 * time.Hour)
 	h.step()
+	h.look()
 
 	var bad []string
 	asked := map[string]bool{}
@@ -85,6 +88,28 @@ func TestFP12_WorkersReadNoHistory(t *testing.T) {
 	require.Empty(t, bad, "statements that read a whole partition or table")
 	for _, name := range []string{"payments", "withdrawals", "sightings", "intents", "outcomes", "sweeps", "events", "waits"} {
 		require.True(t, asked[name] || asked["withdrawal_"+name] || asked["webhook_"+name], "nothing was asked of %s: %v", name, asked)
+	}
+}
+
+// look asks what merchants and the operator are shown.
+func (h *host) look() {
+	h.t.Helper()
+	ctx, none := h.t.Context(), func(err error) { h.t.Helper(); require.NoError(h.t, err) }
+	_, _, _, err := h.app.Payments.List(ctx, h.tenant, payment.Filter{Limit: 20})
+	none(err)
+	_, _, _, err = h.app.Payments.List(ctx, h.tenant, payment.Filter{Status: payment.Completed, Limit: 20})
+	none(err)
+	_, _, err = h.app.Withdrawals.List(ctx, h.tenant, withdrawal.Filter{Limit: 20})
+	none(err)
+	_, _, err = h.app.Transactions(ctx, h.tenant, cryptopay.TransactionFilter{Page: 1, PageSize: 20})
+	none(err)
+	_, err = h.app.Stats(ctx, h.tenant, cryptopay.StatsFilter{From: h.clock.Now().Add(-48 * time.Hour)})
+	none(err)
+	_, _, err = h.app.Wallets.History(ctx, h.tenant, wallet.HistoryFilter{Wallet: wallet.Master, Limit: 20})
+	none(err)
+	for n := range h.chains {
+		_, err = h.app.Treasury.Waiting(ctx, h.tenant, n, 20, 0)
+		none(err)
 	}
 }
 

@@ -26,7 +26,9 @@ func (n *Network) Recheck(ctx context.Context, since time.Time) error {
 	const page = 200
 	for last := ""; ; {
 		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Intents.Table, Partition: n.part, Limit: page, Where: []storage.Cond{
+			Table: Intents.Table, Partition: n.part, Limit: page,
+			Order: []storage.Order{{Column: storage.ColID}}, // most orders are settled: they are read once, in the order of ids
+			Where: []storage.Cond{
 				{Column: "state", Op: storage.Eq, Value: Settled},
 				{Column: "updated_at", Op: storage.Ge, Value: since},
 				{Column: storage.ColID, Op: storage.Gt, Value: last},

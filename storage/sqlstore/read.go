@@ -231,23 +231,18 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	return r.rows(ctx, q.Table, r.s.d.selectRows(q.Table)+tail, args)
 }
 
-// narrows reports whether conditions fix the first column of an index, and give no bound
-// of the id: what the index has is read then, and not the partition.
+// narrows reports whether conditions fix the first column of an index: what the index has
+// is read then, and not the partition. A query that names the id as its order walks the
+// partition all the same.
 func narrows(t *storage.Table, filters []storage.Filter) bool {
-	first := map[string]bool{}
 	for _, columns := range slices.Concat(t.Indexes, t.Uniques) {
-		first[columns[0]] = true
-	}
-	found := false
-	for i := range filters {
-		switch f := &filters[i]; {
-		case f.Column == storage.ColID:
-			return false
-		case f.Op == storage.Eq || f.Op == storage.In:
-			found = found || first[f.Column]
+		for i := range filters {
+			if f := &filters[i]; f.Column == columns[0] && (f.Op == storage.Eq || f.Op == storage.In) {
+				return true
+			}
 		}
 	}
-	return found
+	return false
 }
 
 // named names the index that a query by key walks along, where the planner has to be told.
