@@ -91,7 +91,7 @@ func (h *host) history(rows int) {
 			if i%10 == 0 {
 				status = payment.Expired
 			}
-			v := payment.Payment{Status: status, Currency: "USDTERC20", Network: "ETH", Address: id, Scale: 6, CreatedAt: when, UpdatedAt: when}
+			v := payment.Payment{Status: status, Currency: "USDTERC20", Network: "ETH", Address: id, Scale: 6, CreatedAt: when, UpdatedAt: when, WatchedUntil: when}
 			line := storage.Activity{
 				Kind: storage.ActivityPayment, Status: string(status), Currency: "USDTERC20", Address: id, CreatedAt: when, UpdatedAt: when,
 			}
