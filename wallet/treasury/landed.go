@@ -185,6 +185,17 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 				return storage.Change{}, err
 			}
 			s.Tx, s.Reason = o.Tx, fee
+		case o.Purpose == chain.ForSweep && s.State == SweepDone && o.State == outgoing.Signed && o.Reason == outgoing.ReasonReorged:
+			undone, err := t.undone(ctx, j)
+			if err != nil || !undone {
+				return storage.Change{}, err
+			}
+			if err := s.to(SweepMoving, OnReopen); err != nil {
+				return storage.Change{}, err
+			}
+			s.Reason, j.note.Amount = string(o.Reason), o.Amount
+			j.note.waits(string(o.Reason), t.cfg.Now())
+			id, due = fmt.Sprintf("%s/reopened/%d", o.Intent, row.Version), due.Add(10*t.cfg.Lease) // its gas is sent again, too
 		case s.State == SweepDone && o.State == outgoing.Cancelled: // another one moved its deposits
 			return storage.Change{}, nil
 		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
@@ -199,6 +210,17 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			Put: append(more, j.rows(due)...),
 		}, nil
 	})
+}
+
+// undone reports whether the transaction of a sweep that had settled is to land again, and
+// no other sweep uses the address. One that had not settled lands again soon.
+func (t *Treasury) undone(ctx context.Context, j *job) (bool, error) {
+	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), j.row.ID)
+	if err != nil || !ok || v.State != outgoing.Signed || v.Reserved > 0 {
+		return false, err
+	}
+	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+	return !slices.ContainsFunc(others, func(r storage.Row) bool { return r.ID != j.row.ID && Sweeps.Value(r).holds() }), err
 }
 
 // settleGas corrects what was noted of a gas transfer by what became of it. What it cost

@@ -22,6 +22,7 @@ const (
 	OnNothing Trigger = "nothing" // its deposits are gone
 	OnMoved   Trigger = "moved"   // another sweep has moved its deposits
 	OnLanded  Trigger = "landed"  // its transaction has landed
+	OnReopen  Trigger = "reopen"  // a fork took its transaction away, and the same is sent again
 	OnDied    Trigger = "died"    // its transaction failed, was called back, or was taken away by a fork
 	OnGiveUp  Trigger = "give-up" // a process of an earlier version gives it up
 	OnTakeUp  Trigger = "take-up" // an earlier version had given it up
@@ -63,6 +64,7 @@ var machine = fsm.Machine[SweepState, Trigger]{
 			From: []SweepState{SweepNew, SweepFunding, SweepMoving, SweepDeferred, SweepDone, sweepGivenUp}, Trigger: OnDied, To: SweepReplaced,
 			Does: "another sweep takes its deposits",
 		},
+		{From: []SweepState{SweepDone}, Trigger: OnReopen, To: SweepMoving, When: "no other sweep uses its address", Does: "shows why, until it has landed again"},
 		{From: looking, Trigger: OnGiveUp, To: sweepGivenUp, When: "processes of an earlier version run beside this one"},
 		{From: []SweepState{sweepGivenUp}, Trigger: OnTakeUp, To: SweepReplaced, Does: "leaves its deposits to a new sweep"},
 	},

@@ -32,6 +32,39 @@ func (w *world) never(v *treasury.Treasury, p string, currency string) {
 	}
 }
 
+// reasons are those for which coins lie on deposit addresses.
+func (w *world) reasons() (out []string) {
+	w.t.Helper()
+	for _, x := range w.waiting() {
+		out = append(out, x.Reason)
+	}
+	return out
+}
+
+// TestFN08_SweepThatLacksADepositIsShown: with the sweep one of its deposits is gone for
+// good. What was signed asks for more than there is, so it cannot land. The coins of the
+// other deposit are shown with a reason.
+func TestFN08_SweepThatLacksADepositIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	_, err := w.chain.Fund(w.hot, "ETH", dec("100"))
+	require.NoError(t, err)
+	w.mine(140)
+	p := w.pay("ETH", "300")
+	w.mine(1)
+	w.send(p, "ETH", dec("0.2"))
+	w.until(func() bool { return len(w.sweeps()) > 0 && w.sweeps()[0].State == treasury.SweepDone })
+	w.mine(140)
+	came := w.chain.Transfers(chain.Address(p.Address))
+	require.Len(t, came, 2)
+	_, err = w.chain.Reorg(int(w.chain.Height()-came[1].Block.Height)+1, came[1].Tx, w.sweeps()[0].Tx)
+	require.NoError(t, err)
+	w.mine(5)
+	w.hours(24)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").IsPositive())
+	require.Equal(t, []string{"reorged"}, w.reasons())
+}
+
 // TestFN08_SweepThatADeepReorgUndoesIsSentAgain: the deposit stays, its sweep and the gas for
 // it are gone from the chain and from every mempool. Nothing else leaves the deposit's
 // address, so nobody waits behind the sweep. The coins go to the hot address all the same.
@@ -68,12 +101,18 @@ func TestFN08_SweepThatADeepReorgUndoesIsSentAgain(t *testing.T) {
 			_, err = w.chain.Reorg(int(depth), gone...)
 			require.NoError(t, err)
 			require.True(t, w.chain.Balance(chain.Address(p.Address), currency).IsPositive(), "the deposit is there again, and its sweep is not")
+			for len(w.reasons()) == 0 && w.chain.Balance(chain.Address(p.Address), currency).IsPositive() {
+				w.step()
+				w.clock.Advance(time.Minute)
+			}
+			require.Equal(t, []string{"reorged"}, w.reasons(), "it is shown why the coins lie there")
 			w.mine(20)
 			w.hours(24)
 			w.mine(20)
 			require.True(t, w.chain.Balance(chain.Address(p.Address), currency).IsZero())
 			require.Equal(t, hot.String(), w.chain.Balance(w.hot, currency).String())
 			require.Equal(t, treasury.SweepDone, w.sweeps()[0].State)
+			require.Empty(t, w.reasons())
 			w.conserved(currency)
 		})
 	}

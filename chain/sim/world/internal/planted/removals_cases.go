@@ -24,6 +24,13 @@ var caseRemovals = []Bug{
 		Package: "withdrawal", Test: "TestFT06_WaitEndsWhereTheOutcomeIsFaster",
 	},
 	{
+		ID: "FN08-sweep-stays-done", File: "wallet/treasury/landed.go",
+		Old:     "		case o.Purpose == chain.ForSweep && s.State == SweepDone && o.State == outgoing.Signed && o.Reason == outgoing.ReasonReorged:\n",
+		New:     "		case o.Purpose == chain.ForSweep && s.State == SweepDone && o.State == outgoing.Signed && o.Reason == outgoing.ReasonReorged && t == nil:\n",
+		What:    "nothing shows that a sweep was undone by a deep reorg and cannot land again",
+		Package: "wallet/treasury", Test: "TestFN08_SweepThatLacksADepositIsShown",
+	},
+	{
 		ID: "FN08-sweep-not-looked-at-again", File: "chain/outgoing/reorg.go",
 		Old:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since},\n",
 		New:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since}, {Column: \"purpose\", Op: storage.Eq, Value: chain.ForWithdrawal},\n",
