@@ -379,6 +379,15 @@ func TestFS02_EditedAddressIsNotShown(t *testing.T) {
 	require.Empty(t, listed()[p.ID], "a list shows it without an address")
 	require.Equal(t, other.Address, listed()[other.ID])
 
+	// Who edits until when an address is watched, too, hides nothing while the payment waits.
+	both, err := i.app.Payments.Create(t.Context(), i.tenant, input)
+	require.NoError(t, err)
+	i.edit("UPDATE cryptopay_payments SET address = ?, watched_until = created_at WHERE id = ?", string(i.thief)+"3", both.ID)
+	_, err = i.app.Payments.Get(t.Context(), i.tenant, both.ID)
+	require.ErrorIs(t, err, incoming.ErrNotDerived)
+	require.Empty(t, listed()[both.ID])
+	i.named(both.ID)
+
 	// What comes after its time is over is credited, too.
 	i.clock.Advance(25 * time.Hour)
 	i.work(3)

@@ -78,9 +78,14 @@ type Payment struct {
 }
 
 // Payable reports whether what comes to the payment's address may still be credited: the
-// address is watched, also after the payment has ended.
+// payment has not ended, whatever else its row says, or its address is still watched.
 func (p *Payment) Payable(now time.Time) bool {
-	return p.WatchedUntil.IsZero() || now.Before(p.WatchedUntil)
+	return !p.over() || p.WatchedUntil.IsZero() || now.Before(p.WatchedUntil)
+}
+
+// over reports whether the payment has ended.
+func (p *Payment) over() bool {
+	return p.Status == Completed || p.Status == Expired || p.Status == Failed
 }
 
 // Shown is the status as REST views, lists and histories show it:

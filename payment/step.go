@@ -130,8 +130,7 @@ func (s *Service) tick(ctx context.Context, tenant string, claimed storage.Row, 
 // endWatch writes into the directory of addresses, once the payment is over,
 // for how long its address is still worth looking at.
 func (s *Service) endWatch(ctx context.Context, x *decision) error {
-	ended := x.p.Status == Completed || x.p.Status == Expired || x.p.Status == Failed
-	if !ended || x.watch < 0 || !x.p.WatchedUntil.IsZero() || x.now.Before(x.p.ExpiresAt.Add(holdFor)) {
+	if !x.p.over() || x.watch < 0 || !x.p.WatchedUntil.IsZero() || x.now.Before(x.p.ExpiresAt.Add(holdFor)) {
 		return nil
 	}
 	until := x.p.ExpiresAt.Add(max(x.watch, holdFor))

@@ -182,9 +182,15 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-late-address-not-checked", File: "payment/payment.go",
-		Old:  "return p.WatchedUntil.IsZero() || now.Before(p.WatchedUntil)",
+		Old:  "return !p.over() || p.WatchedUntil.IsZero() || now.Before(p.WatchedUntil)",
 		New:  "return p.Status == Waiting || p.Status == PartiallyPaid",
 		What: "a payment whose time is over shows an address that was edited, and what comes late is credited", Package: ".", Test: "TestFS02_EditedAddressIsNotShown",
+	},
+	{
+		ID: "FS02-watch-time-believed", File: "payment/payment.go",
+		Old:  "return !p.over() || p.WatchedUntil.IsZero()",
+		New:  "return p.WatchedUntil.IsZero()",
+		What: "who edits until when an address is watched hides that the address was edited, too", Package: ".", Test: "TestFS02_EditedAddressIsNotShown",
 	},
 	{
 		ID: "FS02-unreadable-due-again", File: "storage/redisstore/claim.go",
