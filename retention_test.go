@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -312,8 +313,11 @@ func (l *lockedFor) Commit(ctx context.Context, changes ...storage.Change) []err
 func TestFP01_LockedTenantIsSealedWithTheOthers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 39, "ETH")
-	locked := &lockedFor{}
-	h.configure = func(c *cryptopay.Config) { locked.Store, c.Store = c.Store, locked }
+	locked, said := &lockedFor{}, &alarms{}
+	h.configure = func(c *cryptopay.Config) {
+		locked.Store, c.Store = c.Store, locked
+		c.Log = slog.New(slog.NewTextHandler(said, nil))
+	}
 	h.restart()
 	h.step()
 	var ids []string
@@ -338,7 +342,9 @@ func TestFP01_LockedTenantIsSealedWithTheOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok, id)
 		require.EqualValues(t, 1, s.Number)
+		require.Contains(t, said.heard(), fmt.Sprintf("hash=%x", s.Hash))
 	}
+	require.Equal(t, len(ids), strings.Count(said.heard(), "journal sealed"), "what is logged is sealed: the log is proof of it")
 }
 
 // give posts something to a tenant's journal.

@@ -162,7 +162,10 @@ func Next(ctx context.Context, s storage.Store, p storage.Partition, key []byte,
 	if errors.Is(err, storage.ErrConflict) { // sealed by another process
 		return Seal{}, 0, nil
 	}
-	return next, int(MaxEntries - left), err
+	if err != nil {
+		return Seal{}, 0, err
+	}
+	return next, int(MaxEntries - left), nil
 }
 
 // sealable reads the entries of a range, oldest first, and makes sure that they
