@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -416,4 +418,47 @@ func (h *host) nothingReserved(n chain.Network) {
 		require.NoError(h.t, err)
 		require.Zero(h.t, coins, s)
 	}
+}
+
+// Merges have a confirmation when a deep fork takes a deposit away that one of them spends,
+// and its customer spends it elsewhere for good. The merge goes on with other coins, and the
+// payout is paid once.
+func TestFT04_ForkTakesADepositThatAMergeSpends(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 58, "BTC")
+	h.configure = few
+	h.restart()
+	h.float("BTC", "0.004")
+	h.float("BTC", "0.004")
+	world := h.chains["BTC"]
+	before := world.Height()
+	h.coins(20, "0.005")
+	payee := world.Customer("payee")
+	w := h.payOut(payee, "0.055")
+	lost := ""
+	for lost == "" {
+		h.clock.Advance(time.Minute)
+		h.mine(1)
+		rows, err := h.store.Find(t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network("BTC"), Limit: 1000})
+		require.NoError(t, err)
+		for _, r := range rows {
+			if v := outgoing.Intents.Value(r); outgoing.IsMerge(r.ID) && v.State == outgoing.Executed {
+				lost, _, _ = strings.Cut(h.attempts("BTC")[r.ID][0].Spends[0], ":")
+			}
+		}
+	}
+	_, err := world.Reorg(int(world.Height()-before), append(world.Transactions(true), lost)...)
+	require.NoError(t, err)
+	_, err = world.Send(sim.Tx{Replaces: lost, Payments: []sim.Payment{{To: world.Customer("himself"), Currency: "BTC", Amount: dec("0.004")}}})
+	require.NoError(t, err)
+	for range 20 {
+		h.clock.Advance(10 * time.Minute)
+		h.mine(1)
+	}
+	h.goesOn(w.ID)
+	require.Len(t, world.Transfers(payee), 1, "paid once")
+	held, err := h.store.Count(t.Context(), storage.Query{Table: outgoing.Reservations.Table, Partition: storage.Network("BTC")})
+	require.NoError(t, err)
+	require.Zero(t, held, "nothing is held up")
+	h.sound()
 }

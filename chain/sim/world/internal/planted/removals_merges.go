@@ -159,6 +159,13 @@ var mergeRemovals = []Bug{
 		Package: "chain/outgoing", Test: "TestFN02_NoMoreCoinsThanNodesRelay",
 	},
 	{
+		ID: "FT04-lost-deposit-stays-spent", File: "wallet/treasury/coins.go",
+		Old:     "spent := coin.State == outgoing.CoinSpent && kept &&",
+		New:     "spent := false && kept &&",
+		What:    "a deposit that a fork takes away beside the merge that spends it is not gone: the merge is sent for ever, and its payout waits",
+		Package: ".", Test: "TestFT04_ForkTakesADepositThatAMergeSpends",
+	},
+	{
 		ID: "FP01-locked-tenant-is-passed-over", File: "round.go",
 		Old:     "		if errors.Is(err, storage.ErrBusy) {\n			did",
 		New:     "		if errors.Is(err, storage.ErrBusy) && false {\n			did",
