@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -16,7 +17,14 @@ import (
 // this process has no source (chain.ErrNoSource) are not checked. What is wrong is logged
 // as address_altered.
 func (p *Pool) Check(ctx context.Context, network chain.Network, row storage.Row) error {
-	err := p.check(ctx, network, row)
+	return p.checkBy(ctx, network, row, func(tenant string) (chain.Derived, error) {
+		return p.only(ctx, network, tenant, UseAccount)
+	})
+}
+
+// checkBy is Check, with the accounts of tenants from account.
+func (p *Pool) checkBy(ctx context.Context, network chain.Network, row storage.Row, account func(tenant string) (chain.Derived, error)) error {
+	err := p.check(ctx, network, row, account)
 	if errors.Is(err, ErrNotDerived) {
 		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "address_altered",
 			slog.String("network", string(network)), slog.String("address", row.ID), slog.Any("error", err))
@@ -24,11 +32,11 @@ func (p *Pool) Check(ctx context.Context, network chain.Network, row storage.Row
 	return err
 }
 
-func (p *Pool) check(ctx context.Context, network chain.Network, row storage.Row) error {
+func (p *Pool) check(ctx context.Context, network chain.Network, row storage.Row, accountOf func(tenant string) (chain.Derived, error)) error {
 	a := Addresses.Value(row)
 	wrong := fmt.Errorf("%w: %s on %s, index %d", ErrNotDerived, row.ID, network, a.Index)
 	if m := p.cfg.Shared[network]; m != nil && a.Use != UseAccount && a.Use != "" {
-		account, err := p.only(ctx, network, a.Tenant, UseAccount)
+		account, err := accountOf(a.Tenant)
 		if err != nil {
 			return err
 		}
@@ -77,7 +85,7 @@ func (p *Pool) Ours(ctx context.Context, network chain.Network, tenant string, l
 
 // Owned says which of these addresses are not the tenant's for payments, or not as Check has
 // them: their errors wrap ErrNotDerived, or *storage.RowError where the row cannot be read.
-// It reads the store once.
+// It reads the store once, and once more for the account that the addresses share.
 func (p *Pool) Owned(ctx context.Context, network chain.Network, tenant string, list ...chain.Address) (wrong map[chain.Address]error, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -96,11 +104,12 @@ func (p *Pool) Owned(ctx context.Context, network chain.Network, tenant string, 
 	for _, r := range unread {
 		wrong[chain.Address(r.ID)] = r
 	}
+	account := sync.OnceValues(func() (chain.Derived, error) { return p.only(ctx, network, tenant, UseAccount) })
 	for _, row := range rows {
 		if v := Addresses.Value(row); v.Tenant != tenant || v.Use != UsePayment {
 			continue
 		}
-		switch err := p.Check(ctx, network, row); {
+		switch err := p.checkBy(ctx, network, row, func(string) (chain.Derived, error) { return account() }); {
 		case err == nil:
 			delete(wrong, chain.Address(row.ID))
 		case errors.Is(err, ErrNotDerived):

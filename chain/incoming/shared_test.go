@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -151,4 +152,36 @@ func TestK03_TwoProcessesInOneMoment(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, theirs.Address)
 	require.NotEqual(t, theirs.Address, ours.Address)
+}
+
+// TestFP10_AddressesOfAnAccountAreCheckedTogether: a process that has seen none of them reads
+// the account once for all.
+func TestFP10_AddressesOfAnAccountAreCheckedTogether(t *testing.T) {
+	t.Parallel()
+	const xrp chain.Network = "XRP"
+	calls := map[int]int{}
+	for _, n := range []int{1, 20} {
+		store, c := &failing.Store{Store: newStore(t)}, newClock()
+		pool := func() *incoming.Pool {
+			p, err := incoming.NewPool(incoming.PoolConfig{
+				Store: store, Source: &source{}, Now: c.Now, NewID: uuid.NewString, Ahead: 4, Lease: 3,
+				Shared: map[chain.Network]chain.Multiplexer{xrp: numbers{}},
+			})
+			require.NoError(t, err)
+			return p
+		}
+		var list []chain.Address
+		for first := pool(); len(list) < n; {
+			d, err := first.Take(t.Context(), xrp, "shop")
+			require.NoError(t, err)
+			list = append(list, d.Address)
+		}
+		second := pool()
+		store.Calls = 0
+		wrong, err := second.Ours(t.Context(), xrp, "shop", list...)
+		require.NoError(t, err)
+		require.Empty(t, wrong)
+		calls[n] = store.Calls
+	}
+	require.Equal(t, calls[1], calls[20], "look-ups: %v", calls)
 }
