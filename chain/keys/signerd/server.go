@@ -275,7 +275,7 @@ func (s *Server) sign(w http.ResponseWriter, r *http.Request) {
 			out.Answers[i].Refused = err.Error()
 			log.WarnContext(r.Context(), "signature_refused", slog.String("error", err.Error()))
 		case r.Context().Err() != nil: // who asked has hung up, and asks again
-			log.InfoContext(r.Context(), "question_dropped", slog.String("error", err.Error()))
+			log.WarnContext(r.Context(), "question_dropped", slog.String("error", err.Error()))
 		default:
 			out.Answers[i].Failed = err.Error()
 			log.ErrorContext(r.Context(), "signature_failed", slog.String("error", err.Error()))
