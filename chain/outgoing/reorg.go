@@ -98,7 +98,8 @@ func (n *Network) makeDue(ctx context.Context, id string) error {
 }
 
 // recheck looks at an intent that is settled. It stays so, and is looked at until it is
-// final again, where a block has its transaction.
+// final again, where a block has its transaction. Where that was reverted in the block, it
+// ends as one that is reverted at first.
 func (n *Network) recheck(ctx context.Context, j *job, atts []*att) error {
 	var a *att // the last one that has landed: those before it were reverted
 	for _, o := range atts {
@@ -109,9 +110,11 @@ func (n *Network) recheck(ctx context.Context, j *job, atts []*att) error {
 	if a == nil {
 		return fmt.Errorf("outgoing: %s without an attempt that has landed", j.v.State)
 	}
-	if a.st.State == chain.Included {
+	final := n.final(j, &a.st)
+	reverted := !a.st.Executed && j.v.Purpose != chain.ForCancel // mined again, it did nothing
+	if a.st.State == chain.Included && (!reverted || !final) {
 		s := step{op: OnRecheck}
-		if !n.final(j, &a.st) {
+		if !final {
 			s.due = n.Now().Add(n.Poll)
 		}
 		return n.commit(ctx, j, s)

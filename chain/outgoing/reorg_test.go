@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 )
 
 // TestFN08_SettledPaymentThatAReorgUndoesIsSentAgain: on both families the owner is told, and
@@ -58,6 +59,36 @@ func TestFN08_SettledPaymentThatAReorgUndoesIsSentAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFN08_SettledPaymentThatIsMinedAgainAsRevertedIsSentAnew: a reorg past finality puts
+// the transaction into a block in which it does nothing. The payment is sent anew once that
+// is final, and lands once.
+func TestFN08_SettledPaymentThatIsMinedAgainAsRevertedIsSentAnew(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{noFinality: true})
+	in := w.intent("a", 2_000_000)
+	in.Currency = "USDT"
+	w.submit(in)
+	start := w.clock()
+	w.run(12)
+	require.Equal(t, outgoing.Settled, w.state("a"))
+	first := w.last("a").Tx
+	w.chain.SetBehaviour("0xusdt", sim.Behaviour{Paused: true})
+	_, err := w.chain.Reorg(int(w.chain.Height()-w.chain.Transfers(in.To)[0].Block.Height) + 1)
+	require.NoError(t, err)
+	w.run(1)
+	w.unpaid(in)
+	require.NoError(t, w.Net.Recheck(w.ctx, start))
+	w.run(3)
+	w.chain.SetBehaviour("0xusdt", sim.Behaviour{})
+	w.run(40)
+	w.paid(in)
+	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.NotEqual(t, first, w.last("a").Tx)
+	require.Len(t, w.attempts("a"), 2)
+	require.NotContains(t, w.states("a"), outgoing.Failed)
+	w.sound()
 }
 
 // TestFN08_SettledPaymentThatIsStillThereStaysSettled: a fork that did not touch it costs a
