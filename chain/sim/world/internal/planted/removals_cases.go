@@ -24,6 +24,13 @@ var caseRemovals = []Bug{
 		Package: "withdrawal", Test: "TestFT06_WaitEndsWhereTheOutcomeIsFaster",
 	},
 	{
+		ID: "FN08-mined-again-as-reverted", File: "chain/outgoing/reorg.go",
+		Old:     "reverted := !a.st.Executed && j.v.Purpose != chain.ForCancel",
+		New:     "reverted := false && !a.st.Executed",
+		What:    "a payout that a deep reorg has mined again as reverted stays completed",
+		Package: "chain/outgoing", Test: "TestFN08_SettledPaymentThatIsMinedAgainAsRevertedIsSentAnew",
+	},
+	{
 		ID: "FN08-sweep-stays-done", File: "wallet/treasury/landed.go",
 		Old:     "		case o.Purpose == chain.ForSweep && s.State == SweepDone && o.State == outgoing.Signed && o.Reason == outgoing.ReasonReorged:\n",
 		New:     "		case o.Purpose == chain.ForSweep && s.State == SweepDone && o.State == outgoing.Signed && o.Reason == outgoing.ReasonReorged && t == nil:\n",
