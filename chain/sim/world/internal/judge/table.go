@@ -115,7 +115,7 @@ var aboutEnds = []Promise{
 	{ID: "resting", Rule: "Coins that wait to be forwarded are shown with a reason and since when."},
 	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go."},
 	{ID: "at-rest", Rule: "Coins at rest on a deposit address are forwarded, or shown with a reason, an age, and what ends it."},
-	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations."},
+	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "lies-after-deep-reorg", Why: "In some of a thousand worlds coins that a deep reorg has given back lie at a deposit's address, and no list has them."},
 }
 
 // aboutLater are promises of which some is not built yet.
