@@ -19,6 +19,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
@@ -31,6 +32,7 @@ import (
 // then reads all rows of a partition or of a table: each goes along an index.
 func TestFP12_WorkersReadNoHistory(t *testing.T) {
 	t.Parallel()
+	testenv.SQLiteApp(t)
 	file := filepath.Join(t.TempDir(), "pay.db")
 	require.NoError(t, sqlite.Migrate(t.Context(), file))
 	seen := &statements{dsn: "file:" + file + "?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)"}
