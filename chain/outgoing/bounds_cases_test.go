@@ -53,6 +53,24 @@ func TestFQ09_DepthIsNotFinalWhereFinalityIsAwaited(t *testing.T) {
 	require.NotContains(t, w.states("a"), outgoing.Settled)
 }
 
+// A node may name blocks final that the network has not made so. What a common reorg
+// takes back was not settled by such a word.
+func TestFQ09_NodeThatNamesAllFinalSettlesNothingBeforeItsDepth(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		node := w.chain.NewNode().LieFinal(1 << 40)
+		w.client.fullClient = node.Client().(fullClient)
+		w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		for range 5 {
+			w.block()
+			require.NotEqual(t, outgoing.Settled, w.state("a"), "the coin asks for six confirmations")
+		}
+		w.block()
+		require.Equal(t, outgoing.Settled, w.state("a"))
+	})
+}
+
 // Fees fall while a transaction is stuck. Its replacement has no lower bound than the
 // one that it replaces, as nodes would refuse it.
 func TestFQ09_ReplacementHasNoLowerBound(t *testing.T) {

@@ -156,19 +156,23 @@ func (n *Network) look(ctx context.Context, all []*job) (jobs []*job, byIntent m
 	return jobs, byIntent, nil
 }
 
-// final reports whether a status can no longer be undone: by the network's own
-// word, or where it has none by the depth that makes deposits final.
+// final reports whether a status can no longer be undone. It needs the depth that makes
+// deposits final, and the network's own word where it gives one: a node whose word of
+// finality runs ahead cannot settle what a common reorg takes back.
 func (n *Network) final(j *job, st *chain.Status) bool {
-	if st.Final {
-		return true
-	}
 	cur, err := n.Registry.Currency(j.v.Currency)
 	if err != nil { // retired
 		cur = n.gas
 	}
+	if st.Confirmations < cur.Confirmations {
+		return false
+	}
+	if st.Final {
+		return true
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !n.finality && !cur.WaitFinal && st.Confirmations >= cur.Confirmations
+	return !n.finality && !cur.WaitFinal
 }
 
 // picture is what all attempts of an intent come to.

@@ -255,24 +255,33 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledge
 		return false, nil // none was asked for
 	}
 	rows, err := t.cfg.Store.Rows(ctx, Reservations.Table, storage.Keys(storage.Tenant(s.Tenant), ids...)...)
-	n := chain.Network(s.Network)
+	if err != nil {
+		return false, err
+	}
+	set := make(map[string]bool, len(rows)) // what it costs was set aside at some time
+	open := make(map[string]bool, len(rows))
 	for _, row := range rows {
-		r, last := Reservations.Value(row), row.ID == ids[len(ids)-1]
-		if !r.Open {
+		set[row.ID], open[row.ID] = true, Reservations.Value(row).Open
+	}
+	n := chain.Network(s.Network)
+	gas, err := t.cfg.Registry.Gas(n)
+	if err != nil {
+		return false, err
+	}
+	for i, id := range ids {
+		last := i == len(ids)-1
+		if set[id] && !open[id] {
 			continue
 		}
 		counted := ledger.Amount(1) // what an earlier one counted towards the day's limit is not known
 		if last {
 			counted = max(1, amount)
 		}
-		err := t.Submit(ctx, chain.Intent{
-			ID: row.ID, Purpose: chain.ForGas, Tenant: s.Tenant, Network: n,
-			Currency: r.Asset, To: chain.Address(s.Address), Amount: counted, Confirmations: 1,
-		})
-		if err != nil && !errors.Is(err, outgoing.ErrDiffers) {
-			return false, err
+		in := chain.Intent{
+			ID: id, Purpose: chain.ForGas, Tenant: s.Tenant, Network: n,
+			Currency: gas.Code, To: chain.Address(s.Address), Amount: counted, Confirmations: 1,
 		}
-		off, err := t.Cancel(ctx, n, row.ID)
+		off, err := t.void(ctx, in, set[id])
 		if err != nil {
 			return false, err
 		}
@@ -280,11 +289,59 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledge
 		if s.State != SweepDone || off {
 			continue
 		}
-		if err := t.reclaim(ctx, n, row.ID); err != nil {
+		if err := t.reclaim(ctx, n, id); err != nil {
 			return false, err
 		}
 	}
-	return undone, err
+	return undone, nil
+}
+
+// void hands an order over and calls it back: from then on its id has no effect, and what
+// was set aside for it is given back. set says that something was. Where nothing was, a
+// reservation that has ended is written, as whoever was about to set it aside comes too
+// late. off says that the order was not sent and never will be.
+func (t *Treasury) void(ctx context.Context, in chain.Intent, set bool) (off bool, err error) {
+	if in, err = t.sentBy(ctx, in); err != nil {
+		return false, err
+	}
+	if in.MaxCost = max(1, in.MaxCost); set {
+		if in.MaxCost, err = t.reserve(ctx, in); err != nil {
+			return false, err
+		}
+	}
+	if err := t.cfg.Senders[in.Network].Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
+		return false, err
+	}
+	if off, err = t.Cancel(ctx, in.Network, in.ID); err != nil || !off || set {
+		return off, err
+	}
+	return off, t.neverSet(ctx, in)
+}
+
+// neverSet ends the reservation of an order that was called back before anything was seen
+// to be set aside for it.
+func (t *Treasury) neverSet(ctx context.Context, in chain.Intent) error {
+	p := storage.Tenant(in.Tenant)
+	gas, err := t.cfg.Registry.Gas(in.Network)
+	if err != nil {
+		return err
+	}
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, in.ID)
+		if err != nil || found && !r.Open {
+			return storage.Change{}, err
+		}
+		c := storage.Change{ID: fmt.Sprintf("never/%s/%d", in.ID, row.Version), Partition: p}
+		if !found {
+			c.Put = []storage.Row{Reservations.Row(in.ID, 0, time.Time{}, Reservation{Asset: gas.Code, Since: t.cfg.Now()})}
+			return c, nil
+		}
+		float, err := t.freed(ctx, p, r)
+		c.ID = fmt.Sprintf("never/%s/%d/%d", in.ID, row.Version, float.Version)
+		c.Level, r.Open = uncounted(in, r, 0), false
+		c.Put = []storage.Row{float, Reservations.Row(in.ID, row.Version, row.Due, r)}
+		return c, err
+	})
 }
 
 // reclaim has the nonce of a signed gas transfer that nobody needs any more go back to

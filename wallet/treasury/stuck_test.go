@@ -365,6 +365,49 @@ func TestW02_GasThatWasSetAsideTooLateIsCalledOff(t *testing.T) {
 	w.released()
 }
 
+// The first process sleeps until the sweep has ended, and only then hands its gas transfer
+// over: nothing is sent, and nothing stays set aside.
+func TestW02_GasThatIsHandedOverAfterItsSweepHasNoEffect(t *testing.T) {
+	t.Parallel()
+	for _, between := range []bool{false, true} {
+		t.Run(fmt.Sprintf("set aside as it is called off %v", between), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			p := w.pay("USDTERC20", "300")
+			w.until(func() bool { return len(w.intents(chain.ForSweep)) > 0 })
+			rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH"), Limit: 1})
+			require.NoError(t, err)
+			s := treasury.Sweeps.Value(rows[0])
+			require.Equal(t, 1, s.Fundings)
+			s.Fundings = 2
+			require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+				ID: "more", Partition: rows[0].Partition, Put: []storage.Row{treasury.Sweeps.Row(rows[0].ID, rows[0].Version, rows[0].Due, s)},
+			}))
+			late := chain.Intent{
+				ID: "gas/2/" + rows[0].ID, Purpose: chain.ForGas, Tenant: w.tenant, Network: w.n, Currency: "ETH",
+				To: chain.Address(p.Address), Amount: 5000, Confirmations: 1,
+			}
+			if between {
+				w.at("never/gas/2/", func() {
+					err := w.app.Treasury.Submit(t.Context(), late)
+					require.ErrorIs(t, err, outgoing.ErrDiffers)
+				})
+			}
+			w.hours(1)
+			w.mine(30)
+			require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+			before := w.chain.Balance(chain.Address(p.Address), "ETH").String()
+			require.Error(t, w.app.Treasury.Submit(t.Context(), late))
+			w.hours(1)
+			w.mine(30)
+			require.Equal(t, before, w.chain.Balance(chain.Address(p.Address), "ETH").String())
+			w.conserved("ETH", "USDTERC20")
+			w.released()
+		})
+	}
+}
+
 // A node that has fallen back behind the block of a deposit says that its address is
 // empty. What is there is not given up for that: neither coins nor tokens.
 func TestR06_SweepIsNotGivenUpOnTheWordOfANodeThatIsBehind(t *testing.T) {

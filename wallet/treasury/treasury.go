@@ -160,29 +160,35 @@ func (e *WaitError) Unwrap() error { return e.Err }
 // wait, and wraps outgoing.ErrIntent where it can never be sent: nothing is set
 // aside for it then.
 func (t *Treasury) Submit(ctx context.Context, in chain.Intent) error {
-	sender, ok := t.cfg.Senders[in.Network]
-	if !ok {
-		return fmt.Errorf("treasury: no client for network %s", in.Network)
-	}
-	info, err := t.cfg.Registry.Network(string(in.Network))
+	in, err := t.sentBy(ctx, in)
 	if err != nil {
 		return err
-	}
-	if info.Family == chain.AccountFamily && in.From == "" {
-		hot, err := t.cfg.Addresses.Hot(ctx, in.Network, in.Tenant)
-		if err != nil {
-			return err
-		}
-		in.From, in.FromKey = t.account(in.Network, hot.Address), hot.Key
 	}
 	if in.MaxCost, err = t.reserve(ctx, in); err != nil {
 		return err
 	}
-	err = sender.Submit(ctx, in)
+	err = t.cfg.Senders[in.Network].Submit(ctx, in)
 	if errors.Is(err, outgoing.ErrIntent) {
 		err = errors.Join(err, t.unreserve(ctx, in))
 	}
 	return err
+}
+
+// sentBy names the hot address as sender where the order names none.
+func (t *Treasury) sentBy(ctx context.Context, in chain.Intent) (chain.Intent, error) {
+	if _, ok := t.cfg.Senders[in.Network]; !ok {
+		return in, fmt.Errorf("treasury: no client for network %s", in.Network)
+	}
+	info, err := t.cfg.Registry.Network(string(in.Network))
+	if err != nil || info.Family != chain.AccountFamily || in.From != "" {
+		return in, err
+	}
+	hot, err := t.cfg.Addresses.Hot(ctx, in.Network, in.Tenant)
+	if err != nil {
+		return in, err
+	}
+	in.From, in.FromKey = t.account(in.Network, hot.Address), hot.Key
+	return in, nil
 }
 
 // shared reports whether the addresses of a network are of accounts that many of

@@ -85,4 +85,11 @@ var treasuryOmissions = []Bug{
 		What:    "gas on its way to an address whose sweep has landed is not called off",
 		Package: "wallet/treasury", Test: "TestW02_GasThatWasSetAsideTooLateIsCalledOff",
 	},
+	{
+		ID: "omit-treasury-never-set", File: "wallet/treasury/funding.go",
+		Old:     "	return off, t.neverSet(ctx, in)\n",
+		New:     "	return off, nil\n",
+		What:    "gas that is set aside after its sweep has ended stays set aside",
+		Package: "wallet/treasury", Test: "TestW02_GasThatIsHandedOverAfterItsSweepHasNoEffect",
+	},
 }

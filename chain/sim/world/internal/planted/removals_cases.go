@@ -179,10 +179,17 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ09-depth-is-final", File: "chain/outgoing/watch.go",
-		Old:     "!n.finality && !cur.WaitFinal && st.Confirmations",
-		New:     "!n.finality && st.Confirmations",
+		Old:     "return !n.finality && !cur.WaitFinal",
+		New:     "return !n.finality",
 		What:    "a depth is final where the currency waits for the network's word",
 		Package: "chain/outgoing", Test: "TestFQ09_DepthIsNotFinalWhereFinalityIsAwaited",
+	},
+	{
+		ID: "FQ09-word-ahead", File: "chain/outgoing/watch.go",
+		Old:     "if st.Confirmations < cur.Confirmations {",
+		New:     "if false {",
+		What:    "a node's word alone settles a payout that a common reorg takes back",
+		Package: "chain/outgoing", Test: "TestFQ09_NodeThatNamesAllFinalSettlesNothingBeforeItsDepth",
 	},
 	{
 		ID: "FQ09-lower-bound", File: "chain/outgoing/plan.go",
