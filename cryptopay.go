@@ -160,6 +160,7 @@ func (a *App) chains() error {
 		o.Store, o.Client, o.Registry, o.Signer, o.Now, o.Log = c.Store, client, c.Registry, c.Signer, c.Clock.Now, c.Log
 		o.Halted, o.Retired, o.Able = eitherHalts(a.haltedIntent, o.Halted), c.Retire, a.able
 		o.GasFor = func(ctx context.Context, in chain.Intent) (string, error) { return a.Treasury.GasFor(ctx, in) }
+		o.Trail = func(ctx context.Context) ([]chain.Block, error) { return n.in.Trail(ctx) }
 		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }, o.Handle)
 		o.Raise = lowerBound(a.raise, o.Raise)
 		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }

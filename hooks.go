@@ -26,7 +26,7 @@ var wired = []struct {
 	{"Payments", []string{"Store", "Registry", "Rates", "Addresses", "Tenants", "Wallets", "Head", "CheckAddresses", "Undecided", "Retired", "Now", "NewID", "Log"}},
 	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Mandates", "Retired", "Now", "NewID", "Log"}},
 	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Halted", "Now", "Log"}},
-	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Costly", "MayCost", "GasFor", "Ordered", "Retired", "Able", "Now", "Log"}},
+	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Costly", "MayCost", "GasFor", "Trail", "Ordered", "Retired", "Able", "Now", "Log"}},
 }
 
 // checkWired refuses what the App would have to overwrite. The error names every

@@ -212,6 +212,16 @@ func (n *Network) Status(ctx context.Context) (Status, error) {
 	}, nil
 }
 
+// Trail returns the newest blocks that were read, the oldest first; none before the first
+// was, and while the network is halted. It reads one row. Safe for concurrent use.
+func (n *Network) Trail(ctx context.Context) ([]chain.Block, error) {
+	cur, _, err := n.cursor(ctx)
+	if err != nil || cur.Halted != "" {
+		return nil, err
+	}
+	return n.blocks(cur.Trail)
+}
+
 // cursor reads the stored cursor and its version; 0 where there is none yet.
 func (n *Network) cursor(ctx context.Context) (Cursor, int64, error) {
 	cur, row, _, err := Cursors.One(ctx, n.cfg.Store, n.part, CursorID)

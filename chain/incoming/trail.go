@@ -1,7 +1,9 @@
 package incoming
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +66,17 @@ func (t Trail) Blocks() ([]chain.Block, error) {
 		out, parent = append(out, b), b.Hash
 	}
 	return out, nil
+}
+
+// Leaves reports whether a block is on another branch: the trail has another one at its
+// height. Of heights that it does not have it says nothing.
+func (t Trail) Leaves(b chain.Block) (bool, error) {
+	blocks, err := t.Blocks()
+	if err != nil || b.Hash == "" {
+		return false, err
+	}
+	i, known := slices.BinarySearchFunc(blocks, b.Height, func(r chain.Block, height int64) int { return cmp.Compare(r.Height, height) })
+	return known && blocks[i].Hash != b.Hash, nil
 }
 
 // block reads one entry: height, hash and time.

@@ -153,9 +153,14 @@ func (n *Network) never(ctx context.Context, j *job, a *att, gone []string) (boo
 		if err != nil {
 			return false, err
 		}
-		if len(st) == 1 && st[0].State == chain.Conflicted && n.final(j, &st[0]) {
-			return true, nil
+		if len(st) != 1 || st[0].State != chain.Conflicted || !n.final(j, &st[0]) {
+			continue
 		}
+		tip, err := n.Client.Tip(ctx)
+		if err == nil {
+			err = n.branch(ctx, tip.Head, &att{tx: source.Tx, st: st[0]})
+		}
+		return err == nil, err
 	}
 	return false, nil
 }

@@ -85,6 +85,10 @@ type Config struct {
 	// GasFor names the currency of the sweep that a gas transfer is for, "" = not known:
 	// a halt of it stops the transfer. Defaults to never knowing.
 	GasFor func(ctx context.Context, in chain.Intent) (currency string, err error)
+	// Trail are the newest blocks that deposits were read from, the oldest first; none where
+	// that is not known. It is read before a transaction is taken for final: a node on
+	// another branch settles nothing. Defaults to believing the node.
+	Trail func(ctx context.Context) ([]chain.Block, error)
 	// Payer is asked who pays the network for an intent, on networks that are
 	// chain.Sponsored. Defaults to the sender.
 	Payer func(ctx context.Context, in chain.Intent) (chain.Derived, error)

@@ -32,7 +32,6 @@ func (n *Network) Recheck(ctx context.Context, since time.Time) error {
 				{Column: "state", Op: storage.Eq, Value: Settled},
 				{Column: "updated_at", Op: storage.Ge, Value: since},
 				{Column: storage.ColID, Op: storage.Gt, Value: last},
-				n.listed(),
 			},
 		})
 		if err != nil {
@@ -114,7 +113,7 @@ func (n *Network) recheck(ctx context.Context, j *job, atts []*att) error {
 	reverted := !a.st.Executed && j.v.Purpose != chain.ForCancel // mined again, it did nothing
 	if a.st.State == chain.Included && (!reverted || !final) {
 		s := step{op: OnRecheck}
-		if !final {
+		if !final || a.ahead {
 			s.due = n.Now().Add(n.Poll)
 		}
 		return n.commit(ctx, j, s)

@@ -36,6 +36,9 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
 		j.v.State, j.v.Reason = Settled, n.less(j, won)
 		s.unpaid = j.unpaid(&won.v)
+		if won.ahead {
+			s.due = n.Now().Add(n.Poll) // it is looked at again until its block was read
+		}
 	case aside:
 		n.waitOn(j, &s, why)
 	case j.v.again(), len(j.riders) > 0 && !off:

@@ -18,6 +18,7 @@ type att struct {
 	v       AttemptRow
 	version int64
 	st      chain.Status
+	ahead   bool // deposits of its block were not read yet
 }
 
 // mined is the hash under which the attempt is in a block: another one where
@@ -150,8 +151,19 @@ func (n *Network) look(ctx context.Context, all []*job) (jobs []*job, byIntent m
 	if len(answers) != len(ask) {
 		return nil, nil, fmt.Errorf("outgoing: status on %s: %w: %d answers to %d questions", n.info.Code, chain.ErrNode, len(answers), len(ask))
 	}
+	job := map[string]*job{}
+	for _, j := range jobs {
+		job[j.id] = j
+	}
+	var final []*att // or settled already
 	for i := range answers {
 		open[i].st = answers[i]
+		if a := open[i]; a.st.State != chain.Unknown && (a.v.Fate == Landed || n.final(job[a.v.Intent], &a.st)) {
+			final = append(final, a)
+		}
+	}
+	if err := n.branch(ctx, tip.Head, final...); err != nil {
+		return nil, nil, err
 	}
 	return jobs, byIntent, nil
 }

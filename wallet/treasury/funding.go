@@ -93,7 +93,8 @@ func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain
 	return max(0, need-have), signed, err
 }
 
-// reached is nil where the node has the blocks that make the sweep's deposits final.
+// reached is nil where the node has the blocks that make the sweep's deposits final, and its
+// head is on the chain that they were read from.
 func (t *Treasury) reached(ctx context.Context, s Sweep) error {
 	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(s.Network), s.Deposits...)...)
 	if err != nil {
@@ -109,7 +110,16 @@ func (t *Treasury) reached(ctx context.Context, s Sweep) error {
 				s.Address, chain.ErrBehind, tip.Head.Height, r.ID, d.FinalAt)
 		}
 	}
-	return nil
+	cur, _, _, err := incoming.Cursors.One(ctx, t.cfg.Store, storage.Network(s.Network), incoming.CursorID)
+	if err != nil {
+		return err
+	}
+	left, err := cur.Trail.Leaves(tip.Head)
+	if left {
+		err = fmt.Errorf("treasury: what %s holds is not known yet: %w: its block %d %s is on a branch that was left",
+			s.Address, chain.ErrBehind, tip.Head.Height, tip.Head.Hash)
+	}
+	return err
 }
 
 // still is nil where a sweep's address holds what was read before, and the node had the

@@ -408,6 +408,51 @@ func TestW02_GasThatIsHandedOverAfterItsSweepHasNoEffect(t *testing.T) {
 	}
 }
 
+// TestR05_SweepIsNotGivenUpOnTheWordOfANodeOnABranchThatWasLeft: the node is as high as the
+// block that makes the deposit final, on a branch in which the address is empty.
+func TestR05_SweepIsNotGivenUpOnTheWordOfANodeOnABranchThatWasLeft(t *testing.T) {
+	t.Parallel()
+	for _, currency := range []string{"ETH", "USDTERC20"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			head := func() string {
+				tip, err := w.chain.Client().Tip(t.Context())
+				require.NoError(t, err)
+				return tip.Head.Hash
+			}
+			w.chain.Mine(40)
+			left := head()
+			_, err := w.chain.ReorgTo(40, 20)
+			require.NoError(t, err)
+			p := w.pay(currency, "300")
+			w.chain.Mine(40)
+			for _, worker := range w.app.Workers() {
+				if worker.Name == "incoming/ETH" {
+					_, err := worker.Step(t.Context())
+					require.NoError(t, err)
+				}
+			}
+			stay := head()
+			_, err = w.chain.Switch(left)
+			require.NoError(t, err)
+			for range 3 {
+				_, err := w.app.Treasury.Step(t.Context(), w.n)
+				require.ErrorIs(t, err, chain.ErrBehind)
+				w.clock.Advance(10 * time.Minute)
+			}
+			require.Equal(t, treasury.SweepNew, w.sweeps()[0].State)
+			_, err = w.chain.Switch(stay)
+			require.NoError(t, err)
+			w.mine(45)
+			require.Equal(t, payment.Completed, w.payment(p.ID).Status)
+			require.Equal(t, treasury.SweepDone, w.sweeps()[0].State)
+			w.conserved("ETH", currency)
+		})
+	}
+}
+
 // A node that has fallen back behind the block of a deposit says that its address is
 // empty. What is there is not given up for that: neither coins nor tokens.
 func TestR06_SweepIsNotGivenUpOnTheWordOfANodeThatIsBehind(t *testing.T) {

@@ -58,7 +58,7 @@ func (r *run) liveness() {
 		if r.settle(); r.failure != nil {
 			return
 		}
-		r.rest(round == 1)
+		r.rest(round == 1 || r.deep)
 		r.audit()
 		r.judged(true)
 		if r.w.Check != nil && r.failure == nil {

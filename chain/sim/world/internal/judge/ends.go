@@ -87,7 +87,7 @@ func (j *Judge) landed(s *Scene, shop *Shop, p *Payout) {
 			tx = m.Tx
 		}
 	}
-	j.ask("paid", !s.Weather.Restored && !s.Weather.Deep, tx != "" && tx == p.Tx, "withdrawal %s is completed by %q, and %q paid it", p.ID, p.Tx, tx)
+	j.ask("paid", !s.Weather.Restored, tx != "" && tx == p.Tx || s.Weather.Deep && p.Reason != "", "withdrawal %s is completed by %q, and %q paid it", p.ID, p.Tx, tx)
 }
 
 // setAside is that nothing stays set aside for gas when nothing is on its way any more. No

@@ -107,7 +107,7 @@ var aboutEnds = []Promise{
 	{ID: "full", Rule: "A payment for which enough came in time is completed."},
 	{ID: "partial", Rule: "What came in time for a payment that was not paid in full is credited when its window has ended."},
 	{ID: "empty", Rule: "A payment for which nothing came is expired or failed, and credits nothing."},
-	{ID: "paid", Rule: "A completed withdrawal was executed on the chain, by the transaction that it shows."},
+	{ID: "paid", Rule: "A completed withdrawal was executed on the chain, by the transaction that it shows; one that a deep reorg took away says so."},
 	{ID: "complete", Rule: "While an address is watched every unit that lands on it is booked once: to the payment, or to suspense."},
 	{ID: "I26", Rule: "Per network and coin the books are what the chain holds at our addresses, but for dust, for places finer than the books', and for what was paid for a withdrawal that somebody edited and that waits for a person."},
 	{ID: "deposits-deep", Rule: "The list of deposits is what the payment shows also after reorgs that were deeper than the required confirmations.", Open: "rounding-after-deep-reorg", Why: "A net that was rounded over several deposits is some units off the sum of theirs once one of them is taken back."},
@@ -115,7 +115,7 @@ var aboutEnds = []Promise{
 	{ID: "resting", Rule: "Coins that wait to be forwarded are shown with a reason and since when."},
 	{ID: "resting-ends", Rule: "They are shown with what ends it: the next look, or the cost below which they go."},
 	{ID: "at-rest", Rule: "Coins at rest on a deposit address are forwarded, or shown with a reason, an age, and what ends it."},
-	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "lies-after-deep-reorg", Why: "In some of a thousand worlds coins that a deep reorg has given back lie at a deposit's address, and no list has them."},
+	{ID: "at-rest-deep", Rule: "The same after reorgs that were deeper than the required confirmations."},
 }
 
 // aboutLater are promises of which some is not built yet.

@@ -1,0 +1,39 @@
+package outgoing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// branch is nil where what a node, whose head is head, says of these attempts is of the
+// chain that deposits were read from. After a fork a node may stay on the branch that
+// others have left, and call what only it has final: what is settled by its word nobody
+// looks at again. A block that is below those that are remembered says nothing, but a head
+// there is of a node that stands still. An attempt whose block was not read yet is marked:
+// should that block be left before it is read, no fork is noticed.
+func (n *Network) branch(ctx context.Context, head chain.Block, final ...*att) error {
+	if n.Trail == nil || len(final) == 0 {
+		return nil
+	}
+	read, err := n.Trail(ctx)
+	if err != nil || len(read) == 0 {
+		return err
+	}
+	last := read[len(read)-1].Height
+	if head.Height < read[0].Height {
+		return fmt.Errorf("outgoing: %s: %w: its head is %d, and block %d was read", n.info.Code, chain.ErrBehind, head.Height, last)
+	}
+	for _, a := range final {
+		b := a.st.Block
+		k, known := slices.BinarySearchFunc(read, b.Height, func(r chain.Block, height int64) int { return cmp.Compare(r.Height, height) })
+		if known && read[k].Hash != b.Hash {
+			return fmt.Errorf("outgoing: %s: %w: it calls block %d %s final, and block %s was read at this height", n.info.Code, chain.ErrBehind, b.Height, b.Hash, read[k].Hash)
+		}
+		a.ahead = b.Height > last
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package outgoing_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+)
+
+// blocks are the newest of the chain, as an honest node tells them.
+func (w *world) blocks(keep int64) (out []chain.Block) {
+	at := w.chain.Client().(chain.Locator)
+	for h := max(1, w.chain.Height()-keep+1); h <= w.chain.Height(); h++ {
+		b, err := at.BlockAt(w.ctx, h)
+		require.NoError(w.t, err)
+		out = append(out, b)
+	}
+	return out
+}
+
+// TestR05_NodeOnABranchThatOthersHaveLeftSettlesNothing: a reorg past finality takes a payout
+// away, and the node of one process stays behind. What it calls final is not settled again,
+// neither while its branch is remembered nor when the chain has long gone on.
+func TestR05_NodeOnABranchThatOthersHaveLeftSettlesNothing(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []int64{256, 8} {
+		families(t, func(t *testing.T, w *world) {
+			w.set.change = func(c *outgoing.Config) {
+				c.Trail = func(context.Context) ([]chain.Block, error) { return w.blocks(keep), nil }
+			}
+			w.restart()
+			node := w.chain.NewNode()
+			w.client.fullClient = node.Client().(fullClient)
+			start := w.clock()
+			in := w.submit(w.intent("a", coin))
+			w.run(12)
+			require.Equal(t, outgoing.Settled, w.state("a"))
+			node.Freeze()
+			w.evict(w.last("a").Tx)
+			w.chain.Mine(20)
+			require.NoError(t, w.Net.Recheck(w.ctx, start))
+			for range 5 {
+				w.advance(time.Minute)
+				require.ErrorIs(t, w.step(), chain.ErrBehind, "it says that all is well")
+			}
+			require.False(t, w.get("a").Due.IsZero(), "somebody has to look")
+			w.unpaid(in)
+			node.Honest()
+			w.run(40)
+			w.paid(in)
+			require.Equal(t, outgoing.Settled, w.state("a"))
+			require.True(t, w.get("a").Due.IsZero())
+			w.sound()
+		})
+	}
+}
+
+// TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft: the node stays behind before the
+// order is settled.
+func TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.set.change = func(c *outgoing.Config) {
+			c.Trail = func(context.Context) ([]chain.Block, error) { return w.blocks(256), nil }
+		}
+		w.restart()
+		node := w.chain.NewNode()
+		w.client.fullClient = node.Client().(fullClient)
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.chain.Mine(12)
+		node.Freeze()
+		w.evict(w.attempts("a")[0].Tx)
+		w.chain.Mine(20)
+		w.advance(time.Minute)
+		require.ErrorIs(t, w.step(), chain.ErrBehind)
+		require.NotEqual(t, outgoing.Settled, w.state("a"))
+		node.Honest()
+		w.run(40)
+		w.paid(in)
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		w.sound()
+	})
+}
+
+// TestR05_SettledBeforeItsBlockWasReadIsLookedAtAgain: the reader of deposits is behind, and
+// a reorg past finality replaces blocks that it has never read: it sees no fork. An order
+// that was settled in them is looked at until they are read, and is sent again.
+func TestR05_SettledBeforeItsBlockWasReadIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		read := w.blocks(256)
+		w.set.change = func(c *outgoing.Config) {
+			c.Trail = func(context.Context) ([]chain.Block, error) { return read, nil }
+		}
+		w.restart()
+		in := w.submit(w.intent("a", coin))
+		w.run(12)
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.False(t, w.get("a").Due.IsZero(), "its block was not read")
+		w.evict(w.last("a").Tx)
+		w.chain.Mine(20)
+		w.unpaid(in)
+		w.run(1)
+		require.NotEqual(t, outgoing.Settled, w.state("a"))
+		w.run(40)
+		w.paid(in)
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.False(t, w.get("a").Due.IsZero())
+		read = w.blocks(256)
+		w.run(1)
+		require.True(t, w.get("a").Due.IsZero(), "its block was read")
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		w.sound()
+	})
+}
+
+// TestR05_OrderOfACurrencyThatThisProcessDoesNotListIsLookedAtAgain: whoever learns of the
+// fork may run a version that does not list the token, and the others do not learn of it.
+func TestR05_OrderOfACurrencyThatThisProcessDoesNotListIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{noFinality: true})
+	start := w.clock()
+	in := w.intent("a", 2_000_000)
+	in.Currency = "USDT"
+	w.submit(in)
+	w.run(12)
+	require.Equal(t, outgoing.Settled, w.state("a"))
+	w.evict(w.last("a").Tx)
+	both, coins := w.reg, []chain.Currency(nil)
+	for _, c := range both.On("ETH") {
+		if c.Code != "USDT" {
+			coins = append(coins, *c)
+		}
+	}
+	info, err := both.Network("ETH")
+	require.NoError(t, err)
+	w.reg, err = chain.NewRegistry([]chain.NetworkInfo{info}, coins)
+	require.NoError(t, err)
+	require.NoError(t, w.process().Recheck(w.ctx, start))
+	w.reg = both
+	w.run(40)
+	w.paid(in)
+	w.sound()
+}
