@@ -5,9 +5,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 )
+
+// unreadFor is how long after its block a settled order is looked at for want of a reader:
+// far less than nodes remember transactions, as one that they forget looks undone.
+const unreadFor = 6 * time.Hour
 
 // branch is nil where what a node, whose head is head, says of these attempts is of the
 // chain that deposits were read from. After a fork a node may stay on the branch that
@@ -33,7 +38,7 @@ func (n *Network) branch(ctx context.Context, head chain.Block, final ...*att) e
 		if known && read[k].Hash != b.Hash {
 			return fmt.Errorf("outgoing: %s: %w: it calls block %d %s final, and block %s was read at this height", n.info.Code, chain.ErrBehind, b.Height, b.Hash, read[k].Hash)
 		}
-		a.ahead = b.Height > last
+		a.ahead = b.Height > last && n.Now().Sub(b.Time) < unreadFor
 	}
 	return nil
 }

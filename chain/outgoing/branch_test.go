@@ -119,6 +119,30 @@ func TestR05_SettledBeforeItsBlockWasReadIsLookedAtAgain(t *testing.T) {
 	})
 }
 
+// TestR05_OrderWhoseBlockNobodyReadsIsLookedAtForHours: and not until nodes forget it, as one
+// that they forget looks undone.
+func TestR05_OrderWhoseBlockNobodyReadsIsLookedAtForHours(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		read := w.blocks(256)
+		w.set.change = func(c *outgoing.Config) {
+			c.Trail = func(context.Context) ([]chain.Block, error) { return read, nil }
+		}
+		w.restart()
+		w.submit(w.intent("a", coin))
+		w.run(12)
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		w.advance(5 * time.Hour)
+		require.NoError(t, w.step())
+		require.False(t, w.get("a").Due.IsZero())
+		w.advance(2 * time.Hour)
+		require.NoError(t, w.step())
+		require.True(t, w.get("a").Due.IsZero())
+		require.Equal(t, outgoing.Settled, w.state("a"))
+		w.sound()
+	})
+}
+
 // TestR05_OrderOfACurrencyThatThisProcessDoesNotListIsLookedAtAgain: whoever learns of the
 // fork may run a version that does not list the token, and the others do not learn of it.
 func TestR05_OrderOfACurrencyThatThisProcessDoesNotListIsLookedAtAgain(t *testing.T) {

@@ -207,10 +207,17 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FR05-not-read-yet", File: "chain/outgoing/branch.go",
-		Old:     "		a.ahead = b.Height > last\n",
-		New:     "		a.ahead = false\n",
+		Old:     "a.ahead = b.Height > last &&",
+		New:     "a.ahead = false &&",
 		What:    "a payout whose block is left before its deposits were read stays settled",
 		Package: "chain/outgoing", Test: "TestR05_SettledBeforeItsBlockWasReadIsLookedAtAgain",
+	},
+	{
+		ID: "FR05-looked-at-for-ever", File: "chain/outgoing/branch.go",
+		Old:     " && n.Now().Sub(b.Time) < unreadFor",
+		New:     "",
+		What:    "a settled payout is looked at until nodes have forgotten it, and is paid again where it has lapsed",
+		Package: "chain/outgoing", Test: "TestR05_OrderWhoseBlockNobodyReadsIsLookedAtForHours",
 	},
 	{
 		ID: "FR05-stands-still", File: "chain/outgoing/branch.go",
