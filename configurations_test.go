@@ -374,7 +374,7 @@ func TestFM01_ConfigurationsSideBySide(t *testing.T) {
 		},
 		"no word of what others can": func(testing.TB) func(*cryptopay.Config) {
 			return func(cfg *cryptopay.Config) { // as a version before batches and children
-				cfg.Outgoing.MaxPayments, cfg.Outgoing.NoChildren, cfg.GoneAfter = 1, true, -1
+				cfg.Outgoing.MaxPayments, cfg.Outgoing.DisableCPFP, cfg.GoneAfter = 1, true, -1
 			}
 		},
 	}

@@ -51,7 +51,7 @@ type network struct {
 	name   chain.Network
 	client chain.Client
 	in     *incoming.Network
-	out    *outgoing.Network
+	out    *outgoing.Sender
 
 	started atomic.Bool // its cursor is somewhere
 }

@@ -96,7 +96,7 @@ func TestFT04_PayoutOfMoreCoinsThanOneTransactionHolds(t *testing.T) {
 	for intent, list := range h.attempts("BTC") {
 		for _, a := range list {
 			require.LessOrEqual(t, len(a.Spends), 200, intent)
-			if a.Fate == outgoing.Landed {
+			if a.State == outgoing.AttemptFinal {
 				paid += a.MaxCost
 			}
 		}
@@ -265,7 +265,7 @@ func (h *host) merges() (landed int) {
 	h.t.Helper()
 	for intent, list := range h.attempts("BTC") {
 		for _, a := range list {
-			if outgoing.IsMerge(intent) && a.Fate == outgoing.Landed {
+			if outgoing.IsMerge(intent) && a.State == outgoing.AttemptFinal {
 				landed++
 			}
 		}
@@ -405,7 +405,7 @@ func (h *host) shownReason(id string) string {
 func (h *host) nothingReserved(n chain.Network) {
 	h.t.Helper()
 	p := storage.Network(string(n))
-	held, err := h.store.Count(h.t.Context(), storage.Query{Table: outgoing.Reservations.Table, Partition: p})
+	held, err := h.store.Count(h.t.Context(), storage.Query{Table: outgoing.InputReservations.Table, Partition: p})
 	require.NoError(h.t, err)
 	require.Zero(h.t, held)
 	open, err := h.store.Count(h.t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: p, Where: []storage.Cond{
@@ -457,7 +457,7 @@ func TestFT04_ForkTakesADepositThatAMergeSpends(t *testing.T) {
 	}
 	h.goesOn(w.ID)
 	require.Len(t, world.Transfers(payee), 1, "paid once")
-	held, err := h.store.Count(t.Context(), storage.Query{Table: outgoing.Reservations.Table, Partition: storage.Network("BTC")})
+	held, err := h.store.Count(t.Context(), storage.Query{Table: outgoing.InputReservations.Table, Partition: storage.Network("BTC")})
 	require.NoError(t, err)
 	require.Zero(t, held, "nothing is held up")
 	h.sound()

@@ -196,7 +196,7 @@ func TestFN08_CompletedPayoutThatAReorgUndoesIsTold(t *testing.T) {
 					require.NoError(t, err)
 					return v.State
 				}
-				for deep && state() != outgoing.Settled {
+				for deep && state() != outgoing.Final {
 					h.mine(1)
 				}
 				w, err := h.app.Withdrawals.Get(t.Context(), h.tenant, id)
@@ -224,7 +224,7 @@ func TestFN08_CompletedPayoutThatAReorgUndoesIsTold(t *testing.T) {
 				require.Equal(t, "completed", h.status(h.tenant, id))
 				require.Equal(t, []string{"reorged", ""}, h.reasons(id))
 				h.paidOnce(h.tenant, id)
-				require.Equal(t, outgoing.Settled, state())
+				require.Equal(t, outgoing.Final, state())
 				h.sound()
 			})
 		}

@@ -28,7 +28,7 @@ func TestL02_AnswerIsWholeOrAnError(t *testing.T) {
 		w.restart()
 		w.submit(w.intent("settled", coin))
 		w.run(20)
-		require.Equal(t, outgoing.Settled, w.state("settled"))
+		require.Equal(t, outgoing.Final, w.state("settled"))
 		for _, id := range []string{"a", "b", "c"} {
 			w.submit(w.intent(id, coin))
 		}
@@ -110,7 +110,7 @@ func TestQuoteIsWhatItCosts(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, fee, same)
 			w.submit(in)
-			w.comesTo("a", outgoing.Settled)
+			w.comesTo("a", outgoing.Final)
 			bound := w.attempts("a")[0].MaxCost
 			var merged ledger.Amount
 			for _, r := range w.rows(outgoing.Attempts.Table) {
@@ -177,7 +177,7 @@ func TestAnswersOfManyRows(t *testing.T) {
 			if v.Reserved = 1; i > 0 {
 				v.State = outgoing.Signed
 			}
-			a := outgoing.AttemptRow{Intent: r.ID, Number: 1, Fate: outgoing.Open}
+			a := outgoing.AttemptRow{Intent: r.ID, Number: 1, State: outgoing.Open}
 			c.Put = append(c.Put, outgoing.Intents.Row(r.ID, r.Version, time.Time{}, v), outgoing.Attempts.Row("tx/"+r.ID, 0, time.Time{}, a))
 		}
 		c.ID, c.Partition = "signed", storage.Network(w.gas)

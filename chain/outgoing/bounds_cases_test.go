@@ -50,7 +50,7 @@ func TestFQ09_DepthIsNotFinalWhereFinalityIsAwaited(t *testing.T) {
 	w.submit(w.intent("a", coin))
 	w.run(30)
 	require.Equal(t, outgoing.Executed, w.state("a"))
-	require.NotContains(t, w.states("a"), outgoing.Settled)
+	require.NotContains(t, w.states("a"), outgoing.Final)
 }
 
 // A node may name blocks final that the network has not made so. What a common reorg
@@ -64,10 +64,10 @@ func TestFQ09_NodeThatNamesAllFinalSettlesNothingBeforeItsDepth(t *testing.T) {
 		require.NoError(t, w.step())
 		for range 5 {
 			w.block()
-			require.NotEqual(t, outgoing.Settled, w.state("a"), "the coin asks for six confirmations")
+			require.NotEqual(t, outgoing.Final, w.state("a"), "the coin asks for six confirmations")
 		}
 		w.block()
-		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.Equal(t, outgoing.Final, w.state("a"))
 	})
 }
 
@@ -124,14 +124,14 @@ func TestFQ09_OneAddressTwoAmounts(t *testing.T) {
 			require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
 				ID: "older", Partition: storage.Network(w.gas), Put: []storage.Row{outgoing.Attempts.Row(row.ID, row.Version, time.Time{}, v)},
 			}))
-			for w.state("a") != outgoing.Settled {
+			for w.state("a") != outgoing.Final {
 				w.run(1)
 			}
 			other := map[string]string{"b": "c", "c": "b"}[left]
-			require.Equal(t, outgoing.Settled, w.state(other))
+			require.Equal(t, outgoing.Final, w.state(other))
 			require.Equal(t, orders[other].Amount, w.last(other).Amount)
-			require.NotContains(t, w.states(left), outgoing.Settled)
-			require.Empty(t, w.get(left).Carrier)
+			require.NotContains(t, w.states(left), outgoing.Final)
+			require.Empty(t, w.get(left).BatchLeader)
 		})
 	}
 }
@@ -151,7 +151,7 @@ func TestFQ09_GasIsCountedWithNativeCoins(t *testing.T) {
 	b.Amount -= fee.Max
 	w.submit(b)
 	_ = w.step()
-	require.Equal(t, outgoing.ReasonGasShort, w.last("b").Reason)
+	require.Equal(t, outgoing.ReasonOperatorFunds, w.last("b").Reason)
 	require.Equal(t, 1, w.signer.calls)
 	w.fund(w.hot, "ETH", coin)
 	w.run(20)

@@ -20,7 +20,7 @@ const unreadFor = 6 * time.Hour
 // looks at again. A block that is below those that are remembered says nothing, but a head
 // there is of a node that stands still. An attempt whose block was not read yet is marked:
 // should that block be left before it is read, no fork is noticed.
-func (n *Network) branch(ctx context.Context, head chain.Block, final ...*att) error {
+func (n *Sender) branch(ctx context.Context, head chain.Block, final ...*attempt) error {
 	if n.Trail == nil || len(final) == 0 {
 		return nil
 	}

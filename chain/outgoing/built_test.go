@@ -43,9 +43,9 @@ func TestW14_BuiltTransactionAboveTheCapIsNotSigned(t *testing.T) {
 	in.MaxCost = fee.Max - 1
 	w.submit(in)
 	w.run(3)
-	require.Equal(t, outgoing.ReasonTooDear, w.last("a").Reason)
+	require.Equal(t, outgoing.ReasonFeeTooHigh, w.last("a").Reason)
 	require.Zero(t, w.signer.calls)
-	require.Empty(t, w.rows(outgoing.Reservations.Table))
+	require.Empty(t, w.rows(outgoing.InputReservations.Table))
 }
 
 func TestW15_BuiltOtherwiseThanOrderedIsNotSigned(t *testing.T) {
@@ -116,7 +116,7 @@ func TestK05_UsedUpWithinWhatWasSetAside(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	w := funded(t, setup{change: func(c *outgoing.Config) {
-		c.Float = func(context.Context, chain.Intent, ledger.Amount) (bool, error) { asked++; return asked == 1, nil }
+		c.CheckGasBudget = func(context.Context, chain.Intent, ledger.Amount) (bool, error) { asked++; return asked == 1, nil }
 	}})
 	in := w.submit(w.intent("a", coin))
 	w.signer.lose = 1
@@ -181,7 +181,7 @@ func TestW04_MalleatedTransactionSettles(t *testing.T) {
 		w.alien[tx] = true
 		w.run(12)
 		w.paid(in)
-		require.Equal(t, outgoing.Settled, w.last("a").State)
+		require.Equal(t, outgoing.Final, w.last("a").State)
 		require.Equal(t, tx, w.last("a").CostTx)
 		// The change is a coin under the hash that was mined.
 		b := w.submit(w.intent("b", 4*coin))

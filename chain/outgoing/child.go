@@ -20,62 +20,62 @@ import (
 // helped. Its coin is not there yet: it becomes one like others when the parent has
 // landed, and never was one where something else lands in the parent's place.
 
-// ChildOf is the id of the intent that helps another.
-func ChildOf(intent string) string { return childPrefix + intent }
+// CPFPIntentID is the id of the intent that helps another.
+func CPFPIntentID(intent string) string { return childPrefix + intent }
 
 const childPrefix = "child/"
 
-// IsChild reports whether an id is one of ChildOf.
-func IsChild(intent string) bool { return strings.HasPrefix(intent, childPrefix) }
+// IsCPFP reports whether an id is one of ChildOf.
+func IsCPFP(intent string) bool { return strings.HasPrefix(intent, childPrefix) }
 
-func (j *job) child() bool { return j.v.Purpose == chain.ForCancel && IsChild(j.id) }
+func (j *claimedIntent) child() bool { return j.v.Purpose == chain.ForCancel && IsCPFP(j.id) }
 
-// kept is the attempt that nodes keep though a dearer one was sent more than once in
+// keptAttempt is the attempt that nodes keep though a dearer one was sent more than once in
 // its place, nil where there is none.
-func (p *picture) kept() *att {
+func (p *attemptSummary) keptAttempt() *attempt {
 	newest := p.open[len(p.open)-1]
 	if newest.st.State != chain.Unknown || !newest.v.Sent.After(newest.v.Stored) {
 		return nil
 	}
-	at := slices.IndexFunc(p.open, func(a *att) bool { return a.st.State == chain.Pending })
+	at := slices.IndexFunc(p.open, func(a *attempt) bool { return a.st.State == chain.Pending })
 	if at < 0 {
 		return nil
 	}
 	return p.open[at]
 }
 
-// returned is the place of what a payment returns to us, −1 where it does not. A child
+// changeOutput is the place of what a payment returns to us, −1 where it does not. A child
 // is none, and has no child: that would have to pay for the first parent, too.
-func (a *att) returned() int {
+func (a *attempt) changeOutput() int {
 	return slices.IndexFunc(a.v.Outputs, func(o chain.Output) bool {
 		return o.Change && o.To == a.v.ChangeTo.Address && a.v.Purpose != chain.ForCancel
 	})
 }
 
-// help has a child pay for a transaction that nodes keep. helped is true where that is
+// bumpByCPFP has a child pay for a transaction that nodes keep. helped is true where that is
 // to be waited for; else all that is left is replacing.
-func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, err error) {
-	a := p.kept()
+func (n *Sender) bumpByCPFP(ctx context.Context, j *claimedIntent, p *attemptSummary) (helped bool, err error) {
+	a := p.keptAttempt()
 	payer, able := n.Client.(chain.ParentPayer)
-	if a == nil || !able || n.NoChildren || n.info.Family != chain.UTXOFamily {
+	if a == nil || !able || n.DisableCPFP || n.info.Family != chain.UTXOFamily {
 		return false, nil
 	}
-	at := a.returned()
+	at := a.changeOutput()
 	if at < 0 {
 		return false, nil
 	}
-	id := ChildOf(j.id)
+	id := CPFPIntentID(j.id)
 	v, stored, born, err := Intents.One(ctx, n.Store, n.part, id)
 	if err != nil {
 		return false, err
 	}
 	if born {
-		return n.helps(ctx, &job{id: id, v: v, version: stored.Version}, a)
+		return n.helps(ctx, &claimedIntent{id: id, v: v, version: stored.Version}, a)
 	}
 	if !n.able(ctx, AbilityChildren) {
 		return false, nil
 	}
-	most, err := n.left(j, a)
+	most, err := n.budgetLeft(j, a)
 	if err != nil {
 		return false, err
 	}
@@ -103,17 +103,17 @@ func (n *Network) help(ctx context.Context, j *job, p *picture) (helped bool, er
 	row := CoinRow(j.v.Tenant, coin)
 	c := Coins.Value(row)
 	c.State, c.Intent = CoinUnmined, id
-	return true, n.commit(ctx, j, step{op: OnBeget, due: n.Now().Add(n.Poll), with: []storage.Row{
+	return true, n.commit(ctx, j, transition{op: OnBeget, due: n.Now().Add(n.Poll), with: []storage.Row{
 		Intents.Row(id, 0, n.Now(), record(in, n.Now())),
 		Coins.Row(row.ID, 0, time.Time{}, c),
-		Reservations.Row(row.ID, 0, time.Time{}, Reservation{Intent: id, At: n.Now()}),
+		InputReservations.Row(row.ID, 0, time.Time{}, InputReservation{Intent: id, At: n.Now()}),
 	}})
 }
 
 // helps reports whether a child is about to pay for an attempt, or was sent of late: one
 // that waits may wait for long, and nodes may take none, as where others have spent so
 // much of what the attempt pays that it has too many children.
-func (n *Network) helps(ctx context.Context, child *job, a *att) (bool, error) {
+func (n *Sender) helps(ctx context.Context, child *claimedIntent, a *attempt) (bool, error) {
 	if child.v.State != Queued && (child.v.State != Signed || n.Now().After(child.v.BumpAt.Add(n.StuckAfter))) {
 		return false, nil
 	}
@@ -123,18 +123,18 @@ func (n *Network) helps(ctx context.Context, child *job, a *att) (bool, error) {
 
 // lostParent reports whether a child waits for a parent that no node has: it is not
 // too cheap then.
-func (n *Network) lostParent(ctx context.Context, j *job, p *picture) (bool, error) {
-	if !j.child() || slices.ContainsFunc(p.open, func(a *att) bool { return a.st.State == chain.Pending }) {
+func (n *Sender) lostParent(ctx context.Context, j *claimedIntent, p *attemptSummary) (bool, error) {
+	if !j.child() || slices.ContainsFunc(p.open, func(a *attempt) bool { return a.st.State == chain.Pending }) {
 		return false, nil
 	}
 	of, err := n.parentOf(ctx, j)
 	return !of.landed, err
 }
 
-// left is what an order may cost beyond what one transaction of it pays. No more than
-// its own part, as those it carries settle for themselves.
-func (n *Network) left(j *job, a *att) (ledger.Amount, error) {
-	o := chain.Order{Intent: j.intent(), Also: also(j.riders)}
+// budgetLeft is what an order may cost beyond what one transaction of it pays. No more than
+// its own part, as the members settle for themselves.
+func (n *Sender) budgetLeft(j *claimedIntent, a *attempt) (ledger.Amount, error) {
+	o := chain.Order{Intent: j.intent(), Also: also(j.members)}
 	most, err := o.MaxCost()
 	if err != nil {
 		return 0, err
@@ -143,18 +143,18 @@ func (n *Network) left(j *job, a *att) (ledger.Amount, error) {
 }
 
 func (r *IntentRow) ended() bool {
-	return r.State == Settled || r.State == Failed || r.State == Cancelled
+	return r.State == Final || r.State == Failed || r.State == Cancelled
 }
 
 // parent is what a child pays for.
 type parent struct {
-	att
+	attempt
 	coin   storage.Row // the child's
 	landed bool        // for good: the coin is one
 	dead   bool        // it never will be
 }
 
-func (n *Network) parentOf(ctx context.Context, j *job) (p parent, err error) {
+func (n *Sender) parentOf(ctx context.Context, j *claimedIntent) (p parent, err error) {
 	held, err := n.heldCoins(ctx, j.id)
 	if err != nil {
 		return p, err
@@ -175,48 +175,48 @@ func (n *Network) parentOf(ctx context.Context, j *job) (p parent, err error) {
 	if err == nil && !ok {
 		err = fmt.Errorf("outgoing: a child without a parent %s", p.tx)
 	}
-	if p.v = a; err != nil || a.Fate == Open {
+	if p.v = a; err != nil || a.State == Open {
 		return p, err
 	}
 	order, _, _, err := Intents.One(ctx, n.Store, n.part, p.v.Intent)
-	p.landed = p.v.Fate == Landed && order.Tx == p.tx // else it landed under another hash
+	p.landed = p.v.State == AttemptFinal && order.Tx == p.tx // else it landed under another hash
 	p.dead = !p.landed
 	return p, err
 }
 
 // planChild chooses the transaction of a child, or ends one that is not needed any more.
-func (n *Network) planChild(ctx context.Context, j *job) error {
+func (n *Sender) planChild(ctx context.Context, j *claimedIntent) error {
 	p, err := n.parentOf(ctx, j)
 	if err != nil {
 		return err
 	}
-	if p.dead || p.landed && !j.v.Filling {
-		return n.endChild(ctx, j, nil, &p)
+	if p.dead || p.landed && !j.v.Cancelling {
+		return n.closeChild(ctx, j, nil, &p)
 	}
 	in := j.intent()
 	guards, err := n.allowed(ctx, in)
 	if err != nil {
 		return n.wait(ctx, j, err)
 	}
-	d := draft{intent: in, number: j.v.Attempts + 1, rise: 1, nonce: -1, coins: []chain.Coin{coinOf(p.coin)}, change: p.v.ChangeTo}
+	d := candidate{intent: in, number: j.v.Attempts + 1, rise: 1, nonce: -1, coins: []chain.Coin{coinOf(p.coin)}, change: p.v.ChangeTo}
 	if d.fee, err = n.price(ctx, j, in, nil); err == nil {
 		err = n.build(ctx, &d)
 	}
 	little := errors.Is(err, chain.ErrRejected) || errors.Is(err, chain.ErrShort) // what the parent returns pays for no output
 	switch {
-	case little && !j.v.Filling:
-		return n.endChild(ctx, j, nil, &p)
+	case little && !j.v.Cancelling:
+		return n.closeChild(ctx, j, nil, &p)
 	case little:
-		return n.wait(ctx, j, &waitError{ReasonTooDear, err.Error()})
+		return n.wait(ctx, j, &waitError{ReasonFeeTooHigh, err.Error()})
 	case err != nil:
 		return n.wait(ctx, j, err)
 	}
 	j.guards = guards
-	return n.bind(ctx, j, &d, step{op: OnReserve, due: n.Now().Add(n.Lease), need: guards})
+	return n.bindInputs(ctx, j, &d, transition{op: OnReserve, due: n.Now().Add(n.Lease), need: guards})
 }
 
 // estimate asks for a fee: a child's is for its parent, too, until that has landed.
-func (n *Network) estimate(ctx context.Context, j *job, in chain.Intent) (chain.Fee, error) {
+func (n *Sender) estimate(ctx context.Context, j *claimedIntent, in chain.Intent) (chain.Fee, error) {
 	if payer, able := n.Client.(chain.ParentPayer); able && j.child() {
 		p, err := n.parentOf(ctx, j)
 		if err != nil {
@@ -229,8 +229,8 @@ func (n *Network) estimate(ctx context.Context, j *job, in chain.Intent) (chain.
 	return n.Client.EstimateFee(ctx, in)
 }
 
-// orphan reports whether a child's coin will never be there.
-func (n *Network) orphan(ctx context.Context, j *job) (*parent, error) {
+// deadParent reports whether a child's coin will never be there.
+func (n *Sender) deadParent(ctx context.Context, j *claimedIntent) (*parent, error) {
 	if !j.child() {
 		return nil, nil
 	}
@@ -241,12 +241,12 @@ func (n *Network) orphan(ctx context.Context, j *job) (*parent, error) {
 	return &p, nil
 }
 
-// endChild ends a child of which nothing was signed, or nothing can land. Its coin is
+// closeChild ends a child of which nothing was signed, or nothing can land. Its coin is
 // free where it is one.
-func (n *Network) endChild(ctx context.Context, j *job, atts []*att, p *parent) error {
-	s := step{op: OnEndChild}
+func (n *Sender) closeChild(ctx context.Context, j *claimedIntent, atts []*attempt, p *parent) error {
+	s := transition{op: OnEndChild}
 	for _, a := range atts {
-		if a.v.Fate == Open {
+		if a.v.State == Open {
 			if err := a.becomes(OnRuleOut); err != nil {
 				return err
 			}
@@ -265,6 +265,6 @@ func (n *Network) endChild(ctx context.Context, j *job, atts []*att, p *parent) 
 		j.v.State = Cancelled
 	}
 	j.v.Plan, j.v.Reserved, j.v.Reason = nil, 0, ""
-	s.tell = n.outcome(j)
+	s.outcome = n.outcome(j)
 	return n.commit(ctx, j, s)
 }

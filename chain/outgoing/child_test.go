@@ -44,7 +44,7 @@ func (w *world) until(what string, holds func() bool) {
 }
 
 func (w *world) child() outgoing.View {
-	v, _, err := w.Net.Get(w.ctx, outgoing.ChildOf("a"))
+	v, _, err := w.Net.Get(w.ctx, outgoing.CPFPIntentID("a"))
 	require.NoError(w.t, err)
 	return v
 }
@@ -52,7 +52,7 @@ func (w *world) child() outgoing.View {
 // childless demands that nobody ever helped an intent.
 func (w *world) childless(id string) {
 	w.t.Helper()
-	_, born, err := w.Net.Get(w.ctx, outgoing.ChildOf(id))
+	_, born, err := w.Net.Get(w.ctx, outgoing.CPFPIntentID(id))
 	require.NoError(w.t, err)
 	require.False(w.t, born)
 }
@@ -73,7 +73,7 @@ func TestW03_ChildPaysForWhatCannotBeReplaced(t *testing.T) {
 	w.run(14)
 	w.each(in)
 	require.Equal(t, first.Tx, w.last("a").CostTx)
-	require.Equal(t, outgoing.Settled, w.state(child.Intent.ID))
+	require.Equal(t, outgoing.Final, w.state(child.Intent.ID))
 	require.NotContains(t, w.states(child.Intent.ID), outgoing.Executed, "it is nobody's payment")
 	cost := w.last("a").Cost + w.last(child.Intent.ID).Cost
 	require.LessOrEqual(t, cost, in.MaxCost, "both are bounded by what the order may cost")
@@ -124,7 +124,7 @@ func TestW03_ChildOfOrdersPaidTogether(t *testing.T) {
 	require.LessOrEqual(t, w.child().Intent.MaxCost, in[0].MaxCost, "those it carries settle for themselves")
 	w.run(14)
 	w.each(in...)
-	require.Equal(t, outgoing.Settled, w.child().State)
+	require.Equal(t, outgoing.Final, w.child().State)
 	for _, id := range []string{"b", "c"} {
 		w.childless(id)
 	}
@@ -139,24 +139,24 @@ func TestW03_ChildThatIsNotNeeded(t *testing.T) {
 		w.chain.SetFeeLevel(0)
 		w.chain.MineOnly(tx)
 		w.run(12)
-		require.Equal(w.t, outgoing.Settled, w.state("a"))
-		require.NotEqual(w.t, outgoing.Settled, w.child().State)
+		require.Equal(w.t, outgoing.Final, w.state("a"))
+		require.NotEqual(w.t, outgoing.Final, w.child().State)
 	}
 	for name, c := range map[string]struct {
 		fail error // of the signer, while the child is new
 		then func(w *world)
 		want outgoing.State
 	}{
-		"the parent alone, signer away": {errAway, alone, outgoing.Settled}, // it may have bound the coin to the child
+		"the parent alone, signer away": {errAway, alone, outgoing.Final}, // it may have bound the coin to the child
 		"the parent alone, refused":     {refused, alone, outgoing.Cancelled},
 		"the parent alone, child sent": {nil, func(w *world) {
 			tx := w.attempts("a")[0].Tx
 			w.chain.SetFeeLevel(0)
 			w.chain.MineOnly(tx)
 			w.idle(12)
-			require.Equal(w.t, outgoing.Settled, w.state("a"))
+			require.Equal(w.t, outgoing.Final, w.state("a"))
 			require.Equal(w.t, outgoing.CoinReserved, w.coinState(tx+":"+w.place()), "a coin now, and the child's")
-		}, outgoing.Settled},
+		}, outgoing.Final},
 		"its rival, signer away": {errAway, rival, outgoing.Failed},
 		"its rival, refused":     {refused, rival, outgoing.Failed},
 		"its rival, child sent":  {nil, rival, outgoing.Failed},
@@ -178,7 +178,7 @@ func TestW03_ChildThatIsNotNeeded(t *testing.T) {
 			w.each(in)
 			require.Equal(t, c.want, w.child().State)
 			if c.want == outgoing.Failed {
-				require.Equal(t, outgoing.Failed, w.last(outgoing.ChildOf("a")).State)
+				require.Equal(t, outgoing.Failed, w.last(outgoing.CPFPIntentID("a")).State)
 				for _, a := range w.child().Attempts {
 					require.Equal(t, outgoing.Dead, a.Fate)
 				}
@@ -201,11 +201,11 @@ func TestK05_ChildsCoinThatASignerBoundIsItsOwn(t *testing.T) {
 	w.chain.SetFeeLevel(0)
 	w.chain.MineOnly(w.attempts("a")[0].Tx)
 	w.run(20)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	require.Equal(t, outgoing.Waiting, w.child().State)
 	w.signer.fail = nil
 	w.run(20)
-	require.Equal(t, outgoing.Settled, w.child().State)
+	require.Equal(t, outgoing.Final, w.child().State)
 	next := w.submit(w.intent("b", 15*coin))
 	w.run(20)
 	w.each(in, next)
@@ -234,7 +234,7 @@ func TestW17_ChildNobodySawIsCalledOff(t *testing.T) {
 	var halted bool
 	w, in := stuckOnNodes(t, func(c *outgoing.Config) {
 		c.Halted = func(_ context.Context, in chain.Intent) (string, error) {
-			if halted && outgoing.IsChild(in.ID) {
+			if halted && outgoing.IsCPFP(in.ID) {
 				return "by hand", nil
 			}
 			return "", nil
@@ -243,7 +243,7 @@ func TestW17_ChildNobodySawIsCalledOff(t *testing.T) {
 	halted = true
 	w.childIs(outgoing.Waiting)
 	require.Equal(t, outgoing.ReasonHalted, w.child().Reason)
-	cancelled, err := w.Net.Cancel(w.ctx, outgoing.ChildOf("a"))
+	cancelled, err := w.Net.Cancel(w.ctx, outgoing.CPFPIntentID("a"))
 	require.NoError(t, err)
 	require.False(t, cancelled, "it is nobody's to cancel")
 	w.chain.SetFeeLevel(0)
@@ -332,7 +332,7 @@ func TestW02_UnheardCommitOfAChild(t *testing.T) {
 					w.signer.fail = fails
 					w.run(60)
 					w.each(in)
-					require.Equal(t, outgoing.Settled, w.child().State)
+					require.Equal(t, outgoing.Final, w.child().State)
 					if t.Failed() || deaf.lost == "" {
 						require.Greater(t, at, 5)
 						return
@@ -399,7 +399,7 @@ func TestW14_ChildThatHasBecomeTooDear(t *testing.T) {
 			s := firstSeen
 			s.change = func(c *outgoing.Config) {
 				c.Halted = func(_ context.Context, in chain.Intent) (string, error) {
-					return map[bool]string{true: "by hand"}[halted && outgoing.IsChild(in.ID)], nil
+					return map[bool]string{true: "by hand"}[halted && outgoing.IsCPFP(in.ID)], nil
 				}
 			}
 			w := funded(t, s)
@@ -423,7 +423,7 @@ func TestW14_ChildThatHasBecomeTooDear(t *testing.T) {
 			w.run(30)
 			w.each(in)
 			if c.want == outgoing.Waiting {
-				require.Equal(t, outgoing.Settled, w.child().State)
+				require.Equal(t, outgoing.Final, w.child().State)
 			}
 		})
 	}
@@ -432,7 +432,7 @@ func TestW14_ChildThatHasBecomeTooDear(t *testing.T) {
 // TestW03_WhereNoChildIsAffordableReplacingGoesOn, and lands once nodes take it.
 func TestW03_WhereNoChildIsAffordableReplacingGoesOn(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*outgoing.Config){"": nil, "none wanted": func(c *outgoing.Config) { c.NoChildren = true }} {
+	for name, change := range map[string]func(*outgoing.Config){"": nil, "none wanted": func(c *outgoing.Config) { c.DisableCPFP = true }} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := firstSeen
@@ -498,7 +498,7 @@ func TestW04_ChildOfAChangedTransaction(t *testing.T) {
 		want outgoing.State
 	}{
 		"parent": {func(w *world) string { return w.attempts("a")[0].Tx }, outgoing.Failed},
-		"child":  {func(w *world) string { return w.child().Tx }, outgoing.Settled},
+		"child":  {func(w *world) string { return w.child().Tx }, outgoing.Final},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -551,13 +551,13 @@ func TestW03_DearerChildOfALandedParent(t *testing.T) {
 	w.chain.SetFeeLevel(0)
 	w.chain.MineOnly(w.attempts("a")[0].Tx)
 	w.idle(12)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	w.chain.SetFirstSeen(false)
 	w.chain.SetFeeLevel(2000)
 	w.run(40)
 	w.each(in)
-	require.Less(t, w.last(outgoing.ChildOf("a")).Cost, ledger.Amount(2000*141+1000))
-	require.Equal(t, outgoing.Settled, w.child().State)
+	require.Less(t, w.last(outgoing.CPFPIntentID("a")).Cost, ledger.Amount(2000*141+1000))
+	require.Equal(t, outgoing.Final, w.child().State)
 }
 
 // TestHaltWhileAChildIsPlannedIsSeen: what must not change while a child is planned.
@@ -574,7 +574,7 @@ func TestHaltWhileAChildIsPlannedIsSeen(t *testing.T) {
 	w.set.change = func(c *outgoing.Config) {
 		change(c)
 		c.Client = cancelBuild{w.client, func() {
-			if _, born, _ := w.Net.Get(w.ctx, outgoing.ChildOf("a")); born && version == 0 {
+			if _, born, _ := w.Net.Get(w.ctx, outgoing.CPFPIntentID("a")); born && version == 0 {
 				require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
 					ID: "halt", Partition: storage.Network("BTC"), Put: []storage.Row{halts.Row("halts", 0, time.Time{}, outgoing.NonceRow{})},
 				}))
@@ -601,7 +601,7 @@ func TestFT05_HaltWhileAChildIsSigned(t *testing.T) {
 	halted := false
 	w.set.change = func(c *outgoing.Config) {
 		c.Signer = cancelDuring{w.signer, func() {
-			if _, born, _ := w.Net.Get(w.ctx, outgoing.ChildOf("a")); born && !halted {
+			if _, born, _ := w.Net.Get(w.ctx, outgoing.CPFPIntentID("a")); born && !halted {
 				halted = true
 				w.halt(outgoing.Scope{})
 			}
@@ -627,7 +627,7 @@ func TestChildOfALongID(t *testing.T) {
 	require.NoError(t, w.step())
 	w.stick()
 	w.run(60)
-	require.Equal(t, outgoing.Settled, w.state(outgoing.ChildOf(in.ID)))
+	require.Equal(t, outgoing.Final, w.state(outgoing.CPFPIntentID(in.ID)))
 	w.each(in)
 }
 
@@ -639,7 +639,7 @@ func TestW03_ChildHasNone(t *testing.T) {
 	w.chain.SetFeeLevel(2000)
 	w.run(60)
 	require.Greater(t, len(w.child().Attempts), 1)
-	w.childless(outgoing.ChildOf("a"))
+	w.childless(outgoing.CPFPIntentID("a"))
 	w.chain.SetFeeLevel(0)
 	w.run(20)
 	w.each(in)
@@ -655,12 +655,12 @@ func TestW03_ChildIsRaisedToo(t *testing.T) {
 	w.run(30)
 	w.each(in)
 	require.Greater(t, len(w.child().Attempts), 1)
-	require.Equal(t, outgoing.Settled, w.child().State)
+	require.Equal(t, outgoing.Final, w.child().State)
 }
 
 func TestIntentsOfAHostAreNoChildren(t *testing.T) {
 	t.Parallel()
 	w := funded(t, firstSeen)
-	in := w.intent(outgoing.ChildOf("x"), coin)
+	in := w.intent(outgoing.CPFPIntentID("x"), coin)
 	require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent)
 }

@@ -15,7 +15,7 @@ import (
 // drawCoins takes free coins of the tenant, and more of them until the
 // transaction can be built. A replacement has its coins already, and takes more
 // only in the place of those that are gone.
-func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) error {
+func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, s *transition) error {
 	if len(d.coins) > 0 {
 		return n.build(ctx, d)
 	}
@@ -59,20 +59,20 @@ func (n *Network) drawCoins(ctx context.Context, j *job, d *draft, s *step) erro
 }
 
 // take reserves coins.
-func (n *Network) take(j *job, coins []storage.Row, s *step) {
+func (n *Sender) take(j *claimedIntent, coins []storage.Row, s *transition) {
 	for _, r := range coins {
 		c := Coins.Value(r)
 		c.State, c.Intent = CoinReserved, j.id
 		s.with = append(s.with,
 			Coins.Row(r.ID, r.Version, time.Time{}, c),
-			Reservations.Row(r.ID, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
+			InputReservations.Row(r.ID, 0, time.Time{}, InputReservation{Intent: j.id, At: n.Now()}))
 	}
 }
 
 // lacks tells why the coins of one transaction are too few for a draft: coins are being
 // merged, they have to be, or there are none.
-func (n *Network) lacks(ctx context.Context, d *draft, free []storage.Row, cause error) error {
-	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.riders) > 0 {
+func (n *Sender) lacks(ctx context.Context, d *candidate, free []storage.Row, cause error) error {
+	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.members) > 0 {
 		return n.lacksFee(d, free, cause)
 	}
 	why, err := n.merging(ctx, d.intent.ID, d.intent.Tenant)
@@ -90,7 +90,7 @@ func (n *Network) lacks(ctx context.Context, d *draft, free []storage.Row, cause
 // lacksFee tells a missing fee from a missing amount. Where the largest coins that one
 // transaction may spend cover the amount, only the fee is missing: the order waits with
 // ReasonGasShort, which asks the operator for coins.
-func (n *Network) lacksFee(d *draft, free []storage.Row, err error) error {
+func (n *Sender) lacksFee(d *candidate, free []storage.Row, err error) error {
 	if more := (*crowd)(nil); !errors.Is(err, chain.ErrShort) || d.intent.All || errors.As(err, &more) {
 		return err
 	}
@@ -110,7 +110,7 @@ func (n *Network) lacksFee(d *draft, free []storage.Row, err error) error {
 	if e != nil || sum < amount {
 		return err
 	}
-	return &waitError{ReasonGasShort, err.Error()}
+	return &waitError{ReasonOperatorFunds, err.Error()}
 }
 
 func coinOf(r storage.Row) chain.Coin {
@@ -120,11 +120,11 @@ func coinOf(r storage.Row) chain.Coin {
 
 // freeCoins reads what may be spent, largest first, then by outpoint: the same
 // choice for the same coins everywhere.
-func (n *Network) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Row, error) {
+func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Row, error) {
 	return n.Store.Find(ctx, n.freeQuery(in))
 }
 
-func (n *Network) freeQuery(in *chain.Intent) storage.Query {
+func (n *Sender) freeQuery(in *chain.Intent) storage.Query {
 	q := storage.Query{
 		Table: Coins.Table, Partition: n.part, Limit: max(n.MaxInputs, maxCandidates),
 		Where: []storage.Cond{
@@ -141,7 +141,7 @@ func (n *Network) freeQuery(in *chain.Intent) storage.Query {
 
 // enough says with how many of the free coins to try first, at least one where
 // none is kept.
-func enough(d *draft, free []storage.Row) (int, error) {
+func enough(d *candidate, free []storage.Row) (int, error) {
 	o := d.order()
 	need, err := o.Amount()
 	if err == nil {
@@ -176,7 +176,7 @@ func enough(d *draft, free []storage.Row) (int, error) {
 // giveBack adds to a step what frees the reservations that a plan made for
 // itself. Nothing of it was stored, so nothing of it was ever sent. What a
 // replacement reserved stays the intent's where a signer may have seen it.
-func (n *Network) giveBack(ctx context.Context, p *plan, fresh bool, s *step) error {
+func (n *Sender) giveBack(ctx context.Context, p *plan, fresh bool, s *transition) error {
 	if !p.First && !fresh {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (n *Network) giveBack(ctx context.Context, p *plan, fresh bool, s *step) er
 	return n.giveCoins(ctx, bound, p, s)
 }
 
-func (n *Network) giveCoins(ctx context.Context, bound []string, p *plan, s *step) error {
+func (n *Sender) giveCoins(ctx context.Context, bound []string, p *plan, s *transition) error {
 	if err := n.unbind(ctx, bound, s); err != nil {
 		return err
 	}
@@ -210,23 +210,23 @@ func (n *Network) giveCoins(ctx context.Context, bound []string, p *plan, s *ste
 }
 
 // unbind drops reservations.
-func (n *Network) unbind(ctx context.Context, ids []string, s *step) error {
+func (n *Sender) unbind(ctx context.Context, ids []string, s *transition) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := n.Store.Rows(ctx, Reservations.Table, storage.Keys(n.part, ids...)...)
+	rows, err := n.Store.Rows(ctx, InputReservations.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		s.drop = append(s.drop, storage.Row{Table: Reservations.Table, ID: r.ID, Version: r.Version})
+		s.drop = append(s.drop, storage.Row{Table: InputReservations.Table, ID: r.ID, Version: r.Version})
 	}
 	return nil
 }
 
 // moveCoins changes the state of coins that the intent holds. What is gone stays
 // so unless it was spent.
-func (n *Network) moveCoins(ctx context.Context, ids []string, intent string, s *step, to func(outpoint string) CoinState) error {
+func (n *Sender) moveCoins(ctx context.Context, ids []string, intent string, s *transition, to func(outpoint string) CoinState) error {
 	if len(ids) == 0 || n.info.Family != chain.UTXOFamily {
 		return nil
 	}

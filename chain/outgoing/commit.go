@@ -29,26 +29,26 @@ func changeID(op, id string, versions ...int64) string {
 	return s
 }
 
-// step is one decision about a claimed intent.
-type step struct {
-	op   Trigger
-	of   int // the attempt, where several of them may be moved so
-	due  time.Time
-	tell *Outcome // nil: the owner has nothing to hear
-	with []storage.Row
-	drop []storage.Row
-	need []storage.Guard
+// transition is one decision about a claimed intent.
+type transition struct {
+	op      Trigger
+	of      int // the attempt, where several of them may be moved so
+	due     time.Time
+	outcome *Outcome // nil: the owner has nothing to hear
+	with    []storage.Row
+	drop    []storage.Row
+	need    []storage.Guard
 	// levels are counters that the step moves.
 	levels []storage.Level
-	// alone ends what is paid together: each that was carried starts again.
+	// alone ends what is paid together: each member of the batch starts again.
 	alone  bool
-	unpaid []*job // those of them who start again though the rest have landed
+	unpaid []*claimedIntent // those of them who start again though the rest have landed
 }
 
 // commit makes the job's row as it now stands durable, with all that the step
 // adds, under the fence of the claim. ErrConflict: the claim is lost, or a row
 // that the step relied on has changed.
-func (n *Network) commit(ctx context.Context, j *job, s step) error {
+func (n *Sender) commit(ctx context.Context, j *claimedIntent, s transition) error {
 	if err := machine.Move(j.was, s.op, j.v.State); err != nil {
 		return fmt.Errorf("outgoing: intent %s: %w", j.id, err)
 	}
@@ -63,8 +63,8 @@ func (n *Network) commit(ctx context.Context, j *job, s step) error {
 			ID: changeID(op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop, Level: s.levels,
 			Put: append([]storage.Row{Intents.Row(j.id, j.version, s.due, j.v)}, s.with...),
 		}
-		if s.tell != nil {
-			told, err := n.told(ctx, j)
+		if s.outcome != nil {
+			told, err := n.outcomeVersions(ctx, j)
 			if err != nil {
 				return err
 			}
@@ -77,10 +77,10 @@ func (n *Network) commit(ctx context.Context, j *job, s step) error {
 				all += v
 			}
 			c.ID = changeID(op, j.id, j.version, all)
-			s.tell.Batch = j.batch(&s)
-			c.Put = append(c.Put, Outcomes.Row(j.id, told[j.id], n.Now(), *s.tell))
+			s.outcome.Batch = j.batch(&s)
+			c.Put = append(c.Put, Outcomes.Row(j.id, told[j.id], n.Now(), *s.outcome))
 		}
-		if err := n.mirror(j, &s, before, &c); err != nil {
+		if err := n.updateMembers(j, &s, before, &c); err != nil {
 			return err
 		}
 		err := storage.CommitOne(ctx, n.Store, c)
@@ -88,16 +88,16 @@ func (n *Network) commit(ctx context.Context, j *job, s step) error {
 			j.moved()
 			return nil
 		}
-		if s.tell == nil || !errors.Is(err, storage.ErrConflict) {
+		if s.outcome == nil || !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
 }
 
-// told reads the versions of the outcomes of a job and of those it carries.
-func (n *Network) told(ctx context.Context, j *job) (map[string]int64, error) {
+// outcomeVersions reads the versions of the outcomes of a leader and of its members.
+func (n *Sender) outcomeVersions(ctx context.Context, j *claimedIntent) (map[string]int64, error) {
 	ids := []string{j.id}
-	for _, r := range j.riders {
+	for _, r := range j.members {
 		ids = append(ids, r.id)
 	}
 	rows, err := n.Store.Rows(ctx, Outcomes.Table, storage.Keys(n.part, ids...)...)
@@ -114,24 +114,24 @@ func (n *Network) told(ctx context.Context, j *job) (map[string]int64, error) {
 	return told, nil
 }
 
-// moved notes that a step was committed. Until it was, who is carried stays so: it
-// would otherwise be started alone while its carrier may still pay it.
-func (j *job) moved() {
+// moved notes that a transition was committed. Until then isMember stays set: a member could
+// otherwise be sent alone while the batch may still pay it.
+func (j *claimedIntent) moved() {
 	j.version++
 	j.was = j.v.State
-	for _, r := range j.riders {
+	for _, r := range j.members {
 		if r.moves {
 			r.v = r.next
 			r.version++
 			r.was = r.v.State
 		}
-		r.carried = !r.parts
+		r.isMember = !r.leaves
 	}
-	j.riders = slices.DeleteFunc(j.riders, func(r *job) bool { return r.parts })
+	j.members = slices.DeleteFunc(j.members, func(r *claimedIntent) bool { return r.leaves })
 }
 
 // outcome says how the job stands.
-func (n *Network) outcome(j *job) *Outcome {
+func (n *Sender) outcome(j *claimedIntent) *Outcome {
 	return &Outcome{
 		Intent: j.id, Purpose: j.v.Purpose, Tenant: j.v.Tenant, Network: string(j.v.Network),
 		Currency: j.v.Currency, State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, At: n.Now(),
@@ -139,17 +139,17 @@ func (n *Network) outcome(j *job) *Outcome {
 }
 
 // pause is how long to wait after so many failures in a row.
-func (n *Network) pause(tries int) time.Duration { return n.Backoff << min(max(tries-1, 0), 6) }
+func (n *Sender) pause(tries int) time.Duration { return n.Backoff << min(max(tries-1, 0), 6) }
 
 // wait puts the job aside because of err, with the reason that its owner sees.
 // An order that can never be built fails at once: nothing of it was signed.
-func (n *Network) wait(ctx context.Context, j *job, cause error) error {
+func (n *Sender) wait(ctx context.Context, j *claimedIntent, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // says nothing about the node or the signer
 	}
 	if errors.Is(cause, chain.ErrRejected) && j.v.idle() {
 		j.v.State, j.v.Reason = Failed, ""
-		return n.commit(ctx, j, step{op: OnFail, tell: n.outcome(j)})
+		return n.commit(ctx, j, transition{op: OnFail, outcome: n.outcome(j)})
 	}
 	reason := n.lacking(ctx, j, reasonOf(cause))
 	if j.v.aside() {
@@ -162,16 +162,16 @@ func (n *Network) wait(ctx context.Context, j *job, cause error) error {
 		tell = n.outcome(j)
 	}
 	n.Log.Info("intent_waits", slog.String("intent", j.id), slog.String("reason", string(reason)), slog.Int("tries", j.v.Tries), slog.String("cause", cause.Error()))
-	return n.commit(ctx, j, step{op: OnWait, due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})
+	return n.commit(ctx, j, transition{op: OnWait, due: n.Now().Add(n.pause(j.v.Tries)), outcome: tell})
 }
 
 // lacking is ReasonBelowCost in place of one that says that a withdrawal's coins are not
 // there, where Config.Costly says so.
-func (n *Network) lacking(ctx context.Context, j *job, reason Reason) Reason {
+func (n *Sender) lacking(ctx context.Context, j *claimedIntent, reason Reason) Reason {
 	if n.Costly == nil || j.v.Purpose != chain.ForWithdrawal {
 		return reason
 	}
-	if reason != ReasonHotShort && (reason != ReasonGasShort || j.v.Currency != n.gas.Code) {
+	if reason != ReasonHotBalance && (reason != ReasonOperatorFunds || j.v.Currency != n.gas.Code) {
 		return reason
 	}
 	costly, err := n.Costly(storage.Apart(ctx), j.v.intent(j.id))
@@ -199,9 +199,9 @@ func reasonOf(err error) Reason {
 	case errors.As(err, &w):
 		return w.reason
 	case errors.Is(err, chain.ErrShort):
-		return ReasonHotShort
+		return ReasonHotBalance
 	case errors.Is(err, chain.ErrTooDear):
-		return ReasonTooDear
+		return ReasonFeeTooHigh
 	case errors.Is(err, chain.ErrRefused):
 		return ReasonSigner
 	}

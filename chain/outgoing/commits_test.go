@@ -164,7 +164,7 @@ func (s *scene) play() {
 func (s *scene) over() bool {
 	for _, in := range s.orders {
 		switch s.state(in.ID) {
-		case outgoing.Settled, outgoing.Failed, outgoing.Cancelled:
+		case outgoing.Final, outgoing.Failed, outgoing.Cancelled:
 		default:
 			return false
 		}
@@ -178,7 +178,7 @@ func (s *scene) check() {
 	for _, in := range s.orders {
 		v := s.get(in.ID)
 		switch v.State {
-		case outgoing.Settled:
+		case outgoing.Final:
 			require.Len(s.t, s.chain.Transfers(in.To), 1, "%s: %s\n%s", s.about, in.ID, strings.Join(s.f.Met, "\n"))
 			s.paid(in)
 			require.False(s.t, s.called[in.ID], "%s: %s", s.about, in.ID)
@@ -295,7 +295,7 @@ func TestC05_OutcomeThatIsToldComesBackOtherwise(t *testing.T) {
 			w.advance(time.Minute)
 		}
 		w.paid(in)
-		require.Equal(t, outgoing.Settled, w.last("a").State, fault)
+		require.Equal(t, outgoing.Final, w.last("a").State, fault)
 		if fault == failing.Busy || fault == failing.Conflict {
 			require.NoError(t, all, fault)
 		} else {

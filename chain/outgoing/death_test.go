@@ -37,7 +37,7 @@ func TestW10_FailsOnlyWhenEveryAttemptIsDeadForGood(t *testing.T) {
 			w.run(1)
 		}
 		w.unpaid(in)
-		require.Empty(t, w.rows(outgoing.Reservations.Table))
+		require.Empty(t, w.rows(outgoing.InputReservations.Table))
 	})
 }
 
@@ -111,7 +111,7 @@ func TestR05_DeadAfterExecutedIsSentAnewAndNeverFailed(t *testing.T) {
 		w.chain.MineOnly(by)
 		w.run(30)
 		require.NotContains(t, w.states("a"), outgoing.Failed)
-		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.Equal(t, outgoing.Final, w.state("a"))
 		w.paid(in)
 		require.Len(t, w.attempts("a"), 2)
 		ok, err := w.Net.Cancel(w.ctx, "a")

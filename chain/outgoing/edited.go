@@ -18,7 +18,7 @@ import (
 // Repeated says of those orders, which are to start, why they must not: their rows say that
 // somebody set them back. One that starts again has only attempts that are dead or have
 // landed in vain, and its owner was told so.
-func (n *Network) Repeated(ctx context.Context, ids ...string) (map[string]string, error) {
+func (n *Sender) Repeated(ctx context.Context, ids ...string) (map[string]string, error) {
 	byIntent, err := n.attempts(ctx, ids...)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (n *Network) Repeated(ctx context.Context, ids ...string) (map[string]strin
 	return n.repeated(ctx, byIntent, ids...)
 }
 
-func (n *Network) repeated(ctx context.Context, byIntent map[string][]*att, ids ...string) (map[string]string, error) {
+func (n *Sender) repeated(ctx context.Context, byIntent map[string][]*attempt, ids ...string) (map[string]string, error) {
 	why := map[string]string{}
 	if len(ids) == 0 {
 		return why, nil
@@ -44,8 +44,8 @@ func (n *Network) repeated(ctx context.Context, byIntent map[string][]*att, ids 
 	}
 	for id, atts := range byIntent {
 		for _, a := range atts {
-			if a.v.Fate == Open || a.v.Fate == Landed && !told[id] {
-				why[id] = "it is to start, and its transaction " + a.tx + " is " + string(a.v.Fate)
+			if a.v.State == Open || a.v.State == AttemptFinal && !told[id] {
+				why[id] = "it is to start, and its transaction " + a.tx + " is " + string(a.v.State)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (n *Network) repeated(ctx context.Context, byIntent map[string][]*att, ids 
 }
 
 // setBack notes which of the jobs, all to start, somebody has set back.
-func (n *Network) setBack(ctx context.Context, all []*job) ([]*job, error) {
+func (n *Sender) setBack(ctx context.Context, all []*claimedIntent) ([]*claimedIntent, error) {
 	jobs, byIntent, err := n.known(ctx, all)
 	if err != nil {
 		return nil, err
@@ -71,9 +71,9 @@ func (n *Network) setBack(ctx context.Context, all []*job) ([]*job, error) {
 
 // keepBack puts an order aside that somebody has set back. Its owner is told nothing: what
 // he was told is what shows that it was.
-func (n *Network) keepBack(ctx context.Context, j *job) error {
+func (n *Sender) keepBack(ctx context.Context, j *claimedIntent) error {
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonAltered, j.v.Tries+1
-	err := n.commit(ctx, j, step{op: OnKeepBack, due: n.Now().Add(n.pause(j.v.Tries))})
+	err := n.commit(ctx, j, transition{op: OnKeepBack, due: n.Now().Add(n.pause(j.v.Tries))})
 	if err == nil {
 		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", j.edited))
 	}
@@ -83,7 +83,7 @@ func (n *Network) keepBack(ctx context.Context, j *job) error {
 // truthful leaves out outcomes that somebody edited. One that says that nothing of an order
 // lands any more has its owner release what is held for it, so the order's own row and its
 // attempts must say so, too. What is left out is looked at again once a lease.
-func (n *Network) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, err error) {
+func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, err error) {
 	for _, r := range rows {
 		o := Outcomes.Value(r)
 		why, err := n.untrue(ctx, r.ID, &o)
@@ -103,7 +103,7 @@ func (n *Network) truthful(ctx context.Context, rows []storage.Row) (out []stora
 }
 
 // untrue says why the outcome of an order is not what this package has stored, "" = it is.
-func (n *Network) untrue(ctx context.Context, id string, o *Outcome) (why string, err error) {
+func (n *Sender) untrue(ctx context.Context, id string, o *Outcome) (why string, err error) {
 	if o.Intent != id {
 		return "its outcome names another order", nil
 	}
@@ -118,7 +118,7 @@ func (n *Network) untrue(ctx context.Context, id string, o *Outcome) (why string
 		return "its outcome is " + string(o.State) + ", and it is not", nil
 	}
 	byIntent, err := n.attempts(ctx, id)
-	if slices.ContainsFunc(byIntent[id], func(a *att) bool { return a.v.Fate == Open }) {
+	if slices.ContainsFunc(byIntent[id], func(a *attempt) bool { return a.v.State == Open }) {
 		why = "its outcome is " + string(o.State) + ", and a transaction of it may land"
 	}
 	return why, err
@@ -127,7 +127,7 @@ func (n *Network) untrue(ctx context.Context, id string, o *Outcome) (why string
 // intact returns an error if the plan that is stored is not one that this package has
 // stored. It is read back from what would be signed: it must spend what is reserved for the
 // order, pay what the order says, and cost no more.
-func (n *Network) intact(ctx context.Context, j *job, p *plan) error {
+func (n *Sender) intact(ctx context.Context, j *claimedIntent, p *plan) error {
 	wrong := func(what string) error {
 		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", "its stored plan has "+what))
 		return fmt.Errorf("outgoing: the stored plan of %s has %s: %w", j.id, what, chain.ErrRefused)
@@ -140,14 +140,14 @@ func (n *Network) intact(ctx context.Context, j *job, p *plan) error {
 	if p.Intent.Purpose == chain.ForCancel && !IsHelp(j.id) {
 		own = n.filling(j, p.Change)
 	}
-	d := draft{intent: p.Intent, nonce: p.Nonce, coins: p.Coins, change: p.Change}
+	d := candidate{intent: p.Intent, nonce: p.Nonce, coins: p.Coins, change: p.Change}
 	d.intent.MaxCost = own.MaxCost
 	for i := range p.Also {
-		at := slices.IndexFunc(j.riders, func(r *job) bool { return r.id == p.Also[i].ID })
+		at := slices.IndexFunc(j.members, func(r *claimedIntent) bool { return r.id == p.Also[i].ID })
 		if at < 0 {
-			return wrong("a payment of an order that it does not carry")
+			return wrong("a payment of an intent that is not in its batch")
 		}
-		d.riders = append(d.riders, j.riders[at])
+		d.members = append(d.members, j.members[at])
 	}
 	o := d.order()
 	switch most, err := o.MaxCost(); {
@@ -178,17 +178,17 @@ var errUnreserved = errors.New("outgoing: it would spend what is not reserved fo
 
 // reserved returns errUnreserved if a transaction would spend a nonce or an input that is
 // neither reserved for the job nor about to be.
-func (n *Network) reserved(ctx context.Context, j *job, spends []string, more []storage.Row) error {
+func (n *Sender) reserved(ctx context.Context, j *claimedIntent, spends []string, more []storage.Row) error {
 	if n.lapses() {
 		return nil
 	}
-	rows, err := n.Store.Rows(ctx, Reservations.Table, storage.Keys(n.part, spends...)...)
+	rows, err := n.Store.Rows(ctx, InputReservations.Table, storage.Keys(n.part, spends...)...)
 	if err != nil {
 		return err
 	}
 	own := map[string]bool{}
 	for _, r := range slices.Concat(rows, more) {
-		if r.Table == Reservations.Table && Reservations.Value(r).Intent == j.id {
+		if r.Table == InputReservations.Table && InputReservations.Value(r).Intent == j.id {
 			own[r.ID] = true
 		}
 	}
@@ -200,8 +200,8 @@ func (n *Network) reserved(ctx context.Context, j *job, spends []string, more []
 
 // shares reports whether spends have something in common with each open attempt, so that
 // only one of them can land.
-func shares(atts []*att, spends []string) bool {
-	return !slices.ContainsFunc(atts, func(a *att) bool {
-		return a.v.Fate == Open && !slices.ContainsFunc(a.v.Spends, func(s string) bool { return slices.Contains(spends, s) })
+func shares(atts []*attempt, spends []string) bool {
+	return !slices.ContainsFunc(atts, func(a *attempt) bool {
+		return a.v.State == Open && !slices.ContainsFunc(a.v.Spends, func(s string) bool { return slices.Contains(spends, s) })
 	})
 }

@@ -59,7 +59,7 @@ func TestL02_QuestionFailsOnce(t *testing.T) {
 				f.FailAt = 0
 				for _, in := range orders {
 					w.paid(in)
-					require.Equal(t, outgoing.Settled, w.last(in.ID).State, "question %d", n)
+					require.Equal(t, outgoing.Final, w.last(in.ID).State, "question %d", n)
 				}
 				w.sound()
 				if family == chain.AccountFamily { // a batch that meets an error is tried with fewer orders, and tells nobody
@@ -92,7 +92,7 @@ func TestL02_QuestionAboutALostNonceFailsOnce(t *testing.T) {
 		w.restart()
 		a := w.submit(w.intent("a", coin))
 		w.run(30)
-		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.Equal(t, outgoing.Final, w.state("a"))
 		w.evict(w.last("a").Tx)
 		b := w.submit(w.intent("b", coin))
 		f.Calls, f.FailAt = 0, n
@@ -147,8 +147,8 @@ func TestL02_QuestionAboutAChildFailsOnce(t *testing.T) {
 		w.chain.SetFeeLevel(2000)
 		w.chain.SetFirstSeen(false)
 		f.Calls, f.FailAt = 0, n
-		settled := func(id string) bool { return w.last(id).State == outgoing.Settled }
-		for rounds := 0; rounds < 60 && (!settled("a") || !settled(outgoing.ChildOf("a"))); rounds++ {
+		settled := func(id string) bool { return w.last(id).State == outgoing.Final }
+		for rounds := 0; rounds < 60 && (!settled("a") || !settled(outgoing.CPFPIntentID("a"))); rounds++ {
 			if err := w.step(); err != nil {
 				require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
 				told = true
@@ -158,7 +158,7 @@ func TestL02_QuestionAboutAChildFailsOnce(t *testing.T) {
 		}
 		questions, f.FailAt = f.Calls, 0
 		w.each(a)
-		require.Equal(t, outgoing.Settled, w.child().State, "question %d", n)
+		require.Equal(t, outgoing.Final, w.child().State, "question %d", n)
 		require.Len(t, w.child().Attempts, 2, "question %d", n)
 		return questions, told || strings.Contains(log.String(), failing.ErrGone.Error()), bounds
 	}

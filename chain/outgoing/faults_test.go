@@ -134,7 +134,7 @@ func TestW02_CrashAnywherePaysOnce(t *testing.T) {
 			}, func(w *world) {
 				for _, x := range in {
 					w.paid(x)
-					require.Equal(w.t, outgoing.Settled, w.last(x.ID).State)
+					require.Equal(w.t, outgoing.Final, w.last(x.ID).State)
 				}
 				w.sound()
 			})
@@ -161,7 +161,7 @@ func TestL01_CrashDuringReplacementPaysOnce(t *testing.T) {
 				run(14)
 			}, func(w *world) {
 				w.paid(in)
-				require.Equal(w.t, outgoing.Settled, w.last("a").State)
+				require.Equal(w.t, outgoing.Final, w.last("a").State)
 				w.sound()
 			})
 		})
@@ -198,7 +198,7 @@ func TestW03_ReplacementsConflictAndOldOnesMayMine(t *testing.T) {
 		}
 		w.paid(in)
 		require.Equal(t, atts[0].Tx, w.last("a").CostTx)
-		require.Equal(t, outgoing.Settled, w.last("a").State)
+		require.Equal(t, outgoing.Final, w.last("a").State)
 		w.sound()
 	})
 }
@@ -216,7 +216,7 @@ func TestW03_StuckTransactionIsReplacedByADearerOne(t *testing.T) {
 		require.Greater(t, atts[1].Fee.Max, atts[0].Fee.Max)
 		require.Equal(t, atts[1].Tx, w.last("a").CostTx)
 		require.Equal(t, outgoing.Dead, atts[0].Fate)
-		require.Equal(t, outgoing.Landed, atts[1].Fate)
+		require.Equal(t, outgoing.AttemptFinal, atts[1].Fate)
 		w.sound()
 	})
 }

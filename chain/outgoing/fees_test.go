@@ -31,7 +31,7 @@ func TestW14_AbsurdFeeWaitsAndBurnsNoNonce(t *testing.T) {
 		w.submit(in)
 		w.run(3)
 		require.Equal(t, outgoing.Waiting, w.last("a").State)
-		require.Equal(t, outgoing.ReasonTooDear, w.last("a").Reason)
+		require.Equal(t, outgoing.ReasonFeeTooHigh, w.last("a").Reason)
 		require.Zero(t, w.signer.calls)
 		require.Empty(t, w.rows(outgoing.Nonces.Table))
 		require.Len(t, w.heard, 1, "the reason is told once")
@@ -61,13 +61,13 @@ func TestFN03_BoundIsRaisedAsFarAsTheCoinsGo(t *testing.T) {
 		w.submit(in)
 		w.run(20)
 		if has < 150_000 {
-			require.Equal(t, outgoing.ReasonGasShort, w.last("a").Reason)
+			require.Equal(t, outgoing.ReasonOperatorFunds, w.last("a").Reason)
 			w.unpaid(in)
 			continue
 		}
 		require.Equal(t, []ledger.Amount{162_500, 150_000}[:len(asked)], asked)
 		w.paid(in)
-		require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, w.states("a"), "it is sent at once")
+		require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Final}, w.states("a"), "it is sent at once")
 		w.sound()
 	}
 }
@@ -90,7 +90,7 @@ func TestFN03_BoundOfManyCoinsIsRaised(t *testing.T) {
 	w.run(12)
 	w.paid(in)
 	require.Greater(t, w.last("a").Cost, in.MaxCost)
-	require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, w.states("a"))
+	require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Final}, w.states("a"))
 	w.sound()
 }
 
@@ -106,10 +106,10 @@ func TestW14_ShortOfCoinsOrGasWaits(t *testing.T) {
 	much.Currency = "USDT"
 	w.submit(much)
 	w.run(2)
-	require.Equal(t, outgoing.ReasonHotShort, w.last("native").Reason)
-	require.Equal(t, outgoing.ReasonGasShort, w.last("token").Reason)
-	require.Equal(t, outgoing.ReasonHotShort, w.last("much").Reason)
-	require.Empty(t, w.rows(outgoing.Reservations.Table))
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("native").Reason)
+	require.Equal(t, outgoing.ReasonOperatorFunds, w.last("token").Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("much").Reason)
+	require.Empty(t, w.rows(outgoing.InputReservations.Table))
 	w.fund(w.hot, "ETH", 3*coin)
 	w.run(20)
 	w.paid(native)
@@ -129,7 +129,7 @@ func TestW14_AddressThatHoldsTheAmountLacksTheFee(t *testing.T) {
 	w.fund(w.hot, "ETH", coin)
 	in := w.submit(w.intent("a", coin))
 	w.run(2)
-	require.Equal(t, outgoing.ReasonGasShort, w.last("a").Reason)
+	require.Equal(t, outgoing.ReasonOperatorFunds, w.last("a").Reason)
 	w.fund(w.hot, "ETH", coin)
 	w.run(20)
 	w.paid(in)
@@ -145,7 +145,7 @@ func TestW14_NothingToForwardIsNoShortageOfGas(t *testing.T) {
 	in.Purpose, in.Currency, in.All, in.From, in.FromKey, in.To = chain.ForSweep, "USDT", true, from.Address, from.Key, w.hot.Address
 	w.submit(in)
 	w.run(2)
-	require.Equal(t, outgoing.ReasonHotShort, w.last("sweep").Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("sweep").Reason)
 }
 
 func TestW14_CoinsOnTheirWayAreNotPromisedTwice(t *testing.T) {
@@ -155,7 +155,7 @@ func TestW14_CoinsOnTheirWayAreNotPromisedTwice(t *testing.T) {
 	a, b := w.submit(w.intent("a", 6*coin)), w.submit(w.intent("b", 6*coin))
 	require.NoError(t, w.step())
 	require.Equal(t, outgoing.Signed, w.state("a"))
-	require.Equal(t, outgoing.ReasonHotShort, w.last("b").Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("b").Reason)
 	w.fund(w.hot, "ETH", 10*coin)
 	w.run(20)
 	w.paid(a)
@@ -166,11 +166,11 @@ func TestW14_FloatIsAskedBeforeGasIsSpent(t *testing.T) {
 	t.Parallel()
 	enough := false
 	w := funded(t, setup{change: func(c *outgoing.Config) {
-		c.Float = func(context.Context, chain.Intent, ledger.Amount) (bool, error) { return enough, nil }
+		c.CheckGasBudget = func(context.Context, chain.Intent, ledger.Amount) (bool, error) { return enough, nil }
 	}})
 	in := w.submit(w.intent("a", coin))
 	w.run(2)
-	require.Equal(t, outgoing.ReasonGasShort, w.last("a").Reason)
+	require.Equal(t, outgoing.ReasonOperatorFunds, w.last("a").Reason)
 	require.Zero(t, w.signer.calls)
 	enough = true
 	w.run(20)
@@ -205,7 +205,7 @@ func TestW14_RaceOfReplacementsSettlesOnceAtTheMinedFee(t *testing.T) {
 		require.Equal(t, st.Cost, o.Cost)
 		settled := 0
 		for _, s := range w.states("a") {
-			if s == outgoing.Settled {
+			if s == outgoing.Final {
 				settled++
 			}
 		}
@@ -249,9 +249,9 @@ func TestW14_SignedOrderWhoseCoinsAreGone(t *testing.T) {
 		left, tokens ledger.Amount // that the fork leaves
 		says         outgoing.Reason
 	}{
-		"Amount":      {"ETH", coin, "ETH", coin / 2, 0, outgoing.ReasonHotShort},
-		"Fee":         {"ETH", coin, "ETH", coin, 0, outgoing.ReasonGasShort},
-		"FeeOfTokens": {"USDT", 900_000, "ETH", 0, 1_000_000, outgoing.ReasonGasShort},
+		"Amount":      {"ETH", coin, "ETH", coin / 2, 0, outgoing.ReasonHotBalance},
+		"Fee":         {"ETH", coin, "ETH", coin, 0, outgoing.ReasonOperatorFunds},
+		"FeeOfTokens": {"USDT", 900_000, "ETH", 0, 1_000_000, outgoing.ReasonOperatorFunds},
 		"NothingGone": {"ETH", coin, "USDT", 2 * coin, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // covered holds an order back that the address can pay only with coins which
 // its transactions on their way already take. A client builds on the balance at
 // the head and cannot see those.
-func (n *Network) covered(ctx context.Context, d *draft) error {
+func (n *Sender) covered(ctx context.Context, d *candidate) error {
 	b, ok := n.Client.(chain.Balancer)
 	cur, err := n.Registry.Currency(d.intent.Currency)
 	if err != nil {
@@ -50,16 +50,16 @@ func (n *Network) covered(ctx context.Context, d *draft) error {
 // alone holds an order for all that an address holds back until everything sent
 // from there before is in a block: one of those may take what this one counts
 // on, the amount or the gas, as one does that a fork took out of its block.
-func (n *Network) alone(ctx context.Context, d *draft) error {
+func (n *Sender) alone(ctx context.Context, d *candidate) error {
 	at, err := n.nonces.Nonce(ctx, d.intent.From)
 	if err != nil {
 		return err
 	}
 	if at < uint64(d.nonce) {
-		if _, err := n.refill(ctx, d.intent.From, int64(at), d.nonce, nil); err != nil {
+		if _, err := n.fillGaps(ctx, d.intent.From, int64(at), d.nonce, nil); err != nil {
 			return err
 		}
-		return &waitError{ReasonHotShort, fmt.Sprintf("what the address sent before is in no block yet: nonce %d of %d", at, d.nonce)}
+		return &waitError{ReasonHotBalance, fmt.Sprintf("what the address sent before is in no block yet: nonce %d of %d", at, d.nonce)}
 	}
 	return nil
 }
@@ -70,9 +70,9 @@ func holds(ctx context.Context, b chain.Balancer, cur *chain.Currency, a chain.A
 	if err != nil {
 		return err
 	}
-	short := ReasonHotShort
+	short := ReasonHotBalance
 	if !held.LessThan(amount) {
-		short = ReasonGasShort
+		short = ReasonOperatorFunds
 	}
 	if need := amount.Add(gas); held.LessThan(need) {
 		return &waitError{short, fmt.Sprintf("%s of %s are needed with what is on its way", need, cur.Code)}
@@ -81,7 +81,7 @@ func holds(ctx context.Context, b chain.Balancer, cur *chain.Currency, a chain.A
 }
 
 // underWay lists the intents of an address that are signed and in no block.
-func (n *Network) underWay(ctx context.Context, a chain.Address) ([]IntentRow, error) {
+func (n *Sender) underWay(ctx context.Context, a chain.Address) ([]IntentRow, error) {
 	q := storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: []storage.Cond{
 		{Column: "from_address", Op: storage.Eq, Value: a},
 		{Column: "nonce", Op: storage.Ge, Value: int64(0)},
@@ -105,7 +105,7 @@ func (n *Network) underWay(ctx context.Context, a chain.Address) ([]IntentRow, e
 }
 
 // short tells which of the two an address lacks: the amount or the gas.
-func (n *Network) short(ctx context.Context, d *draft, err error) error {
+func (n *Sender) short(ctx context.Context, d *candidate, err error) error {
 	b, ok := n.Client.(chain.Balancer)
 	if !errors.Is(err, chain.ErrShort) || d.intent.All && d.intent.Currency == n.gas.Code || !ok {
 		return err
@@ -118,5 +118,5 @@ func (n *Network) short(ctx context.Context, d *draft, err error) error {
 	if e != nil || held.LessThan(cur.Decimal(d.intent.Amount)) || d.intent.All && held.IsZero() {
 		return err
 	}
-	return &waitError{ReasonGasShort, err.Error()}
+	return &waitError{ReasonOperatorFunds, err.Error()}
 }

@@ -22,7 +22,7 @@ import (
 
 // heldCoins lists the outpoints that an intent has reserved, nil where coins are
 // no outputs.
-func (n *Network) heldCoins(ctx context.Context, intent string) ([]string, error) {
+func (n *Sender) heldCoins(ctx context.Context, intent string) ([]string, error) {
 	if n.info.Family != chain.UTXOFamily {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (n *Network) heldCoins(ctx context.Context, intent string) ([]string, error
 	const page = 500
 	for offset := 0; ; offset += page {
 		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Reservations.Table, Partition: n.part, Limit: page, Offset: offset,
+			Table: InputReservations.Table, Partition: n.part, Limit: page, Offset: offset,
 			Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: intent}},
 		})
 		if err != nil {
@@ -48,10 +48,10 @@ func (n *Network) heldCoins(ctx context.Context, intent string) ([]string, error
 // errMayLand: nothing may be sent in the place of what was signed.
 var errMayLand = errors.New("outgoing: a transaction of which every coin is gone may still land")
 
-// bereaved makes the draft of a replacement one that does without the coins that
+// replaceLostInputs makes the draft of a replacement one that does without the coins that
 // are gone. ended says that no attempt can land any more, and that the intent
 // goes another way now.
-func (n *Network) bereaved(ctx context.Context, j *job, p *picture, d *draft) (ended bool, err error) {
+func (n *Sender) replaceLostInputs(ctx context.Context, j *claimedIntent, p *attemptSummary, d *candidate) (ended bool, err error) {
 	held, err := n.heldCoins(ctx, j.id)
 	if err != nil || len(held) == 0 {
 		return false, err
@@ -74,30 +74,30 @@ func (n *Network) bereaved(ctx context.Context, j *job, p *picture, d *draft) (e
 	if !slices.ContainsFunc(gone, func(o string) bool { return slices.Contains(newest.v.Spends, o) }) {
 		return false, nil
 	}
-	live, dead, err := n.orphans(ctx, j, p, kept, gone)
+	live, dead, err := n.splitByLostInputs(ctx, j, p, kept, gone)
 	if err != nil {
 		return false, err
 	}
 	n.Log.Warn("coins_gone", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Any("coins", gone))
 	if len(live) == 0 {
-		return true, n.die(ctx, j, p)
+		return true, n.markDead(ctx, j, p)
 	}
-	if err := n.orphaned(ctx, j, dead); err != nil {
+	if err := n.markLostDead(ctx, j, dead); err != nil {
 		return false, err
 	}
 	p.open, d.kept, d.coins = live, kept, nil
 	return false, nil
 }
 
-// orphans parts the open attempts into those that spend a coin which is still
+// splitByLostInputs parts the open attempts into those that spend a coin which is still
 // there, and those that can never land; errMayLand where one is neither.
-func (n *Network) orphans(ctx context.Context, j *job, p *picture, kept []chain.Coin, gone []string) (live, dead []*att, err error) {
+func (n *Sender) splitByLostInputs(ctx context.Context, j *claimedIntent, p *attemptSummary, kept []chain.Coin, gone []string) (live, dead []*attempt, err error) {
 	for _, a := range p.open {
 		if slices.ContainsFunc(kept, func(c chain.Coin) bool { return slices.Contains(a.v.Spends, c.Outpoint) }) {
 			live = append(live, a)
 			continue
 		}
-		never, err := n.never(ctx, j, a, gone)
+		never, err := n.inputGoneForGood(ctx, j, a, gone)
 		if err == nil && !never {
 			err = errMayLand
 		}
@@ -109,12 +109,12 @@ func (n *Network) orphans(ctx context.Context, j *job, p *picture, kept []chain.
 	return live, dead, nil
 }
 
-// orphaned writes that attempts can never land, where others still can.
-func (n *Network) orphaned(ctx context.Context, j *job, dead []*att) error {
+// markLostDead writes that attempts can never land, where others still can.
+func (n *Sender) markLostDead(ctx context.Context, j *claimedIntent, dead []*attempt) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	s := step{op: OnOrphaned, due: n.Now().Add(n.Poll)}
+	s := transition{op: OnOrphaned, due: n.Now().Add(n.Poll)}
 	for _, a := range dead {
 		if err := a.becomes(OnRuleOut); err != nil {
 			return err
@@ -124,9 +124,9 @@ func (n *Network) orphaned(ctx context.Context, j *job, dead []*att) error {
 	return n.commit(ctx, j, s)
 }
 
-// never reports whether a coin that an attempt spends provably never exists
+// inputGoneForGood reports whether a coin that an attempt spends provably never exists
 // again: a final transaction took what the one that made it spends.
-func (n *Network) never(ctx context.Context, j *job, a *att, gone []string) (bool, error) {
+func (n *Sender) inputGoneForGood(ctx context.Context, j *claimedIntent, a *attempt, gone []string) (bool, error) {
 	for _, outpoint := range gone {
 		if !slices.Contains(a.v.Spends, outpoint) {
 			continue
@@ -158,7 +158,7 @@ func (n *Network) never(ctx context.Context, j *job, a *att, gone []string) (boo
 		}
 		tip, err := n.Client.Tip(ctx)
 		if err == nil {
-			err = n.branch(ctx, tip.Head, &att{tx: source.Tx, st: st[0]})
+			err = n.branch(ctx, tip.Head, &attempt{tx: source.Tx, st: st[0]})
 		}
 		return err == nil, err
 	}
@@ -169,7 +169,7 @@ func (n *Network) never(ctx context.Context, j *job, a *att, gone []string) (boo
 // was taken from, and the guard that its Change requires.
 func Found(ctx context.Context, store storage.Store, part storage.Partition, row storage.Row) (storage.Row, storage.Guard, error) {
 	coin := Coins.Value(row)
-	held, bound, ok, err := Reservations.One(ctx, store, part, row.ID)
+	held, bound, ok, err := InputReservations.One(ctx, store, part, row.ID)
 	switch {
 	case err != nil:
 		return storage.Row{}, storage.Guard{}, err
@@ -180,5 +180,5 @@ func Found(ctx context.Context, store storage.Store, part storage.Partition, row
 	default: // its intent has ended without it
 		coin.State = CoinDisputed
 	}
-	return Coins.Row(row.ID, row.Version, time.Time{}, coin), Reservations.Guard(row.ID, bound.Version), nil
+	return Coins.Row(row.ID, row.Version, time.Time{}, coin), InputReservations.Guard(row.ID, bound.Version), nil
 }

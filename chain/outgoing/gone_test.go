@@ -123,7 +123,7 @@ func (w *world) over(in chain.Intent) {
 		w.chain.ReviveAll() // old raw transactions come back to haunt us
 		w.run(8)
 	}
-	require.Equal(w.t, outgoing.Settled, w.state(in.ID))
+	require.Equal(w.t, outgoing.Final, w.state(in.ID))
 	w.paid(in)
 	w.sound()
 }
@@ -155,7 +155,7 @@ func TestR03_LostCoinIsReplacedBesideOneThatIsLeft(t *testing.T) {
 			}
 			w.over(in)
 			// What was signed and not spent goes to nobody else.
-			landed := w.spends("a")[slices.IndexFunc(w.attempts("a"), func(a outgoing.AttemptView) bool { return a.Fate == outgoing.Landed })]
+			landed := w.spends("a")[slices.IndexFunc(w.attempts("a"), func(a outgoing.AttemptView) bool { return a.Fate == outgoing.AttemptFinal })]
 			for _, o := range slices.Concat(w.spends("a")...) {
 				switch {
 				case slices.Contains(landed, o):
@@ -335,7 +335,7 @@ func TestR03_ReplacementOfALostCoinThatLacksItsFee(t *testing.T) {
 		w.fund(w.key(), "BTC", coin/2)
 	}
 	w.idle(40)
-	require.Equal(t, []any{outgoing.Signed, outgoing.ReasonGasShort}, []any{w.last("a").State, w.last("a").Reason})
+	require.Equal(t, []any{outgoing.Signed, outgoing.ReasonOperatorFunds}, []any{w.last("a").State, w.last("a").Reason})
 	require.Len(t, w.attempts("a"), 1)
 	w.fund(w.key(), "BTC", coin)
 	w.idle(40)
@@ -423,7 +423,7 @@ func (l *losses) tell(w *world, o string) {
 		return
 	}
 	delete(l.gone, o)
-	held, _, ok, err := outgoing.Reservations.One(w.ctx, w.store, storage.Network("BTC"), o)
+	held, _, ok, err := outgoing.InputReservations.One(w.ctx, w.store, storage.Network("BTC"), o)
 	require.NoError(w.t, err)
 	switch {
 	case c.Intent == "":
@@ -491,7 +491,7 @@ func TestR03_NemesisOfLostCoins(t *testing.T) {
 			w.run(120)
 			for _, in := range all {
 				switch s := w.state(in.ID); s {
-				case outgoing.Settled:
+				case outgoing.Final:
 					w.paid(in)
 				case outgoing.Cancelled, outgoing.Failed:
 					w.unpaid(in)

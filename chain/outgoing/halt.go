@@ -150,7 +150,7 @@ type OnItsWay struct {
 }
 
 // OnItsWay lists what was stored before and may still land, within a scope, by intent.
-func (n *Network) OnItsWay(ctx context.Context, s Scope) ([]OnItsWay, error) {
+func (n *Sender) OnItsWay(ctx context.Context, s Scope) ([]OnItsWay, error) {
 	const page = 500
 	var out []OnItsWay
 	for last := ""; ; {
@@ -186,7 +186,7 @@ func (n *Network) OnItsWay(ctx context.Context, s Scope) ([]OnItsWay, error) {
 			}
 			o := OnItsWay{Network: n.info.Code, Intent: r.ID, Purpose: v.Purpose, Tenant: v.Tenant, Currency: v.Currency, State: v.State}
 			for _, a := range byIntent[r.ID] {
-				if a.v.Fate == Open {
+				if a.v.State == Open {
 					o.Txs = append(o.Txs, a.tx)
 				}
 			}
@@ -199,7 +199,7 @@ func (n *Network) OnItsWay(ctx context.Context, s Scope) ([]OnItsWay, error) {
 }
 
 // currencies are those that an intent is sent for.
-func (n *Network) currencies(ctx context.Context, in chain.Intent) ([]string, error) {
+func (n *Sender) currencies(ctx context.Context, in chain.Intent) ([]string, error) {
 	if in.Purpose != chain.ForGas || n.GasFor == nil {
 		return []string{in.Currency}, nil
 	}
@@ -209,7 +209,7 @@ func (n *Network) currencies(ctx context.Context, in chain.Intent) ([]string, er
 
 // Stopped says why an intent may not be sent now, "" where it may: for whoever would
 // rather wait than submit it. An error is no answer.
-func (n *Network) Stopped(ctx context.Context, in chain.Intent) (string, error) {
+func (n *Sender) Stopped(ctx context.Context, in chain.Intent) (string, error) {
 	_, err := n.allowed(ctx, in)
 	var w *waitError
 	if errors.As(err, &w) {
@@ -219,7 +219,7 @@ func (n *Network) Stopped(ctx context.Context, in chain.Intent) (string, error) 
 }
 
 // unhalted requires that no halt stops an intent.
-func (n *Network) unhalted(ctx context.Context, in chain.Intent) (storage.Guard, error) {
+func (n *Sender) unhalted(ctx context.Context, in chain.Intent) (storage.Guard, error) {
 	row, stored, _, err := Halts.One(ctx, n.Store, n.part, HaltsID)
 	if err != nil {
 		return storage.Guard{}, err

@@ -34,8 +34,8 @@ type Help struct {
 	Cancelling bool          `json:"cancelling,omitempty"`
 }
 
-func (j *job) shown() Help {
-	return Help{State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, MaxCost: j.v.MaxCost, Cancelling: j.v.Filling && !IsHelp(j.id)}
+func (j *claimedIntent) shown() Help {
+	return Help{State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, MaxCost: j.v.MaxCost, Cancelling: j.v.Cancelling && !IsHelp(j.id)}
 }
 
 // SpeedUp has an intent looked at now: one that is signed is replaced by a transaction with
@@ -46,12 +46,12 @@ func (j *job) shown() Help {
 // transactions already, or where nodes keep the transaction and take no other. One whose
 // address has an earlier nonce open waits for that: of it the bound alone is raised, and
 // without a higher one the error names the first.
-func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
-	return n.intervene(ctx, id, by, func(j *job) error {
+func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
+	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
 		switch {
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
-		case j.v.Filling && !IsHelp(id):
+		case j.v.Cancelling && !IsHelp(id):
 			return noHelp(id, "it is being cancelled")
 		case j.v.Reason == ReasonOccupied:
 			return noHelp(id, "nodes keep its earlier transaction and take no other")
@@ -65,7 +65,7 @@ func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount,
 		if err != nil {
 			return err
 		}
-		if open := slices.DeleteFunc(byIntent[id], func(a *att) bool { return a.v.Fate != Open }); len(open) >= n.MaxAttempts {
+		if open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open }); len(open) >= n.MaxAttempts {
 			return noHelp(id, fmt.Sprintf("it has %d transactions, and Config.MaxAttempts allows no more: it can be cancelled", len(open)))
 		}
 		first, err := n.first(ctx, j)
@@ -88,16 +88,16 @@ func (n *Network) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount,
 // start again. Without by nothing is written. The error wraps ErrHelp where the owner was
 // told that it is executed, as it is then sent until it lands, where another one's
 // transaction pays it, and where the network replaces no transaction.
-func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
-	return n.intervene(ctx, id, by, func(j *job) error {
+func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
+	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
 		switch {
 		case IsHelp(id):
 			return noHelp(id, "it helps another, and ends with that one")
-		case j.v.Reached:
+		case j.v.ExecutedReported:
 			return noHelp(id, "its owner was told that it is executed: it is sent until it lands")
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
-		case j.v.Filling && !j.v.aside():
+		case j.v.Cancelling && !j.v.aside():
 			off, err := n.cancelled(ctx, id)
 			if err == nil && off {
 				err = noHelp(id, "it is being cancelled")
@@ -109,7 +109,7 @@ func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded
 		case n.lapses() && j.v.State == Signed:
 			return noHelp(id, "its network replaces no transaction")
 		}
-		j.v.Filling, j.v.BumpAt = true, n.Now()
+		j.v.Cancelling, j.v.BumpAt = true, n.Now()
 		if j.v.aside() {
 			j.v.Reason = ""
 		}
@@ -118,7 +118,7 @@ func (n *Network) CancelTransaction(ctx context.Context, id string, by *Recorded
 }
 
 // intervene changes an intent that has not ended and makes it due.
-func (n *Network) intervene(ctx context.Context, id string, by *Recorded, edit func(j *job) error) (before, after Help, err error) {
+func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit func(j *claimedIntent) error) (before, after Help, err error) {
 	err = storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
 		v, row, ok, err := Intents.One(ctx, n.Store, n.part, id)
 		if err == nil && !ok {
@@ -127,16 +127,16 @@ func (n *Network) intervene(ctx context.Context, id string, by *Recorded, edit f
 		if err != nil {
 			return storage.Change{}, err
 		}
-		ride, _, carried, err := Rides.One(ctx, n.Store, n.part, id)
+		batch, _, isMember, err := Batches.One(ctx, n.Store, n.part, id)
 		switch {
 		case err != nil:
 			return storage.Change{}, err
-		case carried:
-			return storage.Change{}, noHelp(id, "the transaction of intent "+ride.Carrier+" pays it: help that one")
+		case isMember:
+			return storage.Change{}, noHelp(id, "the transaction of intent "+batch.Leader+" pays it: help that one")
 		case v.ended():
 			return storage.Change{}, noHelp(id, "it is "+string(v.State))
 		}
-		j := &job{id: id, v: v}
+		j := &claimedIntent{id: id, v: v}
 		before = j.shown()
 		if err := edit(j); err != nil {
 			return storage.Change{}, err
@@ -175,7 +175,7 @@ type Nonce struct {
 // address: after a restore from an older backup, or where somebody else has the key. Such
 // an address sends nothing until its nonce is adopted. It asks the node once for each
 // address that was ever sent from.
-func (n *Network) Beyond(ctx context.Context) ([]Nonce, error) {
+func (n *Sender) Beyond(ctx context.Context) ([]Nonce, error) {
 	if n.nonces == nil {
 		return nil, nil
 	}
@@ -242,7 +242,7 @@ func (n *Network) Beyond(ctx context.Context) ([]Nonce, error) {
 // like is the order that would pay for it: From, FromKey, Tenant and MaxCost. The error
 // wraps ErrHelp where an open intent has the nonce, the chain is past it, or nothing of the
 // address was sent after it. It is recorded before it is done.
-func (n *Network) FillNonce(ctx context.Context, like chain.Intent, nonce int64, by *Recorded) error {
+func (n *Sender) FillNonce(ctx context.Context, like chain.Intent, nonce int64, by *Recorded) error {
 	bad := func(why string) error {
 		return fmt.Errorf("%w: nonce %d of %s: %s", ErrHelp, nonce, like.From, why)
 	}
@@ -281,13 +281,13 @@ func (n *Network) FillNonce(ctx context.Context, like chain.Intent, nonce int64,
 	if err != nil {
 		return err
 	}
-	stuck := &job{id: by.ID, v: record(like, n.Now())}
+	stuck := &claimedIntent{id: by.ID, v: record(like, n.Now())}
 	if len(held) == 0 {
 		return n.fillUnused(ctx, stuck, nonce)
 	}
 	for _, r := range held {
 		v := Intents.Value(r)
-		if err := n.revive(ctx, r.ID, &v, nonce); err != nil {
+		if err := n.rebroadcastSettled(ctx, r.ID, &v, nonce); err != nil {
 			return err
 		}
 	}

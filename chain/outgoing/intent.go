@@ -19,7 +19,7 @@ const (
 	Waiting   State = "waiting"   // queued, but something is missing: see Reason; can be cancelled
 	Signed    State = "signed"    // signed and stored, sent or about to be
 	Executed  State = "executed"  // in a block with the confirmations its owner asked for
-	Settled   State = "settled"   // executed and final: the end
+	Final     State = "settled"   // executed and final: the end
 	Failed    State = "failed"    // every attempt is dead with proof: the end
 	Cancelled State = "cancelled" // before anything was signed: the end
 )
@@ -30,17 +30,17 @@ type Reason string
 // The reasons. They are shown to operators and in withdrawal views. ReasonRefused is
 // that of an intent that has failed, ReasonDeliveredLess of one that was executed.
 const (
-	ReasonHotShort Reason = "hot_short"       // the hot address does not hold the amount
-	ReasonGasShort Reason = "gas_float_short" // no coins of the operator's to pay the network
+	ReasonHotBalance    Reason = "hot_short"       // the hot address does not hold the amount
+	ReasonOperatorFunds Reason = "gas_float_short" // no coins of the operator's to pay the network
 	// ReasonBelowCost is that of a withdrawal whose hot address lacks coins that wait
 	// elsewhere: bringing them would cost too much of it (Config.Costly).
-	ReasonBelowCost Reason = "below_cost"
-	ReasonHalted    Reason = "halted"        // the network or asset is halted
-	ReasonNode      Reason = "node"          // the node does not answer
-	ReasonSigner    Reason = "signer"        // the signer refuses or does not answer
-	ReasonTooDear   Reason = "fee_above_cap" // the network's price is above MaxCost
-	ReasonAltered   Reason = "altered"       // no withdrawal says what this order says: somebody edited one of them
-	ReasonRefused   Reason = "refused"       // by a signer or a node, for good: its nonce or inputs went back to ourselves
+	ReasonBelowCost  Reason = "below_cost"
+	ReasonHalted     Reason = "halted"        // the network or asset is halted
+	ReasonNode       Reason = "node"          // the node does not answer
+	ReasonSigner     Reason = "signer"        // the signer refuses or does not answer
+	ReasonFeeTooHigh Reason = "fee_above_cap" // the network's price is above MaxCost
+	ReasonAltered    Reason = "altered"       // no withdrawal says what this order says: somebody edited one of them
+	ReasonRefused    Reason = "refused"       // by a signer or a node, for good: its nonce or inputs went back to ourselves
 	// ReasonConsolidating is that of an intent which needs more coins than one transaction
 	// holds: some of them are merged first.
 	ReasonConsolidating Reason = "consolidating"
@@ -81,7 +81,7 @@ type Outcome struct {
 	Cost   ledger.Amount `db:"cost"`
 	CostTx string        `db:"cost_tx"`
 	At     time.Time     `db:"at"`
-	// Batch is the same for all intents that Tx pays: the id of the one that carries
+	// Batch is the same for all intents that Tx pays: the id of the one that leads
 	// the others. "" where Tx pays this one alone.
 	Batch string `db:"batch"`
 }

@@ -11,7 +11,7 @@ import (
 // Internal says which transfers were made by stored attempts of ours to sweep,
 // fund, cancel or return change: those are no deposits. What a withdrawal pays
 // to an address of ours is one. Its signature is what incoming asks for.
-func (n *Network) Internal(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error) {
+func (n *Sender) Internal(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error) {
 	out := make([]bool, len(transfers))
 	if network != n.info.Code || len(transfers) == 0 {
 		return out, nil
@@ -44,7 +44,7 @@ func (n *Network) Internal(ctx context.Context, network chain.Network, transfers
 // renamed finds the transfers of attempts that somebody gave another hash, by
 // what they spend: nobody but us can spend our coins, and a changed signature
 // changes neither inputs nor outputs.
-func (n *Network) renamed(ctx context.Context, transfers []chain.Transfer, strange []int, out []bool) error {
+func (n *Sender) renamed(ctx context.Context, transfers []chain.Transfer, strange []int, out []bool) error {
 	if len(strange) == 0 {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (n *Network) renamed(ctx context.Context, transfers []chain.Transfer, stran
 	}
 	for _, at := range strange {
 		t := &transfers[at]
-		out[at] = slices.ContainsFunc(byIntent[holder[t.Spends[0]]], func(a *att) bool {
+		out[at] = slices.ContainsFunc(byIntent[holder[t.Spends[0]]], func(a *attempt) bool {
 			return sameSet(a.v.Spends, t.Spends) && n.pays(&a.v, t) && n.ours(&a.v, t)
 		})
 	}
@@ -81,7 +81,7 @@ func (n *Network) renamed(ctx context.Context, transfers []chain.Transfer, stran
 
 // pays reports whether an output of the attempt is just what was transferred:
 // attempts with the same inputs differ in it.
-func (n *Network) pays(a *AttemptRow, t *chain.Transfer) bool {
+func (n *Sender) pays(a *AttemptRow, t *chain.Transfer) bool {
 	if t.Ordinal < 0 || t.Ordinal >= len(a.Outputs) {
 		return false
 	}
@@ -92,7 +92,7 @@ func (n *Network) pays(a *AttemptRow, t *chain.Transfer) bool {
 
 // ours finds the output that a transfer is. Where one address is both paid and
 // given change, the output's place tells; only UTXO networks have such.
-func (n *Network) ours(a *AttemptRow, t *chain.Transfer) bool {
+func (n *Sender) ours(a *AttemptRow, t *chain.Transfer) bool {
 	if n.info.Family == chain.UTXOFamily {
 		if t.Ordinal < 0 || t.Ordinal >= len(a.Outputs) || a.Outputs[t.Ordinal].To != t.To {
 			return false

@@ -45,7 +45,7 @@ func TestW04_ChangeUnderAnotherHashIsInternal(t *testing.T) {
 	}
 	require.Equal(t, []bool{false, true}, ask(moved...), "the change is ours, what was paid is not")
 	w.run(12)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	require.Equal(t, []bool{false, true}, ask(moved...), "also once it is settled, and nothing is reserved any more")
 
 	// Whatever differs in what it does or spends is no transaction of ours.
@@ -73,6 +73,6 @@ func TestW04_ChangeThatIsACoinAlreadySettlesItsIntent(t *testing.T) {
 		ID: "by somebody else", Partition: storage.Network(w.gas), Put: []storage.Row{row},
 	}))
 	w.run(12)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	w.sound()
 }

@@ -40,7 +40,7 @@ func TestK05_RefusedIntentLeavesNoGap(t *testing.T) {
 		require.NoError(t, w.step())
 		require.Equal(t, outgoing.Waiting, w.state("a"))
 		require.Equal(t, outgoing.ReasonSigner, w.last("a").Reason)
-		require.Empty(t, w.rows(outgoing.Reservations.Table))
+		require.Empty(t, w.rows(outgoing.InputReservations.Table))
 		b := w.submit(w.intent("b", coin))
 		require.NoError(t, w.step())
 		require.Equal(t, outgoing.Signed, w.state("b"), "the nonce is free for the next")

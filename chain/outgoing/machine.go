@@ -40,7 +40,7 @@ const (
 	OnEndChild   Trigger = "end-child"  // its parent needs it no more
 	OnRecheck    Trigger = "recheck"    // a deep fork may have taken it
 	OnReopen     Trigger = "reopen"     // a deep fork has taken it
-	OnCarried    Trigger = "carried"    // the order whose transaction pays it has moved
+	OnBatch      Trigger = "carried"    // the leader of its batch has moved
 )
 
 // Machine is the table of states and moves of an order that every decision is checked
@@ -61,7 +61,7 @@ var machine = fsm.Machine[State, Trigger]{
 		"a signer sees it, and what was signed before a node does. Attempts of one order share a nonce or an input, so " +
 		"at most one of them lands.",
 	Initial: Queued,
-	States:  []State{Queued, Waiting, Signed, Executed, Settled, Failed, Cancelled},
+	States:  []State{Queued, Waiting, Signed, Executed, Final, Failed, Cancelled},
 	Edges: []edge{
 		{From: []State{""}, Trigger: OnSubmit, To: Queued, When: "it may be sent", Does: "makes it due"},
 		{From: []State{""}, Trigger: OnRefuse, To: Cancelled, When: "it may never be sent"},
@@ -94,7 +94,7 @@ var machine = fsm.Machine[State, Trigger]{
 		{From: sent, Trigger: OnMined, To: Executed, When: "with the confirmations that its owner asked for"},
 		{From: sent, Trigger: OnMined, When: "else", Does: "shows the hash and the confirmations"},
 		{From: []State{Executed}, Trigger: OnUnmined, To: Signed, Does: "the same bytes are sent again"},
-		{From: sent, Trigger: OnLand, To: Settled, When: "it was executed", Does: "books its cost"},
+		{From: sent, Trigger: OnLand, To: Final, When: "it was executed", Does: "books its cost"},
 		{From: sent, Trigger: OnLand, To: Failed, When: "it was reverted, or another took its nonce or coins back", Does: "books its cost"},
 		{From: sent, Trigger: OnLand, To: Queued, When: "the same, and its owner was told that it is executed, or others were paid with it", Does: "books its cost"},
 		{From: sent, Trigger: OnLand, To: Waiting, When: "it was set aside", Does: "books its cost"},
@@ -103,50 +103,50 @@ var machine = fsm.Machine[State, Trigger]{
 		{From: sent, Trigger: OnDie, To: Waiting, When: "it was set aside"},
 		{From: alive, Trigger: OnEndChild, To: Failed, When: "nothing of it can land"},
 		{From: alive, Trigger: OnEndChild, To: Cancelled, When: "its parent has landed without it"},
-		{From: []State{Settled}, Trigger: OnRecheck},
-		{From: []State{Settled}, Trigger: OnReopen, To: Signed, Does: "the attempt that had landed may land again, and those that it had ruled out"},
-		{From: alive, Trigger: OnCarried, To: Queued, When: "that one pays it no more", Does: "it starts again alone"},
-		{From: alive, Trigger: OnCarried, To: Waiting, When: "that one waits"},
-		{From: []State{Queued, Waiting, Signed, Executed, Settled}, Trigger: OnCarried, To: Signed, When: "that one is signed, or was taken out of its block"},
-		{From: alive, Trigger: OnCarried, To: Executed, When: "that one is executed"},
-		{From: alive, Trigger: OnCarried, To: Settled, When: "that one is settled"},
-		{From: alive, Trigger: OnCarried, To: Failed, When: "that one has failed, by a process that did not know of it"},
-		{From: alive, Trigger: OnCarried, To: Cancelled, When: "that one was taken back, by a process that did not know of it"},
+		{From: []State{Final}, Trigger: OnRecheck},
+		{From: []State{Final}, Trigger: OnReopen, To: Signed, Does: "the attempt that had landed may land again, and those that it had ruled out"},
+		{From: alive, Trigger: OnBatch, To: Queued, When: "that one pays it no more", Does: "it starts again alone"},
+		{From: alive, Trigger: OnBatch, To: Waiting, When: "that one waits"},
+		{From: []State{Queued, Waiting, Signed, Executed, Final}, Trigger: OnBatch, To: Signed, When: "that one is signed, or was taken out of its block"},
+		{From: alive, Trigger: OnBatch, To: Executed, When: "that one is executed"},
+		{From: alive, Trigger: OnBatch, To: Final, When: "that one is settled"},
+		{From: alive, Trigger: OnBatch, To: Failed, When: "that one has failed, by a process that did not know of it"},
+		{From: alive, Trigger: OnBatch, To: Cancelled, When: "that one was taken back, by a process that did not know of it"},
 	},
 }
 
-// FateTrigger is what happens to an attempt.
-type FateTrigger string
+// AttemptTrigger is what happens to an attempt.
+type AttemptTrigger string
 
 // The triggers of attempts.
 const (
-	OnSign    FateTrigger = "sign"    // it is stored
-	OnFinal   FateTrigger = "final"   // its block is final
-	OnRuleOut FateTrigger = "ruleout" // it can provably never land
-	OnFork    FateTrigger = "fork"    // a deep fork took the block that decided
+	OnSign    AttemptTrigger = "sign"    // it is stored
+	OnFinal   AttemptTrigger = "final"   // its block is final
+	OnRuleOut AttemptTrigger = "ruleout" // it can provably never land
+	OnFork    AttemptTrigger = "fork"    // a deep fork took the block that decided
 )
 
 // AttemptMachine is the table of what becomes of an attempt.
-func AttemptMachine() *fsm.Machine[Fate, FateTrigger] { return &attempts }
+func AttemptMachine() *fsm.Machine[AttemptState, AttemptTrigger] { return &attempts }
 
-var attempts = fsm.Machine[Fate, FateTrigger]{
+var attempts = fsm.Machine[AttemptState, AttemptTrigger]{
 	Name:    "attempt",
 	About:   "An attempt is one signed transaction of an order, stored before it is sent and kept for ever.",
 	Initial: Open,
-	States:  []Fate{Open, Landed, Dead},
-	Edges: []fsm.Edge[Fate, FateTrigger]{
-		{From: []Fate{""}, Trigger: OnSign, To: Open},
-		{From: []Fate{Open}, Trigger: OnFinal, To: Landed},
-		{From: []Fate{Open}, Trigger: OnRuleOut, To: Dead, When: "a final transaction took what it spends, or its time is over"},
-		{From: []Fate{Landed, Dead}, Trigger: OnFork, To: Open},
+	States:  []AttemptState{Open, AttemptFinal, Dead},
+	Edges: []fsm.Edge[AttemptState, AttemptTrigger]{
+		{From: []AttemptState{""}, Trigger: OnSign, To: Open},
+		{From: []AttemptState{Open}, Trigger: OnFinal, To: AttemptFinal},
+		{From: []AttemptState{Open}, Trigger: OnRuleOut, To: Dead, When: "a final transaction took what it spends, or its time is over"},
+		{From: []AttemptState{AttemptFinal, Dead}, Trigger: OnFork, To: Open},
 	},
 }
 
 // becomes writes what became of an attempt.
-func (a *att) becomes(t FateTrigger) error {
-	to, err := attempts.Next(a.v.Fate, t)
+func (a *attempt) becomes(t AttemptTrigger) error {
+	to, err := attempts.Next(a.v.State, t)
 	if err == nil {
-		a.v.Fate = to
+		a.v.State = to
 	}
 	return err
 }

@@ -44,9 +44,9 @@ func IsMerge(intent string) bool { return PayoutOf(intent) != "" }
 
 // IsHelp reports whether an id is of an order that is made for another one: a child or a
 // merge. It is sent only while that one may be.
-func IsHelp(intent string) bool { return IsChild(intent) || IsMerge(intent) }
+func IsHelp(intent string) bool { return IsCPFP(intent) || IsMerge(intent) }
 
-func (j *job) merge() bool { return j.v.Purpose == chain.ForCancel && IsMerge(j.id) }
+func (j *claimedIntent) merge() bool { return j.v.Purpose == chain.ForCancel && IsMerge(j.id) }
 
 // mostMerges is how many merges of a payout are made at a time.
 const mostMerges = 50
@@ -69,9 +69,9 @@ func (e *crowd) Unwrap() error { return chain.ErrShort }
 
 // crowded asks whether merges let a draft be paid that the coins of one transaction are too
 // few for, and returns cause where they do not. The error is a *crowd where they do.
-func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cause error) error {
+func (n *Sender) crowded(ctx context.Context, d *candidate, free []storage.Row, cause error) error {
 	most := n.MaxInputs
-	if d.intent.Purpose != chain.ForWithdrawal || most < 2 || len(free) <= most || len(d.kept) > 0 || len(d.riders) > 0 {
+	if d.intent.Purpose != chain.ForWithdrawal || most < 2 || len(free) <= most || len(d.kept) > 0 || len(d.members) > 0 {
 		return cause
 	}
 	amount := d.intent.Amount
@@ -93,7 +93,7 @@ func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cau
 	u, err := n.Client.Build(ctx, o)
 	switch {
 	case errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrRejected):
-		return &waitError{ReasonTooDear, "its coins bring less than it costs to merge them"}
+		return &waitError{ReasonFeeTooHigh, "its coins bring less than it costs to merge them"}
 	case err != nil:
 		return err
 	}
@@ -128,7 +128,7 @@ func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cau
 	case err != nil:
 		return err
 	case !enough:
-		return &waitError{ReasonGasShort, cause.Error()}
+		return &waitError{ReasonOperatorFunds, cause.Error()}
 	case count <= most:
 		return cause
 	}
@@ -146,7 +146,7 @@ func (n *Network) crowded(ctx context.Context, d *draft, free []storage.Row, cau
 }
 
 // eachFree hands out what may be spent for an intent, largest first, for as long as f wants more.
-func (n *Network) eachFree(ctx context.Context, in *chain.Intent, f func(storage.Row) (more bool, err error)) error {
+func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(storage.Row) (more bool, err error)) error {
 	q := n.freeQuery(in)
 	for {
 		rows, err := n.Store.Find(ctx, q)
@@ -166,7 +166,7 @@ func (n *Network) eachFree(ctx context.Context, in *chain.Intent, f func(storage
 }
 
 // mergeFor is a merge for a payout, without id and bound.
-func (n *Network) mergeFor(in *chain.Intent, to chain.Address) chain.Intent {
+func (n *Sender) mergeFor(in *chain.Intent, to chain.Address) chain.Intent {
 	return chain.Intent{
 		Purpose: chain.ForCancel, Tenant: in.Tenant, Network: in.Network, Currency: n.gas.Code, To: to, Confirmations: 1,
 	}
@@ -175,7 +175,7 @@ func (n *Network) mergeFor(in *chain.Intent, to chain.Address) chain.Intent {
 // merging says what a payout waits for while coins of its tenant are being merged: for one
 // of its own that waits, what that one waits for. "" = none is under way. Those of other
 // payouts that wait are not waited for.
-func (n *Network) merging(ctx context.Context, payout, tenant string) (Reason, error) {
+func (n *Sender) merging(ctx context.Context, payout, tenant string) (Reason, error) {
 	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: []storage.Cond{
 		{Column: "tenant", Op: storage.Eq, Value: tenant},
 		{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}},
@@ -207,7 +207,7 @@ func mergedCoin(tx string) string { return tx + ":0" }
 
 // coinsOf says of which coins there are rows, of those that executed merges return. An
 // earlier version had none before a merge was final.
-func (n *Network) coinsOf(ctx context.Context, merges []storage.Row) (map[string]bool, error) {
+func (n *Sender) coinsOf(ctx context.Context, merges []storage.Row) (map[string]bool, error) {
 	var ids []string
 	for _, r := range merges {
 		if v := Intents.Value(r); v.State == Executed {
@@ -230,7 +230,7 @@ func (n *Network) coinsOf(ctx context.Context, merges []storage.Row) (map[string
 
 // merged has the coins of a merge follow the attempt that is in a block, nil where none is:
 // what that returns can be spent, and what it spends counts no more.
-func (n *Network) merged(ctx context.Context, j *job, p *picture, in *att, s *step) error {
+func (n *Sender) merged(ctx context.Context, j *claimedIntent, p *attemptSummary, in *attempt, s *transition) error {
 	if !j.merge() {
 		return nil
 	}
@@ -256,7 +256,7 @@ func (n *Network) merged(ctx context.Context, j *job, p *picture, in *att, s *st
 
 // unmerged takes away what open attempts of a merge would return, but for the one that is in
 // a block: nothing pays with it before it is in one.
-func (n *Network) unmerged(ctx context.Context, j *job, p *picture, but *att, s *step) error {
+func (n *Sender) unmerged(ctx context.Context, j *claimedIntent, p *attemptSummary, but *attempt, s *transition) error {
 	if !j.merge() {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (n *Network) unmerged(ctx context.Context, j *job, p *picture, but *att, s 
 
 // had are a payout's merges so far: how many, and the sum of their bounds, or of what those
 // cost that have ended.
-func (n *Network) had(ctx context.Context, payout string) (count int, bounds ledger.Amount, err error) {
+func (n *Sender) had(ctx context.Context, payout string) (count int, bounds ledger.Amount, err error) {
 	const page = 100
 	for {
 		keys := make([]string, page)
@@ -311,7 +311,7 @@ func (n *Network) had(ctx context.Context, payout string) (count int, bounds led
 }
 
 // mayCost is the most that moving coins for a payout may cost.
-func (n *Network) mayCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
+func (n *Sender) mayCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
 	if n.MayCost == nil {
 		return in.Amount / 2, nil
 	}
@@ -325,7 +325,7 @@ func boundsOf(payout string, more, allowed ledger.Amount) []storage.Level {
 
 // consolidate makes the merges that a payout needs, and has it wait for them. What they
 // cost together with the payment is at most the allowed share of the amount.
-func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) error {
+func (n *Sender) consolidate(ctx context.Context, j *claimedIntent, d *candidate, c *crowd) error {
 	in := j.intent()
 	allowed, err := n.mayCost(ctx, in)
 	if err != nil {
@@ -337,7 +337,7 @@ func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) e
 	}
 	room := allowed - used - c.payment
 	if c.all > room {
-		return n.wait(ctx, j, &waitError{ReasonTooDear, fmt.Sprintf("merging its coins costs %d of at most %d", c.all, room)})
+		return n.wait(ctx, j, &waitError{ReasonFeeTooHigh, fmt.Sprintf("merging its coins costs %d of at most %d", c.all, room)})
 	}
 	most, err := max(c.each, d.fee.Max).MulDiv(roomNum, roomDen, ledger.Up)
 	if err != nil {
@@ -351,7 +351,7 @@ func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) e
 	now := n.Now()
 	// The largest coin is written as it is: of two payouts that decide at the same moment,
 	// one meets a conflict, and then sees the merges of the other.
-	s := step{
+	s := transition{
 		op: OnMerge, due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, together, allowed),
 		with: []storage.Row{Coins.Row(c.largest.ID, c.largest.Version, time.Time{}, Coins.Value(c.largest))},
 	}
@@ -361,13 +361,13 @@ func (n *Network) consolidate(ctx context.Context, j *job, d *draft, c *crowd) e
 		s.with = append(s.with, Intents.Row(m.ID, 0, now, record(m, now)))
 	}
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonConsolidating, 0
-	s.tell = n.outcome(j)
+	s.outcome = n.outcome(j)
 	n.Log.Info("coins_are_merged", slog.String("intent", j.id), slog.Int("merges", c.now), slog.Int64("cost", int64(c.all)))
 	return n.commit(ctx, j, s)
 }
 
 // drawMerge takes the coins of a merge.
-func (n *Network) drawMerge(ctx context.Context, j *job, d *draft, free []storage.Row, s *step) error {
+func (n *Sender) drawMerge(ctx context.Context, j *claimedIntent, d *candidate, free []storage.Row, s *transition) error {
 	free = free[:min(len(free), n.MaxInputs)]
 	if len(free) < 2 {
 		return errUnneeded
@@ -387,7 +387,7 @@ func (n *Network) drawMerge(ctx context.Context, j *job, d *draft, free []storag
 var errUnneeded = errors.New("outgoing: the merge is not needed")
 
 // needed returns errUnneeded where the payout of a merge does not wait any more.
-func (n *Network) needed(ctx context.Context, j *job) error {
+func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 	v, _, ok, err := Intents.One(ctx, n.Store, n.part, PayoutOf(j.id))
 	if err == nil && (!ok || !v.idle()) {
 		return errUnneeded
@@ -396,14 +396,14 @@ func (n *Network) needed(ctx context.Context, j *job) error {
 }
 
 // unneeded ends a merge of which nothing was reserved.
-func (n *Network) unneeded(ctx context.Context, j *job) error {
+func (n *Sender) unneeded(ctx context.Context, j *claimedIntent) error {
 	j.v.State, j.v.Reason = Cancelled, ""
-	return n.commit(ctx, j, step{op: OnUnneeded, tell: n.outcome(j), levels: j.cost(0)})
+	return n.commit(ctx, j, transition{op: OnUnneeded, outcome: n.outcome(j), levels: j.cost(0)})
 }
 
 // cost has a merge that has ended count with what it cost, and no more with what it might
 // have cost, towards what all merges of its payout may.
-func (j *job) cost(cost ledger.Amount) []storage.Level {
+func (j *claimedIntent) cost(cost ledger.Amount) []storage.Level {
 	left := j.v.MaxCost - cost
 	if !j.merge() || !j.v.ended() || left <= 0 {
 		return nil
@@ -414,7 +414,7 @@ func (j *job) cost(cost ledger.Amount) []storage.Level {
 
 // backed has what a merge may cost set aside. The bound of other orders was set aside before
 // they were submitted.
-func (n *Network) backed(ctx context.Context, j *job, in chain.Intent) error {
+func (n *Sender) backed(ctx context.Context, j *claimedIntent, in chain.Intent) error {
 	if !j.merge() || n.Raise == nil {
 		return nil
 	}
@@ -422,15 +422,15 @@ func (n *Network) backed(ctx context.Context, j *job, in chain.Intent) error {
 	got, err := n.Raise(storage.Apart(ctx), in, j.v.MaxCost)
 	switch {
 	case err != nil:
-		return &waitError{ReasonGasShort, "what the merge may cost: " + err.Error()}
+		return &waitError{ReasonOperatorFunds, "what the merge may cost: " + err.Error()}
 	case got < j.v.MaxCost:
-		return &waitError{ReasonTooDear, fmt.Sprintf("the merge may cost %d", got)}
+		return &waitError{ReasonFeeTooHigh, fmt.Sprintf("the merge may cost %d", got)}
 	}
 	return nil
 }
 
 // bounded counts a higher bound of a merge towards what all of its payout may cost.
-func (n *Network) bounded(ctx context.Context, j *job, more ledger.Amount) ([]storage.Level, error) {
+func (n *Sender) bounded(ctx context.Context, j *claimedIntent, more ledger.Amount) ([]storage.Level, error) {
 	if !j.merge() {
 		return nil, nil
 	}

@@ -66,9 +66,9 @@ func TestFT04_AsManyMergesAsItTakes(t *testing.T) {
 			t.Parallel()
 			w := crowded(t, narrow(3), 25)
 			in := w.submit(w.intent("a", ledger.Amount(need)*coin-coin/2))
-			w.comesTo("a", outgoing.Settled)
+			w.comesTo("a", outgoing.Final)
 			w.paid(in)
-			require.Equal(t, merges, w.merges()[outgoing.Settled])
+			require.Equal(t, merges, w.merges()[outgoing.Final])
 			require.Len(t, w.merges(), min(merges, 1))
 			for _, r := range w.rows(outgoing.Attempts.Table) {
 				require.LessOrEqual(t, len(outgoing.Attempts.Value(r).Spends), 3)
@@ -76,7 +76,7 @@ func TestFT04_AsManyMergesAsItTakes(t *testing.T) {
 			if merges > 0 {
 				require.Contains(t, w.reasons("a"), outgoing.ReasonConsolidating)
 			}
-			require.NotContains(t, w.reasons("a"), outgoing.ReasonHotShort)
+			require.NotContains(t, w.reasons("a"), outgoing.ReasonHotBalance)
 			w.sound()
 		})
 	}
@@ -117,9 +117,9 @@ func TestFT04_CrashAnywhereWhileCoinsAreMerged(t *testing.T) {
 				w.chain.SetFeeLevel(0)
 				run(40)
 			}, func(w *world) {
-				require.Equal(w.t, outgoing.Settled, w.last("a").State, "it waits for %q, merges %v", w.get("a").Reason, w.merges())
+				require.Equal(w.t, outgoing.Final, w.last("a").State, "it waits for %q, merges %v", w.get("a").Reason, w.merges())
 				w.paid(in)
-				require.Equal(w.t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+				require.Equal(w.t, map[outgoing.State]int{outgoing.Final: 2}, w.merges())
 				w.sound()
 			})
 		})
@@ -151,11 +151,11 @@ func TestFT04_TwoPayoutsNeedMerges(t *testing.T) {
 				require.True(t, met)
 				require.Equal(t, 1, w.merges()[outgoing.Queued]+w.merges()[outgoing.Signed], "one of the two decided")
 			}
-			w.comesTo("a", outgoing.Settled)
-			w.comesTo("b", outgoing.Settled)
+			w.comesTo("a", outgoing.Final)
+			w.comesTo("b", outgoing.Final)
 			w.paid(a)
 			w.paid(b)
-			require.Equal(t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+			require.Equal(t, map[outgoing.State]int{outgoing.Final: 2}, w.merges())
 			w.sound()
 		})
 	}
@@ -187,10 +187,10 @@ func TestFT04_MergingThatCostsTooMuchWaitsForLowerFees(t *testing.T) {
 	}), 12)
 	in := w.submit(w.intent("a", 7*coin))
 	w.run(10)
-	require.Equal(t, outgoing.ReasonTooDear, w.get("a").Reason)
+	require.Equal(t, outgoing.ReasonFeeTooHigh, w.get("a").Reason)
 	require.Empty(t, w.merges())
 	most = coin
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
 	w.sound()
 }
@@ -210,13 +210,13 @@ func TestFT04_CancelledWhileCoinsAreMerged(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, cancelled)
 	w.run(20)
-	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 1, outgoing.Cancelled: 2}, w.merges())
+	require.Equal(t, map[outgoing.State]int{outgoing.Final: 1, outgoing.Cancelled: 2}, w.merges())
 	w.unpaid(w.intent("a", 9*coin))
 	w.sound()
 	again := w.submit(w.intent("again", 9*coin/2))
-	w.comesTo("again", outgoing.Settled)
+	w.comesTo("again", outgoing.Final)
 	w.paid(again)
-	require.Equal(t, 1, w.merges()[outgoing.Settled], "the coin of the first one serves it")
+	require.Equal(t, 1, w.merges()[outgoing.Final], "the coin of the first one serves it")
 }
 
 // The block of a merge is replaced: the same transaction lands again, and the payout waits.
@@ -239,9 +239,9 @@ func TestFT04_MergeThatAForkTakesBack(t *testing.T) {
 	require.Equal(t, 2, w.merges()[outgoing.Signed])
 	require.Equal(t, outgoing.ReasonConsolidating, w.get("a").Reason)
 	require.Len(t, w.rows(outgoing.Coins.Table), coins, "what it returns is no coin now")
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
-	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+	require.Equal(t, map[outgoing.State]int{outgoing.Final: 2}, w.merges())
 	w.sound()
 }
 
@@ -263,7 +263,7 @@ func TestFT04_HaltKeepsMergesBack(t *testing.T) {
 	require.Equal(t, map[outgoing.State]int{outgoing.Waiting: 2}, w.merges())
 	require.Equal(t, outgoing.ReasonHalted, w.get("a").Reason)
 	halts()
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
 	w.sound()
 }
@@ -280,9 +280,9 @@ func TestFT04_NoMergesBesideAnOlderVersion(t *testing.T) {
 	in := w.submit(w.intent("a", 5*coin))
 	w.run(5)
 	require.Empty(t, w.merges())
-	require.Equal(t, outgoing.ReasonHotShort, w.get("a").Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.get("a").Reason)
 	old = false
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
 	w.sound()
 }
@@ -303,11 +303,11 @@ func TestFT04_MergeThatNobodyCanPayForYet(t *testing.T) {
 	}), 12)
 	in := w.submit(w.intent("a", 5*coin))
 	w.run(10)
-	require.Equal(t, outgoing.ReasonGasShort, w.get("a").Reason)
+	require.Equal(t, outgoing.ReasonOperatorFunds, w.get("a").Reason)
 	require.Equal(t, map[outgoing.State]int{outgoing.Waiting: 2}, w.merges())
 	require.Empty(t, w.rows(outgoing.Attempts.Table), "nothing was signed that was not set aside")
 	bears = coin
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
 	for _, r := range w.rows(outgoing.Attempts.Table) {
 		if a := outgoing.Attempts.Value(r); outgoing.IsMerge(a.Intent) {
@@ -327,7 +327,7 @@ func TestFT04_CoinsThatDoNotPayForThemselves(t *testing.T) {
 	w.chain.SetFeeLevel(500)
 	in := w.submit(w.intent("a", 100_000))
 	w.run(10)
-	require.Equal(t, outgoing.ReasonTooDear, w.get("a").Reason)
+	require.Equal(t, outgoing.ReasonFeeTooHigh, w.get("a").Reason)
 	require.Empty(t, w.merges())
 	w.unpaid(in)
 }
@@ -362,7 +362,7 @@ func TestFT04_MergesThatBecomeTooDear(t *testing.T) {
 	require.Equal(t, map[outgoing.State]int{outgoing.Queued: 3}, w.merges())
 	w.chain.SetFeeLevel(400)
 	w.run(30)
-	require.Equal(t, outgoing.ReasonTooDear, w.get("a").Reason, "%v", w.merges())
+	require.Equal(t, outgoing.ReasonFeeTooHigh, w.get("a").Reason, "%v", w.merges())
 	var bounds ledger.Amount
 	for _, r := range w.rows(outgoing.Intents.Table) {
 		if outgoing.IsMerge(r.ID) {
@@ -371,7 +371,7 @@ func TestFT04_MergesThatBecomeTooDear(t *testing.T) {
 	}
 	require.LessOrEqual(t, bounds, ledger.Amount(most))
 	w.chain.SetFeeLevel(50)
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
 	w.sound()
 }
@@ -406,9 +406,9 @@ func TestFT04_MergesCountWithWhatTheyCost(t *testing.T) {
 	}
 	require.Greater(t, bounds(), ledger.Amount(most*3/4))
 	w.chain.SetFeeLevel(50)
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
-	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 9}, w.merges())
+	require.Equal(t, map[outgoing.State]int{outgoing.Final: 9}, w.merges())
 	var cost ledger.Amount
 	for _, r := range w.rows(outgoing.Outcomes.Table) {
 		if outgoing.IsMerge(r.ID) {
@@ -437,10 +437,10 @@ func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
 	}
 	for k := range first {
 		m := w.get(fmt.Sprintf("merge/a/%d", k+1))
-		require.Equal(t, outgoing.Settled, m.State, "it waits for %q", m.Reason)
+		require.Equal(t, outgoing.Final, m.State, "it waits for %q", m.Reason)
 		require.NotEqual(t, first[k], m.Tx)
 	}
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
 	w.sound()
 }
@@ -478,9 +478,9 @@ func TestFT04_MergedCoinsAreSpentAtTheirFirstConfirmation(t *testing.T) {
 	}
 	require.LessOrEqual(t, all, 12*coin, "no coin counts twice")
 	require.Greater(t, all, 11*coin)
-	w.comesTo("a", outgoing.Settled)
+	w.comesTo("a", outgoing.Final)
 	w.paid(in)
-	require.Equal(t, map[outgoing.State]int{outgoing.Settled: 2}, w.merges())
+	require.Equal(t, map[outgoing.State]int{outgoing.Final: 2}, w.merges())
 	w.sound()
 }
 
@@ -512,9 +512,9 @@ func TestFT04_ForkTakesMergesWhoseCoinsAreSpent(t *testing.T) {
 					w.advance(10 * time.Minute)
 				}
 			}
-			w.comesTo("a", outgoing.Settled)
-			w.comesTo("merge/a/1", outgoing.Settled)
-			w.comesTo("merge/a/2", outgoing.Settled)
+			w.comesTo("a", outgoing.Final)
+			w.comesTo("merge/a/1", outgoing.Final)
+			w.comesTo("merge/a/2", outgoing.Final)
 			if again {
 				require.Equal(t, signed, w.get("a").Tx)
 			} else {
@@ -533,7 +533,7 @@ func TestFN02_NoMoreCoinsThanNodesRelay(t *testing.T) {
 		s.most = 5
 		w := crowded(t, s, 8)
 		in := w.submit(w.intent("a", 7*coin))
-		w.comesTo("a", outgoing.Settled)
+		w.comesTo("a", outgoing.Final)
 		w.paid(in)
 		largest := 0
 		for _, r := range w.rows(outgoing.Attempts.Table) {

@@ -95,7 +95,7 @@ func TestNemesis_PaidOnceWhateverHappens(t *testing.T) {
 				w.run(120)
 				for _, in := range all {
 					switch s := w.state(in.ID); s {
-					case outgoing.Settled:
+					case outgoing.Final:
 						w.paid(in)
 					case outgoing.Cancelled, outgoing.Failed:
 						w.unpaid(in)

@@ -11,8 +11,8 @@
 //   - an intent fails only when every attempt of it is dead with proof: a final
 //     revert, a final transaction in its place, or its time over for good;
 //   - a child that pays for a transaction pays nobody else, and dies with it;
-//   - where one transaction pays several intents, each Change that moves the one
-//     that carries them moves all, and they part only when it can never land;
+//   - all members of a batch have the leader's state: a Change that moves the leader
+//     moves every member, and they leave only when its transaction can never confirm;
 //   - a nonce that nobody uses any more, and that others wait behind, is filled,
 //     never with bytes whose owner has the amount back.
 //
@@ -92,10 +92,10 @@ type Config struct {
 	// Payer is asked who pays the network for an intent, on networks that are
 	// chain.Sponsored. Defaults to the sender.
 	Payer func(ctx context.Context, in chain.Intent) (chain.Derived, error)
-	// Float says whether the operator's own coins bear a cost of max more, in
+	// CheckGasBudget says whether the operator's own coins bear a cost of max more, in
 	// units of the gas currency; see InFlight for what is bound already.
 	// Defaults to yes.
-	Float func(ctx context.Context, in chain.Intent, max ledger.Amount) (bool, error)
+	CheckGasBudget func(ctx context.Context, in chain.Intent, max ledger.Amount) (bool, error)
 
 	// Poll is how often a transaction on its way is looked at. Defaults to 10 s.
 	Poll time.Duration
@@ -126,10 +126,10 @@ type Config struct {
 	// Able reports whether every running process knows an ability: one that does not
 	// would spoil what the others do with it. Defaults to yes.
 	Able func(ctx context.Context, a Ability) (bool, error)
-	// NoChildren says that a transaction which nodes keep and take no replacement of is
+	// DisableCPFP says that a transaction which nodes keep and take no replacement of is
 	// left to wait. Defaults to having a child pay for it, where the client is a
 	// chain.ParentPayer.
-	NoChildren bool
+	DisableCPFP bool
 	// MaxFee bounds the cost of any transaction in units of the gas currency,
 	// whatever its intent allows. Defaults to no bound.
 	MaxFee ledger.Amount
@@ -137,8 +137,8 @@ type Config struct {
 	Batch int
 }
 
-// Network sends on one network. All methods may be called concurrently.
-type Network struct {
+// Sender sends on one network. All methods may be called concurrently.
+type Sender struct {
 	Config
 	info   chain.NetworkInfo
 	gas    *chain.Currency
@@ -148,13 +148,13 @@ type Network struct {
 	nonces chain.Noncer // nil where the network has none
 
 	mu       sync.Mutex
-	finality bool                    // the network was seen to have a notion of it
-	checked  map[chain.Address]bool  // nonce rows compared with the chain by this process
-	doubts   map[chain.Address]doubt // first nonces above 0, until they are believed
+	finality bool                            // the network was seen to have a notion of it
+	checked  map[chain.Address]bool          // nonce rows compared with the chain by this process
+	doubts   map[chain.Address]reportedNonce // first nonces above 0, until they are believed
 }
 
 // New checks the configuration. It does no I/O.
-func New(c Config) (*Network, error) {
+func New(c Config) (*Sender, error) {
 	if c.Store == nil || c.Client == nil || c.Registry == nil || c.Now == nil {
 		return nil, errors.New("outgoing: Config needs Store, Client, Registry and Now")
 	}
@@ -171,7 +171,7 @@ func New(c Config) (*Network, error) {
 		return nil, fmt.Errorf("outgoing: Config.ChangeAddress is required on %s", code)
 	}
 	c.Store = storage.Joined(c.Store)
-	n := &Network{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}, doubts: map[chain.Address]doubt{}}
+	n := &Sender{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}, doubts: map[chain.Address]reportedNonce{}}
 	n.codes = append(n.codes, c.Retired...)
 	for _, cur := range c.Registry.On(code) {
 		n.codes = append(n.codes, cur.Code)
@@ -210,39 +210,39 @@ func orDefault[T int | time.Duration](v, d T) T {
 // new ones and delivers outcomes, a batch of each. worked is how many rows it
 // handled; 0 means that nothing is due. Errors of single intents are joined
 // and do not stop the others; those intents are due again later.
-func (n *Network) Step(ctx context.Context) (worked int, err error) {
+func (n *Sender) Step(ctx context.Context) (worked int, err error) {
 	watched, err1 := n.watchDue(ctx)
 	started, err2 := n.startDue(ctx)
 	delivered, err3 := n.deliver(ctx)
 	return watched + started + delivered, errors.Join(err1, err2, err3)
 }
 
-// job is an intent that this process has claimed: version is the fence that
-// every write of it carries.
-type job struct {
-	id      string
-	v       IntentRow
-	was     State // as it is stored
-	version int64
-	riders  []*job          // whom its transaction pays too
-	beside  []*job          // claimed with it
-	carried bool            // its own transaction is another's
-	edited  string          // why it must not start
-	guards  []storage.Guard // what lets its plan be signed and stored
-	moves   bool            // the Change that is being made of its carrier writes it
-	next    IntentRow       // … so
-	parts   bool            // … and lets it go
+// claimedIntent is an intent that this process has claimed: version is the fence that
+// every write of it requires.
+type claimedIntent struct {
+	id       string
+	v        IntentRow
+	was      State // as it is stored
+	version  int64
+	members  []*claimedIntent // of the batch that it leads
+	beside   []*claimedIntent // claimed with it
+	isMember bool             // of another's batch
+	edited   string           // why it must not start
+	guards   []storage.Guard  // what lets its plan be signed and stored
+	moves    bool             // the Change that is being made of its leader writes it
+	next     IntentRow        // … so
+	leaves   bool             // … and lets it go
 }
 
-func (j *job) intent() chain.Intent { return j.v.intent(j.id) }
+func (j *claimedIntent) intent() chain.Intent { return j.v.intent(j.id) }
 
 // listed is the condition on intents and outcomes that this process may decide about. The
 // others are left to a process that lists their currency.
-func (n *Network) listed() storage.Cond {
+func (n *Sender) listed() storage.Cond {
 	return storage.Cond{Column: "currency", Op: storage.In, Value: n.codes}
 }
 
-func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State) ([]*job, error) {
+func (n *Sender) claim(ctx context.Context, hold time.Duration, states ...State) ([]*claimedIntent, error) {
 	now := n.Now()
 	rows, err := n.unread.Claimed(ctx, n.Store, storage.Claim{
 		Table: Intents.Table, Partition: n.part, Now: now, Until: now.Add(hold), Max: n.Batch,
@@ -251,19 +251,19 @@ func (n *Network) claim(ctx context.Context, hold time.Duration, states ...State
 	if err != nil {
 		return nil, fmt.Errorf("outgoing: claiming intents: %w", err)
 	}
-	jobs := make([]*job, len(rows))
+	jobs := make([]*claimedIntent, len(rows))
 	for i, r := range rows {
 		v := Intents.Value(r)
-		jobs[i] = &job{id: r.ID, v: v, was: v.State, version: r.Version, beside: jobs}
+		jobs[i] = &claimedIntent{id: r.ID, v: v, was: v.State, version: r.Version, beside: jobs}
 	}
-	return jobs, n.aboard(ctx, jobs)
+	return jobs, n.loadBatches(ctx, jobs)
 }
 
 // firstLot is how many orders are started together at first. The next lot is larger, as
 // long as the lease of all that were claimed lasts for it.
 const firstLot = 4
 
-func (n *Network) startDue(ctx context.Context) (int, error) {
+func (n *Sender) startDue(ctx context.Context) (int, error) {
 	if n.Signer == nil {
 		return 0, nil
 	}
@@ -293,15 +293,15 @@ func (n *Network) startDue(ctx context.Context) (int, error) {
 
 // startLot starts orders together: those of one sender, which reserve its nonces or its
 // coins, one after the other.
-func (n *Network) startLot(ctx context.Context, lot []*job) (err error) {
-	sender := func(j *job) string { return cmp.Or(string(j.v.From), j.v.Tenant) }
-	for i, e := range storage.Work(ctx, n.Store, lot, sender, func(ctx context.Context, j *job) (err error) {
-		if !j.carried && ctx.Err() == nil {
+func (n *Sender) startLot(ctx context.Context, lot []*claimedIntent) (err error) {
+	sender := func(j *claimedIntent) string { return cmp.Or(string(j.v.From), j.v.Tenant) }
+	for i, e := range storage.Work(ctx, n.Store, lot, sender, func(ctx context.Context, j *claimedIntent) (err error) {
+		if !j.isMember && ctx.Err() == nil {
 			err = n.start(ctx, j)
 		}
 		return err
 	}) {
-		if errors.Is(e, storage.ErrBusy) && len(lot[i].riders) == 0 && !lot[i].carried {
+		if errors.Is(e, storage.ErrBusy) && len(lot[i].members) == 0 && !lot[i].isMember {
 			e = n.startAgain(ctx, lot[i])
 		}
 		err = errors.Join(err, n.named(lot[i], e))
@@ -311,7 +311,7 @@ func (n *Network) startLot(ctx context.Context, lot []*job) (err error) {
 
 // startAgain starts an order by itself that another process was in the way of: now it
 // waits for that one. One that was signed by then is on its way, and not started.
-func (n *Network) startAgain(ctx context.Context, j *job) error {
+func (n *Sender) startAgain(ctx context.Context, j *claimedIntent) error {
 	v, row, ok, err := Intents.One(ctx, n.Store, n.part, j.id)
 	if err != nil || !ok || row.Version != j.version || v.State != Queued && v.State != Waiting {
 		return err
@@ -322,7 +322,7 @@ func (n *Network) startAgain(ctx context.Context, j *job) error {
 
 // named says which intent an error belongs to. A lost claim is none: another
 // process goes on with it. Nor is a store that is busy: the intent is due again.
-func (n *Network) named(j *job, err error) error {
+func (n *Sender) named(j *claimedIntent, err error) error {
 	if err == nil || errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (n *Network) named(j *job, err error) error {
 }
 
 // deliver hands due outcomes to their owners.
-func (n *Network) deliver(ctx context.Context) (int, error) {
+func (n *Sender) deliver(ctx context.Context) (int, error) {
 	if n.Handle == nil {
 		return 0, nil
 	}

@@ -53,14 +53,14 @@ func TestW03_RefusedReplacementLeavesTheFirstAlive(t *testing.T) {
 				happens(w, first)
 				w.run(60)
 				w.paid(v.Intent)
-				require.Equal(t, outgoing.Settled, w.state("a"))
+				require.Equal(t, outgoing.Final, w.state("a"))
 				require.Empty(t, w.last("a").Reason)
 				landed := 0
 				if end == "gone" {
 					landed = 1
 				}
 				for i, a := range w.attempts("a") {
-					require.Equal(t, map[bool]outgoing.Fate{true: outgoing.Landed, false: outgoing.Dead}[i == landed], a.Fate)
+					require.Equal(t, map[bool]outgoing.AttemptState{true: outgoing.AttemptFinal, false: outgoing.Dead}[i == landed], a.Fate)
 				}
 				w.sound()
 			})

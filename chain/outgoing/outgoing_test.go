@@ -24,7 +24,7 @@ func TestPaysOnceAndTellsItsOwner(t *testing.T) {
 		require.NotEmpty(t, w.last("a").Tx)
 		w.run(12)
 		w.paid(in)
-		require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, w.states("a"))
+		require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Final}, w.states("a"))
 		o := w.last("a")
 		require.Equal(t, in.Amount, o.Amount)
 		require.Positive(t, o.Cost)
@@ -44,7 +44,7 @@ func TestSettlesByDepthWhereTheNetworkKnowsNoFinality(t *testing.T) {
 	w.run(5)
 	require.Equal(t, outgoing.Executed, w.state("a"))
 	w.run(4)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	w.paid(in)
 }
 
@@ -101,7 +101,7 @@ func TestTokensAndSweepsOfEverything(t *testing.T) {
 	w.submit(sweep)
 	w.run(12)
 	w.paid(token)
-	require.Equal(t, outgoing.Settled, w.state("sweep"))
+	require.Equal(t, outgoing.Final, w.state("sweep"))
 	o := w.last("sweep")
 	require.Equal(t, coin, o.Amount+o.Cost)
 	require.True(t, w.chain.Balance(deposit.Address, "ETH").IsZero())
@@ -147,7 +147,7 @@ func TestChangeIsSpentAgainOnceFinal(t *testing.T) {
 	b := w.submit(w.intent("b", coin))
 	require.NoError(t, w.step())
 	require.Equal(t, outgoing.Waiting, w.state("b"))
-	require.Equal(t, outgoing.ReasonHotShort, w.last("b").Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("b").Reason)
 	w.run(30)
 	w.paid(a)
 	w.paid(b)
@@ -175,7 +175,7 @@ func TestOutcomeIsDeliveredUntilItsOwnerTookIt(t *testing.T) {
 	w.submit(w.intent("a", coin))
 	require.Error(t, w.step())
 	w.run(12)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	require.Empty(t, w.heard)
 	w.refuse = fmt.Errorf("the owner: %w", storage.ErrBusy)
 	w.advance(2 * time.Minute)
@@ -183,7 +183,7 @@ func TestOutcomeIsDeliveredUntilItsOwnerTookIt(t *testing.T) {
 	w.refuse = nil
 	w.advance(2 * time.Minute)
 	require.NoError(t, w.step())
-	require.Equal(t, []outgoing.State{outgoing.Settled}, w.states("a"))
+	require.Equal(t, []outgoing.State{outgoing.Final}, w.states("a"))
 	w.advance(time.Hour)
 	require.NoError(t, w.step())
 	require.Len(t, w.heard, 1)
@@ -199,7 +199,7 @@ func TestHaltedSendsNothing(t *testing.T) {
 	w.run(3)
 	require.Equal(t, outgoing.ReasonHalted, w.last("a").Reason)
 	require.Empty(t, w.client.sent)
-	require.Empty(t, w.rows(outgoing.Reservations.Table))
+	require.Empty(t, w.rows(outgoing.InputReservations.Table))
 	halted = ""
 	w.run(20)
 	w.paid(in)
@@ -217,7 +217,7 @@ func TestZeroConfirmationsIsExecutedWhenTheNodeHasIt(t *testing.T) {
 	require.Equal(t, outgoing.Executed, w.last("a").State)
 	w.run(12)
 	w.paid(in)
-	require.Equal(t, outgoing.Settled, w.last("a").State)
+	require.Equal(t, outgoing.Final, w.last("a").State)
 }
 
 func TestHaltBetweenLookAndReserveIsSeen(t *testing.T) {
@@ -263,14 +263,14 @@ func TestFN07_WhatArrivedIsTold(t *testing.T) {
 		w.run(12)
 		told := map[outgoing.State]bool{}
 		for _, o := range w.heard {
-			if o.State == outgoing.Executed || o.State == outgoing.Settled {
+			if o.State == outgoing.Executed || o.State == outgoing.Final {
 				require.Equal(t, coin-7, o.Amount)
 				require.Equal(t, outgoing.ReasonDeliveredLess, o.Reason)
 				told[o.State] = true
 			}
 		}
 		require.Len(t, told, 2)
-		require.Equal(t, outgoing.Settled, w.last(in.ID).State)
+		require.Equal(t, outgoing.Final, w.last(in.ID).State)
 		w.sound()
 	})
 }

@@ -24,7 +24,7 @@ var errBusy = &waitError{ReasonSigner, "a transaction of the same address is bei
 
 // start brings a queued intent to where its transaction is stored and sent, or
 // puts it aside with a reason.
-func (n *Network) start(ctx context.Context, j *job) error {
+func (n *Sender) start(ctx context.Context, j *claimedIntent) error {
 	if j.edited != "" {
 		return n.keepBack(ctx, j)
 	}
@@ -39,8 +39,8 @@ func (n *Network) start(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	if j.v.Filling && !j.child() && p.Intent.Purpose != chain.ForCancel {
-		return n.useUp(ctx, j, p, errCancelled)
+	if j.v.Cancelling && !j.child() && p.Intent.Purpose != chain.ForCancel {
+		return n.cancelPlan(ctx, j, p, errCancelled)
 	}
 	if err := n.planAllowed(ctx, j, p); err != nil {
 		return n.wait(ctx, j, err) // with its plan: a signer may have seen it
@@ -49,7 +49,7 @@ func (n *Network) start(ctx context.Context, j *job) error {
 }
 
 // planAllowed asks whether a stored plan may be signed and sent now.
-func (n *Network) planAllowed(ctx context.Context, j *job, p *plan) (err error) {
+func (n *Sender) planAllowed(ctx context.Context, j *claimedIntent, p *plan) (err error) {
 	j.guards, err = n.allowed(ctx, p.Intent)
 	for _, in := range p.Also {
 		if err != nil {
@@ -66,9 +66,9 @@ func (n *Network) planAllowed(ctx context.Context, j *job, p *plan) (err error) 
 // them to the intent in one Change. Nothing is bound before the transaction
 // could be built, so an order that is short or too dear burns no nonce. Without
 // an error and without a plan the intent was put aside.
-func (n *Network) reserve(ctx context.Context, j *job) error {
+func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 	in := j.intent()
-	if waits, err := n.untold(ctx, j); waits || err != nil {
+	if waits, err := n.outcomePending(ctx, j); waits || err != nil {
 		return err
 	}
 	if j.child() {
@@ -94,27 +94,27 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 	if err != nil {
 		return n.waitOr(ctx, j, err)
 	}
-	riders, theirs := n.together(ctx, j)
+	members, theirs := n.selectMembers(ctx, j)
 	var change chain.Derived
 	for range replans {
 		guards, err := n.allowed(ctx, in) // again: a halt may have come meanwhile
 		if err != nil {
 			return n.wait(ctx, j, err)
 		}
-		d := draft{intent: in, riders: riders, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1, change: change}
-		if j.fills() {
+		d := candidate{intent: in, members: members, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1, change: change}
+		if j.isGapFill() {
 			d.nonce = j.v.Nonce
 		}
-		s, err := n.draw(ctx, j, &d)
+		s, err := n.selectInputs(ctx, j, &d)
 		if err == nil {
-			err = n.borne(ctx, j, &d)
+			err = n.checkGasBudget(ctx, j, &d)
 		}
 		if err == nil {
 			err = n.backed(ctx, j, in)
 		}
 		change = d.change
-		if err != nil && len(riders) > 0 && ctx.Err() == nil {
-			riders = riders[:len(riders)/3] // too much, too dear, or one that can never be paid
+		if err != nil && len(members) > 0 && ctx.Err() == nil {
+			members = members[:len(members)/3] // too much, too dear, or one that can never be paid
 			continue
 		}
 		if raised, e := n.raise(ctx, j, &in, err); raised || e != nil {
@@ -132,20 +132,20 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++
-			return n.commit(ctx, j, step{op: OnLater, due: n.Now().Add(n.Backoff / 4)})
+			return n.commit(ctx, j, transition{op: OnLater, due: n.Now().Add(n.Backoff / 4)})
 		}
 		if err != nil {
 			return n.wait(ctx, j, err)
 		}
-		if len(riders) > 0 {
+		if len(members) > 0 {
 			guards = union(guards, theirs)
 		}
 		s.need, j.guards = union(s.need, guards), guards
 		before := j.v
-		if err = n.board(ctx, j, &d, s); err == nil {
+		if err = n.joinBatch(ctx, j, &d, s); err == nil {
 			return nil
 		}
-		j.v, riders = before, nil
+		j.v, members = before, nil
 		if !errors.Is(err, storage.ErrConflict) || n.lost(ctx, j) {
 			return err
 		}
@@ -154,7 +154,7 @@ func (n *Network) reserve(ctx context.Context, j *job) error {
 }
 
 // sponsor names who pays the network, where it need not be the sender.
-func (n *Network) sponsor(ctx context.Context, in *chain.Intent) error {
+func (n *Sender) sponsor(ctx context.Context, in *chain.Intent) error {
 	s, able := n.Client.(chain.Sponsored)
 	if n.Payer == nil || !able || !s.Sponsored(*in) {
 		return nil
@@ -166,9 +166,9 @@ func (n *Network) sponsor(ctx context.Context, in *chain.Intent) error {
 	return err
 }
 
-// untold holds an order that starts again back until its owner has booked what
+// outcomePending holds an order that starts again back until its owner has booked what
 // the transaction before it cost: the next Outcome takes that one's place.
-func (n *Network) untold(ctx context.Context, j *job) (bool, error) {
+func (n *Sender) outcomePending(ctx context.Context, j *claimedIntent) (bool, error) {
 	if j.v.Attempts == 0 {
 		return false, nil
 	}
@@ -176,18 +176,18 @@ func (n *Network) untold(ctx context.Context, j *job) (bool, error) {
 	if err != nil || o.CostTx == "" || row.Due.IsZero() {
 		return false, err
 	}
-	return true, n.commit(ctx, j, step{op: OnUntold, due: n.Now().Add(n.Backoff)})
+	return true, n.commit(ctx, j, transition{op: OnUntold, due: n.Now().Add(n.Backoff)})
 }
 
 // lost reports whether the claim on the intent is another's now.
-func (n *Network) lost(ctx context.Context, j *job) bool {
+func (n *Sender) lost(ctx context.Context, j *claimedIntent) bool {
 	_, row, ok, err := Intents.One(ctx, n.Store, n.part, j.id)
 	return err != nil || !ok || row.Version != j.version
 }
 
 // allowed asks whether this intent may be sent now, and returns what the Change that does
 // so must require.
-func (n *Network) allowed(ctx context.Context, in chain.Intent) (guards []storage.Guard, err error) {
+func (n *Sender) allowed(ctx context.Context, in chain.Intent) (guards []storage.Guard, err error) {
 	if n.Guards != nil {
 		if guards, err = n.Guards(storage.Apart(ctx), in); err != nil {
 			return nil, &waitError{ReasonHalted, "halts cannot be read: " + err.Error()}
@@ -211,7 +211,7 @@ func (n *Network) allowed(ctx context.Context, in chain.Intent) (guards []storag
 	switch r := Reason(why); r {
 	case "":
 		return guards, nil
-	case ReasonHotShort, ReasonGasShort, ReasonBelowCost, ReasonHalted, ReasonNode, ReasonSigner, ReasonTooDear, ReasonAltered:
+	case ReasonHotBalance, ReasonOperatorFunds, ReasonBelowCost, ReasonHalted, ReasonNode, ReasonSigner, ReasonFeeTooHigh, ReasonAltered:
 		return nil, &waitError{r, "the host says so"}
 	default:
 		return nil, &waitError{ReasonHalted, why}
@@ -219,7 +219,7 @@ func (n *Network) allowed(ctx context.Context, in chain.Intent) (guards []storag
 }
 
 // limit is the most that one transaction of the intent may cost.
-func (n *Network) limit(in chain.Intent) ledger.Amount {
+func (n *Sender) limit(in chain.Intent) ledger.Amount {
 	if n.MaxFee > 0 {
 		return min(in.MaxCost, n.MaxFee)
 	}
@@ -228,7 +228,7 @@ func (n *Network) limit(in chain.Intent) ledger.Amount {
 
 // price asks for a fee, never below the one of the attempt to be replaced, and
 // refuses one that is out of bounds whoever estimated it.
-func (n *Network) price(ctx context.Context, j *job, in chain.Intent, last *chain.Fee) (chain.Fee, error) {
+func (n *Sender) price(ctx context.Context, j *claimedIntent, in chain.Intent, last *chain.Fee) (chain.Fee, error) {
 	fee, err := n.estimate(ctx, j, in)
 	if err != nil {
 		return fee, err
@@ -242,37 +242,37 @@ func (n *Network) price(ctx context.Context, j *job, in chain.Intent, last *chai
 	if fee.Max > n.limit(in) {
 		return fee, &chain.DearError{Need: fee.Max, Most: n.limit(in)}
 	}
-	if more := fee.Max - j.v.Reserved; n.Float != nil && more > 0 {
-		ok, err := n.Float(storage.Apart(ctx), in, more)
+	if more := fee.Max - j.v.Reserved; n.CheckGasBudget != nil && more > 0 {
+		ok, err := n.CheckGasBudget(storage.Apart(ctx), in, more)
 		if err != nil {
-			return fee, &waitError{ReasonGasShort, "the float cannot be read: " + err.Error()}
+			return fee, &waitError{ReasonOperatorFunds, "the float cannot be read: " + err.Error()}
 		}
 		if !ok {
-			return fee, &waitError{ReasonGasShort, "the operator's float does not bear the fee"}
+			return fee, &waitError{ReasonOperatorFunds, "the operator's float does not bear the fee"}
 		}
 	}
 	return fee, nil
 }
 
-// draft is a transaction being chosen.
-type draft struct {
-	intent chain.Intent
-	riders []*job // paid too
-	fee    chain.Fee
-	number int
-	rise   int           // Order.Attempt: counts what was stored for this nonce or these coins, as each must pay more
-	nonce  int64         // −1: the address's next
-	coins  []chain.Coin  // already the intent's
-	kept   []chain.Coin  // already the intent's, and not enough any more
-	extra  []string      // outpoints that join them
-	change chain.Derived // where the rest goes; "" = ask for an address
-	first  bool
-	built  chain.Unsigned
+// candidate is a transaction being chosen.
+type candidate struct {
+	intent  chain.Intent
+	members []*claimedIntent // paid too
+	fee     chain.Fee
+	number  int
+	rise    int           // Order.Attempt: counts what was stored for this nonce or these coins, as each must pay more
+	nonce   int64         // −1: the address's next
+	coins   []chain.Coin  // already the intent's
+	kept    []chain.Coin  // already the intent's, and not enough any more
+	extra   []string      // outpoints that join them
+	change  chain.Derived // where the rest goes; "" = ask for an address
+	first   bool
+	built   chain.Unsigned
 }
 
-// draw completes a draft and returns what its reservation writes.
-func (n *Network) draw(ctx context.Context, j *job, d *draft) (step, error) {
-	s := step{op: OnReserve, due: n.Now().Add(n.Lease)}
+// selectInputs completes a draft and returns what its reservation writes.
+func (n *Sender) selectInputs(ctx context.Context, j *claimedIntent, d *candidate) (transition, error) {
+	s := transition{op: OnReserve, due: n.Now().Add(n.Lease)}
 	var err error
 	switch {
 	case n.info.Family == chain.UTXOFamily:
@@ -287,7 +287,7 @@ func (n *Network) draw(ctx context.Context, j *job, d *draft) (step, error) {
 
 // build has the client make the transaction, and checks what came back against
 // the order before anything is reserved for it.
-func (n *Network) build(ctx context.Context, d *draft) error {
+func (n *Sender) build(ctx context.Context, d *candidate) error {
 	o := d.order()
 	o.Coins = d.coins
 	if d.nonce >= 0 {
@@ -304,13 +304,13 @@ func (n *Network) build(ctx context.Context, d *draft) error {
 	return nil
 }
 
-func (d *draft) order() chain.Order {
-	return chain.Order{Intent: d.intent, Also: also(d.riders), Fee: d.fee, Change: d.change.Address, Attempt: d.rise}
+func (d *candidate) order() chain.Order {
+	return chain.Order{Intent: d.intent, Also: also(d.members), Fee: d.fee, Change: d.change.Address, Attempt: d.rise}
 }
 
 // verify holds the built transaction against the order: what it spends, whom it
 // pays, what it may cost.
-func (n *Network) verify(d *draft, u *chain.Unsigned) error {
+func (n *Sender) verify(d *candidate, u *chain.Unsigned) error {
 	wrong := func(what string) error {
 		return fmt.Errorf("%w: the transaction built for %s has %s", chain.ErrNode, d.intent.ID, what)
 	}
@@ -340,8 +340,8 @@ func (n *Network) verify(d *draft, u *chain.Unsigned) error {
 	return n.verifyOutputs(d, u, wrong)
 }
 
-func (n *Network) verifyOutputs(d *draft, u *chain.Unsigned, wrong func(string) error) error {
-	due := append([]chain.Intent{d.intent}, also(d.riders)...)
+func (n *Sender) verifyOutputs(d *candidate, u *chain.Unsigned, wrong func(string) error) error {
+	due := append([]chain.Intent{d.intent}, also(d.members)...)
 	for _, o := range u.Outputs {
 		if o.Change {
 			if o.To != d.change.Address {
@@ -363,10 +363,10 @@ func (n *Network) verifyOutputs(d *draft, u *chain.Unsigned, wrong func(string) 
 	return nil
 }
 
-// bind commits the draft as the intent's plan, with its reservations.
-func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
+// bindInputs commits the draft as the intent's plan, with its reservations.
+func (n *Sender) bindInputs(ctx context.Context, j *claimedIntent, d *candidate, s transition) error {
 	p := plan{
-		Intent: d.intent, Also: also(d.riders), Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,
+		Intent: d.intent, Also: also(d.members), Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,
 		Coins: d.coins, Change: d.change, First: d.first, Extra: d.extra,
 	}
 	var err error
@@ -379,13 +379,13 @@ func (n *Network) bind(ctx context.Context, j *job, d *draft, s step) error {
 	j.v.Attempts, j.v.Nonce = d.number, d.nonce
 	j.v.Reserved = max(j.v.Reserved, d.built.MaxCost)
 	if n.info.Family == chain.UTXOFamily {
-		s.need = append(s.need, storage.Guard{Table: Rides.Table, ID: j.id}) // else another's transaction pays it
+		s.need = append(s.need, storage.Guard{Table: Batches.Table, ID: j.id}) // else another's transaction pays it
 	}
 	return n.commit(ctx, j, s)
 }
 
 // keysFor names the key of each digest.
-func keysFor(d *draft) ([]chain.KeyRef, error) {
+func keysFor(d *candidate) ([]chain.KeyRef, error) {
 	keys := make([]chain.KeyRef, len(d.built.Digests))
 	for i, g := range d.built.Digests {
 		switch {
@@ -409,8 +409,8 @@ func keysFor(d *draft) ([]chain.KeyRef, error) {
 // drawNonce takes the address's next nonce. One transaction per address is
 // signed at a time: a nonce that was given up is then the next one again, and
 // nothing behind it hangs in the air.
-func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) error {
-	if j.fills() {
+func (n *Sender) drawNonce(ctx context.Context, j *claimedIntent, d *candidate, s *transition) error {
+	if j.isGapFill() {
 		if err := n.holdHole(ctx, j, s); err != nil {
 			return err
 		}
@@ -436,19 +436,19 @@ func (n *Network) drawNonce(ctx context.Context, j *job, d *draft, s *step) erro
 	row.Holder = j.id
 	s.with = append(s.with,
 		Nonces.Row(string(from), version, time.Time{}, row),
-		Reservations.Row(Slot(from, d.nonce), 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
+		InputReservations.Row(Slot(from, d.nonce), 0, time.Time{}, InputReservation{Intent: j.id, At: n.Now()}))
 	return nil
 }
 
 // setAside has an order give its nonce back that holds it and may not be sent: others wait
 // for it. A signer may have seen its plan, so that nonce goes to a transaction to ourselves.
 // When that has landed, the order starts again, and waits without a nonce.
-func (n *Network) setAside(ctx context.Context, holder string) error {
+func (n *Sender) setAside(ctx context.Context, holder string) error {
 	v, row, ok, err := Intents.One(ctx, n.Store, n.part, holder)
-	if err != nil || !ok || v.State != Waiting || v.Filling || v.Tries < heldBack || v.Reason != ReasonHalted && v.Reason != ReasonAltered {
+	if err != nil || !ok || v.State != Waiting || v.Cancelling || v.Tries < heldBack || v.Reason != ReasonHalted && v.Reason != ReasonAltered {
 		return err
 	}
-	v.Filling = true
+	v.Cancelling = true
 	if !v.aside() {
 		return nil
 	}
@@ -472,13 +472,13 @@ const heldBack = 3
 
 // aside says that an order gives its nonce back to start again.
 func (r *IntentRow) aside() bool {
-	return r.Filling && r.Nonce >= 0 && !r.Reached && r.Purpose != chain.ForCancel && (r.Reason == ReasonHalted || r.Reason == ReasonAltered)
+	return r.Cancelling && r.Nonce >= 0 && !r.ExecutedReported && r.Purpose != chain.ForCancel && (r.Reason == ReasonHalted || r.Reason == ReasonAltered)
 }
 
 // nonce reads the address's row, or what its first will be. A chain that knows
 // more transactions of the address than we do means that the store was set back
 // or somebody else holds the key: nothing is sent from it until AdoptNonce.
-func (n *Network) nonce(ctx context.Context, a chain.Address, purpose chain.Purpose) (NonceRow, int64, error) {
+func (n *Sender) nonce(ctx context.Context, a chain.Address, purpose chain.Purpose) (NonceRow, int64, error) {
 	row, stored, ok, err := Nonces.One(ctx, n.Store, n.part, string(a))
 	if err != nil {
 		return row, 0, err
@@ -513,7 +513,7 @@ func (n *Network) nonce(ctx context.Context, a chain.Address, purpose chain.Purp
 // reconciled transactions that were sent past this store. It never goes back,
 // and refuses while a transaction of the address is being signed. The record of who does
 // so is in the same Change; without one everything is checked and nothing is done.
-func (n *Network) AdoptNonce(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
+func (n *Sender) AdoptNonce(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
 	return storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
 		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(a))
 		switch {

@@ -15,7 +15,7 @@ import (
 // does not count. Where the free coins are too few it is the estimate for one coin. Where
 // they are more than one transaction holds, merges is what merging them costs first, and
 // fee what sending costs then.
-func (n *Network) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, merges ledger.Amount, err error) {
+func (n *Sender) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, merges ledger.Amount, err error) {
 	fee, err = n.Client.EstimateFee(ctx, in)
 	if err != nil || n.info.Family != chain.UTXOFamily || in.Tenant == "" || in.Amount == 0 {
 		return fee, 0, err
@@ -25,7 +25,7 @@ func (n *Network) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, me
 		return fee, 0, err
 	}
 	some := coinOf(free[0]).Address // of the form of all of ours, as the change is
-	d := draft{intent: in, fee: fee, change: chain.Derived{Address: some}}
+	d := candidate{intent: in, fee: fee, change: chain.Derived{Address: some}}
 	d.intent.MaxCost = 0
 	if in.To == "" {
 		d.intent.To = some
@@ -49,7 +49,7 @@ func (n *Network) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, me
 }
 
 // sketch builds a draft of as many free coins as it takes.
-func (n *Network) sketch(ctx context.Context, d *draft, free []storage.Row) (chain.Unsigned, error) {
+func (n *Sender) sketch(ctx context.Context, d *candidate, free []storage.Row) (chain.Unsigned, error) {
 	free, take, err := n.choose(d, free)
 	for ; err == nil; take++ {
 		o := d.order()

@@ -25,13 +25,13 @@ const (
 // raise gives an order a bound that it can be sent within, where cause says that it cannot
 // be within its own, and its owner grants it. Then in has the new bound, too. The error is
 // of a bound that is granted later, or of the store.
-func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause error) (raised bool, err error) {
+func (n *Sender) raise(ctx context.Context, j *claimedIntent, in *chain.Intent, cause error) (raised bool, err error) {
 	var dear *chain.DearError
 	if !errors.As(cause, &dear) || n.Raise == nil || n.MaxFee > 0 && dear.Need > n.MaxFee || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // a higher bound does not help against that cause
 	}
 	moves := j.v.Purpose == chain.ForGas || j.v.Purpose == chain.ForSweep
-	if moves && !j.v.Filling && (j.v.State == Queued || j.v.State == Waiting) {
+	if moves && !j.v.Cancelling && (j.v.State == Queued || j.v.State == Waiting) {
 		return false, nil // nothing waits for its nonce: treasury calls a sweep back, and gas waits for lower fees
 	}
 	more, err := (dear.Need - dear.Most).MulDiv(roomNum, roomDen, ledger.Up)
@@ -65,7 +65,7 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 	}
 	before := j.v
 	j.v.MaxCost = got
-	err = n.commit(ctx, j, step{op: OnRaise, due: n.Now().Add(n.Lease), levels: levels})
+	err = n.commit(ctx, j, transition{op: OnRaise, due: n.Now().Add(n.Lease), levels: levels})
 	if err != nil {
 		j.v = before
 	}
@@ -81,7 +81,7 @@ func (n *Network) raise(ctx context.Context, j *job, in *chain.Intent, cause err
 
 // granted is the bound that an order has from now on, up to most. What a child may cost is
 // set aside for its parent, beside what that costs, until the parent has landed.
-func (n *Network) granted(ctx context.Context, j *job, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
+func (n *Sender) granted(ctx context.Context, j *claimedIntent, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
 	var of ledger.Amount // what the parent costs
 	if j.child() {
 		p, err := n.parentOf(ctx, j)
@@ -102,13 +102,13 @@ func (n *Network) granted(ctx context.Context, j *job, in chain.Intent, most led
 	}
 	got, err := n.Raise(storage.Apart(ctx), in, most)
 	if err != nil {
-		return 0, &waitError{ReasonGasShort, "a higher bound: " + err.Error()}
+		return 0, &waitError{ReasonOperatorFunds, "a higher bound: " + err.Error()}
 	}
 	return got - of, nil
 }
 
 // priced is price, within a bound that is raised where it has to be.
-func (n *Network) priced(ctx context.Context, j *job, in *chain.Intent, last *chain.Fee) (chain.Fee, error) {
+func (n *Sender) priced(ctx context.Context, j *claimedIntent, in *chain.Intent, last *chain.Fee) (chain.Fee, error) {
 	fee, err := n.price(ctx, j, *in, last)
 	if raised, e := n.raise(ctx, j, in, err); raised {
 		fee, err = n.price(ctx, j, *in, last)
@@ -119,7 +119,7 @@ func (n *Network) priced(ctx context.Context, j *job, in *chain.Intent, last *ch
 }
 
 // waitOr puts the job aside because of err, but for an error of the store.
-func (n *Network) waitOr(ctx context.Context, j *job, err error) error {
+func (n *Sender) waitOr(ctx context.Context, j *claimedIntent, err error) error {
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrUnknown) {
 		return err
 	}
@@ -127,7 +127,7 @@ func (n *Network) waitOr(ctx context.Context, j *job, err error) error {
 }
 
 // blocks reports whether others of an address wait behind the nonce of a job.
-func (n *Network) blocks(ctx context.Context, j *job) (bool, error) {
+func (n *Sender) blocks(ctx context.Context, j *claimedIntent) (bool, error) {
 	if j.v.Nonce < 0 {
 		return false, nil
 	}

@@ -27,13 +27,13 @@ const maxHoles = 16
 // fillPrefix stands before the ids of intents that fill a nonce.
 const fillPrefix = "fill/"
 
-// fills reports whether the intent is one that fills a nonce given to it.
-func (j *job) fills() bool {
+// isGapFill reports whether the intent is one that fills a nonce given to it.
+func (j *claimedIntent) isGapFill() bool {
 	return j.v.Purpose == chain.ForCancel && j.v.Nonce >= 0 && strings.HasPrefix(j.id, fillPrefix)
 }
 
-// doubt is what a node said of the nonce of an address without a history.
-type doubt struct {
+// reportedNonce is what a node said of the nonce of an address without a history.
+type reportedNonce struct {
 	at    uint64
 	since time.Time
 }
@@ -41,12 +41,12 @@ type doubt struct {
 // sure reports whether a nonce was said for StuckAfter, and nothing else between.
 // Our own addresses begin at 0 unless their history was lost, so that one can
 // wait; filling what a node made up would take gas that a deposit address has not.
-func (n *Network) sure(a chain.Address, at uint64) bool {
+func (n *Sender) sure(a chain.Address, at uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d, ok := n.doubts[a]
 	if !ok || d.at != at {
-		n.doubts[a] = doubt{at: at, since: n.Now()}
+		n.doubts[a] = reportedNonce{at: at, since: n.Now()}
 		return false
 	}
 	if n.Now().Before(d.since.Add(n.StuckAfter)) {
@@ -56,9 +56,9 @@ func (n *Network) sure(a chain.Address, at uint64) bool {
 	return true
 }
 
-// holes looks, for a transaction that is stuck, whether nonces before its own are
+// findNonceGaps looks, for a transaction that is stuck, whether nonces before its own are
 // missing, and fills them. A dearer one in its place would help nothing then.
-func (n *Network) holes(ctx context.Context, j *job) (bool, error) {
+func (n *Sender) findNonceGaps(ctx context.Context, j *claimedIntent) (bool, error) {
 	if n.nonces == nil || j.v.Nonce <= 0 {
 		return false, nil
 	}
@@ -66,17 +66,17 @@ func (n *Network) holes(ctx context.Context, j *job) (bool, error) {
 	if err != nil || at >= uint64(j.v.Nonce) {
 		return false, err
 	}
-	found, err := n.refill(ctx, j.v.From, int64(at), j.v.Nonce, j)
+	found, err := n.fillGaps(ctx, j.v.From, int64(at), j.v.Nonce, j)
 	if err != nil || !found {
 		return false, err
 	}
 	j.v.BumpAt = n.Now().Add(n.StuckAfter)
-	return true, n.commit(ctx, j, step{op: OnRefilled, due: n.Now().Add(n.Poll)})
+	return true, n.commit(ctx, j, transition{op: OnRefilled, due: n.Now().Add(n.Poll)})
 }
 
-// refill fills the nonces of an address from at up to below next. Those that were
+// fillGaps fills the nonces of an address from at up to below next. Those that were
 // never used are filled only in the name of a job that waits for them.
-func (n *Network) refill(ctx context.Context, from chain.Address, at, next int64, stuck *job) (found bool, err error) {
+func (n *Sender) fillGaps(ctx context.Context, from chain.Address, at, next int64, stuck *claimedIntent) (found bool, err error) {
 	next = min(next, at+maxHoles)
 	rows, err := n.bound(ctx, from, storage.Cond{Column: "nonce", Op: storage.Ge, Value: at}, storage.Cond{Column: "nonce", Op: storage.Lt, Value: next})
 	if err != nil {
@@ -86,11 +86,11 @@ func (n *Network) refill(ctx context.Context, from chain.Address, at, next int64
 	for _, r := range rows {
 		v := Intents.Value(r)
 		used[v.Nonce] = true
-		if v.State != Settled && v.State != Failed || n.Now().Before(v.Updated.Add(n.StuckAfter)) {
+		if v.State != Final && v.State != Failed || n.Now().Before(v.Updated.Add(n.StuckAfter)) {
 			continue // looked after, or only not yet known to this node
 		}
 		found = true
-		if err := n.revive(ctx, r.ID, &v, v.Nonce); err != nil {
+		if err := n.rebroadcastSettled(ctx, r.ID, &v, v.Nonce); err != nil {
 			return found, err
 		}
 	}
@@ -107,7 +107,7 @@ func (n *Network) refill(ctx context.Context, from chain.Address, at, next int64
 }
 
 // bound reads intents of an address.
-func (n *Network) bound(ctx context.Context, from chain.Address, where ...storage.Cond) ([]storage.Row, error) {
+func (n *Sender) bound(ctx context.Context, from chain.Address, where ...storage.Cond) ([]storage.Row, error) {
 	where = append([]storage.Cond{{Column: "from_address", Op: storage.Eq, Value: from}}, where...)
 	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: where})
 	if err != nil {
@@ -118,7 +118,7 @@ func (n *Network) bound(ctx context.Context, from chain.Address, where ...storag
 
 // fillUnused fills a nonce, unless an intent had it that was sent again from the
 // start: that one has a later nonce by now, or none.
-func (n *Network) fillUnused(ctx context.Context, stuck *job, k int64) error {
+func (n *Sender) fillUnused(ctx context.Context, stuck *claimedIntent, k int64) error {
 	later, err := n.bound(ctx, stuck.v.From,
 		storage.Cond{Column: "nonce", Op: storage.Gt, Value: k}, storage.Cond{Column: "attempts", Op: storage.Gt, Value: 1})
 	if err != nil {
@@ -134,25 +134,25 @@ func (n *Network) fillUnused(ctx context.Context, stuck *job, k int64) error {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(byIntent[r.ID], func(a *att) bool { return a.v.Nonce == k }) {
+		if slices.ContainsFunc(byIntent[r.ID], func(a *attempt) bool { return a.v.Nonce == k }) {
 			v := Intents.Value(r)
-			return n.revive(ctx, r.ID, &v, k)
+			return n.rebroadcastSettled(ctx, r.ID, &v, k)
 		}
 	}
-	return n.fill(ctx, stuck, k)
+	return n.fillGap(ctx, stuck, k)
 }
 
-// revive sends the bytes again that an intent had landed at a nonce, and which
+// rebroadcastSettled sends the bytes again that an intent had landed at a nonce, and which
 // the chain has lost. Those of one that was reverted are not: they may execute
 // now, and its owner has the amount back or was paid another way.
-func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int64) error {
+func (n *Sender) rebroadcastSettled(ctx context.Context, id string, v *IntentRow, nonce int64) error {
 	byIntent, err := n.attempts(ctx, id)
 	if err != nil {
 		return err
 	}
 	for _, a := range byIntent[id] {
-		settled := v.State == Settled && a.tx == v.Tx
-		if a.v.Fate != Landed || a.v.Nonce != nonce || !settled && a.v.Purpose != chain.ForCancel {
+		settled := v.State == Final && a.tx == v.Tx
+		if a.v.State != AttemptFinal || a.v.Nonce != nonce || !settled && a.v.Purpose != chain.ForCancel {
 			continue
 		}
 		n.Log.Error("settled_transaction_gone", slog.String("intent", id), slog.String("tx", a.tx), slog.Int64("nonce", nonce))
@@ -166,7 +166,7 @@ func (n *Network) revive(ctx context.Context, id string, v *IntentRow, nonce int
 }
 
 // sendLanded sends an attempt again that had landed, unless a halt stops what it does.
-func (n *Network) sendLanded(ctx context.Context, in chain.Intent, a *att) error {
+func (n *Sender) sendLanded(ctx context.Context, in chain.Intent, a *attempt) error {
 	in.Purpose = a.v.Purpose
 	guards, err := n.allowed(ctx, in)
 	if err != nil {
@@ -191,13 +191,13 @@ func (n *Network) sendLanded(ctx context.Context, in chain.Intent, a *att) error
 	return ctx.Err()
 }
 
-// fill submits an intent that uses up a nonce which nothing of ours ever had.
-func (n *Network) fill(ctx context.Context, stuck *job, nonce int64) error {
+// fillGap submits an intent that uses up a nonce which nothing of ours ever had.
+func (n *Sender) fillGap(ctx context.Context, stuck *claimedIntent, nonce int64) error {
 	id := fillPrefix + Slot(stuck.v.From, nonce)
 	if _, _, known, err := Intents.One(ctx, n.Store, n.part, id); err != nil || known {
 		return err
 	}
-	if _, _, bound, err := Reservations.One(ctx, n.Store, n.part, Slot(stuck.v.From, nonce)); err != nil || bound {
+	if _, _, bound, err := InputReservations.One(ctx, n.Store, n.part, Slot(stuck.v.From, nonce)); err != nil || bound {
 		return err
 	}
 	n.Log.Error("nonce_never_used", slog.String("address", string(stuck.v.From)), slog.Int64("nonce", nonce), slog.String("waits", stuck.id))
@@ -215,16 +215,16 @@ func (n *Network) fill(ctx context.Context, stuck *job, nonce int64) error {
 }
 
 // holdHole binds a hole to the intent that fills it.
-func (n *Network) holdHole(ctx context.Context, j *job, s *step) error {
+func (n *Sender) holdHole(ctx context.Context, j *claimedIntent, s *transition) error {
 	slot := Slot(j.v.From, j.v.Nonce)
-	held, _, ok, err := Reservations.One(ctx, n.Store, n.part, slot)
+	held, _, ok, err := InputReservations.One(ctx, n.Store, n.part, slot)
 	switch {
 	case err != nil:
 		return err
 	case ok && held.Intent != j.id:
 		return errBusy
 	case !ok:
-		s.with = append(s.with, Reservations.Row(slot, 0, time.Time{}, Reservation{Intent: j.id, At: n.Now()}))
+		s.with = append(s.with, InputReservations.Row(slot, 0, time.Time{}, InputReservation{Intent: j.id, At: n.Now()}))
 	}
 	return nil
 }

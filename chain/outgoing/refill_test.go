@@ -39,7 +39,7 @@ func TestW05_NoncesThatANodeMadeUpAreFilled(t *testing.T) {
 		w.run(1)
 	}
 	var bound []string
-	for _, r := range w.rows(outgoing.Reservations.Table) {
+	for _, r := range w.rows(outgoing.InputReservations.Table) {
 		bound = append(bound, r.ID)
 	}
 	require.Subset(t, bound, []string{outgoing.Slot(w.hot.Address, 0), outgoing.Slot(w.hot.Address, 1)})
@@ -48,7 +48,7 @@ func TestW05_NoncesThatANodeMadeUpAreFilled(t *testing.T) {
 	w.paid(b)
 	require.Equal(t, 2, w.fillers())
 	for _, id := range []string{"a", "b"} {
-		require.Equal(t, outgoing.Settled, w.state(id))
+		require.Equal(t, outgoing.Final, w.state(id))
 		require.Len(t, w.attempts(id), 1, "what waits for a nonce is not made dearer")
 	}
 	w.sound()
@@ -89,7 +89,7 @@ func TestW05_DepositAddressWaitsWhereItsFirstNonceIsDoubtful(t *testing.T) {
 	require.Equal(t, outgoing.ReasonNode, w.last("s").Reason)
 	w.chain.Front().LieNonce(0)
 	w.run(20)
-	require.Equal(t, outgoing.Settled, w.state("s"))
+	require.Equal(t, outgoing.Final, w.state("s"))
 	require.Zero(t, w.fillers())
 	require.Len(t, w.chain.Transfers(w.to("s")), 1)
 	w.sound()
@@ -116,7 +116,7 @@ func TestW05_DepositAddressWithAHistoryIsUsedAfterAWhile(t *testing.T) {
 	w.run(5)
 	require.Empty(t, w.attempts("s"))
 	w.run(40)
-	require.Equal(t, outgoing.Settled, w.state("s"))
+	require.Equal(t, outgoing.Final, w.state("s"))
 	w.sound()
 }
 
@@ -137,7 +137,7 @@ func TestR05_SettledTransactionThatADeepReorgTookIsSentAgain(t *testing.T) {
 		w := funded(t, setup{noFinality: true})
 		a := w.submit(w.intent("a", coin))
 		w.run(10)
-		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.Equal(t, outgoing.Final, w.state("a"))
 		w.run(20)
 		w.evict(w.last("a").Tx)
 		w.unpaid(a)
@@ -149,7 +149,7 @@ func TestR05_SettledTransactionThatADeepReorgTookIsSentAgain(t *testing.T) {
 		w.run(60)
 		w.paid(a)
 		require.Len(t, w.chain.Transfers(b.To), 1)
-		require.Equal(t, outgoing.Settled, w.state("b"))
+		require.Equal(t, outgoing.Final, w.state("b"))
 		require.Len(t, w.attempts("a"), 1)
 		w.sound()
 	}
@@ -170,7 +170,7 @@ func TestR05_TransactionThatADeepReorgTookIsNotSentAgainInAHalt(t *testing.T) {
 	}})
 	a := w.submit(w.intent("a", coin))
 	w.run(30)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	w.evict(w.last("a").Tx)
 	b := w.submit(w.intent("b", coin))
 	halted = "a person looks at it"
@@ -197,7 +197,7 @@ func sweptAway(t *testing.T, s setup) (w *world, sweep, behind chain.Intent) {
 	sweep.Currency = "USDT"
 	w.submit(sweep)
 	w.run(30)
-	require.Equal(t, outgoing.Settled, w.state("sweep"))
+	require.Equal(t, outgoing.Final, w.state("sweep"))
 	w.evict(w.last("sweep").Tx)
 	behind = w.intent("behind", coin/10)
 	behind.From, behind.FromKey = d.Address, d.Key
@@ -305,7 +305,7 @@ func TestC01_ClaimLostToWhoEndedTheIntentIsNoError(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, then)
 	w.run(1)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	w.paid(in)
 	w.sound()
 }
@@ -349,7 +349,7 @@ func TestC01_NonceThatAnotherProcessUsedMeanwhileIsNoError(t *testing.T) {
 		w.run(16)
 		for _, x := range in {
 			w.paid(x)
-			require.Equal(t, outgoing.Settled, w.state(x.ID))
+			require.Equal(t, outgoing.Final, w.state(x.ID))
 		}
 		w.sound()
 	}

@@ -25,7 +25,7 @@ func TestFN08_SettledPaymentThatAReorgUndoesIsSentAgain(t *testing.T) {
 				in := w.submit(w.intent("a", coin))
 				start := w.clock()
 				w.run(12)
-				require.Equal(t, outgoing.Settled, w.state("a"))
+				require.Equal(t, outgoing.Final, w.state("a"))
 				tx := w.last("a").Tx
 				w.points.seen, w.points.dieAt = nil, at
 				w.evict(tx)
@@ -49,7 +49,7 @@ func TestFN08_SettledPaymentThatAReorgUndoesIsSentAgain(t *testing.T) {
 					w.die(func() { w.run(1) })
 				}
 				w.paid(in)
-				require.Equal(t, outgoing.Settled, w.last("a").State)
+				require.Equal(t, outgoing.Final, w.last("a").State)
 				require.Empty(t, w.last("a").Reason)
 				require.Len(t, w.attempts("a"), 1, "the same bytes")
 				if at > 0 && !w.died {
@@ -72,7 +72,7 @@ func TestFN08_SettledPaymentThatIsMinedAgainAsRevertedIsSentAnew(t *testing.T) {
 	w.submit(in)
 	start := w.clock()
 	w.run(12)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	first := w.last("a").Tx
 	w.chain.SetBehaviour("0xusdt", sim.Behaviour{Paused: true})
 	_, err := w.chain.Reorg(int(w.chain.Height()-w.chain.Transfers(in.To)[0].Block.Height) + 1)
@@ -84,7 +84,7 @@ func TestFN08_SettledPaymentThatIsMinedAgainAsRevertedIsSentAnew(t *testing.T) {
 	w.chain.SetBehaviour("0xusdt", sim.Behaviour{})
 	w.run(40)
 	w.paid(in)
-	require.Equal(t, outgoing.Settled, w.state("a"))
+	require.Equal(t, outgoing.Final, w.state("a"))
 	require.NotEqual(t, first, w.last("a").Tx)
 	require.Len(t, w.attempts("a"), 2)
 	require.NotContains(t, w.states("a"), outgoing.Failed)
@@ -107,7 +107,7 @@ func TestFN08_SettledPaymentThatIsStillThereStaysSettled(t *testing.T) {
 		require.False(t, w.get("a").Due.IsZero())
 		w.run(3)
 		require.True(t, w.get("a").Due.IsZero())
-		require.Equal(t, outgoing.Settled, w.state("a"))
+		require.Equal(t, outgoing.Final, w.state("a"))
 		require.Len(t, w.heard, heard)
 		w.paid(in)
 		w.sound()
@@ -131,7 +131,7 @@ func TestFN08_AllThatATransactionPaidAreToldTogether(t *testing.T) {
 	for _, in := range all {
 		w.paid(in)
 		states := w.states(in.ID)
-		require.Equal(t, outgoing.Settled, states[len(states)-1])
-		require.Len(t, slices.DeleteFunc(states, func(s outgoing.State) bool { return s != outgoing.Settled }), 2, in.ID)
+		require.Equal(t, outgoing.Final, states[len(states)-1])
+		require.Len(t, slices.DeleteFunc(states, func(s outgoing.State) bool { return s != outgoing.Final }), 2, in.ID)
 	}
 }

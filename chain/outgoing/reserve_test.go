@@ -141,7 +141,7 @@ func TestW06_TwoProcessesOneStore(t *testing.T) {
 		for i := range 24 {
 			all = append(all, w.submit(w.intent(fmt.Sprint("w", i), coin/4)))
 		}
-		nets := []*outgoing.Network{w.process(), w.process(), w.process()}
+		nets := []*outgoing.Sender{w.process(), w.process(), w.process()}
 		for range 40 {
 			var wg sync.WaitGroup
 			for _, n := range nets {
@@ -170,7 +170,7 @@ func TestW06_SlotIsBoundToOneIntent(t *testing.T) {
 	w.signer.fail = []error{errAway}
 	require.NoError(t, w.step())
 	// The row is the claim: whoever inserts it again fails.
-	row := outgoing.Reservations.Row(outgoing.Slot(w.hot.Address, 0), 0, time.Time{}, outgoing.Reservation{Intent: "b"})
+	row := outgoing.InputReservations.Row(outgoing.Slot(w.hot.Address, 0), 0, time.Time{}, outgoing.InputReservation{Intent: "b"})
 	err := storage.CommitOne(w.ctx, w.store, storage.Change{ID: "steal", Partition: storage.Network("ETH"), Put: []storage.Row{row}})
 	require.Error(t, err)
 	w.submit(w.intent("b", coin))
@@ -212,7 +212,7 @@ func TestR05_OrderForAllWaitsForWhatIsUnderWay(t *testing.T) {
 			require.Empty(t, w.attempts("token"))
 			w.run(12)
 			require.Len(t, w.chain.Transfers(native.To), 1)
-			require.Equal(t, outgoing.ReasonGasShort, w.last("token").Reason)
+			require.Equal(t, outgoing.ReasonOperatorFunds, w.last("token").Reason)
 			w.fund(w.hot, "ETH", coin)
 			w.run(20)
 			require.Len(t, w.chain.Transfers(token.To), 1)
@@ -227,7 +227,7 @@ func unknownErrorPaysOnce(t *testing.T, text string) {
 	w.chain.Front().RefuseNext(1, errors.New(text))
 	require.NoError(t, w.step())
 	require.Equal(t, outgoing.Signed, w.state("a"))
-	require.NotEmpty(t, w.rows(outgoing.Reservations.Table), "the reservation stays")
+	require.NotEmpty(t, w.rows(outgoing.InputReservations.Table), "the reservation stays")
 	w.run(12)
 	w.paid(in)
 	require.Len(t, w.attempts("a"), 1)

@@ -24,7 +24,7 @@ const maxCandidates = 500
 // choose orders free coins so that the ones to spend come first, and says how
 // many those are. Where the client tells what coins cost, the choice is by
 // selection; else it is the largest first.
-func (n *Network) choose(d *draft, free []storage.Row) ([]storage.Row, int, error) {
+func (n *Sender) choose(d *candidate, free []storage.Row) ([]storage.Row, int, error) {
 	c, able := n.Client.(coinCoster)
 	room := max(n.MaxInputs-len(d.kept), 0)
 	if !able || len(d.kept) > 0 || d.intent.All {

@@ -74,7 +74,7 @@ func TestDustIsNeverSpent(t *testing.T) {
 	w.submit(w.intent("a", coin-2000))
 	require.NoError(t, w.step())
 	require.Empty(t, w.rows(outgoing.Attempts.Table))
-	require.Equal(t, outgoing.ReasonGasShort, w.last("a").Reason, "the amount is there, and not its fee")
+	require.Equal(t, outgoing.ReasonOperatorFunds, w.last("a").Reason, "the amount is there, and not its fee")
 	w.submit(w.intent("b", coin-20_000))
 	require.NoError(t, w.step())
 	require.Equal(t, []ledger.Amount{coin}, w.spent())

@@ -18,7 +18,7 @@ import (
 // that refuses ends the plan and gives its nonce or coins back; one that does
 // not answer may have signed, so the plan stays and is asked for again as it is.
 // fresh says that no signer can have seen the plan before.
-func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
+func (n *Sender) sign(ctx context.Context, j *claimedIntent, fresh bool) error {
 	p, err := j.v.plan()
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 	})
 	switch {
 	case errors.Is(err, chain.ErrRefused) && p.First && !fresh:
-		return n.useUp(ctx, j, p, err)
+		return n.cancelPlan(ctx, j, p, err)
 	case errors.Is(err, chain.ErrRefused):
 		return n.abandon(ctx, j, p, fresh, err)
 	case err != nil:
@@ -51,7 +51,7 @@ func (n *Network) sign(ctx context.Context, j *job, fresh bool) error {
 }
 
 // ordered returns an error if a stored plan pays for a withdrawal that nobody ordered so.
-func (n *Network) ordered(ctx context.Context, p *plan) error {
+func (n *Sender) ordered(ctx context.Context, p *plan) error {
 	for _, in := range append([]chain.Intent{p.Intent}, p.Also...) {
 		if n.Ordered == nil || in.Purpose != chain.ForWithdrawal {
 			continue
@@ -65,12 +65,12 @@ func (n *Network) ordered(ctx context.Context, p *plan) error {
 
 // mandates gives the intents of a plan the mandates that their rows have: one that was
 // planned by an earlier version has none, and one that is sealed again has another.
-func (j *job) mandates(p *plan) {
+func (j *claimedIntent) mandates(p *plan) {
 	if p.Intent.ID == j.id && p.Intent.Purpose == j.v.Purpose {
 		p.Intent.Mandate = j.v.Mandate
 	}
 	for i := range p.Also {
-		for _, r := range j.riders {
+		for _, r := range j.members {
 			if r.id == p.Also[i].ID {
 				p.Also[i].Mandate = r.v.Mandate
 			}
@@ -79,7 +79,7 @@ func (j *job) mandates(p *plan) {
 }
 
 // signatures asks the signer: one that can sign many is asked once for all items of Work.
-func (n *Network) signatures(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
+func (n *Sender) signatures(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
 	many, ok := n.Signer.(chain.ManySigner)
 	if !ok {
 		return n.Signer.Sign(storage.Apart(ctx), r)
@@ -102,7 +102,7 @@ func (n *Network) signatures(ctx context.Context, r chain.SignRequest) ([]chain.
 }
 
 // unsigned puts an intent aside whose plan stays.
-func (n *Network) unsigned(ctx context.Context, j *job, cause error) error {
+func (n *Sender) unsigned(ctx context.Context, j *claimedIntent, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -114,20 +114,20 @@ func (n *Network) unsigned(ctx context.Context, j *job, cause error) error {
 }
 
 // abandon ends a plan that was not signed and never will be.
-func (n *Network) abandon(ctx context.Context, j *job, p *plan, fresh bool, cause error) error {
-	s := step{op: OnAbandon}
+func (n *Sender) abandon(ctx context.Context, j *claimedIntent, p *plan, fresh bool, cause error) error {
+	s := transition{op: OnAbandon}
 	if err := n.giveBack(ctx, p, fresh, &s); err != nil {
 		return err
 	}
 	j.v.Plan = nil
-	j.v.Filling = j.v.Filling || j.child() && !fresh
+	j.v.Cancelling = j.v.Cancelling || j.child() && !fresh
 	if p.First || j.child() && j.v.State != Signed {
 		s.alone = true
 		told := j.v.State == Waiting && j.v.Reason == ReasonSigner
 		j.v.State, j.v.Reason, j.v.Tries, j.v.Nonce, j.v.Reserved = Waiting, ReasonSigner, j.v.Tries+1, -1, 0
 		s.due = n.Now().Add(n.pause(j.v.Tries))
 		if !told {
-			s.tell = n.outcome(j)
+			s.outcome = n.outcome(j)
 		}
 		n.Log.Warn("signer_refuses", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 		return n.commit(ctx, j, s)
@@ -137,22 +137,22 @@ func (n *Network) abandon(ctx context.Context, j *job, p *plan, fresh bool, caus
 	return n.commit(ctx, j, s)
 }
 
-// useUp ends a plan that the signer refuses now and may have signed before: it
+// cancelPlan ends a plan that the signer refuses now and may have signed before: it
 // would then refuse the nonce or coins to every other intent. So they go back to
 // ourselves under this one, and the intent fails when that is final.
-func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error {
+func (n *Sender) cancelPlan(ctx context.Context, j *claimedIntent, p *plan, cause error) error {
 	if p.Intent.Purpose == chain.ForCancel {
 		return n.unsigned(ctx, j, cause)
 	}
 	if !errors.Is(cause, errCancelled) {
 		n.Log.Error("signer_refuses_what_it_saw", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 	}
-	d := draft{
+	d := candidate{
 		intent: n.filling(j, p.Change), number: j.v.Attempts + 1, rise: 1, nonce: p.Nonce,
 		coins: p.Coins, change: p.Change, first: true,
 	}
 	before := j.v
-	j.v.Filling = true
+	j.v.Cancelling = true
 	var err error
 	if j.guards, err = n.allowed(ctx, d.intent); err == nil {
 		d.fee, err = n.priced(ctx, j, &d.intent, &p.Fee)
@@ -161,7 +161,7 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 		err = n.build(ctx, &d)
 	}
 	if err == nil {
-		err = n.bind(ctx, j, &d, step{op: OnUseUp, due: n.Now().Add(n.Lease), need: j.guards})
+		err = n.bindInputs(ctx, j, &d, transition{op: OnUseUp, due: n.Now().Add(n.Lease), need: j.guards})
 	}
 	if err == nil {
 		return n.sign(ctx, j, false)
@@ -175,14 +175,14 @@ func (n *Network) useUp(ctx context.Context, j *job, p *plan, cause error) error
 
 // store commits the signed bytes with everything that follows from them, and
 // only then sends.
-func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signed) error {
+func (n *Sender) store(ctx context.Context, j *claimedIntent, p *plan, signed chain.Signed) error {
 	now := n.Now()
-	a := att{tx: signed.Tx, v: AttemptRow{
+	a := attempt{tx: signed.Tx, v: AttemptRow{
 		Intent: j.id, Number: p.Number, Tenant: j.v.Tenant, Purpose: p.Intent.Purpose, Raw: signed.Raw,
 		Nonce: p.Nonce, Spends: p.Unsigned.Spends, Outputs: p.Unsigned.Outputs, Coins: p.Coins, ChangeTo: p.Change,
-		Fee: p.Fee, MaxCost: p.Unsigned.MaxCost, Fate: Open, Stored: now, Sent: now,
+		Fee: p.Fee, MaxCost: p.Unsigned.MaxCost, State: Open, Stored: now, Sent: now,
 	}}
-	s := step{op: OnStore, due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
+	s := transition{op: OnStore, due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
 	if p.First && p.Nonce >= 0 {
 		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(p.Intent.From))
 		if err != nil {
@@ -209,8 +209,8 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 	j.v.Tx, j.v.Plan, j.v.Tries = a.tx, nil, 0
 	j.v.BumpAt = now.Add(n.StuckAfter)
 	if !j.v.aside() { // else its owner goes on waiting: what is sent is not for him
-		s.tell = n.outcome(j)
-		s.tell.Amount = j.paid(&a.v)
+		s.outcome = n.outcome(j)
+		s.outcome.Amount = j.paid(&a.v)
 	}
 	if err := n.commit(ctx, j, s); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (n *Network) store(ctx context.Context, j *job, p *plan, signed chain.Signe
 
 // send broadcasts stored bytes. Only a rejection with proof means anything;
 // after every other error they may be on their way, and are sent again later.
-func (n *Network) send(ctx context.Context, j *job, a *att) error {
+func (n *Sender) send(ctx context.Context, j *claimedIntent, a *attempt) error {
 	err := n.Client.Broadcast(ctx, proof.NewStored(string(n.info.Code), a.tx, a.v.Raw))
 	switch {
 	case ctx.Err() != nil:
@@ -239,18 +239,18 @@ func (n *Network) send(ctx context.Context, j *job, a *att) error {
 		return nil
 	}
 	if !j.v.aside() {
-		j.v.Filling, j.v.Reason = true, ""
+		j.v.Cancelling, j.v.Reason = true, ""
 	}
 	a.v.Rejected = true
 	j.v.BumpAt = n.Now()
-	return n.commit(ctx, j, step{
+	return n.commit(ctx, j, transition{
 		op: OnRejected, due: n.Now().Add(n.Poll),
 		with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 	})
 }
 
 // occupied notes that nodes keep an earlier attempt in the place of the newest.
-func (n *Network) occupied(ctx context.Context, j *job, a *att, cause error) error {
+func (n *Sender) occupied(ctx context.Context, j *claimedIntent, a *attempt, cause error) error {
 	n.Log.Warn("replacement_refused", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", cause.Error()))
 	if a.tx != j.v.Tx || j.v.Reason == ReasonOccupied || j.v.State != Signed || j.v.aside() {
 		return nil
@@ -260,7 +260,7 @@ func (n *Network) occupied(ctx context.Context, j *job, a *att, cause error) err
 
 // released notes that nodes no longer keep an earlier attempt in the place of the newest:
 // that one is replaced in its turn.
-func (n *Network) released(ctx context.Context, j *job, a *att) error {
+func (n *Sender) released(ctx context.Context, j *claimedIntent, a *attempt) error {
 	if a.tx != j.v.Tx || j.v.Reason != ReasonOccupied {
 		return nil
 	}
@@ -268,15 +268,15 @@ func (n *Network) released(ctx context.Context, j *job, a *att) error {
 	return n.tellPlace(ctx, j, a, "")
 }
 
-func (n *Network) tellPlace(ctx context.Context, j *job, a *att, why Reason) error {
+func (n *Sender) tellPlace(ctx context.Context, j *claimedIntent, a *attempt, why Reason) error {
 	j.v.Reason = why
-	s := step{op: OnPlace, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
-	s.tell.Amount = j.paid(&a.v)
+	s := transition{op: OnPlace, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
+	s.outcome.Amount = j.paid(&a.v)
 	return n.commit(ctx, j, s)
 }
 
 // less is the reason of an intent that a transaction in a block executed.
-func (n *Network) less(j *job, a *att) Reason {
+func (n *Sender) less(j *claimedIntent, a *attempt) Reason {
 	if a.st.Shortfall == 0 {
 		return ""
 	}
@@ -286,7 +286,7 @@ func (n *Network) less(j *job, a *att) Reason {
 }
 
 // paid is what the recipient gets, where nothing is taken from it on its way.
-func (j *job) paid(a *AttemptRow) ledger.Amount {
+func (j *claimedIntent) paid(a *AttemptRow) ledger.Amount {
 	for _, o := range a.Outputs {
 		if !o.Change && a.Purpose != chain.ForCancel && (j.v.All || o.Amount == j.v.Amount) {
 			return o.Amount

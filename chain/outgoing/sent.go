@@ -13,7 +13,7 @@ import (
 // Sent lists, for each of some addresses, the hashes of all attempts that were stored
 // with nonces from the given one on, whatever became of them. Its signature is what
 // incoming asks for.
-func (n *Network) Sent(ctx context.Context, first map[chain.Address]uint64) (map[chain.Address][]string, error) {
+func (n *Sender) Sent(ctx context.Context, first map[chain.Address]uint64) (map[chain.Address][]string, error) {
 	out := make(map[chain.Address][]string, len(first))
 	var from []chain.Address // that have sent little: all of it is read
 	for _, a := range slices.Sorted(maps.Keys(first)) {
@@ -32,7 +32,7 @@ func (n *Network) Sent(ctx context.Context, first map[chain.Address]uint64) (map
 }
 
 // sent adds the attempts of addresses with nonces from first on.
-func (n *Network) sent(ctx context.Context, out map[chain.Address][]string, first uint64, from ...chain.Address) error {
+func (n *Sender) sent(ctx context.Context, out map[chain.Address][]string, first uint64, from ...chain.Address) error {
 	where := []storage.Cond{{Column: "from_address", Op: storage.In, Value: from}}
 	if first > 0 {
 		where = append(where, storage.Cond{Column: "nonce", Op: storage.Ge, Value: int64(first)}) //nolint:gosec // a nonce

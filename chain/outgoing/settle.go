@@ -15,12 +15,12 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// land ends an intent of which one attempt is in a block for good: all others
+// finalize ends an intent of which one attempt is in a block for good: all others
 // shared its nonce or an input, so they are dead with it.
-func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) error {
+func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt, p *attemptSummary) error {
 	won := p.mined
-	s := step{op: OnLand}
-	if err := n.bury(ctx, j, atts, won, &s); err != nil {
+	s := transition{op: OnLand}
+	if err := n.closeAttempts(ctx, j, atts, won, &s); err != nil {
 		return err
 	}
 	if err := n.unmerged(ctx, j, p, won, &s); err != nil {
@@ -34,14 +34,14 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 	j.v.Tx, j.v.Reserved, j.v.Reason = won.mined(), 0, ""
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
-		j.v.State, j.v.Reason = Settled, n.less(j, won)
+		j.v.State, j.v.Reason = Final, n.less(j, won)
 		s.unpaid = j.unpaid(&won.v)
 		if won.ahead {
 			s.due = n.Now().Add(n.Poll) // it is looked at again until its block was read
 		}
 	case aside:
 		n.waitOn(j, &s, why)
-	case j.v.again(), len(j.riders) > 0 && !off:
+	case j.v.again(), len(j.members) > 0 && !off:
 		n.requeue(j, &s)
 	default:
 		j.v.State, s.alone = Failed, off
@@ -50,18 +50,18 @@ func (n *Network) land(ctx context.Context, j *job, atts []*att, p *picture) err
 		}
 	}
 	s.levels = j.cost(won.st.Cost)
-	s.tell = n.outcome(j)
-	s.tell.Cost, s.tell.CostTx, s.tell.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations
-	if j.v.State == Settled {
-		s.tell.Amount = j.paid(&won.v) - won.st.Shortfall
+	s.outcome = n.outcome(j)
+	s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations
+	if j.v.State == Final {
+		s.outcome.Amount = j.paid(&won.v) - won.st.Shortfall
 	}
 	return n.commit(ctx, j, s)
 }
 
-// die ends the attempts of an intent that can provably never land any more.
-func (n *Network) die(ctx context.Context, j *job, p *picture) error {
-	s := step{op: OnDie}
-	if err := n.bury(ctx, j, p.open, nil, &s); err != nil {
+// markDead ends the attempts of an intent that can provably never land any more.
+func (n *Sender) markDead(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
+	s := transition{op: OnDie}
+	if err := n.closeAttempts(ctx, j, p.open, nil, &s); err != nil {
 		return err
 	}
 	if err := n.unmerged(ctx, j, p, nil, &s); err != nil {
@@ -75,29 +75,29 @@ func (n *Network) die(ctx context.Context, j *job, p *picture) error {
 	switch {
 	case j.v.aside() && !p.foreign:
 		n.waitOn(j, &s, j.v.Reason)
-	case j.v.again(), !j.child() && !p.foreign && (len(j.riders) > 0 && !off || !j.v.Filling && j.v.Attempts < n.MaxAttempts):
+	case j.v.again(), !j.child() && !p.foreign && (len(j.members) > 0 && !off || !j.v.Cancelling && j.v.Attempts < n.MaxAttempts):
 		n.requeue(j, &s)
 	default:
 		j.v.State, j.v.Reason, s.alone = Failed, "", off && !p.foreign
 	}
 	s.levels = j.cost(0)
 	n.Log.Error("attempts_dead", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Bool("foreign", p.foreign), slog.String("state", string(j.v.State)))
-	s.tell = n.outcome(j)
+	s.outcome = n.outcome(j)
 	return n.commit(ctx, j, s)
 }
 
-// calledOff reports whether an operator has cancelled an order that carries others: those
+// calledOff reports whether an operator has cancelled the leader of a batch: its members
 // start again, and it does not. Without one all start again, so that only who was refused
 // fails.
-func (n *Network) calledOff(ctx context.Context, j *job) (bool, error) {
-	if !j.v.Filling || len(j.riders) == 0 {
+func (n *Sender) calledOff(ctx context.Context, j *claimedIntent) (bool, error) {
+	if !j.v.Cancelling || len(j.members) == 0 {
 		return false, nil
 	}
 	return n.cancelled(ctx, j.id)
 }
 
 // cancelled reports whether an operator has cancelled an order.
-func (n *Network) cancelled(ctx context.Context, id string) (bool, error) {
+func (n *Sender) cancelled(ctx context.Context, id string) (bool, error) {
 	count, err := n.Store.Count(ctx, storage.Query{Table: Operations.Table, Partition: n.part, Where: []storage.Cond{
 		{Column: "object", Op: storage.Eq, Value: id}, {Column: "kind", Op: storage.Eq, Value: OpCancel},
 	}})
@@ -107,39 +107,39 @@ func (n *Network) cancelled(ctx context.Context, id string) (bool, error) {
 // requeue sends an order again from the start, under the same intent: where
 // every attempt is dead with proof, and its owner was told that it is executed
 // or only its time was over.
-func (n *Network) requeue(j *job, s *step) {
+func (n *Sender) requeue(j *claimedIntent, s *transition) {
 	nonce := j.v.Nonce
 	j.v.restart()
-	if j.fills() {
+	if j.isGapFill() {
 		j.v.Nonce = nonce
 	}
 	s.due, s.alone = n.Now(), true
 }
 
 // waitOn sends an order again that was set aside: to its owner it has waited all the time.
-func (n *Network) waitOn(j *job, s *step, why Reason) {
+func (n *Sender) waitOn(j *claimedIntent, s *transition, why Reason) {
 	n.requeue(j, s)
 	j.v.State, j.v.Reason, j.v.Tx = Waiting, why, ""
 }
 
 func (r *IntentRow) restart() {
-	r.State, r.Reason, r.Filling, r.Tries, r.Nonce = Queued, "", false, 0, -1
+	r.State, r.Reason, r.Cancelling, r.Tries, r.Nonce = Queued, "", false, 0, -1
 }
 
 // again reports whether an order is sent until it lands. One for all that an
 // address holds is not: there may be nothing left, and whoever ordered it looks
 // at what there is.
-func (r *IntentRow) again() bool { return r.Reached && !r.All }
+func (r *IntentRow) again() bool { return r.ExecutedReported && !r.All }
 
-// bury writes the fate of all open attempts and ends what they had reserved.
+// closeAttempts writes the fate of all open attempts and ends what they had reserved.
 // won is the one that landed, nil where none did.
-func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *step) error {
+func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*attempt, won *attempt, s *transition) error {
 	bound, err := n.heldCoins(ctx, j.id)
 	if err != nil {
 		return err
 	}
 	for _, a := range atts {
-		if a.v.Fate != Open {
+		if a.v.State != Open {
 			continue
 		}
 		fate := OnRuleOut
@@ -173,7 +173,7 @@ func (n *Network) bury(ctx context.Context, j *job, atts []*att, won *att, s *st
 
 // change makes coins of what a landed transaction returned to us. One that is
 // known already is left as it is, as it may be spent by now, or is its child's.
-func (n *Network) change(ctx context.Context, won *att, s *step) error {
+func (n *Sender) change(ctx context.Context, won *attempt, s *transition) error {
 	for i, o := range won.v.Outputs {
 		back := o.Change || won.v.Purpose == chain.ForCancel
 		if !back || o.To != won.v.ChangeTo.Address {
@@ -210,42 +210,42 @@ func (n *Network) change(ctx context.Context, won *att, s *step) error {
 // the same inputs; where the order was rejected for good, one that pays
 // ourselves. done is false where there is nothing better to send than what
 // there is.
-func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, err error) {
-	if helped, err := n.help(ctx, j, p); helped || err != nil {
+func (n *Sender) replace(ctx context.Context, j *claimedIntent, p *attemptSummary) (done bool, err error) {
+	if helped, err := n.bumpByCPFP(ctx, j, p); helped || err != nil {
 		return false, err
 	}
 	last := p.open[len(p.open)-1]
-	if len(last.v.Spends) == 0 || n.lapses() || len(p.open) >= n.MaxAttempts && !j.v.Filling {
+	if len(last.v.Spends) == 0 || n.lapses() || len(p.open) >= n.MaxAttempts && !j.v.Cancelling {
 		return false, nil // it would not conflict, and both could land
 	}
 	// What is called off is replaced once although it is behind others, as it may land with them.
-	if behind, err := n.behind(ctx, j); err != nil || behind && (!j.v.Filling || last.v.Purpose == chain.ForCancel) {
+	if behind, err := n.behind(ctx, j); err != nil || behind && (!j.v.Cancelling || last.v.Purpose == chain.ForCancel) {
 		return false, err
 	}
-	if holes, err := n.holes(ctx, j); err != nil || holes {
+	if holes, err := n.findNonceGaps(ctx, j); err != nil || holes {
 		return false, err
 	}
 	if lost, err := n.lostParent(ctx, j, p); err != nil || lost {
 		return false, err
 	}
-	d := draft{intent: j.intent(), riders: j.riders, number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
+	d := candidate{intent: j.intent(), members: j.members, number: j.v.Attempts + 1, rise: len(p.open) + 1, nonce: last.v.Nonce, coins: last.v.Coins, change: last.v.ChangeTo}
 	switch {
-	case j.v.Filling:
-		d.intent, d.riders = n.filling(j, last.v.ChangeTo), nil
+	case j.v.Cancelling:
+		d.intent, d.members = n.filling(j, last.v.ChangeTo), nil
 	case j.merge():
 		d.intent.To = last.v.ChangeTo.Address
 	}
 	before := j.v
-	ended, err := n.bereaved(ctx, j, p, &d)
+	ended, err := n.replaceLostInputs(ctx, j, p, &d)
 	if ended {
 		return true, err
 	}
-	var s step
+	var s transition
 	if err == nil {
-		s, err = n.redraw(ctx, j, &d, p)
+		s, err = n.buildReplacement(ctx, j, &d, p)
 	}
 	if err == nil {
-		err = n.bind(ctx, j, &d, s)
+		err = n.bindInputs(ctx, j, &d, s)
 	}
 	switch {
 	case err == nil:
@@ -257,16 +257,16 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 	bound := j.v.MaxCost // may have been raised, which is stored
 	j.v = before
 	j.v.MaxCost, j.v.BumpAt = bound, n.Now().Add(n.StuckAfter)
-	next := step{op: OnUnreplaced, due: n.Now().Add(n.Poll)}
+	next := transition{op: OnUnreplaced, due: n.Now().Add(n.Poll)}
 	if why := n.unreplaced(ctx, j, p, err); why != "" && j.v.State == Signed && why != j.v.Reason && j.v.Reason != ReasonOccupied && !j.v.aside() {
 		j.v.Reason = why
-		next.tell = n.outcome(j)
-		next.tell.Amount = j.paid(&last.v)
+		next.outcome = n.outcome(j)
+		next.outcome.Amount = j.paid(&last.v)
 	}
-	if dear := (*chain.DearError)(nil); errors.As(err, &dear) && !j.v.Filling && !j.v.Reached {
+	if dear := (*chain.DearError)(nil); errors.As(err, &dear) && !j.v.Cancelling && !j.v.ExecutedReported {
 		// It is not worth what it would cost now, and its nonce may keep others from being
 		// sent: then that goes back to ourselves.
-		if j.v.Filling, err = n.blocks(ctx, j); err != nil {
+		if j.v.Cancelling, err = n.blocks(ctx, j); err != nil {
 			return false, err
 		}
 	}
@@ -276,11 +276,11 @@ func (n *Network) replace(ctx context.Context, j *job, p *picture) (done bool, e
 // unreplaced is what a signed order waits for that cannot be replaced because of cause, ""
 // where nodes take what was sent. Coins that a dearer transaction alone lacks are not waited
 // for.
-func (n *Network) unreplaced(ctx context.Context, j *job, p *picture, cause error) Reason {
+func (n *Sender) unreplaced(ctx context.Context, j *claimedIntent, p *attemptSummary, cause error) Reason {
 	if errors.Is(cause, chain.ErrShort) {
 		return n.signedShort(ctx, j, p)
 	}
-	if why := reasonOf(cause); why == ReasonGasShort || why == ReasonTooDear {
+	if why := reasonOf(cause); why == ReasonOperatorFunds || why == ReasonFeeTooHigh {
 		return why
 	}
 	return ""
@@ -289,16 +289,16 @@ func (n *Network) unreplaced(ctx context.Context, j *job, p *picture, cause erro
 // signedShort says what the address of a signed order has too little of for the order's
 // cheapest transaction, "" = of nothing, or it is not known: nodes take none without it.
 // Where all of an address is sent its owner sees to the gas.
-func (n *Network) signedShort(ctx context.Context, j *job, p *picture) Reason {
+func (n *Sender) signedShort(ctx context.Context, j *claimedIntent, p *attemptSummary) Reason {
 	b, ok := n.Client.(chain.Balancer)
-	if !ok || n.nonces == nil || j.v.All || j.v.Filling {
+	if !ok || n.nonces == nil || j.v.All || j.v.Cancelling {
 		return ""
 	}
 	amount := decimal.Zero // a token that is missing keeps no transaction out of a block
 	if j.v.Currency == n.gas.Code {
 		amount = n.gas.Decimal(j.v.Amount)
 	}
-	least := slices.MinFunc(p.open, func(a, b *att) int { return cmp.Compare(a.v.MaxCost, b.v.MaxCost) })
+	least := slices.MinFunc(p.open, func(a, b *attempt) int { return cmp.Compare(a.v.MaxCost, b.v.MaxCost) })
 	lacks := (*waitError)(nil)
 	if err := holds(ctx, b, n.gas, j.v.From, amount, n.gas.Decimal(least.v.MaxCost)); errors.As(err, &lacks) {
 		return lacks.reason
@@ -308,14 +308,14 @@ func (n *Network) signedShort(ctx context.Context, j *job, p *picture) Reason {
 
 // behind reports whether an earlier nonce of the same address is still open: it
 // is that one which is stuck, and a dearer fee here would help nothing.
-func (n *Network) behind(ctx context.Context, j *job) (bool, error) {
+func (n *Sender) behind(ctx context.Context, j *claimedIntent) (bool, error) {
 	first, err := n.first(ctx, j)
 	return first != "", err
 }
 
 // first is the signed order with the lowest nonce of an order's address, "" where none is
 // lower than its own.
-func (n *Network) first(ctx context.Context, j *job) (string, error) {
+func (n *Sender) first(ctx context.Context, j *claimedIntent) (string, error) {
 	if j.v.Nonce < 0 {
 		return "", nil
 	}
@@ -331,9 +331,9 @@ func (n *Network) first(ctx context.Context, j *job) (string, error) {
 	return rows[0].ID, nil
 }
 
-// redraw builds the replacement.
-func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s step, err error) {
-	guards, err := n.allAllowed(ctx, d.intent, d.riders)
+// buildReplacement builds the replacement.
+func (n *Sender) buildReplacement(ctx context.Context, j *claimedIntent, d *candidate, p *attemptSummary) (s transition, err error) {
+	guards, err := n.allAllowed(ctx, d.intent, d.members)
 	if err != nil {
 		return s, err
 	}
@@ -360,13 +360,13 @@ func (n *Network) redraw(ctx context.Context, j *job, d *draft, p *picture) (s s
 
 // outbid draws a draft at a price that nodes take in the place of what they have: that of
 // over, or the one of now where it is nil, and what builders add for each time.
-func (n *Network) outbid(ctx context.Context, j *job, d *draft, p *picture, over *chain.Fee) (s step, err error) {
+func (n *Sender) outbid(ctx context.Context, j *claimedIntent, d *candidate, p *attemptSummary, over *chain.Fee) (s transition, err error) {
 	if d.fee, err = n.price(ctx, j, d.intent, over); err != nil {
 		return s, err
 	}
 	for range maxRises {
-		if s, err = n.draw(ctx, j, d); err == nil {
-			err = n.borne(ctx, j, d)
+		if s, err = n.selectInputs(ctx, j, d); err == nil {
+			err = n.checkGasBudget(ctx, j, d)
 		}
 		if err != nil {
 			return s, err
@@ -387,8 +387,8 @@ func (n *Network) outbid(ctx context.Context, j *job, d *draft, p *picture, over
 }
 
 // rejected says that nodes have proved of each open attempt that they never take it.
-func (p *picture) rejected() bool {
-	return !slices.ContainsFunc(p.open, func(a *att) bool { return !a.v.Rejected })
+func (p *attemptSummary) rejected() bool {
+	return !slices.ContainsFunc(p.open, func(a *attempt) bool { return !a.v.Rejected })
 }
 
 // maxRises is how often a replacement is built anew because it does not pay more.
@@ -402,8 +402,8 @@ const mostRises = 40
 // spends the same and pays no more. They do not have one that was rejected. On account
 // networks they compare the price of gas, which Order.Attempt raises: what uses a nonce up
 // takes less gas than a payment, and costs less at a higher price.
-func (n *Network) refused(d *draft, p *picture) bool {
-	return slices.ContainsFunc(p.open, func(a *att) bool {
+func (n *Sender) refused(d *candidate, p *attemptSummary) bool {
+	return slices.ContainsFunc(p.open, func(a *attempt) bool {
 		same := d.intent.Purpose == a.v.Purpose || n.info.Family == chain.UTXOFamily && !a.v.Rejected
 		cost := d.built.MaxCost
 		if d.intent.Purpose != a.v.Purpose {
@@ -415,7 +415,7 @@ func (n *Network) refused(d *draft, p *picture) bool {
 
 // rises raises the price of a draft that nodes would refuse, an eighth at a time as builders
 // do. A transaction to ourselves is much smaller than one that pays many, and needs many rises.
-func (n *Network) rises(d *draft, p *picture) {
+func (n *Sender) rises(d *candidate, p *attemptSummary) {
 	for d.rise++; d.rise < mostRises; d.rise++ {
 		next := *d
 		if next.built.MaxCost += d.built.MaxCost / 8; !n.refused(&next, p) {
@@ -431,9 +431,9 @@ func sameSet(a, b []string) bool {
 
 // filling is the order that uses a nonce or inputs up without paying anybody.
 // It bears the intent's id, so that a signer lets it have what the intent has.
-func (n *Network) filling(j *job, change chain.Derived) chain.Intent {
+func (n *Sender) filling(j *claimedIntent, change chain.Derived) chain.Intent {
 	in := j.intent()
-	o := chain.Order{Intent: in, Also: also(j.riders)} // its inputs are those of all of them
+	o := chain.Order{Intent: in, Also: also(j.members)} // its inputs are those of all of them
 	if most, err := o.MaxCost(); err == nil {
 		in.MaxCost = most
 	}

@@ -24,7 +24,7 @@ var (
 // whatever is configured by then, and another one under the same id wraps ErrDiffers.
 // ErrIntent wraps what can never be sent. For a withdrawal that is remembered: no
 // process, however it is configured, can submit the same id later.
-func (n *Network) Submit(ctx context.Context, in chain.Intent) error {
+func (n *Sender) Submit(ctx context.Context, in chain.Intent) error {
 	stored, err := n.stored(ctx, in)
 	if stored || err != nil {
 		return err
@@ -54,7 +54,7 @@ func (n *Network) Submit(ctx context.Context, in chain.Intent) error {
 
 // stored reports whether an intent was taken over. The error wraps ErrDiffers where
 // another one has its id, and ErrIntent where it was refused.
-func (n *Network) stored(ctx context.Context, in chain.Intent) (bool, error) {
+func (n *Sender) stored(ctx context.Context, in chain.Intent) (bool, error) {
 	if !n.storable(in) {
 		return false, nil
 	}
@@ -79,7 +79,7 @@ func (r *IntentRow) same(in chain.Intent) bool {
 }
 
 // storable reports whether an intent can be a row of this network.
-func (n *Network) storable(in chain.Intent) bool {
+func (n *Sender) storable(in chain.Intent) bool {
 	return in.ID != "" && len(in.ID) <= maxID && !IsHelp(in.ID) && in.Network == n.info.Code
 }
 
@@ -98,7 +98,7 @@ func refusal(in chain.Intent, now time.Time) storage.Row {
 }
 
 // check refuses an intent that could never be sent, or that a unit mistake made.
-func (n *Network) check(in chain.Intent) error {
+func (n *Sender) check(in chain.Intent) error {
 	bad := func(why string) error { return fmt.Errorf("%w %q: %s", ErrIntent, in.ID, why) }
 	if in.ID == "" || len(in.ID) > maxID || IsHelp(in.ID) {
 		return bad("ID must have 1 to 150 bytes, and not be as those of children and merges are")
@@ -137,7 +137,7 @@ func (n *Network) check(in chain.Intent) error {
 // is cancelled now, also where it was before; false where a transaction of it
 // is being signed, was signed, or has ended otherwise: it can then not be
 // stopped. The error wraps ErrNoIntent for an unknown id.
-func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err error) {
+func (n *Sender) Cancel(ctx context.Context, id string) (cancelled bool, err error) {
 	err = storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
 		v, row, ok, err := Intents.One(ctx, n.Store, n.part, id)
 		if err != nil {
@@ -147,11 +147,11 @@ func (n *Network) Cancel(ctx context.Context, id string) (cancelled bool, err er
 			return storage.Change{}, fmt.Errorf("%w: %q", ErrNoIntent, id)
 		}
 		cancelled = v.State == Cancelled
-		j := &job{id: id, v: v}
+		j := &claimedIntent{id: id, v: v}
 		if cancelled || !v.idle() || IsHelp(id) {
 			return storage.Change{}, nil
 		}
-		if _, _, carried, err := Rides.One(ctx, n.Store, n.part, id); err != nil || carried {
+		if _, _, isMember, err := Batches.One(ctx, n.Store, n.part, id); err != nil || isMember {
 			return storage.Change{}, err
 		}
 		_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
@@ -188,15 +188,15 @@ type Offline struct {
 	Now     func() time.Time
 }
 
-func (o Offline) network() *Network {
-	return &Network{
+func (o Offline) network() *Sender {
+	return &Sender{
 		Config: Config{Store: o.Store, Now: o.Now}, info: chain.NetworkInfo{Code: o.Network}, part: storage.Network(string(o.Network)),
 	}
 }
 
 // stored is Network.stored without a look at From, FromKey and MaxCost: the treasury of
 // the process that submitted the intent has set them.
-func (o Offline) stored(ctx context.Context, n *Network, in chain.Intent) (bool, error) {
+func (o Offline) stored(ctx context.Context, n *Sender, in chain.Intent) (bool, error) {
 	v, _, ok, err := Intents.One(ctx, o.Store, n.part, in.ID)
 	if err != nil {
 		return false, err
@@ -238,14 +238,14 @@ func (o Offline) Cancel(ctx context.Context, id string) (bool, error) {
 
 // View is an intent as it stands.
 type View struct {
-	Intent   chain.Intent
-	State    State
-	Reason   Reason
-	Tx       string
-	Signing  bool   // reserved, and before the signer
-	Carrier  string // the intent whose transaction pays this one too; "" = its own
-	Due      time.Time
-	Attempts []AttemptView // oldest first; the carrier's, where there is one
+	Intent      chain.Intent
+	State       State
+	Reason      Reason
+	Tx          string
+	Signing     bool   // reserved, and before the signer
+	BatchLeader string // the intent whose transaction pays this one too; "" = its own
+	Due         time.Time
+	Attempts    []AttemptView // oldest first; the leader's, where another intent leads its batch
 	// Cancelling says that its nonce or coins go back to ourselves: it pays nobody any more.
 	Cancelling bool
 	Cost       ledger.Amount // what the network took for CostTx, in its gas currency
@@ -258,7 +258,7 @@ type AttemptView struct {
 	Number   int           // of the intent, from 1
 	Purpose  chain.Purpose // ForCancel where it pays nobody
 	Nonce    int64         // −1 = none
-	Fate     Fate
+	Fate     AttemptState
 	Rejected bool // a node refused it for good
 	Fee      chain.Fee
 	MaxCost  ledger.Amount
@@ -267,33 +267,33 @@ type AttemptView struct {
 }
 
 // Get reads one intent; ok is false where there is none.
-func (n *Network) Get(ctx context.Context, id string) (v View, ok bool, err error) {
+func (n *Sender) Get(ctx context.Context, id string) (v View, ok bool, err error) {
 	r, row, ok, err := Intents.One(ctx, n.Store, n.part, id)
 	if err != nil || !ok {
 		return v, false, err
 	}
 	v = View{
 		Intent: r.intent(id), State: r.State, Reason: r.Reason, Tx: r.Tx, Signing: len(r.Plan) > 0, Due: row.Due,
-		Cancelling: r.Filling && !IsHelp(id),
+		Cancelling: r.Cancelling && !IsHelp(id),
 	}
 	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, id)
 	if err != nil {
 		return v, true, err
 	}
 	v.Cost, v.CostTx = o.Cost, o.CostTx
-	ride, _, carried, err := Rides.One(ctx, n.Store, n.part, id)
+	batch, _, isMember, err := Batches.One(ctx, n.Store, n.part, id)
 	if err != nil {
 		return v, true, err
 	}
 	own := id
-	if carried {
-		v.Carrier, own = ride.Carrier, ride.Carrier
+	if isMember {
+		v.BatchLeader, own = batch.Leader, batch.Leader
 		v.Signing = v.Signing || r.State == Queued || r.State == Waiting
 	}
 	atts, err := n.attempts(ctx, own)
 	for _, a := range atts[own] {
 		v.Attempts = append(v.Attempts, AttemptView{
-			Tx: a.tx, Number: a.v.Number, Purpose: a.v.Purpose, Nonce: a.v.Nonce, Fate: a.v.Fate, Rejected: a.v.Rejected,
+			Tx: a.tx, Number: a.v.Number, Purpose: a.v.Purpose, Nonce: a.v.Nonce, Fate: a.v.State, Rejected: a.v.Rejected,
 			Fee: a.v.Fee, MaxCost: a.v.MaxCost, Stored: a.v.Stored, Sent: a.v.Sent,
 		})
 	}
@@ -302,7 +302,7 @@ func (n *Network) Get(ctx context.Context, id string) (v View, ok bool, err erro
 
 // InFlight is the most that what is on its way for a tenant may still cost, in
 // units of the gas currency; tenant "" means all tenants.
-func (n *Network) InFlight(ctx context.Context, tenant string) (ledger.Amount, error) {
+func (n *Sender) InFlight(ctx context.Context, tenant string) (ledger.Amount, error) {
 	var sum ledger.Amount
 	const page = 500
 	for last := ""; ; {

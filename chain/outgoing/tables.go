@@ -38,18 +38,18 @@ type IntentRow struct {
 	// is. It is stored before a signer sees it, so that whoever resumes asks for
 	// exactly the same bytes under the same attempt.
 	Plan []byte `db:"plan"`
-	// Filling says that the order can never land, and that its nonce or inputs
+	// Cancelling says that the order can never land, and that its nonce or inputs
 	// go back to ourselves instead; of a child, that a signer may have bound its
 	// coin to it.
-	Filling bool `db:"filling"`
-	// Reached says that the owner was told Executed: from then on it is sent
+	Cancelling bool `db:"filling"`
+	// ExecutedReported says that the owner was told Executed: from then on it is sent
 	// until it lands and never failed, unless it is for all that an address holds.
-	Reached  bool          `db:"reached"`
-	Reserved ledger.Amount `db:"reserved"` // the most that its live attempts may cost
-	Tries    int           `db:"tries"`    // failures in a row, for the backoff
-	BumpAt   time.Time     `db:"bump_at"`  // when a dearer replacement is thought about
-	Created  time.Time     `db:"created_at"`
-	Updated  time.Time     `db:"updated_at"`
+	ExecutedReported bool          `db:"reached"`
+	Reserved         ledger.Amount `db:"reserved"` // the most that its live attempts may cost
+	Tries            int           `db:"tries"`    // failures in a row, for the backoff
+	BumpAt           time.Time     `db:"bump_at"`  // when a dearer replacement is thought about
+	Created          time.Time     `db:"created_at"`
+	Updated          time.Time     `db:"updated_at"`
 }
 
 // AttemptRow is one signed transaction, under its hash. It is committed before
@@ -68,25 +68,25 @@ type AttemptRow struct {
 	ChangeTo chain.Derived `db:"change_to,json"`
 	Fee      chain.Fee     `db:"fee,json"`
 	MaxCost  ledger.Amount `db:"max_cost"`
-	Fate     Fate          `db:"fate"`
+	State    AttemptState  `db:"fate"`
 	Rejected bool          `db:"rejected"` // a node refused it for good; it is watched all the same
 	Stored   time.Time     `db:"stored_at"`
 	Sent     time.Time     `db:"sent_at"` // when it was last sent, or was about to be
 }
 
 // Fate is what became of an attempt, as far as it is final.
-type Fate string
+type AttemptState string
 
 // The fates. An open attempt may land at any time.
 const (
-	Open   Fate = "open"
-	Landed Fate = "landed" // final in a block, executed or reverted
-	Dead   Fate = "dead"   // a final transaction took what it spends, or its time is over
+	Open         AttemptState = "open"
+	AttemptFinal AttemptState = "landed" // final in a block, executed or reverted
+	Dead         AttemptState = "dead"   // a final transaction took what it spends, or its time is over
 )
 
-// Reservation binds a nonce ("address/nonce") or an outpoint to one intent: the
+// InputReservation binds a nonce ("address/nonce") or an outpoint to one intent: the
 // row's id is what is bound, so it cannot be bound twice.
-type Reservation struct {
+type InputReservation struct {
 	Intent string    `db:"intent"`
 	At     time.Time `db:"at"`
 }
@@ -130,17 +130,17 @@ type CoinValue struct {
 
 // The tables of this package, all in network partitions.
 var (
-	Intents      = storage.NewTable[IntentRow]("intents", storage.Index("tenant", "state"), storage.Index("state"), storage.Index("from_address", "nonce"))
-	Attempts     = storage.NewTable[AttemptRow]("attempts", storage.Index("intent", "number"))
-	Reservations = storage.NewTable[Reservation]("reservations", storage.Index("intent"))
-	Nonces       = storage.NewTable[NonceRow]("nonces")
-	Coins        = storage.NewTable[CoinValue]("coins", storage.Index("tenant", "state", "amount"))
+	Intents           = storage.NewTable[IntentRow]("intents", storage.Index("tenant", "state"), storage.Index("state"), storage.Index("from_address", "nonce"))
+	Attempts          = storage.NewTable[AttemptRow]("attempts", storage.Index("intent", "number"))
+	InputReservations = storage.NewTable[InputReservation]("reservations", storage.Index("intent"))
+	Nonces            = storage.NewTable[NonceRow]("nonces")
+	Coins             = storage.NewTable[CoinValue]("coins", storage.Index("tenant", "state", "amount"))
 )
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
 	return []*storage.Table{
-		Intents.Table, Attempts.Table, Reservations.Table, Nonces.Table, Coins.Table, Outcomes.Table, Rides.Table, Halts.Table, Operations.Table,
+		Intents.Table, Attempts.Table, InputReservations.Table, Nonces.Table, Coins.Table, Outcomes.Table, Batches.Table, Halts.Table, Operations.Table,
 	}
 }
 
@@ -201,13 +201,13 @@ func (r *IntentRow) Misplanned(id string) string {
 
 // idle reports whether nothing was reserved and nothing can be on its way.
 func (r *IntentRow) idle() bool {
-	return (r.State == Queued || r.State == Waiting) && len(r.Plan) == 0 && !r.Reached
+	return (r.State == Queued || r.State == Waiting) && len(r.Plan) == 0 && !r.ExecutedReported
 }
 
 // plan is a transaction chosen in full and reserved, not yet signed.
 type plan struct {
 	Intent   chain.Intent   // what the signer is told: the order, or the filling of its nonce
-	Also     []chain.Intent `json:",omitempty"` // those it carries
+	Also     []chain.Intent `json:",omitempty"` // the other members of its batch
 	Number   int
 	Fee      chain.Fee
 	Unsigned chain.Unsigned

@@ -12,8 +12,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// att is a stored attempt, and what the network says of it now.
-type att struct {
+// attempt is a stored attempt, and what the network says of it now.
+type attempt struct {
 	tx      string
 	v       AttemptRow
 	version int64
@@ -23,7 +23,7 @@ type att struct {
 
 // mined is the hash under which the attempt is in a block: another one where
 // somebody changed its signature.
-func (a *att) mined() string {
+func (a *attempt) mined() string {
 	if a.st.State == chain.Included && a.st.By != "" {
 		return a.st.By
 	}
@@ -31,8 +31,8 @@ func (a *att) mined() string {
 }
 
 // attempts reads the attempts of intents, oldest first.
-func (n *Network) attempts(ctx context.Context, intents ...string) (map[string][]*att, error) {
-	out := make(map[string][]*att, len(intents))
+func (n *Sender) attempts(ctx context.Context, intents ...string) (map[string][]*attempt, error) {
+	out := make(map[string][]*attempt, len(intents))
 	if len(intents) == 0 {
 		return out, nil
 	}
@@ -48,7 +48,7 @@ func (n *Network) attempts(ctx context.Context, intents ...string) (map[string][
 		}
 		for _, r := range rows {
 			v := Attempts.Value(r)
-			out[v.Intent] = append(out[v.Intent], &att{tx: r.ID, v: v, version: r.Version})
+			out[v.Intent] = append(out[v.Intent], &attempt{tx: r.ID, v: v, version: r.Version})
 		}
 		if len(rows) < page {
 			return out, nil
@@ -59,27 +59,27 @@ func (n *Network) attempts(ctx context.Context, intents ...string) (map[string][
 // watchDue looks after everything on its way that is due, with one question to
 // the node for all of it. The claim itself moves the next look to one poll from
 // now, so an intent about which there is nothing new costs no commit.
-func (n *Network) watchDue(ctx context.Context) (int, error) {
-	jobs, err := n.claim(ctx, n.Poll, Signed, Executed, Settled)
+func (n *Sender) watchDue(ctx context.Context) (int, error) {
+	jobs, err := n.claim(ctx, n.Poll, Signed, Executed, Final)
 	if err != nil || len(jobs) == 0 {
 		return 0, err
 	}
 	claimed := len(jobs)
-	jobs, byIntent, err := n.look(ctx, jobs)
+	jobs, byIntent, err := n.poll(ctx, jobs)
 	if err != nil {
 		return claimed, err
 	}
 	// What is in a block writes rows of its own alone. What is not may be sent again or
 	// replaced, one transaction of an address after the other.
-	key := func(j *job) string {
-		if p := n.see(j, byIntent[j.id]); p.mined != nil {
+	key := func(j *claimedIntent) string {
+		if p := n.summarize(j, byIntent[j.id]); p.mined != nil {
 			return "mined/" + j.id
 		}
 		return "sent/" + j.v.Tenant + "/" + string(j.v.From)
 	}
-	for i, e := range storage.Work(ctx, n.Store, jobs, key, func(ctx context.Context, j *job) (err error) {
+	for i, e := range storage.Work(ctx, n.Store, jobs, key, func(ctx context.Context, j *claimedIntent) (err error) {
 		if ctx.Err() == nil {
-			err = n.follow(ctx, j, byIntent[j.id])
+			err = n.advance(ctx, j, byIntent[j.id])
 		}
 		return err
 	}) {
@@ -90,7 +90,7 @@ func (n *Network) watchDue(ctx context.Context) (int, error) {
 
 // known reads the attempts of jobs. A job with an attempt that cannot be read is left out:
 // nothing is known of what it has sent.
-func (n *Network) known(ctx context.Context, jobs []*job) ([]*job, map[string][]*att, error) {
+func (n *Sender) known(ctx context.Context, jobs []*claimedIntent) ([]*claimedIntent, map[string][]*attempt, error) {
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
 		ids[i] = j.id
@@ -99,8 +99,8 @@ func (n *Network) known(ctx context.Context, jobs []*job) ([]*job, map[string][]
 	if broken := (*storage.RowError)(nil); !errors.As(err, &broken) {
 		return jobs, byIntent, err
 	}
-	byIntent = make(map[string][]*att, len(jobs))
-	var rest []*job
+	byIntent = make(map[string][]*attempt, len(jobs))
+	var rest []*claimedIntent
 	for _, j := range jobs {
 		own, err := n.attempts(ctx, j.id)
 		var broken storage.RowErrors
@@ -116,9 +116,9 @@ func (n *Network) known(ctx context.Context, jobs []*job) ([]*job, map[string][]
 	return rest, byIntent, nil
 }
 
-// look asks for the status of every open attempt of the jobs whose attempts can be read,
+// poll asks for the status of every open attempt of the jobs whose attempts can be read,
 // and returns these jobs.
-func (n *Network) look(ctx context.Context, all []*job) (jobs []*job, byIntent map[string][]*att, err error) {
+func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claimedIntent, byIntent map[string][]*attempt, err error) {
 	if jobs, byIntent, err = n.known(ctx, all); err != nil {
 		return nil, nil, err
 	}
@@ -132,10 +132,10 @@ func (n *Network) look(ctx context.Context, all []*job) (jobs []*job, byIntent m
 		n.mu.Unlock()
 	}
 	var ask []chain.Attempt
-	var open []*att
+	var open []*attempt
 	for _, j := range jobs {
 		for _, a := range byIntent[j.id] {
-			if a.v.Fate == Open || a.v.Fate == Landed && j.v.State == Settled {
+			if a.v.State == Open || a.v.State == AttemptFinal && j.v.State == Final {
 				open = append(open, a)
 				ask = append(ask, chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends})
 			}
@@ -151,14 +151,14 @@ func (n *Network) look(ctx context.Context, all []*job) (jobs []*job, byIntent m
 	if len(answers) != len(ask) {
 		return nil, nil, fmt.Errorf("outgoing: status on %s: %w: %d answers to %d questions", n.info.Code, chain.ErrNode, len(answers), len(ask))
 	}
-	job := map[string]*job{}
+	job := map[string]*claimedIntent{}
 	for _, j := range jobs {
 		job[j.id] = j
 	}
-	var final []*att // or settled already
+	var final []*attempt // or settled already
 	for i := range answers {
 		open[i].st = answers[i]
-		if a := open[i]; a.st.State != chain.Unknown && (a.v.Fate == Landed || n.final(job[a.v.Intent], &a.st)) {
+		if a := open[i]; a.st.State != chain.Unknown && (a.v.State == AttemptFinal || n.final(job[a.v.Intent], &a.st)) {
 			final = append(final, a)
 		}
 	}
@@ -171,7 +171,7 @@ func (n *Network) look(ctx context.Context, all []*job) (jobs []*job, byIntent m
 // final reports whether a status can no longer be undone. It needs the depth that makes
 // deposits final, and the network's own word where it gives one: a node whose word of
 // finality runs ahead cannot settle what a common reorg takes back.
-func (n *Network) final(j *job, st *chain.Status) bool {
+func (n *Sender) final(j *claimedIntent, st *chain.Status) bool {
 	cur, err := n.Registry.Currency(j.v.Currency)
 	if err != nil { // retired
 		cur = n.gas
@@ -187,27 +187,27 @@ func (n *Network) final(j *job, st *chain.Status) bool {
 	return !n.finality && !cur.WaitFinal
 }
 
-// picture is what all attempts of an intent come to.
-type picture struct {
-	open    []*att // oldest first
-	mined   *att   // in a block, nil = none is
-	final   bool   // mined for good
-	dead    bool   // there are attempts, and none of them can ever land
-	foreign bool   // … because a transaction that is not ours took what they spend
-	blocked bool   // something in a block stands in their way, or may
+// attemptSummary is what all attempts of an intent come to.
+type attemptSummary struct {
+	open    []*attempt // oldest first
+	mined   *attempt   // in a block, nil = none is
+	final   bool       // mined for good
+	dead    bool       // there are attempts, and none of them can ever land
+	foreign bool       // … because a transaction that is not ours took what they spend
+	blocked bool       // something in a block stands in their way, or may
 }
 
 // lapses reports whether transactions of the network exclude nothing, as it has
 // neither nonces nor coins (Tron): two attempts could both land. One is sent in
 // the place of another only once that one is dead, which is when its time is over.
-func (n *Network) lapses() bool { return n.info.Family == chain.AccountFamily && n.nonces == nil }
+func (n *Sender) lapses() bool { return n.info.Family == chain.AccountFamily && n.nonces == nil }
 
-// see is pure: it says what the statuses mean.
-func (n *Network) see(j *job, atts []*att) picture {
-	var p picture
+// summarize is pure: it says what the statuses mean.
+func (n *Sender) summarize(j *claimedIntent, atts []*attempt) attemptSummary {
+	var p attemptSummary
 	lost := 0
 	for _, a := range atts {
-		if a.v.Fate != Open {
+		if a.v.State != Open {
 			continue
 		}
 		p.open = append(p.open, a)
@@ -218,7 +218,7 @@ func (n *Network) see(j *job, atts []*att) picture {
 			}
 		case chain.Conflicted:
 			p.blocked = true
-			own := slices.ContainsFunc(atts, func(o *att) bool { return o.tx == a.st.By })
+			own := slices.ContainsFunc(atts, func(o *attempt) bool { return o.tx == a.st.By })
 			if !own && n.final(j, &a.st) {
 				lost++
 				p.foreign = p.foreign || a.st.By != "" || len(a.v.Spends) > 0 && !n.lapses()
@@ -232,28 +232,28 @@ func (n *Network) see(j *job, atts []*att) picture {
 // stuckShown is how long a signed intent may be in no block before its owner is told.
 const stuckShown = 6 * time.Hour
 
-// follow takes an intent on its way one step further.
-func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
-	if j.v.State == Settled {
+// advance takes an intent on its way one step further.
+func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt) error {
+	if j.v.State == Final {
 		return n.recheck(ctx, j, atts)
 	}
-	p := n.see(j, atts)
+	p := n.summarize(j, atts)
 	switch {
 	case len(p.open) == 0 && n.lost(ctx, j):
 		return storage.ErrConflict // its attempts were read after another worker had ended it
 	case len(p.open) == 0:
 		return fmt.Errorf("outgoing: %s without an open attempt", j.v.State)
 	case p.mined != nil && p.final:
-		return n.land(ctx, j, atts, &p)
+		return n.finalize(ctx, j, atts, &p)
 	case p.mined != nil:
 		return n.confirm(ctx, j, &p)
 	case p.dead:
-		return n.die(ctx, j, &p)
+		return n.markDead(ctx, j, &p)
 	}
-	if of, err := n.orphan(ctx, j); err != nil {
+	if of, err := n.deadParent(ctx, j); err != nil {
 		return err
 	} else if of != nil {
-		return n.endChild(ctx, j, atts, of)
+		return n.closeChild(ctx, j, atts, of)
 	}
 	if err := n.unmined(ctx, j, &p); err != nil {
 		return err
@@ -265,11 +265,11 @@ func (n *Network) follow(ctx context.Context, j *job, atts []*att) error {
 	if p.blocked {
 		return nil // nothing that we send helps until that block is final or gone
 	}
-	return n.push(ctx, j, &p)
+	return n.rebroadcastOrReplace(ctx, j, &p)
 }
 
 // confirm follows a transaction that is in a block, not yet for good.
-func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
+func (n *Sender) confirm(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
 	a := p.mined
 	reached := a.st.Executed && a.st.Confirmations >= max(1, j.v.Confirmations) && (a.v.Purpose != chain.ForCancel || j.merge())
 	switch {
@@ -281,19 +281,19 @@ func (n *Network) confirm(ctx context.Context, j *job, p *picture) error {
 	}
 	j.v.Tx, j.v.Reason = a.mined(), ""
 	if reached {
-		j.v.State, j.v.Reached, j.v.Reason = Executed, !j.merge(), n.less(j, a)
+		j.v.State, j.v.ExecutedReported, j.v.Reason = Executed, !j.merge(), n.less(j, a)
 	}
-	s := step{op: OnMined, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s := transition{op: OnMined, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 	if err := n.merged(ctx, j, p, a, &s); err != nil {
 		return err
 	}
-	s.tell.Confirmations, s.tell.Amount = a.st.Confirmations, j.paid(&a.v)-a.st.Shortfall
+	s.outcome.Confirmations, s.outcome.Amount = a.st.Confirmations, j.paid(&a.v)-a.st.Shortfall
 	return n.commit(ctx, j, s)
 }
 
 // unmined tells the owner that an executed transaction is no longer in a block:
 // the same bytes are sent again, nothing is given back.
-func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
+func (n *Sender) unmined(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
 	if j.v.State != Executed || j.v.Confirmations == 0 {
 		return nil
 	}
@@ -302,23 +302,23 @@ func (n *Network) unmined(ctx context.Context, j *job, p *picture) error {
 	if j.merge() {
 		j.v.Reason = ""
 	}
-	s := step{op: OnUnmined, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
+	s := transition{op: OnUnmined, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 	if err := n.merged(ctx, j, p, nil, &s); err != nil {
 		return err
 	}
-	s.tell.Amount = j.paid(&p.open[len(p.open)-1].v)
+	s.outcome.Amount = j.paid(&p.open[len(p.open)-1].v)
 	return n.commit(ctx, j, s)
 }
 
-// push gets a transaction that is in no block there: accepted, sent again, or
+// rebroadcastOrReplace gets a transaction that is in no block there: accepted, sent again, or
 // replaced by a dearer one.
-func (n *Network) push(ctx context.Context, j *job, p *picture) error {
+func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
 	newest := p.open[len(p.open)-1]
-	pending := slices.ContainsFunc(p.open, func(a *att) bool { return a.st.State == chain.Pending })
-	if pending && j.v.Confirmations == 0 && j.v.State == Signed && !j.v.Filling {
-		j.v.State, j.v.Reached = Executed, true
-		s := step{op: OnAccepted, due: n.Now().Add(n.Poll), tell: n.outcome(j)}
-		s.tell.Amount = j.paid(&newest.v)
+	pending := slices.ContainsFunc(p.open, func(a *attempt) bool { return a.st.State == chain.Pending })
+	if pending && j.v.Confirmations == 0 && j.v.State == Signed && !j.v.Cancelling {
+		j.v.State, j.v.ExecutedReported = Executed, true
+		s := transition{op: OnAccepted, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
+		s.outcome.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)
 	}
 	planned := len(j.v.Plan) > 0
@@ -330,7 +330,7 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 	may, err := n.maySend(ctx, j)
 	if err != nil {
 		n.Log.Info("held_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
-		if halted(err) && j.v.State == Signed && (!j.v.Filling || j.v.Nonce < 0) && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
+		if halted(err) && j.v.State == Signed && (!j.v.Cancelling || j.v.Nonce < 0) && (j.v.Reason == "" || j.v.Reason == ReasonStuck) {
 			return n.tellPlace(ctx, j, newest, ReasonHalted)
 		}
 		if replaced && waitsFor(err, ReasonAltered) {
@@ -359,15 +359,15 @@ func (n *Network) push(ctx context.Context, j *job, p *picture) error {
 // takeBack has the nonce of an order whose rows were edited after it was signed go back to
 // ourselves, where others wait behind it: what it signed is not sent again, and nobody may
 // ever put its rows right.
-func (n *Network) takeBack(ctx context.Context, j *job) (err error) {
-	if j.v.Filling || j.v.Reached {
+func (n *Sender) takeBack(ctx context.Context, j *claimedIntent) (err error) {
+	if j.v.Cancelling || j.v.ExecutedReported {
 		return nil
 	}
-	if j.v.Filling, err = n.blocks(ctx, j); err != nil || !j.v.Filling {
+	if j.v.Cancelling, err = n.blocks(ctx, j); err != nil || !j.v.Cancelling {
 		return err
 	}
 	n.Log.Warn("nonce_taken_back", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
-	return n.commit(ctx, j, step{op: OnTakeBack, due: n.Now()})
+	return n.commit(ctx, j, transition{op: OnTakeBack, due: n.Now()})
 }
 
 // permit is what may be sent of an intent now.
@@ -377,9 +377,9 @@ type permit struct {
 }
 
 // maySend asks whether an intent that was signed may be sent again or replaced.
-func (n *Network) maySend(ctx context.Context, j *job) (permit, error) {
-	guards, err := n.allAllowed(ctx, j.intent(), j.riders)
-	if err == nil || !j.v.Filling || j.child() {
+func (n *Sender) maySend(ctx context.Context, j *claimedIntent) (permit, error) {
+	guards, err := n.allAllowed(ctx, j.intent(), j.members)
+	if err == nil || !j.v.Cancelling || j.child() {
 		return permit{guards: guards}, err
 	}
 	in := j.intent()
@@ -390,12 +390,12 @@ func (n *Network) maySend(ctx context.Context, j *job) (permit, error) {
 
 // resume signs a replacement that was planned and not signed before. done is false where the plan
 // is gone and nothing was sent in its place.
-func (n *Network) resume(ctx context.Context, j *job, pic *picture) (done bool, err error) {
+func (n *Sender) resume(ctx context.Context, j *claimedIntent, pic *attemptSummary) (done bool, err error) {
 	p, err := j.v.plan()
 	if err != nil {
 		return true, err
 	}
-	if j.v.Filling && !j.child() && p.Intent.Purpose != chain.ForCancel {
+	if j.v.Cancelling && !j.child() && p.Intent.Purpose != chain.ForCancel {
 		return n.replace(ctx, j, pic) // it is to pay nobody any more
 	}
 	if err := n.planAllowed(ctx, j, p); err != nil {
@@ -406,10 +406,10 @@ func (n *Network) resume(ctx context.Context, j *job, pic *picture) (done bool, 
 	return err != nil || len(j.v.Plan) == 0, err
 }
 
-// silence is how long after it was last sent an attempt is sent again: one that a
+// resendInterval is how long after it was last sent an attempt is sent again: one that a
 // node has, seldom; one that no node knows, at once at first, and the longer it
 // has been tried in vain, the less often.
-func (n *Network) silence(a *att) time.Duration {
+func (n *Sender) resendInterval(a *attempt) time.Duration {
 	if a.st.State == chain.Pending {
 		return n.Resend
 	}
@@ -417,12 +417,12 @@ func (n *Network) silence(a *att) time.Duration {
 }
 
 // quiet reports whether an attempt was sent a short time ago: it is not sent again yet.
-func (n *Network) quiet(a *att) bool { return n.Now().Before(a.v.Sent.Add(n.silence(a))) }
+func (n *Sender) quiet(a *attempt) bool { return n.Now().Before(a.v.Sent.Add(n.resendInterval(a))) }
 
 // resend sends stored bytes again, the newest first; older ones where the newest was
 // rejected, or nodes keep one of them in its place. Where all were rejected, one that only
 // uses the nonce up is sent again: nothing else frees what waits behind it.
-func (n *Network) resend(ctx context.Context, j *job, p *picture, may permit) error {
+func (n *Sender) resend(ctx context.Context, j *claimedIntent, p *attemptSummary, may permit) error {
 	for _, rejected := range []bool{false, true} {
 		for i := len(p.open) - 1; i >= 0; i-- {
 			a := p.open[i]
@@ -434,7 +434,7 @@ func (n *Network) resend(ctx context.Context, j *job, p *picture, may permit) er
 			}
 			now := n.Now()
 			a.v.Sent = now
-			err := n.commit(ctx, j, step{
+			err := n.commit(ctx, j, transition{
 				op: OnResend, of: a.v.Number, due: now.Add(n.Poll), need: may.guards,
 				with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 			})

@@ -43,7 +43,7 @@ func TestFP01_OutcomesAreToldTogether(t *testing.T) {
 		})
 		require.NoError(t, err)
 		tell := func(id string, p chain.Purpose) {
-			o := outgoing.Outcome{Intent: id, Purpose: p, Tenant: "t", Network: "ETH", Currency: "ETH", State: outgoing.Settled, At: now()}
+			o := outgoing.Outcome{Intent: id, Purpose: p, Tenant: "t", Network: "ETH", Currency: "ETH", State: outgoing.Final, At: now()}
 			require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: "tell/" + id, Partition: "network/ETH", Put: []storage.Row{outgoing.Outcomes.Row(id, 0, now(), o)}}))
 		}
 		for i := range n {
@@ -96,7 +96,7 @@ func TestFP01_LandedTransactionsAreFollowedTogether(t *testing.T) {
 		calls[n] = s.Calls
 		require.NoError(t, err)
 		for i := range n {
-			require.Equal(t, outgoing.Settled, w.state(fmt.Sprint("p", i)))
+			require.Equal(t, outgoing.Final, w.state(fmt.Sprint("p", i)))
 		}
 		require.Len(t, w.heard, n)
 		w.sound()
@@ -132,7 +132,7 @@ func TestFP01_OrdersAreStartedTogether(t *testing.T) {
 		}
 		w.run(10)
 		for i := range n {
-			require.Equal(t, outgoing.Settled, w.state(fmt.Sprint("p", i)))
+			require.Equal(t, outgoing.Final, w.state(fmt.Sprint("p", i)))
 		}
 		w.sound()
 	}
@@ -233,7 +233,7 @@ func TestFP01_ASlowNodeGetsSmallLots(t *testing.T) {
 		}
 	}
 	for i := range n {
-		require.Contains(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, w.state(fmt.Sprint("p", i)))
+		require.Contains(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Final}, w.state(fmt.Sprint("p", i)))
 	}
 	require.Zero(t, late, "a lot lasted longer than its lease")
 	require.Equal(t, n, built)

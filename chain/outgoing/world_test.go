@@ -219,7 +219,7 @@ type world struct {
 	source chain.AddressSource // nil: keys of signer
 	hot    chain.Derived
 	gas    string
-	Net    *outgoing.Network
+	Net    *outgoing.Sender
 	refuse error // of the outcomes' owner
 	died   bool
 	alien  map[string]bool     // transactions made with our key past the store
@@ -300,7 +300,7 @@ func (w *world) advance(d time.Duration) {
 }
 
 // process makes another worker on the same store.
-func (w *world) process() *outgoing.Network {
+func (w *world) process() *outgoing.Sender {
 	c := outgoing.Config{
 		Store: fragileStore{w.store, w.points}, Client: w.client, Registry: w.reg, Signer: w.signer,
 		Now: w.clock, Log: slog.New(slog.DiscardHandler), StuckAfter: stuck, Poll: poll,
@@ -479,7 +479,7 @@ func (w *world) rows(t *storage.Table) []storage.Row {
 func (w *world) sound() {
 	w.t.Helper()
 	require.Empty(w.t, w.signer.breach)
-	require.Empty(w.t, w.rows(outgoing.Reservations.Table), "reservations")
+	require.Empty(w.t, w.rows(outgoing.InputReservations.Table), "reservations")
 	for _, r := range w.rows(outgoing.Nonces.Table) {
 		v := outgoing.Nonces.Value(r)
 		require.Empty(w.t, v.Holder)

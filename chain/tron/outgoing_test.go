@@ -31,7 +31,7 @@ func (s *signer) Sign(_ context.Context, r chain.SignRequest) ([]chain.Signature
 // office sends through chain/outgoing on the modelled node.
 type office struct {
 	*town
-	*outgoing.Network
+	*outgoing.Sender
 	t      testing.TB
 	signer *signer
 	now    time.Time
@@ -46,7 +46,7 @@ func openOffice(t *testing.T) *office {
 	store := memory.New()
 	require.NoError(t, store.Open(t.Context(), outgoing.Tables()...))
 	var err error
-	o.Network, err = outgoing.New(outgoing.Config{
+	o.Sender, err = outgoing.New(outgoing.Config{
 		Store: store, Client: n.client, Registry: n.registry, Signer: o.signer, Now: func() time.Time { return o.now },
 		Poll: 3 * time.Second, StuckAfter: 9 * time.Second, Lease: time.Minute,
 		Handle: func(_ context.Context, x outgoing.Outcome) error { o.last = x; return nil },
@@ -98,14 +98,14 @@ func TestW09_SentAnewOnlyWhenTheFirstIsDead(t *testing.T) {
 	o.Set(func(f *trontest.Fault) { f.Swallow = false })
 	o.run(60)
 	require.Equal(t, 2, o.signer.signed)
-	require.Equal(t, outgoing.Settled, o.last.State)
+	require.Equal(t, outgoing.Final, o.last.State)
 	require.Positive(t, o.last.Cost)
 	require.True(t, decimal.NewFromInt(5).Equal(o.has(to)), "%s", o.has(to))
 	v, ok, err := o.Get(t.Context(), "i")
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Len(t, v.Attempts, 2)
-	require.Equal(t, []outgoing.Fate{outgoing.Dead, outgoing.Landed}, []outgoing.Fate{v.Attempts[0].Fate, v.Attempts[1].Fate})
+	require.Equal(t, []outgoing.AttemptState{outgoing.Dead, outgoing.AttemptFinal}, []outgoing.AttemptState{v.Attempts[0].Fate, v.Attempts[1].Fate})
 }
 
 // TestW03_AnOldTransactionThatReturnsIsPaidOnce: every raw transaction ever made
@@ -126,7 +126,7 @@ func TestW03_AnOldTransactionThatReturnsIsPaidOnce(t *testing.T) {
 		}
 		o.run(1)
 	}
-	require.Equal(t, outgoing.Settled, o.last.State)
+	require.Equal(t, outgoing.Final, o.last.State)
 	require.True(t, decimal.NewFromInt(5).Equal(o.has(to)), "%s", o.has(to))
 	require.Equal(t, ledger.Amount(5*trx), o.last.Amount)
 }

@@ -171,7 +171,7 @@ func TestFT06_CoinsCancelledPayoutOfSeveral(t *testing.T) {
 	at := slices.IndexFunc(ids, func(id string) bool {
 		v, err := s.app.Operate.Transactions(t.Context(), "BTC", id)
 		require.NoError(t, err)
-		return v.Carrier == ""
+		return v.BatchLeader == ""
 	})
 	off := ids[at]
 	_, err := s.app.Operate.CancelTransaction(t.Context(), "BTC", off, byHand)

@@ -48,7 +48,7 @@ func TestCoinsFT04_PayoutOfMoreCoinsThanOneTransactionHolds(t *testing.T) {
 		require.Positive(t, s.payOut(*merged, "0.0045"))
 		s.mine(8)
 		s.sound()
-		held, err := s.store.Count(t.Context(), storage.Query{Table: outgoing.Reservations.Table, Partition: storage.Network(string(m.Network))})
+		held, err := s.store.Count(t.Context(), storage.Query{Table: outgoing.InputReservations.Table, Partition: storage.Network(string(m.Network))})
 		require.NoError(t, err)
 		require.Zero(t, held)
 	})
@@ -101,7 +101,7 @@ func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
 	s.t.Helper()
 	rows, err := s.store.Find(s.t.Context(), storage.Query{
 		Table: outgoing.Attempts.Table, Partition: storage.Network(string(s.mint.Network)), Limit: 1000,
-		Where: []storage.Cond{{Column: "fate", Op: storage.Eq, Value: outgoing.Landed}},
+		Where: []storage.Cond{{Column: "fate", Op: storage.Eq, Value: outgoing.AttemptFinal}},
 	})
 	require.NoError(s.t, err)
 	for _, r := range rows {

@@ -154,7 +154,7 @@ func TestFN03_CoinsFeesThatRiseAndStay(t *testing.T) {
 			}})
 			require.NoError(t, err)
 			require.Zero(t, open)
-			bound, err := s.store.Count(t.Context(), storage.Query{Table: outgoing.Reservations.Table, Partition: p})
+			bound, err := s.store.Count(t.Context(), storage.Query{Table: outgoing.InputReservations.Table, Partition: p})
 			require.NoError(t, err)
 			require.Zero(t, bound)
 			s.sound()

@@ -256,9 +256,9 @@ func (m *squeeze) judge() {
 	landed := 0
 	for _, r := range rows {
 		a := outgoing.Attempts.Value(r)
-		require.NotEqual(t, outgoing.Open, a.Fate, "%s of %s", r.ID, a.Intent)
+		require.NotEqual(t, outgoing.Open, a.State, "%s of %s", r.ID, a.Intent)
 		tx := mined[r.ID]
-		require.Equal(t, tx != nil, a.Fate == outgoing.Landed, "%s of %s is %s", r.ID, a.Intent, a.Fate)
+		require.Equal(t, tx != nil, a.State == outgoing.AttemptFinal, "%s of %s is %s", r.ID, a.Intent, a.State)
 		if tx == nil {
 			continue
 		}

@@ -298,7 +298,7 @@ func TestCoinsW03_ChildPays(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, intents, 2)
 			for _, r := range intents {
-				require.Equal(t, outgoing.Settled, outgoing.Intents.Value(r).State, r.ID)
+				require.Equal(t, outgoing.Final, outgoing.Intents.Value(r).State, r.ID)
 			}
 		})
 	}

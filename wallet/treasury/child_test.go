@@ -51,7 +51,7 @@ func (w *world) parentAlone() {
 		w.chain.Mine(1)
 		w.step()
 	}
-	require.Equal(w.t, outgoing.Settled, w.intents(chain.ForWithdrawal)[0].State)
+	require.Equal(w.t, outgoing.Final, w.intents(chain.ForWithdrawal)[0].State)
 }
 
 func (w *world) reservation(id string) (treasury.Reservation, bool) {
@@ -76,11 +76,11 @@ func TestW14_ChildKeepsWhatItMayCost(t *testing.T) {
 	require.Equal(t, outgoing.Signed, child.State)
 	set, _ := w.reservation(id)
 	require.LessOrEqual(t, child.MaxCost, set.Amount)
-	_, ok := w.reservation(outgoing.ChildOf(id))
+	_, ok := w.reservation(outgoing.CPFPIntentID(id))
 	require.False(t, ok, "its parent has it yet")
 
 	w.parentAlone()
-	left, ok := w.reservation(outgoing.ChildOf(id))
+	left, ok := w.reservation(outgoing.CPFPIntentID(id))
 	require.True(t, ok && left.Open)
 	require.Equal(t, child.MaxCost, left.Amount)
 	reports, err := w.app.Verify(t.Context())
@@ -91,7 +91,7 @@ func TestW14_ChildKeepsWhatItMayCost(t *testing.T) {
 		w.wait()
 		w.mine(1)
 	}
-	require.Equal(t, outgoing.Settled, w.intents(chain.ForCancel)[0].State)
+	require.Equal(t, outgoing.Final, w.intents(chain.ForCancel)[0].State)
 	w.released()
 	w.conserved("BTC")
 }
@@ -144,8 +144,8 @@ func TestL01_ChildSurvivesDeathAtEveryCommit(t *testing.T) {
 				for range 5 {
 					w.wait()
 				}
-				require.Equal(t, outgoing.Settled, w.intents(chain.ForWithdrawal)[0].State)
-				require.Equal(t, outgoing.Settled, w.intents(chain.ForCancel)[0].State)
+				require.Equal(t, outgoing.Final, w.intents(chain.ForWithdrawal)[0].State)
+				require.Equal(t, outgoing.Final, w.intents(chain.ForCancel)[0].State)
 				require.Equal(t, 1, w.landed(w.chain.Customer("supplier"), "BTC"))
 				w.released()
 				w.conserved("BTC")
@@ -168,7 +168,7 @@ func TestChildThatEndsFirst(t *testing.T) {
 	require.Equal(t, outgoing.Signed, w.intents(chain.ForCancel)[0].State)
 	for range 2 { // told twice
 		require.NoError(t, w.app.Treasury.HandleOutcome(t.Context(), outgoing.Outcome{
-			Intent: outgoing.ChildOf(id), Purpose: chain.ForCancel, Tenant: w.tenant, Network: "BTC", Currency: "BTC", State: outgoing.Failed, At: w.clock.Now(),
+			Intent: outgoing.CPFPIntentID(id), Purpose: chain.ForCancel, Tenant: w.tenant, Network: "BTC", Currency: "BTC", State: outgoing.Failed, At: w.clock.Now(),
 		}))
 	}
 	_, ok := w.reservation(id)

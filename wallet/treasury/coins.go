@@ -110,7 +110,7 @@ func (t *Treasury) Lost(ctx context.Context, s incoming.Sighting) error {
 			return storage.Change{}, err
 		}
 		// What a merge has spent that is not final is reserved for it still.
-		held, bound, kept, err := outgoing.Reservations.One(ctx, t.cfg.Store, p, s.Key())
+		held, bound, kept, err := outgoing.InputReservations.One(ctx, t.cfg.Store, p, s.Key())
 		spent := coin.State == outgoing.CoinSpent && kept && held.Intent == coin.Intent
 		if err != nil || !spent && coin.State != outgoing.CoinFree && coin.State != outgoing.CoinReserved {
 			return storage.Change{}, err
@@ -122,7 +122,7 @@ func (t *Treasury) Lost(ctx context.Context, s incoming.Sighting) error {
 		coin.State = outgoing.CoinGone
 		return storage.Change{
 			ID: fmt.Sprintf("lost/%s/%d", row.ID, row.Version), Partition: p,
-			Require: []storage.Guard{incoming.Sightings.Guard(seen.ID, seen.Version), outgoing.Reservations.Guard(row.ID, bound.Version)},
+			Require: []storage.Guard{incoming.Sightings.Guard(seen.ID, seen.Version), outgoing.InputReservations.Guard(row.ID, bound.Version)},
 			Put:     []storage.Row{outgoing.Coins.Row(row.ID, row.Version, time.Time{}, coin)},
 		}, nil
 	})

@@ -38,7 +38,7 @@ func TestFQ05_EachLandedTransactionHasItsCost(t *testing.T) {
 	first := payout().Tx
 	reverted := func() bool {
 		for _, a := range w.attempts() {
-			if outgoing.Attempts.Value(a).Intent == v.ID && outgoing.Attempts.Value(a).Fate == outgoing.Landed {
+			if outgoing.Attempts.Value(a).Intent == v.ID && outgoing.Attempts.Value(a).State == outgoing.AttemptFinal {
 				return true
 			}
 		}
@@ -46,14 +46,14 @@ func TestFQ05_EachLandedTransactionHasItsCost(t *testing.T) {
 	}
 	w.until(reverted)
 	w.chain.SetBehaviour(contract, sim.Behaviour{})
-	w.until(func() bool { return payout().State == outgoing.Settled })
+	w.until(func() bool { return payout().State == outgoing.Final })
 	w.mine(1)
 	require.NotEqual(t, first, payout().Tx)
 	require.False(t, w.chain.Balance(to, "USDTERC20").IsZero())
 
 	fees, landed, order := dec("0"), 0, v.ID
 	for _, a := range w.attempts() {
-		if v := outgoing.Attempts.Value(a); v.Fate == outgoing.Landed && v.Intent == order {
+		if v := outgoing.Attempts.Value(a); v.State == outgoing.AttemptFinal && v.Intent == order {
 			landed++
 			fees = fees.Add(w.currency("ETH").Decimal(w.took(a.ID)))
 		}

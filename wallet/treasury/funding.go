@@ -41,7 +41,7 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 	switch {
 	case err != nil:
 		return "", false, err
-	case intent.State == outgoing.Waiting && (v.waiting == WaitBelowCost || intent.Reason == outgoing.ReasonTooDear):
+	case intent.State == outgoing.Waiting && (v.waiting == WaitBelowCost || intent.Reason == outgoing.ReasonFeeTooHigh):
 		if err := t.reached(ctx, j.s); err != nil {
 			return "", false, err
 		}
@@ -71,9 +71,9 @@ func orderWaits(p chain.Purpose, s outgoing.State, r outgoing.Reason) string {
 	switch {
 	case s != outgoing.Waiting && s != outgoing.Signed:
 		return ""
-	case r == outgoing.ReasonGasShort, r == outgoing.ReasonHotShort && p == chain.ForGas:
+	case r == outgoing.ReasonOperatorFunds, r == outgoing.ReasonHotBalance && p == chain.ForGas:
 		return WaitGasShort
-	case r == outgoing.ReasonTooDear:
+	case r == outgoing.ReasonFeeTooHigh:
 		return WaitBelowCost
 	}
 	return string(r)

@@ -159,7 +159,7 @@ func (t *Treasury) most(ctx context.Context, in chain.Intent) (ledger.Amount, er
 	if err != nil {
 		reason := outgoing.ReasonNode
 		if errors.Is(err, chain.ErrShort) {
-			reason = outgoing.ReasonHotShort
+			reason = outgoing.ReasonHotBalance
 		}
 		return 0, &WaitError{Reason: reason, Err: err}
 	}
@@ -230,7 +230,7 @@ func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, gas *
 		r := Reservation{Asset: gas.Code, Amount: w.most, Since: since, Open: true}
 		reserved, err := g.Reserved.Add(r.Amount)
 		if err != nil || reserved > equity {
-			errs[i] = &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort}
+			errs[i] = &WaitError{Reason: outgoing.ReasonOperatorFunds, Err: ErrGasShort}
 			continue
 		}
 		level, err := t.dayLimit(ctx, w.in, gas, w.most, since)
@@ -419,7 +419,7 @@ func (t *Treasury) readReserved(ctx context.Context, gas *chain.Currency, all []
 	var ids, orders []string
 	for _, o := range all {
 		ids = union(ids, o.Intent)
-		if o.State != outgoing.Settled {
+		if o.State != outgoing.Final {
 			orders = union(orders, o.Intent)
 		}
 		if child := t.childOf(o); child != "" {
@@ -457,7 +457,7 @@ func (t *Treasury) childOf(o outgoing.Outcome) string {
 	if err != nil || info.Family != chain.UTXOFamily || o.Purpose != chain.ForWithdrawal {
 		return ""
 	}
-	return outgoing.ChildOf(o.Intent)
+	return outgoing.CPFPIntentID(o.Intent)
 }
 
 // decideRelease ends one reservation, or does nothing where it returns an error.
@@ -477,7 +477,7 @@ func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
 			return err
 		}
 		of := chain.Intent{Purpose: o.Purpose, Network: chain.Network(o.Network), Currency: o.Currency}
-		if o.State != outgoing.Settled {
+		if o.State != outgoing.Final {
 			of.Amount = b.intents[o.Intent].Amount
 		}
 		c := storage.Change{Level: slices.Clone(b.levels)}

@@ -43,7 +43,7 @@ func TestFQ11_AdjustmentsAreOfTheEquity(t *testing.T) {
 	}
 	var wait *treasury.WaitError
 	require.ErrorAs(t, w.app.Treasury.Submit(t.Context(), in), &wait)
-	require.Equal(t, outgoing.ReasonGasShort, wait.Reason)
+	require.Equal(t, outgoing.ReasonOperatorFunds, wait.Reason)
 	w.released()
 	adjust("given back", -whole/2)
 	require.NoError(t, w.app.Treasury.Submit(t.Context(), in))
@@ -68,7 +68,7 @@ func TestFQ11_WaitSaysWhatIsMissing(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want outgoing.Reason
-	}{{chain.ErrShort, outgoing.ReasonHotShort}, {chain.ErrNode, outgoing.ReasonNode}} {
+	}{{chain.ErrShort, outgoing.ReasonHotBalance}, {chain.ErrNode, outgoing.ReasonNode}} {
 		w := newWorld(t, "ETH")
 		sim := w.chain.Client()
 		accounts, err := w.seed.Accounts(chain.MainnetRegistry().Networks())

@@ -39,8 +39,8 @@ func (t *Treasury) raise(ctx context.Context, tenant, intent string, most ledger
 	p := storage.Tenant(tenant)
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
-		if err == nil && !found && outgoing.IsChild(intent) {
-			return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: errOfPayout}
+		if err == nil && !found && outgoing.IsCPFP(intent) {
+			return storage.Change{}, &WaitError{Reason: outgoing.ReasonOperatorFunds, Err: errOfPayout}
 		}
 		if err != nil || !found {
 			return storage.Change{}, err
@@ -61,7 +61,7 @@ func (t *Treasury) raise(ctx context.Context, tenant, intent string, most ledger
 			return storage.Change{}, err
 		}
 		if g.Reserved, err = g.Reserved.Add(more); err != nil || g.Reserved > equity {
-			return storage.Change{}, &WaitError{Reason: outgoing.ReasonGasShort, Err: ErrGasShort}
+			return storage.Change{}, &WaitError{Reason: outgoing.ReasonOperatorFunds, Err: ErrGasShort}
 		}
 		c := storage.Change{ID: fmt.Sprintf("raise/%s/%d", intent, row.Version), Partition: p}
 		r.Amount = most

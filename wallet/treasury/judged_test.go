@@ -71,7 +71,7 @@ func TestFT02_SmallPayoutDoesNotCauseDearMoves(t *testing.T) {
 	w.chain.SetFeeLevel(w.chain.FeeLevel() / 4)
 	w.hours(3)
 	w.mine(30)
-	require.Equal(t, outgoing.Settled, w.intents(chain.ForWithdrawal)[0].State, "fees have fallen")
+	require.Equal(t, outgoing.Final, w.intents(chain.ForWithdrawal)[0].State, "fees have fallen")
 	w.conserved("ETH", "USDTERC20")
 }
 

@@ -101,7 +101,7 @@ func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error 
 	if err := t.cost(ctx, o); err != nil {
 		return err
 	}
-	if slices.Contains([]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State) {
+	if slices.Contains([]outgoing.State{outgoing.Final, outgoing.Failed, outgoing.Cancelled}, o.State) {
 		if err := t.release(ctx, o); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (t *Treasury) late(ctx context.Context, o outgoing.Outcome, sweep string) e
 // wake moves a sweep on by what became of its gas or of itself.
 // Gas that is not its last, and told late, does not.
 func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, funding int) error {
-	landed := o.State == outgoing.Executed || o.State == outgoing.Settled
+	landed := o.State == outgoing.Executed || o.State == outgoing.Final
 	dead := o.State == outgoing.Failed || o.State == outgoing.Cancelled
 	fee := ""
 	if o.Purpose == chain.ForSweep && landed {

@@ -370,7 +370,7 @@ func (t *Treasury) unmoved(ctx context.Context, j *job, c *chain.Currency, sweep
 	}
 	for _, row := range outcomes {
 		o := outgoing.Outcomes.Value(row)
-		if o.State != outgoing.Executed && o.State != outgoing.Settled {
+		if o.State != outgoing.Executed && o.State != outgoing.Final {
 			continue
 		}
 		if rest, err = rest.Sub(o.Amount); err == nil && c.Native() {

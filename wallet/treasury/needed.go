@@ -23,12 +23,12 @@ func (t *Treasury) wakeNeeded(ctx context.Context, n chain.Network) (woken int, 
 		Table: outgoing.Intents.Table, Partition: storage.Network(string(n)),
 		Where: []storage.Cond{
 			{Column: "state", Op: storage.Eq, Value: outgoing.Waiting},
-			{Column: "reason", Op: storage.In, Value: []outgoing.Reason{outgoing.ReasonHotShort, outgoing.ReasonGasShort, outgoing.ReasonBelowCost}},
+			{Column: "reason", Op: storage.In, Value: []outgoing.Reason{outgoing.ReasonHotBalance, outgoing.ReasonOperatorFunds, outgoing.ReasonBelowCost}},
 			{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
 		},
 	}, func(row storage.Row) error {
 		v := outgoing.Intents.Value(row)
-		if v.Reason == outgoing.ReasonGasShort && !t.native(v.Currency) {
+		if v.Reason == outgoing.ReasonOperatorFunds && !t.native(v.Currency) {
 			return nil // its gas is the operator's to bring
 		}
 		k := wallet{v.Tenant, v.Currency}

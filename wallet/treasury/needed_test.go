@@ -193,7 +193,7 @@ func TestFT02_PayoutThatLacksItsFeeGetsCoins(t *testing.T) {
 	id := w.withdraw("ETH", held.Mul(dec("2000")).Truncate(2).String())
 	w.until(func() bool {
 		all := w.intents(chain.ForWithdrawal)
-		return len(all) > 0 && all[0].Reason == outgoing.ReasonGasShort
+		return len(all) > 0 && all[0].Reason == outgoing.ReasonOperatorFunds
 	})
 	w.mine(120)
 	w.paidOut(id)
@@ -212,7 +212,7 @@ func TestFN02_WithoutAPriceAPayoutIsNotSaidToCostTooMuch(t *testing.T) {
 	w.withdraw("USDTERC20", "2.5")
 	w.unpriced = true
 	w.mine(3)
-	require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForWithdrawal)[0].Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.intents(chain.ForWithdrawal)[0].Reason)
 }
 
 // A token's issuer has taken a tenth of all balances, and fees are high. A payout whose
@@ -245,7 +245,7 @@ func TestFN02_PayoutThatAllItsCoinsDoNotCoverIsShort(t *testing.T) {
 			require.Equal(t, outgoing.ReasonBelowCost, reason)
 			continue
 		}
-		require.Equal(t, outgoing.ReasonHotShort, reason)
+		require.Equal(t, outgoing.ReasonHotBalance, reason)
 		w.chain.SetFeeLevel(level)
 		_, err = w.chain.Fund(w.hot, "USDTERC20", dec("4"))
 		require.NoError(t, err)

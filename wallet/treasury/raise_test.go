@@ -114,7 +114,7 @@ func TestFN03_SignedSweepIsRaisedWithinItsShareAndTheDay(t *testing.T) {
 				w.mine(30)
 				in = w.intents(chain.ForSweep)[0]
 			}
-			require.Equal(t, outgoing.Settled, in.State)
+			require.Equal(t, outgoing.Final, in.State)
 			require.Equal(t, c.waits != treasury.WaitBelowCost, in.MaxCost > bound)
 			require.Zero(t, w.waits())
 			w.conserved("ETH", c.currency)
@@ -132,7 +132,7 @@ func TestFN03_FreeingANonceIsNotTheCostOfTheCoins(t *testing.T) {
 	w, p, calm := gasUnderWay(t)
 	w.withdraw("USDTERC20", "150")
 	late := func() (v outgoing.IntentRow) { return w.intents(chain.ForGas)[1] }
-	if w.intents(chain.ForGas)[0].State != outgoing.Settled {
+	if w.intents(chain.ForGas)[0].State != outgoing.Final {
 		late = func() outgoing.IntentRow { return w.intents(chain.ForGas)[0] }
 	}
 	w.until(func() bool { w.clock.Advance(time.Minute); return late().State != outgoing.Signed })
@@ -174,7 +174,7 @@ func gasUnderWay(t *testing.T) (w *world, p payment.Payment, calm int64) {
 	w.fund("1")
 	w.pay("USDTERC20", "200")
 	w.until(func() bool {
-		return len(w.intents(chain.ForSweep)) == 1 && w.intents(chain.ForSweep)[0].State == outgoing.Settled
+		return len(w.intents(chain.ForSweep)) == 1 && w.intents(chain.ForSweep)[0].State == outgoing.Final
 	})
 	p = w.pay("USDTERC20", "2.2")
 	w.until(func() bool {

@@ -679,7 +679,7 @@ func TestFT01_GasTransferThatLacksItsCoinsIsShown(t *testing.T) {
 	require.Equal(t, p.Address, string(short.Address))
 	require.False(t, short.Since.IsZero())
 	w.hours(12)
-	require.Equal(t, outgoing.ReasonHotShort, w.intents(chain.ForGas)[0].Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.intents(chain.ForGas)[0].Reason)
 	again := w.waiting()
 	require.Len(t, again, 1)
 	require.Equal(t, treasury.WaitGasShort, again[0].Reason)
@@ -969,7 +969,7 @@ func TestFT01_SignedGasTransferThatNobodyNeedsIsTakenBack(t *testing.T) {
 			require.NoError(t, err)
 			w.hours(12)
 			if !before {
-				require.Equal(t, outgoing.ReasonHotShort, gas().Reason)
+				require.Equal(t, outgoing.ReasonHotBalance, gas().Reason)
 				ends()
 			}
 			w.hours(2)

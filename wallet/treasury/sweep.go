@@ -506,7 +506,7 @@ func (t *Treasury) unsent(ctx context.Context, j *job, cause error) error {
 		j.note.unfund()
 	}
 	v := verdict{waiting: string(w.Reason), reason: cause.Error()}
-	if w.Reason == outgoing.ReasonGasShort || w.Reason == WaitDailyCap {
+	if w.Reason == outgoing.ReasonOperatorFunds || w.Reason == WaitDailyCap {
 		t.blocked.set(j.s.Tenant, j.s.Network, v, t.cfg.Now().Add(t.cfg.Lease))
 	}
 	return t.postpone(ctx, j, v)

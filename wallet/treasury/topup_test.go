@@ -172,7 +172,7 @@ func TestR03_LostChangeIsNotSpent(t *testing.T) {
 	require.NoError(t, err)
 	w.mine(8)
 	payout := outgoing.Attempts.Value(w.attempts()[0])
-	require.Equal(t, outgoing.Landed, payout.Fate)
+	require.Equal(t, outgoing.AttemptFinal, payout.State)
 	change := func() outgoing.CoinState {
 		for _, c := range w.coins() {
 			if c.Address == payout.ChangeTo.Address {

@@ -93,7 +93,7 @@ func TestFP01_PayoutsCostFewCalls(t *testing.T) {
 			require.Equal(t, v.MaxCost, in.MaxCost)
 			bound += in.MaxCost
 			outcomes = append(outcomes, outgoing.Outcome{
-				Intent: v.ID, Purpose: chain.ForWithdrawal, Tenant: tenant, Network: "ETH", Currency: v.Currency, State: outgoing.Settled,
+				Intent: v.ID, Purpose: chain.ForWithdrawal, Tenant: tenant, Network: "ETH", Currency: v.Currency, State: outgoing.Final,
 				Tx: fmt.Sprint("0x", i), Confirmations: 12, Amount: v.Amount, Cost: 7, CostTx: fmt.Sprint("0x", i), At: w.clock.Now(),
 			})
 		}
@@ -141,7 +141,7 @@ func TestFP01_ReservationsInOneChangeKeepWithinTheEquity(t *testing.T) {
 			if !errors.As(err, &wait) {
 				require.NoError(t, err)
 			} else {
-				require.Equal(t, outgoing.ReasonGasShort, wait.Reason)
+				require.Equal(t, outgoing.ReasonOperatorFunds, wait.Reason)
 			}
 			short = append(short, err != nil)
 		}
@@ -267,7 +267,7 @@ func TestFP01_CoinsForManyTenantsAreLookedForTogether(t *testing.T) {
 		w.mine(4)
 		short := 0
 		for _, v := range w.intents(chain.ForWithdrawal) {
-			if v.Reason == outgoing.ReasonHotShort {
+			if v.Reason == outgoing.ReasonHotBalance {
 				short++
 			}
 		}

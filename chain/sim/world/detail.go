@@ -26,7 +26,7 @@ func (r *run) explain(v withdrawal.Withdrawal, id string) string {
 			all, err := net.chain.Client().Status(context.Background(), chain.Attempt{Tx: tx, Raw: a.Raw, Spends: a.Spends})
 			s := all[0]
 			fmt.Fprintf(&b, "; attempt %d %s of %v is %s, on chain %s by %q final %t executed %t (%v)",
-				a.Number, short(tx), a.Spends, a.Fate, s.State, s.By, s.Final, s.Executed, err)
+				a.Number, short(tx), a.Spends, a.State, s.State, s.By, s.Final, s.Executed, err)
 			for _, x := range net.chain.Transfers("") {
 				if x.Tx == s.By {
 					fmt.Fprintf(&b, ", which paid %s %s to %s in block %d", x.Amount, x.Currency, x.To, x.Block.Height)

@@ -232,7 +232,7 @@ func (r *run) open() string {
 		}
 	}
 	for key, a := range w.attempts {
-		if a.Fate == outgoing.Open && !r.deep {
+		if a.State == outgoing.Open && !r.deep {
 			return fmt.Sprintf("attempt %s of %s is open", key, a.Intent)
 		}
 	}
@@ -318,7 +318,7 @@ func (r *run) undone(n *network, s treasury.Sweep) bool {
 	for key, a := range r.truth.attempts {
 		tx, here := strings.CutPrefix(key, string(storage.Network(s.Network))+"\x00")
 		sender := a.Purpose != chain.ForSweep || strings.HasPrefix(a.Spends[0], s.Address)
-		if here && sender && a.Tenant == s.Tenant && a.Fate == outgoing.Landed && gone(tx) {
+		if here && sender && a.Tenant == s.Tenant && a.State == outgoing.AttemptFinal && gone(tx) {
 			return true
 		}
 	}
@@ -338,7 +338,7 @@ func (w *witness) robbed(intent string) bool {
 	}
 	payer := w.payer(storage.Network(string(n.name)), intent)
 	for _, a := range w.attempts {
-		if a.Intent != payer || a.Fate != outgoing.Open {
+		if a.Intent != payer || a.State != outgoing.Open {
 			continue
 		}
 		for _, s := range a.Spends {

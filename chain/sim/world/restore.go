@@ -250,7 +250,7 @@ func (r *run) unsettled() map[chain.Network]bool {
 	for _, n := range r.chains {
 		for _, row := range r.find(outgoing.Intents.Table, storage.Network(string(n.name))) {
 			switch v := outgoing.Intents.Value(row); v.State {
-			case outgoing.Settled, outgoing.Failed, outgoing.Cancelled:
+			case outgoing.Final, outgoing.Failed, outgoing.Cancelled:
 			default:
 				out[n.name] = out[n.name] || v.Attempts > 0 || len(v.Plan) > 0
 			}

@@ -80,7 +80,7 @@ func (r *run) steal() string {
 func (r *run) taken(p *payout) bool {
 	part := storage.Network(string(p.c.Network))
 	in, _, ok, err := outgoing.Intents.One(context.Background(), r.truth.Store, part, p.id)
-	_, _, carried, failed := outgoing.Rides.One(context.Background(), r.truth.Store, part, p.id)
+	_, _, carried, failed := outgoing.Batches.One(context.Background(), r.truth.Store, part, p.id)
 	return err != nil || failed != nil || carried || ok && (in.Attempts > 0 || len(in.Plan) > 0)
 }
 

@@ -121,7 +121,7 @@ func (w *witness) rows(c *storage.Change) {
 			w.r.outside.judge.SetAside(shop, g.Asset, int64(g.Reserved), t == nil || t.paused || w.r.deep)
 		case treasury.Sweeps.Table:
 			w.sweep(c.Partition, p.ID, treasury.Sweeps.Value(*p))
-		case outgoing.Rides.Table:
+		case outgoing.Batches.Table:
 			w.r.counts["carried"]++
 		}
 	}
@@ -170,9 +170,9 @@ func (w *witness) post(c *storage.Change) {
 // payer is the order whose transactions pay an order: its own, or the one that
 // carries it.
 func (w *witness) payer(p storage.Partition, intent string) string {
-	ride, _, carried, err := outgoing.Rides.One(context.Background(), w.Store, p, intent)
+	ride, _, carried, err := outgoing.Batches.One(context.Background(), w.Store, p, intent)
 	if err == nil && carried {
-		return ride.Carrier
+		return ride.Leader
 	}
 	return intent
 }

@@ -11,7 +11,7 @@ var outgoingOmissions = []Bug{
 	},
 	{
 		ID: "omit-outgoing-max-attempts", File: "chain/outgoing/settle.go",
-		Old:     " || len(p.open) >= n.MaxAttempts && !j.v.Filling {",
+		Old:     " || len(p.open) >= n.MaxAttempts && !j.v.Cancelling {",
 		New:     " {",
 		What:    "a transaction is replaced without end",
 		Package: ".", Test: "TestW03_SoManyAttemptsAndNoMore",
@@ -25,8 +25,8 @@ var outgoingOmissions = []Bug{
 	},
 	{
 		ID: "omit-outgoing-backoff", File: "chain/outgoing/commit.go",
-		Old:     "due: n.Now().Add(n.pause(j.v.Tries)), tell: tell})",
-		New:     "due: n.Now(), tell: tell})",
+		Old:     "due: n.Now().Add(n.pause(j.v.Tries)), outcome: tell})",
+		New:     "due: n.Now(), outcome: tell})",
 		What:    "an intent that waits is due again at once",
 		Package: "chain/outgoing", Test: "TestW14_FloatIsAskedBeforeGasIsSpent",
 	},
@@ -53,8 +53,8 @@ var outgoingOmissions = []Bug{
 	},
 	{
 		ID: "omit-outgoing-follow-to-final", File: "chain/outgoing/watch.go",
-		Old:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed, Settled)",
-		New:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Settled)",
+		Old:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed, Final)",
+		New:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Final)",
 		What:    "nobody looks after an executed transaction until it is final",
 		Package: "chain/outgoing", Test: "TestCarriedRowsAreWritten",
 	},

@@ -19,7 +19,7 @@ var treasuryOmissions = []Bug{
 	},
 	{
 		ID: "omit-treasury-reservation-end", File: "wallet/treasury/landed.go",
-		Old: `	if slices.Contains([]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State) {
+		Old: `	if slices.Contains([]outgoing.State{outgoing.Final, outgoing.Failed, outgoing.Cancelled}, o.State) {
 		if err := t.release(ctx, o); err != nil {
 			return err
 		}

@@ -81,8 +81,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ11-reason-of-a-wait", File: "wallet/treasury/gas.go",
-		Old:     "reason = outgoing.ReasonHotShort",
-		New:     "reason = outgoing.ReasonGasShort",
+		Old:     "reason = outgoing.ReasonHotBalance",
+		New:     "reason = outgoing.ReasonOperatorFunds",
 		What:    "a payout without coins at the hot address says that gas is missing",
 		Package: "wallet/treasury", Test: "TestFQ11_WaitSaysWhatIsMissing",
 	},
@@ -200,8 +200,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FR05-branch-again", File: "chain/outgoing/watch.go",
-		Old:     "(a.v.Fate == Landed || n.final(job[a.v.Intent], &a.st))",
-		New:     "n.final(job[a.v.Intent], &a.st) && a.v.Fate != Landed",
+		Old:     "(a.v.State == AttemptFinal || n.final(job[a.v.Intent], &a.st))",
+		New:     "n.final(job[a.v.Intent], &a.st) && a.v.State != AttemptFinal",
 		What:    "a node on a branch that others have left says that a settled payout is still there",
 		Package: "chain/outgoing", Test: "TestR05_NodeOnABranchThatOthersHaveLeftSettlesNothing",
 	},
@@ -241,7 +241,7 @@ var caseRemovals = []Bug{
 		Package: "chain/outgoing", Test: "TestFQ09_ReplacementHasNoLowerBound",
 	},
 	{
-		ID: "FQ09-any-output-to-the-recipient", File: "chain/outgoing/together.go",
+		ID: "FQ09-any-output-to-the-recipient", File: "chain/outgoing/batch.go",
 		Old:     "p.Currency == o.v.Currency && p.Amount == o.v.Amount",
 		New:     "p.Currency == o.v.Currency",
 		What:    "another amount to the same address counts as a member's payment",

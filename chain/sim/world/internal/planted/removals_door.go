@@ -90,7 +90,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-attempts-not-looked-at", File: "chain/outgoing/edited.go",
-		Old:  "if a.v.Fate == Open || a.v.Fate == Landed && !told[id] {",
+		Old:  "if a.v.State == Open || a.v.State == AttemptFinal && !told[id] {",
 		New:  "if false {",
 		What: "an order that is on its way starts again once what was told of it is deleted", Package: ".", Test: "TestFS02_OrderOnItsWayIsNotPaidTwice",
 	},

@@ -106,7 +106,7 @@ var haltRemovals = []Bug{
 	},
 	{
 		ID: "FN08-reverted-is-sent", File: "chain/outgoing/reorg.go",
-		Old: "		if o.v.Fate == Landed {\n			a = o\n", New: "		if o.v.Fate == Landed && a == nil {\n			a = o\n",
+		Old: "		if o.v.State == AttemptFinal {\n			a = o\n", New: "		if o.v.State == AttemptFinal && a == nil {\n			a = o\n",
 		What:    "a transaction that was reverted is sent again beside the one that paid in its place",
 		Package: "./chain/outgoing", Test: "TestR05_NonceOfAnIntentThatWasSentAnewIsLeftAlone",
 	},

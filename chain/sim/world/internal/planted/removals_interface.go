@@ -81,7 +81,7 @@ var interfaceRemovals = []Bug{
 		Package: "httpapi", Test: "TestFA04_AWithdrawalSaysWhyItWaits",
 	},
 	{
-		ID: "FA02-carrier-alone", File: "chain/outgoing/together.go",
+		ID: "FA02-carrier-alone", File: "chain/outgoing/batch.go",
 		Old: "			o.Batch = j.id\n", New: "			o.Batch = \"\"\n",
 		What:    "of what one transaction pays the one that carries the others alone shows the batch",
 		Package: "httpapi", Test: "TestFA02_PaidTogetherHaveOneBatch",

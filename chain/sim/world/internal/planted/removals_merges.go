@@ -72,7 +72,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-dust-looks-like-no-gas", File: "chain/outgoing/merge.go",
-		Old: "return &waitError{ReasonTooDear, \"its coins bring", New: "return &waitError{ReasonGasShort, \"its coins bring",
+		Old: "return &waitError{ReasonFeeTooHigh, \"its coins bring", New: "return &waitError{ReasonOperatorFunds, \"its coins bring",
 		What:    "coins that do not pay for themselves ask for the operator's coins",
 		Package: "chain/outgoing", Test: "TestFT04_CoinsThatDoNotPayForThemselves",
 	},
@@ -96,7 +96,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-halt-lets-merges-out", File: "chain/outgoing/halt.go",
-		Old: "frees := in.Purpose == chain.ForCancel && !IsHelp(in.ID)", New: "frees := in.Purpose == chain.ForCancel && !IsChild(in.ID)",
+		Old: "frees := in.Purpose == chain.ForCancel && !IsHelp(in.ID)", New: "frees := in.Purpose == chain.ForCancel && !IsCPFP(in.ID)",
 		What:    "coins of a halted tenant are merged",
 		Package: "chain/outgoing", Test: "TestFT04_HaltKeepsMergesBack",
 	},
@@ -120,7 +120,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-set-aside-for-ever", File: "wallet/treasury/gas.go",
-		Old: "!r.there && !outgoing.IsHelp(o.Intent)", New: "!r.there && !outgoing.IsChild(o.Intent)",
+		Old: "!r.there && !outgoing.IsHelp(o.Intent)", New: "!r.there && !outgoing.IsCPFP(o.Intent)",
 		What:    "what a merge that has ended may cost is set aside for ever",
 		Package: ".", Test: "TestFT04_NothingIsSetAsideForAMergeThatHasEnded",
 	},

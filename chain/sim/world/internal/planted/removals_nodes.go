@@ -4,7 +4,7 @@ package planted
 var nodeRemovals = []Bug{
 	{
 		ID: "FT06-cancel-waits-its-turn", File: "chain/outgoing/settle.go",
-		Old:  `behind && (!j.v.Filling || last.v.Purpose == chain.ForCancel)`,
+		Old:  `behind && (!j.v.Cancelling || last.v.Purpose == chain.ForCancel)`,
 		New:  `behind`,
 		What: "a payout that an operator calls off behind another one's nonce is paid", Package: "internal/e2e",
 		Test: "TestFT06_AnvilCancelledPayoutPaysNobody",
@@ -18,8 +18,8 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-cancelled-carrier-is-paid", File: "chain/outgoing/settle.go",
-		Old:  `case j.v.again(), len(j.riders) > 0 && !off:`,
-		New:  `case j.v.again(), len(j.riders) > 0:`,
+		Old:  `case j.v.again(), len(j.members) > 0 && !off:`,
+		New:  `case j.v.again(), len(j.members) > 0:`,
 		What: "a payout that an operator calls off, and whose transaction pays others, starts again with them", Package: "internal/e2e",
 		Test: "TestFT06_CoinsCancelledPayoutOfSeveral",
 	},
@@ -118,14 +118,14 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FP01-busy-until-the-lease-ends", File: "chain/outgoing/network.go",
-		Old:     `errors.Is(e, storage.ErrBusy) && len(lot[i].riders) == 0`,
+		Old:     `errors.Is(e, storage.ErrBusy) && len(lot[i].members) == 0`,
 		New:     `false`,
 		What:    "an order that another process was in the way of is put off until its lease ends",
 		Package: "./chain/outgoing", Test: "TestFP01_AnOrderWaitsForItsPartition",
 	},
 	{
 		ID: "FP01-busy-and-carried", File: "chain/outgoing/network.go",
-		Old:     ` && !lot[i].carried`,
+		Old:     ` && !lot[i].isMember`,
 		New:     ``,
 		What:    "an order that another process was in the way of starts though another one's transaction pays it by now",
 		Package: "./chain/outgoing", Test: "TestC05_BusyOrderIsPaidTogetherOrAloneNotBoth",
@@ -139,7 +139,7 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FP01-carried-and-reserved", File: "chain/outgoing/plan.go",
-		Old:     `s.need = append(s.need, storage.Guard{Table: Rides.Table, ID: j.id})`,
+		Old:     `s.need = append(s.need, storage.Guard{Table: Batches.Table, ID: j.id})`,
 		New:     `_ = 0`,
 		What:    "coins are reserved for an order that another one's transaction pays",
 		Package: "./chain/outgoing", Test: "TestC05_CarriedOrderReservesNothing",
@@ -160,8 +160,8 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FS02-nonce-taken-from-who-may-be-paid", File: "chain/outgoing/watch.go",
-		Old:     `if j.v.Filling, err = n.blocks(ctx, j); err != nil || !j.v.Filling {`,
-		New:     `if j.v.Filling = true; err != nil {`,
+		Old:     `if j.v.Cancelling, err = n.blocks(ctx, j); err != nil || !j.v.Cancelling {`,
+		New:     `if j.v.Cancelling = true; err != nil {`,
 		What:    "an order that was edited after it was signed fails though nobody waits behind it",
 		Package: "./chain/outgoing", Test: "TestFS02_SignedOrderThatWasEditedGivesItsNonceToOthers",
 	},

@@ -46,8 +46,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT02-fee-alone-brings-nothing", File: "wallet/treasury/needed.go",
-		Old:  `if v.Reason == outgoing.ReasonGasShort && !t.native(v.Currency) {`,
-		New:  `if v.Reason == outgoing.ReasonGasShort {`,
+		Old:  `if v.Reason == outgoing.ReasonOperatorFunds && !t.native(v.Currency) {`,
+		New:  `if v.Reason == outgoing.ReasonOperatorFunds {`,
 		What: "no coins are brought for a payout that lacks its fee alone", Package: "wallet/treasury",
 		Test: "TestFT02_PayoutThatLacksItsFeeGetsCoins",
 	},
@@ -130,7 +130,7 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FN03-nonce-kept", File: "chain/outgoing/settle.go",
-		Old:  `if j.v.Filling, err = n.blocks(ctx, j); err != nil {`,
+		Old:  `if j.v.Cancelling, err = n.blocks(ctx, j); err != nil {`,
 		New:  `if _, err = n.blocks(ctx, j); err != nil {`,
 		What: "a payout that is not worth its fee keeps others behind its nonce", Package: ".",
 		Test: "TestFN03_PayoutThatIsNotWorthItsFeeKeepsNoOtherFromGoing",
@@ -256,8 +256,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-gas-waits-unseen", File: "wallet/treasury/funding.go",
-		Old:  "	case r == outgoing.ReasonGasShort, r == outgoing.ReasonHotShort && p == chain.ForGas:\n",
-		New:  "	case r == outgoing.ReasonGasShort:\n",
+		Old:  "	case r == outgoing.ReasonOperatorFunds, r == outgoing.ReasonHotBalance && p == chain.ForGas:\n",
+		New:  "	case r == outgoing.ReasonOperatorFunds:\n",
 		What: "coins whose gas transfer lacks its amount ask for no coins", Package: "wallet/treasury",
 		Test: "TestFT01_GasTransferThatLacksItsCoinsIsShown",
 	},

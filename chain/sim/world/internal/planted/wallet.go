@@ -34,8 +34,8 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "gas-stays-reserved", File: "wallet/treasury/landed.go",
-		Old:  `[]outgoing.State{outgoing.Settled, outgoing.Failed, outgoing.Cancelled}, o.State)`,
-		New:  `[]outgoing.State{outgoing.Settled, outgoing.Failed}, o.State)`,
+		Old:  `[]outgoing.State{outgoing.Final, outgoing.Failed, outgoing.Cancelled}, o.State)`,
+		New:  `[]outgoing.State{outgoing.Final, outgoing.Failed}, o.State)`,
 		What: "the gas of a cancelled order stays set aside",
 	},
 	{

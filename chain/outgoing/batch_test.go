@@ -32,8 +32,8 @@ func (w *world) each(in ...chain.Intent) {
 	w.costs()
 	for _, x := range in {
 		w.paid(x)
-		require.Equal(w.t, outgoing.Settled, w.state(x.ID))
-		require.Equal(w.t, outgoing.Settled, w.last(x.ID).State, "its owner knows")
+		require.Equal(w.t, outgoing.Final, w.state(x.ID))
+		require.Equal(w.t, outgoing.Final, w.last(x.ID).State, "its owner knows")
 		require.Equal(w.t, x.Amount, w.last(x.ID).Amount)
 	}
 	w.sound()
@@ -48,14 +48,14 @@ func TestPaidTogether(t *testing.T) {
 	require.Equal(t, 1, w.signer.calls)
 	require.Len(t, w.client.sent, 1, "one transaction")
 	a, b := w.get("a"), w.get("b")
-	require.Empty(t, a.Carrier)
-	require.Equal(t, "a", b.Carrier)
+	require.Empty(t, a.BatchLeader)
+	require.Equal(t, "a", b.BatchLeader)
 	require.Equal(t, a.Tx, b.Tx)
 	require.Equal(t, a.Attempts, b.Attempts)
 	require.Positive(t, w.last("a").Cost, "what the network took is told once")
 	require.Zero(t, w.last("b").Cost)
 	require.Empty(t, w.last("b").CostTx)
-	require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, compact(w.states("b")))
+	require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Final}, compact(w.states("b")))
 }
 
 // costs demands that owners have heard what the network took for each of our
@@ -69,7 +69,7 @@ func (w *world) costs() {
 		}
 	}
 	for _, r := range w.rows(outgoing.Attempts.Table) {
-		if outgoing.Attempts.Value(r).Fate == outgoing.Landed {
+		if outgoing.Attempts.Value(r).State == outgoing.AttemptFinal {
 			require.Positive(w.t, told[r.ID], "what %s cost", r.ID)
 		}
 	}
@@ -157,7 +157,7 @@ func TestW16_RefusedTogetherGoesAlone(t *testing.T) {
 			w.run(40)
 			w.each(in...)
 			for _, x := range in {
-				require.Empty(t, w.get(x.ID).Carrier)
+				require.Empty(t, w.get(x.ID).BatchLeader)
 			}
 		})
 	}
@@ -171,7 +171,7 @@ func TestW16_WaitedAndRefusedTogetherGoesAlone(t *testing.T) {
 	in := []chain.Intent{w.submit(w.intent("a", 30*coin)), w.submit(w.intent("b", 31*coin)), w.submit(w.intent("c", 32*coin))}
 	require.NoError(t, w.step())
 	for _, x := range in {
-		require.Equal(t, outgoing.ReasonHotShort, w.last(x.ID).Reason)
+		require.Equal(t, outgoing.ReasonHotBalance, w.last(x.ID).Reason)
 	}
 	for range 3 {
 		w.fund(w.key(), "BTC", 100*coin)
@@ -210,7 +210,7 @@ func TestW14_TooMuchTogetherGoesAlone(t *testing.T) {
 	w.run(12)
 	w.each(in[0], in[2])
 	w.unpaid(in[1])
-	require.Equal(t, outgoing.ReasonHotShort, w.last("b").Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("b").Reason)
 	w.fund(w.key(), "BTC", 100*coin)
 	w.run(20)
 	w.each(in...)
@@ -232,7 +232,7 @@ func TestW14_TheLargestIsLeftOut(t *testing.T) {
 	require.Equal(t, w.get("a").Tx, w.get("b1").Tx)
 	w.run(12)
 	w.each(append(small, a)...)
-	require.Equal(t, outgoing.ReasonHotShort, w.last("large").Reason)
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("large").Reason)
 }
 
 // A stuck transaction is replaced by a dearer one that pays all the same.
@@ -266,7 +266,7 @@ func TestW10_TakenTogetherFailsTogether(t *testing.T) {
 		w.unpaid(x)
 		require.Equal(t, outgoing.Failed, w.last(x.ID).State)
 	}
-	require.Empty(t, w.rows(outgoing.Reservations.Table))
+	require.Empty(t, w.rows(outgoing.InputReservations.Table))
 }
 
 // The coin that paid them is gone for good: each is sent anew, alone.
@@ -281,7 +281,7 @@ func TestR03_LostTogetherAreSentAnew(t *testing.T) {
 	w.chain.Mine(10)
 	in := []chain.Intent{w.submit(w.intent("a", coin/3)), w.submit(w.intent("b", coin/3))}
 	require.NoError(t, w.step())
-	require.Equal(t, "a", w.get("b").Carrier)
+	require.Equal(t, "a", w.get("b").BatchLeader)
 	w.lose(on)
 	w.fund(w.key(), "BTC", 5*coin)
 	w.idle(20)
@@ -294,7 +294,7 @@ func TestR03_LostTogetherAreSentAnew(t *testing.T) {
 		w.run(8)
 	}
 	w.each(in...)
-	require.Empty(t, w.get("b").Carrier)
+	require.Empty(t, w.get("b").BatchLeader)
 }
 
 // A fork takes the transaction out of its block: all of them are told.
@@ -357,12 +357,12 @@ func TestU02_LeftOutByAnOlderVersionStartsAgain(t *testing.T) {
 	require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
 		ID: "older", Partition: storage.Network(w.gas), Put: []storage.Row{outgoing.Attempts.Row(row.ID, row.Version, time.Time{}, v)},
 	}))
-	for w.state("a") != outgoing.Settled {
+	for w.state("a") != outgoing.Final {
 		w.run(1)
 	}
-	require.Equal(t, outgoing.Settled, w.state("b"))
-	require.NotContains(t, w.states("c"), outgoing.Settled)
-	require.Empty(t, w.get("c").Carrier)
+	require.Equal(t, outgoing.Final, w.state("b"))
+	require.NotContains(t, w.states("c"), outgoing.Final)
+	require.Empty(t, w.get("c").BatchLeader)
 	require.NotEqual(t, w.get("b").Tx, w.get("c").Tx)
 }
 
@@ -414,8 +414,8 @@ func TestW14_CostsTogether(t *testing.T) {
 	}{
 		"each has its share":          {func(*outgoing.Config, ledger.Amount) {}, [2]int{1, 1}},
 		"above the host's bound":      {func(c *outgoing.Config, one ledger.Amount) { c.MaxFee = 3 * one }, [2]int{3, 10}},
-		"above the operator's float":  {func(c *outgoing.Config, one ledger.Amount) { c.Float = bears(3 * one) }, [2]int{3, 10}},
-		"the float bears one at most": {func(c *outgoing.Config, one ledger.Amount) { c.Float = bears(one) }, [2]int{10, 10}},
+		"above the operator's float":  {func(c *outgoing.Config, one ledger.Amount) { c.CheckGasBudget = bears(3 * one) }, [2]int{3, 10}},
+		"the float bears one at most": {func(c *outgoing.Config, one ledger.Amount) { c.CheckGasBudget = bears(one) }, [2]int{10, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -445,7 +445,7 @@ func TestW14_FloatOfAReplacementOfMany(t *testing.T) {
 	var mu sync.Mutex
 	var asked ledger.Amount
 	w, in := many(t, func(c *outgoing.Config) {
-		c.Float = func(_ context.Context, _ chain.Intent, more ledger.Amount) (bool, error) {
+		c.CheckGasBudget = func(_ context.Context, _ chain.Intent, more ledger.Amount) (bool, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked = max(asked, more)
@@ -540,8 +540,8 @@ func TestHaltedIsNotCarried(t *testing.T) {
 	}})
 	in := three(w)
 	require.NoError(t, w.step())
-	require.Equal(t, "a", w.get("c").Carrier)
-	require.Empty(t, w.get("b").Carrier)
+	require.Equal(t, "a", w.get("c").BatchLeader)
+	require.Empty(t, w.get("b").BatchLeader)
 	require.Equal(t, outgoing.ReasonHalted, w.last("b").Reason)
 	w.stick()
 	set("c", "")
@@ -560,7 +560,7 @@ func TestHaltedIsNotCarried(t *testing.T) {
 	set("", "")
 	w.run(20)
 	w.each(d, e)
-	require.Empty(t, w.get("e").Carrier)
+	require.Empty(t, w.get("e").BatchLeader)
 }
 
 // One that can never be built does not keep the others apart.
@@ -614,14 +614,14 @@ func TestCarriedRowsAreWritten(t *testing.T) {
 	require.True(t, due.IsZero(), "nobody else starts it")
 	w.run(3)
 	v, _ := row("c")
-	require.True(t, v.Reached, "it was told that it is executed")
+	require.True(t, v.ExecutedReported, "it was told that it is executed")
 	require.Equal(t, w.last("a").Confirmations, w.last("c").Confirmations)
 	require.Positive(t, w.last("c").Confirmations)
 	w.run(12)
 	w.each(in...)
 	v, due = row("c")
 	require.True(t, due.IsZero())
-	require.Equal(t, outgoing.Settled, v.State)
+	require.Equal(t, outgoing.Final, v.State)
 }
 
 // More of them than one question to the store answers.
@@ -689,7 +689,7 @@ func TestC05_BusyOrderIsPaidTogetherOrAloneNotBoth(t *testing.T) {
 				}
 				w.each(in...)
 				for _, x := range in {
-					require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Settled}, compact(w.states(x.ID)), x.ID)
+					require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Executed, outgoing.Final}, compact(w.states(x.ID)), x.ID)
 				}
 			})
 		}
