@@ -36,7 +36,7 @@ type asked struct {
 func answers() map[string]any {
 	return map[string]any{
 		"Withdrawals.MaxCost": ledger.MaxAmount, "Withdrawals.Policy": withdrawal.Allow, "Withdrawals.Confirmations": int64(1),
-		"Outgoing.Float": true,
+		"Outgoing.CheckGasBudget": true,
 	}
 }
 
