@@ -10,7 +10,7 @@ var outgoingOmissions = []Bug{
 		Package: "chain/outgoing", Test: "TestK05_RefusedReplacementOfALostCoinGivesBackWhatNobodySaw/seen=false",
 	},
 	{
-		ID: "omit-outgoing-max-attempts", File: "chain/outgoing/settle.go",
+		ID: "omit-outgoing-max-attempts", File: "chain/outgoing/finalize.go",
 		Old:     " || len(p.open) >= n.MaxAttempts && !j.v.Cancelling {",
 		New:     " {",
 		What:    "a transaction is replaced without end",
@@ -41,7 +41,7 @@ var outgoingOmissions = []Bug{
 		Package: "chain/outgoing", Test: "TestW14_AbsurdFeeWaitsAndBurnsNoNonce",
 	},
 	{
-		ID: "omit-outgoing-halt-at-resend", File: "chain/outgoing/watch.go",
+		ID: "omit-outgoing-halt-at-resend", File: "chain/outgoing/poll.go",
 		Old: `	may, err := n.maySend(ctx, j)
 	if err != nil {
 `,
@@ -52,14 +52,14 @@ var outgoingOmissions = []Bug{
 		Package: "chain/outgoing", Test: "TestHaltsAreReadWhereSomethingIsSent",
 	},
 	{
-		ID: "omit-outgoing-follow-to-final", File: "chain/outgoing/watch.go",
+		ID: "omit-outgoing-follow-to-final", File: "chain/outgoing/poll.go",
 		Old:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Executed, Final)",
 		New:     "\tjobs, err := n.claim(ctx, n.Poll, Signed, Final)",
 		What:    "nobody looks after an executed transaction until it is final",
 		Package: "chain/outgoing", Test: "TestCarriedRowsAreWritten",
 	},
 	{
-		ID: "omit-outgoing-sent-at", File: "chain/outgoing/watch.go",
+		ID: "omit-outgoing-sent-at", File: "chain/outgoing/poll.go",
 		Old: `			a.v.Sent = now
 `,
 		New:     "",

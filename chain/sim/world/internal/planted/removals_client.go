@@ -144,7 +144,7 @@ var clientRemovals = []Bug{
 		What: "a payout that was completed before it landed and brings less is not noticed", Package: ".", Test: "TestFN07_PayoutWithoutConfirmationsBringsLess",
 	},
 	{
-		ID: "FN07-accepted-is-told-once", File: "chain/outgoing/watch.go",
+		ID: "FN07-accepted-is-told-once", File: "chain/outgoing/poll.go",
 		Old:  "\tcase reached && a.st.Shortfall > 0 && j.v.Reason != ReasonDeliveredLess: // it was accepted before it landed\n",
 		New:  "",
 		What: "what a payout brings is not told where it was told as executed before it landed", Package: ".", Test: "TestFN07_PayoutWithoutConfirmationsBringsLess",

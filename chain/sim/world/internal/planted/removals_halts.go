@@ -9,13 +9,13 @@ var haltRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFT05_HaltBetweenReserveAndStore",
 	},
 	{
-		ID: "FT05-resend-needs-no-halts", File: "chain/outgoing/watch.go",
+		ID: "FT05-resend-needs-no-halts", File: "chain/outgoing/poll.go",
 		Old: "due: now.Add(n.Poll), need: may.guards,", New: "due: now.Add(n.Poll),",
 		What:    "what is sent again does not require the record of halts",
 		Package: "./chain/outgoing", Test: "TestFT05_HaltBetweenTheQuestionAndTheResend",
 	},
 	{
-		ID: "FT05-replacement-needs-no-halts", File: "chain/outgoing/settle.go",
+		ID: "FT05-replacement-needs-no-halts", File: "chain/outgoing/finalize.go",
 		Old: "s.need, j.guards = union(s.need, guards), guards", New: "s.need = union(s.need, guards)",
 		What:    "a replacement that is signed while a halt is set is stored and sent",
 		Package: "./chain/outgoing", Test: "TestFT05_HaltWhileAReplacementIsSigned",
@@ -75,7 +75,7 @@ var haltRemovals = []Bug{
 		Package: ".", Test: "TestFT06_SpeedUpRaisesTheBound",
 	},
 	{
-		ID: "FT06-cheap-cancel", File: "chain/outgoing/settle.go",
+		ID: "FT06-cheap-cancel", File: "chain/outgoing/finalize.go",
 		Old: " || n.info.Family == chain.UTXOFamily && !a.v.Rejected", New: "",
 		What:    "what takes the coins back pays no more than the payment that nodes have",
 		Package: ".", Test: "TestFT06_CancelledPayoutPaysNobody",

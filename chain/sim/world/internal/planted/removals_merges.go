@@ -3,14 +3,14 @@ package planted
 // Payouts that need more coins than one transaction holds.
 var mergeRemovals = []Bug{
 	{
-		ID: "FT04-merge-is-not-replaced", File: "chain/outgoing/settle.go",
+		ID: "FT04-merge-is-not-replaced", File: "chain/outgoing/finalize.go",
 		Old:     "		d.intent.To = last.v.ChangeTo.Address\n",
 		New:     "",
 		What:    "a merge that was sent is never replaced by a dearer one",
 		Package: "chain/outgoing", Test: "TestFT04_MergesAreReplacedWhenFeesRise",
 	},
 	{
-		ID: "FT04-merged-coin-waits-for-finality", File: "chain/outgoing/watch.go",
+		ID: "FT04-merged-coin-waits-for-finality", File: "chain/outgoing/poll.go",
 		Old: "(a.v.Purpose != chain.ForCancel || j.merge())", New: "a.v.Purpose != chain.ForCancel",
 		What:    "what a merge returns is not spent before the merge is final",
 		Package: "chain/outgoing", Test: "TestFT04_MergedCoinsAreSpentAtTheirFirstConfirmation",
@@ -22,7 +22,7 @@ var mergeRemovals = []Bug{
 		Package: "chain/outgoing", Test: "TestFT04_MergedCoinsAreSpentAtTheirFirstConfirmation",
 	},
 	{
-		ID: "FT04-coin-of-a-forked-merge-stays", File: "chain/outgoing/watch.go",
+		ID: "FT04-coin-of-a-forked-merge-stays", File: "chain/outgoing/poll.go",
 		Old: "n.merged(ctx, j, p, nil, &s)", New: "error(nil)",
 		What:    "what a merge returned can be spent while a fork has taken its block",
 		Package: "chain/outgoing", Test: "TestFT04_MergeThatAForkTakesBack",

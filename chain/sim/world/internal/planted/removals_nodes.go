@@ -3,7 +3,7 @@ package planted
 // What the sources of nodes say that a model of them did not.
 var nodeRemovals = []Bug{
 	{
-		ID: "FT06-cancel-waits-its-turn", File: "chain/outgoing/settle.go",
+		ID: "FT06-cancel-waits-its-turn", File: "chain/outgoing/finalize.go",
 		Old:  `behind && (!j.v.Cancelling || last.v.Purpose == chain.ForCancel)`,
 		New:  `behind`,
 		What: "a payout that an operator calls off behind another one's nonce is paid", Package: "internal/e2e",
@@ -17,14 +17,14 @@ var nodeRemovals = []Bug{
 		Test: "TestFT06_RejectedTogetherAndCalledOff",
 	},
 	{
-		ID: "FT06-cancelled-carrier-is-paid", File: "chain/outgoing/settle.go",
+		ID: "FT06-cancelled-carrier-is-paid", File: "chain/outgoing/finalize.go",
 		Old:  `case j.v.again(), len(j.members) > 0 && !off:`,
 		New:  `case j.v.again(), len(j.members) > 0:`,
 		What: "a payout that an operator calls off, and whose transaction pays others, starts again with them", Package: "internal/e2e",
 		Test: "TestFT06_CoinsCancelledPayoutOfSeveral",
 	},
 	{
-		ID: "FT06-cancel-of-several-is-too-cheap", File: "chain/outgoing/settle.go",
+		ID: "FT06-cancel-of-several-is-too-cheap", File: "chain/outgoing/finalize.go",
 		Old:  "\t\tn.rises(d, p)\n",
 		New:  "\t\td.rise++\n",
 		What: "what takes the coins of several payouts back never pays more than what it replaces, and all of them are paid", Package: "internal/e2e",
@@ -66,14 +66,14 @@ var nodeRemovals = []Bug{
 		Package: "./chain/xrp", Test: "TestW01_ThereAlreadyIsSuccess",
 	},
 	{
-		ID: "FN31-outbid-for-ever", File: "chain/outgoing/watch.go",
+		ID: "FN31-outbid-for-ever", File: "chain/outgoing/poll.go",
 		Old:     `!n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)`,
 		New:     `!n.Now().Before(j.v.BumpAt))`,
 		What:    "dearer and dearer replacements are signed that nodes refuse",
 		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
 	},
 	{
-		ID: "FN31-first-left-alone", File: "chain/outgoing/watch.go",
+		ID: "FN31-first-left-alone", File: "chain/outgoing/poll.go",
 		Old:     `err != nil || j.v.Reason != ReasonOccupied {`,
 		New:     `err != nil || j.v.Reason == ReasonOccupied {`,
 		What:    "the attempt that nodes keep is not sent again",
@@ -96,7 +96,7 @@ var nodeRemovals = []Bug{
 		Package: "./internal/e2e", Test: "TestW03_WhatRippledKeepsIsNotReplaced",
 	},
 	{
-		ID: "FT06-not-told", File: "chain/outgoing/watch.go",
+		ID: "FT06-not-told", File: "chain/outgoing/poll.go",
 		Old:     `>= stuckShown {`,
 		New:     `< 0 {`,
 		What:    "a payout that is in no block for hours shows no reason",
@@ -152,14 +152,14 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFS02_HeldBackOrderGivesItsNonceToOthers",
 	},
 	{
-		ID: "FS02-signed-keeps-its-nonce", File: "chain/outgoing/watch.go",
+		ID: "FS02-signed-keeps-its-nonce", File: "chain/outgoing/poll.go",
 		Old:     `if replaced && waitsFor(err, ReasonAltered) {`,
 		New:     `if false {`,
 		What:    "an order that was edited after it was signed keeps the nonce that others wait behind",
 		Package: "./chain/outgoing", Test: "TestFS02_SignedOrderThatWasEditedGivesItsNonceToOthers",
 	},
 	{
-		ID: "FS02-nonce-taken-from-who-may-be-paid", File: "chain/outgoing/watch.go",
+		ID: "FS02-nonce-taken-from-who-may-be-paid", File: "chain/outgoing/poll.go",
 		Old:     `if j.v.Cancelling, err = n.blocks(ctx, j); err != nil || !j.v.Cancelling {`,
 		New:     `if j.v.Cancelling = true; err != nil {`,
 		What:    "an order that was edited after it was signed fails though nobody waits behind it",
@@ -173,7 +173,7 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFS02_HeldBackOrderGivesItsNonceToOthers",
 	},
 	{
-		ID: "FS02-set-aside-for-good", File: "chain/outgoing/settle.go",
+		ID: "FS02-set-aside-for-good", File: "chain/outgoing/finalize.go",
 		Old:     `case aside:`,
 		New:     `case aside && why == "":`,
 		What:    "an order that gave its nonce back fails",

@@ -115,7 +115,7 @@ var treasuryRemovals = []Bug{
 		Test: "TestR06_BalanceReadBeforeTheNodeCaughtUp",
 	},
 	{
-		ID: "FN03-bound-stays", File: "chain/outgoing/settle.go",
+		ID: "FN03-bound-stays", File: "chain/outgoing/finalize.go",
 		Old:  `raised, e := n.raise(ctx, j, &afresh.intent, err)`,
 		New:  `raised, e := false, error(nil)`,
 		What: "a payout that was sent keeps the bound of the day on which it was ordered", Package: ".",
@@ -129,7 +129,7 @@ var treasuryRemovals = []Bug{
 		Test: "TestFN03_RaisedBoundIsSetAsideOnce",
 	},
 	{
-		ID: "FN03-nonce-kept", File: "chain/outgoing/settle.go",
+		ID: "FN03-nonce-kept", File: "chain/outgoing/finalize.go",
 		Old:  `if j.v.Cancelling, err = n.blocks(ctx, j); err != nil {`,
 		New:  `if _, err = n.blocks(ctx, j); err != nil {`,
 		What: "a payout that is not worth its fee keeps others behind its nonce", Package: ".",
@@ -304,14 +304,14 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT01_SignedGasTransferThatNobodyNeedsIsTakenBack",
 	},
 	{
-		ID: "FT01-lack-of-a-signed-order", File: "chain/outgoing/settle.go",
+		ID: "FT01-lack-of-a-signed-order", File: "chain/outgoing/finalize.go",
 		Old:  "		return n.signedShort(ctx, j, p)\n",
 		New:  "		return \"\"\n",
 		What: "an order that was signed, and that its address cannot pay, asks for no coins", Package: "chain/outgoing",
 		Test: "TestW14_SignedOrderWhoseCoinsAreGone",
 	},
 	{
-		ID: "FT01-lack-of-the-fee-alone", File: "chain/outgoing/settle.go",
+		ID: "FT01-lack-of-the-fee-alone", File: "chain/outgoing/finalize.go",
 		Old:  "		amount = n.gas.Decimal(j.v.Amount)\n",
 		New:  "		amount = decimal.Zero\n",
 		What: "a coin's order that was signed asks for its fee and not for its amount", Package: "chain/outgoing",
