@@ -309,7 +309,8 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledge
 // void hands an order over and calls it back: from then on its id has no effect, and what
 // was set aside for it is given back. set says that something was. Where nothing was, a
 // reservation that has ended is written, as whoever was about to set it aside comes too
-// late. off says that the order was not sent and never will be.
+// late. Its outcome does not do that alone: it may have been told before something was set
+// aside. off says that the order was not sent and never will be.
 func (t *Treasury) void(ctx context.Context, in chain.Intent, set bool) (off bool, err error) {
 	if in, err = t.sentBy(ctx, in); err != nil {
 		return false, err
@@ -322,14 +323,14 @@ func (t *Treasury) void(ctx context.Context, in chain.Intent, set bool) (off boo
 	if err := t.cfg.Senders[in.Network].Submit(ctx, in); err != nil && !errors.Is(err, outgoing.ErrDiffers) {
 		return false, err
 	}
-	if off, err = t.Cancel(ctx, in.Network, in.ID); err != nil || !off || set {
+	if off, err = t.Cancel(ctx, in.Network, in.ID); err != nil || !off {
 		return off, err
 	}
 	return off, t.neverSet(ctx, in)
 }
 
-// neverSet ends the reservation of an order that was called back before anything was seen
-// to be set aside for it.
+// neverSet ends the reservation of an order that was called back, also before anything was
+// set aside for it.
 func (t *Treasury) neverSet(ctx context.Context, in chain.Intent) error {
 	p := storage.Tenant(in.Tenant)
 	gas, err := t.cfg.Registry.Gas(in.Network)
@@ -348,6 +349,7 @@ func (t *Treasury) neverSet(ctx context.Context, in chain.Intent) error {
 		}
 		float, err := t.freed(ctx, p, r)
 		c.ID = fmt.Sprintf("never/%s/%d/%d", in.ID, row.Version, float.Version)
+		in.Amount = r.Counted // nothing was sent: all of it
 		c.Level, r.Open = uncounted(in, r, 0), false
 		c.Put = []storage.Row{float, Reservations.Row(in.ID, row.Version, row.Due, r)}
 		return c, err

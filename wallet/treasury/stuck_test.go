@@ -453,6 +453,49 @@ func TestR05_SweepIsNotGivenUpOnTheWordOfANodeOnABranchThatWasLeft(t *testing.T)
 	}
 }
 
+// A process dies after it called the gas transfer back, and before it wrote that nothing was
+// ever set aside for it. The sleeper wakes then and sets it aside: the next process gives that
+// back, although the order was called back long ago and nobody is told of it again.
+func TestW02_GasThatIsSetAsideAfterItWasCalledOffIsGivenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	w.until(func() bool { return len(w.intents(chain.ForSweep)) > 0 })
+	rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH"), Limit: 1})
+	require.NoError(t, err)
+	s := treasury.Sweeps.Value(rows[0])
+	require.Equal(t, 1, s.Fundings)
+	s.Fundings = 2
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "more", Partition: rows[0].Partition, Put: []storage.Row{treasury.Sweeps.Row(rows[0].ID, rows[0].Version, rows[0].Due, s)},
+	}))
+	late := chain.Intent{
+		ID: "gas/2/" + rows[0].ID, Purpose: chain.ForGas, Tenant: w.tenant, Network: w.n, Currency: "ETH",
+		To: chain.Address(p.Address), Amount: 5000, Confirmations: 1,
+	}
+	died, told := false, false
+	w.store.fail = func(c *storage.Change) bool {
+		died = strings.HasPrefix(c.ID, "never/gas/2/")
+		w.store.dead = died
+		return died
+	}
+	w.until(func() bool { return died })
+	w.store.fail = func(c *storage.Change) bool {
+		if !told && strings.HasPrefix(c.ID, "out/told/") && c.Put[0].ID == late.ID { // nothing was set aside that could be given back
+			told = true
+			require.ErrorIs(t, w.app.Treasury.Submit(t.Context(), late), outgoing.ErrDiffers)
+		}
+		return false
+	}
+	w.until(func() bool { return told })
+	w.hours(1)
+	w.mine(30)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
 // A node that has fallen back behind the block of a deposit says that its address is
 // empty. What is there is not given up for that: neither coins nor tokens.
 func TestR06_SweepIsNotGivenUpOnTheWordOfANodeThatIsBehind(t *testing.T) {
