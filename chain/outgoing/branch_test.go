@@ -171,3 +171,98 @@ func TestR05_OrderOfACurrencyThatThisProcessDoesNotListIsLookedAtAgain(t *testin
 	w.paid(in)
 	w.sound()
 }
+
+// TestR05_HeadOnABranchThatOthersHaveLeftSettlesNothing: the block that the node calls final is
+// below those that are remembered by now, and its head is not: that is on another branch.
+func TestR05_HeadOnABranchThatOthersHaveLeftSettlesNothing(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		keep := int64(256)
+		w.set.change = func(c *outgoing.Config) {
+			c.Trail = func(context.Context) ([]chain.Block, error) { return w.blocks(keep), nil }
+		}
+		w.restart()
+		node := w.chain.NewNode()
+		w.client.fullClient = node.Client().(fullClient)
+		start := w.clock()
+		in := w.submit(w.intent("a", coin))
+		w.run(12)
+		require.Equal(t, outgoing.Final, w.state("a"))
+		head := w.chain.Height()
+		node.Freeze()
+		w.evict(w.last("a").Tx)
+		w.chain.Mine(20)
+		keep = w.chain.Height() - head + 3
+		require.NoError(t, w.Net.Recheck(w.ctx, start))
+		for range 5 {
+			w.advance(time.Minute)
+			require.ErrorIs(t, w.step(), chain.ErrBehind, "it says that all is well")
+		}
+		require.False(t, w.get("a").Due.IsZero(), "somebody has to look")
+		w.unpaid(in)
+		node.Honest()
+		w.run(40)
+		w.paid(in)
+		require.Equal(t, outgoing.Final, w.state("a"))
+		w.sound()
+	})
+}
+
+// TestR05_OneOrderInABlockThatWasReadOtherwiseKeepsNoOthers: the reader of deposits has failed
+// since it read a block that was replaced. The order in that block waits; those after it are
+// sent again and told of.
+func TestR05_OneOrderInABlockThatWasReadOtherwiseKeepsNoOthers(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		var read []chain.Block
+		w.set.change = func(c *outgoing.Config) {
+			c.Trail = func(context.Context) ([]chain.Block, error) { return read, nil }
+		}
+		w.restart()
+		w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.chain.Mine(1)
+		read = w.blocks(256)
+		read[len(read)-1].Hash = "left"
+		w.run(12)
+		require.Equal(t, outgoing.Executed, w.state("a"))
+		b := w.submit(w.intent("b", coin))
+		w.run(12)
+		w.paid(b)
+		require.Equal(t, outgoing.Executed, w.state("b"), "its owner is told that it is paid")
+		w.advance(time.Minute)
+		require.ErrorIs(t, w.step(), chain.ErrBehind)
+		read = w.blocks(256)
+		w.run(2)
+		require.Equal(t, outgoing.Final, w.state("a"))
+		require.Equal(t, outgoing.Final, w.state("b"))
+		w.sound()
+	})
+}
+
+// TestR05_SettledOrderThatWaitsAgainIsReopenedOnAYoungChain: it is in no block, and the first
+// block of all is remembered.
+func TestR05_SettledOrderThatWaitsAgainIsReopenedOnAYoungChain(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.set.change = func(c *outgoing.Config) {
+			c.Trail = func(context.Context) ([]chain.Block, error) {
+				return append([]chain.Block{{Hash: "genesis"}}, w.blocks(256)...), nil
+			}
+		}
+		w.restart()
+		start := w.clock()
+		in := w.submit(w.intent("a", coin))
+		w.run(12)
+		require.Equal(t, outgoing.Final, w.state("a"))
+		_, err := w.chain.ReorgTo(int(w.chain.Height()-1), 0)
+		require.NoError(t, err)
+		require.NoError(t, w.Net.Recheck(w.ctx, start))
+		w.advance(time.Minute)
+		require.NoError(t, w.step())
+		w.run(40)
+		w.paid(in)
+		require.Equal(t, outgoing.Final, w.state("a"))
+		w.sound()
+	})
+}

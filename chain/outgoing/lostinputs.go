@@ -158,7 +158,10 @@ func (n *Sender) inputGoneForGood(ctx context.Context, j *claimedIntent, a *atte
 		}
 		tip, err := n.Client.Tip(ctx)
 		if err == nil {
-			err = n.branch(ctx, tip.Head, &attempt{tx: source.Tx, st: st[0]})
+			by := &attempt{tx: source.Tx, st: st[0]}
+			if err = n.branch(ctx, tip.Head, by); err == nil {
+				err = by.left
+			}
 		}
 		return err == nil, err
 	}

@@ -18,7 +18,8 @@ type attempt struct {
 	v       AttemptRow
 	version int64
 	st      chain.Status
-	ahead   bool // deposits of its block were not read yet
+	ahead   bool  // deposits of its block were not read yet
+	left    error // the node that said so may be on a branch that was left
 }
 
 // mined is the hash under which the attempt is in a block: another one where
@@ -234,6 +235,11 @@ const stuckShown = 6 * time.Hour
 
 // advance takes an intent on its way one step further.
 func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt) error {
+	for _, a := range atts {
+		if a.left != nil {
+			return a.left
+		}
+	}
 	if j.v.State == Final {
 		return n.recheck(ctx, j, atts)
 	}
