@@ -255,14 +255,12 @@ func sweepOf(intent string) (funding int, sweep string, err error) {
 // the last one. Whoever set the cost of one aside may have died before it was handed over,
 // or sleeps and does so later: once it was handed over and called back, its id has no
 // effect any more, and what was set aside is given back as ever. Where it is being sent
-// already, it is. undone says that the last one was not sent and never will be.
+// already, it is. One more than is counted is looked at, as one that could not be paid for is
+// counted no more. undone says that the last one was not sent and never will be.
 func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledger.Amount) (undone bool, err error) {
-	ids := make([]string, s.Fundings)
+	ids := make([]string, s.Fundings+1)
 	for i := range ids {
 		ids[i] = gasID(i+1, id)
-	}
-	if len(ids) == 0 {
-		return false, nil // none was asked for
 	}
 	rows, err := t.cfg.Store.Rows(ctx, Reservations.Table, storage.Keys(storage.Tenant(s.Tenant), ids...)...)
 	if err != nil {
@@ -279,8 +277,8 @@ func (t *Treasury) callOff(ctx context.Context, id string, s Sweep, amount ledge
 		return false, err
 	}
 	for i, id := range ids {
-		last := i == len(ids)-1
-		if set[id] && !open[id] {
+		last := i == s.Fundings-1
+		if set[id] && !open[id] || i == s.Fundings && !set[id] {
 			continue
 		}
 		counted := ledger.Amount(1) // what an earlier one counted towards the day's limit is not known

@@ -1,8 +1,8 @@
 package treasury_test
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,9 +12,9 @@ import (
 )
 
 // A process sleeps after it decided on a sweep's gas transfer. Another one finds that the
-// operator's coins do not cover it, so that it is no transfer of the sweep any more; the
-// address gets gas by other means, and the sweep lands. The first process wakes, sets the
-// cost aside and dies before it hands the transfer over: that is given back.
+// operator's coins do not cover it, so that it is no transfer of the sweep any more. The first
+// process wakes once they do, sets the cost aside and dies before it hands the transfer over.
+// The address gets gas by other means: once the sweep has landed, the cost is given back.
 func TestW02_GasThatCouldNotBePaidForIsCalledOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
@@ -25,25 +25,24 @@ func TestW02_GasThatCouldNotBePaidForIsCalledOff(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 0, treasury.Sweeps.Value(rows[0]).Fundings)
 	require.Equal(t, treasury.SweepDeferred, treasury.Sweeps.Value(rows[0]).State)
+	late := "gas/1/" + rows[0].ID
+	float, at, _, err := treasury.GasFloats.One(t.Context(), w.store, storage.Tenant(w.tenant), "ETH")
+	require.NoError(t, err)
+	float.Asset, float.Reserved, float.Count = "ETH", float.Reserved+1000, float.Count+1
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "late", Partition: storage.Tenant(w.tenant), Put: []storage.Row{
+			treasury.GasFloats.Row("ETH", at.Version, time.Time{}, float),
+			treasury.Reservations.Row(late, 0, time.Time{}, treasury.Reservation{Asset: "ETH", Amount: 1000, Since: w.clock.Now(), Open: true}),
+		},
+	}))
 	_, err = w.chain.Fund(chain.Address(p.Address), "ETH", dec("0.01"))
 	require.NoError(t, err)
-	w.hours(2)
 	w.mine(30)
-	w.hours(2)
+	w.hours(4)
 	w.fund("1")
-	w.hours(2)
-	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
-	late := chain.Intent{
-		ID: "gas/1/" + rows[0].ID, Purpose: chain.ForGas, Tenant: w.tenant, Network: w.n, Currency: "ETH",
-		To: chain.Address(p.Address), Amount: 5000, Confirmations: 1,
-	}
-	w.store.fail = func(c *storage.Change) bool {
-		w.store.dead = strings.HasPrefix(c.ID, "out/submit/")
-		return w.store.dead
-	}
-	require.Error(t, w.app.Treasury.Submit(t.Context(), late))
 	w.hours(4)
 	w.mine(30)
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
 	w.conserved("ETH", "USDTERC20")
 	w.released()
 }

@@ -99,4 +99,11 @@ var treasuryOmissions = []Bug{
 		What:    "a sweep is given up on the word of a node on a branch that was left",
 		Package: "wallet/treasury", Test: "TestR05_SweepIsNotGivenUpOnTheWordOfANodeOnABranchThatWasLeft",
 	},
+	{
+		ID: "omit-treasury-not-paid-for", File: "wallet/treasury/funding.go",
+		Old:     "ids := make([]string, s.Fundings+1)",
+		New:     "ids := make([]string, s.Fundings)",
+		What:    "gas that could not be paid for at first, and is set aside by one who has slept, stays so",
+		Package: "wallet/treasury", Test: "TestW02_GasThatCouldNotBePaidForIsCalledOff",
+	},
 }
