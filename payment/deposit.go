@@ -134,11 +134,12 @@ func (x *decision) assign(e *entry, s *incoming.Sighting, wasLive bool) {
 	}
 }
 
-// turnsOut says that a deposit which was first seen late is in a block that is
-// dated in time.
+// turnsOut says that a deposit which was first seen late, or came back late while the node
+// had no new blocks, is in a block that is dated in time.
 func (x *decision) turnsOut(d *Deposit, s *incoming.Sighting) bool {
+	dated := !d.BlockTime.IsZero() && d.BlockTime.Before(x.p.ExpiresAt)
 	return x.p.ID != "" && !s.Unproven && d.Currency == x.p.Currency &&
-		!d.FirstSeen.Before(x.p.ExpiresAt) && x.eligible(d, false)
+		(dated || !d.FirstSeen.Before(x.p.ExpiresAt)) && x.eligible(d, false)
 }
 
 // first is the role of a deposit that was never seen before.

@@ -146,6 +146,34 @@ func TestD17_FloatingDepositThatTurnsOutInTime(t *testing.T) {
 	require.Equal(t, scenario("c −0.05, w +0.0495, P +0.0005"), h.posted())
 }
 
+// TestD17_DepositThatWentAndCameBackTurnsOutInTime: it was seen in time, and for days the nodes
+// had no new block: it went from their mempools and came back. Its block is dated in time, so
+// that it is credited, and not set aside.
+func TestD17_DepositThatWentAndCameBackTurnsOutInTime(t *testing.T) {
+	t.Parallel()
+	for _, dated := range []time.Duration{-time.Minute, 2 * holdFor} {
+		h := newShop(t)
+		p := h.create("100", usdt)
+		x := h.transfer(p, "100").seen()
+		h.after(2 * time.Hour)
+		x.gone()
+		require.Equal(t, Failed, h.get(p).Status)
+		h.after(26 * time.Hour)
+		x.seen()
+		require.Equal(t, RoleUnmatched, x.deposit().Role)
+		x.s.Height, x.s.BlockTime = 100, p.ExpiresAt.Add(dated)
+		require.NoError(t, x.tell(incoming.Final, true))
+		if dated > 0 {
+			require.Equal(t, RoleUnmatched, x.deposit().Role, "mined later: suspense")
+			require.Equal(t, Failed, h.get(p).Status)
+			continue
+		}
+		require.Equal(t, RoleInTime, x.deposit().Role)
+		require.Equal(t, Confirmed, h.get(p).Status)
+		require.Equal(t, InWallet, x.deposit().Booking)
+	}
+}
+
 // TestFM01_DepositIsJudgedAgainOnceItsTokenIsListed: it came as a token that no process
 // listed, and counts as what it is when one lists it.
 func TestFM01_DepositIsJudgedAgainOnceItsTokenIsListed(t *testing.T) {

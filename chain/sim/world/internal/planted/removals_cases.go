@@ -192,6 +192,13 @@ var caseRemovals = []Bug{
 		Package: "chain/outgoing", Test: "TestFQ09_NodeThatNamesAllFinalSettlesNothingBeforeItsDepth",
 	},
 	{
+		ID: "FD17-came-back", File: "payment/deposit.go",
+		Old:     "(dated || !d.FirstSeen.Before(x.p.ExpiresAt)) &&",
+		New:     "(dated && false || !d.FirstSeen.Before(x.p.ExpiresAt)) &&",
+		What:    "what went and came back after a day is set aside, though its block is dated in time",
+		Package: "payment", Test: "TestD17_DepositThatWentAndCameBackTurnsOutInTime",
+	},
+	{
 		ID: "FR05-branch", File: "chain/outgoing/poll.go",
 		Old:     "if err := n.branch(ctx, tip.Head, final...); err != nil {",
 		New:     "if err := n.branch(ctx, tip.Head); err != nil {",
