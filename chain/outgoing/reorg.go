@@ -112,11 +112,10 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 	final := n.final(j, &a.st)
 	reverted := !a.st.Executed && j.v.Purpose != chain.ForCancel // mined again, it did nothing
 	if a.st.State == chain.Included && (!reverted || !final) {
-		s := transition{op: OnRecheck}
 		if !final || a.ahead {
-			s.due = n.Now().Add(n.Poll)
+			return nil // the claim has made it due again after Poll
 		}
-		return n.commit(ctx, j, s)
+		return n.commit(ctx, j, transition{op: OnRecheck})
 	}
 	return n.reopen(ctx, j, atts, a)
 }
