@@ -73,8 +73,8 @@ install() {
 	fi
 }
 
-# Packages in which goroutines meet.
-race=(./storage/... ./chain/incoming/... ./chain/outgoing/... ./chain/sim/... ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... ./httpapi/... .)
+# Packages in which goroutines meet. In a world only one of them runs at a time.
+race=(./storage/... ./chain/incoming/... ./chain/outgoing/... ./chain/sim ./chain/keys/... ./chain/rates/... ./webhook/... ./withdrawal/... ./wallet/... ./payment/... ./httpapi/... .)
 
 say tools
 install
