@@ -1,9 +1,11 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -474,6 +476,15 @@ const (
 	// valid for a time, which is over, and By is empty.
 	Conflicted State = "conflicted"
 )
+
+// AtHeight finds a height in blocks that are sorted by height.
+func AtHeight(blocks []Block, height int64) (b Block, found bool) {
+	i, found := slices.BinarySearchFunc(blocks, height, func(b Block, height int64) int { return cmp.Compare(b.Height, height) })
+	if found {
+		b = blocks[i]
+	}
+	return b, found
+}
 
 // Status is one attempt's state at the node's head.
 type Status struct {

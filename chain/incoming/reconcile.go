@@ -91,8 +91,8 @@ func (n *Network) reconcile(ctx context.Context) (found int, err error) {
 // change, rounds are a fifth of RoundEvery apart.
 func (n *Network) due(at chain.Block, trail []chain.Block) bool {
 	l := &n.round
-	i, known := slices.BinarySearchFunc(trail, l.at.Height, func(b chain.Block, h int64) int { return int(b.Height - h) })
-	if l.at.Hash != "" && (l.at.Height > at.Height || known && trail[i].Hash != l.at.Hash) {
+	read, known := chain.AtHeight(trail, l.at.Height)
+	if l.at.Hash != "" && (l.at.Height > at.Height || known && read.Hash != l.at.Hash) {
 		*l = round{tried: l.tried, count: l.count}
 	}
 	now := n.cfg.Now()

@@ -1,9 +1,7 @@
 package incoming
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,15 +66,15 @@ func (t Trail) Blocks() ([]chain.Block, error) {
 	return out, nil
 }
 
-// Leaves reports whether a block is on another branch: the trail has another one at its
-// height. Of heights that it does not have it says nothing.
+// Leaves reports whether the trail has another block at a block's height. It is false for a
+// height that the trail does not have.
 func (t Trail) Leaves(b chain.Block) (bool, error) {
 	blocks, err := t.Blocks()
 	if err != nil || b.Hash == "" {
 		return false, err
 	}
-	i, known := slices.BinarySearchFunc(blocks, b.Height, func(r chain.Block, height int64) int { return cmp.Compare(r.Height, height) })
-	return known && blocks[i].Hash != b.Hash, nil
+	read, known := chain.AtHeight(blocks, b.Height)
+	return known && read.Hash != b.Hash, nil
 }
 
 // block reads one entry: height, hash and time.

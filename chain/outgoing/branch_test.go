@@ -22,6 +22,14 @@ func (w *world) blocks(keep int64) (out []chain.Block) {
 	return out
 }
 
+// reads starts a process whose reader of deposits has read these blocks.
+func (w *world) reads(trail func() []chain.Block) {
+	w.set.change = func(c *outgoing.Config) {
+		c.Trail = func(context.Context) ([]chain.Block, error) { return trail(), nil }
+	}
+	w.restart()
+}
+
 // TestR05_NodeOnABranchThatOthersHaveLeftSettlesNothing: a reorg past finality takes a payout
 // away, and the node of one process stays behind. What it calls final is not settled again,
 // neither while its branch is remembered nor when the chain has long gone on.
@@ -29,10 +37,7 @@ func TestR05_NodeOnABranchThatOthersHaveLeftSettlesNothing(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []int64{256, 8} {
 		families(t, func(t *testing.T, w *world) {
-			w.set.change = func(c *outgoing.Config) {
-				c.Trail = func(context.Context) ([]chain.Block, error) { return w.blocks(keep), nil }
-			}
-			w.restart()
+			w.reads(func() []chain.Block { return w.blocks(keep) })
 			node := w.chain.NewNode()
 			w.client.fullClient = node.Client().(fullClient)
 			start := w.clock()
@@ -64,10 +69,7 @@ func TestR05_NodeOnABranchThatOthersHaveLeftSettlesNothing(t *testing.T) {
 func TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
-		w.set.change = func(c *outgoing.Config) {
-			c.Trail = func(context.Context) ([]chain.Block, error) { return w.blocks(256), nil }
-		}
-		w.restart()
+		w.reads(func() []chain.Block { return w.blocks(256) })
 		node := w.chain.NewNode()
 		w.client.fullClient = node.Client().(fullClient)
 		in := w.submit(w.intent("a", coin))
@@ -94,10 +96,7 @@ func TestR05_SettledBeforeItsBlockWasReadIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
 		read := w.blocks(256)
-		w.set.change = func(c *outgoing.Config) {
-			c.Trail = func(context.Context) ([]chain.Block, error) { return read, nil }
-		}
-		w.restart()
+		w.reads(func() []chain.Block { return read })
 		in := w.submit(w.intent("a", coin))
 		w.run(12)
 		require.Equal(t, outgoing.Final, w.state("a"))
@@ -125,10 +124,7 @@ func TestR05_OrderWhoseBlockNobodyReadsIsLookedAtForHours(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
 		read := w.blocks(256)
-		w.set.change = func(c *outgoing.Config) {
-			c.Trail = func(context.Context) ([]chain.Block, error) { return read, nil }
-		}
-		w.restart()
+		w.reads(func() []chain.Block { return read })
 		w.submit(w.intent("a", coin))
 		w.run(12)
 		require.Equal(t, outgoing.Final, w.state("a"))
@@ -178,10 +174,7 @@ func TestR05_HeadOnABranchThatOthersHaveLeftSettlesNothing(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
 		keep := int64(256)
-		w.set.change = func(c *outgoing.Config) {
-			c.Trail = func(context.Context) ([]chain.Block, error) { return w.blocks(keep), nil }
-		}
-		w.restart()
+		w.reads(func() []chain.Block { return w.blocks(keep) })
 		node := w.chain.NewNode()
 		w.client.fullClient = node.Client().(fullClient)
 		start := w.clock()
@@ -215,10 +208,7 @@ func TestR05_OneOrderInABlockThatWasReadOtherwiseKeepsNoOthers(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
 		var read []chain.Block
-		w.set.change = func(c *outgoing.Config) {
-			c.Trail = func(context.Context) ([]chain.Block, error) { return read, nil }
-		}
-		w.restart()
+		w.reads(func() []chain.Block { return read })
 		w.submit(w.intent("a", coin))
 		require.NoError(t, w.step())
 		w.chain.Mine(1)
@@ -245,12 +235,7 @@ func TestR05_OneOrderInABlockThatWasReadOtherwiseKeepsNoOthers(t *testing.T) {
 func TestR05_SettledOrderThatWaitsAgainIsReopenedOnAYoungChain(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
-		w.set.change = func(c *outgoing.Config) {
-			c.Trail = func(context.Context) ([]chain.Block, error) {
-				return append([]chain.Block{{Hash: "genesis"}}, w.blocks(256)...), nil
-			}
-		}
-		w.restart()
+		w.reads(func() []chain.Block { return append([]chain.Block{{Hash: "genesis"}}, w.blocks(256)...) })
 		start := w.clock()
 		in := w.submit(w.intent("a", coin))
 		w.run(12)

@@ -69,7 +69,7 @@ func (n *Sender) take(j *claimedIntent, coins []storage.Row, s *transition) {
 	}
 }
 
-// lacks tells why the coins of one transaction are too few for a draft: coins are being
+// lacks tells why the coins of one transaction are too few for a candidate: coins are being
 // merged, they have to be, or there are none.
 func (n *Sender) lacks(ctx context.Context, d *candidate, free []storage.Row, cause error) error {
 	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.members) > 0 {

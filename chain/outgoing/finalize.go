@@ -358,7 +358,7 @@ func (n *Sender) buildReplacement(ctx context.Context, j *claimedIntent, d *cand
 	return s, err
 }
 
-// outbid draws a draft at a price that nodes take in the place of what they have: that of
+// outbid builds a candidate at a price that nodes take in the place of what they have: that of
 // over, or the one of now where it is nil, and what builders add for each time.
 func (n *Sender) outbid(ctx context.Context, j *claimedIntent, d *candidate, p *attemptSummary, over *chain.Fee) (s transition, err error) {
 	if d.fee, err = n.price(ctx, j, d.intent, over); err != nil {
@@ -398,7 +398,7 @@ const maxRises = 4
 // ratio of any two sizes.
 const mostRises = 40
 
-// refused reports whether nodes that have an open attempt would refuse the draft: it
+// refused reports whether nodes that have an open attempt would refuse the candidate: it
 // spends the same and pays no more. They do not have one that was rejected. On account
 // networks they compare the price of gas, which Order.Attempt raises: what uses a nonce up
 // takes less gas than a payment, and costs less at a higher price.
@@ -413,7 +413,7 @@ func (n *Sender) refused(d *candidate, p *attemptSummary) bool {
 	})
 }
 
-// rises raises the price of a draft that nodes would refuse, an eighth at a time as builders
+// rises raises the price of a candidate that nodes would refuse, an eighth at a time as builders
 // do. A transaction to ourselves is much smaller than one that pays many, and needs many rises.
 func (n *Sender) rises(d *candidate, p *attemptSummary) {
 	for d.rise++; d.rise < mostRises; d.rise++ {

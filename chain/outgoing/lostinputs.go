@@ -48,7 +48,7 @@ func (n *Sender) heldCoins(ctx context.Context, intent string) ([]string, error)
 // errMayLand: nothing may be sent in the place of what was signed.
 var errMayLand = errors.New("outgoing: a transaction of which every coin is gone may still land")
 
-// replaceLostInputs makes the draft of a replacement one that does without the coins that
+// replaceLostInputs makes the candidate of a replacement one that does without the coins that
 // are gone. ended says that no attempt can land any more, and that the intent
 // goes another way now.
 func (n *Sender) replaceLostInputs(ctx context.Context, j *claimedIntent, p *attemptSummary, d *candidate) (ended bool, err error) {

@@ -67,7 +67,7 @@ func (e *crowd) Error() string { return fmt.Sprintf("outgoing: its coins take %d
 // Unwrap: at present the coins of one transaction are too few.
 func (e *crowd) Unwrap() error { return chain.ErrShort }
 
-// crowded asks whether merges let a draft be paid that the coins of one transaction are too
+// crowded asks whether merges let a candidate be paid that the coins of one transaction are too
 // few for, and returns cause where they do not. The error is a *crowd where they do.
 func (n *Sender) crowded(ctx context.Context, d *candidate, free []storage.Row, cause error) error {
 	most := n.MaxInputs

@@ -270,7 +270,7 @@ type candidate struct {
 	built   chain.Unsigned
 }
 
-// selectInputs completes a draft and returns what its reservation writes.
+// selectInputs completes a candidate and returns what its reservation writes.
 func (n *Sender) selectInputs(ctx context.Context, j *claimedIntent, d *candidate) (transition, error) {
 	s := transition{op: OnReserve, due: n.Now().Add(n.Lease)}
 	var err error
@@ -363,7 +363,7 @@ func (n *Sender) verifyOutputs(d *candidate, u *chain.Unsigned, wrong func(strin
 	return nil
 }
 
-// bindInputs commits the draft as the intent's plan, with its reservations.
+// bindInputs commits the candidate as the intent's plan, with its reservations.
 func (n *Sender) bindInputs(ctx context.Context, j *claimedIntent, d *candidate, s transition) error {
 	p := plan{
 		Intent: d.intent, Also: also(d.members), Number: d.number, Fee: d.fee, Unsigned: d.built, Nonce: d.nonce,

@@ -152,14 +152,14 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 	if len(answers) != len(ask) {
 		return nil, nil, fmt.Errorf("outgoing: status on %s: %w: %d answers to %d questions", n.info.Code, chain.ErrNode, len(answers), len(ask))
 	}
-	job := map[string]*claimedIntent{}
+	claimed := map[string]*claimedIntent{}
 	for _, j := range jobs {
-		job[j.id] = j
+		claimed[j.id] = j
 	}
 	var final []*attempt // or settled already
 	for i := range answers {
 		open[i].st = answers[i]
-		if a := open[i]; a.st.State != chain.Unknown && (a.v.State == AttemptFinal || n.final(job[a.v.Intent], &a.st)) {
+		if a := open[i]; a.st.State != chain.Unknown && (a.v.State == AttemptFinal || n.final(claimed[a.v.Intent], &a.st)) {
 			final = append(final, a)
 		}
 	}

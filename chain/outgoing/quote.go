@@ -48,7 +48,7 @@ func (n *Sender) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, mer
 	return fee, merges, err
 }
 
-// sketch builds a draft of as many free coins as it takes.
+// sketch builds a candidate of as many free coins as it takes.
 func (n *Sender) sketch(ctx context.Context, d *candidate, free []storage.Row) (chain.Unsigned, error) {
 	free, take, err := n.choose(d, free)
 	for ; err == nil; take++ {

@@ -324,12 +324,12 @@ func (t *Treasury) void(ctx context.Context, in chain.Intent, set bool) (off boo
 	if off, err = t.Cancel(ctx, in.Network, in.ID); err != nil || !off {
 		return off, err
 	}
-	return off, t.neverSet(ctx, in)
+	return off, t.endCalledOff(ctx, in)
 }
 
-// neverSet ends the reservation of an order that was called back, also before anything was
+// endCalledOff ends the reservation of an order that was called back, also before anything was
 // set aside for it.
-func (t *Treasury) neverSet(ctx context.Context, in chain.Intent) error {
+func (t *Treasury) endCalledOff(ctx context.Context, in chain.Intent) error {
 	p := storage.Tenant(in.Tenant)
 	gas, err := t.cfg.Registry.Gas(in.Network)
 	if err != nil {
@@ -340,13 +340,13 @@ func (t *Treasury) neverSet(ctx context.Context, in chain.Intent) error {
 		if err != nil || found && !r.Open {
 			return storage.Change{}, err
 		}
-		c := storage.Change{ID: fmt.Sprintf("never/%s/%d", in.ID, row.Version), Partition: p}
+		c := storage.Change{ID: fmt.Sprintf("called-off/%s/%d", in.ID, row.Version), Partition: p}
 		if !found {
 			c.Put = []storage.Row{Reservations.Row(in.ID, 0, time.Time{}, Reservation{Asset: gas.Code, Since: t.cfg.Now()})}
 			return c, nil
 		}
 		float, err := t.freed(ctx, p, r)
-		c.ID = fmt.Sprintf("never/%s/%d/%d", in.ID, row.Version, float.Version)
+		c.ID = fmt.Sprintf("called-off/%s/%d/%d", in.ID, row.Version, float.Version)
 		in.Amount = r.Counted // nothing was sent: all of it
 		c.Level, r.Open = uncounted(in, r, 0), false
 		c.Put = []storage.Row{float, Reservations.Row(in.ID, row.Version, row.Due, r)}

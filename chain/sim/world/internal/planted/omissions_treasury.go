@@ -87,7 +87,7 @@ var treasuryOmissions = []Bug{
 	},
 	{
 		ID: "omit-treasury-never-set", File: "wallet/treasury/funding.go",
-		Old:     "	return off, t.neverSet(ctx, in)\n",
+		Old:     "	return off, t.endCalledOff(ctx, in)\n",
 		New:     "	return off, nil\n",
 		What:    "gas that is set aside after its sweep has ended stays set aside",
 		Package: "wallet/treasury", Test: "TestW02_GasThatIsHandedOverAfterItsSweepHasNoEffect",
@@ -105,5 +105,12 @@ var treasuryOmissions = []Bug{
 		New:     "ids := make([]string, s.Fundings)",
 		What:    "gas that could not be paid for at first, and is set aside by one who has slept, stays so",
 		Package: "wallet/treasury", Test: "TestW02_GasThatCouldNotBePaidForIsCalledOff",
+	},
+	{
+		ID: "omit-treasury-set-aside-after", File: "wallet/treasury/funding.go",
+		Old:     "err != nil || !off {\n		return off, err",
+		New:     "err != nil || !off || set {\n		return off, err",
+		What:    "gas that is set aside after its order was called off stays set aside",
+		Package: "wallet/treasury", Test: "TestW02_GasThatIsSetAsideAfterItWasCalledOffIsGivenBack",
 	},
 }
