@@ -31,7 +31,11 @@ import (
 // U01: many migrators of a new file at once, and again.
 func TestU01_ManyMigrators(t *testing.T) {
 	t.Parallel()
-	for range 20 { // SQLite locks some of them out of a new file, not each time
+	rounds := 20 // SQLite locks some of them out of a new file, not each time
+	if testing.Short() {
+		rounds = 3
+	}
+	for range rounds {
 		path := filepath.Join(t.TempDir(), "x.db")
 		var wg sync.WaitGroup
 		for range 6 {
@@ -194,6 +198,9 @@ func schemaOf(t *testing.T, db *sqlx.DB) map[string][]string {
 // U01: a file whose domain tables were made from their declarations, before
 // there was a migration for them, is brought up with what is in it.
 func TestU01_FileFromBeforeTheDomainMigration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, many statements")
+	}
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "old.db")
 	require.NoError(t, sqlite.Migrate(ctx, path, storagetest.Tables()...))
