@@ -32,13 +32,16 @@ import (
 //     not so. Holds, seals of journals, reconciliation and the signer's own limits bound it.
 //   - bookkeeping: an edit may delay or show something wrong. It never pays.
 var classes = map[string]struct{ authority, witness, bookkeeping string }{
-	"idempotency":   {bookkeeping: "fingerprint response created_at"},
-	"activity":      {authority: "kind status currency amount fee net address", bookkeeping: "tx_hash reference created_at updated_at metadata"},
-	"counters":      {bookkeeping: "value"},
-	"stream_events": {bookkeeping: "kind object at data"},
-	"streams":       {bookkeeping: "last"},
-	"seals":         {authority: "number sealed_at ranges marks hash mac"},
-	"seal_heights":  {authority: "account asset seq"},
+	"idempotency":     {bookkeeping: "fingerprint response created_at"},
+	"activity":        {authority: "kind status currency amount fee net address", bookkeeping: "tx_hash reference created_at updated_at metadata"},
+	"counters":        {bookkeeping: "value"},
+	"stream_events":   {bookkeeping: "kind object at data"},
+	"streams":         {bookkeeping: "last"},
+	"consumers":       {bookkeeping: "since created_at"},
+	"consumer_places": {bookkeeping: "consumer seen tries error updated_at"},
+	"dead_letters":    {bookkeeping: "consumer number object kind error at"},
+	"seals":           {authority: "number sealed_at ranges marks hash mac"},
+	"seal_heights":    {authority: "account asset seq"},
 	"sightings": {
 		witness:     "network tx ordinal generation state address tenant purpose currency contract exact amount height block_hash block_time final_at internal unproven",
 		bookkeeping: "from_address memo first_seen inherited_from spends forward forward_tx forward_fee",

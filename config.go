@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -119,7 +120,13 @@ type Config struct {
 	// Workers are due work of the host's own, done by Run and Step beside the
 	// App's: such as httpapi/auth's Purge. Defaults to none.
 	Workers []Worker
-	// Retention says what is forgotten when. Defaults to keeping everything.
+	// Consumers are code of the host that hears what happens to its tenants: each change of
+	// a payment, a deposit, a withdrawal and a transfer, in order. On a SQL database it is
+	// handled exactly once with what the consumer writes there: see storage/stream. Defaults
+	// to none.
+	Consumers []stream.Consumer
+	// Retention says what is forgotten when. Defaults to keeping everything but events that
+	// every consumer has handled.
 	Retention Retention
 	// SealEvery is how often each tenant's journal is sealed, so that Verify finds
 	// what somebody edited in the database: see storage/seal. It costs a few reads
@@ -183,6 +190,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Grace == 0 {
 		c.Grace = 30 * time.Second
+	}
+	if c.Retention.Stream == 0 {
+		c.Retention.Stream = 30 * 24 * time.Hour
 	}
 	if c.SealEvery == 0 {
 		c.SealEvery = time.Hour

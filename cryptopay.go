@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/move"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -30,9 +31,11 @@ type App struct {
 	Withdrawals *withdrawal.Service
 	Wallets     *wallet.Service
 	Webhooks    *webhook.Service
-	Treasury    *treasury.Treasury
-	Addresses   *incoming.Pool
-	Operate     *Operate
+	// Events hands what happens to consumers; its dead letters are seen to by operators.
+	Events    *stream.Service
+	Treasury  *treasury.Treasury
+	Addresses *incoming.Pool
+	Operate   *Operate
 
 	cfg      Config
 	networks []*network
@@ -59,7 +62,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table})
+		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -72,7 +75,7 @@ func New(cfg Config) (*App, error) {
 	a := &App{
 		cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}, identity: &identity{}, mandateKeys: MandateKeys(cfg.Keys...),
 	}
-	for _, build := range []func() error{a.shared, a.chains, a.domains} {
+	for _, build := range []func() error{a.shared, a.chains, a.domains, a.consumers} {
 		if err := build(); err != nil {
 			return nil, fmt.Errorf("cryptopay: %w", err)
 		}
@@ -95,7 +98,7 @@ func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := move.Unfinished(ctx, a.cfg.Store); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{a.sameKeys, a.served, a.list, a.inheritHalts, a.sayAbilities, a.sayUnsealed} {
+	for _, step := range []func(context.Context) error{a.sameKeys, a.served, a.list, a.inheritHalts, a.sayAbilities, a.sayUnsealed, a.Events.Register} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -78,6 +78,7 @@ func TestWalls(t *testing.T) {
 		"ledger":         {},
 		"storage":        {"ledger"},
 		"storage/seal":   {"storage", "ledger"},
+		"storage/stream": {"storage", "ledger"},
 		"storage/tally":  {"storage", "ledger"},
 		"storage/memory": {"storage", "storage/verdict", "ledger"},
 		"chain":          {"ledger", "chain/internal/proof"},
@@ -96,12 +97,12 @@ func TestWalls(t *testing.T) {
 		"webhook":          {"storage", "ledger", "internal/fairpool", "internal/safehttp", "internal/secret"},
 		"chain/sim/remote": {"chain", "chain/internal/proof", "chain/sim", "internal/safehttp", "storage", "ledger"},
 		"payment": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
-		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
+		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
 		"httpapi/auth":             {"storage", "ledger", "internal/fault"},
 		"httpapi/limit":            {},
 		"httpapi/limit/redislimit": {"httpapi/limit"},

@@ -26,6 +26,10 @@ type Retention struct {
 	// FailedEvents is the same for those whose whole schedule was tried; they can
 	// be replayed as long as they are kept. At least 24 hours.
 	FailedEvents time.Duration
+	// Stream is how long an event stays after every consumer has handled it: for consumers
+	// to come, and for App.Subscribe. At least 24 hours. Defaults to 30 days; below 0 is for
+	// ever.
+	Stream time.Duration
 }
 
 func (r Retention) check() error {
@@ -33,6 +37,9 @@ func (r Retention) check() error {
 		if d != 0 && d < storage.OnceFor {
 			return fmt.Errorf("cryptopay: Config.Retention keeps rows for %s: say at least %s, or 0 to keep them", d, storage.OnceFor)
 		}
+	}
+	if 0 < r.Stream && r.Stream < storage.OnceFor {
+		return fmt.Errorf("cryptopay: Config.Retention.Stream keeps events for %s: say at least %s, or below 0 to keep them", r.Stream, storage.OnceFor)
 	}
 	return nil
 }
@@ -44,7 +51,7 @@ const (
 
 // retention is the worker that purges, where anything is to be purged.
 func (a *App) retention() []Worker {
-	if a.cfg.Retention == (Retention{}) {
+	if a.cfg.Retention.Events == 0 && a.cfg.Retention.FailedEvents == 0 {
 		return nil
 	}
 	r := &round{a: a, every: retainEvery, batch: retainBatch, tenant: a.purge}

@@ -63,7 +63,7 @@ func TestX03_RetentionTouchesNothingThatLives(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 33, "ETH")
 	h.configure = func(c *cryptopay.Config) {
-		c.Retention = cryptopay.Retention{Events: 30 * 24 * time.Hour, FailedEvents: 90 * 24 * time.Hour}
+		c.Retention = cryptopay.Retention{Events: 30 * 24 * time.Hour, FailedEvents: 90 * 24 * time.Hour, Stream: -1}
 	}
 	h.restart()
 	pay := func(reference string, late bool) payment.Payment {

@@ -80,6 +80,7 @@ func (a *App) work() []Worker {
 		Worker{Name: "idempotency", Every: time.Minute, Step: a.forget},
 		Worker{Name: "counters", Every: time.Minute, Step: (&counting{a: a}).step},
 	)
+	all = append(all, a.streams()...)
 	all = append(all, a.costWorkers()...)
 	all = append(all, a.retention()...)
 	all = append(all, a.seals()...)

@@ -119,10 +119,14 @@ func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput,
 		}
 		x := &decision{p: p, env: env{rules: s.rules(p.Network)}}
 		row := storage.Activities.Row(p.ID, 0, time.Time{}, x.activity())
+		made, err := told(&p, "", p.CreatedAt)
+		if err != nil {
+			return storage.Change{}, err
+		}
 		c := storage.Change{
 			ID: s.c.NewID(), Partition: part, Require: []storage.Guard{guard},
 			Put:   []storage.Row{Payments.Row(p.ID, 0, x.due(), p), row},
-			Count: Tally.Moved(nil, p.counted()),
+			Count: Tally.Moved(nil, p.counted()), Tell: []storage.Event{made},
 		}
 		return c, once.AddTo(&c, p.CreatedAt)
 	})

@@ -70,6 +70,7 @@ type decision struct {
 	version  int64    // of the payment's row
 	deposits []*entry // all counted ones, and the one that the fact is about; by first sighting
 	events   []storage.Row
+	told     []storage.Event
 	posts    []ledger.Tx
 	alerts   []Alert
 	touched  bool // written even where nothing else changed
@@ -316,6 +317,9 @@ func (x *decision) move(t Trigger, to Status) error {
 	from := x.p.Status
 	x.p.Status = to
 	x.sums()
+	if err := x.tellMove(from); err != nil {
+		return err
+	}
 	return x.statusEvent(from)
 }
 

@@ -107,6 +107,11 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 		if e.changed() {
 			e.d.UpdatedAt = x.now
 			c.Put = append(c.Put, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
+			events, err := e.tell(x.now)
+			if err != nil {
+				return c, err
+			}
+			c.Tell = append(c.Tell, events...)
 		} else if e.d.FactVersion != e.was.FactVersion {
 			told = append(told, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
 		}
@@ -128,7 +133,7 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 	if c.Put = append(c.Put, told...); len(c.Put) == 0 {
 		return c, nil
 	}
-	c.ID = s.c.NewID()
+	c.ID, c.Tell = s.c.NewID(), append(c.Tell, x.told...)
 	return c, s.guardWallets(ctx, tenant, x, &c)
 }
 

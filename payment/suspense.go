@@ -85,6 +85,9 @@ func (s *Service) unsuspend(ctx context.Context, tenant, id string, on func(cont
 		}
 		e.d.UpdatedAt = x.now
 		out = e.d
+		if c.Tell, err = e.tell(x.now); err != nil {
+			return storage.Change{}, err
+		}
 		c.Post, c.Count, c.Put = x.posts, tally.Entries(x.posts), []storage.Row{Deposits.Row(id, row.Version, time.Time{}, e.d)}
 		return c, nil
 	})

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -204,4 +205,14 @@ type Tx interface {
 	// Alone reports whether the transaction keeps every other writer of the
 	// database out, so that whatever has to be written has to be written in it.
 	Alone() bool
+}
+
+// Transactor is a Store over a database that can hold a host's tables, too.
+type Transactor interface {
+	// InTx begins a transaction, calls f, and commits it where f returns nil, else rolls it
+	// back. In f, s is the store inside of the transaction, with the rules of its WithTx: one
+	// tenant, and what is written last is held shortest. Nothing of that tenant may be
+	// written but through s; where the database has one writer, nothing at all. An error of
+	// the commit itself leaves open whether it happened.
+	InTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx, s Tx) error) error
 }

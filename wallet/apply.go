@@ -99,8 +99,13 @@ func (t *Transfer) settle(c *storage.Change, was *tally.Item, version int64, sca
 func (t *Transfer) end(c *storage.Change, was *tally.Item, version int64, scale uint8, now time.Time) error {
 	event, err := webhook.NewEvent(webhook.TransferStatusUpdate, t.ID, t.Seq, t.CallbackURL,
 		Update{Record: t.Record(scale), PreviousStatus: TransferPending}, now)
+	if err != nil {
+		return err
+	}
 	c.Count = append(Tally.Moved(was, t.counted()), tally.Entries(c.Post)...)
 	c.Put = append(c.Put, TransferRows.Row(t.ID, version, time.Time{}, *t), event)
+	told, err := t.told(version > 0, scale, now)
+	c.Tell = append(c.Tell, told)
 	return err
 }
 

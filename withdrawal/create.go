@@ -167,6 +167,11 @@ func (s *Service) creation(ctx context.Context, w Withdrawal, from payer, c *cha
 		w.Counter = counter(w.Currency, now)
 		change.Level = []storage.Level{{Name: w.Counter, Delta: int64(w.Requested), Max: int64(ceiling.Daily)}}
 	}
+	made, err := told(&w, "", c, now)
+	if err != nil {
+		return change, w, err
+	}
+	change.Tell = []storage.Event{made}
 	change.Put = []storage.Row{
 		Withdrawals.Row(w.ID, 0, now.Add(s.c.PickupDelay), w),
 		storage.Activities.Row(w.ID, 0, time.Time{}, activity(&w, c)),

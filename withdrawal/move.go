@@ -27,6 +27,7 @@ type move struct {
 	changed  bool      // w differs from what is stored
 	history  bool      // so does its line of the unified history
 	events   []storage.Row
+	told     []storage.Event
 	with     []storage.Row // of another withdrawal
 	post     []ledger.Tx
 	level    []storage.Level
@@ -63,7 +64,11 @@ func (m *move) step(trigger Trigger, to Status) error {
 		m.reason("")
 	}
 	row, err := event(&m.w, previous, m.c, m.now)
-	m.events = append(m.events, row)
+	if err != nil {
+		return err
+	}
+	made, err := told(&m.w, previous, m.c, m.now)
+	m.events, m.told = append(m.events, row), append(m.told, made)
 	return err
 }
 
@@ -138,8 +143,12 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 	if m.w.Status != Pending || m.w.Stage == Handed {
 		due = time.Time{}
 	}
+	events, err := m.tell()
+	if err != nil {
+		return storage.Change{}, err
+	}
 	c := storage.Change{
-		ID: s.c.NewID(), Partition: p, Require: m.require, Post: m.post, Level: m.level,
+		ID: s.c.NewID(), Partition: p, Require: m.require, Post: m.post, Level: m.level, Tell: events,
 		Count: slices.Concat(Tally.Moved(m.was.counted(), m.w.counted()), m.count, tally.Entries(m.post)),
 		Put:   append(append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)), m.with...),
 	}

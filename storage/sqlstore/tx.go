@@ -244,3 +244,38 @@ func (t *Tx) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) 
 	t.end()
 	return rows, errors.Join(unread, err)
 }
+
+var _ storage.Transactor = (*Store)(nil)
+
+// InTx implements storage.Transactor, on a connection of the writing pool.
+func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx, st storage.Tx) error) error {
+	return s.writing(ctx, func(ss *session) (err error) {
+		ss.lost = true // until the transaction has ended for sure
+		options := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+		if s.d.OneWriter {
+			options = nil
+		}
+		tx, err := ss.conn.BeginTxx(ctx, options)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if ss.lost && tx.Rollback() == nil {
+				ss.lost = false
+			}
+		}()
+		if s.d.OneWriter { // one that begins by reading could not write any more
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+TableName(storage.Streams.Table)+" WHERE 0"); err != nil {
+				return err
+			}
+		}
+		if err := f(ctx, tx.Tx, s.WithTx(tx.Tx)); err != nil {
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		ss.lost = false
+		return nil
+	})
+}

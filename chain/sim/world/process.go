@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,9 +17,13 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
+	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // process is one program with an App in it: a view of the store, nodes of its
@@ -151,6 +156,7 @@ func (p *process) start() error {
 			r.outside.judge.Alerted(a.Tenant, a.Deposit)
 		}
 	}
+	cfg.Consumers = []stream.Consumer{{Name: "host", Handle: r.hear}}
 	cfg.Retention = cryptopay.Retention{Events: r.keep, FailedEvents: r.keep}
 	if r.rate[Crumbs] > 0 && r.w.Seed%2 == 0 { // payouts of crumbs need merges
 		cfg.Outgoing.MaxInputs = 4
@@ -162,6 +168,26 @@ func (p *process) start() error {
 		return err
 	}
 	return p.app.Open(context.Background(), keys.Tables()...)
+}
+
+// hear is the host's consumer: what it hears, the judge does.
+func (r *run) hear(_ context.Context, _ stream.Tx, e stream.Event) error {
+	shop, _ := strings.CutPrefix(string(e.Partition), string(storage.Tenant("")))
+	t := judge.Told{Shop: shop, Number: e.Number, Object: e.Object}
+	switch b := e.Body.(type) {
+	case payment.Changed:
+		t.From, t.To = string(b.From), string(b.To)
+	case withdrawal.Changed:
+		t.From, t.To = string(b.From), string(b.To)
+	case wallet.TransferChanged: // made and ended in one
+		t.To = string(b.To)
+	case payment.DepositChanged:
+		if b.Booking == payment.InSuspense {
+			t.Suspense = b.DepositID
+		}
+	}
+	r.outside.judge.Heard(t)
+	return nil
 }
 
 func (p *process) registry() *chain.Registry {

@@ -99,6 +99,9 @@ func (w *witness) rows(c *storage.Change) {
 		delete(w.versions, k)
 		delete(w.due, k)
 	}
+	if len(c.Tell) > 0 {
+		w.versions[rowKey{storage.Streams.Table, c.Partition, storage.StreamID}]++
+	}
 	for i := range c.Put {
 		p := &c.Put[i]
 		w.versions[rowKey{p.Table, c.Partition, p.ID}] = p.Version + 1

@@ -33,6 +33,7 @@ func (j *Judge) ends(s *Scene) {
 			j.ask("I19", !shop.Deaf, l.Failed || s.Now.Sub(l.Created) < schedule, "webhook %s of %s is not delivered since %s: %d attempts, %s", l.ID, l.Object, l.Created, l.Attempts, l.Error)
 		}
 		j.complete(s, shop)
+		j.listened(s, shop)
 		j.setAside(s, shop)
 	}
 	for i := range s.Chains {

@@ -38,6 +38,7 @@ type history struct {
 	aside    int64    // for gas
 	sweeps   []string // of one address, at once
 	alerts   []string
+	deaf     bool              // its host heard of nothing
 	wrong    string            // with the source of prices
 	objects  map[string]string // of webhooks
 	scene    Scene
@@ -68,6 +69,9 @@ func (h *history) play() *Judge {
 	}
 	for _, id := range h.alerts {
 		j.Alerted("a", id)
+	}
+	if !h.deaf {
+		h.hear(j)
 	}
 	j.Frozen("w2", true) // it was cancelled then
 	for _, hook := range h.hooks {
@@ -408,4 +412,22 @@ func seal(id string, body []byte, attempt int) Hook {
 	header.Set("X-Signature", hex.EncodeToString(sum(body)))
 	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(sum(bytes.Join([][]byte{[]byte(id), []byte("1767323045"), body}, []byte(".")))))
 	return Hook{Shop: "a", Secret: "secret", Header: header, Body: body, At: at(5)}
+}
+
+// hear has the host hear how each object of the shop stands.
+func (h *history) hear(j *Judge) {
+	n := int64(0)
+	told := func(id, state string) {
+		n++
+		j.Heard(Told{Shop: h.shop().ID, Number: n, Object: id, To: state})
+	}
+	for _, p := range h.shop().Payments {
+		told(p.ID, p.Status)
+	}
+	for _, p := range h.shop().Payouts {
+		told(p.ID, p.Status)
+	}
+	for _, t := range h.shop().Transfers {
+		told(t.ID, t.Status)
+	}
 }

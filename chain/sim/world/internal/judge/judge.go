@@ -30,6 +30,7 @@ type Judge struct {
 	where       map[string]string            // address → the payment it was given to
 	letters     map[string]*letter           // webhooks by shop and id
 	merges      map[string]string            // by deposit: the event that told of its merge
+	hosts       map[string]*heard            // by shop: what its host's consumer heard
 	alerts      map[string]bool              // deposits in suspense that the host was alerted of, by shop and id
 	steps       map[string]int               // by deposit: events of what befell it
 	waits       map[string]waitTold          // by withdrawal
@@ -107,7 +108,7 @@ func (j *Judge) forget() {
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
 	j.frozen, j.transferred, j.reasons = map[string]bool{}, map[string]string{}, map[string]time.Time{}
 	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
-	j.waits = map[string]waitTold{}
+	j.waits, j.hosts = map[string]waitTold{}, map[string]*heard{}
 }
 
 // Tally is what was counted so far.

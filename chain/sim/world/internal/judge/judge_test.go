@@ -73,6 +73,7 @@ var breaks = map[string]func(h *history){
 	"fields":       func(h *history) { h.hook("deposit_received", "p1", map[string]any{"more": 1}) },
 	"I16":          func(h *history) { h.hooks[0].Shop = "b" },
 	"I27":          func(h *history) { h.shop().Sent[1].Seq = 3 },
+	"I27-host":     func(h *history) { h.deaf = true },
 	"I27-waiting":  func(h *history) { h.withhold("withdrawal_waiting") },
 	"I27-deposits": func(h *history) { h.withhold("payment_deposit") },
 	"merged": func(h *history) {
@@ -310,11 +311,11 @@ func TestForget(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	h := good()
-	breaks["I25-alert"](h)
+	breaks["I27-deposits"](h)
 	j := New(coins)
-	j.Hold("I25-alert")
+	j.Hold("I27-deposits")
 	j.Look(&h.scene)
-	require.True(t, slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == "I25-alert" }))
+	require.True(t, slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == "I27-deposits" }))
 }
 
 // TestTally: the table has a line per promise, and says what could not have failed.
@@ -322,10 +323,10 @@ func TestTally(t *testing.T) {
 	t.Parallel()
 	j := New(coins)
 	j.ask("I7", true, false, "")
-	j.ask("I25-alert", false, false, "")
+	j.ask("I27-deposits", false, false, "")
 	text := j.Tally().String()
 	require.Contains(t, text, "I7 ")
-	require.Contains(t, text, "alert-after-a-crash")
+	require.Contains(t, text, "event-payment_deposit")
 	require.NotContains(t, j.Tally().Idle(), "I7")
 	require.Contains(t, j.Tally().Idle(), "I8")
 	require.Equal(t, Count{Asked: 1, Able: 1, Broken: 1}, j.Tally()["I7"])

@@ -90,6 +90,9 @@ func (j *Judge) Committed(c *storage.Change, deep bool, find Find) {
 		j.ask("I15", true, have == p.Version, "change %s wrote %s %s on version %d, it stood at %d", c.ID, p.Table.Name, p.ID, p.Version, have)
 		j.record.versions[at] = p.Version + 1
 	}
+	if len(c.Tell) > 0 {
+		j.record.versions[place{storage.Streams.Table, c.Partition, storage.StreamID}]++
+	}
 	for i := range c.Post {
 		j.posted(c.Partition, &c.Post[i], deep)
 		j.entered(c.Partition, &c.Post[i], deep, find)

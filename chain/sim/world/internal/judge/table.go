@@ -83,6 +83,7 @@ var aboutWebhooks = []Promise{
 	{ID: "payment-type", Rule: "A paid payment is told as full or over; one that expires as partial, or without a type where nothing came."},
 	{ID: "I16", Rule: "Nothing of one merchant's is told to another, or can be reached by him."},
 	{ID: "I27", Rule: "Every change of state of a payment, a withdrawal or a transfer is one event of its object, told or waiting to be, numbered in order: they lead from its first state to the present one, each taken once."},
+	{ID: "I27-host", Rule: "A consumer of the host hears of every change of state of a payment, a withdrawal and a transfer, in order, with nothing left out: what it heard last is what is shown."},
 	{ID: "I27-waiting", Rule: "withdrawal_waiting tells that a withdrawal waits, for what and since when, and that it waits no more."},
 	{ID: "I27-deposits", Rule: "payment_deposit tells of every deposit that is seen, final, late, of the wrong asset, or gone.", Open: "event-payment_deposit", Why: "There is no such event: deposit_received tells once that a deposit counts for a payment."},
 	{ID: "merged", Rule: "deposit_merged is one event per deposit."},
@@ -123,5 +124,5 @@ var aboutLater = []Promise{
 	{ID: "I23", Rule: "After 24 h with fees at or below their median of seven days, no halt, and operator funds at or above need, every unit is spendable, or in a batch, below cost, a reserve, frozen by its issuer, unlisted, or in suspense."},
 	{ID: "I23-taxed", Rule: "The same of a token that began to take fees or to rebase.", Open: "M03", Why: "A sweep moves what its address held when it was signed: what a rebase brought until it landed, or a fork gave back, stays behind."},
 	{ID: "I25", Rule: "Every unit in suspense is told to the host: it is listed with its merchant, coin, address, transaction and reason, and the list adds up to what the books have in suspense."},
-	{ID: "I25-alert", Rule: "The host is also told of it when it happens, at least once.", Open: "alert-after-a-crash", Why: "An alert is told after its Change is in: a process that dies between the two tells nobody, and nobody tells it later."},
+	{ID: "I25-alert", Rule: "The host is also told of it when it happens, at least once, whatever process dies: by an alert, or by the event that its consumer hears."},
 }

@@ -106,4 +106,10 @@ var paymentBugs = []Bug{
 		return nil`,
 		What: "a deep reorg takes a credited deposit away and the wallet keeps it",
 	},
+	{
+		ID: "payment-event-not-told", File: "payment/store.go",
+		Old:  `append(c.Tell, x.told...)`,
+		New:  `c.Tell`,
+		What: "the host is told of no change of a payment but its creation",
+	},
 }

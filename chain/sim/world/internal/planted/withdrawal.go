@@ -63,4 +63,10 @@ var withdrawalBugs = []Bug{
 		New:  `case m.w.Frozen && m.w.Review == ReviewWanted:`,
 		What: "what an operator has frozen is sent",
 	},
+	{
+		ID: "withdrawal-event-not-told", File: "withdrawal/move.go",
+		Old:  `append(m.events, row), append(m.told, made)`,
+		New:  `append(m.events, row), m.told[:0]`,
+		What: "the host is told of no change of a withdrawal but its creation",
+	},
 }

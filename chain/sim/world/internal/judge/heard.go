@@ -1,0 +1,71 @@
+package judge
+
+// Told is an event that the host's consumer was handed.
+type Told struct {
+	Shop     string
+	Number   int64
+	Object   string
+	From, To string // of a change of status, else ""
+	Suspense string // the deposit that stands in suspense by it, "" = none does
+}
+
+// heard is what the host heard of one merchant.
+type heard struct {
+	last   int64
+	wrong  string            // the first thing that is not as it should be
+	states map[string]string // by object
+}
+
+// Heard is told what the host's consumer was handed. An event may come again after a
+// process died.
+func (j *Judge) Heard(t Told) {
+	if t.Suspense != "" {
+		j.alerts[t.Shop+"/"+t.Suspense] = true
+	}
+	h := j.hosts[t.Shop]
+	if h == nil {
+		h = &heard{states: map[string]string{}}
+		j.hosts[t.Shop] = h
+	}
+	if t.Number <= h.last {
+		return
+	}
+	note := func(why string) {
+		if h.wrong == "" {
+			h.wrong = why
+		}
+	}
+	if t.Number != h.last+1 {
+		note("a number is left out")
+	}
+	h.last = t.Number
+	if t.From == t.To {
+		return
+	}
+	if t.From != "" && h.states[t.Object] != t.From || t.From == "" && h.states[t.Object] != "" {
+		note(t.Object + " was " + h.states[t.Object] + " and is told to go from " + t.From + " to " + t.To)
+	}
+	h.states[t.Object] = t.To
+}
+
+// listened is I27-host.
+func (j *Judge) listened(s *Scene, shop *Shop) {
+	calm := !s.Weather.Restored && !s.Weather.Lossy
+	h := j.hosts[shop.ID]
+	if h == nil {
+		h = &heard{}
+	}
+	j.ask("I27-host", calm && h.last > 1, h.wrong == "", "of %s the host heard %d events: %s", shop.ID, h.last, h.wrong)
+	ask := func(id, state string) {
+		j.ask("I27-host", calm, h.states[id] == state, "%s is %q, and the host heard last that it is %q", id, state, h.states[id])
+	}
+	for i := range shop.Payments {
+		ask(shop.Payments[i].ID, shop.Payments[i].Status)
+	}
+	for i := range shop.Payouts {
+		ask(shop.Payouts[i].ID, shop.Payouts[i].Status)
+	}
+	for i := range shop.Transfers {
+		ask(shop.Transfers[i].ID, shop.Transfers[i].Status)
+	}
+}

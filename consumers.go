@@ -1,0 +1,89 @@
+package cryptopay
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// consumers builds what hands events to the host.
+func (a *App) consumers() (err error) {
+	kinds := stream.Kinds{}
+	for _, k := range slices.Concat(payment.Kinds(), withdrawal.Kinds(), wallet.Kinds()) {
+		maps.Copy(kinds, k)
+	}
+	a.Events, err = stream.New(stream.Config{
+		Store: a.cfg.Store, Consumers: a.cfg.Consumers, Kinds: kinds, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log,
+	})
+	return err
+}
+
+// consumerSlots is how many tenants' events a consumer handles at a time in Run.
+const consumerSlots = 8
+
+// streams are the workers of events: one hands them to consumers, one comes by all tenants
+// to wake new consumers and to forget events that all have handled.
+func (a *App) streams() []Worker {
+	r := &round{a: a, every: time.Hour, batch: retainBatch, tenant: a.keepStream}
+	return []Worker{
+		{
+			Name: "consumers", Every: time.Second, Step: a.Events.Step,
+			start: func(ctx context.Context) runner { return a.Events.Run(ctx, consumerSlots) },
+		},
+		{Name: "events", Every: time.Minute, Step: r.step},
+	}
+}
+
+// keepStream wakes consumers that have not seen all events of a tenant, and forgets old
+// events that all have handled.
+func (a *App) keepStream(ctx context.Context, s storage.Store, p storage.Partition, now time.Time) (int, error) {
+	woken, err := a.Events.CatchUp(ctx, s, p)
+	keep := a.cfg.Retention.Stream
+	if err != nil || keep < 0 {
+		return woken, err
+	}
+	old, broken, err := storage.Others(ctx, s, storage.Query{Table: storage.Events.Table, Partition: p, Limit: retainBatch})
+	if err != nil {
+		return woken, err
+	}
+	before := now.Add(-keep)
+	if i := slices.IndexFunc(old, func(r storage.Row) bool { return !storage.Events.Value(r).At.Before(before) }); i >= 0 {
+		old = old[:i]
+	}
+	if len(old) == 0 {
+		return woken, broken.With(nil)
+	}
+	seen, err := a.Events.Lowest(ctx, s, p)
+	if err != nil {
+		return woken, err
+	}
+	if i := slices.IndexFunc(old, func(r storage.Row) bool { return r.ID > storage.EventID(seen) }); i >= 0 {
+		old = old[:i]
+	}
+	n, err := drop(ctx, s, p, old)
+	return woken + n, broken.With(err)
+}
+
+// subscribePause is how often Subscribe looks for new events.
+const subscribePause = 250 * time.Millisecond
+
+// Subscribe reads a tenant's events after a number (0 = from the oldest that is kept) and
+// goes on as new ones come, until ctx ends or the loop does. It keeps nothing in the store:
+// who must not miss any is a Consumer. An error is yielded last.
+//
+//	for e, err := range app.Subscribe(ctx, shop.ID, 0) {
+//		if err != nil { … }
+//		switch b := e.Body.(type) {
+//		case payment.Changed: …
+func (a *App) Subscribe(ctx context.Context, tenant string, after int64, kinds ...string) iter.Seq2[stream.Event, error] {
+	f := stream.Filter{Partition: storage.Tenant(tenant), After: after, Kinds: kinds}
+	return a.Events.Follow(ctx, f, func(ctx context.Context) error { return a.cfg.Clock.Wait(ctx, subscribePause) })
+}

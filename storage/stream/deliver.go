@@ -1,0 +1,292 @@
+package stream
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Deliver hands events to the consumer of a claimed place until it has seen all, an event
+// fails, or the lease is used up. A consumer's failure is stored and is no error here.
+func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
+	c := s.named[place.ID]
+	if c == nil {
+		return fmt.Errorf("stream: no consumer %q here", place.ID)
+	}
+	now := s.c.Now()
+	end := now.Add(s.c.Lease * 3 / 4)
+	ctx, cancel := context.WithTimeout(ctx, s.c.Lease*3/4)
+	defer cancel()
+	d := &delivery{s: s, c: c, row: place, v: Places.Value(place), until: now.Add(s.c.Lease)}
+	for {
+		more, err := d.some(ctx)
+		switch {
+		case errors.Is(err, errStale):
+			return nil
+		case err != nil:
+			return fmt.Errorf("stream: consumer %q in %s: %w", c.Name, place.Partition, err)
+		case !more:
+			return nil
+		case !s.c.Now().Before(end):
+			return d.rest(ctx)
+		}
+	}
+}
+
+// delivery is a consumer at work in one partition.
+type delivery struct {
+	s   *Service
+	c   *Consumer
+	row storage.Row // as it is stored
+	v   Place
+	// until is the end of the lease.
+	until time.Time
+}
+
+// some hands over the next events, at most one batch of them.
+func (d *delivery) some(ctx context.Context) (more bool, err error) {
+	p := d.row.Partition
+	_, stream, _, err := storage.Streams.One(ctx, d.s.c.Store, p, storage.StreamID)
+	if err != nil {
+		return false, err
+	}
+	events, broken, err := d.next(ctx)
+	if err != nil {
+		return false, err
+	}
+	if len(events) == 0 && broken == nil {
+		// Events that came meanwhile have moved the stream.
+		return false, d.put(ctx, d.s.c.Store, d.v, time.Time{}, nil, storage.Streams.Guard(storage.StreamID, stream.Version))
+	}
+	if len(events) == 0 {
+		return false, d.failed(ctx, broken.event, broken.err)
+	}
+	dead, err := d.dead(ctx, events)
+	if err != nil {
+		return false, err
+	}
+	n, failure, err := d.handle(ctx, events, dead)
+	if err != nil || failure == nil {
+		return err == nil, err
+	}
+	return false, d.failed(ctx, events[n], failure)
+}
+
+// unread is an event whose Data is not of its kind.
+type unread struct {
+	event Event
+	err   error
+}
+
+// next reads the events after the place, up to the first that cannot be read: broken where
+// that is the next one.
+func (d *delivery) next(ctx context.Context) (events []Event, broken *unread, err error) {
+	rows, err := d.s.c.Store.Find(ctx, storage.Query{
+		Table: storage.Events.Table, Partition: d.row.Partition, Limit: batch,
+		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: storage.EventID(d.v.Seen)}},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range rows {
+		var number int64
+		if _, err := fmt.Sscanf(r.ID, "%d", &number); err != nil {
+			return nil, nil, fmt.Errorf("event %q has no number: %w", r.ID, err)
+		}
+		e, err := d.s.c.Kinds.Event(r, number)
+		if err != nil {
+			if len(events) == 0 {
+				broken = &unread{e, err}
+			}
+			break
+		}
+		events = append(events, e)
+	}
+	return events, broken, nil
+}
+
+// dead are the objects among those of the events of which an earlier event is a dead letter.
+func (d *delivery) dead(ctx context.Context, events []Event) (map[string]bool, error) {
+	var objects []string
+	for i := range events {
+		if o := events[i].Object; o != "" && !slices.Contains(objects, o) {
+			objects = append(objects, o)
+		}
+	}
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	out := map[string]bool{}
+	for last := ""; ; {
+		rows, err := d.s.c.Store.Find(ctx, storage.Query{
+			Table: Letters.Table, Partition: d.row.Partition, Limit: 1000,
+			Where: []storage.Cond{
+				{Column: "consumer", Op: storage.Eq, Value: d.c.Name},
+				{Column: "object", Op: storage.In, Value: objects},
+				{Column: storage.ColID, Op: storage.Gt, Value: last},
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			out[Letters.Value(r).Object] = true
+			last = r.ID
+		}
+		if len(rows) < 1000 {
+			return out, nil
+		}
+	}
+}
+
+// handle hands events over and moves the place behind those that were handled: n of them.
+// failure is why the next was not.
+func (d *delivery) handle(ctx context.Context, events []Event, dead map[string]bool) (n int, failure, err error) {
+	begin, ok := d.s.c.Store.(storage.Transactor)
+	if !ok || !tenants(d.row.Partition) {
+		if n, failure = d.each(ctx, Tx{}, events, dead); n == 0 {
+			return 0, failure, nil
+		}
+		if err := d.seen(ctx, d.s.c.Store, events[:n], dead); err != nil {
+			return 0, nil, err
+		}
+		return n, failure, d.reload(ctx)
+	}
+	for n = len(events); n > 0; {
+		at, fault := n, error(nil)
+		err := begin.InTx(ctx, func(ctx context.Context, tx *sql.Tx, st storage.Tx) error {
+			if at, fault = d.each(ctx, Tx{tx, st}, events[:n], dead); fault != nil {
+				return fault
+			}
+			return d.seen(ctx, st, events[:n], dead)
+		})
+		switch {
+		case fault != nil: // nothing has happened: again, up to this one
+			n, failure = at, fault
+		case err != nil:
+			return 0, nil, err
+		default:
+			return n, failure, d.reload(ctx)
+		}
+	}
+	return 0, failure, nil
+}
+
+// each calls Handle. It returns how many events were handled, and what failed the next.
+func (d *delivery) each(ctx context.Context, tx Tx, events []Event, dead map[string]bool) (int, error) {
+	for i := range events {
+		if dead[events[i].Object] || events[i].At.Before(d.c.Since) {
+			continue
+		}
+		if err := d.call(ctx, tx, events[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(events), nil
+}
+
+// call is Handle; where that panics, the event has failed.
+func (d *delivery) call(ctx context.Context, tx Tx, e Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("consumer %q panicked: %v", d.c.Name, p)
+		}
+	}()
+	return d.c.Handle(ctx, tx, e)
+}
+
+// seen moves the place behind events that were handled. Those of dead objects become
+// letters.
+func (d *delivery) seen(ctx context.Context, s storage.Store, events []Event, dead map[string]bool) error {
+	now := d.s.c.Now()
+	var letters []storage.Row
+	for i := range events {
+		if e := &events[i]; dead[e.Object] {
+			letters = append(letters, d.letter(e, "an earlier event of "+e.Object+" is a dead letter", now))
+		}
+	}
+	v := Place{Consumer: d.c.Name, Seen: events[len(events)-1].Number, Updated: now}
+	return d.put(ctx, s, v, d.until, letters)
+}
+
+func (d *delivery) letter(e *Event, why string, now time.Time) storage.Row {
+	return Letters.Row(letterID(d.c.Name, e.Number), 0, time.Time{}, Letter{
+		Consumer: d.c.Name, Number: e.Number, Object: e.Object, Kind: e.Kind, Error: why, At: now,
+	})
+}
+
+// put writes the place. It returns errStale where another process has it, or a guard does
+// not hold.
+func (d *delivery) put(ctx context.Context, s storage.Store, v Place, due time.Time, with []storage.Row, guards ...storage.Guard) error {
+	c := storage.Change{
+		ID: d.s.c.NewID(), Partition: d.row.Partition, Require: guards,
+		Put: append([]storage.Row{Places.Row(d.row.ID, d.row.Version, due, v)}, with...),
+	}
+	err := storage.CommitOne(ctx, s, c)
+	if errors.Is(err, storage.ErrConflict) {
+		if len(guards) > 0 { // there is more to see; the place is due again when its lease ends, or now
+			return d.again(ctx)
+		}
+		return errStale
+	}
+	return err
+}
+
+// again gives the place back, due at once.
+func (d *delivery) again(ctx context.Context) error {
+	return d.put(ctx, d.s.c.Store, d.v, d.s.c.Now(), nil)
+}
+
+// rest gives the place back, due at once, as the lease is used up.
+func (d *delivery) rest(ctx context.Context) error {
+	if err := d.again(ctx); !errors.Is(err, errStale) {
+		return err
+	}
+	return nil
+}
+
+// reload reads the place as it was written.
+func (d *delivery) reload(ctx context.Context) error {
+	v, row, ok, err := Places.One(ctx, d.s.c.Store, d.row.Partition, d.row.ID)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return errStale
+	}
+	d.v, d.row = v, row
+	return nil
+}
+
+// failed notes a failure of the next event: it waits, or becomes a dead letter.
+func (d *delivery) failed(ctx context.Context, e Event, failure error) error {
+	now := d.s.c.Now()
+	v := d.v
+	v.Tries, v.Error, v.Updated = v.Tries+1, clip(failure.Error()), now
+	log := d.s.c.Log.With(slog.String("consumer", d.c.Name), slog.String("partition", string(d.row.Partition)),
+		slog.Int64("number", e.Number), slog.String("kind", e.Kind), slog.Int("tries", v.Tries), slog.Any("error", failure))
+	if v.Tries < d.c.Tries {
+		log.WarnContext(ctx, "event_failed")
+		return d.put(ctx, d.s.c.Store, v, now.Add(pause(v.Tries)), nil)
+	}
+	log.ErrorContext(ctx, "event_dead")
+	letter := d.letter(&e, v.Error, now)
+	v.Seen, v.Tries, v.Error = e.Number, 0, ""
+	return d.put(ctx, d.s.c.Store, v, now, []storage.Row{letter})
+}
+
+// clip keeps what is stored of an error short.
+func clip(s string) string {
+	const most = 1000
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ToValidUTF8(s, "�")
+}

@@ -1,0 +1,240 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Config of a Service. All but Consumers and Log is required.
+type Config struct {
+	Store     storage.Store
+	Consumers []Consumer // may be none: then Step does nothing
+	Kinds     Kinds
+	Now       func() time.Time
+	NewID     func() string
+	Log       *slog.Logger // defaults to slog.Default()
+	// Lease is how long one process has a place. Defaults to 1 minute. Handle's context
+	// ends after three quarters of it.
+	Lease time.Duration
+}
+
+// Service hands events to consumers. It is safe for concurrent use.
+type Service struct {
+	c     Config
+	named map[string]*Consumer
+}
+
+const (
+	defaultLease = time.Minute
+	batch        = 100 // events of one transaction
+	claimed      = 64  // partitions with news, or places, of one Step
+)
+
+// New checks the consumers. It does no I/O.
+func New(c Config) (*Service, error) {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Lease == 0 {
+		c.Lease = defaultLease
+	}
+	s := &Service{c: c, named: map[string]*Consumer{}}
+	for i := range c.Consumers {
+		v := c.Consumers[i]
+		if err := v.check(); err != nil {
+			return nil, err
+		}
+		if s.named[v.Name] != nil {
+			return nil, fmt.Errorf("stream: two consumers have the name %q", v.Name)
+		}
+		if v.Tries == 0 {
+			v.Tries = defaultTries
+		}
+		s.named[v.Name] = &v
+	}
+	return s, nil
+}
+
+// Register makes the rows of consumers that have none.
+func (s *Service) Register(ctx context.Context) error {
+	for i := range s.c.Consumers {
+		v := &s.c.Consumers[i]
+		err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+			_, _, ok, err := Registrations.One(ctx, s.c.Store, storage.System, v.Name)
+			if ok || err != nil {
+				return storage.Change{}, err
+			}
+			row := Registrations.Row(v.Name, 0, time.Time{}, Registration{Since: v.Since, Created: s.c.Now()})
+			return storage.Change{ID: s.c.NewID(), Partition: storage.System, Put: []storage.Row{row}}, nil
+		})
+		if err != nil {
+			return fmt.Errorf("stream: registering consumer %q: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+// registered lists the names of all consumers, those of other processes included.
+func (s *Service) registered(ctx context.Context, st storage.Store) ([]string, error) {
+	rows, err := st.Find(ctx, storage.Query{Table: Registrations.Table, Partition: storage.System, Limit: 1000, IDs: true})
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.ID
+	}
+	return names, err
+}
+
+// Step finds partitions with news and hands their events to the consumers, on the
+// caller's goroutine. It returns how many partitions and places it dealt with. The first
+// error is returned at the end: one consumer's failure is none.
+func (s *Service) Step(ctx context.Context) (int, error) {
+	if len(s.named) == 0 {
+		return 0, nil
+	}
+	woken, err := s.Relay(ctx)
+	if err != nil {
+		return woken, err
+	}
+	done := woken
+	for i := range s.c.Consumers {
+		rows, err := s.claim(ctx, s.c.Consumers[i].Name, claimed)
+		if err != nil {
+			return done, err
+		}
+		for _, r := range rows {
+			if err := s.Deliver(ctx, r); err != nil {
+				return done, err
+			}
+			done++
+		}
+	}
+	return done, nil
+}
+
+// claim takes places of a consumer that are due.
+func (s *Service) claim(ctx context.Context, consumer string, most int) ([]storage.Row, error) {
+	now := s.c.Now()
+	return storage.Claimed(ctx, s.c.Store, storage.Claim{
+		Table: Places.Table, Now: now, Until: now.Add(s.c.Lease), Max: most,
+		Where: []storage.Cond{{Column: "consumer", Op: storage.Eq, Value: consumer}},
+	}, s.c.Log)
+}
+
+// Relay makes the places of all consumers due in partitions that have news. It returns how
+// many partitions that were.
+func (s *Service) Relay(ctx context.Context) (int, error) {
+	now := s.c.Now()
+	rows, err := storage.Claimed(ctx, s.c.Store, storage.Claim{
+		Table: storage.Streams.Table, Now: now, Until: now.Add(s.c.Lease), Max: claimed,
+	}, s.c.Log)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	names, err := s.registered(ctx, s.c.Store)
+	if err != nil {
+		return 0, err
+	}
+	changes := make([]storage.Change, 0, len(rows))
+	places, err := s.places(ctx, s.c.Store, rows, names)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range rows {
+		c := s.wake(r.Partition, storage.Streams.Value(r).Last, names, places[r.Partition], now)
+		c.Put = append(c.Put, storage.Streams.Row(storage.StreamID, r.Version, time.Time{}, storage.Streams.Value(r)))
+		changes = append(changes, c)
+	}
+	for i, err := range s.c.Store.Commit(ctx, changes...) {
+		if errors.Is(err, storage.ErrConflict) { // there is more news, or a place has moved
+			_, err = s.wakeUp(ctx, s.c.Store, changes[i].Partition, names)
+		}
+		if err != nil { // it comes again when the lease ends
+			s.c.Log.WarnContext(ctx, "stream_not_relayed", slog.String("partition", string(changes[i].Partition)), slog.Any("error", err))
+		}
+	}
+	return len(rows), nil
+}
+
+// wakeUp makes places of one partition due, and returns how many.
+func (s *Service) wakeUp(ctx context.Context, st storage.Store, p storage.Partition, names []string) (n int, err error) {
+	err = storage.Decide(ctx, st, func(ctx context.Context) (storage.Change, error) {
+		v, row, ok, err := storage.Streams.One(ctx, st, p, storage.StreamID)
+		if err != nil || !ok {
+			return storage.Change{}, err
+		}
+		places, err := s.places(ctx, st, []storage.Row{row}, names)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c := s.wake(p, v.Last, names, places[p], s.c.Now())
+		if n = len(c.Put); !row.Due.IsZero() {
+			c.Put = append(c.Put, storage.Streams.Row(storage.StreamID, row.Version, time.Time{}, v))
+		}
+		if len(c.Put) == 0 {
+			c.ID = ""
+		}
+		return c, nil
+	})
+	return n, err
+}
+
+// places reads the places of consumers in some partitions.
+func (s *Service) places(ctx context.Context, st storage.Store, streams []storage.Row, names []string) (map[storage.Partition]map[string]storage.Row, error) {
+	var keys []storage.Key
+	for _, r := range streams {
+		keys = append(keys, storage.Keys(r.Partition, names...)...)
+	}
+	out := map[storage.Partition]map[string]storage.Row{}
+	if len(keys) == 0 {
+		return out, nil
+	}
+	rows, err := st.Rows(ctx, Places.Table, keys...)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if out[r.Partition] == nil {
+			out[r.Partition] = map[string]storage.Row{}
+		}
+		out[r.Partition][r.ID] = r
+	}
+	return out, nil
+}
+
+// wake makes places due that have not seen the last event. One that is due is left as it
+// is, and must be so still: whoever has it sees to the end.
+func (s *Service) wake(p storage.Partition, last int64, names []string, places map[string]storage.Row, now time.Time) storage.Change {
+	c := storage.Change{ID: s.c.NewID(), Partition: p}
+	for _, name := range names {
+		r, ok := places[name]
+		v := Place{Consumer: name, Updated: now}
+		if ok {
+			v = Places.Value(r)
+			v.Updated = now
+		}
+		switch {
+		case v.Seen >= last:
+		case r.Due.IsZero():
+			c.Put = append(c.Put, Places.Row(name, r.Version, now, v))
+		default:
+			c.Require = append(c.Require, Places.Guard(name, r.Version))
+		}
+	}
+	return c
+}
+
+// CatchUp makes the places of a partition due whose consumers have not seen all: those of
+// new consumers, to which nothing is relayed until something happens. It returns how many
+// there were.
+func (s *Service) CatchUp(ctx context.Context, st storage.Store, p storage.Partition) (int, error) {
+	names, err := s.registered(ctx, st)
+	if err != nil || len(names) == 0 {
+		return 0, err
+	}
+	return s.wakeUp(ctx, st, p, names)
+}

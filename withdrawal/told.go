@@ -1,0 +1,66 @@
+package withdrawal
+
+import (
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
+)
+
+// Changed is the event of a withdrawal that was made or has changed its status. Amounts
+// are in coins of Currency.
+type Changed struct {
+	WithdrawalID string `json:"withdrawal_id"`
+	From         Status `json:"from"` // "" = it was made
+	To           Status `json:"to"`
+	CustomID     string `json:"custom_id,omitempty"`
+	WalletID     string `json:"wallet_id"`
+	Network      string `json:"network"`
+	Currency     string `json:"currency"`
+	Address      string `json:"address"`
+	Requested    string `json:"requested"` // what leaves the wallet
+	Amount       string `json:"amount"`    // what the recipient gets
+	Tx           string `json:"tx,omitempty"`
+	Reason       string `json:"reason,omitempty"` // why it failed
+}
+
+// EventKind implements stream.Body.
+func (Changed) EventKind() string { return "withdrawal.changed" }
+
+// WaitChanged is the event of a withdrawal that has another reason to wait, or none any more.
+type WaitChanged struct {
+	WithdrawalID string    `json:"withdrawal_id"`
+	CustomID     string    `json:"custom_id,omitempty"`
+	Status       Status    `json:"status"`
+	Reason       string    `json:"reason"` // "" = it waits for nothing that is known
+	Was          string    `json:"was"`
+	Since        time.Time `json:"since,omitzero"`
+}
+
+// EventKind implements stream.Body.
+func (WaitChanged) EventKind() string { return "withdrawal.wait_changed" }
+
+// Kinds reads the events of this package.
+func Kinds() []stream.Kinds {
+	return []stream.Kinds{stream.KindOf[Changed](), stream.KindOf[WaitChanged]()}
+}
+
+// told is the event of a withdrawal that is new, or has changed its status.
+func told(w *Withdrawal, from Status, c *chain.Currency, now time.Time) (storage.Event, error) {
+	return stream.Tell(Changed{
+		WithdrawalID: w.ID, From: from, To: w.Status, CustomID: w.CustomID, WalletID: w.Wallet, Network: w.Network, Currency: w.Currency,
+		Address: w.Address, Requested: c.Decimal(w.Requested).String(), Amount: c.Decimal(w.Amount).String(), Tx: w.Tx, Reason: w.Reason,
+	}, w.ID, now)
+}
+
+// tell are the events of a decision: of each change of status, and of a new reason to wait.
+func (m *move) tell() ([]storage.Event, error) {
+	if m.w.Waiting == m.was.Waiting {
+		return m.told, nil
+	}
+	e, err := stream.Tell(WaitChanged{
+		WithdrawalID: m.w.ID, CustomID: m.w.CustomID, Status: m.w.Status, Reason: m.w.Waiting, Was: m.was.Waiting, Since: m.w.WaitingSince,
+	}, m.w.ID, m.now)
+	return append(m.told, e), err
+}
