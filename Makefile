@@ -21,9 +21,10 @@ bench: ## the figures of docs/performance.md, as ratios within one run
 fuzz: ## every fuzz target, one after another: FUZZTIME=10m; figures in .tools/fuzz.txt
 	./fuzz.sh
 
-kills: ## a thousand kills of the gateway on each durable store; an hour
+kills: ## a thousand kills of the gateway, and of processes that hear events, on each durable store; an hour
 	./test.sh tools
 	go test ./examples/gateway -run TestL01 -kills 1000 -timeout 3h -v
+	go test ./storage/stream -run FE01_L01 -kills 1000 -timeout 3h -v
 
 bench-reads: ## what merchants and the operator read, at 10^4, 10^5 and 10^6 rows of a tenant, on real databases; hours
 	./test.sh tools
