@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -38,8 +37,8 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 	}
 	for ; ; take++ {
 		d.coins = slices.Clone(d.kept)
-		for _, r := range free[:take] {
-			d.coins = append(d.coins, coinOf(r))
+		for i := range take {
+			d.coins = append(d.coins, free[i].input())
 		}
 		if err = n.build(ctx, d); err == nil {
 			break
@@ -50,28 +49,26 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 	}
 	d.first = len(d.kept) == 0
 	if !d.first {
-		for _, r := range free[:take] {
-			d.extra = append(d.extra, r.ID)
+		for i := range take {
+			d.extra = append(d.extra, free[i].outpoint)
 		}
 	}
-	n.take(j, free[:take], s)
-	return nil
+	return n.take(j, free[:take], s)
 }
 
 // take reserves coins.
-func (n *Sender) take(j *claimedIntent, coins []storage.Row, s *transition) {
-	for _, r := range coins {
-		c := Coins.Value(r)
-		c.State, c.Intent = CoinReserved, j.id
-		s.with = append(s.with,
-			Coins.Row(r.ID, r.Version, time.Time{}, c),
-			InputReservations.Row(r.ID, 0, time.Time{}, InputReservation{Intent: j.id, At: n.Now()}))
+func (n *Sender) take(j *claimedIntent, coins []coin, s *transition) error {
+	for i := range coins {
+		if err := coins[i].reserve(j.id, n.Now(), s); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // lacks tells why the coins of one transaction are too few for a candidate: coins are being
 // merged, they have to be, or there are none.
-func (n *Sender) lacks(ctx context.Context, d *candidate, free []storage.Row, cause error) error {
+func (n *Sender) lacks(ctx context.Context, d *candidate, free []coin, cause error) error {
 	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.members) > 0 {
 		return n.lacksFee(d, free, cause)
 	}
@@ -90,7 +87,7 @@ func (n *Sender) lacks(ctx context.Context, d *candidate, free []storage.Row, ca
 // lacksFee tells a missing fee from a missing amount. Where the largest coins that one
 // transaction may spend cover the amount, only the fee is missing: the order waits with
 // ReasonGasShort, which asks the operator for coins.
-func (n *Sender) lacksFee(d *candidate, free []storage.Row, err error) error {
+func (n *Sender) lacksFee(d *candidate, free []coin, err error) error {
 	if more := (*crowd)(nil); !errors.Is(err, chain.ErrShort) || d.intent.All || errors.As(err, &more) {
 		return err
 	}
@@ -102,9 +99,9 @@ func (n *Sender) lacksFee(d *candidate, free []storage.Row, err error) error {
 			sum, e = sum.Add(c.Amount)
 		}
 	}
-	for _, r := range free[:min(len(free), max(n.MaxInputs-len(d.kept), 0))] {
+	for i := range min(len(free), max(n.MaxInputs-len(d.kept), 0)) {
 		if e == nil {
-			sum, e = sum.Add(Coins.Value(r).Amount)
+			sum, e = sum.Add(free[i].Amount)
 		}
 	}
 	if e != nil || sum < amount {
@@ -113,15 +110,10 @@ func (n *Sender) lacksFee(d *candidate, free []storage.Row, err error) error {
 	return &waitError{ReasonOperatorFunds, err.Error()}
 }
 
-func coinOf(r storage.Row) chain.Coin {
-	c := Coins.Value(r)
-	return chain.Coin{Outpoint: r.ID, Address: c.Address, Key: c.Key, Amount: c.Amount}
-}
-
 // freeCoins reads what may be spent, largest first, then by outpoint: the same
 // choice for the same coins everywhere.
-func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]storage.Row, error) {
-	return n.Store.Find(ctx, n.freeQuery(in))
+func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error) {
+	return coinsIn(n.Store.Find(ctx, n.freeQuery(in)))
 }
 
 func (n *Sender) freeQuery(in *chain.Intent) storage.Query {
@@ -141,7 +133,7 @@ func (n *Sender) freeQuery(in *chain.Intent) storage.Query {
 
 // enough says with how many of the free coins to try first, at least one where
 // none is kept.
-func enough(d *candidate, free []storage.Row) (int, error) {
+func enough(d *candidate, free []coin) (int, error) {
 	o := d.order()
 	need, err := o.Amount()
 	if err == nil {
@@ -159,8 +151,8 @@ func enough(d *candidate, free []storage.Row) (int, error) {
 	if len(d.kept) > 0 && (sum >= need || d.intent.All) {
 		return 0, nil
 	}
-	for i, r := range free {
-		if sum, err = sum.Add(Coins.Value(r).Amount); err != nil {
+	for i := range free {
+		if sum, err = sum.Add(free[i].Amount); err != nil {
 			return 0, err
 		}
 		if sum >= need && !d.intent.All {
@@ -186,14 +178,11 @@ func (n *Sender) giveBack(ctx context.Context, p *plan, fresh bool, s *transitio
 	var bound []string
 	if p.Nonce >= 0 {
 		from := p.Intent.From
-		row, stored, ok, err := Nonces.One(ctx, n.Store, n.part, string(from))
+		own, err := n.loadNonce(ctx, from)
 		if err != nil {
 			return err
 		}
-		if ok && row.Holder == p.Intent.ID {
-			row.Holder = ""
-			s.with = append(s.with, Nonces.Row(string(from), stored.Version, time.Time{}, row))
-		}
+		own.giveBack(p.Intent.ID, s)
 		bound = append(bound, Slot(from, p.Nonce))
 	}
 	for _, c := range p.Coins {
@@ -203,50 +192,8 @@ func (n *Sender) giveBack(ctx context.Context, p *plan, fresh bool, s *transitio
 }
 
 func (n *Sender) giveCoins(ctx context.Context, bound []string, p *plan, s *transition) error {
-	if err := n.unbind(ctx, bound, s); err != nil {
+	if err := n.unbind(ctx, bound, p.Intent.ID, s); err != nil {
 		return err
 	}
 	return n.moveCoins(ctx, bound, p.Intent.ID, s, func(string) CoinState { return CoinFree })
-}
-
-// unbind drops reservations.
-func (n *Sender) unbind(ctx context.Context, ids []string, s *transition) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, err := n.Store.Rows(ctx, InputReservations.Table, storage.Keys(n.part, ids...)...)
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		s.drop = append(s.drop, storage.Row{Table: InputReservations.Table, ID: r.ID, Version: r.Version})
-	}
-	return nil
-}
-
-// moveCoins changes the state of coins that the intent holds. What is gone stays
-// so unless it was spent.
-func (n *Sender) moveCoins(ctx context.Context, ids []string, intent string, s *transition, to func(outpoint string) CoinState) error {
-	if len(ids) == 0 || n.info.Family != chain.UTXOFamily {
-		return nil
-	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, ids...)...)
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		c := Coins.Value(r)
-		if c.Intent != intent {
-			continue
-		}
-		next := to(r.ID)
-		if c.State != CoinGone || next == CoinSpent {
-			c.State = next
-		}
-		if next == CoinFree {
-			c.Intent = ""
-		}
-		s.with = append(s.with, Coins.Row(r.ID, r.Version, time.Time{}, c))
-	}
-	return nil
 }

@@ -100,14 +100,12 @@ func (n *Sender) bumpByCPFP(ctx context.Context, j *claimedIntent, p *attemptSum
 		return false, nil
 	}
 	n.Log.Warn("child_pays", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("child", id))
-	row := CoinRow(j.v.Tenant, coin)
-	c := Coins.Value(row)
-	c.State, c.Intent = CoinUnmined, id
-	return true, n.commit(ctx, j, transition{op: OnBeget, due: n.Now().Add(n.Poll), with: []storage.Row{
-		Intents.Row(id, 0, n.Now(), record(in, n.Now())),
-		Coins.Row(row.ID, 0, time.Time{}, c),
-		InputReservations.Row(row.ID, 0, time.Time{}, InputReservation{Intent: id, At: n.Now()}),
-	}})
+	s := transition{op: OnBeget, due: n.Now().Add(n.Poll), with: []storage.Row{Intents.Row(id, 0, n.Now(), record(in, n.Now()))}}
+	back := newCoin(j.v.Tenant, coin)
+	if err := back.expect(id, n.Now(), &s); err != nil {
+		return false, err
+	}
+	return true, n.commit(ctx, j, s)
 }
 
 // helps reports whether a child is about to pay for an attempt, or was sent of late: one
@@ -149,9 +147,9 @@ func (r *IntentRow) ended() bool {
 // parent is what a child pays for.
 type parent struct {
 	attempt
-	coin   storage.Row // the child's
-	landed bool        // for good: the coin is one
-	dead   bool        // it never will be
+	coin   coin // the child's
+	landed bool // for good: the coin is one
+	dead   bool // it never will be
 }
 
 func (n *Sender) parentOf(ctx context.Context, j *claimedIntent) (p parent, err error) {
@@ -159,18 +157,18 @@ func (n *Sender) parentOf(ctx context.Context, j *claimedIntent) (p parent, err 
 	if err != nil {
 		return p, err
 	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, held...)...)
+	coins, err := n.loadCoins(ctx, held...)
 	if err != nil {
 		return p, err
 	}
-	if len(rows) != 1 && n.lost(ctx, j) {
+	if len(coins) != 1 && n.lost(ctx, j) {
 		return p, storage.ErrConflict // another worker has ended it meanwhile
 	}
-	if len(rows) != 1 {
-		return p, fmt.Errorf("outgoing: a child with %d coins", len(rows))
+	if len(coins) != 1 {
+		return p, fmt.Errorf("outgoing: a child with %d coins", len(coins))
 	}
-	p.coin = rows[0]
-	p.tx, _, _ = strings.Cut(p.coin.ID, ":")
+	p.coin = coins[0]
+	p.tx, _, _ = strings.Cut(p.coin.outpoint, ":")
 	a, _, ok, err := Attempts.One(ctx, n.Store, n.part, p.tx)
 	if err == nil && !ok {
 		err = fmt.Errorf("outgoing: a child without a parent %s", p.tx)
@@ -198,7 +196,7 @@ func (n *Sender) planChild(ctx context.Context, j *claimedIntent) error {
 	if err != nil {
 		return n.wait(ctx, j, err)
 	}
-	d := candidate{intent: in, number: j.v.Attempts + 1, rise: 1, nonce: -1, coins: []chain.Coin{coinOf(p.coin)}, change: p.v.ChangeTo}
+	d := candidate{intent: in, number: j.v.Attempts + 1, rise: 1, nonce: -1, coins: []chain.Coin{p.coin.input()}, change: p.v.ChangeTo}
 	if d.fee, err = n.price(ctx, j, in, nil); err == nil {
 		err = n.build(ctx, &d)
 	}
@@ -253,13 +251,13 @@ func (n *Sender) closeChild(ctx context.Context, j *claimedIntent, atts []*attem
 			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 		}
 	}
-	if err := n.unbind(ctx, []string{p.coin.ID}, &s); err != nil {
+	if err := n.unbind(ctx, []string{p.coin.outpoint}, j.id, &s); err != nil {
 		return err
 	}
-	if Coins.Value(p.coin).State == CoinUnmined {
-		s.drop = append(s.drop, storage.Row{Table: Coins.Table, ID: p.coin.ID, Version: p.coin.Version})
-	} else if err := n.moveCoins(ctx, []string{p.coin.ID}, j.id, &s, func(string) CoinState { return CoinFree }); err != nil {
-		return err
+	if p.coin.State == CoinUnmined {
+		p.coin.remove(&s)
+	} else {
+		p.coin.becomes(CoinFree, j.id, &s)
 	}
 	if j.v.State = Failed; p.landed {
 		j.v.State = Cancelled

@@ -155,7 +155,7 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 	slices.Sort(bound)
 	bound = slices.Compact(bound)
 	j.v.Plan = nil // a replacement: it reserved nothing of its own
-	if err := n.unbind(ctx, bound, s); err != nil {
+	if err := n.unbind(ctx, bound, j.id, s); err != nil {
 		return err
 	}
 	if won != nil {
@@ -180,16 +180,16 @@ func (n *Sender) change(ctx context.Context, won *attempt, s *transition) error 
 			continue
 		}
 		outpoint := fmt.Sprintf("%s:%d", won.mined(), i)
-		coin, row, known, err := Coins.One(ctx, n.Store, n.part, outpoint)
+		v, row, known, err := Coins.One(ctx, n.Store, n.part, outpoint)
 		if err != nil {
 			return err
 		}
 		switch {
-		case known && coin.State == CoinUnmined:
-			coin.State = CoinReserved
-			s.with = append(s.with, Coins.Row(outpoint, row.Version, time.Time{}, coin))
+		case known && v.State == CoinUnmined:
+			c := coinOf(row)
+			c.arrive(s)
 			continue
-		case known && coin.State == CoinGone && IsMerge(won.v.Intent):
+		case known && v.State == CoinGone && IsMerge(won.v.Intent):
 			back, guard, err := Found(ctx, n.Store, n.part, row)
 			if err != nil {
 				return err

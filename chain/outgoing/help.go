@@ -253,7 +253,7 @@ func (n *Sender) FillNonce(ctx context.Context, like chain.Intent, nonce int64, 
 	if err != nil {
 		return err
 	}
-	row, _, _, err := Nonces.One(ctx, n.Store, n.part, string(like.From))
+	row, err := n.loadNonce(ctx, like.From)
 	if err != nil {
 		return err
 	}

@@ -53,16 +53,16 @@ func (n *Sender) renamed(ctx context.Context, transfers []chain.Transfer, strang
 		firsts[i] = transfers[at].Spends[0]
 	}
 	slices.Sort(firsts)
-	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, slices.Compact(firsts)...)...)
+	coins, err := n.loadCoins(ctx, slices.Compact(firsts)...)
 	if err != nil {
 		return err
 	}
 	holder := map[string]string{} // a coin keeps the name of the intent that spent it
 	var intents []string
-	for _, r := range rows {
-		if in := Coins.Value(r).Intent; in != "" {
-			holder[r.ID] = in
-			intents = append(intents, in)
+	for i := range coins {
+		if c := &coins[i]; c.Intent != "" {
+			holder[c.outpoint] = c.Intent
+			intents = append(intents, c.Intent)
 		}
 	}
 	slices.Sort(intents)

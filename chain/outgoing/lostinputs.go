@@ -3,14 +3,12 @@ package outgoing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // A deep reorg can take a coin away that a transaction on its way spends. What
@@ -19,31 +17,6 @@ import (
 // that each open attempt spends: only one of them can land. An attempt of which
 // every coin is gone can be sent past only once one of them provably never
 // comes back.
-
-// heldCoins lists the outpoints that an intent has reserved, nil where coins are
-// no outputs.
-func (n *Sender) heldCoins(ctx context.Context, intent string) ([]string, error) {
-	if n.info.Family != chain.UTXOFamily {
-		return nil, nil
-	}
-	var out []string
-	const page = 500
-	for offset := 0; ; offset += page {
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: InputReservations.Table, Partition: n.part, Limit: page, Offset: offset,
-			Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: intent}},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("outgoing: reading reservations: %w", err)
-		}
-		for _, r := range rows {
-			out = append(out, r.ID)
-		}
-		if len(rows) < page {
-			return out, nil
-		}
-	}
-}
 
 // errMayLand: nothing may be sent in the place of what was signed.
 var errMayLand = errors.New("outgoing: a transaction of which every coin is gone may still land")
@@ -56,18 +29,18 @@ func (n *Sender) replaceLostInputs(ctx context.Context, j *claimedIntent, p *att
 	if err != nil || len(held) == 0 {
 		return false, err
 	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, held...)...)
+	coins, err := n.loadCoins(ctx, held...)
 	if err != nil {
 		return false, err
 	}
 	var kept []chain.Coin
 	var gone []string
-	for _, r := range rows {
-		switch Coins.Value(r).State {
+	for i := range coins {
+		switch c := &coins[i]; c.State {
 		case CoinReserved:
-			kept = append(kept, coinOf(r))
+			kept = append(kept, c.input())
 		case CoinGone:
-			gone = append(gone, r.ID)
+			gone = append(gone, c.outpoint)
 		}
 	}
 	newest := p.open[len(p.open)-1]
@@ -166,22 +139,4 @@ func (n *Sender) inputGoneForGood(ctx context.Context, j *claimedIntent, a *atte
 		return err == nil, err
 	}
 	return false, nil
-}
-
-// Found is the row of a coin that was gone and is in a block again, as it goes back to whom it
-// was taken from, and the guard that its Change requires.
-func Found(ctx context.Context, store storage.Store, part storage.Partition, row storage.Row) (storage.Row, storage.Guard, error) {
-	coin := Coins.Value(row)
-	held, bound, ok, err := InputReservations.One(ctx, store, part, row.ID)
-	switch {
-	case err != nil:
-		return storage.Row{}, storage.Guard{}, err
-	case coin.Intent == "":
-		coin.State = CoinFree
-	case ok && held.Intent == coin.Intent:
-		coin.State = CoinReserved
-	default: // its intent has ended without it
-		coin.State = CoinDisputed
-	}
-	return Coins.Row(row.ID, row.Version, time.Time{}, coin), InputReservations.Guard(row.ID, bound.Version), nil
 }

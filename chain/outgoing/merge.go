@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -59,7 +58,7 @@ type crowd struct {
 	each    ledger.Amount // most that one of them costs
 	all     ledger.Amount // what they cost together
 	payment ledger.Amount // what the order's own transaction costs afterwards
-	largest storage.Row   // of the coins
+	largest coin          // of the coins
 }
 
 func (e *crowd) Error() string { return fmt.Sprintf("outgoing: its coins take %d merges", e.merges) }
@@ -69,15 +68,15 @@ func (e *crowd) Unwrap() error { return chain.ErrShort }
 
 // crowded asks whether merges let a candidate be paid that the coins of one transaction are too
 // few for, and returns cause where they do not. The error is a *crowd where they do.
-func (n *Sender) crowded(ctx context.Context, d *candidate, free []storage.Row, cause error) error {
+func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause error) error {
 	most := n.MaxInputs
 	if d.intent.Purpose != chain.ForWithdrawal || most < 2 || len(free) <= most || len(d.kept) > 0 || len(d.members) > 0 {
 		return cause
 	}
 	amount := d.intent.Amount
 	var sum ledger.Amount
-	err := n.eachFree(ctx, &d.intent, func(r storage.Row) (more bool, err error) {
-		sum, err = sum.Add(Coins.Value(r).Amount)
+	err := n.eachFree(ctx, &d.intent, func(c *coin) (more bool, err error) {
+		sum, err = sum.Add(c.Amount)
 		return sum < amount, err
 	})
 	switch {
@@ -87,8 +86,8 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []storage.Row, 
 		return cause
 	}
 	o := chain.Order{Intent: n.mergeFor(&d.intent, d.change.Address), Fee: d.fee, Change: d.change.Address, Attempt: 1}
-	for _, r := range free[:most] {
-		o.Coins = append(o.Coins, coinOf(r))
+	for i := range most {
+		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
 	switch {
@@ -98,25 +97,24 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []storage.Row, 
 		return err
 	}
 	c := crowd{merges: 1, each: u.MaxCost, largest: free[0]}
-	coin, err := c.each.MulDiv(1, uint64(most), ledger.Up)
+	perCoin, err := c.each.MulDiv(1, uint64(most), ledger.Up)
 	if err != nil {
 		return err
 	}
 	var worth ledger.Amount
 	count, enough := 0, false
-	err = n.eachFree(ctx, &d.intent, func(r storage.Row) (more bool, err error) {
-		v := Coins.Value(r).Amount
-		if v <= coin {
+	err = n.eachFree(ctx, &d.intent, func(each *coin) (more bool, err error) {
+		if each.Amount <= perCoin {
 			return false, nil // it costs more than it brings, and so do those after it
 		}
-		if worth, err = worth.Add(v - coin); err != nil {
+		if worth, err = worth.Add(each.Amount - perCoin); err != nil {
 			return false, err
 		}
 		for count++; count > most+c.merges*(most-1); {
 			c.merges++
 		}
 		// What the merges return is spent once more, and the payment has change.
-		extra, err := coin.MulDiv(uint64(c.merges)+2, 1, ledger.Up)
+		extra, err := perCoin.MulDiv(uint64(c.merges)+2, 1, ledger.Up)
 		if err != nil {
 			return false, err
 		}
@@ -136,8 +134,8 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []storage.Row, 
 		c.now = min(c.now, count/most) // what merges return is merged again
 	}
 	rest := max(count-c.merges*(most-1), 1) // coins of the payment
-	if c.payment, err = coin.MulDiv(uint64(rest)+1, 1, ledger.Up); err == nil {
-		c.all, err = coin.MulDiv(uint64(count+c.merges-rest), 1, ledger.Up)
+	if c.payment, err = perCoin.MulDiv(uint64(rest)+1, 1, ledger.Up); err == nil {
+		c.all, err = perCoin.MulDiv(uint64(count+c.merges-rest), 1, ledger.Up)
 	}
 	if err != nil {
 		return err
@@ -146,19 +144,19 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []storage.Row, 
 }
 
 // eachFree hands out what may be spent for an intent, largest first, for as long as f wants more.
-func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(storage.Row) (more bool, err error)) error {
+func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(*coin) (more bool, err error)) error {
 	q := n.freeQuery(in)
 	for {
-		rows, err := n.Store.Find(ctx, q)
+		coins, err := coinsIn(n.Store.Find(ctx, q))
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			if more, err := f(r); err != nil || !more {
+		for i := range coins {
+			if more, err := f(&coins[i]); err != nil || !more {
 				return err
 			}
 		}
-		if len(rows) < q.Limit {
+		if len(coins) < q.Limit {
 			return nil
 		}
 		q.Offset += q.Limit
@@ -217,13 +215,13 @@ func (n *Sender) coinsOf(ctx context.Context, merges []storage.Row) (map[string]
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, ids...)...)
+	coins, err := n.loadCoins(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]bool, len(rows))
-	for _, r := range rows {
-		out[r.ID] = true
+	out := make(map[string]bool, len(coins))
+	for i := range coins {
+		out[coins[i].outpoint] = true
 	}
 	return out, nil
 }
@@ -269,21 +267,11 @@ func (n *Sender) unmerged(ctx context.Context, j *claimedIntent, p *attemptSumma
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := n.Store.Rows(ctx, Coins.Table, storage.Keys(n.part, ids...)...)
-	if err != nil {
-		return err
+	coins, err := n.loadCoins(ctx, ids...)
+	for i := range coins {
+		coins[i].leaveBlock(s)
 	}
-	for _, r := range rows {
-		c := Coins.Value(r)
-		switch c.State {
-		case CoinFree:
-			s.drop = append(s.drop, storage.Row{Table: Coins.Table, ID: r.ID, Version: r.Version})
-		case CoinReserved:
-			c.State = CoinGone
-			s.with = append(s.with, Coins.Row(r.ID, r.Version, time.Time{}, c))
-		}
-	}
-	return nil
+	return err
 }
 
 // had are a payout's merges so far: how many, and the sum of their bounds, or of what those
@@ -353,7 +341,7 @@ func (n *Sender) consolidate(ctx context.Context, j *claimedIntent, d *candidate
 	// one meets a conflict, and then sees the merges of the other.
 	s := transition{
 		op: OnMerge, due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, together, allowed),
-		with: []storage.Row{Coins.Row(c.largest.ID, c.largest.Version, time.Time{}, Coins.Value(c.largest))},
+		with: []storage.Row{c.largest.row()},
 	}
 	for k := range c.now {
 		m := n.mergeFor(&in, d.change.Address)
@@ -367,20 +355,19 @@ func (n *Sender) consolidate(ctx context.Context, j *claimedIntent, d *candidate
 }
 
 // drawMerge takes the coins of a merge.
-func (n *Sender) drawMerge(ctx context.Context, j *claimedIntent, d *candidate, free []storage.Row, s *transition) error {
+func (n *Sender) drawMerge(ctx context.Context, j *claimedIntent, d *candidate, free []coin, s *transition) error {
 	free = free[:min(len(free), n.MaxInputs)]
 	if len(free) < 2 {
 		return errUnneeded
 	}
 	d.intent.To, d.first = d.change.Address, true
-	for _, r := range free {
-		d.coins = append(d.coins, coinOf(r))
+	for i := range free {
+		d.coins = append(d.coins, free[i].input())
 	}
 	if err := n.build(ctx, d); err != nil {
 		return err
 	}
-	n.take(j, free, s)
-	return nil
+	return n.take(j, free, s)
 }
 
 // errUnneeded ends a merge of which nothing was reserved.

@@ -197,7 +197,7 @@ func (n *Sender) fillGap(ctx context.Context, stuck *claimedIntent, nonce int64)
 	if _, _, known, err := Intents.One(ctx, n.Store, n.part, id); err != nil || known {
 		return err
 	}
-	if _, _, bound, err := InputReservations.One(ctx, n.Store, n.part, Slot(stuck.v.From, nonce)); err != nil || bound {
+	if held, err := n.loadBinding(ctx, Slot(stuck.v.From, nonce)); err != nil || held.version > 0 {
 		return err
 	}
 	n.Log.Error("nonce_never_used", slog.String("address", string(stuck.v.From)), slog.Int64("nonce", nonce), slog.String("waits", stuck.id))
@@ -212,19 +212,4 @@ func (n *Sender) fillGap(ctx context.Context, stuck *claimedIntent, nonce int64)
 		return nil // another worker was first
 	}
 	return err
-}
-
-// holdHole binds a hole to the intent that fills it.
-func (n *Sender) holdHole(ctx context.Context, j *claimedIntent, s *transition) error {
-	slot := Slot(j.v.From, j.v.Nonce)
-	held, _, ok, err := InputReservations.One(ctx, n.Store, n.part, slot)
-	switch {
-	case err != nil:
-		return err
-	case ok && held.Intent != j.id:
-		return errBusy
-	case !ok:
-		s.with = append(s.with, InputReservations.Row(slot, 0, time.Time{}, InputReservation{Intent: j.id, At: n.Now()}))
-	}
-	return nil
 }

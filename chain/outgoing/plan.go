@@ -1,14 +1,12 @@
 package outgoing
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -406,40 +404,6 @@ func keysFor(d *candidate) ([]chain.KeyRef, error) {
 	return keys, nil
 }
 
-// drawNonce takes the address's next nonce. One transaction per address is
-// signed at a time: a nonce that was given up is then the next one again, and
-// nothing behind it hangs in the air.
-func (n *Sender) drawNonce(ctx context.Context, j *claimedIntent, d *candidate, s *transition) error {
-	if j.isGapFill() {
-		if err := n.holdHole(ctx, j, s); err != nil {
-			return err
-		}
-	}
-	if d.nonce >= 0 { // a replacement, or a hole
-		return n.build(ctx, d)
-	}
-	from := d.intent.From
-	row, version, err := n.nonce(ctx, from, d.intent.Purpose)
-	if err != nil {
-		return err
-	}
-	if row.Holder != "" && row.Holder != j.id {
-		return cmp.Or(n.setAside(ctx, row.Holder), error(errBusy))
-	}
-	d.nonce, d.first = row.Next, true
-	if err := n.covered(ctx, d); err != nil {
-		return err
-	}
-	if err := n.build(ctx, d); err != nil {
-		return n.short(ctx, d, err)
-	}
-	row.Holder = j.id
-	s.with = append(s.with,
-		Nonces.Row(string(from), version, time.Time{}, row),
-		InputReservations.Row(Slot(from, d.nonce), 0, time.Time{}, InputReservation{Intent: j.id, At: n.Now()}))
-	return nil
-}
-
 // setAside has an order give its nonce back that holds it and may not be sent: others wait
 // for it. A signer may have seen its plan, so that nonce goes to a transaction to ourselves.
 // When that has landed, the order starts again, and waits without a nonce.
@@ -473,64 +437,4 @@ const heldBack = 3
 // aside says that an order gives its nonce back to start again.
 func (r *IntentRow) aside() bool {
 	return r.Cancelling && r.Nonce >= 0 && !r.ExecutedReported && r.Purpose != chain.ForCancel && (r.Reason == ReasonHalted || r.Reason == ReasonAltered)
-}
-
-// nonce reads the address's row, or what its first will be. A chain that knows
-// more transactions of the address than we do means that the store was set back
-// or somebody else holds the key: nothing is sent from it until AdoptNonce.
-func (n *Sender) nonce(ctx context.Context, a chain.Address, purpose chain.Purpose) (NonceRow, int64, error) {
-	row, stored, ok, err := Nonces.One(ctx, n.Store, n.part, string(a))
-	if err != nil {
-		return row, 0, err
-	}
-	n.mu.Lock()
-	checked := n.checked[a]
-	n.mu.Unlock()
-	if ok && checked {
-		return row, stored.Version, nil
-	}
-	at, err := n.nonces.Nonce(ctx, a)
-	switch {
-	case err != nil:
-		return row, 0, err
-	case at > 1<<62:
-		return row, 0, fmt.Errorf("%w: nonce %d", chain.ErrNode, at)
-	case !ok && at > 0 && purpose == chain.ForSweep && !n.sure(a, at):
-		return row, 0, &waitError{ReasonNode, fmt.Sprintf("the node says that an address never sent from is at nonce %d: asked again later", at)}
-	case !ok:
-		row.Next = int64(at)
-	case int64(at) > row.Next:
-		n.Log.Error("unknown_transactions", slog.String("address", string(a)), slog.Uint64("chain_nonce", at), slog.Int64("own_nonce", row.Next))
-		return row, 0, &waitError{ReasonHalted, "the chain knows transactions of this address that the store does not: reconcile, then AdoptNonce"}
-	}
-	n.mu.Lock()
-	n.checked[a] = true
-	n.mu.Unlock()
-	return row, stored.Version, nil
-}
-
-// AdoptNonce goes on with next as the nonce of an address, after a person has
-// reconciled transactions that were sent past this store. It never goes back,
-// and refuses while a transaction of the address is being signed. The record of who does
-// so is in the same Change; without one everything is checked and nothing is done.
-func (n *Sender) AdoptNonce(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
-	return storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
-		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(a))
-		switch {
-		case err != nil:
-			return storage.Change{}, err
-		case row.Holder != "":
-			return storage.Change{}, fmt.Errorf("outgoing: intent %s is being signed for %s: try again", row.Holder, a)
-		case next > 1<<62 || int64(next) < row.Next:
-			return storage.Change{}, fmt.Errorf("outgoing: nonce of %s cannot go back from %d to %d", a, row.Next, next)
-		case int64(next) == row.Next && stored.Version > 0, by == nil:
-			return storage.Change{}, nil
-		}
-		before := row.Next
-		row.Next = int64(next)
-		return storage.Change{
-			ID: changeID("adopt", string(a), stored.Version), Partition: n.part,
-			Put: append(by.Rows(before, row.Next), Nonces.Row(string(a), stored.Version, time.Time{}, row)),
-		}, nil
-	})
 }

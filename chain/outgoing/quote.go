@@ -6,7 +6,6 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
-	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // Quote is what sending an intent would cost now: the client's estimate, and where coins
@@ -24,7 +23,7 @@ func (n *Sender) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, mer
 	if err != nil || len(free) == 0 {
 		return fee, 0, err
 	}
-	some := coinOf(free[0]).Address // of the form of all of ours, as the change is
+	some := free[0].Address // of the form of all of ours, as the change is
 	d := candidate{intent: in, fee: fee, change: chain.Derived{Address: some}}
 	d.intent.MaxCost = 0
 	if in.To == "" {
@@ -49,12 +48,12 @@ func (n *Sender) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, mer
 }
 
 // sketch builds a candidate of as many free coins as it takes.
-func (n *Sender) sketch(ctx context.Context, d *candidate, free []storage.Row) (chain.Unsigned, error) {
+func (n *Sender) sketch(ctx context.Context, d *candidate, free []coin) (chain.Unsigned, error) {
 	free, take, err := n.choose(d, free)
 	for ; err == nil; take++ {
 		o := d.order()
-		for _, r := range free[:take] {
-			o.Coins = append(o.Coins, coinOf(r))
+		for i := range take {
+			o.Coins = append(o.Coins, free[i].input())
 		}
 		u, err := n.Client.Build(ctx, o)
 		if !errors.Is(err, chain.ErrShort) || take >= len(free) {

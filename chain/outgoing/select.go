@@ -6,7 +6,6 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
-	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // coinCoster is an optional ability of clients of UTXO networks: what a
@@ -24,7 +23,7 @@ const maxCandidates = 500
 // choose orders free coins so that the ones to spend come first, and says how
 // many those are. Where the client tells what coins cost, the choice is by
 // selection; else it is the largest first.
-func (n *Sender) choose(d *candidate, free []storage.Row) ([]storage.Row, int, error) {
+func (n *Sender) choose(d *candidate, free []coin) ([]coin, int, error) {
 	c, able := n.Client.(coinCoster)
 	room := max(n.MaxInputs-len(d.kept), 0)
 	if !able || len(d.kept) > 0 || d.intent.All {
@@ -33,8 +32,8 @@ func (n *Sender) choose(d *candidate, free []storage.Row) ([]storage.Row, int, e
 		return free, take, err
 	}
 	o := d.order()
-	for _, r := range free {
-		o.Coins = append(o.Coins, coinOf(r))
+	for i := range free {
+		o.Coins = append(o.Coins, free[i].input())
 	}
 	base, change, least, costs, err := c.CoinCosts(o)
 	if err != nil {
@@ -55,13 +54,13 @@ func (n *Sender) choose(d *candidate, free []storage.Row) ([]storage.Row, int, e
 	if picked == nil {
 		return nil, 0, fmt.Errorf("%w: coins for less than %d and their fee", chain.ErrShort, amount)
 	}
-	out := make([]storage.Row, 0, len(free))
+	out := make([]coin, 0, len(free))
 	for _, i := range picked {
 		out = append(out, free[i])
 	}
-	for i, r := range free { // the largest of the rest stand by
+	for i := range free { // the largest of the rest stand by
 		if len(out) < room && !slices.Contains(picked, i) && s.worth[i] > 0 {
-			out = append(out, r)
+			out = append(out, free[i])
 		}
 	}
 	return out, len(picked), nil

@@ -184,11 +184,11 @@ func (n *Sender) store(ctx context.Context, j *claimedIntent, p *plan, signed ch
 	}}
 	s := transition{op: OnStore, due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
 	if p.First && p.Nonce >= 0 {
-		row, stored, _, err := Nonces.One(ctx, n.Store, n.part, string(p.Intent.From))
+		own, err := n.loadNonce(ctx, p.Intent.From)
 		if err != nil {
 			return err
 		}
-		if row.Holder != j.id || row.Next != p.Nonce {
+		if !own.use(&a.v, &s) {
 			// Only a Change of its holder moves a held row, so this process lost its claim: it
 			// was paused, and another one stored or gave up this plan. That is harmless, because
 			// nothing of this process is stored or sent. With the claim it would be an edit.
@@ -197,8 +197,6 @@ func (n *Sender) store(ctx context.Context, j *claimedIntent, p *plan, signed ch
 			}
 			return fmt.Errorf("outgoing: nonce row of %s does not stand where intent %s reserved it", p.Intent.From, j.id)
 		}
-		row.Holder, row.Next = "", row.Next+1
-		s.with = append(s.with, Nonces.Row(string(p.Intent.From), stored.Version, time.Time{}, row))
 	}
 	if j.v.State != Executed {
 		j.v.State = Signed

@@ -144,15 +144,6 @@ func Tables() []*storage.Table {
 	}
 }
 
-// CoinRow makes the row that gives a final output of ours to coin selection:
-// for whoever learns of one (treasury). It inserts; a coin that is known
-// already makes the Change's commit a *storage.DuplicateError or ErrConflict.
-func CoinRow(tenant string, c chain.Coin) storage.Row {
-	return Coins.Row(c.Outpoint, 0, time.Time{}, CoinValue{
-		Tenant: tenant, Address: c.Address, Key: c.Key, Amount: c.Amount, State: CoinFree,
-	})
-}
-
 // Slot is what a nonce is called in Spends and reservations.
 func Slot(a chain.Address, nonce int64) string { return fmt.Sprintf("%s/%d", a, nonce) }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
@@ -105,25 +104,18 @@ func (t *Treasury) Lost(ctx context.Context, s incoming.Sighting) error {
 	}
 	p := storage.Network(s.Network)
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		coin, row, ok, err := outgoing.Coins.One(ctx, t.cfg.Store, p, s.Key())
+		gone, guard, ok, err := outgoing.Lost(ctx, t.cfg.Store, p, s.Key())
 		if err != nil || !ok {
-			return storage.Change{}, err
-		}
-		// What a merge has spent that is not final is reserved for it still.
-		held, bound, kept, err := outgoing.InputReservations.One(ctx, t.cfg.Store, p, s.Key())
-		spent := coin.State == outgoing.CoinSpent && kept && held.Intent == coin.Intent
-		if err != nil || !spent && coin.State != outgoing.CoinFree && coin.State != outgoing.CoinReserved {
 			return storage.Change{}, err
 		}
 		now, seen, _, err := incoming.Sightings.One(ctx, t.cfg.Store, p, s.Key())
 		if err != nil || now.State != incoming.Gone {
 			return storage.Change{}, err // it is back, and this was told late
 		}
-		coin.State = outgoing.CoinGone
 		return storage.Change{
-			ID: fmt.Sprintf("lost/%s/%d", row.ID, row.Version), Partition: p,
-			Require: []storage.Guard{incoming.Sightings.Guard(seen.ID, seen.Version), outgoing.InputReservations.Guard(row.ID, bound.Version)},
-			Put:     []storage.Row{outgoing.Coins.Row(row.ID, row.Version, time.Time{}, coin)},
+			ID: fmt.Sprintf("lost/%s/%d", gone.ID, gone.Version), Partition: p,
+			Require: []storage.Guard{incoming.Sightings.Guard(seen.ID, seen.Version), guard},
+			Put:     []storage.Row{gone},
 		}, nil
 	})
 }

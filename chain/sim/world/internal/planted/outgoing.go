@@ -40,15 +40,15 @@ var outgoingBugs = []Bug{
 		What: "a stuck transaction is replaced by one that spends other coins",
 	},
 	{
-		ID: "childs-coin-is-free", File: "chain/outgoing/cpfp.go",
-		Old:  `c.State, c.Intent = CoinUnmined, id`,
-		New:  `c.State, c.Intent = CoinFree, id`,
+		ID: "childs-coin-is-free", File: "chain/outgoing/inputs.go",
+		Old:  `c.State, c.Intent = CoinUnmined, child`,
+		New:  `c.State, c.Intent = CoinFree, child`,
 		What: "what a waiting transaction returns is a coin like others, and its child's",
 	},
 	{
-		ID: "childs-coin-freed-by-its-parent", File: "chain/outgoing/finalize.go",
-		Old:  `coin.State = CoinReserved`,
-		New:  `coin.State, coin.Intent = CoinFree, ""`,
+		ID: "childs-coin-freed-by-its-parent", File: "chain/outgoing/inputs.go",
+		Old:  "c.State = CoinReserved\n\t\ts.with",
+		New:  "c.State, c.Intent = CoinFree, \"\"\n\t\ts.with",
 		What: "when a transaction has landed, what it returned is free, though its child spends it",
 	},
 	{
@@ -82,22 +82,22 @@ var outgoingBugs = []Bug{
 		What: "who is paid by another order's transaction is known to the process alone that signs it",
 	},
 	{
-		ID: "nonce-from-node", File: "chain/outgoing/plan.go",
-		Old: `d.nonce, d.first = row.Next, true`,
-		New: `at, _ := n.nonces.Nonce(ctx, from)
+		ID: "nonce-from-node", File: "chain/outgoing/nonces.go",
+		Old: `d.nonce, d.first = next.Next, true`,
+		New: `at, _ := n.nonces.Nonce(ctx, d.intent.From)
 	d.nonce, d.first = int64(at), true`,
 		What: "the next nonce is what the node says",
 	},
 	{
-		ID: "nonce-not-moved", File: "chain/outgoing/send.go",
-		Old:  `row.Holder, row.Next = "", row.Next+1`,
-		New:  `row.Holder = ""`,
+		ID: "nonce-not-moved", File: "chain/outgoing/nonces.go",
+		Old:  `a.Holder, a.Next = "", a.Next+1`,
+		New:  `a.Holder = ""`,
 		What: "a nonce that was used is the next one again",
 	},
 	{
-		ID: "coin-stays-free", File: "chain/outgoing/coins.go",
-		Old:  `c.State, c.Intent = CoinReserved, j.id`,
-		New:  `c.Intent = j.id`,
+		ID: "coin-stays-free", File: "chain/outgoing/inputs.go",
+		Old:  `c.State, c.Intent = CoinReserved, intent`,
+		New:  `c.Intent = intent`,
 		What: "a coin that a transaction spends stays free for others",
 	},
 	{

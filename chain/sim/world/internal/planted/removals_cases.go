@@ -108,9 +108,9 @@ var caseRemovals = []Bug{
 		Package: "wallet/treasury", Test: "TestFQ11_GoneOutputIsNoCoin",
 	},
 	{
-		ID: "FQ11-ended-intent-frees-a-coin", File: "chain/outgoing/lostinputs.go",
-		Old:     "default: // its intent has ended without it\n		coin.State = CoinDisputed",
-		New:     "default: // its intent has ended without it\n		coin.State = CoinFree",
+		ID: "FQ11-ended-intent-frees-a-coin", File: "chain/outgoing/inputs.go",
+		Old:     "default: // its intent has ended without it\n		c.State = CoinDisputed",
+		New:     "default: // its intent has ended without it\n		c.State = CoinFree",
 		What:    "an output that a signed transaction spends is free",
 		Package: "wallet/treasury", Test: "TestFQ11_CoinOfAnEndedIntentIsDisputed",
 	},

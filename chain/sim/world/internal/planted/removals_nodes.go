@@ -145,8 +145,8 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestC05_CarriedOrderReservesNothing",
 	},
 	{
-		ID: "FS02-holds-its-nonce", File: "chain/outgoing/plan.go",
-		Old:     `return cmp.Or(n.setAside(ctx, row.Holder), error(errBusy))`,
+		ID: "FS02-holds-its-nonce", File: "chain/outgoing/nonces.go",
+		Old:     `return cmp.Or(n.setAside(ctx, next.Holder), error(errBusy))`,
 		New:     `return cmp.Or(err, error(errBusy))`,
 		What:    "an order that may not be sent keeps the nonce that others wait for",
 		Package: "./chain/outgoing", Test: "TestFS02_HeldBackOrderGivesItsNonceToOthers",
