@@ -196,7 +196,8 @@ type setup struct {
 	noFinality bool
 	firstSeen  bool // nodes take no replacement
 	change     func(*outgoing.Config)
-	most       int // chain.NetworkInfo.MostInputs
+	most       int           // chain.NetworkInfo.MostInputs
+	store      storage.Store // that is open; nil = one in memory
 }
 
 // world is one network, one store, and the process that is working now.
@@ -260,7 +261,11 @@ func newWorld(t testing.TB, s setup) *world {
 		p: w.points, inspect: full, keys: map[chain.KeyRef]*secp256k1.PrivateKey{},
 		payloads: map[string][32]byte{}, slots: map[string]string{},
 	}
-	require.NoError(t, w.store.Open(w.ctx, outgoing.Tables()...))
+	if s.store != nil {
+		w.store = s.store
+	} else {
+		require.NoError(t, w.store.Open(w.ctx, outgoing.Tables()...))
+	}
 	w.hot = w.key()
 	w.restart()
 	return w
@@ -387,7 +392,12 @@ func (w *world) coin(d chain.Derived, outpoint string, amount ledger.Amount) {
 // funded gives the hot side enough for all tests.
 func funded(t testing.TB, s setup) *world {
 	w := newWorld(t, s)
-	if s.family == chain.UTXOFamily {
+	w.endow()
+	return w
+}
+
+func (w *world) endow() {
+	if w.set.family == chain.UTXOFamily {
 		for range 4 {
 			w.fund(w.key(), "BTC", 5*coin)
 		}
@@ -395,7 +405,6 @@ func funded(t testing.TB, s setup) *world {
 		w.fund(w.hot, "ETH", 20*coin)
 		w.fund(w.hot, "USDT", 1_000_000_000)
 	}
-	return w
 }
 
 func (w *world) to(name string) chain.Address { return w.chain.Customer(name) }

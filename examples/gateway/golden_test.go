@@ -1,19 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/goldentest"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -79,102 +73,15 @@ var goldens = []golden{{
 
 func (g *golden) file(t *testing.T, name string) io.Reader {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "golden", name))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = f.Close() })
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	return z
+	return goldentest.Read(t, filepath.Join("testdata", "golden", name))
 }
 
 // fill makes the schema of the time in an empty database, and puts the rows in.
-func (g *golden) fill(t *testing.T, db *sqlx.DB, dialect, quote, declared string) {
+func (g *golden) fill(t *testing.T, db *sqlx.DB, dialect, declared string) {
 	t.Helper()
-	exec := func(text string) {
-		for q := range strings.SplitSeq(text, ";\n") {
-			if q = strings.TrimSpace(q); q != "" {
-				db.MustExec(q)
-			}
-		}
-	}
-	kind := map[string]string{"sqlite": "(version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL)"}[dialect]
-	if kind == "" {
-		kind = "(version bigint NOT NULL PRIMARY KEY, name varchar(200) NOT NULL)"
-	}
-	exec("CREATE TABLE cryptopay_migrations " + kind)
-	files, err := filepath.Glob(filepath.Join("..", "..", "storage", "sqlstore", dialect, "migrations", "*.sql"))
-	require.NoError(t, err)
-	slices.Sort(files)
-	for i, file := range files[:g.migrations[dialect]] {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		exec(string(text))
-		db.MustExec(db.Rebind("INSERT INTO cryptopay_migrations (version, name) VALUES (?, ?)"), i+1, strings.TrimSuffix(filepath.Base(file), ".sql"))
-	}
-	exec(declared) // the gateway's own tables
-	var all map[string]struct {
-		Columns []string
-		Rows    [][]any
-	}
-	d := json.NewDecoder(g.file(t, g.name+".json.gz"))
-	d.UseNumber()
-	require.NoError(t, d.Decode(&all))
-	tx := db.MustBegin()
-	for table, rows := range all {
-		names := make([]string, len(rows.Columns))
-		for i, c := range rows.Columns {
-			names[i] = quote + c + quote
-		}
-		insert := db.Rebind("INSERT INTO cryptopay_" + table + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.TrimSuffix(strings.Repeat("?, ", len(names)), ", ") + ")")
-		for _, row := range rows.Rows {
-			for i, v := range row {
-				switch v := v.(type) {
-				case json.Number:
-					row[i], err = v.Int64()
-				case map[string]any:
-					row[i], err = hex.DecodeString(v["hex"].(string))
-				}
-				require.NoError(t, err)
-			}
-			tx.MustExec(insert, row...)
-		}
-	}
-	require.NoError(t, tx.Commit())
-}
-
-// fillRedis writes the keys of the store on Redis.
-func (g *golden) fillRedis(t *testing.T, client *redis.Client) {
-	t.Helper()
-	lines := bufio.NewScanner(g.file(t, g.name+"-redis.jsonl.gz"))
-	lines.Buffer(nil, 1<<22)
-	text := func(s string) string {
-		b, err := base64.RawStdEncoding.DecodeString(s)
-		require.NoError(t, err)
-		return string(b)
-	}
-	for lines.Scan() {
-		var line struct {
-			Key                   string
-			Hash, Zset, List, Set []string
-		}
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
-		ctx, key := t.Context(), text(line.Key)
-		for i := 0; i+1 < len(line.Hash); i += 2 {
-			require.NoError(t, client.HSet(ctx, key, text(line.Hash[i]), text(line.Hash[i+1])).Err())
-		}
-		for i := 0; i+1 < len(line.Zset); i += 2 {
-			score, err := strconv.ParseFloat(text(line.Zset[i+1]), 64)
-			require.NoError(t, err)
-			require.NoError(t, client.ZAdd(ctx, key, redis.Z{Member: text(line.Zset[i]), Score: score}).Err())
-		}
-		for _, v := range line.List {
-			require.NoError(t, client.RPush(ctx, key, text(v)).Err())
-		}
-		for _, v := range line.Set {
-			require.NoError(t, client.SAdd(ctx, key, text(v)).Err())
-		}
-	}
-	require.NoError(t, lines.Err())
+	goldentest.SQL{
+		DB: db, Dialect: dialect, Migrations: g.migrations[dialect], Folder: filepath.Join("..", "..", "storage", "sqlstore"), Declared: declared,
+	}.Fill(t, g.file(t, g.name+".json.gz"))
 }
 
 // stores makes the golden store on each backend, and says where it is.
@@ -185,28 +92,28 @@ func (g *golden) stores() map[string]func(t *testing.T) (dsn, key string) {
 			file := filepath.Join(t.TempDir(), "golden.db")
 			db := sqlx.MustOpen("sqlite", file)
 			defer db.Close() //nolint:errcheck // a test's end
-			g.fill(t, db, "sqlite", `"`, sqlite.Schema(own...))
+			g.fill(t, db, "sqlite", sqlite.Schema(own...))
 			return "sqlite:" + file, g.key
 		},
 		"postgres": func(t *testing.T) (string, string) {
 			dsn := testenv.Postgres(t).DSN("postgres")
 			db := sqlx.MustOpen("pgx", dsn)
 			defer db.Close() //nolint:errcheck // a test's end
-			g.fill(t, db, "postgres", `"`, postgres.Declared(own...))
+			g.fill(t, db, "postgres", postgres.Declared(own...))
 			return dsn, g.key
 		},
 		"mariadb": func(t *testing.T) (string, string) {
 			p := testenv.MariaDB(t)
 			db := sqlx.MustOpen("mysql", p.MySQLDSN("test"))
 			defer db.Close() //nolint:errcheck // a test's end
-			g.fill(t, db, "mysql", "`", mysql.Declared(own...))
+			g.fill(t, db, "mysql", mysql.Declared(own...))
 			return "mysql://root@" + p.Address() + "/test", g.key
 		},
 		"redis": func(t *testing.T) (string, string) {
 			p := testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always")
 			client := redis.NewClient(&redis.Options{Addr: p.Address()})
 			defer client.Close() //nolint:errcheck // a test's end
-			g.fillRedis(t, client)
+			goldentest.FillRedis(t, client, g.file(t, g.name+"-redis.jsonl.gz"))
 			return "redis://" + p.Address() + "/0", g.redis
 		},
 	}
