@@ -88,20 +88,36 @@ func (w *world) callOff(id string) {
 	require.NoError(w.t, err)
 }
 
-// dies has the process die before the signer is asked.
-func (w *world) dies() {
+// dies has the process die at a place, at the latest after an hour.
+func (w *world) dies(at func(*outgoing.Config)) {
 	w.t.Helper()
 	change := w.set.change
 	w.set.change = func(c *outgoing.Config) {
 		if change != nil {
 			change(c)
 		}
-		c.Signer = cancelDuring{w.signer, func() { panic(crash{"sign"}) }}
+		at(c)
 	}
 	w.restart()
-	require.True(w.t, w.die(func() { _ = w.step() }))
+	for range 60 {
+		if w.die(func() { _ = w.step() }) {
+			break
+		}
+		w.advance(time.Minute)
+	}
+	require.True(w.t, w.died)
 	w.set.change = change
 	w.restart()
+}
+
+// signing is where a signer is asked.
+func (w *world) signing(c *outgoing.Config) {
+	c.Signer = cancelDuring{w.signer, func() { panic(crash{"sign"}) }}
+}
+
+// building is where a transaction is built.
+func (w *world) building(c *outgoing.Config) {
+	c.Client = cancelBuild{w.client, func() { panic(crash{"build"}) }}
 }
 
 // both are stands that are the same on networks of either family.
@@ -236,7 +252,7 @@ func stands() []stand {
 				for i, id := range []string{"a", "b", "c"} {
 					w.submit(w.intent(id, ledger.Amount(i+1)*coin))
 				}
-				w.dies()
+				w.dies(w.signing)
 				require.True(w.t, w.get("a").Signing)
 				require.Equal(w.t, outgoing.Queued, w.state("a"))
 			},
@@ -310,6 +326,15 @@ func stands() []stand {
 				require.NoError(w.t, w.step())
 				w.chain.Front().LieNonce(0)
 				w.later(stuck, func() bool { return w.fillers() > 0 })
+			},
+		}, {
+			name: "gap-found", setup: account, make: func(w *world) {
+				w.chain.Front().LieNonce(2)
+				w.submit(w.intent("a", coin))
+				require.NoError(w.t, w.step())
+				w.chain.Front().LieNonce(0)
+				w.dies(w.building)
+				require.False(w.t, w.get("fill/"+outgoing.Slot(w.hot.Address, 0)).Signing)
 			},
 		}, {
 			name: "set-aside", setup: account, make: func(w *world) {
@@ -389,11 +414,41 @@ func stands() []stand {
 				require.Equal(w.t, "a", w.get("b").BatchLeader)
 			},
 		}, {
+			name: "batch-cancelling", setup: outputs, make: func(w *world) {
+				three(w)
+				require.NoError(w.t, w.step())
+				w.stickAll()
+				w.callOff("a")
+			},
+			mend: (*world).loosen,
+			ends: map[string]end{"a": refused},
+		}, {
 			name: "child", setup: firstSeen, make: func(w *world) {
 				w.submit(w.intent("a", coin))
 				require.NoError(w.t, w.step())
 				w.stick()
 				w.later(time.Minute, func() bool { return w.child().State == outgoing.Signed })
+			},
+		}, {
+			name: "child-planned", setup: firstSeen, make: func(w *world) {
+				w.submit(w.intent("a", coin))
+				require.NoError(w.t, w.step())
+				w.stick()
+				w.replaced("a", 2)
+				w.dies(w.signing)
+				require.True(w.t, w.child().Signing)
+			},
+		}, {
+			name: "child-of-a-settled-order", setup: firstSeen, make: func(w *world) {
+				w.submit(w.intent("a", coin))
+				require.NoError(w.t, w.step())
+				w.stick()
+				w.later(time.Minute, func() bool { return w.child().State == outgoing.Signed })
+				w.chain.SetFeeLevel(0)
+				w.chain.MineOnly(w.attempts("a")[0].Tx)
+				w.idle(7)
+				require.Equal(w.t, outgoing.Final, w.state("a"))
+				require.Equal(w.t, outgoing.Signed, w.child().State)
 			},
 		}, {
 			name: "merges", setup: narrow(3), bare: true, make: func(w *world) {
@@ -402,6 +457,13 @@ func stands() []stand {
 				require.NoError(w.t, w.step())
 				require.Equal(w.t, outgoing.ReasonConsolidating, w.get("a").Reason)
 				require.Equal(w.t, 2, w.merges()[outgoing.Signed])
+			},
+		}, {
+			name: "merges-planned", setup: narrow(3), bare: true, make: func(w *world) {
+				w.crowd(8)
+				w.submit(w.intent("a", 13*coin/2))
+				w.dies(w.signing)
+				require.Equal(w.t, 2, w.merges()[outgoing.Queued])
 			},
 		}, {
 			name: "merged", setup: narrow(3), bare: true, make: func(w *world) {
@@ -425,6 +487,12 @@ func stands() []stand {
 			name: "lost-and-replaced", setup: setup{family: chain.UTXOFamily, noFinality: true}, bare: true, make: func(w *world) {
 				w.fork(3)
 				w.replaced("a", 2)
+			},
+		}, {
+			name: "lost-and-replacement-planned", setup: setup{family: chain.UTXOFamily, noFinality: true}, bare: true, make: func(w *world) {
+				w.fork(3)
+				w.dies(w.signing)
+				require.True(w.t, w.get("a").Signing)
 			},
 		}, {
 			name: "robbed", setup: setup{family: chain.UTXOFamily, noFinality: true}, make: func(w *world) {
