@@ -1,0 +1,147 @@
+package cryptopay_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// A policy has large withdrawals wait for a person, who is told of them.
+func Example_review() {
+	ctx := context.Background()
+	s := openShop(ctx, func(c *cryptopay.Config) {
+		c.Withdrawals.Policy = func(_ context.Context, w withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
+			return withdrawal.AskReview, "every withdrawal is looked at", nil
+		}
+		c.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) { fmt.Println(n.Kind+":", n.Detail) }
+	})
+	s.earn(ctx)
+	amount := decimal.RequireFromString("10")
+	w, err := s.app.Withdrawals.Create(ctx, s.tenant, withdrawal.CreateInput{
+		Terms: withdrawal.Terms{Amount: &amount, Currency: "USDTERC20", Address: string(s.eth.Customer("supplier"))},
+	}, storage.Once{})
+	check(err)
+	s.blocks(ctx, 5)
+	w, err = s.app.Withdrawals.Get(ctx, s.tenant, w.ID)
+	check(err)
+	fmt.Println(w.Status, w.WaitingReason())
+
+	_, err = s.app.Withdrawals.Approve(ctx, s.tenant, w.ID)
+	check(err)
+	s.blocks(ctx, 60)
+	w, err = s.app.Withdrawals.Get(ctx, s.tenant, w.ID)
+	check(err)
+	fmt.Println(w.Status)
+	// Output:
+	// withdrawal_review: every withdrawal is looked at
+	// pending review
+	// completed
+}
+
+// Money that matches no payment goes to suspense, and a person decides.
+func Example_suspense() {
+	ctx := context.Background()
+	s := openShop(ctx, func(c *cryptopay.Config) {
+		c.Payments.Notify = func(_ context.Context, a payment.Alert) { fmt.Println(a.Kind) }
+	})
+	p, err := s.app.Payments.Create(ctx, s.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "USDTERC20"}})
+	check(err)
+	_, err = s.eth.Pay(chain.Address(p.Address), "USDCERC20", decimal.RequireFromString("25")) // the wrong token
+	check(err)
+	s.blocks(ctx, 20)
+
+	found, err := s.app.Payments.Suspense(ctx, s.tenant, 10, 0)
+	check(err)
+	fmt.Println(found[0].Exact, found[0].Currency, found[0].Role)
+	d, err := s.app.Payments.Resolve(ctx, s.tenant, found[0].ID, "") // to the master account
+	check(err)
+	fmt.Println(d.Booking)
+	// Output:
+	// suspense
+	// 25 USDCERC20 wrong_token
+	// resolved
+}
+
+// hears is the host's own Notifier.
+type hears struct{}
+
+func (hears) Notify(_ context.Context, deliveries []webhook.Delivery) []webhook.Result {
+	for _, d := range deliveries {
+		fmt.Println(d.Type, d.URL == "")
+	}
+	return make([]webhook.Result, len(deliveries)) // each without an error: delivered
+}
+
+// The host hears of every event itself, also of those that no merchant has a URL for.
+func Example_notifier() {
+	ctx := context.Background()
+	s := openShop(ctx, func(c *cryptopay.Config) { c.Notifier = hears{} })
+	p, err := s.app.Payments.Create(ctx, s.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "USDTERC20"}})
+	check(err)
+	_, err = s.eth.Pay(chain.Address(p.Address), "USDTERC20", decimal.RequireFromString("25"))
+	check(err)
+	check(s.app.Step(ctx))
+	// Output:
+	// deposit_received true
+	// payment_status_update true
+}
+
+// A server works until a signal comes. Run claims nothing new then, ends what is in
+// flight, and returns nil.
+func ExampleApp_Run() {
+	ctx, stop := context.WithCancel(context.Background()) // in a server: signal.NotifyContext
+	s := openShop(ctx, nil)
+	stopped := make(chan error)
+	go func() { stopped <- s.app.Run(ctx) }()
+
+	stop() // the signal
+	fmt.Println(<-stopped)
+	// Output:
+	// <nil>
+}
+
+// A test moves the clock and calls Step. It waits for nothing.
+func ExampleManualClock() {
+	ctx := context.Background()
+	s := openShop(ctx, nil)
+	p, err := s.app.Payments.Create(ctx, s.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "ETH"}})
+	check(err)
+	s.clock.Advance(2 * time.Hour) // the window is over
+	check(s.app.Step(ctx))
+	p, err = s.app.Payments.Get(ctx, s.tenant, p.ID)
+	check(err)
+	fmt.Println(p.Status)
+	// Output:
+	// expired
+}
+
+// An operator stops all payouts, and lets them go again.
+func ExampleOperate_Halt() {
+	ctx := context.Background()
+	s := openShop(ctx, nil)
+	by := cryptopay.Call{By: "alice", Reason: "a node is being replaced"}
+	_, err := s.app.Operate.Halt(ctx, cryptopay.HaltScope{Network: "ETH"}, by)
+	check(err)
+	halts, err := s.app.Operate.Halts(ctx)
+	check(err)
+	for _, h := range halts {
+		fmt.Println(h.Network, h.By, h.Reason)
+	}
+	_, err = s.app.Operate.Lift(ctx, cryptopay.HaltScope{Network: "ETH"}, by)
+	check(err)
+	halts, err = s.app.Operate.Halts(ctx)
+	check(err)
+	fmt.Println(len(halts))
+	// Output:
+	// ETH alice a node is being replaced
+	// 0
+}
