@@ -15,7 +15,7 @@ generate: ## MACHINE.md of every state machine and its golden table; the schema 
 	go test ./payment ./withdrawal ./wallet ./wallet/treasury ./chain/outgoing -run Machine -update
 	go test ./storage/sqlstore/sqlite -run TestWholeSchema -update
 
-bench: ## the figures of docs/performance.md, as ratios within one run
+bench: ## the figures of docs/evidence/performance.md, as ratios within one run
 	go test -run '^$$' -bench . -benchtime 1s -count 6 $(or $(PKG),./...)
 
 fuzz: ## every fuzz target, one after another: FUZZTIME=10m; figures in .tools/fuzz.txt
@@ -48,10 +48,10 @@ failover: ## leaders of replicated databases are killed in the middle of a run; 
 vuln: ## VULNDB=file:///path/to/an/unpacked/database
 	govulncheck $(if $(VULNDB),-db $(VULNDB)) -scan package ./...
 
-planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the removals of docs/faults.md), without it docs/reliability.md is written; WORLDS=1: those alone that worlds find; KEEP=file: goes on where a run of the same program was stopped
+planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the removals of docs/evidence/faults.md), without it docs/evidence/reliability.md is written; WORLDS=1: those alone that worlds find; KEEP=file: goes on where a run of the same program was stopped
 	./test.sh tools
-	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(WORLDS),-worlds) $(if $(KEEP),-keep '$(KEEP)') $(if $(RUN),-tell -run '$(RUN)',-write docs/reliability.md)
+	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(WORLDS),-worlds) $(if $(KEEP),-keep '$(KEEP)') $(if $(RUN),-tell -run '$(RUN)',-write docs/evidence/reliability.md)
 
-mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; RESUME=file goes on from there, AGAIN=1 with its survivors; FURTHER=0 runs its own tests alone, FAST=1 with -short; writes docs/mutation.md
+mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; RESUME=file goes on from there, AGAIN=1 with its survivors; FURTHER=0 runs its own tests alone, FAST=1 with -short; writes docs/evidence/mutation.md
 	./test.sh tools
-	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run ./internal/mutation -pkg '$(PKG)' -n $(or $(N),200) -seed $(or $(SEED),1) -for $(or $(FOR),1h) $(if $(RESUME),-resume '$(RESUME)') $(if $(AGAIN),-again) $(if $(FURTHER),-further $(FURTHER)) $(if $(FAST),-fast) -write docs/mutation.md
+	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run ./internal/mutation -pkg '$(PKG)' -n $(or $(N),200) -seed $(or $(SEED),1) -for $(or $(FOR),1h) $(if $(RESUME),-resume '$(RESUME)') $(if $(AGAIN),-again) $(if $(FURTHER),-further $(FURTHER)) $(if $(FAST),-fast) -write docs/evidence/mutation.md

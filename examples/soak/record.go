@@ -11,7 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/sim/world"
 )
 
-// record is what all runs of one commit came to. docs/reliability.md tells its
+// record is what all runs of one commit came to. docs/evidence/reliability.md tells its
 // fields.
 type record struct {
 	Commit    string         `json:"commit"`

@@ -2,7 +2,7 @@
 // package: copies with one small thing wrong, as a person might write it. Then it runs
 // the package's tests on each, and the suites that the package belongs to. A mutant
 // that fails a test is killed. One that passes all of them survives: a test is
-// missing, or the mutant does what the package does. docs/mutation.md keeps the
+// missing, or the mutant does what the package does. docs/evidence/mutation.md keeps the
 // record.
 //
 //	go run ./internal/mutation -pkg ledger -n 200 -seed 1 -for 1h

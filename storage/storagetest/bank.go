@@ -17,7 +17,7 @@ import (
 )
 
 // transfers is how many the bank makes. What was claimed for 100,000 is said in
-// docs/reliability.md.
+// docs/evidence/reliability.md.
 var transfers = flag.Int("storagetest.transfers", 3000, "how many transfers the bank of the store's suite makes")
 
 const (

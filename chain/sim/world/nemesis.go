@@ -61,7 +61,7 @@ func dealtNemeses() []Nemesis {
 }
 
 // dormant are the nemeses that strike only where they are asked for: what they
-// break is known, see docs/reliability.md.
+// break is known, see docs/evidence/reliability.md.
 var dormant = []Nemesis{Forgery, Nonces}
 
 // perPoint are the nemeses that strike at calls of the store: by how many of

@@ -72,14 +72,14 @@ func All() []Bug {
 	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, Omissions(), Removals())
 }
 
-// Omissions are lines that are missing, see docs/omissions.md. Each names the test that
+// Omissions are lines that are missing, see docs/evidence/omissions.md. Each names the test that
 // finds it, or none where a world does.
 func Omissions() []Bug {
 	return slices.Concat(clientOmissions, doorOmissions, incomingOmissions, outgoingOmissions, paymentOmissions, rootOmissions, storageOmissions, treasuryOmissions, walletOmissions, webhookOmissions, withdrawalOmissions)
 }
 
 // Removals are defences taken out: each one for the test that it names. Their ids
-// are those of docs/faults.md that begin with F.
+// are those of docs/evidence/faults.md that begin with F.
 func Removals() []Bug {
 	return slices.Concat(peerRemovals, clientRemovals, etherRemovals, treasuryRemovals, configRemovals, doorRemovals, readRemovals, interfaceRemovals, solanaRemovals, caseRemovals, nodeRemovals, signerRemovals, haltRemovals, mergeRemovals)
 }

@@ -38,29 +38,29 @@ func TestPlanted_EachStillFits(t *testing.T) {
 }
 
 // TestPlanted_RemovalsNameTheirTest: the test that a removal names is there, and so is
-// its row in docs/faults.md.
+// its row in docs/evidence/faults.md.
 func TestPlanted_RemovalsNameTheirTest(t *testing.T) {
 	t.Parallel()
-	faults, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
+	faults, err := os.ReadFile(filepath.Join(root, "docs", "evidence", "faults.md"))
 	require.NoError(t, err)
 	for _, b := range planted.Removals() {
 		require.NotEmpty(t, b.Test, "%s: a removal names its test", b.ID)
 		require.Regexp(t, `^F[A-Z][0-9]{2}(-[a-z0-9-]+)?$`, b.ID)
-		require.Contains(t, string(faults), "| "+b.ID[:4]+" ", "%s has no row in docs/faults.md", b.ID)
+		require.Contains(t, string(faults), "| "+b.ID[:4]+" ", "%s has no row in docs/evidence/faults.md", b.ID)
 		requireTest(t, b)
 	}
 }
 
-// TestPlanted_OmissionsHaveTheirRow: each omission has a row in docs/omissions.md, and the
+// TestPlanted_OmissionsHaveTheirRow: each omission has a row in docs/evidence/omissions.md, and the
 // test that it names is there.
 func TestPlanted_OmissionsHaveTheirRow(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "omissions.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "evidence", "omissions.md"))
 	require.NoError(t, err)
 	require.NotEmpty(t, planted.Omissions())
 	for _, b := range planted.Omissions() {
 		require.Regexp(t, `^omit(-[a-z0-9]+)+$`, b.ID)
-		require.Contains(t, string(page), "| "+strings.TrimPrefix(b.ID, "omit-")+" |", "%s has no row in docs/omissions.md", b.ID)
+		require.Contains(t, string(page), "| "+strings.TrimPrefix(b.ID, "omit-")+" |", "%s has no row in docs/evidence/omissions.md", b.ID)
 		requireTest(t, b)
 	}
 }

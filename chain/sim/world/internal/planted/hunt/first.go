@@ -20,7 +20,7 @@ import (
 
 // anybody asks of each omission which test finds it, whichever that is: the tests of its
 // package, then worlds, then the tests of other packages that a removal from the same
-// package names. It prints the rows for docs/omissions.md. An omission that nothing finds
+// package names. It prints the rows for docs/evidence/omissions.md. An omission that nothing finds
 // is no error: that is what the first run is to tell.
 func anybody(ctx context.Context, root string, omissions []planted.Bug) error {
 	dir, err := os.MkdirTemp("", "planted")

@@ -1,7 +1,7 @@
 //go:build planted
 
 // Command hunt plants every bug of the table in turn, plays worlds until one of
-// them finds it, and prints the table of docs/reliability.md. It ends with code 1
+// them finds it, and prints the table of docs/evidence/reliability.md. It ends with code 1
 // where a bug was not found, or half of them only after too many worlds.
 //
 //	go run -tags planted ./chain/sim/world/internal/planted/hunt -run 'nonce|hold'

@@ -77,7 +77,7 @@ func (f *found) seeds() string {
 	return fmt.Sprintf("%d %v", f.median(), f.counts())
 }
 
-// render writes the table of docs/reliability.md.
+// render writes the table of docs/evidence/reliability.md.
 func render(all []found) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| bug | package | what the wrong line does | found | by | median worlds |\n|---|---|---|---|---|---|\n")
