@@ -5,6 +5,9 @@ import "time"
 // pause is what one attempt that fails may cost: the first pause of the schedule.
 const pause = time.Minute
 
+// lease is how long a process that stands still may keep what it has claimed.
+const lease = time.Minute
+
 // alone is how long a receiver that answered badly may be left alone.
 const alone = 24 * time.Hour
 
@@ -54,7 +57,18 @@ func (j *Judge) firsts(s *Scene, shop *Shop) {
 		if said := j.reasons[p.ID]; said.After(since) {
 			since = said
 		}
-		j.ask("I28", trouble && known, p.Status != pending || p.Reason != "" || since.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)),
+		j.ask("I28", trouble && known, p.Status != pending || p.Reason != "" || since.Add(pause).After(s.Stepped.Add(-s.Weather.Skew)) || j.leased(s, p.ID),
 			"withdrawal %s waits since %s and says nothing", p.ID, since.Format(time.DateTime))
 	}
+}
+
+// leased reports whether a withdrawal may be in the hands of a process that stands still:
+// whoever does all that is due finds it when that one's lease has ended, by its own clock.
+func (j *Judge) leased(s *Scene, id string) bool {
+	first, known := j.looked[id]
+	if !known {
+		first = s.Stepped
+		j.looked[id] = first
+	}
+	return !s.Stepped.After(first.Add(lease + s.Weather.Skew))
 }

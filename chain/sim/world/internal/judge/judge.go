@@ -35,6 +35,7 @@ type Judge struct {
 	steps       map[string]int               // by deposit: events of what befell it
 	waits       map[string]waitTold          // by withdrawal
 	trouble     map[string]time.Time         // by shop: when its receiver last answered badly
+	looked      map[string]time.Time         // by withdrawal that says nothing: when a process first did all that was due
 	reasons     map[string]time.Time         // by withdrawal: when it last showed a reason
 	edges       map[string][]edge            // by object: the changes that were told
 	says        map[string]map[string]string // what all its webhooks say alike
@@ -108,7 +109,7 @@ func (j *Judge) forget() {
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
 	j.frozen, j.transferred, j.reasons = map[string]bool{}, map[string]string{}, map[string]time.Time{}
 	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
-	j.waits, j.hosts = map[string]waitTold{}, map[string]*heard{}
+	j.waits, j.hosts, j.looked = map[string]waitTold{}, map[string]*heard{}, map[string]time.Time{}
 }
 
 // Tally is what was counted so far.
