@@ -344,7 +344,7 @@ func TestFP01_LockedTenantIsSealedWithTheOthers(t *testing.T) {
 		require.EqualValues(t, 1, s.Number)
 		require.Contains(t, said.heard(), fmt.Sprintf("hash=%x", s.Hash))
 	}
-	require.Equal(t, len(ids), strings.Count(said.heard(), "journal sealed"), "what is logged is sealed: the log is proof of it")
+	require.Equal(t, len(ids), strings.Count(said.heard(), "journal_sealed"), "what is logged is sealed: the log is proof of it")
 }
 
 // give posts something to a tenant's journal.

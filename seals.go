@@ -20,11 +20,11 @@ func (a *App) seals() []Worker {
 	r := &round{a: a, every: a.cfg.SealEvery, batch: seal.MaxEntries, tenant: func(ctx context.Context, store storage.Store, p storage.Partition, now time.Time) (int, error) {
 		s, n, err := seal.Next(ctx, store, p, key, now)
 		if errors.Is(err, seal.ErrBroken) { // one tenant's, and nothing that trying again would mend
-			a.cfg.Log.ErrorContext(ctx, "journal not sealed", slog.String("partition", string(p)), slog.Any("error", err))
+			a.cfg.Log.ErrorContext(ctx, "journal_not_sealed", slog.String("partition", string(p)), slog.Any("error", err))
 			return 0, nil
 		}
 		if n > 0 {
-			a.cfg.Log.InfoContext(ctx, "journal sealed", slog.String("partition", string(p)), slog.Int64("number", s.Number), slog.String("hash", fmt.Sprintf("%x", s.Hash)))
+			a.cfg.Log.InfoContext(ctx, "journal_sealed", slog.String("partition", string(p)), slog.Int64("number", s.Number), slog.String("hash", fmt.Sprintf("%x", s.Hash)))
 		}
 		return n, err
 	}}

@@ -124,7 +124,7 @@ func (s *shift) loop(w Worker) {
 
 func (s *shift) failed(w Worker, err error) {
 	if err != nil {
-		s.a.cfg.Log.ErrorContext(s.ctx, "worker failed", slog.String("worker", w.Name), slog.Any("error", err))
+		s.a.cfg.Log.ErrorContext(s.ctx, "worker_failed", slog.String("worker", w.Name), slog.Any("error", err))
 	}
 }
 

@@ -295,7 +295,7 @@ func (a *App) deliverable(ctx context.Context, c *chain.Currency, to chain.Addre
 		return bad
 	}
 	if err != nil {
-		a.cfg.Log.WarnContext(ctx, "recipient not looked at", "network", string(c.Network), "error", err)
+		a.cfg.Log.WarnContext(ctx, "recipient_not_looked_at", "network", string(c.Network), "error", err)
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func strange(r rune) bool {
 
 // panicked answers a request whose endpoint broke down: 500 with nothing inside.
 func (h *Handler) panicked(w *recorder, c *Call, p any) {
-	h.o.Log.ErrorContext(c.Request.Context(), "request panicked", "route", c.routeName(), "request_id", c.ID,
+	h.o.Log.ErrorContext(c.Request.Context(), "request_panicked", "route", c.routeName(), "request_id", c.ID,
 		"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	if w.status != 0 {
 		panic(http.ErrAbortHandler) // half an answer is out: only the connection's end can tell

@@ -77,7 +77,7 @@ func (h *Handler) stream(w http.ResponseWriter, c *Call, v *stream) {
 	case err != nil && !out.begun:
 		h.refuse(w, c, err)
 	case err != nil:
-		h.o.Log.ErrorContext(c.Request.Context(), "export broke off", "route", c.Route.Name, "request_id", c.ID, "error", err)
+		h.o.Log.ErrorContext(c.Request.Context(), "export_broke_off", "route", c.Route.Name, "request_id", c.ID, "error", err)
 		panic(http.ErrAbortHandler) // half a file must not look like a whole one
 	case !out.begun:
 		out.begin()
@@ -145,7 +145,7 @@ func (h *Handler) refuse(w http.ResponseWriter, c *Call, err error) {
 		a, known = leftEarly, true
 	}
 	if !known || a.Status >= http.StatusInternalServerError && !as[*failure](err) && !errors.Is(err, context.Canceled) {
-		h.o.Log.ErrorContext(c.Request.Context(), "request failed", "method", c.Request.Method, "route", c.routeName(), "request_id", c.ID, "error", err)
+		h.o.Log.ErrorContext(c.Request.Context(), "request_failed", "method", c.Request.Method, "route", c.routeName(), "request_id", c.ID, "error", err)
 	}
 	if a.Status >= http.StatusInternalServerError {
 		details := map[string]any{"request_id": c.ID}

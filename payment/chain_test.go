@@ -63,7 +63,7 @@ func (w *street) settle() {
 		m, err := w.s.Step(ctx)
 		require.NoError(w.t, err)
 		if n+m == 0 {
-			require.NotContains(w.t, w.log.String(), "fact refused")
+			require.NotContains(w.t, w.log.String(), "fact_refused")
 			return
 		}
 	}

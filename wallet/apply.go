@@ -34,7 +34,7 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 		}
 	}
 	if err = errors.Join(failures...); err != nil {
-		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "transfers not applied", slog.Any("error", err))
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "transfers_not_applied", slog.Any("error", err))
 	}
 	return len(rows), err
 }

@@ -227,7 +227,7 @@ func (s *Service) outcome(ctx context.Context, row storage.Row, r Result) storag
 }
 
 func (s *Service) failed(ctx context.Context, row storage.Row, e *Event) {
-	s.cfg.Log.WarnContext(ctx, "webhook failed for good",
+	s.cfg.Log.WarnContext(ctx, "webhook_failed_for_good",
 		slog.String("event", row.ID), slog.Int("attempts", e.Attempts), slog.Int("response", e.Response))
 }
 

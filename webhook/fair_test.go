@@ -482,7 +482,7 @@ func TestFS03_HeldBackForADay(t *testing.T) {
 		}
 	}
 	require.Equal(t, 5, untried, "five were tried before the host was left alone")
-	require.Equal(t, 10, strings.Count(w.logs.String(), "webhook failed for good"))
+	require.Equal(t, 10, strings.Count(w.logs.String(), "webhook_failed_for_good"))
 }
 
 // TestFS03_FirstAttemptsBeforeRetries: what was never tried is claimed and sent

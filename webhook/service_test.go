@@ -54,7 +54,7 @@ func TestH08_Schedule(t *testing.T) {
 		require.Equal(t, 6, e.Attempts)
 		require.Equal(t, 500, e.Response)
 		require.Equal(t, start.Add(321*time.Minute), e.Done)
-		require.Equal(t, 1, strings.Count(w.logs.String(), "webhook failed for good"))
+		require.Equal(t, 1, strings.Count(w.logs.String(), "webhook_failed_for_good"))
 
 		// It then stays, until it is replayed: the whole schedule again.
 		w.now = w.now.AddDate(1, 0, 0)

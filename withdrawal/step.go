@@ -69,7 +69,7 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 		if err == nil || errors.Is(err, storage.ErrBusy) || errors.Is(err, errLate) {
 			continue // it is done, or due again when the lease ends
 		}
-		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "withdrawal not handed over",
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "withdrawal_not_handed_over",
 			slog.String("tenant", Withdrawals.Value(rows[i]).Tenant), slog.String("withdrawal", rows[i].ID), slog.Any("error", err))
 		failures = append(failures, err)
 	}

@@ -68,7 +68,7 @@ func (n *Network) handle(ctx context.Context, cur Cursor, rows []storage.Row) (i
 		switch {
 		case errors.Is(err, storage.ErrBusy): // due again
 		case err != nil:
-			n.log.Warn("fact refused", slog.String("sighting", s.Generated()), slog.String("state", string(s.State)), slog.Any("error", err))
+			n.log.Warn("fact_refused", slog.String("sighting", s.Generated()), slog.String("state", string(s.State)), slog.Any("error", err))
 		default:
 			accepted = append(accepted, n.change("done", nil, Sightings.Row(of[i].ID, of[i].Version, time.Time{}, *s)))
 		}

@@ -22,7 +22,7 @@ func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail [
 	}
 	c, err = n.unwind(ctx, cur, version, trail)
 	if err == nil {
-		n.log.Warn("chain forked", slog.Int64("ancestor", ancestor.Height), slog.Int64("head", cur.Head), slog.Int("sightings", len(c.Put)-1))
+		n.log.Warn("chain_forked", slog.Int64("ancestor", ancestor.Height), slog.Int64("head", cur.Head), slog.Int("sightings", len(c.Put)-1))
 		err = n.noteFork(ctx, cur.Head, ancestor, &c)
 	}
 	return c, nil, err
@@ -84,7 +84,7 @@ func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail [
 		s := Sightings.Value(r)
 		if s.State == Final {
 			s.State = Gone
-			n.log.Error("final transfer taken back", slog.String("sighting", s.Generated()), slog.Int64("height", s.Height))
+			n.log.Error("final_transfer_taken_back", slog.String("sighting", s.Generated()), slog.Int64("height", s.Height))
 		} else {
 			s.State, s.Height, s.BlockHash, s.BlockTime, s.FinalAt = Seen, 0, "", time.Time{}, cur.Head
 		}
@@ -168,7 +168,7 @@ func (n *Network) Resume(ctx context.Context, from int64, by Record) error {
 		return c, n.noteFork(ctx, cur.Head+1<<32, last(trail), &c)
 	})
 	if err == nil && by != nil {
-		n.log.Warn("network resumed by operator", slog.Int64("from", from))
+		n.log.Warn("network_resumed_by_operator", slog.Int64("from", from))
 	}
 	return err
 }

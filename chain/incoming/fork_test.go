@@ -518,7 +518,7 @@ func TestR03_ForkBelowTheWatermarkHalts(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.net.Step(background)
 	require.ErrorIs(t, err, incoming.ErrHalted)
-	require.Contains(t, said.String(), `level=ERROR msg="network halted"`)
+	require.Contains(t, said.String(), `level=ERROR msg=network_halted`)
 	require.Equal(t, int64(2), w.cursor(w.store).Final)
 	require.Equal(t, incoming.Final, w.one(token).State, "a node's word alone takes nothing back")
 	w.mine(5)

@@ -233,7 +233,7 @@ func (n *Network) setStuck(why string) {
 	n.state.Lock()
 	defer n.state.Unlock()
 	if why != "" && why != n.stuck {
-		n.log.Error("network stuck", slog.String("reason", why))
+		n.log.Error("network_stuck", slog.String("reason", why))
 	}
 	n.stuck = why
 }

@@ -153,7 +153,7 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 		return paged{}, err
 	}
 	if halted != nil {
-		n.log.Error("network halted", slog.Any("error", halted))
+		n.log.Error("network_halted", slog.Any("error", halted))
 		return paged{}, halted
 	}
 	return p, nil

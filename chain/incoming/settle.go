@@ -145,7 +145,7 @@ func (n *Network) vanish(ctx context.Context, cur Cursor, version int64, waits *
 	for _, r := range missed {
 		s := Sightings.Value(r)
 		s.State, s.FinalAt = Gone, 0
-		n.log.Info("transfer gone", slog.String("sighting", s.Generated()))
+		n.log.Info("transfer_gone", slog.String("sighting", s.Generated()))
 		put = append(put, n.row(s, r.Version, n.cfg.Now()))
 	}
 	if worked, err = n.commitAt(ctx, "gone", version, put, drop...); err != nil {

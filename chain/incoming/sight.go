@@ -155,7 +155,7 @@ func (n *Network) ours(ctx context.Context, found []chain.Transfer, src source) 
 	}
 	for hash, count := range unlisted {
 		if src != fromMempool && count > n.cfg.MaxUnlisted {
-			n.log.Warn("unlisted tokens not recorded", slog.String("block", hash), slog.Int("count", count-n.cfg.MaxUnlisted))
+			n.log.Warn("unlisted_tokens_not_recorded", slog.String("block", hash), slog.Int("count", count-n.cfg.MaxUnlisted))
 		}
 	}
 	return mine, owners, nil
@@ -221,7 +221,7 @@ func (n *Network) see(s *sighted, t *chain.Transfer, now time.Time) bool {
 	switch {
 	case s.State == Included || s.State == Final:
 		if mined && s.BlockHash != t.Block.Hash {
-			n.log.Error("transfer is in two blocks", slog.String("sighting", s.Key()),
+			n.log.Error("transfer_is_in_two_blocks", slog.String("sighting", s.Key()),
 				slog.String("block", s.BlockHash), slog.String("other", t.Block.Hash))
 		}
 		return false

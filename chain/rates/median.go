@@ -143,7 +143,7 @@ func (m *Median) renew(ctx context.Context, p *pair, token, fiat string, now tim
 	if ctx.Err() == nil { // else it is the caller who gave up, not the sources
 		p.tried = now
 	}
-	m.cfg.Log.WarnContext(ctx, "price not renewed", slog.String("token", token), slog.String("fiat", fiat), slog.Any("error", err))
+	m.cfg.Log.WarnContext(ctx, "price_not_renewed", slog.String("token", token), slog.String("fiat", fiat), slog.Any("error", err))
 }
 
 func (m *Median) enter(key [2]string) *pair {

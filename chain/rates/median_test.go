@@ -276,7 +276,7 @@ func TestMedian_SourcesAreLeftAlone(t *testing.T) {
 		none(t, r)
 	}
 	require.EqualValues(t, 1, m.feeds[0].asked.Load())
-	require.Contains(t, logs.String(), "price not renewed")
+	require.Contains(t, logs.String(), "price_not_renewed")
 	m.advance(3 * time.Second)
 	m.set("100", "100")
 	is(t, r, "100")

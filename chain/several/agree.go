@@ -57,7 +57,7 @@ func (c *client) disagree(what string, names []string) error {
 }
 
 func (c *client) shout(what string, names []string) {
-	c.cfg.Log.Error("nodes disagree", slog.String("on", what), slog.Any("nodes", names))
+	c.cfg.Log.Error("nodes_disagree", slog.String("on", what), slog.Any("nodes", names))
 }
 
 // Tip is the highest head that Agree nodes have come to, and the highest final and

@@ -106,7 +106,7 @@ func (c *client) leave(n *node, err error) {
 		pause = longest * c.cfg.Backoff
 	}
 	n.until, n.why = c.cfg.Now().Add(pause), err.Error()
-	c.cfg.Log.Warn("a node is left alone", slog.String("node", n.Name), slog.Duration("pause", pause), slog.Any("error", err))
+	c.cfg.Log.Warn("node_left_alone", slog.String("node", n.Name), slog.Duration("pause", pause), slog.Any("error", err))
 }
 
 // faulty: the error is the node's, and another one may know better.

@@ -166,7 +166,7 @@ func TestR07_NodeThatLeavesMoneyOutIsOutvoted(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, transfers(s), 1, "two of three saw it")
 	require.Len(t, s.Blocks, 2)
-	require.Contains(t, n.log.String(), "nodes disagree")
+	require.Contains(t, n.log.String(), "nodes_disagree")
 }
 
 func TestR07_TwoNodesThatDisagreeAreAnError(t *testing.T) {
@@ -417,7 +417,7 @@ func TestR07_AnAttemptThatNodesDisagreeOnHoldsUpNoOther(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, chain.Status{State: chain.Unknown}, all[0])
 	require.True(t, all[1].Executed)
-	require.Contains(t, n.log.String(), "nodes disagree")
+	require.Contains(t, n.log.String(), "nodes_disagree")
 	liar.more = 0
 	all, err = n.client.Status(t.Context(), a, a)
 	require.NoError(t, err)

@@ -226,7 +226,7 @@ func (g *gateway) settle(ctx context.Context) error {
 	defer g.world.clock.hold()()
 	err := g.app.Step(ctx)
 	if err != nil {
-		g.log.ErrorContext(ctx, "work failed", "error", err)
+		g.log.ErrorContext(ctx, "work_failed", "error", err)
 	}
 	return errors.Join(except(err, incoming.ErrHalted), g.world.save(ctx))
 }

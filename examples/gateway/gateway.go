@@ -259,7 +259,7 @@ func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
 	if _, err := g.store.Rows(ctx, worlds.Table, storage.Keys(storage.System, clockID)...); err != nil {
-		g.log.ErrorContext(ctx, "store does not answer", "error", err)
+		g.log.ErrorContext(ctx, "store_does_not_answer", "error", err)
 		http.Error(w, "store does not answer", http.StatusServiceUnavailable)
 		return
 	}
@@ -270,7 +270,7 @@ func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
 func (g *gateway) work(ctx context.Context) {
 	if !g.s.dev {
 		if err := g.app.Run(ctx); err != nil {
-			g.log.Error("work ended", "error", err)
+			g.log.Error("work_ended", "error", err)
 		}
 		return
 	}
@@ -287,7 +287,7 @@ func (g *gateway) work(ctx context.Context) {
 			}
 			due[w.Name] = now.Add(w.Every)
 			if _, err := w.Step(ctx); err != nil && ctx.Err() == nil {
-				g.log.Error("work failed", "worker", w.Name, "error", err)
+				g.log.Error("work_failed", "worker", w.Name, "error", err)
 			}
 		}
 		g.busy.Unlock()

@@ -70,7 +70,7 @@ func (g *gateway) run(ctx context.Context) error {
 	select {
 	case err = <-served: // the listener broke
 	case <-ctx.Done():
-		g.log.Info("stopping: no new requests, finishing those in flight")
+		g.log.Info("stopping")
 		halt() // both at once: the program ends within its patience, and a few seconds
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.s.patience)
 		defer cancel()

@@ -57,7 +57,7 @@ func TestNodesPaymentAndWithdrawal(t *testing.T) {
 				v.p.signal(syscall.SIGTERM)
 				<-v.p.done
 				require.True(t, v.p.cmd.ProcessState.Success(), "it stops as it should")
-				require.Equal(t, v.fork != nil, strings.Contains(v.log.String(), "chain forked"), v.log.String())
+				require.Equal(t, v.fork != nil, strings.Contains(v.log.String(), "chain_forked"), v.log.String())
 			})
 		})
 	}

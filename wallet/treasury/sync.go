@@ -144,7 +144,7 @@ func (r *reading) cold(ctx context.Context) {
 	if err != nil {
 		r.keep(PlaceCold, "", "")
 		r.out.WalletErrors = append(r.out.WalletErrors, WalletError{Reason: "the list of cold wallets could not be had"})
-		r.t.cfg.Log.WarnContext(ctx, "cold wallets not listed", "tenant", r.tenant, "error", err)
+		r.t.cfg.Log.WarnContext(ctx, "cold_wallets_not_listed", "tenant", r.tenant, "error", err)
 		return
 	}
 	for _, w := range list {
@@ -208,7 +208,7 @@ func (r *reading) failed(ctx context.Context, p Place, w ColdWallet, currencies 
 	}
 	id := walletID(string(w.Network), string(w.Address))
 	r.out.WalletErrors = append(r.out.WalletErrors, WalletError{Wallet: id, Network: w.Network, Reason: text})
-	r.t.cfg.Log.WarnContext(ctx, "balance not read", "tenant", r.tenant, "wallet", id, "currencies", currencies, "error", err)
+	r.t.cfg.Log.WarnContext(ctx, "balance_not_read", "tenant", r.tenant, "wallet", id, "currencies", currencies, "error", err)
 }
 
 // reason says what went wrong without what a node's answer or a URL may hold.
@@ -289,7 +289,7 @@ func (r *reading) account(ctx context.Context, a CustodyAccount) {
 
 func (r *reading) refused(ctx context.Context, account, why string, err error) {
 	r.out.AccountErrors = append(r.out.AccountErrors, AccountError{Account: account, Reason: why})
-	r.t.cfg.Log.WarnContext(ctx, "custody account not read", "tenant", r.tenant, "account", account, "reason", why, "error", err)
+	r.t.cfg.Log.WarnContext(ctx, "custody_account_not_read", "tenant", r.tenant, "account", account, "reason", why, "error", err)
 }
 
 // keep leaves what was read before of a place, or of one holder, as it is.
