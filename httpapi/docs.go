@@ -144,6 +144,9 @@ func access(op *operationDoc) string {
 	case BearerOrKey:
 		out = "Bearer token or API key"
 	}
+	if !op.tokens {
+		out = "The login of this service"
+	}
 	out += " with " + strings.Join(op.Scopes, " and ")
 	if len(op.Roles) > 0 {
 		out += "; role " + strings.Join(texts(op.Roles), " or ")

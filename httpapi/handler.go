@@ -41,7 +41,11 @@ func New(app *cryptopay.App, o Options) (*Handler, error) {
 	}
 	h := &Handler{app: app, cfg: app.Config(), o: o}
 	h.store = storage.Joined(h.cfg.Store)
-	h.routes = slices.Concat(h.table(), o.More)
+	table := h.table()
+	if o.Auth == nil {
+		table = slices.DeleteFunc(table, func(r Route) bool { return strings.HasPrefix(r.Path, "/o/") })
+	}
+	h.routes = slices.Concat(table, o.More)
 	for i := range h.routes {
 		r := &h.routes[i]
 		if err := r.check(); err != nil {

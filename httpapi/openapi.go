@@ -26,11 +26,13 @@ type reference struct {
 	operations []*operationDoc
 	failures   map[string]*answerDoc // by component name
 	events     []eventDoc
+	tokens     bool // callers may send tokens and keys: there is Options.Auth
 }
 
 // operationDoc is what is said of one route.
 type operationDoc struct {
 	*Route
+	tokens      bool // as of reference
 	path, query []field
 	body        *schema // nil = none
 	media       string  // of the body
@@ -95,10 +97,10 @@ const preamble = `Every path is served with and without its trailing slash. Bodi
 
 // describe walks the table.
 func (h *Handler) describe() (*reference, error) {
-	d := &reference{schemas: newSchemas(), failures: map[string]*answerDoc{}}
+	d := &reference{schemas: newSchemas(), failures: map[string]*answerDoc{}, tokens: h.o.Auth != nil}
 	for i := range h.routes {
 		r := &h.routes[i]
-		op := &operationDoc{Route: r, path: r.do.plan.path, query: r.do.plan.query, media: "application/json"}
+		op := &operationDoc{Route: r, tokens: d.tokens, path: r.do.plan.path, query: r.do.plan.query, media: "application/json"}
 		if err := matches(r); err != nil {
 			return nil, err
 		}
@@ -305,6 +307,9 @@ func (op *operationDoc) security() []dict {
 	if scopes == nil {
 		scopes = []string{}
 	}
+	if !op.tokens { // a login of the host's, which has no name here
+		return []dict{}
+	}
 	switch op.Access {
 	case Bearer:
 		return []dict{{bearerHeader: scopes}}
@@ -379,13 +384,21 @@ func (d *reference) components(server string) dict {
 			"WWW-Authenticate":      dict{"required": true, "schema": textSchema()},
 			"Idempotent-Replayed":   dict{"schema": &schema{Types: "string", Const: "true"}},
 		},
-		"securitySchemes": dict{
-			bearerHeader: dict{"type": "oauth2", "flows": dict{"clientCredentials": dict{
-				"tokenUrl": server + "/o/token/",
-				"scopes":   dict{"read": "Viewing data.", "write": "Changing data.", "admin": "Platform fees."},
-			}}},
-			keyHeader:     dict{"type": "apiKey", "in": "header", "name": "X-API-Key"},
-			"clientBasic": dict{"type": "http", "scheme": "basic", "description": "client_id:client_secret"},
-		},
+		"securitySchemes": d.schemes(server),
+	}
+}
+
+// schemes are the ways in which callers say who they are.
+func (d *reference) schemes(server string) dict {
+	if !d.tokens {
+		return dict{}
+	}
+	return dict{
+		bearerHeader: dict{"type": "oauth2", "flows": dict{"clientCredentials": dict{
+			"tokenUrl": server + "/o/token/",
+			"scopes":   dict{"read": "Viewing data.", "write": "Changing data.", "admin": "Platform fees."},
+		}}},
+		keyHeader:     dict{"type": "apiKey", "in": "header", "name": "X-API-Key"},
+		"clientBasic": dict{"type": "http", "scheme": "basic", "description": "client_id:client_secret"},
 	}
 }

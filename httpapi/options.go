@@ -13,11 +13,15 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi/limit"
 )
 
-// Options of a Handler. Auth is required.
+// Options of a Handler. Auth or Login is required.
 type Options struct {
 	// Auth knows applications, tokens and API keys. Its tables must be opened
-	// together with the App's: app.Open(ctx, auth.Tables()...).
+	// together with the App's: app.Open(ctx, auth.Tables()...). Without one the routes under
+	// /o/ are not served.
 	Auth *auth.Service
+	// Login is the host's own way to know who calls, beside Auth or in its place. Defaults
+	// to none.
+	Login Login
 	// Prefix is the path that the interface is mounted under, such as "/pay".
 	// Defaults to none. Under http.StripPrefix leave it empty.
 	Prefix string
@@ -96,8 +100,8 @@ const (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Auth == nil {
-		return o, errors.New("httpapi: Options.Auth is required: auth.New(…)")
+	if o.Auth == nil && o.Login == nil {
+		return o, errors.New("httpapi: Options.Auth is required: auth.New(…), or Options.Login: a login of your own")
 	}
 	if o.Prefix != "" && (o.Prefix[0] != '/' || o.Prefix[len(o.Prefix)-1] == '/') {
 		return o, errors.New("httpapi: Options.Prefix must begin with a slash and not end with one")

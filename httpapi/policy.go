@@ -50,6 +50,12 @@ func (h *Handler) admit(w http.ResponseWriter, c *Call) error {
 
 // identify finds out who calls. A token in the query is never looked at.
 func (h *Handler) identify(w http.ResponseWriter, c *Call) (err error) {
+	if known, err := h.loggedIn(w, c); known || err != nil {
+		return err
+	}
+	if h.o.Auth == nil {
+		return unauthenticated(w, "", "Log in to the service that serves this interface.")
+	}
 	given := c.Request.Header.Values("Authorization")
 	key := c.Request.Header.Values("X-Api-Key")
 	switch {
