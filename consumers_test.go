@@ -53,7 +53,7 @@ func listen(t testing.TB, store storage.Store, name string) *heard {
 	t.Helper()
 	h := &heard{t: t, store: store, name: name}
 	if tx, ok := store.(storage.Transactor); ok {
-		require.NoError(t, tx.InTx(t.Context(), func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
+		require.NoError(t, tx.InTx(t.Context(), storage.Tenant("x"), func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
 			_, err := tx.ExecContext(ctx, "CREATE TABLE heard_"+name+" (part varchar(100), number bigint, kind varchar(100), object varchar(200))")
 			return err
 		}))
@@ -99,7 +99,7 @@ func (h *heard) lines(p storage.Partition) []line {
 		bodies[l.Number] = l.Body
 	}
 	var out []line
-	require.NoError(h.t, tx.InTx(h.t.Context(), func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
+	require.NoError(h.t, tx.InTx(h.t.Context(), p, func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
 		rows, err := tx.QueryContext(ctx, "SELECT part, number, kind, object FROM heard_"+h.name+" ORDER BY number")
 		if err != nil {
 			return err

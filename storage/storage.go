@@ -213,6 +213,6 @@ type Transactor interface {
 	// back. In f, s is the store inside of the transaction, with the rules of its WithTx: one
 	// tenant, and what is written last is held shortest. Nothing of that tenant may be
 	// written but through s; where the database has one writer, nothing at all. An error of
-	// the commit itself leaves open whether it happened.
-	InTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx, s Tx) error) error
+	// the commit itself leaves open whether it happened. p is the tenant's partition.
+	InTx(ctx context.Context, p Partition, f func(ctx context.Context, tx *sql.Tx, s Tx) error) error
 }

@@ -138,6 +138,11 @@ func (m *move) rest(s *Service) (Withdrawal, error) {
 	if err != nil {
 		return w, err
 	}
+	made, err := told(&w, "", m.c, m.now)
+	if err != nil {
+		return w, err
+	}
+	m.told = append(m.told, made)
 	m.post = append(m.post, creditTx(&w, m.now), holdTx(&w, m.now))
 	m.count = append(m.count, Tally.Moved(nil, w.counted())...)
 	m.with = append(m.with,

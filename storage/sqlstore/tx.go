@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
@@ -247,28 +248,28 @@ func (t *Tx) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) 
 
 var _ storage.Transactor = (*Store)(nil)
 
-// InTx implements storage.Transactor, on a connection of the writing pool.
-func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx, st storage.Tx) error) error {
-	return s.writing(ctx, func(ss *session) (err error) {
-		ss.lost = true // until the transaction has ended for sure
-		options := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
-		if s.d.OneWriter {
-			options = nil
+// InTx implements storage.Transactor, on a connection of the writing pool. While f sends
+// nothing for longer than the store's LockTimeout the database may end the transaction.
+func (s *Store) InTx(ctx context.Context, p storage.Partition, f func(ctx context.Context, tx *sql.Tx, st storage.Tx) error) error {
+	parts := []storage.Partition{p}
+	if !s.d.OneWriter && len(s.unknown(parts)) > 0 {
+		// Before the transaction has a connection: who has one must not wait for another.
+		if err := s.writing(ctx, func(ss *session) error { return s.enter(ctx, ss, parts) }); err != nil {
+			return err
 		}
-		tx, err := ss.conn.BeginTxx(ctx, options)
+		s.remember(parts)
+	}
+	return s.writing(ctx, func(ss *session) error {
+		tx, err := s.begin(ctx, ss)
 		if err != nil {
 			return err
 		}
+		ss.lost = true // until the transaction has ended for sure
 		defer func() {
 			if ss.lost && tx.Rollback() == nil {
 				ss.lost = false
 			}
 		}()
-		if s.d.OneWriter { // one that begins by reading could not write any more
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+TableName(storage.Streams.Table)+" WHERE 0"); err != nil {
-				return err
-			}
-		}
 		if err := f(ctx, tx.Tx, s.WithTx(tx.Tx)); err != nil {
 			return err
 		}
@@ -278,4 +279,30 @@ func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx
 		ss.lost = false
 		return nil
 	})
+}
+
+// begin begins a transaction in which a host writes, too. Where the database has one writer
+// it is that one from here on: a transaction that begins by reading could not write any
+// more. It waits for another one as long as a Commit does.
+func (s *Store) begin(ctx context.Context, ss *session) (*sqlx.Tx, error) {
+	if !s.d.OneWriter {
+		return ss.conn.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	}
+	take := "DELETE FROM " + TableName(storage.Streams.Table) + " WHERE 0"
+	for began := time.Now(); ; { //nolint:forbidigo // how long another writer is waited for
+		tx, err := ss.conn.BeginTxx(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = tx.ExecContext(ctx, take); err == nil {
+			return tx, nil
+		}
+		if e := tx.Rollback(); e != nil {
+			ss.lost = true
+			return nil, errors.Join(err, e)
+		}
+		if ctx.Err() != nil || time.Since(began) >= s.wait { //nolint:forbidigo // the same
+			return nil, fmt.Errorf("%w: %w", storage.ErrBusy, err)
+		}
+	}
 }

@@ -24,7 +24,11 @@ func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
 	end := now.Add(s.c.Lease * 3 / 4)
 	ctx, cancel := context.WithTimeout(ctx, s.c.Lease*3/4)
 	defer cancel()
-	d := &delivery{s: s, c: c, row: place, v: Places.Value(place), until: now.Add(s.c.Lease)}
+	since, err := s.sinceOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	d := &delivery{s: s, c: c, row: place, v: Places.Value(place), until: now.Add(s.c.Lease), since: since, most: batch}
 	for {
 		more, err := d.some(ctx)
 		switch {
@@ -42,12 +46,13 @@ func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
 
 // delivery is a consumer at work in one partition.
 type delivery struct {
-	s   *Service
-	c   *Consumer
-	row storage.Row // as it is stored
-	v   Place
-	// until is the end of the lease.
-	until time.Time
+	s     *Service
+	c     *Consumer
+	row   storage.Row // as it is stored
+	v     Place
+	until time.Time // end of the lease
+	since time.Time // events before it are passed over
+	most  int       // events of one transaction: one, after a transaction could not be committed
 }
 
 // some hands over the next events, at most one batch of them.
@@ -88,28 +93,49 @@ type unread struct {
 // next reads the events after the place, up to the first that cannot be read: broken where
 // that is the next one.
 func (d *delivery) next(ctx context.Context) (events []Event, broken *unread, err error) {
-	rows, err := d.s.c.Store.Find(ctx, storage.Query{
-		Table: storage.Events.Table, Partition: d.row.Partition, Limit: batch,
+	rows, bad, err := storage.Others(ctx, d.s.c.Store, storage.Query{
+		Table: storage.Events.Table, Partition: d.row.Partition, Limit: d.most,
 		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: storage.EventID(d.v.Seen)}},
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	first := "" // that has no readable row
+	for _, b := range bad {
+		if first == "" || b.ID < first {
+			first, broken = b.ID, &unread{err: b}
+		}
+	}
 	for _, r := range rows {
-		var number int64
-		if _, err := fmt.Sscanf(r.ID, "%d", &number); err != nil {
-			return nil, nil, fmt.Errorf("event %q has no number: %w", r.ID, err)
+		if first != "" && r.ID > first {
+			break
+		}
+		number, err := numberOf(r.ID)
+		if err != nil {
+			return nil, nil, err
 		}
 		e, err := d.s.c.Kinds.Event(r, number)
 		if err != nil {
-			if len(events) == 0 {
+			if broken = nil; len(events) == 0 {
 				broken = &unread{e, err}
 			}
-			break
+			return events, broken, nil
 		}
 		events = append(events, e)
 	}
-	return events, broken, nil
+	if len(events) > 0 || broken == nil {
+		return events, nil, nil
+	}
+	number, err := numberOf(first)
+	broken.event = Event{Partition: d.row.Partition, Number: number}
+	return nil, broken, err
+}
+
+func numberOf(id string) (number int64, err error) {
+	if _, err := fmt.Sscanf(id, "%d", &number); err != nil {
+		return 0, fmt.Errorf("event %q has no number: %w", id, err)
+	}
+	return number, nil
 }
 
 // dead are the objects among those of the events of which an earlier event is a dead letter.
@@ -161,28 +187,41 @@ func (d *delivery) handle(ctx context.Context, events []Event, dead map[string]b
 	}
 	for n = len(events); n > 0; {
 		at, fault := n, error(nil)
-		err := begin.InTx(ctx, func(ctx context.Context, tx *sql.Tx, st storage.Tx) error {
+		err := begin.InTx(ctx, d.row.Partition, func(ctx context.Context, tx *sql.Tx, st storage.Tx) error {
 			if at, fault = d.each(ctx, Tx{tx, st}, events[:n], dead); fault != nil {
 				return fault
 			}
-			return d.seen(ctx, st, events[:n], dead)
+			return d.seen(ctx, st, events[:at], dead)
 		})
 		switch {
 		case fault != nil: // nothing has happened: again, up to this one
 			n, failure = at, fault
-		case err != nil:
+		case err == nil:
+			if at < n {
+				failure = nil
+			}
+			return at, failure, d.reload(ctx)
+		case errors.Is(err, errStale):
 			return 0, nil, err
+		case n > 1: // one of them spoils the transaction: which one is found one by one
+			n, d.most, failure = 1, 1, nil
 		default:
-			return n, failure, d.reload(ctx)
+			return 0, err, nil
 		}
 	}
 	return 0, failure, nil
 }
 
-// each calls Handle. It returns how many events were handled, and what failed the next.
+// each calls Handle, for a while. It returns how many events were handled, and what failed
+// the next.
 func (d *delivery) each(ctx context.Context, tx Tx, events []Event, dead map[string]bool) (int, error) {
+	long, cancel := context.WithTimeout(ctx, min(d.s.c.Lease/4, longest))
+	defer cancel()
 	for i := range events {
-		if dead[events[i].Object] || events[i].At.Before(d.c.Since) {
+		if i > 0 && long.Err() != nil {
+			return i, nil
+		}
+		if dead[events[i].Object] || events[i].At.Before(d.since) {
 			continue
 		}
 		if err := d.call(ctx, tx, events[i]); err != nil {
@@ -209,6 +248,8 @@ func (d *delivery) seen(ctx context.Context, s storage.Store, events []Event, de
 	var letters []storage.Row
 	for i := range events {
 		if e := &events[i]; dead[e.Object] {
+			d.s.c.Log.WarnContext(ctx, "event_behind_a_dead_one", slog.String("consumer", d.c.Name), slog.String("partition", string(d.row.Partition)),
+				slog.Int64("number", e.Number), slog.String("object", e.Object))
 			letters = append(letters, d.letter(e, "an earlier event of "+e.Object+" is a dead letter", now))
 		}
 	}
@@ -267,6 +308,8 @@ func (d *delivery) reload(ctx context.Context) error {
 
 // failed notes a failure of the next event: it waits, or becomes a dead letter.
 func (d *delivery) failed(ctx context.Context, e Event, failure error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.s.c.Lease/8) // Handle may have used up its own
+	defer cancel()
 	now := d.s.c.Now()
 	v := d.v
 	v.Tries, v.Error, v.Updated = v.Tries+1, clip(failure.Error()), now

@@ -154,7 +154,7 @@ func killed(t *testing.T, kind, dsn string) {
 	require.NoError(t, store.Open(ctx, tables()...))
 	begin, once := store.(storage.Transactor)
 	if once {
-		require.NoError(t, begin.InTx(ctx, func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
+		require.NoError(t, begin.InTx(ctx, storage.Tenant("a"), func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
 			_, err := tx.ExecContext(ctx, "CREATE TABLE heard (part varchar(100), number bigint)")
 			return err
 		}))
@@ -213,7 +213,7 @@ func killed(t *testing.T, kind, dsn string) {
 		last, _, _, err := storage.Streams.One(ctx, store, p, storage.StreamID)
 		require.NoError(t, err)
 		var all, different, highest int64
-		require.NoError(t, begin.InTx(ctx, func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
+		require.NoError(t, begin.InTx(ctx, storage.Tenant("a"), func(ctx context.Context, tx *sql.Tx, _ storage.Tx) error {
 			return tx.QueryRowContext(ctx, "SELECT count(*), count(DISTINCT number), max(number) FROM heard WHERE part = '"+string(p)+"'").Scan(&all, &different, &highest)
 		}))
 		require.Equal(t, last.Last, highest)

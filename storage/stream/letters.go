@@ -50,7 +50,7 @@ func (s *Service) Retry(ctx context.Context, p storage.Partition, consumer, obje
 	if c == nil {
 		return 0, fmt.Errorf("stream: this process has no consumer %q", consumer)
 	}
-	for n := 0; ; n++ {
+	for n := 0; ; {
 		row, ok, err := s.firstOf(ctx, p, consumer, object)
 		switch {
 		case err != nil:
@@ -60,8 +60,15 @@ func (s *Service) Retry(ctx context.Context, p storage.Partition, consumer, obje
 		case !ok:
 			return n, nil
 		}
-		if err := s.retry(ctx, c, row); err != nil {
+		switch err := s.retry(ctx, c, row); {
+		case errors.Is(err, storage.ErrConflict): // somebody else deals with the consumer's events here
+			if err := ctx.Err(); err != nil {
+				return n, err
+			}
+		case err != nil:
 			return n, fmt.Errorf("stream: consumer %q, event %d of %s: %w", consumer, Letters.Value(row).Number, p, err)
+		default:
+			n++
 		}
 	}
 }
@@ -92,9 +99,12 @@ func (s *Service) retry(ctx context.Context, c *Consumer, row storage.Row) error
 		return err
 	}
 	d := &delivery{s: s, c: c, row: row}
-	gone := storage.Change{ID: s.c.NewID(), Partition: row.Partition, Drop: []storage.Row{row}}
+	gone, err := s.without(ctx, row)
+	if err != nil {
+		return err
+	}
 	if begin, ok := s.c.Store.(storage.Transactor); ok && tenants(row.Partition) {
-		return begin.InTx(ctx, func(ctx context.Context, tx *sql.Tx, st storage.Tx) error {
+		return begin.InTx(ctx, row.Partition, func(ctx context.Context, tx *sql.Tx, st storage.Tx) error {
 			if err := d.call(ctx, Tx{tx, st}, e); err != nil {
 				return err
 			}
@@ -110,7 +120,7 @@ func (s *Service) retry(ctx context.Context, c *Consumer, row storage.Row) error
 // Discard forgets the dead letters of an object: the consumer never handles those events.
 // It returns how many there were.
 func (s *Service) Discard(ctx context.Context, p storage.Partition, consumer, object string) (int, error) {
-	for n := 0; ; n++ {
+	for n := 0; ; {
 		row, ok, err := s.firstOf(ctx, p, consumer, object)
 		switch {
 		case err != nil:
@@ -120,11 +130,28 @@ func (s *Service) Discard(ctx context.Context, p storage.Partition, consumer, ob
 		case !ok:
 			return n, nil
 		}
-		err = storage.CommitOne(ctx, s.c.Store, storage.Change{ID: s.c.NewID(), Partition: p, Drop: []storage.Row{row}})
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
+		gone, err := s.without(ctx, row)
+		if err == nil {
+			err = storage.CommitOne(ctx, s.c.Store, gone)
+		}
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, storage.ErrConflict) || ctx.Err() != nil:
 			return n, err
 		}
 	}
+}
+
+// without is the Change that drops a letter. It writes the consumer's place as it is, so
+// that of all that deals with its events here at the same time one happens: two who retry,
+// one who discards, and a delivery that has looked which objects have letters.
+func (s *Service) without(ctx context.Context, letter storage.Row) (storage.Change, error) {
+	v, place, _, err := Places.One(ctx, s.c.Store, letter.Partition, Letters.Value(letter).Consumer)
+	return storage.Change{
+		ID: s.c.NewID(), Partition: letter.Partition, Drop: []storage.Row{letter},
+		Put: []storage.Row{Places.Row(Letters.Value(letter).Consumer, place.Version, place.Due, v)},
+	}, err
 }
 
 // Retire ends a consumer that no process lists any more: it is not woken again, and events

@@ -85,6 +85,12 @@ func (r *Running) start(row storage.Row) bool {
 	r.busy[row.ID]++
 	r.all.Go(func() {
 		defer r.end(row)
+		defer func() {
+			if p := recover(); p != nil { // its lease ends, and it comes again
+				r.s.c.Log.ErrorContext(r.ctx, "consumer_panicked", slog.String("consumer", row.ID),
+					slog.String("partition", string(row.Partition)), slog.Any("panic", p))
+			}
+		}()
 		if err := r.s.Deliver(r.ctx, row); err != nil && r.ctx.Err() == nil { // its lease ends, and it comes again
 			r.s.c.Log.ErrorContext(r.ctx, "consumer_stopped", slog.String("consumer", row.ID),
 				slog.String("partition", string(row.Partition)), slog.Any("error", err))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -27,12 +29,17 @@ type Config struct {
 type Service struct {
 	c     Config
 	named map[string]*Consumer
+
+	mu    sync.Mutex
+	since map[string]time.Time // as registered
 }
 
 const (
 	defaultLease = time.Minute
-	batch        = 100 // events of one transaction
-	claimed      = 64  // partitions with news, or places, of one Step
+	batch        = 100             // events of one transaction
+	claimed      = 64              // partitions with news, or places, of one Step
+	longest      = time.Second     // of one transaction, before its last event
+	relaying     = 5 * time.Second // for how long one process has a stream
 )
 
 // New checks the consumers. It does no I/O.
@@ -43,7 +50,7 @@ func New(c Config) (*Service, error) {
 	if c.Lease == 0 {
 		c.Lease = defaultLease
 	}
-	s := &Service{c: c, named: map[string]*Consumer{}}
+	s := &Service{c: c, named: map[string]*Consumer{}, since: map[string]time.Time{}}
 	for i := range c.Consumers {
 		v := c.Consumers[i]
 		if err := v.check(); err != nil {
@@ -65,8 +72,7 @@ func (s *Service) Register(ctx context.Context) error {
 	for i := range s.c.Consumers {
 		v := &s.c.Consumers[i]
 		err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-			_, _, ok, err := Registrations.One(ctx, s.c.Store, storage.System, v.Name)
-			if ok || err != nil {
+			if _, _, ok, err := Registrations.One(ctx, s.c.Store, storage.System, v.Name); ok || err != nil {
 				return storage.Change{}, err
 			}
 			row := Registrations.Row(v.Name, 0, time.Time{}, Registration{Since: v.Since, Created: s.c.Now()})
@@ -77,6 +83,27 @@ func (s *Service) Register(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sinceOf is from when on a consumer hears: what was registered first counts.
+func (s *Service) sinceOf(ctx context.Context, c *Consumer) (time.Time, error) {
+	s.mu.Lock()
+	since, known := s.since[c.Name]
+	s.mu.Unlock()
+	if known {
+		return since, nil
+	}
+	r, _, ok, err := Registrations.One(ctx, s.c.Store, storage.System, c.Name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !ok {
+		return time.Time{}, fmt.Errorf("stream: consumer %q is not registered: call Register first", c.Name)
+	}
+	s.mu.Lock()
+	s.since[c.Name] = r.Since
+	s.mu.Unlock()
+	return r.Since, nil
 }
 
 // registered lists the names of all consumers, those of other processes included.
@@ -101,19 +128,20 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 		return woken, err
 	}
 	done := woken
+	var failed error
 	for i := range s.c.Consumers {
 		rows, err := s.claim(ctx, s.c.Consumers[i].Name, claimed)
 		if err != nil {
 			return done, err
 		}
 		for _, r := range rows {
-			if err := s.Deliver(ctx, r); err != nil {
-				return done, err
+			if err := s.Deliver(ctx, r); err != nil && failed == nil {
+				failed = err
 			}
 			done++
 		}
 	}
-	return done, nil
+	return done, failed
 }
 
 // claim takes places of a consumer that are due.
@@ -130,7 +158,7 @@ func (s *Service) claim(ctx context.Context, consumer string, most int) ([]stora
 func (s *Service) Relay(ctx context.Context) (int, error) {
 	now := s.c.Now()
 	rows, err := storage.Claimed(ctx, s.c.Store, storage.Claim{
-		Table: storage.Streams.Table, Now: now, Until: now.Add(s.c.Lease), Max: claimed,
+		Table: storage.Streams.Table, Now: now, Until: now.Add(relaying), Max: claimed,
 	}, s.c.Log)
 	if err != nil || len(rows) == 0 {
 		return 0, err
@@ -209,7 +237,7 @@ func (s *Service) places(ctx context.Context, st storage.Store, streams []storag
 // wake makes places due that have not seen the last event. One that is due is left as it
 // is, and must be so still: whoever has it sees to the end.
 func (s *Service) wake(p storage.Partition, last int64, names []string, places map[string]storage.Row, now time.Time) storage.Change {
-	c := storage.Change{ID: s.c.NewID(), Partition: p}
+	c := storage.Change{ID: s.c.NewID(), Partition: p, NoWait: true}
 	for _, name := range names {
 		r, ok := places[name]
 		v := Place{Consumer: name, Updated: now}
@@ -229,12 +257,32 @@ func (s *Service) wake(p storage.Partition, last int64, names []string, places m
 }
 
 // CatchUp makes the places of a partition due whose consumers have not seen all: those of
-// new consumers, to which nothing is relayed until something happens. It returns how many
-// there were.
+// new consumers, to which nothing is relayed until something happens. It drops the places of
+// consumers that were retired. It returns how many there were.
 func (s *Service) CatchUp(ctx context.Context, st storage.Store, p storage.Partition) (int, error) {
-	names, err := s.registered(ctx, st)
-	if err != nil || len(names) == 0 {
+	// Who has a place was registered before: the places are read first.
+	places, err := st.Find(ctx, storage.Query{Table: Places.Table, Partition: p, Limit: 1000})
+	if err != nil {
 		return 0, err
 	}
-	return s.wakeUp(ctx, st, p, names)
+	names, err := s.registered(ctx, st)
+	if err != nil {
+		return 0, err
+	}
+	gone := storage.Change{ID: s.c.NewID(), Partition: p, NoWait: true}
+	for _, r := range places {
+		if !slices.Contains(names, r.ID) {
+			gone.Drop = append(gone.Drop, storage.Row{Table: Places.Table, ID: r.ID, Version: r.Version})
+		}
+	}
+	if len(gone.Drop) > 0 {
+		if err := storage.CommitOne(ctx, st, gone); err != nil {
+			return 0, err
+		}
+	}
+	if len(names) == 0 {
+		return len(gone.Drop), nil
+	}
+	n, err := s.wakeUp(ctx, st, p, names)
+	return n + len(gone.Drop), err
 }
