@@ -74,9 +74,9 @@ install() {
 }
 
 # Packages in which goroutines meet. In a world only one of them runs at a time, and so
-# it is in the tests of orders and of the treasury but for those that are named below.
+# it is in the tests of orders, of the treasury and of an App but for those that are named below.
 race=(./storage ./storage/{lane,memory,redisstore,seal,storagetest,stream} ./storage/sqlstore/... ./chain/incoming/... ./chain/internal/... ./chain/sim
-	./chain/keys/... ./chain/rates/... ./chain/several ./webhook/... ./withdrawal/... ./wallet ./payment/... ./httpapi/... ./internal/fairpool .)
+	./chain/keys/... ./chain/rates/... ./chain/several ./webhook/... ./withdrawal/... ./wallet ./payment/... ./httpapi/... ./internal/fairpool)
 
 say tools
 install
@@ -108,7 +108,7 @@ go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 100 -v | gr
 go test -timeout 20m -count 1 ./storage/stream -run FE01_L01 -kills 100
 say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
-go test -race -timeout 20m -run 'TwoProcesses|Concurrent' ./chain/outgoing
+go test -race -short -timeout 20m -run 'TwoProcesses|TwoWorkers|Concurrent|Run|Clock|C04|FS01' ./chain/outgoing .
 
 say "a thousand worlds, each of a week; make worlds plays seeds that no run had before"
 go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=1000001 -world.promises -timeout 20m

@@ -2,6 +2,7 @@ package withdrawal_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -107,6 +108,50 @@ func TestFN07_TheOperatorPaysTheRest(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	require.Equal(t, []string{"missing/" + rest.ID, rest.ID}, []string{entries[0].Tx, entries[0].Ref})
+	w.sound()
+}
+
+// The withdrawal that pays what is missing is told as every other: first that it was made,
+// then what becomes of it.
+func TestFE01_PayoutOfWhatIsMissingIsTold(t *testing.T) {
+	t.Parallel()
+	w, first := handed(t)
+	executed(w, first) // earns fees of 2.5
+	v := w.create(usdt("100"))
+	w.step()
+	w.tell(v.ID, withdrawal.OutcomeSigned, "aa", 0)
+	w.less(v.ID, withdrawal.OutcomeExecuted, 97_400_000, 1)
+	rest, err := w.PayMissing(w.ctx, tenant, v.ID, "owed")
+	require.NoError(t, err)
+	_, err = w.PayMissing(w.ctx, tenant, v.ID, "owed")
+	require.NoError(t, err, "it is told once all the same")
+	w.step()
+	w.tell(rest.ID, withdrawal.OutcomeSigned, "bb", 0)
+	w.tell(rest.ID, withdrawal.OutcomeSettled, "bb", 40)
+
+	rows, err := w.store.Find(w.ctx, storage.Query{
+		Table: storage.Events.Table, Partition: storage.Tenant(tenant), Order: []storage.Order{{Column: storage.ColID}}, Limit: 1000,
+	})
+	require.NoError(t, err)
+	var told []withdrawal.Changed
+	for _, r := range rows {
+		e := storage.Events.Value(r)
+		if e.Object != rest.ID || e.Kind != (withdrawal.Changed{}).EventKind() {
+			continue
+		}
+		var c withdrawal.Changed
+		require.NoError(t, json.Unmarshal(e.Data, &c))
+		told = append(told, c)
+	}
+	require.Len(t, told, 3)
+	made := told[0]
+	require.Equal(t, withdrawal.Changed{
+		WithdrawalID: rest.ID, To: withdrawal.Pending, WalletID: rest.Wallet, Network: rest.Network, Currency: "USDTTRC20",
+		Address: v.Address, Requested: "0.1", Amount: "0.1",
+	}, made)
+	for i, to := range []withdrawal.Status{withdrawal.Processing, withdrawal.Completed} {
+		require.Equal(t, []any{told[i].To, to, rest.ID}, []any{told[i+1].From, told[i+1].To, told[i+1].WithdrawalID})
+	}
 	w.sound()
 }
 

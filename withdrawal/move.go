@@ -156,8 +156,8 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 		line, stored, ok, err := storage.Activities.One(ctx, s.c.Store, p, m.w.ID)
 		if err == nil && len(m.post) > 0 { // money moves by what the row says
 			var why string
-			if why, err = s.Contradicts(ctx, p, &m.was, &line, ok); err == nil {
-				err = alteredError(why)
+			if why, err = s.Contradicts(ctx, p, &m.was, &line, ok); err == nil && why != "" {
+				err = s.contradicted(ctx, p, row, why)
 			}
 		}
 		if err != nil {
@@ -166,4 +166,14 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 		c.Put = append(c.Put, storage.Activities.Row(m.w.ID, stored.Version, time.Time{}, activity(&m.w, m.c)))
 	}
 	return c, s.waits(ctx, p, m, &c)
+}
+
+// contradicted is the error of rows that contradict each other, nil where the withdrawal was
+// written between the two reads: then its Change conflicts, and all is read again.
+func (s *Service) contradicted(ctx context.Context, p storage.Partition, row storage.Row, why string) error {
+	_, now, err := s.load(ctx, p, row.ID)
+	if err == nil && now.Version == row.Version {
+		err = alteredError(why)
+	}
+	return err
 }

@@ -21,9 +21,12 @@ func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
 		return fmt.Errorf("stream: no consumer %q here", place.ID)
 	}
 	now := s.c.Now()
-	end := now.Add(s.c.Lease * 3 / 4)
+	// The last event begins in the first half of the lease, and has a quarter of it at least.
+	end := now.Add(s.c.Lease / 4)
 	ctx, cancel := context.WithTimeout(ctx, s.c.Lease*3/4)
 	defer cancel()
+	turn, over := context.WithTimeout(ctx, s.c.Lease/4)
+	defer over()
 	since, err := s.sinceOf(ctx, c)
 	if err != nil {
 		return err
@@ -38,7 +41,7 @@ func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
 			return fmt.Errorf("stream: consumer %q in %s: %w", c.Name, place.Partition, err)
 		case !more:
 			return nil
-		case !s.c.Now().Before(end):
+		case turn.Err() != nil || !s.c.Now().Before(end):
 			return d.rest(ctx)
 		}
 	}
@@ -52,7 +55,9 @@ type delivery struct {
 	v     Place
 	until time.Time // end of the lease
 	since time.Time // events before it are passed over
-	most  int       // events of one transaction: one, after a transaction could not be committed
+
+	handled int // events of this turn
+	most    int // events of one transaction: one, after a transaction could not be committed
 }
 
 // some hands over the next events, at most one batch of them.
@@ -79,7 +84,11 @@ func (d *delivery) some(ctx context.Context) (more bool, err error) {
 	}
 	n, failure, err := d.handle(ctx, events, dead)
 	if err != nil || failure == nil {
+		d.handled += n
 		return err == nil, err
+	}
+	if ctx.Err() != nil && d.handled+n > 0 { // others had its time: it is the first of the next turn
+		return false, d.rest(context.WithoutCancel(ctx))
 	}
 	return false, d.failed(ctx, events[n], failure)
 }
