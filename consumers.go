@@ -3,7 +3,6 @@ package cryptopay
 import (
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -16,10 +15,7 @@ import (
 
 // consumers builds what hands events to the host.
 func (a *App) consumers() (err error) {
-	kinds := stream.Kinds{}
-	for _, k := range slices.Concat(payment.Kinds(), withdrawal.Kinds(), wallet.Kinds()) {
-		maps.Copy(kinds, k)
-	}
+	kinds := stream.Join(payment.Kinds(), withdrawal.Kinds(), wallet.Kinds())
 	a.Events, err = stream.New(stream.Config{
 		Store: a.cfg.Store, Consumers: a.cfg.Consumers, Kinds: kinds, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log,
 	})
@@ -50,11 +46,15 @@ func (a *App) keepStream(ctx context.Context, s storage.Store, p storage.Partiti
 	if err != nil || keep < 0 {
 		return woken, err
 	}
-	old, broken, err := storage.Others(ctx, s, storage.Query{Table: storage.Events.Table, Partition: p, Limit: retainBatch})
+	oldest, before := storage.Query{Table: storage.Events.Table, Partition: p, Limit: 1}, now.Add(-keep)
+	old, broken, err := storage.Others(ctx, s, oldest)
+	if err == nil && len(old) > 0 && storage.Events.Value(old[0]).At.Before(before) {
+		oldest.Limit = retainBatch
+		old, broken, err = storage.Others(ctx, s, oldest)
+	}
 	if err != nil {
 		return woken, err
 	}
-	before := now.Add(-keep)
 	if i := slices.IndexFunc(old, func(r storage.Row) bool { return !storage.Events.Value(r).At.Before(before) }); i >= 0 {
 		old = old[:i]
 	}

@@ -61,8 +61,8 @@ type DepositChanged struct {
 func (DepositChanged) EventKind() string { return "payment.deposit_changed" }
 
 // Kinds reads the events of this package.
-func Kinds() []stream.Kinds {
-	return []stream.Kinds{stream.KindOf[Changed](), stream.KindOf[DepositChanged]()}
+func Kinds() stream.Kinds {
+	return stream.Join(stream.KindOf[Changed](), stream.KindOf[DepositChanged]())
 }
 
 // tellMove notes a change of status, as it stands after it.

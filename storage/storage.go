@@ -209,10 +209,10 @@ type Tx interface {
 
 // Transactor is a Store over a database that can hold a host's tables, too.
 type Transactor interface {
-	// InTx begins a transaction, calls f, and commits it where f returns nil, else rolls it
-	// back. In f, s is the store inside of the transaction, with the rules of its WithTx: one
-	// tenant, and what is written last is held shortest. Nothing of that tenant may be
-	// written but through s; where the database has one writer, nothing at all. An error of
-	// the commit itself leaves open whether it happened. p is the tenant's partition.
+	// InTx begins a transaction and calls f. It commits where f returns nil, and rolls back
+	// where it does not. In f, s is the store inside of the transaction, and the rules of its
+	// WithTx hold. f writes rows of the tenant p through s alone: another way would wait for
+	// this transaction. Where the database has one writer that is so of every row. ErrBusy
+	// says that nothing has happened; any other error of the commit leaves that open.
 	InTx(ctx context.Context, p Partition, f func(ctx context.Context, tx *sql.Tx, s Tx) error) error
 }

@@ -24,7 +24,7 @@ type TransferChanged struct {
 func (TransferChanged) EventKind() string { return "wallet.transfer_changed" }
 
 // Kinds reads the events of this package.
-func Kinds() []stream.Kinds { return []stream.Kinds{stream.KindOf[TransferChanged]()} }
+func Kinds() stream.Kinds { return stream.KindOf[TransferChanged]() }
 
 // told is the event of a transfer that has ended; stored says that it was pending before.
 func (t *Transfer) told(stored bool, scale uint8, now time.Time) (storage.Event, error) {

@@ -42,8 +42,8 @@ type WaitChanged struct {
 func (WaitChanged) EventKind() string { return "withdrawal.wait_changed" }
 
 // Kinds reads the events of this package.
-func Kinds() []stream.Kinds {
-	return []stream.Kinds{stream.KindOf[Changed](), stream.KindOf[WaitChanged]()}
+func Kinds() stream.Kinds {
+	return stream.Join(stream.KindOf[Changed](), stream.KindOf[WaitChanged]())
 }
 
 // told is the event of a withdrawal that is new, or has changed its status.

@@ -148,7 +148,7 @@ func (r *IntentRow) ended() bool {
 type parent struct {
 	attempt
 	coin   coin // the child's
-	landed bool // for good: the coin is one
+	landed bool // the parent is final in a block, so its output is a coin
 	dead   bool // it never will be
 }
 

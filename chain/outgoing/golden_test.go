@@ -327,7 +327,7 @@ func (w *world) ended(r storage.Row, want end) {
 	}
 	o, row, told, err := outgoing.Outcomes.One(w.ctx, w.store, storage.Network(w.gas), r.ID)
 	require.NoError(w.t, err)
-	if told { // a refused order has none
+	if told { // no outcome is stored of an order that was refused
 		require.True(w.t, row.Due.IsZero(), "its owner took the last outcome of %s", r.ID)
 	}
 	switch {

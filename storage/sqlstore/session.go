@@ -302,7 +302,7 @@ func (s *session) rollback() {
 }
 
 func (s *session) classify(err error) error {
-	if errors.Is(err, storage.ErrBusy) || errors.Is(err, lane.ErrRefused) {
+	if err == nil || errors.Is(err, storage.ErrBusy) || errors.Is(err, lane.ErrRefused) {
 		return err
 	}
 	switch s.d.Classify(err) {

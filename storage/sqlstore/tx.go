@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
@@ -281,28 +280,31 @@ func (s *Store) InTx(ctx context.Context, p storage.Partition, f func(ctx contex
 	})
 }
 
-// begin begins a transaction in which a host writes, too. Where the database has one writer
-// it is that one from here on: a transaction that begins by reading could not write any
-// more. It waits for another one as long as a Commit does.
+// begin begins a transaction in which a host writes, too. Where the database has one
+// writer, this is the writer from here on: a transaction that begins by reading could be
+// refused when it writes. It waits for another writer as long as a Commit does. An error
+// wraps storage.ErrBusy where another one writes.
 func (s *Store) begin(ctx context.Context, ss *session) (*sqlx.Tx, error) {
 	if !s.d.OneWriter {
-		return ss.conn.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		tx, err := ss.conn.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		return tx, ss.classify(err)
 	}
-	take := "DELETE FROM " + TableName(storage.Streams.Table) + " WHERE 0"
-	for began := time.Now(); ; { //nolint:forbidigo // how long another writer is waited for
+	wait, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	for {
 		tx, err := ss.conn.BeginTxx(ctx, nil)
 		if err != nil {
-			return nil, err
+			return nil, ss.classify(err)
 		}
-		if _, err = tx.ExecContext(ctx, take); err == nil {
+		if _, err = tx.ExecContext(ctx, "DELETE FROM "+TableName(storage.Streams.Table)+" WHERE 0"); err == nil {
 			return tx, nil
 		}
 		if e := tx.Rollback(); e != nil {
 			ss.lost = true
 			return nil, errors.Join(err, e)
 		}
-		if ctx.Err() != nil || time.Since(began) >= s.wait { //nolint:forbidigo // the same
-			return nil, fmt.Errorf("%w: %w", storage.ErrBusy, err)
+		if err = ss.classify(err); wait.Err() != nil || !errors.Is(err, storage.ErrBusy) {
+			return nil, err
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -45,6 +46,15 @@ func KindOf[T Body]() Kinds {
 		err := json.Unmarshal(data, &b)
 		return b, err
 	}}
+}
+
+// Join is all of some Kinds.
+func Join(all ...Kinds) Kinds {
+	out := Kinds{}
+	for _, k := range all {
+		maps.Copy(out, k)
+	}
+	return out
 }
 
 // Event is the stored row with its Body.
@@ -114,5 +124,5 @@ func checkName(name string) error {
 	return nil
 }
 
-// errStale: another process has the place now, or events came meanwhile.
+// errStale: others deal with the consumer's events in this partition at the same time.
 var errStale = errors.New("stream: the place has moved")

@@ -22,7 +22,7 @@ func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
 	}
 	now := s.c.Now()
 	// The last event begins in the first half of the lease, and has a quarter of it at least.
-	end := now.Add(s.c.Lease / 4)
+	end, host := now.Add(s.c.Lease/4), ctx
 	ctx, cancel := context.WithTimeout(ctx, s.c.Lease*3/4)
 	defer cancel()
 	turn, over := context.WithTimeout(ctx, s.c.Lease/4)
@@ -31,9 +31,12 @@ func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
 	if err != nil {
 		return err
 	}
-	d := &delivery{s: s, c: c, row: place, v: Places.Value(place), until: now.Add(s.c.Lease), since: since, most: batch}
+	d := &delivery{s: s, c: c, row: place, v: Places.Value(place), until: now.Add(s.c.Lease), since: since, most: batch, host: host}
 	for {
 		more, err := d.some(ctx)
+		if more && err == nil && (turn.Err() != nil || !s.c.Now().Before(end)) {
+			more, err = false, d.rest(ctx)
+		}
 		switch {
 		case errors.Is(err, errStale):
 			return nil
@@ -41,8 +44,6 @@ func (s *Service) Deliver(ctx context.Context, place storage.Row) error {
 			return fmt.Errorf("stream: consumer %q in %s: %w", c.Name, place.Partition, err)
 		case !more:
 			return nil
-		case turn.Err() != nil || !s.c.Now().Before(end):
-			return d.rest(ctx)
 		}
 	}
 }
@@ -56,8 +57,9 @@ type delivery struct {
 	until time.Time // end of the lease
 	since time.Time // events before it are passed over
 
-	handled int // events of this turn
-	most    int // events of one transaction: one, after a transaction could not be committed
+	host    context.Context // whoever called Deliver ends it, for a reason that is not the event's
+	handled int             // events of this turn
+	most    int             // events of one transaction: one, after a transaction could not be committed
 }
 
 // some hands over the next events, at most one batch of them.
@@ -87,8 +89,9 @@ func (d *delivery) some(ctx context.Context) (more bool, err error) {
 		d.handled += n
 		return err == nil, err
 	}
-	if ctx.Err() != nil && d.handled+n > 0 { // others had its time: it is the first of the next turn
-		return false, d.rest(context.WithoutCancel(ctx))
+	if d.host.Err() != nil || ctx.Err() != nil && d.handled+n > 0 {
+		// The process stops, or other events had its time: it is the first of the next turn.
+		return false, d.rest(ctx)
 	}
 	return false, d.failed(ctx, events[n], failure)
 }
@@ -210,7 +213,7 @@ func (d *delivery) handle(ctx context.Context, events []Event, dead map[string]b
 				failure = nil
 			}
 			return at, failure, d.reload(ctx)
-		case errors.Is(err, errStale):
+		case errors.Is(err, errStale), errors.Is(err, storage.ErrBusy): // no event's fault
 			return 0, nil, err
 		case n > 1: // one of them spoils the transaction: which one is found one by one
 			n, d.most, failure = 1, 1, nil
@@ -281,25 +284,24 @@ func (d *delivery) put(ctx context.Context, s storage.Store, v Place, due time.T
 	}
 	err := storage.CommitOne(ctx, s, c)
 	if errors.Is(err, storage.ErrConflict) {
-		if len(guards) > 0 { // there is more to see; the place is due again when its lease ends, or now
-			return d.again(ctx)
+		if len(guards) > 0 { // there may be more to see
+			return d.rest(ctx)
 		}
 		return errStale
 	}
 	return err
 }
 
-// again gives the place back, due at once.
-func (d *delivery) again(ctx context.Context) error {
+// rest gives the place back, due at once.
+func (d *delivery) rest(ctx context.Context) error {
+	ctx, cancel := d.late(ctx)
+	defer cancel()
 	return d.put(ctx, d.s.c.Store, d.v, d.s.c.Now(), nil)
 }
 
-// rest gives the place back, due at once, as the lease is used up.
-func (d *delivery) rest(ctx context.Context) error {
-	if err := d.again(ctx); !errors.Is(err, errStale) {
-		return err
-	}
-	return nil
+// late is a context for what is written of an event whose own context may have ended.
+func (d *delivery) late(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d.s.c.Lease/8)
 }
 
 // reload reads the place as it was written.
@@ -317,7 +319,7 @@ func (d *delivery) reload(ctx context.Context) error {
 
 // failed notes a failure of the next event: it waits, or becomes a dead letter.
 func (d *delivery) failed(ctx context.Context, e Event, failure error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.s.c.Lease/8) // Handle may have used up its own
+	ctx, cancel := d.late(ctx)
 	defer cancel()
 	now := d.s.c.Now()
 	v := d.v

@@ -698,3 +698,98 @@ func TestFE01_HandlersThatHaveAllConnections(t *testing.T) {
 		l.dead(p)
 	}
 }
+
+// busy is a store whose database is locked elsewhere for so many transactions.
+type busy struct {
+	storage.Store
+	storage.Transactor
+	times int
+}
+
+func (b *busy) InTx(ctx context.Context, p storage.Partition, f func(context.Context, *sql.Tx, storage.Tx) error) error {
+	if b.times--; b.times >= 0 {
+		return storage.ErrBusy
+	}
+	return b.Transactor.InTx(ctx, p, f)
+}
+
+// A database that is locked elsewhere is no failure of an event: it is handled later, and
+// no try of it is counted.
+func TestFE01_LockedDatabaseIsNoFailureOfAnEvent(t *testing.T) {
+	t.Parallel()
+	l, _ := lite(t)
+	l.tell(shopA, "1", "2")
+	locked := &busy{l.store, l.store.(storage.Transactor), 3}
+	l.Service = l.on(locked, time.Minute, stream.Consumer{Handle: l.after(nothing), Tries: 1})
+	for range 3 {
+		_, err := l.Step(t.Context())
+		require.ErrorIs(t, err, storage.ErrBusy)
+		require.Zero(t, l.place(shopA).Tries)
+		l.advance(2 * time.Minute)
+	}
+	require.NoError(t, l.until(shopA, 2))
+	require.Equal(t, []int64{1, 2}, l.heard(shopA))
+	l.dead(shopA)
+}
+
+// A process that is stopped while it handles an event does not count that as a failure: the
+// next one handles the event at once.
+func TestFE01_StoppedProcessIsNoFailureOfAnEvent(t *testing.T) {
+	t.Parallel()
+	withAndWithout(t, func(t *testing.T, l *listener) {
+		ctx, stop := context.WithCancel(t.Context())
+		l.serve(time.Minute, stream.Consumer{Tries: 1, Handle: l.after(func(ctx context.Context, _ stream.Tx, _ stream.Event) error {
+			stop()
+			return ctx.Err()
+		})})
+		l.tell(shopA, "1")
+		_, err := l.Step(ctx)
+		require.NoError(t, err)
+		require.Zero(t, l.place(shopA).Tries)
+		l.serve(time.Minute, stream.Consumer{Tries: 1, Handle: l.after(nothing)})
+		_, err = l.Step(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []int64{1}, l.heard(shopA))
+		l.dead(shopA)
+	})
+}
+
+// Retry tells the error of a handler, also where that is one of the store's.
+func TestFE01_RetryTellsTheHandlersError(t *testing.T) {
+	t.Parallel()
+	withAndWithout(t, func(t *testing.T, l *listener) {
+		l.serve(time.Minute, stream.Consumer{Tries: 1, Handle: func(context.Context, stream.Tx, stream.Event) error { return storage.ErrConflict }})
+		l.tell(shopA, "1")
+		require.NoError(t, l.until(shopA, 1))
+		l.dead(shopA, 1)
+		n, err := l.Retry(t.Context(), shopA, "host", "1")
+		require.ErrorIs(t, err, storage.ErrConflict)
+		require.Zero(t, n)
+		l.dead(shopA, 1)
+	})
+}
+
+// A consumer that was retired, and whose letters were discarded then, hears again where it
+// is registered again.
+func TestFE01_RetiredConsumerComesBack(t *testing.T) {
+	t.Parallel()
+	withAndWithout(t, func(t *testing.T, l *listener) {
+		l.serve(time.Minute, stream.Consumer{Tries: 1, Handle: func(context.Context, stream.Tx, stream.Event) error { return errors.New("no") }})
+		l.tell(shopA, "1")
+		require.NoError(t, l.until(shopA, 1))
+		l.dead(shopA, 1)
+		operator, err := stream.New(stream.Config{Store: l.store, Kinds: stream.Kinds{}, Now: l.now, NewID: uuid.NewString})
+		require.NoError(t, err)
+		require.NoError(t, operator.Retire(t.Context(), "host"))
+		_, err = operator.CatchUp(t.Context(), l.store, shopA)
+		require.NoError(t, err)
+		require.Zero(t, l.place(shopA))
+		n, err := operator.Discard(t.Context(), shopA, "host", "1")
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		l.serve(time.Minute, stream.Consumer{Handle: l.after(nothing)})
+		l.tell(shopA, "2")
+		require.NoError(t, l.until(shopA, 2))
+		require.Equal(t, []int64{1, 2}, l.heard(shopA))
+	})
+}

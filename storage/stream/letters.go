@@ -50,7 +50,7 @@ func (s *Service) Retry(ctx context.Context, p storage.Partition, consumer, obje
 	if c == nil {
 		return 0, fmt.Errorf("stream: this process has no consumer %q", consumer)
 	}
-	for n := 0; ; {
+	for n, again := 0, 0; ; {
 		row, ok, err := s.firstOf(ctx, p, consumer, object)
 		switch {
 		case err != nil:
@@ -61,10 +61,8 @@ func (s *Service) Retry(ctx context.Context, p storage.Partition, consumer, obje
 			return n, nil
 		}
 		switch err := s.retry(ctx, c, row); {
-		case errors.Is(err, storage.ErrConflict): // somebody else deals with the consumer's events here
-			if err := ctx.Err(); err != nil {
-				return n, err
-			}
+		case errors.Is(err, errStale) && again < mostAgain && ctx.Err() == nil:
+			again++
 		case err != nil:
 			return n, fmt.Errorf("stream: consumer %q, event %d of %s: %w", consumer, Letters.Value(row).Number, p, err)
 		default:
@@ -72,6 +70,10 @@ func (s *Service) Retry(ctx context.Context, p storage.Partition, consumer, obje
 		}
 	}
 }
+
+// mostAgain is how often Retry and Discard look again where others deal with the events of
+// the same consumer.
+const mostAgain = 32
 
 func (s *Service) firstOf(ctx context.Context, p storage.Partition, consumer, object string) (storage.Row, bool, error) {
 	rows, err := s.c.Store.Find(ctx, storage.Query{
@@ -108,19 +110,28 @@ func (s *Service) retry(ctx context.Context, c *Consumer, row storage.Row) error
 			if err := d.call(ctx, Tx{tx, st}, e); err != nil {
 				return err
 			}
-			return storage.CommitOne(ctx, st, gone)
+			return forgets(ctx, st, gone)
 		})
 	}
 	if err := d.call(ctx, Tx{}, e); err != nil {
 		return err
 	}
-	return storage.CommitOne(ctx, s.c.Store, gone)
+	return forgets(ctx, s.c.Store, gone)
+}
+
+// forgets commits what drops a letter: errStale where others deal with the consumer's events.
+func forgets(ctx context.Context, s storage.Store, gone storage.Change) error {
+	err := storage.CommitOne(ctx, s, gone)
+	if errors.Is(err, storage.ErrConflict) {
+		return errStale
+	}
+	return err
 }
 
 // Discard forgets the dead letters of an object: the consumer never handles those events.
 // It returns how many there were.
 func (s *Service) Discard(ctx context.Context, p storage.Partition, consumer, object string) (int, error) {
-	for n := 0; ; {
+	for n, again := 0, 0; ; {
 		row, ok, err := s.firstOf(ctx, p, consumer, object)
 		switch {
 		case err != nil:
@@ -132,12 +143,14 @@ func (s *Service) Discard(ctx context.Context, p storage.Partition, consumer, ob
 		}
 		gone, err := s.without(ctx, row)
 		if err == nil {
-			err = storage.CommitOne(ctx, s.c.Store, gone)
+			err = forgets(ctx, s.c.Store, gone)
 		}
 		switch {
 		case err == nil:
 			n++
-		case !errors.Is(err, storage.ErrConflict) || ctx.Err() != nil:
+		case errors.Is(err, errStale) && again < mostAgain && ctx.Err() == nil:
+			again++
+		default:
 			return n, err
 		}
 	}
@@ -147,10 +160,12 @@ func (s *Service) Discard(ctx context.Context, p storage.Partition, consumer, ob
 // that of all that deals with its events here at the same time one happens: two who retry,
 // one who discards, and a delivery that has looked which objects have letters.
 func (s *Service) without(ctx context.Context, letter storage.Row) (storage.Change, error) {
-	v, place, _, err := Places.One(ctx, s.c.Store, letter.Partition, Letters.Value(letter).Consumer)
+	name := Letters.Value(letter).Consumer
+	v, place, _, err := Places.One(ctx, s.c.Store, letter.Partition, name)
+	v.Consumer = name // one that was retired has no place
 	return storage.Change{
 		ID: s.c.NewID(), Partition: letter.Partition, Drop: []storage.Row{letter},
-		Put: []storage.Row{Places.Row(Letters.Value(letter).Consumer, place.Version, place.Due, v)},
+		Put: []storage.Row{Places.Row(name, place.Version, place.Due, v)},
 	}, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Config of a Service. All but Consumers and Log is required.
+// Config of a Service. All but Consumers, Log and Lease is required.
 type Config struct {
 	Store     storage.Store
 	Consumers []Consumer // may be none: then Step does nothing
@@ -38,7 +38,7 @@ const (
 	defaultLease = time.Minute
 	batch        = 100             // events of one transaction
 	claimed      = 64              // partitions with news, or places, of one Step
-	longest      = time.Second     // of one transaction, before its last event
+	longest      = time.Second     // after which no event begins in a transaction
 	relaying     = 5 * time.Second // for how long one process has a stream
 )
 

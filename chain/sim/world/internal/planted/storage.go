@@ -102,19 +102,6 @@ var storageBugs = []Bug{
 		What: "the first answer to a key is forgotten at the next purge",
 	},
 	{
-		ID: "news-passed-over", File: "storage/stream/service.go",
-		Old:  `case v.Seen >= last:`,
-		New:  `case v.Seen > 0 && v.Seen >= last-1:`,
-		What: "a consumer that lacks the last event alone is not woken for it",
-	},
-	{
-		ID: "news-slept-through", File: "storage/stream/deliver.go",
-		Old: `return false, d.put(ctx, d.s.c.Store, d.v, time.Time{}, nil, storage.Streams.Guard(storage.StreamID, stream.Version))`,
-		New: `_ = stream
-		return false, d.put(ctx, d.s.c.Store, d.v, time.Time{}, nil)`,
-		What: "a consumer goes to sleep over an event that came meanwhile",
-	},
-	{
 		ID: "place-moved-too-far", File: "storage/stream/deliver.go",
 		Old:  `Seen: events[len(events)-1].Number, Updated: now}`,
 		New:  `Seen: events[len(events)-1].Number + 1, Updated: now}`,
