@@ -11,9 +11,10 @@ lint:
 	./test.sh tools
 	.tools/bin/golangci-lint run ./...
 
-generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file
+generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file; NOTICE; the list of what is exported
 	go test ./payment ./withdrawal ./wallet ./wallet/treasury ./chain/outgoing -run Machine -update
 	go test ./storage/sqlstore/sqlite -run TestWholeSchema -update
+	go test ./internal/licences ./internal/api -update
 
 bench: ## the figures of docs/evidence/performance.md, as ratios within one run
 	go test -run '^$$' -bench . -benchtime 1s -count 6 $(or $(PKG),./...)
@@ -45,8 +46,9 @@ failover: ## leaders of replicated databases are killed in the middle of a run; 
 	command -v patroni >/dev/null && command -v etcd >/dev/null && command -v redis-server >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql patroni etcd-server redis-server; }
 	CRYPTOPAY_FAILOVER=1 CRYPTOPAY_TEST_FULL=1 go test ./internal/failover -timeout 30m -v -count 1
 
-vuln: ## VULNDB=file:///path/to/an/unpacked/database
-	govulncheck $(if $(VULNDB),-db $(VULNDB)) -scan package ./...
+vuln: ## what is known of the modules' vulnerabilities: VULNDB=https://vuln.go.dev asks the live database
+	./test.sh tools
+	.tools/bin/govulncheck -db $(VULNDB) ./...
 
 planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the removals of docs/evidence/faults.md), without it docs/evidence/reliability.md is written; WORLDS=1: those alone that worlds find; KEEP=file: goes on where a run of the same program was stopped
 	./test.sh tools

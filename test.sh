@@ -13,6 +13,8 @@ golangci=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 btcd=github.com/btcsuite/btcd@v0.26.2
 geth=github.com/ethereum/go-ethereum/cmd/geth@v1.17.8 # the newest that the module proxy has all of
 deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
+apidiff=golang.org/x/exp/cmd/apidiff@v0.0.0-20261113113407-e3970619a1a4
+govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.1.4
 anvil=@foundry-rs/anvil@1.7.1
 litesvm=litesvm@1.5.0
 kit=@solana/kit@8.4.0 # which litesvm needs, too
@@ -65,6 +67,8 @@ install() {
 	tool gofumpt "$gofumpt"
 	tool golangci-lint "$golangci"
 	tool deadcode "$deadcode"
+	tool apidiff "$apidiff"
+	tool govulncheck "$govulncheck"
 	local modules=$tools/node_modules
 	if [ ! -x "$modules/@foundry-rs/anvil-linux-amd64/bin/anvil" ] || [ ! -e "$modules/litesvm/package.json" ] ||
 		! grep -qF "\"version\": \"${kit##*@}\"" "$modules/@solana/kit/package.json" 2>/dev/null; then
@@ -74,9 +78,10 @@ install() {
 }
 
 # Packages in which goroutines meet. In a world only one of them runs at a time, and so
-# it is in the tests of orders, of the treasury and of an App but for those that are named below.
+# it is in the tests of orders, of the treasury, of the interface and of an App but for those
+# that are named below.
 race=(./storage ./storage/{lane,memory,redisstore,seal,storagetest,stream} ./storage/sqlstore/... ./chain/incoming/... ./chain/internal/... ./chain/sim
-	./chain/keys/... ./chain/rates/... ./chain/several ./webhook/... ./withdrawal/... ./wallet ./payment/... ./httpapi/... ./internal/fairpool)
+	./chain/keys/... ./chain/rates/... ./chain/several ./webhook/... ./withdrawal/... ./wallet ./payment/... ./httpapi/{auth,client,limit}/... ./internal/fairpool)
 
 say tools
 install
@@ -101,6 +106,13 @@ dead=$(deadcode -test ./...)
 [ -z "$dead" ] || die "unreachable functions:
 $dead"
 
+say "govulncheck, by the database in internal/vulndb"
+rm -rf "$tools/vulndb" && mkdir "$tools/vulndb" && tar xzf internal/vulndb/*.tar.gz -C "$tools/vulndb"
+govulncheck -db "file://$tools/vulndb" -scan package ./...
+
+say "what the last version exports is still there"
+internal/api/diff.sh "$bin/apidiff"
+
 say "go test, everything"
 go test -timeout 20m ./... 2>&1 | tee "$tools/test.log"
 say "kill -9, a hundred times on every durable store"
@@ -109,6 +121,7 @@ go test -timeout 20m -count 1 ./storage/stream -run FE01_L01 -kills 100
 say "go test -race, where concurrency lives"
 go test -race -short -timeout 20m "${race[@]}"
 go test -race -short -timeout 20m -run 'TwoProcesses|TwoWorkers|Concurrent|Run|Clock|C04|FS01' ./chain/outgoing .
+go test -race -short -timeout 20m -run 'Load|Once|Large|OneReport|Limit' ./httpapi
 
 say "a thousand worlds, each of a week; make worlds plays seeds that no run had before"
 go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=1000001 -world.promises -timeout 20m

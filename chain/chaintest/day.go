@@ -11,13 +11,13 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/internal/cputime"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -76,7 +76,7 @@ func (d Day) Bench(b *testing.B) {
 func (d Day) measure(b *testing.B, read func() error) {
 	require.NoError(b, read()) // the node's answers are made, and connections open
 	runtime.GC()
-	before := processor()
+	before := cputime.Used()
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := read(); err != nil {
@@ -84,22 +84,16 @@ func (d Day) measure(b *testing.B, read func() error) {
 		}
 	}
 	blocks := float64(b.N * d.Blocks)
-	b.ReportMetric(float64(processor()-before)/blocks, "cpu-ns/block")
+	b.ReportMetric(float64(cputime.Used()-before)/blocks, "cpu-ns/block")
 	b.ReportMetric(blocks/b.Elapsed().Seconds(), "blocks/s")
-	b.ReportMetric(float64(processor()-before)/blocks*float64(d.PerDay)/1e9, "cpu-s/day")
+	b.ReportMetric(float64(cputime.Used()-before)/blocks*float64(d.PerDay)/1e9, "cpu-s/day")
 }
 
 // CPU reports the processor time of an operation, which other work on the machine moves
 // less than the time that passes: defer CPU(b)() before the loop.
 func CPU(b *testing.B) func() {
-	before := processor()
-	return func() { b.ReportMetric(float64(processor()-before)/float64(b.N), "cpu-ns/op") }
-}
-
-func processor() int64 {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return u.Utime.Nano() + u.Stime.Nano()
+	before := cputime.Used()
+	return func() { b.ReportMetric(float64(cputime.Used()-before)/float64(b.N), "cpu-ns/op") }
 }
 
 // somebody is the i-th address that looks like the sample.

@@ -62,7 +62,7 @@ type tx struct {
 	at              int64 // µs
 }
 
-func (x *txLog) full() bool { return len(x.chunks) >= maxChunks || x.strays.n > 1<<31 }
+func (x *txLog) full() bool { return len(x.chunks) >= maxChunks || int64(x.strays.n) > 1<<31 }
 
 // end is where a record of so many bytes will stand, or one that is not known yet:
 // behind a chunk that is full to the brim it is the next one that begins.

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -89,7 +90,7 @@ type task struct {
 }
 
 // everything is more rows than there can be.
-const everything = 1 << 40
+const everything = min(math.MaxInt/2, 1<<40)
 
 // together is how many tasks share a round trip.
 const together = 64

@@ -227,7 +227,7 @@ func (s *Store) Entries(ctx context.Context, p storage.Partition, account ledger
 	if max <= 0 || before == 1 {
 		return nil, nil
 	}
-	const most = 1 << 31 // more than a list is asked for, and exact in Lua
+	const most = 1<<31 - 1 // more than a list is asked for, and exact in Lua
 	call := evaluation{
 		keys: []string{s.keys.history(p, account, asset), s.keys.txs(p)},
 		args: []any{min(before, 1<<53), min(max, most)},

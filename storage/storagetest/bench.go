@@ -15,6 +15,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay/internal/cputime"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -191,7 +192,7 @@ func benchBatches(b *testing.B, s storage.Store, size int) {
 	own := make([]transfer, size)
 	changes := make([]storage.Change, size)
 	ctx := context.Background()
-	before := cpuTime()
+	before := cputime.Used()
 	b.ResetTimer()
 	for at := 0; at < b.N; at += size {
 		n := min(size, b.N-at)
@@ -220,7 +221,7 @@ func measure(b *testing.B, callers int, do func(caller, i int) error) {
 	var next atomic.Int64
 	took := make([][]time.Duration, callers)
 	var wg sync.WaitGroup
-	before := cpuTime()
+	before := cputime.Used()
 	b.ResetTimer()
 	for c := range callers {
 		wg.Go(func() {
@@ -257,7 +258,7 @@ func measure(b *testing.B, callers int, do func(caller, i int) error) {
 }
 
 func reportCPU(b *testing.B, before time.Duration) {
-	b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64((cputime.Used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
 // BenchDisk is what the disk takes for one commit of one caller: 8 KiB written and

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/cputime"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -17,7 +18,7 @@ func BenchDue(b *testing.B, h Harness, waiting int) {
 	later := epoch.Add(time.Hour)
 	b.Run("add 100 a call", func(b *testing.B) {
 		s := dueStore(b, h, waiting, later)
-		n, before := 0, cpuTime()
+		n, before := 0, cputime.Used()
 		for b.Loop() {
 			addDue(b, s, "new", n, 100, later)
 			n += 100
@@ -29,7 +30,7 @@ func BenchDue(b *testing.B, h Harness, waiting int) {
 		const most = 500
 		addDue(b, s, "due", 0, 4*most, epoch)
 		c := storage.Claim{Table: Notes.Table, Now: epoch, Max: most}
-		n, before := 0, cpuTime()
+		n, before := 0, cputime.Used()
 		for b.Loop() {
 			// A lease ends where the next round begins: the same rows are due again.
 			c.Until = c.Now.Add(time.Second)
@@ -57,7 +58,7 @@ func BenchDue(b *testing.B, h Harness, waiting int) {
 
 func perRow(b *testing.B, rows int, cpuBefore time.Duration) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/row")
-	b.ReportMetric(float64((cpuTime()-cpuBefore).Nanoseconds())/float64(rows), "cpu-ns/row")
+	b.ReportMetric(float64((cputime.Used()-cpuBefore).Nanoseconds())/float64(rows), "cpu-ns/row")
 }
 
 func dueStore(b *testing.B, h Harness, waiting int, later time.Time) storage.Store {

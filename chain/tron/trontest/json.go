@@ -220,7 +220,7 @@ func (n *Node) account(s *state, a Account) object {
 	address := hex.EncodeToString(a.full())
 	keys := []any{object{"address": address, "weight": 1}}
 	out := object{
-		"address": address, "create_time": start, "net_window_size": blocksOfDay, "net_window_optimized": true,
+		"address": address, "create_time": int64(start), "net_window_size": blocksOfDay, "net_window_optimized": true,
 		"account_resource": object{"energy_window_size": blocksOfDay, "energy_window_optimized": true},
 		"owner_permission": object{"permission_name": "owner", "threshold": 1, "keys": keys},
 		"active_permission": []any{object{
@@ -247,8 +247,8 @@ func (n *Node) netUsed(s *state, a Account) int64 {
 
 func (n *Node) resource(s *state, a Account) object {
 	out := object{
-		"TotalNetLimit": 43_200_000_000, "TotalNetWeight": 26_000_000_000, "tronPowerLimit": 1,
-		"TotalEnergyLimit": 180_000_000_000, "TotalEnergyWeight": 19_000_000_000,
+		"TotalNetLimit": int64(43_200_000_000), "TotalNetWeight": int64(26_000_000_000), "tronPowerLimit": 1,
+		"TotalEnergyLimit": int64(180_000_000_000), "TotalEnergyWeight": int64(19_000_000_000),
 	}
 	out.put("freeNetUsed", n.netUsed(s, a))
 	out.put("freeNetLimit", n.freeNet)

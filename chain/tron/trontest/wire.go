@@ -219,7 +219,7 @@ func (n *Node) runner(body, call message, owner Account, size int64) func(*state
 			case s.tokens[to] == nil:
 				return never("No contract or not a smart contract")
 			case limit < 0 || limit > MaxFeeLimit:
-				return never(fmt.Sprintf("feeLimit must be >= 0 and <= %d", MaxFeeLimit))
+				return never(fmt.Sprintf("feeLimit must be >= 0 and <= %d", int64(MaxFeeLimit)))
 			}
 			return n.call(s, owner, to, Account(data[16:36]), v, size, limit)
 		}
