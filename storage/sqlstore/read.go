@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ type pool struct {
 	d    *Dialect
 	db   *sqlx.DB
 	gate gate
+	kept *preparedReads // nil: each is prepared by the driver
 }
 
 func (p pool) each(ctx context.Context, q string, args []any, f scan) error {
@@ -28,7 +30,12 @@ func (p pool) each(ctx context.Context, q string, args []any, f scan) error {
 		return err
 	}
 	defer leave()
-	rows, err := p.db.QueryContext(ctx, sqlx.Rebind(p.d.Bind, q), args...) //nolint:sqlclosecheck // closed in visit
+	q = sqlx.Rebind(p.d.Bind, q)
+	query := func() (*sql.Rows, error) { return p.db.QueryContext(ctx, q, args...) }
+	if p.kept != nil {
+		query = func() (*sql.Rows, error) { return p.kept.query(ctx, p.db, q, args) }
+	}
+	rows, err := query() //nolint:sqlclosecheck // closed in visit
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -86,7 +87,10 @@ func (g gate) enter(ctx context.Context) (leave func(), err error) {
 
 // pooled reads from the reading pool.
 func (s *Store) pooled(g gate) reads {
-	p := pool{s.d, s.read, g}
+	p := pool{d: s.d, db: s.read, gate: g}
+	if s.keep && s.d.OneWriter {
+		p.kept = &preparedReads{list: map[string]*sql.Stmt{}}
+	}
 	r := reads{s: s, at: p}
 	if s.d.Together != nil {
 		r.queue, r.pipe = &lookups{}, p.pipe
