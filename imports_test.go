@@ -81,6 +81,7 @@ func TestWalls(t *testing.T) {
 		"storage/stream": {"storage", "ledger"},
 		"storage/tally":  {"storage", "ledger"},
 		"storage/memory": {"storage", "storage/verdict", "ledger"},
+		"report/journal": {"storage", "ledger"},
 		"chain":          {"ledger", "chain/internal/proof"},
 		"chain/incoming": {"chain", "chain/internal/proof", "storage", "ledger"},
 		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "ledger", "internal/fsm"},

@@ -61,6 +61,8 @@ install() {
 	debian mariadbd mariadb-server galera-4 rsync
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || debian pg_ctl postgresql # outside the PATH
 	debian litecoind litecoind
+	debian hledger hledger
+	debian bean-check beancount
 	debian softhsm2-util softhsm2 # a hardware module in software
 	tool btcd "$btcd"
 	tool geth "$geth"

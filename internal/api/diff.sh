@@ -23,20 +23,20 @@ if [ ! -s "$tmp/changes" ]; then
 fi
 echo "incompatible with $tag:"
 cat "$tmp/changes"
-# "- ./payment.Service.Create: changed from …"; the root's are "- ./.App.Run: …" or "- App.Run: …"
+# "- ./payment.(*Service).Create: removed"; a name of the root has no path before it
 stable=$(sed -n '/^## What stays/,/^## /p' docs/upgrading.md | grep -o '^- `[^`]*`' | tr -d '`' | sed 's/^- //')
 broken=''
 while read -r _ what; do
 	path=${what#./}
 	while read -r p; do
 		case $path in
-		"$p".[A-Z]*) broken+="$what"$'\n' ;;
-		[A-Z]*) [ "$p" = cryptopay ] && broken+="$what"$'\n' ;;
+		"$p".[A-Z\(]*) broken+="$what"$'\n' ;;
+		[A-Z\(]*) if [ "$p" = cryptopay ]; then broken+="$what"$'\n'; fi ;;
 		esac
 	done <<<"$stable"
 done <"$tmp/changes"
 [ -z "$broken" ] && exit
-sed -n '/^## Unreleased/,/^## [^U]/p' CHANGELOG.md | grep -q '^### Incompatible' || {
+awk '/^## /{here=/Unreleased/} here && /^### Incompatible/{found=1} END{exit !found}' CHANGELOG.md || {
 	echo "these packages are stable: say what a host has to change under '### Incompatible' in CHANGELOG.md:"
 	printf '%s' "$broken"
 	exit 1
