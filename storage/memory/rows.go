@@ -302,6 +302,38 @@ func (s *Store) claim(c storage.Claim, filters []storage.Filter) []*rec {
 	return taken
 }
 
+// Peek implements storage.Peeker.
+func (s *Store) Peek(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	filters, err := c.Ready()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tableOpen(ctx, c.Table); err != nil {
+		return nil, err
+	}
+	return decode(c.Table, s.peek(c, filters))
+}
+
+func (s *Store) peek(c storage.Claim, filters []storage.Filter) (found []*rec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.due[c.Table]
+	var met []dueRow
+	for now := storage.Micros(c.Now); len(found) < c.Max && len(q.rows) > 0 && q.rows[0].r.Due <= now; {
+		d := heap.Pop(q).(dueRow)
+		if d.stale() {
+			continue
+		}
+		if met = append(met, d); (c.Partition == "" || d.p.name == c.Partition) && matches(filters, &d.r.Stored) {
+			found = append(found, d.r)
+		}
+	}
+	for _, d := range met {
+		heap.Push(q, d)
+	}
+	return found
+}
+
 // dueQueue is the due rows of a table, oldest first. Rows that have moved on
 // stay in it until they are met or outnumber the others.
 type dueQueue struct {

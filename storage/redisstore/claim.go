@@ -45,6 +45,23 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	return rows, errors.Join(broken, unread)
 }
 
+// Peek implements storage.Peeker.
+func (s *Store) Peek(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	filters, err := c.Ready()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.layout(ctx, c.Table); err != nil {
+		return nil, err
+	}
+	w := search{c: &c, filters: filters, most: c.Max, seen: map[string]bool{}}
+	if err := s.due(ctx, &w); err != nil {
+		return nil, err
+	}
+	rows, unread := storage.Readable(c.Table, w.found)
+	return rows, errors.Join(w.unread, unread)
+}
+
 // dueSet is the due rows of one tag, as far as they were listed.
 type dueSet struct {
 	tag  int

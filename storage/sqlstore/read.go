@@ -373,6 +373,16 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	return out, errors.Join(unread, err)
 }
 
+// Peek implements storage.Peeker.
+func (s *Store) Peek(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	cond, args, err := s.due(c)
+	if err != nil {
+		return nil, err
+	}
+	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?"
+	return s.rows(ctx, c.Table, q, append(args, c.Max))
+}
+
 // due is the condition for rows that may be claimed.
 func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 	filters, err := c.Ready()

@@ -210,6 +210,13 @@ func (e *env) claim(t testing.TB, c storage.Claim) []storage.Row {
 	return rows
 }
 
+func (e *env) peek(t testing.TB, c storage.Claim) []storage.Row {
+	t.Helper()
+	rows, err := storage.Peek(e.ctx, e.s, c)
+	require.NoError(t, err)
+	return rows
+}
+
 func dueNote(id string, due time.Time, n int64) storage.Row {
 	return Notes.Row(id, 0, due, Note{N: n})
 }
@@ -234,8 +241,19 @@ func testClaim(t testing.TB, e *env) {
 	c.Except = []storage.Partition{"tenant/nobody", here}
 	require.Equal(t, "away", ids(e.claim(t, c)), "what is older elsewhere is passed over")
 	c.Except = nil
+	before := e.peek(t, c)
+	require.Equal(t, "older old a", ids(before), "what a claim would take")
+	require.Equal(t, before, e.peek(t, c), "and does not")
+	some := c
+	some.Where = []storage.Cond{{Column: "n", Op: storage.Eq, Value: int64(3)}}
+	require.Equal(t, "now", ids(e.peek(t, some)))
+	some.Where, some.Partition = nil, "tenant/nobody"
+	require.Empty(t, e.peek(t, some))
 	got := e.claim(t, c)
 	require.Equal(t, "older old a", ids(got), "oldest first, then by id")
+	for i := range got {
+		require.Equal(t, before[i].Version+1, got[i].Version)
+	}
 	require.Equal(t, int64(2), got[0].Version)
 	require.Equal(t, c.Until, got[0].Due)
 	require.Equal(t, here, got[0].Partition)
@@ -243,6 +261,7 @@ func testClaim(t testing.TB, e *env) {
 	require.Equal(t, got[0], row)
 	require.Equal(t, "b now", ids(e.claim(t, c)))
 	require.Empty(t, e.claim(t, c))
+	require.Empty(t, e.peek(t, c), "what is leased is not due")
 
 	c.Now = c.Until.Add(-time.Microsecond)
 	c.Until = c.Now.Add(time.Hour)
