@@ -134,6 +134,10 @@ type Config struct {
 	// below 0 is never.
 	SealEvery time.Duration
 
+	// Observer hears of each step of the workers: see Observer. Defaults to none; Figures
+	// and Health need none.
+	Observer Observer
+
 	// Verify adds to Report.Contradictions what the host finds, such as credentials that
 	// were edited: httpapi/auth.Service.Verify. Defaults to nothing.
 	Verify func(ctx context.Context, tenant string) ([]Contradiction, error)

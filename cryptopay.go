@@ -45,6 +45,8 @@ type App struct {
 	opened   *atomic.Bool // Open has succeeded
 	tx       storage.Tx   // where it is inside of a host's transaction
 	on       *sync.Map    // abilities that were found on
+	record   *record
+	figures  *figuring
 
 	mandateKeys mandate.Keys
 }
@@ -74,6 +76,7 @@ func New(cfg Config) (*App, error) {
 	}
 	a := &App{
 		cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}, identity: &identity{}, mandateKeys: MandateKeys(cfg.Keys...),
+		record: newRecord(), figures: newFiguring(),
 	}
 	for _, build := range []func() error{a.shared, a.chains, a.domains, a.consumers} {
 		if err := build(); err != nil {
@@ -204,6 +207,7 @@ func (a *App) chains() error {
 		return n.out.Stopped(ctx, in)
 	}
 	t.OnWithdrawal, t.Rates = both(a.withdrawn, t.OnWithdrawal), c.Rates
+	t.Notify = counted(a, kindOfSweep, t.Notify)
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err
@@ -223,6 +227,7 @@ func (a *App) domains() (err error) {
 	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.readUpTo
 	p.Undecided, p.Retired = a.undecided, c.Retire
+	p.Notify = counted(a, kindOfAlert, p.Notify)
 	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
 	p.CheckAddresses = func(ctx context.Context, tenant string, list []payment.Payment) (map[string]error, error) {
@@ -241,6 +246,7 @@ func (a *App) domains() (err error) {
 	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
 	w.Retired, w.Mandates = c.Retire, mandates{a}
+	w.Notify = counted(a, kindOfNotice, w.Notify)
 	a.Withdrawals, err = withdrawal.New(w)
 	return err
 }

@@ -99,12 +99,16 @@ const page = 500
 // that is taken meanwhile may be reported, and is gone when asked again.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	var out []Report
+	var v Verified
 	verify := func(tenant string) error {
 		r, err := a.VerifyTenant(ctx, tenant)
 		if err != nil {
 			return fmt.Errorf("cryptopay: verifying tenant %s: %w", tenant, err)
 		}
 		out = append(out, r)
+		if !r.Sound() {
+			v.Unsound++
+		}
 		return nil
 	}
 	var unread storage.RowErrors // also they are tenants
@@ -115,6 +119,10 @@ func (a *App) Verify(ctx context.Context) ([]Report, error) {
 		if err == nil {
 			err = verify(r.ID)
 		}
+	}
+	if err == nil {
+		v.At, v.Tenants = a.cfg.Clock.Now(), len(out)
+		a.record.verify(v)
 	}
 	return out, err
 }

@@ -101,7 +101,7 @@ func (s *shift) loop(w Worker) {
 	}
 	pause := w.Every
 	for s.ctx.Err() == nil {
-		n := 0
+		n, began := 0, s.a.cfg.Clock.Now()
 		err := s.watched(w, func(ctx context.Context) (err error) {
 			if err = s.a.skew.check(ctx); err == nil {
 				n, err = step(ctx)
@@ -109,6 +109,7 @@ func (s *shift) loop(w Worker) {
 			return err
 		})
 		s.failed(w, err)
+		s.a.stepped(s.work, w.Name, began, n, err)
 		switch {
 		case err != nil:
 			pause = min(2*pause, time.Minute)

@@ -451,6 +451,12 @@ type ManySigner interface {
 	SignMany(ctx context.Context, rs []SignRequest) ([][]Signature, []error)
 }
 
+// Pinger is an optional ability of a Signer that is elsewhere: whether it can be reached now.
+// It signs nothing.
+type Pinger interface {
+	Ping(ctx context.Context) error
+}
+
 // Stored is a signed transaction that was committed to a store. Only packages
 // under chain/ can make one, after the commit: sending before storing cannot
 // be written.

@@ -104,6 +104,8 @@ type Network struct {
 	open  func(ctx context.Context) []chain.Address
 	stuck string
 	tip   chain.Tip
+
+	reorgs, deepest int64
 }
 
 // New checks the configuration. It does no I/O.
@@ -196,6 +198,9 @@ type Status struct {
 	TipRead  time.Time // when a tip was last read whose blocks are all processed
 	Stuck    string    // why nothing moves, as this process sees it; "" = it does
 	Halted   string    // why an operator is needed; "" = none is
+	// Reorgs is how often this process found blocks replaced that it had read, and Deepest
+	// how many at the most.
+	Reorgs, Deepest int64
 }
 
 // Status reads the stored cursor, and adds what this process knows of the node.
@@ -208,7 +213,7 @@ func (n *Network) Status(ctx context.Context) (Status, error) {
 	defer n.state.Unlock()
 	return Status{
 		Network: n.name, Head: cur.Head, HeadTime: cur.HeadTime, Final: cur.Final,
-		Tip: n.tip.Head.Height, TipRead: cur.TipRead, Stuck: n.stuck, Halted: cur.Halted,
+		Tip: n.tip.Head.Height, TipRead: cur.TipRead, Stuck: n.stuck, Halted: cur.Halted, Reorgs: n.reorgs, Deepest: n.deepest,
 	}, nil
 }
 
@@ -236,6 +241,13 @@ func (n *Network) setStuck(why string) {
 		n.log.Error("network_stuck", slog.String("reason", why))
 	}
 	n.stuck = why
+}
+
+// reorged notes that blocks were replaced.
+func (n *Network) reorged(depth int64) {
+	n.state.Lock()
+	defer n.state.Unlock()
+	n.reorgs, n.deepest = n.reorgs+1, max(n.deepest, depth)
 }
 
 func (n *Network) setTip(t chain.Tip) {

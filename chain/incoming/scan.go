@@ -107,8 +107,9 @@ type paged struct {
 func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 	var p paged
 	var halted error
+	var depth int64
 	err := storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		p, halted = paged{}, nil
+		p, halted, depth = paged{}, nil, 0
 		cur, version, err := n.cursor(ctx)
 		if err != nil {
 			return storage.Change{}, err
@@ -142,6 +143,7 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 			var c storage.Change
 			c, halted, err = n.forked(ctx, cur, version, trail[:len(trail)-scan.Rewound])
 			p.rewound = halted == nil
+			depth = int64(scan.Rewound)
 			return c, err
 		}
 		if p.end = len(scan.Blocks) == 0; p.end {
@@ -151,6 +153,9 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 	})
 	if err != nil {
 		return paged{}, err
+	}
+	if depth > 0 {
+		n.reorged(depth)
 	}
 	if halted != nil {
 		n.log.Error("network_halted", slog.Any("error", halted))

@@ -106,6 +106,12 @@ func (s *Service) sinceOf(ctx context.Context, c *Consumer) (time.Time, error) {
 	return r.Since, nil
 }
 
+// Names lists all registered consumers, those of other processes included.
+func (s *Service) Names(ctx context.Context) ([]string, error) { return s.registered(ctx, s.c.Store) }
+
+// Here reports whether this process lists a consumer.
+func (s *Service) Here(name string) bool { return s.named[name] != nil }
+
 // registered lists the names of all consumers, those of other processes included.
 func (s *Service) registered(ctx context.Context, st storage.Store) ([]string, error) {
 	rows, err := st.Find(ctx, storage.Query{Table: Registrations.Table, Partition: storage.System, Limit: 1000, IDs: true})

@@ -1,0 +1,182 @@
+package cryptopay_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+func (h *host) figures(app *cryptopay.App) cryptopay.Figures {
+	h.t.Helper()
+	f, err := app.Figures(h.t.Context())
+	require.NoError(h.t, err)
+	return f
+}
+
+// The figures are what there is, over all tenants, on every store: also where they were made
+// step by step, and where a process that knows nothing yet makes them.
+func TestE10_FiguresAreWhatThereIs(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, store storage.Store) {
+		h := newHostOn(t, store, 5, "ETH")
+		h.configure = func(c *cryptopay.Config) {
+			c.Consumers = []stream.Consumer{{Name: "books", Handle: func(context.Context, stream.Tx, stream.Event) error { return nil }}}
+		}
+		h.restart()
+		h.rates.Set("DAI", "USD", dec("1"))
+		first := h.figures(h.app)
+		require.Equal(t, 1, first.Tenants)
+		require.Equal(t, 1, first.Seen)
+		h.float("ETH", "5")
+		_, late, _ := h.business()
+		waits := h.create("40", "ETH")
+		name := "another"
+		other, err := h.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+		require.NoError(t, err)
+		h.clock.Advance(time.Minute)
+		_, err = h.app.Payments.Create(t.Context(), other.ID, payment.CreateInput{Pricing: payment.Pricing{Amount: "10", Currency: "ETH"}})
+		require.NoError(t, err)
+		h.step()
+
+		f := h.figures(h.app)
+		require.Equal(t, 2, f.Tenants)
+		require.Equal(t, 2, f.Seen)
+		require.Equal(t, cryptopay.Group{Count: 2, Oldest: waits.CreatedAt}, f.Payments[payment.Waiting])
+		require.EqualValues(t, 1, f.Payments[payment.Completed].Count)
+		require.EqualValues(t, 1, f.Payments[payment.Expired].Count)
+		require.EqualValues(t, 1, f.Withdrawals[withdrawal.Completed].Count)
+		require.Zero(t, f.Withdrawals[withdrawal.Pending].Count)
+		require.EqualValues(t, 1, f.Suspense["ETH"].Count)
+		require.Equal(t, h.payment(late).Due.Decimal(8).String(), f.Suspense["ETH"].Amount.String())
+		require.True(t, f.Funds["ETH"].Equity.IsPositive())
+		require.Zero(t, f.Funds["ETH"].Short)
+		require.EqualValues(t, 1, f.Alerts["suspense"])
+		require.Zero(t, f.Consumers["books"].Behind)
+		require.True(t, f.Consumers["books"].Here)
+		require.Equal(t, chain.Network("ETH"), f.Networks[0].Network)
+		require.Equal(t, h.chains["ETH"].Height(), f.Networks[0].Tip)
+		for kind, at := range f.Due {
+			require.Zero(t, at, "nothing is due: %s", kind)
+		}
+
+		fresh := h.figures(h.beside(h.configure))
+		require.Equal(t, f.Payments, fresh.Payments)
+		require.Equal(t, f.Withdrawals, fresh.Withdrawals)
+		require.Equal(t, f.Suspense["ETH"].Amount.String(), fresh.Suspense["ETH"].Amount.String())
+		require.Equal(t, f.Funds["ETH"].Equity.String(), fresh.Funds["ETH"].Equity.String())
+	})
+}
+
+// A consumer that fails shows how many events wait and since when, in the figures and in
+// Health, and no more once it has handled them.
+func TestE10_ConsumersLagIsShown(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 6, "ETH")
+	var fails atomic.Bool
+	fails.Store(true)
+	h.configure = func(c *cryptopay.Config) {
+		c.Consumers = []stream.Consumer{{Name: "books", Tries: 100, Handle: func(context.Context, stream.Tx, stream.Event) error {
+			if fails.Load() {
+				return errors.New("the books are closed")
+			}
+			return nil
+		}}}
+	}
+	h.restart()
+	began := h.clock.Now()
+	h.create("40", "ETH")
+	h.mine(2)
+	c := h.figures(h.app).Consumers["books"]
+	require.EqualValues(t, 1, c.Behind)
+	require.Equal(t, began, c.Oldest)
+	require.Equal(t, 1, c.Failing)
+	p := partOf(t, h.app.Health(t.Context()), "consumer/books")
+	require.Equal(t, cryptopay.Degraded, p.State)
+	require.Contains(t, p.Reason, "the books are closed")
+
+	fails.Store(false)
+	h.clock.Advance(time.Hour)
+	h.step()
+	c = h.figures(h.app).Consumers["books"]
+	require.Zero(t, c.Behind)
+	require.Zero(t, c.Oldest)
+	require.Equal(t, cryptopay.OK, partOf(t, h.app.Health(t.Context()), "consumer/books").State)
+}
+
+// askedStore counts what a store is asked.
+type askedStore struct {
+	storage.Store
+	mu    sync.Mutex
+	calls int
+	rows  int
+}
+
+func (s *askedStore) note(rows int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls, s.rows = s.calls+1, s.rows+rows
+}
+
+func (s *askedStore) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	rows, err := s.Store.Rows(ctx, t, keys...)
+	s.note(len(rows))
+	return rows, err
+}
+
+func (s *askedStore) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	rows, err := s.Store.Find(ctx, q)
+	s.note(len(rows))
+	return rows, err
+}
+
+func (s *askedStore) Peek(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	rows, err := storage.Peek(ctx, s.Store, c)
+	s.note(len(rows))
+	return rows, err
+}
+
+func (s *askedStore) Count(ctx context.Context, q storage.Query) (int64, error) {
+	n, err := s.Store.Count(ctx, q)
+	s.note(int(n))
+	return n, err
+}
+
+// What Figures and Health read does not grow with what is over.
+func TestE10_FiguresDoNotGrowWithHistory(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 7, "ETH")
+	h.float("ETH", "5")
+	s := &askedStore{}
+	app := h.beside(func(c *cryptopay.Config) { s.Store = c.Store; c.Store = s })
+	over := func(n int) (calls, rows int) {
+		for range n {
+			p := h.create("50", "ETH")
+			h.pay(p, "ETH", p.Due.Decimal(8))
+		}
+		h.mine(60)
+		require.Zero(t, h.figures(app).Payments[payment.Waiting].Count)
+		s.calls, s.rows = 0, 0
+		h.clock.Advance(time.Hour) // everything is looked at again
+		h.step()
+		h.figures(app)
+		app.Health(t.Context())
+		return s.calls, s.rows
+	}
+	calls, rows := over(2)
+	more, moreRows := over(40)
+	require.LessOrEqual(t, more, calls+2)
+	require.LessOrEqual(t, moreRows, rows+2)
+}

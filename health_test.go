@@ -1,0 +1,188 @@
+package cryptopay_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// partOf finds a part by its name.
+func partOf(t *testing.T, h cryptopay.Health, name string) cryptopay.Part {
+	t.Helper()
+	for _, p := range h.Parts() {
+		if p.Name == name {
+			return p
+		}
+	}
+	require.Fail(t, "no such part", name)
+	return cryptopay.Part{}
+}
+
+// wrong lists the names of parts that are not OK.
+func wrong(h cryptopay.Health) (out []string) {
+	for _, p := range h.Parts() {
+		if p.State != cryptopay.OK {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// sick is what can be made to hang or fail, outside of the App.
+type sick struct {
+	storage.Store
+	chain.Client
+	chain.Signer
+	rates.Rates
+	hang atomic.Bool
+	fail atomic.Bool
+	off  time.Duration
+	now  func() time.Time
+}
+
+var errSick = errors.New("it is sick")
+
+// ill hangs for ever, whatever the context says, or fails.
+func (s *sick) ill() error {
+	if s.hang.Load() {
+		select {}
+	}
+	if s.fail.Load() {
+		return errSick
+	}
+	return nil
+}
+
+type sickStore struct{ *sick }
+
+func (s sickStore) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	if err := s.ill(); err != nil {
+		return nil, err
+	}
+	return s.Store.Rows(ctx, t, keys...)
+}
+
+func (s sickStore) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if err := s.ill(); err != nil {
+		return nil, err
+	}
+	return s.Store.Find(ctx, q)
+}
+
+func (s sickStore) Open(ctx context.Context, t ...*storage.Table) error { return s.Store.Open(ctx, t...) }
+func (s sickStore) Close() error                                        { return s.Store.Close() }
+func (s sickStore) Now(context.Context) (time.Time, error)              { return s.now().Add(s.off), s.ill() }
+
+type sickNode struct{ *sick }
+
+func (s sickNode) Tip(ctx context.Context) (chain.Tip, error) {
+	if err := s.ill(); err != nil {
+		return chain.Tip{}, err
+	}
+	return s.Client.Tip(ctx)
+}
+
+type sickSigner struct{ *sick }
+
+func (s sickSigner) Ping(context.Context) error { return s.ill() }
+
+type sickRates struct{ *sick }
+
+func (s sickRates) Rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
+	if err := s.ill(); err != nil {
+		return rates.Rate{}, err
+	}
+	return s.Rates.Rate(ctx, token, fiat)
+}
+
+// Health tells what is down, why, and since when; it is ready as long as it can serve.
+func TestE10_HealthTellsWhatIsDown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		part  string
+		ready bool
+		make  func(*cryptopay.Config, *sick)
+	}{
+		"node":   {"node/ETH", true, func(c *cryptopay.Config, s *sick) { s.Client = c.Chains[0]; c.Chains[0] = sickNode{s} }},
+		"signer": {"signer", true, func(c *cryptopay.Config, s *sick) { s.Signer = c.Signer; c.Signer = sickSigner{s} }},
+		"rates":  {"rates", true, func(c *cryptopay.Config, s *sick) { s.Rates = c.Rates; c.Rates = sickRates{s} }},
+		"store":  {"store", false, func(c *cryptopay.Config, s *sick) { s.Store = c.Store; c.Store = sickStore{s} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, s := newHost(t, 1, "ETH"), &sick{}
+			s.now = h.clock.Now
+			h.rates.Set("DAI", "USD", dec("1"))
+			h.mine(2)
+			app := h.beside(func(cfg *cryptopay.Config) { c.make(cfg, s) })
+			before := app.Health(t.Context())
+			require.Empty(t, wrong(before))
+			require.True(t, before.Ready())
+			require.Equal(t, cryptopay.OK, before.State())
+
+			h.clock.Advance(time.Second)
+			began := h.clock.Now()
+			s.fail.Store(true)
+			first := app.Health(t.Context())
+			p := partOf(t, first, c.part)
+			require.Equal(t, cryptopay.Down, p.State)
+			require.Contains(t, p.Reason, errSick.Error())
+			require.Equal(t, began, p.Since)
+			require.Equal(t, c.ready, first.Ready())
+			require.Equal(t, cryptopay.Down, first.State())
+
+			h.clock.Advance(time.Minute)
+			require.Equal(t, began, partOf(t, app.Health(t.Context()), c.part).Since, "it is still the same trouble")
+			s.fail.Store(false)
+			after := app.Health(t.Context())
+			require.Equal(t, cryptopay.OK, partOf(t, after, c.part).State)
+			require.Equal(t, h.clock.Now(), partOf(t, after, c.part).Since)
+		})
+	}
+}
+
+// Whatever hangs, and does not even heed its context, Health answers in seconds, says which
+// part it is, and does not ask it again while it hangs.
+func TestE10_HealthNeverHangs(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]string{"node": "node/ETH", "signer": "signer", "rates": "rates", "store": "store"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, s := newHost(t, 1, "ETH"), &sick{}
+			s.now = h.clock.Now
+			h.rates.Set("DAI", "USD", dec("1"))
+			h.mine(2)
+			app := h.beside(func(cfg *cryptopay.Config) {
+				s.Client, s.Signer, s.Rates, s.Store = cfg.Chains[0], cfg.Signer, cfg.Rates, cfg.Store
+				switch name {
+				case "node":
+					cfg.Chains[0] = sickNode{s}
+				case "signer":
+					cfg.Signer = sickSigner{s}
+				case "rates":
+					cfg.Rates = sickRates{s}
+				case "store":
+					cfg.Store = sickStore{s}
+				}
+			})
+			s.hang.Store(true)
+			for range 2 {
+				began := time.Now()
+				got := app.Health(t.Context())
+				require.Less(t, time.Since(began), 5*time.Second)
+				p := partOf(t, got, part)
+				require.Equal(t, cryptopay.Down, p.State)
+				require.Contains(t, p.Reason, "has not answered since")
+			}
+		})
+	}
+}
