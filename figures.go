@@ -54,9 +54,9 @@ type Figures struct {
 	Fees        map[string]Fees             // what was earned and spent, by currency
 	Consumers   map[string]ConsumerFigures  // by name
 
-	Networks []NetworkFigures // of this process, in the order of Config.Chains
-	Webhooks Group            // due and not delivered: the oldest alone, Count is 1 or 0
-	Due      map[string]time.Time
+	Networks []NetworkFigures     // of this process, in the order of Config.Chains
+	Webhooks Group                // not delivered yet: of the 200 that are tried next, the oldest by when it happened
+	Due      map[string]time.Time // since when the oldest row of a worker is due, by its name; zero where none is
 	Halts    []Halted
 	Verified Verified         // of this process
 	Alerts   map[string]int64 // what the Notify hooks heard in this process, by kind
@@ -142,7 +142,7 @@ func (a *App) Figures(ctx context.Context) (Figures, error) {
 		return f, ctx.Err()
 	}
 	var failed error
-	for _, read := range []func(context.Context, *Figures) error{a.figureTenants, a.figureNetworks, a.figureQueues} {
+	for _, read := range []func(context.Context, *Figures) error{a.figureTenants, a.figureNetworks, a.figureQueues, a.figureWebhooks} {
 		failed = errors.Join(failed, read(ctx, &f))
 	}
 	return f, failed
@@ -582,11 +582,23 @@ func (a *App) figureQueues(ctx context.Context, f *Figures) (failed error) {
 		}
 		f.Due[q.kind] = earliest(f.Due[q.kind], oldest)
 	}
-	if at := f.Due["webhooks"]; !at.IsZero() {
-		f.Webhooks = Group{1, at}
-	}
 	return failed
 }
+
+// figureWebhooks reads those that are tried next, or again.
+func (a *App) figureWebhooks(ctx context.Context, f *Figures) error {
+	rows, err := storage.Peek(ctx, a.cfg.Store, storage.Claim{Table: webhook.Events.Table, Now: f.At.Add(outboxAhead), Max: outboxRows})
+	for _, r := range rows {
+		f.Webhooks.add(1, webhook.Events.Value(r).Created)
+	}
+	var unread storage.RowErrors
+	return unread.Take(err)
+}
+
+const (
+	outboxAhead = 30 * 24 * time.Hour // beyond every schedule of tries
+	outboxRows  = 200
+)
 
 // queue is a table in which due rows wait for a worker.
 type queue struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // State says how a part is.
@@ -396,12 +397,17 @@ func (a *App) fundsHealth(ctx context.Context) Part {
 	var short []string
 	for code, own := range f.Funds {
 		if own.Short > 0 {
-			short = append(short, fmt.Sprintf("%s of %d tenants", code, own.Short))
+			short = append(short, fmt.Sprintf("all %s of %d tenants is set aside", code, own.Short))
+		}
+	}
+	for i := range f.Networks {
+		if g := f.Networks[i].Sweeps[treasury.WaitGasShort]; g.Count > 0 {
+			short = append(short, fmt.Sprintf("%d sweeps on %s", g.Count, f.Networks[i].Network))
 		}
 	}
 	switch slices.Sort(short); {
 	case len(short) > 0:
-		return a.part(name, Degraded, "the operator's coins are all set aside, payouts and forwarding wait: %s", strings.Join(short, ", "))
+		return a.part(name, Degraded, "the operator's coins do not pay for sending: %s", strings.Join(short, ", "))
 	case errors.Is(err, context.DeadlineExceeded) && f.Seen > 0:
 		return a.part(name, OK, "%d of %d tenants were looked at so far", f.Seen, f.Tenants)
 	case err != nil:

@@ -64,6 +64,7 @@ install() {
 	debian hledger hledger
 	debian bean-check beancount
 	debian softhsm2-util softhsm2 # a hardware module in software
+	debian promtool prometheus # rules are tested with it, and against it
 	tool btcd "$btcd"
 	tool geth "$geth"
 	tool gofumpt "$gofumpt"

@@ -106,6 +106,7 @@ type Network struct {
 	tip   chain.Tip
 
 	reorgs, deepest int64
+	reconciled      time.Time
 }
 
 // New checks the configuration. It does no I/O.
@@ -201,6 +202,9 @@ type Status struct {
 	// Reorgs is how often this process found blocks replaced that it had read, and Deepest
 	// how many at the most.
 	Reorgs, Deepest int64
+	// Reconciled is when this process last compared what all watched addresses hold of the
+	// native coin with the stored transfers; zero where it has not, or the client cannot.
+	Reconciled time.Time
 }
 
 // Status reads the stored cursor, and adds what this process knows of the node.
@@ -214,6 +218,7 @@ func (n *Network) Status(ctx context.Context) (Status, error) {
 	return Status{
 		Network: n.name, Head: cur.Head, HeadTime: cur.HeadTime, Final: cur.Final,
 		Tip: n.tip.Head.Height, TipRead: cur.TipRead, Stuck: n.stuck, Halted: cur.Halted, Reorgs: n.reorgs, Deepest: n.deepest,
+		Reconciled: n.reconciled,
 	}, nil
 }
 
@@ -248,6 +253,12 @@ func (n *Network) reorged(depth int64) {
 	n.state.Lock()
 	defer n.state.Unlock()
 	n.reorgs, n.deepest = n.reorgs+1, max(n.deepest, depth)
+}
+
+func (n *Network) compared(at time.Time) {
+	n.state.Lock()
+	defer n.state.Unlock()
+	n.reconciled = at
 }
 
 func (n *Network) setTip(t chain.Tip) {

@@ -75,6 +75,7 @@ func (n *Network) reconcile(ctx context.Context) (found int, err error) {
 		return found, nil
 	case errors.Is(err, errors.ErrUnsupported):
 		n.round.at, n.round.when, n.round.tried = r.at, n.cfg.Now(), n.cfg.Now()
+		n.compared(n.cfg.Now())
 		n.round.count++
 		return found, nil
 	case ctx.Err() != nil:

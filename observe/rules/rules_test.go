@@ -1,0 +1,381 @@
+package rules_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/chain/sim/world"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/observe"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
+	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
+
+var errSick = errors.New("it is sick")
+
+// town is an App on a simulated chain, whose outside can be made sick, and the samples that a
+// Prometheus would have taken of it.
+type town struct {
+	t      *testing.T
+	clock  *cryptopay.ManualClock
+	eth    *sim.Chain
+	app    *cryptopay.App
+	shop   string
+	random *rand.ChaCha8
+
+	store, rates, signer, receivers, consumer atomic.Bool   // sick
+	skew                                      time.Duration // of the process's clock
+
+	every  time.Duration
+	taken  int
+	series map[string][]string
+}
+
+// What stands outside of the App fails where the town says so.
+type (
+	townStore struct {
+		storage.Store
+		t *town
+	}
+	townSigner struct {
+		chain.Signer
+		t *town
+	}
+	townRates struct {
+		rates.Rates
+		t *town
+	}
+)
+
+func (s townStore) Now(context.Context) (time.Time, error) { return s.t.clock.Now().Add(s.t.skew), nil }
+
+func (s townStore) Rows(ctx context.Context, t *storage.Table, k ...storage.Key) ([]storage.Row, error) {
+	if s.t.store.Load() {
+		return nil, errSick
+	}
+	return s.Store.Rows(ctx, t, k...)
+}
+
+func (s townSigner) Ping(context.Context) error {
+	if s.t.signer.Load() {
+		return errSick
+	}
+	return nil
+}
+
+func (r townRates) Rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
+	if r.t.rates.Load() {
+		return rates.Rate{}, fmt.Errorf("%w: %w", rates.ErrUnavailable, errSick)
+	}
+	return r.Rates.Rate(ctx, token, fiat)
+}
+
+// Notify implements webhook.Notifier.
+func (t *town) Notify(_ context.Context, all []webhook.Delivery) []webhook.Result {
+	out := make([]webhook.Result, len(all))
+	for i := range out {
+		if out[i].Status = 200; t.receivers.Load() {
+			out[i] = webhook.Result{Err: errSick}
+		}
+	}
+	return out
+}
+
+func newTown(t *testing.T, every time.Duration) *town {
+	t.Helper()
+	ctx := t.Context()
+	w := &town{t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), every: every, series: map[string][]string{}, random: rand.NewChaCha8([32]byte{1})}
+	registry := chain.MainnetRegistry()
+	w.eth = sim.MustNew(sim.Options{Network: "ETH", Registry: registry, Now: w.clock.Now, Finality: 20})
+	seed, err := keys.FromMnemonic(mnemonic, "")
+	require.NoError(t, err)
+	accounts, err := seed.Accounts(registry.Networks())
+	require.NoError(t, err)
+	source, err := keys.NewSource(accounts, map[chain.Network]keys.Encode{"ETH": w.eth.Client().AddressOf})
+	require.NoError(t, err)
+	store, key := townStore{memory.New(), w}, bytes.Repeat([]byte{7}, 32)
+	signer, err := keys.NewSigner(keys.SignerConfig{
+		Seed: seed, Chains: map[chain.Network]keys.Chain{"ETH": w.eth.Client()}, Registry: keys.StoreRegistry{Store: store},
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return w.app.KeyOf(ctx, n, a)
+		},
+		Mandates: cryptopay.MandateKeys(key),
+	})
+	require.NoError(t, err)
+	cfg := cryptopay.Config{
+		Store: store, Chains: []chain.Client{w.eth.Client()}, Registry: registry, Addresses: source, Signer: townSigner{signer, w},
+		Rates: townRates{rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1"}), w},
+		Key:   key, Clock: w.clock, Random: w.random, Notifier: w, Log: slog.New(slog.DiscardHandler),
+		Consumers: []stream.Consumer{{Name: "books", Tries: 100, Handle: func(context.Context, stream.Tx, stream.Event) error {
+			if w.consumer.Load() {
+				return errSick
+			}
+			return nil
+		}}},
+	}
+	cfg.Withdrawals.Policy = func(_ context.Context, x withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
+		if x.CustomID == "look" {
+			return withdrawal.AskReview, "as asked", nil
+		}
+		return withdrawal.Allow, "", nil
+	}
+	w.app, err = cryptopay.New(cfg)
+	require.NoError(t, err)
+	require.NoError(t, w.app.Open(ctx, keys.Tables()...))
+	name := "shop"
+	shop, err := w.app.Wallets.CreateTenant(ctx, wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+	require.NoError(t, err)
+	w.shop = shop.ID
+	return w
+}
+
+// pass lets time pass: a block, all work, and a scrape, each time.
+func (w *town) pass(times int) {
+	w.t.Helper()
+	for range times {
+		w.clock.Advance(w.every)
+		w.eth.Mine(1)
+		_ = w.app.Step(w.t.Context()) // the sick make it fail
+		w.scrape()
+	}
+}
+
+func (w *town) scrape() {
+	for _, s := range observe.Read(w.t.Context(), w.app) {
+		labels := make([]string, len(s.Labels))
+		for i := range labels {
+			labels[i] = s.Metric.Labels[i] + "=" + strconv.Quote(s.Labels[i])
+		}
+		name := s.Name + "{" + strings.Join(labels, ",") + "}"
+		for len(w.series[name]) < w.taken {
+			w.series[name] = append(w.series[name], "_")
+		}
+		w.series[name] = append(w.series[name], strconv.FormatFloat(s.Value, 'f', -1, 64))
+	}
+	w.taken++
+}
+
+func (w *town) fund(amount string) {
+	w.t.Helper()
+	hot, err := w.app.Hot(w.t.Context(), "ETH", w.shop)
+	require.NoError(w.t, err)
+	_, err = w.eth.Fund(hot, "ETH", decimal.RequireFromString(amount))
+	require.NoError(w.t, err)
+}
+
+func (w *town) payment(usd, currency string) payment.Payment {
+	w.t.Helper()
+	minutes := 10
+	p, err := w.app.Payments.Create(w.t.Context(), w.shop, payment.CreateInput{
+		Pricing: payment.Pricing{Amount: usd, Currency: currency}, CallbackURL: "https://shop.example/hook", ExpiryMinutes: &minutes,
+	})
+	require.NoError(w.t, err)
+	return p
+}
+
+func (w *town) pay(p payment.Payment) {
+	w.t.Helper()
+	c, err := chain.MainnetRegistry().Currency(p.Currency)
+	require.NoError(w.t, err)
+	_, err = w.eth.Pay(chain.Address(p.Address), p.Currency, c.Decimal(p.Due))
+	require.NoError(w.t, err)
+}
+
+// paid is a payment that came in and was credited.
+func (w *town) paid(usd, currency string) {
+	w.t.Helper()
+	w.pay(w.payment(usd, currency))
+	w.pass(20)
+}
+
+func (w *town) withdraw(usd, currency, custom string) {
+	w.t.Helper()
+	amount := decimal.RequireFromString(usd)
+	_, err := w.app.Withdrawals.Create(w.t.Context(), w.shop, withdrawal.CreateInput{
+		Terms:    withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: string(w.eth.Customer("supplier"))},
+		CustomID: custom,
+	}, storage.Once{})
+	require.NoError(w.t, err)
+}
+
+// story is something that goes wrong, and the alert that must tell of it.
+type story struct {
+	alert  string
+	every  time.Duration // between two scrapes; 0 = a minute
+	before func(*town)
+	calm   int // scrapes before it begins
+	strike func(*town)
+	after  int // scrapes after it
+}
+
+var stories = map[world.Nemesis]story{
+	world.Reorgs:      {alert: "CryptopayReorg", strike: func(w *town) { _, err := w.eth.Reorg(2); require.NoError(w.t, err) }, after: 3},
+	world.DeepReorgs:  {alert: "CryptopayNetworkHalted", calm: 40, strike: func(w *town) { _, err := w.eth.Reorg(35); require.NoError(w.t, err) }, after: 3},
+	world.FlipFlop:    {alert: "CryptopayReorg", strike: flipFlop, after: 3},
+	world.Lag:         {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 60},
+	world.Amnesia:     {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 60},
+	world.NodeErrors:  {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().FailRate(1000) }, after: 10},
+	world.Partial:     {alert: "CryptopayWorkerFails", strike: func(w *town) { w.eth.Front().Partial(true) }, after: 10},
+	world.FailedReads: {alert: "CryptopayStoreDown", strike: func(w *town) { w.store.Store(true) }, after: 5},
+	world.Skew:        {alert: "CryptopayClockOff", strike: func(w *town) { w.skew = time.Minute }, after: 5},
+	world.Jumps:       {alert: "CryptopayClockOff", strike: func(w *town) { w.skew = -time.Hour }, after: 5},
+	world.Prices:      {alert: "CryptopayRatesDown", strike: func(w *town) { w.rates.Store(true) }, after: 8},
+	world.Signers:     {alert: "CryptopaySignerDown", strike: func(w *town) { w.signer.Store(true) }, after: 5},
+	world.Receivers: {alert: "CryptopayReceiversFail", strike: func(w *town) {
+		w.receivers.Store(true)
+		w.pay(w.payment("50", "ETH"))
+	}, after: 25},
+	world.Hangs: {alert: "CryptopayReceiversFail", strike: func(w *town) { // who takes all the time that there is has failed then
+		w.receivers.Store(true)
+		w.pay(w.payment("50", "ETH"))
+	}, after: 25},
+	world.Thrift: {alert: "CryptopayFundsShort", strike: func(w *town) { w.pay(w.payment("5000", "USDTERC20")) }, after: 40},
+	world.Storms: {alert: "CryptopayFeesHigh", every: 5 * time.Minute, calm: 290, strike: func(w *town) { w.eth.SetFeeLevel(30 * w.eth.FeeLevel()) }, after: 12},
+	world.Fees: {alert: "CryptopayWithdrawalWaiting", before: rich, strike: func(w *town) {
+		w.withdraw("100", "ETH", "")
+		require.NoError(w.t, w.app.Step(w.t.Context())) // it is sent
+		w.eth.SetFeeLevel(1000 * w.eth.FeeLevel())
+	}, after: 60},
+	world.Halting: {alert: "CryptopayHalted", strike: func(w *town) {
+		_, err := w.app.Operate.Halt(w.t.Context(), cryptopay.HaltScope{}, cryptopay.Call{By: "somebody", Reason: "a drill"})
+		require.NoError(w.t, err)
+	}, after: 8},
+	world.Issuers: {alert: "CryptopayWithdrawalDeliveredLess", before: func(w *town) {
+		w.fund("5")
+		w.paid("5000", "USDTERC20")
+		w.pass(30)
+	}, strike: func(w *town) {
+		c, err := chain.MainnetRegistry().Currency("USDTERC20")
+		require.NoError(w.t, err)
+		w.eth.SetBehaviour(c.Contract, sim.Behaviour{FeeBasisPoints: 100})
+		w.withdraw("1000", "USDTERC20", "")
+	}, after: 40},
+}
+
+// own are stories that no nemesis of the simulator tells.
+var own = map[string]story{
+	"a consumer fails": {alert: "CryptopayConsumerBehind", strike: func(w *town) {
+		w.consumer.Store(true)
+		w.payment("50", "ETH")
+	}, after: 10},
+	"late money": {alert: "CryptopaySuspense", strike: func(w *town) {
+		p := w.payment("50", "ETH")
+		w.pass(20)
+		w.pay(p)
+	}, after: 40},
+	"a review":      {alert: "CryptopayWithdrawalReview", before: rich, strike: func(w *town) { w.withdraw("100", "ETH", "look") }, after: 5},
+	"a wrong price": {alert: "CryptopayRatesMissing", strike: func(w *town) { w.rates.Store(true) }, after: 20},
+}
+
+// rich gives the shop coins.
+func rich(w *town) {
+	w.fund("5")
+	w.paid("500", "ETH")
+	w.pass(30)
+}
+
+func flipFlop(w *town) {
+	old := w.eth.Head().Hash
+	_, err := w.eth.Reorg(2)
+	require.NoError(w.t, err)
+	w.pass(1)
+	_, err = w.eth.Switch(old)
+	require.NoError(w.t, err)
+}
+
+// spared are the nemeses of which nobody needs to hear, and why.
+var spared = map[world.Nemesis]string{
+	world.Drops: "a customer's transaction that is gone costs the customer time", world.Revival: "what is sent again lands once",
+	world.Malleation: "the payment is found under its other hash", world.Forgery: "as malleation", world.Crumbs: "small payments are business",
+	world.Lies: "what one node says wrongly is refused, and shows as its errors", world.Nonces: "as lies", world.Broadcasts: "what was not taken is sent again; what lasts shows as a withdrawal that waits",
+	world.Eviction: "as broadcasts", world.Crashes: "another process goes on", world.Pauses: "as crashes", world.Conflicts: "they are decided again",
+	world.LostCommits: "they are sent again", world.Crowd: "several processes are the rule", world.Operators: "they are people, and recorded",
+	world.Tokens: "what is refused waits, and shows as a sweep or a withdrawal that waits", world.Attackers: "what they send counts for nothing, or is in suspense",
+	world.Restores: "who restores knows it", world.Mistakes: "a wrong price is refused, and shows as one that is missing", world.Absurd: "as mistakes",
+	world.Thieves: "the kind withdrawal_altered, which TestE10_EachKindFires has", world.Rollouts: "who deploys knows it", world.Traitors: "the signer refuses, and its log tells",
+}
+
+// For every nemesis of the simulator the alert that must tell of it fires, and did not fire
+// before; or there is a reason why nobody needs to hear.
+func TestE10_EachNemesisFiresItsAlert(t *testing.T) {
+	t.Parallel()
+	promtool := testenv.Promtool(t)
+	all := map[string]story{}
+	maps.Copy(all, own)
+	for _, n := range world.Nemeses() {
+		s, told := stories[n]
+		_, quiet := spared[n]
+		require.True(t, told != quiet, "%s has either an alert or a reason to have none", n)
+		if told {
+			all[string(n)] = s
+		}
+	}
+	require.Len(t, all, len(own)+len(stories))
+	for name, s := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if s.every == 0 {
+				s.every = time.Minute
+			}
+			w := newTown(t, s.every)
+			if w.pass(2); s.before != nil {
+				s.before(w)
+			}
+			w.pass(max(s.calm, 20))
+			calm := w.taken - 1
+			s.strike(w)
+			w.pass(s.after)
+			check(t, promtool, w, s.alert, calm)
+		})
+	}
+}
+
+// check asks promtool whether an alert fires at the end of what was scraped, and did not at
+// the scrape calm.
+func check(t *testing.T, promtool string, w *town, alert string, calm int) {
+	t.Helper()
+	rules, err := filepath.Abs("alerts.yml")
+	require.NoError(t, err)
+	var b strings.Builder
+	fmt.Fprintf(&b, "rule_files: [%q]\nevaluation_interval: %s\ntests:\n  - interval: %s\n    input_series:\n", rules, w.every, w.every)
+	for _, name := range slices.Sorted(maps.Keys(w.series)) {
+		fmt.Fprintf(&b, "      - series: '%s'\n        values: '%s'\n", strings.ReplaceAll(name, "'", "''"), strings.Join(w.series[name], " "))
+	}
+	fmt.Fprintf(&b, "    promql_expr_test:\n")
+	expr := fmt.Sprintf("count(ALERTS{alertname=%q,alertstate=\"firing\"}) > bool 0", alert)
+	fmt.Fprintf(&b, "      - expr: '%s'\n        eval_time: %s\n        exp_samples: []\n", expr, time.Duration(calm)*w.every)
+	fmt.Fprintf(&b, "      - expr: '%s'\n        eval_time: %s\n        exp_samples: [{labels: '{}', value: 1}]\n", expr, time.Duration(w.taken-1)*w.every)
+	file := filepath.Join(t.TempDir(), "test.yml")
+	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
+	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", alert, out)
+}
