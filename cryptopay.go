@@ -85,6 +85,9 @@ func New(cfg Config) (*App, error) {
 	}
 	a.Operate = &Operate{a}
 	a.workers = a.work()
+	for i := range a.workers {
+		a.workers[i].Step = a.noted(a.workers[i].Name, a.workers[i].Step)
+	}
 	return a, nil
 }
 

@@ -78,9 +78,11 @@ func (s sickStore) Find(ctx context.Context, q storage.Query) ([]storage.Row, er
 	return s.Store.Find(ctx, q)
 }
 
-func (s sickStore) Open(ctx context.Context, t ...*storage.Table) error { return s.Store.Open(ctx, t...) }
-func (s sickStore) Close() error                                        { return s.Store.Close() }
-func (s sickStore) Now(context.Context) (time.Time, error)              { return s.now().Add(s.off), s.ill() }
+func (s sickStore) Open(ctx context.Context, t ...*storage.Table) error {
+	return s.Store.Open(ctx, t...)
+}
+func (s sickStore) Close() error                           { return s.Store.Close() }
+func (s sickStore) Now(context.Context) (time.Time, error) { return s.now().Add(s.off), s.ill() }
 
 type sickNode struct{ *sick }
 

@@ -3,6 +3,7 @@ package cryptopay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -90,17 +91,31 @@ func kindOfAlert(n payment.Alert) string      { return string(n.Kind) }
 func kindOfNotice(n withdrawal.Notice) string { return n.Kind }
 func kindOfSweep(treasury.Notice) string      { return SweepWaiting }
 
-// stepped notes a step of a worker, unless it was ended from outside.
-func (a *App) stepped(ctx context.Context, worker string, began time.Time, did int, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	now := a.cfg.Clock.Now()
-	a.record.stepped(worker, now, now.Sub(began), did, err)
-	if a.cfg.Observer != nil {
-		a.cfg.Observer.Stepped(worker, now.Sub(began), did, err)
+// noted is a worker's step, of which the record and the Observer hear, unless it was ended
+// from outside.
+func (a *App) noted(worker string, step func(context.Context) (int, error)) func(context.Context) (int, error) {
+	return func(ctx context.Context) (did int, err error) {
+		began, returned := a.cfg.Clock.Now(), false
+		defer func() {
+			if ctx.Err() != nil {
+				return
+			}
+			if !returned {
+				err = errPanicked // whoever called sees what with
+			}
+			now := a.cfg.Clock.Now()
+			a.record.stepped(worker, now, now.Sub(began), did, err)
+			if a.cfg.Observer != nil {
+				a.cfg.Observer.Stepped(worker, now.Sub(began), did, err)
+			}
+		}()
+		did, err = step(ctx)
+		returned = true
+		return did, err
 	}
 }
+
+var errPanicked = errors.New("cryptopay: the step panicked")
 
 func (r *record) stepped(worker string, now time.Time, took time.Duration, did int, err error) {
 	r.mu.Lock()

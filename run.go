@@ -111,9 +111,7 @@ func (a *App) Step(ctx context.Context) error {
 			if failed[w.Name] != nil {
 				continue
 			}
-			began := a.cfg.Clock.Now()
 			n, err := w.Step(ctx)
-			a.stepped(ctx, w.Name, began, n, err)
 			if err != nil {
 				failed[w.Name] = fmt.Errorf("%s: %w", w.Name, err)
 			}

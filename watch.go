@@ -94,14 +94,14 @@ func (s *shift) loop(w Worker) {
 	step, wake := w.Step, (<-chan struct{})(nil)
 	if w.start != nil {
 		r := w.start(s.work)
-		step, wake = r.Step, r.Wake()
+		step, wake = s.a.noted(w.Name, r.Step), r.Wake()
 		defer func() {
 			s.failed(w, s.watched(w, r.Close))
 		}()
 	}
 	pause := w.Every
 	for s.ctx.Err() == nil {
-		n, began := 0, s.a.cfg.Clock.Now()
+		n := 0
 		err := s.watched(w, func(ctx context.Context) (err error) {
 			if err = s.a.skew.check(ctx); err == nil {
 				n, err = step(ctx)
@@ -109,7 +109,6 @@ func (s *shift) loop(w Worker) {
 			return err
 		})
 		s.failed(w, err)
-		s.a.stepped(s.work, w.Name, began, n, err)
 		switch {
 		case err != nil:
 			pause = min(2*pause, time.Minute)

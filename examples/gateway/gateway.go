@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -155,7 +156,7 @@ func (g *gateway) compose(ctx context.Context, ring keyring) error {
 	cfg.Retire, cfg.Elsewhere, cfg.UnsealedUntil = g.s.retire, g.s.elsewhere, g.unsealed
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
-	cfg.Verify = g.alteredCredentials
+	cfg.Verify, cfg.Observer = g.alteredCredentials, g.metrics.app
 	if g.s.real() {
 		cfg.Workers = append(cfg.Workers, cryptopay.Worker{Name: "hot addresses", Every: hotEvery, Step: g.tellHot})
 	}
@@ -166,6 +167,7 @@ func (g *gateway) compose(ctx context.Context, ring keyring) error {
 	if g.app, err = cryptopay.New(cfg); err != nil {
 		return err
 	}
+	g.metrics.app.Watch(g.app)
 	err = g.app.Open(ctx, tables()...)
 	if errors.Is(err, cryptopay.ErrUnsealed) {
 		err = fmt.Errorf("CRYPTOPAY_UNSEALED_UNTIL: %w", err)
@@ -238,7 +240,8 @@ func (g *gateway) observe(o httpapi.Observation) {
 	g.log.Info("request", "method", o.Method, "path", o.Path, "status", o.Status, "duration_ms", o.Duration.Milliseconds(), "request_id", o.RequestID)
 }
 
-// handler is the interface, with metrics and health.
+// handler is the interface, with health in a word, and metrics where they have no address of
+// their own.
 func (g *gateway) handler() http.Handler {
 	shown := g.metrics.handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -246,24 +249,50 @@ func (g *gateway) handler() http.Handler {
 		switch get := r.Method == http.MethodGet; {
 		case get && r.URL.Path == "/metrics" && g.s.metrics == "":
 			shown.ServeHTTP(w, r)
-		case get && r.URL.Path == "/healthz":
-			g.health(w, r)
+		case get && (r.URL.Path == "/readyz" || r.URL.Path == "/healthz"):
+			g.ready(w, r)
+		case get && r.URL.Path == "/livez":
+			_, _ = w.Write([]byte("ok\n"))
 		default:
 			g.api.ServeHTTP(w, r)
 		}
 	})
 }
 
-// health says whether the store answers.
-func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
-	defer cancel()
-	if _, err := g.store.Rows(ctx, worlds.Table, storage.Keys(storage.System, clockID)...); err != nil {
-		g.log.ErrorContext(ctx, "store_does_not_answer", "error", err)
-		http.Error(w, "store does not answer", http.StatusServiceUnavailable)
+// ready says whether this process can serve, and nothing more: anybody may ask.
+func (g *gateway) ready(w http.ResponseWriter, r *http.Request) {
+	if h := g.app.Health(r.Context()); !h.Ready() {
+		g.log.ErrorContext(r.Context(), "not_ready", "store", h.Store.Reason, "clock", h.Clock.Reason)
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))
+}
+
+// partView is a part of the App's health, as operators see it.
+type partView struct {
+	Name   string    `json:"name"`
+	State  string    `json:"state"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"`
+}
+
+// health is ready for operators: with each part, and why it is not well.
+func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
+	h := g.app.Health(r.Context())
+	view := struct {
+		Ready bool       `json:"ready"`
+		State string     `json:"state"`
+		Parts []partView `json:"parts"`
+	}{Ready: h.Ready(), State: string(h.State())}
+	for _, p := range h.Parts() {
+		view.Parts = append(view.Parts, partView{p.Name, string(p.State), p.Reason, p.Since})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if !view.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(view)
 }
 
 // work does what is due until ctx ends.

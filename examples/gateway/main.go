@@ -92,10 +92,13 @@ func (g *gateway) server(h http.Handler) *http.Server {
 	}
 }
 
-// serveMetrics serves /metrics at an address of its own, where one is set.
+// serveMetrics serves /metrics, /readyz and /livez for operators at an address of its own, where
+// one is set.
 func (g *gateway) serveMetrics(ctx context.Context) (*http.Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", g.metrics.handler())
+	mux.HandleFunc("GET /readyz", g.health)
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	s := g.server(mux)
 	if g.s.metrics == "" {
 		return s, nil

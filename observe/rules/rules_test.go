@@ -3,17 +3,23 @@ package rules_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -148,6 +154,7 @@ func newTown(t *testing.T, every time.Duration) *town {
 		}
 		return withdrawal.Allow, "", nil
 	}
+	cfg.HeadAge = 10 * time.Minute // as on a real network
 	w.app, err = cryptopay.New(cfg)
 	require.NoError(t, err)
 	require.NoError(t, w.app.Open(ctx, keys.Tables()...))
@@ -241,8 +248,8 @@ var stories = map[world.Nemesis]story{
 	world.Reorgs:      {alert: "CryptopayReorg", strike: func(w *town) { _, err := w.eth.Reorg(2); require.NoError(w.t, err) }, after: 3},
 	world.DeepReorgs:  {alert: "CryptopayNetworkHalted", calm: 40, strike: func(w *town) { _, err := w.eth.Reorg(35); require.NoError(w.t, err) }, after: 3},
 	world.FlipFlop:    {alert: "CryptopayReorg", strike: flipFlop, after: 3},
-	world.Lag:         {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 60},
-	world.Amnesia:     {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 60},
+	world.Lag:         {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 20},
+	world.Amnesia:     {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 20},
 	world.NodeErrors:  {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().FailRate(1000) }, after: 10},
 	world.Partial:     {alert: "CryptopayWorkerFails", strike: func(w *town) { w.eth.Front().Partial(true) }, after: 10},
 	world.FailedReads: {alert: "CryptopayStoreDown", strike: func(w *town) { w.store.Store(true) }, after: 5},
@@ -378,4 +385,230 @@ func check(t *testing.T, promtool string, w *town, alert string, calm int) {
 	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", alert, out)
+}
+
+// alert is a rule of alerts.yml.
+type alert struct {
+	name, expr, runbook string
+}
+
+// rule finds them: the file is written so that it does.
+var rule = regexp.MustCompile(`(?m)^      - alert: (\w+)\n        expr: '(.*)'\n(?:        for: \w+\n)?        labels:\n          severity: (?:page|ticket)\n        annotations:\n          summary: '.*'\n          runbook_url: (\S+)$`)
+
+func alerts(t *testing.T) (out []alert) {
+	t.Helper()
+	text, err := os.ReadFile("alerts.yml")
+	require.NoError(t, err)
+	for _, m := range rule.FindAllStringSubmatch(string(text), -1) {
+		out = append(out, alert{m[1], strings.ReplaceAll(m[2], "''", "'"), m[3]})
+	}
+	require.Len(t, out, strings.Count(string(text), "- alert:"), "a rule is not written as the others are")
+	return out
+}
+
+// panels are the expressions of the board.
+func panels(t *testing.T) (out []string) {
+	t.Helper()
+	text, err := os.ReadFile("board.json")
+	require.NoError(t, err)
+	var board struct {
+		Panels []struct {
+			Type    string
+			Targets []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &board))
+	for _, p := range board.Panels {
+		require.True(t, p.Type == "row" || len(p.Targets) > 0)
+		for _, target := range p.Targets {
+			out = append(out, target.Expr)
+		}
+	}
+	require.Greater(t, len(out), 30)
+	return out
+}
+
+const runbook = "https://github.com/cryptopay-go/cryptopay/blob/main/docs/operations.md#"
+
+// Each kind of alert of the runbook has a rule, each rule links to a section that is there,
+// and rules and board name metrics that there are: all of them, on the board.
+func TestE10_RulesAndBoardAreOfTheRunbookAndTheMetrics(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	anchors, kinds := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
+			title = strings.TrimSpace(strings.TrimLeft(title, "#"))
+			anchor := strings.ReplaceAll(strings.NewReplacer("`", "", "'", "", ",", "").Replace(strings.ToLower(title)), " ", "-")
+			if anchors[anchor] = true; strings.HasPrefix(title, "`") {
+				kinds[anchor] = false
+			}
+		}
+	}
+	require.Len(t, kinds, 14)
+	names := map[string]bool{observe.Steps + "_bucket": true}
+	for _, m := range observe.Metrics() {
+		names[m.Name] = true
+	}
+	name := regexp.MustCompile(`cryptopay_\w+`)
+	for _, a := range alerts(t) {
+		section, ok := strings.CutPrefix(a.runbook, runbook)
+		require.True(t, ok, a.name)
+		require.True(t, anchors[section], "%s links to the section %s, which is not there", a.name, section)
+		if _, ok := kinds[section]; ok {
+			kinds[section] = true
+		}
+		found := name.FindAllString(a.expr, -1)
+		require.NotEmpty(t, found, a.name)
+		for _, n := range found {
+			require.True(t, names[n], "%s: no metric %s", a.name, n)
+		}
+	}
+	for kind, has := range kinds {
+		require.True(t, has, "%s has no rule", kind)
+	}
+	shown := map[string]bool{}
+	for _, expr := range panels(t) {
+		for _, n := range name.FindAllString(expr, -1) {
+			require.True(t, names[n], "the board: no metric %s", n)
+			shown[n] = true
+		}
+	}
+	for n := range names {
+		if n != "cryptopay_worker_steps_total" && n != "cryptopay_worker_failing_seconds" {
+			require.True(t, shown[n], "the board does not show %s", n)
+		}
+	}
+}
+
+// Each kind that is counted as it is told has a rule that fires when one is, and ends after
+// a while.
+func TestE10_EachKindFires(t *testing.T) {
+	t.Parallel()
+	promtool, counted := testenv.Promtool(t), 0
+	kind := regexp.MustCompile(`alerts_total\{kind="(\w+)"\}`)
+	for _, a := range alerts(t) {
+		m := kind.FindStringSubmatch(a.expr)
+		if m == nil {
+			continue
+		}
+		counted++
+		w := newTown(t, time.Minute)
+		w.scrape()
+		series := `cryptopay_alerts_total{kind="` + m[1] + `"}`
+		require.Equal(t, []string{"0"}, w.series[series], "it is there before the first is told")
+		quiet := slices.Repeat([]string{"0"}, 20)
+		told := slices.Concat(quiet, slices.Repeat([]string{"1"}, 5))
+		w.series = map[string][]string{series: told}
+		w.taken = len(told)
+		check(t, promtool, w, a.name, len(quiet)-1)
+	}
+	require.GreaterOrEqual(t, counted, 9)
+}
+
+// What the host hears by Notify is what is counted.
+func TestE10_WhatIsToldIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, time.Minute)
+	w.pass(2)
+	p := w.payment("50", "ETH")
+	w.pass(20)
+	w.pay(p)
+	w.pass(40)
+	require.Equal(t, "0", w.series[`cryptopay_alerts_total{kind="suspense"}`][0])
+	require.Equal(t, "1", w.series[`cryptopay_alerts_total{kind="suspense"}`][w.taken-1])
+}
+
+// Everything that rules and board ask of a Prometheus that scrapes the gateway has an answer,
+// but for what the comparison of a rule leaves out.
+func TestE10_APrometheusOfTheGatewayAnswersEverything(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "gateway")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/gateway").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var said lockedBuffer
+	gateway := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "ETH", "-metrics-addr", "127.0.0.1:0")
+	gateway.Dir, gateway.Stdout, gateway.Env = dir, &said, []string{"HOME=" + dir}
+	require.NoError(t, gateway.Start())
+	t.Cleanup(func() {
+		_ = gateway.Process.Kill()
+		_ = gateway.Wait()
+	})
+	at := regexp.MustCompile(`metrics are at http://(\S+)/metrics`)
+	var target string
+	require.Eventually(t, func() bool {
+		if m := at.FindStringSubmatch(said.String()); m != nil {
+			target = m[1]
+		}
+		return target != ""
+	}, time.Minute, 50*time.Millisecond)
+	file, err := filepath.Abs("alerts.yml")
+	require.NoError(t, err)
+	prometheus := testenv.Prometheus(t, target, file)
+
+	left := regexp.MustCompile(` [<>] [0-9]+$`)
+	ask := panels(t)
+	for _, a := range alerts(t) {
+		require.Regexp(t, left, a.expr, a.name)
+		ask = append(ask, left.ReplaceAllString(a.expr, ""))
+	}
+	for _, expr := range ask {
+		if strings.Contains(expr, "cryptopay_consumer_") {
+			continue // the gateway has no consumer; TestE10_EachNemesisFiresItsAlert has one
+		}
+		var said string
+		require.Eventually(t, func() bool {
+			var n int
+			n, said = series(t, fmt.Sprintf("http://127.0.0.1:%d", prometheus.Port), expr)
+			return n > 0
+		}, 90*time.Second, 200*time.Millisecond, "%s has no answer: %s", expr, &said)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/api/v1/rules", prometheus.Port), nil)
+	require.NoError(t, err)
+	a, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `"health":"err"`)
+}
+
+// series asks a Prometheus, and counts what it answers.
+func series(t *testing.T, base, expr string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/api/v1/query?query="+url.QueryEscape(expr), nil)
+	require.NoError(t, err)
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	var v struct {
+		Data struct{ Result []json.RawMessage }
+	}
+	_ = json.Unmarshal(text, &v)
+	return len(v.Data.Result), string(text)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
