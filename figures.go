@@ -608,15 +608,15 @@ type queue struct {
 
 // queues are all of them, as the workers of this App claim them.
 func (a *App) queues() []queue {
-	listed := func(column string, codes []string) []storage.Cond {
-		return []storage.Cond{{Column: column, Op: storage.In, Value: codes}}
+	listed := func(codes []string) []storage.Cond {
+		return []storage.Cond{{Column: "currency", Op: storage.In, Value: codes}}
 	}
 	codes := a.cfg.Registry.Codes()
 	all := []queue{
-		{"payments", storage.Claim{Table: payment.Payments.Table, Where: listed("currency", codes)}},
-		{"withdrawals", storage.Claim{Table: withdrawal.Withdrawals.Table, Where: listed("currency", slices.Concat(codes, a.cfg.Retire))}},
+		{"payments", storage.Claim{Table: payment.Payments.Table, Where: listed(codes)}},
+		{"withdrawals", storage.Claim{Table: withdrawal.Withdrawals.Table, Where: listed(slices.Concat(codes, a.cfg.Retire))}},
 		{"waiting withdrawals", storage.Claim{Table: withdrawal.Waits.Table}},
-		{"transfers", storage.Claim{Table: wallet.TransferRows.Table, Where: listed("currency", codes)}},
+		{"transfers", storage.Claim{Table: wallet.TransferRows.Table, Where: listed(codes)}},
 		{"webhooks", storage.Claim{Table: webhook.Events.Table}},
 		{"consumers", storage.Claim{Table: storage.Streams.Table}},
 		{"consumers", storage.Claim{Table: stream.Places.Table}},
@@ -628,11 +628,11 @@ func (a *App) queues() []queue {
 			here = append(here, c.Code)
 		}
 		all = append(all,
-			queue{"incoming/" + string(n.name), storage.Claim{Table: incoming.Sightings.Table, Partition: part, Where: listed("currency", here)}},
+			queue{"incoming/" + string(n.name), storage.Claim{Table: incoming.Sightings.Table, Partition: part, Where: listed(here)}},
 			queue{"forks/" + string(n.name), storage.Claim{Table: incoming.Forks.Table, Partition: part}},
-			queue{"treasury/" + string(n.name), storage.Claim{Table: treasury.Sweeps.Table, Partition: part, Where: listed("currency", append(slices.Clip(here), ""))}},
-			queue{"outgoing/" + string(n.name), storage.Claim{Table: outgoing.Intents.Table, Partition: part, Where: listed("currency", here)}},
-			queue{"outgoing/" + string(n.name), storage.Claim{Table: outgoing.Outcomes.Table, Partition: part, Where: listed("currency", here)}},
+			queue{"treasury/" + string(n.name), storage.Claim{Table: treasury.Sweeps.Table, Partition: part, Where: listed(append(slices.Clip(here), ""))}},
+			queue{"outgoing/" + string(n.name), storage.Claim{Table: outgoing.Intents.Table, Partition: part, Where: listed(here)}},
+			queue{"outgoing/" + string(n.name), storage.Claim{Table: outgoing.Outcomes.Table, Partition: part, Where: listed(here)}},
 		)
 	}
 	return all

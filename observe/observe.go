@@ -152,14 +152,6 @@ func Read(ctx context.Context, app *cryptopay.App) []Sample {
 	return s.list
 }
 
-// Samples makes samples of a Health and of Figures that were read before.
-func Samples(h *cryptopay.Health, f *cryptopay.Figures) []Sample {
-	s := samples{now: h.At}
-	s.health(h)
-	s.figures(f, true)
-	return s.list
-}
-
 type samples struct {
 	now  time.Time
 	list []Sample

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -198,6 +199,50 @@ func TestFS12_MetricsApart(t *testing.T) {
 	wrong := start(t, t.TempDir(), []string{"CRYPTOPAY_BASE_URL=pay.example.com"}, "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC")
 	require.Equal(t, 2, wrong.code())
 	require.Contains(t, fmt.Sprint(wrong.errors.String()), "CRYPTOPAY_BASE_URL")
+}
+
+// Whoever may ask hears in a word whether the process can serve; operators see each part, and
+// nobody a secret, also where a node's address has one.
+func TestE10_ReadyInAWordAndForOperatorsInParts(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-of-the-node"
+	g := start(t, t.TempDir(), []string{"CRYPTOPAY_RPC_ETH=http://127.0.0.1:1/" + secret}, "-addr", "127.0.0.1:0", "-store", "memory", "-metrics-addr", "127.0.0.1:0")
+	require.NotEmpty(t, g.base, g.errors.String())
+	var said bytes.Buffer
+	for _, path := range []string{"/readyz", "/livez", "/healthz"} {
+		said.Reset()
+		require.Equal(t, http.StatusOK, fetch(t, g.base+path, &said))
+		require.Equal(t, "ok\n", said.String())
+	}
+	at, ok := strings.CutPrefix(g.out[0], "metrics are at ")
+	require.True(t, ok, g.out[0])
+	operators := strings.TrimSuffix(at, "/metrics")
+	require.Equal(t, http.StatusOK, fetch(t, operators+"/livez", nil))
+	said.Reset()
+	require.Equal(t, http.StatusOK, fetch(t, operators+"/readyz", &said), "a node that is down takes nothing out of service")
+	var v struct {
+		Ready bool
+		State string
+		Parts []struct{ Name, State, Reason string }
+	}
+	require.NoError(t, json.Unmarshal(said.Bytes(), &v))
+	require.True(t, v.Ready)
+	require.Equal(t, "down", v.State)
+	found := false
+	for _, p := range v.Parts {
+		if p.Name == "node/ETH" {
+			found = true
+			require.Equal(t, "down", p.State)
+			require.NotEmpty(t, p.Reason)
+		}
+	}
+	require.True(t, found)
+	require.NotContains(t, said.String(), secret)
+	said.Reset()
+	require.Equal(t, http.StatusOK, fetch(t, at, &said))
+	require.Contains(t, said.String(), `cryptopay_part_status{part="node/ETH"} 2`)
+	require.NotContains(t, said.String(), secret)
+	g.stop(t)
 }
 
 func fetch(t *testing.T, url string, into io.Writer) int {

@@ -112,7 +112,7 @@ func TestE10_TracesAndMetrics(t *testing.T) {
 				for _, point := range m.Data.(metricdata.Gauge[float64]).DataPoints {
 					total += point.Value
 				}
-				require.Equal(t, 2.0, total)
+				require.EqualValues(t, 2, int(total))
 			}
 		}
 	}

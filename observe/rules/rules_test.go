@@ -106,10 +106,10 @@ func (r townRates) Rate(ctx context.Context, token, fiat string) (rates.Rate, er
 }
 
 // Notify implements webhook.Notifier.
-func (t *town) Notify(_ context.Context, all []webhook.Delivery) []webhook.Result {
+func (w *town) Notify(_ context.Context, all []webhook.Delivery) []webhook.Result {
 	out := make([]webhook.Result, len(all))
 	for i := range out {
-		if out[i].Status = 200; t.receivers.Load() {
+		if out[i].Status = 200; w.receivers.Load() {
 			out[i] = webhook.Result{Err: errSick}
 		}
 	}
@@ -341,7 +341,7 @@ func TestE10_EachNemesisFiresItsAlert(t *testing.T) {
 	for _, n := range world.Nemeses() {
 		s, told := stories[n]
 		_, quiet := spared[n]
-		require.True(t, told != quiet, "%s has either an alert or a reason to have none", n)
+		require.NotEqual(t, told, quiet, "%s has either an alert or a reason to have none", n)
 		if told {
 			all[string(n)] = s
 		}

@@ -161,7 +161,10 @@ func (c countWriter) Write(p []byte) (int, error) {
 func TestFS07_UnreachableSignerIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	h := newSigned(t, "ETH", 5, 4)
+	var pinger chain.Pinger = h.signer.client(h.keyOf)
+	require.NoError(t, pinger.Ping(t.Context()))
 	h.signer.kill()
+	require.Error(t, pinger.Ping(t.Context()), "a probe tells, too")
 	_, errs := h.ask(h.request(wish{intent: "w", attempt: "a", slots: []int{0}, amount: 1}))
 	require.Error(t, errs[0])
 	require.NotErrorIs(t, errs[0], chain.ErrRefused)
