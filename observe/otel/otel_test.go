@@ -112,7 +112,7 @@ func TestE10_TracesAndMetrics(t *testing.T) {
 				for _, point := range m.Data.(metricdata.Gauge[float64]).DataPoints {
 					total += point.Value
 				}
-				require.EqualValues(t, 2, int(total))
+				require.Equal(t, 2, int(total))
 			}
 		}
 	}
