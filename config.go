@@ -25,20 +25,24 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// Config is what an App is made of. Store and Chains are required; the others
-// where the feature that needs them is used, and New says which lacks which.
+// Config is what an App is made of. Store, Chains and Key are required, Addresses and Rates
+// where something needs them: a call that does and finds none has a *MissingError.
+//
+// Where every client is of a simulated network (chain.Development), Addresses and Key default
+// to ones that anybody can make again, and Open says so in the log.
 type Config struct {
 	Store  storage.Store
 	Chains []chain.Client
 
-	// Addresses gives payments their addresses: public keys are enough.
+	// Addresses gives payments and tenants' hot addresses: public keys are enough. Needed to
+	// create and show payments, and to send.
 	Addresses chain.AddressSource
 	// Signer pays withdrawals and forwards deposits. Without one this process
 	// takes payments and accepts withdrawals; another process sends them.
 	Signer chain.Signer
 	// Rates prices payments, withdrawals, fees and what is worth moving: all by way of
-	// one rates.Guarded, so that a price that cannot be true is used for nothing.
-	// Required.
+	// one rates.Guarded, so that a price that cannot be true is used for nothing. There is
+	// no default price. Wallets and transfers need none.
 	Rates rates.Rates
 	// RateAge is the age at which a price is refused. Defaults to
 	// rates.DefaultMaxAge.
@@ -51,7 +55,8 @@ type Config struct {
 	// withdrawals in the store; what any of them sealed is valid. Keep them: without its key
 	// a secret cannot be opened again, and a withdrawal that waits is not paid. To change
 	// keys: add the new one behind the old in every process, then put it first in every
-	// process, call App.Reseal, and leave the old one out. Keys, or Key, is required.
+	// process, call App.Reseal, and leave the old one out. Keys, or Key, is required, but
+	// on simulated networks.
 	Keys [][]byte
 	// Key is Keys with one key.
 	Key []byte
@@ -151,6 +156,8 @@ type Config struct {
 	Withdrawals withdrawal.Config
 	Treasury    treasury.Config
 	Outgoing    outgoing.Config
+
+	made []string // fields that develop filled in
 }
 
 // withDefaults checks the Config and fills in what was left out.
@@ -160,11 +167,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("cryptopay: Config.Store is required: memory.New(), sqlite.Open(…) or one of your own")
 	case len(c.Chains) == 0:
 		return c, errors.New("cryptopay: Config.Chains is required: at least one chain client")
-	case c.Rates == nil:
-		return c, errors.New("cryptopay: payments need Config.Rates: rates.NewMedian(…) or rates.NewFixed(…)")
-	case c.Addresses == nil:
-		return c, errors.New("cryptopay: payments need Config.Addresses: keys.NewSource(…) or one of your own")
 	}
+	c.develop()
 	if err := errors.Join(c.oneKey(), c.Retention.check(), c.checkWired()); err != nil {
 		return c, err
 	}
@@ -249,6 +253,10 @@ func (c *Config) oneKey() error {
 
 // guardRates puts the guard before the source of prices, for every room.
 func (c *Config) guardRates() error {
+	if c.Rates == nil || c.Rates == noRates("") {
+		c.Rates = noRates("")
+		return nil
+	}
 	var stable []string
 	for _, code := range c.Registry.Codes() {
 		if cur, err := c.Registry.Currency(code); err == nil && cur.Stable {

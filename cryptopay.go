@@ -91,6 +91,18 @@ func New(cfg Config) (*App, error) {
 	return a, nil
 }
 
+// Open is New and App.Open: an App that is ready to be used. Run or Step does its work.
+func Open(ctx context.Context, cfg Config, more ...*storage.Table) (*App, error) {
+	a, err := New(cfg)
+	if err == nil {
+		err = a.Open(ctx, more...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
 // Open makes the store ready. Call it once, before anything else. A store that a
 // move has filled by half is move.ErrUnfinished: what is not there yet would be
 // done again. A currency that is listed otherwise than when the store first saw
@@ -104,7 +116,7 @@ func (a *App) Open(ctx context.Context, more ...*storage.Table) error {
 	if err := move.Unfinished(ctx, a.cfg.Store); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{a.sameKeys, a.served, a.list, a.inheritHalts, a.sayAbilities, a.sayUnsealed, a.Events.Register} {
+	for _, step := range []func(context.Context) error{a.sameKeys, a.served, a.list, a.inheritHalts, a.sayMade, a.sayAbilities, a.sayUnsealed, a.Events.Register} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -209,7 +221,7 @@ func (a *App) chains() error {
 		}
 		return n.out.Stopped(ctx, in)
 	}
-	t.OnWithdrawal, t.Rates = both(a.withdrawn, t.OnWithdrawal), c.Rates
+	t.OnWithdrawal, t.Rates = both(a.withdrawn, t.OnWithdrawal), c.ratesFor("sweeps and payouts")
 	t.Notify = counted(a, kindOfSweep, t.Notify)
 	var err error
 	a.Treasury, err = treasury.New(t)
@@ -227,7 +239,7 @@ func (a *App) domains() (err error) {
 		return err
 	}
 	p := c.Payments
-	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.Rates, addresses{a}
+	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.ratesFor("payments"), addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.readUpTo
 	p.Undecided, p.Retired = a.undecided, c.Retire
 	p.Notify = counted(a, kindOfAlert, p.Notify)
@@ -240,7 +252,7 @@ func (a *App) domains() (err error) {
 		return err
 	}
 	w := c.Withdrawals
-	w.Store, w.Registry, w.Rates = c.Store, c.Registry, c.Rates
+	w.Store, w.Registry, w.Rates = c.Store, c.Registry, c.ratesFor("withdrawals")
 	w.Parse, w.Fees, w.Tenants, w.Wallets, w.Payouts = a.parse, fees{a}, a.Wallets, a.Wallets, payouts{a}
 	if w.PriceCurrencies == nil {
 		w.PriceCurrencies = c.Payments.PriceCurrencies

@@ -64,6 +64,9 @@ func (a *App) fingerprints(ctx context.Context) ([]fingerprint, error) {
 	}
 	out := []fingerprint{key}
 	for _, n := range a.networks {
+		if !a.cfg.derives() {
+			break
+		}
 		first, err := a.cfg.Addresses.Derive(ctx, n.name, 0, 1)
 		if err == nil && len(first) == 0 {
 			err = incoming.ErrNoAddress

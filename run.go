@@ -52,20 +52,30 @@ func (a *App) Workers() []Worker { return append([]Worker(nil), a.workers...) }
 // work lists every kind of due work, in the order in which a fact travels.
 func (a *App) work() []Worker {
 	const soon = time.Second
-	all := []Worker{{
-		Name: "addresses", Every: 10 * time.Second, Step: a.Addresses.Step,
-		start: func(context.Context) runner { return filler{a.Addresses} },
-	}}
+	var all []Worker
+	if a.cfg.derives() {
+		all = append(all, Worker{
+			Name: "addresses", Every: 10 * time.Second, Step: a.Addresses.Step,
+			start: func(context.Context) runner { return filler{a.Addresses} },
+		})
+	}
 	for _, n := range a.networks {
 		all = append(all,
 			Worker{Name: "incoming/" + string(n.name), Every: a.cfg.Poll, Step: n.in.Step, Lease: shortestLease},
 			Worker{Name: "forks/" + string(n.name), Every: a.cfg.Poll, Step: func(ctx context.Context) (int, error) { return a.forks(ctx, n) }},
+		)
+		if !a.cfg.derives() {
+			continue // what sends needs the addresses that it sends from
+		}
+		all = append(all,
 			Worker{Name: "treasury/" + string(n.name), Every: soon, Step: func(ctx context.Context) (int, error) { return a.Treasury.Step(ctx, n.name) }, Lease: a.cfg.Treasury.Lease},
 		)
 	}
+	all = append(all, Worker{Name: "payments", Every: soon, Step: a.Payments.Step, Lease: a.cfg.Payments.Lease})
+	if a.cfg.derives() {
+		all = append(all, Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease})
+	}
 	all = append(all,
-		Worker{Name: "payments", Every: soon, Step: a.Payments.Step, Lease: a.cfg.Payments.Lease},
-		Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease},
 		Worker{Name: "waiting withdrawals", Every: 10 * time.Second, Step: a.Withdrawals.StepWaits, Lease: a.cfg.Withdrawals.Lease},
 		Worker{Name: "transfers", Every: soon, Step: a.Wallets.Step},
 	)

@@ -69,18 +69,16 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 7, "BTC")
 	good := cryptopay.Config{
-		Store: memory.New(), Chains: []chain.Client{h.chains["BTC"].Client()}, Rates: h.rates,
-		Addresses: nowhere{}, Key: bytes.Repeat([]byte{1}, 32),
+		Store: memory.New(), Chains: []chain.Client{unsimulated{h.chains["BTC"].Client()}}, Key: bytes.Repeat([]byte{1}, 32),
 	}
 	_, err := cryptopay.New(good)
 	require.NoError(t, err)
 	for want, spoil := range map[string]func(*cryptopay.Config){
-		"Store":     func(c *cryptopay.Config) { c.Store = nil },
-		"Chains":    func(c *cryptopay.Config) { c.Chains = nil },
-		"Rates":     func(c *cryptopay.Config) { c.Rates = nil },
-		"Addresses": func(c *cryptopay.Config) { c.Addresses = nil },
-		"Key":       func(c *cryptopay.Config) { c.Key = []byte("canary 8f14e45") },
-		"two":       func(c *cryptopay.Config) { c.Chains = append(c.Chains, c.Chains[0]) },
+		"Store":  func(c *cryptopay.Config) { c.Store = nil },
+		"Chains": func(c *cryptopay.Config) { c.Chains = nil },
+		"Key":    func(c *cryptopay.Config) { c.Key = nil },
+		"32":     func(c *cryptopay.Config) { c.Key = []byte("canary 8f14e45") },
+		"two":    func(c *cryptopay.Config) { c.Chains = append(c.Chains, c.Chains[0]) },
 	} {
 		c := good
 		spoil(&c)
@@ -88,12 +86,6 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "canary", "K02: the key is in no error")
 	}
-}
-
-type nowhere struct{}
-
-func (nowhere) Derive(context.Context, chain.Network, uint32, int) ([]chain.Derived, error) {
-	return nil, errors.New("no addresses")
 }
 
 // Nobody is shown an address of a chain that is not being read: what is paid

@@ -517,7 +517,7 @@ func (f fees) convert(ctx context.Context, coins decimal.Decimal, token string, 
 }
 
 func (f fees) price(ctx context.Context, token string) (decimal.Decimal, error) {
-	r, err := f.a.cfg.Rates.Rate(storage.Apart(ctx), token, "USD")
+	r, err := f.a.cfg.ratesFor("network fees").Rate(storage.Apart(ctx), token, "USD")
 	if err != nil {
 		return decimal.Decimal{}, fmt.Errorf("pricing the network fee: %w", err)
 	}

@@ -238,6 +238,13 @@ type (
 	OnDemand interface {
 		OnDemand() bool
 	}
+	// Development is a network that its client makes up, so that its coins are worth
+	// nothing.
+	Development interface {
+		// DevelopmentAddresses are of keys that anybody can make again. nil where an
+		// address could be taken for one of a real network.
+		DevelopmentAddresses() AddressSource
+	}
 	// Locator tells on which block a height is now: for the fork walk and audits.
 	Locator interface {
 		BlockAt(ctx context.Context, height int64) (Block, error)

@@ -36,11 +36,11 @@ import (
 )
 
 // Options configure one Client. Networks and Preset give sensible ones, to which
-// a Registry and a URL must be added.
+// a URL must be added.
 type Options struct {
 	Network  chain.Network
 	ChainID  int64
-	Registry *chain.Registry
+	Registry *chain.Registry // Defaults to chain.MainnetRegistry.
 
 	// URL of the node's HTTP endpoint. It may hold a key and is kept out of errors.
 	URL string
@@ -124,9 +124,12 @@ var (
 // New checks the options and makes a Client. It does no I/O: the first call
 // that does checks that the node is on the right chain, as every later one does.
 func New(o Options) (*Client, error) {
+	if o.Registry == nil {
+		o.Registry = chain.MainnetRegistry()
+	}
 	switch {
-	case o.Network == "" || o.Registry == nil:
-		return nil, errors.New("evm: Options.Network and Options.Registry are required")
+	case o.Network == "":
+		return nil, errors.New("evm: Options.Network is required")
 	case o.ChainID <= 0:
 		return nil, fmt.Errorf("evm: %s: Options.ChainID must be the network's id, such as 1", o.Network)
 	case o.URL == "":

@@ -54,6 +54,34 @@ func NewSource(accounts []Account, encode map[chain.Network]Encode) (*Source, er
 	return s, nil
 }
 
+// Source derives the addresses of the clients' networks from the accounts of the seed. Of
+// networks on secp256k1 it holds public keys alone.
+func (s *Seed) Source(clients ...chain.Client) (Sources, error) {
+	encode := map[chain.Network]Encode{}
+	for _, c := range clients {
+		encode[c.Network()] = c.AddressOf
+	}
+	accounts, err := s.Accounts(chain.Networks())
+	if err != nil {
+		return nil, err
+	}
+	public, err := NewSource(accounts, encode)
+	if err != nil {
+		return nil, err
+	}
+	hardened, out := s.Hardened(encode), Sources{}
+	for n := range encode {
+		if _, ok := public.branches[n]; ok {
+			out[n] = public
+		} else if _, ok := hardened.branches[n]; ok {
+			out[n] = hardened
+		} else {
+			return nil, fmt.Errorf("%w %s: no account of a seed is known for it, use NewSource", chain.ErrNoSource, n)
+		}
+	}
+	return out, nil
+}
+
 // Derive returns count addresses of a network from index on.
 func (s *Source) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
 	b, ok := s.branches[n]

@@ -22,8 +22,11 @@ type Fixed struct {
 
 // NewFixed makes a Fixed of prices in one fiat currency by token, in decimal
 // writing; it panics on one that is not a positive number, as it is a constant
-// of the program.
+// of the program. now defaults to time.Now.
 func NewFixed(now func() time.Time, fiat string, prices map[string]string) *Fixed {
+	if now == nil {
+		now = time.Now
+	}
 	f := &Fixed{now: now, prices: map[[2]string]decimal.Decimal{}}
 	for token, p := range prices {
 		price, err := ledger.ParsePlain(p)

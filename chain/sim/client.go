@@ -22,6 +22,8 @@ var (
 	_ chain.Historian = (*client)(nil)
 	_ chain.Locator   = (*client)(nil)
 	_ chain.OnDemand  = (*client)(nil)
+
+	_ chain.Development = (*client)(nil)
 )
 
 func (k *client) c() *Chain { return k.n.c }

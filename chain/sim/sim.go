@@ -37,10 +37,11 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-// Options describe a network. Network and Registry are required.
+// Options describe a network. Network is required.
 type Options struct {
 	// Network must be in Registry, with its gas currency.
-	Network  chain.Network
+	Network chain.Network
+	// Registry defaults to chain.MainnetRegistry.
 	Registry *chain.Registry
 	// Family defaults to what Registry says of the network, else AccountFamily.
 	Family chain.Family
@@ -109,7 +110,7 @@ var (
 // New makes a network with one block.
 func New(o Options) (*Chain, error) {
 	if o.Registry == nil {
-		return nil, errors.New("sim: Options.Registry is required")
+		o.Registry = chain.MainnetRegistry()
 	}
 	info, err := o.Registry.Network(string(o.Network))
 	if err != nil {

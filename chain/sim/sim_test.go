@@ -532,7 +532,6 @@ func TestBadPayments(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for what, o := range map[string]sim.Options{
-		"no registry":     {Network: "ETH"},
 		"unknown network": {Network: "XYZ", Registry: registry(t)},
 		"unknown family":  {Network: "ETH", Registry: registry(t), Family: "none"},
 	} {

@@ -54,11 +54,11 @@ const (
 	Devnet  = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG"
 )
 
-// Options configure one Client. Registry and URL are required.
+// Options configure one Client. URL is required.
 type Options struct {
 	// Network defaults to "SOL".
 	Network  chain.Network
-	Registry *chain.Registry
+	Registry *chain.Registry // Defaults to chain.MainnetRegistry.
 	// Genesis is the cluster's genesis hash. Defaults to Mainnet.
 	Genesis string
 
@@ -144,9 +144,10 @@ var (
 // one that can be used, as does the next one after each failure to reach the node.
 func New(o Options) (*Client, error) {
 	o = withDefaults(o)
+	if o.Registry == nil {
+		o.Registry = chain.MainnetRegistry()
+	}
 	switch {
-	case o.Registry == nil:
-		return nil, errors.New("solana: Options.Registry is required")
 	case o.MinPrice > o.MaxPrice || o.MaxPrice > maxPrice:
 		return nil, fmt.Errorf("solana: Options.MinPrice must be at most MaxPrice, and that at most %d", int64(maxPrice))
 	case o.SignatureFee > maxLamports || o.MaxFee > maxLamports:

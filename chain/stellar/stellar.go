@@ -54,11 +54,11 @@ const (
 // lumen is one XLM in stroops, its smallest unit.
 const lumen = 10_000_000
 
-// Options configure one Client. Registry and URL are required.
+// Options configure one Client. URL is required.
 type Options struct {
 	// Network defaults to "XLM".
 	Network  chain.Network
-	Registry *chain.Registry
+	Registry *chain.Registry // Defaults to chain.MainnetRegistry.
 	// Passphrase defaults to Mainnet.
 	Passphrase string
 
@@ -113,7 +113,7 @@ var (
 func New(o Options) (*Client, error) {
 	o = withDefaults(o)
 	if o.Registry == nil {
-		return nil, errors.New("stellar: Options.Registry is required")
+		o.Registry = chain.MainnetRegistry()
 	}
 	if o.Expiry < 30*time.Second || o.Expiry > time.Hour {
 		return nil, errors.New("stellar: Options.Expiry must be between 30 seconds and an hour")

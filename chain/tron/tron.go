@@ -50,11 +50,11 @@ const (
 // trx is one TRX in sun, its smallest unit.
 const trx = 1_000_000
 
-// Options configure one Client. Registry and URL are required.
+// Options configure one Client. URL is required.
 type Options struct {
 	// Network defaults to "TRX".
 	Network  chain.Network
-	Registry *chain.Registry
+	Registry *chain.Registry // Defaults to chain.MainnetRegistry.
 	// Genesis is the id of the chain's first block. Defaults to Mainnet.
 	Genesis string
 
@@ -125,9 +125,10 @@ var (
 // each failure to reach it.
 func New(o Options) (*Client, error) {
 	o = withDefaults(o)
+	if o.Registry == nil {
+		o.Registry = chain.MainnetRegistry()
+	}
 	switch {
-	case o.Registry == nil:
-		return nil, errors.New("tron: Options.Registry is required")
 	case o.Group > 100:
 		return nil, errors.New("tron: Options.Group must be at most 100: nodes give no more blocks at once")
 	case o.Expiry > 12*time.Hour || o.Expiry < 10*time.Second:

@@ -47,11 +47,11 @@ const (
 	Btcd Dialect = "btcd"
 )
 
-// Options configure one Client. Network, Params, Registry and URL are required.
+// Options configure one Client. Network, Params and URL are required.
 type Options struct {
 	Network  chain.Network
-	Params   Params // Mainnet or Testnets gives them
-	Registry *chain.Registry
+	Params   Params          // Mainnet or Testnets gives them
+	Registry *chain.Registry // Defaults to chain.MainnetRegistry.
 
 	// URL of the node's HTTP endpoint. It may hold user and password, and is kept
 	// out of errors.
@@ -113,9 +113,12 @@ var (
 // New checks the options and makes a Client. It does no I/O: the first call that
 // does checks that the node is on the right chain, as every later one does.
 func New(o Options) (*Client, error) {
+	if o.Registry == nil {
+		o.Registry = chain.MainnetRegistry()
+	}
 	switch {
-	case o.Network == "" || o.Registry == nil:
-		return nil, errors.New("utxo: Options.Network and Options.Registry are required")
+	case o.Network == "":
+		return nil, errors.New("utxo: Options.Network is required")
 	case len(o.Params.Genesis) != 64 || o.Params.Maturity < 1 || len(o.Params.Address.ScriptHash) == 0:
 		return nil, fmt.Errorf("utxo: %s: Options.Params are required: see Mainnet", o.Network)
 	case !o.Params.Legacy && o.Params.Address.HRP == "":

@@ -61,12 +61,12 @@ const (
 	maxDrops = 100_000_000_000 * xrp
 )
 
-// Options configure one Client. Registry and URL are required; PublicKey is for
+// Options configure one Client. URL is required; PublicKey is for
 // whoever sends.
 type Options struct {
 	// Network defaults to "XRP".
 	Network  chain.Network
-	Registry *chain.Registry
+	Registry *chain.Registry // Defaults to chain.MainnetRegistry.
 	// NetworkID defaults to Mainnet. A node that does not say one is taken to be
 	// of Mainnet.
 	NetworkID uint32
@@ -125,7 +125,7 @@ var (
 func New(o Options) (*Client, error) {
 	o = withDefaults(o)
 	if o.Registry == nil {
-		return nil, errors.New("xrp: Options.Registry is required")
+		o.Registry = chain.MainnetRegistry()
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -62,7 +62,20 @@ var dialect = &sqlstore.Dialect{
 }
 
 // Store is a storage.Store in a SQLite file.
-type Store struct{ *sqlstore.Store }
+type Store struct {
+	*sqlstore.Store
+	migrate func(ctx context.Context, tables ...*storage.Table) error // nil = the host does it
+}
+
+// Open implements storage.Store. With Options.Migrate it migrates first.
+func (s *Store) Open(ctx context.Context, tables ...*storage.Table) error {
+	if s.migrate != nil {
+		if err := s.migrate(ctx, tables...); err != nil {
+			return err
+		}
+	}
+	return s.Store.Open(ctx, tables...)
+}
 
 // Options of a store that Open opens itself.
 type Options struct {
@@ -73,6 +86,10 @@ type Options struct {
 	Readers int
 	// Lane tunes the group commit. The zero value is fine.
 	Lane lane.Config
+	// Migrate has Store.Open bring the schema to this version first. For programs of one
+	// process: of several, those of the older version must stop before. Defaults to leaving
+	// that to Migrate.
+	Migrate bool
 }
 
 func (o Options) withDefaults() Options {
@@ -101,7 +118,11 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	read.SetMaxOpenConns(o.Readers)
 	read.SetMaxIdleConns(o.Readers)
-	return &Store{sqlstore.New(dialect, read, write, sqlstore.Options{Lane: o.Lane, BusyTimeout: o.BusyTimeout}).Own()}, nil
+	s := &Store{Store: sqlstore.New(dialect, read, write, sqlstore.Options{Lane: o.Lane, BusyTimeout: o.BusyTimeout}).Own()}
+	if o.Migrate {
+		s.migrate = func(ctx context.Context, tables ...*storage.Table) error { return Migrate(ctx, path, tables...) }
+	}
+	return s, nil
 }
 
 // oneWait is the driver's own wait for the write lock. It sleeps longer each
@@ -183,7 +204,11 @@ func private(path string) error {
 // file:x.db?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000).
 func OpenDB(db *sqlx.DB, o Options) *Store {
 	o = o.withDefaults()
-	return &Store{sqlstore.New(dialect, db, db, sqlstore.Options{Lane: o.Lane, BusyTimeout: o.BusyTimeout})}
+	s := &Store{Store: sqlstore.New(dialect, db, db, sqlstore.Options{Lane: o.Lane, BusyTimeout: o.BusyTimeout})}
+	if o.Migrate {
+		s.migrate = func(ctx context.Context, tables ...*storage.Table) error { return MigrateDB(ctx, db, tables...) }
+	}
+	return s
 }
 
 // Migrate brings the schema of the file at path to this library's, by migrations
