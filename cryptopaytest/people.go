@@ -1,0 +1,214 @@
+package cryptopaytest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+// Tenant is a merchant.
+type Tenant struct {
+	ID string
+	h  *Host
+}
+
+// Payment asks for so many USD in a currency. edit changes the request.
+func (t *Tenant) Payment(usd, currency string, edit ...func(*payment.CreateInput)) payment.Payment {
+	t.h.t.Helper()
+	in := payment.CreateInput{Pricing: payment.Pricing{Amount: usd, Currency: currency}}
+	for _, f := range edit {
+		f(&in)
+	}
+	p, err := t.h.App.Payments.Create(t.h.t.Context(), t.ID, in)
+	t.h.must(err)
+	return p
+}
+
+// PaymentNow is what a payment has come to.
+func (t *Tenant) PaymentNow(id string) payment.Payment {
+	t.h.t.Helper()
+	p, err := t.h.App.Payments.Get(t.h.t.Context(), t.ID, id)
+	t.h.must(err)
+	return p
+}
+
+// Withdraw orders that so many coins reach a supplier, and follows it until all comes to rest.
+func (t *Tenant) Withdraw(coins, currency string, edit ...func(*withdrawal.CreateInput)) withdrawal.Withdrawal {
+	t.h.t.Helper()
+	w := t.order(coins, currency, edit)
+	t.h.Settle()
+	return t.WithdrawalNow(w.ID)
+}
+
+// WithdrawStuck is Withdraw whose transactions are in no block for an hour, whatever they
+// pay. It returns the withdrawal as it waits. Host.Settle lets it go on.
+func (t *Tenant) WithdrawStuck(coins, currency string, edit ...func(*withdrawal.CreateInput)) withdrawal.Withdrawal {
+	t.h.t.Helper()
+	w := t.order(coins, currency, edit)
+	t.h.Step()
+	for range 60 {
+		t.h.block(time.Minute, func(c *sim.Chain) { c.MineOnly() })
+	}
+	return t.WithdrawalNow(w.ID)
+}
+
+func (t *Tenant) order(coins, currency string, edit []func(*withdrawal.CreateInput)) withdrawal.Withdrawal {
+	t.h.t.Helper()
+	amount, err := decimal.NewFromString(coins)
+	t.h.must(err)
+	_, world := t.h.currency(currency)
+	in := withdrawal.CreateInput{Terms: withdrawal.Terms{
+		Amount: &amount, FinalAmount: true, Currency: currency, Address: string(world.Customer("supplier")),
+	}}
+	for _, f := range edit {
+		f(&in)
+	}
+	w, err := t.h.App.Withdrawals.Create(t.h.t.Context(), t.ID, in, storage.Once{})
+	t.h.must(err)
+	return w
+}
+
+// WithdrawalNow is what a withdrawal has come to.
+func (t *Tenant) WithdrawalNow(id string) withdrawal.Withdrawal {
+	t.h.t.Helper()
+	w, err := t.h.App.Withdrawals.Get(t.h.t.Context(), t.ID, id)
+	t.h.must(err)
+	return w
+}
+
+// SupplierHas is how much the supplier of Withdraw was paid in all, in whole coins.
+func (h *Host) SupplierHas(currency string) decimal.Decimal {
+	h.t.Helper()
+	_, world := h.currency(currency)
+	return world.Balance(world.Customer("supplier"), currency)
+}
+
+func (h *Host) currency(code string) (*chain.Currency, *sim.Chain) {
+	h.t.Helper()
+	c, err := chain.MainnetRegistry().Currency(code)
+	h.must(err)
+	world := h.Chains[c.Network]
+	if world == nil {
+		h.t.Fatalf("cryptopaytest: %s is on %s, which Options.Networks does not name", code, c.Network)
+	}
+	return c, world
+}
+
+// Customer pays. Each of its calls is made by somebody new, who has the coins, and returns
+// what the payment has come to when all is at rest.
+type Customer struct{ h *Host }
+
+// Pays what is due.
+func (c Customer) Pays(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	return c.sends(p, p.Currency, c.due(p))
+}
+
+// PaysShort half of what is due.
+func (c Customer) PaysShort(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	return c.sends(p, p.Currency, c.part(p, 1))
+}
+
+// PaysOver twice what is due.
+func (c Customer) PaysOver(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	return c.sends(p, p.Currency, c.part(p, 4))
+}
+
+// PaysLate what is due, an hour after the payment's window.
+func (c Customer) PaysLate(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	c.LetsExpire(p)
+	return c.sends(p, p.Currency, c.due(p))
+}
+
+// LetsExpire pays nothing, until an hour after the payment's window.
+func (c Customer) LetsExpire(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	if left := p.ExpiresAt.Add(time.Hour).Sub(c.h.Clock.Now()); left > 0 {
+		c.h.Clock.Advance(left)
+	}
+	c.h.Settle()
+	return c.now(p)
+}
+
+// PaysWrongAsset the figure that is due, in another currency of the same network.
+func (c Customer) PaysWrongAsset(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	for _, other := range chain.MainnetRegistry().On(chain.Network(p.Network)) {
+		if other.Code != p.Currency {
+			return c.sends(p, other.Code, c.due(p))
+		}
+	}
+	c.h.t.Fatalf("cryptopaytest: %s has one currency", p.Network)
+	return p
+}
+
+// PaysAndIsReorged what is due. The transaction is in a block, and a fork takes the block
+// and the transaction away for good.
+func (c Customer) PaysAndIsReorged(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	tx, world := c.send(p, p.Currency, c.due(p))
+	c.h.Step()
+	c.h.Mine(1)
+	_, err := world.Reorg(1, tx)
+	c.h.must(err)
+	c.h.Settle()
+	return c.now(p)
+}
+
+// Sends so many coins of a currency, of the payment's network, to the payment's address.
+func (c Customer) Sends(p payment.Payment, coins, currency string) payment.Payment {
+	c.h.t.Helper()
+	amount, err := decimal.NewFromString(coins)
+	c.h.must(err)
+	return c.sends(p, currency, amount)
+}
+
+func (c Customer) sends(p payment.Payment, currency string, amount decimal.Decimal) payment.Payment {
+	c.h.t.Helper()
+	c.send(p, currency, amount)
+	c.h.Settle()
+	return c.now(p)
+}
+
+func (c Customer) send(p payment.Payment, currency string, amount decimal.Decimal) (tx string, world *sim.Chain) {
+	c.h.t.Helper()
+	_, world = c.h.currency(currency)
+	tx, err := world.Pay(chain.Address(p.Address), currency, amount)
+	c.h.must(err)
+	return tx, world
+}
+
+func (c Customer) due(p payment.Payment) decimal.Decimal { return c.part(p, 2) }
+
+// part is so many halves of what is due, in whole coins.
+func (c Customer) part(p payment.Payment, halves int64) decimal.Decimal {
+	c.h.t.Helper()
+	currency, _ := c.h.currency(p.Currency)
+	return currency.Decimal(p.Due).Mul(decimal.New(halves*5, -1)).Truncate(int32(currency.Scale))
+}
+
+// now is what the payment has come to, of whichever tenant it is.
+func (c Customer) now(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	rows, err := c.h.Store.Find(c.h.t.Context(), storage.Query{
+		Table: payment.Payments.Table, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Eq, Value: p.ID}},
+	})
+	c.h.must(err)
+	if len(rows) == 0 {
+		c.h.t.Fatalf("cryptopaytest: there is no payment %s", p.ID)
+	}
+	tenant, _ := strings.CutPrefix(string(rows[0].Partition), string(storage.Tenant("")))
+	p, err = c.h.App.Payments.Get(c.h.t.Context(), tenant, p.ID)
+	c.h.must(err)
+	return p
+}
