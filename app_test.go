@@ -1,7 +1,6 @@
 package cryptopay_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -18,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -77,9 +77,9 @@ func (p prices) Rate(ctx context.Context, token, fiat string) (rates.Rate, error
 }
 
 // hostKey is the Config.Key of a host.
-var hostKey = bytes.Repeat([]byte{7}, 32)
+var hostKey = cryptopaytest.Key()
 
-const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
+const mnemonic = cryptopaytest.Words
 
 func newHost(t testing.TB, seed uint64, networks ...chain.Network) *host {
 	t.Helper()
@@ -129,33 +129,11 @@ func (h *host) beside(configure func(*cryptopay.Config)) *cryptopay.App {
 // compose makes an App that is not open yet.
 func (h *host) compose(configure func(*cryptopay.Config)) *cryptopay.App {
 	h.t.Helper()
-	registry := chain.MainnetRegistry()
-	var clients []chain.Client
-	encode, inspect := map[chain.Network]keys.Encode{}, map[chain.Network]keys.Chain{}
-	for _, info := range registry.Networks() {
-		if c := h.chains[info.Code]; c != nil {
-			client := c.Client()
-			clients = append(clients, client)
-			encode[info.Code], inspect[info.Code] = client.AddressOf, client
-		}
-	}
-	accounts, err := h.seed.Accounts(registry.Networks())
+	cfg, err := cryptopaytest.Parts{
+		Store: h.store, Clock: h.clock, Chains: h.chains, App: func() *cryptopay.App { return h.app }, Mandates: h.mandates,
+	}.Config()
 	require.NoError(h.t, err)
-	source, err := keys.NewSource(accounts, encode)
-	require.NoError(h.t, err)
-	signer, err := keys.NewSigner(keys.SignerConfig{
-		Seed: h.seed, Chains: inspect, Registry: keys.StoreRegistry{Store: h.store},
-		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
-			return h.app.KeyOf(ctx, n, a)
-		},
-		Mandates: h.mandates,
-	})
-	require.NoError(h.t, err)
-	cfg := cryptopay.Config{
-		Store: h.store, Chains: clients, Registry: registry, Addresses: source, Signer: signer, Rates: prices{h},
-		Key: hostKey, Clock: h.clock, Random: h.random, Notifier: h.inbox,
-		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
-	}
+	cfg.Rates, cfg.Random, cfg.Notifier, cfg.Log = prices{h}, h.random, h.inbox, slog.New(slog.NewTextHandler(h.t.Output(), nil))
 	if configure != nil {
 		configure(&cfg)
 	}

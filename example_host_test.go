@@ -24,21 +24,21 @@ func Example_review() {
 		}
 		c.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) { fmt.Println(n.Kind+":", n.Detail) }
 	})
-	s.earn(ctx)
+	s.Customer.Pays(s.Payment("25", "USDTERC20"))
 	amount := decimal.RequireFromString("10")
-	w, err := s.app.Withdrawals.Create(ctx, s.tenant, withdrawal.CreateInput{
-		Terms: withdrawal.Terms{Amount: &amount, Currency: "USDTERC20", Address: string(s.eth.Customer("supplier"))},
+	w, err := s.App.Withdrawals.Create(ctx, s.ID, withdrawal.CreateInput{
+		Terms: withdrawal.Terms{Amount: &amount, Currency: "USDTERC20", Address: string(s.Chains["ETH"].Customer("supplier"))},
 	}, storage.Once{})
 	check(err)
-	s.blocks(ctx, 5)
-	w, err = s.app.Withdrawals.Get(ctx, s.tenant, w.ID)
+	s.Mine(5)
+	w, err = s.App.Withdrawals.Get(ctx, s.ID, w.ID)
 	check(err)
 	fmt.Println(w.Status, w.WaitingReason())
 
-	_, err = s.app.Withdrawals.Approve(ctx, s.tenant, w.ID)
+	_, err = s.App.Withdrawals.Approve(ctx, s.ID, w.ID)
 	check(err)
-	s.blocks(ctx, 60)
-	w, err = s.app.Withdrawals.Get(ctx, s.tenant, w.ID)
+	s.Mine(60)
+	w, err = s.App.Withdrawals.Get(ctx, s.ID, w.ID)
 	check(err)
 	fmt.Println(w.Status)
 	// Output:
@@ -53,16 +53,16 @@ func Example_suspense() {
 	s := openShop(ctx, func(c *cryptopay.Config) {
 		c.Payments.Notify = func(_ context.Context, a payment.Alert) { fmt.Println(a.Kind) }
 	})
-	p, err := s.app.Payments.Create(ctx, s.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "USDTERC20"}})
+	p, err := s.App.Payments.Create(ctx, s.ID, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "USDTERC20"}})
 	check(err)
-	_, err = s.eth.Pay(chain.Address(p.Address), "USDCERC20", decimal.RequireFromString("25")) // the wrong token
+	_, err = s.Chains["ETH"].Pay(chain.Address(p.Address), "USDCERC20", decimal.RequireFromString("25")) // the wrong token
 	check(err)
-	s.blocks(ctx, 20)
+	s.Mine(20)
 
-	found, err := s.app.Payments.Suspense(ctx, s.tenant, 10, 0)
+	found, err := s.App.Payments.Suspense(ctx, s.ID, 10, 0)
 	check(err)
 	fmt.Println(found[0].Exact, found[0].Currency, found[0].Role)
-	d, err := s.app.Payments.Resolve(ctx, s.tenant, found[0].ID, "") // to the master account
+	d, err := s.App.Payments.Resolve(ctx, s.ID, found[0].ID, "") // to the master account
 	check(err)
 	fmt.Println(d.Booking)
 	// Output:
@@ -85,11 +85,11 @@ func (hears) Notify(_ context.Context, deliveries []webhook.Delivery) []webhook.
 func Example_notifier() {
 	ctx := context.Background()
 	s := openShop(ctx, func(c *cryptopay.Config) { c.Notifier = hears{} })
-	p, err := s.app.Payments.Create(ctx, s.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "USDTERC20"}})
+	p, err := s.App.Payments.Create(ctx, s.ID, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "USDTERC20"}})
 	check(err)
-	_, err = s.eth.Pay(chain.Address(p.Address), "USDTERC20", decimal.RequireFromString("25"))
+	_, err = s.Chains["ETH"].Pay(chain.Address(p.Address), "USDTERC20", decimal.RequireFromString("25"))
 	check(err)
-	check(s.app.Step(ctx))
+	check(s.App.Step(ctx))
 	// Output:
 	// deposit_received true
 	// payment_status_update true
@@ -101,7 +101,7 @@ func ExampleApp_Run() {
 	ctx, stop := context.WithCancel(context.Background()) // in a server: signal.NotifyContext
 	s := openShop(ctx, nil)
 	stopped := make(chan error)
-	go func() { stopped <- s.app.Run(ctx) }()
+	go func() { stopped <- s.App.Run(ctx) }()
 
 	stop() // the signal
 	fmt.Println(<-stopped)
@@ -113,11 +113,11 @@ func ExampleApp_Run() {
 func ExampleManualClock() {
 	ctx := context.Background()
 	s := openShop(ctx, nil)
-	p, err := s.app.Payments.Create(ctx, s.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "ETH"}})
+	p, err := s.App.Payments.Create(ctx, s.ID, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "ETH"}})
 	check(err)
-	s.clock.Advance(2 * time.Hour) // the window is over
-	check(s.app.Step(ctx))
-	p, err = s.app.Payments.Get(ctx, s.tenant, p.ID)
+	s.Clock.Advance(2 * time.Hour) // the window is over
+	check(s.App.Step(ctx))
+	p, err = s.App.Payments.Get(ctx, s.ID, p.ID)
 	check(err)
 	fmt.Println(p.Status)
 	// Output:
@@ -129,16 +129,16 @@ func ExampleOperate_Halt() {
 	ctx := context.Background()
 	s := openShop(ctx, nil)
 	by := cryptopay.Call{By: "alice", Reason: "a node is being replaced"}
-	_, err := s.app.Operate.Halt(ctx, cryptopay.HaltScope{Network: "ETH"}, by)
+	_, err := s.App.Operate.Halt(ctx, cryptopay.HaltScope{Network: "ETH"}, by)
 	check(err)
-	halts, err := s.app.Operate.Halts(ctx)
+	halts, err := s.App.Operate.Halts(ctx)
 	check(err)
 	for _, h := range halts {
 		fmt.Println(h.Network, h.By, h.Reason)
 	}
-	_, err = s.app.Operate.Lift(ctx, cryptopay.HaltScope{Network: "ETH"}, by)
+	_, err = s.App.Operate.Lift(ctx, cryptopay.HaltScope{Network: "ETH"}, by)
 	check(err)
-	halts, err = s.app.Operate.Halts(ctx)
+	halts, err = s.App.Operate.Halts(ctx)
 	check(err)
 	fmt.Println(len(halts))
 	// Output:

@@ -100,7 +100,9 @@ func Open(t TB, o Options) *Host {
 // is gone.
 func (h *Host) Restart() {
 	h.t.Helper()
-	cfg, err := Parts{h.Store, h.Clock, h.Chains, func() *cryptopay.App { return h.App }}.Config()
+	cfg, err := Parts{
+		Store: h.Store, Clock: h.Clock, Chains: h.Chains, App: func() *cryptopay.App { return h.App }, Mandates: cryptopay.MandateKeys(Key()),
+	}.Config()
 	h.must(err)
 	cfg.Rates, cfg.Random, cfg.Log = h.Rates, h.random, slog.New(slog.NewTextHandler(h.t.Output(), nil))
 	if h.o.Configure != nil {

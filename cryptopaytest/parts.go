@@ -8,6 +8,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -35,10 +36,12 @@ type Parts struct {
 	Chains map[chain.Network]*sim.Chain
 	// App is the one that is made of the Config. The Signer asks it for the keys of our addresses.
 	App func() *cryptopay.App
+	// Mandates are what the Signer demands: cryptopay.MandateKeys. Defaults to none.
+	Mandates mandate.Keys
 }
 
-// Config is a Config with keys, a Signer that demands mandates, prices and the network's
-// clients, in the order of the registry.
+// Config is a Config with keys, a Signer, prices and the networks' clients, in the order of
+// the registry.
 func (p Parts) Config() (cryptopay.Config, error) {
 	registry, inspect := chain.MainnetRegistry(), map[chain.Network]keys.Chain{}
 	var clients []chain.Client
@@ -61,7 +64,7 @@ func (p Parts) Config() (cryptopay.Config, error) {
 		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			return p.App().KeyOf(ctx, n, a)
 		},
-		Mandates: cryptopay.MandateKeys(Key()),
+		Mandates: p.Mandates,
 	})
 	if err != nil {
 		return cryptopay.Config{}, err
