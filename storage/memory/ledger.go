@@ -100,7 +100,7 @@ func (s *Store) post(open verdict.Tables, c *storage.Change) error {
 		b := verdict.Prepare(open.Has, []storage.Change{*c})
 		return s.judge(c, b) // states what is malformed, or takes the long way
 	}
-	p := s.part(c.Partition, true)
+	p := s.writable(c.Partition)
 	if p.txs.full() {
 		return errFull
 	}

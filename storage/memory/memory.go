@@ -19,20 +19,27 @@ import (
 
 // Store is a storage.Store in memory. Make it with New.
 type Store struct {
-	tables atomic.Pointer[verdict.Tables] // nil = not open; replaced, never changed
+	tables *atomic.Pointer[verdict.Tables] // nil = not open; replaced, never changed
 
-	mu    sync.Mutex
+	mu    *sync.Mutex
+	held  chan struct{} // closed when the host's transaction ends; nil = there is none
 	parts map[storage.Partition]*part
 	last  *part // the partition that was asked for last
 	due   map[*storage.Table]*dueQueue
 	errs  []error // see verdicts
+
+	// Of the Store inside of a Tx:
+	mine map[storage.Partition]bool // partitions that are its own copies; else nil
+	over atomic.Bool                // the Tx has ended
 }
 
 var _ storage.Store = (*Store)(nil)
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{parts: map[storage.Partition]*part{}, due: map[*storage.Table]*dueQueue{}}
+	return &Store{
+		tables: new(atomic.Pointer[verdict.Tables]), mu: new(sync.Mutex), parts: map[storage.Partition]*part{}, due: map[*storage.Table]*dueQueue{},
+	}
 }
 
 // Open implements storage.Store. Tables of an earlier Open stay open.
@@ -65,6 +72,9 @@ func (s *Store) Close() error {
 func (s *Store) opened(ctx context.Context) (verdict.Tables, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if s.over.Load() {
+		return nil, ErrOver
 	}
 	open := s.tables.Load()
 	if open == nil {
@@ -102,7 +112,13 @@ func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
 			batches = append(batches, verdict.Prepare(open.Has, changes[i:i+1]))
 		}
 	}
-	s.mu.Lock()
+	hasty := len(changes) > 0
+	for i := range changes {
+		hasty = hasty && changes[i].NoWait
+	}
+	if err := s.lock(ctx, !hasty); err != nil {
+		return slices.Repeat([]error{err}, len(changes))
+	}
 	defer s.mu.Unlock()
 	errs := s.verdicts(len(changes))
 	for i := range changes {
@@ -141,7 +157,7 @@ func (s *Store) judge(c *storage.Change, b *verdict.Batch) error {
 	if errs[0] != nil || w.Empty() {
 		return errs[0]
 	}
-	p := s.part(c.Partition, true)
+	p := s.writable(c.Partition)
 	if len(w.Txs) > 0 && p.txs.full() {
 		return errFull
 	}

@@ -19,6 +19,17 @@ func harness() storagetest.Harness {
 	return storagetest.Harness{
 		Open:   func(testing.TB) storage.Store { return memory.New() },
 		Second: func(_ testing.TB, s storage.Store) storage.Store { return s },
+		Begin: func(t testing.TB, s storage.Store) (storage.Tx, func(bool) error) {
+			tx, err := s.(*memory.Store).Begin(t.Context())
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = tx.Rollback() })
+			return s.(*memory.Store).WithTx(tx), func(commit bool) error {
+				if commit {
+					return tx.Commit()
+				}
+				return tx.Rollback()
+			}
+		},
 		Reopen: func(t testing.TB, s storage.Store) storage.Store {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)

@@ -273,12 +273,34 @@ func (s *Store) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, erro
 	if err := s.tableOpen(ctx, c.Table); err != nil {
 		return nil, err
 	}
-	return decode(c.Table, s.claim(c, filters))
+	if s.nothingDue(c, filters) {
+		return nil, nil
+	}
+	if err := s.lock(ctx, true); err != nil {
+		return nil, err
+	}
+	taken := s.claim(c, filters)
+	s.mu.Unlock()
+	return decode(c.Table, taken)
 }
 
-func (s *Store) claim(c storage.Claim, filters []storage.Filter) []*rec {
+// nothingDue reports whether a claim during a host's transaction need not wait for it.
+func (s *Store) nothingDue(c storage.Claim, filters []storage.Filter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := storage.Micros(c.Now)
+	return s.held != nil && !slices.ContainsFunc(s.due[c.Table].rows, func(d dueRow) bool {
+		return d.r.Due <= now && !d.stale() && d.wanted(c, filters)
+	})
+}
+
+// wanted reports whether a claim asks for the row, if it is due.
+func (d *dueRow) wanted(c storage.Claim, filters []storage.Filter) bool {
+	return (c.Partition == "" || d.p.name == c.Partition) && !slices.Contains(c.Except, d.p.name) && matches(filters, &d.r.Stored)
+}
+
+// claim takes rows; s.mu is held.
+func (s *Store) claim(c storage.Claim, filters []storage.Filter) []*rec {
 	q := s.due[c.Table]
 	var taken []*rec
 	var passed []dueRow
@@ -286,17 +308,18 @@ func (s *Store) claim(c storage.Claim, filters []storage.Filter) []*rec {
 		d := heap.Pop(q).(dueRow)
 		switch {
 		case d.stale():
-		case c.Partition != "" && d.p.name != c.Partition || slices.Contains(c.Except, d.p.name) || !matches(filters, &d.r.Stored):
+		case !d.wanted(c, filters):
 			passed = append(passed, d)
 		default:
 			r := *d.r
 			r.Version++
 			r.Due = storage.Micros(c.Until)
-			s.set(d.p, c.Table, &r)
+			s.set(s.writable(d.p.name), c.Table, &r)
 			taken = append(taken, &r)
 		}
 	}
 	for _, d := range passed {
+		d.p = s.parts[d.p.name] // it may be a copy by now
 		heap.Push(q, d)
 	}
 	return taken

@@ -22,7 +22,7 @@ const rollbackTime = 5 * time.Second
 type session struct {
 	d     *Dialect
 	conn  *sqlx.Conn // nil inside of a host's transaction
-	link  link
+	link  Link
 	words words
 	keep  bool
 	stmts map[string]*sqlx.Stmt
@@ -43,10 +43,32 @@ type session struct {
 	rebound  map[string]string // statements in the driver's words
 }
 
-// link is what statements are sent to.
-type link interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+// Link is what statements are sent to, in the words and with the parameters of its driver.
+type Link interface {
+	Exec(ctx context.Context, query string, args ...any) error
+	// Query calls row for every row of the answer.
+	Query(ctx context.Context, query string, args []any, row func(Scanner) error) error
+}
+
+// sqlLink is a connection or a transaction of database/sql.
+type sqlLink struct {
+	c interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	}
+}
+
+func (l sqlLink) Exec(ctx context.Context, query string, args ...any) error {
+	_, err := l.c.ExecContext(ctx, query, args...)
+	return err
+}
+
+func (l sqlLink) Query(ctx context.Context, query string, args []any, row func(Scanner) error) error {
+	rows, err := l.c.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // closed in visit
+	if err != nil {
+		return err
+	}
+	return visit(rows, row)
 }
 
 // words are how a transaction begins and ends.
@@ -57,7 +79,7 @@ type words struct {
 
 // on is a session on a connection of ours.
 func (d *Dialect) on(conn *sqlx.Conn) *session {
-	return &session{d: d, conn: conn, link: conn, words: words{d.Begin, "COMMIT", "ROLLBACK"}}
+	return &session{d: d, conn: conn, link: sqlLink{conn}, words: words{d.Begin, "COMMIT", "ROLLBACK"}}
 }
 
 // mostQueued is about how many bytes travel together: far less than servers take.
@@ -111,8 +133,7 @@ func (s *session) flush(ctx context.Context) error {
 	list := s.queue
 	s.queue, s.size = nil, 0
 	if len(list) == 1 && list[0].Scan == nil {
-		_, err := s.link.ExecContext(ctx, list[0].Text, list[0].Args...)
-		return err
+		return s.link.Exec(ctx, list[0].Text, list[0].Args...)
 	}
 	return s.d.Together(ctx, s.conn, list)
 }
@@ -159,8 +180,7 @@ func (s *session) exec(ctx context.Context, q string, args ...any) error {
 		_, err = st.ExecContext(ctx, args...)
 		return err
 	}
-	_, err = s.link.ExecContext(ctx, sqlx.Rebind(s.d.Bind, q), args...)
-	return err
+	return s.link.Exec(ctx, sqlx.Rebind(s.d.Bind, q), args...)
 }
 
 // each runs a query and calls f for every row, which it may scan: now, or when
@@ -174,12 +194,10 @@ func (s *session) each(ctx context.Context, q string, args []any, f scan) error 
 	if err != nil {
 		return err
 	}
-	var rows *sql.Rows
-	if st != nil {
-		rows, err = st.QueryContext(ctx, args...) //nolint:sqlclosecheck // closed in visit
-	} else {
-		rows, err = s.link.QueryContext(ctx, sqlx.Rebind(s.d.Bind, q), args...) //nolint:sqlclosecheck // closed in visit
+	if st == nil {
+		return s.link.Query(ctx, sqlx.Rebind(s.d.Bind, q), args, f)
 	}
+	rows, err := st.QueryContext(ctx, args...) //nolint:sqlclosecheck // closed in visit
 	if err != nil {
 		return err
 	}
@@ -296,7 +314,7 @@ func (s *session) rollback() {
 	defer cancel()
 	// Refused also where the database rolled back by itself; a connection that
 	// is not known to be clean is thrown away either way.
-	if _, err := s.link.ExecContext(ctx, s.words.rollback); err != nil {
+	if err := s.link.Exec(ctx, s.words.rollback); err != nil {
 		s.lost = true
 	}
 }

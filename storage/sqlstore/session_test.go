@@ -59,7 +59,7 @@ func TestFP12_PlansAreDroppedWithUse(t *testing.T) {
 	t.Parallel()
 	to := &sent{}
 	s := &Store{d: &Dialect{Replan: "REPLAN", MaxParams: 1000}}
-	ss := &session{d: s.d, link: to, own: true, words: words{[]string{"BEGIN"}, "COMMIT", "ROLLBACK"}}
+	ss := &session{d: s.d, link: sqlLink{to}, own: true, words: words{[]string{"BEGIN"}, "COMMIT", "ROLLBACK"}}
 	replans := func(rows int) bool {
 		to.text.Reset()
 		require.NoError(t, ss.inTx(t.Context(), func() error {

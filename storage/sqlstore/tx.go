@@ -21,7 +21,7 @@ type Tx struct {
 	reads
 
 	mu    sync.Mutex // a transaction does one thing at a time
-	tx    *sqlx.Tx
+	host  HostTx
 	ss    *session
 	held  []storage.Partition
 	ready bool
@@ -51,7 +51,10 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 //     long as the host's connection is set to wait for a lock.
 //   - Two tenants in one transaction are taken in the order of their ids: any other
 //     is storage.ErrMalformed, for two who go different ways would wait for each
-//     other. What is no tenant's (system, networks) is refused: all would wait.
+//     other. What is no tenant's (system, networks) is refused: all would wait. A Change
+//     there that only inserts rows of tables without a Unique, such as a new tenant's, takes
+//     no partition, and nobody waits for it. Where somebody else has inserted the same
+//     meanwhile its error is none of the verdicts.
 //   - Commit nothing for the same tenant through the store itself while the
 //     transaction is open: it would wait for itself.
 //
@@ -72,12 +75,42 @@ var ErrOver = errors.New("sqlstore: the host's transaction was rolled back: begi
 // Open the host's pool with _txlock=immediate: a transaction that begins by reading
 // is refused at its first write if anybody wrote in between.
 func (s *Store) WithTx(tx *sql.Tx) *Tx {
+	return s.With(&sqlTx{sqlLink{tx}, s.d, &sqlx.Tx{Tx: tx, Mapper: reflectx.NewMapperFunc("db", sqlx.NameMapper)}})
+}
+
+// HostTx is a host's transaction, of any driver of the dialect's database.
+type HostTx interface {
+	Link
+	// Check refuses settings of the connection or the transaction that promise too little.
+	Check(ctx context.Context) error
+	// Rollback ends a transaction that the database has ended.
+	Rollback()
+}
+
+// sqlTx is an *sql.Tx.
+type sqlTx struct {
+	sqlLink
+	d  *Dialect
+	tx *sqlx.Tx
+}
+
+func (t *sqlTx) Check(ctx context.Context) error {
+	if err := t.d.Check(ctx, t.tx); err != nil || t.d.CheckTx == nil {
+		return err
+	}
+	return t.d.CheckTx(ctx, t.tx)
+}
+
+func (t *sqlTx) Rollback() { _ = t.tx.Rollback() }
+
+// With is WithTx for a driver that is none of database/sql: for the package of a dialect.
+func (s *Store) With(tx HostTx) *Tx {
 	w := words{[]string{"SAVEPOINT cryptopay"}, "RELEASE SAVEPOINT cryptopay", "ROLLBACK TO SAVEPOINT cryptopay"}
 	if s.d.Autocommits {
 		w.begin = append(w.begin, w.rollback) // fails where there is no transaction any more
 	}
 	ss := &session{d: s.d, link: tx, steady: s.d.HostLock, words: w}
-	t := &Tx{ss: ss, tx: &sqlx.Tx{Tx: tx, Mapper: reflectx.NewMapperFunc("db", sqlx.NameMapper)}}
+	t := &Tx{ss: ss, host: tx}
 	t.reads = reads{s: s, at: (*inTx)(t)}
 	return t
 }
@@ -103,14 +136,8 @@ func (t *Tx) check(ctx context.Context) error {
 	if t.ready {
 		return nil
 	}
-	d := t.s.d
-	if err := d.Check(ctx, t.tx); err != nil {
+	if err := t.host.Check(ctx); err != nil {
 		return err
-	}
-	if d.CheckTx != nil {
-		if err := d.CheckTx(ctx, t.tx); err != nil {
-			return err
-		}
 	}
 	t.ready = true
 	return nil
@@ -123,7 +150,7 @@ func (t *Tx) begun(ctx context.Context) error {
 	if !t.Alone() {
 		return nil
 	}
-	_, err := t.ss.link.ExecContext(context.WithoutCancel(ctx), "BEGIN")
+	err := t.ss.link.Exec(context.WithoutCancel(ctx), "BEGIN")
 	switch {
 	case err == nil:
 		t.ss.lost = true
@@ -176,7 +203,7 @@ func (t *Tx) commit(ctx context.Context, changes []storage.Change) ([]error, err
 		return nil, err
 	}
 	batch := verdict.Prepare(open.Has, changes)
-	parts := batch.Partitions()
+	free, parts := t.free(changes, batch.Partitions())
 	if err := t.may(parts); err != nil {
 		return nil, err
 	}
@@ -189,7 +216,7 @@ func (t *Tx) commit(ctx context.Context, changes []storage.Change) ([]error, err
 		}
 		t.s.remember(parts)
 	}
-	errs, err := t.s.batch(ctx, t.ss, true, parts, batch, changes)
+	errs, err := t.s.batch(ctx, t.ss, true, parts, free, batch, changes)
 	if err != nil {
 		t.end()
 		return nil, err
@@ -202,8 +229,37 @@ func (t *Tx) commit(ctx context.Context, changes []storage.Change) ([]error, err
 // that has rolled it back would do each further statement by itself.
 func (t *Tx) end() {
 	if t.ss.lost {
-		_ = t.tx.Rollback()
+		t.host.Rollback()
 	}
+}
+
+// free are the partitions that need not be taken, of those that are no tenant's: each of their
+// Changes only inserts, and the database itself refuses what is there. parts are the others.
+func (t *Tx) free(changes []storage.Change, all []storage.Partition) (free, parts []storage.Partition) {
+	if t.Alone() {
+		return nil, all
+	}
+	for _, p := range all {
+		inserts := !tenants(p)
+		for i := range changes {
+			inserts = inserts && (changes[i].Partition != p || onlyInserts(&changes[i]))
+		}
+		if inserts {
+			free = append(free, p)
+		} else {
+			parts = append(parts, p)
+		}
+	}
+	return free, parts
+}
+
+func onlyInserts(c *storage.Change) bool {
+	known := slices.ContainsFunc(c.Put, func(r storage.Row) bool { return r.Version != 0 || r.Table == nil || len(r.Table.Uniques) > 0 })
+	return !known && len(c.Put) > 0 && len(c.Require)+len(c.Drop)+len(c.Post)+len(c.Level)+len(c.Count)+len(c.Tell)+len(c.Empty) == 0
+}
+
+func tenants(p storage.Partition) bool {
+	return strings.HasPrefix(string(p), string(storage.Tenant("")))
 }
 
 // may says whether the transaction may take these partitions, which are sorted.
@@ -212,7 +268,7 @@ func (t *Tx) may(parts []storage.Partition) error {
 		return nil
 	}
 	for _, p := range parts {
-		if !strings.HasPrefix(string(p), string(storage.Tenant(""))) {
+		if !tenants(p) {
 			return fmt.Errorf("%w: a host's transaction cannot hold %s, for which everybody would wait: use the store itself", storage.ErrMalformed, p)
 		}
 		if !slices.Contains(t.held, p) && len(t.held) > 0 && p < slices.Max(t.held) {

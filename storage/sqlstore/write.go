@@ -53,7 +53,7 @@ func (s *Store) try(ctx context.Context, wait bool, batch *verdict.Batch, change
 				return err
 			}
 		}
-		errs, err = s.batch(ctx, ss, wait, parts, batch, changes)
+		errs, err = s.batch(ctx, ss, wait, parts, nil, batch, changes)
 		return err
 	})
 	if err != nil {
@@ -63,11 +63,14 @@ func (s *Store) try(ctx context.Context, wait bool, batch *verdict.Batch, change
 	return errs, nil
 }
 
-// batch locks, loads, judges and stores in one transaction.
-func (s *Store) batch(ctx context.Context, ss *session, wait bool, parts []storage.Partition, batch *verdict.Batch, changes []storage.Change) (errs []error, err error) {
+// batch locks, loads, judges and stores in one transaction. Changes of the partitions in free
+// need no lock.
+func (s *Store) batch(
+	ctx context.Context, ss *session, wait bool, parts, free []storage.Partition, batch *verdict.Batch, changes []storage.Change,
+) (errs []error, err error) {
 	loaded := false
 	err = ss.inTx(ctx, func() error {
-		state, got, err := s.lockAndLoad(ctx, ss, wait, parts, batch, changes)
+		state, got, err := s.lockAndLoad(ctx, ss, wait, parts, free, batch, changes)
 		if err != nil {
 			return err
 		}
@@ -125,7 +128,9 @@ func (s *Store) remember(parts []storage.Partition) {
 
 // lockAndLoad takes the partitions and reads what the verdicts depend on. Changes
 // of partitions that were locked elsewhere are failed.
-func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts []storage.Partition, batch *verdict.Batch, changes []storage.Change) (*verdict.Loaded, map[storage.Partition]bool, error) {
+func (s *Store) lockAndLoad(
+	ctx context.Context, ss *session, wait bool, parts, free []storage.Partition, batch *verdict.Batch, changes []storage.Change,
+) (*verdict.Loaded, map[storage.Partition]bool, error) {
 	if s.d.OneWriter {
 		if err := s.enter(ctx, ss, parts); err != nil {
 			return nil, nil, err
@@ -148,7 +153,7 @@ func (s *Store) lockAndLoad(ctx context.Context, ss *session, wait bool, parts [
 	}
 	skip := func() {
 		for i := range changes {
-			if !got[changes[i].Partition] {
+			if p := changes[i].Partition; !got[p] && !slices.Contains(free, p) {
 				batch.Fail(i, lane.ErrSkipped)
 			}
 		}

@@ -240,3 +240,41 @@ func testHostOrder(t testing.TB, e *env) {
 	require.Equal(t, 2, standing(t, e, e.s, "tenant/b"))
 	require.Zero(t, standing(t, e, e.s, "tenant/a"))
 }
+
+// A host's transaction may insert rows that are no tenant's, such as a new tenant's in the
+// directory: with the tenant's own or not at all. Nobody waits for it meanwhile, and what is
+// there already is not overwritten.
+func testHostInserts(t testing.TB, e *env) {
+	insert := func(id string) storage.Change {
+		return storage.Change{ID: "insert " + id, Partition: storage.System, Put: []storage.Row{note(id, 0, 1)}}
+	}
+	there := func(s storage.Store, id string) bool {
+		rows, err := s.Rows(e.ctx, Notes.Table, storage.Keys(storage.System, id)...)
+		require.NoError(t, err)
+		return len(rows) == 1
+	}
+	e.commit(t, insert("before"))
+	for _, ends := range []bool{false, true} {
+		id := fmt.Sprint("new ", ends)
+		tx, end := e.h.Begin(t, e.s)
+		require.NoError(t, tx.Commit(e.ctx, hostDeposit("tenant/new", id))[0])
+		require.NoError(t, tx.Commit(e.ctx, insert(id))[0])
+		require.NoError(t, tx.Commit(e.ctx, insert(id))[0], "it is there already")
+		require.True(t, there(tx, id))
+		require.False(t, there(e.s, id))
+		again := insert("before")
+		again.ID = "another"
+		require.ErrorIs(t, tx.Commit(e.ctx, again)[0], storage.ErrConflict)
+		if !tx.Alone() {
+			other := hostDeposit(storage.System, fmt.Sprint("other ", ends))
+			other.NoWait = true
+			require.NoError(t, e.one(other), "nobody waits")
+			e.commit(t, insert(fmt.Sprint("beside ", ends)))
+			changed := storage.Change{ID: "changed", Partition: storage.System, Put: []storage.Row{note("before", 1, 2)}}
+			require.ErrorIs(t, tx.Commit(e.ctx, changed)[0], storage.ErrMalformed, "more than an insert")
+		}
+		require.NoError(t, end(ends))
+		require.Equal(t, ends, there(e.s, id))
+		require.Equal(t, map[bool]int{true: 1}[ends], standing(t, e, e.s, "tenant/new"))
+	}
+}

@@ -20,23 +20,26 @@ const oldest = 130000
 // ErrUnsafe says that a server's settings promise less than a ledger needs.
 var ErrUnsafe = errors.New("postgres: unsafe settings")
 
+// one is how a connection is asked for one row.
+type one func(ctx context.Context, query string) sqlstore.Scanner
+
+// ask is a connection or a transaction of database/sql.
+func ask(c sqlx.QueryerContext) one {
+	return func(ctx context.Context, query string) sqlstore.Scanner { return c.QueryRowxContext(ctx, query) }
+}
+
 // check reads the settings of a connection.
-func check(ctx context.Context, c sqlx.QueryerContext, accept Risks) error {
+func check(ctx context.Context, ask one, accept Risks) error {
 	var s struct {
-		Version  int64  `db:"version"`
-		Fsync    string `db:"fsync"`
-		Pages    string `db:"pages"`
-		Sync     string `db:"sync"`
-		Encoding string `db:"encoding"`
-		ReadOnly string `db:"read_only"`
-		Standby  bool   `db:"standby"`
-		Role     string `db:"role"`
+		Version                            int64
+		Fsync, Pages, Sync, Encoding, Role string
+		ReadOnly                           string
+		Standby                            bool
 	}
-	err := sqlx.GetContext(ctx, c, &s, `SELECT current_setting('server_version_num')::bigint AS version,
-		current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages,
-		current_setting('synchronous_commit') AS sync, current_setting('server_encoding') AS encoding,
-		current_setting('default_transaction_read_only') AS read_only, pg_is_in_recovery() AS standby,
-		current_setting('session_replication_role') AS role`)
+	err := ask(ctx, `SELECT current_setting('server_version_num')::bigint, current_setting('fsync'), current_setting('full_page_writes'),
+		current_setting('synchronous_commit'), current_setting('server_encoding'), current_setting('default_transaction_read_only'),
+		pg_is_in_recovery(), current_setting('session_replication_role')`).
+		Scan(&s.Version, &s.Fsync, &s.Pages, &s.Sync, &s.Encoding, &s.ReadOnly, &s.Standby, &s.Role)
 	if err != nil {
 		return fmt.Errorf("postgres: reading the connection's settings: %w", err)
 	}
@@ -62,18 +65,15 @@ func check(ctx context.Context, c sqlx.QueryerContext, accept Risks) error {
 
 // checkTx refuses a host's transaction that would not see what others have
 // committed by the time that it has its locks.
-func checkTx(ctx context.Context, q sqlx.QueryerContext) error {
-	var s struct {
-		Isolation string `db:"isolation"`
-		ReadOnly  string `db:"read_only"`
-	}
-	err := sqlx.GetContext(ctx, q, &s, `SELECT current_setting('transaction_isolation') AS isolation, current_setting('transaction_read_only') AS read_only`)
+func checkTx(ctx context.Context, ask one) error {
+	var isolation, readOnly string
+	err := ask(ctx, `SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')`).Scan(&isolation, &readOnly)
 	switch {
 	case err != nil:
 		return fmt.Errorf("postgres: reading the transaction's settings: %w", err)
-	case s.Isolation != "read committed":
-		return fmt.Errorf("%w: the transaction is %s: begin it with sql.LevelReadCommitted", ErrUnsafe, strings.ToUpper(s.Isolation))
-	case s.ReadOnly != "off":
+	case isolation != "read committed":
+		return fmt.Errorf("%w: the transaction is %s: begin it with sql.LevelReadCommitted", ErrUnsafe, strings.ToUpper(isolation))
+	case readOnly != "off":
 		return fmt.Errorf("%w: the transaction is read-only", ErrUnsafe)
 	}
 	return nil

@@ -68,7 +68,7 @@ var base = sqlstore.Dialect{
 	MigrateIn:   "SET LOCAL search_path TO %s",
 	MakeSchema:  "CREATE SCHEMA IF NOT EXISTS %s",
 	Migrations:  migrations,
-	CheckTx:     checkTx,
+	CheckTx:     func(ctx context.Context, q sqlx.QueryerContext) error { return checkTx(ctx, ask(q)) },
 	Describe:    describe,
 	Classify:    classify,
 }
@@ -138,14 +138,15 @@ func (o Options) withDefaults() Options {
 func (o Options) dialect() (*sqlstore.Dialect, error) {
 	d := base
 	d.Schema, d.Prefix = o.Schema, o.Prefix
-	d.Check = func(ctx context.Context, c sqlx.QueryerContext) error { return check(ctx, c, o.Accept) }
+	d.Check = func(ctx context.Context, c sqlx.QueryerContext) error { return check(ctx, ask(c), o.Accept) }
 	return &d, d.Valid()
 }
 
 // Store is a storage.Store in PostgreSQL. It is a storage.Clock too.
 type Store struct {
 	*sqlstore.Store
-	read *sqlx.DB
+	read   *sqlx.DB
+	accept Risks
 }
 
 // Now implements storage.Clock with the server's clock.
@@ -185,7 +186,7 @@ func Open(dsn string, o Options) (*Store, error) {
 	}
 	set["plan_cache_mode"] = "force_generic_plan"
 	write := sqlx.NewDb(stdlib.OpenDB(*own), "pgx")
-	return &Store{sqlstore.New(d, read, write, sqlstore.Options{Lane: o.Lane}).Own(), read}, nil
+	return &Store{sqlstore.New(d, read, write, sqlstore.Options{Lane: o.Lane}).Own(), read, o.Accept}, nil
 }
 
 // workKey is where a reading connection keeps its sqlstore.Work.
@@ -249,7 +250,7 @@ func OpenDB(db *sqlx.DB, o Options) (*Store, error) {
 		// connection: it is no longer looked at, but made so.
 		d.Begin = append(d.Begin, "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'")
 	}
-	return &Store{sqlstore.New(d, db, db, sqlstore.Options{Lane: o.Lane}), db}, nil
+	return &Store{sqlstore.New(d, db, db, sqlstore.Options{Lane: o.Lane}), db, o.Accept}, nil
 }
 
 func ofPGX(d driver.Driver) error {

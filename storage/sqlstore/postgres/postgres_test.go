@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +81,48 @@ func harness(o postgres.Options) storagetest.Harness {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	storagetest.Run(t, harness(postgres.Options{}))
+}
+
+// A host that uses pgx itself.
+func TestConformanceInPgx(t *testing.T) {
+	t.Parallel()
+	h := harness(postgres.Options{})
+	h.Begin = func(t testing.TB, s storage.Store) (storage.Tx, func(bool) error) {
+		conn, err := pgx.Connect(ctx, places.Of(t, s))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close(ctx) })
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		require.NoError(t, err)
+		return s.(*postgres.Store).WithPgx(tx), func(commit bool) error {
+			if commit {
+				return tx.Commit(ctx)
+			}
+			return tx.Rollback(ctx)
+		}
+	}
+	storagetest.RunHosts(t, h)
+}
+
+// What a host's transaction must be is looked at however it was begun.
+func TestPgxTransactionIsChecked(t *testing.T) {
+	t.Parallel()
+	place := migrated(t)
+	s := at(t, place, postgres.Options{}).(*postgres.Store)
+	require.NoError(t, s.Open(ctx, storagetest.Tables()...))
+	conn, err := pgx.Connect(ctx, place)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(ctx) })
+	for want, o := range map[string]pgx.TxOptions{
+		"REPEATABLE READ": {IsoLevel: pgx.RepeatableRead},
+		"read-only":       {IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly},
+	} {
+		tx, err := conn.BeginTx(ctx, o)
+		require.NoError(t, err)
+		_, err = s.WithPgx(tx).Count(ctx, storage.Query{Table: storagetest.Notes.Table})
+		require.ErrorIs(t, err, postgres.ErrUnsafe)
+		require.ErrorContains(t, err, want)
+		require.NoError(t, tx.Rollback(ctx))
+	}
 }
 
 // The host's pool: no round trips are spared, and a transaction sets for itself

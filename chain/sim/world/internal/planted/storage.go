@@ -28,8 +28,8 @@ var storageBugs = []Bug{
 	},
 	{
 		ID: "claim-across-partitions", File: "storage/memory/rows.go",
-		Old:  `case c.Partition != "" && d.p.name != c.Partition || slices.Contains(c.Except, d.p.name) || !matches(filters, &d.r.Stored):`,
-		New:  `case slices.Contains(c.Except, d.p.name) || !matches(filters, &d.r.Stored):`,
+		Old:  `return (c.Partition == "" || d.p.name == c.Partition) && !slices.Contains(c.Except, d.p.name)`,
+		New:  `return !slices.Contains(c.Except, d.p.name)`,
 		What: "a claim of one network's work takes another network's",
 	},
 	{
