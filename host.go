@@ -6,6 +6,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -13,13 +14,14 @@ import (
 type InTx struct {
 	Payments    *payment.Service
 	Withdrawals *withdrawal.Service // Create; what was handed to a network is cancelled at the App itself
+	Wallets     *wallet.Service     // also CreateTenant: the tenant is there with the host's own row
 }
 
 // errInTx: what a network has to be told cannot be taken back with a transaction.
 var errInTx = errors.New("cryptopay: networks are told nothing in a host's transaction: use the App itself")
 
-// In is the App inside of a database transaction that the host began, so that a
-// payment or withdrawal is there with the host's own order, or neither is:
+// In is the App inside of a database transaction that the host began, so that a tenant,
+// wallet, transfer, payment or withdrawal is there with the host's own row, or neither is:
 //
 //	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 //	…
@@ -28,6 +30,9 @@ var errInTx = errors.New("cryptopay: networks are told nothing in a host's trans
 //	p, err := app.In(store.WithTx(tx.Tx)).Payments.Create(ctx, tenant, input)
 //	…
 //	return tx.Commit()
+//
+// A pgx.Tx goes by postgres.Store.WithPgx, and memory.Store.Begin begins one for a test that
+// needs no database.
 //
 // What it returns holds if the transaction commits: show nobody its address
 // before. Nothing leaves until then, and workers find it on their next tick after.
@@ -50,5 +55,5 @@ func (a *App) In(tx storage.Tx) *InTx {
 	if err := b.domains(); err != nil {
 		panic(err) // New has checked the same
 	}
-	return &InTx{Payments: b.Payments, Withdrawals: b.Withdrawals}
+	return &InTx{Payments: b.Payments, Withdrawals: b.Withdrawals, Wallets: b.Wallets}
 }
