@@ -47,9 +47,7 @@ func ExampleOpen_realNetwork() {
 
 	store, err := sqlite.Open("shop.db", sqlite.Options{Migrate: true})
 	check(err)
-	options, _ := evm.Preset("ETH")
-	options.URL = "http://127.0.0.1:8545"
-	eth, err := evm.New(options)
+	eth, err := evm.At("ETH", "http://127.0.0.1:8545")
 	check(err)
 	seed, err := keys.FromMnemonic(words, "")
 	check(err)

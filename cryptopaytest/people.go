@@ -193,8 +193,7 @@ func (c Customer) due(p payment.Payment) decimal.Decimal { return c.part(p, 2) }
 // part is so many halves of what is due, in whole coins.
 func (c Customer) part(p payment.Payment, halves int64) decimal.Decimal {
 	c.h.t.Helper()
-	currency, _ := c.h.currency(p.Currency)
-	return currency.Decimal(p.Due).Mul(decimal.New(halves*5, -1)).Truncate(int32(currency.Scale))
+	return p.DueCoins().Mul(decimal.New(halves*5, -1)).Truncate(int32(p.Scale)) //nolint:gosec // at most 8
 }
 
 // now is what the payment has come to, of whichever tenant it is.

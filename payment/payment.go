@@ -97,6 +97,9 @@ func (p *Payment) Shown() Status {
 	return p.Status
 }
 
+// DueCoins is what the customer must send, in whole coins.
+func (p *Payment) DueCoins() decimal.Decimal { return decimal.New(int64(p.Due), -int32(p.Scale)) } //nolint:gosec // a scale is at most 8
+
 // MerchantReceived is what the wallet got, valued at each deposit's rate, in
 // the price currency with 2 places, rounded down.
 func (p *Payment) MerchantReceived() string { return ledger.FixedString(p.ReceivedValue, 2) }

@@ -1,6 +1,10 @@
 package evm
 
-import "github.com/cryptopay-go/cryptopay/chain"
+import (
+	"fmt"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
 
 // Networks lists the presets: chain id, fee model, finality and price limits, and
 // where each was taken from. Registry and URL are to be added. A network that is
@@ -76,4 +80,14 @@ func Preset(n chain.Network) (Options, bool) {
 		}
 	}
 	return Options{}, false
+}
+
+// At is New with the Preset of a network and the URL of a node of it.
+func At(n chain.Network, url string) (*Client, error) {
+	o, ok := Preset(n)
+	if !ok {
+		return nil, fmt.Errorf("evm: no preset of network %s: use New", n)
+	}
+	o.URL = url
+	return New(o)
 }

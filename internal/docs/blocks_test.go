@@ -7,8 +7,6 @@ import (
 	"go/parser"
 	"go/types"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// start is the page whose blocks are one program, in order.
+// start is the page whose blocks are files of one program: see start_test.go.
 const start = "docs/getting-started.md"
 
 // TestGoBlocks: every Go block of README.md and docs compiles. A block is a file, or
@@ -127,27 +125,4 @@ func declared(f *ast.File, name string) bool {
 		return !found
 	})
 	return found
-}
-
-// TestGettingStarted: the Go blocks of the page are one program, in order, and its output
-// is the page's block of text.
-func TestGettingStarted(t *testing.T) {
-	t.Parallel()
-	p := onePage(t, start)
-	var program, output string
-	for _, b := range p.blocks {
-		switch b.lang {
-		case "go":
-			program += b.text + "\n"
-		case "text":
-			output = b.text
-		}
-	}
-	file := filepath.Join(t.TempDir(), "main.go")
-	require.NoError(t, os.WriteFile(file, []byte(program), 0o600))
-	cmd := exec.CommandContext(t.Context(), "go", "run", file)
-	cmd.Dir = root
-	printed, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(printed))
-	require.Equal(t, output, string(printed))
 }
