@@ -52,7 +52,7 @@ var compiled = sync.OnceValues(func() (*library, error) {
 		}
 		l.byPath[p.ImportPath] = p
 		ours := strings.HasPrefix(p.ImportPath, module)
-		if _, taken := l.byName[p.Name]; strings.Contains(p.ImportPath, "internal") || p.Name == "main" || taken && !ours {
+		if _, taken := l.byName[p.Name]; strings.Contains(p.ImportPath, "internal") || strings.Contains(p.ImportPath, "/examples/") || p.Name == "main" || taken && !ours {
 			continue
 		}
 		l.byName[p.Name] = p.ImportPath

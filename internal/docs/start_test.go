@@ -22,6 +22,9 @@ import (
 // checkout as its only version.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles the library from a proxy")
+	}
 	env := proxy(t)
 	dir := t.TempDir()
 	sh := func(text string) string {
