@@ -46,7 +46,7 @@ var haltRemovals = []Bug{
 	},
 	{
 		ID: "FT05-new-network-runs", File: "cryptopay.go",
-		Old: "a.list, a.inheritHalts, a.sayAbilities", New: "a.list, a.sayAbilities",
+		Old: "a.list, a.inheritHalts, a.sayMade, a.sayAbilities", New: "a.list, a.sayMade, a.sayAbilities",
 		What:    "a network that is opened after a halt of all networks is not halted",
 		Package: ".", Test: "TestFT05_HaltByAnotherProcess",
 	},
