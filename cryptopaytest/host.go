@@ -59,7 +59,7 @@ type Host struct {
 
 	t      TB
 	o      Options
-	random *rand.ChaCha8
+	random *rand.ChaCha8 //nolint:forbidigo // of Options.Seed
 	heard  *heard
 }
 
@@ -83,7 +83,7 @@ func Open(t TB, o Options) *Host {
 	}
 	h := &Host{
 		t: t, o: o, Store: o.Store, Clock: cryptopay.NewManualClock(o.Start), Chains: map[chain.Network]*sim.Chain{},
-		random: rand.NewChaCha8([32]byte{byte(o.Seed), byte(o.Seed >> 8)}), heard: &heard{},
+		random: rand.NewChaCha8([32]byte{byte(o.Seed), byte(o.Seed >> 8)}), heard: &heard{}, //nolint:forbidigo // as above
 	}
 	h.Rates, h.Customer = Prices(h.Clock.Now), Customer{h}
 	for _, n := range o.Networks {

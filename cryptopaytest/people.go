@@ -63,7 +63,7 @@ func (t *Tenant) order(coins, currency string, edit []func(*withdrawal.CreateInp
 	t.h.t.Helper()
 	amount, err := decimal.NewFromString(coins)
 	t.h.must(err)
-	_, world := t.h.currency(currency)
+	world := t.h.world(currency)
 	in := withdrawal.CreateInput{Terms: withdrawal.Terms{
 		Amount: &amount, FinalAmount: true, Currency: currency, Address: string(world.Customer("supplier")),
 	}}
@@ -86,11 +86,11 @@ func (t *Tenant) WithdrawalNow(id string) withdrawal.Withdrawal {
 // SupplierHas is how much the supplier of Withdraw was paid in all, in whole coins.
 func (h *Host) SupplierHas(currency string) decimal.Decimal {
 	h.t.Helper()
-	_, world := h.currency(currency)
+	world := h.world(currency)
 	return world.Balance(world.Customer("supplier"), currency)
 }
 
-func (h *Host) currency(code string) (*chain.Currency, *sim.Chain) {
+func (h *Host) world(code string) *sim.Chain {
 	h.t.Helper()
 	c, err := chain.MainnetRegistry().Currency(code)
 	h.must(err)
@@ -98,7 +98,7 @@ func (h *Host) currency(code string) (*chain.Currency, *sim.Chain) {
 	if world == nil {
 		h.t.Fatalf("cryptopaytest: %s is on %s, which Options.Networks does not name", code, c.Network)
 	}
-	return c, world
+	return world
 }
 
 // Customer pays. Each of its calls is made by somebody new, who has the coins, and returns
@@ -182,7 +182,7 @@ func (c Customer) sends(p payment.Payment, currency string, amount decimal.Decim
 
 func (c Customer) send(p payment.Payment, currency string, amount decimal.Decimal) (tx string, world *sim.Chain) {
 	c.h.t.Helper()
-	_, world = c.h.currency(currency)
+	world = c.h.world(currency)
 	tx, err := world.Pay(chain.Address(p.Address), currency, amount)
 	c.h.must(err)
 	return tx, world

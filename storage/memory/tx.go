@@ -70,7 +70,7 @@ func (t *Tx) end(with func()) error {
 // lock takes s.mu while there is no transaction of a host's. ErrBusy where there is one, at
 // once or after holdFor.
 func (s *Store) lock(ctx context.Context, wait bool) error {
-	var late <-chan time.Time
+	var late context.Context
 	for {
 		s.mu.Lock()
 		held := s.held
@@ -82,13 +82,15 @@ func (s *Store) lock(ctx context.Context, wait bool) error {
 			return fmt.Errorf("%w: a host's transaction is open", storage.ErrBusy)
 		}
 		if late == nil {
-			late = time.After(holdFor)
+			var cancel context.CancelFunc
+			late, cancel = context.WithTimeout(context.WithoutCancel(ctx), holdFor)
+			defer cancel()
 		}
 		select {
 		case <-held:
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", storage.ErrBusy, ctx.Err())
-		case <-late:
+		case <-late.Done():
 			return fmt.Errorf("%w: a host's transaction has been open for %s: write through Store.WithTx, or end it", storage.ErrBusy, holdFor)
 		}
 	}
