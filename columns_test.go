@@ -71,7 +71,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"transfers":        {witness: "wallet external_id transfer_type currency amount status", bookkeeping: "error callback_url event_seq created_at updated_at completed_at"},
 	"wallet_sequences": {bookkeeping: "last_number"},
 
-	"gas_floats":           {witness: "asset reserved in_flight"},
+	"gas_floats":           {witness: "asset reserved in_flight", bookkeeping: "lacking"},
 	"gas_reservations":     {witness: "asset amount open", bookkeeping: "since counted"},
 	"topups":               {witness: "tx currency amount"},
 	"sweeps":               {authority: "address", witness: "tenant network key_ref currency deposits state fundings tx", bookkeeping: "reason created_at"},

@@ -2,43 +2,89 @@ package cryptopay
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // consumers builds what hands events to the host.
 func (a *App) consumers() (err error) {
-	kinds := stream.Join(payment.Kinds(), withdrawal.Kinds(), wallet.Kinds())
+	kinds := stream.Join(payment.Kinds(), withdrawal.Kinds(), wallet.Kinds(), treasury.Kinds(), outgoing.Kinds(), incoming.Kinds())
 	a.Events, err = stream.New(stream.Config{
 		Store: a.cfg.Store, Consumers: a.cfg.Consumers, Kinds: kinds, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log,
 	})
 	return err
 }
 
-// consumerSlots is how many tenants' events a consumer handles at a time in Run.
+// consumerSlots is how many partitions' events a consumer handles at a time in Run.
 const consumerSlots = 8
 
-// streams are the workers of events: one hands them to consumers, one comes by all tenants
-// to wake new consumers and to forget events that all have handled.
+// streams are the workers of events: one hands them to consumers, one comes by all tenants,
+// and by the networks, to wake new consumers and to forget events that all have handled.
 func (a *App) streams() []Worker {
 	r := &round{a: a, every: time.Hour, batch: retainBatch, tenant: a.keepStream}
+	s := &houseStreams{a: a}
 	return []Worker{
 		{
 			Name: "consumers", Every: time.Second, Step: a.Events.Step,
 			start: func(ctx context.Context) runner { return a.Events.Run(ctx, consumerSlots) },
 		},
-		{Name: "events", Every: time.Minute, Step: r.step},
+		{Name: "events", Every: time.Minute, Step: func(ctx context.Context) (int, error) {
+			house, err := s.step(ctx)
+			n, failed := r.step(ctx)
+			return house + n, errors.Join(err, failed)
+		}},
 	}
 }
 
-// keepStream wakes consumers that have not seen all events of a tenant, and forgets old
+// houseStreams comes by the streams that are of no tenant: of the networks and of the
+// system. It rests for an hour in between.
+type houseStreams struct {
+	a    *App
+	mu   sync.Mutex
+	rest time.Time // when it may come by again
+}
+
+func (s *houseStreams) step(ctx context.Context) (worked int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.a.cfg.Clock.Now()
+	if now.Before(s.rest) {
+		return 0, nil
+	}
+	networks, err := s.a.Operate.networks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	all := []storage.Partition{storage.System}
+	for _, n := range networks {
+		all = append(all, storage.Network(string(n)))
+	}
+	more := false
+	for _, p := range all {
+		n, failed := s.a.keepStream(ctx, s.a.joined(), p, now)
+		worked, err = worked+n, errors.Join(err, failed)
+		more = more || n >= retainBatch
+	}
+	if !more && err == nil {
+		s.rest = now.Add(time.Hour)
+	}
+	return worked, err
+}
+
+// keepStream wakes consumers that have not seen all events of a partition, and forgets old
 // events that all have handled.
 func (a *App) keepStream(ctx context.Context, s storage.Store, p storage.Partition, now time.Time) (int, error) {
 	woken, err := a.Events.CatchUp(ctx, s, p)
@@ -84,6 +130,16 @@ const subscribePause = 250 * time.Millisecond
 //		switch b := e.Body.(type) {
 //		case payment.Changed: …
 func (a *App) Subscribe(ctx context.Context, tenant string, after int64, kinds ...string) iter.Seq2[stream.Event, error] {
-	f := stream.Filter{Partition: storage.Tenant(tenant), After: after, Kinds: kinds}
+	return a.follow(ctx, stream.Filter{Partition: storage.Tenant(tenant), After: after, Kinds: kinds})
+}
+
+// SubscribeNetwork is Subscribe for the events of a network, which are of no tenant: sweeps
+// and what else the house sends to itself, halts, forks, and what operators do. "" is for
+// what concerns every network.
+func (a *App) SubscribeNetwork(ctx context.Context, n chain.Network, after int64, kinds ...string) iter.Seq2[stream.Event, error] {
+	return a.follow(ctx, stream.Filter{Partition: housePartition(n), After: after, Kinds: kinds})
+}
+
+func (a *App) follow(ctx context.Context, f stream.Filter) iter.Seq2[stream.Event, error] {
 	return a.Events.Follow(ctx, f, func(ctx context.Context) error { return a.cfg.Clock.Wait(ctx, subscribePause) })
 }

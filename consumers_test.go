@@ -91,8 +91,8 @@ func (h *heard) lines(p storage.Partition) []line {
 	h.mu.Unlock()
 	list = slices.DeleteFunc(list, func(l line) bool { return l.Partition != p })
 	tx, ok := h.store.(storage.Transactor)
-	if !ok {
-		return list
+	if !ok || !strings.HasPrefix(string(p), string(storage.Tenant(""))) {
+		return list // it had no transaction
 	}
 	bodies := map[int64]stream.Body{}
 	for _, l := range list {

@@ -101,7 +101,7 @@ func (o *Operate) Lift(ctx context.Context, s HaltScope, c Call) (HaltEffect, er
 	if err != nil || c.DryRun || s.Currency == "" || s.Tenant != "" {
 		return e, err
 	}
-	return e, incoming.LiftAsset(ctx, o.a.cfg.Store, target.named.Network, s.Currency)
+	return e, incoming.LiftAsset(ctx, o.a.cfg.Store, target.named.Network, s.Currency, o.a.cfg.Clock.Now())
 }
 
 // Halts lists the halts that operators have set and those of the Library, by network.
@@ -113,14 +113,14 @@ func (o *Operate) Halts(ctx context.Context) ([]Halted, error) {
 	}
 	var out []Halted
 	for _, n := range append([]chain.Network{""}, networks...) {
-		row, _, _, err := outgoing.Halts.One(ctx, o.a.joined(), haltPartition(n), outgoing.HaltsID)
+		row, _, _, err := outgoing.Halts.One(ctx, o.a.joined(), housePartition(n), outgoing.HaltsID)
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range row.Halts {
 			out = append(out, Halted{Network: n, Halt: h})
 		}
-		rows, err := o.a.joined().Find(ctx, storage.Query{Table: incoming.AssetHalts.Table, Partition: haltPartition(n), Limit: 1000})
+		rows, err := o.a.joined().Find(ctx, storage.Query{Table: incoming.AssetHalts.Table, Partition: housePartition(n), Limit: 1000})
 		if err != nil {
 			return nil, err
 		}
@@ -214,9 +214,9 @@ func (o *Operate) setHalts(ctx context.Context, t haltTarget, c Call, kind outgo
 	op := o.record(kind, c)
 	op.Network, op.Tenant, op.Object = t.named.Network, t.named.Tenant, t.named.String()
 	set := func(n chain.Network) error {
-		err := outgoing.SetHalts(ctx, o.a.cfg.Store, haltPartition(n), e.Operation, op, edit)
+		err := outgoing.SetHalts(ctx, o.a.cfg.Store, housePartition(n), e.Operation, op, edit)
 		if err != nil {
-			err = fmt.Errorf("cryptopay: %s of %s, at %s: %w", kind, t.named, haltPartition(n), err)
+			err = fmt.Errorf("cryptopay: %s of %s, at %s: %w", kind, t.named, housePartition(n), err)
 		}
 		return err
 	}
@@ -246,7 +246,7 @@ func (o *Operate) onItsWay(ctx context.Context, n chain.Network, s outgoing.Scop
 	return outgoing.Offline{Store: o.a.joined(), Network: n, Now: o.a.cfg.Clock.Now}.OnItsWay(ctx, s)
 }
 
-func haltPartition(n chain.Network) storage.Partition {
+func housePartition(n chain.Network) storage.Partition {
 	if n == "" {
 		return storage.System
 	}
@@ -257,7 +257,7 @@ func haltPartition(n chain.Network) storage.Partition {
 func (a *App) inheritHalts(ctx context.Context) error {
 	var err error
 	for _, n := range a.networks {
-		err = errors.Join(err, outgoing.InheritHalts(ctx, a.cfg.Store, storage.Network(string(n.name))))
+		err = errors.Join(err, outgoing.InheritHalts(ctx, a.cfg.Store, storage.Network(string(n.name)), a.cfg.Clock.Now()))
 	}
 	return err
 }

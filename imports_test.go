@@ -83,8 +83,8 @@ func TestWalls(t *testing.T) {
 		"storage/memory": {"storage", "storage/verdict", "ledger"},
 		"report/journal": {"storage", "ledger"},
 		"chain":          {"ledger", "chain/internal/proof"},
-		"chain/incoming": {"chain", "chain/internal/proof", "storage", "ledger"},
-		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "ledger", "internal/fsm"},
+		"chain/incoming": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger"},
+		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger", "internal/fsm"},
 		"chain/mandate":  {"chain", "chain/internal/proof", "ledger"},
 		"chain/rates":    {"ledger", "internal/safehttp"},
 		"chain/keys":     {"chain", "chain/mandate", "chain/internal/proof", "storage", "ledger", "internal/secret"},
@@ -116,7 +116,7 @@ func TestWalls(t *testing.T) {
 		"chain/cardano":            {"chain", "chain/address", "chain/internal/proof", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"wallet/treasury": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/fsm", "internal/safehttp", "ledger", "storage",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/fsm", "internal/safehttp", "ledger", "storage", "storage/stream",
 		},
 	} {
 		for _, p := range closure(t, module+"/"+room) {

@@ -288,6 +288,26 @@ func (h *shop) events(p Payment) []string {
 		}
 	}
 	require.Equal(h.t, int64(len(rows)), h.get(p).Events)
+	require.Equal(h.t, slices.DeleteFunc(slices.Clone(out), func(e string) bool { return !strings.Contains(e, ">") }), h.heard(p), "E01: a host hears of each change of status too")
+	return out
+}
+
+// heard are the changes of status that a host was told of.
+func (h *shop) heard(p Payment) []string {
+	rows, err := h.store.Find(ctx, storage.Query{Table: storage.Events.Table, Partition: storage.Tenant(tenant), Limit: 1000})
+	require.NoError(h.t, err)
+	out := []string{}
+	for _, r := range rows {
+		e := storage.Events.Value(r)
+		if e.Kind != (Changed{}).EventKind() || e.Object != p.ID {
+			continue
+		}
+		var b Changed
+		require.NoError(h.t, json.Unmarshal(e.Data, &b))
+		if b.From != "" {
+			out = append(out, fmt.Sprintf("%s>%s", b.From, b.To))
+		}
+	}
 	return out
 }
 

@@ -28,7 +28,8 @@ type Changed struct {
 // EventKind implements stream.Body.
 func (Changed) EventKind() string { return "withdrawal.changed" }
 
-// WaitChanged is the event of a withdrawal that has another reason to wait, or none any more.
+// WaitChanged is the event of a withdrawal that has another reason to wait, or none any more,
+// or that has waited for Config.StuckAfter.
 type WaitChanged struct {
 	WithdrawalID string    `json:"withdrawal_id"`
 	CustomID     string    `json:"custom_id,omitempty"`
@@ -36,6 +37,7 @@ type WaitChanged struct {
 	Reason       string    `json:"reason"` // "" = it waits for nothing that is known
 	Was          string    `json:"was"`
 	Since        time.Time `json:"since,omitzero"`
+	Long         bool      `json:"long,omitempty"` // a person should look: it has waited for Config.StuckAfter
 }
 
 // EventKind implements stream.Body.
@@ -59,8 +61,13 @@ func (m *move) tell() ([]storage.Event, error) {
 	if m.w.Waiting == m.was.Waiting {
 		return m.told, nil
 	}
-	e, err := stream.Tell(WaitChanged{
-		WithdrawalID: m.w.ID, CustomID: m.w.CustomID, Status: m.w.Status, Reason: m.w.Waiting, Was: m.was.Waiting, Since: m.w.WaitingSince,
-	}, m.w.ID, m.now)
+	e, err := waits(&m.w, m.was.Waiting, false, m.now)
 	return append(m.told, e), err
+}
+
+// waits is the event of what a withdrawal waits for.
+func waits(w *Withdrawal, was string, long bool, now time.Time) (storage.Event, error) {
+	return stream.Tell(WaitChanged{
+		WithdrawalID: w.ID, CustomID: w.CustomID, Status: w.Status, Reason: w.Waiting, Was: was, Since: w.WaitingSince, Long: long,
+	}, w.ID, now)
 }

@@ -113,8 +113,12 @@ func (s *Service) alert(ctx context.Context, r storage.Row) error {
 		return err
 	}
 	wait.Alerted = true
+	long, err := waits(&w, w.Waiting, true, s.now()) // the host hears of it also where this process dies before Notify
+	if err != nil {
+		return err
+	}
 	err = storage.CommitOne(ctx, s.c.Store, storage.Change{
-		ID: s.c.NewID(), Partition: r.Partition, Put: []storage.Row{Waits.Row(r.ID, r.Version, time.Time{}, wait)},
+		ID: s.c.NewID(), Partition: r.Partition, Put: []storage.Row{Waits.Row(r.ID, r.Version, time.Time{}, wait)}, Tell: []storage.Event{long},
 	})
 	if err != nil {
 		return err

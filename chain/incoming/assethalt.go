@@ -19,15 +19,16 @@ type AssetHalt struct {
 var AssetHalts = storage.NewTable[AssetHalt]("asset_halts")
 
 // LiftAsset ends the halt of a currency. It does nothing where there is none.
-func LiftAsset(ctx context.Context, store storage.Store, n chain.Network, currency string) error {
+func LiftAsset(ctx context.Context, store storage.Store, n chain.Network, currency string, now time.Time) error {
 	part := storage.Network(string(n))
 	return storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
-		_, row, halted, err := AssetHalts.One(ctx, store, part, currency)
+		h, row, halted, err := AssetHalts.One(ctx, store, part, currency)
 		if err != nil || !halted {
 			return storage.Change{}, err
 		}
 		drop := []storage.Row{row}
-		return storage.Change{ID: changeID("lift-asset", drop), Partition: part, Drop: drop}, nil
+		c := storage.Change{ID: changeID("lift-asset", drop), Partition: part, Drop: drop}
+		return c, tellHalt(&c, HaltChanged{Network: n, Currency: currency, Reason: h.Reason}, now)
 	})
 }
 

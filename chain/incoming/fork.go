@@ -2,6 +2,7 @@ package incoming
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -24,6 +25,9 @@ func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail [
 	if err == nil {
 		n.log.Warn("chain_forked", slog.Int64("ancestor", ancestor.Height), slog.Int64("head", cur.Head), slog.Int("sightings", len(c.Put)-1))
 		err = n.noteFork(ctx, cur.Head, ancestor, &c)
+	}
+	if err == nil {
+		err = n.tellFork(&c, cur.Head, ancestor.Height)
 	}
 	return c, nil, err
 }
@@ -101,8 +105,9 @@ func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail [
 // halt makes the Change that stops the network until Resume.
 func (n *Network) halt(cur Cursor, version int64, why string) (c storage.Change, halted, err error) {
 	cur.Halted = why
-	return n.change("halt", nil, Cursors.Row(CursorID, version, time.Time{}, cur)),
-		fmt.Errorf("%w: %s: %s", ErrHalted, n.name, why), nil
+	c = n.change("halt", nil, Cursors.Row(CursorID, version, time.Time{}, cur))
+	err = tellHalt(&c, HaltChanged{Network: n.name, Halted: true, Reason: why, Height: cur.Head}, n.cfg.Now())
+	return c, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, why), err
 }
 
 // deepFork halts where the client finds nothing of the trail on the chain. Where
@@ -155,17 +160,26 @@ func (n *Network) Resume(ctx context.Context, from int64, by Record) error {
 		if err != nil {
 			return c, err
 		}
-		before := cur
+		before, halted, head := cur, cur.Halted, cur.Head
 		at := len(c.Put) - 1
 		cur = Cursors.Value(c.Put[at])
 		// The one place where the watermark falls: an operator says so.
 		cur.Halted, cur.Final = "", min(cur.Final, from)
-		put := c.Put
+		put, drop := c.Put, c.Drop
 		put[at] = Cursors.Row(CursorID, version, time.Time{}, cur)
-		drop := c.Drop
-		c = n.change("resume", nil, append(put, by(before.read(), cur.read())...)...)
-		c.Drop = drop
-		return c, n.noteFork(ctx, cur.Head+1<<32, last(trail), &c)
+		kept, tell, err := by(before.read(), cur.read())
+		if err != nil {
+			return c, err
+		}
+		c = n.change("resume", nil, append(put, kept...)...)
+		c.Drop, c.Tell = drop, tell
+		if halted != "" {
+			err = tellHalt(&c, HaltChanged{Network: n.name, Reason: halted, Height: cur.Head}, n.cfg.Now())
+		}
+		if from < head {
+			err = errors.Join(err, n.tellFork(&c, head, from))
+		}
+		return c, errors.Join(err, n.noteFork(ctx, cur.Head+1<<32, last(trail), &c))
 	})
 	if err == nil && by != nil {
 		n.log.Warn("network_resumed_by_operator", slog.Int64("from", from))
@@ -173,10 +187,10 @@ func (n *Network) Resume(ctx context.Context, from int64, by Record) error {
 	return err
 }
 
-// Record makes the rows that keep an operator's call, with how what it is about was before
-// and is after. They are written in the Change that does it. A nil Record is a dry run:
-// everything is checked, and nothing is written.
-type Record func(before, after any) []storage.Row
+// Record makes the rows that keep an operator's call, and the events that tell of it, with
+// how what it is about was before and is after. They are part of the Change that does it. A
+// nil Record is a dry run: everything is checked, and nothing is written.
+type Record func(before, after any) ([]storage.Row, []storage.Event, error)
 
 // read is how far a network was read, as an operator's record shows it.
 func (c *Cursor) read() any {

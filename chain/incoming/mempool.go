@@ -55,7 +55,7 @@ func (n *Network) seePending(ctx context.Context, m *mempool) (worked int, err e
 			if put = len(rows); err != nil || put == 0 {
 				return storage.Change{}, err
 			}
-			return n.change("seen", []storage.Guard{Cursors.Guard(CursorID, version)}, rows...), nil
+			return n.telling(n.change("seen", []storage.Guard{Cursors.Guard(CursorID, version)}, rows...))
 		})
 		if worked += put; err != nil {
 			return worked, err

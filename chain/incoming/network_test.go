@@ -24,7 +24,7 @@ import (
 var background = context.Background()
 
 // unrecorded is the record of a call that a test makes.
-func unrecorded(any, any) []storage.Row { return nil }
+func unrecorded(any, any) ([]storage.Row, []storage.Event, error) { return nil, nil, nil }
 
 func TestStep_SeenIncludedFinal(t *testing.T) {
 	t.Parallel()

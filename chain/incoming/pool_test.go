@@ -309,7 +309,7 @@ func TestFP08_TheFirstLookReadsIDs(t *testing.T) {
 	part := storage.Network("ETH")
 	for _, missing := range []int64{0, 1, 4_999, 5_000, 5_001, 7_777, n - 1} {
 		store := &wholeRows{Store: memory.New()}
-		require.NoError(t, store.Open(t.Context(), incoming.Tables()...))
+		require.NoError(t, store.Open(t.Context(), append(incoming.Tables(), storage.Tables()...)...))
 		for from := int64(1); from <= n; from += 1000 {
 			c := storage.Change{ID: fmt.Sprint(from), Partition: part}
 			for seq := from; seq < min(from+1000, n+1); seq++ {

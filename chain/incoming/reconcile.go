@@ -257,7 +257,7 @@ func (r *reckoning) part(ctx context.Context, list []chain.Address) (found int, 
 		}
 		// The cursor is written, not only guarded: of two processes that find the same,
 		// the second must look at the books again.
-		return n.change("round", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
+		return n.telling(n.change("round", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...))
 	})
 	return found, err
 }

@@ -75,16 +75,23 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64, 
 		if err != nil || by == nil {
 			return storage.Change{}, err
 		}
-		kept := by(nil, struct{ Found int }{found})
+		kept, tell, err := by(nil, struct{ Found int }{found})
+		if err != nil {
+			return storage.Change{}, err
+		}
 		if found == 0 {
 			if len(kept) == 0 {
 				return storage.Change{}, nil
 			}
-			return n.change("recover", nil, kept...), nil
+			c := n.change("recover", nil, kept...)
+			c.Tell = tell
+			return c, nil
 		}
 		// The cursor is written, not only guarded: a fork that is being followed
 		// at this moment must see that there is more to take back.
-		return n.change("recover", nil, append(append(rows, kept...), Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
+		c := n.change("recover", nil, append(append(rows, kept...), Cursors.Row(CursorID, version, time.Time{}, cur))...)
+		c.Tell = tell
+		return n.telling(c)
 	})
 	if err != nil {
 		return 0, err

@@ -223,7 +223,7 @@ func (n *Network) record(ctx context.Context, cur Cursor, version int64, trail [
 	}
 	p.blocks, p.rows = len(blocks), len(rows)
 	p.end = false
-	return n.change("scan", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...), nil
+	return n.telling(n.change("scan", nil, append(rows, Cursors.Row(CursorID, version, time.Time{}, cur))...))
 }
 
 // before lists the blocks that lead to the first one, so that a fork just

@@ -742,7 +742,7 @@ func TestFT06_RejectedTogetherAndCalledOff(t *testing.T) {
 	require.NoError(t, w.step())
 	require.Equal(t, outgoing.Signed, w.state("a"))
 	cancel := func(id string) error {
-		_, _, err := w.Net.CancelTransaction(w.ctx, "a", &outgoing.Recorded{ID: id, Op: outgoing.Operation{Kind: outgoing.OpCancel, Object: "a", By: "ann", Reason: "a mistake"}})
+		_, _, err := w.Net.CancelTransaction(w.ctx, "a", &outgoing.Recorded{ID: id, Op: outgoing.Operation{At: w.Net.Now(), Kind: outgoing.OpCancel, Object: "a", By: "ann", Reason: "a mistake"}})
 		return err
 	}
 	require.NoError(t, cancel("once"))

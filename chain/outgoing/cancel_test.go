@@ -139,7 +139,7 @@ func TestFT06_CancelledWhileAReplacementIsPlanned(t *testing.T) {
 			w.run(1)
 		}
 		require.True(t, w.get("a").Signing)
-		by := &outgoing.Recorded{ID: "cancel", Op: outgoing.Operation{Kind: outgoing.OpCancel, By: "ann", Reason: "a mistake"}}
+		by := &outgoing.Recorded{ID: "cancel", Op: outgoing.Operation{At: w.Net.Now(), Kind: outgoing.OpCancel, By: "ann", Reason: "a mistake"}}
 		_, _, err := w.Net.CancelTransaction(w.ctx, "a", by)
 		require.NoError(t, err)
 		w.signer.fail = nil

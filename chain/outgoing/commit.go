@@ -83,6 +83,9 @@ func (n *Sender) commit(ctx context.Context, j *claimedIntent, s transition) err
 		if err := n.updateMembers(j, &s, before, &c); err != nil {
 			return err
 		}
+		if err := errors.Join(n.tell(&c, j.id, j.was, j.waited, &j.v, s.outcome), n.tellMade(&c)); err != nil {
+			return err
+		}
 		err := storage.CommitOne(ctx, n.Store, c)
 		if err == nil {
 			j.moved()
@@ -118,7 +121,7 @@ func (n *Sender) outcomeVersions(ctx context.Context, j *claimedIntent) (map[str
 // otherwise be sent alone while the batch may still pay it.
 func (j *claimedIntent) moved() {
 	j.version++
-	j.was = j.v.State
+	j.was, j.waited = j.v.State, j.v.Reason
 	for _, r := range j.members {
 		if r.moves {
 			r.v = r.next

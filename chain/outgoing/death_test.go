@@ -162,7 +162,7 @@ func TestL14_UnknownTransactionsOfOurKeyStopTheAddress(t *testing.T) {
 	t.Parallel()
 	w := funded(t, setup{})
 	before := memory.New()
-	require.NoError(t, before.Open(w.ctx, outgoing.Tables()...))
+	require.NoError(t, before.Open(w.ctx, tables()...))
 	paid := w.submit(w.intent("a", coin))
 	w.run(12)
 	w.paid(paid)
@@ -181,7 +181,7 @@ func TestL14_UnknownTransactionsOfOurKeyStopTheAddress(t *testing.T) {
 	ok, err := w.Net.Cancel(w.ctx, "a")
 	require.NoError(t, err)
 	require.True(t, ok)
-	by := &outgoing.Recorded{ID: "adopted", Op: outgoing.Operation{Kind: outgoing.OpAdoptNonce, Object: string(w.hot.Address)}}
+	by := &outgoing.Recorded{ID: "adopted", Op: outgoing.Operation{At: w.Net.Now(), Kind: outgoing.OpAdoptNonce, Object: string(w.hot.Address)}}
 	require.NoError(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 1, by))
 	require.NoError(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 1, by), "it is there already")
 	require.Error(t, w.Net.AdoptNonce(w.ctx, w.hot.Address, 0, by))
@@ -202,7 +202,7 @@ func TestL14_AddressesBeyondTheStore(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, beyond)
 		w.store = memory.New()
-		require.NoError(t, w.store.Open(w.ctx, outgoing.Tables()...))
+		require.NoError(t, w.store.Open(w.ctx, tables()...))
 		if known {
 			require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
 				ID: "old", Partition: storage.Network("ETH"),

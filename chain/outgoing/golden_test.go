@@ -169,13 +169,13 @@ func makeGolden(t *testing.T, name string) {
 		made.Migrations[d] = goldentest.Migrations(t, sqlstore, d)
 	}
 	file := filepath.Join(t.TempDir(), "golden.db")
-	require.NoError(t, sqlite.Migrate(t.Context(), file, outgoing.Tables()...))
+	require.NoError(t, sqlite.Migrate(t.Context(), file, tables()...))
 	onSQLite, err := sqlite.Open(file, sqlite.Options{})
 	require.NoError(t, err)
 	client := redis.NewClient(&redis.Options{Addr: testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always").Address()})
 	onRedis := redisstore.New(client, redisstore.Options{})
 	for i, store := range []storage.Store{onSQLite, onRedis} {
-		require.NoError(t, store.Open(t.Context(), outgoing.Tables()...))
+		require.NoError(t, store.Open(t.Context(), tables()...))
 		for _, s := range stands() {
 			w := s.world(t, store)
 			if !s.bare {
@@ -222,7 +222,7 @@ func (g *golden) stores(name string) map[string]func(t *testing.T) storage.Store
 		"sqlite": func(t *testing.T) storage.Store {
 			file := filepath.Join(t.TempDir(), "golden.db")
 			fill(t, sqlx.MustOpen("sqlite", file), "sqlite")
-			require.NoError(t, sqlite.Migrate(t.Context(), file, outgoing.Tables()...))
+			require.NoError(t, sqlite.Migrate(t.Context(), file, tables()...))
 			s, err := sqlite.Open(file, sqlite.Options{})
 			require.NoError(t, err)
 			return s
@@ -230,7 +230,7 @@ func (g *golden) stores(name string) map[string]func(t *testing.T) storage.Store
 		"postgres": func(t *testing.T) storage.Store {
 			dsn := testenv.Postgres(t).DSN("postgres")
 			fill(t, sqlx.MustOpen("pgx", dsn), "postgres")
-			require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}, outgoing.Tables()...))
+			require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}, tables()...))
 			s, err := postgres.Open(dsn, postgres.Options{})
 			require.NoError(t, err)
 			return s
@@ -238,7 +238,7 @@ func (g *golden) stores(name string) map[string]func(t *testing.T) storage.Store
 		"mariadb": func(t *testing.T) storage.Store {
 			dsn := testenv.MariaDB(t).MySQLDSN("test")
 			fill(t, sqlx.MustOpen("mysql", dsn), "mysql")
-			require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}, outgoing.Tables()...))
+			require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}, tables()...))
 			s, err := mysql.Open(dsn, mysql.Options{})
 			require.NoError(t, err)
 			return s
@@ -246,7 +246,7 @@ func (g *golden) stores(name string) map[string]func(t *testing.T) storage.Store
 		"redis": func(t *testing.T) storage.Store {
 			client := redis.NewClient(&redis.Options{Addr: testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always").Address()})
 			goldentest.FillRedis(t, client, goldentest.Read(t, goldenFile(name, "-redis.jsonl")))
-			require.NoError(t, redisstore.Migrate(t.Context(), client, redisstore.Options{}, outgoing.Tables()...))
+			require.NoError(t, redisstore.Migrate(t.Context(), client, redisstore.Options{}, tables()...))
 			return redisstore.New(client, redisstore.Options{}).Own()
 		},
 	}
@@ -265,7 +265,7 @@ func TestOrdersOfEarlierVersions(t *testing.T) {
 				t.Parallel()
 				store := open(t)
 				t.Cleanup(func() { require.NoError(t, store.Close()) })
-				require.NoError(t, store.Open(t.Context(), outgoing.Tables()...))
+				require.NoError(t, store.Open(t.Context(), tables()...))
 				all := stands()
 				for _, left := range slices.Sorted(maps.Keys(g.Stands)) { // one that was added later is in none of them
 					at := slices.IndexFunc(all, func(s stand) bool { return s.name == left })
@@ -478,7 +478,7 @@ func TestGoldenStoresHaveEveryState(t *testing.T) {
 	for _, name := range goldens {
 		g := readGolden(t, name)
 		store := g.stores(name)["sqlite"](t)
-		require.NoError(t, store.Open(t.Context(), outgoing.Tables()...))
+		require.NoError(t, store.Open(t.Context(), tables()...))
 		for _, table := range outgoing.Tables() {
 			rows, err := store.Find(t.Context(), storage.Query{Table: table, Limit: 10_000})
 			require.NoError(t, err)

@@ -82,22 +82,28 @@ func SetHalts(ctx context.Context, store storage.Store, p storage.Partition, id 
 			return storage.Change{}, err
 		}
 		op.Before = describe(row.Halts)
+		was := row.Halts
 		row.Halts = edit(slices.Clone(row.Halts))
 		slices.SortStableFunc(row.Halts, func(a, b Halt) int {
 			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Currency, b.Currency))
 		})
 		op.After = describe(row.Halts)
+		tell, err := tellHalts(p, was, row.Halts, op.At)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		by, err := op.told(id)
 		return storage.Change{
-			ID: changeID("halts/"+id, "", stored.Version), Partition: p,
+			ID: changeID("halts/"+id, "", stored.Version), Partition: p, Tell: append(tell, by),
 			Put: []storage.Row{Halts.Row(HaltsID, stored.Version, time.Time{}, row), Operations.Row(id, 0, time.Time{}, op)},
-		}, nil
+		}, err
 	})
 }
 
 // InheritHalts makes a partition's HaltRow, and copies the wide halts of storage.System that
 // it lacks. SetHalts of a wide halt comes to storage.System first, and then to each partition
 // that has a HaltRow: so either it meets the row that is made here, or it is read here.
-func InheritHalts(ctx context.Context, store storage.Store, p storage.Partition) error {
+func InheritHalts(ctx context.Context, store storage.Store, p storage.Partition, now time.Time) error {
 	err := storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
 		_, _, there, err := Halts.One(ctx, store, p, HaltsID)
 		if err != nil || there {
@@ -122,19 +128,20 @@ func InheritHalts(ctx context.Context, store storage.Store, p storage.Partition)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		had := len(row.Halts)
+		was := row.Halts
 		for _, h := range wide.Halts {
 			if !slices.ContainsFunc(row.Halts, func(o Halt) bool { return o.Scope == h.Scope }) {
 				row.Halts = append(slices.Clone(row.Halts), h)
 			}
 		}
-		if len(row.Halts) == had {
+		if len(row.Halts) == len(was) {
 			return storage.Change{}, nil
 		}
+		tell, err := tellHalts(p, was, row.Halts, now)
 		return storage.Change{
-			ID: changeID("halts/inherit", string(p), stored.Version), Partition: p,
+			ID: changeID("halts/inherit", string(p), stored.Version), Partition: p, Tell: tell,
 			Put: []storage.Row{Halts.Row(HaltsID, stored.Version, time.Time{}, row)},
-		}, nil
+		}, err
 	})
 }
 

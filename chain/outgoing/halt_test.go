@@ -276,7 +276,7 @@ func TestFT06_CancelledPlanGivesItsNonceBack(t *testing.T) {
 		w.halt(outgoing.Scope{Tenant: "t1"})
 		w.run(3)
 		require.Equal(t, outgoing.ReasonHalted, w.get("a").Reason)
-		by := &outgoing.Recorded{ID: "cancel", Op: outgoing.Operation{Kind: outgoing.OpCancel, By: "ann", Reason: "a mistake"}}
+		by := &outgoing.Recorded{ID: "cancel", Op: outgoing.Operation{At: w.Net.Now(), Kind: outgoing.OpCancel, By: "ann", Reason: "a mistake"}}
 		before, after, err := w.Net.CancelTransaction(w.ctx, "a", by)
 		require.NoError(t, err)
 		require.False(t, before.Cancelling)

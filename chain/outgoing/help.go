@@ -146,7 +146,10 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 		}
 		j.v.Updated = n.Now()
 		due := n.Now()
-		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part, Put: by.Rows(before, after)}
+		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part}
+		if c.Put, c.Tell, err = by.Rows(before, after); err != nil {
+			return storage.Change{}, err
+		}
 		if j.v.State == Cancelled {
 			if err := machine.Move(v.State, OnCancel, j.v.State); err != nil {
 				return storage.Change{}, err
@@ -159,7 +162,7 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 			c.Put = append(c.Put, Outcomes.Row(id, told.Version, n.Now(), *n.outcome(j)))
 		}
 		c.Put = append(c.Put, Intents.Row(id, row.Version, due, j.v))
-		return c, nil
+		return c, n.tell(&c, id, v.State, v.Reason, &j.v, nil)
 	})
 	return before, after, err
 }
@@ -275,10 +278,11 @@ func (n *Sender) FillNonce(ctx context.Context, like chain.Intent, nonce int64, 
 	if by == nil {
 		return nil
 	}
-	err = storage.CommitOne(ctx, n.Store, storage.Change{
-		ID: changeID("help/"+by.ID, ""), Partition: n.part, Put: by.Rows(Nonce{like.From, row.Next, at}, nonce),
-	})
-	if err != nil {
+	c := storage.Change{ID: changeID("help/"+by.ID, ""), Partition: n.part}
+	if c.Put, c.Tell, err = by.Rows(Nonce{like.From, row.Next, at}, nonce); err != nil {
+		return err
+	}
+	if err := storage.CommitOne(ctx, n.Store, c); err != nil {
 		return err
 	}
 	stuck := &claimedIntent{id: by.ID, v: record(like, n.Now())}

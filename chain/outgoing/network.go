@@ -222,7 +222,8 @@ func (n *Sender) Step(ctx context.Context) (worked int, err error) {
 type claimedIntent struct {
 	id       string
 	v        IntentRow
-	was      State // as it is stored
+	was      State  // as it is stored
+	waited   Reason // as it is stored
 	version  int64
 	members  []*claimedIntent // of the batch that it leads
 	beside   []*claimedIntent // claimed with it
@@ -254,7 +255,7 @@ func (n *Sender) claim(ctx context.Context, hold time.Duration, states ...State)
 	jobs := make([]*claimedIntent, len(rows))
 	for i, r := range rows {
 		v := Intents.Value(r)
-		jobs[i] = &claimedIntent{id: r.ID, v: v, was: v.State, version: r.Version, beside: jobs}
+		jobs[i] = &claimedIntent{id: r.ID, v: v, was: v.State, waited: v.Reason, version: r.Version, beside: jobs}
 	}
 	return jobs, n.loadBatches(ctx, jobs)
 }

@@ -205,9 +205,11 @@ func (n *Sender) fillGap(ctx context.Context, stuck *claimedIntent, nonce int64)
 	in.ID, in.Confirmations = id, 1
 	row := record(in, n.Now())
 	row.Nonce = nonce
-	err := storage.CommitOne(ctx, n.Store, storage.Change{
-		ID: changeID("submit", id), Partition: n.part, Put: []storage.Row{Intents.Row(id, 0, n.Now(), row)},
-	})
+	c := storage.Change{ID: changeID("submit", id), Partition: n.part, Put: []storage.Row{Intents.Row(id, 0, n.Now(), row)}}
+	if err := n.tellMade(&c); err != nil {
+		return err
+	}
+	err := storage.CommitOne(ctx, n.Store, c)
 	if errors.Is(err, storage.ErrConflict) {
 		return nil // another worker was first
 	}

@@ -159,9 +159,9 @@ func (n *Sender) AdoptNonce(ctx context.Context, a chain.Address, next uint64, b
 		if err != nil || !changed || by == nil {
 			return storage.Change{}, err
 		}
+		rows, tell, err := by.Rows(before, own.Next)
 		return storage.Change{
-			ID: changeID("adopt", string(a), own.version), Partition: n.part,
-			Put: append(by.Rows(before, own.Next), own.row()),
-		}, nil
+			ID: changeID("adopt", string(a), own.version), Partition: n.part, Put: append(rows, own.row()), Tell: tell,
+		}, err
 	})
 }

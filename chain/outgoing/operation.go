@@ -61,13 +61,23 @@ type Recorded struct {
 	Op Operation
 }
 
-// Rows is the record, with how what it is about was and is to be; none where nobody is
-// recorded.
-func (r *Recorded) Rows(before, after any) []storage.Row {
+// Rows is the record and its event, with how what it is about was and is to be; none where
+// nobody is recorded.
+func (r *Recorded) Rows(before, after any) ([]storage.Row, []storage.Event, error) {
 	if r == nil {
-		return nil
+		return nil, nil, nil
 	}
 	op := r.Op
 	op.Before, op.After = describe(before), describe(after)
-	return []storage.Row{Operations.Row(r.ID, 0, time.Time{}, op)}
+	e, err := op.told(r.ID)
+	return []storage.Row{Operations.Row(r.ID, 0, time.Time{}, op)}, []storage.Event{e}, err
+}
+
+// Add writes the record in a Change, with how what it is about was and is to be in words.
+func (r *Recorded) Add(c *storage.Change, before, after string) error {
+	op := r.Op
+	op.Before, op.After = before, after
+	e, err := op.told(r.ID)
+	c.Put, c.Tell = append(c.Put, Operations.Row(r.ID, 0, time.Time{}, op)), append(c.Tell, e)
+	return err
 }

@@ -58,14 +58,14 @@ func TestFT06_SpeedUpBehindAnotherNamesThatOne(t *testing.T) {
 	}
 	w.stick()
 	for _, id := range []string{"b", "c"} {
-		_, _, err := w.Net.SpeedUp(w.ctx, id, 0, &outgoing.Recorded{ID: id})
+		_, _, err := w.Net.SpeedUp(w.ctx, id, 0, &outgoing.Recorded{ID: id, Op: outgoing.Operation{At: w.Net.Now()}})
 		require.ErrorIs(t, err, outgoing.ErrHelp)
 		require.ErrorContains(t, err, "intent a ")
 	}
-	_, after, err := w.Net.SpeedUp(w.ctx, "c", coin/5, &outgoing.Recorded{ID: "higher"})
+	_, after, err := w.Net.SpeedUp(w.ctx, "c", coin/5, &outgoing.Recorded{ID: "higher", Op: outgoing.Operation{At: w.Net.Now()}})
 	require.NoError(t, err)
 	require.Equal(t, coin/5, after.MaxCost)
-	_, _, err = w.Net.SpeedUp(w.ctx, "a", 0, &outgoing.Recorded{ID: "now"})
+	_, _, err = w.Net.SpeedUp(w.ctx, "a", 0, &outgoing.Recorded{ID: "now", Op: outgoing.Operation{At: w.Net.Now()}})
 	require.NoError(t, err)
 	require.NoError(t, w.step())
 	require.Len(t, w.attempts("a"), 2, "replaced at once")

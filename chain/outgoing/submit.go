@@ -38,7 +38,11 @@ func (n *Sender) Submit(ctx context.Context, in chain.Intent) error {
 		}
 		row, op = refusal(in, now), OnRefuse
 	}
-	err = storage.CommitOne(ctx, n.Store, storage.Change{ID: changeID(string(op), in.ID), Partition: n.part, Put: []storage.Row{row}})
+	c := storage.Change{ID: changeID(string(op), in.ID), Partition: n.part, Put: []storage.Row{row}}
+	if err := n.tellMade(&c); err != nil {
+		return err
+	}
+	err = storage.CommitOne(ctx, n.Store, c)
 	if err == nil {
 		return bad
 	}
@@ -171,7 +175,7 @@ func (n *Sender) Cancel(ctx context.Context, id string) (cancelled bool, err err
 			},
 		}
 		cancelled = true
-		return c, nil
+		return c, n.tell(&c, id, v.State, v.Reason, &j.v, nil)
 	})
 	if err != nil {
 		return false, err

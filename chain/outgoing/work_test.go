@@ -26,7 +26,7 @@ func TestFP01_OutcomesAreToldTogether(t *testing.T) {
 	calls := map[int]int{}
 	for _, n := range []int{1, 60} {
 		s := &failing.Store{Store: memory.New(), Counts: func(failing.Call) bool { return true }}
-		require.NoError(t, s.Open(t.Context(), slices.Concat(storage.Tables(), outgoing.Tables())...))
+		require.NoError(t, s.Open(t.Context(), tables()...))
 		told, within := map[string]int{}, map[string]bool{}
 		net, err := outgoing.New(outgoing.Config{
 			Store: s, Client: sim.MustNew(sim.Options{Network: "ETH", Registry: chain.MainnetRegistry(), Seed: 1, Now: now}).Client(),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -264,7 +265,7 @@ func newWorld(t testing.TB, s setup) *world {
 	if s.store != nil {
 		w.store = s.store
 	} else {
-		require.NoError(t, w.store.Open(w.ctx, outgoing.Tables()...))
+		require.NoError(t, w.store.Open(w.ctx, tables()...))
 	}
 	w.hot = w.key()
 	w.restart()
@@ -528,3 +529,6 @@ func families(t *testing.T, f func(t *testing.T, w *world)) {
 		})
 	}
 }
+
+// tables are those that the package writes: its own, and what every store has.
+func tables() []*storage.Table { return slices.Concat(storage.Tables(), outgoing.Tables()) }

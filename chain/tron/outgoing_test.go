@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
@@ -44,7 +45,7 @@ func openOffice(t *testing.T) *office {
 	o := &office{town: n, t: t, signer: &signer{Account: n.customer(t, "hot")}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	n.fund(t, o.signer.Address, "TRX", 900)
 	store := memory.New()
-	require.NoError(t, store.Open(t.Context(), outgoing.Tables()...))
+	require.NoError(t, store.Open(t.Context(), append(outgoing.Tables(), storage.Tables()...)...))
 	var err error
 	o.Sender, err = outgoing.New(outgoing.Config{
 		Store: store, Client: n.client, Registry: n.registry, Signer: o.signer, Now: func() time.Time { return o.now },

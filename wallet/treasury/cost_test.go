@@ -86,7 +86,7 @@ func TestFT06_SweepThatIsRetried(t *testing.T) {
 	w := newWorld(t, "ETH")
 	w.fund("1")
 	w.crumbs(1)
-	id, by := w.waiting()[0].Sweep, &outgoing.Recorded{ID: "retry", Op: outgoing.Operation{Kind: outgoing.OpRetrySweep, By: "ann", Reason: "a look"}}
+	id, by := w.waiting()[0].Sweep, &outgoing.Recorded{ID: "retry", Op: outgoing.Operation{Kind: outgoing.OpRetrySweep, By: "ann", Reason: "a look", At: w.clock.Now()}}
 	_, _, err := w.app.Treasury.Retry(t.Context(), w.n, "none", by)
 	require.ErrorIs(t, err, treasury.ErrNoSweep)
 	before, _, err := w.app.Treasury.Retry(t.Context(), w.n, id, by)

@@ -245,6 +245,9 @@ func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
 		ID: fmt.Sprintf("%s/up/%d", row.ID, row.Version), Partition: p,
 		Put: []storage.Row{Sweeps.Row(row.ID, row.Version, t.cfg.Now(), s)}, // due: its gas is called off
 	}
+	if err := t.tell(&c, &job{row: row, s: s, from: sweepGivenUp}); err != nil {
+		return err
+	}
 	for _, r := range rows {
 		d := incoming.Sightings.Value(r)
 		listed := d.Currency != "" && d.Amount > 0 && !taken[r.ID]

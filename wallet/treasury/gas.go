@@ -22,6 +22,9 @@ type GasFloat struct {
 	Asset    string        `db:"asset"`
 	Reserved ledger.Amount `db:"reserved"`
 	Count    int64         `db:"in_flight"`
+	// Lacking is the largest reservation that was refused since the equity last bore all; 0 =
+	// it does. FundsChanged tells when it begins and ends.
+	Lacking ledger.Amount `db:"lacking"`
 }
 
 // GasFloats is in tenant partitions, by asset code.
@@ -223,6 +226,10 @@ func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, gas *
 	if err != nil {
 		return c, err
 	}
+	was := g
+	if was.Lacking > 0 && equity-g.Reserved >= was.Lacking {
+		g.Lacking = 0
+	}
 	for i, w := range all {
 		if found[w.in.ID] {
 			continue
@@ -231,6 +238,7 @@ func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, gas *
 		reserved, err := g.Reserved.Add(r.Amount)
 		if err != nil || reserved > equity {
 			errs[i] = &WaitError{Reason: outgoing.ReasonOperatorFunds, Err: ErrGasShort}
+			g.Lacking = max(g.Lacking, was.Lacking, w.most)
 			continue
 		}
 		level, err := t.dayLimit(ctx, w.in, gas, w.most, since)
@@ -247,8 +255,11 @@ func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, gas *
 		g.Reserved, g.Count = reserved, g.Count+1
 		c.Put = append(c.Put, Reservations.Row(w.in.ID, 0, time.Time{}, r))
 	}
-	if len(c.Put) == 0 {
+	if g == was {
 		return storage.Change{}, nil
+	}
+	if err := t.tellFunds(&c, gas, all[0].in, was, g, equity); err != nil {
+		return c, err
 	}
 	g.Asset = gas.Code
 	c.Put = append(c.Put, GasFloats.Row(gas.Code, gasRow.Version, time.Time{}, g))

@@ -101,13 +101,11 @@ func (t *Treasury) Retry(ctx context.Context, n chain.Network, id string, by *ou
 		if by == nil {
 			return storage.Change{}, nil
 		}
-		op := by.Op
-		op.Tenant, op.Before, op.After = tenant, before, after
+		kept := *by
+		kept.Op.Tenant = tenant
 		j.note.Next, j.note.DueBelow = time.Time{}, -1
-		return storage.Change{
-			ID: fmt.Sprintf("%s/retry/%d", id, row.Version), Partition: p,
-			Put: append(j.rows(t.cfg.Now()), outgoing.Operations.Row(by.ID, 0, time.Time{}, op)),
-		}, nil
+		c := storage.Change{ID: fmt.Sprintf("%s/retry/%d", id, row.Version), Partition: p}
+		return c, errors.Join(t.write(&c, j, t.cfg.Now()), kept.Add(&c, before, after))
 	})
 	if err == nil && by != nil {
 		t.blocked.clear(tenant, string(n))

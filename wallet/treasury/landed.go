@@ -155,7 +155,8 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			return storage.Change{}, err
 		}
 		id, due := fmt.Sprintf("%s/%s", o.Intent, o.State), t.cfg.Now()
-		var more []storage.Row
+		var next *job // that takes its place
+		var then time.Time
 		switch s := &j.s; {
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
 			if err := s.to(SweepNew, OnGas); err != nil {
@@ -165,9 +166,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && orderWaits(o.Purpose, o.State, o.Reason) == WaitGasShort:
 			s.Reason = string(o.Reason)
 			j.note.waits(WaitGasShort, t.cfg.Now())
-			return storage.Change{
-				ID: fmt.Sprintf("%s/short/%d", o.Intent, row.Version), Partition: storage.Network(o.Network), Put: j.rows(row.Due),
-			}, nil
+			id, due = fmt.Sprintf("%s/short/%d", o.Intent, row.Version), row.Due
 		case o.Purpose == chain.ForGas && s.State == SweepDeferred && landed:
 			j.note.DueBelow = -1 // a fork had taken the gas away, and it is there again
 			if s.Fundings == funding {
@@ -178,7 +177,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			j.note.settleGas(o, landed) // what it cost was not known when it landed
 			due = row.Due
 		case o.Purpose == chain.ForSweep && s.State != SweepDone && landed:
-			if more, err = t.rest(ctx, j, o); err != nil {
+			if next, then, err = t.rest(ctx, j, o); err != nil {
 				return storage.Change{}, err
 			}
 			if err := s.to(SweepDone, OnLanded); err != nil {
@@ -199,16 +198,19 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		case s.State == SweepDone && o.State == outgoing.Cancelled: // another one moved its deposits
 			return storage.Change{}, nil
 		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
-			if more, err = t.again(ctx, j, o); err != nil {
+			if next, then, err = t.again(ctx, j, o); err != nil {
 				return storage.Change{}, err
 			}
 		default:
 			return storage.Change{}, nil
 		}
-		return storage.Change{
-			ID: id, Partition: storage.Network(o.Network),
-			Put: append(more, j.rows(due)...),
-		}, nil
+		c := storage.Change{ID: id, Partition: storage.Network(o.Network)}
+		if next != nil {
+			if err := t.write(&c, next, then); err != nil {
+				return c, err
+			}
+		}
+		return c, t.write(&c, j, due)
 	})
 }
 
@@ -241,12 +243,13 @@ func (n *SweepNote) settleGas(o outgoing.Outcome, landed bool) {
 // again ends a sweep whose own transaction is at its end: it failed, was called back, or
 // died after it had landed. The sweep that takes its place takes what the address holds
 // by then, which may be nothing. After a failure it waits, longer each time.
-func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) ([]storage.Row, error) {
-	next, err := t.anew(ctx, j, o)
+func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) (next *job, due time.Time, err error) {
+	next, err = t.anew(ctx, j, o)
 	if err != nil {
-		return nil, err
+		return nil, due, err
 	}
-	due, begins := next.s.Created, SweepNew
+	due = next.s.Created
+	begins := SweepNew
 	switch {
 	case j.s.State == SweepDone:
 		next.note.Amount = 0 // read at the first look
@@ -259,19 +262,19 @@ func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) ([]sto
 		next.note.Waiting, next.note.Since, next.note.Next, next.note.DueBelow = WaitRefused, next.s.Created, due, -1
 	}
 	if err := errors.Join(j.s.to(SweepReplaced, OnDied), next.s.to(begins, OnPlan)); err != nil {
-		return nil, err
+		return nil, due, err
 	}
 	j.s.Reason += ": again as " + next.row.ID
-	return next.rows(due), nil
+	return next, due, nil
 }
 
 // rest looks at what a landed sweep moved. Where half of some deposit may still be there,
 // another sweep looks at the address: the node from which the transaction was built may
 // have been behind the deposit's block.
-func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) ([]storage.Row, error) {
+func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) (next *job, due time.Time, err error) {
 	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(j.s.Network), j.s.Deposits...)...)
 	if err != nil {
-		return nil, err
+		return nil, due, err
 	}
 	rest, least := -o.Amount, ledger.Amount(0)
 	for _, r := range rows {
@@ -280,24 +283,24 @@ func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) ([]stor
 			continue
 		}
 		if rest, err = rest.Add(d.Amount); err != nil {
-			return nil, err
+			return nil, due, err
 		}
 		if least == 0 || d.Amount < least {
 			least = d.Amount
 		}
 	}
 	if rest <= least/2 {
-		return nil, nil
+		return nil, due, nil
 	}
-	next, err := t.anew(ctx, j, o)
+	next, err = t.anew(ctx, j, o)
 	if err == nil {
 		err = next.s.to(SweepNew, OnPlan)
 	}
 	if err != nil {
-		return nil, err
+		return nil, due, err
 	}
 	next.note.Amount = 0 // read at the first look
-	return next.rows(next.s.Created), nil
+	return next, next.s.Created, nil
 }
 
 // anew is a sweep of the same deposits that follows one whose transaction is at its end. It
@@ -307,7 +310,7 @@ func (t *Treasury) anew(ctx context.Context, j *job, o outgoing.Outcome) (*job, 
 	if err != nil {
 		return nil, err
 	}
-	next := &job{s: j.s, note: j.note}
+	next := &job{s: j.s, note: j.note, told: SweepNote{Alerted: j.note.Alerted}}
 	first, _, _ := strings.Cut(j.row.ID, replacing)
 	next.row.ID = freeID(first, others)
 	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = "", 0, "", "", t.cfg.Now()

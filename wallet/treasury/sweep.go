@@ -63,6 +63,8 @@ type job struct {
 	s    Sweep
 	note SweepNote
 	was  storage.Row // the note's row; Version 0 where there is none yet
+	from SweepState  // as it is stored; "" where it is new
+	told SweepNote   // as it is stored
 	// until is when half of the lease is over.
 	until time.Time
 }
@@ -74,6 +76,7 @@ func (t *Treasury) job(ctx context.Context, row storage.Row) (*job, error) {
 	var err error
 	j.note, j.was, _, err = SweepNotes.One(ctx, t.cfg.Store, storage.Network(j.s.Network), row.ID)
 	j.note.Tenant, j.note.Address, j.note.Currency = j.s.Tenant, j.s.Address, j.s.Currency
+	j.stored()
 	return j, err
 }
 
@@ -277,7 +280,9 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 			}
 			j.note.DueBelow = -1
 		}
-		c.Put = append(c.Put, j.rows(due)...)
+		if err := t.write(&c, j, due); err != nil {
+			return err
+		}
 	}
 	return storage.CommitOne(ctx, t.cfg.Store, c)
 }
@@ -384,6 +389,7 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 	}
 	j.row.Version++
 	j.was.Version++
+	j.stored()
 	return t.send(ctx, j)
 }
 
@@ -536,8 +542,10 @@ func (t *Treasury) sponsored(in chain.Intent) bool {
 
 // put stores a sweep and its note; the claim's version is the fence.
 func (t *Treasury) put(ctx context.Context, j *job, due time.Time, with ...storage.Row) error {
-	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
-		ID: fmt.Sprintf("%s/v%d", j.row.ID, j.row.Version), Partition: storage.Network(j.s.Network),
-		Put: append(j.rows(due), with...),
-	})
+	c := storage.Change{ID: fmt.Sprintf("%s/v%d", j.row.ID, j.row.Version), Partition: storage.Network(j.s.Network)}
+	if err := t.write(&c, j, due); err != nil {
+		return err
+	}
+	c.Put = append(c.Put, with...)
+	return storage.CommitOne(ctx, t.cfg.Store, c)
 }

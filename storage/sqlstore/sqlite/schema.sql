@@ -1,4 +1,4 @@
--- All migrations up to 0022_consumers.
+-- All migrations up to 0023_lacking.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -514,7 +514,7 @@ CREATE TABLE cryptopay_gas_floats (
   "due" INTEGER NOT NULL,
   "asset" TEXT NOT NULL,
   "reserved" INTEGER NOT NULL,
-  "in_flight" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "in_flight" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "lacking" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_gas_floats_due ON cryptopay_gas_floats (due, part, id) WHERE due > 0;
