@@ -12,12 +12,14 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -212,7 +214,43 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 		}
 		s.Chains = append(s.Chains, c)
 	}
+	if end {
+		s.Houses = append(s.Houses, r.house(storage.System))
+		for _, n := range r.chains {
+			s.Houses = append(s.Houses, r.house(storage.Network(string(n.name))))
+		}
+	}
 	return s, nil
+}
+
+// house reads what a partition has that is of no merchant.
+func (r *run) house(p storage.Partition) judge.House {
+	h := judge.House{ID: string(p), States: map[string]string{}}
+	for _, row := range r.find(outgoing.Halts.Table, p) {
+		for _, halt := range outgoing.Halts.Value(row).Halts {
+			h.States[operatorsHalt(halt.Currency, halt.Tenant)] = judge.Halted
+		}
+	}
+	if p == storage.System {
+		return h
+	}
+	for _, row := range r.find(treasury.Sweeps.Table, p) {
+		h.States[row.ID] = string(treasury.Sweeps.Value(row).State)
+	}
+	for _, row := range r.find(outgoing.Intents.Table, p) {
+		if v := outgoing.Intents.Value(row); v.Purpose == chain.ForGas || v.Purpose == chain.ForCancel {
+			h.States[row.ID] = string(v.State)
+		}
+	}
+	for _, row := range r.find(incoming.Cursors.Table, p) {
+		if incoming.Cursors.Value(row).Halted != "" {
+			h.States[ownHalt("")] = judge.Halted
+		}
+	}
+	for _, row := range r.find(incoming.AssetHalts.Table, p) {
+		h.States[ownHalt(row.ID)] = judge.Halted
+	}
+	return h
 }
 
 // rest reads which coins a merchant is told to wait on deposit addresses, and what its hot

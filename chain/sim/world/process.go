@@ -15,13 +15,16 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/sim/world/internal/judge"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -181,6 +184,14 @@ func (r *run) hear(_ context.Context, _ stream.Tx, e stream.Event) error {
 		t.From, t.To = string(b.From), string(b.To)
 	case wallet.TransferChanged: // made and ended in one
 		t.To = string(b.To)
+	case treasury.SweepChanged:
+		t.From, t.To = string(b.From), string(b.To)
+	case outgoing.OrderChanged:
+		t.From, t.To = string(b.From), string(b.To)
+	case outgoing.HaltChanged:
+		t.Object, t.Halt, t.To = operatorsHalt(b.Currency, b.Tenant), true, haltedOr(b.Halted)
+	case incoming.HaltChanged:
+		t.Object, t.Halt, t.To = ownHalt(b.Currency), true, haltedOr(b.Halted)
 	case payment.DepositChanged:
 		if b.Booking == payment.InSuspense {
 			t.Suspense = b.DepositID
@@ -188,6 +199,20 @@ func (r *run) hear(_ context.Context, _ stream.Tx, e stream.Event) error {
 	}
 	r.outside.judge.Heard(t)
 	return nil
+}
+
+// How halts are named to the judge.
+func operatorsHalt(currency, tenant string) string {
+	return "the operators' halt of " + currency + "/" + tenant
+}
+
+func ownHalt(currency string) string { return "the library's halt of " + currency }
+
+func haltedOr(halted bool) string {
+	if halted {
+		return judge.Halted
+	}
+	return judge.Lifted
 }
 
 func (p *process) registry() *chain.Registry {

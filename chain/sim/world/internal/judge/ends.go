@@ -36,6 +36,9 @@ func (j *Judge) ends(s *Scene) {
 		j.listened(s, shop)
 		j.setAside(s, shop)
 	}
+	for i := range s.Houses {
+		j.listenedTo(s, &s.Houses[i])
+	}
 	for i := range s.Chains {
 		j.reconcile(s, &s.Chains[i])
 		j.synced(s, &s.Chains[i])

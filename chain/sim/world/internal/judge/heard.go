@@ -2,12 +2,26 @@ package judge
 
 // Told is an event that the host's consumer was handed.
 type Told struct {
-	Shop     string
+	Shop     string // or the partition of what is of no merchant
 	Number   int64
 	Object   string
 	From, To string // of a change of status, else ""
 	Suspense string // the deposit that stands in suspense by it, "" = none does
+	Halt     bool   // it is no step of a machine: From says nothing
 }
+
+// House is what is of no merchant in one partition: sweeps, orders of the house's own, and
+// halts, each with its state.
+type House struct {
+	ID     string
+	States map[string]string // of halts those alone that stand: Halted
+}
+
+// Halted and Lifted are the states of a halt.
+const (
+	Halted = "halted"
+	Lifted = "lifted"
+)
 
 // heard is what the host heard of one merchant.
 type heard struct {
@@ -42,7 +56,7 @@ func (j *Judge) Heard(t Told) {
 	if t.From == t.To {
 		return
 	}
-	if t.From != "" && h.states[t.Object] != t.From || t.From == "" && h.states[t.Object] != "" {
+	if !t.Halt && (t.From != "" && h.states[t.Object] != t.From || t.From == "" && h.states[t.Object] != "") {
 		note(t.Object + " was " + h.states[t.Object] + " and is told to go from " + t.From + " to " + t.To)
 	}
 	h.states[t.Object] = t.To
@@ -67,5 +81,22 @@ func (j *Judge) listened(s *Scene, shop *Shop) {
 	}
 	for i := range shop.Transfers {
 		ask(shop.Transfers[i].ID, shop.Transfers[i].Status)
+	}
+}
+
+// listenedTo is I27-house.
+func (j *Judge) listenedTo(s *Scene, house *House) {
+	calm := !s.Weather.Restored && !s.Weather.Lossy
+	h := j.hosts[house.ID]
+	if h == nil {
+		h = &heard{}
+	}
+	j.ask("I27-house", calm && h.last > 1, h.wrong == "", "of %s the host heard %d events: %s", house.ID, h.last, h.wrong)
+	for _, id := range sorted(house.States) {
+		j.ask("I27-house", calm, h.states[id] == house.States[id], "%s of %s is %q, and the host heard last that it is %q", id, house.ID, house.States[id], h.states[id])
+	}
+	for _, id := range sorted(h.states) {
+		_, there := house.States[id]
+		j.ask("I27-house", calm, there || h.states[id] == Lifted, "the host heard last that %s of %s is %q, and there is none", id, house.ID, h.states[id])
 	}
 }

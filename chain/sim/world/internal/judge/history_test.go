@@ -177,7 +177,8 @@ func (h *history) chain() *Chain { return &h.scene.Chains[0] }
 func good() *history {
 	h := &history{paid: map[string]Ask{}, betrayed: map[string]bool{"": true, "a second payout": true}}
 	h.scene = Scene{
-		Now: at(3000), End: true, Calm: 25 * time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true, Aged: true, Fresh: "USDTX"},
+		Houses: []House{{ID: "network/X", States: map[string]string{"s1": "done"}}},
+		Now:    at(3000), End: true, Calm: 25 * time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true, Aged: true, Fresh: "USDTX"},
 		Prices: map[string]decimal.Decimal{"USDT": dec("1"), "X": dec("2")},
 		Quoted: map[string][]decimal.Decimal{"USDT": {dec("1")}, "X": {dec("2")}},
 		Risen:  map[string]bool{"w1": true}, Sieged: map[string]bool{"w3": true}, Edited: map[string]Edit{"w3": {Thief: "thief", Named: true}},
@@ -430,4 +431,8 @@ func (h *history) hear(j *Judge) {
 	for _, t := range h.shop().Transfers {
 		told(t.ID, t.Status)
 	}
+	j.Heard(Told{Shop: "network/X", Number: 1, Object: "s1", To: "new"})
+	j.Heard(Told{Shop: "network/X", Number: 2, Object: "s1", From: "new", To: "done"})
+	j.Heard(Told{Shop: "network/X", Number: 3, Object: "halt", To: Halted, Halt: true})
+	j.Heard(Told{Shop: "network/X", Number: 4, Object: "halt", To: Lifted, Halt: true})
 }

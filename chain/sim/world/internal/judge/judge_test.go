@@ -74,6 +74,7 @@ var breaks = map[string]func(h *history){
 	"I16":          func(h *history) { h.hooks[0].Shop = "b" },
 	"I27":          func(h *history) { h.shop().Sent[1].Seq = 3 },
 	"I27-host":     func(h *history) { h.deaf = true },
+	"I27-house":    func(h *history) { h.scene.Houses[0].States["halt"] = Halted },
 	"I27-waiting":  func(h *history) { h.withhold("withdrawal_waiting") },
 	"I27-deposits": func(h *history) { h.withhold("payment_deposit") },
 	"merged": func(h *history) {

@@ -62,6 +62,7 @@ type Scene struct {
 	// Halted are the coins whose payouts the library has halted.
 	Halted map[string]bool
 	Shops  []Shop
+	Houses []House // of each network, and of the system; at the end
 	Chains []Chain
 	Prices map[string]decimal.Decimal   // in USD, by token
 	Quoted map[string][]decimal.Decimal // every price that was ever given

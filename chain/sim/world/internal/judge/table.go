@@ -84,6 +84,7 @@ var aboutWebhooks = []Promise{
 	{ID: "I16", Rule: "Nothing of one merchant's is told to another, or can be reached by him."},
 	{ID: "I27", Rule: "Every change of state of a payment, a withdrawal or a transfer is one event of its object, told or waiting to be, numbered in order: they lead from its first state to the present one, each taken once."},
 	{ID: "I27-host", Rule: "A consumer of the host hears of every change of state of a payment, a withdrawal and a transfer, in order, with nothing left out: what it heard last is what is shown."},
+	{ID: "I27-house", Rule: "A consumer of the host hears of every change of state of a sweep, of an order of the house's own and of a halt, in the order of its network, with nothing left out: what it heard last is what is stored."},
 	{ID: "I27-waiting", Rule: "withdrawal_waiting tells that a withdrawal waits, for what and since when, and that it waits no more."},
 	{ID: "I27-deposits", Rule: "payment_deposit tells of every deposit that is seen, final, late, of the wrong asset, or gone.", Open: "event-payment_deposit", Why: "There is no such event: deposit_received tells once that a deposit counts for a payment."},
 	{ID: "merged", Rule: "deposit_merged is one event per deposit."},

@@ -48,7 +48,7 @@ var treasuryOmissions = []Bug{
 	{
 		ID: "omit-treasury-sweep-again", File: "wallet/treasury/landed.go",
 		Old: `		case o.Purpose == chain.ForSweep && s.State != SweepReplaced && dead:
-			if more, err = t.again(ctx, j, o); err != nil {
+			if next, then, err = t.again(ctx, j, o); err != nil {
 				return storage.Change{}, err
 			}
 `,

@@ -69,7 +69,7 @@ func (b *Bug) Overlay(root, dir string) (string, error) {
 
 // All lists every bug: those for the worlds by package, the omissions, then the removals.
 func All() []Bug {
-	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, Omissions(), Removals())
+	return slices.Concat(ledgerBugs, storageBugs, incomingBugs, outgoingBugs, paymentBugs, withdrawalBugs, walletBugs, webhookBugs, houseBugs, Omissions(), Removals())
 }
 
 // Omissions are lines that are missing, see docs/evidence/omissions.md. Each names the test that
