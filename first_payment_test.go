@@ -155,6 +155,7 @@ func TestConfigIsNeededWhereItIsUsed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, without.Step(ctx), "nothing that it lacks is asked for")
 	require.NotContains(t, log.String(), "missing")
+	require.Equal(t, cryptopay.OK, partOf(t, without.Health(ctx), "rates").State, "it prices nothing")
 
 	missing := func(field, what string, err error) {
 		t.Helper()
