@@ -21,10 +21,13 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
+
+// abilitySuspense says that every process also counts what is in suspense.
+const abilitySuspense outgoing.Ability = "suspense_counters"
 
 // abilityRows turns on what is not on yet.
 func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {

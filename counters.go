@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
@@ -16,17 +17,47 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// tallies are what is counted of every tenant, beside the entries of its wallets.
-var tallies = []*tally.Tally{payment.Tally, withdrawal.Tally, wallet.Tally}
+// tallies are what is counted of every tenant, beside the entries of its wallets, and the
+// abilities that say since when every process does.
+var tallies = []struct {
+	*tally.Tally
+	since outgoing.Ability
+}{
+	{payment.Tally, abilityCounters},
+	{withdrawal.Tally, abilityCounters},
+	{wallet.Tally, abilityCounters},
+	{payment.SuspenseTally, abilitySuspense},
+}
+
+func allTallies() (list []*tally.Tally) {
+	for _, t := range tallies {
+		list = append(list, t.Tally)
+	}
+	return list
+}
+
+// counted lists the tallies that every process counts. all says that this is each of them.
+func (a *App) counted(ctx context.Context) (list []*tally.Tally, all bool, err error) {
+	for _, t := range tallies {
+		on, err := a.able(ctx, t.since)
+		if err != nil {
+			return nil, false, err
+		}
+		if on {
+			list = append(list, t.Tally)
+		}
+	}
+	return list, len(list) == len(tallies), nil
+}
 
 // marks are the rows by which a new tenant's counters hold from its first Change on. While
 // processes may run that do not count there are none.
 func (a *App) marks(ctx context.Context) ([]storage.Row, error) {
-	on, err := a.able(ctx, abilityCounters)
-	if err != nil || !on {
+	list, _, err := a.counted(ctx)
+	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	return tally.Mark(tallies...), nil
+	return tally.Mark(list...), nil
 }
 
 // ErrNotUpgraded reports that Recount was called while processes may run that do not count
@@ -52,7 +83,11 @@ func (a *App) Recount(ctx context.Context, tenant string) ([]tally.Difference, e
 func (a *App) recount(ctx context.Context, p storage.Partition) ([]tally.Difference, error) {
 	var out []tally.Difference
 	var unread storage.RowErrors
-	for _, t := range tallies {
+	list, _, err := a.counted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range list {
 		found, err := t.Recount(ctx, a.cfg.Store, p, a.cfg.NewID)
 		out = append(out, found...)
 		if err = unread.Take(err); err != nil {
@@ -65,7 +100,7 @@ func (a *App) recount(ctx context.Context, p storage.Partition) ([]tally.Differe
 		return out, err
 	}
 	return out, storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		missing, err := a.unmarked(ctx, p)
+		missing, err := a.unmarked(ctx, p, list)
 		if err != nil || len(missing) == 0 {
 			return storage.Change{}, err
 		}
@@ -73,9 +108,9 @@ func (a *App) recount(ctx context.Context, p storage.Partition) ([]tally.Differe
 	})
 }
 
-// unmarked are the markers that a tenant does not have yet.
-func (a *App) unmarked(ctx context.Context, p storage.Partition) ([]storage.Row, error) {
-	all := tally.Mark(tallies...)
+// unmarked are the markers of tallies that a tenant does not have yet.
+func (a *App) unmarked(ctx context.Context, p storage.Partition, list []*tally.Tally) ([]storage.Row, error) {
+	all := tally.Mark(list...)
 	ids := make([]string, len(all))
 	for i := range all {
 		ids[i] = all[i].ID
@@ -112,7 +147,8 @@ func (c *counting) step(ctx context.Context) (int, error) {
 	if c.done || now.Before(c.rest) {
 		return 0, nil
 	}
-	if on, err := c.a.able(ctx, abilityCounters); err != nil || !on {
+	list, all, err := c.a.counted(ctx)
+	if err != nil || !all {
 		c.rest = now.Add(countersEvery)
 		return 0, err
 	}
@@ -124,7 +160,7 @@ func (c *counting) step(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var keys []storage.Key
-	marks := tally.Mark(tallies...)
+	marks := tally.Mark(list...)
 	for _, t := range tenants {
 		for _, m := range marks {
 			keys = append(keys, storage.Key{Partition: storage.Tenant(t.ID), ID: m.ID})

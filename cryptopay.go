@@ -245,6 +245,7 @@ func (a *App) domains() (err error) {
 	p.Notify = counted(a, kindOfAlert, p.Notify)
 	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
+	p.Wanted = a.wanted
 	p.CheckAddresses = func(ctx context.Context, tenant string, list []payment.Payment) (map[string]error, error) {
 		return a.alteredPayments(ctx, tenant, list, a.Addresses.Ours)
 	}

@@ -162,7 +162,7 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 			return err
 		},
 		func() (err error) { r.Gas, err = a.gas(ctx, p); return err },
-		func() (err error) { r.Counters, err = book.Verify(ctx, a.cfg.Store, p, tallies...); return err },
+		func() (err error) { r.Counters, err = book.Verify(ctx, a.cfg.Store, p, allTallies()...); return err },
 		func() error {
 			_, err := a.cfg.Store.Rows(ctx, wallet.TenantRows.Table, storage.Keys(storage.System, tenant)...)
 			return err
@@ -255,7 +255,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 		stated  func(storage.Row) ledger.Amount
 	}{
 		{ofPayment, payment.Payments.Table, payment.Tally, func(row storage.Row) ledger.Amount { return payment.Payments.Value(row).Net }},
-		{ofDeposit, payment.Deposits.Table, nil, func(row storage.Row) ledger.Amount {
+		{ofDeposit, payment.Deposits.Table, payment.SuspenseTally, func(row storage.Row) ledger.Amount {
 			if v := payment.Deposits.Value(row); v.Booking == payment.Resolved {
 				return v.Amount
 			}
@@ -275,9 +275,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 		}},
 	} {
 		err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: of.table, Partition: p}, func(row storage.Row) error {
-			if of.counted != nil {
-				book.Row(of.counted, row)
-			}
+			book.Row(of.counted, row)
 			check(of.kind, row.ID, of.stated(row))
 			return nil
 		}))

@@ -115,6 +115,14 @@ func (p payouts) cancel(ctx context.Context, n chain.Network, id string) (bool, 
 	return p.a.Treasury.Cancel(ctx, n, id)
 }
 
+// wanted says whether anybody gets webhooks of a type: a Notifier of the host's own gets all.
+func (a *App) wanted(ctx context.Context, tenant, eventType string) (bool, error) {
+	if a.cfg.Notifier != nil {
+		return true, nil
+	}
+	return a.Webhooks.Wants(ctx, tenant, eventType)
+}
+
 // pendingPayments says whether an open payment will credit a wallet.
 func (a *App) pendingPayments(ctx context.Context, tenant, id string) (bool, error) {
 	n, err := a.cfg.Store.Count(ctx, storage.Query{

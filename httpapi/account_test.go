@@ -326,6 +326,8 @@ var sampleFields = map[string]string{
 	"withdrawal_status_update": "withdrawal_id string, status string, previous_status string, amount string, currency string, address string, " +
 		"transaction_hash string, network_fee string, custom_id string, metadata object",
 	"withdrawal_waiting": "withdrawal_id string, waiting_reason string, waiting_since string, currency string, amount string, metadata object",
+	"payment_deposit": "deposit_id string, transaction_id string, amount string, currency string, transaction_hash string, status string, previous_status string, " +
+		"role string, confirmations number, required_confirmations number, timestamp string, metadata object",
 	"transfer_status_update": "transfer_id string, wallet_id string, external_id string, transfer_type string, currency string, amount string, status string, " +
 		"error null, callback_url null, created_at string, updated_at string, completed_at string, previous_status string, metadata object",
 }

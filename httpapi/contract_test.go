@@ -98,6 +98,11 @@ var endpoints = []documented{
 	{"GET", "/user/webhooks/", rw, 200},
 	{"POST", "/user/webhooks/test/", rw, 200},
 	{"GET", "/user/fees/", "admin", 200},
+	{"GET", "/payments/{id}/deposits/", rw, 200},
+	{"GET", "/suspense/", rw + "+admin", 200},
+	{"POST", "/suspense/{id}/resolve/", "admin", 200},
+	{"GET", "/webhooks/deliveries/", rw, 200},
+	{"POST", "/webhooks/deliveries/{id}/resend/", rw, 202},
 	{"GET", "/status/", "", 200},
 	{"GET", "/maintenance/", "", 200},
 }

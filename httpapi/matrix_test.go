@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -247,6 +248,16 @@ func (w *world) stranger() foreign {
 	require.NoError(w.t, err)
 	app, secret, err := w.auth.CreateApp(ctx, auth.NewApp{Tenant: f.tenant, Name: "canary-app"})
 	require.NoError(w.t, err)
+	w.transfer("USDCERC20", p.Address, "3")
+	w.mine(30)
+	lost, err := w.app.Payments.Suspense(ctx, f.tenant, 10, 0)
+	require.NoError(w.t, err)
+	require.Len(w.t, lost, 1)
+	told, _, err := w.app.Webhooks.Log(ctx, f.tenant, webhook.LogFilter{})
+	require.NoError(w.t, err)
+	require.NotEmpty(w.t, told)
+	f.ids["suspense_id"] = []string{strings.ReplaceAll(lost[0].ID, "/", "~"), strings.ReplaceAll(lost[0].ID, "/", "%2F")}
+	f.ids["delivery_id"] = []string{strings.ReplaceAll(told[0].ID, "/", "~")}
 	f.ids["transaction_id"] = []string{p.ID}
 	f.ids["withdrawal_id"] = []string{v.ID}
 	f.ids["wallet_id"] = []string{wallet.ID, "canary-external", fmt.Sprint(wallet.Number)}
@@ -422,4 +433,5 @@ func (c *contract) sampleQuery(r httpapi.Route) string {
 var usual = map[string]any{
 	"amount": "5", "currency": "USDTERC20", "name": "name", "event_type": "payment_status_update",
 	"currency_from": "USD", "currency_to": "USDTERC20",
+	"action": "credit", "reason": "a reason",
 }

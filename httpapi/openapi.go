@@ -207,6 +207,7 @@ func (d *reference) describeEvents() {
 		{webhook.DepositMerged, "DepositMerged", "A deposit was forwarded to the treasury.", reflect.TypeFor[payment.DepositMerged]()},
 		{webhook.WithdrawalStatusUpdate, "WithdrawalStatusUpdate", "A withdrawal's status changed.", reflect.TypeFor[withdrawal.Update]()},
 		{webhook.WithdrawalWaiting, "WithdrawalWaiting", "Why a withdrawal waits has changed; null when it waits no more. Sent only where enabled_events names it.", reflect.TypeFor[withdrawal.WaitingUpdate]()},
+		{webhook.PaymentDeposit, "PaymentDeposit", "A deposit was seen, is final, or is gone, whether it counts or not; previous_status is null where it was not known. Sent only where enabled_events names it.", reflect.TypeFor[payment.DepositUpdate]()},
 		{webhook.TransferStatusUpdate, "TransferStatusUpdate", "A wallet transfer's status changed.", reflect.TypeFor[wallet.Update]()},
 	} {
 		data := &schema{Types: "object", Properties: map[string]*schema{}}

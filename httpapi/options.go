@@ -64,13 +64,14 @@ type Limits struct {
 	HistoryPerMinute    int // unified history, per token or API key
 	HistoryPerHour      int
 	WebhookTestsPerHour int // per tenant: they make this service send requests
+	ResendsPerHour      int // of webhooks, per tenant: likewise
 }
 
 // DefaultLimits are the documented ones.
 func DefaultLimits() Limits {
 	return Limits{
 		TokenPerMinute: 20, PerHour: 1000, TenantPerHour: 20_000, PaymentsPerHour: 100,
-		HistoryPerMinute: 100, HistoryPerHour: 1000, WebhookTestsPerHour: 60,
+		HistoryPerMinute: 100, HistoryPerHour: 1000, WebhookTestsPerHour: 60, ResendsPerHour: 600,
 	}
 }
 

@@ -246,6 +246,30 @@ type listPaymentsInput struct {
 	Currency   string `query:"currency"`
 	Blockchain string `query:"blockchain"`
 	Token      string `query:"token"`
+	OrderID    string `query:"order_id" rule:"max=100"`
+	CustomID   string `query:"custom_id" rule:"max=64"`
+	DateFrom   string `query:"date_from" about:"Created at or after it: a datetime, or a date."`
+	DateTo     string `query:"date_to" about:"Created at or before it: a datetime, or a date, which is meant whole."`
+}
+
+// paymentFilter reads the query; the error names everything that is wrong with it.
+func (h *Handler) paymentFilter(in listPaymentsInput) (payment.Filter, error) {
+	f := payment.Filter{
+		Status: payment.Status(in.Status), Currency: in.Currency, Blockchain: in.Blockchain, Token: in.Token,
+		OrderID: in.OrderID, CustomID: in.CustomID, Limit: in.Limit, Offset: in.Offset,
+	}
+	var wrong fields
+	f.From, f.Before, wrong = period(in.DateFrom, in.DateTo)
+	wrong.merge(h.app.Payments.CheckFilter(f))
+	if len(wrong) > 0 {
+		return f, &invalidError{Fields: wrong}
+	}
+	return f, nil
+}
+
+func (h *Handler) checkPaymentFilter(_ context.Context, _ *Call, in listPaymentsInput) error {
+	_, err := h.paymentFilter(in)
+	return err
 }
 
 type paymentsView struct {
@@ -257,9 +281,11 @@ type paymentsView struct {
 }
 
 func (h *Handler) listPayments(ctx context.Context, c *Call, in listPaymentsInput) (paymentsView, error) {
-	page, count, total, err := h.app.Payments.List(ctx, c.Tenant(), payment.Filter{
-		Status: payment.Status(in.Status), Currency: in.Currency, Blockchain: in.Blockchain, Token: in.Token, Limit: in.Limit, Offset: in.Offset,
-	})
+	f, err := h.paymentFilter(in)
+	if err != nil {
+		return paymentsView{}, err
+	}
+	page, count, total, err := h.app.Payments.List(ctx, c.Tenant(), f)
 	view := paymentsView{Count: count, Total: total, Offset: in.Offset, Limit: in.Limit, Results: make([]paymentItem, 0, len(page))}
 	if err != nil {
 		return view, err

@@ -45,6 +45,7 @@ const (
 	LimitPayment LimitClass = "payment" // and payments created
 	LimitHistory LimitClass = "history" // the unified history's own
 	LimitTest    LimitClass = "test"    // and webhook tests
+	LimitResend  LimitClass = "resend"  // and webhooks that are delivered again
 	LimitReport  LimitClass = "report"  // and one at a time per tenant, in this process
 )
 

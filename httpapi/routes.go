@@ -92,7 +92,7 @@ func (h *Handler) table() []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/payments/", Name: "listPayments", Group: "Payments", About: "Lists payments, newest first.",
-			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listPayments),
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: checked(h.listPayments, h.checkPaymentFilter),
 		},
 		{
 			Method: http.MethodPost, Path: "/payments/status/", Name: "getPayment", Group: "Payments", About: "Returns one payment.",
@@ -113,6 +113,22 @@ func (h *Handler) table() []Route {
 		{
 			Method: http.MethodPost, Path: "/payments/{transaction_id}/cancel/", Name: "cancelPayment", Group: "Payments", About: "Ends a payment for which nothing has come.",
 			Policy: merchant, Status: http.StatusOK, Writes: true, Errors: []Failure{notFound, invalidState}, do: endpoint(h.cancelPayment),
+		},
+
+		{
+			Method: http.MethodGet, Path: "/payments/{transaction_id}/deposits/", Name: "listDeposits", Group: "Payments", About: "Lists what came to a payment's address, whether it counts or not, oldest first.",
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, notFound}, do: endpoint(h.listDeposits),
+		},
+
+		// What came otherwise: suspense.go
+		{
+			Method: http.MethodGet, Path: "/suspense/", Name: "listSuspense", Group: "Suspense", About: "Lists money that came late, in another asset or for no payment, newest first.",
+			Policy: Policy{Access: Bearer, Scopes: both, Roles: admins, Limit: LimitAPI, Style: Standard}, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listSuspense),
+		},
+		{
+			Method: http.MethodPost, Path: "/suspense/{suspense_id}/resolve/", Name: "resolveSuspense", Group: "Suspense", About: "Decides about such money: credit gives it to a wallet, ignore leaves it where it is. refund is not available yet.",
+			Policy: Policy{Access: Bearer, Scopes: []auth.Scope{auth.Admin}, Limit: LimitAPI, Style: Standard}, Status: http.StatusOK, Writes: true,
+			Errors: []Failure{invalidRequest, notFound, invalidState}, do: checked(h.resolveSuspense, h.checkResolve),
 		},
 
 		// Withdrawals: withdrawals.go, addresses.go
@@ -274,6 +290,15 @@ func (h *Handler) table() []Route {
 			Method: http.MethodPost, Path: "/user/webhooks/test/", Name: "testWebhooks", Group: "Account", About: "Sends a sample event to the webhook URL at once.",
 			Policy: Policy{Access: Bearer, Scopes: both, Limit: LimitTest, Style: Standard}, Status: http.StatusOK,
 			Errors: []Failure{invalidRequest, invalidURL}, do: endpoint(h.testWebhooks),
+		},
+		{
+			Method: http.MethodGet, Path: "/webhooks/deliveries/", Name: "listDeliveries", Group: "Account", About: "Lists webhooks with how far their delivery is, newest first. The log goes back over the newest 1,000 of each status.",
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listDeliveries),
+		},
+		{
+			Method: http.MethodPost, Path: "/webhooks/deliveries/{delivery_id}/resend/", Name: "resendDelivery", Group: "Account", About: "Delivers a webhook again, under the same id.",
+			Policy: Policy{Access: Bearer, Scopes: both, Limit: LimitResend, Style: Standard}, Status: http.StatusAccepted, Writes: true,
+			Errors: []Failure{notFound}, do: endpoint(h.resendDelivery),
 		},
 		{
 			Method: http.MethodGet, Path: "/user/fees/", Name: "getFees", Group: "Account", About: "Lists the platform fees earned, by currency.",

@@ -65,6 +65,15 @@ func sample(eventType string, now time.Time) any {
 		}{withdrawal.WaitingUpdate{
 			WithdrawalID: sampleWithdrawal, WaitingReason: &reason, WaitingSince: &at, Currency: sampleCurrency, Amount: sampleAmount,
 		}, testMark{true}}
+	case webhook.PaymentDeposit:
+		id, before := samplePayment, payment.ShownSeen
+		return struct {
+			payment.DepositUpdate
+			Metadata testMark `json:"metadata"`
+		}{payment.DepositUpdate{
+			DepositID: sampleDeposit, TransactionID: &id, Amount: sampleAmount, Currency: sampleCurrency, TransactionHash: sampleHash,
+			Status: payment.ShownFinal, PreviousStatus: &before, Role: payment.ShownCounted, Confirmations: 12, RequiredConfirmations: 12, Timestamp: at,
+		}, testMark{true}}
 	case webhook.TransferStatusUpdate:
 		return struct {
 			wallet.Update

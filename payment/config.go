@@ -103,6 +103,9 @@ type Config struct {
 	// Minimums are asked beside each currency's own minimum; the greater counts.
 	// Defaults to none.
 	Minimums Minimums
+	// Wanted says whether anybody gets webhooks of a type of a tenant's. It is asked for
+	// payment_deposit alone: each deposit makes several. Defaults to yes.
+	Wanted func(ctx context.Context, tenant, eventType string) (bool, error)
 	// PriceCurrencies are the fiat currencies that prices may be in. Defaults to
 	// USD, EUR and GBP.
 	PriceCurrencies []string
@@ -159,6 +162,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Minimums == nil {
 		c.Minimums = func(context.Context, ...*chain.Currency) (map[string]ledger.Amount, error) { return nil, nil }
+	}
+	if c.Wanted == nil {
+		c.Wanted = func(context.Context, string, string) (bool, error) { return true, nil }
 	}
 	if c.NetworkFee == nil {
 		c.NetworkFee = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, nil }

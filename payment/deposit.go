@@ -129,7 +129,7 @@ func (x *decision) assign(e *entry, s *incoming.Sighting, wasLive bool) {
 		} else {
 			d.Role = x.lateRole()
 		}
-	case d.Role == RoleUnmatched && d.Booking == Unbooked && x.turnsOut(d, s):
+	case (d.Role == RoleUnmatched || d.Role == RoleStray) && d.Booking == Unbooked && x.turnsOut(d, s):
 		d.Role = RoleInTime
 	}
 }
@@ -169,7 +169,7 @@ func (x *decision) uncounted(d *Deposit, s *incoming.Sighting, c *chain.Currency
 	case s.Amount == 0 || s.Exact.LessThan(c.Dust):
 		return RoleDust
 	case x.p.ID == "":
-		return RoleUnmatched
+		return RoleStray
 	case s.Unproven:
 		return RoleUnproven
 	case s.Currency != x.p.Currency:

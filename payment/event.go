@@ -3,6 +3,7 @@ package payment
 import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
@@ -67,6 +68,23 @@ type DepositMerged struct {
 	MergeTransactionHash string `json:"merge_transaction_hash"`
 	NetworkFee           string `json:"network_fee"`
 	Timestamp            string `json:"timestamp"`
+}
+
+// DepositUpdate is the data of payment_deposit. TransactionID is null where no payment has
+// the address, PreviousStatus where the deposit was not known. Status and PreviousStatus are
+// ShownSeen, ShownFinal or ShownGone, Role is one of the other Shown… constants.
+type DepositUpdate struct {
+	DepositID             string  `json:"deposit_id"`
+	TransactionID         *string `json:"transaction_id"`
+	Amount                string  `json:"amount"`
+	Currency              string  `json:"currency"`
+	TransactionHash       string  `json:"transaction_hash"`
+	Status                string  `json:"status"`
+	PreviousStatus        *string `json:"previous_status"`
+	Role                  string  `json:"role"`
+	Confirmations         int64   `json:"confirmations"`
+	RequiredConfirmations int64   `json:"required_confirmations"`
+	Timestamp             string  `json:"timestamp"`
 }
 
 const cryptoPlaces = 8
@@ -134,4 +152,38 @@ func (x *decision) merged(e *entry) error {
 		FromAddress: d.From, ToAddress: d.Address, TransactionHash: d.Tx,
 		MergeTransactionHash: d.ForwardTx, NetworkFee: d.ForwardFee, Timestamp: webhook.Timestamp(x.now),
 	})
+}
+
+// shows reports whether what merchants see of a deposit has changed. Nothing is shown of
+// dust, of unlisted tokens and of impossible amounts that were never anything else.
+func (e *entry) shows() bool {
+	d, was := &e.d, &e.was
+	silent := d.Role == RoleDust || d.Role == RoleUnlisted || d.Role == RoleQuarantined
+	return (!silent || d.Told > 0) && (!e.known() || d.ShownStatus() != was.ShownStatus() || d.ShownRole() != was.ShownRole())
+}
+
+// known reports whether merchants could have been told of the deposit before.
+func (e *entry) known() bool { return e.was.Role != "" && e.was.Role != RoleUnlisted }
+
+// depositEvent is the payment_deposit of a deposit that shows something new. A callback of
+// the payment's own gets its statuses alone, so this has none.
+func (x *decision) depositEvent(e *entry) (storage.Row, error) {
+	d, was := &e.d, &e.was
+	c := x.currency(d.Currency)
+	u := DepositUpdate{
+		DepositID: d.ID, Amount: shownAmount(d, c), Currency: d.Currency, TransactionHash: d.Tx, Status: d.ShownStatus(),
+		Role: d.ShownRole(), Confirmations: d.Confirmations, Timestamp: webhook.Timestamp(d.FirstSeen),
+	}
+	if x.p.ID != "" {
+		u.TransactionID = &x.p.ID
+	}
+	if e.known() {
+		before := was.ShownStatus()
+		u.PreviousStatus = &before
+	}
+	if c != nil {
+		u.RequiredConfirmations = c.Confirmations
+	}
+	d.Told++
+	return webhook.NewEvent(webhook.PaymentDeposit, d.ID, d.Told, "", u, x.now)
 }

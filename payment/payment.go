@@ -109,7 +109,7 @@ var Payments = storage.NewTable[Payment]("payments",
 	storage.Unique("network", "address"),
 	storage.Index("created_at"), storage.Index("status", "created_at"), storage.Index("currency", "created_at"),
 	storage.Across("currency", "status", "created_at"), // Open
-	storage.Short("order_id"),
+	storage.Index("order_id", "created_at"), storage.Index("custom_id", "created_at"),
 )
 
 // Tally counts payments by status as shown, currency, network and token. Its sums are
@@ -144,7 +144,8 @@ const (
 	RoleLate   Role = "late"  // counted under LateCredit
 	RoleAgain  Role = "again" // was credited, taken away by a reorg, and came back later: credited, moves no status
 
-	RoleUnmatched  Role = "unmatched"   // late, cancelled, or no payment had the address
+	RoleUnmatched  Role = "unmatched"   // late, or its payment was cancelled
+	RoleStray      Role = "stray"       // no payment had the address
 	RoleWrongToken Role = "wrong_token" // another listed currency
 	RoleUnproven   Role = "unproven"    // the chain's node cannot prove it
 	RoleExcess     Role = "excess"      // above MaxCreditUSD or MaxDeposits: a person looks at it
@@ -157,7 +158,7 @@ const (
 func (r Role) counted() bool { return r == RoleInTime || r == RoleLate || r == RoleAgain }
 
 func (r Role) suspense() bool {
-	return r == RoleUnmatched || r == RoleWrongToken || r == RoleUnproven || r == RoleExcess
+	return r == RoleUnmatched || r == RoleStray || r == RoleWrongToken || r == RoleUnproven || r == RoleExcess
 }
 
 // Booking says where a deposit's money stands in the ledger.
@@ -171,6 +172,7 @@ const (
 	Reversed   Booking = "reversed"   // a reorg took it away again
 	Resolved   Booking = "resolved"   // from suspense to a wallet, by a person
 	Refunded   Booking = "refunded"   // from suspense back out, by a person
+	Ignored    Booking = "ignored"    // in suspense for good, by a person's word
 	Written    Booking = "writtenoff" // refunded, then taken away by a reorg: the house lost it
 )
 
@@ -216,6 +218,7 @@ type Deposit struct {
 	ForwardTx  string           `db:"forward_tx"`
 	ForwardFee string           `db:"forward_fee"`
 	Merged     bool             `db:"merged"` // deposit_merged was told
+	Told       int64            `db:"told"`   // how many payment_deposit were put in the outbox
 
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`

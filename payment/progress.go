@@ -122,16 +122,3 @@ func (s *Service) Uncounted(ctx context.Context, tenant string, p *Payment) ([]D
 	}
 	return out, nil
 }
-
-// SuspenseReason is why a deposit does not count, as merchants see it: "late",
-// "wrong_asset" or "unmatched".
-func (d *Deposit) SuspenseReason() string {
-	switch d.Role {
-	case RoleUnmatched:
-		return "late"
-	case RoleWrongToken:
-		return "wrong_asset"
-	default:
-		return "unmatched"
-	}
-}

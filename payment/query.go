@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -20,7 +21,11 @@ type Filter struct {
 	Currency   string // combined code
 	Blockchain string // network or its alias
 	Token      string // symbol
-	Limit      int    // 1 to 100; 0 = 20
+	OrderID    string
+	CustomID   string
+	From       time.Time // created then or later
+	Before     time.Time // created before
+	Limit      int       // 1 to 100; 0 = 20
 	Offset     int
 }
 
@@ -72,11 +77,7 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Pay
 	if q.Where, err = s.where(&f); err != nil {
 		return nil, 0, 0, err
 	}
-	count, total, counted, err := s.count(ctx, q, &f)
-	if err == nil && counted {
-		q, err = tally.Page(ctx, s.c.Store, q, q, tally.Range{}, tally.Side{Tally: Tally, Match: s.match(&f)})
-	}
-	if err != nil {
+	if count, total, err = s.count(ctx, &q, &f); err != nil {
 		return nil, 0, 0, err
 	}
 	rows, err := s.c.Store.Find(ctx, q)
@@ -99,20 +100,46 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) (page []Pay
 	return page, count, total, nil
 }
 
-// count says how many payments match a list's query, and how many there are. Where no
-// counters hold yet, it counts rows.
-func (s *Service) count(ctx context.Context, q storage.Query, f *Filter) (count, total int64, counted bool, err error) {
+// count says how many payments match a list's query, and how many there are, and finds the
+// place of a deep page. Where no counters hold yet, and for what the merchant called
+// payments, it counts rows.
+func (s *Service) count(ctx context.Context, q *storage.Query, f *Filter) (count, total int64, err error) {
 	n, counted, err := Tally.Totals(ctx, s.c.Store, q.Partition, s.match(f), nil)
-	if err != nil || counted {
-		return n[0], n[1], counted, err
+	if count, total = n[0], n[1]; err != nil {
+		return 0, 0, err
 	}
-	if total, err = s.c.Store.Count(ctx, storage.Query{Table: Payments.Table, Partition: q.Partition}); err != nil {
-		return 0, 0, false, err
+	if !counted {
+		if total, err = s.c.Store.Count(ctx, storage.Query{Table: Payments.Table, Partition: q.Partition}); err != nil {
+			return 0, 0, err
+		}
 	}
-	if count = total; len(q.Where) > 0 {
-		count, err = s.c.Store.Count(ctx, q)
+	rows, created := *q, tally.Range{From: f.From, Before: f.Before}
+	switch {
+	case f.OrderID != "" || f.CustomID != "":
+		count, err = s.c.Store.Count(ctx, *q)
+		return count, total, err
+	case !counted:
+		if count = total; len(q.Where) > 0 {
+			count, err = s.c.Store.Count(ctx, *q)
+		}
+		return count, total, err
+	case created != tally.Range{}:
+		whole := *f
+		whole.From, whole.Before = time.Time{}, time.Time{}
+		rows.Where, _ = s.where(&whole) // checked before
+		if count, _, err = Tally.Between(ctx, s.c.Store, created, s.now(), s.match(f), rows); err != nil {
+			return 0, 0, err
+		}
 	}
-	return count, total, false, err
+	*q, err = tally.Page(ctx, s.c.Store, *q, rows, created, tally.Side{Tally: Tally, Match: s.match(f)})
+	return count, total, err
+}
+
+// CheckFilter says what is wrong with a filter: *InvalidError.
+func (s *Service) CheckFilter(f Filter) error {
+	f.Limit = orElse(f.Limit, 20)
+	_, err := s.where(&f)
+	return err
 }
 
 // match is the filter as keys of the Tally have it. It was checked by where.
@@ -157,8 +184,14 @@ func (s *Service) where(f *Filter) ([]storage.Cond, error) {
 		}
 		eq("token", f.Token)
 	}
+	if f.OrderID != "" {
+		eq("order_id", f.OrderID)
+	}
+	if f.CustomID != "" {
+		eq("custom_id", f.CustomID)
+	}
 	bad.AddPage(f.Limit, f.Offset)
-	return out, bad.Err()
+	return tally.Range{From: f.From, Before: f.Before}.Where("created_at", out), bad.Err()
 }
 
 // Deposits lists what was counted for a payment, by first sighting.

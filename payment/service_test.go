@@ -70,7 +70,7 @@ func TestH01_EventsAreInTheSameChange(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, payments)
-		require.Equal(t, 2, events, "deposit_received and the status, with the payment they tell about")
+		require.Equal(t, 3, events, "payment_deposit, deposit_received and the status, with the payment they tell about")
 		return broken
 	}
 	x := h.transfer(p, "100")

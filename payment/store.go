@@ -8,6 +8,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
+	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
 // load reads what a decision about one address stands on: the payment that has
@@ -105,6 +106,9 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 	var told []storage.Row // nothing is new but how new: an older fact may be on its way
 	for _, e := range x.deposits {
 		if e.changed() {
+			if err := s.announce(ctx, tenant, x, e, &c); err != nil {
+				return c, err
+			}
 			e.d.UpdatedAt = x.now
 			c.Put = append(c.Put, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
 			events, err := e.tell(x.now)
@@ -116,6 +120,7 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 			told = append(told, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
 		}
 	}
+	c.Count = append(c.Count, x.suspended()...)
 	if x.p.ID != "" && (x.touched || len(c.Put) > 0 || !same(&x.p, &x.was)) {
 		if len(c.Put) > 0 || !same(&x.p, &x.was) {
 			x.p.UpdatedAt = x.now
@@ -135,6 +140,19 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 	}
 	c.ID, c.Tell = s.c.NewID(), append(c.Tell, x.told...)
 	return c, s.guardWallets(ctx, tenant, x, &c)
+}
+
+// announce adds the payment_deposit of a deposit to a Change, where somebody gets it.
+func (s *Service) announce(ctx context.Context, tenant string, x *decision, e *entry, c *storage.Change) error {
+	if !e.shows() {
+		return nil
+	}
+	if wanted, err := s.c.Wanted(ctx, tenant, webhook.PaymentDeposit); err != nil || !wanted {
+		return err
+	}
+	row, err := x.depositEvent(e)
+	c.Put = append(c.Put, row)
+	return err
 }
 
 // guardWallets makes the Change depend on each wallet that it posts to being

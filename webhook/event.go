@@ -16,6 +16,7 @@ const (
 	WithdrawalStatusUpdate = "withdrawal_status_update"
 	TransferStatusUpdate   = "transfer_status_update"
 	WithdrawalWaiting      = "withdrawal_waiting"
+	PaymentDeposit         = "payment_deposit"
 )
 
 // Status is how far a delivery has come.
@@ -33,7 +34,7 @@ const (
 // Change as what it tells about. Due is its next attempt.
 type Event struct {
 	Type     string    `db:"type"`
-	Object   string    `db:"object"` // id of the payment, withdrawal or transfer
+	Object   string    `db:"object"` // id of the payment, withdrawal, transfer or deposit; with more behind a slash, where events of another kind are numbered for themselves
 	Seq      int64     `db:"seq"`    // per object, 1, 2, 3 … without a gap
 	URL      string    `db:"url"`    // the object's own callback; "" = the tenant's
 	Body     string    `db:"body"`   // the exact bytes that are signed and sent

@@ -93,34 +93,6 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 	return len(rows), errors.Join(err, broken, unknown)
 }
 
-// Replay sends a failed (or any ended) delivery again from the first attempt.
-// ok is false where the tenant has no such event.
-func (s *Service) Replay(ctx context.Context, tenant, event string) (ok bool, err error) {
-	p := storage.Tenant(tenant)
-	err = storage.Decide(ctx, s.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		e, row, found, err := Events.One(ctx, s.cfg.Store, p, event)
-		ok = found
-		if err != nil || !found || e.Status == StatusPending {
-			return storage.Change{}, err
-		}
-		e.Status, e.Attempts, e.Done = StatusPending, 0, s.cfg.Now()
-		return storage.Change{
-			ID: s.cfg.NewID(), Partition: p,
-			Put: []storage.Row{Events.Row(event, row.Version, s.cfg.Now(), e)},
-		}, nil
-	})
-	return ok, err
-}
-
-// List returns a tenant's deliveries of one status, oldest first.
-func (s *Service) List(ctx context.Context, tenant string, status Status, limit, offset int) ([]storage.Row, error) {
-	return s.cfg.Store.Find(ctx, storage.Query{
-		Table: Events.Table, Partition: storage.Tenant(tenant), Limit: limit, Offset: offset,
-		Where: []storage.Cond{{Column: "status", Op: storage.Eq, Value: status}},
-		Order: []storage.Order{{Column: "created_at"}},
-	})
-}
-
 // Test sends a sample to the tenant's URL at once and returns what came of it.
 // It is not retried. Errors: ErrEventType; ErrURL where no URL is set.
 func (s *Service) Test(ctx context.Context, tenant, eventType string, data any) (id string, r Result, err error) {
@@ -155,6 +127,14 @@ type endpoint struct {
 
 func (e *endpoint) wants(typ string) bool {
 	return len(e.events) == 0 && !slices.Contains(onlyNamed, typ) || slices.Contains(e.events, typ)
+}
+
+// Wants reports whether a tenant's endpoint gets events of a type: a URL is set, and its
+// enabled events name the type or it is one that needs no name.
+func (s *Service) Wants(ctx context.Context, tenant, typ string) (bool, error) {
+	v, _, ok, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
+	ep := endpoint{url: v.URL, events: v.Events}
+	return ok && ep.url != "" && ep.wants(typ), err
 }
 
 func (e *endpoint) delivery(url, id string, attempt int, at time.Time, body []byte) Delivery {

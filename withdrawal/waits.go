@@ -61,7 +61,7 @@ func (s *Service) waits(ctx context.Context, p storage.Partition, m *move, c *st
 	told = Wait{Tenant: m.w.Tenant, Reason: reason, Since: m.w.WaitingSince, Seq: told.Seq + 1}
 	// The merchant's URL for it is that of his settings, where he asked for it: a callback of
 	// the withdrawal's own gets its statuses alone.
-	event, err := webhook.NewEvent(webhook.WithdrawalWaiting, m.w.ID+"/waiting", told.Seq, "", waitingUpdate(&m.w, reason, m.c), m.now)
+	event, err := webhook.NewEvent(webhook.WithdrawalWaiting, webhook.Waiting(m.w.ID), told.Seq, "", waitingUpdate(&m.w, reason, m.c), m.now)
 	if err != nil {
 		return err
 	}

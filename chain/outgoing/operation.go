@@ -40,6 +40,9 @@ const (
 	OpRetrySweep OperationKind = "retry_sweep"
 	OpResume     OperationKind = "resume_network"
 	OpRecover    OperationKind = "recover_deposits"
+
+	OpCreditSuspense OperationKind = "credit_suspense" // of a tenant, in its partition
+	OpIgnoreSuspense OperationKind = "ignore_suspense"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are

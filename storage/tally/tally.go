@@ -27,8 +27,8 @@ type Tally struct {
 type Item struct {
 	At    time.Time // created_at
 	Group string    // the Tally's Column, if it has one
-	Key   []string
-	Sums  []Sum // in a group, by the first two parts of the key
+	Key   []string  // empty: the row is not counted
+	Sums  []Sum     // in a group, by the first two parts of the key
 }
 
 // Sum is an amount that is added up, exactly.
@@ -63,6 +63,9 @@ func (d deltas) counts() []storage.Count {
 
 // add adds an item to the counters of its key, of its group, and to the sums.
 func (t *Tally) add(d deltas, i *Item, sign int64) {
+	if len(i.Key) == 0 {
+		return
+	}
 	key := join(i.Key)
 	d[t.totals()+key] += sign
 	t.addToGroup(d, i, key, sign)

@@ -326,8 +326,13 @@ func (h *history) goodHooks() {
 	path("withdrawal_status_update", "w1", pending, processing, completed)
 	path("withdrawal_status_update", "w2", pending, cancelled)
 	path("transfer_status_update", "m1", pending, completed)
-	h.hook("payment_deposit", "p1", map[string]any{"deposit_id": "X/t1:0"})
-	h.hook("payment_deposit", "p2", map[string]any{"deposit_id": "X/t2:0"})
+	deposit := func(object, id, before, status, role string) {
+		h.hook("payment_deposit", object, map[string]any{"deposit_id": id, "previous_status": before, "status": status, "role": role})
+	}
+	deposit("p1", "X/t1:0", "", "seen", "counted")
+	deposit("p1", "X/t1:0", "seen", "final", "counted")
+	deposit("p2", "X/t2:0", "", "final", "counted")
+	deposit("p3", "t4", "", "final", "late")
 	h.hook("withdrawal_waiting", "w3", map[string]any{"waiting_reason": "stuck"})
 	h.hook("deposit_merged", "p1", map[string]any{"deposit_id": "X/t1:0"})
 	h.hook("deposit_received", "p1", nil)

@@ -181,6 +181,7 @@ func (j *Judge) outbox(s *Scene, shop *Shop) {
 	}
 	j.ordered(s, shop)
 	j.paths(s, shop)
+	j.befallen(s, shop)
 }
 
 // ordered is that the events of one object are numbered as they happened.
@@ -218,7 +219,11 @@ func (j *Judge) told(shop, id, event string, data map[string]json.RawMessage) {
 		j.ask("merged", true, j.merges[deposit] == "", "events %s and %s tell that deposit %s was merged", j.merges[deposit], id, deposit)
 		j.merges[deposit] = id
 	case "payment_deposit":
-		j.steps[text("deposit_id")]++
+		deposit := text("deposit_id")
+		if object == "" { // no payment has the address
+			object = deposit
+		}
+		j.befell(id, deposit, text("previous_status"), text("status"), text("role"))
 	case "withdrawal_waiting":
 		object = text("withdrawal_id")
 		if id > j.waits[object].event { // ids of one object are numbered

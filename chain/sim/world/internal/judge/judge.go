@@ -32,7 +32,7 @@ type Judge struct {
 	merges      map[string]string            // by deposit: the event that told of its merge
 	hosts       map[string]*heard            // by shop: what its host's consumer heard
 	alerts      map[string]bool              // deposits in suspense that the host was alerted of, by shop and id
-	steps       map[string]int               // by deposit: events of what befell it
+	steps       map[string]*depositTold      // by deposit
 	waits       map[string]waitTold          // by withdrawal
 	trouble     map[string]time.Time         // by shop: when its receiver last answered badly
 	looked      map[string]time.Time         // by withdrawal that says nothing: when a process first did all that was due
@@ -108,7 +108,7 @@ func (j *Judge) forget() {
 	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
 	j.frozen, j.transferred, j.reasons = map[string]bool{}, map[string]string{}, map[string]time.Time{}
-	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]int{}, map[slot]string{}
+	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]*depositTold{}, map[slot]string{}
 	j.waits, j.hosts, j.looked = map[string]waitTold{}, map[string]*heard{}, map[string]time.Time{}
 }
 

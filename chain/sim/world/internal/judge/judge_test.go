@@ -312,11 +312,11 @@ func TestForget(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	h := good()
-	breaks["I27-deposits"](h)
+	breaks["deposits-deep"](h)
 	j := New(coins)
-	j.Hold("I27-deposits")
+	j.Hold("deposits-deep")
 	j.Look(&h.scene)
-	require.True(t, slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == "I27-deposits" }))
+	require.True(t, slices.ContainsFunc(j.Breaches(), func(b Breach) bool { return b.Promise == "deposits-deep" }))
 }
 
 // TestTally: the table has a line per promise, and says what could not have failed.
@@ -324,10 +324,10 @@ func TestTally(t *testing.T) {
 	t.Parallel()
 	j := New(coins)
 	j.ask("I7", true, false, "")
-	j.ask("I27-deposits", false, false, "")
+	j.ask("deposits-deep", false, false, "")
 	text := j.Tally().String()
 	require.Contains(t, text, "I7 ")
-	require.Contains(t, text, "event-payment_deposit")
+	require.Contains(t, text, "rounding-after-deep-reorg")
 	require.NotContains(t, j.Tally().Idle(), "I7")
 	require.Contains(t, j.Tally().Idle(), "I8")
 	require.Equal(t, Count{Asked: 1, Able: 1, Broken: 1}, j.Tally()["I7"])

@@ -86,7 +86,7 @@ var aboutWebhooks = []Promise{
 	{ID: "I27-host", Rule: "A consumer of the host hears of every change of state of a payment, a withdrawal and a transfer, in order, with nothing left out: what it heard last is what is shown."},
 	{ID: "I27-house", Rule: "A consumer of the host hears of every change of state of a sweep, of an order of the house's own and of a halt, in the order of its network, with nothing left out: what it heard last is what is stored."},
 	{ID: "I27-waiting", Rule: "withdrawal_waiting tells that a withdrawal waits, for what and since when, and that it waits no more."},
-	{ID: "I27-deposits", Rule: "payment_deposit tells of every deposit that is seen, final, late, of the wrong asset, or gone.", Open: "event-payment_deposit", Why: "There is no such event: deposit_received tells once that a deposit counts for a payment."},
+	{ID: "I27-deposits", Rule: "payment_deposit tells of every deposit that is seen, final, late, of the wrong asset, or gone: its events lead, each taken once, to how it stands."},
 	{ID: "merged", Rule: "deposit_merged is one event per deposit."},
 	{ID: "deposit-told", Rule: "Each deposit that is detected for a payment is told."},
 }

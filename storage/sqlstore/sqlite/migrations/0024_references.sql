@@ -1,0 +1,5 @@
+-- payment: what a merchant calls a payment is asked for by filters of the list.
+CREATE INDEX IF NOT EXISTS cryptopay_payments_i3 ON cryptopay_payments (part, "order_id", "created_at");
+CREATE INDEX IF NOT EXISTS cryptopay_payments_i4 ON cryptopay_payments (part, "custom_id", "created_at");
+-- payment: how many webhooks told of a deposit.
+ALTER TABLE cryptopay_deposits ADD COLUMN "told" INTEGER NOT NULL DEFAULT 0;

@@ -1,0 +1,73 @@
+package cryptopay
+
+import (
+	"context"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// CreditSuspense gives money that a tenant has in suspense to one of his wallets (wallet_id
+// or external_id, "" = the master account): see payment.Service.Resolve. It returns the
+// deposit, as it would be on a dry run, and the id of the record. Errors:
+// *payment.NotFoundError; *payment.StateError where it does not wait for a decision.
+func (o *Operate) CreditSuspense(ctx context.Context, tenant, deposit, wallet string, c Call) (payment.Suspended, string, error) {
+	return o.decide(ctx, tenant, deposit, outgoing.OpCreditSuspense, c, func(by ...payment.Recorded) error {
+		if c.DryRun {
+			_, _, ok, err := wallets{o.a}.OpenWallet(ctx, tenant, wallet)
+			if err == nil && !ok {
+				err = &payment.NotFoundError{Field: "wallet_id", ID: wallet}
+			}
+			return err
+		}
+		_, err := o.a.Payments.Resolve(ctx, tenant, deposit, wallet, by...)
+		return err
+	})
+}
+
+// IgnoreSuspense leaves money where it is, and nobody is asked about it any more: see
+// payment.Service.Ignore. Returns and errors as of CreditSuspense.
+func (o *Operate) IgnoreSuspense(ctx context.Context, tenant, deposit string, c Call) (payment.Suspended, string, error) {
+	return o.decide(ctx, tenant, deposit, outgoing.OpIgnoreSuspense, c, func(by ...payment.Recorded) error {
+		if c.DryRun {
+			return nil
+		}
+		_, err := o.a.Payments.Ignore(ctx, tenant, deposit, by...)
+		return err
+	})
+}
+
+// decide records a decision about a deposit in suspense in the Change of the decision.
+func (o *Operate) decide(ctx context.Context, tenant, deposit string, kind outgoing.OperationKind, c Call, do func(...payment.Recorded) error) (payment.Suspended, string, error) {
+	if err := c.check(); err != nil {
+		return payment.Suspended{}, "", err
+	}
+	d, err := o.a.Payments.SuspendedDeposit(ctx, tenant, deposit)
+	if err != nil {
+		return d, "", err
+	}
+	if status := d.SuspenseStatus(); status != payment.SuspenseOpen {
+		return d, "", &payment.StateError{Status: payment.Status(status), Reason: "it does not wait in suspense"}
+	}
+	by := o.recorded(kind, chain.Network(d.Network), tenant, d.ID, c)
+	err = do(func(before, after payment.Deposit) []storage.Row {
+		d.Deposit = after
+		return by.Rows(suspenseNote(&before), suspenseNote(&after))
+	})
+	if err != nil {
+		return d, "", err
+	}
+	return d, o.done(ctx, by), nil
+}
+
+// suspenseNote is a deposit as the record of a decision about it shows it.
+func suspenseNote(d *payment.Deposit) any {
+	return struct {
+		Booking  payment.Booking `json:"booking"`
+		WalletID string          `json:"wallet_id"`
+		Currency string          `json:"currency"`
+		Amount   string          `json:"amount"`
+	}{d.Booking, d.Wallet, d.Currency, d.Exact.String()}
+}
