@@ -23,7 +23,6 @@ type schema struct {
 	Pattern    string             `json:"pattern,omitempty"`
 	Const      string             `json:"const,omitempty"`
 	Enum       []any              `json:"enum,omitempty"`
-	Default    any                `json:"default,omitempty"`
 	Minimum    *int               `json:"minimum,omitempty"`
 	Maximum    *int               `json:"maximum,omitempty"`
 	MinLength  int                `json:"minLength,omitempty"`
@@ -229,16 +228,18 @@ func (s *schemas) name(t reflect.Type) string {
 	return name
 }
 
-// input is the schema of one field of a request.
+// input is the schema of one field of a request. What stands for a field that is left out
+// is said in words: of a schema with a default, generators make a field that must be given.
 func input(f *field) *schema {
 	r := f.Rules
-	out := &schema{About: r.About, Format: r.Format, Enum: enumOf(r.Enum, false)}
+	about := r.About
+	if r.Default != "" {
+		about = strings.TrimSpace(about + " Defaults to " + r.Default + ".")
+	}
+	out := &schema{About: about, Format: r.Format, Enum: enumOf(r.Enum, false)}
 	switch f.Kind {
 	case typeBool, typeFlag:
 		out.Types = "boolean"
-		if r.Default != "" {
-			out.Default = r.Default == "true"
-		}
 		return out
 	case typeInt, typeInteger:
 		out.Types = "integer"
@@ -247,9 +248,6 @@ func input(f *field) *schema {
 		}
 		if r.Max > 0 {
 			out.Maximum = &r.Max
-		}
-		if n, err := strconv.Atoi(r.Default); err == nil {
-			out.Default = n
 		}
 		return out
 	case typeNumber:
@@ -263,9 +261,6 @@ func input(f *field) *schema {
 		if r.Required && out.MinLength == 0 && out.Format == "" && len(out.Enum) == 0 {
 			out.MinLength = 1
 		}
-	}
-	if r.Default != "" {
-		out.Default = r.Default
 	}
 	return out
 }
@@ -354,9 +349,6 @@ func (x *schema) limits() string {
 	}
 	if x.MaxLength > 0 {
 		out = append(out, fmt.Sprintf("at most %d characters", x.MaxLength))
-	}
-	if x.Default != nil {
-		out = append(out, fmt.Sprintf("default %v", x.Default))
 	}
 	return strings.Join(out, "; ")
 }
