@@ -137,6 +137,9 @@ FUZZTIME=5s FUZZWORKERS=2 FUZZOUT=$tools/fuzz-brief.txt ./fuzz.sh httpapi/{FuzzB
 say "the gateway, as a merchant walks it"
 examples/gateway/walk.sh
 
+say "the same in TypeScript, with types made of the service's document"
+examples/typescript/walk.sh "$tools/typescript"
+
 took ''
 printf '\n%s%5.1f min  in all\n' "$minutes" "$((SECONDS * 10 / 60))e-1"
 printf '\n== ok\n'

@@ -216,8 +216,8 @@ func (s *Service) SuspendedDeposit(ctx context.Context, tenant, depositID string
 }
 
 // Recorded makes the rows that say who decided about a deposit and why, as it was and is to
-// be. They are written in the Change of the decision.
-type Recorded func(before, after Deposit) []storage.Row
+// be, and the events that tell of it. They are written in the Change of the decision.
+type Recorded func(before, after Deposit) ([]storage.Row, []storage.Event, error)
 
 // Resolve ends a suspense by a person's word: the money goes to a wallet of the
 // tenant (wallet_id or external_id), in full and without fees. What the same
@@ -292,8 +292,12 @@ func (s *Service) unsuspend(ctx context.Context, tenant, id string, by []Recorde
 		}
 		c.Post, c.Count = x.posts, slices.Concat(tally.Entries(x.posts), x.suspended())
 		c.Put = []storage.Row{Deposits.Row(id, row.Version, time.Time{}, e.d)}
-		for _, rows := range by {
-			c.Put = append(c.Put, rows(d, e.d)...)
+		for _, record := range by {
+			rows, events, err := record(d, e.d)
+			if err != nil {
+				return storage.Change{}, err
+			}
+			c.Put, c.Tell = append(c.Put, rows...), append(c.Tell, events...)
 		}
 		return c, nil
 	})

@@ -72,6 +72,9 @@ func (t *Tally) add(d deltas, i *Item, sign int64) {
 }
 
 func (t *Tally) addToGroup(d deltas, i *Item, key string, sign int64) {
+	if len(i.Key) == 0 {
+		return
+	}
 	group := part(t.group(i)) + "/"
 	d[t.groups()+group+key] += sign
 	for _, s := range i.Sums {

@@ -53,8 +53,8 @@ var readRemovals = []Bug{
 	},
 	{
 		ID: "FP05-marked-first", File: "counters.go",
-		Old:     "	var unread storage.RowErrors\n	for _, t := range tallies {",
-		New:     "	var unread storage.RowErrors\n	_ = storage.CommitOne(ctx, a.cfg.Store, storage.Change{ID: a.cfg.NewID(), Partition: p, Put: tally.Mark(tallies...)})\n	for _, t := range tallies {",
+		Old:     "	for _, t := range list {\n		found",
+		New:     "	_ = storage.CommitOne(ctx, a.cfg.Store, storage.Change{ID: a.cfg.NewID(), Partition: p, Put: tally.Mark(list...)})\n	for _, t := range list {\n		found",
 		What:    "lists show counters that are still being made",
 		Package: ".", Test: "TestFP05_TwoVersionsAndACrashAtEachWriteOfRecount",
 	},
@@ -116,8 +116,8 @@ var readRemovals = []Bug{
 	},
 	{
 		ID: "FP05-resolved-and-not-counted", File: "payment/suspense.go",
-		Old:     "c.Post, c.Count, c.Put = x.posts, tally.Entries(x.posts), ",
-		New:     "c.Post, c.Count, c.Put = x.posts, tally.Entries(nil), ",
+		Old:     "slices.Concat(tally.Entries(x.posts), x.suspended())",
+		New:     "slices.Concat(tally.Entries(nil), x.suspended())",
 		What:    "what a person credits out of suspense makes a wallet's history by type read all entries from then on",
 		Package: "payment", Test: "TestMoneyIn_WrongTokenAndItsResolution",
 	},

@@ -3,6 +3,12 @@ package planted
 // What goes wrong with webhooks.
 var webhookBugs = []Bug{
 	{
+		ID: "gone-deposit-untold", File: "payment/event.go",
+		Old:  `d.ShownStatus() != was.ShownStatus() || d.ShownRole()`,
+		New:  `d.ShownStatus() != was.ShownStatus() && d.ShownStatus() != ShownGone || d.ShownRole()`,
+		What: "payment_deposit does not tell that a deposit is gone",
+	},
+	{
 		ID: "schedule-starts-over", File: "webhook/deliver.go",
 		Old:  `return s.change(row, e, now.Add(schedule[e.Attempts-1]))`,
 		New:  `return s.change(row, Events.Value(row), now.Add(schedule[e.Attempts-1]))`,
