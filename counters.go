@@ -40,14 +40,12 @@ func allTallies() (list []*tally.Tally) {
 func (a *App) counted(ctx context.Context) (list []*tally.Tally, all bool, err error) {
 	for _, t := range tallies {
 		on, err := a.able(ctx, t.since)
-		if err != nil {
-			return nil, false, err
+		if err != nil || !on { // later versions count what earlier ones do
+			return list, false, err
 		}
-		if on {
-			list = append(list, t.Tally)
-		}
+		list = append(list, t.Tally)
 	}
-	return list, len(list) == len(tallies), nil
+	return list, true, nil
 }
 
 // marks are the rows by which a new tenant's counters hold from its first Change on. While
