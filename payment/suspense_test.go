@@ -14,8 +14,8 @@ import (
 )
 
 // noted records a decision, as an operator's calls do.
-func noted(before, after Deposit) []storage.Row {
-	return []storage.Row{storage.Counters.Row("noted/"+before.ID+"/"+string(before.Booking)+">"+string(after.Booking), 0, time.Time{}, storage.Counter{Value: 1})}
+func noted(before, after Deposit) ([]storage.Row, []storage.Event, error) {
+	return []storage.Row{storage.Counters.Row("noted/"+before.ID+"/"+string(before.Booking)+">"+string(after.Booking), 0, time.Time{}, storage.Counter{Value: 1})}, nil, nil
 }
 
 // statuses are how many entries of suspense have each status.

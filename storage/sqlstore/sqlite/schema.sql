@@ -1,4 +1,4 @@
--- All migrations up to 0023_lacking.
+-- All migrations up to 0024_references.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -380,7 +380,7 @@ CREATE TABLE cryptopay_deposits (
   "forward_fee" TEXT NOT NULL,
   "merged" INTEGER NOT NULL,
   "created_at" INTEGER NOT NULL,
-  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "told" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_deposits_i0 ON cryptopay_deposits (part, "payment");
@@ -999,3 +999,5 @@ CREATE TABLE cryptopay_dead_letters (
 ) STRICT;
 CREATE INDEX cryptopay_dead_letters_i0 ON cryptopay_dead_letters (part, "consumer", "object");
 CREATE INDEX cryptopay_dead_letters_due ON cryptopay_dead_letters (due, part, id) WHERE due > 0;
+CREATE INDEX cryptopay_payments_i3 ON cryptopay_payments (part, "order_id", "created_at");
+CREATE INDEX cryptopay_payments_i4 ON cryptopay_payments (part, "custom_id", "created_at");
