@@ -16,6 +16,18 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
+// A customer who pays in parts has paid when the parts are as much as is due.
+func TestCustomerPaysInParts(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := h.Customer.Sends(h.Payment("25", "USDTERC20"), "10", "USDTERC20")
+	require.Equal(t, payment.PartiallyPaid, p.Status)
+	p = h.Customer.Sends(p, "15", "USDTERC20")
+	require.Equal(t, payment.Completed, p.Status)
+	require.Equal(t, p.Due, p.Received)
+	h.Verify()
+}
+
 // Each call of the customer leads to the outcome that it is named for, on both families of
 // networks, and the books are sound after it.
 func TestCustomer(t *testing.T) {

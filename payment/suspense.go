@@ -35,11 +35,6 @@ const (
 	ReasonUnmatched    = "unmatched"     // no payment had the address, it cannot be proved, or a person has to look at it
 )
 
-// SuspenseReasons lists them.
-func SuspenseReasons() []string {
-	return []string{ReasonLate, ReasonWrongAsset, ReasonWrongNetwork, ReasonUnmatched}
-}
-
 var bookingsOf = map[SuspenseStatus][]Booking{
 	SuspenseOpen: {InSuspense}, SuspenseCredited: {Resolved}, SuspenseRefunded: {Refunded, Written}, SuspenseIgnored: {Ignored},
 }

@@ -169,6 +169,11 @@ func TestPresets(t *testing.T) {
 	require.True(t, ok)
 	_, ok = Preset("TRX")
 	require.False(t, ok)
+	c, err := At("BASE", "https://node.example/key")
+	require.NoError(t, err)
+	require.Equal(t, chain.Network("BASE"), c.Network())
+	_, err = At("TRX", "https://node.example/key")
+	require.ErrorContains(t, err, "no preset of network TRX")
 }
 
 func FuzzInspect(f *testing.F) {
