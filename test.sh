@@ -33,13 +33,16 @@ die() {
 	exit 1
 }
 
+listed='' # the packages' lists are fresh
 debian() { # debian COMMAND PACKAGE…: install the packages where COMMAND is missing
 	local cmd=$1
 	shift
 	command -v "$cmd" >/dev/null && return
 	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
 		die "missing $cmd: install it (Debian: apt-get install $*) and run ./test.sh again"
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+	[ -n "$listed" ] || apt-get update -qq
+	listed=yes
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
 tool() { # tool NAME MODULE@VERSION: one Go tool at a pinned version
