@@ -51,6 +51,7 @@ func TestEmbeddingIsLight(t *testing.T) {
 	}, outside(all))
 	for _, p := range all {
 		require.NotContains(t, p, "/httpapi")
+		require.NotContains(t, p, module+"/operator")
 		require.NotContains(t, p, "/sqlstore")
 		require.NotContains(t, p, "/chain/evm")
 	}
@@ -115,6 +116,12 @@ func TestWalls(t *testing.T) {
 		"chain/stellar":            {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/cardano":            {"chain", "chain/address", "chain/internal/proof", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
+		// What App links, what its host adds to it, and no store, no network, no server.
+		"operator": {
+			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm",
+			"internal/safehttp", "internal/secret", "ledger", "payment", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/treasury",
+			"webhook", "withdrawal",
+		},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/fsm", "internal/safehttp", "ledger", "storage", "storage/stream",
 		},

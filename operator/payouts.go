@@ -1,0 +1,198 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+)
+
+func (c commands) withdrawals() *cli.Command {
+	decide := func(name, usage string, do func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error)) *cli.Command {
+		return c.leaf(leaf{
+			name: name, usage: usage, args: []string{"WITHDRAWAL"}, flags: []cli.Flag{ofTenant()}, writes: true,
+			do: func(ctx context.Context, s *session) error {
+				tenant, err := s.tenant(ctx)
+				if err != nil {
+					return err
+				}
+				w, err := do(ctx, s.App.Withdrawals, tenant, s.cmd.Args().First(), s.call.Reason)
+				if err != nil {
+					return err
+				}
+				s.did(ctx, tenant, s.cmd.Args().First())
+				r, err := s.withdrawal(&w)
+				if err != nil {
+					return err
+				}
+				return s.one(r)
+			},
+		})
+	}
+	return group("withdrawals", "Payouts of tenants: which wait, and what a person decides.",
+		c.leaf(leaf{
+			name: "waiting", usage: "List withdrawals under way that wait, each with its reason and since when.", flags: []cli.Flag{oneOrAll()},
+			about: "A withdrawal that is completed and waits (reorged, delivered_less) is not listed: `withdrawals show` has it.",
+			do: func(ctx context.Context, s *session) error {
+				return s.each(ctx, func(tenant string) (out records, err error) {
+					for _, status := range []withdrawal.Status{withdrawal.Pending, withdrawal.Processing} {
+						all, err := pages(func(limit, offset int) ([]withdrawal.Withdrawal, error) {
+							page, _, err := s.App.Withdrawals.List(ctx, tenant, withdrawal.Filter{Status: status, Sort: withdrawal.CreatedAsc, Limit: limit, Offset: offset})
+							return page, err
+						})
+						if err != nil {
+							return nil, err
+						}
+						for _, w := range all {
+							if w.Waiting == "" && !w.Frozen {
+								continue
+							}
+							r, err := s.withdrawal(&w)
+							if err != nil {
+								return nil, err
+							}
+							out = append(out, r)
+						}
+					}
+					return out, nil
+				})
+			},
+		}),
+		c.leaf(leaf{
+			name: "show", usage: "Show a withdrawal.", args: []string{"WITHDRAWAL"}, flags: []cli.Flag{ofTenant()},
+			do: func(ctx context.Context, s *session) error {
+				tenant, err := s.tenant(ctx)
+				if err != nil {
+					return err
+				}
+				w, err := s.App.Withdrawals.Get(ctx, tenant, s.cmd.Args().First())
+				if err != nil {
+					return err
+				}
+				r, err := s.withdrawal(&w)
+				if err != nil {
+					return err
+				}
+				return s.one(r)
+			},
+		}),
+		decide("approve", "Let a withdrawal go out without asking the policy. A hold stays in force.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id, _ string) (withdrawal.Withdrawal, error) {
+				return w.Approve(ctx, tenant, id)
+			}),
+		decide("refuse", "End a withdrawal that was not handed over, as failed: its money is free again.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
+				return w.Refuse(ctx, tenant, id, reason)
+			}),
+		decide("hold", "Freeze a withdrawal that was not handed over, until release.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
+				return w.Hold(ctx, tenant, id, reason)
+			}),
+		decide("release", "End a hold: the withdrawal goes on.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id, _ string) (withdrawal.Withdrawal, error) {
+				return w.Release(ctx, tenant, id)
+			}),
+		decide("take-delivered", "Complete a withdrawal that waits as delivered_less: what arrived is taken for the whole.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
+				return w.TakeDelivered(ctx, tenant, id, reason)
+			}),
+		decide("pay-missing", "Complete a withdrawal that waits as delivered_less, and pay what is missing by another, which is shown.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
+				return w.PayMissing(ctx, tenant, id, reason)
+			}),
+	)
+}
+
+func (s *session) withdrawal(w *withdrawal.Withdrawal) (record, error) {
+	amount, err := s.coins(w.Currency, w.Amount)
+	return record{
+		{"id", w.ID},
+		{"tenant", w.Tenant},
+		{"status", string(w.Status)},
+		{"waiting", w.Waiting},
+		{"since", w.WaitingSince},
+		{"held", w.Frozen},
+		{"reason", w.Reason},
+		{"amount", amount},
+		{"currency", w.Currency},
+		{"address", w.Address},
+		{"tx", w.Tx},
+		{"created_at", w.CreatedAt},
+	}, err
+}
+
+func (c commands) suspense() *cli.Command {
+	decide := func(name, usage string, flags []cli.Flag, do func(ctx context.Context, s *session, tenant, id string) (payment.Deposit, error)) *cli.Command {
+		return c.leaf(leaf{
+			name: name, usage: usage, args: []string{"DEPOSIT"}, flags: append([]cli.Flag{ofTenant()}, flags...), writes: true,
+			do: func(ctx context.Context, s *session) error {
+				tenant, err := s.tenant(ctx)
+				if err != nil {
+					return err
+				}
+				d, err := do(ctx, s, tenant, s.cmd.Args().First())
+				if err != nil {
+					return err
+				}
+				s.did(ctx, tenant, s.cmd.Args().First())
+				r, err := s.deposit(tenant, &d)
+				if err != nil {
+					return err
+				}
+				return s.one(r)
+			},
+		})
+	}
+	return group("suspense", "Money that counts for no payment.",
+		c.leaf(leaf{
+			name: "list", usage: "List deposits whose money stands in suspense, the oldest of a tenant first.", flags: []cli.Flag{oneOrAll()},
+			do: func(ctx context.Context, s *session) error {
+				return s.each(ctx, func(tenant string) (out records, err error) {
+					all, err := pages(func(limit, offset int) ([]payment.Deposit, error) {
+						return s.App.Payments.Suspense(ctx, tenant, limit, offset)
+					})
+					if err != nil {
+						return nil, err
+					}
+					for _, d := range all {
+						r, err := s.deposit(tenant, &d)
+						if err != nil {
+							return nil, err
+						}
+						out = append(out, r)
+					}
+					return out, nil
+				})
+			},
+		}),
+		decide("credit", "Credit a deposit in suspense to a wallet, in full and without fees.",
+			[]cli.Flag{&cli.StringFlag{Name: "wallet", Usage: "id or external id of the tenant's wallet", DefaultText: "the master account"}},
+			func(ctx context.Context, s *session, tenant, id string) (payment.Deposit, error) {
+				return s.App.Payments.Resolve(ctx, tenant, id, s.cmd.String("wallet"))
+			}),
+		decide("refund", "Book that you send the money of a deposit back yourself, outside of this service.", nil,
+			func(ctx context.Context, s *session, tenant, id string) (payment.Deposit, error) {
+				return s.App.Payments.Refund(ctx, tenant, id)
+			}),
+	)
+}
+
+func (s *session) deposit(tenant string, d *payment.Deposit) (record, error) {
+	amount, err := s.coins(d.Currency, d.Amount)
+	return record{
+		{"id", d.ID},
+		{"tenant", tenant},
+		{"booking", string(d.Booking)},
+		{"role", string(d.Role)},
+		{"since", d.FirstSeen},
+		{"amount", amount},
+		{"currency", d.Currency},
+		{"payment", d.Payment},
+		{"wallet", d.Wallet},
+		{"from", d.From},
+		{"address", d.Address},
+		{"tx", d.Tx},
+	}, err
+}
