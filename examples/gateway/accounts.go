@@ -15,14 +15,19 @@ import (
 // tenantID is the one merchant of this program.
 const tenantID = "merchant"
 
-// accounts makes the merchant and its first application at the first start,
-// and follows what the settings say now.
-func (g *gateway) accounts(ctx context.Context, ring keyring) (err error) {
+// authenticate makes what knows credentials.
+func (g *gateway) authenticate(_ context.Context, ring keyring) (err error) {
 	g.auth, err = auth.New(auth.Config{
 		Store: g.store, Keys: ring.of(forCredentials), Now: g.world.clock.Now, NewID: g.app.Config().NewID, Random: random,
 		Unsealed: g.app.Unsealed, Log: g.log,
 	})
-	if err != nil {
+	return err
+}
+
+// accounts makes the merchant and its first application at the first start,
+// and follows what the settings say now.
+func (g *gateway) accounts(ctx context.Context, ring keyring) (err error) {
+	if err := g.authenticate(ctx, ring); err != nil {
 		return err
 	}
 	name := "Merchant"

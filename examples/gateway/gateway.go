@@ -68,7 +68,12 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	if g.unsealed, err = g.unsealedUntil(made); err != nil {
 		return nil, err
 	}
-	if g.store, err = openStore(ctx, s.store, s.migrate); err != nil {
+	if len(s.command) > 0 {
+		g.store, err = findStore(s.store)
+	} else {
+		g.store, err = openStore(ctx, s.store, s.migrate)
+	}
+	if err != nil {
 		return nil, err
 	}
 	ready := false
@@ -86,7 +91,11 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	if g.world, err = openWorld(ctx, s, g.store, c, log); err != nil {
 		return nil, err
 	}
-	for _, build := range []func(context.Context, keyring) error{g.compose, g.accounts, g.serve, g.float} {
+	steps := []func(context.Context, keyring) error{g.compose, g.accounts, g.serve, g.float}
+	if len(s.command) > 0 {
+		steps = []func(context.Context, keyring) error{g.compose, g.authenticate}
+	}
+	for _, build := range steps {
 		if err := build(ctx, ring); err != nil {
 			return nil, err
 		}
@@ -110,31 +119,55 @@ func openStore(ctx context.Context, dsn string, migrate bool) (storage.Store, er
 		if err := sqlite.Migrate(ctx, rest, tables()...); err != nil {
 			return nil, err
 		}
-		return sqlite.Open(rest, sqlite.Options{})
 	case "postgres", "postgresql":
 		if err := postgres.Migrate(ctx, dsn, postgres.Options{}, tables()...); err != nil {
 			return nil, err
 		}
-		return postgres.Open(dsn, postgres.Options{})
 	case "mysql":
 		if err := mysql.Migrate(ctx, dsn, mysql.Options{}, tables()...); err != nil {
 			return nil, err
 		}
+	case "redis", "rediss":
+		if !migrate {
+			break
+		}
+		client, err := redisClient(dsn)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(redisstore.Migrate(ctx, client, redisstore.Options{}, tables()...), client.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return connectStore(dsn)
+}
+
+// connectStore connects to a store as it is.
+func connectStore(dsn string) (storage.Store, error) {
+	switch kind, rest, _ := strings.Cut(dsn, ":"); kind {
+	case "sqlite":
+		return sqlite.Open(rest, sqlite.Options{})
+	case "postgres", "postgresql":
+		return postgres.Open(dsn, postgres.Options{})
+	case "mysql":
 		return mysql.Open(dsn, mysql.Options{})
 	case "redis", "rediss":
-		o, err := redis.ParseURL(dsn)
+		client, err := redisClient(dsn)
 		if err != nil {
-			return nil, errors.New("-store redis://…: must be redis://USER:PASSWORD@HOST:PORT/0") // the cause may repeat the password
-		}
-		client := redis.NewClient(o)
-		if migrate {
-			if err := redisstore.Migrate(ctx, client, redisstore.Options{}, tables()...); err != nil {
-				return nil, errors.Join(err, client.Close())
-			}
+			return nil, err
 		}
 		return redisstore.New(client, redisstore.Options{}).Own(), nil
+	default:
+		return nil, fmt.Errorf("-store %s: … is not in this version; memory, sqlite:FILE, postgres://…, mysql://… and redis://… are", kind)
 	}
-	return nil, fmt.Errorf("-store %s: … is not in this version; memory, sqlite:FILE, postgres://…, mysql://… and redis://… are", kind)
+}
+
+func redisClient(dsn string) (*redis.Client, error) {
+	o, err := redis.ParseURL(dsn)
+	if err != nil {
+		return nil, errors.New("-store redis://…: must be redis://USER:PASSWORD@HOST:PORT/0") // the cause may repeat the password
+	}
+	return redis.NewClient(o), nil
 }
 
 // compose is the embedding of the library.

@@ -2,6 +2,7 @@
 // one store, with simulated chains until it is given real ones.
 //
 //	go run ./examples/gateway
+//	go run ./examples/gateway operator -help
 //
 // Its start prints how to make the first payment with curl. See README.md for
 // all settings.
@@ -30,7 +31,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel}))
-	if err := run(ctx, s, log); err != nil {
+	if len(s.command) > 0 {
+		err = operate(ctx, s, log, os.Stdout, os.Stderr)
+	} else {
+		err = run(ctx, s, log)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(1)
 	}

@@ -55,7 +55,8 @@ type settings struct {
 	base         string // public address of the interface
 	exposed      bool   // simulated chains may be served to others than this machine
 	patience     time.Duration
-	signer       signer // on another machine
+	signer       signer   // on another machine
+	command      []string // of the operator, see operator.go; none = serve
 }
 
 // real reports whether real chains are configured.
@@ -91,6 +92,9 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 		f.SetOutput(&usage)
 		f.PrintDefaults()
 		return s, fmt.Errorf("%w\nflags:\n%s", err, usage.String())
+	}
+	if s.command = f.Args(); len(s.command) > 0 && s.command[0] != operatorCommand {
+		return s, fmt.Errorf("there is no command %q: %s is one, and flags of the gateway go before it", s.command[0], operatorCommand)
 	}
 	s.clientID, s.clientSecret = env("CRYPTOPAY_CLIENT_ID"), env("CRYPTOPAY_CLIENT_SECRET")
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
