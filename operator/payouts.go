@@ -145,6 +145,27 @@ func (c commands) suspense() *cli.Command {
 			},
 		})
 	}
+	// recorded is a decision that App.Operate keeps a record of.
+	recorded := func(name, usage string, flags []cli.Flag, do func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error)) *cli.Command {
+		return c.leaf(leaf{
+			name: name, usage: usage, args: []string{"DEPOSIT"}, flags: append([]cli.Flag{ofTenant()}, flags...), writes: true, dry: true,
+			do: func(ctx context.Context, s *session) error {
+				tenant, err := s.tenant(ctx)
+				if err != nil {
+					return err
+				}
+				d, id, err := do(ctx, s, tenant, s.cmd.Args().First())
+				if err != nil {
+					return err
+				}
+				r, err := s.deposit(tenant, &d.Deposit)
+				if err != nil {
+					return err
+				}
+				return s.one(append(record{{"operation", id}, {"dry_run", s.call.DryRun}}, r...))
+			},
+		})
+	}
 	return group("suspense", "Money that counts for no payment.",
 		c.leaf(leaf{
 			name: "list", usage: "List deposits whose money stands in suspense, the oldest of a tenant first.", flags: []cli.Flag{oneOrAll()},
@@ -167,10 +188,14 @@ func (c commands) suspense() *cli.Command {
 				})
 			},
 		}),
-		decide("credit", "Credit a deposit in suspense to a wallet, in full and without fees.",
+		recorded("credit", "Credit a deposit in suspense to a wallet, in full and without fees.",
 			[]cli.Flag{&cli.StringFlag{Name: "wallet", Usage: "id or external id of the tenant's wallet", DefaultText: "the master account"}},
-			func(ctx context.Context, s *session, tenant, id string) (payment.Deposit, error) {
-				return s.App.Payments.Resolve(ctx, tenant, id, s.cmd.String("wallet"))
+			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
+				return s.App.Operate.CreditSuspense(ctx, tenant, id, s.cmd.String("wallet"), s.call)
+			}),
+		recorded("ignore", "Leave the money of a deposit where it is; nobody is asked about it any more.", nil,
+			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
+				return s.App.Operate.IgnoreSuspense(ctx, tenant, id, s.call)
 			}),
 		decide("refund", "Book that you send the money of a deposit back yourself, outside of this service.", nil,
 			func(ctx context.Context, s *session, tenant, id string) (payment.Deposit, error) {
