@@ -93,6 +93,7 @@ func Example_notifier() {
 	// Output:
 	// deposit_received true
 	// payment_status_update true
+	// payment_deposit true
 }
 
 // A server works until a signal comes. Run claims nothing new then, ends what is in

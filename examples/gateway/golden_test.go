@@ -363,9 +363,11 @@ func goesOn(t *testing.T, g *golden, dsn, key string, sealedFirst bool) {
 	for _, tenant := range tenants {
 		counted, err := payment.Tally.Marked(t.Context(), i.g.app.Config().Store, storage.Tenant(tenant.ID))
 		require.NoError(t, err)
+		aside, err := payment.SuspenseTally.Marked(t.Context(), i.g.app.Config().Store, storage.Tenant(tenant.ID))
+		require.NoError(t, err)
 		made, err := i.g.app.Recount(t.Context(), tenant.ID)
 		require.NoError(t, err)
-		require.Equal(t, !counted, len(made) > 0)
+		require.Equal(t, !counted || !aside, len(made) > 0)
 		marked, err := payment.Tally.Marked(t.Context(), i.g.app.Config().Store, storage.Tenant(tenant.ID))
 		require.NoError(t, err)
 		require.True(t, marked)

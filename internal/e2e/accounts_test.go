@@ -224,7 +224,7 @@ func TestD10_WhatHasNoMemoOfOursIsInSuspense(t *testing.T) {
 		var memos []string
 		for _, d := range lost {
 			memos = append(memos, d.Memo)
-			require.Equal(t, payment.RoleUnmatched, d.Role)
+			require.Equal(t, payment.RoleStray, d.Role)
 		}
 		require.ElementsMatch(t, []string{"", "4000000"}, memos)
 		s.sound()

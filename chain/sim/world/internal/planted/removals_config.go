@@ -167,8 +167,8 @@ var configRemovals = []Bug{
 	},
 	{
 		ID: "FU02-migrates-unasked", File: "examples/gateway/gateway.go",
-		Old:  "\t\tif migrate {\n",
-		New:  "\t\tif migrate || o != nil {\n",
+		Old:  "\t\tif !migrate {\n",
+		New:  "\t\tif kind == \"\" {\n",
 		What: "a store on Redis is changed under the processes of an earlier version", Package: "examples/gateway", Test: "TestFU02_RedisIsMigratedOnTheOperatorsWordAlone",
 	},
 }
