@@ -64,13 +64,9 @@ func (s *houseStreams) step(ctx context.Context) (worked int, err error) {
 	if now.Before(s.rest) {
 		return 0, nil
 	}
-	networks, err := s.a.Operate.networks(ctx)
+	all, err := s.a.house(ctx)
 	if err != nil {
 		return 0, err
-	}
-	all := []storage.Partition{storage.System}
-	for _, n := range networks {
-		all = append(all, storage.Network(string(n)))
 	}
 	more := false
 	for _, p := range all {
@@ -82,6 +78,16 @@ func (s *houseStreams) step(ctx context.Context) (worked int, err error) {
 		s.rest = now.Add(time.Hour)
 	}
 	return worked, err
+}
+
+// house lists the partitions that are of no tenant: the system's, and that of each network.
+func (a *App) house(ctx context.Context) ([]storage.Partition, error) {
+	networks, err := a.Operate.networks(ctx)
+	all := []storage.Partition{storage.System}
+	for _, n := range networks {
+		all = append(all, storage.Network(string(n)))
+	}
+	return all, err
 }
 
 // keepStream wakes consumers that have not seen all events of a partition, and forgets old

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -30,10 +32,7 @@ type Group struct {
 }
 
 func (g *Group) add(n int64, oldest time.Time) {
-	g.Count += n
-	if !oldest.IsZero() && (g.Oldest.IsZero() || oldest.Before(g.Oldest)) {
-		g.Oldest = oldest
-	}
+	g.Count, g.Oldest = g.Count+n, earliest(g.Oldest, oldest)
 }
 
 // Figures are what an operator watches, over all tenants. What is keyed by a currency has
@@ -41,12 +40,12 @@ func (g *Group) add(n int64, oldest time.Time) {
 type Figures struct {
 	At time.Time // when they were asked for
 	// Tenants is how many there are, and Seen how many of them were looked at at least once
-	// since this process began; sums are of these. Oldest is when the one was looked at whose
-	// look is the longest ago.
+	// since this process began; sums are of these. Oldest is the time of the oldest of the last
+	// looks at each.
 	Tenants, Seen int
 	Oldest        time.Time
 
-	Payments    map[payment.Status]Group    // as shown; of those that are over only the count
+	Payments    map[payment.Status]Group    // as shown, each status; of those that are over only the count
 	Withdrawals map[withdrawal.Status]Group // the same
 	Waiting     map[string]Group            // withdrawals by the reason for which they wait
 	Suspense    map[string]Suspense         // by currency
@@ -88,7 +87,7 @@ type ConsumerFigures struct {
 	Here    bool      // this process lists it
 	Behind  int64     // events that it has not handled
 	Oldest  time.Time // when the oldest of them happened; zero where there is none
-	Failing int       // tenants whose next event has failed
+	Failing int       // streams, of a tenant or a network, whose next event has failed
 }
 
 // NetworkFigures say how one network is read, and what is under way on it.
@@ -105,6 +104,25 @@ type NetworkFigures struct {
 type figuring struct {
 	turn    chan struct{} // holds one while somebody figures
 	tenants map[string]*tenantFigures
+
+	mu   sync.Mutex
+	last Figures // that were read without an error
+}
+
+// recent is the last Figures while they are fresh. Who scrapes reads them once for Health, too.
+func (f *figuring) recent(now time.Time) Figures {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if age := now.Sub(f.last.At); age < 0 || age > figuresFresh {
+		return Figures{}
+	}
+	return f.last
+}
+
+func (f *figuring) keep(last Figures) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = last
 }
 
 // tenantFigures are one tenant's part of Figures.
@@ -122,18 +140,25 @@ func newFiguring() *figuring {
 }
 
 const (
+	figuresFresh  = time.Minute      // for so long Health takes what was read for a scrape
 	figuresEvery  = 10 * time.Minute // a tenant of whom nothing is told is looked at again
 	figuresAtOnce = 500              // tenants that one call looks at, those first whose look is the longest ago
 	figuresMany   = 1000             // rows of one kind of a tenant or network that are looked at
 )
 
 // Figures reads what an operator watches. It is for a scrape each few seconds, and reads
-// nothing that is over: of each tenant a few rows by their keys, and of at most 500 tenants
-// that have changed meanwhile, or were last looked at 10 minutes ago, their counters and
-// what they have open. So with many tenants the first calls have sums of some of them
-// alone: see Seen. Callers wait for each other. Beside an error it returns what it has.
+// no row of a payment or withdrawal that has ended. It reads a few rows of each tenant by
+// their keys. Of at most 500 tenants it reads the counters and what they have open: of those
+// that have changed meanwhile, or were looked at 10 minutes ago. So with many tenants the
+// first calls have the sums of some tenants only: see Seen. Callers wait for each other. Beside an error it returns what it has.
 func (a *App) Figures(ctx context.Context) (Figures, error) {
 	f := newFigures()
+	for _, status := range paymentStatuses { // also those that no payment has
+		f.Payments[status] = Group{}
+	}
+	for _, status := range withdrawalStatuses {
+		f.Withdrawals[status] = Group{}
+	}
 	f.At, f.Verified, f.Alerts, f.Steps = a.cfg.Clock.Now(), a.record.lastVerify(), a.record.alerted(), a.record.worked()
 	select {
 	case a.figures.turn <- struct{}{}:
@@ -144,6 +169,9 @@ func (a *App) Figures(ctx context.Context) (Figures, error) {
 	var failed error
 	for _, read := range []func(context.Context, *Figures) error{a.figureTenants, a.figureNetworks, a.figureQueues, a.figureWebhooks} {
 		failed = errors.Join(failed, read(ctx, &f))
+	}
+	if failed == nil {
+		a.figures.keep(Figures{At: f.At, Funds: maps.Clone(f.Funds), Networks: slices.Clone(f.Networks)})
 	}
 	return f, failed
 }
@@ -167,13 +195,13 @@ func (a *App) figureTenants(ctx context.Context, f *Figures) error {
 	for _, name := range names {
 		f.Consumers[name] = ConsumerFigures{Here: a.Events.Here(name)}
 	}
+	house, err := a.houseFigures(ctx, names)
+	failed = errors.Join(failed, err)
+	for _, p := range house {
+		f.lag(p)
+	}
 	for _, t := range a.figures.tenants {
-		for name, c := range t.consumers {
-			sum := f.Consumers[name]
-			sum.Behind, sum.Failing = sum.Behind+c.Behind, sum.Failing+c.Failing
-			sum.Oldest = earliest(sum.Oldest, c.Oldest)
-			f.Consumers[name] = sum
-		}
+		f.lag(t)
 		if !t.at.IsZero() {
 			f.Seen++
 			f.Oldest = earliest(f.Oldest, t.at)
@@ -181,6 +209,29 @@ func (a *App) figureTenants(ctx context.Context, f *Figures) error {
 		}
 	}
 	return failed
+}
+
+// lag adds how far consumers are behind in one stream.
+func (f *Figures) lag(t *tenantFigures) {
+	for name, c := range t.consumers {
+		sum := f.Consumers[name]
+		sum.Behind, sum.Failing = sum.Behind+c.Behind, sum.Failing+c.Failing
+		sum.Oldest = earliest(sum.Oldest, c.Oldest)
+		f.Consumers[name] = sum
+	}
+}
+
+// houseFigures reads how far consumers are in the streams that are of no tenant.
+func (a *App) houseFigures(ctx context.Context, names []string) (map[storage.Partition]*tenantFigures, error) {
+	parts, err := a.house(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[storage.Partition]*tenantFigures{}
+	for _, p := range parts {
+		out[p] = &tenantFigures{}
+	}
+	return out, a.moved(ctx, names, out)
 }
 
 // earliest is the earlier of two times that are not zero.
@@ -223,14 +274,15 @@ func (a *App) lookAtTenants(ctx context.Context, now time.Time, names []string) 
 	var changed []string
 	known := map[string]*tenantFigures{}
 	err := storage.Pages(ctx, a.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System, Limit: page, IDs: true}, func(rows []storage.Row) error {
+		of := map[storage.Partition]*tenantFigures{}
 		for _, r := range rows {
 			t := a.figures.tenants[r.ID]
 			if t == nil {
 				t = &tenantFigures{}
 			}
-			known[r.ID] = t
+			known[r.ID], of[storage.Tenant(r.ID)] = t, t
 		}
-		if err := a.moved(ctx, rows, names, known); err != nil {
+		if err := a.moved(ctx, names, of); err != nil {
 			return err
 		}
 		for _, r := range rows {
@@ -262,13 +314,10 @@ func (a *App) lookAtTenants(ctx context.Context, now time.Time, names []string) 
 	return failed
 }
 
-// moved reads how far the streams of some tenants are, and their consumers.
-func (a *App) moved(ctx context.Context, tenants []storage.Row, names []string, into map[string]*tenantFigures) error {
-	of := map[storage.Partition]*tenantFigures{}
+// moved reads how far the streams of some partitions are, and their consumers.
+func (a *App) moved(ctx context.Context, names []string, of map[storage.Partition]*tenantFigures) error {
 	var streams, places []storage.Key
-	for _, r := range tenants {
-		p := storage.Tenant(r.ID)
-		of[p] = into[r.ID]
+	for _, p := range slices.Sorted(maps.Keys(of)) {
 		of[p].consumers = map[string]ConsumerFigures{}
 		streams = append(streams, storage.Keys(p, storage.StreamID)...)
 		places = append(places, storage.Keys(p, names...)...)
@@ -329,14 +378,13 @@ func (a *App) figureTenant(ctx context.Context, p storage.Partition) (Figures, e
 	return f, nil
 }
 
-// paymentStatuses and withdrawalStatuses are all that are shown, those first that are open.
+// paymentStatuses and withdrawalStatuses are all that are shown.
 var (
-	paymentStatuses    = []payment.Status{payment.Waiting, payment.Confirming, payment.Confirmed, payment.Sending, payment.Completed, payment.Expired, payment.Failed}
-	openWithdrawals    = []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}
-	withdrawalStatuses = append(slices.Clip(openWithdrawals), withdrawal.Completed, withdrawal.Failed, withdrawal.Cancelled)
+	openPaymentStatuses = []payment.Status{payment.Waiting, payment.Confirming, payment.Confirmed, payment.Sending}
+	paymentStatuses     = append(slices.Clip(openPaymentStatuses), payment.Completed, payment.Expired, payment.Failed)
+	openWithdrawals     = []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}
+	withdrawalStatuses  = append(slices.Clip(openWithdrawals), withdrawal.Completed, withdrawal.Failed, withdrawal.Cancelled)
 )
-
-const openPaymentStatuses = 4 // of paymentStatuses
 
 // totals are how many rows of a Tally have each status. Where no counters hold yet, only
 // those of open are counted.
@@ -362,14 +410,13 @@ func totals[S ~string](ctx context.Context, s storage.Store, p storage.Partition
 }
 
 func (a *App) figurePayments(ctx context.Context, p storage.Partition, f *Figures) error {
-	open := paymentStatuses[:openPaymentStatuses]
-	counts, err := totals(ctx, a.cfg.Store, p, payment.Tally, paymentStatuses, open)
+	counts, err := totals(ctx, a.cfg.Store, p, payment.Tally, paymentStatuses, openPaymentStatuses)
 	if err != nil {
 		return err
 	}
 	for status, n := range counts {
 		g := Group{Count: n}
-		if n > 0 && slices.Contains(open, status) {
+		if n > 0 && slices.Contains(openPaymentStatuses, status) {
 			stored := []payment.Status{status}
 			if status == payment.Waiting { // as it is shown
 				stored = append(stored, payment.PartiallyPaid)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
@@ -114,6 +115,31 @@ func TestE10_ConsumersLagIsShown(t *testing.T) {
 	require.Zero(t, c.Behind)
 	require.Zero(t, c.Oldest)
 	require.Equal(t, cryptopay.OK, partOf(t, h.app.Health(t.Context()), "consumer/books").State)
+}
+
+// The streams of networks have consumers, too: one that fails there is shown.
+func TestE10_ConsumersLagOnNetworksIsShown(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 7, "ETH")
+	h.configure = func(c *cryptopay.Config) {
+		c.Consumers = []stream.Consumer{{Name: "pager", Tries: 100, Handle: func(_ context.Context, _ stream.Tx, e stream.Event) error {
+			if _, halted := e.Body.(outgoing.HaltChanged); halted {
+				return errors.New("nobody answers")
+			}
+			return nil
+		}}}
+	}
+	h.restart()
+	h.mine(2)
+	require.Zero(t, h.figures(h.app).Consumers["pager"].Behind)
+	began := h.clock.Now()
+	_, err := h.app.Operate.Halt(t.Context(), cryptopay.HaltScope{Network: "ETH"}, cryptopay.Call{By: "ann", Reason: "the node looks odd"})
+	require.NoError(t, err)
+	h.mine(2)
+	c := h.figures(h.app).Consumers["pager"]
+	require.EqualValues(t, 2, c.Behind, "the halt, and that an operator called")
+	require.Equal(t, began, c.Oldest)
+	require.Equal(t, 1, c.Failing)
 }
 
 // askedStore counts what a store is asked.

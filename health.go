@@ -114,7 +114,7 @@ const (
 
 // Health asks everything that the App stands on how it is. It returns after about 2 seconds
 // whatever hangs: what has not answered by then is said to be so, and is not asked again
-// before it has. What it asks the store does not grow with what was ever done. It asks
+// before it has. Two callers at once hear the same answers. What it asks the store does not grow with what was ever done. It asks
 // each node for its tip and each token for its price, so each few seconds are often enough.
 // Before Open only the store is told of.
 func (a *App) Health(ctx context.Context) Health {
@@ -151,45 +151,55 @@ func (e *silentError) Error() string {
 	return "has not answered since " + e.since.UTC().Format(time.RFC3339)
 }
 
-// probe asks something that may hang. While it has not answered it is not asked again.
+// probe asks something that may hang. Whoever asks while it is being asked waits for the same
+// answer; what should have answered by now is not asked again before it has.
 func probe[T any](ctx context.Context, a *App, name string, ask func(context.Context) (T, error)) (T, error) {
 	var none T
 	r, now := a.record, a.cfg.Clock.Now()
-	r.mu.Lock()
-	since, asked := r.probing[name]
-	if !asked {
-		r.probing[name] = now
-	}
-	r.mu.Unlock()
-	if asked {
+	if since := r.asked(name); !since.IsZero() && now.Sub(since) >= askFor {
 		return none, &silentError{since}
 	}
-	type answer struct {
-		v   T
-		err error
-	}
-	asking, cancel := context.WithTimeout(ctx, askFor)
-	answers := make(chan answer, 1)
-	go func() {
+	answers := r.probes.DoChan(name, func() (answer any, err error) {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
 		defer cancel()
-		var got answer
+		r.asks(name, now)
+		defer r.asks(name, time.Time{})
 		defer func() {
 			if p := recover(); p != nil {
-				got.err = fmt.Errorf("panicked: %v", p)
+				err = fmt.Errorf("panicked: %v", p)
 			}
-			r.mu.Lock()
-			delete(r.probing, name)
-			r.mu.Unlock()
-			answers <- got
 		}()
-		got.v, got.err = ask(asking)
-	}()
+		return ask(asking)
+	})
 	select {
 	case got := <-answers:
-		return got.v, got.err
+		if v, ok := got.Val.(T); ok {
+			return v, got.Err
+		}
+		return none, got.Err
 	case <-ctx.Done():
+		if since := r.asked(name); !since.IsZero() {
+			now = since
+		}
 		return none, &silentError{now}
 	}
+}
+
+// asks notes since when a probe is being asked; zero = it is not.
+func (r *record) asks(name string, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since.IsZero() {
+		delete(r.probing, name)
+		return
+	}
+	r.probing[name] = since
+}
+
+func (r *record) asked(name string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.probing[name]
 }
 
 // part is how a part is, and since when.
@@ -396,7 +406,10 @@ func (a *App) haltsHealth(ctx context.Context) Part {
 // fundsHealth says where the operator's own coins do not pay for sending any more.
 func (a *App) fundsHealth(ctx context.Context) Part {
 	const name = "funds"
-	f, err := probe(ctx, a, name, a.Figures)
+	f, err := a.figures.recent(a.cfg.Clock.Now()), error(nil)
+	if f.At.IsZero() {
+		f, err = probe(ctx, a, name, a.Figures)
+	}
 	var short []string
 	for code, own := range f.Funds {
 		if own.Short > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,7 @@ type sick struct {
 	chain.Signer
 	rates.Rates
 	hang atomic.Bool
+	slow chan struct{} // where there is one, nothing answers before it is closed
 	fail atomic.Bool
 	off  time.Duration
 	now  func() time.Time
@@ -55,6 +57,9 @@ var errSick = errors.New("it is sick")
 func (s *sick) ill() error {
 	if s.hang.Load() {
 		select {}
+	}
+	if s.slow != nil {
+		<-s.slow
 	}
 	if s.fail.Load() {
 		return errSick
@@ -178,13 +183,35 @@ func TestE10_HealthNeverHangs(t *testing.T) {
 			})
 			s.hang.Store(true)
 			for range 2 {
-				began := time.Now()
-				got := app.Health(t.Context())
-				require.Less(t, time.Since(began), 5*time.Second)
-				p := partOf(t, got, part)
+				p := partOf(t, app.Health(t.Context()), part)
 				require.Equal(t, cryptopay.Down, p.State)
 				require.Contains(t, p.Reason, "has not answered since")
 			}
 		})
 	}
+}
+
+// Two who ask at the same moment hear the same: a store that is being asked is not down.
+func TestE10_TwoAskAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, s := newHost(t, 1, "ETH"), &sick{}
+		s.now = h.clock.Now
+		app := h.beside(func(cfg *cryptopay.Config) {
+			s.Store = cfg.Store
+			cfg.Store = sickStore{s}
+		})
+		s.slow = make(chan struct{})
+		heard := make(chan cryptopay.Health, 2)
+		for range 2 {
+			go func() { heard <- app.Health(t.Context()) }()
+		}
+		synctest.Wait()
+		require.Empty(t, heard, "both wait for the store")
+		close(s.slow)
+		for range 2 {
+			got := <-heard
+			require.True(t, got.Ready(), "%+v", got.Store)
+		}
+	})
 }

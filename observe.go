@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -44,7 +46,8 @@ type record struct {
 	alerts   map[string]int64
 	verified Verified
 	parts    map[string]Part      // as they were last
-	probing  map[string]time.Time // probes that have not answered, and since when
+	probing  map[string]time.Time // probes that are being asked, and since when
+	probes   singleflight.Group
 }
 
 // SweepWaiting is the kind of a treasury.Notice among Figures.Alerts.

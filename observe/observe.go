@@ -16,7 +16,6 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
-	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -72,9 +71,9 @@ var (
 	tenantsSeen = gauge("cryptopay_tenants_seen", "Tenants that sums over tenants are of: this process has looked at them.")
 
 	payments       = gauge("cryptopay_payments", "Payments by status, of all tenants.", "status")
-	paymentsAge    = gauge("cryptopay_payments_oldest_seconds", "Age of the oldest payment of a status that is not final.", "status")
+	paymentsAge    = gauge("cryptopay_payments_oldest_seconds", "Age of the oldest payment of a status that is not final; 0 for the others.", "status")
 	withdrawals    = gauge("cryptopay_withdrawals", "Withdrawals by status, of all tenants.", "status")
-	withdrawalsAge = gauge("cryptopay_withdrawals_oldest_seconds", "Age of the oldest withdrawal of a status that is not final.", "status")
+	withdrawalsAge = gauge("cryptopay_withdrawals_oldest_seconds", "Age of the oldest withdrawal of a status that is not final; 0 for the others.", "status")
 	waiting        = gauge("cryptopay_withdrawals_waiting", "Withdrawals by the reason for which they wait; at most 1000 of a tenant and status are looked at.", "reason")
 	waitingAge     = gauge("cryptopay_withdrawals_waiting_seconds", "How long the one has waited that waits the longest.", "reason")
 	suspense       = gauge("cryptopay_suspense_deposits", "Deposits in suspense; at most 1000 of a tenant are counted.", "currency")
@@ -88,7 +87,7 @@ var (
 
 	consumerBehind  = gauge("cryptopay_consumer_behind_events", "Events that a consumer has not handled.", "consumer")
 	consumerAge     = gauge("cryptopay_consumer_oldest_seconds", "Age of the oldest of them.", "consumer")
-	consumerFailing = gauge("cryptopay_consumer_failing_tenants", "Tenants whose next event the consumer has failed.", "consumer")
+	consumerFailing = gauge("cryptopay_consumer_failing_streams", "Streams, of a tenant or a network, whose next event the consumer has failed.", "consumer")
 
 	workDue     = gauge("cryptopay_work_due_seconds", "For how long the oldest row of a worker has been due.", "worker")
 	webhooks    = gauge("cryptopay_webhooks_undelivered", "Webhooks that were not delivered yet; at most 200 are looked at.")
@@ -198,13 +197,9 @@ func (s *samples) health(h *cryptopay.Health) {
 	}
 }
 
-// Reasons and statuses that always have a sample, so that a rule sees the first of them.
+// Reasons that always have a sample, so that a rule sees the first of them.
 var (
-	openPayments    = []payment.Status{payment.Waiting, payment.Confirming, payment.Confirmed, payment.Sending}
-	allPayments     = append(slices.Clip(openPayments), payment.Completed, payment.Expired, payment.Failed)
-	openWithdrawals = []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}
-	allWithdrawals  = append(slices.Clip(openWithdrawals), withdrawal.Completed, withdrawal.Failed, withdrawal.Cancelled)
-	waitingReasons  = []string{
+	waitingReasons = []string{
 		withdrawal.ShownApproval, withdrawal.ShownReview, withdrawal.ShownHalted, withdrawal.ShownHotShort, withdrawal.ShownGasShort,
 		withdrawal.ShownFeeTooHigh, withdrawal.ShownConsolidating, withdrawal.ShownDeliveredLess, withdrawal.ShownBelowCost,
 		withdrawal.ShownStuck, withdrawal.ShownReorged,
@@ -217,14 +212,14 @@ var (
 
 func (s *samples) figures(f *cryptopay.Figures, whole bool) {
 	s.add(figuresUp, truth(whole))
-	for _, status := range allPayments {
-		s.group(payments, paymentsAge, slices.Contains(openPayments, status), f.Payments[status], string(status))
+	for status, g := range f.Payments {
+		s.group(payments, paymentsAge, g, string(status))
 	}
-	for _, status := range allWithdrawals {
-		s.group(withdrawals, withdrawalsAge, slices.Contains(openWithdrawals, status), f.Withdrawals[status], string(status))
+	for status, g := range f.Withdrawals {
+		s.group(withdrawals, withdrawalsAge, g, string(status))
 	}
 	for _, reason := range waitingReasons {
-		s.group(waiting, waitingAge, true, f.Waiting[reason], reason)
+		s.group(waiting, waitingAge, f.Waiting[reason], reason)
 	}
 	s.add(tenants, float64(f.Tenants))
 	s.add(tenantsSeen, float64(f.Seen))
@@ -261,7 +256,7 @@ func (s *samples) figures(f *cryptopay.Figures, whole bool) {
 	for worker, at := range f.Due {
 		s.add(workDue, s.age(at), worker)
 	}
-	s.group(webhooks, webhooksAge, true, f.Webhooks)
+	s.group(webhooks, webhooksAge, f.Webhooks)
 	operators, library := 0, 0
 	for _, h := range f.Halts {
 		if h.By == cryptopay.Library {
@@ -284,11 +279,9 @@ func (s *samples) figures(f *cryptopay.Figures, whole bool) {
 	}
 }
 
-func (s *samples) group(count, age *Metric, open bool, g cryptopay.Group, label ...string) {
+func (s *samples) group(count, age *Metric, g cryptopay.Group, label ...string) {
 	s.add(count, float64(g.Count), label...)
-	if open {
-		s.add(age, s.age(g.Oldest), label...)
-	}
+	s.add(age, s.age(g.Oldest), label...)
 }
 
 func (s *samples) network(n *cryptopay.NetworkFigures) {
@@ -301,11 +294,11 @@ func (s *samples) network(n *cryptopay.NetworkFigures) {
 		s.add(inFlight, float64(n.Deposits[state]), name, string(state))
 	}
 	for reason, g := range n.Sweeps {
-		s.group(sweeps, sweepsAge, true, g, name, reason)
+		s.group(sweeps, sweepsAge, g, name, reason)
 	}
 	for _, reason := range sweepReasons {
 		if _, ok := n.Sweeps[reason]; !ok {
-			s.group(sweeps, sweepsAge, true, cryptopay.Group{}, name, reason)
+			s.group(sweeps, sweepsAge, cryptopay.Group{}, name, reason)
 		}
 	}
 	for code, cost := range n.Costs {

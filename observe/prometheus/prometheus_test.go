@@ -94,10 +94,13 @@ func TestE10_AScrapeShowsWhatThereIs(t *testing.T) {
 	clock.Advance(90 * time.Second)
 	require.NoError(t, app.Step(ctx))
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP cryptopay_payments_oldest_seconds Age of the oldest payment of a status that is not final.
+# HELP cryptopay_payments_oldest_seconds Age of the oldest payment of a status that is not final; 0 for the others.
 # TYPE cryptopay_payments_oldest_seconds gauge
+cryptopay_payments_oldest_seconds{status="completed"} 0
 cryptopay_payments_oldest_seconds{status="confirmed"} 0
 cryptopay_payments_oldest_seconds{status="confirming"} 90
+cryptopay_payments_oldest_seconds{status="expired"} 0
+cryptopay_payments_oldest_seconds{status="failed"} 0
 cryptopay_payments_oldest_seconds{status="sending"} 0
 cryptopay_payments_oldest_seconds{status="waiting"} 0
 # HELP cryptopay_figures_up 1 where the figures of this scrape are all there is, 0 where reading some failed.
