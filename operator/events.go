@@ -2,11 +2,14 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -84,13 +87,16 @@ func (c commands) deliveries() *cli.Command {
 
 func (c commands) events() *cli.Command {
 	flags := func() []cli.Flag {
-		return []cli.Flag{ofTenant(), &cli.StringFlag{Name: "consumer", Usage: "name of the consumer (required)"}}
+		return []cli.Flag{
+			&cli.StringFlag{Name: "stream", Usage: "as `events list` shows it: tenant/ID, network/CODE or system (required)"},
+			&cli.StringFlag{Name: "consumer", Usage: "name of the consumer (required)"},
+		}
 	}
 	decide := func(name, usage, done string, do func(ctx context.Context, e *stream.Service, p storage.Partition, consumer, object string) (int, error)) *cli.Command {
 		return c.leaf(leaf{
 			name: name, usage: usage, args: []string{"OBJECT"}, flags: flags(), writes: true,
 			do: func(ctx context.Context, s *session) error {
-				tenant, err := s.tenant(ctx)
+				p, err := s.need("stream")
 				if err != nil {
 					return err
 				}
@@ -99,8 +105,9 @@ func (c commands) events() *cli.Command {
 					return err
 				}
 				object := s.cmd.Args().First()
-				n, err := do(ctx, s.App.Events, storage.Tenant(tenant), consumer, object)
+				n, err := do(ctx, s.App.Events, storage.Partition(p), consumer, object)
 				if n > 0 {
+					tenant, _ := strings.CutPrefix(p, string(storage.Tenant("")))
 					s.did(ctx, tenant, consumer+" "+object)
 				}
 				if err != nil {
@@ -130,33 +137,27 @@ func (c commands) events() *cli.Command {
 			},
 		}),
 		c.leaf(leaf{
-			name: "list", usage: "List dead letters: events that a consumer did not handle.", flags: []cli.Flag{oneOrAll()},
+			name: "list", usage: "List dead letters of all streams: events that a consumer did not handle.",
 			do: func(ctx context.Context, s *session) error {
 				states, err := s.App.Events.States(ctx)
 				if err != nil {
 					return err
 				}
-				return s.each(ctx, func(tenant string) (out records, err error) {
-					for _, st := range states {
-						after := int64(0)
-						all, err := pages(func(limit, _ int) ([]stream.DeadLetter, error) {
-							page, err := s.App.Events.Dead(ctx, storage.Tenant(tenant), st.Consumer, after, limit)
-							if len(page) > 0 {
-								after = page[len(page)-1].Number
-							}
-							return page, err
-						})
-						if err != nil {
-							return nil, err
-						}
-						for _, d := range all {
-							out = append(out, record{
-								{"consumer", d.Consumer}, {"tenant", tenant}, {"object", d.Object}, {"number", d.Number}, {"kind", d.Kind}, {"since", d.At}, {"error", d.Error},
-							})
-						}
+				var out records
+				var unread storage.RowErrors
+				for p, err := range cryptopay.Partitions(ctx, s.App.Config().Store) {
+					if err := unread.Take(err); err != nil {
+						return err
 					}
-					return out, nil
-				})
+					for _, st := range states {
+						some, err := s.dead(ctx, p, st.Consumer)
+						if err != nil {
+							return err
+						}
+						out = append(out, some...)
+					}
+				}
+				return errors.Join(s.list(out), unread.With(nil))
 			},
 		}),
 		decide("retry", "Have the dead letters of an object handled again, in their order. This program must have the consumer.", "handled",
@@ -168,4 +169,22 @@ func (c commands) events() *cli.Command {
 				return e.Discard(ctx, p, consumer, object)
 			}),
 	)
+}
+
+// dead are the dead letters of a consumer in a stream.
+func (s *session) dead(ctx context.Context, p storage.Partition, consumer string) (out records, err error) {
+	after := int64(0)
+	all, err := pages(func(limit, _ int) ([]stream.DeadLetter, error) {
+		page, err := s.App.Events.Dead(ctx, p, consumer, after, limit)
+		if len(page) > 0 {
+			after = page[len(page)-1].Number
+		}
+		return page, err
+	})
+	for _, d := range all {
+		out = append(out, record{
+			{"consumer", d.Consumer}, {"stream", string(p)}, {"object", d.Object}, {"number", d.Number}, {"kind", d.Kind}, {"since", d.At}, {"error", d.Error},
+		})
+	}
+	return out, err
 }

@@ -345,19 +345,31 @@ func TestDeadLetters(t *testing.T) {
 	d.mine(5)
 	dead := parsed[list](d, "events", "list")
 	require.Len(t, dead, 2)
-	require.Equal(t, []any{"crm", "shop"}, []any{dead[0]["consumer"], dead[0]["tenant"]})
+	require.Equal(t, []any{"crm", "tenant/shop"}, []any{dead[0]["consumer"], dead[0]["stream"]})
 	require.Contains(t, dead[0]["error"], "the CRM is down")
 	require.Equal(t, "crm", parsed[list](d, "events", "consumers")[0]["consumer"])
-	_, _, err := d.run("events", "retry", "-tenant", "shop", "-consumer", "crm", dead[0]["object"].(string), "-reason", "x")
+	_, _, err := d.run("events", "retry", "-stream", "tenant/shop", "-consumer", "crm", dead[0]["object"].(string), "-reason", "x")
 	require.ErrorContains(t, err, "the CRM is down")
 	refuses = false
-	require.Contains(t, d.because(false, "events", "retry", "-tenant", "shop", "-consumer", "crm", dead[0]["object"].(string)), "handled")
+	require.Contains(t, d.because(false, "events", "retry", "-stream", "tenant/shop", "-consumer", "crm", dead[0]["object"].(string)), "handled")
 	require.Equal(t, 1, heard)
-	d.because(false, "events", "discard", "-tenant", "shop", "-consumer", "crm", dead[1]["object"].(string))
+	d.because(false, "events", "discard", "-stream", "tenant/shop", "-consumer", "crm", dead[1]["object"].(string))
 	require.Equal(t, 1, heard)
 	require.Empty(t, parsed[list](d, "events", "list"))
-	_, _, err = d.run("events", "discard", "-tenant", "shop", "-consumer", "crm", "none", "-reason", "x")
+	_, _, err = d.run("events", "discard", "-stream", "tenant/shop", "-consumer", "crm", "none", "-reason", "x")
 	require.ErrorContains(t, err, "events list")
+
+	refuses = true // what concerns a network has letters, too
+	_, err = d.app.Operate.Halt(t.Context(), cryptopay.HaltScope{Network: "ETH"}, cryptopay.Call{By: "ann", Reason: "the node looks odd"})
+	require.NoError(t, err)
+	d.mine(5)
+	dead = parsed[list](d, "events", "list")
+	require.Len(t, dead, 2, "the halt, and that an operator called")
+	for _, letter := range dead {
+		require.Equal(t, "network/ETH", letter["stream"])
+		d.because(false, "events", "discard", "-stream", "network/ETH", "-consumer", "crm", letter["object"].(string))
+	}
+	require.Empty(t, parsed[list](d, "events", "list"))
 }
 
 // TestEveryCommandSaysWhatItDoes: each has a help text, and opens nothing to show it.

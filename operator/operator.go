@@ -27,10 +27,10 @@ type House struct {
 	Close func() error
 }
 
-// Command is the operator's command with its subcommands. Each opens the House, and closes
-// it at its end; what is wrong with the command line is found before, as far as no store is
-// needed for it. Where open fails it closes what it has opened. An error of Run says what to do. No error is a cli.ExitCoder: the program that mounts the command prints it and
-// chooses its exit code.
+// Command is the operator's command with its subcommands. A subcommand checks its flags and
+// arguments, opens the House, and closes it at its end. If open fails, open itself closes what
+// it has opened. An error of Run says what to do. The program that mounts the command prints
+// it and chooses the exit code: no error is a cli.ExitCoder.
 func Command(open func(ctx context.Context) (*House, error)) *cli.Command {
 	c := commands{open: open}
 	root := group("operator", "Show and mend what the payment service keeps.",
