@@ -26,7 +26,7 @@ var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildre
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
 
-// abilitySuspense says that every process also counts what is in suspense.
+// abilitySuspense says that every process keeps the counters of suspense.
 const abilitySuspense outgoing.Ability = "suspense_counters"
 
 // abilityRows turns on what is not on yet.

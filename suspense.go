@@ -11,8 +11,9 @@ import (
 
 // CreditSuspense gives money that a tenant has in suspense to one of his wallets (wallet_id
 // or external_id, "" = the master account): see payment.Service.Resolve. It returns the
-// deposit, as it would be on a dry run, and the id of the record. Errors:
-// *payment.NotFoundError; *payment.StateError where it does not wait for a decision.
+// deposit as it is afterwards, and the id of the record. A dry run returns the deposit as it is
+// now, and no id. Errors: *payment.NotFoundError; *payment.StateError where the deposit does
+// not wait for a decision.
 func (o *Operate) CreditSuspense(ctx context.Context, tenant, deposit, wallet string, c Call) (payment.Suspended, string, error) {
 	return o.decide(ctx, tenant, deposit, outgoing.OpCreditSuspense, c, func(by ...payment.Recorded) error {
 		if c.DryRun {

@@ -210,8 +210,8 @@ func (s *Service) SuspendedDeposit(ctx context.Context, tenant, depositID string
 	return list[0], err
 }
 
-// Recorded makes the rows that say who decided about a deposit and why, as it was and is to
-// be, and the events that tell of it. They are written in the Change of the decision.
+// Recorded makes the row that says who decided about a deposit and why, and the event that
+// tells of it. The Change of the decision writes both.
 type Recorded func(before, after Deposit) ([]storage.Row, []storage.Event, error)
 
 // Resolve ends a suspense by a person's word: the money goes to a wallet of the

@@ -187,9 +187,9 @@ func (n *Network) Resume(ctx context.Context, from int64, by Record) error {
 	return err
 }
 
-// Record makes the rows that keep an operator's call, and the events that tell of it, with
-// how what it is about was before and is after. They are part of the Change that does it. A
-// nil Record is a dry run: everything is checked, and nothing is written.
+// Record makes the row that keeps an operator's call, and the event that tells of it. before
+// and after describe what the call changes. The Change of the call writes both. A nil Record
+// is a dry run: everything is checked, and nothing is written.
 type Record func(before, after any) ([]storage.Row, []storage.Event, error)
 
 // read is how far a network was read, as an operator's record shows it.

@@ -8,10 +8,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 )
 
-// HaltChanged is the event of a halt by the library: it has begun or has ended. That of a
-// whole network comes from a fork below what was final. Nothing is credited on it, and
-// nothing is sent, until an operator resumes it. That of a currency comes from a token whose
-// logs and balances differ. Its payouts wait until an operator lifts it.
+// HaltChanged is the event of a halt by the library: it has begun or has ended. The library
+// halts a network after a fork below what was final: nothing is credited or sent there until
+// an operator resumes it. The library halts a currency whose logs and balances differ: its
+// payouts wait until an operator lifts the halt.
 type HaltChanged struct {
 	Network  chain.Network `json:"network"`
 	Currency string        `json:"currency,omitempty"` // "" = the whole network

@@ -64,8 +64,8 @@ type Recorded struct {
 	Op Operation
 }
 
-// Rows is the record and its event, with how what it is about was and is to be; none where
-// nobody is recorded.
+// Rows is the record and its event. before and after describe what the call changes. A nil
+// Recorded has none.
 func (r *Recorded) Rows(before, after any) ([]storage.Row, []storage.Event, error) {
 	if r == nil {
 		return nil, nil, nil
@@ -76,7 +76,8 @@ func (r *Recorded) Rows(before, after any) ([]storage.Row, []storage.Event, erro
 	return []storage.Row{Operations.Row(r.ID, 0, time.Time{}, op)}, []storage.Event{e}, err
 }
 
-// Add writes the record in a Change, with how what it is about was and is to be in words.
+// Add adds the record and its event to a Change. before and after say in words what the call
+// changes.
 func (r *Recorded) Add(c *storage.Change, before, after string) error {
 	op := r.Op
 	op.Before, op.After = before, after

@@ -226,8 +226,12 @@ func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, gas *
 	if err != nil {
 		return c, err
 	}
+	free, err := equity.Sub(g.Reserved)
+	if err != nil {
+		return c, err
+	}
 	was := g
-	if was.Lacking > 0 && equity-g.Reserved >= was.Lacking {
+	if free >= was.Lacking {
 		g.Lacking = 0
 	}
 	for i, w := range all {
@@ -258,7 +262,7 @@ func (t *Treasury) decideReserve(ctx context.Context, p storage.Partition, gas *
 	if g == was {
 		return storage.Change{}, nil
 	}
-	if err := t.tellFunds(&c, gas, all[0].in, was, g, equity); err != nil {
+	if err := t.tellFunds(&c, gas, all[0].in, was, g, free); err != nil {
 		return c, err
 	}
 	g.Asset = gas.Code

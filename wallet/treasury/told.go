@@ -61,14 +61,15 @@ func Kinds() stream.Kinds {
 	return stream.Join(stream.KindOf[SweepChanged](), stream.KindOf[FundsChanged]())
 }
 
-// tellFunds adds the event of a gas float to the Change that writes it as g.
-func (t *Treasury) tellFunds(c *storage.Change, gas *chain.Currency, in chain.Intent, was, g GasFloat, equity ledger.Amount) error {
+// tellFunds adds the event of a gas float to the Change that writes it as g. free is what was
+// not set aside before.
+func (t *Treasury) tellFunds(c *storage.Change, gas *chain.Currency, in chain.Intent, was, g GasFloat, free ledger.Amount) error {
 	if (was.Lacking > 0) == (g.Lacking > 0) {
 		return nil
 	}
 	e, err := stream.Tell(FundsChanged{
 		Network: gas.Network, Tenant: in.Tenant, Currency: gas.Code, Short: g.Lacking > 0,
-		Needed: gas.Decimal(max(was.Lacking, g.Lacking)).String(), Free: gas.Decimal(equity - was.Reserved).String(),
+		Needed: gas.Decimal(max(was.Lacking, g.Lacking)).String(), Free: gas.Decimal(free).String(),
 	}, "funds/"+gas.Code, t.cfg.Now())
 	c.Tell = append(c.Tell, e)
 	return err

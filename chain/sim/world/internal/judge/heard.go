@@ -62,14 +62,20 @@ func (j *Judge) Heard(t Told) {
 	h.states[t.Object] = t.To
 }
 
-// listened is I27-host.
-func (j *Judge) listened(s *Scene, shop *Shop) {
-	calm := !s.Weather.Restored && !s.Weather.Lossy
-	h := j.hosts[shop.ID]
-	if h == nil {
+// inOrder asks whether the host heard the events of a partition in order, and returns what it
+// heard. Where a store was restored or lost commits, calm is false, and nothing is promised.
+func (j *Judge) inOrder(s *Scene, promise, partition string) (h *heard, calm bool) {
+	calm = !s.Weather.Restored && !s.Weather.Lossy
+	if h = j.hosts[partition]; h == nil {
 		h = &heard{}
 	}
-	j.ask("I27-host", calm && h.last > 1, h.wrong == "", "of %s the host heard %d events: %s", shop.ID, h.last, h.wrong)
+	j.ask(promise, calm && h.last > 1, h.wrong == "", "of %s the host heard %d events: %s", partition, h.last, h.wrong)
+	return h, calm
+}
+
+// listened is I27-host.
+func (j *Judge) listened(s *Scene, shop *Shop) {
+	h, calm := j.inOrder(s, "I27-host", shop.ID)
 	ask := func(id, state string) {
 		j.ask("I27-host", calm, h.states[id] == state, "%s is %q, and the host heard last that it is %q", id, state, h.states[id])
 	}
@@ -86,12 +92,7 @@ func (j *Judge) listened(s *Scene, shop *Shop) {
 
 // listenedTo is I27-house.
 func (j *Judge) listenedTo(s *Scene, house *House) {
-	calm := !s.Weather.Restored && !s.Weather.Lossy
-	h := j.hosts[house.ID]
-	if h == nil {
-		h = &heard{}
-	}
-	j.ask("I27-house", calm && h.last > 1, h.wrong == "", "of %s the host heard %d events: %s", house.ID, h.last, h.wrong)
+	h, calm := j.inOrder(s, "I27-house", house.ID)
 	for _, id := range sorted(house.States) {
 		j.ask("I27-house", calm, h.states[id] == house.States[id], "%s of %s is %q, and the host heard last that it is %q", id, house.ID, house.States[id], h.states[id])
 	}
