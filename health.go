@@ -102,6 +102,28 @@ func (h *Health) Ready() bool {
 	return h.opened && h.Store.State != Down && h.Clock.State != Down
 }
 
+// Ready is nil where this process can serve requests, as Health.Ready says it, and says else
+// why it cannot. It asks the store and compares the clocks, and asks nothing outside: a path
+// that anybody may call can stand on it.
+func (a *App) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeFor)
+	defer cancel()
+	h := Health{opened: a.opened.Load()}
+	var all sync.WaitGroup
+	all.Go(func() { h.Store = a.storeHealth(ctx) })
+	all.Go(func() { h.Clock, _ = a.clockHealth(ctx) })
+	all.Wait()
+	switch {
+	case h.Ready():
+		return nil
+	case !h.opened:
+		return errors.New("cryptopay: not ready: App.Open has not succeeded")
+	case h.Store.State == Down:
+		return fmt.Errorf("cryptopay: not ready: %s", h.Store.Reason)
+	}
+	return fmt.Errorf("cryptopay: not ready: %s", h.Clock.Reason)
+}
+
 const (
 	// probeFor is how long Health waits. All parts are asked at once, and have askFor.
 	probeFor = 2 * time.Second

@@ -44,6 +44,7 @@ type sick struct {
 	chain.Client
 	chain.Signer
 	rates.Rates
+	asks atomic.Int64
 	hang atomic.Bool
 	slow chan struct{} // where there is one, nothing answers before it is closed
 	fail atomic.Bool
@@ -55,6 +56,7 @@ var errSick = errors.New("it is sick")
 
 // ill hangs for ever, whatever the context says, or fails.
 func (s *sick) ill() error {
+	s.asks.Add(1)
 	if s.hang.Load() {
 		select {}
 	}
@@ -214,4 +216,26 @@ func TestE10_TwoAskAtOnce(t *testing.T) {
 			require.True(t, got.Ready(), "%+v", got.Store)
 		}
 	})
+}
+
+// Whoever may ask whether a process is ready has no node, signer or source of prices asked.
+func TestE10_ReadyAsksTheStoreAlone(t *testing.T) {
+	t.Parallel()
+	h, s, store := newHost(t, 1, "ETH"), &sick{}, &sick{}
+	s.now, store.now = h.clock.Now, h.clock.Now
+	app := h.beside(func(cfg *cryptopay.Config) {
+		s.Client, s.Signer, s.Rates, store.Store = cfg.Chains[0], cfg.Signer, cfg.Rates, cfg.Store
+		cfg.Chains[0], cfg.Signer, cfg.Rates, cfg.Store = sickNode{s}, sickSigner{s}, sickRates{s}, sickStore{store}
+	})
+	before := s.asks.Load()
+	require.NoError(t, app.Ready(t.Context()))
+	require.Equal(t, before, s.asks.Load())
+	health := app.Health(t.Context())
+	require.True(t, health.Ready())
+	require.Greater(t, s.asks.Load(), before)
+	store.fail.Store(true)
+	require.ErrorContains(t, app.Ready(t.Context()), errSick.Error())
+	store.fail.Store(false)
+	store.off = time.Hour
+	require.ErrorContains(t, app.Ready(t.Context()), "clock")
 }

@@ -294,8 +294,8 @@ func (g *gateway) handler() http.Handler {
 
 // ready says whether this process can serve, and nothing more: anybody may ask.
 func (g *gateway) ready(w http.ResponseWriter, r *http.Request) {
-	if h := g.app.Health(r.Context()); !h.Ready() {
-		g.log.ErrorContext(r.Context(), "not_ready", "store", h.Store.Reason, "clock", h.Clock.Reason)
+	if err := g.app.Ready(r.Context()); err != nil {
+		g.log.ErrorContext(r.Context(), "not_ready", "error", err)
 		http.Error(w, "not ready", http.StatusServiceUnavailable)
 		return
 	}
