@@ -55,7 +55,12 @@ func (s *Service) Log(ctx context.Context, tenant string, f LogFilter) (page []L
 	if bad.AddPage(f.Limit, f.Offset); bad.Err() != nil {
 		return nil, 0, bad.Err()
 	}
-	rows, err := s.newest(ctx, storage.Tenant(tenant), &f)
+	p, look := storage.Tenant(tenant), storage.Query{Limit: logged}
+	byStatus := f.Type == "" && f.Object == ""
+	if byStatus { // the page is among so many of each status
+		look.Limit = min(logged, f.Offset+f.Limit)
+	}
+	rows, err := s.newest(ctx, p, &f, look)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -67,19 +72,27 @@ func (s *Service) Log(ctx context.Context, tenant string, f LogFilter) (page []L
 		x, y := Events.Value(a), Events.Value(b)
 		return cmp.Or(y.Created.Compare(x.Created), cmp.Compare(b.ID, a.ID))
 	})
-	if total = len(rows); f.Offset >= total {
+	if total = len(rows); byStatus {
+		all, err := s.newest(ctx, p, &f, storage.Query{Limit: logged, IDs: true})
+		if err != nil {
+			return nil, 0, err
+		}
+		total = len(all)
+	}
+	if f.Offset >= len(rows) {
 		return nil, total, nil
 	}
-	v, _, _, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
-	for _, r := range rows[f.Offset:min(total, f.Offset+f.Limit)] {
+	v, _, _, err := SettingsTable.One(ctx, s.cfg.Store, p, settingsID)
+	for _, r := range rows[f.Offset:min(len(rows), f.Offset+f.Limit)] {
 		page = append(page, entry(r, v.URL))
 	}
 	return page, total, err
 }
 
-// newest reads what a log goes back over.
-func (s *Service) newest(ctx context.Context, p storage.Partition, f *LogFilter) (rows []storage.Row, err error) {
-	q := storage.Query{Table: Events.Table, Partition: p, Limit: logged, Order: []storage.Order{{Column: "created_at", Desc: true}}}
+// newest reads what a log goes back over, as q says how: the newest of each status, or of an
+// object.
+func (s *Service) newest(ctx context.Context, p storage.Partition, f *LogFilter, q storage.Query) (rows []storage.Row, err error) {
+	q.Table, q.Partition, q.Order = Events.Table, p, []storage.Order{{Column: "created_at", Desc: true}}
 	if f.Object != "" {
 		q.Where = []storage.Cond{{Column: "object", Op: storage.In, Value: []string{f.Object, f.Object + waiting}}}
 		return s.cfg.Store.Find(ctx, q)
