@@ -64,9 +64,9 @@ type HaltChanged struct {
 // EventKind implements stream.Body.
 func (HaltChanged) EventKind() string { return "outgoing.halt_changed" }
 
-// Operated is the event of an operator's call that has intervened: see Operation. A call
-// that concerns every network is told in the partition of each and in storage.System, with
-// the same OperationID.
+// Operated is the event of an operator's call that has intervened: see Operation. A decision
+// about money in suspense is told in the tenant's partition. A call that concerns every
+// network is told in the partition of each and in storage.System, with the same OperationID.
 type Operated struct {
 	OperationID string        `json:"operation_id"`
 	Operation   OperationKind `json:"operation"`
