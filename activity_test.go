@@ -11,11 +11,11 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -101,7 +101,7 @@ func TestExportReadsByKey(t *testing.T) {
 		h.lines([]string{fmt.Sprintf("new-%d", asked)}, line(now.Add(time.Duration(asked)*time.Second)))
 		h.lines([]string{fmt.Sprintf("d-%d", asked)}, line(now)) // sorts before what was read of that moment
 	}
-	list, err := h.app.Export(t.Context(), h.tenant, cryptopay.TransactionFilter{Page: 7, PageSize: 3, Before: now.Add(time.Millisecond)})
+	list, err := h.app.Reports.Export(t.Context(), h.tenant, report.Filter{Page: 7, PageSize: 3, Before: now.Add(time.Millisecond)})
 	require.NoError(t, err)
 	var got []string
 	for line, err := range list {
@@ -124,7 +124,7 @@ func TestExportReadsByKey(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	list, err = h.app.Export(ctx, h.tenant, cryptopay.TransactionFilter{})
+	list, err = h.app.Reports.Export(ctx, h.tenant, report.Filter{})
 	require.NoError(t, err)
 	cancel()
 	n = 0
@@ -172,7 +172,7 @@ func TestTransactionsAreFoundByWhatTheyAreOf(t *testing.T) {
 	slices.SortFunc(all, func(x, y line) int { return cmp.Or(y.at.Compare(x.at), cmp.Compare(y.id, x.id)) })
 	found := 0
 	for _, kind := range []string{"", storage.ActivityPayment, storage.ActivityWithdrawal} {
-		for _, status := range append([]string{""}, cryptopay.TransactionStatuses()...) {
+		for _, status := range append([]string{""}, report.Statuses()...) {
 			for _, currency := range []string{"", "ETH", "USDTERC20"} {
 				for _, when := range [][2]time.Time{{}, {at.Add(-97 * time.Minute), at.Add(-90 * time.Minute)}} {
 					var want, have []string
@@ -183,7 +183,7 @@ func TestTransactionsAreFoundByWhatTheyAreOf(t *testing.T) {
 						}
 					}
 					for page := 1; page < 12; page++ {
-						lines, count, err := h.app.Transactions(t.Context(), h.tenant, cryptopay.TransactionFilter{
+						lines, count, err := h.app.Reports.Transactions(t.Context(), h.tenant, report.Filter{
 							Type: kind, Status: status, Currency: currency, From: when[0], Before: when[1], Page: page, PageSize: 6,
 						})
 						require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestTransactionsOfAStatusHaveIt(t *testing.T) {
 		_, err := h.app.Payments.Cancel(t.Context(), h.tenant, moves.ID)
 		require.NoError(t, err)
 	}
-	lines, _, err := h.app.Transactions(t.Context(), h.tenant, cryptopay.TransactionFilter{Status: "waiting"})
+	lines, _, err := h.app.Reports.Transactions(t.Context(), h.tenant, report.Filter{Status: "waiting"})
 	require.NoError(t, err)
 	require.Nil(t, watched.after)
 	require.Len(t, lines, 1)
@@ -232,9 +232,9 @@ func TestTransactionsArePaged(t *testing.T) {
 		}
 		return a
 	})
-	ask := func(f cryptopay.TransactionFilter) ([]string, int64) {
+	ask := func(f report.Filter) ([]string, int64) {
 		t.Helper()
-		page, count, err := h.app.Transactions(t.Context(), h.tenant, f)
+		page, count, err := h.app.Reports.Transactions(t.Context(), h.tenant, f)
 		require.NoError(t, err)
 		require.NotNil(t, page)
 		ids := []string{}
@@ -246,44 +246,44 @@ func TestTransactionsArePaged(t *testing.T) {
 	all := names("p", 45)
 	slices.Reverse(all)
 	for page, want := range map[int][]string{0: all[:20], 1: all[:20], 2: all[20:40], 3: all[40:], 4: {}, 1<<62 + 1: {}} {
-		ids, count := ask(cryptopay.TransactionFilter{Page: page})
+		ids, count := ask(report.Filter{Page: page})
 		require.Equal(t, want, ids, "page %d", page)
 		require.EqualValues(t, 45, count)
 	}
 	for _, row := range []struct {
-		filter cryptopay.TransactionFilter
+		filter report.Filter
 		count  int64
 	}{
-		{cryptopay.TransactionFilter{Type: storage.ActivityPayment}, 30},
-		{cryptopay.TransactionFilter{Type: storage.ActivityWithdrawal}, 15},
-		{cryptopay.TransactionFilter{Status: "pending"}, 15},
-		{cryptopay.TransactionFilter{Status: "cancelled"}, 0},
-		{cryptopay.TransactionFilter{Type: storage.ActivityPayment, Status: "pending"}, 0},
-		{cryptopay.TransactionFilter{Currency: "USDTERC20"}, 15},
-		{cryptopay.TransactionFilter{From: at.Add(40 * time.Second)}, 5},
-		{cryptopay.TransactionFilter{Before: at.Add(40 * time.Second)}, 40},
-		{cryptopay.TransactionFilter{From: at.Add(time.Second), Before: at.Add(2 * time.Second)}, 1},
+		{report.Filter{Type: storage.ActivityPayment}, 30},
+		{report.Filter{Type: storage.ActivityWithdrawal}, 15},
+		{report.Filter{Status: "pending"}, 15},
+		{report.Filter{Status: "cancelled"}, 0},
+		{report.Filter{Type: storage.ActivityPayment, Status: "pending"}, 0},
+		{report.Filter{Currency: "USDTERC20"}, 15},
+		{report.Filter{From: at.Add(40 * time.Second)}, 5},
+		{report.Filter{Before: at.Add(40 * time.Second)}, 40},
+		{report.Filter{From: at.Add(time.Second), Before: at.Add(2 * time.Second)}, 1},
 	} {
 		_, count := ask(row.filter)
 		require.Equal(t, row.count, count, "%+v", row.filter)
 	}
-	other, count, err := h.app.Transactions(t.Context(), "other", cryptopay.TransactionFilter{})
+	other, count, err := h.app.Reports.Transactions(t.Context(), "other", report.Filter{})
 	require.NoError(t, err)
 	require.Zero(t, count)
 	require.Empty(t, other)
 
-	var bad *cryptopay.InvalidError
-	wrong := cryptopay.TransactionFilter{Type: "deposit", Status: "partially_paid", Currency: "XXX", Page: -1, PageSize: 101}
-	_, _, err = h.app.Transactions(t.Context(), h.tenant, wrong)
+	var bad *report.InvalidError
+	wrong := report.Filter{Type: "deposit", Status: "partially_paid", Currency: "XXX", Page: -1, PageSize: 101}
+	_, _, err = h.app.Reports.Transactions(t.Context(), h.tenant, wrong)
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad.Fields, 5)
-	_, err = h.app.Export(t.Context(), h.tenant, wrong)
+	_, err = h.app.Reports.Export(t.Context(), h.tenant, wrong)
 	require.ErrorAs(t, err, &bad)
-	_, err = h.app.Stats(t.Context(), h.tenant, cryptopay.StatsFilter{Currency: "XXX"})
+	_, err = h.app.Reports.Stats(t.Context(), h.tenant, report.StatsFilter{Currency: "XXX"})
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, []string{
 		"waiting", "confirming", "confirmed", "sending", "completed", "expired", "failed", "pending", "processing", "cancelled",
-	}, cryptopay.TransactionStatuses())
+	}, report.Statuses())
 }
 
 func TestStatsCountWhatMoved(t *testing.T) {
@@ -310,17 +310,17 @@ func TestStatsCountWhatMoved(t *testing.T) {
 	pay("ETH", "7000", "0") // only asked for
 	h.mine(30)
 
-	ask := func(f cryptopay.StatsFilter) cryptopay.Stats {
+	ask := func(f report.StatsFilter) report.Stats {
 		t.Helper()
-		s, err := h.app.Stats(ctx, h.tenant, f)
+		s, err := h.app.Reports.Stats(ctx, h.tenant, f)
 		require.NoError(t, err)
 		return s
 	}
-	usd := func(v cryptopay.Volume) string {
+	usd := func(v report.Volume) string {
 		require.NotNil(t, v.USD)
 		return fmt.Sprintf("%d × %s", v.Count, ledger.FixedString(*v.USD, 2))
 	}
-	s := ask(cryptopay.StatsFilter{})
+	s := ask(report.StatsFilter{})
 	require.Equal(t, 30*24*time.Hour+time.Millisecond, s.Before.Sub(s.From), "now is in it")
 	require.Equal(t, "4 × 720.00", usd(s.Payments.Volume))
 	require.Equal(t, "2 × 700.00", usd(s.Payments.ByStatus["completed"]), "their sweeps wait for gas, they do not")
@@ -338,7 +338,7 @@ func TestStatsCountWhatMoved(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.app.Withdrawals.Cancel(ctx, h.tenant, gone.ID)
 	require.NoError(t, err)
-	s = ask(cryptopay.StatsFilter{})
+	s = ask(report.StatsFilter{})
 	require.Equal(t, "4 × 720.00", usd(s.Payments.Volume))
 	require.Equal(t, "2 × 300.00", usd(s.Withdrawals.Volume))
 	require.Equal(t, "1 × 300.00", usd(s.Withdrawals.ByStatus["pending"]))
@@ -349,15 +349,15 @@ func TestStatsCountWhatMoved(t *testing.T) {
 	require.Equal(t, "0.31000000 0.10000000", eth.Payments.Amount.Format(eth.Scale, 8)+" "+eth.Withdrawals.Amount.Format(eth.Scale, 8))
 	require.Equal(t, "3 × 620.00", usd(eth.Payments.Volume))
 
-	require.Equal(t, "1 × 100.00", usd(ask(cryptopay.StatsFilter{Currency: "USDTERC20"}).Payments.Volume))
-	s = ask(cryptopay.StatsFilter{Before: h.clock.Now().Add(-time.Hour)})
+	require.Equal(t, "1 × 100.00", usd(ask(report.StatsFilter{Currency: "USDTERC20"}).Payments.Volume))
+	s = ask(report.StatsFilter{Before: h.clock.Now().Add(-time.Hour)})
 	require.Equal(t, "0 × 0.00", usd(s.Payments.Volume))
 	require.Empty(t, s.Payments.ByStatus)
 	require.Empty(t, s.Currencies)
 
 	// Without a price there is no sum, rather than a wrong one.
 	h.quoted = func(r rates.Rate) rates.Rate { r.Price = decimal.Decimal{}; return r }
-	s = ask(cryptopay.StatsFilter{})
+	s = ask(report.StatsFilter{})
 	require.Nil(t, s.Withdrawals.USD)
 	require.EqualValues(t, 2, s.Withdrawals.Count)
 	require.Equal(t, "1 × 0.00", usd(s.Withdrawals.ByStatus["cancelled"]))

@@ -18,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
@@ -67,10 +68,10 @@ func (h *host) shown() string {
 				}
 			}
 		}
-		for _, status := range append([]string{""}, cryptopay.TransactionStatuses()...) {
+		for _, status := range append([]string{""}, report.Statuses()...) {
 			for _, kind := range []string{"", storage.ActivityPayment, storage.ActivityWithdrawal} {
 				for _, when := range times {
-					lines, count, err := h.app.Transactions(ctx, h.tenant, cryptopay.TransactionFilter{
+					lines, count, err := h.app.Reports.Transactions(ctx, h.tenant, report.Filter{
 						Type: kind, Status: status, Currency: currency, From: when.from, Before: when.before, Page: 2, PageSize: 3,
 					})
 					say(err, "transactions", kind, status, currency, when, count)
@@ -81,11 +82,11 @@ func (h *host) shown() string {
 			}
 		}
 		for _, when := range times {
-			s, err := h.app.Stats(ctx, h.tenant, cryptopay.StatsFilter{From: when.from, Before: when.before, Currency: currency})
+			s, err := h.app.Reports.Stats(ctx, h.tenant, report.StatsFilter{From: when.from, Before: when.before, Currency: currency})
 			say(err, "stats", currency, when)
-			for _, side := range []cryptopay.StatsSide{s.Payments, s.Withdrawals} {
+			for _, side := range []report.StatsSide{s.Payments, s.Withdrawals} {
 				say(nil, side.Count, side.USD)
-				for _, status := range cryptopay.TransactionStatuses() {
+				for _, status := range report.Statuses() {
 					say(nil, status, side.ByStatus[status].Count, side.ByStatus[status].USD)
 				}
 			}
@@ -123,9 +124,9 @@ func (h *host) shown() string {
 			say(nil, p.Address)
 		}
 		for _, when := range times {
-			for _, f := range []cryptopay.TransactionFilter{{}, {Status: "completed"}, {Currency: "ETH"}, {Type: storage.ActivityPayment}, {Type: storage.ActivityWithdrawal, Status: "completed"}} {
+			for _, f := range []report.Filter{{}, {Status: "completed"}, {Currency: "ETH"}, {Type: storage.ActivityPayment}, {Type: storage.ActivityWithdrawal, Status: "completed"}} {
 				f.Page, f.PageSize, f.From, f.Before = offset/10+1, 10, when.from, when.before
-				lines, _, err := h.app.Transactions(ctx, h.tenant, f)
+				lines, _, err := h.app.Reports.Transactions(ctx, h.tenant, f)
 				say(err, "transactions from", offset, when, f.Type, f.Status, f.Currency)
 				for _, l := range lines {
 					say(nil, l.ID)

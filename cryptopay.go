@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/move"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
@@ -31,6 +32,8 @@ type App struct {
 	Withdrawals *withdrawal.Service
 	Wallets     *wallet.Service
 	Webhooks    *webhook.Service
+	// Reports reads the unified history, its export and statistics.
+	Reports *report.Service
 	// Events hands what happens to consumers; its dead letters are seen to by operators.
 	Events    *stream.Service
 	Treasury  *treasury.Treasury
@@ -231,9 +234,13 @@ func (a *App) chains() error {
 // domains builds what merchants see.
 func (a *App) domains() (err error) {
 	c := a.cfg
+	a.Reports, err = report.New(report.Config{Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, Scale: a.Scale, Price: fees{a}.price})
+	if err != nil {
+		return err
+	}
 	a.Wallets, err = wallet.New(wallet.Config{
 		Store: c.Store, Registry: c.Registry, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback,
-		Pending: a.pendingPayments, Marks: a.marks, Activity: a.shown, MaxWallets: c.MaxWallets,
+		Pending: a.pendingPayments, Marks: a.marks, Activity: a.Reports.Shown, MaxWallets: c.MaxWallets,
 	})
 	if err != nil {
 		return err

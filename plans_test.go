@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	lite "modernc.org/sqlite"
 
-	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -103,9 +103,9 @@ func (h *host) look() {
 	none(err)
 	_, _, err = h.app.Withdrawals.List(ctx, h.tenant, withdrawal.Filter{Limit: 20})
 	none(err)
-	_, _, err = h.app.Transactions(ctx, h.tenant, cryptopay.TransactionFilter{Page: 1, PageSize: 20})
+	_, _, err = h.app.Reports.Transactions(ctx, h.tenant, report.Filter{Page: 1, PageSize: 20})
 	none(err)
-	_, err = h.app.Stats(ctx, h.tenant, cryptopay.StatsFilter{From: h.clock.Now().Add(-48 * time.Hour)})
+	_, err = h.app.Reports.Stats(ctx, h.tenant, report.StatsFilter{From: h.clock.Now().Add(-48 * time.Hour)})
 	none(err)
 	_, _, err = h.app.Wallets.History(ctx, h.tenant, wallet.HistoryFilter{Wallet: wallet.Master, Limit: 20})
 	none(err)

@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
@@ -133,31 +133,31 @@ var reads = []struct {
 		return err
 	}},
 	{"transactions, first page", func(h *host) error {
-		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20})
+		_, _, err := h.app.Reports.Transactions(h.t.Context(), h.tenant, report.Filter{PageSize: 20})
 		return err
 	}},
 	{"transactions, by status", func(h *host) error {
-		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Status: "expired"})
+		_, _, err := h.app.Reports.Transactions(h.t.Context(), h.tenant, report.Filter{PageSize: 20, Status: "expired"})
 		return err
 	}},
 	{"transactions, by currency", func(h *host) error {
-		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Currency: "USDTERC20"})
+		_, _, err := h.app.Reports.Transactions(h.t.Context(), h.tenant, report.Filter{PageSize: 20, Currency: "USDTERC20"})
 		return err
 	}},
 	{"transactions, withdrawals alone", func(h *host) error {
-		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Type: storage.ActivityWithdrawal})
+		_, _, err := h.app.Reports.Transactions(h.t.Context(), h.tenant, report.Filter{PageSize: 20, Type: storage.ActivityWithdrawal})
 		return err
 	}},
 	{"transactions, page 100", func(h *host) error {
-		_, _, err := h.app.Transactions(h.t.Context(), h.tenant, cryptopay.TransactionFilter{PageSize: 20, Page: 100})
+		_, _, err := h.app.Reports.Transactions(h.t.Context(), h.tenant, report.Filter{PageSize: 20, Page: 100})
 		return err
 	}},
 	{"statistics of 30 days", func(h *host) error {
-		_, err := h.app.Stats(h.t.Context(), h.tenant, cryptopay.StatsFilter{})
+		_, err := h.app.Reports.Stats(h.t.Context(), h.tenant, report.StatsFilter{})
 		return err
 	}},
 	{"export of all", func(h *host) error {
-		all, err := h.app.Export(h.t.Context(), h.tenant, cryptopay.TransactionFilter{})
+		all, err := h.app.Reports.Export(h.t.Context(), h.tenant, report.Filter{})
 		if err != nil {
 			return err
 		}

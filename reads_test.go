@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
@@ -40,7 +41,7 @@ func TestFP06_ExportReadsEachLineOnce(t *testing.T) {
 		at := now.Add(-time.Duration(i) * time.Second)
 		return storage.Activity{Kind: storage.ActivityPayment, Status: "waiting", Currency: "ETH", Amount: 5, Net: 5, CreatedAt: at}
 	})
-	all, err := h.app.Export(t.Context(), h.tenant, cryptopay.TransactionFilter{})
+	all, err := h.app.Reports.Export(t.Context(), h.tenant, report.Filter{})
 	require.NoError(t, err)
 	n := 0
 	for _, err := range all {
@@ -85,7 +86,7 @@ func TestFP05_APageOfTheHistoryReadsItself(t *testing.T) {
 			h.store = store
 			h.restart()
 			for i := range reads {
-				f, want, most := cryptopay.TransactionFilter{Page: 1 + i/4, PageSize: 10}, lines+rare, 10
+				f, want, most := report.Filter{Page: 1 + i/4, PageSize: 10}, lines+rare, 10
 				switch i % 4 {
 				case 1:
 					f.Type = "payment"
@@ -96,7 +97,7 @@ func TestFP05_APageOfTheHistoryReadsItself(t *testing.T) {
 					f.Currency, f.Type = "ETH", []string{"", "payment"}[i/4%2]
 					want, most = rare, max(0, min(10, rare-10*(i/4)))
 				}
-				page, count, err := h.app.Transactions(t.Context(), h.tenant, f)
+				page, count, err := h.app.Reports.Transactions(t.Context(), h.tenant, f)
 				require.NoError(t, err)
 				require.EqualValues(t, want, count)
 				require.Len(t, page, most)

@@ -531,3 +531,17 @@ func (f fees) price(ctx context.Context, token string) (decimal.Decimal, error) 
 	}
 	return r.Price, nil
 }
+
+// Scale is how many places the ledger counts a currency in. A currency of ours
+// that was taken out of the Registry keeps the scale that it was shipped with,
+// so that histories and balances stay readable. Errors wrap chain.ErrCurrency.
+func (a *App) Scale(code string) (uint8, error) {
+	c, err := a.cfg.Registry.Currency(code)
+	if err != nil {
+		c, err = chain.MainnetRegistry().Currency(code)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cryptopay: %w is in the books and not in Config.Registry: put it back", err)
+	}
+	return c.Scale, nil
+}

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/report"
 )
 
 // writeJSON writes transactions as one array of the list's items, a line each.
-func writeJSON(w *bufio.Writer, list iter.Seq2[cryptopay.Transaction, error]) error {
+func writeJSON(w *bufio.Writer, list iter.Seq2[report.Transaction, error]) error {
 	e := json.NewEncoder(w) // ends each value with a line break
 	e.SetEscapeHTML(false)
 	before := "[\n"
@@ -44,7 +44,7 @@ var exportColumns = []string{
 
 // writeCSV writes transactions as RFC 4180 says: a line of names, CRLF after
 // every line. metadata is a JSON text.
-func writeCSV(w *bufio.Writer, list iter.Seq2[cryptopay.Transaction, error]) error {
+func writeCSV(w *bufio.Writer, list iter.Seq2[report.Transaction, error]) error {
 	if err := writeLine(w, exportColumns); err != nil {
 		return err
 	}

@@ -15,14 +15,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // some yields n times the same transaction.
-func some(t cryptopay.Transaction, n int) iter.Seq2[cryptopay.Transaction, error] {
-	return func(yield func(cryptopay.Transaction, error) bool) {
+func some(t report.Transaction, n int) iter.Seq2[report.Transaction, error] {
+	return func(yield func(report.Transaction, error) bool) {
 		for range n {
 			if !yield(t, nil) {
 				return
@@ -41,7 +41,7 @@ func FuzzExport(f *testing.F) {
 	f.Add("", "'", "\xff\x00", "\t1", int64(-1<<63), int64(1<<63-1), uint8(2), uint8(1))
 	f.Fuzz(func(t *testing.T, id, reference, address, hash string, amount, fee int64, scale, n uint8) {
 		scale %= 9
-		one := cryptopay.Transaction{ID: id, Scale: scale, Activity: storage.Activity{
+		one := report.Transaction{ID: id, Scale: scale, Activity: storage.Activity{
 			Kind: storage.ActivityPayment, Reference: reference, Address: address, TxHash: hash, Currency: "BTC", Status: "completed",
 			Amount: ledger.Amount(amount), Fee: ledger.Amount(fee), CreatedAt: time.UnixMicro(amount >> 12).UTC(),
 		}}

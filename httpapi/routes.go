@@ -15,7 +15,7 @@ var (
 
 	open     = Policy{Access: Public, Limit: LimitNone, Style: Standard}
 	merchant = Policy{Access: Bearer, Scopes: both, Limit: LimitAPI, Style: Standard}
-	report   = Policy{Access: Bearer, Scopes: both, Limit: LimitReport, Style: Standard}
+	reports  = Policy{Access: Bearer, Scopes: both, Limit: LimitReport, Style: Standard}
 	reader   = Policy{Access: Bearer, Scopes: read, Limit: LimitAPI, Style: Standard}
 	wallets  = Policy{Access: BearerOrKey, Scopes: both, Limit: LimitAPI, Style: Standard}
 	manage   = Policy{Access: Bearer, Scopes: both, Roles: admins, Limit: LimitAPI, Style: Detail}
@@ -215,11 +215,11 @@ func (h *Handler) table() []Route {
 		},
 		{
 			Method: http.MethodGet, Path: "/transactions/stats/", Name: "getTransactionStats", Group: "Transactions", About: "Counts and values the payments and withdrawals of a period.",
-			Policy: report, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: checked(h.transactionStats, h.checkStats),
+			Policy: reports, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: checked(h.transactionStats, h.checkStats),
 		},
 		{
 			Method: http.MethodPost, Path: "/transactions/export/", Name: "exportTransactions", Group: "Transactions", About: "Streams the whole history that the filters select as a file, newest first.",
-			Policy: report, Status: http.StatusOK, Media: []string{"text/csv", "application/json"}, Errors: []Failure{invalidRequest}, do: checked(h.exportTransactions, h.checkExport),
+			Policy: reports, Status: http.StatusOK, Media: []string{"text/csv", "application/json"}, Errors: []Failure{invalidRequest}, do: checked(h.exportTransactions, h.checkExport),
 		},
 
 		// Wallets: wallets.go

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -39,7 +39,7 @@ type transactionView struct {
 
 var typeRaw = reflect.TypeFor[json.RawMessage]()
 
-func viewTransaction(t *cryptopay.Transaction) transactionView {
+func viewTransaction(t *report.Transaction) transactionView {
 	v := transactionView{
 		ID: t.ID, Type: t.Kind, Amount: crypto(t.Amount, t.Scale), Currency: string(t.Currency), Status: t.Status,
 		CreatedAt: stamp(t.CreatedAt), UpdatedAt: stamp(t.UpdatedAt), Reference: orNull(t.Reference), Address: t.Address,
@@ -68,11 +68,11 @@ type transactionsInput struct {
 
 // filter reads what a history is filtered by; what is wrong with it is all told
 // at once.
-func (h *Handler) filter(kind, status, currency, from, to string) (cryptopay.TransactionFilter, error) {
-	f := cryptopay.TransactionFilter{Type: kind, Status: status, Currency: currency}
+func (h *Handler) filter(kind, status, currency, from, to string) (report.Filter, error) {
+	f := report.Filter{Type: kind, Status: status, Currency: currency}
 	var wrong fields
 	f.From, f.Before, wrong = period(from, to)
-	wrong.merge(h.app.CheckTransactions(f))
+	wrong.merge(h.app.Reports.Check(f))
 	if len(wrong) > 0 {
 		return f, &invalidError{Fields: wrong}
 	}
@@ -105,7 +105,7 @@ func (h *Handler) listTransactions(ctx context.Context, c *Call, in transactions
 		return transactionsView{}, err
 	}
 	f.Page, f.PageSize = in.Page, in.PageSize
-	list, count, err := h.app.Transactions(ctx, c.Tenant(), f)
+	list, count, err := h.app.Reports.Transactions(ctx, c.Tenant(), f)
 	view := transactionsView{Count: count, Results: make([]transactionView, len(list))}
 	for i := range list {
 		view.Results[i] = viewTransaction(&list[i])
@@ -198,7 +198,7 @@ func (h *Handler) transactionStats(ctx context.Context, c *Call, in statsInput) 
 	if err != nil {
 		return statsView{}, err
 	}
-	s, err := h.app.Stats(ctx, c.Tenant(), cryptopay.StatsFilter{From: f.From, Before: f.Before, Currency: f.Currency})
+	s, err := h.app.Reports.Stats(ctx, c.Tenant(), report.StatsFilter{From: f.From, Before: f.Before, Currency: f.Currency})
 	if err != nil {
 		return statsView{}, err
 	}
@@ -219,7 +219,7 @@ func (h *Handler) checkStats(_ context.Context, _ *Call, in statsInput) error {
 	return err
 }
 
-func viewSide(s *cryptopay.StatsSide) sideView {
+func viewSide(s *report.StatsSide) sideView {
 	view := sideView{Count: s.Count, Volume: dollars(s.Volume), ByStatus: make(map[string]volumeView, len(s.ByStatus))}
 	for status, v := range s.ByStatus {
 		view.ByStatus[status] = volumeView{v.Count, dollars(v)}
@@ -227,9 +227,9 @@ func viewSide(s *cryptopay.StatsSide) sideView {
 	return view
 }
 
-func viewCurrencyStats(s *cryptopay.CurrencyStats) (currencyStats, error) {
+func viewCurrencyStats(s *report.CurrencyStats) (currencyStats, error) {
 	both, err := s.Payments.Amount.Add(s.Withdrawals.Amount)
-	coins := func(v *cryptopay.CoinVolume) coinsView {
+	coins := func(v *report.CoinVolume) coinsView {
 		return coinsView{v.Count, crypto(v.Amount, s.Scale), dollars(v.Volume)}
 	}
 	return currencyStats{
@@ -258,7 +258,7 @@ func (h *Handler) exportTransactions(ctx context.Context, c *Call, in exportInpu
 		write, media = writeJSON, "application/json"
 	}
 	return &stream{contentType: media, filename: name, write: func(ctx context.Context, w io.Writer) error {
-		list, err := h.app.Export(ctx, c.Tenant(), f)
+		list, err := h.app.Reports.Export(ctx, c.Tenant(), f)
 		if err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func (h *Handler) checkExport(_ context.Context, _ *Call, in exportInput) error 
 const exportBuffer = 32 << 10
 
 // dollars shows a volume in USD with 2 places, rounded down; null = no rate.
-func dollars(v cryptopay.Volume) *string {
+func dollars(v report.Volume) *string {
 	if v.USD == nil {
 		return nil
 	}

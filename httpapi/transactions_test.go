@@ -18,11 +18,11 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -178,7 +178,7 @@ func TestTransactionFilters(t *testing.T) {
 		require.Equal(t, "invalid_request", a.code())
 		require.ElementsMatch(t, blamed, a.blamed(), query)
 	}
-	for _, status := range cryptopay.TransactionStatuses() {
+	for _, status := range report.Statuses() {
 		w.ok(http.StatusOK, "GET", "/transactions/transactions/?status="+status, nil)
 		w.ok(http.StatusOK, "POST", "/transactions/export/", map[string]any{"status": status})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -163,7 +164,7 @@ func (r *reader) wallets() {
 
 func (r *reader) lines() {
 	for number := 1; r.err == nil; number++ {
-		next, count, err := r.app.Transactions(r.ctx, r.shop.ID, cryptopay.TransactionFilter{Page: number, PageSize: page})
+		next, count, err := r.app.Reports.Transactions(r.ctx, r.shop.ID, report.Filter{Page: number, PageSize: page})
 		r.err, r.shop.Counts.Lines = err, count
 		for i := range next {
 			t := &next[i]
@@ -189,7 +190,7 @@ func (r *reader) overview() {
 	for i := range o.SubAccounts {
 		r.shop.Overview[o.SubAccounts[i].Currency] = Total{int64(o.SubAccounts[i].Total), int64(o.SubAccounts[i].Pending)}
 	}
-	stats, err := r.app.Stats(r.ctx, r.shop.ID, cryptopay.StatsFilter{From: r.now.Add(-period), Before: r.now.Add(period)})
+	stats, err := r.app.Reports.Stats(r.ctx, r.shop.ID, report.StatsFilter{From: r.now.Add(-period), Before: r.now.Add(period)})
 	if r.err = err; err != nil {
 		return
 	}

@@ -129,7 +129,7 @@ var readRemovals = []Bug{
 		Package: "storage/sqlstore/postgres", Test: "TestFP02_ReadingStartsNoWorkers",
 	},
 	{
-		ID: "FP06-another-order", File: "activity.go",
+		ID: "FP06-another-order", File: "report/transactions.go",
 		Old:     `Order: []storage.Order{{Column: "created_at", Desc: true}}, Limit: exportPage,`,
 		New:     `Order: []storage.Order{{Column: "updated_at", Desc: true}}, Limit: exportPage,`,
 		What:    "each page of an export sorts all older lines",
@@ -150,7 +150,7 @@ var readRemovals = []Bug{
 		Package: "chain/incoming", Test: "TestFP08_TheFirstLookReadsIDs",
 	},
 	{
-		ID: "FP05-sorted-for-a-page", File: "activity.go",
+		ID: "FP05-sorted-for-a-page", File: "report/transactions.go",
 		Old:  "\t\tOrder: []storage.Order{{Column: \"created_at\", Desc: true}},\n\t}",
 		New:  "\t\tOrder: []storage.Order{{Column: \"updated_at\", Desc: true}},\n\t}",
 		What: "each page of the history sorts all lines", Package: ".", Test: "TestFP05_APageOfTheHistoryReadsItself",

@@ -1,4 +1,4 @@
-package cryptopay
+package report
 
 import (
 	"cmp"
@@ -74,17 +74,17 @@ type CoinVolume struct {
 // Stats adds whole days up from their counters, and reads the payments and withdrawals of
 // the smaller parts of the days at both ends. Of a tenant whose counters do not hold yet it
 // reads all of the period, a page at a time. Errors: *InvalidError.
-func (a *App) Stats(ctx context.Context, tenant string, f StatsFilter) (Stats, error) {
+func (s *Service) Stats(ctx context.Context, tenant string, f StatsFilter) (Stats, error) {
 	if f.Before.IsZero() {
-		f.Before = a.cfg.Clock.Now().UTC().Truncate(time.Millisecond).Add(time.Millisecond)
+		f.Before = s.cfg.Now().UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 	}
 	if f.From.IsZero() {
 		f.From = f.Before.Add(-StatsPeriod).Truncate(time.Second)
 	}
-	if err := a.CheckTransactions(TransactionFilter{Currency: f.Currency}); err != nil {
+	if err := s.Check(Filter{Currency: f.Currency}); err != nil {
 		return Stats{}, err
 	}
-	t := summing{app: a, cells: map[cellKey]*cell{}}
+	t := summing{of: s, cells: map[cellKey]*cell{}}
 	for _, side := range sides("", nil, f.Currency) {
 		if err := t.add(ctx, storage.Tenant(tenant), side, &f); err != nil {
 			return Stats{}, err
@@ -108,14 +108,14 @@ type cell struct {
 
 // summing adds counters and rows up.
 type summing struct {
-	app   *App
+	of    *Service
 	cells map[cellKey]*cell
 }
 
 // add adds one kind up.
 func (t *summing) add(ctx context.Context, p storage.Partition, s side, f *StatsFilter) error {
-	store, created := t.app.cfg.Store, tally.Range{From: f.From, Before: f.Before}
-	cells, edges, counted, err := s.Cells(ctx, store, p, created, t.app.cfg.Clock.Now())
+	store, created := t.of.cfg.Store, tally.Range{From: f.From, Before: f.Before}
+	cells, edges, counted, err := s.Cells(ctx, store, p, created, t.of.cfg.Now())
 	if err != nil {
 		return err
 	}
@@ -162,13 +162,13 @@ func (t *summing) price(ctx context.Context) error {
 			continue
 		}
 		if _, ok := known[k.currency]; !ok {
-			price, err := t.app.presentPrice(ctx, k.currency)
+			price, err := t.of.presentPrice(ctx, k.currency)
 			if err != nil {
 				return err
 			}
 			known[k.currency] = price
 		}
-		scale, err := t.app.Scale(k.currency)
+		scale, err := t.of.cfg.Scale(k.currency)
 		if err != nil {
 			return err
 		}
@@ -181,11 +181,11 @@ func (t *summing) price(ctx context.Context) error {
 }
 
 // presentPrice is the price of one coin in USD, nil where there is none now.
-func (a *App) presentPrice(ctx context.Context, currency string) (*decimal.Decimal, error) {
-	c, err := a.cfg.Registry.Currency(currency)
+func (s *Service) presentPrice(ctx context.Context, currency string) (*decimal.Decimal, error) {
+	c, err := s.cfg.Registry.Currency(currency)
 	var price decimal.Decimal
 	if err == nil {
-		price, err = fees{a}.price(ctx, c.Token)
+		price, err = s.cfg.Price(ctx, c.Token)
 	}
 	if errors.Is(err, rates.ErrUnavailable) || errors.Is(err, chain.ErrCurrency) {
 		return nil, nil
@@ -211,7 +211,7 @@ func (t *summing) sum(out *Stats) error {
 		side.ByStatus[k.status] = status
 		of := currencies[k.currency]
 		if of == nil {
-			scale, err := t.app.Scale(k.currency)
+			scale, err := t.of.cfg.Scale(k.currency)
 			if err != nil {
 				return err
 			}

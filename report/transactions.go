@@ -1,4 +1,4 @@
-package cryptopay
+package report
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -17,10 +16,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
-
-// InvalidError names every field of a request that is wrong, and why: the same
-// type as that of every domain.
-type InvalidError = fault.InvalidError
 
 // Transaction is one line of the unified history: the present state of a
 // payment or a withdrawal. Amounts are units of 10^-Scale of its currency.
@@ -30,10 +25,10 @@ type Transaction struct {
 	storage.Activity
 }
 
-// TransactionFilter selects transactions; empty fields select all.
-type TransactionFilter struct {
+// Filter selects transactions; empty fields select all.
+type Filter struct {
 	Type     string // storage.ActivityPayment or storage.ActivityWithdrawal
-	Status   string // of TransactionStatuses
+	Status   string // of Statuses
 	Currency string // combined code
 	// From ≤ created < Before.
 	From     time.Time
@@ -51,9 +46,9 @@ const (
 // exportPage is how many rows an export, or statistics, hold in memory at once.
 const exportPage = 500
 
-// TransactionStatuses are those that histories show: a payment's, without
+// Statuses are those that histories show: a payment's, without
 // partially_paid, which is shown as waiting, and a withdrawal's.
-func TransactionStatuses() []string {
+func Statuses() []string {
 	var out []string
 	for _, s := range payment.Machine.States {
 		p := payment.Payment{Status: s}
@@ -71,8 +66,8 @@ func TransactionStatuses() []string {
 
 // Transactions returns a page of the tenant's unified history, newest first, and
 // how many match in all. A page behind the last is empty. Errors: *InvalidError.
-func (a *App) Transactions(ctx context.Context, tenant string, f TransactionFilter) (page []Transaction, count int64, err error) {
-	where, err := a.conditions(&f)
+func (s *Service) Transactions(ctx context.Context, tenant string, f Filter) (page []Transaction, count int64, err error) {
+	where, err := s.conditions(&f)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -88,21 +83,21 @@ func (a *App) Transactions(ctx context.Context, tenant string, f TransactionFilt
 	}
 	lines := func(kind string) storage.Query { // at any time
 		rows := q
-		rows.Where, _ = a.conditions(&TransactionFilter{Type: kind, Status: f.Status, Currency: f.Currency}) // checked before
+		rows.Where, _ = s.conditions(&Filter{Type: kind, Status: f.Status, Currency: f.Currency}) // checked before
 		return rows
 	}
 	created := tally.Range{From: f.From, Before: f.Before}
 	var of []tally.Side
 	counted := true
 	for _, side := range sides(f.Type, tally.Is(f.Status), f.Currency) {
-		n, ok, err := side.Between(ctx, a.cfg.Store, created, a.cfg.Clock.Now(), side.Match, lines(side.kind))
+		n, ok, err := side.Between(ctx, s.cfg.Store, created, s.cfg.Now(), side.Match, lines(side.kind))
 		if err != nil {
 			return nil, 0, err
 		}
 		count, counted, of = count+n, counted && ok, append(of, side.Side)
 	}
 	if !counted {
-		if count, err = a.cfg.Store.Count(ctx, q); err != nil {
+		if count, err = s.cfg.Store.Count(ctx, q); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -112,15 +107,15 @@ func (a *App) Transactions(ctx context.Context, tenant string, f TransactionFilt
 	}
 	q.Offset = (f.Page - 1) * f.PageSize
 	if counted {
-		if q, err = tally.Page(ctx, a.cfg.Store, q, lines(f.Type), created, of...); err != nil {
+		if q, err = tally.Page(ctx, s.cfg.Store, q, lines(f.Type), created, of...); err != nil {
 			return nil, 0, err
 		}
 	}
-	rows, err := a.lines(ctx, q, &f, counted)
+	rows, err := s.lines(ctx, q, &f, counted)
 	if err != nil {
 		return nil, 0, err
 	}
-	page, err = a.transactions(rows)
+	page, err = s.transactions(rows)
 	return page, count, err
 }
 
@@ -131,17 +126,17 @@ const merged = 1000
 // payments and withdrawals that they are of, which have indexes for that. The history has one
 // by time alone. Along that it reads a page far behind the first of a day's lines of several
 // statuses or types, and all pages of a tenant without counters, whose lines are counted one by one.
-func (a *App) lines(ctx context.Context, q storage.Query, f *TransactionFilter, counted bool) ([]storage.Row, error) {
+func (s *Service) lines(ctx context.Context, q storage.Query, f *Filter, counted bool) ([]storage.Row, error) {
 	of := behind(q, f)
 	if f.Type+f.Status+f.Currency == "" || !counted || len(of) > 1 && q.Offset+q.Limit > merged {
-		return a.cfg.Store.Find(ctx, q)
+		return s.cfg.Store.Find(ctx, q)
 	}
 	var rows []storage.Row
 	for _, one := range of {
 		if one.IDs = len(of) == 1; !one.IDs {
 			one.Offset, one.Limit = 0, q.Offset+q.Limit
 		}
-		some, err := a.cfg.Store.Find(ctx, one)
+		some, err := s.cfg.Store.Find(ctx, one)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +152,7 @@ func (a *App) lines(ctx context.Context, q storage.Query, f *TransactionFilter, 
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	rows, err := a.cfg.Store.Rows(ctx, storage.Activities.Table, storage.Keys(q.Partition, ids...)...)
+	rows, err := s.cfg.Store.Rows(ctx, storage.Activities.Table, storage.Keys(q.Partition, ids...)...)
 	return slices.DeleteFunc(rows, func(r storage.Row) bool { // what moved on meanwhile
 		return f.Status != "" && storage.Activities.Value(r).Status != f.Status
 	}), err
@@ -165,7 +160,7 @@ func (a *App) lines(ctx context.Context, q storage.Query, f *TransactionFilter, 
 
 // behind are the queries for what the lines of a query of the history are of: one for each
 // table and each status that is shown as the one asked for.
-func behind(q storage.Query, f *TransactionFilter) (out []storage.Query) {
+func behind(q storage.Query, f *Filter) (out []storage.Query) {
 	created := slices.DeleteFunc(slices.Clone(q.Where), func(c storage.Cond) bool { return c.Column != "created_at" })
 	for _, side := range sides(f.Type, nil, "") {
 		statuses := []string{""}
@@ -218,11 +213,11 @@ func sides(kind string, statuses []string, currency string) []side {
 	return slices.DeleteFunc(all, func(s side) bool { return kind != "" && s.kind != kind })
 }
 
-// shown says how many payments or withdrawals show one of these statuses; ok is false
+// Shown returns how many payments or withdrawals show one of these statuses; ok is false
 // where no counters hold yet.
-func (a *App) shown(ctx context.Context, tenant, kind string, statuses []string) (n int64, ok bool, err error) {
+func (s *Service) Shown(ctx context.Context, tenant, kind string, statuses []string) (n int64, ok bool, err error) {
 	side := sides(kind, statuses, "")[0]
-	all, ok, err := side.Totals(ctx, a.cfg.Store, storage.Tenant(tenant), side.Match)
+	all, ok, err := side.Totals(ctx, s.cfg.Store, storage.Tenant(tenant), side.Match)
 	return all[0], ok, err
 }
 
@@ -232,16 +227,16 @@ func (a *App) shown(ctx context.Context, tenant, kind string, statuses []string)
 // with the history. What is created meanwhile is left out; what changes meanwhile
 // is there once, as it was when its page was read. The iterator ends with the
 // first error. Errors: *InvalidError.
-func (a *App) Export(ctx context.Context, tenant string, f TransactionFilter) (iter.Seq2[Transaction, error], error) {
-	where, err := a.conditions(&f)
+func (s *Service) Export(ctx context.Context, tenant string, f Filter) (iter.Seq2[Transaction, error], error) {
+	where, err := s.conditions(&f)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(Transaction, error) bool) {
-		for rows, err := range pages(ctx, a.cfg.Store, storage.Activities.Table, storage.Tenant(tenant), where) {
+		for rows, err := range pages(ctx, s.cfg.Store, storage.Activities.Table, storage.Tenant(tenant), where) {
 			var page []Transaction
 			if err == nil {
-				page, err = a.transactions(rows)
+				page, err = s.transactions(rows)
 			}
 			if err != nil {
 				yield(Transaction{}, err)
@@ -294,12 +289,12 @@ func createdAt(r storage.Row) time.Time {
 	}
 }
 
-func (a *App) transactions(rows []storage.Row) ([]Transaction, error) {
+func (s *Service) transactions(rows []storage.Row) ([]Transaction, error) {
 	out := make([]Transaction, len(rows))
 	for i, r := range rows {
 		t := Transaction{ID: r.ID, Activity: storage.Activities.Value(r)}
 		var err error
-		if t.Scale, err = a.Scale(string(t.Currency)); err != nil {
+		if t.Scale, err = s.cfg.Scale(string(t.Currency)); err != nil {
 			return nil, err
 		}
 		out[i] = t
@@ -307,14 +302,14 @@ func (a *App) transactions(rows []storage.Row) ([]Transaction, error) {
 	return out, nil
 }
 
-// CheckTransactions says what is wrong with a filter: *InvalidError.
-func (a *App) CheckTransactions(f TransactionFilter) error {
-	_, err := a.conditions(&f)
+// Check says what is wrong with a filter: *InvalidError.
+func (s *Service) Check(f Filter) error {
+	_, err := s.conditions(&f)
 	return err
 }
 
 // conditions checks a filter and says how it is put to the store.
-func (a *App) conditions(f *TransactionFilter) ([]storage.Cond, error) {
+func (s *Service) conditions(f *Filter) ([]storage.Cond, error) {
 	bad, where := &InvalidError{}, []storage.Cond(nil)
 	add := func(column string, op storage.Op, value any, given bool) {
 		if given {
@@ -324,10 +319,10 @@ func (a *App) conditions(f *TransactionFilter) ([]storage.Cond, error) {
 	if f.Type != "" && f.Type != storage.ActivityPayment && f.Type != storage.ActivityWithdrawal {
 		bad.Add("type", "must be payment or withdrawal")
 	}
-	if f.Status != "" && !slices.Contains(TransactionStatuses(), f.Status) {
-		bad.Add("status", "must be one of "+strings.Join(TransactionStatuses(), ", "))
+	if f.Status != "" && !slices.Contains(Statuses(), f.Status) {
+		bad.Add("status", "must be one of "+strings.Join(Statuses(), ", "))
 	}
-	if _, err := a.cfg.Registry.Currency(f.Currency); f.Currency != "" && err != nil {
+	if _, err := s.cfg.Registry.Currency(f.Currency); f.Currency != "" && err != nil {
 		bad.Add("currency", "is not supported")
 	}
 	if f.Page < 0 {
@@ -342,18 +337,4 @@ func (a *App) conditions(f *TransactionFilter) ([]storage.Cond, error) {
 	add("created_at", storage.Ge, f.From, !f.From.IsZero())
 	add("created_at", storage.Lt, f.Before, !f.Before.IsZero())
 	return where, bad.Err()
-}
-
-// Scale is how many places the ledger counts a currency in. A currency of ours
-// that was taken out of the Registry keeps the scale that it was shipped with,
-// so that histories and balances stay readable. Errors wrap chain.ErrCurrency.
-func (a *App) Scale(code string) (uint8, error) {
-	c, err := a.cfg.Registry.Currency(code)
-	if err != nil {
-		c, err = chain.MainnetRegistry().Currency(code)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("cryptopay: %w is in the books and not in Config.Registry: put it back", err)
-	}
-	return c.Scale, nil
 }
