@@ -39,7 +39,7 @@ coins: ## a payout of 2,000 coins on real nodes of BTC and LTC: they are merged 
 	CRYPTOPAY_TEST_FULL=1 go test ./internal/e2e -run TestCoinsFT04 -coins $(or $(N),2000) -timeout 1h -v
 
 worlds: ## worlds of a week from seeds that no run had before: N=20000
-	go test ./chain/sim/world -run 'TestWorld$$' -v -world.promises -world.seeds=$(or $(N),20000) -world.from=0 -timeout 4h
+	go test ./simulation -run 'TestWorld$$' -v -world.promises -world.seeds=$(or $(N),20000) -world.from=0 -timeout 4h
 
 failover: ## leaders of replicated databases are killed in the middle of a run; installs Debian packages
 	./test.sh tools
@@ -52,7 +52,7 @@ vuln: ## what is known of the modules' vulnerabilities: VULNDB=https://vuln.go.d
 
 planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the removals of docs/evidence/faults.md), without it docs/evidence/reliability.md is written; WORLDS=1: those alone that worlds find; KEEP=file: goes on where a run of the same program was stopped
 	./test.sh tools
-	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./chain/sim/world/internal/planted/hunt $(if $(WORLDS),-worlds) $(if $(KEEP),-keep '$(KEEP)') $(if $(RUN),-tell -run '$(RUN)',-write docs/evidence/reliability.md)
+	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run -tags planted ./simulation/internal/planted/hunt $(if $(WORLDS),-worlds) $(if $(KEEP),-keep '$(KEEP)') $(if $(RUN),-tell -run '$(RUN)',-write docs/evidence/reliability.md)
 
 mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; RESUME=file goes on from there, AGAIN=1 with its survivors; FURTHER=0 runs its own tests alone, FAST=1 with -short; writes docs/evidence/mutation.md
 	./test.sh tools

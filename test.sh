@@ -130,8 +130,8 @@ go test -race -short -timeout 20m -run 'TwoProcesses|TwoWorkers|Concurrent|Run|C
 go test -race -short -timeout 20m -run 'Load|Once|Large|OneReport|Limit' ./httpapi
 
 say "a thousand worlds, each of a week; make worlds plays seeds that no run had before"
-go test ./chain/sim/world -run 'TestWorld$' -v -world.seeds=1000 -world.from=1000001 -world.promises -timeout 20m
-go test ./chain/sim/world -run 'TestWorld$' -v -world.store=sqlite -world.seeds=3 -world.from=1000001 -timeout 10m
+go test ./simulation -run 'TestWorld$' -v -world.seeds=1000 -world.from=1000001 -world.promises -timeout 20m
+go test ./simulation -run 'TestWorld$' -v -world.store=sqlite -world.seeds=3 -world.from=1000001 -timeout 10m
 
 say "fuzzing what strangers send, briefly"
 FUZZTIME=5s FUZZWORKERS=2 FUZZOUT=$tools/fuzz-brief.txt ./fuzz.sh httpapi/{FuzzBody,FuzzQuery,FuzzToken,FuzzPath} webhook/FuzzH06_Verify ledger/FuzzParseAmount \

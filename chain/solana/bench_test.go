@@ -20,7 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
-	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
 )
 
 // mainnetBlock is a block as large as on the main network: 2000 transactions, two

@@ -13,7 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
-	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
 )
 
 // TestFN01_WhatIsStrangeOfALaterVersionStopsNoBlock: a form that nobody knows yet may

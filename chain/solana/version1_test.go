@@ -16,7 +16,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
-	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
 )
 
 // TestFN01_Version1IsReadAsAnyOther: coins, tokens and a memo in one transaction of

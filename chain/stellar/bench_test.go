@@ -14,7 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
-	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/stellartest"
 )
 
 // nobody watches nothing, but is asked.

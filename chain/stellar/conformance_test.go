@@ -13,7 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
-	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/stellartest"
 )
 
 // town is a modelled node with a client in front of it.

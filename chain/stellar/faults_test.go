@@ -16,7 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
-	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/stellartest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
-	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/stellartest"
 )
 
 func (n *town) rivals(t testing.TB) clienttest.Rivals {

@@ -10,7 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
-	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
 )
 
 // town is a modelled node with a client in front of it.

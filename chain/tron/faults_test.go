@@ -17,7 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
-	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
-	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"

@@ -9,7 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
-	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
 )
 
 // TestD14_OneStrangeTransactionDoesNotEndTheReading: anybody can put bytes into a

@@ -16,7 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
-	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/xrptest"
 )
 
 // mainnetLedger is a ledger of 200 transactions as large as on the main network,

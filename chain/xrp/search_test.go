@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
-	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/xrptest"
 )
 
 func (n *town) rivals(t testing.TB) clienttest.Rivals {

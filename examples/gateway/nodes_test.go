@@ -19,7 +19,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
 )
 
 // TestNodesPaymentAndWithdrawal is the program on a node of every kind: a payment in,

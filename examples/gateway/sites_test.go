@@ -23,11 +23,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
-	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
-	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
-	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
-	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/stellartest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/xrptest"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 

@@ -1,4 +1,4 @@
-// Command soak plays worlds of chain/sim/world for as long as it is let, tells
+// Command soak plays worlds of simulation for as long as it is let, tells
 // how it goes, and keeps a record that adds up over many runs.
 //
 //	go run ./examples/soak -seeds 20000 -record soak.json
@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cryptopay-go/cryptopay/chain/sim/world"
+	"github.com/cryptopay-go/cryptopay/simulation"
 )
 
 func main() {
@@ -117,7 +117,7 @@ func (s *soak) work(ctx context.Context) {
 		if seed >= s.end || ctx.Err() != nil {
 			return
 		}
-		w := world.World{Seed: seed, Options: world.Options{Steps: s.o.steps, Span: time.Duration(s.o.days * float64(24*time.Hour))}}
+		w := simulation.World{Seed: seed, Options: simulation.Options{Steps: s.o.steps, Span: time.Duration(s.o.days * float64(24*time.Hour))}}
 		r := w.Run(ctx)
 		if ctx.Err() != nil {
 			return // cut short: it is played again
@@ -135,7 +135,7 @@ func (s *soak) work(ctx context.Context) {
 
 // took adds a world to the record. The record's Next moves over worlds that are
 // all played, so that none is left out or counted twice by the next run.
-func (s *soak) took(r *world.Result, seed uint64) error {
+func (s *soak) took(r *simulation.Result, seed uint64) error {
 	s.mu.Lock()
 	s.rec.add(r)
 	if r.Failure != nil {

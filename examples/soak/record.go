@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/cryptopay-go/cryptopay/chain/sim/world"
+	"github.com/cryptopay-go/cryptopay/simulation"
 )
 
 // record is what all runs of one commit came to. docs/evidence/reliability.md tells its
@@ -55,7 +55,7 @@ func load(file, commit string) (*record, error) {
 	return r, nil
 }
 
-func (r *record) add(w *world.Result) {
+func (r *record) add(w *simulation.Result) {
 	r.Worlds++
 	r.Steps += int64(w.Steps)
 	r.Simulated += int64(w.Simulated.Round(time.Second) / time.Second)

@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,9 +122,9 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	l := theLibrary(t)
 	var all []*types.Package
-	for path, p := range l.byPath {
-		if (path == module || strings.HasPrefix(path, module+"/")) && !strings.Contains(path, "/internal/") && p.Name != "main" {
-			one, err := l.Import(path)
+	for dir, p := range l.byPath {
+		if (dir == module || strings.HasPrefix(dir, module+"/")) && !strings.Contains(dir, "/internal/") && p.Name != "main" {
+			one, err := l.Import(dir)
 			require.NoError(t, err)
 			all = append(all, one)
 		}
@@ -130,6 +132,12 @@ func TestNames(t *testing.T) {
 	for _, p := range pages(t) {
 		if p.path == "CHANGELOG.md" {
 			continue // it names what was
+		}
+		known := all
+		if dir := module + "/" + path.Dir(p.path); strings.Contains(dir, "/internal/") && l.byPath[dir].Name != "" { // a page of an internal package
+			own, err := l.Import(dir)
+			require.NoError(t, err)
+			known = append(slices.Clip(all), own)
 		}
 		for i, line := range p.lines {
 			for _, m := range span.FindAllStringSubmatch(line, -1) {
@@ -140,7 +148,7 @@ func TestNames(t *testing.T) {
 						t.Errorf("%s:%d: package %s has no %s", p.path, i+1, one.Path(), q[2])
 					}
 				}
-				if q := member.FindStringSubmatch(m[1]); q != nil && !existsSomewhere(all, q[1], q[2]) {
+				if q := member.FindStringSubmatch(m[1]); q != nil && !existsSomewhere(known, q[1], q[2]) {
 					t.Errorf("%s:%d: no type %s of the library has %s", p.path, i+1, q[1], q[2])
 				}
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
-	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"

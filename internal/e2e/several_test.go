@@ -9,7 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/several"
-	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
 	"github.com/cryptopay-go/cryptopay/payment"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/stellar"
-	"github.com/cryptopay-go/cryptopay/chain/stellar/stellartest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/stellartest"
 )
 
 // horizon is the modelled Stellar network.

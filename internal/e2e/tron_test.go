@@ -13,7 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
-	"github.com/cryptopay-go/cryptopay/chain/tron/trontest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"

@@ -19,7 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
-	"github.com/cryptopay-go/cryptopay/chain/utxo/utxotest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"

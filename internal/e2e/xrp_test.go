@@ -12,7 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/xrp"
-	"github.com/cryptopay-go/cryptopay/chain/xrp/xrptest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/xrptest"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )

@@ -7,7 +7,7 @@ type suite struct {
 }
 
 // worlds are a few brief ones. They play what a seed draws on the whole library.
-var worlds = suite{"chain/sim/world", []string{"-test.run=^TestWorld$", "-world.seeds=20", "-world.shrink=false"}}
+var worlds = suite{"simulation", []string{"-test.run=^TestWorld$", "-world.seeds=20", "-world.shrink=false"}}
 
 // further are the suites that a package belongs to besides its own tests, the
 // fastest first. A store runs storage/storagetest, and a chain client

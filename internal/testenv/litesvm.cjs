@@ -3,7 +3,7 @@
 // commitment, history and the window of blockhashes. Each URL path is a chain of
 // its own, made when it is first asked for. It makes blocks only when told to.
 //
-// What it answers follows Agave, not the client under test; chain/solana/solanatest/CHECKED.md
+// What it answers follows Agave, not the client under test; internal/nodes/solanatest/CHECKED.md
 // says what was compared with which source. Version 1 of transactions (0x81 first, signatures
 // last, a mask of settings instead of budget instructions) is SIMD-0385's.
 // LiteSVM 1.5.0 executes version 1 itself. No runtime knows a later version: test_later

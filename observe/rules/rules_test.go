@@ -32,10 +32,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
-	"github.com/cryptopay-go/cryptopay/chain/sim/world"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/observe"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/simulation"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
@@ -244,39 +244,39 @@ type story struct {
 	after  int // scrapes after it
 }
 
-var stories = map[world.Nemesis]story{
-	world.Reorgs:      {alert: "CryptopayReorg", strike: func(w *town) { _, err := w.eth.Reorg(2); require.NoError(w.t, err) }, after: 3},
-	world.DeepReorgs:  {alert: "CryptopayNetworkHalted", calm: 40, strike: func(w *town) { _, err := w.eth.Reorg(35); require.NoError(w.t, err) }, after: 3},
-	world.FlipFlop:    {alert: "CryptopayReorg", strike: flipFlop, after: 3},
-	world.Lag:         {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 20},
-	world.Amnesia:     {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 20},
-	world.NodeErrors:  {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().FailRate(1000) }, after: 10},
-	world.Partial:     {alert: "CryptopayWorkerFails", strike: func(w *town) { w.eth.Front().Partial(true) }, after: 10},
-	world.FailedReads: {alert: "CryptopayStoreDown", strike: func(w *town) { w.store.Store(true) }, after: 5},
-	world.Skew:        {alert: "CryptopayClockOff", strike: func(w *town) { w.skew = time.Minute }, after: 5},
-	world.Jumps:       {alert: "CryptopayClockOff", strike: func(w *town) { w.skew = -time.Hour }, after: 5},
-	world.Prices:      {alert: "CryptopayRatesDown", strike: func(w *town) { w.rates.Store(true) }, after: 8},
-	world.Signers:     {alert: "CryptopaySignerDown", strike: func(w *town) { w.signer.Store(true) }, after: 5},
-	world.Receivers: {alert: "CryptopayReceiversFail", strike: func(w *town) {
+var stories = map[simulation.Nemesis]story{
+	simulation.Reorgs:      {alert: "CryptopayReorg", strike: func(w *town) { _, err := w.eth.Reorg(2); require.NoError(w.t, err) }, after: 3},
+	simulation.DeepReorgs:  {alert: "CryptopayNetworkHalted", calm: 40, strike: func(w *town) { _, err := w.eth.Reorg(35); require.NoError(w.t, err) }, after: 3},
+	simulation.FlipFlop:    {alert: "CryptopayReorg", strike: flipFlop, after: 3},
+	simulation.Lag:         {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 20},
+	simulation.Amnesia:     {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().Freeze() }, after: 20},
+	simulation.NodeErrors:  {alert: "CryptopayNodeDown", strike: func(w *town) { w.eth.Front().FailRate(1000) }, after: 10},
+	simulation.Partial:     {alert: "CryptopayWorkerFails", strike: func(w *town) { w.eth.Front().Partial(true) }, after: 10},
+	simulation.FailedReads: {alert: "CryptopayStoreDown", strike: func(w *town) { w.store.Store(true) }, after: 5},
+	simulation.Skew:        {alert: "CryptopayClockOff", strike: func(w *town) { w.skew = time.Minute }, after: 5},
+	simulation.Jumps:       {alert: "CryptopayClockOff", strike: func(w *town) { w.skew = -time.Hour }, after: 5},
+	simulation.Prices:      {alert: "CryptopayRatesDown", strike: func(w *town) { w.rates.Store(true) }, after: 8},
+	simulation.Signers:     {alert: "CryptopaySignerDown", strike: func(w *town) { w.signer.Store(true) }, after: 5},
+	simulation.Receivers: {alert: "CryptopayReceiversFail", strike: func(w *town) {
 		w.receivers.Store(true)
 		w.pay(w.payment("50", "ETH"))
 	}, after: 25},
-	world.Hangs: {alert: "CryptopayReceiversFail", strike: func(w *town) { // who takes all the time that there is has failed then
+	simulation.Hangs: {alert: "CryptopayReceiversFail", strike: func(w *town) { // who takes all the time that there is has failed then
 		w.receivers.Store(true)
 		w.pay(w.payment("50", "ETH"))
 	}, after: 25},
-	world.Thrift: {alert: "CryptopayFundsShort", strike: func(w *town) { w.pay(w.payment("5000", "USDTERC20")) }, after: 40},
-	world.Storms: {alert: "CryptopayFeesHigh", every: 5 * time.Minute, calm: 290, strike: func(w *town) { w.eth.SetFeeLevel(30 * w.eth.FeeLevel()) }, after: 12},
-	world.Fees: {alert: "CryptopayWithdrawalWaiting", before: rich, strike: func(w *town) {
+	simulation.Thrift: {alert: "CryptopayFundsShort", strike: func(w *town) { w.pay(w.payment("5000", "USDTERC20")) }, after: 40},
+	simulation.Storms: {alert: "CryptopayFeesHigh", every: 5 * time.Minute, calm: 290, strike: func(w *town) { w.eth.SetFeeLevel(30 * w.eth.FeeLevel()) }, after: 12},
+	simulation.Fees: {alert: "CryptopayWithdrawalWaiting", before: rich, strike: func(w *town) {
 		w.withdraw("100", "ETH", "")
 		require.NoError(w.t, w.app.Step(w.t.Context())) // it is sent
 		w.eth.SetFeeLevel(1000 * w.eth.FeeLevel())
 	}, after: 60},
-	world.Halting: {alert: "CryptopayHalted", strike: func(w *town) {
+	simulation.Halting: {alert: "CryptopayHalted", strike: func(w *town) {
 		_, err := w.app.Operate.Halt(w.t.Context(), cryptopay.HaltScope{}, cryptopay.Call{By: "somebody", Reason: "a drill"})
 		require.NoError(w.t, err)
 	}, after: 8},
-	world.Issuers: {alert: "CryptopayWithdrawalDeliveredLess", before: func(w *town) {
+	simulation.Issuers: {alert: "CryptopayWithdrawalDeliveredLess", before: func(w *town) {
 		w.fund("5")
 		w.paid("5000", "USDTERC20")
 		w.pass(30)
@@ -320,15 +320,15 @@ func flipFlop(w *town) {
 }
 
 // spared are the nemeses of which nobody needs to hear, and why.
-var spared = map[world.Nemesis]string{
-	world.Drops: "a customer's transaction that is gone costs the customer time", world.Revival: "what is sent again lands once",
-	world.Malleation: "the payment is found under its other hash", world.Forgery: "as malleation", world.Crumbs: "small payments are business",
-	world.Lies: "what one node says wrongly is refused, and shows as its errors", world.Nonces: "as lies", world.Broadcasts: "what was not taken is sent again; what lasts shows as a withdrawal that waits",
-	world.Eviction: "as broadcasts", world.Crashes: "another process goes on", world.Pauses: "as crashes", world.Conflicts: "they are decided again",
-	world.LostCommits: "they are sent again", world.Crowd: "several processes are the rule", world.Operators: "they are people, and recorded",
-	world.Tokens: "what is refused waits, and shows as a sweep or a withdrawal that waits", world.Attackers: "what they send counts for nothing, or is in suspense",
-	world.Restores: "who restores knows it", world.Mistakes: "a wrong price is refused, and shows as one that is missing", world.Absurd: "as mistakes",
-	world.Thieves: "the kind withdrawal_altered, which TestE10_EachKindFires has", world.Rollouts: "who deploys knows it", world.Traitors: "the signer refuses, and its log tells",
+var spared = map[simulation.Nemesis]string{
+	simulation.Drops: "a customer's transaction that is gone costs the customer time", simulation.Revival: "what is sent again lands once",
+	simulation.Malleation: "the payment is found under its other hash", simulation.Forgery: "as malleation", simulation.Crumbs: "small payments are business",
+	simulation.Lies: "what one node says wrongly is refused, and shows as its errors", simulation.Nonces: "as lies", simulation.Broadcasts: "what was not taken is sent again; what lasts shows as a withdrawal that waits",
+	simulation.Eviction: "as broadcasts", simulation.Crashes: "another process goes on", simulation.Pauses: "as crashes", simulation.Conflicts: "they are decided again",
+	simulation.LostCommits: "they are sent again", simulation.Crowd: "several processes are the rule", simulation.Operators: "they are people, and recorded",
+	simulation.Tokens: "what is refused waits, and shows as a sweep or a withdrawal that waits", simulation.Attackers: "what they send counts for nothing, or is in suspense",
+	simulation.Restores: "who restores knows it", simulation.Mistakes: "a wrong price is refused, and shows as one that is missing", simulation.Absurd: "as mistakes",
+	simulation.Thieves: "the kind withdrawal_altered, which TestE10_EachKindFires has", simulation.Rollouts: "who deploys knows it", simulation.Traitors: "the signer refuses, and its log tells",
 }
 
 // For every nemesis of the simulator the alert that must tell of it fires, and did not fire
@@ -338,7 +338,7 @@ func TestE10_EachNemesisFiresItsAlert(t *testing.T) {
 	promtool := testenv.Promtool(t)
 	all := map[string]story{}
 	maps.Copy(all, own)
-	for _, n := range world.Nemeses() {
+	for _, n := range simulation.Nemeses() {
 		s, told := stories[n]
 		_, quiet := spared[n]
 		require.NotEqual(t, told, quiet, "%s has either an alert or a reason to have none", n)
