@@ -11,9 +11,10 @@ lint:
 	./test.sh tools
 	.tools/bin/golangci-lint run ./...
 
-generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file; NOTICE; the list of what is exported
+generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file; NOTICE; docs/packages.md; the list of what is exported
 	go test ./payment ./withdrawal ./wallet ./wallet/treasury ./chain/outgoing -run Machine -update
 	go test ./storage/sqlstore/sqlite -run TestWholeSchema -update
+	go test ./internal/docs -run TestImports -update
 	go test ./internal/licences ./internal/api -update
 
 bench: ## the figures of docs/evidence/performance.md, as ratios within one run
