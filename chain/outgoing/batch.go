@@ -175,7 +175,7 @@ func (n *Sender) updateMembers(j *claimedIntent, s *transition, versions map[str
 		if !r.moves {
 			continue
 		}
-		if err := machine.Move(r.v.State, OnBatch, v.State); err != nil {
+		if err := machine.Move(r.v.State, onBatch, v.State); err != nil {
 			return fmt.Errorf("outgoing: intent %s of the batch of %s: %w", r.id, j.id, err)
 		}
 		v.Updated = j.v.Updated

@@ -31,7 +31,7 @@ func changeID(op, id string, versions ...int64) string {
 
 // transition is one decision about a claimed intent.
 type transition struct {
-	op      Trigger
+	op      trigger
 	of      int // the attempt, where several of them may be moved so
 	due     time.Time
 	outcome *Outcome // nil: the owner has nothing to hear
@@ -152,7 +152,7 @@ func (n *Sender) wait(ctx context.Context, j *claimedIntent, cause error) error 
 	}
 	if errors.Is(cause, chain.ErrRejected) && j.v.idle() {
 		j.v.State, j.v.Reason = Failed, ""
-		return n.commit(ctx, j, transition{op: OnFail, outcome: n.outcome(j)})
+		return n.commit(ctx, j, transition{op: onFail, outcome: n.outcome(j)})
 	}
 	reason := n.lacking(ctx, j, reasonOf(cause))
 	if j.v.aside() {
@@ -165,7 +165,7 @@ func (n *Sender) wait(ctx context.Context, j *claimedIntent, cause error) error 
 		tell = n.outcome(j)
 	}
 	n.Log.Info("intent_waits", slog.String("intent", j.id), slog.String("reason", string(reason)), slog.Int("tries", j.v.Tries), slog.String("cause", cause.Error()))
-	return n.commit(ctx, j, transition{op: OnWait, due: n.Now().Add(n.pause(j.v.Tries)), outcome: tell})
+	return n.commit(ctx, j, transition{op: onWait, due: n.Now().Add(n.pause(j.v.Tries)), outcome: tell})
 }
 
 // lacking is ReasonBelowCost in place of one that says that a withdrawal's coins are not

@@ -100,7 +100,7 @@ func (n *Sender) bumpByCPFP(ctx context.Context, j *claimedIntent, p *attemptSum
 		return false, nil
 	}
 	n.Log.Warn("child_pays", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("child", id))
-	s := transition{op: OnBeget, due: n.Now().Add(n.Poll), with: []storage.Row{Intents.Row(id, 0, n.Now(), record(in, n.Now()))}}
+	s := transition{op: onBeget, due: n.Now().Add(n.Poll), with: []storage.Row{Intents.Row(id, 0, n.Now(), record(in, n.Now()))}}
 	back := newCoin(j.v.Tenant, coin)
 	if err := back.expect(id, n.Now(), &s); err != nil {
 		return false, err
@@ -210,7 +210,7 @@ func (n *Sender) planChild(ctx context.Context, j *claimedIntent) error {
 		return n.wait(ctx, j, err)
 	}
 	j.guards = guards
-	return n.bindInputs(ctx, j, &d, transition{op: OnReserve, due: n.Now().Add(n.Lease), need: guards})
+	return n.bindInputs(ctx, j, &d, transition{op: onReserve, due: n.Now().Add(n.Lease), need: guards})
 }
 
 // estimate asks for a fee: a child's is for its parent, too, until that has landed.
@@ -242,10 +242,10 @@ func (n *Sender) deadParent(ctx context.Context, j *claimedIntent) (*parent, err
 // closeChild ends a child of which nothing was signed, or nothing can land. Its coin is
 // free where it is one.
 func (n *Sender) closeChild(ctx context.Context, j *claimedIntent, atts []*attempt, p *parent) error {
-	s := transition{op: OnEndChild}
+	s := transition{op: onEndChild}
 	for _, a := range atts {
 		if a.v.State == Open {
-			if err := a.becomes(OnRuleOut); err != nil {
+			if err := a.becomes(onRuleOut); err != nil {
 				return err
 			}
 			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))

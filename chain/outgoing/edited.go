@@ -73,7 +73,7 @@ func (n *Sender) setBack(ctx context.Context, all []*claimedIntent) ([]*claimedI
 // he was told is what shows that it was.
 func (n *Sender) keepBack(ctx context.Context, j *claimedIntent) error {
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonAltered, j.v.Tries+1
-	err := n.commit(ctx, j, transition{op: OnKeepBack, due: n.Now().Add(n.pause(j.v.Tries))})
+	err := n.commit(ctx, j, transition{op: onKeepBack, due: n.Now().Add(n.pause(j.v.Tries))})
 	if err == nil {
 		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", j.edited))
 	}

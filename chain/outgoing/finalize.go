@@ -19,7 +19,7 @@ import (
 // shared its nonce or an input, so they are dead with it.
 func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt, p *attemptSummary) error {
 	won := p.mined
-	s := transition{op: OnLand}
+	s := transition{op: onLand}
 	if err := n.closeAttempts(ctx, j, atts, won, &s); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt
 
 // markDead ends the attempts of an intent that can provably never land any more.
 func (n *Sender) markDead(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
-	s := transition{op: OnDie}
+	s := transition{op: onDie}
 	if err := n.closeAttempts(ctx, j, p.open, nil, &s); err != nil {
 		return err
 	}
@@ -142,9 +142,9 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 		if a.v.State != Open {
 			continue
 		}
-		fate := OnRuleOut
+		fate := onRuleOut
 		if a == won {
-			fate = OnFinal
+			fate = onFinal
 		}
 		if err := a.becomes(fate); err != nil {
 			return err
@@ -257,7 +257,7 @@ func (n *Sender) replace(ctx context.Context, j *claimedIntent, p *attemptSummar
 	bound := j.v.MaxCost // may have been raised, which is stored
 	j.v = before
 	j.v.MaxCost, j.v.BumpAt = bound, n.Now().Add(n.StuckAfter)
-	next := transition{op: OnUnreplaced, due: n.Now().Add(n.Poll)}
+	next := transition{op: onUnreplaced, due: n.Now().Add(n.Poll)}
 	if why := n.unreplaced(ctx, j, p, err); why != "" && j.v.State == Signed && why != j.v.Reason && j.v.Reason != ReasonOccupied && !j.v.aside() {
 		j.v.Reason = why
 		next.outcome = n.outcome(j)
@@ -372,7 +372,7 @@ func (n *Sender) outbid(ctx context.Context, j *claimedIntent, d *candidate, p *
 			return s, err
 		}
 		if !n.refused(d, p) {
-			s.op = OnReplace
+			s.op = onReplace
 			if err = n.reserved(ctx, j, d.built.Spends, s.with); err == nil && !shares(p.open, d.built.Spends) {
 				err = errUnreserved
 			}

@@ -151,7 +151,7 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 			return storage.Change{}, err
 		}
 		if j.v.State == Cancelled {
-			if err := machine.Move(v.State, OnCancel, j.v.State); err != nil {
+			if err := machine.Move(v.State, onCancel, j.v.State); err != nil {
 				return storage.Change{}, err
 			}
 			_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)

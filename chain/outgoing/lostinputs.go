@@ -87,9 +87,9 @@ func (n *Sender) markLostDead(ctx context.Context, j *claimedIntent, dead []*att
 	if len(dead) == 0 {
 		return nil
 	}
-	s := transition{op: OnOrphaned, due: n.Now().Add(n.Poll)}
+	s := transition{op: onOrphaned, due: n.Now().Add(n.Poll)}
 	for _, a := range dead {
-		if err := a.becomes(OnRuleOut); err != nil {
+		if err := a.becomes(onRuleOut); err != nil {
 			return err
 		}
 		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))

@@ -340,7 +340,7 @@ func (n *Sender) consolidate(ctx context.Context, j *claimedIntent, d *candidate
 	// The largest coin is written as it is: of two payouts that decide at the same moment,
 	// one meets a conflict, and then sees the merges of the other.
 	s := transition{
-		op: OnMerge, due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, together, allowed),
+		op: onMerge, due: now.Add(n.Backoff), need: j.guards, levels: boundsOf(j.id, together, allowed),
 		with: []storage.Row{c.largest.row()},
 	}
 	for k := range c.now {
@@ -385,7 +385,7 @@ func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 // unneeded ends a merge of which nothing was reserved.
 func (n *Sender) unneeded(ctx context.Context, j *claimedIntent) error {
 	j.v.State, j.v.Reason = Cancelled, ""
-	return n.commit(ctx, j, transition{op: OnUnneeded, outcome: n.outcome(j), levels: j.cost(0)})
+	return n.commit(ctx, j, transition{op: onUnneeded, outcome: n.outcome(j), levels: j.cost(0)})
 }
 
 // cost has a merge that has ended count with what it cost, and no more with what it might

@@ -71,7 +71,7 @@ func (n *Sender) findNonceGaps(ctx context.Context, j *claimedIntent) (bool, err
 		return false, err
 	}
 	j.v.BumpAt = n.Now().Add(n.StuckAfter)
-	return true, n.commit(ctx, j, transition{op: OnRefilled, due: n.Now().Add(n.Poll)})
+	return true, n.commit(ctx, j, transition{op: onRefilled, due: n.Now().Add(n.Poll)})
 }
 
 // fillGaps fills the nonces of an address from at up to below next. Those that were

@@ -130,7 +130,7 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++
-			return n.commit(ctx, j, transition{op: OnLater, due: n.Now().Add(n.Backoff / 4)})
+			return n.commit(ctx, j, transition{op: onLater, due: n.Now().Add(n.Backoff / 4)})
 		}
 		if err != nil {
 			return n.wait(ctx, j, err)
@@ -174,7 +174,7 @@ func (n *Sender) outcomePending(ctx context.Context, j *claimedIntent) (bool, er
 	if err != nil || o.CostTx == "" || row.Due.IsZero() {
 		return false, err
 	}
-	return true, n.commit(ctx, j, transition{op: OnUntold, due: n.Now().Add(n.Backoff)})
+	return true, n.commit(ctx, j, transition{op: onUntold, due: n.Now().Add(n.Backoff)})
 }
 
 // lost reports whether the claim on the intent is another's now.
@@ -270,7 +270,7 @@ type candidate struct {
 
 // selectInputs completes a candidate and returns what its reservation writes.
 func (n *Sender) selectInputs(ctx context.Context, j *claimedIntent, d *candidate) (transition, error) {
-	s := transition{op: OnReserve, due: n.Now().Add(n.Lease)}
+	s := transition{op: onReserve, due: n.Now().Add(n.Lease)}
 	var err error
 	switch {
 	case n.info.Family == chain.UTXOFamily:
@@ -416,12 +416,12 @@ func (n *Sender) setAside(ctx context.Context, holder string) error {
 	if !v.aside() {
 		return nil
 	}
-	if err := machine.Move(v.State, OnSetAside, v.State); err != nil {
+	if err := machine.Move(v.State, onSetAside, v.State); err != nil {
 		return err
 	}
 	n.Log.Info("set_aside", slog.String("intent", holder), slog.String("reason", string(v.Reason)))
 	err = storage.CommitOne(ctx, n.Store, storage.Change{
-		ID: changeID(string(OnSetAside), holder, row.Version), Partition: n.part,
+		ID: changeID(string(onSetAside), holder, row.Version), Partition: n.part,
 		Put: []storage.Row{Intents.Row(holder, row.Version, n.Now(), v)},
 	})
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) {

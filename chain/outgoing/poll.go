@@ -289,7 +289,7 @@ func (n *Sender) confirm(ctx context.Context, j *claimedIntent, p *attemptSummar
 	if reached {
 		j.v.State, j.v.ExecutedReported, j.v.Reason = Executed, !j.merge(), n.less(j, a)
 	}
-	s := transition{op: OnMined, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
+	s := transition{op: onMined, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 	if err := n.merged(ctx, j, p, a, &s); err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (n *Sender) unmined(ctx context.Context, j *claimedIntent, p *attemptSummar
 	if j.merge() {
 		j.v.Reason = ""
 	}
-	s := transition{op: OnUnmined, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
+	s := transition{op: onUnmined, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 	if err := n.merged(ctx, j, p, nil, &s); err != nil {
 		return err
 	}
@@ -323,7 +323,7 @@ func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *
 	pending := slices.ContainsFunc(p.open, func(a *attempt) bool { return a.st.State == chain.Pending })
 	if pending && j.v.Confirmations == 0 && j.v.State == Signed && !j.v.Cancelling {
 		j.v.State, j.v.ExecutedReported = Executed, true
-		s := transition{op: OnAccepted, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
+		s := transition{op: onAccepted, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 		s.outcome.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)
 	}
@@ -373,7 +373,7 @@ func (n *Sender) takeBack(ctx context.Context, j *claimedIntent) (err error) {
 		return err
 	}
 	n.Log.Warn("nonce_taken_back", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
-	return n.commit(ctx, j, transition{op: OnTakeBack, due: n.Now()})
+	return n.commit(ctx, j, transition{op: onTakeBack, due: n.Now()})
 }
 
 // permit is what may be sent of an intent now.
@@ -441,7 +441,7 @@ func (n *Sender) resend(ctx context.Context, j *claimedIntent, p *attemptSummary
 			now := n.Now()
 			a.v.Sent = now
 			err := n.commit(ctx, j, transition{
-				op: OnResend, of: a.v.Number, due: now.Add(n.Poll), need: may.guards,
+				op: onResend, of: a.v.Number, due: now.Add(n.Poll), need: may.guards,
 				with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 			})
 			if err != nil {

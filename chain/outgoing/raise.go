@@ -65,7 +65,7 @@ func (n *Sender) raise(ctx context.Context, j *claimedIntent, in *chain.Intent, 
 	}
 	before := j.v
 	j.v.MaxCost = got
-	err = n.commit(ctx, j, transition{op: OnRaise, due: n.Now().Add(n.Lease), levels: levels})
+	err = n.commit(ctx, j, transition{op: onRaise, due: n.Now().Add(n.Lease), levels: levels})
 	if err != nil {
 		j.v = before
 	}

@@ -115,7 +115,7 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 		if !final || a.ahead {
 			return nil // the claim has made it due again after Poll
 		}
-		return n.commit(ctx, j, transition{op: OnRecheck})
+		return n.commit(ctx, j, transition{op: onRecheck})
 	}
 	return n.reopen(ctx, j, atts, a)
 }
@@ -123,11 +123,11 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 // reopen takes a settlement back: the attempt that had landed, and those that only its
 // landing had ruled out, may land.
 func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, landed *attempt) error {
-	s := transition{op: OnReopen, due: n.Now()}
+	s := transition{op: onReopen, due: n.Now()}
 	for _, a := range atts {
 		rival := a.v.State == Dead && !n.lapses() && slices.ContainsFunc(a.v.Spends, func(o string) bool { return slices.Contains(landed.v.Spends, o) })
 		if a == landed || rival {
-			if err := a.becomes(OnFork); err != nil {
+			if err := a.becomes(onFork); err != nil {
 				return err
 			}
 			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))

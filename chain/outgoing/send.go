@@ -115,7 +115,7 @@ func (n *Sender) unsigned(ctx context.Context, j *claimedIntent, cause error) er
 
 // abandon ends a plan that was not signed and never will be.
 func (n *Sender) abandon(ctx context.Context, j *claimedIntent, p *plan, fresh bool, cause error) error {
-	s := transition{op: OnAbandon}
+	s := transition{op: onAbandon}
 	if err := n.giveBack(ctx, p, fresh, &s); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (n *Sender) cancelPlan(ctx context.Context, j *claimedIntent, p *plan, caus
 		err = n.build(ctx, &d)
 	}
 	if err == nil {
-		err = n.bindInputs(ctx, j, &d, transition{op: OnUseUp, due: n.Now().Add(n.Lease), need: j.guards})
+		err = n.bindInputs(ctx, j, &d, transition{op: onUseUp, due: n.Now().Add(n.Lease), need: j.guards})
 	}
 	if err == nil {
 		return n.sign(ctx, j, false)
@@ -182,7 +182,7 @@ func (n *Sender) store(ctx context.Context, j *claimedIntent, p *plan, signed ch
 		Nonce: p.Nonce, Spends: p.Unsigned.Spends, Outputs: p.Unsigned.Outputs, Coins: p.Coins, ChangeTo: p.Change,
 		Fee: p.Fee, MaxCost: p.Unsigned.MaxCost, State: Open, Stored: now, Sent: now,
 	}}
-	s := transition{op: OnStore, due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
+	s := transition{op: onStore, due: now.Add(n.Poll), need: j.guards, with: []storage.Row{Attempts.Row(a.tx, 0, time.Time{}, a.v)}}
 	if p.First && p.Nonce >= 0 {
 		own, err := n.loadNonce(ctx, p.Intent.From)
 		if err != nil {
@@ -242,7 +242,7 @@ func (n *Sender) send(ctx context.Context, j *claimedIntent, a *attempt) error {
 	a.v.Rejected = true
 	j.v.BumpAt = n.Now()
 	return n.commit(ctx, j, transition{
-		op: OnRejected, due: n.Now().Add(n.Poll),
+		op: onRejected, due: n.Now().Add(n.Poll),
 		with: []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)},
 	})
 }
@@ -268,7 +268,7 @@ func (n *Sender) released(ctx context.Context, j *claimedIntent, a *attempt) err
 
 func (n *Sender) tellPlace(ctx context.Context, j *claimedIntent, a *attempt, why Reason) error {
 	j.v.Reason = why
-	s := transition{op: OnPlace, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
+	s := transition{op: onPlace, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 	s.outcome.Amount = j.paid(&a.v)
 	return n.commit(ctx, j, s)
 }

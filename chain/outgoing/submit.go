@@ -30,13 +30,13 @@ func (n *Sender) Submit(ctx context.Context, in chain.Intent) error {
 		return err
 	}
 	now := n.Now()
-	row, op := Intents.Row(in.ID, 0, now, record(in, now)), OnSubmit
+	row, op := Intents.Row(in.ID, 0, now, record(in, now)), onSubmit
 	bad := n.check(in)
 	if bad != nil {
 		if in.Purpose != chain.ForWithdrawal || !n.storable(in) {
 			return bad
 		}
-		row, op = refusal(in, now), OnRefuse
+		row, op = refusal(in, now), onRefuse
 	}
 	c := storage.Change{ID: changeID(string(op), in.ID), Partition: n.part, Put: []storage.Row{row}}
 	if err := n.tellMade(&c); err != nil {
@@ -163,7 +163,7 @@ func (n *Sender) Cancel(ctx context.Context, id string) (cancelled bool, err err
 			return storage.Change{}, err
 		}
 		j.v.State, j.v.Reason, j.v.Updated = Cancelled, "", n.Now()
-		if err := machine.Move(v.State, OnCancel, j.v.State); err != nil {
+		if err := machine.Move(v.State, onCancel, j.v.State); err != nil {
 			return storage.Change{}, err
 		}
 		// The version decides between this and a worker that reserves.

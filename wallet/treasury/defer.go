@@ -31,7 +31,7 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 		t.cfg.Log.InfoContext(ctx, "sweep_waiting", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
 			"currency", j.s.Currency, "reason", v.waiting, "detail", v.reason)
 	}
-	if err := j.s.to(SweepDeferred, OnWait); err != nil {
+	if err := j.s.to(SweepDeferred, onWait); err != nil {
 		return err
 	}
 	j.s.Reason = v.reason
@@ -238,7 +238,7 @@ func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
 			}
 		}
 	}
-	if err := s.to(SweepReplaced, OnTakeUp); err != nil {
+	if err := s.to(SweepReplaced, onTakeUp); err != nil {
 		return err
 	}
 	c := storage.Change{

@@ -55,7 +55,7 @@ func (t *Treasury) unstick(ctx context.Context, j *job, in chain.Intent) (waitin
 	case v.gas == 0:
 		return waiting, false, nil
 	}
-	if err := j.s.to(SweepFunding, OnFund); err != nil {
+	if err := j.s.to(SweepFunding, onFund); err != nil {
 		return "", false, err
 	}
 	j.s.Fundings, j.s.Reason = j.s.Fundings+1, "more gas is needed"

@@ -159,7 +159,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 		var then time.Time
 		switch s := &j.s; {
 		case o.Purpose == chain.ForGas && s.State == SweepFunding && s.Fundings == funding && (landed || dead):
-			if err := s.to(SweepNew, OnGas); err != nil {
+			if err := s.to(SweepNew, onGas); err != nil {
 				return storage.Change{}, err
 			}
 			j.note.settleGas(o, landed)
@@ -180,7 +180,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			if next, then, err = t.rest(ctx, j, o); err != nil {
 				return storage.Change{}, err
 			}
-			if err := s.to(SweepDone, OnLanded); err != nil {
+			if err := s.to(SweepDone, onLanded); err != nil {
 				return storage.Change{}, err
 			}
 			s.Tx, s.Reason = o.Tx, fee
@@ -189,7 +189,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 			if err != nil || !undone {
 				return storage.Change{}, err
 			}
-			if err := s.to(SweepMoving, OnReopen); err != nil {
+			if err := s.to(SweepMoving, onReopen); err != nil {
 				return storage.Change{}, err
 			}
 			s.Reason, j.note.Amount = string(o.Reason), o.Amount
@@ -261,7 +261,7 @@ func (t *Treasury) again(ctx context.Context, j *job, o outgoing.Outcome) (next 
 		due = due.Add(tryPause(next.note.Tries))
 		next.note.Waiting, next.note.Since, next.note.Next, next.note.DueBelow = WaitRefused, next.s.Created, due, -1
 	}
-	if err := errors.Join(j.s.to(SweepReplaced, OnDied), next.s.to(begins, OnPlan)); err != nil {
+	if err := errors.Join(j.s.to(SweepReplaced, onDied), next.s.to(begins, onPlan)); err != nil {
 		return nil, due, err
 	}
 	j.s.Reason += ": again as " + next.row.ID
@@ -294,7 +294,7 @@ func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) (next *
 	}
 	next, err = t.anew(ctx, j, o)
 	if err == nil {
-		err = next.s.to(SweepNew, OnPlan)
+		err = next.s.to(SweepNew, onPlan)
 	}
 	if err != nil {
 		return nil, due, err

@@ -79,7 +79,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 			held := ledger.PlainString(c.Decimal(j.note.Amount))
 			return verdict{waiting: WaitEmpty, reason: "the address holds " + held + " " + c.Code, below: -1}, err
 		}
-		if err := j.s.to(SweepReplaced, OnNothing); err != nil {
+		if err := j.s.to(SweepReplaced, onNothing); err != nil {
 			return v, err
 		}
 		j.s.Reason = "nothing is to be forwarded: its deposits are gone or below the dust limit"
@@ -334,7 +334,7 @@ func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last 
 	if len(stay) > 0 {
 		return true, t.put(ctx, j, t.cfg.Now(), moved...) // looked at again, with what is left
 	}
-	if err := j.s.to(SweepDone, OnMoved); err != nil {
+	if err := j.s.to(SweepDone, onMoved); err != nil {
 		return false, err
 	}
 	j.s.Tx, j.s.Reason, j.note.Amount = last.Tx, last.Reason, 0
@@ -404,7 +404,7 @@ func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool
 		if due.IsZero() { // it waits for lower costs, and there is more to move now
 			due = t.cfg.Now()
 		}
-		if err := j.s.to(SweepReplaced, OnJoin); err != nil {
+		if err := j.s.to(SweepReplaced, onJoin); err != nil {
 			return false, err
 		}
 		j.s.Reason = "its deposits went to " + row.ID

@@ -271,9 +271,9 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 		if j.note.Waiting == WaitRefused && j.note.Next.After(due) {
 			due = j.note.Next // each try costs, and anybody can send something to an address
 		} else {
-			on := OnDeposit
+			on := onDeposit
 			if j.s.State == "" {
-				on = OnPlan
+				on = onPlan
 			}
 			if err := j.s.to(SweepNew, on); err != nil {
 				return err
@@ -368,9 +368,9 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 		return t.postpone(ctx, j, v)
 	}
 	j.note.Next, j.note.DueBelow = time.Time{}, -1
-	next, on := SweepMoving, OnMove
+	next, on := SweepMoving, onMove
 	if j.note.MaxCost = v.bound; v.gas > 0 {
-		next, on = SweepFunding, OnFund
+		next, on = SweepFunding, onFund
 		j.s.Fundings++
 		if err := j.note.fund(v.gas, v.fund); err != nil {
 			return err
@@ -464,7 +464,7 @@ func (t *Treasury) send(ctx context.Context, j *job) error {
 		if undone {
 			j.note.unfund()
 		}
-		if err := j.s.to(SweepNew, OnNoGas); err != nil {
+		if err := j.s.to(SweepNew, onNoGas); err != nil {
 			return err
 		}
 		return t.put(ctx, j, t.cfg.Now())

@@ -85,7 +85,7 @@ var configRemovals = []Bug{
 	},
 	{
 		ID: "FT08-refusal-forgotten", File: "chain/outgoing/submit.go",
-		Old:     `row, op = refusal(in, now), OnRefuse`,
+		Old:     `row, op = refusal(in, now), onRefuse`,
 		New:     "return bad",
 		What:    "an intent that one process refused can be submitted by another",
 		Package: ".", Test: "TestFT08_RefusedIsRefusedForGood",
