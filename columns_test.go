@@ -14,7 +14,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -123,8 +122,7 @@ func insiders(t *testing.T, f func(t *testing.T, i *insider)) {
 		if testing.Short() {
 			t.Skip("a server of its own takes seconds")
 		}
-		dsn := testenv.Postgres(t).DSN("postgres")
-		require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })

@@ -182,15 +182,13 @@ func onEveryStore(t *testing.T, test func(t *testing.T, store storage.Store)) {
 		return store
 	})
 	run("postgres", true, func(t *testing.T) storage.Store {
-		dsn := testenv.Postgres(t).DSN("postgres")
-		require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
 		return store
 	})
 	run("mariadb", true, func(t *testing.T) storage.Store {
-		dsn := testenv.MariaDB(t).MySQLDSN("test")
-		require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}))
+		dsn := onMariaDB(t)
 		store, err := mysql.Open(dsn, mysql.Options{})
 		require.NoError(t, err)
 		return store

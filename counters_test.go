@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cryptopay-go/cryptopay"
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/report"
@@ -208,8 +207,7 @@ func TestFP05_CountersAreWhatThereIs(t *testing.T) {
 		delete(stores, "sqlite") // it takes minutes under the race detector
 	} else {
 		stores["postgres"] = func() storage.Store {
-			dsn := testenv.Postgres(t).DSN("postgres")
-			require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+			dsn := onPostgres(t)
 			s, err := postgres.Open(dsn, postgres.Options{})
 			require.NoError(t, err)
 			return s

@@ -383,7 +383,7 @@ func goldenStores(name string, left *leftShops) map[string]func(t *testing.T) st
 	return map[string]func(t *testing.T) storage.Store{
 		"sqlite": onSQLite,
 		"postgres": func(t *testing.T) storage.Store {
-			dsn := testenv.Postgres(t).DSN("postgres")
+			dsn := emptyPostgres(t)
 			fill(t, sqlx.MustOpen("pgx", dsn), "postgres")
 			require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}, tables...))
 			s, err := postgres.Open(dsn, postgres.Options{})
@@ -391,7 +391,7 @@ func goldenStores(name string, left *leftShops) map[string]func(t *testing.T) st
 			return s
 		},
 		"mariadb": func(t *testing.T) storage.Store {
-			dsn := testenv.MariaDB(t).MySQLDSN("test")
+			dsn := emptyMariaDB(t)
 			fill(t, sqlx.MustOpen("mysql", dsn), "mysql")
 			require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}, tables...))
 			s, err := mysql.Open(dsn, mysql.Options{})

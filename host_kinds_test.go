@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -57,10 +56,9 @@ func hostKinds() map[string]func(t *testing.T) hostKind {
 			return names
 		}}
 	}
-	onPostgres := func(t *testing.T) (*postgres.Store, string) {
+	openPostgres := func(t *testing.T) (*postgres.Store, string) {
 		skipServer(t)
-		dsn := testenv.Postgres(t).DSN("postgres")
-		require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })
@@ -89,11 +87,11 @@ func hostKinds() map[string]func(t *testing.T) hostKind {
 			return onSQL(t, store, "sqlite", dsn)
 		},
 		"postgres": func(t *testing.T) hostKind {
-			store, dsn := onPostgres(t)
+			store, dsn := openPostgres(t)
 			return onSQL(t, store, "pgx", dsn)
 		},
 		"pgx": func(t *testing.T) hostKind {
-			store, dsn := onPostgres(t)
+			store, dsn := openPostgres(t)
 			conn, err := pgx.Connect(t.Context(), dsn)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = conn.Close(context.Background()) })
@@ -121,8 +119,7 @@ func hostKinds() map[string]func(t *testing.T) hostKind {
 		},
 		"mariadb": func(t *testing.T) hostKind {
 			skipServer(t)
-			dsn := testenv.MariaDB(t).MySQLDSN("test")
-			require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}))
+			dsn := onMariaDB(t)
 			store, err := mysql.Open(dsn, mysql.Options{})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = store.Close() })

@@ -108,8 +108,7 @@ func TestHostsTransaction(t *testing.T) {
 		if testing.Short() {
 			t.Skip("a server of its own takes seconds")
 		}
-		dsn := testenv.Postgres(t).DSN("postgres")
-		require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
 		ordersAndPayments(t, store, "pgx", dsn)
@@ -119,8 +118,7 @@ func TestHostsTransaction(t *testing.T) {
 		if testing.Short() {
 			t.Skip("a server of its own takes seconds")
 		}
-		dsn := testenv.MariaDB(t).MySQLDSN("test")
-		require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}))
+		dsn := onMariaDB(t)
 		store, err := mysql.Open(dsn, mysql.Options{})
 		require.NoError(t, err)
 		ordersAndPayments(t, store, "mysql", dsn)

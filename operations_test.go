@@ -2,20 +2,16 @@ package cryptopay_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -73,17 +69,8 @@ func onStores(t *testing.T, test func(t *testing.T, all bool, open func(*testing
 		if testing.Short() {
 			t.Skip("a server of its own takes seconds")
 		}
-		server := testenv.Postgres(t)
-		db, err := sqlx.Open("pgx", server.DSN("postgres"))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = db.Close() })
-		var made atomic.Int64
 		test(t, false, func(t *testing.T) storage.Store {
-			name := fmt.Sprint("shop_", made.Add(1))
-			_, err := db.Exec("CREATE DATABASE " + name)
-			require.NoError(t, err)
-			require.NoError(t, postgres.Migrate(t.Context(), server.DSN(name), postgres.Options{}))
-			store, err := postgres.Open(server.DSN(name), postgres.Options{})
+			store, err := postgres.Open(onPostgres(t), postgres.Options{})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = store.Close() })
 			return store

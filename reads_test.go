@@ -13,7 +13,6 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -30,8 +29,7 @@ func TestFP06_ExportReadsEachLineOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server of its own takes seconds")
 	}
-	dsn := testenv.Postgres(t).DSN("postgres")
-	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	dsn := onPostgres(t)
 	store, err := postgres.Open(dsn, postgres.Options{})
 	require.NoError(t, err)
 	h := newHostOn(t, store, 1, "ETH")
@@ -139,8 +137,7 @@ func TestFP02_OpenPaymentsAreFoundByAnIndex(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server of its own takes seconds")
 	}
-	dsn := testenv.Postgres(t).DSN("postgres")
-	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	dsn := onPostgres(t)
 	store, err := postgres.Open(dsn, postgres.Options{})
 	require.NoError(t, err)
 	h := newHostOn(t, store, 1, "ETH")
@@ -236,8 +233,7 @@ func TestFN07_DeliveredLessIsFoundByAnIndex(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server of its own takes seconds")
 	}
-	dsn := testenv.Postgres(t).DSN("postgres")
-	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	dsn := onPostgres(t)
 	store, err := postgres.Open(dsn, postgres.Options{})
 	require.NoError(t, err)
 	h := newHostOn(t, store, 1, "ETH")
@@ -287,8 +283,7 @@ type readServer struct {
 
 var readServers = map[string]func(t *testing.T) readServer{
 	"postgres": func(t *testing.T) readServer {
-		dsn := testenv.Postgres(t).DSN("postgres")
-		require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+		dsn := onPostgres(t)
 		return readServer{
 			func() storage.Store {
 				s, err := postgres.Open(dsn, postgres.Options{})
@@ -309,8 +304,7 @@ var readServers = map[string]func(t *testing.T) readServer{
 		}
 	},
 	"mariadb": func(t *testing.T) readServer {
-		dsn := testenv.MariaDB(t).MySQLDSN("test")
-		require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}))
+		dsn := onMariaDB(t)
 		db := sqlx.MustOpen("mysql", dsn)
 		t.Cleanup(func() { _ = db.Close() })
 		db.MustExec("SET GLOBAL userstat = 1")
@@ -321,7 +315,7 @@ var readServers = map[string]func(t *testing.T) readServer{
 				return s
 			},
 			func(tables ...string) (n int) {
-				q, args, err := sqlx.In("SELECT coalesce(sum(rows_read), 0) FROM information_schema.table_statistics WHERE substr(table_name, 11) IN (?)", tables)
+				q, args, err := sqlx.In("SELECT coalesce(sum(rows_read), 0) FROM information_schema.table_statistics WHERE table_schema = database() AND substr(table_name, 11) IN (?)", tables)
 				require.NoError(t, err)
 				require.NoError(t, db.Get(&n, q, args...))
 				return n

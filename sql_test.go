@@ -6,7 +6,6 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 )
@@ -17,8 +16,7 @@ func TestPaymentInWithdrawalOutOnPostgres(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server of its own takes seconds")
 	}
-	dsn := testenv.Postgres(t).DSN("postgres")
-	require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+	dsn := onPostgres(t)
 	store, err := postgres.Open(dsn, postgres.Options{})
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // a test's end
@@ -31,8 +29,7 @@ func TestPaymentInWithdrawalOutOnMariaDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server of its own takes seconds")
 	}
-	dsn := testenv.MariaDB(t).MySQLDSN("test")
-	require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}))
+	dsn := onMariaDB(t)
 	store, err := mysql.Open(dsn, mysql.Options{})
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // a test's end

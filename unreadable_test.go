@@ -59,8 +59,7 @@ func spoilable(t *testing.T, f func(t *testing.T, i *insider, s spoil)) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		skipServer(t)
-		dsn := testenv.Postgres(t).DSN("postgres")
-		require.NoError(t, postgres.Migrate(t.Context(), dsn, postgres.Options{}))
+		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })
@@ -70,8 +69,7 @@ func spoilable(t *testing.T, f func(t *testing.T, i *insider, s spoil)) {
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
 		skipServer(t)
-		dsn := testenv.MariaDB(t).MySQLDSN("test")
-		require.NoError(t, mysql.Migrate(t.Context(), dsn, mysql.Options{}))
+		dsn := onMariaDB(t)
 		store, err := mysql.Open(dsn, mysql.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })
