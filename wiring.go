@@ -229,17 +229,17 @@ func (a *App) head(ctx context.Context, n chain.Network) (incoming.Cursor, error
 }
 
 // readUpTo is head as payments need it: where blocks come by themselves, what was paid is
-// known up to the chain's own time and no further. A node that stands still answers too.
+// known up to the chain's own time and no further. A node that stands still answers too. Of a
+// network that this process does not serve it is what the store has: lists show its payments.
 func (a *App) readUpTo(ctx context.Context, n chain.Network) (incoming.Cursor, error) {
 	c, err := a.head(ctx, n)
 	if err != nil {
 		return c, err
 	}
-	net, err := a.network(n)
-	if err == nil && a.cfg.headAge(net.client) > 0 && c.HeadTime.Before(c.TipRead) {
+	if net, err := a.network(n); err == nil && a.cfg.headAge(net.client) > 0 && c.HeadTime.Before(c.TipRead) {
 		c.TipRead = c.HeadTime
 	}
-	return c, err
+	return c, nil
 }
 
 // undecided reports at which addresses something has come that payments do not know yet.
