@@ -169,6 +169,15 @@ func (h *Handler) testWebhooks(ctx context.Context, c *Call, in testInput) (test
 	return view, nil
 }
 
+// Why a webhook was not delivered.
+const (
+	refused     = "The receiver did not answer with a status of 200 to 299."
+	nowhere     = "The URL does not lead to a public address."
+	late        = "The receiver did not answer in time."
+	uncertified = "The receiver's certificate is not valid."
+	unreached   = "The receiver could not be reached."
+)
+
 // undelivered says why in words of ours: a transport's error names addresses. A
 // name that does not exist and one that leads to a private address, which only our
 // own resolver may know, look the same: resolved is false for both.
@@ -179,15 +188,15 @@ func undelivered(r webhook.Result) (why string, resolved bool) {
 	)
 	switch {
 	case r.Status != 0:
-		return "The receiver did not answer with a status of 200 to 299.", true
+		return refused, true
 	case errors.Is(r.Err, webhook.ErrForbiddenAddress) || errors.As(r.Err, &name):
-		return "The URL does not lead to a public address.", false
+		return nowhere, false
 	case errors.Is(r.Err, context.DeadlineExceeded):
-		return "The receiver did not answer in time.", true
+		return late, true
 	case errors.As(r.Err, &certificate):
-		return "The receiver's certificate is not valid.", true
+		return uncertified, true
 	}
-	return "The receiver could not be reached.", true
+	return unreached, true
 }
 
 type feesView struct {

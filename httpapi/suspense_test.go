@@ -1,7 +1,11 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -247,4 +252,45 @@ func TestFA07_DeliveriesAreListedAndResent(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(last["delivery_id"].(string), "~", "/"), w.inbox.got[0].Header.Get(webhook.HeaderID))
 	require.Equal(t, http.StatusNotFound, w.do("POST", "/webhooks/deliveries/nobody~000001/resend/", nil).Status)
 	require.Equal(t, http.StatusTooManyRequests, w.do("POST", resend, nil).Status)
+}
+
+// TestFS12_TheLogOfDeliveriesNamesNoAddress: whoever may set a callback URL learns from the log
+// neither whether a name exists that our resolver alone knows, nor where it leads.
+func TestFS12_TheLogOfDeliveriesNamesNoAddress(t *testing.T) {
+	t.Parallel()
+	shown := map[string]string{}
+	for name, failed := range map[string]webhook.Result{
+		"secret":  {Err: fmt.Errorf("webhook: not delivered: dial tcp 10.1.2.3:443: %w: 10.1.2.3", webhook.ErrForbiddenAddress)},
+		"unknown": {Err: fmt.Errorf("webhook: not delivered: %w", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "db.internal", Server: "10.0.0.2:53", IsNotFound: true}})},
+		"closed":  {Err: errors.New("webhook: not delivered: dial tcp 203.0.113.9:443: connect: connection refused")},
+		"answers": {Status: http.StatusTeapot, Err: errors.New("webhook: the receiver answered 418")},
+	} {
+		w := newWorld(t, unlimited, func(s *setup) {
+			s.config = func(c *cryptopay.Config) { c.Notifier = always(failed) }
+		})
+		w.ok(http.StatusOK, "POST", "/user/webhooks/", map[string]any{"callback_url": "https://db.internal/in"})
+		w.earn("USDTERC20", "25", "") // its host is paused meanwhile
+		a := w.ok(http.StatusOK, "GET", "/webhooks/deliveries/?status=pending&limit=100", nil)
+		require.NotContains(t, a.Raw, "10.")
+		require.NotContains(t, a.Raw, "203.")
+		for _, d := range list(t, a, "deliveries") {
+			why, _ := d["error"].(string)
+			require.NotEmpty(t, why)
+			shown[name] += why + "\n"
+		}
+	}
+	require.Equal(t, shown["secret"], shown["unknown"])
+	require.NotEqual(t, shown["closed"], shown["unknown"])
+	require.Contains(t, shown["answers"], "200 to 299")
+}
+
+// always is a Notifier of one result.
+type always webhook.Result
+
+func (r always) Notify(_ context.Context, deliveries []webhook.Delivery) []webhook.Result {
+	out := make([]webhook.Result, len(deliveries))
+	for i := range out {
+		out[i] = webhook.Result(r)
+	}
+	return out
 }

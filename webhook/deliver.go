@@ -183,9 +183,10 @@ func (s *Service) notify(ctx context.Context, d Delivery) (r Result) {
 }
 
 // answer reads from a result whether the host answered. What we refused to send
-// says nothing of it.
+// says nothing of it. A name that leads to a forbidden address counts as one that does not
+// exist: a pause would tell them apart.
 func answer(r Result) (answered, counts bool) {
-	for _, ours := range []error{ErrNoURL, ErrURL, ErrForbiddenAddress} {
+	for _, ours := range []error{ErrNoURL, ErrURL} {
 		if errors.Is(r.Err, ours) {
 			return false, false
 		}
@@ -199,7 +200,7 @@ func (s *Service) held(j *job, now, until time.Time) storage.Change {
 	if e.Done.IsZero() {
 		e.Done = now
 	}
-	e.Error = "webhook: not tried: the host does not answer; it is asked again after " + Timestamp(until)
+	e.Error = NotTried + "the host does not answer; it is asked again after " + Timestamp(until)
 	return s.change(j.row, e, until)
 }
 

@@ -95,8 +95,8 @@ var peerRemovals = []Bug{
 	},
 	{
 		ID: "FS03-held-back-counts", File: "webhook/deliver.go",
-		Old:     `e.Error = "webhook: not tried:`,
-		New:     `e.Attempts++; e.Error = "webhook: not tried:`,
+		Old:     `e.Error = NotTried +`,
+		New:     `e.Attempts++; e.Error = NotTried +`,
 		What:    "to wait for a host counts as an attempt",
 		Package: "webhook", Test: "TestFS03_HeldBackEnds",
 	},
