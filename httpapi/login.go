@@ -45,7 +45,7 @@ func (h *Handler) loggedIn(w http.ResponseWriter, c *Call) (known bool, err erro
 		return true, fail(http.StatusForbidden, "permission_denied", "The request comes from a page of another origin.", nil)
 	}
 	if who.Token == "" {
-		who.Token = "login/" + who.Client
+		who.Token = "login/" + who.Tenant + "/" + who.Client // two merchants may both have an "admin"
 	}
 	c.Who = who
 	return true, nil

@@ -118,3 +118,26 @@ func TestFE02_HostsOwnLogin(t *testing.T) {
 	require.NotContains(t, document, "clientCredentials")
 	require.Contains(t, document, "/payments/")
 }
+
+// TestFE02_LimitsOfTwoMerchantsUsers: hosts name their users as they like, and two merchants
+// may each have an "admin". The requests of one do not use up the other's limit.
+func TestFE02_LimitsOfTwoMerchantsUsers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	both := []auth.Scope{auth.Read, auth.Write}
+	host := sessions{
+		"shop":   {Tenant: w.tenant, Client: "admin", Scopes: both},
+		"other":  {Tenant: w.newTenant("other"), Client: "admin", Scopes: both},
+		"barred": {Tenant: w.tenant, Client: "barred"},
+	}
+	api, err := httpapi.New(w.app, httpapi.Options{Login: host, Limits: &httpapi.Limits{PerHour: 2}})
+	require.NoError(t, err)
+	for _, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		require.Equal(t, want, loggedIn(api, "shop", http.MethodGet, "/payments/", "").Code)
+	}
+	require.Equal(t, http.StatusOK, loggedIn(api, "other", http.MethodGet, "/payments/", "").Code)
+
+	a := loggedIn(api, "barred", http.MethodGet, "/payments/", "")
+	require.Equal(t, http.StatusForbidden, a.Code)
+	require.Contains(t, a.Body.String(), `"token_scopes":[]`, "an array, as the contract says")
+}

@@ -106,7 +106,7 @@ func permit(w http.ResponseWriter, c *Call) error {
 		if !slices.Contains(c.Who.Scopes, scope) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="cryptopay", error="insufficient_scope", scope="`+strings.Join(r.Scopes, " ")+`"`)
 			return fail(http.StatusForbidden, "permission_denied", "The token lacks a required scope.",
-				map[string]any{"required_scopes": r.Scopes, "token_scopes": slices.Concat([]auth.Scope{}, c.Who.Scopes)})
+				map[string]any{"required_scopes": r.Scopes, "token_scopes": append([]auth.Scope{}, c.Who.Scopes...)})
 		}
 	}
 	if len(r.Roles) > 0 && !slices.Contains(r.Roles, c.Who.Role) {
