@@ -115,6 +115,8 @@ type Config struct {
 	// store serves: what is open there is left to it. Defaults to none.
 	Elsewhere []chain.Network
 
+	listed *chain.Registry // Registry as it was given, with currencies of networks without a client
+
 	// Grace is how long Run, once its context has ended, waits for steps in flight
 	// before it cancels theirs. Defaults to 30 seconds.
 	Grace time.Duration
@@ -220,7 +222,7 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("cryptopay: Config.Elsewhere names %s, which Config.Chains has a client of: leave it out of one", n)
 		}
 	}
-	c.Registry = c.Registry.Only(slices.Collect(maps.Keys(seen))...)
+	c.listed, c.Registry = c.Registry, c.Registry.Only(slices.Collect(maps.Keys(seen))...)
 	for _, code := range c.Retire {
 		if _, err := c.Registry.Currency(code); err == nil {
 			return c, fmt.Errorf("cryptopay: Config.Retire names %s, which Config.Registry lists: leave it out of one", code)

@@ -532,11 +532,12 @@ func (f fees) price(ctx context.Context, token string) (decimal.Decimal, error) 
 	return r.Price, nil
 }
 
-// Scale is how many places the ledger counts a currency in. A currency of ours
-// that was taken out of the Registry keeps the scale that it was shipped with,
-// so that histories and balances stay readable. Errors wrap chain.ErrCurrency.
+// Scale is how many places the ledger counts a currency in. A currency that Config.Registry
+// lists may be on a network that this process does not serve. One of ours that was taken out
+// of it keeps the scale that it was shipped with, so that histories and balances stay
+// readable. Errors wrap chain.ErrCurrency.
 func (a *App) Scale(code string) (uint8, error) {
-	c, err := a.cfg.Registry.Currency(code)
+	c, err := a.cfg.listed.Currency(code)
 	if err != nil {
 		c, err = chain.MainnetRegistry().Currency(code)
 	}

@@ -7,11 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 )
@@ -59,5 +62,32 @@ func TestFA06_PaymentsOfANetworkThatIsNotServedAreShown(t *testing.T) {
 			require.Equal(t, "35.00000000", w.available("USDTERC20"))
 			w.sound()
 		})
+	}
+}
+
+// TestFA06_BalancesOfATokenOfTheHostsThatIsServedElsewhere: where processes share out the
+// networks, each shows a merchant all that he has, also of a token that this library does not
+// ship.
+func TestFA06_BalancesOfATokenOfTheHostsThatIsServedElsewhere(t *testing.T) {
+	t.Parallel()
+	currencies := append(chain.Mainnet(), chain.Currency{
+		Code: "POINTERC20", Name: "Points", Network: "ETH", Token: "POINT", Contract: "0x00000000000000000000000000000000000000F0", Decimals: 6, Scale: 6,
+		Confirmations: 12, Min: decimal.New(1, 0), Max: decimal.New(1000, 0), MinWithdrawal: decimal.New(1, 0), Dust: decimal.New(1, -2),
+	})
+	registry, err := chain.NewRegistry(chain.Networks(), currencies)
+	require.NoError(t, err)
+	w := newWorld(t, unlimited)
+	w.rates = rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "POINT": "1"})
+	w.chains["ETH"] = sim.MustNew(sim.Options{Network: "ETH", Registry: registry, Seed: 1, Now: w.clock.Now, Finality: 20})
+	w.only(func(c *cryptopay.Config) { c.Registry = registry }, "ETH", "BTC")
+	p := w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "POINTERC20"}).Body
+	_, err = w.chains["ETH"].Pay(chain.Address(p["address"].(string)), "POINTERC20", decimal.New(25, 0))
+	require.NoError(t, err)
+	w.mine(15)
+
+	w.only(func(c *cryptopay.Config) { c.Registry, c.Elsewhere = registry, []chain.Network{"ETH"} }, "BTC")
+	require.Equal(t, "25.00000000", w.available("POINTERC20"))
+	for path, name := range map[string]string{"/user/balances/history/": "history", "/transactions/transactions/": "results", "/payments/": "results", "/transactions/stats/": "by_currency"} {
+		require.Len(t, list(t, w.ok(http.StatusOK, "GET", path, nil), name), 1, path)
 	}
 }
