@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -66,7 +67,7 @@ type network struct {
 type currency struct {
 	Contract   string              `json:"contract"` // on other chains than the main one
 	Pays       []limit             `json:"pays"`
-	Recipients []signerd.Recipient `json:"recipients"` // none = anybody
+	Recipients []signerd.Recipient `json:"recipients"` // left out = anybody; an empty list = nobody
 }
 
 // limit is keys.Limit as people write it.
@@ -75,11 +76,15 @@ type limit struct {
 	Per    string          `json:"per"`    // such as 24h
 }
 
-// readConfig reads the file and refuses what it does not know.
+// readConfig reads the file and refuses what it does not know, and a name that stands in it
+// twice: one of the two would bound nothing.
 func readConfig(file string) (*config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := jsontext.NewDecoder(bytes.NewReader(text)).ReadValue(); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
@@ -129,7 +134,7 @@ func (c *config) check() (err error) {
 		if c.limits.Pays[code], err = units(of, set.Pays); err != nil {
 			return fmt.Errorf("currencies: %s: pays: %w", code, err)
 		}
-		if len(set.Recipients) > 0 {
+		if set.Recipients != nil {
 			c.allow[code] = set.Recipients
 		}
 	}

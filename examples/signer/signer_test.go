@@ -154,10 +154,17 @@ func TestFS07_PolicyFile(t *testing.T) {
 		`{"networks": {"ETH": {}}, "currencies": {"ETH": {"pays": [{"amount": "1e99", "per": "1h"}]}}}`: "currencies: ETH: pays",
 		`{"networks": {"ETH": {}}, "currencies": {"ETH": {"pays": [{"amount": "lots", "per": "1h"}]}}}`: "lots",
 		`{"networks": {"ETH": {}}, "currencies": {"ETH": {"recipients": [{"tag": "0x"}]}}}`:             "tag",
+		`{"networks": {"ETH": {}}, "currencies": {"ETH": {"recipients": []}, "ETH": {}}}`:               "duplicate",
 	} {
 		_, err := readConfig(write(t, dir, "wrong.json", text, 0o600))
 		require.ErrorContains(t, err, want, text)
 	}
+	c, err = readConfig(write(t, dir, "nobody.json", `{"networks": {"ETH": {}}, "currencies": {"ETH": {"recipients": []}, "USDTERC20": {}}}`, 0o600))
+	require.NoError(t, err)
+	nobody, listed := c.allow["ETH"]
+	require.True(t, listed && len(nobody) == 0, "a list that was emptied is not no list: it pays nobody")
+	_, listed = c.allow["USDTERC20"]
+	require.False(t, listed)
 }
 
 const withModule = `{"module": {"library": %q, "token": %q, "pin": %q}, "networks": {
