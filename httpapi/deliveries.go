@@ -20,7 +20,7 @@ type deliveryView struct {
 	DeliveryID     string         `json:"delivery_id" about:"What X-Webhook-Id says, with ~ for /."`
 	Event          string         `json:"event"`
 	ObjectID       string         `json:"object_id"`
-	URL            *string        `json:"url" about:"null = no URL is set"`
+	URL            *string        `json:"url" about:"Where it goes, or went; null = nowhere, or to a URL that was set before the settings were last changed"`
 	Status         webhook.Status `json:"status" rule:"enum=pending|delivered|failed|skipped" about:"skipped: no URL was set, or the event was not enabled."`
 	Attempts       int            `json:"attempts"`
 	ResponseStatus *int           `json:"response_status" about:"HTTP status of the last answer; null = there was none."`

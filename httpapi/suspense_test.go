@@ -254,6 +254,31 @@ func TestFA07_DeliveriesAreListedAndResent(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, w.do("POST", resend, nil).Status)
 }
 
+// TestFA07_TheLogDoesNotSayThatANewURLGotOldWebhooks: what was delivered to a URL that was
+// replaced since is not said to have reached the new one, whose receiver never saw it.
+func TestFA07_TheLogDoesNotSayThatANewURLGotOldWebhooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	urls := func(status string) (out []any) {
+		for _, d := range list(t, w.ok(http.StatusOK, "GET", "/webhooks/deliveries/?status="+status, nil), "deliveries") {
+			out = append(out, d["url"])
+		}
+		return out
+	}
+	w.ok(http.StatusOK, "POST", "/user/webhooks/", map[string]any{"callback_url": "https://old.example/in"})
+	w.earn("USDTERC20", "25", "")
+	require.Contains(t, urls("delivered"), "https://old.example/in")
+	require.NotContains(t, urls("skipped"), "https://old.example/in", "it went nowhere")
+	w.clock.Advance(time.Minute)
+	w.ok(http.StatusOK, "POST", "/user/webhooks/", map[string]any{"callback_url": "https://new.example/in"})
+	require.NotContains(t, urls("delivered"), "https://new.example/in")
+	id := list(t, w.ok(http.StatusOK, "GET", "/webhooks/deliveries/?status=delivered", nil), "deliveries")[0]["delivery_id"].(string)
+	w.ok(http.StatusAccepted, "POST", "/webhooks/deliveries/"+id+"/resend/", nil)
+	require.Equal(t, []any{"https://new.example/in"}, urls("pending"))
+	w.step()
+	require.Contains(t, urls("delivered"), "https://new.example/in")
+}
+
 // TestFS12_TheLogOfDeliveriesNamesNoAddress: whoever may set a callback URL learns from the log
 // neither whether a name exists that our resolver alone knows, nor where it leads.
 func TestFS12_TheLogOfDeliveriesNamesNoAddress(t *testing.T) {

@@ -18,7 +18,7 @@ type InvalidError = fault.InvalidError
 type Logged struct {
 	ID  string    // as the header X-Webhook-Id has it
 	Due time.Time // of the next attempt; zero where there is none
-	URL string    // where it goes or went; "" = nowhere
+	URL string    // where it goes or went; "" = nowhere, or to one that was set before the settings were last changed
 	Event
 }
 
@@ -84,7 +84,7 @@ func (s *Service) Log(ctx context.Context, tenant string, f LogFilter) (page []L
 	}
 	v, _, _, err := SettingsTable.One(ctx, s.cfg.Store, p, settingsID)
 	for _, r := range rows[f.Offset:min(len(rows), f.Offset+f.Limit)] {
-		page = append(page, entry(r, v.URL))
+		page = append(page, entry(r, &v))
 	}
 	return page, total, err
 }
@@ -117,14 +117,16 @@ const waiting = "/waiting"
 // Waiting is the object of events that say why a withdrawal waits.
 func Waiting(withdrawal string) string { return withdrawal + waiting }
 
-func entry(r storage.Row, url string) Logged {
+func entry(r storage.Row, set *SettingsRow) Logged {
 	l := Logged{ID: r.ID, Event: Events.Value(r)}
 	l.Object = strings.TrimSuffix(l.Object, waiting)
 	if l.Status == StatusPending {
 		l.Due = r.Due
 	}
-	if l.URL = l.Event.URL; l.URL == "" {
-		l.URL = url
+	// An event does not keep the tenant's URL that it went to.
+	went := l.Status == StatusPending || l.Status != StatusSkipped && !l.Done.Before(set.Updated)
+	if l.URL = l.Event.URL; l.URL == "" && went {
+		l.URL = set.URL
 	}
 	return l
 }
