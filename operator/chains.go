@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -21,6 +22,16 @@ func onNetwork() cli.Flag {
 func (s *session) network() (chain.Network, error) {
 	n, err := s.need("network")
 	return chain.Network(n), err
+}
+
+// known is a network that this program or another one serves: a list of what another name has
+// would be empty, as if all were well.
+func (s *session) known(n chain.Network) error {
+	cfg := s.App.Config()
+	if info, err := cfg.Registry.Network(string(n)); (err != nil || info.Code != n) && !slices.Contains(cfg.Elsewhere, n) {
+		return fmt.Errorf("%w: network %q", chain.ErrCurrency, n)
+	}
+	return nil
 }
 
 // scope are the flags of halt and lift.
@@ -53,14 +64,32 @@ func set(do func(o *cryptopay.Operate, ctx context.Context, h cryptopay.HaltScop
 				{"id", o.Intent}, {"network", string(o.Network)}, {"purpose", string(o.Purpose)}, {"tenant", o.Tenant}, {"currency", o.Currency}, {"state", string(o.State)}, {"txs", o.Txs},
 			})
 		}
-		return s.one(record{{"operation", e.Operation}, {"dry_run", s.call.DryRun}, {"networks", networks}, {"may_still_land", onTheWay}})
+		standing, err := s.halts(ctx)
+		if err != nil {
+			return err
+		}
+		return s.one(record{{"operation", e.Operation}, {"dry_run", s.call.DryRun}, {"networks", networks}, {"may_still_land", onTheWay}, {"halts", standing}})
 	}
+}
+
+// halts are those that stand.
+func (s *session) halts(ctx context.Context) (records, error) {
+	all, err := s.App.Operate.Halts(ctx)
+	out := records{}
+	for _, h := range all {
+		network := string(h.Network)
+		if network == "" {
+			network = "all"
+		}
+		out = append(out, record{{"network", network}, {"currency", h.Currency}, {"tenant", h.Tenant}, {"everywhere", h.Wide}, {"since", h.Since}, {"by", h.By}, {"reason", h.Reason}})
+	}
+	return out, err
 }
 
 func (c commands) halt() *cli.Command {
 	return c.leaf(leaf{
 		name: "halt", usage: "Stop what is sent: payouts, sweeps, gas transfers.", flags: scope(), writes: true, dry: true,
-		about: "Deposits are credited as ever. What was signed before may still land: it is listed.",
+		about: "Deposits are credited as ever. What was signed before may still land: it is listed, and so are all halts that stand.",
 		do:    set((*cryptopay.Operate).Halt),
 	})
 }
@@ -68,7 +97,8 @@ func (c commands) halt() *cli.Command {
 func (c commands) lift() *cli.Command {
 	return c.leaf(leaf{
 		name: "lift", usage: "End the halt of just this scope: what waited goes on by itself.", flags: scope(), writes: true, dry: true,
-		do: set((*cryptopay.Operate).Lift),
+		about: "A halt of another scope, also of a wider one, stays. What stands afterwards is listed.",
+		do:    set((*cryptopay.Operate).Lift),
 	})
 }
 
@@ -76,19 +106,11 @@ func (c commands) halts() *cli.Command {
 	return c.leaf(leaf{
 		name: "halts", usage: "List halts, with who set them, why and since when.",
 		do: func(ctx context.Context, s *session) error {
-			all, err := s.App.Operate.Halts(ctx)
+			all, err := s.halts(ctx)
 			if err != nil {
 				return err
 			}
-			var out records
-			for _, h := range all {
-				network := string(h.Network)
-				if network == "" {
-					network = "all"
-				}
-				out = append(out, record{{"network", network}, {"currency", h.Currency}, {"tenant", h.Tenant}, {"everywhere", h.Wide}, {"since", h.Since}, {"by", h.By}, {"reason", h.Reason}})
-			}
-			return s.list(out)
+			return s.list(all)
 		},
 	})
 }
@@ -105,7 +127,13 @@ func (c commands) operations() *cli.Command {
 			if limit < 1 || limit > 1000 || offset < 0 {
 				return errors.New("-limit must be 1 to 1000, and -offset not below 0")
 			}
-			all, err := s.App.Operate.List(ctx, chain.Network(s.cmd.String("network")), limit, offset)
+			n := chain.Network(s.cmd.String("network"))
+			if n != "" {
+				if err := s.known(n); err != nil {
+					return err
+				}
+			}
+			all, err := s.App.Operate.List(ctx, n, limit, offset)
 			if err != nil {
 				return err
 			}
@@ -418,6 +446,9 @@ func (c commands) sweeps() *cli.Command {
 			name: "list", usage: "List what waits on a network, with its reason and since when.", flags: []cli.Flag{onNetwork(), oneOrAll()},
 			do: func(ctx context.Context, s *session) error {
 				n, err := s.network()
+				if err == nil {
+					err = s.known(n)
+				}
 				if err != nil {
 					return err
 				}

@@ -367,6 +367,31 @@ func TestHaltAndLift(t *testing.T) {
 	require.Len(t, parsed[list](d, "operations", "-limit", "3"), 3)
 }
 
+// TestLiftOfAnotherScopeSaysWhatStands: payouts stay halted, and the person on call sees it.
+func TestLiftOfAnotherScopeSaysWhatStands(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.because(true, "halt", "-all")
+	for _, args := range [][]string{{"lift", "-network", "ETH"}, {"lift", "-network", "ETH", "-dry-run"}} {
+		stands := parsed[object](d, append(args, "-reason", "it is well again", "-by", "ann")...)["halts"].([]any)
+		require.Len(t, stands, 2, "of all networks, and at ETH")
+		require.Equal(t, true, stands[0].(map[string]any)["everywhere"])
+	}
+	require.Empty(t, parsed[object](d, "lift", "-all", "-reason", "it is well again", "-by", "ann")["halts"])
+}
+
+// TestListsOfANetworkThatThereIsNot: "none" would say that all is well.
+func TestListsOfANetworkThatThereIsNot(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, args := range [][]string{{"sweeps", "list", "-network", "eth"}, {"operations", "-network", "Ethereum"}} {
+		out, _, err := d.run(args...)
+		require.ErrorIs(t, err, chain.ErrCurrency, args)
+		require.Empty(t, out)
+	}
+	require.Equal(t, "none\n", d.ok("sweeps", "list", "-network", "ETH"))
+}
+
 func TestWithdrawalsThatWait(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, asks)
