@@ -284,6 +284,42 @@ func TestFS07_NoLogNoSignature(t *testing.T) { //nolint:paralleltest // it opens
 	require.Len(t, h.signer.lines(), 1)
 }
 
+// unwritable is a store on a full disk: it answers what it is asked, and takes nothing.
+type unwritable struct {
+	storage.Store
+	full atomic.Bool
+}
+
+func (u *unwritable) Commit(ctx context.Context, changes ...storage.Change) []error {
+	if !u.full.Load() {
+		return u.Store.Commit(ctx, changes...)
+	}
+	errs := make([]error, len(changes))
+	for i := range errs {
+		errs[i] = errors.New("database or disk is full")
+	}
+	return errs
+}
+
+// A signer whose store takes nothing any more signs nothing, and its health says so.
+func TestFS07_HealthSaysThatTheStoreTakesNothing(t *testing.T) { //nolint:paralleltest // as above
+	h := newThief(t, newSigner(t, keys.Limits{}), "ETH")
+	store := &unwritable{Store: memory.New()}
+	require.NoError(t, store.Open(t.Context(), keys.LimitTables()...))
+	log, err := signerd.OpenLog(filepath.Join(h.signer.order.Dir, "signed.log"))
+	require.NoError(t, err)
+	c := inProcess(t, h, store, log)
+	r := h.request(wish{intent: "w", attempt: "a", slots: []int{0}, amount: coin})
+	store.full.Store(true)
+	_, errs := c.SignMany(t.Context(), []chain.SignRequest{r})
+	require.ErrorContains(t, errs[0], "full")
+	require.Error(t, c.Ping(t.Context()))
+	store.full.Store(false)
+	_, errs = c.SignMany(t.Context(), []chain.SignRequest{r})
+	require.NoError(t, errs[0])
+	require.NoError(t, c.Ping(t.Context()))
+}
+
 // Questions that are answered at once get each its own signatures, and the log has a line of
 // each after the one before.
 func TestFS07_AnswersAtOnce(t *testing.T) { //nolint:paralleltest // it opens a log again: a process that another test starts has it open until its exec

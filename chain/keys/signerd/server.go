@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -57,6 +58,7 @@ type Recipient struct {
 // alone. Safe for concurrent use.
 type Server struct {
 	cfg    Config
+	bound  *logged
 	signer *keys.Signer
 	allow  map[string]map[recipient]bool
 	slots  chan struct{} // questions that are answered at once
@@ -92,10 +94,10 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	for n, c := range cfg.Chains {
 		chains[n] = c
 	}
+	s.bound = &logged{LimitedRegistry: keys.LimitedRegistry{Store: cfg.Store, Limits: cfg.Limits, Now: cfg.Now}, log: cfg.Log}
 	var err error
 	s.signer, err = keys.NewSigner(keys.SignerConfig{
-		Seed: cfg.Seed, Keys: cfg.Keys, Chains: chains, KeyOf: hinted, Allow: s.allowed,
-		Registry: &logged{LimitedRegistry: keys.LimitedRegistry{Store: cfg.Store, Limits: cfg.Limits, Now: cfg.Now}, log: cfg.Log},
+		Seed: cfg.Seed, Keys: cfg.Keys, Chains: chains, KeyOf: hinted, Allow: s.allowed, Registry: s.bound,
 	})
 	if err != nil {
 		return nil, err
@@ -203,6 +205,8 @@ type logged struct {
 	keys.LimitedRegistry
 	mu  sync.Mutex
 	log *Log
+	// unwritten says that the store did not take what was bound last.
+	unwritten atomic.Bool
 }
 
 // Bind implements keys.Registry.
@@ -216,9 +220,13 @@ func (l *logged) BindMany(ctx context.Context, bs []keys.Binding) []error {
 	defer l.mu.Unlock()
 	errs := l.LimitedRegistry.BindMany(ctx, bs)
 	var lines []Line
-	for i := range bs {
-		if errs[i] == nil {
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			l.unwritten.Store(false)
 			lines = append(lines, lineOf(&bs[i], l.Now()))
+		case !errors.Is(err, chain.ErrRefused) && !errors.Is(err, storage.ErrMalformed) && ctx.Err() == nil:
+			l.unwritten.Store(true)
 		}
 	}
 	if len(lines) == 0 {
@@ -323,6 +331,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	h := health{OK: ok, Lines: end.Lines, Hash: hex.EncodeToString(end.Hash[:])}
 	if !ok {
 		h.Error = "the last write to the log failed"
+	}
+	if s.bound.unwritten.Load() {
+		h.OK, h.Error = false, "the last write to the store failed"
 	}
 	if _, err := s.cfg.Store.Rows(r.Context(), keys.SignedAttempts.Table, storage.Keys(storage.System, "health")...); err != nil {
 		h.OK, h.Error = false, "the store does not answer"
