@@ -196,6 +196,13 @@ func TestFS12_MetricsApart(t *testing.T) {
 	together := start(t, t.TempDir(), nil, "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC")
 	require.Equal(t, http.StatusOK, fetch(t, together.base+"/metrics", nil))
 	together.stop(t)
+	live := start(t, t.TempDir(), []string{"CRYPTOPAY_RPC_ETH=http://127.0.0.1:1"}, "-addr", "127.0.0.1:0", "-store", "memory")
+	require.Equal(t, http.StatusNotFound, fetch(t, live.base+"/metrics", nil), "what is held, owed and earned is nobody's who can only reach the interface")
+	head, err := http.Head(live.base + "/readyz") //nolint:noctx // as balancers ask
+	require.NoError(t, err)
+	require.NoError(t, head.Body.Close())
+	require.Equal(t, http.StatusOK, head.StatusCode)
+	live.stop(t)
 	wrong := start(t, t.TempDir(), []string{"CRYPTOPAY_BASE_URL=pay.example.com"}, "-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC")
 	require.Equal(t, 2, wrong.code())
 	require.Contains(t, fmt.Sprint(wrong.errors.String()), "CRYPTOPAY_BASE_URL")

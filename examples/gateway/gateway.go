@@ -273,14 +273,14 @@ func (g *gateway) observe(o httpapi.Observation) {
 	g.log.Info("request", "method", o.Method, "path", o.Path, "status", o.Status, "duration_ms", o.Duration.Milliseconds(), "request_id", o.RequestID)
 }
 
-// handler is the interface, with health in a word, and metrics where they have no address of
-// their own.
+// handler is the interface, with health in a word, and metrics of simulated chains where they
+// have no address of their own: of real ones they say what is held, owed and earned.
 func (g *gateway) handler() http.Handler {
 	shown := g.metrics.handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A ServeMux would redirect paths that are not clean.
-		switch get := r.Method == http.MethodGet; {
-		case get && r.URL.Path == "/metrics" && g.s.metrics == "":
+		switch get := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+		case get && r.URL.Path == "/metrics" && g.s.metrics == "" && !g.s.real():
 			shown.ServeHTTP(w, r)
 		case get && (r.URL.Path == "/readyz" || r.URL.Path == "/healthz"):
 			g.ready(w, r)
