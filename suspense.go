@@ -40,6 +40,18 @@ func (o *Operate) IgnoreSuspense(ctx context.Context, tenant, deposit string, c 
 	})
 }
 
+// RefundSuspense books that a person sends the money back outside of this library: see
+// payment.Service.Refund. Returns and errors as of CreditSuspense.
+func (o *Operate) RefundSuspense(ctx context.Context, tenant, deposit string, c Call) (payment.Suspended, string, error) {
+	return o.decide(ctx, tenant, deposit, outgoing.OpRefundSuspense, c, func(by ...payment.Recorded) error {
+		if c.DryRun {
+			return nil
+		}
+		_, err := o.a.Payments.Refund(ctx, tenant, deposit, by...)
+		return err
+	})
+}
+
 // decide records a decision about a deposit in suspense in the Change of the decision.
 func (o *Operate) decide(ctx context.Context, tenant, deposit string, kind outgoing.OperationKind, c Call, do func(...payment.Recorded) error) (payment.Suspended, string, error) {
 	if err := c.check(); err != nil {

@@ -2,9 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"net"
 	"net/http"
 	"strings"
 
@@ -160,43 +157,13 @@ func (h *Handler) testWebhooks(ctx context.Context, c *Call, in testInput) (test
 		view.ResponseStatus = &r.Status
 	}
 	if r.Err != nil {
-		why, resolved := undelivered(r)
+		why, resolved := r.Why()
 		if !resolved {
 			view.DurationMS = 0 // it would tell the two apart
 		}
 		view.Status, view.Error = string(webhook.StatusFailed), &why
 	}
 	return view, nil
-}
-
-// Why a webhook was not delivered.
-const (
-	refused     = "The receiver did not answer with a status of 200 to 299."
-	nowhere     = "The URL does not lead to a public address."
-	late        = "The receiver did not answer in time."
-	uncertified = "The receiver's certificate is not valid."
-	unreached   = "The receiver could not be reached."
-)
-
-// undelivered says why in words of ours: a transport's error names addresses. A
-// name that does not exist and one that leads to a private address, which only our
-// own resolver may know, look the same: resolved is false for both.
-func undelivered(r webhook.Result) (why string, resolved bool) {
-	var (
-		name        *net.DNSError
-		certificate *tls.CertificateVerificationError
-	)
-	switch {
-	case r.Status != 0:
-		return refused, true
-	case errors.Is(r.Err, webhook.ErrForbiddenAddress) || errors.As(r.Err, &name):
-		return nowhere, false
-	case errors.Is(r.Err, context.DeadlineExceeded):
-		return late, true
-	case errors.As(r.Err, &certificate):
-		return uncertified, true
-	}
-	return unreached, true
 }
 
 type feesView struct {

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -45,35 +44,13 @@ func (h *Handler) listDeliveries(ctx context.Context, c *Call, in deliveriesInpu
 		d := &page[i]
 		view.Deliveries[i] = deliveryView{
 			DeliveryID: pathID(d.ID), Event: d.Type, ObjectID: d.Object, URL: orNull(d.URL), Status: d.Status, Attempts: d.Attempts,
-			Error: whyFailed(&d.Event), NextAttemptAt: maybeStamp(d.Due), CreatedAt: stamp(d.Created),
+			Error: orNull(d.Why), NextAttemptAt: maybeStamp(d.Due), CreatedAt: stamp(d.Created),
 		}
 		if d.Response != 0 {
 			view.Deliveries[i].ResponseStatus = &d.Response
 		}
 	}
 	return view, err
-}
-
-// whyFailed says why the last attempt failed in the words of undelivered, nil where it did not.
-// What is stored is for operators: it names addresses that our own resolver may know alone.
-func whyFailed(e *webhook.Event) *string {
-	has := func(part string) bool { return strings.Contains(e.Error, part) }
-	why := unreached
-	switch {
-	case e.Error == "":
-		return nil
-	case strings.HasPrefix(e.Error, webhook.NotTried), strings.HasPrefix(e.Error, webhook.GivenUp):
-		why = strings.TrimPrefix(e.Error, "webhook: ")
-	case e.Response != 0:
-		why = refused
-	case has(webhook.ErrForbiddenAddress.Error()), has("lookup "):
-		why = nowhere
-	case has(context.DeadlineExceeded.Error()), has("i/o timeout"):
-		why = late
-	case has("x509: "):
-		why = uncertified
-	}
-	return &why
 }
 
 type deliveryPath struct {

@@ -452,7 +452,13 @@ func TestSuspense(t *testing.T) {
 	require.Len(t, ids, 3)
 	d.because(true, "suspense", "credit", "-tenant", "shop", ids[0])
 	d.because(true, "suspense", "ignore", "-tenant", "shop", ids[2])
-	d.because(false, "suspense", "refund", "-tenant", "shop", ids[1])
+	d.because(true, "suspense", "refund", "-tenant", "shop", ids[1])
+	var kept []any
+	for _, o := range parsed[list](d, "operations") {
+		require.Equal(t, []any{"ann", "ticket 42", "shop"}, []any{o["by"], o["reason"], o["tenant"]})
+		kept = append(kept, o["kind"])
+	}
+	require.Equal(t, []any{"refund_suspense", "ignore_suspense", "credit_suspense"}, kept, "money that leaves the books has a name and a reason beside it")
 	require.Empty(t, parsed[list](d, "suspense", "list"))
 	balances, err := d.app.Wallets.Balances(t.Context(), "shop", wallet.Master)
 	require.NoError(t, err)

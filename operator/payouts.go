@@ -124,29 +124,7 @@ func (s *session) withdrawal(w *withdrawal.Withdrawal) (record, error) {
 }
 
 func (c commands) suspense() *cli.Command {
-	decide := func(name, usage string, flags []cli.Flag, do func(ctx context.Context, s *session, tenant, id string) (payment.Deposit, error)) *cli.Command {
-		return c.leaf(leaf{
-			name: name, usage: usage, args: []string{"DEPOSIT"}, flags: append([]cli.Flag{ofTenant()}, flags...), writes: true,
-			do: func(ctx context.Context, s *session) error {
-				tenant, err := s.tenant(ctx)
-				if err != nil {
-					return err
-				}
-				d, err := do(ctx, s, tenant, s.cmd.Args().First())
-				if err != nil {
-					return err
-				}
-				s.did(ctx, tenant, s.cmd.Args().First())
-				r, err := s.deposit(tenant, &d)
-				if err != nil {
-					return err
-				}
-				return s.one(r)
-			},
-		})
-	}
-	// recorded is a decision that App.Operate keeps a record of.
-	recorded := func(name, usage string, flags []cli.Flag, do func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error)) *cli.Command {
+	decide := func(name, usage string, flags []cli.Flag, do func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error)) *cli.Command {
 		return c.leaf(leaf{
 			name: name, usage: usage, args: []string{"DEPOSIT"}, flags: append([]cli.Flag{ofTenant()}, flags...), writes: true, dry: true,
 			do: func(ctx context.Context, s *session) error {
@@ -188,18 +166,18 @@ func (c commands) suspense() *cli.Command {
 				})
 			},
 		}),
-		recorded("credit", "Credit a deposit in suspense to a wallet, in full and without fees.",
+		decide("credit", "Credit a deposit in suspense to a wallet, in full and without fees.",
 			[]cli.Flag{&cli.StringFlag{Name: "wallet", Usage: "id or external id of the tenant's wallet", DefaultText: "the master account"}},
 			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
 				return s.App.Operate.CreditSuspense(ctx, tenant, id, s.cmd.String("wallet"), s.call)
 			}),
-		recorded("ignore", "Leave the money of a deposit where it is; nobody is asked about it any more.", nil,
+		decide("ignore", "Leave the money of a deposit where it is; nobody is asked about it any more.", nil,
 			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
 				return s.App.Operate.IgnoreSuspense(ctx, tenant, id, s.call)
 			}),
 		decide("refund", "Book that you send the money of a deposit back yourself, outside of this service.", nil,
-			func(ctx context.Context, s *session, tenant, id string) (payment.Deposit, error) {
-				return s.App.Payments.Refund(ctx, tenant, id)
+			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
+				return s.App.Operate.RefundSuspense(ctx, tenant, id, s.call)
 			}),
 	)
 }

@@ -39,7 +39,7 @@ func (s *Service) trim(ctx context.Context, p storage.Partition, now time.Time, 
 		for i, row := range rows {
 			e := Events.Value(row)
 			e.Status, e.Done = StatusFailed, now
-			e.Error = fmt.Sprintf(GivenUp+"more than %d newer events were undelivered", s.cfg.MaxUndelivered)
+			e.Error = fmt.Sprintf(givenUp+"more than %d newer events were undelivered", s.cfg.MaxUndelivered)
 			changes[i] = s.change(row, e, time.Time{})
 			gone[keyOf(row)] = true
 		}

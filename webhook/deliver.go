@@ -200,7 +200,7 @@ func (s *Service) held(j *job, now, until time.Time) storage.Change {
 	if e.Done.IsZero() {
 		e.Done = now
 	}
-	e.Error = NotTried + "the host does not answer; it is asked again after " + Timestamp(until)
+	e.Error = notTried + "the host does not answer; it is asked again after " + Timestamp(until)
 	return s.change(j.row, e, until)
 }
 

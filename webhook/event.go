@@ -30,13 +30,6 @@ const (
 	StatusSkipped   Status = "skipped" // no URL is configured or the event is not enabled, and the host has no Notifier of its own
 )
 
-// How Event.Error begins where it is not an attempt that failed. What stands behind names no
-// address.
-const (
-	NotTried = "webhook: not tried: "
-	GivenUp  = "webhook: given up: "
-)
-
 // Event is one row of the outbox, in the tenant's partition: put in the same
 // Change as what it tells about. Due is its next attempt.
 type Event struct {

@@ -18,6 +18,7 @@ type InvalidError = fault.InvalidError
 type Logged struct {
 	ID  string    // as the header X-Webhook-Id has it
 	Due time.Time // of the next attempt; zero where there is none
+	Why string    // the last attempt failed, as Result.Why says it; "" = it did not
 	URL string    // where it goes or went; "" = nowhere, or to one that was set before the settings were last changed
 	Event
 }
@@ -119,6 +120,7 @@ func Waiting(withdrawal string) string { return withdrawal + waiting }
 
 func entry(r storage.Row, set *SettingsRow) Logged {
 	l := Logged{ID: r.ID, Event: Events.Value(r)}
+	l.Why = l.why()
 	l.Object = strings.TrimSuffix(l.Object, waiting)
 	if l.Status == StatusPending {
 		l.Due = r.Due

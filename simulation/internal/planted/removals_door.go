@@ -355,9 +355,9 @@ var doorRemovals = []Bug{
 		What: "a receiver writes into the host's default logger", Package: "webhook", Test: "TestFS12_DefaultLogger",
 	},
 	{
-		ID: "FS12-names-inside", File: "httpapi/account.go",
-		Old:  "errors.Is(r.Err, webhook.ErrForbiddenAddress) || errors.As(r.Err, &name):",
-		New:  `errors.Is(r.Err, webhook.ErrForbiddenAddress) || errors.As(r.Err, &name) && name.Name == "":`,
+		ID: "FS12-names-inside", File: "webhook/why.go",
+		Old:  "errors.Is(r.Err, ErrForbiddenAddress) || errors.As(r.Err, &name):",
+		New:  `errors.Is(r.Err, ErrForbiddenAddress) || errors.As(r.Err, &name) && name.Name == "":`,
 		What: "a webhook test tells which names exist inside", Package: "httpapi", Test: "TestH02_FS12_WebhookTestIsNoProbeOfPrivateNetworks",
 	},
 	{

@@ -95,8 +95,8 @@ var peerRemovals = []Bug{
 	},
 	{
 		ID: "FS03-held-back-counts", File: "webhook/deliver.go",
-		Old:     `e.Error = NotTried +`,
-		New:     `e.Attempts++; e.Error = NotTried +`,
+		Old:     `e.Error = notTried +`,
+		New:     `e.Attempts++; e.Error = notTried +`,
 		What:    "to wait for a host counts as an attempt",
 		Package: "webhook", Test: "TestFS03_HeldBackEnds",
 	},
