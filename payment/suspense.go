@@ -22,8 +22,8 @@ const (
 	SuspenseIgnored  SuspenseStatus = "ignored"  // it stays in suspense
 )
 
-// SuspenseStatuses lists them.
-func SuspenseStatuses() []SuspenseStatus {
+// suspenseStatuses lists them.
+func suspenseStatuses() []SuspenseStatus {
 	return []SuspenseStatus{SuspenseOpen, SuspenseCredited, SuspenseRefunded, SuspenseIgnored}
 }
 
@@ -132,7 +132,7 @@ func (s *Service) SuspenseList(ctx context.Context, tenant string, f SuspenseFil
 	bad := &InvalidError{}
 	bookings, roles := bookingsOf[f.Status], rolesOf[f.Reason]
 	if f.Status == "" {
-		for _, status := range SuspenseStatuses() {
+		for _, status := range suspenseStatuses() {
 			bookings = append(bookings, bookingsOf[status]...)
 		}
 	} else if bookings == nil {

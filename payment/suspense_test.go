@@ -21,7 +21,7 @@ func noted(before, after Deposit) ([]storage.Row, []storage.Event, error) {
 // statuses are how many entries of suspense have each status.
 func (h *shop) statuses() map[SuspenseStatus]int64 {
 	out := map[SuspenseStatus]int64{}
-	for _, status := range SuspenseStatuses() {
+	for _, status := range suspenseStatuses() {
 		page, n, err := h.s.SuspenseList(ctx, tenant, SuspenseFilter{Status: status})
 		require.NoError(h.t, err)
 		require.Len(h.t, page, int(n))
