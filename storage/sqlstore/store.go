@@ -193,32 +193,49 @@ func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
 // writing runs f on a connection of the writing pool, alone where the database
 // has one writer.
 func (s *Store) writing(ctx context.Context, f func(*session) error) error {
-	if s.d.OneWriter {
-		select {
-		case s.seat <- struct{}{}:
-			defer func() { <-s.seat }()
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", storage.ErrBusy, ctx.Err())
-		}
-	}
-	leave, err := s.gate.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
-	}
-	defer leave()
-	ss, err := s.session(ctx)
+	ss, leave, err := s.enterWriting(ctx)
 	if err != nil {
 		return err
 	}
 	whole := false
 	defer func() {
-		if !whole || !s.giveBack(ss) { // f panicked, or it is not to be kept
-			_ = ss.close()
-		}
+		ss.lost = ss.lost || !whole // f panicked
+		leave()
 	}()
 	err = f(ss)
 	whole = true
 	return err
+}
+
+// enterWriting waits for a connection of the writing pool. Where the database has one
+// writer nobody else has one until leave is called.
+func (s *Store) enterWriting(ctx context.Context) (ss *session, leave func(), err error) {
+	stand := func() {}
+	if s.d.OneWriter {
+		select {
+		case s.seat <- struct{}{}:
+			stand = func() { <-s.seat }
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("%w: %w", storage.ErrBusy, ctx.Err())
+		}
+	}
+	out, err := s.gate.enter(ctx)
+	if err != nil {
+		stand()
+		return nil, nil, fmt.Errorf("%w: %w", storage.ErrBusy, err)
+	}
+	if ss, err = s.session(ctx); err != nil {
+		out()
+		stand()
+		return nil, nil, err
+	}
+	return ss, func() {
+		if !s.giveBack(ss) {
+			_ = ss.close()
+		}
+		out()
+		stand()
+	}, nil
 }
 
 // session takes an idle connection, or a new one.

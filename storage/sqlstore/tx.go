@@ -304,7 +304,8 @@ func (t *Tx) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, error) 
 var _ storage.Transactor = (*Store)(nil)
 
 // InTx implements storage.Transactor, on a connection of the writing pool. While f sends
-// nothing for longer than the store's LockTimeout the database may end the transaction.
+// nothing for longer than the store's LockTimeout the database may end the transaction. Once
+// ctx ends it is rolled back, and nobody waits for it any more, even where f does not return.
 func (s *Store) InTx(ctx context.Context, p storage.Partition, f func(ctx context.Context, tx *sql.Tx, st storage.Tx) error) error {
 	parts := []storage.Partition{p}
 	if !s.d.OneWriter && len(s.unknown(parts)) > 0 {
@@ -314,26 +315,36 @@ func (s *Store) InTx(ctx context.Context, p storage.Partition, f func(ctx contex
 		}
 		s.remember(parts)
 	}
-	return s.writing(ctx, func(ss *session) error {
-		tx, err := s.begin(ctx, ss)
-		if err != nil {
-			return err
+	ss, leave, err := s.enterWriting(ctx)
+	if err != nil {
+		return err
+	}
+	tx, err := s.begin(ctx, ss)
+	if err != nil {
+		leave()
+		return err
+	}
+	ss.lost = true // until the transaction has ended for sure
+	end := func(how func() error) error {
+		err := how()
+		ss.lost = err != nil
+		leave()
+		return err
+	}
+	ours := context.AfterFunc(ctx, func() { _ = end(tx.Rollback) })
+	over := false
+	defer func() {
+		if !over && ours() { // f failed, or panicked
+			_ = end(tx.Rollback)
 		}
-		ss.lost = true // until the transaction has ended for sure
-		defer func() {
-			if ss.lost && tx.Rollback() == nil {
-				ss.lost = false
-			}
-		}()
-		if err := f(ctx, tx.Tx, s.WithTx(tx.Tx)); err != nil {
-			return err
-		}
-		if err := tx.Commit(); err != nil {
-			return err
-		}
-		ss.lost = false
-		return nil
-	})
+	}()
+	if err := f(ctx, tx.Tx, s.WithTx(tx.Tx)); err != nil {
+		return err
+	}
+	if over = ours(); !over {
+		return ctx.Err()
+	}
+	return end(tx.Commit)
 }
 
 // begin begins a transaction in which a host writes, too. Where the database has one

@@ -699,6 +699,37 @@ func TestFE01_HandlersThatHaveAllConnections(t *testing.T) {
 	}
 }
 
+// A handler that hangs and does not look at its context holds up its own tenant alone, until
+// its context has ended: not the commits of others, and not the end of the process.
+func TestFE01_HandlerThatNeverReturns(t *testing.T) {
+	t.Parallel()
+	l, _ := lite(t)
+	in, out := make(chan struct{}), make(chan struct{})
+	l.serve(time.Second, stream.Consumer{Handle: func(context.Context, stream.Tx, stream.Event) error {
+		close(in)
+		<-out
+		return nil
+	}})
+	l.tell(shopA, "1")
+	stepped := make(chan error, 1)
+	go func() {
+		_, err := l.Step(t.Context())
+		stepped <- err
+	}()
+	<-in
+	l.tell(shopB, "1")
+	closed := make(chan error, 1)
+	go func() { closed <- l.store.Close() }()
+	select {
+	case err := <-closed:
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		require.Fail(t, "the store cannot be closed")
+	}
+	close(out)
+	<-stepped
+}
+
 // busy is a store whose database is locked elsewhere for so many transactions.
 type busy struct {
 	storage.Store

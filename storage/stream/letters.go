@@ -100,6 +100,8 @@ func (s *Service) retry(ctx context.Context, c *Consumer, row storage.Row) error
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.c.Lease*3/4)
+	defer cancel()
 	d := &delivery{s: s, c: c, row: row}
 	gone, err := s.without(ctx, row)
 	if err != nil {
