@@ -88,6 +88,9 @@ func New(cfg Config) (*App, error) {
 	}
 	a.Operate = &Operate{a}
 	a.workers = a.work()
+	if err := prepared(a.workers); err != nil {
+		return nil, err
+	}
 	for i := range a.workers {
 		a.workers[i].Step = a.noted(a.workers[i].Name, a.workers[i].Step)
 	}

@@ -13,8 +13,8 @@ import (
 // Worker is one kind of due work, as data. Step does a bounded piece of it and
 // returns how much it did; 0 = nothing was due.
 type Worker struct {
-	Name  string
-	Every time.Duration // how long Run waits after a Step that found nothing
+	Name  string        // no other worker's
+	Every time.Duration // how long Run waits after a Step that found nothing. Defaults to 1 second
 	Step  func(ctx context.Context) (int, error)
 	// Lease is how long a Step may take before Run reports it: as long as what it
 	// claims is its own. Defaults to 1 minute.
@@ -28,6 +28,27 @@ type runner interface {
 	Step(ctx context.Context) (int, error)
 	Wake() <-chan struct{}           // there is something to do before Every has passed
 	Close(ctx context.Context) error // ends what is in flight
+}
+
+// prepared fills in what workers leave out, and refuses those that cannot work. By their
+// names they are told apart in Health, in metrics and in a Step.
+func prepared(workers []Worker) error {
+	seen := map[string]bool{}
+	for i := range workers {
+		w := &workers[i]
+		switch {
+		case w.Name == "" || w.Step == nil:
+			return fmt.Errorf("cryptopay: Config.Workers: worker %q needs a Name and a Step", w.Name)
+		case seen[w.Name]:
+			return fmt.Errorf("cryptopay: Config.Workers: two workers have the name %q", w.Name)
+		case w.Every < 0 || w.Lease < 0:
+			return fmt.Errorf("cryptopay: Config.Workers: worker %q: Every and Lease must not be negative", w.Name)
+		case w.Every == 0:
+			w.Every = time.Second
+		}
+		seen[w.Name] = true
+	}
+	return nil
 }
 
 // filler derives addresses ahead, and is woken where they run low. It has nothing in

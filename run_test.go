@@ -169,3 +169,40 @@ func TestX03_StepForgetsOutlivedResponses(t *testing.T) {
 	h.step()
 	require.Zero(t, kept())
 }
+
+// A worker that could not be told from another, or does nothing, is refused: two of one name
+// would make every scrape fail.
+func TestE10_WorkersThatAreRefused(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 9, "ETH")
+	step := func(context.Context) (int, error) { return 0, nil }
+	for _, c := range []struct {
+		list []cryptopay.Worker
+		says string
+	}{
+		{[]cryptopay.Worker{{Name: "a", Step: step}, {Name: "a", Step: step}}, `two workers have the name "a"`},
+		{[]cryptopay.Worker{{Name: "payments", Step: step}}, `two workers have the name "payments"`},
+		{[]cryptopay.Worker{{Step: step}}, "needs a Name and a Step"},
+		{[]cryptopay.Worker{{Name: "a"}}, "needs a Name and a Step"},
+		{[]cryptopay.Worker{{Name: "a", Step: step, Every: -1}}, "must not be negative"},
+	} {
+		cfg := h.app.Config()
+		cfg.Key, cfg.Workers = hostKey, c.list
+		_, err := cryptopay.New(cfg)
+		require.ErrorContains(t, err, c.says)
+	}
+}
+
+// A worker that does not say how long it rests does not turn round and round.
+func TestWorkerWithoutEvery(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 9, "ETH")
+	h.configure = func(c *cryptopay.Config) {
+		c.Workers = []cryptopay.Worker{{Name: "own", Step: func(context.Context) (int, error) { return 0, nil }}}
+	}
+	h.restart()
+	workers := h.app.Workers()
+	own := workers[len(workers)-1]
+	require.Equal(t, "own", own.Name)
+	require.Equal(t, time.Second, own.Every)
+}
