@@ -88,6 +88,7 @@ type ConsumerFigures struct {
 	Behind  int64     // events that it has not handled
 	Oldest  time.Time // when the oldest of them happened; zero where there is none
 	Failing int       // streams, of a tenant or a network, whose next event has failed
+	Dead    int64     // dead letters: what it did not handle, and does not by itself; at most 1000 of 1000 tenants are counted
 }
 
 // NetworkFigures say how one network is read, and what is under way on it.
@@ -133,6 +134,7 @@ type tenantFigures struct {
 
 	moved     int64 // version of its stream's row now
 	consumers map[string]ConsumerFigures
+	places    map[string]int64 // versions of the places of consumers when their dead letters were counted
 }
 
 func newFiguring() *figuring {
@@ -171,7 +173,7 @@ func (a *App) Figures(ctx context.Context) (Figures, error) {
 		failed = errors.Join(failed, read(ctx, &f))
 	}
 	if failed == nil {
-		a.figures.keep(Figures{At: f.At, Funds: maps.Clone(f.Funds), Networks: slices.Clone(f.Networks)})
+		a.figures.keep(Figures{At: f.At, Funds: maps.Clone(f.Funds), Networks: slices.Clone(f.Networks), Consumers: maps.Clone(f.Consumers)})
 	}
 	return f, failed
 }
@@ -215,7 +217,7 @@ func (a *App) figureTenants(ctx context.Context, f *Figures) error {
 func (f *Figures) lag(t *tenantFigures) {
 	for name, c := range t.consumers {
 		sum := f.Consumers[name]
-		sum.Behind, sum.Failing = sum.Behind+c.Behind, sum.Failing+c.Failing
+		sum.Behind, sum.Failing, sum.Dead = sum.Behind+c.Behind, sum.Failing+c.Failing, sum.Dead+c.Dead
 		sum.Oldest = earliest(sum.Oldest, c.Oldest)
 		f.Consumers[name] = sum
 	}
@@ -317,8 +319,9 @@ func (a *App) lookAtTenants(ctx context.Context, now time.Time, names []string) 
 // moved reads how far the streams of some partitions are, and their consumers.
 func (a *App) moved(ctx context.Context, names []string, of map[storage.Partition]*tenantFigures) error {
 	var streams, places []storage.Key
+	was := map[storage.Partition]map[string]ConsumerFigures{}
 	for _, p := range slices.Sorted(maps.Keys(of)) {
-		of[p].consumers = map[string]ConsumerFigures{}
+		was[p], of[p].consumers = of[p].consumers, map[string]ConsumerFigures{}
 		streams = append(streams, storage.Keys(p, storage.StreamID)...)
 		places = append(places, storage.Keys(p, names...)...)
 	}
@@ -341,7 +344,7 @@ func (a *App) moved(ctx context.Context, names []string, of map[storage.Partitio
 	waiting := map[next][]string{} // consumers, by the event that is their next
 	var keys []storage.Key
 	for _, r := range rows {
-		v, c := stream.Places.Value(r), ConsumerFigures{}
+		v, c := stream.Places.Value(r), ConsumerFigures{Dead: was[r.Partition][r.ID].Dead}
 		if c.Behind = last[r.Partition] - v.Seen; c.Behind > 0 {
 			n := next{r.Partition, storage.EventID(v.Seen + 1)}
 			if waiting[n] == nil {
@@ -354,6 +357,9 @@ func (a *App) moved(ctx context.Context, names []string, of map[storage.Partitio
 		}
 		of[r.Partition].consumers[r.ID] = c
 	}
+	if err = unread.Take(a.countDead(ctx, rows, of)); err != nil {
+		return err
+	}
 	if rows, err = byKeys(ctx, a.cfg.Store, storage.Events.Table, keys); unread.Take(err) != nil {
 		return err
 	}
@@ -363,6 +369,45 @@ func (a *App) moved(ctx context.Context, names []string, of map[storage.Partitio
 			c.Oldest = storage.Events.Value(r).At
 			of[r.Partition].consumers[name] = c
 		}
+	}
+	return unread.With(nil)
+}
+
+// countDead counts the dead letters of those places that were written since the last look:
+// a letter is put aside, handled and discarded in a Change that writes the place.
+func (a *App) countDead(ctx context.Context, places []storage.Row, of map[storage.Partition]*tenantFigures) error {
+	written := map[string][]storage.Partition{} // by consumer
+	for _, r := range places {
+		if t := of[r.Partition]; t.places[r.ID] != r.Version {
+			written[r.ID] = append(written[r.ID], r.Partition)
+		}
+	}
+	var unread storage.RowErrors
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		parts := written[name]
+		letters, err := a.cfg.Store.Find(ctx, storage.Query{
+			Table: stream.Letters.Table, Partitions: parts, Limit: figuresMany, IDs: true,
+			Where: []storage.Cond{{Column: "consumer", Op: storage.Eq, Value: name}},
+		})
+		if err = unread.Take(err); err != nil {
+			return err
+		}
+		dead := map[storage.Partition]int64{}
+		for _, l := range letters {
+			dead[l.Partition]++
+		}
+		for _, p := range parts {
+			c := of[p].consumers[name]
+			c.Dead = dead[p]
+			of[p].consumers[name] = c
+		}
+	}
+	for _, r := range places {
+		t := of[r.Partition]
+		if t.places == nil {
+			t.places = map[string]int64{}
+		}
+		t.places[r.ID] = r.Version
 	}
 	return unread.With(nil)
 }

@@ -117,6 +117,48 @@ func TestE10_ConsumersLagIsShown(t *testing.T) {
 	require.Equal(t, cryptopay.OK, partOf(t, h.app.Health(t.Context()), "consumer/books").State)
 }
 
+// What a consumer has put aside is shown as long as it is there: an order that nobody fills
+// looks else as if all were done.
+func TestE10_DeadLettersAreShown(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 8, "ETH")
+	var fails atomic.Bool
+	fails.Store(true)
+	h.configure = func(c *cryptopay.Config) {
+		c.Consumers = []stream.Consumer{{Name: "books", Tries: 1, Handle: func(context.Context, stream.Tx, stream.Event) error {
+			if fails.Load() {
+				return errors.New("the books are closed")
+			}
+			return nil
+		}}}
+	}
+	h.restart()
+	dead := func(n int64) {
+		for _, app := range []*cryptopay.App{h.app, h.beside(h.configure)} {
+			require.Equal(t, n, h.figures(app).Consumers["books"].Dead)
+			p := partOf(t, app.Health(t.Context()), "consumer/books")
+			require.Equal(t, n > 0, p.State == cryptopay.Degraded)
+			if n > 0 {
+				require.Contains(t, p.Reason, "2 events are dead letters")
+			}
+		}
+	}
+	h.step()
+	dead(0)
+	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}})
+	require.NoError(t, err)
+	h.mine(2)
+	_, err = h.app.Payments.Cancel(t.Context(), h.tenant, p.ID)
+	require.NoError(t, err)
+	h.mine(2)
+	require.Zero(t, h.figures(h.app).Consumers["books"].Behind)
+	dead(2)
+	fails.Store(false)
+	_, err = h.app.Events.Retry(t.Context(), storage.Tenant(h.tenant), "books", p.ID)
+	require.NoError(t, err)
+	dead(0)
+}
+
 // The streams of networks have consumers, too: one that fails there is shown.
 func TestE10_ConsumersLagOnNetworksIsShown(t *testing.T) {
 	t.Parallel()

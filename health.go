@@ -428,10 +428,7 @@ func (a *App) haltsHealth(ctx context.Context) Part {
 // fundsHealth says where the operator's own coins do not pay for sending any more.
 func (a *App) fundsHealth(ctx context.Context) Part {
 	const name = "funds"
-	f, err := a.figures.recent(a.cfg.Clock.Now()), error(nil)
-	if f.At.IsZero() {
-		f, err = probe(ctx, a, name, a.Figures)
-	}
+	f, err := a.recentFigures(ctx)
 	var short []string
 	for code, own := range f.Funds {
 		if own.Short > 0 {
@@ -452,6 +449,14 @@ func (a *App) fundsHealth(ctx context.Context) Part {
 		return a.part(name, Degraded, "what there is is not known: %v", err)
 	}
 	return a.part(name, OK, "")
+}
+
+// recentFigures are those of the last scrape, or else those of now.
+func (a *App) recentFigures(ctx context.Context) (Figures, error) {
+	if f := a.figures.recent(a.cfg.Clock.Now()); !f.At.IsZero() {
+		return f, nil
+	}
+	return probe(ctx, a, "figures", a.Figures)
 }
 
 // placesLooked is how many places of a consumer are looked at, those first that are due first.
@@ -490,6 +495,9 @@ func (a *App) consumerHealth(ctx context.Context, consumer string) Part {
 	}
 	if len(rows) > 0 && now.Sub(rows[0].Due) >= dueLong {
 		return a.part(name, Degraded, "events have waited since %s", rows[0].Due.UTC().Format(time.RFC3339))
+	}
+	if f, _ := a.recentFigures(ctx); f.Consumers[consumer].Dead > 0 { // what is not known by now is no reason
+		return a.part(name, Degraded, "%d events are dead letters: they are not handled until an operator has them handled again", f.Consumers[consumer].Dead)
 	}
 	return a.part(name, OK, "")
 }

@@ -88,6 +88,7 @@ var (
 	consumerBehind  = gauge("cryptopay_consumer_behind_events", "Events that a consumer has not handled.", "consumer")
 	consumerAge     = gauge("cryptopay_consumer_oldest_seconds", "Age of the oldest of them.", "consumer")
 	consumerFailing = gauge("cryptopay_consumer_failing_streams", "Streams, of a tenant or a network, whose next event the consumer has failed.", "consumer")
+	consumerDead    = gauge("cryptopay_consumer_dead_letters", "Events that a consumer did not handle, and handles no more by itself; at most 1000 of 1000 tenants are counted.", "consumer")
 
 	workDue     = gauge("cryptopay_work_due_seconds", "For how long the oldest row of a worker has been due.", "worker")
 	webhooks    = gauge("cryptopay_webhooks_undelivered", "Webhooks that were not delivered yet; at most 200 are looked at.")
@@ -249,6 +250,7 @@ func (s *samples) figures(f *cryptopay.Figures, whole bool) {
 		s.add(consumerBehind, float64(c.Behind), name)
 		s.add(consumerAge, s.age(c.Oldest), name)
 		s.add(consumerFailing, float64(c.Failing), name)
+		s.add(consumerDead, float64(c.Dead), name)
 	}
 	for i := range f.Networks {
 		s.network(&f.Networks[i])

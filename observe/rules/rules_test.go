@@ -141,12 +141,14 @@ func newTown(t *testing.T, every time.Duration) *town {
 		Store: store, Chains: []chain.Client{w.eth.Client()}, Registry: registry, Addresses: source, Signer: townSigner{signer, w},
 		Rates: townRates{rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1"}), w},
 		Key:   key, Clock: w.clock, Random: w.random, Notifier: w, Log: slog.New(slog.DiscardHandler),
-		Consumers: []stream.Consumer{{Name: "books", Tries: 100, Handle: func(context.Context, stream.Tx, stream.Event) error {
+	}
+	for name, tries := range map[string]int{"books": 100, "hasty": 3} {
+		cfg.Consumers = append(cfg.Consumers, stream.Consumer{Name: name, Tries: tries, Handle: func(context.Context, stream.Tx, stream.Event) error {
 			if w.consumer.Load() {
 				return errSick
 			}
 			return nil
-		}}},
+		}})
 	}
 	cfg.Withdrawals.Policy = func(_ context.Context, x withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
 		if x.CustomID == "look" {
@@ -291,6 +293,10 @@ var stories = map[simulation.Nemesis]story{
 // own are stories that no nemesis of the simulator tells.
 var own = map[string]story{
 	"a consumer fails": {alert: "CryptopayConsumerBehind", strike: func(w *town) {
+		w.consumer.Store(true)
+		w.payment("50", "ETH")
+	}, after: 10},
+	"an event dies": {alert: "CryptopayDeadLetters", strike: func(w *town) {
 		w.consumer.Store(true)
 		w.payment("50", "ETH")
 	}, after: 10},
