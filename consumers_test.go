@@ -460,6 +460,37 @@ func TestFE01_C01_ConsumersOfTwoProcesses(t *testing.T) {
 	})
 }
 
+// E01: on a database with one writer a consumer that writes through the App, and not through
+// its transaction, would wait for itself. It fails at once, and is told what to do.
+func TestFE01_ConsumerThatWouldWaitForItself(t *testing.T) {
+	t.Parallel()
+	store, _ := onSQLite(t)
+	h := newHostOn(t, store, 8, "ETH")
+	in := payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}}
+	h.configure = func(c *cryptopay.Config) {
+		c.Consumers = []stream.Consumer{{Name: "again", Tries: 1, Handle: func(ctx context.Context, tx stream.Tx, e stream.Event) error {
+			if b, made := e.Body.(payment.Changed); !made || b.From != "" {
+				return nil
+			}
+			_, err := h.app.Payments.Create(ctx, h.tenant, in)
+			return err
+		}}}
+	}
+	h.restart()
+	_, err := h.app.Payments.Create(t.Context(), h.tenant, in)
+	require.NoError(t, err)
+	began := time.Now()
+	h.step()
+	require.Less(t, time.Since(began), 10*time.Second)
+	dead, err := h.app.Events.Dead(t.Context(), storage.Tenant(h.tenant), "again", 0, 100)
+	require.NoError(t, err)
+	require.Len(t, dead, 1)
+	require.Contains(t, dead[0].Error, "use the transaction's own store")
+	_, count, _, err := h.app.Payments.List(t.Context(), h.tenant, payment.Filter{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, count)
+}
+
 func TestConsumersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 7, "ETH")

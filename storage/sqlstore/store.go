@@ -180,12 +180,12 @@ func (s *Store) tableOpen(t *storage.Table) error {
 
 // Commit implements storage.Store.
 func (s *Store) Commit(ctx context.Context, changes ...storage.Change) []error {
-	if _, err := s.opened(); err != nil {
-		errs := make([]error, len(changes))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+	_, err := s.opened()
+	if err == nil {
+		err = s.inside(ctx)
+	}
+	if err != nil {
+		return slices.Repeat([]error{err}, len(changes))
 	}
 	return s.lane.Commit(ctx, changes...)
 }
@@ -210,6 +210,9 @@ func (s *Store) writing(ctx context.Context, f func(*session) error) error {
 // enterWriting waits for a connection of the writing pool. Where the database has one
 // writer nobody else has one until leave is called.
 func (s *Store) enterWriting(ctx context.Context) (ss *session, leave func(), err error) {
+	if err := s.inside(ctx); err != nil {
+		return nil, nil, err
+	}
 	stand := func() {}
 	if s.d.OneWriter {
 		select {

@@ -338,13 +338,25 @@ func (s *Store) InTx(ctx context.Context, p storage.Partition, f func(ctx contex
 			_ = end(tx.Rollback)
 		}
 	}()
-	if err := f(ctx, tx.Tx, s.WithTx(tx.Tx)); err != nil {
+	if err := f(context.WithValue(ctx, insideOf{s}, true), tx.Tx, s.WithTx(tx.Tx)); err != nil {
 		return err
 	}
 	if over = ours(); !over {
 		return ctx.Err()
 	}
 	return end(tx.Commit)
+}
+
+// insideOf marks the context of a function that InTx of a Store has called.
+type insideOf struct{ s *Store }
+
+// inside refuses who would wait for itself: a call of the Store in a transaction that keeps
+// all other writers out.
+func (s *Store) inside(ctx context.Context) error {
+	if s.d.OneWriter && ctx.Value(insideOf{s}) != nil {
+		return fmt.Errorf("%w: this database has one writer, and that is the transaction in which this call is made: use the transaction's own store", storage.ErrMalformed)
+	}
+	return nil
 }
 
 // begin begins a transaction in which a host writes, too. Where the database has one
