@@ -473,6 +473,11 @@ func (a *App) consumersHealth(ctx context.Context) []Part {
 		all.Go(func() { out[i] = a.consumerHealth(ctx, consumer) })
 	}
 	all.Wait()
+	for i := range a.cfg.Consumers {
+		if name := a.cfg.Consumers[i].Name; a.opened.Load() && !slices.Contains(names, name) {
+			out = append(out, a.part("consumer/"+name, Down, "it was retired and this process lists it: it hears nothing. Leave it out, or start the process again, and it hears all that is kept"))
+		}
+	}
 	return out
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
 )
 
 // partOf finds a part by its name.
@@ -238,4 +239,22 @@ func TestE10_ReadyAsksTheStoreAlone(t *testing.T) {
 	store.fail.Store(false)
 	store.off = time.Hour
 	require.ErrorContains(t, app.Ready(t.Context()), "clock")
+}
+
+// A consumer that was retired while a process lists it hears nothing, so Health says so.
+func TestE10_RetiredConsumerIsShown(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 6, "ETH")
+	h.configure = func(c *cryptopay.Config) {
+		c.Consumers = []stream.Consumer{{Name: "books", Handle: func(context.Context, stream.Tx, stream.Event) error { return nil }}}
+	}
+	h.restart()
+	require.Equal(t, cryptopay.OK, partOf(t, h.app.Health(t.Context()), "consumer/books").State)
+	operator := h.beside(func(*cryptopay.Config) {})
+	require.NoError(t, operator.Events.Retire(t.Context(), "books"))
+	p := partOf(t, h.app.Health(t.Context()), "consumer/books")
+	require.Equal(t, cryptopay.Down, p.State)
+	require.Contains(t, p.Reason, "it hears nothing")
+	h.restart()
+	require.Equal(t, cryptopay.OK, partOf(t, h.app.Health(t.Context()), "consumer/books").State)
 }

@@ -296,6 +296,13 @@ var own = map[string]story{
 		w.consumer.Store(true)
 		w.payment("50", "ETH")
 	}, after: 10},
+	"a consumer is retired too early": {alert: "CryptopayConsumerRetired", strike: func(w *town) {
+		c := w.app.Config()
+		c.Key, c.Consumers = bytes.Repeat([]byte{7}, 32), nil
+		operator, err := cryptopay.New(c)
+		require.NoError(w.t, err)
+		require.NoError(w.t, operator.Events.Retire(w.t.Context(), "books"))
+	}, after: 5},
 	"an event dies": {alert: "CryptopayDeadLetters", strike: func(w *town) {
 		w.consumer.Store(true)
 		w.payment("50", "ETH")
