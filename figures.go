@@ -145,14 +145,16 @@ const (
 	figuresFresh  = time.Minute      // for so long Health takes what was read for a scrape
 	figuresEvery  = 10 * time.Minute // a tenant of whom nothing is told is looked at again
 	figuresAtOnce = 500              // tenants that one call looks at, those first whose look is the longest ago
+	figuresFor    = time.Second      // for so long one call looks at tenants: a scrape wants all else, too
 	figuresMany   = 1000             // rows of one kind of a tenant or network that are looked at
 )
 
 // Figures reads what an operator watches. It is for a scrape each few seconds, and reads
 // no row of a payment or withdrawal that has ended. It reads a few rows of each tenant by
-// their keys. Of at most 500 tenants it reads the counters and what they have open: of those
-// that have changed meanwhile, or were looked at 10 minutes ago. So with many tenants the
-// first calls have the sums of some tenants only: see Seen. Callers wait for each other. Beside an error it returns what it has.
+// their keys. Of at most 500 tenants, and for at most a second, it reads the counters and what
+// they have open: of those that have changed meanwhile, or were looked at 10 minutes ago. So
+// with many tenants, or a slow store, the first calls have the sums of some tenants only: see
+// Seen. Callers wait for each other. Beside an error it returns what it has.
 func (a *App) Figures(ctx context.Context) (Figures, error) {
 	f := newFigures()
 	for _, status := range paymentStatuses { // also those that no payment has
@@ -301,10 +303,12 @@ func (a *App) lookAtTenants(ctx context.Context, now time.Time, names []string) 
 	a.figures.tenants = known
 	slices.SortStableFunc(changed, func(x, y string) int { return known[x].at.Compare(known[y].at) })
 	failed := unread.With(nil)
+	looking, cancel := context.WithTimeout(ctx, figuresFor)
+	defer cancel()
 	for _, id := range changed[:min(figuresAtOnce, len(changed))] {
 		t := known[id]
-		part, err := a.figureTenant(ctx, storage.Tenant(id))
-		if ctx.Err() != nil {
+		part, err := a.figureTenant(looking, storage.Tenant(id))
+		if looking.Err() != nil { // the others have their turn next time
 			return errors.Join(failed, ctx.Err())
 		}
 		if t.at = now; err != nil { // its figures stay as they were

@@ -13,8 +13,10 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -247,4 +249,28 @@ func TestE10_FiguresDoNotGrowWithHistory(t *testing.T) {
 	more, moreRows := over(40)
 	require.LessOrEqual(t, more, calls+2)
 	require.LessOrEqual(t, moreRows, rows+2)
+}
+
+// farStore does not answer what only a look at a tenant asks, before whoever asks gives up.
+type farStore struct{ storage.Store }
+
+func (farStore) Balances(ctx context.Context, _ storage.Partition, _ ...ledger.Account) ([]ledger.Balance, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A store that is too slow for a look at all tenants takes none of the other figures away: by
+// them alerts tell that work waits.
+func TestE10_FiguresOfASlowStore(t *testing.T) {
+	t.Parallel()
+	h := newHostOn(t, farStore{memory.New()}, 5, "ETH")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	f, err := h.app.Figures(ctx)
+	require.NoError(t, err)
+	require.NoError(t, ctx.Err())
+	require.Equal(t, 1, f.Tenants)
+	require.Zero(t, f.Seen)
+	require.NotEmpty(t, f.Due)
+	require.Len(t, f.Networks, 1)
 }
