@@ -336,11 +336,11 @@ func (d *delivery) failed(ctx context.Context, e Event, failure error) error {
 	return d.put(ctx, d.s.c.Store, v, now, []storage.Row{letter})
 }
 
-// clip keeps what is stored of an error short.
+// clip keeps what is stored of an error short, and makes it a text that can be stored.
 func clip(s string) string {
 	const most = 1000
 	if len(s) > most {
 		s = s[:most]
 	}
-	return strings.ToValidUTF8(s, "�")
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
 }

@@ -730,6 +730,24 @@ func TestFE01_HandlerThatNeverReturns(t *testing.T) {
 	<-stepped
 }
 
+// An error may have any bytes, such as those of an answer that was not understood: it is
+// counted and kept as another is.
+func TestFE01_ErrorOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	withAndWithout(t, func(t *testing.T, l *listener) {
+		l.serve(time.Minute, stream.Consumer{Tries: 2, Handle: l.after(func(_ context.Context, _ stream.Tx, e stream.Event) error {
+			if e.Object == "bad" {
+				return errors.New("the answer was \x1f\x8b\x00\xff")
+			}
+			return nil
+		})})
+		l.tell(shopA, "bad", "good")
+		require.NoError(t, l.until(shopA, 2))
+		require.Equal(t, []int64{2}, l.heard(shopA))
+		require.Contains(t, l.dead(shopA, 1)[0].Error, "the answer was")
+	})
+}
+
 // busy is a store whose database is locked elsewhere for so many transactions.
 type busy struct {
 	storage.Store
