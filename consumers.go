@@ -3,6 +3,7 @@ package cryptopay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -129,23 +130,43 @@ const subscribePause = 250 * time.Millisecond
 
 // Subscribe reads a tenant's events after a number (0 = from the oldest that is kept) and
 // goes on as new ones come, until ctx ends or the loop does. It keeps nothing in the store:
-// who must not miss any is a Consumer. An error is yielded last.
+// who must not miss any is a Consumer. An error is yielded last: wallet.ErrNoTenant, or
+// stream.ErrMissed where events after the number are not kept any more.
 //
 //	for e, err := range app.Subscribe(ctx, shop.ID, 0) {
 //		if err != nil { … }
 //		switch b := e.Body.(type) {
 //		case payment.Changed: …
 func (a *App) Subscribe(ctx context.Context, tenant string, after int64, kinds ...string) iter.Seq2[stream.Event, error] {
-	return a.follow(ctx, stream.Filter{Partition: storage.Tenant(tenant), After: after, Kinds: kinds})
+	return a.follow(ctx, stream.Filter{Partition: storage.Tenant(tenant), After: after, Kinds: kinds}, func() error {
+		_, err := a.Wallets.Tenant(ctx, tenant)
+		return err
+	})
 }
 
 // SubscribeNetwork is Subscribe for the events of a network, which are of no tenant: sweeps
 // and what else the house sends to itself, halts, forks, and what operators do. "" is for
-// what concerns every network.
+// what concerns every network. The error of a network that nobody serves is
+// chain.ErrCurrency.
 func (a *App) SubscribeNetwork(ctx context.Context, n chain.Network, after int64, kinds ...string) iter.Seq2[stream.Event, error] {
-	return a.follow(ctx, stream.Filter{Partition: housePartition(n), After: after, Kinds: kinds})
+	return a.follow(ctx, stream.Filter{Partition: housePartition(n), After: after, Kinds: kinds}, func() error {
+		known, err := a.Operate.networks(ctx)
+		if err == nil && n != "" && !slices.Contains(known, n) {
+			err = fmt.Errorf("%w: no network %q is served", chain.ErrCurrency, n)
+		}
+		return err
+	})
 }
 
-func (a *App) follow(ctx context.Context, f stream.Filter) iter.Seq2[stream.Event, error] {
-	return a.Events.Follow(ctx, f, func(ctx context.Context) error { return a.cfg.Clock.Wait(ctx, subscribePause) })
+// follow yields the error of there, or else what Follow does.
+func (a *App) follow(ctx context.Context, f stream.Filter, there func() error) iter.Seq2[stream.Event, error] {
+	return func(yield func(stream.Event, error) bool) {
+		if err := there(); err != nil {
+			if ctx.Err() == nil {
+				yield(stream.Event{}, err)
+			}
+			return
+		}
+		a.Events.Follow(ctx, f, func(ctx context.Context) error { return a.cfg.Clock.Wait(ctx, subscribePause) })(yield)
+	}
 }

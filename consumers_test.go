@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -489,6 +490,50 @@ func TestFE01_ConsumerThatWouldWaitForItself(t *testing.T) {
 	_, count, _, err := h.app.Payments.List(t.Context(), h.tenant, payment.Filter{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, count)
+}
+
+// E01: who subscribes to what is not there, or goes on from a number whose next events are
+// forgotten, is told so. It would else wait for ever, or go on as if nothing were missing.
+func TestFE01_SubscribersThatWouldMissEvents(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 8, "ETH")
+	first := func(events iter.Seq2[stream.Event, error]) (stream.Event, error) {
+		for e, err := range events {
+			return e, err
+		}
+		return stream.Event{}, errors.New("it has ended")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := first(h.app.Subscribe(ctx, "no-such", 0))
+	require.ErrorIs(t, err, wallet.ErrNoTenant)
+	_, err = first(h.app.Subscribe(ctx, h.tenant, 0, payment.Changed{}.EventKind(), "payment_changed"))
+	require.ErrorContains(t, err, `no event is of kind "payment_changed"`)
+	_, err = first(h.app.SubscribeNetwork(ctx, "ETHEREUM", 0))
+	require.ErrorIs(t, err, chain.ErrCurrency)
+	_, err = first(h.app.Subscribe(ctx, h.tenant, 1))
+	require.ErrorIs(t, err, stream.ErrMissed)
+
+	create := func() {
+		_, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}})
+		require.NoError(t, err)
+	}
+	for range 3 {
+		create()
+	}
+	e, err := first(h.app.Subscribe(ctx, h.tenant, 1))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, e.Number)
+	h.clock.Advance(40 * 24 * time.Hour)
+	h.mine(2)
+	create()
+	_, err = first(h.app.Subscribe(ctx, h.tenant, 1))
+	require.ErrorIs(t, err, stream.ErrMissed)
+	e, err = first(h.app.Subscribe(ctx, h.tenant, 0))
+	require.NoError(t, err)
+	require.Greater(t, e.Number, int64(3))
+	_, err = first(h.app.Subscribe(ctx, h.tenant, e.Number-1))
+	require.NoError(t, err)
 }
 
 func TestConsumersThatAreRefused(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -285,12 +286,22 @@ type Filter struct {
 	Kinds     []string // none = all
 }
 
+// ErrMissed: events that a reader has not seen are not kept any more, or the last one that
+// it says it has seen was never told. What there is can be read from 0 on.
+var ErrMissed = errors.New("stream: events were missed")
+
 // Follow reads the events of a partition and goes on as they come, until ctx ends or the
 // loop does; more waits until there may be new ones. What is yielded last beside an error
-// is that error.
+// is that error: ErrMissed rather than to pass over events in silence.
 func (s *Service) Follow(ctx context.Context, f Filter, more func(context.Context) error) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		d := &delivery{s: s, row: storage.Row{Partition: f.Partition}, v: Place{Seen: f.After}}
+		if err := s.follows(ctx, f); err != nil {
+			if ctx.Err() == nil {
+				yield(Event{}, err)
+			}
+			return
+		}
 		for {
 			events, broken, err := d.next(ctx)
 			if err == nil && broken != nil {
@@ -301,6 +312,9 @@ func (s *Service) Follow(ctx context.Context, f Filter, more func(context.Contex
 			}
 			if ctx.Err() != nil {
 				return
+			}
+			if err == nil && len(events) > 0 && d.v.Seen > 0 && events[0].Number != d.v.Seen+1 {
+				err = fmt.Errorf("%w: of %s those after %d and before %d are not kept any more", ErrMissed, f.Partition, d.v.Seen, events[0].Number)
 			}
 			if err != nil {
 				yield(Event{}, err)
@@ -317,6 +331,23 @@ func (s *Service) Follow(ctx context.Context, f Filter, more func(context.Contex
 			}
 		}
 	}
+}
+
+// follows refuses a Filter by which nothing would ever be heard.
+func (s *Service) follows(ctx context.Context, f Filter) error {
+	for _, kind := range f.Kinds {
+		if s.c.Kinds[kind] == nil {
+			return fmt.Errorf("stream: no event is of kind %q: there are %s", kind, strings.Join(slices.Sorted(maps.Keys(s.c.Kinds)), ", "))
+		}
+	}
+	if f.After <= 0 {
+		return nil
+	}
+	v, _, _, err := storage.Streams.One(ctx, s.c.Store, f.Partition, storage.StreamID)
+	if err == nil && f.After > v.Last {
+		err = fmt.Errorf("%w: %d was not told yet, the last event of %s is %d", ErrMissed, f.After, f.Partition, v.Last)
+	}
+	return err
 }
 
 // tenants reports whether a partition is a tenant's.
