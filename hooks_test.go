@@ -296,3 +296,23 @@ func TestFR01_WhatTheAppFillsInIsRefused(t *testing.T) {
 	require.Empty(t, why)
 	require.Equal(t, 1, called, "it is the host's own hook, asked once")
 }
+
+// Whatever a host's policy gives as its reason is kept as far as it can be: a withdrawal that
+// a person must look at waits for that person, and does not ask the policy for ever.
+func TestFT05_APolicysReasonOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 12, "ETH")
+	h.configure = func(c *cryptopay.Config) {
+		c.Withdrawals.Policy = func(context.Context, withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
+			return withdrawal.AskReview, "the screening said \x00\xff", nil
+		}
+	}
+	h.restart()
+	h.float("ETH", "1")
+	h.business()
+	list, _, err := h.app.Withdrawals.List(t.Context(), h.tenant, withdrawal.Filter{})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, withdrawal.ShownReview, list[0].WaitingReason())
+	require.Contains(t, list[0].Reason, "the screening said")
+}

@@ -206,9 +206,13 @@ func (s *Service) checkIntact(ctx context.Context, m *move) (bad bool, err error
 	return true, nil
 }
 
+// mostReason is how many bytes of what a policy says are stored.
+const mostReason = 1000
+
 // judge asks the policy.
 func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err error) {
 	verdict, reason, failure := s.c.Policy(storage.Apart(ctx), m.w)
+	reason = storage.MakeText(reason, mostReason)
 	switch {
 	case failure != nil:
 		m.wait(WaitingPolicy, m.now.Add(s.c.RetryDelay))
