@@ -330,11 +330,11 @@ func TestStatsCountWhatMoved(t *testing.T) {
 	h.rates.Set("ETH", "USD", dec("3000"))
 	_, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{
 		Amount: ptr(dec("0.1")), Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier")),
-	}}, storage.Once{})
+	}})
 	require.NoError(t, err)
 	gone, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{
 		Amount: ptr(dec("0.05")), Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier")),
-	}}, storage.Once{})
+	}})
 	require.NoError(t, err)
 	_, err = h.app.Withdrawals.Cancel(ctx, h.tenant, gone.ID)
 	require.NoError(t, err)

@@ -122,7 +122,7 @@ func (i *insider) withdraw(currency, amount string, to chain.Address) withdrawal
 	i.t.Helper()
 	w, err := i.app.Withdrawals.Create(i.t.Context(), i.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: ptr(dec(amount)), Currency: currency, Address: string(to)},
-	}, storage.Once{})
+	})
 	require.NoError(i.t, err)
 	return w
 }

@@ -59,7 +59,7 @@ func TestFM03_TokenThatLogsMoreThanItMovesIsHalted(t *testing.T) {
 	payout := func(currency string) string {
 		w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: currency, Address: string(world.Customer("supplier"))},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		return w.ID
 	}
@@ -141,7 +141,7 @@ func TestFT05_SignedPayoutOfAHaltedCurrencyIsReplaced(t *testing.T) {
 	payout := func(currency, amount string) string {
 		w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{Amount: ptr(dec(amount)), Currency: currency, Address: string(world.Customer("supplier"))},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		return w.ID
 	}

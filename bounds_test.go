@@ -171,12 +171,12 @@ func TestL03_TransferToAWalletClosedMeanwhile(t *testing.T) {
 	p := h.create("100", "ETH")
 	h.pay(p, "ETH", dec("0.06"))
 	h.mine(60)
-	sub, err := h.app.Wallets.Create(t.Context(), h.tenant, "till", "till-1", storage.Once{})
+	sub, err := h.app.Wallets.Create(t.Context(), h.tenant, wallet.CreateInput{Name: "till", ExternalID: "till-1"})
 	require.NoError(t, err)
 	store.before = func() { require.NoError(t, h.app.Wallets.Delete(t.Context(), h.tenant, sub.ID)) }
 	_, err = h.app.Wallets.CreateTransfer(t.Context(), h.tenant, wallet.TransferInput{
 		Direction: wallet.ToSub, WalletID: sub.ID, Currency: "ETH", Amount: dec("0.01"),
-	}, storage.Once{})
+	})
 	require.ErrorIs(t, err, wallet.ErrNotFound)
 	balances, err := h.app.Wallets.Balances(t.Context(), h.tenant, wallet.Master)
 	require.NoError(t, err)
@@ -194,12 +194,12 @@ func TestX01_EveryWalletIsInTheOverview(t *testing.T) {
 	var last wallet.Wallet
 	for i := range 620 {
 		var err error
-		last, err = h.app.Wallets.Create(t.Context(), h.tenant, "till", fmt.Sprint("till-", i), storage.Once{})
+		last, err = h.app.Wallets.Create(t.Context(), h.tenant, wallet.CreateInput{Name: "till", ExternalID: fmt.Sprint("till-", i)})
 		require.NoError(t, err)
 	}
 	_, err := h.app.Wallets.CreateTransfer(t.Context(), h.tenant, wallet.TransferInput{
 		Direction: wallet.ToSub, WalletID: last.ID, Currency: "ETH", Amount: dec("0.01"),
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	h.step()
 	o, err := h.app.Wallets.Overview(t.Context(), h.tenant)

@@ -155,7 +155,7 @@ func (h *host) withdraw(usd, currency string) string {
 	require.NoError(h.t, err)
 	w, err := h.app.Withdrawals.Create(h.t.Context(), h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: ptr(dec(usd)), Currency: currency, Address: string(h.chains[c.Network].Customer("supplier"))},
-	}, storage.Once{})
+	})
 	var short *withdrawal.InsufficientError
 	if errors.As(err, &short) {
 		return ""

@@ -157,7 +157,7 @@ func (h *host) business() (paid, late, payout string) {
 	h.mine(40)
 	w, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(h.t, err)
 	h.mine(60)
 	return ids[0], ids[1], w.ID
@@ -217,11 +217,11 @@ func TestFE01_HostHearsEveryChange(t *testing.T) {
 		require.NoError(t, err)
 		h.mine(40)
 		paid, late, payout := h.business()
-		w, err := h.app.Wallets.Create(t.Context(), h.tenant, "sub", "sub-1", storage.Once{})
+		w, err := h.app.Wallets.Create(t.Context(), h.tenant, wallet.CreateInput{Name: "sub", ExternalID: "sub-1"})
 		require.NoError(t, err)
 		_, err = h.app.Wallets.CreateTransfer(t.Context(), h.tenant, wallet.TransferInput{
 			WalletID: w.ID, Direction: wallet.ToSub, Currency: "ETH", Amount: dec("0.01"),
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		h.step()
 

@@ -142,7 +142,7 @@ func (h *host) live(seed uint64, acts int) {
 	ctx, random := h.t.Context(), rand.New(rand.NewPCG(seed, seed))
 	var subs []string
 	for i := range 3 {
-		w, err := h.app.Wallets.Create(ctx, h.tenant, fmt.Sprint("sub", i), fmt.Sprint("sub", i), storage.Once{})
+		w, err := h.app.Wallets.Create(ctx, h.tenant, wallet.CreateInput{Name: fmt.Sprint("sub", i), ExternalID: fmt.Sprint("sub", i)})
 		require.NoError(h.t, err)
 		subs = append(subs, w.ID)
 	}
@@ -180,7 +180,7 @@ func (h *host) live(seed uint64, acts int) {
 			if random.IntN(3) == 0 {
 				in.Direction = wallet.ToMaster
 			}
-			_, _ = h.app.Wallets.CreateTransfer(ctx, h.tenant, in, storage.Once{}) // some have not enough
+			_, _ = h.app.Wallets.CreateTransfer(ctx, h.tenant, in) // some have not enough
 		case 6:
 			h.clock.Advance(time.Duration(random.IntN(300)) * time.Minute)
 			h.mine(1 + random.IntN(15))

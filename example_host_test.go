@@ -10,7 +10,6 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -28,7 +27,7 @@ func Example_review() {
 	amount := decimal.RequireFromString("10")
 	w, err := s.App.Withdrawals.Create(ctx, s.ID, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &amount, Currency: "USDTERC20", Address: string(s.Chains["ETH"].Customer("supplier"))},
-	}, storage.Once{})
+	})
 	check(err)
 	s.Mine(5)
 	w, err = s.App.Withdrawals.Get(ctx, s.ID, w.ID)

@@ -10,7 +10,6 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -43,7 +42,8 @@ func Example_payOut() {
 	amount := decimal.RequireFromString("10")
 	w, err := s.App.Withdrawals.Create(ctx, s.ID, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &amount, FinalAmount: true, Currency: "USDTERC20", Address: string(s.Chains["ETH"].Customer("supplier"))},
-	}, storage.Once{Key: "invoice 1", Fingerprint: "10 USDT to the supplier"}) // the same request again gives the same withdrawal
+		Key:   "invoice 1", // the same request again gives the same withdrawal
+	})
 	check(err)
 	fmt.Println(w.Status)
 

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -29,7 +28,7 @@ func TestFN03_FeesThatRiseAndStayStopNoHotAddress(t *testing.T) {
 				for i := from; i < until; i++ {
 					payee := world.Customer(fmt.Sprint("payee ", i))
 					in := withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: ptr(dec("500")), FinalAmount: true, Currency: usdt, Address: string(payee)}}
-					w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, in, storage.Once{})
+					w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, in)
 					require.NoError(t, err)
 					to[w.ID], ids = payee, append(ids, w.ID)
 				}
@@ -71,7 +70,7 @@ func TestFN03_PayoutThatIsNotWorthItsFeeKeepsNoOtherFromGoing(t *testing.T) {
 	world := h.chains["ETH"]
 	order := func(amount, payee string) withdrawal.Withdrawal {
 		in := withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: ptr(dec(amount)), FinalAmount: true, Currency: usdt, Address: string(world.Customer(payee))}}
-		w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, in, storage.Once{})
+		w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, in)
 		require.NoError(t, err)
 		return w
 	}

@@ -142,16 +142,16 @@ func TestConfigIsNeededWhereItIsUsed(t *testing.T) {
 		require.Contains(t, log.String(), "config_missing field=Config."+field)
 	}
 	log.Reset()
-	w, err := without.Wallets.Create(ctx, h.tenant, "till", "till-1", storage.Once{})
+	w, err := without.Wallets.Create(ctx, h.tenant, wallet.CreateInput{Name: "till", ExternalID: "till-1"})
 	require.NoError(t, err)
 	_, err = without.Wallets.CreateTransfer(ctx, h.tenant, wallet.TransferInput{
 		Direction: wallet.ToSub, WalletID: w.ID, Currency: "ETH", Amount: dec("0.01"),
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	amount := dec("0.02")
 	paid, err := without.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &amount, Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	require.NoError(t, without.Step(ctx), "nothing that it lacks is asked for")
 	require.NotContains(t, log.String(), "missing")
@@ -167,7 +167,7 @@ func TestConfigIsNeededWhereItIsUsed(t *testing.T) {
 	}
 	_, err = without.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier"))},
-	}, storage.Once{})
+	})
 	missing("Rates", "withdrawals", err)
 	_, err = without.Payments.Create(ctx, h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "ETH"}})
 	missing("Rates", "payments", err)

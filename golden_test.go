@@ -211,7 +211,7 @@ func (h *host) orderOut(tenant string, n chain.Network, usd, custom string) stri
 	w, err := h.app.Withdrawals.Create(h.t.Context(), tenant, withdrawal.CreateInput{
 		Terms:    withdrawal.Terms{PriceAmount: ptr(dec(usd)), Currency: goldenGas[n], Address: string(h.chains[n].Customer(fmt.Sprint(tenant, usd, custom)))},
 		CustomID: custom,
-	}, storage.Once{})
+	})
 	require.NoError(h.t, err)
 	return w.ID
 }

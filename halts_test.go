@@ -27,7 +27,7 @@ func (h *host) payout(tenant, currency, amount string) string {
 	require.NoError(h.t, err)
 	w, err := h.app.Withdrawals.Create(h.t.Context(), tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: ptr(dec(amount)), Currency: currency, Address: string(h.chains[cur.Network].Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(h.t, err)
 	return w.ID
 }

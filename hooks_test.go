@@ -103,7 +103,7 @@ func TestFT05_EveryHookOfAHostIsAsked(t *testing.T) {
 		w, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 			Terms:       withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: currency, Address: string(h.chains[chain.Network(currency)].Customer("supplier"))},
 			CallbackURL: "https://shop.example/hook",
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		h.mine(40)
 		w, err = h.app.Withdrawals.Get(ctx, h.tenant, w.ID)
@@ -123,7 +123,7 @@ func TestFT05_EveryHookOfAHostIsAsked(t *testing.T) {
 	review = true
 	_, err = h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: ptr(dec("0.01")), Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	h.mine(20)
 	_, err = h.app.Treasury.Sync(ctx, h.tenant)
@@ -161,7 +161,7 @@ func TestFT05_AHostsHaltStopsWhatWouldBeSent(t *testing.T) {
 	pay := func() string {
 		w, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{Amount: ptr(dec("0.01")), Currency: "ETH", Address: string(h.chains["ETH"].Customer("supplier"))},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		for range 10 {
 			h.clock.Advance(15 * time.Second)
@@ -237,7 +237,7 @@ func TestFT05_RefusalsAddUp(t *testing.T) {
 	pay := func(to chain.Address, url string) (withdrawal.Withdrawal, error) {
 		return h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{Amount: ptr(dec("0.01")), Currency: "ETH", Address: string(to)}, CallbackURL: url,
-		}, storage.Once{})
+		})
 	}
 	hot, err := h.app.Hot(ctx, "ETH", h.tenant)
 	require.NoError(t, err)

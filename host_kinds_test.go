@@ -165,7 +165,7 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 					return true
 				}},
 				"wallet": {func(in *cryptopay.InTx) (string, error) {
-					w, err := in.Wallets.Create(ctx, h.tenant, "till", "till", storage.Once{})
+					w, err := in.Wallets.Create(ctx, h.tenant, wallet.CreateInput{Name: "till", ExternalID: "till"})
 					return w.ID, err
 				}, func(in *cryptopay.InTx, id string) bool {
 					_, err := in.Wallets.Get(ctx, h.tenant, id)
@@ -179,14 +179,14 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 					return err == nil
 				}},
 				"transfer": {func(in *cryptopay.InTx) (string, error) {
-					w, err := in.Wallets.Create(ctx, h.tenant, "savings", "savings", storage.Once{})
+					w, err := in.Wallets.Create(ctx, h.tenant, wallet.CreateInput{Name: "savings", ExternalID: "savings"})
 					if err != nil {
 						return "", err
 					}
 					before := master(in.Wallets)
 					v, err := in.Wallets.CreateTransfer(ctx, h.tenant, wallet.TransferInput{
 						Direction: wallet.ToSub, WalletID: w.ID, Currency: "ETH", Amount: dec("0.01"),
-					}, storage.Once{})
+					})
 					require.NotEqual(t, before, master(in.Wallets))
 					return v.ID, err
 				}, func(in *cryptopay.InTx, id string) bool {

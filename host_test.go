@@ -272,7 +272,7 @@ func refundsAndWithdrawals(t *testing.T, h *host, store sqlStore, db *sqlx.DB) {
 		defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
 		w, err := h.app.In(store.WithTx(tx.Tx)).Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: "ETH", Address: string(to)},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		_, err = tx.Exec(tx.Rebind("INSERT INTO orders (id, payment) VALUES (?, ?)"), "refund "+w.ID[:8], w.ID)
 		require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -99,7 +98,7 @@ func TestFS02_EditedMemoIsNotPaid(t *testing.T) {
 			world, to := i.chains["XRP"], i.chains["XRP"].Customer("exchange")
 			w, err := i.app.Withdrawals.Create(t.Context(), i.tenant, withdrawal.CreateInput{
 				Terms: withdrawal.Terms{Amount: ptr(dec("100")), Currency: "XRP", Address: string(to)}, Memo: "777",
-			}, storage.Once{})
+			})
 			require.NoError(t, err)
 			before := world.Balance(to, "XRP")
 			require.True(t, i.edit("UPDATE cryptopay_withdrawals SET "+edit+" WHERE id = ?", w.ID))

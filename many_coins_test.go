@@ -48,7 +48,7 @@ func TestFN02_PayoutOfManySmallCoins(t *testing.T) {
 			amount := h.credited("BTC") * 9 / 10
 			payee := world.Customer("payee")
 			terms := withdrawal.Terms{Amount: ptr(btc.Decimal(amount)), Currency: "BTC", Address: string(payee)}
-			w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, withdrawal.CreateInput{Terms: terms}, storage.Once{})
+			w, err := h.app.Withdrawals.Create(t.Context(), h.tenant, withdrawal.CreateInput{Terms: terms})
 			require.NoError(t, err)
 			for range 40 {
 				h.clock.Advance(15 * time.Minute)
@@ -382,7 +382,7 @@ func (h *host) coins(count int, amount string) {
 func (h *host) payOut(payee chain.Address, amount string) withdrawal.Withdrawal {
 	h.t.Helper()
 	terms := withdrawal.Terms{Amount: ptr(dec(amount)), Currency: "BTC", Address: string(payee)}
-	w, err := h.app.Withdrawals.Create(h.t.Context(), h.tenant, withdrawal.CreateInput{Terms: terms}, storage.Once{})
+	w, err := h.app.Withdrawals.Create(h.t.Context(), h.tenant, withdrawal.CreateInput{Terms: terms})
 	require.NoError(h.t, err)
 	return w
 }

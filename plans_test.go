@@ -21,7 +21,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/report"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -61,7 +60,7 @@ func TestFP12_WorkersReadNoHistory(t *testing.T) {
 		h.mine(80)
 		_, err = h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: currency, Address: string(world.Customer("supplier"))},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		h.mine(3)
 	}

@@ -57,7 +57,7 @@ func TestFM02_OneGuardedPriceForEveryUse(t *testing.T) {
 	pay := func(fiat string) (withdrawal.Withdrawal, error) {
 		return h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{
 			PriceAmount: ptr(dec("100")), PriceCurrency: fiat, Currency: "USDTERC20", Address: string(h.chains["ETH"].Customer("supplier")),
-		}}, storage.Once{})
+		}})
 	}
 	usdt, err := h.app.Config().Registry.Currency("USDTERC20")
 	require.NoError(t, err)

@@ -152,9 +152,7 @@ func TestX03_StepForgetsOutlivedResponses(t *testing.T) {
 		}}}
 	}
 	h.restart()
-	_, _, err := h.app.Payments.CreateOnce(t.Context(), h.tenant,
-		payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}}, storage.Once{Key: "k", Fingerprint: "f"},
-		func(payment.Payment) ([]byte, error) { return []byte("{}"), nil })
+	_, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}, Key: "k"})
 	require.NoError(t, err)
 	kept := func() int64 {
 		n, err := h.store.Count(t.Context(), storage.Query{Table: storage.OnceTable.Table, Partition: storage.Tenant(h.tenant)})

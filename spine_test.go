@@ -61,7 +61,7 @@ func inAndOut(t *testing.T, store storage.Store, currency string) {
 	to := world.Customer("supplier")
 	w, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: ptr(dec("100")), Currency: currency, Address: string(to)},
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	before := world.Balance(to, currency)
 	h.mine(int(c.Confirmations) + 30)

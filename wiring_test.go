@@ -14,7 +14,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -109,7 +108,7 @@ func TestW14_ARecipientDoesNotSayWhatItMayCost(t *testing.T) {
 		g.dear.Store(0)
 		w, err := h.app.Withdrawals.Create(ctx, h.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{PriceAmount: ptr(dec("50")), Currency: "ETH", Address: string(g.to)},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		g.dear.Store(later)
 		h.mine(60)

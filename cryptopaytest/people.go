@@ -70,7 +70,7 @@ func (t *Tenant) order(coins, currency string, edit []func(*withdrawal.CreateInp
 	for _, f := range edit {
 		f(&in)
 	}
-	w, err := t.h.App.Withdrawals.Create(t.h.t.Context(), t.ID, in, storage.Once{})
+	w, err := t.h.App.Withdrawals.Create(t.h.t.Context(), t.ID, in)
 	t.h.must(err)
 	return w
 }

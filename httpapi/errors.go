@@ -68,6 +68,7 @@ var table = []row{
 	{is: func(err error) bool { return invalid(err) != nil }, status: http.StatusBadRequest, code: "invalid_request", message: "The request is invalid.", details: fieldDetails},
 
 	{is: is(storage.ErrIdempotencyMismatch), status: http.StatusUnprocessableEntity, code: "idempotency_mismatch", message: "The Idempotency-Key was used for another request."},
+	{is: is(storage.ErrIdempotencyKey), status: http.StatusBadRequest, code: "invalid_request", message: "The idempotency key is too long, or not text."},
 	{is: is(storage.ErrInProgress), status: http.StatusConflict, code: "idempotency_in_progress", message: "A request with this Idempotency-Key is still running."},
 
 	{is: is(payment.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "Not found.", details: paymentMissing},

@@ -167,9 +167,13 @@ func (h *Handler) answer(w http.ResponseWriter, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := c.Route.do.call(c.Request.Context(), c, b)
+	ctx := c.Request.Context()
+	if c.Key != "" {
+		ctx = storage.WithOnce(ctx, &c.once)
+	}
+	view, err := c.Route.do.call(ctx, c, b)
 	if err != nil && h.overtaken(c) {
-		view, err = c.Route.do.call(c.Request.Context(), c, b)
+		view, err = c.Route.do.call(ctx, c, b)
 	}
 	return view, err
 }

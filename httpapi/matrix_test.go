@@ -16,7 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -234,17 +234,17 @@ func (w *world) stranger() foreign {
 	f := foreign{tenant: w.newTenant("canary-tenant"), ids: map[string][]string{}}
 	theirs := bearer(w.newToken(w.newApp(f.tenant, auth.NoRole), ""))
 	w.fund(f.tenant)
-	wallet, err := w.app.Wallets.Create(ctx, f.tenant, "canary-wallet", "canary-external", storage.Once{})
+	sub, err := w.app.Wallets.Create(ctx, f.tenant, wallet.CreateInput{Name: "canary-wallet", ExternalID: "canary-external"})
 	require.NoError(w.t, err)
 	w.earn("USDTERC20", "100", "", theirs)
 	p, err := w.app.Payments.Create(ctx, f.tenant, payment.CreateInput{
-		Pricing: payment.Pricing{Amount: "7", Currency: "USDTERC20"}, OrderID: "canary-order", WalletID: wallet.ID,
+		Pricing: payment.Pricing{Amount: "7", Currency: "USDTERC20"}, OrderID: "canary-order", WalletID: sub.ID,
 	})
 	require.NoError(w.t, err)
 	fifty := decimal.NewFromInt(50)
 	v, err := w.app.Withdrawals.Create(ctx, f.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &fifty, Currency: "USDTERC20", Address: w.elsewhere()}, CustomID: "canary-custom",
-	}, storage.Once{})
+	})
 	require.NoError(w.t, err)
 	app, secret, err := w.auth.CreateApp(ctx, auth.NewApp{Tenant: f.tenant, Name: "canary-app"})
 	require.NoError(w.t, err)
@@ -260,11 +260,11 @@ func (w *world) stranger() foreign {
 	f.ids["delivery_id"] = []string{strings.ReplaceAll(told[0].ID, "/", "~")}
 	f.ids["transaction_id"] = []string{p.ID}
 	f.ids["withdrawal_id"] = []string{v.ID}
-	f.ids["wallet_id"] = []string{wallet.ID, "canary-external", fmt.Sprint(wallet.Number)}
-	f.ids["account_id"] = []string{wallet.ID, "canary-external"}
+	f.ids["wallet_id"] = []string{sub.ID, "canary-external", fmt.Sprint(sub.Number)}
+	f.ids["account_id"] = []string{sub.ID, "canary-external"}
 	f.ids["external_id"] = []string{"canary-external"}
 	f.ids["app"], f.ids["id"] = []string{fmt.Sprint(app.ID)}, f.ids["wallet_id"]
-	f.secret = []string{"canary-", p.ID, v.ID, wallet.ID, app.ClientID, secret, f.tenant, p.Address}
+	f.secret = []string{"canary-", p.ID, v.ID, sub.ID, app.ClientID, secret, f.tenant, p.Address}
 	return f
 }
 

@@ -65,7 +65,7 @@ func TestPublicRouteOfAHostTakesAKey(t *testing.T) {
 		Policy: httpapi.Policy{Access: httpapi.Public, Limit: httpapi.LimitNone, Style: httpapi.Standard},
 		Status: http.StatusOK, Once: true,
 	}, func(_ context.Context, c *httpapi.Call, in teaInput) (teaView, error) {
-		return teaView{in.Pot, c.Once.Key}, nil
+		return teaView{in.Pot, c.Key}, nil
 	})
 	w := newWorld(t, func(s *setup) { s.options = func(o *httpapi.Options) { o.More = []httpapi.Route{kettle} } })
 	a := w.ok(http.StatusOK, "POST", "/kettle/green/", `{"cups": 1}`, nobody(), onceKey("k"))

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -274,6 +275,21 @@ func TestFP04_AKeyIsLookedUpOnce(t *testing.T) {
 			w.ok(r.status, "POST", r.path, w.filled(r.good), onceKey("counted"))
 			require.Equal(t, int64(1), s.n.Load(), "%s %s", r.path, which)
 		}
+	}
+}
+
+// Keys of requests over HTTP are stored as every version stores them, so that one version
+// finds the keys of another: by the route's name, with the digest of the body.
+func TestIdempotencyKeysAreStoredAsBefore(t *testing.T) {
+	t.Parallel()
+	w := rich(t)
+	for i, name := range []string{"createPayment", "createWithdrawal", "createWallet", "transferToWallet", "transferToMaster"} {
+		body := w.filled(once[i].good)
+		w.ok(once[i].status, "POST", once[i].path, body, onceKey("k"))
+		v, _, ok, err := storage.OnceTable.One(t.Context(), w.store, storage.Tenant(w.tenant), name+"/k")
+		require.NoError(t, err)
+		require.True(t, ok, name)
+		require.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(body))), v.Fingerprint)
 	}
 }
 

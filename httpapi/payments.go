@@ -200,14 +200,17 @@ func (h *Handler) createPayment(ctx context.Context, c *Call, in createPaymentIn
 	if err != nil {
 		return paymentView{}, err
 	}
-	p, first, err := h.app.Payments.CreateOnce(ctx, c.Tenant(), input, c.Once, func(p payment.Payment) ([]byte, error) {
+	input.Key = c.Key
+	c.once.Encode = func(result any) ([]byte, error) {
+		p, _ := result.(payment.Payment)
 		return json.Marshal(h.viewNew(&p))
-	})
-	if err != nil || first == nil {
+	}
+	p, err := h.app.Payments.Create(ctx, c.Tenant(), input)
+	if err != nil || !p.Replayed {
 		return h.viewNew(&p), err
 	}
 	c.Replayed = true
-	return h.replayPayment(ctx, c.Tenant(), first)
+	return h.replayPayment(ctx, c.Tenant(), c.once.First())
 }
 
 // replayPayment is a stored first answer. Where the customer pays is shown as the payment

@@ -298,8 +298,8 @@ func (h *Handler) ahead(c *Call) []auth.Beside {
 		return nil
 	}
 	return []auth.Beside{func(ctx context.Context, tenant string) error {
-		c.Once, c.onceOf = once, tenant
-		return c.Once.Look(ctx, h.store, storage.Tenant(tenant))
+		c.once, c.onceOf = once, tenant
+		return c.once.Look(ctx, h.store, storage.Tenant(tenant))
 	}}
 }
 
@@ -314,17 +314,18 @@ func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 		return func() {}, nil
 	}
 	if c.onceOf == "" || c.onceOf != c.Tenant() { // nothing was read ahead, or another tenant's
-		c.Once = once
+		c.once = once
 	}
+	c.Key = once.Key
 	digest := sha256.Sum256(body)
-	c.Once.Fingerprint = hex.EncodeToString(digest[:])
+	c.once.Fingerprint = hex.EncodeToString(digest[:])
 	p := storage.Tenant(c.Tenant())
-	if leave, err = h.inFlight.Enter(p, c.Once); err != nil {
+	if leave, err = h.inFlight.Enter(p, &c.once); err != nil {
 		return leave, err
 	}
-	// The service does not ask the store again: c.Once keeps what was found. What another
+	// The service does not ask the store again: c.once keeps what was found. What another
 	// request wrote since makes the service's Change a conflict, and it looks again.
-	_, _, err = c.Once.Find(c.Request.Context(), h.cfg.Store, p, c.Now)
+	_, _, err = c.once.Find(c.Request.Context(), h.cfg.Store, p, c.Now)
 	return leave, err
 }
 
@@ -332,10 +333,10 @@ func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 // this one had looked for its answer. This one was refused, maybe because the other one took
 // what it needs: the endpoint called again gives the other one's answer.
 func (h *Handler) overtaken(c *Call) bool {
-	again := storage.Once{Key: c.Once.Key, Fingerprint: c.Once.Fingerprint}
+	again := storage.Once{Key: c.once.Key, Fingerprint: c.once.Fingerprint}
 	_, replay, err := again.Find(c.Request.Context(), h.cfg.Store, storage.Tenant(c.Tenant()), c.Now)
 	if err == nil && replay {
-		c.Once = again
+		c.once = again
 	}
 	return err == nil && replay
 }

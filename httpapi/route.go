@@ -139,11 +139,14 @@ type Call struct {
 	Who     auth.Identity
 	Now     time.Time
 	ID      string // the request's
-	// Once is the caller's idempotency key, to be given to the service.
-	Once storage.Once
+	// Key is the caller's idempotency key with the route's name before it, to be given to a
+	// service, together with the endpoint's context: that tells requests apart by their
+	// bodies. "" where there is none.
+	Key string
 	// Replayed is set by an endpoint that answered from an earlier request.
 	Replayed bool
 
+	once   storage.Once    // of Key
 	onceOf string          // tenant whose first response was read ahead; "" = none was
 	header http.Header     // of the answer
 	base   context.Context // the request's, without this handler's deadline

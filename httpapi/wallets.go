@@ -92,7 +92,7 @@ type createWalletInput struct {
 }
 
 func (h *Handler) createWallet(ctx context.Context, c *Call, in createWalletInput) (walletView, error) {
-	w, err := h.app.Wallets.Create(ctx, c.Tenant(), in.Name, in.ExternalID, c.Once)
+	w, err := h.app.Wallets.Create(ctx, c.Tenant(), wallet.CreateInput{Name: in.Name, ExternalID: in.ExternalID, Key: c.Key})
 	if err != nil {
 		return walletView{}, err
 	}
@@ -101,7 +101,7 @@ func (h *Handler) createWallet(ctx context.Context, c *Call, in createWalletInpu
 }
 
 func (h *Handler) checkWallet(_ context.Context, _ *Call, in createWalletInput) error {
-	return h.app.Wallets.Check(in.Name, in.ExternalID)
+	return h.app.Wallets.Check(wallet.CreateInput{Name: in.Name, ExternalID: in.ExternalID})
 }
 
 type walletPath struct {
@@ -269,7 +269,8 @@ func (h *Handler) transfer(ctx context.Context, c *Call, in *transferInput, to w
 	if err != nil {
 		return transferView{}, err
 	}
-	t, err := h.app.Wallets.CreateTransfer(ctx, c.Tenant(), input, c.Once)
+	input.Key = c.Key
+	t, err := h.app.Wallets.CreateTransfer(ctx, c.Tenant(), input)
 	if err != nil {
 		return transferView{}, err
 	}

@@ -88,7 +88,9 @@ func (h *Handler) viewWithdrawal(w *withdrawal.Withdrawal) withdrawalView {
 }
 
 func (h *Handler) createWithdrawal(ctx context.Context, c *Call, in createWithdrawalInput) (withdrawalView, error) {
-	w, err := h.app.Withdrawals.Create(ctx, c.Tenant(), in.input(), c.Once)
+	input := in.input()
+	input.Key = c.Key
+	w, err := h.app.Withdrawals.Create(ctx, c.Tenant(), input)
 	c.Replayed = w.Replayed
 	return h.viewWithdrawal(&w), err
 }

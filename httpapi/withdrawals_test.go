@@ -16,7 +16,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
@@ -348,7 +347,7 @@ func TestWithdrawalWithoutFeeOrPrice(t *testing.T) {
 func TestWithdrawalFromASubAccount(t *testing.T) {
 	t.Parallel()
 	w := newPayer(t)
-	sub, err := w.app.Wallets.Create(t.Context(), w.tenant, "sub", "their-7", storage.Once{})
+	sub, err := w.app.Wallets.Create(t.Context(), w.tenant, wallet.CreateInput{Name: "sub", ExternalID: "their-7"})
 	require.NoError(t, err)
 	w.earn("USDTERC20", "50.00", "their-7")
 	a := w.ok(http.StatusBadRequest, "POST", "/withdrawal/", w.wd(map[string]any{"amount": "51", "account_id": "their-7"}))

@@ -237,7 +237,7 @@ func (d *desk) payout() string {
 	amount := decimal.RequireFromString("0.01")
 	w, err := d.app.Withdrawals.Create(d.t.Context(), d.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &amount, Currency: "ETH", Address: string(d.eth.Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(d.t, err)
 	return w.ID
 }

@@ -51,6 +51,10 @@ type CreateInput struct {
 	CustomerEmail string
 	WalletID      string // wallet_id or external_id; "" = the master account
 	ExpiryMinutes *int   // 1 to 1440; defaults to the configured window
+	// Key is the caller's own of this request: sent again with the same content within
+	// storage.OnceFor it makes nothing, and answers the first result, Replayed. Defaults to
+	// none: each request is a new one. At most storage.MaxOnceKey bytes.
+	Key string
 }
 
 // Quote is a pricing made concrete. Nothing was created.
@@ -82,31 +86,31 @@ func (s *Service) Estimate(ctx context.Context, tenant string, in Pricing) (Quot
 
 // Create makes a payment with an address of its own. Errors: *InvalidError with
 // every wrong field, *CurrencyError, *NotFoundError for the wallet or tenant,
-// rates.ErrUnavailable (wrapped) where there is no price now.
+// rates.ErrUnavailable (wrapped) where there is no price now; of CreateInput.Key, judged
+// before anything else: those that wrap storage.ErrIdempotencyMismatch where its first
+// request said something else, storage.ErrInProgress while that runs in this process, or
+// storage.ErrIdempotencyKey.
 func (s *Service) Create(ctx context.Context, tenant string, in CreateInput) (Payment, error) {
-	p, _, err := s.CreateOnce(ctx, tenant, in, storage.Once{}, nil)
-	return p, err
-}
-
-// CreateOnce is Create under an idempotency key. encode makes the response that
-// is kept with the payment; where the key was used before for the same request
-// that response is returned as replayed, and nothing is created. Further
-// errors: storage.ErrIdempotencyMismatch, storage.ErrInProgress.
-func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput, once storage.Once, encode func(Payment) ([]byte, error)) (p Payment, replayed []byte, err error) {
 	part := storage.Tenant(tenant)
+	once, err := storage.OnceOf(ctx, in.Key, in)
+	if err != nil {
+		return Payment{}, err
+	}
 	leave, err := s.inFlight.Enter(part, once)
 	if err != nil {
-		return p, nil, err
+		return Payment{}, err
 	}
 	defer leave()
-	if encode != nil {
-		once.Encode = func() ([]byte, error) { return encode(p) }
-	}
+	var p Payment
 	var guard storage.Guard
 	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		response, replay, err := once.Find(ctx, s.c.Store, part, s.now())
+		if err == nil && replay {
+			p = Payment{}
+			err = once.Decode(response, &p)
+			p.Replayed = true
+		}
 		if err != nil || replay {
-			p, replayed = Payment{}, response
 			return storage.Change{}, err
 		}
 		if p.ID == "" {
@@ -128,12 +132,23 @@ func (s *Service) CreateOnce(ctx context.Context, tenant string, in CreateInput,
 			Put:   []storage.Row{Payments.Row(p.ID, 0, x.due(), p), row},
 			Count: Tally.Moved(nil, p.counted()), Tell: []storage.Event{made},
 		}
-		return c, once.AddTo(&c, p.CreatedAt)
+		return c, once.AddTo(&c, p.CreatedAt, p)
 	})
+	if err == nil && p.Replayed && p.ID != "" {
+		err = s.whereToPay(ctx, tenant, &p)
+	}
 	if err != nil {
 		p = Payment{}
 	}
-	return p, replayed, err
+	return p, err
+}
+
+// whereToPay brings a first answer's place of payment up to what the payment says: the answer
+// may have been edited, and the payment's address is derived again.
+func (s *Service) whereToPay(ctx context.Context, tenant string, p *Payment) error {
+	now, err := s.Get(ctx, tenant, p.ID)
+	p.Network, p.Currency, p.Token, p.Address = now.Network, now.Currency, now.Token, now.Address
+	return err
 }
 
 // Check says what is wrong with a request by itself, without looking at the

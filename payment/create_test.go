@@ -2,12 +2,12 @@ package payment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -225,18 +225,18 @@ func TestWalletEditedWhileSuspenseIsResolved(t *testing.T) {
 // answered. It is told so, and makes no payment.
 func TestCreateOnceWhileTheFirstIsUnderWay(t *testing.T) {
 	t.Parallel()
-	h := newShop(t)
-	in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}}
-	once := storage.Once{Key: "k", Fingerprint: "a"}
+	in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}, Key: "k"}
 	asked := 0
-	_, _, err := h.s.CreateOnce(ctx, tenant, in, once, func(Payment) ([]byte, error) {
-		asked++
-		if asked == 1 {
-			_, _, err := h.s.CreateOnce(ctx, tenant, in, once, nil)
-			require.ErrorIs(t, err, storage.ErrInProgress)
+	h := newShop(t, func(h *shop) {
+		h.cfg.NetworkFee = func(context.Context, *chain.Currency) (ledger.Amount, error) {
+			if asked++; asked == 1 {
+				_, err := h.s.Create(ctx, tenant, in)
+				require.ErrorIs(t, err, storage.ErrInProgress)
+			}
+			return 0, nil
 		}
-		return []byte("{}"), nil
 	})
+	_, err := h.s.Create(ctx, tenant, in)
 	require.NoError(t, err)
 	require.Equal(t, 1, asked)
 	_, _, total, err := h.s.List(ctx, tenant, Filter{})
@@ -273,18 +273,32 @@ func TestCreateWithoutAQuoteOfTheNetworkFee(t *testing.T) {
 func TestCreateOnce(t *testing.T) {
 	t.Parallel()
 	h := newShop(t)
-	in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}}
-	once := storage.Once{Key: "POST /payments/ key", Fingerprint: "a"}
-	encode := func(p Payment) ([]byte, error) { return json.Marshal(p.ID) }
-	p, replayed, err := h.s.CreateOnce(ctx, tenant, in, once, encode)
+	yes, no := true, false
+	in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt, FixedRate: &no}, Key: "k"}
+	p, err := h.s.Create(ctx, tenant, in)
 	require.NoError(t, err)
-	require.Nil(t, replayed)
-	_, replayed, err = h.s.CreateOnce(ctx, tenant, in, once, encode)
+	require.False(t, p.Replayed)
+	h.now = h.now.Add(time.Minute)
+	_, err = h.s.Cancel(ctx, tenant, p.ID)
 	require.NoError(t, err)
-	require.JSONEq(t, `"`+p.ID+`"`, string(replayed))
-	once.Fingerprint = "b"
-	_, _, err = h.s.CreateOnce(ctx, tenant, CreateInput{}, once, encode)
-	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch, "judged before validation")
+	fixed := false
+	in.FixedRate = &fixed // another pointer to the same
+	again, err := h.s.Create(ctx, tenant, in)
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	p.Replayed, p.ReceivedValue, again.ReceivedValue = true, decimal.Zero, decimal.Zero
+	require.Equal(t, p, again, "the first answer, whatever has happened since")
+	for name, other := range map[string]CreateInput{
+		"nothing":  {Key: "k"}, // judged before validation
+		"amount":   {Pricing: Pricing{Amount: "101", Currency: usdt, FixedRate: &no}, Key: "k"},
+		"rate":     {Pricing: Pricing{Amount: "100", Currency: usdt, FixedRate: &yes}, Key: "k"},
+		"its rate": {Pricing: Pricing{Amount: "100", Currency: usdt}, Key: "k"},
+		"order":    {Pricing: in.Pricing, OrderID: "1", Key: "k"},
+	} {
+		_, err = h.s.Create(ctx, tenant, other)
+		require.ErrorIs(t, err, storage.ErrIdempotencyMismatch, name)
+		require.ErrorContains(t, err, `"k"`)
+	}
 	_, count, total, err := h.s.List(ctx, tenant, Filter{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, count)

@@ -27,7 +27,10 @@ const (
 // are units of Currency, rates are the price of one whole coin in
 // PriceCurrency.
 type Payment struct {
-	ID     string `db:"payment_id"` // also the row's id
+	ID string `db:"payment_id"` // also the row's id
+	// Replayed says that Create answered from an earlier request with the same Key.
+	Replayed bool `db:"-" json:"-"`
+
 	Status Status `db:"status"`
 	Type   Type   `db:"payment_type"`
 

@@ -201,8 +201,7 @@ func TestReadsThatFail(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(h *shop, p Payment) error{
 		"create": func(h *shop, _ Payment) error {
-			_, _, err := h.s.CreateOnce(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}}, storage.Once{Key: "k", Fingerprint: "a"},
-				func(Payment) ([]byte, error) { return []byte("{}"), nil })
+			_, err := h.s.Create(ctx, tenant, CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}, Key: "k"})
 			return err
 		},
 		"get": func(h *shop, p Payment) error { _, err := h.s.Get(ctx, tenant, p.ID); return err },

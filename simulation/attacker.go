@@ -10,7 +10,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -90,7 +89,7 @@ func (m *merchant) robbed(t *task, thief string) (tried []string) {
 		c := currency(m.r.chains[0].coins[0])
 		_, err = app.Wallets.CreateTransfer(ctx, thief, wallet.TransferInput{
 			Direction: wallet.ToMaster, WalletID: id, Currency: c.Code, Amount: decimal.New(1, -2),
-		}, storage.Once{})
+		})
 		try("move money out of a wallet", err)
 	}
 	return tried

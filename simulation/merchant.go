@@ -276,7 +276,8 @@ func (m *merchant) rich() (c *chain.Currency, account string) {
 // request asks for a withdrawal, for the first time or again.
 func (p *payout) request(t *task, in withdrawal.CreateInput, again *request) string {
 	answered, quote := p.m.await(t, again), p.m.r.quote
-	v, err := t.p.app.Withdrawals.Create(context.Background(), p.m.id, in, storage.Once{Key: p.key, Fingerprint: p.key})
+	in.Key = p.key
+	v, err := t.p.app.Withdrawals.Create(context.Background(), p.m.id, in)
 	answered()
 	priced := in.PriceAmount != nil && p.id == ""
 	if err != nil {
@@ -371,7 +372,7 @@ func (r *run) askWallet() string {
 	r.requests++
 	name := fmt.Sprintf("sub-%d", r.requests)
 	ok := r.ask("create wallet", func(t *task) {
-		v, err := t.p.app.Wallets.Create(context.Background(), m.id, name, name, storage.Once{})
+		v, err := t.p.app.Wallets.Create(context.Background(), m.id, wallet.CreateInput{Name: name, ExternalID: name})
 		if m.heard(t, err, nil) {
 			m.wallets = append(m.wallets, v.ID)
 		}
@@ -403,19 +404,19 @@ func (r *run) askTransfer() string {
 	amount := decimal.New(int64(1+r.rng.IntN(30)), 0).Div(r.prices[c.Token]).Truncate(int32(c.Scale))
 	in := wallet.TransferInput{Direction: way, WalletID: sub, Currency: c.Code, Amount: amount}
 	r.requests++
-	key := fmt.Sprintf("transfer-%d", r.requests)
+	in.Key = fmt.Sprintf("transfer-%d", r.requests)
 	id, said := "", "not heard"
 	again := &request{made: r.now}
 	again.do = func(t *task) {
 		answered := m.await(t, again)
-		v, err := t.p.app.Wallets.CreateTransfer(context.Background(), m.id, in, storage.Once{Key: key, Fingerprint: key})
+		v, err := t.p.app.Wallets.CreateTransfer(context.Background(), m.id, in)
 		answered()
 		if said = fmt.Sprint(err == nil); !m.heard(t, err, again) {
 			return
 		}
-		r.outside.judge.Transferred(key, v.ID)
+		r.outside.judge.Transferred(in.Key, v.ID)
 		if id == "" {
-			m.keep(key, again)
+			m.keep(in.Key, again)
 			r.counts["transfers"]++
 		}
 		id = v.ID

@@ -113,7 +113,7 @@ func TestDeclarations(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	var f storage.InFlight
-	key := storage.Once{Key: "k"}
+	key := &storage.Once{Key: "k"}
 	leave, err := f.Enter("p", key)
 	require.NoError(t, err)
 	_, err = f.Enter("p", key)
@@ -126,7 +126,7 @@ func TestInFlight(t *testing.T) {
 	require.NoError(t, err)
 	leave()
 	for range 2 {
-		_, err = f.Enter("p", storage.Once{})
+		_, err = f.Enter("p", &storage.Once{})
 		require.NoError(t, err, "no key, nothing to keep apart")
 	}
 }

@@ -2,7 +2,6 @@ package wallet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,8 +18,7 @@ const Master = "master"
 // Wallet is an account of a tenant: the master account or a sub-account.
 type Wallet struct {
 	ID string `db:"-"` // the wallet id
-	// Replayed says that Create answered from an earlier request with the same
-	// idempotency key.
+	// Replayed says that Create answered from an earlier request with the same Key.
 	Replayed bool `db:"-" json:"-"`
 
 	Number     int64  `db:"number"` // 0 = master, 1, 2, 3 …
@@ -66,19 +64,33 @@ func (s *Service) makeMaster(ctx context.Context, tenant string) error {
 	})
 }
 
+// CreateInput is a request for a sub-account. Name and ExternalID are required.
+type CreateInput struct {
+	Name       string
+	ExternalID string // the merchant's own; unique among the open wallets
+	// Key is the caller's own of this request: sent again with the same content within
+	// storage.OnceFor it makes nothing, and answers the first result, Replayed. Defaults to
+	// none: each request is a new one. At most storage.MaxOnceKey bytes.
+	Key string
+}
+
 // Create makes a sub-account. Errors: *InvalidError, ErrExternalID, ErrNoTenant,
-// and those of idempotency.
-func (s *Service) Create(ctx context.Context, tenant, name, externalID string, once storage.Once) (Wallet, error) {
+// and those of a Key.
+func (s *Service) Create(ctx context.Context, tenant string, in CreateInput) (Wallet, error) {
 	p := storage.Tenant(tenant)
+	once, err := storage.OnceOf(ctx, in.Key, in)
+	if err != nil {
+		return Wallet{}, err
+	}
 	leave, err := s.inFlight.Enter(p, once)
 	defer leave()
 	if err != nil {
 		return Wallet{}, err
 	}
 	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
-		return replayedWallet(first, err)
+		return replayedWallet(once, first, err)
 	}
-	if err := checkWallet(name, externalID); err != nil {
+	if err := checkWallet(in.Name, in.ExternalID); err != nil {
 		return Wallet{}, err
 	}
 	if _, err := s.Tenant(ctx, tenant); err != nil {
@@ -87,12 +99,11 @@ func (s *Service) Create(ctx context.Context, tenant, name, externalID string, o
 	turn := s.turn(tenant)
 	turn.Lock()
 	defer turn.Unlock()
-	return s.commitWallet(ctx, p, name, externalID, once)
+	return s.commitWallet(ctx, p, in, once)
 }
 
-func (s *Service) commitWallet(ctx context.Context, p storage.Partition, name, externalID string, once storage.Once) (Wallet, error) {
-	w := Wallet{ID: s.c.NewID(), Name: name, ExternalID: externalID, Key: openKey(externalID)}
-	once.Encode = func() ([]byte, error) { return json.Marshal(w) }
+func (s *Service) commitWallet(ctx context.Context, p storage.Partition, in CreateInput, once *storage.Once) (Wallet, error) {
+	w := Wallet{ID: s.c.NewID(), Name: in.Name, ExternalID: in.ExternalID, Key: openKey(in.ExternalID)}
 	first := true
 	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		if !first {
@@ -106,7 +117,7 @@ func (s *Service) commitWallet(ctx context.Context, p storage.Partition, name, e
 		response, replay, err := once.Find(ctx, s.c.Store, p, now)
 		if err != nil || replay {
 			if err == nil {
-				w, err = replayedWallet(response, nil)
+				w, err = replayedWallet(once, response, nil)
 			}
 			return storage.Change{}, err
 		}
@@ -122,7 +133,7 @@ func (s *Service) commitWallet(ctx context.Context, p storage.Partition, name, e
 			WalletRows.Row(w.ID, 0, time.Time{}, w),
 			sequences.Row(sequenceID, row.Version, time.Time{}, sequence{Last: w.Number}),
 		}}
-		return c, once.AddTo(&c, now)
+		return c, once.AddTo(&c, now, w)
 	})
 	if taken := new(storage.DuplicateError); errors.As(err, &taken) && taken.Key == "external_key" {
 		return Wallet{}, ErrExternalID
@@ -151,20 +162,17 @@ func openWallets() []storage.Cond {
 	return []storage.Cond{{Column: "closed", Op: storage.Eq, Value: false}, {Column: "number", Op: storage.Gt, Value: int64(0)}}
 }
 
-func replayedWallet(response []byte, err error) (Wallet, error) {
+func replayedWallet(once *storage.Once, response []byte, err error) (Wallet, error) {
 	var w Wallet
-	if err != nil {
-		return w, err
+	if err == nil {
+		err = once.Decode(response, &w)
 	}
-	if err = json.Unmarshal(response, &w); err != nil {
-		return w, fmt.Errorf("wallet: reading the first response: %w", err)
-	}
-	w.Replayed = true
-	return w, nil
+	w.Replayed = err == nil
+	return w, err
 }
 
 // Check says what is wrong with what Create would be given: *InvalidError.
-func (s *Service) Check(name, externalID string) error { return checkWallet(name, externalID) }
+func (s *Service) Check(in CreateInput) error { return checkWallet(in.Name, in.ExternalID) }
 
 func checkWallet(name, externalID string) error {
 	bad := &InvalidError{}

@@ -6,9 +6,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/fault"
 )
 
-// Errors of this package. An unknown currency wraps chain.ErrCurrency; an
-// idempotency key used wrongly is storage.ErrIdempotencyMismatch or
-// ErrInProgress.
+// Errors of this package. An unknown currency wraps chain.ErrCurrency. Those of a Key, which
+// is judged before anything else, wrap storage.ErrIdempotencyMismatch where its first request
+// said something else, storage.ErrInProgress while that runs in this process, or
+// storage.ErrIdempotencyKey.
 var (
 	ErrNotFound = errors.New("wallet: no such wallet")
 	ErrNoTenant = errors.New("wallet: no such tenant")

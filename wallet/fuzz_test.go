@@ -39,7 +39,7 @@ func transfersAreWhole(t *rapid.T) {
 				Direction: rapid.SampledFrom([]wallet.Direction{wallet.ToSub, wallet.ToMaster}).Draw(t, "direction"),
 				WalletID:  rapid.SampledFrom([]string{"a", "b", "nobody"}).Draw(t, "wallet"), Currency: usdt,
 				Amount: dec(rapid.SampledFrom([]string{"0.000001", "1", "200", "300", "501"}).Draw(t, "amount")),
-			}, storage.Once{})
+			})
 			if err == nil {
 				require.Equal(t, wallet.TransferCompleted, v.Status)
 				last[v.ID] = wallet.TransferPending // its event says so
@@ -81,7 +81,7 @@ func transfersAreWhole(t *rapid.T) {
 			}))
 		},
 		"open": func(t *rapid.T) {
-			_, _ = w.Create(w.ctx, tenant, "again", rapid.SampledFrom([]string{"a", "b"}).Draw(t, "wallet"), storage.Once{})
+			_, _ = w.Create(w.ctx, tenant, wallet.CreateInput{Name: "again", ExternalID: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "wallet")})
 		},
 		"": func(t *rapid.T) {
 			for id, was := range last {

@@ -19,18 +19,17 @@ import (
 // no money has moved.
 func TestReadsThatFail(t *testing.T) {
 	t.Parallel()
-	once := storage.Once{Key: "k", Fingerprint: "a"}
 	for name, do := range map[string]func(w *world, sub wallet.Wallet, pending wallet.Transfer) error{
 		"create": func(w *world, _ wallet.Wallet, _ wallet.Transfer) error {
-			_, err := w.Create(w.ctx, tenant, "B", "b", once)
+			_, err := w.Create(w.ctx, tenant, wallet.CreateInput{Name: "B", ExternalID: "b", Key: "k"})
 			return err
 		},
 		"create tenant": func(w *world, _ wallet.Wallet, _ wallet.Transfer) error {
-			_, err := w.CreateTenant(w.ctx, wallet.NewTenant{ID: "t2", Settings: wallet.Settings{Name: ptr("Other")}})
+			_, err := w.CreateTenant(w.ctx, wallet.NewTenant{ID: "t2", Settings: wallet.Settings{Name: ptr("Other")}, Key: "k"})
 			return err
 		},
 		"create transfer": func(w *world, sub wallet.Wallet, _ wallet.Transfer) error {
-			_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: wallet.ToSub, WalletID: sub.ID, Currency: usdt, Amount: dec("1")}, once)
+			_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: wallet.ToSub, WalletID: sub.ID, Currency: usdt, Amount: dec("1"), Key: "k"})
 			return err
 		},
 		"transfer": func(w *world, _ wallet.Wallet, pending wallet.Transfer) error {
@@ -128,8 +127,8 @@ func TestFieldsNamed(t *testing.T) {
 	})
 	_, _, history := w.History(w.ctx, tenant, wallet.HistoryFilter{Currency: "NOPE"})
 	for field, err := range map[string]error{
-		"external_id":  w.Check("x", wallet.Master),
-		"name":         w.Check("", "x"),
+		"external_id":  w.Check(wallet.CreateInput{Name: "x", ExternalID: wallet.Master}),
+		"name":         w.Check(wallet.CreateInput{ExternalID: "x"}),
 		"currency":     history,
 		"callback_url": w.CheckTransfer(wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: usdt, Amount: dec("1"), CallbackURL: "https://x"}),
 	} {

@@ -17,6 +17,8 @@ import (
 // settings are kept with the webhooks.
 type Tenant struct {
 	ID string `db:"-"`
+	// Replayed says that CreateTenant answered from an earlier request with the same Key.
+	Replayed bool `db:"-" json:"-"`
 
 	Name string `db:"name"`
 	// TransactionFee is the percentage that payments cost.
@@ -51,6 +53,11 @@ type Settings struct {
 type NewTenant struct {
 	ID string
 	Settings
+	// Key is the caller's own of this request: sent again with the same content within
+	// storage.OnceFor it makes nothing, and answers the first result, Replayed. Keys of new
+	// tenants are apart from those of what tenants do. Defaults to none: each request is a
+	// new one. At most storage.MaxOnceKey bytes.
+	Key string
 }
 
 // The bounds of texts, in characters.
@@ -65,9 +72,21 @@ const (
 // percentPlaces is how exact a percentage can be.
 const percentPlaces = 6
 
-// CreateTenant makes a tenant and its master account. ErrTenantExists where the
-// id is taken; *InvalidError.
+// CreateTenant makes a tenant and its master account. Errors: ErrTenantExists where the
+// id is taken, *InvalidError, and those of a Key.
 func (s *Service) CreateTenant(ctx context.Context, n NewTenant) (Tenant, error) {
+	once, err := storage.OnceOf(ctx, n.Key, n)
+	if err != nil {
+		return Tenant{}, err
+	}
+	leave, err := s.inFlight.Enter(storage.System, once)
+	defer leave()
+	if err != nil {
+		return Tenant{}, err
+	}
+	if first, replay, err := once.Find(ctx, s.c.Store, storage.System, s.c.Now()); err != nil || replay {
+		return replayedTenant(once, first, err)
+	}
 	or(&n.ID, s.c.NewID())
 	t := Tenant{ID: n.ID, CreatedAt: s.now(), UpdatedAt: s.now()}
 	bad := &InvalidError{}
@@ -85,13 +104,32 @@ func (s *Service) CreateTenant(ctx context.Context, n NewTenant) (Tenant, error)
 	if err := s.makeMaster(ctx, n.ID); err != nil {
 		return Tenant{}, err
 	}
-	err := storage.CommitOne(ctx, s.c.Store, storage.Change{
-		ID: s.c.NewID(), Partition: storage.System, Put: []storage.Row{TenantRows.Row(n.ID, 0, time.Time{}, t)},
-	})
-	var taken *storage.DuplicateError
-	if errors.Is(err, storage.ErrConflict) || errors.As(err, &taken) {
-		return Tenant{}, ErrTenantExists
+	return s.commitTenant(ctx, t, once)
+}
+
+func (s *Service) commitTenant(ctx context.Context, t Tenant, once *storage.Once) (Tenant, error) {
+	c := storage.Change{ID: s.c.NewID(), Partition: storage.System, Put: []storage.Row{TenantRows.Row(t.ID, 0, time.Time{}, t)}}
+	if err := once.AddTo(&c, t.CreatedAt, t); err != nil {
+		return Tenant{}, err
 	}
+	err := storage.CommitOne(ctx, s.c.Store, c)
+	var taken *storage.DuplicateError
+	if !errors.Is(err, storage.ErrConflict) && !errors.As(err, &taken) {
+		return t, err
+	}
+	// The id is taken, or another process was faster with the same key.
+	if first, replay, err := once.Find(ctx, s.c.Store, storage.System, t.CreatedAt); err != nil || replay {
+		return replayedTenant(once, first, err)
+	}
+	return Tenant{}, ErrTenantExists
+}
+
+func replayedTenant(once *storage.Once, response []byte, err error) (Tenant, error) {
+	var t Tenant
+	if err == nil {
+		err = once.Decode(response, &t)
+	}
+	t.Replayed = err == nil
 	return t, err
 }
 

@@ -2,9 +2,7 @@ package wallet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -30,8 +28,7 @@ const (
 // Transfer is one movement between the master account and a sub-account.
 type Transfer struct {
 	ID string `db:"-"`
-	// Replayed says that CreateTransfer answered from an earlier request with the
-	// same idempotency key.
+	// Replayed says that CreateTransfer answered from an earlier request with the same Key.
 	Replayed bool `db:"-" json:"-"`
 
 	Wallet      string         `db:"wallet"` // wallet id of the sub-account
@@ -89,21 +86,28 @@ type TransferInput struct {
 	Currency    string
 	Amount      decimal.Decimal // whole coins
 	CallbackURL string
+	// Key is the caller's own of this request: sent again with the same content within
+	// storage.OnceFor it moves nothing, and answers the first result, Replayed. Defaults to
+	// none: each request is a new one. At most storage.MaxOnceKey bytes.
+	Key string
 }
 
 // CreateTransfer accepts a transfer and settles it in the same Change, with its event, or
 // does nothing. Errors: *InvalidError, *InsufficientError, ErrNotFound where the
-// sub-account is missing or closed, those that wrap chain.ErrCurrency, and those of
-// idempotency.
-func (s *Service) CreateTransfer(ctx context.Context, tenant string, in TransferInput, once storage.Once) (Transfer, error) {
+// sub-account is missing or closed, those that wrap chain.ErrCurrency, and those of a Key.
+func (s *Service) CreateTransfer(ctx context.Context, tenant string, in TransferInput) (Transfer, error) {
 	p := storage.Tenant(tenant)
+	once, err := storage.OnceOf(ctx, in.Key, in)
+	if err != nil {
+		return Transfer{}, err
+	}
 	leave, err := s.inFlight.Enter(p, once)
 	defer leave()
 	if err != nil {
 		return Transfer{}, err
 	}
 	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
-		return replayedTransfer(first, err)
+		return replayedTransfer(once, first, err)
 	}
 	c, amount, err := s.checkTransfer(in)
 	if err != nil {
@@ -155,9 +159,8 @@ func (s *Service) checkTransfer(in TransferInput) (*chain.Currency, ledger.Amoun
 	return c, amount, unknown
 }
 
-func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, draft Transfer, in TransferInput, c *chain.Currency, once storage.Once) (Transfer, error) {
+func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, draft Transfer, in TransferInput, c *chain.Currency, once *storage.Once) (Transfer, error) {
 	t, first := draft, true
-	once.Encode = func() ([]byte, error) { return json.Marshal(t) }
 	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		if !first {
 			if stored, _, err := s.loadTransfer(ctx, p, t.ID); !errors.Is(err, ErrNotFound) {
@@ -170,7 +173,7 @@ func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, draft
 		response, replay, err := once.Find(ctx, s.c.Store, p, now)
 		if err != nil || replay {
 			if err == nil {
-				t, err = replayedTransfer(response, nil)
+				t, err = replayedTransfer(once, response, nil)
 			}
 			return storage.Change{}, err
 		}
@@ -188,7 +191,7 @@ func (s *Service) commitTransfer(ctx context.Context, p storage.Partition, draft
 		if err := t.settle(&change, nil, 0, c.Scale, now); err != nil {
 			return storage.Change{}, err
 		}
-		return change, once.AddTo(&change, now)
+		return change, once.AddTo(&change, now, t)
 	})
 	if funds := new(ledger.InsufficientFundsError); errors.As(err, &funds) {
 		err = &InsufficientError{
@@ -206,16 +209,13 @@ func (s *Service) subAccount(ctx context.Context, p storage.Partition, in Transf
 	return s.find(ctx, p, "external_key", openKey(in.ExternalID))
 }
 
-func replayedTransfer(response []byte, err error) (Transfer, error) {
+func replayedTransfer(once *storage.Once, response []byte, err error) (Transfer, error) {
 	var t Transfer
-	if err != nil {
-		return t, err
+	if err == nil {
+		err = once.Decode(response, &t)
 	}
-	if err = json.Unmarshal(response, &t); err != nil {
-		return t, fmt.Errorf("wallet: reading the first response: %w", err)
-	}
-	t.Replayed = true
-	return t, nil
+	t.Replayed = err == nil
+	return t, err
 }
 
 func holdTx(t *Transfer, at time.Time) ledger.Tx {

@@ -83,7 +83,7 @@ func TestTransferErrors(t *testing.T) {
 	w.sub("a")
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "10")
 	create := func(d wallet.Direction, ref, code, amount string) error {
-		_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: d, WalletID: ref, Currency: code, Amount: dec(amount)}, storage.Once{})
+		_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: d, WalletID: ref, Currency: code, Amount: dec(amount)})
 		return err
 	}
 	var bad *wallet.InvalidError
@@ -108,7 +108,7 @@ func TestI01_NumberBombs(t *testing.T) {
 	w.sub("a")
 	start := time.Now()
 	for _, d := range []decimal.Decimal{decimal.New(1, 1<<30), decimal.New(1, -1<<30)} {
-		_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: usdt, Amount: d}, storage.Once{})
+		_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: usdt, Amount: d})
 		var bad *wallet.InvalidError
 		require.ErrorAs(t, err, &bad)
 	}
@@ -149,7 +149,7 @@ func TestW11_ConcurrentTransfers(t *testing.T) {
 	won := 0
 	for range 50 {
 		wg.Go(func() {
-			_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: usdt, Amount: dec("10")}, storage.Once{})
+			_, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: usdt, Amount: dec("10")})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -173,12 +173,11 @@ func TestTransferOnce(t *testing.T) {
 	w := newWorld(t)
 	w.sub("a")
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
-	in := wallet.TransferInput{Direction: wallet.ToSub, ExternalID: "a", Currency: usdt, Amount: dec("10")}
-	once := storage.Once{Key: "k", Fingerprint: "a"}
-	first, err := w.CreateTransfer(w.ctx, tenant, in, once)
+	in := wallet.TransferInput{Direction: wallet.ToSub, ExternalID: "a", Currency: usdt, Amount: dec("10"), Key: "k"}
+	first, err := w.CreateTransfer(w.ctx, tenant, in)
 	require.NoError(t, err)
 	w.step()
-	again, err := w.CreateTransfer(w.ctx, tenant, in, once)
+	again, err := w.CreateTransfer(w.ctx, tenant, in)
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
 	again.Replayed = false
@@ -194,13 +193,12 @@ func TestTransferOnceWhileTheFirstIsUnderWay(t *testing.T) {
 	w := newWorldOn(t, store)
 	w.sub("a")
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "100")
-	in := wallet.TransferInput{Direction: wallet.ToSub, ExternalID: "a", Currency: usdt, Amount: dec("10")}
-	once := storage.Once{Key: "k", Fingerprint: "a"}
+	in := wallet.TransferInput{Direction: wallet.ToSub, ExternalID: "a", Currency: usdt, Amount: dec("10"), Key: "k"}
 	store.before = func() {
-		_, err := w.CreateTransfer(w.ctx, tenant, in, once)
+		_, err := w.CreateTransfer(w.ctx, tenant, in)
 		require.ErrorIs(t, err, storage.ErrInProgress)
 	}
-	_, err := w.CreateTransfer(w.ctx, tenant, in, once)
+	_, err := w.CreateTransfer(w.ctx, tenant, in)
 	require.NoError(t, err)
 	require.Nil(t, store.before)
 	require.Equal(t, "90/0", w.has(wallet.Master))

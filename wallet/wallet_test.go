@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
@@ -106,9 +107,9 @@ func TestChecks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var bad *wallet.InvalidError
-	require.ErrorAs(t, w.Check("", wallet.Master), &bad)
+	require.ErrorAs(t, w.Check(wallet.CreateInput{Name: "", ExternalID: wallet.Master}), &bad)
 	require.Len(t, bad.Fields, 2)
-	require.NoError(t, w.Check("a", "b"))
+	require.NoError(t, w.Check(wallet.CreateInput{Name: "a", ExternalID: "b"}))
 	require.ErrorAs(t, w.CheckTransfer(wallet.TransferInput{Direction: "up"}), &bad)
 	require.Len(t, bad.Fields, 4)
 	require.ErrorIs(t, w.CheckTransfer(wallet.TransferInput{Direction: wallet.ToSub, WalletID: "a", Currency: "XYZ", Amount: dec("1")}), chain.ErrCurrency)
@@ -120,12 +121,12 @@ func TestSubAccounts(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.sub("a"), w.sub("b")
 	require.Equal(t, []int64{1, 2}, []int64{a.Number, b.Number})
-	_, err := w.Create(w.ctx, tenant, "again", "a", storage.Once{})
+	_, err := w.Create(w.ctx, tenant, wallet.CreateInput{Name: "again", ExternalID: "a"})
 	require.ErrorIs(t, err, wallet.ErrExternalID)
-	_, err = w.Create(w.ctx, "nobody", "x", "x", storage.Once{})
+	_, err = w.Create(w.ctx, "nobody", wallet.CreateInput{Name: "x", ExternalID: "x"})
 	require.ErrorIs(t, err, wallet.ErrNoTenant)
 	var bad *wallet.InvalidError
-	_, err = w.Create(w.ctx, tenant, "", strings.Repeat("x", 65), storage.Once{})
+	_, err = w.Create(w.ctx, tenant, wallet.CreateInput{Name: "", ExternalID: strings.Repeat("x", 65)})
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad.Fields, 2)
 
@@ -177,14 +178,14 @@ func TestTheMasterAccountHasNoName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var bad *wallet.InvalidError
-	_, err := w.Create(w.ctx, tenant, "x", wallet.Master, storage.Once{})
+	_, err := w.Create(w.ctx, tenant, wallet.CreateInput{Name: "x", ExternalID: wallet.Master})
 	require.ErrorAs(t, err, &bad)
 	_, _, err = w.Resolve(w.ctx, tenant, wallet.Master)
 	require.ErrorIs(t, err, wallet.ErrNotFound)
 	w.post(ledger.KindDeposit, wallet.Master, usdt, "1")
 	_, err = w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{
 		Direction: wallet.ToSub, WalletID: wallet.Master, Currency: usdt, Amount: dec("1"),
-	}, storage.Once{})
+	})
 	require.ErrorIs(t, err, wallet.ErrNotFound)
 }
 
@@ -207,16 +208,63 @@ func TestCreateConcurrently(t *testing.T) {
 func TestCreateOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	once := storage.Once{Key: "k", Fingerprint: "a"}
-	first, err := w.Create(w.ctx, tenant, "x", "x", once)
+	in := wallet.CreateInput{Name: "x", ExternalID: "x", Key: "k"}
+	first, err := w.Create(w.ctx, tenant, in)
 	require.NoError(t, err)
-	again, err := w.Create(w.ctx, tenant, "x", "x", once)
+	again, err := w.Create(w.ctx, tenant, in)
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
 	require.Equal(t, first.ID, again.ID)
-	once.Fingerprint = "b"
-	_, err = w.Create(w.ctx, tenant, "", "", once)
+	_, err = w.Create(w.ctx, tenant, wallet.CreateInput{Key: "k"})
 	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch)
+	require.ErrorContains(t, err, `"k"`)
+	// A key is the tenant's, whatever it is used for.
+	_, err = w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: wallet.ToSub, WalletID: first.ID, Currency: usdt, Amount: dec("1"), Key: "k"})
+	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch)
+	for _, key := range []string{strings.Repeat("k", 201), "a\x00b", "\xff"} {
+		_, err = w.Create(w.ctx, tenant, wallet.CreateInput{Name: "y", ExternalID: "y", Key: key})
+		require.ErrorIs(t, err, storage.ErrIdempotencyKey)
+	}
+}
+
+// A tenant is made once under a key, also where its id is made for it, and where the same
+// key comes in two processes at once.
+func TestCreateTenantOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	in := wallet.NewTenant{Settings: wallet.Settings{Name: ptr("Other")}, Key: "k"}
+	first, err := w.CreateTenant(w.ctx, in)
+	require.NoError(t, err)
+	require.False(t, first.Replayed)
+	again, err := w.CreateTenant(w.ctx, in)
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	require.Equal(t, first.ID, again.ID)
+	require.Equal(t, "Other", again.Name)
+	require.Equal(t, first.CreatedAt, again.CreatedAt)
+	_, total, err := w.Tenants(w.ctx, 0, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, total)
+	in.Name = ptr("Another")
+	_, err = w.CreateTenant(w.ctx, in)
+	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch)
+	_, err = w.CreateTenant(w.ctx, wallet.NewTenant{ID: first.ID, Settings: wallet.Settings{Name: ptr("Other")}, Key: "l"})
+	require.ErrorIs(t, err, wallet.ErrTenantExists, "its id is taken, under another key")
+
+	store := &forgetful{Store: memory.New()}
+	var config wallet.Config
+	w = newWorldOn(t, store, func(c *wallet.Config) { config = *c })
+	other, err := wallet.New(config)
+	require.NoError(t, err)
+	in.Key = "both"
+	store.before = func() {
+		first, err = other.CreateTenant(w.ctx, in)
+		require.NoError(t, err)
+	}
+	again, err = w.CreateTenant(w.ctx, in)
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	require.Equal(t, first.ID, again.ID)
 }
 
 func TestDelete(t *testing.T) {

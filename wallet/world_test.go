@@ -117,14 +117,14 @@ func (w *world) post(kind ledger.Kind, id, code, amount string) {
 
 func (w *world) sub(external string) wallet.Wallet {
 	w.Helper()
-	v, err := w.Create(w.ctx, tenant, "Sub "+external, external, storage.Once{})
+	v, err := w.Create(w.ctx, tenant, wallet.CreateInput{Name: "Sub " + external, ExternalID: external})
 	require.NoError(w, err)
 	return v
 }
 
 func (w *world) transfer(d wallet.Direction, ref, amount string) wallet.Transfer {
 	w.Helper()
-	t, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: d, WalletID: ref, Currency: usdt, Amount: dec(amount)}, storage.Once{})
+	t, err := w.CreateTransfer(w.ctx, tenant, wallet.TransferInput{Direction: d, WalletID: ref, Currency: usdt, Amount: dec(amount)})
 	require.NoError(w, err)
 	return t
 }

@@ -196,7 +196,7 @@ func TestFieldsNamed(t *testing.T) {
 	terms := func(edit func(*withdrawal.CreateInput)) error {
 		in := usdt("100")
 		edit(&in)
-		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		_, err := w.Create(w.ctx, tenant, in)
 		return err
 	}
 	address := func(in withdrawal.AddressInput) error {
@@ -288,7 +288,7 @@ func TestW16_AddressThatCarriesATag(t *testing.T) {
 	})
 	w.fund("master", "XRP", "1000")
 	create := func(address, memo string) (withdrawal.Withdrawal, error) {
-		return w.Create(w.ctx, tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: dec("30"), Currency: "XRP", Address: address}, Memo: memo}, storage.Once{})
+		return w.Create(w.ctx, tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: dec("30"), Currency: "XRP", Address: address}, Memo: memo})
 	}
 	for _, memo := range []string{"", "7"} {
 		v, err := create("r1?7", memo)

@@ -2,9 +2,7 @@ package withdrawal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -20,15 +18,24 @@ type CreateInput struct {
 	CustomID    string
 	CallbackURL string
 	AccountID   string // wallet id or the merchant's own; "" = the master account
+	// Key is the caller's own of this request: sent again with the same content within
+	// storage.OnceFor it makes nothing, and answers the first result, Replayed. Defaults to
+	// none: each request is a new one. At most storage.MaxOnceKey bytes.
+	Key string
 }
 
 // Create accepts a withdrawal and holds its whole cost, or does nothing. Errors:
 // *InvalidError, *chain.AddressError, *InsufficientError, ErrFee, and those that
-// wrap chain.ErrCurrency, rates.ErrUnavailable, the wallets' not-found, or an
-// error of idempotency. With once given, the same request answers the same
-// Withdrawal again, Replayed, for storage.OnceFor.
-func (s *Service) Create(ctx context.Context, tenant string, in CreateInput, once storage.Once) (Withdrawal, error) {
+// wrap chain.ErrCurrency, rates.ErrUnavailable or the wallets' not-found; of
+// CreateInput.Key, judged before anything else: those that wrap
+// storage.ErrIdempotencyMismatch where its first request said something else,
+// storage.ErrInProgress while that runs in this process, or storage.ErrIdempotencyKey.
+func (s *Service) Create(ctx context.Context, tenant string, in CreateInput) (Withdrawal, error) {
 	p := storage.Tenant(tenant)
+	once, err := storage.OnceOf(ctx, in.Key, in)
+	if err != nil {
+		return Withdrawal{}, err
+	}
 	leave, err := s.inFlight.Enter(p, once)
 	defer leave()
 	if err != nil {
@@ -36,7 +43,7 @@ func (s *Service) Create(ctx context.Context, tenant string, in CreateInput, onc
 	}
 	// A key used for another body is told before anything else is looked at.
 	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
-		return replayed(first, err)
+		return replayed(once, first, err)
 	}
 	w, from, err := s.draft(ctx, tenant, in)
 	if err != nil {
@@ -108,14 +115,13 @@ func (s *Service) drafted(ctx context.Context, tenant string, in CreateInput, c 
 }
 
 // commit makes the withdrawal and its hold true at once.
-func (s *Service) commit(ctx context.Context, w Withdrawal, account string, from payer, once storage.Once) (Withdrawal, error) {
+func (s *Service) commit(ctx context.Context, w Withdrawal, account string, from payer, once *storage.Once) (Withdrawal, error) {
 	c, err := s.c.Registry.Currency(w.Currency)
 	if err != nil {
 		return Withdrawal{}, err
 	}
 	p := storage.Tenant(w.Tenant)
 	result, first := w, true
-	once.Encode = func() ([]byte, error) { return json.Marshal(result) }
 	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		if !first {
 			if stored, _, err := s.load(ctx, p, w.ID); !errors.Is(err, ErrNotFound) {
@@ -129,7 +135,7 @@ func (s *Service) commit(ctx context.Context, w Withdrawal, account string, from
 		response, replay, err := once.Find(ctx, s.c.Store, p, now)
 		if err != nil || replay {
 			if err == nil {
-				result, err = replayed(response, nil)
+				result, err = replayed(once, response, nil)
 			}
 			return storage.Change{}, err
 		}
@@ -138,7 +144,7 @@ func (s *Service) commit(ctx context.Context, w Withdrawal, account string, from
 			return storage.Change{}, err
 		}
 		result = made
-		return change, once.AddTo(&change, now)
+		return change, once.AddTo(&change, now, made)
 	})
 	return result, explain(err, c)
 }
@@ -196,16 +202,13 @@ func explain(err error, c *chain.Currency) error {
 }
 
 // replayed is the Withdrawal that a first request was answered with.
-func replayed(response []byte, err error) (Withdrawal, error) {
+func replayed(once *storage.Once, response []byte, err error) (Withdrawal, error) {
 	var w Withdrawal
-	if err != nil {
-		return w, err
+	if err == nil {
+		err = once.Decode(response, &w)
 	}
-	if err = json.Unmarshal(response, &w); err != nil {
-		return w, fmt.Errorf("withdrawal: reading the first response: %w", err)
-	}
-	w.Replayed = true
-	return w, nil
+	w.Replayed = err == nil
+	return w, err
 }
 
 // now is the clock in the precision of the store.

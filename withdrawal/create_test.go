@@ -2,6 +2,7 @@ package withdrawal_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func TestW11_ConcurrentOverdraw(t *testing.T) {
 	won := 0
 	for range 50 {
 		wg.Go(func() {
-			_, err := w.Create(w.ctx, tenant, usdt("100"), storage.Once{})
+			_, err := w.Create(w.ctx, tenant, usdt("100"))
 			var short *withdrawal.InsufficientError
 			mu.Lock()
 			defer mu.Unlock()
@@ -50,7 +51,7 @@ func TestInsufficientIncludesFees(t *testing.T) {
 	w.fund("master", "USDTTRC20", "101")
 	in := usdt("100")
 	in.FinalAmount = true
-	_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+	_, err := w.Create(w.ctx, tenant, in)
 	var short *withdrawal.InsufficientError
 	require.ErrorAs(t, err, &short)
 	require.Equal(t, "102.5 101 USDTTRC20", short.Requested.String()+" "+short.Available.String()+" "+short.Currency)
@@ -88,7 +89,7 @@ func TestCreateTellsAllThatIsWrong(t *testing.T) {
 	} {
 		in := usdt("100")
 		c.change(&in)
-		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		_, err := w.Create(w.ctx, tenant, in)
 		var bad *withdrawal.InvalidError
 		require.ErrorAs(t, err, &bad, name)
 		for _, f := range c.fields {
@@ -108,7 +109,7 @@ func TestCreateErrors(t *testing.T) {
 	create := func(change func(in *withdrawal.CreateInput)) error {
 		in := usdt("100")
 		change(&in)
-		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		_, err := w.Create(w.ctx, tenant, in)
 		return err
 	}
 	for _, address := range []string{"bad", "Thot", "0x0000000000000000000000000000000000000000", "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb"} {
@@ -131,14 +132,14 @@ func TestW18_StaleOrZeroRate(t *testing.T) {
 	in := withdrawal.CreateInput{Terms: withdrawal.Terms{PriceAmount: dec("100"), Currency: "BTC", Address: "bc1"}}
 	for _, price := range []string{"0", "-1"} {
 		w.price = price
-		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		_, err := w.Create(w.ctx, tenant, in)
 		require.ErrorIs(t, err, rates.ErrUnavailable, price)
 	}
 	w.price, w.priceAge = "60000", rates.DefaultMaxAge
-	_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+	_, err := w.Create(w.ctx, tenant, in)
 	require.ErrorIs(t, err, rates.ErrUnavailable)
 	w.priceAge -= time.Microsecond
-	_, err = w.Create(w.ctx, tenant, in, storage.Once{})
+	_, err = w.Create(w.ctx, tenant, in)
 	require.NoError(t, err)
 }
 
@@ -149,13 +150,13 @@ func TestW14_AbsurdFeeEstimate(t *testing.T) {
 	in := usdt("100")
 	in.FinalAmount = true
 	w.fee["USDTTRC20"] = "10000.000001"
-	_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+	_, err := w.Create(w.ctx, tenant, in)
 	require.ErrorIs(t, err, withdrawal.ErrFee)
 	w.fee["USDTTRC20"] = "10000"
-	_, err = w.Create(w.ctx, tenant, in, storage.Once{})
+	_, err = w.Create(w.ctx, tenant, in)
 	require.NoError(t, err, "a hundred times of what is asked is not absurd yet")
 	w.fee["USDTTRC20"] = "-1"
-	_, err = w.Create(w.ctx, tenant, in, storage.Once{})
+	_, err = w.Create(w.ctx, tenant, in)
 	require.ErrorIs(t, err, withdrawal.ErrFee)
 	w.sound()
 }
@@ -180,7 +181,7 @@ func TestClosedAccount(t *testing.T) {
 	in := usdt("100")
 	in.AccountID = "sub"
 	w.commit(storage.Change{ID: "close", Put: []storage.Row{accounts.Row("sub", 1, time.Time{}, account{})}})
-	_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+	_, err := w.Create(w.ctx, tenant, in)
 	require.ErrorIs(t, err, errNoAccount)
 	require.Zero(t, w.books("USDTTRC20")["H sub"])
 }
@@ -189,28 +190,68 @@ func TestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fund("master", "USDTTRC20", "1000")
-	once := storage.Once{Key: "POST /withdrawal/ k", Fingerprint: "a"}
-	first, err := w.Create(w.ctx, tenant, usdt("100"), once)
+	first, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
 	require.NoError(t, err)
 	require.False(t, first.Replayed)
 	_, err = w.Cancel(w.ctx, tenant, first.ID)
 	require.NoError(t, err)
 
-	again, err := w.Create(w.ctx, tenant, usdt("100"), once)
+	again, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
 	again.Replayed = false
 	require.Equal(t, first, again, "the first answer, whatever has happened since")
 
-	once.Fingerprint = "b"
-	_, err = w.Create(w.ctx, tenant, withdrawal.CreateInput{}, once)
+	_, err = w.Create(w.ctx, tenant, withdrawal.CreateInput{Key: "k"})
 	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch, "judged before validation")
+	require.ErrorContains(t, err, `"k"`)
+	for name, other := range map[string]func(in *withdrawal.CreateInput){
+		"amount": func(in *withdrawal.CreateInput) { in.Amount = dec("100.000001") },
+		"final":  func(in *withdrawal.CreateInput) { in.FinalAmount = true },
+		"memo":   func(in *withdrawal.CreateInput) { in.Memo = "m" },
+	} {
+		in := keyed("k", usdt("100"))
+		other(&in)
+		_, err = w.Create(w.ctx, tenant, in)
+		require.ErrorIs(t, err, storage.ErrIdempotencyMismatch, name)
+	}
+	same := keyed("k", usdt("100"))
+	same.Amount = dec("100.00")
+	again, err = w.Create(w.ctx, tenant, same)
+	require.NoError(t, err)
+	require.Equal(t, first.ID, again.ID, "the same amount")
 
 	w.advance(storage.OnceFor)
-	later, err := w.Create(w.ctx, tenant, usdt("100"), once)
+	later, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
 	require.NoError(t, err)
 	require.NotEqual(t, first.ID, later.ID)
 	w.sound()
+}
+
+// A key of an earlier version counts: its caller told its content apart by a fingerprint of
+// his own. What it answered was a withdrawal, or it was another request.
+func TestOnceOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	first, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
+	require.NoError(t, err)
+	edit := func(response func([]byte) []byte) {
+		kept, row, ok, err := storage.OnceTable.One(w.ctx, w.store, storage.Tenant(tenant), "k")
+		require.NoError(t, err)
+		require.True(t, ok)
+		kept.Fingerprint, kept.Response = "10 to the supplier", response(kept.Response)
+		w.commit(storage.Change{ID: fmt.Sprint("earlier ", row.Version), Put: []storage.Row{storage.OnceTable.Row("k", row.Version, row.Due, kept)}})
+	}
+	edit(func(b []byte) []byte { return b })
+	again, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
+	require.NoError(t, err)
+	require.True(t, again.Replayed)
+	require.Equal(t, first.ID, again.ID)
+	edit(func([]byte) []byte { return []byte(`{"transaction_id": "a payment"}`) })
+	_, err = w.Create(w.ctx, tenant, keyed("k", usdt("100")))
+	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch)
+	require.EqualValues(t, 100_000000, w.books("USDTTRC20")["H"])
 }
 
 func TestOnceConcurrently(t *testing.T) {
@@ -220,7 +261,7 @@ func TestOnceConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			_, err := w.Create(w.ctx, tenant, usdt("100"), storage.Once{Key: "k", Fingerprint: "a"})
+			_, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
 			if !errors.Is(err, storage.ErrInProgress) {
 				require.NoError(t, err)
 			}
@@ -240,7 +281,7 @@ func TestMinimumItselfIsEnough(t *testing.T) {
 		amount := decimal.New(int64(units), -6)
 		in := usdt("100")
 		in.Amount, in.FinalAmount = &amount, true
-		_, err := w.Create(w.ctx, tenant, in, storage.Once{})
+		_, err := w.Create(w.ctx, tenant, in)
 		if ok {
 			require.NoError(t, err)
 			continue
@@ -256,10 +297,10 @@ func TestCeilings(t *testing.T) {
 	w.fund("master", "USDTTRC20", "10000")
 	w.ceiling = withdrawal.Ceiling{Max: 150_000000, Daily: 250_000000}
 	var bad *withdrawal.InvalidError
-	_, err := w.Create(w.ctx, tenant, usdt("150.000001"), storage.Once{})
+	_, err := w.Create(w.ctx, tenant, usdt("150.000001"))
 	require.ErrorAs(t, err, &bad)
 	first := w.create(usdt("150"))
-	_, err = w.Create(w.ctx, tenant, usdt("100.000001"), storage.Once{})
+	_, err = w.Create(w.ctx, tenant, usdt("100.000001"))
 	require.ErrorAs(t, err, &bad)
 	require.Contains(t, bad.Error(), "100 USDTTRC20")
 	require.Equal(t, []string{"amount"}, fieldsOf(bad))
@@ -273,7 +314,7 @@ func TestCeilings(t *testing.T) {
 	_, err = w.Cancel(w.ctx, tenant, first.ID)
 	require.NoError(t, err)
 	w.create(usdt("150")) // what did not happen is given back
-	_, err = w.Create(w.ctx, tenant, usdt("10"), storage.Once{})
+	_, err = w.Create(w.ctx, tenant, usdt("10"))
 	require.ErrorAs(t, err, &bad)
 	w.advance(14 * time.Hour) // midnight exactly
 	w.create(usdt("150"))

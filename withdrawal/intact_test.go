@@ -177,7 +177,7 @@ func TestReadsThatFail(t *testing.T) {
 	type act func(w *world, id string) error
 	for name, do := range map[string]act{
 		"create": func(w *world, _ string) error {
-			_, err := w.Create(w.ctx, tenant, usdt("100"), storage.Once{Key: "k", Fingerprint: "a"})
+			_, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
 			return err
 		},
 		"confirm": func(w *world, id string) error {
@@ -234,15 +234,14 @@ func TestOnceWithAnAnswerThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fund("master", "USDTTRC20", "1000")
-	once := storage.Once{Key: "k", Fingerprint: "a"}
-	_, err := w.Create(w.ctx, tenant, usdt("100"), once)
+	_, err := w.Create(w.ctx, tenant, keyed("k", usdt("100")))
 	require.NoError(t, err)
 	kept, row, ok, err := storage.OnceTable.One(w.ctx, w.store, storage.Tenant(tenant), "k")
 	require.NoError(t, err)
 	require.True(t, ok)
 	kept.Response = []byte("{")
 	w.commit(storage.Change{ID: "spoil", Put: []storage.Row{storage.OnceTable.Row("k", row.Version, row.Due, kept)}})
-	_, err = w.Create(w.ctx, tenant, usdt("100"), once)
+	_, err = w.Create(w.ctx, tenant, keyed("k", usdt("100")))
 	require.ErrorContains(t, err, "reading the first response")
 	require.EqualValues(t, 100_000000, w.books("USDTTRC20")["H"])
 	_, err = w.Estimate(w.ctx, tenant, withdrawal.Terms{Amount: dec("1"), PriceAmount: dec("1"), Currency: "USDTTRC20"})

@@ -362,7 +362,7 @@ func holdsHaveOwners(t *rapid.T) {
 		"create": func(t *rapid.T) {
 			in := usdt(fmt.Sprint(rapid.IntRange(4, 300).Draw(t, "amount")))
 			in.FinalAmount = rapid.Bool().Draw(t, "final")
-			if v, err := w.Create(w.ctx, tenant, in, storage.Once{}); err == nil {
+			if v, err := w.Create(w.ctx, tenant, in); err == nil {
 				ids = append(ids, v.ID)
 			}
 		},

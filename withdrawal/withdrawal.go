@@ -38,8 +38,7 @@ const (
 // Requested = Amount + PlatformFee + NetworkFee, always.
 type Withdrawal struct {
 	ID string `db:"-"`
-	// Replayed says that Create answered from an earlier request with the same
-	// idempotency key.
+	// Replayed says that Create answered from an earlier request with the same Key.
 	Replayed bool `db:"-" json:"-"`
 
 	Tenant      string        `db:"tenant"`

@@ -292,9 +292,15 @@ func usdt(amount string) withdrawal.CreateInput {
 	return withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: dec(amount), Currency: "USDTTRC20", Address: "Tdest"}}
 }
 
+// keyed is a request under a key.
+func keyed(key string, in withdrawal.CreateInput) withdrawal.CreateInput {
+	in.Key = key
+	return in
+}
+
 func (w *world) create(in withdrawal.CreateInput) withdrawal.Withdrawal {
 	w.Helper()
-	v, err := w.Create(w.ctx, tenant, in, storage.Once{})
+	v, err := w.Create(w.ctx, tenant, in)
 	require.NoError(w, err)
 	return v
 }

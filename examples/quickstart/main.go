@@ -21,7 +21,6 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -161,7 +160,7 @@ func (s *shop) withdraw(ctx context.Context, currency string) error {
 	amount := decimal.RequireFromString("10")
 	w, err := s.app.Withdrawals.Create(ctx, s.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: to}, CustomID: "invoice-1",
-	}, storage.Once{})
+	})
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (s *counter) withdraw(to chain.Address, memo, usd string) withdrawal.Withdr
 	amount := dec(usd)
 	w, err := s.app.Withdrawals.Create(s.t.Context(), s.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: string(s.network()), Address: string(to)}, Memo: memo,
-	}, storage.Once{})
+	})
 	require.NoError(s.t, err)
 	for range 60 {
 		w, err = s.app.Withdrawals.Get(s.t.Context(), s.tenant, w.ID)
@@ -242,7 +242,7 @@ func TestW16_OurOwnAccountIsNoRecipient(t *testing.T) {
 		for _, to := range []chain.Address{account, chain.Address(p.Address), s.hot()} {
 			_, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 				Terms: withdrawal.Terms{PriceAmount: &amount, Currency: string(s.network()), Address: string(to)}, Memo: s.memoFor(to),
-			}, storage.Once{})
+			})
 			var bad *chain.AddressError
 			require.ErrorAs(t, err, &bad, to)
 		}
@@ -270,7 +270,7 @@ func TestW03_StuckIsReplacedAndPaidOnce(t *testing.T) {
 		amount := dec("10")
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{PriceAmount: &amount, Currency: string(s.network()), Address: string(to)}, Memo: "5",
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		s.blocks(30) // stuck by far
 		require.True(t, s.balance(to).Equal(before))

@@ -15,7 +15,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -160,7 +159,7 @@ func TestFT06_CoinsCancelledPayoutOfSeveral(t *testing.T) {
 		amount := decimal.New(int64(5+k), 0)
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "BTC", Address: string(who)},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		ids, to[w.ID] = append(ids, w.ID), string(who)
 	}

@@ -77,7 +77,7 @@ func (s *shop) payOut(coins int, each string) (merges int) {
 	amount := coin.Mul(decimal.New(int64(coins)*100-25, -2))
 	w, err := s.app.Withdrawals.Create(s.t.Context(), s.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &amount, Currency: string(s.mint.Network), Address: string(to)},
-	}, storage.Once{})
+	})
 	require.NoError(s.t, err)
 	quoted := w.NetworkFee
 	s.until("withdrawn", func() bool {
@@ -140,7 +140,7 @@ func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
 			amount := dec("0.9")
 			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 				Terms: withdrawal.Terms{Amount: &amount, Currency: c.network, Address: string(to)},
-			}, storage.Once{})
+			})
 			require.NoError(t, err)
 			waiting := func() (txs []string) { m.Ask(&txs, "getrawmempool"); return txs }
 			for range 3 {

@@ -59,7 +59,7 @@ func TestFN03_CoinsFeesThatRiseAndStay(t *testing.T) {
 				made++
 				w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 					Terms: withdrawal.Terms{PriceAmount: &amount, Currency: c.network, Address: string(who)},
-				}, storage.Once{})
+				})
 				require.NoError(t, err)
 				ids, to[w.ID] = append(ids, w.ID), string(who)
 			}

@@ -195,7 +195,7 @@ func (h *host) withdraw(usd, currency, to string) withdrawal.Withdrawal {
 	w, err := h.app.Withdrawals.Create(h.t.Context(), h.tenant, withdrawal.CreateInput{
 		Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: to},
 		CallbackURL: "https://shop.example/hook",
-	}, storage.Once{})
+	})
 	require.NoError(h.t, err)
 	return w
 }

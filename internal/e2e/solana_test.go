@@ -205,7 +205,7 @@ func (m *market) withdraw(usd, currency, to string) withdrawal.Withdrawal {
 	w, err := m.app.Withdrawals.Create(m.t.Context(), m.tenant, withdrawal.CreateInput{
 		Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: to},
 		CallbackURL: "https://shop.example/hook",
-	}, storage.Once{})
+	})
 	require.NoError(m.t, err)
 	m.until("withdrawn", func() bool {
 		w, err = m.app.Withdrawals.Get(m.t.Context(), m.tenant, w.ID)
@@ -283,7 +283,7 @@ func TestSolanaW08_ExpiredWithdrawalIsSentAnewAndPaidOnce(t *testing.T) {
 	m.Fault("swallow", true)
 	w, err := m.app.Withdrawals.Create(t.Context(), m.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "SOL", Address: to}, CallbackURL: "https://shop.example/hook",
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	m.mine(100)
 	m.Fault("swallow", false)

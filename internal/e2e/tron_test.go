@@ -15,7 +15,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/tron"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -137,7 +136,7 @@ func (k *kiosk) withdraw(usd, currency, to string) withdrawal.Withdrawal {
 	w, err := k.app.Withdrawals.Create(k.t.Context(), k.tenant, withdrawal.CreateInput{
 		Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: to},
 		CallbackURL: "https://shop.example/hook",
-	}, storage.Once{})
+	})
 	require.NoError(k.t, err)
 	return w
 }

@@ -183,7 +183,7 @@ func TestCoinsPaymentAndWithdrawal(t *testing.T) {
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 			Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.Network), Address: string(to)},
 			CallbackURL: "https://shop.example/hook",
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		s.until("withdrawn", func() bool {
 			w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
@@ -213,7 +213,7 @@ func TestCoinsPaidTogether(t *testing.T) {
 			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 				Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.Network), Address: string(to[i])},
 				CallbackURL: "https://shop.example/hook",
-			}, storage.Once{})
+			})
 			require.NoError(t, err)
 			ids[i] = w.ID
 		}
@@ -265,7 +265,7 @@ func TestCoinsW03_ChildPays(t *testing.T) {
 			amount := dec("20")
 			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 				Terms: withdrawal.Terms{PriceAmount: &amount, Currency: c.network, Address: string(to)},
-			}, storage.Once{})
+			})
 			require.NoError(t, err)
 			s.step()
 			waiting := func() (txs []string) { m.Ask(&txs, "getrawmempool"); return txs }
@@ -327,7 +327,7 @@ func TestCoinsR05_DepositAndWithdrawalAreUnmined(t *testing.T) {
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 			Terms:       withdrawal.Terms{PriceAmount: &amount, Currency: string(m.Network), Address: string(to)},
 			CallbackURL: "https://shop.example/hook",
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		s.step()
 		s.mine(1)

@@ -78,7 +78,7 @@ func TestW03_WhatRippledKeepsIsNotReplaced(t *testing.T) {
 				amount := dec("10")
 				w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
 					Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "XRP", Address: string(to)}, Memo: "5",
-				}, storage.Once{})
+				})
 				require.NoError(t, err)
 				s.blocks(100) // stuck by far
 				attempts := s.attempts()

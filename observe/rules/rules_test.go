@@ -232,7 +232,7 @@ func (w *town) withdraw(usd, currency, custom string) {
 	_, err := w.app.Withdrawals.Create(w.t.Context(), w.shop, withdrawal.CreateInput{
 		Terms:    withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: string(w.eth.Customer("supplier"))},
 		CustomID: custom,
-	}, storage.Once{})
+	})
 	require.NoError(w.t, err)
 }
 

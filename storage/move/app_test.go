@@ -185,7 +185,8 @@ func (s *shop) withdraw(tenant, currency, usd string) error {
 	price := decimal.RequireFromString(usd)
 	w, err := s.app.Withdrawals.Create(s.t.Context(), tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &price, Currency: currency, Address: string(s.chains[c.Network].Customer("supplier"))},
-	}, storage.Once{Key: "withdraw " + tenant + usd, Fingerprint: usd})
+		Key:   "withdraw " + tenant + usd,
+	})
 	if err == nil {
 		s.payouts, s.tenantOf[w.ID] = append(s.payouts, w.ID), tenant
 	}

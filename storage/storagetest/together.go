@@ -17,7 +17,7 @@ import (
 
 func testOnce(t testing.TB, e *env) {
 	request := func(key, body, answer string, now time.Time) (string, bool, error) {
-		o := storage.Once{Key: key, Fingerprint: body, Encode: func() ([]byte, error) { return []byte(answer), nil }}
+		o := storage.Once{Key: key, Fingerprint: body, Encode: func(any) ([]byte, error) { return []byte(answer), nil }}
 		var response []byte
 		var replayed bool
 		err := storage.Decide(e.ctx, e.s, func(ctx context.Context) (storage.Change, error) {
@@ -27,7 +27,7 @@ func testOnce(t testing.TB, e *env) {
 			}
 			response = []byte(answer)
 			c := e.post(fund(ledger.Wallet("w"), 1)...)
-			return c, o.AddTo(&c, now)
+			return c, o.AddTo(&c, now, nil)
 		})
 		return string(response), replayed, err
 	}

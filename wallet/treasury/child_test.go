@@ -27,7 +27,7 @@ func stuckPayout(t *testing.T) (w *world, id string) {
 	amount := dec("200")
 	v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "BTC", Address: string(w.chain.Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	w.step()
 	w.chain.SetFeeLevel(8)

@@ -1,7 +1,6 @@
 package treasury_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -41,7 +40,7 @@ func newStory(t *testing.T, currency string, at map[int]failing.Fault) *story {
 	w := newWorldAs(t, networkOf(currency), func(w *world) { w.outgoing.MaxInputs = 2 })
 	s := &story{world: w, main: currency, payouts: map[string]chain.Address{}, about: fmt.Sprint(currency, " ", at)}
 	w.fund("1")
-	name, err := w.app.Wallets.Create(t.Context(), w.tenant, "sub", "sub", storage.Once{})
+	name, err := w.app.Wallets.Create(t.Context(), w.tenant, wallet.CreateInput{Name: "sub", ExternalID: "sub"})
 	require.NoError(t, err)
 	s.sub = name.ID
 	_, _, err = w.app.Webhooks.Setup(t.Context(), w.tenant, "https://shop.example.com/hook")
@@ -95,16 +94,10 @@ func (s *story) order(currency, usd string) {
 	if s.n == "BTC" {
 		usd += "0"
 	}
-	once := storage.Once{Key: fmt.Sprint("payment ", len(s.payments)), Fingerprint: "a"}
-	p := again(s, func() (p payment.Payment, err error) {
-		p, kept, err := s.app.Payments.CreateOnce(s.t.Context(), s.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: usd, Currency: currency}}, once,
-			func(p payment.Payment) ([]byte, error) { return json.Marshal(p.ID) })
-		if err == nil && p.ID == "" {
-			var id string
-			require.NoError(s.t, json.Unmarshal(kept, &id))
-			p = s.payment(id)
-		}
-		return p, err
+	p := again(s, func() (payment.Payment, error) {
+		return s.app.Payments.Create(s.t.Context(), s.tenant, payment.CreateInput{
+			Pricing: payment.Pricing{Amount: usd, Currency: currency}, Key: fmt.Sprint("payment ", len(s.payments)),
+		})
 	})
 	s.payments = append(s.payments, p)
 	s.send(p, currency, s.currency(currency).Decimal(p.Due))
@@ -112,24 +105,24 @@ func (s *story) order(currency, usd string) {
 
 func (s *story) payout(currency, usd string) string {
 	to := s.chain.Customer(fmt.Sprint("supplier ", len(s.payouts)))
-	once := storage.Once{Key: fmt.Sprint("payout ", len(s.payouts)), Fingerprint: "a"}
+	key := fmt.Sprint("payout ", len(s.payouts))
 	a := dec(usd)
 	if s.n == "BTC" {
 		a = a.Mul(dec("10"))
 	}
 	v := again(s, func() (withdrawal.Withdrawal, error) {
 		return s.app.Withdrawals.Create(s.t.Context(), s.tenant, withdrawal.CreateInput{
-			Terms: withdrawal.Terms{PriceAmount: &a, Currency: currency, Address: string(to)},
-		}, once)
+			Terms: withdrawal.Terms{PriceAmount: &a, Currency: currency, Address: string(to)}, Key: key,
+		})
 	})
 	s.payouts[v.ID] = to
 	return v.ID
 }
 
 func (s *story) transfer(d wallet.Direction, amount string) {
-	once := storage.Once{Key: fmt.Sprint("transfer ", len(s.moved)), Fingerprint: "a"}
+	key := fmt.Sprint("transfer ", len(s.moved))
 	v := again(s, func() (wallet.Transfer, error) {
-		return s.app.Wallets.CreateTransfer(s.t.Context(), s.tenant, wallet.TransferInput{Direction: d, WalletID: s.sub, Currency: s.main, Amount: dec(amount)}, once)
+		return s.app.Wallets.CreateTransfer(s.t.Context(), s.tenant, wallet.TransferInput{Direction: d, WalletID: s.sub, Currency: s.main, Amount: dec(amount), Key: key})
 	})
 	s.moved = append(s.moved, v.ID)
 }

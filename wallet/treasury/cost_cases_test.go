@@ -9,7 +9,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
-	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -26,7 +25,7 @@ func TestFQ05_EachLandedTransactionHasItsCost(t *testing.T) {
 	to := w.chain.Customer("supplier")
 	v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "USDTERC20", Address: string(to)},
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	before := w.posted(ledger.FeesNetwork, "ETH")
 	payout := func() outgoing.IntentRow { return w.intents(chain.ForWithdrawal)[0] }

@@ -42,7 +42,7 @@ func (w *world) withdraw(currency, amount string) string {
 	a := dec(amount)
 	v, err := w.app.Withdrawals.Create(w.t.Context(), w.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &a, Currency: currency, Address: string(w.chain.Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(w.t, err)
 	return v.ID
 }

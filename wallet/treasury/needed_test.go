@@ -78,7 +78,7 @@ func TestFT02_PayoutGetsItsCoinsAtHalfOfItAndNotAbove(t *testing.T) {
 		amount = amount.Sub(dec(short))
 		v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{Amount: &amount, FinalAmount: true, Currency: "USDTERC20", Address: string(w.chain.Customer("supplier"))},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		w.mine(80)
 		if short == "0" {
@@ -235,7 +235,7 @@ func TestFN02_PayoutThatAllItsCoinsDoNotCoverIsShort(t *testing.T) {
 		}
 		v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{Amount: &amount, FinalAmount: true, Currency: "USDTERC20", Address: string(w.chain.Customer("supplier"))},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		w.chain.SetFeeLevel(spike * level)
 		w.clock.Advance(2 * time.Minute) // and it is asked again

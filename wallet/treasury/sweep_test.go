@@ -109,7 +109,7 @@ func TestWithdrawalSurvivesDeathAtEveryCommit(t *testing.T) {
 		to := w.chain.Customer("supplier")
 		v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: string(to)},
-		}, storage.Once{})
+		})
 		require.NoError(t, err)
 		w.store.commits, w.store.dieAt, w.store.after = 0, dieAt, after
 		w.mine(30)

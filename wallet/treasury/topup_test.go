@@ -111,7 +111,7 @@ func TestR03_PayoutOfALostCoinIsPaidOnce(t *testing.T) {
 			amount := dec("200")
 			v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
 				Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "BTC", Address: string(to)},
-			}, storage.Once{})
+			})
 			require.NoError(t, err)
 			w.step()
 			require.Equal(t, outgoing.Signed, w.intents(chain.ForWithdrawal)[0].State)
@@ -168,7 +168,7 @@ func TestR03_LostChangeIsNotSpent(t *testing.T) {
 	amount := dec("200")
 	_, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: "BTC", Address: string(w.chain.Customer("supplier"))},
-	}, storage.Once{})
+	})
 	require.NoError(t, err)
 	w.mine(8)
 	payout := outgoing.Attempts.Value(w.attempts()[0])

@@ -52,7 +52,7 @@ func (w *world) withdrawals(tenant, currency string, n int) (out []withdrawal.Wi
 		amount := decimal.NewFromInt(int64(i + 20))
 		v, err := w.app.Withdrawals.Create(w.t.Context(), tenant, withdrawal.CreateInput{
 			Terms: withdrawal.Terms{Amount: &amount, Currency: currency, Address: string(w.chain.Customer(fmt.Sprint("c", i)))},
-		}, storage.Once{})
+		})
 		require.NoError(w.t, err)
 		out = append(out, v)
 	}

@@ -165,7 +165,7 @@ func (h *shop) order(currency, usd, to string) string {
 	require.NoError(h.t, err)
 	w, err := h.app.Withdrawals.Create(h.t.Context(), h.tenant, withdrawal.CreateInput{
 		Terms: withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: string(h.sims[c.Network].Customer(to))},
-	}, storage.Once{})
+	})
 	require.NoError(h.t, err)
 	return w.ID
 }
