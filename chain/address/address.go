@@ -1,6 +1,8 @@
 package address
 
 import (
+	"strconv"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
@@ -77,6 +79,28 @@ func (f Format) Parse(s string) (Info, error) {
 // use a part: for simulated networks, whose keys are not the network's own. Its
 // result parses.
 func (f Format) Make(body [32]byte) chain.Address { return chain.Address(f.make(body)) }
+
+// Untag takes an address apart that carries a tag: an X-address of the XRP Ledger, a muxed
+// account of Stellar. ok is false for every other address.
+func (f Format) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
+	info, err := f.Parse(string(a))
+	if err != nil || info.Tag == nil {
+		return "", "", false
+	}
+	return info.Base, strconv.FormatUint(*info.Tag, 10), true
+}
+
+// Multiplex is the address of an account with a tag: an X-address of the XRP Ledger, a muxed
+// account of Stellar. Other networks have none.
+func (f Format) Multiplex(account chain.Address, id uint32) (chain.Address, error) {
+	if who, ok := XRPAccount(account); ok && f.Network == "XRP" {
+		return XAddress(who, id), nil
+	}
+	if key, ok := StellarKey(account); ok && f.Network == "XLM" {
+		return StellarMuxed(key, uint64(id)), nil
+	}
+	return "", &chain.AddressError{Network: f.Network, Address: redact(string(account)), Reason: "it is no account that many addresses can share"}
+}
 
 // redact keeps a text that could be a private key out of errors and logs.
 func redact(s string) string {

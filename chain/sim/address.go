@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
@@ -17,14 +18,64 @@ type Format interface {
 	Parse(s string) (chain.Address, error)
 	// Make writes the address of an owner's hash. Its result parses.
 	Make(owner [32]byte) chain.Address
+	// A Format that is a chain.Multiplexer as well gives the accounts of a network that needs
+	// memos many addresses, as the clients of XRP and Stellar do.
 }
 
 // Untag implements chain.Tagger for formats that have such addresses.
-func (k *client) Untag(a chain.Address) (chain.Address, string, bool) {
-	if f, ok := k.c().opt.Addresses.(chain.Tagger); ok {
+func (k *client) Untag(a chain.Address) (chain.Address, string, bool) { return k.c().untag(a) }
+
+func (c *Chain) untag(a chain.Address) (account chain.Address, memo string, ok bool) {
+	if f, able := c.opt.Addresses.(chain.Tagger); able {
 		return f.Untag(a)
 	}
 	return "", "", false
+}
+
+// account is who holds what was sent to an address.
+func (c *Chain) account(a chain.Address) chain.Address {
+	if account, _, tagged := c.untag(a); tagged {
+		return account
+	}
+	return a
+}
+
+// sharing is a client of a network on which many addresses share an account, as the real one
+// does it: it needs memos, and its format of addresses is a chain.Multiplexer.
+type sharing struct{ *client }
+
+var _ chain.Multiplexer = sharing{}
+
+// shares is what makes addresses of accounts, nil where each has its own.
+func (c *Chain) shares() chain.Multiplexer {
+	m, able := c.opt.Addresses.(chain.Multiplexer)
+	n, err := c.opt.Registry.Network(string(c.opt.Network))
+	if !able || err != nil || !n.NeedsMemo {
+		return nil
+	}
+	return m
+}
+
+// Multiplex implements chain.Multiplexer.
+func (s sharing) Multiplex(account chain.Address, id uint32) (chain.Address, error) {
+	return s.c().opt.Addresses.(chain.Multiplexer).Multiplex(account, id) //nolint:forcetypeassert // see shares
+}
+
+// Arrived is a transfer to an account as a watch sees it. Where the watch contains the address
+// that m makes of the account and the memo, it went there. ok is false where the account is
+// not watched. m may be nil.
+func Arrived(m chain.Multiplexer, w chain.Watch, t chain.Transfer) (arrived chain.Transfer, ok bool) {
+	if !w.Contains(t.To) {
+		return t, false
+	}
+	id, err := strconv.ParseUint(t.Memo, 10, 32)
+	if m == nil || err != nil || strconv.FormatUint(id, 10) != t.Memo {
+		return t, true
+	}
+	if a, err := m.Multiplex(t.To, uint32(id)); err == nil && w.Contains(a) {
+		t.To = a
+	}
+	return t, true
 }
 
 // plain is the simulation's own format: "sim", the network's code in lower

@@ -15,7 +15,7 @@ func (c *Chain) Balance(a chain.Address, currency string) decimal.Decimal {
 	if err != nil {
 		return decimal.Zero
 	}
-	return amountOf(c.kv[balanceKey(asset, a)])
+	return amountOf(c.kv[balanceKey(asset, c.account(a))])
 }
 
 // moved is a transfer, and whether only a trace shows it.

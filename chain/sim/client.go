@@ -132,8 +132,8 @@ func (k *client) match(b *block, w chain.Watch) []chain.Transfer {
 	all := k.c().transfersOf(b)
 	var out []chain.Transfer
 	for _, x := range all {
-		if hidden := k.n.noTrace && x.inner; !hidden && w.Contains(x.To) {
-			out = append(out, x.Transfer)
+		if t, watched := Arrived(k.c().shares(), w, x.Transfer); watched && !(k.n.noTrace && x.inner) {
+			out = append(out, t)
 		}
 	}
 	if k.n.noTrace {
@@ -179,7 +179,12 @@ func (k *client) Pending(ctx context.Context, w chain.Watch) (out []chain.Transf
 	if err := w.Sync(ctx); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(x chain.Transfer) bool { return !w.Contains(x.To) }), nil
+	for _, x := range all {
+		if t, watched := Arrived(k.c().shares(), w, x); watched {
+			out = append(out, t)
+		}
+	}
+	return out, nil
 }
 
 // promises lists what a transaction says it will move.
@@ -205,7 +210,7 @@ func (k *client) Balance(ctx context.Context, currency string, a chain.Address) 
 		return d, err
 	}
 	err = k.ask(ctx, func(v view) error {
-		d = v.balance(asset, a)
+		d = v.balance(asset, k.c().account(a))
 		return nil
 	})
 	return d, err
@@ -232,18 +237,19 @@ func (k *client) History(ctx context.Context, a chain.Address, from, to int64) (
 			return fmt.Errorf("%w: blocks are known without their transactions", chain.ErrNode)
 		}
 		for h := max(from, k.c().opt.StartHeight); h <= to; h++ {
-			out = append(out, k.match(v.at(h), only{a})...)
+			out = append(out, k.match(v.at(h), only{a, k.c().account(a)})...)
 		}
+		out = slices.DeleteFunc(out, func(t chain.Transfer) bool { return t.To != a })
 		return nil
 	})
 	return out, err
 }
 
-// only is the watch of one address.
-type only struct{ a chain.Address }
+// only is the watch of one address, and of its account.
+type only struct{ a, account chain.Address }
 
 func (o only) Sync(context.Context) error    { return nil }
-func (o only) Contains(a chain.Address) bool { return a == o.a }
+func (o only) Contains(a chain.Address) bool { return a == o.a || a == o.account }
 func (o only) Open() []chain.Address         { return []chain.Address{o.a} }
 
 // BlockAt implements chain.Locator. A height above the node's head is ErrBehind.

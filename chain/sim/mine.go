@@ -344,9 +344,10 @@ func (c *Chain) Transfers(to chain.Address) []chain.Transfer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []chain.Transfer
+	account, memo, tagged := c.untag(to)
 	for _, b := range c.main {
 		for _, x := range c.transfersOf(b) {
-			if to == "" || x.To == to {
+			if to == "" || x.To == to || tagged && x.To == account && x.Memo == memo {
 				out = append(out, x.Transfer)
 			}
 		}

@@ -45,7 +45,12 @@ func (c *Chain) newNode() *Node {
 }
 
 // Client is a client of this node. Each has no state of its own.
-func (n *Node) Client() chain.Client { return &client{n: n} }
+func (n *Node) Client() chain.Client {
+	if n.c.shares() != nil {
+		return sharing{&client{n: n}}
+	}
+	return &client{n: n}
+}
 
 // set changes a fault under the chain's lock and returns the node, so that
 // faults can be chained.

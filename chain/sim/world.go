@@ -178,6 +178,12 @@ func (c *Chain) outside(s Tx) (*tx, error) {
 		if err != nil {
 			return nil, err
 		}
+		if account, memo, tagged := c.untag(o.To); tagged { // a transaction has one memo
+			if b.Memo != "" && b.Memo != memo {
+				return nil, errors.New("sim: the address carries another memo than the transaction")
+			}
+			o.To, b.Memo = account, memo
+		}
 		b.Outputs, b.Gas = append(b.Outputs, o), b.Gas+gasOf(o.Asset)
 	}
 	number := c.next()

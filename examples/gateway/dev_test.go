@@ -3,15 +3,21 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -227,5 +233,57 @@ func TestPathsAreNotCleaned(t *testing.T) {
 	for _, path := range []string{"/payments//", "/docs/../docs/", "//status/"} {
 		status, _ := i.do("GET", path, nil)
 		require.Equal(t, http.StatusNotFound, status, path)
+	}
+}
+
+// A payment on a network with memos shows the account and the memo beside the address that
+// carries both, in the simulation as on the network itself. Who pays by either pays it, and no
+// other payment.
+func TestA09_PaymentsShowTheirMemoBesideTheAddress(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "XRP,XLM")
+	network := func(code string) *sim.Chain {
+		return i.g.world.sims[slices.IndexFunc(i.g.world.sims, func(c *sim.Chain) bool { return c.Network() == chain.Network(code) })]
+	}
+	for _, c := range []string{"XRP", "XLM"} {
+		form, _ := address.For(chain.Network(c))
+		pay := func() (p body, account, memo string) {
+			p = i.ok("POST", "/payments/", body{"amount": "300", "currency": c})
+			account, memo = p["memo_address"].(string), p["memo"].(string)
+			info, err := form.Parse(p["address"].(string))
+			require.NoError(t, err)
+			require.Equal(t, []any{string(info.Base), fmt.Sprint(*info.Tag)}, []any{account, memo})
+			require.NotEqual(t, p["address"], account)
+			require.Contains(t, p["payment_uri"], account)
+			require.Contains(t, p["payment_uri"], memo)
+			return p, account, memo
+		}
+		first, account, memo := pay()
+		second, same, other := pay()
+		require.Equal(t, account, same, "one account takes all payments")
+		require.NotEqual(t, memo, other)
+		read := i.ok("GET", "/payments/", nil)["results"].([]any)
+		require.Equal(t, []any{same, other}, []any{read[0].(body)["memo_address"], read[0].(body)["memo"]})
+
+		i.ok("POST", "/dev/pay", body{"address": first["address"], "currency": c, "amount": first["amount_crypto"]})
+		_, err := network(c).Send(sim.Tx{ // a wallet that takes the two apart
+			Memo:     other,
+			Payments: []sim.Payment{{To: chain.Address(account), Currency: c, Amount: decimal.RequireFromString(second["amount_crypto"].(string))}},
+		})
+		require.NoError(t, err)
+		i.ok("POST", "/dev/mine", body{"blockchain": c, "blocks": 80})
+		for _, p := range []body{first, second} {
+			require.Equal(t, "completed", i.status(p["transaction_id"]), c)
+		}
+		third, _, _ := pay()
+		require.Equal(t, "waiting", i.status(third["transaction_id"]))
+		// Paid out again, from the account.
+		to := string(form.Make([32]byte{9}))
+		v := i.ok("POST", "/withdrawal/", body{"amount": "20", "currency": c, "address": to, "memo": "5"})
+		i.ok("POST", "/dev/mine", body{"blockchain": c, "blocks": 80})
+		require.Equal(t, "completed", i.ok("GET", "/withdrawal/"+v["withdrawal_id"].(string)+"/", nil)["status"])
+		arrived := network(c).Transfers(chain.Address(to))
+		require.Len(t, arrived, 1)
+		require.Equal(t, []any{"5", chain.Address(account)}, []any{arrived[0].Memo, arrived[0].From})
 	}
 }

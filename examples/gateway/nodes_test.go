@@ -193,6 +193,13 @@ func (v *visitor) comeIn() {
 	v.t.Helper()
 	p := v.call(http.MethodPost, "/payments/", "in", body{"amount": "120.00", "currency": v.currency, "order_id": "1"})
 	to, due := chain.Address(p["address"].(string)), decimal.RequireFromString(p["amount_crypto"].(string))
+	var account, memo any // A09: beside the address, as in a simulation
+	if m, shares := v.client.(chain.Multiplexer); shares {
+		base, tag, tagged := m.Untag(to)
+		require.True(v.t, tagged, to)
+		account, memo = string(base), tag
+	}
+	require.Equal(v.t, []any{account, memo}, []any{p["memo_address"], p["memo"]})
 	is := func(status string) func() bool {
 		return func() bool {
 			return v.call(http.MethodPost, "/payments/status/", "", body{"transaction_id": p["transaction_id"]})["status"] == status

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -100,15 +99,6 @@ type realistic struct{ address.Format }
 func (f realistic) Parse(s string) (chain.Address, error) {
 	info, err := f.Format.Parse(s)
 	return info.Canonical, err
-}
-
-// Untag takes X-addresses and muxed accounts apart.
-func (f realistic) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
-	info, err := f.Format.Parse(string(a))
-	if err != nil || info.Tag == nil {
-		return "", "", false
-	}
-	return info.Base, strconv.FormatUint(*info.Tag, 10), true
 }
 
 // finality is how many blocks the final height of a simulated network is behind

@@ -124,15 +124,6 @@ func (f realistic) Parse(s string) (chain.Address, error) {
 	return info.Canonical, err
 }
 
-// Untag takes X-addresses and muxed accounts apart.
-func (f realistic) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
-	info, err := f.Format.Parse(string(a))
-	if err != nil || info.Tag == nil {
-		return "", "", false
-	}
-	return info.Base, strconv.FormatUint(*info.Tag, 10), true
-}
-
 // simulated reads what is signed on a network that a gateway simulates at a place of its
 // list.
 func simulated(r *chain.Registry, n chain.Network, place int) (chain.Client, error) {

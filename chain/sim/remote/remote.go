@@ -118,9 +118,9 @@ func put(ctx context.Context, c able, q question) (a answer, err error) {
 	case "tip":
 		a.Tip, err = c.Tip(ctx)
 	case "scan":
-		a.Scan, err = c.Scan(ctx, q.Trail, everything{}, q.Max)
+		a.Scan, err = c.Scan(ctx, q.Trail, everything{c}, q.Max)
 	case "pending":
-		a.Transfers, err = c.Pending(ctx, everything{})
+		a.Transfers, err = c.Pending(ctx, everything{c})
 	case "history":
 		a.Transfers, err = c.History(ctx, q.Address, q.From, q.To)
 	case "fee":
@@ -145,17 +145,21 @@ func put(ctx context.Context, c able, q question) (a answer, err error) {
 	return a, err
 }
 
-// everything is the watch of a caller who chooses later.
-type everything struct{}
+// everything is the watch of a caller who chooses later, also which address of an account.
+type everything struct{ chain.Tagger }
 
-func (everything) Sync(context.Context) error  { return nil }
-func (everything) Contains(chain.Address) bool { return true }
-func (everything) Open() []chain.Address       { return nil }
+func (everything) Sync(context.Context) error { return nil }
+func (everything) Open() []chain.Address      { return nil }
+func (e everything) Contains(a chain.Address) bool {
+	_, _, tagged := e.Untag(a)
+	return !tagged
+}
 
 // client asks a chain in another process.
 type client struct {
 	chain.Client // of a chain of the same Options: for what needs no node
 	local        chain.Tagger
+	many         chain.Multiplexer // nil where each address has an account of its own
 	url          string
 	http         *http.Client
 }
@@ -165,7 +169,20 @@ type client struct {
 // no node. The served node must have traces, as nodes begin with.
 func Dial(url string, local *sim.Chain) chain.Client {
 	c := local.Client()
-	return &client{Client: c, local: c.(chain.Tagger), url: url, http: safehttp.NewClient(32, 30*time.Second)}
+	far := &client{Client: c, local: c.(chain.Tagger), url: url, http: safehttp.NewClient(32, 30*time.Second)}
+	if m, shares := c.(chain.Multiplexer); shares {
+		far.many = m
+		return sharing{far}
+	}
+	return far
+}
+
+// sharing is a client of a network on which many addresses share an account.
+type sharing struct{ *client }
+
+// Multiplex implements chain.Multiplexer: it needs no node.
+func (s sharing) Multiplex(account chain.Address, id uint32) (chain.Address, error) {
+	return s.many.Multiplex(account, id)
 }
 
 // failure is an error of the other process.
@@ -236,15 +253,15 @@ func (c *client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		return chain.Scan{}, err
 	}
 	for i := range a.Scan.Blocks {
-		a.Scan.Blocks[i].Transfers = watched(a.Scan.Blocks[i].Transfers, w)
+		a.Scan.Blocks[i].Transfers = c.watched(a.Scan.Blocks[i].Transfers, w)
 	}
 	return a.Scan, nil
 }
 
-func watched(all []chain.Transfer, w chain.Watch) []chain.Transfer {
+func (c *client) watched(all []chain.Transfer, w chain.Watch) []chain.Transfer {
 	var out []chain.Transfer
-	for _, t := range all {
-		if w.Contains(t.To) {
+	for _, x := range all {
+		if t, watched := sim.Arrived(c.many, w, x); watched {
 			out = append(out, t)
 		}
 	}
@@ -263,7 +280,7 @@ func (c *client) Pending(ctx context.Context, w chain.Watch) ([]chain.Transfer, 
 	if err := w.Sync(ctx); err != nil {
 		return nil, err
 	}
-	return watched(a.Transfers, w), nil
+	return c.watched(a.Transfers, w), nil
 }
 
 // History implements chain.Historian.
