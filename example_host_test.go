@@ -34,7 +34,7 @@ func Example_review() {
 	check(err)
 	fmt.Println(w.Status, w.WaitingReason())
 
-	_, err = s.App.Withdrawals.Approve(ctx, s.ID, w.ID)
+	_, err = s.App.Withdrawals.Approve(ctx, s.ID, w.ID, "approver", "")
 	check(err)
 	s.Mine(60)
 	w, err = s.App.Withdrawals.Get(ctx, s.ID, w.ID)

@@ -464,7 +464,7 @@ func (h *host) comesToRest() {
 		for _, r := range rows {
 			out = append(out, withdrawal.Withdrawals.Value(r))
 			if w := &out[len(out)-1]; w.WaitingReason() == withdrawal.ShownReview {
-				_, err := h.app.Withdrawals.Approve(t.Context(), strings.TrimPrefix(string(r.Partition), "tenant/"), r.ID)
+				_, err := h.app.Withdrawals.Approve(t.Context(), strings.TrimPrefix(string(r.Partition), "tenant/"), r.ID, "approver", "")
 				require.NoError(t, err)
 			}
 		}

@@ -286,7 +286,7 @@ func TestFS02_EditedApprovalLetsNothingOut(t *testing.T) {
 			}
 			i.keepsBack(w.ID)
 			i.edit("UPDATE cryptopay_withdrawals SET review = 'wanted', stage = '', approval = '', max_cost = 0, waiting = 'review', due = 0 WHERE id = ?", w.ID)
-			_, err = i.app.Withdrawals.Approve(t.Context(), i.tenant, w.ID)
+			_, err = i.app.Withdrawals.Approve(t.Context(), i.tenant, w.ID, "approver", "")
 			require.NoError(t, err)
 			i.work(40)
 			require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String(), "approved")

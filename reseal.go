@@ -130,6 +130,11 @@ func (a *App) resealWithdrawals(ctx context.Context, p storage.Partition, r *Res
 
 // newest reports whether the newest key made all that a withdrawal needs.
 func (a *App) newest(w *withdrawal.Withdrawal) bool {
+	for _, d := range w.Decisions {
+		if !a.mandateKeys.Newest(d.Seal) {
+			return false
+		}
+	}
 	return a.mandateKeys.Newest(w.Mandate) && (!w.Approved() || a.mandateKeys.Newest(w.Approval))
 }
 

@@ -99,6 +99,8 @@ var endpoints = []documented{
 	{"POST", "/user/webhooks/test/", rw, 200},
 	{"GET", "/user/fees/", "admin", 200},
 	{"GET", "/payments/{id}/deposits/", rw, 200},
+	{"POST", "/withdrawal/{id}/approve/", rw + "+approver", 200},
+	{"POST", "/withdrawal/{id}/refuse/", rw + "+approver", 200},
 	{"GET", "/suspense/", rw + "+admin", 200},
 	{"POST", "/suspense/{id}/resolve/", "admin", 200},
 	{"GET", "/webhooks/deliveries/", rw, 200},
@@ -170,7 +172,10 @@ func says(r httpapi.Route, want string) string {
 	if r.Access == httpapi.BearerOrKey {
 		out += "+key"
 	}
-	if len(r.Roles) > 0 {
+	switch {
+	case slices.Contains(r.Roles, auth.Approver):
+		out += "+approver"
+	case len(r.Roles) > 0:
 		out += "+admin"
 	}
 	return out

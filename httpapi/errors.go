@@ -77,6 +77,7 @@ var table = []row{
 
 	{is: is(withdrawal.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The withdrawal does not exist."},
 	{is: as[*withdrawal.StateError], status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's state does not allow it.", details: withdrawalState},
+	{is: is(withdrawal.ErrOwnRequest), status: http.StatusForbidden, code: "permission_denied", message: "Who asked for a withdrawal may not decide about it."},
 	{is: is(withdrawal.ErrAltered), status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's records contradict each other. Nothing was done, an operator has to look."},
 	{is: as[*withdrawal.InsufficientError], status: http.StatusBadRequest, code: "insufficient_balance", message: "The balance is insufficient.", details: short},
 	{is: is(withdrawal.ErrFee), status: http.StatusInternalServerError, code: "service_unavailable", message: "The network fee cannot be estimated now, try again later."},

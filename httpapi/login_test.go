@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,7 @@ func TestFE02_HostsOwnLogin(t *testing.T) {
 	all := []auth.Scope{auth.Read, auth.Write, auth.Admin}
 	host := sessions{
 		"owner":  {Tenant: w.tenant, Client: "user 1", Scopes: all, Role: auth.GlobalAdmin},
+		"signs":  {Tenant: w.tenant, Client: "user 3", Scopes: all, Role: auth.Approver},
 		"reader": {Tenant: w.tenant, Client: "user 2", Scopes: []auth.Scope{auth.Read}},
 		"nobody": {Scopes: all},
 	}
@@ -86,8 +88,12 @@ func TestFE02_HostsOwnLogin(t *testing.T) {
 				require.Equal(t, http.StatusForbidden, loggedIn(api, "owner", r.Method, path, "", "Sec-Fetch-Site", "cross-site").Code, "%s: another site's page sends it", r.Name)
 				require.Equal(t, http.StatusForbidden, loggedIn(api, "reader", r.Method, path, "").Code, r.Name)
 			}
+			as := "owner"
+			if slices.Contains(r.Roles, auth.Approver) {
+				as = "signs"
+			}
 			if r.Name != "deleteApp" {
-				require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, loggedIn(api, "owner", r.Method, path, "").Code, r.Name)
+				require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, loggedIn(api, as, r.Method, path, "").Code, r.Name)
 			}
 		}
 		require.Greater(t, routes, 30)

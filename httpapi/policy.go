@@ -110,11 +110,14 @@ func permit(w http.ResponseWriter, c *Call) error {
 		}
 	}
 	if len(r.Roles) > 0 && !slices.Contains(r.Roles, c.Who.Role) {
-		who := "tenant"
-		if !slices.Contains(r.Roles, auth.TenantAdmin) {
-			who = "global"
+		who := "approvers"
+		switch {
+		case slices.Contains(r.Roles, auth.TenantAdmin):
+			who = "tenant administrators"
+		case slices.Contains(r.Roles, auth.GlobalAdmin):
+			who = "global administrators"
 		}
-		return fail(http.StatusForbidden, "permission_denied", "Only "+who+" administrators may do this.", map[string]any{"required_roles": r.Roles})
+		return fail(http.StatusForbidden, "permission_denied", "Only "+who+" may do this.", map[string]any{"required_roles": r.Roles})
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ var (
 	reader   = Policy{Access: Bearer, Scopes: read, Limit: LimitAPI, Style: Standard}
 	wallets  = Policy{Access: BearerOrKey, Scopes: both, Limit: LimitAPI, Style: Standard}
 	manage   = Policy{Access: Bearer, Scopes: both, Roles: admins, Limit: LimitAPI, Style: Detail}
+	approver = Policy{Access: Bearer, Scopes: both, Roles: []auth.Role{auth.Approver}, Limit: LimitAPI, Style: Standard}
 	operate  = Policy{Access: Bearer, Scopes: both, Roles: []auth.Role{auth.GlobalAdmin}, Limit: LimitAPI, Style: Standard}
 )
 
@@ -153,6 +154,14 @@ func (h *Handler) table() []Route {
 		{
 			Method: http.MethodPost, Path: "/withdrawal/{withdrawal_id}/cancel/", Name: "cancelWithdrawal", Group: "Withdrawals", About: "Cancels a pending withdrawal and gives its hold back.",
 			Policy: merchant, Status: http.StatusOK, Writes: true, Errors: []Failure{notFound, invalidState}, do: endpoint(h.cancelWithdrawal),
+		},
+		{
+			Method: http.MethodPost, Path: "/withdrawal/{withdrawal_id}/approve/", Name: "approveWithdrawal", Group: "Withdrawals", About: "Approves a withdrawal that waits for it. Who asked for it may not.",
+			Policy: approver, Status: http.StatusOK, Writes: true, Errors: []Failure{invalidRequest, notFound, invalidState}, do: endpoint(h.approveWithdrawal),
+		},
+		{
+			Method: http.MethodPost, Path: "/withdrawal/{withdrawal_id}/refuse/", Name: "refuseWithdrawal", Group: "Withdrawals", About: "Refuses a withdrawal that waits for approval: it fails, and its hold is given back. Who asked for it may not.",
+			Policy: approver, Status: http.StatusOK, Writes: true, Errors: []Failure{invalidRequest, notFound, invalidState}, do: endpoint(h.refuseWithdrawal),
 		},
 		{
 			Method: http.MethodPost, Path: "/withdrawal/validate-address/", Name: "validateAddress", Group: "Withdrawals", About: "Says whether an address can be paid out to.",

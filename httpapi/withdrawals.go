@@ -66,6 +66,17 @@ type withdrawalView struct {
 	CompletedAt           *string           `json:"completed_at" format:"date-time"`
 	WaitingReason         *string           `json:"waiting_reason" about:"Why it is not completed yet: approval, review, halted, hot_short, gas_short, fee_too_high, consolidating, delivered_less, below_cost, stuck or reorged. null = it waits for its turn or its confirmations alone, or has ended."`
 	WaitingSince          *string           `json:"waiting_since" format:"date-time" about:"When waiting_reason began."`
+	RequestedBy           *string           `json:"requested_by" about:"The client that asked for it; null where it is not known."`
+	ApprovalsRequired     int               `json:"approvals_required" about:"How many people have to approve it: 1 where the service's policy asks, else 0."`
+	Approvals             []approvalView    `json:"approvals" about:"What people decided about it, oldest first."`
+}
+
+// approvalView is one decision about a withdrawal.
+type approvalView struct {
+	By       string            `json:"by" about:"The client that decided."`
+	At       string            `json:"at" format:"date-time"`
+	Decision withdrawal.Answer `json:"decision" rule:"enum=approved|refused"`
+	Reason   *string           `json:"reason"`
 }
 
 func (h *Handler) viewWithdrawal(w *withdrawal.Withdrawal) withdrawalView {
@@ -75,8 +86,12 @@ func (h *Handler) viewWithdrawal(w *withdrawal.Withdrawal) withdrawalView {
 	if reason != nil {
 		since = maybeStamp(w.WaitingSince)
 	}
+	approvals := make([]approvalView, len(w.Decisions))
+	for i, d := range w.Decisions {
+		approvals[i] = approvalView{d.By, stamp(d.At), d.Answer, orNull(d.Reason)}
+	}
 	return withdrawalView{
-		WaitingReason: reason, WaitingSince: since,
+		WaitingReason: reason, WaitingSince: since, RequestedBy: orNull(w.RequestedBy), ApprovalsRequired: w.ApprovalsRequired(), Approvals: approvals,
 		WithdrawalID: w.ID, CustomID: orNull(w.CustomID),
 		Amount: crypto(w.Amount, scale), RequestedAmount: crypto(w.Requested, scale), Fee: crypto(w.Fee(), scale),
 		PlatformFee: crypto(w.PlatformFee, scale), NetworkFee: crypto(w.NetworkFee, scale),
@@ -89,7 +104,7 @@ func (h *Handler) viewWithdrawal(w *withdrawal.Withdrawal) withdrawalView {
 
 func (h *Handler) createWithdrawal(ctx context.Context, c *Call, in createWithdrawalInput) (withdrawalView, error) {
 	input := in.input()
-	input.Key = c.Key
+	input.Key, input.By = c.Key, c.Who.Client
 	w, err := h.app.Withdrawals.Create(ctx, c.Tenant(), input)
 	c.Replayed = w.Replayed
 	return h.viewWithdrawal(&w), err
@@ -175,6 +190,42 @@ func (h *Handler) withdrawalStatus(ctx context.Context, c *Call, in withdrawalID
 
 func (h *Handler) cancelWithdrawal(ctx context.Context, c *Call, in withdrawalPath) (withdrawalView, error) {
 	w, err := h.app.Withdrawals.Cancel(ctx, c.Tenant(), in.ID)
+	return h.viewWithdrawal(&w), err
+}
+
+type approveInput struct {
+	ID     string `path:"withdrawal_id"`
+	Reason string `json:"reason" rule:"max=1000" about:"Why; it is kept with the caller's client."`
+}
+
+func (h *Handler) approveWithdrawal(ctx context.Context, c *Call, in approveInput) (withdrawalView, error) {
+	return h.decide(ctx, c, in.ID, withdrawal.AnswerApproved, in.Reason)
+}
+
+type refuseInput struct {
+	ID     string `path:"withdrawal_id"`
+	Reason string `json:"reason" rule:"required,max=1000" about:"Why; it is kept with the caller's client."`
+}
+
+func (h *Handler) refuseWithdrawal(ctx context.Context, c *Call, in refuseInput) (withdrawalView, error) {
+	return h.decide(ctx, c, in.ID, withdrawal.AnswerRefused, in.Reason)
+}
+
+// decide gives a caller's answer to the policy's question: a merchant's approver does not
+// decide before the policy has asked.
+func (h *Handler) decide(ctx context.Context, c *Call, id string, a withdrawal.Answer, reason string) (withdrawalView, error) {
+	w, err := h.app.Withdrawals.Get(ctx, c.Tenant(), id)
+	by := c.Who.Client
+	switch {
+	case err != nil:
+		return withdrawalView{}, err
+	case w.RequestedBy != by && w.Review != withdrawal.ReviewWanted && !w.Decided(by, a):
+		return withdrawalView{}, &withdrawal.StateError{ID: id, Current: w.Status}
+	case a == withdrawal.AnswerApproved:
+		w, err = h.app.Withdrawals.Approve(ctx, c.Tenant(), id, by, reason)
+	default:
+		w, err = h.app.Withdrawals.Refuse(ctx, c.Tenant(), id, by, reason)
+	}
 	return h.viewWithdrawal(&w), err
 }
 

@@ -420,6 +420,13 @@ func TestWithdrawalsThatWait(t *testing.T) {
 	d.because(false, "withdrawals", "release", "-tenant", "shop", approved)
 	d.because(false, "withdrawals", "refuse", "-tenant", "shop", refused)
 	require.Equal(t, withdrawal.Failed, d.withdrawal(refused).Status)
+	for id, want := range map[string]withdrawal.Answer{approved: withdrawal.AnswerApproved, refused: withdrawal.AnswerRefused} {
+		said := d.withdrawal(id).Decisions
+		require.Len(t, said, 1)
+		require.Equal(t, []any{"ann", want, "ticket 42"}, []any{said[0].By, said[0].Answer, said[0].Reason})
+		shown := parsed[object](d, "withdrawals", "show", "-tenant", "shop", id)["decisions"].([]any)[0].(map[string]any)
+		require.Equal(t, []any{"ann", string(want), "ticket 42"}, []any{shown["by"], shown["decision"], shown["reason"]})
+	}
 	d.mine(60)
 	require.Equal(t, withdrawal.Completed, d.withdrawal(approved).Status)
 	require.Equal(t, "completed", parsed[object](d, "withdrawals", "show", "-tenant", "shop", approved)["status"])

@@ -5,12 +5,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 func (c commands) withdrawals() *cli.Command {
-	decide := func(name, usage string, do func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error)) *cli.Command {
+	decide := func(name, usage string, do func(ctx context.Context, w *withdrawal.Service, tenant, id string, call cryptopay.Call) (withdrawal.Withdrawal, error)) *cli.Command {
 		return c.leaf(leaf{
 			name: name, usage: usage, args: []string{"WITHDRAWAL"}, flags: []cli.Flag{ofTenant()}, writes: true,
 			do: func(ctx context.Context, s *session) error {
@@ -18,7 +19,7 @@ func (c commands) withdrawals() *cli.Command {
 				if err != nil {
 					return err
 				}
-				w, err := do(ctx, s.App.Withdrawals, tenant, s.cmd.Args().First(), s.call.Reason)
+				w, err := do(ctx, s.App.Withdrawals, tenant, s.cmd.Args().First(), s.call)
 				if err != nil {
 					return err
 				}
@@ -78,35 +79,39 @@ func (c commands) withdrawals() *cli.Command {
 				return s.one(r)
 			},
 		}),
-		decide("approve", "Let a withdrawal go out without asking the policy. A hold stays in force.",
-			func(ctx context.Context, w *withdrawal.Service, tenant, id, _ string) (withdrawal.Withdrawal, error) {
-				return w.Approve(ctx, tenant, id)
+		decide("approve", "Let a withdrawal go out without asking the policy. A hold stays in force. Who asked for it may not.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
+				return w.Approve(ctx, tenant, id, c.By, c.Reason)
 			}),
-		decide("refuse", "End a withdrawal that was not handed over, as failed: its money is free again.",
-			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
-				return w.Refuse(ctx, tenant, id, reason)
+		decide("refuse", "End a withdrawal that was not handed over, as failed: its money is free again. Who asked for it may not.",
+			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
+				return w.Refuse(ctx, tenant, id, c.By, c.Reason)
 			}),
 		decide("hold", "Freeze a withdrawal that was not handed over, until release.",
-			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
-				return w.Hold(ctx, tenant, id, reason)
+			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
+				return w.Hold(ctx, tenant, id, c.Reason)
 			}),
 		decide("release", "End a hold: the withdrawal goes on.",
-			func(ctx context.Context, w *withdrawal.Service, tenant, id, _ string) (withdrawal.Withdrawal, error) {
+			func(ctx context.Context, w *withdrawal.Service, tenant, id string, _ cryptopay.Call) (withdrawal.Withdrawal, error) {
 				return w.Release(ctx, tenant, id)
 			}),
 		decide("take-delivered", "Complete a withdrawal that waits as delivered_less: what arrived is taken for the whole.",
-			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
-				return w.TakeDelivered(ctx, tenant, id, reason)
+			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
+				return w.TakeDelivered(ctx, tenant, id, c.Reason)
 			}),
 		decide("pay-missing", "Complete a withdrawal that waits as delivered_less, and pay what is missing by another, which is shown.",
-			func(ctx context.Context, w *withdrawal.Service, tenant, id, reason string) (withdrawal.Withdrawal, error) {
-				return w.PayMissing(ctx, tenant, id, reason)
+			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
+				return w.PayMissing(ctx, tenant, id, c.Reason)
 			}),
 	)
 }
 
 func (s *session) withdrawal(w *withdrawal.Withdrawal) (record, error) {
 	amount, err := s.coins(w.Currency, w.Amount)
+	said := make(records, len(w.Decisions))
+	for i, d := range w.Decisions {
+		said[i] = record{{"by", d.By}, {"at", d.At}, {"decision", string(d.Answer)}, {"reason", d.Reason}}
+	}
 	return record{
 		{"id", w.ID},
 		{"tenant", w.Tenant},
@@ -115,6 +120,8 @@ func (s *session) withdrawal(w *withdrawal.Withdrawal) (record, error) {
 		{"since", w.WaitingSince},
 		{"held", w.Frozen},
 		{"reason", w.Reason},
+		{"requested_by", w.RequestedBy},
+		{"decisions", said},
 		{"amount", amount},
 		{"currency", w.Currency},
 		{"address", w.Address},

@@ -75,7 +75,7 @@ func (m *merchant) robbed(t *task, thief string) (tried []string) {
 			try("cancel a withdrawal", err)
 			_, err = app.Withdrawals.Hold(ctx, thief, p.id, "mine")
 			try("freeze a withdrawal", err)
-			_, err = app.Withdrawals.Refuse(ctx, thief, p.id, "mine")
+			_, err = app.Withdrawals.Refuse(ctx, thief, p.id, "thief", "mine")
 			try("refuse a withdrawal", err)
 		}
 	}

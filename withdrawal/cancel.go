@@ -107,29 +107,6 @@ func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, e
 	})
 }
 
-// Approve lets a withdrawal go out without asking the policy (again). A Hold
-// stays in force.
-func (s *Service) Approve(ctx context.Context, tenant, id string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, func(m *move) error {
-		m.w.Review = ReviewApproved
-		if err := s.approve(&m.w); err != nil || m.w.Frozen {
-			return err
-		}
-		m.w.Reason = ""
-		m.wait("", m.now)
-		return nil
-	})
-}
-
-// Refuse ends a withdrawal that was not handed over as failed, and releases its
-// hold.
-func (s *Service) Refuse(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, func(m *move) error {
-		m.w.Reason = reason
-		return m.step(OnRefuse, Failed)
-	})
-}
-
 // review is a person's decision on what the payout side cannot know yet.
 func (s *Service) review(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
 	return s.decide(ctx, tenant, id, func(m *move) error {

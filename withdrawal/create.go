@@ -18,6 +18,9 @@ type CreateInput struct {
 	CustomID    string
 	CallbackURL string
 	AccountID   string // wallet id or the merchant's own; "" = the master account
+	// By is who asks: the id of a credential, or a name that the host gives. He may not
+	// approve it. "" = it is not told, and anybody may. It is no part of what a Key stands for.
+	By string
 	// Key is the caller's own of this request: sent again with the same content within
 	// storage.OnceFor it makes nothing, and answers the first result, Replayed. Defaults to
 	// none: each request is a new one. At most storage.MaxOnceKey bytes.
@@ -32,7 +35,9 @@ type CreateInput struct {
 // storage.ErrInProgress while that runs in this process, or storage.ErrIdempotencyKey.
 func (s *Service) Create(ctx context.Context, tenant string, in CreateInput) (Withdrawal, error) {
 	p := storage.Tenant(tenant)
-	once, err := storage.OnceOf(ctx, in.Key, in)
+	asked := in
+	asked.By = ""
+	once, err := storage.OnceOf(ctx, in.Key, asked)
 	if err != nil {
 		return Withdrawal{}, err
 	}
@@ -110,7 +115,7 @@ func (s *Service) drafted(ctx context.Context, tenant string, in CreateInput, c 
 		ID: s.c.NewID(), Tenant: tenant, CustomID: in.CustomID, CallbackURL: in.CallbackURL,
 		Currency: c.Code, Network: string(c.Network), Token: c.Token, Address: string(to), Memo: in.Memo, SentMemo: sent,
 		Requested: p.Requested, Amount: p.Amount, PlatformFee: p.PlatformFee, NetworkFee: p.NetworkFee,
-		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)),
+		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)), RequestedBy: in.By,
 	}, nil
 }
 

@@ -40,7 +40,7 @@ func TestGoldenMoneyOut(t *testing.T) {
 			require.NoError(w, err)
 		}, "H -100", withdrawal.Cancelled},
 		"refused": {usdt("100"), "H +100", func(w *world, id string) {
-			_, err := w.Refuse(w.ctx, tenant, id, "no")
+			_, err := w.Refuse(w.ctx, tenant, id, "approver", "no")
 			require.NoError(w, err)
 		}, "H -100", withdrawal.Failed},
 		"never broadcast": {usdt("100"), "H +100", func(w *world, id string) {

@@ -387,7 +387,7 @@ func TestOperators(t *testing.T) {
 
 	_, err := w.Hold(w.ctx, tenant, v.ID, "strange")
 	require.NoError(t, err)
-	_, err = w.Approve(w.ctx, tenant, v.ID)
+	_, err = w.Approve(w.ctx, tenant, v.ID, "approver", "")
 	require.NoError(t, err)
 	w.step()
 	require.Empty(t, w.payouts.intents, "a hold stays in force")
@@ -399,7 +399,7 @@ func TestOperators(t *testing.T) {
 	var state *withdrawal.StateError
 	_, err = w.Hold(w.ctx, tenant, v.ID, "too late")
 	require.ErrorAs(t, err, &state)
-	_, err = w.Refuse(w.ctx, tenant, v.ID, "too late")
+	_, err = w.Refuse(w.ctx, tenant, v.ID, "approver", "too late")
 	require.ErrorAs(t, err, &state)
 
 	w.verdict = withdrawal.Refuse
@@ -439,7 +439,7 @@ func TestApproveAndRelease(t *testing.T) {
 	w.step()
 	require.Equal(t, withdrawal.WaitingReview, w.get(v.ID).Waiting)
 	require.Empty(t, w.payouts.intents)
-	approved, err := w.Approve(w.ctx, tenant, v.ID)
+	approved, err := w.Approve(w.ctx, tenant, v.ID, "approver", "")
 	require.NoError(t, err)
 	require.Equal(t, []any{"", "", time.Time{}}, []any{approved.Waiting, approved.Reason, approved.WaitingSince})
 	w.step()

@@ -48,16 +48,31 @@ func (s *Service) authorize(w *Withdrawal, parent string) (err error) {
 	return err
 }
 
-// Contradicts is Withdrawal.Contradicts, and says whether the mandate or the approval of w is
-// that of another order, or missing. An error is the store's.
+// Contradicts is Withdrawal.Contradicts, and says whether the mandate, a decision or the
+// approval of w is that of another order, or missing. An error is the store's.
 func (s *Service) Contradicts(ctx context.Context, p storage.Partition, w *Withdrawal, line *storage.Activity, ok bool) (why string, err error) {
 	if why = w.Contradicts(p, line, ok); why != "" {
 		return why, nil
 	}
-	if why, err = s.unauthorized(ctx, w.Mandate, w.Terms()); why == "" && err == nil && w.Live() && w.Approved() {
+	if why, err = s.unauthorized(ctx, w.Mandate, w.Terms()); why == "" && err == nil {
+		why, err = s.forgedDecision(ctx, w)
+	}
+	if why == "" && err == nil && w.Live() && w.Approved() {
 		why, err = s.unapproved(ctx, w)
 	}
 	return why, err
+}
+
+// intact is an error that wraps ErrAltered where the stored rows of a withdrawal contradict
+// each other. Where they do not, they stay as they are until the Change.
+func (s *Service) intact(ctx context.Context, m *move) error {
+	p := storage.Tenant(m.was.Tenant)
+	why, guards, err := s.altered(ctx, p, &m.was)
+	if err == nil && why != "" {
+		err = s.contradicted(ctx, p, m.row, why)
+	}
+	m.require = append(m.require, guards...)
+	return err
 }
 
 // ofApproval is the kind of the mandate that is an approval.
@@ -69,7 +84,7 @@ func (s *Service) approve(w *Withdrawal) (err error) {
 		return nil
 	}
 	t := w.Terms()
-	t.Kind = ofApproval
+	t.Kind, t.Decision = ofApproval, w.decisions()
 	w.Approval, err = s.c.Mandates.Make(t)
 	return err
 }
@@ -78,7 +93,7 @@ func (s *Service) approve(w *Withdrawal) (err error) {
 // policy nor a person let it.
 func (s *Service) unapproved(ctx context.Context, w *Withdrawal) (why string, err error) {
 	t := w.Terms()
-	t.Kind = ofApproval
+	t.Kind, t.Decision = ofApproval, w.decisions()
 	if why, err = s.unauthorized(ctx, w.Approval, t); why != "" {
 		why = "its approval: " + why
 	}
@@ -88,10 +103,14 @@ func (s *Service) unapproved(ctx context.Context, w *Withdrawal) (why string, er
 // Approved reports whether the row of w says that it may go out, or has gone out.
 func (w *Withdrawal) Approved() bool { return w.Stage != Kept || w.Review == ReviewApproved }
 
-// Authorize gives a withdrawal of an earlier version its mandate, and its approval where its
-// row says that it was approved. It writes nothing.
+// Authorize gives a withdrawal its mandate, the seals of its decisions, and its approval where
+// its row says that it was approved: one of an earlier version, or under a new key. It writes
+// nothing.
 func (s *Service) Authorize(w *Withdrawal) error {
 	err := s.authorize(w, w.Terms().Parent)
+	for n := range w.Decisions {
+		err = errors.Join(err, s.sealDecision(w, n))
+	}
 	if w.Approval = ""; err == nil && w.Approved() {
 		err = s.approve(w)
 	}

@@ -21,11 +21,12 @@ type move struct {
 	// where that is higher.
 	required int64
 	now      time.Time
-	due      time.Time // of the row
-	trying   bool      // it is handed over: whether it goes on waiting is not known yet
-	review   bool      // what was told of its waiting may be another reason
-	changed  bool      // w differs from what is stored
-	history  bool      // so does its line of the unified history
+	row      storage.Row // as it is stored
+	due      time.Time   // of the row
+	trying   bool        // it is handed over: whether it goes on waiting is not known yet
+	review   bool        // what was told of its waiting may be another reason
+	changed  bool        // w differs from what is stored
+	history  bool        // so does its line of the unified history
 	events   []storage.Row
 	told     []storage.Event
 	with     []storage.Row // of another withdrawal
@@ -121,7 +122,7 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		done = move{was: w, w: w, now: s.now(), due: row.Due}
+		done = move{was: w, w: w, now: s.now(), row: row, due: row.Due}
 		done.c = s.listing(&w)
 		done.required = max(w.Required, s.c.Confirmations(done.c))
 		if err = f(&done); err != nil || !done.changed {

@@ -370,8 +370,8 @@ func holdsHaveOwners(t *rapid.T) {
 		"cancel":  func(t *rapid.T) { _, _ = w.Cancel(w.ctx, tenant, pick(t)) },
 		"hold":    func(t *rapid.T) { _, _ = w.Hold(w.ctx, tenant, pick(t), "") },
 		"release": func(t *rapid.T) { _, _ = w.Release(w.ctx, tenant, pick(t)) },
-		"approve": func(t *rapid.T) { _, _ = w.Approve(w.ctx, tenant, pick(t)) },
-		"refuse":  func(t *rapid.T) { _, _ = w.Refuse(w.ctx, tenant, pick(t), "") },
+		"approve": func(t *rapid.T) { _, _ = w.Approve(w.ctx, tenant, pick(t), "approver", "") },
+		"refuse":  func(t *rapid.T) { _, _ = w.Refuse(w.ctx, tenant, pick(t), "approver", "no") },
 		"verdict": func(t *rapid.T) {
 			w.verdict = rapid.SampledFrom([]withdrawal.Verdict{withdrawal.Allow, withdrawal.AskReview, withdrawal.Refuse}).Draw(t, "verdict")
 		},

@@ -23,6 +23,7 @@ type Changed struct {
 	Amount       string `json:"amount"`    // what the recipient gets
 	Tx           string `json:"tx,omitempty"`
 	Reason       string `json:"reason,omitempty"` // why it failed
+	RequestedBy  string `json:"requested_by,omitempty"`
 }
 
 // EventKind implements stream.Body.
@@ -43,16 +44,37 @@ type WaitChanged struct {
 // EventKind implements stream.Body.
 func (WaitChanged) EventKind() string { return "withdrawal.wait_changed" }
 
+// Decided is the event of a person's decision about a withdrawal: Approve or Refuse.
+type Decided struct {
+	WithdrawalID string    `json:"withdrawal_id"`
+	CustomID     string    `json:"custom_id,omitempty"`
+	Decision     Answer    `json:"decision"`
+	By           string    `json:"by"`
+	Reason       string    `json:"reason,omitempty"`
+	RequestedBy  string    `json:"requested_by,omitempty"`
+	At           time.Time `json:"at"`
+}
+
+// EventKind implements stream.Body.
+func (Decided) EventKind() string { return "withdrawal.decided" }
+
+// decided is the event of a decision.
+func decided(w *Withdrawal, d *Decision, now time.Time) (storage.Event, error) {
+	return stream.Tell(Decided{
+		WithdrawalID: w.ID, CustomID: w.CustomID, Decision: d.Answer, By: d.By, Reason: d.Reason, RequestedBy: w.RequestedBy, At: d.At,
+	}, w.ID, now)
+}
+
 // Kinds reads the events of this package.
 func Kinds() stream.Kinds {
-	return stream.Join(stream.KindOf[Changed](), stream.KindOf[WaitChanged]())
+	return stream.Join(stream.KindOf[Changed](), stream.KindOf[WaitChanged](), stream.KindOf[Decided]())
 }
 
 // told is the event of a withdrawal that is new, or has changed its status.
 func told(w *Withdrawal, from Status, c *chain.Currency, now time.Time) (storage.Event, error) {
 	return stream.Tell(Changed{
 		WithdrawalID: w.ID, From: from, To: w.Status, CustomID: w.CustomID, WalletID: w.Wallet, Network: w.Network, Currency: w.Currency,
-		Address: w.Address, Requested: c.Decimal(w.Requested).String(), Amount: c.Decimal(w.Amount).String(), Tx: w.Tx, Reason: w.Reason,
+		Address: w.Address, Requested: c.Decimal(w.Requested).String(), Amount: c.Decimal(w.Amount).String(), Tx: w.Tx, Reason: w.Reason, RequestedBy: w.RequestedBy,
 	}, w.ID, now)
 }
 

@@ -18,6 +18,8 @@ const (
 	maxCustomID = 64
 	maxAccount  = 255
 	maxURL      = 2048
+	maxActor    = 1000
+	maxReason   = 1000
 )
 
 // validate finds everything that is wrong with the form of a request, and the
@@ -31,6 +33,7 @@ func (s *Service) validate(in *CreateInput) (*chain.Currency, error) {
 	bad.AddLong("memo", in.Memo, maxMemo)
 	bad.AddLong("custom_id", in.CustomID, maxCustomID)
 	bad.AddLong("account_id", in.AccountID, maxAccount)
+	bad.AddLong("by", in.By, maxActor)
 	bad.AddLong("callback_url", in.CallbackURL, maxURL)
 	if s.c.CheckURL != nil && in.CallbackURL != "" {
 		if err := s.c.CheckURL(in.CallbackURL); err != nil {

@@ -80,8 +80,14 @@ type Withdrawal struct {
 	// Mandate proves that the withdrawal was ordered as it stands: see package mandate. It
 	// is made with it, and only App.Reseal makes it again. "" in rows of earlier versions.
 	Mandate string `db:"mandate"`
-	// Approval proves that the policy or a person let the withdrawal go out. "" until then.
+	// Approval proves that the policy or a person let the withdrawal go out, with the Decisions
+	// that were there then. "" until then.
 	Approval string `db:"approval"`
+	// RequestedBy is who asked for it: CreateInput.By. The Mandate covers it. "" = it was not
+	// told, or an earlier version made the withdrawal.
+	RequestedBy string `db:"requested_by"`
+	// Decisions are what people said of it, oldest first. Each is sealed.
+	Decisions []Decision `db:"decisions,json"`
 
 	CreatedAt   time.Time `db:"created_at"`
 	UpdatedAt   time.Time `db:"updated_at"`
@@ -149,7 +155,7 @@ func (w *Withdrawal) Terms() mandate.Terms {
 	of, _ := mandate.Of(w.Mandate) // one that cannot be read is refused when it is checked
 	return mandate.Terms{
 		Tenant: w.Tenant, Order: w.ID, Kind: chain.ForWithdrawal, Network: chain.Network(w.Network), Currency: w.Currency,
-		To: chain.Address(w.Address), Memo: w.SentMemo, Amount: w.Amount, Requested: w.Requested, Wallet: w.Wallet, Parent: of.Parent,
+		To: chain.Address(w.Address), Memo: w.SentMemo, Amount: w.Amount, Requested: w.Requested, Wallet: w.Wallet, Parent: of.Parent, By: w.RequestedBy,
 	}
 }
 

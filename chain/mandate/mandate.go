@@ -54,6 +54,8 @@ type Terms struct {
 	Requested ledger.Amount // what leaves the wallet: Amount and fees
 	Wallet    string        // that pays
 	Parent    string        // the order that this one completes, "" = none
+	By        string        // who asked for it, "" = it was not told
+	Decision  string        // of a person about it, in mandates of that kind; else ""
 }
 
 // Key makes and checks mandates.
@@ -92,7 +94,7 @@ type Keys []Key
 // chain.Intent lacks.
 func (k Keys) Make(t Terms) string {
 	return strings.Join([]string{
-		version, k[0].ID, url.PathEscape(t.Store), strconv.FormatInt(int64(t.Requested), 10), url.PathEscape(t.Wallet), url.PathEscape(t.Parent),
+		version, k[0].ID, url.PathEscape(t.Store), strconv.FormatInt(int64(t.Requested), 10), url.PathEscape(t.Wallet), url.PathEscape(t.origin()),
 		base64.RawURLEncoding.EncodeToString(t.mac(k[0].Secret)),
 	}, "/")
 }
@@ -120,7 +122,7 @@ func (k Keys) Check(mandate string, t Terms) error {
 	switch {
 	case at < 0:
 		return fmt.Errorf("%w: its key is %s", ErrKey, p.key)
-	case !hmac.Equal(t.mac(k[at].Secret), p.mac), p.terms.Store != t.Store, p.terms.Requested != t.Requested, p.terms.Wallet != t.Wallet, p.terms.Parent != t.Parent:
+	case !hmac.Equal(t.mac(k[at].Secret), p.mac), p.terms.Store != t.Store, p.terms.Requested != t.Requested, p.terms.Wallet != t.Wallet, p.terms.Parent != t.Parent, p.terms.By != t.By:
 		return ErrForged
 	}
 	return nil
@@ -138,8 +140,8 @@ func (k Keys) CheckIntent(in *chain.Intent) error {
 	return k.Check(in.Mandate, t)
 }
 
-// Of returns the Terms that a mandate itself has: Store, Requested, Wallet and Parent. They
-// prove nothing before Check.
+// Of returns the Terms that a mandate itself has: Store, Requested, Wallet, Parent and By.
+// They prove nothing before Check.
 func Of(mandate string) (Terms, error) {
 	if mandate == "" {
 		return Terms{}, ErrMissing
@@ -165,7 +167,9 @@ func parse(mandate string) (p parsed, err error) {
 	requested, err := strconv.ParseInt(f[3], 10, 64)
 	p.terms.Requested, errs[1] = ledger.Amount(requested), err
 	p.terms.Wallet, errs[2] = url.PathUnescape(f[4])
-	p.terms.Parent, errs[3] = url.PathUnescape(f[5])
+	origin, err := url.PathUnescape(f[5])
+	p.terms.Parent, p.terms.By, _ = strings.Cut(origin, "\n")
+	errs[3] = err
 	p.mac, errs[4] = base64.RawURLEncoding.Strict().DecodeString(f[6])
 	if errors.Join(errs[:]...) != nil {
 		return p, fmt.Errorf("%w: its mandate cannot be read", ErrForged)
@@ -182,8 +186,20 @@ func (t *Terms) mac(key []byte) []byte {
 	number(h, int64(t.Amount))
 	number(h, int64(t.Requested))
 	text(h, t.Wallet)
-	text(h, t.Parent)
+	text(h, t.origin())
+	if t.Decision != "" {
+		text(h, t.Decision)
+	}
 	return h.Sum(nil)
+}
+
+// origin is Parent and By in the one field that versions before By have for Parent, so that
+// their signers check it, too. No id has a line break.
+func (t *Terms) origin() string {
+	if t.By == "" {
+		return t.Parent
+	}
+	return t.Parent + "\n" + t.By
 }
 
 func text(h hash.Hash, s string) {

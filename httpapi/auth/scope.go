@@ -17,7 +17,7 @@ const (
 
 var allScopes = []Scope{Read, Write, Admin}
 
-// Role lifts an application or key above its scopes, for /manage/.
+// Role lifts an application or key above its scopes. It has one at most.
 type Role string
 
 // The roles. They are given through this package alone, never over HTTP.
@@ -25,6 +25,7 @@ const (
 	NoRole      Role = ""
 	TenantAdmin Role = "tenant_admin" // the treasury of its own tenant
 	GlobalAdmin Role = "global_admin" // the treasury of all
+	Approver    Role = "approver"     // decides about its tenant's withdrawals that others asked for
 )
 
 // maxScope bounds what is looked at of a requested scope.
@@ -75,8 +76,8 @@ func checkScopes(bad *InvalidError, scopes []Scope) []Scope {
 }
 
 func checkRole(bad *InvalidError, r Role) {
-	if r != NoRole && r != TenantAdmin && r != GlobalAdmin {
-		bad.Add("role", "must be empty, tenant_admin or global_admin")
+	if r != NoRole && r != TenantAdmin && r != GlobalAdmin && r != Approver {
+		bad.Add("role", "must be empty, tenant_admin, global_admin or approver")
 	}
 }
 

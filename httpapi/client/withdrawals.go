@@ -60,6 +60,17 @@ type Withdrawal struct {
 	CompletedAt           *time.Time `json:"completed_at"`
 	WaitingReason         *string    `json:"waiting_reason"` // why it is not completed yet; nil = it takes its course, or has ended
 	WaitingSince          *time.Time `json:"waiting_since"`
+	RequestedBy           *string    `json:"requested_by"` // the client that asked for it
+	ApprovalsRequired     int        `json:"approvals_required"`
+	Approvals             []Approval `json:"approvals"`
+}
+
+// Approval is what one client decided about a withdrawal.
+type Approval struct {
+	By       string    `json:"by"`
+	At       time.Time `json:"at"`
+	Decision string    `json:"decision"` // approved or refused
+	Reason   *string   `json:"reason"`
 }
 
 // WithdrawalEstimate is what a withdrawal would cost.
@@ -139,6 +150,25 @@ func (c *Client) EstimateWithdrawal(ctx context.Context, in WithdrawalTerms) (e 
 // is no error.
 func (c *Client) CancelWithdrawal(ctx context.Context, id string) (w Withdrawal, err error) {
 	err = c.do(ctx, call{method: http.MethodPost, path: "/withdrawal/" + url.PathEscape(id) + "/cancel/", again: true}, &w)
+	return w, err
+}
+
+// ApproveWithdrawal approves a withdrawal that waits for it. It takes a client with the role
+// approver, other than the one that asked for the withdrawal. The reason may be "". The same
+// answer again is no error.
+func (c *Client) ApproveWithdrawal(ctx context.Context, id, reason string) (Withdrawal, error) {
+	return c.decide(ctx, id, "approve", reason)
+}
+
+// RefuseWithdrawal is ApproveWithdrawal's other answer: the withdrawal fails. It takes a
+// reason.
+func (c *Client) RefuseWithdrawal(ctx context.Context, id, reason string) (Withdrawal, error) {
+	return c.decide(ctx, id, "refuse", reason)
+}
+
+func (c *Client) decide(ctx context.Context, id, answer, reason string) (w Withdrawal, err error) {
+	in := map[string]string{"reason": reason}
+	err = c.do(ctx, call{method: http.MethodPost, path: "/withdrawal/" + url.PathEscape(id) + "/" + answer + "/", body: in, again: true}, &w)
 	return w, err
 }
 

@@ -24,9 +24,15 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-mandate-not-checked", File: "withdrawal/intact.go",
-		Old:  "	if why, err = s.unauthorized(ctx, w.Mandate, w.Terms()); why == \"\" && err == nil && w.Live() && w.Approved() {",
-		New:  "	if w.Live() && w.Approved() {",
+		Old:  "	if why, err = s.unauthorized(ctx, w.Mandate, w.Terms()); why == \"\" && err == nil {",
+		New:  "	if why == \"\" && err == nil {",
 		What: "rows that agree with each other are paid without a mandate", Package: ".", Test: "TestFS02_RowsThatAgreeAreNotPaidWithoutAMandate",
+	},
+	{
+		ID: "FS02-decisions-not-checked", File: "withdrawal/intact.go",
+		Old:  "		why, err = s.forgedDecision(ctx, w)",
+		New:  "		_, err = s.forgedDecision(ctx, w)",
+		What: "a decision that somebody wrote into the database is believed", Package: ".", Test: "TestFS02_ForgedDecisionsPayNobody",
 	},
 	{
 		ID: "FS02-approval-not-checked", File: "withdrawal/intact.go",

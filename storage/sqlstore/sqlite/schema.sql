@@ -1,4 +1,4 @@
--- All migrations up to 0024_references.
+-- All migrations up to 0025_decisions.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -425,7 +425,7 @@ CREATE TABLE cryptopay_withdrawals (
   "created_at" INTEGER NOT NULL,
   "updated_at" INTEGER NOT NULL,
   "processed_at" INTEGER NOT NULL,
-  "completed_at" INTEGER NOT NULL, "delivered" INTEGER NOT NULL DEFAULT 0, "waiting_since" INTEGER NOT NULL DEFAULT 0, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "mandate" TEXT NOT NULL DEFAULT '', "approval" TEXT NOT NULL DEFAULT '',
+  "completed_at" INTEGER NOT NULL, "delivered" INTEGER NOT NULL DEFAULT 0, "waiting_since" INTEGER NOT NULL DEFAULT 0, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "mandate" TEXT NOT NULL DEFAULT '', "approval" TEXT NOT NULL DEFAULT '', "requested_by" TEXT NOT NULL DEFAULT '', "decisions" TEXT NOT NULL DEFAULT 'null',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_withdrawals_i0 ON cryptopay_withdrawals (part, "created_at");
