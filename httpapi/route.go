@@ -54,6 +54,7 @@ type Policy struct {
 	Access Access
 	Scopes []auth.Scope // all of them are needed
 	Roles  []auth.Role  // one of them is needed; none = no role is
+	Except []auth.Role  // none of them may
 	Limit  LimitClass
 	Style  Style
 }

@@ -77,7 +77,8 @@ func (h *Handler) table() []Route {
 		},
 		{
 			Method: http.MethodPost, Path: "/o/apps/", Name: "createApp", Group: "Authentication", About: "Creates an application with the scopes read and write. The secret is shown this once.",
-			Policy: merchant, Status: http.StatusCreated, Writes: true, Errors: []Failure{invalidRequest}, do: endpoint(h.createApp),
+			// An approver would ask for a withdrawal by one and approve it by the other.
+			Policy: Policy{Access: Bearer, Scopes: both, Except: []auth.Role{auth.Approver}, Limit: LimitAPI, Style: Standard}, Status: http.StatusCreated, Writes: true, Errors: []Failure{invalidRequest}, do: endpoint(h.createApp),
 		},
 		{
 			Method: http.MethodDelete, Path: "/o/apps/{id}/", Name: "deleteApp", Group: "Authentication", About: "Deletes an application; its tokens are invalid at once.",
