@@ -76,7 +76,7 @@ func newWorld(t testing.TB, with ...func(*setup)) *world {
 		t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), store: s.store,
 		chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{},
 	}
-	w.rates = rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1", "DAI": "1", "TRX": "0.25", "SOL": "150"})
+	w.rates = rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1", "XRP": "2", "XLM": "0.2", "DAI": "1", "TRX": "0.25", "SOL": "150"})
 	for _, n := range s.networks {
 		w.chains[n] = sim.MustNew(sim.Options{Network: n, Registry: chain.MainnetRegistry(), Seed: 1, Now: w.clock.Now, Finality: 20})
 	}

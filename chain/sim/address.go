@@ -80,13 +80,32 @@ func Arrived(m chain.Multiplexer, w chain.Watch, t chain.Transfer) (arrived chai
 
 // plain is the simulation's own format: "sim", the network's code in lower
 // case, 40 hex digits of the owner's hash, and 8 of a checksum over all before
-// it. There is one writing of it: upper case is refused, not folded.
-type plain struct{ network chain.Network }
+// it. There is one writing of it: upper case is refused, not folded. On a network that needs
+// memos one account has many addresses: behind its own come a hyphen and the memo.
+type plain struct {
+	network chain.Network
+	shared  bool
+}
 
 const (
 	bodyDigits = 40
 	sumDigits  = 8
+	memoMark   = "-"
 )
+
+// Untag implements chain.Tagger.
+func (f plain) Untag(a chain.Address) (account chain.Address, memo string, ok bool) {
+	if _, err := f.Parse(string(a)); err != nil {
+		return "", "", false
+	}
+	of, memo, ok := strings.Cut(string(a), memoMark)
+	return chain.Address(of), memo, ok
+}
+
+// Multiplex implements chain.Multiplexer.
+func (f plain) Multiplex(account chain.Address, id uint32) (chain.Address, error) {
+	return f.Parse(string(account) + memoMark + strconv.FormatUint(uint64(id), 10))
+}
 
 func (f plain) prefix() string { return "sim" + strings.ToLower(string(f.network)) }
 
@@ -97,8 +116,14 @@ func (f plain) Make(owner [32]byte) chain.Address {
 
 func checksum(s string) string { return digestHex("checksum", s)[:sumDigits] }
 
-func (f plain) Parse(s string) (chain.Address, error) {
-	bad := func(why string) error { return &chain.AddressError{Network: f.network, Address: s, Reason: why} }
+func (f plain) Parse(address string) (chain.Address, error) {
+	bad := func(why string) error {
+		return &chain.AddressError{Network: f.network, Address: address, Reason: why}
+	}
+	s, memo, tagged := strings.Cut(address, memoMark)
+	if id, err := strconv.ParseUint(memo, 10, 32); tagged && (!f.shared || err != nil || strconv.FormatUint(id, 10) != memo) {
+		return "", bad("what follows the hyphen is no memo")
+	}
 	p := f.prefix()
 	switch {
 	case !strings.HasPrefix(s, p):
@@ -114,7 +139,7 @@ func (f plain) Parse(s string) (chain.Address, error) {
 	if cut := len(s) - sumDigits; s[cut:] != checksum(s[:cut]) {
 		return "", bad("its checksum is wrong")
 	}
-	return chain.Address(s), nil
+	return chain.Address(address), nil
 }
 
 // addressOf makes the address of any text that stands for an owner.

@@ -137,7 +137,8 @@ func New(o Options) (*Chain, error) {
 		}
 	}
 	if o.Addresses == nil {
-		o.Addresses = plain{o.Network}
+		n, err := o.Registry.Network(string(o.Network))
+		o.Addresses = plain{o.Network, err == nil && n.NeedsMemo}
 	}
 	if o.StartHeight <= 0 {
 		o.StartHeight = 1
