@@ -39,7 +39,7 @@ func TestApprovals(t *testing.T) {
 	order := func(refine ...with) string {
 		a := w.ok(http.StatusCreated, "POST", "/withdrawal/", w.filled(`{"amount":"20","currency":"USDTERC20","address":"ELSEWHERE"}`), refine...)
 		require.Equal(t, []any{}, a.Body["approvals"])
-		require.EqualValues(t, "0", a.at("approvals_required").(interface{ String() string }).String(), "the policy was not asked yet")
+		require.Equal(t, "0", a.at("approvals_required").(interface{ String() string }).String(), "the policy was not asked yet")
 		return a.Body["withdrawal_id"].(string)
 	}
 	path := func(id, verb string) string { return "/withdrawal/" + id + "/" + verb + "/" }
@@ -52,7 +52,7 @@ func TestApprovals(t *testing.T) {
 	w.mine(1)
 	seen := w.ok(http.StatusOK, "GET", path(id, "")[:len(path(id, ""))-1], nil)
 	require.Equal(t, []any{"review", "pending", asker.id}, []any{seen.Body["waiting_reason"], seen.Body["status"], seen.Body["requested_by"]})
-	require.EqualValues(t, "1", seen.at("approvals_required").(interface{ String() string }).String())
+	require.Equal(t, "1", seen.at("approvals_required").(interface{ String() string }).String())
 
 	for _, verb := range []string{"approve", "refuse"} {
 		for name, refused := range map[string]with{

@@ -132,7 +132,7 @@ func (k *client) match(b *block, w chain.Watch) []chain.Transfer {
 	all := k.c().transfersOf(b)
 	var out []chain.Transfer
 	for _, x := range all {
-		if t, watched := Arrived(k.c().shares(), w, x.Transfer); watched && !(k.n.noTrace && x.inner) {
+		if t, watched := Arrived(k.c().shares(), w, x.Transfer); watched && (!k.n.noTrace || !x.inner) {
 			out = append(out, t)
 		}
 	}
