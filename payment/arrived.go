@@ -26,7 +26,7 @@ const (
 
 // shownRoles lists the roles of which merchants are shown deposits. What is left out is a
 // token that is not listed, or an amount that cannot be true.
-var shownRoles = []Role{RoleInTime, RoleLate, RoleAgain, RoleUnmatched, RoleStray, RoleWrongToken, RoleUnproven, RoleExcess, RoleDust}
+var shownRoles = []Role{RoleInTime, RoleLate, RoleAgain, RoleUnmatched, RoleStray, RoleWrongToken, RoleUnproven, RoleExcess, RoleSmall, RoleDust}
 
 // ShownStatus is how far the deposit has come: one of ShownSeen, ShownFinal and ShownGone.
 func (d *Deposit) ShownStatus() string {
@@ -72,8 +72,17 @@ type Arrival struct {
 	Required int64 // confirmations that make it final; 0 for a currency that is not configured any more
 }
 
+// arrived selects the deposits that are a payment's business: all at its address, where it
+// has that to itself, else those that count for it.
+func (p *Payment) arrived() []storage.Cond {
+	if p.AddressID != "" {
+		return []storage.Cond{{Column: "payment", Op: storage.Eq, Value: p.ID}}
+	}
+	return []storage.Cond{{Column: "network", Op: storage.Eq, Value: p.Network}, {Column: "address", Op: storage.Eq, Value: p.Address}}
+}
+
 // Arrivals lists what came to the address of a payment, whether it counts or not, oldest
-// first, and how many that are in all. limit is from 1 to 100, 0 = 20. Errors:
+// first (at a permanent address what counts for the payment), and how many that are in all. limit is from 1 to 100, 0 = 20. Errors:
 // *InvalidError, *NotFoundError.
 func (s *Service) Arrivals(ctx context.Context, tenant, id string, limit, offset int) (page []Arrival, total int64, err error) {
 	limit = orElse(limit, 20)
@@ -90,11 +99,7 @@ func (s *Service) Arrivals(ctx context.Context, tenant, id string, limit, offset
 	}
 	q := storage.Query{
 		Table: Deposits.Table, Partition: storage.Tenant(tenant), Limit: limit, Offset: offset,
-		Where: []storage.Cond{
-			{Column: "network", Op: storage.Eq, Value: p.Network},
-			{Column: "address", Op: storage.Eq, Value: p.Address},
-			{Column: "role", Op: storage.In, Value: shownRoles},
-		},
+		Where: append(p.arrived(), storage.Cond{Column: "role", Op: storage.In, Value: shownRoles}),
 		Order: []storage.Order{{Column: "created_at"}},
 	}
 	if total, err = s.c.Store.Count(ctx, q); err != nil || total == 0 {

@@ -76,6 +76,10 @@ type Config struct {
 	// their ids: Get and List ask it of payments that may still be paid. Defaults to no check.
 	CheckAddresses func(ctx context.Context, tenant string, list []Payment) (wrong map[string]error, err error)
 
+	// Permanent reports whether permanent addresses may be made: a process that does not
+	// know them would not credit what comes there. Defaults to yes.
+	Permanent func(context.Context) (bool, error)
+
 	Now   func() time.Time
 	NewID func() string // UUIDv7
 	// Log gets what went wrong in Step. Defaults to discarding.
@@ -162,6 +166,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Minimums == nil {
 		c.Minimums = func(context.Context, ...*chain.Currency) (map[string]ledger.Amount, error) { return nil, nil }
+	}
+	if c.Permanent == nil {
+		c.Permanent = func(context.Context) (bool, error) { return true, nil }
 	}
 	if c.Wanted == nil {
 		c.Wanted = func(context.Context, string, string) (bool, error) { return true, nil }

@@ -74,6 +74,9 @@ type decision struct {
 	posts    []ledger.Tx
 	alerts   []Alert
 	touched  bool // written even where nothing else changed
+	// at is the permanent address that a deposit came to for which there is no payment; p is
+	// then the payment that the deposit makes, if it makes one.
+	at *atPermanent
 }
 
 // Alert tells the host about something that a person should look at. What it
@@ -104,9 +107,18 @@ func (x *decision) alert(k AlertKind, e *entry, text string) {
 
 // onFact takes one fact in and lets the payment follow.
 func (x *decision) onFact(f fact) error {
+	if x.at != nil && f.sighting.State == incoming.Gone && len(x.deposits) == 0 {
+		x.p = Payment{} // it was never seen here
+		return nil
+	}
 	e, received, err := x.take(f)
 	if e == nil || err != nil {
 		return err
+	}
+	if x.at != nil {
+		if received, err = x.begin(e); err != nil {
+			return err
+		}
 	}
 	if e.d.Role.suspense() {
 		if err := x.book(e); err != nil {
@@ -118,7 +130,7 @@ func (x *decision) onFact(f fact) error {
 	}
 	x.order()
 	x.sums()
-	if received {
+	if received && x.at == nil {
 		if err := x.received(e); err != nil {
 			return err
 		}

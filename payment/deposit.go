@@ -102,7 +102,7 @@ func (x *decision) executed(e *entry, s *incoming.Sighting) {
 	}
 	same := d.Exact.Equal(s.Exact) && d.Amount == s.Amount && d.Currency == s.Currency
 	d.Exact, d.Amount, d.Currency, d.Contract = s.Exact, s.Amount, s.Currency, s.Contract
-	if !d.Role.counted() || same && !s.Unproven {
+	if !d.Role.counted() && d.Role != RoleSmall || same && !s.Unproven {
 		return
 	}
 	if role := x.uncounted(d, s, c); role != "" {
@@ -120,6 +120,9 @@ func (x *decision) assign(e *entry, s *incoming.Sighting, wasLive bool) {
 	if gaveUp && inBlock {
 		d.GivenUp = false
 	}
+	if x.at != nil && d.Role != "" && !d.live() {
+		return // there is no payment that could lose it
+	}
 	switch {
 	case d.Role == "":
 		d.Role = x.first(d, s)
@@ -131,6 +134,12 @@ func (x *decision) assign(e *entry, s *incoming.Sighting, wasLive bool) {
 		}
 	case (d.Role == RoleUnmatched || d.Role == RoleStray) && d.Booking == Unbooked && x.turnsOut(d, s):
 		d.Role = RoleInTime
+	}
+	if x.at != nil && (d.Role == RoleInTime || d.Role == RoleSmall) {
+		d.Role = RoleInTime
+		if x.at.small(d) {
+			d.Role = RoleSmall
+		}
 	}
 }
 
@@ -208,6 +217,9 @@ func (x *decision) lateRole() Role {
 // before expiry_time. Where the payment is over already, or the deposit was
 // given up, it must also have come (back) within 24 h of the window's end.
 func (x *decision) eligible(d *Deposit, gaveUp bool) bool {
+	if x.p.AddressID != "" {
+		return x.at == nil || x.creditLate || x.at.inUse(earlier(d.FirstSeen, d.BlockTime))
+	}
 	inBlock := !d.BlockTime.IsZero()
 	inTime := d.FirstSeen.Before(x.p.ExpiresAt) || inBlock && d.BlockTime.Before(x.p.ExpiresAt)
 	if x.p.Cancelled || !inTime {

@@ -106,6 +106,9 @@ func (x *decision) emit(typ string, data any) error {
 
 func (x *decision) statusEvent(from Status) error {
 	p := &x.p
+	if from == "" { // receivers know no status before this one
+		from = Waiting
+	}
 	u := StatusUpdate{
 		TransactionID: p.ID, Status: p.Status, PreviousStatus: from, OrderID: p.OrderID,
 		PriceAmount: ledger.FixedString(p.Price, 2), PriceCurrency: p.PriceCurrency,

@@ -55,6 +55,7 @@ var Machine = fsm.Machine[Status, Trigger]{
 	States:  []Status{Waiting, PartiallyPaid, Confirming, Confirmed, Sending, Completed, Expired, Failed},
 	Edges: []edge{
 		{From: []Status{""}, Trigger: OnCreate, To: Waiting, When: "the request is valid", Does: "a new address; no event"},
+		{From: []Status{""}, Trigger: OnDeposit, To: Confirming, When: "at a permanent address, at least the minimum", Does: "a payment over what came, without a window; deposit_received"},
 		{From: open, Trigger: OnDeposit, To: Confirming, When: "seen in time, live deposits are enough", Does: "deposit_received"},
 		{From: []Status{Waiting}, Trigger: OnDeposit, To: PartiallyPaid, When: "seen in time, live deposits are less", Does: "deposit_received"},
 		{From: []Status{PartiallyPaid, Confirming}, Trigger: OnDeposit, When: "one more, which changes nothing", Does: "deposit_received"},

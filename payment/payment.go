@@ -34,15 +34,21 @@ type Payment struct {
 	Status Status `db:"status"`
 	Type   Type   `db:"payment_type"`
 
-	Network  string `db:"network"`
-	Address  string `db:"address"`
+	Network string `db:"network"`
+	Address string `db:"address"`
+	// AddressID is that of the PermanentAddress the payment's deposit came to; "" where the
+	// payment has its address to itself.
+	AddressID string `db:"address_id"`
+	// Slot tells apart the payments at one address: the id of the deposit that made the
+	// payment, "" where the payment has its address to itself.
+	Slot     string `db:"slot"`
 	Currency string `db:"currency"`
 	Token    string `db:"token"`
 	Scale    int    `db:"scale"` // of the amounts: units are 10^-Scale coins
 
 	Price         decimal.Decimal `db:"price_amount"` // what the merchant asked, in PriceCurrency
 	PriceCurrency string          `db:"price_currency"`
-	Due           ledger.Amount   `db:"amount_crypto"` // what the customer must send; never changes
+	Due           ledger.Amount   `db:"amount_crypto"` // what the customer must send; never changes. At a permanent address: what came
 	Tolerance     ledger.Amount   `db:"tolerance"`     // how much less is still full
 	Rate          decimal.Decimal `db:"rate"`          // locked at creation
 	USDRate       decimal.Decimal `db:"usd_rate"`      // the same in USD
@@ -109,7 +115,7 @@ func (p *Payment) MerchantReceived() string { return ledger.FixedString(p.Receiv
 
 // Payments is the table of payments, in tenant partitions.
 var Payments = storage.NewTable[Payment]("payments",
-	storage.Unique("network", "address"),
+	storage.Unique("network", "address", "slot"),
 	storage.Index("created_at"), storage.Index("status", "created_at"), storage.Index("currency", "created_at"),
 	storage.Across("currency", "status", "created_at"), // Open
 	storage.Index("order_id", "created_at"), storage.Index("custom_id", "created_at"),
@@ -152,6 +158,9 @@ const (
 	RoleWrongToken Role = "wrong_token" // another listed currency
 	RoleUnproven   Role = "unproven"    // the chain's node cannot prove it
 	RoleExcess     Role = "excess"      // above MaxCreditUSD or MaxDeposits: a person looks at it
+	// RoleSmall is below the currency's minimum, at a permanent address. It counts once what
+	// waits there adds up to the minimum.
+	RoleSmall Role = "below_minimum"
 
 	RoleDust        Role = "dust"        // below the currency's dust limit
 	RoleUnlisted    Role = "unlisted"    // a token that is none of ours
@@ -161,7 +170,7 @@ const (
 func (r Role) counted() bool { return r == RoleInTime || r == RoleLate || r == RoleAgain }
 
 func (r Role) suspense() bool {
-	return r == RoleUnmatched || r == RoleStray || r == RoleWrongToken || r == RoleUnproven || r == RoleExcess
+	return r == RoleUnmatched || r == RoleStray || r == RoleWrongToken || r == RoleUnproven || r == RoleExcess || r == RoleSmall
 }
 
 // Booking says where a deposit's money stands in the ledger.
@@ -229,7 +238,7 @@ type Deposit struct {
 
 // Deposits is the table of deposits, in tenant partitions.
 var Deposits = storage.NewTable[Deposit]("deposits",
-	storage.Index("payment"), storage.Index("network", "address"), storage.Index("booking", "created_at"),
+	storage.Index("payment"), storage.Index("network", "address", "booking"), storage.Index("booking", "created_at"),
 )
 
 // DepositID is the id of the deposit that a sighting is.
@@ -245,4 +254,6 @@ func (d *Deposit) live() bool {
 }
 
 // Tables lists what this package stores.
-func Tables() []*storage.Table { return []*storage.Table{Payments.Table, Deposits.Table} }
+func Tables() []*storage.Table {
+	return []*storage.Table{Payments.Table, Deposits.Table, PermanentAddresses.Table}
+}

@@ -69,9 +69,13 @@ func (x *decision) credit() error {
 		if err != nil {
 			return err
 		}
+		kind, from := "credit", ledger.Chain(d.Network)
+		if d.Booking == InSuspense { // where it waited for the rest of the minimum
+			kind, from = "resolve", ledger.Suspense
+		}
 		debtor := d.Wallet
 		d.Wallet, d.Booking = x.wallet, InWallet
-		if err := x.repost(e, "credit", ledger.KindDeposit, received); err != nil {
+		if err := x.repost(e, kind, ledger.KindDeposit, from, received); err != nil {
 			return err
 		}
 		if err := x.recover(e, debtor, d.Net); err != nil {
@@ -81,8 +85,9 @@ func (x *decision) credit() error {
 	return nil
 }
 
-// repost brings what was posted for the payment to a new received sum.
-func (x *decision) repost(e *entry, kind string, k ledger.Kind, received ledger.Amount) error {
+// repost brings what was posted for the payment to a new received sum. The difference comes
+// from an account.
+func (x *decision) repost(e *entry, kind string, k ledger.Kind, from ledger.Account, received ledger.Amount) error {
 	d, p := &e.d, &x.p
 	to, err := p.divide(received)
 	if err != nil {
@@ -90,7 +95,7 @@ func (x *decision) repost(e *entry, kind string, k ledger.Kind, received ledger.
 	}
 	net := to.net - p.Net
 	tx := ledger.Tx{ID: d.generated(kind), Kind: k, Ref: p.ID, At: x.now}
-	tx.Legs = legs(d.Currency, ledger.Chain(d.Network), p.Received-received)
+	tx.Legs = legs(d.Currency, from, p.Received-received)
 	if taken := max(net, -x.available); net < 0 && taken != net {
 		tx.Legs = append(tx.Legs, legs(d.Currency, ledger.Wallet(d.Wallet), taken)...)
 		tx.Legs = append(tx.Legs, legs(d.Currency, ledger.Receivable(d.Wallet), net-taken)...)
@@ -159,7 +164,7 @@ func (x *decision) takeBack(e *entry) error {
 			return err
 		}
 		d.Booking = Reversed
-		return x.repost(e, "reverse", ledger.KindAdjustment, x.p.Received-d.Amount)
+		return x.repost(e, "reverse", ledger.KindAdjustment, ledger.Chain(d.Network), x.p.Received-d.Amount)
 	}
 	tx := ledger.Tx{ID: d.generated("reverse"), Kind: ledger.KindAdjustment, Ref: x.ref(e), At: x.now}
 	tx.Legs = legs(d.Currency, ledger.Chain(d.Network), d.Amount)

@@ -107,8 +107,7 @@ func (s *Service) progress(p *Payment, deposits []*entry, head int64) Progress {
 func (s *Service) Uncounted(ctx context.Context, tenant string, p *Payment) ([]Deposit, error) {
 	rows, err := s.c.Store.Find(ctx, storage.Query{
 		Table: Deposits.Table, Partition: storage.Tenant(tenant),
-		Where: []storage.Cond{{Column: "network", Op: storage.Eq, Value: p.Network}, {Column: "address", Op: storage.Eq, Value: p.Address}},
-		Order: []storage.Order{{Column: "created_at"}},
+		Where: p.arrived(), Order: []storage.Order{{Column: "created_at"}},
 	})
 	if err != nil {
 		return nil, err

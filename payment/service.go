@@ -21,6 +21,7 @@ import (
 // concurrently, and by several processes over one store.
 type Service struct {
 	c        Config
+	inTx     bool // in a transaction of the host's own
 	networks []chain.Network
 	inFlight storage.InFlight
 	opened   sync.Map // by network, *opened
@@ -33,8 +34,9 @@ func New(c Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, inTx := c.Store.(storage.Tx)
 	c.Store = storage.Joined(c.Store)
-	s := &Service{c: c}
+	s := &Service{c: c, inTx: inTx}
 	seen := map[chain.Network]bool{}
 	for _, code := range c.Registry.Codes() {
 		if n := s.currency(code).Network; !seen[n] {
@@ -70,7 +72,7 @@ func (s *Service) handle(ctx context.Context, f fact) error {
 		return fmt.Errorf("payment: sighting %s: %w", sg.Generated(), errUnlisted)
 	}
 	return s.decide(ctx, sg.Tenant, func(ctx context.Context) (*decision, error) {
-		x, err := s.load(ctx, sg.Tenant, sg.Network, sg.Address, DepositID(sg))
+		x, err := s.load(ctx, sg.Tenant, sg)
 		if err != nil {
 			return nil, err
 		}
@@ -130,6 +132,11 @@ func (s *Service) prepare(ctx context.Context, tenant string, x *decision, f *fa
 		return &NotFoundError{Field: "wallet_id", ID: x.p.Wallet}
 	}
 	x.wallet = id
+	if x.at != nil {
+		if err := s.terms(ctx, tenant, x); err != nil {
+			return err
+		}
+	}
 	if !x.needsPrice(f) {
 		return nil
 	}
@@ -140,7 +147,9 @@ func (s *Service) prepare(ctx context.Context, tenant string, x *decision, f *fa
 		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "price_unavailable", slog.String("payment", x.p.ID), slog.String("error", err.Error()))
 		return nil
 	}
-	x.price = r
+	if x.price = r; x.at != nil {
+		x.p.Rate, x.p.USDRate = r, r
+	}
 	return nil
 }
 

@@ -23,6 +23,8 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []Status{Confirmed, Sending, Completed, Expired, Failed}}, s.listed()},
 	}, "", time.Time{})
 	worked += n
+	n, retireErr := s.stepAddresses(ctx)
+	worked, err = worked+n, errors.Join(err, retireErr)
 	for _, network := range s.networks {
 		cursor, headErr := s.c.Head(ctx, network)
 		if headErr != nil || cursor.TipRead.IsZero() {
@@ -130,13 +132,23 @@ func (s *Service) tick(ctx context.Context, tenant string, claimed storage.Row, 
 // endWatch writes into the directory of addresses, once the payment is over,
 // for how long its address is still worth looking at.
 func (s *Service) endWatch(ctx context.Context, x *decision) error {
-	if !x.p.over() || x.watch < 0 || !x.p.WatchedUntil.IsZero() || x.now.Before(x.p.ExpiresAt.Add(holdFor)) {
+	if !x.p.over() || x.p.AddressID != "" || x.watch < 0 || !x.p.WatchedUntil.IsZero() || x.now.Before(x.p.ExpiresAt.Add(holdFor)) {
 		return nil
 	}
 	until := x.p.ExpiresAt.Add(max(x.watch, holdFor))
-	part := storage.Network(x.p.Network)
-	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-		a, row, ok, err := incoming.Addresses.One(ctx, s.c.Store, part, x.p.Address)
+	err := s.watchUntil(ctx, x.p.Network, x.p.Address, until)
+	if err == nil {
+		x.p.WatchedUntil = until
+	}
+	return err
+}
+
+// watchUntil writes into the directory when the watching of an address ends; the zero time
+// is never.
+func (s *Service) watchUntil(ctx context.Context, network, address string, until time.Time) error {
+	part := storage.Network(network)
+	return storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		a, row, ok, err := incoming.Addresses.One(ctx, s.c.Store, part, address)
 		if err != nil || !ok || a.WatchUntil.Equal(until) {
 			return storage.Change{}, err
 		}
@@ -146,8 +158,4 @@ func (s *Service) endWatch(ctx context.Context, x *decision) error {
 			Put: []storage.Row{incoming.Addresses.Row(row.ID, row.Version, row.Due, a)},
 		}, nil
 	})
-	if err == nil {
-		x.p.WatchedUntil = until
-	}
-	return err
 }

@@ -41,7 +41,7 @@ func TestFP01_ManyExpireAsOne(t *testing.T) {
 			worked, err := h.s.Step(ctx)
 			require.NoError(t, err)
 			require.Equal(t, n, worked)
-			claims := 1 + len(h.s.networks)
+			claims := 2 + len(h.s.networks) // the second: permanent addresses
 			require.Equal(t, claims+tables, reads)
 			require.Equal(t, 1, commits)
 		}

@@ -5,26 +5,30 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
-// load reads what a decision about one address stands on: the payment that has
-// it, what counts for that, and the deposit that a fact is about.
-func (s *Service) load(ctx context.Context, tenant, network, address, depositID string) (*decision, error) {
-	rows, err := s.c.Store.Rows(ctx, Payments.Table, storage.Key{
-		Partition: storage.Tenant(tenant), Unique: []string{"network", "address"}, Values: []any{network, address},
-	})
+// load reads what a decision about a fact stands on: the payment that has the address, what
+// counts for that, and the deposit that the fact is about.
+func (s *Service) load(ctx context.Context, tenant string, sg *incoming.Sighting) (*decision, error) {
+	rows, err := s.c.Store.Rows(ctx, Payments.Table, ownAddress(storage.Tenant(tenant), sg.Network, sg.Address))
 	if err != nil {
 		return nil, err
 	}
-	x := &decision{}
-	if len(rows) > 0 {
-		x.p, x.version = Payments.Value(rows[0]), rows[0].Version
+	if len(rows) == 0 {
+		return s.loadPermanent(ctx, tenant, sg)
 	}
-	return x, s.fill(ctx, tenant, network, x, depositID)
+	x := &decision{p: Payments.Value(rows[0]), version: rows[0].Version}
+	return x, s.fill(ctx, tenant, sg.Network, x, DepositID(sg))
+}
+
+// ownAddress is the key of the payment that has an address to itself.
+func ownAddress(part storage.Partition, network, address string) storage.Key {
+	return storage.Key{Partition: part, Unique: []string{"network", "address", "slot"}, Values: []any{network, address, ""}}
 }
 
 // fill adds what counts for the payment of x, the deposit asked for, and the rules.
@@ -121,11 +125,18 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 		}
 	}
 	c.Count = append(c.Count, x.suspended()...)
+	if x.waitingMoved() {
+		c.Put = append(c.Put, PermanentAddresses.Row(x.at.v.ID, x.at.row.Version, x.at.row.Due, x.at.v))
+	}
 	if x.p.ID != "" && (x.touched || len(c.Put) > 0 || !same(&x.p, &x.was)) {
 		if len(c.Put) > 0 || !same(&x.p, &x.was) {
 			x.p.UpdatedAt = x.now
 		}
-		c.Count = append(c.Count, Tally.Moved(x.was.counted(), x.p.counted())...)
+		var was *tally.Item
+		if x.version > 0 {
+			was = x.was.counted()
+		}
+		c.Count = append(c.Count, Tally.Moved(was, x.p.counted())...)
 		c.Put = append(c.Put, Payments.Row(x.p.ID, x.version, x.due(), x.p))
 		row, changed, err := storage.ActivityRow(ctx, s.c.Store, part, x.p.ID, x.activity())
 		if err != nil {

@@ -24,6 +24,7 @@ func (x *decision) sums() {
 			x.p.Live, x.p.Tx = addUp(x.p.Live, e.d.Amount), e.d.Tx
 		}
 	}
+	x.follow()
 	x.p.Confirmations = x.confirmations()
 	live, _, n := x.weights()
 	switch {
@@ -77,7 +78,7 @@ func (x *decision) due() time.Time {
 	case Confirmed, Sending:
 		return x.p.ConfirmedAt.Add(forwardFor)
 	default:
-		if x.watch >= 0 && x.p.WatchedUntil.IsZero() {
+		if x.watch >= 0 && x.p.WatchedUntil.IsZero() && x.p.AddressID == "" {
 			return x.p.ExpiresAt.Add(holdFor)
 		}
 	}

@@ -32,6 +32,7 @@ const (
 	ReasonLate         = "late"          // it came after the window, or after a cancellation
 	ReasonWrongAsset   = "wrong_asset"   // it is not the payment's currency
 	ReasonWrongNetwork = "wrong_network" // it came on another network: networks share no address today, so nothing has it
+	ReasonBelowMinimum = "below_minimum" // at a permanent address: it is credited when what waits there adds up to the minimum
 	ReasonUnmatched    = "unmatched"     // no payment had the address, it cannot be proved, or a person has to look at it
 )
 
@@ -40,7 +41,7 @@ var bookingsOf = map[SuspenseStatus][]Booking{
 }
 
 var rolesOf = map[string][]Role{
-	ReasonLate: {RoleUnmatched}, ReasonWrongAsset: {RoleWrongToken}, ReasonWrongNetwork: {}, ReasonUnmatched: {RoleStray, RoleUnproven, RoleExcess},
+	ReasonLate: {RoleUnmatched}, ReasonWrongAsset: {RoleWrongToken}, ReasonWrongNetwork: {}, ReasonBelowMinimum: {RoleSmall}, ReasonUnmatched: {RoleStray, RoleUnproven, RoleExcess},
 }
 
 // SuspenseStatus is what has become of a deposit's money, "" where it is not in suspense and
@@ -139,7 +140,7 @@ func (s *Service) SuspenseList(ctx context.Context, tenant string, f SuspenseFil
 		bad.Add("status", "must be open, credited, refunded or ignored")
 	}
 	if f.Reason != "" && roles == nil {
-		bad.Add("reason", "must be late, wrong_asset, wrong_network or unmatched")
+		bad.Add("reason", "must be late, wrong_asset, wrong_network, below_minimum or unmatched")
 	}
 	if bad.AddPage(f.Limit, f.Offset); bad.Err() != nil {
 		return nil, 0, bad.Err()
@@ -179,7 +180,7 @@ func (s *Service) withPayments(ctx context.Context, part storage.Partition, list
 	keys := make([]storage.Key, len(list))
 	for i, d := range list {
 		out[i].Deposit = d
-		keys[i] = storage.Key{Partition: part, Unique: []string{"network", "address"}, Values: []any{d.Network, d.Address}}
+		keys[i] = ownAddress(part, d.Network, d.Address)
 	}
 	if len(keys) == 0 {
 		return out, nil

@@ -17,6 +17,7 @@ type Changed struct {
 	To        Status `json:"to"`
 	OrderID   string `json:"order_id,omitempty"`
 	CustomID  string `json:"custom_id,omitempty"`
+	AddressID string `json:"address_id,omitempty"` // of the permanent address
 	WalletID  string `json:"wallet_id"`
 	Network   string `json:"network"`
 	Currency  string `json:"currency"`
@@ -60,9 +61,29 @@ type DepositChanged struct {
 // EventKind implements stream.Body.
 func (DepositChanged) EventKind() string { return "payment.deposit_changed" }
 
+// AddressChanged is the event of a permanent address that was made, was retired, or is in use
+// again.
+type AddressChanged struct {
+	AddressID  string `json:"address_id"`
+	ExternalID string `json:"external_id"`
+	WalletID   string `json:"wallet_id"`
+	Network    string `json:"network"`
+	Address    string `json:"address"`
+	Retired    bool   `json:"retired"` // false = it is in use
+}
+
+// EventKind implements stream.Body.
+func (AddressChanged) EventKind() string { return "payment.address_changed" }
+
+func toldAddress(a *PermanentAddress, now time.Time) (storage.Event, error) {
+	return stream.Tell(AddressChanged{
+		AddressID: a.ID, ExternalID: a.ExternalID, WalletID: a.Wallet, Network: a.Network, Address: a.Address, Retired: !a.RetiredAt.IsZero(),
+	}, a.ID, now)
+}
+
 // Kinds reads the events of this package.
 func Kinds() stream.Kinds {
-	return stream.Join(stream.KindOf[Changed](), stream.KindOf[DepositChanged]())
+	return stream.Join(stream.KindOf[Changed](), stream.KindOf[DepositChanged](), stream.KindOf[AddressChanged]())
 }
 
 // tellMove notes a change of status, as it stands after it.
@@ -76,7 +97,7 @@ func (x *decision) tellMove(from Status) error {
 func told(p *Payment, from Status, now time.Time) (storage.Event, error) {
 	coins := func(a ledger.Amount) string { return a.Decimal(uint8(p.Scale)).String() }
 	return stream.Tell(Changed{
-		PaymentID: p.ID, From: from, To: p.Status, OrderID: p.OrderID, CustomID: p.CustomID, WalletID: p.Wallet,
+		PaymentID: p.ID, From: from, To: p.Status, OrderID: p.OrderID, CustomID: p.CustomID, AddressID: p.AddressID, WalletID: p.Wallet,
 		Network: p.Network, Currency: p.Currency, Address: p.Address, Due: coins(p.Due), Live: coins(p.Live),
 		Received: coins(p.Received), Net: coins(p.Net), Tx: p.Tx,
 	}, p.ID, now)

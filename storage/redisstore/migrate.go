@@ -15,8 +15,8 @@ import (
 
 // Migrate brings what is stored to the declarations of the tables, so that Open
 // accepts it: columns that a table has gained get their zero value, indexes are built and
-// dropped. A column that is gone or has another kind, and another unique key, is
-// storage.ErrSchema.
+// dropped. A unique key may gain columns: what was unique stays so. A column that is gone or
+// has another kind, and any other unique key, is storage.ErrSchema.
 //
 // No other process may use the store meanwhile: one of an earlier version would go on
 // to write rows that lack the new columns, which nobody can read. Should that have
@@ -131,22 +131,43 @@ func migrationOf(l *layout, words string) (*migration, error) {
 		if x.unique >= 0 {
 			word = "unique " + word
 		}
-		if !had[word] && x.unique >= 0 {
-			return refuse("the unique key " + x.name + " is new")
-		}
 		if !had[word] {
 			m.build = append(m.build, x)
 		}
 		delete(had, word)
 	}
+	grown := map[string]bool{} // unique keys that gained columns, by what they were
+	for _, x := range m.build {
+		if x.unique < 0 {
+			continue
+		}
+		from := grownFrom(x.name, had)
+		if from == "" {
+			return refuse("the unique key " + x.name + " is new")
+		}
+		grown[from] = true
+	}
 	for word := range had {
-		if strings.HasPrefix(word, "unique ") {
+		if strings.HasPrefix(word, "unique ") && !grown[word] {
 			return refuse("a unique key is gone")
 		}
-		m.drop = append(m.drop, strings.Trim(word, "()"))
+		m.drop = append(m.drop, strings.Trim(strings.TrimPrefix(word, "unique "), "()"))
 	}
 	slices.Sort(m.drop)
 	return m, nil
+}
+
+// grownFrom finds the unique key, among those that are gone, of which a new one has all
+// columns; "" where there is none.
+func grownFrom(name string, gone map[string]bool) string {
+	columns := strings.Split(name, ",")
+	for word := range gone {
+		key, unique := strings.CutPrefix(word, "unique ")
+		if unique && !slices.ContainsFunc(strings.Split(strings.Trim(key, "()"), ","), func(c string) bool { return !slices.Contains(columns, c) }) {
+			return word
+		}
+	}
+	return ""
 }
 
 //go:embed lua/migrate.lua

@@ -209,3 +209,43 @@ func TestU01_LostAnswersOfMigrate(t *testing.T) {
 		}
 	}
 }
+
+// A unique key that gains a column: what was unique is found by the new key, stays unique, and
+// what differs in the new column alone may be there twice.
+func TestU01_AUniqueKeyMayGainColumns(t *testing.T) {
+	t.Parallel()
+	_, client := server(t)
+	type wider struct {
+		Name  string    `db:"name"`
+		Count int64     `db:"count"`
+		Tags  []string  `db:"tags,json"`
+		At    time.Time `db:"at"`
+		Slot  string    `db:"slot"`
+	}
+	o := redisstore.Options{Prefix: "wider"}
+	old := olds()
+	now := storage.NewTable[wider]("grown", storage.Unique("name", "slot"), storage.Index("count"), storage.Index("at"))
+	s := redisstore.New(client, o)
+	require.NoError(t, s.Open(t.Context(), old.Table))
+	p := storage.Partition("tenant/a")
+	put := func(s storage.Store, id string, row storage.Row) error {
+		return storage.CommitOne(t.Context(), s, storage.Change{ID: "put " + id, Partition: p, Put: []storage.Row{row}})
+	}
+	require.NoError(t, put(s, "1", old.Row("1", 0, time.Time{}, before{Name: "a"})))
+	for range 2 {
+		require.NoError(t, redisstore.Migrate(t.Context(), client, o, now.Table))
+	}
+	s = redisstore.New(client, o)
+	require.NoError(t, s.Open(t.Context(), now.Table))
+	rows, err := s.Rows(t.Context(), now.Table, storage.Key{Partition: p, Unique: []string{"name", "slot"}, Values: []any{"a", ""}})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.ErrorAs(t, put(s, "2", now.Row("2", 0, time.Time{}, wider{Name: "a"})), new(*storage.DuplicateError))
+	require.NoError(t, put(s, "3", now.Row("3", 0, time.Time{}, wider{Name: "a", Slot: "x"})))
+	left, err := client.Keys(t.Context(), o.Prefix+":*:idx:grown:name:*").Result()
+	require.NoError(t, err)
+	require.Empty(t, left, "the key that is gone")
+
+	narrower := storage.NewTable[wider]("grown", storage.Unique("slot"), storage.Index("count"), storage.Index("at"))
+	require.ErrorIs(t, redisstore.Migrate(t.Context(), client, o, narrower.Table), storage.ErrSchema)
+}

@@ -1,4 +1,4 @@
--- All migrations up to 0025_decisions.
+-- All migrations up to 0026_permanent.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -331,10 +331,9 @@ CREATE TABLE cryptopay_payments (
   "closed" INTEGER NOT NULL,
   "cancelled" INTEGER NOT NULL,
   "events" INTEGER NOT NULL,
-  "watched_until" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "watched_until" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "address_id" TEXT NOT NULL DEFAULT '', "slot" TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (part, id)
 ) STRICT;
-CREATE UNIQUE INDEX cryptopay_payments_u0 ON cryptopay_payments (part, "network", "address");
 CREATE INDEX cryptopay_payments_i0 ON cryptopay_payments (part, "created_at");
 CREATE INDEX cryptopay_payments_i1 ON cryptopay_payments (part, "status", "created_at");
 CREATE INDEX cryptopay_payments_i2 ON cryptopay_payments (part, "currency", "created_at");
@@ -384,7 +383,6 @@ CREATE TABLE cryptopay_deposits (
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_deposits_i0 ON cryptopay_deposits (part, "payment");
-CREATE INDEX cryptopay_deposits_i1 ON cryptopay_deposits (part, "network", "address");
 CREATE INDEX cryptopay_deposits_i2 ON cryptopay_deposits (part, "booking", "created_at");
 CREATE INDEX cryptopay_deposits_due ON cryptopay_deposits (due, part, id) WHERE due > 0;
 CREATE TABLE cryptopay_withdrawals (
@@ -1001,3 +999,29 @@ CREATE INDEX cryptopay_dead_letters_i0 ON cryptopay_dead_letters (part, "consume
 CREATE INDEX cryptopay_dead_letters_due ON cryptopay_dead_letters (due, part, id) WHERE due > 0;
 CREATE INDEX cryptopay_payments_i3 ON cryptopay_payments (part, "order_id", "created_at");
 CREATE INDEX cryptopay_payments_i4 ON cryptopay_payments (part, "custom_id", "created_at");
+CREATE UNIQUE INDEX cryptopay_payments_u0 ON cryptopay_payments (part, "network", "address", "slot");
+CREATE INDEX cryptopay_deposits_i1 ON cryptopay_deposits (part, "network", "address", "booking");
+CREATE TABLE cryptopay_permanent_addresses (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "address_id" TEXT NOT NULL,
+  "network" TEXT NOT NULL,
+  "address" TEXT NOT NULL,
+  "external_id" TEXT NOT NULL,
+  "wallet" TEXT NOT NULL,
+  "wallet_ref" TEXT NOT NULL,
+  "callback_url" TEXT NOT NULL,
+  "created_at" INTEGER NOT NULL,
+  "updated_at" INTEGER NOT NULL,
+  "retired_at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE UNIQUE INDEX cryptopay_permanent_addresses_u0 ON cryptopay_permanent_addresses (part, "network", "address");
+CREATE UNIQUE INDEX cryptopay_permanent_addresses_u1 ON cryptopay_permanent_addresses (part, "external_id", "network");
+CREATE INDEX cryptopay_permanent_addresses_i0 ON cryptopay_permanent_addresses (part, "created_at");
+CREATE INDEX cryptopay_permanent_addresses_due ON cryptopay_permanent_addresses (due, part, id) WHERE due > 0;
