@@ -179,6 +179,23 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 			return out, err
 		}
 	}
+	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: payment.PermanentAddresses.Table, Partition: p, Limit: page}, func(rows []storage.Row) error {
+		list := make([]payment.Payment, len(rows))
+		for i, row := range rows {
+			v := payment.PermanentAddresses.Value(row)
+			list[i] = v.Shown()
+		}
+		wrong, err := a.alteredPayments(ctx, tenant, list, a.Addresses.Owned)
+		for _, v := range list {
+			if err := wrong[v.ID]; err != nil {
+				_ = unread.Take(check(ofPermanent, v.ID, err))
+			}
+		}
+		return err
+	})
+	if err = unread.Take(err); err != nil {
+		return out, err
+	}
 	now := a.cfg.Clock.Now()
 	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p, Limit: page}, func(rows []storage.Row) error {
 		var list []payment.Payment
@@ -257,9 +274,12 @@ type checkAddresses = func(ctx context.Context, n chain.Network, tenant string, 
 // by their ids.
 func (a *App) alteredPayments(ctx context.Context, tenant string, list []payment.Payment, check checkAddresses) (map[string]error, error) {
 	at := map[chain.Network][]chain.Address{}
+	asked := map[[2]string]bool{}
 	for i := range list {
-		n := chain.Network(list[i].Network)
-		at[n] = append(at[n], chain.Address(list[i].Address))
+		if p := &list[i]; !asked[[2]string{p.Network, p.Address}] {
+			asked[[2]string{p.Network, p.Address}] = true
+			at[chain.Network(p.Network)] = append(at[chain.Network(p.Network)], chain.Address(p.Address))
+		}
 	}
 	wrong := map[string]error{}
 	for n, addresses := range at {

@@ -256,6 +256,7 @@ func (a *App) domains() (err error) {
 	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
 	p.Wanted = a.wanted
+	p.Permanent = func(ctx context.Context) (bool, error) { return a.able(ctx, abilityPermanent) }
 	p.CheckAddresses = func(ctx context.Context, tenant string, list []payment.Payment) (map[string]error, error) {
 		return a.alteredPayments(ctx, tenant, list, a.Addresses.Ours)
 	}

@@ -197,6 +197,7 @@ type postings map[[2]string]ledger.Amount
 
 const (
 	ofPayment    = "payment"
+	ofPermanent  = "permanent address"
 	ofWithdrawal = "withdrawal"
 	ofTransfer   = "transfer"
 	ofDeposit    = "deposit" // one that a person gave to a wallet, out of suspense
@@ -228,7 +229,7 @@ func (s postings) add(e ledger.Entry) (err error) {
 		kind = ofTransfer
 	case (what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()) && strings.Contains(e.Ref, "/"):
 		kind = ofDeposit // its id begins with its network; a payment's has no "/"
-	case (what == "credit" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()):
+	case (what == "credit" || what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()):
 		kind = ofPayment
 	default:
 		return nil

@@ -39,6 +39,33 @@ func (t *Tenant) PaymentNow(id string) payment.Payment {
 	return p
 }
 
+// PermanentAddress is the address of somebody on the network of a currency. edit changes the
+// request.
+func (t *Tenant) PermanentAddress(externalID, currency string, edit ...func(*payment.AddressInput)) payment.PermanentAddress {
+	t.h.t.Helper()
+	in := payment.AddressInput{ExternalID: externalID, Currency: currency}
+	for _, f := range edit {
+		f(&in)
+	}
+	a, _, err := t.h.App.Payments.PermanentAddress(t.h.t.Context(), t.ID, in)
+	t.h.must(err)
+	return a
+}
+
+// PaymentsOf lists the payments that deposits at a permanent address made, newest first, at
+// most the tenant's newest hundred.
+func (t *Tenant) PaymentsOf(a payment.PermanentAddress) (out []payment.Payment) {
+	t.h.t.Helper()
+	page, _, _, err := t.h.App.Payments.List(t.h.t.Context(), t.ID, payment.Filter{Limit: payment.MaxPage})
+	t.h.must(err)
+	for _, p := range page {
+		if p.AddressID == a.ID {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // Withdraw orders that so many coins reach a supplier, and follows it until all comes to rest.
 func (t *Tenant) Withdraw(coins, currency string, edit ...func(*withdrawal.CreateInput)) withdrawal.Withdrawal {
 	t.h.t.Helper()
@@ -171,6 +198,16 @@ func (c Customer) Sends(p payment.Payment, coins, currency string) payment.Payme
 	amount, err := decimal.NewFromString(coins)
 	c.h.must(err)
 	return c.sends(p, currency, amount)
+}
+
+// SendsTo so many coins of a currency to a permanent address, until all comes to rest. What
+// that has made is in Tenant.PaymentsOf.
+func (c Customer) SendsTo(a payment.PermanentAddress, coins, currency string) {
+	c.h.t.Helper()
+	amount, err := decimal.NewFromString(coins)
+	c.h.must(err)
+	c.send(a.Shown(), currency, amount)
+	c.h.Settle()
 }
 
 func (c Customer) sends(p payment.Payment, currency string, amount decimal.Decimal) payment.Payment {

@@ -101,6 +101,8 @@ var endpoints = []documented{
 	{"GET", "/payments/{id}/deposits/", rw, 200},
 	{"POST", "/withdrawal/{id}/approve/", rw + "+approver", 200},
 	{"POST", "/withdrawal/{id}/refuse/", rw + "+approver", 200},
+	{"POST", "/addresses/", rw, 201},
+	{"GET", "/addresses/", rw, 200},
 	{"GET", "/suspense/", rw + "+admin", 200},
 	{"POST", "/suspense/{id}/resolve/", "admin", 200},
 	{"GET", "/webhooks/deliveries/", rw, 200},

@@ -75,6 +75,8 @@ var table = []row{
 	{is: as[*payment.CurrencyError], status: http.StatusUnprocessableEntity, code: "invalid_currency", message: "The currency is not supported.", details: supported},
 	{is: as[*payment.StateError], status: http.StatusConflict, code: "invalid_state", message: "The payment's state does not allow it.", details: paymentState},
 
+	{is: is(payment.ErrNotUpgraded), status: http.StatusServiceUnavailable, code: "server_error", message: "The service is being upgraded: permanent addresses cannot be made yet. Nothing was done, send it again."},
+
 	{is: is(withdrawal.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The withdrawal does not exist."},
 	{is: as[*withdrawal.StateError], status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's state does not allow it.", details: withdrawalState},
 	{is: is(withdrawal.ErrOwnRequest), status: http.StatusForbidden, code: "permission_denied", message: "Who asked for a withdrawal may not decide about it."},

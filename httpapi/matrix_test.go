@@ -246,6 +246,8 @@ func (w *world) stranger() foreign {
 		Terms: withdrawal.Terms{Amount: &fifty, Currency: "USDTERC20", Address: w.elsewhere()}, CustomID: "canary-custom",
 	})
 	require.NoError(w.t, err)
+	address, _, err := w.app.Payments.PermanentAddress(ctx, f.tenant, payment.AddressInput{Currency: "USDTERC20", ExternalID: "canary-customer"})
+	require.NoError(w.t, err)
 	app, secret, err := w.auth.CreateApp(ctx, auth.NewApp{Tenant: f.tenant, Name: "canary-app"})
 	require.NoError(w.t, err)
 	w.transfer("USDCERC20", p.Address, "3")
@@ -264,7 +266,7 @@ func (w *world) stranger() foreign {
 	f.ids["account_id"] = []string{sub.ID, "canary-external"}
 	f.ids["external_id"] = []string{"canary-external"}
 	f.ids["app"], f.ids["id"] = []string{fmt.Sprint(app.ID)}, f.ids["wallet_id"]
-	f.secret = []string{"canary-", p.ID, v.ID, sub.ID, app.ClientID, secret, f.tenant, p.Address}
+	f.secret = []string{"canary-", p.ID, v.ID, sub.ID, app.ClientID, secret, f.tenant, p.Address, address.Address}
 	return f
 }
 
@@ -374,7 +376,8 @@ func (w *world) takes(r httpapi.Route) []string {
 	properties := w.contract.properties(r)
 	for _, name := range []string{"transaction_id", "withdrawal_id", "wallet_id", "account_id", "external_id"} {
 		// An external_id alone is a name that is being given, not one that is looked up.
-		if _, ok := properties[name]; ok && (name != "external_id" || properties["wallet_id"] != nil) {
+		// So is that of a permanent address, beside the wallet that it credits.
+		if _, ok := properties[name]; ok && (name != "external_id" || properties["wallet_id"] != nil && r.Name != "createAddress") {
 			out = append(out, name)
 		}
 	}
@@ -412,6 +415,9 @@ func (w *world) sample(r httpapi.Route) map[string]any {
 		}
 		if name == "address" {
 			out[name] = w.elsewhere()
+		}
+		if name == "external_id" && r.Name == "createAddress" {
+			out[name] = "somebody"
 		}
 	}
 	return out

@@ -254,6 +254,11 @@ func (d *reference) paths() dict {
 
 func (op *operationDoc) json() dict {
 	responses := dict{strconv.Itoa(op.success.Status): op.success.json()}
+	if op.Also != 0 {
+		also := op.success
+		also.About = "It was there already."
+		responses[strconv.Itoa(op.Also)] = also.json()
+	}
 	for _, f := range op.failures {
 		responses[strconv.Itoa(f.Status)] = dict{"$ref": "#/components/responses/" + f.Name}
 	}

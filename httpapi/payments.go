@@ -101,7 +101,7 @@ type paymentProgress struct {
 	Memo                  *string `json:"memo" about:"Memo or destination tag that address carries, for wallets that take the two apart: then with memo_address. null = none is needed."`
 	MemoAddress           *string `json:"memo_address" about:"The account that memo is given with; null without memo."`
 	CustomID              string  `json:"custom_id"`
-	AddressID             *string `json:"address_id" about:"null for a payment of POST /payments/."`
+	AddressID             *string `json:"address_id" about:"Of the permanent address that the payment's money came to; null for a payment of POST /payments/."`
 	CheckoutURL           *string `json:"checkout_url" about:"null = there is none."`
 }
 
@@ -134,7 +134,7 @@ func (h *Handler) viewProgress(p *payment.Payment, at payment.Progress) paymentP
 	scale, network, to := uint8(p.Scale), chain.Network(p.Network), chain.Address(p.Address)
 	v := paymentProgress{
 		AmountReceived: crypto(at.Received, scale), AmountPending: crypto(at.Pending, scale), AmountMissing: crypto(at.Missing, scale),
-		Confirmations: at.Confirmations, RequiredConfirmations: at.Required, CustomID: p.CustomID,
+		Confirmations: at.Confirmations, RequiredConfirmations: at.Required, CustomID: p.CustomID, AddressID: orNull(p.AddressID),
 	}
 	account, memo, tagged := h.app.Untag(network, to)
 	if tagged {

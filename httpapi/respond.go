@@ -43,7 +43,11 @@ func (h *Handler) succeed(w http.ResponseWriter, c *Call, view any) {
 	case *stream:
 		h.stream(w, c, v)
 	default:
-		h.json(w, c.Route.Status, view)
+		status := c.Route.Status
+		if c.Existed && c.Route.Also != 0 {
+			status = c.Route.Also
+		}
+		h.json(w, status, view)
 	}
 }
 

@@ -68,6 +68,8 @@ type Route struct {
 	About  string // one line for people
 	Policy
 	Status int // of success
+	// Also is another status of success, answered where Call.Existed is set; 0 = there is none.
+	Also int
 	// Writes routes are closed in maintenance.
 	Writes bool
 	// Once routes take an Idempotency-Key.
@@ -146,6 +148,8 @@ type Call struct {
 	Key string
 	// Replayed is set by an endpoint that answered from an earlier request.
 	Replayed bool
+	// Existed is set by an endpoint that made nothing, as it was there: Route.Also is answered.
+	Existed bool
 
 	once   storage.Once    // of Key
 	onceOf string          // tenant whose first response was read ahead; "" = none was

@@ -122,6 +122,17 @@ func (h *Handler) table() []Route {
 			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest, notFound}, do: endpoint(h.listDeposits),
 		},
 
+		// Permanent addresses: permanent.go
+		{
+			Method: http.MethodPost, Path: "/addresses/", Name: "createAddress", Group: "Addresses", About: "Returns the permanent address of an external_id on a network, and makes it where there is none. Each deposit is a payment.",
+			Policy: merchant, Status: http.StatusCreated, Also: http.StatusOK, Writes: true,
+			Errors: []Failure{invalidRequest, notFound, {http.StatusUnprocessableEntity, "invalid_currency"}}, do: checked(h.createAddress, h.checkPermanent),
+		},
+		{
+			Method: http.MethodGet, Path: "/addresses/", Name: "listAddresses", Group: "Addresses", About: "Lists permanent addresses, newest first.",
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listAddresses),
+		},
+
 		// What came otherwise: suspense.go
 		{
 			Method: http.MethodGet, Path: "/suspense/", Name: "listSuspense", Group: "Suspense", About: "Lists money that came late, in another asset or for no payment, newest first.",

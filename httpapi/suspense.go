@@ -56,7 +56,7 @@ func (h *Handler) listDeposits(ctx context.Context, c *Call, in depositsInput) (
 
 type suspenseInput struct {
 	Status string `query:"status" rule:"enum=open|credited|refunded|ignored"`
-	Reason string `query:"reason" rule:"enum=late|wrong_asset|wrong_network|unmatched"`
+	Reason string `query:"reason" rule:"enum=late|wrong_asset|wrong_network|below_minimum|unmatched"`
 	Limit  int    `query:"limit" rule:"min=1,max=100" default:"20"`
 	Offset int    `query:"offset" rule:"min=0" default:"0"`
 }
@@ -69,7 +69,7 @@ type suspendedView struct {
 	Address         string  `json:"address"`
 	TransactionHash string  `json:"transaction_hash"`
 	TransactionID   *string `json:"transaction_id" format:"uuid" about:"The payment that has the address; null where none has."`
-	Reason          string  `json:"reason" rule:"enum=late|wrong_asset|wrong_network|unmatched" about:"unmatched: no payment had the address, it cannot be proved, or a person has to look at it."`
+	Reason          string  `json:"reason" rule:"enum=late|wrong_asset|wrong_network|below_minimum|unmatched" about:"below_minimum: at a permanent address; it is credited when what waits there adds up to the minimum. unmatched: no payment had the address, it cannot be proved, or a person has to look at it."`
 	Status          string  `json:"status" rule:"enum=open|credited|refunded|ignored"`
 	CreatedAt       string  `json:"created_at" format:"date-time"`
 }

@@ -133,6 +133,59 @@ type PaymentQuote struct {
 	MaxAmount       *string `json:"max_amount"`
 }
 
+// CreateAddress asks for the permanent address of ExternalID on a network. ExternalID and
+// either Currency or Blockchain and Token are required.
+type CreateAddress struct {
+	Currency    string `json:"currency,omitempty"`
+	Blockchain  string `json:"blockchain,omitempty"`
+	Token       string `json:"token,omitempty"`
+	ExternalID  string `json:"external_id"`
+	WalletID    string `json:"wallet_id,omitempty"`
+	CallbackURL string `json:"callback_url,omitempty"`
+}
+
+// Address is a permanent address: each deposit there is a payment.
+type Address struct {
+	AddressID   string     `json:"address_id"`
+	Blockchain  string     `json:"blockchain"`
+	Address     string     `json:"address"`
+	Memo        *string    `json:"memo"`         // that Address carries; nil = none
+	MemoAddress *string    `json:"memo_address"` // to give Memo with
+	ExternalID  string     `json:"external_id"`
+	WalletID    *string    `json:"wallet_id"` // nil = the master account
+	CallbackURL *string    `json:"callback_url"`
+	CreatedAt   time.Time  `json:"created_at"`
+	RetiredAt   *time.Time `json:"retired_at"` // nil = in use
+}
+
+// AddressFilter selects permanent addresses; zero fields select all.
+type AddressFilter struct {
+	ExternalID    string
+	Limit, Offset int // Limit 1 to 100, default 20
+}
+
+// Addresses is one page of permanent addresses.
+type Addresses struct {
+	Addresses []Address `json:"addresses"`
+	Total     int64     `json:"total"` // match
+	Limit     int       `json:"limit"`
+	Offset    int       `json:"offset"`
+}
+
+// CreateAddress returns the permanent address of an external_id on a network. It is made
+// where there is none, so the call may be repeated.
+func (c *Client) CreateAddress(ctx context.Context, in CreateAddress) (a Address, err error) {
+	err = c.ask(ctx, "/addresses/", in, &a)
+	return a, err
+}
+
+// Addresses lists permanent addresses, newest first.
+func (c *Client) Addresses(ctx context.Context, f AddressFilter) (page Addresses, err error) {
+	q := query{}.text("external_id", f.ExternalID).number("limit", f.Limit).number("offset", f.Offset)
+	err = c.get(ctx, "/addresses/", url.Values(q), &page)
+	return page, err
+}
+
 // CreatePayment creates a payment with an address of its own.
 func (c *Client) CreatePayment(ctx context.Context, in CreatePayment) (p Payment, err error) {
 	err = c.create(ctx, "/payments/", in.IdempotencyKey, in, &p)

@@ -224,7 +224,8 @@ func BrokenRows(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
 
 // What an older library is not disturbed by: tables and indexes, columns that it need
 // not know of, and what the server keeps of a column's values. A unique index only on a
-// table of the same migration. An index that is no unique one may go, or give way to one of
+// table of the same migration, or where it gains a column that the older library leaves at its
+// default: what that writes is as unique as before. An index that is no unique one may go, or give way to one of
 // the same name: that changes how fast the older library finds rows, and not what it finds.
 // Where statements name an index (Dialect.UseIndex), it stays for as long as a process may
 // run that names it: without it their statements fail. A column that is to have an index
@@ -234,9 +235,11 @@ var (
 	adds = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN .* NOT NULL DEFAULT |ALTER TABLE \S+ ALTER COLUMN \S+ SET STATISTICS |ALTER TABLE \S+ SET \(` +
 		"|ALTER TABLE cryptopay_payments MODIFY `custom_id` varbinary\\(500\\) NOT NULL$" +
 		`|ALTER TABLE cryptopay_withdrawals ADD CONSTRAINT \S* ?(IF NOT EXISTS \*/ )?cryptopay_withdrawals_sum\s+CHECK ` +
+		`|DROP INDEX cryptopay_payments_u0$|CREATE UNIQUE INDEX cryptopay_payments_(new|u0) ON cryptopay_payments \(part, "network", "address", "slot"\)$` +
+		"|ALTER TABLE cryptopay_payments DROP INDEX cryptopay_payments_u0, ADD UNIQUE INDEX cryptopay_payments_u0 \\(part, `network`, `address`, `slot`\\)$" +
 		`|CREATE TRIGGER IF NOT EXISTS cryptopay_withdrawals_(made|kept) BEFORE )`)
 	goes    = regexp.MustCompile(`(?is)^DROP INDEX (?:/\*M! IF EXISTS \*/ )?(cryptopay_\w+_[ia]\d+)(?: ON \S+)?$`)
-	again   = regexp.MustCompile(`(?is)^(?:ALTER TABLE \S+ DROP INDEX (\S+), ADD INDEX (\S+) |ALTER INDEX (cryptopay_\w+)_new RENAME TO (cryptopay_\w+)_[ia]\d+$)`)
+	again   = regexp.MustCompile(`(?is)^(?:ALTER TABLE \S+ DROP INDEX (\S+), ADD INDEX (\S+) |ALTER INDEX (cryptopay_\w+)_new RENAME TO (cryptopay_\w+)_[iau]\d+$)`)
 	uniques = regexp.MustCompile(`(?is)^CREATE UNIQUE INDEX (IF NOT EXISTS )?\S+ ON (\S+) `)
 )
 

@@ -2,9 +2,9 @@
 -- A payment that has its address to itself has the slot "".
 ALTER TABLE cryptopay_payments ADD COLUMN "address_id" text COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE cryptopay_payments ADD COLUMN "slot" text COLLATE "C" NOT NULL DEFAULT '';
-CREATE UNIQUE INDEX cryptopay_payments_slot ON cryptopay_payments (part, "network", "address", "slot");
+CREATE UNIQUE INDEX cryptopay_payments_new ON cryptopay_payments (part, "network", "address", "slot");
 DROP INDEX cryptopay_payments_u0;
-ALTER INDEX cryptopay_payments_slot RENAME TO cryptopay_payments_u0;
+ALTER INDEX cryptopay_payments_new RENAME TO cryptopay_payments_u0;
 -- payment: small deposits that wait at an address.
 DROP INDEX cryptopay_deposits_i1;
 CREATE INDEX cryptopay_deposits_i1 ON cryptopay_deposits (part, "network", "address", "booking");

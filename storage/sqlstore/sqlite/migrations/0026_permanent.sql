@@ -2,10 +2,10 @@
 -- A payment that has its address to itself has the slot "".
 ALTER TABLE cryptopay_payments ADD COLUMN "address_id" TEXT NOT NULL DEFAULT '';
 ALTER TABLE cryptopay_payments ADD COLUMN "slot" TEXT NOT NULL DEFAULT '';
-DROP INDEX IF EXISTS cryptopay_payments_u0;
+DROP INDEX cryptopay_payments_u0;
 CREATE UNIQUE INDEX cryptopay_payments_u0 ON cryptopay_payments (part, "network", "address", "slot");
 -- payment: small deposits that wait at an address.
-DROP INDEX IF EXISTS cryptopay_deposits_i1;
+DROP INDEX cryptopay_deposits_i1;
 CREATE INDEX cryptopay_deposits_i1 ON cryptopay_deposits (part, "network", "address", "booking");
 CREATE TABLE IF NOT EXISTS cryptopay_permanent_addresses (
   "part" TEXT NOT NULL,
