@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // permanentOn runs a test of permanent addresses on memory and on SQLite.
@@ -48,10 +49,18 @@ func TestPermanentAddress_OnEveryKindOfNetwork(t *testing.T) {
 	permanentOn(t, networks, func(t *testing.T, h *cryptopaytest.Host) {
 		for currency, amount := range coins {
 			a := h.PermanentAddress("ann", currency)
-			for range 3 {
-				h.Customer.SendsTo(a, amount, currency)
+			for range 2 {
+				_, err := h.Chains[chain.Network(a.Network)].Pay(chain.Address(a.Address), currency, decimal.RequireFromString(amount))
+				require.NoError(t, err)
 			}
 		}
+		h.Settle() // what comes now comes to addresses that were forwarded before
+		for currency, amount := range coins {
+			a := h.PermanentAddress("ann", currency)
+			_, err := h.Chains[chain.Network(a.Network)].Pay(chain.Address(a.Address), currency, decimal.RequireFromString(amount))
+			require.NoError(t, err)
+		}
+		h.Settle()
 		page, _, _, err := h.App.Payments.List(t.Context(), h.ID, payment.Filter{Limit: 100})
 		require.NoError(t, err)
 		require.Len(t, page, 3*len(coins))
@@ -66,7 +75,11 @@ func TestPermanentAddress_OnEveryKindOfNetwork(t *testing.T) {
 		require.Len(t, addresses, len(networks))
 		h.Verify()
 		for currency, amount := range coins {
-			w := h.Withdraw(decimal.RequireFromString(amount).Mul(decimal.New(25, -1)).String(), currency)
+			w := h.Withdraw(decimal.RequireFromString(amount).Mul(decimal.New(25, -1)).String(), currency, func(in *withdrawal.CreateInput) {
+				if currency == "XRP" {
+					in.Memo = "7"
+				}
+			})
 			require.Equal(t, "completed", string(w.Status), "%s waits for %s", currency, w.Waiting)
 		}
 		h.Verify()
