@@ -144,7 +144,9 @@ func (x *decision) book(e *entry) error {
 		d.Booking, account = Refunded, ledger.Adjustment
 	} else {
 		d.Booking = InSuspense
-		x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))
+		if d.Role != RoleSmall { // that waits for more, not for a person
+			x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))
+		}
 	}
 	return x.post(ledger.Tx{
 		ID: d.generated("credit"), Kind: ledger.KindDeposit, Ref: x.ref(e), At: x.now,
