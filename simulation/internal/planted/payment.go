@@ -101,7 +101,7 @@ var paymentBugs = []Bug{
 	{
 		ID: "reversal-not-split", File: "payment/posting.go",
 		Old: `d.Booking = Reversed
-		return x.repost(e, "reverse", ledger.KindAdjustment, x.p.Received-d.Amount)`,
+		return x.repost(e, "reverse", ledger.KindAdjustment, ledger.Chain(d.Network), x.p.Received-d.Amount)`,
 		New: `d.Booking = Reversed
 		return nil`,
 		What: "a deep reorg takes a credited deposit away and the wallet keeps it",
