@@ -179,19 +179,22 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 			return out, err
 		}
 	}
+	owned := func(kind string, list []payment.Payment) error {
+		wrong, err := a.alteredPayments(ctx, tenant, list, a.Addresses.Owned)
+		for _, v := range list {
+			if err := wrong[v.ID]; err != nil {
+				_ = unread.Take(check(kind, v.ID, err))
+			}
+		}
+		return err
+	}
 	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: payment.PermanentAddresses.Table, Partition: p, Limit: page}, func(rows []storage.Row) error {
 		list := make([]payment.Payment, len(rows))
 		for i, row := range rows {
 			v := payment.PermanentAddresses.Value(row)
 			list[i] = v.Shown()
 		}
-		wrong, err := a.alteredPayments(ctx, tenant, list, a.Addresses.Owned)
-		for _, v := range list {
-			if err := wrong[v.ID]; err != nil {
-				_ = unread.Take(check(ofPermanent, v.ID, err))
-			}
-		}
-		return err
+		return owned(ofPermanent, list)
 	})
 	if err = unread.Take(err); err != nil {
 		return out, err
@@ -204,14 +207,7 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 				list = append(list, v)
 			}
 		}
-		wrong, err := a.alteredPayments(ctx, tenant, list, a.Addresses.Owned)
-		for _, v := range list {
-			if err := wrong[v.ID]; err != nil {
-				err = check(ofPayment, v.ID, err)
-				_ = unread.Take(err)
-			}
-		}
-		return err
+		return owned(ofPayment, list)
 	})
 	return out, unread.With(unread.Take(err))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -281,6 +282,8 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			_, err = i.app.Webhooks.Edit(ctx, i.tenant, webhook.Patch{Secret: ptr("a-secret-of-the-merchants-own")})
 			require.NoError(t, err)
 		}
+		_, _, err = i.app.Payments.PermanentAddress(ctx, i.tenant, payment.AddressInput{ExternalID: "ann", Currency: "USDTERC20"})
+		require.NoError(t, err)
 		i.clock.Advance(2 * time.Hour)
 		i.work(2)                                                        // seals the journal
 		opens := map[string]bool{"listings": true, "fingerprints": true} // what Open refuses

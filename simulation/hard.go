@@ -22,6 +22,7 @@ const (
 	Issuers  Nemesis = "issuers"  // tokens that begin to take a fee, freeze an address, pause, rebase
 	Halting  Nemesis = "halting"  // operators halt networks, currencies and merchants, and lift it
 	Traitors Nemesis = "traitors" // a process asks the signer for more than was decided
+	Regulars Nemesis = "regulars" // customers who pay to permanent addresses again and again, much or too little
 )
 
 // hardship is a hard nemesis.
@@ -46,6 +47,7 @@ func hardships() []hardship {
 		{Issuers, 12, 2, (*run).issue},
 		{Traitors, 10, 0, nil},
 		{Halting, 15, 3, (*run).halting},
+		{Regulars, 15, 8, (*run).regular},
 	}
 }
 

@@ -3,6 +3,9 @@ package judge
 // Paid is told of a payment that a merchant asked for and was given.
 func (j *Judge) Paid(id string, a Ask) { j.asks[id] = a }
 
+// Given is told of a permanent address that a merchant asked for and got.
+func (j *Judge) Given(a Address) { j.given[a.ID] = a }
+
 // Ordered is told of a withdrawal that is asked for, before anybody answers.
 func (j *Judge) Ordered(o Order) {
 	j.orders[o.Key] = &o

@@ -120,6 +120,9 @@ func (j *Judge) complete(s *Scene, shop *Shop) {
 		have[p.Coin] += p.Received
 		window = window && (paid(p.Status) || p.Status == expired || p.Status == failed)
 	}
+	for i := range shop.Addresses {
+		ours[shop.Addresses[i].Network+"/"+shop.Addresses[i].Address] = true
+	}
 	for i := range shop.Suspense {
 		have[shop.Suspense[i].Coin] += shop.Suspense[i].Amount
 	}

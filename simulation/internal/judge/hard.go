@@ -112,7 +112,7 @@ func (j *Judge) unread(s *Scene, shop *Shop) {
 		p := &shop.Payments[i]
 		coin, came := j.coin(p.Coin), int64(0)
 		for _, m := range s.chain(coin.Network).Moves {
-			if m.To == p.Address && m.Coin == p.Coin && m.Time.Before(p.Expires) && !m.Amount.LessThan(coin.Dust) {
+			if m.To == p.Address && m.Coin == p.Coin && p.its(coin.Network, &m) && m.Time.Before(p.Expires) && !m.Amount.LessThan(coin.Dust) {
 				came += coin.units(m.Amount)
 			}
 		}
@@ -140,7 +140,7 @@ func (j *Judge) theft(s *Scene, shop *Shop) {
 func (j *Judge) rollout(s *Scene, shop *Shop) {
 	for i := range shop.Payments {
 		p := &shop.Payments[i]
-		if p.Coin != s.Weather.Fresh || s.Weather.Deep || s.Weather.Restored {
+		if p.Coin != s.Weather.Fresh || p.AddressID != "" || s.Weather.Deep || s.Weather.Restored {
 			continue
 		}
 		coin, there := j.coin(p.Coin), int64(0)

@@ -23,7 +23,8 @@ type Judge struct {
 	breaches []Breach
 
 	asks        map[string]Ask               // by payment
-	lost        map[string]bool              // payments that a restore may have forgotten
+	lost        map[string]bool              // payments and permanent addresses that a restore may have forgotten
+	given       map[string]Address           // permanent addresses that merchants were given, by id
 	orders      map[string]*Order            // by key
 	keys        []string                     // of orders, as they came
 	states      map[string]string            // of each object, as last seen
@@ -61,6 +62,12 @@ type Ask struct {
 	Address           string
 }
 
+// Address is a permanent address.
+type Address struct {
+	Shop, ID, Network, Address, ExternalID string
+	Wallet                                 string // that is credited, as the view has it
+}
+
 // Order is a withdrawal that a merchant asked for, accepted or not.
 type Order struct {
 	Shop, Key, Coin, To string
@@ -74,7 +81,7 @@ type Order struct {
 
 // New is a judge of a world with these coins.
 func New(coins map[string]Coin) *Judge {
-	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, record: newRecord(), orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}, alerts: map[string]bool{}}
+	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, record: newRecord(), orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}, given: map[string]Address{}, alerts: map[string]bool{}}
 	for _, p := range Table() {
 		if p.Open != "" {
 			j.open[p.ID] = true
@@ -99,6 +106,9 @@ func (j *Judge) Forget() {
 		o.lost = true
 	}
 	for id := range j.asks {
+		j.lost[id] = true
+	}
+	for id := range j.given {
 		j.lost[id] = true
 	}
 }

@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -10,12 +12,17 @@ import (
 
 // payments judges a shop's payments.
 func (j *Judge) payments(s *Scene, shop *Shop) {
+	j.permanent(shop)
 	for i := range shop.Payments {
 		p := &shop.Payments[i]
 		j.moved("payment", p.ID, p.Status, payEdges)
 		j.address(p)
-		j.asked(shop, p)
-		j.priced(s, p)
+		if p.AddressID != "" {
+			j.regular(s, shop, p)
+		} else {
+			j.asked(shop, p)
+			j.priced(s, p)
+		}
 		j.split(p)
 		j.progress(p)
 		j.named(s, p)
@@ -27,6 +34,14 @@ func (j *Judge) payments(s *Scene, shop *Shop) {
 	there := map[string]bool{}
 	for i := range shop.Payments {
 		there[shop.Payments[i].ID] = true
+	}
+	for i := range shop.Addresses {
+		there[shop.Addresses[i].ID] = true
+	}
+	for _, id := range sorted(j.given) {
+		if a := j.given[id]; a.Shop == shop.ID {
+			j.ask("kept", !j.lost[id], there[id], "permanent address %s that was given out is nowhere", id)
+		}
 	}
 	for _, id := range sorted(j.asks) {
 		if a := j.asks[id]; a.Shop == shop.ID {
@@ -42,10 +57,19 @@ func (j *Judge) suspended(s *Scene, shop *Shop) {
 		p := &shop.Payments[i]
 		coin[j.coin(p.Coin).Network+"/"+p.Address] = p.Coin
 	}
+	permanent := map[string]bool{}
+	for i := range shop.Addresses {
+		permanent[shop.Addresses[i].Network+"/"+shop.Addresses[i].Address] = true
+	}
 	listed := map[string]int64{}
 	for i := range shop.Suspense {
 		d := &shop.Suspense[i]
-		asked, known := coin[j.coin(d.Coin).Network+"/"+d.Address]
+		at := j.coin(d.Coin).Network + "/" + d.Address
+		asked, known := coin[at]
+		if permanent[at] { // it takes every coin of its network
+			known = false
+			j.ask("permanent-small", true, d.Reason == "below_minimum" || d.Reason == "unmatched", "%d %s in suspense at a permanent address are shown as %q", d.Amount, d.Coin, d.Reason)
+		}
 		wrong := asked != d.Coin
 		ok := d.Reason == "unmatched" || wrong && d.Reason == "wrong_asset" || !wrong && d.Reason == "late"
 		j.ask("I25", true, d.Coin != "" && d.Address != "" && d.Tx != "" && d.Reason != "" && d.Amount > 0, "suspense %+v of %s", *d, shop.ID)
@@ -67,11 +91,73 @@ func (j *Judge) suspended(s *Scene, shop *Shop) {
 func (j *Judge) address(p *Payment) {
 	coin := j.coin(p.Coin)
 	key := coin.Network + "/" + p.Address
-	first, seen := j.where[key]
-	j.ask("I11", true, !seen || first == p.ID, "payments %s and %s have the address %s", first, p.ID, key)
-	if !seen {
-		j.where[key] = p.ID
+	j.owner(key, p.ID, p.AddressID)
+}
+
+// owner is I11 of one address: it is a payment's, or a permanent one.
+func (j *Judge) owner(key, payment, permanent string) {
+	who := payment
+	if permanent != "" {
+		who = permanent
 	}
+	first, seen := j.where[key]
+	j.ask("I11", true, !seen || first == who, "%s and %s have the address %s", first, who, key)
+	if !seen {
+		j.where[key] = who
+	}
+}
+
+// permanent is that there is one permanent address for each external_id and network, as it was
+// given, and that it is nobody else's.
+func (j *Judge) permanent(shop *Shop) {
+	of := map[string]string{}
+	for i := range shop.Addresses {
+		a := &shop.Addresses[i]
+		j.owner(a.Network+"/"+a.Address, "", a.ID)
+		key := a.Network + "/" + a.ExternalID
+		j.ask("permanent", true, of[key] == "", "%s has two permanent addresses for %s", shop.ID, key)
+		of[key] = a.ID
+		g, known := j.given[a.ID]
+		j.ask("permanent", known, g.Shop == shop.ID && g.Network == a.Network && g.Address == a.Address && g.ExternalID == a.ExternalID,
+			"the permanent address %+v was given as %+v", *a, g)
+	}
+}
+
+// regular is what a payment at a permanent address has to be: over what came, at the price when
+// it was seen, without a window.
+func (j *Judge) regular(s *Scene, shop *Shop, p *Payment) {
+	coin, ok := j.coin(p.Coin), false
+	for i := range shop.Addresses {
+		a := &shop.Addresses[i]
+		ok = ok || a.ID == p.AddressID && a.Address == p.Address && a.Network == coin.Network && a.Wallet == p.Wallet
+	}
+	j.ask("permanent", true, ok && !p.Fixed && !p.Cancelled && p.OrderID == "" && p.Percent.Equal(shop.Fee), "payment %s at a permanent address is %+v, of %+v", p.ID, *p, shop.Addresses)
+	j.ask("permanent", true, p.Status != waiting && p.Status != partly && p.Status != expired, "payment %s at a permanent address is %s", p.ID, p.Status)
+	j.ask("permanent", true, p.Expires.Equal(p.Created.Add(24*time.Hour)), "payment %s at a permanent address has %s", p.ID, p.Expires.Sub(p.Created))
+	live, all := int64(0), int64(0)
+	for i := range p.Deposits {
+		if all += p.Deposits[i].Amount; !p.Deposits[i].Gone {
+			live += p.Deposits[i].Amount
+		}
+	}
+	// A payment that was paid keeps what it was over when a deep reorg takes some of that.
+	over := p.Due == live || live == 0 && p.Due > 0 || s.Weather.Deep && p.Due <= all
+	j.ask("permanent-due", true, over, "payment %s is over %d, and %d came", p.ID, p.Due, live)
+	quoted := false
+	for _, rate := range s.Quoted[coin.Token] {
+		quoted = quoted || rate.Equal(p.Rate)
+	}
+	j.ask("permanent-due", true, quoted && p.Price.Equal(coin.whole(p.Due).Mul(p.Rate).Truncate(2)), "payment %s over %d at %s is worth %s", p.ID, p.Due, p.Rate, p.Price)
+}
+
+// its reports whether a move counts for a payment by where it came: to the payment's own
+// address, or at a permanent one as a deposit of the payment's.
+func (p *Payment) its(network string, m *Move) bool {
+	if p.AddressID == "" {
+		return true
+	}
+	id := fmt.Sprintf("%s/%s:%d", network, m.Tx, m.Ordinal)
+	return slices.ContainsFunc(p.Deposits, func(d Deposit) bool { return d.ID == id })
 }
 
 // asked is that a payment is as it was asked for, at the merchant's fee.
@@ -157,7 +243,7 @@ func (j *Judge) progress(p *Payment) {
 // named is that a payment tolerates what the papers say, and is called what it came to.
 func (j *Judge) named(s *Scene, p *Payment) {
 	low, high := j.tolerance(p)
-	j.ask("tolerance", p.Rate.IsPositive(), low-1 <= p.Tolerance && p.Tolerance <= high, "payment %s of %d tolerates %d, and not %d", p.ID, p.Due, p.Tolerance, low)
+	j.ask("tolerance", p.Rate.IsPositive() && p.AddressID == "", low-1 <= p.Tolerance && p.Tolerance <= high, "payment %s of %d tolerates %d, and not %d", p.ID, p.Due, p.Tolerance, low)
 	want := "partial"
 	switch {
 	case p.Received > p.Due:
@@ -196,7 +282,7 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 	coin := j.coin(p.Coin)
 	c := s.chain(coin.Network)
 	for _, m := range c.Moves {
-		if m.To != p.Address || m.Coin != p.Coin || m.Amount.LessThan(coin.Dust) || c.inner(j, s, m) {
+		if m.To != p.Address || m.Coin != p.Coin || m.Amount.LessThan(coin.Dust) || c.inner(j, s, m) || !p.its(c.Network, &m) {
 			continue
 		}
 		units := coin.units(m.Amount)
@@ -208,6 +294,8 @@ func (j *Judge) came(s *Scene, p *Payment) (out sums) {
 		// A block is dated in whole seconds: one that was taken back may have had it in time.
 		late := !m.Time.Before(p.Expires) && (c.Unseen[m.Tx] || known && !first.Add(-s.Weather.Skew-time.Second).Before(p.Expires))
 		switch {
+		case p.AddressID != "": // it has no window
+			out.sure += units
 		case m.Time.Before(p.Expires) && !p.Cancelled:
 			out.sure += units
 		case !late:

@@ -36,7 +36,7 @@ type reader struct {
 // that no view shows.
 func Read(ctx context.Context, app *cryptopay.App, store storage.Store, now time.Time, shop *Shop) error {
 	r := &reader{ctx: ctx, app: app, shop: shop, now: now}
-	for _, step := range []func(){r.payments, r.payouts, r.transfers, r.wallets, r.lines, r.overview, r.suspense, r.outbox} {
+	for _, step := range []func(){r.payments, r.addresses, r.payouts, r.transfers, r.wallets, r.lines, r.overview, r.suspense, r.outbox} {
 		if step(); r.err != nil {
 			return r.err
 		}
@@ -92,7 +92,18 @@ func payView(p *payment.Payment, g payment.Progress) Payment {
 		Quoted: int64(p.NetworkFee), Rate: p.Rate, Percent: p.FeePercent, Price: p.Price, ByUser: p.FeeByUser, Fixed: p.FixedRate,
 		Cancelled: p.Cancelled, Value: p.MerchantReceived(), Created: p.CreatedAt, Expires: p.ExpiresAt,
 		ShownReceived: int64(g.Received), ShownPending: int64(g.Pending), ShownShort: int64(g.Missing),
-		Tolerance: int64(p.Tolerance), Type: string(p.Type),
+		Tolerance: int64(p.Tolerance), Type: string(p.Type), AddressID: p.AddressID, OrderID: p.OrderID,
+	}
+}
+
+func (r *reader) addresses() {
+	for _, a := range pages(r, func(offset int) ([]payment.PermanentAddress, error) {
+		next, _, err := r.app.Payments.PermanentAddresses(r.ctx, r.shop.ID, payment.AddressFilter{Limit: page, Offset: offset})
+		return next, err
+	}) {
+		r.shop.Addresses = append(r.shop.Addresses, Address{
+			Shop: r.shop.ID, ID: a.ID, Network: a.Network, Address: a.Address, ExternalID: a.ExternalID, Wallet: a.Wallet,
+		})
 	}
 }
 

@@ -81,6 +81,7 @@ type Shop struct {
 	OutFee    decimal.Decimal // percent of a withdrawal's figure
 	Deaf      bool            // its receiver never answers
 	Payments  []Payment
+	Addresses []Address // permanent ones
 	Payouts   []Payout
 	Transfers []Transfer
 	Wallets   []Wallet
@@ -105,6 +106,8 @@ type Shop struct {
 // Payment is a payment's view.
 type Payment struct {
 	ID, Status, Coin, Address, Wallet, Tx   string
+	AddressID                               string // of the permanent address, "" = it has one of its own
+	OrderID                                 string
 	Due, Received, Net, Platform, Network   int64
 	Quoted                                  int64 // network fee that was quoted
 	Tolerance                               int64 // how much less than due is full

@@ -269,6 +269,10 @@ func (j *Judge) synced(s *Scene, c *Chain) {
 			p := &s.Shops[i].Payments[k]
 			given[p.Address] = given[p.Address] || j.coin(p.Coin).Network == c.Network
 		}
+		for k := range s.Shops[i].Addresses {
+			a := &s.Shops[i].Addresses[k]
+			given[a.Address] = given[a.Address] || a.Network == c.Network
+		}
 	}
 	there := map[string]bool{}
 	for i := range c.Moves {

@@ -36,6 +36,9 @@ var aboutPayments = []Promise{
 	{ID: "deposits", Rule: "Several deposits add up: the list of deposits is what the payment shows as received, pending, and credited."},
 	{ID: "enough", Rule: "A payment is confirmed only when the final deposits alone are what is due, less the tolerance."},
 	{ID: "cancelled", Rule: "A cancelled payment is expired for good: what comes later goes to suspense."},
+	{ID: "permanent", Rule: "A permanent address is one for each merchant, external_id and network, for ever. Each deposit there is a payment to its wallet, with its address_id, is_fixed_rate false and order_id empty, at the merchant's fee, that expires 24 hours after its creation in name alone: it is never waiting, and never expired."},
+	{ID: "permanent-due", Rule: "A payment at a permanent address is over what came, and over what that is worth at a price of when it was seen."},
+	{ID: "permanent-small", Rule: "What is too little at a permanent address is in suspense with its reason, until it adds up to the minimum."},
 	{ID: "suspense-reason", Rule: "Money in suspense shows why: late, wrong_asset where the address expected another coin, or unmatched."},
 	{ID: "I13", Rule: "Payments, withdrawals and transfers move along the edges of their tables only; what has ended stays, except for a payment whose deposit returns."},
 }

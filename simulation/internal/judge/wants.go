@@ -26,7 +26,9 @@ func (j *Judge) wants(s *Scene, c *Chain, dear func(address string) decimal.Deci
 			if !cost.IsPositive() || coin.Network != c.Network {
 				continue
 			}
-			w.cost, out[p.Address] = w.cost.Add(cost), w
+			if out[p.Address] == nil { // a permanent address has many payments
+				w.cost, out[p.Address] = w.cost.Add(cost), w
+			}
 			for _, short := range j.lacked(s, c, shop, p.Address, coin) {
 				if !of[short] {
 					of[short], w.value = true, w.value.Add(coin.whole(short.Amount).Mul(s.Prices[coin.Token]))
