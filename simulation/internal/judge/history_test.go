@@ -61,6 +61,7 @@ func (h *history) play() *Judge {
 	for id, a := range h.paid {
 		j.Paid(id, a)
 	}
+	j.Given(Address{Shop: "a", ID: "a5", Network: "X", Address: "d5", ExternalID: "ann"})
 	for _, o := range h.orders {
 		j.Ordered(o)
 	}
@@ -142,6 +143,7 @@ func (h *history) goodBooks() {
 	h.post("credit/X/t1:0/1", ledger.KindDeposit, leg(c, -100_000_000, 0), leg(w, 99_000_000, 0), leg(ledger.FeesPlatform, 1_000_000, 0))
 	h.post("credit/X/t2:0/1", ledger.KindDeposit, leg(c, -20_000_000, 0), leg(sub, 19_801_981, 0), leg(ledger.FeesPlatform, 198_019, 0))
 	h.post("credit/X/t4:0/1", ledger.KindDeposit, leg(c, -3_000_000, 0), leg(ledger.Suspense, 3_000_000, 0))
+	h.post("credit/X/t11:0/1", ledger.KindDeposit, leg(c, -500_000, 0), leg(ledger.Suspense, 500_000, 0))
 	h.post("hold/w1", ledger.KindWithdrawal, leg(w, 0, 10_000_000))
 	h.post("settle/w1", ledger.KindWithdrawal, leg(w, -10_000_000, -10_000_000), leg(c, 9_750_000, 0), leg(ledger.FeesPlatform, 50_000, 0), leg(ledger.FeesNetwork, 200_000, 0))
 	h.post("hold/m1", ledger.KindTransfer, leg(w, 0, 5_000_000))
@@ -167,7 +169,7 @@ func (h *history) goodBooks() {
 	}
 	h.signed = []chain.SignRequest{order("w1", "t1:0"), order("w1", "t1:0"), order("w3", "t2:0")}
 	h.sweeps = []string{"one"}
-	h.alerts = []string{"t4"}
+	h.alerts = []string{"t4", "t11"}
 }
 
 func (h *history) shop() *Shop   { return &h.scene.Shops[0] }
@@ -186,6 +188,9 @@ func good() *history {
 		Chains: []Chain{goodChain()},
 	}
 	for _, p := range h.shop().Payments {
+		if p.AddressID != "" {
+			continue
+		}
 		a := Ask{Shop: "a", Coin: p.Coin, Price: p.Price.String(), ByUser: p.ByUser, Fixed: p.Fixed, Window: time.Hour, Address: p.Address}
 		if p.Wallet != master {
 			a.Wallet = p.Wallet
@@ -234,6 +239,7 @@ func goodShop() Shop {
 			pay("p2", expired, "50.5", "20", "19.801981", "0.198019", "19.80", true),
 			pay("p3", expired, "10", "0", "0", "0", "0.00", false),
 			pay("p4", expired, "10", "0", "0", "0", "0.00", false),
+			pay("p5", failed, "10", "0", "0", "0", "0.00", false), // at a permanent address, and gone
 		},
 		Payouts: []Payout{
 			out("w1", completed, "10", "9.75", "0.05"),
@@ -251,20 +257,26 @@ func goodShop() Shop {
 		},
 		Overview: map[string]Total{"USDTX": {24_801_981, 0}},
 		Counts: Counts{
-			Payments: 4, Payouts: 3, Lines: 7, Deposits: 1, Withdrawals: 1, SubWallet: 1,
-			StatPayments: map[string]int64{completed: 1, expired: 3}, StatPayouts: map[string]int64{completed: 1, cancelled: 1, processing: 1},
+			Payments: 5, Payouts: 3, Lines: 8, Deposits: 1, Withdrawals: 1, SubWallet: 1,
+			StatPayments: map[string]int64{completed: 1, expired: 3, failed: 1}, StatPayouts: map[string]int64{completed: 1, cancelled: 1, processing: 1},
 		},
-		Earned:   map[string]int64{"USDTX": 1_248_019},
-		Suspense: []Suspended{{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Tx: "t4", Amount: 3_000_000}},
-		Resting:  []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), Amount: 3_000_000, DueBelow: 5}},
-		Hot:      map[string]int64{"USDTX": 110_250_000},
+		Earned: map[string]int64{"USDTX": 1_248_019},
+		Suspense: []Suspended{
+			{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Tx: "t4", Amount: 3_000_000},
+			{ID: "t11", Coin: "USDTX", Address: "d5", Reason: "below_minimum", Tx: "t11", Amount: 500_000},
+		},
+		Resting: []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), Amount: 3_000_000, DueBelow: 5}},
+		Hot:     map[string]int64{"USDTX": 110_250_000},
 		Outbox: []Letter{
 			{ID: "lost", Object: "p4", Attempts: 6, Failed: true, Created: at(70), Ended: at(400)},
 			{ID: "new", Object: "w3", Created: at(3000)},
 			{ID: "held", Object: "p3", Attempts: 6, Failed: true, Created: at(70), Ended: at(70 + 24*60)},
 		},
-		Held: map[string]int64{"X/USDTX": 113_250_000, "X/X": 99_996_000},
+		Held: map[string]int64{"X/USDTX": 113_750_000, "X/X": 99_996_000},
 	}
+	s.Addresses = []Address{{Shop: "a", ID: "a5", Network: "X", Address: "d5", ExternalID: "ann", Wallet: master}}
+	regular := &s.Payments[4]
+	regular.AddressID, regular.Fixed, regular.Expires = "a5", false, start.Add(24*time.Hour)
 	s.Payments[1].Wallet = "s1"
 	s.Payments[2].Cancelled = true
 	s.Payments[0].Deposits = []Deposit{{ID: "X/t1:0", Tx: "t1", Amount: 100_000_000, Net: 99_000_000, Final: true, Credited: true}}
@@ -299,13 +311,14 @@ func goodChain() Chain {
 			move("t0", "bank", "hot", "X", "1", 1, 0), move("t1", "c1", "d1", "USDTX", "100", 10, 10), move("t2", "c2", "d2", "USDTX", "20", 11, 20),
 			move("t3", "hot", "o1", "USDTX", "9.75", 12, 120), move("t4", "c4", "d4", "USDTX", "3", 13, 90), move("t6", "hot", "d1", "X", "0.001", 13, 30),
 			move("t5", "d1", "hot", "USDTX", "100", 14, 40), move("t7", "d2", "hot", "USDTX", "20", 15, 80),
+			move("t11", "c5", "d5", "USDTX", "0.5", 13, 95),
 		},
 		Sent:  []Sent{{"t3", 1000, true, "hot"}, {"t5", 1000, true, "d1"}, {"t6", 1000, true, "hot"}, {"t7", 1000, true, "d2"}},
 		First: map[string]time.Time{"t1": at(5), "t2": at(15), "t4": at(85)},
-		Own:   map[string]bool{"hot": true, "d1": true, "d2": true, "d3": true, "d4": true},
+		Own:   map[string]bool{"hot": true, "d1": true, "d2": true, "d3": true, "d4": true, "d5": true},
 		Hot:   map[string]bool{"hot": true},
-		Held:  map[string]decimal.Decimal{"USDTX": dec("113.25"), "X": dec("0.99996")},
-		Stuck: map[string]map[string]decimal.Decimal{"d1": {"X": dec("0.00099")}, "d2": {}, "d4": {"USDTX": dec("3")}},
+		Held:  map[string]decimal.Decimal{"USDTX": dec("113.75"), "X": dec("0.99996")},
+		Stuck: map[string]map[string]decimal.Decimal{"d1": {"X": dec("0.00099")}, "d2": {}, "d4": {"USDTX": dec("3")}, "d5": {"USDTX": dec("0.5")}},
 	}
 }
 
@@ -323,6 +336,7 @@ func (h *history) goodHooks() {
 	path("payment_status_update", "p1", waiting, confirming, confirmed, sending, completed)
 	path("payment_status_update", "p2", waiting, partly, expired)
 	path("payment_status_update", "p3", waiting, expired)
+	path("payment_status_update", "p5", waiting, confirming, failed)
 	path("withdrawal_status_update", "w1", pending, processing, completed)
 	path("withdrawal_status_update", "w2", pending, cancelled)
 	path("transfer_status_update", "m1", pending, completed)
@@ -333,6 +347,7 @@ func (h *history) goodHooks() {
 	deposit("p1", "X/t1:0", "seen", "final", "counted")
 	deposit("p2", "X/t2:0", "", "final", "counted")
 	deposit("p3", "t4", "", "final", "late")
+	deposit("p3", "t11", "", "final", "unmatched")
 	h.hook("withdrawal_waiting", "w3", map[string]any{"waiting_reason": "stuck"})
 	h.hook("deposit_merged", "p1", map[string]any{"deposit_id": "X/t1:0"})
 	h.hook("deposit_received", "p1", nil)

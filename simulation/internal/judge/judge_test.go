@@ -33,6 +33,9 @@ var breaks = map[string]func(h *history){
 	"I5-once":         func(h *history) { h.shop().Payments[1].Deposits[0].Tx = "t1" },
 	"deposits":        func(h *history) { h.shop().Payments[0].Deposits = nil },
 	"cancelled":       func(h *history) { h.shop().Payments[2].Received = 1 },
+	"permanent":       func(h *history) { h.shop().Payments[4].Fixed = true },
+	"permanent-due":   func(h *history) { h.shop().Payments[4].Price = dec("9.99") },
+	"permanent-small": func(h *history) { h.shop().Suspense[1].Reason = "wrong_asset" },
 	"suspense-reason": func(h *history) { h.shop().Suspense[0].Reason = "wrong_asset" },
 	"payment-type": func(h *history) {
 		h.hook("payment_status_update", "p1", map[string]any{"previous_status": confirmed, "status": sending, "payment_type": "partial"})
@@ -173,7 +176,7 @@ func TestPromises(t *testing.T) {
 	taxed := good()
 	taxed.scene.Weather.Taxed, taxed.scene.Weather.Took = map[string]bool{"USDTX": true}, map[string]bool{"w1": true}
 	taxed.scene.Halted = map[string]bool{"USDTX": true}
-	taxed.chain().Held["USDTX"], taxed.chain().Moves[3].Amount = dec("113"), dec("9.7")
+	taxed.chain().Held["USDTX"], taxed.chain().Moves[3].Amount = dec("113.5"), dec("9.7")
 	fee := taxed.play()
 	require.Empty(t, fee.Breaches())
 	tally.Add(fee.Tally())
