@@ -74,7 +74,8 @@ func (j *Judge) suspended(s *Scene, shop *Shop) {
 		ok := d.Reason == "unmatched" || wrong && d.Reason == "wrong_asset" || !wrong && d.Reason == "late"
 		j.ask("I25", true, d.Coin != "" && d.Address != "" && d.Tx != "" && d.Reason != "" && d.Amount > 0, "suspense %+v of %s", *d, shop.ID)
 		told := j.alerts[shop.ID+"/"+d.ID]
-		j.ask("I25", !s.Weather.Lossy, told, "%d %s of %s in suspense, %s, and its host was not alerted", d.Amount, d.Coin, shop.ID, d.ID)
+		waits := d.Reason == "below_minimum" // for more, not for a person: the event tells of it
+		j.ask("I25", !s.Weather.Lossy && !waits, told, "%d %s of %s in suspense, %s, and its host was not alerted", d.Amount, d.Coin, shop.ID, d.ID)
 		j.ask("I25-alert", s.End && !s.Weather.Restored, told, "%d %s of %s in suspense, %s, and its host was not alerted", d.Amount, d.Coin, shop.ID, d.ID)
 		listed[d.Coin] += d.Amount
 		j.ask("suspense-reason", known, ok && d.Amount > 0, "%d %s in suspense at an address for %s are shown as %q", d.Amount, d.Coin, asked, d.Reason)
