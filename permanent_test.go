@@ -148,3 +148,56 @@ func TestPermanentAddress_InAHostsTransaction(t *testing.T) {
 	require.Len(t, h.PaymentsOf(a), 1)
 	h.Verify()
 }
+
+// TestFU02_PermanentAddressesWaitForTheLastOldProcess: on a store of an earlier version there
+// are none until App.Upgraded, as an old process would not credit what comes there.
+func TestFU02_PermanentAddressesWaitForTheLastOldProcess(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	const ability = "permanent_addresses"
+	row, err := h.Store.Rows(t.Context(), cryptopay.Abilities.Table, storage.Keys(storage.System, ability)...)
+	require.NoError(t, err)
+	require.Len(t, row, 1)
+	require.NoError(t, storage.CommitOne(t.Context(), h.Store, storage.Change{ID: "as it was", Partition: storage.System, Drop: row}))
+	h.Restart()
+	in := payment.AddressInput{ExternalID: "ann", Currency: "USDTERC20"}
+	_, _, err = h.App.Payments.PermanentAddress(t.Context(), h.ID, in)
+	require.ErrorIs(t, err, payment.ErrNotUpgraded)
+	require.NoError(t, h.App.Upgraded(t.Context()))
+	h.Customer.SendsTo(h.PermanentAddress("ann", "USDTERC20"), "25", "USDTERC20")
+	require.Len(t, h.PaymentsOf(h.PermanentAddress("ann", "USDTERC20")), 1)
+}
+
+// TestPermanentAddress_RetiredByTheHost: late money is in suspense and told to the host, and the
+// address is watched for 30 days.
+func TestPermanentAddress_RetiredByTheHost(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	a := h.PermanentAddress("ann", "USDTERC20")
+	h.Customer.SendsTo(a, "25", "USDTERC20")
+	_, err := h.App.Payments.RetireAddress(t.Context(), h.ID, a.ID)
+	require.NoError(t, err)
+	h.Customer.SendsTo(a, "30", "USDTERC20")
+	require.Len(t, h.PaymentsOf(a), 1)
+	late := func() int64 {
+		_, n, err := h.App.Payments.SuspenseList(t.Context(), h.ID, payment.SuspenseFilter{Reason: payment.ReasonLate})
+		require.NoError(t, err)
+		return n
+	}
+	require.Equal(t, int64(1), late())
+	var kinds []string
+	for _, e := range h.Events() {
+		if e.Object == a.ID {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	require.Equal(t, []string{"payment.address_changed", "payment.address_changed"}, kinds)
+	h.Clock.Advance(31 * 24 * time.Hour)
+	h.Mine(1)
+	h.Customer.SendsTo(a, "40", "USDTERC20")
+	require.Equal(t, int64(1), late(), "it is not watched any more")
+	h.PermanentAddress("ann", "USDTERC20")
+	h.Customer.SendsTo(a, "50", "USDTERC20")
+	require.Len(t, h.PaymentsOf(a), 2)
+	h.Verify()
+}
