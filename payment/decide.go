@@ -193,22 +193,22 @@ func (x *decision) settleOpen() error {
 	live, final, n := x.weights()
 	switch {
 	case x.p.Status == Waiting && x.p.Closed: // what is live then came late
-		return x.move(OnWindow, Expired)
+		return x.move(onWindow, Expired)
 	case n == 0 && x.p.Status == Waiting:
 	case n == 0:
-		return x.move(OnDropped, x.gone())
+		return x.move(onDropped, x.gone())
 	case x.enough(live):
 		if x.p.Closed && x.anyLate() {
-			return x.move(OnLate, Confirming)
+			return x.move(onLate, Confirming)
 		}
-		return x.move(OnDeposit, Confirming)
+		return x.move(onDeposit, Confirming)
 	case x.p.Status == Waiting:
-		return x.move(OnDeposit, PartiallyPaid)
+		return x.move(onDeposit, PartiallyPaid)
 	case x.p.Closed && final == live:
 		if err := x.credit(); err != nil {
 			return err
 		}
-		return x.move(OnWindow, Expired)
+		return x.move(onWindow, Expired)
 	}
 	return nil
 }
@@ -225,15 +225,15 @@ func (x *decision) settleConfirming() error {
 	live, final, n := x.weights()
 	switch {
 	case n == 0:
-		return x.move(OnDropped, x.gone())
+		return x.move(onDropped, x.gone())
 	case !x.enough(live):
-		return x.move(OnDropped, PartiallyPaid)
+		return x.move(onDropped, PartiallyPaid)
 	case x.enough(final):
 		if err := x.credit(); err != nil {
 			return err
 		}
 		x.p.ConfirmedAt = x.now
-		return x.move(OnFinal, Confirmed)
+		return x.move(onFinal, Confirmed)
 	}
 	return nil
 }
@@ -259,9 +259,9 @@ func (x *decision) settlePaid() error {
 	})
 	switch {
 	case x.utxo || all || !x.now.Before(x.p.ConfirmedAt.Add(forwardFor)):
-		return x.move(OnForwarded, Completed)
+		return x.move(onForwarded, Completed)
 	case x.p.Status == Confirmed && moving:
-		return x.move(OnForwarding, Sending)
+		return x.move(onForwarding, Sending)
 	}
 	return nil
 }
@@ -279,9 +279,9 @@ func (x *decision) settleOver() error {
 	}
 	switch {
 	case back:
-		return x.move(OnReturned, Confirming)
+		return x.move(onReturned, Confirming)
 	case late && x.enough(live):
-		return x.move(OnLate, Confirming)
+		return x.move(onLate, Confirming)
 	}
 	return x.credit()
 }
@@ -322,7 +322,7 @@ func (x *decision) neededLate() bool {
 }
 
 // move changes the status along an edge of the machine and tells about it.
-func (x *decision) move(t Trigger, to Status) error {
+func (x *decision) move(t trigger, to Status) error {
 	if err := Machine.Move(x.p.Status, t, to); err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func (x *decision) begin(e *entry) (made bool, err error) {
 			return false, err
 		}
 	}
-	return true, x.move(OnDeposit, Confirming)
+	return true, x.move(onDeposit, Confirming)
 }
 
 // reaches reports whether a small deposit is final and makes up the minimum together with what

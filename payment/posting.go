@@ -162,7 +162,7 @@ func (x *decision) takeBack(e *entry) error {
 	}
 	x.alert(AlertReversed, e, "a reorg took a final deposit away; its posting was reversed")
 	if d.Booking == InWallet {
-		if err := Machine.Move(x.p.Status, OnReversed, x.p.Status); err != nil {
+		if err := Machine.Move(x.p.Status, onReversed, x.p.Status); err != nil {
 			return err
 		}
 		d.Booking = Reversed

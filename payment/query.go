@@ -256,14 +256,14 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string) (Payment, error
 }
 
 func (x *decision) cancel() error {
-	if !Machine.Can(x.p.Status, OnCancel) {
+	if !Machine.Can(x.p.Status, onCancel) {
 		return &StateError{Status: x.p.Shown(), Reason: "cannot be cancelled"}
 	}
 	if _, _, live := x.weights(); live > 0 || x.anyLate() {
 		return &StateError{Status: x.p.Shown(), Reason: "a deposit has come, cannot be cancelled"}
 	}
 	x.p.Cancelled, x.p.Closed = true, true
-	return x.move(OnCancel, Expired)
+	return x.move(onCancel, Expired)
 }
 
 // edit changes a payment by a merchant's wish and returns it as it then is.

@@ -158,12 +158,6 @@ type Address struct {
 	RetiredAt   *time.Time `json:"retired_at"` // nil = in use
 }
 
-// AddressFilter selects permanent addresses; zero fields select all.
-type AddressFilter struct {
-	ExternalID    string
-	Limit, Offset int // Limit 1 to 100, default 20
-}
-
 // Addresses is one page of permanent addresses.
 type Addresses struct {
 	Addresses []Address `json:"addresses"`
@@ -179,9 +173,10 @@ func (c *Client) CreateAddress(ctx context.Context, in CreateAddress) (a Address
 	return a, err
 }
 
-// Addresses lists permanent addresses, newest first.
-func (c *Client) Addresses(ctx context.Context, f AddressFilter) (page Addresses, err error) {
-	q := query{}.text("external_id", f.ExternalID).number("limit", f.Limit).number("offset", f.Offset)
+// Addresses lists permanent addresses, newest first; externalID "" = all. limit is from 1 to
+// 100, 0 = 20.
+func (c *Client) Addresses(ctx context.Context, externalID string, limit, offset int) (page Addresses, err error) {
+	q := query{}.text("external_id", externalID).number("limit", limit).number("offset", offset)
 	err = c.get(ctx, "/addresses/", url.Values(q), &page)
 	return page, err
 }

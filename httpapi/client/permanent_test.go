@@ -17,7 +17,7 @@ func TestFA08_PermanentAddress(t *testing.T) {
 	again, err := w.client.CreateAddress(t.Context(), client.CreateAddress{Blockchain: "ETH", Token: "ETH", ExternalID: "ann"})
 	require.NoError(t, err)
 	require.Equal(t, a, again)
-	page, err := w.client.Addresses(t.Context(), client.AddressFilter{ExternalID: "ann"})
+	page, err := w.client.Addresses(t.Context(), "ann", 0, 0)
 	require.NoError(t, err)
 	require.Equal(t, client.Addresses{Addresses: []client.Address{a}, Total: 1, Limit: 20}, page)
 	w.pay(a.Address, "USDTERC20", "25")
