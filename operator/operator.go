@@ -23,6 +23,10 @@ type House struct {
 	// Reseal seals with the newest key what the host itself has sealed, beside the App and
 	// Auth. Nil = nothing.
 	Reseal func(ctx context.Context) error
+	// Keep are the things that have to be saved beside the store, such as its keys.
+	Keep []string
+	// Copying is how the store is copied into another. Nil = it is not.
+	Copying *Copying
 	// Close is called when a command ends. Nil = nothing is to be closed.
 	Close func() error
 }
@@ -39,9 +43,10 @@ func Command(open func(ctx context.Context) (*House, error)) *cli.Command {
 		c.halt(), c.lift(), c.halts(), c.operations(),
 		c.networks(), c.transactions(), c.nonces(), c.sweeps(),
 		c.verify(), c.recount(), c.journal(), c.reseal(),
+		c.copy(), c.backup(), c.restore(),
 	)
 	root.Description = "Results go to standard output. A command that writes needs -reason. " +
-		"The exit code is not 0 where a command fails, and where verify finds something."
+		"The exit code is not 0 where a command fails, and where verify or a check finds something."
 	root.Flags = []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON in place of tables"}}
 	root.ExitErrHandler = func(context.Context, *cli.Command, error) {} // whoever runs it exits
 	return root

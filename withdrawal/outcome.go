@@ -273,7 +273,11 @@ func (m *move) ended(o Outcome) error {
 		m.w.Reason = o.Reason
 		m.newest(o)
 		return m.step(OnCancel, Cancelled)
-	case Processing, Completed:
+	case Completed:
+		if !m.w.found() { // else its order ended because another transaction had paid it
+			m.contradiction(o)
+		}
+	case Processing:
 		m.contradiction(o)
 	}
 	return nil

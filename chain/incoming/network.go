@@ -159,6 +159,9 @@ func defaultTo[T int | time.Duration](v *T, d T) {
 // Name is the network's code.
 func (n *Network) Name() chain.Network { return n.name }
 
+// Watches reports whether an address is in the directory, as Watched.Contains.
+func (n *Network) Watches(a chain.Address) bool { return n.cfg.Watched.Contains(a) }
+
 // SetOpen replaces Config.Open.
 func (n *Network) SetOpen(open func(ctx context.Context) []chain.Address) {
 	n.state.Lock()

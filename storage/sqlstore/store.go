@@ -395,3 +395,12 @@ func (d *Dialect) upsert(key []string, columns []string, sets ...string) string 
 	}
 	return " " + fmt.Sprintf(d.Upsert, strings.Join(key, ", "), strings.Join(sets, ", "))
 }
+
+// SchemaVersion is the number of the last migration of the dialect that the database has.
+func (s *Store) SchemaVersion(ctx context.Context) (version int64, err error) {
+	err = s.writing(ctx, func(ss *session) error {
+		version, err = ss.schemaVersion(ctx)
+		return err
+	})
+	return version, err
+}

@@ -1,0 +1,342 @@
+package cryptopay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// A store that was restored from an older backup knows less than the chains do. What came in
+// is found again, as the blocks are read again. What was sent since looks unpaid. The steps:
+// BeginRestore halts all and notes where the store stands; Withhold keeps addresses from being
+// shown again; UnknownTransactions reads from the chains what our keys have sent;
+// TakeTransaction books each of it, once; EndRestore proves that nothing is left, and lifts
+// the halt. Each step is recorded and may be called again.
+
+// Errors of a restore.
+var (
+	// ErrNoRestore: no restore is under way.
+	ErrNoRestore = errors.New("cryptopay: no restore is under way: begin one")
+	// ErrRestoreOpen: something is left to do before a restore ends.
+	ErrRestoreOpen = errors.New("cryptopay: the restore is not done: each thing that is left is listed")
+)
+
+// Restore is a restore that is under way.
+type Restore struct {
+	ID       string
+	Begun    time.Time
+	By       string
+	Reason   string
+	Networks []RestoreNetwork
+}
+
+// RestoreNetwork is how far the store was with a network when the restore began.
+type RestoreNetwork struct {
+	Network chain.Network `json:"network"`
+	From    chain.Block   `json:"from"`  // what our keys have sent is looked for after it; zero = the network was never read
+	Shown   int64         `json:"shown"` // place in the directory of the last address that was given to anybody
+}
+
+const (
+	restoreBegun = "restore/begin/"
+	restoreEnded = "restore/end/"
+)
+
+// Restoring is the restore that is under way; ok is false where none is.
+func (o *Operate) Restoring(ctx context.Context) (r Restore, ok bool, err error) {
+	r, _, ok, err = o.restoring(ctx)
+	return r, ok, err
+}
+
+// restoring also returns the number of the restore, or of the next one.
+func (o *Operate) restoring(ctx context.Context) (r Restore, number int, ok bool, err error) {
+	for number = 1; ; number++ {
+		begun := fmt.Sprint(restoreBegun, number)
+		op, _, there, err := outgoing.Operations.One(ctx, o.a.cfg.Store, storage.System, begun)
+		if err != nil || !there {
+			return Restore{}, number, false, err
+		}
+		_, _, over, err := outgoing.Operations.One(ctx, o.a.cfg.Store, storage.System, fmt.Sprint(restoreEnded, number))
+		if err != nil {
+			return Restore{}, number, false, err
+		}
+		if !over {
+			r = Restore{ID: begun, Begun: op.At, By: op.By, Reason: op.Reason}
+			return r, number, true, json.Unmarshal([]byte(op.After), &r.Networks)
+		}
+	}
+}
+
+// BeginRestore halts everything, and notes where the store stands. Call it on the restored
+// store before any process works on it. Called again it halts again, and returns the restore
+// that is under way. A dry run returns what would be noted.
+func (o *Operate) BeginRestore(ctx context.Context, c Call) (Restore, error) {
+	if _, err := o.Halt(ctx, HaltScope{}, c); err != nil {
+		return Restore{}, err
+	}
+	for {
+		r, number, ok, err := o.restoring(ctx)
+		if err != nil || ok {
+			return r, err
+		}
+		id := fmt.Sprint(restoreBegun, number)
+		r = Restore{ID: id, Begun: o.a.cfg.Clock.Now(), By: c.By, Reason: c.Reason}
+		if r.Networks, err = o.stands(ctx); err != nil || c.DryRun {
+			r.ID = ""
+			return r, err
+		}
+		noted, err := json.Marshal(r.Networks)
+		if err != nil {
+			return r, err
+		}
+		by := &outgoing.Recorded{ID: id, Op: o.record(outgoing.OpBeginRestore, c)}
+		change := storage.Change{ID: id + "/" + o.a.cfg.NewID(), Partition: storage.System}
+		if err := by.Add(&change, "", string(noted)); err != nil {
+			return r, err
+		}
+		switch err := storage.CommitOne(ctx, o.a.cfg.Store, change); {
+		case errors.Is(err, storage.ErrConflict): // somebody else began it at this moment
+			continue
+		case err != nil:
+			return r, err
+		}
+		o.done(ctx, by)
+		return r, nil
+	}
+}
+
+// stands is how far the store is with each network.
+func (o *Operate) stands(ctx context.Context) (out []RestoreNetwork, err error) {
+	networks, err := o.networks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range networks {
+		cur, _, _, err := incoming.Cursors.One(ctx, o.a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
+		if err != nil {
+			return nil, err
+		}
+		trail, err := cur.Trail.Blocks()
+		if err != nil {
+			return nil, err
+		}
+		at := RestoreNetwork{Network: n}
+		if len(trail) > 0 {
+			at.From = trail[0] // far below what may still be replaced
+		}
+		if at.Shown, err = o.a.Addresses.Shown(ctx, n); err != nil {
+			return nil, err
+		}
+		out = append(out, at)
+	}
+	return out, nil
+}
+
+// Withhold gives addresses that may have been shown since the backup was made to a tenant, so
+// that no customer is shown one again: count of them on the network, after those that the
+// store knew when the restore began. Money that comes there goes to the tenant's suspense. Call
+// it before a process serves. It may be called again, also with a larger count. It returns how
+// many it took, 0 on a dry run and where it has done so before.
+func (o *Operate) Withhold(ctx context.Context, n chain.Network, tenant string, count int64, c Call) (taken int, err error) {
+	if err := c.check(); err != nil {
+		return 0, err
+	}
+	r, _, ok, err := o.restoring(ctx)
+	if err == nil && !ok {
+		err = ErrNoRestore
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, err := o.a.network(n); err != nil {
+		return 0, err
+	}
+	if _, err := o.a.Wallets.Tenant(ctx, tenant); err != nil {
+		return 0, err
+	}
+	i := slices.IndexFunc(r.Networks, func(at RestoreNetwork) bool { return at.Network == n })
+	upTo := count
+	if i >= 0 {
+		upTo += r.Networks[i].Shown
+	}
+	if c.DryRun {
+		return 0, nil
+	}
+	if taken, err = o.a.Addresses.Withhold(ctx, n, tenant, upTo); err != nil {
+		return taken, err
+	}
+	by := &outgoing.Recorded{ID: withheld(&r, n, upTo), Op: o.record(outgoing.OpWithhold, c)}
+	by.Op.Network, by.Op.Tenant, by.Op.Object = n, tenant, fmt.Sprintf("addresses up to place %d", upTo)
+	change := storage.Change{ID: by.ID, Partition: storage.Network(string(n))}
+	if err := by.Add(&change, "", fmt.Sprintf("%d addresses", taken)); err != nil {
+		return taken, err
+	}
+	if err := storage.CommitOne(ctx, o.a.cfg.Store, change); err != nil && !errors.Is(err, storage.ErrConflict) { // that is: noted before
+		return taken, err
+	}
+	o.done(ctx, by)
+	return taken, nil
+}
+
+func withheld(r *Restore, n chain.Network, upTo int64) string {
+	return fmt.Sprintf("%s/%s/withheld/%d", r.ID, n, upTo)
+}
+
+// hasWithheld reports whether addresses of a network were withheld in this restore.
+func (o *Operate) hasWithheld(ctx context.Context, r *Restore, n chain.Network) (bool, error) {
+	rows, err := o.a.cfg.Store.Find(ctx, storage.Query{
+		Table: outgoing.Operations.Table, Partition: storage.Network(string(n)), Limit: 1000, IDs: true,
+		Where: []storage.Cond{{Column: "kind", Op: storage.Eq, Value: outgoing.OpWithhold}},
+	})
+	return slices.ContainsFunc(rows, func(row storage.Row) bool { return strings.HasPrefix(row.ID, r.ID+"/") }), err
+}
+
+// RestoreLeft is one thing that is left to do in a restore.
+type RestoreLeft struct {
+	Network chain.Network // "" = of none
+	Object  string        // a transaction, an address, a tenant
+	Detail  string        // what it is, and what ends it
+}
+
+// RestoreEnd is what EndRestore found and did.
+type RestoreEnd struct {
+	Left    []RestoreLeft
+	Adopted []outgoing.Nonce
+	Ended   bool
+}
+
+// EndRestore looks whether every network is read up to its tip, each unknown transaction is
+// taken, addresses are withheld, and the books are right. Where nothing is left, or despite is
+// set, it adopts the nonces of transactions that were taken, lifts the halt of everything, and
+// notes the end: what waited goes on. Else the error is ErrRestoreOpen, nothing is done, and
+// Left says what is left. A dry run only looks.
+func (o *Operate) EndRestore(ctx context.Context, despite bool, c Call) (e RestoreEnd, err error) {
+	if err := c.check(); err != nil {
+		return e, err
+	}
+	r, number, ok, err := o.restoring(ctx)
+	if err == nil && !ok {
+		err = ErrNoRestore
+	}
+	if err != nil {
+		return e, err
+	}
+	type owned struct {
+		n chain.Network
+		a outgoing.Nonce
+	}
+	var adopt []owned
+	for i := range r.Networks {
+		left, nonces, err := o.leftOn(ctx, &r, &r.Networks[i])
+		if err != nil {
+			return e, err
+		}
+		e.Left = append(e.Left, left...)
+		for _, b := range nonces {
+			adopt = append(adopt, owned{r.Networks[i].Network, b})
+		}
+	}
+	reports, err := o.a.Verify(ctx)
+	if err != nil {
+		return e, err
+	}
+	for i := range reports {
+		if t := &reports[i]; !t.Sound() {
+			e.Left = append(e.Left, RestoreLeft{Object: t.Tenant, Detail: "the books are not right: verify lists each finding"})
+		}
+	}
+	if len(e.Left) > 0 && !despite {
+		return e, ErrRestoreOpen
+	}
+	if c.DryRun {
+		return e, nil
+	}
+	for _, a := range adopt {
+		net, err := o.a.network(a.n)
+		if err == nil {
+			_, err = o.adopt(ctx, net, a.a.Address, a.a.Chain, c)
+		}
+		if err != nil {
+			return e, err
+		}
+		e.Adopted = append(e.Adopted, a.a)
+	}
+	if _, err := o.Lift(ctx, HaltScope{}, c); err != nil {
+		return e, err
+	}
+	by := &outgoing.Recorded{ID: fmt.Sprint(restoreEnded, number), Op: o.record(outgoing.OpEndRestore, c)}
+	by.Op.Object = r.ID
+	change := storage.Change{ID: by.ID, Partition: storage.System}
+	if err := by.Add(&change, "", fmt.Sprintf("%d things left", len(e.Left))); err != nil {
+		return e, err
+	}
+	if err := storage.CommitOne(ctx, o.a.cfg.Store, change); err != nil {
+		return e, err
+	}
+	o.done(ctx, by)
+	e.Ended = true
+	return e, nil
+}
+
+// leftOn is what is left to do on one network, and the nonces that can be adopted.
+func (o *Operate) leftOn(ctx context.Context, r *Restore, at *RestoreNetwork) (left []RestoreLeft, adopt []outgoing.Nonce, err error) {
+	add := func(object, format string, args ...any) {
+		left = append(left, RestoreLeft{at.Network, object, fmt.Sprintf(format, args...)})
+	}
+	net, err := o.a.network(at.Network)
+	if err != nil {
+		add("", "no client of it is here: look from a process that serves it")
+		return left, nil, nil
+	}
+	tip, err := net.client.Tip(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err := net.in.Status(ctx); err != nil {
+		return nil, nil, err
+	} else if s.Halted != "" {
+		add("", "its blocks are not read: %s", s.Halted)
+	} else if s.Head < tip.Head.Height {
+		add("", "%d blocks are not read yet: start the processes", tip.Head.Height-s.Head)
+	}
+	if done, err := o.hasWithheld(ctx, r, at.Network); err != nil {
+		return nil, nil, err
+	} else if !done {
+		add("", "addresses that were shown since the backup may be shown again: withhold some")
+	}
+	unknown, err := o.UnknownTransactions(ctx, at.Network, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	taken := map[chain.Address]uint64{}
+	for i := range unknown {
+		switch u := &unknown[i]; {
+		case u.Taken:
+			taken[u.From]++
+		case !u.Final:
+			add(u.Tx, "it is not final yet")
+		default:
+			add(u.Tx, "our keys made it, and it is not booked: take it")
+		}
+	}
+	beyond, err := net.out.Beyond(ctx)
+	for _, b := range beyond {
+		if missing := b.Chain - uint64(max(b.Ours, 0)); taken[b.Address] < missing {
+			add(string(b.Address), "%d of %d transactions that the store does not know moved nothing that was found: account for them, then adopt its nonce", missing-taken[b.Address], missing)
+			continue
+		}
+		adopt = append(adopt, b)
+	}
+	slices.SortStableFunc(left, func(x, y RestoreLeft) int { return cmp.Compare(x.Object, y.Object) })
+	return left, adopt, err
+}

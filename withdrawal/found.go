@@ -1,0 +1,64 @@
+package withdrawal
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// After a restore from an older backup a withdrawal may look unpaid although the chain has
+// its payment. An operator then shows the transaction, and the withdrawal ends as it did.
+
+// Recorded makes the row that says who decided about a withdrawal and why, and the event that
+// tells of it. Both go into the Change of the decision.
+type Recorded func(before, after Withdrawal) ([]storage.Row, []storage.Event, error)
+
+// Found completes a pending withdrawal that a final transaction tx of ours has paid as
+// ordered, which this store knows nothing of. It is never sent again. One that tx completed
+// already is returned as it is. *StateError where something was signed for it here, or it has
+// ended; ErrNotFound; ErrHandingOver where it cannot be told yet. Any other error: unknown,
+// ask again. Should this process die in between, the withdrawal may be found cancelled.
+func (s *Service) Found(ctx context.Context, tenant, id, tx string, by Recorded) (Withdrawal, error) {
+	found := func(m *move) error {
+		m.w.Tx, m.w.Reason, m.w.Stage = tx, "", Handed
+		if err := m.step(OnFound, Completed); err != nil {
+			return err
+		}
+		rows, events, err := by(m.was, m.w)
+		m.with, m.told = append(m.with, rows...), append(m.told, events...)
+		return err
+	}
+	w, err := s.decide(ctx, tenant, id, func(m *move) error {
+		switch {
+		case m.w.found() && m.w.Tx == tx:
+			return nil
+		case m.w.Status != Pending:
+			return &StateError{ID: id, Current: m.w.Status}
+		case m.w.Stage != Kept:
+			return errHandedOver
+		}
+		return found(m)
+	})
+	if !errors.Is(err, errHandedOver) {
+		return w, err
+	}
+	ended, err := s.endIntent(ctx, &w)
+	if err != nil {
+		return w, err
+	}
+	return s.decide(ctx, tenant, id, func(m *move) error {
+		switch {
+		case m.w.found() && m.w.Tx == tx:
+			return nil
+		case m.w.Status != Pending:
+			return &StateError{ID: id, Current: m.w.Status}
+		case !ended: // signed, and the news is still on its way
+			return &StateError{ID: id, Current: Processing}
+		}
+		return found(m)
+	})
+}
+
+// found reports whether Found completed it: no transaction that is known here did.
+func (w *Withdrawal) found() bool { return w.Status == Completed && w.ProcessedAt.IsZero() }
