@@ -10,6 +10,7 @@ require (
 	github.com/ethereum/go-ethereum v1.17.8
 	github.com/gagliardetto/solana-go v1.14.0
 	github.com/go-sql-driver/mysql v1.10.1
+	github.com/goccy/go-yaml v1.19.2
 	github.com/google/licensecheck v0.3.1
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0

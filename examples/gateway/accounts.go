@@ -12,7 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
-// tenantID is the one merchant of this program.
+// tenantID is the merchant of this program where no settings file lists others.
 const tenantID = "merchant"
 
 // authenticate makes what knows credentials.
@@ -30,13 +30,56 @@ func (g *gateway) accounts(ctx context.Context, ring keyring) (err error) {
 	if err := g.authenticate(ctx, ring); err != nil {
 		return err
 	}
-	name := "Merchant"
 	fees := wallet.Settings{
 		TransactionFee: &g.s.fee, WithdrawalPercent: &g.s.percent, WithdrawalFlat: &g.s.flat, WithdrawalFlats: map[string]decimal.Decimal{},
 	}
+	if len(g.s.tenants) == 0 {
+		err = g.only(ctx, fees)
+	}
+	if len(g.s.tenants) > 0 {
+		err = g.listed(ctx, fees)
+	}
+	if err != nil || !g.s.upgraded && !g.s.reseal {
+		return err
+	}
+	return g.reseal(ctx, ring)
+}
+
+// listed makes the tenants of the settings file.
+func (g *gateway) listed(ctx context.Context, fees wallet.Settings) error {
+	there, _, err := g.app.Wallets.Tenants(ctx, 1, 0)
+	if err != nil {
+		return err
+	}
+	for i := range g.s.tenants {
+		if err := g.ensure(ctx, &g.s.tenants[i], fees); err != nil {
+			return err
+		}
+	}
+	if len(there) == 0 { // the store is new
+		g.allSealed(ctx)
+	}
+	return nil
+}
+
+// ids are those of the tenants of the settings: the first one is there from the beginning.
+func (s *settings) ids() []string {
+	if len(s.tenants) == 0 {
+		return []string{tenantID}
+	}
+	var out []string
+	for i := range s.tenants {
+		out = append(out, s.tenants[i].id)
+	}
+	return out
+}
+
+// only makes the one merchant that there is without a settings file.
+func (g *gateway) only(ctx context.Context, fees wallet.Settings) error {
+	name := "Merchant"
 	first := fees
 	first.Name = &name
-	_, err = g.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: tenantID, Settings: first})
+	_, err := g.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: tenantID, Settings: first})
 	switch {
 	case errors.Is(err, wallet.ErrTenantExists):
 		_, err = g.app.Wallets.UpdateTenant(ctx, tenantID, fees)
@@ -46,16 +89,16 @@ func (g *gateway) accounts(ctx context.Context, ring keyring) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(g.application(ctx), g.apiKey(ctx)); err != nil || !g.s.upgraded && !g.s.reseal {
-		return err
-	}
-	return g.reseal(ctx, ring)
+	return errors.Join(g.application(ctx), g.apiKey(ctx))
 }
 
-// alteredCredentials are those that somebody edited in the database. Tokens are those of the
-// one merchant.
-func (g *gateway) alteredCredentials(ctx context.Context, _ string) (out []cryptopay.Contradiction, err error) {
-	found, err := g.auth.Verify(ctx, "")
+// alteredCredentials are those of a tenant that somebody edited in the database. Tokens are of
+// no tenant, and named with the first one, which has those of all.
+func (g *gateway) alteredCredentials(ctx context.Context, tenant string) (out []cryptopay.Contradiction, err error) {
+	if tenant == g.s.ids()[0] {
+		tenant = ""
+	}
+	found, err := g.auth.Verify(ctx, tenant)
 	for _, c := range found {
 		out = append(out, cryptopay.Contradiction{Kind: c.Kind, ID: c.ID, Detail: c.Detail})
 	}

@@ -241,7 +241,7 @@ func (o order) open(ctx context.Context, log *slog.Logger) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
+	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[hotOf]bool{}}
 	ring, _, err := loadKeys(s.keyFile)
 	if err != nil {
 		return nil, err

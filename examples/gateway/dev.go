@@ -220,7 +220,7 @@ func (g *gateway) devSettle(ctx context.Context, _ *httpapi.Call, _ struct{}) (s
 // settle writes the chains down, does all due work, and writes down what that
 // sent. The caller holds busy.
 func (g *gateway) settle(ctx context.Context) error {
-	if err := g.world.save(ctx); err != nil {
+	if err := errors.Join(g.newcomers(ctx), g.world.save(ctx)); err != nil {
 		return err
 	}
 	defer g.world.clock.hold()()

@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -48,9 +49,15 @@ type gateway struct {
 	// /dev/ request returns when there is none left.
 	busy sync.Mutex
 
-	told map[chain.Network]bool // whose hot address was told
+	told map[hotOf]bool // whose hot address was told, or given coins
 
 	unsealed time.Time // until when rows that nobody sealed are taken
+}
+
+// hotOf is a tenant's hot address on a network.
+type hotOf struct {
+	network chain.Network
+	tenant  string
 }
 
 type credentials struct {
@@ -59,7 +66,7 @@ type credentials struct {
 }
 
 func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
-	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[chain.Network]bool{}}
+	g := &gateway{s: s, log: log, metrics: newMetrics(), told: map[hotOf]bool{}}
 	c := &clock{Clock: cryptopay.SystemClock{}}
 	ring, made, err := loadKeys(s.keyFile)
 	if err != nil {
@@ -109,22 +116,24 @@ func tables() []*storage.Table {
 }
 
 // openStore opens a store that it has brought to this version's schema. On Redis that
-// takes the operator's word that no other process runs: migrate.
-func openStore(ctx context.Context, dsn string, migrate bool) (storage.Store, error) {
+// takes the operator's word that no other process runs: migrate. It has the gateway's tables
+// and more.
+func openStore(ctx context.Context, dsn string, migrate bool, more ...*storage.Table) (storage.Store, error) {
 	kind, rest, _ := strings.Cut(dsn, ":")
+	tables := slices.Concat(tables(), more)
 	switch kind {
 	case "memory":
 		return memory.New(), nil
 	case "sqlite":
-		if err := sqlite.Migrate(ctx, rest, tables()...); err != nil {
+		if err := sqlite.Migrate(ctx, rest, tables...); err != nil {
 			return nil, err
 		}
 	case "postgres", "postgresql":
-		if err := postgres.Migrate(ctx, dsn, postgres.Options{}, tables()...); err != nil {
+		if err := postgres.Migrate(ctx, dsn, postgres.Options{}, tables...); err != nil {
 			return nil, err
 		}
 	case "mysql":
-		if err := mysql.Migrate(ctx, dsn, mysql.Options{}, tables()...); err != nil {
+		if err := mysql.Migrate(ctx, dsn, mysql.Options{}, tables...); err != nil {
 			return nil, err
 		}
 	case "redis", "rediss":
@@ -135,7 +144,7 @@ func openStore(ctx context.Context, dsn string, migrate bool) (storage.Store, er
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(redisstore.Migrate(ctx, client, redisstore.Options{}, tables()...), client.Close()); err != nil {
+		if err := errors.Join(redisstore.Migrate(ctx, client, redisstore.Options{}, tables...), client.Close()); err != nil {
 			return nil, err
 		}
 	}
@@ -378,24 +387,85 @@ func (g *gateway) float(ctx context.Context, _ keyring) error {
 		if c.Height() > 1 {
 			continue // it was given at the first start
 		}
-		hot, err := g.app.Hot(ctx, c.Network(), tenantID)
-		if err != nil {
+		for _, id := range g.s.ids() {
+			if err := g.fund(ctx, c, id); err != nil {
+				return err
+			}
+		}
+		if err := g.bury(c); err != nil {
 			return err
 		}
-		gas, err := g.world.registry.Gas(c.Network())
-		if err != nil {
-			return err
-		}
-		if _, err := c.Fund(hot, gas.Code, decimal.NewFromInt(floatCoins)); err != nil {
-			return err
-		}
-		c.Mine(int(gas.Confirmations) + 20) // until it is final
 		given = true
 	}
 	if !given {
 		return nil
 	}
 	return g.settle(ctx)
+}
+
+// fund gives a hot address its float.
+func (g *gateway) fund(ctx context.Context, c *sim.Chain, tenant string) error {
+	hot, err := g.app.Hot(ctx, c.Network(), tenant)
+	if err != nil {
+		return err
+	}
+	gas, err := g.world.registry.Gas(c.Network())
+	if err == nil {
+		_, err = c.Fund(hot, gas.Code, decimal.NewFromInt(floatCoins))
+	}
+	g.told[hotOf{c.Network(), tenant}] = err == nil
+	return err
+}
+
+// bury mines until what was funded is final.
+func (g *gateway) bury(c *sim.Chain) error {
+	gas, err := g.world.registry.Gas(c.Network())
+	if err == nil {
+		c.Mine(int(gas.Confirmations) + 20)
+	}
+	return err
+}
+
+// newcomers gives the float to tenants that the operator's command has made since.
+func (g *gateway) newcomers(ctx context.Context) error {
+	funded := map[chain.Network]bool{}
+	err := g.everyTenant(ctx, func(id string) error {
+		for _, c := range g.world.sims {
+			of := hotOf{c.Network(), id}
+			if g.told[of] {
+				continue
+			}
+			gas, err := g.world.registry.Gas(of.network)
+			if err != nil {
+				return err
+			}
+			hot, err := g.app.Hot(ctx, of.network, id)
+			if errors.Is(err, cryptopay.ErrNotReady) {
+				continue // its first block is read in a moment
+			}
+			if err != nil {
+				return err
+			}
+			held, err := c.Client().(chain.Balancer).Balance(ctx, gas.Code, hot) //nolint:errcheck,forcetypeassert // a simulated chain tells balances
+			if err != nil {
+				return err
+			}
+			if g.told[of] = true; !held.IsZero() || slices.Contains(g.s.ids(), id) {
+				continue
+			}
+			if err := g.fund(ctx, c, id); err != nil {
+				return err
+			}
+			funded[of.network] = true
+		}
+		return nil
+	})
+	for _, c := range g.world.sims {
+		if funded[c.Network()] {
+			err = errors.Join(err, g.bury(c))
+		}
+	}
+	return err
 }
 
 // purgeBatch is how many outlived tokens are forgotten at a time.

@@ -63,24 +63,31 @@ const hotLine = "hot address "
 // hotEvery is how often a node is asked again that did not answer.
 const hotEvery = 10 * time.Second
 
-// tellHot says of each real network, once, where the operator's own coins go. A
+// tellHot says of each tenant on each real network, once, where the operator's own coins go. A
 // node that does not answer is asked again, and its error logged.
 func (g *gateway) tellHot(ctx context.Context) (int, error) {
 	var all error
-	for _, c := range g.world.clients {
-		n := c.Network()
-		if g.told[n] {
-			continue
+	err := g.everyTenant(ctx, func(id string) error {
+		for _, c := range g.world.clients {
+			of := hotOf{c.Network(), id}
+			if g.told[of] {
+				continue
+			}
+			hot, err := g.app.Hot(ctx, of.network, id)
+			if err != nil {
+				all = errors.Join(all, err)
+				continue
+			}
+			g.told[of] = true
+			whose := ""
+			if id != tenantID {
+				whose = " of " + id
+			}
+			_, _ = fmt.Fprintf(os.Stdout, "%s%s %s%s: it pays the network, and needs coins of yours\n", hotLine, of.network, hot, whose)
 		}
-		hot, err := g.app.Hot(ctx, n, tenantID)
-		if err != nil {
-			all = errors.Join(all, err)
-			continue
-		}
-		g.told[n] = true
-		_, _ = fmt.Fprintf(os.Stdout, "%s%s %s: it pays the network, and needs coins of yours\n", hotLine, n, hot)
-	}
-	return 0, all
+		return nil
+	})
+	return 0, errors.Join(all, err)
 }
 
 // describeStore names the store without what may be secret in its DSN.

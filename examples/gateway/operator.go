@@ -7,10 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/operator"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/move"
 )
 
 // operatorCommand begins a command line of the operator's: it works on the store of the
@@ -44,9 +46,46 @@ func openHouse(ctx context.Context, s settings, log *slog.Logger) (*operator.Hou
 		return nil, err
 	}
 	return &operator.House{
-		App: g.app, Auth: g.auth, Close: g.store.Close,
+		App: g.app, Auth: g.auth, Close: g.store.Close, Keep: s.keep(), Copying: &operator.Copying{Tables: tables(), Open: openCopy},
 		Reseal: func(ctx context.Context) error { return ring.resealSeed(ctx, g.store) },
 	}, nil
+}
+
+// keep are the things beside the store without which a backup is worth nothing.
+func (s *settings) keep() []string {
+	out := []string{"the key file " + s.keyFile + ": without it nothing sealed opens again", "the note " + sealedFile(s.keyFile) + " beside it"}
+	if s.signer.elsewhere() {
+		return append(out, "the signer's seed and its own store, on its machine", "the signer's accounts file "+s.signer.accounts)
+	}
+	return append(out, "the seed's words: they are in the store, sealed with the key file")
+}
+
+// openCopy opens a store for a copy.
+func openCopy(ctx context.Context, dsn string, create bool) (storage.Store, error) {
+	kind, rest, _ := strings.Cut(dsn, ":")
+	if kind == "memory" {
+		return nil, errors.New("memory: is gone when this command ends")
+	}
+	var s storage.Store
+	var err error
+	if create {
+		s, err = openStore(ctx, dsn, false, move.Positions.Table)
+	} else {
+		if _, missing := os.Stat(rest); kind == "sqlite" && errors.Is(missing, os.ErrNotExist) {
+			return nil, nil
+		}
+		s, err = connectStore(dsn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = s.Open(ctx, slices.Concat(tables(), []*storage.Table{move.Positions.Table})...); err == nil {
+		return s, nil
+	}
+	if err = errors.Join(err, s.Close()); !create && errors.Is(err, storage.ErrSchema) {
+		return nil, nil // it has nothing yet
+	}
+	return nil, err
 }
 
 // findKeys reads the key file, which must be there.

@@ -56,16 +56,38 @@ type settings struct {
 	exposed      bool   // simulated chains may be served to others than this machine
 	patience     time.Duration
 	signer       signer   // on another machine
+	config       string   // the settings file, "" = none
+	tenants      []tenant // of the settings file
 	command      []string // of the operator, see operator.go; none = serve
 }
 
 // real reports whether real chains are configured.
 func (s *settings) real() bool { return len(s.nodes) > 0 }
 
-// readSettings reads flags, then the environment for what flags leave open.
-// Errors name the setting and never repeat a secret.
+// readSettings reads flags, then the environment for what flags leave open, then the settings
+// file for what both leave open. Errors name the setting, or the place in the file, and never
+// repeat a secret.
 func readSettings(args []string, env func(string) string) (settings, error) {
-	s := settings{patience: 30 * time.Second}
+	s, err := readWith(args, env, nil)
+	if s.config == "" {
+		return s, err
+	}
+	f, err := readFile(s.config, env)
+	if err != nil {
+		return s, err
+	}
+	s, err = readWith(args, func(name string) string {
+		if v := env(name); v != "" {
+			return v
+		}
+		return f.env[name]
+	}, f.tenants)
+	return s, f.located(err, env)
+}
+
+// readWith reads flags, and what they leave open from env.
+func readWith(args []string, env func(string) string, tenants []tenant) (settings, error) {
+	s := settings{patience: 30 * time.Second, tenants: tenants}
 	var noNodes error
 	s.nodes, noNodes = readNodes(env)
 	var networks, level string
@@ -77,6 +99,7 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 	}
 	f := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
+	f.StringVar(&s.config, "config", or("CRYPTOPAY_CONFIG", ""), "settings file; the environment and flags win over it (CRYPTOPAY_CONFIG)")
 	f.StringVar(&s.addr, "addr", or("CRYPTOPAY_ADDR", "127.0.0.1:8080"), "where to listen (CRYPTOPAY_ADDR)")
 	f.StringVar(&s.store, "store", or("CRYPTOPAY_STORE", "sqlite:cryptopay.db"), "memory, sqlite:FILE, postgres://… or mysql://… (CRYPTOPAY_STORE)")
 	f.BoolVar(&s.dev, "dev", !s.real(), "serve /dev/ to play the customers and the miners; only with simulated chains")
@@ -122,6 +145,8 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 		s.readPoll(or("CRYPTOPAY_POLL", "5s")),
 		s.readUnsealed(env("CRYPTOPAY_UNSEALED_UNTIL")),
 		s.check(),
+		s.checkStore(),
+		s.checkTenants(),
 	)
 	return s, errs
 }
@@ -244,6 +269,15 @@ func (s *settings) check() error {
 		if file, ok := strings.CutPrefix(s.store, "sqlite:"); ok {
 			s.keyFile = file + ".key"
 		}
+	}
+	return nil
+}
+
+// checkStore refuses a kind of store that there is none of.
+func (s *settings) checkStore() error {
+	kind, rest, _ := strings.Cut(s.store, ":")
+	if !slices.Contains([]string{"memory", "sqlite", "postgres", "postgresql", "mysql", "redis", "rediss"}, kind) || kind == "sqlite" && rest == "" {
+		return errors.New("CRYPTOPAY_STORE must be memory, sqlite:FILE, postgres://…, mysql://… or redis://…")
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func composed(t *testing.T, keyFile string, store storage.Store) *gateway {
 	require.NoError(t, err)
 	ring, _, err := loadKeys(keyFile)
 	require.NoError(t, err)
-	g := &gateway{s: s, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), told: map[chain.Network]bool{}, store: store}
+	g := &gateway{s: s, log: slog.New(slog.DiscardHandler), metrics: newMetrics(), told: map[hotOf]bool{}, store: store}
 	require.NoError(t, store.Open(t.Context(), tables()...))
 	c := &clock{Clock: cryptopay.SystemClock{}}
 	local, err := simulated("ETH", c.Now)
