@@ -54,6 +54,15 @@ var errNotOpen = errors.New("cryptopay: the App is not open")
 // of a host's transaction.
 type identity struct{ store atomic.Pointer[string] }
 
+// StoreID is the random id that the first process gave the store, which a copy of it keeps; ""
+// before Open.
+func (a *App) StoreID() string {
+	if id := a.identity.store.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
 // attest makes the Sum of the row of a store's id.
 func attest(key []byte, store string) string {
 	return store + "/" + mandate.KeyID(key) + "/" + base64.RawURLEncoding.EncodeToString(attestation(key, storeRow, store))

@@ -12,19 +12,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/move"
 )
 
-// Copying is how a host has its store copied into another.
-type Copying struct {
-	// Tables are all that the store holds rows of: those of the library and the host's own.
-	Tables []*storage.Table
-	// Open connects to a store by its name. With create it makes what is missing of the
-	// schema, also of move.Positions; without, it makes nothing, and returns nil where there
-	// is no store or none with a schema. The store is open with Tables and move.Positions. No
-	// error repeats a password.
-	Open func(ctx context.Context, name string, create bool) (storage.Store, error)
-}
-
-// ErrCopyBroken reports that the books of a copy are not right.
-var ErrCopyBroken = errors.New("operator: the copy is equal, and its books are not right, as those of the source: verify the source")
+// errCopyBroken reports that the books of a copy are not right.
+var errCopyBroken = errors.New("operator: the copy is equal, and its books are not right, as those of the source: verify the source")
 
 func (c commands) copy() *cli.Command {
 	return c.leaf(leaf{
@@ -41,14 +30,14 @@ func copyStore(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.Copying == nil {
+	if s.OpenStore == nil {
 		return errors.New("this service has not said how its store is copied")
 	}
 	end := func(store storage.Store) move.End {
-		return move.End{Store: store, Tables: s.Copying.Tables, Partitions: cryptopay.Partitions, Levels: cryptopay.LevelsOf}
+		return move.End{Store: store, Tables: s.Tables, Partitions: cryptopay.Partitions, Levels: cryptopay.LevelsOf}
 	}
 	source := s.App.Config().Store
-	target, err := s.Copying.Open(ctx, name, !s.call.DryRun)
+	target, err := s.OpenStore(ctx, name, !s.call.DryRun)
 	if err != nil {
 		return fmt.Errorf("-to: %w", err)
 	}
@@ -110,7 +99,7 @@ func (s *session) proveCopy(ctx context.Context, target storage.Store, r *move.R
 		{"equal", true}, {"records", r.Source.Records()}, {"tenants", len(reports)}, {"sealed_entries", sealed}, {"sound", wrong == 0}, {"tables", sums},
 	})
 	if err == nil && wrong > 0 {
-		err = ErrCopyBroken
+		err = errCopyBroken
 	}
 	return err
 }
@@ -120,7 +109,7 @@ func (s *session) wouldCopy(ctx context.Context, source, target storage.Store) e
 	var all, there int64
 	tables := records{}
 	begun := false
-	for _, t := range s.Copying.Tables {
+	for _, t := range s.Tables {
 		n, err := source.Count(ctx, storage.Query{Table: t})
 		if err != nil {
 			return err

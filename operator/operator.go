@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // House is what commands work on.
@@ -25,8 +26,14 @@ type House struct {
 	Reseal func(ctx context.Context) error
 	// Keep are the things that have to be saved beside the store, such as its keys.
 	Keep []string
-	// Copying is how the store is copied into another. Nil = it is not.
-	Copying *Copying
+	// Tables are all that the store holds rows of, for copy: those of the library and the
+	// host's own.
+	Tables []*storage.Table
+	// OpenStore connects to another store by its name, for copy; nil = there is no copy. With
+	// create it makes what is missing of the schema, also of move.Positions; without, it makes
+	// nothing, and returns nil where there is no store or none with a schema. The store is
+	// open with Tables and move.Positions. No error repeats a password.
+	OpenStore func(ctx context.Context, name string, create bool) (storage.Store, error)
 	// Close is called when a command ends. Nil = nothing is to be closed.
 	Close func() error
 }

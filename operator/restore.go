@@ -12,13 +12,13 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/restore"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
-// ErrOlder reports that restore check found something.
-var ErrOlder = errors.New("operator: the store knows less than the world does: begin a restore before any process works on it")
+// errOlder reports that restore check found something.
+var errOlder = errors.New("operator: the store knows less than the world does: begin a restore before any process works on it")
 
 // restoredTenant has the addresses that are withheld, unless another tenant is named.
 const restoredTenant = "restored"
@@ -34,7 +34,7 @@ func (c commands) backup() *cli.Command {
 }
 
 func backupCheck(ctx context.Context, s *session) error {
-	r, err := s.App.Receipt(ctx)
+	r, err := restore.New(s.App).Receipt(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c commands) restore() *cli.Command {
 			name: "begin", usage: "Halt everything, and note where the store stands.", writes: true, dry: true,
 			about: "Do it before any process works on the restored store. Then start the processes, closed to customers: they read the chains up to the tip and send nothing.",
 			do: func(ctx context.Context, s *session) error {
-				r, err := s.App.Operate.BeginRestore(ctx, s.call)
+				r, err := restore.New(s.App).Begin(ctx, s.call)
 				if err != nil {
 					return err
 				}
@@ -135,8 +135,8 @@ func (c commands) restore() *cli.Command {
 			about: "What is left is listed, and nothing is done then.",
 			flags: []cli.Flag{&cli.BoolFlag{Name: "despite", Usage: "end it although something is left, which you have accounted for"}},
 			do: func(ctx context.Context, s *session) error {
-				e, failed := s.App.Operate.EndRestore(ctx, s.cmd.Bool("despite"), s.call)
-				if failed != nil && !errors.Is(failed, cryptopay.ErrRestoreOpen) {
+				e, failed := restore.New(s.App).End(ctx, s.cmd.Bool("despite"), s.call)
+				if failed != nil && !errors.Is(failed, restore.ErrRestoreOpen) {
 					return failed
 				}
 				left, adopted := records{}, records{}
@@ -156,7 +156,7 @@ func (c commands) restore() *cli.Command {
 }
 
 func restoreCheck(ctx context.Context, s *session) error {
-	found, err := s.App.Behind(ctx)
+	found, err := restore.New(s.App).Behind(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,11 +165,11 @@ func restoreCheck(ctx context.Context, s *session) error {
 		if err != nil {
 			return fmt.Errorf("-receipt: %w", err)
 		}
-		var r cryptopay.Receipt
+		var r restore.Receipt
 		if err := json.Unmarshal(text, &r); err != nil || r.Store == "" {
 			return errors.New("-receipt must be a file that `backup check -o` wrote")
 		}
-		more, err := s.App.Since(ctx, r)
+		more, err := restore.New(s.App).Since(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func restoreCheck(ctx context.Context, s *session) error {
 	for _, l := range found {
 		out = append(out, record{{"kind", l.Kind}, {"object", l.Object}, {"detail", l.Detail}})
 	}
-	r, restoring, err := s.App.Operate.Restoring(ctx)
+	r, restoring, err := restore.New(s.App).Restoring(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func restoreCheck(ctx context.Context, s *session) error {
 	if err := s.one(record{{"older", len(out) > 0}, {"restore_begun", begun}, {"findings", out}}); err != nil || len(out) == 0 {
 		return err
 	}
-	return ErrOlder
+	return errOlder
 }
 
 // networksNamed are the network of the flag, or all of this program.
@@ -209,8 +209,8 @@ func withhold(ctx context.Context, s *session) error {
 	if !s.cmd.IsSet("count") || count < 0 || count > 1_000_000 {
 		return errors.New("-count is required: how many addresses of each network, 0 to 1000000")
 	}
-	if _, restoring, err := s.App.Operate.Restoring(ctx); err != nil || !restoring {
-		return errors.Join(err, cryptopay.ErrNoRestore)
+	if _, restoring, err := restore.New(s.App).Restoring(ctx); err != nil || !restoring {
+		return errors.Join(err, restore.ErrNoRestore)
 	}
 	if tenant == restoredTenant && !s.call.DryRun {
 		name := "Addresses withheld after a restore"
@@ -228,7 +228,7 @@ func withhold(ctx context.Context, s *session) error {
 		taken := 0
 		if tenant != restoredTenant || !s.call.DryRun {
 			var err error
-			if taken, err = s.App.Operate.Withhold(ctx, n, tenant, count, s.call); err != nil {
+			if taken, err = restore.New(s.App).Withhold(ctx, n, tenant, count, s.call); err != nil {
 				return err
 			}
 		}
@@ -238,10 +238,10 @@ func withhold(ctx context.Context, s *session) error {
 }
 
 // unknown are the transactions of the networks that are named.
-func (s *session) unknown(ctx context.Context) (out []cryptopay.UnknownTx, err error) {
+func (s *session) unknown(ctx context.Context) (out []restore.Tx, err error) {
 	for _, n := range s.networksNamed() {
 		var last int64
-		found, err := s.App.Operate.UnknownTransactions(ctx, n, func(height, of int64) {
+		found, err := restore.New(s.App).Unknown(ctx, n, func(height, of int64) {
 			if height-last >= 1000 || last == 0 {
 				last = height
 				s.note("%s: read block %d of %d", n, height, of)
@@ -255,7 +255,7 @@ func (s *session) unknown(ctx context.Context) (out []cryptopay.UnknownTx, err e
 	return out, nil
 }
 
-func unknownRecord(u *cryptopay.UnknownTx) record {
+func unknownRecord(u *restore.Tx) record {
 	moves := records{}
 	for _, m := range u.Moves {
 		purpose := "unknown"
@@ -275,7 +275,7 @@ func unknownRecord(u *cryptopay.UnknownTx) record {
 }
 
 func take(ctx context.Context, s *session) error {
-	tx, bearer := s.cmd.String("tx"), cryptopay.Bearer{Tenant: s.cmd.String("tenant"), Wallet: s.cmd.String("wallet")}
+	tx, bearer := s.cmd.String("tx"), restore.Bearer{Tenant: s.cmd.String("tenant"), Wallet: s.cmd.String("wallet")}
 	if bearer.Wallet != "" && tx == "" || bearer.Tenant != "" && bearer.Wallet == "" {
 		return errors.New("-wallet needs -tx, and -tenant needs -wallet: say which transaction it bears")
 	}
@@ -284,7 +284,7 @@ func take(ctx context.Context, s *session) error {
 		return err
 	}
 	if tx != "" {
-		i := slices.IndexFunc(all, func(u cryptopay.UnknownTx) bool { return u.Tx == tx })
+		i := slices.IndexFunc(all, func(u restore.Tx) bool { return u.Tx == tx })
 		if i < 0 {
 			return fmt.Errorf("-tx %s is none of those that `restore unknown` lists", tx)
 		}
@@ -298,7 +298,7 @@ func take(ctx context.Context, s *session) error {
 			continue
 		}
 		result, why := "taken", ""
-		if err := s.App.Operate.TakeTransaction(ctx, *u, bearer, s.call); err != nil {
+		if err := restore.New(s.App).Take(ctx, *u, bearer, s.call); err != nil {
 			result, why = "left", advise(err).Error()
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", u.Tx, err))
 		} else if s.call.DryRun {

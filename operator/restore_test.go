@@ -23,6 +23,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
+	"github.com/cryptopay-go/cryptopay/internal/restore"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/operator"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -144,7 +145,7 @@ func (o *office) run(args ...string) (out string, err error) {
 	o.t.Helper()
 	var stdout bytes.Buffer
 	cmd := operator.Command(func(context.Context) (*operator.House, error) {
-		return &operator.House{App: o.app, Copying: &operator.Copying{Tables: tables(), Open: o.open}, Keep: []string{"the key file"}}, nil
+		return &operator.House{App: o.app, Tables: tables(), OpenStore: o.open, Keep: []string{"the key file"}}, nil
 	})
 	cmd.Writer, cmd.ErrWriter = &stdout, &o.log
 	err = cmd.Run(o.t.Context(), append([]string{"operator"}, args...))
@@ -277,7 +278,7 @@ func TestL14_RestoreFromAnOldBackup(t *testing.T) {
 			lost = o.payment("ETH")
 		}
 		o.pay(lost)
-		o.mine(30)
+		o.mine(60) // also its forwarding is final
 		for _, id := range append(slices.Collect(maps.Values(due)), paidAfter...) {
 			w, err := o.app.Withdrawals.Get(ctx, "shop", id)
 			require.NoError(t, err)
@@ -304,7 +305,10 @@ func TestL14_RestoreFromAnOldBackup(t *testing.T) {
 		o.ok("backup", "check", "-o", receipt)
 
 		o.on("backup")
-		older := says[object](o, operator.ErrOlder, "restore", "check", "-receipt", receipt)
+		var older object
+		out, err := o.run("restore", "check", "-receipt", receipt, "-json")
+		require.ErrorContains(t, err, "begin a restore")
+		require.NoError(t, json.Unmarshal([]byte(out), &older))
 		kinds := map[string]bool{}
 		for _, f := range older["findings"].([]any) {
 			kinds[f.(object)["kind"].(string)] = true
@@ -312,20 +316,20 @@ func TestL14_RestoreFromAnOldBackup(t *testing.T) {
 		require.Equal(t, map[string]bool{"nonce": true, "seal": true, "addresses": true, "head": true}, kinds)
 
 		_, err = o.run("restore", "unknown")
-		require.ErrorIs(t, err, cryptopay.ErrNoRestore)
+		require.ErrorIs(t, err, restore.ErrNoRestore)
 		o.ok("restore", "begin", "-reason", "the disk broke", "-dry-run")
-		_, ok, err := o.app.Operate.Restoring(ctx)
+		_, ok, err := restore.New(o.app).Restoring(ctx)
 		require.NoError(t, err)
 		require.False(t, ok)
 		o.ok("restore", "begin", "-reason", "the disk broke", "-by", "ann")
-		first, _, err := o.app.Operate.Restoring(ctx)
+		first, _, err := restore.New(o.app).Restoring(ctx)
 		require.NoError(t, err)
 		o.ok("restore", "withhold", "-count", "40", "-reason", "the disk broke")
 		o.on("backup") // all processes start, and send nothing
 		o.mine(28)
 		require.Equal(t, before, sent())
 		o.ok("restore", "begin", "-reason", "again", "-by", "bob")
-		again, _, err := o.app.Operate.Restoring(ctx)
+		again, _, err := restore.New(o.app).Restoring(ctx)
 		require.NoError(t, err)
 		require.Equal(t, first, again, "it is the same restore")
 		for code, p := range open {
@@ -350,13 +354,13 @@ func TestL14_RestoreFromAnOldBackup(t *testing.T) {
 		require.Equal(t, 2, purposes["unknown"])
 		require.Positive(t, purposes["to ourselves"], "change, and sweeps")
 
-		end := says[object](o, cryptopay.ErrRestoreOpen, "restore", "end", "-reason", "done")
+		end := says[object](o, restore.ErrRestoreOpen, "restore", "end", "-reason", "done")
 		require.Equal(t, false, end["ended"])
 		rows := o.rows()
 		_, err = o.run("restore", "take", "-reason", "seen", "-dry-run")
-		require.ErrorIs(t, err, cryptopay.ErrUndecided)
+		require.ErrorIs(t, err, restore.ErrUndecided)
 		require.Equal(t, rows, o.rows())
-		taken := says[list](o, cryptopay.ErrUndecided, "restore", "take", "-reason", "seen", "-by", "ann")
+		taken := says[list](o, restore.ErrUndecided, "restore", "take", "-reason", "seen", "-by", "ann")
 		left := 0
 		for _, one := range taken {
 			if one["result"] == "left" {
@@ -378,7 +382,7 @@ func TestL14_RestoreFromAnOldBackup(t *testing.T) {
 
 		require.Equal(t, true, says[object](o, nil, "restore", "end", "-reason", "done", "-by", "ann")["ended"])
 		_, err = o.run("restore", "end", "-reason", "done")
-		require.ErrorIs(t, err, cryptopay.ErrNoRestore)
+		require.ErrorIs(t, err, restore.ErrNoRestore)
 		o.mine(30)
 		require.Equal(t, before, sent(), "nothing is paid twice")
 		o.ok("verify")
@@ -416,7 +420,7 @@ func TestL14_RestoreFromAnOldBackup(t *testing.T) {
 		for _, op := range says[list](o, nil, "operations") {
 			done = append(done, op["kind"].(string))
 		}
-		for _, kind := range []outgoing.OperationKind{outgoing.OpBeginRestore, outgoing.OpHalt, outgoing.OpWithhold, outgoing.OpTakeTransaction, outgoing.OpAdoptNonce, outgoing.OpLift, outgoing.OpEndRestore} {
+		for _, kind := range []outgoing.OperationKind{restore.OpBegin, outgoing.OpHalt, restore.OpWithhold, restore.OpTake, outgoing.OpAdoptNonce, outgoing.OpLift, restore.OpEnd} {
 			require.Contains(t, done, string(kind))
 		}
 	})
@@ -463,10 +467,10 @@ func TestCopy(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := operator.Command(func(context.Context) (*operator.House, error) {
-		return &operator.House{App: o.app, Copying: &operator.Copying{Tables: tables(), Open: func(_ context.Context, name string, create bool) (storage.Store, error) {
+		return &operator.House{App: o.app, Tables: tables(), OpenStore: func(_ context.Context, name string, create bool) (storage.Store, error) {
 			s, err := o.open(t.Context(), name, create)
 			return dies{s, cancel}, err
-		}}}, nil
+		}}, nil
 	})
 	cmd.Writer, cmd.ErrWriter = &o.log, &o.log
 	require.ErrorContains(t, cmd.Run(ctx, []string{"operator", "copy", "-to", "two", "-reason", "a larger machine"}), "interrupted")

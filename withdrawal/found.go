@@ -10,19 +10,16 @@ import (
 // After a restore from an older backup a withdrawal may look unpaid although the chain has
 // its payment. An operator then shows the transaction, and the withdrawal ends as it did.
 
-// Recorded makes the row that says who decided about a withdrawal and why, and the event that
-// tells of it. Both go into the Change of the decision.
-type Recorded func(before, after Withdrawal) ([]storage.Row, []storage.Event, error)
-
 // Found completes a pending withdrawal that a final transaction tx of ours has paid as
 // ordered, which this store knows nothing of. It is never sent again. One that tx completed
-// already is returned as it is. *StateError where something was signed for it here, or it has
+// already is returned as it is. by makes the record of who decided so and why, and the event that
+// tells of it, for the same Change. *StateError where something was signed for it here, or it has
 // ended; ErrNotFound; ErrHandingOver where it cannot be told yet. Any other error: unknown,
 // ask again. Should this process die in between, the withdrawal may be found cancelled.
-func (s *Service) Found(ctx context.Context, tenant, id, tx string, by Recorded) (Withdrawal, error) {
+func (s *Service) Found(ctx context.Context, tenant, id, tx string, by func(before, after Withdrawal) ([]storage.Row, []storage.Event, error)) (Withdrawal, error) {
 	found := func(m *move) error {
 		m.w.Tx, m.w.Reason, m.w.Stage = tx, "", Handed
-		if err := m.step(OnFound, Completed); err != nil {
+		if err := m.step(onFound, Completed); err != nil {
 			return err
 		}
 		rows, events, err := by(m.was, m.w)

@@ -30,7 +30,7 @@ const (
 	OnExecuted Trigger = "executed" // on chain with the required confirmations
 	OnShort    Trigger = "short"    // on chain with the required confirmations, and less than ordered arrived
 	OnTaken    Trigger = "taken"    // an operator takes what was delivered for the whole
-	OnFound    Trigger = "found"    // an operator shows a final transaction of ours that paid it, which nothing here made
+	onFound    Trigger = "found"    // an operator shows a final transaction of ours that paid it, which nothing here made
 	OnDead     Trigger = "dead"     // every attempt is dead with proof, or rejected before broadcast
 )
 
@@ -58,7 +58,7 @@ var machine = fsm.Machine[Status, Trigger]{
 		{From: []Status{Processing}, Trigger: OnShort, When: "with the required confirmations, but the recipient got less than ordered", Does: "tells the host; payouts of the currency halt; the hold stays"},
 		{From: []Status{Processing}, Trigger: OnTaken, To: Completed, When: "it delivered less, and an operator has decided", Does: "posts the hold as ordered; what is missing may be another withdrawal, which the house pays"},
 		{From: []Status{Completed}, Trigger: OnTaken, When: "it was completed without confirmations and delivered less, and an operator has decided", Does: "no posting of its own; what is missing may be another withdrawal, which the house pays"},
-		{From: []Status{Pending}, Trigger: OnFound, To: Completed, When: "provably not signed here, and a transaction that this store does not know has paid it: after a restore from an older backup", Does: "posts the hold: recipient, platform fee, network fee"},
+		{From: []Status{Pending}, Trigger: onFound, To: Completed, When: "provably not signed here, and a transaction that this store does not know has paid it: after a restore from an older backup", Does: "posts the hold: recipient, platform fee, network fee"},
 		{From: []Status{Completed}, Trigger: OnExecuted, When: "deeper in the chain", Does: "updates confirmations and hash"},
 		{From: []Status{Pending, Processing}, Trigger: OnDead, To: Failed, When: "provably can never land", Does: "releases the hold; what the network took is booked to the house by its own Tx"},
 	},

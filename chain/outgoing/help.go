@@ -174,9 +174,6 @@ type Nonce struct {
 	Chain   uint64 // the next one, by the chain
 }
 
-// Numbered reports whether the network numbers the transactions of an address.
-func (n *Sender) Numbered() bool { return n.nonces != nil }
-
 // Beyond lists the addresses of which the chain knows more transactions than the store, by
 // address: after a restore from an older backup, or where somebody else has the key. Such
 // an address sends nothing until its nonce is adopted. It asks the node once for each

@@ -41,11 +41,6 @@ const (
 	OpResume     OperationKind = "resume_network"
 	OpRecover    OperationKind = "recover_deposits"
 
-	OpBeginRestore    OperationKind = "begin_restore"
-	OpEndRestore      OperationKind = "end_restore"
-	OpTakeTransaction OperationKind = "take_transaction" // of our keys, that the store did not know
-	OpWithhold        OperationKind = "withhold_addresses"
-
 	OpCreditSuspense OperationKind = "credit_suspense" // of a tenant, in its partition
 	OpIgnoreSuspense OperationKind = "ignore_suspense"
 	OpRefundSuspense OperationKind = "refund_suspense"

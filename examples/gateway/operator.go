@@ -46,7 +46,7 @@ func openHouse(ctx context.Context, s settings, log *slog.Logger) (*operator.Hou
 		return nil, err
 	}
 	return &operator.House{
-		App: g.app, Auth: g.auth, Close: g.store.Close, Keep: s.keep(), Copying: &operator.Copying{Tables: tables(), Open: openCopy},
+		App: g.app, Auth: g.auth, Close: g.store.Close, Keep: s.keep(), Tables: tables(), OpenStore: openCopy,
 		Reseal: func(ctx context.Context) error { return ring.resealSeed(ctx, g.store) },
 	}, nil
 }

@@ -16,9 +16,9 @@ import (
 // Outcome.CostTx.
 func (t *Treasury) BookCost(ctx context.Context, o outgoing.Outcome) error { return t.cost(ctx, o) }
 
-// SweptRow is the record of a sweep that a transaction has made which the store knew nothing
+// Swept is the record of a sweep that a transaction has made which the store knew nothing
 // of: deposits of its address are seen to be forwarded by it.
-func SweptRow(tenant string, n chain.Network, from chain.Address, key, currency, tx string, at time.Time) storage.Row {
+func (t *Treasury) Swept(tenant string, n chain.Network, from chain.Address, key, currency, tx string, at time.Time) storage.Row {
 	return Sweeps.Row("found/"+tx+"/"+currency, 0, time.Time{}, Sweep{
 		Tenant: tenant, Network: string(n), Address: string(from), Key: key, Currency: currency, State: SweepDone, Tx: tx, Created: at,
 	})

@@ -1,8 +1,9 @@
-package cryptopay
+package restore
 
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,30 +39,26 @@ type ReceiptTenant struct {
 }
 
 // Receipt reads how far the store is. It asks no node.
-func (a *App) Receipt(ctx context.Context) (Receipt, error) {
-	store := a.identity.store.Load()
-	if store == nil {
-		return Receipt{}, errNotOpen
-	}
-	r := Receipt{Store: *store, At: a.cfg.Clock.Now().UTC()}
-	networks, err := a.Operate.networks(ctx)
+func (s *Steps) Receipt(ctx context.Context) (Receipt, error) {
+	r := Receipt{Store: s.App.StoreID(), At: s.cfg.Clock.Now().UTC()}
+	networks, err := s.networks(ctx)
 	if err != nil {
 		return r, err
 	}
 	for _, n := range networks {
-		cur, _, _, err := incoming.Cursors.One(ctx, a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
+		cur, _, _, err := incoming.Cursors.One(ctx, s.cfg.Store, storage.Network(string(n)), incoming.CursorID)
 		if err != nil {
 			return r, err
 		}
-		shown, err := a.Addresses.Shown(ctx, n)
+		shown, err := s.App.Addresses.Shown(ctx, n)
 		if err != nil {
 			return r, err
 		}
 		r.Networks = append(r.Networks, ReceiptNetwork{n, cur.Head, shown})
 	}
-	err = each(ctx, a.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System, IDs: true}, func(row storage.Row) error {
-		s, _, err := seal.Newest(ctx, a.cfg.Store, storage.Tenant(row.ID))
-		r.Tenants = append(r.Tenants, ReceiptTenant{row.ID, s.Number, hex.EncodeToString(s.Hash)})
+	err = each(ctx, s.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System, IDs: true}, func(row storage.Row) error {
+		newest, _, err := seal.Newest(ctx, s.cfg.Store, storage.Tenant(row.ID))
+		r.Tenants = append(r.Tenants, ReceiptTenant{row.ID, newest.Number, hex.EncodeToString(newest.Hash)})
 		return err
 	})
 	return r, err
@@ -76,8 +73,8 @@ type Lag struct {
 
 // Since compares the store with a Receipt of it that was kept: nothing where it has all that
 // the receipt says.
-func (a *App) Since(ctx context.Context, r Receipt) (out []Lag, err error) {
-	now, err := a.Receipt(ctx)
+func (s *Steps) Since(ctx context.Context, r Receipt) (out []Lag, err error) {
+	now, err := s.Receipt(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +102,13 @@ func (a *App) Since(ctx context.Context, r Receipt) (out []Lag, err error) {
 		if then.Seal == 0 {
 			continue
 		}
-		s, ok, err := a.Seal(ctx, then.Tenant, then.Seal)
+		kept, ok, err := s.App.Seal(ctx, then.Tenant, then.Seal)
 		switch {
 		case err != nil:
 			return out, err
 		case !ok:
 			add("seal", then.Tenant, "seal %d is not there", then.Seal)
-		case hex.EncodeToString(s.Hash) != then.Hash:
+		case hex.EncodeToString(kept.Hash) != then.Hash:
 			add("seal", then.Tenant, "seal %d is another one: the journal was restored and went on, or was edited", then.Seal)
 		}
 	}
@@ -119,19 +116,21 @@ func (a *App) Since(ctx context.Context, r Receipt) (out []Lag, err error) {
 }
 
 // Behind lists our addresses of which the chain knows more transactions than the store: see
-// Operate.NoncesBeyond. It also looks at hot addresses from which the store has never sent.
-func (a *App) Behind(ctx context.Context) (out []Lag, err error) {
-	for _, n := range a.networks {
-		all, err := n.out.Beyond(ctx)
+// cryptopay.Operate.NoncesBeyond. It also looks at hot addresses from which the store has never
+// sent.
+func (s *Steps) Behind(ctx context.Context) (out []Lag, err error) {
+	for _, client := range s.cfg.Chains {
+		n := client.Network()
+		all, err := s.App.Operate.NoncesBeyond(ctx, n)
 		if err != nil {
 			return out, err
 		}
-		more, err := a.unsentHot(ctx, n)
+		more, err := s.unsentHot(ctx, client)
 		if err != nil {
 			return out, err
 		}
 		for _, b := range append(all, more...) {
-			out = append(out, Lag{"nonce", string(n.name) + "/" + string(b.Address), fmt.Sprintf("the chain knows %d transactions, the store %d", b.Chain, b.Ours)})
+			out = append(out, Lag{"nonce", string(n) + "/" + string(b.Address), fmt.Sprintf("the chain knows %d transactions, the store %d", b.Chain, b.Ours)})
 		}
 	}
 	return out, nil
@@ -139,23 +138,28 @@ func (a *App) Behind(ctx context.Context) (out []Lag, err error) {
 
 // unsentHot are the hot addresses of a network from which the chain knows transactions and the
 // store none.
-func (a *App) unsentHot(ctx context.Context, n *network) (out []outgoing.Nonce, err error) {
-	nonces, ok := n.client.(chain.Noncer)
-	if !ok || !n.out.Numbered() {
-		return nil, nil
+func (s *Steps) unsentHot(ctx context.Context, client chain.Client) (out []outgoing.Nonce, err error) {
+	nonces, ok := client.(chain.Noncer)
+	info, err := s.cfg.Registry.Network(string(client.Network()))
+	if err != nil || !ok || info.Family != chain.AccountFamily {
+		return nil, err
 	}
-	p := storage.Network(string(n.name))
-	return out, each(ctx, a.cfg.Store, storage.Query{Table: incoming.Addresses.Table, Partition: p, Where: []storage.Cond{
+	p := storage.Network(string(client.Network()))
+	err = each(ctx, s.cfg.Store, storage.Query{Table: incoming.Addresses.Table, Partition: p, Where: []storage.Cond{
 		{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseAccount}},
 	}}, func(row storage.Row) error {
-		_, _, known, err := outgoing.Nonces.One(ctx, a.cfg.Store, p, row.ID)
+		_, _, known, err := outgoing.Nonces.One(ctx, s.cfg.Store, p, row.ID)
 		if err != nil || known {
 			return err
 		}
 		at, err := nonces.Nonce(ctx, chain.Address(row.ID))
+		if errors.Is(err, errors.ErrUnsupported) { // none of several nodes numbers them
+			return nil
+		}
 		if at > 0 {
 			out = append(out, outgoing.Nonce{Address: chain.Address(row.ID), Chain: at})
 		}
 		return err
 	})
+	return out, err
 }

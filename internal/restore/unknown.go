@@ -1,11 +1,9 @@
-package cryptopay
+package restore
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,21 +11,22 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
-	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // ErrUndecided reports that a person must say what an unknown transaction was for.
-var ErrUndecided = errors.New("cryptopay: it is not known what the transaction was for: name the wallet that bears it")
+var ErrUndecided = errors.New("operator: it is not known what the transaction was for: name the wallet that bears it")
 
-// UnknownTx is a transaction of our keys that the store knows nothing of.
-type UnknownTx struct {
+// Tx is a transaction of our keys that the store knows nothing of.
+type Tx struct {
 	Network chain.Network
 	Tx      string
 	Block   chain.Block
@@ -35,12 +34,12 @@ type UnknownTx struct {
 	From    chain.Address // "" where coins are outputs
 	Tenant  string        // whose address or coins it spent; "" = unknown
 	Spends  []string
-	Moves   []UnknownMove
-	Taken   bool // see Operate.TakeTransaction
+	Moves   []Move
+	Taken   bool // see Operate.Take
 }
 
-// UnknownMove is what an UnknownTx moved to one address.
-type UnknownMove struct {
+// Move is what an Tx moved to one address.
+type Move struct {
 	Ordinal  int
 	To       chain.Address
 	Memo     string
@@ -65,27 +64,27 @@ func (everything) Open() []chain.Address       { return nil }
 // scanAtOnce is how many blocks are asked for at a time.
 const scanAtOnce = 50
 
-// UnknownTransactions reads the blocks of a network from where the restore found the store, and
+// Unknown reads the blocks of a network from where the restore found the store, and
 // lists the transactions that our keys made and the store knows nothing of, the oldest first.
 // It shows which withdrawals they have paid. It reads every transfer of those blocks from the
 // node; progress is told how far it is and may be nil. The error wraps ErrNoRestore.
-func (o *Operate) UnknownTransactions(ctx context.Context, n chain.Network, progress func(height, of int64)) ([]UnknownTx, error) {
-	r, _, ok, err := o.restoring(ctx)
+func (s *Steps) Unknown(ctx context.Context, n chain.Network, progress func(height, of int64)) ([]Tx, error) {
+	r, _, ok, err := s.restoring(ctx)
 	if err == nil && !ok {
 		err = ErrNoRestore
 	}
 	if err != nil {
 		return nil, err
 	}
-	net, err := o.a.network(n)
+	client, err := s.client(n)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(r.Networks, func(at RestoreNetwork) bool { return at.Network == n })
+	i := slices.IndexFunc(r.Networks, func(at Network) bool { return at.Network == n })
 	if i < 0 || r.Networks[i].From.Hash == "" {
 		return nil, nil // nothing was ever read, and nothing sent
 	}
-	l := &lookout{a: o.a, net: net, made: map[string]string{}}
+	l := &lookout{s: s, client: client, made: map[string]string{}}
 	if err := l.scan(ctx, r.Networks[i].From, progress); err != nil {
 		return nil, err
 	}
@@ -94,30 +93,30 @@ func (o *Operate) UnknownTransactions(ctx context.Context, n chain.Network, prog
 
 // lookout looks for transactions of our keys.
 type lookout struct {
-	a     *App
-	net   *network
-	found []UnknownTx
-	made  map[string]string // tenant of outputs that transactions in found return to us
+	s      *Steps
+	client chain.Client
+	found  []Tx
+	made   map[string]string // tenant of outputs that transactions in found return to us
 }
 
-func (l *lookout) part() storage.Partition { return storage.Network(string(l.net.name)) }
+func (l *lookout) part() storage.Partition { return storage.Network(string(l.client.Network())) }
 
 func (l *lookout) scan(ctx context.Context, from chain.Block, progress func(height, of int64)) error {
-	tip, err := l.net.client.Tip(ctx)
+	tip, err := l.client.Tip(ctx)
 	if err != nil {
 		return err
 	}
 	for trail := []chain.Block{from}; ; {
-		s, err := l.net.client.Scan(ctx, trail, everything{}, scanAtOnce)
+		s, err := l.client.Scan(ctx, trail, everything{}, scanAtOnce)
 		if err != nil {
-			return fmt.Errorf("cryptopay: reading %s from block %d: %w", l.net.name, trail[len(trail)-1].Height, err)
+			return fmt.Errorf("restore: reading %s from block %d: %w", l.client.Network(), trail[len(trail)-1].Height, err)
 		}
 		if s.Rewound >= len(trail) {
-			return fmt.Errorf("cryptopay: reading %s: %w", l.net.name, chain.ErrDeepFork)
+			return fmt.Errorf("restore: reading %s: %w", l.client.Network(), chain.ErrDeepFork)
 		}
 		trail = trail[:len(trail)-s.Rewound]
 		at := trail[len(trail)-1].Height
-		l.found = slices.DeleteFunc(l.found, func(u UnknownTx) bool { return u.Block.Height > at })
+		l.found = slices.DeleteFunc(l.found, func(u Tx) bool { return u.Block.Height > at })
 		for i := range s.Blocks {
 			if err := l.block(ctx, &s.Blocks[i], tip); err != nil {
 				return err
@@ -184,14 +183,14 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 }
 
 func (l *lookout) add(b chain.Block, t *chain.Transfer, tenant string, back, final bool) {
-	i := slices.IndexFunc(l.found, func(u UnknownTx) bool { return u.Tx == t.Tx })
+	i := slices.IndexFunc(l.found, func(u Tx) bool { return u.Tx == t.Tx })
 	if i < 0 {
 		i = len(l.found)
-		l.found = append(l.found, UnknownTx{Network: l.net.name, Tx: t.Tx, Block: b, Final: true, From: t.From, Tenant: tenant, Spends: t.Spends})
+		l.found = append(l.found, Tx{Network: l.client.Network(), Tx: t.Tx, Block: b, Final: true, From: t.From, Tenant: tenant, Spends: t.Spends})
 	}
 	u := &l.found[i]
 	u.Final = u.Final && final
-	u.Moves = append(u.Moves, UnknownMove{Ordinal: t.Ordinal, To: t.To, Memo: t.Memo, Currency: t.Currency, Amount: t.Amount, Ours: back})
+	u.Moves = append(u.Moves, Move{Ordinal: t.Ordinal, To: t.To, Memo: t.Memo, Currency: t.Currency, Amount: t.Amount, Ours: back})
 	if back {
 		l.made[incoming.Key(t.Tx, t.Ordinal)] = tenant
 	}
@@ -199,9 +198,9 @@ func (l *lookout) add(b chain.Block, t *chain.Transfer, tenant string, back, fin
 
 // final reports whether what is in a block of this height can be booked.
 func (l *lookout) final(t *chain.Transfer, height int64, tip chain.Tip) bool {
-	c, err := l.a.cfg.Registry.Currency(t.Currency)
+	c, err := l.s.cfg.Registry.Currency(t.Currency)
 	if err != nil {
-		c, err = l.a.cfg.Registry.Gas(l.net.name)
+		c, err = l.s.cfg.Registry.Gas(l.client.Network())
 	}
 	return tip.Final >= height || err == nil && !c.WaitFinal && tip.Head.Height-height+1 >= c.Confirmations
 }
@@ -212,7 +211,7 @@ func (l *lookout) rows(ctx context.Context, t *storage.Table, ids []string) (map
 	ids = slices.Compact(ids)
 	out := map[string]storage.Row{}
 	for some := range slices.Chunk(ids, page) {
-		rows, err := l.a.cfg.Store.Rows(ctx, t, storage.Keys(l.part(), some...)...)
+		rows, err := l.s.cfg.Store.Rows(ctx, t, storage.Keys(l.part(), some...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -221,64 +220,6 @@ func (l *lookout) rows(ctx context.Context, t *storage.Table, ids []string) (map
 		}
 	}
 	return out, nil
-}
-
-// internal says which transfers our own keys made between our addresses: those of stored
-// attempts (see outgoing.Sender.Internal), and those of transactions that the store knows
-// nothing of, as after a restore from an older backup. The money is in the books already.
-func (a *App) internal(n *network) func(context.Context, chain.Network, []chain.Transfer) ([]bool, error) {
-	return func(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error) {
-		out, err := n.out.Internal(ctx, network, transfers)
-		if err != nil {
-			return out, err
-		}
-		l, made := &lookout{a: a, net: n}, map[string]bool{}
-		var spent, txs []string
-		for i := range transfers {
-			t := &transfers[i]
-			spent = append(spent, t.Spends[:min(1, len(t.Spends))]...) // one of our coins among the inputs means that all are
-			if t.From != "" && n.in.Watches(t.From) {
-				txs = append(txs, t.Tx)
-			}
-		}
-		ours := map[string]storage.Row{}
-		if info, err := a.cfg.Registry.Network(string(n.name)); err == nil && info.Family == chain.UTXOFamily {
-			if ours, err = l.rows(ctx, incoming.Sightings.Table, spent); err != nil {
-				return out, err
-			}
-			for i := range transfers {
-				txs = append(txs, transfers[i].Tx)
-			}
-		}
-		if len(txs) == 0 {
-			return out, nil
-		}
-		known, err := l.rows(ctx, outgoing.Attempts.Table, txs)
-		if err != nil {
-			return out, err
-		}
-		coins, err := l.rows(ctx, outgoing.Coins.Table, slices.Collect(maps.Keys(ours)))
-		if err != nil {
-			return out, err
-		}
-		for i := range transfers {
-			t := &transfers[i]
-			if _, attempt := known[t.Tx]; attempt || out[i] {
-				continue
-			}
-			out[i] = t.From != "" && n.in.Watches(t.From)
-			if len(t.Spends) > 0 && !out[i] {
-				_, mine := ours[t.Spends[0]]
-				coin, ok := coins[t.Spends[0]]
-				out[i] = made[t.Spends[0]] || mine && (!ok || outgoing.Coins.Value(coin).Intent == "") // else an attempt of ours under another hash
-			}
-			if out[i] {
-				made[incoming.Key(t.Tx, t.Ordinal)] = true
-				a.cfg.Log.WarnContext(ctx, "own_transfer_unknown", slog.String("network", string(n.name)), slog.String("tx", t.Tx), slog.String("address", string(t.To)), slog.String("amount", t.Amount.String()))
-			}
-		}
-		return out, nil
-	}
 }
 
 // takenID is the id of the record that a transaction was taken.
@@ -309,7 +250,7 @@ func (l *lookout) match(ctx context.Context, begun time.Time) error {
 			best := -1
 			for at := range orders {
 				w := &orders[at]
-				if u.Taken || m.Ours || used[w.ID] || !paid(w, u, m, l.a.cfg.Registry) {
+				if u.Taken || m.Ours || used[w.ID] || !paid(w, u, m, l.s.cfg.Registry) {
 					continue
 				}
 				if best < 0 || orders[best].Tenant != u.Tenant && w.Tenant == u.Tenant {
@@ -327,7 +268,7 @@ func (l *lookout) match(ctx context.Context, begun time.Time) error {
 }
 
 // paid reports whether a move is what a withdrawal ordered.
-func paid(w *withdrawal.Withdrawal, u *UnknownTx, m *UnknownMove, r *chain.Registry) bool {
+func paid(w *withdrawal.Withdrawal, u *Tx, m *Move, r *chain.Registry) bool {
 	c, err := r.Currency(w.Currency)
 	return err == nil && w.Network == string(u.Network) && w.Currency == m.Currency && w.Address == string(m.To) &&
 		c.Decimal(w.Amount).Equal(m.Amount) && (w.SentMemo == "" || w.SentMemo == m.Memo) &&
@@ -337,7 +278,7 @@ func paid(w *withdrawal.Withdrawal, u *UnknownTx, m *UnknownMove, r *chain.Regis
 // orders are the withdrawals of the network that an unknown transaction may have paid, the
 // oldest first: those that are open, and those that have ended since the restore began.
 func (l *lookout) orders(ctx context.Context, begun time.Time) (out []withdrawal.Withdrawal, err error) {
-	on := storage.Cond{Column: "network", Op: storage.Eq, Value: string(l.net.name)}
+	on := storage.Cond{Column: "network", Op: storage.Eq, Value: string(l.client.Network())}
 	for _, where := range [][]storage.Cond{
 		{on, {Column: "status", Op: storage.In, Value: []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}}},
 		{
@@ -346,14 +287,14 @@ func (l *lookout) orders(ctx context.Context, begun time.Time) (out []withdrawal
 			{Column: "updated_at", Op: storage.Ge, Value: begun},
 		},
 	} {
-		for p, err := range Partitions(ctx, l.a.cfg.Store) {
+		for p, err := range cryptopay.Partitions(ctx, l.s.cfg.Store) {
 			if err != nil {
 				return nil, err
 			}
 			if !strings.HasPrefix(string(p), string(storage.Tenant(""))) {
 				continue
 			}
-			err := each(ctx, l.a.cfg.Store, storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p, Where: where}, func(row storage.Row) error {
+			err := each(ctx, l.s.cfg.Store, storage.Query{Table: withdrawal.Withdrawals.Table, Partition: p, Where: where}, func(row storage.Row) error {
 				w := withdrawal.Withdrawals.Value(row)
 				w.ID = row.ID
 				out = append(out, w)
@@ -368,67 +309,67 @@ func (l *lookout) orders(ctx context.Context, begun time.Time) (out []withdrawal
 	return out, nil
 }
 
-// TakeTransaction books what UnknownTransactions has found, so that it is never paid again:
+// Take books what Unknown has found, so that it is never paid again:
 // a withdrawal that it paid is completed by it, or taken from its wallet where it has ended;
 // what it paid to anybody else is taken from the wallet that b names; what a wallet does not
 // have is owed by it; what the network took is a cost of
 // the operator; coins that it spent are spent. It may be called again. A dry run checks all of
 // it. Errors: ErrUndecided where a wallet must be named; *withdrawal.StateError where a
 // withdrawal was signed here too: cancel its transaction first.
-func (o *Operate) TakeTransaction(ctx context.Context, u UnknownTx, b Bearer, c Call) error {
-	if err := c.check(); err != nil {
+func (s *Steps) Take(ctx context.Context, u Tx, b Bearer, c cryptopay.Call) error {
+	if err := check(c); err != nil {
 		return err
 	}
-	net, err := o.a.network(u.Network)
+	client, err := s.client(u.Network)
 	if err != nil || u.Taken {
 		return err
 	}
-	b, err = o.bearer(ctx, &u, b)
+	b, err = s.bearer(ctx, &u, b)
 	if err != nil {
 		return err
 	}
-	cost, err := o.costOf(ctx, net, &u)
+	cost, err := s.costOf(ctx, client, &u)
 	if err != nil {
 		return err
 	}
-	if _, err := o.spentBy(ctx, &u); err != nil || c.DryRun {
+	if _, err := s.spentBy(ctx, &u); err != nil || c.DryRun {
 		return err
 	}
 	for i := range u.Moves {
 		switch m := &u.Moves[i]; {
 		case m.Ours || m.Currency == "":
 		case m.Withdrawal != "" && (m.Status == withdrawal.Pending || m.Status == withdrawal.Completed):
-			by := o.recorded(outgoing.OpTakeTransaction, u.Network, m.Tenant, m.Withdrawal, c)
-			_, err = o.a.Withdrawals.Found(ctx, m.Tenant, m.Withdrawal, u.Tx, func(before, after withdrawal.Withdrawal) ([]storage.Row, []storage.Event, error) {
+			by := s.recorded(OpTake, u.Network, m.Tenant, m.Withdrawal, c)
+			_, err = s.App.Withdrawals.Found(ctx, m.Tenant, m.Withdrawal, u.Tx, func(before, after withdrawal.Withdrawal) ([]storage.Row, []storage.Event, error) {
 				return by.Rows(statusOf(&before), statusOf(&after))
 			})
 		case m.Withdrawal != "":
-			err = o.bookPaid(ctx, &u, m, Bearer{m.Tenant, m.Wallet}, c)
+			err = s.bookPaid(ctx, &u, m, Bearer{m.Tenant, m.Wallet}, c)
 		default:
-			err = o.bookPaid(ctx, &u, m, b, c)
+			err = s.bookPaid(ctx, &u, m, b, c)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if cost > 0 {
-		if err := o.a.Treasury.BookCost(ctx, outgoing.Outcome{Network: string(u.Network), Tenant: u.Tenant, Intent: takenID(u.Tx), Cost: cost, CostTx: u.Tx}); err != nil {
+		if err := s.App.Treasury.BookCost(ctx, outgoing.Outcome{Network: string(u.Network), Tenant: u.Tenant, Intent: takenID(u.Tx), Cost: cost, CostTx: u.Tx}); err != nil {
 			return err
 		}
 	}
 	var by *outgoing.Recorded
-	err = storage.Decide(ctx, o.a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		rows, err := o.spentBy(ctx, &u)
+	err = storage.Decide(ctx, s.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		rows, err := s.spentBy(ctx, &u)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		by = &outgoing.Recorded{ID: takenID(u.Tx), Op: o.record(outgoing.OpTakeTransaction, c)}
+		by = &outgoing.Recorded{ID: takenID(u.Tx), Op: s.record(OpTake, c)}
 		by.Op.Network, by.Op.Tenant, by.Op.Object = u.Network, u.Tenant, u.Tx
 		change := storage.Change{ID: takenID(u.Tx), Partition: storage.Network(string(u.Network)), Put: rows}
 		return change, by.Add(&change, "unknown", "booked")
 	})
 	if err == nil {
-		o.done(ctx, by)
+		s.done(ctx, by)
 	}
 	return err
 }
@@ -446,9 +387,9 @@ type Bearer struct{ Tenant, Wallet string }
 
 // bearer checks that it is known who bears each move, and is who bears those of which no
 // withdrawal is known, with the id of the wallet.
-func (o *Operate) bearer(ctx context.Context, u *UnknownTx, b Bearer) (Bearer, error) {
+func (s *Steps) bearer(ctx context.Context, u *Tx, b Bearer) (Bearer, error) {
 	if !u.Final {
-		return b, fmt.Errorf("cryptopay: %s of %s is not final yet: it may be replaced", u.Tx, u.Network)
+		return b, fmt.Errorf("restore: %s of %s is not final yet: it may be replaced", u.Tx, u.Network)
 	}
 	if b.Tenant == "" {
 		b.Tenant = u.Tenant
@@ -465,14 +406,15 @@ func (o *Operate) bearer(ctx context.Context, u *UnknownTx, b Bearer) (Bearer, e
 		}
 	}
 	if b.Wallet != "" {
-		if _, err := o.a.Wallets.Tenant(ctx, b.Tenant); err != nil {
+		if _, err := s.App.Wallets.Tenant(ctx, b.Tenant); err != nil {
 			return b, err
 		}
 		u.Tenant = b.Tenant
-		id, _, ok, err := wallets{o.a}.OpenWallet(ctx, b.Tenant, b.Wallet)
-		if err == nil && !ok {
-			err = fmt.Errorf("cryptopay: tenant %s has no open wallet %q", b.Tenant, b.Wallet)
+		ref := b.Wallet
+		if ref == wallet.Master {
+			ref = "" // as wallets name it
 		}
+		id, _, err := s.App.Wallets.Resolve(ctx, b.Tenant, ref)
 		return Bearer{b.Tenant, id}, err
 	}
 	if u.Tenant == "" {
@@ -482,8 +424,8 @@ func (o *Operate) bearer(ctx context.Context, u *UnknownTx, b Bearer) (Bearer, e
 }
 
 // costOf is what the network took for a transaction.
-func (o *Operate) costOf(ctx context.Context, net *network, u *UnknownTx) (ledger.Amount, error) {
-	all, err := net.client.Status(ctx, chain.Attempt{Tx: u.Tx, Spends: u.Spends})
+func (s *Steps) costOf(ctx context.Context, client chain.Client, u *Tx) (ledger.Amount, error) {
+	all, err := client.Status(ctx, chain.Attempt{Tx: u.Tx, Spends: u.Spends})
 	if err != nil {
 		return 0, err
 	}
@@ -494,8 +436,8 @@ func (o *Operate) costOf(ctx context.Context, net *network, u *UnknownTx) (ledge
 }
 
 // bookPaid takes what was paid from a wallet, and what that does not have from what it owes.
-func (o *Operate) bookPaid(ctx context.Context, u *UnknownTx, m *UnknownMove, b Bearer, c Call) error {
-	cur, err := o.a.cfg.Registry.Currency(m.Currency)
+func (s *Steps) bookPaid(ctx context.Context, u *Tx, m *Move, b Bearer, c cryptopay.Call) error {
+	cur, err := s.cfg.Registry.Currency(m.Currency)
 	if err != nil {
 		return err
 	}
@@ -504,7 +446,7 @@ func (o *Operate) bookPaid(ctx context.Context, u *UnknownTx, m *UnknownMove, b 
 		return err
 	}
 	id := "restored/" + string(u.Network) + "/" + u.Tx + "/" + strconv.Itoa(m.Ordinal)
-	by := o.recorded(outgoing.OpTakeTransaction, u.Network, b.Tenant, u.Tx, c)
+	by := s.recorded(OpTake, u.Network, b.Tenant, u.Tx, c)
 	for has := amount; ; {
 		legs := []ledger.Leg{{Account: ledger.Chain(string(u.Network)), Asset: cur.Asset(), Delta: amount}}
 		if has > 0 {
@@ -513,14 +455,14 @@ func (o *Operate) bookPaid(ctx context.Context, u *UnknownTx, m *UnknownMove, b 
 		if has < amount {
 			legs = append(legs, ledger.Leg{Account: ledger.Receivable(b.Wallet), Asset: cur.Asset(), Delta: has - amount})
 		}
-		post := []ledger.Tx{{ID: id, Kind: ledger.KindAdjustment, Ref: u.Tx, At: o.a.cfg.Clock.Now(), Legs: legs}}
+		post := []ledger.Tx{{ID: id, Kind: ledger.KindAdjustment, Ref: u.Tx, At: s.cfg.Clock.Now(), Legs: legs}}
 		change := storage.Change{ID: id, Partition: storage.Tenant(b.Tenant), Post: post, Count: tally.Entries(post)}
 		paid := fmt.Sprintf("%s %s to %s", m.Amount, m.Currency, m.To)
 		if err := by.Add(&change, "", "wallet "+b.Wallet+" bears "+paid); err != nil {
 			return err
 		}
 		var short *ledger.InsufficientFundsError
-		err := storage.CommitOne(ctx, o.a.cfg.Store, change)
+		err := storage.CommitOne(ctx, s.cfg.Store, change)
 		if !errors.As(err, &short) || has == 0 {
 			return err
 		}
@@ -530,9 +472,9 @@ func (o *Operate) bookPaid(ctx context.Context, u *UnknownTx, m *UnknownMove, b 
 
 // spentBy are the rows of a network that say what a transaction spent: its coins, and the
 // deposits that it forwarded.
-func (o *Operate) spentBy(ctx context.Context, u *UnknownTx) (out []storage.Row, err error) {
+func (s *Steps) spentBy(ctx context.Context, u *Tx) (out []storage.Row, err error) {
 	p := storage.Network(string(u.Network))
-	coins, err := o.a.cfg.Store.Rows(ctx, outgoing.Coins.Table, storage.Keys(p, u.Spends...)...)
+	coins, err := s.cfg.Store.Rows(ctx, outgoing.Coins.Table, storage.Keys(p, u.Spends...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -550,18 +492,18 @@ func (o *Operate) spentBy(ctx context.Context, u *UnknownTx) (out []storage.Row,
 		v.State, v.Intent = outgoing.CoinSpent, takenID(u.Tx)
 		out = append(out, outgoing.Coins.Row(row.ID, row.Version, time.Time{}, v))
 	}
-	back, err := o.returned(ctx, u)
+	back, err := s.returned(ctx, u)
 	if err != nil {
 		return nil, err
 	}
 	out = append(out, back...)
-	from, _, ok, err := incoming.Addresses.One(ctx, o.a.cfg.Store, p, string(u.From))
+	from, _, ok, err := incoming.Addresses.One(ctx, s.cfg.Store, p, string(u.From))
 	if err != nil || len(back) > 0 || u.From == "" || !ok || from.Use != incoming.UsePayment {
 		return out, err
 	}
 	for _, m := range u.Moves {
 		if m.Ours && m.Currency != "" {
-			out = append(out, treasury.SweptRow(u.Tenant, u.Network, u.From, from.Key, m.Currency, u.Tx, u.Block.Time))
+			out = append(out, s.App.Treasury.Swept(u.Tenant, u.Network, u.From, from.Key, m.Currency, u.Tx, u.Block.Time))
 		}
 	}
 	return out, nil
@@ -569,24 +511,24 @@ func (o *Operate) spentBy(ctx context.Context, u *UnknownTx) (out []storage.Row,
 
 // returned are the coins that a transaction has returned to our addresses. They are of whose
 // coins it spent, whoever has the address now.
-func (o *Operate) returned(ctx context.Context, u *UnknownTx) (out []storage.Row, err error) {
-	info, err := o.a.cfg.Registry.Network(string(u.Network))
+func (s *Steps) returned(ctx context.Context, u *Tx) (out []storage.Row, err error) {
+	info, err := s.cfg.Registry.Network(string(u.Network))
 	if err != nil || info.Family != chain.UTXOFamily {
 		return nil, err
 	}
 	p := storage.Network(string(u.Network))
 	for i := range u.Moves {
 		m := &u.Moves[i]
-		c, err := o.a.cfg.Registry.Currency(m.Currency)
+		c, err := s.cfg.Registry.Currency(m.Currency)
 		if !m.Ours || err != nil {
 			continue
 		}
 		outpoint := incoming.Key(u.Tx, m.Ordinal)
-		owner, _, ok, err := incoming.Addresses.One(ctx, o.a.cfg.Store, p, string(m.To))
+		owner, _, ok, err := incoming.Addresses.One(ctx, s.cfg.Store, p, string(m.To))
 		if err != nil || !ok {
 			return nil, err
 		}
-		_, _, there, err := outgoing.Coins.One(ctx, o.a.cfg.Store, p, outpoint)
+		_, _, there, err := outgoing.Coins.One(ctx, s.cfg.Store, p, outpoint)
 		if err != nil {
 			return nil, err
 		}
@@ -602,6 +544,6 @@ func (o *Operate) returned(ctx context.Context, u *UnknownTx) (out []storage.Row
 }
 
 // paidBy reports whether a transaction has paid a withdrawal.
-func paidBy(u *UnknownTx, id string) bool {
-	return slices.ContainsFunc(u.Moves, func(m UnknownMove) bool { return m.Withdrawal == id })
+func paidBy(u *Tx, id string) bool {
+	return slices.ContainsFunc(u.Moves, func(m Move) bool { return m.Withdrawal == id })
 }

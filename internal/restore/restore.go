@@ -1,4 +1,4 @@
-package cryptopay
+package restore
 
 import (
 	"cmp"
@@ -10,25 +10,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// A store that was restored from an older backup knows less than the chains do. What came in
-// is found again, as the blocks are read again. What was sent since looks unpaid. The steps:
-// BeginRestore halts all and notes where the store stands; Withhold keeps addresses from being
-// shown again; UnknownTransactions reads from the chains what our keys have sent;
-// TakeTransaction books each of it, once; EndRestore proves that nothing is left, and lifts
-// the halt. Each step is recorded and may be called again.
+// The kinds of operations of a restore.
+const (
+	OpBegin    outgoing.OperationKind = "begin_restore"
+	OpEnd      outgoing.OperationKind = "end_restore"
+	OpTake     outgoing.OperationKind = "take_transaction" // of our keys, that the store did not know
+	OpWithhold outgoing.OperationKind = "withhold_addresses"
+)
 
 // Errors of a restore.
 var (
 	// ErrNoRestore: no restore is under way.
-	ErrNoRestore = errors.New("cryptopay: no restore is under way: begin one")
+	ErrNoRestore = errors.New("operator: no restore is under way: begin one")
 	// ErrRestoreOpen: something is left to do before a restore ends.
-	ErrRestoreOpen = errors.New("cryptopay: the restore is not done: each thing that is left is listed")
+	ErrRestoreOpen = errors.New("operator: the restore is not done: each thing that is left is listed")
 )
 
 // Restore is a restore that is under way.
@@ -37,11 +39,11 @@ type Restore struct {
 	Begun    time.Time
 	By       string
 	Reason   string
-	Networks []RestoreNetwork
+	Networks []Network
 }
 
-// RestoreNetwork is how far the store was with a network when the restore began.
-type RestoreNetwork struct {
+// Network is how far the store was with a network when the restore began.
+type Network struct {
 	Network chain.Network `json:"network"`
 	From    chain.Block   `json:"from"`  // what our keys have sent is looked for after it; zero = the network was never read
 	Shown   int64         `json:"shown"` // place in the directory of the last address that was given to anybody
@@ -53,20 +55,20 @@ const (
 )
 
 // Restoring is the restore that is under way; ok is false where none is.
-func (o *Operate) Restoring(ctx context.Context) (r Restore, ok bool, err error) {
-	r, _, ok, err = o.restoring(ctx)
+func (s *Steps) Restoring(ctx context.Context) (r Restore, ok bool, err error) {
+	r, _, ok, err = s.restoring(ctx)
 	return r, ok, err
 }
 
 // restoring also returns the number of the restore, or of the next one.
-func (o *Operate) restoring(ctx context.Context) (r Restore, number int, ok bool, err error) {
+func (s *Steps) restoring(ctx context.Context) (r Restore, number int, ok bool, err error) {
 	for number = 1; ; number++ {
 		begun := fmt.Sprint(restoreBegun, number)
-		op, _, there, err := outgoing.Operations.One(ctx, o.a.cfg.Store, storage.System, begun)
+		op, _, there, err := outgoing.Operations.One(ctx, s.cfg.Store, storage.System, begun)
 		if err != nil || !there {
 			return Restore{}, number, false, err
 		}
-		_, _, over, err := outgoing.Operations.One(ctx, o.a.cfg.Store, storage.System, fmt.Sprint(restoreEnded, number))
+		_, _, over, err := outgoing.Operations.One(ctx, s.cfg.Store, storage.System, fmt.Sprint(restoreEnded, number))
 		if err != nil {
 			return Restore{}, number, false, err
 		}
@@ -77,21 +79,21 @@ func (o *Operate) restoring(ctx context.Context) (r Restore, number int, ok bool
 	}
 }
 
-// BeginRestore halts everything, and notes where the store stands. Call it on the restored
+// Begin halts everything, and notes where the store stands. Call it on the restored
 // store before any process works on it. Called again it halts again, and returns the restore
 // that is under way. A dry run returns what would be noted.
-func (o *Operate) BeginRestore(ctx context.Context, c Call) (Restore, error) {
-	if _, err := o.Halt(ctx, HaltScope{}, c); err != nil {
+func (s *Steps) Begin(ctx context.Context, c cryptopay.Call) (Restore, error) {
+	if _, err := s.App.Operate.Halt(ctx, cryptopay.HaltScope{}, c); err != nil {
 		return Restore{}, err
 	}
 	for {
-		r, number, ok, err := o.restoring(ctx)
+		r, number, ok, err := s.restoring(ctx)
 		if err != nil || ok {
 			return r, err
 		}
 		id := fmt.Sprint(restoreBegun, number)
-		r = Restore{ID: id, Begun: o.a.cfg.Clock.Now(), By: c.By, Reason: c.Reason}
-		if r.Networks, err = o.stands(ctx); err != nil || c.DryRun {
+		r = Restore{ID: id, Begun: s.cfg.Clock.Now(), By: c.By, Reason: c.Reason}
+		if r.Networks, err = s.stands(ctx); err != nil || c.DryRun {
 			r.ID = ""
 			return r, err
 		}
@@ -99,30 +101,30 @@ func (o *Operate) BeginRestore(ctx context.Context, c Call) (Restore, error) {
 		if err != nil {
 			return r, err
 		}
-		by := &outgoing.Recorded{ID: id, Op: o.record(outgoing.OpBeginRestore, c)}
-		change := storage.Change{ID: id + "/" + o.a.cfg.NewID(), Partition: storage.System}
+		by := &outgoing.Recorded{ID: id, Op: s.record(OpBegin, c)}
+		change := storage.Change{ID: id + "/" + s.cfg.NewID(), Partition: storage.System}
 		if err := by.Add(&change, "", string(noted)); err != nil {
 			return r, err
 		}
-		switch err := storage.CommitOne(ctx, o.a.cfg.Store, change); {
+		switch err := storage.CommitOne(ctx, s.cfg.Store, change); {
 		case errors.Is(err, storage.ErrConflict): // somebody else began it at this moment
 			continue
 		case err != nil:
 			return r, err
 		}
-		o.done(ctx, by)
+		s.done(ctx, by)
 		return r, nil
 	}
 }
 
 // stands is how far the store is with each network.
-func (o *Operate) stands(ctx context.Context) (out []RestoreNetwork, err error) {
-	networks, err := o.networks(ctx)
+func (s *Steps) stands(ctx context.Context) (out []Network, err error) {
+	networks, err := s.networks(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range networks {
-		cur, _, _, err := incoming.Cursors.One(ctx, o.a.cfg.Store, storage.Network(string(n)), incoming.CursorID)
+		cur, _, _, err := incoming.Cursors.One(ctx, s.cfg.Store, storage.Network(string(n)), incoming.CursorID)
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +132,11 @@ func (o *Operate) stands(ctx context.Context) (out []RestoreNetwork, err error) 
 		if err != nil {
 			return nil, err
 		}
-		at := RestoreNetwork{Network: n}
+		at := Network{Network: n}
 		if len(trail) > 0 {
 			at.From = trail[0] // far below what may still be replaced
 		}
-		if at.Shown, err = o.a.Addresses.Shown(ctx, n); err != nil {
+		if at.Shown, err = s.App.Addresses.Shown(ctx, n); err != nil {
 			return nil, err
 		}
 		out = append(out, at)
@@ -147,24 +149,24 @@ func (o *Operate) stands(ctx context.Context) (out []RestoreNetwork, err error) 
 // store knew when the restore began. Money that comes there goes to the tenant's suspense. Call
 // it before a process serves. It may be called again, also with a larger count. It returns how
 // many it took, 0 on a dry run and where it has done so before.
-func (o *Operate) Withhold(ctx context.Context, n chain.Network, tenant string, count int64, c Call) (taken int, err error) {
-	if err := c.check(); err != nil {
+func (s *Steps) Withhold(ctx context.Context, n chain.Network, tenant string, count int64, c cryptopay.Call) (taken int, err error) {
+	if err := check(c); err != nil {
 		return 0, err
 	}
-	r, _, ok, err := o.restoring(ctx)
+	r, _, ok, err := s.restoring(ctx)
 	if err == nil && !ok {
 		err = ErrNoRestore
 	}
 	if err != nil {
 		return 0, err
 	}
-	if _, err := o.a.network(n); err != nil {
+	if _, err := s.client(n); err != nil {
 		return 0, err
 	}
-	if _, err := o.a.Wallets.Tenant(ctx, tenant); err != nil {
+	if _, err := s.App.Wallets.Tenant(ctx, tenant); err != nil {
 		return 0, err
 	}
-	i := slices.IndexFunc(r.Networks, func(at RestoreNetwork) bool { return at.Network == n })
+	i := slices.IndexFunc(r.Networks, func(at Network) bool { return at.Network == n })
 	upTo := count
 	if i >= 0 {
 		upTo += r.Networks[i].Shown
@@ -172,19 +174,19 @@ func (o *Operate) Withhold(ctx context.Context, n chain.Network, tenant string, 
 	if c.DryRun {
 		return 0, nil
 	}
-	if taken, err = o.a.Addresses.Withhold(ctx, n, tenant, upTo); err != nil {
+	if taken, err = s.App.Addresses.Withhold(ctx, n, tenant, upTo); err != nil {
 		return taken, err
 	}
-	by := &outgoing.Recorded{ID: withheld(&r, n, upTo), Op: o.record(outgoing.OpWithhold, c)}
+	by := &outgoing.Recorded{ID: withheld(&r, n, upTo), Op: s.record(OpWithhold, c)}
 	by.Op.Network, by.Op.Tenant, by.Op.Object = n, tenant, fmt.Sprintf("addresses up to place %d", upTo)
 	change := storage.Change{ID: by.ID, Partition: storage.Network(string(n))}
 	if err := by.Add(&change, "", fmt.Sprintf("%d addresses", taken)); err != nil {
 		return taken, err
 	}
-	if err := storage.CommitOne(ctx, o.a.cfg.Store, change); err != nil && !errors.Is(err, storage.ErrConflict) { // that is: noted before
+	if err := storage.CommitOne(ctx, s.cfg.Store, change); err != nil && !errors.Is(err, storage.ErrConflict) { // that is: noted before
 		return taken, err
 	}
-	o.done(ctx, by)
+	s.done(ctx, by)
 	return taken, nil
 }
 
@@ -193,38 +195,38 @@ func withheld(r *Restore, n chain.Network, upTo int64) string {
 }
 
 // hasWithheld reports whether addresses of a network were withheld in this restore.
-func (o *Operate) hasWithheld(ctx context.Context, r *Restore, n chain.Network) (bool, error) {
-	rows, err := o.a.cfg.Store.Find(ctx, storage.Query{
+func (s *Steps) hasWithheld(ctx context.Context, r *Restore, n chain.Network) (bool, error) {
+	rows, err := s.cfg.Store.Find(ctx, storage.Query{
 		Table: outgoing.Operations.Table, Partition: storage.Network(string(n)), Limit: 1000, IDs: true,
-		Where: []storage.Cond{{Column: "kind", Op: storage.Eq, Value: outgoing.OpWithhold}},
+		Where: []storage.Cond{{Column: "kind", Op: storage.Eq, Value: OpWithhold}},
 	})
 	return slices.ContainsFunc(rows, func(row storage.Row) bool { return strings.HasPrefix(row.ID, r.ID+"/") }), err
 }
 
-// RestoreLeft is one thing that is left to do in a restore.
-type RestoreLeft struct {
+// Left is one thing that is left to do in a restore.
+type Left struct {
 	Network chain.Network // "" = of none
 	Object  string        // a transaction, an address, a tenant
 	Detail  string        // what it is, and what ends it
 }
 
-// RestoreEnd is what EndRestore found and did.
-type RestoreEnd struct {
-	Left    []RestoreLeft
+// Ending is what End found and did.
+type Ending struct {
+	Left    []Left
 	Adopted []outgoing.Nonce
 	Ended   bool
 }
 
-// EndRestore looks whether every network is read up to its tip, each unknown transaction is
+// End looks whether every network is read up to its tip, each unknown transaction is
 // taken, addresses are withheld, and the books are right. Where nothing is left, or despite is
 // set, it adopts the nonces of transactions that were taken, lifts the halt of everything, and
 // notes the end: what waited goes on. Else the error is ErrRestoreOpen, nothing is done, and
 // Left says what is left. A dry run only looks.
-func (o *Operate) EndRestore(ctx context.Context, despite bool, c Call) (e RestoreEnd, err error) {
-	if err := c.check(); err != nil {
+func (s *Steps) End(ctx context.Context, despite bool, c cryptopay.Call) (e Ending, err error) {
+	if err := check(c); err != nil {
 		return e, err
 	}
-	r, number, ok, err := o.restoring(ctx)
+	r, number, ok, err := s.restoring(ctx)
 	if err == nil && !ok {
 		err = ErrNoRestore
 	}
@@ -237,7 +239,7 @@ func (o *Operate) EndRestore(ctx context.Context, despite bool, c Call) (e Resto
 	}
 	var adopt []owned
 	for i := range r.Networks {
-		left, nonces, err := o.leftOn(ctx, &r, &r.Networks[i])
+		left, nonces, err := s.leftOn(ctx, &r, &r.Networks[i])
 		if err != nil {
 			return e, err
 		}
@@ -246,13 +248,13 @@ func (o *Operate) EndRestore(ctx context.Context, despite bool, c Call) (e Resto
 			adopt = append(adopt, owned{r.Networks[i].Network, b})
 		}
 	}
-	reports, err := o.a.Verify(ctx)
+	reports, err := s.App.Verify(ctx)
 	if err != nil {
 		return e, err
 	}
 	for i := range reports {
 		if t := &reports[i]; !t.Sound() {
-			e.Left = append(e.Left, RestoreLeft{Object: t.Tenant, Detail: "the books are not right: verify lists each finding"})
+			e.Left = append(e.Left, Left{Object: t.Tenant, Detail: "the books are not right: verify lists each finding"})
 		}
 	}
 	if len(e.Left) > 0 && !despite {
@@ -262,59 +264,55 @@ func (o *Operate) EndRestore(ctx context.Context, despite bool, c Call) (e Resto
 		return e, nil
 	}
 	for _, a := range adopt {
-		net, err := o.a.network(a.n)
-		if err == nil {
-			_, err = o.adopt(ctx, net, a.a.Address, a.a.Chain, c)
-		}
-		if err != nil {
+		if _, err := s.App.Operate.AdoptNonces(ctx, a.n, []chain.Address{a.a.Address}, c); err != nil {
 			return e, err
 		}
 		e.Adopted = append(e.Adopted, a.a)
 	}
-	if _, err := o.Lift(ctx, HaltScope{}, c); err != nil {
+	if _, err := s.App.Operate.Lift(ctx, cryptopay.HaltScope{}, c); err != nil {
 		return e, err
 	}
-	by := &outgoing.Recorded{ID: fmt.Sprint(restoreEnded, number), Op: o.record(outgoing.OpEndRestore, c)}
+	by := &outgoing.Recorded{ID: fmt.Sprint(restoreEnded, number), Op: s.record(OpEnd, c)}
 	by.Op.Object = r.ID
 	change := storage.Change{ID: by.ID, Partition: storage.System}
 	if err := by.Add(&change, "", fmt.Sprintf("%d things left", len(e.Left))); err != nil {
 		return e, err
 	}
-	if err := storage.CommitOne(ctx, o.a.cfg.Store, change); err != nil {
+	if err := storage.CommitOne(ctx, s.cfg.Store, change); err != nil {
 		return e, err
 	}
-	o.done(ctx, by)
+	s.done(ctx, by)
 	e.Ended = true
 	return e, nil
 }
 
 // leftOn is what is left to do on one network, and the nonces that can be adopted.
-func (o *Operate) leftOn(ctx context.Context, r *Restore, at *RestoreNetwork) (left []RestoreLeft, adopt []outgoing.Nonce, err error) {
+func (s *Steps) leftOn(ctx context.Context, r *Restore, at *Network) (left []Left, adopt []outgoing.Nonce, err error) {
 	add := func(object, format string, args ...any) {
-		left = append(left, RestoreLeft{at.Network, object, fmt.Sprintf(format, args...)})
+		left = append(left, Left{at.Network, object, fmt.Sprintf(format, args...)})
 	}
-	net, err := o.a.network(at.Network)
+	client, err := s.client(at.Network)
 	if err != nil {
 		add("", "no client of it is here: look from a process that serves it")
 		return left, nil, nil
 	}
-	tip, err := net.client.Tip(ctx)
+	tip, err := client.Tip(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if s, err := net.in.Status(ctx); err != nil {
+	if read, err := s.App.NetworkStatus(ctx, at.Network); err != nil {
 		return nil, nil, err
-	} else if s.Halted != "" {
-		add("", "its blocks are not read: %s", s.Halted)
-	} else if s.Head < tip.Head.Height {
-		add("", "%d blocks are not read yet: start the processes", tip.Head.Height-s.Head)
+	} else if read.Halted != "" {
+		add("", "its blocks are not read: %s", read.Halted)
+	} else if read.Head < tip.Head.Height {
+		add("", "%d blocks are not read yet: start the processes", tip.Head.Height-read.Head)
 	}
-	if done, err := o.hasWithheld(ctx, r, at.Network); err != nil {
+	if done, err := s.hasWithheld(ctx, r, at.Network); err != nil {
 		return nil, nil, err
 	} else if !done {
 		add("", "addresses that were shown since the backup may be shown again: withhold some")
 	}
-	unknown, err := o.UnknownTransactions(ctx, at.Network, nil)
+	unknown, err := s.Unknown(ctx, at.Network, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -329,7 +327,7 @@ func (o *Operate) leftOn(ctx context.Context, r *Restore, at *RestoreNetwork) (l
 			add(u.Tx, "our keys made it, and it is not booked: take it")
 		}
 	}
-	beyond, err := net.out.Beyond(ctx)
+	beyond, err := s.App.Operate.NoncesBeyond(ctx, at.Network)
 	for _, b := range beyond {
 		if missing := b.Chain - uint64(max(b.Ours, 0)); taken[b.Address] < missing {
 			add(string(b.Address), "%d of %d transactions that the store does not know moved nothing that was found: account for them, then adopt its nonce", missing-taken[b.Address], missing)
@@ -337,6 +335,6 @@ func (o *Operate) leftOn(ctx context.Context, r *Restore, at *RestoreNetwork) (l
 		}
 		adopt = append(adopt, b)
 	}
-	slices.SortStableFunc(left, func(x, y RestoreLeft) int { return cmp.Compare(x.Object, y.Object) })
+	slices.SortStableFunc(left, func(x, y Left) int { return cmp.Compare(x.Object, y.Object) })
 	return left, adopt, err
 }
