@@ -467,12 +467,13 @@ func (a *App) consumersHealth(ctx context.Context) []Part {
 	if err != nil {
 		return []Part{a.part("consumers", Degraded, "which there are is not known: %v", err)}
 	}
-	out := make([]Part, len(names))
+	known := make([]Part, len(names))
 	var all sync.WaitGroup
 	for i, consumer := range names {
-		all.Go(func() { out[i] = a.consumerHealth(ctx, consumer) })
+		all.Go(func() { known[i] = a.consumerHealth(ctx, consumer) })
 	}
 	all.Wait()
+	out := slices.Clip(known)
 	for i := range a.cfg.Consumers {
 		if name := a.cfg.Consumers[i].Name; a.opened.Load() && !slices.Contains(names, name) {
 			out = append(out, a.part("consumer/"+name, Down, "it was retired and this process lists it: it hears nothing. Leave it out, or start the process again, and it hears all that is kept"))

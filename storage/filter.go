@@ -104,18 +104,6 @@ func (t *Table) sortable(name string) (Column, int, error) {
 // ValidText reports whether every backend can keep s: UTF-8 without a NUL.
 func ValidText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// MakeText is s as every backend can keep it, at most so many bytes of it: for words that come
-// from outside, such as an error of another system.
-func MakeText(s string, most int) string {
-	if len(s) > most {
-		s = s[:most]
-	}
-	if ValidText(s) {
-		return s
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
-}
-
 // Stored is a row as backends hold it: scalars, not Go values.
 type Stored struct {
 	Partition Partition

@@ -206,13 +206,10 @@ func (s *Service) checkIntact(ctx context.Context, m *move) (bad bool, err error
 	return true, nil
 }
 
-// mostReason is how many bytes of what a policy says are stored.
-const mostReason = 1000
-
 // judge asks the policy.
 func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err error) {
 	verdict, reason, failure := s.c.Policy(storage.Apart(ctx), m.w)
-	reason = storage.MakeText(reason, mostReason)
+	reason = strings.ReplaceAll(strings.ToValidUTF8(reason, "�"), "\x00", "�") // a text that can be stored
 	switch {
 	case failure != nil:
 		m.wait(WaitingPolicy, m.now.Add(s.c.RetryDelay))

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shopspring/decimal"
 
@@ -32,8 +34,16 @@ func validTransfer(t *chain.Transfer) bool {
 // likes, and a client may report it.
 func ownable(a chain.Address) bool { return a != "" && clean(string(a)) == string(a) }
 
-// clean is s as every store can keep it, and bounded.
-func clean(s string) string { return storage.MakeText(s, maxText) }
+// clean is s as every store can keep it: valid UTF-8 without NUL, and bounded.
+func clean(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	if utf8.ValidString(s) && !strings.ContainsRune(s, 0) {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
+}
 
 // sighted is a Sighting being changed.
 type sighted struct {

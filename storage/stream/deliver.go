@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -316,16 +317,13 @@ func (d *delivery) reload(ctx context.Context) error {
 	return nil
 }
 
-// mostError is how many bytes of an error are stored.
-const mostError = 1000
-
 // failed notes a failure of the next event: it waits, or becomes a dead letter.
 func (d *delivery) failed(ctx context.Context, e Event, failure error) error {
 	ctx, cancel := d.late(ctx)
 	defer cancel()
 	now := d.s.c.Now()
 	v := d.v
-	v.Tries, v.Error, v.Updated = v.Tries+1, storage.MakeText(failure.Error(), mostError), now
+	v.Tries, v.Error, v.Updated = v.Tries+1, clip(failure.Error()), now
 	log := d.s.c.Log.With(slog.String("consumer", d.c.Name), slog.String("partition", string(d.row.Partition)),
 		slog.Int64("number", e.Number), slog.String("kind", e.Kind), slog.Int("tries", v.Tries), slog.Any("error", failure))
 	if v.Tries < d.c.Tries {
@@ -336,4 +334,13 @@ func (d *delivery) failed(ctx context.Context, e Event, failure error) error {
 	letter := d.letter(&e, v.Error, now)
 	v.Seen, v.Tries, v.Error = e.Number, 0, ""
 	return d.put(ctx, d.s.c.Store, v, now, []storage.Row{letter})
+}
+
+// clip keeps what is stored of an error short, and makes it a text that can be stored.
+func clip(s string) string {
+	const most = 1000
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
 }

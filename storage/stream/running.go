@@ -8,9 +8,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Running does what Service.Step does, side by side: no consumer waits for another one,
+// running does what Service.Step does, side by side: no consumer waits for another one,
 // and no partition for another, as long as there are slots. Each consumer has its own.
-type Running struct {
+type running struct {
 	s     *Service
 	ctx   context.Context
 	slots int
@@ -22,21 +22,21 @@ type Running struct {
 	mine map[string]map[storage.Partition]struct{} // which
 }
 
-// Run makes a Running with so many slots for each consumer. Its work ends with ctx. One
-// goroutine calls Step until it calls Close.
-func (s *Service) Run(ctx context.Context, slots int) *Running {
-	return &Running{
+// Run does what Step does, side by side, with so many slots for each consumer. Its work ends
+// with ctx. One goroutine calls Step until it calls Close.
+func (s *Service) Run(ctx context.Context, slots int) *running {
+	return &running{
 		s: s, ctx: ctx, slots: slots, wake: make(chan struct{}, 1),
 		busy: map[string]int{}, mine: map[string]map[storage.Partition]struct{}{},
 	}
 }
 
 // Wake says that a place was dealt with: there may be more.
-func (r *Running) Wake() <-chan struct{} { return r.wake }
+func (r *running) Wake() <-chan struct{} { return r.wake }
 
 // Step relays news and begins work on as many places as have a slot. It returns how many
 // that were.
-func (r *Running) Step(ctx context.Context) (int, error) {
+func (r *running) Step(ctx context.Context) (int, error) {
 	if len(r.s.named) == 0 {
 		return 0, nil
 	}
@@ -63,14 +63,14 @@ func (r *Running) Step(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-func (r *Running) free(consumer string) int {
+func (r *running) free(consumer string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.slots - r.busy[consumer]
 }
 
 // start begins work on a place, unless it is at work here although its lease has ended.
-func (r *Running) start(row storage.Row) bool {
+func (r *running) start(row storage.Row) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	mine := r.mine[row.ID]
@@ -99,7 +99,7 @@ func (r *Running) start(row storage.Row) bool {
 	return true
 }
 
-func (r *Running) end(row storage.Row) {
+func (r *running) end(row storage.Row) {
 	r.mu.Lock()
 	delete(r.mine[row.ID], row.Partition)
 	r.busy[row.ID]--
@@ -111,7 +111,7 @@ func (r *Running) end(row storage.Row) {
 }
 
 // Close waits for what is at work.
-func (r *Running) Close(context.Context) error {
+func (r *running) Close(context.Context) error {
 	r.all.Wait()
 	return nil
 }
