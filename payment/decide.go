@@ -112,6 +112,9 @@ func (x *decision) onFact(f fact) error {
 		return nil
 	}
 	e, received, err := x.take(f)
+	if e == nil && x.at != nil {
+		x.p = Payment{} // nothing new: it makes no payment
+	}
 	if e == nil || err != nil {
 		return err
 	}

@@ -432,3 +432,20 @@ func TestPermanentAddress_Retired(t *testing.T) {
 	require.True(t, watched().IsZero())
 	require.Equal(t, InWallet, h.pay(a, usdt, "60").final().deposit().Booking)
 }
+
+// TestPermanentAddress_StaleFactsAreIgnored: an older version of a small deposit that arrives
+// late, at another process, changes nothing and makes no payment.
+func TestPermanentAddress_StaleFactsAreIgnored(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) { h.cfg.Minimums = least(h, usdt, "10") })
+	a := h.permanent("ann", usdt)
+	x := h.pay(a, usdt, "4").seen()
+	stale := x.last
+	x.final()
+	before := h.dump()
+	require.NoError(t, h.s.handle(ctx, stale))
+	require.Equal(t, before, h.dump())
+	_, count, _, err := h.s.List(ctx, tenant, Filter{})
+	require.NoError(t, err)
+	require.Zero(t, count)
+}
