@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/chain/solana/solanatest"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
 	"github.com/cryptopay-go/cryptopay/payment"
 )
 
