@@ -79,7 +79,7 @@ func files(t *testing.T) func(context.Context, string, bool) (storage.Store, err
 			if err := sqlite.Migrate(ctx, file, everyTable()...); err != nil {
 				return nil, err
 			}
-		} else if _, err := os.Stat(file); err != nil {
+		} else if _, missing := os.Stat(file); missing != nil {
 			return nil, nil
 		}
 		s, err := sqlite.Open(file, sqlite.Options{})

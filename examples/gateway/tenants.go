@@ -135,10 +135,10 @@ func (r *fileReader) credentials(n ast.Node, field string, known []string) (out 
 		for _, p := range r.pairs(one, at, known) {
 			if p.key == "scopes" {
 				for _, s := range r.list(p.value, under(at, p.key)) {
-					if !slices.Contains([]auth.Scope{auth.Read, auth.Write, auth.Admin}, auth.Scope(s)) {
+					if !slices.Contains([]auth.Scope{auth.Read, auth.Write, auth.Admin}, s) {
 						r.bad(p.value, under(at, p.key), "must be of read, write and admin")
 					}
-					c.scopes = append(c.scopes, auth.Scope(s))
+					c.scopes = append(c.scopes, s)
 				}
 				continue
 			}

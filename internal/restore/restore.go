@@ -291,8 +291,8 @@ func (s *Steps) leftOn(ctx context.Context, r *Restore, at *Network) (left []Lef
 	add := func(object, format string, args ...any) {
 		left = append(left, Left{at.Network, object, fmt.Sprintf(format, args...)})
 	}
-	client, err := s.client(at.Network)
-	if err != nil {
+	client, missing := s.client(at.Network)
+	if missing != nil {
 		add("", "no client of it is here: look from a process that serves it")
 		return left, nil, nil
 	}
