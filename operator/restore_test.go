@@ -203,7 +203,7 @@ func (o *office) withdraw(code, amount, to string) string {
 	d := decimal.RequireFromString(amount)
 	w, err := o.app.Withdrawals.Create(o.t.Context(), "shop", withdrawal.CreateInput{
 		Terms: withdrawal.Terms{Amount: &d, Currency: code, Address: string(o.chains[chain.Network(code)].Customer(to))},
-	}, storage.Once{})
+	})
 	require.NoError(o.t, err)
 	return w.ID
 }
