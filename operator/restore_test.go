@@ -80,7 +80,7 @@ func files(t *testing.T) func(context.Context, string, bool) (storage.Store, err
 				return nil, err
 			}
 		} else if _, missing := os.Stat(file); missing != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // there is no such store
 		}
 		s, err := sqlite.Open(file, sqlite.Options{})
 		if err == nil {
