@@ -74,7 +74,7 @@ func (s *Service) decideTransfer(ctx context.Context, row storage.Row, now time.
 		change.Require = []storage.Guard{WalletRows.Guard(t.target(), target.Version)}
 		err = t.settle(&change, was, row.Version, c.Scale, now)
 	case errors.Is(err, ErrNotFound):
-		if err = t.step(OnClosed, TransferFailed, now); err != nil {
+		if err = t.step(onClosed, TransferFailed, now); err != nil {
 			return change, err
 		}
 		t.Error = "the wallet was deleted"
@@ -86,7 +86,7 @@ func (s *Service) decideTransfer(ctx context.Context, row storage.Row, now time.
 
 // settle completes the transfer in a Change: what is held on the source goes to the target.
 func (t *Transfer) settle(c *storage.Change, was *tally.Item, version int64, scale uint8, now time.Time) error {
-	if err := t.step(OnApply, TransferCompleted, now); err != nil {
+	if err := t.step(onApply, TransferCompleted, now); err != nil {
 		return err
 	}
 	t.CompletedAt = now
@@ -110,7 +110,7 @@ func (t *Transfer) end(c *storage.Change, was *tally.Item, version int64, scale 
 }
 
 // step takes the transfer to a status: the table must allow it.
-func (t *Transfer) step(trigger TransferTrigger, to TransferStatus, now time.Time) error {
+func (t *Transfer) step(trigger transferTrigger, to TransferStatus, now time.Time) error {
 	if err := machine.Move(t.Status, trigger, to); err != nil {
 		return err
 	}

@@ -17,22 +17,22 @@ func TransferStatuses() []TransferStatus {
 	return []TransferStatus{TransferPending, TransferCompleted, TransferFailed}
 }
 
-// TransferTrigger is what can happen to a transfer.
-type TransferTrigger string
+// transferTrigger is what can happen to a transfer.
+type transferTrigger string
 
 // The triggers.
 const (
-	OnRequest TransferTrigger = "request"
-	OnApply   TransferTrigger = "apply"
-	OnClosed  TransferTrigger = "target closed"
+	onRequest transferTrigger = "request"
+	onApply   transferTrigger = "apply"
+	onClosed  transferTrigger = "target closed"
 )
 
 // TransferMachine is the table that every decision is checked against.
-func TransferMachine() *fsm.Machine[TransferStatus, TransferTrigger] { return &machine }
+func TransferMachine() *fsm.Machine[TransferStatus, transferTrigger] { return &machine }
 
-type edge = fsm.Edge[TransferStatus, TransferTrigger]
+type edge = fsm.Edge[TransferStatus, transferTrigger]
 
-var machine = fsm.Machine[TransferStatus, TransferTrigger]{
+var machine = fsm.Machine[TransferStatus, transferTrigger]{
 	Name: "transfer",
 	About: "A transfer moves money between a merchant's master account and a sub-account. It is requested and applied in " +
 		"one commit, which holds its amount on the source and posts the hold to the target. Only a transfer that an " +
@@ -40,8 +40,8 @@ var machine = fsm.Machine[TransferStatus, TransferTrigger]{
 	Initial: TransferPending,
 	States:  TransferStatuses(),
 	Edges: []edge{
-		{From: []TransferStatus{""}, Trigger: OnRequest, To: TransferPending, When: "valid and funded", Does: "holds the amount on the source"},
-		{From: []TransferStatus{TransferPending}, Trigger: OnApply, To: TransferCompleted, When: "the target is open", Does: "posts the hold to the target"},
-		{From: []TransferStatus{TransferPending}, Trigger: OnClosed, To: TransferFailed, When: "the target was deleted meanwhile", Does: "releases the hold"},
+		{From: []TransferStatus{""}, Trigger: onRequest, To: TransferPending, When: "valid and funded", Does: "holds the amount on the source"},
+		{From: []TransferStatus{TransferPending}, Trigger: onApply, To: TransferCompleted, When: "the target is open", Does: "posts the hold to the target"},
+		{From: []TransferStatus{TransferPending}, Trigger: onClosed, To: TransferFailed, When: "the target was deleted meanwhile", Does: "releases the hold"},
 	},
 }

@@ -27,7 +27,7 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string) (Withdrawal, er
 		case m.w.Stage != Kept:
 			return errHandedOver
 		}
-		return m.step(OnCancel, Cancelled)
+		return m.step(onCancel, Cancelled)
 	})
 	if errors.Is(err, errHandedOver) {
 		return s.recall(ctx, w)
@@ -51,7 +51,7 @@ func (s *Service) recall(ctx context.Context, w Withdrawal) (Withdrawal, error) 
 		case !ended: // signed, and the news is still on its way
 			return &StateError{ID: m.w.ID, Current: Processing}
 		}
-		return m.step(OnCancel, Cancelled)
+		return m.step(onCancel, Cancelled)
 	})
 }
 

@@ -100,7 +100,7 @@ func (s *Service) Approve(ctx context.Context, tenant, id, by, reason string) (W
 func (s *Service) Refuse(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
 	return s.answer(ctx, tenant, id, Decision{By: by, Answer: AnswerRefused, Reason: reason}, func(m *move) error {
 		m.w.Reason = reason
-		return m.step(OnRefuse, Failed)
+		return m.step(onRefuse, Failed)
 	})
 }
 

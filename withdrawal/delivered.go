@@ -119,7 +119,7 @@ func (m *move) take(reason string) error {
 	}
 	m.w.Reason = reason
 	m.reason("")
-	return m.step(OnTaken, Completed)
+	return m.step(onTaken, Completed)
 }
 
 // rest adds the withdrawal of what is missing, and what makes the operator pay it.

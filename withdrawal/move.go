@@ -39,7 +39,7 @@ type move struct {
 
 // step takes the withdrawal to a status by a trigger: the table must allow it.
 // A change of status is one event.
-func (m *move) step(trigger Trigger, to Status) error {
+func (m *move) step(trigger trigger, to Status) error {
 	previous := m.w.Status
 	if err := machine.Move(previous, trigger, to); err != nil {
 		return err

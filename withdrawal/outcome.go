@@ -116,13 +116,13 @@ func (m *move) signed(o Outcome) error {
 	switch m.w.Status {
 	case Pending:
 		m.show(o)
-		if err := m.step(OnSigned, Processing); err != nil {
+		if err := m.step(onSigned, Processing); err != nil {
 			return err
 		}
 		m.slow(o) // what it was told before may have been lost
 	case Processing:
 		if m.newer(o) && o.Tx != m.w.Tx {
-			if err := m.step(OnReplaced, Processing); err != nil {
+			if err := m.step(onReplaced, Processing); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ func (m *move) signed(o Outcome) error {
 		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
 			m.show(o)
 			m.notice(NoticeResent, "sent again as "+o.Tx)
-			return m.step(OnReplaced, Completed)
+			return m.step(onReplaced, Completed)
 		}
 	default:
 		if m.newer(o) { // else it was signed before it died
@@ -159,7 +159,7 @@ func (m *move) executed(o Outcome) error {
 	case Pending, Processing:
 		if m.w.Status == Pending {
 			m.show(o)
-			if err := m.step(OnSigned, Processing); err != nil {
+			if err := m.step(onSigned, Processing); err != nil {
 				return err
 			}
 		}
@@ -181,7 +181,7 @@ func (m *move) executed(o Outcome) error {
 		if o.Tx != "" {
 			m.w.Tx = o.Tx // the one that landed, whichever was newest
 		}
-		return m.step(OnExecuted, Completed)
+		return m.step(onExecuted, Completed)
 	case Completed:
 		if m.newer(o) {
 			m.shortLate(o)
@@ -192,7 +192,7 @@ func (m *move) executed(o Outcome) error {
 		}
 		if m.newer(o) && (o.Confirmations > m.w.Confirmations || o.Tx != "" && o.Tx != m.w.Tx) {
 			m.show(o)
-			return m.step(OnExecuted, Completed)
+			return m.step(onExecuted, Completed)
 		}
 	default:
 		if o.State == OutcomeSettled || m.newer(o) { // else a fork took it back before it died
@@ -224,7 +224,7 @@ func (m *move) short(o Outcome) error {
 	m.w.Delivered = o.Amount
 	m.wait(WaitingDeliveredLess, never)
 	m.noticeShort(o)
-	return m.step(OnShort, Processing)
+	return m.step(onShort, Processing)
 }
 
 // shortLate keeps a withdrawal that was completed before it landed for an operator, where
@@ -260,7 +260,7 @@ func (m *move) dead(o Outcome) error {
 		m.w.Reason = o.Reason
 		m.newest(o)
 		m.notice(NoticeFailed, o.Reason)
-		return m.step(OnDead, Failed)
+		return m.step(onDead, Failed)
 	case Completed:
 		m.contradiction(o)
 	}
@@ -272,7 +272,7 @@ func (m *move) ended(o Outcome) error {
 	case Pending:
 		m.w.Reason = o.Reason
 		m.newest(o)
-		return m.step(OnCancel, Cancelled)
+		return m.step(onCancel, Cancelled)
 	case Completed:
 		if !m.w.found() { // else its order ended because another transaction had paid it
 			m.contradiction(o)

@@ -216,7 +216,7 @@ func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err e
 		return false, failure, nil
 	case verdict == Refuse:
 		m.w.Reason = reason
-		return false, nil, m.step(OnRefuse, Failed)
+		return false, nil, m.step(onRefuse, Failed)
 	case verdict == Allow:
 		return true, nil, nil
 	}
@@ -243,7 +243,7 @@ func (s *Service) noteSubmit(m *move, was *Withdrawal, submitted error) error {
 	case errors.Is(submitted, chain.ErrRejected):
 		m.w.Reason = submitted.Error()
 		m.notice(NoticeFailed, m.w.Reason)
-		return m.step(OnDead, Failed)
+		return m.step(onDead, Failed)
 	case errors.As(submitted, &wait):
 		m.wait(wait.Reason, retry)
 	case errors.Is(submitted, ErrAltered):

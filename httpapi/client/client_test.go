@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/httpapi"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/httpapi/client"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -167,6 +168,40 @@ func count(list []string, what string) (n int) {
 		}
 	}
 	return n
+}
+
+// Who asked for a withdrawal does not decide about it: another client, with the role approver, does.
+func TestApprovals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	p, err := w.client.CreatePayment(ctx, client.CreatePayment{Amount: "100", Currency: "USDTERC20"})
+	require.NoError(t, err)
+	w.pay(p.Address, "USDTERC20", p.AmountCrypto)
+	app, secret, err := w.auth.CreateApp(ctx, auth.NewApp{Tenant: w.tenant, Name: "approver", Role: auth.Approver})
+	require.NoError(t, err)
+	approver := w.newClient(func(o *client.Options) { o.ClientID, o.ClientSecret = app.ClientID, secret })
+	ask := func(custom string) string {
+		terms := client.WithdrawalTerms{Amount: "20", Currency: "USDTERC20", Address: p.Address}
+		v, err := w.client.CreateWithdrawal(ctx, client.CreateWithdrawal{WithdrawalTerms: terms, CustomID: custom})
+		require.NoError(t, err)
+		w.mine(1)
+		return v.WithdrawalID
+	}
+	first, second := ask("ask-1"), ask("ask-2")
+	_, err = w.client.ApproveWithdrawal(ctx, first, "mine")
+	var refused *client.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusForbidden, refused.Status)
+	for range 2 { // the same answer again is no error
+		v, err := approver.ApproveWithdrawal(ctx, first, "an invoice")
+		require.NoError(t, err)
+		require.Len(t, v.Approvals, 1)
+		require.Equal(t, []string{app.ClientID, "approved"}, []string{v.Approvals[0].By, v.Approvals[0].Decision})
+	}
+	v, err := approver.RefuseWithdrawal(ctx, second, "no invoice")
+	require.NoError(t, err)
+	require.Equal(t, "failed", v.Status)
 }
 
 // TestNothingIsLost: the structs have every field of the service's answers.

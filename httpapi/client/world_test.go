@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // world is a real service on a simulated chain behind a real server, and a
@@ -101,6 +103,12 @@ func newWorld(t *testing.T, options ...func(*httpapi.Options)) *world {
 		Rates:    rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1"}),
 		Key:      bytes.Repeat([]byte{7}, 32),
 		Notifier: w.hook, Callbacks: webhook.Guard{AllowHTTP: true},
+		Withdrawals: withdrawal.Config{Policy: func(_ context.Context, w withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
+			if strings.HasPrefix(w.CustomID, "ask-") {
+				return withdrawal.AskReview, "it says so", nil
+			}
+			return withdrawal.Allow, "", nil
+		}},
 	})
 	require.NoError(t, err)
 	w.auth, err = auth.New(auth.Config{Store: store, Key: bytes.Repeat([]byte{9}, 32), Now: w.clock.Now, NewID: w.app.Config().NewID, Random: random})

@@ -17,13 +17,13 @@ var withdrawalBugs = []Bug{
 	{
 		ID: "refund-on-unknown-submit", File: "withdrawal/step.go",
 		Old:  "default:\n\t\tm.wait(WaitingPayout, retry)\n\t}\n\tif m.w.Waiting",
-		New:  "default:\n\t\treturn m.step(OnDead, Failed)\n\t}\n\tif m.w.Waiting",
+		New:  "default:\n\t\treturn m.step(onDead, Failed)\n\t}\n\tif m.w.Waiting",
 		What: "an error of the payout side is taken for its refusal: refunded, and sent later",
 	},
 	{
 		ID: "hold-expires", File: "withdrawal/outcome.go",
 		Old:  "m.wait(o.Reason, m.due)\n\tcase Processing:",
-		New:  "m.wait(o.Reason, m.due)\n\t\tif m.now.Sub(m.w.CreatedAt) > time.Hour {\n\t\t\treturn m.step(OnDead, Failed)\n\t\t}\n\tcase Processing:",
+		New:  "m.wait(o.Reason, m.due)\n\t\tif m.now.Sub(m.w.CreatedAt) > time.Hour {\n\t\t\treturn m.step(onDead, Failed)\n\t\t}\n\tcase Processing:",
 		What: "a withdrawal that has waited for an hour is refunded, and sent later",
 	},
 	{
