@@ -11,6 +11,7 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -373,4 +374,11 @@ func TestScaleOfWhatIsNoLongerListed(t *testing.T) {
 	require.EqualValues(t, 6, scale)
 	_, err = h.app.Scale("SHELLS")
 	require.ErrorIs(t, err, chain.ErrCurrency)
+
+	// A token of the host's own, which another process listed.
+	row := cryptopay.Listings.Row("SHELLS", 0, time.Time{}, cryptopay.Listing{Network: "ETH", Contract: "0x01", Decimals: 18, Scale: 5})
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{ID: "listed", Partition: storage.System, Put: []storage.Row{row}}))
+	scale, err = h.app.Scale("SHELLS")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, scale)
 }

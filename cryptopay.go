@@ -48,6 +48,7 @@ type App struct {
 	opened   *atomic.Bool // Open has succeeded
 	tx       storage.Tx   // where it is inside of a host's transaction
 	on       *sync.Map    // abilities that were found on
+	scales   *sync.Map    // of currencies that are no longer listed, by code
 	record   *record
 	figures  *figuring
 
@@ -78,7 +79,7 @@ func New(cfg Config) (*App, error) {
 		return nil, err
 	}
 	a := &App{
-		cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}, identity: &identity{}, mandateKeys: MandateKeys(cfg.Keys...),
+		cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}, scales: &sync.Map{}, identity: &identity{}, mandateKeys: MandateKeys(cfg.Keys...),
 		record: newRecord(), figures: newFiguring(),
 	}
 	for _, build := range []func() error{a.shared, a.chains, a.domains, a.consumers} {

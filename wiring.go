@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -533,16 +534,28 @@ func (f fees) price(ctx context.Context, token string) (decimal.Decimal, error) 
 }
 
 // Scale is how many places the ledger counts a currency in. A currency that Config.Registry
-// lists may be on a network that this process does not serve. One of ours that was taken out
-// of it keeps the scale that it was shipped with, so that histories and balances stay
-// readable. Errors wrap chain.ErrCurrency.
+// lists may be on a network that this process does not serve. One that was taken out of it
+// keeps the scale that the store knows it by, so that histories and balances stay readable:
+// the store is asked once. Errors wrap chain.ErrCurrency where no process ever listed it.
 func (a *App) Scale(code string) (uint8, error) {
 	c, err := a.cfg.listed.Currency(code)
 	if err != nil {
 		c, err = chain.MainnetRegistry().Currency(code)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("cryptopay: %w is in the books and not in Config.Registry: put it back", err)
+	if err == nil {
+		return c.Scale, nil
 	}
-	return c.Scale, nil
+	if known, ok := a.scales.Load(code); ok {
+		return known.(uint8), nil
+	}
+	was, _, ok, readErr := Listings.One(context.Background(), a.cfg.Store, storage.System, code)
+	switch {
+	case readErr != nil:
+		return 0, readErr
+	case !ok || was.Scale < 0 || was.Scale > math.MaxUint8:
+		return 0, fmt.Errorf("cryptopay: %w is in the books and in no listing: put it into Config.Registry", err)
+	}
+	scale := uint8(was.Scale)
+	a.scales.Store(code, scale)
+	return scale, nil
 }
