@@ -135,12 +135,17 @@ func (x *decision) assign(e *entry, s *incoming.Sighting, wasLive bool) {
 	case (d.Role == RoleUnmatched || d.Role == RoleStray) && d.Booking == Unbooked && x.turnsOut(d, s):
 		d.Role = RoleInTime
 	}
-	if x.at != nil && (d.Role == RoleInTime || d.Role == RoleSmall) {
+	if x.at != nil && (d.Role == RoleInTime || d.Role == RoleSmall) && d.undecided() {
 		d.Role = RoleInTime
 		if x.at.small(d) {
 			d.Role = RoleSmall
 		}
 	}
+}
+
+// undecided reports whether no person has dealt with the deposit's money.
+func (d *Deposit) undecided() bool {
+	return d.Booking == Unbooked || d.Booking == InSuspense || d.Booking == Reversed
 }
 
 // turnsOut says that a deposit which was first seen late, or came back late while the node

@@ -1,0 +1,43 @@
+package payment
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/ledger"
+)
+
+// TestPermanentAddress_MinimumLoweredAfterAPersonDecided: a small deposit that a person has
+// dealt with stays dealt with, also where it would not be small any more.
+func TestPermanentAddress_MinimumLoweredAfterAPersonDecided(t *testing.T) {
+	t.Parallel()
+	for name, decide := range map[string]func(*shop, string) error{
+		"credited": func(h *shop, id string) error { _, err := h.s.Resolve(ctx, tenant, id, "w"); return err },
+		"ignored":  func(h *shop, id string) error { _, err := h.s.Ignore(ctx, tenant, id); return err },
+		"refunded": func(h *shop, id string) error { _, err := h.s.Refund(ctx, tenant, id); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newShop(t, func(h *shop) { h.cfg.Minimums = least(h, usdt, "10") })
+			x := h.pay(h.permanent("ann", usdt), usdt, "4").final()
+			require.NoError(t, decide(h, x.deposit().ID))
+			before := x.deposit().Booking
+			h.posted()
+			h.s.c.Minimums = least(h, usdt, "1")
+			x.forward(incoming.Forwarded, "sweep")
+			require.Empty(t, h.posted(), "the same money is booked once")
+			require.Equal(t, before, x.deposit().Booking)
+			require.Empty(t, x.deposit().Payment)
+			if name != "refunded" {
+				return
+			}
+			x.gone() // a reorg, and it is back
+			h.posted()
+			x.again().final()
+			require.Equal(t, scenario("c −4, A +4"), h.posted(), "it was refunded")
+			require.Equal(t, "0", h.balance(ledger.Wallet("w"), usdt))
+		})
+	}
+}
