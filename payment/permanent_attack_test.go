@@ -2,6 +2,7 @@ package payment
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,4 +41,28 @@ func TestPermanentAddress_MinimumLoweredAfterAPersonDecided(t *testing.T) {
 			require.Equal(t, "0", h.balance(ledger.Wallet("w"), usdt))
 		})
 	}
+}
+
+// TestPermanentAddress_ManyTinyDepositsKeepNoneFromAddingUp: whoever sends hundreds of tiny
+// amounts to somebody's address keeps nothing of what he pays from being credited.
+func TestPermanentAddress_ManyTinyDepositsKeepNoneFromAddingUp(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) { h.cfg.Minimums = least(h, usdt, "10") })
+	a := h.permanent("ann", usdt)
+	final := func(amount string) *transfer {
+		x := h.pay(a, usdt, amount)
+		x.s.Height, x.s.BlockTime = 100, h.now
+		require.NoError(t, x.tell(incoming.Final, true))
+		return x
+	}
+	for range maxWaiting {
+		h.now = h.now.Add(time.Second)
+		final("0.01")
+	}
+	h.now = h.now.Add(time.Second)
+	one := final("4.5")
+	two := final("4.5")
+	require.Equal(t, InWallet, two.deposit().Booking)
+	require.Equal(t, one.payment().ID, two.payment().ID)
+	require.Len(t, two.payment().ID, 36)
 }

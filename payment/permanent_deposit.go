@@ -20,12 +20,12 @@ type atPermanent struct {
 	v       PermanentAddress
 	row     storage.Row
 	minimum decimal.Decimal // of the deposit's currency, in whole coins
-	waiting []*entry        // small deposits of that currency in suspense, oldest first
+	waiting []*entry        // small deposits of that currency in suspense, greatest first
 	scale   int
 }
 
-// maxWaiting is how many small deposits are added up in one payment. What is beyond waits for
-// a person.
+// maxWaiting is how many small deposits are added up in one payment: the greatest. What is
+// beyond waits for the next one, or for a person.
 const maxWaiting = 500
 
 // inUse reports whether a deposit of a time came before the address was retired.
@@ -108,7 +108,8 @@ func (s *Service) loadWaiting(ctx context.Context, part storage.Partition, x *de
 			{Column: "role", Op: storage.Eq, Value: RoleSmall},
 			{Column: "currency", Op: storage.Eq, Value: x.p.Currency},
 		},
-		Order: []storage.Order{{Column: "created_at"}},
+		// Where there are more, tiny ones that anybody may have sent keep no greater one out.
+		Order: []storage.Order{{Column: "amount", Desc: true}},
 	})
 	for _, r := range rows {
 		x.at.waiting = append(x.at.waiting, stored(r))
