@@ -102,7 +102,11 @@ const (
 )
 
 func (x *decision) alert(k AlertKind, e *entry, text string) {
-	x.alerts = append(x.alerts, Alert{Kind: k, Payment: x.p.ID, Deposit: e.d.ID, Text: text})
+	id := x.p.ID
+	if x.at != nil {
+		id = "" // a draft
+	}
+	x.alerts = append(x.alerts, Alert{Kind: k, Payment: id, Deposit: e.d.ID, Text: text})
 }
 
 // onFact takes one fact in and lets the payment follow.

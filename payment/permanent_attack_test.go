@@ -66,3 +66,19 @@ func TestPermanentAddress_ManyTinyDepositsKeepNoneFromAddingUp(t *testing.T) {
 	require.Equal(t, one.payment().ID, two.payment().ID)
 	require.Len(t, two.payment().ID, 36)
 }
+
+// TestPermanentAddress_AlertsNameNoPaymentThatIsNot: what counts for no payment is told of
+// without one.
+func TestPermanentAddress_AlertsNameNoPaymentThatIsNot(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) { h.cfg.Minimums = least(h, usdt, "10") })
+	a := h.permanent("ann", usdt)
+	h.pay(a, usdt, "4").final().gone()
+	impossible := h.pay(a, usdt, "100")
+	impossible.s.Amount = -1
+	impossible.seen()
+	require.Len(t, h.alerts, 2)
+	for _, alert := range h.alerts {
+		require.Empty(t, alert.Payment, "%+v", alert)
+	}
+}
