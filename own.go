@@ -3,12 +3,10 @@ package cryptopay
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
-	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -17,49 +15,36 @@ import (
 // nothing of, as after a restore from an older backup. The money is in the books already.
 func (a *App) internal(n *network) func(context.Context, chain.Network, []chain.Transfer) ([]bool, error) {
 	return func(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error) {
-		out, err := n.out.Internal(ctx, network, transfers)
+		out, known, err := n.out.Internal(ctx, network, transfers)
+		if err != nil {
+			return out, err
+		}
+		info, err := a.cfg.Registry.Network(string(n.name))
+		if err != nil {
+			return out, err
+		}
+		coins := info.Family == chain.UTXOFamily // coins alone say who paid
+		var spent []string
+		for i := range transfers {
+			if t := &transfers[i]; coins && !known[i] {
+				spent = append(spent, t.Spends[:min(1, len(t.Spends))]...) // one of our coins among the inputs means that all are
+			}
+		}
+		ours, err := n.rows(ctx, a.cfg.Store, incoming.Sightings.Table, spent)
 		if err != nil {
 			return out, err
 		}
 		made := map[string]bool{}
-		var spent, txs []string
 		for i := range transfers {
 			t := &transfers[i]
-			spent = append(spent, t.Spends[:min(1, len(t.Spends))]...) // one of our coins among the inputs means that all are
-			if t.From != "" && n.in.Watches(t.From) {
-				txs = append(txs, t.Tx)
-			}
-		}
-		ours := map[string]storage.Row{}
-		if info, err := a.cfg.Registry.Network(string(n.name)); err == nil && info.Family == chain.UTXOFamily {
-			if ours, err = n.rows(ctx, a.cfg.Store, incoming.Sightings.Table, spent); err != nil {
-				return out, err
-			}
-			for i := range transfers {
-				txs = append(txs, transfers[i].Tx)
-			}
-		}
-		if len(txs) == 0 {
-			return out, nil
-		}
-		known, err := n.rows(ctx, a.cfg.Store, outgoing.Attempts.Table, txs)
-		if err != nil {
-			return out, err
-		}
-		coins, err := n.rows(ctx, a.cfg.Store, outgoing.Coins.Table, slices.Collect(maps.Keys(ours)))
-		if err != nil {
-			return out, err
-		}
-		for i := range transfers {
-			t := &transfers[i]
-			if _, attempt := known[t.Tx]; attempt || out[i] {
+			switch {
+			case known[i]:
 				continue
-			}
-			out[i] = t.From != "" && n.in.Watches(t.From)
-			if len(t.Spends) > 0 && !out[i] {
+			case !coins:
+				out[i] = t.From != "" && n.in.Watches(t.From)
+			case len(t.Spends) > 0:
 				_, mine := ours[t.Spends[0]]
-				coin, ok := coins[t.Spends[0]]
-				out[i] = made[t.Spends[0]] || mine && (!ok || outgoing.Coins.Value(coin).Intent == "") // else an attempt of ours under another hash
+				out[i] = mine || made[t.Spends[0]]
 			}
 			if out[i] {
 				made[incoming.Key(t.Tx, t.Ordinal)] = true

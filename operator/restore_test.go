@@ -512,3 +512,40 @@ func (d dies) Commit(ctx context.Context, changes ...storage.Change) []error {
 	}
 	return errs
 }
+
+// TestL14_TakenBeforeItIsRead: an operator takes what our keys have sent before a process has read
+// those blocks. The change that came back is no top-up then: it was in the books.
+func TestL14_TakenBeforeItIsRead(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, files(t))
+	o.on("one")
+	o.trade()
+	o.ok("copy", "-to", "backup", "-reason", "nightly")
+	o.withdraw("BTC", "0.02", "carrier")
+	o.mine(60)
+	o.ok("verify")
+
+	o.on("backup")
+	o.ok("restore", "begin", "-reason", "the disk broke")
+	o.ok("restore", "withhold", "-count", "40", "-reason", "the disk broke")
+	unknown := says[list](o, nil, "restore", "unknown", "-network", "BTC")
+	require.NotEmpty(t, unknown)
+	for _, u := range unknown {
+		o.ok("restore", "take", "-network", "BTC", "-tx", u["tx"].(string), "-wallet", "master", "-reason", "the merchant says so")
+	}
+	books := func() (out []map[string]string) {
+		for _, tenant := range []string{"shop", "restored"} {
+			of := o.balances(tenant)
+			maps.DeleteFunc(of, func(name string, _ decimal.Decimal) bool { return !strings.HasSuffix(name, " BTC") })
+			out = append(out, texts(of))
+		}
+		return out
+	}
+	want := books()
+	o.mine(30)
+	require.Equal(t, want, books(), "reading the blocks books nothing more")
+	require.Equal(t, true, says[object](o, nil, "restore", "end", "-reason", "done", "-despite")["ended"])
+	o.mine(30)
+	o.ok("verify")
+	require.Equal(t, want, books())
+}

@@ -46,14 +46,20 @@ func TestL02_AnswerIsWholeOrAnError(t *testing.T) {
 		}
 		renamed = append(renamed, chain.Transfer{Tx: "mined", To: w.hot.Address}) // spends nothing
 		asked := map[string]func() (any, error){
-			"on its way":         func() (any, error) { return w.Net.OnItsWay(w.ctx, outgoing.Scope{}) },
-			"in flight":          func() (any, error) { return w.Net.InFlight(w.ctx, "") },
-			"in flight of one":   func() (any, error) { return w.Net.InFlight(w.ctx, "t1") },
-			"a settled order":    func() (any, error) { v, _, err := w.Net.Get(w.ctx, "settled"); return v, err },
-			"an order":           func() (any, error) { v, _, err := w.Net.Get(w.ctx, "b"); return v, err },
-			"repeated":           func() (any, error) { return w.Net.Repeated(w.ctx, "settled", "a", "halted") },
-			"internal":           func() (any, error) { return w.Net.Internal(w.ctx, chain.Network(w.gas), all) },
-			"internal, renamed":  func() (any, error) { return w.Net.Internal(w.ctx, chain.Network(w.gas), renamed) },
+			"on its way":       func() (any, error) { return w.Net.OnItsWay(w.ctx, outgoing.Scope{}) },
+			"in flight":        func() (any, error) { return w.Net.InFlight(w.ctx, "") },
+			"in flight of one": func() (any, error) { return w.Net.InFlight(w.ctx, "t1") },
+			"a settled order":  func() (any, error) { v, _, err := w.Net.Get(w.ctx, "settled"); return v, err },
+			"an order":         func() (any, error) { v, _, err := w.Net.Get(w.ctx, "b"); return v, err },
+			"repeated":         func() (any, error) { return w.Net.Repeated(w.ctx, "settled", "a", "halted") },
+			"internal": func() (any, error) {
+				out, known, err := w.Net.Internal(w.ctx, chain.Network(w.gas), all)
+				return [][]bool{out, known}, err
+			},
+			"internal, renamed": func() (any, error) {
+				out, known, err := w.Net.Internal(w.ctx, chain.Network(w.gas), renamed)
+				return [][]bool{out, known}, err
+			},
 			"sent":               func() (any, error) { return w.Net.Sent(w.ctx, map[chain.Address]uint64{w.hot.Address: 0}) },
 			"sent lately":        func() (any, error) { return w.Net.Sent(w.ctx, map[chain.Address]uint64{w.hot.Address: 2}) },
 			"cancel":             func() (any, error) { return w.Net.Cancel(w.ctx, "b") },

@@ -106,7 +106,7 @@ func TestW06_ChildsCoinIsNobodyElses(t *testing.T) {
 		if x.Tx != w.child().Tx {
 			continue
 		}
-		internal, err := w.Net.Internal(w.ctx, "BTC", []chain.Transfer{x})
+		internal, _, err := w.Net.Internal(w.ctx, "BTC", []chain.Transfer{x})
 		require.NoError(t, err)
 		require.Equal(t, []bool{true}, internal)
 	}

@@ -10,11 +10,11 @@ import (
 
 // Internal says which transfers were made by stored attempts of ours to sweep,
 // fund, cancel or return change: those are no deposits. What a withdrawal pays
-// to an address of ours is one. Its signature is what incoming asks for.
-func (n *Sender) Internal(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error) {
-	out := make([]bool, len(transfers))
+// to an address of ours is one. known says which a stored attempt made, whatever for.
+func (n *Sender) Internal(ctx context.Context, network chain.Network, transfers []chain.Transfer) (out, known []bool, err error) {
+	out, known = make([]bool, len(transfers)), make([]bool, len(transfers))
 	if network != n.info.Code || len(transfers) == 0 {
-		return out, nil
+		return out, known, nil
 	}
 	ids := make([]string, 0, len(transfers))
 	for i := range transfers {
@@ -24,7 +24,7 @@ func (n *Sender) Internal(ctx context.Context, network chain.Network, transfers 
 	}
 	rows, err := n.Store.Rows(ctx, Attempts.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	byTx := make(map[string]AttemptRow, len(rows))
 	for _, r := range rows {
@@ -33,18 +33,18 @@ func (n *Sender) Internal(ctx context.Context, network chain.Network, transfers 
 	var strange []int
 	for i := range transfers {
 		if a, ok := byTx[transfers[i].Tx]; ok {
-			out[i] = n.ours(&a, &transfers[i])
+			out[i], known[i] = n.ours(&a, &transfers[i]), true
 		} else if n.info.Family == chain.UTXOFamily && len(transfers[i].Spends) > 0 {
 			strange = append(strange, i)
 		}
 	}
-	return out, n.renamed(ctx, transfers, strange, out)
+	return out, known, n.renamed(ctx, transfers, strange, out, known)
 }
 
 // renamed finds the transfers of attempts that somebody gave another hash, by
 // what they spend: nobody but us can spend our coins, and a changed signature
 // changes neither inputs nor outputs.
-func (n *Sender) renamed(ctx context.Context, transfers []chain.Transfer, strange []int, out []bool) error {
+func (n *Sender) renamed(ctx context.Context, transfers []chain.Transfer, strange []int, out, known []bool) error {
 	if len(strange) == 0 {
 		return nil
 	}
@@ -72,9 +72,11 @@ func (n *Sender) renamed(ctx context.Context, transfers []chain.Transfer, strang
 	}
 	for _, at := range strange {
 		t := &transfers[at]
-		out[at] = slices.ContainsFunc(byIntent[holder[t.Spends[0]]], func(a *attempt) bool {
-			return sameSet(a.v.Spends, t.Spends) && n.pays(&a.v, t) && n.ours(&a.v, t)
-		})
+		for _, a := range byIntent[holder[t.Spends[0]]] {
+			if sameSet(a.v.Spends, t.Spends) && n.pays(&a.v, t) {
+				out[at], known[at] = out[at] || n.ours(&a.v, t), true
+			}
+		}
 	}
 	return nil
 }

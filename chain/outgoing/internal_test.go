@@ -39,7 +39,7 @@ func TestW04_ChangeUnderAnotherHashIsInternal(t *testing.T) {
 	tx, moved := malleated(t, w)
 	require.Equal(t, tx, moved[1].Tx)
 	ask := func(transfers ...chain.Transfer) []bool {
-		out, err := w.Net.Internal(w.ctx, chain.Network(w.gas), transfers)
+		out, _, err := w.Net.Internal(w.ctx, chain.Network(w.gas), transfers)
 		require.NoError(t, err)
 		return out
 	}

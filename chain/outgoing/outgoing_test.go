@@ -120,7 +120,7 @@ func TestInternalTellsOurOwnMovesFromPayments(t *testing.T) {
 		}
 		w.run(12)
 		all := w.chain.Transfers("")
-		internal, err := w.Net.Internal(w.ctx, chain.Network(w.gas), all)
+		internal, _, err := w.Net.Internal(w.ctx, chain.Network(w.gas), all)
 		require.NoError(t, err)
 		found := 0
 		for i, x := range all {
@@ -132,7 +132,7 @@ func TestInternalTellsOurOwnMovesFromPayments(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, found)
-		none, err := w.Net.Internal(w.ctx, "OTHER", all)
+		none, _, err := w.Net.Internal(w.ctx, "OTHER", all)
 		require.NoError(t, err)
 		require.NotContains(t, none, true)
 	})
