@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/shopspring/decimal"
 )
 
 // OnceFor is how long a first response is kept and replayed.
@@ -89,19 +91,52 @@ func OnceOf(ctx context.Context, key string, input any) (*Once, error) {
 	return &Once{Key: key, Fingerprint: ofContent + hex.EncodeToString(digest[:])}, nil
 }
 
-// said is what an input says. A field that a later version adds changes nothing while it is
-// zero.
+// said is what an input says, in one writing. A field that a later version adds changes nothing
+// while it is zero.
 func said(v reflect.Value) any {
-	if v.Kind() != reflect.Struct || v.Type().Implements(reflect.TypeFor[json.Marshaler]()) {
+	switch x := v.Interface().(type) {
+	case decimal.Decimal: // never written out: one of few characters may have very many digits
+		digits := strings.TrimRight(x.Coefficient().String(), "0")
+		if digits == "" {
+			return "0"
+		}
+		return fmt.Sprintf("%se%d", digits, int64(x.Exponent())+int64(len(x.Coefficient().String())-len(digits)))
+	case time.Time:
+		return x.UTC().Format(time.RFC3339Nano)
+	case json.Marshaler:
+		return x
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return said(v.Elem())
+	case reflect.Map:
+		out := map[string]any{}
+		for _, k := range v.MapKeys() {
+			out[fmt.Sprint(k)] = said(v.MapIndex(k))
+		}
+		return out
+	case reflect.Slice:
+		out := make([]any, v.Len())
+		for i := range out {
+			out[i] = said(v.Index(i))
+		}
+		return out
+	case reflect.Struct:
+		out := map[string]any{}
+		for i := range v.NumField() {
+			f := v.Field(i)
+			empty := f.IsZero() || (f.Kind() == reflect.Map || f.Kind() == reflect.Slice) && f.Len() == 0
+			if name := v.Type().Field(i).Name; name != "Key" && !empty {
+				out[name] = said(f)
+			}
+		}
+		return out
+	default:
 		return v.Interface()
 	}
-	out := map[string]any{}
-	for i := range v.NumField() {
-		if f := v.Type().Field(i); f.Name != "Key" && !v.Field(i).IsZero() {
-			out[f.Name] = said(v.Field(i))
-		}
-	}
-	return out
 }
 
 type doorKey struct{}
