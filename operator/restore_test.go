@@ -549,3 +549,65 @@ func TestL14_TakenBeforeItIsRead(t *testing.T) {
 	o.ok("verify")
 	require.Equal(t, want, books())
 }
+
+// TestL14_AnotherTenantsOrder: what one tenant's hot address has paid is not another tenant's
+// withdrawal, though recipient and amount are the same.
+func TestL14_AnotherTenantsOrder(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, files(t))
+	ctx := t.Context()
+	o.on("one")
+	o.trade()
+	name := "Other"
+	_, err := o.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: "other", Settings: wallet.Settings{Name: &name}})
+	require.NoError(t, err)
+	order := func(tenant, code string) string {
+		amount := decimal.RequireFromString("0.01")
+		w, err := o.app.Withdrawals.Create(ctx, tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{Amount: &amount, FinalAmount: true, Currency: code, Address: string(o.chains[chain.Network(code)].Customer("exchange"))},
+		})
+		require.NoError(t, err)
+		return w.ID
+	}
+	held := map[string]string{}
+	for _, n := range []string{"ETH", "BTC"} {
+		_, err := o.app.Hot(ctx, chain.Network(n), "other")
+		require.NoError(t, err)
+		p, err := o.app.Payments.Create(ctx, "other", payment.CreateInput{Pricing: payment.Pricing{Amount: "3000", Currency: n}})
+		require.NoError(t, err)
+		o.pay(p)
+	}
+	o.mine(30)
+	for _, n := range []string{"ETH", "BTC"} {
+		held[n] = order("other", n)
+		_, err := o.app.Withdrawals.Hold(ctx, "other", held[n], "asked")
+		require.NoError(t, err)
+	}
+	o.ok("copy", "-to", "backup", "-reason", "nightly")
+	for _, n := range []string{"ETH", "BTC"} {
+		order("shop", n)
+	}
+	o.mine(60)
+
+	o.on("backup")
+	o.ok("restore", "begin", "-reason", "the disk broke")
+	o.ok("restore", "withhold", "-count", "40", "-reason", "the disk broke")
+	o.mine(30)
+	paid := 0
+	for _, u := range says[list](o, nil, "restore", "unknown") {
+		for _, m := range u["moves"].([]any) {
+			require.Empty(t, m.(object)["withdrawal"], "%v", u)
+			if m.(object)["for"] == "unknown" {
+				paid++
+			}
+		}
+	}
+	require.Equal(t, 2, paid)
+	_, err = o.run("restore", "take", "-reason", "seen")
+	require.ErrorIs(t, err, restore.ErrUndecided)
+	for n, id := range held {
+		w, err := o.app.Withdrawals.Get(ctx, "other", id)
+		require.NoError(t, err)
+		require.Equal(t, withdrawal.Pending, w.Status, n)
+	}
+}

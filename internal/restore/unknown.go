@@ -33,6 +33,7 @@ type Tx struct {
 	Final   bool
 	From    chain.Address // "" where coins are outputs
 	Tenant  string        // whose address or coins it spent; "" = unknown
+	sure    bool          // Tenant had them when the backup was made, too
 	Spends  []string
 	Moves   []Move
 	Taken   bool // see Operate.Take
@@ -141,11 +142,14 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 		addresses = append(addresses, string(t.From), string(t.To))
 		spent, txs = append(spent, t.Spends...), append(txs, t.Tx)
 	}
-	ours, err := l.rows(ctx, incoming.Addresses.Table, addresses)
+	coins, err := l.rows(ctx, outgoing.Coins.Table, spent)
 	if err != nil {
 		return err
 	}
-	coins, err := l.rows(ctx, outgoing.Coins.Table, spent)
+	for _, row := range coins {
+		addresses = append(addresses, string(outgoing.Coins.Value(row).Address))
+	}
+	ours, err := l.rows(ctx, incoming.Addresses.Table, addresses)
 	if err != nil {
 		return err
 	}
@@ -159,15 +163,20 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 			continue
 		}
 		from, mine := ours[string(t.From)]
-		tenant := ""
+		tenant, sure := "", false
 		if mine = mine && t.From != ""; mine {
-			tenant = incoming.Addresses.Value(from).Tenant
+			tenant, sure = incoming.Addresses.Value(from).Tenant, ofOld(from)
 		}
 		for _, s := range t.Spends {
 			if row, ok := coins[s]; ok {
-				mine, tenant = true, outgoing.Coins.Value(row).Tenant
+				c := outgoing.Coins.Value(row)
+				if mine = true; !sure {
+					tenant, sure = c.Tenant, ofOld(ours[string(c.Address)])
+				}
 			} else if of, ok := l.made[s]; ok {
-				mine, tenant = true, of
+				if mine = true; !sure {
+					tenant = of
+				}
 			}
 		}
 		if !mine {
@@ -175,18 +184,24 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 		}
 		to, back := ours[string(t.To)]
 		if back && t.From != "" && incoming.Addresses.Value(to).Use == incoming.UseHot {
-			tenant = incoming.Addresses.Value(to).Tenant // it was swept for him, whoever has the address now
+			tenant, sure = incoming.Addresses.Value(to).Tenant, false // it was swept for him, whoever has the address now
 		}
-		l.add(b.Block, t, tenant, back, l.final(t, b.Height, tip))
+		l.add(b.Block, t, tenant, sure, back, l.final(t, b.Height, tip))
 	}
 	return nil
 }
 
-func (l *lookout) add(b chain.Block, t *chain.Transfer, tenant string, back, final bool) {
+// ofOld reports whether an address has been its tenant's since before the restore: no other
+// use is withheld.
+func ofOld(row storage.Row) bool {
+	return row.Table != nil && incoming.Addresses.Value(row).Use != incoming.UsePayment
+}
+
+func (l *lookout) add(b chain.Block, t *chain.Transfer, tenant string, sure, back, final bool) {
 	i := slices.IndexFunc(l.found, func(u Tx) bool { return u.Tx == t.Tx })
 	if i < 0 {
 		i = len(l.found)
-		l.found = append(l.found, Tx{Network: l.client.Network(), Tx: t.Tx, Block: b, Final: true, From: t.From, Tenant: tenant, Spends: t.Spends})
+		l.found = append(l.found, Tx{Network: l.client.Network(), Tx: t.Tx, Block: b, Final: true, From: t.From, Tenant: tenant, sure: sure, Spends: t.Spends})
 	}
 	u := &l.found[i]
 	u.Final = u.Final && final
@@ -250,7 +265,7 @@ func (l *lookout) match(ctx context.Context, begun time.Time) error {
 			best := -1
 			for at := range orders {
 				w := &orders[at]
-				if u.Taken || m.Ours || used[w.ID] || !paid(w, u, m, l.s.cfg.Registry) {
+				if u.Taken || m.Ours || used[w.ID] || u.sure && w.Tenant != u.Tenant || !paid(w, u, m, l.s.cfg.Registry) {
 					continue
 				}
 				if best < 0 || orders[best].Tenant != u.Tenant && w.Tenant == u.Tenant {
