@@ -611,3 +611,39 @@ func TestL14_AnotherTenantsOrder(t *testing.T) {
 		require.Equal(t, withdrawal.Pending, w.Status, n)
 	}
 }
+
+// TestL14_NotOlder: a restore of a store that lacks nothing lists nothing, also where somebody
+// gave one of our transactions another hash, and ends as it began.
+func TestL14_NotOlder(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, files(t))
+	o.on("one")
+	o.trade()
+	id := o.withdraw("BTC", "0.02", "carrier")
+	btc := o.chains["BTC"]
+	for range 20 {
+		o.clock.Advance(time.Minute)
+		require.NoError(t, o.app.Step(t.Context()))
+		if len(btc.Mempool()) > 0 {
+			break
+		}
+	}
+	require.NotEmpty(t, btc.Mempool())
+	hash, err := btc.Malleate(btc.Mempool()[0])
+	require.NoError(t, err)
+	o.mine(60)
+	w, err := o.app.Withdrawals.Get(t.Context(), "shop", id)
+	require.NoError(t, err)
+	require.Equal(t, []any{withdrawal.Completed, hash}, []any{w.Status, w.Tx})
+	want := o.balances("shop")
+
+	o.ok("restore", "begin", "-reason", "a drill")
+	require.Empty(t, says[list](o, nil, "restore", "unknown"))
+	o.ok("restore", "withhold", "-count", "0", "-reason", "a drill")
+	require.Empty(t, says[list](o, nil, "restore", "take", "-reason", "a drill"))
+	end := says[object](o, nil, "restore", "end", "-reason", "a drill")
+	require.Equal(t, []any{true, []any{}, []any{}}, []any{end["ended"], end["left"], end["nonces_adopted"]})
+	o.mine(30)
+	require.Equal(t, texts(want), texts(o.balances("shop")))
+	o.ok("verify")
+}

@@ -159,7 +159,7 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 	}
 	for i := range b.Transfers {
 		t := &b.Transfers[i]
-		if _, made := known[t.Tx]; made {
+		if _, made := known[t.Tx]; made || slices.ContainsFunc(t.Spends, func(s string) bool { return booked(coins[s], t.Tx) }) {
 			continue
 		}
 		from, mine := ours[string(t.From)]
@@ -189,6 +189,16 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 		l.add(b.Block, t, tenant, sure, back, l.final(t, b.Height, tip))
 	}
 	return nil
+}
+
+// booked reports whether an order has spent a coin for good: tx is its transaction under another
+// hash.
+func booked(coin storage.Row, tx string) bool {
+	if coin.Table == nil {
+		return false
+	}
+	v := outgoing.Coins.Value(coin)
+	return v.State == outgoing.CoinSpent && v.Intent != takenID(tx)
 }
 
 // ofOld reports whether an address has been its tenant's since before the restore: no other
