@@ -333,7 +333,7 @@ func rowsRead(t *testing.T, dsn, table string) (n int) {
 	defer db.Close() //nolint:errcheck // a test's end
 	require.Eventually(t, func() bool {
 		var others int
-		err := db.Get(&others, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cryptopay'")
+		err := db.Get(&others, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cryptopay' AND datname = current_database()")
 		return err == nil && others == 0
 	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, db.Get(&n, "SELECT sum(idx_tup_read) + max(seq_tup_read) FROM pg_stat_user_indexes JOIN pg_stat_user_tables USING (relname) WHERE relname = 'cryptopay_"+table+"'"))

@@ -246,3 +246,21 @@ func Found(ctx context.Context, store storage.Store, part storage.Partition, row
 	}
 	return c.row(), held.guard(), nil
 }
+
+// Taken returns the row of a coin, loaded as row, that tx has spent: a transaction by our keys
+// that no order of this store made. record is the id of what was decided about it. ok is false
+// where the coin is spent already. An error wraps ErrHelp where an order has the coin, unless
+// pays says that tx has paid that order.
+func (v CoinValue) Taken(row storage.Row, tx, record string, pays func(order string) bool) (spent storage.Row, ok bool, err error) {
+	switch v.State {
+	case CoinSpent:
+		return storage.Row{}, false, nil
+	case CoinReserved, CoinUnmined:
+		if v.Intent != "" && !pays(v.Intent) {
+			return storage.Row{}, false, fmt.Errorf("%w: %s spent the coin %s, which the order %s has: cancel that order's transaction first", ErrHelp, tx, row.ID, v.Intent)
+		}
+	case CoinFree, CoinGone, CoinDisputed:
+	}
+	v.State, v.Intent = CoinSpent, record
+	return Coins.Row(row.ID, row.Version, time.Time{}, v), true, nil
+}

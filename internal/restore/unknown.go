@@ -504,18 +504,13 @@ func (s *Steps) spentBy(ctx context.Context, u *Tx) (out []storage.Row, err erro
 		return nil, err
 	}
 	for _, row := range coins {
-		v := outgoing.Coins.Value(row)
-		switch v.State {
-		case outgoing.CoinSpent:
-			continue
-		case outgoing.CoinReserved, outgoing.CoinUnmined:
-			if v.Intent != "" && !paidBy(u, v.Intent) {
-				return nil, fmt.Errorf("%w: %s spent the coin %s, which the order %s has: cancel that order's transaction first", outgoing.ErrHelp, u.Tx, row.ID, v.Intent)
-			}
-		case outgoing.CoinFree, outgoing.CoinGone, outgoing.CoinDisputed:
+		spent, ok, err := outgoing.Coins.Value(row).Taken(row, u.Tx, takenID(u.Tx), func(order string) bool { return paidBy(u, order) })
+		if err != nil {
+			return nil, err
 		}
-		v.State, v.Intent = outgoing.CoinSpent, takenID(u.Tx)
-		out = append(out, outgoing.Coins.Row(row.ID, row.Version, time.Time{}, v))
+		if ok {
+			out = append(out, spent)
+		}
 	}
 	back, err := s.returned(ctx, u)
 	if err != nil {
