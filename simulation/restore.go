@@ -74,6 +74,9 @@ func (r *run) restore() string {
 	return fmt.Sprintf("%d of %d changes are lost", len(lost.log)-r.saved, len(lost.log))
 }
 
+// wasted is whose the addresses are that a restored store must not show again.
+const wasted = "nobody"
+
 // replay makes a store and its witness from a log.
 func (r *run) replay(log []entry) error {
 	ctx := context.Background()
@@ -292,7 +295,7 @@ func (r *run) waste(app *cryptopay.App, lost *witness) {
 			})
 		}
 		for i := 0; i < 400 && shown(); i++ {
-			if _, err := app.Addresses.Take(ctx, n.name, "nobody"); err != nil {
+			if _, err := app.Addresses.Take(ctx, n.name, wasted); err != nil {
 				r.fail("L14", "an address cannot be wasted: %v", err)
 				return
 			}

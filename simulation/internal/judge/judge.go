@@ -40,6 +40,7 @@ type Judge struct {
 	reasons     map[string]time.Time         // by withdrawal: when it last showed a reason
 	edges       map[string][]edge            // by object: the changes that were told
 	says        map[string]map[string]string // what all its webhooks say alike
+	restated    map[string]bool              // payments of which two webhooks say different amounts
 	claims      map[string]string            // by object: to whom it was told
 	transferred map[string]string            // by key
 	deposits    map[string]int               // by payment: how many were told
@@ -116,6 +117,7 @@ func (j *Judge) Forget() {
 func (j *Judge) forget() {
 	j.states, j.letters, j.edges = map[string]string{}, map[string]*letter{}, map[string][]edge{}
 	j.says, j.claims = map[string]map[string]string{}, map[string]string{}
+	j.restated = map[string]bool{}
 	j.deposits, j.merges, j.trouble = map[string]int{}, map[string]string{}, map[string]time.Time{}
 	j.frozen, j.transferred, j.reasons = map[string]bool{}, map[string]string{}, map[string]time.Time{}
 	j.settled, j.steps, j.spent = map[string]*verdict{}, map[string]*depositTold{}, map[slot]string{}
