@@ -74,6 +74,7 @@ func (v *view) commit(ctx context.Context, c storage.Change) error {
 	case t == nil:
 	case c.NoWait && v.p.locked > 0:
 		v.p.locked--
+		t.struck = true // also where the fault struck an earlier task
 		return storage.ErrBusy
 	case v.p.strikes(Conflicts):
 		t.struck = true
