@@ -136,9 +136,9 @@ func TestFS02_ForgedDecisionsPayNobody(t *testing.T) {
 		)
 		swap := func(from, to string) string { return "decisions = replace(decisions, '" + from + "', '" + to + "')" }
 		for name, c := range map[string]struct {
-			does string // bob does before
-			set  string // what is edited
-			then string // who approves after
+			does string // what bob does before the edit
+			set  string // the SQL that edits the row
+			then string // who approves after the edit
 		}{
 			"made up":                     {set: forged},
 			"made up with a seal":         {set: strings.Replace(forged, "SEAL", `,"seal":"`+model.Decisions[0].Seal+`"`, 1) + ", approval = '" + model.Approval + "'"},

@@ -83,21 +83,27 @@ func TestE10_FiguresAreWhatThereIs(t *testing.T) {
 	})
 }
 
-// A consumer that fails shows how many events wait and since when, in the figures and in
-// Health, and no more once it has handled them.
-func TestE10_ConsumersLagIsShown(t *testing.T) {
-	t.Parallel()
-	h := newHost(t, 6, "ETH")
-	var fails atomic.Bool
+// closedBooks gives the App a consumer "books" that fails until the result is false.
+func (h *host) closedBooks(tries int) *atomic.Bool {
+	fails := new(atomic.Bool)
 	fails.Store(true)
 	h.configure = func(c *cryptopay.Config) {
-		c.Consumers = []stream.Consumer{{Name: "books", Tries: 100, Handle: func(context.Context, stream.Tx, stream.Event) error {
+		c.Consumers = []stream.Consumer{{Name: "books", Tries: tries, Handle: func(context.Context, stream.Tx, stream.Event) error {
 			if fails.Load() {
 				return errors.New("the books are closed")
 			}
 			return nil
 		}}}
 	}
+	return fails
+}
+
+// A consumer that fails shows how many events wait and since when, in the figures and in
+// Health, and no more once it has handled them.
+func TestE10_ConsumersLagIsShown(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 6, "ETH")
+	fails := h.closedBooks(100)
 	h.restart()
 	began := h.clock.Now()
 	h.create("40", "ETH")
@@ -124,16 +130,7 @@ func TestE10_ConsumersLagIsShown(t *testing.T) {
 func TestE10_DeadLettersAreShown(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 8, "ETH")
-	var fails atomic.Bool
-	fails.Store(true)
-	h.configure = func(c *cryptopay.Config) {
-		c.Consumers = []stream.Consumer{{Name: "books", Tries: 1, Handle: func(context.Context, stream.Tx, stream.Event) error {
-			if fails.Load() {
-				return errors.New("the books are closed")
-			}
-			return nil
-		}}}
-	}
+	fails := h.closedBooks(1)
 	h.restart()
 	dead := func(n int64) {
 		for _, app := range []*cryptopay.App{h.app, h.beside(h.configure)} {

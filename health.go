@@ -502,7 +502,7 @@ func (a *App) consumerHealth(ctx context.Context, consumer string) Part {
 	if len(rows) > 0 && now.Sub(rows[0].Due) >= dueLong {
 		return a.part(name, Degraded, "events have waited since %s", rows[0].Due.UTC().Format(time.RFC3339))
 	}
-	if f, _ := a.recentFigures(ctx); f.Consumers[consumer].Dead > 0 { // what is not known by now is no reason
+	if f, _ := a.recentFigures(ctx); f.Consumers[consumer].Dead > 0 { // without figures there is no reason to report
 		return a.part(name, Degraded, "%d events are dead letters: they are not handled until an operator has them handled again", f.Consumers[consumer].Dead)
 	}
 	return a.part(name, OK, "")

@@ -31,7 +31,7 @@ type runner interface {
 }
 
 // prepared fills in what workers leave out, and refuses those that cannot work. By their
-// names they are told apart in Health, in metrics and in a Step.
+// names Health, metrics and Step tell them apart.
 func prepared(workers []Worker) error {
 	seen := map[string]bool{}
 	for i := range workers {

@@ -610,6 +610,24 @@ func TestL14_AnotherTenantsOrder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, withdrawal.Pending, w.Status, n)
 	}
+
+	// Two operators read the list at the same moment, and name wallets of two tenants.
+	steps, call := restore.New(o.app), cryptopay.Call{By: "ann", Reason: "the merchant says so"}
+	unknown, err := steps.Unknown(ctx, "ETH", nil)
+	require.NoError(t, err)
+	i := slices.IndexFunc(unknown, func(u restore.Tx) bool {
+		return slices.ContainsFunc(u.Moves, func(m restore.Move) bool { return !m.Ours })
+	})
+	has := func(tenant string) string {
+		all, err := o.app.Wallets.Balances(ctx, tenant, wallet.Master)
+		require.NoError(t, err)
+		return fmt.Sprint(all)
+	}
+	other := has("other")
+	require.NoError(t, steps.Take(ctx, unknown[i], restore.Bearer{Tenant: "shop", Wallet: "master"}, call))
+	shop := has("shop")
+	require.ErrorContains(t, steps.Take(ctx, unknown[i], restore.Bearer{Tenant: "other", Wallet: "master"}, call), "wallet master of shop")
+	require.Equal(t, []string{shop, other}, []string{has("shop"), has("other")}, "it is booked for one of them")
 }
 
 // TestL14_NotOlder: a restore of a store that lacks nothing lists nothing, also where somebody

@@ -32,7 +32,7 @@ type PermanentAddress struct {
 }
 
 // PermanentAddresses is the table of permanent addresses, in tenant partitions. A row is due
-// while the directory of addresses has yet to be told whether to watch the address.
+// while the directory of addresses does not know yet whether to watch the address.
 var PermanentAddresses = storage.NewTable[PermanentAddress]("permanent_addresses",
 	storage.Unique("network", "address"), storage.Unique("external_id", "network"),
 	storage.Index("created_at"),

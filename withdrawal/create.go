@@ -19,7 +19,7 @@ type CreateInput struct {
 	CallbackURL string
 	AccountID   string // wallet id or the merchant's own; "" = the master account
 	// By is who asks: the id of a credential, or a name that the host gives. He may not
-	// approve it. "" = it is not told, and anybody may. It is no part of what a Key stands for.
+	// approve it. "" = unknown, and anybody may approve it. A Key does not cover it.
 	By string
 	// Key is the caller's own of this request: sent again with the same content within
 	// storage.OnceFor it makes nothing, and answers the first result, Replayed. Defaults to

@@ -14,8 +14,8 @@ import (
 // ordered, which this store knows nothing of. It is never sent again. One that tx completed
 // already is returned as it is. by makes the record of who decided so and why, and the event that
 // tells of it, for the same Change. *StateError where something was signed for it here, or it has
-// ended; ErrNotFound; ErrHandingOver where it cannot be told yet. Any other error: unknown,
-// ask again. Should this process die in between, the withdrawal may be found cancelled.
+// ended; ErrNotFound; ErrHandingOver while the hand-over is under way. Any other error: unknown,
+// ask again. If this process dies in between, the withdrawal may be cancelled.
 func (s *Service) Found(ctx context.Context, tenant, id, tx string, by func(before, after Withdrawal) ([]storage.Row, []storage.Event, error)) (Withdrawal, error) {
 	found := func(m *move) error {
 		m.w.Tx, m.w.Reason, m.w.Stage = tx, "", Handed

@@ -83,8 +83,8 @@ type Withdrawal struct {
 	// Approval proves that the policy or a person let the withdrawal go out, with the Decisions
 	// that were there then. "" until then.
 	Approval string `db:"approval"`
-	// RequestedBy is who asked for it: CreateInput.By. The Mandate covers it. "" = it was not
-	// told, or an earlier version made the withdrawal.
+	// RequestedBy is who asked for it: CreateInput.By. The Mandate covers it. "" = unknown:
+	// the caller gave none, or an earlier version made the withdrawal.
 	RequestedBy string `db:"requested_by"`
 	// Decisions are what people said of it, oldest first. Each is sealed.
 	Decisions []Decision `db:"decisions,json"`

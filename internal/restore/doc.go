@@ -5,7 +5,7 @@
 // It promises:
 //   - Nothing is paid twice: all is halted from Begin to End, and what our keys have sent
 //     unknown to the store is found in the chains' blocks and booked once.
-//   - No address that was shown since is shown again, as far as Withhold was told how many.
+//   - No address that was shown since is shown again, for as many addresses as Withhold was given.
 //   - Each step is recorded with who took it and why, and may be taken again after a crash. A
 //     dry run checks and writes nothing.
 //   - What a program cannot know is not guessed: it is listed for a person.

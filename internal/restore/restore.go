@@ -28,9 +28,9 @@ const (
 // Errors of a restore.
 var (
 	// ErrNoRestore: no restore is under way.
-	ErrNoRestore = errors.New("operator: no restore is under way: begin one")
+	ErrNoRestore = errors.New("restore: none is under way: begin one")
 	// ErrRestoreOpen: something is left to do before a restore ends.
-	ErrRestoreOpen = errors.New("operator: the restore is not done: each thing that is left is listed")
+	ErrRestoreOpen = errors.New("restore: it is not done: each thing that is left is listed")
 )
 
 // Restore is a restore that is under way.
@@ -294,7 +294,7 @@ func (s *Steps) leftOn(ctx context.Context, r *Restore, at *Network) (left []Lef
 	client, missing := s.client(at.Network)
 	if missing != nil {
 		add("", "no client of it is here: look from a process that serves it")
-		return left, nil, nil //nolint:nilerr // it is told as one thing that is left
+		return left, nil, nil //nolint:nilerr // it is listed as left
 	}
 	tip, err := client.Tip(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 // ErrUndecided reports that a person must say what an unknown transaction was for.
-var ErrUndecided = errors.New("operator: it is not known what the transaction was for: name the wallet that bears it")
+var ErrUndecided = errors.New("restore: it is not known what the transaction was for: name the wallet that bears it")
 
 // Tx is a transaction of our keys that the store knows nothing of.
 type Tx struct {
@@ -36,10 +36,10 @@ type Tx struct {
 	sure    bool          // Tenant had them when the backup was made, too
 	Spends  []string
 	Moves   []Move
-	Taken   bool // see Operate.Take
+	Taken   bool // Take has booked it
 }
 
-// Move is what an Tx moved to one address.
+// Move is what a Tx moved to one address.
 type Move struct {
 	Ordinal  int
 	To       chain.Address
@@ -68,7 +68,7 @@ const scanAtOnce = 50
 // Unknown reads the blocks of a network from where the restore found the store, and
 // lists the transactions that our keys made and the store knows nothing of, the oldest first.
 // It shows which withdrawals they have paid. It reads every transfer of those blocks from the
-// node; progress is told how far it is and may be nil. The error wraps ErrNoRestore.
+// node; progress gets the height that was read and the tip, and may be nil. The error wraps ErrNoRestore.
 func (s *Steps) Unknown(ctx context.Context, n chain.Network, progress func(height, of int64)) ([]Tx, error) {
 	r, _, ok, err := s.restoring(ctx)
 	if err == nil && !ok {
@@ -337,9 +337,8 @@ func (l *lookout) orders(ctx context.Context, begun time.Time) (out []withdrawal
 // Take books what Unknown has found, so that it is never paid again:
 // a withdrawal that it paid is completed by it, or taken from its wallet where it has ended;
 // what it paid to anybody else is taken from the wallet that b names; what a wallet does not
-// have is owed by it; what the network took is a cost of
-// the operator; coins that it spent are spent. It may be called again. A dry run checks all of
-// it. Errors: ErrUndecided where a wallet must be named; *withdrawal.StateError where a
+// have is owed by it; what the network took is a cost of the operator; coins that it spent are
+// spent. It may be called again, with the same wallet. A dry run writes nothing. Errors: ErrUndecided where a wallet must be named; *withdrawal.StateError where a
 // withdrawal was signed here too: cancel its transaction first.
 func (s *Steps) Take(ctx context.Context, u Tx, b Bearer, c cryptopay.Call) error {
 	if err := check(c); err != nil {
@@ -359,6 +358,11 @@ func (s *Steps) Take(ctx context.Context, u Tx, b Bearer, c cryptopay.Call) erro
 	}
 	if _, err := s.spentBy(ctx, &u); err != nil || c.DryRun {
 		return err
+	}
+	if b.Wallet != "" {
+		if err := s.choose(ctx, &u, b, c); err != nil {
+			return err
+		}
 	}
 	for i := range u.Moves {
 		switch m := &u.Moves[i]; {
@@ -446,6 +450,27 @@ func (s *Steps) bearer(ctx context.Context, u *Tx, b Bearer) (Bearer, error) {
 		return b, fmt.Errorf("%w: %s of %s spent from %s, which nobody was given when the backup was made: withhold addresses first", ErrUndecided, u.Tx, u.Network, u.From)
 	}
 	return b, nil
+}
+
+// choose records who bears a transaction, before anything is booked for it: a ledger refuses to
+// book it twice, and each tenant has a ledger of its own. The error says who was chosen before.
+func (s *Steps) choose(ctx context.Context, u *Tx, b Bearer, c cryptopay.Call) error {
+	p := storage.Network(string(u.Network))
+	by := &outgoing.Recorded{ID: takenID(u.Tx) + "/bearer", Op: s.record(OpTake, c)}
+	by.Op.Network, by.Op.Tenant, by.Op.Object = u.Network, b.Tenant, u.Tx
+	bears := "wallet " + b.Wallet + " of " + b.Tenant
+	change := storage.Change{ID: by.ID + "/" + s.cfg.NewID(), Partition: p}
+	if err := by.Add(&change, "", bears); err != nil {
+		return err
+	}
+	if err := storage.CommitOne(ctx, s.cfg.Store, change); !errors.Is(err, storage.ErrConflict) {
+		return err
+	}
+	chosen, _, _, err := outgoing.Operations.One(ctx, s.cfg.Store, p, by.ID)
+	if err == nil && chosen.After != bears {
+		err = fmt.Errorf("restore: %s bears %s of %s, as %s has said: name that wallet", chosen.After, u.Tx, u.Network, chosen.By)
+	}
+	return err
 }
 
 // costOf is what the network took for a transaction.

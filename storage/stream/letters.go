@@ -287,7 +287,7 @@ type Filter struct {
 }
 
 // ErrMissed: events that a reader has not seen are not kept any more, or the last one that
-// it says it has seen was never told. What there is can be read from 0 on.
+// it says it has seen does not exist. Read from 0 for all that is kept.
 var ErrMissed = errors.New("stream: events were missed")
 
 // Follow reads the events of a partition and goes on as they come, until ctx ends or the

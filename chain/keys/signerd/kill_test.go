@@ -284,7 +284,7 @@ func TestFS07_NoLogNoSignature(t *testing.T) { //nolint:paralleltest // it opens
 	require.Len(t, h.signer.lines(), 1)
 }
 
-// unwritable is a store on a full disk: it answers what it is asked, and takes nothing.
+// unwritable is a store on a full disk: reads succeed, and writes fail.
 type unwritable struct {
 	storage.Store
 	full atomic.Bool

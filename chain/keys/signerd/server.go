@@ -205,7 +205,7 @@ type logged struct {
 	keys.LimitedRegistry
 	mu  sync.Mutex
 	log *Log
-	// unwritten says that the store did not take what was bound last.
+	// unwritten is true while the last binding could not be stored.
 	unwritten atomic.Bool
 }
 
