@@ -15,9 +15,7 @@ geth=github.com/ethereum/go-ethereum/cmd/geth@v1.17.8 # the newest that the modu
 deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
 apidiff=golang.org/x/exp/cmd/apidiff@v0.0.0-20261113113407-e3970619a1a4
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.1.4
-anvil=@foundry-rs/anvil@1.7.1
-litesvm=litesvm@1.5.0
-kit=@solana/kit@8.4.0 # which litesvm needs, too
+npm=internal/testenv/npm # the lockfile of what the tests use of npm
 
 part='' began=0 minutes=''
 took() { # notes how long the part that ends now took
@@ -68,6 +66,7 @@ install() {
 	debian bean-check beancount
 	debian softhsm2-util softhsm2 # a hardware module in software
 	debian promtool prometheus # rules are tested with it, and against it
+	debian chromium chromium # the checkout page is tried in it
 	tool btcd "$btcd"
 	tool geth "$geth"
 	tool gofumpt "$gofumpt"
@@ -75,11 +74,12 @@ install() {
 	tool deadcode "$deadcode"
 	tool apidiff "$apidiff"
 	tool govulncheck "$govulncheck"
-	local modules=$tools/node_modules
-	if [ ! -x "$modules/@foundry-rs/anvil-linux-amd64/bin/anvil" ] || [ ! -e "$modules/litesvm/package.json" ] ||
-		! grep -qF "\"version\": \"${kit##*@}\"" "$modules/@solana/kit/package.json" 2>/dev/null; then
-		echo "installing $anvil $litesvm $kit" # in one go: npm takes away what it was not asked for
-		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent "$anvil" "$litesvm" "$kit"
+	if ! cmp -s "$npm/package-lock.json" "$tools/npm.version"; then
+		echo "installing what $npm/package-lock.json names"
+		cp "$npm/package.json" "$npm/package-lock.json" "$tools/"
+		# Not npm ci: it also wants each package's builds for other systems.
+		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent || die "npm could not install it"
+		cp "$npm/package-lock.json" "$tools/npm.version"
 	fi
 }
 
