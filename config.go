@@ -23,6 +23,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 // Config is what an App is made of. Store, Chains and Key are required, Addresses and Rates
@@ -148,6 +149,11 @@ type Config struct {
 	// Verify adds to Report.Contradictions what the host finds, such as credentials that
 	// were edited: httpapi/auth.Service.Verify. Defaults to nothing.
 	Verify func(ctx context.Context, tenant string) ([]Contradiction, error)
+
+	// Policy is what the payouts of tenants are held to that have no policy of their own: see
+	// App.Policies and Operate.SetPolicy. It must be the same in every process. Defaults to no
+	// rules.
+	Policy policy.Policy
 
 	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the
 	// rooms. New refuses a field that the App fills in itself (Store, Registry, Now …).

@@ -23,6 +23,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 // App is one composition of the library. All of it may be used concurrently,
@@ -30,8 +31,10 @@ import (
 type App struct {
 	Payments    *payment.Service
 	Withdrawals *withdrawal.Service
-	Wallets     *wallet.Service
-	Webhooks    *webhook.Service
+	// Policies holds payouts to rules that are data.
+	Policies *policy.Service
+	Wallets  *wallet.Service
+	Webhooks *webhook.Service
 	// Reports reads the unified history, its export and statistics.
 	Reports *report.Service
 	// Events hands what happens to consumers; its dead letters are seen to by operators.
@@ -68,7 +71,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
+		withdrawal.Tables(), policy.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -274,6 +277,13 @@ func (a *App) domains() (err error) {
 	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
 	w.Retired, w.Mandates = c.Retire, mandates{a}
+	a.Policies, err = policy.New(policy.Config{
+		Store: c.Store, Registry: c.Registry, Rates: w.Rates, Parse: a.parse, Mandates: mandates{a}, Default: c.Policy, Now: c.Clock.Now, NewID: c.NewID,
+	})
+	if err != nil {
+		return err
+	}
+	w.Rules = a.Policies
 	w.Notify = counted(a, kindOfNotice, w.Notify)
 	a.Withdrawals, err = withdrawal.New(w)
 	return err

@@ -99,7 +99,7 @@ func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, e
 	return s.review(ctx, tenant, id, func(m *move) error {
 		m.w.Frozen, m.w.Reason = false, ""
 		if m.w.Review == ReviewWanted {
-			m.wait(WaitingReview, never)
+			m.wait(m.w.awaited(), never)
 		} else {
 			m.wait("", m.now)
 		}

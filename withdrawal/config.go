@@ -61,7 +61,32 @@ const (
 	Allow     Verdict = "allow"
 	AskReview Verdict = "review" // wait for Approve or Refuse
 	Refuse    Verdict = "refuse"
+	Delay     Verdict = "delay" // of Rules: ask again later
 )
+
+// Rules are the stored policy of a tenant: package withdrawal/policy. The methods may be called
+// concurrently.
+type Rules interface {
+	// Judge says what the rules make of a withdrawal that is about to be handed over. An error
+	// means that they cannot tell now: it waits, and is asked about again.
+	Judge(ctx context.Context, w *Withdrawal, now time.Time) (Judgement, error)
+}
+
+// Judgement is what Rules say of a withdrawal.
+type Judgement struct {
+	Verdict Verdict
+	Rule    string    // names of the rules that decided, with commas between; "" with Allow
+	Reason  string    // why, in words
+	Needs   []Need    // with AskReview: who has to approve
+	Until   time.Time // with Delay: when to ask again
+	// Count are rows that count the withdrawal. They are written in the Change that hands it
+	// over, whoever lets it go. Require keeps what was decided on as it was read.
+	Count   []storage.Row
+	Require []storage.Guard
+}
+
+// text is a Judgement as a reason to wait or fail.
+func (j *Judgement) text() string { return "rule " + j.Rule + ": " + j.Reason }
 
 // Ceiling bounds what a tenant may withdraw of one currency, in units of it.
 // 0 = no bound.
@@ -136,6 +161,9 @@ type Config struct {
 	// CheckURL refuses a callback URL, in words for the merchant. Defaults to no
 	// check.
 	CheckURL func(url string) error
+	// Rules are the tenant's stored policy. They are asked before Policy, and count what goes
+	// out. Defaults to none.
+	Rules Rules
 	// Policy judges a withdrawal before it is handed over. Defaults to Allow.
 	Policy func(ctx context.Context, w Withdrawal) (Verdict, string, error)
 	// Ceilings bounds amounts. Defaults to no bounds.

@@ -5,30 +5,48 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Answer is what a person said of a withdrawal.
+// Answer is what a person, or the Rules, said of a withdrawal.
 type Answer string
 
-// The answers.
+// The answers. The first two are of people, the others of the Rules.
 const (
 	AnswerApproved Answer = "approved"
 	AnswerRefused  Answer = "refused"
+	AnswerAsked    Answer = "asked"   // people have to approve it: Decision.Needs
+	AnswerDenied   Answer = "denied"  // it failed
+	AnswerDelayed  Answer = "delayed" // it is asked about again later
 )
 
-// Decision is one person's answer, by Approve or Refuse.
+// Decision is one answer: of a person by Approve or Refuse, or of the Rules.
 type Decision struct {
-	By     string    `json:"by"` // the id of a credential, or a name that the host gives
+	By     string    `json:"by"` // the id of a credential, or a name that the host gives; "" = the Rules
 	At     time.Time `json:"at"`
 	Answer Answer    `json:"decision"`
 	Reason string    `json:"reason,omitempty"`
+	// Roles are those that a person had, as the caller of Approve said.
+	Roles []string `json:"roles,omitempty"`
+	// Rule names the rules that answered, Needs is who has to approve.
+	Rule  string `json:"rule,omitempty"`
+	Needs []Need `json:"needs,omitempty"`
 	// Seal proves that the decision was made as it stands: a mandate over it and the
 	// withdrawal's terms. App.Reseal makes it again.
 	Seal string `json:"seal,omitempty"`
+}
+
+// Human reports whether a person gave the answer.
+func (d *Decision) Human() bool { return d.Answer == AnswerApproved || d.Answer == AnswerRefused }
+
+// Need is how many people with a role have to approve. One person counts once, for one role.
+type Need struct {
+	Role  string `json:"role,omitempty"` // "" = whoever may approve
+	Count int    `json:"count"`
 }
 
 // ErrOwnRequest: who asked for a withdrawal does not decide about it.
@@ -39,7 +57,11 @@ const ofDecision chain.Purpose = "decision"
 
 // says is what the seal of the nth decision covers beside the terms.
 func (d *Decision) says(n int) string {
-	text, err := json.Marshal([]any{n, d.By, storage.Micros(d.At), d.Answer, d.Reason})
+	said := []any{n, d.By, storage.Micros(d.At), d.Answer, d.Reason}
+	if len(d.Roles) > 0 || d.Rule != "" || len(d.Needs) > 0 { // decisions of earlier versions have none of them
+		said = append(said, d.Roles, d.Rule, d.Needs)
+	}
+	text, err := json.Marshal(said)
 	if err != nil {
 		return "" // texts and numbers always encode
 	}
@@ -54,13 +76,78 @@ func (w *Withdrawal) decisions() (all string) {
 	return all
 }
 
-// ApprovalsRequired is how many people have to approve the withdrawal: 1 where the policy
-// asked for it, else 0.
-func (w *Withdrawal) ApprovalsRequired() int {
+// asked is the newest answer of the Rules that people have to approve, nil = there is none.
+func (w *Withdrawal) asked() *Decision {
+	for n := len(w.Decisions) - 1; n >= 0; n-- {
+		if w.Decisions[n].Answer == AnswerAsked {
+			return &w.Decisions[n]
+		}
+	}
+	return nil
+}
+
+// ApprovalsRequired is how many people have to approve the withdrawal: as many as the Rules
+// say, 1 where Config.Policy alone asked for it, else 0.
+func (w *Withdrawal) ApprovalsRequired() (all int) {
+	if asked := w.asked(); asked != nil {
+		for _, n := range asked.Needs {
+			all += n.Count
+		}
+		return all
+	}
 	if w.Review == ReviewWanted || w.Review == ReviewApproved && len(w.Decisions) > 0 {
 		return 1
 	}
 	return 0
+}
+
+// Rule names the rules that asked about the withdrawal, delayed or refused it last; "" = none
+// did.
+func (w *Withdrawal) Rule() string {
+	for n := len(w.Decisions) - 1; n >= 0; n-- {
+		if w.Decisions[n].Rule != "" {
+			return w.Decisions[n].Rule
+		}
+	}
+	return ""
+}
+
+// approvedBy reports whether the people who approved w are enough for needs.
+func (w *Withdrawal) approvedBy(needs []Need) bool {
+	var seats []string // one for each approval that is needed, with its role
+	for _, n := range needs {
+		for range n.Count {
+			seats = append(seats, n.Role)
+		}
+	}
+	var people []*Decision
+	for n := range w.Decisions {
+		if w.Decisions[n].Answer == AnswerApproved {
+			people = append(people, &w.Decisions[n])
+		}
+	}
+	taken := make([]int, len(people)) // the seat of each, from 1; 0 = none
+	for seat := range seats {
+		if !w.seat(seats, people, taken, seat, make([]bool, len(people))) {
+			return false
+		}
+	}
+	return true
+}
+
+// seat gives a seat to one of the people; who sits elsewhere may move on.
+func (w *Withdrawal) seat(seats []string, people []*Decision, taken []int, seat int, tried []bool) bool {
+	for i, d := range people {
+		if tried[i] || seats[seat] != "" && !slices.Contains(d.Roles, seats[seat]) {
+			continue
+		}
+		tried[i] = true
+		if taken[i] == 0 || w.seat(seats, people, taken, taken[i]-1, tried) {
+			taken[i] = seat + 1
+			return true
+		}
+	}
+	return false
 }
 
 // Decided reports whether somebody has given this answer.
@@ -73,17 +160,25 @@ func (w *Withdrawal) Decided(by string, a Answer) bool {
 	return false
 }
 
-// Approve lets a withdrawal go out without asking the policy (again). A Hold stays in force.
-// by names the person or credential that decides, and is kept with the reason, which may be
-// "". The same answer of the same person again changes nothing.
+// Approve says that a withdrawal may go out. It goes without asking the policy (again) once as
+// many people have approved it as the Rules want, or this one where they want none. A Hold
+// stays in force. by names the person or credential that decides, and is kept with the reason,
+// which may be "". The roles are what the caller knows that person to have. The same answer of
+// the same person again changes nothing.
 //
-// Errors: *InvalidError for by and reason, ErrNotFound, ErrOwnRequest where by asked for the
-// withdrawal, *StateError where it is too late, and one that wraps ErrAltered where its
-// stored rows contradict each other.
-func (s *Service) Approve(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	return s.answer(ctx, tenant, id, Decision{By: by, Answer: AnswerApproved, Reason: reason}, func(m *move) error {
+// Errors: *InvalidError for by, roles and reason, ErrNotFound, ErrOwnRequest where by asked for
+// the withdrawal, *StateError where it is too late, one that wraps ErrAltered where its
+// stored rows contradict each other, and those of the Rules.
+func (s *Service) Approve(ctx context.Context, tenant, id, by, reason string, roles ...string) (Withdrawal, error) {
+	return s.answer(ctx, tenant, id, Decision{By: by, Answer: AnswerApproved, Reason: reason, Roles: roles}, func(m *move) error {
 		if err := s.intact(ctx, m); err != nil {
 			return err
+		}
+		if err := s.ask(ctx, m); err != nil {
+			return err
+		}
+		if asked := m.w.asked(); asked != nil && !m.w.approvedBy(asked.Needs) {
+			return nil // others have to approve it, too
 		}
 		m.w.Review = ReviewApproved
 		if err := s.approve(&m.w); err != nil || m.w.Frozen {
@@ -93,6 +188,39 @@ func (s *Service) Approve(ctx context.Context, tenant, id, by, reason string) (W
 		m.wait("", m.now)
 		return nil
 	})
+}
+
+// ask asks the Rules who has to approve a withdrawal that they were not asked about yet, so
+// that nobody is quicker than they are.
+func (s *Service) ask(ctx context.Context, m *move) error {
+	if s.c.Rules == nil || m.w.asked() != nil {
+		return nil
+	}
+	j, err := s.c.Rules.Judge(ctx, &m.w, m.now)
+	switch {
+	case err != nil:
+		return err
+	case j.Verdict == Refuse || j.Verdict == Delay:
+		return &StateError{ID: m.w.ID, Current: m.w.Status, Reason: j.text()}
+	case j.Verdict == Allow:
+		return nil
+	}
+	m.require = append(m.require, j.Require...)
+	m.w.Review, m.w.Reason = ReviewWanted, j.text()
+	m.reason(WaitingApproval)
+	m.due = never
+	return s.ruled(m, AnswerAsked, &j)
+}
+
+// ruled notes an answer of the Rules, once.
+func (s *Service) ruled(m *move, a Answer, j *Judgement) error {
+	n := len(m.w.Decisions)
+	if n > 0 && m.w.Decisions[n-1].Answer == a && m.w.Decisions[n-1].Rule == j.Rule {
+		return nil
+	}
+	m.w.Decisions = append(m.w.Decisions[:n:n], Decision{At: m.now, Answer: a, Reason: j.Reason, Rule: j.Rule, Needs: j.Needs})
+	m.touch()
+	return s.sealDecision(&m.w, n)
 }
 
 // Refuse ends a withdrawal that was not handed over as failed, and releases its hold. by and
@@ -115,6 +243,12 @@ func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, f f
 	}
 	bad.AddLong("by", d.By, maxActor)
 	bad.AddLong("reason", d.Reason, maxReason)
+	if len(d.Roles) > maxRoles {
+		bad.Add("roles", fmt.Sprintf("must be at most %d", maxRoles))
+	}
+	for _, r := range d.Roles {
+		bad.AddLong("roles", r, maxActor)
+	}
 	if err := bad.Err(); err != nil {
 		return Withdrawal{}, err
 	}

@@ -39,9 +39,13 @@ type InsufficientError = fault.InsufficientError
 type StateError struct {
 	ID      string
 	Current Status
+	Reason  string // what stands against it beside its status, "" = nothing
 }
 
 func (e *StateError) Error() string {
+	if e.Reason != "" {
+		return fmt.Sprintf("withdrawal: %s is %s: %s", e.ID, e.Current, e.Reason)
+	}
 	return fmt.Sprintf("withdrawal: %s is %s: only one that is pending and not handed over can change", e.ID, e.Current)
 }
 

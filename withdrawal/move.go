@@ -29,7 +29,8 @@ type move struct {
 	history  bool        // so does its line of the unified history
 	events   []storage.Row
 	told     []storage.Event
-	with     []storage.Row // of another withdrawal
+	with     []storage.Row // of another withdrawal, and what counts this one
+	counts   []storage.Row // what counts it once it is handed over
 	post     []ledger.Tx
 	level    []storage.Level
 	count    []storage.Count // of another withdrawal

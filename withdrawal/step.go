@@ -14,7 +14,12 @@ import (
 
 // Reasons that an open withdrawal shows for waiting, beside the payout side's.
 const (
-	WaitingReview = "review"  // of Approve or Refuse
+	WaitingReview = "review" // of Approve or Refuse
+	// WaitingApproval: the Rules want people to approve it. WaitingDelayed: they are asked
+	// again at a time that they named.
+	WaitingApproval = "approval"
+	WaitingDelayed  = "delayed"
+
 	WaitingFrozen = "held"    // by an operator
 	WaitingHalted = "halted"  // the asset or network is
 	WaitingPayout = "payouts" // the payout side does not answer
@@ -141,7 +146,7 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 		m.wait(WaitingFrozen, never)
 		return nil, nil
 	case m.w.Review == ReviewWanted:
-		m.wait(WaitingReview, never)
+		m.wait(m.w.awaited(), never)
 		return nil, nil
 	}
 	if bad, err := s.checkIntact(ctx, m); bad || err != nil {
@@ -163,6 +168,12 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 	if s.now().After(until) {
 		return nil, errLate
 	}
+	if m.w.Stage == Kept && s.c.Rules != nil {
+		goOn, failure, err := s.rule(ctx, m)
+		if !goOn || err != nil {
+			return failure, err
+		}
+	}
 	if m.w.Stage == Kept && m.w.Review != ReviewApproved {
 		goOn, failure, err := s.judge(ctx, m)
 		if !goOn || err != nil {
@@ -183,6 +194,7 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 			return nil, err
 		}
 	}
+	m.with = append(m.with, m.counts...)
 	m.w.Stage = Handing
 	m.reason("")
 	m.trying = true
@@ -204,6 +216,53 @@ func (s *Service) checkIntact(ctx context.Context, m *move) (bad bool, err error
 	}
 	m.wait(WaitingAltered, m.now.Add(s.c.RetryDelay))
 	return true, nil
+}
+
+// rule asks the Rules, also of what people have approved: it counts.
+func (s *Service) rule(ctx context.Context, m *move) (goOn bool, failure, err error) {
+	j, failure := s.c.Rules.Judge(ctx, &m.w, m.now)
+	if failure != nil {
+		m.wait(WaitingPolicy, m.now.Add(s.c.RetryDelay))
+		return false, failure, nil
+	}
+	m.require, m.counts = append(m.require, j.Require...), j.Count
+	switch {
+	case j.Verdict == Allow || m.w.Review == ReviewApproved:
+		if m.w.Waiting == WaitingDelayed {
+			m.w.Reason = ""
+		}
+		return true, nil, nil
+	case j.Verdict == Refuse:
+		if err := s.ruled(m, AnswerDenied, &j); err != nil {
+			return false, nil, err
+		}
+		m.w.Reason = j.text()
+		return false, nil, m.step(onRefuse, Failed)
+	case j.Verdict == Delay:
+		m.w.Reason = j.text()
+		m.wait(WaitingDelayed, j.Until)
+		return false, nil, s.ruled(m, AnswerDelayed, &j)
+	}
+	// Anything that is not a clear yes waits for people.
+	if err := s.ruled(m, AnswerAsked, &j); err != nil {
+		return false, nil, err
+	}
+	if m.w.approvedBy(j.Needs) { // they were quicker
+		m.w.Review = ReviewApproved
+		return true, nil, nil
+	}
+	m.w.Review, m.w.Reason = ReviewWanted, j.text()
+	m.wait(WaitingApproval, never)
+	m.notice(NoticeReview, m.w.Reason)
+	return false, nil, nil
+}
+
+// awaited is the reason to wait of a withdrawal that people have to decide about.
+func (w *Withdrawal) awaited() string {
+	if w.asked() != nil {
+		return WaitingApproval
+	}
+	return WaitingReview
 }
 
 // judge asks the policy.

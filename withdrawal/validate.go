@@ -20,6 +20,7 @@ const (
 	maxURL      = 2048
 	maxActor    = 1000
 	maxReason   = 1000
+	maxRoles    = 20
 )
 
 // validate finds everything that is wrong with the form of a request, and the

@@ -19,7 +19,8 @@ const (
 // package's and the payout side's.
 var shown = map[string]string{
 	WaitingReview: ShownReview, WaitingFrozen: ShownReview, WaitingPolicy: ShownReview,
-	WaitingHalted: ShownHalted, WaitingPayout: ShownStuck, WaitingOccupied: ShownStuck,
+	WaitingDelayed: ShownApproval,
+	WaitingHalted:  ShownHalted, WaitingPayout: ShownStuck, WaitingOccupied: ShownStuck,
 
 	"gas_float_short": ShownGasShort, "fee_above_cap": ShownFeeTooHigh, "node": ShownStuck, "signer": ShownStuck,
 

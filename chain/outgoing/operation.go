@@ -44,6 +44,10 @@ const (
 	OpCreditSuspense OperationKind = "credit_suspense" // of a tenant, in its partition
 	OpIgnoreSuspense OperationKind = "ignore_suspense"
 	OpRefundSuspense OperationKind = "refund_suspense"
+
+	OpSetPolicy         OperationKind = "set_policy" // of a tenant's payouts
+	OpAllowDestination  OperationKind = "allow_destination"
+	OpRemoveDestination OperationKind = "remove_destination"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are
