@@ -109,10 +109,10 @@ func permit(w http.ResponseWriter, c *Call) error {
 				map[string]any{"required_scopes": r.Scopes, "token_scopes": append([]auth.Scope{}, c.Who.Scopes...)})
 		}
 	}
-	if slices.Contains(r.Except, c.Who.Role) {
+	if slices.Contains(r.Except, c.Who.Role.Plain()) {
 		return fail(http.StatusForbidden, "permission_denied", "The role "+string(c.Who.Role)+" may not do this.", nil)
 	}
-	if len(r.Roles) > 0 && !slices.Contains(r.Roles, c.Who.Role) {
+	if len(r.Roles) > 0 && !slices.Contains(r.Roles, c.Who.Role.Plain()) {
 		who := "approvers"
 		switch {
 		case slices.Contains(r.Roles, auth.TenantAdmin):

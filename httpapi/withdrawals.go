@@ -67,7 +67,8 @@ type withdrawalView struct {
 	WaitingReason         *string           `json:"waiting_reason" about:"Why it is not completed yet: approval, review, halted, hot_short, gas_short, fee_too_high, consolidating, delivered_less, below_cost, stuck or reorged. null = it waits for its turn or its confirmations alone, or has ended."`
 	WaitingSince          *string           `json:"waiting_since" format:"date-time" about:"When waiting_reason began."`
 	RequestedBy           *string           `json:"requested_by" about:"The client that asked for it; null where it is not known."`
-	ApprovalsRequired     int               `json:"approvals_required" about:"How many people have to approve it: 1 where the service's policy asks, else 0."`
+	Rule                  *string           `json:"rule" about:"The rules of the service's policy that asked for approvals, delayed or refused it, with commas between; null = none did."`
+	ApprovalsRequired     int               `json:"approvals_required" about:"How many people have to approve it, as the service's policy says; 0 = nobody."`
 	Approvals             []approvalView    `json:"approvals" about:"What people decided about it, oldest first."`
 }
 
@@ -86,12 +87,14 @@ func (h *Handler) viewWithdrawal(w *withdrawal.Withdrawal) withdrawalView {
 	if reason != nil {
 		since = maybeStamp(w.WaitingSince)
 	}
-	approvals := make([]approvalView, len(w.Decisions))
-	for i, d := range w.Decisions {
-		approvals[i] = approvalView{d.By, stamp(d.At), d.Answer, orNull(d.Reason)}
+	approvals := []approvalView{}
+	for _, d := range w.Decisions {
+		if d.Human() {
+			approvals = append(approvals, approvalView{d.By, stamp(d.At), d.Answer, orNull(d.Reason)})
+		}
 	}
 	return withdrawalView{
-		WaitingReason: reason, WaitingSince: since, RequestedBy: orNull(w.RequestedBy), ApprovalsRequired: w.ApprovalsRequired(), Approvals: approvals,
+		WaitingReason: reason, WaitingSince: since, RequestedBy: orNull(w.RequestedBy), Rule: orNull(w.Rule()), ApprovalsRequired: w.ApprovalsRequired(), Approvals: approvals,
 		WithdrawalID: w.ID, CustomID: orNull(w.CustomID),
 		Amount: crypto(w.Amount, scale), RequestedAmount: crypto(w.Requested, scale), Fee: crypto(w.Fee(), scale),
 		PlatformFee: crypto(w.PlatformFee, scale), NetworkFee: crypto(w.NetworkFee, scale),
@@ -222,7 +225,11 @@ func (h *Handler) decide(ctx context.Context, c *Call, id string, a withdrawal.A
 	case w.RequestedBy != by && w.Review != withdrawal.ReviewWanted && !w.Decided(by, a):
 		return withdrawalView{}, &withdrawal.StateError{ID: id, Current: w.Status}
 	case a == withdrawal.AnswerApproved:
-		w, err = h.app.Withdrawals.Approve(ctx, c.Tenant(), id, by, reason)
+		var roles []string
+		if name := c.Who.Role.Name(); name != "" {
+			roles = []string{name}
+		}
+		w, err = h.app.Withdrawals.Approve(ctx, c.Tenant(), id, by, reason, roles...)
 	default:
 		w, err = h.app.Withdrawals.Refuse(ctx, c.Tenant(), id, by, reason)
 	}

@@ -11,9 +11,14 @@ import (
 )
 
 func (c commands) withdrawals() *cli.Command {
+	var roles []string // that -role names
 	decide := func(name, usage string, do func(ctx context.Context, w *withdrawal.Service, tenant, id string, call cryptopay.Call) (withdrawal.Withdrawal, error)) *cli.Command {
+		flags := []cli.Flag{ofTenant()}
+		if name == "approve" {
+			flags = append(flags, &cli.StringSliceFlag{Name: "role", Usage: "a role that you have in the tenant's policy", Destination: &roles})
+		}
 		return c.leaf(leaf{
-			name: name, usage: usage, args: []string{"WITHDRAWAL"}, flags: []cli.Flag{ofTenant()}, writes: true,
+			name: name, usage: usage, args: []string{"WITHDRAWAL"}, flags: flags, writes: true,
 			do: func(ctx context.Context, s *session) error {
 				tenant, err := s.tenant(ctx)
 				if err != nil {
@@ -79,9 +84,9 @@ func (c commands) withdrawals() *cli.Command {
 				return s.one(r)
 			},
 		}),
-		decide("approve", "Let a withdrawal go out without asking the policy. A hold stays in force. Who asked for it may not.",
+		decide("approve", "Say that a withdrawal may go out. Where a policy wants more people, it waits for them. A hold stays in force. Who asked for it may not.",
 			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
-				return w.Approve(ctx, tenant, id, c.By, c.Reason)
+				return w.Approve(ctx, tenant, id, c.By, c.Reason, roles...)
 			}),
 		decide("refuse", "End a withdrawal that was not handed over, as failed: its money is free again. Who asked for it may not.",
 			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
@@ -110,7 +115,7 @@ func (s *session) withdrawal(w *withdrawal.Withdrawal) (record, error) {
 	amount, err := s.coins(w.Currency, w.Amount)
 	said := make(records, len(w.Decisions))
 	for i, d := range w.Decisions {
-		said[i] = record{{"by", d.By}, {"at", d.At}, {"decision", string(d.Answer)}, {"reason", d.Reason}}
+		said[i] = record{{"by", d.By}, {"at", d.At}, {"decision", string(d.Answer)}, {"rule", d.Rule}, {"reason", d.Reason}}
 	}
 	return record{
 		{"id", w.ID},

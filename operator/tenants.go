@@ -196,7 +196,7 @@ func credentials() []cli.Flag {
 		ofTenant(),
 		&cli.StringFlag{Name: "name", Usage: "what it is for (required)"},
 		&cli.StringSliceFlag{Name: "scopes", Usage: "what it may do, such as read,write", DefaultText: "read,write"},
-		&cli.StringFlag{Name: "role", Usage: "tenant_admin, global_admin or approver", DefaultText: "none"},
+		&cli.StringFlag{Name: "role", Usage: "tenant_admin, global_admin, approver, or approver:NAME for a role in policies", DefaultText: "none"},
 	}
 }
 

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -25,8 +26,24 @@ const (
 	NoRole      Role = ""
 	TenantAdmin Role = "tenant_admin" // the treasury of its own tenant
 	GlobalAdmin Role = "global_admin" // the treasury of all
-	Approver    Role = "approver"     // decides about its tenant's withdrawals that others asked for
+	// Approver decides about its tenant's withdrawals that others asked for. With a name of the
+	// host's behind a colon ("approver:finance") it also has that role in policies.
+	Approver Role = "approver"
 )
+
+// Plain is the role without the name behind it.
+func (r Role) Plain() Role {
+	plain, _, _ := strings.Cut(string(r), ":")
+	return Role(plain)
+}
+
+// Name is what stands behind the colon, "" = nothing.
+func (r Role) Name() string {
+	_, name, _ := strings.Cut(string(r), ":")
+	return name
+}
+
+var roleName = regexp.MustCompile(`^approver:[a-z0-9_-]{1,32}$`)
 
 // maxScope bounds what is looked at of a requested scope.
 const maxScope = 200
@@ -76,8 +93,8 @@ func checkScopes(bad *InvalidError, scopes []Scope) []Scope {
 }
 
 func checkRole(bad *InvalidError, r Role) {
-	if r != NoRole && r != TenantAdmin && r != GlobalAdmin && r != Approver {
-		bad.Add("role", "must be empty, tenant_admin, global_admin or approver")
+	if r != NoRole && r != TenantAdmin && r != GlobalAdmin && r != Approver && !roleName.MatchString(string(r)) {
+		bad.Add("role", "must be empty, tenant_admin, global_admin, approver, or approver: with 1 to 32 of a-z, 0-9, - and _ behind it")
 	}
 }
 
