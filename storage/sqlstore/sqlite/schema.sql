@@ -1,4 +1,4 @@
--- All migrations up to 0026_permanent.
+-- All migrations up to 0027_policies.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -1025,3 +1025,55 @@ CREATE UNIQUE INDEX cryptopay_permanent_addresses_u0 ON cryptopay_permanent_addr
 CREATE UNIQUE INDEX cryptopay_permanent_addresses_u1 ON cryptopay_permanent_addresses (part, "external_id", "network");
 CREATE INDEX cryptopay_permanent_addresses_i0 ON cryptopay_permanent_addresses (part, "created_at");
 CREATE INDEX cryptopay_permanent_addresses_due ON cryptopay_permanent_addresses (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_policies (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "number" INTEGER NOT NULL,
+  "rules" TEXT NOT NULL,
+  "actor" TEXT NOT NULL,
+  "reason" TEXT NOT NULL,
+  "at" INTEGER NOT NULL,
+  "seal" TEXT NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_policies_i0 ON cryptopay_policies (part, "number");
+CREATE INDEX cryptopay_policies_due ON cryptopay_policies (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_policy_uses (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "rule" TEXT NOT NULL,
+  "slots" TEXT NOT NULL,
+  "at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_policy_uses_due ON cryptopay_policy_uses (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_policy_destinations (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "network" TEXT NOT NULL,
+  "address" TEXT NOT NULL,
+  "memo" TEXT NOT NULL,
+  "actor" TEXT NOT NULL,
+  "reason" TEXT NOT NULL,
+  "at" INTEGER NOT NULL,
+  "removed_at" INTEGER NOT NULL,
+  "seal" TEXT NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_policy_destinations_i0 ON cryptopay_policy_destinations (part, "at");
+CREATE INDEX cryptopay_policy_destinations_due ON cryptopay_policy_destinations (due, part, id) WHERE due > 0;
