@@ -44,6 +44,12 @@ const (
 	OpCreditSuspense OperationKind = "credit_suspense" // of a tenant, in its partition
 	OpIgnoreSuspense OperationKind = "ignore_suspense"
 	OpRefundSuspense OperationKind = "refund_suspense"
+
+	OpPayOutFees    OperationKind = "pay_out_fees" // of a tenant, in its partition
+	OpWithdrawFloat OperationKind = "withdraw_operator_funds"
+	OpCancelHouse   OperationKind = "cancel_house_payment"
+	OpAskAdjustment OperationKind = "ask_adjustment"
+	OpAdjust        OperationKind = "adjust"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are
