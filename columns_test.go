@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -284,6 +285,12 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			require.NoError(t, err)
 		}
 		_, _, err = i.app.Payments.PermanentAddress(ctx, i.tenant, payment.AddressInput{ExternalID: "ann", Currency: "USDTERC20"})
+		require.NoError(t, err)
+		keeper := i.beside(func(c *cryptopay.Config) { // another process of the host's pays out; it waits here as not_listed
+			i.configure(c)
+			c.HouseAddresses = []house.Address{{Network: "ETH", Address: world.Customer("house")}}
+		})
+		_, _, err = keeper.Operate.WithdrawOperatorFunds(ctx, house.Take{Tenant: i.tenant, Currency: "ETH", Amount: 1, Address: string(world.Customer("house")), Key: "k"}, because("x"))
 		require.NoError(t, err)
 		i.clock.Advance(2 * time.Hour)
 		i.work(2)                                                        // seals the journal

@@ -14,8 +14,8 @@ const (
 	Cancelled  Status = "cancelled"  // before anything was signed; the hold is released
 )
 
-// Statuses are all of them.
-func Statuses() []Status { return []Status{Pending, Processing, Completed, Failed, Cancelled} }
+// statuses are all of them.
+func statuses() []Status { return []Status{Pending, Processing, Completed, Failed, Cancelled} }
 
 // trigger is what happens to a payment.
 type trigger string
@@ -39,7 +39,7 @@ var machine = fsm.Machine[Status, trigger]{
 	About: "A house payment sends fees that were earned, or the operator's float, to an address of the host's own. " +
 		"Its amount is held on the account that pays from creation on; every change of status is one event, in the same commit.",
 	Initial: Pending,
-	States:  Statuses(),
+	States:  statuses(),
 	Edges: []edge{
 		{From: []Status{""}, Trigger: onCreate, To: Pending, When: "the account and the equity bear it", Does: "holds the amount"},
 		{From: []Status{Pending}, Trigger: onCancel, To: Cancelled, When: "provably not signed, and never will be", Does: "releases the hold"},

@@ -28,7 +28,7 @@ type Payment struct {
 	All      bool           `db:"all_funds"` // it was asked for as all that there was
 
 	Status       Status        `db:"status"`
-	Stage        Stage         `db:"stage"`
+	Stage        stage         `db:"stage"`
 	MaxCost      ledger.Amount `db:"max_cost"` // of its order, in units of the network's gas currency
 	Waiting      string        `db:"waiting"`  // why it is not completed yet, "" = no reason known
 	WaitingSince time.Time     `db:"waiting_since"`
@@ -44,19 +44,19 @@ type Payment struct {
 	CompletedAt time.Time `db:"completed_at"` // zero until completed
 }
 
-// Stage is how much the payout side may know of a pending payment.
-type Stage string
+// stage is how much the payout side may know of a pending payment.
+type stage string
 
 // The stages.
 const (
-	Kept    Stage = ""        // nothing
-	Handing Stage = "handing" // its order may be on the way
-	Tried   Stage = "tried"   // its order was not taken, and Waiting says why
-	Handed  Stage = "handed"  // it has the order
+	kept    stage = ""        // nothing
+	handing stage = "handing" // its order may be on the way
+	tried   stage = "tried"   // its order was not taken, and Waiting says why
+	handed  stage = "handed"  // it has the order
 )
 
-// Live reports whether the payment still holds money.
-func (p *Payment) Live() bool { return p.Status == Pending || p.Status == Processing }
+// live reports whether the payment still holds money.
+func (p *Payment) live() bool { return p.Status == Pending || p.Status == Processing }
 
 // Payments is the table, in tenants' partitions. Due is when a pending one is to be handed
 // over.
@@ -79,8 +79,8 @@ type Address struct {
 	Memo    string
 }
 
-// Treasury sends payments, and says what the house can spare.
-type Treasury interface {
+// sender sends payments, and says what the house can spare.
+type sender interface {
 	Submit(ctx context.Context, in chain.Intent) error
 	Cancel(ctx context.Context, n chain.Network, id string) (ended bool, err error)
 	// Spare is what of a tenant's equity in an asset nothing is set aside from, and the row
@@ -88,8 +88,8 @@ type Treasury interface {
 	Spare(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error)
 }
 
-// Mandates makes and checks mandates of the store.
-type Mandates interface {
+// sealer makes and checks mandates of the store.
+type sealer interface {
 	Make(t mandate.Terms) (string, error)
 	Check(ctx context.Context, text string, t mandate.Terms) error
 }
@@ -98,8 +98,8 @@ type Mandates interface {
 type Config struct {
 	Store    storage.Store
 	Registry *chain.Registry
-	Treasury Treasury
-	Mandates Mandates
+	Treasury sender
+	Mandates sealer
 	Now      func() time.Time
 	NewID    func() string
 	Log      *slog.Logger // Defaults to discarding.

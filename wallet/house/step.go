@@ -21,7 +21,7 @@ const (
 	WaitingHalted   = "halted"     // the asset, the tenant or the network is
 	WaitingUnlisted = "not_listed" // its address is no longer in Config.Addresses
 	WaitingAltered  = "altered"    // its stored rows contradict each other
-	WaitingPayout   = "payouts"    // the payout side does not answer
+	waitingPayout   = "payouts"    // the payout side does not answer
 )
 
 // move is one decision on a stored payment.
@@ -176,7 +176,7 @@ func (s *Service) handOver(ctx context.Context, tenant, id string, until time.Ti
 		return submitted
 	}
 	p, err = s.decide(ctx, tenant, id, func(m *move) error { return s.noteSubmit(m, submitted) })
-	if err == nil && submitted == nil && !p.Live() {
+	if err == nil && submitted == nil && !p.live() {
 		err = s.takeBack(ctx, &p)
 	}
 	if wait := (*treasury.WaitError)(nil); errors.As(submitted, &wait) || errors.Is(submitted, outgoing.ErrIntent) {
@@ -185,11 +185,11 @@ func (s *Service) handOver(ctx context.Context, tenant, id string, until time.Ti
 	return errors.Join(submitted, err)
 }
 
-// prepare decides whether a due payment may be handed over now; then its stage is Handing. It
+// prepare decides whether a due payment may be handed over now; then its stage is handing. It
 // goes on showing what it has waited for until it is known whether that has ended.
 func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (goOn bool, failure, err error) {
 	retry := m.now.Add(s.c.RetryDelay)
-	if m.p.Status != Pending || m.p.Stage == Handed {
+	if m.p.Status != Pending || m.p.Stage == handed {
 		m.due, m.changed = never, true
 		return false, nil, nil
 	}
@@ -211,7 +211,7 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (goOn b
 	halted, failure := s.c.Halted(ctx, m.p.Tenant, m.p.Currency)
 	switch {
 	case failure != nil:
-		m.wait(WaitingPayout, retry)
+		m.wait(waitingPayout, retry)
 		return false, failure, nil
 	case halted:
 		m.wait(WaitingHalted, retry)
@@ -220,31 +220,31 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (goOn b
 	if s.c.Now().After(until) {
 		return false, nil, errLate
 	}
-	m.p.Stage, m.due, m.changed = Handing, m.now.Add(s.c.Lease), true
+	m.p.Stage, m.due, m.changed = handing, m.now.Add(s.c.Lease), true
 	return true, nil, nil
 }
 
 // noteSubmit records what the payout side answered.
 func (s *Service) noteSubmit(m *move, submitted error) error {
-	if m.p.Status != Pending || m.p.Stage != Handing {
+	if m.p.Status != Pending || m.p.Stage != handing {
 		return nil // an outcome was faster
 	}
 	retry := m.now.Add(s.c.RetryDelay)
 	var wait *treasury.WaitError
 	switch {
 	case submitted == nil:
-		m.p.Stage = Handed
+		m.p.Stage = handed
 		m.wait("", never)
 	case errors.Is(submitted, outgoing.ErrIntent):
 		m.p.Reason = submitted.Error()
 		return m.step(onDead, Failed)
 	case errors.As(submitted, &wait):
-		m.p.Stage = Tried
+		m.p.Stage = tried
 		m.wait(string(wait.Reason), retry)
 	case errors.Is(submitted, outgoing.ErrDiffers):
 		m.wait(WaitingAltered, retry)
 	default:
-		m.wait(WaitingPayout, retry)
+		m.wait(waitingPayout, retry)
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string, by *outgoing.Re
 			return nil
 		case m.p.Status != Pending:
 			return &StateError{id, m.p.Status}
-		case m.p.Stage != Kept:
+		case m.p.Stage != kept:
 			return errHandedOver
 		}
 		return m.step(onCancel, Cancelled)
@@ -307,7 +307,7 @@ func (s *Service) endOrder(ctx context.Context, p *Payment) (ended bool, err err
 		return false, errors.Join(err, alteredError(why))
 	}
 	var wait *treasury.WaitError
-	if p.Stage != Handed {
+	if p.Stage != handed {
 		// A worker may be about to submit it, or may come back from a long sleep to do so.
 		// Once submitted and ended, the id has no effect any more.
 		switch err := s.c.Treasury.Submit(ctx, p.intent()); {
@@ -321,7 +321,7 @@ func (s *Service) endOrder(ctx context.Context, p *Payment) (ended bool, err err
 	switch {
 	case !errors.Is(err, outgoing.ErrNoIntent) || wait == nil:
 		return ended, err
-	case p.Stage != Tried:
+	case p.Stage != tried:
 		return false, ErrHandingOver
 	}
 	// It was not taken, cannot be now, and the worker that tried has noted so. One who outslept
@@ -366,12 +366,12 @@ func (m *move) outcome(o outgoing.Outcome) (conflict string, err error) {
 	switch {
 	case o.State == outgoing.Queued || o.State == outgoing.Waiting:
 		if m.p.Status == Pending {
-			m.p.Stage = Handed
+			m.p.Stage = handed
 			m.wait(string(o.Reason), never)
 		}
 	case o.State == outgoing.Signed || landed:
 		if m.p.Status == Pending {
-			m.p.Stage = Handed
+			m.p.Stage = handed
 			if err := m.step(onSigned, Processing); err != nil {
 				return "", err
 			}
@@ -382,7 +382,7 @@ func (m *move) outcome(o outgoing.Outcome) (conflict string, err error) {
 			err := m.step(onExecuted, Completed)
 			m.reason(string(o.Reason))
 			return "", err
-		case m.p.Live() || m.p.Status == Completed:
+		case m.p.live() || m.p.Status == Completed:
 			if newer {
 				m.reason(string(o.Reason))
 			}
@@ -394,7 +394,7 @@ func (m *move) outcome(o outgoing.Outcome) (conflict string, err error) {
 		if o.State == outgoing.Cancelled && m.p.Status == Pending {
 			to, on = Cancelled, onCancel
 		}
-		if !m.p.Live() {
+		if !m.p.live() {
 			if m.p.Status == Completed {
 				return fmt.Sprintf("told to be %s (tx %q)", o.State, o.Tx), nil
 			}

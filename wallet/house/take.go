@@ -252,7 +252,7 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 
 // altered is Contradicts, and compares what is held.
 func (s *Service) altered(ctx context.Context, part storage.Partition, id string, p *Payment) (why string, err error) {
-	if why, err = s.Contradicts(ctx, part, id, p); why != "" || err != nil || !p.Live() {
+	if why, err = s.Contradicts(ctx, part, id, p); why != "" || err != nil || !p.live() {
 		return why, err
 	}
 	balances, err := s.c.Store.Balances(ctx, part, p.Source)
