@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -395,15 +396,21 @@ func TestFT07_GasThatIsSetAsideStays(t *testing.T) {
 func TestFT07_CrashAtEachStep(t *testing.T) {
 	t.Parallel()
 	for i, code := range []string{"ETH", "BTC"} {
-		for failAt := 1; failAt <= 8; failAt++ {
-			t.Run(fmt.Sprintf("%s/%d", code, failAt), func(t *testing.T) {
+		for failAt := 1; failAt <= 16; failAt++ {
+			fault := failing.Undone // its process is gone before
+			if failAt%2 == 0 {
+				fault = failing.Unheard // and after
+			}
+			if code == "BTC" && fault == failing.Undone {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%d/%s", code, (failAt+1)/2, fault), func(t *testing.T) {
 				t.Parallel()
 				ctx := t.Context()
-				f := &failing.Store{Store: memory.New()}
+				f := &failing.Commits{Store: memory.New()}
 				h := earned(t, f, uint64(230+i), code)
 				was := h.stand(code)
-				f.Counts = func(c failing.Call) bool { return c.Changes != nil }
-				f.Calls, f.FailAt = 0, failAt
+				f.Seen, f.At = 0, map[int]failing.Fault{(failAt + 1) / 2: fault}
 				_, _, err := h.app.Operate.PayOutFees(ctx, h.take(code, "k"), because("x"))
 				if err == nil {
 					for range 3 {
@@ -414,7 +421,7 @@ func TestFT07_CrashAtEachStep(t *testing.T) {
 						}
 					}
 				}
-				f.FailAt = 0
+				f.At = nil
 				h.restart()
 				h.clock.Advance(2 * time.Minute)
 				p, _, err := h.app.Operate.PayOutFees(ctx, h.take(code, "k"), because("x"))
@@ -463,6 +470,18 @@ func TestFT07_FailedPayOutIsGivenBack(t *testing.T) {
 	require.NoError(t, err)
 	h.mine(40)
 	h.settled(p, was)
+}
+
+// TestFM05_OpenHousePaymentIsBusiness: a network is not taken out of the configuration while
+// fees are on their way out there.
+func TestFM05_OpenHousePaymentIsBusiness(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 243, "BTC", "ETH")
+	_, _, err := h.app.Operate.PayOutFees(t.Context(), h.take("ETH", "k"), because("x"))
+	require.NoError(t, err)
+	var open *cryptopay.OpenBusinessError
+	require.ErrorAs(t, h.compose(noETH).Open(t.Context(), keys.Tables()...), &open)
+	require.Equal(t, int64(1), open.Open[0].Withdrawals)
 }
 
 // TestFT07_HaltsHoldTheHouse: while an asset is halted nothing of it leaves, the house's own

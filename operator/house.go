@@ -187,7 +187,11 @@ func adjust(ctx context.Context, s *session) error {
 	a := house.Adjustment{Tenant: tenant, Currency: c.Code, Key: key, Moves: map[ledger.Account]ledger.Amount{}}
 	for _, move := range s.cmd.StringSlice("move") {
 		account, coins, _ := strings.Cut(move, "=")
+		coins, less := strings.CutPrefix(coins, "-")
 		units, err := ledger.ParseAmount(coins, c.Scale)
+		if less {
+			units = -units
+		}
 		if _, twice := a.Moves[ledger.Account(account)]; err == nil && twice {
 			err = errors.New("the account is named twice")
 		}
