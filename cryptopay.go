@@ -277,7 +277,9 @@ func (a *App) domains() (err error) {
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
 	w.Retired, w.Mandates = c.Retire, mandates{a}
 	w.Notify = counted(a, kindOfNotice, w.Notify)
-	w.Spare = a.Treasury.Spare
+	w.Spare = func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
+		return treasury.Spare(ctx, a.joined(), tenant, asset)
+	}
 	if a.Withdrawals, err = withdrawal.New(w); err != nil {
 		return err
 	}

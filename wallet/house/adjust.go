@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // Adjustment is a correction of the books: what moves on which accounts of one asset.
@@ -103,7 +104,7 @@ func (s *Service) Adjust(ctx context.Context, a Adjustment, who string, dry bool
 			return storage.Change{}, err
 		}
 		// Read first: what moves the equity afterwards moves it, too.
-		_, float, err := s.c.Treasury.Spare(ctx, a.Tenant, c.Asset())
+		_, float, err := treasury.Spare(ctx, s.c.Store, a.Tenant, c.Asset())
 		if err != nil {
 			return storage.Change{}, err
 		}

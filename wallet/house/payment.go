@@ -79,13 +79,10 @@ type Address struct {
 	Memo    string
 }
 
-// sender sends payments, and says what the house can spare.
+// sender sends payments.
 type sender interface {
 	Submit(ctx context.Context, in chain.Intent) error
 	Cancel(ctx context.Context, n chain.Network, id string) (ended bool, err error)
-	// Spare is what of a tenant's equity in an asset nothing is set aside from, and the row
-	// that a Change which decides on it writes.
-	Spare(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error)
 }
 
 // sealer makes and checks mandates of the store.

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // Take is what the house takes out of its own money.
@@ -151,7 +152,7 @@ func (s *Service) there(ctx context.Context, tenant string, source ledger.Accoun
 func (s *Service) accept(ctx context.Context, p *Payment, t Take, c *chain.Currency, by *outgoing.Recorded) (storage.Change, error) {
 	part, now := storage.Tenant(p.Tenant), s.c.Now()
 	// The row of what is set aside is read first: what moves the equity afterwards moves it, too.
-	spare, float, err := s.c.Treasury.Spare(ctx, p.Tenant, c.Asset())
+	spare, float, err := treasury.Spare(ctx, s.c.Store, p.Tenant, c.Asset())
 	if err != nil {
 		return storage.Change{}, err
 	}

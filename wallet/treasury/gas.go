@@ -321,19 +321,19 @@ func (t *Treasury) equity(ctx context.Context, p storage.Partition, asset ledger
 	return sum, nil
 }
 
-// Spare is what of the house's equity in an asset may be taken: what neither covers what is
+// Spare is, in a store, what of the house's equity in an asset may be taken: what neither covers what is
 // owed, nor is set aside for network fees, nor is on its way out. What is owed to the house
 // is not there. It may be below 0. Whoever decides on it writes the row in the Change of the
 // decision: then nobody else has decided on the same equity.
-func (t *Treasury) Spare(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
+func Spare(ctx context.Context, s storage.Store, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
 	p := storage.Tenant(tenant)
-	g, row, _, err := GasFloats.One(ctx, t.cfg.Store, p, string(asset)) // before the balances: what moves them moves it afterwards
+	g, row, _, err := GasFloats.One(ctx, s, p, string(asset)) // before the balances: what moves them moves it afterwards
 	if err != nil {
 		return 0, row, err
 	}
 	g.Asset = string(asset)
 	row = GasFloats.Row(string(asset), row.Version, time.Time{}, g)
-	balances, err := t.cfg.Store.Balances(ctx, p)
+	balances, err := s.Balances(ctx, p)
 	if err != nil {
 		return 0, row, err
 	}
