@@ -345,7 +345,7 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, n, 9, "%v", n)
+		require.Len(t, n, 10, "%v", n)
 		i.work(60)
 		r, err := i.app.VerifyTenant(ctx, i.tenant)
 		require.NoError(t, err)
