@@ -113,7 +113,7 @@ func (s *Service) Adjust(ctx context.Context, a Adjustment, who string, dry bool
 		}
 		if !was {
 			out.AskedBy, out.AskedAt, out.Until, out.Made = who, now, now.Add(ConfirmWithin), !dry
-			return s.asks(ctx, ask, &out, terms, part, c, legs, now, dry)
+			return s.asks(ask, &out, terms, part, c, legs, now, dry)
 		}
 		out.AskedBy, out.AskedAt, out.Until = first.By, first.At, first.At.Add(ConfirmWithin)
 		switch {
@@ -205,7 +205,7 @@ func (s *Service) standing(ctx context.Context, p storage.Partition, c *chain.Cu
 }
 
 // asks is the Change by which a first person asks.
-func (s *Service) asks(ctx context.Context, ask *outgoing.Recorded, out *Adjusted, t mandate.Terms, p storage.Partition, c *chain.Currency, legs []ledger.Leg, now time.Time, dry bool) (storage.Change, error) {
+func (s *Service) asks(ask *outgoing.Recorded, out *Adjusted, t mandate.Terms, p storage.Partition, c *chain.Currency, legs []ledger.Leg, now time.Time, dry bool) (storage.Change, error) {
 	if dry || ask == nil {
 		return storage.Change{}, nil
 	}
