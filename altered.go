@@ -19,7 +19,7 @@ import (
 func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
 	looks := []func(context.Context, storage.Partition) ([]Contradiction, error){a.editedWithdrawals}
 	if a.Addresses != nil { // without an App's keys no address can be derived
-		looks = append(looks, a.editedOrders, a.editedAddresses, a.editedSweeps, a.editedSecrets)
+		looks = append(looks, a.editedHouse, a.editedOrders, a.editedAddresses, a.editedSweeps, a.editedSecrets)
 	}
 	var found []Contradiction
 	var unread storage.RowErrors
@@ -60,7 +60,7 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
 				return nil
 			}
-			_, why, err := a.Withdrawals.Confirm(ctx, v.Order(row.ID))
+			_, _, why, err := a.order(ctx, v.Order(row.ID))
 			if err == nil && why != "" {
 				out = append(out, Contradiction{"order", row.ID, why})
 			}

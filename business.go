@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -34,7 +35,7 @@ type OpenBusiness struct {
 	Currency    string
 	Network     chain.Network
 	Payments    int64 // that are not over
-	Withdrawals int64 // pending or processing
+	Withdrawals int64 // pending or processing, and payments of the house's own
 	Intents     int64 // transactions of ours that have not come to their end
 	Deposits    int64 // not final yet, or not forwarded
 	Balances    int64 // tenants with money of it in a wallet or in suspense
@@ -104,6 +105,7 @@ func (a *App) count(ctx context.Context, o *OpenBusiness) error {
 		{&o.Withdrawals, withdrawal.Withdrawals.Table, "", []storage.Cond{
 			in("status", []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}),
 		}},
+		{&o.Withdrawals, house.Payments.Table, "", []storage.Cond{in("status", []house.Status{house.Pending, house.Processing})}},
 		{&o.Intents, outgoing.Intents.Table, part, []storage.Cond{in("state", []outgoing.State{
 			outgoing.Queued, outgoing.Waiting, outgoing.Signed, outgoing.Executed,
 		})}},
@@ -119,7 +121,7 @@ func (a *App) count(ctx context.Context, o *OpenBusiness) error {
 		if err != nil {
 			return err
 		}
-		*q.to = n
+		*q.to += n
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -154,6 +155,12 @@ type Config struct {
 	// App.Policies and Operate.SetPolicy. It must be the same in every process. Defaults to no
 	// rules.
 	Policy policy.Policy
+
+	// HouseAddresses are addresses of the host's own, outside of this library: the only ones to
+	// which Operate.PayOutFees and Operate.WithdrawOperatorFunds pay. Set it alike in every
+	// process: a payment to an address that was taken out waits as not_listed. Defaults to none:
+	// both calls are refused.
+	HouseAddresses []house.Address
 
 	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the
 	// rooms. New refuses a field that the App fills in itself (Store, Registry, Now …).

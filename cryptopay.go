@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -43,17 +44,18 @@ type App struct {
 	Addresses *incoming.Pool
 	Operate   *Operate
 
-	cfg      Config
-	networks []*network
-	workers  []Worker
-	skew     *skew
-	identity *identity
-	opened   *atomic.Bool // Open has succeeded
-	tx       storage.Tx   // where it is inside of a host's transaction
-	on       *sync.Map    // abilities that were found on
-	scales   *sync.Map    // of currencies that are no longer listed, by code
-	record   *record
-	figures  *figuring
+	cfg        Config
+	networks   []*network
+	workers    []Worker
+	skew       *skew
+	identity   *identity
+	opened     *atomic.Bool // Open has succeeded
+	tx         storage.Tx   // where it is inside of a host's transaction
+	on         *sync.Map    // abilities that were found on
+	scales     *sync.Map    // of currencies that are no longer listed, by code
+	record     *record
+	figures    *figuring
+	houseMoney *house.Service
 
 	mandateKeys mandate.Keys
 }
@@ -71,7 +73,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), policy.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
+		withdrawal.Tables(), policy.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -285,8 +287,13 @@ func (a *App) domains() (err error) {
 	}
 	w.Rules = a.Policies
 	w.Notify = counted(a, kindOfNotice, w.Notify)
-	a.Withdrawals, err = withdrawal.New(w)
-	return err
+	w.Spare = func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
+		return treasury.Spare(ctx, a.joined(), tenant, asset)
+	}
+	if a.Withdrawals, err = withdrawal.New(w); err != nil {
+		return err
+	}
+	return a.newHouse()
 }
 
 // network finds a chain of this App by its code.

@@ -123,7 +123,7 @@ func TestWalls(t *testing.T) {
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm",
-			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/treasury",
+			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/treasury",
 			"webhook", "withdrawal",
 		},
 		"wallet/treasury": {

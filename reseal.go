@@ -17,7 +17,8 @@ import (
 
 // Resealed is what App.Reseal did.
 type Resealed struct {
-	// Withdrawals, Orders, Policies, Secrets and Seals count the rows that were written.
+	// Withdrawals (and payments of the house's own), Orders, Policies, Secrets and Seals count
+	// the rows that were written.
 	Withdrawals, Orders, Policies, Secrets, Seals int
 	// Left are rows that were left as they are, because no key that is configured made
 	// their MAC, or because they contradict others. They are refused.
@@ -40,6 +41,9 @@ func (a *App) Reseal(ctx context.Context) (Resealed, error) {
 			return err
 		}
 		if err := a.resealPolicies(ctx, row.ID, &r); err != nil {
+			return err
+		}
+		if err := a.resealHouse(ctx, p, &r); err != nil {
 			return err
 		}
 		n, left, err := a.Webhooks.Reseal(ctx, row.ID)
@@ -159,11 +163,11 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 			if err != nil || !ok {
 				return storage.Row{}, "", err
 			}
-			w, why, err := a.Withdrawals.Confirm(ctx, v.Order(row.ID))
-			if err != nil || why != "" || v.Mandate == w.Mandate {
+			mandate, _, why, err := a.order(ctx, v.Order(row.ID))
+			if err != nil || why != "" || v.Mandate == mandate {
 				return storage.Row{}, why, err
 			}
-			v.Mandate = w.Mandate
+			v.Mandate = mandate
 			return outgoing.Intents.Row(row.ID, now.Version, now.Due, v), "", nil
 		})
 		r.Orders += n

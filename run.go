@@ -94,7 +94,10 @@ func (a *App) work() []Worker {
 	}
 	all = append(all, Worker{Name: "payments", Every: soon, Step: a.Payments.Step, Lease: a.cfg.Payments.Lease})
 	if a.cfg.derives() {
-		all = append(all, Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease})
+		all = append(all,
+			Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease},
+			Worker{Name: "house payments", Every: soon, Step: a.houseMoney.Step, Lease: a.cfg.Withdrawals.Lease},
+		)
 	}
 	all = append(all,
 		Worker{Name: "waiting withdrawals", Every: 10 * time.Second, Step: a.Withdrawals.StepWaits, Lease: a.cfg.Withdrawals.Lease},

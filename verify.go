@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -200,6 +201,7 @@ const (
 	ofPermanent  = "permanent address"
 	ofWithdrawal = "withdrawal"
 	ofTransfer   = "transfer"
+	ofHouse      = "house payment"
 	ofDeposit    = "deposit" // one that a person gave to a wallet, out of suspense
 )
 
@@ -227,6 +229,8 @@ func (s postings) add(e ledger.Entry) (err error) {
 		kind = ofWithdrawal
 	case what == "settle" && wallet && e.Delta < 0:
 		kind = ofTransfer
+	case what == "settle" && e.Account.House() && house.Is(e.Ref):
+		kind = ofHouse
 	case (what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()) && strings.Contains(e.Ref, "/"):
 		kind = ofDeposit // its id begins with its network; a payment's has no "/"
 	case (what == "credit" || what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()):
@@ -274,9 +278,17 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 			}
 			return 0
 		}},
+		{ofHouse, house.Payments.Table, nil, func(row storage.Row) ledger.Amount {
+			if v := house.Payments.Value(row); v.Status == house.Completed {
+				return -v.Amount
+			}
+			return 0
+		}},
 	} {
 		err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: of.table, Partition: p}, func(row storage.Row) error {
-			book.Row(of.counted, row)
+			if of.counted != nil {
+				book.Row(of.counted, row)
+			}
 			check(of.kind, row.ID, of.stated(row))
 			return nil
 		}))
@@ -301,8 +313,8 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 		asset   ledger.Asset
 	}
 	owed := map[key]ledger.Amount{}
-	add := func(wallet, asset string, amount ledger.Amount) (err error) {
-		k := key{ledger.Wallet(wallet), ledger.Asset(asset)}
+	add := func(account ledger.Account, asset string, amount ledger.Amount) (err error) {
+		k := key{account, ledger.Asset(asset)}
 		owed[k], err = owed[k].Add(amount)
 		return err
 	}
@@ -312,7 +324,7 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}}},
 	}, func(row storage.Row) error {
 		w := withdrawal.Withdrawals.Value(row)
-		return add(w.Wallet, w.Currency, w.Requested)
+		return add(ledger.Wallet(w.Wallet), w.Currency, w.Requested)
 	}))
 	if err != nil {
 		return nil, err
@@ -322,7 +334,17 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 		Where: []storage.Cond{{Column: "status", Op: storage.Eq, Value: wallet.TransferPending}},
 	}, func(row storage.Row) error {
 		t := wallet.TransferRows.Value(row)
-		return add(t.Source(), t.Currency, t.Amount)
+		return add(ledger.Wallet(t.Source()), t.Currency, t.Amount)
+	}))
+	if err != nil {
+		return nil, err
+	}
+	err = unread.Take(each(ctx, a.cfg.Store, storage.Query{
+		Table: house.Payments.Table, Partition: p,
+		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []house.Status{house.Pending, house.Processing}}},
+	}, func(row storage.Row) error {
+		v := house.Payments.Value(row)
+		return add(v.Source, v.Currency, v.Amount)
 	}))
 	if err != nil {
 		return nil, err
@@ -330,7 +352,7 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 	var out []HoldMismatch
 	for _, b := range balances {
 		k := key{b.Account, b.Asset}
-		if b.Account.Floored() && b.Held != owed[k] {
+		if b.Held != owed[k] {
 			out = append(out, HoldMismatch{b.Account, b.Asset, b.Held, owed[k]})
 		}
 		delete(owed, k)

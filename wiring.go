@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -44,8 +45,11 @@ func (a *App) route(ctx context.Context, f incoming.Fact) error {
 	}
 }
 
-// withdrawn tells the withdrawal what became of its payout.
+// withdrawn tells the withdrawal, or the payment of the house's, what became of its payout.
 func (a *App) withdrawn(ctx context.Context, o outgoing.Outcome) error {
+	if house.Is(o.Intent) {
+		return a.houseMoney.HandleOutcome(ctx, o)
+	}
 	return a.Withdrawals.HandleOutcome(ctx, o.Tenant, withdrawal.Outcome{
 		Intent: o.Intent, State: string(o.State), Reason: string(o.Reason), Tx: o.Tx, Batch: o.Batch, Confirmations: o.Confirmations,
 		Amount: o.Amount, Cost: o.Cost, CostTx: o.CostTx, At: o.At,
@@ -331,15 +335,22 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 	if err != nil || cursor.Halted != "" || in.Purpose != chain.ForWithdrawal {
 		return cursor.Halted, err
 	}
-	w, why, err := a.confirmed(ctx, in)
+	pending, why, err := a.confirmed(ctx, in)
 	if err != nil {
 		return "", err
 	}
 	if why != "" {
 		return string(outgoing.ReasonAltered), nil
 	}
-	if w.Status != withdrawal.Pending {
+	if !pending {
 		return "", nil
+	}
+	if house.Is(in.ID) { // customers come first
+		halted, err := a.haltedAsset(ctx, in.Tenant, in.Currency)
+		if err == nil && halted {
+			return "paying out " + in.Currency + " is halted", nil
+		}
+		return "", err
 	}
 	h, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), storage.Network(string(in.Network)), in.Currency)
 	if err != nil || halted {
@@ -362,13 +373,25 @@ func (a *App) ordered(ctx context.Context, in chain.Intent) (string, error) {
 	return why, err
 }
 
-// confirmed is Withdrawals.Confirm, and logs why an order may not be signed.
-func (a *App) confirmed(ctx context.Context, in chain.Intent) (withdrawal.Withdrawal, string, error) {
-	w, why, err := a.Withdrawals.Confirm(ctx, in)
+// confirmed says why an order may not be signed, and logs it, and whether what gave the order
+// is pending.
+func (a *App) confirmed(ctx context.Context, in chain.Intent) (pending bool, why string, err error) {
+	_, pending, why, err = a.order(ctx, in)
 	if why != "" {
 		a.cfg.Log.ErrorContext(ctx, "order_altered", "network", string(in.Network), "tenant", in.Tenant, "withdrawal", in.ID, "reason", why)
 	}
-	return w, why, err
+	return pending, why, err
+}
+
+// order asks what gave an order whether it still stands: a withdrawal, or a payment of the
+// house's own. It returns the mandate of that.
+func (a *App) order(ctx context.Context, in chain.Intent) (mandate string, pending bool, why string, err error) {
+	if house.Is(in.ID) {
+		p, why, err := a.houseMoney.Confirm(ctx, in)
+		return p.Mandate, p.Status == house.Pending, why, err
+	}
+	w, why, err := a.Withdrawals.Confirm(ctx, in)
+	return w.Mandate, w.Status == withdrawal.Pending, why, err
 }
 
 // haltedAsset says whether paying out an asset is halted for a tenant: its network is, an
@@ -404,7 +427,7 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, e
 	var equity ledger.Amount
 	for _, b := range balances {
 		if b.Asset == c.Asset() && b.Account.House() {
-			if equity, err = equity.Add(b.Posted); err != nil {
+			if equity, err = equity.Add(b.Available()); err != nil {
 				return true, err
 			}
 		}

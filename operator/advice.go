@@ -10,6 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -25,6 +26,7 @@ func advise(err error) error {
 		{wallet.ErrNotFound, "name a wallet of the tenant by its id or external id"},
 		{withdrawal.ErrNotFound, "`withdrawals waiting` shows those that wait; is -tenant its tenant?"},
 		{payment.ErrNotFound, "`suspense list` shows what is in suspense; is -tenant its tenant?"},
+		{house.ErrNotFound, "`house list` shows those that there are; is -tenant its tenant?"},
 		{chain.ErrCurrency, "name a network as ETH, a currency as USDTERC20, which this service has"},
 		{outgoing.ErrNoIntent, "name the id of a withdrawal or a sweep that was handed over; is -network its network?"},
 		{treasury.ErrNoSweep, "`sweeps list` shows those that wait"},

@@ -29,6 +29,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -440,6 +441,59 @@ func TestWithdrawalsThatWait(t *testing.T) {
 	require.ErrorIs(t, err, withdrawal.ErrNotShort)
 	_, _, err = d.run("withdrawals", "pay-missing", "-tenant", "shop", approved, "-reason", "x")
 	require.ErrorIs(t, err, withdrawal.ErrNotShort)
+}
+
+// TestHouse: fees are taken out, and the books corrected, from the command line.
+func TestHouse(t *testing.T) {
+	t.Parallel()
+	own := sim.MustNew(sim.Options{Network: "ETH", Registry: chain.MainnetRegistry(), Now: time.Now}).Customer("house")
+	d := newDesk(t, func(c *cryptopay.Config) {
+		c.HouseAddresses = []house.Address{{Network: "ETH", Address: own}}
+	})
+	fee := decimal.NewFromInt(10)
+	_, err := d.app.Wallets.UpdateTenant(t.Context(), "shop", wallet.Settings{TransactionFee: &fee})
+	require.NoError(t, err)
+	d.earn()
+	take := []string{"house", "pay-out-fees", "-tenant", "shop", "-currency", "ETH", "-address", string(own), "-key", "november"}
+	for _, wrong := range []string{"x", "0", "-1", "1000", "0.0000000000000000001"} {
+		_, _, err = d.run(append(slices.Clone(take), "-amount", wrong, "-reason", "x")...)
+		require.Error(t, err, wrong)
+	}
+	_, _, err = d.run(append(slices.Clone(take), "-amount", "all")...)
+	require.ErrorContains(t, err, "-reason")
+	d.because(true, append(slices.Clone(take), "-amount", "all")...)
+	all := parsed[list](d, "house", "list")
+	require.Len(t, all, 1)
+	require.Equal(t, []any{"pending", "fees/platform", "ann"}, []any{all[0]["status"], all[0]["source"], all[0]["requested_by"]})
+	d.mine(40)
+	all = parsed[list](d, "house", "list")
+	require.Equal(t, "completed", all[0]["status"])
+	require.Equal(t, decimal.RequireFromString(all[0]["amount"].(string)).String(), d.eth.Balance(own, "ETH").String())
+	_, _, err = d.run("house", "cancel", "-tenant", "shop", all[0]["id"].(string), "-reason", "x")
+	var state *house.StateError
+	require.ErrorAs(t, err, &state)
+	_, _, err = d.run("house", "cancel", "-tenant", "shop", "none", "-reason", "x")
+	require.ErrorContains(t, err, "house list")
+
+	adjust := []string{"house", "adjust", "-tenant", "shop", "-currency", "ETH", "-key", "1", "-move", "adjustment=-0.001", "-move", "chain/ETH=0.001", "-reason", "ticket 42", "-json"}
+	_, _, err = d.run("house", "adjust", "-tenant", "shop", "-currency", "ETH", "-key", "1", "-move", "adjustment=-0.001", "-reason", "x")
+	require.ErrorIs(t, err, house.ErrMoves)
+	for _, by := range []struct {
+		who    string
+		booked bool
+	}{{"ann", false}, {"ann", false}, {"bob", true}} {
+		out, _, err := d.run(append(slices.Clone(adjust), "-by", by.who)...)
+		require.NoError(t, err)
+		var o object
+		require.NoError(t, json.Unmarshal([]byte(out), &o))
+		require.Equal(t, []any{by.booked, "ann"}, []any{o["booked"], o["asked_by"]})
+	}
+	var kept []any
+	for _, o := range parsed[list](d, "operations") {
+		kept = append(kept, o["kind"])
+	}
+	require.Equal(t, []any{"adjust", "ask_adjustment", "pay_out_fees"}, kept)
+	require.Contains(t, d.ok("verify"), "true")
 }
 
 func TestSuspense(t *testing.T) {

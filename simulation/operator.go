@@ -8,9 +8,11 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -18,6 +20,9 @@ import (
 // in suspense.
 func (r *run) operate() string {
 	m := r.anyMerchant()
+	if r.operated++; r.operated%takeEvery == 0 {
+		return r.takeOut(m)
+	}
 	if r.rng.IntN(2) == 0 {
 		if n := r.anyNet(); r.rate[Thrift] == 0 {
 			return m.topUp(n, false)
@@ -45,6 +50,32 @@ func (r *run) operate() string {
 	})
 	return what
 }
+
+// takeEvery is how many of an operator's acts there are to one that takes fees out.
+const takeEvery = 8
+
+// takeOut takes what a merchant's house has earned of a currency to an address of the
+// operator's own. One that the process does not survive is not asked for again.
+func (r *run) takeOut(m *merchant) string {
+	turn := r.operated / takeEvery
+	n := r.chains[turn%len(r.chains)]
+	code := n.coins[turn/len(r.chains)%len(n.coins)]
+	what := "takes nothing out"
+	r.ask("take out", func(t *task) {
+		p, _, err := t.p.app.Operate.PayOutFees(context.Background(), house.Take{
+			Tenant: m.id, Currency: code, All: true, Address: string(n.chain.Customer(ownAddress)), Key: fmt.Sprint(turn),
+		}, cryptopay.Call{By: "operator", Reason: "earned"})
+		var short *house.ShortError
+		if errors.As(err, &short) || !m.heard(t, err, nil) {
+			return
+		}
+		what = fmt.Sprintf("takes %d of the %s that it earned of merchant %d out", p.Amount, code, m.n)
+	})
+	return what
+}
+
+// ownAddress is whose the operator's own addresses are outside.
+const ownAddress = "the operator"
 
 // topUp brings coins of the operator's own to a merchant's hot address: for gas, and with
 // all what the house is short of. Coins that were paid and are not forwarded yet are not

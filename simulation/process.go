@@ -24,6 +24,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -150,6 +151,9 @@ func (p *process) start() error {
 		Store: p.view, Chains: clients, HeadAge: r.headAge(), GoneAfter: -1, Registry: p.registry(), Addresses: addresses, Signer: signer{own, r}, Rates: prices{p}, RateBounds: r.bounds(),
 		Key: hostKey, Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
+	}
+	for _, n := range r.chains {
+		cfg.HouseAddresses = append(cfg.HouseAddresses, house.Address{Network: n.name, Address: n.chain.Customer(ownAddress)})
 	}
 	if r.unsigned {
 		cfg.Signer = nil

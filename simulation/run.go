@@ -25,17 +25,18 @@ import (
 
 // run is one playing of a World.
 type run struct {
-	w       World
-	rng     *rand.Rand // who acts and what he does: one stream per step
-	now     time.Time
-	begun   time.Time
-	step    int
-	calls   int               // of the store, in this step
-	calm    bool              // faults have stopped
-	taxed   map[string]bool   // tokens of which an issuer took something
-	took    map[string]bool   // withdrawals that brought less, and were completed by an operator
-	rollout *rollout          // nil = there is none
-	edits   map[string]edited // withdrawals that a thief has edited, by id
+	w        World
+	rng      *rand.Rand // who acts and what he does: one stream per step
+	now      time.Time
+	begun    time.Time
+	step     int
+	calls    int               // of the store, in this step
+	operated int               // acts of operators
+	calm     bool              // faults have stopped
+	taxed    map[string]bool   // tokens of which an issuer took something
+	took     map[string]bool   // withdrawals that brought less, and were completed by an operator
+	rollout  *rollout          // nil = there is none
+	edits    map[string]edited // withdrawals that a thief has edited, by id
 
 	truth   *witness
 	chains  []*network

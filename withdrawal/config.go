@@ -140,8 +140,12 @@ type Config struct {
 	// network's gas currency. It is asked once per withdrawal, with what is to be handed
 	// over.
 	MaxCost func(ctx context.Context, in chain.Intent) (ledger.Amount, error)
-	Now     func() time.Time
-	NewID   func() string
+	// Spare is what of the house's equity in an asset nothing is set aside from, and the row
+	// that a Change which decides on it writes. PayMissing asks it. Defaults to the equity by
+	// the ledger, and no row.
+	Spare func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error)
+	Now   func() time.Time
+	NewID func() string
 
 	// Mandates makes the mandate of each new withdrawal, and checks it before money
 	// moves. Defaults to none: nothing is made, and nothing is asked for.

@@ -78,7 +78,7 @@ func (s *Service) payMissing(ctx context.Context, tenant, id, reason string) (re
 			if err := m.take(reason); err != nil {
 				return err
 			}
-			equity, err := s.equity(ctx, &m.w)
+			equity, err := s.equity(ctx, m)
 			if err == nil && equity < m.w.Missing() {
 				err = ErrNoEquity
 			}
@@ -99,14 +99,20 @@ func (s *Service) payMissing(ctx context.Context, tenant, id, reason string) (re
 // maxOvertaken is how often a decision on equity is made anew.
 const maxOvertaken = 32
 
-// equity is what the operator owns of a withdrawal's currency: what PayMissing takes must
+// equity is what the operator owns and can spare of a withdrawal's currency: what PayMissing takes must
 // not be other merchants' money.
-func (s *Service) equity(ctx context.Context, w *Withdrawal) (ledger.Amount, error) {
+func (s *Service) equity(ctx context.Context, m *move) (ledger.Amount, error) {
+	w := &m.w
+	if s.c.Spare != nil {
+		spare, row, err := s.c.Spare(ctx, w.Tenant, ledger.Asset(w.Currency))
+		m.with = append(m.with, row)
+		return spare, err
+	}
 	balances, err := s.c.Store.Balances(ctx, storage.Tenant(w.Tenant))
 	var sum ledger.Amount
 	for _, b := range balances {
 		if err == nil && b.Asset == ledger.Asset(w.Currency) && b.Account.House() {
-			sum, err = sum.Add(b.Posted)
+			sum, err = sum.Add(b.Available())
 		}
 	}
 	return sum, err

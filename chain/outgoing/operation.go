@@ -48,6 +48,12 @@ const (
 	OpSetPolicy         OperationKind = "set_policy" // of a tenant's payouts
 	OpAllowDestination  OperationKind = "allow_destination"
 	OpRemoveDestination OperationKind = "remove_destination"
+
+	OpPayOutFees    OperationKind = "pay_out_fees" // of a tenant, in its partition
+	OpWithdrawFloat OperationKind = "withdraw_operator_funds"
+	OpCancelHouse   OperationKind = "cancel_house_payment"
+	OpAskAdjustment OperationKind = "ask_adjustment"
+	OpAdjust        OperationKind = "adjust"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are

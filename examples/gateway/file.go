@@ -37,7 +37,7 @@ type fileSettings struct {
 // fields are the settings of a file that are one text, by the name in the environment.
 var fields = map[string]string{
 	"listen": "ADDR", "metrics_listen": "METRICS_ADDR", "base_url": "BASE_URL", "store": "STORE", "key_file": "KEY_FILE", "mnemonic": "MNEMONIC",
-	"log": "LOG", "poll": "POLL", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE",
+	"log": "LOG", "poll": "POLL", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE", "house_addresses": "HOUSE_ADDRESSES",
 	"rate_limits": "RATE_LIMITS", "allow_private_callbacks": "ALLOW_PRIVATE_CALLBACKS",
 	"fees.transaction": "TRANSACTION_FEE", "fees.network": "NETWORK_FEE", "fees.withdrawal": "WITHDRAWAL_FEE",
 	"signer.url": "SIGNER_URL", "signer.certificate": "SIGNER_CERTIFICATE", "signer.key": "SIGNER_KEY", "signer.ca": "SIGNER_CA", "signer.accounts": "SIGNER_ACCOUNTS",
@@ -232,7 +232,7 @@ func (r *fileReader) root(n ast.Node) {
 			r.networks(p.value)
 		case "tenants":
 			r.tenants(p.value)
-		case "simulated", "retire", "elsewhere":
+		case "simulated", "retire", "elsewhere", "house_addresses":
 			r.set(p.value, p.key, fields[p.key], strings.Join(r.list(p.value, p.key), ","))
 		case "prices":
 			var all []string

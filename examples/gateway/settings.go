@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 )
 
 // settings are what the flags and the environment say.
@@ -47,6 +48,7 @@ type settings struct {
 	networks     []chain.Network // simulated
 	retire       []string        // currencies, see cryptopay.Config.Retire
 	elsewhere    []chain.Network // see cryptopay.Config.Elsewhere
+	house        []house.Address // see cryptopay.Config.HouseAddresses
 	upgraded     bool            // see cryptopay.App.Upgraded
 	reseal       bool            // see cryptopay.App.Reseal
 	unsealed     time.Time       // see cryptopay.Config.UnsealedUntil
@@ -128,6 +130,11 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	s.retire = listOf(env("CRYPTOPAY_RETIRE"))
 	for _, n := range listOf(env("CRYPTOPAY_ELSEWHERE")) {
 		s.elsewhere = append(s.elsewhere, chain.Network(n))
+	}
+	for _, a := range listOf(env("CRYPTOPAY_HOUSE_ADDRESSES")) {
+		n, address, _ := strings.Cut(a, ":")
+		address, memo, _ := strings.Cut(address, "#")
+		s.house = append(s.house, house.Address{Network: chain.Network(n), Address: chain.Address(address), Memo: memo})
 	}
 	percent, flat, _ := strings.Cut(or("CRYPTOPAY_WITHDRAWAL_FEE", "0"), "+")
 	s.networkFee = or("CRYPTOPAY_NETWORK_FEE", "none")

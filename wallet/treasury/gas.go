@@ -302,7 +302,7 @@ func foldedID(op string, rows []storage.Row) string {
 	return fmt.Sprintf("%s/%x", op, sum.Sum(nil))
 }
 
-// equity is what the house owns of one asset. Receivables are left out on
+// equity is what the house owns of one asset and is not on its way out. Receivables are left out on
 // purpose: they are owed, not there, and an asset with one is halted.
 func (t *Treasury) equity(ctx context.Context, p storage.Partition, asset ledger.Asset) (ledger.Amount, error) {
 	balances, err := t.cfg.Store.Balances(ctx, p, ledger.FeesPlatform, ledger.FeesNetwork, ledger.Float, ledger.Adjustment)
@@ -314,11 +314,38 @@ func (t *Treasury) equity(ctx context.Context, p storage.Partition, asset ledger
 		if b.Asset != asset {
 			continue
 		}
-		if sum, err = sum.Add(b.Posted); err != nil {
+		if sum, err = sum.Add(b.Available()); err != nil {
 			return 0, err
 		}
 	}
 	return sum, nil
+}
+
+// Spare is, in a store, what of the house's equity in an asset may be taken: what neither covers what is
+// owed, nor is set aside for network fees, nor is on its way out. What is owed to the house
+// is not there. It may be below 0. Whoever decides on it writes the row in the Change of the
+// decision: then nobody else has decided on the same equity.
+func Spare(ctx context.Context, s storage.Store, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
+	p := storage.Tenant(tenant)
+	g, row, _, err := GasFloats.One(ctx, s, p, string(asset)) // before the balances: what moves them moves it afterwards
+	if err != nil {
+		return 0, row, err
+	}
+	g.Asset = string(asset)
+	row = GasFloats.Row(string(asset), row.Version, time.Time{}, g)
+	balances, err := s.Balances(ctx, p)
+	if err != nil {
+		return 0, row, err
+	}
+	sum := -g.Reserved
+	for i := range balances {
+		if b := &balances[i]; b.Asset == asset && b.Account.House() {
+			if sum, err = sum.Add(b.Available()); err != nil {
+				return 0, row, err
+			}
+		}
+	}
+	return sum, row, nil
 }
 
 // cost posts what one landed transaction took, once, whatever becomes of its

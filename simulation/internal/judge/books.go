@@ -92,6 +92,11 @@ func (j *Judge) earned(shop *Shop) {
 			want[p.Coin] += p.Platform
 		}
 	}
+	for i := range shop.Taken {
+		if t := &shop.Taken[i]; t.Status == completed {
+			want[t.Coin] -= t.Amount
+		}
+	}
 	for coin := range shop.Earned {
 		want[coin] += 0
 	}

@@ -11,6 +11,7 @@ func (j *Judge) chains(s *Scene) {
 	for i := range s.Chains {
 		c := &s.Chains[i]
 		j.covered(s, c)
+		j.taken(s, c)
 		if !c.Outputs && !c.Blind {
 			j.dear(s, c)
 			j.sweptBack(s, c)
@@ -40,6 +41,45 @@ func (j *Judge) covered(s *Scene, c *Chain) {
 		}
 		j.ask("I4", owed > 0 && !s.Weather.Deep && !s.Weather.Restored && !s.Weather.Taxed[code], there.GreaterThanOrEqual(coin.whole(owed)),
 			"%s %s are owed, and %s are there", coin.whole(owed), code, there)
+	}
+}
+
+// taken is I7 for what operators take out of what they earned: their addresses get what the
+// payments that are completed come to, at most with those that are on their way.
+func (j *Judge) taken(s *Scene, c *Chain) {
+	type sum struct {
+		address, coin string
+		least, most   int64
+	}
+	at := map[string]*sum{}
+	for i := range s.Shops {
+		for k := range s.Shops[i].Taken {
+			t := &s.Shops[i].Taken[k]
+			if j.coin(t.Coin).Network != c.Network || t.Status == failed || t.Status == cancelled {
+				continue
+			}
+			p := at[t.Address+" "+t.Coin]
+			if p == nil {
+				p = &sum{address: t.Address, coin: t.Coin}
+				at[t.Address+" "+t.Coin] = p
+			}
+			if p.most += t.Amount; t.Status == completed {
+				p.least += t.Amount
+			}
+		}
+	}
+	for _, key := range sorted(at) {
+		p := at[key]
+		var got decimal.Decimal
+		for _, m := range c.Moves {
+			if m.To == p.address && m.Coin == p.coin {
+				got = got.Add(m.Amount)
+			}
+		}
+		coin := j.coin(p.coin)
+		j.ask("taken", !s.Weather.Restored && !s.Weather.Deep && c.Undone == 0, s.Weather.Taxed[p.coin] || got.GreaterThanOrEqual(coin.whole(p.least)),
+			"%s %s were taken out, and %s arrived", coin.whole(p.least), p.coin, got)
+		j.ask("taken", !s.Weather.Restored && c.Undone < 2, got.LessThanOrEqual(coin.whole(p.most)), "%s %s arrived, and %s were taken out", got, p.coin, coin.whole(p.most))
 	}
 }
 

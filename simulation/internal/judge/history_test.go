@@ -261,6 +261,7 @@ func goodShop() Shop {
 			StatPayments: map[string]int64{completed: 1, expired: 3, failed: 1}, StatPayouts: map[string]int64{completed: 1, cancelled: 1, processing: 1},
 		},
 		Earned: map[string]int64{"USDTX": 1_248_019},
+		Taken:  []Taken{{ID: "h1", Status: processing, Coin: "USDTX", Address: "own", Amount: 1_000_000}},
 		Suspense: []Suspended{
 			{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Tx: "t4", Amount: 3_000_000},
 			{ID: "t11", Coin: "USDTX", Address: "d5", Reason: "below_minimum", Tx: "t11", Amount: 500_000},

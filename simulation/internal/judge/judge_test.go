@@ -49,15 +49,20 @@ var breaks = map[string]func(h *history){
 	"frozen": func(h *history) {
 		h.hook("withdrawal_status_update", "w2", map[string]any{"previous_status": pending, "status": processing})
 	},
-	"charged":            func(h *history) { h.shop().Payouts[1].Platform++ },
-	"reason":             func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
-	"I7":                 func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
-	"I8":                 func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
-	"I3":                 func(h *history) { h.shop().Wallets[1].Balances["USDTX"] = Balance{24_801_981, -1, 24_801_982} },
-	"balance":            func(h *history) { h.shop().Wallets[0].Balances["USDTX"] = Balance{84_000_001, 7_000_000, 77_000_001} },
-	"I9":                 func(h *history) { h.shop().Payouts[2].Status = failed },
-	"I9-gas":             func(h *history) { h.scene.Shops[1].Aside["X"] = 1 },
-	"W18":                func(h *history) { h.wrong = "stale" },
+	"charged": func(h *history) { h.shop().Payouts[1].Platform++ },
+	"reason":  func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
+	"I7":      func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
+	"I8":      func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
+	"I3":      func(h *history) { h.shop().Wallets[1].Balances["USDTX"] = Balance{24_801_981, -1, 24_801_982} },
+	"balance": func(h *history) { h.shop().Wallets[0].Balances["USDTX"] = Balance{84_000_001, 7_000_000, 77_000_001} },
+	"I9":      func(h *history) { h.shop().Payouts[2].Status = failed },
+	"I9-gas":  func(h *history) { h.scene.Shops[1].Aside["X"] = 1 },
+	"W18":     func(h *history) { h.wrong = "stale" },
+	"taken": func(h *history) {
+		twice := h.chain().Moves[0] // of a bank's
+		twice.To, twice.Coin, twice.Amount, twice.Ordinal = "own", "USDTX", dec("1.000001"), 1
+		h.chain().Moves = append(h.chain().Moves, twice)
+	},
 	"platform-fees":      func(h *history) { h.shop().Earned["USDTX"]++ },
 	"history":            func(h *history) { h.shop().Wallets[0].History[1].After++ },
 	"history-withdrawal": func(h *history) { h.shop().Wallets[0].History[1].Ref = "w2" },

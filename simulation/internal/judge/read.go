@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	money "github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -36,7 +37,7 @@ type reader struct {
 // that no view shows.
 func Read(ctx context.Context, app *cryptopay.App, store storage.Store, now time.Time, shop *Shop) error {
 	r := &reader{ctx: ctx, app: app, shop: shop, now: now}
-	for _, step := range []func(){r.payments, r.addresses, r.payouts, r.transfers, r.wallets, r.lines, r.overview, r.suspense, r.outbox} {
+	for _, step := range []func(){r.payments, r.addresses, r.payouts, r.transfers, r.wallets, r.lines, r.overview, r.taken, r.suspense, r.outbox} {
 		if step(); r.err != nil {
 			return r.err
 		}
@@ -216,6 +217,14 @@ func (r *reader) overview() {
 	r.err, r.shop.Earned = err, map[string]int64{}
 	for _, f := range fees {
 		r.shop.Earned[f.Currency] = int64(f.Amount)
+	}
+}
+
+func (r *reader) taken() {
+	for _, p := range pages(r, func(offset int) ([]money.Payment, error) {
+		return r.app.Operate.HousePayments(r.ctx, r.shop.ID, page, offset)
+	}) {
+		r.shop.Taken = append(r.shop.Taken, Taken{ID: p.ID, Status: string(p.Status), Coin: p.Currency, Address: p.Address, Amount: int64(p.Amount)})
 	}
 }
 

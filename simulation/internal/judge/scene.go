@@ -89,6 +89,7 @@ type Shop struct {
 	Lines     []Line
 	Counts    Counts
 	Earned    map[string]int64 // platform fees by coin
+	Taken     []Taken          // out of those
 	Suspense  []Suspended
 	Resting   []Resting
 	Hot       map[string]int64 // what its hot addresses hold, by coin
@@ -101,6 +102,12 @@ type Shop struct {
 	Aside     map[string]int64  // for gas, by coin
 	Verified  bool              // the library was asked to verify its books
 	Findings  []string          // that it found
+}
+
+// Taken are platform fees that an operator has taken out.
+type Taken struct {
+	ID, Status, Coin, Address string
+	Amount                    int64
 }
 
 // Payment is a payment's view.

@@ -112,8 +112,8 @@ var interfaceRemovals = []Bug{
 	},
 	{
 		ID: "FT05-halt-blocks-nonces", File: "wiring.go",
-		Old:  "\tif w.Status != withdrawal.Pending {\n",
-		New:  "\tif w.Status == withdrawal.Failed {\n",
+		Old:  "\tif !pending {\n",
+		New:  "\tif !pending && why != \"\" {\n",
 		What: "the halt of one currency stops the payouts of others behind its nonce", Package: ".", Test: "TestFT05_SignedPayoutOfAHaltedCurrencyIsReplaced",
 	},
 	{
