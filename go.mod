@@ -49,6 +49,7 @@ require (
 	go.uber.org/multierr v1.6.0 // indirect
 	go.uber.org/zap v1.21.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
+	rsc.io/qr v0.2.0 // indirect
 )
 
 require (
