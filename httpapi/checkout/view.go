@@ -298,7 +298,7 @@ func (h *Handler) receipt(v *view, f *facts) []row {
 		{"order", v.Order, ""},
 		{"description", v.Description, ""},
 		{"price", v.Price, ""},
-		{"amount", h.amount(f, p.Due) + " " + v.Token, ""},
+		{"due", h.amount(f, p.Due) + " " + v.Token, ""},
 		{"received", v.Received + " " + v.Token, ""},
 		{"network", v.Network, ""},
 		{"address", "", v.Address},
@@ -310,7 +310,7 @@ func (h *Handler) receipt(v *view, f *facts) []row {
 	}
 	for i := range f.arrivals {
 		if a := &f.arrivals[i]; a.ShownRole() == payment.ShownCounted && a.ShownStatus() != payment.ShownGone {
-			out = append(out, row{"transactions", "", a.Tx})
+			out = append(out, row{"transaction", "", a.Tx})
 		}
 	}
 	out = append(out, row{"payment_id", "", p.ID})

@@ -1,6 +1,11 @@
 package checkout_test
 
 import (
+	"bytes"
+	"context"
+	"image"
+	"image/color"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -49,4 +55,31 @@ func shows(t testing.TB, h *cryptopaytest.Host, p http.Handler, of payment.Payme
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, w.Code, string(body))
 	return string(body)
+}
+
+// merchantOf describes a merchant by the payment's order.
+func merchantOf(by map[string]checkout.Merchant) func(context.Context, string, *payment.Payment) (checkout.Merchant, error) {
+	return func(_ context.Context, _ string, p *payment.Payment) (checkout.Merchant, error) {
+		return by[p.OrderID], nil
+	}
+}
+
+// picture is a PNG.
+func picture(t testing.TB, width, height int) []byte {
+	t.Helper()
+	m := image.NewRGBA(image.Rect(0, 0, width, height))
+	for i := range width * height {
+		m.Set(i%width, i/width, color.RGBA{uint8(i % width * 2), 80, 120, 255})
+	}
+	var b bytes.Buffer
+	require.NoError(t, png.Encode(&b, m))
+	return b.Bytes()
+}
+
+// sends what is due and goes no further: the transaction is in the mempool.
+func sends(t testing.TB, h *cryptopaytest.Host, p payment.Payment) {
+	t.Helper()
+	c := h.Chains[chain.Network(p.Network)]
+	_, err := c.Pay(chain.Address(p.Address), p.Currency, p.DueCoins())
+	require.NoError(t, err)
 }
