@@ -162,7 +162,7 @@ func aside(do func()) {
 	<-done
 }
 
-// draw makes the frame of a room in a language.
+// draw makes the frame of a room in a language, and keeps it for others who look.
 func (b *hub) draw(r *room, w *texts) ([]byte, string) {
 	b.mu.Lock()
 	f := r.facts
@@ -179,7 +179,7 @@ func (b *hub) draw(r *room, w *texts) ([]byte, string) {
 	made := event(v.Version, part)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := r.now; now != nil && now.version == v.Version {
+	if now := r.now; now != nil && now.version == v.Version && r.viewers[w] > 1 {
 		if now.frames == nil {
 			now.frames = map[*texts][]byte{}
 		}
