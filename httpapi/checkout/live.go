@@ -458,8 +458,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, of ref, token s
 	if sent == "" {
 		sent = r.URL.Query().Get("v")
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not wait for more
+	lighten(w.Header())
 	conn := http.NewResponseController(w)
 	_ = conn.SetReadDeadline(time.Time{}) // where deadlines are not supported none is there to lift
 	if send(w, conn, []byte("retry: 3000\n\n")) != nil {
@@ -487,6 +486,20 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, of ref, token s
 		}
 	}
 }
+
+// lighten leaves a stream with the headers that mean something for one: they are kept as
+// long as it is open, ten thousand times.
+func lighten(hd http.Header) {
+	for name := range hd {
+		if name != "X-Content-Type-Options" && name != "Cache-Control" && name != "Cross-Origin-Resource-Policy" {
+			delete(hd, name)
+		}
+	}
+	hd["Content-Type"] = streamType
+	hd["X-Accel-Buffering"] = unbuffered // a proxy must not wait for more
+}
+
+var streamType, unbuffered = []string{"text/event-stream"}, []string{"no"}
 
 // refuseStream answers where there is nothing to stream: the page finds out what there is.
 func (h *Handler) refuseStream(w http.ResponseWriter, now *showing) {
