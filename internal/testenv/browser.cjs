@@ -35,7 +35,7 @@ const commands = {
   },
   // see waits for a text that is shown.
   async see({ page, text }) {
-    await pages.get(page).page.getByText(text, { exact: false }).locator("visible=true").first().waitFor({ timeout: 15000 });
+    await pages.get(page).page.getByText(text, { exact: false }).locator("visible=true").first().waitFor({ timeout: 60000 });
     return null;
   },
   // axe lists what its rules find.
