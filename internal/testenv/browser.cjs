@@ -15,7 +15,7 @@ let last = 0;
 
 const commands = {
   // open shows a URL in a context of its own.
-  async open({ url, width, height, dark, noScript, language, print }) {
+  async open({ url, width, height, dark, noScript, language }) {
     const context = await browser.newContext({
       viewport: { width: width || 390, height: height || 844 }, colorScheme: dark ? "dark" : "light", javaScriptEnabled: !noScript,
       locale: language || "en-GB", timezoneId: "UTC", permissions: noScript ? [] : ["clipboard-read", "clipboard-write"], reducedMotion: "reduce",
@@ -28,7 +28,6 @@ const commands = {
     const bytes = { all: 0 };
     page.on("request", (r) => { if (new URL(r.url()).origin !== new URL(url).origin) told.push("asked elsewhere: " + r.url()); });
     page.on("response", async (r) => { if (!r.url().includes("/events")) bytes.all += (await r.body().catch(() => "")).length; });
-    if (print) await page.emulateMedia({ media: "print" });
     await page.goto(url, { waitUntil: "load" });
     pages.set(++last, { page, context, told, bytes });
     return last;
@@ -63,8 +62,9 @@ const commands = {
     await pages.get(page).page.screenshot({ path: file, fullPage: true });
     return null;
   },
-  async press({ page, keys }) {
-    for (const k of keys) await pages.get(page).page.keyboard.press(k);
+  // media is what the page is shown on: "screen" or "print".
+  async media({ page, media }) {
+    await pages.get(page).page.emulateMedia({ media });
     return null;
   },
   async click({ page, selector }) {
@@ -73,7 +73,6 @@ const commands = {
   },
   // run evaluates an expression in the page.
   run: ({ page, expression }) => pages.get(page).page.evaluate(expression),
-  html: ({ page }) => pages.get(page).page.content(),
   // close ends a page: what its console told, what it asked of others, and its bytes.
   async close({ page }) {
     const p = pages.get(page);
