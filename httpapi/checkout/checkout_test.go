@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
@@ -350,4 +351,30 @@ func next(t *testing.T, r *bufio.Reader) string {
 		}
 		b.WriteString(line)
 	}
+}
+
+// TestX01_AnAddressThatIsNotOursIsNotShown: a payment that somebody edited in the database has
+// no page, and nobody is told where he would have the money.
+func TestX01_AnAddressThatIsNotOursIsNotShown(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h)
+	of := h.Payment("30", "USDTERC20")
+	link := p.URL(h.Tenant.ID, of.ID)
+	part := storage.Tenant(h.Tenant.ID)
+	rows, err := h.Store.Find(t.Context(), storage.Query{Table: payment.Payments.Table, Partition: part})
+	require.NoError(t, err)
+	edited := payment.Payments.Value(rows[0])
+	edited.Address = string(h.Chains["ETH"].Customer("thief"))
+	for _, err := range h.Store.Commit(t.Context(), storage.Change{
+		ID: "an insider's", Partition: part, Put: []storage.Row{payment.Payments.Row(rows[0].ID, rows[0].Version, rows[0].Due, edited)},
+	}) {
+		require.NoError(t, err)
+	}
+	for _, path := range []string{"", "/receipt", "/part", "/events"} {
+		got := get(t, p, link+path)
+		require.Equal(t, http.StatusServiceUnavailable, got.Code, path)
+		require.NotContains(t, got.Body.String(), edited.Address, path)
+	}
+	require.Contains(t, get(t, p, link).Body.String(), "Please do not send money now")
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -88,7 +89,7 @@ func TestViewers(t *testing.T) {
 				r := bufio.NewReaderSize(c, 512)
 				for {
 					line, err := r.ReadSlice('\n')
-					if err != nil && err != bufio.ErrBufferFull {
+					if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 						if !begun {
 							open.Done()
 						}
