@@ -1,4 +1,4 @@
-.PHONY: coins test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
+.PHONY: viewers coins test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
 
 test: ## everything that CI runs
 	./test.sh
@@ -38,6 +38,9 @@ dust: ## ten thousand payments of two cents: what forwarding costs is at most ha
 coins: ## a payout of 2,000 coins on real nodes of BTC and LTC: they are merged first
 	./test.sh tools
 	CRYPTOPAY_TEST_FULL=1 go test ./internal/e2e -run TestCoinsFT04 -coins $(or $(N),2000) -timeout 1h -v
+
+viewers: ## live viewers of the checkout in one process, from another: memory per viewer above a bare stream, and that a change reaches all: N=10000, PAYMENTS=1
+	ulimit -n 65536 2>/dev/null; go test ./httpapi/checkout -v -run TestViewers -viewers $(or $(N),10000) -viewers.payments $(or $(PAYMENTS),1) -timeout 30m -count 1
 
 worlds: ## worlds of a week from seeds that no run had before: N=20000
 	go test ./simulation -run 'TestWorld$$' -v -world.promises -world.seeds=$(or $(N),20000) -world.from=0 -timeout 4h

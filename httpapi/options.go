@@ -29,6 +29,9 @@ type Options struct {
 	// absolute links of paged answers. Defaults to none: they are paths then. What a
 	// request says of its host is never repeated.
 	BaseURL string
+	// CheckoutURL makes the link to the page that a payment is paid on: URL of
+	// httpapi/checkout's Handler. Defaults to none: checkout_url is null then.
+	CheckoutURL func(tenant, paymentID string) string
 	// Limiter counts requests. Defaults to this process's memory; give one that
 	// is shared where several processes serve.
 	Limiter limit.Limiter

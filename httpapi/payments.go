@@ -102,7 +102,7 @@ type paymentProgress struct {
 	MemoAddress           *string `json:"memo_address" about:"The account that memo is given with; null without memo."`
 	CustomID              string  `json:"custom_id"`
 	AddressID             *string `json:"address_id" about:"Of the permanent address that the payment's money came to; null for a payment of POST /payments/."`
-	CheckoutURL           *string `json:"checkout_url" about:"null = there is none."`
+	CheckoutURL           *string `json:"checkout_url" about:"Page that the customer pays on. null = the service has none."`
 }
 
 // suspenseView is one transfer that does not count.
@@ -119,7 +119,7 @@ func (h *Handler) detail(ctx context.Context, tenant string, p *payment.Payment)
 	if err != nil {
 		return paymentView{}, err
 	}
-	view := h.viewPayment(p, progress[0])
+	view := h.viewPayment(tenant, p, progress[0])
 	uncounted, err := h.app.Payments.Uncounted(ctx, tenant, p)
 	for i := range uncounted {
 		d := &uncounted[i]
@@ -130,7 +130,7 @@ func (h *Handler) detail(ctx context.Context, tenant string, p *payment.Payment)
 }
 
 // viewProgress is what both views show of a payment's money.
-func (h *Handler) viewProgress(p *payment.Payment, at payment.Progress) paymentProgress {
+func (h *Handler) viewProgress(tenant string, p *payment.Payment, at payment.Progress) paymentProgress {
 	scale, network, to := uint8(p.Scale), chain.Network(p.Network), chain.Address(p.Address)
 	v := paymentProgress{
 		AmountReceived: crypto(at.Received, scale), AmountPending: crypto(at.Pending, scale), AmountMissing: crypto(at.Missing, scale),
@@ -147,21 +147,24 @@ func (h *Handler) viewProgress(p *payment.Payment, at payment.Progress) paymentP
 	if c, err := h.cfg.Registry.Currency(p.Currency); err == nil {
 		v.PaymentURI = h.cfg.Registry.PaymentURI(c, to, due, memo)
 	}
+	if h.o.CheckoutURL != nil {
+		v.CheckoutURL = orNull(h.o.CheckoutURL(tenant, p.ID))
+	}
 	return v
 }
 
 // viewNew is the detail view of a payment that was just made.
-func (h *Handler) viewNew(p *payment.Payment) paymentView {
+func (h *Handler) viewNew(tenant string, p *payment.Payment) paymentView {
 	at := payment.Progress{Missing: p.Due}
 	if c, err := h.cfg.Registry.Currency(p.Currency); err == nil {
 		at.Required = c.Confirmations
 	}
-	return h.viewPayment(p, at)
+	return h.viewPayment(tenant, p, at)
 }
 
-func (h *Handler) viewPayment(p *payment.Payment, at payment.Progress) paymentView {
+func (h *Handler) viewPayment(tenant string, p *payment.Payment, at payment.Progress) paymentView {
 	return paymentView{
-		paymentProgress: h.viewProgress(p, at), Suspense: []suspenseView{},
+		paymentProgress: h.viewProgress(tenant, p, at), Suspense: []suspenseView{},
 		TransactionID: p.ID, Blockchain: p.Network, Currency: p.Currency, Status: p.Shown(),
 		AmountUSD: ledger.FixedString(p.Price, fiatPlaces), AmountCrypto: crypto(p.Due, uint8(p.Scale)), Address: p.Address, Token: p.Token,
 		TransactionHash: orNull(p.Tx), OrderID: p.OrderID, OrderDescription: p.Description, CallbackURL: p.CallbackURL,
@@ -186,9 +189,9 @@ type paymentItem struct {
 	paymentProgress
 }
 
-func (h *Handler) itemOfPayment(p *payment.Payment, at payment.Progress) paymentItem {
+func (h *Handler) itemOfPayment(tenant string, p *payment.Payment, at payment.Progress) paymentItem {
 	return paymentItem{
-		paymentProgress: h.viewProgress(p, at),
+		paymentProgress: h.viewProgress(tenant, p, at),
 		TransactionID:   p.ID, Blockchain: p.Network, Currency: p.Currency, Status: p.Shown(),
 		AmountUSD: ledger.FixedString(p.Price, fiatPlaces), AmountCrypto: crypto(p.Due, uint8(p.Scale)), Address: p.Address, Token: p.Token,
 		OrderID: p.OrderID, CreatedAt: stamp(p.CreatedAt), UpdatedAt: stamp(p.UpdatedAt),
@@ -203,11 +206,11 @@ func (h *Handler) createPayment(ctx context.Context, c *Call, in createPaymentIn
 	input.Key = c.Key
 	c.once.Encode = func(result any) ([]byte, error) {
 		p, _ := result.(payment.Payment)
-		return json.Marshal(h.viewNew(&p))
+		return json.Marshal(h.viewNew(c.Tenant(), &p))
 	}
 	p, err := h.app.Payments.Create(ctx, c.Tenant(), input)
 	if err != nil || !p.Replayed {
-		return h.viewNew(&p), err
+		return h.viewNew(c.Tenant(), &p), err
 	}
 	c.Replayed = true
 	return h.replayPayment(ctx, c.Tenant(), c.once.First())
@@ -224,7 +227,7 @@ func (h *Handler) replayPayment(ctx context.Context, tenant string, first []byte
 	if err != nil {
 		return paymentView{}, err
 	}
-	created := h.viewNew(&p)
+	created := h.viewNew(tenant, &p)
 	if view.AmountMissing != "" {
 		created.RequiredConfirmations = view.RequiredConfirmations
 	}
@@ -298,7 +301,7 @@ func (h *Handler) listPayments(ctx context.Context, c *Call, in listPaymentsInpu
 		return view, err
 	}
 	for i := range page {
-		view.Results = append(view.Results, h.itemOfPayment(&page[i], progress[i]))
+		view.Results = append(view.Results, h.itemOfPayment(c.Tenant(), &page[i], progress[i]))
 	}
 	return view, nil
 }

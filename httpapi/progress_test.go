@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -242,4 +243,23 @@ func TestFA02_PaidTogetherHaveOneBatch(t *testing.T) {
 	w.mine(10)
 	require.Equal(t, "completed", show(alone)["status"])
 	require.Nil(t, show(alone)["batch_id"])
+}
+
+// TestX01_PaymentsShowWhereTheCustomerPays: every view of a payment, a replayed answer
+// too, has the link that the host's checkout makes of tenant and payment.
+func TestX01_PaymentsShowWhereTheCustomerPays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(s *setup) {
+		s.options = func(o *httpapi.Options) {
+			o.CheckoutURL = func(tenant, payment string) string { return "https://pay.example.com/" + tenant + "/" + payment }
+		}
+	})
+	create := func() map[string]any {
+		return w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "BTC"}, header("Idempotency-Key", "k")).Body
+	}
+	p := create()
+	link := "https://pay.example.com/" + w.tenant + "/" + p["transaction_id"].(string)
+	require.Equal(t, link, p["checkout_url"])
+	require.Equal(t, link, create()["checkout_url"])
+	require.Equal(t, link, w.paid(p["transaction_id"])["checkout_url"])
 }

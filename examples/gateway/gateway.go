@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,6 +26,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -43,7 +47,8 @@ type gateway struct {
 	auth    *auth.Service
 	api     *httpapi.Handler
 	metrics *metrics
-	shown   credentials // for the greeting
+	pages   atomic.Pointer[checkout.Handler] // of customers, once the address is known
+	shown   credentials                      // for the greeting
 
 	// busy is held while background work is done in development, so that a
 	// /dev/ request returns when there is none left.
@@ -262,6 +267,12 @@ func (g *gateway) networkFee() func(context.Context, *chain.Currency) (ledger.Am
 // serve builds the interface.
 func (g *gateway) serve(context.Context, keyring) (err error) {
 	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe, BaseURL: g.s.base}
+	o.CheckoutURL = func(tenant, payment string) string {
+		if p := g.pages.Load(); p != nil {
+			return p.URL(tenant, payment)
+		}
+		return ""
+	}
 	if !g.s.limits {
 		o.Limits = &httpapi.Limits{}
 	}
@@ -269,6 +280,23 @@ func (g *gateway) serve(context.Context, keyring) (err error) {
 		o.More = g.devRoutes()
 	}
 	g.api, err = httpapi.New(g.app, o)
+	return err
+}
+
+// serveCheckout serves the pages that customers pay on, below /checkout/. Their links need the
+// public address: without one, what this process listens on where that is loopback.
+func (g *gateway) serveCheckout(listening net.Addr) (err error) {
+	base := g.s.base
+	if at, ok := listening.(*net.TCPAddr); base == "" && ok && at.IP.IsLoopback() {
+		base = "http://" + listening.String()
+	}
+	if u, err := url.Parse(base); err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return nil
+	}
+	p, err := checkout.New(g.app, checkout.Options{BaseURL: base, Log: g.log})
+	if err == nil {
+		g.pages.Store(p)
+	}
 	return err
 }
 
@@ -295,6 +323,8 @@ func (g *gateway) handler() http.Handler {
 			g.ready(w, r)
 		case get && r.URL.Path == "/livez":
 			_, _ = w.Write([]byte("ok\n"))
+		case strings.HasPrefix(r.URL.Path, "/checkout/") && g.pages.Load() != nil:
+			g.pages.Load().ServeHTTP(w, r)
 		default:
 			g.api.ServeHTTP(w, r)
 		}

@@ -47,6 +47,9 @@ func (g *gateway) greet(w io.Writer, base string) {
 	p(`TOKEN=$(curl -s -u "%s:$CRYPTOPAY_CLIENT_SECRET" -d grant_type=client_credentials $BASE/o/token/ | jq -r .access_token)`, g.shown.id)
 	p(`PAYMENT=$(curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"amount":"25.00","currency":"%s","order_id":"first"}' $BASE/payments/)`, currency)
 	p(`echo "$PAYMENT" | jq`)
+	if g.pages.Load() != nil {
+		p(`echo "$PAYMENT" | jq -r .checkout_url # the page that the customer pays on: open it in a browser`)
+	}
 	if !g.s.dev {
 		return
 	}

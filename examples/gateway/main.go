@@ -59,7 +59,13 @@ func (g *gateway) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := g.serveCheckout(listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	server := g.server(g.handler())
+	if p := g.pages.Load(); p != nil {
+		server.RegisterOnShutdown(p.Close)
+	}
 	figures, err := g.serveMetrics(ctx)
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -131,7 +131,8 @@ func (s *shop) takePayment(ctx context.Context, currency string) error {
 	}
 	amount := c.Decimal(p.Due)
 	uri := s.registry.PaymentURI(c, chain.Address(p.Address), p.Due, "")
-	fmt.Printf("send %s %s to %s\n%s\n%s", amount, c.Token, p.Address, uri, qr(uri))
+	fmt.Printf("send %s %s to %s\n%s\n%s", amount, c.Token, p.Address, uri, terminal(uri))
+	fmt.Printf("or pay on this page, as long as this program runs: %s\n", s.pages.URL(s.tenant, p.ID))
 	tx, err := s.world.pay(ctx, chain.Address(p.Address), currency, amount)
 	if err != nil {
 		return err

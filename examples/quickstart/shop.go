@@ -11,17 +11,19 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
-	"github.com/skip2/go-qrcode"
+	"rsc.io/qr"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
@@ -49,6 +51,7 @@ type shop struct {
 	world    world
 	registry *chain.Registry
 	inbox    *inbox
+	pages    *checkout.Handler
 	file     string
 	tenant   string
 	started  time.Time
@@ -135,7 +138,14 @@ func (s *shop) compose(ctx context.Context, seed *keys.Seed) error {
 	if err != nil {
 		return err
 	}
-	return s.app.Open(ctx, append(keys.Tables(), worlds.Table)...)
+	if err := s.app.Open(ctx, append(keys.Tables(), worlds.Table)...); err != nil {
+		return err
+	}
+	s.pages, err = checkout.New(s.app, checkout.Options{BaseURL: "http://" + s.inbox.address})
+	if err == nil {
+		s.inbox.mux.Handle("/checkout/", s.pages)
+	}
+	return err
 }
 
 func (s *shop) close(ctx context.Context) error {
@@ -216,9 +226,10 @@ func (s *shop) float(ctx context.Context, gas *chain.Currency) (decimal.Decimal,
 	return decimal.Zero, err
 }
 
-// inbox is the merchant's own webhook receiver.
+// inbox is the merchant's own webhook receiver. Its server has the pages for customers, too.
 type inbox struct {
 	server    *http.Server
+	mux       *http.ServeMux
 	address   string
 	mu        sync.Mutex
 	secrets   []string
@@ -230,8 +241,9 @@ func listen() (*inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &inbox{address: l.Addr().String()}
-	i.server = &http.Server{Handler: i, ReadHeaderTimeout: 5 * time.Second}
+	i := &inbox{address: l.Addr().String(), mux: http.NewServeMux()}
+	i.mux.Handle("/webhooks", i)
+	i.server = &http.Server{Handler: i.mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = i.server.Serve(l) }()
 	return i, nil
 }
@@ -267,10 +279,27 @@ func (i *inbox) counts() (good, bad int) {
 	return i.good, i.bad
 }
 
-func qr(text string) string {
-	code, err := qrcode.New(text, qrcode.Low)
+// terminal draws a text as a QR code, two modules a character.
+func terminal(text string) string {
+	code, err := qr.Encode(text, qr.L)
 	if err != nil {
 		return ""
 	}
-	return code.ToSmallString(false)
+	var b strings.Builder
+	for y := -2; y < code.Size+2; y += 2 {
+		for x := -2; x < code.Size+2; x++ {
+			switch upper, lower := code.Black(x, y), code.Black(x, y+1); {
+			case upper && lower:
+				b.WriteByte(' ')
+			case upper:
+				b.WriteRune('▄')
+			case lower:
+				b.WriteRune('▀')
+			default:
+				b.WriteRune('█')
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }

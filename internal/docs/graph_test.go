@@ -40,7 +40,7 @@ var layers = []struct {
 	{"Domains", "what merchants have and ask for", []string{"webhook", "wallet", "wallet/treasury", "wallet/house", "payment", "withdrawal", "withdrawal/policy", "report", "report/journal"}},
 	{"The App", "all of it, composed", []string{"cryptopay"}},
 	{"Doors", "how people and programs reach an App", []string{
-		"httpapi", "httpapi/auth", "httpapi/client", "httpapi/limit", "httpapi/limit/redislimit", "operator", "observe", "observe/prometheus", "observe/otel", "observe/rules",
+		"httpapi", "httpapi/auth", "httpapi/checkout", "httpapi/client", "httpapi/limit", "httpapi/limit/redislimit", "operator", "observe", "observe/prometheus", "observe/otel", "observe/rules",
 	}},
 	{"Tests of a host", "an App in three lines, and whole simulated weeks", []string{"cryptopaytest", "simulation"}},
 }

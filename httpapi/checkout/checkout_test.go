@@ -1,0 +1,380 @@
+package checkout_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/cryptopaytest"
+	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
+)
+
+// TestX01_EveryStateIsSaidInPlainWords: of each outcome the page says what has come, what is
+// missing and what to do, and asks for money only where money is still wanted.
+func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h)
+	for _, row := range []struct {
+		name string
+		do   func(payment.Payment)
+		pays bool // the address, the code and the wallet's link are shown
+		says []string
+	}{
+		{"waiting", func(payment.Payment) {}, true, []string{"Waiting for your payment", "Send exactly 30 USDT", "Send only USDT on the Ethereum network"}},
+		{"seen", func(of payment.Payment) { sends(t, h, of); h.Step() }, false, []string{"Payment seen", "confirming your 30 USDT", "Confirmations: 0 of 12"}},
+		{"partly", func(of payment.Payment) { h.Customer.PaysShort(of) }, true, []string{"A part is still missing", "15 USDT arrived", "the missing 15 USDT to the same address"}},
+		{"closing", func(of payment.Payment) { h.Clock.Advance(of.ExpiresAt.Sub(h.Clock.Now())) }, false, []string{"The time is over", "Please do not send money now"}},
+		{"paid", func(of payment.Payment) { h.Customer.Pays(of) }, false, []string{"Payment complete", "My shop received your 30 USDT"}},
+		{"over", func(of payment.Payment) { h.Customer.PaysOver(of) }, false, []string{"Payment complete", "You sent 30 USDT more than was due"}},
+		{"expired", func(of payment.Payment) { h.Customer.LetsExpire(of) }, false, []string{"This payment has expired", "do not send money to this address"}},
+		{"expired in part", func(of payment.Payment) { h.Customer.LetsExpire(h.Customer.PaysShort(of)) }, false, []string{"The time ended before all was paid", "15 USDT arrived", "My shop has it"}},
+		{"late", func(of payment.Payment) { h.Customer.PaysLate(of) }, false, []string{"This payment has expired", "30 USDT arrived after the payment had ended", "kept safe"}},
+		{"wrong coin", func(of payment.Payment) { h.Customer.PaysWrongAsset(of) }, true, []string{"Waiting for your payment", "not the coin that was asked for"}},
+		{"reorged", func(of payment.Payment) { h.Customer.PaysAndIsReorged(of) }, true, []string{"Waiting for your payment", "gone from the network"}},
+		{"failed", func(of payment.Payment) {
+			tx, err := h.Chains["ETH"].Pay(chain.Address(of.Address), of.Currency, of.DueCoins())
+			require.NoError(t, err)
+			h.Step()
+			h.Mine(1)
+			h.Clock.Advance(2 * time.Hour)
+			_, err = h.Chains["ETH"].Reorg(1, tx)
+			require.NoError(t, err)
+			h.Settle()
+		}, false, []string{"The payment did not go through", "do not send money"}},
+		{"cancelled", func(of payment.Payment) {
+			_, err := h.App.Payments.Cancel(t.Context(), h.Tenant.ID, of.ID)
+			require.NoError(t, err)
+		}, false, []string{"This payment was cancelled", "do not send money"}},
+		{"refunded", func(of payment.Payment) {
+			h.Customer.PaysLate(of)
+			list, err := h.App.Payments.Suspense(t.Context(), h.Tenant.ID, 100, 0)
+			require.NoError(t, err)
+			for _, d := range list {
+				if d.Address == of.Address {
+					_, err = h.App.Payments.Refund(t.Context(), h.Tenant.ID, d.ID)
+					require.NoError(t, err)
+				}
+			}
+		}, false, []string{"Your payment was refunded"}},
+	} {
+		of := h.Payment("30", "USDTERC20")
+		row.do(of)
+		page := shows(t, h, p, of)
+		for _, text := range row.says {
+			require.Contains(t, page, text, row.name)
+		}
+		require.Equal(t, row.pays, strings.Contains(page, `id="wallet"`), row.name)
+		require.Equal(t, row.pays, strings.Contains(page, `id="address"`), row.name)
+		receipt := get(t, p, p.URL(h.Tenant.ID, of.ID)+"/receipt").Body.String()
+		require.Contains(t, receipt, of.ID, row.name)
+		require.Contains(t, receipt, row.says[0], row.name)
+		for _, code := range []string{"de", "es", "ar"} {
+			other := get(t, p, p.URL(h.Tenant.ID, of.ID)+"?lang="+code).Body.String()
+			require.NotContains(t, other, row.says[0], "%s in %s", row.name, code)
+			require.NotRegexp(t, `\{[a-z]+\}`, textOf(other), "%s in %s", row.name, code)
+		}
+	}
+}
+
+// textOf is a page without its script's templates of times.
+func textOf(page string) string {
+	return regexp.MustCompile(`data-text="[^"]*"`).ReplaceAllString(page, "")
+}
+
+// TestX01_LinksThatTellNothing: what is not the link of a payment that is shown gets one and
+// the same answer, and nothing but a key of the host makes a link.
+func TestX01_LinksThatTellNothing(t *testing.T) {
+	t.Parallel()
+	key := bytes.Repeat([]byte{42}, 32)
+	keys := [][]byte{cryptopaytest.Key()}
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Configure: func(c *cryptopay.Config) { c.Key, c.Keys = nil, keys }})
+	p := pages(t, h)
+	of := h.Payment("30", "BTC")
+	link := p.URL(h.Tenant.ID, of.ID)
+	require.Regexp(t, `^https://pay\.example\.com/checkout/[A-Za-z0-9_-]{60,80}$`, link)
+	require.Equal(t, link, p.URL(h.Tenant.ID, of.ID), "a payment has one link")
+	nothing := get(t, p, "/checkout/x")
+	require.Equal(t, http.StatusNotFound, nothing.Code)
+	refused := func(link string) {
+		t.Helper()
+		got := get(t, p, link)
+		require.Equal(t, http.StatusNotFound, got.Code, link)
+		require.Equal(t, nothing.Body.String(), got.Body.String(), link)
+		require.Equal(t, nothing.Result().Header, got.Result().Header, link)
+	}
+	token := strings.TrimPrefix(link, origin+"/checkout/")
+	for i := range token {
+		other := []byte(token)
+		if other[i]++; other[i] > 'z' {
+			other[i] = 'A'
+		}
+		refused("/checkout/" + string(other))
+	}
+	other := h.NewTenant("Another")
+	for _, bad := range []string{
+		p.URL(h.Tenant.ID, "00000000-9028-78cb-a70f-0e97181be188"), // there is no such payment
+		p.URL(other.ID, of.ID), // it is not theirs
+		p.URL("no-such-tenant", of.ID), p.URL("", ""), p.URL("a/../b", "\x00'\"<"),
+		"/checkout/", "/checkout", "/", "/checkout/" + token + "A", "/checkout/" + token[1:], "/checkout/" + strings.Repeat("A", 10_000), "/checkout/AAAA",
+		link + "/nothing", link + "/qr-0000000000000000.svg", link + "/logo-0000000000000000", "/checkout/assets/", "/checkout/assets/../part.html", "/checkout/theme/red.css",
+	} {
+		refused(bad)
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/checkout/"+token, nil))
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+
+	// A link lives as long as its key, and as Keep says.
+	require.Equal(t, http.StatusOK, get(t, p, link).Code)
+	keys = [][]byte{key, cryptopaytest.Key()}
+	h.Restart()
+	p = pages(t, h)
+	require.NotEqual(t, link, p.URL(h.Tenant.ID, of.ID))
+	require.Equal(t, http.StatusOK, get(t, p, link).Code)
+	h.Clock.Advance(of.ExpiresAt.Sub(h.Clock.Now()) + 90*24*time.Hour)
+	require.Equal(t, http.StatusOK, get(t, p, link).Code)
+	h.Clock.Advance(time.Second)
+	refused(link)
+	_, err := h.App.Reseal(t.Context())
+	require.NoError(t, err)
+	keys = [][]byte{key}
+	h.Restart()
+	p = pages(t, h)
+	of = h.Payment("30", "BTC")
+	require.Equal(t, http.StatusOK, get(t, p, p.URL(h.Tenant.ID, of.ID)).Code)
+	require.NotContains(t, fmt.Sprintf("%v %+v %#v", p, p, p), fmt.Sprint(h.App.DeriveKeys("checkout link mac")[0]))
+	refused(link)
+}
+
+// TestX01_NothingAMerchantWritesRuns: names, orders, colours, logos and addresses of a merchant are
+// shown as text, or not at all.
+func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
+	t.Parallel()
+	const evil = `</main><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "`{{.}}\u2067"
+	var log bytes.Buffer
+	h := cryptopaytest.New(t)
+	name := evil
+	_, err := h.App.Wallets.UpdateTenant(t.Context(), h.Tenant.ID, wallet.Settings{Name: &name})
+	require.NoError(t, err)
+	p := pages(t, h, func(o *checkout.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		o.Merchant = merchantOf(map[string]checkout.Merchant{
+			"logo":     {Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`)},
+			"big logo": {Logo: picture(t, 3000, 1)},
+			"path":     {LogoPath: "//evil.example/logo.png"}, "path2": {LogoPath: "https://evil.example/logo.png"}, "path3": {LogoPath: `/\evil.example/x`},
+			"colour": {Colour: "red;}body{display:none"}, "return": {ReturnURL: "javascript:alert(1)"}, "return2": {ReturnURL: "http://shop.example"},
+			"return3": {ReturnURL: "https://user:password@shop.example/"}, "name": {Name: evil + strings.Repeat("x", 1000)},
+		})
+		o.Texts = map[string]map[string]string{"en": {"waiting": evil}, "fr": {"name": evil, "direction": "ltr"}}
+	})
+	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "name"} {
+		of := h.Payment("30", "USDTERC20", func(in *payment.CreateInput) {
+			if in.OrderID = order; order == evil {
+				in.OrderID, in.Description = evil, evil
+			}
+		})
+		log.Reset()
+		page := shows(t, h, p, of) + get(t, p, p.URL(h.Tenant.ID, of.ID)+"/receipt").Body.String() + get(t, p, p.URL(h.Tenant.ID, of.ID)+"/part").Body.String()
+		require.NotContains(t, page, "<script>", order)
+		require.NotContains(t, page, "<img src=x", order)
+		require.NotContains(t, page, "evil.example", order)
+		require.NotContains(t, page, "javascript:", order)
+		require.NotContains(t, page, "/theme/", order)
+		require.NotContains(t, page, "/logo-", order)
+		require.NotContains(t, page, "ZgotmplZ", order)
+		require.NotContains(t, page, `id="return"`, order)
+		require.NotContains(t, page, "style=", order)
+		require.NotRegexp(t, `\son[a-z]+=`, strings.ReplaceAll(page, " onerror=alert(1)&gt;", ""), order)
+		require.Equal(t, order != evil && order != "name", strings.Contains(log.String(), "checkout_merchant_incomplete"), order)
+	}
+	for _, bad := range []checkout.Options{
+		{},
+		{BaseURL: "ftp://x"},
+		{BaseURL: "https://x/path"},
+		{BaseURL: origin, Prefix: "x"},
+		{BaseURL: origin, Prefix: "/x/"},
+		{BaseURL: origin, Keep: -1},
+		{BaseURL: origin, Language: "tlh"},
+		{BaseURL: origin, Texts: map[string]map[string]string{"en": {"no_such": "x"}}},
+		{BaseURL: origin, Texts: map[string]map[string]string{"en": {"waiting_text": "{secret}"}}},
+		{BaseURL: origin, Texts: map[string]map[string]string{"fr": {"waiting": "x"}}},
+		{BaseURL: origin, Texts: map[string]map[string]string{"<": {"name": "x", "direction": "ltr"}}},
+		{BaseURL: origin, Texts: map[string]map[string]string{"fr": {"name": "x", "direction": "up"}}},
+	} {
+		_, err := checkout.New(h.App, bad)
+		require.Error(t, err, "%+v", bad)
+	}
+}
+
+// TestX01_HeadersAndWeight: every answer has the headers that keep a page to itself, and a
+// page with all that it loads is light.
+func TestX01_HeadersAndWeight(t *testing.T) {
+	t.Parallel()
+	logo := picture(t, 200, 60)
+	h := cryptopaytest.New(t)
+	p := pages(t, h, func(o *checkout.Options) {
+		o.Merchant = merchantOf(map[string]checkout.Merchant{"": {Logo: logo, Colour: "#FFD400", ReturnURL: "https://shop.example/?a=1&b=2"}})
+	})
+	link := p.URL(h.Tenant.ID, h.Payment("30", "USDTERC20").ID)
+	page := get(t, p, link)
+	bytes := page.Body.Len()
+	for _, m := range regexp.MustCompile(`(?:href|src)="(/checkout/[^"#?]+\.[a-z]+|/checkout/[^"#?]+/logo-[0-9a-f]+)`).FindAllStringSubmatch(page.Body.String(), -1) {
+		got := get(t, p, m[1])
+		require.Equal(t, http.StatusOK, got.Code, m[1])
+		require.Contains(t, got.Header().Get("Cache-Control"), "max-age", m[1])
+		if !strings.Contains(m[1], "icons.") || bytes < 1<<20 && strings.Count(page.Body.String(), m[1]) > 0 {
+			bytes += got.Body.Len()
+		}
+	}
+	require.Less(t, bytes, 60_000)
+	require.Contains(t, page.Body.String(), `href="https://shop.example/?a=1&amp;b=2"`)
+	for _, path := range []string{link, link + "/part", link + "/receipt", "/checkout/none", "/checkout/theme/ffd400.css"} {
+		hd := get(t, p, path).Header()
+		require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", hd.Get("Content-Security-Policy"), path)
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin", "X-Robots-Tag": "noindex, nofollow", "Strict-Transport-Security": "max-age=31536000",
+		} {
+			require.Equal(t, want, hd.Get(name), path)
+		}
+		require.NotEmpty(t, hd.Get("Permissions-Policy"))
+	}
+	require.Equal(t, "no-store", page.Header().Get("Cache-Control"))
+	tag := get(t, p, link+"/part").Header().Get("ETag")
+	require.Equal(t, http.StatusNotModified, get(t, p, link+"/part", "If-None-Match", tag).Code)
+	require.Equal(t, "image/png", get(t, p, regexp.MustCompile(`/checkout/[^"]+/logo-[0-9a-f]+`).FindString(page.Body.String())).Header().Get("Content-Type"))
+}
+
+// TestX01_Languages: the language is that of the link, else of the browser, else the host's.
+func TestX01_Languages(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h, func(o *checkout.Options) {
+		o.Language = "de"
+		o.Texts = map[string]map[string]string{"fr": {"name": "Français", "direction": "ltr", "waiting": "En attente de votre paiement"}, "es": {"waiting": "Esperando"}}
+	})
+	link := p.URL(h.Tenant.ID, h.Payment("30", "BTC").ID)
+	for _, row := range []struct{ query, accept, want string }{
+		{"", "", `<html lang="de" dir="ltr">`},
+		{"", "tlh", `<html lang="de" dir="ltr">`},
+		{"?lang=xx", "en", `<html lang="en" dir="ltr">`},
+		{"?lang=ar", "en", `<html lang="ar" dir="rtl">`},
+		{"", "es-MX,es;q=0.9,en;q=0.8", "Esperando"},
+		{"", "en;q=0.2, ar-EG;q=0.7", `<html lang="ar" dir="rtl">`},
+		{"?lang=fr", "", "En attente de votre paiement"},
+		{"?lang=fr", "", "Copy amount"},
+		{"", "de;q=x,,;,en;q=", `<html lang="de"`},
+		{"", strings.Repeat("x,", 5000) + "es", `<html lang="de"`},
+		{"?lang=" + strings.Repeat("-", 5000), "", `<html lang="de"`},
+	} {
+		require.Contains(t, get(t, p, link+row.query, "Accept-Language", row.accept).Body.String(), row.want, "%+v", row)
+	}
+}
+
+// TestX01_LiveViewersShareOneRead: what changes reaches every viewer, in his language, and
+// costs one read however many there are. Viewers beyond the bound are sent away to ask again,
+// and a closed Handler lets its viewers go.
+func TestX01_LiveViewersShareOneRead(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	asked := make(chan string, 1000)
+	p := pages(t, h, func(o *checkout.Options) {
+		o.Poll, o.MaxViewers = 20*time.Millisecond, 30
+		o.Merchant = func(_ context.Context, _ string, p *payment.Payment) (checkout.Merchant, error) {
+			asked <- p.ID
+			return checkout.Merchant{}, nil
+		}
+	})
+	server := httptest.NewServer(p)
+	defer server.Close()
+	of := h.Payment("30", "USDTERC20")
+	path := strings.TrimPrefix(p.URL(h.Tenant.ID, of.ID), origin)
+	var viewers []*bufio.Reader
+	for i := range 30 {
+		r, status := stream(t, server.URL+path+"/events?lang="+[]string{"en", "de"}[i%2])
+		require.Equal(t, http.StatusOK, status)
+		viewers = append(viewers, r)
+		require.Contains(t, next(t, r), []string{"Waiting for your payment", "Wir warten"}[i%2])
+	}
+	_, status := stream(t, server.URL+path+"/events")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Len(t, asked, 1)
+	sends(t, h, of)
+	h.Step()
+	for i, r := range viewers {
+		require.Contains(t, next(t, r), []string{"Payment seen", "Zahlung gesehen"}[i%2])
+	}
+	require.LessOrEqual(t, len(asked), 3, "30 viewers, one change: a read for each event, not for each viewer")
+	p.Close()
+	for _, r := range viewers {
+		_, err := r.ReadString(0)
+		require.Error(t, err) // the end
+	}
+}
+
+// stream opens a live stream.
+func stream(t *testing.T, url string) (*bufio.Reader, int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return bufio.NewReader(resp.Body), resp.StatusCode
+}
+
+// next is the next event of a stream.
+func next(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	var b strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		require.NoError(t, err)
+		if line == "\n" && strings.Contains(b.String(), "event: part") {
+			return b.String()
+		}
+		b.WriteString(line)
+	}
+}
+
+// TestX01_AnAddressThatIsNotOursIsNotShown: a payment that somebody edited in the database has
+// no page, and nobody is told where he would have the money.
+func TestX01_AnAddressThatIsNotOursIsNotShown(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h)
+	of := h.Payment("30", "USDTERC20")
+	link := p.URL(h.Tenant.ID, of.ID)
+	part := storage.Tenant(h.Tenant.ID)
+	rows, err := h.Store.Find(t.Context(), storage.Query{Table: payment.Payments.Table, Partition: part})
+	require.NoError(t, err)
+	edited := payment.Payments.Value(rows[0])
+	edited.Address = string(h.Chains["ETH"].Customer("thief"))
+	for _, err := range h.Store.Commit(t.Context(), storage.Change{
+		ID: "an insider's", Partition: part, Put: []storage.Row{payment.Payments.Row(rows[0].ID, rows[0].Version, rows[0].Due, edited)},
+	}) {
+		require.NoError(t, err)
+	}
+	for _, path := range []string{"", "/receipt", "/part", "/events"} {
+		got := get(t, p, link+path)
+		require.Equal(t, http.StatusServiceUnavailable, got.Code, path)
+		require.NotContains(t, got.Body.String(), edited.Address, path)
+	}
+	require.Contains(t, get(t, p, link).Body.String(), "Please do not send money now")
+}
