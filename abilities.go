@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense, abilityPermanent}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense, abilityPermanent, abilityRefunds}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -31,6 +31,10 @@ const abilitySuspense outgoing.Ability = "suspense_counters"
 
 // abilityPermanent says that every process credits what comes to permanent addresses.
 const abilityPermanent outgoing.Ability = "permanent_addresses"
+
+// abilityRefunds says that every process gives back what a refund took whose withdrawal ends
+// unpaid.
+const abilityRefunds outgoing.Ability = "refunds"
 
 // abilityRows turns on what is not on yet.
 func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {
@@ -65,7 +69,7 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // Upgraded says that no process of an older version runs on this store any more: what such
 // a process would spoil is used from now on. On BTC, LTC and DOGE these are withdrawals that
 // one transaction pays together, children that pay for a transaction which nodes keep, and
-// merges of coins for a withdrawal that needs many. Everywhere these are permanent addresses, and
+// merges of coins for a withdrawal that needs many. Everywhere these are permanent addresses, refunds, and
 // counters in place of counted rows, once the worker "counters" has made them. Call it once after an upgrade, when
 // the last process of the version before was replaced. A store that this version made has
 // them on. It may be called again, by any process.

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/move"
@@ -30,6 +31,7 @@ import (
 type App struct {
 	Payments    *payment.Service
 	Withdrawals *withdrawal.Service
+	Refunds     *refund.Service
 	Wallets     *wallet.Service
 	Webhooks    *webhook.Service
 	// Reports reads the unified history, its export and statistics.
@@ -68,7 +70,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
+		withdrawal.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -274,8 +276,16 @@ func (a *App) domains() (err error) {
 	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
 	w.Retired, w.Mandates = c.Retire, mandates{a}
+	w.Follow = func(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error { return a.Refunds.Follow(ctx, w, c) }
 	w.Notify = counted(a, kindOfNotice, w.Notify)
-	a.Withdrawals, err = withdrawal.New(w)
+	if a.Withdrawals, err = withdrawal.New(w); err != nil {
+		return err
+	}
+	a.Refunds, err = refund.New(refund.Config{
+		Store: c.Store, Registry: c.Registry, Payments: a.Payments, Withdrawals: a.Withdrawals, Wallets: wallets{a},
+		Seals: mandates{a}, Tokens: a.claimTokens, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback, Wanted: a.wanted,
+		Able: func(ctx context.Context) (bool, error) { return a.able(ctx, abilityRefunds) },
+	})
 	return err
 }
 

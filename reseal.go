@@ -17,15 +17,15 @@ import (
 
 // Resealed is what App.Reseal did.
 type Resealed struct {
-	// Withdrawals, Orders, Secrets and Seals count the rows that were written.
-	Withdrawals, Orders, Secrets, Seals int
+	// Withdrawals, Refunds, Orders, Secrets and Seals count the rows that were written.
+	Withdrawals, Refunds, Orders, Secrets, Seals int
 	// Left are rows that were left as they are, because no key that is configured made
 	// their MAC, or because they contradict others. They are refused.
 	Left []Contradiction
 }
 
 // Reseal seals everything with the newest of Config.Keys: mandates of withdrawals and their
-// orders, webhook secrets, and the MACs of journals. What a version before mandates wrote is
+// orders, claim links of refunds, webhook secrets, and the MACs of journals. What a version before mandates wrote is
 // sealed as it stands, while it is accepted: see App.Unsealed. A row that was edited is left
 // as it is, and is named. Credentials have a Reseal of their own, httpapi/auth.Service.Reseal.
 //
@@ -37,6 +37,9 @@ func (a *App) Reseal(ctx context.Context) (Resealed, error) {
 	err := each(ctx, a.cfg.Store, storage.Query{Table: wallet.TenantRows.Table, Partition: storage.System}, func(row storage.Row) error {
 		p := storage.Tenant(row.ID)
 		if err := a.resealWithdrawals(ctx, p, &r); err != nil {
+			return err
+		}
+		if err := a.resealRefunds(ctx, p, &r); err != nil {
 			return err
 		}
 		n, left, err := a.Webhooks.Reseal(ctx, row.ID)

@@ -44,6 +44,7 @@ const (
 	OpCreditSuspense OperationKind = "credit_suspense" // of a tenant, in its partition
 	OpIgnoreSuspense OperationKind = "ignore_suspense"
 	OpRefundSuspense OperationKind = "refund_suspense"
+	OpPayOutSuspense OperationKind = "pay_out_suspense"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are
