@@ -156,17 +156,17 @@ func (s *Service) pay(ctx context.Context, tenant string, r Refund, address, mem
 	if err != nil {
 		return Refund{}, err
 	}
-	p, first := storage.Tenant(tenant), true
+	p, sent := storage.Tenant(tenant), "" // the Change of the decision before
 	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		now, row, err := s.load(ctx, p, r.ID)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		if !first && now.Address == d.Address() && now.Status == Pending {
-			paying = now // what was sent before has happened
+		if sent != "" && row.Change == sent { // it has happened, unheard
+			paying = now
 			return storage.Change{}, nil
 		}
-		if first = false; !s.open(&now) {
+		if !s.open(&now) {
 			return storage.Change{}, ErrNoClaim
 		}
 		if err := s.intact(ctx, tenant, &now); err != nil {
@@ -174,7 +174,8 @@ func (s *Service) pay(ctx context.Context, tenant string, r Refund, address, mem
 		}
 		now.Wallet = wallet
 		paying = now
-		change := storage.Change{ID: s.c.NewID(), Partition: p}
+		sent = s.c.NewID()
+		change := storage.Change{ID: sent, Partition: p}
 		return change, s.begin(ctx, tenant, &paying, d, onClaim, &change, row)
 	})
 	return paying, s.explain(err, &paying, d)

@@ -333,7 +333,7 @@ func (s *Service) explain(err error, r *Refund, d *withdrawal.Draft) error {
 	if errors.As(err, &over) && over.Name == level(r.Payment) {
 		left := ledger.Amount(max(0, over.Max-over.Value)).Decimal(uint8(r.Scale)) //nolint:gosec // a scale is at most 8
 		bad := &InvalidError{}
-		bad.Add("amount", "is more than is left to refund: "+ledger.PlainString(left)+" "+r.Currency)
+		bad.Add("amount", "is more than is left to refund: "+left.String()+" "+r.Currency)
 		return &tooMuchError{bad}
 	}
 	if d != nil {

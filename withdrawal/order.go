@@ -49,6 +49,3 @@ func (d *Draft) Change(ctx context.Context, open storage.Guard) (storage.Change,
 // Explain turns what the store says of a Draft's Change into the errors of Create. Others it
 // returns as they are.
 func (d *Draft) Explain(err error) error { return explain(err, d.c) }
-
-// Address is where the withdrawal goes, as it is stored.
-func (d *Draft) Address() string { return d.w.Address }
