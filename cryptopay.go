@@ -276,7 +276,9 @@ func (a *App) domains() (err error) {
 	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
 	w.Retired, w.Mandates = c.Retire, mandates{a}
-	w.Follow = func(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error { return a.Refunds.Follow(ctx, w, c) }
+	w.Follow = func(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error {
+		return a.Refunds.Follow(ctx, w, c)
+	}
 	w.Notify = counted(a, kindOfNotice, w.Notify)
 	if a.Withdrawals, err = withdrawal.New(w); err != nil {
 		return err

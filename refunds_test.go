@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -626,8 +627,7 @@ func TestRefund_FaultAtEachCommit(t *testing.T) {
 			t.Run(name+"/"+string(fault), func(t *testing.T) {
 				t.Parallel()
 				for at := 1; ; at++ {
-					store, _ := onSQLite(t)
-					f := &failing.Commits{Store: store}
+					f := &failing.Commits{Store: memory.New()}
 					h := &till{cryptopaytest.Open(t, cryptopaytest.Options{Store: f, Networks: []chain.Network{"ETH"}}), t}
 					p := h.paid("100")
 					var d payment.Deposit

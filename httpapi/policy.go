@@ -212,6 +212,10 @@ func (h *Handler) counts(c *Call) []counted {
 		add("ip/"+h.clientAddress(c.Request), limit.Rule{Name: c.Route.Name, Max: l.TokenPerMinute, Window: time.Minute})
 		return out
 	}
+	if c.Route.Limit == LimitClaim {
+		add("ip/"+h.clientAddress(c.Request), limit.Rule{Name: "claims", Max: l.ClaimsPerMinute, Window: time.Minute})
+		return out
+	}
 	mine := []limit.Rule{{Name: "api", Max: l.PerHour, Window: time.Hour}}
 	tenant := []limit.Rule{{Name: "api", Max: l.TenantPerHour, Window: time.Hour}}
 	switch c.Route.Limit {
