@@ -19,6 +19,7 @@ func TestRefundsOverREST(t *testing.T) {
 	w := newWorld(t, unlimited)
 	w.fund(w.tenant)
 	w.earn("USDTERC20", "50", "")
+	other := w.earned
 	id := w.earn("USDTERC20", "100", "").Body["transaction_id"].(string)
 	path := "/payments/" + id + "/refunds/"
 	w.ok(http.StatusOK, "PATCH", "/user/webhooks/", map[string]any{"webhook_url": "https://shop.example/hook", "enabled_events": []string{"refund_update"}})
@@ -29,6 +30,7 @@ func TestRefundsOverREST(t *testing.T) {
 		[]any{first["transaction_id"], first["suspense_id"], first["status"], first["amount"], first["currency"], first["address"], first["memo"], first["claim_url"], first["reason"], first["waiting_reason"]})
 	again := w.ok(http.StatusCreated, "POST", path, body, header("Idempotency-Key", "k"))
 	require.Equal(t, []any{first, "true"}, []any{again.Body, again.Header.Get("Idempotent-Replayed")})
+	require.Equal(t, "idempotency_mismatch", w.do("POST", "/payments/"+other+"/refunds/", body, header("Idempotency-Key", "k")).code(), "of another payment")
 	body["amount"] = "30.6"
 	require.Equal(t, "idempotency_mismatch", w.do("POST", path, body, header("Idempotency-Key", "k")).code())
 	require.Equal(t, first, w.ok(http.StatusOK, "GET", "/refunds/"+first["refund_id"].(string), nil).Body)

@@ -121,6 +121,12 @@ type tooMuchError struct{ *InvalidError }
 
 func (e *tooMuchError) Unwrap() error { return e.InvalidError }
 
+func (r *Refund) tooMuch(left ledger.Amount) error {
+	bad := &InvalidError{}
+	bad.Add("amount", "is more than is left to refund: "+left.Decimal(uint8(r.Scale)).String()+" "+r.Currency) //nolint:gosec // a scale is at most 8
+	return &tooMuchError{bad}
+}
+
 func (s *Service) create(ctx context.Context, tenant string, in CreateInput, once *storage.Once) (Refund, error) {
 	if err := s.Check(in); err != nil {
 		return Refund{}, err
@@ -147,7 +153,7 @@ func (s *Service) create(ctx context.Context, tenant string, in CreateInput, onc
 	}
 	var d *withdrawal.Draft
 	if in.Address == "" {
-		err = s.offer(ctx, tenant, &r, c)
+		err = s.offer(ctx, tenant, &r, &p, c)
 	} else {
 		d, err = s.draft(ctx, tenant, &r, in.Address, in.Memo)
 	}
@@ -230,8 +236,15 @@ func (s *Service) draft(ctx context.Context, tenant string, r *Refund, address, 
 
 // offer gives a refund its claim link. What the withdrawal would be refused for now, whatever
 // its address, is said now.
-func (s *Service) offer(ctx context.Context, tenant string, r *Refund, c *chain.Currency) error {
+func (s *Service) offer(ctx context.Context, tenant string, r *Refund, p *payment.Payment, c *chain.Currency) error {
 	coins := r.Coins()
+	left, err := s.left(ctx, tenant, p)
+	if err == nil && r.Amount > left {
+		err = r.tooMuch(left)
+	}
+	if err != nil {
+		return err
+	}
 	if _, err := s.c.Withdrawals.Estimate(ctx, tenant, withdrawal.Terms{Amount: &coins, Currency: r.Currency}); err != nil {
 		return err
 	}
@@ -331,10 +344,7 @@ func join(c, with *storage.Change) {
 func (s *Service) explain(err error, r *Refund, d *withdrawal.Draft) error {
 	var over *storage.LevelError
 	if errors.As(err, &over) && over.Name == level(r.Payment) {
-		left := ledger.Amount(max(0, over.Max-over.Value)).Decimal(uint8(r.Scale)) //nolint:gosec // a scale is at most 8
-		bad := &InvalidError{}
-		bad.Add("amount", "is more than is left to refund: "+left.String()+" "+r.Currency)
-		return &tooMuchError{bad}
+		return r.tooMuch(ledger.Amount(max(0, over.Max-over.Value)))
 	}
 	if d != nil {
 		err = d.Explain(err)
