@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -283,6 +284,10 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			_, err = i.app.Webhooks.Edit(ctx, i.tenant, webhook.Patch{Secret: ptr("a-secret-of-the-merchants-own")})
 			require.NoError(t, err)
 		}
+		page, _, _, err := i.app.Payments.List(ctx, i.tenant, payment.Filter{Limit: 1})
+		require.NoError(t, err)
+		_, err = i.app.Refunds.Create(ctx, i.tenant, refund.CreateInput{Payment: page[0].ID, Amount: ptr(dec("5"))})
+		require.NoError(t, err)
 		_, _, err = i.app.Payments.PermanentAddress(ctx, i.tenant, payment.AddressInput{ExternalID: "ann", Currency: "USDTERC20"})
 		require.NoError(t, err)
 		i.clock.Advance(2 * time.Hour)
@@ -338,7 +343,7 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, n, 9, "%v", n)
+		require.Len(t, n, 10, "%v", n)
 		i.work(60)
 		r, err := i.app.VerifyTenant(ctx, i.tenant)
 		require.NoError(t, err)
