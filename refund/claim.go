@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -22,9 +20,6 @@ type Claim struct {
 	Currency string
 	Status   Status
 }
-
-// Coins is the Amount in whole coins.
-func (c *Claim) Coins() decimal.Decimal { return c.Amount.Decimal(uint8(c.Scale)) } //nolint:gosec // a scale is at most 8
 
 func (r *Refund) claim() Claim {
 	return Claim{Amount: r.Amount, Scale: r.Scale, Currency: r.Currency, Status: r.Status}
