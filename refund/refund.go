@@ -78,7 +78,7 @@ const parentPrefix = "refund/"
 // payoutID is the id of a refund's withdrawal. It follows from the refund's, so that a refund
 // has one withdrawal, whatever its row is made to say.
 func payoutID(refund string) string {
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("withdrawal of refund "+refund)).String()
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("withdrawal of refund "+refund)).String() //nolint:forbidigo // it follows from the other id
 }
 
 // walletOf is the ledger's wallet that money in suspense goes through.
