@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -31,6 +31,10 @@ const abilitySuspense outgoing.Ability = "suspense_counters"
 
 // abilityPermanent says that every process credits what comes to permanent addresses.
 const abilityPermanent outgoing.Ability = "permanent_addresses"
+
+// abilityRefunds says that every process gives back what a refund took whose withdrawal ends
+// unpaid.
+const abilityRefunds outgoing.Ability = "refunds"
 
 // abilityRows turns on what is not on yet.
 func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {
@@ -66,7 +70,8 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // a process would spoil is used from now on. On BTC, LTC and DOGE these are withdrawals that
 // one transaction pays together, children that pay for a transaction which nodes keep, and
 // merges of coins for a withdrawal that needs many. Everywhere these are permanent addresses,
-// payments of the house's own, and counters in place of counted rows, once the worker "counters" has made them. Call it once after an upgrade, when
+// payments of the house's own, refunds, and counters in place of counted rows, once the worker
+// "counters" has made them. Call it once after an upgrade, when
 // the last process of the version before was replaced. A store that this version made has
 // them on. It may be called again, by any process.
 func (a *App) Upgraded(ctx context.Context) error {

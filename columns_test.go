@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
@@ -71,6 +72,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"policies":            {authority: "number rules actor reason at seal"},
 	"policy_uses":         {witness: "slots", bookkeeping: "rule at"},
 	"policy_destinations": {authority: "network address memo actor reason at removed_at seal"},
+	"refunds":             {authority: "payment amount currency network wallet claim expires_at requested_by seal", bookkeeping: "deposit withdrawal status scale address memo reason waiting waiting_since failure callback_url event_seq created_at updated_at"},
 	"tenants":             {witness: "transaction_fee fee_paid_by_user withdrawal_percent withdrawal_flat withdrawal_flats", bookkeeping: "name created_at updated_at"},
 	"wallets":             {witness: "closed", bookkeeping: "number name external_id external_key created_at updated_at"},
 	"transfers":           {witness: "wallet external_id transfer_type currency amount status", bookkeeping: "error callback_url event_seq created_at updated_at completed_at"},
@@ -287,6 +289,10 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			_, err = i.app.Webhooks.Edit(ctx, i.tenant, webhook.Patch{Secret: ptr("a-secret-of-the-merchants-own")})
 			require.NoError(t, err)
 		}
+		page, _, _, err := i.app.Payments.List(ctx, i.tenant, payment.Filter{Limit: 1})
+		require.NoError(t, err)
+		_, err = i.app.Refunds.Create(ctx, i.tenant, refund.CreateInput{Payment: page[0].ID, Amount: ptr(dec("5"))})
+		require.NoError(t, err)
 		_, _, err = i.app.Payments.PermanentAddress(ctx, i.tenant, payment.AddressInput{ExternalID: "ann", Currency: "USDTERC20"})
 		require.NoError(t, err)
 		keeper := i.beside(func(c *cryptopay.Config) { // another process of the host's pays out; it waits here as not_listed

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/move"
@@ -34,6 +35,7 @@ type App struct {
 	Withdrawals *withdrawal.Service
 	// Policies holds payouts to rules that are data.
 	Policies *policy.Service
+	Refunds  *refund.Service
 	Wallets  *wallet.Service
 	Webhooks *webhook.Service
 	// Reports reads the unified history, its export and statistics.
@@ -73,7 +75,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), policy.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
+		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -290,7 +292,18 @@ func (a *App) domains() (err error) {
 	w.Spare = func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
 		return treasury.Spare(ctx, a.joined(), tenant, asset)
 	}
+	w.Follow = func(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error {
+		return a.Refunds.Follow(ctx, w, c)
+	}
 	if a.Withdrawals, err = withdrawal.New(w); err != nil {
+		return err
+	}
+	a.Refunds, err = refund.New(refund.Config{
+		Store: c.Store, Registry: c.Registry, Payments: a.Payments, Withdrawals: a.Withdrawals, Wallets: wallets{a},
+		Seals: mandates{a}, Tokens: a.claimTokens, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback, Wanted: a.wanted,
+		Able: func(ctx context.Context) (bool, error) { return a.able(ctx, abilityRefunds) },
+	})
+	if err != nil {
 		return err
 	}
 	return a.newHouse()

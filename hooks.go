@@ -24,7 +24,7 @@ var wired = []struct {
 	fields []string
 }{
 	{"Payments", []string{"Store", "Registry", "Rates", "Addresses", "Tenants", "Wallets", "Head", "CheckAddresses", "Wanted", "Permanent", "Undecided", "Retired", "Now", "NewID", "Log"}},
-	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Spare", "Mandates", "Rules", "Retired", "Now", "NewID", "Log"}},
+	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Spare", "Mandates", "Rules", "Follow", "Retired", "Now", "NewID", "Log"}},
 	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Halted", "Now", "Log"}},
 	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Costly", "MayCost", "GasFor", "Trail", "Ordered", "Retired", "Able", "Now", "Log"}},
 }

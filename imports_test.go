@@ -108,6 +108,10 @@ func TestWalls(t *testing.T) {
 		"withdrawal": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
+		"refund": {
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
+			"internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+		},
 		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
 		"httpapi/auth":             {"storage", "ledger", "internal/fault"},
 		"httpapi/limit":            {},
@@ -123,7 +127,7 @@ func TestWalls(t *testing.T) {
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm",
-			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/treasury",
+			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/treasury",
 			"webhook", "withdrawal",
 		},
 		"wallet/treasury": {

@@ -17,16 +17,16 @@ import (
 
 // Resealed is what App.Reseal did.
 type Resealed struct {
-	// Withdrawals (and payments of the house's own), Orders, Policies, Secrets and Seals count
-	// the rows that were written.
-	Withdrawals, Orders, Policies, Secrets, Seals int
+	// Withdrawals (and payments of the house's own), Refunds, Orders, Policies, Secrets and
+	// Seals count the rows that were written.
+	Withdrawals, Refunds, Orders, Policies, Secrets, Seals int
 	// Left are rows that were left as they are, because no key that is configured made
 	// their MAC, or because they contradict others. They are refused.
 	Left []Contradiction
 }
 
 // Reseal seals everything with the newest of Config.Keys: mandates of withdrawals and their
-// orders, policies, webhook secrets, and the MACs of journals. What a version before mandates wrote is
+// orders, policies, claim links of refunds, webhook secrets, and the MACs of journals. What a version before mandates wrote is
 // sealed as it stands, while it is accepted: see App.Unsealed. A row that was edited is left
 // as it is, and is named. Credentials have a Reseal of their own, httpapi/auth.Service.Reseal.
 //
@@ -41,6 +41,9 @@ func (a *App) Reseal(ctx context.Context) (Resealed, error) {
 			return err
 		}
 		if err := a.resealPolicies(ctx, row.ID, &r); err != nil {
+			return err
+		}
+		if err := a.resealRefunds(ctx, p, &r); err != nil {
 			return err
 		}
 		if err := a.resealHouse(ctx, p, &r); err != nil {

@@ -101,6 +101,7 @@ func (a *App) work() []Worker {
 	}
 	all = append(all,
 		Worker{Name: "waiting withdrawals", Every: 10 * time.Second, Step: a.Withdrawals.StepWaits, Lease: a.cfg.Withdrawals.Lease},
+		Worker{Name: "refunds", Every: time.Minute, Step: a.Refunds.Step},
 		Worker{Name: "transfers", Every: soon, Step: a.Wallets.Step},
 	)
 	for _, n := range a.networks {

@@ -6,6 +6,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -50,6 +51,23 @@ func (o *Operate) RefundSuspense(ctx context.Context, tenant, deposit string, c 
 		_, err := o.a.Payments.Refund(ctx, tenant, deposit, by...)
 		return err
 	})
+}
+
+// PayOutSuspense refunds money that a tenant has in suspense by a withdrawal to an address that
+// the customer named, with memo where its network needs one: see refund.Service.OfSuspense. It
+// returns the refund and the id of the record. A dry run makes nothing, and returns no id.
+// Errors are those of CreditSuspense and of refund.Service.OfSuspense.
+func (o *Operate) PayOutSuspense(ctx context.Context, tenant, deposit, address, memo string, c Call) (refund.Refund, string, error) {
+	var made refund.Refund
+	_, id, err := o.decide(ctx, tenant, deposit, outgoing.OpPayOutSuspense, c, func(by ...payment.Recorded) (err error) {
+		in := refund.SuspenseInput{Deposit: deposit, Address: address, Memo: memo, Reason: c.Reason, By: c.By}
+		if c.DryRun {
+			return o.a.Refunds.CheckSuspense(ctx, tenant, in)
+		}
+		made, err = o.a.Refunds.OfSuspense(ctx, tenant, in, by...)
+		return err
+	})
+	return made, id, err
 }
 
 // decide records a decision about a deposit in suspense in the Change of the decision.

@@ -328,6 +328,8 @@ var sampleFields = map[string]string{
 	"withdrawal_waiting": "withdrawal_id string, waiting_reason string, waiting_since string, currency string, amount string, metadata object",
 	"payment_deposit": "deposit_id string, transaction_id string, amount string, currency string, transaction_hash string, status string, previous_status string, " +
 		"role string, confirmations number, required_confirmations number, timestamp string, metadata object",
+	"refund_update": "refund_id string, transaction_id string, suspense_id null, withdrawal_id string, status string, amount string, currency string, address string, memo null, " +
+		"reason null, failure_reason null, waiting_reason null, waiting_since null, expires_at null, callback_url null, created_at string, updated_at string, previous_status string, metadata object",
 	"transfer_status_update": "transfer_id string, wallet_id string, external_id string, transfer_type string, currency string, amount string, status string, " +
 		"error null, callback_url null, created_at string, updated_at string, completed_at string, previous_status string, metadata object",
 }

@@ -205,6 +205,10 @@ func (b *binder) integer(f *field, v reflect.Value, s string) {
 }
 
 func (b *binder) number(f *field, v reflect.Value, s string) {
+	if f.Rules.Or != "" && s == f.Rules.Or {
+		v.Set(reflect.ValueOf(Number{Text: s, Given: true}))
+		return
+	}
 	n, err := parseNumber(s)
 	if err != nil {
 		b.bad.add(f.Name, "must be a decimal: at most 40 digits with at most one point, no exponent")

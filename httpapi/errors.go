@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
@@ -84,6 +85,13 @@ var table = []row{
 	{is: as[*withdrawal.InsufficientError], status: http.StatusBadRequest, code: "insufficient_balance", message: "The balance is insufficient.", details: short},
 	{is: is(withdrawal.ErrFee), status: http.StatusInternalServerError, code: "service_unavailable", message: "The network fee cannot be estimated now, try again later."},
 	{is: is(withdrawal.ErrHandingOver), status: http.StatusServiceUnavailable, code: "service_unavailable", message: "The withdrawal is being handed over at this moment, ask again in a minute."},
+
+	{is: is(refund.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The refund does not exist."},
+	{is: is(refund.ErrNoClaim), status: http.StatusNotFound, code: "not_found", message: "The link does not exist, was used, or has ended."},
+	{is: is(refund.ErrNotNow), status: http.StatusConflict, code: "invalid_state", message: "The refund cannot be paid at this moment. The link stays valid: try again later, or ask the merchant."},
+	{is: as[*refund.StateError], status: http.StatusConflict, code: "invalid_state", message: "The state does not allow it.", details: refundState},
+	{is: is(refund.ErrAltered), status: http.StatusConflict, code: "invalid_state", message: "The refund's record was edited. Nothing was done, an operator has to look."},
+	{is: is(refund.ErrNotUpgraded), status: http.StatusServiceUnavailable, code: "server_error", message: "The service is being upgraded: refunds cannot be made yet. Nothing was done, send it again."},
 
 	{is: is(outgoing.ErrNoIntent), status: http.StatusNotFound, code: "not_found", message: "Nothing is sent under this id on this blockchain."},
 	{is: is(outgoing.ErrHelp), status: http.StatusConflict, code: "invalid_state", message: "It cannot be helped in this way.", details: why},
@@ -186,6 +194,12 @@ func paymentState(err error) map[string]any {
 	var e *payment.StateError
 	errors.As(err, &e)
 	return map[string]any{"current_status": shownStatus(e.Status), "reason": e.Reason}
+}
+
+func refundState(err error) map[string]any {
+	var e *refund.StateError
+	errors.As(err, &e)
+	return map[string]any{"current_status": e.Status, "reason": e.Reason}
 }
 
 func withdrawalState(err error) map[string]any {

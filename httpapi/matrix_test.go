@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -248,6 +249,12 @@ func (w *world) stranger() foreign {
 	require.NoError(w.t, err)
 	address, _, err := w.app.Payments.PermanentAddress(ctx, f.tenant, payment.AddressInput{Currency: "USDTERC20", ExternalID: "canary-customer"})
 	require.NoError(w.t, err)
+	five := decimal.NewFromInt(5)
+	page, _, _, err := w.app.Payments.List(ctx, f.tenant, payment.Filter{Status: payment.Completed})
+	require.NoError(w.t, err)
+	refunded, err := w.app.Refunds.Create(ctx, f.tenant, refund.CreateInput{Payment: page[0].ID, Amount: &five})
+	require.NoError(w.t, err)
+	f.ids["refund_id"] = []string{refunded.ID}
 	app, secret, err := w.auth.CreateApp(ctx, auth.NewApp{Tenant: f.tenant, Name: "canary-app"})
 	require.NoError(w.t, err)
 	w.transfer("USDCERC20", p.Address, "3")
@@ -266,7 +273,7 @@ func (w *world) stranger() foreign {
 	f.ids["account_id"] = []string{sub.ID, "canary-external"}
 	f.ids["external_id"] = []string{"canary-external"}
 	f.ids["app"], f.ids["id"] = []string{fmt.Sprint(app.ID)}, f.ids["wallet_id"]
-	f.secret = []string{"canary-", p.ID, v.ID, sub.ID, app.ClientID, secret, f.tenant, p.Address, address.Address}
+	f.secret = []string{"canary-", w.app.Refunds.Token(&refunded), refunded.ID, p.ID, v.ID, sub.ID, app.ClientID, secret, f.tenant, p.Address, address.Address}
 	return f
 }
 
@@ -362,7 +369,9 @@ func (w *world) belongings(f foreign) string {
 	require.NoError(w.t, err)
 	apps, err := w.auth.Apps(ctx, f.tenant)
 	require.NoError(w.t, err)
-	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%+v", p, v, l, b, apps)
+	r, err := w.app.Refunds.Get(ctx, f.tenant, f.ids["refund_id"][0])
+	require.NoError(w.t, err)
+	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%+v\n%+v", p, v, l, b, apps, r)
 }
 
 // takes lists the names of other objects' ids that a route takes.
@@ -413,7 +422,7 @@ func (w *world) sample(r httpapi.Route) map[string]any {
 		if v, ok := usual[name]; ok {
 			out[name] = v
 		}
-		if name == "address" {
+		if name == "address" && r.Name != "resolveSuspense" {
 			out[name] = w.elsewhere()
 		}
 		if name == "external_id" && r.Name == "createAddress" {

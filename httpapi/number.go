@@ -10,7 +10,7 @@ import (
 
 // Number is a decimal of a request, given as a JSON string or as a JSON number
 // and read from its characters: it never was a float. The zero Number was not
-// given.
+// given. One whose field allows a word beside decimals may have that as its Text, and no value.
 type Number struct {
 	Text  string // as written, digits checked
 	Given bool

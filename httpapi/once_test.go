@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
@@ -53,6 +54,14 @@ var once = []onceRoute{
 		"/wallets/withdraw-to-master/", `{"external_id":"sub","currency":"USDTERC20","amount":"1"}`, `{"external_id":"sub","currency":"USDTERC20","amount":"2"}`, `{"amount":"no"}`, http.StatusAccepted,
 		func(w *world) int {
 			return w.countAt("POST", "/wallets/transfer-history/", "{}", "pagination", "total")
+		},
+	},
+	{
+		"/payments/{transaction_id}/refunds/", `{"amount":"5","address":"ELSEWHERE"}`, `{"amount":"6","address":"ELSEWHERE"}`, `{"amount":"no"}`, http.StatusCreated,
+		func(w *world) int {
+			_, n, err := w.app.Refunds.List(w.t.Context(), w.tenant, refund.Filter{})
+			require.NoError(w.t, err)
+			return int(n)
 		},
 	},
 }

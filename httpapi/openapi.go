@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -208,6 +209,7 @@ func (d *reference) describeEvents() {
 		{webhook.WithdrawalStatusUpdate, "WithdrawalStatusUpdate", "A withdrawal's status changed.", reflect.TypeFor[withdrawal.Update]()},
 		{webhook.WithdrawalWaiting, "WithdrawalWaiting", "Why a withdrawal waits has changed; null when it waits no more. Sent only where enabled_events names it.", reflect.TypeFor[withdrawal.WaitingUpdate]()},
 		{webhook.PaymentDeposit, "PaymentDeposit", "A deposit was seen, is final, or is gone, whether it counts or not; previous_status is null where it was not known. Sent only where enabled_events names it.", reflect.TypeFor[payment.DepositUpdate]()},
+		{webhook.RefundUpdate, "RefundUpdate", "A refund's status changed. Sent to its callback_url, and else only where enabled_events names it.", reflect.TypeFor[refund.Update]()},
 		{webhook.TransferStatusUpdate, "TransferStatusUpdate", "A wallet transfer's status changed.", reflect.TypeFor[wallet.Update]()},
 	} {
 		data := &schema{Types: "object", Properties: map[string]*schema{}}

@@ -68,13 +68,14 @@ type Limits struct {
 	HistoryPerHour      int
 	WebhookTestsPerHour int // per tenant: they make this service send requests
 	ResendsPerHour      int // of webhooks, per tenant: likewise
+	ClaimsPerMinute     int // of claim links, per client address
 }
 
 // DefaultLimits are the documented ones.
 func DefaultLimits() Limits {
 	return Limits{
 		TokenPerMinute: 20, PerHour: 1000, TenantPerHour: 20_000, PaymentsPerHour: 100,
-		HistoryPerMinute: 100, HistoryPerHour: 1000, WebhookTestsPerHour: 60, ResendsPerHour: 600,
+		HistoryPerMinute: 100, HistoryPerHour: 1000, WebhookTestsPerHour: 60, ResendsPerHour: 600, ClaimsPerMinute: 10,
 	}
 }
 

@@ -33,6 +33,7 @@ type rules struct {
 	HasMin   bool
 	Format   string   // "uuid", "date-time"
 	Enum     []string // allowed values
+	Or       string   // a word that is allowed beside a decimal; "" = none
 	Default  string
 	About    string
 }
@@ -94,6 +95,8 @@ func rulesOf(tag reflect.StructTag) rules {
 			r.Min, r.HasMin = number(value), true
 		case "format":
 			r.Format = value
+		case "or":
+			r.Or = value
 		case "enum":
 			r.Enum = strings.Split(value, "|")
 		default:

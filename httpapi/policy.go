@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -212,6 +213,10 @@ func (h *Handler) counts(c *Call) []counted {
 		add("ip/"+h.clientAddress(c.Request), limit.Rule{Name: c.Route.Name, Max: l.TokenPerMinute, Window: time.Minute})
 		return out
 	}
+	if c.Route.Limit == LimitClaim {
+		add("ip/"+h.clientAddress(c.Request), limit.Rule{Name: "claims", Max: l.ClaimsPerMinute, Window: time.Minute})
+		return out
+	}
 	mine := []limit.Rule{{Name: "api", Max: l.PerHour, Window: time.Hour}}
 	tenant := []limit.Rule{{Name: "api", Max: l.TenantPerHour, Window: time.Hour}}
 	switch c.Route.Limit {
@@ -323,8 +328,12 @@ func (h *Handler) once(c *Call, body []byte) (leave func(), err error) {
 		c.once = once
 	}
 	c.Key = once.Key
-	digest := sha256.Sum256(body)
-	c.once.Fingerprint = hex.EncodeToString(digest[:])
+	said := sha256.New()
+	for _, v := range c.values { // of which object: as much of the request as its body
+		_, _ = io.WriteString(said, v+"/") // a hash never fails
+	}
+	_, _ = said.Write(body)
+	c.once.Fingerprint = hex.EncodeToString(said.Sum(nil))
 	p := storage.Tenant(c.Tenant())
 	if leave, err = h.inFlight.Enter(p, &c.once); err != nil {
 		return leave, err

@@ -46,6 +46,7 @@ const (
 	LimitHistory LimitClass = "history" // the unified history's own
 	LimitTest    LimitClass = "test"    // and webhook tests
 	LimitResend  LimitClass = "resend"  // and webhooks that are delivered again
+	LimitClaim   LimitClass = "claim"   // per client address: links that somebody may guess at
 	LimitReport  LimitClass = "report"  // and one at a time per tenant, in this process
 )
 

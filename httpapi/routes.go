@@ -14,6 +14,7 @@ var (
 	admins = []auth.Role{auth.TenantAdmin, auth.GlobalAdmin}
 
 	open     = Policy{Access: Public, Limit: LimitNone, Style: Standard}
+	claims   = Policy{Access: Public, Limit: LimitClaim, Style: Standard}
 	merchant = Policy{Access: Bearer, Scopes: both, Limit: LimitAPI, Style: Standard}
 	reports  = Policy{Access: Bearer, Scopes: both, Limit: LimitReport, Style: Standard}
 	reader   = Policy{Access: Bearer, Scopes: read, Limit: LimitAPI, Style: Standard}
@@ -139,9 +140,33 @@ func (h *Handler) table() []Route {
 			Policy: Policy{Access: Bearer, Scopes: both, Roles: admins, Limit: LimitAPI, Style: Standard}, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listSuspense),
 		},
 		{
-			Method: http.MethodPost, Path: "/suspense/{suspense_id}/resolve/", Name: "resolveSuspense", Group: "Suspense", About: "Decides about such money: credit gives it to a wallet, ignore leaves it where it is. refund is not available yet.",
+			Method: http.MethodPost, Path: "/suspense/{suspense_id}/resolve/", Name: "resolveSuspense", Group: "Suspense", About: "Decides about such money: credit gives it to a wallet, refund sends it to an address of the customer's, ignore leaves it where it is.",
 			Policy: Policy{Access: Bearer, Scopes: []auth.Scope{auth.Admin}, Limit: LimitAPI, Style: Standard}, Status: http.StatusOK, Writes: true,
-			Errors: []Failure{invalidRequest, notFound, invalidState}, do: checked(h.resolveSuspense, h.checkResolve),
+			Errors: []Failure{invalidRequest, invalidAddress, notFound, invalidState, noFee}, do: checked(h.resolveSuspense, h.checkResolve),
+		},
+
+		// Refunds: refunds.go
+		{
+			Method: http.MethodPost, Path: "/payments/{transaction_id}/refunds/", Name: "createRefund", Group: "Refunds", About: "Gives back what a payment received, or a part of it, by a withdrawal to the customer's address; without an address by a link where he names it.",
+			Policy: merchant, Status: http.StatusCreated, Writes: true, Once: true,
+			Errors: []Failure{invalidRequest, invalidAddress, insufficientBalance, notFound, invalidState, noFee},
+			do:     checked(h.createRefund, h.checkRefund),
+		},
+		{
+			Method: http.MethodGet, Path: "/refunds/{refund_id}/", Name: "getRefund", Group: "Refunds", About: "Returns one refund.",
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{notFound}, do: endpoint(h.getRefund),
+		},
+		{
+			Method: http.MethodPost, Path: "/refunds/{refund_id}/cancel/", Name: "cancelRefund", Group: "Refunds", About: "Cancels a refund that waits for its address, or is pending.",
+			Policy: merchant, Status: http.StatusOK, Writes: true, Errors: []Failure{notFound, invalidState}, do: endpoint(h.cancelRefund),
+		},
+		{
+			Method: http.MethodGet, Path: "/claim/{token}/", Name: "getClaim", Group: "Refunds", About: "Says what a claim link gives. For the customer, without a token.",
+			Policy: claims, Status: http.StatusOK, Errors: []Failure{notFound}, do: endpoint(h.getClaim),
+		},
+		{
+			Method: http.MethodPost, Path: "/claim/{token}/", Name: "useClaim", Group: "Refunds", About: "Has the refund of a claim link sent to an address, once. For the customer, without a token.",
+			Policy: claims, Status: http.StatusOK, Writes: true, Errors: []Failure{invalidRequest, invalidAddress, notFound, invalidState}, do: endpoint(h.useClaim),
 		},
 
 		// Withdrawals: withdrawals.go, addresses.go

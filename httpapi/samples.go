@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -14,6 +15,7 @@ import (
 const (
 	samplePayment    = "01890a5d-ac96-774b-bcce-b302099a8057"
 	sampleWithdrawal = "01890a5d-ac96-774b-bcce-b302099a8058"
+	sampleRefund     = "01890a5d-ac96-774b-bcce-b302099a805a"
 	sampleTransfer   = "01890a5d-ac96-774b-bcce-b302099a8059"
 	sampleWallet     = "01890a5d-ac96-774b-bcce-b302099a805a"
 	sampleHash       = "0x7e57000000000000000000000000000000000000000000000000000000000001"
@@ -73,6 +75,17 @@ func sample(eventType string, now time.Time) any {
 		}{payment.DepositUpdate{
 			DepositID: sampleDeposit, TransactionID: &id, Amount: sampleAmount, Currency: sampleCurrency, TransactionHash: sampleHash,
 			Status: payment.ShownFinal, PreviousStatus: &before, Role: payment.ShownCounted, Confirmations: 12, RequiredConfirmations: 12, Timestamp: at,
+		}, testMark{true}}
+	case webhook.RefundUpdate:
+		id, pays, to := samplePayment, sampleWithdrawal, sampleCustomer
+		return struct {
+			refund.Update
+			Metadata testMark `json:"metadata"`
+		}{refund.Update{
+			Record: refund.Record{
+				RefundID: sampleRefund, TransactionID: &id, WithdrawalID: &pays, Status: refund.Completed, Amount: sampleAmount, Currency: sampleCurrency,
+				Address: &to, CreatedAt: at, UpdatedAt: at,
+			}, PreviousStatus: refund.Processing,
 		}, testMark{true}}
 	case webhook.TransferStatusUpdate:
 		return struct {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -64,6 +65,7 @@ func newSchemas() *schemas {
 	s := &schemas{byName: map[string]*schema{}, byType: map[reflect.Type]string{}, enums: map[reflect.Type][]string{
 		reflect.TypeFor[payment.Status]():        shownStatuses,
 		reflect.TypeFor[withdrawal.Status]():     texts(withdrawal.Statuses()),
+		reflect.TypeFor[refund.Status]():         texts(refund.Statuses()),
 		reflect.TypeFor[wallet.TransferStatus](): texts(wallet.TransferStatuses()),
 		reflect.TypeFor[wallet.Direction]():      {string(wallet.ToSub), string(wallet.ToMaster)},
 		reflect.TypeFor[payment.Type]():          {string(payment.TypeFull), string(payment.TypeOver), string(payment.TypePartial), string(payment.TypeLate)},
@@ -252,6 +254,9 @@ func input(f *field) *schema {
 		return out
 	case typeNumber:
 		out.Types, out.Format, out.Pattern = []string{"string", "number"}, "decimal", numberPattern
+		if r.Or != "" {
+			out.Format, out.Pattern = "", "^("+r.Or+"|"+strings.Trim(numberPattern, "^$")+")$"
+		}
 	case typeTexts:
 		out.Types, out.Items, out.Format = "array", &schema{Types: "string"}, ""
 	default:

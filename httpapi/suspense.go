@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 )
 
 // Ids of deposits and of deliveries have slashes, which do not go well in a path. There, and
@@ -71,6 +72,7 @@ type suspendedView struct {
 	TransactionID   *string `json:"transaction_id" format:"uuid" about:"The payment that has the address; null where none has."`
 	Reason          string  `json:"reason" rule:"enum=late|wrong_asset|wrong_network|below_minimum|unmatched" about:"below_minimum: at a permanent address; it is credited when what waits there adds up to the minimum. unmatched: no payment had the address, it cannot be proved, or a person has to look at it."`
 	Status          string  `json:"status" rule:"enum=open|credited|refunded|ignored"`
+	RefundID        *string `json:"refund_id" format:"uuid" about:"The refund that has the money; null where none has."`
 	CreatedAt       string  `json:"created_at" format:"date-time"`
 }
 
@@ -95,22 +97,43 @@ func (h *Handler) listSuspense(ctx context.Context, c *Call, in suspenseInput) (
 	view := suspenseList{Suspense: make([]suspendedView, len(page)), Total: total, Limit: in.Limit, Offset: in.Offset}
 	for i := range page {
 		view.Suspense[i] = h.viewSuspended(&page[i])
+		if err == nil && page[i].SuspenseStatus() == payment.SuspenseRefunded {
+			view.Suspense[i].RefundID, err = h.refundOf(ctx, c.Tenant(), page[i].ID)
+		}
 	}
 	return view, err
 }
 
+// refundOf is the refund that has the money of a deposit, nil where somebody sent it by hand.
+func (h *Handler) refundOf(ctx context.Context, tenant, deposit string) (*string, error) {
+	made, _, err := h.app.Refunds.List(ctx, tenant, refund.Filter{Deposit: deposit, Limit: payment.MaxPage})
+	for i := range made {
+		if s := made[i].Status; s != refund.Failed && s != refund.Cancelled {
+			return &made[i].ID, err
+		}
+	}
+	return nil, err
+}
+
 type resolveInput struct {
 	ID       string `path:"suspense_id"`
-	Action   string `json:"action" rule:"required,enum=credit|refund|ignore" about:"credit: to a wallet, in full and without fees. ignore: it stays where it is, and nobody is asked again. refund is not available yet: it answers 400."`
+	Action   string `json:"action" rule:"required,enum=credit|refund|ignore" about:"credit: to a wallet, in full and without fees. refund: to an address, less the fees of a withdrawal; should that end unpaid, it is open again. ignore: it stays where it is, and nobody is asked again."`
 	WalletID string `json:"wallet_id" rule:"max=64" about:"Of credit: wallet_id or external_id; the master account where omitted."`
+	Address  string `json:"address" rule:"max=255" about:"Of refund, required there: the customer's, as he named it."`
+	Memo     string `json:"memo" rule:"max=255" about:"Of refund: memo or destination tag of the address."`
 	Reason   string `json:"reason" rule:"required,max=1000" about:"Why; it is kept with the caller's client."`
 }
 
 // wrong says which fields do not belong to the action.
 func (in *resolveInput) wrong() error {
 	var bad fields
-	if in.Action == "refund" {
-		bad.add("action", "refund is not available yet: credit or ignore")
+	if in.Action == "refund" && in.Address == "" {
+		bad.add("address", "is required")
+	}
+	for field, given := range map[string]string{"address": in.Address, "memo": in.Memo} {
+		if given != "" && in.Action != "refund" {
+			bad.add(field, "belongs to refund")
+		}
 	}
 	if in.WalletID != "" && in.Action != "credit" {
 		bad.add("wallet_id", "belongs to credit")
@@ -128,13 +151,19 @@ func (h *Handler) resolveSuspense(ctx context.Context, c *Call, in resolveInput)
 		return suspendedView{}, err
 	}
 	var (
-		d   payment.Suspended
-		err error
-		by  = cryptopay.Call{By: c.Who.Client, Reason: in.Reason}
+		d    payment.Suspended
+		made refund.Refund
+		err  error
+		by   = cryptopay.Call{By: c.Who.Client, Reason: in.Reason}
 	)
-	if in.Action == "credit" {
+	switch in.Action {
+	case "credit":
 		d, _, err = h.app.Operate.CreditSuspense(ctx, c.Tenant(), fromPath(in.ID), in.WalletID, by)
-	} else {
+	case "refund":
+		if made, _, err = h.app.Operate.PayOutSuspense(ctx, c.Tenant(), fromPath(in.ID), in.Address, in.Memo, by); err == nil {
+			d, err = h.app.Payments.SuspendedDeposit(ctx, c.Tenant(), made.Deposit)
+		}
+	default:
 		d, _, err = h.app.Operate.IgnoreSuspense(ctx, c.Tenant(), fromPath(in.ID), by)
 	}
 	var (
@@ -147,5 +176,7 @@ func (h *Handler) resolveSuspense(ctx context.Context, c *Call, in resolveInput)
 	case errors.As(err, &state):
 		err = fail(http.StatusConflict, invalidState.Code, "Somebody has decided about it already.", map[string]any{"current_status": state.Status})
 	}
-	return h.viewSuspended(&d), err
+	view := h.viewSuspended(&d)
+	view.RefundID = orNull(made.ID)
+	return view, err
 }

@@ -116,7 +116,8 @@ func TestFM04_SuspenseIsListedAndCredited(t *testing.T) {
 	lateID := late["suspense_id"]
 	for field, body := range map[string]map[string]any{
 		"reason":    {"action": "credit"},
-		"action":    {"action": "refund", "reason": "he asked", "address": w.elsewhere()},
+		"address":   {"action": "refund", "reason": "he asked"},
+		"memo":      {"action": "credit", "reason": "he asked", "memo": "7"},
 		"wallet_id": {"action": "ignore", "reason": "small", "wallet_id": "x"},
 	} {
 		a := resolve(lateID, body)

@@ -52,6 +52,7 @@ type world struct {
 	tenant string
 	admin  credentials // read, write, admin; tenant_admin
 	token  string      // of admin
+	earned string      // the payment that was earned last: what {transaction_id} of a path is
 }
 
 type credentials struct{ id, secret string }
@@ -221,7 +222,7 @@ func (w *world) do(method, path string, body any, refine ...with) answer {
 		require.NoError(w.t, err)
 		reader = bytes.NewReader(raw)
 	}
-	r := httptest.NewRequestWithContext(w.t.Context(), method, path, reader)
+	r := httptest.NewRequestWithContext(w.t.Context(), method, strings.Replace(path, "{transaction_id}", w.earned, 1), reader)
 	if media != "" {
 		r.Header.Set("Content-Type", media)
 	}
@@ -307,7 +308,8 @@ func (w *world) earn(currency, usd, wallet string, refine ...with) answer {
 	_, err = w.chains[c.Network].Pay(chain.Address(p.Body["address"].(string)), currency, decimal.RequireFromString(p.Body["amount_crypto"].(string)))
 	require.NoError(w.t, err)
 	w.mine(30)
-	return w.ok(http.StatusOK, "POST", "/payments/status/", map[string]any{"transaction_id": p.Body["transaction_id"]}, refine...)
+	w.earned = p.Body["transaction_id"].(string)
+	return w.ok(http.StatusOK, "POST", "/payments/status/", map[string]any{"transaction_id": w.earned}, refine...)
 }
 
 // inbox takes every webhook.

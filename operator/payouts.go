@@ -191,6 +191,19 @@ func (c commands) suspense() *cli.Command {
 			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
 				return s.App.Operate.RefundSuspense(ctx, tenant, id, s.call)
 			}),
+		decide("pay-out", "Refund the money of a deposit, less the fees, by a withdrawal to an address that the customer named.",
+			[]cli.Flag{
+				&cli.StringFlag{Name: "address", Usage: "the customer's", Required: true},
+				&cli.StringFlag{Name: "memo", Usage: "memo or destination tag of the address"},
+			},
+			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
+				_, done, err := s.App.Operate.PayOutSuspense(ctx, tenant, id, s.cmd.String("address"), s.cmd.String("memo"), s.call)
+				if err != nil {
+					return payment.Suspended{}, "", err
+				}
+				d, err := s.App.Payments.SuspendedDeposit(ctx, tenant, id)
+				return d, done, err
+			}),
 	)
 }
 

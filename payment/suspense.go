@@ -260,45 +260,109 @@ func (s *Service) Refund(ctx context.Context, tenant, depositID string, by ...Re
 	})
 }
 
+// TakeSuspended adds to a Change of a refund what takes a deposit's money out of suspense and
+// into the refund's own wallet, that of its withdrawal, in full. ReturnSuspended with the same
+// refund takes it back. Errors as of Resolve; a *StateError also where an earlier reversal of
+// the deposit left a wallet owing: that is for Resolve.
+func (s *Service) TakeSuspended(ctx context.Context, tenant, depositID, refund, wallet string, c *storage.Change, by ...Recorded) (Deposit, error) {
+	return s.unsuspended(ctx, tenant, depositID, by, func(_ context.Context, x *decision, e *entry, _ *storage.Change) error {
+		if e.d.Owed > 0 {
+			return &StateError{Status: Status(SuspenseOpen), Reason: "a fork has left a wallet owing this deposit: credit it"}
+		}
+		e.d.Booking = Refunded
+		return x.post(ledger.Tx{
+			ID: "refund/" + refund, Kind: ledger.KindRefund, Ref: e.d.ID, At: x.now,
+			Legs: append(legs(e.d.Currency, ledger.Suspense, -e.d.Amount), legs(e.d.Currency, ledger.Wallet(wallet), e.d.Amount)...),
+		})
+	}, c)
+}
+
+// ReturnSuspended adds to the Change that ends a refund's withdrawal unpaid what puts the money
+// back, and the deposit waits in suspense again. Where a fork has taken the deposit away
+// meanwhile the house has borne it, and gets the money instead.
+func (s *Service) ReturnSuspended(ctx context.Context, tenant, depositID, refund, wallet string, c *storage.Change) error {
+	part := storage.Tenant(tenant)
+	e, err := s.entryOf(ctx, part, depositID)
+	if err != nil {
+		return err
+	}
+	back := ledger.Suspense
+	switch e.d.Booking {
+	case Refunded:
+		e.d.Booking = InSuspense
+	case Written:
+		e.d.Booking, back = Reversed, ledger.Adjustment
+	default:
+		return fmt.Errorf("payment: the money of deposit %s is with refund %s, and its row says %q", depositID, refund, e.d.Booking)
+	}
+	x := &decision{env: env{now: s.now(), available: ledger.MaxAmount}, deposits: []*entry{e}}
+	err = x.post(ledger.Tx{
+		ID: "unrefund/" + refund, Kind: ledger.KindRefund, Ref: e.d.ID, At: x.now,
+		Legs: append(legs(e.d.Currency, ledger.Wallet(wallet), -e.d.Amount), legs(e.d.Currency, back, e.d.Amount)...),
+	})
+	if err != nil {
+		return err
+	}
+	return x.decided(e, nil, c)
+}
+
 // unsuspend decides about a deposit in suspense; on says how, and adds to the Change
 // what the decision stands on.
 func (s *Service) unsuspend(ctx context.Context, tenant, id string, by []Recorded, on func(context.Context, *decision, *entry, *storage.Change) error) (Deposit, error) {
-	part := storage.Tenant(tenant)
 	var out Deposit
-	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-		d, row, ok, err := Deposits.One(ctx, s.c.Store, part, id)
-		switch {
-		case err != nil:
-			return storage.Change{}, err
-		case !ok:
-			return storage.Change{}, &NotFoundError{Field: "deposit_id", ID: id}
-		case d.Booking != InSuspense:
-			return storage.Change{}, &StateError{Status: Status(d.SuspenseStatus()), Reason: fmt.Sprintf("deposit %s does not wait in suspense", id)}
-		}
-		x, e := &decision{env: env{now: s.now(), available: ledger.MaxAmount}}, &entry{d: d, was: d, version: row.Version}
-		x.deposits = []*entry{e}
-		c := storage.Change{ID: s.c.NewID(), Partition: part}
-		if err := on(ctx, x, e, &c); err != nil {
-			return storage.Change{}, err
-		}
-		e.d.UpdatedAt = x.now
-		out = e.d
-		if c.Tell, err = e.tell(x.now); err != nil {
-			return storage.Change{}, err
-		}
-		c.Post, c.Count = x.posts, slices.Concat(tally.Entries(x.posts), x.suspended())
-		c.Put = []storage.Row{Deposits.Row(id, row.Version, time.Time{}, e.d)}
-		for _, record := range by {
-			rows, events, err := record(d, e.d)
-			if err != nil {
-				return storage.Change{}, err
-			}
-			c.Put, c.Tell = append(c.Put, rows...), append(c.Tell, events...)
-		}
-		return c, nil
+	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (c storage.Change, err error) {
+		out, err = s.unsuspended(ctx, tenant, id, by, on, &c)
+		c.ID, c.Partition = s.c.NewID(), storage.Tenant(tenant)
+		return c, err
 	})
 	if err != nil {
 		return Deposit{}, err
 	}
 	return out, nil
+}
+
+// entryOf is a deposit as it is stored, *NotFoundError.
+func (s *Service) entryOf(ctx context.Context, part storage.Partition, id string) (*entry, error) {
+	d, row, ok, err := Deposits.One(ctx, s.c.Store, part, id)
+	if err == nil && !ok {
+		err = &NotFoundError{Field: "deposit_id", ID: id}
+	}
+	return &entry{d: d, was: d, version: row.Version}, err
+}
+
+// unsuspended adds a decision about a deposit in suspense to a Change.
+func (s *Service) unsuspended(ctx context.Context, tenant, id string, by []Recorded, on func(context.Context, *decision, *entry, *storage.Change) error, c *storage.Change) (Deposit, error) {
+	e, err := s.entryOf(ctx, storage.Tenant(tenant), id)
+	if err != nil {
+		return Deposit{}, err
+	}
+	if e.d.Booking != InSuspense {
+		return Deposit{}, &StateError{Status: Status(e.d.SuspenseStatus()), Reason: fmt.Sprintf("deposit %s does not wait in suspense", id)}
+	}
+	x := &decision{env: env{now: s.now(), available: ledger.MaxAmount}, deposits: []*entry{e}}
+	if err := on(ctx, x, e, c); err != nil {
+		return Deposit{}, err
+	}
+	return e.d, x.decided(e, by, c)
+}
+
+// decided adds to a Change what was decided about a deposit. Its postings come after those
+// that are there.
+func (x *decision) decided(e *entry, by []Recorded, c *storage.Change) error {
+	e.d.UpdatedAt = x.now
+	events, err := e.tell(x.now)
+	if err != nil {
+		return err
+	}
+	c.Tell = append(c.Tell, events...)
+	c.Post, c.Count = append(c.Post, x.posts...), slices.Concat(c.Count, tally.Entries(x.posts), x.suspended())
+	c.Put = append(c.Put, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
+	for _, record := range by {
+		rows, told, err := record(e.was, e.d)
+		if err != nil {
+			return err
+		}
+		c.Put, c.Tell = append(c.Put, rows...), append(c.Tell, told...)
+	}
+	return nil
 }

@@ -17,6 +17,7 @@ const (
 	TransferStatusUpdate   = "transfer_status_update"
 	WithdrawalWaiting      = "withdrawal_waiting"
 	PaymentDeposit         = "payment_deposit"
+	RefundUpdate           = "refund_update"
 )
 
 // Status is how far a delivery has come.

@@ -63,11 +63,11 @@ var (
 
 // onlyNamed lists the types that reach only an endpoint whose enabled events name them:
 // they came after merchants had left the list empty.
-var onlyNamed = []string{WithdrawalWaiting, PaymentDeposit}
+var onlyNamed = []string{WithdrawalWaiting, PaymentDeposit, RefundUpdate}
 
 // EventTypes lists what can be subscribed to.
 func EventTypes() []string {
-	return []string{PaymentStatusUpdate, DepositReceived, DepositMerged, WithdrawalStatusUpdate, TransferStatusUpdate, WithdrawalWaiting, PaymentDeposit}
+	return []string{PaymentStatusUpdate, DepositReceived, DepositMerged, WithdrawalStatusUpdate, TransferStatusUpdate, WithdrawalWaiting, PaymentDeposit, RefundUpdate}
 }
 
 // CheckSecret says whether a tenant's own secret may be stored, else ErrSecret.

@@ -198,6 +198,10 @@ type Config struct {
 	// Batch is how many are claimed at once. Those that could not be begun in half of the
 	// Lease are due again when it ends. Defaults to 100.
 	Batch int
+	// Follow adds to the Change by which a withdrawal with a Parent changes its status what
+	// follows for the parent: see Order. It may be called again for the same change. Defaults
+	// to nothing.
+	Follow func(ctx context.Context, w Withdrawal, c *storage.Change) error
 	// Notify tells the host; it must not block. Defaults to nothing.
 	Notify func(ctx context.Context, n Notice)
 	// Log takes what operators should see. Defaults to discarding.
@@ -260,6 +264,9 @@ func setDefaults(c *Config) {
 	}
 	if c.Confirmations == nil {
 		c.Confirmations = func(*chain.Currency) int64 { return 1 }
+	}
+	if c.Follow == nil {
+		c.Follow = func(context.Context, Withdrawal, *storage.Change) error { return nil }
 	}
 	if c.Notify == nil {
 		c.Notify = func(context.Context, Notice) {}

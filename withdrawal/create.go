@@ -3,6 +3,7 @@ package withdrawal
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -50,7 +51,7 @@ func (s *Service) Create(ctx context.Context, tenant string, in CreateInput) (Wi
 	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
 		return replayed(once, first, err)
 	}
-	w, from, err := s.draft(ctx, tenant, in)
+	w, from, err := s.draft(ctx, tenant, in, payer{})
 	if err != nil {
 		return Withdrawal{}, err
 	}
@@ -62,6 +63,8 @@ type payer struct {
 	id   string
 	open storage.Guard
 	err  error
+	// parent is what the withdrawal is a part of: see Order.Parent.
+	parent string
 }
 
 func (s *Service) payer(ctx context.Context, tenant, account string) (p payer) {
@@ -71,11 +74,12 @@ func (s *Service) payer(ctx context.Context, tenant, account string) (p payer) {
 
 // draft validates and prices; it writes nothing. What the store has to say is read side by
 // side.
-func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (w Withdrawal, from payer, err error) {
+func (s *Service) draft(ctx context.Context, tenant string, in CreateInput, named payer) (w Withdrawal, from payer, err error) {
 	c, err := s.validate(&in)
 	if err != nil {
 		return Withdrawal{}, from, err
 	}
+	from = named
 	var to chain.Address
 	var fee tenantFee
 	err = storage.SideBySide(ctx, s.c.Store, func(ctx context.Context) (err error) {
@@ -85,7 +89,9 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput) (w W
 		fee = s.tenantFee(ctx, tenant, c)
 		return nil
 	}, func(ctx context.Context) error {
-		from = s.payer(ctx, tenant, in.AccountID)
+		if from.id == "" { // else an Order names it
+			from = s.payer(ctx, tenant, in.AccountID)
+		}
 		return nil
 	})
 	if err != nil {
@@ -167,12 +173,15 @@ func (s *Service) creation(ctx context.Context, w Withdrawal, from payer, c *cha
 		return storage.Change{}, w, fault.Invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
 	}
 	w.Wallet, w.CreatedAt, w.UpdatedAt = from.id, now, now
-	if err := s.authorize(&w, ""); err != nil {
+	if err := s.authorize(&w, from.parent); err != nil {
 		return storage.Change{}, w, err
 	}
 	change := storage.Change{
-		ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant), Require: []storage.Guard{from.open},
+		ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant),
 		Post: []ledger.Tx{holdTx(&w, now)}, Count: Tally.Moved(nil, w.counted()),
+	}
+	if from.open.Table != nil {
+		change.Require = []storage.Guard{from.open}
 	}
 	if ceiling.Daily > 0 {
 		w.Counter = counter(w.Currency, now)
@@ -199,7 +208,7 @@ func explain(err error, c *chain.Currency) error {
 		return &InsufficientError{
 			Available: c.Decimal(max(0, funds.Available)), Requested: c.Decimal(funds.Requested), Currency: c.Code, Scale: c.Scale,
 		}
-	case errors.As(err, &level):
+	case errors.As(err, &level) && strings.HasPrefix(level.Name, dayPrefix):
 		left := ledger.Amount(max(0, level.Max-level.Value))
 		return fault.Invalid("amount", "is above what is left of today's limit: "+coins(c, left))
 	}

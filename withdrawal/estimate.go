@@ -246,9 +246,12 @@ func (s *Service) Limits(ctx context.Context, tenant, code string) ([]Limit, err
 	return out, err
 }
 
+// dayPrefix begins the name of each level that counter names.
+const dayPrefix = "withdrawal/"
+
 // counter names the level that a day's withdrawals of a currency count in.
 func counter(currency string, at time.Time) string {
-	return "withdrawal/" + currency + "/" + at.UTC().Format(time.DateOnly)
+	return dayPrefix + currency + "/" + at.UTC().Format(time.DateOnly)
 }
 
 // used sums what counts in each of some levels.

@@ -167,6 +167,11 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 		}
 		c.Put = append(c.Put, storage.Activities.Row(m.w.ID, stored.Version, time.Time{}, activity(&m.w, m.c)))
 	}
+	if m.w.Status != m.was.Status && m.w.Parent() != "" {
+		if err := s.c.Follow(ctx, m.w, &c); err != nil {
+			return storage.Change{}, err
+		}
+	}
 	return c, s.waits(ctx, p, m, &c)
 }
 

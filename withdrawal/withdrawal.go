@@ -149,13 +149,19 @@ func (w *Withdrawal) intent() chain.Intent {
 	}
 }
 
+// Parent is what the withdrawal is a part of, as its mandate says: Order.Parent, or the id of
+// the withdrawal that delivered less. "" = it was ordered for itself.
+func (w *Withdrawal) Parent() string {
+	of, _ := mandate.Of(w.Mandate) // one that cannot be read is refused when it is checked
+	return of.Parent
+}
+
 // Terms are what the mandate of w covers, without the Store. The Parent is what the mandate
 // says.
 func (w *Withdrawal) Terms() mandate.Terms {
-	of, _ := mandate.Of(w.Mandate) // one that cannot be read is refused when it is checked
 	return mandate.Terms{
 		Tenant: w.Tenant, Order: w.ID, Kind: chain.ForWithdrawal, Network: chain.Network(w.Network), Currency: w.Currency,
-		To: chain.Address(w.Address), Memo: w.SentMemo, Amount: w.Amount, Requested: w.Requested, Wallet: w.Wallet, Parent: of.Parent, By: w.RequestedBy,
+		To: chain.Address(w.Address), Memo: w.SentMemo, Amount: w.Amount, Requested: w.Requested, Wallet: w.Wallet, Parent: w.Parent(), By: w.RequestedBy,
 	}
 }
 

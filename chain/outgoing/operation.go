@@ -54,6 +54,8 @@ const (
 	OpCancelHouse   OperationKind = "cancel_house_payment"
 	OpAskAdjustment OperationKind = "ask_adjustment"
 	OpAdjust        OperationKind = "adjust"
+
+	OpPayOutSuspense OperationKind = "pay_out_suspense"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are

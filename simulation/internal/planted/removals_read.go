@@ -116,8 +116,8 @@ var readRemovals = []Bug{
 	},
 	{
 		ID: "FP05-resolved-and-not-counted", File: "payment/suspense.go",
-		Old:     "slices.Concat(tally.Entries(x.posts), x.suspended())",
-		New:     "slices.Concat(tally.Entries(nil), x.suspended())",
+		Old:     "slices.Concat(c.Count, tally.Entries(x.posts), x.suspended())",
+		New:     "slices.Concat(c.Count, tally.Entries(nil), x.suspended())",
 		What:    "what a person credits out of suspense makes a wallet's history by type read all entries from then on",
 		Package: "payment", Test: "TestMoneyIn_WrongTokenAndItsResolution",
 	},

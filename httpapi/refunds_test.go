@@ -1,0 +1,186 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/httpapi"
+	"github.com/cryptopay-go/cryptopay/refund"
+)
+
+// TestRefundsOverREST: in parts and all, never more than came; once under a key; its withdrawal
+// is an ordinary one.
+func TestRefundsOverREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.fund(w.tenant)
+	w.earn("USDTERC20", "50", "")
+	other := w.earned
+	id := w.earn("USDTERC20", "100", "").Body["transaction_id"].(string)
+	path := "/payments/" + id + "/refunds/"
+	w.ok(http.StatusOK, "PATCH", "/user/webhooks/", map[string]any{"webhook_url": "https://shop.example/hook", "enabled_events": []string{"refund_update"}})
+
+	body := map[string]any{"amount": 30.5, "address": w.elsewhere(), "reason": "too large", "callback_url": "https://shop.example/refund"}
+	first := w.ok(http.StatusCreated, "POST", path, body, header("Idempotency-Key", "k")).Body
+	require.Equal(t, []any{id, nil, "pending", "30.50000000", "USDTERC20", w.elsewhere(), nil, nil, "too large", nil},
+		[]any{first["transaction_id"], first["suspense_id"], first["status"], first["amount"], first["currency"], first["address"], first["memo"], first["claim_url"], first["reason"], first["waiting_reason"]})
+	again := w.ok(http.StatusCreated, "POST", path, body, header("Idempotency-Key", "k"))
+	require.Equal(t, []any{first, "true"}, []any{again.Body, again.Header.Get("Idempotent-Replayed")})
+	require.Equal(t, "idempotency_mismatch", w.do("POST", "/payments/"+other+"/refunds/", body, header("Idempotency-Key", "k")).code(), "of another payment")
+	body["amount"] = "30.6"
+	require.Equal(t, "idempotency_mismatch", w.do("POST", path, body, header("Idempotency-Key", "k")).code())
+	require.Equal(t, first, w.ok(http.StatusOK, "GET", "/refunds/"+first["refund_id"].(string), nil).Body)
+	pays := w.ok(http.StatusOK, "GET", "/withdrawal/"+first["withdrawal_id"].(string)+"/", nil).Body
+	require.Equal(t, []any{"30.50000000", "pending", w.admin.id}, []any{pays["requested_amount"], pays["status"], pays["requested_by"]})
+
+	for what, of := range map[string]struct {
+		amount any
+		with   map[string]any
+		field  string
+	}{
+		"more than is left":   {amount: "69.500001", field: "amount"},
+		"no amount":           {field: "amount"},
+		"another word":        {amount: "ALL", field: "amount"},
+		"nothing":             {amount: "0", field: "amount"},
+		"less than the fee":   {amount: "0.01", field: "amount"},
+		"too many places":     {amount: "1.0000001", field: "amount"},
+		"an exponent":         {amount: "1e1", field: "amount"},
+		"a memo alone":        {amount: "5", field: "memo", with: map[string]any{"memo": "7", "address": nil}},
+		"a URL that is none":  {amount: "5", field: "callback_url", with: map[string]any{"callback_url": "ftp://x"}},
+		"an address of bytes": {amount: "5", field: "address", with: map[string]any{"address": "0x1"}},
+	} {
+		body := map[string]any{"amount": of.amount, "address": w.elsewhere()}
+		for k, v := range of.with {
+			body[k] = v
+		}
+		a := w.do("POST", path, body)
+		require.Equal(t, http.StatusBadRequest, a.Status, what)
+		require.NotNil(t, a.at("error", "details", of.field), "%s: %s", what, a.Raw)
+	}
+	require.Equal(t, http.StatusNotFound, w.do("POST", "/payments/"+nothing+"/refunds/", body).Status)
+	open := w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "USDTERC20"}).Body["transaction_id"].(string)
+	a := w.do("POST", "/payments/"+open+"/refunds/", body)
+	require.Equal(t, []any{http.StatusConflict, "invalid_state", "waiting"}, []any{a.Status, a.code(), a.at("error", "details", "current_status")})
+
+	rest := w.ok(http.StatusCreated, "POST", path, map[string]any{"amount": "all", "address": w.elsewhere()}).Body
+	require.Equal(t, "69.50000000", rest["amount"])
+	cancelled := w.ok(http.StatusOK, "POST", "/refunds/"+rest["refund_id"].(string)+"/cancel/", nil).Body
+	require.Equal(t, "cancelled", cancelled["status"])
+	require.Equal(t, "cancelled", w.ok(http.StatusOK, "POST", "/refunds/"+rest["refund_id"].(string)+"/cancel/", nil).Body["status"])
+	w.mine(30)
+	a = w.do("POST", "/refunds/"+first["refund_id"].(string)+"/cancel/", nil)
+	require.Equal(t, []any{http.StatusConflict, "completed"}, []any{a.Status, a.at("error", "details", "current_status")})
+
+	to := map[string][]string{}
+	for _, d := range w.inbox.got {
+		var body struct {
+			Event string
+			Data  refund.Update
+		}
+		require.NoError(t, json.Unmarshal(d.Body, &body))
+		require.Equal(t, "refund_update", body.Event)
+		to[d.URL] = append(to[d.URL], string(body.Data.PreviousStatus)+">"+string(body.Data.Status))
+	}
+	require.Equal(t, map[string][]string{
+		"https://shop.example/refund": {"pending>processing", "processing>completed"}, "https://shop.example/hook": {"pending>cancelled"},
+	}, to)
+	w.sound()
+}
+
+// TestClaimLinkOverREST: whoever has the link names the address, once and in time, sees nothing
+// of the merchant, and cannot guess.
+func TestClaimLinkOverREST(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	w := newWorld(t, func(s *setup) {
+		s.options = func(o *httpapi.Options) {
+			o.BaseURL, o.Observe = "https://pay.example", func(seen httpapi.Observation) { paths = append(paths, seen.Path) }
+		}
+	})
+	w.fund(w.tenant)
+	id := w.earn("USDTERC20", "100", "").Body["transaction_id"].(string)
+	made := w.ok(http.StatusCreated, "POST", "/payments/"+id+"/refunds/", map[string]any{"amount": "40", "reason": "a secret reason"}, header("Idempotency-Key", "k")).Body
+	require.Equal(t, []any{"awaiting_address", nil, "address"}, []any{made["status"], made["withdrawal_id"], made["waiting_reason"]})
+	link, ok := strings.CutPrefix(made["claim_url"].(string), "https://pay.example")
+	require.True(t, ok)
+	token := strings.Split(link, "/")[2]
+	require.Equal(t, made, w.ok(http.StatusCreated, "POST", "/payments/"+id+"/refunds/", map[string]any{"amount": "40", "reason": "a secret reason"}, header("Idempotency-Key", "k")).Body)
+	require.Equal(t, made["claim_url"], w.ok(http.StatusOK, "GET", "/refunds/"+made["refund_id"].(string)+"/", nil).Body["claim_url"])
+
+	shown := map[string]any{"amount": "40.00000000", "currency": "USDTERC20", "status": "awaiting_address"}
+	require.Equal(t, shown, w.ok(http.StatusOK, "GET", link, nil, nobody()).Body)
+	for _, wrong := range []string{"x", nothing, strings.ToUpper(token), token[:42] + flip(token[42:]), strings.Repeat("a", 2000)} {
+		a := w.do("GET", "/claim/"+wrong+"/", nil, nobody(), from("192.0.2.7:1"))
+		require.Equal(t, []any{http.StatusNotFound, "not_found"}, []any{a.Status, a.code()})
+	}
+	guest := []with{nobody(), from("192.0.2.8:1")}
+	a := w.do("POST", link, map[string]any{"address": "0x1"}, guest...)
+	require.Equal(t, []any{http.StatusBadRequest, "invalid_address"}, []any{a.Status, a.code()})
+	require.NotNil(t, w.do("POST", link, map[string]any{}, guest...).at("error", "details", "address"))
+	w.ok(http.StatusCreated, "POST", "/withdrawal/", map[string]any{"amount": "90", "currency": "USDTERC20", "address": w.elsewhere()})
+	a = w.do("POST", link, map[string]any{"address": w.elsewhere()}, guest...)
+	require.Equal(t, []any{http.StatusConflict, "invalid_state"}, []any{a.Status, a.code()})
+	require.NotContains(t, a.Raw, "balance", "what the merchant has is not the customer's to know")
+	require.Equal(t, "insufficient_balance", w.ok(http.StatusOK, "GET", "/refunds/"+made["refund_id"].(string)+"/", nil).Body["waiting_reason"])
+	w.earn("USDTERC20", "100", "")
+	shown["status"] = "pending"
+	require.Equal(t, shown, w.ok(http.StatusOK, "POST", link, map[string]any{"address": w.elsewhere()}, guest...).Body)
+	require.Equal(t, http.StatusNotFound, w.do("POST", link, map[string]any{"address": w.elsewhere()}, guest...).Status, "one use")
+	require.Equal(t, http.StatusNotFound, w.do("GET", link, nil, guest...).Status)
+	w.mine(30)
+	done := w.ok(http.StatusOK, "GET", "/refunds/"+made["refund_id"].(string)+"/", nil).Body
+	require.Equal(t, []any{"completed", nil, w.elsewhere()}, []any{done["status"], done["claim_url"], done["address"]})
+
+	made = w.ok(http.StatusCreated, "POST", "/payments/"+id+"/refunds/", map[string]any{"amount": "10"}).Body
+	link = strings.TrimPrefix(made["claim_url"].(string), "https://pay.example")
+	flood := []with{nobody(), from("192.0.2.9:1")}
+	for range 10 {
+		require.Equal(t, http.StatusNotFound, w.do("GET", "/claim/"+nothing+"/", nil, flood...).Status)
+	}
+	a = w.do("POST", link, map[string]any{"address": w.elsewhere()}, flood...)
+	require.Equal(t, http.StatusTooManyRequests, a.Status)
+	require.NotEmpty(t, a.Header.Get("Retry-After"))
+	w.ok(http.StatusOK, "GET", link, nil, nobody(), from("192.0.2.10:1"))
+	w.clock.Advance(refund.ClaimFor)
+	w.step()
+	require.Equal(t, http.StatusNotFound, w.do("POST", link, map[string]any{"address": w.elsewhere()}, guest...).Status, "an old one")
+	w.token = w.newToken(w.admin, "")
+	ended := w.ok(http.StatusOK, "GET", "/refunds/"+made["refund_id"].(string)+"/", nil).Body
+	require.Equal(t, []any{"cancelled", "expired", nil}, []any{ended["status"], ended["failure_reason"], ended["claim_url"]})
+	require.NotContains(t, strings.Join(paths, " "), token, "a log has no token")
+	require.Contains(t, paths, "/claim/{token}/")
+	w.sound()
+}
+
+// TestRefundOfSuspenseOverREST: the entry says which refund it was; one that ends unpaid is open
+// again.
+func TestRefundOfSuspenseOverREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.otherwise()
+	entry := func() map[string]any {
+		return list(t, w.ok(http.StatusOK, "GET", "/suspense/?reason=late", nil), "suspense")[0]
+	}
+	id := entry()["suspense_id"].(string)
+	body := map[string]any{"action": "refund", "address": w.elsewhere(), "reason": "came too late"}
+	a := w.do("POST", "/suspense/"+id+"/resolve/", map[string]any{"action": "refund", "address": "0x1", "reason": "r"})
+	require.Equal(t, "invalid_address", a.code())
+	got := w.ok(http.StatusOK, "POST", "/suspense/"+id+"/resolve/", body).Body
+	require.Equal(t, "refunded", got["status"])
+	require.Equal(t, got, entry())
+	a = w.do("POST", "/suspense/"+id+"/resolve/", body)
+	require.Equal(t, []any{http.StatusConflict, "refunded"}, []any{a.Status, a.at("error", "details", "current_status")})
+	of := "/refunds/" + got["refund_id"].(string) + "/"
+	made := w.ok(http.StatusOK, "GET", of, nil).Body
+	require.Equal(t, []any{nil, id, "pending", "25.00000000", "came too late"}, []any{made["transaction_id"], made["suspense_id"], made["status"], made["amount"], made["reason"]})
+	require.Equal(t, "cancelled", w.ok(http.StatusOK, "POST", of+"cancel/", nil).Body["status"])
+	require.Equal(t, []any{"open", nil}, []any{entry()["status"], entry()["refund_id"]})
+	w.ok(http.StatusOK, "POST", "/suspense/"+id+"/resolve/", body)
+	w.mine(30)
+	require.Equal(t, "completed", w.ok(http.StatusOK, "GET", "/refunds/"+entry()["refund_id"].(string)+"/", nil).Body["status"])
+	w.sound()
+}
