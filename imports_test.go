@@ -118,7 +118,7 @@ func TestWalls(t *testing.T) {
 		"chain/solana":             {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/xrp":                {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/stellar":            {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
-		"chain/cardano":            {"chain", "chain/address", "chain/internal/proof", "ledger"},
+		"chain/cardano":            {"chain", "chain/address", "chain/internal/bip32ed", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
