@@ -92,11 +92,11 @@ func TestWalls(t *testing.T) {
 		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger", "internal/fsm"},
 		"chain/mandate":  {"chain", "chain/internal/proof", "ledger"},
 		"chain/rates":    {"ledger", "internal/safehttp"},
-		"chain/keys":     {"chain", "chain/mandate", "chain/internal/proof", "storage", "ledger", "internal/secret"},
+		"chain/keys":     {"chain", "chain/internal/bip32ed", "chain/mandate", "chain/internal/proof", "storage", "ledger", "internal/secret"},
 		"chain/keys/signerd": {
-			"chain", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/safehttp", "internal/secret", "ledger", "storage",
+			"chain", "chain/internal/bip32ed", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/safehttp", "internal/secret", "ledger", "storage",
 		},
-		"chain/keys/hsm":   {"chain", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/secret", "ledger", "storage"},
+		"chain/keys/hsm":   {"chain", "chain/internal/bip32ed", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/secret", "ledger", "storage"},
 		"chain/sim":        {"chain", "chain/internal/proof", "storage", "ledger"},
 		"chain/several":    {"chain", "chain/internal/proof", "ledger"},
 		"chain/evm":        {"chain", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
@@ -122,7 +122,7 @@ func TestWalls(t *testing.T) {
 		"chain/solana":             {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/xrp":                {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/stellar":            {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
-		"chain/cardano":            {"chain", "chain/address", "chain/internal/proof", "ledger"},
+		"chain/cardano":            {"chain", "chain/address", "chain/internal/bip32ed", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {

@@ -85,7 +85,7 @@ type NetworkInfo struct {
 	// chains whose blocks are made on demand. 0 is no limit either.
 	HeadAge time.Duration
 	// MostInputs is how many coins of ours one standard transaction may spend, on networks of
-	// Bitcoin's kind: what nodes relay is bounded by its weight. 0 says nothing.
+	// Bitcoin's kind: what nodes relay is bounded by its weight or size. 0 says nothing.
 	MostInputs int
 }
 

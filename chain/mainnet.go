@@ -26,7 +26,7 @@ func Networks() []NetworkInfo {
 		{Code: "LTC", Name: "Litecoin", Family: UTXOFamily, AddressType: "LTC", Gas: "LTC", MostInputs: 1_400},
 		{Code: "DOGE", Name: "Dogecoin", Family: UTXOFamily, AddressType: "DOGE", Gas: "DOGE", MostInputs: 650},
 		{Code: "XRP", Name: "XRP Ledger", Family: AccountFamily, AddressType: "XRP", Gas: "XRP", NeedsMemo: true},
-		{Code: "ADA", Name: "Cardano", Family: UTXOFamily, AddressType: "ADA", Gas: "ADA"},
+		{Code: "ADA", Name: "Cardano", Family: UTXOFamily, AddressType: "ADA", Gas: "ADA", MostInputs: 100},
 		{Code: "XLM", Name: "Stellar", Family: AccountFamily, AddressType: "XLM", Gas: "XLM", NeedsMemo: true},
 	}
 	for i := range networks {

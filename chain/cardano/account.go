@@ -2,27 +2,22 @@ package cardano
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/pbkdf2"
-	"crypto/sha512"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/bits"
 
-	"filippo.io/edwards25519"
 	"github.com/btcsuite/btcd/address/v2/bech32"
 	"github.com/tyler-smith/go-bip39"
 	"golang.org/x/crypto/blake2b"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/bip32ed"
 )
 
 // Account is an account's public key with its chain code: enough for all of its
 // addresses, and for nothing that spends. Safe for concurrent use.
 type Account struct {
 	number uint32
-	key    extended
+	key    bip32ed.Public
 	stake  [28]byte // hash of the key of role 2
 }
 
@@ -32,11 +27,6 @@ const (
 	RoleInternal uint32 = 1 // for change
 	roleStake    uint32 = 2
 )
-
-// extended is a public key and its chain code (BIP32-Ed25519).
-type extended struct{ key, code [32]byte }
-
-const hardened = 1 << 31
 
 // ErrMnemonic says that words are no BIP39 phrase. It never repeats them.
 var ErrMnemonic = errors.New("cardano: not a BIP39 mnemonic: check words, order and checksum")
@@ -49,22 +39,18 @@ func FromMnemonic(mnemonic, passphrase string, account uint32) (*Account, error)
 		return nil, ErrMnemonic
 	}
 	defer clear(entropy)
-	raw, err := pbkdf2.Key(sha512.New, passphrase, entropy, 4096, 96)
+	k, err := bip32ed.Icarus(entropy, passphrase)
 	if err != nil {
 		return nil, fmt.Errorf("cardano: %w", err)
 	}
-	defer clear(raw)
-	k := private{left: [32]byte(raw[:32]), right: [32]byte(raw[32:64]), code: [32]byte(raw[64:])}
-	defer k.clear()
-	k.left[0] &= 0b1111_1000
-	k.left[31] = k.left[31]&0b0001_1111 | 0b0100_0000
-	if account >= hardened {
+	defer k.Clear()
+	if account >= bip32ed.Hardened {
 		return nil, fmt.Errorf("cardano: there is no account %d", account)
 	}
-	for _, i := range []uint32{1852, 1815, account} {
-		k.harden(i)
+	if err := k.Derive(1852+bip32ed.Hardened, 1815+bip32ed.Hardened, account+bip32ed.Hardened); err != nil {
+		return nil, fmt.Errorf("cardano: %w", err)
 	}
-	pub, err := k.public()
+	pub, err := k.Public()
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +68,10 @@ func ParseAccount(text string, account uint32) (*Account, error) {
 	if err != nil || len(raw) != 64 {
 		return nil, errors.New("cardano: an extended public key has 64 bytes")
 	}
-	return newAccount(extended{[32]byte(raw[:32]), [32]byte(raw[32:])}, account)
+	return newAccount(bip32ed.Public{Key: [32]byte(raw[:32]), Code: [32]byte(raw[32:])}, account)
 }
 
-func newAccount(key extended, number uint32) (*Account, error) {
+func newAccount(key bip32ed.Public, number uint32) (*Account, error) {
 	a := &Account{number: number, key: key}
 	stake, err := a.child(roleStake, 0)
 	if err != nil {
@@ -98,7 +84,7 @@ func newAccount(key extended, number uint32) (*Account, error) {
 // String is the key as bech32: public, but all of the account's addresses follow
 // from it.
 func (a *Account) String() string {
-	return encode("acct_xvk", append(append([]byte{}, a.key.key[:]...), a.key.code[:]...))
+	return encode("acct_xvk", append(append([]byte{}, a.key.Key[:]...), a.key.Code[:]...))
 }
 
 // PublicKey is the Ed25519 key of an address.
@@ -109,8 +95,11 @@ func (a *Account) PublicKey(role, index uint32) (chain.PublicKey, error) {
 
 // Headers of mainnet addresses (CIP-19).
 const (
-	headerBase  = 0b0000_0001
-	headerStake = 0b1110_0001
+	headerBase       = 0b0000_0001
+	headerBaseScript = 0b0010_0001 // staked by a script
+	headerEnterprise = 0b0110_0001
+	headerByron      = 0b1000_0010
+	headerStake      = 0b1110_0001
 )
 
 // Address is a base address of the account: paid to the key of role and index,
@@ -129,9 +118,10 @@ func (a *Account) StakeAddress() string {
 	return encode("stake", append([]byte{headerStake}, a.stake[:]...))
 }
 
-// Derive is chain.AddressSource: external addresses from index on.
+// Derive is chain.AddressSource: external addresses from index on. A keys.Seed does not have
+// these keys, but those of a Ledger; a Holder that has them names them so.
 func (a *Account) Derive(ctx context.Context, n chain.Network, from uint32, count int) ([]chain.Derived, error) {
-	if n != "ADA" || count < 0 || int64(from)+int64(count) > hardened {
+	if n != "ADA" || count < 0 || int64(from)+int64(count) > bip32ed.Hardened {
 		return nil, fmt.Errorf("cardano: %d addresses of %s from %d cannot be derived", count, n, from)
 	}
 	out := make([]chain.Derived, 0, count)
@@ -143,98 +133,22 @@ func (a *Account) Derive(ctx context.Context, n chain.Network, from uint32, coun
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, chain.Derived{Address: address, Index: i, Key: chain.KeyRef(fmt.Sprintf("m/1852'/1815'/%d'/0/%d", a.number, i))})
+		out = append(out, chain.Derived{Address: address, Index: i, Key: chain.KeyRef(fmt.Sprintf("bip32-ed25519/m/1852'/1815'/%d'/0/%d", a.number, i))})
 	}
 	return out, nil
 }
 
 func (a *Account) child(role, index uint32) (key [32]byte, err error) {
-	if role > roleStake || index >= hardened {
+	if role > roleStake || index >= bip32ed.Hardened {
 		return key, fmt.Errorf("cardano: there is no role %d or no index %d", role, index)
 	}
 	k := a.key
 	for _, i := range []uint32{role, index} {
-		if k, err = k.child(i); err != nil {
+		if k, err = k.Child(i); err != nil {
 			return key, err
 		}
 	}
-	return k.key, nil
-}
-
-// child derives a soft index from public material: A + 8·Z·B.
-func (k extended) child(i uint32) (extended, error) {
-	at, err := new(edwards25519.Point).SetBytes(k.key[:])
-	if err != nil {
-		return extended{}, errors.New("cardano: a public key is no point of the curve")
-	}
-	data := binary.LittleEndian.AppendUint32(k.key[:len(k.key):len(k.key)], i)
-	z, code := mac(k.code, 2, data), mac(k.code, 3, data)
-	var step [64]byte
-	copy(step[:], times8(z[:28]))
-	s, err := new(edwards25519.Scalar).SetUniformBytes(step[:])
-	if err != nil {
-		return extended{}, err
-	}
-	at.Add(at, new(edwards25519.Point).ScalarBaseMult(s))
-	return extended{[32]byte(at.Bytes()), [32]byte(code[32:])}, nil
-}
-
-// private is a key of BIP32-Ed25519: two halves and the chain code.
-type private struct{ left, right, code [32]byte }
-
-func (k *private) clear() { *k = private{} }
-
-func (k *private) public() (extended, error) {
-	var wide [64]byte
-	copy(wide[:], k.left[:])
-	defer clear(wide[:])
-	s, err := new(edwards25519.Scalar).SetUniformBytes(wide[:])
-	if err != nil {
-		return extended{}, err
-	}
-	return extended{[32]byte(new(edwards25519.Point).ScalarBaseMult(s).Bytes()), k.code}, nil
-}
-
-// harden becomes its own child of a hardened index.
-func (k *private) harden(i uint32) {
-	data := append(append(make([]byte, 0, 68), k.left[:]...), k.right[:]...)
-	data = binary.LittleEndian.AppendUint32(data, i|hardened)
-	defer clear(data)
-	z, code := mac(k.code, 0, data), mac(k.code, 1, data)
-	defer clear(z[:])
-	add(&k.left, times8(z[:28]))
-	add(&k.right, z[32:])
-	copy(k.code[:], code[32:])
-}
-
-func mac(code [32]byte, tag byte, data []byte) (out [64]byte) {
-	h := hmac.New(sha512.New, code[:])
-	h.Write([]byte{tag})
-	h.Write(data)
-	h.Sum(out[:0])
-	return out
-}
-
-// times8 multiplies a number in little-endian bytes; it has room for it.
-func times8(z []byte) []byte {
-	out := make([]byte, 32)
-	var carry byte
-	for i, b := range z {
-		out[i] = b<<3 | carry
-		carry = b >> 5
-	}
-	out[len(z)] = carry
-	return out
-}
-
-// add adds a number in little-endian bytes, modulo 2^256.
-func add(to *[32]byte, b []byte) {
-	var carry uint64
-	for i := 0; i < 32; i += 8 {
-		var sum uint64
-		sum, carry = bits.Add64(binary.LittleEndian.Uint64(to[i:]), binary.LittleEndian.Uint64(b[i:]), carry)
-		binary.LittleEndian.PutUint64(to[i:], sum)
-	}
+	return k.Key, nil
 }
 
 // hash is BLAKE2b of 224 bits, by which addresses name keys.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/internal/bip32ed"
 )
 
 type vectors struct {
@@ -49,7 +50,7 @@ func TestVectors_CIP1852(t *testing.T) {
 	fromKey, err := ParseAccount(v.XPub, 0)
 	require.NoError(t, err)
 	require.Equal(t, fromKey, fromWords)
-	require.Equal(t, v.Hex, hex.EncodeToString(append(append([]byte{}, fromWords.key.key[:]...), fromWords.key.code[:]...)))
+	require.Equal(t, v.Hex, hex.EncodeToString(append(append([]byte{}, fromWords.key.Key[:]...), fromWords.key.Code[:]...)))
 	again, err := ParseAccount(fromWords.String(), 0)
 	require.NoError(t, err)
 	require.Equal(t, fromKey, again)
@@ -70,7 +71,7 @@ func TestVectors_CIP1852(t *testing.T) {
 		if x.Change == RoleExternal {
 			d, err := fromKey.Derive(t.Context(), "ADA", x.Index, 1)
 			require.NoError(t, err)
-			require.Equal(t, []chain.Derived{{Address: a, Index: x.Index, Key: chain.KeyRef(x.Path)}}, d)
+			require.Equal(t, []chain.Derived{{Address: a, Index: x.Index, Key: chain.KeyRef("bip32-ed25519/" + x.Path)}}, d)
 		}
 	}
 }
@@ -81,7 +82,7 @@ func TestAccount_RefusesWhatIsNone(t *testing.T) {
 	_, err := FromMnemonic(strings.Replace(v.Mnemonic, "about", "abandon", 1), "", 0)
 	require.ErrorIs(t, err, ErrMnemonic)
 	require.NotContains(t, err.Error(), "abandon")
-	_, err = FromMnemonic(v.Mnemonic, "", hardened)
+	_, err = FromMnemonic(v.Mnemonic, "", bip32ed.Hardened)
 	require.Error(t, err)
 	for _, s := range []string{"", "xpub1", v.Stake, v.Addresses[0].Address, v.XPub[:len(v.XPub)-1], strings.ToUpper(v.XPub[:9]) + v.XPub[9:]} {
 		_, err := ParseAccount(s, 0)
@@ -91,7 +92,7 @@ func TestAccount_RefusesWhatIsNone(t *testing.T) {
 	require.NoError(t, err)
 	_, err = a.Address(3, 0)
 	require.Error(t, err)
-	_, err = a.Address(0, hardened)
+	_, err = a.Address(0, bip32ed.Hardened)
 	require.Error(t, err, "no hardened index can be derived from a public key")
 	_, err = a.Derive(t.Context(), "ADA", math.MaxUint32, 1)
 	require.Error(t, err)
@@ -102,61 +103,45 @@ func TestAccount_RefusesWhatIsNone(t *testing.T) {
 // byron is a mainnet address of before 2020, from chain/address's own vectors.
 const byron = "Ae2tdPwUPEZFRbyhz3cpfC2CumGzNkFBN2L42rcUc2yjQpEkxDbkPodpMAi"
 
+// mainnetParams are those of the main network since 2022.
+var mainnetParams = params{PerByte: 44, Fixed: 155_381, MaxSize: 16_384, PerOutput: 4_310}
+
 // TestFee: figures that the chain is full of: 168317 lovelace are 294 bytes.
 func TestFee(t *testing.T) {
 	t.Parallel()
-	p := MainnetParams
+	p := mainnetParams
 	fee, err := p.Fee(294)
 	require.NoError(t, err)
 	require.EqualValues(t, 168_317, fee)
-	base := chain.Address(load(t).HD.Addresses[0].Address)
-	got, err := p.EstimateFee(1, base, base)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, got, fee, "never below a payment with one input and change")
-	require.Less(t, got, fee+fee/20)
-	more, err := p.EstimateFee(2, base, base, byron)
-	require.NoError(t, err)
-	require.Greater(t, more, got)
 	for _, size := range []int64{0, -1, p.MaxSize + 1, math.MaxInt64} {
 		_, err := p.Fee(size)
 		require.Error(t, err, size)
 	}
-	_, err = p.EstimateFee(0, base)
-	require.Error(t, err)
-	_, err = p.EstimateFee(1)
-	require.Error(t, err)
-	_, err = p.EstimateFee(200, base)
-	require.Error(t, err, "more than a transaction can hold")
-	_, err = p.EstimateFee(1, "addr_test1qq8ac7qqy0vtulyl7wntmsxc6wex80gvcyjy33qffrhm7sh927ysx5sftuw0dlft05dz3c7revpf7jx0xnlcjz3g69mqkt5dmn")
-	var bad *chain.AddressError
-	require.ErrorAs(t, err, &bad)
 }
 
 // TestW14_AbsurdParametersAreRefused: they come from a node.
 func TestW14_AbsurdParametersAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(p *Params){
-		func(p *Params) { *p = Params{} }, func(p *Params) { p.PerByte = -1 }, func(p *Params) { p.PerByte = 1 << 60 },
-		func(p *Params) { p.Fixed = math.MaxInt64 }, func(p *Params) { p.PerOutput = 1 << 40 }, func(p *Params) { p.MaxSize = 0 },
+	for _, change := range []func(p *params){
+		func(p *params) { *p = params{} }, func(p *params) { p.PerByte = -1 }, func(p *params) { p.PerByte = 1 << 60 },
+		func(p *params) { p.Fixed = math.MaxInt64 }, func(p *params) { p.PerOutput = 1 << 40 }, func(p *params) { p.MaxSize = 0 },
 	} {
-		p := MainnetParams
+		p := mainnetParams
 		change(&p)
 		_, err := p.Fee(294)
 		require.Error(t, err)
-		_, err = p.MinOutput(byron)
+		_, err = p.least(&pay{address: []byte{headerEnterprise}})
 		require.Error(t, err)
 	}
 }
 
-// TestMinOutput: 978370 lovelace are known for a base address with an amount of four
-// bytes; four more bytes are counted here.
-func TestMinOutput(t *testing.T) {
+// TestLeast: coinsPerUTxOByte for 160 bytes and those of the output: an array, a base address
+// and an amount of four bytes.
+func TestLeast(t *testing.T) {
 	t.Parallel()
-	p := MainnetParams
-	got, err := p.MinOutput(chain.Address(load(t).HD.Addresses[0].Address))
+	raw, err := bytesOf(chain.Address(load(t).HD.Addresses[0].Address))
 	require.NoError(t, err)
-	require.EqualValues(t, 978_370+4*4_310, got)
-	old, err := p.MinOutput(byron)
+	got, err := mainnetParams.least(&pay{address: raw})
 	require.NoError(t, err)
-	require.Less(t, old, got, "an address of Byron's is shorter")
+	require.EqualValues(t, 4_310*(160+1+2+57+5), got)
 }

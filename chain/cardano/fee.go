@@ -1,6 +1,9 @@
 package cardano
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -11,27 +14,25 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
-// Params are what the network asks, in lovelace: protocol parameters, which change
+// params are what the network asks, in lovelace: protocol parameters, which change
 // by vote.
-type Params struct {
+type params struct {
 	PerByte   int64 // minFeeA, of a transaction
 	Fixed     int64 // minFeeB
 	MaxSize   int64 // maxTxSize, bytes
 	PerOutput int64 // coinsPerUTxOByte
 }
 
-// MainnetParams are those of the main network since 2022.
-var MainnetParams = Params{PerByte: 44, Fixed: 155_381, MaxSize: 16_384, PerOutput: 4_310}
-
 // maxLovelace is all there will ever be: 45·10^9 ada.
 const maxLovelace = 45_000_000_000 * 1_000_000
 
 // sane keeps sums from overflowing.
-func (p Params) sane() bool {
+func (p params) sane() bool {
 	for _, v := range []int64{p.PerByte, p.Fixed, p.MaxSize, p.PerOutput} {
-		if v < 0 || v > 1<<31 {
+		if v < 0 || v > 1<<31 { // so no product of two of them and a size overflows
 			return false
 		}
 	}
@@ -42,7 +43,7 @@ var errParams = errors.New("cardano: protocol parameters are missing or absurd")
 
 // Fee is what the network asks for a transaction of so many bytes:
 // minFeeA · size + minFeeB. Scripts cost more, and are not used here.
-func (p Params) Fee(size int64) (int64, error) {
+func (p params) Fee(size int64) (int64, error) {
 	switch {
 	case !p.sane():
 		return 0, errParams
@@ -56,54 +57,143 @@ func (p Params) Fee(size int64) (int64, error) {
 	return int64(lo) + p.Fixed, nil //nolint:gosec // checked
 }
 
-// Sizes of what a transaction consists of, in bytes, each as long as its CBOR can be.
-const (
-	sizeFrame   = 4 + 2*(2+9) // the array and its flags, the map of the body, fee and end of validity
-	sizeInput   = 1 + 34 + 5  // an array of a hash and an index
-	sizeWitness = 1 + 34 + 66 // an array of a key and a signature
-	sizeCoin    = 9
-	sizeList    = 1 + 3 + 5 // a key, the tag of a set and a length
-	sizeOutput  = 1 + 1 + 1 // the map of an output and its two keys
-)
+// overhead of an entry in the ledger's set of outputs, in bytes.
+const overhead = 160
 
-// EstimateFee is the most that a plain payment in ada costs: of so many inputs, each
-// witnessed by a key of its own, to these addresses, change included.
-func (p Params) EstimateFee(inputs int, to ...chain.Address) (int64, error) {
-	if inputs <= 0 || len(to) == 0 || int64(inputs) > p.MaxSize || int64(len(to)) > p.MaxSize {
-		return 0, fmt.Errorf("cardano: a payment of %d inputs to %d addresses is none", inputs, len(to))
+// least is the least ada that an output must hold, whose own ada does not count: exactly what
+// the ledger asks of its bytes.
+func (p params) least(o *pay) (int64, error) {
+	if !p.sane() {
+		return 0, errParams
 	}
-	size := int64(sizeFrame+3*sizeList+1) + int64(inputs)*(sizeInput+sizeWitness)
-	for _, a := range to {
-		n, err := output(a)
+	try := *o
+	try.coin = 0
+	for range 4 { // more ada is more bytes
+		size, err := try.size()
 		if err != nil {
 			return 0, err
 		}
-		size += n
+		need := p.PerOutput * (overhead + size)
+		if int64(try.coin) >= need { //nolint:gosec // what was computed here
+			break
+		}
+		try.coin = uint64(need) //nolint:gosec // positive
+	}
+	return int64(try.coin), nil //nolint:gosec // small
+}
+
+// fee is what a transaction of ours costs, signed.
+func (p params) fee(d *draft) (int64, error) {
+	size, err := d.size()
+	if err != nil {
+		return 0, err
 	}
 	return p.Fee(size)
 }
 
-// MinOutput is the least ada that an output to an address must hold:
-// coinsPerUTxOByte · (160 + its size).
-func (p Params) MinOutput(to chain.Address) (int64, error) {
-	const overhead = 160 // of an entry in the ledger's set
-	if !p.sane() {
-		return 0, errParams
-	}
-	n, err := output(to)
-	if err != nil {
-		return 0, err
-	}
-	return p.PerOutput * (overhead + n), nil
+// feeParams are Fee.Params.
+type feeParams struct {
+	PerByte   int64 `json:"per_byte"`
+	Fixed     int64 `json:"fixed"`
+	MaxSize   int64 `json:"max_size"`
+	PerOutput int64 `json:"per_output"`
 }
 
-// output is the size of an output to an address, as long as its amount can be.
-func output(to chain.Address) (int64, error) {
-	raw, err := bytesOf(to)
-	if err != nil {
-		return 0, err
+func parseParams(raw []byte) (params, error) {
+	var p feeParams
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil || d.More() || !params(p).sane() {
+		return params{}, rejected("Fee.Params are not those of EstimateFee")
 	}
-	return int64(sizeOutput + 2 + len(raw) + sizeCoin), nil
+	return params(p), nil
+}
+
+// EstimateFee is what a payment from one output of ours with change costs now. A transaction of
+// more inputs costs more: Build says how much. Max leaves room for change that is too small
+// to be an output. ErrTooDear where that is above Options.MaxFee.
+func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
+	p, err := c.node.parameters(ctx)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	own := c.own()
+	to := own
+	if in.To != "" {
+		if to, err = bytesOf(in.To); err != nil {
+			return chain.Fee{}, err
+		}
+	}
+	aux, err := writeMemo(in.Memo)
+	if err != nil {
+		return chain.Fee{}, rejected("%v", err)
+	}
+	d := draft{
+		from: []source{{address: own, key: make([]byte, 32)}}, fee: maxLovelace, ttl: maxLovelace, auxiliary: aux,
+		pays: []pay{{address: to, coin: maxLovelace}, {address: own, coin: maxLovelace}},
+	}
+	cost, err := p.fee(&d)
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	least, err := p.least(&pay{address: own})
+	if err != nil {
+		return chain.Fee{}, err
+	}
+	if cost+least > c.o.MaxFee {
+		return chain.Fee{}, fmt.Errorf("%w: %d lovelace, and %d for change, Options.MaxFee is %d", chain.ErrTooDear, cost, least, c.o.MaxFee)
+	}
+	f := chain.Fee{Currency: c.native.Code, Cost: ledger.Amount(cost), Max: ledger.Amount(cost + least)}
+	f.Params, err = json.Marshal(feeParams(p))
+	return f, err
+}
+
+// own is an address of the form of ours.
+func (c *Client) own() []byte {
+	if c.stake == nil {
+		return append([]byte{headerEnterprise}, make([]byte, 28)...)
+	}
+	return append(append([]byte{headerBase}, make([]byte, 28)...), c.stake...)
+}
+
+// CoinCosts is what Build would charge for an order, part by part, so that coins can be
+// chosen by what they bring: without coins and change, for change, the least that change can
+// be, and for each of Order.Coins. Together they are never below what Build charges.
+func (c *Client) CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error) {
+	p, err := parseParams(o.Fee.Params)
+	if err != nil {
+		return 0, 0, 0, nil, err
+	}
+	d, back, err := c.outputs(&o)
+	if err != nil {
+		return 0, 0, 0, nil, err
+	}
+	for i := range d.pays {
+		d.pays[i].coin = maxLovelace
+	}
+	d.fee, d.ttl = maxLovelace, maxLovelace
+	size, err := d.size()
+	if err != nil {
+		return 0, 0, 0, nil, err
+	}
+	const lengths = 3 * 2 // of the lists of inputs, outputs and witnesses, where they are long
+	fee, err := p.Fee(size + lengths)
+	if err != nil {
+		return 0, 0, 0, nil, rejected("%v", err)
+	}
+	extra := pay{address: back, coin: maxLovelace}
+	if size, err = extra.size(); err != nil {
+		return 0, 0, 0, nil, err
+	}
+	small, err := p.least(&pay{address: back})
+	if err != nil {
+		return 0, 0, 0, nil, err
+	}
+	const input, witness = 1 + 34 + 3, 1 + 34 + 66
+	for range o.Coins {
+		coins = append(coins, ledger.Amount(p.PerByte*(input+witness)))
+	}
+	return ledger.Amount(fee), ledger.Amount(p.PerByte * size), ledger.Amount(small), coins, nil
 }
 
 // bytesOf is an address as it is in a transaction.

@@ -16,5 +16,7 @@
 // other one the branch of its chain id, so that no address is given out on two
 // networks. Solana's keys are on ed25519, by SLIP-10, which has hardened steps
 // alone: their addresses are derived where the seed is, ahead, and a process
-// without it takes them from the directory or from a List.
+// without it takes them from the directory or from a List. Cardano's are on ed25519 by
+// BIP32-Ed25519 (CIP-1852), with the master key that a Ledger makes of the seed (CIP-3):
+// other wallets make another one of the same words.
 package keys

@@ -37,6 +37,9 @@ type Maker interface {
 // wraps ErrPath where it is no KeyRef of this package.
 func CheckRef(ref chain.KeyRef) (onEdwards bool, err error) {
 	path, onEdwards := strings.CutPrefix(string(ref), edwards)
+	if soft, ok := onSoft(ref); ok {
+		path, onEdwards = soft, true
+	}
 	_, err = parsePath(path)
 	return onEdwards, err
 }

@@ -112,6 +112,10 @@ func (s *Seed) public(ref chain.KeyRef) (chain.PublicKey, error) {
 		defer clear(k)
 		return chain.PublicKey(k.Public().(ed25519.PublicKey)), nil
 	}
+	if path, ok := onSoft(ref); ok {
+		k, err := s.publicSoft(path)
+		return k.Key[:], err
+	}
 	k, err := s.derive(string(ref))
 	if err != nil {
 		return nil, err
@@ -175,7 +179,7 @@ type Account struct {
 	Network chain.Network
 	Path    string // hardened part, for KeyRefs
 	Branch  uint32
-	XPub    string // of Path
+	XPub    string // of Path: BIP32's, or acct_xvk1… of BIP32-Ed25519
 }
 
 // coinTypes are the registered coin types of SLIP-44 with the purpose used.
@@ -190,7 +194,7 @@ const evmAccount = "m/44'/60'/0'"
 // sign alike: a signature of Litecoin over a bitcoin is one of Bitcoin. EVM networks share
 // a coin type, and sign their chain id.
 func foreign(n chain.Network, ref chain.KeyRef) bool {
-	parts := strings.Split(strings.TrimPrefix(string(ref), edwards), "/")
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(string(ref), edwards), softEdwards), "/")
 	if len(parts) < 3 {
 		return false
 	}
@@ -205,14 +209,29 @@ func foreign(n chain.Network, ref chain.KeyRef) bool {
 			return true
 		}
 	}
+	for other, path := range softAccounts {
+		if other != n && of(path) {
+			return true
+		}
+	}
 	return false
 }
 
-// Accounts lists the accounts of a registry's secp256k1 networks, with their
-// xpubs: what a watch-only process needs.
+// Accounts lists the accounts of a registry's networks whose public keys derive others, with
+// their xpubs: what a watch-only process needs. Solana and Stellar have none.
 func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {
 	out, err := accountsOf(networks)
 	for i := range out {
+		if path, ok := onSoft(chain.KeyRef(out[i].Path)); ok {
+			k, err := s.publicSoft(path)
+			if err != nil {
+				return nil, err
+			}
+			if out[i].XPub, err = softXPub(k); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if out[i].XPub, err = s.XPub(out[i].Path); err != nil {
 			return nil, err
 		}
@@ -220,7 +239,7 @@ func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {
 	return out, err
 }
 
-// accountsOf are the accounts of secp256k1 networks without their xpubs.
+// accountsOf are the accounts of such networks without their xpubs.
 func accountsOf(networks []chain.NetworkInfo) (out []Account, err error) {
 	for _, n := range networks {
 		a := Account{Network: n.Code, Path: coinTypes[n.Code]}
@@ -233,7 +252,10 @@ func accountsOf(networks []chain.NetworkInfo) (out []Account, err error) {
 				a.Branch = uint32(n.ChainID)
 			}
 		}
-		if a.Path != "" { // else another curve, or no account per payment
+		if path, ok := softAccounts[n.Code]; ok {
+			a.Path = softEdwards + path
+		}
+		if a.Path != "" { // else no public key derives another, or no account per payment
 			out = append(out, a)
 		}
 	}

@@ -364,6 +364,9 @@ func (s *Signer) sign(ctx context.Context, c Chain, ref chain.KeyRef, d chain.Di
 	if path, ok := strings.CutPrefix(string(ref), edwards); ok {
 		return s.signEdwards(c, path, d, payload)
 	}
+	if path, ok := onSoft(ref); ok {
+		return s.signSoft(c, path, d, payload)
+	}
 	if d.Whole {
 		return nil, refuse("a key reference is of the wrong curve")
 	}

@@ -19,9 +19,14 @@ type Encode func(pub chain.PublicKey) (chain.Address, error)
 type Source struct{ branches map[chain.Network]branch }
 
 type branch struct {
-	key    *public // <account>/<branch>
-	prefix string  // of the KeyRefs
+	key    children // <account>/<branch>
+	prefix string   // of the KeyRefs
 	encode Encode
+}
+
+// children are public keys below one, by index.
+type children interface {
+	child(i uint32) (chain.PublicKey, error)
 }
 
 // NewSource makes a Source of accounts; encode says how each network writes an
@@ -31,6 +36,15 @@ func NewSource(accounts []Account, encode map[chain.Network]Encode) (*Source, er
 	for _, a := range accounts {
 		e, ok := encode[a.Network]
 		if !ok {
+			continue
+		}
+		prefix := fmt.Sprintf("%s/%d/", a.Path, a.Branch)
+		if _, soft := onSoft(chain.KeyRef(a.Path)); soft {
+			k, err := softBranch(a)
+			if err != nil {
+				return nil, err
+			}
+			s.branches[a.Network] = branch{key: softPublic{k}, prefix: prefix, encode: e}
 			continue
 		}
 		k, err := hdkeychain.NewKeyFromString(a.XPub)
@@ -49,7 +63,7 @@ func NewSource(accounts []Account, encode map[chain.Network]Encode) (*Source, er
 		if err != nil {
 			return nil, fmt.Errorf("keys: account of %s: %w", a.Network, err)
 		}
-		s.branches[a.Network] = branch{key: p, prefix: fmt.Sprintf("%s/%d/", a.Path, a.Branch), encode: e}
+		s.branches[a.Network] = branch{key: p, prefix: prefix, encode: e}
 	}
 	return s, nil
 }

@@ -398,8 +398,25 @@ const maxRises = 4
 // ratio of any two sizes.
 const mostRises = 40
 
+// timed is an optional ability of clients of UTXO networks whose transactions can land for a
+// time only: nodes forget one whose time is over. at is when a signed one can land no more.
+type timed interface {
+	Until(raw []byte) (at time.Time, ok bool)
+}
+
+// over reports whether no node has an attempt any more, because its time is over. It may be
+// in a block all the same: that it is dead is for Status to say.
+func (n *Sender) over(a *attempt) bool {
+	c, able := n.Client.(timed)
+	if !able {
+		return false
+	}
+	at, ok := c.Until(a.v.Raw)
+	return ok && n.Now().After(at)
+}
+
 // refused reports whether nodes that have an open attempt would refuse the candidate: it
-// spends the same and pays no more. They do not have one that was rejected. On account
+// spends the same and pays no more. They do not have one that was rejected, or is over. On account
 // networks they compare the price of gas, which Order.Attempt raises: what uses a nonce up
 // takes less gas than a payment, and costs less at a higher price.
 func (n *Sender) refused(d *candidate, p *attemptSummary) bool {
@@ -409,7 +426,7 @@ func (n *Sender) refused(d *candidate, p *attemptSummary) bool {
 		if d.intent.Purpose != a.v.Purpose {
 			cost -= cost / 9 // a replacement pays an eighth more than the other did: nodes charge its own bytes, too
 		}
-		return same && cost <= a.v.MaxCost && sameSet(d.built.Spends, a.v.Spends)
+		return same && cost <= a.v.MaxCost && sameSet(d.built.Spends, a.v.Spends) && !n.over(a)
 	})
 }
 

@@ -113,7 +113,7 @@ type Config struct {
 	MaxAttempts int
 	// MaxInputs bounds the coins of one transaction. Where a withdrawal needs more, coins of
 	// its tenant are merged first. Never more are spent than nodes relay,
-	// chain.NetworkInfo.MostInputs: 1,400 coins, and 650 on DOGE. Defaults to 200: a signer
+	// chain.NetworkInfo.MostInputs: 1,400 coins, 650 on DOGE, 100 on ADA. Defaults to 200, where so many may be: a signer
 	// is given the whole transaction that each coin comes from.
 	MaxInputs int
 	// MayCost is the most that merging coins for a withdrawal and sending it may cost
@@ -189,6 +189,9 @@ func New(c Config) (*Sender, error) {
 	n.Lease = orDefault(n.Lease, time.Minute)
 	n.Backoff = orDefault(n.Backoff, 5*time.Second)
 	n.MaxAttempts = orDefault(n.MaxAttempts, 20)
+	if most := info.MostInputs; most > 0 && n.MaxInputs <= 0 {
+		n.MaxInputs = min(most, 200)
+	}
 	n.MaxInputs = orDefault(n.MaxInputs, 200)
 	if most := info.MostInputs; most > 0 && n.MaxInputs > most {
 		n.Log.Warn("max_inputs_lowered", slog.Int("set", n.MaxInputs), slog.Int("nodes_relay", most))

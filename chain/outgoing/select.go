@@ -39,7 +39,7 @@ func (n *Sender) choose(d *candidate, free []coin) ([]coin, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	s := selection{change: change, least: least, most: room}
+	s := selection{change: change, least: least, most: room, spare: change}
 	amount, err := o.Amount()
 	if err != nil {
 		return nil, 0, err
@@ -49,6 +49,7 @@ func (n *Sender) choose(d *candidate, free []coin) ([]coin, int, error) {
 	}
 	for i, coin := range o.Coins {
 		s.worth = append(s.worth, coin.Amount-costs[i])
+		s.spare = max(s.spare, change+costs[i])
 	}
 	picked := s.pick()
 	if picked == nil {
@@ -73,10 +74,18 @@ type selection struct {
 	change ledger.Amount   // what change adds to the cost
 	least  ledger.Amount   // below this there is none
 	most   int             // coins
+	// spare is the most that is left to the network where change can be had: what change
+	// costs, now and when it is spent. On a network whose outputs must hold much it is less
+	// than least.
+	spare ledger.Amount
 }
 
 // maxTries bounds the search for coins that leave no change.
 const maxTries = 50_000
+
+// over is the most that coins that fit bring above the need: too little for change, and no
+// more than change is worth.
+func (s *selection) over() ledger.Amount { return min(max(s.change+s.least-1, 0), s.spare) }
 
 // pick gives places in worth, ascending; nil where no choice is enough. Coins
 // that fit so well that there is no change are best, where they are at most one more
@@ -91,9 +100,8 @@ func (s *selection) pick() []int {
 	if exact := s.exact(most); exact != nil {
 		return exact
 	}
-	bare := s.fewest(s.need)
-	if withChange == nil || len(bare) < len(withChange) && bare != nil {
-		return bare // what is over goes to the miner: it is less than one coin more costs
+	if withChange == nil {
+		return s.fewest(s.need) // what is over goes to the network: there is no other way
 	}
 	return withChange
 }
@@ -106,7 +114,7 @@ func (s *selection) exact(most int) []int {
 	for i := len(s.worth) - 1; i >= 0; i-- {
 		left[i] = left[i+1] + max(s.worth[i], 0)
 	}
-	limit := s.need + max(s.change+s.least-1, 0)
+	limit := s.need + s.over()
 	best := limit + 1
 	var chosen, answer []int
 	tries := 0

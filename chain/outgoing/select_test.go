@@ -18,6 +18,7 @@ func drawSelection(t *rapid.T) selection {
 		change: ledger.Amount(rapid.Int64Range(0, 60).Draw(t, "change")),
 		least:  ledger.Amount(rapid.Int64Range(0, 100).Draw(t, "least")),
 		most:   rapid.IntRange(0, 12).Draw(t, "most"),
+		spare:  ledger.Amount(rapid.Int64Range(0, 200).Draw(t, "spare")),
 	}
 	for _, w := range worth {
 		s.worth = append(s.worth, ledger.Amount(w))
@@ -52,7 +53,7 @@ func TestSelectionIsAsGoodAsTryingAll(t *testing.T) {
 
 func asGoodAsTryingAll(t *rapid.T) {
 	s := drawSelection(t)
-	limit := s.need + max(s.change+s.least-1, 0)
+	limit := s.need + min(max(s.change+s.least-1, 0), s.spare)
 	bare, withChange := len(s.worth)+1, len(s.worth)+1
 	var nearest ledger.Amount
 	s.subsets(func(count int, sum ledger.Amount) {
@@ -86,7 +87,11 @@ func asGoodAsTryingAll(t *rapid.T) {
 		require.Equal(t, nearest, sum, "without change, and as near as can be")
 		return
 	}
-	require.Len(t, got, min(bare, withChange))
+	if withChange <= len(s.worth) {
+		require.Len(t, got, withChange, "and nothing is given away that change could keep")
+		return
+	}
+	require.Len(t, got, bare)
 }
 
 // FuzzSelection is the same with a fuzzer's choices.
@@ -103,11 +108,11 @@ func FuzzSelection(f *testing.F) {
 // the largest.
 func TestSelectionKeepsLargeCoinsFree(t *testing.T) {
 	t.Parallel()
-	s := selection{worth: []ledger.Amount{100_000, 50_000, 9_000, 5_000, 400}, need: 4_000, change: 30, least: 300, most: 5}
+	s := selection{worth: []ledger.Amount{100_000, 50_000, 9_000, 5_000, 400}, need: 4_000, change: 30, least: 300, most: 5, spare: 100}
 	require.Equal(t, []int{3}, s.pick())
 	s.need = 5_500
 	require.Equal(t, []int{2}, s.pick())
-	s.need = 58_800
+	s.need = 58_910
 	require.Equal(t, []int{1, 2}, s.pick(), "what is over is less than change costs")
 	s.need = 52_000
 	require.Equal(t, []int{0}, s.pick(), "one coin is better than two")
@@ -115,11 +120,23 @@ func TestSelectionKeepsLargeCoinsFree(t *testing.T) {
 	require.Nil(t, s.pick())
 }
 
+// TestSelectionGivesLittleAway: where an output must hold a million, coins of just a little
+// less above the need are none that fit; where no others are, they are taken.
+func TestSelectionGivesLittleAway(t *testing.T) {
+	t.Parallel()
+	s := selection{worth: []ledger.Amount{9_000_000, 5_900_000, 400_000}, need: 5_000_000, change: 3_000, least: 1_000_000, most: 5, spare: 9_000}
+	require.Equal(t, []int{0}, s.pick(), "with change, and not 900000 too many")
+	s.worth = s.worth[1:]
+	require.Equal(t, []int{0, 1}, s.pick(), "one more, which makes change possible")
+	s.worth = s.worth[:1]
+	require.Equal(t, []int{0}, s.pick(), "there is no other way")
+}
+
 // TestFN02_ManyCoinsInThePlaceOfChange: seventeen small coins would save the change, and
 // cost ten times what it costs.
 func TestFN02_ManyCoinsInThePlaceOfChange(t *testing.T) {
 	t.Parallel()
-	s := selection{worth: []ledger.Amount{40_000, 40_000}, need: 79_000, change: 30, least: 300, most: 200}
+	s := selection{worth: []ledger.Amount{40_000, 40_000}, need: 79_000, change: 30, least: 300, most: 200, spare: 100}
 	for range 20 {
 		s.worth = append(s.worth, 2_300)
 	}

@@ -67,6 +67,8 @@ type client struct {
 type (
 	noncer struct{ *client }
 	coster struct{ *client }
+	// payer has transactions that another one can pay for.
+	payer struct{ coster }
 	// sharer has one account for many payments.
 	sharer struct {
 		noncer
@@ -153,6 +155,9 @@ func New(cfg Config) (Client, error) {
 		}
 		return noncer{c}, nil
 	case costs:
+		if _, ok := firstAble[chain.ParentPayer](c); ok {
+			return payer{coster{c}}, nil
+		}
 		return coster{c}, nil
 	}
 	if nonces+costs > 0 {
@@ -194,7 +199,7 @@ func (c sharer) Multiplex(a chain.Address, id uint32) (chain.Address, error) {
 }
 
 // ChildFee is one node's word, as EstimateFee is.
-func (c coster) ChildFee(ctx context.Context, in chain.Intent, parent []byte, paid ledger.Amount) (chain.Fee, error) {
+func (c payer) ChildFee(ctx context.Context, in chain.Intent, parent []byte, paid ledger.Amount) (chain.Fee, error) {
 	return either(ctx, c.client, func(p chain.ParentPayer) (chain.Fee, error) {
 		return p.ChildFee(ctx, in, parent, paid)
 	})
@@ -203,6 +208,18 @@ func (c coster) ChildFee(ctx context.Context, in chain.Intent, parent []byte, pa
 // CoinCosts is the first client's.
 func (c coster) CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error) {
 	return c.first.(coinCoster).CoinCosts(o)
+}
+
+// Until is the first client's: when a signed transaction can land no more; ok is false where
+// none is so soon over.
+func (c *client) Until(raw []byte) (at time.Time, ok bool) {
+	t, able := c.first.(interface {
+		Until(raw []byte) (time.Time, bool)
+	})
+	if !able {
+		return time.Time{}, false
+	}
+	return t.Until(raw)
 }
 
 // Nonce is told where Agree nodes tell the same.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/cardano"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
@@ -530,6 +531,11 @@ func TestAbilitiesAreThoseOfTheNodes(t *testing.T) {
 	})(nil), coins)
 	require.Implements(t, (*chain.ParentPayer)(nil), coins)
 	require.NotImplements(t, (*chain.Noncer)(nil), coins)
+	ada := open(cardano.New(cardano.Options{Registry: r, Blockfrost: "http://127.0.0.1:1"}))
+	require.Implements(t, (*interface {
+		CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error)
+	})(nil), ada)
+	require.NotImplements(t, (*chain.ParentPayer)(nil), ada, "no child pays for a parent")
 	preset, _ := evm.Preset("ETH")
 	preset.Registry, preset.URL = r, "http://127.0.0.1:1"
 	nonces := open(evm.New(preset))

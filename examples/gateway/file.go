@@ -46,6 +46,7 @@ var fields = map[string]string{
 // nodeFields are those of one network: see nodeSettings.
 var nodeFields = map[string]string{
 	"node": "RPC", "chain": "CHAIN", "header": "HEADER", "confirmations": "CONFIRMATIONS", "final": "FINAL", "dialect": "DIALECT", "solid": "SOLID", "version": "VERSION",
+	"kupo": "KUPO", "project": "PROJECT", "stake": "STAKE",
 }
 
 // fieldNames are the fields of all settings, by the name in the environment.

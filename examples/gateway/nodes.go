@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/cardano"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/solana"
 	"github.com/cryptopay-go/cryptopay/chain/stellar"
@@ -29,6 +30,9 @@ type node struct {
 	final         int64 // blocks. 0 is the node's own word
 	dialect       utxo.Dialect
 	solid         string
+	kupo          string // an own node of Cardano has it beside Ogmios
+	project       string // at a provider of Cardano, which has neither; a secret
+	stake         string
 	version1      bool              // of the transactions that are sent
 	contracts     map[string]string // by currency, on other chains than the main one
 }
@@ -52,6 +56,9 @@ var nodeSettings = []struct {
 		return nil
 	}},
 	{"SOLID", func(n chain.Network) bool { return n == "TRX" }, func(at *node, v string) error { at.solid = v; return nil }},
+	{"KUPO", isCardano, func(at *node, v string) error { at.kupo = v; return nil }},
+	{"PROJECT", isCardano, func(at *node, v string) error { at.project = v; return nil }},
+	{"STAKE", isCardano, func(at *node, v string) error { at.stake = v; return nil }},
 	{"VERSION", func(n chain.Network) bool { return n == "SOL" }, func(at *node, v string) error {
 		if at.version1 = v == "1"; !at.version1 {
 			return errors.New("must be 1, or empty for transactions without a version")
@@ -62,6 +69,8 @@ var nodeSettings = []struct {
 
 func isEVM(n chain.Network) bool  { _, ok := evm.Preset(n); return ok }
 func isUTXO(n chain.Network) bool { _, ok := utxo.Mainnet(n); return ok }
+
+func isCardano(n chain.Network) bool { return n == "ADA" }
 
 func readHeader(at *node, v string) error {
 	name, value, _ := strings.Cut(v, ":")
@@ -221,6 +230,8 @@ func (at node) client(r *chain.Registry, n chain.Network, public publicKey, log 
 		return solana.New(solana.Options{Registry: r, URL: at.url, Genesis: at.chain, Header: at.header, SendVersion1: at.version1, Log: log})
 	case "XLM":
 		return stellar.New(stellar.Options{Registry: r, URL: at.url, Passphrase: at.chain, Header: at.header})
+	case "ADA":
+		return at.cardano(r, n, public)
 	case "XRP":
 		id, err := strconv.ParseUint("0"+at.chain, 10, 32)
 		switch {
@@ -235,6 +246,24 @@ func (at node) client(r *chain.Registry, n chain.Network, public publicKey, log 
 		})
 	}
 	return nil, errors.New("there is no client for this network yet")
+}
+
+func (at node) cardano(r *chain.Registry, n chain.Network, public publicKey) (chain.Client, error) {
+	o := cardano.Options{
+		Registry: r, Header: at.header, Stake: at.stake,
+		PublicKey: func(_ chain.Address, k chain.KeyRef) (chain.PublicKey, error) { return public(n, k) },
+	}
+	switch {
+	case at.chain != "":
+		return nil, chainError(n, errors.New("is not for ADA: addresses of its test networks are refused"))
+	case (at.kupo == "") == (at.project == ""):
+		return nil, errors.New("CRYPTOPAY_KUPO_ADA or CRYPTOPAY_PROJECT_ADA must say what is beside CRYPTOPAY_RPC_ADA: Kupo of an own node, or the project id at a provider")
+	case at.kupo != "":
+		o.Ogmios, o.Kupo = at.url, at.kupo
+	default:
+		o.Blockfrost, o.Project = at.url, at.project
+	}
+	return cardano.New(o)
 }
 
 func (at node) evm(r *chain.Registry, n chain.Network) (chain.Client, error) {

@@ -63,7 +63,13 @@ func TestNodeSettings(t *testing.T) {
 		"a key in a header":          {env: map[string]string{"CRYPTOPAY_RPC_TRX": url, "CRYPTOPAY_HEADER_TRX": "TRON-PRO-API-KEY: secret"}},
 		"a test chain's token":       {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CHAIN_ETH": "11155111", "CRYPTOPAY_CONTRACT_USDCERC20": "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"}},
 		"test chains":                {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_CHAIN_BTC": "regtest", "CRYPTOPAY_PRICES": "BTC=60000"}},
-		"no client":                  {env: map[string]string{"CRYPTOPAY_RPC_ADA": url}, bad: "CRYPTOPAY_RPC_ADA"},
+		"an own node of Cardano":     {env: map[string]string{"CRYPTOPAY_RPC_ADA": "http://node:1337", "CRYPTOPAY_KUPO_ADA": "http://node:1442"}},
+		"a provider of Cardano":      {env: map[string]string{"CRYPTOPAY_RPC_ADA": "https://provider/api/v0", "CRYPTOPAY_PROJECT_ADA": "secret"}},
+		"Ogmios without Kupo":        {env: map[string]string{"CRYPTOPAY_RPC_ADA": url}, bad: "CRYPTOPAY_KUPO_ADA"},
+		"Kupo and a provider":        {env: map[string]string{"CRYPTOPAY_RPC_ADA": url, "CRYPTOPAY_KUPO_ADA": url, "CRYPTOPAY_PROJECT_ADA": "secret"}, bad: "CRYPTOPAY_PROJECT_ADA"},
+		"another stake":              {env: map[string]string{"CRYPTOPAY_RPC_ADA": url, "CRYPTOPAY_KUPO_ADA": url, "CRYPTOPAY_STAKE_ADA": "secret"}, bad: "CRYPTOPAY_RPC_ADA"},
+		"a test network of Cardano":  {env: map[string]string{"CRYPTOPAY_RPC_ADA": url, "CRYPTOPAY_KUPO_ADA": url, "CRYPTOPAY_CHAIN_ADA": "preprod"}, bad: "CRYPTOPAY_CHAIN_ADA"},
+		"Kupo of a Bitcoin":          {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_KUPO_BTC": url}, bad: "CRYPTOPAY_KUPO_BTC"},
 		"no URL":                     {env: map[string]string{"CRYPTOPAY_RPC_ETH": "secret"}, bad: "CRYPTOPAY_RPC_ETH"},
 		"nothing of a node":          {env: map[string]string{"CRYPTOPAY_CHAIN_ETH": "5"}, bad: "CRYPTOPAY_RPC_ETH names none"},
 		"a dialect of Ethereum":      {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_DIALECT_ETH": "btcd"}, bad: "CRYPTOPAY_DIALECT_ETH"},
@@ -135,7 +141,8 @@ func TestRealNetworksHaveKeys(t *testing.T) {
 	accounts, err := seed.Accounts(w.registry.Networks())
 	require.NoError(t, err)
 	encode := map[chain.Network]keys.Encode{}
-	for _, n := range []chain.Network{"ETH", "BTC", "TRX", "SOL"} {
+	unused.project = "secret"
+	for _, n := range []chain.Network{"ETH", "BTC", "TRX", "SOL", "ADA"} {
 		c, err := dial(w.registry, n, unused, nil, nil)
 		require.NoError(t, err)
 		encode[n] = c.AddressOf
@@ -147,6 +154,4 @@ func TestRealNetworksHaveKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got, 2)
 	}
-	_, err = dial(w.registry, "ADA", unused, nil, nil)
-	require.Error(t, err)
 }

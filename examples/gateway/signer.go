@@ -135,14 +135,15 @@ func (g *gateway) source(seed *keys.Seed, accounts []keys.Account, encode map[ch
 }
 
 // simulatedAccounts gives networks whose real keys are on another curve an
-// account each: a simulated chain takes any key.
+// account each, in the place of a real one: a simulated chain takes any key.
 func (g *gateway) simulatedAccounts(seed *keys.Seed, have []keys.Account) ([]keys.Account, error) {
 	paths := map[chain.Network]string{"SOL": "m/44'/501'/0'", "ADA": "m/44'/1815'/0'", "XLM": "m/44'/148'/0'"}
 	for _, c := range g.world.sims {
 		path, missing := paths[c.Network()]
-		if !missing || slices.ContainsFunc(have, func(a keys.Account) bool { return a.Network == c.Network() }) {
+		if !missing {
 			continue
 		}
+		have = slices.DeleteFunc(have, func(a keys.Account) bool { return a.Network == c.Network() })
 		xpub, err := seed.XPub(path)
 		if err != nil {
 			return nil, err

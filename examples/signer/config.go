@@ -60,6 +60,7 @@ type module struct {
 // network is what may be signed on a network.
 type network struct {
 	Chain string  `json:"chain"` // "" is the main one; see CRYPTOPAY_CHAIN_… of the gateway
+	Stake string  `json:"stake"` // of ADA; see CRYPTOPAY_STAKE_ADA of the gateway
 	Costs []limit `json:"costs"` // the most that the network may take
 }
 

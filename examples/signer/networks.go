@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
+	"github.com/cryptopay-go/cryptopay/chain/cardano"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/chain/solana"
@@ -31,7 +32,7 @@ func (c *config) connect() (*chain.Registry, map[chain.Network]chain.Client, err
 		if len(c.Simulated) > 0 {
 			clients[n], err = simulated(r, n, slices.Index(c.Simulated, n))
 		} else {
-			clients[n], err = client(r, n, set.Chain)
+			clients[n], err = client(r, n, set)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("networks: %s: %w", n, err)
@@ -77,7 +78,11 @@ func (c *config) registryOf() (*chain.Registry, error) {
 func isEVM(n chain.Network) bool { _, ok := evm.Preset(n); return ok }
 
 // client reads what is signed on a network, on the chain that is named.
-func client(r *chain.Registry, n chain.Network, on string) (chain.Client, error) {
+func client(r *chain.Registry, n chain.Network, set network) (chain.Client, error) {
+	on := set.Chain
+	if set.Stake != "" && n != "ADA" {
+		return nil, errors.New("stake is for ADA")
+	}
 	if o, ok := evm.Preset(n); ok {
 		info, err := r.Network(string(n))
 		if err != nil {
@@ -101,6 +106,11 @@ func client(r *chain.Registry, n chain.Network, on string) (chain.Client, error)
 		return solana.New(solana.Options{Registry: r, URL: nowhere, Genesis: on})
 	case "XLM":
 		return stellar.New(stellar.Options{Registry: r, URL: nowhere, Passphrase: on})
+	case "ADA":
+		if on != "" {
+			return nil, errors.New("chain is not for ADA: addresses of its test networks are refused")
+		}
+		return cardano.New(cardano.Options{Registry: r, Blockfrost: nowhere, Stake: set.Stake})
 	case "XRP":
 		id, err := strconv.ParseUint("0"+on, 10, 32)
 		if err != nil {

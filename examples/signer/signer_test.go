@@ -26,7 +26,7 @@ const everyNetwork = `{"networks": {
 	"BTC": {"costs": [{"amount": 1, "per": "24h"}]}, "LTC": {"costs": [{"amount": "1", "per": "24h"}]},
 	"DOGE": {"costs": [{"amount": "1", "per": "24h"}]}, "TRX": {"costs": [{"amount": "1", "per": "24h"}]},
 	"SOL": {"costs": [{"amount": "1", "per": "24h"}]}, "XRP": {"costs": [{"amount": "1", "per": "24h"}]},
-	"XLM": {"costs": [{"amount": "1", "per": "24h"}]}
+	"XLM": {"costs": [{"amount": "1", "per": "24h"}]}, "ADA": {"costs": [{"amount": "1", "per": "24h"}]}
 }, "currencies": {"ETH": {"pays": [{"amount": "5", "per": "24h"}, {"amount": "0.00000001", "per": "1m"}]}}}`
 
 func write(t *testing.T, dir, name, text string, mode os.FileMode) string {
@@ -146,7 +146,9 @@ func TestFS07_PolicyFile(t *testing.T) {
 		`{"networks": {"ETH": {"chain": "sepolia"}}}`:                                                   "chain id",
 		`{"networks": {"BTC": {"chain": "moonnet"}}}`:                                                   "regtest",
 		`{"networks": {"XRP": {"chain": "testnet"}}}`:                                                   "network id",
-		`{"networks": {"ADA": {}}}`:                                                                     "no client",
+		`{"networks": {"ADA": {"chain": "preprod"}}}`:                                                   "not for ADA",
+		`{"networks": {"ADA": {"stake": "addr1"}}}`:                                                     "stake address",
+		`{"networks": {"BTC": {"stake": "stake1"}}}`:                                                    "stake is for ADA",
 		`{"networks": {"ETH": {}}, "currencies": {"MOON": {}}}`:                                         "MOON",
 		`{"networks": {"ETH": {}}, "currencies": {"USDTERC20": {"contract": "0x1"}}}`:                   "other chains than the main one",
 		`{"networks": {"ETH": {"chain": "5"}}, "currencies": {"USDTERC20": {"contract": "0x1"}}}`:       "USDTERC20: contract",

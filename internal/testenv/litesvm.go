@@ -46,20 +46,36 @@ func npm(t testing.TB, name string) (node, modules string) {
 // results into out.
 func Kit(t testing.TB, tasks, out any) {
 	t.Helper()
-	node, modules := npm(t, "@solana/kit")
+	script(t, "kit.cjs", tasks, out, "@solana/kit")
+}
+
+// Cardano has the reference library of Cardano, or a ledger of others, do a list of tasks, as
+// cardano.cjs describes them, and reads the list of results into out.
+func Cardano(t testing.TB, tasks, out any) {
+	t.Helper()
+	script(t, "cardano.cjs", tasks, out, "@emurgo/cardano-serialization-lib-nodejs", "@lucid-evolution/provider")
+}
+
+// script runs one of ours with node and the npm packages that it needs.
+func script(t testing.TB, name string, tasks, out any, packages ...string) {
+	t.Helper()
+	var node, modules string
+	for _, p := range packages {
+		node, modules = npm(t, p)
+	}
 	in, err := json.Marshal(tasks)
 	if err != nil {
-		t.Fatalf("testenv: kit: %v", err)
+		t.Fatalf("testenv: %s: %v", name, err)
 	}
 	var told bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join(repository(), "internal", "testenv", "kit.cjs"), modules)
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(repository(), "internal", "testenv", name), modules)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &told
 	answer, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("testenv: kit: %v: %s", err, told.Bytes())
+		t.Fatalf("testenv: %s: %v: %s", name, err, told.Bytes())
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		t.Fatalf("testenv: kit: %v", err)
+		t.Fatalf("testenv: %s: %v", name, err)
 	}
 }
 

@@ -96,6 +96,11 @@ func (e *Endpoint) PostForm(ctx context.Context, to string, form url.Values) ([]
 	return e.send(ctx, http.MethodPost, to, "application/x-www-form-urlencoded", []byte(form.Encode()))
 }
 
+// PostKind is Post of a body of another kind.
+func (e *Endpoint) PostKind(ctx context.Context, to, kind string, body []byte) ([]byte, error) {
+	return e.send(ctx, http.MethodPost, to, kind, body)
+}
+
 // Get asks a URL, and returns the whole answer as Post does.
 func (e *Endpoint) Get(ctx context.Context, from string) ([]byte, error) {
 	return e.send(ctx, http.MethodGet, from, "application/json", nil)

@@ -17,20 +17,23 @@ type Accounts struct {
 	// Ahead has the addresses of networks on ed25519, which have no public derivation, and
 	// of all networks whose keys are in a module.
 	Ahead keys.List `json:"ahead,omitempty"`
-	// Public are the public keys of Ahead that are on secp256k1: their addresses do not
-	// tell them.
+	// Public are the public keys of Ahead that their addresses do not tell: those on
+	// secp256k1, and Cardano's.
 	Public map[chain.KeyRef]chain.PublicKey `json:"public,omitempty"`
 }
 
 // PublicOf is the public part of a seed, for the networks of the encoders. It derives so
 // many addresses ahead where there is no other way. more are accounts beside those of
-// Seed.Accounts.
+// Seed.Accounts, or in the place of those.
 func PublicOf(ctx context.Context, seed *keys.Seed, r *chain.Registry, encode map[chain.Network]keys.Encode, ahead int, more ...keys.Account) (Accounts, error) {
 	var out Accounts
 	all, err := seed.Accounts(r.Networks())
 	if err != nil {
 		return out, err
 	}
+	all = slices.DeleteFunc(all, func(a keys.Account) bool {
+		return slices.ContainsFunc(more, func(b keys.Account) bool { return a.Network == b.Network })
+	})
 	have := map[chain.Network]bool{}
 	for _, a := range append(all, more...) {
 		if _, served := encode[a.Network]; served {
@@ -73,7 +76,7 @@ func MadeIn(ctx context.Context, m keys.Maker, names keys.Names, encode map[chai
 				return out, err
 			}
 			out.Ahead[n] = append(out.Ahead[n], d)
-			if len(pub) != ed25519.PublicKeySize {
+			if len(pub) != ed25519.PublicKeySize || n == "ADA" { // whose addresses are hashes
 				out.Public[d.Key] = pub
 			}
 		}
