@@ -1,4 +1,4 @@
--- All migrations up to 0027_policies.
+-- All migrations up to 0029_refunds.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -1077,3 +1077,76 @@ CREATE TABLE cryptopay_policy_destinations (
 ) STRICT;
 CREATE INDEX cryptopay_policy_destinations_i0 ON cryptopay_policy_destinations (part, "at");
 CREATE INDEX cryptopay_policy_destinations_due ON cryptopay_policy_destinations (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_house_payments (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "payment_id" TEXT NOT NULL,
+  "tenant" TEXT NOT NULL,
+  "source" TEXT NOT NULL,
+  "network" TEXT NOT NULL,
+  "currency" TEXT NOT NULL,
+  "address" TEXT NOT NULL,
+  "memo" TEXT NOT NULL,
+  "amount" INTEGER NOT NULL,
+  "all_funds" INTEGER NOT NULL,
+  "status" TEXT NOT NULL,
+  "stage" TEXT NOT NULL,
+  "max_cost" INTEGER NOT NULL,
+  "waiting" TEXT NOT NULL,
+  "waiting_since" INTEGER NOT NULL,
+  "reason" TEXT NOT NULL,
+  "tx" TEXT NOT NULL,
+  "outcome_at" INTEGER NOT NULL,
+  "requested_by" TEXT NOT NULL,
+  "mandate" TEXT NOT NULL,
+  "created_at" INTEGER NOT NULL,
+  "updated_at" INTEGER NOT NULL,
+  "completed_at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_house_payments_i0 ON cryptopay_house_payments (part, "created_at");
+CREATE INDEX cryptopay_house_payments_i1 ON cryptopay_house_payments (part, "status", "created_at");
+CREATE INDEX cryptopay_house_payments_due ON cryptopay_house_payments (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_refunds (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "payment" TEXT NOT NULL,
+  "deposit" TEXT NOT NULL,
+  "withdrawal" TEXT NOT NULL,
+  "status" TEXT NOT NULL,
+  "amount" INTEGER NOT NULL,
+  "currency" TEXT NOT NULL,
+  "network" TEXT NOT NULL,
+  "scale" INTEGER NOT NULL,
+  "wallet" TEXT NOT NULL,
+  "address" TEXT NOT NULL,
+  "memo" TEXT NOT NULL,
+  "reason" TEXT NOT NULL,
+  "claim" TEXT NOT NULL,
+  "expires_at" INTEGER NOT NULL,
+  "waiting" TEXT NOT NULL,
+  "waiting_since" INTEGER NOT NULL,
+  "failure" TEXT NOT NULL,
+  "callback_url" TEXT NOT NULL,
+  "requested_by" TEXT NOT NULL,
+  "seal" TEXT NOT NULL,
+  "event_seq" INTEGER NOT NULL,
+  "created_at" INTEGER NOT NULL,
+  "updated_at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_refunds_i0 ON cryptopay_refunds (part, "payment", "created_at");
+CREATE INDEX cryptopay_refunds_i1 ON cryptopay_refunds (part, "deposit");
+CREATE INDEX cryptopay_refunds_i2 ON cryptopay_refunds (part, "created_at");
+CREATE INDEX cryptopay_refunds_a0 ON cryptopay_refunds ("claim");
+CREATE INDEX cryptopay_refunds_due ON cryptopay_refunds (due, part, id) WHERE due > 0;
