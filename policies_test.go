@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
-	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -214,6 +213,6 @@ func TestFS02_AnEditedPolicyLetsNothingOut(t *testing.T) {
 		i.sound()
 		refused := i.asked("60", to)
 		require.Equal(t, []any{withdrawal.Failed, "daily"}, []any{refused.Status, refused.Rule()})
-		require.Zero(t, i.chains["ETH"].Balance(chain.Address(to), "USDTERC20").Sign())
+		require.Zero(t, i.chains["ETH"].Balance(to, "USDTERC20").Sign())
 	})
 }

@@ -290,8 +290,8 @@ func (g *gateway) serveCheckout(listening net.Addr) (err error) {
 	if at, ok := listening.(*net.TCPAddr); base == "" && ok && at.IP.IsLoopback() {
 		base = "http://" + listening.String()
 	}
-	if u, err := url.Parse(base); err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return nil
+	if u, failed := url.Parse(base); failed != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return nil // there are no pages then
 	}
 	p, err := checkout.New(g.app, checkout.Options{BaseURL: base, Log: g.log})
 	if err == nil {

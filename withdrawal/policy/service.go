@@ -289,10 +289,10 @@ func (s *Service) sealed(ctx context.Context, text string, t mandate.Terms) erro
 	if s.c.Mandates == nil {
 		return nil
 	}
-	err := error(mandate.ErrMissing) // none was ever made without one
-	if text != "" {
-		err = s.c.Mandates.Check(ctx, text, t)
+	if text == "" {
+		return fmt.Errorf("%w: %w", ErrAltered, mandate.ErrMissing) // none was ever made without one
 	}
+	err := s.c.Mandates.Check(ctx, text, t)
 	if errors.Is(err, mandate.ErrMissing) || errors.Is(err, mandate.ErrForged) || errors.Is(err, mandate.ErrKey) {
 		return fmt.Errorf("%w: %w", ErrAltered, err)
 	}
