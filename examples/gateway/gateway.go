@@ -283,6 +283,12 @@ func (g *gateway) serve(context.Context, keyring) (err error) {
 	return err
 }
 
+// hasOrigin reports whether a URL has a host and no path.
+func hasOrigin(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && u.Host != "" && strings.Trim(u.Path, "/") == ""
+}
+
 // serveCheckout serves the pages that customers pay on, below /checkout/. Their links need the
 // public address: without one, what this process listens on where that is loopback.
 func (g *gateway) serveCheckout(listening net.Addr) (err error) {
@@ -290,8 +296,8 @@ func (g *gateway) serveCheckout(listening net.Addr) (err error) {
 	if at, ok := listening.(*net.TCPAddr); base == "" && ok && at.IP.IsLoopback() {
 		base = "http://" + listening.String()
 	}
-	if u, failed := url.Parse(base); failed != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return nil // there are no pages then
+	if !hasOrigin(base) {
+		return nil
 	}
 	p, err := checkout.New(g.app, checkout.Options{BaseURL: base, Log: g.log})
 	if err == nil {
