@@ -443,3 +443,25 @@ func TestK03_AnIndexOfAnotherForkSaysNothing(t *testing.T) {
 	_, err = n.client.Balance(t.Context(), "ADA", a.Address)
 	require.ErrorIs(t, err, chain.ErrNode)
 }
+
+// TestD14_AGatewaysErrorIsNoTransaction: what stands before a provider answers with JSON of its
+// own. That is no word that a transaction waits, and none of what spent its inputs.
+func TestD14_AGatewaysErrorIsNoTransaction(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/mempool/", "/txs/"} {
+		n := openTown(t, "Blockfrost")
+		a := n.attempt(t, "sender")
+		n.Mine(31) // past its time: the node refuses it
+		n.Set(func(f *cardanotest.Fault) {
+			f.Tamper = func(what string, good []byte) []byte {
+				if strings.HasPrefix(what, path) {
+					return []byte(`{"message":"no route is known"}`)
+				}
+				return good
+			}
+		})
+		_, err := n.client.Status(t.Context(), a)
+		require.ErrorIs(t, err, chain.ErrNode, path)
+		require.Error(t, n.Broadcast(t, a), path)
+	}
+}
