@@ -132,6 +132,7 @@ func TestX01_LinksThatTellNothing(t *testing.T) {
 		p.URL(other.ID, of.ID), // it is not theirs
 		p.URL("no-such-tenant", of.ID), p.URL("", ""), p.URL("a/../b", "\x00'\"<"),
 		"/checkout/", "/checkout", "/", "/checkout/" + token + "A", "/checkout/" + token[1:], "/checkout/" + strings.Repeat("A", 10_000), "/checkout/AAAA",
+		"/checkout/" + token[:9] + "%0A" + token[9:], "/checkout/" + token + "%0D%0A", // base64 passes over ends of lines
 		link + "/nothing", link + "/qr-0000000000000000.svg", link + "/logo-0000000000000000", "/checkout/assets/", "/checkout/assets/../part.html", "/checkout/theme/red.css",
 	} {
 		refused(bad)
