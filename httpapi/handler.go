@@ -129,7 +129,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // observed is a path as it may stand in a log: the token of a claim link is as good as money.
 func (h *Handler) observed(path string) string {
 	const claim = "/claim/"
-	if strings.HasPrefix(path, h.o.Prefix+claim) {
+	if strings.Contains(strings.ToLower(path), claim) { // a mistyped link has its token, too
 		return h.o.Prefix + claim + "{token}/"
 	}
 	return path

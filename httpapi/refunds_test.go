@@ -151,6 +151,9 @@ func TestClaimLinkOverREST(t *testing.T) {
 	w.token = w.newToken(w.admin, "")
 	ended := w.ok(http.StatusOK, "GET", "/refunds/"+made["refund_id"].(string)+"/", nil).Body
 	require.Equal(t, []any{"cancelled", "expired", nil}, []any{ended["status"], ended["failure_reason"], ended["claim_url"]})
+	for _, mistyped := range []string{"/claim//" + token + "/", "//claim/" + token, "/Claim/" + token + "/", "/v1/claim/" + token + "/", "/claim%2F" + token} {
+		require.Equal(t, http.StatusNotFound, w.do("GET", mistyped, nil, nobody(), from("192.0.2.9:1")).Status, mistyped)
+	}
 	require.NotContains(t, strings.Join(paths, " "), token, "a log has no token")
 	require.Contains(t, paths, "/claim/{token}/")
 	w.sound()

@@ -2,6 +2,7 @@ package cardano
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -244,11 +245,15 @@ type providedOutput struct {
 
 func (n *blockfrost) outputs(ctx context.Context, id [32]byte) ([]providedOutput, error) {
 	var got struct {
+		Hash    string           `json:"hash"`
 		Outputs []providedOutput `json:"outputs"`
 	}
 	err := n.ask(ctx, fmt.Sprintf("/txs/%x/utxos", id), &got)
 	if missing(err) {
 		return nil, nil
+	}
+	if err == nil && got.Hash != hex.EncodeToString(id[:]) {
+		err = fmt.Errorf("%w: asked for the outputs of %x, it tells of %.80q", chain.ErrNode, id, got.Hash)
 	}
 	return got.Outputs, err
 }
@@ -355,10 +360,17 @@ func (n *blockfrost) blockOf(ctx context.Context, id string) (chain.Block, error
 }
 
 func (n *blockfrost) waits(ctx context.Context, id string) (bool, error) {
-	var got json.RawMessage
+	var got struct {
+		Tx struct {
+			Hash string `json:"hash"`
+		} `json:"tx"`
+	}
 	err := n.ask(ctx, "/mempool/"+id, &got)
 	if missing(err) {
 		return false, nil
+	}
+	if err == nil && got.Tx.Hash != id {
+		err = fmt.Errorf("%w: asked whether %s waits, it tells of %.80q", chain.ErrNode, id, got.Tx.Hash)
 	}
 	return err == nil, err
 }

@@ -418,3 +418,50 @@ func TestBaseAddresses(t *testing.T) {
 		require.Error(t, err, "%+v", o)
 	}
 }
+
+// TestK03_AnIndexOfAnotherForkSaysNothing: Kupo that has come far enough, on a branch that Ogmios
+// is not on, does not know what the chain pays us.
+func TestK03_AnIndexOfAnotherForkSaysNothing(t *testing.T) {
+	t.Parallel()
+	n := openTown(t, "Ogmios")
+	a := n.account(t, "ours")
+	n.coin(a, cardanotest.Pay{Lovelace: 5_000_000})
+	head := n.Head(t)
+	n.Set(func(f *cardanotest.Fault) {
+		f.Tamper = func(what string, good []byte) []byte {
+			switch {
+			case what == "/checkpoints":
+				return []byte(strings.ReplaceAll(string(good), head.Hash, strings.Repeat("ab", 32)))
+			case strings.HasPrefix(what, "/matches/"):
+				return []byte("[]")
+			}
+			return good
+		}
+	})
+	_, err := n.client.History(t.Context(), a.Address, head.Height, head.Height)
+	require.ErrorIs(t, err, chain.ErrNode)
+	_, err = n.client.Balance(t.Context(), "ADA", a.Address)
+	require.ErrorIs(t, err, chain.ErrNode)
+}
+
+// TestD14_AGatewaysErrorIsNoTransaction: what stands before a provider answers with JSON of its
+// own. That is no word that a transaction waits, and none of what spent its inputs.
+func TestD14_AGatewaysErrorIsNoTransaction(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/mempool/", "/txs/"} {
+		n := openTown(t, "Blockfrost")
+		a := n.attempt(t, "sender")
+		n.Mine(31) // past its time: the node refuses it
+		n.Set(func(f *cardanotest.Fault) {
+			f.Tamper = func(what string, good []byte) []byte {
+				if strings.HasPrefix(what, path) {
+					return []byte(`{"message":"no route is known"}`)
+				}
+				return good
+			}
+		})
+		_, err := n.client.Status(t.Context(), a)
+		require.ErrorIs(t, err, chain.ErrNode, path)
+		require.Error(t, n.Broadcast(t, a), path)
+	}
+}

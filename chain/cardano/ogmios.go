@@ -661,8 +661,8 @@ func (n *ogmios) waits(ctx context.Context, id string) (bool, error) {
 	return has, err
 }
 
-// matches checks that Kupo has indexed an address up to a slot: without, that it knows nothing
-// says nothing.
+// matches checks that Kupo has indexed an address up to a slot, on the chain that Ogmios is on:
+// without, that it knows nothing says nothing.
 func (n *ogmios) matches(ctx context.Context, a chain.Address, slot int64) error {
 	var patterns []json.RawMessage
 	if err := n.index(ctx, "/patterns/"+string(a), &patterns); err != nil {
@@ -675,12 +675,22 @@ func (n *ogmios) matches(ctx context.Context, a chain.Address, slot int64) error
 	if err := n.index(ctx, "/checkpoints", &points); err != nil {
 		return err
 	}
-	newest := int64(-1)
+	newest := kupoPoint{Slot: -1}
 	for _, p := range points {
-		newest = max(newest, p.Slot)
+		if p.Slot > newest.Slot {
+			newest = p
+		}
 	}
-	if newest < slot {
-		return fmt.Errorf("%w: Kupo has come to slot %d of %d", chain.ErrBehind, newest, slot)
+	if newest.Slot < slot {
+		return fmt.Errorf("%w: Kupo has come to slot %d of %d", chain.ErrBehind, newest.Slot, slot)
+	}
+	s, err := n.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if on, err := s.meet(point{newest.Slot, newest.Hash}); err != nil || !on {
+		return errors.Join(err, fmt.Errorf("%w: Kupo and Ogmios are not on the same chain", chain.ErrNode))
 	}
 	return nil
 }

@@ -68,6 +68,20 @@ func (h *Handler) Close() { h.live.close() }
 
 // ServeHTTP answers one request. It changes nothing.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	conn := http.NewResponseController(w)
+	bound := func() { // of a stranger who sends no more, or takes nothing
+		now := time.Now() //nolint:forbidigo // of a connection, by the wall's clock
+		_ = conn.SetReadDeadline(now.Add(readTimeout))
+		_ = conn.SetWriteDeadline(now.Add(readTimeout + writeTimeout))
+	}
+	bound()
+	defer func() {
+		// The answer goes out under the deadline. Then that is lifted: the next request on
+		// the connection may be for another handler of the host. (Reading ones are.)
+		bound()
+		_ = conn.Flush()
+		_ = conn.SetWriteDeadline(time.Time{})
+	}()
 	h.headers(w)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

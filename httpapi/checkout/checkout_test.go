@@ -132,6 +132,7 @@ func TestX01_LinksThatTellNothing(t *testing.T) {
 		p.URL(other.ID, of.ID), // it is not theirs
 		p.URL("no-such-tenant", of.ID), p.URL("", ""), p.URL("a/../b", "\x00'\"<"),
 		"/checkout/", "/checkout", "/", "/checkout/" + token + "A", "/checkout/" + token[1:], "/checkout/" + strings.Repeat("A", 10_000), "/checkout/AAAA",
+		"/checkout/" + token[:9] + "%0A" + token[9:], "/checkout/" + token + "%0D%0A", // base64 passes over ends of lines
 		link + "/nothing", link + "/qr-0000000000000000.svg", link + "/logo-0000000000000000", "/checkout/assets/", "/checkout/assets/../part.html", "/checkout/theme/red.css",
 	} {
 		refused(bad)
@@ -377,4 +378,88 @@ func TestX01_AnAddressThatIsNotOursIsNotShown(t *testing.T) {
 		require.NotContains(t, got.Body.String(), edited.Address, path)
 	}
 	require.Contains(t, get(t, p, link).Body.String(), "Please do not send money now")
+}
+
+// TestX01_OneLinkTakesNotAllStreams: who has the link of one payment cannot keep the viewers of
+// others away, a question for the headers of a stream opens none. A stranger who sends no more or takes nothing is let go, and no
+// deadline is left for what the connection is used for next.
+func TestX01_OneLinkTakesNotAllStreams(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h, func(o *checkout.Options) { o.MaxViewers = 1000 })
+	path := func() string {
+		return strings.TrimPrefix(p.URL(h.Tenant.ID, h.Payment("30", "USDTERC20").ID), origin) + "/events"
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	mine, theirs := path(), path()
+	look := func(method, path string) *viewer {
+		v := &viewer{ResponseRecorder: httptest.NewRecorder(), began: make(chan int, 1), ended: make(chan struct{})}
+		go func() {
+			defer close(v.ended)
+			p.ServeHTTP(v, httptest.NewRequestWithContext(ctx, method, path, nil))
+			v.begin(http.StatusOK)
+		}()
+		return v
+	}
+	var open []*viewer
+	for range 30 {
+		v := look(http.MethodGet, mine)
+		require.Equal(t, http.StatusOK, <-v.began)
+		open = append(open, v)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, <-look(http.MethodGet, mine).began)
+	v := look(http.MethodGet, theirs)
+	require.Equal(t, http.StatusOK, <-v.began)
+	<-look(http.MethodHead, theirs).ended
+	end()
+	for _, v := range append(open, v) {
+		<-v.ended
+		require.True(t, v.deadline.IsZero())
+	}
+	for _, path := range []string{strings.TrimSuffix(mine, "/events"), "/checkout/assets/checkout.css", "/checkout/x"} {
+		v := look(http.MethodPost, path)
+		<-v.ended
+		require.NotZero(t, v.readBy, "a body that never comes")
+		require.NotZero(t, v.within, "an answer that nobody takes")
+		require.True(t, v.deadline.IsZero())
+	}
+	ctx, end = context.WithCancel(t.Context())
+	defer end()
+	require.Equal(t, http.StatusOK, <-look(http.MethodGet, mine).began, "who leaves makes room")
+}
+
+// viewer is a connection that tells when its answer begins.
+type viewer struct {
+	*httptest.ResponseRecorder
+	began    chan int
+	ended    chan struct{}
+	deadline time.Time // for writing
+	within   time.Time // what that was when the answer began
+	readBy   time.Time
+}
+
+func (v *viewer) begin(status int) {
+	select {
+	case v.began <- status:
+		v.within = v.deadline
+	default:
+	}
+}
+
+func (v *viewer) WriteHeader(status int) {
+	v.begin(status)
+	v.ResponseRecorder.WriteHeader(status)
+}
+
+func (v *viewer) Flush() { v.begin(http.StatusOK) }
+
+func (v *viewer) SetReadDeadline(at time.Time) error {
+	v.readBy = at
+	return nil
+}
+
+func (v *viewer) SetWriteDeadline(at time.Time) error {
+	v.deadline = at
+	return nil
 }

@@ -41,7 +41,7 @@ func (s sealer) token(r ref) string {
 // open reads a token that any of the keys made.
 func (s sealer) open(token string) (ref, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(raw) <= macSize || len(token) > maxToken {
+	if err != nil || len(raw) <= macSize || len(token) > maxToken || strings.ContainsAny(token, "\r\n") { // which base64 passes over
 		return ref{}, false
 	}
 	for _, k := range s.keys() {

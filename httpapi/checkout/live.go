@@ -23,6 +23,8 @@ const (
 	beatEvery    = 20 * time.Second // a comment on each stream: proxies close what is silent
 	maxBeats     = 180              // then a stream ends, and the browser opens another
 	pageSize     = 500              // payments whose progress is read together
+	shareOfOne   = 100              // one payment has at most this part of MaxViewers,
+	leastOfOne   = 30               // and may have as many as this
 	readers      = 8                // payments that are read side by side
 )
 
@@ -52,6 +54,7 @@ type room struct {
 	of      ref
 	token   string
 	viewers map[*texts]int
+	all     int // of viewers
 
 	loading sync.Mutex
 	facts   *facts
@@ -88,8 +91,11 @@ func (b *hub) enter(of ref, token string, w *texts) (r *room, ok bool) {
 	if b.closed || b.viewers >= b.h.o.MaxViewers {
 		return nil, false
 	}
-	b.viewers++
 	s := b.shops[of.tenant]
+	if s != nil && s.rooms[of.payment] != nil && s.rooms[of.payment].all >= max(b.h.o.MaxViewers/shareOfOne, leastOfOne) {
+		return nil, false // who has one link must not take the streams of all others
+	}
+	b.viewers++
 	if s == nil {
 		s = &shop{tenant: of.tenant, rooms: map[string]*room{}}
 		b.shops[of.tenant] = s
@@ -99,6 +105,7 @@ func (b *hub) enter(of ref, token string, w *texts) (r *room, ok bool) {
 		s.rooms[of.payment] = r
 	}
 	r.viewers[w]++
+	r.all++
 	if !b.running {
 		b.running = true
 		go b.run()
@@ -110,6 +117,7 @@ func (b *hub) leave(r *room, w *texts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.viewers--
+	r.all--
 	if r.viewers[w]--; r.viewers[w] == 0 {
 		delete(r.viewers, w)
 	}
@@ -441,6 +449,10 @@ func (b *hub) recount(tenant string, rooms []*room) error {
 
 // stream is the live part of a page: server-sent events, one whenever what is shown changes.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, of ref, token string) {
+	if r.Method == http.MethodHead { // would be held open to say nothing
+		lighten(w.Header())
+		return
+	}
 	words := h.language(r)
 	room, ok := h.live.enter(of, token, words)
 	if !ok {

@@ -36,8 +36,8 @@ type Options struct {
 	// Poll is how often the event streams of merchants whose pages are open are looked at.
 	// Defaults to 1 second.
 	Poll time.Duration
-	// MaxViewers is how many live streams one process keeps open. Pages beyond it ask by
-	// themselves. Defaults to 20,000.
+	// MaxViewers is how many live streams one process keeps open, a hundredth of them, but at
+	// least 30, for one payment. Pages beyond it ask by themselves. Defaults to 20,000.
 	MaxViewers int
 	// Log defaults to discarding.
 	Log *slog.Logger

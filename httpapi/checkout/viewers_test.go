@@ -142,7 +142,7 @@ func serveViewers(t *testing.T) {
 	h := cryptopaytest.New(quiet{t})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p, err := checkout.New(h.App, checkout.Options{BaseURL: "http://" + l.Addr().String(), MaxViewers: 100_000})
+	p, err := checkout.New(h.App, checkout.Options{BaseURL: "http://" + l.Addr().String(), MaxViewers: 100 * 100_000})
 	require.NoError(t, err)
 	var of []payment.Payment
 	var paths []string
