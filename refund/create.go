@@ -325,6 +325,9 @@ func (s *Service) begin(ctx context.Context, tenant string, r *Refund, d *withdr
 	if err != nil {
 		return err
 	}
+	if w.Requested != r.Amount { // what the level counts, and the Seal covers
+		return fmt.Errorf("%w: its withdrawal would take %d units, not %d", ErrAltered, w.Requested, r.Amount)
+	}
 	join(c, &made)
 	r.Withdrawal, r.Address, r.Memo = w.ID, w.Address, w.Memo
 	return s.move(ctx, tenant, r, row, t, Pending, c)

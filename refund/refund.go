@@ -101,6 +101,6 @@ func (r *Refund) terms(tenant string) mandate.Terms {
 	return mandate.Terms{
 		Tenant: tenant, Order: r.ID, Kind: ofClaim, Network: chain.Network(r.Network), Currency: r.Currency,
 		Amount: r.Amount, Requested: r.Amount, Wallet: r.Wallet, Parent: r.Payment, By: r.RequestedBy,
-		Decision: r.Claim + "/" + strconv.FormatInt(storage.Micros(r.ExpiresAt), 10),
+		Decision: r.Claim + "/" + strconv.FormatInt(storage.Micros(r.ExpiresAt), 10) + "/" + strconv.Itoa(r.Scale),
 	}
 }

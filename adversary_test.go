@@ -1,0 +1,32 @@
+package cryptopay_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
+)
+
+// linked is a claim link for so many USDT of the merchant's first payment.
+func (i *insider) linked(usdt string) (refund.Refund, string) {
+	i.t.Helper()
+	p, _, _, err := i.app.Payments.List(i.t.Context(), i.tenant, payment.Filter{Limit: 1, Currency: "USDTERC20"})
+	require.NoError(i.t, err)
+	r, err := i.app.Refunds.Create(i.t.Context(), i.tenant, refund.CreateInput{Payment: p[0].ID, Amount: ptr(dec(usdt))})
+	require.NoError(i.t, err)
+	return r, i.app.Refunds.Token(&r)
+}
+
+// Who moves the decimal point of a claim link in the database gets no hundredfold.
+func TestFS02_ClaimLinkWithAnotherScale(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	r, token := i.linked("10")
+	require.True(t, i.edit("UPDATE cryptopay_refunds SET scale = 4 WHERE id = ?", r.ID))
+	_, err := i.app.Refunds.Claim(t.Context(), token, string(i.thief), "")
+	require.ErrorIs(t, err, refund.ErrAltered)
+	i.work(30)
+	require.Zero(t, i.chains["ETH"].Balance(i.thief, "USDTERC20").Sign())
+}
