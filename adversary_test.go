@@ -30,3 +30,17 @@ func TestFS02_ClaimLinkWithAnotherScale(t *testing.T) {
 	i.work(30)
 	require.Zero(t, i.chains["ETH"].Balance(i.thief, "USDTERC20").Sign())
 }
+
+// A claim link that the merchant cancelled pays nobody who puts its row back as it was.
+func TestFS02_CancelledClaimLinkIsNotRevived(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	r, token := i.linked("10")
+	_, err := i.app.Refunds.Cancel(t.Context(), i.tenant, r.ID)
+	require.NoError(t, err)
+	require.True(t, i.edit("UPDATE cryptopay_refunds SET status = 'awaiting_address' WHERE id = ?", r.ID))
+	_, err = i.app.Refunds.Claim(t.Context(), token, string(i.thief), "")
+	require.Error(t, err)
+	i.work(30)
+	require.Zero(t, i.chains["ETH"].Balance(i.thief, "USDTERC20").Sign())
+}

@@ -170,7 +170,7 @@ func (s *Service) pay(ctx context.Context, tenant string, r Refund, address, mem
 		now.Wallet = wallet
 		paying = now
 		sent = s.c.NewID()
-		change := storage.Change{ID: sent, Partition: p}
+		change := storage.Change{ID: sent, Partition: p, Level: []storage.Level{spent(r.ID)}}
 		return change, s.begin(ctx, tenant, &paying, d, onClaim, &change, row)
 	})
 	return paying, s.explain(err, &paying, d)

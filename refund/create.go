@@ -346,8 +346,11 @@ func join(c, with *storage.Change) {
 // explain turns a verdict of the store into what the merchant should know.
 func (s *Service) explain(err error, r *Refund, d *withdrawal.Draft) error {
 	var over *storage.LevelError
-	if errors.As(err, &over) && over.Name == level(r.Payment) {
+	switch {
+	case errors.As(err, &over) && over.Name == level(r.Payment):
 		return r.tooMuch(ledger.Amount(max(0, over.Max-over.Value)))
+	case over != nil && over.Name == spent(r.ID).Name:
+		return fmt.Errorf("%w: its claim link was used, or has ended", ErrAltered)
 	}
 	if d != nil {
 		err = d.Explain(err)

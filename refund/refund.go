@@ -87,6 +87,12 @@ func walletOf(refund string) string { return "refund-" + refund }
 // level names the level that bounds what is given back of a payment.
 func level(payment string) string { return "refunded/" + payment }
 
+// spent is a level that stands at 1 when the claim link of a refund was used or has ended. Both
+// happen once, whatever the refund's row is made to say.
+func spent(refund string) storage.Level {
+	return storage.Level{Name: "claimed/" + refund, Delta: 1, Max: 1}
+}
+
 // digest is what is stored of a claim link's token.
 func digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
