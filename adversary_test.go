@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -116,4 +119,43 @@ func TestPolicy_AnApprovalIsForTheRuleThatAsked(t *testing.T) {
 	i.work(60)
 	require.Equal(t, map[string]int{"completed  large": 2, "completed  large,daily": 1, "failed  never": 1}, i.states(ids))
 	i.nothingFound()
+}
+
+// A fork takes a payment away after its claim link was given out: the link pays nothing until the
+// payment is back.
+func TestRefund_ClaimOfAPaymentThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := &till{cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"ETH"}}), t}
+	ctx, eth := t.Context(), h.Chains["ETH"]
+	h.paid("500") // of others
+	p := h.Payment("100", "USDTERC20")
+	before := eth.Height()
+	tx, err := eth.Pay(chain.Address(p.Address), "USDTERC20", dec("100"))
+	require.NoError(t, err)
+	for h.PaymentNow(p.ID).Received == 0 {
+		h.Mine(1)
+	}
+	r, err := h.gives(p, "30", byLink)
+	require.NoError(t, err)
+	token := h.App.Refunds.Token(&r)
+	_, err = eth.Reorg(int(eth.Height()-before), tx)
+	require.NoError(t, err)
+	h.Clock.Advance(time.Minute)
+	_ = h.App.Step(ctx) // the network is halted
+	_, err = h.App.Operate.ResumeNetwork(ctx, "ETH", before, cryptopay.Call{By: "op", Reason: "a deep fork"})
+	require.NoError(t, err)
+	h.Step()
+	require.Zero(t, h.PaymentNow(p.ID).Received, "it is reversed")
+
+	_, err = h.App.Refunds.Claim(ctx, token, string(h.customer()), "")
+	require.ErrorIs(t, err, refund.ErrNotNow)
+	require.Equal(t, []any{refund.AwaitingAddress, refund.WaitingPayout}, []any{h.refund(r.ID).Status, h.refund(r.ID).Waiting})
+	require.NoError(t, eth.Resend(tx))
+	h.Settle()
+	require.Equal(t, "0", h.has())
+	_, err = h.App.Refunds.Claim(ctx, token, string(h.customer()), "")
+	require.NoError(t, err)
+	h.Settle()
+	require.Equal(t, refund.Completed, h.refund(r.ID).Status)
+	h.Verify()
 }

@@ -55,7 +55,7 @@ type Refund struct {
 const (
 	WaitingAddress = "address"              // of the customer
 	WaitingFunds   = "insufficient_balance" // the customer named an address, and the wallet could not pay
-	WaitingPayout  = "payout"               // the customer named an address, and no withdrawal could be made: its fees, limits, or an outage
+	WaitingPayout  = "payout"               // the customer named an address, and no withdrawal could be made: its fees, limits, an outage, or a fork that took the payment back
 )
 
 // FailureExpired is the Failure of a refund whose claim link was not used in time.

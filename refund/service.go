@@ -175,6 +175,12 @@ func (s *Service) Left(ctx context.Context, tenant, paymentID string) (ledger.Am
 }
 
 func (s *Service) left(ctx context.Context, tenant string, p *payment.Payment) (ledger.Amount, error) {
+	left, err := s.over(ctx, tenant, p)
+	return max(left, 0), err
+}
+
+// over is left, below 0 where a fork has taken away what refunds count on.
+func (s *Service) over(ctx context.Context, tenant string, p *payment.Payment) (ledger.Amount, error) {
 	left := p.Received
 	err := storage.Pages(ctx, s.c.Store, storage.Query{
 		Table: Refunds.Table, Partition: storage.Tenant(tenant), Where: []storage.Cond{
@@ -188,7 +194,7 @@ func (s *Service) left(ctx context.Context, tenant string, p *payment.Payment) (
 		}
 		return err
 	})
-	return max(left, 0), err
+	return left, err
 }
 
 func (s *Service) payment(ctx context.Context, p storage.Partition, id string) (payment.Payment, storage.Row, error) {
