@@ -9,6 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -157,5 +158,40 @@ func TestRefund_ClaimOfAPaymentThatIsGone(t *testing.T) {
 	require.NoError(t, err)
 	h.Settle()
 	require.Equal(t, refund.Completed, h.refund(r.ID).Status)
+	h.Verify()
+}
+
+// A refund of money in suspense brings less, the operator pays what is missing, and that ends
+// unpaid: the house has it back, and nothing stays in the refund's own wallet, which is nobody's.
+func TestRefund_RestThatEndsUnpaidIsTheHouses(t *testing.T) {
+	t.Parallel()
+	skims := false
+	h := &till{cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"ETH"}, Configure: func(c *cryptopay.Config) {
+		if skims {
+			c.Chains[0] = skimming{c.Chains[0].(able), 100_000}
+		}
+	}}), t}
+	ctx := t.Context()
+	h.paid("500")
+	require.Equal(t, withdrawal.Completed, h.Withdraw("20", "USDTERC20").Status) // the house has its fee
+	h.Customer.PaysLate(h.Payment("30", "USDTERC20"))
+	h.Settle()
+	list, err := h.App.Payments.Suspense(ctx, h.ID, 1, 0)
+	require.NoError(t, err)
+	r, _, err := h.App.Operate.PayOutSuspense(ctx, h.ID, list[0].ID, string(h.customer()), "", cryptopay.Call{By: "ann", Reason: "late"})
+	require.NoError(t, err)
+	skims = true
+	h.Restart()
+	h.Mine(60)
+	require.Equal(t, withdrawal.WaitingDeliveredLess, h.WithdrawalNow(r.Withdrawal).Waiting)
+	before, _ := h.balance(ledger.Adjustment)
+	rest, err := h.App.Withdrawals.PayMissing(ctx, h.ID, r.Withdrawal, "it skims")
+	require.NoError(t, err)
+	require.Equal(t, refund.Completed, h.refund(r.ID).Status)
+	_, err = h.App.Withdrawals.Cancel(ctx, h.ID, rest.ID)
+	require.NoError(t, err)
+	posted, held := h.balance(ledger.Wallet("refund-" + r.ID))
+	after, _ := h.balance(ledger.Adjustment)
+	require.Equal(t, []string{"0", "0", before}, []string{posted, held, after})
 	h.Verify()
 }

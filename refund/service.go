@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -246,12 +248,27 @@ func giveBack(r *Refund, amount ledger.Amount, c *storage.Change) {
 	}
 }
 
+// takeRest gives the house back what it has paid for the withdrawal of a rest (see
+// withdrawal.Service.PayMissing) that ends unpaid, where its wallet is a refund's own: nobody
+// else could take it from there.
+func (s *Service) takeRest(w *withdrawal.Withdrawal, c *storage.Change) error {
+	if w.Status != withdrawal.Failed && w.Status != withdrawal.Cancelled || !strings.HasPrefix(w.Wallet, walletOf("")) {
+		return nil
+	}
+	post := []ledger.Tx{{ID: "unmissing/" + w.ID, Kind: ledger.KindAdjustment, Ref: w.ID, At: s.now(), Legs: []ledger.Leg{
+		{Account: ledger.Wallet(w.Wallet), Asset: ledger.Asset(w.Currency), Delta: -w.Requested},
+		{Account: ledger.Adjustment, Asset: ledger.Asset(w.Currency), Delta: w.Requested},
+	}}}
+	c.Post, c.Count = append(c.Post, post...), append(c.Count, tally.Entries(post)...)
+	return nil
+}
+
 // Follow is withdrawal.Config.Follow: a refund is what its withdrawal is, from the same Change
 // on.
 func (s *Service) Follow(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error {
 	id, ok := refundOf(&w)
 	if !ok {
-		return nil
+		return s.takeRest(&w, c)
 	}
 	r, row, err := s.load(ctx, storage.Tenant(w.Tenant), id)
 	if err != nil {
