@@ -72,7 +72,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"policies":            {authority: "number rules actor reason at seal"},
 	"policy_uses":         {witness: "slots", bookkeeping: "rule at"},
 	"policy_destinations": {authority: "network address memo actor reason at removed_at seal"},
-	"refunds":             {authority: "payment amount currency network wallet claim expires_at requested_by seal", bookkeeping: "deposit withdrawal status scale address memo reason waiting waiting_since failure callback_url event_seq created_at updated_at"},
+	"refunds":             {authority: "payment amount currency network scale wallet claim expires_at requested_by seal", bookkeeping: "deposit withdrawal status address memo reason waiting waiting_since failure callback_url event_seq created_at updated_at"},
 	"tenants":             {witness: "transaction_fee fee_paid_by_user withdrawal_percent withdrawal_flat withdrawal_flats", bookkeeping: "name created_at updated_at"},
 	"wallets":             {witness: "closed", bookkeeping: "number name external_id external_key created_at updated_at"},
 	"transfers":           {witness: "wallet external_id transfer_type currency amount status", bookkeeping: "error callback_url event_seq created_at updated_at completed_at"},

@@ -1,6 +1,7 @@
 package refund
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -133,11 +135,14 @@ func notNow(err error) string {
 			}
 		}
 		return ""
-	case errors.Is(err, withdrawal.ErrFee), errors.Is(err, chain.ErrCurrency), errors.Is(err, errClosed):
+	case errors.Is(err, withdrawal.ErrFee), errors.Is(err, chain.ErrCurrency), errors.Is(err, errClosed), errors.Is(err, errGone):
 		return WaitingPayout
 	}
 	return ""
 }
+
+// errGone: a fork has taken away what the payment had received.
+var errGone = errors.New("refund: the payment has not received as much any more")
 
 // pay makes the withdrawal of a refund that has waited for its address.
 func (s *Service) pay(ctx context.Context, tenant string, r Refund, address, memo string) (Refund, error) {
@@ -169,8 +174,17 @@ func (s *Service) pay(ctx context.Context, tenant string, r Refund, address, mem
 		}
 		now.Wallet = wallet
 		paying = now
+		of, at, err := s.payment(ctx, p, now.Payment)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if left, err := s.over(ctx, tenant, &of); err != nil || left < 0 {
+			return storage.Change{}, cmp.Or(err, errGone)
+		}
 		sent = s.c.NewID()
-		change := storage.Change{ID: sent, Partition: p}
+		change := storage.Change{
+			ID: sent, Partition: p, Level: []storage.Level{spent(r.ID)}, Require: []storage.Guard{payment.Payments.Guard(of.ID, at.Version)},
+		}
 		return change, s.begin(ctx, tenant, &paying, d, onClaim, &change, row)
 	})
 	return paying, s.explain(err, &paying, d)

@@ -325,6 +325,9 @@ func (s *Service) begin(ctx context.Context, tenant string, r *Refund, d *withdr
 	if err != nil {
 		return err
 	}
+	if w.Requested != r.Amount { // what the level counts, and the Seal covers
+		return fmt.Errorf("%w: its withdrawal would take %d units, not %d", ErrAltered, w.Requested, r.Amount)
+	}
 	join(c, &made)
 	r.Withdrawal, r.Address, r.Memo = w.ID, w.Address, w.Memo
 	return s.move(ctx, tenant, r, row, t, Pending, c)
@@ -343,8 +346,11 @@ func join(c, with *storage.Change) {
 // explain turns a verdict of the store into what the merchant should know.
 func (s *Service) explain(err error, r *Refund, d *withdrawal.Draft) error {
 	var over *storage.LevelError
-	if errors.As(err, &over) && over.Name == level(r.Payment) {
+	switch {
+	case errors.As(err, &over) && over.Name == level(r.Payment):
 		return r.tooMuch(ledger.Amount(max(0, over.Max-over.Value)))
+	case over != nil && over.Name == spent(r.ID).Name:
+		return fmt.Errorf("%w: its claim link was used, or has ended", ErrAltered)
 	}
 	if d != nil {
 		err = d.Explain(err)

@@ -49,12 +49,13 @@ func (s *Service) end(ctx context.Context, tenant, id string, t trigger) (Refund
 			r.Failure = FailureExpired
 		}
 		c.ID, c.Partition = s.c.NewID(), p
+		c.Level = append(c.Level, spent(id))
 		giveBack(&r, r.Amount, &c)
 		err = s.move(ctx, tenant, &r, row, t, Cancelled, &c)
 		out = r
 		return c, err
 	})
-	return out, err
+	return out, s.explain(err, &out, nil)
 }
 
 // Claims are taken for a minute, a few at a time.

@@ -52,7 +52,7 @@ var machine = fsm.Machine[Status, trigger]{
 	Edges: []edge{
 		{From: []Status{""}, Trigger: onCreate, To: Pending, When: "valid, left to refund and funded, with an address", Does: "raises the payment's level, or takes the money out of suspense; orders the withdrawal"},
 		{From: []Status{""}, Trigger: onCreate, To: AwaitingAddress, When: "valid and left to refund, without an address", Does: "raises the payment's level"},
-		{From: []Status{AwaitingAddress}, Trigger: onClaim, To: Pending, When: "in time and funded", Does: "orders the withdrawal"},
+		{From: []Status{AwaitingAddress}, Trigger: onClaim, To: Pending, When: "in time, funded, and still received", Does: "orders the withdrawal"},
 		{From: []Status{AwaitingAddress}, Trigger: onExpire, To: Cancelled, When: "after 30 days", Does: "gives the level back"},
 		{From: []Status{AwaitingAddress}, Trigger: onCancel, To: Cancelled, Does: "gives the level back"},
 		{From: []Status{Cancelled}, Trigger: onCancel, When: "asked again", Does: "nothing"},

@@ -55,7 +55,7 @@ type Refund struct {
 const (
 	WaitingAddress = "address"              // of the customer
 	WaitingFunds   = "insufficient_balance" // the customer named an address, and the wallet could not pay
-	WaitingPayout  = "payout"               // the customer named an address, and no withdrawal could be made: its fees, limits, or an outage
+	WaitingPayout  = "payout"               // the customer named an address, and no withdrawal could be made: its fees, limits, an outage, or a fork that took the payment back
 )
 
 // FailureExpired is the Failure of a refund whose claim link was not used in time.
@@ -87,6 +87,12 @@ func walletOf(refund string) string { return "refund-" + refund }
 // level names the level that bounds what is given back of a payment.
 func level(payment string) string { return "refunded/" + payment }
 
+// spent is a level that stands at 1 when the claim link of a refund was used or has ended. Both
+// happen once, whatever the refund's row is made to say.
+func spent(refund string) storage.Level {
+	return storage.Level{Name: "claimed/" + refund, Delta: 1, Max: 1}
+}
+
 // digest is what is stored of a claim link's token.
 func digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
@@ -101,6 +107,6 @@ func (r *Refund) terms(tenant string) mandate.Terms {
 	return mandate.Terms{
 		Tenant: tenant, Order: r.ID, Kind: ofClaim, Network: chain.Network(r.Network), Currency: r.Currency,
 		Amount: r.Amount, Requested: r.Amount, Wallet: r.Wallet, Parent: r.Payment, By: r.RequestedBy,
-		Decision: r.Claim + "/" + strconv.FormatInt(storage.Micros(r.ExpiresAt), 10),
+		Decision: r.Claim + "/" + strconv.FormatInt(storage.Micros(r.ExpiresAt), 10) + "/" + strconv.Itoa(r.Scale),
 	}
 }

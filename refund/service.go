@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -175,6 +177,12 @@ func (s *Service) Left(ctx context.Context, tenant, paymentID string) (ledger.Am
 }
 
 func (s *Service) left(ctx context.Context, tenant string, p *payment.Payment) (ledger.Amount, error) {
+	left, err := s.over(ctx, tenant, p)
+	return max(left, 0), err
+}
+
+// over is left, below 0 where a fork has taken away what refunds count on.
+func (s *Service) over(ctx context.Context, tenant string, p *payment.Payment) (ledger.Amount, error) {
 	left := p.Received
 	err := storage.Pages(ctx, s.c.Store, storage.Query{
 		Table: Refunds.Table, Partition: storage.Tenant(tenant), Where: []storage.Cond{
@@ -188,7 +196,7 @@ func (s *Service) left(ctx context.Context, tenant string, p *payment.Payment) (
 		}
 		return err
 	})
-	return max(left, 0), err
+	return left, err
 }
 
 func (s *Service) payment(ctx context.Context, p storage.Partition, id string) (payment.Payment, storage.Row, error) {
@@ -240,12 +248,27 @@ func giveBack(r *Refund, amount ledger.Amount, c *storage.Change) {
 	}
 }
 
+// takeRest gives the house back what it has paid for the withdrawal of a rest (see
+// withdrawal.Service.PayMissing) that ends unpaid, where its wallet is a refund's own: nobody
+// else could take it from there.
+func (s *Service) takeRest(w *withdrawal.Withdrawal, c *storage.Change) error {
+	if w.Status != withdrawal.Failed && w.Status != withdrawal.Cancelled || !strings.HasPrefix(w.Wallet, walletOf("")) {
+		return nil
+	}
+	post := []ledger.Tx{{ID: "unmissing/" + w.ID, Kind: ledger.KindAdjustment, Ref: w.ID, At: s.now(), Legs: []ledger.Leg{
+		{Account: ledger.Wallet(w.Wallet), Asset: ledger.Asset(w.Currency), Delta: -w.Requested},
+		{Account: ledger.Adjustment, Asset: ledger.Asset(w.Currency), Delta: w.Requested},
+	}}}
+	c.Post, c.Count = append(c.Post, post...), append(c.Count, tally.Entries(post)...)
+	return nil
+}
+
 // Follow is withdrawal.Config.Follow: a refund is what its withdrawal is, from the same Change
 // on.
 func (s *Service) Follow(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error {
 	id, ok := refundOf(&w)
 	if !ok {
-		return nil
+		return s.takeRest(&w, c)
 	}
 	r, row, err := s.load(ctx, storage.Tenant(w.Tenant), id)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -101,6 +102,22 @@ func (w *Withdrawal) ApprovalsRequired() (all int) {
 	return 0
 }
 
+// stands reports whether w was approved in the face of what the Rules say now: people have
+// approved what the same rules asked, or an operator made it approved. What others approved
+// before a rule asked, or of what is refused or delayed, does not count for it.
+func (w *Withdrawal) stands(j *Judgement) bool {
+	switch {
+	case w.Review != ReviewApproved:
+		return false
+	case len(w.Decisions) == 0:
+		return true
+	case j.Verdict != AskReview || w.asked() == nil:
+		return false
+	}
+	seen := strings.Split(w.asked().Rule, ",")
+	return !slices.ContainsFunc(strings.Split(j.Rule, ","), func(rule string) bool { return !slices.Contains(seen, rule) })
+}
+
 // Rule names the rules that asked about the withdrawal, delayed or refused it last; "" = none
 // did.
 func (w *Withdrawal) Rule() string {
@@ -161,7 +178,9 @@ func (w *Withdrawal) Decided(by string, a Answer) bool {
 }
 
 // Approve says that a withdrawal may go out. It goes without asking the policy (again) once as
-// many people have approved it as the Rules want, or this one where they want none. A Hold
+// many people have approved it as the Rules want, or this one where they want none. Where
+// another of the Rules asks when it is handed over, it waits for those whom that wants, and what
+// they refuse or delay then is refused or waits. A Hold
 // stays in force. by names the person or credential that decides, and is kept with the reason,
 // which may be "". The roles are what the caller knows that person to have. The same answer of
 // the same person again changes nothing.

@@ -227,7 +227,7 @@ func (s *Service) rule(ctx context.Context, m *move) (goOn bool, failure, err er
 	}
 	m.require, m.counts = append(m.require, j.Require...), j.Count
 	switch {
-	case j.Verdict == Allow || m.w.Review == ReviewApproved:
+	case j.Verdict == Allow || m.w.stands(&j):
 		if m.w.Waiting == WaitingDelayed {
 			m.w.Reason = ""
 		}
@@ -241,7 +241,11 @@ func (s *Service) rule(ctx context.Context, m *move) (goOn bool, failure, err er
 	case j.Verdict == Delay:
 		m.w.Reason = j.text()
 		m.wait(WaitingDelayed, j.Until)
-		return false, nil, s.ruled(m, AnswerDelayed, &j)
+		err := s.ruled(m, AnswerDelayed, &j)
+		if err == nil && m.w.Review == ReviewApproved { // it covers the decisions
+			err = s.approve(&m.w)
+		}
+		return false, nil, err
 	}
 	// Anything that is not a clear yes waits for people.
 	if err := s.ruled(m, AnswerAsked, &j); err != nil {
