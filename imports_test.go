@@ -108,6 +108,9 @@ func TestWalls(t *testing.T) {
 		"withdrawal": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
+		"withdrawal/policy": {
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+		},
 		"refund": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
 			"internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
@@ -128,7 +131,7 @@ func TestWalls(t *testing.T) {
 		"operator": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm",
 			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/treasury",
-			"webhook", "withdrawal",
+			"webhook", "withdrawal", "withdrawal/policy",
 		},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/fsm", "internal/safehttp", "ledger", "storage", "storage/stream",
