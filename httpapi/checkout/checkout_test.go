@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
@@ -61,6 +62,13 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 			_, err := h.App.Payments.Cancel(t.Context(), h.Tenant.ID, of.ID)
 			require.NoError(t, err)
 		}, false, []string{"This payment was cancelled", "do not send money"}},
+		{"sent back", func(of payment.Payment) {
+			h.Customer.Pays(of)
+			_, err := h.App.Refunds.Create(t.Context(), h.Tenant.ID, refund.CreateInput{Payment: of.ID, All: true, Address: string(h.Chains["ETH"].Customer("refunded"))})
+			require.NoError(t, err)
+			require.Contains(t, shows(t, h, p, of), "Payment complete", "it is not sent yet")
+			h.Settle()
+		}, false, []string{"Your payment was refunded"}},
 		{"refunded", func(of payment.Payment) {
 			h.Customer.PaysLate(of)
 			list, err := h.App.Payments.Suspense(t.Context(), h.Tenant.ID, 100, 0)

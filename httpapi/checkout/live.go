@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 )
@@ -383,7 +384,7 @@ func (b *hub) news(s *shop) error {
 	if err != nil || last == seen {
 		return err
 	}
-	f := stream.Filter{Partition: storage.Tenant(s.tenant), After: seen, Kinds: []string{payment.Changed{}.EventKind(), payment.DepositChanged{}.EventKind()}}
+	f := stream.Filter{Partition: storage.Tenant(s.tenant), After: seen, Kinds: []string{payment.Changed{}.EventKind(), payment.DepositChanged{}.EventKind(), refund.Changed{}.EventKind()}}
 	for e, err := range b.h.app.Events.Follow(ctx, f, func(context.Context) error { return errRead }) {
 		if errors.Is(err, errRead) {
 			break
@@ -397,6 +398,8 @@ func (b *hub) news(s *shop) error {
 		}
 		switch body := e.Body.(type) {
 		case payment.Changed:
+			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID })
+		case refund.Changed:
 			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID })
 		case payment.DepositChanged:
 			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID || r.at(body.Network, body.Address) })

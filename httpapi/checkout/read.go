@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
@@ -15,6 +17,7 @@ type facts struct {
 	payment  payment.Payment
 	progress payment.Progress
 	arrivals []payment.Arrival // what came to the address, whether it counts or not
+	back     ledger.Amount     // what refunds of the payment have sent
 	merchant Merchant
 	logo     string // its media type, "" = none
 	logoName string // of its file, by its content
@@ -49,12 +52,28 @@ func (h *Handler) read(ctx context.Context, r ref) (*facts, error) {
 	if f.arrivals, _, err = h.app.Payments.Arrivals(ctx, r.tenant, r.payment, maxArrivals, 0); err != nil {
 		return nil, err
 	}
+	if p.Received > 0 {
+		if f.back, err = h.sentBack(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	f.merchant, err = h.merchant(ctx, r.tenant, &p)
 	if len(f.merchant.Logo) > 0 {
 		f.logo, _ = imageType(f.merchant.Logo) // sound has found that it is one
 		f.logoName = "logo-" + sum(f.merchant.Logo)
 	}
 	return f, err
+}
+
+// sentBack is what refunds of a payment have sent, fees included.
+func (h *Handler) sentBack(ctx context.Context, r ref) (all ledger.Amount, err error) {
+	list, _, err := h.app.Refunds.List(ctx, r.tenant, refund.Filter{Payment: r.payment, Status: refund.Completed, Limit: 100})
+	for i := range list {
+		if err == nil {
+			all, err = all.Add(list[i].Amount)
+		}
+	}
+	return all, err
 }
 
 // merchant is who is paid. What the host gives and cannot be shown is left out.

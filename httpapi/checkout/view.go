@@ -68,9 +68,12 @@ func (f *facts) state(now time.Time) string {
 	return stateWaiting
 }
 
-// refunded is the one switch to the words about refunds: all that came was sent back. Today
-// that is money in suspense which a person has refunded.
+// refunded is the one switch to the words about refunds: all that the payment received was
+// sent back, or all that came and did not count.
 func (f *facts) refunded() bool {
+	if f.back > 0 && f.back >= f.payment.Received {
+		return true
+	}
 	back := 0
 	for i := range f.arrivals {
 		if f.arrivals[i].Booking == payment.Refunded {
