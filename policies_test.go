@@ -183,12 +183,15 @@ func TestPolicy_RefusalsAndDestinations(t *testing.T) {
 // Somebody who edits a policy, or an entry of a list, in the database lets nothing out.
 func TestFS02_AnEditedPolicyLetsNothingOut(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
+		i.ruled(policy.Rule{Name: "daily", Of: policy.KindAmount, Over: dec("5000"), Then: policy.Refuse})
 		i.ruled(policy.Rule{Name: "daily", Of: policy.KindAmount, Over: dec("50"), Then: policy.Refuse})
 		to := i.chains["ETH"].Customer("supplier")
+		const back = `update cryptopay_policies set (number, rules, actor, reason, at, seal) = (select number, rules, actor, reason, at, seal from cryptopay_policies where id = '%s') where id = 'current'`
 		for name, edit := range map[string]string{
+			"earlier":  fmt.Sprintf(back, "v1"),
 			"raised":   `update cryptopay_policies set rules = replace(rules, '50', '5000') where id = 'current'`,
 			"other":    `update cryptopay_policies set rules = '{"rules":[]}', seal = '' where id = 'current'`,
-			"numbered": `update cryptopay_policies set number = 2 where id = 'current'`,
+			"numbered": `update cryptopay_policies set number = 7 where id = 'current'`,
 			"deleted":  `delete from cryptopay_policies where id = 'current'`,
 		} {
 			require.True(t, i.edit(edit), name)
@@ -205,10 +208,10 @@ func TestFS02_AnEditedPolicyLetsNothingOut(t *testing.T) {
 			_, err = i.app.Withdrawals.Cancel(t.Context(), i.tenant, w.ID)
 			require.NoError(t, err)
 			if name == "deleted" {
-				require.True(t, i.edit(`insert into cryptopay_policies select part, 'current', version, change_id, due, lease, claims, number, rules, actor, reason, at, seal from cryptopay_policies where id = 'v1'`))
+				require.True(t, i.edit(`insert into cryptopay_policies select part, 'current', version, change_id, due, lease, claims, number, rules, actor, reason, at, seal from cryptopay_policies where id = 'v2'`))
 				continue
 			}
-			require.True(t, i.edit(`update cryptopay_policies set (number, rules, seal) = (select number, rules, seal from cryptopay_policies where id = 'v1') where id = 'current'`))
+			require.True(t, i.edit(fmt.Sprintf(back, "v2")))
 		}
 		i.sound()
 		refused := i.asked("60", to)

@@ -126,6 +126,13 @@ func (s *Service) get(ctx context.Context, tenant string) (Version, storage.Row,
 	}
 	r := Policies.Value(rows[i])
 	v, err := s.read(ctx, tenant, &r)
+	if err != nil {
+		return v, rows[i], err
+	}
+	_, _, later, err := Policies.One(ctx, s.c.Store, p, versionID(r.Number+1))
+	if err == nil && later {
+		err = fmt.Errorf("%w: version %d was put back in place of a later one", ErrAltered, r.Number)
+	}
 	return v, rows[i], err
 }
 
