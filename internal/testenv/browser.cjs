@@ -47,8 +47,13 @@ const commands = {
   // qr reads the code of an image as a camera would: from its pixels.
   async qr({ page, selector }) {
     const { data, side } = await pages.get(page).page.evaluate(async (selector) => {
-      const img = document.querySelector(selector);
-      await img.decode();
+      // A copy, as the page may take its own away, and decode waits for a frame of the screen.
+      const img = new Image();
+      await new Promise((done, failed) => {
+        img.onload = done;
+        img.onerror = () => failed(new Error("the image cannot be read: " + img.src));
+        img.src = document.querySelector(selector).src;
+      });
       const side = 480, canvas = document.createElement("canvas");
       canvas.width = canvas.height = side;
       const to = canvas.getContext("2d");
