@@ -120,7 +120,7 @@ internal/api/diff.sh "$bin/apidiff"
 say "go test, everything"
 # The next part kills processes more often.
 kills='^(TestL01_W02_H01_KilledGatewayLosesAndDoublesNothing|TestFE01_L01_KilledConsumers)$'
-go test -timeout 20m -skip "$kills" ./... 2>&1 | tee "$tools/test.log"
+go test -timeout 30m -skip "$kills" ./... 2>&1 | tee "$tools/test.log"
 say "kill -9, a hundred times on every durable store"
 go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 100 -v | grep -v '^===' | tee -a "$tools/test.log"
 go test -timeout 20m -count 1 ./storage/stream -run FE01_L01 -kills 100
