@@ -22,6 +22,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 // classes says of every column what an edit of it in the database could do. A table or a
@@ -301,6 +302,9 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 		})
 		_, _, err = keeper.Operate.WithdrawOperatorFunds(ctx, house.Take{Tenant: i.tenant, Currency: "ETH", Amount: 1, Address: string(world.Customer("house")), Key: "k"}, because("x"))
 		require.NoError(t, err)
+		i.ruled(policy.Rule{Name: "large", Of: policy.KindAmount, Over: dec("1000")})
+		_, _, err = i.app.Operate.AllowDestination(ctx, i.tenant, "ETH", string(world.Customer("supplier")), "", because("x"))
+		require.NoError(t, err)
 		i.clock.Advance(2 * time.Hour)
 		i.work(2)                                                        // seals the journal
 		opens := map[string]bool{"listings": true, "fingerprints": true} // what Open refuses
@@ -354,7 +358,7 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, n, 10, "%v", n)
+		require.Len(t, n, 13, "%v", n)
 		i.work(60)
 		r, err := i.app.VerifyTenant(ctx, i.tenant)
 		require.NoError(t, err)

@@ -71,11 +71,31 @@ func (o *Operate) ofTenant(ctx context.Context, tenant string, c Call) error {
 	return err
 }
 
+// ofPolicy is the kind of a Contradiction.
+const ofPolicy = "policy"
+
+// editedPolicies names the rows of a tenant's policies and destinations that nobody set.
+func (a *App) editedPolicies(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
+	for _, t := range []*storage.Table{policy.Policies.Table, policy.Destinations.Table} {
+		err := each(ctx, a.cfg.Store, storage.Query{Table: t, Partition: p}, func(row storage.Row) error {
+			why, err := a.Policies.Altered(ctx, tenantOf(p), row)
+			if err == nil && why != "" {
+				out = append(out, Contradiction{ofPolicy, row.ID, why})
+			}
+			return err
+		})
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
 // resealPolicies seals a tenant's policies and destinations with the newest key.
 func (a *App) resealPolicies(ctx context.Context, tenant string, r *Resealed) error {
 	for _, t := range []*storage.Table{policy.Policies.Table, policy.Destinations.Table} {
 		err := storage.Pages(ctx, a.cfg.Store, storage.Query{Table: t, Partition: storage.Tenant(tenant), Limit: page}, func(rows []storage.Row) error {
-			n, err := a.resealRows(ctx, rows, "policy", r, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
+			n, err := a.resealRows(ctx, rows, ofPolicy, r, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
 				now, err := a.joined().Rows(ctx, t, storage.Keys(row.Partition, row.ID)...)
 				if err != nil || len(now) == 0 {
 					return storage.Row{}, "", err

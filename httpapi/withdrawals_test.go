@@ -139,7 +139,7 @@ var withdrawalFields = []string{
 	"network_fee", aDecimal, "blockchain", aText, "token", aText, "currency", aText, "address", aText, "memo", aText, "status", aText,
 	"transaction_hash", aNull, "confirmations", aNumber, "required_confirmations", aNumber, "batch_id", aNull, "callback_url", aText,
 	"created_at", aTime, "updated_at", aTime, "completed_at", aNull, "waiting_reason", aNull, "waiting_since", aNull,
-	"requested_by", aText, "approvals_required", aNumber, "approvals", "[]interface {}",
+	"requested_by", aText, "rule", aNull, "approvals_required", aNumber, "approvals", "[]interface {}",
 }
 
 // withKinds is fields with other kinds for some.

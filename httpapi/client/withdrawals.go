@@ -61,6 +61,7 @@ type Withdrawal struct {
 	WaitingReason         *string    `json:"waiting_reason"` // why it is not completed yet; nil = it takes its course, or has ended
 	WaitingSince          *time.Time `json:"waiting_since"`
 	RequestedBy           *string    `json:"requested_by"` // the client that asked for it
+	Rule                  *string    `json:"rule"`         // the rules of the policy that asked for approvals, delayed or refused it
 	ApprovalsRequired     int        `json:"approvals_required"`
 	Approvals             []Approval `json:"approvals"`
 }

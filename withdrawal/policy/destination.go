@@ -104,7 +104,10 @@ func (s *Service) Remove(ctx context.Context, tenant string, n chain.Network, ad
 			return storage.Change{}, err
 		}
 		was := d.shown()
-		d.By, d.Reason, d.RemovedAt, d.Seal = by, reason, s.c.Now().UTC().Truncate(time.Microsecond), ""
+		d.By, d.Reason, d.RemovedAt = by, reason, s.c.Now().UTC().Truncate(time.Microsecond)
+		if d.Seal, err = s.seal(d.terms(tenant)); err != nil {
+			return storage.Change{}, err
+		}
 		c := storage.Change{ID: s.c.NewID(), Partition: storage.Tenant(tenant), Put: []storage.Row{Destinations.Row(id, at.Version, time.Time{}, d)}}
 		return c, record(&c, recorded, was, nil)
 	})

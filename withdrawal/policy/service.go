@@ -212,6 +212,27 @@ func (s *Service) Check(ctx context.Context, tenant string, version int64, p Pol
 	return Version{Policy: p, Number: version + 1}, err
 }
 
+// Altered says why a row of Policies or Destinations is not what somebody with the host's key set,
+// "" = it is. An error is the store's.
+func (s *Service) Altered(ctx context.Context, tenant string, r storage.Row) (why string, err error) {
+	switch v := r.Value.(type) {
+	case row:
+		if r.ID == current {
+			_, err = s.Get(ctx, tenant)
+		} else if err = s.sealed(ctx, v.Seal, v.terms(tenant)); err == nil && r.ID != versionID(v.Number) {
+			return "it is version " + versionID(v.Number), nil
+		}
+	case Destination:
+		if err = s.sealed(ctx, v.Seal, v.terms(tenant)); err == nil && r.ID != destinationID(v.Network, v.Address, v.Memo) {
+			return "it is another destination", nil
+		}
+	}
+	if errors.Is(err, ErrAltered) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
 // Resealed is a row of Policies or Destinations with a new seal, or why it has none: nobody with
 // the host's key made it. A row without a table needs none: newest knows its seal. It writes
 // nothing.
@@ -224,9 +245,6 @@ func (s *Service) Resealed(ctx context.Context, tenant string, r storage.Row, ne
 		seal, terms = v.Seal, v.terms(tenant)
 		again = func(seal string) storage.Row { v.Seal = seal; return Policies.Row(r.ID, r.Version, r.Due, v) }
 	case Destination:
-		if !v.RemovedAt.IsZero() {
-			return storage.Row{}, "", nil
-		}
 		seal, terms = v.Seal, v.terms(tenant)
 		again = func(seal string) storage.Row { v.Seal = seal; return Destinations.Row(r.ID, r.Version, r.Due, v) }
 	}
