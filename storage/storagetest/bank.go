@@ -131,7 +131,7 @@ func (b *bank) draw(rnd *rand.Rand) order {
 func (b *bank) client(t testing.TB, c int) {
 	rnd := rand.New(rand.NewPCG(11, uint64(c)))
 	s := b.stores[c%len(b.stores)]
-	for i := 0; b.next.Add(1) <= b.limit || b.looks.Load() < leastLooks; i++ {
+	for i := 0; c == 0 && i == 0 || b.next.Add(1) <= b.limit || b.looks.Load() < leastLooks; i++ {
 		var err error
 		if b.e.h.Begin != nil && c == 0 && (i == 0 || rnd.IntN(8) == 0) {
 			b.next.Add(1)
