@@ -52,7 +52,7 @@ func (r *run) operate() string {
 }
 
 // takeEvery is how many of an operator's acts there are to one that takes fees out.
-const takeEvery = 8
+const takeEvery = 3
 
 // takeOut takes what a merchant's house has earned of a currency to an address of the
 // operator's own. One that the process does not survive is not asked for again.
