@@ -67,8 +67,7 @@ func (o *Operate) ofTenant(ctx context.Context, tenant string, c Call) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	_, err := o.a.Wallets.Tenant(ctx, tenant)
-	return err
+	return o.tenant(ctx, tenant)
 }
 
 // ofPolicy is the kind of a Contradiction.

@@ -219,3 +219,79 @@ func TestFS02_AnEditedPolicyLetsNothingOut(t *testing.T) {
 		require.Zero(t, i.chains["ETH"].Balance(to, "USDTERC20").Sign())
 	})
 }
+
+// What one person approved before the rules had anything against it does not go out beyond them:
+// each payout alone is within the day's sum, all of them are not.
+func TestPolicy_EarlyApprovalsDoNotExceedASum(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	for then, want := range map[policy.Action]withdrawal.Status{policy.Refuse: withdrawal.Failed, policy.Review: withdrawal.Pending} {
+		i.ruled(policy.Rule{Name: "daily-" + string(then), Of: policy.KindSum, Over: dec("100"), Per: policy.Duration(24 * time.Hour), Then: then})
+		var ids []string
+		for range 3 {
+			w, err := i.app.Withdrawals.Create(t.Context(), i.tenant, withdrawal.CreateInput{
+				Terms: withdrawal.Terms{Amount: ptr(dec("90")), Currency: "USDTERC20", Address: string(i.chains["ETH"].Customer("accomplice"))}, By: "alice",
+			})
+			require.NoError(t, err)
+			_, err = i.app.Withdrawals.Approve(t.Context(), i.tenant, w.ID, "rogue", "")
+			require.NoError(t, err)
+			ids = append(ids, w.ID)
+		}
+		i.work(60)
+		got := map[withdrawal.Status]int{}
+		for _, id := range ids {
+			got[i.withdrawalOf(id).Status]++
+		}
+		require.Equal(t, map[withdrawal.Status]int{withdrawal.Completed: 1, want: 2}, got, then)
+		if then == policy.Review {
+			for _, id := range ids {
+				if i.withdrawalOf(id).Status == withdrawal.Pending {
+					_, err := i.app.Withdrawals.Approve(t.Context(), i.tenant, id, "bob", "")
+					require.NoError(t, err)
+				}
+			}
+			i.work(60)
+			for _, id := range ids {
+				require.Equal(t, withdrawal.Completed, i.withdrawalOf(id).Status)
+			}
+		}
+	}
+	i.nothingFound()
+}
+
+// One person may approve each large payout, and nothing goes beyond the day's sum: what he approved
+// as large does not make room in the sum.
+func TestPolicy_AnApprovalIsForTheRuleThatAsked(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	i.ruled(
+		policy.Rule{Name: "large", Of: policy.KindAmount, Over: dec("50")},
+		policy.Rule{Name: "daily", Of: policy.KindSum, Over: dec("200"), Per: policy.Duration(24 * time.Hour), Needs: []withdrawal.Need{{Count: 2}}},
+		policy.Rule{Name: "never", Of: policy.KindSum, Over: dec("300"), Per: policy.Duration(24 * time.Hour), Then: policy.Refuse},
+	)
+	var ids []string
+	for range 4 {
+		ids = append(ids, i.asked("90", i.chains["ETH"].Customer("accomplice")).ID)
+	}
+	for _, id := range ids {
+		_, err := i.app.Withdrawals.Approve(t.Context(), i.tenant, id, "rogue", "")
+		require.NoError(t, err)
+	}
+	i.work(60)
+	require.Equal(t, map[string]int{"completed  large": 2, "pending approval large,daily": 2}, i.states(ids))
+	for _, by := range []string{"rogue", "bob"} {
+		for _, id := range ids {
+			if i.withdrawalOf(id).Status == withdrawal.Pending {
+				_, err := i.app.Withdrawals.Approve(t.Context(), i.tenant, id, by, "")
+				require.NoError(t, err)
+			}
+		}
+		if by == "rogue" {
+			i.work(60)
+			require.Equal(t, map[string]int{"completed  large": 2, "pending approval large,daily": 2}, i.states(ids), "he counts once")
+		}
+	}
+	i.work(60)
+	require.Equal(t, map[string]int{"completed  large": 2, "completed  large,daily": 1, "failed  never": 1}, i.states(ids))
+	i.nothingFound()
+}

@@ -123,7 +123,7 @@ func TestRefund_InPartsAndAll(t *testing.T) {
 		require.Equal(t, refund.Pending, first.Status)
 		require.Equal(t, "70", h.left(p))
 		w := h.WithdrawalNow(first.Withdrawal)
-		require.Equal(t, []string{"30", "ann", "refund/" + first.ID}, []string{w.Requested.Decimal(6).String(), w.RequestedBy, w.Parent()})
+		require.Equal(t, []string{"30", "ann", "refund/" + first.ID + "/" + p.ID}, []string{w.Requested.Decimal(6).String(), w.RequestedBy, w.Parent()})
 
 		h.Settle()
 		require.Equal(t, refund.Completed, h.refund(first.ID).Status)

@@ -1,6 +1,7 @@
 package refund
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,7 +216,7 @@ func (s *Service) wallet(ctx context.Context, tenant, credited string) (string, 
 func (r *Refund) order(address, memo string) withdrawal.Order {
 	coins := r.Coins()
 	return withdrawal.Order{
-		ID: payoutID(r.ID), Parent: parentPrefix + r.ID, Wallet: r.Wallet,
+		ID: payoutID(r.ID), Parent: r.parent(), Wallet: r.Wallet,
 		CreateInput: withdrawal.CreateInput{
 			Terms: withdrawal.Terms{Amount: &coins, Currency: r.Currency, Address: address}, Memo: memo, By: r.RequestedBy,
 		},
@@ -225,9 +226,15 @@ func (r *Refund) order(address, memo string) withdrawal.Order {
 // Coins is the Amount in whole coins.
 func (r *Refund) Coins() decimal.Decimal { return r.Amount.Decimal(uint8(r.Scale)) } //nolint:gosec // a scale is at most 8
 
+// parent is the Parent of the refund's withdrawal: the refund, and whose money it gives back. The
+// withdrawal's mandate covers it.
+func (r *Refund) parent() string { return parentPrefix + r.ID + "/" + cmp.Or(r.Payment, r.Deposit) }
+
 // refundOf is the refund whose withdrawal w is.
 func refundOf(w *withdrawal.Withdrawal) (id string, ok bool) {
-	return strings.CutPrefix(w.Parent(), parentPrefix)
+	of, ok := strings.CutPrefix(w.Parent(), parentPrefix)
+	id, _, _ = strings.Cut(of, "/")
+	return id, ok
 }
 
 func (s *Service) draft(ctx context.Context, tenant string, r *Refund, address, memo string) (*withdrawal.Draft, error) {

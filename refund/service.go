@@ -3,6 +3,7 @@ package refund
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -271,6 +272,9 @@ func (s *Service) Follow(ctx context.Context, w withdrawal.Withdrawal, c *storag
 		return s.takeRest(&w, c)
 	}
 	r, row, err := s.load(ctx, storage.Tenant(w.Tenant), id)
+	if err == nil && w.Parent() != r.parent() && w.Parent() != parentPrefix+id { // as earlier versions wrote it
+		err = fmt.Errorf("%w: refund %s names another payment or deposit than its withdrawal", ErrAltered, id)
+	}
 	if err != nil {
 		return err
 	}

@@ -77,20 +77,21 @@ func (w *Withdrawal) decisions() (all string) {
 	return all
 }
 
-// asked is the newest answer of the Rules that people have to approve, nil = there is none.
-func (w *Withdrawal) asked() *Decision {
+// asked is the newest answer of the Rules that people have to approve, nil = there is none, and
+// what was decided since then.
+func (w *Withdrawal) asked() (newest *Decision, since []Decision) {
 	for n := len(w.Decisions) - 1; n >= 0; n-- {
 		if w.Decisions[n].Answer == AnswerAsked {
-			return &w.Decisions[n]
+			return &w.Decisions[n], w.Decisions[n+1:]
 		}
 	}
-	return nil
+	return nil, w.Decisions
 }
 
 // ApprovalsRequired is how many people have to approve the withdrawal: as many as the Rules
 // say, 1 where Config.Policy alone asked for it, else 0.
 func (w *Withdrawal) ApprovalsRequired() (all int) {
-	if asked := w.asked(); asked != nil {
+	if asked, _ := w.asked(); asked != nil {
 		for _, n := range asked.Needs {
 			all += n.Count
 		}
@@ -102,19 +103,20 @@ func (w *Withdrawal) ApprovalsRequired() (all int) {
 	return 0
 }
 
-// stands reports whether w was approved in the face of what the Rules say now: people have
-// approved what the same rules asked, or an operator made it approved. What others approved
-// before a rule asked, or of what is refused or delayed, does not count for it.
+// stands reports whether w may go out although the Rules say j now: people have approved it
+// since the same rules asked, or it was made approved, as PayMissing does. A refusal or a delay
+// wins over people.
 func (w *Withdrawal) stands(j *Judgement) bool {
+	asked, _ := w.asked()
 	switch {
 	case w.Review != ReviewApproved:
 		return false
 	case len(w.Decisions) == 0:
 		return true
-	case j.Verdict != AskReview || w.asked() == nil:
+	case j.Verdict != AskReview || asked == nil:
 		return false
 	}
-	seen := strings.Split(w.asked().Rule, ",")
+	seen := strings.Split(asked.Rule, ",")
 	return !slices.ContainsFunc(strings.Split(j.Rule, ","), func(rule string) bool { return !slices.Contains(seen, rule) })
 }
 
@@ -129,37 +131,42 @@ func (w *Withdrawal) Rule() string {
 	return ""
 }
 
-// approvedBy reports whether the people who approved w are enough for needs.
-func (w *Withdrawal) approvedBy(needs []Need) bool {
+// enough reports whether the people who have approved w since the Rules asked are those whom
+// they want.
+func (w *Withdrawal) enough() bool {
+	asked, since := w.asked()
+	if asked == nil {
+		return true
+	}
 	var seats []string // one for each approval that is needed, with its role
-	for _, n := range needs {
+	for _, n := range asked.Needs {
 		for range n.Count {
 			seats = append(seats, n.Role)
 		}
 	}
 	var people []*Decision
-	for n := range w.Decisions {
-		if w.Decisions[n].Answer == AnswerApproved {
-			people = append(people, &w.Decisions[n])
+	for n := range since {
+		if since[n].Answer == AnswerApproved {
+			people = append(people, &since[n])
 		}
 	}
 	taken := make([]int, len(people)) // the seat of each, from 1; 0 = none
 	for seat := range seats {
-		if !w.seat(seats, people, taken, seat, make([]bool, len(people))) {
+		if !seated(seats, people, taken, seat, make([]bool, len(people))) {
 			return false
 		}
 	}
 	return true
 }
 
-// seat gives a seat to one of the people; who sits elsewhere may move on.
-func (w *Withdrawal) seat(seats []string, people []*Decision, taken []int, seat int, tried []bool) bool {
+// seated gives a seat to one of the people; who sits elsewhere may move on.
+func seated(seats []string, people []*Decision, taken []int, seat int, tried []bool) bool {
 	for i, d := range people {
 		if tried[i] || seats[seat] != "" && !slices.Contains(d.Roles, seats[seat]) {
 			continue
 		}
 		tried[i] = true
-		if taken[i] == 0 || w.seat(seats, people, taken, taken[i]-1, tried) {
+		if taken[i] == 0 || seated(seats, people, taken, taken[i]-1, tried) {
 			taken[i] = seat + 1
 			return true
 		}
@@ -167,9 +174,10 @@ func (w *Withdrawal) seat(seats []string, people []*Decision, taken []int, seat 
 	return false
 }
 
-// Decided reports whether somebody has given this answer.
+// Decided reports whether somebody has given this answer since the Rules asked last.
 func (w *Withdrawal) Decided(by string, a Answer) bool {
-	for _, d := range w.Decisions {
+	_, since := w.asked()
+	for _, d := range since {
 		if d.By == by && d.Answer == a {
 			return true
 		}
@@ -177,26 +185,25 @@ func (w *Withdrawal) Decided(by string, a Answer) bool {
 	return false
 }
 
-// Approve says that a withdrawal may go out. It goes without asking the policy (again) once as
-// many people have approved it as the Rules want, or this one where they want none. Where
-// another of the Rules asks when it is handed over, it waits for those whom that wants, and what
-// they refuse or delay then is refused or waits. A Hold
-// stays in force. by names the person or credential that decides, and is kept with the reason,
-// which may be "". The roles are what the caller knows that person to have. The same answer of
-// the same person again changes nothing.
+// Approve says that a withdrawal may go out. It goes once as many people have approved it as
+// the Rules want, or this one where they want none. An approval counts for what the Rules have
+// asked: if others of them ask when it is handed over, people approve it anew, and what they
+// refuse or delay then is refused or waits. A Hold stays in force. by names the person or
+// credential that decides, and is kept with the reason, which may be "". The roles are what the
+// caller knows that person to have. The same answer of the same person again changes nothing.
 //
 // Errors: *InvalidError for by, roles and reason, ErrNotFound, ErrOwnRequest where by asked for
 // the withdrawal, *StateError where it is too late, one that wraps ErrAltered where its
 // stored rows contradict each other, and those of the Rules.
 func (s *Service) Approve(ctx context.Context, tenant, id, by, reason string, roles ...string) (Withdrawal, error) {
-	return s.answer(ctx, tenant, id, Decision{By: by, Answer: AnswerApproved, Reason: reason, Roles: roles}, func(m *move) error {
+	first := func(m *move) error {
 		if err := s.intact(ctx, m); err != nil {
 			return err
 		}
-		if err := s.ask(ctx, m); err != nil {
-			return err
-		}
-		if asked := m.w.asked(); asked != nil && !m.w.approvedBy(asked.Needs) {
+		return s.ask(ctx, m)
+	}
+	return s.answer(ctx, tenant, id, Decision{By: by, Answer: AnswerApproved, Reason: reason, Roles: roles}, first, func(m *move) error {
+		if !m.w.enough() {
 			return nil // others have to approve it, too
 		}
 		m.w.Review = ReviewApproved
@@ -212,7 +219,7 @@ func (s *Service) Approve(ctx context.Context, tenant, id, by, reason string, ro
 // ask asks the Rules who has to approve a withdrawal that they were not asked about yet, so
 // that nobody is quicker than they are.
 func (s *Service) ask(ctx context.Context, m *move) error {
-	if s.c.Rules == nil || m.w.asked() != nil {
+	if asked, _ := m.w.asked(); s.c.Rules == nil || asked != nil {
 		return nil
 	}
 	j, err := s.c.Rules.Judge(ctx, &m.w, m.now)
@@ -245,14 +252,15 @@ func (s *Service) ruled(m *move, a Answer, j *Judgement) error {
 // Refuse ends a withdrawal that was not handed over as failed, and releases its hold. by and
 // the errors are as of Approve; the reason is required.
 func (s *Service) Refuse(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	return s.answer(ctx, tenant, id, Decision{By: by, Answer: AnswerRefused, Reason: reason}, func(m *move) error {
+	return s.answer(ctx, tenant, id, Decision{By: by, Answer: AnswerRefused, Reason: reason}, nil, func(m *move) error {
 		m.w.Reason = reason
 		return m.step(onRefuse, Failed)
 	})
 }
 
-// answer adds a decision to what the payout side cannot know yet, and does what follows.
-func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, f func(m *move) error) (Withdrawal, error) {
+// answer adds a decision to what the payout side cannot know yet, and does what follows. first
+// comes before it, nil = nothing does.
+func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, first, f func(m *move) error) (Withdrawal, error) {
 	bad := &InvalidError{}
 	if d.By == "" {
 		bad.Add("by", "is required")
@@ -279,6 +287,11 @@ func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, f f
 			return s.intact(ctx, m)
 		case m.w.Status != Pending || m.w.Stage != Kept:
 			return &StateError{ID: id, Current: m.w.Status}
+		}
+		if first != nil {
+			if err := first(m); err != nil {
+				return err
+			}
 		}
 		if err := s.decideBy(m, d); err != nil {
 			return err

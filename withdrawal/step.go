@@ -251,10 +251,6 @@ func (s *Service) rule(ctx context.Context, m *move) (goOn bool, failure, err er
 	if err := s.ruled(m, AnswerAsked, &j); err != nil {
 		return false, nil, err
 	}
-	if m.w.approvedBy(j.Needs) { // they were quicker
-		m.w.Review = ReviewApproved
-		return true, nil, nil
-	}
 	m.w.Review, m.w.Reason = ReviewWanted, j.text()
 	m.wait(WaitingApproval, never)
 	m.notice(NoticeReview, m.w.Reason)
@@ -263,7 +259,7 @@ func (s *Service) rule(ctx context.Context, m *move) (goOn bool, failure, err er
 
 // awaited is the reason to wait of a withdrawal that people have to decide about.
 func (w *Withdrawal) awaited() string {
-	if w.asked() != nil {
+	if asked, _ := w.asked(); asked != nil {
 		return WaitingApproval
 	}
 	return WaitingReview

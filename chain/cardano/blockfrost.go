@@ -107,7 +107,7 @@ func pages[T any](ctx context.Context, n *blockfrost, path string, most int) (al
 	}
 }
 
-// maxList bounds what is read of one list.
+// maxList is the most entries that are read of one list.
 const maxList = 1_000_000
 
 type providedBlock struct {

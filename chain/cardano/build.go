@@ -298,8 +298,8 @@ func (p params) settle(d *draft, apply func(fee int64) bool) (int64, error) {
 }
 
 // wirePayload is what a signer gets: the body that is signed, what its hash stands for, and
-// the keys and addresses of its inputs, which it lacks. A sum over all of it is at its end:
-// what is not signed cannot be changed by chance.
+// the keys and addresses of its inputs, which it lacks. A checksum of all of it comes last, so
+// that an accident to what no signature covers is found.
 type wirePayload struct {
 	_         struct{} `cbor:",toarray"`
 	Network   string
@@ -404,8 +404,8 @@ func readBody(raw []byte) (*draft, error) {
 	return d, errors.Join(reading.Unmarshal(body[keyFee], &d.fee), reading.Unmarshal(body[keyTTL], &d.ttl))
 }
 
-// Inspect implements chain.Inspector. What a transaction takes from its inputs beyond its
-// outputs is its fee, which is in what is signed: the network refuses one in which it is not.
+// Inspect implements chain.Inspector. The fee stands in the body that is signed, and the network
+// refuses a transaction whose inputs are not its outputs and its fee.
 func (c *Client) Inspect(payload []byte) (chain.Unsigned, error) {
 	d, err := c.parsePayload(payload)
 	if err != nil {

@@ -38,9 +38,9 @@ type Options struct {
 
 	// Ogmios and Kupo are the HTTP endpoints of an own node's: Ogmios gives blocks, over a
 	// WebSocket at the same endpoint, and takes transactions; it is started with
-	// --include-transaction-cbor. Kupo tells what spent an output of ours: it must match all
-	// of our addresses, since before the first was given out, and keep what is spent. They
-	// may hold a key and are kept out of errors.
+	// --include-transaction-cbor. Kupo tells what spent an output of ours. Start it before the
+	// first address is given out: it must match all of our addresses, and must not prune
+	// outputs that are spent. Both endpoints may hold a key, and stand in no error.
 	Ogmios, Kupo string
 	// Blockfrost is the endpoint of a provider that speaks Blockfrost's API in their place,
 	// such as https://cardano-mainnet.blockfrost.io/api/v0; Project is its project id.

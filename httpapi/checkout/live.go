@@ -398,9 +398,9 @@ func (b *hub) news(s *shop) error {
 		}
 		switch body := e.Body.(type) {
 		case payment.Changed:
-			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID })
+			b.markPayment(s, body.PaymentID)
 		case refund.Changed:
-			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID })
+			b.markPayment(s, body.PaymentID)
 		case payment.DepositChanged:
 			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID || r.at(body.Network, body.Address) })
 		}
@@ -409,6 +409,15 @@ func (b *hub) news(s *shop) error {
 	defer b.mu.Unlock()
 	s.seen = last
 	return nil
+}
+
+// markPayment notes that the room of a payment has to be read again, where there is one.
+func (b *hub) markPayment(s *shop, id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := s.rooms[id]; r != nil {
+		r.stale = true
+	}
 }
 
 // mark notes which rooms have to be read again.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -34,7 +33,6 @@ type Config struct {
 	Default Policy
 	Now     func() time.Time
 	NewID   func() string
-	Log     *slog.Logger // Defaults to discarding.
 }
 
 // Service stores policies and judges payouts by them. All methods may be called concurrently,
@@ -49,9 +47,6 @@ func New(c Config) (*Service, error) {
 	c.Default.Rules = append([]Rule(nil), c.Default.Rules...)
 	if err := c.Default.check(c.Registry); err != nil {
 		return nil, fmt.Errorf("policy: Config.Default: %w", err)
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Store = storage.Joined(c.Store)
 	return &Service{c}, nil
