@@ -117,8 +117,10 @@ type Dialect struct {
 	// where it does not.
 	Sorted string
 
+	// Limit is the end of a query for the first rows: how many. Defaults to "LIMIT ?".
+	Limit string
 	// Page is the end of a query for a page: how many rows, behind how many. Defaults to
-	// "LIMIT ? OFFSET ?".
+	// Limit and "OFFSET ?".
 	Page string
 
 	// UseIndex follows the name of a table whose index a query must walk along,

@@ -229,7 +229,7 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if len(q.Partitions) != 1 {
 		order = append(order, "part")
 	}
-	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " " + cmp.Or(r.s.d.Page, "LIMIT ? OFFSET ?")
+	tail := cond + " ORDER BY " + strings.Join(order, ", ") + " " + cmp.Or(r.s.d.Page, r.s.d.limit()+" OFFSET ?")
 	args = append(args, q.Limit, q.Offset)
 	tail = r.s.d.named(&q, filters) + tail
 	if q.IDs {
@@ -379,7 +379,7 @@ func (s *Store) Peek(ctx context.Context, c storage.Claim) ([]storage.Row, error
 	if err != nil {
 		return nil, err
 	}
-	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id LIMIT ?"
+	q := s.d.selectRows(c.Table) + cond + " ORDER BY due, part, id " + s.d.limit()
 	return s.rows(ctx, c.Table, q, append(args, c.Max))
 }
 
@@ -407,6 +407,9 @@ func (s *Store) due(c storage.Claim) (cond string, args []any, err error) {
 	return cond, append(args, more...), nil
 }
 
+// limit ends a query for the first rows: its argument is how many.
+func (d *Dialect) limit() string { return cmp.Or(d.Limit, "LIMIT ?") }
+
 // unindexed is a column of a claim's condition: rows that are due are found by their time.
 func (d *Dialect) unindexed(f *storage.Filter) string {
 	if form, ok := d.Unindexed[f.Kind]; ok {
@@ -418,7 +421,7 @@ func (d *Dialect) unindexed(f *storage.Filter) string {
 // take claims rows in one transaction. Those that cannot be read are not returned.
 func (s *Store) take(ctx context.Context, ss *session, c storage.Claim, cond string, args []any) (out []storage.Row, unread, err error) {
 	columns := "SELECT lease, part, id, " + versionOf + ", change_id, due, " + s.d.quoteAll(columnsOf(c.Table).all.names)
-	q := columns + " FROM " + s.d.Table(c.Table.Name) + cond + " ORDER BY due, part, id LIMIT ?" + s.d.ClaimLock
+	q := columns + " FROM " + s.d.Table(c.Table.Name) + cond + " ORDER BY due, part, id " + s.d.limit() + s.d.ClaimLock
 	var leases []int64
 	err = ss.inTx(ctx, func() error {
 		err := ss.each(ctx, q, append(args, c.Max), func(r Scanner) error {
@@ -541,7 +544,7 @@ func (r *reads) Entries(ctx context.Context, p storage.Partition, a ledger.Accou
 		args = append(args, before)
 	}
 	var out []ledger.Entry
-	err := r.at.each(ctx, q+" ORDER BY e.seq DESC LIMIT ?", append(args, max), func(sc Scanner) error {
+	err := r.at.each(ctx, q+" ORDER BY e.seq DESC "+r.s.d.limit(), append(args, max), func(sc Scanner) error {
 		e := ledger.Entry{Account: a, Asset: asset}
 		var at int64
 		err := sc.Scan(&e.Seq, &e.Tx, &e.Kind, &e.Ref, &e.Delta, &e.After, &at)

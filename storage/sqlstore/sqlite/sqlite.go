@@ -44,6 +44,8 @@ var dialect = &sqlstore.Dialect{
 	Ignore:    "ON CONFLICT DO NOTHING",
 	HidePart:  "+part",
 	Sorted:    "+%s",
+	// A bare "LIMIT ?" makes SQLite plan the prepared statement anew at every use.
+	Limit:     "LIMIT ?+0",
 	MaxParams: 32766,
 	MaxRows:   32, // the driver's binding takes time by the square of the parameters
 	Types: map[storage.Kind]string{
