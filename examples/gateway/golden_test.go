@@ -315,7 +315,7 @@ func goesOn(t *testing.T, g *golden, dsn, key string, sealedFirst bool) {
 	pay("waiting", "25")
 	pay("partial", "15")
 	for _, n := range []string{"TRX", "ETH", "BTC"} {
-		i.ok("POST", "/dev/mine", map[string]any{"blockchain": n, "blocks": 60})
+		i.ok("POST", "/dev/mine", map[string]any{"blockchain": n, "blocks": 24})
 	}
 	i.ok("POST", "/dev/settle", map[string]any{})
 	want := map[string]string{"small-eth": "expired", "late": "expired"}
