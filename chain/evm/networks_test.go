@@ -21,7 +21,7 @@ const pricedByLength = "0x602435" + "64e8d4a51000" + "02" + "600052" + "60206000
 
 func (n *town) withOracle(t *testing.T) *town {
 	t.Helper()
-	n.ask(t, nil, "anvil_setCode", oracle, pricedByLength)
+	n.ask(t, nil, "anvil_setCode", opOracle, pricedByLength)
 	return n
 }
 
@@ -102,7 +102,7 @@ func TestPresetsAreSourced(t *testing.T) {
 		require.NotEmpty(t, o.Source, o.Network)
 		require.True(t, o.FinalityTags, o.Network)
 	}
-	require.Equal(t, common.HexToAddress("0x420000000000000000000000000000000000000F"), oracle)
+	require.Equal(t, common.HexToAddress("0x420000000000000000000000000000000000000F"), opOracle)
 }
 
 // TestX02_ProvidersThatAreAskedTooOften say so in an error of JSON-RPC. They are not asked
