@@ -111,7 +111,7 @@ func TestTokensOfTestChains(t *testing.T) {
 	}
 	s, err := readSettings(nil, func(k string) string { return env[k] })
 	require.NoError(t, err)
-	registry, err := registryOf(s.nodes)
+	registry, err := registryOf(s.all, s.nodes)
 	require.NoError(t, err)
 	var codes []string
 	for _, c := range registry.On("ETH") {

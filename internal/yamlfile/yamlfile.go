@@ -83,6 +83,9 @@ func (r *Reader) Wrong(at Place, format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf("%s %s", at, fmt.Sprintf(format, args...)))
 }
 
+// Fail notes an error that says where it is.
+func (r *Reader) Fail(err error) { r.errs = append(r.errs, err) }
+
 // Pair is one key of a mapping with its value.
 type Pair struct {
 	Key   string
