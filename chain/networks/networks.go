@@ -42,7 +42,9 @@ var shipped []byte
 
 // Shipped is the Set of the shipped networks: those of chain.Networks, and others of
 // Ethereum's kind that this package adds.
-var Shipped = sync.OnceValue(func() *Set {
+func Shipped() *Set { return ofPackage() }
+
+var ofPackage = sync.OnceValue(func() *Set {
 	s := &Set{networks: chain.Networks(), currencies: chain.Mainnet(), evm: map[chain.Network]evm.Options{}, utxo: map[chain.Network]utxo.Params{}}
 	for _, o := range evm.Networks() {
 		s.evm[o.Network] = o
