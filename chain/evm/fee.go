@@ -228,6 +228,9 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.cause }
 
+// leastGas is below what a transfer needs anywhere: 21,000, and less from EIP-2780 on.
+const leastGas = 1000
+
 // gas tries the transfer and adds the margin. What the node answers is a
 // *refusedError.
 func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
@@ -260,7 +263,7 @@ func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if g.Cmp(big.NewInt(21_000)) < 0 || g.Cmp(big.NewInt(30_000_000)) > 0 {
+	if g.Cmp(big.NewInt(leastGas)) < 0 || g.Cmp(big.NewInt(30_000_000)) > 0 {
 		return 0, fmt.Errorf("%w: a transfer is said to need %s gas", chain.ErrNode, g)
 	}
 	return (g.Uint64()*uint64(100+c.o.GasMargin) + 99) / 100, nil

@@ -317,3 +317,32 @@ func TestX11_CeloIsOneMoney(t *testing.T) {
 	require.Equal(t, "5", held.String())
 	require.NotEmpty(t, hash)
 }
+
+// TestGlamsterdamLogsOfEtherAreNoToken: from EIP-7708 on the network logs each transfer of
+// ether as a token does. A payment is one deposit then as before, and no foreign token's.
+func TestGlamsterdamLogsOfEtherAreNoToken(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.client()
+	trail := begin(t, c)
+	pay := ether(bob, 5)
+	pay.logs = []fakeLog{transferLog(common.HexToAddress("0xfffffffffffffffffffffffffffffffffffffffe"), pay.from, bob, big.NewInt(5))}
+	f.mine(pay)
+	got := all(scan(t, c, trail, watch(bob)))
+	require.Len(t, got, 1)
+	require.Equal(t, "ETH", got[0].Currency)
+	require.Equal(t, -1, got[0].Ordinal, "its identity does not move with the fork")
+}
+
+// TestGlamsterdamTransfersNeedLessGas: EIP-2780 takes the 21,000 of every transaction away.
+func TestGlamsterdamTransfersNeedLessGas(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.rich(oneEther)
+	f.says("eth_estimateGas", hexutil.Uint64(12_000))
+	_, s := build(t, f.client(), order("ETH", 1e6, 0, 1))
+	require.Equal(t, uint64(14_400), decodeTx(t, s.Raw).Gas())
+	f.says("eth_estimateGas", hexutil.Uint64(1))
+	_, err := f.client().EstimateFee(t.Context(), order("ETH", 1e6, 0, 1).Intent)
+	require.ErrorIs(t, err, chain.ErrNode)
+}
