@@ -73,6 +73,9 @@ networks:
     confirmations: 24
     max_fee: 300
     coin: {min: 0.002}
+  BTC:
+    override: true
+    min_rate: 100
 `
 
 // TestX11_NetworksAndTokensOfAFile: a network of each kind by a file alone, with addresses,
@@ -139,6 +142,11 @@ func TestX11_NetworksAndTokensOfAFile(t *testing.T) {
 	a, err := client.ParseAddress(string(format.Make([32]byte{1})))
 	require.NoError(t, err)
 	require.Equal(t, format.Make([32]byte{1}), a)
+
+	btc, _ := s.UTXO("BTC")
+	bare, _ := utxo.Mainnet("BTC")
+	bare.MinRate = 100
+	require.Equal(t, bare, btc)
 
 	// What is overridden has other fields as before, and the shipped Set has not changed.
 	eth, _ := s.EVM("ETH")
