@@ -127,6 +127,9 @@ func TestWalls(t *testing.T) {
 		"chain/stellar":            {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/cardano":            {"chain", "chain/address", "chain/internal/bip32ed", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
+		"chain/networks": {
+			"chain", "chain/address", "chain/evm", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "chain/utxo", "internal/safehttp", "internal/yamlfile", "ledger",
+		},
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm",

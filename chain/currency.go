@@ -80,6 +80,9 @@ type NetworkInfo struct {
 	Gas         string // code of the currency that pays fees
 	ChainID     int64  // EVM networks
 	NeedsMemo   bool   // XRP, XLM
+	// KeyPath is the account of BIP-44 that chain/keys derives addresses of, such as
+	// "m/84'/156'/0'", on networks of Bitcoin's kind that it does not know by their code.
+	KeyPath string
 	// HeadAge is how old a node's newest block may be before the node is taken for one
 	// that stands still; see Config.HeadAge of the root package. Below 0: no limit, on
 	// chains whose blocks are made on demand. 0 is no limit either.

@@ -33,7 +33,7 @@ type Format struct {
 var formats = func() map[chain.Network]Format {
 	out := map[chain.Network]Format{}
 	for _, n := range []chain.Network{"ETH", "POLYGON", "BSC", "ARB", "BASE", "OPTIMISM", "AVAX"} {
-		out[n] = Format{n, "EVM", parseEVM, makeEVM}
+		out[n] = EVM(n)
 	}
 	for _, f := range []Format{
 		{"TRX", "TRX", parseTron, makeTron},
@@ -56,6 +56,9 @@ func For(n chain.Network) (f Format, ok bool) {
 	f, ok = formats[n]
 	return f, ok
 }
+
+// EVM is the format of a network of Ethereum's kind that For does not know.
+func EVM(n chain.Network) Format { return Format{n, "EVM", parseEVM, makeEVM} }
 
 // maxLength is longer than any address there is; what is longer is not looked at.
 const maxLength = 128

@@ -54,9 +54,9 @@ func openTown(t *testing.T) *town {
 }
 
 // newTown starts anvil as the node of a network.
-func newTown(t *testing.T, preset Options) *town {
+func newTown(t *testing.T, preset Options, args ...string) *town {
 	t.Helper()
-	node := testenv.Anvil(t, "--accounts", fmt.Sprint(payers), "--balance", "1000000", "--chain-id", fmt.Sprint(preset.ChainID))
+	node := testenv.Anvil(t, append(args, "--accounts", fmt.Sprint(payers), "--balance", "1000000", "--chain-id", fmt.Sprint(preset.ChainID))...)
 	n := &town{url: node.URL(), preset: preset}
 	n.ask(t, &n.accounts, "eth_accounts")
 	require.Len(t, n.accounts, payers)

@@ -150,13 +150,38 @@ type receipt struct {
 	gas       *big.Int
 	price     *big.Int
 	l1Fee     *big.Int
+	operator  operatorFee
 	logs      []logEntry
 }
 
 // cost is what the network took for it, in wei.
 func (r *receipt) cost() *big.Int {
 	v := new(big.Int).Mul(r.gas, r.price)
-	return v.Add(v, r.l1Fee)
+	return v.Add(v, r.l1Fee).Add(v, r.operator.of(r.gas))
+}
+
+// operatorFee is how a receipt of an OP-stack rollup says what the operator took: by two
+// parameters, and a rule that Jovian changed. Its receipts alone have a third parameter.
+type operatorFee struct {
+	scalar, constant *big.Int // nil = 0
+	jovian           bool
+}
+
+// of is the fee for gas, in wei.
+func (f *operatorFee) of(gas *big.Int) *big.Int {
+	v := new(big.Int)
+	if f.scalar != nil {
+		v.Mul(gas, f.scalar)
+	}
+	if f.jovian {
+		v.Mul(v, big.NewInt(100))
+	} else {
+		v.Div(v, big.NewInt(1_000_000))
+	}
+	if f.constant != nil {
+		v.Add(v, f.constant)
+	}
+	return v
 }
 
 // receiptOf decodes an eth_getTransactionReceipt answer; nil for null.
@@ -207,11 +232,15 @@ func readReceipt(w walk) receipt {
 		case "effectiveGasPrice":
 			r.price = w.big()
 		case "l1Fee":
-			if w.Peek() == 'n' {
-				w.Skip()
-				return
+			if fee := maybeBig(w); fee != nil {
+				r.l1Fee = fee
 			}
-			r.l1Fee = w.big()
+		case "operatorFeeScalar":
+			r.operator.scalar = maybeBig(w)
+		case "operatorFeeConstant":
+			r.operator.constant = maybeBig(w)
+		case "daFootprintGasScalar":
+			r.operator.jovian = maybeBig(w) != nil
 		case "logs":
 			r.logs = readLogs(w)
 			seen |= 16
@@ -223,4 +252,13 @@ func readReceipt(w walk) receipt {
 		w.Fail()
 	}
 	return r
+}
+
+// maybeBig reads a quantity, nil for null.
+func maybeBig(w walk) *big.Int {
+	if w.Peek() == 'n' {
+		w.Skip()
+		return nil
+	}
+	return w.big()
 }

@@ -110,7 +110,7 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 		}
 	}
 	var p price
-	if err := json.Unmarshal(o.Fee.Params, &p); err != nil || p.Gas == 0 || p.Cap <= 0 || p.Tip < 0 || p.L1 < 0 || p.Tip > p.Cap {
+	if err := json.Unmarshal(o.Fee.Params, &p); err != nil || p.Gas == 0 || p.Cap <= 0 || p.Tip < 0 || p.L1 < 0 || p.Operator < 0 || p.Tip > p.Cap {
 		return chain.Unsigned{}, fmt.Errorf("%w: the fee is not one of EstimateFee's", chain.ErrRejected)
 	}
 	if err := p.bump(o.Attempt, c.o.MaxFeePerGas); err != nil {
@@ -153,6 +153,9 @@ func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.
 			return 0, err
 		}
 		p.Gas, p.Guess = g, false
+		if err := c.operator(ctx, p); err != nil {
+			return 0, err
+		}
 	}
 	if p.Cap > c.o.MaxFeePerGas {
 		return 0, fmt.Errorf("%w: %d wei for gas, the limit is %d", chain.ErrTooDear, p.Cap, c.o.MaxFeePerGas)
@@ -184,7 +187,7 @@ func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.
 // Inspect tells what a payload does, from its bytes and the Registry alone: a
 // plain transfer of the native coin, or transfer() of a registered token.
 // Whatever else it might do is refused with ErrRejected. Amounts are rounded
-// down to ledger units. MaxCost does not know a rollup's data fee.
+// down to ledger units. MaxCost does not know a rollup's data fee and operator's fee.
 func (c *Client) Inspect(payload []byte) (chain.Unsigned, error) {
 	from, tx, err := unsigned(payload)
 	if err != nil {

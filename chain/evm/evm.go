@@ -81,8 +81,25 @@ type Options struct {
 	// enough yet. Defaults to 150000.
 	QuoteGas uint64
 	// L1Fee says that the network takes a data fee beyond gas, as OP-stack rollups
-	// do: the GasPriceOracle at 0x4200…000F is asked for it.
+	// do: getL1Fee of the contract at Oracle is asked for it.
 	L1Fee bool
+	// DataFeeMethod is a method of the node that estimates the data fee in the place of a
+	// contract, such as scroll_estimateL1DataFee. It is given the transaction; "" is none.
+	DataFeeMethod string
+	// OperatorFee says that the network may take an operator's fee beyond gas and data, as
+	// OP-stack rollups may since Isthmus: getOperatorFee of the contract at Oracle is asked
+	// for it. What was paid is in the receipts.
+	OperatorFee bool
+	// Oracle is the contract that L1Fee and OperatorFee ask. Defaults to 0x4200…000F, the
+	// GasPriceOracle of OP-stack rollups.
+	Oracle string
+	// Linea says that the sequencer takes a transaction only at a price by its size and gas:
+	// linea_estimateGas is asked for it, in the place of eth_maxPriorityFeePerGas.
+	Linea bool
+	// CoinToken is a contract through which the network's own coin moves as an ERC-20 token
+	// too, as on Celo: its Transfer logs are transfers of the coin. "" is none. It is no
+	// currency of its own: that would be the same money twice.
+	CoinToken string
 
 	// NoInternal switches off the search for ether that comes by internal calls.
 	NoInternal bool
@@ -106,9 +123,11 @@ type Client struct {
 	node   *transport.RPC
 	native *chain.Currency
 	tokens map[common.Address]*chain.Currency
-	units  atomic.Bool  // the tokens' decimals are as the Registry says
-	head   atomic.Int64 // that Tip read last
-	single atomic.Int64 // reads of balances to come that ask for each, as a bulk read failed
+	oracle common.Address
+	coin   common.Address // Options.CoinToken; zero = none
+	units  atomic.Bool    // the tokens' decimals are as the Registry says
+	head   atomic.Int64   // that Tip read last
+	single atomic.Int64   // reads of balances to come that ask for each, as a bulk read failed
 }
 
 var (
@@ -139,7 +158,15 @@ func New(o Options) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("evm: %s: Options.URL must be an http or https URL", o.Network)
 	}
-	c := &Client{o: withDefaults(o), tokens: map[common.Address]*chain.Currency{}}
+	c := &Client{o: withDefaults(o), tokens: map[common.Address]*chain.Currency{}, oracle: opOracle}
+	for field, at := range map[*common.Address]struct{ name, address string }{&c.oracle: {"Oracle", o.Oracle}, &c.coin: {"CoinToken", o.CoinToken}} {
+		if at.address == "" {
+			continue
+		}
+		if *field, err = parseAddress(o.Network, at.address); err != nil {
+			return nil, fmt.Errorf("evm: Options.%s: %w", at.name, err)
+		}
+	}
 	for _, cur := range o.Registry.On(o.Network) {
 		if cur.Native() {
 			c.native = cur
@@ -148,6 +175,9 @@ func New(o Options) (*Client, error) {
 		a, err := parseAddress(o.Network, cur.Contract)
 		if err != nil {
 			return nil, fmt.Errorf("evm: currency %s: contract: %w", cur.Code, err)
+		}
+		if a == c.coin {
+			return nil, fmt.Errorf("evm: currency %s: its contract is Options.CoinToken: what it moves is the coin itself", cur.Code)
 		}
 		c.tokens[a] = cur
 	}

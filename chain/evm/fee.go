@@ -23,14 +23,20 @@ type price struct {
 	Cap   int64  `json:"cap"`   // the most per gas; the price on Legacy networks
 	Now   int64  `json:"now"`   // per gas as things are
 	L1    int64  `json:"l1"`    // data fee of a rollup, with the margin
-	Bumps int    `json:"bumps"` // replacements that the prices are already raised for
+	// An operator's fee for all of Gas, with the margin, and for what will be used of it.
+	Operator    int64 `json:"operator,omitempty"`
+	OperatorNow int64 `json:"operator_now,omitempty"`
+	Bumps       int   `json:"bumps"` // replacements that the prices are already raised for
 }
 
 // most is the most that a transaction at this price can take.
 func (p *price) most() *big.Int {
 	v := new(big.Int).Mul(new(big.Int).SetUint64(p.Gas), big.NewInt(p.Cap))
-	return v.Add(v, big.NewInt(p.L1))
+	return v.Add(v, big.NewInt(p.L1)).Add(v, big.NewInt(p.Operator))
 }
+
+// used is the gas that a transfer takes: the limit without its margin.
+func (c *Client) used(p *price) uint64 { return p.Gas / uint64(100+c.o.GasMargin) * 100 }
 
 // sending is an intent in the terms of the chain.
 type sending struct {
@@ -127,7 +133,13 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 			}
 		}
 	}
+	if err := c.linea(ctx, s, p); err != nil {
+		return chain.Fee{}, err
+	}
 	if err := c.l1(ctx, s, p); err != nil {
+		return chain.Fee{}, err
+	}
+	if err := c.operator(ctx, p); err != nil {
 		return chain.Fee{}, err
 	}
 	return c.fee(p)
@@ -135,9 +147,8 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 
 // fee writes a price in units of the gas currency, rounded up.
 func (c *Client) fee(p *price) (chain.Fee, error) {
-	used := p.Gas / uint64(100+c.o.GasMargin) * 100
-	cost := new(big.Int).Mul(new(big.Int).SetUint64(used), big.NewInt(p.Now))
-	expected, err := c.cost(cost.Add(cost, big.NewInt(p.L1)))
+	cost := new(big.Int).Mul(new(big.Int).SetUint64(c.used(p)), big.NewInt(p.Now))
+	expected, err := c.cost(cost.Add(cost, big.NewInt(p.L1)).Add(cost, big.NewInt(p.OperatorNow)))
 	if err != nil {
 		return chain.Fee{}, err
 	}
@@ -217,6 +228,9 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.cause }
 
+// leastGas is below what a transfer needs anywhere: 21,000, and less from EIP-2780 on.
+const leastGas = 1000
+
 // gas tries the transfer and adds the margin. What the node answers is a
 // *refusedError.
 func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
@@ -249,17 +263,20 @@ func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if g.Cmp(big.NewInt(21_000)) < 0 || g.Cmp(big.NewInt(30_000_000)) > 0 {
+	if g.Cmp(big.NewInt(leastGas)) < 0 || g.Cmp(big.NewInt(30_000_000)) > 0 {
 		return 0, fmt.Errorf("%w: a transfer is said to need %s gas", chain.ErrNode, g)
 	}
 	return (g.Uint64()*uint64(100+c.o.GasMargin) + 99) / 100, nil
 }
 
-// oracle is the predeploy of OP-stack rollups that knows the data fee.
-var oracle = common.HexToAddress("0x420000000000000000000000000000000000000F")
+// opOracle is the predeploy of OP-stack rollups that knows the data fee.
+var opOracle = common.HexToAddress("0x420000000000000000000000000000000000000F")
 
 // l1 adds the data fee of a rollup.
 func (c *Client) l1(ctx context.Context, s *sending, p *price) error {
+	if c.o.DataFeeMethod != "" {
+		return c.dataFee(ctx, s, p)
+	}
 	if !c.o.L1Fee {
 		return nil
 	}
@@ -279,19 +296,125 @@ func (c *Client) l1(ctx context.Context, s *sending, p *price) error {
 	for (len(data)-4)%32 != 0 {
 		data = append(data, 0)
 	}
-	k := transport.NewCall("eth_call", map[string]any{"to": oracle, "data": hexutil.Bytes(data)}, "latest")
+	k := transport.NewCall("eth_call", map[string]any{"to": c.oracle, "data": hexutil.Bytes(data)}, "latest")
 	if err := c.node.Do(ctx, k); err != nil {
 		return err
 	}
-	v, err := wordOf(k)
+	p.L1, err = c.fees(k, "a data fee", c.o.FeeMargin)
+	return err
+}
+
+// dataFee asks the node itself, which knows how it compresses.
+func (c *Client) dataFee(ctx context.Context, s *sending, p *price) error {
+	target, value, data := s.tx()
+	tx := map[string]any{
+		"from": s.from, "to": target, "value": (*hexutil.Big)(value), "gas": hexutil.Uint64(p.Gas), "nonce": hexutil.Uint64(math.MaxUint32),
+		"maxFeePerGas": hexutil.Uint64(p.Cap), "maxPriorityFeePerGas": hexutil.Uint64(p.Tip), //nolint:gosec // above 0
+	}
+	if data != nil {
+		tx["data"] = hexutil.Bytes(data)
+	}
+	k := transport.NewCall(c.o.DataFeeMethod, tx, "latest")
+	if err := c.node.Do(ctx, k); err != nil {
+		return err
+	}
+	v, err := quantityOf(k)
 	if err != nil {
 		return err
 	}
-	v.Mul(v, big.NewInt(100+c.o.FeeMargin)).Div(v, big.NewInt(100))
-	if !v.IsInt64() {
-		return fmt.Errorf("%w: a data fee of %s wei", chain.ErrTooDear, v)
+	p.L1, err = withMargin(v, "a data fee", c.o.FeeMargin)
+	return err
+}
+
+// fees reads what the oracle answered, in wei, and adds a margin in percent.
+func (c *Client) fees(k *transport.Call, what string, margin int64) (int64, error) {
+	v, err := wordOf(k)
+	if err != nil {
+		return 0, err
 	}
-	p.L1 = v.Int64()
+	return withMargin(v, what, margin)
+}
+
+func withMargin(v *big.Int, what string, margin int64) (int64, error) {
+	v.Mul(v, big.NewInt(100+margin)).Div(v, big.NewInt(100))
+	if !v.IsInt64() {
+		return 0, fmt.Errorf("%w: %s of %s wei", chain.ErrTooDear, what, v)
+	}
+	return v.Int64(), nil
+}
+
+// operator adds the operator's fee of a rollup. It is taken for all of the gas first, and
+// what is not used is given back.
+func (c *Client) operator(ctx context.Context, p *price) error {
+	if !c.o.OperatorFee {
+		return nil
+	}
+	ask := func(gas uint64) *transport.Call {
+		data := make([]byte, 36)
+		copy(data, selOperatorFee[:])
+		new(big.Int).SetUint64(gas).FillBytes(data[4:])
+		return transport.NewCall("eth_call", map[string]any{"to": c.oracle, "data": hexutil.Bytes(data)}, "latest")
+	}
+	all, used := ask(p.Gas), ask(c.used(p))
+	if err := c.node.Do(ctx, all, used); err != nil {
+		return err
+	}
+	var err error
+	if p.Operator, err = c.fees(all, "an operator's fee", c.o.FeeMargin); err != nil {
+		return err
+	}
+	p.OperatorNow, err = c.fees(used, "an operator's fee", 0)
+	return err
+}
+
+// linea sets the price at which Linea's sequencer takes a transfer. The price per gas grows
+// with the bytes and falls with the gas: where the transfer itself cannot be tried, its bytes
+// are priced as a call of somebody without code, which needs less gas.
+func (c *Client) linea(ctx context.Context, s *sending, p *price) error {
+	if !c.o.Linea {
+		return nil
+	}
+	target, value, data := s.tx()
+	tx := map[string]any{"to": target, "value": (*hexutil.Big)(value)}
+	if data != nil {
+		tx["data"] = hexutil.Bytes(data)
+	}
+	if s.known {
+		tx["from"] = s.from
+	}
+	if p.Guess || s.all && s.native() {
+		tx["to"], tx["value"] = common.HexToAddress(string(someone)), (*hexutil.Big)(new(big.Int))
+	}
+	k := transport.NewCall("linea_estimateGas", tx)
+	if err := c.node.Do(ctx, k); err != nil {
+		return err
+	}
+	if k.Err != nil {
+		return k.Err
+	}
+	var base, tip *big.Int
+	w := newWalk(k.Out)
+	w.Object(func(key []byte) {
+		switch string(key) {
+		case "baseFeePerGas":
+			base = w.big()
+		case "priorityFeePerGas":
+			tip = w.big()
+		default:
+			w.Skip()
+		}
+	})
+	if err := w.End(); err != nil || base == nil || tip == nil {
+		return fmt.Errorf("%w: linea_estimateGas names no price", chain.ErrNode)
+	}
+	// The price moves with that of data on Ethereum until the sequencer looks.
+	tip.Mul(tip, big.NewInt(100+c.o.FeeMargin)).Div(tip, big.NewInt(100))
+	now := new(big.Int).Add(base, tip)
+	most := new(big.Int).Add(now, base)
+	if most.Cmp(big.NewInt(c.o.MaxFeePerGas)) > 0 {
+		return fmt.Errorf("%w: gas costs %s wei, the limit is %d", chain.ErrTooDear, most, c.o.MaxFeePerGas)
+	}
+	p.Tip, p.Now, p.Cap = max(1, tip.Int64()), max(1, now.Int64()), max(1, most.Int64())
 	return nil
 }
 

@@ -30,7 +30,7 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 	for i, a := range list {
 		rest := new(big.Int).Sub(ends[1][i], ends[0][i])
 		for _, r := range rs {
-			rest.Sub(rest, r.direct(a))
+			rest.Sub(rest, c.direct(r, a))
 		}
 		if rest.Sign() != 0 {
 			odd = append(odd, a)
@@ -54,7 +54,7 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 		extra := map[common.Address]*big.Int{}
 		for i, a := range odd {
 			rest := new(big.Int).Sub(steps[n+1][i], steps[n][i])
-			if rest.Sub(rest, r.direct(a)); rest.Sign() > 0 {
+			if rest.Sub(rest, c.direct(r, a)); rest.Sign() > 0 {
 				extra[a] = rest
 			}
 		}
@@ -68,9 +68,22 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 	return nil
 }
 
-// direct is how the block's transactions themselves changed an address's balance.
-func (r *reading) direct(a common.Address) *big.Int {
+// direct is how the block's transactions themselves, and the coin as a token, changed an
+// address's balance.
+func (c *Client) direct(r *reading, a common.Address) *big.Int {
 	sum := new(big.Int)
+	for i := range r.logs {
+		l := &r.logs[i]
+		if !c.movesCoin(l) || !l.transfer() {
+			continue
+		}
+		if l.to() == a {
+			sum.Add(sum, l.amount())
+		}
+		if l.from() == a {
+			sum.Sub(sum, l.amount())
+		}
+	}
 	for i, rec := range r.receipts {
 		t := &r.txs[i]
 		if rec.ok && t.call && t.to == a {

@@ -74,10 +74,17 @@ func (l *logEntry) field(w walk, key []byte) {
 	}
 }
 
+// system is whose logs tell of ether itself, from EIP-7708 on.
+var system = common.HexToAddress("0xfffffffffffffffffffffffffffffffffffffffe")
+
 // transfer reports whether the log is a well-formed ERC-20 Transfer of more than
 // nothing: three topics, two of them addresses, and one word of data. An NFT's
-// has four topics. Anything else is ignored.
+// has four topics. Anything else is ignored, and so is what the network itself logs of
+// its coin in this form: the coin is seen otherwise, and would be a token's deposit besides.
 func (l *logEntry) transfer() bool {
+	if l.contract == system {
+		return false
+	}
 	if l.count != 3 || !l.oneWord || l.topics[0] != transferTopic || l.word == [32]byte{} {
 		return false
 	}

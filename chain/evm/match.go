@@ -121,13 +121,20 @@ func (c *Client) transfers(r *reading, w chain.Watch) {
 			}
 			x := r.transfer(t, ordinal, checksum(l.from()), to)
 			x.Contract, x.Amount = string(checksum(l.contract)), coins(l.amount(), 0)
-			if cur := c.tokens[l.contract]; cur != nil {
+			if c.movesCoin(l) {
+				x.Currency, x.Contract, x.Amount = c.native.Code, "", coins(l.amount(), c.native.Decimals)
+			} else if cur := c.tokens[l.contract]; cur != nil {
 				x.Currency, x.Contract = cur.Code, cur.Contract
 				x.Amount = coins(l.amount(), cur.Decimals)
 			}
 			r.out = append(r.out, x)
 		}
 	}
+}
+
+// movesCoin reports whether a log tells of the network's own coin: see Options.CoinToken.
+func (c *Client) movesCoin(l *logEntry) bool {
+	return c.coin != (common.Address{}) && l.contract == c.coin
 }
 
 func (r *reading) transfer(t *blockTx, ordinal int, from, to chain.Address) chain.Transfer {

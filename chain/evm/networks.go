@@ -51,14 +51,15 @@ func Networks() []Options {
 		},
 		{
 			// A block every 2 s by a sequencer; final with the Ethereum block that
-			// holds its batch. The data on Ethereum is paid beside gas.
-			Network: "BASE", ChainID: 8453, FinalityTags: true, L1Fee: true,
+			// holds its batch. The data on Ethereum is paid beside gas, and so is an
+			// operator, who asks nothing at the time of writing.
+			Network: "BASE", ChainID: 8453, FinalityTags: true, L1Fee: true, OperatorFee: true,
 			MaxFeePerGas: 20 * gwei, MaxTip: gwei,
 			Source: "docs.base.org/base-chain/network-information, Fees and Finality; specs.optimism.io/protocol/fjord/predeploys",
 		},
 		{
 			// As BASE.
-			Network: "OPTIMISM", ChainID: 10, FinalityTags: true, L1Fee: true,
+			Network: "OPTIMISM", ChainID: 10, FinalityTags: true, L1Fee: true, OperatorFee: true,
 			MaxFeePerGas: 20 * gwei, MaxTip: gwei,
 			Source: "docs.optimism.io/stack/transactions/fees; docs.optimism.io/stack/transactions/transaction-finality; specs.optimism.io/protocol/fjord/predeploys",
 		},

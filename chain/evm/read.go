@@ -17,6 +17,8 @@ var (
 	selBalanceOf = [4]byte{0x70, 0xa0, 0x82, 0x31} // balanceOf(address)
 	selDecimals  = [4]byte{0x31, 0x3c, 0xe5, 0x67} // decimals()
 	selL1Fee     = [4]byte{0x49, 0x94, 0x8e, 0x0e} // getL1Fee(bytes)
+
+	selOperatorFee = [4]byte{0x27, 0x5a, 0xed, 0xd2} // getOperatorFee(uint256)
 )
 
 func balanceOf(contract, owner common.Address, block any) *transport.Call {

@@ -243,6 +243,9 @@ func (s *Seed) Accounts(networks []chain.NetworkInfo) ([]Account, error) {
 func accountsOf(networks []chain.NetworkInfo) (out []Account, err error) {
 	for _, n := range networks {
 		a := Account{Network: n.Code, Path: coinTypes[n.Code]}
+		if a.Path == "" && n.Family == chain.UTXOFamily {
+			a.Path = n.KeyPath
+		}
 		if n.AddressType == "EVM" {
 			if n.Code != "ETH" && (n.ChainID <= 0 || n.ChainID >= hdkeychain.HardenedKeyStart) {
 				return nil, fmt.Errorf("keys: network %s: chain id %d gives no branch of its own", n.Code, n.ChainID)

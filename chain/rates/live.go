@@ -92,6 +92,7 @@ var geckoIDs = map[string]string{
 	"BTC": "bitcoin", "ETH": "ethereum", "MATIC": "polygon-ecosystem-token", "BNB": "binancecoin", "AVAX": "avalanche-2",
 	"SOL": "solana", "TRX": "tron", "LTC": "litecoin", "DOGE": "dogecoin", "XRP": "ripple", "ADA": "cardano",
 	"XLM": "stellar", "USDT": "tether", "USDC": "usd-coin", "DAI": "dai",
+	"XDAI": "xdai", "CELO": "celo", "S": "sonic-3", "EURC": "euro-coin", "PYUSD": "paypal-usd",
 }
 
 func live(name, base string, o LiveOptions,

@@ -8,36 +8,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/networks"
+	"github.com/cryptopay-go/cryptopay/internal/yamlfile"
 )
-
-// place is where something stands in the settings file.
-type place struct {
-	file      string
-	line, col int
-	field     string // such as networks.ETH.node
-}
-
-// String is file, line, column and field; the file itself has none.
-func (p place) String() string { return fmt.Sprintf("%s:%d:%d: %s", p.file, p.line, p.col, p.field) }
 
 // fileSettings are what a settings file says: under the names that the same settings have in
 // the environment, which wins.
 type fileSettings struct {
 	name    string
 	env     map[string]string
-	at      map[string]place // of env
+	at      map[string]yamlfile.Place // of env
 	tenants []tenant
+	all     *networks.Set
 }
 
 // fields are the settings of a file that are one text, by the name in the environment.
 var fields = map[string]string{
 	"listen": "ADDR", "metrics_listen": "METRICS_ADDR", "base_url": "BASE_URL", "store": "STORE", "key_file": "KEY_FILE", "mnemonic": "MNEMONIC",
-	"log": "LOG", "poll": "POLL", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE", "house_addresses": "HOUSE_ADDRESSES",
+	"log": "LOG", "poll": "POLL", "registry": "REGISTRY", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE", "house_addresses": "HOUSE_ADDRESSES",
 	"rate_limits": "RATE_LIMITS", "allow_private_callbacks": "ALLOW_PRIVATE_CALLBACKS",
 	"fees.transaction": "TRANSACTION_FEE", "fees.network": "NETWORK_FEE", "fees.withdrawal": "WITHDRAWAL_FEE",
 	"signer.url": "SIGNER_URL", "signer.certificate": "SIGNER_CERTIFICATE", "signer.key": "SIGNER_KEY", "signer.ca": "SIGNER_CA", "signer.accounts": "SIGNER_ACCOUNTS",
@@ -50,17 +41,17 @@ var nodeFields = map[string]string{
 }
 
 // fieldNames are the fields of all settings, by the name in the environment.
-func fieldNames() map[string]string {
+func fieldNames(all *networks.Set) map[string]string {
 	out := map[string]string{}
 	for field, name := range fields {
 		out[settingPrefix+name] = field
 	}
-	for _, n := range chain.Networks() {
+	for _, n := range all.Networks() {
 		for field, name := range nodeFields {
 			out[settingPrefix+name+"_"+string(n.Code)] = "networks." + string(n.Code) + "." + field
 		}
 	}
-	for _, c := range chain.Mainnet() {
+	for _, c := range all.Currencies() {
 		out[settingPrefix+"CONTRACT_"+c.Code] = "networks." + string(c.Network) + ".contracts." + c.Code
 	}
 	return out
@@ -69,128 +60,79 @@ func fieldNames() map[string]string {
 // readFile reads a settings file. It opens nothing but the files of secrets. Its error has a
 // line for all that is wrong, with line, column and field, and repeats no value.
 func readFile(name string, env func(string) string) (fileSettings, error) {
-	f := fileSettings{name: name, env: map[string]string{}, at: map[string]place{}}
+	f := fileSettings{name: name, env: map[string]string{}, at: map[string]yamlfile.Place{}, all: networks.Shipped()}
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return f, fmt.Errorf("-config: %w", err)
 	}
-	tree, err := parser.ParseBytes(text, 0)
+	y, root, err := yamlfile.Parse(name, text)
 	if err != nil {
-		var wrong yaml.Error
-		if errors.As(err, &wrong) && wrong.GetToken() != nil { // its own text would show the line
-			at := wrong.GetToken().Position
-			return f, fmt.Errorf("%s:%d:%d: is no YAML: %s", name, at.Line, at.Column, wrong.GetMessage())
-		}
-		return f, fmt.Errorf("%s: is no YAML", name)
+		return f, err
 	}
-	r := &fileReader{f: &f, env: env}
-	for i, doc := range tree.Docs {
-		if i > 0 {
-			r.bad(doc.Body, "", "is a second document: the file has one")
-		} else if doc.Body != nil {
-			r.root(doc.Body)
+	r := &fileReader{Reader: y, f: &f, env: env}
+	if root != nil {
+		if !r.registry(root) {
+			return f, r.Err() // what follows may be of its networks
 		}
+		r.root(root)
 	}
-	return f, errors.Join(r.errs...)
+	return f, r.Err()
 }
 
 // fileReader walks over the file.
 type fileReader struct {
-	f    *fileSettings
-	env  func(string) string
-	errs []error
+	*yamlfile.Reader
+	f   *fileSettings
+	env func(string) string
 }
 
-func (r *fileReader) place(n ast.Node, field string) place {
-	p := place{file: r.f.name, field: field}
-	switch m := n.(type) { // it begins with its first key
-	case *ast.MappingNode:
-		if len(m.Values) > 0 {
-			n = m.Values[0].Key
-		}
-	case *ast.MappingValueNode:
-		n = m.Key
-	}
-	if t := n.GetToken(); t != nil && t.Position != nil {
-		p.line, p.col = t.Position.Line, t.Position.Column
-	}
-	return p
-}
-
-func (r *fileReader) bad(n ast.Node, field, format string, args ...any) {
-	r.wrong(r.place(n, field), format, args...)
-}
-
-func (r *fileReader) wrong(at place, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("%s %s", at, fmt.Sprintf(format, args...)))
-}
-
-// pair is one key of a mapping with its value.
-type pair struct {
-	key   string
-	at    ast.Node
-	value ast.Node
-}
-
-// pairs are those of a mapping, whose keys must be known; nil known = any.
-func (r *fileReader) pairs(n ast.Node, field string, known []string) (out []pair) {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	case *ast.NullNode:
-		return nil
+// registry reads the file of networks that is named here, or in the environment, which wins.
+func (r *fileReader) registry(root ast.Node) (ok bool) {
+	file, where := r.env("CRYPTOPAY_REGISTRY"), "CRYPTOPAY_REGISTRY"
+	switch root.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
 	default:
-		r.bad(n, field, "must be a mapping, as `name: value` below it")
-		return nil
+		return true // root says what is wrong
 	}
-	for _, v := range values {
-		key := v.Key.GetToken().Value
-		if known != nil && !slices.Contains(known, key) {
-			r.bad(v.Key, under(field, key), "is no setting; the nearest is %s", nearest(key, known))
-			continue
+	for _, p := range r.Pairs(root, "", nil) {
+		if p.Key == "registry" && file == "" {
+			where = r.Place(p.Value, p.Key).String()
+			if file, ok = r.text(p.Value, p.Key); !ok {
+				return false
+			}
 		}
-		out = append(out, pair{key, v.Key, v.Value})
 	}
-	return out
-}
-
-func under(field, key string) string {
-	if field == "" {
-		return key
+	if file == "" {
+		return true
 	}
-	return field + "." + key
+	all, err := networks.Read(file)
+	if err != nil {
+		r.Fail(fmt.Errorf("%s: %w", where, err))
+		return false
+	}
+	r.f.all = all
+	return true
 }
 
 // text is a scalar. One that begins with env: or file: stands for what a variable or a file
 // holds.
 func (r *fileReader) text(n ast.Node, field string) (string, bool) {
-	var v string
-	switch n := n.(type) {
-	case *ast.StringNode:
-		v = n.Value
-	case *ast.LiteralNode:
-		v = strings.TrimSpace(n.Value.Value)
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		v = n.GetToken().Value
-	default:
-		r.bad(n, field, "must be one value")
+	v, ok := r.Text(n, field)
+	if !ok {
 		return "", false
 	}
 	if name, ok := strings.CutPrefix(v, "env:"); ok {
 		if v = r.env(name); v == "" {
-			r.bad(n, field, "names the variable %s, which is not set", name)
+			r.Bad(n, field, "names the variable %s, which is not set", name)
 		}
 	} else if file, ok := strings.CutPrefix(v, "file:"); ok {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			r.bad(n, field, "names a file that cannot be read: %v", err)
+			r.Bad(n, field, "names a file that cannot be read: %v", err)
 		}
 		v = strings.TrimSpace(string(text))
 		if err == nil && v == "" {
-			r.bad(n, field, "names the file %s, which is empty", file)
+			r.Bad(n, field, "names the file %s, which is empty", file)
 		}
 	}
 	return v, v != ""
@@ -215,7 +157,7 @@ func (r *fileReader) list(n ast.Node, field string) (out []string) {
 
 // set takes a setting.
 func (r *fileReader) set(n ast.Node, field, name, value string) {
-	r.f.env[settingPrefix+name], r.f.at[settingPrefix+name] = value, r.place(n, field)
+	r.f.env[settingPrefix+name], r.f.at[settingPrefix+name] = value, r.Place(n, field)
 }
 
 func (r *fileReader) root(n ast.Node) {
@@ -225,86 +167,86 @@ func (r *fileReader) root(n ast.Node) {
 			known = append(known, field)
 		}
 	}
-	for _, p := range r.pairs(n, "", slices.Sorted(slices.Values(known))) {
-		switch p.key {
+	for _, p := range r.Pairs(n, "", slices.Sorted(slices.Values(known))) {
+		switch p.Key {
 		case "fees", "signer":
 			r.group(p)
 		case "networks":
-			r.networks(p.value)
+			r.networks(p.Value)
 		case "tenants":
-			r.tenants(p.value)
+			r.tenants(p.Value)
 		case "simulated", "retire", "elsewhere", "house_addresses":
-			r.set(p.value, p.key, fields[p.key], strings.Join(r.list(p.value, p.key), ","))
+			r.set(p.Value, p.Key, fields[p.Key], strings.Join(r.list(p.Value, p.Key), ","))
 		case "prices":
 			var all []string
-			for _, price := range r.pairs(p.value, p.key, nil) {
-				if v, ok := r.text(price.value, under(p.key, price.key)); ok {
-					all = append(all, price.key+"="+v)
+			for _, price := range r.Pairs(p.Value, p.Key, nil) {
+				if v, ok := r.text(price.Value, yamlfile.Under(p.Key, price.Key)); ok {
+					all = append(all, price.Key+"="+v)
 				}
 			}
-			r.set(p.value, p.key, fields[p.key], strings.Join(all, ","))
+			r.set(p.Value, p.Key, fields[p.Key], strings.Join(all, ","))
 		case "rate_limits", "allow_private_callbacks":
 			r.flag(p)
 		default:
-			if v, ok := r.text(p.value, p.key); ok {
-				r.set(p.value, p.key, fields[p.key], v)
+			if v, ok := r.text(p.Value, p.Key); ok {
+				r.set(p.Value, p.Key, fields[p.Key], v)
 			}
 		}
 	}
 }
 
 // flag is a setting that is true or false.
-func (r *fileReader) flag(p pair) {
-	v, ok := r.text(p.value, p.key)
-	words := map[string][2]string{"rate_limits": {"on", "off"}, "allow_private_callbacks": {"1", "0"}}[p.key]
+func (r *fileReader) flag(p yamlfile.Pair) {
+	v, ok := r.text(p.Value, p.Key)
+	words := map[string][2]string{"rate_limits": {"on", "off"}, "allow_private_callbacks": {"1", "0"}}[p.Key]
 	switch {
 	case !ok:
 	case v == "true" || v == "on":
-		r.set(p.value, p.key, fields[p.key], words[0])
+		r.set(p.Value, p.Key, fields[p.Key], words[0])
 	case v == "false" || v == "off":
-		r.set(p.value, p.key, fields[p.key], words[1])
+		r.set(p.Value, p.Key, fields[p.Key], words[1])
 	default:
-		r.bad(p.value, p.key, "must be true or false")
+		r.Bad(p.Value, p.Key, "must be true or false")
 	}
 }
 
-func (r *fileReader) group(p pair) {
+func (r *fileReader) group(p yamlfile.Pair) {
 	var known []string
 	for field := range fields {
-		if key, ok := strings.CutPrefix(field, p.key+"."); ok {
+		if key, ok := strings.CutPrefix(field, p.Key+"."); ok {
 			known = append(known, key)
 		}
 	}
-	for _, one := range r.pairs(p.value, p.key, slices.Sorted(slices.Values(known))) {
-		field := under(p.key, one.key)
-		if v, ok := r.text(one.value, field); ok {
-			r.set(one.value, field, fields[field], v)
+	for _, one := range r.Pairs(p.Value, p.Key, slices.Sorted(slices.Values(known))) {
+		field := yamlfile.Under(p.Key, one.Key)
+		if v, ok := r.text(one.Value, field); ok {
+			r.set(one.Value, field, fields[field], v)
 		}
 	}
 }
 
 func (r *fileReader) networks(n ast.Node) {
 	var codes []string
-	for _, info := range chain.Networks() {
+	for _, info := range r.f.all.Networks() {
 		codes = append(codes, string(info.Code))
 	}
 	known := append(slices.Sorted(maps.Keys(nodeFields)), "contracts")
-	for _, network := range r.pairs(n, "networks", codes) {
-		field := under("networks", network.key)
-		for _, p := range r.pairs(network.value, field, known) {
-			if p.key != "contracts" {
-				if v, ok := r.text(p.value, under(field, p.key)); ok {
-					r.set(p.value, under(field, p.key), nodeFields[p.key]+"_"+network.key, v)
+	for _, network := range r.Pairs(n, "networks", codes) {
+		field := yamlfile.Under("networks", network.Key)
+		for _, p := range r.Pairs(network.Value, field, known) {
+			if p.Key != "contracts" {
+				if v, ok := r.text(p.Value, yamlfile.Under(field, p.Key)); ok {
+					r.set(p.Value, yamlfile.Under(field, p.Key), nodeFields[p.Key]+"_"+network.Key, v)
 				}
 				continue
 			}
 			var tokens []string
-			for _, c := range chain.MainnetRegistry().On(chain.Network(network.key)) {
+			for _, c := range r.f.all.Registry().On(chain.Network(network.Key)) {
 				tokens = append(tokens, c.Code)
 			}
-			for _, token := range r.pairs(p.value, under(field, p.key), tokens) {
-				if v, ok := r.text(token.value, under(under(field, p.key), token.key)); ok {
-					r.set(token.value, under(under(field, p.key), token.key), "CONTRACT_"+token.key, v)
+			for _, token := range r.Pairs(p.Value, yamlfile.Under(field, p.Key), tokens) {
+				if v, ok := r.text(token.Value, yamlfile.Under(yamlfile.Under(field, p.Key), token.Key)); ok {
+					r.set(token.Value, yamlfile.Under(yamlfile.Under(field, p.Key), token.Key), "CONTRACT_"+token.Key, v)
 				}
 			}
 		}
@@ -324,7 +266,7 @@ func (f *fileSettings) located(err error, env func(string) string) error {
 		}
 		return errors.Join(out...)
 	}
-	text, names := err.Error(), fieldNames()
+	text, names := err.Error(), fieldNames(f.all)
 	first, found := len(text), ""
 	for name := range f.at {
 		if i := index(text, name); i >= 0 && i < first && env(name) == "" {
@@ -341,7 +283,7 @@ func (f *fileSettings) located(err error, env func(string) string) error {
 		}
 	}
 	text = strings.ReplaceAll(text, settingPrefix+"RPC_…", "networks.….node")
-	if rest, ok := strings.CutPrefix(text, at.field); ok {
+	if rest, ok := strings.CutPrefix(text, at.Field); ok {
 		return fmt.Errorf("%s%s", at, rest)
 	}
 	return fmt.Errorf("%s: %s", at, text)

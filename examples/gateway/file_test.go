@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain/networks"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
@@ -108,7 +110,7 @@ func TestA08_WrongFile(t *testing.T) {
 // TestA08_EveryNodeSettingIsAField: what the environment can say of a node a file can, too.
 func TestA08_EveryNodeSettingIsAField(t *testing.T) {
 	t.Parallel()
-	names := fieldNames()
+	names := fieldNames(networks.Shipped())
 	for _, set := range nodeSettings {
 		require.Contains(t, names, fmt.Sprintf("%s%s_%s", settingPrefix, set.name, chain.Network("ETH")))
 	}

@@ -24,7 +24,7 @@ import (
 
 func main() {
 	s, err := readSettings(os.Args[1:], os.Getenv)
-	if err = errors.Join(checkNames(os.Environ()), err); err != nil {
+	if err = errors.Join(checkNames(s.all, os.Environ()), err); err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(2)
 	}

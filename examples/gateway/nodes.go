@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/chain/address"
 	"github.com/cryptopay-go/cryptopay/chain/cardano"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
+	"github.com/cryptopay-go/cryptopay/chain/networks"
 	"github.com/cryptopay-go/cryptopay/chain/solana"
 	"github.com/cryptopay-go/cryptopay/chain/stellar"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
@@ -35,12 +35,27 @@ type node struct {
 	stake         string
 	version1      bool              // of the transactions that are sent
 	contracts     map[string]string // by currency, on other chains than the main one
+
+	preset *evm.Options // of networks of Ethereum's kind
+	params *utxo.Params // of networks of Bitcoin's kind
+}
+
+// nodeOf knows of a network what its kind needs.
+func nodeOf(set *networks.Set, n chain.Network) node {
+	at := node{contracts: map[string]string{}}
+	if o, ok := set.EVM(n); ok {
+		at.preset = &o
+	}
+	if p, ok := set.UTXO(n); ok {
+		at.params = &p
+	}
+	return at
 }
 
 // nodeSettings are read for each network from CRYPTOPAY_<name>_<network>.
 var nodeSettings = []struct {
 	name string
-	on   func(chain.Network) bool // nil is everywhere
+	on   func(n chain.Network, at *node) bool // nil is everywhere
 	read func(at *node, v string) error
 }{
 	{"RPC", nil, func(at *node, v string) error { at.url = v; return nil }},
@@ -55,11 +70,11 @@ var nodeSettings = []struct {
 		}
 		return nil
 	}},
-	{"SOLID", func(n chain.Network) bool { return n == "TRX" }, func(at *node, v string) error { at.solid = v; return nil }},
+	{"SOLID", func(n chain.Network, _ *node) bool { return n == "TRX" }, func(at *node, v string) error { at.solid = v; return nil }},
 	{"KUPO", isCardano, func(at *node, v string) error { at.kupo = v; return nil }},
 	{"PROJECT", isCardano, func(at *node, v string) error { at.project = v; return nil }},
 	{"STAKE", isCardano, func(at *node, v string) error { at.stake = v; return nil }},
-	{"VERSION", func(n chain.Network) bool { return n == "SOL" }, func(at *node, v string) error {
+	{"VERSION", func(n chain.Network, _ *node) bool { return n == "SOL" }, func(at *node, v string) error {
 		if at.version1 = v == "1"; !at.version1 {
 			return errors.New("must be 1, or empty for transactions without a version")
 		}
@@ -67,10 +82,10 @@ var nodeSettings = []struct {
 	}},
 }
 
-func isEVM(n chain.Network) bool  { _, ok := evm.Preset(n); return ok }
-func isUTXO(n chain.Network) bool { _, ok := utxo.Mainnet(n); return ok }
+func isEVM(_ chain.Network, at *node) bool  { return at.preset != nil }
+func isUTXO(_ chain.Network, at *node) bool { return at.params != nil }
 
-func isCardano(n chain.Network) bool { return n == "ADA" }
+func isCardano(n chain.Network, _ *node) bool { return n == "ADA" }
 
 func readHeader(at *node, v string) error {
 	name, value, _ := strings.Cut(v, ":")
@@ -92,17 +107,17 @@ func readBlocks(to *int64, v string) error {
 }
 
 // readNodes reads the settings of every network that has a node.
-func readNodes(env func(string) string) (map[chain.Network]node, error) {
+func readNodes(all *networks.Set, env func(string) string) (map[chain.Network]node, error) {
 	nodes := map[chain.Network]node{}
 	var errs []error
-	for _, network := range chain.Networks() {
-		n, at := network.Code, node{contracts: map[string]string{}}
+	for _, network := range all.Networks() {
+		n, at := network.Code, nodeOf(all, network.Code)
 		for _, set := range nodeSettings {
 			name := fmt.Sprintf("CRYPTOPAY_%s_%s", set.name, n)
 			v := env(name)
 			switch {
 			case v == "":
-			case set.on != nil && !set.on(n):
+			case set.on != nil && !set.on(n, &at):
 				errs = append(errs, fmt.Errorf("%s: %s has no such setting", name, n))
 			case at.url == "" && set.name != "RPC":
 				errs = append(errs, fmt.Errorf("%s says something of a node, and CRYPTOPAY_RPC_%s names none", name, n))
@@ -112,7 +127,7 @@ func readNodes(env func(string) string) (map[chain.Network]node, error) {
 				}
 			}
 		}
-		errs = append(errs, at.readContracts(n, env))
+		errs = append(errs, at.readContracts(all, n, env))
 		if at.url != "" {
 			nodes[n] = at
 		}
@@ -122,8 +137,8 @@ func readNodes(env func(string) string) (map[chain.Network]node, error) {
 
 // readContracts reads where the tokens are on a chain that is not the main one,
 // from CRYPTOPAY_CONTRACT_<currency>.
-func (at *node) readContracts(n chain.Network, env func(string) string) error {
-	for _, c := range chain.MainnetRegistry().On(n) {
+func (at *node) readContracts(all *networks.Set, n chain.Network, env func(string) string) error {
+	for _, c := range all.Registry().On(n) {
 		name := "CRYPTOPAY_CONTRACT_" + c.Code
 		v := env(name)
 		if v == "" {
@@ -135,7 +150,7 @@ func (at *node) readContracts(n chain.Network, env func(string) string) error {
 		if at.url == "" || at.chain == "" {
 			return fmt.Errorf("%s is for other chains than the main one: CRYPTOPAY_CHAIN_%s says which", name, n)
 		}
-		format, _ := address.For(n)
+		format, _ := all.Format(n)
 		info, err := format.Parse(v)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -145,21 +160,21 @@ func (at *node) readContracts(n chain.Network, env func(string) string) error {
 	return nil
 }
 
-// registryOf is the shipped registry as the nodes have it: with their
+// registryOf is the registry of all networks as the nodes have it: with their
 // confirmations, and on chains other than the main one without tokens whose
 // contracts nobody has named.
-func registryOf(nodes map[chain.Network]node) (*chain.Registry, error) {
-	networks, currencies := chain.Networks(), chain.Mainnet()
-	for i, n := range networks {
+func registryOf(all *networks.Set, nodes map[chain.Network]node) (*chain.Registry, error) {
+	infos, currencies := all.Networks(), all.Currencies()
+	for i, n := range infos {
 		if nodes[n.Code].chain != "" {
-			networks[i].HeadAge = -1 // test chains make blocks when somebody asks for them
+			infos[i].HeadAge = -1 // test chains make blocks when somebody asks for them
 		}
-		if at := nodes[n.Code]; at.chain != "" && isEVM(n.Code) {
-			id, err := chainID(n.Code, at.chain)
+		if at := nodes[n.Code]; at.chain != "" && at.preset != nil {
+			id, err := chainID(all, n.Code, at.chain)
 			if err != nil {
 				return nil, err
 			}
-			networks[i].ChainID = id
+			infos[i].ChainID = id
 		}
 	}
 	currencies = slices.DeleteFunc(currencies, func(c chain.Currency) bool {
@@ -175,7 +190,7 @@ func registryOf(nodes map[chain.Network]node) (*chain.Registry, error) {
 			currencies[i].Contract = contract
 		}
 	}
-	return chain.NewRegistry(networks, currencies)
+	return chain.NewRegistry(infos, currencies)
 }
 
 // errMain: what is named is the main chain, where test settings have no place.
@@ -186,12 +201,12 @@ func chainError(n chain.Network, err error) error {
 	return fmt.Errorf("CRYPTOPAY_CHAIN_%s %w", n, err)
 }
 
-func chainID(n chain.Network, v string) (int64, error) {
+func chainID(all *networks.Set, n chain.Network, v string) (int64, error) {
 	id, err := strconv.ParseInt(v, 10, 64)
 	switch {
 	case err != nil || id < 1:
 		return 0, chainError(n, errors.New("must be a chain id, such as 11155111"))
-	case slices.ContainsFunc(evm.Networks(), func(o evm.Options) bool { return o.ChainID == id }):
+	case slices.ContainsFunc(all.Networks(), func(i chain.NetworkInfo) bool { return i.ChainID == id }):
 		return 0, chainError(n, errMain)
 	}
 	return id, nil
@@ -213,9 +228,9 @@ func dial(r *chain.Registry, n chain.Network, at node, public publicKey, log *sl
 // client is where a network's family meets its settings.
 func (at node) client(r *chain.Registry, n chain.Network, public publicKey, log *slog.Logger) (chain.Client, error) {
 	switch {
-	case isEVM(n):
+	case at.preset != nil:
 		return at.evm(r, n)
-	case isUTXO(n):
+	case at.params != nil:
 		return at.utxo(r, n)
 	}
 	for family, main := range map[chain.Network]string{"TRX": tron.Mainnet, "SOL": solana.Mainnet, "XLM": stellar.Mainnet} {
@@ -267,15 +282,12 @@ func (at node) cardano(r *chain.Registry, n chain.Network, public publicKey) (ch
 }
 
 func (at node) evm(r *chain.Registry, n chain.Network) (chain.Client, error) {
-	o, _ := evm.Preset(n)
-	o.Registry, o.URL, o.Header = r, at.url, at.header
-	if at.chain != "" {
-		id, err := chainID(n, at.chain)
-		if err != nil {
-			return nil, err
-		}
-		o.ChainID = id
+	info, err := r.Network(string(n))
+	if err != nil {
+		return nil, err
 	}
+	o := *at.preset
+	o.Registry, o.URL, o.Header, o.ChainID = r, at.url, at.header, info.ChainID
 	if at.final > 0 {
 		o.FinalityTags, o.FinalDepth = false, at.final
 	}
@@ -283,7 +295,7 @@ func (at node) evm(r *chain.Registry, n chain.Network) (chain.Client, error) {
 }
 
 func (at node) utxo(r *chain.Registry, n chain.Network) (chain.Client, error) {
-	params, _ := utxo.Mainnet(n)
+	params := *at.params
 	if at.chain != "" {
 		var known bool
 		if params, known = utxo.Testnets(n, at.chain); !known {

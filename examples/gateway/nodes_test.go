@@ -17,6 +17,8 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain/networks"
+
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
@@ -114,9 +116,15 @@ func visit(t *testing.T, s *site, currency string) *visitor {
 	for name, value := range settings {
 		env = append(env, name+"="+value)
 	}
-	nodes, err := readNodes(func(name string) string { return s.settings[name] })
+	all := networks.Shipped()
+	if file := s.settings["CRYPTOPAY_REGISTRY"]; file != "" {
+		var err error
+		all, err = networks.Read(file)
+		require.NoError(t, err)
+	}
+	nodes, err := readNodes(all, func(name string) string { return s.settings[name] })
 	require.NoError(t, err)
-	registry, err := registryOf(nodes)
+	registry, err := registryOf(all, nodes)
 	require.NoError(t, err)
 	v.client, err = dial(registry, s.network, nodes[s.network], nil, nil)
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/networks"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
@@ -42,6 +43,7 @@ type settings struct {
 	networkFee   string                 // "none", "estimate" or a figure in coins
 	percent      decimal.Decimal        // of a withdrawal
 	flat         decimal.Decimal        // of a withdrawal, in coins
+	all          *networks.Set          // every network that there is
 	nodes        map[chain.Network]node // of real networks
 	prices       map[string]string      // in USD, that stay as they are
 	poll         time.Duration
@@ -89,10 +91,17 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 
 // readWith reads flags, and what they leave open from env.
 func readWith(args []string, env func(string) string, tenants []tenant) (settings, error) {
-	s := settings{patience: 30 * time.Second, tenants: tenants}
-	var noNodes error
-	s.nodes, noNodes = readNodes(env)
-	var networks, level string
+	s := settings{patience: 30 * time.Second, tenants: tenants, all: networks.Shipped()}
+	var noRegistry, noNodes error
+	if file := env("CRYPTOPAY_REGISTRY"); file != "" {
+		if all, err := networks.Read(file); err != nil {
+			noRegistry = fmt.Errorf("CRYPTOPAY_REGISTRY: %w", err)
+		} else {
+			s.all = all
+		}
+	}
+	s.nodes, noNodes = readNodes(s.all, env)
+	var simulated, level string
 	or := func(name, otherwise string) string {
 		if v := env(name); v != "" {
 			return v
@@ -106,7 +115,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	f.StringVar(&s.store, "store", or("CRYPTOPAY_STORE", "sqlite:cryptopay.db"), "memory, sqlite:FILE, postgres://… or mysql://… (CRYPTOPAY_STORE)")
 	f.BoolVar(&s.dev, "dev", !s.real(), "serve /dev/ to play the customers and the miners; only with simulated chains")
 	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the keys that seal what is stored, newest first; made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
-	f.StringVar(&networks, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")
+	f.StringVar(&simulated, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")
 	f.StringVar(&s.metrics, "metrics-addr", or("CRYPTOPAY_METRICS_ADDR", ""), "where to serve /metrics, apart from the interface (CRYPTOPAY_METRICS_ADDR); defaults to the interface's address with simulated chains, and to nowhere with real ones")
 	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers and of the pages that customers pay on (CRYPTOPAY_BASE_URL); without it the first are paths, and the second are served on loopback alone")
 	f.BoolVar(&s.exposed, "expose-simulation", false, "serve simulated chains, and /dev/ without a token, on an address that is not loopback")
@@ -138,6 +147,9 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	}
 	percent, flat, _ := strings.Cut(or("CRYPTOPAY_WITHDRAWAL_FEE", "0"), "+")
 	s.networkFee = or("CRYPTOPAY_NETWORK_FEE", "none")
+	if noRegistry != nil {
+		return s, noRegistry // what else is said may be of its networks
+	}
 	errs := errors.Join(
 		noNodes,
 		s.checkCredentials(),
@@ -147,7 +159,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 		number(&s.percent, "CRYPTOPAY_WITHDRAWAL_FEE", percent),
 		number(&s.flat, "CRYPTOPAY_WITHDRAWAL_FEE", orZero(flat)),
 		s.logLevel.UnmarshalText([]byte(level)),
-		s.readNetworks(networks),
+		s.readNetworks(simulated),
 		s.readPrices(env("CRYPTOPAY_PRICES")),
 		s.readPoll(or("CRYPTOPAY_POLL", "5s")),
 		s.readUnsealed(env("CRYPTOPAY_UNSEALED_UNTIL")),
@@ -192,7 +204,7 @@ func (s *settings) readNetworks(list string) error {
 	if s.real() {
 		return nil
 	}
-	known := chain.MainnetRegistry()
+	known := s.all.Registry()
 	if list == "" {
 		for _, n := range chain.Networks() {
 			s.networks = append(s.networks, n.Code)
@@ -209,8 +221,8 @@ func (s *settings) readNetworks(list string) error {
 	return nil
 }
 
-// readPrices reads fixed prices: of coins that have none, which those of the main
-// chains are not.
+// readPrices reads fixed prices: of coins that have none. Beside a main chain they are of
+// tokens that no live source is asked for, as those of chain.Mainnet are.
 func (s *settings) readPrices(list string) error {
 	if list == "" {
 		return nil
@@ -218,14 +230,20 @@ func (s *settings) readPrices(list string) error {
 	if !s.real() {
 		return errors.New("CRYPTOPAY_PRICES is for nodes of test chains (CRYPTOPAY_RPC_…): simulated ones have prices of their own, see /dev/rate")
 	}
+	live := map[string]bool{}
 	if main := mainChains(s.nodes); len(main) > 0 {
-		return fmt.Errorf("CRYPTOPAY_PRICES is for test chains: %s is the main one, whose coins are priced live", main[0])
+		for _, c := range chain.Mainnet() {
+			live[c.Token] = true
+		}
 	}
 	s.prices = map[string]string{}
 	for _, entry := range strings.Split(list, ",") {
 		token, price, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		if d, err := ledger.ParseDecimal(price); err != nil || !d.IsPositive() || token == "" {
 			return fmt.Errorf("CRYPTOPAY_PRICES must be TOKEN=USD,…, such as BTC=60000,USDT=1: not %q", entry)
+		}
+		if live[token] {
+			return fmt.Errorf("CRYPTOPAY_PRICES names %s, and %s is a main chain, beside which its price is live", token, mainChains(s.nodes)[0])
 		}
 		s.prices[token] = price
 	}
@@ -241,7 +259,7 @@ func (s *settings) readPoll(v string) (err error) {
 
 // dialAll refuses settings of nodes that no client can be made of.
 func (s *settings) dialAll() error {
-	registry, err := registryOf(s.nodes)
+	registry, err := registryOf(s.all, s.nodes)
 	if err != nil {
 		return err
 	}

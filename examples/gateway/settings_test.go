@@ -7,6 +7,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/networks"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
 )
 
@@ -111,7 +112,7 @@ func TestTokensOfTestChains(t *testing.T) {
 	}
 	s, err := readSettings(nil, func(k string) string { return env[k] })
 	require.NoError(t, err)
-	registry, err := registryOf(s.nodes)
+	registry, err := registryOf(s.all, s.nodes)
 	require.NoError(t, err)
 	var codes []string
 	for _, c := range registry.On("ETH") {
@@ -135,14 +136,15 @@ func TestTokensOfTestChains(t *testing.T) {
 // and addresses, whatever curve its keys are on.
 func TestRealNetworksHaveKeys(t *testing.T) {
 	t.Parallel()
-	w, unused := &world{registry: chain.MainnetRegistry()}, node{url: "http://127.0.0.1:1/key"}
+	w := &world{registry: networks.Shipped().Registry()}
 	seed, err := keys.FromBytes(make([]byte, 32))
 	require.NoError(t, err)
 	accounts, err := seed.Accounts(w.registry.Networks())
 	require.NoError(t, err)
 	encode := map[chain.Network]keys.Encode{}
-	unused.project = "secret"
-	for _, n := range []chain.Network{"ETH", "BTC", "TRX", "SOL", "ADA"} {
+	for _, n := range []chain.Network{"ETH", "CELO", "BTC", "TRX", "SOL", "ADA"} {
+		unused := nodeOf(networks.Shipped(), n)
+		unused.url, unused.project = "http://127.0.0.1:1/key", "secret"
 		c, err := dial(w.registry, n, unused, nil, nil)
 		require.NoError(t, err)
 		encode[n] = c.AddressOf

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain/networks"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
@@ -293,7 +295,7 @@ func TestFS07_HalfASignerIsRefused(t *testing.T) {
 	require.NoError(t, read(func(map[string]string) {}))
 	for name := range whole {
 		require.ErrorContains(t, read(func(env map[string]string) { delete(env, name) }), name+" is missing")
-		require.NoError(t, checkNames([]string{name + "=x"}))
+		require.NoError(t, checkNames(networks.Shipped(), []string{name + "=x"}))
 	}
 	err := read(func(env map[string]string) { env["CRYPTOPAY_MNEMONIC"] = "abandon abandon" })
 	require.ErrorContains(t, err, "CRYPTOPAY_MNEMONIC")

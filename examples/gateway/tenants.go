@@ -11,6 +11,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/internal/yamlfile"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -19,7 +20,7 @@ import (
 // tenant is a merchant of the settings file. Others may be in the store: the operator's command
 // makes them.
 type tenant struct {
-	at            place
+	at            yamlfile.Place
 	id, name      string
 	fees          wallet.Settings // what it says of fees; the rest is that of all
 	webhook       string          // URL, "" = what is stored
@@ -30,7 +31,7 @@ type tenant struct {
 
 // credential is an application or an API key.
 type credential struct {
-	at         place
+	at         yamlfile.Place
 	name       string
 	id, secret string // id of an application
 	scopes     []auth.Scope
@@ -40,19 +41,19 @@ type credential struct {
 func (r *fileReader) tenants(n ast.Node) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
-		r.bad(n, "tenants", "must be a list, as `- id: …` below it")
+		r.Bad(n, "tenants", "must be a list, as `- id: …` below it")
 		return
 	}
 	ids, clients := map[string]bool{}, map[string]bool{}
 	for i, one := range list.Values {
 		t := r.tenant(one, fmt.Sprintf("tenants[%d]", i))
 		if ids[t.id] {
-			r.wrong(t.at, "has the id %s of another tenant", t.id)
+			r.Wrong(t.at, "has the id %s of another tenant", t.id)
 		}
 		ids[t.id] = true
 		for _, a := range t.apps {
 			if clients[a.id] {
-				r.wrong(a.at, "has the client_id %s of another application", a.id)
+				r.Wrong(a.at, "has the client_id %s of another application", a.id)
 			}
 			clients[a.id] = true
 		}
@@ -61,58 +62,58 @@ func (r *fileReader) tenants(n ast.Node) {
 }
 
 func (r *fileReader) tenant(n ast.Node, field string) tenant {
-	t := tenant{at: r.place(n, field)}
-	for _, p := range r.pairs(n, field, []string{"applications", "fees", "id", "keys", "name", "webhook"}) {
-		at := under(field, p.key)
-		switch p.key {
+	t := tenant{at: r.Place(n, field)}
+	for _, p := range r.Pairs(n, field, []string{"applications", "fees", "id", "keys", "name", "webhook"}) {
+		at := yamlfile.Under(field, p.Key)
+		switch p.Key {
 		case "id":
-			if t.id, _ = r.text(p.value, at); strings.ContainsAny(t.id, " /") || len(t.id) > 64 {
-				r.bad(p.value, at, "must be 1 to 64 characters without blanks and slashes")
+			if t.id, _ = r.text(p.Value, at); strings.ContainsAny(t.id, " /") || len(t.id) > 64 {
+				r.Bad(p.Value, at, "must be 1 to 64 characters without blanks and slashes")
 			}
-			t.at = r.place(p.value, field)
+			t.at = r.Place(p.Value, field)
 		case "name":
-			t.name, _ = r.text(p.value, at)
+			t.name, _ = r.text(p.Value, at)
 		case "fees":
-			r.tenantFees(&t, p.value, at)
+			r.tenantFees(&t, p.Value, at)
 		case "webhook":
-			for _, w := range r.pairs(p.value, at, []string{"secret", "url"}) {
-				v, _ := r.text(w.value, under(at, w.key))
-				if w.key == "url" {
+			for _, w := range r.Pairs(p.Value, at, []string{"secret", "url"}) {
+				v, _ := r.text(w.Value, yamlfile.Under(at, w.Key))
+				if w.Key == "url" {
 					t.webhook = v
 					continue
 				}
 				if t.webhookSecret = v; webhook.CheckSecret(v) != nil {
-					r.bad(w.value, under(at, w.key), "%s", strings.TrimPrefix(webhook.CheckSecret(v).Error(), "webhook: "))
+					r.Bad(w.Value, yamlfile.Under(at, w.Key), "%s", strings.TrimPrefix(webhook.CheckSecret(v).Error(), "webhook: "))
 				}
 			}
 			if t.webhook == "" || t.webhookSecret == "" {
-				r.bad(p.at, at, "needs url and secret: the merchant checks with the secret who sends")
+				r.Bad(p.At, at, "needs url and secret: the merchant checks with the secret who sends")
 			}
 		case "applications":
-			t.apps = r.credentials(p.value, at, []string{"client_id", "client_secret", "name", "role", "scopes"})
+			t.apps = r.credentials(p.Value, at, []string{"client_id", "client_secret", "name", "role", "scopes"})
 		case "keys":
-			t.keys = r.credentials(p.value, at, []string{"key", "name", "role", "scopes"})
+			t.keys = r.credentials(p.Value, at, []string{"key", "name", "role", "scopes"})
 		}
 	}
 	for name, v := range map[string]string{"id": t.id, "name": t.name} {
 		if v == "" {
-			r.wrong(t.at, "needs %s", name)
+			r.Wrong(t.at, "needs %s", name)
 		}
 	}
 	return t
 }
 
 func (r *fileReader) tenantFees(t *tenant, n ast.Node, field string) {
-	for _, p := range r.pairs(n, field, []string{"transaction", "withdrawal_flat", "withdrawal_percent"}) {
-		v, ok := r.text(p.value, under(field, p.key))
+	for _, p := range r.Pairs(n, field, []string{"transaction", "withdrawal_flat", "withdrawal_percent"}) {
+		v, ok := r.text(p.Value, yamlfile.Under(field, p.Key))
 		if !ok {
 			continue
 		}
 		d, err := ledger.ParseDecimal(v)
 		if err != nil {
-			r.bad(p.value, under(field, p.key), "must be a figure, such as 0.5")
+			r.Bad(p.Value, yamlfile.Under(field, p.Key), "must be a figure, such as 0.5")
 		}
-		switch p.key {
+		switch p.Key {
 		case "transaction":
 			t.fees.TransactionFee = &d
 		case "withdrawal_percent":
@@ -126,46 +127,46 @@ func (r *fileReader) tenantFees(t *tenant, n ast.Node, field string) {
 func (r *fileReader) credentials(n ast.Node, field string, known []string) (out []credential) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
-		r.bad(n, field, "must be a list, as `- name: …` below it")
+		r.Bad(n, field, "must be a list, as `- name: …` below it")
 		return nil
 	}
 	for i, one := range list.Values {
 		at := fmt.Sprintf("%s[%d]", field, i)
-		c := credential{at: r.place(one, at)}
-		for _, p := range r.pairs(one, at, known) {
-			if p.key == "scopes" {
-				for _, s := range r.list(p.value, under(at, p.key)) {
+		c := credential{at: r.Place(one, at)}
+		for _, p := range r.Pairs(one, at, known) {
+			if p.Key == "scopes" {
+				for _, s := range r.list(p.Value, yamlfile.Under(at, p.Key)) {
 					if !slices.Contains([]auth.Scope{auth.Read, auth.Write, auth.Admin}, s) {
-						r.bad(p.value, under(at, p.key), "must be of read, write and admin")
+						r.Bad(p.Value, yamlfile.Under(at, p.Key), "must be of read, write and admin")
 					}
 					c.scopes = append(c.scopes, s)
 				}
 				continue
 			}
-			v, ok := r.text(p.value, under(at, p.key))
-			switch p.key {
+			v, ok := r.text(p.Value, yamlfile.Under(at, p.Key))
+			switch p.Key {
 			case "name":
 				c.name = v
 			case "client_id":
 				c.id = v
 			case "role":
 				if c.role = auth.Role(v); c.role != auth.TenantAdmin && c.role != auth.GlobalAdmin {
-					r.bad(p.value, under(at, p.key), "must be %s or %s, or left out", auth.TenantAdmin, auth.GlobalAdmin)
+					r.Bad(p.Value, yamlfile.Under(at, p.Key), "must be %s or %s, or left out", auth.TenantAdmin, auth.GlobalAdmin)
 				}
 			default:
 				if c.secret = v; ok && auth.Weak(v) != "" {
-					r.bad(p.value, under(at, p.key), "%s", auth.Weak(v))
+					r.Bad(p.Value, yamlfile.Under(at, p.Key), "%s", auth.Weak(v))
 				}
 			}
-			c.at = r.place(p.at, at)
+			c.at = r.Place(p.At, at)
 		}
 		switch {
 		case c.name == "":
-			r.wrong(c.at, "needs name")
+			r.Wrong(c.at, "needs name")
 		case slices.Contains(known, "client_id") && (c.id == "" || c.secret == ""):
-			r.wrong(c.at, "needs client_id and client_secret")
+			r.Wrong(c.at, "needs client_id and client_secret")
 		case c.secret == "":
-			r.wrong(c.at, "needs key")
+			r.Wrong(c.at, "needs key")
 		}
 		out = append(out, c)
 	}
@@ -221,7 +222,7 @@ func (g *gateway) ensure(ctx context.Context, t *tenant, all wallet.Settings) er
 	return errors.Join(err, at(t.at, g.ensureWebhook(ctx, t)))
 }
 
-func at(p place, err error) error {
+func at(p yamlfile.Place, err error) error {
 	if err == nil {
 		return nil
 	}

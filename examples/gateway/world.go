@@ -62,7 +62,7 @@ var firstPrices = map[string]string{
 var fiatPrices = map[string]string{"EUR": "0.90", "GBP": "0.80"}
 
 func openWorld(ctx context.Context, s settings, store storage.Store, c *clock, log *slog.Logger) (*world, error) {
-	w := &world{registry: chain.MainnetRegistry(), store: store, clock: c, last: map[chain.Network]string{}, prices: map[string]string{}}
+	w := &world{registry: s.all.Registry(), store: store, clock: c, last: map[chain.Network]string{}, prices: map[string]string{}}
 	if s.real() {
 		return w, w.connect(s, log)
 	}
@@ -71,7 +71,7 @@ func openWorld(ctx context.Context, s settings, store storage.Store, c *clock, l
 
 // connect uses real nodes, and live prices where none were set.
 func (w *world) connect(s settings, log *slog.Logger) (err error) {
-	if w.registry, err = registryOf(s.nodes); err != nil {
+	if w.registry, err = registryOf(s.all, s.nodes); err != nil {
 		return err
 	}
 	public := func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error) { return w.public(n, k) }
@@ -82,15 +82,33 @@ func (w *world) connect(s settings, log *slog.Logger) (err error) {
 		}
 		w.clients = append(w.clients, client)
 	}
-	if s.prices != nil {
-		w.rates = rates.NewFixed(w.clock.Now, "USD", s.prices)
+	fixed := rates.NewFixed(w.clock.Now, "USD", s.prices)
+	if len(mainChains(s.nodes)) == 0 && s.prices != nil {
+		w.rates = fixed
 		return nil
 	}
 	live := rates.LiveOptions{Now: w.clock.Now}
 	w.rates, err = rates.NewMedian(rates.MedianConfig{
 		Sources: []rates.Source{rates.CoinGecko(live), rates.Coinbase(live), rates.Kraken(live), rates.Binance(live)}, Now: w.clock.Now, Log: log,
 	})
+	if len(s.prices) > 0 {
+		w.rates = pinned{w.rates, fixed, s.prices}
+	}
 	return err
+}
+
+// pinned has prices of its own for some tokens, and live ones for the others.
+type pinned struct {
+	rates.Rates
+	fixed  rates.Rates
+	tokens map[string]string
+}
+
+func (p pinned) Rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
+	if _, ok := p.tokens[token]; ok {
+		return p.fixed.Rate(ctx, token, fiat)
+	}
+	return p.Rates.Rate(ctx, token, fiat)
 }
 
 // realistic writes addresses of a simulated network as the real one does.
@@ -125,7 +143,7 @@ func (w *world) simulate(ctx context.Context, s settings) error {
 		return err
 	}
 	for i, n := range s.networks {
-		format, ok := address.For(n)
+		format, ok := s.all.Format(n)
 		if !ok {
 			return fmt.Errorf("network %s cannot be simulated: its addresses are unknown", n)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/hsm"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
+	"github.com/cryptopay-go/cryptopay/chain/networks"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
@@ -37,6 +38,9 @@ type config struct {
 	Registry   string `json:"registry"`   // SQLite
 	Log        string `json:"log"`
 
+	// NetworksFile adds networks and tokens; see docs/registry.md. The gateway must have the same.
+	NetworksFile string `json:"networks_file"`
+
 	Networks   map[chain.Network]network `json:"networks"`
 	Currencies map[string]currency       `json:"currencies"`
 	// Simulated lists all networks that a gateway simulates, in its order, in place of
@@ -44,6 +48,7 @@ type config struct {
 	Simulated []chain.Network `json:"simulated"`
 
 	dir      string
+	all      *networks.Set
 	registry *chain.Registry
 	clients  map[chain.Network]chain.Client
 	limits   keys.Limits
@@ -112,6 +117,12 @@ func (c *config) check() (err error) {
 	}
 	if c.hasModule() && (c.Module.Library == "" || c.Module.Token == "") {
 		return errors.New("module: library and token are needed")
+	}
+	c.all = networks.Shipped()
+	if c.NetworksFile != "" {
+		if c.all, err = networks.Read(c.path(c.NetworksFile)); err != nil {
+			return fmt.Errorf("networks_file: %w", err)
+		}
 	}
 	if c.registry, c.clients, err = c.connect(); err != nil {
 		return err

@@ -30,9 +30,9 @@ func (c *config) connect() (*chain.Registry, map[chain.Network]chain.Client, err
 	clients := map[chain.Network]chain.Client{}
 	for n, set := range c.Networks {
 		if len(c.Simulated) > 0 {
-			clients[n], err = simulated(r, n, slices.Index(c.Simulated, n))
+			clients[n], err = c.simulated(r, n, slices.Index(c.Simulated, n))
 		} else {
-			clients[n], err = client(r, n, set)
+			clients[n], err = c.client(r, n, set)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("networks: %s: %w", n, err)
@@ -41,17 +41,17 @@ func (c *config) connect() (*chain.Registry, map[chain.Network]chain.Client, err
 	return r, clients, nil
 }
 
-// registryOf is the shipped registry, and on chains other than the main one with the ids
+// registryOf is the registry of all networks, and on chains other than the main one with the ids
 // and contracts that were named.
 func (c *config) registryOf() (*chain.Registry, error) {
-	networks, currencies := chain.Networks(), chain.Mainnet()
-	for i, n := range networks {
-		if set := c.Networks[n.Code]; set.Chain != "" && isEVM(n.Code) {
+	infos, currencies := c.all.Networks(), c.all.Currencies()
+	for i, n := range infos {
+		if set := c.Networks[n.Code]; set.Chain != "" && n.ChainID != 0 {
 			id, err := strconv.ParseInt(set.Chain, 10, 64)
 			if err != nil {
 				return nil, fmt.Errorf("networks: %s: chain must be a chain id, such as 11155111", n.Code)
 			}
-			networks[i].ChainID = id
+			infos[i].ChainID = id
 		}
 	}
 	currencies = slices.DeleteFunc(currencies, func(cur chain.Currency) bool {
@@ -65,25 +65,23 @@ func (c *config) registryOf() (*chain.Registry, error) {
 		if c.Networks[cur.Network].Chain == "" || cur.Native() {
 			return nil, fmt.Errorf("currencies: %s: contract is for tokens on other chains than the main one", cur.Code)
 		}
-		format, _ := address.For(cur.Network)
+		format, _ := c.all.Format(cur.Network)
 		info, err := format.Parse(contract)
 		if err != nil {
 			return nil, fmt.Errorf("currencies: %s: contract: %w", cur.Code, err)
 		}
 		currencies[i].Contract = string(info.Canonical)
 	}
-	return chain.NewRegistry(networks, currencies)
+	return chain.NewRegistry(infos, currencies)
 }
 
-func isEVM(n chain.Network) bool { _, ok := evm.Preset(n); return ok }
-
 // client reads what is signed on a network, on the chain that is named.
-func client(r *chain.Registry, n chain.Network, set network) (chain.Client, error) {
+func (c *config) client(r *chain.Registry, n chain.Network, set network) (chain.Client, error) {
 	on := set.Chain
 	if set.Stake != "" && n != "ADA" {
 		return nil, errors.New("stake is for ADA")
 	}
-	if o, ok := evm.Preset(n); ok {
+	if o, ok := c.all.EVM(n); ok {
 		info, err := r.Network(string(n))
 		if err != nil {
 			return nil, err
@@ -91,7 +89,7 @@ func client(r *chain.Registry, n chain.Network, set network) (chain.Client, erro
 		o.Registry, o.URL, o.ChainID = r, nowhere, info.ChainID
 		return evm.New(o)
 	}
-	if params, ok := utxo.Mainnet(n); ok {
+	if params, ok := c.all.UTXO(n); ok {
 		if on != "" {
 			if params, ok = utxo.Testnets(n, on); !ok {
 				return nil, errors.New("chain must be regtest or simnet (BTC), or regtest (LTC)")
@@ -136,14 +134,14 @@ func (f realistic) Parse(s string) (chain.Address, error) {
 
 // simulated reads what is signed on a network that a gateway simulates at a place of its
 // list.
-func simulated(r *chain.Registry, n chain.Network, place int) (chain.Client, error) {
-	format, ok := address.For(n)
+func (c *config) simulated(r *chain.Registry, n chain.Network, place int) (chain.Client, error) {
+	format, ok := c.all.Format(n)
 	if !ok || place < 0 {
 		return nil, errors.New("it is not among the simulated ones")
 	}
-	c, err := sim.New(sim.Options{Network: n, Registry: r, Addresses: realistic{format}, Seed: uint64(place) + 1})
+	made, err := sim.New(sim.Options{Network: n, Registry: r, Addresses: realistic{format}, Seed: uint64(place) + 1})
 	if err != nil {
 		return nil, err
 	}
-	return c.Client(), nil
+	return made.Client(), nil
 }

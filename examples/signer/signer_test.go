@@ -161,6 +161,17 @@ func TestFS07_PolicyFile(t *testing.T) {
 		_, err := readConfig(write(t, dir, "wrong.json", text, 0o600))
 		require.ErrorContains(t, err, want, text)
 	}
+	// X11: a network of a file, whose name is from the configuration's folder on.
+	write(t, dir, "networks.yaml", "networks:\n  UNICHAIN:\n    like: BASE\n    name: Unichain\n    chain_id: 130\n    confirmations: 30\n"+
+		"    coin: {code: ETHUNI, token: ETH, name: Ether on Unichain, min: 0.001, max: 500, dust: 0.000001}\n", 0o600)
+	const own = `"networks": {"UNICHAIN": {}}, "currencies": {"ETHUNI": {"pays": [{"amount": "5", "per": "24h"}]}}}`
+	c, err = readConfig(write(t, dir, "own.json", `{"networks_file": "networks.yaml", `+own, 0o600))
+	require.NoError(t, err)
+	require.Equal(t, []keys.Limit{{Amount: 5e8, Per: 24 * time.Hour}}, c.limits.Pays["ETHUNI"])
+	_, err = readConfig(write(t, dir, "own.json", "{"+own, 0o600))
+	require.ErrorContains(t, err, "UNICHAIN")
+	_, err = readConfig(write(t, dir, "own.json", `{"networks_file": "own.json", `+own, 0o600))
+	require.ErrorContains(t, err, "networks_file: "+filepath.Join(dir, "own.json")+":1:")
 	c, err = readConfig(write(t, dir, "nobody.json", `{"networks": {"ETH": {}}, "currencies": {"ETH": {"recipients": []}, "USDTERC20": {}}}`, 0o600))
 	require.NoError(t, err)
 	nobody, listed := c.allow["ETH"]

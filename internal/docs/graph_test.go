@@ -34,7 +34,7 @@ var layers = []struct {
 	}},
 	{"Networks", "clients of nodes, addresses, keys and prices", []string{
 		"chain", "chain/address", "chain/mandate", "chain/rates", "chain/keys", "chain/keys/hsm", "chain/keys/signerd", "chain/several", "chain/evm", "chain/utxo",
-		"chain/tron", "chain/solana", "chain/xrp", "chain/stellar", "chain/cardano", "chain/sim", "chain/sim/remote",
+		"chain/tron", "chain/solana", "chain/xrp", "chain/stellar", "chain/cardano", "chain/networks", "chain/sim", "chain/sim/remote",
 	}},
 	{"Transfers", "what comes in and goes out on networks", []string{"chain/incoming", "chain/outgoing", "chain/chaintest"}},
 	{"Domains", "what merchants have and ask for", []string{"webhook", "wallet", "wallet/treasury", "wallet/house", "payment", "withdrawal", "withdrawal/policy", "refund", "report", "report/journal"}},

@@ -308,14 +308,14 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS09-any-name", File: "examples/gateway/main.go",
-		Old:  "errors.Join(checkNames(os.Environ()), err)",
+		Old:  "errors.Join(checkNames(s.all, os.Environ()), err)",
 		New:  "errors.Join(nil, err)",
 		What: "a misspelt setting is ignored, and its network simulated", Package: "examples/gateway", Test: "TestFS09_MisspeltSettingIsRefused",
 	},
 	{
 		ID: "FS09-value-in-the-error", File: "examples/gateway/names.go",
-		Old:  `fmt.Errorf("%s is no setting; the nearest is %s", name, nearest(name, known))`,
-		New:  `fmt.Errorf("%s is no setting; the nearest is %s", variable, nearest(name, known))`,
+		Old:  `fmt.Errorf("%s is no setting; the nearest is %s", name, yamlfile.Nearest(name, known))`,
+		New:  `fmt.Errorf("%s is no setting; the nearest is %s", variable, yamlfile.Nearest(name, known))`,
 		What: "the error of a misspelt setting repeats a secret", Package: "examples/gateway", Test: "TestFS09_MisspeltSettingIsRefused",
 	},
 	{
