@@ -1106,7 +1106,7 @@ CREATE TABLE cryptopay_house_payments (
   "mandate" TEXT NOT NULL,
   "created_at" INTEGER NOT NULL,
   "updated_at" INTEGER NOT NULL,
-  "completed_at" INTEGER NOT NULL,
+  "completed_at" INTEGER NOT NULL, "waits_long" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_house_payments_i0 ON cryptopay_house_payments (part, "created_at");
