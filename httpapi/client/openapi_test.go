@@ -30,7 +30,7 @@ var unserved = map[string]string{
 var unsent = map[string]string{
 	"createPayment price_amount": "as amount", "createPayment pay_currency": "as currency", "estimatePayment price_amount": "as amount", "estimatePayment pay_currency": "as currency",
 	"listWallets limit": "all are asked for", "listWallets offset": "all are asked for",
-	"lookUpBalances name": "as wallet_id", "listCurrencies full": "codes alone", "listCurrencies min_max": "codes alone", "listCurrencies include_usd": "codes alone", "listCurrencies withdrawal": "codes alone",
+	"listCurrencies full": "codes alone", "listCurrencies min_max": "codes alone", "listCurrencies include_usd": "codes alone", "listCurrencies withdrawal": "codes alone",
 	"updateWallet external_id":    "it is refused",
 	"updateWebhooks callback_url": "as webhook_url",
 	"validateAddress blockchain":  "as currency", "validateAddress type": "as currency", "validateAddress token": "as currency",
@@ -271,7 +271,10 @@ func TestClientIsCompleteAgainstOpenAPI(t *testing.T) {
 	require.Empty(t, missing, "in the document, and not in the Client")
 	for _, list := range []map[string]string{unserved, unsent, unread} {
 		for what := range list {
-			require.True(t, used[what], "%s is listed, and not left out", what)
+			if !used[what] {
+				missing = append(missing, what)
+			}
 		}
 	}
+	require.Empty(t, missing, "listed here, and not left out")
 }
