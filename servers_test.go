@@ -20,8 +20,8 @@ import (
 // The servers that tests of this package share. Each test has a database of its own.
 var (
 	postgresServer, mariaDBServer, redisServer testenv.Shared
-	databases                     atomic.Int64
-	postgresMigrated              sync.Mutex // the database that others are copies of is made once
+	databases                                  atomic.Int64
+	postgresMigrated                           sync.Mutex // the database that others are copies of is made once
 )
 
 func TestMain(m *testing.M) {

@@ -33,8 +33,8 @@ type Payment struct {
 	Waiting      string        `db:"waiting"`  // why it is not completed yet, "" = no reason known
 	WaitingSince time.Time     `db:"waiting_since"`
 	Long         bool          `db:"waits_long"` // a person was told that it waits for Waiting
-	Reason       string        `db:"reason"` // why it failed
-	Tx           string        `db:"tx"`     // "" until signed
+	Reason       string        `db:"reason"`     // why it failed
+	Tx           string        `db:"tx"`         // "" until signed
 	OutcomeAt    time.Time     `db:"outcome_at"`
 	By           string        `db:"requested_by"` // who asked for it
 	// Mandate proves that the payment was ordered as it stands: see package mandate.
