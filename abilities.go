@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -35,6 +35,9 @@ const abilityPermanent outgoing.Ability = "permanent_addresses"
 // abilityRefunds says that every process gives back what a refund took whose withdrawal ends
 // unpaid.
 const abilityRefunds outgoing.Ability = "refunds"
+
+// abilityLog says that every process keeps the counters of webhooks and of refunds.
+const abilityLog outgoing.Ability = "log_counters"
 
 // abilityRows turns on what is not on yet.
 func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {

@@ -123,7 +123,7 @@ func (a *App) keepStream(ctx context.Context, s storage.Store, p storage.Partiti
 	if i := slices.IndexFunc(old, func(r storage.Row) bool { return r.ID > storage.EventID(seen) }); i >= 0 {
 		old = old[:i]
 	}
-	n, err := drop(ctx, s, p, old)
+	n, err := drop(ctx, s, p, old, func(storage.Row) []storage.Count { return nil })
 	return woken + n, broken.With(err)
 }
 

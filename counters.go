@@ -11,9 +11,11 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -27,6 +29,8 @@ var tallies = []struct {
 	{withdrawal.Tally, abilityCounters},
 	{wallet.Tally, abilityCounters},
 	{payment.SuspenseTally, abilitySuspense},
+	{webhook.Tally, abilityLog},
+	{refund.Tally, abilityLog},
 }
 
 func allTallies() (list []*tally.Tally) {

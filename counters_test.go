@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -24,6 +25,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -114,6 +116,21 @@ func (h *host) shown() string {
 			}
 		}
 	}
+	for _, status := range append([]webhook.Status{""}, webhook.Statuses()...) {
+		for _, typ := range append([]string{""}, webhook.EventTypes()...) {
+			page, count, err := h.app.Webhooks.Log(ctx, h.tenant, webhook.LogFilter{Status: status, Type: typ, Limit: 3, Offset: 5})
+			say(err, "deliveries", status, typ, count)
+			for _, l := range page {
+				say(nil, l.ID)
+			}
+		}
+	}
+	for _, status := range append([]refund.Status{""}, refund.Statuses()...) {
+		for _, when := range times {
+			_, count, err := h.app.Refunds.List(ctx, h.tenant, refund.Filter{Status: status, From: when.from, Before: when.before})
+			say(err, "refunds", status, when, count)
+		}
+	}
 	o, err := h.app.Wallets.Overview(ctx, h.tenant)
 	say(err, "overview", o.Statistics)
 	for _, offset := range []int{1000, 1500, 1990, 2390, 3000} {
@@ -157,7 +174,7 @@ func (h *host) live(seed uint64, acts int) {
 	var open []payment.Payment
 	for range acts {
 		currency := []string{"ETH", "USDTERC20"}[random.IntN(2)]
-		switch random.IntN(7) {
+		switch random.IntN(8) {
 		case 0, 1:
 			open = append(open, h.create(fmt.Sprint(20+random.IntN(90)), currency))
 		case 2:
@@ -184,6 +201,17 @@ func (h *host) live(seed uint64, acts int) {
 		case 6:
 			h.clock.Advance(time.Duration(random.IntN(300)) * time.Minute)
 			h.mine(1 + random.IntN(15))
+		case 7:
+			paid, _, _, err := h.app.Payments.List(ctx, h.tenant, payment.Filter{Status: payment.Completed})
+			require.NoError(h.t, err)
+			if len(paid) > 0 {
+				amount := decimal.New(int64(1+random.IntN(40)), -3)
+				in := refund.CreateInput{Payment: paid[random.IntN(len(paid))].ID, Amount: &amount}
+				if random.IntN(3) > 0 {
+					in.Address = string(h.chains["ETH"].Customer("customer"))
+				}
+				_, _ = h.app.Refunds.Create(ctx, h.tenant, in) // some ask for too much
+			}
 		}
 	}
 	h.step()
@@ -220,7 +248,7 @@ func TestFP05_CountersAreWhatThereIs(t *testing.T) {
 			h.live(seed, 60)
 			h.sound()
 			counted := h.shown()
-			for _, kind := range []string{"payments", "withdrawals", "transfers"} {
+			for _, kind := range []string{"payments", "withdrawals", "transfers", "refunds"} {
 				require.Regexp(t, "\n"+kind+" .*completed .*[1-9]\n", counted, "seed %d", seed)
 			}
 			h.uncounted()
@@ -262,7 +290,7 @@ func (h *host) forgetCounters() {
 		}
 		require.NoError(h.t, storage.CommitOne(h.t.Context(), h.store, storage.Change{ID: "forget/" + rows[0].ID, Partition: storage.Tenant(h.tenant), Drop: rows}))
 	}
-	rows, err := h.store.Rows(h.t.Context(), cryptopay.Abilities.Table, storage.Keys(storage.System, "counters", "suspense_counters")...)
+	rows, err := h.store.Rows(h.t.Context(), cryptopay.Abilities.Table, storage.Keys(storage.System, "counters", "suspense_counters", "log_counters")...)
 	require.NoError(h.t, err)
 	if len(rows) > 0 {
 		require.NoError(h.t, storage.CommitOne(h.t.Context(), h.store, storage.Change{ID: "forget", Partition: storage.System, Drop: rows}))
@@ -310,7 +338,7 @@ func TestFP05_AnEditedCounterIsFoundAndMended(t *testing.T) {
 		h.sound()
 		require.Equal(t, right, h.shown(), r.ID)
 	}
-	require.Len(t, kinds, 11, "%v", kinds)
+	require.Len(t, kinds, 15, "%v", kinds)
 }
 
 // versions is a Store to which processes of two versions write: the old one does not count.

@@ -73,6 +73,7 @@ var shopsLeft = map[string][]string{
 // leftShops is what lies beside the rows.
 type leftShops struct {
 	Migrations map[string]int // by dialect
+	Tenant     string         `json:",omitempty"`
 	Now        time.Time
 	Chains     map[chain.Network]json.RawMessage
 }

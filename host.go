@@ -5,6 +5,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -14,6 +15,7 @@ import (
 type InTx struct {
 	Payments    *payment.Service
 	Withdrawals *withdrawal.Service // Create; what was handed to a network is cancelled at the App itself
+	Refunds     *refund.Service     // Create, OfSuspense; one whose withdrawal was handed over is cancelled at the App itself
 	Wallets     *wallet.Service     // also CreateTenant: the tenant is there with the host's own row
 }
 
@@ -21,7 +23,7 @@ type InTx struct {
 var errInTx = errors.New("cryptopay: networks are told nothing in a host's transaction: use the App itself")
 
 // In is the App inside of a database transaction that the host began, so that a tenant,
-// wallet, transfer, payment or withdrawal is there with the host's own row, or neither is:
+// wallet, transfer, payment, withdrawal or refund is there with the host's own row, or neither is:
 //
 //	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 //	…
@@ -55,5 +57,5 @@ func (a *App) In(tx storage.Tx) *InTx {
 	if err := b.domains(); err != nil {
 		panic(err) // New has checked the same
 	}
-	return &InTx{Payments: b.Payments, Withdrawals: b.Withdrawals, Wallets: b.Wallets}
+	return &InTx{Payments: b.Payments, Withdrawals: b.Withdrawals, Refunds: b.Refunds, Wallets: b.Wallets}
 }

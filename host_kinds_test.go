@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
@@ -128,7 +129,7 @@ func hostKinds() map[string]func(t *testing.T) hostKind {
 	}
 }
 
-// Tenants, wallets, transfers and payments are created in a host's transaction of each kind:
+// Tenants, wallets, transfers, payments and refunds are created in a host's transaction of each kind:
 // a rollback leaves nothing of them and of the host's row, a commit leaves both, and what a
 // customer then pays arrives.
 func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
@@ -140,6 +141,14 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 			h := newHostOn(t, k.store, 1, "ETH")
 			h.step()
 			h.earn("ETH", "300")
+			earned, _, _, err := h.app.Payments.List(t.Context(), h.tenant, payment.Filter{Status: payment.Completed})
+			require.NoError(t, err)
+			refunded := func(in *cryptopay.InTx) (string, error) {
+				r, err := in.Refunds.Create(t.Context(), h.tenant, refund.CreateInput{
+					Payment: earned[0].ID, Amount: ptr(dec("0.02")), Address: string(h.chains["ETH"].Customer("refunded")),
+				})
+				return r.ID, err
+			}
 			ctx := t.Context()
 			master := func(s *wallet.Service) string {
 				b, err := s.Balances(ctx, h.tenant, wallet.Master)
@@ -178,6 +187,16 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 					_, err := in.Payments.Get(ctx, h.tenant, id)
 					return err == nil
 				}},
+				"refund": {refunded, func(in *cryptopay.InTx, id string) bool {
+					r, err := in.Refunds.Get(ctx, h.tenant, id)
+					if err != nil {
+						require.ErrorIs(t, err, refund.ErrNotFound)
+						return false
+					}
+					_, err = in.Withdrawals.Get(ctx, h.tenant, r.Withdrawal)
+					require.NoError(t, err, "with its withdrawal")
+					return true
+				}},
 				"transfer": {func(in *cryptopay.InTx) (string, error) {
 					w, err := in.Wallets.Create(ctx, h.tenant, wallet.CreateInput{Name: "savings", ExternalID: "savings"})
 					if err != nil {
@@ -194,7 +213,7 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 					return err == nil
 				}},
 			} {
-				outside := &cryptopay.InTx{Payments: h.app.Payments, Withdrawals: h.app.Withdrawals, Wallets: h.app.Wallets}
+				outside := &cryptopay.InTx{Payments: h.app.Payments, Withdrawals: h.app.Withdrawals, Refunds: h.app.Refunds, Wallets: h.app.Wallets}
 				before := master(h.app.Wallets)
 				for _, commit := range []bool{false, true} {
 					tx, end := k.begin(t, what)
@@ -217,6 +236,11 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 			h.pay(p, "ETH", dec("0.0125"))
 			h.mine(40)
 			require.Equal(t, payment.Completed, h.payment(p.ID).Status)
+			given, total, err := h.app.Refunds.List(ctx, h.tenant, refund.Filter{Payment: earned[0].ID})
+			require.NoError(t, err)
+			require.Equal(t, int64(1), total)
+			require.Equal(t, refund.Completed, given[0].Status)
+			require.True(t, h.chains["ETH"].Balance(h.chains["ETH"].Customer("refunded"), "ETH").IsPositive(), "what is committed is paid")
 			h.sound()
 		})
 	}

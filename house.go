@@ -10,6 +10,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // ErrUpgrade reports that a call would make what a process of an older version spoils: see
@@ -22,7 +24,13 @@ const abilityHouse outgoing.Ability = "house_payments"
 // newHouse builds what moves the house's own money.
 func (a *App) newHouse() (err error) {
 	c := a.cfg
+	notify := counted(a, kindOfNotice, c.Withdrawals.Notify)
 	a.houseMoney, err = house.New(house.Config{
+		StuckAfter: c.Withdrawals.StuckAfter, Notify: func(ctx context.Context, p house.Payment) {
+			notify(ctx, withdrawal.Notice{
+				Tenant: p.Tenant, Withdrawal: p.ID, Kind: withdrawal.NoticeHouse, Detail: "it waits since " + webhook.Timestamp(p.WaitingSince) + ": " + p.Waiting,
+			})
+		},
 		Store: c.Store, Registry: c.Registry, Treasury: a.Treasury, Mandates: mandates{a}, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log,
 		Addresses: c.HouseAddresses, Parse: a.parse, MaxCost: fees{a}.maxCost, Halted: a.haltedAsset, Lease: c.Withdrawals.Lease, RetryDelay: c.Withdrawals.RetryDelay,
 		Own: func(ctx context.Context, n chain.Network, address chain.Address) (bool, error) {

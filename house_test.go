@@ -1,6 +1,8 @@
 package cryptopay_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +24,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // earned is a host that takes 10 % of each payment, has earned of one of 300 USD, and has put
@@ -503,6 +506,85 @@ func TestFT07_HaltsHoldTheHouse(t *testing.T) {
 	h.lift(usdt)
 	h.mine(30)
 	h.settled(p, was)
+}
+
+// TestFT07_AHousePaymentThatWaitsLongIsReported: whether it was handed over or not, the host is
+// told once for each reason, by an event that a consumer gets and by Notify, with the reason and
+// since when; also by a process that began later. Where it does not wait any more nobody is told.
+func TestFT07_AHousePaymentThatWaitsLongIsReported(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what       string
+		stop, goOn func(h *host, signer *muted)
+	}{
+		{"before it is handed over", func(h *host, _ *muted) { h.distrust(usdt) }, func(h *host, _ *muted) { h.lift(usdt) }},
+		{"after", func(_ *host, signer *muted) { signer.on = true }, func(_ *host, signer *muted) { signer.on = false }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			h := earned(t, memory.New(), 242, usdt)
+			told, signer, addresses := &alerts{}, &muted{}, h.configure
+			h.configure = func(cfg *cryptopay.Config) {
+				addresses(cfg)
+				told.listen(cfg)
+				signer.Signer = cfg.Signer
+				cfg.Signer = signer
+			}
+			h.restart()
+			long := func() (out []house.PaymentChanged) {
+				rows, err := h.store.Find(ctx, storage.Query{Table: storage.Events.Table, Partition: storage.Tenant(h.tenant), Limit: 1000})
+				require.NoError(t, err)
+				for _, r := range rows {
+					e := storage.Events.Value(r)
+					var b house.PaymentChanged
+					if e.Kind == b.EventKind() {
+						require.NoError(t, json.Unmarshal(e.Data, &b))
+						if b.Long {
+							out = append(out, b)
+						}
+					}
+				}
+				return out
+			}
+			was := h.stand(usdt)
+			c.stop(h, signer)
+			p, _, err := h.app.Operate.PayOutFees(ctx, h.take(usdt, "k"), because("x"))
+			require.NoError(t, err)
+			h.mine(56) // 14 minutes
+			p, err = h.app.Operate.HousePayment(ctx, h.tenant, p.ID)
+			require.NoError(t, err)
+			require.NotEmpty(t, p.Waiting)
+			require.Empty(t, long())
+			h.restart()
+			h.mine(8)
+			for range 2 {
+				require.Len(t, long(), 1, "once")
+				require.Equal(t, []any{p.ID, p.Waiting, p.WaitingSince}, []any{long()[0].PaymentID, long()[0].Waiting, long()[0].Since.UTC()})
+				require.Equal(t, []string{withdrawal.NoticeHouse}, told.of(p.ID))
+				h.mine(80)
+				h.restart()
+			}
+			require.Contains(t, told.payouts[0].Detail, p.Waiting)
+			c.goOn(h, signer)
+			h.mine(120)
+			h.settled(p, was)
+			require.Len(t, long(), 1)
+		})
+	}
+}
+
+// muted is a signer that does not answer while it is on.
+type muted struct {
+	chain.Signer
+	on bool
+}
+
+func (m *muted) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
+	if m.on {
+		return nil, errTrouble
+	}
+	return m.Signer.Sign(ctx, r)
 }
 
 // TestFT07_ReorgTakesBackFeesThatWerePaidOut: a deep reorg takes a payment away whose fees are

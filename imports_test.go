@@ -100,7 +100,7 @@ func TestWalls(t *testing.T) {
 		"chain/sim":        {"chain", "chain/internal/proof", "storage", "ledger"},
 		"chain/several":    {"chain", "chain/internal/proof", "ledger"},
 		"chain/evm":        {"chain", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
-		"webhook":          {"storage", "ledger", "internal/fairpool", "internal/fault", "internal/safehttp", "internal/secret"},
+		"webhook":          {"storage", "storage/tally", "ledger", "internal/fairpool", "internal/fault", "internal/safehttp", "internal/secret"},
 		"chain/sim/remote": {"chain", "chain/internal/proof", "chain/sim", "internal/safehttp", "storage", "ledger"},
 		"payment": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",

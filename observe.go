@@ -57,7 +57,7 @@ const SweepWaiting = "sweep_waiting_long"
 var alertKinds = []string{
 	string(payment.AlertSuspense), string(payment.AlertReversed), string(payment.AlertQuarantined), string(payment.AlertUnreadable),
 	withdrawal.NoticeReview, withdrawal.NoticeResent, withdrawal.NoticeReorged, withdrawal.NoticeConflict, withdrawal.NoticeFailed,
-	withdrawal.NoticeAltered, withdrawal.NoticeShort, withdrawal.NoticeWaiting, withdrawal.NoticeUnreadable, SweepWaiting,
+	withdrawal.NoticeAltered, withdrawal.NoticeShort, withdrawal.NoticeWaiting, withdrawal.NoticeHouse, withdrawal.NoticeUnreadable, SweepWaiting,
 }
 
 func newRecord() *record {

@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -31,11 +32,31 @@ type till struct {
 	t *testing.T
 }
 
-// onTills runs a test of refunds on memory, SQLite and Postgres. all is true on memory.
+// onTills runs a test of refunds on memory, SQLite, Postgres and Redis. all is true on memory.
 func onTills(t *testing.T, test func(t *testing.T, h *till, all bool)) {
 	t.Helper()
-	onStores(t, func(t *testing.T, all bool, open func(*testing.T) storage.Store) {
+	on := func(t *testing.T, all bool, open func(*testing.T) storage.Store) {
 		test(t, &till{cryptopaytest.Open(t, cryptopaytest.Options{Store: open(t), Networks: []chain.Network{"ETH"}}), t}, all)
+	}
+	onStores(t, on)
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		skipServer(t)
+		on(t, false, func(t *testing.T) storage.Store { return onRedis(t) })
+	})
+}
+
+// onAllTills is onTills on MariaDB too.
+func onAllTills(t *testing.T, test func(t *testing.T, h *till, all bool)) {
+	t.Helper()
+	onTills(t, test)
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		skipServer(t)
+		store, err := mysql.Open(onMariaDB(t), mysql.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = store.Close() })
+		test(t, &till{cryptopaytest.Open(t, cryptopaytest.Options{Store: store, Networks: []chain.Network{"ETH"}}), t}, false)
 	})
 }
 
@@ -107,7 +128,7 @@ func (h *till) balance(a ledger.Account) (posted, held string) {
 // refund is an ordinary withdrawal, and changes with it.
 func TestRefund_InPartsAndAll(t *testing.T) {
 	t.Parallel()
-	onTills(t, func(t *testing.T, h *till, _ bool) {
+	onAllTills(t, func(t *testing.T, h *till, _ bool) {
 		h.paid("50") // of others
 		p := h.paid("100")
 		_, err := h.gives(p, "100.000001")
@@ -181,7 +202,7 @@ func TestRefund_InPartsAndAll(t *testing.T) {
 // ask for it.
 func TestRefund_ManyAtOnce(t *testing.T) {
 	t.Parallel()
-	onTills(t, func(t *testing.T, h *till, _ bool) {
+	onAllTills(t, func(t *testing.T, h *till, _ bool) {
 		h.paid("500")
 		p, q := h.paid("100"), h.paid("40")
 		var all sync.WaitGroup
@@ -382,7 +403,7 @@ func TestRefund_OfUnusualPayments(t *testing.T) {
 // one is told the same. What the wallet cannot pay waits, and the link stays.
 func TestRefund_ClaimLink(t *testing.T) {
 	t.Parallel()
-	onTills(t, func(t *testing.T, h *till, _ bool) {
+	onAllTills(t, func(t *testing.T, h *till, _ bool) {
 		ctx, app := t.Context(), func() *refund.Service { return h.App.Refunds }
 		p := h.paid("100")
 		r, err := h.gives(p, "60", byLink, func(in *refund.CreateInput) { in.By = "ann" })
@@ -479,7 +500,7 @@ func TestRefund_ClaimLink(t *testing.T) {
 // Where that ends unpaid it waits in suspense again, and can be decided about anew.
 func TestRefund_OfSuspense(t *testing.T) {
 	t.Parallel()
-	onTills(t, func(t *testing.T, h *till, _ bool) {
+	onAllTills(t, func(t *testing.T, h *till, _ bool) {
 		ctx := t.Context()
 		h.Customer.PaysLate(h.Payment("30", "USDTERC20"))
 		h.Settle()

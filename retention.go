@@ -85,7 +85,7 @@ func (a *App) purge(ctx context.Context, s storage.Store, p storage.Partition, n
 			return worked, err
 		}
 		_ = unread.Take(broken.With(nil))
-		n, err := drop(ctx, s, p, rows)
+		n, err := drop(ctx, s, p, rows, webhook.Lost)
 		if worked += n; err != nil {
 			return worked, err
 		}
@@ -94,8 +94,8 @@ func (a *App) purge(ctx context.Context, s storage.Store, p storage.Partition, n
 }
 
 // drop forgets rows as they were read: one that is in use again meanwhile, as
-// by a replay, has another version and stays.
-func drop(ctx context.Context, s storage.Store, p storage.Partition, rows []storage.Row) (int, error) {
+// by a replay, has another version and stays. counts says what each was counted as.
+func drop(ctx context.Context, s storage.Store, p storage.Partition, rows []storage.Row, counts func(storage.Row) []storage.Count) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -106,7 +106,7 @@ func drop(ctx context.Context, s storage.Store, p storage.Partition, rows []stor
 			id = id[len(id)-maxRetainID:]
 		}
 		changes[i] = storage.Change{
-			ID: "retain/" + strconv.FormatInt(row.Version, 36) + "/" + id, Partition: p, Drop: []storage.Row{row},
+			ID: "retain/" + strconv.FormatInt(row.Version, 36) + "/" + id, Partition: p, Drop: []storage.Row{row}, Count: counts(row),
 		}
 	}
 	n := 0

@@ -8,24 +8,27 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/storage/redisstore"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 )
 
 // The servers that tests of this package share. Each test has a database of its own.
 var (
-	postgresServer, mariaDBServer testenv.Shared
-	databases                     atomic.Int64
-	postgresMigrated              sync.Mutex // the database that others are copies of is made once
+	postgresServer, mariaDBServer, redisServer testenv.Shared
+	databases                                  atomic.Int64
+	postgresMigrated                           sync.Mutex // the database that others are copies of is made once
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	postgresServer.Close()
 	mariaDBServer.Close()
+	redisServer.Close()
 	os.Exit(code)
 }
 
@@ -82,4 +85,15 @@ func emptyMariaDB(t testing.TB) string {
 	_, err := db.Exec("CREATE DATABASE " + name)
 	require.NoError(t, err)
 	return server.MySQLDSN(name)
+}
+
+// onRedis returns a store that is empty, on a server that several tests share.
+func onRedis(t testing.TB) *redisstore.Store {
+	t.Helper()
+	server := redisServer.Get(t, func(t testing.TB) *testenv.Process {
+		return testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
+	})
+	client := redis.NewClient(&redis.Options{Addr: server.Address()})
+	t.Cleanup(func() { _ = client.Close() })
+	return redisstore.New(client, redisstore.Options{Prefix: fmt.Sprint("test_", databases.Add(1))})
 }

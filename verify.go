@@ -11,12 +11,14 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -297,6 +299,15 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 		}
 		for _, r := range unread { // nothing is known of what it states
 			delete(sums, [2]string{of.kind, r.ID})
+		}
+	}
+	for _, t := range []*tally.Tally{webhook.Tally, refund.Tally} { // counted, and no money moves by them
+		err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: t.Table, Partition: p}, func(row storage.Row) error {
+			book.Row(t, row)
+			return nil
+		}))
+		if err != nil {
+			return out, err
 		}
 	}
 	for k, posted := range sums {

@@ -30,7 +30,7 @@ type deliveryView struct {
 
 type deliveriesView struct {
 	Deliveries []deliveryView `json:"deliveries"`
-	Total      int            `json:"total" about:"How many match of the newest 1,000 of each status, or of one object's newest 1,000: the log goes no further back."`
+	Total      int            `json:"total" about:"How many match."`
 	Limit      int            `json:"limit"`
 	Offset     int            `json:"offset"`
 }

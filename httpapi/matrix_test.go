@@ -254,7 +254,7 @@ func (w *world) stranger() foreign {
 	require.NoError(w.t, err)
 	refunded, err := w.app.Refunds.Create(ctx, f.tenant, refund.CreateInput{Payment: page[0].ID, Amount: &five})
 	require.NoError(w.t, err)
-	f.ids["refund_id"] = []string{refunded.ID}
+	f.ids["refund_id"], f.ids["address_id"] = []string{refunded.ID}, []string{address.ID}
 	app, secret, err := w.auth.CreateApp(ctx, auth.NewApp{Tenant: f.tenant, Name: "canary-app"})
 	require.NoError(w.t, err)
 	w.transfer("USDCERC20", p.Address, "3")
@@ -371,7 +371,9 @@ func (w *world) belongings(f foreign) string {
 	require.NoError(w.t, err)
 	r, err := w.app.Refunds.Get(ctx, f.tenant, f.ids["refund_id"][0])
 	require.NoError(w.t, err)
-	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%+v\n%+v", p, v, l, b, apps, r)
+	addresses, _, err := w.app.Payments.PermanentAddresses(ctx, f.tenant, payment.AddressFilter{})
+	require.NoError(w.t, err)
+	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v", p, v, l, b, apps, r, addresses)
 }
 
 // takes lists the names of other objects' ids that a route takes.

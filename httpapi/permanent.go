@@ -79,3 +79,12 @@ func (h *Handler) listAddresses(ctx context.Context, c *Call, in listPermanentIn
 	}
 	return view, err
 }
+
+type permanentPath struct {
+	ID string `path:"address_id"`
+}
+
+func (h *Handler) retireAddress(ctx context.Context, c *Call, in permanentPath) (permanentView, error) {
+	a, err := h.app.Payments.RetireAddress(ctx, c.Tenant(), in.ID)
+	return h.viewPermanent(&a), err
+}

@@ -57,6 +57,20 @@ func TestFA08_PermanentAddressOverREST(t *testing.T) {
 	require.Equal(t, made, list(t, listed, "addresses")[0])
 	require.Equal(t, json.Number("2"), w.ok(http.StatusOK, "GET", "/addresses/?limit=1", nil).Body["total"])
 	require.Equal(t, json.Number("0"), w.ok(http.StatusOK, "GET", "/addresses/?external_id=Ann", nil).Body["total"])
+
+	retired := w.ok(http.StatusOK, "POST", "/addresses/"+made["address_id"].(string)+"/retire/", nil).Body
+	require.NotNil(t, retired["retired_at"])
+	require.Equal(t, retired, w.ok(http.StatusOK, "POST", "/addresses/"+made["address_id"].(string)+"/retire", nil).Body, "asked again")
+	require.Equal(t, retired, list(t, w.ok(http.StatusOK, "GET", "/addresses/?external_id=ann", nil), "addresses")[0])
+	w.step()
+	w.transfer("USDTERC20", address, "40")
+	w.mine(30)
+	late := list(t, w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil), "suspense")
+	require.Len(t, late, 1)
+	require.Equal(t, []any{"40.00000000", "late"}, []any{late[0]["amount"], late[0]["reason"]})
+	require.Equal(t, json.Number("3"), w.ok(http.StatusOK, "GET", "/payments/", nil).Body["total"], "no payment of it")
+	require.Equal(t, made, w.ok(http.StatusOK, "POST", "/addresses/", body).Body, "in use again")
+	require.Equal(t, http.StatusNotFound, w.do("POST", "/addresses/"+nothing+"/retire/", nil).Status)
 	w.sound()
 }
 

@@ -56,6 +56,55 @@ func (h *Handler) checkRefund(_ context.Context, _ *Call, in createRefundInput) 
 	return h.app.Refunds.Check(in.input())
 }
 
+type listRefundsInput struct {
+	TransactionID string `query:"transaction_id" rule:"max=200" about:"Those of one payment."`
+	SuspenseID    string `query:"suspense_id" rule:"max=200" about:"Those of one deposit that was in suspense."`
+	Status        string `query:"status" rule:"enum=awaiting_address|pending|processing|completed|failed|cancelled"`
+	DateFrom      string `query:"date_from" about:"Created at or after it: a datetime, or a date."`
+	DateTo        string `query:"date_to" about:"Created at or before it: a datetime, or a date, which is meant whole."`
+	Limit         int    `query:"limit" rule:"min=1,max=100" default:"20"`
+	Offset        int    `query:"offset" rule:"min=0" default:"0"`
+}
+
+// refundFilter reads the query; the error names everything that is wrong with it.
+func (h *Handler) refundFilter(in listRefundsInput) (refund.Filter, error) {
+	f := refund.Filter{
+		Payment: in.TransactionID, Deposit: fromPath(in.SuspenseID), Status: refund.Status(in.Status), Limit: in.Limit, Offset: in.Offset,
+	}
+	var wrong fields
+	f.From, f.Before, wrong = period(in.DateFrom, in.DateTo)
+	wrong.merge(h.app.Refunds.CheckFilter(f))
+	if len(wrong) > 0 {
+		return f, &invalidError{Fields: wrong}
+	}
+	return f, nil
+}
+
+func (h *Handler) checkRefundFilter(_ context.Context, _ *Call, in listRefundsInput) error {
+	_, err := h.refundFilter(in)
+	return err
+}
+
+type refundsView struct {
+	Refunds []refundView `json:"refunds"`
+	Total   int64        `json:"total" about:"How many match."`
+	Limit   int          `json:"limit"`
+	Offset  int          `json:"offset"`
+}
+
+func (h *Handler) listRefunds(ctx context.Context, c *Call, in listRefundsInput) (refundsView, error) {
+	f, err := h.refundFilter(in)
+	if err != nil {
+		return refundsView{}, err
+	}
+	page, total, err := h.app.Refunds.List(ctx, c.Tenant(), f)
+	view := refundsView{Refunds: make([]refundView, len(page)), Total: total, Limit: in.Limit, Offset: in.Offset}
+	for i := range page {
+		view.Refunds[i] = h.viewRefund(&page[i])
+	}
+	return view, err
+}
+
 type refundPath struct {
 	ID string `path:"refund_id"`
 }

@@ -2,9 +2,12 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,6 +93,68 @@ func TestRefundsOverREST(t *testing.T) {
 	}, to)
 	w.sound()
 }
+
+// TestRefundsAreListedOverREST: by payment, state and time, page by page, newest first, with the
+// claim link while it can be used.
+func TestRefundsAreListedOverREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.fund(w.tenant)
+	id := w.earn("USDTERC20", "100", "").Body["transaction_id"].(string)
+	other := w.earn("USDTERC20", "50", "").Body["transaction_id"].(string)
+	ask := func(of, amount string, named bool) map[string]any {
+		w.clock.Advance(time.Hour)
+		w.token = w.newToken(w.admin, "")
+		body := map[string]any{"amount": amount}
+		if named {
+			body["address"] = w.elsewhere()
+		}
+		return w.ok(http.StatusCreated, "POST", "/payments/"+of+"/refunds/", body).Body
+	}
+	a, b, c := ask(id, "10", false), ask(id, "20", true), ask(other, "30", false)
+	listed := func(query string) (refunds []any, total any) {
+		got := w.ok(http.StatusOK, "GET", "/refunds/?"+query, nil)
+		for _, r := range list(t, got, "refunds") {
+			refunds = append(refunds, r)
+		}
+		return refunds, got.Body["total"]
+	}
+	for query, want := range map[string][]any{
+		"":                                   {c, b, a},
+		"limit=2":                            {c, b},
+		"limit=2&offset=2":                   {a},
+		"transaction_id=" + id:               {b, a},
+		"transaction_id=" + nothing:          {},
+		"status=awaiting_address":            {c, a},
+		"status=pending":                     {b},
+		"status=completed":                   {},
+		"date_from=" + text(b, "created_at"): {c, b},
+		"date_to=" + text(b, "created_at"):   {b, a},
+		"date_to=2020-01-01":                 {},
+		"transaction_id=" + id + "&status=pending&date_from=" + text(a, "created_at"): {b},
+	} {
+		got, total := listed(query)
+		require.ElementsMatch(t, want, got, query)
+		if !strings.Contains(query, "limit") {
+			require.Equal(t, json.Number(fmt.Sprint(len(want))), total, query)
+		} else {
+			require.Equal(t, json.Number("3"), total, query)
+		}
+	}
+	all, _ := listed("")
+	require.Equal(t, []any{c, b, a}, all, "newest first")
+	w.ok(http.StatusOK, "POST", "/refunds/"+a["refund_id"].(string)+"/cancel/", nil)
+	got, total := listed("status=cancelled")
+	require.Equal(t, json.Number("1"), total)
+	require.Equal(t, []any{a["refund_id"], nil}, []any{got[0].(map[string]any)["refund_id"], got[0].(map[string]any)["claim_url"]})
+	for _, bad := range []string{"status=lost", "limit=101", "offset=-1", "date_from=yesterday"} {
+		require.Equal(t, http.StatusBadRequest, w.do("GET", "/refunds/?"+bad, nil).Status, bad)
+	}
+	require.NotNil(t, w.do("GET", "/refunds/?status=lost&date_to=x", nil).at("error", "details", "date_to"))
+	w.sound()
+}
+
+func text(of map[string]any, field string) string { return url.QueryEscape(of[field].(string)) }
 
 // TestClaimLinkOverREST: whoever has the link names the address, once and in time, sees nothing
 // of the merchant, and cannot guess.

@@ -133,6 +133,10 @@ func (h *Handler) table() []Route {
 			Method: http.MethodGet, Path: "/addresses/", Name: "listAddresses", Group: "Addresses", About: "Lists permanent addresses, newest first.",
 			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listAddresses),
 		},
+		{
+			Method: http.MethodPost, Path: "/addresses/{address_id}/retire/", Name: "retireAddress", Group: "Addresses", About: "Ends the use of a permanent address: what comes later goes to suspense. createAddress takes it back into use.",
+			Policy: merchant, Status: http.StatusOK, Writes: true, Errors: []Failure{notFound}, do: endpoint(h.retireAddress),
+		},
 
 		// What came otherwise: suspense.go
 		{
@@ -151,6 +155,10 @@ func (h *Handler) table() []Route {
 			Policy: merchant, Status: http.StatusCreated, Writes: true, Once: true,
 			Errors: []Failure{invalidRequest, invalidAddress, insufficientBalance, notFound, invalidState, noFee},
 			do:     checked(h.createRefund, h.checkRefund),
+		},
+		{
+			Method: http.MethodGet, Path: "/refunds/", Name: "listRefunds", Group: "Refunds", About: "Lists refunds, newest first.",
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: checked(h.listRefunds, h.checkRefundFilter),
 		},
 		{
 			Method: http.MethodGet, Path: "/refunds/{refund_id}/", Name: "getRefund", Group: "Refunds", About: "Returns one refund.",
@@ -338,7 +346,7 @@ func (h *Handler) table() []Route {
 			Errors: []Failure{invalidRequest, invalidURL}, do: endpoint(h.testWebhooks),
 		},
 		{
-			Method: http.MethodGet, Path: "/webhooks/deliveries/", Name: "listDeliveries", Group: "Account", About: "Lists webhooks with how far their delivery is, newest first. The log goes back over the newest 1,000 of each status.",
+			Method: http.MethodGet, Path: "/webhooks/deliveries/", Name: "listDeliveries", Group: "Account", About: "Lists webhooks with how far their delivery is, newest first.",
 			Policy: merchant, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: endpoint(h.listDeliveries),
 		},
 		{

@@ -106,7 +106,8 @@ func (s *Service) currency(code string) *chain.Currency {
 // where the decision found nothing left to do.
 func (s *Service) change(ctx context.Context, tenant string, x *decision) (storage.Change, error) {
 	part := storage.Tenant(tenant)
-	c := storage.Change{Partition: part, Put: x.events, Post: x.posts, Count: tally.Entries(x.posts)}
+	c := storage.Change{Partition: part, Post: x.posts, Count: tally.Entries(x.posts)}
+	webhook.Put(&c, x.events...)
 	var told []storage.Row // nothing is new but how new: an older fact may be on its way
 	for _, e := range x.deposits {
 		if e.changed() {
@@ -162,7 +163,9 @@ func (s *Service) announce(ctx context.Context, tenant string, x *decision, e *e
 		return err
 	}
 	row, err := x.depositEvent(e)
-	c.Put = append(c.Put, row)
+	if err == nil {
+		webhook.Put(c, row)
+	}
 	return err
 }
 

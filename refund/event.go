@@ -106,6 +106,8 @@ func (s *Service) announce(ctx context.Context, tenant string, r *Refund, from S
 	}
 	r.Seq++
 	row, err := webhook.NewEvent(webhook.RefundUpdate, r.ID, r.Seq, r.CallbackURL, Update{r.Record(), from}, now)
-	c.Put = append(c.Put, row)
+	if err == nil {
+		webhook.Put(c, row)
+	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // Refund is one refund, in its tenant's partition. Amount is in units of its currency's scale.
@@ -65,9 +66,22 @@ const FailureExpired = "expired"
 var Refunds = storage.NewTable[Refund]("refunds",
 	storage.Index("payment", "created_at"),
 	storage.Index("deposit"),
-	storage.Index("created_at"),
+	storage.Index("created_at"), storage.Index("status", "created_at"),
 	storage.Across("claim"),
 )
+
+// Tally counts refunds by status and currency.
+var Tally = &tally.Tally{
+	Name: "refunds", Table: Refunds.Table,
+	Of: func(row storage.Row) tally.Item {
+		r := Refunds.Value(row)
+		return *r.counted()
+	},
+}
+
+func (r *Refund) counted() *tally.Item {
+	return &tally.Item{At: r.CreatedAt, Key: []string{string(r.Status), r.Currency}}
+}
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table { return []*storage.Table{Refunds.Table} }

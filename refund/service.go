@@ -1,10 +1,12 @@
 package refund
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,38 +113,73 @@ type Filter struct {
 	Payment string
 	Deposit string // that was in suspense
 	Status  Status
-	Limit   int // 1 to 100; 0 = 20
+	From    time.Time // created then or later
+	Before  time.Time // created before
+	Limit   int       // 1 to 100; 0 = 20
 	Offset  int
 }
 
 // List returns a page of refunds, newest first, and how many match. Errors: *InvalidError.
 func (s *Service) List(ctx context.Context, tenant string, f Filter) ([]Refund, int64, error) {
-	if f.Limit == 0 {
-		f.Limit = 20
+	f.Limit = cmp.Or(f.Limit, 20)
+	if err := s.CheckFilter(f); err != nil {
+		return nil, 0, err
 	}
-	bad := &InvalidError{}
-	if bad.AddPage(f.Limit, f.Offset); bad.Err() != nil {
-		return nil, 0, bad.Err()
-	}
-	q := storage.Query{
+	created := tally.Range{From: f.From, Before: f.Before}
+	rows := storage.Query{
 		Table: Refunds.Table, Partition: storage.Tenant(tenant), Limit: f.Limit, Offset: f.Offset,
-		Order: []storage.Order{{Column: "created_at", Desc: true}},
+		Order: []storage.Order{{Column: "created_at", Desc: true}}, Where: f.where(),
 	}
-	for _, c := range []struct{ column, value string }{{"payment", f.Payment}, {"deposit", f.Deposit}, {"status", string(f.Status)}} {
-		switch {
-		case c.value == "":
-		case c.column == "status":
-			q.Where = append(q.Where, storage.Cond{Column: c.column, Op: storage.Eq, Value: f.Status})
-		default:
-			q.Where = append(q.Where, storage.Cond{Column: c.column, Op: storage.Eq, Value: c.value})
-		}
-	}
-	total, err := s.c.Store.Count(ctx, q)
+	q := rows
+	q.Where = created.Where("created_at", rows.Where)
+	total, err := s.count(ctx, &q, rows, created, &f)
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err := s.c.Store.Find(ctx, q)
-	return values(rows), total, err
+	found, err := s.c.Store.Find(ctx, q)
+	return values(found), total, err
+}
+
+// CheckFilter says what is wrong with a filter: *InvalidError.
+func (s *Service) CheckFilter(f Filter) error {
+	bad := &InvalidError{}
+	if f.Status != "" && !slices.Contains(Statuses(), f.Status) {
+		bad.Add("status", "is not a status of refunds")
+	}
+	bad.AddPage(cmp.Or(f.Limit, 20), f.Offset)
+	return bad.Err()
+}
+
+// where is the filter without its time.
+func (f *Filter) where() (out []storage.Cond) {
+	if f.Payment != "" {
+		out = append(out, storage.Cond{Column: "payment", Op: storage.Eq, Value: f.Payment})
+	}
+	if f.Deposit != "" {
+		out = append(out, storage.Cond{Column: "deposit", Op: storage.Eq, Value: f.Deposit})
+	}
+	if f.Status != "" {
+		out = append(out, storage.Cond{Column: "status", Op: storage.Eq, Value: f.Status})
+	}
+	return out
+}
+
+// count says how many refunds match a list's query, and finds the place of a deep page. rows
+// are the same at any time. Where no counters hold yet, and of one payment or deposit, it
+// counts rows.
+func (s *Service) count(ctx context.Context, q *storage.Query, rows storage.Query, created tally.Range, f *Filter) (int64, error) {
+	if f.Payment != "" || f.Deposit != "" {
+		return s.c.Store.Count(ctx, *q)
+	}
+	match := tally.Match{tally.Is(string(f.Status))}
+	n, counted, err := Tally.Between(ctx, s.c.Store, created, s.now(), match, rows)
+	if err == nil && !counted {
+		return s.c.Store.Count(ctx, *q)
+	}
+	if err == nil {
+		*q, err = tally.Page(ctx, s.c.Store, *q, rows, created, tally.Side{Tally: Tally, Match: match})
+	}
+	return n, err
 }
 
 func values(rows []storage.Row) []Refund {
@@ -216,6 +253,10 @@ func (s *Service) payment(ctx context.Context, p storage.Partition, id string) (
 // the events to the Change.
 func (s *Service) move(ctx context.Context, tenant string, r *Refund, row storage.Row, t trigger, to Status, c *storage.Change) error {
 	from, now := r.Status, s.now()
+	var was *tally.Item
+	if row.Version > 0 {
+		was = r.counted()
+	}
 	if err := machine.Move(from, t, to); err != nil {
 		return err
 	}
@@ -238,7 +279,7 @@ func (s *Service) move(ctx context.Context, tenant string, r *Refund, row storag
 			return err
 		}
 	}
-	c.Put = append(c.Put, Refunds.Row(r.ID, row.Version, due, *r))
+	c.Put, c.Count = append(c.Put, Refunds.Row(r.ID, row.Version, due, *r)), append(c.Count, Tally.Moved(was, r.counted())...)
 	return nil
 }
 

@@ -103,7 +103,8 @@ func (t *Transfer) end(c *storage.Change, was *tally.Item, version int64, scale 
 		return err
 	}
 	c.Count = append(Tally.Moved(was, t.counted()), tally.Entries(c.Post)...)
-	c.Put = append(c.Put, TransferRows.Row(t.ID, version, time.Time{}, *t), event)
+	c.Put = append(c.Put, TransferRows.Row(t.ID, version, time.Time{}, *t))
+	webhook.Put(c, event)
 	told, err := t.told(version > 0, scale, now)
 	c.Tell = append(c.Tell, told)
 	return err

@@ -233,10 +233,7 @@ func (s *Service) failed(ctx context.Context, row storage.Row, e *Event) {
 }
 
 func (s *Service) change(row storage.Row, e Event, due time.Time) storage.Change {
-	return storage.Change{
-		ID: fmt.Sprintf("deliver/%s/%d", row.ID, row.Version), Partition: row.Partition,
-		Put: []storage.Row{Events.Row(row.ID, row.Version, due, e)},
-	}
+	return replace(fmt.Sprintf("deliver/%s/%d", row.ID, row.Version), row, e, due)
 }
 
 // commit stores outcomes, and returns those that have to be sent again. A conflict means

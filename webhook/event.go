@@ -50,12 +50,12 @@ type Event struct {
 // Events is the outbox.
 var Events = storage.NewTable[Event]("events",
 	storage.Unique("object", "seq"),
-	storage.Index("status", "created_at"),
+	storage.Index("status", "created_at"), storage.Index("created_at"), storage.Index("type", "created_at"),
 )
 
 // NewEvent makes the outbox row of one event: id derived from object and seq,
 // due at once. data is the event's documented data; it is encoded here, once,
-// as the body {event, data, timestamp}.
+// as the body {event, data, timestamp}. Put takes it into a Change.
 func NewEvent(typ, object string, seq int64, url string, data any, now time.Time) (storage.Row, error) {
 	body, err := json.Marshal(struct {
 		Event     string `json:"event"`

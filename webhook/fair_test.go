@@ -78,7 +78,7 @@ func newHosts(t *testing.T, configure ...func(*webhook.Config)) *hosts {
 	h := &hosts{
 		t: t, store: memory.New(), dead: map[string]bool{}, tried: map[string][]time.Time{}, flying: map[string]int{}, most: map[string]int{},
 	}
-	require.NoError(t, h.store.Open(t.Context(), webhook.Tables()...))
+	require.NoError(t, h.store.Open(t.Context(), append(webhook.Tables(), storage.Counters.Table)...))
 	random := rand.NewChaCha8([32]byte{7})
 	box, err := secret.NewBox(bytes.Repeat([]byte{9}, 32), random)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
 // InvalidError names every field of a filter that is wrong, and why.
@@ -32,18 +33,47 @@ type LogFilter struct {
 	Offset int
 }
 
-// logged is how far the log goes back: over so many deliveries of each status, or of one
-// object. So it costs the same however many there are.
-const logged = 1000
+// Tally counts deliveries by status and type.
+var Tally = &tally.Tally{
+	Name: "events", Table: Events.Table,
+	Of: func(r storage.Row) tally.Item {
+		e := Events.Value(r)
+		return *e.counted()
+	},
+}
+
+func (e *Event) counted() *tally.Item {
+	return &tally.Item{At: e.Created, Key: []string{string(e.Status), e.Type}}
+}
+
+// Put puts new events into a Change, and counts them.
+func Put(c *storage.Change, events ...storage.Row) {
+	for _, r := range events {
+		e := Events.Value(r)
+		c.Put, c.Count = append(c.Put, r), append(c.Count, Tally.Moved(nil, e.counted())...)
+	}
+}
+
+// Lost is what it counts when a delivery is dropped from the log.
+func Lost(r storage.Row) []storage.Count {
+	e := Events.Value(r)
+	return Tally.Lost(e.counted())
+}
+
+// replace is the Change by which a delivery becomes another one.
+func replace(id string, r storage.Row, e Event, due time.Time) storage.Change {
+	was := Events.Value(r)
+	return storage.Change{
+		ID: id, Partition: r.Partition, Put: []storage.Row{Events.Row(r.ID, r.Version, due, e)}, Count: Tally.Moved(was.counted(), e.counted()),
+	}
+}
 
 // Statuses lists what a delivery can be.
 func Statuses() []Status {
 	return []Status{StatusPending, StatusDelivered, StatusFailed, StatusSkipped}
 }
 
-// Log lists a tenant's deliveries, newest first, and how many match. It goes back over the
-// newest 1,000 of each status, or of the object that the filter names. Errors:
-// *InvalidError.
+// Log lists a tenant's deliveries, newest first, and how many match. Errors: *InvalidError.
 func (s *Service) Log(ctx context.Context, tenant string, f LogFilter) (page []Logged, total int, err error) {
 	f.Limit = cmp.Or(f.Limit, 20)
 	bad := &InvalidError{}
@@ -56,60 +86,53 @@ func (s *Service) Log(ctx context.Context, tenant string, f LogFilter) (page []L
 	if bad.AddPage(f.Limit, f.Offset); bad.Err() != nil {
 		return nil, 0, bad.Err()
 	}
-	p, look := storage.Tenant(tenant), storage.Query{Limit: logged}
-	byStatus := f.Type == "" && f.Object == ""
-	if byStatus { // the page is among so many of each status
-		look.Limit = min(logged, f.Offset+f.Limit)
+	q := storage.Query{
+		Table: Events.Table, Partition: storage.Tenant(tenant), Where: f.where(), Limit: f.Limit, Offset: f.Offset,
+		Order: []storage.Order{{Column: "created_at", Desc: true}},
 	}
-	rows, err := s.newest(ctx, p, &f, look)
+	n, err := s.count(ctx, &q, &f)
 	if err != nil {
 		return nil, 0, err
 	}
-	rows = slices.DeleteFunc(rows, func(r storage.Row) bool {
-		e := Events.Value(r)
-		return f.Type != "" && e.Type != f.Type || f.Status != "" && e.Status != f.Status
-	})
-	slices.SortStableFunc(rows, func(a, b storage.Row) int {
-		x, y := Events.Value(a), Events.Value(b)
-		return cmp.Or(y.Created.Compare(x.Created), cmp.Compare(b.ID, a.ID))
-	})
-	if total = len(rows); byStatus {
-		all, err := s.newest(ctx, p, &f, storage.Query{Limit: logged, IDs: true})
-		if err != nil {
-			return nil, 0, err
-		}
-		total = len(all)
+	rows, err := s.cfg.Store.Find(ctx, q)
+	if err != nil || len(rows) == 0 {
+		return nil, int(n), err
 	}
-	if f.Offset >= len(rows) {
-		return nil, total, nil
-	}
-	v, _, _, err := SettingsTable.One(ctx, s.cfg.Store, p, settingsID)
-	for _, r := range rows[f.Offset:min(len(rows), f.Offset+f.Limit)] {
+	v, _, _, err := SettingsTable.One(ctx, s.cfg.Store, q.Partition, settingsID)
+	for _, r := range rows {
 		page = append(page, entry(r, &v))
 	}
-	return page, total, err
+	return page, int(n), err
 }
 
-// newest reads what a log goes back over, as q says how: the newest of each status, or of an
-// object.
-func (s *Service) newest(ctx context.Context, p storage.Partition, f *LogFilter, q storage.Query) (rows []storage.Row, err error) {
-	q.Table, q.Partition, q.Order = Events.Table, p, []storage.Order{{Column: "created_at", Desc: true}}
+func (f *LogFilter) where() (out []storage.Cond) {
 	if f.Object != "" {
-		q.Where = []storage.Cond{{Column: "object", Op: storage.In, Value: []string{f.Object, f.Object + waiting}}}
-		return s.cfg.Store.Find(ctx, q)
+		out = append(out, storage.Cond{Column: "object", Op: storage.In, Value: []string{f.Object, f.Object + waiting}})
 	}
-	for _, status := range Statuses() {
-		if f.Status != "" && f.Status != status {
-			continue
-		}
-		q.Where = []storage.Cond{{Column: "status", Op: storage.Eq, Value: status}}
-		some, err := s.cfg.Store.Find(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, some...)
+	if f.Status != "" {
+		out = append(out, storage.Cond{Column: "status", Op: storage.Eq, Value: f.Status})
 	}
-	return rows, nil
+	if f.Type != "" {
+		out = append(out, storage.Cond{Column: "type", Op: storage.Eq, Value: f.Type})
+	}
+	return out
+}
+
+// count says how many deliveries match, and finds the place of a deep page. Where no counters
+// hold yet, and of one object, it counts rows.
+func (s *Service) count(ctx context.Context, q *storage.Query, f *LogFilter) (int64, error) {
+	if f.Object != "" {
+		return s.cfg.Store.Count(ctx, *q)
+	}
+	match := tally.Match{tally.Is(string(f.Status)), tally.Is(f.Type)}
+	n, counted, err := Tally.Totals(ctx, s.cfg.Store, q.Partition, match)
+	if err == nil && !counted {
+		return s.cfg.Store.Count(ctx, *q)
+	}
+	if err == nil {
+		*q, err = tally.Page(ctx, s.cfg.Store, *q, *q, tally.Range{}, tally.Side{Tally: Tally, Match: match})
+	}
+	return n[0], err
 }
 
 // waiting is what stands behind an object whose events of waiting are numbered for themselves.
@@ -158,10 +181,7 @@ func (s *Service) Replay(ctx context.Context, tenant, event string) (ok bool, er
 			e.Status, e.Attempts = StatusPending, 0
 		}
 		e.Done = now
-		return storage.Change{
-			ID: s.cfg.NewID(), Partition: p,
-			Put: []storage.Row{Events.Row(event, row.Version, now, e)},
-		}, nil
+		return replace(s.cfg.NewID(), row, e, now), nil
 	})
 	return ok, err
 }

@@ -69,7 +69,7 @@ func fails(webhook.Delivery) webhook.Result {
 
 func newWorld(t *testing.T, store storage.Store, reopen func() storage.Store) *world {
 	w := &world{t: t, store: store, reopen: reopen, now: start, key: 9, random: rand.NewChaCha8([32]byte{7})}
-	require.NoError(t, store.Open(t.Context(), webhook.Tables()...))
+	require.NoError(t, store.Open(t.Context(), append(webhook.Tables(), storage.Counters.Table)...))
 	w.restart()
 	return w
 }
@@ -81,7 +81,7 @@ func onMemory(t *testing.T) *world {
 
 func onSQLite(t *testing.T) *world {
 	path := filepath.Join(t.TempDir(), "x.db")
-	require.NoError(t, sqlite.Migrate(t.Context(), path, webhook.Tables()...))
+	require.NoError(t, sqlite.Migrate(t.Context(), path, append(webhook.Tables(), storage.Counters.Table)...))
 	open := func() storage.Store {
 		s, err := sqlite.Open(path, sqlite.Options{})
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func each(t *testing.T, f func(t *testing.T, w *world)) {
 func (w *world) restart() {
 	require.NoError(w.t, w.store.Close())
 	w.store = w.reopen()
-	require.NoError(w.t, w.store.Open(w.t.Context(), webhook.Tables()...))
+	require.NoError(w.t, w.store.Open(w.t.Context(), append(webhook.Tables(), storage.Counters.Table)...))
 	w.serve(w.store)
 }
 

@@ -114,6 +114,9 @@ const (
 	// NoticeShort: the recipient got less than was ordered. The withdrawal waits for
 	// TakeDelivered or PayMissing, and other payouts of its currency wait with it.
 	NoticeShort = "withdrawal_delivered_less"
+	// NoticeHouse: a payment of the house's own has waited for Config.StuckAfter for one reason.
+	// Withdrawal is that payment's id, Detail names the reason.
+	NoticeHouse = "house_payment_waiting"
 	// NoticeWaiting: it has waited for Config.StuckAfter for one reason. Detail names it.
 	NoticeWaiting = "withdrawal_waiting"
 	// NoticeUnreadable: its stored row cannot be decoded, so it is not handed over. Each process

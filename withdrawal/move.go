@@ -9,6 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
+	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
 // move is one decision on a stored withdrawal: what follows from one fact.
@@ -152,8 +153,9 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 	c := storage.Change{
 		ID: s.c.NewID(), Partition: p, Require: m.require, Post: m.post, Level: m.level, Tell: events,
 		Count: slices.Concat(Tally.Moved(m.was.counted(), m.w.counted()), m.count, tally.Entries(m.post)),
-		Put:   append(append(m.events, Withdrawals.Row(m.w.ID, row.Version, due, m.w)), m.with...),
+		Put:   append([]storage.Row{Withdrawals.Row(m.w.ID, row.Version, due, m.w)}, m.with...),
 	}
+	webhook.Put(&c, m.events...)
 	if m.history {
 		line, stored, ok, err := storage.Activities.One(ctx, s.c.Store, p, m.w.ID)
 		if err == nil && len(m.post) > 0 { // money moves by what the row says

@@ -65,7 +65,8 @@ func (s *Service) waits(ctx context.Context, p storage.Partition, m *move, c *st
 	if err != nil {
 		return err
 	}
-	c.Put = append(c.Put, event, Waits.Row(m.w.ID, row.Version, s.alertAt(&m.w, reason), told))
+	webhook.Put(c, event)
+	c.Put = append(c.Put, Waits.Row(m.w.ID, row.Version, s.alertAt(&m.w, reason), told))
 	return nil
 }
 

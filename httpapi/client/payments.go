@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -97,7 +98,9 @@ type PaymentItem struct {
 // PaymentFilter selects payments; zero fields select all.
 type PaymentFilter struct {
 	Status, Currency, Blockchain, Token string
-	Limit, Offset                       int // Limit 1 to 100, default 20
+	OrderID, CustomID                   string
+	DateFrom, DateTo                    string // inclusive: a datetime or a date
+	Limit, Offset                       int    // Limit 1 to 100, default 20
 }
 
 // Payments is one page of payments.
@@ -131,6 +134,15 @@ type PaymentQuote struct {
 	IsFeePaidByUser bool    `json:"is_fee_paid_by_user"`
 	MinAmount       string  `json:"min_amount"`
 	MaxAmount       *string `json:"max_amount"`
+}
+
+// PaymentLimits is what a payment may ask for, in whole coins.
+type PaymentLimits struct {
+	Currency   string      `json:"currency"`
+	MinAmount  json.Number `json:"min_amount"`
+	MaxAmount  json.Number `json:"max_amount"`
+	Blockchain string      `json:"blockchain"`
+	Token      string      `json:"token"`
 }
 
 // CreateAddress asks for the permanent address of ExternalID on a network. ExternalID and
@@ -181,6 +193,13 @@ func (c *Client) Addresses(ctx context.Context, externalID string, limit, offset
 	return page, err
 }
 
+// RetireAddress ends the use of a permanent address: what comes later goes to suspense. It may
+// be repeated. CreateAddress takes it back into use.
+func (c *Client) RetireAddress(ctx context.Context, addressID string) (a Address, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: "/addresses/" + url.PathEscape(addressID) + "/retire/", again: true}, &a)
+	return a, err
+}
+
 // CreatePayment creates a payment with an address of its own.
 func (c *Client) CreatePayment(ctx context.Context, in CreatePayment) (p Payment, err error) {
 	err = c.create(ctx, "/payments/", in.IdempotencyKey, in, &p)
@@ -196,9 +215,16 @@ func (c *Client) Payment(ctx context.Context, id string) (p Payment, err error) 
 // Payments lists payments, newest first.
 func (c *Client) Payments(ctx context.Context, f PaymentFilter) (page Payments, err error) {
 	q := query{}.text("status", f.Status).text("currency", f.Currency).text("blockchain", f.Blockchain).text("token", f.Token).
+		text("order_id", f.OrderID).text("custom_id", f.CustomID).text("date_from", f.DateFrom).text("date_to", f.DateTo).
 		number("limit", f.Limit).number("offset", f.Offset)
 	err = c.get(ctx, "/payments/", url.Values(q), &page)
 	return page, err
+}
+
+// PaymentLimits is the least and the most that a payment may ask for in a currency.
+func (c *Client) PaymentLimits(ctx context.Context, currency string) (l PaymentLimits, err error) {
+	err = c.get(ctx, "/payments/min-amount/", url.Values(query{}.text("currency", currency)), &l)
+	return l, err
 }
 
 // EstimatePayment prices a payment and creates nothing.

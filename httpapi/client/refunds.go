@@ -41,6 +41,14 @@ type Refund struct {
 	UpdatedAt     time.Time  `json:"updated_at"`
 }
 
+// RefundFilter selects refunds; zero fields select all.
+type RefundFilter struct {
+	TransactionID, SuspenseID string
+	Status                    string
+	DateFrom, DateTo          string // inclusive: a datetime or a date
+	Limit, Offset             int    // Limit 1 to 100, default 20
+}
+
 // Claim is what a claim link gives.
 type Claim struct {
 	Amount   string `json:"amount"` // the network's fee comes off it
@@ -58,6 +66,18 @@ func (c *Client) CreateRefund(ctx context.Context, transactionID string, in Crea
 func (c *Client) Refund(ctx context.Context, id string) (r Refund, err error) {
 	err = c.get(ctx, "/refunds/"+url.PathEscape(id)+"/", nil, &r)
 	return r, err
+}
+
+// Refunds lists refunds, newest first, and says how many match.
+func (c *Client) Refunds(ctx context.Context, f RefundFilter) (page []Refund, total int64, err error) {
+	var answer struct {
+		Refunds []Refund `json:"refunds"`
+		Total   int64    `json:"total"`
+	}
+	q := query{}.text("transaction_id", f.TransactionID).text("suspense_id", f.SuspenseID).text("status", f.Status).
+		text("date_from", f.DateFrom).text("date_to", f.DateTo).number("limit", f.Limit).number("offset", f.Offset)
+	err = c.get(ctx, "/refunds/", url.Values(q), &answer)
+	return answer.Refunds, answer.Total, err
 }
 
 // CancelRefund ends a refund that waits for its address, or is pending. It may be repeated.

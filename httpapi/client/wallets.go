@@ -61,7 +61,9 @@ type CreateWallet struct {
 type CreateTransfer struct {
 	WalletID    string `json:"wallet_id,omitempty"`
 	ExternalID  string `json:"external_id,omitempty"`
-	Currency    string `json:"currency"`
+	Currency    string `json:"currency,omitempty"` // or Blockchain and Token
+	Blockchain  string `json:"blockchain,omitempty"`
+	Token       string `json:"token,omitempty"`
 	Amount      string `json:"amount"`
 	CallbackURL string `json:"callback_url,omitempty"`
 
@@ -94,6 +96,7 @@ type Transfer struct {
 // TransferFilter selects transfers; zero fields select all.
 type TransferFilter struct {
 	WalletID     string `json:"wallet_id,omitempty"`
+	ExternalID   string `json:"external_id,omitempty"`
 	Status       string `json:"status,omitempty"`
 	TransferType string `json:"transfer_type,omitempty"`
 	Currency     string `json:"currency,omitempty"`

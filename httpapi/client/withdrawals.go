@@ -88,10 +88,10 @@ type WithdrawalEstimate struct {
 
 // WithdrawalFilter selects withdrawals; zero fields select all.
 type WithdrawalFilter struct {
-	Status, Blockchain, Token, CustomID string
-	StartDate, EndDate                  string // inclusive: a datetime or a date
-	Sort                                string // created_desc (default), created_asc, amount_desc, amount_asc
-	Limit, Offset                       int
+	Status, Currency, Blockchain, Token, CustomID string
+	StartDate, EndDate                            string // inclusive: a datetime or a date
+	Sort                                          string // created_desc (default), created_asc, amount_desc, amount_asc
+	Limit, Offset                                 int
 }
 
 // Withdrawals is one page of withdrawals.
@@ -121,6 +121,25 @@ type WithdrawalMinimum struct {
 	Token      string      `json:"token"`
 }
 
+// WithdrawalLimit bounds the withdrawals of a currency. nil = there is no such bound.
+type WithdrawalLimit struct {
+	Currency       string  `json:"currency"`
+	MinAmount      string  `json:"min_amount"` // of what the recipient gets
+	MaxAmount      *string `json:"max_amount"` // of one withdrawal, fees included
+	DailyLimit     *string `json:"daily_limit"`
+	DailyUsed      *string `json:"daily_used"`
+	DailyRemaining *string `json:"daily_remaining"`
+}
+
+// WithdrawalLimits are the bounds of a currency, "" = of all.
+func (c *Client) WithdrawalLimits(ctx context.Context, currency string) ([]WithdrawalLimit, error) {
+	var answer struct {
+		Limits []WithdrawalLimit `json:"limits"`
+	}
+	err := c.get(ctx, "/withdrawal/limits/", url.Values(query{}.text("currency", currency)), &answer)
+	return answer.Limits, err
+}
+
 // CreateWithdrawal creates a withdrawal; its whole cost is held from then on.
 func (c *Client) CreateWithdrawal(ctx context.Context, in CreateWithdrawal) (w Withdrawal, err error) {
 	err = c.create(ctx, "/withdrawal/", in.IdempotencyKey, in, &w)
@@ -135,7 +154,7 @@ func (c *Client) Withdrawal(ctx context.Context, id string) (w Withdrawal, err e
 
 // Withdrawals lists withdrawals.
 func (c *Client) Withdrawals(ctx context.Context, f WithdrawalFilter) (page Withdrawals, err error) {
-	q := query{}.text("status", f.Status).text("blockchain", f.Blockchain).text("token", f.Token).text("custom_id", f.CustomID).
+	q := query{}.text("status", f.Status).text("currency", f.Currency).text("blockchain", f.Blockchain).text("token", f.Token).text("custom_id", f.CustomID).
 		text("start_date", f.StartDate).text("end_date", f.EndDate).text("sort", f.Sort).number("limit", f.Limit).number("offset", f.Offset)
 	err = c.get(ctx, "/withdrawal/", url.Values(q), &page)
 	return page, err

@@ -47,6 +47,13 @@ func (t *Tally) Moved(was, is *Item) []storage.Count {
 	return d.counts()
 }
 
+// Lost is the difference that it makes when a row is dropped.
+func (t *Tally) Lost(was *Item) []storage.Count {
+	d := deltas{}
+	t.add(d, was, -1)
+	return d.counts()
+}
+
 // deltas are differences by the names of counters.
 type deltas map[string]int64
 

@@ -32,8 +32,9 @@ type Payment struct {
 	MaxCost      ledger.Amount `db:"max_cost"` // of its order, in units of the network's gas currency
 	Waiting      string        `db:"waiting"`  // why it is not completed yet, "" = no reason known
 	WaitingSince time.Time     `db:"waiting_since"`
-	Reason       string        `db:"reason"` // why it failed
-	Tx           string        `db:"tx"`     // "" until signed
+	Long         bool          `db:"waits_long"` // a person was told that it waits for Waiting
+	Reason       string        `db:"reason"`     // why it failed
+	Tx           string        `db:"tx"`         // "" until signed
 	OutcomeAt    time.Time     `db:"outcome_at"`
 	By           string        `db:"requested_by"` // who asked for it
 	// Mandate proves that the payment was ordered as it stands: see package mandate.
@@ -59,7 +60,7 @@ const (
 func (p *Payment) live() bool { return p.Status == Pending || p.Status == Processing }
 
 // Payments is the table, in tenants' partitions. Due is when a pending one is to be handed
-// over.
+// over, or when a person is told that one waits.
 var Payments = storage.NewTable[Payment]("house_payments", storage.Index("created_at"), storage.Index("status", "created_at"))
 
 // Tables lists what this package stores.
@@ -117,6 +118,11 @@ type Config struct {
 	Lease time.Duration
 	// RetryDelay is when a payment that waits is looked at again. Defaults to 30 seconds.
 	RetryDelay time.Duration
+	// StuckAfter is how long a payment may wait for one reason until a person is told, in the
+	// log, by an event with Long, and by Notify. Defaults to 15 minutes.
+	StuckAfter time.Duration
+	// Notify is called after such an event was committed. Defaults to nothing.
+	Notify func(ctx context.Context, p Payment)
 }
 
 // Service is safe for concurrent use and by several processes on one store.
@@ -139,6 +145,12 @@ func New(c Config) (*Service, error) {
 	}
 	if c.RetryDelay == 0 {
 		c.RetryDelay = 30 * time.Second
+	}
+	if c.StuckAfter == 0 {
+		c.StuckAfter = 15 * time.Minute
+	}
+	if c.Notify == nil {
+		c.Notify = func(context.Context, Payment) {}
 	}
 	c.Addresses = slices.Clone(c.Addresses)
 	for i := range c.Addresses {

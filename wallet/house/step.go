@@ -31,6 +31,7 @@ type move struct {
 	now     time.Time
 	due     time.Time
 	changed bool
+	going   bool // it is about to be handed over: whether it waits on is not known
 	post    []ledger.Tx
 	by      *outgoing.Recorded // of the call that decides, nil = none
 }
@@ -62,9 +63,24 @@ func (m *move) reason(why string) {
 	if m.p.Waiting == why {
 		return
 	}
-	m.p.Waiting, m.p.WaitingSince, m.changed = why, m.now, true
+	m.p.Waiting, m.p.WaitingSince, m.p.Long, m.changed = why, m.now, false, true
 	if why == "" {
 		m.p.WaitingSince = time.Time{}
+	}
+}
+
+// watch has a person told of a payment that waits for one reason for so long: now, or when
+// that time has come.
+func (m *move) watch(after time.Duration) {
+	if !m.p.live() || m.p.Waiting == "" || m.p.Long || m.going {
+		return
+	}
+	at := m.p.WaitingSince.Add(after)
+	switch {
+	case !m.now.Before(at):
+		m.p.Long, m.changed = true, true
+	case m.changed && (m.due.Equal(never) || m.due.After(at)):
+		m.due = at
 	}
 }
 
@@ -82,8 +98,11 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 			return storage.Change{}, err
 		}
 		m = move{was: p, p: p, row: row, now: s.c.Now(), due: row.Due}
-		if err := f(&m); err != nil || !m.changed {
+		if err := f(&m); err != nil {
 			return storage.Change{}, err
+		}
+		if m.watch(s.c.StuckAfter); !m.changed {
+			return storage.Change{}, nil
 		}
 		if len(m.post) > 0 { // money moves by what the row says
 			why, err := s.Contradicts(ctx, part, id, &m.was)
@@ -96,7 +115,7 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 			ID: "house/" + s.c.NewID(), Partition: part, Post: m.post,
 			Put: []storage.Row{Payments.Row(id, row.Version, m.due, m.p)},
 		}
-		if m.p.Status != m.was.Status || m.p.Waiting != m.was.Waiting {
+		if m.p.Status != m.was.Status || m.p.Waiting != m.was.Waiting || m.long() {
 			e, err := s.told(&m.p, m.was.Status, m.now)
 			if err != nil {
 				return storage.Change{}, err
@@ -107,8 +126,16 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 		c.Put, c.Tell = append(c.Put, rows...), append(c.Tell, events...)
 		return c, err
 	})
+	if err == nil && m.long() {
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "house_payment_waiting", slog.String("tenant", m.p.Tenant), slog.String("payment", m.p.ID),
+			slog.String("currency", m.p.Currency), slog.String("reason", m.p.Waiting), slog.Time("since", m.p.WaitingSince))
+		s.c.Notify(storage.Apart(ctx), m.p)
+	}
 	return m.p, err
 }
+
+// long reports whether a person is told of the payment by this decision.
+func (m *move) long() bool { return m.p.Long && !m.was.Long }
 
 // stood is a payment as the record of a call shows it.
 type stood struct {
@@ -220,7 +247,7 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (goOn b
 	if s.c.Now().After(until) {
 		return false, nil, errLate
 	}
-	m.p.Stage, m.due, m.changed = handing, m.now.Add(s.c.Lease), true
+	m.p.Stage, m.due, m.changed, m.going = handing, m.now.Add(s.c.Lease), true, true
 	return true, nil, nil
 }
 

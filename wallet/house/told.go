@@ -9,8 +9,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 )
 
-// PaymentChanged is the event of a house payment: it was made, has another status, or waits
-// for another reason. Amount is in coins of Currency.
+// PaymentChanged is the event of a house payment: it was made, has another status, waits for
+// another reason, or, with Long, has waited for so long that a person should look. Amount is in coins of Currency.
 type PaymentChanged struct {
 	PaymentID string         `json:"payment_id"`
 	From      Status         `json:"from"` // "" = it was made
@@ -23,6 +23,7 @@ type PaymentChanged struct {
 	Tx        string         `json:"tx,omitempty"`
 	Waiting   string         `json:"waiting,omitempty"` // what it waits for
 	Since     time.Time      `json:"since,omitzero"`    // when that began
+	Long      bool           `json:"long,omitempty"`    // it has waited for withdrawal.Config.StuckAfter
 	Reason    string         `json:"reason,omitempty"`  // why it failed
 	By        string         `json:"by"`                // who asked for it
 }
@@ -37,7 +38,7 @@ func Kinds() stream.Kinds { return stream.KindOf[PaymentChanged]() }
 func (s *Service) told(p *Payment, from Status, now time.Time) (storage.Event, error) {
 	return stream.Tell(PaymentChanged{
 		PaymentID: p.ID, From: from, To: p.Status, Source: p.Source, Network: chain.Network(p.Network), Currency: p.Currency,
-		Address: p.Address, Amount: s.coins(p.Currency, p.Amount), Tx: p.Tx, Waiting: p.Waiting, Since: p.WaitingSince, Reason: p.Reason, By: p.By,
+		Address: p.Address, Amount: s.coins(p.Currency, p.Amount), Tx: p.Tx, Waiting: p.Waiting, Since: p.WaitingSince, Long: p.Long, Reason: p.Reason, By: p.By,
 	}, p.ID, now)
 }
 

@@ -1,4 +1,4 @@
--- All migrations up to 0029_refunds.
+-- All migrations up to 0030_logs.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -1106,7 +1106,7 @@ CREATE TABLE cryptopay_house_payments (
   "mandate" TEXT NOT NULL,
   "created_at" INTEGER NOT NULL,
   "updated_at" INTEGER NOT NULL,
-  "completed_at" INTEGER NOT NULL,
+  "completed_at" INTEGER NOT NULL, "waits_long" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_house_payments_i0 ON cryptopay_house_payments (part, "created_at");
@@ -1150,3 +1150,6 @@ CREATE INDEX cryptopay_refunds_i1 ON cryptopay_refunds (part, "deposit");
 CREATE INDEX cryptopay_refunds_i2 ON cryptopay_refunds (part, "created_at");
 CREATE INDEX cryptopay_refunds_a0 ON cryptopay_refunds ("claim");
 CREATE INDEX cryptopay_refunds_due ON cryptopay_refunds (due, part, id) WHERE due > 0;
+CREATE INDEX cryptopay_events_i1 ON cryptopay_events (part, "created_at");
+CREATE INDEX cryptopay_events_i2 ON cryptopay_events (part, "type", "created_at");
+CREATE INDEX cryptopay_refunds_i3 ON cryptopay_refunds (part, "status", "created_at");

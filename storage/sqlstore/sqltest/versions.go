@@ -234,6 +234,8 @@ func BrokenRows(t *testing.T, d sqlstore.Dialect, db *sqlx.DB) {
 var (
 	adds = regexp.MustCompile(`(?is)^(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN .* NOT NULL DEFAULT |ALTER TABLE \S+ ALTER COLUMN \S+ SET STATISTICS |ALTER TABLE \S+ SET \(` +
 		"|ALTER TABLE cryptopay_payments MODIFY `custom_id` varbinary\\(500\\) NOT NULL$" +
+		"|ALTER TABLE cryptopay_events MODIFY `type` varbinary\\(500\\) NOT NULL$" +
+		"|ALTER TABLE cryptopay_refunds MODIFY `status` varbinary\\(500\\) NOT NULL$" +
 		`|ALTER TABLE cryptopay_withdrawals ADD CONSTRAINT \S* ?(IF NOT EXISTS \*/ )?cryptopay_withdrawals_sum\s+CHECK ` +
 		`|DROP INDEX cryptopay_payments_u0$|CREATE UNIQUE INDEX cryptopay_payments_(new|u0) ON cryptopay_payments \(part, "network", "address", "slot"\)$` +
 		"|ALTER TABLE cryptopay_payments DROP INDEX cryptopay_payments_u0, ADD UNIQUE INDEX cryptopay_payments_u0 \\(part, `network`, `address`, `slot`\\)$" +
