@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,6 +91,7 @@ func newStage(t *testing.T) *stage {
 // prepare makes the values.
 func (s *stage) prepare() {
 	post := func(status int, path string, body map[string]any, field string) string {
+		s.clock.Advance(time.Second)
 		return fmt.Sprint(s.ok(status, "POST", path, body).Body[field])
 	}
 	v := s.values
@@ -135,6 +137,7 @@ func (s *stage) prepare() {
 
 // ordered is a payment, and what is due is sent at once where paid says so.
 func (s *stage) ordered(body map[string]any, paid bool) (id, address string) {
+	s.clock.Advance(time.Second)
 	p := s.ok(http.StatusCreated, "POST", "/payments/", body).Body
 	if paid {
 		s.transfer(p["currency"].(string), p["address"].(string), p["amount_crypto"].(string))
@@ -186,6 +189,7 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := httptest.NewRecorder()
 	s.api.ServeHTTP(rec, r)
 	if name != "" {
+		s.clock.Advance(time.Second) // lists show what is newer first
 		s.due = s.due[1:]
 		s.record(name, rec)
 	} else if rec.Code >= 400 {
@@ -291,14 +295,21 @@ var (
 		{"by", "ci_the-client-of-this-example"},
 		{"requested_by", "ci_the-client-of-this-example"},
 	}
+	claims    = regexp.MustCompile(`/claim/[^/"]+/`)
 	durations = regexp.MustCompile(`"duration_ms":\d+`)
 )
 
 func (s *stable) text(text string, values map[string]string) string {
 	text = strings.NewReplacer(values["claim"], "ct_the-token-of-the-link", values["old_token"], "at_the-token-to-revoke").Replace(text)
 	for _, f := range secrets {
-		text = regexp.MustCompile(`"`+f.field+`":"[^"]*"`).ReplaceAllString(text, `"`+f.field+`":"`+f.shown+`"`)
+		text = regexp.MustCompile(`"`+f.field+`":"[^"]*"`).ReplaceAllStringFunc(text, func(was string) string {
+			if strings.Contains(was, "**") {
+				return `"` + f.field + `":"********"`
+			}
+			return `"` + f.field + `":"` + f.shown + `"`
+		})
 	}
+	text = claims.ReplaceAllString(text, "/claim/ct_the-token-of-the-link/")
 	text = durations.ReplaceAllString(text, `"duration_ms":12`)
 	text = uuids.ReplaceAllStringFunc(text, func(id string) string { return s.nth(id, "01890a5d-ac96-774b-bcce-%012d") })
 	return hashes.ReplaceAllStringFunc(text, func(id string) string { return s.nth(id, "%064d") })
