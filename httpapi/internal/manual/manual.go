@@ -92,12 +92,10 @@ func New(of Interface) (*Manual, error) {
 func (m *Manual) parse() error {
 	base, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
 		"listing": newListing,
-		"curl":    func(name string) (listing, error) { return m.snippet(name, Curl) },
-		"answer":  m.answerOf,
+		"curl":    func(name string) (listing, error) { return m.shown(name, "curl") },
+		"answer":  func(name string) (listing, error) { return m.shown(name, "answer") },
 		"program": program,
-		"named":   m.named,
 		"anchor":  anchor,
-		"dict":    func(root string, fields []Field) tableView { return tableView{root, fields} },
 	}).ParseFS(pageFiles, "pages/layout.html")
 	if err != nil {
 		return err
@@ -137,12 +135,6 @@ type view struct {
 	Results []result
 	Found   int
 	Dev     bool // the service simulates its networks
-}
-
-// tableView is a table of fields.
-type tableView struct {
-	Root   string
-	Fields []Field
 }
 
 // ErrUnknown says that there is no such page.
@@ -217,10 +209,6 @@ func (m *Manual) samples(v *view) error {
 	return err
 }
 
-// named is an operation of the interface, for links of guides; nil where a service does not
-// have it.
-func (m *Manual) named(name string) *Operation { return m.operations[name] }
-
 // listing is something to copy.
 type listing struct{ Title, Language, ID, Text string }
 
@@ -251,6 +239,15 @@ func (m *Manual) answerOf(name string) (listing, error) {
 	}
 	title := fmt.Sprintf("Answer: %d %s", a.Status, http.StatusText(a.Status))
 	return listing{title, "answer", "answer", a.text()}, nil
+}
+
+// shown is an example, or the answer to it, on a page that shows several.
+func (m *Manual) shown(name, what string) (l listing, err error) {
+	if l, err = m.answerOf(name); what == "curl" {
+		l, err = m.snippet(name, Curl)
+	}
+	l.ID = anchor(name) + "-" + what
+	return l, err
 }
 
 func anchor(s string) string {
