@@ -369,9 +369,12 @@ func TestManual_EveryExampleRuns(t *testing.T) {
 	out, err := s.curl()
 	got := s.done(t, out, err)
 	if *update {
-		raw, err := json.MarshalIndent(got, "", " ")
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(recordedFile, append(raw, '\n'), 0o600))
+		var raw bytes.Buffer
+		e := json.NewEncoder(&raw)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", " ")
+		require.NoError(t, e.Encode(got))
+		require.NoError(t, os.WriteFile(recordedFile, raw.Bytes(), 0o600))
 		want = got
 	}
 	same(t, want, got)

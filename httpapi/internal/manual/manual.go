@@ -65,10 +65,20 @@ func New(of Interface) (*Manual, error) {
 	for _, g := range of.Groups {
 		for _, op := range g.Operations {
 			m.operations[op.Name], m.groupOf[op.Name] = op, g.Name
+			for _, fields := range [][]Field{op.PathFields, op.Query, op.Body, op.Fields} {
+				explain(fields)
+			}
+			for _, o := range op.Objects {
+				explain(o.Fields)
+			}
 		}
 	}
 	for _, e := range of.Events {
 		m.events[e.Name] = e
+		explain(e.Fields)
+		for _, o := range e.Objects {
+			explain(o.Fields)
+		}
 	}
 	var err error
 	if m.recorded, err = answers(); err != nil {
