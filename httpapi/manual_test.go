@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/httpapi"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/httpapi/internal/manual"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -114,6 +115,23 @@ func TestManual_PagesStandAlone(t *testing.T) {
 	require.NotContains(t, codes, "<p></p>", "a code has no meaning")
 	require.NotContains(t, codes, "What to do:</strong> </p>", "a code has no advice")
 	require.Equal(t, "not_found", w.ok(http.StatusNotFound, http.MethodGet, "/pay/docs/nothing/", nil, nobody()).code())
+
+	// A host that knows callers by a login of its own has no tokens, and the same pages.
+	own, err := httpapi.New(w.app, httpapi.Options{Login: nobodyKnown{}})
+	require.NoError(t, err)
+	for _, name := range append([]manual.Guide{{}, {Name: "createPayment"}}, manual.Guides...) {
+		rec := httptest.NewRecorder()
+		own.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace("/docs/"+name.Name+"/", "//", "/", 1), nil))
+		require.Equal(t, http.StatusOK, rec.Code, name.Name)
+		require.NotContains(t, rec.Body.String(), "/o/token/", name.Name)
+	}
+}
+
+// nobodyKnown is a login that knows nobody.
+type nobodyKnown struct{}
+
+func (nobodyKnown) Identify(*http.Request) (auth.Identity, bool, error) {
+	return auth.Identity{}, false, nil
 }
 
 // TestManual_Search: operations, fields, events and codes are found; what a reader types is

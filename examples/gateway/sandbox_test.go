@@ -52,6 +52,9 @@ func TestSandboxGuideIsTrue(t *testing.T) {
 			require.NoError(t, err, "%s: %s", step, out)
 			run[step] = true
 		}
+		token, err := i.g.auth.Token(t.Context(), testClient, testSecret, "") // time has passed
+		require.NoError(t, err)
+		i.token = token.AccessToken
 		now := i.ok("POST", "/payments/status/", map[string]any{"transaction_id": p["transaction_id"]})
 		require.Equal(t, outcome.status, now["status"], outcome.steps)
 		var reason any
@@ -61,9 +64,6 @@ func TestSandboxGuideIsTrue(t *testing.T) {
 		if outcome.suspense != "" {
 			require.Equal(t, outcome.suspense, reason, outcome.steps)
 		}
-		token, err := i.g.auth.Token(t.Context(), testClient, testSecret, "") // time has passed
-		require.NoError(t, err)
-		i.token = token.AccessToken
 	}
 	for step := range steps {
 		require.True(t, run[step], "%s is not run", step)
