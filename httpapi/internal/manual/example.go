@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 )
@@ -170,7 +171,7 @@ func (m *Manual) Snippet(name string, in Language, values map[string]string) (st
 // curl writes the request for a shell.
 func (e *Example) curl(op *Operation) string {
 	out := []string{"curl -sS --fail-with-body"}
-	if op.Method != "GET" && (op.Method != "POST" || e.Body == "") {
+	if op.Method != http.MethodGet && (op.Method != http.MethodPost || e.Body == "") {
 		out[0] += " -X " + op.Method
 	}
 	out[0] += ` "$BASE` + e.at(op) + `"`
@@ -208,7 +209,7 @@ func (e *Example) call(op *Operation) string {
 	var out strings.Builder
 	answer := "&answer"
 	switch {
-	case op.Status == 204:
+	case op.Status == http.StatusNoContent:
 		answer = "nil"
 	case len(op.Answers) > 0 && op.Answers[0].Media != "application/json":
 		out.WriteString("var answer []byte\n")

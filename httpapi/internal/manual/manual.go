@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/cryptopay-go/cryptopay/httpapi/internal/look"
 )
@@ -32,6 +33,7 @@ type Manual struct {
 	assets     map[string]string    // the same by their names without
 	recorded   recording
 	index      []entry
+	made       sync.Map // pages, by root and name: all but those of searches, which have no bound
 }
 
 // Page is what is answered.
@@ -156,7 +158,11 @@ func (m *Manual) Page(name, path, query string) (Page, error) {
 	if f, ok := m.files[name]; ok {
 		return Page{f.Media, f.Body, true}, nil
 	}
-	v := &view{Interface: &m.of, Root: rootOf(name, path), Assets: m.assets, Name: name, Guides: Guides, Dev: m.operations["devPay"] != nil}
+	root := rootOf(name, path)
+	if p, ok := m.made.Load(root + name); ok {
+		return p.(Page), nil
+	}
+	v := &view{Interface: &m.of, Root: root, Assets: m.assets, Name: name, Guides: Guides, Dev: m.operations["devPay"] != nil}
 	kind := name
 	switch {
 	case name == "":
@@ -187,7 +193,11 @@ func (m *Manual) Page(name, path, query string) (Page, error) {
 	if err := m.templates[kind].ExecuteTemplate(&out, "page", v); err != nil {
 		return Page{}, fmt.Errorf("manual: %s: %w", name, err)
 	}
-	return Page{"text/html; charset=utf-8", out.Bytes(), false}, nil
+	p := Page{"text/html; charset=utf-8", out.Bytes(), false}
+	if name != searchPage {
+		m.made.Store(root+name, p)
+	}
+	return p, nil
 }
 
 // rootOf is the first page as a relative link: the pages do not know what they are mounted
