@@ -57,6 +57,8 @@ install() {
 	debian npm nodejs npm
 	debian curl curl ca-certificates
 	debian jq jq
+	debian python3 python3
+	debian php php-cli # receivers of webhooks are tried in it
 	debian openssl openssl
 	debian redis-server redis-server
 	debian mariadbd mariadb-server galera-4 rsync
@@ -66,7 +68,7 @@ install() {
 	debian bean-check beancount
 	debian softhsm2-util softhsm2 # a hardware module in software
 	debian promtool prometheus # rules are tested with it, and against it
-	debian chromium chromium # the checkout page is tried in it
+	debian chromium chromium # the pages are tried in it
 	tool btcd "$btcd"
 	tool geth "$geth"
 	tool gofumpt "$gofumpt"
@@ -81,6 +83,7 @@ install() {
 		npm install --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent || die "npm could not install it"
 		cp "$npm/package-lock.json" "$tools/npm.version"
 	fi
+	examples/typescript/install.sh "$tools/typescript"
 }
 
 # Packages in which goroutines meet. In a world only one of them runs at a time, and so

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/httpapi/internal/manual"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -26,8 +27,8 @@ type Handler struct {
 	o      Options
 	routes []Route
 	tree   node
-	doc    []byte // the OpenAPI document
-	pages  []byte // the same for people
+	doc    []byte         // the OpenAPI document
+	manual *manual.Manual // the same for people
 
 	inFlight storage.InFlight
 	reports  sync.Map // tenants that a report is made for now
@@ -62,7 +63,7 @@ func New(app *cryptopay.App, o Options) (*Handler, error) {
 	if h.doc, err = d.document(h.server()); err != nil {
 		return nil, err
 	}
-	h.pages, err = d.page(h.server())
+	h.manual, err = d.pages(h.server(), h.o.Limits)
 	return h, err
 }
 

@@ -57,8 +57,12 @@ func (h *Handler) table() []Route {
 			Policy: open, Status: http.StatusOK, Media: []string{"application/json"}, do: endpoint(h.getOpenAPI),
 		},
 		{
-			Method: http.MethodGet, Path: "/docs/", Name: "getDocs", Group: "Service", About: "The same document for people.",
+			Method: http.MethodGet, Path: "/docs/", Name: "getDocs", Group: "Service", About: "The same for people: operations with examples, guides, and a search.",
 			Policy: open, Status: http.StatusOK, Media: []string{"text/html"}, do: endpoint(h.getDocs),
+		},
+		{
+			Method: http.MethodGet, Path: "/docs/{page}/", Name: "getDocsPage", Group: "Service", About: "A page of it.",
+			Policy: open, Status: http.StatusOK, Media: []string{"text/html", "text/css", "text/javascript", "image/svg+xml"}, Errors: []Failure{notFound}, do: endpoint(h.getDocsPage),
 		},
 
 		// Authentication: oauth.go

@@ -27,8 +27,3 @@ func (h *Handler) getMaintenance(ctx context.Context, _ *Call, _ none) (maintena
 func (h *Handler) getOpenAPI(context.Context, *Call, none) (*page, error) {
 	return &page{"application/json", h.doc}, nil
 }
-
-func (h *Handler) getDocs(_ context.Context, c *Call, _ none) (*page, error) {
-	c.header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	return &page{"text/html; charset=utf-8", h.pages}, nil
-}

@@ -13,11 +13,7 @@ work=${1:-.tools/typescript}
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 
-if ! cmp -s "$from/package-lock.json" "$work/installed"; then
-	cp "$from"/package*.json "$work"
-	(cd "$work" && npm ci --ignore-scripts --no-audit --no-fund --silent)
-	cp "$from/package-lock.json" "$work/installed"
-fi
+"$from/install.sh" "$work"
 cp "$from"/{walk.ts,tsconfig.json} "$work"
 
 DIR=$(mktemp -d)

@@ -3,8 +3,8 @@ package checkout
 import (
 	"embed"
 	"html/template"
-	"path"
-	"strings"
+
+	"github.com/cryptopay-go/cryptopay/httpapi/internal/look"
 )
 
 //go:embed static/*
@@ -16,29 +16,15 @@ var pageFiles embed.FS
 // assets are the paths of the static files, each with a hash of its content in its name.
 type assets map[string]string
 
-// asset is a static file.
-type asset struct {
-	media string
-	body  []byte
-}
-
-var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-
-// loadAssets names the static files below a prefix.
-func loadAssets(prefix string) (assets, map[string]asset, error) {
-	files, err := staticFiles.ReadDir("static")
+// loadAssets names the static files below a prefix. The second map has them by those names.
+func loadAssets(prefix string) (assets, map[string]look.File, error) {
+	files, err := look.Files(staticFiles, "static")
 	if err != nil {
 		return nil, nil, err
 	}
-	paths, served := assets{}, map[string]asset{}
-	for _, f := range files {
-		body, err := staticFiles.ReadFile("static/" + f.Name())
-		if err != nil {
-			return nil, nil, err
-		}
-		kind := path.Ext(f.Name())
-		name := strings.TrimSuffix(f.Name(), kind) + "." + sum(body) + kind
-		paths[f.Name()], served[name] = prefix+"/assets/"+name, asset{mediaTypes[kind], body}
+	paths, served := assets{}, map[string]look.File{}
+	for name, f := range files {
+		paths[name], served[f.Name] = prefix+"/assets/"+f.Name, f
 	}
 	return paths, served, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/httpapi/internal/look"
 )
 
 // Handler serves the pages. It may be used concurrently, and by any number of processes
@@ -27,7 +28,7 @@ type Handler struct {
 	languages languages
 	pages     *template.Template
 	assets    assets
-	files     map[string]asset
+	files     map[string]look.File
 	live      *hub
 }
 
@@ -243,8 +244,8 @@ func (h *Handler) asset(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	w.Header().Set("Cache-Control", forever)
-	w.Header().Set("Content-Type", a.media)
-	_, _ = w.Write(a.body)
+	w.Header().Set("Content-Type", a.Media)
+	_, _ = w.Write(a.Body)
 }
 
 // theme is the style sheet of a colour: /theme/rrggbb.css.
@@ -256,7 +257,7 @@ func (h *Handler) theme(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	w.Header().Set("Cache-Control", "public, max-age=86400")
-	w.Header().Set("Content-Type", mediaTypes[".css"])
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	_, _ = w.Write(theme(c))
 }
 

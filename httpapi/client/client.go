@@ -233,6 +233,10 @@ func decode(raw []byte, out any) error {
 	if out == nil || len(raw) == 0 {
 		return nil
 	}
+	if whole, ok := out.(*[]byte); ok {
+		*whole = raw
+		return nil
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := d.Decode(out); err != nil {

@@ -15,12 +15,14 @@ let last = 0;
 
 const commands = {
   // open shows a URL in a context of its own.
-  async open({ url, width, height, dark, noScript, language }) {
+  // noScript turns script off, which also keeps axe out; noOwnScript leaves out the page's own.
+  async open({ url, width, height, dark, noScript, noOwnScript, language }) {
     const context = await browser.newContext({
       viewport: { width: width || 390, height: height || 844 }, colorScheme: dark ? "dark" : "light", javaScriptEnabled: !noScript,
       locale: language || "en-GB", timezoneId: "UTC", permissions: noScript ? [] : ["clipboard-read", "clipboard-write"], reducedMotion: "reduce",
     });
     const page = await context.newPage();
+    if (noOwnScript) await page.route("**/*.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }));
     const told = [];
     page.on("console", (m) => { if (m.type() === "error" || m.type() === "warning") told.push(m.text()); });
     page.on("pageerror", (e) => told.push(String(e)));
@@ -74,6 +76,13 @@ const commands = {
   },
   async click({ page, selector }) {
     await pages.get(page).page.click(selector);
+    return null;
+  },
+  // fill types into a field, and sends its form.
+  async fill({ page, selector, text }) {
+    const p = pages.get(page).page;
+    await p.fill(selector, text);
+    await p.press(selector, "Enter");
     return null;
   },
   // run evaluates an expression in the page.
