@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 )
 
 const (
@@ -41,8 +42,8 @@ func knownNames() []string {
 		out = append(out, settingPrefix+n)
 	}
 	for _, n := range chain.Networks() {
-		for _, set := range nodeSettings {
-			out = append(out, settingPrefix+set.name+"_"+string(n.Code))
+		for _, name := range nodes.Settings() {
+			out = append(out, settingPrefix+name+"_"+string(n.Code))
 		}
 	}
 	for _, c := range chain.Mainnet() {

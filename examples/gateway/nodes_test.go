@@ -19,6 +19,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
 )
 
@@ -114,11 +115,11 @@ func visit(t *testing.T, s *site, currency string) *visitor {
 	for name, value := range settings {
 		env = append(env, name+"="+value)
 	}
-	nodes, err := readNodes(func(name string) string { return s.settings[name] })
+	has, err := nodes.Read(func(name string) string { return s.settings[name] })
 	require.NoError(t, err)
-	registry, err := registryOf(nodes)
+	registry, err := has.Registry()
 	require.NoError(t, err)
-	v.client, err = dial(registry, s.network, nodes[s.network], nil, nil)
+	v.client, err = nodes.Dial(registry, s.network, has[s.network], nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
@@ -38,12 +38,12 @@ type settings struct {
 	limits       bool
 	privates     string // as they were set
 	limiting     string
-	fee          decimal.Decimal        // percent of a payment
-	networkFee   string                 // "none", "estimate" or a figure in coins
-	percent      decimal.Decimal        // of a withdrawal
-	flat         decimal.Decimal        // of a withdrawal, in coins
-	nodes        map[chain.Network]node // of real networks
-	prices       map[string]string      // in USD, that stay as they are
+	fee          decimal.Decimal   // percent of a payment
+	networkFee   string            // "none", "estimate" or a figure in coins
+	percent      decimal.Decimal   // of a withdrawal
+	flat         decimal.Decimal   // of a withdrawal, in coins
+	nodes        nodes.Nodes       // of real networks
+	prices       map[string]string // in USD, that stay as they are
 	poll         time.Duration
 	networks     []chain.Network // simulated
 	retire       []string        // currencies, see cryptopay.Config.Retire
@@ -91,7 +91,7 @@ func readSettings(args []string, env func(string) string) (settings, error) {
 func readWith(args []string, env func(string) string, tenants []tenant) (settings, error) {
 	s := settings{patience: 30 * time.Second, tenants: tenants}
 	var noNodes error
-	s.nodes, noNodes = readNodes(env)
+	s.nodes, noNodes = nodes.Read(env)
 	var networks, level string
 	or := func(name, otherwise string) string {
 		if v := env(name); v != "" {
@@ -218,7 +218,7 @@ func (s *settings) readPrices(list string) error {
 	if !s.real() {
 		return errors.New("CRYPTOPAY_PRICES is for nodes of test chains (CRYPTOPAY_RPC_…): simulated ones have prices of their own, see /dev/rate")
 	}
-	if main := mainChains(s.nodes); len(main) > 0 {
+	if main := s.nodes.Main(); len(main) > 0 {
 		return fmt.Errorf("CRYPTOPAY_PRICES is for test chains: %s is the main one, whose coins are priced live", main[0])
 	}
 	s.prices = map[string]string{}
@@ -241,14 +241,11 @@ func (s *settings) readPoll(v string) (err error) {
 
 // dialAll refuses settings of nodes that no client can be made of.
 func (s *settings) dialAll() error {
-	registry, err := registryOf(s.nodes)
+	registry, err := s.nodes.Registry()
 	if err != nil {
 		return err
 	}
-	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
-		_, e := dial(registry, n, s.nodes[n], nil, nil)
-		err = errors.Join(err, e)
-	}
+	_, err = s.nodes.Clients(registry, nil, nil)
 	return err
 }
 

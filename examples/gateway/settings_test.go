@@ -8,6 +8,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 )
 
 func TestSettings(t *testing.T) {
@@ -111,7 +112,7 @@ func TestTokensOfTestChains(t *testing.T) {
 	}
 	s, err := readSettings(nil, func(k string) string { return env[k] })
 	require.NoError(t, err)
-	registry, err := registryOf(s.nodes)
+	registry, err := s.nodes.Registry()
 	require.NoError(t, err)
 	var codes []string
 	for _, c := range registry.On("ETH") {
@@ -135,15 +136,15 @@ func TestTokensOfTestChains(t *testing.T) {
 // and addresses, whatever curve its keys are on.
 func TestRealNetworksHaveKeys(t *testing.T) {
 	t.Parallel()
-	w, unused := &world{registry: chain.MainnetRegistry()}, node{url: "http://127.0.0.1:1/key"}
+	w, unused := &world{registry: chain.MainnetRegistry()}, nodes.Node{URL: "http://127.0.0.1:1/key"}
 	seed, err := keys.FromBytes(make([]byte, 32))
 	require.NoError(t, err)
 	accounts, err := seed.Accounts(w.registry.Networks())
 	require.NoError(t, err)
 	encode := map[chain.Network]keys.Encode{}
-	unused.project = "secret"
+	unused.Project = "secret"
 	for _, n := range []chain.Network{"ETH", "BTC", "TRX", "SOL", "ADA"} {
-		c, err := dial(w.registry, n, unused, nil, nil)
+		c, err := nodes.Dial(w.registry, n, unused, nil, nil)
 		require.NoError(t, err)
 		encode[n] = c.AddressOf
 	}

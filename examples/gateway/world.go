@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,16 +70,12 @@ func openWorld(ctx context.Context, s settings, store storage.Store, c *clock, l
 
 // connect uses real nodes, and live prices where none were set.
 func (w *world) connect(s settings, log *slog.Logger) (err error) {
-	if w.registry, err = registryOf(s.nodes); err != nil {
+	if w.registry, err = s.nodes.Registry(); err != nil {
 		return err
 	}
 	public := func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error) { return w.public(n, k) }
-	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
-		client, err := dial(w.registry, n, s.nodes[n], public, log)
-		if err != nil {
-			return err
-		}
-		w.clients = append(w.clients, client)
+	if w.clients, err = s.nodes.Clients(w.registry, public, log); err != nil {
+		return err
 	}
 	if s.prices != nil {
 		w.rates = rates.NewFixed(w.clock.Now, "USD", s.prices)

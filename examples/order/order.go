@@ -1,8 +1,8 @@
-// Package shop is a web shop that embeds the library on one Postgres database: an order and
+// Package order is a shop in a hundred lines, on one Postgres database: an order and
 // its payment are made in one transaction, an order is marked as paid once whatever crashes,
 // and the REST interface knows the shop's own sessions. Its tests run it, on Postgres and in
 // memory.
-package shop
+package order
 
 import (
 	"context"

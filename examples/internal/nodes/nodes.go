@@ -1,4 +1,7 @@
-package main
+// Package nodes reads the settings of real nodes, which the example programs share, and makes
+// the clients of them: CRYPTOPAY_RPC_<network> and what belongs to it, as
+// examples/gateway/README.md lists it.
+package nodes
 
 import (
 	"errors"
@@ -21,17 +24,17 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/xrp"
 )
 
-// node is what the settings say of a real network.
-type node struct {
-	url           string // it may hold a secret
-	chain         string // which one it is on; "" is the main one
+// Node is what the settings say of a real network.
+type Node struct {
+	URL           string // it may hold a secret
+	Chain         string // which one it is on; "" is the main one
 	header        http.Header
 	confirmations int64 // of a payment. 0 is what is shipped
 	final         int64 // blocks. 0 is the node's own word
 	dialect       utxo.Dialect
 	solid         string
 	kupo          string // an own node of Cardano has it beside Ogmios
-	project       string // at a provider of Cardano, which has neither; a secret
+	Project       string // at a provider of Cardano, which has neither; a secret
 	stake         string
 	version1      bool              // of the transactions that are sent
 	contracts     map[string]string // by currency, on other chains than the main one
@@ -41,25 +44,25 @@ type node struct {
 var nodeSettings = []struct {
 	name string
 	on   func(chain.Network) bool // nil is everywhere
-	read func(at *node, v string) error
+	read func(at *Node, v string) error
 }{
-	{"RPC", nil, func(at *node, v string) error { at.url = v; return nil }},
-	{"CHAIN", nil, func(at *node, v string) error { at.chain = v; return nil }},
+	{"RPC", nil, func(at *Node, v string) error { at.URL = v; return nil }},
+	{"CHAIN", nil, func(at *Node, v string) error { at.Chain = v; return nil }},
 	{"HEADER", nil, readHeader},
-	{"CONFIRMATIONS", nil, func(at *node, v string) error { return readBlocks(&at.confirmations, v) }},
-	{"FINAL", isEVM, func(at *node, v string) error { return readBlocks(&at.final, v) }},
-	{"DIALECT", isUTXO, func(at *node, v string) error {
+	{"CONFIRMATIONS", nil, func(at *Node, v string) error { return readBlocks(&at.confirmations, v) }},
+	{"FINAL", isEVM, func(at *Node, v string) error { return readBlocks(&at.final, v) }},
+	{"DIALECT", isUTXO, func(at *Node, v string) error {
 		at.dialect = utxo.Dialect(v)
 		if at.dialect != utxo.Core && at.dialect != utxo.Btcd {
 			return fmt.Errorf("must be %s or %s", utxo.Core, utxo.Btcd)
 		}
 		return nil
 	}},
-	{"SOLID", func(n chain.Network) bool { return n == "TRX" }, func(at *node, v string) error { at.solid = v; return nil }},
-	{"KUPO", isCardano, func(at *node, v string) error { at.kupo = v; return nil }},
-	{"PROJECT", isCardano, func(at *node, v string) error { at.project = v; return nil }},
-	{"STAKE", isCardano, func(at *node, v string) error { at.stake = v; return nil }},
-	{"VERSION", func(n chain.Network) bool { return n == "SOL" }, func(at *node, v string) error {
+	{"SOLID", func(n chain.Network) bool { return n == "TRX" }, func(at *Node, v string) error { at.solid = v; return nil }},
+	{"KUPO", isCardano, func(at *Node, v string) error { at.kupo = v; return nil }},
+	{"PROJECT", isCardano, func(at *Node, v string) error { at.Project = v; return nil }},
+	{"STAKE", isCardano, func(at *Node, v string) error { at.stake = v; return nil }},
+	{"VERSION", func(n chain.Network) bool { return n == "SOL" }, func(at *Node, v string) error {
 		if at.version1 = v == "1"; !at.version1 {
 			return errors.New("must be 1, or empty for transactions without a version")
 		}
@@ -72,7 +75,7 @@ func isUTXO(n chain.Network) bool { _, ok := utxo.Mainnet(n); return ok }
 
 func isCardano(n chain.Network) bool { return n == "ADA" }
 
-func readHeader(at *node, v string) error {
+func readHeader(at *Node, v string) error {
 	name, value, _ := strings.Cut(v, ":")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	if name == "" || value == "" || strings.ContainsAny(v, "\r\n") {
@@ -91,12 +94,24 @@ func readBlocks(to *int64, v string) error {
 	return nil
 }
 
-// readNodes reads the settings of every network that has a node.
-func readNodes(env func(string) string) (map[chain.Network]node, error) {
-	nodes := map[chain.Network]node{}
+// Nodes are those of the settings, by network.
+type Nodes map[chain.Network]Node
+
+// Settings are the names of what is read for a network, without CRYPTOPAY_ and _<network>.
+func Settings() (out []string) {
+	for _, set := range nodeSettings {
+		out = append(out, set.name)
+	}
+	return out
+}
+
+// Read reads the settings of every network that has a node. Its error names each setting that
+// is wrong, and repeats no secret.
+func Read(env func(string) string) (Nodes, error) {
+	nodes := Nodes{}
 	var errs []error
 	for _, network := range chain.Networks() {
-		n, at := network.Code, node{contracts: map[string]string{}}
+		n, at := network.Code, Node{contracts: map[string]string{}}
 		for _, set := range nodeSettings {
 			name := fmt.Sprintf("CRYPTOPAY_%s_%s", set.name, n)
 			v := env(name)
@@ -104,7 +119,7 @@ func readNodes(env func(string) string) (map[chain.Network]node, error) {
 			case v == "":
 			case set.on != nil && !set.on(n):
 				errs = append(errs, fmt.Errorf("%s: %s has no such setting", name, n))
-			case at.url == "" && set.name != "RPC":
+			case at.URL == "" && set.name != "RPC":
 				errs = append(errs, fmt.Errorf("%s says something of a node, and CRYPTOPAY_RPC_%s names none", name, n))
 			default:
 				if err := set.read(&at, v); err != nil {
@@ -113,7 +128,7 @@ func readNodes(env func(string) string) (map[chain.Network]node, error) {
 			}
 		}
 		errs = append(errs, at.readContracts(n, env))
-		if at.url != "" {
+		if at.URL != "" {
 			nodes[n] = at
 		}
 	}
@@ -122,7 +137,7 @@ func readNodes(env func(string) string) (map[chain.Network]node, error) {
 
 // readContracts reads where the tokens are on a chain that is not the main one,
 // from CRYPTOPAY_CONTRACT_<currency>.
-func (at *node) readContracts(n chain.Network, env func(string) string) error {
+func (at *Node) readContracts(n chain.Network, env func(string) string) error {
 	for _, c := range chain.MainnetRegistry().On(n) {
 		name := "CRYPTOPAY_CONTRACT_" + c.Code
 		v := env(name)
@@ -132,7 +147,7 @@ func (at *node) readContracts(n chain.Network, env func(string) string) error {
 		if c.Native() {
 			return fmt.Errorf("%s: %s is a coin", name, c.Code)
 		}
-		if at.url == "" || at.chain == "" {
+		if at.URL == "" || at.Chain == "" {
 			return fmt.Errorf("%s is for other chains than the main one: CRYPTOPAY_CHAIN_%s says which", name, n)
 		}
 		format, _ := address.For(n)
@@ -145,17 +160,17 @@ func (at *node) readContracts(n chain.Network, env func(string) string) error {
 	return nil
 }
 
-// registryOf is the shipped registry as the nodes have it: with their
+// Registry is the shipped registry as the nodes have it: with their
 // confirmations, and on chains other than the main one without tokens whose
 // contracts nobody has named.
-func registryOf(nodes map[chain.Network]node) (*chain.Registry, error) {
+func (nodes Nodes) Registry() (*chain.Registry, error) {
 	networks, currencies := chain.Networks(), chain.Mainnet()
 	for i, n := range networks {
-		if nodes[n.Code].chain != "" {
+		if nodes[n.Code].Chain != "" {
 			networks[i].HeadAge = -1 // test chains make blocks when somebody asks for them
 		}
-		if at := nodes[n.Code]; at.chain != "" && isEVM(n.Code) {
-			id, err := chainID(n.Code, at.chain)
+		if at := nodes[n.Code]; at.Chain != "" && isEVM(n.Code) {
+			id, err := chainID(n.Code, at.Chain)
 			if err != nil {
 				return nil, err
 			}
@@ -164,7 +179,7 @@ func registryOf(nodes map[chain.Network]node) (*chain.Registry, error) {
 	}
 	currencies = slices.DeleteFunc(currencies, func(c chain.Currency) bool {
 		at := nodes[c.Network]
-		return at.chain != "" && !c.Native() && at.contracts[c.Code] == ""
+		return at.Chain != "" && !c.Native() && at.contracts[c.Code] == ""
 	})
 	for i, c := range currencies {
 		at := nodes[c.Network]
@@ -197,12 +212,25 @@ func chainID(n chain.Network, v string) (int64, error) {
 	return id, nil
 }
 
-// publicKey gives the key of an account of ours.
-type publicKey func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error)
+// PublicKey gives the key of an account of ours, which some networks' transactions name.
+type PublicKey func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error)
 
-// dial makes the client of a real network. It does no I/O. Errors name the setting. log is
-// for what a client passes over, nil = nowhere.
-func dial(r *chain.Registry, n chain.Network, at node, public publicKey, log *slog.Logger) (chain.Client, error) {
+// Clients makes the client of every network, in the order of their codes. It does no I/O. Errors
+// name the setting. log is for what a client passes over, nil = nowhere.
+func (nodes Nodes) Clients(r *chain.Registry, public PublicKey, log *slog.Logger) (out []chain.Client, err error) {
+	for _, n := range slices.Sorted(maps.Keys(nodes)) {
+		client, e := Dial(r, n, nodes[n], public, log)
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		out = append(out, client)
+	}
+	return out, err
+}
+
+// Dial makes the client of one network, as Nodes.Clients does.
+func Dial(r *chain.Registry, n chain.Network, at Node, public PublicKey, log *slog.Logger) (chain.Client, error) {
 	client, err := at.client(r, n, public, log)
 	if err != nil && !strings.HasPrefix(err.Error(), "CRYPTOPAY_") {
 		err = fmt.Errorf("CRYPTOPAY_RPC_%s: %w", n, err)
@@ -211,7 +239,7 @@ func dial(r *chain.Registry, n chain.Network, at node, public publicKey, log *sl
 }
 
 // client is where a network's family meets its settings.
-func (at node) client(r *chain.Registry, n chain.Network, public publicKey, log *slog.Logger) (chain.Client, error) {
+func (at Node) client(r *chain.Registry, n chain.Network, public PublicKey, log *slog.Logger) (chain.Client, error) {
 	switch {
 	case isEVM(n):
 		return at.evm(r, n)
@@ -219,58 +247,58 @@ func (at node) client(r *chain.Registry, n chain.Network, public publicKey, log 
 		return at.utxo(r, n)
 	}
 	for family, main := range map[chain.Network]string{"TRX": tron.Mainnet, "SOL": solana.Mainnet, "XLM": stellar.Mainnet} {
-		if n == family && at.chain == main {
+		if n == family && at.Chain == main {
 			return nil, chainError(n, errMain)
 		}
 	}
 	switch n {
 	case "TRX":
-		return tron.New(tron.Options{Registry: r, URL: at.url, SolidURL: at.solid, Genesis: at.chain, Header: at.header})
+		return tron.New(tron.Options{Registry: r, URL: at.URL, SolidURL: at.solid, Genesis: at.Chain, Header: at.header})
 	case "SOL":
-		return solana.New(solana.Options{Registry: r, URL: at.url, Genesis: at.chain, Header: at.header, SendVersion1: at.version1, Log: log})
+		return solana.New(solana.Options{Registry: r, URL: at.URL, Genesis: at.Chain, Header: at.header, SendVersion1: at.version1, Log: log})
 	case "XLM":
-		return stellar.New(stellar.Options{Registry: r, URL: at.url, Passphrase: at.chain, Header: at.header})
+		return stellar.New(stellar.Options{Registry: r, URL: at.URL, Passphrase: at.Chain, Header: at.header})
 	case "ADA":
 		return at.cardano(r, n, public)
 	case "XRP":
-		id, err := strconv.ParseUint("0"+at.chain, 10, 32)
+		id, err := strconv.ParseUint("0"+at.Chain, 10, 32)
 		switch {
 		case err != nil:
 			return nil, chainError(n, errors.New("must be a network id, such as 1"))
-		case at.chain != "" && uint32(id) == xrp.Mainnet:
+		case at.Chain != "" && uint32(id) == xrp.Mainnet:
 			return nil, chainError(n, errMain)
 		}
 		return xrp.New(xrp.Options{
-			Registry: r, URL: at.url, NetworkID: uint32(id), Header: at.header,
+			Registry: r, URL: at.URL, NetworkID: uint32(id), Header: at.header,
 			PublicKey: func(_ chain.Address, k chain.KeyRef) (chain.PublicKey, error) { return public(n, k) },
 		})
 	}
 	return nil, errors.New("there is no client for this network yet")
 }
 
-func (at node) cardano(r *chain.Registry, n chain.Network, public publicKey) (chain.Client, error) {
+func (at Node) cardano(r *chain.Registry, n chain.Network, public PublicKey) (chain.Client, error) {
 	o := cardano.Options{
 		Registry: r, Header: at.header, Stake: at.stake,
 		PublicKey: func(_ chain.Address, k chain.KeyRef) (chain.PublicKey, error) { return public(n, k) },
 	}
 	switch {
-	case at.chain != "":
+	case at.Chain != "":
 		return nil, chainError(n, errors.New("is not for ADA: addresses of its test networks are refused"))
-	case (at.kupo == "") == (at.project == ""):
+	case (at.kupo == "") == (at.Project == ""):
 		return nil, errors.New("CRYPTOPAY_KUPO_ADA or CRYPTOPAY_PROJECT_ADA must say what is beside CRYPTOPAY_RPC_ADA: Kupo of an own node, or the project id at a provider")
 	case at.kupo != "":
-		o.Ogmios, o.Kupo = at.url, at.kupo
+		o.Ogmios, o.Kupo = at.URL, at.kupo
 	default:
-		o.Blockfrost, o.Project = at.url, at.project
+		o.Blockfrost, o.Project = at.URL, at.Project
 	}
 	return cardano.New(o)
 }
 
-func (at node) evm(r *chain.Registry, n chain.Network) (chain.Client, error) {
+func (at Node) evm(r *chain.Registry, n chain.Network) (chain.Client, error) {
 	o, _ := evm.Preset(n)
-	o.Registry, o.URL, o.Header = r, at.url, at.header
-	if at.chain != "" {
-		id, err := chainID(n, at.chain)
+	o.Registry, o.URL, o.Header = r, at.URL, at.header
+	if at.Chain != "" {
+		id, err := chainID(n, at.Chain)
 		if err != nil {
 			return nil, err
 		}
@@ -282,22 +310,22 @@ func (at node) evm(r *chain.Registry, n chain.Network) (chain.Client, error) {
 	return evm.New(o)
 }
 
-func (at node) utxo(r *chain.Registry, n chain.Network) (chain.Client, error) {
+func (at Node) utxo(r *chain.Registry, n chain.Network) (chain.Client, error) {
 	params, _ := utxo.Mainnet(n)
-	if at.chain != "" {
+	if at.Chain != "" {
 		var known bool
-		if params, known = utxo.Testnets(n, at.chain); !known {
+		if params, known = utxo.Testnets(n, at.Chain); !known {
 			return nil, chainError(n, errors.New("must be regtest or simnet (BTC), or regtest (LTC)"))
 		}
 	}
-	return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: at.url, Dialect: at.dialect, Header: at.header})
+	return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: at.URL, Dialect: at.dialect, Header: at.header})
 }
 
-// mainChains are the networks whose main chain is served.
-func mainChains(nodes map[chain.Network]node) []chain.Network {
+// Main are the networks whose main chain is served.
+func (nodes Nodes) Main() []chain.Network {
 	var out []chain.Network
 	for _, n := range slices.Sorted(maps.Keys(nodes)) {
-		if nodes[n].chain == "" {
+		if nodes[n].Chain == "" {
 			out = append(out, n)
 		}
 	}
