@@ -209,27 +209,13 @@ func (s *settings) readNetworks(list string) error {
 	return nil
 }
 
-// readPrices reads fixed prices: of coins that have none, which those of the main
-// chains are not.
-func (s *settings) readPrices(list string) error {
-	if list == "" {
-		return nil
-	}
-	if !s.real() {
+// readPrices reads the fixed prices of test chains.
+func (s *settings) readPrices(list string) (err error) {
+	if list != "" && !s.real() {
 		return errors.New("CRYPTOPAY_PRICES is for nodes of test chains (CRYPTOPAY_RPC_…): simulated ones have prices of their own, see /dev/rate")
 	}
-	if main := s.nodes.Main(); len(main) > 0 {
-		return fmt.Errorf("CRYPTOPAY_PRICES is for test chains: %s is the main one, whose coins are priced live", main[0])
-	}
-	s.prices = map[string]string{}
-	for _, entry := range strings.Split(list, ",") {
-		token, price, _ := strings.Cut(strings.TrimSpace(entry), "=")
-		if d, err := ledger.ParseDecimal(price); err != nil || !d.IsPositive() || token == "" {
-			return fmt.Errorf("CRYPTOPAY_PRICES must be TOKEN=USD,…, such as BTC=60000,USDT=1: not %q", entry)
-		}
-		s.prices[token] = price
-	}
-	return nil
+	s.prices, err = s.nodes.Prices(list)
+	return err
 }
 
 func (s *settings) readPoll(v string) (err error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/address"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -77,14 +78,7 @@ func (w *world) connect(s settings, log *slog.Logger) (err error) {
 	if w.clients, err = s.nodes.Clients(w.registry, public, log); err != nil {
 		return err
 	}
-	if s.prices != nil {
-		w.rates = rates.NewFixed(w.clock.Now, "USD", s.prices)
-		return nil
-	}
-	live := rates.LiveOptions{Now: w.clock.Now}
-	w.rates, err = rates.NewMedian(rates.MedianConfig{
-		Sources: []rates.Source{rates.CoinGecko(live), rates.Coinbase(live), rates.Kraken(live), rates.Binance(live)}, Now: w.clock.Now, Log: log,
-	})
+	w.rates, err = nodes.Rates(s.prices, w.clock.Now, log)
 	return err
 }
 

@@ -12,16 +12,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/address"
 	"github.com/cryptopay-go/cryptopay/chain/cardano"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/solana"
 	"github.com/cryptopay-go/cryptopay/chain/stellar"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/chain/xrp"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // Node is what the settings say of a real network.
@@ -330,4 +333,35 @@ func (nodes Nodes) Main() []chain.Network {
 		}
 	}
 	return out
+}
+
+// Prices reads the fixed prices of CRYPTOPAY_PRICES, in USD by token: of coins that have none,
+// which those of the main chains are not. An empty list is nil: prices are live.
+func (nodes Nodes) Prices(list string) (map[string]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	if main := nodes.Main(); len(main) > 0 {
+		return nil, fmt.Errorf("CRYPTOPAY_PRICES is for test chains: %s is the main one, whose coins are priced live", main[0])
+	}
+	prices := map[string]string{}
+	for _, entry := range strings.Split(list, ",") {
+		token, price, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		if d, err := ledger.ParseDecimal(price); err != nil || !d.IsPositive() || token == "" {
+			return nil, fmt.Errorf("CRYPTOPAY_PRICES must be TOKEN=USD,…, such as BTC=60000,USDT=1: not %q", entry)
+		}
+		prices[token] = price
+	}
+	return prices, nil
+}
+
+// Rates are fixed prices, or live ones where there are none.
+func Rates(prices map[string]string, now func() time.Time, log *slog.Logger) (rates.Rates, error) {
+	if prices != nil {
+		return rates.NewFixed(now, "USD", prices), nil
+	}
+	live := rates.LiveOptions{Now: now}
+	return rates.NewMedian(rates.MedianConfig{
+		Sources: []rates.Source{rates.CoinGecko(live), rates.Coinbase(live), rates.Kraken(live), rates.Binance(live)}, Now: now, Log: log,
+	})
 }
