@@ -6,9 +6,10 @@ import (
 	"net/http"
 
 	"github.com/cryptopay-go/cryptopay"
-	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // deskData is what the desk shows of one order.
@@ -18,7 +19,7 @@ type deskData struct {
 	Received string // of what is due, in coins
 	Due      string
 	Arrivals []arrival
-	Refunds  []refund.Refund
+	Refunds  []given
 	Left     bool // something can be given back
 	Page     string
 	Suggest  string // an address of a simulated customer
@@ -28,6 +29,12 @@ type deskData struct {
 type arrival struct {
 	ID, Amount, Tx, State string
 	Kept                  bool // in suspense: it does not count, and can be sent back
+}
+
+// given is a refund.
+type given struct {
+	Amount string
+	Status refund.Status
 }
 
 func (s *shop) showDesk(w http.ResponseWriter, r *http.Request) {
@@ -66,22 +73,26 @@ func (s *shop) fill(ctx context.Context, d *deskData) (err error) {
 	if d.Payment, err = s.app.Payments.Get(ctx, tenant, d.Order.Payment); err != nil {
 		return err
 	}
-	d.Page, d.Due = s.pay.URL(tenant, d.Payment.ID), coins(&d.Payment, d.Payment.Due)
-	d.Received = coins(&d.Payment, d.Payment.Received)
+	d.Page, d.Due = s.pay.URL(tenant, d.Payment.ID), s.world.amount(d.Payment.DueCoins(), d.Payment.Currency)
+	d.Received = s.world.amount(d.Payment.Received.Decimal(uint8(d.Payment.Scale)), d.Payment.Currency) //nolint:gosec // at most 8
 	came, _, err := s.app.Payments.Arrivals(ctx, tenant, d.Payment.ID, 50, 0)
 	if err != nil {
 		return err
 	}
 	for i := range came {
 		a := &came[i]
-		one := arrival{ID: a.ID, Amount: ledger.PlainString(a.Exact) + " " + a.Currency, Tx: a.Tx, State: a.ShownStatus() + ", " + a.ShownRole()}
+		one := arrival{ID: a.ID, Amount: s.world.amount(a.Exact, a.Currency), Tx: a.Tx, State: a.ShownStatus() + ", " + a.ShownRole()}
 		if one.Kept = a.Booking == payment.InSuspense; one.Kept {
 			one.State = "kept safe, does not count: " + a.SuspenseReason()
 		}
 		d.Arrivals = append(d.Arrivals, one)
 	}
-	if d.Refunds, _, err = s.app.Refunds.List(ctx, tenant, refund.Filter{Payment: d.Payment.ID}); err != nil {
+	back, _, err := s.app.Refunds.List(ctx, tenant, refund.Filter{Payment: d.Payment.ID})
+	if err != nil {
 		return err
+	}
+	for i := range back {
+		d.Refunds = append(d.Refunds, given{s.world.amount(back[i].Coins(), back[i].Currency), back[i].Status})
 	}
 	left, err := s.app.Refunds.Left(ctx, tenant, d.Payment.ID)
 	d.Left = left > 0
@@ -89,11 +100,6 @@ func (s *shop) fill(ctx context.Context, d *deskData) (err error) {
 		d.Suggest = s.world.wallet(d.Payment.Network)
 	}
 	return err
-}
-
-// coins writes an amount of a payment's currency.
-func coins(p *payment.Payment, a ledger.Amount) string {
-	return ledger.PlainString(a.Decimal(uint8(p.Scale))) + " " + p.Currency //nolint:gosec // at most 8
 }
 
 // refund gives all that is left of an order's payment back. Without an address the customer
@@ -134,9 +140,10 @@ func (s *shop) refund(w http.ResponseWriter, r *http.Request) {
 func refusal(err error) (why string, ok bool) {
 	var invalid *refund.InvalidError
 	var state *refund.StateError
-	var missing *payment.NotFoundError
+	var address *chain.AddressError
+	var short *withdrawal.InsufficientError
 	switch {
-	case errors.As(err, &invalid), errors.As(err, &state), errors.As(err, &missing), errors.Is(err, refund.ErrNotFound):
+	case errors.As(err, &invalid), errors.As(err, &state), errors.As(err, &address), errors.As(err, &short), errors.Is(err, refund.ErrNotFound):
 		return "That was refused: " + err.Error(), true
 	}
 	return "", false
@@ -159,7 +166,7 @@ func (s *shop) claimOf(ctx context.Context, p *payment.Payment) (*claimData, err
 	if err != nil || r == nil {
 		return nil, err
 	}
-	d := &claimData{Amount: ledger.PlainString(r.Coins()) + " " + r.Currency, Network: r.Network}
+	d := &claimData{Amount: s.world.amount(r.Coins(), r.Currency), Network: r.Network}
 	if info, err := s.world.registry.Network(r.Network); err == nil {
 		d.Network = info.Name
 	}

@@ -65,8 +65,9 @@ func (s *shop) place(ctx context.Context, o order) (order, error) {
 		Pricing: payment.Pricing{Amount: o.Total(), Currency: o.Currency}, OrderID: o.Number, Description: o.Goods,
 	})
 	var invalid *payment.InvalidError
-	if errors.As(err, &invalid) {
-		return o, errCoin{"This order cannot be paid in that coin: " + invalid.Error()}
+	var unknown *payment.CurrencyError
+	if errors.As(err, &invalid) || errors.As(err, &unknown) {
+		return o, errCoin{"This order cannot be paid in that coin: " + err.Error()}
 	}
 	if err != nil {
 		return o, err

@@ -198,6 +198,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 // orderData is what the page of an order shows its customer.
 type orderData struct {
 	Order     order
+	Coin      string
 	PayLink   string // "" = there is nothing to pay any more
 	Page      string // of the payment
 	Claim     *claimData
@@ -224,7 +225,7 @@ func (s *shop) orderPage(w http.ResponseWriter, r *http.Request, status int, tol
 		s.fail(w, r, err)
 		return
 	}
-	d := orderData{Order: o, Page: s.pay.URL(tenant, o.Payment)}
+	d := orderData{Order: o, Coin: s.world.name(o.Currency), Page: s.pay.URL(tenant, o.Payment)}
 	d.Pending = o.State == open_ && p.Status != payment.Waiting && p.Status != payment.PartiallyPaid
 	if o.State == open_ && !d.Pending {
 		d.PayLink = d.Page

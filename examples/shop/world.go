@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
@@ -61,20 +63,12 @@ func (w *world) publicKey(n chain.Network, k chain.KeyRef) (chain.PublicKey, err
 // coin is one that customers may pay in.
 type coin struct{ Code, Name string }
 
-// coins lists what the shop takes, stable ones first.
+// coins lists what the shop takes, popular ones first.
 func (w *world) coins() (out []coin) {
 	var rest []coin
 	for _, client := range w.clients {
-		info, err := w.registry.Network(string(client.Network()))
-		if err != nil {
-			continue
-		}
 		for _, c := range w.registry.On(client.Network()) {
-			one := coin{c.Code, c.Name}
-			if !c.Native() {
-				one.Name = c.Token + " on " + info.Name
-			}
-			if c.Stable {
+			if one := (coin{c.Code, w.name(c.Code)}); c.Popular {
 				out = append(out, one)
 			} else {
 				rest = append(rest, one)
@@ -82,4 +76,22 @@ func (w *world) coins() (out []coin) {
 		}
 	}
 	return append(out, rest...)
+}
+
+// name is what people call a coin, such as "USDT on Ethereum".
+func (w *world) name(code string) string {
+	c, err := w.registry.Currency(code)
+	if err != nil {
+		return code
+	}
+	info, err := w.registry.Network(string(c.Network))
+	if err != nil || c.Native() && c.Token == string(c.Network) {
+		return c.Name
+	}
+	return c.Token + " on " + info.Name
+}
+
+// amount is so many coins, for people.
+func (w *world) amount(coins decimal.Decimal, code string) string {
+	return coins.String() + " " + w.name(code)
 }

@@ -1,10 +1,13 @@
 package checkout_test
 
 import (
+	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -12,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 )
 
 // TestX01_CustomersPayOnThePageAlone: customers see what is due, pay by what the page tells
@@ -23,7 +27,10 @@ func TestX01_CustomersPayOnThePageAlone(t *testing.T) {
 	p, err := checkout.New(h.App, checkout.Options{
 		BaseURL: "http://" + server.Listener.Addr().String(), Poll: 50 * time.Millisecond,
 		Merchant: merchantOf(map[string]checkout.Merchant{
-			"branded": {Name: "Café Zwölf", Colour: "#ffd400", Logo: picture(t, 120, 40), ReturnURL: "https://shop.example.com/orders/1?done=1"},
+			"branded":   {Name: "Café Zwölf", Colour: "#ffd400", Logo: picture(t, 120, 40), ReturnURL: "https://shop.example.com/orders/1?done=1"},
+			evil:        {Name: evil, Colour: "red;}body{display:none}", Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`), LogoPath: "//evil.example/x.png", ReturnURL: "javascript:alert(1)"},
+			long:        {Name: long, Logo: picture(t, 2, 700), ReturnURL: "/" + long},
+			"wide logo": {Name: "W", Logo: picture(t, 2000, 2), Colour: "#ffffff"},
 		}),
 	})
 	require.NoError(t, err)
@@ -85,30 +92,64 @@ func TestX01_CustomersPayOnThePageAlone(t *testing.T) {
 	tab.Do("see", map[string]any{"text": "Payment complete"}, nil)
 	tab.Close(60_000)
 
-	// Too much, too late, the wrong coin, nothing at all, and a block that is taken back.
-	for _, row := range []struct {
+	// Whatever else can come of a payment: live on a phone, and on a desktop without script.
+	back := func(of payment.Payment, part string) payment.Payment {
+		of = h.Customer.Pays(of)
+		in := refund.CreateInput{Payment: of.ID, All: part == "", Address: string(h.Chains["ETH"].Customer("refunded"))}
+		if part != "" {
+			in.Amount = new(decimal.RequireFromString(part))
+		}
+		_, err := h.App.Refunds.Create(t.Context(), h.Tenant.ID, in)
+		require.NoError(t, err)
+		h.Settle()
+		return of
+	}
+	plain := b.Open(link(bitcoin), map[string]any{"noScript": true, "width": 1280, "height": 800, "dark": true})
+	for i, row := range []struct {
 		name, says string
 		do         func(payment.Payment) payment.Payment
-		dark       bool
 	}{
-		{"over", "more than was due", h.Customer.PaysOver, false},
-		{"late", "arrived after the payment had ended", h.Customer.PaysLate, true},
-		{"wrong", "not the coin that was asked for", h.Customer.PaysWrongAsset, false},
-		{"expired", "This payment has expired", h.Customer.LetsExpire, true},
-		{"reorged", "gone from the network", h.Customer.PaysAndIsReorged, false},
+		{"over", "more than was due", h.Customer.PaysOver},
+		{"late", "arrived after the payment had ended", h.Customer.PaysLate},
+		{"wrong", "not the coin that was asked for", h.Customer.PaysWrongAsset},
+		{"expired", "This payment has expired", h.Customer.LetsExpire},
+		{"expired-part", "The time ended before all was paid", func(of payment.Payment) payment.Payment { return h.Customer.LetsExpire(h.Customer.PaysShort(of)) }},
+		{"reorged", "gone from the network", h.Customer.PaysAndIsReorged},
+		{"failed", "The payment did not go through", func(of payment.Payment) payment.Payment { return fails(t, h, of) }},
+		{"refunded-part", "10 USDC of it was given back", func(of payment.Payment) payment.Payment { return back(of, "10") }},
+		{"refunded", "Your payment was refunded", func(of payment.Payment) payment.Payment { return back(of, "") }},
+		{"cancelled", "This payment was cancelled", func(of payment.Payment) payment.Payment {
+			_, err := h.App.Payments.Cancel(t.Context(), h.Tenant.ID, of.ID)
+			require.NoError(t, err)
+			return of
+		}},
 	} {
 		of := h.Payment("30", "USDCERC20")
-		tab := b.Open(link(of), map[string]any{"dark": row.dark})
+		tab := b.Open(link(of), map[string]any{"dark": i%2 == 1})
 		row.do(of)
 		tab.Sees(row.name+"-phone", row.says)
 		tab.Close(60_000)
+		plain.Do("go", map[string]any{"url": link(of)}, nil)
+		plain.See(row.says)
+		if plain.Shot(row.name + "-desktop-dark-plain"); i%4 == 0 { // what axe looks at there are the same colours and parts
+			plain.Audit(row.name + "-desktop-dark-plain")
+		}
 	}
-	cancelled := h.Payment("30", "ETH")
-	_, err = h.App.Payments.Cancel(t.Context(), h.Tenant.ID, cancelled.ID)
-	require.NoError(t, err)
-	tab = b.Open(link(cancelled), nil)
-	tab.Sees("cancelled-phone", "This payment was cancelled")
-	tab.Close(60_000)
+	plain.Close(1 << 20) // of many pages
+
+	// What a merchant writes is text, however long it is and whatever it looks like, on the
+	// narrowest of phones. His logo is an image, or not there.
+	for _, order := range []string{evil, long, "wide logo"} {
+		of := h.Payment("30", "BTC", func(in *payment.CreateInput) { in.OrderID, in.Description = order, order+order })
+		for _, with := range []map[string]any{{"width": 320}, {"width": 1280, "language": "ar", "dark": true}} {
+			tab := b.Open(link(of), with)
+			tab.Audit(fmt.Sprintf("hostile-%d-%d", len(order), with["width"]))
+			require.EqualValues(t, 1, tab.Run(`document.scripts.length`))
+			require.EqualValues(t, 0, tab.Run(`document.querySelectorAll("[onerror],[style],[src^=x],iframe,object").length`))
+			require.EqualValues(t, 0, tab.Run(`[...document.images].filter((i) => i.complete && !i.naturalWidth).length`), "each picture is one")
+			tab.Close(60_000)
+		}
+	}
 
 	// A memo, right to left, without script.
 	memo := h.Payment("30", "XRP")
@@ -116,14 +157,46 @@ func TestX01_CustomersPayOnThePageAlone(t *testing.T) {
 	tab.Sees("memo-arabic-phone", "في انتظار دفعتك", "وسم الوجهة")
 	require.Equal(t, "rtl", tab.Run("document.dir"))
 	tab.Close(60_000)
-	tab = b.Open(link(memo)+"?lang=de", map[string]any{"noScript": true})
-	tab.Shot("no-script-phone")
-	tab.Do("see", map[string]any{"text": "Jetzt aktualisieren"}, nil)
-	tab.Do("see", map[string]any{"text": "Destination-Tag"}, nil)
+	tab = b.Open(link(memo), map[string]any{"language": "ar", "width": 1280, "height": 800, "dark": true})
+	tab.See("وسم الوجهة")
+	tab.Shot("memo-arabic-desktop-dark")
 	tab.Close(60_000)
+	tab = b.Open(link(memo)+"?lang=de", map[string]any{"noScript": true})
+	tab.Sees("no-script-phone", "Jetzt aktualisieren", "Destination-Tag")
+	tab.Click(`a:has-text("Alle 20 Sekunden von selbst aktualisieren")`)
+	tab.See("Nicht mehr aktualisieren")
+	tab.Close(60_000)
+
+	// A link that is made up, another merchant's, or too old says one and the same, with nothing
+	// of the payment in it.
+	other := h.NewTenant("Another")
 	tab = b.Open(link(memo)+"x", nil)
-	tab.Shot("unknown-phone")
-	var found []string
-	tab.Do("axe", nil, &found)
-	require.Empty(t, found)
+	tab.Sees("unknown-phone", "There is no such page")
+	nothing := tab.Run("document.body.innerHTML")
+	h.Clock.Advance(memo.ExpiresAt.Sub(h.Clock.Now()) + 91*24*time.Hour)
+	for _, bad := range []string{p.URL(other.ID, memo.ID), p.URL(h.Tenant.ID, memo.ID+"x"), link(memo)} {
+		tab.Do("go", map[string]any{"url": bad}, nil)
+		require.Equal(t, nothing, tab.Run("document.body.innerHTML"), bad)
+	}
+	require.NotContains(t, nothing, "My shop")
+}
+
+// The texts of merchants who mean harm, or have a lot to say.
+var (
+	evil = `</main><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "`{{.}}\u2067"
+	long = strings.Repeat("Donaudampfschifffahrtsgesellschaft", 7)
+)
+
+// fails lets a payment fail: its transaction is gone from the network when the time is over.
+func fails(t *testing.T, h *cryptopaytest.Host, of payment.Payment) payment.Payment {
+	t.Helper()
+	tx, err := h.Chains["ETH"].Pay(chain.Address(of.Address), of.Currency, of.DueCoins())
+	require.NoError(t, err)
+	h.Step()
+	h.Mine(1)
+	h.Clock.Advance(2 * time.Hour)
+	_, err = h.Chains["ETH"].Reorg(1, tx)
+	require.NoError(t, err)
+	h.Settle()
+	return of
 }

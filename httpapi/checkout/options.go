@@ -54,7 +54,8 @@ type Merchant struct {
 	// Colour of buttons and links, as #rrggbb. The page makes it darker or lighter until text
 	// can be read. Defaults to the page's own.
 	Colour string
-	// ReturnURL is where the customer goes back to: https. Defaults to none.
+	// ReturnURL is where the customer goes back to: https, or a path on the page's own origin.
+	// Defaults to none.
 	ReturnURL string
 }
 
@@ -85,7 +86,7 @@ func (m Merchant) sound() (Merchant, error) {
 		}
 	}
 	if m.ReturnURL != "" && !returnable(m.ReturnURL) {
-		errs = append(errs, errors.New("checkout: Merchant.ReturnURL must be an https URL without credentials"))
+		errs = append(errs, errors.New("checkout: Merchant.ReturnURL must be an https URL without credentials, or a path on the page's own origin"))
 		m.ReturnURL = ""
 	}
 	return m, errors.Join(errs...)
@@ -101,6 +102,9 @@ func ownPath(s string) bool {
 
 // returnable reports whether customers may be sent to a URL.
 func returnable(s string) bool {
+	if ownPath(s) {
+		return true
+	}
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme == "https" && u.Hostname() != "" && u.User == nil && len(s) <= 2048
 }

@@ -94,6 +94,9 @@ func (h *Handler) notices(f *facts) (out []notice) {
 	if over := at.Received + at.Pending - f.payment.Due; over > 0 && f.payment.AddressID == "" {
 		out = append(out, notice{"over", h.amount(f, over), ""})
 	}
+	if f.back > 0 && !f.refunded() {
+		out = append(out, notice{"back", h.amount(f, f.back), ""})
+	}
 	vanished := false
 	for i := range f.arrivals {
 		a := &f.arrivals[i]
