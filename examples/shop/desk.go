@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -22,13 +23,32 @@ type deskData struct {
 	Refunds  []given
 	Left     bool // something can be given back
 	Page     string
-	Suggest  string // an address of a simulated customer
 }
 
 // arrival is a transfer that came to the order's address.
 type arrival struct {
 	ID, Amount, Tx, State string
-	Kept                  bool // in suspense: it does not count, and can be sent back
+	To                    *destination // where it can be sent back to: it is in suspense, and does not count
+}
+
+// destination is what is asked of who names an address.
+type destination struct {
+	ID      string // of the fields
+	Label   string
+	Network string
+	Memo    bool   // the network needs one
+	Suggest string // an address of a simulated customer
+}
+
+func (s *shop) destination(id, label, network string) *destination {
+	d := &destination{ID: id, Label: label, Network: network}
+	if info, err := s.world.registry.Network(network); err == nil {
+		d.Network, d.Memo = info.Name, info.NeedsMemo
+	}
+	if s.world.simulated() {
+		d.Suggest = s.world.wallet(network)
+	}
+	return d
 }
 
 // given is a refund.
@@ -82,8 +102,11 @@ func (s *shop) fill(ctx context.Context, d *deskData) (err error) {
 	for i := range came {
 		a := &came[i]
 		one := arrival{ID: a.ID, Amount: s.world.amount(a.Exact, a.Currency), Tx: a.Tx, State: a.ShownStatus() + ", " + a.ShownRole()}
-		if one.Kept = a.Booking == payment.InSuspense; one.Kept {
+		if a.Booking == payment.InSuspense {
+			one.To = s.destination(strconv.Itoa(i), "Address that the customer has told you", a.Network)
 			one.State = "kept safe, does not count: " + a.SuspenseReason()
+		} else if a.Booking == payment.Refunded {
+			one.State = "sent back"
 		}
 		d.Arrivals = append(d.Arrivals, one)
 	}
@@ -96,9 +119,6 @@ func (s *shop) fill(ctx context.Context, d *deskData) (err error) {
 	}
 	left, err := s.app.Refunds.Left(ctx, tenant, d.Payment.ID)
 	d.Left = left > 0
-	if s.world.simulated() {
-		d.Suggest = s.world.wallet(d.Payment.Network)
-	}
 	return err
 }
 
@@ -150,7 +170,10 @@ func refusal(err error) (why string, ok bool) {
 }
 
 // claimData is a refund whose address the customer is to name.
-type claimData struct{ Amount, Network, Suggest string }
+type claimData struct {
+	Amount string
+	To     *destination
+}
 
 // awaiting is the refund of a payment that waits for an address.
 func (s *shop) awaiting(ctx context.Context, paymentID string) (*refund.Refund, error) {
@@ -166,14 +189,7 @@ func (s *shop) claimOf(ctx context.Context, p *payment.Payment) (*claimData, err
 	if err != nil || r == nil {
 		return nil, err
 	}
-	d := &claimData{Amount: s.world.amount(r.Coins(), r.Currency), Network: r.Network}
-	if info, err := s.world.registry.Network(r.Network); err == nil {
-		d.Network = info.Name
-	}
-	if s.world.simulated() {
-		d.Suggest = s.world.wallet(r.Network)
-	}
-	return d, nil
+	return &claimData{s.world.amount(r.Coins(), r.Currency), s.destination("claim", "Your address", r.Network)}, nil
 }
 
 // claim takes the address that the customer names for his refund.

@@ -29,7 +29,13 @@ type running struct {
 // start runs the program as main does, and reads the links that it prints.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
-	s, err := readSettings(append([]string{"-addr", "127.0.0.1:0", "-block", "50ms"}, args...), func(string) string { return "" })
+	return startWith(t, nil, args...)
+}
+
+// startWith starts it with an environment.
+func startWith(t *testing.T, env map[string]string, args ...string) *running {
+	t.Helper()
+	s, err := readSettings(append([]string{"-addr", "127.0.0.1:0", "-block", "50ms"}, args...), func(name string) string { return env[name] })
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	out, in := io.Pipe()
@@ -53,7 +59,7 @@ func start(t *testing.T, args ...string) *running {
 		if _, words, ok := strings.Cut(line, "the password "); ok {
 			r.password, _, _ = strings.Cut(words, ",")
 		}
-		if strings.HasPrefix(line, "networks   ") {
+		if strings.HasPrefix(line, "network") {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return r
 		}

@@ -206,6 +206,7 @@ func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
 		require.NotContains(t, page, "ZgotmplZ", order)
 		require.NotContains(t, page, `id="return"`, order)
 		require.NotContains(t, page, "style=", order)
+		require.Equal(t, strings.Count(page, "\u2067")+strings.Count(page, "\u2068"), strings.Count(page, "\u2069"), "what turns direction ends where it began: %s", order)
 		require.NotRegexp(t, `\son[a-z]+=`, strings.ReplaceAll(page, " onerror=alert(1)&gt;", ""), order)
 		require.Equal(t, order != evil && order != "name", strings.Contains(log.String(), "checkout_merchant_incomplete"), order)
 	}

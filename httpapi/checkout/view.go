@@ -120,7 +120,7 @@ func (h *Handler) notices(f *facts) (out []notice) {
 		}
 		out = append(out, n)
 	}
-	if vanished && at.Missing > 0 {
+	if vanished && at.Missing > 0 && f.payment.Status != payment.Failed { // whose own text says so
 		out = append(out, notice{Name: "vanished"})
 	}
 	return out
