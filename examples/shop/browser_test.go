@@ -12,10 +12,9 @@ import (
 
 // shopper is a customer with a real browser.
 type shopper struct {
-	t    *testing.T
-	r    *running
-	tab  *testenv.Tab
-	look map[string]any
+	t   *testing.T
+	r   *running
+	tab *testenv.Tab
 }
 
 // until loads the page again until it shows a text: the shop's own pages have no script.
@@ -106,6 +105,7 @@ func TestX01_TheShopFromProductToRefund(t *testing.T) {
 		desk.tab.Shot("order-" + row.who + "-desktop-dark")
 		desk.tab.Do("go", map[string]any{"url": link}, nil)
 		desk.until(row.pay)
+		require.Contains(t, desk.text(desk.tab), "Contact Corner Shop", row.who)
 		switch row.who {
 		case "late":
 			late = path

@@ -102,10 +102,11 @@ func (s *shop) fill(ctx context.Context, d *deskData) (err error) {
 	for i := range came {
 		a := &came[i]
 		one := arrival{ID: a.ID, Amount: s.world.amount(a.Exact, a.Currency), Tx: a.Tx, State: a.ShownStatus() + ", " + a.ShownRole()}
-		if a.Booking == payment.InSuspense {
+		switch a.Booking {
+		case payment.InSuspense:
 			one.To = s.destination(strconv.Itoa(i), "Address that the customer has told you", a.Network)
 			one.State = "kept safe, does not count: " + a.SuspenseReason()
-		} else if a.Booking == payment.Refunded {
+		case payment.Refunded:
 			one.State = "sent back"
 		}
 		d.Arrivals = append(d.Arrivals, one)

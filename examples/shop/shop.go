@@ -107,7 +107,7 @@ func (s *shop) compose(ctx context.Context) error {
 
 // merchant is what the page of a payment shows of the shop: the way back leads to the order.
 func merchant(_ context.Context, _ string, p *payment.Payment) (checkout.Merchant, error) {
-	return checkout.Merchant{Name: name, Colour: colour, ReturnURL: "/orders/" + p.OrderID}, nil
+	return checkout.Merchant{Name: name, Colour: colour, ReturnURL: "/orders/" + p.OrderID, Contact: "mailto:help@shop.example"}, nil
 }
 
 // handler is everything that is served: the shop's own pages, the pages of payments, the REST

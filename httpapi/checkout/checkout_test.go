@@ -185,11 +185,11 @@ func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
 			"big logo": {Logo: picture(t, 3000, 1)},
 			"path":     {LogoPath: "//evil.example/logo.png"}, "path2": {LogoPath: "https://evil.example/logo.png"}, "path3": {LogoPath: `/\evil.example/x`},
 			"colour": {Colour: "red;}body{display:none"}, "return": {ReturnURL: "javascript:alert(1)"}, "return2": {ReturnURL: "http://shop.example"},
-			"return3": {ReturnURL: "https://user:password@shop.example/"}, "return4": {ReturnURL: "//evil.example/x"}, "return5": {ReturnURL: `/\evil.example`}, "name": {Name: evil + strings.Repeat("x", 1000)},
+			"return3": {ReturnURL: "https://user:password@shop.example/"}, "return4": {ReturnURL: "//evil.example/x"}, "contact": {Contact: "javascript:alert(1)"}, "contact2": {Contact: "mailto:a@b?body=x"}, "return5": {ReturnURL: `/\evil.example`}, "name": {Name: evil + strings.Repeat("x", 1000)},
 		})
 		o.Texts = map[string]map[string]string{"en": {"waiting": evil}, "fr": {"name": evil, "direction": "ltr"}}
 	})
-	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "return4", "return5", "name"} {
+	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "return4", "return5", "contact", "contact2", "name"} {
 		of := h.Payment("30", "USDTERC20", func(in *payment.CreateInput) {
 			if in.OrderID = order; order == evil {
 				in.OrderID, in.Description = evil, evil
@@ -205,6 +205,7 @@ func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
 		require.NotContains(t, page, "/logo-", order)
 		require.NotContains(t, page, "ZgotmplZ", order)
 		require.NotContains(t, page, `id="return"`, order)
+		require.NotContains(t, page, `id="contact"`, order)
 		require.NotContains(t, page, "style=", order)
 		require.Equal(t, strings.Count(page, "\u2067")+strings.Count(page, "\u2068"), strings.Count(page, "\u2069"), "what turns direction ends where it began: %s", order)
 		require.NotRegexp(t, `\son[a-z]+=`, strings.ReplaceAll(page, " onerror=alert(1)&gt;", ""), order)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -57,6 +58,9 @@ type Merchant struct {
 	// ReturnURL is where the customer goes back to: https, or a path on the page's own origin.
 	// Defaults to none.
 	ReturnURL string
+	// Contact is whom the customer asks where something went wrong: mailto: and an address, or
+	// as ReturnURL. Defaults to none.
+	Contact string
 }
 
 // Check returns nil, or an error that names every field that the page would leave out.
@@ -89,8 +93,15 @@ func (m Merchant) sound() (Merchant, error) {
 		errs = append(errs, errors.New("checkout: Merchant.ReturnURL must be an https URL without credentials, or a path on the page's own origin"))
 		m.ReturnURL = ""
 	}
+	if m.Contact != "" && !returnable(m.Contact) && !mail.MatchString(m.Contact) {
+		errs = append(errs, errors.New("checkout: Merchant.Contact must be mailto: and an address, or an https URL without credentials, or a path on the page's own origin"))
+		m.Contact = ""
+	}
 	return m, errors.Join(errs...)
 }
+
+// mail is a link to an email address, with nothing that would be written for the customer.
+var mail = regexp.MustCompile(`^mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
 
 // ownPath reports whether a browser takes s for a path on the origin that it is on.
 func ownPath(s string) bool {

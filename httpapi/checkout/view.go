@@ -147,6 +147,7 @@ type view struct {
 	Logo        string
 	Colour      string
 	Return      string
+	Contact     string
 
 	Amount, Token, Network  string // what is to be sent now, or was due
 	Partial                 bool   // Amount is less than was due
@@ -189,6 +190,11 @@ func (v *view) Initial() string {
 		return strings.ToUpper(string(r))
 	}
 	return ""
+}
+
+// Ask reports whether the customer may have something to ask the merchant.
+func (v *view) Ask() bool {
+	return v.Contact != "" && (len(v.Notices) > 0 || !v.Live && v.State != statePaid)
 }
 
 // Came reports whether anything has come.
@@ -238,7 +244,7 @@ func (h *Handler) view(token string, f *facts, w *texts) *view {
 	p, at, now := &f.payment, f.progress, h.now()
 	v := &view{
 		W: w, Base: h.o.Prefix, Self: h.o.Prefix + "/" + token, Now: now, All: h.languages, Assets: h.assets,
-		State: f.state(now), Merchant: f.merchant.Name, Return: f.merchant.ReturnURL, Logo: f.merchant.LogoPath,
+		State: f.state(now), Merchant: f.merchant.Name, Return: f.merchant.ReturnURL, Contact: f.merchant.Contact, Logo: f.merchant.LogoPath,
 		Token: h.token(p.Currency), Network: p.Network, Ends: p.ExpiresAt.UTC(),
 		Price: ledger.FixedString(p.Price, 2) + " " + p.PriceCurrency, Order: oneLine(p.OrderID, maxLines), Description: oneLine(p.Description, maxLines),
 		Received: h.amount(f, at.Received+at.Pending), Missing: h.amount(f, at.Missing), Confirmations: min(at.Confirmations, at.Required), Required: at.Required,
