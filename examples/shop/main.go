@@ -62,9 +62,13 @@ func main() {
 		defer stop()
 		err = run(ctx, s, os.Stdout, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "shop:", err)
 		os.Exit(1)
+	default:
+		fmt.Println("stopped; start it again and it goes on where it was")
 	}
 }
 

@@ -133,8 +133,9 @@ const patience = 40
 
 // run makes blocks, and has the App do what is due, until ctx ends.
 func (s *simulation) run(ctx context.Context, app *cryptopay.App, every time.Duration) error {
+	whole := context.WithoutCancel(ctx) // a step that has begun is not cut short
 	for s.clock.Wait(ctx, every) == nil {
-		err := s.act(ctx, app, func(func() error) error {
+		err := s.act(whole, app, func(func() error) error {
 			for _, c := range s.chains {
 				if s.idle[c.Network()]++; len(c.Mempool()) > 0 {
 					s.idle[c.Network()] = 0
@@ -145,7 +146,7 @@ func (s *simulation) run(ctx context.Context, app *cryptopay.App, every time.Dur
 			}
 			return nil
 		})
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			s.log.ErrorContext(ctx, "work_failed", slog.Any("error", err))
 		}
 	}
