@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -164,8 +165,10 @@ func refusal(err error) (why string, ok bool) {
 	var address *chain.AddressError
 	var short *withdrawal.InsufficientError
 	switch {
-	case errors.As(err, &invalid), errors.As(err, &state), errors.As(err, &address), errors.As(err, &short), errors.Is(err, refund.ErrNotFound):
-		return "That was refused: " + err.Error(), true
+	case errors.As(err, &address):
+		return "Nothing can be sent to that address: " + address.Reason + ".", true
+	case errors.As(err, &invalid), errors.As(err, &state), errors.As(err, &short), errors.Is(err, refund.ErrNotFound):
+		return "That was refused: " + strings.TrimPrefix(err.Error(), "invalid request: "), true
 	}
 	return "", false
 }
@@ -185,12 +188,19 @@ func (s *shop) awaiting(ctx context.Context, paymentID string) (*refund.Refund, 
 	return &list[0], nil
 }
 
-func (s *shop) claimOf(ctx context.Context, p *payment.Payment) (*claimData, error) {
-	r, err := s.awaiting(ctx, p.ID)
-	if err != nil || r == nil {
-		return nil, err
+// refundsOf is what a customer reads of his refunds: the one whose address he is to name, and
+// whether one is on its way.
+func (s *shop) refundsOf(ctx context.Context, p *payment.Payment) (claim *claimData, returning bool, err error) {
+	list, _, err := s.app.Refunds.List(ctx, tenant, refund.Filter{Payment: p.ID})
+	for i := range list {
+		switch r := &list[i]; r.Status {
+		case refund.AwaitingAddress:
+			claim = &claimData{s.world.amount(r.Coins(), r.Currency), s.destination("claim", "Your address", r.Network)}
+		case refund.Pending, refund.Processing:
+			returning = true
+		}
 	}
-	return &claimData{s.world.amount(r.Coins(), r.Currency), s.destination("claim", "Your address", r.Network)}, nil
+	return claim, returning, err
 }
 
 // claim takes the address that the customer names for his refund.

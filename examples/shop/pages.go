@@ -204,6 +204,8 @@ type orderData struct {
 	Claim     *claimData
 	Customers []customer // that buttons play
 	Pending   bool       // something is on its way
+	Partly    bool       // a part of it has come
+	Returning bool       // a refund is on its way
 }
 
 func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) {
@@ -228,9 +230,9 @@ func (s *shop) orderPage(w http.ResponseWriter, r *http.Request, status int, tol
 	d := orderData{Order: o, Coin: s.world.name(o.Currency), Page: s.pay.URL(tenant, o.Payment)}
 	d.Pending = o.State == open_ && p.Status != payment.Waiting && p.Status != payment.PartiallyPaid
 	if o.State == open_ && !d.Pending {
-		d.PayLink = d.Page
+		d.PayLink, d.Partly = d.Page, p.Status == payment.PartiallyPaid
 	}
-	if d.Claim, err = s.claimOf(r.Context(), &p); err != nil {
+	if d.Claim, d.Returning, err = s.refundsOf(r.Context(), &p); err != nil {
 		s.fail(w, r, err)
 		return
 	}
