@@ -370,7 +370,7 @@ func TestManual_InABrowser(t *testing.T) {
 	page = open("/docs/createWithdrawal/", map[string]any{"noScript": true})
 	b.Do("click", map[string]any{"page": page["page"], "selector": "label[for=in-typescript]"}, nil)
 	b.Do("see", map[string]any{"page": page["page"], "text": `await api.POST("/withdrawal/"`}, nil)
-	b.Do("fill", map[string]any{"page": page["page"], "selector": "#q", "text": "invalid_state"}, nil)
+	b.Do("send", map[string]any{"page": page["page"], "selector": "#q", "text": "invalid_state"}, nil)
 	b.Do("see", map[string]any{"page": page["page"], "text": "result for"}, nil)
 	closed(page, "without script")
 

@@ -34,7 +34,7 @@ var fields = map[string]string{
 	"signer.url": "SIGNER_URL", "signer.certificate": "SIGNER_CERTIFICATE", "signer.key": "SIGNER_KEY", "signer.ca": "SIGNER_CA", "signer.accounts": "SIGNER_ACCOUNTS",
 }
 
-// nodeFields are those of one network: see nodeSettings.
+// nodeFields are those of one network: see nodes.Settings.
 var nodeFields = map[string]string{
 	"node": "RPC", "chain": "CHAIN", "header": "HEADER", "confirmations": "CONFIRMATIONS", "final": "FINAL", "dialect": "DIALECT", "solid": "SOLID", "version": "VERSION",
 	"kupo": "KUPO", "project": "PROJECT", "stake": "STAKE",

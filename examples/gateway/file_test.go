@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/networks"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 )
 
 // written is a settings file.
@@ -39,7 +40,7 @@ func TestA08_ExampleFile(t *testing.T) {
 	s, err := readSettings([]string{"-config", written(t, string(text)), "-addr", "127.0.0.1:1"}, func(k string) string { return env[k] })
 	require.NoError(t, err)
 	require.Equal(t, []any{"127.0.0.1:1", "127.0.0.1:9090", "sqlite:x.db", "WARN"}, []any{s.addr, s.metrics, s.store, s.logLevel.String()}, "a flag and the environment win")
-	require.Equal(t, "http://node/eth", s.nodes["ETH"].url)
+	require.Equal(t, "http://node/eth", s.nodes.At["ETH"].URL)
 	require.Equal(t, map[string]string{"BTC": "60000", "ETH": "2500", "USDC": "1"}, s.prices)
 	require.Equal(t, []string{"bakery", "florist"}, s.ids())
 	require.Equal(t, "0.75", s.tenants[0].fees.TransactionFee.String())
@@ -111,7 +112,7 @@ func TestA08_WrongFile(t *testing.T) {
 func TestA08_EveryNodeSettingIsAField(t *testing.T) {
 	t.Parallel()
 	names := fieldNames(networks.Shipped())
-	for _, set := range nodeSettings {
-		require.Contains(t, names, fmt.Sprintf("%s%s_%s", settingPrefix, set.name, chain.Network("ETH")))
+	for _, name := range nodes.Settings() {
+		require.Contains(t, names, fmt.Sprintf("%s%s_%s", settingPrefix, name, chain.Network("ETH")))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain/networks"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 	"github.com/cryptopay-go/cryptopay/internal/yamlfile"
 )
 
@@ -42,8 +43,8 @@ func knownNames(all *networks.Set) []string {
 		out = append(out, settingPrefix+n)
 	}
 	for _, n := range all.Networks() {
-		for _, set := range nodeSettings {
-			out = append(out, settingPrefix+set.name+"_"+string(n.Code))
+		for _, name := range nodes.Settings() {
+			out = append(out, settingPrefix+name+"_"+string(n.Code))
 		}
 	}
 	for _, c := range all.Currencies() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
 )
 
@@ -122,11 +123,11 @@ func visit(t *testing.T, s *site, currency string) *visitor {
 		all, err = networks.Read(file)
 		require.NoError(t, err)
 	}
-	nodes, err := readNodes(all, func(name string) string { return s.settings[name] })
+	has, err := nodes.Read(all, func(name string) string { return s.settings[name] })
 	require.NoError(t, err)
-	registry, err := registryOf(all, nodes)
+	registry, err := has.Registry()
 	require.NoError(t, err)
-	v.client, err = dial(registry, s.network, nodes[s.network], nil, nil)
+	v.client, err = nodes.Dial(registry, s.network, has.At[s.network], nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

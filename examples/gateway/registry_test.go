@@ -112,7 +112,7 @@ tenants:
 `)
 	require.NoError(t, err)
 	require.Len(t, s.tenants, 2)
-	r, err := registryOf(s.all, s.nodes)
+	r, err := s.nodes.Registry()
 	require.NoError(t, err)
 	bera, err := r.Currency("BERA")
 	require.NoError(t, err)

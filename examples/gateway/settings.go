@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/networks"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
@@ -39,13 +39,13 @@ type settings struct {
 	limits       bool
 	privates     string // as they were set
 	limiting     string
-	fee          decimal.Decimal        // percent of a payment
-	networkFee   string                 // "none", "estimate" or a figure in coins
-	percent      decimal.Decimal        // of a withdrawal
-	flat         decimal.Decimal        // of a withdrawal, in coins
-	all          *networks.Set          // every network that there is
-	nodes        map[chain.Network]node // of real networks
-	prices       map[string]string      // in USD, that stay as they are
+	fee          decimal.Decimal   // percent of a payment
+	networkFee   string            // "none", "estimate" or a figure in coins
+	percent      decimal.Decimal   // of a withdrawal
+	flat         decimal.Decimal   // of a withdrawal, in coins
+	all          *networks.Set     // every network that there is
+	nodes        nodes.Nodes       // of real networks
+	prices       map[string]string // in USD, that stay as they are
 	poll         time.Duration
 	networks     []chain.Network // simulated
 	retire       []string        // currencies, see cryptopay.Config.Retire
@@ -66,7 +66,7 @@ type settings struct {
 }
 
 // real reports whether real chains are configured.
-func (s *settings) real() bool { return len(s.nodes) > 0 }
+func (s *settings) real() bool { return len(s.nodes.At) > 0 }
 
 // readSettings reads flags, then the environment for what flags leave open, then the settings
 // file for what both leave open. Errors name the setting, or the place in the file, and never
@@ -100,7 +100,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 			s.all = all
 		}
 	}
-	s.nodes, noNodes = readNodes(s.all, env)
+	s.nodes, noNodes = nodes.Read(s.all, env)
 	var simulated, level string
 	or := func(name, otherwise string) string {
 		if v := env(name); v != "" {
@@ -221,33 +221,13 @@ func (s *settings) readNetworks(list string) error {
 	return nil
 }
 
-// readPrices reads fixed prices: of coins that have none. Beside a main chain they are of
-// tokens that no live source is asked for, as those of chain.Mainnet are.
-func (s *settings) readPrices(list string) error {
-	if list == "" {
-		return nil
-	}
-	if !s.real() {
+// readPrices reads the fixed prices of test chains.
+func (s *settings) readPrices(list string) (err error) {
+	if list != "" && !s.real() {
 		return errors.New("CRYPTOPAY_PRICES is for nodes of test chains (CRYPTOPAY_RPC_…): simulated ones have prices of their own, see /dev/rate")
 	}
-	live := map[string]bool{}
-	if main := mainChains(s.nodes); len(main) > 0 {
-		for _, c := range chain.Mainnet() {
-			live[c.Token] = true
-		}
-	}
-	s.prices = map[string]string{}
-	for _, entry := range strings.Split(list, ",") {
-		token, price, _ := strings.Cut(strings.TrimSpace(entry), "=")
-		if d, err := ledger.ParseDecimal(price); err != nil || !d.IsPositive() || token == "" {
-			return fmt.Errorf("CRYPTOPAY_PRICES must be TOKEN=USD,…, such as BTC=60000,USDT=1: not %q", entry)
-		}
-		if live[token] {
-			return fmt.Errorf("CRYPTOPAY_PRICES names %s, and %s is a main chain, beside which its price is live", token, mainChains(s.nodes)[0])
-		}
-		s.prices[token] = price
-	}
-	return nil
+	s.prices, err = s.nodes.Prices(list)
+	return err
 }
 
 func (s *settings) readPoll(v string) (err error) {
@@ -259,14 +239,11 @@ func (s *settings) readPoll(v string) (err error) {
 
 // dialAll refuses settings of nodes that no client can be made of.
 func (s *settings) dialAll() error {
-	registry, err := registryOf(s.all, s.nodes)
+	registry, err := s.nodes.Registry()
 	if err != nil {
 		return err
 	}
-	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
-		_, e := dial(registry, n, s.nodes[n], nil, nil)
-		err = errors.Join(err, e)
-	}
+	_, err = s.nodes.Clients(registry, nil, nil)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/networks"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
+	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 )
 
 func TestSettings(t *testing.T) {
@@ -112,7 +113,7 @@ func TestTokensOfTestChains(t *testing.T) {
 	}
 	s, err := readSettings(nil, func(k string) string { return env[k] })
 	require.NoError(t, err)
-	registry, err := registryOf(s.all, s.nodes)
+	registry, err := s.nodes.Registry()
 	require.NoError(t, err)
 	var codes []string
 	for _, c := range registry.On("ETH") {
@@ -143,9 +144,9 @@ func TestRealNetworksHaveKeys(t *testing.T) {
 	require.NoError(t, err)
 	encode := map[chain.Network]keys.Encode{}
 	for _, n := range []chain.Network{"ETH", "CELO", "BTC", "TRX", "SOL", "ADA"} {
-		unused := nodeOf(networks.Shipped(), n)
-		unused.url, unused.project = "http://127.0.0.1:1/key", "secret"
-		c, err := dial(w.registry, n, unused, nil, nil)
+		unused := nodes.Of(networks.Shipped(), n)
+		unused.URL, unused.Project = "http://127.0.0.1:1/key", "secret"
+		c, err := nodes.Dial(w.registry, n, unused, nil, nil)
 		require.NoError(t, err)
 		encode[n] = c.AddressOf
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,44 +70,15 @@ func openWorld(ctx context.Context, s settings, store storage.Store, c *clock, l
 
 // connect uses real nodes, and live prices where none were set.
 func (w *world) connect(s settings, log *slog.Logger) (err error) {
-	if w.registry, err = registryOf(s.all, s.nodes); err != nil {
+	if w.registry, err = s.nodes.Registry(); err != nil {
 		return err
 	}
 	public := func(n chain.Network, k chain.KeyRef) (chain.PublicKey, error) { return w.public(n, k) }
-	for _, n := range slices.Sorted(maps.Keys(s.nodes)) {
-		client, err := dial(w.registry, n, s.nodes[n], public, log)
-		if err != nil {
-			return err
-		}
-		w.clients = append(w.clients, client)
+	if w.clients, err = s.nodes.Clients(w.registry, public, log); err != nil {
+		return err
 	}
-	fixed := rates.NewFixed(w.clock.Now, "USD", s.prices)
-	if len(mainChains(s.nodes)) == 0 && s.prices != nil {
-		w.rates = fixed
-		return nil
-	}
-	live := rates.LiveOptions{Now: w.clock.Now}
-	w.rates, err = rates.NewMedian(rates.MedianConfig{
-		Sources: []rates.Source{rates.CoinGecko(live), rates.Coinbase(live), rates.Kraken(live), rates.Binance(live)}, Now: w.clock.Now, Log: log,
-	})
-	if len(s.prices) > 0 {
-		w.rates = pinned{w.rates, fixed, s.prices}
-	}
+	w.rates, err = s.nodes.Rates(s.prices, w.clock.Now, log)
 	return err
-}
-
-// pinned has prices of its own for some tokens, and live ones for the others.
-type pinned struct {
-	rates.Rates
-	fixed  rates.Rates
-	tokens map[string]string
-}
-
-func (p pinned) Rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
-	if _, ok := p.tokens[token]; ok {
-		return p.fixed.Rate(ctx, token, fiat)
-	}
-	return p.Rates.Rate(ctx, token, fiat)
 }
 
 // realistic writes addresses of a simulated network as the real one does.

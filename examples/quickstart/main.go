@@ -30,16 +30,17 @@ func main() {
 	file := flag.String("db", "quickstart.db", "the SQLite `file`; a second run on simulated chains continues on it")
 	kind := flag.String("chain", "sim", "sim or anvil")
 	rpc := flag.String("rpc", "", "`URL` of a development EVM node with unlocked accounts, instead of -chain")
+	stay := flag.Bool("stay", false, "go on serving the pages that were printed, until interrupted")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *file, *kind, *rpc); err != nil {
+	if err := run(ctx, *file, *kind, *rpc, *stay); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, file, kind, rpc string) (err error) {
+func run(ctx context.Context, file, kind, rpc string, stay bool) (err error) {
 	s, err := openShop(ctx, file, kind, rpc)
 	if err != nil {
 		return err
@@ -61,7 +62,18 @@ func run(ctx context.Context, file, kind, rpc string) (err error) {
 		return err
 	}
 	title("Proof")
-	return s.prove(ctx)
+	if err := s.prove(ctx); err != nil {
+		return err
+	}
+	title("Pages")
+	s.links()
+	if !stay {
+		fmt.Println("these pages are served with -stay")
+		return nil
+	}
+	fmt.Println("these pages are served until you press Ctrl-C")
+	<-ctx.Done()
+	return nil
 }
 
 // openTenant makes the shop's tenant, or finds it from an earlier run, and
@@ -133,6 +145,7 @@ func (s *shop) takePayment(ctx context.Context, currency string) error {
 	uri := s.registry.PaymentURI(c, chain.Address(p.Address), p.Due, "")
 	fmt.Printf("send %s %s to %s\n%s\n%s", amount, c.Token, p.Address, uri, terminal(uri))
 	fmt.Printf("or pay on this page, as long as this program runs: %s\n", s.pages.URL(s.tenant, p.ID))
+	s.paid = append(s.paid, p.ID)
 	tx, err := s.world.pay(ctx, chain.Address(p.Address), currency, amount)
 	if err != nil {
 		return err
@@ -153,6 +166,14 @@ func (s *shop) takePayment(ctx context.Context, currency string) error {
 	v, err := s.app.Payments.Get(ctx, s.tenant, p.ID)
 	fmt.Printf("credited: %s USD after fees\n", v.MerchantReceived())
 	return err
+}
+
+// links are the pages of this run: those that customers paid on, and the reference.
+func (s *shop) links() {
+	for _, id := range s.paid {
+		fmt.Printf("payment    %s\n", s.pages.URL(s.tenant, id))
+	}
+	fmt.Printf("reference  %s/docs/\n", s.inbox.base())
 }
 
 // withdraw pays a supplier from the master account.

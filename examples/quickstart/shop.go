@@ -23,6 +23,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/httpapi"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -52,6 +54,7 @@ type shop struct {
 	registry *chain.Registry
 	inbox    *inbox
 	pages    *checkout.Handler
+	paid     []string // the payments of this run
 	file     string
 	tenant   string
 	started  time.Time
@@ -141,11 +144,24 @@ func (s *shop) compose(ctx context.Context, seed *keys.Seed) error {
 	if err := s.app.Open(ctx, append(keys.Tables(), worlds.Table)...); err != nil {
 		return err
 	}
-	s.pages, err = checkout.New(s.app, checkout.Options{BaseURL: "http://" + s.inbox.address})
-	if err == nil {
-		s.inbox.mux.Handle("/checkout/", s.pages)
+	if s.pages, err = checkout.New(s.app, checkout.Options{BaseURL: s.inbox.base()}); err != nil {
+		return err
 	}
-	return err
+	api, err := httpapi.New(s.app, httpapi.Options{Login: nobody{}, BaseURL: s.inbox.base(), CheckoutURL: s.pages.URL})
+	if err != nil {
+		return err
+	}
+	s.inbox.mux.Handle("/checkout/", s.pages)
+	s.inbox.mux.Handle("/", api)
+	return nil
+}
+
+// nobody may call the REST interface here: it is served for its reference, which is public.
+type nobody struct{}
+
+// Identify implements httpapi.Login.
+func (nobody) Identify(*http.Request) (who auth.Identity, known bool, err error) {
+	return who, false, nil
 }
 
 func (s *shop) close(ctx context.Context) error {
@@ -248,7 +264,8 @@ func listen() (*inbox, error) {
 	return i, nil
 }
 
-func (i *inbox) url() string { return "http://" + i.address + "/webhooks" }
+func (i *inbox) base() string { return "http://" + i.address }
+func (i *inbox) url() string  { return i.base() + "/webhooks" }
 
 // newSecret replaces the shop's secret; the one before stays good for a day.
 func (i *inbox) newSecret() string {

@@ -1,108 +1,140 @@
-// Package shop is a web shop that embeds the library on one Postgres database: an order and
-// its payment are made in one transaction, an order is marked as paid once whatever crashes,
-// and the REST interface knows the shop's own sessions. Its tests run it, on Postgres and in
-// memory.
-package shop
+package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+	"html/template"
+	"log/slog"
 	"net/http"
-
-	"github.com/jmoiron/sqlx"
+	"strings"
 
 	"github.com/cryptopay-go/cryptopay"
-	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/httpapi"
+	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
+	"github.com/cryptopay-go/cryptopay/httpapi/limit"
 	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
+	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
-// Orders is where the shop keeps its orders: in Postgres, and in a test in memory.
-type Orders interface {
-	// Add adds an order. It is there with what pay does in the same transaction, or not at all.
-	Add(ctx context.Context, id string, pay func(storage.Tx) (paymentID string, err error)) error
-	// Paid notes that an order is paid, in the transaction of the event that tells it.
-	Paid(ctx context.Context, tx stream.Tx, id string) error
+const (
+	name       = "Corner Shop"
+	tenant     = "shop" // this platform has one merchant: itself
+	restPrefix = "/pay"
+)
+
+// shop is the program's parts.
+type shop struct {
+	settings
+	*database
+	log       *slog.Logger
+	world     *world // the networks and the prices
+	app       *cryptopay.App
+	pay       *checkout.Handler // the pages that customers pay on
+	api       *httpapi.Handler  // the REST interface
+	templates *template.Template
+	limits    *limit.Memory
 }
 
-// Order takes an order of so many USD. Its payment's address may be shown from then on.
-func Order(ctx context.Context, app *cryptopay.App, orders Orders, tenant, id, usd string) (p payment.Payment, err error) {
-	err = orders.Add(ctx, id, func(tx storage.Tx) (string, error) {
-		p, err = app.In(tx).Payments.Create(ctx, tenant, payment.CreateInput{
-			Pricing: payment.Pricing{Amount: usd, Currency: "ETH"}, OrderID: id,
-		})
-		return p.ID, err
-	})
-	return p, err
-}
-
-// Paid is the consumer that marks orders as paid.
-func Paid(orders Orders) stream.Consumer {
-	return stream.Consumer{Name: "orders", Handle: func(ctx context.Context, tx stream.Tx, e stream.Event) error {
-		if b, ok := e.Body.(payment.Changed); ok && b.To == payment.Confirmed {
-			return orders.Paid(ctx, tx, b.OrderID)
+// open composes the shop. It starts nothing.
+func open(ctx context.Context, s settings, log *slog.Logger) (_ *shop, err error) {
+	out := &shop{settings: s, log: log, limits: limit.NewMemory(10_000)}
+	if out.templates, err = readTemplates(); err != nil {
+		return nil, err
+	}
+	if out.database, err = openDatabase(ctx, s); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = out.database.close()
 		}
-		return nil
-	}}
+	}()
+	if out.world, err = openWorld(ctx, s, out.database, log); err != nil {
+		return nil, err
+	}
+	if err = out.compose(ctx); err != nil {
+		return nil, err
+	}
+	return out, out.world.fund(ctx, out.app)
 }
 
-const schema = `CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, payment text NOT NULL, paid int NOT NULL DEFAULT 0);
-	CREATE TABLE IF NOT EXISTS sessions (id text PRIMARY KEY, tenant text NOT NULL, email text NOT NULL)`
-
-// inPostgres are Orders in the library's own database.
-type inPostgres struct {
-	db    *sqlx.DB
-	store *postgres.Store
-}
-
-func (o *inPostgres) Add(ctx context.Context, id string, pay func(storage.Tx) (string, error)) error {
-	tx, err := o.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+// compose embeds the library: the App, the pages that customers pay on, the REST interface.
+func (s *shop) compose(ctx context.Context) error {
+	key, seed, err := loadKeys(s.dir)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
-	paymentID, err := pay(o.store.WithTx(tx.Tx))
+	addresses, err := seed.Source(s.world.clients...)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id, payment) VALUES ($1, $2)", id, paymentID); err != nil {
+	s.world.source = addresses
+	inspect := map[chain.Network]keys.Chain{}
+	for _, c := range s.world.clients {
+		inspect[c.Network()] = c
+	}
+	// In earnest the signer is a program on another machine: docs/signer.md.
+	signer, err := keys.NewSigner(keys.SignerConfig{
+		Seed: seed, Chains: inspect, Registry: keys.StoreRegistry{Store: s.store}, Mandates: cryptopay.MandateKeys(key),
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return s.app.KeyOf(ctx, n, a)
+		},
+	})
+	if err != nil {
 		return err
 	}
-	return tx.Commit()
-}
-
-func (o *inPostgres) Paid(ctx context.Context, tx stream.Tx, id string) error {
-	_, err := tx.SQL.ExecContext(ctx, "UPDATE orders SET paid = paid + 1 WHERE id = $1", id)
+	cfg := cryptopay.Config{
+		Store: s.store, Chains: s.world.clients, Registry: s.world.registry, Addresses: addresses, Signer: signer,
+		Rates: s.world.rates, Key: key, Clock: s.world.clock, Log: s.log,
+		Consumers: []stream.Consumer{{Name: "orders", Handle: s.hear}},
+	}
+	if s.app, err = cryptopay.Open(ctx, cfg, tables()...); err != nil {
+		return err
+	}
+	_, err = s.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: tenant, Settings: wallet.Settings{Name: new(name)}})
+	if err != nil && !errors.Is(err, wallet.ErrTenantExists) {
+		return err
+	}
+	if s.pay, err = checkout.New(s.app, checkout.Options{BaseURL: s.base, Merchant: merchant, Log: s.log}); err != nil {
+		return err
+	}
+	s.api, err = httpapi.New(s.app, httpapi.Options{Login: s, Prefix: restPrefix, BaseURL: s.base, CheckoutURL: s.pay.URL, Log: s.log})
 	return err
 }
 
-// open makes the tables, the library's beside the shop's own.
-func open(ctx context.Context, db *sqlx.DB) (*inPostgres, error) {
-	if err := postgres.MigrateDB(ctx, db, postgres.Options{}); err != nil {
-		return nil, err
-	}
-	if _, err := db.ExecContext(ctx, schema); err != nil {
-		return nil, err
-	}
-	store, err := postgres.OpenDB(db, postgres.Options{})
-	return &inPostgres{db, store}, err
+// merchant is what the page of a payment shows of the shop: the way back leads to the order.
+func merchant(_ context.Context, _ string, p *payment.Payment) (checkout.Merchant, error) {
+	return checkout.Merchant{Name: name, Colour: colour, ReturnURL: "/orders/" + p.OrderID, Contact: "mailto:help@shop.example"}, nil
 }
 
-// sessions are the shop's logins, as the REST interface asks for them.
-type sessions struct{ db *sqlx.DB }
-
-func (s sessions) Identify(r *http.Request) (who auth.Identity, known bool, err error) {
-	cookie, err := r.Cookie("session")
-	if err != nil {
-		return who, false, nil //nolint:nilerr // who has no session has no access
-	}
-	who.Scopes = []auth.Scope{auth.Read, auth.Write}
-	err = s.db.QueryRowContext(r.Context(), "SELECT tenant, email FROM sessions WHERE id = $1", cookie.Value).Scan(&who.Tenant, &who.Client)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = auth.ErrToken
-	}
-	return who, true, err
+// handler is everything that is served: the shop's own pages, the pages of payments, the REST
+// interface. Forms of other sites are refused.
+func (s *shop) handler() http.Handler {
+	mux := http.NewServeMux()
+	s.routes(mux)
+	own := s.guarded(http.NewCrossOriginProtection().Handler(mux))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A ServeMux would redirect paths that are not clean, and so lose what is posted.
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/checkout/"):
+			s.pay.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, restPrefix+"/"):
+			s.api.ServeHTTP(w, r)
+		default:
+			own.ServeHTTP(w, r)
+		}
+	})
 }
+
+// work does what is due until ctx ends.
+func (s *shop) work(ctx context.Context) error {
+	if s.world.simulated() {
+		return s.world.run(ctx, s.app, s.block)
+	}
+	return s.app.Run(ctx)
+}
+
+func (s *shop) close() error { return s.database.close() }

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
-	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -48,16 +48,7 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 		{"late", func(of payment.Payment) { h.Customer.PaysLate(of) }, false, []string{"This payment has expired", "30 USDT arrived after the payment had ended", "kept safe"}},
 		{"wrong coin", func(of payment.Payment) { h.Customer.PaysWrongAsset(of) }, true, []string{"Waiting for your payment", "not the coin that was asked for"}},
 		{"reorged", func(of payment.Payment) { h.Customer.PaysAndIsReorged(of) }, true, []string{"Waiting for your payment", "gone from the network"}},
-		{"failed", func(of payment.Payment) {
-			tx, err := h.Chains["ETH"].Pay(chain.Address(of.Address), of.Currency, of.DueCoins())
-			require.NoError(t, err)
-			h.Step()
-			h.Mine(1)
-			h.Clock.Advance(2 * time.Hour)
-			_, err = h.Chains["ETH"].Reorg(1, tx)
-			require.NoError(t, err)
-			h.Settle()
-		}, false, []string{"The payment did not go through", "do not send money"}},
+		{"failed", func(of payment.Payment) { fails(t, h, of) }, false, []string{"The payment did not go through", "do not send money"}},
 		{"cancelled", func(of payment.Payment) {
 			_, err := h.App.Payments.Cancel(t.Context(), h.Tenant.ID, of.ID)
 			require.NoError(t, err)
@@ -69,6 +60,12 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 			require.Contains(t, shows(t, h, p, of), "Payment complete", "it is not sent yet")
 			h.Settle()
 		}, false, []string{"Your payment was refunded"}},
+		{"sent back in part", func(of payment.Payment) {
+			h.Customer.Pays(of)
+			_, err := h.App.Refunds.Create(t.Context(), h.Tenant.ID, refund.CreateInput{Payment: of.ID, Amount: new(decimal.RequireFromString("10")), Address: string(h.Chains["ETH"].Customer("refunded"))})
+			require.NoError(t, err)
+			h.Settle()
+		}, false, []string{"Payment complete", "10 USDT of it was given back"}},
 		{"refunded", func(of payment.Payment) {
 			h.Customer.PaysLate(of)
 			list, err := h.App.Payments.Suspense(t.Context(), h.Tenant.ID, 100, 0)
@@ -188,11 +185,11 @@ func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
 			"big logo": {Logo: picture(t, 3000, 1)},
 			"path":     {LogoPath: "//evil.example/logo.png"}, "path2": {LogoPath: "https://evil.example/logo.png"}, "path3": {LogoPath: `/\evil.example/x`},
 			"colour": {Colour: "red;}body{display:none"}, "return": {ReturnURL: "javascript:alert(1)"}, "return2": {ReturnURL: "http://shop.example"},
-			"return3": {ReturnURL: "https://user:password@shop.example/"}, "name": {Name: evil + strings.Repeat("x", 1000)},
+			"return3": {ReturnURL: "https://user:password@shop.example/"}, "return4": {ReturnURL: "//evil.example/x"}, "contact": {Contact: "javascript:alert(1)"}, "contact2": {Contact: "mailto:a@b?body=x"}, "return5": {ReturnURL: `/\evil.example`}, "name": {Name: evil + strings.Repeat("x", 1000)},
 		})
 		o.Texts = map[string]map[string]string{"en": {"waiting": evil}, "fr": {"name": evil, "direction": "ltr"}}
 	})
-	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "name"} {
+	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "return4", "return5", "contact", "contact2", "name"} {
 		of := h.Payment("30", "USDTERC20", func(in *payment.CreateInput) {
 			if in.OrderID = order; order == evil {
 				in.OrderID, in.Description = evil, evil
@@ -208,7 +205,9 @@ func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
 		require.NotContains(t, page, "/logo-", order)
 		require.NotContains(t, page, "ZgotmplZ", order)
 		require.NotContains(t, page, `id="return"`, order)
+		require.NotContains(t, page, `id="contact"`, order)
 		require.NotContains(t, page, "style=", order)
+		require.Equal(t, strings.Count(page, "\u2067")+strings.Count(page, "\u2068"), strings.Count(page, "\u2069"), "what turns direction ends where it began: %s", order)
 		require.NotRegexp(t, `\son[a-z]+=`, strings.ReplaceAll(page, " onerror=alert(1)&gt;", ""), order)
 		require.Equal(t, order != evil && order != "name", strings.Contains(log.String(), "checkout_merchant_incomplete"), order)
 	}

@@ -92,7 +92,26 @@ func oneLine(s string, most int) string {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar || r >= 0x202a && r <= 0x202e || r == 0x200e || r == 0x200f || r == 0x061c || r == 0xfeff
 	}), " ")
 	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
+		s = string(r[:most-1]) + "…"
 	}
-	return s
+	return isolated(s)
+}
+
+// isolated closes the isolates that a text opens, and leaves out what closes one that it did not
+// open: the sentence around it stays as it is.
+func isolated(s string) string {
+	const first, last, pop = '\u2066', '\u2068', '\u2069'
+	open := 0
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= first && r <= last:
+			open++
+		case r == pop && open == 0:
+			return -1
+		case r == pop:
+			open--
+		}
+		return r
+	}, s)
+	return s + strings.Repeat(string(pop), open)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -54,8 +55,12 @@ type Merchant struct {
 	// Colour of buttons and links, as #rrggbb. The page makes it darker or lighter until text
 	// can be read. Defaults to the page's own.
 	Colour string
-	// ReturnURL is where the customer goes back to: https. Defaults to none.
+	// ReturnURL is where the customer goes back to: https, or a path on the page's own origin.
+	// Defaults to none.
 	ReturnURL string
+	// Contact is whom the customer asks where something went wrong: mailto: and an address, or
+	// as ReturnURL. Defaults to none.
+	Contact string
 }
 
 // Check returns nil, or an error that names every field that the page would leave out.
@@ -85,11 +90,18 @@ func (m Merchant) sound() (Merchant, error) {
 		}
 	}
 	if m.ReturnURL != "" && !returnable(m.ReturnURL) {
-		errs = append(errs, errors.New("checkout: Merchant.ReturnURL must be an https URL without credentials"))
+		errs = append(errs, errors.New("checkout: Merchant.ReturnURL must be an https URL without credentials, or a path on the page's own origin"))
 		m.ReturnURL = ""
+	}
+	if m.Contact != "" && !returnable(m.Contact) && !mail.MatchString(m.Contact) {
+		errs = append(errs, errors.New("checkout: Merchant.Contact must be mailto: and an address, or an https URL without credentials, or a path on the page's own origin"))
+		m.Contact = ""
 	}
 	return m, errors.Join(errs...)
 }
+
+// mail is a link to an email address, with nothing that would be written for the customer.
+var mail = regexp.MustCompile(`^mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
 
 // ownPath reports whether a browser takes s for a path on the origin that it is on.
 func ownPath(s string) bool {
@@ -101,6 +113,9 @@ func ownPath(s string) bool {
 
 // returnable reports whether customers may be sent to a URL.
 func returnable(s string) bool {
+	if ownPath(s) {
+		return true
+	}
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme == "https" && u.Hostname() != "" && u.User == nil && len(s) <= 2048
 }

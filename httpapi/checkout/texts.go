@@ -62,7 +62,7 @@ func speak(own map[string]map[string]string, first string) (languages, error) {
 			if err := fits(name, text, english); err != nil {
 				return nil, fmt.Errorf("checkout: Options.Texts[%q]: %w", code, err)
 			}
-			all[code][name] = text
+			all[code][name] = isolated(text)
 		}
 	}
 	if all[first] == nil {

@@ -94,6 +94,9 @@ func (h *Handler) notices(f *facts) (out []notice) {
 	if over := at.Received + at.Pending - f.payment.Due; over > 0 && f.payment.AddressID == "" {
 		out = append(out, notice{"over", h.amount(f, over), ""})
 	}
+	if f.back > 0 && !f.refunded() {
+		out = append(out, notice{"back", h.amount(f, f.back), ""})
+	}
 	vanished := false
 	for i := range f.arrivals {
 		a := &f.arrivals[i]
@@ -117,7 +120,7 @@ func (h *Handler) notices(f *facts) (out []notice) {
 		}
 		out = append(out, n)
 	}
-	if vanished && at.Missing > 0 {
+	if vanished && at.Missing > 0 && f.payment.Status != payment.Failed { // whose own text says so
 		out = append(out, notice{Name: "vanished"})
 	}
 	return out
@@ -144,6 +147,7 @@ type view struct {
 	Logo        string
 	Colour      string
 	Return      string
+	Contact     string
 
 	Amount, Token, Network  string // what is to be sent now, or was due
 	Partial                 bool   // Amount is less than was due
@@ -186,6 +190,11 @@ func (v *view) Initial() string {
 		return strings.ToUpper(string(r))
 	}
 	return ""
+}
+
+// Ask reports whether the customer may have something to ask the merchant.
+func (v *view) Ask() bool {
+	return v.Contact != "" && (len(v.Notices) > 0 || !v.Live && v.State != statePaid)
 }
 
 // Came reports whether anything has come.
@@ -235,7 +244,7 @@ func (h *Handler) view(token string, f *facts, w *texts) *view {
 	p, at, now := &f.payment, f.progress, h.now()
 	v := &view{
 		W: w, Base: h.o.Prefix, Self: h.o.Prefix + "/" + token, Now: now, All: h.languages, Assets: h.assets,
-		State: f.state(now), Merchant: f.merchant.Name, Return: f.merchant.ReturnURL, Logo: f.merchant.LogoPath,
+		State: f.state(now), Merchant: f.merchant.Name, Return: f.merchant.ReturnURL, Contact: f.merchant.Contact, Logo: f.merchant.LogoPath,
 		Token: h.token(p.Currency), Network: p.Network, Ends: p.ExpiresAt.UTC(),
 		Price: ledger.FixedString(p.Price, 2) + " " + p.PriceCurrency, Order: oneLine(p.OrderID, maxLines), Description: oneLine(p.Description, maxLines),
 		Received: h.amount(f, at.Received+at.Pending), Missing: h.amount(f, at.Missing), Confirmations: min(at.Confirmations, at.Required), Required: at.Required,

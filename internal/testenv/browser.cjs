@@ -13,14 +13,22 @@ const pages = new Map();
 let browser;
 let last = 0;
 
+const audit = async (p) => {
+  await p.evaluate(axe);
+  const found = await p.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+  return found.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join(" | "));
+};
+
 const commands = {
-  // open shows a URL in a context of its own.
+  // open shows a URL in a context of its own, or in that of another page: with its cookies.
   // noScript turns script off, which also keeps axe out; noOwnScript leaves out the page's own.
-  async open({ url, width, height, dark, noScript, noOwnScript, language }) {
-    const context = await browser.newContext({
+  async open({ url, width, height, dark, noScript, noOwnScript, language, like }) {
+    const look = {
       viewport: { width: width || 390, height: height || 844 }, colorScheme: dark ? "dark" : "light", javaScriptEnabled: !noScript,
       locale: language || "en-GB", timezoneId: "UTC", permissions: noScript ? [] : ["clipboard-read", "clipboard-write"], reducedMotion: "reduce",
-    });
+    };
+    if (like) look.storageState = await pages.get(like).context.storageState();
+    const context = await browser.newContext(look);
     const page = await context.newPage();
     if (noOwnScript) await page.route("**/*.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }));
     const told = [];
@@ -31,7 +39,7 @@ const commands = {
     page.on("request", (r) => { if (new URL(r.url()).origin !== new URL(url).origin) told.push("asked elsewhere: " + r.url()); });
     page.on("response", async (r) => { if (!r.url().includes("/events")) bytes.all += (await r.body().catch(() => "")).length; });
     await page.goto(url, { waitUntil: "load" });
-    pages.set(++last, { page, context, told, bytes });
+    pages.set(++last, { page, context, told, bytes, look });
     return last;
   },
   // see waits for a text that is shown.
@@ -39,12 +47,20 @@ const commands = {
     await pages.get(page).page.getByText(text, { exact: false }).locator("visible=true").first().waitFor({ timeout: 60000 });
     return null;
   },
-  // axe lists what its rules find.
+  // axe lists what its rules find. Without script it cannot run, so there it looks at what
+  // the same browser gets at the same URL where every script is empty.
   async axe({ page }) {
-    const p = pages.get(page).page;
-    await p.evaluate(axe);
-    const found = await p.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-    return found.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join(" | "));
+    const { page: p, context, look } = pages.get(page);
+    if (look.javaScriptEnabled) return audit(p);
+    const other = await browser.newContext({ ...look, javaScriptEnabled: true, storageState: await context.storageState() });
+    try {
+      await other.route("**/*.js", (r) => r.fulfill({ contentType: "text/javascript", body: "" }));
+      const copy = await other.newPage();
+      await copy.goto(p.url(), { waitUntil: "load" });
+      return await audit(copy);
+    } finally {
+      await other.close();
+    }
   },
   // qr reads the code of an image as a camera would: from its pixels.
   async qr({ page, selector }) {
@@ -74,17 +90,37 @@ const commands = {
     await pages.get(page).page.emulateMedia({ media });
     return null;
   },
+  // click presses what a selector names, and waits for the page that it leads to, if any.
   async click({ page, selector }) {
-    await pages.get(page).page.click(selector);
+    const p = pages.get(page).page;
+    await p.click(selector);
+    await p.waitForLoadState("load");
     return null;
   },
-  // fill types into a field, and sends its form.
   async fill({ page, selector, text }) {
+    await pages.get(page).page.fill(selector, text);
+    return null;
+  },
+  // send types into a field, and sends its form.
+  async send({ page, selector, text }) {
     const p = pages.get(page).page;
     await p.fill(selector, text);
     await p.press(selector, "Enter");
     return null;
   },
+  async choose({ page, selector, value }) {
+    await pages.get(page).page.selectOption(selector, value);
+    return null;
+  },
+  async reload({ page }) {
+    await pages.get(page).page.reload({ waitUntil: "load" });
+    return null;
+  },
+  async go({ page, url }) {
+    await pages.get(page).page.goto(url, { waitUntil: "load" });
+    return null;
+  },
+  url: async ({ page }) => pages.get(page).page.url(),
   // run evaluates an expression in the page.
   run: ({ page, expression }) => pages.get(page).page.evaluate(expression),
   // close ends a page: what its console told, what it asked of others, and its bytes.

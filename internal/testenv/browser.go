@@ -18,6 +18,8 @@ type Browser struct {
 	in   io.WriteCloser
 	out  *bufio.Reader
 	told *bytes.Buffer
+
+	folder string // of screenshots
 }
 
 // Chromium starts a browser until the test ends.
@@ -32,7 +34,7 @@ func Chromium(t testing.TB) *Browser {
 	for _, name := range []string{"axe-core", "jsqr"} {
 		npm(t, name)
 	}
-	b := &Browser{t: t, told: &bytes.Buffer{}}
+	b := &Browser{t: t, told: &bytes.Buffer{}, folder: pictures(t)}
 	cmd := exec.Command(node, filepath.Join(repository(), "internal", "testenv", "browser.cjs"), modules, program)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	cmd.Stderr = b.told
