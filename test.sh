@@ -143,6 +143,9 @@ FUZZTIME=5s FUZZWORKERS=2 FUZZOUT=$tools/fuzz-brief.txt ./fuzz.sh httpapi/{FuzzB
 say "the gateway, as a merchant walks it"
 examples/gateway/walk.sh
 
+say "the shop, as a customer walks it"
+examples/shop/walk.sh # go run ./examples/shop, which serves until it is stopped
+
 say "the same in TypeScript, with types made of the service's document"
 examples/typescript/walk.sh "$tools/typescript"
 
