@@ -131,6 +131,7 @@ func (s *stage) prepare() {
 	v["claim"] = regexp.MustCompile(`/claim/([^/]+)`).FindStringSubmatch(claim)[1]
 	v["payment"] = post(http.StatusCreated, "/payments/", map[string]any{"amount": "40", "currency": "BTC", "order_id": "1002"}, "transaction_id")
 	v["app"] = fmt.Sprint(s.ok(http.StatusCreated, "POST", "/o/apps/", map[string]any{"name": "An old till"}).Body["id"])
+	v["address"] = post(http.StatusCreated, "/addresses/", map[string]any{"external_id": "customer-16", "currency": "USDTERC20"}, "address_id")
 	v["delivery"] = list(s.t.(*testing.T), s.ok(http.StatusOK, "GET", "/webhooks/deliveries/?object_id="+v["paid"], nil), "deliveries")[0]["delivery_id"].(string)
 	v["old_token"] = s.newToken(s.admin, "")
 }

@@ -18,7 +18,7 @@ import (
 
 // unserved are the operations that the Client does not call, and why.
 var unserved = map[string]string{
-	"getStatus": "for probes", "getMaintenance": "for probes", "getOpenAPI": "a document", "getDocs": "a document",
+	"getStatus": "for probes", "getMaintenance": "for probes", "getOpenAPI": "a document", "getDocs": "a document", "getDocsPage": "a document",
 	"createToken": "each call does it where it has to", "revokeToken": "tokens end by themselves", "listApps": "of whoever sets the merchant up", "createApp": "of whoever sets the merchant up", "deleteApp": "of whoever sets the merchant up",
 	"getWithdrawalStatus": "as getWithdrawal", "getWalletBalances": "as lookUpBalances", "calculateRate": "as getRate", "estimateWithdrawalFee": "as estimateWithdrawal",
 	"listAvailableCurrencies": "as getBalances", "getCurrencyRates": "as getRate",
@@ -156,6 +156,9 @@ func TestClientIsCompleteAgainstOpenAPI(t *testing.T) {
 	require.NoError(t, err)
 	reads := map[string]map[string]bool{} // what the answers of a request's method and path are read into
 	for i := range reflect.TypeOf(c).NumMethod() {
+		if reflect.TypeOf(c).Method(i).Name == "Call" { // it calls what it is told
+			continue
+		}
 		method := reflect.ValueOf(c).Method(i)
 		in := []reflect.Value{reflect.ValueOf(t.Context())}
 		for n := 1; n < method.Type().NumIn(); n++ {

@@ -95,6 +95,7 @@ payment, err := c.CreatePayment(ctx, client.CreatePayment{
 		Operation: "listAddresses", Query: `{"external_id": "customer-17"}`,
 		Go: `page, err := c.Addresses(ctx, "customer-17", 0, 0)`,
 	},
+	{Operation: "retireAddress", Path: []string{"<address>"}, Go: `address, err := c.RetireAddress(ctx, "<address>")`},
 
 	{Operation: "listSuspense", Query: `{"status": "open"}`},
 	{Operation: "resolveSuspense", Path: []string{"<suspense>"}, Body: `{"action": "credit", "reason": "The customer paid late; the order was delivered."}`},
@@ -106,6 +107,10 @@ refund, err := c.CreateRefund(ctx, "<paid>", client.CreateRefund{
 	Amount: "10", Address: "<customer>", Reason: "One of two returned",
 	IdempotencyKey: "return-77",
 })`,
+	},
+	{
+		Operation: "listRefunds", Query: `{"transaction_id": "<paid>"}`,
+		Go: `refunds, total, err := c.Refunds(ctx, client.RefundFilter{TransactionID: "<paid>"})`,
 	},
 	{Operation: "getRefund", Path: []string{"<refund>"}, Go: `refund, err := c.Refund(ctx, "<refund>")`},
 	{Operation: "cancelRefund", Path: []string{"<refund>"}, Go: `refund, err := c.CancelRefund(ctx, "<refund>")`},
