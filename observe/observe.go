@@ -207,7 +207,7 @@ var (
 	}
 	sweepReasons = []string{
 		"", treasury.WaitBelowCost, treasury.WaitNoPrice, treasury.WaitNoFee, treasury.WaitGasShort, treasury.WaitDailyCap,
-		treasury.WaitRefused, treasury.WaitEmpty, treasury.WaitHalted, treasury.WaitGasStays,
+		treasury.WaitRefused, treasury.WaitEmpty, treasury.WaitHalted, treasury.WaitTurn, treasury.WaitGasStays,
 	}
 )
 

@@ -18,6 +18,7 @@ const (
 	WaitRefused   = "refused"          // the last transaction failed: a token's issuer, a signer or a node refused it
 	WaitEmpty     = "nothing_there"    // the address holds nothing of the currency, and no sweep of ours explains it
 	WaitHalted    = "halted"           // an operator, the host or the library has halted the network, the currency or the tenant
+	WaitTurn      = "other_sweep"      // another sweep of the address is under way, and goes first
 	WaitGasStays  = "gas_did_not_help" // the address stayed short of gas after several transfers
 )
 

@@ -352,7 +352,14 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 	}
 	if !free {
 		j.s.Reason = "another sweep of the address is under way"
-		return t.put(ctx, j, t.cfg.Now().Add(t.cfg.Lease))
+		j.note.waits(WaitTurn, t.cfg.Now())
+		j.note.Next, j.note.DueBelow = time.Time{}, -1
+		alert := t.lasts(ctx, j)
+		if err := t.put(ctx, j, t.cfg.Now().Add(t.cfg.Lease)); err != nil {
+			return err
+		}
+		alert()
+		return nil
 	}
 	if t.cfg.Now().After(j.until) {
 		return errLate
