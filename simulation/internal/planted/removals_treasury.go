@@ -277,8 +277,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-order-waits-in-silence", File: "wallet/treasury/sweep.go",
-		Old:  "		alert()\n",
-		New:  "		_ = alert\n",
+		Old:  "	if err == nil {\n		alert()\n",
+		New:  "	if err == nil {\n		_ = alert\n",
 		What: "nobody is told of a sweep that was handed over and waits", Package: "wallet/treasury",
 		Test: "TestFT01_SweepThatIsNotSignedIsShown",
 	},
