@@ -343,8 +343,8 @@ func withMargin(v *big.Int, what string, margin int64) (int64, error) {
 	return v.Int64(), nil
 }
 
-// operator adds the operator's fee of a rollup. It is taken for all of the gas first, and
-// what is not used is given back.
+// operator adds the operator's fee of a rollup. The network takes it for the whole gas limit
+// first, and gives back the part for gas that was not used.
 func (c *Client) operator(ctx context.Context, p *price) error {
 	if !c.o.OperatorFee {
 		return nil

@@ -57,7 +57,7 @@ func (r *reader) coin(n ast.Node, field string, c *chain.Currency, fresh bool) {
 		g.refuse("cannot be overridden: it says what the money is", "code", "token")
 	}
 	g.limits(c, fresh)
-	r.at[c.Code] = at
+	r.coins[c.Code] = at
 }
 
 // fixedTokenFields say what the money is.
@@ -74,11 +74,11 @@ func (r *reader) tokens(n ast.Node) {
 			continue
 		}
 		known := r.s.currency(p.Key)
-		if _, twice := r.at[p.Key]; twice {
+		if _, twice := r.coins[p.Key]; twice {
 			r.Wrong(at, "%v", errTwice)
 			continue
 		}
-		r.at[p.Key] = at
+		r.coins[p.Key] = at
 		if g.overrides(known != nil, "currency"); known != nil {
 			g.refuse("cannot be overridden: it says what the money is", fixedTokenFields...)
 			g.limits(known, false)

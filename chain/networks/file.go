@@ -18,8 +18,9 @@ import (
 type reader struct {
 	*yamlfile.Reader
 	s *Set
-	// at is where the file speaks of a network or currency.
-	at map[string]yamlfile.Place
+	// Where the file speaks of a network, and of a currency: both may have one code.
+	at    map[chain.Network]yamlfile.Place
+	coins map[string]yamlfile.Place
 }
 
 // with is the Set with what a file adds.
@@ -28,7 +29,7 @@ func (s *Set) with(name string, text []byte) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Reader: y, s: s.clone(), at: map[string]yamlfile.Place{}}
+	r := &reader{Reader: y, s: s.clone(), at: map[chain.Network]yamlfile.Place{}, coins: map[string]yamlfile.Place{}}
 	if root != nil {
 		pairs := r.Pairs(root, "", []string{"networks", "tokens"})
 		for _, p := range pairs { // whatever the order in the file: tokens are of networks
@@ -57,9 +58,9 @@ func (r *reader) together() {
 	claim := func(n chain.Network, what, name string) {
 		key := what + " " + name
 		if other, ok := taken[key]; ok && other != n {
-			at, ours := r.at[string(n)]
+			at, ours := r.at[n]
 			if !ours {
-				at = r.at[string(other)]
+				at = r.at[other]
 			}
 			r.Wrong(at, "has the %s of another network: %s and %s", key, other, n)
 		}
@@ -86,9 +87,9 @@ func (r *reader) together() {
 		for j := range i {
 			o := &r.s.currencies[j]
 			if o.Network == c.Network && (o.Token == c.Token || o.Contract == c.Contract) {
-				at, ours := r.at[c.Code]
+				at, ours := r.coins[c.Code]
 				if !ours {
-					at = r.at[o.Code]
+					at = r.coins[o.Code]
 				}
 				r.Wrong(at, "has the symbol or the contract of another currency of %s: %s and %s", c.Network, o.Code, c.Code)
 			}
@@ -103,7 +104,7 @@ func (r *reader) together() {
 		return
 	}
 	for _, n := range r.s.networks {
-		if at, ours := r.at[string(n.Code)]; ours {
+		if at, ours := r.at[n.Code]; ours {
 			if err := r.client(n.Code); err != nil {
 				r.Wrong(at, "makes no client: %v", err)
 			}

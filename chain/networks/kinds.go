@@ -44,12 +44,14 @@ func (r *reader) networks(n ast.Node) {
 			r.Wrong(at, "%s", codeWords)
 			continue
 		}
-		if _, twice := r.at[p.Key]; twice {
+		code := chain.Network(p.Key)
+		if _, twice := r.at[code]; twice {
 			r.Wrong(at, "%v", errTwice)
 			continue
 		}
-		r.at[p.Key] = at
-		if code := chain.Network(p.Key); g.overrides(r.s.info(code) != nil, "network") || r.s.info(code) != nil {
+		r.at[code] = at
+		known := r.s.info(code) != nil
+		if said := g.overrides(known, "network"); said || known {
 			r.override(g, code)
 		} else {
 			r.network(g, code)
@@ -152,7 +154,6 @@ func (r *reader) network(g *given, n chain.Network) {
 		g.use("coin_token", contract(&o.CoinToken, n))
 		o.ChainID = info.ChainID
 		g.evm(&o)
-		r.s.evm[n] = o
 	} else {
 		info.Family, info.AddressType, coin.Decimals = chain.UTXOFamily, string(n), 8
 		info.MostInputs = 200
@@ -169,7 +170,6 @@ func (r *reader) network(g *given, n chain.Network) {
 		info.Aliases = r.aliases(v.node, yamlfile.Under(g.field, "aliases"))
 	}
 	g.info(&info)
-	g.use("source", note(&o.Source))
 	if kind == ethereum {
 		r.s.evm[n] = o
 	}
@@ -179,7 +179,7 @@ func (r *reader) network(g *given, n chain.Network) {
 	}
 	info.Gas = coin.Code
 	if other := r.s.currency(coin.Code); other != nil {
-		r.Wrong(r.at[coin.Code], "has the code of another currency, on %s", other.Network)
+		r.Wrong(r.coins[coin.Code], "has the code of another currency, on %s", other.Network)
 		return
 	}
 	r.s.networks = append(r.s.networks, info)
@@ -259,6 +259,7 @@ func (g *given) evm(o *evm.Options) {
 	g.use("max_tip", gwei(&o.MaxTip))
 	g.use("gas_margin", whole(&o.GasMargin, 1, 300))
 	g.use("fee_margin", whole(&o.FeeMargin, 1, 300))
+	g.use("source", note(&o.Source))
 	if o.MaxFeePerGas < 1 && g.r.Err() == nil {
 		g.r.Wrong(g.at, "needs a max_fee above 0")
 	}
@@ -349,6 +350,7 @@ func (g *given) utxo(info *chain.NetworkInfo, p *utxo.Params) {
 		g.r.Wrong(g.at, "has rates that contradict each other: min_rate ≤ fallback_rate ≤ max_rate")
 	}
 	g.use("most_inputs", whole(&info.MostInputs, 2, 10_000))
+	g.use("source", note(new(string))) // it is for readers of the file
 	var block time.Duration
 	if g.use("block_time", period(&block, time.Second, time.Hour)); block > 0 {
 		info.HeadAge = max(10*time.Minute, 18*block) // as chain.Networks has it

@@ -16,7 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 )
 
-// whole is a file with a network of each kind, tokens, and what it overrides.
+// whole is a file that adds a network of each kind and tokens, and overrides shipped ones.
 const whole = `# our networks
 tokens: # before their networks: the order does not matter
   USDCUNI:
@@ -274,7 +274,7 @@ tokens:
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestShippedNetworksAreWhole: what is shipped has an address format, a client and sources.
+// TestShippedNetworksAreWhole: each shipped network has an address format, a client and sources.
 func TestShippedNetworksAreWhole(t *testing.T) {
 	t.Parallel()
 	s := networks.Shipped()

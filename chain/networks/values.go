@@ -16,8 +16,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
-// The functions here read one value each, and say of a wrong one what it must be. None of
-// them repeats it.
+// Each function here reads one value. Its error says what the value must be, and does not
+// repeat it.
 
 func flag(to *bool) func(string) error {
 	return func(v string) error {

@@ -74,15 +74,11 @@ func (s *shop) showDeskOrder(w http.ResponseWriter, r *http.Request) {
 func (s *shop) deskOrder(w http.ResponseWriter, r *http.Request, status int, told string) {
 	var o order
 	found, err := s.get(r.Context(), &o, "SELECT * FROM orders WHERE number = ?", r.PathValue("number"))
-	if err == nil && !found {
-		s.nothing(w, r)
+	if s.answered(w, r, found, err) {
 		return
 	}
 	d := deskData{Order: o}
-	if err == nil {
-		err = s.fill(r.Context(), &d)
-	}
-	if err != nil {
+	if err := s.fill(r.Context(), &d); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -130,12 +126,7 @@ func (s *shop) fill(ctx context.Context, d *deskData) (err error) {
 func (s *shop) refund(w http.ResponseWriter, r *http.Request) {
 	var o order
 	found, err := s.get(r.Context(), &o, "SELECT * FROM orders WHERE number = ?", r.PathValue("number"))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	if !found {
-		s.nothing(w, r)
+	if s.answered(w, r, found, err) {
 		return
 	}
 	who, err := s.staff(r)
@@ -209,12 +200,7 @@ func (s *shop) claim(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o, found, err := s.orderOf(r.Context(), r.PathValue("number"), buyerOf(r))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	if !found {
-		s.nothing(w, r)
+	if s.answered(w, r, found, err) {
 		return
 	}
 	back, err := s.awaiting(r.Context(), o.Payment)

@@ -97,9 +97,14 @@ func (s *shop) hear(ctx context.Context, tx stream.Tx, e stream.Event) error {
 			return set("UPDATE orders SET state = ? WHERE payment = ? AND state = ?", closed, b.PaymentID, open_)
 		}
 	case refund.Changed:
-		if b.To == refund.Completed && b.PaymentID != "" {
-			return set("UPDATE orders SET state = ? WHERE payment = ?", refunded, b.PaymentID)
+		if b.To != refund.Completed || b.PaymentID == "" {
+			return nil
 		}
+		left, err := s.app.Refunds.Left(ctx, tenant, b.PaymentID)
+		if err != nil || left > 0 { // a part was given back: the rest is still to be delivered
+			return err
+		}
+		return set("UPDATE orders SET state = ? WHERE payment = ?", refunded, b.PaymentID)
 	}
 	return nil
 }

@@ -107,7 +107,19 @@ func (s *shop) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() == nil {
 		s.log.ErrorContext(r.Context(), "request_failed", slog.String("path", r.URL.Path), slog.Any("error", err))
 	}
-	http.Error(w, "Something went wrong here. Nothing was paid. Please try again in a moment.", http.StatusInternalServerError)
+	http.Error(w, "Something went wrong here. Look at your order before you try again: it may have been done.", http.StatusInternalServerError)
+}
+
+// answered reports whether there is no order to go on with, and then answers: it could not be
+// read, or is not there.
+func (s *shop) answered(w http.ResponseWriter, r *http.Request, found bool, err error) bool {
+	switch {
+	case err != nil:
+		s.fail(w, r, err)
+	case !found:
+		s.nothing(w, r)
+	}
+	return err != nil || !found
 }
 
 func (s *shop) nothing(w http.ResponseWriter, r *http.Request) {
@@ -214,12 +226,7 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) {
 
 func (s *shop) orderPage(w http.ResponseWriter, r *http.Request, status int, told string) {
 	o, found, err := s.orderOf(r.Context(), r.PathValue("number"), buyerOf(r))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	if !found {
-		s.nothing(w, r)
+	if s.answered(w, r, found, err) {
 		return
 	}
 	p, err := s.app.Payments.Get(r.Context(), tenant, o.Payment)
@@ -249,12 +256,7 @@ func (s *shop) customer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o, found, err := s.orderOf(r.Context(), r.PathValue("number"), buyerOf(r))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	if !found {
-		s.nothing(w, r)
+	if s.answered(w, r, found, err) {
 		return
 	}
 	if err := s.world.play(r.Context(), s.app, r.PostFormValue("who"), o.Payment); err != nil {

@@ -137,6 +137,17 @@ func (v *visitor) sees(path, text string) string {
 	return page
 }
 
+var addressField = regexp.MustCompile(`id="address-claim"[^>]* value="([^"]+)"`)
+
+// claims names the address that a refund of an order waits for.
+func (v *visitor) claims(order string) {
+	v.r.t.Helper()
+	suggested := addressField.FindStringSubmatch(v.sees(order, "Your refund"))
+	require.NotNil(v.r.t, suggested)
+	page, status, _ := v.post(order+"/claim", "address", suggested[1])
+	require.Equal(v.r.t, http.StatusOK, status, page)
+}
+
 // TestX01_TheShopKeepsItsOrdersOverARestart: an order that was half paid when the program stopped
 // goes on on the same networks when it is started again, on either database; sending a form twice
 // orders once; what another site has a browser send is refused.
@@ -195,6 +206,21 @@ func TestX01_TheShopKeepsItsOrdersOverARestart(t *testing.T) {
 			require.Equal(t, http.StatusOK, status)
 			require.Equal(t, 1, strings.Count(list, `"transaction_id"`), "a form that is sent twice orders once: %s", list)
 			require.Contains(t, list, again.base+"/checkout/")
+
+			// A part is given back by the interface: the rest is still to be delivered.
+			payment := regexp.MustCompile(`"transaction_id": ?"([^"]+)"`).FindStringSubmatch(list)[1]
+			made, status, _ := v.send(http.MethodPost, "/pay/payments/"+payment+"/refunds/", strings.NewReader(`{"amount":"10"}`), "Content-Type", "application/json")
+			require.Equal(t, http.StatusCreated, status, made)
+			v.claims(order)
+			v.sees("/pay/refunds/?status=completed", payment)
+			next := v.orders("mug", "USDTERC20")
+			v.post(next+"/customer", "who", "pays")
+			v.sees(next, `class="state paid"`) // its event came after that of the refund
+			page, _, _ = v.get(order)
+			require.Contains(t, page, `class="state paid"`)
+			v.post("/desk/" + number + "/refund")
+			v.claims(order)
+			v.sees(order, `class="state refunded"`)
 			v.post("/logout")
 			_, status, _ = v.get("/pay/payments/")
 			require.Equal(t, http.StatusUnauthorized, status)

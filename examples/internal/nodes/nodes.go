@@ -351,9 +351,8 @@ func (nodes Nodes) Main() []chain.Network {
 	return out
 }
 
-// Prices reads the fixed prices of CRYPTOPAY_PRICES, in USD by token: of coins that have none.
-// Beside a main chain they are of tokens that no live source is asked for, as those of
-// chain.Mainnet are. An empty list is nil: prices are live.
+// Prices reads the fixed prices of CRYPTOPAY_PRICES, in USD by token. Beside a main chain it
+// refuses the tokens of chain.Mainnet, whose prices are live. An empty list is nil.
 func (nodes Nodes) Prices(list string) (map[string]string, error) {
 	if list == "" {
 		return nil, nil
