@@ -153,7 +153,7 @@ func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.
 			return 0, err
 		}
 		p.Gas, p.Guess = g, false
-		if err := c.operator(ctx, p); err != nil {
+		if err := c.beyondGas(ctx, s, p); err != nil {
 			return 0, err
 		}
 	}

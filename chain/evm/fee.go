@@ -136,10 +136,7 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 	if err := c.linea(ctx, s, p); err != nil {
 		return chain.Fee{}, err
 	}
-	if err := c.l1(ctx, s, p); err != nil {
-		return chain.Fee{}, err
-	}
-	if err := c.operator(ctx, p); err != nil {
+	if err := c.beyondGas(ctx, s, p); err != nil {
 		return chain.Fee{}, err
 	}
 	return c.fee(p)
@@ -272,17 +269,66 @@ func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
 // opOracle is the predeploy of OP-stack rollups that knows the data fee.
 var opOracle = common.HexToAddress("0x420000000000000000000000000000000000000F")
 
-// l1 adds the data fee of a rollup.
-func (c *Client) l1(ctx context.Context, s *sending, p *price) error {
+// beyondGas adds what a rollup takes beside gas, asked for in one request.
+func (c *Client) beyondGas(ctx context.Context, s *sending, p *price) error {
+	data, err := c.dataFee(s, p)
+	if err != nil {
+		return err
+	}
+	var calls, operator []*transport.Call
+	if data != nil {
+		calls = append(calls, data)
+	}
+	if c.o.OperatorFee {
+		operator = []*transport.Call{c.operatorFee(p.Gas), c.operatorFee(c.used(p))}
+		calls = append(calls, operator...)
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	if err := c.node.Do(ctx, calls...); err != nil {
+		return err
+	}
+	if data != nil {
+		read := wordOf // what the oracle answers
+		if c.o.DataFeeMethod != "" {
+			read = quantityOf
+		}
+		if p.L1, err = fees(data, read, "a data fee", c.o.FeeMargin); err != nil {
+			return err
+		}
+	}
+	if operator != nil {
+		// The network takes it for the whole gas limit first, and gives back the part for gas
+		// that was not used.
+		if p.Operator, err = fees(operator[0], wordOf, "an operator's fee", c.o.FeeMargin); err != nil {
+			return err
+		}
+		p.OperatorNow, err = fees(operator[1], wordOf, "an operator's fee", 0)
+	}
+	return err
+}
+
+// dataFee asks for the data fee of a rollup: the oracle, or the node itself, which knows how
+// it compresses. It is nil where the network takes none.
+func (c *Client) dataFee(s *sending, p *price) (*transport.Call, error) {
 	if c.o.DataFeeMethod != "" {
-		return c.dataFee(ctx, s, p)
+		target, value, data := s.tx()
+		tx := map[string]any{
+			"from": s.from, "to": target, "value": (*hexutil.Big)(value), "gas": hexutil.Uint64(p.Gas), "nonce": hexutil.Uint64(math.MaxUint32),
+			"maxFeePerGas": hexutil.Uint64(p.Cap), "maxPriorityFeePerGas": hexutil.Uint64(p.Tip), //nolint:gosec // above 0
+		}
+		if data != nil {
+			tx["data"] = hexutil.Bytes(data)
+		}
+		return transport.NewCall(c.o.DataFeeMethod, tx, "latest"), nil
 	}
 	if !c.o.L1Fee {
-		return nil
+		return nil, nil //nolint:nilnil // documented
 	}
 	raw, err := c.payload(s, p, math.MaxUint32)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	raw = append(raw, make([]byte, 80)...) // room for the signature
 	for i := len(raw) - 80; i < len(raw); i++ {
@@ -296,75 +342,32 @@ func (c *Client) l1(ctx context.Context, s *sending, p *price) error {
 	for (len(data)-4)%32 != 0 {
 		data = append(data, 0)
 	}
-	k := transport.NewCall("eth_call", map[string]any{"to": c.oracle, "data": hexutil.Bytes(data)}, "latest")
-	if err := c.node.Do(ctx, k); err != nil {
-		return err
-	}
-	p.L1, err = c.fees(k, "a data fee", c.o.FeeMargin)
-	return err
+	return c.oracleCall(data), nil
 }
 
-// dataFee asks the node itself, which knows how it compresses.
-func (c *Client) dataFee(ctx context.Context, s *sending, p *price) error {
-	target, value, data := s.tx()
-	tx := map[string]any{
-		"from": s.from, "to": target, "value": (*hexutil.Big)(value), "gas": hexutil.Uint64(p.Gas), "nonce": hexutil.Uint64(math.MaxUint32),
-		"maxFeePerGas": hexutil.Uint64(p.Cap), "maxPriorityFeePerGas": hexutil.Uint64(p.Tip), //nolint:gosec // above 0
-	}
-	if data != nil {
-		tx["data"] = hexutil.Bytes(data)
-	}
-	k := transport.NewCall(c.o.DataFeeMethod, tx, "latest")
-	if err := c.node.Do(ctx, k); err != nil {
-		return err
-	}
-	v, err := quantityOf(k)
-	if err != nil {
-		return err
-	}
-	p.L1, err = withMargin(v, "a data fee", c.o.FeeMargin)
-	return err
+// operatorFee asks for the operator's fee of a rollup on an amount of gas.
+func (c *Client) operatorFee(gas uint64) *transport.Call {
+	data := make([]byte, 36)
+	copy(data, selOperatorFee[:])
+	new(big.Int).SetUint64(gas).FillBytes(data[4:])
+	return c.oracleCall(data)
 }
 
-// fees reads what the oracle answered, in wei, and adds a margin in percent.
-func (c *Client) fees(k *transport.Call, what string, margin int64) (int64, error) {
-	v, err := wordOf(k)
+func (c *Client) oracleCall(data []byte) *transport.Call {
+	return transport.NewCall("eth_call", map[string]any{"to": c.oracle, "data": hexutil.Bytes(data)}, "latest")
+}
+
+// fees reads an answer in wei and adds a margin in percent.
+func fees(k *transport.Call, read func(*transport.Call) (*big.Int, error), what string, margin int64) (int64, error) {
+	v, err := read(k)
 	if err != nil {
 		return 0, err
 	}
-	return withMargin(v, what, margin)
-}
-
-func withMargin(v *big.Int, what string, margin int64) (int64, error) {
 	v.Mul(v, big.NewInt(100+margin)).Div(v, big.NewInt(100))
 	if !v.IsInt64() {
 		return 0, fmt.Errorf("%w: %s of %s wei", chain.ErrTooDear, what, v)
 	}
 	return v.Int64(), nil
-}
-
-// operator adds the operator's fee of a rollup. The network takes it for the whole gas limit
-// first, and gives back the part for gas that was not used.
-func (c *Client) operator(ctx context.Context, p *price) error {
-	if !c.o.OperatorFee {
-		return nil
-	}
-	ask := func(gas uint64) *transport.Call {
-		data := make([]byte, 36)
-		copy(data, selOperatorFee[:])
-		new(big.Int).SetUint64(gas).FillBytes(data[4:])
-		return transport.NewCall("eth_call", map[string]any{"to": c.oracle, "data": hexutil.Bytes(data)}, "latest")
-	}
-	all, used := ask(p.Gas), ask(c.used(p))
-	if err := c.node.Do(ctx, all, used); err != nil {
-		return err
-	}
-	var err error
-	if p.Operator, err = c.fees(all, "an operator's fee", c.o.FeeMargin); err != nil {
-		return err
-	}
-	p.OperatorNow, err = c.fees(used, "an operator's fee", 0)
-	return err
 }
 
 // linea sets the price at which Linea's sequencer takes a transfer. The price per gas grows

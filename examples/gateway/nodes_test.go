@@ -55,11 +55,7 @@ func TestNodesPaymentAndWithdrawal(t *testing.T) {
 		all.Go(func() {
 			t.Run(c.name, func(t *testing.T) {
 				v := visit(t, c.open(t), c.currency)
-				v.comeIn()
-				v.goOut()
-				v.p.signal(syscall.SIGTERM)
-				<-v.p.done
-				require.True(t, v.p.cmd.ProcessState.Success(), "it stops as it should")
+				v.inAndOut()
 				require.Equal(t, v.fork != nil, strings.Contains(v.log.String(), "chain_forked"), v.log.String())
 			})
 		})
@@ -195,6 +191,16 @@ func (v *visitor) has() string {
 		return "0"
 	}
 	return decimal.RequireFromString(amount).String()
+}
+
+// inAndOut takes a payment in, withdraws a part of it, and stops the gateway.
+func (v *visitor) inAndOut() {
+	v.t.Helper()
+	v.comeIn()
+	v.goOut()
+	v.p.signal(syscall.SIGTERM)
+	<-v.p.done
+	require.True(v.t, v.p.cmd.ProcessState.Success(), "it stops as it should")
 }
 
 // comeIn takes a payment in; a fork throws it out on the way.

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -77,12 +76,7 @@ func TestX11_NetworksOfAFilePayInAndOut(t *testing.T) {
 	} {
 		all.Go(func() {
 			t.Run(c.currency, func(t *testing.T) {
-				v := visit(t, c.open(t), c.currency)
-				v.comeIn()
-				v.goOut()
-				v.p.signal(syscall.SIGTERM)
-				<-v.p.done
-				require.True(t, v.p.cmd.ProcessState.Success(), "it stops as it should")
+				visit(t, c.open(t), c.currency).inAndOut()
 			})
 		})
 	}

@@ -406,4 +406,10 @@ var treasuryRemovals = []Bug{
 		What: "gas whose reservation is decided anew after midnight counts on the day before", Package: "wallet/treasury",
 		Test: "TestFT02_GasCountsOnTheDayOfItsReservation",
 	},
+	{
+		ID: "FT03-turn-in-silence", File: "wallet/treasury/sweep.go",
+		Old:  "		j.note.waits(WaitTurn, t.cfg.Now())\n",
+		New:  "",
+		What: "a sweep that waits for another one of its address shows no reason", Package: "wallet/treasury", Test: "TestSweepOfCoinsLeavesGasOfTokenAlone",
+	},
 }
