@@ -55,10 +55,14 @@ func (r *run) liveness() {
 		if round == 1 {
 			r.drain()
 		}
-		if r.settle(); r.failure != nil {
-			return
+		for range 4 { // coins that waited may be worth their move by now, and on their way
+			if r.settle(); r.failure != nil {
+				return
+			}
+			if r.rest(round == 1 || r.deep); r.failure != nil || r.open() == "" {
+				break
+			}
 		}
-		r.rest(round == 1 || r.deep)
 		r.audit()
 		r.judged(true)
 		if r.w.Check != nil && r.failure == nil {

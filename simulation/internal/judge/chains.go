@@ -11,7 +11,7 @@ func (j *Judge) chains(s *Scene) {
 	for i := range s.Chains {
 		c := &s.Chains[i]
 		j.covered(s, c)
-		j.taken(s, c)
+		j.taken(s, c, false)
 		if !c.Outputs && !c.Blind {
 			j.dear(s, c)
 			j.sweptBack(s, c)
@@ -44,9 +44,10 @@ func (j *Judge) covered(s *Scene, c *Chain) {
 	}
 }
 
-// taken is I7 for what operators take out of what they earned: their addresses get what the
-// payments that are completed come to, at most with those that are on their way.
-func (j *Judge) taken(s *Scene, c *Chain) {
+// taken is I7 for what operators take out of what they earned: their addresses get at most what
+// the payments come to that are completed or on their way. In the end they got all of the
+// completed ones: before it, a fork may just have undone one.
+func (j *Judge) taken(s *Scene, c *Chain, end bool) {
 	type sum struct {
 		address, coin string
 		least, most   int64
@@ -77,7 +78,7 @@ func (j *Judge) taken(s *Scene, c *Chain) {
 			}
 		}
 		coin := j.coin(p.coin)
-		j.ask("taken", !s.Weather.Restored && !s.Weather.Deep && c.Undone == 0, s.Weather.Taxed[p.coin] || got.GreaterThanOrEqual(coin.whole(p.least)),
+		j.ask("taken", end && !s.Weather.Restored && !s.Weather.Deep && c.Undone == 0, s.Weather.Taxed[p.coin] || got.GreaterThanOrEqual(coin.whole(p.least)),
 			"%s %s were taken out, and %s arrived", coin.whole(p.least), p.coin, got)
 		j.ask("taken", !s.Weather.Restored && c.Undone < 2, got.LessThanOrEqual(coin.whole(p.most)), "%s %s arrived, and %s were taken out", got, p.coin, coin.whole(p.most))
 	}

@@ -40,6 +40,7 @@ func (j *Judge) ends(s *Scene) {
 		j.listenedTo(s, &s.Houses[i])
 	}
 	for i := range s.Chains {
+		j.taken(s, &s.Chains[i], true)
 		j.reconcile(s, &s.Chains[i])
 		j.synced(s, &s.Chains[i])
 		j.costs(s, &s.Chains[i])
