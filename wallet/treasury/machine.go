@@ -45,7 +45,7 @@ var machine = fsm.Machine[SweepState, trigger]{
 	Edges: []fsm.Edge[SweepState, trigger]{
 		{From: []SweepState{""}, Trigger: onPlan, To: SweepNew, Does: "marks the deposits as its own"},
 		{From: []SweepState{""}, Trigger: onPlan, To: SweepDeferred, When: "the sweep before it failed", Does: "waits, longer each time"},
-		{From: []SweepState{SweepDeferred}, Trigger: onDeposit, To: SweepNew, Does: "takes them too, and is due"},
+		{From: []SweepState{SweepDeferred}, Trigger: onDeposit, To: SweepNew, When: "it had no gas yet, else it is due as it is", Does: "takes them too, and is due"},
 		{From: looking, Trigger: onFund, To: SweepFunding, Does: "orders gas from the hot address"},
 		{From: []SweepState{SweepMoving}, Trigger: onFund, To: SweepFunding, When: "the price rose, or the gas is gone", Does: "orders more gas"},
 		{From: []SweepState{SweepFunding}, Trigger: onGas, To: SweepNew, Does: "is looked at again, and books what the gas cost"},

@@ -275,8 +275,10 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 			if j.s.State == "" {
 				on = onPlan
 			}
-			if err := j.s.to(SweepNew, on); err != nil {
-				return err
+			if j.s.Fundings == 0 { // else it would hold its address, and another one may do so
+				if err := j.s.to(SweepNew, on); err != nil {
+					return err
+				}
 			}
 			j.note.DueBelow = -1
 		}
@@ -351,7 +353,7 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 		return err
 	}
 	if !free {
-		j.s.Reason = "another sweep of the address is under way"
+		j.s.Reason = behindAnother
 		j.note.waits(WaitTurn, t.cfg.Now())
 		j.note.Next, j.note.DueBelow = time.Time{}, -1
 		alert := t.lasts(ctx, j)
@@ -450,10 +452,13 @@ func (t *Treasury) turn(ctx context.Context, id string, s Sweep) (lock storage.R
 	return incoming.Addresses.Row(lock.ID, lock.Version, lock.Due, a), true, nil
 }
 
+// behindAnother is the Sweep.Reason of one that waits for its turn.
+const behindAnother = "another sweep of the address is under way"
+
 // holds reports whether a sweep uses its address: it was handed over, or gas was sent for
-// it.
+// it. One that waits for its turn does not: two would wait for each other.
 func (s Sweep) holds() bool {
-	return s.State == SweepFunding || s.State == SweepMoving || s.State == SweepNew && s.Fundings > 0
+	return s.State == SweepFunding || s.State == SweepMoving || s.State == SweepNew && s.Fundings > 0 && s.Reason != behindAnother
 }
 
 // send submits what the sweep's state says, which is harmless to repeat: the id

@@ -218,6 +218,51 @@ func TestSweepOfCoinsLeavesGasOfTokenAlone(t *testing.T) {
 	w.released()
 }
 
+// TestFT03_TwoThatHadGasAndWaitDoNotWaitForEachOther: two tokens at one address had gas sent
+// for them and wait, as fees rose. More comes in both: each gets its turn. An earlier version
+// left them as new ones, each behind the other.
+func TestFT03_TwoThatHadGasAndWaitDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	for _, state := range []treasury.SweepState{treasury.SweepDeferred, treasury.SweepNew} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "ETH")
+			w.fund("1")
+			level := w.chain.FeeLevel()
+			p := w.open("USDTERC20", "30")
+			w.chain.SetFeeLevel(spike * level)
+			w.send(p, "USDTERC20", dec("30"))
+			w.send(p, "USDCERC20", dec("30"))
+			w.mine(40)
+			rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.Sweeps.Table, Partition: storage.Network("ETH"), Limit: 10})
+			require.NoError(t, err)
+			require.Len(t, rows, 2)
+			change := storage.Change{ID: "had gas", Partition: storage.Network("ETH")}
+			for _, row := range rows {
+				s := treasury.Sweeps.Value(row)
+				require.Equal(t, treasury.SweepDeferred, s.State, s.Reason)
+				s.State, s.Fundings = state, 1
+				change.Put = append(change.Put, treasury.Sweeps.Row(row.ID, row.Version, w.clock.Now(), s))
+			}
+			require.NoError(t, storage.CommitOne(t.Context(), w.store, change))
+			if state == treasury.SweepDeferred {
+				w.send(p, "USDTERC20", dec("5"))
+				w.send(p, "USDCERC20", dec("5"))
+			}
+			w.mine(40)
+			for _, s := range w.sweeps() {
+				require.Equal(t, treasury.SweepDeferred, s.State, "it waits for lower fees: %s", s.Reason)
+			}
+			w.chain.SetFeeLevel(level)
+			w.hours(3)
+			require.Zero(t, w.waits(), "%+v", w.waiting())
+			require.True(t, w.chain.Balance(chain.Address(p.Address), "USDTERC20").IsZero())
+			require.True(t, w.chain.Balance(chain.Address(p.Address), "USDCERC20").IsZero())
+			w.conserved("USDTERC20", "USDCERC20")
+		})
+	}
+}
+
 func TestDustIsDeferred(t *testing.T) {
 	t.Parallel()
 	for currency, amount := range map[string]string{"ETH": "0.00001", "USDTERC20": "0.01"} {

@@ -412,4 +412,11 @@ var treasuryRemovals = []Bug{
 		New:  "",
 		What: "a sweep that waits for another one of its address shows no reason", Package: "wallet/treasury", Test: "TestSweepOfCoinsLeavesGasOfTokenAlone",
 	},
+	{
+		ID: "FT03-behind-each-other", File: "wallet/treasury/sweep.go",
+		Old:  " && s.Reason != behindAnother\n",
+		New:  "\n",
+		What: "two sweeps of one address that had gas wait for each other for ever", Package: "wallet/treasury",
+		Test: "TestFT03_TwoThatHadGasAndWaitDoNotWaitForEachOther",
+	},
 }
