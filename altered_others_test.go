@@ -90,3 +90,28 @@ func TestFS02_AttemptThatCannotBeReadStopsNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, usdt.Decimal(got.Amount).String(), world.Balance(supplier, "USDTERC20").String(), "once")
 }
+
+// A payout whose row somebody has edited, once a transaction in BTC that pays others as well is
+// out, costs that payout: no node has the transaction any more, and the others are paid anew.
+func TestFS02_EditedPayoutCostsNoOtherOfItsTransaction(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "BTC")
+	world := i.chains["BTC"]
+	altered := i.withdraw("BTC", "0.004", world.Customer("supplier"))
+	others := []withdrawal.Withdrawal{i.withdraw("BTC", "0.005", world.Customer("another")), i.withdraw("BTC", "0.006", world.Customer("third"))}
+	i.step()
+	sent := world.Mempool()
+	require.Len(t, sent, 1, "one transaction pays all")
+	i.edit("UPDATE cryptopay_withdrawals SET address = ? WHERE id = ?", i.thief, altered.ID)
+	world.Drop(sent...)
+	i.work(200)
+	for _, w := range others {
+		got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+		require.NoError(t, err)
+		require.Equal(t, withdrawal.Completed, got.Status, got.Waiting)
+	}
+	require.Contains(t, i.log.heard(), "msg=coins_taken_back network=BTC")
+	require.Zero(t, world.Balance(i.thief, "BTC").Sign())
+	require.Zero(t, world.Balance(chain.Address(altered.Address), "BTC").Sign())
+	i.named(altered.ID)
+}

@@ -336,7 +336,7 @@ func (p *process) linger(t *task) {
 
 // runaway is how many calls of the store one step of the world may take: many
 // times what any takes. A loop without an end is left by the error.
-const runaway = 20_000
+const runaway = 100_000
 
 var errRunaway = errors.New("simulation: too many calls of the store")
 

@@ -363,16 +363,21 @@ func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *
 }
 
 // takeBack has the nonce of an order whose rows were edited after it was signed go back to
-// ourselves, where others wait behind it: what it signed is not sent again, and nobody may
-// ever put its rows right.
+// ourselves, where others wait behind it, and the coins of a transaction that pays others, too:
+// what was signed is not sent again, and nobody may ever put those rows right. The others of
+// the transaction start again.
 func (n *Sender) takeBack(ctx context.Context, j *claimedIntent) (err error) {
 	if j.v.Cancelling || j.v.ExecutedReported {
 		return nil
 	}
-	if j.v.Cancelling, err = n.blocks(ctx, j); err != nil || !j.v.Cancelling {
-		return err
+	event := "coins_taken_back"
+	if j.v.Cancelling = len(j.members) > 0; !j.v.Cancelling {
+		event = "nonce_taken_back"
+		if j.v.Cancelling, err = n.blocks(ctx, j); err != nil || !j.v.Cancelling {
+			return err
+		}
 	}
-	n.Log.Warn("nonce_taken_back", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
+	n.Log.Warn(event, slog.String("intent", j.id), slog.String("tx", j.v.Tx))
 	return n.commit(ctx, j, transition{op: onTakeBack, due: n.Now()})
 }
 

@@ -345,4 +345,11 @@ var caseRemovals = []Bug{
 		What:    "no address carries a memo where the chain is another process's",
 		Package: "chain/sim/remote", Test: "TestFQ12_TagsNeedNoNode",
 	},
+	{
+		ID: "FS02-altered-keeps-others", File: "chain/outgoing/poll.go",
+		Old:  "j.v.Cancelling = len(j.members) > 0; !j.v.Cancelling",
+		New:  "j.v.Cancelling = false; !j.v.Cancelling",
+		What: "an edited payout keeps the others of its transaction waiting for ever", Package: ".",
+		Test: "TestFS02_EditedPayoutCostsNoOtherOfItsTransaction",
+	},
 }
