@@ -342,6 +342,10 @@ type Fee struct {
 	Currency string        // the gas currency
 	Cost     ledger.Amount // expected
 	Max      ledger.Amount // the most it may take; what the sender must have
+	// Least is what the network takes the transfer for as things are: a sender that has at
+	// least this much and less than Max sends it, with less room for a rising price. 0 where
+	// the sender must have Max.
+	Least ledger.Amount
 	Params   []byte        // the client's own, given back to Build
 }
 

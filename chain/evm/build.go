@@ -116,7 +116,7 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err := p.bump(o.Attempt, c.o.MaxFeePerGas); err != nil {
 		return chain.Unsigned{}, err
 	}
-	most, err := c.afford(ctx, s, &p, o.Intent.MaxCost)
+	most, err := c.afford(ctx, s, &p, o.Intent.MaxCost, s.sweep && o.Attempt <= 1)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -135,8 +135,9 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 // afford tries the transfer where EstimateFee could not, checks the limits and then the
 // sender's balances, and settles what All means. It returns the most that the network may
 // take. What is too dear is said before what is short: the sender gets what is missing only
-// where the limit allows to spend it.
-func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.Amount) (most ledger.Amount, err error) {
+// where the limit allows to spend it. With less a token's transaction has less room for a
+// rising price where the sender has too little for all of it.
+func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.Amount, less bool) (most ledger.Amount, err error) {
 	has, err := c.holds(ctx, s)
 	if err != nil {
 		return 0, err
@@ -157,6 +158,15 @@ func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.
 			return 0, err
 		}
 	}
+	funds := has
+	if !s.native() {
+		if funds, err = c.holds(ctx, &sending{cur: c.native, from: s.from}); err != nil {
+			return 0, err
+		}
+		if less {
+			p.within(funds)
+		}
+	}
 	if p.Cap > c.o.MaxFeePerGas {
 		return 0, fmt.Errorf("%w: %d wei for gas, the limit is %d", chain.ErrTooDear, p.Cap, c.o.MaxFeePerGas)
 	}
@@ -166,11 +176,8 @@ func (c *Client) afford(ctx context.Context, s *sending, p *price, limit ledger.
 	if limit > 0 && most > limit {
 		return 0, &chain.DearError{Need: most, Most: limit}
 	}
-	funds, need := has, new(big.Int).Add(s.amount, p.most())
+	need := new(big.Int).Add(s.amount, p.most())
 	if !s.native() {
-		if funds, err = c.holds(ctx, &sending{cur: c.native, from: s.from}); err != nil {
-			return 0, err
-		}
 		need = p.most()
 	} else if s.all {
 		need = p.most()

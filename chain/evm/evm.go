@@ -71,7 +71,8 @@ type Options struct {
 	// MinTip and MaxTip bound the priority fee in wei, whatever the node suggests.
 	// MaxTip defaults to 50 gwei.
 	MinTip, MaxTip int64
-	// GasMargin is added to eth_estimateGas, in percent. Defaults to 20.
+	// GasMargin is added to eth_estimateGas, in percent. Defaults to 20, and for sweeps to 5:
+	// what a sweep does not use stays at its address.
 	GasMargin int64
 	// FeeMargin is added to the node's gas price on Legacy networks, in percent,
 	// and to an L1 data fee. Defaults to 25.
@@ -119,15 +120,17 @@ type Options struct {
 
 // Client is a chain.Client for one EVM network. It is safe for concurrent use.
 type Client struct {
-	o      Options
-	node   *transport.RPC
-	native *chain.Currency
-	tokens map[common.Address]*chain.Currency
-	oracle common.Address
-	coin   common.Address // Options.CoinToken; zero = none
-	units  atomic.Bool    // the tokens' decimals are as the Registry says
-	head   atomic.Int64   // that Tip read last
-	single atomic.Int64   // reads of balances to come that ask for each, as a bulk read failed
+	o Options
+	// sweepMargin is Options.GasMargin for sweeps.
+	sweepMargin int64
+	node        *transport.RPC
+	native      *chain.Currency
+	tokens      map[common.Address]*chain.Currency
+	oracle      common.Address
+	coin        common.Address // Options.CoinToken; zero = none
+	units       atomic.Bool    // the tokens' decimals are as the Registry says
+	head        atomic.Int64   // that Tip read last
+	single      atomic.Int64   // reads of balances to come that ask for each, as a bulk read failed
 }
 
 var (
@@ -158,7 +161,11 @@ func New(o Options) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("evm: %s: Options.URL must be an http or https URL", o.Network)
 	}
-	c := &Client{o: withDefaults(o), tokens: map[common.Address]*chain.Currency{}, oracle: opOracle}
+	sweepMargin := o.GasMargin
+	if sweepMargin <= 0 {
+		sweepMargin = 5
+	}
+	c := &Client{o: withDefaults(o), sweepMargin: sweepMargin, tokens: map[common.Address]*chain.Currency{}, oracle: opOracle}
 	for field, at := range map[*common.Address]struct{ name, address string }{&c.oracle: {"Oracle", o.Oracle}, &c.coin: {"CoinToken", o.CoinToken}} {
 		if at.address == "" {
 			continue

@@ -1,6 +1,7 @@
 package evm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,23 +27,55 @@ type price struct {
 	// An operator's fee for all of Gas, with the margin, and for what will be used of it.
 	Operator    int64 `json:"operator,omitempty"`
 	OperatorNow int64 `json:"operator_now,omitempty"`
-	Bumps       int   `json:"bumps"` // replacements that the prices are already raised for
+	Bumps       int   `json:"bumps"`            // replacements that the prices are already raised for
+	Margin      int64 `json:"margin,omitempty"` // of Gas, in percent; 0: Options.GasMargin
+}
+
+// beside is what a transaction at this price takes beside gas, at most.
+func (p *price) beside() *big.Int {
+	v := big.NewInt(p.L1)
+	return v.Add(v, big.NewInt(p.Operator))
 }
 
 // most is the most that a transaction at this price can take.
 func (p *price) most() *big.Int {
-	v := new(big.Int).Mul(new(big.Int).SetUint64(p.Gas), big.NewInt(p.Cap))
-	return v.Add(v, big.NewInt(p.L1)).Add(v, big.NewInt(p.Operator))
+	return p.at(p.Cap)
+}
+
+// at is the most that a transaction takes at so many wei per gas.
+func (p *price) at(perGas int64) *big.Int {
+	v := new(big.Int).Mul(new(big.Int).SetUint64(p.Gas), big.NewInt(perGas))
+	return v.Add(v, p.beside())
+}
+
+// within lowers the most per gas to what the sender has, where the network takes that now.
+func (p *price) within(funds *big.Int) {
+	perGas := new(big.Int).Sub(funds, p.beside())
+	perGas.Div(perGas, new(big.Int).SetUint64(p.Gas))
+	if perGas.Cmp(big.NewInt(p.Now)) >= 0 && perGas.Cmp(big.NewInt(p.Cap)) < 0 {
+		p.Cap = perGas.Int64()
+	}
 }
 
 // used is the gas that a transfer takes: the limit without its margin.
-func (c *Client) used(p *price) uint64 { return p.Gas / uint64(100+c.o.GasMargin) * 100 }
+func (c *Client) used(p *price) uint64 {
+	return p.Gas / uint64(100+cmp.Or(p.Margin, c.o.GasMargin)) * 100
+}
+
+// margin is added to the gas of a transfer, in percent.
+func (c *Client) margin(s *sending) int64 {
+	if s.sweep {
+		return c.sweepMargin
+	}
+	return c.o.GasMargin
+}
 
 // sending is an intent in the terms of the chain.
 type sending struct {
 	cur      *chain.Currency
 	from, to common.Address
 	known    bool // from is known
+	sweep    bool
 	all      bool
 	amount   *big.Int // smallest units; of All what the address holds, once read
 }
@@ -83,7 +116,7 @@ func (c *Client) sending(in *chain.Intent, needFrom bool) (*sending, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", chain.ErrRejected, err)
 	}
-	s := &sending{cur: cur, to: to, all: in.All, amount: new(big.Int)}
+	s := &sending{cur: cur, to: to, sweep: in.Purpose == chain.ForSweep, all: in.All, amount: new(big.Int)}
 	if in.From != "" || needFrom {
 		if s.from, err = c.own(in.From); err != nil {
 			return nil, fmt.Errorf("%w: sender: %w", chain.ErrRejected, err)
@@ -120,6 +153,7 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 	if err != nil {
 		return chain.Fee{}, err
 	}
+	p.Margin = c.margin(s)
 	if p.Gas, err = c.gas(ctx, s); err != nil {
 		var refused *refusedError
 		if !errors.As(err, &refused) {
@@ -153,8 +187,12 @@ func (c *Client) fee(p *price) (chain.Fee, error) {
 	if err != nil {
 		return chain.Fee{}, err
 	}
+	least, err := c.cost(p.at(p.Now))
+	if err != nil {
+		return chain.Fee{}, err
+	}
 	params, err := json.Marshal(p)
-	return chain.Fee{Currency: c.native.Code, Cost: expected, Max: most, Params: params}, err
+	return chain.Fee{Currency: c.native.Code, Cost: expected, Max: most, Least: least, Params: params}, err
 }
 
 // cost turns wei into units of the gas currency, rounded up.
@@ -263,7 +301,7 @@ func (c *Client) gas(ctx context.Context, s *sending) (uint64, error) {
 	if g.Cmp(big.NewInt(leastGas)) < 0 || g.Cmp(big.NewInt(30_000_000)) > 0 {
 		return 0, fmt.Errorf("%w: a transfer is said to need %s gas", chain.ErrNode, g)
 	}
-	return (g.Uint64()*uint64(100+c.o.GasMargin) + 99) / 100, nil
+	return (g.Uint64()*uint64(100+c.margin(s)) + 99) / 100, nil
 }
 
 // opOracle is the predeploy of OP-stack rollups that knows the data fee.

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/stretchr/testify/require"
@@ -590,4 +591,41 @@ func TestFN11_FinalizedAheadOfTheHeadIsTheHead(t *testing.T) {
 	tip, err := f.client().Tip(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []int64{2, 2, 2}, []int64{tip.Head.Height, tip.Safe, tip.Final}, "the lower height is what both have")
+}
+
+// TestFT03_SweepSpendsTheGasThatIsThere: a sweep of a token goes with less room for a rising
+// price where its address has less than all of it: between the least and the most. A replacement
+// and a payout do not.
+func TestFT03_SweepSpendsTheGasThatIsThere(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.rich(oneEther)
+	f.says("eth_call", common.BigToHash(big.NewInt(1e6)))
+	c := f.client()
+	sweep := order("USDTERC20", 1e6, 0, 1)
+	sweep.Intent.Purpose = chain.ForSweep
+	fee, err := c.EstimateFee(t.Context(), sweep.Intent)
+	require.NoError(t, err)
+	require.Greater(t, fee.Least, fee.Cost)
+	require.Greater(t, fee.Max, fee.Least)
+	wei := func(units ledger.Amount) *big.Int { return new(big.Int).Mul(big.NewInt(int64(units)), pow10(10)) }
+
+	between := (fee.Least + fee.Max) / 2
+	f.says("eth_getBalance", hexutil.EncodeBig(wei(between)))
+	u, s := build(t, c, sweep)
+	tx := decodeTx(t, s.Raw)
+	require.LessOrEqual(t, u.MaxCost, between)
+	require.Greater(t, u.MaxCost, between-between/100, "all of it, but for the rest of a division")
+	require.Positive(t, tx.GasFeeCap().Cmp(tx.GasTipCap()))
+	sweep.Attempt = 2
+	_, err = c.Build(t.Context(), sweep)
+	require.ErrorIs(t, err, chain.ErrShort, "nodes take a replacement for an eighth more")
+	payout := order("USDTERC20", 1e6, 0, 1)
+	_, err = c.Build(t.Context(), payout)
+	require.ErrorIs(t, err, chain.ErrShort, "others wait behind its nonce")
+
+	sweep.Attempt = 1
+	f.says("eth_getBalance", hexutil.EncodeBig(wei(fee.Least-1)))
+	_, err = c.Build(t.Context(), sweep)
+	require.ErrorIs(t, err, chain.ErrShort, "no block takes it now")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -100,4 +101,35 @@ func TestFT01_ThawedAddressIsForwardedOnARealNode(t *testing.T) {
 	require.Equal(t, "300", n.holds(h.hot, "USDTERC20").String())
 	h.mine(finalDepth)
 	require.Empty(t, h.waiting())
+}
+
+// TestFT03_LittleGasIsLeftBehind: what is sent to deposit addresses for the gas of sweeps is
+// what these need and some, on a real node whose base fee falls meanwhile.
+func TestFT03_LittleGasIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h := newHost(t, n)
+	const many = 10
+	paid := map[common.Address]bool{}
+	for range many {
+		p := h.order("300", "USDTERC20")
+		n.pay(p.Address, "USDTERC20", h.due(p))
+		paid[common.HexToAddress(p.Address)] = true
+		h.mine(1)
+	}
+	h.until("all is forwarded", func() bool { return n.holds(h.hot, "USDTERC20").Equal(dec("3000")) })
+	var sent, left, cost decimal.Decimal // in wei
+	for _, tx := range n.all() {
+		if tx.To != nil && paid[*tx.To] {
+			sent = sent.Add(decimal.NewFromBigInt(tx.Value.ToInt(), 0))
+			cost = cost.Add(decimal.NewFromBigInt(tx.cost, 0))
+		}
+	}
+	for address := range paid {
+		left = left.Add(n.holds(address.Hex(), "ETH").Shift(18))
+	}
+	require.True(t, sent.IsPositive())
+	share := left.Div(sent)
+	t.Logf("%s wei were sent for the gas of %d sweeps at a cost of %s, %s %% of them are left", sent, many, cost, share.Shift(2).StringFixed(1))
+	require.True(t, share.LessThan(dec("0.45")), share)
 }

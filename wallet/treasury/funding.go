@@ -1,6 +1,7 @@
 package treasury
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,9 +80,9 @@ func orderWaits(p chain.Purpose, s outgoing.State, r outgoing.Reason) string {
 	return string(r)
 }
 
-// missing is how much gas the address lacks for a sweep at the present price, and whether
+// missing is how much gas the address lacks for a sweep at the present fee, and whether
 // the sweep is signed.
-func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain.Intent, price ledger.Amount) (lack ledger.Amount, signed bool, err error) {
+func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain.Intent, fee *chain.Fee) (lack ledger.Amount, signed bool, err error) {
 	if c.Native() || t.sponsored(in) {
 		return 0, false, nil
 	}
@@ -89,7 +90,7 @@ func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain
 	if err != nil {
 		return 0, false, err
 	}
-	need, signed, err := t.needs(ctx, in, price)
+	need, signed, err := t.needs(ctx, in, fee)
 	return max(0, need-have), signed, err
 }
 
@@ -136,13 +137,16 @@ func (t *Treasury) still(ctx context.Context, j *job, c *chain.Currency) error {
 	return err
 }
 
-// needs is what the address must hold for the sweep to land: the price of now,
+// least is what a sender must have at a fee.
+func least(fee *chain.Fee) ledger.Amount { return cmp.Or(fee.Least, fee.Max) }
+
+// needs is what the address must hold for the sweep to land: the least at the fee of now,
 // or where it is signed, what nodes demand for what was signed, however low the
 // price has fallen meanwhile, and for its replacement where the price rose.
-func (t *Treasury) needs(ctx context.Context, in chain.Intent, price ledger.Amount) (need ledger.Amount, signed bool, err error) {
+func (t *Treasury) needs(ctx context.Context, in chain.Intent, fee *chain.Fee) (need ledger.Amount, signed bool, err error) {
 	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(string(in.Network)), in.ID)
 	if err != nil || !ok || v.State != outgoing.Signed {
-		return price, false, err
+		return least(fee), false, err
 	}
 	rows, err := t.cfg.Store.Find(ctx, storage.Query{
 		Table: outgoing.Attempts.Table, Partition: storage.Network(string(in.Network)), Limit: 100,
@@ -154,7 +158,7 @@ func (t *Treasury) needs(ctx context.Context, in chain.Intent, price ledger.Amou
 	if err != nil {
 		return 0, false, err
 	}
-	raised, costs := price, make([]ledger.Amount, 0, len(rows))
+	raised, costs := fee.Max, make([]ledger.Amount, 0, len(rows))
 	for _, r := range rows {
 		costs = append(costs, outgoing.Attempts.Value(r).MaxCost)
 		if raised, err = raised.MulDiv(9, 8, ledger.Up); err != nil { // what nodes ask of each replacement
@@ -163,7 +167,7 @@ func (t *Treasury) needs(ctx context.Context, in chain.Intent, price ledger.Amou
 	}
 	slices.Sort(costs)
 	for _, cost := range costs {
-		if cost >= price {
+		if cost >= least(fee) {
 			return cost, true, nil // any that is dear enough will do
 		}
 	}
@@ -202,7 +206,7 @@ func (t *Treasury) gas(ctx context.Context, j *job, sweep chain.Intent) (in chai
 	if err != nil {
 		return in, err
 	}
-	lack, _, err := t.missing(ctx, c, gas, sweep, fee.Max)
+	lack, _, err := t.missing(ctx, c, gas, sweep, &fee)
 	if err != nil {
 		return in, err
 	}

@@ -130,6 +130,10 @@ func (t *Treasury) forget(ctx context.Context, j *job) error {
 	return err
 }
 
+// spareGas is the part of the least that a sweep needs which its address gets beside it. What a
+// sweep does not use stays there.
+const spareGas = 4
+
 // farBelow is how many times cheaper than a typical sweep a sweep may turn out to be. A
 // typical one of a token is estimated without trying it.
 const farBelow = 3
@@ -170,7 +174,7 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		return noPrice(err), nil
 	}
 	allowed -= j.note.Spent
-	lack, signed, err := t.missing(ctx, c, gas, in, fee.Max)
+	lack, signed, err := t.missing(ctx, c, gas, in, &fee)
 	if err != nil {
 		return v, err
 	}
@@ -198,8 +202,8 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 			return wait, err
 		}
 		below := dueBelow(share, typical, need+v.fund+j.note.Spent)
-		if lack > 0 && lack < fee.Max && j.note.Sent <= allowed { // or with the gas that is there already
-			below = max(below, dueBelow(decimal.Min(share.Sub(units(j.note.Spent)), units(fee.Max-lack)), typical, fee.Max))
+		if has := least(&fee) - lack; lack > 0 && has > 0 && j.note.Sent <= allowed { // or with the gas that is there already
+			below = max(below, min(dueBelow(share.Sub(units(j.note.Spent)), typical, fee.Max), dueBelow(units(has), typical, least(&fee))))
 		}
 		return t.belowCost(c, j.note.Amount, typical, max(1, below)), nil
 	}
@@ -207,8 +211,12 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		return v, err
 	}
 	v.bound = min(v.bound, room)
-	if lack > 0 { // half as much again, so that a rising price does not ask for a second transfer
-		v.gas = min(lack+lack/2, room-j.note.Sent)
+	if lack > 0 { // with more, so that a rising price does not ask for a second transfer
+		spare := lack / 2
+		if fee.Least > 0 {
+			spare = fee.Least / spareGas
+		}
+		v.gas = min(lack+spare, room-j.note.Sent)
 	}
 	return v, nil
 }
