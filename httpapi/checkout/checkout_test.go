@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -31,12 +32,38 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 	t.Parallel()
 	h := cryptopaytest.New(t)
 	p := pages(t, h)
-	for _, row := range []struct {
-		name string
-		do   func(payment.Payment)
-		pays bool // the address, the code and the wallet's link are shown
-		says []string
-	}{
+	for _, row := range outcomes(t, h, p) {
+		of := h.Payment("30", "USDTERC20")
+		row.do(of)
+		page := shows(t, h, p, of)
+		for _, text := range row.says {
+			require.Contains(t, page, text, row.name)
+		}
+		require.Equal(t, row.pays, strings.Contains(page, `id="wallet"`), row.name)
+		require.Equal(t, row.pays, strings.Contains(page, `id="address"`), row.name)
+		receipt := get(t, p, p.URL(h.Tenant.ID, of.ID)+"/receipt").Body.String()
+		require.Contains(t, receipt, of.ID, row.name)
+		require.Contains(t, receipt, row.says[0], row.name)
+		for _, code := range []string{"de", "es", "ar"} {
+			other := get(t, p, p.URL(h.Tenant.ID, of.ID)+"?lang="+code).Body.String()
+			require.NotContains(t, other, row.says[0], "%s in %s", row.name, code)
+			require.NotRegexp(t, `\{[a-z]+\}`, textOf(other), "%s in %s", row.name, code)
+		}
+	}
+}
+
+// outcome is what can come of a payment, and what the page says then.
+type outcome struct {
+	name string
+	do   func(payment.Payment)
+	pays bool // the address, the code and the wallet's link are shown
+	says []string
+}
+
+// outcomes are all that the page tells apart, for a payment of 30 USDT on Ethereum.
+func outcomes(t *testing.T, h *cryptopaytest.Host, p *checkout.Handler) []outcome {
+	t.Helper()
+	return []outcome{
 		{"waiting", func(payment.Payment) {}, true, []string{"Waiting for your payment", "Send exactly 30 USDT", "Send only USDT on the Ethereum network"}},
 		{"seen", func(of payment.Payment) { sends(t, h, of); h.Step() }, false, []string{"Payment seen", "confirming your 30 USDT", "Confirmations: 0 of 12"}},
 		{"partly", func(of payment.Payment) { h.Customer.PaysShort(of) }, true, []string{"A part is still missing", "15 USDT arrived", "the missing 15 USDT to the same address"}},
@@ -45,7 +72,7 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 		{"over", func(of payment.Payment) { h.Customer.PaysOver(of) }, false, []string{"Payment complete", "You sent 30 USDT more than was due"}},
 		{"expired", func(of payment.Payment) { h.Customer.LetsExpire(of) }, false, []string{"This payment has expired", "do not send money to this address"}},
 		{"expired in part", func(of payment.Payment) { h.Customer.LetsExpire(h.Customer.PaysShort(of)) }, false, []string{"The time ended before all was paid", "15 USDT arrived", "My shop has it"}},
-		{"late", func(of payment.Payment) { h.Customer.PaysLate(of) }, false, []string{"This payment has expired", "30 USDT arrived after the payment had ended", "kept safe"}},
+		{"late", func(of payment.Payment) { h.Customer.PaysLate(of) }, false, []string{"This payment has expired", "30 USDT arrived after the payment had ended", "kept safe", "do not pay again before you have asked My shop"}},
 		{"wrong coin", func(of payment.Payment) { h.Customer.PaysWrongAsset(of) }, true, []string{"Waiting for your payment", "not the coin that was asked for"}},
 		{"reorged", func(of payment.Payment) { h.Customer.PaysAndIsReorged(of) }, true, []string{"Waiting for your payment", "gone from the network"}},
 		{"failed", func(of payment.Payment) { fails(t, h, of) }, false, []string{"The payment did not go through", "do not send money"}},
@@ -77,24 +104,16 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 				}
 			}
 		}, false, []string{"Your payment was refunded"}},
-	} {
-		of := h.Payment("30", "USDTERC20")
-		row.do(of)
-		page := shows(t, h, p, of)
-		for _, text := range row.says {
-			require.Contains(t, page, text, row.name)
-		}
-		require.Equal(t, row.pays, strings.Contains(page, `id="wallet"`), row.name)
-		require.Equal(t, row.pays, strings.Contains(page, `id="address"`), row.name)
-		receipt := get(t, p, p.URL(h.Tenant.ID, of.ID)+"/receipt").Body.String()
-		require.Contains(t, receipt, of.ID, row.name)
-		require.Contains(t, receipt, row.says[0], row.name)
-		for _, code := range []string{"de", "es", "ar"} {
-			other := get(t, p, p.URL(h.Tenant.ID, of.ID)+"?lang="+code).Body.String()
-			require.NotContains(t, other, row.says[0], "%s in %s", row.name, code)
-			require.NotRegexp(t, `\{[a-z]+\}`, textOf(other), "%s in %s", row.name, code)
-		}
 	}
+}
+
+// TestX01_WhatIsCopiedHasItsOwnName: the button beside a destination tag is named after it.
+func TestX01_WhatIsCopiedHasItsOwnName(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"XRP"}})
+	page := shows(t, h, pages(t, h), h.Payment("30", "XRP"))
+	require.Contains(t, page, ">Copy destination tag<")
+	require.NotContains(t, page, ">Copy memo<")
 }
 
 // textOf is a page without its script's templates of times.

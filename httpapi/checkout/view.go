@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,9 @@ func (f *facts) refunded() bool {
 
 // notice is a sentence beside the state: something came that does not count, or more than due.
 type notice struct{ Name, Extra, Coin string }
+
+// held is true where the sentence is about money that arrived and does not count.
+func (n notice) held() bool { return n.Name == "late" || n.Name == "wrong" || n.Name == "held" }
 
 // maxNotices bounds what a stranger's transfers make of a page.
 const maxNotices = 4
@@ -173,8 +177,17 @@ func (v *view) Text(name string) string {
 	return v.W.say(name, "amount", v.Amount, "token", v.Token, "network", v.Network, "received", v.Received, "missing", v.Missing, "merchant", v.Merchant)
 }
 
-// StateText is the name of the text about the state.
-func (v *view) StateText() string { return v.State + "_text" }
+// StateText is the name of the text about the state. A customer whose money is held is not
+// told to start again: he would pay twice.
+func (v *view) StateText() string {
+	if v.State == stateExpired && slices.ContainsFunc(v.Notices, notice.held) {
+		return "expired_held_text"
+	}
+	return v.State + "_text"
+}
+
+// CopyMemo is the name of the text of the button that copies the memo.
+func (v *view) CopyMemo() string { return "copy_" + v.MemoName }
 
 // PageTitle is what the browser's tab says.
 func (v *view) PageTitle() string {
