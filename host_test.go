@@ -17,6 +17,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
@@ -295,4 +296,47 @@ func refundsAndWithdrawals(t *testing.T, h *host, store sqlStore, db *sqlx.DB) {
 	require.NoError(t, err)
 	require.Equal(t, c.Decimal(w.Amount).String(), world.Balance(to, "ETH").String(), "paid once")
 	h.sound()
+}
+
+// TestE05_HostTransactionsThatTakeAllConnections: as many transactions of a host's at a time as
+// his pool has connections leave the library none. Each is told within the pool's patience, and
+// none waits for ever.
+func TestE05_HostTransactionsThatTakeAllConnections(t *testing.T) {
+	t.Parallel()
+	skipServer(t)
+	db, err := sqlx.Open("pgx", onPostgres(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := postgres.OpenDB(db, postgres.Options{})
+	require.NoError(t, err)
+	h := newHostOn(t, store, 1, "ETH")
+	h.step()
+	const connections = 2
+	db.SetMaxOpenConns(connections)
+	var txs []*sql.Tx
+	for range connections {
+		tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		require.NoError(t, err)
+		txs = append(txs, tx)
+	}
+	create := func(tx *sql.Tx) error {
+		_, err := h.app.In(store.WithTx(tx)).Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}})
+		return err
+	}
+	failed := make(chan error)
+	for _, tx := range txs {
+		go func() { failed <- create(tx) }()
+	}
+	for range txs {
+		err := <-failed
+		require.ErrorIs(t, err, incoming.ErrNoAddress)
+		require.ErrorContains(t, err, "fewer at a time than its pool has connections")
+	}
+	for _, tx := range txs {
+		require.NoError(t, tx.Rollback())
+	}
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	require.NoError(t, err)
+	require.NoError(t, create(tx))
+	require.NoError(t, tx.Commit())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/cryptopay-go/cryptopay/internal/person"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -222,7 +223,7 @@ func (h *Handler) decide(ctx context.Context, c *Call, id string, a withdrawal.A
 	switch {
 	case err != nil:
 		return withdrawalView{}, err
-	case w.RequestedBy != by && w.Review != withdrawal.ReviewWanted && !w.Decided(by, a):
+	case !person.Same(w.RequestedBy, by) && w.Review != withdrawal.ReviewWanted && !w.Decided(by, a):
 		return withdrawalView{}, &withdrawal.StateError{ID: id, Current: w.Status}
 	case a == withdrawal.AnswerApproved:
 		var roles []string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/person"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -144,10 +145,10 @@ func (w *Withdrawal) enough() bool {
 			seats = append(seats, n.Role)
 		}
 	}
-	var people []*Decision
-	for n := range since {
-		if since[n].Answer == AnswerApproved {
-			people = append(people, &since[n])
+	var people []*Decision // with their newest approval: it may come with another role
+	for n := len(since) - 1; n >= 0; n-- {
+		if d := &since[n]; d.Answer == AnswerApproved && !slices.ContainsFunc(people, func(p *Decision) bool { return person.Same(p.By, d.By) }) {
+			people = append(people, d)
 		}
 	}
 	taken := make([]int, len(people)) // the seat of each, from 1; 0 = none
@@ -174,23 +175,24 @@ func seated(seats []string, people []*Decision, taken []int, seat int, tried []b
 	return false
 }
 
-// Decided reports whether somebody has given this answer since the Rules asked last.
-func (w *Withdrawal) Decided(by string, a Answer) bool {
+// Decided reports whether somebody has given this answer, in these roles, since the Rules asked
+// last.
+func (w *Withdrawal) Decided(by string, a Answer, roles ...string) bool {
 	_, since := w.asked()
-	for _, d := range since {
-		if d.By == by && d.Answer == a {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(since, func(d Decision) bool {
+		return person.Same(d.By, by) && d.Answer == a && !slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(d.Roles, r) })
+	})
 }
 
 // Approve says that a withdrawal may go out. It goes once as many people have approved it as
 // the Rules want, or this one where they want none. An approval counts for what the Rules have
 // asked: if others of them ask when it is handed over, people approve it anew, and what they
 // refuse or delay then is refused or waits. A Hold stays in force. by names the person or
-// credential that decides, and is kept with the reason, which may be "". The roles are what the
-// caller knows that person to have. The same answer of the same person again changes nothing.
+// credential that decides, and is kept with the reason, which may be "". Names that differ only
+// in case and in spaces around them are one person, who counts once. The roles are what the
+// caller knows that person to have: an approval without a role that is needed is kept and does
+// not count for it, and the same person may approve again with the role. Else the same answer
+// of the same person again changes nothing.
 //
 // Errors: *InvalidError for by, roles and reason, ErrNotFound, ErrOwnRequest where by asked for
 // the withdrawal, *StateError where it is too late, one that wraps ErrAltered where its
@@ -262,7 +264,7 @@ func (s *Service) Refuse(ctx context.Context, tenant, id, by, reason string) (Wi
 // comes before it, nil = nothing does.
 func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, first, f func(m *move) error) (Withdrawal, error) {
 	bad := &InvalidError{}
-	if d.By == "" {
+	if person.None(d.By) {
 		bad.Add("by", "is required")
 	}
 	if d.Answer == AnswerRefused && d.Reason == "" {
@@ -281,9 +283,9 @@ func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, fir
 	}
 	return s.decide(ctx, tenant, id, func(m *move) error {
 		switch {
-		case d.By == m.w.RequestedBy:
+		case person.Same(d.By, m.w.RequestedBy):
 			return ErrOwnRequest
-		case m.w.Decided(d.By, d.Answer):
+		case m.w.Decided(d.By, d.Answer, d.Roles...):
 			return s.intact(ctx, m)
 		case m.w.Status != Pending || m.w.Stage != Kept:
 			return &StateError{ID: id, Current: m.w.Status}

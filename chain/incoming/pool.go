@@ -39,6 +39,9 @@ type PoolConfig struct {
 	// Hold is for how long a process may be busy taking free addresses before
 	// another may take them instead. Defaults to 30 s.
 	Hold time.Duration
+	// Patience is how long Take waits for the store. Defaults to 10 s. Who begins as many
+	// transactions of his own as his database's pool has connections leaves it none.
+	Patience time.Duration
 }
 
 // Pool is the directory of addresses. Addresses are derived ahead in blocks and
@@ -72,7 +75,7 @@ type leaseKey struct {
 // leased are the addresses that this process took for one tenant and has not
 // handed out yet.
 type leased struct {
-	mu   sync.Mutex
+	turn chan struct{} // full while somebody takes
 	free []chain.Derived
 	size int       // of the lease that was taken last
 	at   time.Time // when it was
@@ -112,6 +115,7 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	defaultTo(&cfg.Ahead, 256)
 	defaultTo(&cfg.Lease, 8)
 	defaultTo(&cfg.Hold, 30*time.Second)
+	defaultTo(&cfg.Patience, 10*time.Second)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -127,18 +131,31 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 // derives only where the directory has run dry: the first who finds that derives as many as
 // it takes, and the others of this process wait for it. It cannot leave that to Step, as a
 // process that only serves requests has none, and before the first Step there is no
-// address.
+// address. The error wraps ErrNoAddress where there is none within the Patience.
 func (p *Pool) Take(ctx context.Context, network chain.Network, tenant string) (chain.Derived, error) {
 	if tenant == "" {
 		return chain.Derived{}, errors.New("incoming: an address is taken for a tenant")
 	}
+	bounded, cancel := context.WithTimeout(ctx, p.cfg.Patience)
+	defer cancel()
+	tired := func(err error) (chain.Derived, error) {
+		if bounded.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: the store gave no answer within %s; your own transactions must be fewer at a time than its pool has connections: %w",
+				ErrNoAddress, p.cfg.Patience, err)
+		}
+		return chain.Derived{}, err
+	}
 	l := p.lease(leaseKey{network, tenant})
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-bounded.Done():
+		return tired(bounded.Err())
+	}
 	if len(l.free) == 0 {
-		free, err := p.take(ctx, network, tenant, UsePayment, l.next(&p.cfg))
+		free, err := p.take(bounded, network, tenant, UsePayment, l.next(&p.cfg))
 		if err != nil {
-			return chain.Derived{}, err
+			return tired(err)
 		}
 		l.free = free
 	}
@@ -152,7 +169,7 @@ func (p *Pool) lease(k leaseKey) *leased {
 	defer p.mu.Unlock()
 	l := p.leases[k]
 	if l == nil {
-		l = &leased{}
+		l = &leased{turn: make(chan struct{}, 1)}
 		p.leases[k] = l
 	}
 	return l

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/person"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
@@ -120,7 +121,7 @@ func (s *Service) Adjust(ctx context.Context, a Adjustment, who string, dry bool
 		case done:
 			out.ApprovedBy = second.By
 			return storage.Change{}, nil
-		case same(first.By, who):
+		case person.Same(first.By, who):
 			return storage.Change{}, nil
 		case now.After(out.Until):
 			return storage.Change{}, ErrTooLate

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -292,9 +291,6 @@ func (s *Service) Authorize(p *Payment) (err error) {
 	p.Mandate, err = s.c.Mandates.Make(p.terms())
 	return err
 }
-
-// same reports whether two people are one, by name.
-func same(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
 
 var errHandedOver = errors.New("house: the payout side may know it")
 
