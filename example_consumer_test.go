@@ -22,14 +22,15 @@ import (
 )
 
 // A shop marks its orders as paid: in its own table, once, whatever crashes. What the
-// consumer writes commits with its place in the events.
+// consumer writes commits with its place in the events. It looks for the payment that the shop
+// made: whoever may create payments may write any OrderID.
 func ExampleConfig_consumers() {
 	orders := stream.Consumer{Name: "orders", Handle: func(ctx context.Context, tx stream.Tx, e stream.Event) error {
 		b, ok := e.Body.(payment.Changed)
 		if !ok || b.To != payment.Confirmed {
 			return nil
 		}
-		_, err := tx.SQL.ExecContext(ctx, "UPDATE orders SET paid = paid + 1 WHERE id = ?", b.OrderID)
+		_, err := tx.SQL.ExecContext(ctx, "UPDATE orders SET paid = paid + 1 WHERE payment = ?", b.PaymentID)
 		return err
 	}}
 
@@ -46,8 +47,8 @@ func ExampleConfig_consumers() {
 	defer store.Close() //nolint:errcheck // an example's end
 	db, _ := sqlx.Open("sqlite", "file:"+file+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)")
 	defer db.Close() //nolint:errcheck // an example's end
-	db.MustExec("CREATE TABLE orders (id TEXT PRIMARY KEY, paid INTEGER NOT NULL)")
-	db.MustExec("INSERT INTO orders VALUES ('order 1', 0), ('order 2', 0)")
+	db.MustExec("CREATE TABLE orders (id TEXT PRIMARY KEY, payment TEXT UNIQUE, paid INTEGER NOT NULL)")
+	db.MustExec("INSERT INTO orders VALUES ('order 1', NULL, 0), ('order 2', NULL, 0)")
 
 	app, err := cryptopay.New(cryptopay.Config{
 		Store: store, Chains: []chain.Client{eth.Client()}, Addresses: addresses, Consumers: []stream.Consumer{orders},
@@ -61,6 +62,7 @@ func ExampleConfig_consumers() {
 	shop, _ := app.Wallets.CreateTenant(ctx, wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
 	_ = app.Step(ctx) // networks are being read
 	p, _ := app.Payments.Create(ctx, shop.ID, payment.CreateInput{Pricing: payment.Pricing{Amount: "25", Currency: "ETH"}, OrderID: "order 1"})
+	db.MustExec("UPDATE orders SET payment = ? WHERE id = 'order 1'", p.ID)
 	currency, _ := registry.Currency("ETH")
 	_, _ = eth.Pay(chain.Address(p.Address), "ETH", currency.Decimal(p.Due))
 	for range 20 {

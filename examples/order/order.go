@@ -24,8 +24,9 @@ import (
 type Orders interface {
 	// Add adds an order. It is there with what pay does in the same transaction, or not at all.
 	Add(ctx context.Context, id string, pay func(storage.Tx) (paymentID string, err error)) error
-	// Paid notes that an order is paid, in the transaction of the event that tells it.
-	Paid(ctx context.Context, tx stream.Tx, id string) error
+	// Paid notes that the order of a payment is paid, in the transaction of the event that tells
+	// it.
+	Paid(ctx context.Context, tx stream.Tx, paymentID string) error
 }
 
 // Order takes an order of so many USD. Its payment's address may be shown from then on.
@@ -39,17 +40,18 @@ func Order(ctx context.Context, app *cryptopay.App, orders Orders, tenant, id, u
 	return p, err
 }
 
-// Paid is the consumer that marks orders as paid.
+// Paid is the consumer that marks orders as paid. It looks for the payment that the shop made:
+// anybody who may create payments may write the id of an order into another one.
 func Paid(orders Orders) stream.Consumer {
 	return stream.Consumer{Name: "orders", Handle: func(ctx context.Context, tx stream.Tx, e stream.Event) error {
 		if b, ok := e.Body.(payment.Changed); ok && b.To == payment.Confirmed {
-			return orders.Paid(ctx, tx, b.OrderID)
+			return orders.Paid(ctx, tx, b.PaymentID)
 		}
 		return nil
 	}}
 }
 
-const schema = `CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, payment text NOT NULL, paid int NOT NULL DEFAULT 0);
+const schema = `CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, payment text UNIQUE NOT NULL, paid int NOT NULL DEFAULT 0);
 	CREATE TABLE IF NOT EXISTS sessions (id text PRIMARY KEY, tenant text NOT NULL, email text NOT NULL)`
 
 // inPostgres are Orders in the library's own database.
@@ -74,8 +76,8 @@ func (o *inPostgres) Add(ctx context.Context, id string, pay func(storage.Tx) (s
 	return tx.Commit()
 }
 
-func (o *inPostgres) Paid(ctx context.Context, tx stream.Tx, id string) error {
-	_, err := tx.SQL.ExecContext(ctx, "UPDATE orders SET paid = paid + 1 WHERE id = $1", id)
+func (o *inPostgres) Paid(ctx context.Context, tx stream.Tx, paymentID string) error {
+	_, err := tx.SQL.ExecContext(ctx, "UPDATE orders SET paid = paid + 1 WHERE payment = $1", paymentID)
 	return err
 }
 

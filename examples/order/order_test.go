@@ -22,8 +22,9 @@ import (
 
 // inMemory are Orders of a test that needs no database.
 type inMemory struct {
-	store *memory.Store
-	paid  map[string]int
+	store  *memory.Store
+	paid   map[string]int
+	orders map[string]string // by payment
 }
 
 func (o inMemory) Add(ctx context.Context, id string, pay func(storage.Tx) (string, error)) error {
@@ -32,18 +33,21 @@ func (o inMemory) Add(ctx context.Context, id string, pay func(storage.Tx) (stri
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
-	if _, err := pay(o.store.WithTx(tx)); err != nil {
+	paymentID, err := pay(o.store.WithTx(tx))
+	if err != nil {
 		return err
 	}
 	if _, taken := o.paid[id]; taken {
 		return errors.New("the order is there already")
 	}
-	o.paid[id] = 0
+	o.paid[id], o.orders[paymentID] = 0, id
 	return tx.Commit()
 }
 
-func (o inMemory) Paid(_ context.Context, _ stream.Tx, id string) error {
-	o.paid[id]++
+func (o inMemory) Paid(_ context.Context, _ stream.Tx, paymentID string) error {
+	if id, ours := o.orders[paymentID]; ours {
+		o.paid[id]++
+	}
 	return nil
 }
 
@@ -51,7 +55,7 @@ func (o inMemory) Paid(_ context.Context, _ stream.Tx, id string) error {
 func TestOrderIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
-	orders := inMemory{store, map[string]int{}}
+	orders := inMemory{store, map[string]int{}, map[string]string{}}
 	story(t, store, orders, func(id string) int { return orders.paid[id] })
 }
 
@@ -103,6 +107,8 @@ func story(t *testing.T, store storage.Store, orders Orders, paid func(id string
 	require.NoError(t, err)
 	require.Len(t, all, 2, "an order that was not taken has no payment")
 
+	cheap := h.Payment("3", "ETH", func(in *payment.CreateInput) { in.OrderID = "order 2" })
+	require.Equal(t, payment.Completed, h.Customer.Pays(cheap).Status, "somebody else's payment for what he calls order 2")
 	require.Equal(t, payment.Completed, h.Customer.Pays(p).Status)
 	require.Equal(t, payment.Expired, h.Customer.PaysLate(late).Status)
 	h.Restart()
