@@ -130,7 +130,7 @@ type CoinValue struct {
 
 // The tables of this package, all in network partitions.
 var (
-	Intents           = storage.NewTable[IntentRow]("intents", storage.Index("tenant", "state"), storage.Index("state"), storage.Index("from_address", "nonce"))
+	Intents           = storage.NewTable[IntentRow]("intents", storage.Index("tenant", "state"), storage.Index("state"), storage.Index("from_address", "nonce"), storage.Index("tenant", "updated_at"))
 	Attempts          = storage.NewTable[AttemptRow]("attempts", storage.Index("intent", "number"))
 	InputReservations = storage.NewTable[InputReservation]("reservations", storage.Index("intent"))
 	Nonces            = storage.NewTable[NonceRow]("nonces")

@@ -26,11 +26,12 @@ type LookRow struct {
 
 // Reading is what the chain has told of an address, to be judged once it is final.
 type Reading struct {
-	At   time.Time `json:"at,omitzero"`
-	From int64     `json:"from,omitempty"` // the height that was read before it
-	To   int64     `json:"to,omitempty"`   // the head behind it
-	Hash string    `json:"hash,omitempty"` // of the block at To
-	Held map[string]decimal.Decimal `json:"held,omitempty"`
+	At    time.Time                  `json:"at,omitzero"`
+	From  int64                      `json:"from,omitempty"`  // the height that was read before it
+	To    int64                      `json:"to,omitempty"`    // the head behind it
+	Hash  string                     `json:"hash,omitempty"`  // of the block at To
+	Held  map[string]decimal.Decimal `json:"held,omitempty"`  // by currency; 0 is left out
+	Again bool                       `json:"again,omitempty"` // something moved meanwhile
 }
 
 // Spot is one currency of an address.
