@@ -41,12 +41,12 @@ func (h *host) plant(n chain.Network, address, currency, coins string) {
 	require.NoError(h.t, h.store.Commit(h.t.Context(), storage.Change{ID: "planted" + rows[0].ID + coins, Partition: storage.Network(string(n)), Put: put})[0])
 }
 
-// rest lets days pass, a block each ten minutes.
+// days lets days pass.
 func (h *host) days(n int) {
 	h.t.Helper()
 	for range n * 24 {
 		h.clock.Advance(time.Hour)
-		h.mine(1)
+		h.mine(30)
 	}
 }
 
@@ -87,6 +87,8 @@ func TestI26_AUnitOfDriftHaltsItsAssetAlone(t *testing.T) {
 	h.plant("ETH", p.Address, usdt, "0.000001")
 	h.mine(60)
 	found := h.differences("ETH")
+	rr, _ := h.store.Rows(t.Context(), reconcile.Looks.Table, storage.Keys("network/ETH", p.Address)...)
+	t.Logf("LOOK %+v due %v now %v", rr[0].Value, rr[0].Due, h.clock.Now())
 	require.Len(t, found, 1, "at once on an address that was touched")
 	require.Equal(t, []any{p.Address, usdt, reconcile.TokenChanged, "-0.000001"}, []any{found[0].Address, found[0].Currency, found[0].Kind, found[0].Amount.String()})
 	figures, err := h.app.Figures(t.Context())

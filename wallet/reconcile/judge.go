@@ -40,42 +40,50 @@ type look struct {
 }
 
 // verdict is what a look came to. amount is what the chain holds beyond the books and what was
-// explained; below 0 where it holds less.
+// explained, and beyond what is in flight; below 0 where it holds less.
 type verdict struct {
 	kind   Kind
 	amount decimal.Decimal
+	moving bool // something is in flight: amount is the least that the difference can be
 }
 
-// judge explains the difference, or names it.
+// judge explains the difference, or names it. Nothing is explained while coins move.
 func judge(l look) verdict {
 	d := l.held.Sub(l.books).Sub(l.explained)
-	if d.IsZero() {
-		return verdict{Agrees, d}
+	moving := !l.in.IsZero() || !l.out.IsZero()
+	switch {
+	case d.IsZero():
+		return verdict{Agrees, d, moving}
+	case !d.LessThan(l.out.Neg()) && !d.GreaterThan(l.in):
+		return verdict{InFlight, decimal.Zero, true}
+	case d.IsPositive():
+		d = d.Sub(l.in)
+	default:
+		d = d.Add(l.out)
 	}
-	if !d.LessThan(l.out.Neg()) && !d.GreaterThan(l.in) {
-		return verdict{InFlight, d}
+	kind := l.kind(d)
+	if moving && !kind.Named() {
+		kind = InFlight
 	}
+	return verdict{kind, d, moving}
+}
+
+func (l *look) kind(rest decimal.Decimal) Kind {
 	unit := decimal.New(1, -int32(l.currency.Scale)) //nolint:gosec // at most 18
-	rest := d
-	if d.IsPositive() {
-		rest = d.Sub(l.in)
-	} else {
-		rest = d.Add(l.out)
-	}
 	finer := l.currency.Decimals > l.currency.Scale
 	switch {
 	case rest.IsPositive() && finer && rest.LessThan(unit.Mul(decimal.NewFromInt(int64(l.sent)+1))):
-		return verdict{Rounding, d}
+		return Rounding
 	case rest.IsNegative() && finer && rest.Neg().LessThan(unit):
-		return verdict{Rounding, d}
+		return Rounding
 	case rest.IsPositive() && l.unwatched:
-		return verdict{Unwatched, d}
+		return Unwatched
 	case rest.IsPositive() && l.currency.Native() && rest.LessThan(l.currency.Dust):
-		return verdict{Dust, d}
+		return Dust
 	case rest.IsPositive():
-		return verdict{Surplus, d}
+		return Surplus
 	case !rest.Neg().GreaterThan(decimal.Min(l.late, l.explained)):
-		return verdict{Late, d}
+		return Late
 	}
-	return verdict{Missing, d}
+	return Missing
 }

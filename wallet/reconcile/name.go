@@ -105,6 +105,10 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 					return err
 				}
 			}
+		case standing && v.moving:
+			waits = string(InFlight)
+			c.update(a, stored, l.held, v)
+			continue
 		case standing && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
 			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), Accepted, a.look.Reading.From, at
 			spot.Suspect, spot.Readings = "", 0
