@@ -132,6 +132,7 @@ var breaks = map[string]func(h *history){
 	"empty":         func(h *history) { h.shop().Payments[2].Status = failed; h.shop().Payments[2].Received = 1 },
 	"paid":          func(h *history) { h.shop().Payouts[0].Tx = "t9" },
 	"complete":      func(h *history) { h.shop().Suspense = nil },
+	"I26-named":     func(h *history) { h.scene.Named = []Named{{"USDTX", "surplus"}} },
 	"I26":           func(h *history) { h.shop().Held["X/USDTX"]-- },
 	"deposits-deep": func(h *history) { deep(h); h.shop().Payments[0].Deposits = nil },
 	"I26-deep":      func(h *history) { deep(h); h.shop().Held["X/X"] -= 5 },
