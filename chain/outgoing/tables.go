@@ -69,6 +69,9 @@ type AttemptRow struct {
 	Fee      chain.Fee     `db:"fee,json"`
 	MaxCost  ledger.Amount `db:"max_cost"`
 	State    AttemptState  `db:"fate"`
+	// Cost is what the network took where it is AttemptFinal; 0 where an earlier version
+	// stored that.
+	Cost     ledger.Amount `db:"cost"`
 	Rejected bool          `db:"rejected"` // a node refused it for good; it is watched all the same
 	Stored   time.Time     `db:"stored_at"`
 	Sent     time.Time     `db:"sent_at"` // when it was last sent, or was about to be

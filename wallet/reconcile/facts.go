@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -237,15 +239,19 @@ func (s *Service) sent(ctx context.Context, list []*account) error {
 			outcomes[r.ID] = outgoing.Outcomes.Value(r)
 		}
 	}
+	costs, err := s.costs(ctx, orders, outcomes)
+	if err != nil {
+		return err
+	}
 	sponsor, _ := s.cfg.Client.(chain.Sponsored)
 	for _, id := range sorted(orders) {
 		v, o := orders[id], outcomes[id]
-		f, moves, err := s.outflow(&v, &o)
-		if err != nil {
-			return err
-		}
+		f, moves := s.outflow(&v, &o)
 		if !moves {
 			continue
+		}
+		if f.fee = s.gas.Decimal(costs[id]); f.ended {
+			f.mayCost = f.fee
 		}
 		in := v.Order(id)
 		payer := byAddress[v.From]
@@ -267,37 +273,60 @@ func (s *Service) sent(ctx context.Context, list []*account) error {
 	return nil
 }
 
+// costs adds up what the landed transactions of orders cost. One order may have several: a
+// transaction that took the place of its own first ones.
+func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRow, outcomes map[string]outgoing.Outcome) (map[string]ledger.Amount, error) {
+	sum := make(map[string]ledger.Amount, len(orders))
+	var failed error
+	for part := range slices.Chunk(sorted(orders), pageSize/2) {
+		err := s.pages(ctx, storage.Query{Table: outgoing.Attempts.Table, Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: part}}}, func(r storage.Row) {
+			v := outgoing.Attempts.Value(r)
+			if v.State != outgoing.AttemptFinal {
+				return
+			}
+			if o := outcomes[v.Intent]; v.Cost == 0 && o.CostTx == r.ID {
+				v.Cost = o.Cost // an earlier version did not store it here
+			}
+			total, err := sum[v.Intent].Add(v.Cost)
+			if sum[v.Intent] = total; err != nil {
+				failed = err
+			}
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+	}
+	return sum, nil
+}
+
 // counts reports whether the address's base does not hold it already.
 func (f *outflow) counts(a *account) bool {
 	return !a.pays() || !f.ended || a.look.Cut.IsZero() || f.updated.After(a.look.Cut)
 }
 
 // outflow is what an order takes; moves is false where nothing of it was ever signed.
-func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow, moves bool, err error) {
+func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow, moves bool) {
 	f = outflow{currency: v.Currency, all: v.All, updated: v.Updated}
 	c, err := s.cfg.Registry.Currency(v.Currency)
 	if err != nil {
-		return f, false, nil //nolint:nilerr // it is not listed here, and its balance is not read
+		return f, false // it is not listed here, and its balance is not read
 	}
 	switch v.State {
 	case outgoing.Cancelled:
-		return f, false, nil
+		return f, false
 	case outgoing.Final, outgoing.Failed:
 		f.ended, f.delivered = true, v.State == outgoing.Final
 		if f.amount = c.Decimal(o.Amount); !f.delivered {
 			f.amount = decimal.Zero
 		}
-		if o.CostTx != "" {
-			f.fee = s.gas.Decimal(o.Cost)
-		}
-		return f, true, nil
+		return f, true
 	case outgoing.Queued, outgoing.Waiting:
 		if v.Attempts == 0 && len(v.Plan) == 0 {
-			return f, false, nil
+			return f, false
 		}
 	}
 	f.amount, f.mayCost = c.Decimal(max(v.Amount, o.Amount)), s.gas.Decimal(max(v.MaxCost, v.Reserved))
-	return f, true, nil
+	return f, true
 }
 
 // outputFacts reads the unspent outputs of addresses.

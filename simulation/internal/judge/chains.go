@@ -204,15 +204,20 @@ func unbooked(s *Scene, c *Chain, coin Coin) (sum int64) {
 	return sum
 }
 
-// alarmed is that nobody is alarmed over the books without a cause.
+// alarmed is that nobody is alarmed over the books without a cause: an issuer took something, or a
+// backup was put back that does not know what was sent since.
 func (j *Judge) alarmed(s *Scene) {
+	id := "I26-named"
+	if s.Weather.Deep {
+		id = "I26-named-deep"
+	}
 	for _, n := range s.Named {
-		if !s.Weather.Taxed[n.Coin] {
-			j.ask("I26-named", true, false, "%s, and nobody has planted that", n.What)
+		if !s.Weather.Taxed[n.Coin] && !s.Weather.Restored {
+			j.ask(id, true, false, "%s, and nobody has planted that", n.What)
 			return
 		}
 	}
-	j.ask("I26-named", true, true, "")
+	j.ask(id, true, true, "")
 }
 
 // reconcile is I26: at rest, the chain holds what the books say, and what the rules

@@ -59,3 +59,5 @@ CREATE TABLE IF NOT EXISTS cryptopay_look_places (
 CREATE INDEX /*M! IF NOT EXISTS */ cryptopay_sightings_i2 ON cryptopay_sightings (part, `address`, `height`);
 -- outgoing: orders of a tenant that have changed since a time.
 CREATE INDEX /*M! IF NOT EXISTS */ cryptopay_intents_i3 ON cryptopay_intents (part, `tenant`, `updated_at`);
+-- outgoing: what each transaction cost that has landed.
+ALTER TABLE cryptopay_attempts ADD COLUMN /*M! IF NOT EXISTS */ `cost` bigint NOT NULL DEFAULT 0;

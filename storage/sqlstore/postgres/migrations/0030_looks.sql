@@ -62,3 +62,5 @@ ALTER TABLE cryptopay_look_places ALTER COLUMN part SET STATISTICS 0;
 CREATE INDEX cryptopay_sightings_i2 ON cryptopay_sightings (part, "address", "height");
 -- outgoing: orders of a tenant that have changed since a time.
 CREATE INDEX cryptopay_intents_i3 ON cryptopay_intents (part, "tenant", "updated_at");
+-- outgoing: what each transaction cost that has landed.
+ALTER TABLE cryptopay_attempts ADD COLUMN "cost" bigint NOT NULL DEFAULT 0;

@@ -59,3 +59,5 @@ CREATE INDEX IF NOT EXISTS cryptopay_look_places_due ON cryptopay_look_places (d
 CREATE INDEX IF NOT EXISTS cryptopay_sightings_i2 ON cryptopay_sightings (part, "address", "height");
 -- outgoing: orders of a tenant that have changed since a time.
 CREATE INDEX IF NOT EXISTS cryptopay_intents_i3 ON cryptopay_intents (part, "tenant", "updated_at");
+-- outgoing: what each transaction cost that has landed.
+ALTER TABLE cryptopay_attempts ADD COLUMN "cost" INTEGER NOT NULL DEFAULT 0;
