@@ -10,6 +10,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -178,9 +179,9 @@ func pace(round int) time.Duration {
 	return 3 * time.Hour
 }
 
-// explain lifts what was halted over a difference between the books and the chain: the operators
+// undiffer lifts what was halted over a difference between the books and the chain: the operators
 // have looked at it, as the alert asks them to.
-func (r *run) explain(t *task) {
+func (r *run) undiffer(t *task) {
 	ctx := context.Background()
 	halts, err := t.p.app.Operate.Halts(ctx)
 	r.excuse(t, err)
@@ -205,7 +206,7 @@ func (r *run) attend(t *task) {
 			m.provide(t, n)
 		}
 	}
-	r.explain(t)
+	r.undiffer(t)
 	t.struck = r.deep
 	r.collect()
 	for _, m := range r.tenants {
