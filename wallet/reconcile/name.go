@@ -78,8 +78,9 @@ func (c *cases) load(ctx context.Context, list []*account) error {
 // is a difference with a name.
 func (c *cases) judge(ctx context.Context, a *account) error {
 	at := a.look.Reading.At
-	ended := !a.owner.WatchUntil.IsZero() && c.now.After(a.owner.WatchUntil)
-	unwatched := ended || a.look.Ended
+	// Money that came after the watch had ended is explained, also where the address is watched
+	// again by now.
+	unwatched := passed(a.owner.WatchUntil, c.now) || passed(a.look.Until, c.now)
 	waits, due := "", c.now.Add(c.s.cfg.Every)
 	if a.owner.WatchUntil.After(c.now) && a.owner.WatchUntil.Before(due) {
 		due = a.owner.WatchUntil.Add(time.Second)
@@ -135,7 +136,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	}
 	if waits == "" {
 		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
-		a.look.Looked, a.look.Waits, a.look.Since, a.look.Ended = c.now, "", time.Time{}, ended
+		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until = c.now, "", time.Time{}, a.owner.WatchUntil
 		if a.look.Reading.Again {
 			due = c.now.Add(settledFor - first)
 		}
@@ -152,6 +153,8 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	a.waits(waits, c.now, pause)
 	return nil
 }
+
+func passed(t, now time.Time) bool { return !t.IsZero() && now.After(t) }
 
 // confirmAfter is how long after a difference was seen it is read again. Where coins can come
 // unseen they are found in rounds, two of which must have passed.

@@ -15,7 +15,8 @@ type LookRow struct {
 	Looked time.Time `db:"looked_at"`
 	Waits  string    `db:"waits"` // why the last look has not come to its end: see Kind, and WaitsNode; "" = it has
 	Since  time.Time `db:"waits_since"`
-	Ended  bool      `db:"ended"` // the address was not watched at the last look
+	// Until is when the watch of the address was to end, as of the last look; zero = never.
+	Until time.Time `db:"watch_until"`
 	// Height and Cut bound what Spot.Base sums up: transfers up to a block, and transactions
 	// that had ended by a time. 0 = nothing.
 	Height  int64           `db:"base_height"`

@@ -197,7 +197,7 @@ CREATE TABLE cryptopay_attempts (
   "fate" TEXT NOT NULL,
   "rejected" INTEGER NOT NULL,
   "stored_at" INTEGER NOT NULL,
-  "sent_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "sent_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "cost" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_attempts_i0 ON cryptopay_attempts (part, "intent", "number");
@@ -1164,7 +1164,7 @@ CREATE TABLE cryptopay_looks (
   "looked_at" INTEGER NOT NULL,
   "waits" TEXT NOT NULL,
   "waits_since" INTEGER NOT NULL,
-  "ended" INTEGER NOT NULL,
+  "watch_until" INTEGER NOT NULL,
   "base_height" INTEGER NOT NULL,
   "base_cut" INTEGER NOT NULL,
   "reading" TEXT NOT NULL,

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_looks (
   `looked_at` bigint NOT NULL,
   `waits` varbinary(500) NOT NULL,
   `waits_since` bigint NOT NULL,
-  `ended` bigint NOT NULL,
+  `watch_until` bigint NOT NULL,
   `base_height` bigint NOT NULL,
   `base_cut` bigint NOT NULL,
   `reading` longblob NOT NULL,

@@ -10,7 +10,7 @@ CREATE TABLE cryptopay_looks (
   "looked_at" bigint NOT NULL,
   "waits" text COLLATE "C" NOT NULL,
   "waits_since" bigint NOT NULL,
-  "ended" bigint NOT NULL,
+  "watch_until" bigint NOT NULL,
   "base_height" bigint NOT NULL,
   "base_cut" bigint NOT NULL,
   "reading" text COLLATE "C" NOT NULL,

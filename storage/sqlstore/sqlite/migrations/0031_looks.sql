@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_looks (
   "looked_at" INTEGER NOT NULL,
   "waits" TEXT NOT NULL,
   "waits_since" INTEGER NOT NULL,
-  "ended" INTEGER NOT NULL,
+  "watch_until" INTEGER NOT NULL,
   "base_height" INTEGER NOT NULL,
   "base_cut" INTEGER NOT NULL,
   "reading" TEXT NOT NULL,
