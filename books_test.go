@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -160,6 +161,16 @@ func TestI26_AUnitOfDriftOnEveryKindOfNetwork(t *testing.T) {
 	}
 }
 
+// TestI26_AUnitOfDriftOnPostgres is the same over a server.
+func TestI26_AUnitOfDriftOnPostgres(t *testing.T) {
+	t.Parallel()
+	store, err := postgres.Open(onPostgres(t), postgres.Options{})
+	require.NoError(t, err)
+	defer store.Close() //nolint:errcheck // a test's end
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"ETH"}, Store: store})
+	drift(t, h, "ETH", usdt, "25", true)
+}
+
 func drift(t *testing.T, h *cryptopaytest.Host, network chain.Network, currency, amount string, touched bool) {
 	t.Helper()
 	a := h.PermanentAddress("ann", currency)
@@ -177,11 +188,18 @@ func drift(t *testing.T, h *cryptopaytest.Host, network chain.Network, currency,
 		h.Customer.SendsTo(a, amount, currency)
 		pass(30, time.Minute)
 	} else {
-		pass(26*3, 20*time.Minute)
+		for range 26 {
+			h.Clock.Advance(time.Hour)
+			h.Mine(40)
+		}
 	}
 	found := differences(t, h.Store, network)
 	require.Len(t, found, 1, "touched: %v", touched)
-	require.Equal(t, []any{h.ID, currency, reconcile.Missing, "-" + unit(t, currency)}, []any{found[0].Tenant, found[0].Currency, found[0].Kind, found[0].Amount.String()})
+	kind := reconcile.Missing
+	if currency == usdt {
+		kind = reconcile.TokenChanged
+	}
+	require.Equal(t, []any{h.ID, currency, kind, "-" + unit(t, currency)}, []any{found[0].Tenant, found[0].Currency, found[0].Kind, found[0].Amount.String()})
 	halts, err := h.App.Operate.Halts(t.Context())
 	require.NoError(t, err)
 	require.Len(t, halts, 1)

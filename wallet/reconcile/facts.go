@@ -31,6 +31,7 @@ type account struct {
 	in     []inflow
 	out    []outflow
 	coins  []coin
+	seen   int                        // transfers that were read, where coins are outputs
 	moving map[string]decimal.Decimal // coins of outputs that may have left before the reading, by outpoint
 }
 
@@ -60,6 +61,7 @@ type coin struct {
 	amount   decimal.Decimal
 	height   int64 // 0 = not known, long ago
 	reserved bool
+	bare     bool // no coin was made of it
 }
 
 // shared reports whether the address stands for all that share an account.
@@ -84,7 +86,7 @@ func (s *Service) facts(ctx context.Context, list []*account) error {
 
 // pages calls f with every row of a query, page by page in the order of ids.
 func (s *Service) pages(ctx context.Context, q storage.Query, f func(storage.Row)) error {
-	where := slices.Clip(q.Where)
+	where := q.Where
 	q.Partition, q.Limit = s.part, pageSize
 	for {
 		rows, err := s.cfg.Store.Find(ctx, q)
@@ -97,7 +99,8 @@ func (s *Service) pages(ctx context.Context, q storage.Query, f func(storage.Row
 		if len(rows) < pageSize {
 			return nil
 		}
-		q.Where = append(where, storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: rows[len(rows)-1].ID})
+		behind := storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: rows[len(rows)-1].ID}
+		q.Where = slices.Concat(where, []storage.Cond{behind})
 	}
 }
 
@@ -351,7 +354,7 @@ func (s *Service) outputFacts(ctx context.Context, list []*account) error {
 		v := outgoing.Coins.Value(r)
 		if a := byAddress[string(v.Address)]; a != nil {
 			has[r.ID] = true
-			a.coins = append(a.coins, coin{r.ID, s.gas.Decimal(v.Amount), 0, v.State != outgoing.CoinFree})
+			a.coins = append(a.coins, coin{r.ID, s.gas.Decimal(v.Amount), 0, v.State != outgoing.CoinFree, false})
 		}
 	})
 	if err != nil {
@@ -421,7 +424,9 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 		where = append(where, storage.Cond{Column: "height", Op: storage.Gt, Value: low})
 	}
 	err := s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, func(r storage.Row) {
-		if v := incoming.Sightings.Value(r); !has[r.ID] && v.Currency != "" && v.Height > byAddress[v.Address].look.Height {
+		v := incoming.Sightings.Value(r)
+		a := byAddress[v.Address]
+		if a.seen++; !has[r.ID] && v.Currency != "" && v.Height > a.look.Height {
 			fresh[r.ID] = v
 		}
 	})
@@ -442,7 +447,7 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 	for _, id := range sorted(fresh) {
 		v := fresh[id]
 		a := byAddress[v.Address]
-		a.coins = append(a.coins, coin{id, v.Exact, v.Height, false})
+		a.coins = append(a.coins, coin{id, v.Exact, v.Height, false, true})
 	}
 	return nil
 }

@@ -263,12 +263,15 @@ func (c *cases) tell(ctx context.Context, a *account) {
 		if x.quiet {
 			continue
 		}
-		level, event := slog.LevelError, "books_differ"
-		if x.ended != "" {
-			level, event = slog.LevelWarn, "books_differ_ended"
+		about := []slog.Attr{
+			slog.String("tenant", x.d.Tenant), slog.String("address", x.d.Address), slog.String("currency", x.d.Currency),
+			slog.String("kind", string(x.d.Kind)), slog.String("amount", x.d.Amount.String()), slog.String("held", x.d.Held.String()),
 		}
-		c.s.log.LogAttrs(ctx, level, event, slog.String("tenant", x.d.Tenant), slog.String("address", x.d.Address), slog.String("currency", x.d.Currency),
-			slog.String("kind", string(x.d.Kind)), slog.String("amount", x.d.Amount.String()), slog.String("held", x.d.Held.String()), slog.String("ended", x.ended))
+		if x.ended == "" {
+			c.s.log.LogAttrs(ctx, slog.LevelError, "books_differ", about...)
+		} else {
+			c.s.log.LogAttrs(ctx, slog.LevelWarn, "books_differ_ended", append(about, slog.String("ended", x.ended))...)
+		}
 		c.s.cfg.Notify(storage.Apart(ctx), Difference{x.d, x.ended})
 	}
 }

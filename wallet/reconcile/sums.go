@@ -20,7 +20,6 @@ func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 	spot, r := a.look.Spots[c.Code], &a.look.Reading
 	l := look{currency: c, held: r.Held[c.Code], books: spot.Base, explained: spot.Explained}
 	if outputs {
-		l.books = decimal.Zero
 		a.unspent(&l)
 		return l
 	}
@@ -91,11 +90,16 @@ func (a *account) unspent(l *look) {
 // fold moves the base of an address that has done much up to what can hardly change any more.
 func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 	height, cut := a.look.Reading.From-4*depth, a.look.Reading.At.Add(-time.Hour)
-	if len(a.in)+len(a.out) < foldAt || height <= a.look.Height {
+	if len(a.in)+len(a.out)+a.seen < foldAt || height <= a.look.Height {
 		return
 	}
 	for _, c := range currencies {
 		spot := a.look.Spots[c.Code]
+		for _, o := range a.coins {
+			if o.bare && o.height <= height && c.Code == gas {
+				spot.Base = spot.Base.Add(o.amount)
+			}
+		}
 		for _, f := range a.in {
 			if f.currency == c.Code && f.height <= height {
 				spot.Base = spot.Base.Add(f.amount)
