@@ -196,6 +196,8 @@ func (s *Service) round(ctx context.Context, cur *incoming.Cursor) (int, error) 
 	for _, a := range list {
 		r := &a.look.Reading
 		switch {
+		case r.To == 0 && s.cfg.Now().Sub(now) >= s.cfg.Lease/2:
+			a.row.Due = now // the node is slow: the lease is for what was read
 		case r.To == 0:
 			s.read(ctx, cur, a)
 		case s.final(cur, r):
@@ -273,6 +275,8 @@ func (s *Service) read(ctx context.Context, cur *incoming.Cursor, a *account) {
 		a.waits(WaitsUnsupported, now, s.cfg.Every)
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
+	defer cancel()
 	r := Reading{At: now, From: cur.Head, Held: map[string]decimal.Decimal{}}
 	for _, c := range s.currencies {
 		held, err := b.Balance(ctx, c.Code, a.address)
@@ -309,7 +313,11 @@ func (s *Service) unread(ctx context.Context, a *account, err error, now time.Ti
 		return
 	}
 	s.log.WarnContext(ctx, "balance_not_read", slog.String("address", string(a.address)), slog.Any("error", err))
-	a.waits(WaitsNode, now, retry)
+	pause := retry
+	if a.look.Waits == WaitsNode { // longer each time
+		pause = max(pause, min(now.Sub(a.look.Since), s.cfg.Every))
+	}
+	a.waits(WaitsNode, now, pause)
 }
 
 // waits notes why a look has not come to its end.
