@@ -21,6 +21,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -171,6 +172,8 @@ type Config struct {
 	Withdrawals withdrawal.Config
 	Treasury    treasury.Config
 	Outgoing    outgoing.Config
+	// Reconcile is how the books are held against each network.
+	Reconcile reconcile.Config
 
 	made []string // fields that develop filled in
 }

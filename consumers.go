@@ -18,13 +18,14 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // consumers builds what hands events to the host.
 func (a *App) consumers() (err error) {
-	kinds := stream.Join(payment.Kinds(), withdrawal.Kinds(), refund.Kinds(), wallet.Kinds(), treasury.Kinds(), house.Kinds(), outgoing.Kinds(), incoming.Kinds())
+	kinds := stream.Join(payment.Kinds(), withdrawal.Kinds(), refund.Kinds(), wallet.Kinds(), treasury.Kinds(), house.Kinds(), reconcile.Kinds(), outgoing.Kinds(), incoming.Kinds())
 	a.Events, err = stream.New(stream.Config{
 		Store: a.cfg.Store, Consumers: a.cfg.Consumers, Kinds: kinds, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log,
 	})

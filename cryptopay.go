@@ -22,6 +22,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -68,6 +69,7 @@ type network struct {
 	client chain.Client
 	in     *incoming.Network
 	out    *outgoing.Sender
+	books  *reconcile.Service
 
 	started atomic.Bool // its cursor is somewhere
 }
@@ -75,7 +77,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
+		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), reconcile.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -196,7 +198,7 @@ func (a *App) chains() error {
 		o.Halted, o.Retired, o.Able = eitherHalts(a.haltedIntent, o.Halted), c.Retire, a.able
 		o.GasFor = func(ctx context.Context, in chain.Intent) (string, error) { return a.Treasury.GasFor(ctx, in) }
 		o.Trail = func(ctx context.Context) ([]chain.Block, error) { return n.in.Trail(ctx) }
-		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.Treasury.HandleOutcome(ctx, o) }, o.Handle)
+		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.outcome(ctx, n, o) }, o.Handle)
 		o.Raise = lowerBound(a.raise, o.Raise)
 		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }
 		o.Ordered = a.ordered
@@ -222,6 +224,9 @@ func (a *App) chains() error {
 			Open:  func(ctx context.Context) []chain.Address { return a.waiting(ctx, n.name) },
 		})
 		if err != nil {
+			return err
+		}
+		if n.books, err = reconcile.New(a.reconciling(client)); err != nil {
 			return err
 		}
 		t.Clients[n.name], t.Senders[n.name] = client, n.out

@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -99,6 +100,8 @@ type NetworkFigures struct {
 	// Costs is what forwarding one deposit cost when that was last estimated, in whole gas
 	// coins, and Minimums what a payment is at least, in whole coins: by currency.
 	Costs, Minimums map[string]decimal.Decimal
+	// Books says how far the books were held against the network.
+	Books reconcile.Figures
 }
 
 // figuring keeps what was seen of tenants.
@@ -607,7 +610,9 @@ func (a *App) figureNetworks(ctx context.Context, f *Figures) (failed error) {
 			continue
 		}
 		one.Network = n.name
-		failed = errors.Join(failed, a.figureMoves(ctx, n, &one))
+		books, err := n.books.Figures(ctx)
+		one.Books = books
+		failed = errors.Join(failed, err, a.figureMoves(ctx, n, &one))
 		m := minimums[string(n.name)]
 		for _, c := range a.cfg.Registry.On(n.name) {
 			if amount, ok := m.Least[c.Code]; ok {

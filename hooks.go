@@ -27,6 +27,7 @@ var wired = []struct {
 	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Spare", "Mandates", "Rules", "Follow", "Retired", "Now", "NewID", "Log"}},
 	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Halted", "Now", "Log"}},
 	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Costly", "MayCost", "GasFor", "Trail", "Ordered", "Retired", "Able", "Now", "Log"}},
+	{"Reconcile", []string{"Store", "Client", "Registry", "Now", "Log"}},
 }
 
 // checkWired refuses what the App would have to overwrite. The error names every

@@ -133,8 +133,11 @@ func TestWalls(t *testing.T) {
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm",
-			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/treasury",
+			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/reconcile", "wallet/treasury",
 			"webhook", "withdrawal", "withdrawal/policy",
+		},
+		"wallet/reconcile": {
+			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "internal/fsm", "ledger", "storage", "storage/stream",
 		},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/fsm", "internal/safehttp", "ledger", "storage", "storage/stream",

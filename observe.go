@@ -53,11 +53,15 @@ type record struct {
 // SweepWaiting is the kind of a treasury.Notice among Figures.Alerts.
 const SweepWaiting = "sweep_waiting_long"
 
+// BooksDiffer is the kind of a reconcile.Difference among Figures.Alerts.
+const BooksDiffer = "books_differ"
+
 // alertKinds are what a host's Notify hooks hear of.
 var alertKinds = []string{
 	string(payment.AlertSuspense), string(payment.AlertReversed), string(payment.AlertQuarantined), string(payment.AlertUnreadable),
 	withdrawal.NoticeReview, withdrawal.NoticeResent, withdrawal.NoticeReorged, withdrawal.NoticeConflict, withdrawal.NoticeFailed,
 	withdrawal.NoticeAltered, withdrawal.NoticeShort, withdrawal.NoticeWaiting, withdrawal.NoticeHouse, withdrawal.NoticeUnreadable, SweepWaiting,
+	BooksDiffer,
 }
 
 func newRecord() *record {

@@ -107,6 +107,9 @@ func (a *App) work() []Worker {
 	for _, n := range a.networks {
 		all = append(all, Worker{Name: "outgoing/" + string(n.name), Every: soon, Step: n.out.Step, Lease: a.cfg.Outgoing.Lease})
 	}
+	for _, n := range a.networks {
+		all = append(all, Worker{Name: "books/" + string(n.name), Every: 5 * time.Second, Step: n.books.Step, Lease: a.cfg.Reconcile.Lease})
+	}
 	all = append(all,
 		Worker{
 			Name: "webhooks", Every: soon, Step: a.Webhooks.Step,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -53,19 +54,24 @@ var (
 	ratesAge   = gauge("cryptopay_rates_age_seconds", "Age of the oldest price.")
 	figuresUp  = gauge("cryptopay_figures_up", "1 where the figures of this scrape are all there is, 0 where reading some failed.")
 
-	nodeTip     = gauge("cryptopay_node_tip_height", "The height that the node says.", "network")
-	nodeRead    = gauge("cryptopay_node_read_height", "The height up to which the chain was read, by any process.", "network")
-	nodeBehind  = gauge("cryptopay_node_behind_blocks", "Blocks that the node has and that were not read.", "network")
-	nodeAge     = gauge("cryptopay_node_head_age_seconds", "Age of the newest block of the node; of the newest that was read where it does not answer.", "network")
-	nodeHalted  = gauge("cryptopay_network_halted", "1 where a deep fork has halted the network.", "network")
-	reorgs      = counter("cryptopay_reorgs_total", "How often this process found blocks replaced that it had read.", "network")
-	reorgDepth  = gauge("cryptopay_reorg_depth_blocks", "How many blocks a reorg replaced at the most, as this process has seen.", "network")
-	reconciled  = gauge("cryptopay_reconciled_timestamp_seconds", "When this process last compared what watched addresses hold with what is stored; 0 where it has not.", "network")
-	inFlight    = gauge("cryptopay_deposits_in_flight", "Deposits that are not final yet.", "network", "state")
-	sweeps      = gauge("cryptopay_sweeps", "Deposits on their way to hot addresses, by the reason for which they wait; at most 1000 of a network are looked at.", "network", "reason")
-	sweepsAge   = gauge("cryptopay_sweeps_oldest_seconds", "How long the one has waited that waits the longest.", "network", "reason")
-	forwardCost = gauge("cryptopay_forward_cost", "What forwarding one deposit costs, in the network's gas coin.", "currency")
-	minimum     = gauge("cryptopay_payment_minimum", "The least amount of a payment that what forwarding costs asks for, in the currency.", "currency")
+	nodeTip         = gauge("cryptopay_node_tip_height", "The height that the node says.", "network")
+	nodeRead        = gauge("cryptopay_node_read_height", "The height up to which the chain was read, by any process.", "network")
+	nodeBehind      = gauge("cryptopay_node_behind_blocks", "Blocks that the node has and that were not read.", "network")
+	nodeAge         = gauge("cryptopay_node_head_age_seconds", "Age of the newest block of the node; of the newest that was read where it does not answer.", "network")
+	nodeHalted      = gauge("cryptopay_network_halted", "1 where a deep fork has halted the network.", "network")
+	reorgs          = counter("cryptopay_reorgs_total", "How often this process found blocks replaced that it had read.", "network")
+	reorgDepth      = gauge("cryptopay_reorg_depth_blocks", "How many blocks a reorg replaced at the most, as this process has seen.", "network")
+	reconciled      = gauge("cryptopay_reconciled_timestamp_seconds", "When this process last compared what watched addresses hold with what is stored; 0 where it has not.", "network")
+	inFlight        = gauge("cryptopay_deposits_in_flight", "Deposits that are not final yet.", "network", "state")
+	booksLooked     = gauge("cryptopay_books_looked_ratio", "The share of addresses whose balance was held against the books in the last day.", "network")
+	booksAge        = gauge("cryptopay_books_oldest_seconds", "How long ago the address was looked at whose look is the longest ago.", "network")
+	booksWaiting    = gauge("cryptopay_books_waiting", "Addresses that could not be looked at to the end, by the reason.", "network", "reason")
+	booksWaitingAge = gauge("cryptopay_books_waiting_seconds", "How long the one has waited that waits the longest.", "network", "reason")
+	booksDiffer     = gauge("cryptopay_books_differences", "Differences between the books and the chain that nothing explains; payouts of their currency and tenant are halted.", "network")
+	sweeps          = gauge("cryptopay_sweeps", "Deposits on their way to hot addresses, by the reason for which they wait; at most 1000 of a network are looked at.", "network", "reason")
+	sweepsAge       = gauge("cryptopay_sweeps_oldest_seconds", "How long the one has waited that waits the longest.", "network", "reason")
+	forwardCost     = gauge("cryptopay_forward_cost", "What forwarding one deposit costs, in the network's gas coin.", "currency")
+	minimum         = gauge("cryptopay_payment_minimum", "The least amount of a payment that what forwarding costs asks for, in the currency.", "currency")
 
 	tenants     = gauge("cryptopay_tenants", "Tenants that there are.")
 	tenantsSeen = gauge("cryptopay_tenants_seen", "Tenants that sums over tenants are of: this process has looked at them.")
@@ -292,6 +298,13 @@ func (s *samples) network(n *cryptopay.NetworkFigures) {
 	s.add(reorgs, float64(n.Reorgs), name)
 	s.add(reorgDepth, float64(n.Deepest), name)
 	s.add(reconciled, stamp(n.Reconciled), name)
+	s.add(booksLooked, n.Books.Looked, name)
+	s.add(booksAge, s.age(n.Books.Oldest), name)
+	s.add(booksDiffer, float64(n.Books.Differences), name)
+	for _, reason := range reconcile.Reasons() {
+		w := n.Books.Waiting[reason]
+		s.group(booksWaiting, booksWaitingAge, cryptopay.Group{Count: w.Count, Oldest: w.Since}, name, reason)
+	}
 	for _, state := range []incoming.State{incoming.Seen, incoming.Included} {
 		s.add(inFlight, float64(n.Deposits[state]), name, string(state))
 	}

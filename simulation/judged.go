@@ -172,7 +172,7 @@ func (o *outside) open(r *run) error {
 // scene is the world as the judge sees it.
 func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 	s := &judge.Scene{
-		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted, Risen: o.risen, Sieged: o.sieged,
+		Now: r.now, End: end, Stepped: o.stepped, Prices: r.prices, Quoted: r.quoted, Risen: o.risen, Sieged: o.sieged, Named: r.named,
 		Weather: judge.Weather{Deep: r.deep, Restored: r.restored, Mistyped: r.rate[Mistakes] > 0, Deaf: r.rate[Receivers]+r.rate[Hangs] > 0, Lossy: r.lossy(), Purged: r.keep > 0, Thrift: r.rate[Thrift] > 0, Crumbs: r.rate[Crumbs] > 0, Fresh: r.fresh(), Taxed: r.taxed, Took: r.took, Aged: r.headAge() > 0 && r.steady(), Skew: r.skewed},
 	}
 	if !o.calm.IsZero() {

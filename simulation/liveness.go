@@ -10,6 +10,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -17,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -177,6 +179,21 @@ func pace(round int) time.Duration {
 	return 3 * time.Hour
 }
 
+// undiffer lifts what was halted over a difference between the books and the chain: the operators
+// have looked at it, as the alert asks them to.
+func (r *run) undiffer(t *task) {
+	ctx := context.Background()
+	halts, err := t.p.app.Operate.Halts(ctx)
+	r.excuse(t, err)
+	for _, h := range halts {
+		if h.By != cryptopay.Library || h.Reason != reconcile.ReasonDiffer {
+			continue
+		}
+		_, err := t.p.app.Operate.Lift(ctx, cryptopay.HaltScope{Network: h.Network, Currency: h.Currency, Tenant: h.Tenant}, cryptopay.Call{By: "operator", Reason: "looked at the difference"})
+		r.excuse(t, err)
+	}
+}
+
 // attend is what operators do before anything can end: resume what is halted,
 // release what they hold, see to coins, ask again what was not heard.
 func (r *run) attend(t *task) {
@@ -189,6 +206,7 @@ func (r *run) attend(t *task) {
 			m.provide(t, n)
 		}
 	}
+	r.undiffer(t)
 	t.struck = r.deep
 	r.collect()
 	for _, m := range r.tenants {

@@ -25,6 +25,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -196,6 +197,10 @@ func (r *run) hear(_ context.Context, _ stream.Tx, e stream.Event) error {
 		t.Object, t.Halt, t.To = operatorsHalt(b.Currency, b.Tenant), true, haltedOr(b.Halted)
 	case incoming.HaltChanged:
 		t.Object, t.Halt, t.To = ownHalt(b.Currency), true, haltedOr(b.Halted)
+	case reconcile.DifferenceChanged:
+		if b.Ended == "" {
+			r.named = append(r.named, judge.Named{Coin: b.Currency, What: fmt.Sprintf("%s %s %s at %s, which holds %s", b.Kind, b.Amount, b.Currency, b.Address, b.Held)})
+		}
 	case payment.DepositChanged:
 		if b.Booking == payment.InSuspense {
 			t.Suspense = b.DepositID

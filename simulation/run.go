@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/simulation/internal/judge"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -34,6 +35,7 @@ type run struct {
 	operated int               // acts of operators
 	calm     bool              // faults have stopped
 	taxed    map[string]bool   // tokens of which an issuer took something
+	named    []judge.Named     // differences that the library told of
 	took     map[string]bool   // withdrawals that brought less, and were completed by an operator
 	rollout  *rollout          // nil = there is none
 	edits    map[string]edited // withdrawals that a thief has edited, by id

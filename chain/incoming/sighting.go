@@ -81,6 +81,7 @@ type Sighting struct {
 var Sightings = storage.NewTable[Sighting]("sightings",
 	storage.Index("state", "forward", "final_at"),
 	storage.Index("address", "state"),
+	storage.Index("address", "height"),
 	storage.Short("tx"),
 )
 

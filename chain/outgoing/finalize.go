@@ -144,7 +144,7 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 		}
 		fate := onRuleOut
 		if a == won {
-			fate = onFinal
+			fate, a.v.Cost = onFinal, a.st.Cost
 		}
 		if err := a.becomes(fate); err != nil {
 			return err

@@ -69,6 +69,9 @@ type AttemptRow struct {
 	Fee      chain.Fee     `db:"fee,json"`
 	MaxCost  ledger.Amount `db:"max_cost"`
 	State    AttemptState  `db:"fate"`
+	// Cost is what the network took where it is AttemptFinal; 0 where an earlier version
+	// stored that.
+	Cost     ledger.Amount `db:"cost"`
 	Rejected bool          `db:"rejected"` // a node refused it for good; it is watched all the same
 	Stored   time.Time     `db:"stored_at"`
 	Sent     time.Time     `db:"sent_at"` // when it was last sent, or was about to be
@@ -130,7 +133,7 @@ type CoinValue struct {
 
 // The tables of this package, all in network partitions.
 var (
-	Intents           = storage.NewTable[IntentRow]("intents", storage.Index("tenant", "state"), storage.Index("state"), storage.Index("from_address", "nonce"))
+	Intents           = storage.NewTable[IntentRow]("intents", storage.Index("tenant", "state"), storage.Index("state"), storage.Index("from_address", "nonce"), storage.Index("tenant", "updated_at"))
 	Attempts          = storage.NewTable[AttemptRow]("attempts", storage.Index("intent", "number"))
 	InputReservations = storage.NewTable[InputReservation]("reservations", storage.Index("intent"))
 	Nonces            = storage.NewTable[NonceRow]("nonces")

@@ -37,7 +37,7 @@ var layers = []struct {
 		"chain/tron", "chain/solana", "chain/xrp", "chain/stellar", "chain/cardano", "chain/networks", "chain/sim", "chain/sim/remote",
 	}},
 	{"Transfers", "what comes in and goes out on networks", []string{"chain/incoming", "chain/outgoing", "chain/chaintest"}},
-	{"Domains", "what merchants have and ask for", []string{"webhook", "wallet", "wallet/treasury", "wallet/house", "payment", "withdrawal", "withdrawal/policy", "refund", "report", "report/journal"}},
+	{"Domains", "what merchants have and ask for", []string{"webhook", "wallet", "wallet/treasury", "wallet/reconcile", "wallet/house", "payment", "withdrawal", "withdrawal/policy", "refund", "report", "report/journal"}},
 	{"The App", "all of it, composed", []string{"cryptopay"}},
 	{"Doors", "how people and programs reach an App", []string{
 		"httpapi", "httpapi/auth", "httpapi/checkout", "httpapi/client", "httpapi/limit", "httpapi/limit/redislimit", "operator", "observe", "observe/prometheus", "observe/otel", "observe/rules",

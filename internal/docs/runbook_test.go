@@ -40,6 +40,7 @@ func kinds(t *testing.T) []string {
 	if has(p, "Notice") {
 		out = append(out, "sweep_waiting_long")
 	}
+	out = append(out, "books_differ") // a reconcile.Difference
 	slices.Sort(out)
 	require.GreaterOrEqual(t, len(out), 10)
 	return out

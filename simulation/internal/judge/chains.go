@@ -8,6 +8,7 @@ import (
 
 // chains judges what all shops have together against each network.
 func (j *Judge) chains(s *Scene) {
+	j.alarmed(s)
 	for i := range s.Chains {
 		c := &s.Chains[i]
 		j.covered(s, c)
@@ -201,6 +202,22 @@ func unbooked(s *Scene, c *Chain, coin Coin) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// alarmed is that nobody is alarmed over the books without a cause: an issuer took something, or a
+// backup was put back that does not know what was sent since.
+func (j *Judge) alarmed(s *Scene) {
+	id := "I26-named"
+	if s.Weather.Deep {
+		id = "I26-named-deep"
+	}
+	for _, n := range s.Named {
+		if !s.Weather.Taxed[n.Coin] && !s.Weather.Restored {
+			j.ask(id, true, false, "%s, and nobody has planted that", n.What)
+			return
+		}
+	}
+	j.ask(id, true, true, "")
 }
 
 // reconcile is I26: at rest, the chain holds what the books say, and what the rules

@@ -61,12 +61,16 @@ type Scene struct {
 	Spared map[string]bool // withdrawals that may stay open, as promises of their own are asked of them
 	// Halted are the coins whose payouts the library has halted.
 	Halted map[string]bool
+	Named  []Named // what the library said is on the chain otherwise than in the books
 	Shops  []Shop
 	Houses []House // of each network, and of the system; at the end
 	Chains []Chain
 	Prices map[string]decimal.Decimal   // in USD, by token
 	Quoted map[string][]decimal.Decimal // every price that was ever given
 }
+
+// Named is a difference between the books and the chain of which the host was told.
+type Named struct{ Coin, What string }
 
 // Edit is what became of a withdrawal that was edited in the database.
 type Edit struct {

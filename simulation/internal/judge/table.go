@@ -116,6 +116,8 @@ var aboutEnds = []Promise{
 	{ID: "paid", Rule: "A completed withdrawal was executed on the chain, by the transaction that it shows; one that a deep reorg took away says so."},
 	{ID: "complete", Rule: "While an address is watched every unit that lands on it is booked once: to the payment, or to suspense."},
 	{ID: "I26", Rule: "Per network and coin the books are what the chain holds at our addresses, but for dust, for places finer than the books', and for what was paid for a withdrawal that somebody edited and that waits for a person."},
+	{ID: "I26-named", Rule: "The host is told of a difference between the books and the chain only where there is a cause."},
+	{ID: "I26-named-deep", Rule: "The same after reorgs that were deeper than the required confirmations.", Open: "costs-after-deep-reorg", Why: "What a transaction of ours cost is booked once, and it may cost more where it is mined again."},
 	{ID: "deposits-deep", Rule: "The list of deposits is what the payment shows also after reorgs that were deeper than the required confirmations.", Open: "rounding-after-deep-reorg", Why: "A net that was rounded over several deposits is some units off the sum of theirs once one of them is taken back."},
 	{ID: "I26-deep", Rule: "The same after reorgs that were deeper than the required confirmations: what they took is taken back in the books.", Open: "costs-after-deep-reorg", Why: "What a transaction of ours cost stays in the books after a reorg took the transaction away."},
 	{ID: "resting", Rule: "Coins that wait to be forwarded are shown with a reason and since when."},

@@ -1,4 +1,4 @@
--- All migrations up to 0030_logs.
+-- All migrations up to 0031_looks.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -197,7 +197,7 @@ CREATE TABLE cryptopay_attempts (
   "fate" TEXT NOT NULL,
   "rejected" INTEGER NOT NULL,
   "stored_at" INTEGER NOT NULL,
-  "sent_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "sent_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "cost" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_attempts_i0 ON cryptopay_attempts (part, "intent", "number");
@@ -1153,3 +1153,61 @@ CREATE INDEX cryptopay_refunds_due ON cryptopay_refunds (due, part, id) WHERE du
 CREATE INDEX cryptopay_events_i1 ON cryptopay_events (part, "created_at");
 CREATE INDEX cryptopay_events_i2 ON cryptopay_events (part, "type", "created_at");
 CREATE INDEX cryptopay_refunds_i3 ON cryptopay_refunds (part, "status", "created_at");
+CREATE TABLE cryptopay_looks (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "looked_at" INTEGER NOT NULL,
+  "waits" TEXT NOT NULL,
+  "waits_since" INTEGER NOT NULL,
+  "watch_until" INTEGER NOT NULL,
+  "base_height" INTEGER NOT NULL,
+  "base_cut" INTEGER NOT NULL,
+  "reading" TEXT NOT NULL,
+  "spots" TEXT NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_looks_i0 ON cryptopay_looks (part, "looked_at");
+CREATE INDEX cryptopay_looks_i1 ON cryptopay_looks (part, "waits", "waits_since");
+CREATE INDEX cryptopay_looks_due ON cryptopay_looks (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_differences (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "network" TEXT NOT NULL,
+  "tenant" TEXT NOT NULL,
+  "address" TEXT NOT NULL,
+  "currency" TEXT NOT NULL,
+  "kind" TEXT NOT NULL,
+  "amount" TEXT NOT NULL,
+  "held" TEXT NOT NULL,
+  "height" INTEGER NOT NULL,
+  "since" INTEGER NOT NULL,
+  "looked_at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_differences_i0 ON cryptopay_differences (part, "tenant", "currency");
+CREATE INDEX cryptopay_differences_due ON cryptopay_differences (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_look_places (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "seq" INTEGER NOT NULL,
+  "final_at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_look_places_due ON cryptopay_look_places (due, part, id) WHERE due > 0;
+CREATE INDEX cryptopay_sightings_i2 ON cryptopay_sightings (part, "address", "height");
+CREATE INDEX cryptopay_intents_i3 ON cryptopay_intents (part, "tenant", "updated_at");

@@ -1,0 +1,453 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// settledFor is how long ago a transaction must have ended for a reading to hold all of it: what
+// reads a balance may be another node than the one that told of the transaction, and processes'
+// clocks differ.
+const settledFor = time.Minute
+
+// account is one claimed address, and what is stored of it.
+type account struct {
+	row     storage.Row
+	look    LookRow
+	owner   incoming.AddressRow
+	address chain.Address
+
+	in     []inflow
+	out    []outflow
+	coins  []coin
+	seen   int                        // transfers that were read, where coins are outputs
+	moving map[string]decimal.Decimal // coins of outputs that may have left before the reading, by outpoint
+}
+
+// inflow is a transfer to the address that is in a block.
+type inflow struct {
+	currency string
+	amount   decimal.Decimal
+	height   int64
+	seen     time.Time
+}
+
+// outflow is one order that the address sends, or pays the network for.
+type outflow struct {
+	currency  string
+	amount    decimal.Decimal
+	all       bool            // it takes whatever is there
+	fee       decimal.Decimal // in the gas currency
+	mayCost   decimal.Decimal
+	ended     bool
+	updated   time.Time
+	delivered bool // amount left
+}
+
+// coin is an unspent output.
+type coin struct {
+	outpoint string
+	amount   decimal.Decimal
+	height   int64 // 0 = not known, long ago
+	reserved bool
+	bare     bool // no coin was made of it
+}
+
+// shared reports whether the address stands for all that share an account.
+func (a *account) shared() bool { return a.owner.Use == incoming.UseAccount }
+
+// pays reports whether the address sends payouts and pays for what others send.
+func (a *account) pays() bool { return a.owner.Use == incoming.UseHot || a.shared() }
+
+// facts reads what is stored of some addresses, a few queries for all of them.
+func (s *Service) facts(ctx context.Context, list []*account) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if s.outputs {
+		return s.outputFacts(ctx, list)
+	}
+	if err := s.arrived(ctx, list); err != nil {
+		return err
+	}
+	return s.sent(ctx, list)
+}
+
+// pages calls f with every row of a query, page by page in the order of ids.
+func (s *Service) pages(ctx context.Context, q storage.Query, f func(storage.Row)) error {
+	where := q.Where
+	q.Partition, q.Limit = s.part, pageSize
+	for {
+		rows, err := s.cfg.Store.Find(ctx, q)
+		if err != nil {
+			return fmt.Errorf("reconcile: reading %s: %w", q.Table.Name, err)
+		}
+		for _, r := range rows {
+			f(r)
+		}
+		if len(rows) < pageSize {
+			return nil
+		}
+		behind := storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: rows[len(rows)-1].ID}
+		q.Where = slices.Concat(where, []storage.Cond{behind})
+	}
+}
+
+const pageSize = 1000
+
+var inBlocks = storage.Cond{Column: "state", Op: storage.In, Value: []incoming.State{incoming.Included, incoming.Final}}
+
+// arrived reads the transfers to addresses.
+func (s *Service) arrived(ctx context.Context, list []*account) error {
+	byAddress, byTenant := map[string]*account{}, map[string]*account{}
+	var fresh, based []string
+	low, sharedLow := int64(-1), int64(-1)
+	for _, a := range list {
+		switch {
+		case a.shared():
+			byTenant[a.owner.Tenant] = a
+			sharedLow = least(sharedLow, a.look.Height)
+		case a.look.Height == 0:
+			byAddress[string(a.address)] = a
+			fresh = append(fresh, string(a.address))
+		default:
+			byAddress[string(a.address)] = a
+			based = append(based, string(a.address))
+			low = least(low, a.look.Height)
+		}
+	}
+	take := func(r storage.Row) {
+		v := incoming.Sightings.Value(r)
+		a := byAddress[v.Address]
+		if a == nil {
+			if a = byTenant[v.Tenant]; a == nil {
+				return
+			}
+		}
+		if v.Currency != "" && v.Height > a.look.Height {
+			a.in = append(a.in, inflow{v.Currency, v.Exact, v.Height, v.FirstSeen})
+		}
+	}
+	at := func(addresses []string, above int64) error {
+		if len(addresses) == 0 {
+			return nil
+		}
+		where := []storage.Cond{{Column: "address", Op: storage.In, Value: addresses}, inBlocks}
+		if above > 0 {
+			where = []storage.Cond{where[0], {Column: "height", Op: storage.Gt, Value: above}, inBlocks}
+		}
+		return s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, take)
+	}
+	if err := at(fresh, 0); err != nil {
+		return err
+	}
+	if err := at(based, low); err != nil || sharedLow < 0 {
+		return err
+	}
+	where := []storage.Cond{inBlocks}
+	if sharedLow > 0 {
+		where = append(where, anyForward, storage.Cond{Column: "final_at", Op: storage.Gt, Value: sharedLow})
+	}
+	return s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, take)
+}
+
+// anyForward lets a query by state and final_at go along their index.
+var anyForward = storage.Cond{Column: "forward", Op: storage.In, Value: []incoming.Forward{
+	incoming.ForwardNone, incoming.Forwarding, incoming.Forwarded, incoming.Deferred, incoming.NotNeeded,
+}}
+
+func least(a, b int64) int64 {
+	if a < 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// open are the states of an order that may still land.
+var open = []outgoing.State{outgoing.Queued, outgoing.Waiting, outgoing.Signed, outgoing.Executed}
+
+// orders reads the orders of addresses, each once: of those that pay for their tenant, what has
+// changed since a time and what is open.
+func (s *Service) orders(ctx context.Context, list []*account) (map[string]outgoing.IntentRow, error) {
+	found := map[string]outgoing.IntentRow{}
+	take := func(r storage.Row) { found[r.ID] = outgoing.Intents.Value(r) }
+	var from, tenants []string
+	var since time.Time
+	for _, a := range list {
+		if !a.pays() && !s.outputs {
+			from = append(from, string(a.address))
+			continue
+		}
+		cut := a.look.Cut
+		if s.outputs {
+			cut = a.look.Reading.At.Add(-settledFor)
+		}
+		if len(tenants) == 0 || cut.Before(since) {
+			since = cut
+		}
+		tenants = append(tenants, a.owner.Tenant)
+	}
+	if len(from) > 0 {
+		addresses := make([]chain.Address, len(from))
+		for i, a := range from {
+			addresses[i] = chain.Address(a)
+		}
+		err := s.pages(ctx, storage.Query{Table: outgoing.Intents.Table, Where: []storage.Cond{{Column: "from_address", Op: storage.In, Value: addresses}}}, take)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(tenants) == 0 {
+		return found, nil
+	}
+	of := storage.Cond{Column: "tenant", Op: storage.In, Value: tenants}
+	err := s.pages(ctx, storage.Query{Table: outgoing.Intents.Table, Where: []storage.Cond{of, {Column: "updated_at", Op: storage.Ge, Value: since}}}, take)
+	if err == nil {
+		err = s.pages(ctx, storage.Query{Table: outgoing.Intents.Table, Where: []storage.Cond{of, {Column: "state", Op: storage.In, Value: open}}}, take)
+	}
+	return found, err
+}
+
+// sent reads what addresses sent.
+func (s *Service) sent(ctx context.Context, list []*account) error {
+	orders, err := s.orders(ctx, list)
+	if err != nil {
+		return err
+	}
+	byAddress, byTenant := map[chain.Address]*account{}, map[string]*account{}
+	for _, a := range list {
+		byAddress[a.address] = a
+		if a.pays() {
+			byTenant[a.owner.Tenant] = a
+		}
+	}
+	outcomes := map[string]outgoing.Outcome{}
+	for part := range slices.Chunk(sorted(orders), pageSize) {
+		rows, err := s.cfg.Store.Rows(ctx, outgoing.Outcomes.Table, storage.Keys(s.part, part...)...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			outcomes[r.ID] = outgoing.Outcomes.Value(r)
+		}
+	}
+	costs, err := s.costs(ctx, orders, outcomes)
+	if err != nil {
+		return err
+	}
+	sponsor, _ := s.cfg.Client.(chain.Sponsored)
+	for _, id := range sorted(orders) {
+		v, o := orders[id], outcomes[id]
+		f, moves := s.outflow(&v, &o)
+		if !moves {
+			continue
+		}
+		if f.fee = s.gas.Decimal(costs[id]); f.ended {
+			f.mayCost = f.fee
+		}
+		in := v.Order(id)
+		payer := byAddress[v.From]
+		if sponsor != nil && sponsor.Sponsored(in) {
+			payer = byTenant[v.Tenant]
+		}
+		if a := byAddress[v.From]; a != nil && f.counts(a) {
+			own := f
+			if payer != a {
+				own.fee, own.mayCost = decimal.Zero, decimal.Zero
+			}
+			a.out = append(a.out, own)
+		}
+		if payer != nil && payer.address != v.From && f.counts(payer) {
+			f.amount, f.all, f.delivered = decimal.Zero, false, false
+			payer.out = append(payer.out, f)
+		}
+	}
+	return nil
+}
+
+// costs adds up what the landed transactions of orders cost. One order may have several: a
+// transaction that took the place of its own first ones.
+func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRow, outcomes map[string]outgoing.Outcome) (map[string]ledger.Amount, error) {
+	sum := make(map[string]ledger.Amount, len(orders))
+	var failed error
+	for part := range slices.Chunk(sorted(orders), pageSize/2) {
+		err := s.pages(ctx, storage.Query{Table: outgoing.Attempts.Table, Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: part}}}, func(r storage.Row) {
+			v := outgoing.Attempts.Value(r)
+			if v.State != outgoing.AttemptFinal {
+				return
+			}
+			if o := outcomes[v.Intent]; v.Cost == 0 && o.CostTx == r.ID {
+				v.Cost = o.Cost // an earlier version did not store it here
+			}
+			total, err := sum[v.Intent].Add(v.Cost)
+			if sum[v.Intent] = total; err != nil {
+				failed = err
+			}
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+	}
+	return sum, nil
+}
+
+// counts reports whether the address's base does not hold it already.
+func (f *outflow) counts(a *account) bool {
+	return !a.pays() || !f.ended || a.look.Cut.IsZero() || f.updated.After(a.look.Cut)
+}
+
+// outflow is what an order takes; moves is false where nothing of it was ever signed.
+func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow, moves bool) {
+	f = outflow{currency: v.Currency, all: v.All, updated: v.Updated}
+	c, err := s.cfg.Registry.Currency(v.Currency)
+	if err != nil {
+		return f, false // it is not listed here, and its balance is not read
+	}
+	switch v.State {
+	case outgoing.Cancelled:
+		return f, false
+	case outgoing.Final, outgoing.Failed:
+		f.ended, f.delivered = true, v.State == outgoing.Final
+		if f.amount = c.Decimal(o.Amount); !f.delivered {
+			f.amount = decimal.Zero
+		}
+		return f, true
+	case outgoing.Queued, outgoing.Waiting:
+		if v.Attempts == 0 && len(v.Plan) == 0 {
+			return f, false
+		}
+	}
+	f.amount, f.mayCost = c.Decimal(max(v.Amount, o.Amount)), s.gas.Decimal(max(v.MaxCost, v.Reserved))
+	return f, true
+}
+
+// outputFacts reads the unspent outputs of addresses.
+func (s *Service) outputFacts(ctx context.Context, list []*account) error {
+	byAddress := map[string]*account{}
+	var tenants, addresses []string
+	for _, a := range list {
+		byAddress[string(a.address)] = a
+		a.moving = map[string]decimal.Decimal{}
+		addresses = append(addresses, string(a.address))
+		if a.owner.Tenant != "" {
+			tenants = append(tenants, a.owner.Tenant)
+		}
+	}
+	slices.Sort(tenants)
+	tenants = slices.Compact(tenants)
+	has := map[string]bool{} // outpoints of which a coin is known
+	err := s.pages(ctx, storage.Query{Table: outgoing.Coins.Table, Where: []storage.Cond{
+		{Column: "tenant", Op: storage.In, Value: tenants},
+		{Column: "state", Op: storage.In, Value: []outgoing.CoinState{outgoing.CoinFree, outgoing.CoinReserved, outgoing.CoinDisputed}},
+	}}, func(r storage.Row) {
+		v := outgoing.Coins.Value(r)
+		if a := byAddress[string(v.Address)]; a != nil {
+			has[r.ID] = true
+			a.coins = append(a.coins, coin{r.ID, s.gas.Decimal(v.Amount), 0, v.State != outgoing.CoinFree, false})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.heights(ctx, list); err != nil {
+		return err
+	}
+	if err := s.unkept(ctx, byAddress, addresses, has); err != nil {
+		return err
+	}
+	orders, err := s.orders(ctx, list)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(sorted(orders), pageSize/2) {
+		err := s.pages(ctx, storage.Query{Table: outgoing.Attempts.Table, Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: part}}}, func(r storage.Row) {
+			for _, c := range outgoing.Attempts.Value(r).Coins {
+				if a := byAddress[string(c.Address)]; a != nil {
+					a.moving[c.Outpoint] = s.gas.Decimal(c.Amount)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heights reads in which blocks coins came.
+func (s *Service) heights(ctx context.Context, list []*account) error {
+	at := map[string]*coin{}
+	for _, a := range list {
+		for i := range a.coins {
+			at[a.coins[i].outpoint] = &a.coins[i]
+		}
+	}
+	for part := range slices.Chunk(sorted(at), pageSize) {
+		rows, err := s.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(s.part, part...)...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			v := incoming.Sightings.Value(r)
+			if at[r.ID].height = v.Height; v.State == incoming.Gone || v.State == incoming.Seen {
+				at[r.ID].height = never
+			}
+		}
+	}
+	return nil
+}
+
+// never is above every height: what is in no block.
+const never = int64(1) << 62
+
+// unkept adds the outputs of which no coin was made: they are below the dust limit, or final
+// only now.
+func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, addresses []string, has map[string]bool) error {
+	fresh := map[string]incoming.Sighting{}
+	low := int64(-1)
+	for _, a := range byAddress {
+		low = least(low, a.look.Height)
+	}
+	where := []storage.Cond{{Column: "address", Op: storage.In, Value: addresses}, inBlocks}
+	if low > 0 {
+		where = append(where, storage.Cond{Column: "height", Op: storage.Gt, Value: low})
+	}
+	err := s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, func(r storage.Row) {
+		v := incoming.Sightings.Value(r)
+		a := byAddress[v.Address]
+		if a.seen++; !has[r.ID] && v.Currency != "" && v.Height > a.look.Height {
+			fresh[r.ID] = v
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(sorted(fresh), pageSize) {
+		rows, err := s.cfg.Store.Rows(ctx, outgoing.Coins.Table, storage.Keys(s.part, part...)...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows { // it is spent
+			if outgoing.Coins.Value(r).State != outgoing.CoinUnmined {
+				delete(fresh, r.ID)
+			}
+		}
+	}
+	for _, id := range sorted(fresh) {
+		v := fresh[id]
+		a := byAddress[v.Address]
+		a.coins = append(a.coins, coin{id, v.Exact, v.Height, false, true})
+	}
+	return nil
+}

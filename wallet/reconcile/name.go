@@ -1,0 +1,277 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Library is who a halt is by that this package has set, and ReasonDiffer why.
+const (
+	Library      = "cryptopay"
+	ReasonDiffer = "books_differ"
+)
+
+// The ways in which a difference ends.
+const (
+	EndedGone     = "gone"
+	EndedAccepted = "accepted"
+)
+
+// cases are the differences of a claim.
+type cases struct {
+	s      *Service
+	now    time.Time
+	height int64
+	halts  outgoing.HaltRow
+	open   map[string]storage.Row // stored differences of the claimed addresses
+	rows   map[string][]change    // by address: what its Change writes
+}
+
+type change struct {
+	row   storage.Row
+	drop  bool
+	d     DifferenceRow
+	ended string
+	event storage.Event
+	quiet bool // its amount has changed
+}
+
+// load reads the differences of addresses and the network's halts.
+func (c *cases) load(ctx context.Context, list []*account) error {
+	c.open, c.rows = map[string]storage.Row{}, map[string][]change{}
+	if len(list) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, a := range list {
+		for _, cur := range c.s.currencies {
+			ids = append(ids, differenceID(string(a.address), cur.Code))
+		}
+	}
+	for part := range slices.Chunk(ids, pageSize) {
+		rows, err := c.s.cfg.Store.Rows(ctx, Differences.Table, storage.Keys(c.s.part, part...)...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			c.open[r.ID] = r
+		}
+	}
+	if len(c.open) == 0 {
+		return nil
+	}
+	var err error
+	c.halts, _, _, err = outgoing.Halts.One(ctx, c.s.cfg.Store, c.s.part, outgoing.HaltsID)
+	return err
+}
+
+// judge ends the look at an address: what it holds agrees, is explained, is read once more, or
+// is a difference with a name.
+func (c *cases) judge(ctx context.Context, a *account) error {
+	at := a.look.Reading.At
+	// Money that came after the watch had ended is explained, also where the address is watched
+	// again by now.
+	unwatched := passed(a.owner.WatchUntil, c.now) || passed(a.look.Until, c.now)
+	waits, due := "", c.now.Add(c.s.cfg.Every)
+	if a.owner.WatchUntil.After(c.now) && a.owner.WatchUntil.Before(due) {
+		due = a.owner.WatchUntil.Add(time.Second)
+	}
+	for _, cur := range c.s.currencies {
+		l := a.sum(cur, cur.Code == c.s.gas.Code, c.s.outputs)
+		l.unwatched = unwatched
+		v := judge(l)
+		spot := a.look.Spots[cur.Code]
+		id := differenceID(string(a.address), cur.Code)
+		stored, standing := c.open[id]
+		switch {
+		case v.kind == InFlight:
+			waits = string(InFlight)
+			continue
+		case !v.kind.Named():
+			if v.kind != Agrees {
+				spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), v.kind, a.look.Reading.From, at
+			}
+			spot.Suspect, spot.Readings = "", 0
+			if standing {
+				if err := c.end(ctx, a, stored, EndedGone); err != nil {
+					return err
+				}
+			}
+		case standing && v.moving:
+			waits = string(InFlight)
+			c.update(a, stored, l.held, v)
+			continue
+		case standing && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
+			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), Accepted, a.look.Reading.From, at
+			spot.Suspect, spot.Readings = "", 0
+			if err := c.end(ctx, a, stored, EndedAccepted); err != nil {
+				return err
+			}
+		case standing:
+			due = c.now.Add(again)
+			c.update(a, stored, l.held, v)
+		case spot.Suspect == v.kind && spot.Readings > 0 && a.look.Height == 0:
+			due = c.now.Add(again)
+			if v.kind == Missing && !cur.Native() {
+				v.kind = c.token(ctx, a)
+			}
+			if err := c.name(ctx, a, id, cur, l.held, v); err != nil {
+				return err
+			}
+			spot.Suspect, spot.Readings = "", 0
+		default:
+			waits = WaitsConfirm
+			spot.Suspect, spot.Readings = v.kind, spot.Readings+1
+		}
+		a.put(cur.Code, spot)
+	}
+	if waits == "" {
+		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
+		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until = c.now, "", time.Time{}, a.owner.WatchUntil
+		if a.look.Reading.Again {
+			due = c.now.Add(settledFor - first)
+		}
+		a.look.Reading, a.row.Due = Reading{}, due
+		return nil
+	}
+	pause := retry
+	if waits == WaitsConfirm {
+		a.unfold()
+		if pause = c.s.confirmAfter(); pause == 0 {
+			pause = -first
+		}
+	}
+	a.waits(waits, c.now, pause)
+	return nil
+}
+
+func passed(t, now time.Time) bool { return !t.IsZero() && now.After(t) }
+
+// confirmAfter is how long after a difference was seen it is read again. Where coins can come
+// unseen they are found in rounds, two of which must have passed.
+func (s *Service) confirmAfter() time.Duration {
+	if _, ok := s.cfg.Client.(chain.Reconciler); ok {
+		return 12 * time.Minute
+	}
+	return 0
+}
+
+// token tells a token whose amounts change by themselves from coins that somebody sent: the
+// address has sent nothing that is not ours.
+func (c *cases) token(ctx context.Context, a *account) Kind {
+	n, able := c.s.cfg.Client.(chain.Noncer)
+	if !able {
+		return Missing
+	}
+	next, err := n.Nonce(ctx, a.address)
+	if err != nil {
+		return Missing
+	}
+	ours, _, _, err := outgoing.Nonces.One(ctx, c.s.cfg.Store, c.s.part, string(a.address))
+	if err != nil || int64(next) > ours.Next { //nolint:gosec // a nonce
+		return Missing
+	}
+	return TokenChanged
+}
+
+// name halts payouts, and has the difference stored with the look.
+func (c *cases) name(ctx context.Context, a *account, id string, cur *chain.Currency, held decimal.Decimal, v verdict) error {
+	d := DifferenceRow{
+		Network: string(c.s.name), Tenant: a.owner.Tenant, Address: string(a.address), Currency: cur.Code,
+		Kind: v.kind, Amount: v.amount, Held: held, Height: a.look.Reading.To, Since: c.now, Looked: c.now,
+	}
+	scope := outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
+	err := c.set(ctx, fmt.Sprintf("%s/%s/%d", ReasonDiffer, id, a.look.Reading.At.UnixMicro()), outgoing.OpHalt, &d, func(halts []outgoing.Halt) []outgoing.Halt {
+		if slices.ContainsFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope }) {
+			return halts
+		}
+		return append(halts, outgoing.Halt{Scope: scope, Reason: ReasonDiffer, Since: c.now, By: Library})
+	})
+	if err != nil {
+		return err
+	}
+	e, err := told(&d, "", c.now)
+	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: Differences.Row(id, 0, time.Time{}, d), d: d, event: e})
+	return err
+}
+
+func (c *cases) set(ctx context.Context, id string, kind outgoing.OperationKind, d *DifferenceRow, edit func([]outgoing.Halt) []outgoing.Halt) error {
+	op := outgoing.Operation{
+		Kind: kind, By: Library, Reason: ReasonDiffer + ": " + string(d.Kind) + " " + d.Amount.String() + " " + d.Currency + " at " + d.Address,
+		Network: c.s.name, Tenant: d.Tenant, Object: d.id(), At: c.now,
+	}
+	return outgoing.SetHalts(ctx, c.s.cfg.Store, c.s.part, id, op, edit)
+}
+
+// end takes a difference away, and the halt with the last one of the tenant and currency.
+func (c *cases) end(ctx context.Context, a *account, stored storage.Row, how string) error {
+	d := Differences.Value(stored)
+	others, err := c.s.cfg.Store.Find(ctx, storage.Query{Table: Differences.Table, Partition: c.s.part, Limit: 2, Where: []storage.Cond{
+		{Column: "tenant", Op: storage.Eq, Value: d.Tenant}, {Column: "currency", Op: storage.Eq, Value: d.Currency},
+	}})
+	if err != nil {
+		return err
+	}
+	if how == EndedGone && len(others) == 1 {
+		scope := outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
+		id := fmt.Sprintf("%s/%s/%d/gone", ReasonDiffer, stored.ID, d.Since.UnixMicro())
+		err := c.set(ctx, id, outgoing.OpLift, &d, func(halts []outgoing.Halt) []outgoing.Halt {
+			return slices.DeleteFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope && h.By == Library && h.Reason == ReasonDiffer })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	e, err := told(&d, how, c.now)
+	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: stored, drop: true, d: d, ended: how, event: e})
+	return err
+}
+
+// update notes what a standing difference has become.
+func (c *cases) update(a *account, stored storage.Row, held decimal.Decimal, v verdict) {
+	d := Differences.Value(stored)
+	d.Amount, d.Held, d.Height, d.Looked = v.amount, held, a.look.Reading.To, c.now
+	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: Differences.Row(stored.ID, stored.Version, time.Time{}, d), d: d, quiet: true})
+}
+
+// add puts what was decided of an address's differences into its Change.
+func (c *cases) add(to *storage.Change, a *account) {
+	for _, x := range c.rows[a.row.ID] {
+		if x.drop {
+			to.Drop = append(to.Drop, x.row)
+		} else {
+			to.Put = append(to.Put, x.row)
+		}
+		if !x.quiet {
+			to.Tell = append(to.Tell, x.event)
+		}
+	}
+}
+
+// tell has the host hear of what was stored.
+func (c *cases) tell(ctx context.Context, a *account) {
+	for _, x := range c.rows[a.row.ID] {
+		if x.quiet {
+			continue
+		}
+		about := []slog.Attr{
+			slog.String("tenant", x.d.Tenant), slog.String("address", x.d.Address), slog.String("currency", x.d.Currency),
+			slog.String("kind", string(x.d.Kind)), slog.String("amount", x.d.Amount.String()), slog.String("held", x.d.Held.String()),
+		}
+		if x.ended == "" {
+			c.s.log.LogAttrs(ctx, slog.LevelError, "books_differ", about...)
+		} else {
+			c.s.log.LogAttrs(ctx, slog.LevelWarn, "books_differ_ended", append(about, slog.String("ended", x.ended))...)
+		}
+		c.s.cfg.Notify(storage.Apart(ctx), Difference{x.d, x.ended})
+	}
+}

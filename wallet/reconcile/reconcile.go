@@ -1,0 +1,534 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Config wires a Service of one network. Store, Client, Registry and Now are required.
+type Config struct {
+	Store    storage.Store
+	Client   chain.Client
+	Registry *chain.Registry
+	Now      func() time.Time
+	Log      *slog.Logger // Defaults to discarding.
+
+	// Off leaves the chains unread: nothing is compared. Defaults to comparing.
+	Off bool
+	// Every is how often each address is looked at. Defaults to a day.
+	Every time.Duration
+	// Calls is how many balances each process reads on each network in a minute, at most.
+	// An address takes one for each currency of its network. Defaults to 300, and to 60 on
+	// networks of outputs, where a balance costs a node more.
+	Calls int
+	// Notify hears of each difference that is named, and when it ends; it must not block.
+	// Defaults to logging only.
+	Notify func(ctx context.Context, d Difference)
+	// Lease is how long an address that is looked at is nobody else's. Defaults to a minute.
+	Lease time.Duration
+}
+
+// Difference is a difference that nothing explains.
+type Difference struct {
+	DifferenceRow
+	Ended string // "gone" or "accepted"; "" = it stands
+}
+
+// Service looks at the addresses of one network. It is safe for concurrent use and by several
+// processes on one store.
+type Service struct {
+	cfg        Config
+	name       chain.Network
+	part       storage.Partition
+	log        *slog.Logger
+	gas        *chain.Currency
+	currencies []*chain.Currency
+	outputs    bool
+	many       chain.Multiplexer // nil where every address is an account of its own
+	depth      int64
+	waitFinal  bool
+
+	step    sync.Mutex
+	left    int       // balances that may be read before the minute ends
+	refill  time.Time // when that was last counted
+	mu      sync.Mutex
+	touched map[string]string // orders that have ended, and their tenants
+}
+
+// New checks the configuration. It does no I/O.
+func New(cfg Config) (*Service, error) {
+	if cfg.Store == nil || cfg.Client == nil || cfg.Registry == nil || cfg.Now == nil {
+		return nil, errors.New("reconcile: Config needs Store, Client, Registry and Now")
+	}
+	switch {
+	case cfg.Every < 0:
+		return nil, errors.New("reconcile: Config.Every must not be negative")
+	case cfg.Calls < 0:
+		return nil, errors.New("reconcile: Config.Calls must not be negative")
+	case cfg.Lease < 0:
+		return nil, errors.New("reconcile: Config.Lease must not be negative")
+	}
+	name := cfg.Client.Network()
+	info, err := cfg.Registry.Network(string(name))
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{name: name, part: storage.Network(string(name)), outputs: info.Family == chain.UTXOFamily, touched: map[string]string{}}
+	if s.gas, err = cfg.Registry.Gas(name); err != nil {
+		return nil, err
+	}
+	s.currencies = cfg.Registry.On(name)
+	s.many, _ = cfg.Client.(chain.Multiplexer)
+	for _, c := range s.currencies {
+		s.depth, s.waitFinal = max(s.depth, c.Confirmations), s.waitFinal || c.WaitFinal
+	}
+	if cfg.Every == 0 {
+		cfg.Every = 24 * time.Hour
+	}
+	if cfg.Lease == 0 {
+		cfg.Lease = time.Minute
+	}
+	if cfg.Calls == 0 {
+		if cfg.Calls = 300; s.outputs {
+			cfg.Calls = 60
+		}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Notify == nil {
+		cfg.Notify = func(context.Context, Difference) {}
+	}
+	s.cfg, s.log = cfg, cfg.Log.With(slog.String("network", string(name)))
+	return s, nil
+}
+
+// Reasons of LookRow.Waits beside InFlight.
+const (
+	WaitsNode        = "node"         // the node did not tell what the address holds
+	WaitsUnsupported = "not_readable" // the network's client cannot read balances
+	WaitsConfirm     = "confirming"   // a difference was seen, and is read once more
+)
+
+const (
+	batch = 50
+	// first is how far back the due time of an address is set that is looked at before others.
+	first = 100 * 24 * time.Hour
+	// retry is when an address is looked at again whose coins are in flight, or that waits.
+	retry = 2 * time.Minute
+	// again is when a named difference is looked at again.
+	again = 10 * time.Minute
+)
+
+// Touched has the addresses looked at soon that an order of a tenant was sent from, or paid for
+// by: it has ended. It writes nothing: Step does.
+func (s *Service) Touched(tenant, order string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.touched) < maxTouched { // the round of all addresses finds the rest
+		s.touched[order] = tenant
+	}
+}
+
+const maxTouched = 20_000
+
+// Step finds addresses that are new or were touched, and looks at some that are due. It returns
+// how many.
+func (s *Service) Step(ctx context.Context) (worked int, err error) {
+	if s.cfg.Off {
+		return 0, nil
+	}
+	s.step.Lock()
+	defer s.step.Unlock()
+	cur, _, known, err := incoming.Cursors.One(ctx, s.cfg.Store, s.part, incoming.CursorID)
+	if err != nil || !known || cur.Halted != "" {
+		return 0, err
+	}
+	found, err := s.scout(ctx, &cur)
+	if err != nil {
+		return 0, err
+	}
+	looked, err := s.round(ctx, &cur)
+	return found + looked, err
+}
+
+// allowance is how many balances may be read now.
+func (s *Service) allowance() int {
+	now := s.cfg.Now()
+	if s.refill.IsZero() || now.Sub(s.refill) >= time.Minute {
+		s.left, s.refill = s.cfg.Calls, now
+	}
+	return s.left
+}
+
+// round looks at addresses that are due, in one Commit.
+func (s *Service) round(ctx context.Context, cur *incoming.Cursor) (int, error) {
+	most := min(batch, max(s.allowance(), 0)/len(s.currencies))
+	if most == 0 && s.left == s.cfg.Calls {
+		most = 1 // fewer calls than currencies: one address a minute
+	}
+	if most == 0 {
+		return 0, nil
+	}
+	now := s.cfg.Now()
+	rows, err := storage.Claimed(ctx, s.cfg.Store, storage.Claim{Table: Looks.Table, Partition: s.part, Now: now, Until: now.Add(s.cfg.Lease), Max: most}, s.log)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	list, gone, err := s.accounts(ctx, rows)
+	if err != nil {
+		return 0, err
+	}
+	var judged []*account
+	for _, a := range list {
+		r := &a.look.Reading
+		switch {
+		case r.To == 0 && s.cfg.Now().Sub(now) >= s.cfg.Lease/2:
+			a.row.Due = now // the node is slow: the lease is for what was read
+		case r.To == 0:
+			s.read(ctx, cur, a)
+		case s.final(cur, r):
+			if !onBranch(cur, r) {
+				a.look.Reading, a.row.Due = Reading{}, now // a fork: read again
+				continue
+			}
+			judged = append(judged, a)
+		default:
+			a.row.Due = now.Add(max(5*time.Second, now.Sub(r.At)/4))
+		}
+	}
+	if err := s.facts(ctx, judged); err != nil {
+		return 0, err
+	}
+	c := &cases{s: s, now: now, height: cur.Head}
+	if err := c.load(ctx, judged); err != nil {
+		return 0, err
+	}
+	for _, a := range judged {
+		if err := c.judge(ctx, a); err != nil {
+			return 0, err
+		}
+	}
+	return len(rows), s.store(ctx, c, list, gone)
+}
+
+// accounts reads who the claimed addresses belong to. gone are rows that are not needed: where
+// addresses share an account, that is looked at.
+func (s *Service) accounts(ctx context.Context, rows []storage.Row) (list []*account, gone []storage.Row, err error) {
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	owners, err := s.cfg.Store.Rows(ctx, incoming.Addresses.Table, storage.Keys(s.part, ids...)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	byID := map[string]incoming.AddressRow{}
+	for _, r := range owners {
+		byID[r.ID] = incoming.Addresses.Value(r)
+	}
+	for _, r := range rows {
+		o, known := byID[r.ID]
+		if !known || s.many != nil && o.Tenant != "" && o.Use != incoming.UseAccount {
+			gone = append(gone, r)
+			continue
+		}
+		list = append(list, &account{row: r, look: Looks.Value(r), owner: o, address: chain.Address(r.ID)})
+	}
+	return list, gone, nil
+}
+
+// final reports whether what was read can be judged.
+func (s *Service) final(cur *incoming.Cursor, r *Reading) bool {
+	return cur.Head >= r.To+max(s.depth-1, 0) && (!s.waitFinal || cur.Final == 0 || cur.Final >= r.To)
+}
+
+// onBranch reports whether the block at which a balance was read is still one of the chain's.
+// One that is too old to tell is as good as gone.
+func onBranch(cur *incoming.Cursor, r *Reading) bool {
+	_, ok := cur.Trail.Height(r.Hash)
+	return ok
+}
+
+// read asks the chain what an address holds in each currency.
+func (s *Service) read(ctx context.Context, cur *incoming.Cursor, a *account) {
+	now := s.cfg.Now()
+	if a.owner.Tenant == "" { // nobody was shown it
+		a.look.Looked, a.row.Due = now, now.Add(s.cfg.Every)
+		return
+	}
+	b, able := s.cfg.Client.(chain.Balancer)
+	if !able {
+		a.waits(WaitsUnsupported, now, s.cfg.Every)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
+	defer cancel()
+	r := Reading{At: now, From: cur.Head, Held: map[string]decimal.Decimal{}}
+	for _, c := range s.currencies {
+		held, err := b.Balance(ctx, c.Code, a.address)
+		s.left--
+		if err == nil && held.IsNegative() {
+			err = fmt.Errorf("%w: a balance below zero", chain.ErrNode)
+		}
+		if err != nil {
+			s.unread(ctx, a, err, now)
+			return
+		}
+		if !held.IsZero() {
+			r.Held[c.Code] = held
+		}
+	}
+	tip, err := s.cfg.Client.Tip(ctx)
+	if err == nil && tip.Head.Height < r.From {
+		err = chain.ErrBehind
+	}
+	if err != nil {
+		s.unread(ctx, a, err, now)
+		return
+	}
+	r.To, r.Hash = tip.Head.Height, tip.Head.Hash
+	a.look.Reading, a.row.Due = r, now
+	if !s.final(cur, &r) {
+		a.row.Due = now.Add(5 * time.Second)
+	}
+}
+
+func (s *Service) unread(ctx context.Context, a *account, err error, now time.Time) {
+	if errors.Is(err, errors.ErrUnsupported) {
+		a.waits(WaitsUnsupported, now, s.cfg.Every)
+		return
+	}
+	s.log.WarnContext(ctx, "balance_not_read", slog.String("address", string(a.address)), slog.Any("error", err))
+	pause := retry
+	if a.look.Waits == WaitsNode { // longer each time
+		pause = max(pause, min(now.Sub(a.look.Since), s.cfg.Every))
+	}
+	a.waits(WaitsNode, now, pause)
+}
+
+// waits notes why a look has not come to its end.
+func (a *account) waits(why string, now time.Time, again time.Duration) {
+	if a.look.Waits != why {
+		a.look.Waits, a.look.Since = why, now
+	}
+	a.look.Reading, a.row.Due = Reading{}, now.Add(again)
+}
+
+// store writes all looks of a claim in one Commit. A row that somebody else has written
+// meanwhile is looked at again.
+func (s *Service) store(ctx context.Context, c *cases, list []*account, gone []storage.Row) error {
+	var all []storage.Change
+	for _, a := range list {
+		change := storage.Change{
+			ID: fmt.Sprintf("look/%s/%d", a.row.ID, a.row.Version), Partition: s.part,
+			Put: []storage.Row{Looks.Row(a.row.ID, a.row.Version, a.row.Due, a.look)},
+		}
+		c.add(&change, a)
+		all = append(all, change)
+	}
+	if len(gone) > 0 {
+		all = append(all, storage.Change{ID: fmt.Sprintf("look/%s/%d", gone[0].ID, gone[0].Version), Partition: s.part, Drop: gone})
+	}
+	var failed error
+	for i, err := range s.cfg.Store.Commit(ctx, all...) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) {
+			failed = errors.Join(failed, err)
+		}
+		if err == nil && i < len(list) {
+			c.tell(ctx, list[i])
+		}
+	}
+	return failed
+}
+
+// scout makes rows of new addresses, and has those looked at that were touched.
+func (s *Service) scout(ctx context.Context, cur *incoming.Cursor) (int, error) {
+	place, row, known, err := Places.One(ctx, s.cfg.Store, s.part, PlaceID)
+	if err != nil {
+		return 0, err
+	}
+	if !known { // what moved before is looked at in the first round
+		place.FinalAt = cur.Head
+	}
+	now := s.cfg.Now()
+	next := place
+	put := map[string]storage.Row{}
+	fresh, err := s.cfg.Store.Find(ctx, storage.Query{
+		Table: incoming.Addresses.Table, Partition: s.part, Limit: pageSize,
+		Where: []storage.Cond{{Column: "seq", Op: storage.Gt, Value: place.Seq}}, Order: []storage.Order{{Column: "seq"}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i, r := range fresh {
+		v := incoming.Addresses.Value(r)
+		if next.Seq = v.Seq; s.many != nil && v.Tenant != "" && v.Use != incoming.UseAccount {
+			continue
+		}
+		// Spread over the round, so that not all are due at once ever after.
+		due := now.Add(s.cfg.Every * time.Duration(i%batch+1) / batch)
+		put[r.ID] = Looks.Row(r.ID, 0, due, LookRow{Looked: now})
+	}
+	moved, err := s.moved(ctx, place.FinalAt, cur.Head)
+	if err != nil {
+		return 0, err
+	}
+	next.FinalAt = moved.upTo
+	ended, err := s.ended(ctx, moved.addresses)
+	if err != nil {
+		return 0, err
+	}
+	if next == place && len(moved.addresses) == 0 {
+		return 0, nil
+	}
+	ids := sorted(moved.addresses)
+	for len(ids) > 0 {
+		part := ids[:min(len(ids), pageSize)]
+		ids = ids[len(part):]
+		rows, err := s.cfg.Store.Rows(ctx, Looks.Table, storage.Keys(s.part, part...)...)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range rows {
+			v, due := Looks.Value(r), now.Add(settledFor-first)
+			switch {
+			case v.Reading.To == 0 && r.Due.After(due):
+				put[r.ID] = Looks.Row(r.ID, r.Version, due, v)
+			case v.Reading.To > 0 && !v.Reading.Again:
+				v.Reading.Again = true
+				put[r.ID] = Looks.Row(r.ID, r.Version, r.Due, v)
+			}
+		}
+		for id, r := range put {
+			if r.Version == 0 && moved.addresses[id] {
+				r.Due = now.Add(settledFor - first)
+				put[id] = r
+			}
+		}
+	}
+	c := storage.Change{ID: fmt.Sprintf("looks/%d", row.Version), Partition: s.part, Put: []storage.Row{Places.Row(PlaceID, row.Version, time.Time{}, next)}}
+	for _, id := range sorted(put) {
+		c.Put = append(c.Put, put[id])
+	}
+	switch err := storage.CommitOne(ctx, s.cfg.Store, c); {
+	case errors.Is(err, storage.ErrConflict): // another process has done it, or looks at one of them
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, order := range ended {
+		delete(s.touched, order)
+	}
+	return len(put), nil
+}
+
+// ended adds the addresses that orders were sent from which have ended, and that paid for them.
+func (s *Service) ended(ctx context.Context, addresses map[string]bool) ([]string, error) {
+	s.mu.Lock()
+	touched := maps.Clone(s.touched)
+	s.mu.Unlock()
+	orders := sorted(touched)
+	if len(orders) > pageSize {
+		orders = orders[:pageSize]
+	}
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	var tenants []string
+	for _, o := range orders {
+		tenants = append(tenants, touched[o])
+	}
+	slices.Sort(tenants)
+	uses := []incoming.Use{incoming.UseHot, incoming.UseChange, incoming.UseAccount}
+	err := s.pages(ctx, storage.Query{Table: incoming.Addresses.Table, IDs: true, Where: []storage.Cond{
+		{Column: "tenant", Op: storage.In, Value: slices.Compact(tenants)}, {Column: "use_for", Op: storage.In, Value: uses},
+	}}, func(r storage.Row) { addresses[r.ID] = true })
+	if err != nil {
+		return nil, err
+	}
+	if s.outputs {
+		err := s.pages(ctx, storage.Query{Table: outgoing.Attempts.Table, Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: orders}}}, func(r storage.Row) {
+			for _, c := range outgoing.Attempts.Value(r).Coins {
+				addresses[string(c.Address)] = true
+			}
+		})
+		return orders, err
+	}
+	rows, err := s.cfg.Store.Rows(ctx, outgoing.Intents.Table, storage.Keys(s.part, orders...)...)
+	for _, r := range rows {
+		addresses[string(outgoing.Intents.Value(r).From)] = true
+	}
+	return orders, err
+}
+
+// movements are the addresses of transfers that became final.
+type movements struct {
+	addresses map[string]bool
+	upTo      int64
+}
+
+// moved reads the transfers that became final above a height, up to another.
+func (s *Service) moved(ctx context.Context, above, head int64) (movements, error) {
+	m := movements{map[string]bool{}, max(above, head)}
+	if head <= above {
+		return m, nil
+	}
+	const most = 5000
+	rows, err := s.cfg.Store.Find(ctx, storage.Query{
+		Table: incoming.Sightings.Table, Partition: s.part, Limit: most,
+		Where: []storage.Cond{inBlocks, anyForward, {Column: "final_at", Op: storage.Gt, Value: above}, {Column: "final_at", Op: storage.Le, Value: head}},
+		Order: []storage.Order{{Column: "final_at"}},
+	})
+	if err != nil {
+		return m, err
+	}
+	for _, r := range rows {
+		v := incoming.Sightings.Value(r)
+		m.addresses[s.account(v.Address)] = true
+		if v.Internal && v.From != "" {
+			m.addresses[s.account(v.From)] = true
+		}
+	}
+	if len(rows) == most { // the rest the next time; those of one height are in one block
+		if m.upTo = incoming.Sightings.Value(rows[most-1]).FinalAt - 1; m.upTo <= above {
+			m.upTo = above + 1
+		}
+	}
+	return m, nil
+}
+
+// account is the address that holds what came to another.
+func (s *Service) account(a string) string {
+	if s.many != nil {
+		if to, _, ok := s.many.Untag(chain.Address(a)); ok {
+			return string(to)
+		}
+	}
+	return a
+}
+
+// halted reports whether a tenant's payouts of a currency are halted for a difference.
+func halted(h outgoing.HaltRow, tenant, currency string) bool {
+	for _, x := range h.Halts {
+		if x.Scope == (outgoing.Scope{Tenant: tenant, Currency: currency}) {
+			return true
+		}
+	}
+	return false
+}

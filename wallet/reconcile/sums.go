@@ -1,0 +1,146 @@
+package reconcile
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// foldAt is how many facts beyond its base an address may have before they are summed up.
+const foldAt = 200
+
+// sum is what the facts of an address say of one currency at its reading.
+func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
+	spot, r := a.look.Spots[c.Code], &a.look.Reading
+	l := look{currency: c, held: r.Held[c.Code], books: spot.Base, explained: spot.Explained}
+	if outputs {
+		a.unspent(&l)
+		return l
+	}
+	for _, f := range a.in {
+		switch {
+		case f.currency != c.Code:
+		case f.height <= r.From:
+			l.books = l.books.Add(f.amount)
+			if spot.Explained.IsPositive() && f.height <= spot.Height && f.seen.After(spot.At) {
+				l.late = l.late.Add(f.amount)
+			}
+		case f.height <= r.To:
+			l.in = l.in.Add(f.amount)
+		}
+	}
+	for i := range a.out {
+		f := &a.out[i]
+		same := f.currency == c.Code
+		if !same && !gas {
+			continue
+		}
+		least, most := decimal.Zero, decimal.Zero
+		if gas {
+			least, most = f.fee, decimal.Max(f.fee, f.mayCost)
+		}
+		if same {
+			least, most = least.Add(f.amount), most.Add(f.amount)
+		}
+		switch {
+		case f.ended && f.updated.Before(r.At.Add(-settledFor)):
+			l.books = l.books.Sub(least)
+			l.sent++
+		case f.ended:
+			l.out = l.out.Add(least)
+		case same && f.all:
+			l.out = everything
+		default:
+			l.out = l.out.Add(most)
+		}
+	}
+	return l
+}
+
+// everything is more than any address holds.
+var everything = decimal.New(1, 30)
+
+func (a *account) unspent(l *look) {
+	r := &a.look.Reading
+	for _, c := range a.coins {
+		switch {
+		case c.height > r.To:
+			continue
+		case c.height > r.From:
+			l.in = l.in.Add(c.amount)
+			continue
+		}
+		l.books = l.books.Add(c.amount)
+		if _, moves := a.moving[c.outpoint]; moves || c.reserved {
+			l.out = l.out.Add(c.amount)
+			delete(a.moving, c.outpoint)
+		}
+	}
+	for _, amount := range a.moving { // spent, and maybe not yet when the balance was read
+		l.in = l.in.Add(amount)
+	}
+}
+
+// fold moves the base of an address that has done much up to what can hardly change any more.
+func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
+	height, cut := a.look.Reading.From-4*depth, a.look.Reading.At.Add(-time.Hour)
+	if len(a.in)+len(a.out)+a.seen < foldAt || height <= a.look.Height {
+		return
+	}
+	for _, c := range currencies {
+		spot := a.look.Spots[c.Code]
+		for _, o := range a.coins {
+			if o.bare && o.height <= height && c.Code == gas {
+				spot.Base = spot.Base.Add(o.amount)
+			}
+		}
+		for _, f := range a.in {
+			if f.currency == c.Code && f.height <= height {
+				spot.Base = spot.Base.Add(f.amount)
+			}
+		}
+		for i := range a.out {
+			f := &a.out[i]
+			if !a.pays() || !f.ended || f.updated.After(cut) {
+				continue
+			}
+			if f.currency == c.Code {
+				spot.Base = spot.Base.Sub(f.amount)
+			}
+			if c.Code == gas {
+				spot.Base = spot.Base.Sub(f.fee)
+			}
+		}
+		a.put(c.Code, spot)
+	}
+	a.look.Height = height
+	if a.pays() {
+		a.look.Cut = cut
+	}
+}
+
+func (a *account) put(currency string, s Spot) {
+	if s.Base.IsZero() && s.Explained.IsZero() && s.Suspect == "" && s.Why == "" {
+		delete(a.look.Spots, currency)
+		return
+	}
+	if a.look.Spots == nil {
+		a.look.Spots = map[string]Spot{}
+	}
+	a.look.Spots[currency] = s
+}
+
+// unfold forgets the base: the next look sums up from the beginning.
+func (a *account) unfold() {
+	a.look.Height, a.look.Cut = 0, time.Time{}
+	for code, s := range a.look.Spots {
+		s.Base = decimal.Zero
+		a.look.Spots[code] = s
+	}
+}
