@@ -157,8 +157,8 @@ func (r *Registry) add(c Currency) error {
 		return fmt.Errorf("chain: currency %s: scale %d is above min(8, %d decimals)", c.Code, c.Scale, c.Decimals)
 	case c.Confirmations < 1:
 		return fmt.Errorf("chain: currency %s: at least 1 confirmation is required", c.Code)
-	case c.checkSteps() != nil:
-		return fmt.Errorf("chain: currency %s: steps: %w", c.Code, c.checkSteps())
+	case c.CheckSteps() != nil:
+		return fmt.Errorf("chain: currency %s: steps: %w", c.Code, c.CheckSteps())
 	case c.Native() != (c.Code == n.Gas):
 		return fmt.Errorf("chain: currency %s: the native coin of %s is %s", c.Code, n.Code, n.Gas)
 	}

@@ -57,7 +57,8 @@ func (c *Currency) Deepest() int64 {
 	return deepest
 }
 
-func (c *Currency) checkSteps() error {
+// CheckSteps returns what is wrong with the Steps, as NewRegistry does.
+func (c *Currency) CheckSteps() error {
 	for i, s := range c.Steps {
 		last := i == len(c.Steps)-1
 		switch {
@@ -92,6 +93,21 @@ func ParseSteps(v string) ([]Step, error) {
 		out = append(out, Step{From: usd, Confirmations: n, WaitFinal: final})
 	}
 	return out, nil
+}
+
+// StepsOf reads the steps of a network's currencies as ParseSteps does, and two words beside:
+// none, and suggested, which is SuggestedSteps.
+func StepsOf(n Network, v string) ([]Step, error) {
+	switch v {
+	case "none":
+		return nil, nil
+	case "suggested":
+		if steps := SuggestedSteps(n); steps != nil {
+			return steps, nil
+		}
+		return nil, fmt.Errorf("there are no suggested ones for %s", n)
+	}
+	return ParseSteps(v)
 }
 
 // SuggestedSteps are steps that a host may take for the currencies of a network. None are on
