@@ -1,8 +1,10 @@
 package cryptopay_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,19 +163,35 @@ func TestR06_AFinalPartStillAddsUp(t *testing.T) {
 	require.Equal(t, 12, blocksUntil(t, h, p))
 }
 
+// silentRates can be without any price.
+type silentRates struct {
+	rates.Rates
+	silent atomic.Bool
+}
+
+func (r *silentRates) Rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
+	if r.silent.Load() {
+		return rates.Rate{}, rates.ErrUnavailable
+	}
+	return r.Rates.Rate(ctx, token, fiat)
+}
+
 // TestR06_WithoutAPriceTheHighestStepHolds: nobody knows what a deposit is worth.
 func TestR06_WithoutAPriceTheHighestStepHolds(t *testing.T) {
 	t.Parallel()
-	h := steppedHost(t, nil, stepsOf(t, ethSteps))
+	prices := &silentRates{}
+	h := steppedHost(t, nil, func(cfg *cryptopay.Config) {
+		stepsOf(t, ethSteps)(cfg)
+		prices.Rates = cfg.Rates
+		cfg.Rates = prices
+	})
 	p := h.Payment("50", "ETH")
-	gone := rates.NewFixed(h.Clock.Now, "USD", nil)
-	prices := *h.Rates
-	*h.Rates = *gone //nolint:govet // the Host hands this one out
+	prices.silent.Store(true)
 	sent(t, h, p, "0.025")
 	h.Mine(1)
 	require.EqualValues(t, 15, arrival(t, h, p).Required)
 	require.EqualValues(t, 15, shownRequired(t, h, p))
-	*h.Rates = prices //nolint:govet // as above
+	prices.silent.Store(false)
 	require.Equal(t, 20, blocksUntil(t, h, p))
 }
 
