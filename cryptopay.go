@@ -221,6 +221,7 @@ func (a *App) chains() error {
 			Store: c.Store, Client: client, Registry: c.Registry, Now: c.Clock.Now, Log: c.Log,
 			HeadAge: c.headAge(client), GoneAfter: c.goneAfter(client), Internal: a.internal(n), Sent: n.out.Sent, Handle: a.route,
 			Known: func(ctx context.Context) ([]string, error) { return a.listed(ctx, n.name) },
+			Price: a.depositPrice,
 			Open:  func(ctx context.Context) []chain.Address { return a.waiting(ctx, n.name) },
 		})
 		if err != nil {

@@ -247,6 +247,17 @@ func (a *App) readUpTo(ctx context.Context, n chain.Network) (incoming.Cursor, e
 	return c, nil
 }
 
+// depositPrice is what a coin is worth in USD, for the confirmations that a deposit needs by its
+// value. Without an answer the deposit needs the most.
+func (a *App) depositPrice(ctx context.Context, c *chain.Currency) (decimal.Decimal, bool) {
+	r, err := a.cfg.ratesFor("confirmations by value").Rate(storage.Apart(ctx), c.Token, "USD")
+	if err != nil {
+		a.cfg.Log.WarnContext(ctx, "price_unavailable", "currency", c.Code, "error", err)
+		return decimal.Zero, false
+	}
+	return r.Price, true
+}
+
 // undecided reports at which addresses something has come that payments do not know yet.
 func (a *App) undecided(ctx context.Context, n chain.Network, addresses ...string) (map[string]bool, error) {
 	net, err := a.network(n)

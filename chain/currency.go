@@ -30,12 +30,19 @@ type Currency struct {
 	Min, Max      decimal.Decimal
 	MinWithdrawal decimal.Decimal
 	Dust          decimal.Decimal // below: recorded, not counted
-	// Confirmations that make a deposit final; at least 1.
+	// Confirmations that make a deposit final; at least 1. They hold for payouts and moves of our
+	// own, too.
 	Confirmations int64
 	// WaitFinal asks, beyond Confirmations, for the network's own finality
 	// ("finalized", "solidified") where the client reports it.
 	WaitFinal bool
-	Source    string // where contract and decimals were taken from
+	// Steps say what a deposit needs by its value in USD, in the place of Confirmations and
+	// WaitFinal, lowest first. The first is from 0 on, confirmations rise from step to step, and
+	// the last asks for no less than Confirmations and WaitFinal do. What one address got in
+	// blocks that the last step does not call final yet adds up. Without a price the last step
+	// holds. Defaults to none.
+	Steps  []Step
+	Source string // where contract and decimals were taken from
 }
 
 // Asset is the currency's name in the ledger.
@@ -150,6 +157,8 @@ func (r *Registry) add(c Currency) error {
 		return fmt.Errorf("chain: currency %s: scale %d is above min(8, %d decimals)", c.Code, c.Scale, c.Decimals)
 	case c.Confirmations < 1:
 		return fmt.Errorf("chain: currency %s: at least 1 confirmation is required", c.Code)
+	case c.CheckSteps() != nil:
+		return fmt.Errorf("chain: currency %s: steps: %w", c.Code, c.CheckSteps())
 	case c.Native() != (c.Code == n.Gas):
 		return fmt.Errorf("chain: currency %s: the native coin of %s is %s", c.Code, n.Code, n.Gas)
 	}

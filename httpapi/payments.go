@@ -155,11 +155,7 @@ func (h *Handler) viewProgress(tenant string, p *payment.Payment, at payment.Pro
 
 // viewNew is the detail view of a payment that was just made.
 func (h *Handler) viewNew(tenant string, p *payment.Payment) paymentView {
-	at := payment.Progress{Missing: p.Due}
-	if c, err := h.cfg.Registry.Currency(p.Currency); err == nil {
-		at.Required = c.Confirmations
-	}
-	return h.viewPayment(tenant, p, at)
+	return h.viewPayment(tenant, p, payment.Progress{Missing: p.Due, Required: h.app.Payments.Required(p)})
 }
 
 func (h *Handler) viewPayment(tenant string, p *payment.Payment, at payment.Progress) paymentView {

@@ -114,14 +114,20 @@ func (s *Service) Arrivals(ctx context.Context, tenant, id string, limit, offset
 		return nil, 0, err
 	}
 	page = make([]Arrival, len(rows))
+	of := make([]*Deposit, len(rows))
 	for i, r := range rows {
+		page[i].Deposit = Deposits.Value(r)
+		of[i] = &page[i].Deposit
+	}
+	given, err := s.given(ctx, of)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range page {
 		a := &page[i]
-		a.Deposit = Deposits.Value(r)
 		at := incoming.Sighting{Height: a.Height, State: a.State}
 		a.Confirmations = at.Confirmations(cursor.Head)
-		if c := s.currency(a.Currency); c != nil {
-			a.Required = c.Confirmations
-		}
+		a.Required = needed(s.currency(a.Currency), &p, a.Exact, given[a.ID])
 	}
 	return page, total, nil
 }

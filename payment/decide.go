@@ -60,6 +60,7 @@ type entry struct {
 	d       Deposit
 	was     Deposit
 	version int64 // of the stored row, 0 = there is none
+	given   int64 // confirmations that it needs, as the fact says; 0 = the fact is of another, or of no block
 }
 
 // decision is a state on its way from what was stored to what will be.

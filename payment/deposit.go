@@ -33,6 +33,7 @@ func (x *decision) take(f fact) (e *entry, received bool, err error) {
 	} else if s.Currency == "" && e.d.Currency != "" {
 		return nil, false, errUnlisted
 	}
+	e.given = s.Required()
 	wasLive := e.d.Role != "" && e.d.live()
 	if s.Generation > e.d.Generation || s.State == incoming.Gone {
 		if err := x.takeBack(e); err != nil {

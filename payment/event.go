@@ -184,9 +184,7 @@ func (x *decision) depositEvent(e *entry) (storage.Row, error) {
 		before := was.ShownStatus()
 		u.PreviousStatus = &before
 	}
-	if c != nil {
-		u.RequiredConfirmations = c.Confirmations
-	}
+	u.RequiredConfirmations = needed(c, &x.p, d.Exact, e.given)
 	d.Told++
 	return webhook.NewEvent(webhook.PaymentDeposit, d.ID, d.Told, "", u, x.now)
 }

@@ -16,7 +16,8 @@ type Progress struct {
 	Missing  ledger.Amount // what the customer still has to send; 0 once enough has come
 	// Confirmations is the lowest among the deposits that are needed.
 	Confirmations int64
-	// Required is how many make a deposit final. 0 for a currency that is no longer
+	// Required is how many make the payment's deposits final: by what is due or has come, and
+	// what each deposit was given when it came, whichever is more. 0 for a currency that is no longer
 	// configured.
 	Required int64
 }
@@ -25,6 +26,10 @@ type Progress struct {
 // the deposits of all of them together, and each network's head once.
 func (s *Service) Progress(ctx context.Context, tenant string, page []Payment) ([]Progress, error) {
 	deposits, err := s.counted(ctx, tenant, page)
+	if err != nil {
+		return nil, err
+	}
+	given, err := s.givenTo(ctx, deposits)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +44,7 @@ func (s *Service) Progress(ctx context.Context, tenant string, page []Payment) (
 			}
 			heads[p.Network] = cursor.Head
 		}
-		out[i] = s.progress(p, deposits[p.ID], heads[p.Network])
+		out[i] = s.progress(p, deposits[p.ID], heads[p.Network], given)
 	}
 	return out, nil
 }
@@ -76,12 +81,9 @@ func (s *Service) counted(ctx context.Context, tenant string, page []Payment) (m
 	}
 }
 
-func (s *Service) progress(p *Payment, deposits []*entry, head int64) Progress {
+func (s *Service) progress(p *Payment, deposits []*entry, head int64, given map[string]int64) Progress {
 	x := decision{p: *p, env: env{rules: s.rules(p.Network)}, deposits: deposits}
-	v := Progress{}
-	if c := s.currency(p.Currency); c != nil {
-		v.Required = c.Confirmations
-	}
+	v := Progress{Required: s.Required(p)}
 	for _, e := range x.deposits {
 		if !e.d.Role.counted() || !e.d.live() {
 			continue
@@ -91,6 +93,7 @@ func (s *Service) progress(p *Payment, deposits []*entry, head int64) Progress {
 		} else {
 			v.Pending = addUp(v.Pending, e.d.Amount)
 		}
+		v.Required = max(v.Required, given[e.d.ID])
 		at := incoming.Sighting{Height: e.d.Height, State: e.d.State}
 		e.d.Confirmations = at.Confirmations(head)
 	}

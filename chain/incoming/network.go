@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -42,6 +44,9 @@ type Config struct {
 	// block's end. Defaults to 2000.
 	MaxRows int
 
+	// Price is what one whole coin of a currency is worth in USD, for chain.Currency.Steps; ok is
+	// false where it is not known now. nil = it never is, so that the last step holds.
+	Price func(ctx context.Context, c *chain.Currency) (usd decimal.Decimal, ok bool)
 	// Internal says which transfers a stored attempt of ours made as fund,
 	// sweep or change: answer i belongs to transfer i. nil = none are.
 	Internal func(ctx context.Context, network chain.Network, transfers []chain.Transfer) ([]bool, error)
@@ -121,7 +126,7 @@ func New(cfg Config) (*Network, error) {
 	}
 	deepest := int64(0)
 	for _, c := range cfg.Registry.On(name) {
-		deepest = max(deepest, c.Confirmations)
+		deepest = max(deepest, c.Deepest())
 	}
 	if cfg.TrailKeep == 0 {
 		cfg.TrailKeep = int(max(256, 2*deepest))

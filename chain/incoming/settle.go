@@ -102,14 +102,24 @@ func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word b
 		if err != nil {
 			return worked, err
 		}
-		var put []storage.Row
-		for _, r := range rows {
+		found := make([]*Sighting, len(rows))
+		for i, r := range rows {
 			s := Sightings.Value(r)
-			if c := n.listed(s.Currency); c != nil && c.WaitFinal && word && s.Height > cur.Final {
+			found[i] = &s
+		}
+		needs, err := n.weighed(ctx, found, cur.Head, false)
+		if err != nil {
+			return worked, err
+		}
+		var put []storage.Row
+		for i, r := range rows {
+			s := *found[i]
+			at := max(n.finalAt(&s), s.Height+needs[i]-1)
+			if c := n.listed(s.Currency); at <= cur.Head && c != nil && n.waits(c, &s, at) && word && s.Height > cur.Final {
 				waiting++
 				continue
 			}
-			if at := n.finalAt(&s); at > s.FinalAt { // more confirmations are required than when it was included
+			if at > s.FinalAt { // more confirmations are required than when it was included
 				if s.FinalAt = at; at > cur.Head {
 					put = append(put, Sightings.Row(r.ID, r.Version, r.Due, s))
 					continue

@@ -51,6 +51,10 @@ type sighted struct {
 	version int64
 	dirty   bool
 
+	least    int64 // confirmations that the transfer itself needs, of whatever value
+	returned bool  // a fork threw it back, or it was gone
+	fresh    bool  // it was not in this block before
+
 	unlisted bool // it was described without a currency now
 	coins    bool // … and Exact counts whole coins
 }
@@ -101,6 +105,9 @@ func (n *Network) merge(ctx context.Context, found []chain.Transfer, src source)
 		if t.Block.Hash != "" {
 			b.conflict(s)
 		}
+	}
+	if err := n.weigh(ctx, b); err != nil {
+		return nil, err
 	}
 	halts, err := n.contradicted(ctx, contradicted)
 	if err != nil {
@@ -237,10 +244,12 @@ func (n *Network) see(s *sighted, t *chain.Transfer, now time.Time) bool {
 		s.Forward, s.ForwardTx, s.ForwardFee = ForwardNone, "", ""
 	}
 	s.dirty = true
+	s.returned = s.returned || s.State == Gone || s.FinalAt > 0
 	s.State, s.Height, s.BlockHash, s.BlockTime, s.FinalAt = Seen, 0, "", time.Time{}, 0
 	if mined {
 		s.State, s.Height, s.BlockHash, s.BlockTime = Included, t.Block.Height, t.Block.Hash, t.Block.Time
 		s.FinalAt = t.Block.Height + n.confirmations(t) - 1
+		s.fresh, s.least = true, max(1, t.Confirmable)
 	}
 	return true
 }

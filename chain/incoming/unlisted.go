@@ -164,7 +164,11 @@ func (n *Network) finalAt(s *Sighting) int64 {
 	if s.State != Included {
 		return s.FinalAt
 	}
-	return max(s.FinalAt, s.Height+n.depth(n.listed(s.Currency))-1)
+	c := n.listed(s.Currency)
+	if stepped(c, s) {
+		return max(s.FinalAt, s.Height+c.Steps[0].Confirmations-1)
+	}
+	return max(s.FinalAt, s.Height+n.depth(c)-1)
 }
 
 // depth is the number of confirmations that a currency needs; nil stands for one that

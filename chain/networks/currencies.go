@@ -11,7 +11,7 @@ import (
 )
 
 // limitFields are those that a coin and a token have both, and that may be overridden.
-var limitFields = []string{"confirmations", "dust", "max", "min", "min_withdrawal", "name", "popular", "source", "stable", "wait_final"}
+var limitFields = []string{"confirmations", "dust", "max", "min", "min_withdrawal", "name", "popular", "source", "stable", "steps", "wait_final"}
 
 const mostConfirmations = 100_000
 
@@ -23,6 +23,8 @@ func (g *given) limits(c *chain.Currency, fresh bool) {
 	g.use("popular", flag(&c.Popular))
 	g.use("wait_final", flag(&c.WaitFinal))
 	g.use("confirmations", whole(&c.Confirmations, 1, mostConfirmations))
+	g.use("steps", steps(c))
+	g.checkSteps(c)
 	g.use("min", amount(&c.Min, c.Scale))
 	g.use("max", amount(&c.Max, c.Scale))
 	g.use("dust", amount(&c.Dust, c.Scale))
@@ -105,7 +107,7 @@ func (g *given) token(c *chain.Currency) {
 		c.Network = info.Code
 		coin := g.r.s.currency(info.Gas)
 		if coin != nil {
-			c.Confirmations, c.WaitFinal = coin.Confirmations, coin.WaitFinal
+			c.Confirmations, c.WaitFinal, c.Steps = coin.Confirmations, coin.WaitFinal, coin.Steps
 		}
 		return nil
 	})

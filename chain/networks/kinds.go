@@ -18,7 +18,7 @@ import (
 
 // The fields of a network. Fixed ones say whose money it is, and are of new networks alone.
 var (
-	networkFields = []string{"coin", "confirmations", "head_age", "name", "override", "source", "wait_final"}
+	networkFields = []string{"coin", "confirmations", "head_age", "name", "override", "source", "steps", "wait_final"}
 	fixedFields   = []string{"aliases", "kind", "like"}
 
 	evmFields      = []string{"data_fee_method", "fee_margin", "fees", "finality", "gas_margin", "max_fee", "max_tip", "min_tip", "oracle"}
@@ -109,6 +109,8 @@ func (g *given) info(i *chain.NetworkInfo) {
 func (g *given) depth(c *chain.Currency) {
 	g.use("confirmations", whole(&c.Confirmations, 1, mostConfirmations))
 	g.use("wait_final", flag(&c.WaitFinal))
+	g.use("steps", steps(c))
+	g.checkSteps(c)
 }
 
 // network reads a new network.

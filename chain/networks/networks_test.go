@@ -210,6 +210,11 @@ tokens:
 	for _, c := range []struct{ from, to, want string }{
 		{"    kind: ethereum\n", "    kind: solana\n", "f.yaml:3:11: networks.MYNET.kind must be ethereum or bitcoin"},
 		{"    kind: ethereum\n", "", "f.yaml:2:3: networks.MYNET needs kind"},
+		{"confirmations: 10", "confirmations: 10\n    steps: 0=2, 100=9", "f.yaml:10:12: networks.MYNET.steps has steps that cannot be: the last step must ask for no less"},
+		{"confirmations: 10", "confirmations: 10\n    steps: 0=10,100=10", "networks.MYNET.steps has steps that cannot be: the values and the confirmations must rise"},
+		{"confirmations: 10", "confirmations: 10\n    steps: 1=10", "networks.MYNET.steps has steps that cannot be: the first step must be from 0 USD on"},
+		{"confirmations: 10", "confirmations: 10\n    steps: soon", "networks.MYNET.steps must be USD=CONFIRMATIONS"},
+		{"confirmations: 10", "confirmations: 10\n    steps: suggested", "networks.MYNET.steps there are no suggested ones for MYNET"},
 		{"chain_id: 4242", "chain_id: 0", "f.yaml:5:15: networks.MYNET.chain_id must be a whole number from 1 to 2147483647"},
 		{"chain_id: 4242", "chain_id: 2147483648", "f.yaml:5:15: networks.MYNET.chain_id must be a whole number"},
 		{"chain_id: 4242", "chain_id: 0x1092", "f.yaml:5:15: networks.MYNET.chain_id must be a whole number"},
@@ -289,5 +294,36 @@ func TestShippedNetworksAreWhole(t *testing.T) {
 	for _, c := range s.Currencies() {
 		require.NotEmpty(t, c.Source, c.Code)
 		require.True(t, c.Max.IsPositive(), c.Code)
+	}
+}
+
+// TestR06_StepsOfAFile: a network's steps hold for its coin and its tokens; a coin or token may
+// have its own, or none.
+func TestR06_StepsOfAFile(t *testing.T) {
+	t.Parallel()
+	s, err := networks.Parse("f.yaml", []byte(`networks:
+  ETH:
+    override: true
+    steps: 0=1, 100=12, 10000=64 final
+  BTC:
+    override: true
+    coin: {steps: suggested}
+tokens:
+  USDCERC20:
+    override: true
+    steps: 0=12, 500=20
+  DAIERC20:
+    override: true
+    steps: none
+`))
+	require.NoError(t, err)
+	for code, want := range map[string]string{"ETH": "1 12 64f", "USDTERC20": "1 12 64f", "USDCERC20": "12 20", "DAIERC20": "", "BTC": "1 2 6", "LTC": ""} {
+		c, err := s.Registry().Currency(code)
+		require.NoError(t, err)
+		var got []string
+		for _, step := range c.Steps {
+			got = append(got, strconv.FormatInt(step.Confirmations, 10)+map[bool]string{true: "f"}[step.WaitFinal])
+		}
+		require.Equal(t, want, strings.Join(got, " "), code)
 	}
 }

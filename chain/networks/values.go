@@ -13,6 +13,8 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/yamlfile"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -38,6 +40,26 @@ func whole[T int64 | uint8 | int](to *T, least, most int64) func(string) error {
 		}
 		*to = T(n)
 		return nil
+	}
+}
+
+// steps reads the confirmations of a currency by value: none, suggested or a list.
+func steps(c *chain.Currency) func(string) error {
+	return func(v string) (err error) {
+		c.Steps, err = chain.StepsOf(c.Network, v)
+		return err
+	}
+}
+
+// checkSteps notes steps that contradict each other or the currency.
+func (g *given) checkSteps(c *chain.Currency) {
+	v, given := g.values["steps"]
+	if err := c.CheckSteps(); err != nil && g.r.Err() == nil {
+		at := g.at
+		if given {
+			at = g.r.Place(v.node, yamlfile.Under(g.field, "steps"))
+		}
+		g.r.Wrong(at, "has steps that cannot be: %v", err)
 	}
 }
 

@@ -30,11 +30,13 @@ import (
 
 // Node is what the settings say of a real network.
 type Node struct {
+	network       chain.Network
 	URL           string // it may hold a secret
 	Chain         string // which one it is on; "" is the main one
 	header        http.Header
-	confirmations int64 // of a payment. 0 is what is shipped
-	final         int64 // blocks. 0 is the node's own word
+	confirmations int64         // of a payment. 0 is what is shipped
+	steps         *[]chain.Step // of a payment by its value. nil is what is shipped
+	final         int64         // blocks. 0 is the node's own word
 	dialect       utxo.Dialect
 	solid         string
 	kupo          string // an own node of Cardano has it beside Ogmios
@@ -49,7 +51,7 @@ type Node struct {
 
 // Of knows of a network what its kind needs. It has no URL.
 func Of(all *networks.Set, n chain.Network) Node {
-	at := Node{contracts: map[string]string{}}
+	at := Node{network: n, contracts: map[string]string{}}
 	if o, ok := all.EVM(n); ok {
 		at.preset = &o
 	}
@@ -69,6 +71,11 @@ var nodeSettings = []struct {
 	{"CHAIN", nil, func(at *Node, v string) error { at.Chain = v; return nil }},
 	{"HEADER", nil, readHeader},
 	{"CONFIRMATIONS", nil, func(at *Node, v string) error { return readBlocks(&at.confirmations, v) }},
+	{"STEPS", nil, func(at *Node, v string) error {
+		steps, err := chain.StepsOf(at.network, v)
+		at.steps = &steps
+		return err
+	}},
 	{"FINAL", isEVM, func(at *Node, v string) error { return readBlocks(&at.final, v) }},
 	{"DIALECT", isUTXO, func(at *Node, v string) error {
 		at.dialect = utxo.Dialect(v)
@@ -207,6 +214,12 @@ func (nodes Nodes) Registry() (*chain.Registry, error) {
 		at := nodes.At[c.Network]
 		if at.confirmations > 0 {
 			currencies[i].Confirmations = at.confirmations
+		}
+		if at.steps != nil {
+			currencies[i].Steps = *at.steps
+			if err := currencies[i].CheckSteps(); err != nil {
+				return nil, fmt.Errorf("CRYPTOPAY_STEPS_%s: %s: %w", c.Network, c.Code, err)
+			}
 		}
 		if contract := at.contracts[c.Code]; contract != "" {
 			currencies[i].Contract = contract
