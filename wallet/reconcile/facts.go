@@ -310,16 +310,19 @@ func (f *outflow) counts(a *account) bool {
 // outflow is what an order takes; moves is false where nothing of it was ever signed.
 func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow, moves bool) {
 	f = outflow{currency: v.Currency, all: v.All, updated: v.Updated}
-	c, err := s.cfg.Registry.Currency(v.Currency)
-	if err != nil {
-		return f, false // it is not listed here, and its balance is not read
+	amount := func(a ledger.Amount) decimal.Decimal {
+		c, err := s.cfg.Registry.Currency(v.Currency)
+		if err != nil {
+			return decimal.Zero // it is not listed here: its balance is not read, and what it costs is
+		}
+		return c.Decimal(a)
 	}
 	switch v.State {
 	case outgoing.Cancelled:
 		return f, false
 	case outgoing.Final, outgoing.Failed:
 		f.ended, f.delivered = true, v.State == outgoing.Final
-		if f.amount = c.Decimal(o.Amount); !f.delivered {
+		if f.amount = amount(o.Amount); !f.delivered {
 			f.amount = decimal.Zero
 		}
 		return f, true
@@ -328,7 +331,7 @@ func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow
 			return f, false
 		}
 	}
-	f.amount, f.mayCost = c.Decimal(max(v.Amount, o.Amount)), s.gas.Decimal(max(v.MaxCost, v.Reserved))
+	f.amount, f.mayCost = amount(max(v.Amount, o.Amount)), s.gas.Decimal(max(v.MaxCost, v.Reserved))
 	return f, true
 }
 

@@ -18,6 +18,7 @@ const (
 	Unwatched Kind = "unwatched" // it came while the address was not watched
 	Accepted  Kind = "accepted"  // an operator lifted the halt, and so explained it
 	Late      Kind = "late"      // a deposit that was found later than its coins
+	Earlier   Kind = "earlier"   // it was so before this version looked for the first time
 
 	Missing      Kind = "missing"       // the chain has less than the books
 	Surplus      Kind = "surplus"       // the chain has more than the books

@@ -106,6 +106,13 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 					return err
 				}
 			}
+		case a.look.Earlier && v.moving:
+			waits = string(InFlight)
+			continue
+		case a.look.Earlier:
+			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), Earlier, a.look.Reading.From, at
+			c.s.log.WarnContext(ctx, "books_differed_earlier", slog.String("tenant", a.owner.Tenant), slog.String("address", string(a.address)),
+				slog.String("currency", cur.Code), slog.String("kind", string(v.kind)), slog.String("amount", v.amount.String()))
 		case standing && v.moving:
 			waits = string(InFlight)
 			c.update(a, stored, l.held, v)
@@ -136,7 +143,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	}
 	if waits == "" {
 		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
-		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until = c.now, "", time.Time{}, a.owner.WatchUntil
+		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until, a.look.Earlier = c.now, "", time.Time{}, a.owner.WatchUntil, false
 		if a.look.Reading.Again {
 			due = c.now.Add(settledFor - first)
 		}

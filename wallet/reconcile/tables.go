@@ -23,6 +23,9 @@ type LookRow struct {
 	Cut     time.Time       `db:"base_cut"`
 	Reading Reading         `db:"reading,json"`
 	Spots   map[string]Spot `db:"spots,json"` // by currency
+	// Earlier says that the address was in use before the first look at its network, and that
+	// no look at it has come to its end.
+	Earlier bool `db:"earlier"`
 }
 
 // Reading is what the chain has told of an address, to be judged once it is final.
@@ -66,6 +69,8 @@ type DifferenceRow struct {
 type PlaceRow struct {
 	Seq     int64 `db:"seq"`      // of the last address that has a LookRow
 	FinalAt int64 `db:"final_at"` // of the last transfers that were final
+	// Earlier is the last address that was there before the first look.
+	Earlier int64 `db:"earlier_seq"`
 }
 
 // PlaceID is the id of a network's only PlaceRow.

@@ -1169,6 +1169,7 @@ CREATE TABLE cryptopay_looks (
   "base_cut" INTEGER NOT NULL,
   "reading" TEXT NOT NULL,
   "spots" TEXT NOT NULL,
+  "earlier" INTEGER NOT NULL,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_looks_i0 ON cryptopay_looks (part, "looked_at");
@@ -1206,6 +1207,7 @@ CREATE TABLE cryptopay_look_places (
   "claims" INTEGER NOT NULL DEFAULT 0,
   "seq" INTEGER NOT NULL,
   "final_at" INTEGER NOT NULL,
+  "earlier_seq" INTEGER NOT NULL,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_look_places_due ON cryptopay_look_places (due, part, id) WHERE due > 0;

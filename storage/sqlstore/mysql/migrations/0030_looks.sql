@@ -15,6 +15,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_looks (
   `base_cut` bigint NOT NULL,
   `reading` longblob NOT NULL,
   `spots` longblob NOT NULL,
+  `earlier` bigint NOT NULL,
   PRIMARY KEY (part, id),
   INDEX cryptopay_looks_i0 (part, `looked_at`),
   INDEX cryptopay_looks_i1 (part, `waits`, `waits_since`),
@@ -52,6 +53,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_look_places (
   `claims` bigint NOT NULL DEFAULT 0,
   `seq` bigint NOT NULL,
   `final_at` bigint NOT NULL,
+  `earlier_seq` bigint NOT NULL,
   PRIMARY KEY (part, id),
   INDEX cryptopay_look_places_due (due, part, id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;

@@ -15,6 +15,7 @@ CREATE TABLE cryptopay_looks (
   "base_cut" bigint NOT NULL,
   "reading" text COLLATE "C" NOT NULL,
   "spots" text COLLATE "C" NOT NULL,
+  "earlier" bigint NOT NULL,
   PRIMARY KEY (part, id)
 );
 CREATE INDEX cryptopay_looks_i0 ON cryptopay_looks (part, "looked_at");
@@ -54,6 +55,7 @@ CREATE TABLE cryptopay_look_places (
   "claims" bigint NOT NULL DEFAULT 0,
   "seq" bigint NOT NULL,
   "final_at" bigint NOT NULL,
+  "earlier_seq" bigint NOT NULL,
   PRIMARY KEY (part, id)
 );
 CREATE INDEX cryptopay_look_places_due ON cryptopay_look_places (due, part, id) WHERE due > 0;

@@ -15,6 +15,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_looks (
   "base_cut" INTEGER NOT NULL,
   "reading" TEXT NOT NULL,
   "spots" TEXT NOT NULL,
+  "earlier" INTEGER NOT NULL,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS cryptopay_looks_i0 ON cryptopay_looks (part, "looked_at");
@@ -52,6 +53,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_look_places (
   "claims" INTEGER NOT NULL DEFAULT 0,
   "seq" INTEGER NOT NULL,
   "final_at" INTEGER NOT NULL,
+  "earlier_seq" INTEGER NOT NULL,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS cryptopay_look_places_due ON cryptopay_look_places (due, part, id) WHERE due > 0;
