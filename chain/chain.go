@@ -345,8 +345,8 @@ type Fee struct {
 	// Least is what the network takes the transfer for as things are: a sender that has at
 	// least this much and less than Max sends it, with less room for a rising price. 0 where
 	// the sender must have Max.
-	Least ledger.Amount
-	Params   []byte        // the client's own, given back to Build
+	Least  ledger.Amount
+	Params []byte // the client's own, given back to Build
 }
 
 // Coin is an unspent output of ours.

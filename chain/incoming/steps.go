@@ -65,10 +65,11 @@ func (n *Network) weigh(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// weighed returns the confirmations of each Sighting's step, 0 where there is nothing to ask. The value of a Sighting is that of
-// all that its address got in blocks which the highest step does not call final at head: else a
-// large sum in many parts would need what a small one does. fresh ones have no step yet, so a
-// price that is missing gives them the highest; another one keeps what it was given.
+// weighed returns the confirmations of each Sighting's step, 0 where there is nothing to ask. The
+// value of a Sighting is that of all that its address got in blocks which the highest step does
+// not call final at head: else a large sum in many parts would need what a small one does. fresh
+// ones have no step yet, so a price that is missing gives them the highest; another one keeps
+// what it was given.
 func (n *Network) weighed(ctx context.Context, found []*Sighting, head int64, fresh bool) ([]int64, error) {
 	needs := make([]int64, len(found))
 	var addresses []string
