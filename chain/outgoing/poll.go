@@ -370,14 +370,15 @@ func (n *Sender) takeBack(ctx context.Context, j *claimedIntent) (err error) {
 	if j.v.Cancelling || j.v.ExecutedReported {
 		return nil
 	}
-	event := "coins_taken_back"
-	if j.v.Cancelling = len(j.members) > 0; !j.v.Cancelling {
-		event = "nonce_taken_back"
+	if len(j.members) > 0 {
+		j.v.Cancelling = true
+		n.Log.Warn("coins_taken_back", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
+	} else {
 		if j.v.Cancelling, err = n.blocks(ctx, j); err != nil || !j.v.Cancelling {
 			return err
 		}
+		n.Log.Warn("nonce_taken_back", slog.String("intent", j.id), slog.String("tx", j.v.Tx))
 	}
-	n.Log.Warn(event, slog.String("intent", j.id), slog.String("tx", j.v.Tx))
 	return n.commit(ctx, j, transition{op: onTakeBack, due: n.Now()})
 }
 

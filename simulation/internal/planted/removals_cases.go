@@ -347,8 +347,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FS02-altered-keeps-others", File: "chain/outgoing/poll.go",
-		Old:  "j.v.Cancelling = len(j.members) > 0; !j.v.Cancelling",
-		New:  "j.v.Cancelling = false; !j.v.Cancelling",
+		Old:  "	if len(j.members) > 0 {\n		j.v.Cancelling = true",
+		New:  "	if len(j.members) > 1000 {\n		j.v.Cancelling = true",
 		What: "an edited payout keeps the others of its transaction waiting for ever", Package: ".",
 		Test: "TestFS02_EditedPayoutCostsNoOtherOfItsTransaction",
 	},
