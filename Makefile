@@ -11,12 +11,12 @@ lint:
 	./test.sh tools
 	.tools/bin/golangci-lint run ./...
 
-generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file; NOTICE; docs/packages.md; the list of what is exported; the answers that /docs/ shows
+generate: ## MACHINE.md of every state machine and its golden table; the schema of a new SQLite file; NOTICE; docs/packages.md, currencies.md and routes.md; the list of what is exported; the answers that /docs/ shows
 	go test ./payment ./withdrawal ./wallet ./wallet/treasury ./chain/outgoing -run Machine -update
 	go test ./storage/sqlstore/sqlite -run TestWholeSchema -update
-	go test ./internal/docs -run TestImports -update
+	go test ./internal/docs -run 'TestImports|TestCurrenciesPage' -update
 	go test ./internal/licences ./internal/api -update
-	go test ./httpapi -run TestManual_Every -update
+	go test ./httpapi -run 'TestManual_Every|TestRoutesPage' -update
 
 bench: ## the figures of docs/evidence/performance.md, as ratios within one run
 	go test -run '^$$' -bench . -benchtime 1s -count 6 $(or $(PKG),./...)

@@ -121,14 +121,16 @@ say "what the last version exports is still there"
 internal/api/diff.sh "$bin/apidiff"
 
 say "go test, everything"
-# The next part kills processes more often.
+# The next part kills processes more often. Three packages at a time: many wait for servers.
 kills='^(TestL01_W02_H01_KilledGatewayLosesAndDoublesNothing|TestFE01_L01_KilledConsumers)$'
-go test -timeout 30m -skip "$kills" ./... 2>&1 | tee "$tools/test.log"
+go test -p 3 -timeout 30m -skip "$kills" ./... 2>&1 | tee "$tools/test.log"
 say "kill -9, a hundred times on every durable store"
 go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 100 -v | grep -v '^===' | tee -a "$tools/test.log"
 go test -timeout 20m -count 1 ./storage/stream -run FE01_L01 -kills 100
 say "go test -race, where concurrency lives"
-go test -race -short -timeout 20m "${race[@]}"
+# Migrations and settings of a database are looked at by one goroutine.
+alone='^(TestWholeSchema|TestSchemaOf.*|TestMigrationsMatch.*|TestU02_.*|TestL06_.*|TestL09_.*|TestGalera)$'
+go test -race -short -timeout 20m -skip "$alone" "${race[@]}"
 go test -race -short -timeout 20m -run 'TwoProcesses|TwoWorkers|Concurrent|Run|Clock|C04|FS01' ./chain/outgoing .
 go test -race -short -timeout 20m -run 'Load|Once|Large|OneReport|Limit' ./httpapi
 

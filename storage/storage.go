@@ -196,9 +196,9 @@ const (
 )
 
 // Tx is a Store inside of a transaction of the host's own: nil from its Commit
-// means "if that transaction commits". Backends in SQL give one (WithTx); what
-// can be written through it, and who waits for whom, is said there. One that has
-// no transactions of a host (Redis, memory) gives none.
+// means "if that transaction commits". Backends in SQL and memory give one (WithTx);
+// what can be written through it, and who waits for whom, is said there. Redis gives
+// none.
 type Tx interface {
 	Store
 

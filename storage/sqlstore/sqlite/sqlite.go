@@ -88,9 +88,8 @@ type Options struct {
 	Readers int
 	// Lane tunes the group commit. The zero value is fine.
 	Lane lane.Config
-	// Migrate has Store.Open bring the schema to this version first. For programs of one
-	// process: of several, those of the older version must stop before. Defaults to leaving
-	// that to Migrate.
+	// Migrate has Store.Open bring the schema to this version first, for programs of one
+	// process. Defaults to leaving that to Migrate.
 	Migrate bool
 }
 
