@@ -85,7 +85,7 @@ func TestWalls(t *testing.T) {
 		"report/journal": {"storage", "ledger"},
 		"report": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
-			"internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
 		},
 		"chain":          {"ledger", "chain/internal/proof"},
 		"chain/incoming": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger"},
@@ -106,14 +106,14 @@ func TestWalls(t *testing.T) {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal/policy": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
 		},
 		"refund": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
-			"internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
 		},
 		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
 		"httpapi/auth":             {"storage", "ledger", "internal/fault"},
@@ -132,7 +132,7 @@ func TestWalls(t *testing.T) {
 		},
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
-			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm",
+			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person",
 			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/reconcile", "wallet/treasury",
 			"webhook", "withdrawal", "withdrawal/policy",
 		},
