@@ -62,7 +62,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"intents":             {authority: "purpose tenant network currency to_address memo amount all_funds mandate plan", witness: "from_address from_key max_cost state reserved", bookkeeping: "confirmations reason attempts tx nonce filling reached tries bump_at created_at updated_at"},
 	"attempts":            {witness: "intent number tenant purpose raw nonce spends outputs coins change_to fee max_cost cost fate rejected", bookkeeping: "stored_at sent_at"},
 	"looks":               {witness: "watch_until base_height base_cut reading spots earlier", bookkeeping: "looked_at waits waits_since"},
-	"differences":         {bookkeeping: "network tenant address currency kind amount held height since looked_at"},
+	"differences":         {bookkeeping: "network tenant address currency kind amount held height since looked_at halted"},
 	"look_places":         {bookkeeping: "seq final_at earlier_seq"},
 	"reservations":        {witness: "intent", bookkeeping: "at"},
 	"nonces":              {witness: "next_nonce holder"},

@@ -173,14 +173,14 @@ func TestFP02_OpenPaymentsAreFoundByAnIndex(t *testing.T) {
 }
 
 // A network whose history is long reads what is under way: the Sightings that become final,
-// that a fork takes back, that wait to be forwarded, and those of an address. It does so on
-// two indexes, where every change of a Sighting writes all that there are.
-func TestFP10_SightingsAreFoundByTwoIndexes(t *testing.T) {
+// that a fork takes back, that wait to be forwarded, those of an address, and of these the
+// newest. It does so on three indexes, where every change of a Sighting writes all that there are.
+func TestFP10_SightingsAreFoundByThreeIndexes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("a server of its own takes seconds")
 	}
-	require.Len(t, incoming.Sightings.Indexes, 2)
+	require.Len(t, incoming.Sightings.Indexes, 3)
 	for name, server := range readServers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

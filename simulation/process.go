@@ -153,6 +153,7 @@ func (p *process) start() error {
 		Key: hostKey, Clock: clock{p}, Random: p.random, Notifier: receivers{r},
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
+	cfg.Reconcile.Halt = true
 	for _, n := range r.chains {
 		cfg.HouseAddresses = append(cfg.HouseAddresses, house.Address{Network: n.name, Address: n.chain.Customer(ownAddress)})
 	}

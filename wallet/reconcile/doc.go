@@ -7,9 +7,9 @@
 //     is looked at once in Config.Every, as far as Config.Calls allow.
 //   - A look never alarms over what moves: what is in flight, what a fork may still take away, and
 //     what came while the balance was read make the address wait, with a reason.
-//   - A difference is named after two readings, from all that is stored of the address. Payouts of
-//     that currency halt for that tenant; others go on. The host hears of it by an event and by
-//     Config.Notify.
+//   - A difference is named after two readings, from all that is stored of the address. The host
+//     hears of it by an event and by Config.Notify. With Config.Halt payouts of that currency halt
+//     for that tenant; others go on.
 //   - The halt ends by itself when the difference is gone, and by an operator's Lift, which says that
 //     the difference is explained.
 //   - What a look costs does not grow with what the address has ever done.

@@ -242,13 +242,14 @@ func (s *Service) sent(ctx context.Context, list []*account) error {
 			outcomes[r.ID] = outgoing.Outcomes.Value(r)
 		}
 	}
-	costs, err := s.costs(ctx, orders, outcomes)
+	costs, left, err := s.costs(ctx, orders, outcomes)
 	if err != nil {
 		return err
 	}
 	sponsor, _ := s.cfg.Client.(chain.Sponsored)
 	for _, id := range sorted(orders) {
 		v, o := orders[id], outcomes[id]
+		o.Amount = max(o.Amount, left[id]) // a token that takes a fee brings less than leaves
 		f, moves := s.outflow(&v, &o)
 		if !moves {
 			continue
@@ -276,10 +277,11 @@ func (s *Service) sent(ctx context.Context, list []*account) error {
 	return nil
 }
 
-// costs adds up what the landed transactions of orders cost. One order may have several: a
-// transaction that took the place of its own first ones.
-func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRow, outcomes map[string]outgoing.Outcome) (map[string]ledger.Amount, error) {
-	sum := make(map[string]ledger.Amount, len(orders))
+// costs adds up what the landed transactions of orders cost, and says what left with the last
+// one that pays. One order may have several: a transaction that took the place of its own first
+// ones.
+func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRow, outcomes map[string]outgoing.Outcome) (sum, left map[string]ledger.Amount, err error) {
+	sum, left = make(map[string]ledger.Amount, len(orders)), map[string]ledger.Amount{}
 	var failed error
 	for part := range slices.Chunk(sorted(orders), pageSize/2) {
 		err := s.pages(ctx, storage.Query{Table: outgoing.Attempts.Table, Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: part}}}, func(r storage.Row) {
@@ -290,16 +292,19 @@ func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRo
 			if o := outcomes[v.Intent]; v.Cost == 0 && o.CostTx == r.ID {
 				v.Cost = o.Cost // an earlier version did not store it here
 			}
+			if o := outcomes[v.Intent]; o.Amount > 0 && v.Purpose != chain.ForCancel && len(v.Outputs) == 1 {
+				left[v.Intent] = v.Outputs[0].Amount
+			}
 			total, err := sum[v.Intent].Add(v.Cost)
 			if sum[v.Intent] = total; err != nil {
 				failed = err
 			}
 		})
 		if err = errors.Join(err, failed); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return sum, nil
+	return sum, left, nil
 }
 
 // counts reports whether the address's base does not hold it already.

@@ -117,7 +117,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			waits = string(InFlight)
 			c.update(a, stored, l.held, v)
 			continue
-		case standing && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
+		case standing && Differences.Value(stored).Halted && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
 			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), Accepted, a.look.Reading.From, at
 			spot.Suspect, spot.Readings = "", 0
 			if err := c.end(ctx, a, stored, EndedAccepted); err != nil {
@@ -190,25 +190,32 @@ func (c *cases) token(ctx context.Context, a *account) Kind {
 	return TokenChanged
 }
 
-// name halts payouts, and has the difference stored with the look.
+// name has the difference stored with the look, and halts payouts.
 func (c *cases) name(ctx context.Context, a *account, id string, cur *chain.Currency, held decimal.Decimal, v verdict) error {
 	d := DifferenceRow{
 		Network: string(c.s.name), Tenant: a.owner.Tenant, Address: string(a.address), Currency: cur.Code,
-		Kind: v.kind, Amount: v.amount, Held: held, Height: a.look.Reading.To, Since: c.now, Looked: c.now,
+		Kind: v.kind, Amount: v.amount, Held: held, Height: a.look.Reading.To, Since: c.now, Looked: c.now, Halted: c.s.cfg.Halt,
 	}
-	scope := outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
-	err := c.set(ctx, fmt.Sprintf("%s/%s/%d", ReasonDiffer, id, a.look.Reading.At.UnixMicro()), outgoing.OpHalt, &d, func(halts []outgoing.Halt) []outgoing.Halt {
-		if slices.ContainsFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope }) {
-			return halts
-		}
-		return append(halts, outgoing.Halt{Scope: scope, Reason: ReasonDiffer, Since: c.now, By: Library})
-	})
-	if err != nil {
+	if err := c.halt(ctx, a, id, &d); err != nil {
 		return err
 	}
 	e, err := told(&d, "", c.now)
 	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: Differences.Row(id, 0, time.Time{}, d), d: d, event: e})
 	return err
+}
+
+// halt halts payouts for a difference, where the host wants that.
+func (c *cases) halt(ctx context.Context, a *account, id string, d *DifferenceRow) error {
+	if !d.Halted {
+		return nil
+	}
+	scope := outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
+	return c.set(ctx, fmt.Sprintf("%s/%s/%d", ReasonDiffer, id, a.look.Reading.At.UnixMicro()), outgoing.OpHalt, d, func(halts []outgoing.Halt) []outgoing.Halt {
+		if slices.ContainsFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope }) {
+			return halts
+		}
+		return append(halts, outgoing.Halt{Scope: scope, Reason: ReasonDiffer, Since: c.now, By: Library})
+	})
 }
 
 func (c *cases) set(ctx context.Context, id string, kind outgoing.OperationKind, d *DifferenceRow, edit func([]outgoing.Halt) []outgoing.Halt) error {
@@ -228,7 +235,7 @@ func (c *cases) end(ctx context.Context, a *account, stored storage.Row, how str
 	if err != nil {
 		return err
 	}
-	if how == EndedGone && len(others) == 1 {
+	if d.Halted && how == EndedGone && len(others) == 1 {
 		scope := outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
 		id := fmt.Sprintf("%s/%s/%d/gone", ReasonDiffer, stored.ID, d.Since.UnixMicro())
 		err := c.set(ctx, id, outgoing.OpLift, &d, func(halts []outgoing.Halt) []outgoing.Halt {

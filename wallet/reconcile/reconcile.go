@@ -28,6 +28,10 @@ type Config struct {
 
 	// Off leaves the chains unread: nothing is compared. Defaults to comparing.
 	Off bool
+	// Halt has payouts of that currency halt for that tenant while a difference stands. An
+	// operator's Lift then says that it is explained. Defaults to telling alone: turn it on when
+	// the host's own networks have shown no difference for some days.
+	Halt bool
 	// Every is how often each address is looked at. Defaults to a day.
 	Every time.Duration
 	// Calls is how many balances each process reads on each network in a minute, at most.

@@ -50,7 +50,7 @@ type Spot struct {
 }
 
 // DifferenceRow is a difference that nothing explains, under "address/currency". It is there as
-// long as it halts payouts.
+// long as the difference is.
 type DifferenceRow struct {
 	Network  string          `db:"network"`
 	Tenant   string          `db:"tenant"`
@@ -62,6 +62,7 @@ type DifferenceRow struct {
 	Height   int64           `db:"height"` // of the chain then
 	Since    time.Time       `db:"since"`
 	Looked   time.Time       `db:"looked_at"`
+	Halted   bool            `db:"halted"` // it halted payouts: Config.Halt
 }
 
 // PlaceRow is how far the addresses and transfers of a network were looked through, under

@@ -1193,6 +1193,7 @@ CREATE TABLE cryptopay_differences (
   "height" INTEGER NOT NULL,
   "since" INTEGER NOT NULL,
   "looked_at" INTEGER NOT NULL,
+  "halted" INTEGER NOT NULL,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_differences_i0 ON cryptopay_differences (part, "tenant", "currency");

@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_differences (
   `height` bigint NOT NULL,
   `since` bigint NOT NULL,
   `looked_at` bigint NOT NULL,
+  `halted` bigint NOT NULL,
   PRIMARY KEY (part, id),
   INDEX cryptopay_differences_i0 (part, `tenant`, `currency`),
   INDEX cryptopay_differences_due (due, part, id)

@@ -40,6 +40,7 @@ CREATE TABLE cryptopay_differences (
   "height" bigint NOT NULL,
   "since" bigint NOT NULL,
   "looked_at" bigint NOT NULL,
+  "halted" bigint NOT NULL,
   PRIMARY KEY (part, id)
 );
 CREATE INDEX cryptopay_differences_i0 ON cryptopay_differences (part, "tenant", "currency");

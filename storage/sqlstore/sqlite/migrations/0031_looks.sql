@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS cryptopay_differences (
   "height" INTEGER NOT NULL,
   "since" INTEGER NOT NULL,
   "looked_at" INTEGER NOT NULL,
+  "halted" INTEGER NOT NULL,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS cryptopay_differences_i0 ON cryptopay_differences (part, "tenant", "currency");
