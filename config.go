@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -77,7 +78,7 @@ type Config struct {
 	// NewID makes ids: UUIDs of version 7. Defaults to ones of the Clock's time
 	// and Random.
 	NewID func() string
-	// Random defaults to crypto/rand.
+	// Random defaults to crypto/rand. Another source is read by one goroutine at a time.
 	Random io.Reader
 	// Log hears of failing workers, stuck networks, reversed deposits and overdue
 	// steps. Defaults to slog.Default() at the time of New.
@@ -196,7 +197,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = SystemClock{}
 	}
-	if c.Random == nil {
+	if c.Random != nil {
+		c.Random = &oneReader{source: c.Random}
+	} else {
 		c.Random = rand.Reader
 	}
 	if c.NewID == nil {
@@ -322,6 +325,18 @@ func (c *Config) onDemand(client chain.Client) bool {
 	d, ok := client.(chain.OnDemand)
 	info, err := c.Registry.Network(string(client.Network()))
 	return ok && d.OnDemand() || err == nil && info.HeadAge < 0
+}
+
+// oneReader lets one goroutine at a time read its source.
+type oneReader struct {
+	mu     sync.Mutex
+	source io.Reader
+}
+
+func (r *oneReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.source.Read(p)
 }
 
 // newID makes UUIDs of version 7 (RFC 9562) of a clock's milliseconds and
