@@ -142,13 +142,14 @@ func ofHouse(p chain.Purpose) bool { return p == chain.ForGas || p == chain.ForC
 
 // untold are columns of states of which no event tells, and why.
 var untold = map[string]string{
-	"attempts.fate":     "an attempt is a means: the order, the payout or the sweep that it is for tells what came of it",
-	"outcomes.state":    "a copy of an order's state, for its owner",
-	"coins.state":       "a coin is held and spent by orders, which tell",
-	"sightings.state":   "payment.DepositChanged tells once the payment's side has taken it; a top-up of the operator's is no customer's money",
-	"events.status":     "a webhook is a message itself: the list of deliveries shows how it fares",
-	"activity.status":   "a line of the history, written with the payment, the withdrawal or the transfer that tells",
-	"deliveries.status": "a webhook is a message itself",
+	"attempts.fate":      "an attempt is a means: the order, the payout or the sweep that it is for tells what came of it",
+	"outcomes.state":     "a copy of an order's state, for its owner",
+	"coins.state":        "a coin is held and spent by orders, which tell",
+	"sightings.state":    "payment.DepositChanged tells once the payment's side has taken it; a top-up of the operator's is no customer's money",
+	"events.status":      "a webhook is a message itself: the list of deliveries shows how it fares",
+	"activity.status":    "a line of the history, written with the payment, the withdrawal or the transfer that tells",
+	"deliveries.status":  "a webhook is a message itself",
+	"differences.halted": "it is set once, when the difference is named: reconcile.DifferenceChanged tells of that, and of the end",
 }
 
 const (

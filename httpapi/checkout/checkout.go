@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"html/template"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -128,12 +130,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.part(w, r, v)
 	case v.QR != "" && v.Self+"/"+rest == v.QR:
 		h.picture(w, r, "image/svg+xml", qrSVG(string(v.URI)))
+	case oldCode.MatchString(rest):
+		// The payment changed after the page was drawn. The change is on its way to the page; until
+		// then it has an empty picture, not a broken one.
+		w.Header().Set("Content-Type", "image/svg+xml")
+		_, _ = io.WriteString(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1" width="8" height="8"/>`)
 	case f.logo != "" && v.Self+"/"+rest == v.Logo:
 		h.picture(w, r, f.logo, f.merchant.Logo)
 	default:
 		h.unknown(w, r)
 	}
 }
+
+var oldCode = regexp.MustCompile(`^qr-[0-9a-f]{16}\.svg$`)
 
 // language is the one that a request is answered in.
 func (h *Handler) language(r *http.Request) *texts {

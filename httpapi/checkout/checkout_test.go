@@ -123,6 +123,34 @@ func textOf(page string) string {
 
 // TestX01_LinksThatTellNothing: what is not the link of a payment that is shown gets one and
 // the same answer, and nothing but a key of the host makes a link.
+// A page asks for the code that it shows. Where the payment went on meanwhile, the code is gone,
+// and what is answered is a picture of nothing: no customer pays by it or sees a broken image.
+func TestX01_AnOldCodeIsNoBrokenPicture(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h)
+	of := h.Payment("30", "USDCERC20")
+	link := p.URL(h.Tenant.ID, of.ID)
+	code := regexp.MustCompile(`/qr-[0-9a-f]{16}\.svg`)
+	shown := code.FindString(get(t, p, link).Body.String())
+	require.NotEmpty(t, shown)
+	good := get(t, p, link+shown)
+	require.Contains(t, good.Body.String(), "<path")
+
+	h.Customer.PaysShort(of)
+	now := code.FindString(get(t, p, link).Body.String())
+	require.NotEqual(t, shown, now, "another code, of what is missing")
+	h.Customer.LetsExpire(of)
+	require.NotContains(t, get(t, p, link).Body.String(), "/qr-")
+	for _, old := range []string{shown, now} {
+		got := get(t, p, link+old)
+		require.Equal(t, http.StatusOK, got.Code)
+		require.Equal(t, "image/svg+xml", got.Header().Get("Content-Type"))
+		require.Equal(t, "no-store", got.Header().Get("Cache-Control"))
+		require.NotContains(t, got.Body.String(), "path")
+	}
+}
+
 func TestX01_LinksThatTellNothing(t *testing.T) {
 	t.Parallel()
 	key := bytes.Repeat([]byte{42}, 32)
@@ -157,7 +185,7 @@ func TestX01_LinksThatTellNothing(t *testing.T) {
 		p.URL("no-such-tenant", of.ID), p.URL("", ""), p.URL("a/../b", "\x00'\"<"),
 		"/checkout/", "/checkout", "/", "/checkout/" + token + "A", "/checkout/" + token[1:], "/checkout/" + strings.Repeat("A", 10_000), "/checkout/AAAA",
 		"/checkout/" + token[:9] + "%0A" + token[9:], "/checkout/" + token + "%0D%0A", // base64 passes over ends of lines
-		link + "/nothing", link + "/qr-0000000000000000.svg", link + "/logo-0000000000000000", "/checkout/assets/", "/checkout/assets/../part.html", "/checkout/theme/red.css",
+		link + "/nothing", link + "/qr-0.svg", link + "/logo-0000000000000000", "/checkout/assets/", "/checkout/assets/../part.html", "/checkout/theme/red.css",
 	} {
 		refused(bad)
 	}

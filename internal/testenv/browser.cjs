@@ -32,7 +32,7 @@ const commands = {
     const page = await context.newPage();
     if (noOwnScript) await page.route("**/*.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }));
     const told = [];
-    page.on("console", (m) => { if (m.type() === "error" || m.type() === "warning") told.push(m.text()); });
+    page.on("console", (m) => { if (m.type() === "error" || m.type() === "warning") told.push(m.text() + ' ' + m.location().url); });
     page.on("pageerror", (e) => told.push(String(e)));
     page.on("dialog", (d) => { told.push("dialog: " + d.message()); d.dismiss(); });
     const bytes = { all: 0 };
