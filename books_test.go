@@ -351,6 +351,44 @@ func TestI26_WhatDifferedBeforeTheFirstLookHaltsNothing(t *testing.T) {
 	require.Equal(t, "-0.01", found[0].Amount.String())
 }
 
+// TestI26_ACancelledSweepHasCostItsFee: the transaction that takes the place of the cancelled one
+// pays nobody but the network, and the books say so.
+func TestI26_ACancelledSweepHasCostItsFee(t *testing.T) {
+	t.Parallel()
+	h := rich(t, 68)
+	world := h.chains["ETH"]
+	p := h.create("100", "ETH")
+	h.pay(p, "ETH", p.DueCoins())
+	level := world.FeeLevel()
+	var sweep string
+	for range 60 {
+		h.mine(1)
+		rows, err := h.store.Find(t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network("ETH"), Where: []storage.Cond{
+			{Column: "from_address", Op: storage.Eq, Value: chain.Address(p.Address)}, {Column: "state", Op: storage.Eq, Value: outgoing.Signed},
+		}})
+		require.NoError(t, err)
+		if len(rows) == 1 {
+			sweep = rows[0].ID
+			break
+		}
+	}
+	require.NotEmpty(t, sweep)
+	world.SetFeeLevel(3 * level) // what is sent stays out of the blocks
+	h.mine(2)
+	_, err := h.app.Operate.CancelTransaction(t.Context(), "ETH", sweep, because("a look"))
+	require.NoError(t, err)
+	for range 100 {
+		h.clock.Advance(15 * time.Minute)
+		h.mine(1)
+	}
+	order, _, _, err := outgoing.Intents.One(t.Context(), h.store, storage.Network("ETH"), sweep)
+	require.NoError(t, err)
+	require.Equal(t, outgoing.Failed, order.State)
+	h.days(2)
+	require.Empty(t, h.differences("ETH"))
+	h.sound()
+}
+
 // TestI26_AProcessWithoutACurrencyDoesNotReadItAsNone: while a currency is new, one process lists
 // it and another does not. What the other has read of an address says nothing of that currency.
 func TestI26_AProcessWithoutACurrencyDoesNotReadItAsNone(t *testing.T) {

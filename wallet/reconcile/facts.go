@@ -17,9 +17,12 @@ import (
 )
 
 // settledFor is how long ago a transaction must have ended for a reading to hold all of it: what
-// reads a balance may be another node than the one that told of the transaction, and processes'
-// clocks differ.
+// reads a balance may be another node than the one that told of the transaction.
 const settledFor = time.Minute
+
+// apart is how far the clocks of processes may differ. The clock of another process says when a
+// transaction ended: until that is longer ago, it may have ended behind the reading.
+const apart = 2*time.Hour + settledFor
 
 // account is one claimed address, and what is stored of it.
 type account struct {
@@ -191,7 +194,7 @@ func (s *Service) orders(ctx context.Context, list []*account) (map[string]outgo
 		}
 		cut := a.look.Cut
 		if s.outputs {
-			cut = a.look.Reading.At.Add(-settledFor)
+			cut = a.look.Reading.At.Add(-apart)
 		}
 		if len(tenants) == 0 || cut.Before(since) {
 			since = cut
@@ -323,8 +326,9 @@ func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow
 		return c.Decimal(a)
 	}
 	switch v.State {
-	case outgoing.Cancelled:
-		return f, false
+	case outgoing.Cancelled: // what took the place of its transactions has cost its fee
+		f.ended = true
+		return f, v.Attempts > 0
 	case outgoing.Final, outgoing.Failed:
 		f.ended, f.delivered = true, v.State == outgoing.Final
 		if f.amount = amount(o.Amount); !f.delivered {

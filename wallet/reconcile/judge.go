@@ -31,13 +31,14 @@ func (k Kind) Named() bool { return k == Missing || k == Surplus || k == TokenCh
 // look is all that one judgement takes. Amounts are exact, in whole coins.
 type look struct {
 	currency  *chain.Currency
-	held      decimal.Decimal // as the chain tells
-	books     decimal.Decimal // as the stored facts tell
-	explained decimal.Decimal // what earlier looks have explained of the difference
-	late      decimal.Decimal // of what is explained, what was found and booked since
-	in, out   decimal.Decimal // the most that may have come, or left, at about the reading
-	sent      int             // transactions of ours that the books count
-	unwatched bool            // the watch had ended, or has begun again since the last look
+	held      decimal.Decimal   // as the chain tells
+	books     decimal.Decimal   // as the stored facts tell
+	explained decimal.Decimal   // what earlier looks have explained of the difference
+	late      decimal.Decimal   // of what is explained, what was found and booked since
+	in, out   decimal.Decimal   // the most that may have come, or left, at about the reading
+	fresh     []decimal.Decimal // of what the books count as sent, what may have been sent behind the reading
+	sent      int               // transactions of ours that the books count
+	unwatched bool              // the watch had ended, or has begun again since the last look
 }
 
 // verdict is what a look came to. amount is what the chain holds beyond the books and what was
@@ -55,7 +56,7 @@ func judge(l look) verdict {
 	switch {
 	case d.IsZero():
 		return verdict{Agrees, d, moving}
-	case !d.LessThan(l.out.Neg()) && !d.GreaterThan(l.in):
+	case l.flight(d, l.fresh):
 		return verdict{InFlight, decimal.Zero, true}
 	case d.IsPositive():
 		d = d.Sub(l.in)
@@ -68,6 +69,25 @@ func judge(l look) verdict {
 	}
 	return verdict{kind, d, moving}
 }
+
+// flight reports whether a difference is what is on its way: within what may have come or left,
+// once some of the fresh are taken as not sent yet.
+func (l *look) flight(d decimal.Decimal, fresh []decimal.Decimal) bool {
+	switch {
+	case d.LessThan(l.out.Neg()):
+		return false
+	case !d.GreaterThan(l.in), len(fresh) < len(l.fresh) && l.kind(d.Sub(l.in)) == Rounding:
+		return true
+	case len(fresh) == 0:
+		return false
+	case len(fresh) > mostFresh: // too many to try each: all of them together are the bound
+		return !d.GreaterThan(decimal.Sum(l.in, fresh...))
+	}
+	return l.flight(d.Sub(fresh[0]), fresh[1:]) || l.flight(d, fresh[1:])
+}
+
+// mostFresh bounds how many fresh transactions are tried in all combinations.
+const mostFresh = 12
 
 func (l *look) kind(rest decimal.Decimal) Kind {
 	unit := decimal.New(1, -int32(l.currency.Scale)) //nolint:gosec // at most 18

@@ -52,6 +52,9 @@ func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 		case f.ended && f.updated.Before(r.At.Add(-settledFor)):
 			l.books = l.books.Sub(least)
 			l.sent++
+			if f.updated.After(r.At.Add(-apart)) && !least.IsZero() {
+				l.fresh = append(l.fresh, least)
+			}
 		case f.ended:
 			l.out = l.out.Add(least)
 		case same && f.all:
