@@ -570,3 +570,33 @@ func (h *host) newTenant() {
 	require.NoError(h.t, err)
 	h.tenant = tenant.ID
 }
+
+// TestR05_ANodeThatLagsUndoesNoSettlement: a payout has settled, and another waits behind its nonce.
+// The node of one process does not know the block of the first: its word takes nothing back.
+func TestR05_ANodeThatLagsUndoesNoSettlement(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 73, "ETH")
+	h.earn("ETH", "300")
+	h.mine(30)
+	node := h.chains["ETH"].NewNode().Freeze()
+	other := h.beside(func(cfg *cryptopay.Config) { cfg.Chains = []chain.Client{node.Client()} })
+	first := h.payout(h.tenant, "ETH", "0.01")
+	h.mine(40)
+	require.Equal(t, "completed", h.status(h.tenant, first))
+	second := h.payout(h.tenant, "ETH", "0.01")
+	h.step()
+	level := h.stick("ETH")
+	for range 24 {
+		h.clock.Advance(15 * time.Minute)
+		_ = other.Step(t.Context()) // it says that its node is behind
+		require.Equal(t, "completed", h.status(h.tenant, first))
+		row, _, _, err := outgoing.Intents.One(t.Context(), h.store, storage.Network("ETH"), first)
+		require.NoError(t, err)
+		require.Equal(t, outgoing.Final, row.State, row.Reason)
+	}
+	h.chains["ETH"].SetFeeLevel(level)
+	h.mine(60)
+	require.Equal(t, "completed", h.status(h.tenant, second))
+	h.paidOnce(h.tenant, first, second)
+	h.sound()
+}

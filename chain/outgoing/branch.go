@@ -57,3 +57,22 @@ func (n *Sender) branch(ctx context.Context, head chain.Block, final ...*attempt
 	}
 	return nil
 }
+
+// unbelieved sets attempt.left where a node says that a settled transaction is in no block and
+// has not read as far as deposits were read: such a node may not know the block yet. A fork that
+// took it away is at least as long.
+func (n *Sender) unbelieved(ctx context.Context, head chain.Block, gone []*attempt) error {
+	if n.Trail == nil || len(gone) == 0 {
+		return nil
+	}
+	read, err := n.Trail(ctx)
+	if err != nil || len(read) == 0 {
+		return err
+	}
+	if last := read[len(read)-1].Height; head.Height < last {
+		for _, a := range gone {
+			a.left = fmt.Errorf("outgoing: %s: %w: its head is %d, and block %d was read", n.info.Code, chain.ErrBehind, head.Height, last)
+		}
+	}
+	return nil
+}

@@ -156,9 +156,12 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 	for _, j := range jobs {
 		claimed[j.id] = j
 	}
-	var final []*attempt // or settled already
+	var final, gone []*attempt // final or settled already; settled and in no block
 	for i := range answers {
 		open[i].st = answers[i]
+		if open[i].v.State == AttemptFinal && open[i].st.State != chain.Included {
+			gone = append(gone, open[i])
+		}
 		if a := open[i]; a.st.State != chain.Unknown && (a.v.State == AttemptFinal || n.final(claimed[a.v.Intent], &a.st)) {
 			final = append(final, a)
 		}
@@ -166,7 +169,7 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 	if err := n.branch(ctx, tip.Head, final...); err != nil {
 		return nil, nil, err
 	}
-	return jobs, byIntent, nil
+	return jobs, byIntent, n.unbelieved(ctx, tip.Head, gone)
 }
 
 // final reports whether a status can no longer be undone. It needs the depth that makes
