@@ -202,6 +202,7 @@ func TestX01_ARefundIsFollowedLive(t *testing.T) {
 	p := pages(t, h, func(o *checkout.Options) { o.Poll = 10 * time.Millisecond })
 	server := httptest.NewServer(p)
 	defer server.Close()
+	defer p.Close()
 	look := func(of payment.Payment, lang string) *bufio.Reader {
 		r, status := stream(t, server.URL+strings.TrimPrefix(p.URL(h.Tenant.ID, of.ID), origin)+"/events?lang="+lang)
 		require.Equal(t, http.StatusOK, status)
@@ -392,11 +393,11 @@ func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
 			"big logo": {Logo: picture(t, 3000, 1)},
 			"path":     {LogoPath: "//evil.example/logo.png"}, "path2": {LogoPath: "https://evil.example/logo.png"}, "path3": {LogoPath: `/\evil.example/x`},
 			"colour": {Colour: "red;}body{display:none"}, "return": {ReturnURL: "javascript:alert(1)"}, "return2": {ReturnURL: "http://shop.example"},
-			"return3": {ReturnURL: "https://user:password@shop.example/"}, "return4": {ReturnURL: "//evil.example/x"}, "contact": {Contact: "javascript:alert(1)"}, "contact2": {Contact: "mailto:a@b?body=x"}, "return5": {ReturnURL: `/\evil.example`}, "name": {Name: evil + strings.Repeat("x", 1000)},
+			"return3": {ReturnURL: "https://user:password@shop.example/"}, "return4": {ReturnURL: "//evil.example/x"}, "contact": {Contact: "javascript:alert(1)"}, "contact2": {Contact: "mailto:a@b?body=x"}, "return5": {ReturnURL: `/\evil.example`}, "return6": {ReturnURL: "/orders/../desk"}, "return7": {ReturnURL: "https://shop.example/orders/.%2E"}, "name": {Name: evil + strings.Repeat("x", 1000)},
 		})
 		o.Texts = map[string]map[string]string{"en": {"waiting": evil}, "fr": {"name": evil, "direction": "ltr"}}
 	})
-	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "return4", "return5", "contact", "contact2", "name"} {
+	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "return4", "return5", "return6", "return7", "contact", "contact2", "name"} {
 		of := h.Payment("30", "USDTERC20", func(in *payment.CreateInput) {
 			if in.OrderID = order; order == evil {
 				in.OrderID, in.Description = evil, evil
