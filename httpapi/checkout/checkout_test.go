@@ -277,6 +277,40 @@ func TestX01_WhatIsCopiedHasItsOwnName(t *testing.T) {
 	require.NotContains(t, page, ">Copy memo<")
 }
 
+// hostileMemo is a client whose network writes addresses with a memo that means harm.
+type hostileMemo struct {
+	chain.Client
+	chain.Multiplexer
+}
+
+// Untag implements chain.Tagger.
+func (hostileMemo) Untag(a chain.Address) (chain.Address, string, bool) { return a, evil, true }
+
+// TestX01_AHostileMemoIsText: what a network's client says is the memo is shown as text, and written
+// out in the wallet's link.
+func TestX01_AHostileMemoIsText(t *testing.T) {
+	t.Parallel()
+	wrap := false
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"XRP"}, Configure: func(c *cryptopay.Config) {
+		if wrap {
+			c.Chains[0] = hostileMemo{c.Chains[0], c.Chains[0].(chain.Multiplexer)}
+		}
+	}})
+	of := h.Payment("30", "XRP")
+	wrap = true
+	h.Restart()
+	p := pages(t, h)
+	for _, path := range []string{"", "/part", "/receipt"} {
+		page := get(t, p, p.URL(h.Tenant.ID, of.ID)+path).Body.String()
+		require.Contains(t, page, "&lt;script&gt;alert(1)&lt;/script&gt;", path)
+		require.NotContains(t, page, "<script>", path)
+		require.NotContains(t, page, "<img src=x", path)
+		for _, link := range regexp.MustCompile(`id="wallet" href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			require.Regexp(t, `^[a-z]+:[A-Za-z0-9?&=%;._+-]+$`, link[1], path)
+		}
+	}
+}
+
 // textOf is a page without its script's templates of times.
 func textOf(page string) string {
 	return regexp.MustCompile(`data-text="[^"]*"`).ReplaceAllString(page, "")
