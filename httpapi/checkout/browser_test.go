@@ -226,4 +226,11 @@ func TestX01_EveryStateInEachLook(t *testing.T) {
 			tab.Close(60_000)
 		}
 	}
+	of := h.Payment("30", "USDTERC20")
+	owed(t, h, of)
+	for look, with := range looks {
+		tab := b.Open(p.URL(h.Tenant.ID, of.ID)+"?lang=ar", with)
+		tab.Sees("refund-arabic-"+look, "ينتظر عنوانك منذ")
+		tab.Close(60_000)
+	}
 }
