@@ -268,6 +268,30 @@ func TestX01_ARefundIsFollowedLive(t *testing.T) {
 	hear(english, "Your payment was refunded")
 }
 
+// TestX01_WhatIsGivenBackIsNotAskedFor: a customer who sent too much is told to ask for the
+// difference until a refund covers it.
+func TestX01_WhatIsGivenBackIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h)
+	of := h.Customer.PaysOver(h.Payment("30", "USDTERC20"))
+	for _, row := range []struct {
+		coins string
+		asks  bool
+	}{{"29", true}, {"1", false}} {
+		in := refund.CreateInput{Payment: of.ID, Amount: new(decimal.RequireFromString(row.coins)), Address: string(h.Chains["ETH"].Customer("refunded"))}
+		_, err := h.App.Refunds.Create(t.Context(), h.Tenant.ID, in)
+		require.NoError(t, err)
+		page := shows(t, h, p, of)
+		require.Contains(t, page, row.coins+" USDT, less fees, waits to be sent")
+		require.Equal(t, row.asks, strings.Contains(page, "You sent 30 USDT more than was due"), row.coins)
+	}
+	h.Settle()
+	page := shows(t, h, p, of)
+	require.Contains(t, page, "30 USDT of it was given back")
+	require.NotContains(t, page, "more than was due")
+}
+
 // TestX01_WhatIsCopiedHasItsOwnName: the button beside a destination tag is named after it.
 func TestX01_WhatIsCopiedHasItsOwnName(t *testing.T) {
 	t.Parallel()
