@@ -278,7 +278,7 @@ func TestX01_WhatIsGivenBackIsNotAskedFor(t *testing.T) {
 	for _, row := range []struct {
 		coins string
 		asks  bool
-	}{{"29", true}, {"1", false}} {
+	}{{"20", true}, {"10", false}} {
 		in := refund.CreateInput{Payment: of.ID, Amount: new(decimal.RequireFromString(row.coins)), Address: string(h.Chains["ETH"].Customer("refunded"))}
 		_, err := h.App.Refunds.Create(t.Context(), h.Tenant.ID, in)
 		require.NoError(t, err)
