@@ -2,6 +2,7 @@ package cryptopay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 // A policy has large withdrawals wait for a person, who is told of them.
@@ -44,6 +46,45 @@ func Example_review() {
 	// withdrawal_review: every withdrawal is looked at
 	// pending review
 	// completed
+}
+
+// A policy has payouts of more than 20 USD wait for two people, one of them a treasurer. Who
+// asked for a payout does not approve it.
+func Example_approvals() {
+	ctx := context.Background()
+	s := openShop(ctx, func(c *cryptopay.Config) {
+		c.Policy = policy.Policy{Rules: []policy.Rule{{
+			Name: "large", Of: policy.KindAmount, Over: decimal.RequireFromString("20"),
+			Needs: []withdrawal.Need{{Role: "treasurer", Count: 1}, {Count: 1}},
+		}}}
+	})
+	s.Customer.Pays(s.Payment("100", "USDTERC20"))
+	asks := func(in *withdrawal.CreateInput) { in.By = "ann" }
+	fmt.Println(s.Withdraw("10", "USDTERC20", asks).Status)
+
+	w := s.Withdraw("50", "USDTERC20", asks)
+	fmt.Println(w.Status, w.WaitingReason(), w.Rule(), w.ApprovalsRequired())
+	_, err := s.App.Withdrawals.Approve(ctx, s.ID, w.ID, "ann", "it is urgent")
+	fmt.Println(errors.Is(err, withdrawal.ErrOwnRequest))
+	_, err = s.App.Withdrawals.Approve(ctx, s.ID, w.ID, "bob", "invoice 7 is in order")
+	check(err)
+	_, err = s.App.Withdrawals.Approve(ctx, s.ID, w.ID, "eve", "paid from the June budget", "treasurer")
+	check(err)
+	s.Settle()
+	w = s.WithdrawalNow(w.ID)
+	fmt.Println(w.Status, s.SupplierHas("USDTERC20"))
+	for _, d := range w.Decisions {
+		if d.Human() {
+			fmt.Printf("%s by %s: %s\n", d.Answer, d.By, d.Reason)
+		}
+	}
+	// Output:
+	// completed
+	// pending approval large 2
+	// true
+	// completed 60
+	// approved by bob: invoice 7 is in order
+	// approved by eve: paid from the June budget
 }
 
 // Money that matches no payment goes to suspense, and a person decides.

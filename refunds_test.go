@@ -555,6 +555,24 @@ func TestRefund_OfSuspense(t *testing.T) {
 		page, _, err := h.App.Refunds.List(ctx, h.ID, refund.Filter{Deposit: d.ID, Status: refund.Completed})
 		require.NoError(t, err)
 		require.Len(t, page, 1)
+		p := h.paid("100")
+		h.Clock.Advance(time.Second)
+		newest, err := h.gives(p, "10")
+		require.NoError(t, err)
+		of := func(payment string, deposits ...string) (out []refund.Status) {
+			list, err := h.App.Refunds.Of(ctx, h.ID, payment, deposits...)
+			require.NoError(t, err)
+			for i := range list {
+				require.Contains(t, []string{payment, ""}, list[i].Payment)
+				out = append(out, list[i].Status)
+			}
+			return out
+		}
+		require.Equal(t, []refund.Status{newest.Status}, of(p.ID))
+		require.Equal(t, []refund.Status{newest.Status, refund.Completed, refund.Cancelled}, of(p.ID, "ETH/none:0", d.ID))
+		require.Equal(t, []refund.Status{refund.Completed, refund.Cancelled}, of("none", d.ID))
+		require.Empty(t, of("none", "ETH/none:0"))
+		h.Settle()
 		h.Verify()
 		kept, err := h.App.Operate.List(ctx, "ETH", 10, 0)
 		require.NoError(t, err)

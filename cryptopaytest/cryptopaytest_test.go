@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -87,7 +89,8 @@ func TestWithdrawStuck(t *testing.T) {
 			h := cryptopaytest.New(t)
 			h.Customer.Pays(h.Payment("300", currency))
 			w := h.WithdrawStuck(coins, currency)
-			require.Equal(t, withdrawal.Processing, w.Status)
+			require.Equal(t, []any{withdrawal.Processing, withdrawal.ShownStuck}, []any{w.Status, w.WaitingReason()})
+			require.False(t, w.WaitingSince.IsZero())
 			require.True(t, h.SupplierHas(currency).IsZero())
 			h.Settle()
 			require.Equal(t, withdrawal.Completed, h.WithdrawalNow(w.ID).Status)
@@ -97,6 +100,88 @@ func TestWithdrawStuck(t *testing.T) {
 			h.Verify()
 		})
 	}
+}
+
+// A payout whose coins are credited, and still on the address that a customer paid, waits for
+// them, and goes on when they are there.
+func TestWithdrawHotShort(t *testing.T) {
+	t.Parallel()
+	for currency, coins := range map[string]string{"ETH": "0.01", "USDTERC20": "10"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			h := cryptopaytest.New(t)
+			h.Customer.Pays(h.Payment("300", currency))
+			w := h.WithdrawHotShort(coins, currency)
+			require.Equal(t, []any{withdrawal.Pending, withdrawal.ShownHotShort}, []any{w.Status, w.WaitingReason()})
+			require.False(t, w.WaitingSince.IsZero())
+			h.Settle()
+			require.Equal(t, withdrawal.Completed, h.WithdrawalNow(w.ID).Status)
+			require.Equal(t, coinsOf(t, h, w), h.SupplierHas(currency).String(), "paid once")
+			require.Equal(t, withdrawal.Pending, h.WithdrawHotShort(coins, currency).Status, "and again")
+			h.Settle()
+			h.Verify()
+		})
+	}
+}
+
+// A payout that a fork has taken away is sent again, the same one, and paid once.
+func TestWithdrawReorged(t *testing.T) {
+	t.Parallel()
+	for currency, coins := range map[string]string{"ETH": "0.01", "USDTERC20": "10", "BTC": "0.001"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			h := cryptopaytest.New(t)
+			h.Customer.Pays(h.Payment("300", currency))
+			w := h.WithdrawReorged(coins, currency)
+			require.Equal(t, withdrawal.ShownReorged, w.WaitingReason())
+			require.True(t, h.SupplierHas(currency).IsZero())
+			h.Settle()
+			w = h.WithdrawalNow(w.ID)
+			require.Equal(t, []any{withdrawal.Completed, ""}, []any{w.Status, w.WaitingReason()})
+			require.Equal(t, coins, h.SupplierHas(currency).String(), "paid once")
+			h.Verify()
+		})
+	}
+}
+
+// coinsOf is what a withdrawal pays, in whole coins.
+func coinsOf(t *testing.T, h *cryptopaytest.Host, w withdrawal.Withdrawal) string {
+	t.Helper()
+	c, err := h.App.Config().Registry.Currency(w.Currency)
+	require.NoError(t, err)
+	return c.Decimal(w.Amount).String()
+}
+
+// After fees have risen a payout costs ten times as much. One that was sent before is replaced
+// by one that pays them, and is paid once.
+func TestRaiseFees(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	h.Customer.Pays(h.Payment("300", "USDTERC20"))
+	hot, err := h.App.Hot(t.Context(), "ETH", h.ID)
+	require.NoError(t, err)
+	costs := func(do func()) decimal.Decimal {
+		before := h.Chains["ETH"].Balance(hot, "ETH")
+		do()
+		return before.Sub(h.Chains["ETH"].Balance(hot, "ETH"))
+	}
+	usual := costs(func() { h.Withdraw("10", "USDTERC20") })
+	amount := decimal.RequireFromString("10")
+	sent, err := h.App.Withdrawals.Create(t.Context(), h.ID, withdrawal.CreateInput{Terms: withdrawal.Terms{
+		Amount: &amount, FinalAmount: true, Currency: "USDTERC20", Address: string(h.Chains["ETH"].Customer("supplier")),
+	}})
+	require.NoError(t, err)
+	h.Step()
+	h.RaiseFees("USDTERC20")
+	h.Settle()
+	require.Equal(t, withdrawal.Processing, h.WithdrawalNow(sent.ID).Status)
+	h.Clock.Advance(15 * time.Minute)
+	h.Settle()
+	require.Equal(t, withdrawal.Completed, h.WithdrawalNow(sent.ID).Status)
+	high := costs(func() { h.Withdraw("10", "USDTERC20") })
+	require.True(t, high.GreaterThan(usual.Mul(decimal.New(8, 0))), "%s and %s", usual, high)
+	require.Equal(t, "30", h.SupplierHas("USDTERC20").String())
+	h.Verify()
 }
 
 // deaf refuses what it is sent.

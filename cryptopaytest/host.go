@@ -154,6 +154,15 @@ func (h *Host) block(after time.Duration, mine func(*sim.Chain)) {
 	h.Step()
 }
 
+// RaiseFees makes the fees of a currency's network ten times what they are: blocks take only
+// what pays that much. What was sent before waits, and is replaced when the clock has advanced by
+// 15 minutes.
+func (h *Host) RaiseFees(currency string) {
+	h.t.Helper()
+	world := h.world(currency)
+	world.SetFeeLevel(10 * world.FeeLevel())
+}
+
 // Settle mines and steps until nothing is on its way any more, or nothing has moved for a
 // while: what still waits then waits for somebody.
 func (h *Host) Settle() {

@@ -74,16 +74,84 @@ func (t *Tenant) Withdraw(coins, currency string, edit ...func(*withdrawal.Creat
 	return t.WithdrawalNow(w.ID)
 }
 
-// WithdrawStuck is Withdraw whose transactions are in no block for an hour, whatever they
-// pay. It returns the withdrawal as it waits. Host.Settle lets it go on.
+// WithdrawStuck is Withdraw whose transactions are in no block for hours, whatever they pay. It
+// returns the withdrawal as it waits: withdrawal.ShownStuck. Host.Settle lets it go on.
 func (t *Tenant) WithdrawStuck(coins, currency string, edit ...func(*withdrawal.CreateInput)) withdrawal.Withdrawal {
 	t.h.t.Helper()
-	w := t.order(coins, currency, edit)
-	t.h.Step()
-	for range 60 {
-		t.h.block(time.Minute, func(c *sim.Chain) { c.MineOnly() })
+	return t.waits(t.order(coins, currency, edit), withdrawal.ShownStuck, 10*time.Minute)
+}
+
+// WithdrawHotShort is Withdraw of so many coins more than the hot address has. A customer has
+// brought them just before: they are credited, and still on the address that he paid. It
+// returns the withdrawal as it waits: withdrawal.ShownHotShort. Host.Settle lets it go on. Where
+// payouts spend what customers pay from where it is, as on Bitcoin, no hot address is short.
+func (t *Tenant) WithdrawHotShort(coins, currency string, edit ...func(*withdrawal.CreateInput)) withdrawal.Withdrawal {
+	t.h.t.Helper()
+	world := t.h.world(currency)
+	if world.Family() == chain.UTXOFamily {
+		t.h.t.Fatalf("cryptopaytest: on %s payouts spend what customers pay from where it is: no hot address is short", world.Network())
 	}
-	return t.WithdrawalNow(w.ID)
+	hot, err := t.h.App.Hot(t.h.t.Context(), world.Network(), t.ID)
+	t.h.must(err)
+	more, err := decimal.NewFromString(coins)
+	t.h.must(err)
+	amount := world.Balance(hot, currency).Add(more)
+	from := t.PermanentAddress("cryptopaytest hot short", currency)
+	paid := func() (n int) {
+		for _, p := range t.PaymentsOf(from) {
+			if p.Received > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	before := paid()
+	tx, err := world.Pay(chain.Address(from.Address), currency, amount.Mul(decimal.New(2, 0))) // fees included
+	t.h.must(err)
+	const bound = 1000 // blocks
+	t.h.Step()
+	for n := 0; paid() == before; n++ {
+		if n == bound {
+			t.h.t.Fatalf("cryptopaytest: %s %s are not credited in %d blocks", amount, currency, bound)
+		}
+		t.h.block(12*time.Second, func(c *sim.Chain) { c.MineOnly(tx) })
+	}
+	return t.waits(t.order(amount.String(), currency, edit), withdrawal.ShownHotShort, time.Minute)
+}
+
+// WithdrawReorged is Withdraw whose transaction is in a block, and a fork takes the block and
+// the transaction away when the withdrawal is completed. It returns the withdrawal as it waits:
+// withdrawal.ShownReorged. Host.Settle lets it go on.
+func (t *Tenant) WithdrawReorged(coins, currency string, edit ...func(*withdrawal.CreateInput)) withdrawal.Withdrawal {
+	t.h.t.Helper()
+	world, w := t.h.world(currency), t.order(coins, currency, edit)
+	t.h.Step()
+	const bound = 18 // blocks: less than what is final
+	depth := 0
+	for ; w.Status != withdrawal.Completed; w = t.WithdrawalNow(w.ID) {
+		if depth++; depth > bound {
+			t.h.t.Fatalf("cryptopaytest: a withdrawal of %s %s is %s after %d blocks, and waits for %q", coins, currency, w.Status, bound, w.WaitingReason())
+		}
+		t.h.Mine(1)
+	}
+	_, err := world.Reorg(depth, w.Tx)
+	t.h.must(err)
+	return t.waits(w, withdrawal.ShownReorged, 12*time.Second)
+}
+
+// waits mines blocks without transactions until a withdrawal waits for a reason.
+func (t *Tenant) waits(w withdrawal.Withdrawal, reason string, pause time.Duration) withdrawal.Withdrawal {
+	t.h.t.Helper()
+	t.h.Step()
+	const bound = 100 // blocks
+	for range bound {
+		if w = t.WithdrawalNow(w.ID); w.WaitingReason() == reason {
+			return w
+		}
+		t.h.block(pause, func(c *sim.Chain) { c.MineOnly() })
+	}
+	t.h.t.Fatalf("cryptopaytest: the withdrawal is %s and waits for %q, and not for %q", w.Status, w.WaitingReason(), reason)
+	return w
 }
 
 func (t *Tenant) order(coins, currency string, edit []func(*withdrawal.CreateInput)) withdrawal.Withdrawal {

@@ -61,6 +61,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	w := newWorld(t, unlimited, func(s *setup) {
 		s.networks = []chain.Network{"ETH", "BTC", "ARB", "BASE", "OPTIMISM"}
+		s.real = true // what readers paste, gateways take
 		inner := s.options
 		s.options = func(o *httpapi.Options) {
 			inner(o)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/address"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
@@ -63,6 +64,15 @@ type setup struct {
 	networks []chain.Network
 	options  func(*httpapi.Options)
 	config   func(*cryptopay.Config)
+	real     bool // addresses are written as on the real networks
+}
+
+// realistic writes addresses of a simulated network as the real one does.
+type realistic struct{ address.Format }
+
+func (f realistic) Parse(s string) (chain.Address, error) {
+	info, err := f.Format.Parse(s)
+	return info.Canonical, err
 }
 
 const words = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
@@ -79,7 +89,11 @@ func newWorld(t testing.TB, with ...func(*setup)) *world {
 	}
 	w.rates = rates.NewFixed(w.clock.Now, "USD", map[string]string{"ETH": "2000", "BTC": "60000", "USDT": "1", "USDC": "1", "XRP": "2", "XLM": "0.2", "DAI": "1", "TRX": "0.25", "SOL": "150"})
 	for _, n := range s.networks {
-		w.chains[n] = sim.MustNew(sim.Options{Network: n, Registry: chain.MainnetRegistry(), Seed: 1, Now: w.clock.Now, Finality: 20})
+		o := sim.Options{Network: n, Registry: chain.MainnetRegistry(), Seed: 1, Now: w.clock.Now, Finality: 20}
+		if format, ok := address.For(n); s.real && ok {
+			o.Addresses = realistic{format}
+		}
+		w.chains[n] = sim.MustNew(o)
 	}
 	random := &lockedRandom{r: rand.NewChaCha8([32]byte{1})}
 	w.app = w.compose(s, random)

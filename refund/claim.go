@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -198,7 +199,11 @@ func (s *Service) waits(ctx context.Context, tenant, id, why string) error {
 		if err != nil || r.Status != AwaitingAddress || r.Waiting == why {
 			return storage.Change{}, err
 		}
-		r.Waiting, r.WaitingSince = why, s.now()
-		return storage.Change{ID: s.c.NewID(), Partition: p, Put: []storage.Row{Refunds.Row(id, row.Version, row.Due, r)}}, nil
+		was, now := r.Waiting, s.now()
+		r.Waiting, r.WaitingSince = why, now
+		told, err := stream.Tell(WaitChanged{RefundID: id, PaymentID: r.Payment, Reason: why, Was: was, Since: now}, id, now)
+		return storage.Change{
+			ID: s.c.NewID(), Partition: p, Put: []storage.Row{Refunds.Row(id, row.Version, row.Due, r)}, Tell: []storage.Event{told},
+		}, err
 	})
 }

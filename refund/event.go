@@ -32,8 +32,21 @@ type Changed struct {
 // EventKind implements stream.Body.
 func (Changed) EventKind() string { return "refund.changed" }
 
+// WaitChanged is the event of a refund that still waits for an address, and for another
+// reason: the customer named one, and it could not be paid.
+type WaitChanged struct {
+	RefundID  string    `json:"refund_id"`
+	PaymentID string    `json:"payment_id,omitempty"`
+	Reason    string    `json:"reason"` // one of the Waiting… constants
+	Was       string    `json:"was"`
+	Since     time.Time `json:"since"`
+}
+
+// EventKind implements stream.Body.
+func (WaitChanged) EventKind() string { return "refund.wait_changed" }
+
 // Kinds reads the events of this package.
-func Kinds() stream.Kinds { return stream.KindOf[Changed]() }
+func Kinds() stream.Kinds { return stream.Join(stream.KindOf[Changed](), stream.KindOf[WaitChanged]()) }
 
 func told(r *Refund, from Status, now time.Time) (storage.Event, error) {
 	return stream.Tell(Changed{

@@ -140,6 +140,28 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) ([]Refund, 
 	return values(found), total, err
 }
 
+// maxOf is how many refunds Of reads of a payment, and how many of deposits.
+const maxOf = 100
+
+// Of lists the refunds of a payment, and those of deposits that were in suspense, newest
+// first: at most 100 of the one and of the others, which are to be at most 100. It counts
+// nothing, and there may be neither payment nor deposits.
+func (s *Service) Of(ctx context.Context, tenant, payment string, deposits ...string) ([]Refund, error) {
+	q := storage.Query{
+		Table: Refunds.Table, Partition: storage.Tenant(tenant), Limit: maxOf, Order: []storage.Order{{Column: "created_at", Desc: true}},
+		Where: []storage.Cond{{Column: "payment", Op: storage.Eq, Value: payment}},
+	}
+	rows, err := s.c.Store.Find(ctx, q)
+	if err != nil || len(deposits) == 0 {
+		return values(rows), err
+	}
+	q.Where = []storage.Cond{{Column: "deposit", Op: storage.In, Value: deposits}}
+	more, err := s.c.Store.Find(ctx, q)
+	out := values(append(rows, more...))
+	slices.SortStableFunc(out, func(a, b Refund) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return out, err
+}
+
 // CheckFilter says what is wrong with a filter: *InvalidError.
 func (s *Service) CheckFilter(f Filter) error {
 	bad := &InvalidError{}

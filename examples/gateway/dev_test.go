@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -285,5 +287,24 @@ func TestA09_PaymentsShowTheirMemoBesideTheAddress(t *testing.T) {
 		arrived := network(c).Transfers(chain.Address(to))
 		require.Len(t, arrived, 1)
 		require.Equal(t, []any{"5", chain.Address(account)}, []any{arrived[0].Memo, arrived[0].From})
+	}
+}
+
+// TestX01_AddressesOfExamplesArePasted: a gateway with default settings takes each address of
+// the reference's examples as it stands there.
+func TestX01_AddressesOfExamplesArePasted(t *testing.T) {
+	t.Parallel()
+	i := newInside(t, "")
+	address := regexp.MustCompile(`"address": "([^"]*)"`)
+	for _, operation := range []string{"createWithdrawal", "createRefund", "useClaim", "validateAddress"} {
+		w := httptest.NewRecorder()
+		i.api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs/"+operation+"/", nil))
+		require.Equal(t, http.StatusOK, w.Code, operation)
+		page := html.UnescapeString(w.Body.String())
+		shown := address.FindStringSubmatch(page) // the first is the request's
+		require.NotNil(t, shown, operation)
+		checked := i.ok(http.MethodPost, "/withdrawal/validate-address/", map[string]any{"address": shown[1], "currency": "USDTERC20"})
+		require.Equal(t, true, checked["is_valid"], "%s: %v", operation, checked)
+		require.NotRegexp(t, `\bsim[a-z]+[0-9a-f]{48}`, page, operation)
 	}
 }

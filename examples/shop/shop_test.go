@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
+	"github.com/cryptopay-go/cryptopay/payment"
 )
 
 // running is a shop that serves until stop.
@@ -255,4 +256,24 @@ func TestX01_WhatCannotBeOrderedIsRefusedInWords(t *testing.T) {
 	}
 	_, err := readSettings(nil, func(name string) string { return map[string]string{"CRYPTOPAY_CHAIN_ETH": "11155111"}[name] })
 	require.ErrorContains(t, err, "CRYPTOPAY_RPC_ETH")
+}
+
+// TestX01_TheWayBackLeadsToTheShop: whatever somebody writes for the order of a payment, the way
+// back from its page is the order's page or the shop's first one.
+func TestX01_TheWayBackLeadsToTheShop(t *testing.T) {
+	t.Parallel()
+	for order, want := range map[string]string{
+		"K7Q2M4XABC": "/orders/K7Q2M4XABC",
+		"":           "/", "1": "/", "../desk/logout": "/", "..": "/", ".": "/", "%2e%2e/desk": "/", "x?y=z#w": "/", "//evil.example": "/", `\\evil.example`: "/",
+		"K7Q2M4XABC/claim": "/", "K7Q2M4XABC\n": "/", `"><script>alert(1)</script>`: "/", "javascript:alert(1)": "/",
+	} {
+		m, err := merchant(t.Context(), tenant, &payment.Payment{OrderID: order})
+		require.NoError(t, err)
+		require.NoError(t, m.Check(), order)
+		to, err := url.Parse("https://shop.example/checkout/x")
+		require.NoError(t, err)
+		to, err = to.Parse(m.ReturnURL)
+		require.NoError(t, err)
+		require.Equal(t, "https://shop.example"+want, to.String(), order)
+	}
 }

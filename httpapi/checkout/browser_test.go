@@ -138,7 +138,7 @@ func TestX01_CustomersPayOnThePageAlone(t *testing.T) {
 	// What a merchant writes is text, however long it is and whatever it looks like, on the
 	// narrowest of phones. His logo is an image, or not there.
 	for _, order := range []string{evil, long, "wide logo"} {
-		of := h.Payment("30", "BTC", func(in *payment.CreateInput) { in.OrderID, in.Description = order, order+order+order })
+		of := h.Payment("30", "BTC", func(in *payment.CreateInput) { in.OrderID, in.Description = order, strings.Repeat(order, 50) })
 		for _, with := range []map[string]any{{"width": 320}, {"width": 1280, "language": "ar", "dark": true}} {
 			tab := b.Open(link(of), with)
 			tab.Sees(fmt.Sprintf("hostile-%d-%d", len(order), with["width"]))
@@ -225,5 +225,12 @@ func TestX01_EveryStateInEachLook(t *testing.T) {
 			tab.Sees("state-"+strings.ReplaceAll(row.name, " ", "-")+"-"+look, row.says...)
 			tab.Close(60_000)
 		}
+	}
+	of := h.Payment("30", "USDTERC20")
+	owed(t, h, of)
+	for look, with := range looks {
+		tab := b.Open(p.URL(h.Tenant.ID, of.ID)+"?lang=ar", with)
+		tab.Sees("refund-arabic-"+look, "ينتظر عنوانك منذ")
+		tab.Close(60_000)
 	}
 }

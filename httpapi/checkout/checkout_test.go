@@ -24,6 +24,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // TestX01_EveryStateIsSaidInPlainWords: of each outcome the page says what has come, what is
@@ -39,6 +40,7 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 		for _, text := range row.says {
 			require.Contains(t, page, text, row.name)
 		}
+		require.NotContains(t, page, secret, row.name)
 		require.Equal(t, row.pays, strings.Contains(page, `id="wallet"`), row.name)
 		require.Equal(t, row.pays, strings.Contains(page, `id="address"`), row.name)
 		receipt := get(t, p, p.URL(h.Tenant.ID, of.ID)+"/receipt").Body.String()
@@ -48,9 +50,15 @@ func TestX01_EveryStateIsSaidInPlainWords(t *testing.T) {
 			other := get(t, p, p.URL(h.Tenant.ID, of.ID)+"?lang="+code).Body.String()
 			require.NotContains(t, other, row.says[0], "%s in %s", row.name, code)
 			require.NotRegexp(t, `\{[a-z]+\}`, textOf(other), "%s in %s", row.name, code)
+			for _, at := range moments.FindAllString(page, -1) {
+				require.Contains(t, other, at, "%s in %s", row.name, code)
+			}
 		}
 	}
 }
+
+// moments are the times of a page's sentences.
+var moments = regexp.MustCompile(`2026-\d\d-\d\d \d\d:\d\d UTC`)
 
 // outcome is what can come of a payment, and what the page says then.
 type outcome struct {
@@ -95,16 +103,193 @@ func outcomes(t *testing.T, h *cryptopaytest.Host, p *checkout.Handler) []outcom
 		}, false, []string{"Payment complete", "10 USDT of it was given back"}},
 		{"refunded", func(of payment.Payment) {
 			h.Customer.PaysLate(of)
-			list, err := h.App.Payments.Suspense(t.Context(), h.Tenant.ID, 100, 0)
+			_, err := h.App.Payments.Refund(t.Context(), h.Tenant.ID, suspended(t, h, of))
 			require.NoError(t, err)
-			for _, d := range list {
-				if d.Address == of.Address {
-					_, err = h.App.Payments.Refund(t.Context(), h.Tenant.ID, d.ID)
-					require.NoError(t, err)
-				}
-			}
 		}, false, []string{"Your payment was refunded"}},
+		{"refund waits for an address", func(of payment.Payment) { owed(t, h, of) }, false, []string{"Payment complete", "10 USDT, less fees, waits for your address since 2026-", "has a link for you: name the address there by 2026-"}},
+		{"refund without an address ends", func(of payment.Payment) {
+			r := owed(t, h, of)
+			h.Clock.Advance(r.ExpiresAt.Sub(h.Clock.Now()))
+			h.Step()
+		}, false, []string{"Payment complete", "10 USDT ended on 2026-", "no address was named in time", "ask My shop for a new one"}},
+		{"refund is ordered", func(of payment.Payment) { named(t, h, of) }, false, []string{"Payment complete", "10 USDT, less fees, waits to be sent since 2026-", "when My shop has released it"}},
+		{"refund is on its way", func(of payment.Payment) {
+			named(t, h, of)
+			h.Step()
+		}, false, []string{"Payment complete", "10 USDT, less fees, is on its way since 2026-", "complete when the network has confirmed it"}},
+		{"refund comes to nothing", func(of payment.Payment) {
+			r := named(t, h, of)
+			_, err := h.App.Withdrawals.Refuse(t.Context(), h.Tenant.ID, r.Withdrawal, "ann", "the customer has it already")
+			require.NoError(t, err)
+		}, false, []string{"Payment complete", "10 USDT could not be sent", "ask My shop for a new one"}},
+		{"late money is on its way back", func(of payment.Payment) {
+			h.Customer.PaysLate(of)
+			_, err := h.App.Refunds.OfSuspense(t.Context(), h.Tenant.ID, refund.SuspenseInput{
+				Deposit: suspended(t, h, of), Address: string(h.Chains["ETH"].Customer("refunded")), Reason: secret,
+			})
+			require.NoError(t, err)
+			require.Contains(t, shows(t, h, p, of), "30 USDT, less fees, waits to be sent since 2026-")
+			h.Step()
+		}, false, []string{"This payment has expired", "do not pay again before you have asked My shop", "30 USDT, less fees, is on its way since 2026-"}},
+		{"refund cannot be paid", func(of payment.Payment) {
+			r := owed(t, h, of)
+			token := h.App.Refunds.Token(&r)
+			spends(t, h)
+			_, err := h.App.Refunds.Claim(t.Context(), token, string(h.Chains["ETH"].Customer("refunded")), "")
+			require.ErrorIs(t, err, refund.ErrNotNow)
+			require.NotContains(t, shows(t, h, p, of), token, "a claim link is as good as the money")
+		}, false, []string{"Payment complete", "10 USDT, less fees, waits since 2026-", "could not be sent to the address that was named", "by the same link before 2026-"}},
 	}
+}
+
+// secret is what customers do not read.
+const secret = "a reason that is not for the customer"
+
+// owed is a refund of 10 coins of what a customer has paid, without an address.
+func owed(t *testing.T, h *cryptopaytest.Host, of payment.Payment, edit ...func(*refund.CreateInput)) refund.Refund {
+	t.Helper()
+	h.Customer.Pays(of)
+	in := refund.CreateInput{Payment: of.ID, Amount: new(decimal.New(10, 0)), Reason: secret}
+	for _, f := range edit {
+		f(&in)
+	}
+	r, err := h.App.Refunds.Create(t.Context(), h.Tenant.ID, in)
+	require.NoError(t, err)
+	return r
+}
+
+// named is owed with the customer's address.
+func named(t *testing.T, h *cryptopaytest.Host, of payment.Payment) refund.Refund {
+	t.Helper()
+	return owed(t, h, of, func(in *refund.CreateInput) { in.Address = string(h.Chains["ETH"].Customer("refunded")) })
+}
+
+// suspended is the deposit that waits in suspense at a payment's address.
+func suspended(t *testing.T, h *cryptopaytest.Host, of payment.Payment) string {
+	t.Helper()
+	list, err := h.App.Payments.Suspense(t.Context(), h.Tenant.ID, 100, 0)
+	require.NoError(t, err)
+	for i := range list {
+		if list[i].Address == of.Address {
+			return list[i].ID
+		}
+	}
+	require.Fail(t, "nothing is in suspense")
+	return ""
+}
+
+// spends all USDT that the merchant has.
+func spends(t *testing.T, h *cryptopaytest.Host) {
+	t.Helper()
+	all, err := h.App.Withdrawals.AvailableCurrencies(t.Context(), h.Tenant.ID)
+	require.NoError(t, err)
+	for _, one := range all {
+		if one.Currency.Code == "USDTERC20" {
+			w := h.Withdraw(one.Available.Decimal(one.Currency.Scale).String(), "USDTERC20", func(in *withdrawal.CreateInput) { in.FinalAmount = false })
+			require.Equal(t, withdrawal.Completed, w.Status)
+		}
+	}
+}
+
+// TestX01_ARefundIsFollowedLive: who has the page open reads of each step of a refund as it
+// happens, without loading the page, in his language, and with the merchant's name as text.
+func TestX01_ARefundIsFollowedLive(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	name := "<b>Shop</b>"
+	_, err := h.App.Wallets.UpdateTenant(t.Context(), h.Tenant.ID, wallet.Settings{Name: &name})
+	require.NoError(t, err)
+	p := pages(t, h, func(o *checkout.Options) { o.Poll = 10 * time.Millisecond })
+	server := httptest.NewServer(p)
+	defer server.Close()
+	defer p.Close()
+	look := func(of payment.Payment, lang string) *bufio.Reader {
+		r, status := stream(t, server.URL+strings.TrimPrefix(p.URL(h.Tenant.ID, of.ID), origin)+"/events?lang="+lang)
+		require.Equal(t, http.StatusOK, status)
+		return r
+	}
+	since := func() string { return h.Clock.Now().UTC().Format("2006-01-02 15:04") + " UTC" }
+	of := h.Customer.Pays(h.Payment("30", "USDTERC20"))
+	english, german := look(of, "en"), look(of, "de")
+	hear := func(r *bufio.Reader, text string) {
+		t.Helper()
+		for {
+			part := next(t, r)
+			require.NotContains(t, part, "<b>")
+			require.NotContains(t, part, secret)
+			if strings.Contains(part, text) {
+				return
+			}
+		}
+	}
+	hear(english, "Payment complete")
+	hear(german, "Zahlung abgeschlossen")
+
+	h.Clock.Advance(3 * time.Minute)
+	r := owed(t, h, of)
+	hear(english, "waits for your address since "+since()+". &lt;b&gt;Shop&lt;/b&gt; has a link for you: name the address there by "+r.ExpiresAt.Format("2006-01-02 15:04")+" UTC")
+	hear(german, "wartet seit "+since()+" auf Ihre Adresse")
+
+	spends(t, h)
+	h.Clock.Advance(3 * time.Minute)
+	token := h.App.Refunds.Token(&r)
+	_, err = h.App.Refunds.Claim(t.Context(), token, string(h.Chains["ETH"].Customer("refunded")), "")
+	require.ErrorIs(t, err, refund.ErrNotNow)
+	hear(english, "waits since "+since()+": it could not be sent to the address")
+	hear(german, "konnte nicht an die genannte Adresse gesendet werden")
+	failed := h.Clock.Now().UTC()
+
+	h.Customer.Pays(h.Payment("100", "USDTERC20"))
+	_, err = h.App.Refunds.Claim(t.Context(), token, string(h.Chains["ETH"].Customer("refunded")), "")
+	require.NoError(t, err)
+	hear(english, "waits to be sent since "+since())
+	h.Step()
+	var waits []refund.WaitChanged
+	for _, e := range h.Events() {
+		if b, ok := e.Body.(refund.WaitChanged); ok {
+			waits = append(waits, b)
+		}
+	}
+	require.Equal(t, []refund.WaitChanged{{RefundID: r.ID, PaymentID: of.ID, Reason: refund.WaitingFunds, Was: refund.WaitingAddress, Since: failed}}, waits)
+	hear(english, "is on its way since "+since())
+	h.Settle()
+	hear(english, "10 USDT of it was given back")
+
+	// What came late is given back, too: the deposit's refund is heard on the page of the payment.
+	late := h.Customer.PaysLate(h.Payment("30", "USDTERC20"))
+	english = look(late, "en")
+	hear(english, "arrived after the payment had ended")
+	_, err = h.App.Refunds.OfSuspense(t.Context(), h.Tenant.ID, refund.SuspenseInput{Deposit: suspended(t, h, late), Address: string(h.Chains["ETH"].Customer("refunded"))})
+	require.NoError(t, err)
+	hear(english, "30 USDT, less fees, waits to be sent since "+since())
+	h.Step()
+	hear(english, "30 USDT, less fees, is on its way since "+since())
+	h.Settle()
+	hear(english, "Your payment was refunded")
+}
+
+// TestX01_WhatIsGivenBackIsNotAskedFor: a customer who sent too much is told to ask for the
+// difference until a refund covers it.
+func TestX01_WhatIsGivenBackIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	p := pages(t, h)
+	of := h.Customer.PaysOver(h.Payment("30", "USDTERC20"))
+	for _, row := range []struct {
+		coins string
+		asks  bool
+	}{{"20", true}, {"10", false}} {
+		in := refund.CreateInput{Payment: of.ID, Amount: new(decimal.RequireFromString(row.coins)), Address: string(h.Chains["ETH"].Customer("refunded"))}
+		_, err := h.App.Refunds.Create(t.Context(), h.Tenant.ID, in)
+		require.NoError(t, err)
+		page := shows(t, h, p, of)
+		require.Contains(t, page, row.coins+" USDT, less fees, waits to be sent")
+		require.Equal(t, row.asks, strings.Contains(page, "You sent 30 USDT more than was due"), row.coins)
+	}
+	h.Settle()
+	page := shows(t, h, p, of)
+	require.Contains(t, page, "30 USDT of it was given back")
+	require.NotContains(t, page, "more than was due")
 }
 
 // TestX01_WhatIsCopiedHasItsOwnName: the button beside a destination tag is named after it.
@@ -114,6 +299,40 @@ func TestX01_WhatIsCopiedHasItsOwnName(t *testing.T) {
 	page := shows(t, h, pages(t, h), h.Payment("30", "XRP"))
 	require.Contains(t, page, ">Copy destination tag<")
 	require.NotContains(t, page, ">Copy memo<")
+}
+
+// hostileMemo is a client whose network writes addresses with a memo that means harm.
+type hostileMemo struct {
+	chain.Client
+	chain.Multiplexer
+}
+
+// Untag implements chain.Tagger.
+func (hostileMemo) Untag(a chain.Address) (chain.Address, string, bool) { return a, evil, true }
+
+// TestX01_AHostileMemoIsText: what a network's client says is the memo is shown as text, and written
+// out in the wallet's link.
+func TestX01_AHostileMemoIsText(t *testing.T) {
+	t.Parallel()
+	wrap := false
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"XRP"}, Configure: func(c *cryptopay.Config) {
+		if wrap {
+			c.Chains[0] = hostileMemo{c.Chains[0], c.Chains[0].(chain.Multiplexer)}
+		}
+	}})
+	of := h.Payment("30", "XRP")
+	wrap = true
+	h.Restart()
+	p := pages(t, h)
+	for _, path := range []string{"", "/part", "/receipt"} {
+		page := get(t, p, p.URL(h.Tenant.ID, of.ID)+path).Body.String()
+		require.Contains(t, page, "&lt;script&gt;alert(1)&lt;/script&gt;", path)
+		require.NotContains(t, page, "<script>", path)
+		require.NotContains(t, page, "<img src=x", path)
+		for _, link := range regexp.MustCompile(`id="wallet" href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			require.Regexp(t, `^[a-z]+:[A-Za-z0-9?&=%;._+-]+$`, link[1], path)
+		}
+	}
 }
 
 // textOf is a page without its script's templates of times.
@@ -232,11 +451,11 @@ func TestX01_NothingAMerchantWritesRuns(t *testing.T) {
 			"big logo": {Logo: picture(t, 3000, 1)},
 			"path":     {LogoPath: "//evil.example/logo.png"}, "path2": {LogoPath: "https://evil.example/logo.png"}, "path3": {LogoPath: `/\evil.example/x`},
 			"colour": {Colour: "red;}body{display:none"}, "return": {ReturnURL: "javascript:alert(1)"}, "return2": {ReturnURL: "http://shop.example"},
-			"return3": {ReturnURL: "https://user:password@shop.example/"}, "return4": {ReturnURL: "//evil.example/x"}, "contact": {Contact: "javascript:alert(1)"}, "contact2": {Contact: "mailto:a@b?body=x"}, "return5": {ReturnURL: `/\evil.example`}, "name": {Name: evil + strings.Repeat("x", 1000)},
+			"return3": {ReturnURL: "https://user:password@shop.example/"}, "return4": {ReturnURL: "//evil.example/x"}, "contact": {Contact: "javascript:alert(1)"}, "contact2": {Contact: "mailto:a@b?body=x"}, "return5": {ReturnURL: `/\evil.example`}, "return6": {ReturnURL: "/orders/../desk"}, "return7": {ReturnURL: "https://shop.example/orders/.%2E"}, "name": {Name: evil + strings.Repeat("x", 1000)},
 		})
 		o.Texts = map[string]map[string]string{"en": {"waiting": evil}, "fr": {"name": evil, "direction": "ltr"}}
 	})
-	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "return4", "return5", "contact", "contact2", "name"} {
+	for _, order := range []string{evil, "logo", "big logo", "path", "path2", "path3", "colour", "return", "return2", "return3", "return4", "return5", "return6", "return7", "contact", "contact2", "name"} {
 		of := h.Payment("30", "USDTERC20", func(in *payment.CreateInput) {
 			if in.OrderID = order; order == evil {
 				in.OrderID, in.Description = evil, evil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func ExampleNew() {
 	pages, err := checkout.New(app, checkout.Options{
 		BaseURL: "https://pay.example.com",
 		Merchant: func(_ context.Context, _ string, p *payment.Payment) (checkout.Merchant, error) {
-			return checkout.Merchant{Name: "Tea House", Colour: "#1f5fbf", ReturnURL: "https://tea.example.com/orders/" + p.OrderID}, nil
+			return checkout.Merchant{Name: "Tea House", Colour: "#1f5fbf", ReturnURL: "https://tea.example.com/orders/" + url.PathEscape(p.OrderID)}, nil
 		},
 	})
 	if err != nil {

@@ -384,7 +384,7 @@ func (b *hub) news(s *shop) error {
 	if err != nil || last == seen {
 		return err
 	}
-	f := stream.Filter{Partition: storage.Tenant(s.tenant), After: seen, Kinds: []string{payment.Changed{}.EventKind(), payment.DepositChanged{}.EventKind(), refund.Changed{}.EventKind()}}
+	f := stream.Filter{Partition: storage.Tenant(s.tenant), After: seen, Kinds: []string{payment.Changed{}.EventKind(), payment.DepositChanged{}.EventKind(), refund.Changed{}.EventKind(), refund.WaitChanged{}.EventKind()}}
 	for e, err := range b.h.app.Events.Follow(ctx, f, func(context.Context) error { return errRead }) {
 		if errors.Is(err, errRead) {
 			break
@@ -400,6 +400,9 @@ func (b *hub) news(s *shop) error {
 		case payment.Changed:
 			b.markPayment(s, body.PaymentID)
 		case refund.Changed:
+			b.markPayment(s, body.PaymentID)
+			b.mark(s, func(r *room) bool { return r.got(body.DepositID) })
+		case refund.WaitChanged:
 			b.markPayment(s, body.PaymentID)
 		case payment.DepositChanged:
 			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID || r.at(body.Network, body.Address) })
@@ -434,6 +437,11 @@ func (b *hub) mark(s *shop, is func(*room) bool) {
 // at reports whether a room's payment has an address.
 func (r *room) at(network, address string) bool {
 	return r.facts != nil && r.facts.payment.Network == network && r.facts.payment.Address == address
+}
+
+// got reports whether a deposit is among what came for a room's payment.
+func (r *room) got(deposit string) bool {
+	return deposit != "" && r.facts != nil && slices.ContainsFunc(r.facts.arrivals, func(a payment.Arrival) bool { return a.ID == deposit })
 }
 
 // recount reads the confirmations of payments of one tenant together.

@@ -90,11 +90,11 @@ func (m Merchant) sound() (Merchant, error) {
 		}
 	}
 	if m.ReturnURL != "" && !returnable(m.ReturnURL) {
-		errs = append(errs, errors.New("checkout: Merchant.ReturnURL must be an https URL without credentials, or a path on the page's own origin"))
+		errs = append(errs, errors.New("checkout: Merchant.ReturnURL must be an https URL without credentials, or a path on the page's own origin, without . and .. in it"))
 		m.ReturnURL = ""
 	}
 	if m.Contact != "" && !returnable(m.Contact) && !mail.MatchString(m.Contact) {
-		errs = append(errs, errors.New("checkout: Merchant.Contact must be mailto: and an address, or an https URL without credentials, or a path on the page's own origin"))
+		errs = append(errs, errors.New("checkout: Merchant.Contact must be mailto: and an address, or an https URL without credentials, or a path on the page's own origin, without . and .. in it"))
 		m.Contact = ""
 	}
 	return m, errors.Join(errs...)
@@ -111,8 +111,15 @@ func ownPath(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\\\"'<>`", r) })
 }
 
+// climbs finds what a browser takes for the way out of a folder: an order id that a host wrote
+// into a link leads to another page of his with it.
+var climbs = regexp.MustCompile(`(?i)^[^?#]*/(\.|%2e){1,2}([/?#]|$)`)
+
 // returnable reports whether customers may be sent to a URL.
 func returnable(s string) bool {
+	if climbs.MatchString(s) {
+		return false
+	}
 	if ownPath(s) {
 		return true
 	}

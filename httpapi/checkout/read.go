@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -17,7 +18,9 @@ type facts struct {
 	payment  payment.Payment
 	progress payment.Progress
 	arrivals []payment.Arrival // what came to the address, whether it counts or not
-	back     ledger.Amount     // what refunds of the payment have sent
+	refunds  []refund.Refund   // of the payment, and of what came and did not count; newest first
+	back     ledger.Amount     // what refunds of the payment have sent, fees included
+	coming   ledger.Amount     // what those that have not ended are to send
 	merchant Merchant
 	logo     string // its media type, "" = none
 	logoName string // of its file, by its content
@@ -52,10 +55,8 @@ func (h *Handler) read(ctx context.Context, r ref) (*facts, error) {
 	if f.arrivals, _, err = h.app.Payments.Arrivals(ctx, r.tenant, r.payment, maxArrivals, 0); err != nil {
 		return nil, err
 	}
-	if p.Received > 0 {
-		if f.back, err = h.sentBack(ctx, r); err != nil {
-			return nil, err
-		}
+	if err = h.refunds(ctx, r, f); err != nil {
+		return nil, err
 	}
 	f.merchant, err = h.merchant(ctx, r.tenant, &p)
 	if len(f.merchant.Logo) > 0 {
@@ -65,15 +66,38 @@ func (h *Handler) read(ctx context.Context, r ref) (*facts, error) {
 	return f, err
 }
 
-// sentBack is what refunds of a payment have sent, fees included.
-func (h *Handler) sentBack(ctx context.Context, r ref) (all ledger.Amount, err error) {
-	list, _, err := h.app.Refunds.List(ctx, r.tenant, refund.Filter{Payment: r.payment, Status: refund.Completed, Limit: 100})
-	for i := range list {
-		if err == nil {
-			all, err = all.Add(list[i].Amount)
+// refunds reads what is given back, where something came.
+func (h *Handler) refunds(ctx context.Context, r ref, f *facts) (err error) {
+	var suspended []string
+	for i := range f.arrivals {
+		if f.arrivals[i].Booking == payment.Refunded {
+			suspended = append(suspended, f.arrivals[i].ID)
 		}
 	}
-	return all, err
+	if f.payment.Received == 0 && len(f.arrivals) == 0 {
+		return nil
+	}
+	f.refunds, err = h.app.Refunds.Of(ctx, r.tenant, r.payment, suspended...)
+	for i := range f.refunds {
+		switch one := &f.refunds[i]; {
+		case err != nil || one.Payment == "":
+		case one.Status == refund.Completed:
+			f.back, err = f.back.Add(one.Amount)
+		case underWay(one):
+			f.coming, err = f.coming.Add(one.Amount)
+		}
+	}
+	return err
+}
+
+// underWay reports whether a refund has not ended.
+func underWay(r *refund.Refund) bool {
+	return r.Status == refund.AwaitingAddress || r.Status == refund.Pending || r.Status == refund.Processing
+}
+
+// returning reports whether a refund of a deposit that did not count has not ended.
+func (f *facts) returning(deposit string) bool {
+	return slices.ContainsFunc(f.refunds, func(r refund.Refund) bool { return r.Deposit == deposit && underWay(&r) })
 }
 
 // merchant is who is paid. What the host gives and cannot be shown is left out.

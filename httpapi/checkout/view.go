@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/refund"
 )
 
 // The states of a page. Each has a headline and a text of that name.
@@ -77,30 +78,55 @@ func (f *facts) refunded() bool {
 	}
 	back := 0
 	for i := range f.arrivals {
-		if f.arrivals[i].Booking == payment.Refunded {
+		if f.arrivals[i].Booking == payment.Refunded && !f.returning(f.arrivals[i].ID) {
 			back++
 		}
 	}
 	return back > 0 && back == len(f.arrivals)
 }
 
-// notice is a sentence beside the state: something came that does not count, or more than due.
-type notice struct{ Name, Extra, Coin string }
+// notice is a sentence beside the state: something came that does not count, or more than due,
+// or something is given back. Since and Until are moments for people.
+type notice struct{ Name, Extra, Coin, Since, Until string }
 
 // held is true where the sentence is about money that arrived and does not count.
 func (n notice) held() bool { return n.Name == "late" || n.Name == "wrong" || n.Name == "held" }
 
-// maxNotices bounds what a stranger's transfers make of a page.
-const maxNotices = 4
+// Icon is that of the sentence.
+func (n notice) Icon() string {
+	if n.Name == refundPending || n.Name == refundProcessing {
+		return "wait"
+	}
+	return "warn"
+}
+
+// The sentences about refunds, each named as its text.
+const (
+	refundAddress    = "refund_address"    // the customer has to name an address
+	refundAgain      = "refund_again"      // and it could not be paid
+	refundPending    = "refund_pending"    // it is ordered
+	refundProcessing = "refund_processing" // it is sent
+	refundFailed     = "refund_failed"
+	refundExpired    = "refund_expired" // nobody named an address
+)
+
+const (
+	maxNotices = 4 // bounds what a stranger's transfers make of a page,
+	maxRefunds = 8 // and this what refunds do
+)
 
 func (h *Handler) notices(f *facts) (out []notice) {
 	at := f.progress
-	if over := at.Received + at.Pending - f.payment.Due; over > 0 && f.payment.AddressID == "" {
-		out = append(out, notice{"over", h.amount(f, over), ""})
+	if over := at.Received + at.Pending - f.payment.Due; over > f.back+f.coming && f.payment.AddressID == "" {
+		out = append(out, notice{Name: "over", Extra: h.amount(f, over)})
 	}
 	if f.back > 0 && !f.refunded() {
-		out = append(out, notice{"back", h.amount(f, f.back), ""})
+		out = append(out, notice{Name: "back", Extra: h.amount(f, f.back)})
 	}
+	refunds := h.refundNotices(f)
+	most := len(out) + maxNotices
+	out = append(out, refunds...)
+	most += len(refunds)
 	vanished := false
 	for i := range f.arrivals {
 		a := &f.arrivals[i]
@@ -108,10 +134,10 @@ func (h *Handler) notices(f *facts) (out []notice) {
 			vanished = vanished || a.ShownRole() == payment.ShownCounted
 			continue
 		}
-		if a.Booking != payment.Unbooked && a.Booking != payment.InSuspense || len(out) >= maxNotices {
+		if a.Booking != payment.Unbooked && a.Booking != payment.InSuspense || len(out) >= most {
 			continue
 		}
-		n := notice{"", plain(a.Exact), h.token(a.Currency)}
+		n := notice{Extra: plain(a.Exact), Coin: h.token(a.Currency)}
 		switch a.Role {
 		case payment.RoleUnmatched:
 			n.Name = "late"
@@ -126,6 +152,37 @@ func (h *Handler) notices(f *facts) (out []notice) {
 	}
 	if vanished && at.Missing > 0 && f.payment.Status != payment.Failed { // whose own text says so
 		out = append(out, notice{Name: "vanished"})
+	}
+	return out
+}
+
+// refundNotices says of each refund that has not ended what it waits for, since when, and what
+// ends that. Of those that came to nothing it tells the newest, where none came after it.
+func (h *Handler) refundNotices(f *facts) (out []notice) {
+	for i := range f.refunds {
+		r := &f.refunds[i]
+		n := notice{Extra: plain(r.Coins()), Coin: h.token(r.Currency), Since: utc(r.UpdatedAt)}
+		newest := !slices.ContainsFunc(f.refunds[:i], func(o refund.Refund) bool { return o.Payment == r.Payment && o.Deposit == r.Deposit })
+		switch {
+		case len(out) == maxRefunds:
+			return out
+		case r.Status == refund.AwaitingAddress:
+			n.Name, n.Since, n.Until = refundAddress, utc(r.WaitingSince), utc(r.ExpiresAt)
+			if r.Waiting != refund.WaitingAddress {
+				n.Name = refundAgain
+			}
+		case r.Status == refund.Pending:
+			n.Name = refundPending
+		case r.Status == refund.Processing:
+			n.Name = refundProcessing
+		case newest && r.Status == refund.Failed:
+			n.Name = refundFailed
+		case newest && r.Status == refund.Cancelled && r.Failure == refund.FailureExpired:
+			n.Name = refundExpired
+		default:
+			continue
+		}
+		out = append(out, n)
 	}
 	return out
 }
@@ -180,7 +237,7 @@ func (v *view) Text(name string) string {
 // StateText is the name of the text about the state. A customer whose money is held is not
 // told to start again: he would pay twice.
 func (v *view) StateText() string {
-	if v.State == stateExpired && slices.ContainsFunc(v.Notices, notice.held) {
+	if v.State == stateExpired && slices.ContainsFunc(v.Notices, func(n notice) bool { return n.held() || n.Since != "" }) {
 		return "expired_held_text"
 	}
 	return v.State + "_text"
@@ -227,7 +284,7 @@ func (v *view) With(name string) icon { return icon{v.Assets, name} }
 
 // Note is the sentence of a notice.
 func (v *view) Note(n notice) string {
-	return v.W.say(n.Name, "extra", n.Extra, "coin", n.Coin, "token", v.Token, "merchant", v.Merchant)
+	return v.W.say(n.Name, "extra", n.Extra, "coin", n.Coin, "token", v.Token, "merchant", v.Merchant, "since", n.Since, "until", n.Until)
 }
 
 // Count says how many confirmations there are.
@@ -246,8 +303,10 @@ func (v *view) Left() string {
 }
 
 // UTC is a moment for people, and Stamp the same for programs.
-func (v *view) UTC(t time.Time) string   { return t.UTC().Format("2006-01-02 15:04") + " UTC" }
+func (v *view) UTC(t time.Time) string   { return utc(t) }
 func (v *view) Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }
 
 // Millis is a moment for the script's clock.
 func (v *view) Millis(t time.Time) int64 { return t.UnixMilli() }
@@ -279,7 +338,7 @@ func (h *Handler) view(token string, f *facts, w *texts) *view {
 	v.Amount = h.amount(f, due)
 	v.Step = map[string]int{stateWaiting: 1, statePartly: 1, stateSeen: 2, statePaid: 3}[v.State]
 	v.Pays = v.State == stateWaiting || v.State == statePartly
-	v.Live = v.Pays || v.State == stateClosing || v.State == stateSeen
+	v.Live = v.Pays || v.State == stateClosing || v.State == stateSeen || slices.ContainsFunc(f.refunds, func(r refund.Refund) bool { return underWay(&r) })
 	h.whereToPay(v, f, due)
 	v.Receipt = h.receipt(v, f)
 	v.Version = v.version()

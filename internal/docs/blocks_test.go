@@ -46,12 +46,16 @@ func TestGoBlocks(t *testing.T) {
 
 var declares = regexp.MustCompile(`(?m)^(func|type|import) `)
 
+// aFile finds the name of the package in a block that is a whole file.
+var aFile = regexp.MustCompile(`\A(?://.*\n)*package (\w+)\n`)
+
 // check type-checks one block, beside the preamble.
 func (l *library) check(preamble, text string) error {
 	body := text
+	file := aFile.FindStringSubmatch(text)
 	switch {
-	case strings.HasPrefix(text, "package "):
-		preamble = "package " + strings.Fields(text)[1]
+	case file != nil:
+		preamble = "package " + file[1]
 	case declares.MatchString(text):
 		body = "package block\n" + text
 	case strings.Contains(text, "return err"):
