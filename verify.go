@@ -231,7 +231,7 @@ func (s postings) add(e ledger.Entry) (err error) {
 		kind = ofWithdrawal
 	case what == "settle" && wallet && e.Delta < 0:
 		kind = ofTransfer
-	case what == "settle" && e.Account.House() && house.Is(e.Ref):
+	case what == "settle" && (e.Account.House() || e.Account.IsCold()) && house.Is(e.Ref):
 		kind = ofHouse
 	case (what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()) && strings.Contains(e.Ref, "/"):
 		kind = ofDeposit // its id begins with its network; a payment's has no "/"

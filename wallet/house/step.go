@@ -70,9 +70,9 @@ func (m *move) reason(why string) {
 }
 
 // watch has a person told of a payment that waits for one reason for so long: now, or when
-// that time has come.
+// that time has come. One that waits for lower costs is not told of.
 func (m *move) watch(after time.Duration) {
-	if !m.p.live() || m.p.Waiting == "" || m.p.Long || m.going {
+	if !m.p.live() || m.p.Waiting == "" || m.p.Waiting == WaitingBelowCost || m.p.Long || m.going {
 		return
 	}
 	at := m.p.WaitingSince.Add(after)
@@ -231,7 +231,12 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (goOn b
 		m.wait(WaitingAltered, retry)
 		return false, nil, nil
 	}
-	if !slices.Contains(s.c.Addresses, Address{chain.Network(m.p.Network), chain.Address(m.p.Address), m.p.Memo}) {
+	if m.p.Source.IsCold() {
+		if why, failure := s.mayMove(storage.Apart(ctx), m); why != "" {
+			m.wait(why, retry)
+			return false, failure, nil
+		}
+	} else if !slices.Contains(s.c.Addresses, Address{chain.Network(m.p.Network), chain.Address(m.p.Address), m.p.Memo}) {
 		m.wait(WaitingUnlisted, retry)
 		return false, nil, nil
 	}
