@@ -3,12 +3,16 @@ package cryptopay
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
@@ -85,6 +89,26 @@ func (c ceilings) Hot(ctx context.Context, tenant, currency string) (ledger.Amou
 	return c.a.Treasury.HotCoins(ctx, tenant, currency)
 }
 
+func (c ceilings) Short(ctx context.Context, tenant, currency string) (since time.Time, short bool, err error) {
+	rows, err := c.a.cfg.Store.Find(ctx, storage.Query{
+		Table: withdrawal.Withdrawals.Table, Partition: storage.Tenant(tenant), Limit: 1,
+		Where: []storage.Cond{
+			{Column: "currency", Op: storage.Eq, Value: currency},
+			{Column: "status", Op: storage.In, Value: []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}},
+			{Column: "waiting", Op: storage.Eq, Value: string(outgoing.ReasonHotBalance)},
+		},
+		Order: []storage.Order{{Column: "waiting_since"}},
+	})
+	if err != nil || len(rows) == 0 {
+		return since, false, err
+	}
+	return withdrawal.Withdrawals.Value(rows[0]).WaitingSince, true, nil
+}
+
+func (c ceilings) NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error {
+	return c.a.Treasury.NeedRefill(ctx, tenant, currency, need, since)
+}
+
 func (c ceilings) Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error) {
 	return c.a.Treasury.Dear(ctx, currency, amount, cost)
 }
@@ -105,4 +129,27 @@ func (a *App) coldWallets(hosts func(ctx context.Context, tenant string) ([]trea
 		}
 		return out, err
 	}
+}
+
+// HeldTopUps lists money that came to hot addresses of a tenant while coins of it lie at cold
+// addresses, and of which nobody can say yet whether it came back from there: by id, behind one
+// ("" = from the first). It is in suspense until ResolveTopUp.
+func (o *Operate) HeldTopUps(ctx context.Context, tenant, behind string, limit int) ([]treasury.Apart, error) {
+	return o.a.Treasury.Apart(ctx, tenant, behind, limit)
+}
+
+// ResolveTopUp books money of HeldTopUps as what a person says it is: a refill from cold, or the
+// operator's own. It returns the amount in units, and the id of the record, "" for a dry run.
+// Errors are those of treasury.ResolveApart.
+func (o *Operate) ResolveTopUp(ctx context.Context, tenant, id string, is treasury.ApartIs, c Call) (ledger.Amount, string, error) {
+	if err := c.check(); err != nil {
+		return 0, "", err
+	}
+	n, _, _ := strings.Cut(id, "/")
+	by := o.recorded(outgoing.OpResolveTopUp, chain.Network(n), tenant, id, c)
+	was, err := o.a.Treasury.ResolveApart(ctx, tenant, id, is, c.DryRun, by)
+	if err != nil || c.DryRun {
+		return was.Amount, "", err
+	}
+	return was.Amount, o.done(ctx, by), nil
 }

@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -11,14 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	bookkeeping "github.com/cryptopay-go/cryptopay/report/journal"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
+
+// also is a configuration, and more of it.
+func also(first, then func(*cryptopay.Config)) func(*cryptopay.Config) {
+	return func(c *cryptopay.Config) { first(c); then(c) }
+}
 
 // chilled gives the tenant's coins of a currency a ceiling: what is above goes to "vault".
 func (h *host) chilled(currency, ceiling, target string) {
@@ -46,11 +56,19 @@ func (h *host) moves() (out []house.Payment) {
 	all, err := h.app.Operate.HousePayments(h.t.Context(), h.tenant, 100, 0)
 	require.NoError(h.t, err)
 	for _, p := range all {
-		if p.Source.IsCold() {
+		if p.ToCold() {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// cold is what lies at cold addresses by the books.
+func (h *host) cold(currency string) ledger.Amount {
+	h.t.Helper()
+	v, _, err := treasury.ColdOf(h.t.Context(), h.store, h.tenant, currency)
+	require.NoError(h.t, err)
+	return v.Amount
 }
 
 // cooled demands that what lies at "vault" is exactly what completed moves say and the books
@@ -64,14 +82,15 @@ func (h *host) cooled(currency string, owed ledger.Amount) {
 		}
 	}
 	require.Equal(h.t, h.coin(currency).Decimal(sum).String(), h.stored(currency).String(), "each move was made once")
-	require.Equal(h.t, -sum, h.posted(ledger.Cold(string(h.coin(currency).Network)), currency))
+	require.Equal(h.t, sum, h.cold(currency))
 	require.Equal(h.t, owed, h.credited(currency))
 	h.released()
 	h.sound()
 }
 
-// TestFT07_HotAboveTheCeilingGoesToCold: what is above the ceiling goes, the target stays, once;
-// the merchant's balance and the house's solvency count it, the journal knows both places apart.
+// TestFT07_HotAboveTheCeilingGoesToCold: what is above the ceiling goes, the target stays, once.
+// The books have the same coins as before, less the cost: a move has no legs. So the merchant's
+// balance, the house's equity and the journal stay, and the books agree with the chain.
 func TestFT07_HotAboveTheCeilingGoesToCold(t *testing.T) {
 	t.Parallel()
 	for i, code := range []string{"ETH", "BTC", usdt} {
@@ -80,6 +99,8 @@ func TestFT07_HotAboveTheCeilingGoesToCold(t *testing.T) {
 			onBoth(t, func(t *testing.T, store storage.Store) {
 				ctx := t.Context()
 				h := earned(t, store, uint64(600+i), code)
+				h.configure = also(h.configure, func(c *cryptopay.Config) { c.Reconcile.Every = 24 * time.Hour })
+				h.restart()
 				owed := h.credited(code)
 				h.mine(10)
 				require.Empty(t, h.moves(), "without a ceiling nothing moves")
@@ -90,10 +111,15 @@ func TestFT07_HotAboveTheCeilingGoesToCold(t *testing.T) {
 				if code == usdt {
 					ceiling, target = "100", "50"
 				}
+				was := h.stand(code)
 				h.chilled(code, ceiling, target)
 				h.mine(30)
 				require.Len(t, h.moves(), 1)
 				m := h.moves()[0]
+				cost := was[ledger.FeesNetwork] - h.posted(ledger.FeesNetwork, code)
+				was[ledger.FeesNetwork] -= cost
+				was[ledger.Chain(m.Network)] += cost
+				require.Equal(t, was, h.stand(code), "it has no legs, and its cost")
 				require.Equal(t, house.Completed, m.Status, m.Waiting)
 				require.Equal(t, h.vault(code), m.Address)
 				hot, err := h.app.Treasury.HotCoins(ctx, h.tenant, code)
@@ -104,7 +130,8 @@ func TestFT07_HotAboveTheCeilingGoesToCold(t *testing.T) {
 
 				var books strings.Builder
 				require.NoError(t, bookkeeping.Source{Store: store, Tenant: h.tenant, Scale: h.app.Scale}.HLedger(ctx, &books))
-				require.Contains(t, books.String(), "Assets:Cold:"+m.Network)
+				require.Contains(t, books.String(), "Assets:Chains:"+m.Network)
+				require.NotContains(t, books.String(), m.ID)
 
 				_, err = h.app.Treasury.Sync(ctx, h.tenant)
 				require.NoError(t, err)
@@ -116,7 +143,8 @@ func TestFT07_HotAboveTheCeilingGoesToCold(t *testing.T) {
 					}
 				}
 				h.restart()
-				h.mine(20)
+				h.days(2)
+				require.Empty(t, h.differences(chain.Network(m.Network)), "what left is explained")
 				require.Len(t, h.moves(), 1, "what is below the ceiling stays")
 			})
 		})
@@ -283,30 +311,216 @@ func TestFT07_AMoveThatIsStuckIsTheOnlyOne(t *testing.T) {
 	h.cooled(usdt, owed)
 }
 
-// TestFT07_ARefillIsBookedByTwoPeople: coins that came back from cold are a top-up until two
-// people say what they are; then the books have them hot, and no longer cold.
-func TestFT07_ARefillIsBookedByTwoPeople(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	h := earned(t, memory.New(), 643, "ETH")
-	owed := h.credited("ETH")
-	h.chilled("ETH", "0.05", "0.02")
+// refilled is a host with ETH at "vault" and a HouseAddress, and what hot address it has.
+func refilled(t *testing.T, store storage.Store, seed uint64, code, ceiling, target string) (h *host, hot chain.Address, told *[]treasury.Notice) {
+	t.Helper()
+	told = &[]treasury.Notice{}
+	h = earned(t, store, seed, code)
+	h.configure = also(h.configure, func(c *cryptopay.Config) {
+		c.Treasury.Notify = func(_ context.Context, n treasury.Notice) { *told = append(*told, n) }
+	})
+	h.restart()
+	h.chilled(code, ceiling, target)
 	h.mine(30)
-	cold, float := h.posted(ledger.Cold("ETH"), "ETH"), h.posted(ledger.Float, "ETH")
-	hot, err := h.app.Hot(ctx, "ETH", h.tenant)
+	hot, err := h.app.Hot(t.Context(), h.coin(code).Network, h.tenant)
 	require.NoError(t, err)
-	_, err = h.chains["ETH"].Pay(hot, "ETH", dec("0.01"))
-	require.NoError(t, err)
-	h.mine(20)
-	back := h.posted(ledger.Float, "ETH") - float
-	require.Positive(t, back)
-	refill := house.Adjustment{Tenant: h.tenant, Currency: "ETH", Key: "refill-1", Moves: map[ledger.Account]ledger.Amount{ledger.Float: -back, ledger.Cold("ETH"): back}}
-	for _, by := range []string{"ann", "bob"} {
-		c := because("it came from the vault")
-		c.By = by
-		_, _, err = h.app.Operate.Adjust(ctx, refill, c)
-		require.NoError(t, err)
+	require.Positive(t, h.cold(code))
+	*told = nil
+	return h, hot, told
+}
+
+// from sends coins from "vault", or from a customer of another name.
+func (h *host) from(name string, to chain.Address, code, amount string) string {
+	h.t.Helper()
+	world, s := h.chains[h.coin(code).Network], sim.Tx{From: name, Payments: []sim.Payment{{To: to, Currency: code, Amount: dec(amount)}}}
+	if name == "vault" && code == "BTC" {
+		for _, m := range h.moves() {
+			s.Spends = append(s.Spends, m.Tx+":0")
+		}
 	}
-	require.Equal(t, []ledger.Amount{float, cold + back, owed}, []ledger.Amount{h.posted(ledger.Float, "ETH"), h.posted(ledger.Cold("ETH"), "ETH"), h.credited("ETH")})
+	tx, err := world.Send(s)
+	require.NoError(h.t, err)
+	return tx
+}
+
+// thaw takes the ceiling away, so that what comes back stays hot.
+func (h *host) thaw(code string) { h.t.Helper(); h.chilled(code, "0", "0") }
+
+// TestFT07_ARefillHasNoLegs: coins that come from a cold address are a refill in the Change that
+// sees them final. The operator's funds are as before: nobody can take them out as his own. A
+// fork that takes them away takes the refill back.
+func TestFT07_ARefillHasNoLegs(t *testing.T) {
+	t.Parallel()
+	for i, c := range [][]string{{"ETH", "0.05", "0.02", "0.01"}, {"BTC", "0.001", "0.0005", "0.0007"}, {usdt, "100", "50", "20"}} {
+		t.Run(c[0], func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, store storage.Store) {
+				code := c[0]
+				h, hot, told := refilled(t, store, uint64(660+i), code, c[1], c[2])
+				h.thaw(code)
+				was, cold, owed := h.stand(code), h.cold(code), h.credited(code)
+				tx := h.from("vault", hot, code, c[3])
+				h.mine(15)
+				units, err := h.coin(code).Units(dec(c[3]), ledger.Down)
+				require.NoError(t, err)
+				require.Equal(t, []any{was, cold - units, owed, ledger.Amount(0)}, []any{h.stand(code), h.cold(code), h.credited(code), h.posted(ledger.Suspense, code)})
+				require.Empty(t, *told)
+				h.sound()
+				h.restart()
+				h.mine(3)
+				require.Equal(t, cold-units, h.cold(code), "once")
+
+				_, err = h.chains[h.coin(code).Network].Reorg(18, tx)
+				require.NoError(t, err)
+				h.mine(40)
+				require.Equal(t, []any{was, cold}, []any{h.stand(code), h.cold(code)}, "a deep fork took it away")
+				h.sound()
+			})
+		})
+	}
+}
+
+// TestFT07_WhatMayBeARefillIsHeldApart: coins whose sender cannot be told, while others lie at a
+// cold address, are nobody's until a person says whose. They cannot be taken out meanwhile.
+func TestFT07_WhatMayBeARefillIsHeldApart(t *testing.T) {
+	t.Parallel()
+	for i, is := range []treasury.ApartIs{treasury.IsRefill, treasury.IsOperators, ""} {
+		t.Run("as "+string(is), func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, store storage.Store) {
+				ctx := t.Context()
+				h, hot, told := refilled(t, store, uint64(670+i), "BTC", "0.001", "0.0005")
+				h.thaw("BTC")
+				was, cold, owed := h.stand("BTC"), h.cold("BTC"), h.credited("BTC")
+				tx := h.from("somebody", hot, "BTC", "0.0007")
+				h.mine(12)
+				const came = ledger.Amount(70_000)
+				require.Equal(t, []any{was[ledger.Float], cold, came}, []any{h.posted(ledger.Float, "BTC"), h.cold("BTC"), h.posted(ledger.Suspense, "BTC")})
+				require.Len(t, *told, 1)
+				require.Equal(t, []string{treasury.NoticeApart, treasury.ApartUnknown}, []string{(*told)[0].Kind, (*told)[0].Reason})
+				_, _, err := h.app.Operate.WithdrawOperatorFunds(ctx, h.some("BTC", h.coin("BTC").Decimal(was[ledger.Float]+1).String(), "all of it"), because("it is mine"))
+				var short *house.ShortError
+				require.ErrorAs(t, err, &short)
+				h.sound()
+
+				apart, err := h.app.Operate.HeldTopUps(ctx, h.tenant, "", 10)
+				require.NoError(t, err)
+				require.Len(t, apart, 1)
+				require.Equal(t, []any{came, tx, treasury.ApartUnknown, hot}, []any{apart[0].Amount, apart[0].Tx, apart[0].Reason, apart[0].Address})
+				require.False(t, apart[0].Since.IsZero())
+				_, _, err = h.app.Operate.ResolveTopUp(ctx, h.tenant, apart[0].ID, "mine", because("x"))
+				require.ErrorIs(t, err, treasury.ErrApartIs)
+				_, _, err = h.app.Operate.ResolveTopUp(ctx, h.tenant, "BTC/x:0/1", treasury.IsRefill, because("x"))
+				require.ErrorIs(t, err, treasury.ErrNotApart)
+				if is == "" { // a deep fork is faster than the person
+					_, err = h.chains["BTC"].Reorg(12, tx)
+					require.NoError(t, err)
+					h.mine(40)
+					require.Zero(t, h.posted(ledger.Suspense, "BTC"))
+					require.Equal(t, []any{was, cold}, []any{h.stand("BTC"), h.cold("BTC")})
+					h.sound()
+					return
+				}
+				_, id, err := h.app.Operate.ResolveTopUp(ctx, h.tenant, apart[0].ID, is, because("the vault's log says so"))
+				require.NoError(t, err)
+				require.NotEmpty(t, id)
+				_, _, err = h.app.Operate.ResolveTopUp(ctx, h.tenant, apart[0].ID, is, because("again"))
+				require.ErrorIs(t, err, treasury.ErrNotApart)
+				back := came
+				if is == treasury.IsOperators {
+					back = 0
+				}
+				stand := maps.Clone(was)
+				stand[ledger.Float] += came - back
+				stand[ledger.Chain("BTC")] -= came - back
+				h.mine(3)
+				require.Equal(t, []any{stand, cold - back, owed}, []any{h.stand("BTC"), h.cold("BTC"), h.credited("BTC")})
+				h.sound()
+
+				_, err = h.chains["BTC"].Reorg(15, tx)
+				require.NoError(t, err)
+				h.mine(40)
+				require.Equal(t, []any{was, cold}, []any{h.stand("BTC"), h.cold("BTC")}, "a deep fork took it away")
+				h.sound()
+			})
+		})
+	}
+}
+
+// TestFT07_MoreThanLiesAtColdIsHeldApart: a cold address sends more than was moved there. Of what
+// a person calls a refill, the rest is the operator's own.
+func TestFT07_MoreThanLiesAtColdIsHeldApart(t *testing.T) {
+	t.Parallel()
+	h, hot, told := refilled(t, memory.New(), 680, usdt, "100", "50")
+	h.thaw(usdt)
+	was, cold := h.stand(usdt), h.cold(usdt)
+	h.from("vault", hot, usdt, h.coin(usdt).Decimal(cold+7_000_000).String())
+	h.mine(30)
+	require.Len(t, *told, 1)
+	require.Equal(t, treasury.ApartMore, (*told)[0].Reason)
+	apart, err := h.app.Operate.HeldTopUps(t.Context(), h.tenant, "", 10)
+	require.NoError(t, err)
+	require.Len(t, apart, 1)
+	_, _, err = h.app.Operate.ResolveTopUp(t.Context(), h.tenant, apart[0].ID, treasury.IsRefill, because("the vault had some of its own"))
+	require.NoError(t, err)
+	h.mine(3)
+	was[ledger.Float] += 7_000_000
+	was[ledger.Chain("ETH")] -= 7_000_000
+	require.Equal(t, []any{was, ledger.Amount(0)}, []any{h.stand(usdt), h.cold(usdt)})
 	h.sound()
+	h.from("somebody", hot, usdt, "5")
+	h.mine(30)
+	require.Equal(t, was[ledger.Float]+5_000_000, h.posted(ledger.Float, usdt), "nothing lies there any more: it is a top-up")
+}
+
+// TestFT07_AKnownSenderIsNoRefill: where the sender is told, and is no cold address, a top-up is
+// the operator's own at once.
+func TestFT07_AKnownSenderIsNoRefill(t *testing.T) {
+	t.Parallel()
+	h, hot, told := refilled(t, memory.New(), 681, usdt, "100", "50")
+	was, cold := h.posted(ledger.Float, usdt), h.cold(usdt)
+	h.from("somebody", hot, usdt, "5")
+	h.mine(30)
+	require.Equal(t, []any{was + 5_000_000, cold}, []any{h.posted(ledger.Float, usdt), h.cold(usdt)})
+	require.Empty(t, *told)
+	h.sound()
+}
+
+// TestFT07_APayoutWaitsForARefill: a payout that needs more than is hot waits as hot_short. The
+// operator is told how much is to come back, once. A refill ends it.
+func TestFT07_APayoutWaitsForARefill(t *testing.T) {
+	t.Parallel()
+	h, hot, told := refilled(t, memory.New(), 690, usdt, "100", "50")
+	id := h.payout(h.tenant, usdt, "200")
+	for range 30 {
+		h.clock.Advance(10 * time.Minute)
+		h.mine(1)
+	}
+	w := h.withdrawal(id)
+	require.Equal(t, withdrawal.ShownHotShort, w.WaitingReason())
+	require.False(t, w.WaitingSince.IsZero())
+	require.Len(t, *told, 1, "once, and not each hour")
+	n := (*told)[0]
+	require.Equal(t, []any{treasury.NoticeRefill, usdt, w.WaitingSince}, []any{n.Kind, n.Currency, n.Since})
+	held, err := h.app.Treasury.HotCoins(t.Context(), h.tenant, usdt)
+	require.NoError(t, err)
+	need := h.coin(usdt).Decimal(w.Requested - held).String()
+	require.Contains(t, n.Detail, need+" "+usdt)
+	require.Contains(t, n.Detail, string(hot))
+	h.restart()
+	h.mine(10)
+	require.Len(t, *told, 1, "also by another process")
+
+	h.thaw(usdt)
+	h.from("vault", hot, usdt, need)
+	h.mine(60)
+	h.paidOnce(h.tenant, id)
+	h.sound()
+	other := h.payout(h.tenant, usdt, "20")
+	for range 5 {
+		h.clock.Advance(10 * time.Minute)
+		h.mine(1)
+	}
+	require.Equal(t, withdrawal.ShownHotShort, h.withdrawal(other).Waiting)
+	require.Len(t, *told, 2, "it is another need")
 }

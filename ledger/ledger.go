@@ -26,7 +26,6 @@ const (
 const (
 	walletPrefix     = "wallet/"
 	chainPrefix      = "chain/"
-	coldPrefix       = "cold/"
 	receivablePrefix = "receivable/"
 )
 
@@ -35,13 +34,6 @@ func Wallet(id string) Account { return Account(walletPrefix + id) }
 
 // Chain is the outside world on one network: minus what is held there.
 func Chain(network string) Account { return Account(chainPrefix + network) }
-
-// Cold is minus what is held on one network at addresses whose keys are elsewhere. A move to
-// such an address goes from Chain to Cold: together they are minus all that is held.
-func Cold(network string) Account { return Account(coldPrefix + network) }
-
-// IsCold reports whether the account was made by Cold.
-func (a Account) IsCold() bool { return strings.HasPrefix(string(a), coldPrefix) }
 
 // Receivable is what wallet id owes after a deep reorg took a credited deposit away.
 func Receivable(id string) Account { return Account(receivablePrefix + id) }
@@ -86,7 +78,7 @@ func (a Account) kind() accountKind {
 	switch {
 	case strings.HasPrefix(string(a), walletPrefix):
 		return kindWallet
-	case strings.HasPrefix(string(a), chainPrefix), a.IsCold():
+	case strings.HasPrefix(string(a), chainPrefix):
 		return kindChain
 	case strings.HasPrefix(string(a), receivablePrefix):
 		return kindReceivable

@@ -55,6 +55,8 @@ const (
 	OpAskAdjustment OperationKind = "ask_adjustment"
 	OpAdjust        OperationKind = "adjust"
 
+	OpResolveTopUp OperationKind = "resolve_top_up" // that may have come back from cold
+
 	OpPayOutSuspense OperationKind = "pay_out_suspense"
 )
 

@@ -221,8 +221,6 @@ func account(a ledger.Account) string {
 		return "Equity:Float"
 	case a == ledger.Adjustment:
 		return "Equity:Adjustment"
-	case a.IsCold():
-		return "Assets:Cold:" + part(strings.ToUpper(after(a)))
 	case strings.HasPrefix(string(a), string(ledger.Chain(""))):
 		return "Assets:Chains:" + part(strings.ToUpper(after(a)))
 	default:

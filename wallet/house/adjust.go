@@ -157,7 +157,7 @@ func (s *Service) legs(ctx context.Context, a *Adjustment, c *chain.Currency) ([
 			}
 		case account == ledger.Suspense:
 			return bad("money in suspense is credited, refunded or ignored, each by a call of its own")
-		case account.Owed() || !account.House() && account != ledger.Chain(string(c.Network)) && account != ledger.Cold(string(c.Network)):
+		case account.Owed() || !account.House() && account != ledger.Chain(string(c.Network)):
 			return bad("%q is no account that one may book on in %s", account, c.Code)
 		}
 		legs = append(legs, ledger.Leg{Account: account, Asset: c.Asset(), Delta: delta})

@@ -31,9 +31,21 @@ type ColdRules interface {
 	Of(ctx context.Context, tenant, currency string) (c Cold, ok bool, err error)
 	// Hot is what can be paid from in a currency, as the chain says.
 	Hot(ctx context.Context, tenant, currency string) (ledger.Amount, error)
+	// Short says whether withdrawals of a currency wait for coins on the hot address, and since
+	// when the first of them does.
+	Short(ctx context.Context, tenant, currency string) (since time.Time, short bool, err error)
+	// NeedRefill tells the operator once how much is to come back from cold, 0 = nothing.
+	NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error
 	// Dear says whether a cost, in units of the gas currency, is too much for an amount.
 	Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error)
 }
+
+// ColdSource is the source of payments that move coins to cold addresses of a network. It is no
+// account of the ledger: by its rules a move between addresses of the tenant's has no legs.
+func ColdSource(network string) ledger.Account { return ledger.Account("cold/" + network) }
+
+// ToCold reports whether the payment moves coins to a cold address.
+func (p *Payment) ToCold() bool { return p.Source == ColdSource(p.Network) }
 
 // WaitingBelowCost is the reason of a move to cold whose cost is more than half of it.
 const WaitingBelowCost = "below_cost"
@@ -65,11 +77,12 @@ func (s *Service) StepCold(ctx context.Context) (int, error) {
 	return len(rules), errors.Join(errs...)
 }
 
-// overflow moves the coins of one ceiling. There is at most one move of a tenant's currency at
-// a time: what the chain says of the hot coins is known again once it has landed.
+// overflow moves the coins of one ceiling, and has the operator told where payouts need coins
+// back. There is at most one move of a tenant's currency at a time: what the chain says of the
+// hot coins is known again once it has landed.
 func (s *Service) overflow(ctx context.Context, r Cold) error {
 	c, err := s.c.Registry.Currency(r.Currency)
-	if err != nil || r.Ceiling <= 0 {
+	if err != nil {
 		return nil //nolint:nilerr // another process lists it
 	}
 	hot, err := s.c.Cold.Hot(storage.Apart(ctx), r.Tenant, r.Currency)
@@ -77,21 +90,24 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 		return err
 	}
 	p := Payment{
-		Tenant: r.Tenant, Source: ledger.Cold(string(c.Network)), Network: string(c.Network), Currency: c.Code,
+		Tenant: r.Tenant, Source: ColdSource(string(c.Network)), Network: string(c.Network), Currency: c.Code,
 		Address: r.Address, Memo: r.Memo, Status: Pending, By: coldBy,
 	}
-	had, open, err := s.openMove(ctx, &p)
+	had, _, open, err := s.openMove(ctx, &p)
 	if err != nil {
 		return err
 	}
-	free, _, err := s.unpromised(ctx, &p, c, hot)
+	free, err := s.unpromised(ctx, &p, c, hot)
 	if err != nil {
+		return err
+	}
+	if err := s.needed(ctx, r, free); err != nil {
 		return err
 	}
 	if open {
 		return s.reconsider(ctx, &had, c, r, free)
 	}
-	if free <= r.Ceiling {
+	if r.Ceiling <= 0 || free <= r.Ceiling {
 		return nil
 	}
 	p.Amount = free - r.Target
@@ -101,29 +117,70 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 	}
 	p.ID = idOf(p.Tenant, string(p.Source), p.Currency, s.c.NewID())
 	return storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-		free, float, err := s.unpromised(ctx, &p, c, hot)
-		if err != nil {
+		// Who begins a move writes the note of the last: two never find that there is none.
+		_, last, open, err := s.openMove(ctx, &p)
+		if err != nil || open {
 			return storage.Change{}, err
 		}
-		// Whoever begins a move writes float: two never find that there is none.
-		if _, open, err := s.openMove(ctx, &p); open || err != nil || free <= r.Ceiling || free <= r.Target {
+		free, err := s.unpromised(ctx, &p, c, hot)
+		if err != nil || free <= r.Ceiling || free <= r.Target {
 			return storage.Change{}, err
 		}
 		p.Amount = free - r.Target
-		return s.making(&p, float)
+		at, fresh, err := treasury.ColdAt(ctx, s.c.Store, p.Tenant, p.Network, p.Address, p.ID)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		last.note.Tx = p.ID
+		put := []storage.Row{treasury.ColdRow(last.row, last.note)}
+		if fresh {
+			put = append(put, at)
+		}
+		return s.making(&p, put...)
 	})
 }
 
-// making is the Change that accepts a payment and holds its amount.
-func (s *Service) making(p *Payment, float storage.Row) (c storage.Change, err error) {
+// needed has the operator told how much payouts need back from cold, once they wait for it.
+func (s *Service) needed(ctx context.Context, r Cold, free ledger.Amount) error {
+	since, short, err := s.c.Cold.Short(ctx, r.Tenant, r.Currency)
+	switch {
+	case err != nil:
+		return err
+	case !short:
+		return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, 0, since)
+	case free < 0 && !s.c.Now().Before(since.Add(coldEvery)): // coins of deposits may be on their way
+		return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, -free, since)
+	}
+	return nil
+}
+
+// coldNote is what lies at a tenant's cold addresses, and its row.
+type coldNote struct {
+	note treasury.TopUp
+	row  storage.Row
+}
+
+// arrived is the note of what lies at cold addresses once a move has.
+func (s *Service) arrived(ctx context.Context, p *Payment) (storage.Row, error) {
+	note, row, err := treasury.ColdOf(ctx, s.c.Store, p.Tenant, p.Currency)
+	if err == nil {
+		note.Amount, err = note.Amount.Add(p.Amount)
+	}
+	return treasury.ColdRow(row, note), err
+}
+
+// making is the Change that accepts a payment, and holds its amount where it leaves the books.
+func (s *Service) making(p *Payment, with ...storage.Row) (c storage.Change, err error) {
 	now := s.c.Now()
 	p.CreatedAt, p.UpdatedAt = now, now
 	if p.Mandate, err = s.c.Mandates.Make(p.terms()); err != nil {
 		return c, err
 	}
 	c = storage.Change{
-		ID: "house/" + s.c.NewID(), Partition: storage.Tenant(p.Tenant), Post: []ledger.Tx{p.holdTx(now)},
-		Put: []storage.Row{Payments.Row(p.ID, 0, now, *p), float},
+		ID: "house/" + s.c.NewID(), Partition: storage.Tenant(p.Tenant), Put: append([]storage.Row{Payments.Row(p.ID, 0, now, *p)}, with...),
+	}
+	if !p.ToCold() {
+		c.Post = []ledger.Tx{p.holdTx(now)}
 	}
 	e, err := s.told(p, "", now)
 	c.Tell = append(c.Tell, e)
@@ -154,46 +211,40 @@ func (s *Service) reconsider(ctx context.Context, p *Payment, c *chain.Currency,
 	return err
 }
 
-// openMove finds the move of a tenant's currency that has not ended.
-func (s *Service) openMove(ctx context.Context, p *Payment) (had Payment, ok bool, err error) {
-	rows, err := s.c.Store.Find(ctx, storage.Query{
-		Table: Payments.Table, Partition: storage.Tenant(p.Tenant), Limit: 1, Where: []storage.Cond{
-			{Column: "status", Op: storage.In, Value: []Status{Pending, Processing}},
-			{Column: "source", Op: storage.Eq, Value: p.Source},
-			{Column: "currency", Op: storage.Eq, Value: p.Currency},
-		},
-	})
-	if err != nil || len(rows) == 0 {
-		return had, false, err
+// openMove finds the move of a tenant's currency that has not ended, by the note of the last.
+func (s *Service) openMove(ctx context.Context, p *Payment) (had Payment, last coldNote, ok bool, err error) {
+	if last.note, last.row, err = treasury.ColdOf(ctx, s.c.Store, p.Tenant, p.Currency); err != nil || last.note.Tx == "" {
+		return had, last, false, err
 	}
-	return Payments.Value(rows[0]), true, nil
+	had, _, ok, err = Payments.One(ctx, s.c.Store, storage.Tenant(p.Tenant), last.note.Tx)
+	return had, last, ok && had.live(), err
 }
 
 // unpromised is what of the hot coins nobody is about to be paid, and no network fee may take:
-// a move's own included. float is the row that whoever decides on it writes.
-func (s *Service) unpromised(ctx context.Context, p *Payment, c *chain.Currency, hot ledger.Amount) (free ledger.Amount, float storage.Row, err error) {
-	_, float, err = treasury.Spare(ctx, s.c.Store, p.Tenant, c.Asset())
+// a move's own included. It is below 0 where more is promised than is hot.
+func (s *Service) unpromised(ctx context.Context, p *Payment, c *chain.Currency, hot ledger.Amount) (free ledger.Amount, err error) {
+	float, _, _, err := treasury.GasFloats.One(ctx, s.c.Store, storage.Tenant(p.Tenant), c.Code)
 	if err != nil {
-		return 0, float, err
+		return 0, err
 	}
 	balances, err := s.c.Store.Balances(ctx, storage.Tenant(p.Tenant))
 	if err != nil {
-		return 0, float, err
+		return 0, err
 	}
 	free = hot
 	for i := range balances {
-		if b := &balances[i]; b.Asset == c.Asset() && !b.Account.IsCold() {
+		if b := &balances[i]; b.Asset == c.Asset() {
 			if free, err = free.Sub(b.Held); err != nil {
-				return 0, float, err
+				return 0, err
 			}
 		}
 	}
 	if c.Native() {
-		if free, err = free.Sub(treasury.GasFloats.Value(float).Reserved); err == nil {
+		if free, err = free.Sub(float.Reserved); err == nil {
 			free, err = free.Sub(p.MaxCost)
 		}
 	}
-	return free, float, err
+	return free, err
 }
 
 // mayMove says what a move to cold waits for, "" = it may go. The first look sets its bound at

@@ -19,7 +19,7 @@ import (
 type Payment struct {
 	ID       string         `db:"payment_id"`
 	Tenant   string         `db:"tenant"`
-	Source   ledger.Account `db:"source"` // that pays: ledger.FeesPlatform, ledger.Float, or ledger.Cold for a move there
+	Source   ledger.Account `db:"source"` // that pays: ledger.FeesPlatform, ledger.Float, or ColdSource for a move there
 	Network  string         `db:"network"`
 	Currency string         `db:"currency"`
 	Address  string         `db:"address"` // canonical, one of Config.Addresses; of a move to cold that of the ceiling
@@ -227,8 +227,8 @@ func (p *Payment) terms() mandate.Terms {
 	}
 }
 
-// The legs of ledger.md: a hold, and its end. They are the same for all sources: a move to cold
-// has cold −, chain +, so that both are minus what is there.
+// The legs: a hold, and its end. A move to cold has none: its coins stay the tenant's, at one
+// more address, and chain/<network> is minus what is held at all of them.
 
 func (p *Payment) holdTx(at time.Time) ledger.Tx {
 	return p.tx("hold", at, ledger.Leg{Account: p.Source, Asset: ledger.Asset(p.Currency), Hold: p.Amount})

@@ -232,7 +232,7 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 	switch {
 	case p.ID != id || storage.Tenant(p.Tenant) != part:
 		return "it names another tenant or payment", nil
-	case p.Source != ledger.FeesPlatform && p.Source != ledger.Float && p.Source != ledger.Cold(p.Network):
+	case p.Source != ledger.FeesPlatform && p.Source != ledger.Float && !p.ToCold():
 		return "it pays from an account that is not the house's to take", nil
 	case p.Amount <= 0:
 		return "its amount is not above 0", nil
@@ -242,7 +242,7 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 
 // altered is Contradicts, and compares what is held.
 func (s *Service) altered(ctx context.Context, part storage.Partition, id string, p *Payment) (why string, err error) {
-	if why, err = s.Contradicts(ctx, part, id, p); why != "" || err != nil || !p.live() {
+	if why, err = s.Contradicts(ctx, part, id, p); why != "" || err != nil || !p.live() || p.ToCold() {
 		return why, err
 	}
 	balances, err := s.c.Store.Balances(ctx, part, p.Source)

@@ -73,10 +73,9 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 	return bad.Err()
 }
 
-// due is when the coins of a tenant are compared with its ceilings first: never where it has
-// none.
+// due is when the coins of a tenant are looked at first: never where it has no cold address.
 func (p *Policy) due(now time.Time) time.Time {
-	if slices.ContainsFunc(p.Cold, func(c Cold) bool { return c.Ceiling.IsPositive() }) {
+	if len(p.Cold) > 0 {
 		return now
 	}
 	return time.Time{}
@@ -88,7 +87,7 @@ type TenantsCold struct {
 	Cold   []Cold
 }
 
-// ClaimCold returns tenants with ceilings, each to one caller until a time. A policy that was
+// ClaimCold returns tenants with cold addresses, each to one caller until a time. A policy that was
 // edited is logged and left out.
 func (s *Service) ClaimCold(ctx context.Context, until time.Time, most int, log *slog.Logger) ([]TenantsCold, error) {
 	rows, err := s.unread.Claimed(ctx, s.c.Store, storage.Claim{
