@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 	bookkeeping "github.com/cryptopay-go/cryptopay/report/journal"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -523,4 +526,87 @@ func TestFT07_APayoutWaitsForARefill(t *testing.T) {
 	}
 	require.Equal(t, withdrawal.ShownHotShort, h.withdrawal(other).Waiting)
 	require.Len(t, *told, 2, "it is another need")
+}
+
+// sparing is a store that says which queries look through payments of the house's.
+type sparing struct {
+	storage.Store
+	looked atomic.Int64
+}
+
+func (s *sparing) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if q.Table == house.Payments.Table {
+		s.looked.Add(1)
+	}
+	return s.Store.Find(ctx, q)
+}
+
+// TestFT07_ColdFindsItsMoveByKey: however many moves there were, a look at the ceiling searches
+// none of them.
+func TestFT07_ColdFindsItsMoveByKey(t *testing.T) {
+	t.Parallel()
+	s := &sparing{Store: memory.New()}
+	h := earned(t, s, 700, "ETH")
+	h.chilled("ETH", "0.05", "0.02")
+	h.mine(30)
+	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
+	require.NoError(t, err)
+	h.from("somebody", hot, "ETH", "1")
+	h.mine(30)
+	require.Zero(t, s.looked.Load())
+	require.Len(t, h.moves(), 2)
+}
+
+// TestFT07_ColdOnEveryStore: a move, a refill, money held apart and a payout that waits for cold
+// coins on real servers.
+func TestFT07_ColdOnEveryStore(t *testing.T) {
+	t.Parallel()
+	open := map[string]func(t *testing.T) storage.Store{
+		"postgres": func(t *testing.T) storage.Store {
+			s, err := postgres.Open(onPostgres(t), postgres.Options{})
+			require.NoError(t, err)
+			return s
+		},
+		"mariadb": func(t *testing.T) storage.Store {
+			s, err := mysql.Open(onMariaDB(t), mysql.Options{})
+			require.NoError(t, err)
+			return s
+		},
+		"redis": func(t *testing.T) storage.Store { return onRedis(t) },
+	}
+	for name, f := range open {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, store := t.Context(), f(t)
+			t.Cleanup(func() { _ = store.Close() })
+			h, hot, told := refilled(t, store, 710, "BTC", "0.001", "0.0005")
+			owed, float := h.credited("BTC"), h.posted(ledger.Float, "BTC")
+			h.cooled("BTC", owed)
+			h.thaw("BTC")
+			cold := h.cold("BTC")
+			h.from("vault", hot, "BTC", "0.0002")
+			h.from("somebody", hot, "BTC", "0.0003")
+			h.mine(15)
+			require.Equal(t, []ledger.Amount{cold - 20_000, 30_000, float}, []ledger.Amount{h.cold("BTC"), h.posted(ledger.Suspense, "BTC"), h.posted(ledger.Float, "BTC")})
+			h.sound()
+			apart, err := h.app.Operate.HeldTopUps(ctx, h.tenant, "", 10)
+			require.NoError(t, err)
+			require.Len(t, apart, 1)
+			_, _, err = h.app.Operate.ResolveTopUp(ctx, h.tenant, apart[0].ID, treasury.IsRefill, because("the vault's log says so"))
+			require.NoError(t, err)
+			require.Equal(t, cold-50_000, h.cold("BTC"))
+			id := h.payout(h.tenant, "BTC", "0.0025")
+			for range 3 {
+				h.clock.Advance(10 * time.Minute)
+				h.mine(1)
+			}
+			require.Equal(t, withdrawal.ShownHotShort, h.withdrawal(id).Waiting)
+			kinds := []string{}
+			for _, n := range *told {
+				kinds = append(kinds, n.Kind)
+			}
+			require.Equal(t, []string{treasury.NoticeApart, treasury.NoticeRefill}, kinds)
+			h.sound()
+		})
+	}
 }

@@ -50,7 +50,7 @@ type Tx struct {
 	// Spends are outputs of From's that it spends, "txid:n", where coins are outputs. What is
 	// left goes back. Defaults to coins that came from nowhere.
 	Spends []string
-	Memo     string
+	Memo   string
 	// Fee is the price per gas or byte, see SetFeeLevel. Defaults to what is
 	// mined at the present level, or what Replaces needs.
 	Fee int64

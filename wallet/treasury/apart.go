@@ -415,7 +415,10 @@ func ColdBooks(ctx context.Context, s storage.Store, p storage.Partition) (noted
 		take   func(id string, v TopUp) error
 	}{
 		{coldPrefix, func(_ string, v TopUp) error { noted[v.Currency] = v.Amount; return nil }},
-		{refillPrefix, func(_ string, v TopUp) (err error) { back[v.Currency], err = back[v.Currency].Add(v.Amount); return err }},
+		{refillPrefix, func(_ string, v TopUp) (err error) {
+			back[v.Currency], err = back[v.Currency].Add(v.Amount)
+			return err
+		}},
 		{apartPrefix, func(id string, v TopUp) error { apart[id] = v.Amount; return nil }},
 	} {
 		err = cmp.Or(err, storage.Pages(ctx, s, storage.Query{
