@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/btcsuite/btcd/btcec/v2"
-	"github.com/btcsuite/btcd/chaincfg/chainhash"
-	"github.com/btcsuite/btcd/txscript"
-	"github.com/btcsuite/btcd/wire"
+	"github.com/btcsuite/btcd/chainhash/v2"
+	"github.com/btcsuite/btcd/txscript/v2"
+	"github.com/btcsuite/btcd/wire/v2"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
@@ -144,17 +144,17 @@ func TestCoinsFT07_ToColdAndBack(t *testing.T) {
 		require.Equal(t, []ledger.Amount{fee, 0, float}, []ledger.Amount{left, suspense, now})
 		s.sound()
 
-		m.Pay(string(hot), dec("0.00005"))
+		m.Pay(string(hot), dec("0.005"))
 		s.mine(12)
 		_, suspense, now = aside(t, s.store, s.tenant, currency)
-		require.Equal(t, []ledger.Amount{5_000, float}, []ledger.Amount{suspense, now})
+		require.Equal(t, []ledger.Amount{500_000, float}, []ledger.Amount{suspense, now})
 		apart, err := s.app.Operate.HeldTopUps(t.Context(), s.tenant, "", 10)
 		require.NoError(t, err)
 		require.Len(t, apart, 1)
 		_, _, err = s.app.Operate.ResolveTopUp(t.Context(), s.tenant, apart[0].ID, treasury.IsOperators, cryptopay.Call{By: "ann", Reason: "I sent it"})
 		require.NoError(t, err)
 		_, suspense, now = aside(t, s.store, s.tenant, currency)
-		require.Equal(t, []ledger.Amount{0, float + 5_000}, []ledger.Amount{suspense, now})
+		require.Equal(t, []ledger.Amount{0, float + 500_000}, []ledger.Amount{suspense, now})
 		s.sound()
 	})
 }
