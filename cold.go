@@ -153,3 +153,19 @@ func (o *Operate) ResolveTopUp(ctx context.Context, tenant, id string, is treasu
 	}
 	return was.Amount, o.done(ctx, by), nil
 }
+
+// BookRefillCost books what a network took for a transaction that cold coins paid for, as for a
+// refill: fees/network −, chain/<network> +, and so much less lies at the cold address. tx is its
+// hash; asked again for the same it does nothing. cost is in units of the network's gas currency.
+// It returns the id of the record, "" where it has made none. Errors are those of treasury.RefillCost.
+func (o *Operate) BookRefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, c Call) (string, error) {
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	by := o.recorded(outgoing.OpRefillCost, n, tenant, tx, c)
+	made, err := o.a.Treasury.RefillCost(ctx, tenant, n, tx, cost, c.DryRun, by)
+	if err != nil || !made {
+		return "", err
+	}
+	return o.done(ctx, by), nil
+}

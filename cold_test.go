@@ -476,6 +476,69 @@ func TestFT07_MoreThanLiesAtColdIsHeldApart(t *testing.T) {
 	require.Equal(t, was[ledger.Float]+5_000_000, h.posted(ledger.Float, usdt), "nothing lies there any more: it is a top-up")
 }
 
+// TestFT07_ARefillsCostIsBooked: what the network took for a refill left cold, too: N −, c +,
+// once for each transaction, and never more than lies there.
+func TestFT07_ARefillsCostIsBooked(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, store storage.Store) {
+		h, hot, _ := refilled(t, store, 682, "BTC", "0.001", "0.0005")
+		h.thaw("BTC")
+		tx := h.from("vault", hot, "BTC", "0.0007")
+		h.mine(15)
+		was, cold := h.stand("BTC"), h.cold("BTC")
+		book := func(cost ledger.Amount, c cryptopay.Call) (string, error) {
+			return h.app.Operate.BookRefillCost(t.Context(), h.tenant, "BTC", tx, cost, c)
+		}
+		for _, cost := range []ledger.Amount{0, -1, cold + 1} {
+			_, err := book(cost, because("x"))
+			require.ErrorIs(t, err, treasury.ErrNothingCold)
+		}
+		dry := because("x")
+		dry.DryRun = true
+		_, err := book(500, dry)
+		require.NoError(t, err)
+		require.Equal(t, cold, h.cold("BTC"))
+		for range 2 {
+			_, err := book(500, because("the explorer says so"))
+			require.NoError(t, err)
+		}
+		was[ledger.FeesNetwork] -= 500
+		was[ledger.Chain("BTC")] += 500
+		require.Equal(t, []any{was, cold - 500}, []any{h.stand("BTC"), h.cold("BTC")})
+		h.sound()
+	})
+}
+
+// TestFT07_VerifyFindsAnEditedNote: who edits what lies at cold addresses by the books, or what is
+// held apart, is found.
+func TestFT07_VerifyFindsAnEditedNote(t *testing.T) {
+	t.Parallel()
+	h, hot, _ := refilled(t, memory.New(), 683, "BTC", "0.001", "0.0005")
+	h.thaw("BTC")
+	h.from("somebody", hot, "BTC", "0.0007")
+	h.mine(15)
+	h.sound()
+	part := storage.Tenant(h.tenant)
+	rows, err := h.store.Find(t.Context(), storage.Query{Table: treasury.TopUps.Table, Partition: part, Limit: 100})
+	require.NoError(t, err)
+	found := 0
+	for _, r := range rows {
+		v := treasury.TopUps.Value(r)
+		if r.ID != "cold/BTC" && !strings.HasPrefix(r.ID, "apart/") {
+			continue
+		}
+		v.Amount++
+		require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+			ID: "thief/" + r.ID, Partition: part, Put: []storage.Row{treasury.TopUps.Row(r.ID, r.Version, r.Due, v)},
+		}))
+		found++
+		report, err := h.app.VerifyTenant(t.Context(), h.tenant)
+		require.NoError(t, err)
+		require.Len(t, report.Unexplained, found)
+	}
+	require.Equal(t, 2, found)
+}
+
 // TestFT07_AKnownSenderIsNoRefill: where the sender is told, and is no cold address, a top-up is
 // the operator's own at once.
 func TestFT07_AKnownSenderIsNoRefill(t *testing.T) {

@@ -56,6 +56,7 @@ const (
 	OpAdjust        OperationKind = "adjust"
 
 	OpResolveTopUp OperationKind = "resolve_top_up" // that may have come back from cold
+	OpRefillCost   OperationKind = "book_refill_cost"
 
 	OpPayOutSuspense OperationKind = "pay_out_suspense"
 )

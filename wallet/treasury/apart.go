@@ -26,12 +26,14 @@ import (
 //	cold-at/<network>/<address>   an address that a move was made to
 //	refill/<transfer>             what came back from there
 //	apart/<transfer>              what came and may have come from there: it is in suspense; Tx is why
+//	spent/<cost>                  what the network took of them for a refill
 //	need/<currency>               how much an operator was asked to bring back
 const (
 	coldPrefix   = "cold/"
 	coldAt       = "cold-at/"
 	refillPrefix = "refill/"
 	apartPrefix  = "apart/"
+	spentPrefix  = "spent/"
 	needPrefix   = "need/"
 )
 
@@ -287,11 +289,11 @@ const (
 	IsOperators ApartIs = "operator_funds"
 )
 
-// Errors of ResolveApart.
+// Errors of ResolveApart and RefillCost.
 var (
 	ErrNotApart    = errors.New("treasury: nothing with this id is held apart")
 	ErrApartIs     = errors.New("treasury: say refill or operator_funds")
-	ErrNothingCold = errors.New("treasury: by the books nothing of the currency lies at a cold address: it is operator_funds")
+	ErrNothingCold = errors.New("treasury: by the books it does not lie at a cold address")
 )
 
 // ResolveApart books money that is held apart as what a person says it is, in one Change with the
@@ -407,7 +409,7 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 }
 
 // ColdBooks compares the notes of what lies at cold addresses. It returns, by currency, what the
-// note says, and what came back; and what is held apart, by transfer.
+// note says, and what came back or was spent; and what is held apart, by transfer.
 func ColdBooks(ctx context.Context, s storage.Store, p storage.Partition) (noted, back, apart map[string]ledger.Amount, err error) {
 	noted, back, apart = map[string]ledger.Amount{}, map[string]ledger.Amount{}, map[string]ledger.Amount{}
 	for _, of := range []struct {
@@ -416,6 +418,10 @@ func ColdBooks(ctx context.Context, s storage.Store, p storage.Partition) (noted
 	}{
 		{coldPrefix, func(_ string, v TopUp) error { noted[v.Currency] = v.Amount; return nil }},
 		{refillPrefix, func(_ string, v TopUp) (err error) {
+			back[v.Currency], err = back[v.Currency].Add(v.Amount)
+			return err
+		}},
+		{spentPrefix, func(_ string, v TopUp) (err error) {
 			back[v.Currency], err = back[v.Currency].Add(v.Amount)
 			return err
 		}},
@@ -463,4 +469,46 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 		c.Post = t.floats(id, s, was.Currency, -was.Amount).Post
 	}
 	return c, true, err
+}
+
+// RefillCost books what the network took for a refill, or for another transaction that cold coins
+// paid for: N −, c + as for each transaction of the tenant's, and less lies at cold addresses. tx
+// is its hash; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
+// The error is ErrNothingCold where less than that lies there.
+func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, dry bool, by *outgoing.Recorded) (made bool, err error) {
+	gas, err := t.cfg.Registry.Gas(n)
+	if err != nil {
+		return false, err
+	}
+	id := "cost/" + string(n) + "/" + tx
+	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		made = false
+		_, had, booked, err := TopUps.One(ctx, t.cfg.Store, storage.Tenant(tenant), spentPrefix+id)
+		if err != nil || booked {
+			return storage.Change{}, err
+		}
+		cold, row, err := ColdOf(ctx, t.cfg.Store, tenant, gas.Code)
+		if err == nil && (cost <= 0 || cost > cold.Amount) {
+			err = fmt.Errorf("%w: %s %s is there, and %s were spent", ErrNothingCold, gas.Decimal(cold.Amount), gas.Code, gas.Decimal(cost))
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		before := gas.Decimal(cold.Amount).String()
+		cold.Amount -= cost
+		rows, events, err := by.Rows(before, gas.Decimal(cold.Amount).String())
+		if err != nil || dry {
+			return storage.Change{}, err
+		}
+		made = true
+		return storage.Change{
+			ID: id, Partition: storage.Tenant(tenant), Tell: events,
+			Put: append(rows, ColdRow(row, cold), TopUps.Row(spentPrefix+id, had.Version, time.Time{}, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
+			Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: tx, At: t.cfg.Now(), Legs: []ledger.Leg{
+				{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
+				{Account: ledger.Chain(string(n)), Asset: gas.Asset(), Delta: cost},
+			}}},
+		}, nil
+	})
+	return made && err == nil, err
 }
