@@ -134,7 +134,7 @@ func TestFT07_HotAboveTheCeilingGoesToCold(t *testing.T) {
 				var books strings.Builder
 				require.NoError(t, bookkeeping.Source{Store: store, Tenant: h.tenant, Scale: h.app.Scale}.HLedger(ctx, &books))
 				require.Contains(t, books.String(), "Assets:Chains:"+m.Network)
-				require.NotContains(t, books.String(), m.ID)
+				require.NotContains(t, books.String(), "settle/"+m.ID)
 
 				_, err = h.app.Treasury.Sync(ctx, h.tenant)
 				require.NoError(t, err)
