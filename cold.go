@@ -89,9 +89,9 @@ func (c ceilings) Hot(ctx context.Context, tenant, currency string) (ledger.Amou
 	return c.a.Treasury.HotCoins(ctx, tenant, currency)
 }
 
-func (c ceilings) Short(ctx context.Context, tenant, currency string) (since time.Time, short bool, err error) {
+func (c ceilings) Short(ctx context.Context, tenant, currency string) (sum ledger.Amount, since time.Time, err error) {
 	rows, err := c.a.cfg.Store.Find(ctx, storage.Query{
-		Table: withdrawal.Withdrawals.Table, Partition: storage.Tenant(tenant), Limit: 1,
+		Table: withdrawal.Withdrawals.Table, Partition: storage.Tenant(tenant), Limit: 1000, // more than the greatest need is no better to know
 		Where: []storage.Cond{
 			{Column: "currency", Op: storage.Eq, Value: currency},
 			{Column: "status", Op: storage.In, Value: []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}},
@@ -99,10 +99,16 @@ func (c ceilings) Short(ctx context.Context, tenant, currency string) (since tim
 		},
 		Order: []storage.Order{{Column: "waiting_since"}},
 	})
-	if err != nil || len(rows) == 0 {
-		return since, false, err
+	for i, r := range rows {
+		w := withdrawal.Withdrawals.Value(r)
+		if i == 0 {
+			since = w.WaitingSince
+		}
+		if err == nil {
+			sum, err = sum.Add(w.Requested)
+		}
 	}
-	return withdrawal.Withdrawals.Value(rows[0]).WaitingSince, true, nil
+	return sum, since, err
 }
 
 func (c ceilings) NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error {

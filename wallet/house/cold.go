@@ -31,9 +31,9 @@ type ColdRules interface {
 	Of(ctx context.Context, tenant, currency string) (c Cold, ok bool, err error)
 	// Hot is what can be paid from in a currency, as the chain says.
 	Hot(ctx context.Context, tenant, currency string) (ledger.Amount, error)
-	// Short says whether withdrawals of a currency wait for coins on the hot address, and since
-	// when the first of them does.
-	Short(ctx context.Context, tenant, currency string) (since time.Time, short bool, err error)
+	// Short is how much withdrawals of a currency want that wait for coins on the hot address,
+	// and since when the first of them does.
+	Short(ctx context.Context, tenant, currency string) (sum ledger.Amount, since time.Time, err error)
 	// NeedRefill tells the operator once how much is to come back from cold, 0 = nothing.
 	NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error
 	// Dear says whether a cost, in units of the gas currency, is too much for an amount.
@@ -101,7 +101,7 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 	if err != nil {
 		return err
 	}
-	if err := s.needed(ctx, r, free); err != nil {
+	if err := s.needed(ctx, r, c, hot, free); err != nil {
 		return err
 	}
 	if open {
@@ -141,17 +141,26 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 }
 
 // needed has the operator told how much payouts need back from cold, once they wait for it.
-func (s *Service) needed(ctx context.Context, r Cold, free ledger.Amount) error {
-	since, short, err := s.c.Cold.Short(ctx, r.Tenant, r.Currency)
-	switch {
-	case err != nil:
+func (s *Service) needed(ctx context.Context, r Cold, c *chain.Currency, hot, free ledger.Amount) error {
+	sum, since, err := s.c.Cold.Short(ctx, r.Tenant, r.Currency)
+	if err != nil {
 		return err
-	case !short:
-		return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, 0, since)
-	case free < 0 && !s.c.Now().Before(since.Add(coldEvery)): // coins of deposits may be on their way
-		return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, -free, since)
 	}
-	return nil
+	if sum == 0 {
+		return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, 0, since)
+	}
+	info, err := s.c.Registry.Network(string(c.Network))
+	if err != nil {
+		return err
+	}
+	need := -free
+	if info.Family == chain.UTXOFamily { // coins of payouts under way are not counted as hot
+		need, err = sum.Sub(hot)
+	}
+	if err != nil || need <= 0 || s.c.Now().Before(since.Add(coldEvery)) { // coins of deposits may be on their way
+		return err
+	}
+	return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, need, since)
 }
 
 // coldNote is what lies at a tenant's cold addresses, and its row.
