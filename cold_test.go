@@ -673,3 +673,55 @@ func TestFT07_ColdOnEveryStore(t *testing.T) {
 		})
 	}
 }
+
+// TestFT07_RefillCrashAtEachStep: wherever a commit fails while coins come back, they are booked
+// once, as what they are.
+func TestFT07_RefillCrashAtEachStep(t *testing.T) {
+	t.Parallel()
+	for failAt := 1; failAt <= 16; failAt++ {
+		fault := failing.Undone
+		if failAt%2 == 0 {
+			fault = failing.Unheard
+		}
+		t.Run(fmt.Sprintf("%d/%s", (failAt+1)/2, fault), func(t *testing.T) {
+			t.Parallel()
+			ctx := context.WithoutCancel(t.Context())
+			f := &failing.Commits{Store: memory.New()}
+			h, hot, _ := refilled(t, f, 720, "BTC", "0.001", "0.0005")
+			h.thaw("BTC")
+			float, cold := h.posted(ledger.Float, "BTC"), h.cold("BTC")
+			h.from("vault", hot, "BTC", "0.0004")
+			h.from("somebody", hot, "BTC", "0.0002")
+			f.Counts = func(c *storage.Change) bool { return c.Partition == storage.Tenant(h.tenant) }
+			f.Seen, f.At = 0, map[int]failing.Fault{(failAt + 1) / 2: fault}
+			for range 15 {
+				h.clock.Advance(15 * time.Second)
+				h.chains["BTC"].Mine(1)
+				if h.app.Step(ctx) != nil {
+					break
+				}
+			}
+			f.At = nil
+			h.restart()
+			h.clock.Advance(2 * time.Minute)
+			h.mine(15)
+			require.Equal(t, []ledger.Amount{float, cold - 40_000, 20_000}, []ledger.Amount{h.posted(ledger.Float, "BTC"), h.cold("BTC"), h.posted(ledger.Suspense, "BTC")})
+			h.sound()
+
+			apart, err := h.app.Operate.HeldTopUps(ctx, h.tenant, "", 10)
+			require.NoError(t, err)
+			require.Len(t, apart, 1)
+			f.Seen, f.At = 0, map[int]failing.Fault{1: fault}
+			_, _, err = h.app.Operate.ResolveTopUp(ctx, h.tenant, apart[0].ID, treasury.IsOperators, because("it is mine"))
+			require.Error(t, err)
+			f.At = nil
+			if _, _, err = h.app.Operate.ResolveTopUp(ctx, h.tenant, apart[0].ID, treasury.IsOperators, because("it is mine")); fault == failing.Unheard {
+				require.ErrorIs(t, err, treasury.ErrNotApart)
+			} else {
+				require.NoError(t, err)
+			}
+			require.Equal(t, []ledger.Amount{float + 20_000, 0}, []ledger.Amount{h.posted(ledger.Float, "BTC"), h.posted(ledger.Suspense, "BTC")})
+			h.sound()
+		})
+	}
+}
