@@ -1,10 +1,12 @@
 package cryptopay_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -347,4 +349,34 @@ func TestI26_WhatDifferedBeforeTheFirstLookHaltsNothing(t *testing.T) {
 	found := differences(t, h.Store, "ETH")
 	require.Len(t, found, 1)
 	require.Equal(t, "-0.01", found[0].Amount.String())
+}
+
+// TestI26_AProcessWithoutACurrencyDoesNotReadItAsNone: while a currency is new, one process lists
+// it and another does not. What the other has read of an address says nothing of that currency.
+func TestI26_AProcessWithoutACurrencyDoesNotReadItAsNone(t *testing.T) {
+	t.Parallel()
+	h := rich(t, 67)
+	other := h.beside(without(t, "USDCERC20", false))
+	p := h.create("50", "USDCERC20")
+	h.pay(p, "USDCERC20", dec("50"))
+	h.mine(60)
+	require.Equal(t, payment.Completed, h.payment(p.ID).Status)
+	judge := h.beside(func(cfg *cryptopay.Config) { // its own node tells no balances: it judges what the other has read
+		for i, client := range cfg.Chains {
+			cfg.Chains[i] = &balanceless{client.(able)}
+		}
+	})
+	for range 100 {
+		h.clock.Advance(15 * time.Minute)
+		h.mineWith(other, "ETH", 1)
+		h.mineWith(judge, "ETH", 25)
+		require.Empty(t, h.differences("ETH"))
+	}
+}
+
+// balanceless is a client whose node tells no balances.
+type balanceless struct{ able }
+
+func (*balanceless) Balance(context.Context, string, chain.Address) (decimal.Decimal, error) {
+	return decimal.Zero, chain.ErrNode
 }

@@ -85,7 +85,12 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	if a.owner.WatchUntil.After(c.now) && a.owner.WatchUntil.Before(due) {
 		due = a.owner.WatchUntil.Add(time.Second)
 	}
+	partial := false
 	for _, cur := range c.s.currencies {
+		if _, asked := a.look.Reading.Held[cur.Code]; !asked {
+			partial = true // who read the address does not list the currency: it need not be 0
+			continue
+		}
 		l := a.sum(cur, cur.Code == c.s.gas.Code, c.s.outputs)
 		l.unwatched = unwatched
 		v := judge(l)
@@ -143,7 +148,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	}
 	if waits == "" {
 		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
-		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until, a.look.Earlier = c.now, "", time.Time{}, a.owner.WatchUntil, false
+		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until, a.look.Earlier = c.now, "", time.Time{}, a.owner.WatchUntil, a.look.Earlier && partial
 		if a.look.Reading.Again {
 			due = c.now.Add(settledFor - first)
 		}

@@ -308,9 +308,7 @@ func (s *Service) read(ctx context.Context, cur *incoming.Cursor, a *account) {
 			s.unread(ctx, a, err, now)
 			return
 		}
-		if !held.IsZero() {
-			r.Held[c.Code] = held
-		}
+		r.Held[c.Code] = held
 	}
 	tip, err := s.cfg.Client.Tip(ctx)
 	if err == nil && tip.Head.Height < r.From {
