@@ -243,6 +243,7 @@ func (a *App) chains() error {
 	}
 	t.OnWithdrawal, t.Rates = both(a.withdrawn, t.OnWithdrawal), c.ratesFor("sweeps and payouts")
 	t.Notify = counted(a, kindOfSweep, t.Notify)
+	t.Cold = a.coldWallets(t.Cold)
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err
@@ -289,6 +290,7 @@ func (a *App) domains() (err error) {
 	w.Retired, w.Mandates = c.Retire, mandates{a}
 	a.Policies, err = policy.New(policy.Config{
 		Store: c.Store, Registry: c.Registry, Rates: w.Rates, Parse: a.parse, Mandates: mandates{a}, Default: c.Policy, Now: c.Clock.Now, NewID: c.NewID,
+		ColdAddress: a.coldAddress,
 	})
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (a *App) newHouse() (err error) {
 			})
 		},
 		Store: c.Store, Registry: c.Registry, Treasury: a.Treasury, Mandates: mandates{a}, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log,
-		Addresses: c.HouseAddresses, Parse: a.parse, MaxCost: fees{a}.maxCost, Halted: a.haltedAsset, Lease: c.Withdrawals.Lease, RetryDelay: c.Withdrawals.RetryDelay,
+		Addresses: c.HouseAddresses, Cold: ceilings{a}, Parse: a.parse, MaxCost: fees{a}.maxCost, Halted: a.haltedAsset, Lease: c.Withdrawals.Lease, RetryDelay: c.Withdrawals.RetryDelay,
 		Own: func(ctx context.Context, n chain.Network, address chain.Address) (bool, error) {
 			_, ours, err := a.own(ctx, n, address)
 			return ours, err

@@ -61,7 +61,7 @@ var alertKinds = []string{
 	string(payment.AlertSuspense), string(payment.AlertReversed), string(payment.AlertQuarantined), string(payment.AlertUnreadable),
 	withdrawal.NoticeReview, withdrawal.NoticeResent, withdrawal.NoticeReorged, withdrawal.NoticeConflict, withdrawal.NoticeFailed,
 	withdrawal.NoticeAltered, withdrawal.NoticeShort, withdrawal.NoticeWaiting, withdrawal.NoticeHouse, withdrawal.NoticeUnreadable, SweepWaiting,
-	BooksDiffer,
+	BooksDiffer, treasury.NoticeApart, treasury.NoticeRefill,
 }
 
 func newRecord() *record {
@@ -96,7 +96,7 @@ func counted[T any](a *App, kind func(T) string, hook func(context.Context, T)) 
 
 func kindOfAlert(n payment.Alert) string      { return string(n.Kind) }
 func kindOfNotice(n withdrawal.Notice) string { return n.Kind }
-func kindOfSweep(treasury.Notice) string      { return SweepWaiting }
+func kindOfSweep(n treasury.Notice) string    { return cmp.Or(n.Kind, SweepWaiting) }
 
 // noted is a worker's step, of which the record and the Observer hear, unless it was ended
 // from outside.

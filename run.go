@@ -97,6 +97,7 @@ func (a *App) work() []Worker {
 		all = append(all,
 			Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease},
 			Worker{Name: "house payments", Every: soon, Step: a.houseMoney.Step, Lease: a.cfg.Withdrawals.Lease},
+			Worker{Name: "cold", Every: 10 * time.Second, Step: a.houseMoney.StepCold},
 		)
 	}
 	all = append(all,

@@ -204,7 +204,9 @@ const (
 	ofWithdrawal = "withdrawal"
 	ofTransfer   = "transfer"
 	ofHouse      = "house payment"
-	ofDeposit    = "deposit" // one that a person gave to a wallet, out of suspense
+	ofDeposit    = "deposit"     // one that a person gave to a wallet, out of suspense
+	ofCold       = "cold coins"  // by currency: the note of what lies at cold addresses
+	ofApart      = "held top-up" // by transfer: what may have come back from there
 )
 
 // watch passes entries on, counts them, and sums up those of wallets and their receivables.
@@ -233,6 +235,8 @@ func (s postings) add(e ledger.Entry) (err error) {
 		kind = ofTransfer
 	case what == "settle" && e.Account.House() && house.Is(e.Ref):
 		kind = ofHouse
+	case strings.HasPrefix(what, "apart") && e.Account == ledger.Suspense:
+		kind = ofApart
 	case (what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()) && strings.Contains(e.Ref, "/"):
 		kind = ofDeposit // its id begins with its network; a payment's has no "/"
 	case (what == "credit" || what == "resolve" || what == "reverse" || what == "recover") && (wallet || e.Account.Owed()):
@@ -255,6 +259,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 		delete(sums, [2]string{kind, id})
 	}
 	var unread storage.RowErrors
+	moved := map[string]ledger.Amount{} // to cold addresses
 	for _, of := range []struct {
 		kind    string
 		table   *storage.Table
@@ -281,10 +286,15 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 			return 0
 		}},
 		{ofHouse, house.Payments.Table, nil, func(row storage.Row) ledger.Amount {
-			if v := house.Payments.Value(row); v.Status == house.Completed {
-				return -v.Amount
+			v := house.Payments.Value(row)
+			switch {
+			case v.Status != house.Completed:
+				return 0
+			case v.ToCold(): // it has no legs
+				moved[v.Currency] += v.Amount
+				return 0
 			}
-			return 0
+			return -v.Amount
 		}},
 	} {
 		err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: of.table, Partition: p}, func(row storage.Row) error {
@@ -310,7 +320,23 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 			return out, err
 		}
 	}
+	noted, back, apart, err := treasury.ColdBooks(ctx, a.cfg.Store, p)
+	if err = unread.Take(err); err != nil {
+		return out, err
+	}
+	for currency, amount := range noted {
+		sums[[2]string{ofCold, currency}] = amount
+	}
+	for currency := range moved {
+		check(ofCold, currency, moved[currency]-back[currency])
+	}
+	for id, amount := range apart {
+		check(ofApart, id, amount)
+	}
 	for k, posted := range sums {
+		if posted == 0 && (k[0] == ofCold || k[0] == ofApart) {
+			continue // nothing was moved there yet; a person has decided
+		}
 		out = append(out, Unexplained{k[0], k[1], posted, 0})
 	}
 	slices.SortFunc(out, func(x, y Unexplained) int { return strings.Compare(x.Kind+x.ID, y.Kind+y.ID) })
@@ -355,6 +381,9 @@ func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.
 		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []house.Status{house.Pending, house.Processing}}},
 	}, func(row storage.Row) error {
 		v := house.Payments.Value(row)
+		if v.ToCold() {
+			return nil
+		}
 		return add(v.Source, v.Currency, v.Amount)
 	}))
 	if err != nil {

@@ -30,6 +30,7 @@ func advise(err error) error {
 		{chain.ErrCurrency, "name a network as ETH, a currency as USDTERC20, which this service has"},
 		{outgoing.ErrNoIntent, "name the id of a withdrawal or a sweep that was handed over; is -network its network?"},
 		{treasury.ErrNoSweep, "`sweeps list` shows those that wait"},
+		{treasury.ErrNotApart, "`house held` shows those that are; is -tenant its tenant?"},
 		{treasury.ErrNotWaiting, "`transactions show` says how far it is"},
 		{auth.ErrNotFound, "`applications list` and `keys list` show those that there are; is -tenant its tenant?"},
 		{stream.ErrNoLetter, "`events list` shows those that there are"},

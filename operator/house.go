@@ -43,7 +43,7 @@ func (c commands) house() *cli.Command {
 			},
 		})
 	}
-	return group("house", "The house's own money: fees that it earned, float that it put in, and corrections of the books.",
+	return group("house", "The house's own money: fees that it earned, float that it put in, corrections of the books, and coins from cold addresses.", append(c.cold(),
 		c.leaf(leaf{
 			name: "list", usage: "List what was taken out, the newest of a tenant first.", flags: []cli.Flag{oneOrAll()},
 			do: func(ctx context.Context, s *session) error {
@@ -100,7 +100,7 @@ func (c commands) house() *cli.Command {
 			},
 			do: adjust,
 		}),
-	)
+	)...)
 }
 
 func inCurrency() cli.Flag {

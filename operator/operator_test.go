@@ -30,6 +30,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -474,6 +475,13 @@ func TestHouse(t *testing.T) {
 	require.ErrorAs(t, err, &state)
 	_, _, err = d.run("house", "cancel", "-tenant", "shop", "none", "-reason", "x")
 	require.ErrorContains(t, err, "house list")
+
+	require.Empty(t, parsed[list](d, "house", "held"))
+	_, _, err = d.run("house", "resolve", "-tenant", "shop", "-as", "refill", "ETH/0x1:-1/1", "-reason", "x")
+	require.ErrorIs(t, err, treasury.ErrNotApart)
+	require.ErrorContains(t, err, "house held")
+	_, _, err = d.run("house", "refill-cost", "-tenant", "shop", "-network", "ETH", "-cost", "0.001", "0x1", "-reason", "x")
+	require.ErrorIs(t, err, treasury.ErrNothingCold)
 
 	adjust := []string{"house", "adjust", "-tenant", "shop", "-currency", "ETH", "-key", "1", "-move", "adjustment=-0.001", "-move", "chain/ETH=0.001", "-reason", "ticket 42", "-json"}
 	_, _, err = d.run("house", "adjust", "-tenant", "shop", "-currency", "ETH", "-key", "1", "-move", "adjustment=-0.001", "-reason", "x")

@@ -56,7 +56,7 @@ func (c commands) policies() *cli.Command {
 		}),
 		c.leaf(leaf{
 			name: "set", usage: "Make what a file says the policy of a tenant.", args: []string{"FILE"}, writes: true, dry: true,
-			about: "The file is JSON: {\"rules\": [{\"name\": \"large\", \"of\": \"amount\", \"over\": \"10000\", \"needs\": [{\"role\": \"finance\", \"count\": 2}]}]}. - is the standard input.",
+			about: "The file is JSON: {\"rules\": [{\"name\": \"large\", \"of\": \"amount\", \"over\": \"10000\", \"needs\": [{\"role\": \"finance\", \"count\": 2}]}], \"cold\": [{\"currency\": \"BTC\", \"address\": \"bc1…\", \"ceiling\": \"2\", \"target\": \"1\"}]}. - is the standard input.",
 			flags: []cli.Flag{ofTenant(), &cli.Int64Flag{Name: "number", Usage: "of the version that it replaces", DefaultText: "the one in force"}},
 			do: func(ctx context.Context, s *session) error {
 				tenant, err := s.tenant(ctx)
@@ -162,6 +162,10 @@ func (s *session) policy(tenant string, v policy.Version, operation string) erro
 			{"needs", needs},
 		}
 	}
+	cold := make(records, len(v.Cold))
+	for i, c := range v.Cold {
+		cold[i] = record{{"currency", c.Currency}, {"address", c.Address}, {"memo", c.Memo}, {"ceiling", c.Ceiling}, {"target", c.Target}}
+	}
 	return s.one(record{
 		{"tenant", tenant},
 		{"number", v.Number},
@@ -169,6 +173,7 @@ func (s *session) policy(tenant string, v policy.Version, operation string) erro
 		{"reason", v.Reason},
 		{"at", v.At},
 		{"rules", rules},
+		{"cold", cold},
 		{"dry_run", s.call.DryRun},
 		{"operation", operation},
 	})

@@ -55,6 +55,9 @@ const (
 	OpAskAdjustment OperationKind = "ask_adjustment"
 	OpAdjust        OperationKind = "adjust"
 
+	OpResolveTopUp OperationKind = "resolve_top_up" // that may have come back from cold
+	OpRefillCost   OperationKind = "book_refill_cost"
+
 	OpPayOutSuspense OperationKind = "pay_out_suspense"
 )
 

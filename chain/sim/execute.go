@@ -39,7 +39,7 @@ func (c *Chain) spendOutputs(t *tx, s *step) (receipt, bool) {
 			return receipt{}, false
 		}
 		amount := amountOf(in.Amount)
-		if t.outside {
+		if t.outside && s.get("u/"+in.Outpoint) == "" {
 			s.mint("", in.Address, amount)
 		} else if s.get("u/"+in.Outpoint) != outputValue(in.Address, amount) {
 			return receipt{}, false

@@ -47,7 +47,10 @@ type Tx struct {
 	// somebody new.
 	From     string
 	Payments []Payment
-	Memo     string
+	// Spends are outputs of From's that it spends, "txid:n", where coins are outputs. What is
+	// left goes back. Defaults to coins that came from nowhere.
+	Spends []string
+	Memo   string
 	// Fee is the price per gas or byte, see SetFeeLevel. Defaults to what is
 	// mined at the present level, or what Replaces needs.
 	Fee int64
@@ -236,6 +239,9 @@ func (c *Chain) source(b *body, s Tx, number uint64) error {
 		if old != nil {
 			in.Outpoint = old.body.Inputs[0].Outpoint
 		}
+		if len(s.Spends) > 0 {
+			return c.spendsOwn(b, s, from)
+		}
 		switch {
 		case fee == 0 && old != nil:
 			fee = max(c.level, raise(c.price(&old.body)+1, 2))
@@ -257,6 +263,24 @@ func (c *Chain) source(b *body, s Tx, number uint64) error {
 			b.Max, b.Tip = max(b.Max, raise(old.body.Max, 2)), raise(old.body.Tip, 2)
 		}
 	}
+	return nil
+}
+
+// spendsOwn has a customer's transaction spend outputs that it has.
+func (c *Chain) spendsOwn(b *body, s Tx, from chain.Address) error {
+	for _, o := range s.Spends {
+		owner, amount, _ := strings.Cut(c.kv["u/"+o], " ")
+		if chain.Address(owner) != from {
+			return fmt.Errorf("sim: %s is no unspent output of %s", o, from)
+		}
+		b.Inputs = append(b.Inputs, input{Outpoint: o, Address: from, Amount: amount})
+	}
+	b.Outputs = append(b.Outputs, output{To: from, Amount: "0"})
+	rest := b.inputSum().Sub(b.outputSum()).Sub(c.cost(bytesOf(b), max(s.Fee, c.level)))
+	if !rest.IsPositive() {
+		return errors.New("sim: what is spent does not cover the payments and the fee")
+	}
+	b.Outputs[len(b.Outputs)-1].Amount = text(rest)
 	return nil
 }
 

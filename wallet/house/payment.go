@@ -19,10 +19,10 @@ import (
 type Payment struct {
 	ID       string         `db:"payment_id"`
 	Tenant   string         `db:"tenant"`
-	Source   ledger.Account `db:"source"` // that pays: ledger.FeesPlatform or ledger.Float
+	Source   ledger.Account `db:"source"` // that pays: ledger.FeesPlatform, ledger.Float, or ColdSource for a move there
 	Network  string         `db:"network"`
 	Currency string         `db:"currency"`
-	Address  string         `db:"address"` // canonical, one of Config.Addresses
+	Address  string         `db:"address"` // canonical, one of Config.Addresses; of a move to cold that of the ceiling
 	Memo     string         `db:"memo"`
 	Amount   ledger.Amount  `db:"amount"`
 	All      bool           `db:"all_funds"` // it was asked for as all that there was
@@ -112,6 +112,8 @@ type Config struct {
 	MaxCost func(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 	// Halted says whether paying out a currency is halted for a tenant.
 	Halted func(ctx context.Context, tenant, currency string) (bool, error)
+	// Cold tells the ceilings above which hot coins go to cold addresses. Defaults to none.
+	Cold ColdRules
 	// Wallet says whether a tenant has a wallet with this id.
 	Wallet func(ctx context.Context, tenant, id string) (bool, error)
 	// Lease is how long one worker keeps a payment. Defaults to one minute.
@@ -225,7 +227,8 @@ func (p *Payment) terms() mandate.Terms {
 	}
 }
 
-// The legs of ledger.md: a hold, and its end. They are the same for both sources.
+// The legs: a hold, and its end. A move to cold has none: its coins stay the tenant's, at one
+// more address, and chain/<network> is minus what is held at all of them.
 
 func (p *Payment) holdTx(at time.Time) ledger.Tx {
 	return p.tx("hold", at, ledger.Leg{Account: p.Source, Asset: ledger.Asset(p.Currency), Hold: p.Amount})

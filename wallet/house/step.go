@@ -32,6 +32,7 @@ type move struct {
 	due     time.Time
 	changed bool
 	going   bool // it is about to be handed over: whether it waits on is not known
+	ends    bool // it has come to its end
 	post    []ledger.Tx
 	by      *outgoing.Recorded // of the call that decides, nil = none
 }
@@ -46,11 +47,18 @@ func (m *move) step(on trigger, to Status) error {
 	switch to {
 	case Completed:
 		m.p.CompletedAt = m.now
-		m.post = append(m.post, m.p.settleTx(m.now))
+		m.moves(m.p.settleTx(m.now))
 	case Failed, Cancelled:
-		m.post = append(m.post, m.p.releaseTx(m.now))
+		m.moves(m.p.releaseTx(m.now))
 	}
 	return nil
+}
+
+// moves has money moved by the decision. What moves to cold stays where it is in the books.
+func (m *move) moves(tx ledger.Tx) {
+	if m.ends = true; !m.p.ToCold() {
+		m.post = append(m.post, tx)
+	}
 }
 
 // wait shows why the payment waits, and has it looked at again at a time.
@@ -70,9 +78,9 @@ func (m *move) reason(why string) {
 }
 
 // watch has a person told of a payment that waits for one reason for so long: now, or when
-// that time has come.
+// that time has come. One that waits for lower costs is not told of.
 func (m *move) watch(after time.Duration) {
-	if !m.p.live() || m.p.Waiting == "" || m.p.Long || m.going {
+	if !m.p.live() || m.p.Waiting == "" || m.p.Waiting == WaitingBelowCost || m.p.Long || m.going {
 		return
 	}
 	at := m.p.WaitingSince.Add(after)
@@ -104,7 +112,7 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 		if m.watch(s.c.StuckAfter); !m.changed {
 			return storage.Change{}, nil
 		}
-		if len(m.post) > 0 { // money moves by what the row says
+		if m.ends { // money moves by what the row says
 			why, err := s.Contradicts(ctx, part, id, &m.was)
 			if err != nil || why != "" {
 				return storage.Change{}, errors.Join(err, alteredError(why))
@@ -114,6 +122,13 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 		c := storage.Change{
 			ID: "house/" + s.c.NewID(), Partition: part, Post: m.post,
 			Put: []storage.Row{Payments.Row(id, row.Version, m.due, m.p)},
+		}
+		if m.ends && m.p.ToCold() && m.p.Status == Completed {
+			row, err := s.arrived(ctx, &m.p)
+			if err != nil {
+				return storage.Change{}, err
+			}
+			c.Put = append(c.Put, row)
 		}
 		if m.p.Status != m.was.Status || m.p.Waiting != m.was.Waiting || m.long() {
 			e, err := s.told(&m.p, m.was.Status, m.now)
@@ -231,7 +246,12 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (goOn b
 		m.wait(WaitingAltered, retry)
 		return false, nil, nil
 	}
-	if !slices.Contains(s.c.Addresses, Address{chain.Network(m.p.Network), chain.Address(m.p.Address), m.p.Memo}) {
+	if m.p.ToCold() {
+		if why, failure := s.mayMove(storage.Apart(ctx), m); why != "" {
+			m.wait(why, retry)
+			return false, failure, nil
+		}
+	} else if !slices.Contains(s.c.Addresses, Address{chain.Network(m.p.Network), chain.Address(m.p.Address), m.p.Memo}) {
 		m.wait(WaitingUnlisted, retry)
 		return false, nil, nil
 	}

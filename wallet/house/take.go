@@ -149,7 +149,6 @@ func (s *Service) there(ctx context.Context, tenant string, source ledger.Accoun
 
 // accept decides on a payment, and sets its amount where all was asked for.
 func (s *Service) accept(ctx context.Context, p *Payment, t Take, c *chain.Currency, by *outgoing.Recorded) (storage.Change, error) {
-	part, now := storage.Tenant(p.Tenant), s.c.Now()
 	// The row of what is set aside is read first: what moves the equity afterwards moves it, too.
 	spare, float, err := treasury.Spare(ctx, s.c.Store, p.Tenant, c.Asset())
 	if err != nil {
@@ -179,19 +178,10 @@ func (s *Service) accept(ctx context.Context, p *Payment, t Take, c *chain.Curre
 		}
 		return storage.Change{}, &ShortError{p.Source, c.Code, asked, c.Decimal(free).String(), why}
 	}
-	p.CreatedAt, p.UpdatedAt = now, now
-	if p.Mandate, err = s.c.Mandates.Make(p.terms()); err != nil {
-		return storage.Change{}, err
-	}
-	change := storage.Change{
-		ID: "house/" + s.c.NewID(), Partition: part, Post: []ledger.Tx{p.holdTx(now)},
-		Put: []storage.Row{Payments.Row(p.ID, 0, now, *p), float},
-	}
-	e, err := s.told(p, "", now)
+	change, err := s.making(p, float)
 	if err != nil {
 		return change, err
 	}
-	change.Tell = append(change.Tell, e)
 	if by != nil {
 		by.Op.Object = p.ID
 		rows, events, err := by.Rows(s.note(p, there, 0), s.note(p, there-p.Amount, p.Amount))
@@ -242,7 +232,7 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 	switch {
 	case p.ID != id || storage.Tenant(p.Tenant) != part:
 		return "it names another tenant or payment", nil
-	case p.Source != ledger.FeesPlatform && p.Source != ledger.Float:
+	case p.Source != ledger.FeesPlatform && p.Source != ledger.Float && !p.ToCold():
 		return "it pays from an account that is not the house's to take", nil
 	case p.Amount <= 0:
 		return "its amount is not above 0", nil
@@ -252,7 +242,7 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 
 // altered is Contradicts, and compares what is held.
 func (s *Service) altered(ctx context.Context, part storage.Partition, id string, p *Payment) (why string, err error) {
-	if why, err = s.Contradicts(ctx, part, id, p); why != "" || err != nil || !p.live() {
+	if why, err = s.Contradicts(ctx, part, id, p); why != "" || err != nil || !p.live() || p.ToCold() {
 		return why, err
 	}
 	balances, err := s.c.Store.Balances(ctx, part, p.Source)

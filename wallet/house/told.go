@@ -15,7 +15,7 @@ type PaymentChanged struct {
 	PaymentID string         `json:"payment_id"`
 	From      Status         `json:"from"` // "" = it was made
 	To        Status         `json:"to"`
-	Source    ledger.Account `json:"source"` // that pays: fees/platform or float
+	Source    ledger.Account `json:"source"` // that pays: fees/platform, float, or cold/<network> for a move there
 	Network   chain.Network  `json:"network"`
 	Currency  string         `json:"currency"`
 	Address   string         `json:"address"`

@@ -72,8 +72,9 @@ type Config struct {
 	// one that was handed over. One that waits for lower costs is not told of. Defaults to 15
 	// minutes.
 	StuckAfter time.Duration
-	// Notify tells the host of a sweep that has waited for StuckAfter, once for each reason;
-	// it must not block. Defaults to logging only.
+	// Notify tells the host of a sweep that has waited for StuckAfter, once for each reason, and
+	// of coins that came or are to come back from cold addresses: see Notice.Kind. It must not
+	// block. Defaults to logging only.
 	Notify func(ctx context.Context, n Notice)
 	// Halted says why nothing may be sent for an intent now, "" = it may: a sweep is not
 	// begun then, and its payment does not wait for it. Defaults to never.
@@ -85,8 +86,9 @@ type Config struct {
 	Custodian Custodian
 }
 
-// Notice tells the host of a sweep that waits.
+// Notice tells the host of a sweep that waits, or of another Kind.
 type Notice struct {
+	Kind     string // "" = a sweep waits; NoticeApart or NoticeRefill
 	Tenant   string
 	Network  chain.Network
 	Sweep    string
@@ -243,7 +245,11 @@ func (t *Treasury) HandleHot(ctx context.Context, f incoming.Fact) error {
 	case s.Unproven: // no customer's, whoever sent it: what the address holds is the operator's
 		t.cfg.Log.WarnContext(ctx, "top_up_unproven", slog.String("network", s.Network), slog.String("address", s.Address), slog.String("amount", s.Exact.String()))
 	}
-	if err := t.topUp(ctx, s); err != nil {
+	booked, err := t.returned(ctx, s)
+	if err == nil && !booked {
+		err = t.topUp(ctx, s)
+	}
+	if err != nil {
 		return err
 	}
 	return t.settleHot(ctx, f)
@@ -283,6 +289,9 @@ func (t *Treasury) undoTopUp(ctx context.Context, s incoming.Sighting) error {
 		was, row, booked, err := TopUps.One(ctx, t.cfg.Store, part, "topup/"+s.Generated())
 		if err != nil {
 			return storage.Change{}, err
+		}
+		if c, found, err := t.undoReturned(ctx, s, was, row); err != nil || found {
+			return c, err
 		}
 		if booked {
 			return t.floats(id, s, was.Currency, -was.Amount), nil

@@ -18,6 +18,9 @@ import (
 // wins, then one that delays; where several want approvals, the most for each role is wanted.
 type Policy struct {
 	Rules []Rule `json:"rules"`
+	// Cold are the addresses that hot coins go to which are above a ceiling: at most one of
+	// each currency. No rule bounds these moves: the money stays the tenant's.
+	Cold []Cold `json:"cold,omitempty"`
 }
 
 // Rule is one bound. What is beyond it is refused, or waits for people to approve it.

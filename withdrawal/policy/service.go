@@ -31,13 +31,19 @@ type Config struct {
 	// Default is the policy of tenants that have none of their own. It must be the same in
 	// every process. Defaults to no rules.
 	Default Policy
-	Now     func() time.Time
-	NewID   func() string
+	// ColdAddress gives an address for cold coins its canonical form, or says why it cannot be
+	// one. Defaults to refusing all.
+	ColdAddress func(ctx context.Context, c *chain.Currency, address string) (canonical chain.Address, why string, err error)
+	Now         func() time.Time
+	NewID       func() string
 }
 
 // Service stores policies and judges payouts by them. All methods may be called concurrently,
 // by any number of processes.
-type Service struct{ c Config }
+type Service struct {
+	c      Config
+	unread storage.Unreadable
+}
 
 // New checks the Config and makes a Service. It does no I/O. *InvalidError: Default is wrong.
 func New(c Config) (*Service, error) {
@@ -48,8 +54,11 @@ func New(c Config) (*Service, error) {
 	if err := c.Default.check(c.Registry); err != nil {
 		return nil, fmt.Errorf("policy: Config.Default: %w", err)
 	}
+	if len(c.Default.Cold) > 0 {
+		return nil, errors.New("policy: Config.Default: cold is set for each tenant")
+	}
 	c.Store = storage.Joined(c.Store)
-	return &Service{c}, nil
+	return &Service{c: c}, nil
 }
 
 // InvalidError names every field of a request that is wrong, and why.
@@ -159,8 +168,7 @@ func (s *Service) Find(ctx context.Context, tenant string, number int64) (Versio
 // by names who sets it, reason says why; both are required and kept. What waits for approvals
 // goes on waiting for those that it was told of.
 func (s *Service) Set(ctx context.Context, tenant string, version int64, p Policy, by, reason string, recorded ...Recorded) (Version, error) {
-	p.Rules = append([]Rule(nil), p.Rules...)
-	err := p.check(s.c.Registry)
+	err := s.check(ctx, &p)
 	if err == nil {
 		err = who(by, reason)
 	}
@@ -187,7 +195,7 @@ func (s *Service) Set(ctx context.Context, tenant string, version int64, p Polic
 		}
 		set = Version{p, r.Number, by, reason, now}
 		c := storage.Change{ID: s.c.NewID(), Partition: storage.Tenant(tenant), Put: []storage.Row{
-			Policies.Row(current, at.Version, time.Time{}, r), Policies.Row(versionID(r.Number), 0, time.Time{}, r),
+			Policies.Row(current, at.Version, p.due(now), r), Policies.Row(versionID(r.Number), 0, time.Time{}, r),
 		}}
 		return c, record(&c, recorded, shownRules(before.Rules), shownRules(text))
 	})
@@ -196,8 +204,7 @@ func (s *Service) Set(ctx context.Context, tenant string, version int64, p Polic
 
 // Check is Set without effect: it returns the policy with its defaults, under the next number.
 func (s *Service) Check(ctx context.Context, tenant string, version int64, p Policy) (Version, error) {
-	p.Rules = append([]Rule(nil), p.Rules...)
-	if err := p.check(s.c.Registry); err != nil {
+	if err := s.check(ctx, &p); err != nil {
 		return Version{}, err
 	}
 	before, _, _, err := Policies.One(ctx, s.c.Store, storage.Tenant(tenant), current)

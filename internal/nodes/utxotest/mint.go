@@ -179,7 +179,7 @@ func (m *Mint) Spread(to string, amount decimal.Decimal, coins int) string {
 	m.spent++
 	block := m.parsed(m.spent)
 	from := block.Transactions[0]
-	script := m.script(to)
+	script := m.Script(to)
 	tx := wire.NewMsgTx(2)
 	id := from.TxHash()
 	tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: id}, nil, nil))
@@ -200,8 +200,8 @@ func (m *Mint) Spread(to string, amount decimal.Decimal, coins int) string {
 	return sent
 }
 
-// script pays an address of the library's own form.
-func (m *Mint) script(to string) []byte {
+// Script pays an address of the library's own form.
+func (m *Mint) Script(to string) []byte {
 	m.t.Helper()
 	kind, program, ok := m.params.Address.Program(to)
 	require.True(m.t, ok, to)
@@ -252,7 +252,7 @@ func (m *Mint) Received(a string) decimal.Decimal {
 // Paid is what every output in a block brought an address, spent or not.
 func (m *Mint) Paid(to string) (out []decimal.Decimal) {
 	m.t.Helper()
-	script := m.script(to)
+	script := m.Script(to)
 	for h := int64(1); h <= m.Height(); h++ {
 		for _, tx := range m.parsed(h).Transactions {
 			for _, o := range tx.TxOut {

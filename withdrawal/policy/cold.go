@@ -1,0 +1,114 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptopay-go/cryptopay/internal/fault"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Cold is an address of the operator's whose key is elsewhere. Its balance is shown as cold.
+// Coins of Currency are sent there once more than Ceiling of them are hot and not promised to
+// a payout, so that Target of them stay. Amounts are in coins.
+type Cold struct {
+	Currency string `json:"currency"` // combined code
+	Address  string `json:"address"`
+	Memo     string `json:"memo,omitempty"`
+	// Ceiling 0 = nothing is sent: the address is looked at only.
+	Ceiling decimal.Decimal `json:"ceiling,omitzero"`
+	Target  decimal.Decimal `json:"target,omitzero"` // at most Ceiling
+}
+
+// maxMemo is the longest memo, in bytes.
+const maxMemo = 256
+
+// check fills in what a Policy leaves out, and copies it. The error names each field that is
+// wrong, or is that of Config.ColdAddress.
+func (s *Service) check(ctx context.Context, p *Policy) error {
+	p.Rules, p.Cold = append([]Rule(nil), p.Rules...), slices.Clone(p.Cold)
+	if err := p.check(s.c.Registry); err != nil {
+		return err
+	}
+	bad, seen := &fault.InvalidError{}, map[string]bool{}
+	for i := range p.Cold {
+		c, at := &p.Cold[i], fmt.Sprintf("cold[%d].", i)
+		switch {
+		case c.Ceiling.IsNegative() || c.Target.IsNegative():
+			bad.Add(at+"ceiling", "and target must not be negative")
+		case c.Target.GreaterThan(c.Ceiling):
+			bad.Add(at+"target", "must be at most the ceiling")
+		case c.Ceiling.NumDigits() > maxDigits || c.Ceiling.Exponent() < -maxDigits || c.Ceiling.Exponent() > maxDigits:
+			bad.Add(at+"ceiling", fmt.Sprintf("has more than %d digits", maxDigits))
+		}
+		bad.AddLong(at+"memo", c.Memo, maxMemo)
+		if seen[c.Currency] {
+			bad.Add(at+"currency", "has another cold address already")
+		}
+		seen[c.Currency] = true
+		currency, err := s.c.Registry.Currency(c.Currency)
+		if err != nil {
+			bad.Add(at+"currency", "is not one that is listed")
+			continue
+		}
+		if s.c.ColdAddress == nil {
+			bad.Add(at+"address", "cannot be cold here")
+			continue
+		}
+		to, why, err := s.c.ColdAddress(ctx, currency, c.Address)
+		if err != nil {
+			return err
+		}
+		if c.Address = string(to); why != "" {
+			bad.Add(at+"address", why)
+		}
+	}
+	return bad.Err()
+}
+
+// due is when the coins of a tenant are looked at first: never where it has no cold address.
+func (p *Policy) due(now time.Time) time.Time {
+	if len(p.Cold) > 0 {
+		return now
+	}
+	return time.Time{}
+}
+
+// TenantsCold is where the coins of one tenant go.
+type TenantsCold struct {
+	Tenant string
+	Cold   []Cold
+}
+
+// ClaimCold returns tenants with cold addresses, each to one caller until a time. A policy that was
+// edited is logged and left out.
+func (s *Service) ClaimCold(ctx context.Context, until time.Time, most int, log *slog.Logger) ([]TenantsCold, error) {
+	rows, err := s.unread.Claimed(ctx, s.c.Store, storage.Claim{
+		Table: Policies.Table, Now: s.c.Now(), Until: until, Max: most,
+	}, log, func(*storage.RowError) {})
+	if err != nil {
+		return nil, err
+	}
+	var out []TenantsCold
+	for _, r := range rows {
+		tenant, _ := strings.CutPrefix(string(r.Partition), string(storage.Tenant("")))
+		v := Policies.Value(r)
+		version, err := s.read(ctx, tenant, &v)
+		if errors.Is(err, ErrAltered) || err == nil && r.ID != current {
+			log.ErrorContext(ctx, "policy_altered", slog.String("tenant", tenant), slog.Any("error", err))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, TenantsCold{tenant, version.Cold})
+	}
+	return out, nil
+}
