@@ -28,6 +28,8 @@ type Polls struct {
 	Pay func(t testing.TB, n int)
 	// Mine adds an empty block.
 	Mine func(t testing.TB)
+	// Others adds a block in which strangers pay each other. Optional.
+	Others func(t testing.TB)
 	// Open are the numbers of open payments, Transfers those of transfers in a block.
 	Open, Transfers []int
 }
@@ -94,6 +96,10 @@ func (p Polls) with(t *testing.T, open int) (rows []Poll) {
 	poll("nothing")
 	p.Mine(t)
 	poll("an empty block")
+	if p.Others != nil {
+		p.Others(t)
+		poll("a block of others")
+	}
 	for _, n := range p.Transfers {
 		if n > open {
 			continue
