@@ -267,7 +267,7 @@ func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 			continue
 		}
 		asked = append(asked, r)
-		if logs[r] = r.block.transfers; logs[r] != nil {
+		if logs[r] = r.block.transfers; logs[r] != nil && !r.silent() {
 			continue
 		}
 		counts[r], logs[r] = transport.NewCall("eth_getBlockTransactionCountByHash", r.hash), logsCall(r.hash)
@@ -300,6 +300,17 @@ func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 		}
 	}
 	return nil
+}
+
+// silent reports whether nothing but an empty answer says that a block with transactions
+// has no Transfer logs: its header has no bloom, as on some networks. A backend that does
+// not know the block may answer so.
+func (r *reading) silent() bool {
+	if r.bloom != [256]byte{} || r.block.transfers.Err != nil {
+		return false
+	}
+	logs, err := decodeLogs(r.block.transfers.Out)
+	return err == nil && len(logs) == 0
 }
 
 // take reads a block's Transfer logs. A node can refuse to list more than so many, and
