@@ -136,3 +136,60 @@ func TestFP07_ReceiptsOfABlockAreOneCall(t *testing.T) {
 	read(len(txs))
 	require.Equal(t, before, f.asked["eth_getBlockReceipts"], "asked once")
 }
+
+// TestD01_InternalEtherOfAnAnnouncedBlock: the balance before is the one that was read at
+// the block before, and an address that is new since is compared, too.
+func TestD01_InternalEtherOfAnAnnouncedBlock(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	c := n.client
+	trail := begin(t, c)
+	a, b := common.HexToAddress("0x00000000000000000000000000000000000c0ffe"), common.HexToAddress("0x00000000000000000000000000000000000cafe0")
+	w := watch(a, b)
+	w.opens = []common.Address{a}
+	next := func() []chain.Transfer {
+		t.Helper()
+		n.mine(t, 1)
+		_, err := c.Tip(t.Context())
+		require.NoError(t, err)
+		s := scan(t, c, trail, w)
+		require.NotEmpty(t, s.Blocks)
+		trail = trail[:len(trail)-s.Rewound]
+		for _, b := range s.Blocks {
+			trail = append(trail, b.Block)
+		}
+		return all(s)
+	}
+	require.Empty(t, next())
+	n.internal(t, big.NewInt(2000), "0x493e0", a, a)
+	require.Len(t, next(), 2)
+	w.opens = append(w.opens, b)
+	n.internal(t, big.NewInt(3000), "0x493e0", a, b, b)
+	got := next()
+	require.Len(t, got, 3)
+	for _, x := range got {
+		require.False(t, x.Unproven)
+	}
+	require.Empty(t, next())
+	w.opens = w.opens[1:]
+	n.internal(t, big.NewInt(2000), "0x493e0", b, b)
+	require.Len(t, next(), 2)
+	n.reorg(t, 1) // the balances known are of a block that is gone
+	require.NotEmpty(t, next())
+	require.Empty(t, next())
+}
+
+// TestFP07_ManyOpenAddressesCostOneRead: of more than one read holds, the last are compared.
+func TestFP07_ManyOpenAddressesCostOneRead(t *testing.T) {
+	t.Parallel()
+	c := newFake(t).client()
+	w := watch()
+	for i := range bulkSize + 5 {
+		w.opens = append(w.opens, common.BigToAddress(big.NewInt(int64(1+i))))
+	}
+	open, err := c.open(w)
+	require.NoError(t, err)
+	require.Len(t, open, bulkSize)
+	require.NotContains(t, open, w.opens[4])
+	require.Contains(t, open, w.opens[5])
+}
