@@ -62,11 +62,7 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 					require.Equal(t, 1, block.Requests-idle.Requests, "%s: %v", found, block.Methods)
 				}
 			}
-			for found, list := range byFound {
-				for _, r := range list {
-					require.Equal(t, list[0].Calls, r.Calls, "%s: %d and %d open payments: %v, %v", found, list[0].Open, r.Open, list[0].Methods, r.Methods)
-				}
-			}
+			clienttest.SameCalls(t, rows)
 		})
 	}
 }

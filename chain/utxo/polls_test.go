@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/shopspring/decimal"
-	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
@@ -36,11 +35,5 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 			n.mine(t, 1)
 		},
 	}.Run(t)
-	calls := map[string]int{}
-	for _, r := range rows {
-		if before, ok := calls[r.Found]; ok {
-			require.Equal(t, before, r.Calls, "%s with %d open payments: %v", r.Found, r.Open, r.Methods)
-		}
-		calls[r.Found] = r.Calls
-	}
+	clienttest.SameCalls(t, rows)
 }

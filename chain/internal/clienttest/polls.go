@@ -112,3 +112,18 @@ func (p Polls) with(t *testing.T, open int) (rows []Poll) {
 	}
 	return rows
 }
+
+// SameCalls requires that polls which found the same made the same number of calls and
+// requests, however many payments were open.
+func SameCalls(t *testing.T, rows []Poll) {
+	t.Helper()
+	first := map[string]Poll{}
+	for _, r := range rows {
+		f, ok := first[r.Found]
+		if !ok {
+			first[r.Found] = r
+			continue
+		}
+		require.Equal(t, [2]int{f.Calls, f.Requests}, [2]int{r.Calls, r.Requests}, "%s: %d and %d open payments: %v, %v", r.Found, f.Open, r.Open, f.Methods, r.Methods)
+	}
+}
