@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
@@ -36,4 +37,9 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 		},
 	}.Run(t)
 	clienttest.SameCalls(t, rows)
+	for i, r := range rows {
+		if r.Found == "an empty block" {
+			require.LessOrEqual(t, r.Calls-rows[i-1].Calls, 5, "no height above the head is asked for: %v", r.Methods)
+		}
+	}
 }
