@@ -89,7 +89,8 @@ type Watch interface {
 	Contains(a Address) bool
 	// Open lists addresses whose balances are compared at each block, for transfers
 	// of the native coin that only balances show: those that wait for one, and hot
-	// ones. Other addresses are compared from time to time: see Reconciler.
+	// ones. A client may compare a part of a long list. Other addresses are compared from
+	// time to time: see Reconciler.
 	Open() []Address
 }
 

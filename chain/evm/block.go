@@ -20,6 +20,11 @@ type block struct {
 	bloom        [256]byte
 	baseFee      *big.Int // nil where the chain has none
 	txs          []blockTx
+	count        int // of transactions, also where only hashes were asked for
+
+	// What was asked together with the block, by its hash: see child. nil = was not.
+	transfers, balances *transport.Call
+	owners              []common.Address // whose balances
 }
 
 // At is the block itself.
@@ -91,6 +96,7 @@ func blockOf(k *transport.Call) (block, error) {
 func (b *block) setTime(seconds int64) { b.Time = time.Unix(min(seconds, 253402300799), 0).UTC() }
 
 func (b *block) addTx(w walk) {
+	b.count++
 	if w.Peek() == '"' { // only hashes were asked for
 		w.Text()
 		return

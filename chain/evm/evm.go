@@ -127,10 +127,12 @@ type Client struct {
 	native      *chain.Currency
 	tokens      map[common.Address]*chain.Currency
 	oracle      common.Address
-	coin        common.Address // Options.CoinToken; zero = none
-	units       atomic.Bool    // the tokens' decimals are as the Registry says
-	head        atomic.Int64   // that Tip read last
-	single      atomic.Int64   // reads of balances to come that ask for each, as a bulk read failed
+	coin        common.Address           // Options.CoinToken; zero = none
+	units       atomic.Bool              // the tokens' decimals are as the Registry says
+	head        atomic.Pointer[block]    // the header that Tip read last
+	known       atomic.Pointer[standing] // balances after the block that was matched last
+	apart       atomic.Bool              // the node does not know eth_getBlockReceipts
+	single      atomic.Int64             // reads of balances to come that ask for each, as a bulk read failed
 }
 
 var (
@@ -257,7 +259,7 @@ func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 	if err != nil {
 		return chain.Tip{}, err
 	}
-	c.head.Store(h.Height)
+	c.head.Store(&h)
 	t := chain.Tip{Head: h.Block, Safe: -1, Final: -1}
 	if !c.o.FinalityTags {
 		return t, nil

@@ -19,7 +19,7 @@ import (
 // looked at, and only then is the node asked for a trace.
 func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Address]bool) error {
 	list := slices.SortedFunc(maps.Keys(open), common.Address.Cmp)
-	ends, err := c.balances(ctx, list, at(rs[0].parent), at(rs[len(rs)-1].hash))
+	before, after, err := c.ends(ctx, rs, list)
 	if errors.Is(err, chain.ErrNoState) {
 		return nil // only what transactions and logs prove is seen here; Holdings shows the rest
 	}
@@ -27,8 +27,8 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 		return err
 	}
 	var odd []common.Address
-	for i, a := range list {
-		rest := new(big.Int).Sub(ends[1][i], ends[0][i])
+	for _, a := range list {
+		rest := new(big.Int).Sub(after[a], before[a])
 		for _, r := range rs {
 			rest.Sub(rest, c.direct(r, a))
 		}
@@ -66,6 +66,48 @@ func (c *Client) internal(ctx context.Context, rs []*reading, open map[common.Ad
 		}
 	}
 	return nil
+}
+
+// standing is what addresses held after a block.
+type standing struct {
+	hash common.Hash
+	held map[common.Address]*big.Int
+}
+
+// ends returns what each address held before the first of these blocks and after the
+// last. It asks only for what is not known from the block before and was not asked
+// together with the block. A balance at a hash never changes.
+func (c *Client) ends(ctx context.Context, rs []*reading, list []common.Address) (before, after map[common.Address]*big.Int, err error) {
+	last := rs[len(rs)-1]
+	before, after = map[common.Address]*big.Int{}, map[common.Address]*big.Int{}
+	was, is := map[common.Address]*big.Int{}, map[common.Address]*big.Int{}
+	if s := c.known.Load(); s != nil && s.hash == rs[0].parent {
+		was = s.held
+	}
+	if k := last.block.balances; k != nil {
+		if got, err := bulkAnswer(k, len(last.owners)); err == nil { // else it is asked again
+			for i, a := range last.owners {
+				is[a] = got[i]
+			}
+		}
+	}
+	var ask []common.Address
+	for _, a := range list {
+		if before[a], after[a] = was[a], is[a]; before[a] == nil || after[a] == nil {
+			ask = append(ask, a)
+		}
+	}
+	if len(ask) > 0 {
+		got, err := c.balances(ctx, ask, at(rs[0].parent), at(last.hash))
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, a := range ask {
+			before[a], after[a] = got[0][i], got[1][i]
+		}
+	}
+	c.known.Store(&standing{last.hash, after})
+	return before, after, nil
 }
 
 // direct is how the block's transactions themselves, and the coin as a token, changed an

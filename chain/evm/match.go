@@ -43,13 +43,63 @@ func (r *reading) want(w chain.Watch, open map[common.Address]bool) {
 	}
 }
 
+// manyReceipts is how many receipts of one block are asked for one by one at most. All
+// of a block are one call; they are longer than a few.
+const manyReceipts = 4
+
+// blockReceipts reads the receipts of blocks with many wanted transactions, a call for
+// each block. What it does not find, or the node does not answer, is left to readReceipts.
+func (c *Client) blockReceipts(ctx context.Context, rs []*reading) error {
+	var full []*reading
+	var calls []*transport.Call
+	for _, r := range rs {
+		if len(r.wanted) > manyReceipts && !c.apart.Load() {
+			full, calls = append(full, r), append(calls, transport.NewCall("eth_getBlockReceipts", r.hash))
+		}
+	}
+	if err := c.node.Do(ctx, calls...); err != nil {
+		if errors.Is(err, transport.ErrTooLong) {
+			return nil
+		}
+		return err
+	}
+	for n, r := range full {
+		var limited *chain.LimitedError
+		list, err := receiptsOf(calls[n])
+		switch {
+		case errors.As(err, &limited):
+			return err
+		case err != nil:
+			if unsupported(err) {
+				c.apart.Store(true)
+			}
+			continue
+		}
+		place := make(map[common.Hash]int, len(r.wanted))
+		for _, i := range r.wanted {
+			place[r.txs[i].hash] = i
+		}
+		for k := range list {
+			if i, ok := place[list[k].tx]; ok && list[k].block == r.hash {
+				r.receipts[i] = &list[k]
+			}
+		}
+	}
+	return nil
+}
+
 // readReceipts reads the receipts of all wanted transactions, each of which must
 // name the very block.
 func (c *Client) readReceipts(ctx context.Context, rs []*reading) error {
+	if err := c.blockReceipts(ctx, rs); err != nil {
+		return err
+	}
 	var calls []*transport.Call
 	for _, r := range rs {
 		for _, i := range r.wanted {
-			calls = append(calls, transport.NewCall("eth_getTransactionReceipt", r.txs[i].hash))
+			if r.receipts[i] == nil {
+				calls = append(calls, transport.NewCall("eth_getTransactionReceipt", r.txs[i].hash))
+			}
 		}
 	}
 	if err := c.node.Do(ctx, calls...); err != nil {
@@ -57,6 +107,9 @@ func (c *Client) readReceipts(ctx context.Context, rs []*reading) error {
 	}
 	for _, r := range rs {
 		for _, i := range r.wanted {
+			if r.receipts[i] != nil {
+				continue
+			}
 			k := calls[0]
 			calls = calls[1:]
 			rec, err := receiptOf(k)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
@@ -36,9 +38,22 @@ func (c *Client) start(ctx context.Context) (chain.Block, error) {
 // where that is not above last, and in a second request those that the node has beyond
 // them. forked says that last is on the node's chain no more.
 func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []block, forked bool, err error) {
+	newest := c.head.Load()
+	if newest != nil && n > 0 && newest.Height == last.Height+1 && newest.Parent == last.Hash {
+		switch b, err := c.child(ctx, newest); {
+		case err != nil:
+			return nil, false, err
+		case b != nil:
+			return []block{*b}, false, nil
+		}
+	}
+	above := int64(1)
+	if newest != nil {
+		above = max(above, newest.Height-last.Height)
+	}
 	id, head := transport.NewCall("eth_chainId"), transport.NewCall("eth_getBlockByNumber", "latest", false)
 	at := transport.NewCall("eth_getBlockByNumber", quantity(last.Height), false)
-	blocks := blockCalls(last.Height+1, min(int64(n), max(1, c.head.Load()-last.Height)))
+	blocks := blockCalls(last.Height+1, min(int64(n), above))
 	if err := c.node.Do(ctx, append([]*transport.Call{id, head, at}, blocks...)...); err != nil {
 		return nil, false, err
 	}
@@ -71,6 +86,44 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	}
 	next, err = linked(blocks, last, tip)
 	return next, false, err
+}
+
+// child reads a block whose header Tip has read, and in the same request all that its
+// hash is enough to ask for: its Transfer logs, and the balances that were compared at
+// its parent. It returns nil where the chain has another block at that height by now, or
+// none: follow then finds out why. The block is asked for by its height, because nodes
+// know abandoned blocks by hash, too.
+func (c *Client) child(ctx context.Context, head *block) (*block, error) {
+	k := blockCalls(head.Height, 1)
+	calls := k
+	var logs, balances *transport.Call
+	if head.count > 0 || head.mayHaveTransfers() {
+		logs = logsCall(head.hash)
+		calls = append(calls, logs)
+	}
+	var owners []common.Address
+	if s := c.known.Load(); s != nil && s.hash == head.parent && len(s.held) > 0 && c.single.Load() == 0 {
+		owners = slices.SortedFunc(maps.Keys(s.held), common.Address.Cmp)
+		balances = bulkCall(owners, at(head.hash))
+		calls = append(calls, balances)
+	}
+	if err := c.node.Do(ctx, calls...); err != nil {
+		if errors.Is(err, transport.ErrTooLong) {
+			return nil, nil // one by one it may be short enough
+		}
+		return nil, err
+	}
+	b, err := blockOf(k[0])
+	if err != nil || b.hash != head.hash || b.Height != head.Height || b.parent != head.parent {
+		return nil, nil //nolint:nilerr // follow asks again, and says what is wrong
+	}
+	b.transfers, b.balances, b.owners = logs, balances, owners
+	return &b, nil
+}
+
+// logsCall asks for the Transfer logs of a block.
+func logsCall(hash common.Hash) *transport.Call {
+	return transport.NewCall("eth_getLogs", map[string]any{"blockHash": hash, "topics": []any{transferTopic}})
 }
 
 // blockCalls asks for n blocks with their transactions.
@@ -183,13 +236,16 @@ func (c *Client) match(ctx context.Context, blocks []block, w chain.Watch) ([]ch
 	return out, nil
 }
 
-// open is the set of addresses whose balances are compared.
+// open is the set of addresses whose balances are compared: of more than bulkSize only
+// the last ones, so that a block costs the same however many wait. Rounds find what comes
+// to the others: see Holdings.
 func (c *Client) open(w chain.Watch) (map[common.Address]bool, error) {
 	set := map[common.Address]bool{}
 	if c.o.NoInternal {
 		return set, nil
 	}
-	for _, s := range w.Open() {
+	list := w.Open()
+	for _, s := range list[max(0, len(list)-bulkSize):] {
 		a, err := c.own(s)
 		if err != nil {
 			return nil, err
@@ -199,32 +255,37 @@ func (c *Client) open(w chain.Watch) (map[common.Address]bool, error) {
 	return set, nil
 }
 
-// readLogs asks for Transfer logs of each block by its hash. In the same request
-// the node says how many transactions that block has: one that does not know the
-// block is told from one that has nothing to report.
+// readLogs asks for Transfer logs of each block by its hash, where they were not asked
+// for together with the block. In the same request the node says how many transactions
+// that block has: one that does not know the block is told from one that has nothing to
+// report.
 func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 	var calls []*transport.Call
-	var asked []*reading
+	asked, counts, logs := []*reading{}, map[*reading]*transport.Call{}, map[*reading]*transport.Call{}
 	for _, r := range rs {
 		if len(r.txs) == 0 && !r.mayHaveTransfers() {
 			continue
 		}
 		asked = append(asked, r)
-		calls = append(calls, transport.NewCall("eth_getBlockTransactionCountByHash", r.hash),
-			transport.NewCall("eth_getLogs", map[string]any{"blockHash": r.hash, "topics": []any{transferTopic}}))
+		if logs[r] = r.block.transfers; logs[r] != nil && !r.silent() {
+			continue
+		}
+		counts[r], logs[r] = transport.NewCall("eth_getBlockTransactionCountByHash", r.hash), logsCall(r.hash)
+		calls = append(calls, counts[r], logs[r])
 	}
 	if err := c.node.Do(ctx, calls...); err != nil {
 		return err
 	}
-	for i, r := range asked {
-		count, logs := calls[2*i], calls[2*i+1]
-		if count.Err == nil && transport.Null(count.Out) {
-			return fmt.Errorf("%w: it does not know block %s any more", chain.ErrNode, r.Hash)
+	for _, r := range asked {
+		if count := counts[r]; count != nil {
+			if count.Null() {
+				return fmt.Errorf("%w: it does not know block %s any more", chain.ErrNode, r.Hash)
+			}
+			if _, err := quantityOf(count); err != nil {
+				return err
+			}
 		}
-		if _, err := quantityOf(count); err != nil {
-			return err
-		}
-		if err := c.take(ctx, r, logs); err != nil {
+		if err := c.take(ctx, r, logs[r]); err != nil {
 			return err
 		}
 		for j := range r.logs {
@@ -239,6 +300,17 @@ func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 		}
 	}
 	return nil
+}
+
+// silent reports whether nothing but an empty answer says that a block with transactions
+// has no Transfer logs: its header has no bloom, as on some networks. A backend that does
+// not know the block may answer so.
+func (r *reading) silent() bool {
+	if r.bloom != [256]byte{} || r.block.transfers.Err != nil {
+		return false
+	}
+	logs, err := decodeLogs(r.block.transfers.Out)
+	return err == nil && len(logs) == 0
 }
 
 // take reads a block's Transfer logs. A node can refuse to list more than so many, and

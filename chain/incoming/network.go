@@ -100,6 +100,7 @@ type Network struct {
 
 	mu    sync.Mutex // one Step at a time
 	round round      // guarded by mu
+	until time.Time  // the node is not asked before; guarded by mu
 	// able and unable, guarded by mu, say what the client answered when it was asked
 	// whether it compares balances. Neither is set before.
 	able, unable bool
@@ -178,7 +179,9 @@ func (n *Network) SetOpen(open func(ctx context.Context) []chain.Address) {
 // or is gone, and hands what changed to the Handler. worked counts blocks read,
 // Sightings changed and facts handled; 0 with nil means that there is nothing
 // to do now. A long way behind, a Step goes only a part of it. Where the node
-// fails, facts that are stored already are handed out all the same.
+// fails, facts that are stored already are handed out all the same. A node that says for
+// how long it wants not to be asked (*chain.LimitedError) is not asked for so long:
+// Status.Stuck says until when, and Step returns no error meanwhile.
 func (n *Network) Step(ctx context.Context) (worked int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,9 +195,23 @@ func (n *Network) Step(ctx context.Context) (worked int, err error) {
 	if err != nil {
 		return first, err
 	}
-	read, err := n.read(ctx)
+	read, err := 0, error(nil)
+	if !n.cfg.Now().Before(n.until) {
+		read, err = n.read(ctx)
+		n.heed(err)
+	}
 	handled, herr := n.deliver(ctx)
 	return first + listed + read + handled, errors.Join(err, herr)
+}
+
+// heed leaves a node alone for as long as it says that it was asked too often, and shows
+// why nothing moves until then.
+func (n *Network) heed(err error) {
+	var limited *chain.LimitedError
+	if errors.As(err, &limited) && limited.After > 0 {
+		n.until = n.cfg.Now().Add(limited.After)
+		n.setStuck(fmt.Sprintf("%v; it is asked again at %s", err, n.until.UTC().Format(time.RFC3339)))
+	}
 }
 
 // Status is how far a network was read, for operators.

@@ -130,6 +130,11 @@ func (c *client) tooFew(got int, last error) error {
 	if last == nil {
 		last = errors.New("the others are left alone after failures")
 	}
+	var limited *chain.LimitedError
+	if errors.As(last, &limited) {
+		// That node is left alone, and another may answer sooner: nobody need wait as long.
+		last = errors.New(last.Error())
+	}
 	if errors.Is(last, chain.ErrBehind) {
 		return fmt.Errorf("%w: %d of %d: %w", ErrTooFew, got, c.cfg.Agree, last)
 	}

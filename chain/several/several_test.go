@@ -323,6 +323,19 @@ func TestX02_LimitedNodeGetsTheTimeThatItAsksFor(t *testing.T) {
 	require.ErrorIs(t, err, several.ErrTooFew, "the limited one is not asked before")
 }
 
+// TestX02_NobodyWaitsForOneLimitedNodeOfSeveral: another one may answer sooner.
+func TestX02_NobodyWaitsForOneLimitedNodeOfSeveral(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "ETH", 2, func(c *several.Config) { c.Agree = 1 })
+	n.nodes[0].FailNext(1, nil)
+	n.nodes[1].FailNext(1, &chain.LimitedError{After: time.Hour})
+	_, err := n.client.Tip(t.Context())
+	require.ErrorIs(t, err, several.ErrTooFew)
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.ErrorContains(t, err, "asked too often")
+	require.NotErrorAs(t, err, new(*chain.LimitedError))
+}
+
 // signed is a transaction of an account that has enough.
 func (n *town) signed(t testing.TB) (chain.Unsigned, chain.Signed, chain.Address) {
 	t.Helper()

@@ -30,15 +30,13 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	}.Scan(ctx, trail, w, limit)
 }
 
-// follow reads at most n blocks after last. forked says that last is on the
-// node's chain no more.
+// follow reads at most n blocks after last: it asks for the hashes of those up to the head
+// that Tip read, or of one, and in a second request for those that the node has beyond
+// them. forked says that last is on the node's chain no more.
 func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []block, forked bool, err error) {
 	check, count, at := c.checks(), transport.NewCall("getblockcount"), transport.NewCall("getblockhash", last.Height)
 	calls := append(slices.Clone(check), count, at)
-	var after []*transport.Call
-	for i := range n {
-		after = append(after, transport.NewCall("getblockhash", last.Height+1+int64(i)))
-	}
+	after := hashCalls(last.Height+1, min(int64(n), max(1, c.head.Load()-last.Height)))
 	if err := c.node.Do(ctx, append(calls, after...)...); err != nil {
 		return nil, false, err
 	}
@@ -59,6 +57,13 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	if here != last.Hash {
 		return nil, true, nil
 	}
+	asked := int64(len(after))
+	if more := hashCalls(last.Height+1+asked, min(int64(n), head-last.Height)-asked); len(more) > 0 {
+		if err := c.node.Do(ctx, more...); err != nil {
+			return nil, false, err
+		}
+		after = append(after, more...)
+	}
 	var hashes []string
 	for i, k := range after {
 		if outOfRange(k.Err) && last.Height+1+int64(i) > head {
@@ -76,6 +81,15 @@ func (c *Client) follow(ctx context.Context, last chain.Block, n int) (next []bl
 	}
 	next, err = follow.Linked(last, next)
 	return next, false, err
+}
+
+// hashCalls asks for the hashes of n heights.
+func hashCalls(from, n int64) []*transport.Call {
+	calls := make([]*transport.Call, max(0, n))
+	for i := range calls {
+		calls[i] = transport.NewCall("getblockhash", from+int64(i))
+	}
+	return calls
 }
 
 // blocks reads whole blocks by hash, in one request.
@@ -114,10 +128,7 @@ func (c *Client) rewind(ctx context.Context, trail []chain.Block) (int, error) {
 
 // hashes asks which blocks are at n heights, which the node must have.
 func (c *Client) hashes(ctx context.Context, from int64, n int) ([]string, error) {
-	calls, out := make([]*transport.Call, n), make([]string, n)
-	for i := range calls {
-		calls[i] = transport.NewCall("getblockhash", from+int64(i))
-	}
+	calls, out := hashCalls(from, int64(n)), make([]string, n)
 	if err := c.node.Do(ctx, calls...); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -95,6 +96,7 @@ type Client struct {
 	write  *writer
 	native *chain.Currency
 
+	head  atomic.Int64 // that Tip read last
 	pool  pool
 	mu    sync.Mutex
 	taken map[string]taker // spends found in blocks
@@ -191,6 +193,7 @@ func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {
 	if err != nil {
 		return chain.Tip{}, err
 	}
+	c.head.Store(b.Height)
 	return chain.Tip{Head: b, Safe: -1, Final: -1}, nil
 }
 

@@ -1,0 +1,44 @@
+package xrp
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
+)
+
+// TestFP07_CallsOfAPoll: what a poll costs does not depend on how many payments are open.
+func TestFP07_CallsOfAPoll(t *testing.T) {
+	t.Parallel()
+	var m *testenv.Meter
+	n := openTown(t, func(o *Options) {
+		m = testenv.NewMeter(t, o.URL)
+		o.URL = m.URL
+	})
+	hot := n.customer(t, "hot").Address
+	n.fund(t, hot, 100)
+	clienttest.SameCalls(t, clienttest.Polls{
+		Client: n.client, Registry: n.registry, Meter: m,
+		Open: []int{1, 1000, 100_000}, Transfers: []int{1, 100},
+		Address: func(i int) chain.Address {
+			if i == 0 {
+				return hot // which all payments share
+			}
+			a, err := n.client.Multiplex(hot, uint32(i))
+			require.NoError(t, err)
+			return a
+		},
+		Mine: func(testing.TB) { n.Mine(1) },
+		Pay: func(t testing.TB, count int) {
+			for i := range count {
+				n.pay(t, hot, decimal.NewFromInt(1), strconv.Itoa(i+1))
+			}
+			n.Mine(1)
+		},
+	}.Run(t))
+}
