@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -75,7 +75,7 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // Upgraded says that no process of an older version runs on this store any more: what such
 // a process would spoil is used from now on. On BTC, LTC and DOGE these are withdrawals that
 // one transaction pays together, children that pay for a transaction which nodes keep, and
-// merges of coins for a withdrawal that needs many. Everywhere these are permanent addresses,
+// merges of coins for a withdrawal that needs many, or while fees are low. Everywhere these are permanent addresses,
 // payments of the house's own, moves to cold addresses, refunds, and counters in place of counted rows, once the worker
 // "counters" has made them. Call it once after an upgrade, when
 // the last process of the version before was replaced. A store that this version made has

@@ -153,7 +153,7 @@ func (s *sampler) sample(ctx context.Context, was Minimum, now time.Time) (m Min
 			continue // nothing is forwarded
 		}
 		sampled = true
-		m.Samples[c.Code] = append(recent(was.Samples[c.Code], now), CostSample{At: now, Cost: cost})
+		m.Samples[c.Code] = append(within(was.Samples[c.Code], now, minimumOver), CostSample{At: now, Cost: cost})
 		least, err := s.least(ctx, c, gas, median(m.Samples[c.Code]))
 		if err != nil {
 			s.a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "minimum_not_priced", slog.String("currency", c.Code), slog.Any("error", err))
@@ -186,9 +186,9 @@ func moved(from, to ledger.Amount) bool {
 	return from == 0 || apart >= from/minimumStep+min(1, from%minimumStep)
 }
 
-// recent are the samples of the last day.
-func recent(samples []CostSample, now time.Time) []CostSample {
-	return slices.DeleteFunc(slices.Clone(samples), func(s CostSample) bool { return !s.At.After(now.Add(-minimumOver)) })
+// within are the samples of the last time.
+func within(samples []CostSample, now time.Time, last time.Duration) []CostSample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s CostSample) bool { return !s.At.After(now.Add(-last)) })
 }
 
 // median of samples: of an even number the lower one in the middle.

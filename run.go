@@ -121,6 +121,7 @@ func (a *App) work() []Worker {
 	)
 	all = append(all, a.streams()...)
 	all = append(all, a.costWorkers()...)
+	all = append(all, a.mergeWorkers()...)
 	all = append(all, a.retention()...)
 	all = append(all, a.seals()...)
 	return append(all, a.cfg.Workers...)

@@ -169,6 +169,7 @@ func (p *process) start() error {
 	cfg.Retention = cryptopay.Retention{Events: r.keep, FailedEvents: r.keep}
 	if r.rate[Crumbs] > 0 && r.w.Seed%2 == 0 { // payouts of crumbs need merges
 		cfg.Outgoing.MaxInputs = 4
+		cfg.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 5, Portion: 2}}
 	}
 	if r.w.Configure != nil {
 		r.w.Configure(&cfg)

@@ -59,6 +59,7 @@ const (
 	AbilityTogether Ability = "withdrawals_together" // one transaction pays several withdrawals
 	AbilityChildren Ability = "children"             // a child pays for a transaction that nodes keep
 	AbilityMerges   Ability = "merges"               // coins are merged for a payout that needs more of them than one transaction holds
+	AbilityEarly    Ability = "early_merges"         // coins are merged before a payout needs them
 )
 
 // able asks whether every process knows an ability. Without an answer it is off.

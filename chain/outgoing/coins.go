@@ -81,7 +81,16 @@ func (n *Sender) lacks(ctx context.Context, d *candidate, free []coin, cause err
 	case !n.able(ctx, AbilityMerges):
 		return n.lacksFee(d, free, cause)
 	}
-	return n.lacksFee(d, free, n.crowded(ctx, d, free, cause))
+	err = n.crowded(ctx, d, free, cause)
+	if more := (*crowd)(nil); errors.As(err, &more) {
+		return n.lacksFee(d, free, err)
+	}
+	if on, e := n.earlyUnderWay(ctx, d.intent.Tenant); e != nil {
+		return e
+	} else if on {
+		return &waitError{ReasonConsolidating, "what an early merge of its tenant returns is in no block yet"}
+	}
+	return n.lacksFee(d, free, err)
 }
 
 // lacksFee tells a missing fee from a missing amount. Where the largest coins that one

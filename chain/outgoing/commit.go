@@ -150,6 +150,9 @@ func (n *Sender) wait(ctx context.Context, j *claimedIntent, cause error) error 
 	if ctx.Err() != nil {
 		return ctx.Err() // says nothing about the node or the signer
 	}
+	if j.early() && j.v.idle() {
+		return n.unneeded(ctx, j, cause)
+	}
 	if errors.Is(cause, chain.ErrRejected) && j.v.idle() {
 		j.v.State, j.v.Reason = Failed, ""
 		return n.commit(ctx, j, transition{op: onFail, outcome: n.outcome(j)})

@@ -172,17 +172,13 @@ func (n *Sender) mergeFor(in *chain.Intent, to chain.Address) chain.Intent {
 
 // merging says what a payout waits for while coins of its tenant are being merged: for one
 // of its own that waits, what that one waits for. "" = none is under way. Those of other
-// payouts that wait are not waited for.
+// payouts that wait are not waited for, nor are early ones.
 func (n *Sender) merging(ctx context.Context, payout, tenant string) (Reason, error) {
-	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: []storage.Cond{
-		{Column: "tenant", Op: storage.Eq, Value: tenant},
-		{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}},
-		{Column: "purpose", Op: storage.Eq, Value: chain.ForCancel},
-	}})
+	rows, err := n.merges(ctx, tenant)
 	if err != nil {
 		return "", err
 	}
-	rows = slices.DeleteFunc(rows, func(r storage.Row) bool { return !IsMerge(r.ID) })
+	rows = slices.DeleteFunc(rows, func(r storage.Row) bool { return IsEarly(r.ID) })
 	spendable, err := n.coinsOf(ctx, rows)
 	if err != nil {
 		return "", err
@@ -198,6 +194,16 @@ func (n *Sender) merging(ctx context.Context, payout, tenant string) (Reason, er
 		}
 	}
 	return why, nil
+}
+
+// merges lists a tenant's merges that have not ended.
+func (n *Sender) merges(ctx context.Context, tenant string) ([]storage.Row, error) {
+	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1000, Where: []storage.Cond{
+		{Column: "tenant", Op: storage.Eq, Value: tenant},
+		{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}},
+		{Column: "purpose", Op: storage.Eq, Value: chain.ForCancel},
+	}})
+	return slices.DeleteFunc(rows, func(r storage.Row) bool { return !IsMerge(r.ID) }), err
 }
 
 // mergedCoin is what a transaction of a merge returns, its only output.
@@ -356,10 +362,18 @@ func (n *Sender) consolidate(ctx context.Context, j *claimedIntent, d *candidate
 
 // drawMerge takes the coins of a merge.
 func (n *Sender) drawMerge(ctx context.Context, j *claimedIntent, d *candidate, free []coin, s *transition) error {
+	if j.early() {
+		return n.drawEarly(ctx, j, d, s)
+	}
 	free = free[:min(len(free), n.MaxInputs)]
 	if len(free) < 2 {
 		return errUnneeded
 	}
+	return n.mergeCoins(ctx, j, d, free, s)
+}
+
+// mergeCoins takes these coins for a merge.
+func (n *Sender) mergeCoins(ctx context.Context, j *claimedIntent, d *candidate, free []coin, s *transition) error {
 	d.intent.To, d.first = d.change.Address, true
 	for i := range free {
 		d.coins = append(d.coins, free[i].input())
@@ -375,6 +389,13 @@ var errUnneeded = errors.New("outgoing: the merge is not needed")
 
 // needed returns errUnneeded where the payout of a merge does not wait any more.
 func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
+	if j.early() {
+		why, err := n.earlyTaken(ctx, j.v.Tenant, j.id)
+		if err == nil && why != "" {
+			return fmt.Errorf("%w: %s", errUnneeded, why)
+		}
+		return err
+	}
 	v, _, ok, err := Intents.One(ctx, n.Store, n.part, PayoutOf(j.id))
 	if err == nil && (!ok || !v.idle()) {
 		return errUnneeded
@@ -383,7 +404,8 @@ func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 }
 
 // unneeded ends a merge of which nothing was reserved.
-func (n *Sender) unneeded(ctx context.Context, j *claimedIntent) error {
+func (n *Sender) unneeded(ctx context.Context, j *claimedIntent, cause error) error {
+	n.Log.Info("merge_not_made", slog.String("intent", j.id), slog.String("cause", cause.Error()))
 	j.v.State, j.v.Reason = Cancelled, ""
 	return n.commit(ctx, j, transition{op: onUnneeded, outcome: n.outcome(j), levels: j.cost(0)})
 }
@@ -392,7 +414,7 @@ func (n *Sender) unneeded(ctx context.Context, j *claimedIntent) error {
 // have cost, towards what all merges of its payout may.
 func (j *claimedIntent) cost(cost ledger.Amount) []storage.Level {
 	left := j.v.MaxCost - cost
-	if !j.merge() || !j.v.ended() || left <= 0 {
+	if !j.merge() || j.early() || !j.v.ended() || left <= 0 {
 		return nil
 	}
 	j.v.MaxCost = cost
@@ -418,7 +440,7 @@ func (n *Sender) backed(ctx context.Context, j *claimedIntent, in chain.Intent) 
 
 // bounded counts a higher bound of a merge towards what all of its payout may cost.
 func (n *Sender) bounded(ctx context.Context, j *claimedIntent, more ledger.Amount) ([]storage.Level, error) {
-	if !j.merge() {
+	if !j.merge() || j.early() {
 		return nil, nil
 	}
 	payout := PayoutOf(j.id)

@@ -13,6 +13,8 @@
 //   - a child that pays for a transaction pays nobody else, and dies with it;
 //   - all members of a batch have the leader's state: a Change that moves the leader
 //     moves every member, and they leave only when its transaction can never confirm;
+//   - coins are merged only for a payout that needs it, or while fees are low, and then
+//     those that a day's payouts take are left (Config.Merging);
 //   - a nonce that nobody uses any more, and that others wait behind, is filled,
 //     never with bytes whose owner has the amount back.
 //
@@ -119,6 +121,12 @@ type Config struct {
 	// MayCost is the most that merging coins for a withdrawal and sending it may cost
 	// together, in units of the gas currency. Defaults to half of the amount.
 	MayCost func(ctx context.Context, in chain.Intent) (ledger.Amount, error)
+	// Merging says when coins are merged before a payout needs them, while fees are low.
+	// Defaults to the defaults of Merging's fields for each tenant.
+	Merging map[MergingOf]Merging
+	// Demand is what a tenant has ordered to be paid out in the last day, in units of the gas
+	// currency: an early merge leaves coins for as much. Defaults to nothing.
+	Demand func(ctx context.Context, tenant string) (ledger.Amount, error)
 	// MaxPayments bounds the withdrawals of one tenant that one transaction pays,
 	// where coins are outputs: those that are due at the same moment, each
 	// recipient of which sees the others. 1 pays each alone. Defaults to 25.
@@ -157,6 +165,11 @@ type Sender struct {
 func New(c Config) (*Sender, error) {
 	if c.Store == nil || c.Client == nil || c.Registry == nil || c.Now == nil {
 		return nil, errors.New("outgoing: Config needs Store, Client, Registry and Now")
+	}
+	for _, m := range c.Merging {
+		if err := m.check(); err != nil {
+			return nil, err
+		}
 	}
 	code := c.Client.Network()
 	info, err := c.Registry.Network(string(code))

@@ -74,7 +74,7 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 	}
 	if j.merge() {
 		if err := n.needed(ctx, j); errors.Is(err, errUnneeded) {
-			return n.unneeded(ctx, j)
+			return n.unneeded(ctx, j, err)
 		} else if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 			return n.consolidate(ctx, j, &d, more)
 		}
 		if errors.Is(err, errUnneeded) {
-			return n.unneeded(ctx, j)
+			return n.unneeded(ctx, j, err)
 		}
 		if errors.Is(err, errBusy) && j.v.Tries < 3 {
 			j.v.Tries++

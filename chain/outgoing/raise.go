@@ -46,6 +46,11 @@ func (n *Sender) raise(ctx context.Context, j *claimedIntent, in *chain.Intent, 
 	if err != nil {
 		return false, err
 	}
+	if j.early() {
+		if most, err = n.dearer(ctx, j, most); err != nil || most < least {
+			return false, err
+		}
+	}
 	asked := *in
 	asked.MaxCost = j.v.MaxCost
 	got, err := n.granted(ctx, j, asked, most)

@@ -176,3 +176,72 @@ func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
 		})
 	}
 }
+
+// Coins are merged while a real node's fees are low. What a payout of all of them costs when fees are
+// high again is then a part of what it costs without, with what the merges cost.
+func TestFT04_EarlyMergesMakePayoutsCheaper(t *testing.T) {
+	t.Parallel()
+	const coins = 60
+	cost := map[bool]ledger.Amount{}
+	for _, off := range []bool{true, false} {
+		m := utxotest.Open(t, "BTC", "simnet", 330)
+		s := openShopWith(t, m, 10, "0.02", func(o *outgoing.Config) {
+			o.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Off: off, Least: 20, Portion: 3}}
+		})
+		at := func(rate int64) {
+			s.client = func() chain.Client {
+				return m.Connect(func(o *utxo.Options) { o.MinRate, o.FallbackRate = rate, rate })
+			}
+			s.compose()
+		}
+		at(200_000)
+		p := s.order("120")
+		m.Spread(p.Address, dec("0.02"), coins)
+		s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
+		hours := func(n int) {
+			for range n {
+				s.clock.Advance(time.Hour)
+				s.step()
+				s.mine(1)
+			}
+		}
+		hours(30)
+		at(10_000)
+		hours(20)
+		s.mine(8)
+		next, err := s.app.EarlyMerge(t.Context(), s.tenant, "BTC")
+		require.NoError(t, err)
+		at(200_000)
+		amount := dec("1.17")
+		to, err := m.Client.AddressOf(testPub("payee"))
+		require.NoError(t, err)
+		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
+			Terms: withdrawal.Terms{Amount: &amount, Currency: "BTC", Address: string(to)},
+		})
+		require.NoError(t, err)
+		s.until("withdrawn", func() bool {
+			w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
+			require.NoError(t, err)
+			return w.Status == withdrawal.Completed
+		})
+		s.mine(8)
+		spends, _, paid := s.spent(w.ID)
+		rows, err := s.store.Find(t.Context(), storage.Query{
+			Table: outgoing.Attempts.Table, Partition: storage.Network("BTC"), Limit: 1000,
+			Where: []storage.Cond{{Column: "fate", Op: storage.Eq, Value: outgoing.AttemptFinal}},
+		})
+		require.NoError(t, err)
+		early, before := 0, ledger.Amount(0)
+		for _, r := range rows {
+			if a := outgoing.Attempts.Value(r); outgoing.IsEarly(a.Intent) {
+				early++
+				before += a.MaxCost
+			}
+		}
+		t.Logf("off %t: %d early merges for %d, then %d inputs for %d; no more as %s", off, early, before, spends, paid, next.Why)
+		require.Equal(t, off, early == 0)
+		cost[off] = before + paid
+		s.sound()
+	}
+	require.Less(t, cost[false], cost[true]*2/3)
+}

@@ -92,11 +92,13 @@ var ErrDailyCost = errors.New("treasury: the day's limit on the cost of forwardi
 
 // counted reports whether an intent counts towards Config.DailyCost. A payout has bounds
 // of its own, and a token's sweep is paid for by the gas transfers to its address, which
-// count with what they bring.
+// count with what they bring. A merge that a payout needs is bounded with that.
 func (t *Treasury) counted(in chain.Intent) bool {
 	switch in.Purpose {
 	case chain.ForGas:
 		return true
+	case chain.ForCancel:
+		return outgoing.IsEarly(in.ID)
 	case chain.ForSweep:
 		gas, err := t.cfg.Registry.Gas(in.Network)
 		return err == nil && in.Currency == gas.Code || t.sponsored(in)

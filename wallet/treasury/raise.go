@@ -14,8 +14,8 @@ import (
 // Grant sets more aside for an order that cannot be sent within its bound, and returns the
 // bound that it has from now on, in units of the network's gas currency: at most most, and
 // the present one where it is refused. A payout, a sweep or gas for one may cost no more than
-// the share of its value that Config.MinSweep allows, and a sweep no more than
-// Config.DailyCost leaves: else it waits for lower fees, or outgoing has its nonce go back to
+// the share of its value that Config.MinSweep allows, and a sweep or an early merge
+// no more than Config.DailyCost leaves: else it waits for lower fees, or outgoing has its nonce go back to
 // ourselves. A cancellation is bounded by the operator's coins alone, and so is a merge, which
 // outgoing bounds with its payout. A *WaitError says that those do not bear it, or that there is no
 // price. It is for outgoing.Config.Raise.
@@ -28,7 +28,7 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 		}
 		most = min(most, allowed)
 	}
-	if in.Purpose == chain.ForSweep {
+	if in.Purpose == chain.ForSweep || outgoing.IsEarly(in.ID) {
 		gas, err := t.cfg.Registry.Gas(in.Network)
 		if err != nil {
 			return 0, err

@@ -56,7 +56,8 @@ type Config struct {
 	// Rates values coins against fees, in USD. It must refuse prices that are too old, as
 	// rates.NewGuarded does; an App's Config.RateAge says how old.
 	Rates rates.Rates
-	// DailyCost is how much forwarding may cost per tenant, network and day (UTC), in USD:
+	// DailyCost is how much forwarding, or merging coins that no payout needs merged, may
+	// cost per tenant, network and day (UTC), in USD:
 	// the bounds of the transactions, and the gas that is sent to deposit addresses. A
 	// transaction that has ended counts with what it cost. What goes beyond waits as
 	// daily_cap. Defaults to 500.

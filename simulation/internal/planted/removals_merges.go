@@ -35,7 +35,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-no-merges", File: "chain/outgoing/coins.go",
-		Old: "n.lacksFee(d, free, n.crowded(ctx, d, free, cause))", New: "n.lacksFee(d, free, cause)",
+		Old: "err = n.crowded(ctx, d, free, cause)", New: "err = cause",
 		What:    "a payout that needs more coins than one transaction holds waits for ever",
 		Package: ".", Test: "TestFT04_PayoutOfMoreCoinsThanOneTransactionHolds",
 	},
@@ -164,6 +164,42 @@ var mergeRemovals = []Bug{
 		New:     "spent := false && held",
 		What:    "a deposit that a fork takes away beside the merge that spends it is not gone: the merge is sent for ever, and its payout waits",
 		Package: ".", Test: "TestFT04_ForkTakesADepositThatAMergeSpends",
+	},
+	{
+		ID: "FT04-early-at-any-fee", File: "chain/outgoing/early.go",
+		Old: "if fee.Cost > limit {", New: "if false {",
+		What:    "coins are merged that no payout needs while fees are not low",
+		Package: ".", Test: "TestFT04_CoinsAreMergedWhileFeesAreLow",
+	},
+	{
+		ID: "FT04-early-takes-a-days-payouts", File: "chain/outgoing/early.go",
+		Old: "if left >= need {", New: "if left >= need || true {",
+		What:    "a merge that no payout needs takes the coins of the next one",
+		Package: ".", Test: "TestFT04_EarlyMergesLeaveWhatIsPaidOutInADay",
+	},
+	{
+		ID: "FT04-early-ones-together", File: "chain/outgoing/early.go",
+		Old: "case r.ID != but && IsMerge(r.ID) && v.State != Executed:", New: "case false:",
+		What:    "merges that no payout needs are made while others are on their way",
+		Package: ".", Test: "TestFT04_OneEarlyMergeAtATime",
+	},
+	{
+		ID: "FT04-early-one-waits", File: "chain/outgoing/commit.go",
+		Old: "if j.early() && j.v.idle() {", New: "if false {",
+		What:    "a merge that no payout needs waits for lower fees",
+		Package: ".", Test: "TestFT04_FeesRiseBeforeAnEarlyMergeIsSigned",
+	},
+	{
+		ID: "FT04-early-costs-uncounted", File: "wallet/treasury/gas.go",
+		Old: "return outgoing.IsEarly(in.ID)", New: "return false",
+		What:    "merges that no payout needs cost more in a day than Config.DailyCost",
+		Package: ".", Test: "TestFT04_EarlyMergesCostNoMoreThanADayMay",
+	},
+	{
+		ID: "FT04-early-hides-the-reason", File: "chain/outgoing/coins.go",
+		Old: "} else if on {", New: "} else if on && false {",
+		What:    "a payout that waits for what an early merge returns says that coins are lacking",
+		Package: ".", Test: "TestFT04_PayoutOfAllBesideAnEarlyMerge",
 	},
 	{
 		ID: "FP01-locked-tenant-is-passed-over", File: "round.go",
