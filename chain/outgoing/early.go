@@ -329,7 +329,8 @@ func (n *Sender) drawEarly(ctx context.Context, j *claimedIntent, d *candidate, 
 }
 
 // dearer bounds what an early merge may cost that is sent again at a higher fee: by its share of
-// what it moves. One that was not signed yet is decided on anew.
+// what it moves, or by half of that once a payout waits for what it returns. One that was not signed
+// yet is decided on anew.
 func (n *Sender) dearer(ctx context.Context, j *claimedIntent, most ledger.Amount) (ledger.Amount, error) {
 	if j.v.idle() {
 		return 0, nil
@@ -348,7 +349,20 @@ func (n *Sender) dearer(ctx context.Context, j *claimedIntent, most ledger.Amoun
 			return 0, err
 		}
 	}
-	bound, err := value.MulDiv(1, n.mergingOf(j.v.Tenant).Share, ledger.Down)
+	share := n.mergingOf(j.v.Tenant).Share
+	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1, Where: []storage.Cond{
+		{Column: "tenant", Op: storage.Eq, Value: j.v.Tenant},
+		{Column: "state", Op: storage.Eq, Value: Waiting},
+		{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
+		{Column: "reason", Op: storage.Eq, Value: ReasonConsolidating},
+	}})
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) > 0 {
+		share = 2
+	}
+	bound, err := value.MulDiv(1, share, ledger.Down)
 	return min(most, bound), err
 }
 
