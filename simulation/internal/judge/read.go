@@ -3,10 +3,12 @@ package judge
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/report"
@@ -260,6 +262,23 @@ func (r *reader) outbox() {
 	}
 }
 
+// merging takes out of Shop.Aside what is set aside for merges of small coins that are on their
+// way: they are made at any time, and no view shows them.
+func (r *reader) merging(store storage.Store, part storage.Partition) error {
+	rows, err := store.Find(r.ctx, storage.Query{Table: treasury.Reservations.Table, Partition: part, Limit: 1000, Where: []storage.Cond{
+		{Column: storage.ColID, Op: storage.Gt, Value: "merge/early/"}, {Column: storage.ColID, Op: storage.Lt, Value: "merge/early0"},
+	}})
+	for _, row := range rows {
+		v := treasury.Reservations.Value(row)
+		order, _, _, failed := outgoing.Intents.One(r.ctx, store, storage.Network(v.Asset), row.ID)
+		err = errors.Join(err, failed)
+		if v.Open && slices.Contains([]outgoing.State{outgoing.Queued, outgoing.Waiting, outgoing.Signed, outgoing.Executed}, order.State) {
+			r.shop.Aside[v.Asset] -= int64(v.Amount)
+		}
+	}
+	return err
+}
+
 // books reads what the ledger says that is owed, held, and refunded.
 func (r *reader) books(store storage.Store) {
 	part := storage.Tenant(r.shop.ID)
@@ -269,7 +288,7 @@ func (r *reader) books(store storage.Store) {
 	for _, row := range floats {
 		r.shop.Aside[row.ID] = int64(treasury.GasFloats.Value(row).Reserved)
 	}
-	err = errors.Join(err, err2)
+	err = errors.Join(err, err2, r.merging(store, part))
 	r.shop.Owed, r.shop.Held, r.shop.Left = map[string]int64{}, map[string]int64{}, map[string]int64{}
 	if r.err = err; err != nil {
 		return
