@@ -1,0 +1,211 @@
+package cryptopay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
+)
+
+// coldIs makes an address the cold one of a currency.
+func (h *host) coldIs(currency, name, ceiling, target string) {
+	h.t.Helper()
+	now, err := h.app.Policies.Get(h.t.Context(), h.tenant)
+	require.NoError(h.t, err)
+	p := now.Policy
+	p.Cold = []policy.Cold{{
+		Currency: currency, Address: string(h.chains[h.coin(currency).Network].Customer(name)), Ceiling: dec(ceiling), Target: dec(target),
+	}}
+	_, _, err = h.app.Operate.SetPolicy(h.t.Context(), h.tenant, now.Number, p, because("another vault"))
+	require.NoError(h.t, err)
+}
+
+// TestFT07_ANewVaultsRefillIsNotTheOperators: the operator names another cold address and takes the
+// coins there himself. What comes back from there is the merchants', though no move was made to it.
+func TestFT07_ANewVaultsRefillIsNotTheOperators(t *testing.T) {
+	t.Parallel()
+	h, hot, told := refilled(t, memory.New(), 750, usdt, "100", "50")
+	h.coldIs(usdt, "vault2", "0", "0")
+	float, cold := h.posted(ledger.Float, usdt), h.cold(usdt)
+	h.from("vault", h.chains["ETH"].Customer("vault2"), usdt, "30")
+	h.mine(20)
+	h.from("vault2", hot, usdt, "20")
+	h.mine(20)
+	const came = ledger.Amount(20_000_000)
+	require.Equal(t, []ledger.Amount{float, cold, came}, []ledger.Amount{h.posted(ledger.Float, usdt), h.cold(usdt), h.posted(ledger.Suspense, usdt)})
+	require.Len(t, *told, 1)
+	require.Equal(t, treasury.ApartUnknown, (*told)[0].Reason)
+	h.sound()
+}
+
+// TestFT07_AnAddressThatIsNoLongerColdGetsNothing: the cold address was changed after its move was
+// handed over, and before anything of it was signed. It goes nowhere, and shows why.
+func TestFT07_AnAddressThatIsNoLongerColdGetsNothing(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 751, usdt)
+	addresses := h.configure
+	h.configure = func(c *cryptopay.Config) { addresses(c); keepsBounds(c) }
+	h.restart()
+	first := h.payout(h.tenant, usdt, "20")
+	h.step()
+	level := h.stick("ETH")
+	h.chilled(usdt, "100", "50")
+	h.mine(6)
+	require.Len(t, h.moves(), 1)
+	for _, m := range h.moves() {
+		t.Log(m.Status, m.Stage, m.Waiting, m.Tx)
+	}
+	require.Equal(t, house.Pending, h.moves()[0].Status)
+	h.coldIs(usdt, "vault2", "100", "50")
+	h.chains["ETH"].SetFeeLevel(level)
+	h.mine(60)
+	h.paidOnce(h.tenant, first)
+	for _, m := range h.moves() {
+		t.Log(m.Status, m.Stage, m.Waiting, m.Tx)
+	}
+	require.True(t, h.stored(usdt).IsZero())
+	h.sound()
+}
+
+// TestFT07_AForkTakesAMoveBack: a fork takes a completed move out of its block. The coins show as
+// hot again, and are not moved twice.
+func TestFT07_AForkTakesAMoveBack(t *testing.T) {
+	t.Parallel()
+	for i, code := range []string{"ETH", usdt, "BTC"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			h := earned(t, memory.New(), uint64(760+i), code)
+			owed := h.credited(code)
+			ceiling, target := "0.05", "0.02"
+			if code == "BTC" {
+				ceiling, target = "0.001", "0.0005"
+			}
+			if code == usdt {
+				ceiling, target = "100", "50"
+			}
+			h.chilled(code, ceiling, target)
+			for len(h.moves()) == 0 || h.moves()[0].Status != house.Completed {
+				h.mine(1)
+			}
+			_, err := h.chains[h.coin(code).Network].Reorg(2)
+			require.NoError(t, err)
+			for range 6 {
+				h.clock.Advance(time.Minute)
+				h.step()
+			}
+			h.mine(60)
+			for _, m := range h.moves() {
+				t.Log(m.Status, m.Waiting, m.Amount, m.Tx, m.Reason)
+			}
+			h.cooled(code, owed)
+		})
+	}
+}
+
+// meanwhile is a store on which something happens before a change is committed, once.
+type meanwhile struct {
+	storage.Store
+	before string // begins the id of the change
+	do     func()
+}
+
+func (s *meanwhile) Commit(ctx context.Context, cs ...storage.Change) []error {
+	for i := range cs {
+		if do := s.do; do != nil && strings.HasPrefix(cs[i].ID, s.before) {
+			s.do = nil
+			do()
+		}
+	}
+	return s.Store.Commit(ctx, cs...)
+}
+
+// TestFT07_ATopUpIsBookedOnce: one process decides on a top-up while nothing lies at a cold address,
+// and sleeps. Another sees the first move land, and holds the same top-up apart.
+func TestFT07_ATopUpIsBookedOnce(t *testing.T) {
+	t.Parallel()
+	s := &meanwhile{Store: memory.New(), before: "topup/"}
+	h := earned(t, s, 770, "BTC")
+	hot, err := h.app.Hot(t.Context(), "BTC", h.tenant)
+	require.NoError(t, err)
+	float := h.posted(ledger.Float, "BTC")
+	other := h.beside(h.configure)
+	happened := false
+	s.do = func() {
+		happened = true
+		h.chilled("BTC", "0.001", "0.0005")
+		for range 100 {
+			h.clock.Advance(time.Second)
+			if h.cold("BTC") == 0 {
+				h.chains["BTC"].Mine(1)
+			} else {
+				h.clock.Advance(time.Minute)
+			}
+			require.NoError(t, other.Step(t.Context()))
+		}
+		t.Log("cold", h.cold("BTC"), "suspense", h.posted(ledger.Suspense, "BTC"), "float", h.posted(ledger.Float, "BTC"))
+	}
+	h.from("somebody", hot, "BTC", "0.0007")
+	h.mine(15)
+	require.True(t, happened)
+	require.Equal(t, ledger.Amount(70_000), h.posted(ledger.Float, "BTC")-float+h.posted(ledger.Suspense, "BTC"), "once")
+	h.sound()
+}
+
+// TestFT07_ColdIsCountedOnce: two currencies share a cold address.
+func TestFT07_ColdIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 771, usdt)
+	h.chilled(usdt, "100", "50")
+	now, err := h.app.Policies.Get(t.Context(), h.tenant)
+	require.NoError(t, err)
+	p := now.Policy
+	p.Cold = append(p.Cold, policy.Cold{Currency: "ETH", Address: h.vault("ETH")})
+	_, _, err = h.app.Operate.SetPolicy(t.Context(), h.tenant, now.Number, p, because("x"))
+	require.NoError(t, err)
+	h.mine(30)
+	_, err = h.app.Treasury.Sync(t.Context(), h.tenant)
+	require.NoError(t, err)
+	held, err := h.app.Treasury.Holdings(t.Context(), h.tenant)
+	require.NoError(t, err)
+	for _, total := range held.Totals {
+		if total.Currency.Code == usdt {
+			require.Equal(t, h.stored(usdt).String(), total.Cold.String())
+		}
+	}
+}
+
+// TestFT07_ACeilingNobodyCanReach: amounts that no ledger holds are refused, at once.
+func TestFT07_ACeilingNobodyCanReach(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 772, "ETH")
+	for _, c := range [][]string{{"1e18", "1"}, {"1e18", "1e18"}, {"1", "1e-9000"}} {
+		was := time.Now()
+		_, _, err := h.app.Operate.SetPolicy(t.Context(), h.tenant, 0, policy.Policy{Cold: []policy.Cold{{Currency: "ETH", Address: h.vault("ETH"), Ceiling: dec(c[0]), Target: dec(c[1])}}}, because("x"))
+		t.Log(c, time.Since(was), err)
+		var bad *policy.InvalidError
+		require.ErrorAs(t, err, &bad)
+	}
+}
+
+// TestFT07_ACostIsNotBookedTwice: the cost of a move is booked when it lands; it is no refill's.
+func TestFT07_ACostIsNotBookedTwice(t *testing.T) {
+	t.Parallel()
+	h, _, _ := refilled(t, memory.New(), 773, "BTC", "0.001", "0.0005")
+	was, cold := h.stand("BTC"), h.cold("BTC")
+	id, err := h.app.Operate.BookRefillCost(t.Context(), h.tenant, "BTC", h.moves()[0].Tx, 500, because("x"))
+	require.ErrorIs(t, err, treasury.ErrOwnCost)
+	require.Equal(t, was, h.stand("BTC"))
+	require.Equal(t, cold, h.cold("BTC"))
+	require.Empty(t, id)
+	h.sound()
+}
