@@ -123,9 +123,6 @@ func TestFT07_AForkTakesAMoveBack(t *testing.T) {
 				h.step()
 			}
 			h.mine(60)
-			for _, m := range h.moves() {
-				t.Log(m.Status, m.Waiting, m.Amount, m.Tx, m.Reason)
-			}
 			h.cooled(code, owed)
 		})
 	}
@@ -171,7 +168,6 @@ func TestFT07_ATopUpIsBookedOnce(t *testing.T) {
 			}
 			require.NoError(t, other.Step(t.Context()))
 		}
-		t.Log("cold", h.cold("BTC"), "suspense", h.posted(ledger.Suspense, "BTC"), "float", h.posted(ledger.Float, "BTC"))
 	}
 	h.from("somebody", hot, "BTC", "0.0007")
 	h.mine(15)
@@ -208,9 +204,7 @@ func TestFT07_ACeilingNobodyCanReach(t *testing.T) {
 	t.Parallel()
 	h := earned(t, memory.New(), 772, "ETH")
 	for _, c := range [][]string{{"1e18", "1"}, {"1e18", "1e18"}, {"1", "1e-9000"}} {
-		was := time.Now()
 		_, _, err := h.app.Operate.SetPolicy(t.Context(), h.tenant, 0, policy.Policy{Cold: []policy.Cold{{Currency: "ETH", Address: h.vault("ETH"), Ceiling: dec(c[0]), Target: dec(c[1])}}}, because("x"))
-		t.Log(c, time.Since(was), err)
 		var bad *policy.InvalidError
 		require.ErrorAs(t, err, &bad)
 	}
@@ -227,4 +221,29 @@ func TestFT07_ACostIsNotBookedTwice(t *testing.T) {
 	require.Equal(t, cold, h.cold("BTC"))
 	require.Empty(t, id)
 	h.sound()
+}
+
+// TestFT07_AnEditedHeldTopUpIsNotResolved: who edits how much is held apart gets no more booked as
+// the operator's than came.
+func TestFT07_AnEditedHeldTopUpIsNotResolved(t *testing.T) {
+	t.Parallel()
+	h, hot, _ := refilled(t, memory.New(), 790, "BTC", "0.001", "0.0005")
+	h.thaw("BTC")
+	h.from("somebody", hot, "BTC", "0.0007")
+	h.mine(15)
+	apart, err := h.app.Operate.HeldTopUps(t.Context(), h.tenant, "", 10)
+	require.NoError(t, err)
+	require.Len(t, apart, 1)
+	float, part := h.posted(ledger.Float, "BTC"), storage.Tenant(h.tenant)
+	v, row, _, err := treasury.TopUps.One(t.Context(), h.store, part, "apart/"+apart[0].ID)
+	require.NoError(t, err)
+	v.Amount = 50_000_000
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+		ID: "thief/" + row.ID, Partition: part, Put: []storage.Row{treasury.TopUps.Row(row.ID, row.Version, row.Due, v)},
+	}))
+	for _, is := range []treasury.ApartIs{treasury.IsOperators, treasury.IsRefill} {
+		_, _, err = h.app.Operate.ResolveTopUp(t.Context(), h.tenant, apart[0].ID, is, because("it is mine"))
+		require.ErrorIs(t, err, treasury.ErrApartAltered)
+	}
+	require.Equal(t, float, h.posted(ledger.Float, "BTC"))
 }

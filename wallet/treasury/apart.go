@@ -327,9 +327,10 @@ const (
 
 // Errors of ResolveApart and RefillCost.
 var (
-	ErrNotApart    = errors.New("treasury: nothing with this id is held apart")
-	ErrApartIs     = errors.New("treasury: say refill or operator_funds")
-	ErrNothingCold = errors.New("treasury: by the books it does not lie at a cold address")
+	ErrNotApart     = errors.New("treasury: nothing with this id is held apart")
+	ErrApartIs      = errors.New("treasury: say refill or operator_funds")
+	ErrNothingCold  = errors.New("treasury: by the books it does not lie at a cold address")
+	ErrApartAltered = errors.New("treasury: what is held apart is not what came: somebody edited its row")
 	// ErrOwnCost: what a transaction of this store's took is booked when it lands.
 	ErrOwnCost = errors.New("treasury: give the hash of a transaction that this store did not send: the cost of its own is booked when they land")
 )
@@ -352,6 +353,13 @@ func (t *Treasury) ResolveApart(ctx context.Context, tenant, id string, is Apart
 		}
 		was = v
 		network, key := transferOf(row.ID)
+		came, _, _, err := incoming.Sightings.One(ctx, t.cfg.Store, storage.Network(network), key)
+		if err == nil && (came.Tenant != tenant || came.Currency != v.Currency || came.Amount != v.Amount) {
+			err = fmt.Errorf("%w: %q", ErrApartAltered, id)
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
 		sent := key[:max(strings.LastIndex(key, ":"), 0)]
 		cold, note, err := ColdOf(ctx, t.cfg.Store, tenant, v.Currency)
 		if err != nil {

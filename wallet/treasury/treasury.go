@@ -261,7 +261,8 @@ func (t *Treasury) HandleHot(ctx context.Context, f incoming.Fact) error {
 func (t *Treasury) topUp(ctx context.Context, s incoming.Sighting) error {
 	id := "topup/" + s.Generated()
 	c := t.floats(id, s, s.Currency, s.Amount)
-	c.Require = append(notReturned(s), TopUps.Guard(reversal(s), 0))
+	c.Require = []storage.Guard{TopUps.Guard(reversal(s), 0)}
+	c.Require = append(c.Require, notReturned(s)...)
 	return storage.CommitOne(ctx, t.cfg.Store, c)
 }
 
