@@ -361,6 +361,11 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 		if err == nil && halted {
 			return "paying out " + in.Currency + " is halted", nil
 		}
+		if err == nil {
+			if listed, failure := a.houseMoney.Listed(ctx, in); failure != nil || !listed {
+				return "its cold address is no longer the policy's", failure
+			}
+		}
 		return "", err
 	}
 	h, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), storage.Network(string(in.Network)), in.Currency)

@@ -196,13 +196,13 @@ func (s *Service) making(p *Payment, with ...storage.Row) (c storage.Change, err
 	return c, err
 }
 
-// reconsider ends a move that nothing of was signed: payouts need its coins, or it costs too
-// much and there is more to move by now.
+// reconsider ends a move that nothing of was signed: payouts need its coins, its address is no
+// longer the policy's, or it costs too much and there is more to move by now.
 func (s *Service) reconsider(ctx context.Context, p *Payment, c *chain.Currency, r Cold, free ledger.Amount) error {
 	if p.Status != Pending {
 		return nil
 	}
-	needed := free < r.Target+p.Amount
+	needed := !r.sameAddress(p) || free < r.Target+p.Amount
 	if !needed && p.Waiting == WaitingBelowCost && free-r.Target > p.Amount {
 		dear, err := s.c.Cold.Dear(storage.Apart(ctx), c.Code, free-r.Target, p.MaxCost)
 		if err != nil {
@@ -263,7 +263,7 @@ func (s *Service) mayMove(ctx context.Context, m *move) (why string, failure err
 	if err != nil {
 		return waitingPayout, err
 	}
-	if !ok || r.Address != m.p.Address || r.Memo != m.p.Memo {
+	if !ok || !r.sameAddress(&m.p) {
 		return WaitingUnlisted, nil
 	}
 	if m.p.Stage == kept {
@@ -280,6 +280,19 @@ func (s *Service) mayMove(ctx context.Context, m *move) (why string, failure err
 	}
 	return "", nil
 }
+
+// Listed reports whether an order may still be signed as far as cold addresses go: it is no move to
+// one, or to that of the policy.
+func (s *Service) Listed(ctx context.Context, in chain.Intent) (bool, error) {
+	p, _, ok, err := Payments.One(ctx, s.c.Store, storage.Tenant(in.Tenant), in.ID)
+	if err != nil || !ok || !p.ToCold() {
+		return err == nil, err
+	}
+	r, ok, err := s.c.coldOf(ctx, p.Tenant, p.Currency)
+	return ok && r.sameAddress(&p), err
+}
+
+func (r *Cold) sameAddress(p *Payment) bool { return r.Address == p.Address && r.Memo == p.Memo }
 
 func (c *Config) coldOf(ctx context.Context, tenant, currency string) (Cold, bool, error) {
 	if c.Cold == nil {

@@ -97,9 +97,8 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 			return storage.Change{}, err
 		}
 		done = true
-		c := storage.Change{ID: refillPrefix + g, Partition: storage.Tenant(s.Tenant), Require: []storage.Guard{
-			TopUps.Guard(reversal(s), 0), TopUps.Guard("topup/"+g, 0), TopUps.Guard(refillPrefix+g, 0), TopUps.Guard(apartPrefix+g, 0),
-		}}
+		c := storage.Change{ID: refillPrefix + g, Partition: storage.Tenant(s.Tenant), Require: append(notReturned(s),
+			TopUps.Guard(reversal(s), 0), TopUps.Guard("topup/"+g, 0))}
 		if from && s.Amount <= at.cold.Amount {
 			at.cold.Amount -= s.Amount
 			c.Put = []storage.Row{ColdRow(at.row, at.cold), TopUps.Row(refillPrefix+g, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: s.Amount})}
@@ -117,6 +116,12 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 		t.tellApart(ctx, &s, why)
 	}
 	return done, err
+}
+
+// notReturned demands that another process has not booked a transfer as a refill or apart.
+func notReturned(s incoming.Sighting) []storage.Guard {
+	g := s.Generated()
+	return []storage.Guard{TopUps.Guard(refillPrefix+g, 0), TopUps.Guard(apartPrefix+g, 0)}
 }
 
 // apartTx moves money that is held apart: suspense by amount, and the other legs.
@@ -154,7 +159,38 @@ func (t *Treasury) fromCold(ctx context.Context, s *incoming.Sighting) (cold, kn
 		ids = append(ids, coldAt+s.Network+"/"+a)
 	}
 	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(s.Tenant), ids...)...)
-	return len(rows) == len(from), len(rows) == len(from) || info.Family != chain.UTXOFamily, err
+	switch {
+	case err != nil:
+		return false, false, err
+	case len(rows) == len(from):
+		return true, true, nil
+	case info.Family == chain.UTXOFamily:
+		return false, false, nil
+	}
+	named, err := t.named(ctx, s)
+	return false, !named, err
+}
+
+// named reports whether a sender is one of the tenant's cold wallets, though no move was made to
+// it: somebody may have taken coins there from another.
+func (t *Treasury) named(ctx context.Context, s *incoming.Sighting) (bool, error) {
+	if t.cfg.Cold == nil {
+		return false, nil
+	}
+	list, err := t.cfg.Cold(storage.Apart(ctx), s.Tenant)
+	if err != nil {
+		return false, err
+	}
+	for _, w := range list {
+		client := t.cfg.Clients[w.Network]
+		if string(w.Network) != s.Network || client == nil {
+			continue
+		}
+		if a, err := client.ParseAddress(string(w.Address)); err == nil && string(a) == s.From {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // spenders are the addresses whose outputs a transfer spent, of those that transactions of this
@@ -291,9 +327,12 @@ const (
 
 // Errors of ResolveApart and RefillCost.
 var (
-	ErrNotApart    = errors.New("treasury: nothing with this id is held apart")
-	ErrApartIs     = errors.New("treasury: say refill or operator_funds")
-	ErrNothingCold = errors.New("treasury: by the books it does not lie at a cold address")
+	ErrNotApart     = errors.New("treasury: nothing with this id is held apart")
+	ErrApartIs      = errors.New("treasury: say refill or operator_funds")
+	ErrNothingCold  = errors.New("treasury: by the books it does not lie at a cold address")
+	ErrApartAltered = errors.New("treasury: what is held apart is not what came: somebody edited its row")
+	// ErrOwnCost: what a transaction of this store's took is booked when it lands.
+	ErrOwnCost = errors.New("treasury: give the hash of a transaction that this store did not send: the cost of its own is booked when they land")
 )
 
 // ResolveApart books money that is held apart as what a person says it is, in one Change with the
@@ -314,6 +353,13 @@ func (t *Treasury) ResolveApart(ctx context.Context, tenant, id string, is Apart
 		}
 		was = v
 		network, key := transferOf(row.ID)
+		came, _, _, err := incoming.Sightings.One(ctx, t.cfg.Store, storage.Network(network), key)
+		if err == nil && (came.Tenant != tenant || came.Currency != v.Currency || came.Amount != v.Amount) {
+			err = fmt.Errorf("%w: %q", ErrApartAltered, id)
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
 		sent := key[:max(strings.LastIndex(key, ":"), 0)]
 		cold, note, err := ColdOf(ctx, t.cfg.Store, tenant, v.Currency)
 		if err != nil {
@@ -474,9 +520,17 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 // RefillCost books what the network took for a refill, or for another transaction that cold coins
 // paid for: N −, c + as for each transaction of the tenant's, and less lies at cold addresses. tx
 // is its hash; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
-// The error is ErrNothingCold where less than that lies there.
+// The error is ErrNothingCold where less than that lies there, and ErrOwnCost where tx is none, or this
+// store has sent it.
 func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, dry bool, by *outgoing.Recorded) (made bool, err error) {
 	gas, err := t.cfg.Registry.Gas(n)
+	if err != nil {
+		return false, err
+	}
+	_, _, own, err := outgoing.Attempts.One(ctx, t.cfg.Store, storage.Network(string(n)), tx)
+	if err == nil && (own || tx == "") {
+		err = ErrOwnCost
+	}
 	if err != nil {
 		return false, err
 	}

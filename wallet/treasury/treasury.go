@@ -262,6 +262,7 @@ func (t *Treasury) topUp(ctx context.Context, s incoming.Sighting) error {
 	id := "topup/" + s.Generated()
 	c := t.floats(id, s, s.Currency, s.Amount)
 	c.Require = []storage.Guard{TopUps.Guard(reversal(s), 0)}
+	c.Require = append(c.Require, notReturned(s)...)
 	return storage.CommitOne(ctx, t.cfg.Store, c)
 }
 
@@ -299,7 +300,7 @@ func (t *Treasury) undoTopUp(ctx context.Context, s incoming.Sighting) error {
 		}
 		return storage.Change{
 			ID: fmt.Sprintf("%s/none", id), Partition: part,
-			Require: []storage.Guard{TopUps.Guard("topup/"+s.Generated(), row.Version)},
+			Require: append(notReturned(s), TopUps.Guard("topup/"+s.Generated(), row.Version)),
 			Put:     []storage.Row{TopUps.Row(id, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency})},
 		}, nil
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/internal/fault"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -41,12 +42,14 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 	for i := range p.Cold {
 		c, at := &p.Cold[i], fmt.Sprintf("cold[%d].", i)
 		switch {
+		case long(c.Ceiling):
+			bad.Add(at+"ceiling", fmt.Sprintf("has more than %d digits", maxDigits))
+		case long(c.Target):
+			bad.Add(at+"target", fmt.Sprintf("has more than %d digits", maxDigits))
 		case c.Ceiling.IsNegative() || c.Target.IsNegative():
 			bad.Add(at+"ceiling", "and target must not be negative")
 		case c.Target.GreaterThan(c.Ceiling):
 			bad.Add(at+"target", "must be at most the ceiling")
-		case c.Ceiling.NumDigits() > maxDigits || c.Ceiling.Exponent() < -maxDigits || c.Ceiling.Exponent() > maxDigits:
-			bad.Add(at+"ceiling", fmt.Sprintf("has more than %d digits", maxDigits))
 		}
 		bad.AddLong(at+"memo", c.Memo, maxMemo)
 		if seen[c.Currency] {
@@ -57,6 +60,11 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 		if err != nil {
 			bad.Add(at+"currency", "is not one that is listed")
 			continue
+		}
+		if !long(c.Ceiling) {
+			if _, err := currency.Units(c.Ceiling, ledger.Down); err != nil {
+				bad.Add(at+"ceiling", "is more than the books can hold")
+			}
 		}
 		if s.c.ColdAddress == nil {
 			bad.Add(at+"address", "cannot be cold here")
@@ -71,6 +79,11 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 		}
 	}
 	return bad.Err()
+}
+
+// long reports an amount of so many digits that it is not computed with.
+func long(d decimal.Decimal) bool {
+	return d.NumDigits() > maxDigits || d.Exponent() < -maxDigits || d.Exponent() > maxDigits
 }
 
 // due is when the coins of a tenant are looked at first: never where it has no cold address.

@@ -152,7 +152,7 @@ func (r *Rule) checkOver(at string, bad *fault.InvalidError) {
 		bad.Add(at+"over", "must not be negative")
 	case r.Of == KindCount && (!r.Over.IsInteger() || r.Over.GreaterThan(decimal.NewFromInt(maxCount))):
 		bad.Add(at+"over", fmt.Sprintf("must be a whole number of at most %d", maxCount))
-	case r.Over.NumDigits() > maxDigits || r.Over.Exponent() < -maxDigits || r.Over.Exponent() > maxDigits:
+	case long(r.Over):
 		bad.Add(at+"over", fmt.Sprintf("has more than %d digits", maxDigits))
 	}
 }
