@@ -539,6 +539,28 @@ func TestFT07_VerifyFindsAnEditedNote(t *testing.T) {
 	require.Equal(t, 2, found)
 }
 
+// TestFT07_VerifyFindsARefillThatNeverCame: who lowers what lies at cold addresses by the books, and
+// writes a refill that explains it, is found: no transfer brought it.
+func TestFT07_VerifyFindsARefillThatNeverCame(t *testing.T) {
+	t.Parallel()
+	h, _, _ := refilled(t, memory.New(), 684, usdt, "100", "50")
+	h.sound()
+	part := storage.Tenant(h.tenant)
+	v, row, err := treasury.ColdOf(t.Context(), h.store, h.tenant, usdt)
+	require.NoError(t, err)
+	const some = 1_000_000
+	require.Greater(t, v.Amount, ledger.Amount(some))
+	v.Amount -= some
+	made := treasury.TopUp{Tx: "made up", Currency: usdt, Amount: some}
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+		ID: "thief", Partition: part, Put: []storage.Row{treasury.ColdRow(row, v), treasury.TopUps.Row("refill/ETH/abc:0/1", 0, time.Time{}, made)},
+	}))
+	report, err := h.app.VerifyTenant(t.Context(), h.tenant)
+	require.NoError(t, err)
+	require.Len(t, report.Unexplained, 1)
+	require.Equal(t, "cold coins", report.Unexplained[0].Kind)
+}
+
 // TestFT07_AKnownSenderIsNoRefill: where the sender is told, and is no cold address, a top-up is
 // the operator's own at once.
 func TestFT07_AKnownSenderIsNoRefill(t *testing.T) {

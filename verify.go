@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,6 +261,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 	}
 	var unread storage.RowErrors
 	moved := map[string]ledger.Amount{} // to cold addresses
+	var beyond error                    // what was moved there is more than an amount can be
 	for _, of := range []struct {
 		kind    string
 		table   *storage.Table
@@ -291,7 +293,8 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 			case v.Status != house.Completed:
 				return 0
 			case v.ToCold(): // it has no legs
-				moved[v.Currency] += v.Amount
+				sum, err := moved[v.Currency].Add(v.Amount)
+				moved[v.Currency], beyond = sum, errors.Join(beyond, err)
 				return 0
 			}
 			return -v.Amount
@@ -321,7 +324,7 @@ func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, b
 		}
 	}
 	noted, back, apart, err := treasury.ColdBooks(ctx, a.cfg.Store, p)
-	if err = unread.Take(err); err != nil {
+	if err = cmp.Or(beyond, unread.Take(err)); err != nil {
 		return out, err
 	}
 	for currency, amount := range noted {

@@ -478,6 +478,11 @@ func ColdBooks(ctx context.Context, s storage.Store, p storage.Partition) (noted
 				{Column: storage.ColID, Op: storage.Ge, Value: of.prefix}, {Column: storage.ColID, Op: storage.Lt, Value: past(of.prefix)},
 			},
 		}, func(rows []storage.Row) error {
+			if of.prefix == refillPrefix {
+				if rows, err = came(ctx, s, p, rows); err != nil {
+					return err
+				}
+			}
 			for _, r := range rows {
 				if err := of.take(strings.TrimPrefix(r.ID, of.prefix), TopUps.Value(r)); err != nil {
 					return err
@@ -487,6 +492,29 @@ func ColdBooks(ctx context.Context, s storage.Store, p storage.Partition) (noted
 		}))
 	}
 	return noted, back, apart, err
+}
+
+// came are the rows of refills that are no more than a transfer brought which the network's part of
+// the store has. What somebody wrote beside them came from nowhere, and counts as nothing.
+func came(ctx context.Context, s storage.Store, p storage.Partition, rows []storage.Row) ([]storage.Row, error) {
+	keys := make([]storage.Key, len(rows))
+	for i, r := range rows {
+		network, key := transferOf(r.ID)
+		keys[i] = storage.Keys(storage.Network(network), key)[0]
+	}
+	seen, err := s.Rows(ctx, incoming.Sightings.Table, keys...)
+	if err != nil {
+		return nil, err
+	}
+	brought := map[string]incoming.Sighting{}
+	for _, r := range seen {
+		v := incoming.Sightings.Value(r)
+		brought[v.Generated()] = v
+	}
+	return slices.DeleteFunc(rows, func(r storage.Row) bool {
+		v, row := brought[strings.TrimPrefix(r.ID, refillPrefix)], TopUps.Value(r)
+		return storage.Tenant(v.Tenant) != p || v.Currency != row.Currency || row.Amount < 0 || row.Amount > v.Amount
+	}), nil
 }
 
 // undoReturned is the Change that takes back what returned or ResolveApart booked; found is false
