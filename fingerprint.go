@@ -32,6 +32,9 @@ func (e *KeyError) Error() string {
 	if e.Network != "" {
 		what += " on " + string(e.Network)
 	}
+	if e.Field == "Addresses" {
+		return "cryptopay: " + what + " is not what this store was made with: put it back, as what was paid to its addresses lies with that seed (App.AdoptKeys is for a store whose addresses were never used)"
+	}
 	return "cryptopay: " + what + " is not what this store was made with: put it back, or call App.AdoptKeys once if the change is meant"
 }
 
@@ -165,7 +168,9 @@ func (a *App) noteKeys(ctx context.Context, adopt bool, check func(ctx context.C
 // AdoptKeys makes Config.Key and Config.Addresses those of this store, where Open refuses
 // them with a *KeyError and the change is meant. Call it once, in the place of Open, and Open
 // after it. Addresses that were shown before stay watched, and what comes there can be moved
-// only by a Signer that has their seed too. Secrets that were sealed with another Key stay
+// only by a Signer that has their seed too. Another seed is for a store whose addresses were
+// never used: payments that wait at others are refused as altered, and tenants with hot addresses
+// pay nothing out, until their seed is adopted again. Secrets that were sealed with another Key stay
 // shut. It may be called again.
 //
 // Withdrawals that were sealed with another Key are refused. Config.UnsealedUntil names a day

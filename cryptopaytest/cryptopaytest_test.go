@@ -217,3 +217,15 @@ func TestOptions(t *testing.T) {
 	same := cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"LTC"}, Seed: 5})
 	require.Equal(t, h.ID, same.ID, "the same Options give the same ids")
 }
+
+// TestPaysTheRest: who has paid a part pays what is missing, and no more.
+func TestPaysTheRest(t *testing.T) {
+	t.Parallel()
+	for _, currency := range []string{"ETH", "USDTERC20", "BTC"} {
+		h := cryptopaytest.New(t)
+		p := h.Customer.Pays(h.Customer.PaysShort(h.Payment("25", currency)))
+		require.Equal(t, payment.Completed, p.Status)
+		require.Equal(t, p.Due, p.Received)
+		h.Verify()
+	}
+}

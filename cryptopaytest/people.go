@@ -200,10 +200,17 @@ func (h *Host) world(code string) *sim.Chain {
 // what the payment has come to when all is at rest.
 type Customer struct{ h *Host }
 
-// Pays what is due.
+// Pays what is due, or what is still missing where a part has come.
 func (c Customer) Pays(p payment.Payment) payment.Payment {
 	c.h.t.Helper()
-	return c.sends(p, p.Currency, c.due(p))
+	tenant, now := c.find(p)
+	at, err := c.h.App.Payments.Progress(c.h.t.Context(), tenant, []payment.Payment{now})
+	c.h.must(err)
+	amount := c.due(p)
+	if now.Status == payment.PartiallyPaid {
+		amount = at[0].Missing.Decimal(uint8(now.Scale)) //nolint:gosec // at most 8
+	}
+	return c.sends(p, p.Currency, amount)
 }
 
 // PaysShort half of what is due.
@@ -301,8 +308,15 @@ func (c Customer) part(p payment.Payment, halves int64) decimal.Decimal {
 	return p.DueCoins().Mul(decimal.New(halves*5, -1)).Truncate(int32(p.Scale)) //nolint:gosec // at most 8
 }
 
-// now is what the payment has come to, of whichever tenant it is.
+// now is what the payment has come to.
 func (c Customer) now(p payment.Payment) payment.Payment {
+	c.h.t.Helper()
+	_, p = c.find(p)
+	return p
+}
+
+// find is what the payment has come to, and whose it is.
+func (c Customer) find(p payment.Payment) (tenant string, now payment.Payment) {
 	c.h.t.Helper()
 	rows, err := c.h.Store.Find(c.h.t.Context(), storage.Query{
 		Table: payment.Payments.Table, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Eq, Value: p.ID}},
@@ -311,8 +325,8 @@ func (c Customer) now(p payment.Payment) payment.Payment {
 	if len(rows) == 0 {
 		c.h.t.Fatalf("cryptopaytest: there is no payment %s", p.ID)
 	}
-	tenant, _ := strings.CutPrefix(string(rows[0].Partition), string(storage.Tenant("")))
+	tenant, _ = strings.CutPrefix(string(rows[0].Partition), string(storage.Tenant("")))
 	p, err = c.h.App.Payments.Get(c.h.t.Context(), tenant, p.ID)
 	c.h.must(err)
-	return p
+	return tenant, p
 }
