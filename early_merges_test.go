@@ -282,6 +282,36 @@ func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceFeesAreDear(t *testing.T) {
 	h.sound()
 }
 
+// The day's limit on costs is used up when fees rise while an early merge is in no block. A payout
+// of all that there is needs what the merge returns: that is bounded as a payout is, not by the day.
+func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceTheDayIsUsedUp(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 97, "BTC")
+	h.configure = func(c *cryptopay.Config) {
+		c.Outgoing.MaxInputs = 20
+		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 12, Portion: 2}}
+		c.Treasury.DailyCost = dec("5")
+	}
+	h.restart()
+	h.float("BTC", "0.04")
+	h.coins(20, "0.005")
+	world := h.chains["BTC"]
+	h.hours(30)
+	level := world.FeeLevel() / 2
+	world.SetFeeLevel(level)
+	h.untilEarly()
+	world.SetFeeLevel(200 * level)
+	w := h.payOut(world.Customer("payee"), "0.09")
+	for range 48 {
+		h.clock.Advance(30 * time.Minute)
+		h.mine(1)
+	}
+	require.Equal(t, withdrawal.Completed, h.withdrawal(w.ID).Status, "waits for %q", h.shownReason(w.ID))
+	h.mine(30)
+	h.nothingReserved("BTC")
+	h.sound()
+}
+
 // A fork takes the block of an early merge away. It lands again, and the books are right.
 func TestFT04_ForkTakesAnEarlyMerge(t *testing.T) {
 	t.Parallel()
