@@ -1,18 +1,22 @@
 package cryptopay_test
 
 import (
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -282,6 +286,36 @@ func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceFeesAreDear(t *testing.T) {
 	h.sound()
 }
 
+// The day's limit on costs is used up when fees rise while an early merge is in no block. A payout
+// of all that there is needs what the merge returns: that is bounded as a payout is, not by the day.
+func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceTheDayIsUsedUp(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 97, "BTC")
+	h.configure = func(c *cryptopay.Config) {
+		c.Outgoing.MaxInputs = 20
+		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 12, Portion: 2}}
+		c.Treasury.DailyCost = dec("5")
+	}
+	h.restart()
+	h.float("BTC", "0.04")
+	h.coins(20, "0.005")
+	world := h.chains["BTC"]
+	h.hours(30)
+	level := world.FeeLevel() / 2
+	world.SetFeeLevel(level)
+	h.untilEarly()
+	world.SetFeeLevel(200 * level)
+	w := h.payOut(world.Customer("payee"), "0.09")
+	for range 48 {
+		h.clock.Advance(30 * time.Minute)
+		h.mine(1)
+	}
+	require.Equal(t, withdrawal.Completed, h.withdrawal(w.ID).Status, "waits for %q", h.shownReason(w.ID))
+	h.mine(30)
+	h.nothingReserved("BTC")
+	h.sound()
+}
+
 // A fork takes the block of an early merge away. It lands again, and the books are right.
 func TestFT04_ForkTakesAnEarlyMerge(t *testing.T) {
 	t.Parallel()
@@ -431,6 +465,54 @@ func TestFT04_EarlyMergesCostNoMoreThanADayMay(t *testing.T) {
 		require.Equal(t, 1, days[parts[3]], id)
 	}
 	require.Greater(t, len(days), 1, "each day anew")
+	h.nothingReserved("BTC")
+	h.sound()
+}
+
+// Two processes on one Postgres look at a tenant's coins at the same moment: one merge at a time
+// is on its way, and what the coins came to is there in the end, less what the network took.
+func TestFT04_EarlyMergesOfTwoProcessesOnPostgres(t *testing.T) {
+	t.Parallel()
+	store, err := postgres.Open(onPostgres(t), postgres.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	h := newHostOn(t, store, 101, "BTC")
+	h.configure = smallMerges
+	h.restart()
+	other := h.beside(func(c *cryptopay.Config) {
+		smallMerges(c)
+		c.Random = rand.NewChaCha8([32]byte{102})
+	})
+	h.float("BTC", "0.004")
+	h.coins(60, "0.005")
+	world := h.chains["BTC"]
+	h.hours(30)
+	_, sum := h.freeCoins()
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	ended := []outgoing.State{outgoing.Final, outgoing.Failed, outgoing.Cancelled, outgoing.Executed}
+	for range 48 {
+		h.clock.Advance(30 * time.Minute)
+		var both errgroup.Group
+		for _, app := range []*cryptopay.App{h.app, other} {
+			both.Go(func() error { return app.Step(t.Context()) })
+		}
+		require.NoError(t, both.Wait())
+		rows, err := store.Find(t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network("BTC"), Limit: 1000})
+		require.NoError(t, err)
+		open := 0
+		for _, r := range rows {
+			if outgoing.IsEarly(r.ID) && !slices.Contains(ended, outgoing.Intents.Value(r).State) {
+				open++
+			}
+		}
+		require.LessOrEqual(t, open, 1)
+		world.Mine(1)
+	}
+	h.mine(40)
+	ids, cost := h.early()
+	require.Greater(t, len(ids), 1)
+	_, left := h.freeCoins()
+	require.Equal(t, sum, left+cost, "it cost what the network took")
 	h.nothingReserved("BTC")
 	h.sound()
 }

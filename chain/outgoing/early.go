@@ -350,20 +350,27 @@ func (n *Sender) dearer(ctx context.Context, j *claimedIntent, most ledger.Amoun
 		}
 	}
 	share := n.mergingOf(j.v.Tenant).Share
-	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: 1, Where: []storage.Cond{
-		{Column: "tenant", Op: storage.Eq, Value: j.v.Tenant},
-		{Column: "state", Op: storage.Eq, Value: Waiting},
-		{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
-		{Column: "reason", Op: storage.Eq, Value: ReasonConsolidating},
-	}})
+	needed, err := PayoutNeedsMerge(ctx, n.Store, n.info.Code, j.v.Tenant)
 	if err != nil {
 		return 0, err
 	}
-	if len(rows) > 0 {
+	if needed {
 		share = 2
 	}
 	bound, err := value.MulDiv(1, share, ledger.Down)
 	return min(most, bound), err
+}
+
+// PayoutNeedsMerge reports whether a payout of a tenant waits for what merges of its coins on a
+// network return. Safe for concurrent use.
+func PayoutNeedsMerge(ctx context.Context, s storage.Store, network chain.Network, tenant string) (bool, error) {
+	rows, err := s.Find(ctx, storage.Query{Table: Intents.Table, Partition: storage.Network(string(network)), Limit: 1, IDs: true, Where: []storage.Cond{
+		{Column: "tenant", Op: storage.Eq, Value: tenant},
+		{Column: "state", Op: storage.Eq, Value: Waiting},
+		{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal},
+		{Column: "reason", Op: storage.Eq, Value: ReasonConsolidating},
+	}})
+	return len(rows) > 0, err
 }
 
 // earlyUnderWay reports whether what a tenant's early merge returns is on its way.

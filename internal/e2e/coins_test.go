@@ -181,10 +181,22 @@ func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
 // high again is then a part of what it costs without, with what the merges cost.
 func TestFT04_EarlyMergesMakePayoutsCheaper(t *testing.T) {
 	t.Parallel()
+	t.Run("btcd", func(t *testing.T) {
+		t.Parallel()
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "BTC", "simnet", 330) })
+	})
+	t.Run("litecoin_core", func(t *testing.T) {
+		t.Parallel()
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "LTC", "regtest", 130) })
+	})
+}
+
+func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
+	t.Helper()
 	const coins = 60
 	cost := map[bool]ledger.Amount{}
 	for _, off := range []bool{true, false} {
-		m := utxotest.Open(t, "BTC", "simnet", 330)
+		m := open()
 		s := openShopWith(t, m, 10, "0.02", func(o *outgoing.Config) {
 			o.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Off: off, Least: 20, Portion: 3}}
 		})
@@ -209,14 +221,14 @@ func TestFT04_EarlyMergesMakePayoutsCheaper(t *testing.T) {
 		at(10_000)
 		hours(20)
 		s.mine(8)
-		next, err := s.app.EarlyMerge(t.Context(), s.tenant, "BTC")
+		next, err := s.app.EarlyMerge(t.Context(), s.tenant, m.Network)
 		require.NoError(t, err)
 		at(200_000)
 		amount := dec("1.17")
 		to, err := m.Client.AddressOf(testPub("payee"))
 		require.NoError(t, err)
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
-			Terms: withdrawal.Terms{Amount: &amount, Currency: "BTC", Address: string(to)},
+			Terms: withdrawal.Terms{Amount: &amount, Currency: string(m.Network), Address: string(to)},
 		})
 		require.NoError(t, err)
 		s.until("withdrawn", func() bool {
@@ -227,7 +239,7 @@ func TestFT04_EarlyMergesMakePayoutsCheaper(t *testing.T) {
 		s.mine(8)
 		spends, _, paid := s.spent(w.ID)
 		rows, err := s.store.Find(t.Context(), storage.Query{
-			Table: outgoing.Attempts.Table, Partition: storage.Network("BTC"), Limit: 1000,
+			Table: outgoing.Attempts.Table, Partition: storage.Network(string(m.Network)), Limit: 1000,
 			Where: []storage.Cond{{Column: "fate", Op: storage.Eq, Value: outgoing.AttemptFinal}},
 		})
 		require.NoError(t, err)

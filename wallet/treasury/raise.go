@@ -16,7 +16,7 @@ import (
 // the present one where it is refused. A payout, a sweep or gas for one may cost no more than
 // the share of its value that Config.MinSweep allows, and a sweep or an early merge
 // no more than Config.DailyCost leaves: else it waits for lower fees, or outgoing has its nonce go back to
-// ourselves. A cancellation is bounded by the operator's coins alone, and so is a merge, which
+// ourselves. An early merge that a payout waits for counts towards Config.DailyCost, and is not refused for it. A cancellation is bounded by the operator's coins alone, and so is a merge, which
 // outgoing bounds with its payout. A *WaitError says that those do not bear it, or that there is no
 // price. It is for outgoing.Config.Raise.
 func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amount) (ledger.Amount, error) {
@@ -28,7 +28,15 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 		}
 		most = min(most, allowed)
 	}
-	if in.Purpose == chain.ForSweep || outgoing.IsEarly(in.ID) {
+	bounded := in.Purpose == chain.ForSweep
+	if outgoing.IsEarly(in.ID) {
+		needed, err := outgoing.PayoutNeedsMerge(ctx, t.cfg.Store, in.Network, in.Tenant)
+		if err != nil {
+			return 0, err
+		}
+		bounded = !needed
+	}
+	if bounded {
 		gas, err := t.cfg.Registry.Gas(in.Network)
 		if err != nil {
 			return 0, err
