@@ -373,7 +373,7 @@ func TestI26_ACancelledSweepHasCostItsFee(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, sweep)
-	world.SetFeeLevel(3 * level) // what is sent stays out of the blocks
+	world.SetFeeLevel(3 * level) // no block takes what was sent
 	h.mine(2)
 	_, err := h.app.Operate.CancelTransaction(t.Context(), "ETH", sweep, because("a look"))
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -68,6 +69,46 @@ func (h *host) freeCoins() (count int, sum ledger.Amount) {
 func smallMerges(c *cryptopay.Config) {
 	c.Outgoing.MaxInputs = 10
 	c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{Currency: "BTC"}: {Least: 12, Portion: 4}}
+}
+
+// merging lets an App merge early, so many coins at most in one transaction.
+func merging(inputs int, m outgoing.Merging) func(*cryptopay.Config) {
+	return func(c *cryptopay.Config) {
+		c.Outgoing.MaxInputs = inputs
+		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: m}
+	}
+}
+
+// smallCoins is a host with some of the operator's BTC and many small coins, whose fees were the
+// same for longer than a day.
+func smallCoins(t testing.TB, seed uint64, configure func(*cryptopay.Config), float string, count int, amount string) (*host, *sim.Chain) {
+	t.Helper()
+	h := newHost(t, seed, "BTC")
+	h.configure = configure
+	h.restart()
+	h.float("BTC", float)
+	h.coins(count, amount)
+	h.hours(30)
+	return h, h.chains["BTC"]
+}
+
+// decidesEarly has an early merge decided on, and not signed.
+func (h *host) decidesEarly() {
+	h.t.Helper()
+	for range 70 {
+		for _, w := range h.app.Workers() {
+			if w.Name != "merges/BTC" {
+				continue
+			}
+			worked, err := w.Step(h.t.Context())
+			require.NoError(h.t, err)
+			if worked > 1 {
+				return
+			}
+		}
+		h.clock.Advance(time.Minute)
+	}
+	require.Fail(h.t, "no merge was decided on")
 }
 
 // A shop has 500 small coins. While fees are as ever nothing is merged. They fall for a day:
@@ -235,16 +276,7 @@ func TestFT04_PayoutBesideAnEarlyMergeDoesNotWait(t *testing.T) {
 // merged, and is paid when that has a confirmation.
 func TestFT04_PayoutOfAllBesideAnEarlyMerge(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 94, "BTC")
-	h.configure = func(c *cryptopay.Config) {
-		c.Outgoing.MaxInputs = 20
-		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 12, Portion: 2}}
-	}
-	h.restart()
-	h.float("BTC", "0.004")
-	h.coins(20, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	h, world := smallCoins(t, 94, merging(20, outgoing.Merging{Least: 12, Portion: 2}), "0.004", 20, "0.005")
 	world.SetFeeLevel(world.FeeLevel() / 2)
 	h.untilEarly()
 	w := h.payOut(world.Customer("payee"), "0.09")
@@ -261,16 +293,7 @@ func TestFT04_PayoutOfAllBesideAnEarlyMerge(t *testing.T) {
 // payout of all that there is needs what the merge returns: now that may cost what a payout's may.
 func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceFeesAreDear(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 97, "BTC")
-	h.configure = func(c *cryptopay.Config) {
-		c.Outgoing.MaxInputs = 20
-		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 12, Portion: 2}}
-	}
-	h.restart()
-	h.float("BTC", "0.04")
-	h.coins(20, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	h, world := smallCoins(t, 97, merging(20, outgoing.Merging{Least: 12, Portion: 2}), "0.04", 20, "0.005")
 	level := world.FeeLevel() / 2
 	world.SetFeeLevel(level)
 	h.untilEarly()
@@ -290,17 +313,11 @@ func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceFeesAreDear(t *testing.T) {
 // of all that there is needs what the merge returns: that is bounded as a payout is, not by the day.
 func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceTheDayIsUsedUp(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 97, "BTC")
-	h.configure = func(c *cryptopay.Config) {
+	h, world := smallCoins(t, 97, func(c *cryptopay.Config) {
 		c.Outgoing.MaxInputs = 20
 		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 12, Portion: 2}}
 		c.Treasury.DailyCost = dec("5")
-	}
-	h.restart()
-	h.float("BTC", "0.04")
-	h.coins(20, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	}, "0.04", 20, "0.005")
 	level := world.FeeLevel() / 2
 	world.SetFeeLevel(level)
 	h.untilEarly()
@@ -319,13 +336,7 @@ func TestFT04_PayoutOfAllBesideAnEarlyMergeOnceTheDayIsUsedUp(t *testing.T) {
 // A fork takes the block of an early merge away. It lands again, and the books are right.
 func TestFT04_ForkTakesAnEarlyMerge(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 95, "BTC")
-	h.configure = smallMerges
-	h.restart()
-	h.float("BTC", "0.004")
-	h.coins(40, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	h, world := smallCoins(t, 95, smallMerges, "0.004", 40, "0.005")
 	_, sum := h.freeCoins()
 	world.SetFeeLevel(world.FeeLevel() / 2)
 	id := h.untilEarly()
@@ -349,29 +360,9 @@ func TestFT04_ForkTakesAnEarlyMerge(t *testing.T) {
 // Fees rise between the decision and the signature: the merge ends, and nothing waits.
 func TestFT04_FeesRiseBeforeAnEarlyMergeIsSigned(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 96, "BTC")
-	h.configure = smallMerges
-	h.restart()
-	h.float("BTC", "0.004")
-	h.coins(40, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	h, world := smallCoins(t, 96, smallMerges, "0.004", 40, "0.005")
 	world.SetFeeLevel(world.FeeLevel() / 2)
-	made := false
-	for range 70 {
-		for _, w := range h.app.Workers() {
-			if w.Name == "merges/BTC" {
-				worked, err := w.Step(t.Context())
-				require.NoError(t, err)
-				made = made || worked > 1
-			}
-		}
-		if made {
-			break
-		}
-		h.clock.Advance(time.Minute)
-	}
-	require.True(t, made)
+	h.decidesEarly()
 	world.SetFeeLevel(20 * world.FeeLevel())
 	h.mine(10)
 	ids, _ := h.early()
@@ -380,20 +371,96 @@ func TestFT04_FeesRiseBeforeAnEarlyMergeIsSigned(t *testing.T) {
 	h.sound()
 }
 
+// Most of the coins are lost between the decision on an early merge and its signature, and then
+// fees rise: what it may cost is a share of the coins that it spends, not of those that were there.
+func TestFT04_AnEarlyMergeCostsAShareOfWhatItSpends(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 98, "BTC")
+	h.configure = merging(100, outgoing.Merging{Least: 12})
+	h.restart()
+	h.float("BTC", "0.4")
+	h.coins(90, "0.0002")
+	world := h.chains["BTC"]
+	world.SetFeeLevel(5 * world.FeeLevel())
+	h.hours(30)
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	h.decidesEarly()
+	rows, err := h.store.Find(t.Context(), storage.Query{
+		Table: outgoing.Coins.Table, Partition: storage.Network("BTC"), Order: []storage.Order{{Column: "amount", Desc: true}}, Limit: 1,
+		Where: []storage.Cond{{Column: "state", Op: storage.Eq, Value: outgoing.CoinFree}},
+	})
+	require.NoError(t, err)
+	lost := outgoing.Coins.Value(rows[0]) // all that the operator put in
+	lost.State = outgoing.CoinDisputed
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+		ID: "lost", Partition: storage.Network("BTC"), Put: []storage.Row{outgoing.Coins.Row(rows[0].ID, rows[0].Version, rows[0].Due, lost)},
+	}))
+	id := h.untilEarly()
+	world.SetFeeLevel(6 * world.FeeLevel())
+	for range 20 {
+		h.clock.Advance(20 * time.Minute)
+		h.step()
+	}
+	for _, a := range h.attempts("BTC")[id] {
+		require.LessOrEqual(t, a.MaxCost*20, spentBy(a))
+	}
+}
+
+// spentBy is what the coins of a transaction come to.
+func spentBy(a outgoing.AttemptRow) (value ledger.Amount) {
+	for _, c := range a.Coins {
+		value += c.Amount
+	}
+	return value
+}
+
+// A fork takes most of the coins that an early merge spends, and fees rise: it is sent again with the
+// others for at most half of these.
+func TestFT04_AnEarlyMergeThatLostCoinsCostsHalfAtTheMost(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 99, "BTC")
+	h.configure = func(c *cryptopay.Config) {
+		c.Outgoing.MaxInputs = 60
+		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 12, Share: 2, Portion: 2}}
+		c.Treasury.DailyCost = dec("1000000")
+	}
+	h.restart()
+	h.float("BTC", "0.4")
+	world := h.chains["BTC"]
+	world.SetFeeLevel(20 * world.FeeLevel())
+	h.hours(30)
+	h.coins(50, "0.0002")
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	id := h.untilEarly()
+	list := h.attempts("BTC")[id]
+	var gone []string
+	for _, c := range list[0].Coins[3:] {
+		tx, _, _ := strings.Cut(c.Outpoint, ":")
+		gone = append(gone, tx)
+	}
+	require.Greater(t, len(gone), 30)
+	level := world.FeeLevel()
+	world.SetFeeLevel(1) // the other coins are in the new blocks, too
+	_, err := world.Reorg(17, gone...)
+	require.NoError(t, err)
+	h.mine(5)
+	world.SetFeeLevel(2 * level)
+	for range 40 {
+		h.clock.Advance(20 * time.Minute)
+		_ = h.app.Step(t.Context())
+	}
+	list = h.attempts("BTC")[id]
+	require.True(t, slices.ContainsFunc(list, func(a outgoing.AttemptRow) bool { return len(a.Coins) == 3 }), "sent again without what is gone")
+	for _, a := range list {
+		require.LessOrEqual(t, a.MaxCost*2, spentBy(a))
+	}
+}
+
 // What a merchant ordered to be paid out in the last day is left for him: when he pays out
 // as much again, no merge is in the way.
 func TestFT04_EarlyMergesLeaveWhatIsPaidOutInADay(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 97, "BTC")
-	h.configure = func(c *cryptopay.Config) {
-		c.Outgoing.MaxInputs = 20
-		c.Outgoing.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Least: 12, Portion: 2}}
-	}
-	h.restart()
-	h.float("BTC", "0.004")
-	h.coins(40, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	h, world := smallCoins(t, 97, merging(20, outgoing.Merging{Least: 12, Portion: 2}), "0.004", 40, "0.005")
 	for range 2 {
 		w := h.payOut(world.Customer("payee"), "0.09")
 		h.clock.Advance(time.Minute)
@@ -417,13 +484,7 @@ func TestFT04_EarlyMergesLeaveWhatIsPaidOutInADay(t *testing.T) {
 // One early merge is on its way at a time, whatever time that takes.
 func TestFT04_OneEarlyMergeAtATime(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 98, "BTC")
-	h.configure = smallMerges
-	h.restart()
-	h.float("BTC", "0.004")
-	h.coins(60, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	h, world := smallCoins(t, 98, smallMerges, "0.004", 60, "0.005")
 	world.SetFeeLevel(world.FeeLevel() / 2)
 	id := h.untilEarly()
 	for range 40 {
@@ -444,16 +505,10 @@ func TestFT04_OneEarlyMergeAtATime(t *testing.T) {
 // until the next day.
 func TestFT04_EarlyMergesCostNoMoreThanADayMay(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 99, "BTC")
-	h.configure = func(c *cryptopay.Config) {
+	h, world := smallCoins(t, 99, func(c *cryptopay.Config) {
 		smallMerges(c)
 		c.Treasury.DailyCost = dec("1.5")
-	}
-	h.restart()
-	h.float("BTC", "0.004")
-	h.coins(60, "0.005")
-	world := h.chains["BTC"]
-	h.hours(30)
+	}, "0.004", 60, "0.005")
 	world.SetFeeLevel(world.FeeLevel() / 2)
 	h.hours(30)
 	h.mine(30)

@@ -23,8 +23,8 @@ func announced(t *testing.T, f *fakeNode, txs ...*fakeTx) (c *Client, trail []ch
 	return c, trail, b
 }
 
-// TestD07_LaggingNodeOfAnAnnouncedBlock: what is asked together with a block is believed no
-// more easily than what is asked after it.
+// TestD07_LaggingNodeOfAnAnnouncedBlock: logs that came in one answer with their block are checked
+// as those that are asked for afterwards.
 func TestD07_LaggingNodeOfAnAnnouncedBlock(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

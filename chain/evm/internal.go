@@ -75,8 +75,8 @@ type standing struct {
 }
 
 // ends returns what each address held before the first of these blocks and after the
-// last. It asks only for what is not known from the block before and was not asked
-// together with the block. A balance at a hash never changes.
+// last. A balance at a block's hash never changes: those that the client has from the block before,
+// or that came with the block, are not asked for again.
 func (c *Client) ends(ctx context.Context, rs []*reading, list []common.Address) (before, after map[common.Address]*big.Int, err error) {
 	last := rs[len(rs)-1]
 	before, after = map[common.Address]*big.Int{}, map[common.Address]*big.Int{}

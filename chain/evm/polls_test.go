@@ -14,7 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 
-// polls are what it costs to watch anvil.
+// polls counts the calls that it takes to watch anvil.
 func polls(t *testing.T, n *town, token bool) clienttest.Polls {
 	t.Helper()
 	m := testenv.NewMeter(t, n.url)

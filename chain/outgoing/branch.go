@@ -21,8 +21,12 @@ const unreadFor = 6 * time.Hour
 // read: this intent waits, and so do those in blocks of which the trail says nothing. It sets
 // attempt.ahead where the block was not read yet. If such a block is replaced before it is
 // read, the reader sees no fork, so that its intent is polled until the block was read.
-func (n *Sender) branch(ctx context.Context, head chain.Block, final ...*attempt) error {
-	if n.Trail == nil || len(final) == 0 {
+//
+// gone are settled attempts that the node has in no block. A node that has not read as far as
+// deposits were read may not know the block yet: its word undoes nothing, and left is set. A fork
+// that took the block away is at least as long.
+func (n *Sender) branch(ctx context.Context, head chain.Block, final, gone []*attempt) error {
+	if n.Trail == nil || len(final)+len(gone) == 0 {
 		return nil
 	}
 	read, err := n.Trail(ctx)
@@ -30,8 +34,14 @@ func (n *Sender) branch(ctx context.Context, head chain.Block, final ...*attempt
 		return err
 	}
 	last := read[len(read)-1].Height
+	behind := fmt.Errorf("outgoing: %s: %w: its head is %d, and block %d was read", n.info.Code, chain.ErrBehind, head.Height, last)
+	if head.Height < last {
+		for _, a := range gone {
+			a.left = behind
+		}
+	}
 	if head.Height < read[0].Height {
-		return fmt.Errorf("outgoing: %s: %w: its head is %d, and block %d was read", n.info.Code, chain.ErrBehind, head.Height, last)
+		return behind
 	}
 	if r, known := chain.AtHeight(read, head.Height); known && r.Hash != head.Hash {
 		return fmt.Errorf("outgoing: %s: %w: its head is block %d %s, and block %s was read at this height", n.info.Code, chain.ErrBehind, head.Height, head.Hash, r.Hash)
@@ -54,25 +64,6 @@ func (n *Sender) branch(ctx context.Context, head chain.Block, final ...*attempt
 	}
 	for _, a := range unsure {
 		a.left = left
-	}
-	return nil
-}
-
-// unbelieved sets attempt.left where a node says that a settled transaction is in no block and
-// has not read as far as deposits were read: such a node may not know the block yet. A fork that
-// took it away is at least as long.
-func (n *Sender) unbelieved(ctx context.Context, head chain.Block, gone []*attempt) error {
-	if n.Trail == nil || len(gone) == 0 {
-		return nil
-	}
-	read, err := n.Trail(ctx)
-	if err != nil || len(read) == 0 {
-		return err
-	}
-	if last := read[len(read)-1].Height; head.Height < last {
-		for _, a := range gone {
-			a.left = fmt.Errorf("outgoing: %s: %w: its head is %d, and block %d was read", n.info.Code, chain.ErrBehind, head.Height, last)
-		}
 	}
 	return nil
 }

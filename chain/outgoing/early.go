@@ -316,16 +316,38 @@ func keeps(free []coin, portion uint64, demand ledger.Amount, most int, small []
 	return count, nil
 }
 
-// drawEarly takes the coins of an early merge, as they are now.
+// drawEarly takes the coins of an early merge, as they are now, and bounds it by what these are worth:
+// they may be fewer than when it was decided on.
 func (n *Sender) drawEarly(ctx context.Context, j *claimedIntent, d *candidate, s *transition) error {
-	e, err := n.earlyCoins(ctx, n.mergingOf(j.v.Tenant), d.intent, d.fee)
+	m := n.mergingOf(j.v.Tenant)
+	e, err := n.earlyCoins(ctx, m, d.intent, d.fee)
 	if err != nil {
 		return err
 	}
 	if e.Why != "" {
 		return fmt.Errorf("%w: %s", errUnneeded, e.Why)
 	}
+	bound, err := e.Value.MulDiv(1, m.Share, ledger.Down)
+	if err != nil {
+		return err
+	}
+	d.intent.MaxCost = min(d.intent.MaxCost, bound)
+	j.v.MaxCost = d.intent.MaxCost
 	return n.mergeCoins(ctx, j, d, e.free, s)
+}
+
+// mergesMost is the part of what an early merge spends that it may cost at the most, whatever waits
+// for it.
+const mergesMost = 2
+
+// spent is what the coins of a candidate come to.
+func (d *candidate) spent() (value ledger.Amount, err error) {
+	for _, c := range d.coins {
+		if value, err = value.Add(c.Amount); err != nil {
+			return 0, err
+		}
+	}
+	return value, nil
 }
 
 // dearer bounds what an early merge may cost that is sent again at a higher fee: by its share of
@@ -345,6 +367,9 @@ func (n *Sender) dearer(ctx context.Context, j *claimedIntent, most ledger.Amoun
 	}
 	var value ledger.Amount
 	for i := range coins {
+		if coins[i].State != CoinReserved {
+			continue // a reorg took it away: it is not moved
+		}
 		if value, err = value.Add(coins[i].Amount); err != nil {
 			return 0, err
 		}
@@ -355,7 +380,7 @@ func (n *Sender) dearer(ctx context.Context, j *claimedIntent, most ledger.Amoun
 		return 0, err
 	}
 	if needed {
-		share = 2
+		share = mergesMost
 	}
 	bound, err := value.MulDiv(1, share, ledger.Down)
 	return min(most, bound), err

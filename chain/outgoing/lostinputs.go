@@ -132,7 +132,7 @@ func (n *Sender) inputGoneForGood(ctx context.Context, j *claimedIntent, a *atte
 		tip, err := n.Client.Tip(ctx)
 		if err == nil {
 			by := &attempt{tx: source.Tx, st: st[0]}
-			if err = n.branch(ctx, tip.Head, by); err == nil {
+			if err = n.branch(ctx, tip.Head, []*attempt{by}, nil); err == nil {
 				err = by.left
 			}
 		}

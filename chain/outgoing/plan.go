@@ -320,6 +320,15 @@ func (n *Sender) verify(d *candidate, u *chain.Unsigned) error {
 	if u.MaxCost > n.limit(most) {
 		return &chain.DearError{Need: u.MaxCost, Most: n.limit(most)}
 	}
+	if IsEarly(d.intent.ID) {
+		value, err := d.spent()
+		if err != nil {
+			return err
+		}
+		if most := value / mergesMost; u.MaxCost > most {
+			return &chain.DearError{Need: u.MaxCost, Most: most}
+		}
+	}
 	if len(u.Digests) == 0 || u.MaxCost < 0 || u.Network != n.info.Code {
 		return wrong("no digests or another network")
 	}

@@ -159,17 +159,18 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 	var final, gone []*attempt // final or settled already; settled and in no block
 	for i := range answers {
 		open[i].st = answers[i]
-		if open[i].v.State == AttemptFinal && open[i].st.State != chain.Included {
-			gone = append(gone, open[i])
+		a := open[i]
+		if a.v.State == AttemptFinal && a.st.State != chain.Included {
+			gone = append(gone, a)
 		}
-		if a := open[i]; a.st.State != chain.Unknown && (a.v.State == AttemptFinal || n.final(claimed[a.v.Intent], &a.st)) {
+		if a.st.State != chain.Unknown && (a.v.State == AttemptFinal || n.final(claimed[a.v.Intent], &a.st)) {
 			final = append(final, a)
 		}
 	}
-	if err := n.branch(ctx, tip.Head, final...); err != nil {
+	if err := n.branch(ctx, tip.Head, final, gone); err != nil {
 		return nil, nil, err
 	}
-	return jobs, byIntent, n.unbelieved(ctx, tip.Head, gone)
+	return jobs, byIntent, nil
 }
 
 // final reports whether a status can no longer be undone. It needs the depth that makes

@@ -31,7 +31,6 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 	require.NoError(t, err)
 	clienttest.SameCalls(t, clienttest.Polls{
 		Client: n.client, Registry: n.registry, Meter: m, Address: ours,
-		Open: []int{1, 1000, 100_000}, Transfers: []int{1, 100},
 		Mine: func(testing.TB) { n.Mine(1) },
 		Pay: func(t testing.TB, count int) {
 			for i := range count {

@@ -27,7 +27,6 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 	}
 	rows := clienttest.Polls{
 		Client: c, Registry: mainRegistry(), Meter: m, Address: ours,
-		Open: []int{1, 1000, 100_000}, Transfers: []int{1, 100},
 		Mine: func(t testing.TB) { n.mine(t, 1) },
 		Pay: func(t testing.TB, count int) {
 			for i := range count {

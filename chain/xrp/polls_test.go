@@ -24,7 +24,6 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 	n.fund(t, hot, 100)
 	clienttest.SameCalls(t, clienttest.Polls{
 		Client: n.client, Registry: n.registry, Meter: m,
-		Open: []int{1, 1000, 100_000}, Transfers: []int{1, 100},
 		Address: func(i int) chain.Address {
 			if i == 0 {
 				return hot // which all payments share

@@ -447,7 +447,7 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 	}
 	n := Notice{
 		Kind: NoticeRefill, Tenant: tenant, Network: c.Network, Currency: currency, Reason: string(outgoing.ReasonHotBalance), Since: since,
-		Detail: fmt.Sprintf("bring %s %s back from cold to %s, where %s lies by the books: withdrawals wait for it", c.Decimal(need), currency, hot.Address, c.Decimal(cold.Amount)),
+		Detail: fmt.Sprintf("withdrawals wait: send %s %s from cold to %s; by the books %s lies at cold addresses", c.Decimal(need), currency, hot.Address, c.Decimal(cold.Amount)),
 	}
 	t.cfg.Log.LogAttrs(ctx, slog.LevelWarn, NoticeRefill, slog.String("tenant", tenant), slog.String("currency", currency), slog.String("amount", c.Decimal(need).String()))
 	t.notify(ctx, n)

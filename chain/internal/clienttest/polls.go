@@ -30,7 +30,8 @@ type Polls struct {
 	Mine func(t testing.TB)
 	// Others adds a block in which strangers pay each other. Optional.
 	Others func(t testing.TB)
-	// Open are the numbers of open payments, Transfers those of transfers in a block.
+	// Open are the numbers of open payments, Transfers those of transfers in a block. They
+	// default to 1, 1,000 and 100,000, and to 1 and 100.
 	Open, Transfers []int
 }
 
@@ -44,6 +45,12 @@ type Poll struct {
 // Run returns and logs a table. A row of a block is of the whole poll that finds it.
 func (p Polls) Run(t *testing.T) (rows []Poll) {
 	t.Helper()
+	if p.Open == nil {
+		p.Open = []int{1, 1000, 100_000}
+	}
+	if p.Transfers == nil {
+		p.Transfers = []int{1, 100}
+	}
 	for _, open := range p.Open {
 		rows = append(rows, p.with(t, open)...)
 	}

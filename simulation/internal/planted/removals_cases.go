@@ -200,10 +200,17 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FR05-branch", File: "chain/outgoing/poll.go",
-		Old:     "if err := n.branch(ctx, tip.Head, final...); err != nil {",
-		New:     "if err := n.branch(ctx, tip.Head); err != nil {",
+		Old:     "n.branch(ctx, tip.Head, final, gone)",
+		New:     "n.branch(ctx, tip.Head, nil, gone)",
 		What:    "a node on a branch that others have left settles payouts",
 		Package: "chain/outgoing", Test: "TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft",
+	},
+	{
+		ID: "FR05-lagging", File: "chain/outgoing/poll.go",
+		Old:     "n.branch(ctx, tip.Head, final, gone)",
+		New:     "n.branch(ctx, tip.Head, final, nil)",
+		What:    "a node that lags takes settled payouts back",
+		Package: ".", Test: "TestR05_ANodeThatLagsUndoesNoSettlement",
 	},
 	{
 		ID: "FR05-branch-again", File: "chain/outgoing/poll.go",

@@ -202,6 +202,18 @@ var mergeRemovals = []Bug{
 		Package: ".", Test: "TestFT04_PayoutOfAllBesideAnEarlyMergeOnceTheDayIsUsedUp",
 	},
 	{
+		ID: "FT04-early-bound-of-lost-coins", File: "chain/outgoing/early.go",
+		Old: "j.v.MaxCost = d.intent.MaxCost", New: "",
+		What:    "an early merge may cost a share of coins that were there when it was decided on, and that it does not spend",
+		Package: ".", Test: "TestFT04_AnEarlyMergeCostsAShareOfWhatItSpends",
+	},
+	{
+		ID: "FT04-early-above-half", File: "chain/outgoing/plan.go",
+		Old: "if most := value / mergesMost;", New: "if most := value;",
+		What:    "an early merge that lost coins to a fork costs more than half of the others",
+		Package: ".", Test: "TestFT04_AnEarlyMergeThatLostCoinsCostsHalfAtTheMost",
+	},
+	{
 		ID: "FT04-early-hides-the-reason", File: "chain/outgoing/coins.go",
 		Old: "} else if on {", New: "} else if on && false {",
 		What:    "a payout that waits for what an early merge returns says that coins are lacking",
