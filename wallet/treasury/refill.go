@@ -1,0 +1,310 @@
+package treasury
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// coldState is what is stored of a top-up and of cold coins of its currency.
+type coldState struct {
+	booked bool // as a top-up, a refill or apart
+	cold   TopUp
+	row    storage.Row // of cold
+}
+
+func (t *Treasury) coldState(ctx context.Context, s *incoming.Sighting) (c coldState, err error) {
+	g, note := s.Generated(), coldPrefix+s.Currency
+	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(s.Tenant), "topup/"+g, refillPrefix+g, apartPrefix+g, note)...)
+	c.cold.Currency = s.Currency
+	for _, r := range rows {
+		if r.ID != note {
+			c.booked = true
+			continue
+		}
+		c.cold, c.row = TopUps.Value(r), r
+	}
+	return c, err
+}
+
+// returned books a top-up of a tenant that has coins at cold addresses, and says whether it did:
+// what came from there is a refill. Where that cannot be known, or more came than is there, it
+// stays in suspense until a person says whose it is.
+func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool, err error) {
+	g, why := s.Generated(), ""
+	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		done, why = false, ""
+		at, err := t.coldState(ctx, &s)
+		if err != nil || at.booked || at.cold.Amount == 0 {
+			done = at.booked
+			return storage.Change{}, err
+		}
+		from, known, err := t.fromCold(ctx, &s)
+		if err != nil || known && !from {
+			return storage.Change{}, err
+		}
+		done = true
+		c := storage.Change{ID: refillPrefix + g, Partition: storage.Tenant(s.Tenant), Require: append(notReturned(s),
+			TopUps.Guard(reversal(s), 0), TopUps.Guard("topup/"+g, 0))}
+		if from && s.Amount <= at.cold.Amount {
+			at.cold.Amount -= s.Amount
+			c.Put = []storage.Row{ColdRow(at.row, at.cold), TopUps.Row(refillPrefix+g, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: s.Amount})}
+			return c, nil
+		}
+		if c.ID, why = apartPrefix+g, ApartUnknown; from {
+			why = ApartMore
+		}
+		c.Require = append(c.Require, TopUps.Guard(at.row.ID, at.row.Version))
+		c.Put = []storage.Row{TopUps.Row(apartPrefix+g, 0, time.Time{}, TopUp{Tx: why, Currency: s.Currency, Amount: s.Amount})}
+		c.Post = []ledger.Tx{t.apartTx(apartPrefix, &s, s.Currency, s.Amount, ledger.Leg{Account: ledger.Chain(s.Network), Delta: -s.Amount})}
+		return c, nil
+	})
+	if err == nil && why != "" {
+		t.tellApart(ctx, &s, why)
+	}
+	return done, err
+}
+
+// notReturned demands that another process has not booked a transfer as a refill or apart.
+func notReturned(s incoming.Sighting) []storage.Guard {
+	g := s.Generated()
+	return []storage.Guard{TopUps.Guard(refillPrefix+g, 0), TopUps.Guard(apartPrefix+g, 0)}
+}
+
+// fromCold says whether a transfer came from a cold address; known is false where its sender
+// cannot be told. Where coins are outputs it is told of those alone that a move made.
+func (t *Treasury) fromCold(ctx context.Context, s *incoming.Sighting) (cold, known bool, err error) {
+	info, err := t.cfg.Registry.Network(s.Network)
+	if err != nil {
+		return false, false, err
+	}
+	from := map[string]bool{}
+	switch {
+	case s.Unproven:
+		return false, false, nil
+	case info.Family == chain.UTXOFamily:
+		if from, err = t.spenders(ctx, s); err != nil {
+			return false, false, err
+		}
+	case s.From != "":
+		from[s.From] = true
+	}
+	if len(from) == 0 || from[""] {
+		return false, false, nil
+	}
+	var ids []string
+	for a := range from {
+		ids = append(ids, coldAt+s.Network+"/"+a)
+	}
+	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(s.Tenant), ids...)...)
+	switch {
+	case err != nil:
+		return false, false, err
+	case len(rows) == len(from):
+		return true, true, nil
+	case info.Family == chain.UTXOFamily:
+		return false, false, nil
+	}
+	named, err := t.named(ctx, s)
+	return false, !named, err
+}
+
+// named reports whether a sender is one of the tenant's cold wallets, though no move was made to
+// it: somebody may have taken coins there from another.
+func (t *Treasury) named(ctx context.Context, s *incoming.Sighting) (bool, error) {
+	if t.cfg.Cold == nil {
+		return false, nil
+	}
+	list, err := t.cfg.Cold(storage.Apart(ctx), s.Tenant)
+	if err != nil {
+		return false, err
+	}
+	for _, w := range list {
+		client := t.cfg.Clients[w.Network]
+		if string(w.Network) != s.Network || client == nil {
+			continue
+		}
+		if a, err := client.ParseAddress(string(w.Address)); err == nil && string(a) == s.From {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// spenders are the addresses whose outputs a transfer spent, of those that transactions of this
+// store made. "" stands for all others.
+func (t *Treasury) spenders(ctx context.Context, s *incoming.Sighting) (map[string]bool, error) {
+	made := map[string]bool{}
+	for _, o := range s.Spends {
+		tx, _, _ := strings.Cut(o, ":")
+		made[tx] = true
+	}
+	var txs []string
+	for tx := range made {
+		txs = append(txs, tx)
+	}
+	slices.Sort(txs)
+	by := map[string][]chain.Output{}
+	for part := range slices.Chunk(txs, askAtOnce) {
+		rows, err := t.cfg.Store.Rows(ctx, outgoing.Attempts.Table, storage.Keys(storage.Network(s.Network), part...)...)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if v := outgoing.Attempts.Value(r); v.Tenant == s.Tenant {
+				by[r.ID] = v.Outputs
+			}
+		}
+	}
+	out := map[string]bool{}
+	for _, o := range s.Spends {
+		tx, place, _ := strings.Cut(o, ":")
+		at, err := strconv.Atoi(place)
+		if err != nil || at < 0 || at >= len(by[tx]) {
+			return map[string]bool{"": true}, nil
+		}
+		out[string(by[tx][at].To)] = true
+	}
+	return out, nil
+}
+
+// NoticeRefill is the Kind of a Notice: withdrawals wait as hot_short, and coins lie at cold
+// addresses. Detail says how much is to be brought back, and where to.
+const NoticeRefill = "refill_needed"
+
+// NeedRefill tells the operator once how much of a currency is to come back from cold for
+// withdrawals that wait, and again where it has become more. need 0 = nothing waits any more. Nobody
+// is told where nothing lies at cold addresses.
+func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error {
+	c, err := t.cfg.Registry.Currency(currency)
+	if err != nil {
+		return err
+	}
+	part, id := storage.Tenant(tenant), needPrefix+currency
+	var tell bool
+	var cold TopUp
+	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		tell = false
+		told, row, known, err := TopUps.One(ctx, t.cfg.Store, part, id)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if cold, _, err = ColdOf(ctx, t.cfg.Store, tenant, currency); err != nil {
+			return storage.Change{}, err
+		}
+		change := storage.Change{ID: fmt.Sprintf("%s/%d/%d", id, row.Version, need), Partition: part}
+		switch {
+		case need == 0 && known:
+			change.ID, change.Drop = fmt.Sprintf("%s/%d/%s", id, row.Version, row.Change), []storage.Row{row}
+		case need > told.Amount && cold.Amount > 0:
+			tell = true
+			change.ID += "/" + strconv.FormatInt(since.UnixNano(), 36)
+			change.Put = []storage.Row{TopUps.Row(id, row.Version, time.Time{}, TopUp{Currency: currency, Amount: need})}
+		default:
+			return storage.Change{}, nil
+		}
+		return change, nil
+	})
+	if err != nil || !tell {
+		return err
+	}
+	hot, err := t.cfg.Addresses.Hot(ctx, c.Network, tenant)
+	if err != nil {
+		return err
+	}
+	n := Notice{
+		Kind: NoticeRefill, Tenant: tenant, Network: c.Network, Currency: currency, Reason: string(outgoing.ReasonHotBalance), Since: since,
+		Detail: fmt.Sprintf("withdrawals wait: send %s %s from cold to %s; by the books %s lies at cold addresses", c.Decimal(need), currency, hot.Address, c.Decimal(cold.Amount)),
+	}
+	t.cfg.Log.LogAttrs(ctx, slog.LevelWarn, NoticeRefill, slog.String("tenant", tenant), slog.String("currency", currency), slog.String("amount", c.Decimal(need).String()))
+	t.notify(ctx, n)
+	return nil
+}
+
+// undoReturned is the Change that takes back what returned or ResolveApart booked; found is false
+// where neither did. was is the part that was booked as the operator's, and row its row.
+func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was TopUp, row storage.Row) (c storage.Change, found bool, err error) {
+	part, g, id := storage.Tenant(s.Tenant), s.Generated(), reversal(s)
+	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(part, refillPrefix+g, apartPrefix+g)...)
+	if err != nil || len(rows) == 0 {
+		return c, false, err
+	}
+	v := TopUps.Value(rows[0]) // the other one is never there, too
+	c = storage.Change{
+		ID: id, Partition: part, Drop: rows, Put: []storage.Row{TopUps.Row(id, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: v.Currency})},
+		Require: []storage.Guard{TopUps.Guard("topup/"+g, row.Version)},
+	}
+	if rows[0].ID == apartPrefix+g {
+		c.Post = []ledger.Tx{t.apartTx("apart-reverse/", &s, v.Currency, -v.Amount, ledger.Leg{Account: ledger.Chain(s.Network), Delta: v.Amount})}
+		return c, true, nil
+	}
+	cold, note, err := ColdOf(ctx, t.cfg.Store, s.Tenant, v.Currency)
+	if err == nil {
+		cold.Amount, err = cold.Amount.Add(v.Amount)
+	}
+	c.Put = append(c.Put, ColdRow(note, cold))
+	if was.Amount > 0 {
+		c.Post = t.floats(id, s, was.Currency, -was.Amount).Post
+	}
+	return c, true, err
+}
+
+// RefillCost books what the network took for a refill, or for another transaction that cold coins
+// paid for: N −, c + as for each transaction of the tenant's, and less lies at cold addresses. tx
+// is its hash; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
+// The error is ErrNothingCold where less than that lies there, and ErrOwnCost where tx is none, or this
+// store has sent it.
+func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, dry bool, by *outgoing.Recorded) (made bool, err error) {
+	gas, err := t.cfg.Registry.Gas(n)
+	if err != nil {
+		return false, err
+	}
+	_, _, own, err := outgoing.Attempts.One(ctx, t.cfg.Store, storage.Network(string(n)), tx)
+	if err == nil && (own || tx == "") {
+		err = ErrOwnCost
+	}
+	if err != nil {
+		return false, err
+	}
+	id := "cost/" + string(n) + "/" + tx
+	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		made = false
+		_, had, booked, err := TopUps.One(ctx, t.cfg.Store, storage.Tenant(tenant), spentPrefix+id)
+		if err != nil || booked {
+			return storage.Change{}, err
+		}
+		cold, row, err := ColdOf(ctx, t.cfg.Store, tenant, gas.Code)
+		if err == nil && (cost <= 0 || cost > cold.Amount) {
+			err = fmt.Errorf("%w: %s %s is there, and %s were spent", ErrNothingCold, gas.Decimal(cold.Amount), gas.Code, gas.Decimal(cost))
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		before := gas.Decimal(cold.Amount).String()
+		cold.Amount -= cost
+		rows, events, err := by.Rows(before, gas.Decimal(cold.Amount).String())
+		if err != nil || dry {
+			return storage.Change{}, err
+		}
+		made = true
+		return storage.Change{
+			ID: id, Partition: storage.Tenant(tenant), Tell: events,
+			Put: append(rows, ColdRow(row, cold), TopUps.Row(spentPrefix+id, had.Version, time.Time{}, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
+			Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: tx, At: t.cfg.Now(), Legs: []ledger.Leg{
+				{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
+				{Account: ledger.Chain(string(n)), Asset: gas.Asset(), Delta: cost},
+			}}},
+		}, nil
+	})
+	return made && err == nil, err
+}
