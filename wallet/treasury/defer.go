@@ -68,12 +68,10 @@ func (t *Treasury) lasts(ctx context.Context, j *job) (alert func()) {
 	return func() {
 		t.cfg.Log.WarnContext(ctx, "sweep_waiting_long", "sweep", j.row.ID, "network", j.s.Network, "tenant", j.s.Tenant,
 			"currency", j.s.Currency, "reason", reason, "detail", j.s.Reason, "since", since)
-		if t.cfg.Notify != nil {
-			t.cfg.Notify(storage.Apart(ctx), Notice{
-				Tenant: j.s.Tenant, Network: chain.Network(j.s.Network), Sweep: j.row.ID, Currency: j.s.Currency,
-				Reason: reason, Detail: j.s.Reason, Since: since,
-			})
-		}
+		t.notify(ctx, Notice{
+			Tenant: j.s.Tenant, Network: chain.Network(j.s.Network), Sweep: j.row.ID, Currency: j.s.Currency,
+			Reason: reason, Detail: j.s.Reason, Since: since,
+		})
 	}
 }
 
