@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // stick makes the network so dear that what was sent before is in no block, and what
@@ -218,7 +219,12 @@ func TestFT06_CancelledPayoutPaysNobody(t *testing.T) {
 					at := slices.IndexFunc(v.Attempts, func(a outgoing.AttemptView) bool { return a.Purpose == chain.ForCancel })
 					require.Positive(t, at, "a transaction to ourselves")
 					h.mine(60)
-					require.Equal(t, "failed", h.status(h.tenant, id))
+					w, err := h.app.Withdrawals.Get(ctx, h.tenant, id)
+					require.NoError(t, err)
+					require.Equal(t, []any{withdrawal.Failed, withdrawal.ReasonCancelled}, []any{w.Status, w.Reason})
+					figures, err := h.app.Figures(ctx)
+					require.NoError(t, err)
+					require.Zero(t, figures.Alerts[withdrawal.NoticeFailed], "who cancelled it knows")
 					supplier := h.chains[n].Customer("supplier")
 					require.True(t, h.chains[n].Balance(supplier, string(n)).IsZero())
 					h.released()

@@ -14,6 +14,10 @@ import (
 // recipient got less than was ordered: Amount. It is the payout side's string.
 const ReasonDeliveredLess = WaitingDeliveredLess
 
+// ReasonCancelled is the Reason of an Outcome that is failed because an operator cancelled
+// it after it was signed.
+const ReasonCancelled = "cancelled"
+
 // The states that an Outcome can tell. They are the payout side's strings.
 const (
 	OutcomeQueued    = "queued"    // known, nothing signed
@@ -259,7 +263,9 @@ func (m *move) dead(o Outcome) error {
 	case Pending, Processing:
 		m.w.Reason = o.Reason
 		m.newest(o)
-		m.notice(NoticeFailed, o.Reason)
+		if o.Reason != ReasonCancelled { // else the operator knows
+			m.notice(NoticeFailed, o.Reason)
+		}
 		return m.step(onDead, Failed)
 	case Completed:
 		m.contradiction(o)

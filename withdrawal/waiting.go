@@ -33,7 +33,7 @@ var shown = map[string]string{
 // of the Shown… constants. "" means that it waits for nothing but its turn or its
 // confirmations, or has ended. One that is completed shows ShownReorged while the network
 // has taken its payment back.
-func (w *Withdrawal) WaitingReason() string {
+func (w Withdrawal) WaitingReason() string {
 	if w.Waiting == "" || !w.Live() && w.Waiting != WaitingReorged {
 		return ""
 	}

@@ -46,7 +46,9 @@ func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt
 	default:
 		j.v.State, s.alone = Failed, off
 		if won.v.Purpose == chain.ForCancel {
-			j.v.Reason = ReasonRefused
+			if j.v.Reason, err = n.refusal(ctx, j.id); err != nil {
+				return err
+			}
 		}
 	}
 	s.levels = j.cost(won.st.Cost)
@@ -94,6 +96,15 @@ func (n *Sender) calledOff(ctx context.Context, j *claimedIntent) (bool, error) 
 		return false, nil
 	}
 	return n.cancelled(ctx, j.id)
+}
+
+// refusal is why an order failed whose nonce or coins went back to ourselves.
+func (n *Sender) refusal(ctx context.Context, id string) (Reason, error) {
+	off, err := n.cancelled(ctx, id)
+	if off {
+		return ReasonCancelled, err
+	}
+	return ReasonRefused, err
 }
 
 // cancelled reports whether an operator has cancelled an order.

@@ -84,7 +84,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 // CancelTransaction sees to it that an intent pays nobody: one of which nothing was signed
 // is cancelled at once; of one that was signed a transaction to ourselves takes the nonce
 // or the coins, at a higher fee. Which of the two lands is the network's decision: the
-// intent fails with ReasonRefused or settles. Those that were paid in the same transaction
+// intent fails with ReasonCancelled or settles. Those that were paid in the same transaction
 // start again. Without by nothing is written. The error wraps ErrHelp where the owner was
 // told that it is executed, as it is then sent until it lands, where another one's
 // transaction pays it, and where the network replaces no transaction.

@@ -27,8 +27,9 @@ const (
 // Reason says what an intent waits for.
 type Reason string
 
-// The reasons. They are shown to operators and in withdrawal views. ReasonRefused is
-// that of an intent that has failed, ReasonDeliveredLess of one that was executed.
+// The reasons. They are shown to operators and in withdrawal views. ReasonRefused and
+// ReasonCancelled are those of an intent that has failed, ReasonDeliveredLess of one that
+// was executed.
 const (
 	ReasonHotBalance    Reason = "hot_short"       // the hot address does not hold the amount
 	ReasonOperatorFunds Reason = "gas_float_short" // no coins of the operator's to pay the network
@@ -41,6 +42,9 @@ const (
 	ReasonFeeTooHigh Reason = "fee_above_cap" // the network's price is above MaxCost
 	ReasonAltered    Reason = "altered"       // no withdrawal says what this order says: somebody edited one of them
 	ReasonRefused    Reason = "refused"       // by a signer or a node, for good: its nonce or inputs went back to ourselves
+	// ReasonCancelled is that of an intent that was signed when an operator cancelled it: its
+	// nonce or inputs went back to ourselves.
+	ReasonCancelled Reason = "cancelled"
 	// ReasonConsolidating is that of an intent which needs more coins than one transaction
 	// holds: some of them are merged first.
 	ReasonConsolidating Reason = "consolidating"
