@@ -14,7 +14,7 @@ var aboutHard = []Promise{
 	{ID: "unread", Rule: "A payment that was paid in time is not called expired because nobody had read the blocks: time is the chain's own."},
 	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
 	{ID: "rollout", Rule: "While a new currency is known to one process and not to another, what customers pay in it is credited or in suspense as ever."},
-	{ID: "delivered-less", Rule: "A withdrawal that was executed and brought less than was ordered is neither failed nor refunded, and completed only by an operator."},
+	{ID: "delivered-less", Rule: "A withdrawal that was executed and brought less than was ordered is neither failed nor refunded, and completed only by an operator; one that was completed before it landed shows it until an operator has decided."},
 	{ID: "taxed", Rule: "Where a token took from holders what the books do not know of, its payouts are halted.", Open: "M03", Why: "Nothing compares the books with what the chain holds of a token."},
 	{ID: "traitor", Rule: "The signer signs no second payout with a nonce that it has signed with, and sends gas, sweeps and change to addresses of ours alone, whoever asks."},
 	{ID: "halted", Rule: "After a halt has returned nothing is sent within its scope but what it said is on its way, by any process, until it is lifted; one of a currency or merchant leaves alone what fills a nonce."},
@@ -170,7 +170,7 @@ func (j *Judge) less(s *Scene, shop *Shop) {
 		}
 		for _, m := range s.chain(coin.Network).Moves {
 			short := m.To == p.Address && m.Amount.LessThan(coin.whole(p.Amount))
-			j.ask("delivered-less", short, p.open() || p.Status == completed && s.Weather.Took[p.ID],
+			j.ask("delivered-less", short, p.open() || p.Status == completed && (s.Weather.Took[p.ID] || p.Reason == "delivered_less"),
 				"withdrawal %s of %d is %s, and brought %s", p.ID, p.Amount, p.Status, m.Amount)
 		}
 	}

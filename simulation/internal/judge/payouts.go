@@ -20,7 +20,7 @@ func (j *Judge) payouts(s *Scene, shop *Shop) {
 		if o != nil {
 			j.charged(s, shop, o, p)
 		}
-		j.ask("reason", p.Reason != "", (p.open() || p.Status == completed && p.Reason == "reorged") && !p.Since.IsZero() && !p.Since.After(s.Now.Add(s.Weather.Skew)),
+		j.ask("reason", p.Reason != "", (p.open() || p.Status == completed && (p.Reason == "reorged" || p.Reason == "delivered_less")) && !p.Since.IsZero() && !p.Since.After(s.Now.Add(s.Weather.Skew)),
 			"withdrawal %s is %s and waits for %q since %s", p.ID, p.Status, p.Reason, p.Since)
 	}
 	for _, key := range j.keys {

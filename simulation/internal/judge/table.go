@@ -54,7 +54,7 @@ var aboutPayouts = []Promise{
 	{ID: "charged", Rule: "The platform's fee is its percentage of the figure asked for, the network's a quote; without final_amount they come off the figure, with it they go on top; a price is converted once, rounded down."},
 	{ID: "frozen", Rule: "A pending withdrawal that an operator holds is not picked up before he releases it."},
 	{ID: "refused", Rule: "A withdrawal that is pending fails only where its approval is refused or a policy is violated."},
-	{ID: "reason", Rule: "A withdrawal shows a waiting_reason only while it is open, or while the network has taken its payment back, and since when."},
+	{ID: "reason", Rule: "A withdrawal shows a waiting_reason only while it is open, or while the network has taken its payment back or nobody has decided about what it brought less, and since when."},
 	{ID: "I7", Rule: "A withdrawal has at most one executed effect, equal in coin, amount and destination to what was accepted; what was not accepted has none."},
 	{ID: "I8", Rule: "A withdrawal that failed or was cancelled, and whose money went back to the balance, was never paid. It fails where it can provably never land: its revert is final, which is after the required confirmations; against a deeper reorg nothing is promised."},
 }
