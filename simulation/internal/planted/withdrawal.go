@@ -66,7 +66,7 @@ var withdrawalBugs = []Bug{
 	{
 		ID: "withdrawal-event-not-told", File: "withdrawal/move.go",
 		Old:  `append(m.events, row), append(m.told, made)`,
-		New:  `append(m.events, row), m.told[:0]`,
+		New:  `append(m.events, row), append(m.told, made)[:0]`,
 		What: "the host is told of no change of a withdrawal but its creation",
 	},
 }
