@@ -17,12 +17,12 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 )
 
-// StatsPeriod is how far back statistics reach where no beginning is asked for.
-const StatsPeriod = 30 * 24 * time.Hour
+// statsPeriod is how far back statistics reach where no beginning is asked for.
+const statsPeriod = 30 * 24 * time.Hour
 
 // StatsFilter selects what statistics are about: what was created in
 // From ≤ t < Before. Before defaults to now, From to the whole second that is
-// StatsPeriod before it.
+// 30 days before it.
 type StatsFilter struct {
 	From     time.Time
 	Before   time.Time
@@ -79,7 +79,7 @@ func (s *Service) Stats(ctx context.Context, tenant string, f StatsFilter) (Stat
 		f.Before = s.cfg.Now().UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 	}
 	if f.From.IsZero() {
-		f.From = f.Before.Add(-StatsPeriod).Truncate(time.Second)
+		f.From = f.Before.Add(-statsPeriod).Truncate(time.Second)
 	}
 	if err := s.Check(Filter{Currency: f.Currency}); err != nil {
 		return Stats{}, err

@@ -33,7 +33,7 @@ func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail [
 }
 
 // Fork is what the payout side has to look at after blocks were replaced in which its
-// transactions were already settled. One row per network, id ForkID, due while that is to
+// transactions were already settled. One row per network, due while that is to
 // be done.
 type Fork struct {
 	Height int64     `db:"height"` // of the lowest common block
@@ -43,8 +43,8 @@ type Fork struct {
 // Forks is the table of them, in network partitions.
 var Forks = storage.NewTable[Fork]("forks")
 
-// ForkID is the id of a network's only Fork.
-const ForkID = "fork"
+// forkID is the id of a network's only Fork.
+const forkID = "fork"
 
 // noteFork adds the Fork to the Change that follows one, where it is so deep that something
 // may have been settled above it.
@@ -56,14 +56,14 @@ func (n *Network) noteFork(ctx context.Context, head int64, ancestor chain.Block
 	if !deep {
 		return nil
 	}
-	f, row, _, err := Forks.One(ctx, n.cfg.Store, n.part, ForkID)
+	f, row, _, err := Forks.One(ctx, n.cfg.Store, n.part, forkID)
 	if err != nil {
 		return err
 	}
 	if row.Due.IsZero() || ancestor.Time.Before(f.Time) {
 		f = Fork{Height: ancestor.Height, Time: ancestor.Time}
 	}
-	c.Put = append(c.Put, Forks.Row(ForkID, row.Version, n.cfg.Now(), f))
+	c.Put = append(c.Put, Forks.Row(forkID, row.Version, n.cfg.Now(), f))
 	return nil
 }
 

@@ -75,7 +75,7 @@ func (n *Network) tellFork(c *storage.Change, head, height int64) error {
 			f.Gone++
 		}
 	}
-	e, err := stream.Tell(f, ForkID, n.cfg.Now())
+	e, err := stream.Tell(f, forkID, n.cfg.Now())
 	c.Tell = append(c.Tell, e)
 	return err
 }

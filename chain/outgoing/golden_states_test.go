@@ -41,6 +41,7 @@ var (
 	cancelled = end{state: outgoing.Cancelled}
 	failed    = end{state: outgoing.Failed}
 	refused   = end{outgoing.Failed, outgoing.ReasonRefused}
+	calledOff = end{outgoing.Failed, outgoing.ReasonCancelled}
 )
 
 // errOwner is of an owner that does not take outcomes.
@@ -292,7 +293,7 @@ func stands() []stand {
 				w.callOff("asked")
 			},
 			mend: (*world).loosen,
-			ends: map[string]end{"sent": refused, "asked": refused},
+			ends: map[string]end{"sent": calledOff, "asked": calledOff},
 		}),
 		both(stand{
 			name: "rejected", make: func(w *world) {
@@ -421,7 +422,7 @@ func stands() []stand {
 				w.callOff("a")
 			},
 			mend: (*world).loosen,
-			ends: map[string]end{"a": refused},
+			ends: map[string]end{"a": calledOff},
 		}, {
 			name: "child", setup: firstSeen, make: func(w *world) {
 				w.submit(w.intent("a", coin))

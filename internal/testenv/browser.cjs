@@ -81,9 +81,16 @@ const commands = {
     const code = jsQR(Uint8ClampedArray.from(data), side, side);
     return code && code.data;
   },
+  // shot takes a picture. On a busy machine the browser sometimes cannot: it is asked again.
   async shot({ page, file }) {
-    await pages.get(page).page.screenshot({ path: file, fullPage: true });
-    return null;
+    for (let tries = 1; ; tries++) {
+      try {
+        await pages.get(page).page.screenshot({ path: file, fullPage: true });
+        return null;
+      } catch (e) {
+        if (tries === 3) throw e;
+      }
+    }
   },
   // media is what the page is shown on: "screen" or "print".
   async media({ page, media }) {
