@@ -1,0 +1,53 @@
+package checkout_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/cryptopay-go/cryptopay/cryptopaytest"
+	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
+	"github.com/cryptopay-go/cryptopay/payment"
+)
+
+// TestX01_AMerchantThatPanicsEndsNoProcess: the host's Merchant may break down over one payment.
+// Its page has the tenant's name then, and the pages of others go on.
+func TestX01_AMerchantThatPanicsEndsNoProcess(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	broken, other := h.Payment("30", "USDTERC20"), h.Payment("31", "USDTERC20")
+	var panics atomic.Bool
+	p := pages(t, h, func(o *checkout.Options) {
+		o.Poll = 10 * time.Millisecond
+		o.Merchant = func(_ context.Context, _ string, p *payment.Payment) (checkout.Merchant, error) {
+			if p.ID == broken.ID && panics.Load() {
+				panic("an order that the host has no row of")
+			}
+			return checkout.Merchant{Name: "The Shop"}, nil
+		}
+	})
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	look := func(of payment.Payment) func() string {
+		r, status := stream(t, server.URL+strings.TrimPrefix(p.URL(h.Tenant.ID, of.ID), origin)+"/events")
+		require.Equal(t, http.StatusOK, status)
+		return func() string { return next(t, r) }
+	}
+	brokens, others := look(broken), look(other)
+	require.Contains(t, brokens(), "Waiting for your payment")
+	require.Contains(t, others(), "Waiting for your payment")
+	panics.Store(true)
+	sends(t, h, broken)
+	sends(t, h, other)
+	h.Step()
+	require.Contains(t, brokens(), "Payment seen")
+	require.Contains(t, others(), "Payment seen")
+	require.Contains(t, look(broken)(), "Payment seen", "a stream that begins")
+	require.NotContains(t, shows(t, h, p, broken), "The Shop")
+	require.Contains(t, shows(t, h, p, other), "The Shop")
+}
