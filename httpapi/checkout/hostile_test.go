@@ -15,6 +15,52 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 )
 
+// TestX01_AMerchantThatHangsHoldsNobodyElse: while the host's Merchant does not answer for one
+// tenant, the pages of another tenant go on.
+func TestX01_AMerchantThatHangsHoldsNobodyElse(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.New(t)
+	another := h.NewTenant("another")
+	slow, other := h.Payment("30", "USDTERC20"), another.Payment("30", "USDTERC20")
+	var hang, cutOff atomic.Bool
+	hangs, free := make(chan struct{}, 100), make(chan struct{})
+	p := pages(t, h, func(o *checkout.Options) {
+		o.Poll = 10 * time.Millisecond
+		o.Merchant = func(ctx context.Context, _ string, p *payment.Payment) (checkout.Merchant, error) {
+			if p.ID == slow.ID && hang.Load() {
+				hangs <- struct{}{}
+				select {
+				case <-free:
+				case <-ctx.Done():
+					cutOff.Store(true)
+				}
+			}
+			return checkout.Merchant{Name: "Shop"}, nil
+		}
+	})
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	look := func(tenant string, of payment.Payment) func() string {
+		r, status := stream(t, server.URL+strings.TrimPrefix(p.URL(tenant, of.ID), origin)+"/events")
+		require.Equal(t, http.StatusOK, status)
+		return func() string { return next(t, r) }
+	}
+	slows, others := look(h.Tenant.ID, slow), look(another.ID, other)
+	require.Contains(t, slows(), "Waiting for your payment")
+	require.Contains(t, others(), "Waiting for your payment")
+	hang.Store(true)
+	sends(t, h, slow)
+	h.Step()
+	<-hangs
+	sends(t, h, other)
+	h.Step()
+	require.Contains(t, others(), "Payment seen")
+	require.False(t, cutOff.Load(), "the other tenant's page waited for the Merchant's time to be over")
+	hang.Store(false)
+	close(free)
+	require.Contains(t, slows(), "Payment seen")
+}
+
 // TestX01_AMerchantThatPanicsEndsNoProcess: the host's Merchant may break down over one payment.
 // Its page has the tenant's name then, and the pages of others go on.
 func TestX01_AMerchantThatPanicsEndsNoProcess(t *testing.T) {

@@ -26,7 +26,8 @@ const (
 	pageSize     = 500              // payments whose progress is read together
 	shareOfOne   = 100              // one payment has at most this part of MaxViewers,
 	leastOfOne   = 30               // and may have as many as this
-	readers      = 8                // payments that are read side by side
+	readers      = 4                // payments of a tenant that are read side by side,
+	visits       = 8                // and tenants that are looked at
 )
 
 // hub holds the payments that somebody looks at. Its goroutine runs while there are any.
@@ -40,6 +41,8 @@ type hub struct {
 	closed  bool
 	ended   chan struct{} // closed by close
 	beat    chan struct{} // closed and replaced at each beat
+
+	slots chan struct{} // of tenants that are looked at
 }
 
 // shop is a tenant with open pages.
@@ -47,6 +50,7 @@ type shop struct {
 	tenant string
 	seen   int64 // the last event of the tenant that its rooms know of
 	known  bool  // seen was read
+	busy   bool  // it is looked at, or about to be
 	rooms  map[string]*room
 }
 
@@ -73,7 +77,7 @@ type showing struct {
 }
 
 func newHub(h *Handler) *hub {
-	return &hub{h: h, shops: map[string]*shop{}, ended: make(chan struct{}), beat: make(chan struct{})}
+	return &hub{h: h, shops: map[string]*shop{}, ended: make(chan struct{}), beat: make(chan struct{}), slots: make(chan struct{}, visits)}
 }
 
 func (b *hub) close() {
@@ -301,22 +305,38 @@ func (b *hub) run() {
 		case <-beat.C:
 			b.onBeat()
 		case <-tick.C:
-			b.mu.Lock()
-			var all []*shop
-			for _, s := range b.shops {
-				all = append(all, s)
-			}
-			if len(all) == 0 {
-				b.running = false
-				b.mu.Unlock()
+			if !b.visitAll() {
 				return
-			}
-			b.mu.Unlock()
-			for _, s := range all {
-				b.visit(s)
 			}
 		}
 	}
+}
+
+// visitAll has all tenants with open pages looked at, some side by side: what is slow for one, such
+// as the host's Merchant, holds no other. One that is still looked at is left out. more is false
+// where there are none.
+func (b *hub) visitAll() (more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.shops) == 0 {
+		b.running = false
+		return false
+	}
+	for _, s := range b.shops {
+		if s.busy {
+			continue
+		}
+		s.busy = true
+		go func() {
+			b.slots <- struct{}{}
+			b.visit(s)
+			<-b.slots
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			s.busy = false
+		}()
+	}
+	return true
 }
 
 func (b *hub) onBeat() {
