@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/httpapi/checkout"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
 // TestX01_AMerchantThatHangsHoldsNobodyElse: while the host's Merchant does not answer for one
@@ -96,4 +99,60 @@ func TestX01_AMerchantThatPanicsEndsNoProcess(t *testing.T) {
 	require.Contains(t, look(broken)(), "Payment seen", "a stream that begins")
 	require.NotContains(t, shows(t, h, p, broken), "The Shop")
 	require.Contains(t, shows(t, h, p, other), "The Shop")
+}
+
+// slowEvents is a store whose events cannot be read in time, once.
+type slowEvents struct {
+	storage.Store
+	slow, late atomic.Bool
+	polls      atomic.Int64
+	after      chan string // what the page did when the time was over
+}
+
+func (s *slowEvents) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if by, ok := ctx.Deadline(); q.Table == storage.Events.Table && ok && time.Until(by) < 20*time.Second { // a page's; consumers have longer
+		if s.slow.CompareAndSwap(true, false) {
+			<-ctx.Done()
+			s.late.Store(true)
+			return nil, ctx.Err()
+		}
+		if s.late.Load() {
+			s.say("it asked again")
+		}
+	}
+	return s.Store.Find(ctx, q)
+}
+
+func (s *slowEvents) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	if t == storage.Streams.Table && s.late.Load() && s.polls.Add(1) == 3 {
+		s.say("it looked thrice whether there is news, and did not read them")
+	}
+	return s.Store.Rows(ctx, t, keys...)
+}
+
+func (s *slowEvents) say(what string) {
+	select {
+	case s.after <- what:
+	default:
+	}
+}
+
+// TestX01_EventsThatCameTooSlowlyAreReadAgain: a store that answers too late makes a page late,
+// and no page misses that it was paid.
+func TestX01_EventsThatCameTooSlowlyAreReadAgain(t *testing.T) {
+	t.Parallel()
+	store := &slowEvents{Store: memory.New(), after: make(chan string, 1)}
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Store: store})
+	p := pages(t, h, func(o *checkout.Options) { o.Poll = 10 * time.Millisecond })
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	of := h.Payment("30", "USDTERC20")
+	r, status := stream(t, server.URL+strings.TrimPrefix(p.URL(h.Tenant.ID, of.ID), origin)+"/events")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, next(t, r), "Waiting for your payment")
+	store.slow.Store(true)
+	sends(t, h, of)
+	h.Step()
+	require.Equal(t, "it asked again", <-store.after)
+	require.Contains(t, next(t, r), "Payment seen")
 }

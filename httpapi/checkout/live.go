@@ -405,6 +405,7 @@ func (b *hub) news(s *shop) error {
 		return err
 	}
 	f := stream.Filter{Partition: storage.Tenant(s.tenant), After: seen, Kinds: []string{payment.Changed{}.EventKind(), payment.DepositChanged{}.EventKind(), refund.Changed{}.EventKind(), refund.WaitChanged{}.EventKind()}}
+	read := seen
 	for e, err := range b.h.app.Events.Follow(ctx, f, func(context.Context) error { return errRead }) {
 		if errors.Is(err, errRead) {
 			break
@@ -416,6 +417,7 @@ func (b *hub) news(s *shop) error {
 		if err != nil {
 			return err
 		}
+		read = e.Number
 		switch body := e.Body.(type) {
 		case payment.Changed:
 			b.markPayment(s, body.PaymentID)
@@ -428,10 +430,14 @@ func (b *hub) news(s *shop) error {
 			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID || r.at(body.Network, body.Address) })
 		}
 	}
+	err = ctx.Err() // Follow ends with it, and says nothing: the rest is read next time
+	if err != nil {
+		last = read
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.seen = last
-	return nil
+	return err
 }
 
 // markPayment notes that the room of a payment has to be read again, where there is one.
