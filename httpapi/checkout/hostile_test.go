@@ -1,6 +1,7 @@
 package checkout_test
 
 import (
+	"bufio"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -155,4 +156,69 @@ func TestX01_EventsThatCameTooSlowlyAreReadAgain(t *testing.T) {
 	h.Step()
 	require.Equal(t, "it asked again", <-store.after)
 	require.Contains(t, next(t, r), "Payment seen")
+}
+
+// pausedEvents is a store that pauses a page's second look at the events of a tenant, once.
+type pausedEvents struct {
+	storage.Store
+	looks          atomic.Int64
+	paused, resume chan struct{}
+}
+
+func (s *pausedEvents) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	if by, ok := ctx.Deadline(); q.Table == storage.Events.Table && ok && time.Until(by) < 20*time.Second { // a page's; consumers have longer
+		if s.looks.Add(1) == 2 {
+			close(s.paused)
+			<-s.resume
+		}
+	}
+	return s.Store.Find(ctx, q)
+}
+
+// TestX01_APageThatOpensMissesNoEvent: an event that comes while the first viewer's page is read,
+// and is seen before that ends, is shown all the same.
+func TestX01_APageThatOpensMissesNoEvent(t *testing.T) {
+	t.Parallel()
+	store := &pausedEvents{Store: memory.New(), paused: make(chan struct{}), resume: make(chan struct{})}
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Store: store})
+	reading, read := make(chan struct{}, 100), make(chan struct{})
+	p := pages(t, h, func(o *checkout.Options) {
+		o.Poll = 10 * time.Millisecond
+		o.Merchant = func(context.Context, string, *payment.Payment) (checkout.Merchant, error) {
+			reading <- struct{}{} // the payment was read
+			<-read
+			return checkout.Merchant{}, nil
+		}
+	})
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	of := h.Payment("30", "USDTERC20")
+	shown := make(chan string)
+	go func() {
+		defer close(shown)
+		ctx, end := context.WithTimeout(t.Context(), time.Minute) // of a page that is told nothing
+		defer end()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+strings.TrimPrefix(p.URL(h.Tenant.ID, of.ID), origin)+"/events", nil)
+		if err != nil {
+			return
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+			if title, ok := strings.CutPrefix(lines.Text(), "data: <h1>"); ok {
+				shown <- title
+			}
+		}
+	}()
+	<-reading
+	sends(t, h, of)
+	h.Step()
+	<-store.paused
+	close(read)
+	require.Equal(t, "Waiting for your payment</h1>", <-shown)
+	close(store.resume)
+	require.Equal(t, "Payment seen</h1>", <-shown)
 }

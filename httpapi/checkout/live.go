@@ -63,7 +63,8 @@ type room struct {
 
 	loading sync.Mutex
 	facts   *facts
-	stale   bool      // facts are to be read again
+	news    int64     // how often facts were to be read again
+	read    int64     // news when the facts were read: behind it they are stale
 	again   time.Time // when it is looked at without news; zero = never
 	now     *showing
 }
@@ -207,7 +208,7 @@ func (b *hub) load(ctx context.Context, r *room, newer bool) {
 	r.loading.Lock()
 	defer r.loading.Unlock()
 	b.mu.Lock()
-	there := r.now != nil
+	there, news := r.now != nil, r.news // what comes from now on may not be in what is read
 	b.mu.Unlock()
 	if there && !newer {
 		return
@@ -221,16 +222,16 @@ func (b *hub) load(ctx context.Context, r *room, newer bool) {
 	case errors.Is(err, errUnknown):
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		r.stale, r.again = false, time.Time{}
+		r.read, r.again = news, time.Time{}
 		b.change(r, &showing{gone: true})
 	case err != nil:
 		b.h.o.Log.LogAttrs(ctx, slog.LevelWarn, "checkout_stream_failed", slog.String("tenant", r.of.tenant), slog.Any("error", err))
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		r.stale = true
+		r.news++
 	default:
 		f.merchant.Logo = nil // pages have it
-		b.show(r, f)
+		b.show(r, f, news)
 	}
 }
 
@@ -260,12 +261,13 @@ func (b *hub) last(ctx context.Context, tenant string) (int64, error) {
 	return v.Last, err
 }
 
-// show puts up what a room shows of facts, where that has changed.
-func (b *hub) show(r *room, f *facts) {
+// show puts up what a room shows of facts, where that has changed. news is that of the room when
+// the facts were read.
+func (b *hub) show(r *room, f *facts, news int64) {
 	version := b.h.view(r.token, f, b.h.languages[0]).Version
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r.facts, r.stale, r.again = f, false, f.again(b.h.now())
+	r.facts, r.read, r.again = f, news, f.again(b.h.now())
 	if r.now == nil || r.now.version != version {
 		b.change(r, &showing{version: version})
 	}
@@ -361,7 +363,7 @@ func (b *hub) visit(s *shop) {
 	var stale, due []*room
 	for _, r := range s.rooms {
 		switch {
-		case r.stale:
+		case r.read < r.news:
 			stale = append(stale, r)
 		case r.facts != nil && !r.again.IsZero() && !now.Before(r.again):
 			due = append(due, r)
@@ -445,7 +447,7 @@ func (b *hub) markPayment(s *shop, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := s.rooms[id]; r != nil {
-		r.stale = true
+		r.news++
 	}
 }
 
@@ -455,7 +457,7 @@ func (b *hub) mark(s *shop, is func(*room) bool) {
 	defer b.mu.Unlock()
 	for _, r := range s.rooms {
 		if is(r) {
-			r.stale = true
+			r.news++
 		}
 	}
 }
@@ -474,10 +476,10 @@ func (r *room) got(deposit string) bool {
 func (b *hub) recount(tenant string, rooms []*room) error {
 	ctx, cancel := detached()
 	defer cancel()
-	page, was := make([]payment.Payment, len(rooms)), make([]*facts, len(rooms))
+	page, was, news := make([]payment.Payment, len(rooms)), make([]*facts, len(rooms)), make([]int64, len(rooms))
 	b.mu.Lock()
 	for i, r := range rooms {
-		was[i] = r.facts
+		was[i], news[i] = r.facts, r.read
 		page[i] = r.facts.payment
 	}
 	b.mu.Unlock()
@@ -488,7 +490,7 @@ func (b *hub) recount(tenant string, rooms []*room) error {
 	for i, r := range rooms {
 		f := *was[i]
 		f.progress = progress[i]
-		b.show(r, &f)
+		b.show(r, &f, news[i])
 	}
 	return nil
 }
