@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/refund"
@@ -294,6 +295,28 @@ func TestFS02_NoTenantIsShownTheClaimLinkOfAnother(t *testing.T) {
 		Fingerprint: hex.EncodeToString(sum[:]), Response: said, CreatedAt: w.clock.Now(),
 	}))
 	w.sees(link, "POST", path, body, onceKey("k"))
+}
+
+// TestFS02_AClaimLinkIsSealedInAnUpgradeToo: no claim link was ever made without a seal. While rows
+// without one are accepted, as those of earlier versions, a refund's is not.
+func TestFS02_AClaimLinkIsSealedInAnUpgradeToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited, func(s *setup) {
+		s.config = func(c *cryptopay.Config) { c.UnsealedUntil = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) }
+	})
+	w.fund(w.tenant)
+	w.earn("USDTERC20", "100", "")
+	id := w.earn("USDTERC20", "50", "").Body["transaction_id"].(string)
+	made := w.ok(http.StatusCreated, "POST", "/payments/"+id+"/refunds/", map[string]any{"amount": "5"}).Body
+	p := storage.Tenant(w.tenant)
+	v, row, _, err := refund.Refunds.One(t.Context(), w.store, p, made["refund_id"].(string))
+	require.NoError(t, err)
+	v.Amount, v.Seal = 40*v.Amount/5, ""
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "edit", Partition: p, Put: []storage.Row{refund.Refunds.Row(row.ID, row.Version, row.Due, v)},
+	}))
+	a := w.do("POST", made["claim_url"].(string), map[string]any{"address": w.elsewhere()}, nobody())
+	require.Equal(t, []any{http.StatusConflict, "invalid_state"}, []any{a.Status, a.code()}, a.Raw)
 }
 
 // sees requires that an answer names a refund, and has no claim link.
