@@ -301,6 +301,22 @@ func TestFS02_NoTenantIsShownTheClaimLinkOfAnother(t *testing.T) {
 // without one are accepted, as those of earlier versions, a refund's is not.
 func TestFS02_AClaimLinkIsSealedInAnUpgradeToo(t *testing.T) {
 	t.Parallel()
+	edited(t, func(string) string { return "" })
+}
+
+// TestFS02_AnInventedKeySealsNoClaimLink: nor one whose seal names a key that nobody has.
+func TestFS02_AnInventedKeySealsNoClaimLink(t *testing.T) {
+	t.Parallel()
+	edited(t, func(seal string) string {
+		parts := strings.Split(seal, "/")
+		parts[1] = "00000000"
+		return strings.Join(parts, "/")
+	})
+}
+
+// edited requires that a refund whose amount and seal were edited in an upgrade pays nobody.
+func edited(t *testing.T, seal func(string) string) {
+	t.Helper()
 	w := newWorld(t, unlimited, func(s *setup) {
 		s.config = func(c *cryptopay.Config) { c.UnsealedUntil = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) }
 	})
@@ -311,7 +327,7 @@ func TestFS02_AClaimLinkIsSealedInAnUpgradeToo(t *testing.T) {
 	p := storage.Tenant(w.tenant)
 	v, row, _, err := refund.Refunds.One(t.Context(), w.store, p, made["refund_id"].(string))
 	require.NoError(t, err)
-	v.Amount, v.Seal = 40*v.Amount/5, ""
+	v.Amount, v.Seal = 8*v.Amount, seal(v.Seal)
 	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
 		ID: "edit", Partition: p, Put: []storage.Row{refund.Refunds.Row(row.ID, row.Version, row.Due, v)},
 	}))
