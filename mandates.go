@@ -169,7 +169,7 @@ func (m mandates) Check(ctx context.Context, text string, t mandate.Terms) error
 	}
 	t.Store = *store
 	err := m.a.mandateKeys.Check(text, t)
-	if errors.Is(err, mandate.ErrMissing) || errors.Is(err, mandate.ErrKey) {
+	if errors.Is(err, mandate.ErrMissing) { // of an unknown key is no row that nobody sealed
 		if taken, failed := m.a.Unsealed(ctx); failed != nil || taken {
 			return failed
 		}

@@ -19,7 +19,7 @@ func (o *Operate) CreditSuspense(ctx context.Context, tenant, deposit, wallet st
 	return o.decide(ctx, tenant, deposit, outgoing.OpCreditSuspense, c, func(by ...payment.Recorded) error {
 		if c.DryRun {
 			_, _, ok, err := wallets{o.a}.OpenWallet(ctx, tenant, wallet)
-			if err == nil && !ok {
+			if err == nil && (!ok || wallet == masterWallet) {
 				err = &payment.NotFoundError{Field: "wallet_id", ID: wallet}
 			}
 			return err

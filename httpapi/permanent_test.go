@@ -96,3 +96,25 @@ func TestFA08_PermanentAddressRefusals(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, w.do("GET", "/addresses/?limit=101", nil).Status)
 	require.Equal(t, json.Number("0"), w.ok(http.StatusOK, "GET", "/addresses/", nil).Body["total"])
 }
+
+// TestI02_NoRequestNamesTheMasterAccount: "" is the master account. Its id is none of a wallet, for
+// payments, permanent addresses and suspense as for every other request.
+func TestI02_NoRequestNamesTheMasterAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.otherwise()
+	id := list(t, w.ok(http.StatusOK, "GET", "/suspense/?reason=late", nil), "suspense")[0]["suspense_id"].(string)
+	for path, body := range map[string]map[string]any{
+		"/payments/":                    {"amount": "25", "currency": "USDTERC20"},
+		"/addresses/":                   {"currency": "USDTERC20", "external_id": "ann"},
+		"/suspense/" + id + "/resolve/": {"action": "credit", "reason": "r"},
+		"/withdrawal/":                  {"amount": "5", "currency": "USDTERC20", "address": w.elsewhere(), "account_id": "master"},
+		"/wallets/transfer-to-user/":    {"amount": "5", "currency": "USDTERC20"},
+	} {
+		if body["account_id"] == nil {
+			body["wallet_id"] = "master"
+		}
+		a := w.do("POST", path, body)
+		require.Equal(t, []any{http.StatusNotFound, "not_found"}, []any{a.Status, a.code()}, "%s: %s", path, a.Raw)
+	}
+}

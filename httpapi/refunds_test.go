@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,8 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/refund"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // TestRefundsOverREST: in parts and all, never more than came; once under a key; its withdrawal
@@ -251,4 +256,89 @@ func TestRefundOfSuspenseOverREST(t *testing.T) {
 	w.mine(30)
 	require.Equal(t, "completed", w.ok(http.StatusOK, "GET", "/refunds/"+entry()["refund_id"].(string)+"/", nil).Body["status"])
 	w.sound()
+}
+
+// TestFS02_NoTenantIsShownTheClaimLinkOfAnother: whoever writes to the database and copies the row
+// of another tenant's refund to his own partition, or writes that refund into the first answer to
+// a request of his own, is not shown its link, which is as good as the money.
+func TestFS02_NoTenantIsShownTheClaimLinkOfAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.fund(w.tenant)
+	id := w.earn("USDTERC20", "100", "").Body["transaction_id"].(string)
+	theirs := w.ok(http.StatusCreated, "POST", "/payments/"+id+"/refunds/", map[string]any{"amount": "40"}).Body
+	link := theirs["claim_url"].(string)
+	stolen, _, ok, err := refund.Refunds.One(t.Context(), w.store, storage.Tenant(w.tenant), theirs["refund_id"].(string))
+	require.NoError(t, err)
+	require.True(t, ok)
+	stolen.ID = theirs["refund_id"].(string)
+
+	thief := w.newTenant("thief")
+	w.fund(thief)
+	w.token = w.newToken(w.newApp(thief, auth.NoRole), "")
+	p := storage.Tenant(thief)
+	edit := func(rows ...storage.Row) {
+		require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{ID: "edit/" + rows[0].ID, Partition: p, Put: rows}))
+	}
+	edit(refund.Refunds.Row(stolen.ID, 0, stolen.ExpiresAt, stolen))
+	w.sees(link, "GET", "/refunds/"+stolen.ID+"/", nil)
+	w.sees(link, "GET", "/refunds/", nil)
+
+	body := map[string]any{"amount": "40"}
+	path := "/payments/" + id + "/refunds/"
+	raw, err := json.Marshal(body)
+	require.NoError(t, err)
+	said, err := json.Marshal(stolen)
+	require.NoError(t, err)
+	sum := sha256.Sum256([]byte(id + "/" + string(raw)))
+	edit(storage.OnceTable.Row("createRefund/k", 0, w.clock.Now().Add(storage.OnceFor), storage.OnceRow{
+		Fingerprint: hex.EncodeToString(sum[:]), Response: said, CreatedAt: w.clock.Now(),
+	}))
+	w.sees(link, "POST", path, body, onceKey("k"))
+}
+
+// TestFS02_AClaimLinkIsSealedInAnUpgradeToo: no claim link was ever made without a seal. While rows
+// without one are accepted, as those of earlier versions, a refund's is not.
+func TestFS02_AClaimLinkIsSealedInAnUpgradeToo(t *testing.T) {
+	t.Parallel()
+	edited(t, func(string) string { return "" })
+}
+
+// TestFS02_AnInventedKeySealsNoClaimLink: nor one whose seal names a key that nobody has.
+func TestFS02_AnInventedKeySealsNoClaimLink(t *testing.T) {
+	t.Parallel()
+	edited(t, func(seal string) string {
+		parts := strings.Split(seal, "/")
+		parts[1] = "00000000"
+		return strings.Join(parts, "/")
+	})
+}
+
+// edited requires that a refund whose amount and seal were edited in an upgrade pays nobody.
+func edited(t *testing.T, seal func(string) string) {
+	t.Helper()
+	w := newWorld(t, unlimited, func(s *setup) {
+		s.config = func(c *cryptopay.Config) { c.UnsealedUntil = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) }
+	})
+	w.fund(w.tenant)
+	w.earn("USDTERC20", "100", "")
+	id := w.earn("USDTERC20", "50", "").Body["transaction_id"].(string)
+	made := w.ok(http.StatusCreated, "POST", "/payments/"+id+"/refunds/", map[string]any{"amount": "5"}).Body
+	p := storage.Tenant(w.tenant)
+	v, row, _, err := refund.Refunds.One(t.Context(), w.store, p, made["refund_id"].(string))
+	require.NoError(t, err)
+	v.Amount, v.Seal = 8*v.Amount, seal(v.Seal)
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "edit", Partition: p, Put: []storage.Row{refund.Refunds.Row(row.ID, row.Version, row.Due, v)},
+	}))
+	a := w.do("POST", made["claim_url"].(string), map[string]any{"address": w.elsewhere()}, nobody())
+	require.Equal(t, []any{http.StatusConflict, "invalid_state"}, []any{a.Status, a.code()}, a.Raw)
+}
+
+// sees requires that an answer names a refund, and has no claim link.
+func (w *world) sees(link, method, path string, body any, with ...with) {
+	w.t.Helper()
+	a := w.do(method, path, body, with...)
+	require.Contains(w.t, a.Raw, `"awaiting_address"`)
+	require.NotContains(w.t, a.Raw, strings.Split(link, "/claim/")[1])
 }

@@ -175,8 +175,14 @@ func (s *Service) check(in *CreateInput) (priced, error) {
 	return pr, err
 }
 
-// openWallet finds the wallet that a request names: *NotFoundError.
+// masterWallet is the id of the master account, as payments keep it. No request names it so.
+const masterWallet = "master"
+
+// openWallet finds the wallet that a request names, "" being the master account: *NotFoundError.
 func (s *Service) openWallet(ctx context.Context, tenant, ref string) (string, storage.Guard, error) {
+	if ref == masterWallet {
+		return "", storage.Guard{}, &NotFoundError{Field: "wallet_id", ID: ref}
+	}
 	id, guard, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, ref)
 	if err == nil && !ok {
 		err = &NotFoundError{Field: "wallet_id", ID: ref}

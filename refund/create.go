@@ -62,7 +62,7 @@ func (s *Service) Create(ctx context.Context, tenant string, in CreateInput) (Re
 		return Refund{}, err
 	}
 	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
-		return replayed(once, first, err)
+		return s.replayed(ctx, tenant, once, first, err)
 	}
 	if err := s.able(ctx); err != nil {
 		return Refund{}, err
@@ -289,7 +289,7 @@ func (s *Service) commit(ctx context.Context, tenant string, r Refund, d *withdr
 		response, replay, err := once.Find(ctx, s.c.Store, p, now)
 		if err != nil || replay {
 			if err == nil {
-				result, err = replayed(once, response, nil)
+				result, err = s.replayed(ctx, tenant, once, response, nil)
 			}
 			return storage.Change{}, err
 		}
@@ -365,11 +365,15 @@ func (s *Service) explain(err error, r *Refund, d *withdrawal.Draft) error {
 	return err
 }
 
-// replayed is the Refund that a first request was answered with.
-func replayed(once *storage.Once, response []byte, err error) (Refund, error) {
+// replayed is the Refund that a first request was answered with. The answer may have been edited,
+// as a row may: see conceal.
+func (s *Service) replayed(ctx context.Context, tenant string, once *storage.Once, response []byte, err error) (Refund, error) {
 	var r Refund
 	if err == nil {
 		err = once.Decode(response, &r)
+	}
+	if err == nil {
+		err = s.conceal(ctx, tenant, &r)
 	}
 	r.Replayed = err == nil
 	return r, err

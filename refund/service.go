@@ -90,10 +90,35 @@ func (s *Service) now() time.Time { return s.c.Now().UTC().Truncate(time.Microse
 // maxRef is the length of the longest id that a store holds.
 const maxRef = 200
 
-// Get returns one of the tenant's refunds, or ErrNotFound.
+// Get returns one of the tenant's refunds, or ErrNotFound. One whose row somebody edited has no
+// Claim here, nor in the answers of List, Of and Create, so that Token gives no link.
 func (s *Service) Get(ctx context.Context, tenant, id string) (Refund, error) {
 	r, _, err := s.load(ctx, storage.Tenant(tenant), id)
-	return r, err
+	if err != nil {
+		return r, err
+	}
+	return r, s.conceal(ctx, tenant, &r)
+}
+
+// conceal takes the claim link from a refund whose row somebody edited. A link follows from the
+// refund's id: who copies the row of another tenant's refund must not be shown its link.
+func (s *Service) conceal(ctx context.Context, tenant string, r *Refund) error {
+	why, err := s.Altered(ctx, tenant, r)
+	if why != "" {
+		r.Claim = ""
+	}
+	return err
+}
+
+// concealed are the refunds of rows, after conceal.
+func (s *Service) concealed(ctx context.Context, tenant string, rows []storage.Row) ([]Refund, error) {
+	out := values(rows)
+	for i := range out {
+		if err := s.conceal(ctx, tenant, &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 func (s *Service) load(ctx context.Context, p storage.Partition, id string) (Refund, storage.Row, error) {
@@ -137,7 +162,11 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter) ([]Refund, 
 		return nil, 0, err
 	}
 	found, err := s.c.Store.Find(ctx, q)
-	return values(found), total, err
+	if err != nil {
+		return nil, total, err
+	}
+	page, err := s.concealed(ctx, tenant, found)
+	return page, total, err
 }
 
 // maxOf is how many refunds Of reads of a payment, and how many of deposits.
@@ -152,12 +181,16 @@ func (s *Service) Of(ctx context.Context, tenant, payment string, deposits ...st
 		Where: []storage.Cond{{Column: "payment", Op: storage.Eq, Value: payment}},
 	}
 	rows, err := s.c.Store.Find(ctx, q)
-	if err != nil || len(deposits) == 0 {
-		return values(rows), err
+	if err == nil && len(deposits) > 0 {
+		var more []storage.Row
+		q.Where = []storage.Cond{{Column: "deposit", Op: storage.In, Value: deposits}}
+		more, err = s.c.Store.Find(ctx, q)
+		rows = append(rows, more...)
 	}
-	q.Where = []storage.Cond{{Column: "deposit", Op: storage.In, Value: deposits}}
-	more, err := s.c.Store.Find(ctx, q)
-	out := values(append(rows, more...))
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.concealed(ctx, tenant, rows)
 	slices.SortStableFunc(out, func(a, b Refund) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return out, err
 }

@@ -26,7 +26,8 @@ const (
 	pageSize     = 500              // payments whose progress is read together
 	shareOfOne   = 100              // one payment has at most this part of MaxViewers,
 	leastOfOne   = 30               // and may have as many as this
-	readers      = 8                // payments that are read side by side
+	readers      = 4                // payments of a tenant that are read side by side,
+	visits       = 8                // and tenants that are looked at
 )
 
 // hub holds the payments that somebody looks at. Its goroutine runs while there are any.
@@ -40,6 +41,8 @@ type hub struct {
 	closed  bool
 	ended   chan struct{} // closed by close
 	beat    chan struct{} // closed and replaced at each beat
+
+	slots chan struct{} // of tenants that are looked at
 }
 
 // shop is a tenant with open pages.
@@ -47,6 +50,7 @@ type shop struct {
 	tenant string
 	seen   int64 // the last event of the tenant that its rooms know of
 	known  bool  // seen was read
+	busy   bool  // it is looked at, or about to be
 	rooms  map[string]*room
 }
 
@@ -59,7 +63,8 @@ type room struct {
 
 	loading sync.Mutex
 	facts   *facts
-	stale   bool      // facts are to be read again
+	news    int64     // how often facts were to be read again
+	read    int64     // news when the facts were read: behind it they are stale
 	again   time.Time // when it is looked at without news; zero = never
 	now     *showing
 }
@@ -73,7 +78,7 @@ type showing struct {
 }
 
 func newHub(h *Handler) *hub {
-	return &hub{h: h, shops: map[string]*shop{}, ended: make(chan struct{}), beat: make(chan struct{})}
+	return &hub{h: h, shops: map[string]*shop{}, ended: make(chan struct{}), beat: make(chan struct{}), slots: make(chan struct{}, visits)}
 }
 
 func (b *hub) close() {
@@ -203,7 +208,7 @@ func (b *hub) load(ctx context.Context, r *room, newer bool) {
 	r.loading.Lock()
 	defer r.loading.Unlock()
 	b.mu.Lock()
-	there := r.now != nil
+	there, news := r.now != nil, r.news // what comes from now on may not be in what is read
 	b.mu.Unlock()
 	if there && !newer {
 		return
@@ -217,16 +222,16 @@ func (b *hub) load(ctx context.Context, r *room, newer bool) {
 	case errors.Is(err, errUnknown):
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		r.stale, r.again = false, time.Time{}
+		r.read, r.again = news, time.Time{}
 		b.change(r, &showing{gone: true})
 	case err != nil:
 		b.h.o.Log.LogAttrs(ctx, slog.LevelWarn, "checkout_stream_failed", slog.String("tenant", r.of.tenant), slog.Any("error", err))
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		r.stale = true
+		r.news++
 	default:
 		f.merchant.Logo = nil // pages have it
-		b.show(r, f)
+		b.show(r, f, news)
 	}
 }
 
@@ -256,12 +261,13 @@ func (b *hub) last(ctx context.Context, tenant string) (int64, error) {
 	return v.Last, err
 }
 
-// show puts up what a room shows of facts, where that has changed.
-func (b *hub) show(r *room, f *facts) {
+// show puts up what a room shows of facts, where that has changed. news is that of the room when
+// the facts were read.
+func (b *hub) show(r *room, f *facts, news int64) {
 	version := b.h.view(r.token, f, b.h.languages[0]).Version
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r.facts, r.stale, r.again = f, false, f.again(b.h.now())
+	r.facts, r.read, r.again = f, news, f.again(b.h.now())
 	if r.now == nil || r.now.version != version {
 		b.change(r, &showing{version: version})
 	}
@@ -301,22 +307,38 @@ func (b *hub) run() {
 		case <-beat.C:
 			b.onBeat()
 		case <-tick.C:
-			b.mu.Lock()
-			var all []*shop
-			for _, s := range b.shops {
-				all = append(all, s)
-			}
-			if len(all) == 0 {
-				b.running = false
-				b.mu.Unlock()
+			if !b.visitAll() {
 				return
-			}
-			b.mu.Unlock()
-			for _, s := range all {
-				b.visit(s)
 			}
 		}
 	}
+}
+
+// visitAll has all tenants with open pages looked at, some side by side: what is slow for one, such
+// as the host's Merchant, holds no other. One that is still looked at is left out. more is false
+// where there are none.
+func (b *hub) visitAll() (more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.shops) == 0 {
+		b.running = false
+		return false
+	}
+	for _, s := range b.shops {
+		if s.busy {
+			continue
+		}
+		s.busy = true
+		go func() {
+			b.slots <- struct{}{}
+			b.visit(s)
+			<-b.slots
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			s.busy = false
+		}()
+	}
+	return true
 }
 
 func (b *hub) onBeat() {
@@ -341,7 +363,7 @@ func (b *hub) visit(s *shop) {
 	var stale, due []*room
 	for _, r := range s.rooms {
 		switch {
-		case r.stale:
+		case r.read < r.news:
 			stale = append(stale, r)
 		case r.facts != nil && !r.again.IsZero() && !now.Before(r.again):
 			due = append(due, r)
@@ -385,6 +407,7 @@ func (b *hub) news(s *shop) error {
 		return err
 	}
 	f := stream.Filter{Partition: storage.Tenant(s.tenant), After: seen, Kinds: []string{payment.Changed{}.EventKind(), payment.DepositChanged{}.EventKind(), refund.Changed{}.EventKind(), refund.WaitChanged{}.EventKind()}}
+	read := seen
 	for e, err := range b.h.app.Events.Follow(ctx, f, func(context.Context) error { return errRead }) {
 		if errors.Is(err, errRead) {
 			break
@@ -396,6 +419,7 @@ func (b *hub) news(s *shop) error {
 		if err != nil {
 			return err
 		}
+		read = e.Number
 		switch body := e.Body.(type) {
 		case payment.Changed:
 			b.markPayment(s, body.PaymentID)
@@ -408,10 +432,14 @@ func (b *hub) news(s *shop) error {
 			b.mark(s, func(r *room) bool { return r.of.payment == body.PaymentID || r.at(body.Network, body.Address) })
 		}
 	}
+	err = ctx.Err() // Follow ends with it, and says nothing: the rest is read next time
+	if err != nil {
+		last = read
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.seen = last
-	return nil
+	return err
 }
 
 // markPayment notes that the room of a payment has to be read again, where there is one.
@@ -419,7 +447,7 @@ func (b *hub) markPayment(s *shop, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := s.rooms[id]; r != nil {
-		r.stale = true
+		r.news++
 	}
 }
 
@@ -429,7 +457,7 @@ func (b *hub) mark(s *shop, is func(*room) bool) {
 	defer b.mu.Unlock()
 	for _, r := range s.rooms {
 		if is(r) {
-			r.stale = true
+			r.news++
 		}
 	}
 }
@@ -448,10 +476,10 @@ func (r *room) got(deposit string) bool {
 func (b *hub) recount(tenant string, rooms []*room) error {
 	ctx, cancel := detached()
 	defer cancel()
-	page, was := make([]payment.Payment, len(rooms)), make([]*facts, len(rooms))
+	page, was, news := make([]payment.Payment, len(rooms)), make([]*facts, len(rooms)), make([]int64, len(rooms))
 	b.mu.Lock()
 	for i, r := range rooms {
-		was[i] = r.facts
+		was[i], news[i] = r.facts, r.read
 		page[i] = r.facts.payment
 	}
 	b.mu.Unlock()
@@ -462,7 +490,7 @@ func (b *hub) recount(tenant string, rooms []*room) error {
 	for i, r := range rooms {
 		f := *was[i]
 		f.progress = progress[i]
-		b.show(r, &f)
+		b.show(r, &f, news[i])
 	}
 	return nil
 }

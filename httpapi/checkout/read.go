@@ -3,6 +3,7 @@ package checkout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -103,7 +104,7 @@ func (f *facts) returning(deposit string) bool {
 // merchant is who is paid. What the host gives and cannot be shown is left out.
 func (h *Handler) merchant(ctx context.Context, tenant string, p *payment.Payment) (m Merchant, err error) {
 	if h.o.Merchant != nil {
-		given, err := h.o.Merchant(ctx, tenant, p)
+		given, err := h.given(ctx, tenant, p)
 		var bad error
 		m, bad = given.sound()
 		if err = errors.Join(err, bad); err != nil {
@@ -121,6 +122,17 @@ func (h *Handler) merchant(ctx context.Context, tenant string, p *payment.Paymen
 		m.Name = h.host
 	}
 	return m, err
+}
+
+// given is what the host says of a merchant. Pages are read in goroutines, too, where a panic of
+// the host's code would end the process.
+func (h *Handler) given(ctx context.Context, tenant string, p *payment.Payment) (m Merchant, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			m, err = Merchant{}, fmt.Errorf("checkout: Options.Merchant panicked: %v", p)
+		}
+	}()
+	return h.o.Merchant(ctx, tenant, p)
 }
 
 // again is when a payment has to be looked at although no event tells of it: zero = never.
