@@ -288,9 +288,9 @@ func (a *App) domains() (err error) {
 	w.Own, w.Untag, w.Halted = eitherOwns(a.own, w.Own), anyTag(a.untag, w.Untag), eitherStops(a.haltedAsset, w.Halted)
 	w.MaxCost, w.Deliverable = lowerCost(fees{a}.maxCost, w.MaxCost), bothDeliver(a.deliverable, w.Deliverable)
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
-	w.Retired, w.Mandates = c.Retire, mandates{a}
+	w.Retired, w.Mandates = c.Retire, mandates{a, true}
 	a.Policies, err = policy.New(policy.Config{
-		Store: c.Store, Registry: c.Registry, Rates: w.Rates, Parse: a.parse, Mandates: mandates{a}, Default: c.Policy, Now: c.Clock.Now, NewID: c.NewID,
+		Store: c.Store, Registry: c.Registry, Rates: w.Rates, Parse: a.parse, Mandates: mandates{a, false}, Default: c.Policy, Now: c.Clock.Now, NewID: c.NewID,
 		ColdAddress: a.coldAddress,
 	})
 	if err != nil {
@@ -309,7 +309,7 @@ func (a *App) domains() (err error) {
 	}
 	a.Refunds, err = refund.New(refund.Config{
 		Store: c.Store, Registry: c.Registry, Payments: a.Payments, Withdrawals: a.Withdrawals, Wallets: wallets{a},
-		Seals: mandates{a}, Tokens: a.claimTokens, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback, Wanted: a.wanted,
+		Seals: mandates{a, false}, Tokens: a.claimTokens, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log, CheckURL: a.callback, Wanted: a.wanted,
 		Able: func(ctx context.Context) (bool, error) { return a.able(ctx, abilityRefunds) },
 	})
 	if err != nil {

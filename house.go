@@ -31,7 +31,7 @@ func (a *App) newHouse() (err error) {
 				Tenant: p.Tenant, Withdrawal: p.ID, Kind: withdrawal.NoticeHouse, Detail: "it waits since " + webhook.Timestamp(p.WaitingSince) + ": " + p.Waiting,
 			})
 		},
-		Store: c.Store, Registry: c.Registry, Treasury: a.Treasury, Mandates: mandates{a}, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log,
+		Store: c.Store, Registry: c.Registry, Treasury: a.Treasury, Mandates: mandates{a, false}, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log,
 		Addresses: c.HouseAddresses, Cold: ceilings{a}, Parse: a.parse, MaxCost: fees{a}.maxCost, Halted: a.haltedAsset, Lease: c.Withdrawals.Lease, RetryDelay: c.Withdrawals.RetryDelay,
 		Own: func(ctx context.Context, n chain.Network, address chain.Address) (bool, error) {
 			_, ours, err := a.own(ctx, n, address)

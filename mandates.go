@@ -150,8 +150,13 @@ func (a *App) Unsealed(context.Context) (bool, error) {
 	return a.cfg.Clock.Now().Before(a.cfg.UnsealedUntil), nil
 }
 
-// mandates seals withdrawals of this store, and checks them.
-type mandates struct{ a *App }
+// mandates seals what pays out of this store, and checks it.
+type mandates struct {
+	a *App
+	// older: versions before mandates wrote such rows, and Unsealed says whether they are taken.
+	// Those whose key is lost are taken with them: see AdoptKeys.
+	older bool
+}
 
 func (m mandates) Make(t mandate.Terms) (string, error) {
 	store := m.a.identity.store.Load()
@@ -169,7 +174,7 @@ func (m mandates) Check(ctx context.Context, text string, t mandate.Terms) error
 	}
 	t.Store = *store
 	err := m.a.mandateKeys.Check(text, t)
-	if errors.Is(err, mandate.ErrMissing) { // of an unknown key is no row that nobody sealed
+	if m.older && (errors.Is(err, mandate.ErrMissing) || errors.Is(err, mandate.ErrKey)) {
 		if taken, failed := m.a.Unsealed(ctx); failed != nil || taken {
 			return failed
 		}

@@ -69,9 +69,6 @@ func (s *Service) Altered(ctx context.Context, tenant string, r *Refund) (string
 	if r.Status != AwaitingAddress {
 		return "", nil
 	}
-	if r.Seal == "" {
-		return "it has no seal", nil // none was ever made without one
-	}
 	err := s.c.Seals.Check(ctx, r.Seal, r.terms(tenant))
 	if errors.Is(err, mandate.ErrMissing) || errors.Is(err, mandate.ErrForged) || errors.Is(err, mandate.ErrKey) {
 		return err.Error(), nil
