@@ -154,12 +154,12 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 			if err := machine.Move(v.State, onCancel, j.v.State); err != nil {
 				return storage.Change{}, err
 			}
-			_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
+			ending, err := n.ending(ctx, j)
 			if err != nil {
 				return storage.Change{}, err
 			}
 			due = time.Time{}
-			c.Put = append(c.Put, Outcomes.Row(id, told.Version, n.Now(), *n.outcome(j)))
+			c.Put = append(c.Put, ending)
 		}
 		c.Put = append(c.Put, Intents.Row(id, row.Version, due, j.v))
 		return c, n.tell(&c, id, v.State, v.Reason, &j.v, nil)
