@@ -26,11 +26,15 @@ func (a *App) coldAddress(ctx context.Context, c *chain.Currency, address string
 		return "", "is on a network where tenants share an account", nil
 	}
 	to, err := net.client.ParseAddress(address)
-	if bad := (*chain.AddressError)(nil); errors.As(err, &bad) {
+	var bad *chain.AddressError
+	if errors.As(err, &bad) {
 		return "", "is no address of " + string(c.Network) + ": " + bad.Reason, nil
 	}
 	if err != nil {
 		return "", "", err
+	}
+	if errors.As(a.Withdrawals.Burned(c.Network, to), &bad) {
+		return to, bad.Reason, nil
 	}
 	if _, ours, err := a.own(ctx, c.Network, to); err != nil || ours {
 		return to, "is one that this store gives out or pays from", err
