@@ -197,12 +197,13 @@ func (s *Service) making(p *Payment, with ...storage.Row) (c storage.Change, err
 }
 
 // reconsider ends a move that nothing of was signed: payouts need its coins, its address is no
-// longer the policy's, or it costs too much and there is more to move by now.
+// longer the policy's, its coins are below the ceiling by now, or it costs too much and there is
+// more to move.
 func (s *Service) reconsider(ctx context.Context, p *Payment, c *chain.Currency, r Cold, free ledger.Amount) error {
 	if p.Status != Pending {
 		return nil
 	}
-	needed := !r.sameAddress(p) || free < r.Target+p.Amount
+	needed := !r.takes(p) || free <= r.Ceiling || free-p.Amount < r.Target
 	if !needed && p.Waiting == WaitingBelowCost && free-r.Target > p.Amount {
 		dear, err := s.c.Cold.Dear(storage.Apart(ctx), c.Code, free-r.Target, p.MaxCost)
 		if err != nil {
@@ -256,17 +257,17 @@ func (s *Service) unpromised(ctx context.Context, p *Payment, c *chain.Currency,
 	return free, err
 }
 
-// mayMove says what a move to cold waits for, "" = it may go. The first look sets its bound at
-// the present fees.
+// mayMove says what a move to cold waits for, "" = it may go. Each look sets its bound at the
+// present fees until something is set aside for it.
 func (s *Service) mayMove(ctx context.Context, m *move) (why string, failure error) {
 	r, ok, err := s.c.coldOf(ctx, m.p.Tenant, m.p.Currency)
 	if err != nil {
 		return waitingPayout, err
 	}
-	if !ok || !r.sameAddress(&m.p) {
+	if !ok || !r.takes(&m.p) {
 		return WaitingUnlisted, nil
 	}
-	if m.p.Stage == kept {
+	if m.p.Stage == kept || m.p.Stage == tried { // nothing is set aside for it yet
 		if m.p.MaxCost, err = s.c.MaxCost(ctx, m.p.intent()); err != nil {
 			return waitingPayout, err
 		}
@@ -289,10 +290,13 @@ func (s *Service) Listed(ctx context.Context, in chain.Intent) (bool, error) {
 		return err == nil, err
 	}
 	r, ok, err := s.c.coldOf(ctx, p.Tenant, p.Currency)
-	return ok && r.sameAddress(&p), err
+	return ok && r.takes(&p), err
 }
 
-func (r *Cold) sameAddress(p *Payment) bool { return r.Address == p.Address && r.Memo == p.Memo }
+// takes reports whether a move still goes where the ceiling says.
+func (r *Cold) takes(p *Payment) bool {
+	return r.Ceiling > 0 && r.Address == p.Address && r.Memo == p.Memo
+}
 
 func (c *Config) coldOf(ctx context.Context, tenant, currency string) (Cold, bool, error) {
 	if c.Cold == nil {
