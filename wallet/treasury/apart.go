@@ -1,6 +1,7 @@
 package treasury
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,6 +155,11 @@ func (t *Treasury) ResolveApart(ctx context.Context, tenant, id string, is Apart
 		}
 		back := ledger.Amount(0)
 		if is == IsRefill {
+			if v.Amount > cold.Amount {
+				if under, err := t.moveUnderWay(ctx, network, cold.Tx); err != nil || under {
+					return storage.Change{}, cmp.Or(err, fmt.Errorf("%w: a move there is under way: say it again when that has ended", ErrNothingCold))
+				}
+			}
 			if back = min(v.Amount, cold.Amount); back == 0 {
 				return storage.Change{}, ErrNothingCold
 			}

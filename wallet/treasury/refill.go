@@ -2,6 +2,7 @@ package treasury
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -37,7 +38,7 @@ func (t *Treasury) coldState(ctx context.Context, s *incoming.Sighting) (c coldS
 	return c, err
 }
 
-// returned books a top-up of a tenant that has coins at cold addresses, and says whether it did:
+// returned books a top-up of a tenant that has coins at cold addresses, or on their way there, and says whether it did:
 // what came from there is a refill. Where that cannot be known, or more came than is there, it
 // stays in suspense until a person says whose it is.
 func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool, err error) {
@@ -45,7 +46,11 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		done, why = false, ""
 		at, err := t.coldState(ctx, &s)
-		if err != nil || at.booked || at.cold.Amount == 0 {
+		under := false
+		if err == nil && !at.booked && at.cold.Amount == 0 {
+			under, err = t.moveUnderWay(ctx, s.Network, at.cold.Tx)
+		}
+		if err != nil || at.booked || at.cold.Amount == 0 && !under {
 			done = at.booked
 			return storage.Change{}, err
 		}
@@ -73,6 +78,20 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 		t.tellApart(ctx, &s, why)
 	}
 	return done, err
+}
+
+// moveUnderWay reports whether a move to cold may have landed that is not noted yet.
+func (t *Treasury) moveUnderWay(ctx context.Context, network, move string) (bool, error) {
+	if move == "" {
+		return false, nil
+	}
+	part := storage.Network(network)
+	order, _, _, err := outgoing.Intents.One(ctx, t.cfg.Store, part, move)
+	if err != nil || order.State == outgoing.Signed {
+		return err == nil, err
+	}
+	_, told, _, err := outgoing.Outcomes.One(ctx, t.cfg.Store, part, move)
+	return !told.Due.IsZero() && (order.State == outgoing.Executed || order.State == outgoing.Final), err
 }
 
 // notReturned demands that another process has not booked a transfer as a refill or apart.
@@ -190,6 +209,10 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 	if err != nil {
 		return err
 	}
+	hot, err := t.cfg.Addresses.Hot(ctx, c.Network, tenant)
+	if err != nil {
+		return err // before it is noted that the operator was told
+	}
 	part, id := storage.Tenant(tenant), needPrefix+currency
 	var tell bool
 	var cold TopUp
@@ -216,10 +239,6 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 		return change, nil
 	})
 	if err != nil || !tell {
-		return err
-	}
-	hot, err := t.cfg.Addresses.Hot(ctx, c.Network, tenant)
-	if err != nil {
 		return err
 	}
 	n := Notice{
@@ -261,7 +280,7 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 
 // RefillCost books what the network took for a refill, or for another transaction that cold coins
 // paid for: N −, c + as for each transaction of the tenant's, and less lies at cold addresses. tx
-// is its hash; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
+// is its hash, however it is written; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
 // The error is ErrNothingCold where less than that lies there, and ErrOwnCost where tx is none, or this
 // store has sent it.
 func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, dry bool, by *outgoing.Recorded) (made bool, err error) {
@@ -269,18 +288,24 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 	if err != nil {
 		return false, err
 	}
-	_, _, own, err := outgoing.Attempts.One(ctx, t.cfg.Store, storage.Network(string(n)), tx)
-	if err == nil && (own || tx == "") {
+	hashes := spellings(tx)
+	own, err := t.cfg.Store.Rows(ctx, outgoing.Attempts.Table, storage.Keys(storage.Network(string(n)), hashes...)...)
+	if err == nil && (len(own) > 0 || hashes[0] == "") {
 		err = ErrOwnCost
 	}
 	if err != nil {
 		return false, err
 	}
+	ids := make([]string, len(hashes))
+	for i, hash := range hashes {
+		ids[i] = spentPrefix + "cost/" + string(n) + "/" + hash
+	}
+	tx = hashes[0]
 	id := "cost/" + string(n) + "/" + tx
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		made = false
-		_, had, booked, err := TopUps.One(ctx, t.cfg.Store, storage.Tenant(tenant), spentPrefix+id)
-		if err != nil || booked {
+		booked, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(tenant), ids...)...)
+		if err != nil || len(booked) > 0 {
 			return storage.Change{}, err
 		}
 		cold, row, err := ColdOf(ctx, t.cfg.Store, tenant, gas.Code)
@@ -299,7 +324,7 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		made = true
 		return storage.Change{
 			ID: id, Partition: storage.Tenant(tenant), Tell: events,
-			Put: append(rows, ColdRow(row, cold), TopUps.Row(spentPrefix+id, had.Version, time.Time{}, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
+			Put: append(rows, ColdRow(row, cold), TopUps.Row(spentPrefix+id, 0, time.Time{}, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
 			Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: tx, At: t.cfg.Now(), Legs: []ledger.Leg{
 				{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
 				{Account: ledger.Chain(string(n)), Asset: gas.Asset(), Delta: cost},
@@ -307,4 +332,19 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		}, nil
 	})
 	return made && err == nil, err
+}
+
+// spellings are the ways in which the hash of a transaction can be written, the one to keep first: a
+// hexadecimal one has small letters or large ones, and 0x before it or not.
+func spellings(tx string) []string {
+	tx = strings.TrimSpace(tx)
+	digits := strings.TrimPrefix(strings.ToLower(tx), "0x")
+	if b, err := hex.DecodeString(digits); err != nil || len(b) != 32 {
+		return []string{tx}
+	}
+	out := []string{digits, "0x" + digits, strings.ToUpper(digits)}
+	if len(tx) > len(digits) {
+		out[0], out[1] = out[1], out[0]
+	}
+	return out
 }

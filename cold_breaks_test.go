@@ -1,0 +1,191 @@
+package cryptopay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
+)
+
+// hexAddresses is a network whose addresses are written as those of Ethereum are.
+type hexAddresses struct{ chain.Client }
+
+func (p hexAddresses) ParseAddress(s string) (chain.Address, error) {
+	if strings.HasPrefix(s, "0x") && len(s) == 42 {
+		return chain.Address(s), nil
+	}
+	return p.Client.ParseAddress(s)
+}
+
+// TestFT07_AColdAddressWithoutAKeyIsRefused: nobody can bring back what a ceiling sends to the
+// zero address, to one that coins are burned at, or to a token's own contract.
+func TestFT07_AColdAddressWithoutAKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 800, usdt)
+	app := h.beside(func(c *cryptopay.Config) {
+		for i := range c.Chains {
+			c.Chains[i] = hexAddresses{c.Chains[i]}
+		}
+	})
+	for _, to := range []string{
+		"0x0000000000000000000000000000000000000000", "0x000000000000000000000000000000000000dEaD", h.coin(usdt).Contract,
+	} {
+		_, _, err := app.Operate.SetPolicy(t.Context(), h.tenant, 0, policy.Policy{Cold: []policy.Cold{{
+			Currency: usdt, Address: to, Ceiling: dec("100"), Target: dec("50"),
+		}}}, because("x"))
+		var bad *policy.InvalidError
+		require.ErrorAs(t, err, &bad, to)
+		require.Contains(t, bad.Error(), "cold[0].address")
+	}
+}
+
+// unheardMove is a store on which a move to cold is not noted as completed, as when the process
+// that would note it stands still.
+type unheardMove struct {
+	storage.Store
+	deaf bool
+}
+
+func (s *unheardMove) Commit(ctx context.Context, cs ...storage.Change) []error {
+	errs := make([]error, len(cs))
+	for i := range cs {
+		deaf := false
+		for _, r := range cs[i].Put {
+			p, ok := r.Value.(house.Payment)
+			deaf = deaf || s.deaf && ok && p.ToCold() && p.Status == house.Completed
+		}
+		if errs[i] = storage.ErrBusy; !deaf {
+			errs[i] = s.Store.Commit(ctx, cs[i])[0]
+		}
+	}
+	return errs
+}
+
+// TestFT07_ARefillBeforeItsMoveIsNoted: a move has landed, and the process that would note it stands
+// still. What comes back from the cold address meanwhile is not the operator's own.
+func TestFT07_ARefillBeforeItsMoveIsNoted(t *testing.T) {
+	t.Parallel()
+	for i, c := range [][]string{{"BTC", "0.001", "0.0005", "0.0007"}, {usdt, "100", "50", "20"}} {
+		t.Run(c[0], func(t *testing.T) {
+			t.Parallel()
+			code := c[0]
+			s := &unheardMove{Store: memory.New(), deaf: true}
+			h := earned(t, s, uint64(810+i), code)
+			hot, err := h.app.Hot(t.Context(), h.coin(code).Network, h.tenant)
+			require.NoError(t, err)
+			float := h.posted(ledger.Float, code)
+			h.chilled(code, c[1], c[2])
+			on := h.chains[h.coin(code).Network]
+			for range 30 {
+				h.clock.Advance(15 * time.Second)
+				on.Mine(1)
+				_ = h.app.Step(t.Context())
+			}
+			require.Len(t, h.moves(), 1)
+			require.True(t, h.stored(code).IsPositive(), "it has landed")
+			require.NotEqual(t, house.Completed, h.moves()[0].Status)
+			h.from("vault", hot, code, c[3])
+			for range 30 {
+				h.clock.Advance(15 * time.Second)
+				on.Mine(1)
+				_ = h.app.Step(t.Context())
+			}
+			require.Equal(t, float, h.posted(ledger.Float, code), "it is not the operator's")
+			s.deaf = false
+			h.thaw(code)
+			h.clock.Advance(2 * time.Minute)
+			h.mine(30)
+			require.Equal(t, house.Completed, h.moves()[len(h.moves())-1].Status)
+			require.Equal(t, float, h.posted(ledger.Float, code))
+			apart, err := h.app.Operate.HeldTopUps(t.Context(), h.tenant, "", 10)
+			require.NoError(t, err)
+			for _, a := range apart {
+				_, _, err := h.app.Operate.ResolveTopUp(t.Context(), h.tenant, a.ID, treasury.IsRefill, because("it is"))
+				require.NoError(t, err)
+			}
+			require.Equal(t, float, h.posted(ledger.Float, code))
+			var moved ledger.Amount
+			for _, m := range h.moves() {
+				if m.Status == house.Completed {
+					moved += m.Amount
+				}
+			}
+			came, err := h.coin(code).Units(dec(c[3]), ledger.Down)
+			require.NoError(t, err)
+			require.Equal(t, moved-came, h.cold(code))
+			h.sound()
+		})
+	}
+}
+
+// TestFT07_ACostIsBookedOnceHoweverItsHashIsWritten: the same transaction in other letters, or with
+// a space behind it, is the same one. That of this store's own is refused in any writing.
+func TestFT07_ACostIsBookedOnceHoweverItsHashIsWritten(t *testing.T) {
+	t.Parallel()
+	h, _, _ := refilled(t, memory.New(), 820, "BTC", "0.001", "0.0005")
+	ctx := t.Context()
+	was := h.stand("BTC")
+	own := h.moves()[0].Tx
+	for _, tx := range []string{strings.ToUpper(own), own + " ", " " + own} {
+		_, err := h.app.Operate.BookRefillCost(ctx, h.tenant, "BTC", tx, 500, because("x"))
+		require.ErrorIs(t, err, treasury.ErrOwnCost, tx)
+	}
+	require.Equal(t, was, h.stand("BTC"))
+	other := strings.Repeat("ab", 32)
+	for _, tx := range []string{other, strings.ToUpper(other), other + " "} {
+		_, err := h.app.Operate.BookRefillCost(ctx, h.tenant, "BTC", tx, 500, because("x"))
+		require.NoError(t, err)
+	}
+	require.Equal(t, was[ledger.FeesNetwork]-500, h.posted(ledger.FeesNetwork, "BTC"), "once")
+	h.sound()
+}
+
+// TestFT07_WithoutACeilingNothingGoes: a move waits for lower fees when the operator takes the
+// ceiling away, or raises it above what is hot. It ends, and nothing goes once fees have fallen.
+func TestFT07_WithoutACeilingNothingGoes(t *testing.T) {
+	t.Parallel()
+	for i, c := range [][]string{{"0", "0"}, {"1000", "0"}} {
+		t.Run(c[0], func(t *testing.T) {
+			t.Parallel()
+			h, level := belowCost(t, uint64(830+i))
+			h.chilled(usdt, c[0], c[1])
+			h.chains["ETH"].SetFeeLevel(level / 4)
+			h.mine(40)
+			require.True(t, h.stored(usdt).IsZero(), "nothing goes there")
+			require.Equal(t, house.Cancelled, h.moves()[0].Status)
+			h.sound()
+		})
+	}
+}
+
+// TestFT07_AMoveThatFeesKeptBackGoesOnceTheyHaveFallen: at the fees of the first look the operator's
+// coins do not bear the move. It goes once they bear what it costs by then.
+func TestFT07_AMoveThatFeesKeptBackGoesOnceTheyHaveFallen(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 840, usdt)
+	owed := h.credited(usdt)
+	level := h.chains["ETH"].FeeLevel()
+	_, _, err := h.app.Operate.WithdrawOperatorFunds(t.Context(), h.some("ETH", "0.97", "most of it"), because("it is mine"))
+	require.NoError(t, err)
+	h.mine(15)
+	h.chains["ETH"].SetFeeLevel(level * 90)
+	h.chilled(usdt, "100", "50")
+	h.mine(12)
+	require.Len(t, h.moves(), 1)
+	require.Equal(t, "gas_float_short", h.moves()[0].Waiting)
+	h.chains["ETH"].SetFeeLevel(level)
+	h.mine(40)
+	require.Equal(t, house.Completed, h.moves()[0].Status, h.moves()[0].Waiting)
+	h.cooled(usdt, owed)
+}
