@@ -49,7 +49,7 @@ func (c ceilings) Claim(ctx context.Context, until time.Time, most int) (out []h
 	if on, err := c.a.able(ctx, abilityCold); err != nil || !on {
 		return nil, err
 	}
-	tenants, err := c.a.Policies.ClaimCold(ctx, until, most, c.a.cfg.Log)
+	tenants, err := c.a.Policies.ClaimCold(ctx, until, most, c.serves, c.a.cfg.Log)
 	for _, t := range tenants {
 		for i := range t.Cold {
 			if r, ok, err := c.rule(t.Tenant, &t.Cold[i]); err == nil && ok {
@@ -58,6 +58,15 @@ func (c ceilings) Claim(ctx context.Context, until time.Time, most int) (out []h
 		}
 	}
 	return out, err
+}
+
+// serves reports whether this process serves the network of a currency.
+func (c ceilings) serves(currency string) bool {
+	cur, err := c.a.cfg.Registry.Currency(currency)
+	if err == nil {
+		_, err = c.a.network(cur.Network)
+	}
+	return err == nil
 }
 
 // rule is an entry of a policy; ok is false where this process does not serve its network.
