@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -188,4 +189,65 @@ func TestFT07_AMoveThatFeesKeptBackGoesOnceTheyHaveFallen(t *testing.T) {
 	h.mine(40)
 	require.Equal(t, house.Completed, h.moves()[0].Status, h.moves()[0].Waiting)
 	h.cooled(usdt, owed)
+}
+
+// TestFT07_ANoticeOutlivesTheProcess: a process dies right after it has noted that a person must
+// look. Another one tells of it.
+func TestFT07_ANoticeOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	for i, kind := range []string{treasury.NoticeApart, treasury.NoticeRefill} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			ctx, prefix := context.WithoutCancel(t.Context()), []string{"apart/", "need/"}[i]
+			f := &failing.Commits{Store: memory.New()}
+			h, hot, told := refilled(t, f, uint64(850+i), "BTC", "0.001", "0.0005")
+			h.thaw("BTC")
+			f.Counts = func(c *storage.Change) bool { return strings.HasPrefix(c.ID, prefix) }
+			f.Seen, f.At = 0, map[int]failing.Fault{1: failing.Unheard}
+			if kind == treasury.NoticeApart {
+				h.from("somebody", hot, "BTC", "0.0007")
+			} else {
+				h.payout(h.tenant, "BTC", "0.002")
+			}
+			for range 40 {
+				h.clock.Advance(15 * time.Second)
+				h.chains["BTC"].Mine(1)
+				_ = h.app.Step(ctx)
+				if f.Seen > 0 {
+					break
+				}
+			}
+			require.Equal(t, 1, f.Seen)
+			f.At = nil
+			h.restart()
+			h.clock.Advance(2 * time.Minute)
+			h.mine(20)
+			require.Len(t, *told, 1)
+			require.Equal(t, kind, (*told)[0].Kind)
+			h.sound()
+		})
+	}
+}
+
+// TestFT07_AnotherProcessDoesNotKeepACeilingFromBeingSeen: a process that does not serve the network
+// of a ceiling looks at policies first each time. The one that does moves the coins all the same.
+func TestFT07_AnotherProcessDoesNotKeepACeilingFromBeingSeen(t *testing.T) {
+	t.Parallel()
+	h := newHostOn(t, memory.New(), 860, "ETH", "BTC")
+	require.NoError(t, h.app.Upgraded(t.Context()))
+	h.earn("ETH", "300")
+	h.mine(60)
+	other := h.beside(func(c *cryptopay.Config) { noETH(c); c.Elsewhere = []chain.Network{"ETH"} })
+	_, _, err := h.app.Operate.SetPolicy(t.Context(), h.tenant, 0, policy.Policy{Cold: []policy.Cold{{
+		Currency: "ETH", Address: h.vault("ETH"), Ceiling: dec("0.05"), Target: dec("0.02"),
+	}}}, because("most of it is safer there"))
+	require.NoError(t, err)
+	for range 180 {
+		h.clock.Advance(10 * time.Second)
+		require.NoError(t, other.Step(t.Context()))
+		h.chains["ETH"].Mine(1)
+		h.step()
+	}
+	require.NotEmpty(t, h.moves())
+	require.True(t, h.stored("ETH").IsPositive())
 }

@@ -21,7 +21,7 @@ import (
 //	refill/<transfer>             what came back from there
 //	apart/<transfer>              what came and may have come from there: it is in suspense; Tx is why
 //	spent/<cost>                  what the network took of them for a refill
-//	need/<currency>               how much an operator was asked to bring back
+//	need/<currency>               how much an operator was asked to bring back; Tx is since when, and where to
 const (
 	coldPrefix   = "cold/"
 	coldAt       = "cold-at/"

@@ -42,9 +42,9 @@ func (t *Treasury) coldState(ctx context.Context, s *incoming.Sighting) (c coldS
 // what came from there is a refill. Where that cannot be known, or more came than is there, it
 // stays in suspense until a person says whose it is.
 func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool, err error) {
-	g, why := s.Generated(), ""
+	g := s.Generated()
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		done, why = false, ""
+		done = false
 		at, err := t.coldState(ctx, &s)
 		under := false
 		if err == nil && !at.booked && at.cold.Amount == 0 {
@@ -66,17 +66,15 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 			c.Put = []storage.Row{ColdRow(at.row, at.cold), TopUps.Row(refillPrefix+g, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: s.Amount})}
 			return c, nil
 		}
-		if c.ID, why = apartPrefix+g, ApartUnknown; from {
+		why := ApartUnknown
+		if c.ID = apartPrefix + g; from {
 			why = ApartMore
 		}
 		c.Require = append(c.Require, TopUps.Guard(at.row.ID, at.row.Version))
-		c.Put = []storage.Row{TopUps.Row(apartPrefix+g, 0, time.Time{}, TopUp{Tx: why, Currency: s.Currency, Amount: s.Amount})}
+		c.Put = []storage.Row{TopUps.Row(apartPrefix+g, 0, t.cfg.Now(), TopUp{Tx: why, Currency: s.Currency, Amount: s.Amount})}
 		c.Post = []ledger.Tx{t.apartTx(apartPrefix, &s, s.Currency, s.Amount, ledger.Leg{Account: ledger.Chain(s.Network), Delta: -s.Amount})}
 		return c, nil
 	})
-	if err == nil && why != "" {
-		t.tellApart(ctx, &s, why)
-	}
 	return done, err
 }
 
@@ -201,8 +199,8 @@ func (t *Treasury) spenders(ctx context.Context, s *incoming.Sighting) (map[stri
 // addresses. Detail says how much is to be brought back, and where to.
 const NoticeRefill = "refill_needed"
 
-// NeedRefill tells the operator once how much of a currency is to come back from cold for
-// withdrawals that wait, and again where it has become more. need 0 = nothing waits any more. Nobody
+// NeedRefill has StepNotices tell the operator once how much of a currency is to come back from cold
+// for withdrawals that wait, and again where it has become more. need 0 = nothing waits any more. Nobody
 // is told where nothing lies at cold addresses.
 func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error {
 	c, err := t.cfg.Registry.Currency(currency)
@@ -214,15 +212,13 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 		return err // before it is noted that the operator was told
 	}
 	part, id := storage.Tenant(tenant), needPrefix+currency
-	var tell bool
-	var cold TopUp
-	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		tell = false
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		told, row, known, err := TopUps.One(ctx, t.cfg.Store, part, id)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		if cold, _, err = ColdOf(ctx, t.cfg.Store, tenant, currency); err != nil {
+		cold, _, err := ColdOf(ctx, t.cfg.Store, tenant, currency)
+		if err != nil {
 			return storage.Change{}, err
 		}
 		change := storage.Change{ID: fmt.Sprintf("%s/%d/%d", id, row.Version, need), Partition: part}
@@ -230,24 +226,38 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 		case need == 0 && known:
 			change.ID, change.Drop = fmt.Sprintf("%s/%d/%s", id, row.Version, row.Change), []storage.Row{row}
 		case need > told.Amount && cold.Amount > 0:
-			tell = true
 			change.ID += "/" + strconv.FormatInt(since.UnixNano(), 36)
-			change.Put = []storage.Row{TopUps.Row(id, row.Version, time.Time{}, TopUp{Currency: currency, Amount: need})}
+			change.Put = []storage.Row{TopUps.Row(id, row.Version, t.cfg.Now(), TopUp{
+				Tx: since.UTC().Format(time.RFC3339Nano) + " " + string(hot.Address), Currency: currency, Amount: need,
+			})}
 		default:
 			return storage.Change{}, nil
 		}
 		return change, nil
 	})
-	if err != nil || !tell {
-		return err
+}
+
+// tellNeed tells the operator what NeedRefill has noted. cold has the note of what lies there.
+func (t *Treasury) tellNeed(ctx context.Context, row storage.Row, cold []storage.Row) {
+	v := TopUps.Value(row)
+	c, err := t.cfg.Registry.Currency(v.Currency)
+	if err != nil {
+		return // it was claimed as one that is listed
 	}
-	n := Notice{
-		Kind: NoticeRefill, Tenant: tenant, Network: c.Network, Currency: currency, Reason: string(outgoing.ReasonHotBalance), Since: since,
-		Detail: fmt.Sprintf("withdrawals wait: send %s %s from cold to %s; by the books %s lies at cold addresses", c.Decimal(need), currency, hot.Address, c.Decimal(cold.Amount)),
+	at, hot, _ := strings.Cut(v.Tx, " ")
+	since, _ := time.Parse(time.RFC3339Nano, at)
+	tenant, lies := strings.TrimPrefix(string(row.Partition), string(storage.Tenant(""))), ledger.Amount(0)
+	for _, r := range cold {
+		if r.Partition == row.Partition && r.ID == coldPrefix+v.Currency {
+			lies = TopUps.Value(r).Amount
+		}
 	}
-	t.cfg.Log.LogAttrs(ctx, slog.LevelWarn, NoticeRefill, slog.String("tenant", tenant), slog.String("currency", currency), slog.String("amount", c.Decimal(need).String()))
-	t.notify(ctx, n)
-	return nil
+	need := c.Decimal(v.Amount)
+	t.cfg.Log.LogAttrs(ctx, slog.LevelWarn, NoticeRefill, slog.String("tenant", tenant), slog.String("currency", v.Currency), slog.String("amount", need.String()))
+	t.notify(ctx, Notice{
+		Kind: NoticeRefill, Tenant: tenant, Network: c.Network, Currency: v.Currency, Reason: string(outgoing.ReasonHotBalance), Since: since,
+		Detail: fmt.Sprintf("withdrawals wait: send %s %s from cold to %s; by the books %s lies at cold addresses", need, v.Currency, hot, c.Decimal(lies)),
+	})
 }
 
 // undoReturned is the Change that takes back what returned or ResolveApart booked; found is false
