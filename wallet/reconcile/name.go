@@ -126,8 +126,12 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			c.update(a, stored, l.held, v)
 			continue
 		case standing && Differences.Value(stored).Halted && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
-			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), Accepted, a.look.Reading.From, at
+			seen := accepted(Differences.Value(stored).Amount, v.amount)
+			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(seen), Accepted, a.look.Reading.From, at
 			spot.Suspect, spot.Readings = "", 0
+			if !seen.Equal(v.amount) { // there is more by now, which he has not seen
+				waits = WaitsConfirm
+			}
 			if err := c.end(a, stored, EndedAccepted); err != nil {
 				return err
 			}
@@ -167,6 +171,18 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	}
 	a.waits(waits, c.now, pause)
 	return nil
+}
+
+// accepted is what of a difference an operator has explained who lifted its halt: no more than was
+// stored of it then.
+func accepted(stored, now decimal.Decimal) decimal.Decimal {
+	switch {
+	case stored.Sign() != now.Sign():
+		return decimal.Zero
+	case now.Abs().LessThan(stored.Abs()):
+		return now
+	}
+	return stored
 }
 
 func passed(t, now time.Time) bool { return !t.IsZero() && now.After(t) }
