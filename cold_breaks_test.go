@@ -251,3 +251,26 @@ func TestFT07_AnotherProcessDoesNotKeepACeilingFromBeingSeen(t *testing.T) {
 	require.NotEmpty(t, h.moves())
 	require.True(t, h.stored("ETH").IsPositive())
 }
+
+// TestFT07_AMoveThatBringsLessIsNoFullMove: a token keeps 0.1 USDT of a move to cold. What lies there
+// by the books is what came, and the rest is a cost of the house: chain/<network> counts it no more.
+func TestFT07_AMoveThatBringsLessIsNoFullMove(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 870, usdt)
+	h.configure = also(h.configure, func(cfg *cryptopay.Config) {
+		for i, c := range cfg.Chains {
+			cfg.Chains[i] = skimming{c.(able), 100_000}
+		}
+	})
+	h.restart()
+	was := h.stand(usdt)
+	h.chilled(usdt, "100", "50")
+	h.mine(30)
+	require.Len(t, h.moves(), 1)
+	m := h.moves()[0]
+	require.Equal(t, []string{"completed", "delivered_less"}, []string{string(m.Status), m.Waiting})
+	require.Equal(t, m.Amount-100_000, h.cold(usdt))
+	require.Equal(t, was[ledger.FeesNetwork]-100_000, h.posted(ledger.FeesNetwork, usdt))
+	require.Equal(t, was[ledger.Chain("ETH")]+100_000, h.posted(ledger.Chain("ETH"), usdt))
+	h.sound()
+}

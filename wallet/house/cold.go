@@ -169,13 +169,26 @@ type coldNote struct {
 	row  storage.Row
 }
 
-// arrived is the note of what lies at cold addresses once a move has.
-func (s *Service) arrived(ctx context.Context, p *Payment) (storage.Row, error) {
-	note, row, err := treasury.ColdOf(ctx, s.c.Store, p.Tenant, p.Currency)
+// arrived adds to the Change that completes a move what lies at cold addresses by then. Where less
+// came than was sent, as with a token that keeps a part, the rest is a cost of the house.
+func (s *Service) arrived(ctx context.Context, c *storage.Change, m *move) error {
+	note, row, err := treasury.ColdOf(ctx, s.c.Store, m.p.Tenant, m.p.Currency)
 	if err == nil {
-		note.Amount, err = note.Amount.Add(p.Amount)
+		note.Amount, err = note.Amount.Add(m.p.Amount - m.less)
 	}
-	return treasury.ColdRow(row, note), err
+	if err != nil {
+		return err
+	}
+	c.Put = append(c.Put, treasury.ColdRow(row, note))
+	if m.less > 0 {
+		id := "cost/" + m.p.Network + "/less/" + m.p.ID
+		asset := ledger.Asset(m.p.Currency)
+		c.Put = append(c.Put, treasury.SpentRow(id, treasury.TopUp{Tx: m.p.Tx, Currency: m.p.Currency, Amount: m.less}))
+		c.Post = append(c.Post, ledger.Tx{ID: id, Kind: ledger.KindFee, Ref: m.p.ID, At: m.now, Legs: []ledger.Leg{
+			{Account: ledger.FeesNetwork, Asset: asset, Delta: -m.less}, {Account: ledger.Chain(m.p.Network), Asset: asset, Delta: m.less},
+		}})
+	}
+	return nil
 }
 
 // making is the Change that accepts a payment, and holds its amount where it leaves the books.

@@ -334,7 +334,7 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		made = true
 		return storage.Change{
 			ID: id, Partition: storage.Tenant(tenant), Tell: events,
-			Put: append(rows, ColdRow(row, cold), TopUps.Row(spentPrefix+id, 0, time.Time{}, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
+			Put: append(rows, ColdRow(row, cold), SpentRow(id, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
 			Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: tx, At: t.cfg.Now(), Legs: []ledger.Leg{
 				{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
 				{Account: ledger.Chain(string(n)), Asset: gas.Asset(), Delta: cost},
