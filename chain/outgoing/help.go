@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -147,6 +148,9 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 		j.v.Updated = n.Now()
 		due := n.Now()
 		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part}
+		if more := j.v.MaxCost - v.MaxCost; more > 0 && j.merge() && !j.early() {
+			c.Level = boundsOf(PayoutOf(id), more, math.MaxInt64) // the operator's word goes before what the payout allows
+		}
 		if c.Put, c.Tell, err = by.Rows(before, after); err != nil {
 			return storage.Change{}, err
 		}
