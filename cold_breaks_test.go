@@ -2,6 +2,7 @@ package cryptopay_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -273,4 +274,55 @@ func TestFT07_AMoveThatBringsLessIsNoFullMove(t *testing.T) {
 	require.Equal(t, was[ledger.FeesNetwork]-100_000, h.posted(ledger.FeesNetwork, usdt))
 	require.Equal(t, was[ledger.Chain("ETH")]+100_000, h.posted(ledger.Chain("ETH"), usdt))
 	h.sound()
+}
+
+// unpayable is a network on which nothing can be sent to an address.
+type unpayable struct {
+	able
+	to chain.Address
+}
+
+func (c unpayable) Build(ctx context.Context, o chain.Order) (chain.Unsigned, error) {
+	if o.Intent.To == c.to {
+		return chain.Unsigned{}, fmt.Errorf("%w: the token refuses the address", chain.ErrRejected)
+	}
+	return c.able.Build(ctx, o)
+}
+
+// TestFT07_AMoveThatFailsIsNotTriedEachMinute: the cold address cannot be paid. A move there fails, and
+// the next is not begun at once: each may cost its fee. Another address is tried at once.
+func TestFT07_AMoveThatFailsIsNotTriedEachMinute(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 881, usdt)
+	h.configure = also(h.configure, func(cfg *cryptopay.Config) {
+		for i, c := range cfg.Chains {
+			cfg.Chains[i] = unpayable{c.(able), chain.Address(h.vault(usdt))}
+		}
+	})
+	h.restart()
+	h.chilled(usdt, "100", "50")
+	h.mine(60)
+	require.Len(t, h.moves(), 1)
+	require.Equal(t, house.Failed, h.moves()[0].Status)
+	h.clock.Advance(6 * time.Hour)
+	h.mine(10)
+	require.Len(t, h.moves(), 2)
+	h.coldIs(usdt, "vault2", "100", "50")
+	h.mine(30)
+	require.Len(t, h.moves(), 3)
+	require.Equal(t, house.Completed, h.moves()[0].Status)
+	h.sound()
+}
+
+// TestFT07_AMemoThatNoNetworkCarriesIsRefused: a ceiling with a memo on a network that has none is
+// refused: each move there would fail.
+func TestFT07_AMemoThatNoNetworkCarriesIsRefused(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 880, usdt)
+	_, _, err := h.app.Operate.SetPolicy(t.Context(), h.tenant, 0, policy.Policy{Cold: []policy.Cold{{
+		Currency: usdt, Address: h.vault(usdt), Memo: "vault 7", Ceiling: dec("100"), Target: dec("50"),
+	}}}, because("x"))
+	var bad *policy.InvalidError
+	require.ErrorAs(t, err, &bad)
+	require.Contains(t, bad.Error(), "cold[0].memo")
 }

@@ -52,7 +52,9 @@ const WaitingBelowCost = "below_cost"
 
 const (
 	coldEvery = time.Minute
-	coldBy    = "cold policy" // asks for moves to cold
+	// failedPause is when the next move begins after one that failed, to the same address.
+	failedPause = 6 * time.Hour
+	coldBy      = "cold policy" // asks for moves to cold
 )
 
 // StepCold begins moves of hot coins to cold addresses, and ends those that payouts need after
@@ -106,6 +108,9 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 	}
 	if open {
 		return s.reconsider(ctx, &had, c, r, free)
+	}
+	if had.Status == Failed && r.takes(&had) && s.c.Now().Before(had.UpdatedAt.Add(failedPause)) {
+		return nil // as where the address cannot be paid: each try may cost its fee
 	}
 	if r.Ceiling <= 0 || free <= r.Ceiling {
 		return nil

@@ -61,6 +61,9 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 			bad.Add(at+"currency", "is not one that is listed")
 			continue
 		}
+		if n, err := s.c.Registry.Network(string(currency.Network)); err == nil && !n.NeedsMemo && c.Memo != "" {
+			bad.Add(at+"memo", "is on a network that has none")
+		}
 		if !long(c.Ceiling) {
 			if _, err := currency.Units(c.Ceiling, ledger.Down); err != nil {
 				bad.Add(at+"ceiling", "is more than the books can hold")
