@@ -26,11 +26,15 @@ func (a *App) coldAddress(ctx context.Context, c *chain.Currency, address string
 		return "", "is on a network where tenants share an account", nil
 	}
 	to, err := net.client.ParseAddress(address)
-	if bad := (*chain.AddressError)(nil); errors.As(err, &bad) {
+	var bad *chain.AddressError
+	if errors.As(err, &bad) {
 		return "", "is no address of " + string(c.Network) + ": " + bad.Reason, nil
 	}
 	if err != nil {
 		return "", "", err
+	}
+	if errors.As(a.Withdrawals.Burned(c.Network, to), &bad) {
+		return to, bad.Reason, nil
 	}
 	if _, ours, err := a.own(ctx, c.Network, to); err != nil || ours {
 		return to, "is one that this store gives out or pays from", err
@@ -45,7 +49,7 @@ func (c ceilings) Claim(ctx context.Context, until time.Time, most int) (out []h
 	if on, err := c.a.able(ctx, abilityCold); err != nil || !on {
 		return nil, err
 	}
-	tenants, err := c.a.Policies.ClaimCold(ctx, until, most, c.a.cfg.Log)
+	tenants, err := c.a.Policies.ClaimCold(ctx, until, most, c.serves, c.a.cfg.Log)
 	for _, t := range tenants {
 		for i := range t.Cold {
 			if r, ok, err := c.rule(t.Tenant, &t.Cold[i]); err == nil && ok {
@@ -54,6 +58,15 @@ func (c ceilings) Claim(ctx context.Context, until time.Time, most int) (out []h
 		}
 	}
 	return out, err
+}
+
+// serves reports whether this process serves the network of a currency.
+func (c ceilings) serves(currency string) bool {
+	cur, err := c.a.cfg.Registry.Currency(currency)
+	if err == nil {
+		_, err = c.a.network(cur.Network)
+	}
+	return err == nil
 }
 
 // rule is an entry of a policy; ok is false where this process does not serve its network.

@@ -92,6 +92,7 @@ func (a *App) work() []Worker {
 			Worker{Name: "treasury/" + string(n.name), Every: soon, Step: func(ctx context.Context) (int, error) { return a.Treasury.Step(ctx, n.name) }, Lease: a.cfg.Treasury.Lease},
 		)
 	}
+	all = append(all, Worker{Name: "cold notices", Every: 5 * time.Second, Step: a.Treasury.StepNotices, Lease: a.cfg.Treasury.Lease})
 	all = append(all, Worker{Name: "payments", Every: soon, Step: a.Payments.Step, Lease: a.cfg.Payments.Lease})
 	if a.cfg.derives() {
 		all = append(all,

@@ -74,7 +74,7 @@ func (s *Service) anywhere(networks []chain.NetworkInfo, address string) (err er
 	for _, n := range networks {
 		var to chain.Address
 		if to, err = s.c.Parse(n.Code, address); err == nil {
-			return s.burned(n.Code, to)
+			return s.Burned(n.Code, to)
 		}
 	}
 	return err
@@ -172,7 +172,7 @@ func (s *Service) destination(ctx context.Context, n chain.Network, address stri
 	if err != nil {
 		return "", err
 	}
-	if err := s.burned(n, to); err != nil {
+	if err := s.Burned(n, to); err != nil {
 		return "", err
 	}
 	use, own, err := s.c.Own(ctx, n, to)
@@ -189,9 +189,9 @@ func (s *Service) destination(ctx context.Context, n chain.Network, address stri
 // to one is paying that payment.
 const usePayment = "payment"
 
-// burned refuses an address that is known to have no key: also a token's own
-// contract, which is what a wallet shows beside the token's name.
-func (s *Service) burned(n chain.Network, a chain.Address) error {
+// Burned returns a *chain.AddressError for a canonical address that is known to have no key: also
+// for a token's own contract, which is what a wallet shows beside the token's name. It does no I/O.
+func (s *Service) Burned(n chain.Network, a chain.Address) error {
 	switch {
 	case burns(a):
 		return &chain.AddressError{Network: n, Address: string(a), Reason: "nobody can spend what is sent there"}

@@ -141,6 +141,18 @@ func (n *Sender) outcome(j *claimedIntent) *Outcome {
 	}
 }
 
+// ending is the row of the last outcome of an order that ends before more of it is signed. It takes
+// the place of one that its owner may not have heard. What a transaction cost by that goes with it:
+// the owner books it, whatever becomes of the order.
+func (n *Sender) ending(ctx context.Context, j *claimedIntent) (storage.Row, error) {
+	was, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
+	o := n.outcome(j)
+	if !row.Due.IsZero() {
+		o.Cost, o.CostTx = was.Cost, was.CostTx
+	}
+	return Outcomes.Row(j.id, row.Version, n.Now(), *o), err
+}
+
 // pause is how long to wait after so many failures in a row.
 func (n *Sender) pause(tries int) time.Duration { return n.Backoff << min(max(tries-1, 0), 6) }
 

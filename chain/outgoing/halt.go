@@ -70,6 +70,14 @@ func (r *HaltRow) limited() bool {
 	return slices.ContainsFunc(r.Halts, func(h Halt) bool { return h.Currency != "" })
 }
 
+// HaltEdit is one change of the halts of a partition, and the operation that records it, under ID.
+// Edit returns the halts as they are to be.
+type HaltEdit struct {
+	ID        string
+	Operation Operation
+	Edit      func([]Halt) []Halt
+}
+
 // SetHalts changes the halts of a partition and adds the operation that does so, in one
 // Change. edit returns the halts as they are to be; they are stored oldest first.
 func SetHalts(ctx context.Context, store storage.Store, p storage.Partition, id string, op Operation, edit func([]Halt) []Halt) error {
@@ -81,23 +89,39 @@ func SetHalts(ctx context.Context, store storage.Store, p storage.Partition, id 
 		if err != nil {
 			return storage.Change{}, err
 		}
+		return EditHalts(p, row, stored, HaltEdit{id, op, edit})
+	})
+}
+
+// EditHalts is the Change that makes edits, in their order, of the halts of a partition that were
+// loaded as row and stored. It does no I/O. It writes the halts also where there is no edit, so
+// that others who decide on them conflict with it.
+func EditHalts(p storage.Partition, row HaltRow, stored storage.Row, edits ...HaltEdit) (storage.Change, error) {
+	c, was := storage.Change{Partition: p}, row.Halts
+	for _, e := range edits {
+		op := e.Operation
 		op.Before = describe(row.Halts)
-		was := row.Halts
-		row.Halts = edit(slices.Clone(row.Halts))
+		row.Halts = e.Edit(slices.Clone(row.Halts))
 		slices.SortStableFunc(row.Halts, func(a, b Halt) int {
 			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Currency, b.Currency))
 		})
 		op.After = describe(row.Halts)
-		tell, err := tellHalts(p, was, row.Halts, op.At)
+		by, err := op.told(e.ID)
 		if err != nil {
-			return storage.Change{}, err
+			return c, err
 		}
-		by, err := op.told(id)
-		return storage.Change{
-			ID: changeID("halts/"+id, "", stored.Version), Partition: p, Tell: append(tell, by),
-			Put: []storage.Row{Halts.Row(HaltsID, stored.Version, time.Time{}, row), Operations.Row(id, 0, time.Time{}, op)},
-		}, err
-	})
+		c.ID = changeID("halts/"+e.ID, "", stored.Version)
+		c.Put, c.Tell = append(c.Put, Operations.Row(e.ID, 0, time.Time{}, op)), append(c.Tell, by)
+	}
+	if len(edits) > 0 {
+		tell, err := tellHalts(p, was, row.Halts, edits[0].Operation.At)
+		if err != nil {
+			return c, err
+		}
+		c.Tell = append(tell, c.Tell...)
+	}
+	c.Put = append(c.Put, Halts.Row(HaltsID, stored.Version, time.Time{}, row))
+	return c, nil
 }
 
 // InheritHalts makes a partition's HaltRow, and copies the wide halts of storage.System that

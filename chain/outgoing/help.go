@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -147,6 +148,9 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 		j.v.Updated = n.Now()
 		due := n.Now()
 		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part}
+		if more := j.v.MaxCost - v.MaxCost; more > 0 && j.merge() && !j.early() {
+			c.Level = boundsOf(PayoutOf(id), more, math.MaxInt64) // the operator's word goes before what the payout allows
+		}
 		if c.Put, c.Tell, err = by.Rows(before, after); err != nil {
 			return storage.Change{}, err
 		}
@@ -154,12 +158,12 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 			if err := machine.Move(v.State, onCancel, j.v.State); err != nil {
 				return storage.Change{}, err
 			}
-			_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
+			ending, err := n.ending(ctx, j)
 			if err != nil {
 				return storage.Change{}, err
 			}
 			due = time.Time{}
-			c.Put = append(c.Put, Outcomes.Row(id, told.Version, n.Now(), *n.outcome(j)))
+			c.Put = append(c.Put, ending)
 		}
 		c.Put = append(c.Put, Intents.Row(id, row.Version, due, j.v))
 		return c, n.tell(&c, id, v.State, v.Reason, &j.v, nil)

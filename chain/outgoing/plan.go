@@ -41,9 +41,25 @@ func (n *Sender) start(ctx context.Context, j *claimedIntent) error {
 		return n.cancelPlan(ctx, j, p, errCancelled)
 	}
 	if err := n.planAllowed(ctx, j, p); err != nil {
+		if n.parted(ctx, j, p, err) {
+			n.Log.Warn("coins_taken_back", slog.String("intent", j.id), slog.String("cause", err.Error()))
+			return n.cancelPlan(ctx, j, p, errCancelled)
+		}
 		return n.wait(ctx, j, err) // with its plan: a signer may have seen it
 	}
 	return n.sign(ctx, j, false)
+}
+
+// parted reports whether a stored plan was held back for some time, as some of its batch may not be
+// sent and others may. Then its coins go back to ourselves, and each starts again alone.
+func (n *Sender) parted(ctx context.Context, j *claimedIntent, p *plan, cause error) bool {
+	if len(p.Also) == 0 || j.v.Tries < heldBack || !halted(cause) && !waitsFor(cause, ReasonAltered) {
+		return false
+	}
+	return slices.ContainsFunc(append([]chain.Intent{p.Intent}, p.Also...), func(in chain.Intent) bool {
+		_, err := n.allowed(ctx, in)
+		return err == nil
+	})
 }
 
 // planAllowed asks whether a stored plan may be signed and sent now.

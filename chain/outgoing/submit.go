@@ -158,21 +158,18 @@ func (n *Sender) Cancel(ctx context.Context, id string) (cancelled bool, err err
 		if _, _, isMember, err := Batches.One(ctx, n.Store, n.part, id); err != nil || isMember {
 			return storage.Change{}, err
 		}
-		_, told, _, err := Outcomes.One(ctx, n.Store, n.part, id)
+		j.v.State, j.v.Reason, j.v.Updated = Cancelled, "", n.Now()
+		ending, err := n.ending(ctx, j)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		j.v.State, j.v.Reason, j.v.Updated = Cancelled, "", n.Now()
 		if err := machine.Move(v.State, onCancel, j.v.State); err != nil {
 			return storage.Change{}, err
 		}
 		// The version decides between this and a worker that reserves.
 		c := storage.Change{
-			ID: changeID("cancel", id, row.Version, told.Version), Partition: n.part,
-			Put: []storage.Row{
-				Intents.Row(id, row.Version, time.Time{}, j.v),
-				Outcomes.Row(id, told.Version, n.Now(), *n.outcome(j)),
-			},
+			ID: changeID("cancel", id, row.Version, ending.Version), Partition: n.part,
+			Put: []storage.Row{Intents.Row(id, row.Version, time.Time{}, j.v), ending},
 		}
 		cancelled = true
 		return c, n.tell(&c, id, v.State, v.Reason, &j.v, nil)

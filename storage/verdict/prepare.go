@@ -170,7 +170,7 @@ func check(open func(*storage.Table) bool, c *storage.Change) ([]put, error) {
 	case len(c.Put)+len(c.Drop)+len(c.Post) == 0:
 		return nil, malformed(c, "it holds no put, drop or post")
 	}
-	if err := CheckPosts(c); err != nil {
+	if err := checkPosts(c); err != nil {
 		return nil, err
 	}
 	for _, g := range c.Require {
@@ -202,8 +202,8 @@ func check(open func(*storage.Table) bool, c *storage.Change) ([]put, error) {
 	return encode(c)
 }
 
-// CheckPosts is the part of the check that concerns the ledger.
-func CheckPosts(c *storage.Change) error {
+// checkPosts is the part of the check that concerns the ledger.
+func checkPosts(c *storage.Change) error {
 	for i := range c.Post {
 		tx := &c.Post[i]
 		if err := tx.Check(); err != nil {

@@ -40,19 +40,21 @@ type ColdRules interface {
 	Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error)
 }
 
-// ColdSource is the source of payments that move coins to cold addresses of a network. It is no
+// coldSource is the source of payments that move coins to cold addresses of a network. It is no
 // account of the ledger: by its rules a move between addresses of the tenant's has no legs.
-func ColdSource(network string) ledger.Account { return ledger.Account("cold/" + network) }
+func coldSource(network string) ledger.Account { return ledger.Account("cold/" + network) }
 
 // ToCold reports whether the payment moves coins to a cold address.
-func (p *Payment) ToCold() bool { return p.Source == ColdSource(p.Network) }
+func (p *Payment) ToCold() bool { return p.Source == coldSource(p.Network) }
 
 // WaitingBelowCost is the reason of a move to cold whose cost is more than half of it.
 const WaitingBelowCost = "below_cost"
 
 const (
 	coldEvery = time.Minute
-	coldBy    = "cold policy" // asks for moves to cold
+	// failedPause is when the next move begins after one that failed, to the same address.
+	failedPause = 6 * time.Hour
+	coldBy      = "cold policy" // asks for moves to cold
 )
 
 // StepCold begins moves of hot coins to cold addresses, and ends those that payouts need after
@@ -90,7 +92,7 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 		return err
 	}
 	p := Payment{
-		Tenant: r.Tenant, Source: ColdSource(string(c.Network)), Network: string(c.Network), Currency: c.Code,
+		Tenant: r.Tenant, Source: coldSource(string(c.Network)), Network: string(c.Network), Currency: c.Code,
 		Address: r.Address, Memo: r.Memo, Status: Pending, By: coldBy,
 	}
 	had, _, open, err := s.openMove(ctx, &p)
@@ -106,6 +108,9 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 	}
 	if open {
 		return s.reconsider(ctx, &had, c, r, free)
+	}
+	if had.Status == Failed && r.takes(&had) && s.c.Now().Before(had.UpdatedAt.Add(failedPause)) {
+		return nil // as where the address cannot be paid: each try may cost its fee
 	}
 	if r.Ceiling <= 0 || free <= r.Ceiling {
 		return nil
@@ -169,13 +174,26 @@ type coldNote struct {
 	row  storage.Row
 }
 
-// arrived is the note of what lies at cold addresses once a move has.
-func (s *Service) arrived(ctx context.Context, p *Payment) (storage.Row, error) {
-	note, row, err := treasury.ColdOf(ctx, s.c.Store, p.Tenant, p.Currency)
+// arrived adds to the Change that completes a move what lies at cold addresses by then. Where less
+// came than was sent, as with a token that keeps a part, the rest is a cost of the house.
+func (s *Service) arrived(ctx context.Context, c *storage.Change, m *move) error {
+	note, row, err := treasury.ColdOf(ctx, s.c.Store, m.p.Tenant, m.p.Currency)
 	if err == nil {
-		note.Amount, err = note.Amount.Add(p.Amount)
+		note.Amount, err = note.Amount.Add(m.p.Amount - m.less)
 	}
-	return treasury.ColdRow(row, note), err
+	if err != nil {
+		return err
+	}
+	c.Put = append(c.Put, treasury.ColdRow(row, note))
+	if m.less > 0 {
+		id := "cost/" + m.p.Network + "/less/" + m.p.ID
+		asset := ledger.Asset(m.p.Currency)
+		c.Put = append(c.Put, treasury.SpentRow(id, treasury.TopUp{Tx: m.p.Tx, Currency: m.p.Currency, Amount: m.less}))
+		c.Post = append(c.Post, ledger.Tx{ID: id, Kind: ledger.KindFee, Ref: m.p.ID, At: m.now, Legs: []ledger.Leg{
+			{Account: ledger.FeesNetwork, Asset: asset, Delta: -m.less}, {Account: ledger.Chain(m.p.Network), Asset: asset, Delta: m.less},
+		}})
+	}
+	return nil
 }
 
 // making is the Change that accepts a payment, and holds its amount where it leaves the books.
@@ -197,12 +215,13 @@ func (s *Service) making(p *Payment, with ...storage.Row) (c storage.Change, err
 }
 
 // reconsider ends a move that nothing of was signed: payouts need its coins, its address is no
-// longer the policy's, or it costs too much and there is more to move by now.
+// longer the policy's, its coins are below the ceiling by now, or it costs too much and there is
+// more to move.
 func (s *Service) reconsider(ctx context.Context, p *Payment, c *chain.Currency, r Cold, free ledger.Amount) error {
 	if p.Status != Pending {
 		return nil
 	}
-	needed := !r.sameAddress(p) || free < r.Target+p.Amount
+	needed := !r.takes(p) || free <= r.Ceiling || free-p.Amount < r.Target
 	if !needed && p.Waiting == WaitingBelowCost && free-r.Target > p.Amount {
 		dear, err := s.c.Cold.Dear(storage.Apart(ctx), c.Code, free-r.Target, p.MaxCost)
 		if err != nil {
@@ -256,17 +275,17 @@ func (s *Service) unpromised(ctx context.Context, p *Payment, c *chain.Currency,
 	return free, err
 }
 
-// mayMove says what a move to cold waits for, "" = it may go. The first look sets its bound at
-// the present fees.
+// mayMove says what a move to cold waits for, "" = it may go. Each look sets its bound at the
+// present fees until something is set aside for it.
 func (s *Service) mayMove(ctx context.Context, m *move) (why string, failure error) {
 	r, ok, err := s.c.coldOf(ctx, m.p.Tenant, m.p.Currency)
 	if err != nil {
 		return waitingPayout, err
 	}
-	if !ok || !r.sameAddress(&m.p) {
+	if !ok || !r.takes(&m.p) {
 		return WaitingUnlisted, nil
 	}
-	if m.p.Stage == kept {
+	if m.p.Stage == kept || m.p.Stage == tried { // nothing is set aside for it yet
 		if m.p.MaxCost, err = s.c.MaxCost(ctx, m.p.intent()); err != nil {
 			return waitingPayout, err
 		}
@@ -289,10 +308,13 @@ func (s *Service) Listed(ctx context.Context, in chain.Intent) (bool, error) {
 		return err == nil, err
 	}
 	r, ok, err := s.c.coldOf(ctx, p.Tenant, p.Currency)
-	return ok && r.sameAddress(&p), err
+	return ok && r.takes(&p), err
 }
 
-func (r *Cold) sameAddress(p *Payment) bool { return r.Address == p.Address && r.Memo == p.Memo }
+// takes reports whether a move still goes where the ceiling says.
+func (r *Cold) takes(p *Payment) bool {
+	return r.Ceiling > 0 && r.Address == p.Address && r.Memo == p.Memo
+}
 
 func (c *Config) coldOf(ctx context.Context, tenant, currency string) (Cold, bool, error) {
 	if c.Cold == nil {

@@ -19,7 +19,7 @@ import (
 type Payment struct {
 	ID       string         `db:"payment_id"`
 	Tenant   string         `db:"tenant"`
-	Source   ledger.Account `db:"source"` // that pays: ledger.FeesPlatform, ledger.Float, or ColdSource for a move there
+	Source   ledger.Account `db:"source"` // that pays: ledger.FeesPlatform, ledger.Float, or cold/<network> for a move there
 	Network  string         `db:"network"`
 	Currency string         `db:"currency"`
 	Address  string         `db:"address"` // canonical, one of Config.Addresses; of a move to cold that of the ceiling

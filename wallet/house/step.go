@@ -31,8 +31,9 @@ type move struct {
 	now     time.Time
 	due     time.Time
 	changed bool
-	going   bool // it is about to be handed over: whether it waits on is not known
-	ends    bool // it has come to its end
+	going   bool          // it is about to be handed over: whether it waits on is not known
+	ends    bool          // it has come to its end
+	less    ledger.Amount // of a move to cold, that did not arrive
 	post    []ledger.Tx
 	by      *outgoing.Recorded // of the call that decides, nil = none
 }
@@ -124,11 +125,9 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 			Put: []storage.Row{Payments.Row(id, row.Version, m.due, m.p)},
 		}
 		if m.ends && m.p.ToCold() && m.p.Status == Completed {
-			row, err := s.arrived(ctx, &m.p)
-			if err != nil {
+			if err := s.arrived(ctx, &c, &m); err != nil {
 				return storage.Change{}, err
 			}
-			c.Put = append(c.Put, row)
 		}
 		if m.p.Status != m.was.Status || m.p.Waiting != m.was.Waiting || m.long() {
 			e, err := s.told(&m.p, m.was.Status, m.now)
@@ -426,6 +425,9 @@ func (m *move) outcome(o outgoing.Outcome) (conflict string, err error) {
 		switch {
 		case m.p.Status == Processing && landed && (o.State == outgoing.Final || o.Confirmations >= 1):
 			// One that delivered less is the house's own loss: it is posted as ordered, and shows it.
+			if o.Amount > 0 && o.Amount < m.p.Amount && m.p.ToCold() {
+				m.less = m.p.Amount - o.Amount
+			}
 			err := m.step(onExecuted, Completed)
 			m.reason(string(o.Reason))
 			return "", err

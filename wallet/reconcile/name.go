@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -34,6 +35,7 @@ type cases struct {
 	halts  outgoing.HaltRow
 	open   map[string]storage.Row // stored differences of the claimed addresses
 	rows   map[string][]change    // by address: what its Change writes
+	edits  []outgoing.HaltEdit    // of halts, by differences that are named
 }
 
 type change struct {
@@ -43,6 +45,7 @@ type change struct {
 	ended string
 	event storage.Event
 	quiet bool // its amount has changed
+	halts bool // it halts payouts, or a halt may end with it
 }
 
 // load reads the differences of addresses and the network's halts.
@@ -107,7 +110,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			}
 			spot.Suspect, spot.Readings = "", 0
 			if standing {
-				if err := c.end(ctx, a, stored, EndedGone); err != nil {
+				if err := c.end(a, stored, EndedGone); err != nil {
 					return err
 				}
 			}
@@ -123,9 +126,13 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			c.update(a, stored, l.held, v)
 			continue
 		case standing && Differences.Value(stored).Halted && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
-			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), Accepted, a.look.Reading.From, at
+			seen := accepted(Differences.Value(stored).Amount, v.amount)
+			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(seen), Accepted, a.look.Reading.From, at
 			spot.Suspect, spot.Readings = "", 0
-			if err := c.end(ctx, a, stored, EndedAccepted); err != nil {
+			if !seen.Equal(v.amount) { // there is more by now, which he has not seen
+				waits = WaitsConfirm
+			}
+			if err := c.end(a, stored, EndedAccepted); err != nil {
 				return err
 			}
 		case standing:
@@ -136,7 +143,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			if v.kind == Missing && !cur.Native() {
 				v.kind = c.token(ctx, a)
 			}
-			if err := c.name(ctx, a, id, cur, l.held, v); err != nil {
+			if err := c.name(a, id, cur, l.held, v); err != nil {
 				return err
 			}
 			spot.Suspect, spot.Readings = "", 0
@@ -164,6 +171,18 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	}
 	a.waits(waits, c.now, pause)
 	return nil
+}
+
+// accepted is what of a difference an operator has explained who lifted its halt: no more than was
+// stored of it then.
+func accepted(stored, now decimal.Decimal) decimal.Decimal {
+	switch {
+	case stored.Sign() != now.Sign():
+		return decimal.Zero
+	case now.Abs().LessThan(stored.Abs()):
+		return now
+	}
+	return stored
 }
 
 func passed(t, now time.Time) bool { return !t.IsZero() && now.After(t) }
@@ -195,64 +214,103 @@ func (c *cases) token(ctx context.Context, a *account) Kind {
 	return TokenChanged
 }
 
-// name has the difference stored with the look, and halts payouts.
-func (c *cases) name(ctx context.Context, a *account, id string, cur *chain.Currency, held decimal.Decimal, v verdict) error {
+// name has the difference stored with the look, and halts payouts where the host wants that.
+func (c *cases) name(a *account, id string, cur *chain.Currency, held decimal.Decimal, v verdict) error {
 	d := DifferenceRow{
 		Network: string(c.s.name), Tenant: a.owner.Tenant, Address: string(a.address), Currency: cur.Code,
 		Kind: v.kind, Amount: v.amount, Held: held, Height: a.look.Reading.To, Since: c.now, Looked: c.now, Halted: c.s.cfg.Halt,
 	}
-	if err := c.halt(ctx, a, id, &d); err != nil {
-		return err
+	if d.Halted {
+		scope := d.scope()
+		c.edit(fmt.Sprintf("%s/%s/%d", ReasonDiffer, id, a.look.Reading.At.UnixMicro()), outgoing.OpHalt, &d, func(halts []outgoing.Halt) []outgoing.Halt {
+			if slices.ContainsFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope }) {
+				return halts
+			}
+			return append(halts, outgoing.Halt{Scope: scope, Reason: ReasonDiffer, Since: c.now, By: Library})
+		})
 	}
 	e, err := told(&d, "", c.now)
-	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: Differences.Row(id, 0, time.Time{}, d), d: d, event: e})
+	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: Differences.Row(id, 0, time.Time{}, d), d: d, event: e, halts: d.Halted})
 	return err
 }
 
-// halt halts payouts for a difference, where the host wants that.
-func (c *cases) halt(ctx context.Context, a *account, id string, d *DifferenceRow) error {
-	if !d.Halted {
-		return nil
-	}
-	scope := outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
-	return c.set(ctx, fmt.Sprintf("%s/%s/%d", ReasonDiffer, id, a.look.Reading.At.UnixMicro()), outgoing.OpHalt, d, func(halts []outgoing.Halt) []outgoing.Halt {
-		if slices.ContainsFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope }) {
-			return halts
-		}
-		return append(halts, outgoing.Halt{Scope: scope, Reason: ReasonDiffer, Since: c.now, By: Library})
-	})
+// scope is what a difference halts.
+func (d *DifferenceRow) scope() outgoing.Scope {
+	return outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
 }
 
-func (c *cases) set(ctx context.Context, id string, kind outgoing.OperationKind, d *DifferenceRow, edit func([]outgoing.Halt) []outgoing.Halt) error {
-	op := outgoing.Operation{
+func (c *cases) edit(id string, kind outgoing.OperationKind, d *DifferenceRow, edit func([]outgoing.Halt) []outgoing.Halt) {
+	c.edits = append(c.edits, outgoing.HaltEdit{ID: id, Edit: edit, Operation: outgoing.Operation{
 		Kind: kind, By: Library, Reason: ReasonDiffer + ": " + string(d.Kind) + " " + d.Amount.String() + " " + d.Currency + " at " + d.Address,
 		Network: c.s.name, Tenant: d.Tenant, Object: d.id(), At: c.now,
-	}
-	return outgoing.SetHalts(ctx, c.s.cfg.Store, c.s.part, id, op, edit)
+	}})
 }
 
-// end takes a difference away, and the halt with the last one of the tenant and currency.
-func (c *cases) end(ctx context.Context, a *account, stored storage.Row, how string) error {
+// end takes a difference away.
+func (c *cases) end(a *account, stored storage.Row, how string) error {
 	d := Differences.Value(stored)
-	others, err := c.s.cfg.Store.Find(ctx, storage.Query{Table: Differences.Table, Partition: c.s.part, Limit: 2, Where: []storage.Cond{
-		{Column: "tenant", Op: storage.Eq, Value: d.Tenant}, {Column: "currency", Op: storage.Eq, Value: d.Currency},
-	}})
+	e, err := told(&d, how, c.now)
+	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: stored, drop: true, d: d, ended: how, event: e, halts: d.Halted && how == EndedGone})
+	return err
+}
+
+// moveHalts adds to the Change of all looks that name or end a difference what that does to halts: a
+// halt ends with the last difference of its tenant and currency.
+func (c *cases) moveHalts(ctx context.Context, to *storage.Change) error {
+	row, stored, _, err := outgoing.Halts.One(ctx, c.s.cfg.Store, c.s.part, outgoing.HaltsID)
 	if err != nil {
 		return err
 	}
-	if d.Halted && how == EndedGone && len(others) == 1 {
-		scope := outgoing.Scope{Tenant: d.Tenant, Currency: d.Currency}
-		id := fmt.Sprintf("%s/%s/%d/gone", ReasonDiffer, stored.ID, d.Since.UnixMicro())
-		err := c.set(ctx, id, outgoing.OpLift, &d, func(halts []outgoing.Halt) []outgoing.Halt {
-			return slices.DeleteFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope && h.By == Library && h.Reason == ReasonDiffer })
+	ends, tenants, currencies := map[outgoing.Scope][]DifferenceRow{}, []string{}, []string{}
+	for _, id := range sorted(c.rows) {
+		for _, x := range c.rows[id] {
+			if x.halts && x.drop {
+				ends[x.d.scope()] = append(ends[x.d.scope()], x.d)
+				tenants, currencies = append(tenants, x.d.Tenant), append(currencies, x.d.Currency)
+			}
+		}
+	}
+	if len(ends) > 0 {
+		// Read after the halts: who ends another one meanwhile has written them.
+		stand := map[outgoing.Scope]int{}
+		err := c.s.pages(ctx, storage.Query{Table: Differences.Table, Where: []storage.Cond{
+			{Column: "tenant", Op: storage.In, Value: tenants}, {Column: "currency", Op: storage.In, Value: currencies},
+		}}, func(r storage.Row) {
+			d := Differences.Value(r)
+			stand[d.scope()]++
 		})
 		if err != nil {
 			return err
 		}
+		c.lift(ends, stand)
 	}
-	e, err := told(&d, how, c.now)
-	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: stored, drop: true, d: d, ended: how, event: e})
+	h, err := outgoing.EditHalts(c.s.part, row, stored, c.edits...)
+	to.Put, to.Tell = append(to.Put, h.Put...), append(to.Tell, h.Tell...)
 	return err
+}
+
+// lift ends the halts of tenants' currencies of which no other difference stands.
+func (c *cases) lift(ends map[outgoing.Scope][]DifferenceRow, stand map[outgoing.Scope]int) {
+	for _, rows := range c.rows {
+		for _, x := range rows {
+			if !x.drop && !x.quiet {
+				stand[x.d.scope()]++ // it is named by this very look
+			}
+			if x.drop && !x.halts {
+				stand[x.d.scope()]--
+			}
+		}
+	}
+	for scope, gone := range ends {
+		if stand[scope] > len(gone) {
+			continue
+		}
+		d := &gone[0]
+		c.edit(fmt.Sprintf("%s/%s/%d/gone", ReasonDiffer, d.id(), c.now.UnixMicro()), outgoing.OpLift, d, func(halts []outgoing.Halt) []outgoing.Halt {
+			return slices.DeleteFunc(halts, func(h outgoing.Halt) bool { return h.Scope == scope && h.By == Library && h.Reason == ReasonDiffer })
+		})
+	}
+	slices.SortFunc(c.edits, func(a, b outgoing.HaltEdit) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // update notes what a standing difference has become.
@@ -262,9 +320,11 @@ func (c *cases) update(a *account, stored storage.Row, held decimal.Decimal, v v
 	c.rows[a.row.ID] = append(c.rows[a.row.ID], change{row: Differences.Row(stored.ID, stored.Version, time.Time{}, d), d: d, quiet: true})
 }
 
-// add puts what was decided of an address's differences into its Change.
-func (c *cases) add(to *storage.Change, a *account) {
+// add puts what was decided of an address's differences into its Change. It reports whether that
+// moves halts.
+func (c *cases) add(to *storage.Change, a *account) (halts bool) {
 	for _, x := range c.rows[a.row.ID] {
+		halts = halts || x.halts
 		if x.drop {
 			to.Drop = append(to.Drop, x.row)
 		} else {
@@ -274,6 +334,7 @@ func (c *cases) add(to *storage.Change, a *account) {
 			to.Tell = append(to.Tell, x.event)
 		}
 	}
+	return halts
 }
 
 // tell has the host hear of what was stored.

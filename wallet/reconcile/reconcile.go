@@ -346,17 +346,34 @@ func (a *account) waits(why string, now time.Time, again time.Duration) {
 	a.look.Reading, a.row.Due = Reading{}, now.Add(again)
 }
 
-// store writes all looks of a claim in one Commit. A row that somebody else has written
-// meanwhile is looked at again.
+// store writes all looks of a claim in one Commit. Those that halt payouts or end a halt are one
+// Change with it: no halt is without its difference. A row that somebody else has written meanwhile
+// is looked at again.
 func (s *Service) store(ctx context.Context, c *cases, list []*account, gone []storage.Row) error {
 	var all []storage.Change
+	var looks [][]*account // by Change
+	var joint storage.Change
+	var halting []*account
 	for _, a := range list {
 		change := storage.Change{
 			ID: fmt.Sprintf("look/%s/%d", a.row.ID, a.row.Version), Partition: s.part,
 			Put: []storage.Row{Looks.Row(a.row.ID, a.row.Version, a.row.Due, a.look)},
 		}
-		c.add(&change, a)
-		all = append(all, change)
+		switch {
+		case !c.add(&change, a):
+			all, looks = append(all, change), append(looks, []*account{a})
+		case len(halting) == 0:
+			joint, halting = change, []*account{a}
+		default:
+			joint.Put, joint.Drop, joint.Tell = append(joint.Put, change.Put...), append(joint.Drop, change.Drop...), append(joint.Tell, change.Tell...)
+			halting = append(halting, a)
+		}
+	}
+	if len(halting) > 0 {
+		if err := c.moveHalts(ctx, &joint); err != nil {
+			return err
+		}
+		all, looks = append(all, joint), append(looks, halting)
 	}
 	if len(gone) > 0 {
 		all = append(all, storage.Change{ID: fmt.Sprintf("look/%s/%d", gone[0].ID, gone[0].Version), Partition: s.part, Drop: gone})
@@ -366,8 +383,10 @@ func (s *Service) store(ctx context.Context, c *cases, list []*account, gone []s
 		if err != nil && !errors.Is(err, storage.ErrConflict) {
 			failed = errors.Join(failed, err)
 		}
-		if err == nil && i < len(list) {
-			c.tell(ctx, list[i])
+		if err == nil && i < len(looks) {
+			for _, a := range looks[i] {
+				c.tell(ctx, a)
+			}
 		}
 	}
 	return failed
@@ -375,7 +394,7 @@ func (s *Service) store(ctx context.Context, c *cases, list []*account, gone []s
 
 // scout makes rows of new addresses, and has those looked at that were touched.
 func (s *Service) scout(ctx context.Context, cur *incoming.Cursor) (int, error) {
-	place, row, known, err := Places.One(ctx, s.cfg.Store, s.part, PlaceID)
+	place, row, known, err := Places.One(ctx, s.cfg.Store, s.part, placeID)
 	if err != nil {
 		return 0, err
 	}
@@ -447,7 +466,7 @@ func (s *Service) scout(ctx context.Context, cur *incoming.Cursor) (int, error) 
 			}
 		}
 	}
-	c := storage.Change{ID: fmt.Sprintf("looks/%d", row.Version), Partition: s.part, Put: []storage.Row{Places.Row(PlaceID, row.Version, time.Time{}, next)}}
+	c := storage.Change{ID: fmt.Sprintf("looks/%d", row.Version), Partition: s.part, Put: []storage.Row{Places.Row(placeID, row.Version, time.Time{}, next)}}
 	for _, id := range sorted(put) {
 		c.Put = append(c.Put, put[id])
 	}

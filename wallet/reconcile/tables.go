@@ -66,7 +66,7 @@ type DifferenceRow struct {
 }
 
 // PlaceRow is how far the addresses and transfers of a network were looked through, under
-// PlaceID.
+// placeID.
 type PlaceRow struct {
 	Seq     int64 `db:"seq"`      // of the last address that has a LookRow
 	FinalAt int64 `db:"final_at"` // of the last transfers that were final
@@ -74,8 +74,8 @@ type PlaceRow struct {
 	Earlier int64 `db:"earlier_seq"`
 }
 
-// PlaceID is the id of a network's only PlaceRow.
-const PlaceID = "place"
+// placeID is the id of a network's only PlaceRow.
+const placeID = "place"
 
 // The tables of this package, in network partitions.
 var (

@@ -1,10 +1,12 @@
 package treasury
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,9 +36,9 @@ const (
 	ApartMore    = "more_than_cold_holds" // they came from a cold address that has less by the books
 )
 
-func (t *Treasury) tellApart(ctx context.Context, s *incoming.Sighting, why string) {
+func (t *Treasury) tellApart(ctx context.Context, row storage.Row, s *incoming.Sighting) {
 	n := Notice{
-		Kind: NoticeApart, Tenant: s.Tenant, Network: chain.Network(s.Network), Currency: s.Currency, Reason: why, Since: t.cfg.Now(),
+		Kind: NoticeApart, Tenant: s.Tenant, Network: chain.Network(s.Network), Currency: s.Currency, Reason: TopUps.Value(row).Tx, Since: s.FirstSeen,
 		Detail: fmt.Sprintf("%s came with %s: say whether it is a refill from cold or the operator's own", s.Exact, s.Tx),
 	}
 	t.cfg.Log.LogAttrs(ctx, slog.LevelWarn, NoticeApart, slog.String("tenant", n.Tenant), slog.String("currency", n.Currency), slog.String("top_up", s.Generated()))
@@ -47,6 +49,62 @@ func (t *Treasury) notify(ctx context.Context, n Notice) {
 	if t.cfg.Notify != nil {
 		t.cfg.Notify(storage.Apart(ctx), n)
 	}
+}
+
+// StepNotices tells the host of what is held apart and of what is to come back from cold addresses,
+// each once: it is due from the Change on that noted it, so a process that dies then does not keep
+// it from being told. It says how many it told of.
+func (t *Treasury) StepNotices(ctx context.Context) (int, error) {
+	now := t.cfg.Now()
+	rows, err := t.unread.Claimed(ctx, t.cfg.Store, storage.Claim{
+		Table: TopUps.Table, Now: now, Until: now.Add(t.cfg.Lease), Max: t.cfg.Batch,
+		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: t.cfg.Registry.Codes()}},
+	}, t.cfg.Log, func(*storage.RowError) {})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	var notes, transfers []storage.Key
+	for _, r := range rows {
+		network, key := transferOf(r.ID)
+		if strings.HasPrefix(r.ID, needPrefix) {
+			notes = append(notes, storage.Keys(r.Partition, coldPrefix+TopUps.Value(r).Currency)...)
+		} else {
+			transfers = append(transfers, storage.Keys(storage.Network(network), key)...)
+		}
+	}
+	came, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, transfers...)
+	if err != nil {
+		return 0, err
+	}
+	cold, err := t.cfg.Store.Rows(ctx, TopUps.Table, notes...)
+	if err != nil {
+		return 0, err
+	}
+	var told []storage.Change
+	for _, r := range rows {
+		at := slices.IndexFunc(came, func(s storage.Row) bool {
+			v := incoming.Sightings.Value(s)
+			return apartPrefix+v.Generated() == r.ID && storage.Tenant(v.Tenant) == r.Partition
+		})
+		switch v := TopUps.Value(r); {
+		case strings.HasPrefix(r.ID, needPrefix):
+			t.tellNeed(ctx, r, cold)
+		case at >= 0:
+			s := incoming.Sightings.Value(came[at])
+			t.tellApart(ctx, r, &s)
+		default: // a fork took it away meanwhile, or somebody edited it: Verify tells
+			t.cfg.Log.WarnContext(ctx, "top_up_not_there", slog.String("top_up", r.ID), slog.String("currency", v.Currency))
+		}
+		told = append(told, storage.Change{
+			ID: fmt.Sprintf("told/%s/%d", r.ID, r.Version), Partition: r.Partition, Put: []storage.Row{TopUps.Row(r.ID, r.Version, time.Time{}, TopUps.Value(r))},
+		})
+	}
+	for _, e := range t.cfg.Store.Commit(ctx, told...) {
+		if e != nil && !errors.Is(e, storage.ErrConflict) && !errors.Is(e, storage.ErrBusy) {
+			err = errors.Join(err, e) // it is told again
+		}
+	}
+	return len(rows), err
 }
 
 // Apart is money that came to a hot address of a tenant with coins at cold addresses. Nobody can
@@ -154,6 +212,11 @@ func (t *Treasury) ResolveApart(ctx context.Context, tenant, id string, is Apart
 		}
 		back := ledger.Amount(0)
 		if is == IsRefill {
+			if v.Amount > cold.Amount {
+				if under, err := t.moveUnderWay(ctx, network, cold.Tx); err != nil || under {
+					return storage.Change{}, cmp.Or(err, fmt.Errorf("%w: a move there is under way: say it again when that has ended", ErrNothingCold))
+				}
+			}
 			if back = min(v.Amount, cold.Amount); back == 0 {
 				return storage.Change{}, ErrNothingCold
 			}

@@ -20,8 +20,8 @@ import (
 //	cold-at/<network>/<address>   an address that a move was made to
 //	refill/<transfer>             what came back from there
 //	apart/<transfer>              what came and may have come from there: it is in suspense; Tx is why
-//	spent/<cost>                  what the network took of them for a refill
-//	need/<currency>               how much an operator was asked to bring back
+//	spent/<cost>                  what a network took of them for a refill, or a token of a move there
+//	need/<currency>               how much an operator was asked to bring back; Tx is since when, and where to
 const (
 	coldPrefix   = "cold/"
 	coldAt       = "cold-at/"
@@ -43,6 +43,11 @@ func ColdOf(ctx context.Context, s storage.Store, tenant, currency string) (TopU
 // ColdRow is a note of ColdOf to be written.
 func ColdRow(row storage.Row, v TopUp) storage.Row {
 	return TopUps.Row(coldPrefix+v.Currency, row.Version, time.Time{}, v)
+}
+
+// SpentRow is the row that says what left cold addresses, or never came there, with a Tx of the ledger.
+func SpentRow(cost string, v TopUp) storage.Row {
+	return TopUps.Row(spentPrefix+cost, 0, time.Time{}, v)
 }
 
 // ColdAt is the row that makes an address one of the tenant's cold ones; ok is false where it is

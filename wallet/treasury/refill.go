@@ -2,6 +2,7 @@ package treasury
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -37,15 +38,19 @@ func (t *Treasury) coldState(ctx context.Context, s *incoming.Sighting) (c coldS
 	return c, err
 }
 
-// returned books a top-up of a tenant that has coins at cold addresses, and says whether it did:
+// returned books a top-up of a tenant that has coins at cold addresses, or on their way there, and says whether it did:
 // what came from there is a refill. Where that cannot be known, or more came than is there, it
 // stays in suspense until a person says whose it is.
 func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool, err error) {
-	g, why := s.Generated(), ""
+	g := s.Generated()
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		done, why = false, ""
+		done = false
 		at, err := t.coldState(ctx, &s)
-		if err != nil || at.booked || at.cold.Amount == 0 {
+		under := false
+		if err == nil && !at.booked && at.cold.Amount == 0 {
+			under, err = t.moveUnderWay(ctx, s.Network, at.cold.Tx)
+		}
+		if err != nil || at.booked || at.cold.Amount == 0 && !under {
 			done = at.booked
 			return storage.Change{}, err
 		}
@@ -61,18 +66,30 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 			c.Put = []storage.Row{ColdRow(at.row, at.cold), TopUps.Row(refillPrefix+g, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: s.Amount})}
 			return c, nil
 		}
-		if c.ID, why = apartPrefix+g, ApartUnknown; from {
+		why := ApartUnknown
+		if c.ID = apartPrefix + g; from {
 			why = ApartMore
 		}
 		c.Require = append(c.Require, TopUps.Guard(at.row.ID, at.row.Version))
-		c.Put = []storage.Row{TopUps.Row(apartPrefix+g, 0, time.Time{}, TopUp{Tx: why, Currency: s.Currency, Amount: s.Amount})}
+		c.Put = []storage.Row{TopUps.Row(apartPrefix+g, 0, t.cfg.Now(), TopUp{Tx: why, Currency: s.Currency, Amount: s.Amount})}
 		c.Post = []ledger.Tx{t.apartTx(apartPrefix, &s, s.Currency, s.Amount, ledger.Leg{Account: ledger.Chain(s.Network), Delta: -s.Amount})}
 		return c, nil
 	})
-	if err == nil && why != "" {
-		t.tellApart(ctx, &s, why)
-	}
 	return done, err
+}
+
+// moveUnderWay reports whether a move to cold may have landed that is not noted yet.
+func (t *Treasury) moveUnderWay(ctx context.Context, network, move string) (bool, error) {
+	if move == "" {
+		return false, nil
+	}
+	part := storage.Network(network)
+	order, _, _, err := outgoing.Intents.One(ctx, t.cfg.Store, part, move)
+	if err != nil || order.State == outgoing.Signed {
+		return err == nil, err
+	}
+	_, told, _, err := outgoing.Outcomes.One(ctx, t.cfg.Store, part, move)
+	return !told.Due.IsZero() && (order.State == outgoing.Executed || order.State == outgoing.Final), err
 }
 
 // notReturned demands that another process has not booked a transfer as a refill or apart.
@@ -182,24 +199,26 @@ func (t *Treasury) spenders(ctx context.Context, s *incoming.Sighting) (map[stri
 // addresses. Detail says how much is to be brought back, and where to.
 const NoticeRefill = "refill_needed"
 
-// NeedRefill tells the operator once how much of a currency is to come back from cold for
-// withdrawals that wait, and again where it has become more. need 0 = nothing waits any more. Nobody
+// NeedRefill has StepNotices tell the operator once how much of a currency is to come back from cold
+// for withdrawals that wait, and again where it has become more. need 0 = nothing waits any more. Nobody
 // is told where nothing lies at cold addresses.
 func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error {
 	c, err := t.cfg.Registry.Currency(currency)
 	if err != nil {
 		return err
 	}
+	hot, err := t.cfg.Addresses.Hot(ctx, c.Network, tenant)
+	if err != nil {
+		return err // before it is noted that the operator was told
+	}
 	part, id := storage.Tenant(tenant), needPrefix+currency
-	var tell bool
-	var cold TopUp
-	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
-		tell = false
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		told, row, known, err := TopUps.One(ctx, t.cfg.Store, part, id)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		if cold, _, err = ColdOf(ctx, t.cfg.Store, tenant, currency); err != nil {
+		cold, _, err := ColdOf(ctx, t.cfg.Store, tenant, currency)
+		if err != nil {
 			return storage.Change{}, err
 		}
 		change := storage.Change{ID: fmt.Sprintf("%s/%d/%d", id, row.Version, need), Partition: part}
@@ -207,28 +226,38 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 		case need == 0 && known:
 			change.ID, change.Drop = fmt.Sprintf("%s/%d/%s", id, row.Version, row.Change), []storage.Row{row}
 		case need > told.Amount && cold.Amount > 0:
-			tell = true
 			change.ID += "/" + strconv.FormatInt(since.UnixNano(), 36)
-			change.Put = []storage.Row{TopUps.Row(id, row.Version, time.Time{}, TopUp{Currency: currency, Amount: need})}
+			change.Put = []storage.Row{TopUps.Row(id, row.Version, t.cfg.Now(), TopUp{
+				Tx: since.UTC().Format(time.RFC3339Nano) + " " + string(hot.Address), Currency: currency, Amount: need,
+			})}
 		default:
 			return storage.Change{}, nil
 		}
 		return change, nil
 	})
-	if err != nil || !tell {
-		return err
-	}
-	hot, err := t.cfg.Addresses.Hot(ctx, c.Network, tenant)
+}
+
+// tellNeed tells the operator what NeedRefill has noted. cold has the note of what lies there.
+func (t *Treasury) tellNeed(ctx context.Context, row storage.Row, cold []storage.Row) {
+	v := TopUps.Value(row)
+	c, err := t.cfg.Registry.Currency(v.Currency)
 	if err != nil {
-		return err
+		return // it was claimed as one that is listed
 	}
-	n := Notice{
-		Kind: NoticeRefill, Tenant: tenant, Network: c.Network, Currency: currency, Reason: string(outgoing.ReasonHotBalance), Since: since,
-		Detail: fmt.Sprintf("withdrawals wait: send %s %s from cold to %s; by the books %s lies at cold addresses", c.Decimal(need), currency, hot.Address, c.Decimal(cold.Amount)),
+	at, hot, _ := strings.Cut(v.Tx, " ")
+	since, _ := time.Parse(time.RFC3339Nano, at)
+	tenant, lies := strings.TrimPrefix(string(row.Partition), string(storage.Tenant(""))), ledger.Amount(0)
+	for _, r := range cold {
+		if r.Partition == row.Partition && r.ID == coldPrefix+v.Currency {
+			lies = TopUps.Value(r).Amount
+		}
 	}
-	t.cfg.Log.LogAttrs(ctx, slog.LevelWarn, NoticeRefill, slog.String("tenant", tenant), slog.String("currency", currency), slog.String("amount", c.Decimal(need).String()))
-	t.notify(ctx, n)
-	return nil
+	need := c.Decimal(v.Amount)
+	t.cfg.Log.LogAttrs(ctx, slog.LevelWarn, NoticeRefill, slog.String("tenant", tenant), slog.String("currency", v.Currency), slog.String("amount", need.String()))
+	t.notify(ctx, Notice{
+		Kind: NoticeRefill, Tenant: tenant, Network: c.Network, Currency: v.Currency, Reason: string(outgoing.ReasonHotBalance), Since: since,
+		Detail: fmt.Sprintf("withdrawals wait: send %s %s from cold to %s; by the books %s lies at cold addresses", need, v.Currency, hot, c.Decimal(lies)),
+	})
 }
 
 // undoReturned is the Change that takes back what returned or ResolveApart booked; found is false
@@ -261,7 +290,7 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 
 // RefillCost books what the network took for a refill, or for another transaction that cold coins
 // paid for: N −, c + as for each transaction of the tenant's, and less lies at cold addresses. tx
-// is its hash; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
+// is its hash, however it is written; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
 // The error is ErrNothingCold where less than that lies there, and ErrOwnCost where tx is none, or this
 // store has sent it.
 func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, dry bool, by *outgoing.Recorded) (made bool, err error) {
@@ -269,18 +298,24 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 	if err != nil {
 		return false, err
 	}
-	_, _, own, err := outgoing.Attempts.One(ctx, t.cfg.Store, storage.Network(string(n)), tx)
-	if err == nil && (own || tx == "") {
+	hashes := spellings(tx)
+	own, err := t.cfg.Store.Rows(ctx, outgoing.Attempts.Table, storage.Keys(storage.Network(string(n)), hashes...)...)
+	if err == nil && (len(own) > 0 || hashes[0] == "") {
 		err = ErrOwnCost
 	}
 	if err != nil {
 		return false, err
 	}
+	ids := make([]string, len(hashes))
+	for i, hash := range hashes {
+		ids[i] = spentPrefix + "cost/" + string(n) + "/" + hash
+	}
+	tx = hashes[0]
 	id := "cost/" + string(n) + "/" + tx
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		made = false
-		_, had, booked, err := TopUps.One(ctx, t.cfg.Store, storage.Tenant(tenant), spentPrefix+id)
-		if err != nil || booked {
+		booked, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(tenant), ids...)...)
+		if err != nil || len(booked) > 0 {
 			return storage.Change{}, err
 		}
 		cold, row, err := ColdOf(ctx, t.cfg.Store, tenant, gas.Code)
@@ -299,7 +334,7 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		made = true
 		return storage.Change{
 			ID: id, Partition: storage.Tenant(tenant), Tell: events,
-			Put: append(rows, ColdRow(row, cold), TopUps.Row(spentPrefix+id, had.Version, time.Time{}, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
+			Put: append(rows, ColdRow(row, cold), SpentRow(id, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
 			Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: tx, At: t.cfg.Now(), Legs: []ledger.Leg{
 				{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
 				{Account: ledger.Chain(string(n)), Asset: gas.Asset(), Delta: cost},
@@ -307,4 +342,19 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		}, nil
 	})
 	return made && err == nil, err
+}
+
+// spellings are the ways in which the hash of a transaction can be written, the one to keep first: a
+// hexadecimal one has small letters or large ones, and 0x before it or not.
+func spellings(tx string) []string {
+	tx = strings.TrimSpace(tx)
+	digits := strings.TrimPrefix(strings.ToLower(tx), "0x")
+	if b, err := hex.DecodeString(digits); err != nil || len(b) != 32 {
+		return []string{tx}
+	}
+	out := []string{digits, "0x" + digits, strings.ToUpper(digits)}
+	if len(tx) > len(digits) {
+		out[0], out[1] = out[1], out[0]
+	}
+	return out
 }

@@ -61,6 +61,9 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 			bad.Add(at+"currency", "is not one that is listed")
 			continue
 		}
+		if n, err := s.c.Registry.Network(string(currency.Network)); err == nil && !n.NeedsMemo && c.Memo != "" {
+			bad.Add(at+"memo", "is on a network that has none")
+		}
 		if !long(c.Ceiling) {
 			if _, err := currency.Units(c.Ceiling, ledger.Down); err != nil {
 				bad.Add(at+"ceiling", "is more than the books can hold")
@@ -101,15 +104,18 @@ type TenantsCold struct {
 }
 
 // ClaimCold returns tenants with cold addresses, each to one caller until a time. A policy that was
-// edited is logged and left out.
-func (s *Service) ClaimCold(ctx context.Context, until time.Time, most int, log *slog.Logger) ([]TenantsCold, error) {
+// edited is logged and left out. serves says whether the caller sees to a currency: a policy with
+// others goes back at once for those who see to them, and comes to this Service again at that time.
+func (s *Service) ClaimCold(ctx context.Context, until time.Time, most int, serves func(currency string) bool, log *slog.Logger) ([]TenantsCold, error) {
+	now := s.c.Now()
 	rows, err := s.unread.Claimed(ctx, s.c.Store, storage.Claim{
-		Table: Policies.Table, Now: s.c.Now(), Until: until, Max: most,
+		Table: Policies.Table, Now: now, Until: until, Max: most,
 	}, log, func(*storage.RowError) {})
 	if err != nil {
 		return nil, err
 	}
 	var out []TenantsCold
+	var back []storage.Change
 	for _, r := range rows {
 		tenant, _ := strings.CutPrefix(string(r.Partition), string(storage.Tenant("")))
 		v := Policies.Value(r)
@@ -121,7 +127,34 @@ func (s *Service) ClaimCold(ctx context.Context, until time.Time, most int, log 
 		if err != nil {
 			return nil, err
 		}
+		if slices.ContainsFunc(version.Cold, func(c Cold) bool { return !serves(c.Currency) }) {
+			back = append(back, storage.Change{
+				ID: fmt.Sprintf("cold-back/%s/%d", tenant, r.Version), Partition: r.Partition, Put: []storage.Row{Policies.Row(r.ID, r.Version, now, v)},
+			})
+			if !s.turn(tenant, now, until) {
+				continue
+			}
+		}
 		out = append(out, TenantsCold{tenant, version.Cold})
 	}
+	for _, err := range s.c.Store.Commit(ctx, back...) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrBusy) {
+			return nil, err
+		}
+	}
 	return out, nil
+}
+
+// turn reports whether a tenant's policy comes to this Service now, and not again before a time.
+func (s *Service) turn(tenant string, now, until time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Before(s.next[tenant]) {
+		return false
+	}
+	if s.next == nil {
+		s.next = map[string]time.Time{}
+	}
+	s.next[tenant] = until
+	return true
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -43,6 +44,8 @@ type Config struct {
 type Service struct {
 	c      Config
 	unread storage.Unreadable
+	mu     sync.Mutex
+	next   map[string]time.Time // when a tenant's policy comes to this Service again that others see to, too
 }
 
 // New checks the Config and makes a Service. It does no I/O. *InvalidError: Default is wrong.

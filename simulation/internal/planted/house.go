@@ -45,8 +45,8 @@ var houseBugs = []Bug{
 	},
 	{
 		ID: "operator-not-told", File: "chain/outgoing/halt.go",
-		Old:     `Tell: append(tell, by),`,
-		New:     `Tell: append(tell, by)[:len(tell)],`,
+		Old:     `c.Tell = append(tell, c.Tell...)`,
+		New:     `c.Tell = tell`,
 		What:    "the host does not hear who halted a network",
 		Package: ".", Test: "TestFE01_HostHearsOfHaltsForksAndOperators/memory",
 	},

@@ -22,7 +22,7 @@ var haltRemovals = []Bug{
 	},
 	{
 		ID: "FT05-plan-goes-on", File: "chain/outgoing/plan.go",
-		Old: "	if err := n.planAllowed(ctx, j, p); err != nil {\n		return n.wait", New: "	if err := n.planAllowed(ctx, j, p); false && err != nil {\n		return n.wait",
+		Old: "	if err := n.planAllowed(ctx, j, p); err != nil {\n		if n.parted", New: "	if err := n.planAllowed(ctx, j, p); false && err != nil {\n		if n.parted",
 		What:    "a plan that was stored before a halt is signed again",
 		Package: "./chain/outgoing", Test: "TestFT05_CrashAnywhereInAHaltedRun",
 	},
