@@ -65,8 +65,8 @@ type DifferenceRow struct {
 	Halted   bool            `db:"halted"` // it halted payouts: Config.Halt
 }
 
-// PlaceRow is how far the addresses and transfers of a network were looked through, under
-// placeID.
+// PlaceRow is how far the addresses and transfers of a network were looked through. A network
+// has one.
 type PlaceRow struct {
 	Seq     int64 `db:"seq"`      // of the last address that has a LookRow
 	FinalAt int64 `db:"final_at"` // of the last transfers that were final
