@@ -14,9 +14,9 @@ import (
 
 // forked makes the Change that follows the chain back to where it forked: a
 // Change of its own, so that what is gone is told before it can come again.
-// trail ends there. halted is not nil where that point is below what the network
-// had called final.
-func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail []chain.Block) (c storage.Change, halted, err error) {
+// trail ends there, and head is the height of the node's head. halted is not nil where that
+// point is below what the network had called final.
+func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail []chain.Block, head int64) (c storage.Change, halted, err error) {
 	ancestor := last(trail)
 	if ancestor.Height < cur.Final {
 		return n.halt(cur, version, fmt.Sprintf("the node forked at height %d, below %d that the network had called final", ancestor.Height, cur.Final))
@@ -24,7 +24,7 @@ func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail [
 	c, err = n.unwind(ctx, cur, version, trail)
 	if err == nil {
 		n.log.Warn("chain_forked", slog.Int64("ancestor", ancestor.Height), slog.Int64("head", cur.Head), slog.Int("sightings", len(c.Put)-1))
-		err = n.noteFork(ctx, cur.Head, ancestor, &c)
+		err = n.noteFork(ctx, max(cur.Head, head), ancestor, &c)
 	}
 	if err == nil {
 		err = n.tellFork(&c, cur.Head, ancestor.Height)
@@ -47,7 +47,8 @@ var Forks = storage.NewTable[Fork]("forks")
 const forkID = "fork"
 
 // noteFork adds the Fork to the Change that follows one, where it is so deep that something
-// may have been settled above it.
+// may have been settled above it. head is the highest that is known: transactions are settled
+// by a node's head, and deposits may be read far behind it.
 func (n *Network) noteFork(ctx context.Context, head int64, ancestor chain.Block, c *storage.Change) error {
 	deep := false
 	for _, cur := range n.cfg.Registry.On(n.name) {

@@ -183,3 +183,27 @@ func TestFQ07_ThrownBackIsNotGoneAtOnce(t *testing.T) {
 	require.Equal(t, w.truth(), w.summary(w.store))
 	w.requireBooks()
 }
+
+// TestFN08_AForkIsAsDeepAsTheChainIsLong: deposits were read up to a block, and transactions of ours
+// were settled by a head far above it. A fork that takes back one block of those that were read
+// has orders looked at again all the same. A short one does not.
+func TestFN08_AForkIsAsDeepAsTheChainIsLong(t *testing.T) {
+	t.Parallel()
+	for _, above := range []int{0, confs} {
+		w := newWorld(t, btc, 56)
+		w.mine(3)
+		w.step()
+		read := w.cursor(w.store).Head
+		w.mine(above)
+		_, err := w.chain.Reorg(above + 1)
+		require.NoError(t, err)
+		w.step()
+		fork, row, noted, err := incoming.Forks.One(background, w.store, storage.Network(string(btc)), "fork")
+		require.NoError(t, err)
+		require.Equal(t, above > 0, noted, "%d blocks above", above)
+		if noted {
+			require.Equal(t, read-1, fork.Height)
+			require.False(t, row.Due.IsZero())
+		}
+	}
+}

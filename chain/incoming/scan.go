@@ -141,7 +141,7 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 		}
 		if scan.Rewound > 0 {
 			var c storage.Change
-			c, halted, err = n.forked(ctx, cur, version, trail[:len(trail)-scan.Rewound])
+			c, halted, err = n.forked(ctx, cur, version, trail[:len(trail)-scan.Rewound], tip.Head.Height)
 			p.rewound = halted == nil
 			depth = int64(scan.Rewound)
 			return c, err

@@ -100,9 +100,15 @@ var haltRemovals = []Bug{
 	},
 	{
 		ID: "FN08-fork-is-not-noted", File: "chain/incoming/fork.go",
-		Old: "		err = n.noteFork(ctx, cur.Head, ancestor, &c)\n", New: "",
+		Old: "		err = n.noteFork(ctx, max(cur.Head, head), ancestor, &c)\n", New: "",
 		What:    "a settled payout that a deep fork undid is never looked at again",
 		Package: ".", Test: "TestFN08_CompletedPayoutThatAReorgUndoesIsTold",
+	},
+	{
+		ID: "FN08-fork-by-what-was-read", File: "chain/incoming/fork.go",
+		Old: "n.noteFork(ctx, max(cur.Head, head), ancestor, &c)", New: "n.noteFork(ctx, cur.Head, ancestor, &c)",
+		What:    "a settled payout that a deep fork undid is not looked at again where deposits were read far behind",
+		Package: "./chain/incoming", Test: "TestFN08_AForkIsAsDeepAsTheChainIsLong",
 	},
 	{
 		ID: "FN08-reverted-is-sent", File: "chain/outgoing/reorg.go",
