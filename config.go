@@ -160,8 +160,8 @@ type Config struct {
 
 	// HouseAddresses are addresses of the host's own, outside of this library: the only ones to
 	// which Operate.PayOutFees and Operate.WithdrawOperatorFunds pay. Set it alike in every
-	// process: a payment to an address that was taken out waits as not_listed. Defaults to none:
-	// both calls are refused.
+	// process: a payment to an address that was taken out waits as not_listed. One that nobody
+	// has the key of is refused by New. Defaults to none: both calls are refused.
 	HouseAddresses []house.Address
 
 	// Payments, Withdrawals, Treasury and Outgoing (of every network) refine the

@@ -21,6 +21,16 @@ var ErrUpgrade = errors.New("cryptopay: call App.Upgraded first, once no process
 // abilityHouse says that every process knows payments of the house's own.
 const abilityHouse outgoing.Ability = "house_payments"
 
+// parseKeyed is parse of an address that may be paid from the house's money: one that is known to
+// have no key is refused, as it is for a withdrawal.
+func (a *App) parseKeyed(n chain.Network, address string) (chain.Address, error) {
+	to, err := a.parse(n, address)
+	if err == nil {
+		err = a.Withdrawals.Burned(n, to)
+	}
+	return to, err
+}
+
 // newHouse builds what moves the house's own money.
 func (a *App) newHouse() (err error) {
 	c := a.cfg
@@ -32,7 +42,7 @@ func (a *App) newHouse() (err error) {
 			})
 		},
 		Store: c.Store, Registry: c.Registry, Treasury: a.Treasury, Mandates: mandates{a, false}, Now: c.Clock.Now, NewID: c.NewID, Log: c.Log,
-		Addresses: c.HouseAddresses, Cold: ceilings{a}, Parse: a.parse, MaxCost: fees{a}.maxCost, Halted: a.haltedAsset, Lease: c.Withdrawals.Lease, RetryDelay: c.Withdrawals.RetryDelay,
+		Addresses: c.HouseAddresses, Cold: ceilings{a}, Parse: a.parseKeyed, MaxCost: fees{a}.maxCost, Halted: a.haltedAsset, Lease: c.Withdrawals.Lease, RetryDelay: c.Withdrawals.RetryDelay,
 		Own: func(ctx context.Context, n chain.Network, address chain.Address) (bool, error) {
 			_, ours, err := a.own(ctx, n, address)
 			return ours, err

@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -799,4 +800,24 @@ func TestFS02_ForgedHouseRows(t *testing.T) {
 	require.ErrorIs(t, err, house.ErrForged)
 	require.Zero(t, h.posted(ledger.Adjustment, "ETH"))
 	h.sound()
+}
+
+// TestFT07_AHouseAddressWithoutAKeyIsRefused: nobody could spend fees that were paid out there.
+func TestFT07_AHouseAddressWithoutAKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 241, "ETH")
+	for _, to := range []string{
+		"0x0000000000000000000000000000000000000000", "0x000000000000000000000000000000000000dEaD", h.coin(usdt).Contract,
+	} {
+		cfg, err := cryptopaytest.Parts{Store: memory.New(), Clock: h.clock, Chains: h.chains, App: func() *cryptopay.App { return h.app }}.Config()
+		require.NoError(t, err)
+		for i := range cfg.Chains {
+			cfg.Chains[i] = hexAddresses{cfg.Chains[i]}
+		}
+		cfg.HouseAddresses = []house.Address{{Network: "ETH", Address: chain.Address(to)}}
+		_, err = cryptopay.New(cfg)
+		var bad *chain.AddressError
+		require.ErrorAs(t, err, &bad, to)
+		require.ErrorContains(t, err, "house: the address")
+	}
 }
