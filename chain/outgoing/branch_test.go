@@ -64,6 +64,33 @@ func TestR05_NodeOnABranchThatOthersHaveLeftSettlesNothing(t *testing.T) {
 	}
 }
 
+// TestR05_ANodeOlderThanTheSettlementUndoesNothing: an order is settled, and the node of one process
+// stands still since before that. Deposits were read no further than that node has come, so that
+// only the time of its head says that it cannot know the order's block.
+func TestR05_ANodeOlderThanTheSettlementUndoesNothing(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		read := w.blocks(256)
+		w.reads(func() []chain.Block { return read })
+		honest, frozen := w.client.fullClient, w.chain.NewNode().Freeze().Client().(fullClient)
+		w.advance(time.Hour)
+		in := w.submit(w.intent("a", coin))
+		w.run(12)
+		require.Equal(t, outgoing.Final, w.state("a"))
+		w.client.fullClient = frozen
+		for range 5 {
+			w.advance(time.Minute)
+			_ = w.step() // it says that its node is behind
+			require.Equal(t, outgoing.Final, w.state("a"))
+		}
+		w.client.fullClient = honest
+		w.run(12)
+		w.paid(in)
+		require.Equal(t, outgoing.Final, w.state("a"))
+		w.sound()
+	})
+}
+
 // TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft: the node stays behind before the
 // order is settled.
 func TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft(t *testing.T) {

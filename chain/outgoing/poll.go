@@ -162,6 +162,9 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 		a := open[i]
 		if a.v.State == AttemptFinal && a.st.State != chain.Included {
 			gone = append(gone, a)
+			if at := claimed[a.v.Intent].v.Updated; tip.Head.Time.Before(at.Add(-headAge)) {
+				a.left = fmt.Errorf("outgoing: %s: %w: its head is of %s, and a block had attempt %s at %s", n.info.Code, chain.ErrBehind, tip.Head.Time, a.tx, at)
+			}
 		}
 		if a.st.State != chain.Unknown && (a.v.State == AttemptFinal || n.final(claimed[a.v.Intent], &a.st)) {
 			final = append(final, a)

@@ -213,6 +213,13 @@ var caseRemovals = []Bug{
 		Package: ".", Test: "TestR05_ANodeThatLagsUndoesNoSettlement",
 	},
 	{
+		ID: "FR05-older-than-the-settlement", File: "chain/outgoing/poll.go",
+		Old:     "tip.Head.Time.Before(at.Add(-headAge))",
+		New:     "tip.Head.Time.Before(at.Add(-headAge)) && false",
+		What:    "a node that stood still before a payout was settled takes it back",
+		Package: "chain/outgoing", Test: "TestR05_ANodeOlderThanTheSettlementUndoesNothing",
+	},
+	{
 		ID: "FR05-branch-again", File: "chain/outgoing/poll.go",
 		Old:     "(a.v.State == AttemptFinal || n.final(claimed[a.v.Intent], &a.st))",
 		New:     "n.final(claimed[a.v.Intent], &a.st) && a.v.State != AttemptFinal",
