@@ -8,6 +8,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
 // CreditSuspense gives money that a tenant has in suspense to one of his wallets (wallet_id
@@ -15,16 +16,16 @@ import (
 // deposit as it is afterwards, and the id of the record. A dry run returns the deposit as it is
 // now, and no id. Errors: *payment.NotFoundError; *payment.StateError where the deposit does
 // not wait for a decision.
-func (o *Operate) CreditSuspense(ctx context.Context, tenant, deposit, wallet string, c Call) (payment.Suspended, string, error) {
+func (o *Operate) CreditSuspense(ctx context.Context, tenant, deposit, walletID string, c Call) (payment.Suspended, string, error) {
 	return o.decide(ctx, tenant, deposit, outgoing.OpCreditSuspense, c, func(by ...payment.Recorded) error {
 		if c.DryRun {
-			_, _, ok, err := wallets{o.a}.OpenWallet(ctx, tenant, wallet)
-			if err == nil && (!ok || wallet == masterWallet) {
-				err = &payment.NotFoundError{Field: "wallet_id", ID: wallet}
+			_, _, ok, err := wallets{o.a}.OpenWallet(ctx, tenant, walletID)
+			if err == nil && (!ok || walletID == wallet.Master) {
+				err = &payment.NotFoundError{Field: "wallet_id", ID: walletID}
 			}
 			return err
 		}
-		_, err := o.a.Payments.Resolve(ctx, tenant, deposit, wallet, by...)
+		_, err := o.a.Payments.Resolve(ctx, tenant, deposit, walletID, by...)
 		return err
 	})
 }

@@ -156,12 +156,9 @@ func (t tenants) PaymentFees(ctx context.Context, tenant string) (payment.Fees, 
 // wallets is the wallet service as payments see it.
 type wallets struct{ a *App }
 
-// masterWallet is the id of the master account, which no request names: "" means it.
-const masterWallet = wallet.Master
-
 func (w wallets) OpenWallet(ctx context.Context, tenant, ref string) (string, storage.Guard, bool, error) {
-	if ref == masterWallet {
-		ref = "" // as payments keep it
+	if ref == wallet.Master {
+		ref = "" // the id of the master account, as payments keep it
 	}
 	id, guard, err := w.a.Wallets.Resolve(ctx, tenant, ref)
 	if errors.Is(err, wallet.ErrNotFound) {

@@ -12,10 +12,6 @@ import (
 // remember transactions much longer: one that they forget would look undone.
 const unreadFor = 6 * time.Hour
 
-// headAge is how much older than a settlement the head of a node may be that takes it back: blocks
-// are dated by their miners.
-const headAge = 10 * time.Minute
-
 // branch compares what a node says of attempts with Config.Trail, the blocks that deposits were
 // read from. After a fork a node may stay on the old branch, and call blocks final that only
 // this branch has. Nobody polls an intent again that was made final by such an answer.
@@ -27,9 +23,8 @@ const headAge = 10 * time.Minute
 // read, the reader sees no fork, so that its intent is polled until the block was read.
 //
 // gone are settled attempts that the node has in no block. A node that has not read as far as
-// deposits were read may not know the block yet: its word undoes nothing, and left is set, as it is
-// where the node's head is older than the settlement. A fork that took the block away is at least
-// as long, and newer.
+// deposits were read may not know the block yet: its word undoes nothing, and left is set. A fork
+// that took the block away is at least as long.
 func (n *Sender) branch(ctx context.Context, head chain.Block, final, gone []*attempt) error {
 	if n.Trail == nil || len(final)+len(gone) == 0 {
 		return nil

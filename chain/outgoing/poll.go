@@ -162,6 +162,8 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 		a := open[i]
 		if a.v.State == AttemptFinal && a.st.State != chain.Included {
 			gone = append(gone, a)
+			// A node that stood still before the block was mined cannot know it. A fork that took the block
+			// away has a newer head.
 			if at := claimed[a.v.Intent].v.Updated; tip.Head.Time.Before(at.Add(-headAge)) {
 				a.left = fmt.Errorf("outgoing: %s: %w: its head is of %s, and a block had attempt %s at %s", n.info.Code, chain.ErrBehind, tip.Head.Time, a.tx, at)
 			}
@@ -175,6 +177,10 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 	}
 	return jobs, byIntent, nil
 }
+
+// headAge is how much older the head of a node may be than the order that it takes back: miners
+// date their blocks.
+const headAge = 10 * time.Minute
 
 // final reports whether a status can no longer be undone. It needs the depth that makes
 // deposits final, and the network's own word where it gives one: a node whose word of
