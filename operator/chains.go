@@ -214,6 +214,9 @@ func (s *session) effect(n chain.Network, e cryptopay.Effect) error {
 			field{side.name + "_state", string(side.State)}, field{side.name + "_reason", string(side.Reason)}, field{side.name + "_tx", side.Tx},
 			field{side.name + "_max_cost", most}, field{side.name + "_cancelling", side.Cancelling})
 	}
+	if !s.call.DryRun && e.Before.State == outgoing.Signed && e.Before.Tx == e.After.Tx {
+		out = append(out, field{"next", "the processes of the App sign what replaces after_tx with their next step; see transactions show"})
+	}
 	return s.one(out)
 }
 

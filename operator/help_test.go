@@ -65,6 +65,7 @@ func TestSpeedUp(t *testing.T) {
 	require.ErrorContains(t, err, "-network its network")
 	out := d.because(true, "transactions", "speed-up", "-network", "ETH", id, "-max-cost", most)
 	require.Contains(t, out, most)
+	require.Contains(t, out, "transactions show", "the same transaction is shown before and after: who reads it is told when that changes")
 	v, err := d.app.Operate.Transactions(t.Context(), "ETH", id)
 	require.NoError(t, err)
 	gas, err := chain.MainnetRegistry().Gas("ETH")

@@ -234,6 +234,19 @@ func (s *Service) Update(ctx context.Context, tenant, id string, patch Patch) (P
 	})
 }
 
+// Erase empties order_description and customer_email of a payment that has ended: what it
+// says of a person. Neither is in an event, a webhook or a list that is kept elsewhere.
+// Erasing twice is as once. Errors: *NotFoundError, *StateError.
+func (s *Service) Erase(ctx context.Context, tenant, id string) (Payment, error) {
+	return s.edit(ctx, tenant, id, func(x *decision) error {
+		if !x.p.over() {
+			return &StateError{Status: x.p.Shown(), Reason: "has not ended, nothing of it can be erased"}
+		}
+		x.p.Description, x.p.CustomerEmail = "", ""
+		return nil
+	})
+}
+
 func (s *Service) checkPatch(patch Patch) error {
 	bad := &InvalidError{}
 	text := func(name string, v *string, most int) string {

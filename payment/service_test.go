@@ -170,6 +170,32 @@ func TestUpdateAndCancel(t *testing.T) {
 	require.Equal(t, scenario("c −40, S +40"), h.posted())
 }
 
+// What an ended payment says of a person can be erased; its money stays as it was.
+func TestErase(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	text, mail := "a gift for Ann", "ann@example.com"
+	p := h.create("100", usdt)
+	_, err := h.s.Update(ctx, tenant, p.ID, Patch{Description: &text, CustomerEmail: &mail})
+	require.NoError(t, err)
+	var state *StateError
+	_, err = h.s.Erase(ctx, tenant, p.ID)
+	require.ErrorAs(t, err, &state)
+	require.Equal(t, mail, h.get(p).CustomerEmail)
+	_, err = h.s.Cancel(ctx, tenant, p.ID)
+	require.NoError(t, err)
+	was := *h.get(p)
+	for range 2 {
+		got, err := h.s.Erase(ctx, tenant, p.ID)
+		require.NoError(t, err)
+		was.Description, was.CustomerEmail, was.UpdatedAt = "", "", got.UpdatedAt
+		require.Equal(t, was, got)
+		require.Equal(t, was, *h.get(p))
+	}
+	_, err = h.s.Erase(ctx, "other", p.ID)
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
 func TestEstimateCreatesNothing(t *testing.T) {
 	t.Parallel()
 	h := newShop(t, networkFee(2e6))

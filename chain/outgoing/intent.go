@@ -52,8 +52,8 @@ const (
 	// keep an earlier attempt in its place. Both are sent again, and nothing dearer is signed
 	// until the earlier one has landed or nodes have let it go.
 	ReasonOccupied Reason = "occupied"
-	// ReasonStuck is that of a signed intent which is in no block six hours after its first
-	// attempt was signed. It is replaced and sent again as ever.
+	// ReasonStuck is that of a signed intent which is in no block Config.TellAfter after its
+	// first attempt was signed. It is replaced and sent again as ever.
 	ReasonStuck Reason = "stuck"
 	// ReasonReorged is that of a signed intent whose transaction was in a block that the
 	// network has replaced. It is sent again until it lands.

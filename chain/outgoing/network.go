@@ -106,6 +106,10 @@ type Config struct {
 	// StuckAfter is how long a transaction may stay out of a block before it is
 	// replaced by a dearer one. Defaults to 15 min.
 	StuckAfter time.Duration
+	// TellAfter is how long a signed transaction may stay out of a block before its owner is
+	// told, with ReasonStuck. Less than StuckAfter tells of fees that the first replacement
+	// would have mended. Defaults to 6 h.
+	TellAfter time.Duration
 	// Lease is how long a claimed intent is this process's. Defaults to 1 min.
 	Lease time.Duration
 	// Backoff is the first pause of a waiting intent; it doubles up to 64 times
@@ -199,6 +203,7 @@ func New(c Config) (*Sender, error) {
 	n.Poll = orDefault(n.Poll, 10*time.Second)
 	n.Resend = orDefault(n.Resend, 5*time.Minute)
 	n.StuckAfter = orDefault(n.StuckAfter, 15*time.Minute)
+	n.TellAfter = orDefault(n.TellAfter, 6*time.Hour)
 	n.Lease = orDefault(n.Lease, time.Minute)
 	n.Backoff = orDefault(n.Backoff, 5*time.Second)
 	n.MaxAttempts = orDefault(n.MaxAttempts, 20)

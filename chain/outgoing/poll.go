@@ -243,9 +243,6 @@ func (n *Sender) summarize(j *claimedIntent, atts []*attempt) attemptSummary {
 	return p
 }
 
-// stuckShown is how long a signed intent may be in no block before its owner is told.
-const stuckShown = 6 * time.Hour
-
 // advance takes an intent on its way one step further.
 func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt) error {
 	for _, a := range atts {
@@ -277,7 +274,7 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 	if err := n.unmined(ctx, j, &p); err != nil {
 		return err
 	}
-	if j.v.State == Signed && j.v.Reason == "" && n.Now().Sub(p.open[0].v.Stored) >= stuckShown {
+	if j.v.State == Signed && j.v.Reason == "" && n.Now().Sub(p.open[0].v.Stored) >= n.TellAfter {
 		n.Log.Warn("stuck", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Time("since", p.open[0].v.Stored))
 		return n.tellPlace(ctx, j, p.open[len(p.open)-1], ReasonStuck)
 	}

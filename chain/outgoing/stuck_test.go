@@ -46,6 +46,25 @@ func TestFT06_StuckIsShown(t *testing.T) {
 	})
 }
 
+// A host may want to hear sooner.
+func TestFT06_StuckIsShownWhenTheHostWants(t *testing.T) {
+	testenv.Sequential(t)
+	t.Parallel()
+	w := funded(t, setup{family: chain.AccountFamily, change: func(c *outgoing.Config) { c.TellAfter = time.Hour }})
+	w.submit(w.intent("a", coin))
+	require.NoError(t, w.step())
+	w.stickAll()
+	signed := w.attempts("a")[0].Stored
+	for w.clock().Before(signed.Add(50 * time.Minute)) {
+		w.run(10)
+	}
+	require.Empty(t, w.last("a").Reason)
+	for w.clock().Before(signed.Add(70 * time.Minute)) {
+		w.run(10)
+	}
+	require.Equal(t, outgoing.ReasonStuck, w.last("a").Reason)
+}
+
 // A call that would do nothing says so, and names the order that helps: the one with the
 // lowest nonce of the address. A higher bound is taken at any time, for when its turn comes.
 func TestFT06_SpeedUpBehindAnotherNamesThatOne(t *testing.T) {

@@ -97,7 +97,7 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-not-told", File: "chain/outgoing/poll.go",
-		Old:     `>= stuckShown {`,
+		Old:     `>= n.TellAfter {`,
 		New:     `< 0 {`,
 		What:    "a payout that is in no block for hours shows no reason",
 		Package: "./chain/outgoing", Test: "TestFT06_StuckIsShown",
