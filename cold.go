@@ -42,6 +42,29 @@ func (a *App) coldAddress(ctx context.Context, c *chain.Currency, address string
 	return to, "", nil
 }
 
+// patience asks a tenant's policy how long his coins wait for cheaper sweeps, and a host's own
+// hook where the policy says nothing of the currency. A policy that was edited waits for nothing.
+func (a *App) patience(hosts func(ctx context.Context, tenant, currency string) (uint64, time.Duration, error)) func(ctx context.Context, tenant, currency string) (uint64, time.Duration, error) {
+	return func(ctx context.Context, tenant, currency string) (uint64, time.Duration, error) {
+		v, err := a.Policies.Get(ctx, tenant)
+		if errors.Is(err, policy.ErrAltered) {
+			return 0, 0, nil // it is reported where the policy is enforced
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, s := range v.Sweeps {
+			if s.Currency == currency {
+				return s.Multiple, time.Duration(s.Wait), nil
+			}
+		}
+		if hosts == nil {
+			return 0, 0, nil
+		}
+		return hosts(ctx, tenant, currency)
+	}
+}
+
 // ceilings are the tenants' policies as the house sees them.
 type ceilings struct{ a *App }
 

@@ -245,6 +245,7 @@ func (a *App) chains() error {
 	t.OnWithdrawal, t.Rates = both(a.withdrawn, t.OnWithdrawal), c.ratesFor("sweeps and payouts")
 	t.Notify = counted(a, kindOfSweep, t.Notify)
 	t.Cold = a.coldWallets(t.Cold)
+	t.Patience = a.patience(t.Patience)
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err

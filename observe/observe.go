@@ -212,7 +212,7 @@ var (
 		withdrawal.ShownStuck, withdrawal.ShownReorged,
 	}
 	sweepReasons = []string{
-		"", treasury.WaitBelowCost, treasury.WaitNoPrice, treasury.WaitNoFee, treasury.WaitGasShort, treasury.WaitDailyCap,
+		"", treasury.WaitBelowCost, treasury.WaitForMore, treasury.WaitNoPrice, treasury.WaitNoFee, treasury.WaitGasShort, treasury.WaitDailyCap,
 		treasury.WaitRefused, treasury.WaitEmpty, treasury.WaitHalted, treasury.WaitTurn, treasury.WaitGasStays,
 	}
 )

@@ -166,6 +166,10 @@ func (s *session) policy(tenant string, v policy.Version, operation string) erro
 	for i, c := range v.Cold {
 		cold[i] = record{{"currency", c.Currency}, {"address", c.Address}, {"memo", c.Memo}, {"ceiling", c.Ceiling}, {"target", c.Target}}
 	}
+	sweeps := make(records, len(v.Sweeps))
+	for i, c := range v.Sweeps {
+		sweeps[i] = record{{"currency", c.Currency}, {"multiple", c.Multiple}, {"wait", time.Duration(c.Wait)}}
+	}
 	return s.one(record{
 		{"tenant", tenant},
 		{"number", v.Number},
@@ -174,6 +178,7 @@ func (s *session) policy(tenant string, v policy.Version, operation string) erro
 		{"at", v.At},
 		{"rules", rules},
 		{"cold", cold},
+		{"sweeps", sweeps},
 		{"dry_run", s.call.DryRun},
 		{"operation", operation},
 	})

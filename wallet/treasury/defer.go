@@ -35,8 +35,8 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 		return err
 	}
 	j.s.Reason = v.reason
-	j.note.DueBelow, j.note.Next = v.below, time.Time{}
-	if v.waiting != WaitBelowCost || v.below < 1 {
+	j.note.DueBelow, j.note.Next = v.below, v.next
+	if v.waiting != WaitForMore && (v.waiting != WaitBelowCost || v.below < 1) {
 		j.note.DueBelow = -1
 		longest := longPause
 		if v.waiting == WaitHalted {
@@ -58,10 +58,10 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 
 // lasts notes that the operator is told of a sweep that has waited for Config.StuckAfter, and
 // returns what tells him once that is stored: nothing where he was told before, or it waits
-// for lower costs.
+// for lower costs or for more.
 func (t *Treasury) lasts(ctx context.Context, j *job) (alert func()) {
 	n, reason, since := &j.note, j.note.Waiting, j.note.Since
-	if reason == "" || reason == WaitBelowCost || n.Alerted == reason || t.cfg.Now().Sub(since) < t.cfg.StuckAfter {
+	if reason == "" || reason == WaitBelowCost || reason == WaitForMore || n.Alerted == reason || t.cfg.Now().Sub(since) < t.cfg.StuckAfter {
 		return func() {}
 	}
 	n.Alerted = reason
@@ -183,7 +183,7 @@ func (t *Treasury) wakeNote(ctx context.Context, row storage.Row, note SweepNote
 	if err != nil {
 		return err
 	}
-	note.DueBelow = -1
+	note.DueBelow, note.Next = -1, time.Time{}
 	c := storage.Change{
 		ID: fmt.Sprintf("%s/due/%d", row.ID, row.Version), Partition: row.Partition, Level: with,
 		Put: []storage.Row{SweepNotes.Row(row.ID, row.Version, time.Time{}, note)},

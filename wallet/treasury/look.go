@@ -24,6 +24,7 @@ type verdict struct {
 	waiting string        // one of the Wait… constants; "" = it goes on
 	reason  string        // details for an operator
 	below   ledger.Amount // SweepNote.DueBelow
+	next    time.Time     // SweepNote.Next of one that waits for more
 	bound   ledger.Amount // the most that the sweep may cost
 	gas     ledger.Amount // to be sent to the address first; 0 = it has enough
 	fund    ledger.Amount // the most that sending it may cost
@@ -207,6 +208,9 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		}
 		return t.belowCost(c, j.note.Amount, typical, max(1, below)), nil
 	}
+	if waits, err := t.patient(ctx, j, c, worth, need+v.fund); err != nil || waits.waiting != "" {
+		return waits, err
+	}
 	if v.bound, err = fee.Max.MulDiv(t.cfg.CostMargin, 1, ledger.Up); err != nil {
 		return v, err
 	}
@@ -219,6 +223,32 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		v.gas = min(lack+spare, room-j.note.Sent)
 	}
 	return v, nil
+}
+
+// patient holds a sweep back that may go, until it costs as little of its worth as the tenant's
+// policy wants, or its time is over. One that has cost something goes, and so does one that a
+// payout needs. worth and cost are in units of the gas currency.
+func (t *Treasury) patient(ctx context.Context, j *job, c *chain.Currency, worth decimal.Decimal, cost ledger.Amount) (v verdict, err error) {
+	if t.cfg.Patience == nil || j.note.Payout != "" || j.note.Spent > 0 || j.s.Fundings > 0 || j.s.State == SweepMoving {
+		return v, nil
+	}
+	multiple, wait, err := t.cfg.Patience(ctx, j.s.Tenant, c.Code)
+	until := j.s.Created.Add(wait)
+	if err != nil || multiple <= t.cfg.MinSweep || !t.cfg.Now().Before(until) {
+		return v, err
+	}
+	share := worth.DivRound(decimal.NewFromUint64(multiple), 18)
+	if share.GreaterThanOrEqual(units(cost)) {
+		return v, nil
+	}
+	typical, v, err := t.recent(ctx, c, cost)
+	if err != nil || v.waiting != "" {
+		return v, err
+	}
+	return verdict{
+		waiting: WaitForMore, below: max(1, dueBelow(share, typical, cost)), next: until,
+		reason: fmt.Sprintf("forwarding %s %s costs more than one part in %d of it, which the policy waits for until %s", ledger.PlainString(c.Decimal(j.note.Amount)), c.Code, multiple, until.UTC().Format(time.RFC3339)),
+	}, nil
 }
 
 // dueBelow is the cost of a typical sweep, in units of the currency, at which a sweep that is

@@ -114,7 +114,7 @@ func (s *supply) need(amount, maxCost ledger.Amount) (ledger.Amount, error) {
 // may come to a sum, as far as one page shows them.
 func (s *supply) covers(lack ledger.Amount) bool {
 	for _, row := range s.notes {
-		if note := SweepNotes.Value(row); lack > 0 && (note.coming() || note.Waiting == WaitBelowCost) {
+		if note := SweepNotes.Value(row); lack > 0 && (note.coming() || note.Waiting == WaitBelowCost || note.Waiting == WaitForMore) {
 			lack -= note.Amount
 		}
 	}
@@ -204,6 +204,9 @@ func (s *supply) choose(payout string, lack ledger.Amount) (b brought, err error
 			continue
 		case note.coming():
 			price = had
+		case note.Waiting == WaitForMore: // it is worth its cost, and costs the payout nothing
+			price = 0
+			b.chosen, b.prices = append(b.chosen, i), append(b.prices, price)
 		case note.Waiting != WaitBelowCost, had >= price: // it takes more than a typical one: DueBelow says when it goes
 			continue
 		default:

@@ -11,6 +11,7 @@ import (
 // waits for: where none of these says it, the reason is the outgoing.Reason of that order.
 const (
 	WaitBelowCost = "below_cost"       // forwarding costs more than the allowed share of what the address holds
+	WaitForMore   = "waits_for_more"   // it may go, and the tenant's policy would have it cost less of what it moves: see Config.Patience
 	WaitNoPrice   = "no_price"         // the value cannot be judged: no price of the currency or of the gas
 	WaitNoFee     = "no_fee"           // the network gives no estimate
 	WaitGasShort  = "gas_float_short"  // the house lacks coins for the network's fee
@@ -36,7 +37,7 @@ type SweepNote struct {
 	// over; "" while the coins are on their way.
 	Waiting string    `db:"waiting"`
 	Since   time.Time `db:"since"` // when it began to wait for this reason
-	Next    time.Time `db:"next"`  // of the next look; zero = when forwarding costs at most DueBelow
+	Next    time.Time `db:"next"`  // of the next look, or earlier when forwarding costs at most DueBelow; zero = only then
 	// Alerted is the reason of which the operator was told, once it had lasted.
 	Alerted string `db:"alerted"`
 	// DueBelow is the cost of a typical sweep, in the currency's units, at or below which

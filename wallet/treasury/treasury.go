@@ -53,6 +53,11 @@ type Config struct {
 	// moment and by the bounds that were stored. Less waits, visibly (Waiting), adds up
 	// with what comes later, and goes when costs fall. Defaults to 2.
 	MinSweep uint64
+	// Patience is how long a sweep of a tenant's currency waits, from when it was first wanted,
+	// for the time at which it costs at most one part in multiple of what it moves, where that
+	// is more than MinSweep; it shows WaitForMore. A payout that needs the coins ends the wait.
+	// An App asks the tenant's policy (policy.Sweep). Defaults to none.
+	Patience func(ctx context.Context, tenant, currency string) (multiple uint64, wait time.Duration, err error)
 	// Rates values coins against fees, in USD. It must refuse prices that are too old, as
 	// rates.NewGuarded does; an App's Config.RateAge says how old.
 	Rates rates.Rates

@@ -21,6 +21,19 @@ type Policy struct {
 	// Cold are the addresses that hot coins go to which are above a ceiling: at most one of
 	// each currency. No rule bounds these moves: the money stays the tenant's.
 	Cold []Cold `json:"cold,omitempty"`
+	// Sweeps say how long coins on deposit addresses wait for cheaper times: at most one of
+	// each currency.
+	Sweeps []Sweep `json:"sweeps,omitempty"`
+}
+
+// Sweep has the coins that customers paid wait at their addresses, for at most Wait, until moving
+// them costs at most one part in Multiple of what is moved: fees fall, or more comes. After Wait they
+// go as coins without such a line do, at half of their worth at most. A payout that needs them ends
+// the wait. A payment does not wait for it: it is credited as ever.
+type Sweep struct {
+	Currency string   `json:"currency"` // combined code
+	Multiple uint64   `json:"multiple"` // 3 to 1,000
+	Wait     Duration `json:"wait"`     // 1 minute to 31 days
 }
 
 // Rule is one bound. What is beyond it is refused, or waits for people to approve it.
@@ -95,6 +108,32 @@ const (
 	maxExplain = 1000
 )
 
+// What a Sweep may ask for. Less than 3 is what is asked of all.
+const (
+	leastMultiple = 3
+	mostMultiple  = 1000
+)
+
+func (p *Policy) checkSweeps(r *chain.Registry, bad *fault.InvalidError) {
+	seen := map[string]bool{}
+	for i, s := range p.Sweeps {
+		at := fmt.Sprintf("sweeps[%d].", i)
+		if _, err := r.Currency(s.Currency); err != nil {
+			bad.Add(at+"currency", "is not one that is listed")
+		}
+		if seen[s.Currency] {
+			bad.Add(at+"currency", "has another line already")
+		}
+		seen[s.Currency] = true
+		if s.Multiple < leastMultiple || s.Multiple > mostMultiple {
+			bad.Add(at+"multiple", fmt.Sprintf("must be %d to %d", leastMultiple, mostMultiple))
+		}
+		if s.Wait < shortest || s.Wait > longest {
+			bad.Add(at+"wait", "must be 1m to 744h")
+		}
+	}
+}
+
 var name = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
 
 // check fills in what a Policy leaves out. The error names each field that is wrong.
@@ -116,6 +155,7 @@ func (p *Policy) check(r *chain.Registry) error {
 		seen[rule.Name] = true
 		rule.check(at, r, bad)
 	}
+	p.checkSweeps(r, bad)
 	return bad.Err()
 }
 
