@@ -54,6 +54,19 @@ install() {
 	command -v go >/dev/null || die "missing go: install Go 1.26 or newer and run ./test.sh again"
 	mkdir -p "$bin"
 	debian gcc gcc libc6-dev # the race detector links with cgo
+	programs &               # mostly waits for downloads, beside what compiles
+	local programs=$!
+	tool btcd "$btcd"
+	tool geth "$geth"
+	tool gofumpt "$gofumpt"
+	tool golangci-lint "$golangci"
+	tool deadcode "$deadcode"
+	tool apidiff "$apidiff"
+	tool govulncheck "$govulncheck"
+	wait "$programs"
+}
+
+programs() { # what is not written in Go
 	debian npm nodejs npm
 	debian curl curl ca-certificates
 	debian jq jq
@@ -69,13 +82,6 @@ install() {
 	debian softhsm2-util softhsm2 # a hardware module in software
 	debian promtool prometheus # rules are tested with it, and against it
 	debian chromium chromium # the pages are tried in it
-	tool btcd "$btcd"
-	tool geth "$geth"
-	tool gofumpt "$gofumpt"
-	tool golangci-lint "$golangci"
-	tool deadcode "$deadcode"
-	tool apidiff "$apidiff"
-	tool govulncheck "$govulncheck"
 	if ! cmp -s "$npm/package-lock.json" "$tools/npm.version"; then
 		echo "installing what $npm/package-lock.json names"
 		cp "$npm/package.json" "$npm/package-lock.json" "$tools/"
@@ -100,6 +106,18 @@ install
 # (memos on Ethereum, coins on account chains), each by name.
 export CRYPTOPAY_TEST_FULL=1 PATH=$bin:$PATH
 export GOFLAGS="${GOFLAGS:-} -vet=off" # golangci-lint has vetted everything
+# The databases of tests lie in memory where there is room for them and programs may run
+# there: kill -9 takes nothing from it either.
+memory=$(mktemp -d /dev/shm/cryptopay.XXXXXX 2>/dev/null || true)
+if [ -n "$memory" ]; then
+	trap 'rm -rf "$memory"' EXIT
+	chmod 1777 "$memory"
+	printf '#!/bin/sh\n' >"$memory/runs"
+	chmod +x "$memory/runs"
+	if [ "$(df -Pm "$memory" | awk 'NR == 2 { print $4 }')" -ge 10000 ] && "$memory/runs" 2>/dev/null; then
+		export GOTMPDIR=${GOTMPDIR:-${TMPDIR:-/tmp}} TMPDIR=$memory
+	fi
+fi
 
 say gofumpt
 unformatted=$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofumpt -l)
