@@ -58,6 +58,27 @@ func TestD17_RecoverDepositsIsIdempotent(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrCurrency)
 }
 
+// TestD17_RecoverOfNoBlocksIsAnError: an operator in a hurry gives the heights the wrong way
+// round, or one that was not read yet. He is told so: that nothing was found would read as if
+// the customer had not paid.
+func TestD17_RecoverOfNoBlocksIsAnError(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 12, "BTC")
+	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})
+	require.NoError(t, err)
+	h.mine(5)
+	head := h.chains["BTC"].Height()
+	for _, r := range [][2]int64{{4, 2}, {head + 1, 0}, {head + 1, head + 9}, {-1, 0}, {1, -1}} {
+		_, _, err = h.app.Operate.RecoverDeposits(t.Context(), "BTC", chain.Address(p.Address), r[0], r[1], because("a customer asked"))
+		require.ErrorIs(t, err, incoming.ErrAgain, r)
+	}
+	kept, err := h.app.Operate.List(t.Context(), "BTC", 10, 0)
+	require.NoError(t, err)
+	require.Empty(t, kept)
+	_, _, err = h.app.Operate.RecoverDeposits(t.Context(), "BTC", chain.Address(p.Address), head, head+9, because("a customer asked"))
+	require.NoError(t, err)
+}
+
 // D17: a deposit that was missed is found on a dry run, and stored by the call itself.
 // A network is rewound the same way. Each call is kept, a dry run is not.
 func TestD17_DryRunsFindAndStoreNothing(t *testing.T) {
