@@ -588,6 +588,51 @@ func (m *muted) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signatur
 	return m.Signer.Sign(ctx, r)
 }
 
+// TestFT07_ACancelThatSleptMeetsAHandOver: a payment of the house's waits for gas, and the payout
+// side tells a cancel that it has nothing of it. Before that ends the payment, gas has come and
+// the payment is handed over. The cancel then ends nothing, and the house is paid.
+func TestFT07_ACancelThatSleptMeetsAHandOver(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := &interloper{Store: memory.New(), table: house.Payments.Table}
+	h := earned(t, store, 243, usdt)
+	signer, addresses := &muted{}, h.configure
+	h.configure = func(cfg *cryptopay.Config) {
+		addresses(cfg)
+		signer.Signer = cfg.Signer
+		cfg.Signer = signer
+	}
+	h.restart()
+	_, _, err := h.app.Operate.WithdrawOperatorFunds(ctx, h.take("ETH", "all"), because("it is mine"))
+	require.NoError(t, err)
+	h.mine(30)
+	p, _, err := h.app.Operate.PayOutFees(ctx, h.take(usdt, "k"), because("x"))
+	require.NoError(t, err)
+	h.mine(2)
+	p, err = h.app.Operate.HousePayment(ctx, h.tenant, p.ID)
+	require.NoError(t, err)
+	require.Equal(t, "gas_float_short", p.Waiting)
+
+	other := h.beside(h.configure)
+	store.before = func() { // the cancel falls asleep here
+		signer.on = true
+		hot, err := other.Hot(ctx, "ETH", h.tenant)
+		require.NoError(t, err)
+		_, err = h.chains["ETH"].Fund(hot, "ETH", dec("1"))
+		require.NoError(t, err)
+		h.mineWith(other, "ETH", 40)
+	}
+	_, _, err = h.app.Operate.CancelHousePayment(ctx, h.tenant, p.ID, because("too late"))
+	require.ErrorIs(t, err, house.ErrHandingOver)
+	signer.on = false
+	h.mine(30)
+	p, err = h.app.Operate.HousePayment(ctx, h.tenant, p.ID)
+	require.NoError(t, err)
+	require.Equal(t, house.Completed, p.Status)
+	require.Equal(t, h.coin(usdt).Decimal(p.Amount).String(), h.housed(usdt).String())
+	h.sound()
+}
+
 // TestFT07_ReorgTakesBackFeesThatWerePaidOut: a deep reorg takes a payment away whose fees are
 // with the host already. The books say so: equity falls below 0, payouts of the asset halt,
 // and go on once float or an adjustment covers it.

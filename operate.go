@@ -179,10 +179,7 @@ func (o *Operate) FillNonce(ctx context.Context, n chain.Network, address chain.
 	if err != nil {
 		return "", err
 	}
-	owner, ok, err := o.a.Addresses.Owner(ctx, n, address)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s is no address of ours", outgoing.ErrHelp, address)
-	}
+	address, owner, err := o.ours(ctx, n, address)
 	if err != nil {
 		return "", err
 	}
@@ -204,6 +201,26 @@ func (o *Operate) FillNonce(ctx context.Context, n chain.Network, address chain.
 		return "", err
 	}
 	return o.done(ctx, by), nil
+}
+
+// directed is an address as the directory of addresses has it, and its entry there, in whatever
+// way it is written: people copy it from elsewhere. ok is false where the directory has none.
+func (o *Operate) directed(ctx context.Context, n chain.Network, written chain.Address) (a chain.Address, row incoming.AddressRow, ok bool, err error) {
+	row, ok, err = o.a.Addresses.Owner(ctx, n, written)
+	if a, unknown := o.a.parse(n, string(written)); err == nil && !ok && unknown == nil {
+		row, ok, err = o.a.Addresses.Owner(ctx, n, a)
+		return a, row, ok, err
+	}
+	return written, row, ok, err
+}
+
+// ours is directed, with an error that wraps outgoing.ErrHelp where the address is not ours.
+func (o *Operate) ours(ctx context.Context, n chain.Network, written chain.Address) (chain.Address, incoming.AddressRow, error) {
+	a, row, ok, err := o.directed(ctx, n, written)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s is no address of ours", outgoing.ErrHelp, written)
+	}
+	return a, row, err
 }
 
 // NoncesBeyond lists our addresses of which the chain knows more transactions than the
@@ -233,14 +250,18 @@ func (o *Operate) AdoptNonces(ctx context.Context, n chain.Network, addresses []
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range addresses {
-		if !slices.ContainsFunc(beyond, func(b outgoing.Nonce) bool { return b.Address == a }) {
+	named := make([]chain.Address, len(addresses))
+	for i, a := range addresses {
+		if named[i], _, _, err = o.directed(ctx, n, a); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(beyond, func(b outgoing.Nonce) bool { return b.Address == named[i] }) {
 			return nil, fmt.Errorf("%w: the chain knows nothing of %s that the store does not", outgoing.ErrHelp, a)
 		}
 	}
 	var done []outgoing.Nonce
 	for _, b := range beyond {
-		if len(addresses) > 0 && !slices.Contains(addresses, b.Address) {
+		if len(named) > 0 && !slices.Contains(named, b.Address) {
 			continue
 		}
 		if _, err := o.adopt(ctx, net, b.Address, b.Chain, c); err != nil {
@@ -253,13 +274,17 @@ func (o *Operate) AdoptNonces(ctx context.Context, n chain.Network, addresses []
 
 // AdoptNonce goes on with next as the nonce of one of our addresses, after a person has
 // accounted for every transaction before it that the store does not know. It never goes
-// back. AdoptNonces takes the chain's word for next. It returns the id of the record.
+// back. AdoptNonces takes the chain's word for next. It returns the id of the record. The error
+// wraps outgoing.ErrHelp where the address is not ours.
 func (o *Operate) AdoptNonce(ctx context.Context, n chain.Network, address chain.Address, next uint64, c Call) (string, error) {
 	if err := c.check(); err != nil {
 		return "", err
 	}
 	net, err := o.a.network(n)
 	if err != nil {
+		return "", err
+	}
+	if address, _, err = o.ours(ctx, n, address); err != nil {
 		return "", err
 	}
 	return o.adopt(ctx, net, address, next, c)
@@ -314,13 +339,17 @@ func (o *Operate) ResumeNetwork(ctx context.Context, n chain.Network, from int64
 // where the network was read). It returns how many transfers it found that were not known,
 // and the id of the record. They go the way of every other: late money to suspense. The
 // error wraps incoming.ErrNotOurs, incoming.ErrHalted, incoming.ErrForked, or
-// incoming.ErrAgain where the network's client has no history of addresses.
+// incoming.ErrAgain where the network's client has no history of addresses, or no block that was
+// read is between the heights.
 func (o *Operate) RecoverDeposits(ctx context.Context, n chain.Network, address chain.Address, from, to int64, c Call) (found int, id string, err error) {
 	if err := c.check(); err != nil {
 		return 0, "", err
 	}
 	net, err := o.a.network(n)
 	if err != nil {
+		return 0, "", err
+	}
+	if address, _, _, err = o.directed(ctx, n, address); err != nil {
 		return 0, "", err
 	}
 	by := o.recorded(outgoing.OpRecover, n, "", fmt.Sprintf("%s from height %d to %d", address, from, to), c)

@@ -1,8 +1,10 @@
 package cryptopay_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -56,6 +59,76 @@ func TestD17_RecoverDepositsIsIdempotent(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrCurrency)
 	_, err = h.app.Operate.ResumeNetwork(t.Context(), "ETH", 1, because("a look"))
 	require.ErrorIs(t, err, chain.ErrCurrency)
+}
+
+// folding writes addresses in upper case, and reads them in any.
+type folding struct{}
+
+func (folding) Make(owner [32]byte) chain.Address {
+	return chain.Address("0x" + strings.ToUpper(hex.EncodeToString(owner[:20])))
+}
+
+func (folding) Parse(s string) (chain.Address, error) {
+	digits, ok := strings.CutPrefix(s, "0x")
+	if raw, err := hex.DecodeString(digits); !ok || err != nil || len(raw) != 20 {
+		return "", &chain.AddressError{Network: "ETH", Address: s, Reason: "not 20 bytes in hex"}
+	}
+	return chain.Address("0x" + strings.ToUpper(digits)), nil
+}
+
+// TestD17_AnOperatorMayWriteAnAddressInAnyWay: explorers show addresses in lower case. One of
+// ours is not called a stranger's for that, and a stranger's is not taken for ours.
+func TestD17_AnOperatorMayWriteAnAddressInAnyWay(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	h := newHost(t, 13, "BTC")
+	h.chains["ETH"] = sim.MustNew(sim.Options{Network: "ETH", Registry: chain.MainnetRegistry(), Seed: 13, Now: h.clock.Now, Finality: 20, Addresses: folding{}})
+	h.restart()
+	p := h.create("100", "ETH")
+	h.mine(5)
+	written := chain.Address(strings.ToLower(p.Address))
+	require.NotEqual(t, p.Address, string(written))
+	_, id, err := h.app.Operate.RecoverDeposits(ctx, "ETH", written, 1, 0, because("a customer asked"))
+	require.NoError(t, err)
+	kept, err := h.app.Operate.List(ctx, "ETH", 1, 0)
+	require.NoError(t, err)
+	require.Equal(t, id, kept[0].ID)
+	require.Contains(t, kept[0].Object, p.Address)
+	_, err = h.app.Operate.FillNonce(ctx, "ETH", written, 0, 0, because("it is stuck"))
+	require.ErrorIs(t, err, outgoing.ErrHelp)
+	require.NotContains(t, err.Error(), "no address of ours")
+	_, err = h.app.Operate.AdoptNonce(ctx, "ETH", written, 7, because("accounted for"))
+	require.NoError(t, err)
+	own, _, ok, err := outgoing.Nonces.One(ctx, h.store, storage.Network("ETH"), p.Address)
+	require.NoError(t, err)
+	require.True(t, ok, "it is the address's own nonce that was adopted")
+	require.EqualValues(t, 7, own.Next)
+	stranger := h.chains["ETH"].Customer("stranger")
+	_, err = h.app.Operate.AdoptNonce(ctx, "ETH", stranger, 7, because("a slip of the hand"))
+	require.ErrorIs(t, err, outgoing.ErrHelp, "it is no address of ours")
+	_, _, err = h.app.Operate.RecoverDeposits(ctx, "ETH", "somewhere", 1, 0, because("a customer asked"))
+	require.ErrorIs(t, err, incoming.ErrNotOurs)
+}
+
+// TestD17_RecoverOfNoBlocksIsAnError: an operator in a hurry gives the heights the wrong way
+// round, or one that was not read yet. He is told so: that nothing was found would read as if
+// the customer had not paid.
+func TestD17_RecoverOfNoBlocksIsAnError(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 12, "BTC")
+	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "120", Currency: "BTC"}})
+	require.NoError(t, err)
+	h.mine(5)
+	head := h.chains["BTC"].Height()
+	for _, r := range [][2]int64{{4, 2}, {head + 1, 0}, {head + 1, head + 9}, {-1, 0}, {1, -1}} {
+		_, _, err = h.app.Operate.RecoverDeposits(t.Context(), "BTC", chain.Address(p.Address), r[0], r[1], because("a customer asked"))
+		require.ErrorIs(t, err, incoming.ErrAgain, r)
+	}
+	kept, err := h.app.Operate.List(t.Context(), "BTC", 10, 0)
+	require.NoError(t, err)
+	require.Empty(t, kept)
+	_, _, err = h.app.Operate.RecoverDeposits(t.Context(), "BTC", chain.Address(p.Address), head, head+9, because("a customer asked"))
+	require.NoError(t, err)
 }
 
 // D17: a deposit that was missed is found on a dry run, and stored by the call itself.

@@ -29,7 +29,7 @@ type skew struct {
 
 func newSkew(c *Config) *skew {
 	lease := shortestLease
-	for _, own := range []time.Duration{c.Payments.Lease, c.Withdrawals.Lease, c.Treasury.Lease} {
+	for _, own := range []time.Duration{c.Payments.Lease, c.Withdrawals.Lease, c.Treasury.Lease, c.Outgoing.Lease, c.Reconcile.Lease} {
 		if own > 0 {
 			lease = min(lease, own)
 		}

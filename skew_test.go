@@ -37,6 +37,42 @@ func (s *server) Claim(ctx context.Context, c storage.Claim) ([]storage.Row, err
 	return s.Store.Claim(ctx, c)
 }
 
+// TestT01_EveryLeaseCounts: a process whose clock is a quarter of any lease that the host has
+// set away from the store's claims nothing.
+func TestT01_EveryLeaseCounts(t *testing.T) {
+	t.Parallel()
+	const lease = 4 * time.Second
+	for name, set := range map[string]func(c *cryptopay.Config){
+		"payments":    func(c *cryptopay.Config) { c.Payments.Lease = lease },
+		"withdrawals": func(c *cryptopay.Config) { c.Withdrawals.Lease = lease },
+		"treasury":    func(c *cryptopay.Config) { c.Treasury.Lease = lease },
+		"outgoing":    func(c *cryptopay.Config) { c.Outgoing.Lease = lease },
+		"reconcile":   func(c *cryptopay.Config) { c.Reconcile.Lease = lease },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t, 32, "BTC")
+			s := &server{Store: h.store, clock: h.clock}
+			s.off.Store(int64(lease / 4))
+			h.configure = func(c *cryptopay.Config) {
+				c.Store = s
+				set(c)
+			}
+			h.restart()
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- h.app.Run(ctx) }()
+			for s.asked.Load() < 3 && s.claims.Load() == 0 {
+				h.clock.Advance(time.Second)
+				runtime.Gosched()
+			}
+			cancel()
+			require.NoError(t, <-done)
+			require.Zero(t, s.claims.Load())
+		})
+	}
+}
+
 // TestT01_RunClaimsNothingWhileItsClockIsOff: leases are kept by the processes'
 // own clocks; one that is a quarter of a lease off, either way, would take what
 // another still works on. It goes on once its clock was set.

@@ -8,9 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/shopspring/decimal"
 
@@ -420,7 +418,7 @@ func (s *Service) checkTexts(in *CreateInput, bad *InvalidError) {
 		{"callback_url", in.CallbackURL, maxURL},
 		{"customer_email", in.CustomerEmail, maxEmail},
 	} {
-		checkText(f.name, f.text, f.max, bad)
+		bad.AddLong(f.name, f.text, f.max)
 	}
 	s.checkContact(in.CallbackURL, in.CustomerEmail, bad)
 }
@@ -436,14 +434,6 @@ func (s *Service) checkContact(callback, mailbox string, bad *InvalidError) {
 			bad.Add("customer_email", "must be an email address")
 		}
 	}
-}
-
-func checkText(name, text string, most int, bad *InvalidError) {
-	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		bad.Add(name, "must be valid text without NUL")
-		return
-	}
-	bad.AddLong(name, text, most)
 }
 
 // checkURL is the least that is asked of a callback URL.

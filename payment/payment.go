@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -169,9 +170,10 @@ const (
 
 func (r Role) counted() bool { return r == RoleInTime || r == RoleLate || r == RoleAgain }
 
-func (r Role) suspense() bool {
-	return r == RoleUnmatched || r == RoleStray || r == RoleWrongToken || r == RoleUnproven || r == RoleExcess || r == RoleSmall
-}
+// suspenseRoles lists the roles that are booked to suspense.
+var suspenseRoles = []Role{RoleUnmatched, RoleStray, RoleWrongToken, RoleUnproven, RoleExcess, RoleSmall}
+
+func (r Role) suspense() bool { return slices.Contains(suspenseRoles, r) }
 
 // Booking says where a deposit's money stands in the ledger.
 type Booking string

@@ -69,9 +69,9 @@ func (s *Service) checkAddress(in AddressInput) (*chain.Currency, error) {
 	if in.ExternalID == "" {
 		bad.Add("external_id", "is required")
 	}
-	checkText("external_id", in.ExternalID, maxExternalID, bad)
-	checkText("wallet_id", in.WalletID, maxWalletRef, bad)
-	checkText("callback_url", in.CallbackURL, maxURL, bad)
+	bad.AddLong("external_id", in.ExternalID, maxExternalID)
+	bad.AddLong("wallet_id", in.WalletID, maxWalletRef)
+	bad.AddLong("callback_url", in.CallbackURL, maxURL)
 	s.checkContact(in.CallbackURL, "", bad)
 	if len(bad.Fields) > 0 && unsupported != nil {
 		bad.Add("currency", "is not supported")
@@ -199,7 +199,7 @@ type AddressFilter struct {
 func (s *Service) PermanentAddresses(ctx context.Context, tenant string, f AddressFilter) (page []PermanentAddress, total int64, err error) {
 	f.Limit = orElse(f.Limit, 20)
 	bad := &InvalidError{}
-	checkText("external_id", f.ExternalID, maxExternalID, bad)
+	bad.AddLong("external_id", f.ExternalID, maxExternalID)
 	if bad.AddPage(f.Limit, f.Offset); bad.Err() != nil {
 		return nil, 0, bad.Err()
 	}

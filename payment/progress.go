@@ -105,12 +105,16 @@ func (s *Service) progress(p *Payment, deposits []*entry, head int64, given map[
 }
 
 // Uncounted lists what came to a payment's address and does not count for it: late,
-// of another asset, or not provable. What a person has already dealt with is left
-// out, as is what is too little to be booked.
+// of another asset, or not provable; the oldest 100. What a person has already dealt with is
+// left out, as is what is too little to be booked.
 func (s *Service) Uncounted(ctx context.Context, tenant string, p *Payment) ([]Deposit, error) {
 	rows, err := s.c.Store.Find(ctx, storage.Query{
 		Table: Deposits.Table, Partition: storage.Tenant(tenant),
-		Where: p.arrived(), Order: []storage.Order{{Column: "created_at"}},
+		Where: append(p.arrived(),
+			storage.Cond{Column: "booking", Op: storage.In, Value: []Booking{InSuspense, Unbooked}},
+			storage.Cond{Column: "role", Op: storage.In, Value: suspenseRoles},
+			storage.Cond{Column: "state", Op: storage.Ne, Value: incoming.Gone}),
+		Order: []storage.Order{{Column: "created_at"}}, Limit: storage.DefaultLimit,
 	})
 	if err != nil {
 		return nil, err
@@ -118,7 +122,7 @@ func (s *Service) Uncounted(ctx context.Context, tenant string, p *Payment) ([]D
 	var out []Deposit
 	for _, r := range rows {
 		d := Deposits.Value(r)
-		if d.Role.suspense() && (d.Booking == InSuspense || d.Booking == Unbooked && d.live()) {
+		if d.Booking == InSuspense || d.live() {
 			out = append(out, d)
 		}
 	}

@@ -335,3 +335,22 @@ func TestLateDepositAtItsPrice(t *testing.T) {
 	require.Equal(t, ledger.MaxCredit, x.deposit().Weight)
 	require.Equal(t, Confirming, h.get(p).Status)
 }
+
+// TestUncountedBehindATokenOfNobodys: a stranger sends a payment's address many transfers of
+// tokens that nobody lists, which cost him next to nothing. What a customer sends then is shown.
+func TestUncountedBehindATokenOfNobodys(t *testing.T) {
+	t.Parallel()
+	h := newShop(t)
+	p := h.create("100", usdt)
+	for range storage.DefaultLimit + 1 {
+		spam := h.transfer(p, "1")
+		spam.s.Currency, spam.s.Contract = "", "0xspam"
+		spam.final()
+	}
+	h.now = h.now.Add(time.Second)
+	token := h.transferOf(p, "USDCERC20", "7").final()
+	uncounted, err := h.s.Uncounted(ctx, tenant, &p)
+	require.NoError(t, err)
+	require.Len(t, uncounted, 1)
+	require.Equal(t, token.deposit().ID, uncounted[0].ID)
+}

@@ -253,7 +253,7 @@ func (s *Service) checkPatch(patch Patch) error {
 		if v == nil {
 			return ""
 		}
-		checkText(name, *v, most, bad)
+		bad.AddLong(name, *v, most)
 		return *v
 	}
 	text("order_id", patch.OrderID, maxOrderID)

@@ -90,8 +90,8 @@ func (s *Service) CreateTenant(ctx context.Context, n NewTenant) (Tenant, error)
 	or(&n.ID, s.c.NewID())
 	t := Tenant{ID: n.ID, CreatedAt: s.now(), UpdatedAt: s.now()}
 	bad := &InvalidError{}
-	if len(n.ID) > maxTenantID || strings.ContainsAny(n.ID, "/ \x00") {
-		bad.Add("id", "must have at most 64 bytes, and no slash or space")
+	if len(n.ID) > maxTenantID || strings.ContainsAny(n.ID, "/ ") || !storage.ValidText(n.ID) {
+		bad.Add("id", "must have at most 64 bytes of text, and no slash or space")
 	}
 	if n.Name == nil {
 		bad.Add("name", "is required")

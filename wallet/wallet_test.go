@@ -62,6 +62,29 @@ func TestTenants(t *testing.T) {
 	require.Len(t, bad.Fields, 2)
 }
 
+// TestTextsThatNoStoreKeeps: what a careless host passes on as it came, such as a name with a
+// NUL or half a character in it, is refused by the name of its field.
+func TestTextsThatNoStoreKeeps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, text := range []string{"a\x00b", "a\xff"} {
+		var bad *wallet.InvalidError
+		_, err := w.CreateTenant(w.ctx, wallet.NewTenant{ID: text, Settings: wallet.Settings{Name: ptr(text)}})
+		require.ErrorAs(t, err, &bad)
+		require.Contains(t, bad.Fields, "id")
+		require.Contains(t, bad.Fields, "name")
+		_, err = w.UpdateTenant(w.ctx, tenant, wallet.Settings{Name: ptr(text)})
+		require.ErrorAs(t, err, &bad)
+		_, err = w.Create(w.ctx, tenant, wallet.CreateInput{Name: text, ExternalID: text})
+		require.ErrorAs(t, err, &bad)
+		require.Contains(t, bad.Fields, "name")
+		require.Contains(t, bad.Fields, "external_id")
+	}
+	_, total, err := w.Tenants(w.ctx, 0, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, total)
+}
+
 // A crash between the two commits of a tenant's creation is healed by the next
 // try.
 func TestTenantHalfMade(t *testing.T) {

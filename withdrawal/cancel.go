@@ -18,7 +18,9 @@ var (
 // already is returned as it is. *StateError where it is too late, ErrNotFound,
 // ErrHandingOver where it cannot be told yet. Any other error: unknown, ask again.
 func (s *Service) Cancel(ctx context.Context, tenant, id string) (Withdrawal, error) {
+	var read int64
 	w, err := s.decide(ctx, tenant, id, func(m *move) error {
+		read = m.row.Version
 		switch {
 		case m.w.Status == Cancelled:
 			return nil
@@ -30,58 +32,77 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string) (Withdrawal, er
 		return m.step(onCancel, Cancelled)
 	})
 	if errors.Is(err, errHandedOver) {
-		return s.recall(ctx, w)
+		return s.recall(ctx, w, read)
 	}
 	return w, err
 }
 
-// recall cancels what the payout side may know: it must give its word first.
-// Should this process die in between, the payout side's Outcome cancels it.
-func (s *Service) recall(ctx context.Context, w Withdrawal) (Withdrawal, error) {
-	ended, err := s.endIntent(ctx, &w)
+// recall cancels what the payout side may know: it must give its word first. read is the
+// version of the row that w was read from. Should this process die in between, the payout
+// side's Outcome cancels it.
+func (s *Service) recall(ctx context.Context, w Withdrawal, read int64) (Withdrawal, error) {
+	said, err := s.endIntent(ctx, &w)
 	if err != nil {
 		return w, err
 	}
 	return s.decide(ctx, w.Tenant, w.ID, func(m *move) error {
-		switch {
-		case m.w.Status == Cancelled:
+		if m.w.Status == Cancelled {
 			return nil
-		case m.w.Status != Pending:
-			return &StateError{ID: m.w.ID, Current: m.w.Status}
-		case !ended: // signed, and the news is still on its way
-			return &StateError{ID: m.w.ID, Current: Processing}
+		}
+		if err := said.holds(m, read); err != nil {
+			return err
 		}
 		return m.step(onCancel, Cancelled)
 	})
 }
 
+// word is what the payout side said of an intent that was to be ended.
+type word struct {
+	ended  bool // nothing of it will ever be signed
+	absent bool // because the payout side did not take it: a worker may hand it over since
+}
+
+// holds is nil where the withdrawal may end by the word, which was given on the row's version
+// read.
+func (said word) holds(m *move, read int64) error {
+	switch {
+	case m.w.Status != Pending:
+		return &StateError{ID: m.w.ID, Current: m.w.Status}
+	case !said.ended: // signed, and the news is still on its way
+		return &StateError{ID: m.w.ID, Current: Processing}
+	case said.absent && m.row.Version != read:
+		return ErrHandingOver
+	}
+	return nil
+}
+
 // endIntent asks the payout side for its word.
-func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (ended bool, err error) {
+func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (said word, err error) {
 	var wait *WaitError
 	if why, _, err := s.altered(ctx, storage.Tenant(w.Tenant), w); why != "" || err != nil {
-		return false, errors.Join(err, alteredError(why))
+		return said, errors.Join(err, alteredError(why))
 	}
 	if w.Stage == Handing {
 		// A worker may be about to submit it, or may come back from a long sleep
 		// to do so. Once submitted and ended, the id has no effect any more.
 		switch err := s.c.Payouts.Submit(ctx, w.intent()); {
 		case errors.Is(err, chain.ErrRejected):
-			return true, nil
+			return word{ended: true, absent: true}, nil
 		case err != nil && !errors.As(err, &wait):
-			return false, err
+			return said, err
 		}
 	}
-	ended, err = s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
+	said.ended, err = s.c.Payouts.Cancel(ctx, chain.Network(w.Network), w.ID)
 	switch {
 	case !errors.Is(err, ErrNoIntent) || wait == nil:
-		return ended, err
+		return said, err
 	case w.Waiting == "":
-		return false, ErrHandingOver
+		return said, ErrHandingOver
 	}
 	// It was not taken, cannot be now, and the worker that tried has noted so:
-	// nobody who still holds a lease submits it. One who outslept his lease finds
-	// it cancelled and ends what he submitted, see handOver.
-	return true, nil
+	// nobody who still holds a lease submits it, unless he writes the row first. One who
+	// outslept his lease finds it cancelled and ends what he submitted, see handOver.
+	return word{ended: true, absent: true}, nil
 }
 
 // Hold freezes a withdrawal that was not handed over yet, until Release.

@@ -26,7 +26,9 @@ func (s *Service) Found(ctx context.Context, tenant, id, tx string, by func(befo
 		m.with, m.told = append(m.with, rows...), append(m.told, events...)
 		return err
 	}
+	var read int64
 	w, err := s.decide(ctx, tenant, id, func(m *move) error {
+		read = m.row.Version
 		switch {
 		case m.w.found() && m.w.Tx == tx:
 			return nil
@@ -40,18 +42,16 @@ func (s *Service) Found(ctx context.Context, tenant, id, tx string, by func(befo
 	if !errors.Is(err, errHandedOver) {
 		return w, err
 	}
-	ended, err := s.endIntent(ctx, &w)
+	said, err := s.endIntent(ctx, &w)
 	if err != nil {
 		return w, err
 	}
 	return s.decide(ctx, tenant, id, func(m *move) error {
-		switch {
-		case m.w.found() && m.w.Tx == tx:
+		if m.w.found() && m.w.Tx == tx {
 			return nil
-		case m.w.Status != Pending:
-			return &StateError{ID: id, Current: m.w.Status}
-		case !ended: // signed, and the news is still on its way
-			return &StateError{ID: id, Current: Processing}
+		}
+		if err := said.holds(m, read); err != nil {
+			return err
 		}
 		return found(m)
 	})

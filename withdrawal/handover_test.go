@@ -240,6 +240,49 @@ func TestW17_CancelWhileNothingCanBeTaken(t *testing.T) {
 	w.sound()
 }
 
+// TestW17_CancelThatSleptMeetsAWorker: the payout side takes nothing, and says so to a cancel,
+// which then sleeps. Before it goes on, a worker hands the withdrawal over. What the cancel was
+// told does not hold any more: it ends nothing, whether the worker has noted what it did, or
+// the answer was lost, or another has found the payment.
+func TestW17_CancelThatSleptMeetsAWorker(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]error{"noted": nil, "lost": errors.New("connection reset")} {
+		for what, end := range map[string]func(w *world, id string) error{
+			"cancel": func(w *world, id string) error {
+				_, err := w.Cancel(w.ctx, tenant, id)
+				return err
+			},
+			"found": func(w *world, id string) error {
+				_, err := w.Found(w.ctx, tenant, id, "aa", func(_, _ withdrawal.Withdrawal) ([]storage.Row, []storage.Event, error) { return nil, nil, nil })
+				return err
+			},
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.fund("master", "USDTTRC20", "1000")
+				v := w.create(usdt("100"))
+				w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
+				w.step()
+				require.Equal(t, "gas_float_short", w.get(v.ID).Waiting)
+				w.payouts.unknown = func() { // the cancel falls asleep here
+					w.payouts.before, w.payouts.unknown = nil, nil
+					w.payouts.after = func(chain.Intent) error { return lost }
+					w.advance(time.Minute)
+					_, err := w.Step(w.ctx)
+					require.ErrorIs(t, err, lost)
+					w.payouts.after = nil
+				}
+				require.ErrorIs(t, end(w, v.ID), withdrawal.ErrHandingOver)
+				require.Equal(t, withdrawal.Pending, w.get(v.ID).Status)
+				require.NoError(t, end(w, v.ID), "the payout side knows it now, and can end it")
+				require.False(t, w.payouts.sign(v.ID), "nothing pays what has ended")
+				w.sound()
+			})
+		}
+	}
+}
+
 // The worker that slept was too late, and the payout side signed what it submitted at
 // once: that may pay a withdrawal which is cancelled, so the host is told.
 func TestW17_SignedAfterItWasCancelledIsReported(t *testing.T) {

@@ -215,6 +215,7 @@ type payouts struct {
 	intents map[string]chain.Intent
 	before  func(in chain.Intent) error // of Submit, before the intent is taken
 	after   func(in chain.Intent) error // after it was taken
+	unknown func()                      // of Cancel, where it has no such intent
 	wrong   []string
 }
 
@@ -242,6 +243,11 @@ func (p *payouts) Cancel(_ context.Context, _ chain.Network, id string) (bool, e
 	defer p.mu.Unlock()
 	switch p.state[id] {
 	case "":
+		if p.unknown != nil {
+			p.mu.Unlock()
+			p.unknown()
+			p.mu.Lock()
+		}
 		return false, fmt.Errorf("%w: %s", withdrawal.ErrNoIntent, id)
 	case "queued", "cancelled":
 		p.state[id] = "cancelled"

@@ -340,6 +340,40 @@ func TestD07_AnswersThatDoNotFitMoveNothing(t *testing.T) {
 	require.Equal(t, incoming.Included, w.one(tx).State)
 }
 
+// TestD07_NoTextOfATokenStopsTheNetwork: a node names contracts of tokens as it likes, longer
+// than any store keeps in an index, and in bytes that become longer as text. The transfers are
+// recorded, and the network goes on.
+func TestD07_NoTextOfATokenStopsTheNetwork(t *testing.T) {
+	t.Parallel()
+	for name, contract := range map[string]string{
+		"long": strings.Repeat("c", 600), "just above an index": strings.Repeat("c", 505),
+		"no text": strings.Repeat("c\xff", 250), "cut within a character": "c" + strings.Repeat("ß", 300),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, eth, 9)
+			m := w.mangled()
+			w.net = w.network(w.store, m)
+			w.step()
+			m.change = func(s *chain.Scan) {
+				for i := range s.Blocks {
+					for k := range s.Blocks[i].Transfers {
+						x := &s.Blocks[i].Transfers[k]
+						x.Currency, x.Contract, x.Memo, x.From = "", contract, contract, chain.Address(contract)
+					}
+				}
+			}
+			tx := w.pay(w.address(), "ETH", "1")
+			w.mine(1)
+			w.step()
+			s := w.one(tx)
+			require.Equal(t, incoming.Included, s.State)
+			require.LessOrEqual(t, len(s.Contract), 500)
+			require.True(t, utf8.ValidString(s.Contract))
+		})
+	}
+}
+
 func TestD08_TwoReadersOneCredit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, eth, 10)

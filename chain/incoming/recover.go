@@ -25,7 +25,8 @@ var ErrForked = errors.New("incoming: the chain is not the one that was read: a 
 // included, whatever the cursor says; to = 0 means up to what was read. What was
 // missed becomes Sightings as if it had been scanned, and goes the same way from
 // there; what is known already stays as it is, so it may be repeated. found
-// counts what was new, or on a dry run would be.
+// counts what was new, or on a dry run would be. The error wraps ErrAgain where no block that
+// was read is between the heights.
 func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64, by Record) (found int, err error) {
 	hist, ok := n.cfg.Client.(chain.Historian)
 	if !ok {
@@ -39,15 +40,18 @@ func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64, 
 	err = storage.Decide(ctx, n.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		found = 0
 		cur, version, err := n.cursor(ctx)
-		if err != nil || version == 0 {
+		if err != nil {
 			return storage.Change{}, err
 		}
 		if cur.Halted != "" {
 			return storage.Change{}, fmt.Errorf("%w: %s: %s", ErrHalted, n.name, cur.Halted)
 		}
 		end := cur.Head
-		if to > 0 {
+		if to != 0 {
 			end = min(end, to)
+		}
+		if version == 0 || from < 0 || from > end { // to find nothing there would say that nothing came
+			return storage.Change{}, fmt.Errorf("%w: there are no blocks from %d to %d, as %s was read up to %d", ErrAgain, from, end, n.name, cur.Head)
 		}
 		list, err := hist.History(ctx, a, from, end)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Bounds of what a chain may make us store.
 const (
-	maxText   = 512 // bytes of a memo, contract or sender
+	maxText   = 500 // bytes of a memo, contract or sender: what stores keep in an index
 	maxTx     = 160 // bytes of a tx hash
 	maxPlaces = 128 // digits before or after the point of an exact amount
 	maxSpends = 256 // inputs remembered of one tx
@@ -36,13 +36,16 @@ func ownable(a chain.Address) bool { return a != "" && clean(string(a)) == strin
 
 // clean is s as every store can keep it: valid UTF-8 without NUL, and bounded.
 func clean(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText]
-	}
+	s = s[:min(len(s), maxText)]
 	if utf8.ValidString(s) && !strings.ContainsRune(s, 0) {
 		return s
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�") // which may be longer
+	end := min(len(s), maxText)
+	for end < len(s) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 // sighted is a Sighting being changed.

@@ -45,9 +45,12 @@ func (e *InvalidError) Add(field, message string) {
 	e.Fields[field] = append(e.Fields[field], message)
 }
 
-// AddLong notes a text of more than most characters.
+// AddLong notes a text of more than most characters, or one that no store keeps.
 func (e *InvalidError) AddLong(field, text string, most int) {
-	if utf8.RuneCountInString(text) > most {
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		e.Add(field, "must be valid text without NUL")
+	case utf8.RuneCountInString(text) > most:
 		e.Add(field, "must have at most "+strconv.Itoa(most)+" characters")
 	}
 }

@@ -312,8 +312,9 @@ func (s *Service) takeBack(ctx context.Context, p *Payment) error {
 // cannot be told yet. Any other error: unknown, ask again. by is the record that the Change
 // writes, nil = none.
 func (s *Service) Cancel(ctx context.Context, tenant, id string, by *outgoing.Recorded) (Payment, error) {
+	var read int64
 	p, err := s.decide(ctx, tenant, id, func(m *move) error {
-		m.by = by
+		m.by, read = by, m.row.Version
 		switch {
 		case m.p.Status == Cancelled:
 			return nil
@@ -329,7 +330,7 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string, by *outgoing.Re
 	}
 	// The payout side may know it, and must give its word first. Should this process die in
 	// between, the payout side's outcome cancels it.
-	ended, err := s.endOrder(ctx, &p)
+	ended, absent, err := s.endOrder(ctx, &p)
 	if err != nil {
 		return p, err
 	}
@@ -342,15 +343,18 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string, by *outgoing.Re
 			return &StateError{id, m.p.Status}
 		case !ended: // signed, and the news is still on its way
 			return &StateError{id, Processing}
+		case absent && m.row.Version != read: // a worker may have handed it over since
+			return ErrHandingOver
 		}
 		return m.step(onCancel, Cancelled)
 	})
 }
 
-// endOrder asks the payout side for its word.
-func (s *Service) endOrder(ctx context.Context, p *Payment) (ended bool, err error) {
+// endOrder asks the payout side for its word. ended is true where nothing of the order will
+// ever be signed, and absent where that is because the payout side did not take it.
+func (s *Service) endOrder(ctx context.Context, p *Payment) (ended, absent bool, err error) {
 	if why, err := s.altered(ctx, storage.Tenant(p.Tenant), p.ID, p); why != "" || err != nil {
-		return false, errors.Join(err, alteredError(why))
+		return false, false, errors.Join(err, alteredError(why))
 	}
 	var wait *treasury.WaitError
 	if p.Stage != handed {
@@ -358,21 +362,21 @@ func (s *Service) endOrder(ctx context.Context, p *Payment) (ended bool, err err
 		// Once submitted and ended, the id has no effect any more.
 		switch err := s.c.Treasury.Submit(ctx, p.intent()); {
 		case errors.Is(err, outgoing.ErrIntent):
-			return true, nil
+			return true, true, nil
 		case err != nil && !errors.As(err, &wait):
-			return false, err
+			return false, false, err
 		}
 	}
 	ended, err = s.c.Treasury.Cancel(ctx, chain.Network(p.Network), p.ID)
 	switch {
 	case !errors.Is(err, outgoing.ErrNoIntent) || wait == nil:
-		return ended, err
+		return ended, false, err
 	case p.Stage != tried:
-		return false, ErrHandingOver
+		return false, false, ErrHandingOver
 	}
 	// It was not taken, cannot be now, and the worker that tried has noted so. One who outslept
 	// his lease finds it cancelled and ends what he submitted.
-	return true, nil
+	return true, true, nil
 }
 
 // HandleOutcome makes what follows from an outcome of the payout side durable. The same one

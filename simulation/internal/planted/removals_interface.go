@@ -64,7 +64,7 @@ var interfaceRemovals = []Bug{
 	},
 	{
 		ID: "FA03-suspense-hidden", File: "payment/progress.go",
-		Old: "d.Role.suspense() && (", New: "d.Role.suspense() && d.Proven && d.Role == RoleWrongToken && (",
+		Old: "if d.Booking == InSuspense || d.live() {", New: "if d.Proven && d.Role == RoleWrongToken && (d.Booking == InSuspense || d.live()) {",
 		What:    "late money is not shown at the payment whose address it came to",
 		Package: "httpapi", Test: "TestFA03_WhatDoesNotCountIsShown",
 	},

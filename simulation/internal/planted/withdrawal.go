@@ -28,8 +28,8 @@ var withdrawalBugs = []Bug{
 	},
 	{
 		ID: "cancel-ignores-answer", File: "withdrawal/cancel.go",
-		Old:  `case !ended: // signed, and the news is still on its way`,
-		New:  `case !ended && m.w.Tx != "":`,
+		Old:  `case !said.ended: // signed, and the news is still on its way`,
+		New:  `case !said.ended && m.w.Tx != "":`,
 		What: "a withdrawal is cancelled although the payout side has signed it",
 	},
 	{
