@@ -63,6 +63,7 @@ type row struct {
 // internal error: its text goes to the log alone.
 var table = []row{
 	{is: is(errTooLarge), status: http.StatusRequestEntityTooLarge, code: "invalid_request", message: "The request body is too large."},
+	{is: as[*tooLongError], status: http.StatusRequestEntityTooLarge, code: "invalid_request", message: "The request has more entries than one may have.", details: longDetails},
 	{is: is(errSlow), status: http.StatusRequestTimeout, code: "invalid_request", message: "The request body did not come in time."},
 	{is: is(errCut), status: http.StatusBadRequest, code: "invalid_request", message: "The request body could not be read to its end."},
 	{is: as[*errMedia], status: http.StatusUnsupportedMediaType, code: "invalid_request", message: "The Content-Type is not supported.", details: mediaDetails},
@@ -79,6 +80,7 @@ var table = []row{
 	{is: is(payment.ErrNotUpgraded), status: http.StatusServiceUnavailable, code: "server_error", message: "The service is being upgraded: permanent addresses cannot be made yet. Nothing was done, send it again."},
 
 	{is: is(withdrawal.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The withdrawal does not exist."},
+	{is: is(withdrawal.ErrNoPayout), status: http.StatusNotFound, code: "not_found", message: "The payout does not exist."},
 	{is: as[*withdrawal.StateError], status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's state does not allow it.", details: withdrawalState},
 	{is: is(withdrawal.ErrOwnRequest), status: http.StatusForbidden, code: "permission_denied", message: "Who asked for a withdrawal may not decide about it."},
 	{is: is(withdrawal.ErrAltered), status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's records contradict each other. Nothing was done, an operator has to look."},
@@ -152,6 +154,7 @@ func toAnswer(err error) (a answer, known bool) {
 	if errors.As(err, &own) {
 		return own.answer, true
 	}
+	err = payoutError(err, nil)
 	for _, r := range table {
 		if r.is(err) {
 			a := answer{Status: r.status, Code: r.code, Message: r.message}
@@ -172,6 +175,12 @@ func mediaDetails(err error) map[string]any {
 	var m *errMedia
 	errors.As(err, &m)
 	return map[string]any{"content_type": []string{"must be " + m.want}}
+}
+
+func longDetails(err error) map[string]any {
+	var e *tooLongError
+	errors.As(err, &e)
+	return fieldDetails(&invalidError{Fields: e.Fields})
 }
 
 func fieldDetails(err error) map[string]any {
