@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -206,7 +207,7 @@ func (s *Service) draftPayout(ctx context.Context, tenant string, in PayoutInput
 	if d.payers, err = pricing.read(ctx); err != nil {
 		return nil, err
 	}
-	if err := pricing.price(ctx); err != nil {
+	if err := pricing.price(chain.Remember(ctx)); err != nil {
 		return nil, err
 	}
 	d.Withdrawals = pricing.out
@@ -227,6 +228,8 @@ type pricing struct {
 	to    []*found[chain.Address] // by withdrawal
 	fees  map[string]*tenantFee   // by currency
 	asked []ledger.Amount         // by withdrawal
+
+	down atomic.Bool // a quote cannot be had: nobody else is asked
 }
 
 // read asks the store what all withdrawals need of it, side by side.
@@ -358,8 +361,14 @@ func (p *pricing) quotes(ctx context.Context, order []question, same map[questio
 
 // quote prices withdrawals of one figure to one address. Each has its own place in errs.
 func (p *pricing) quote(ctx context.Context, places []int, errs []error) {
+	if p.down.Load() {
+		return
+	}
 	first := places[0]
 	network, err := p.s.quote(ctx, p.tenant, p.c[first], p.to[first].value, p.asked[first])
+	if errors.Is(err, ErrFee) {
+		p.down.Store(true)
+	}
 	for _, i := range places {
 		if errs[i] = err; err != nil {
 			continue
